@@ -1,0 +1,352 @@
+//===- Assembly.cpp - Custom directives of the assembly format ------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialect/zero/Assembly.h"
+
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+using namespace zero;
+using Delimiter = AsmParser::Delimiter;
+
+/// A real number, spelled as a float or an integer, as f64.
+static ParseResult parseReal(AsmParser &parser, double &value) {
+  APInt integer;
+  OptionalParseResult result = parser.parseOptionalInteger(integer);
+  if (!result.has_value())
+    return parser.parseFloat(value);
+  value = integer.signedRoundToDouble();
+  return *result;
+}
+
+//===----------------------------------------------------------------------===//
+// Mesh
+//===----------------------------------------------------------------------===//
+
+ParseResult zero::parseMeshAxes(OpAsmParser &parser, ArrayAttr &axes) {
+  SmallVector<Attribute> list;
+  auto parseAxis = [&]() -> ParseResult {
+    std::string name;
+    int64_t size;
+    if (parser.parseString(&name) || parser.parseEqual() ||
+        parser.parseInteger(size))
+      return failure();
+    list.push_back(MeshAxisAttr::get(parser.getContext(),
+                                     parser.getBuilder().getStringAttr(name),
+                                     size));
+    return success();
+  };
+  if (parser.parseCommaSeparatedList(Delimiter::Square, parseAxis))
+    return failure();
+  axes = parser.getBuilder().getArrayAttr(list);
+  return success();
+}
+
+void zero::printMeshAxes(OpAsmPrinter &printer, Operation *, ArrayAttr axes) {
+  printer << "[";
+  llvm::interleaveComma(axes.getAsRange<MeshAxisAttr>(), printer,
+                        [&](MeshAxisAttr axis) {
+                          printer << axis.getName() << " = " << axis.getSize();
+                        });
+  printer << "]";
+}
+
+ParseResult zero::parseMeshViews(OpAsmParser &parser, ArrayAttr &views) {
+  SmallVector<Attribute> list;
+  auto parseView = [&]() -> ParseResult {
+    std::string name;
+    ArrayAttr axes;
+    if (parser.parseString(&name) || parser.parseEqual() ||
+        parser.parseAttribute(axes))
+      return failure();
+    list.push_back(MeshViewAttr::get(parser.getContext(),
+                                     parser.getBuilder().getStringAttr(name),
+                                     axes));
+    return success();
+  };
+  if (succeeded(parser.parseOptionalKeyword("views")) &&
+      parser.parseCommaSeparatedList(Delimiter::Square, parseView))
+    return failure();
+  views = parser.getBuilder().getArrayAttr(list);
+  return success();
+}
+
+void zero::printMeshViews(OpAsmPrinter &printer, Operation *,
+                          ArrayAttr views) {
+  if (views.empty())
+    return;
+  printer << "views [";
+  llvm::interleaveComma(views.getAsRange<MeshViewAttr>(), printer,
+                        [&](MeshViewAttr view) {
+                          printer << view.getName() << " = " << view.getAxes();
+                        });
+  printer << "]";
+}
+
+//===----------------------------------------------------------------------===//
+// Lists
+//===----------------------------------------------------------------------===//
+
+ParseResult zero::parseShapedType(OpAsmParser &parser,
+                                  DenseI64ArrayAttr &shape, TypeAttr &type) {
+  SmallVector<int64_t> extents;
+  Type elementType;
+  if (parser.parseDimensionList(extents, /*allowDynamic=*/false) ||
+      parser.parseType(elementType))
+    return failure();
+  shape = parser.getBuilder().getDenseI64ArrayAttr(extents);
+  type = TypeAttr::get(elementType);
+  return success();
+}
+
+void zero::printShapedType(OpAsmPrinter &printer, Operation *,
+                           DenseI64ArrayAttr shape, TypeAttr type) {
+  for (int64_t extent : shape.asArrayRef())
+    printer << extent << "x";
+  printer << type.getValue();
+}
+
+ParseResult zero::parseNameList(OpAsmParser &parser, ArrayAttr &names) {
+  SmallVector<StringRef> list;
+  auto parseName = [&]() -> ParseResult {
+    return parser.parseKeyword(&list.emplace_back());
+  };
+  if (parser.parseCommaSeparatedList(Delimiter::Square, parseName))
+    return failure();
+  names = parser.getBuilder().getStrArrayAttr(list);
+  return success();
+}
+
+void zero::printNameList(OpAsmPrinter &printer, Operation *, ArrayAttr names) {
+  printer << "[";
+  llvm::interleaveComma(names.getAsRange<StringAttr>(), printer,
+                        [&](StringAttr name) { printer << name.getValue(); });
+  printer << "]";
+}
+
+ParseResult zero::parseSymbolList(OpAsmParser &parser, ArrayAttr &symbols) {
+  SmallVector<Attribute> list;
+  auto parseSymbol = [&]() -> ParseResult {
+    StringAttr name;
+    if (parser.parseSymbolName(name))
+      return failure();
+    list.push_back(FlatSymbolRefAttr::get(name));
+    return success();
+  };
+  if (parser.parseCommaSeparatedList(Delimiter::None, parseSymbol))
+    return failure();
+  symbols = parser.getBuilder().getArrayAttr(list);
+  return success();
+}
+
+void zero::printSymbolList(OpAsmPrinter &printer, Operation *,
+                           ArrayAttr symbols) {
+  llvm::interleaveComma(symbols.getAsRange<FlatSymbolRefAttr>(), printer,
+                        [&](FlatSymbolRefAttr symbol) {
+                          printer.printSymbolName(symbol.getValue());
+                        });
+}
+
+ParseResult zero::parseScaleList(OpAsmParser &parser, ScaleAttr &scale) {
+  Scale factors;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parseScaleFactors(parser, factors, Delimiter::Paren))
+    return failure();
+  if (multiply(factors, {}).size() != factors.size())
+    return parser.emitError(loc)
+           << "expected each symbol once and no exponent 0, got ("
+           << toString(factors) << ")";
+  scale = ScaleAttr::get(parser.getContext(), factors);
+  return success();
+}
+
+void zero::printScaleList(OpAsmPrinter &printer, Operation *, ScaleAttr scale) {
+  printer << "(";
+  printScaleFactors(printer, scale.getFactors());
+  printer << ")";
+}
+
+//===----------------------------------------------------------------------===//
+// Numbers
+//===----------------------------------------------------------------------===//
+
+static constexpr double kDefaultEpsilon = 1e-6;
+
+ParseResult zero::parseEpsilon(OpAsmParser &parser, FloatAttr &epsilon) {
+  double value = kDefaultEpsilon;
+  if (succeeded(parser.parseOptionalKeyword("epsilon")) &&
+      parseReal(parser, value))
+    return failure();
+  epsilon = parser.getBuilder().getF64FloatAttr(value);
+  return success();
+}
+
+void zero::printEpsilon(OpAsmPrinter &printer, Operation *, FloatAttr epsilon) {
+  if (epsilon.getValueAsDouble() == kDefaultEpsilon)
+    return;
+  printer << "epsilon ";
+  printer.printAttributeWithoutType(epsilon);
+}
+
+/// `name` or `name = real`.
+static ParseResult parseNamedReal(OpAsmParser &parser, std::string &name,
+                                  std::optional<double> &value) {
+  if (parser.parseKeywordOrString(&name))
+    return failure();
+  if (failed(parser.parseOptionalEqual()))
+    return success();
+  return parseReal(parser, value.emplace());
+}
+
+ParseResult zero::parseHyperNames(OpAsmParser &parser, ArrayAttr &names,
+                                  DictionaryAttr &defaults) {
+  Builder &builder = parser.getBuilder();
+  SmallVector<Attribute> list;
+  NamedAttrList values;
+  auto parseOne = [&]() -> ParseResult {
+    std::string name;
+    std::optional<double> value;
+    if (parseNamedReal(parser, name, value))
+      return failure();
+    list.push_back(builder.getStringAttr(name));
+    if (value)
+      values.set(name, builder.getF64FloatAttr(*value));
+    return success();
+  };
+  if (parser.parseCommaSeparatedList(Delimiter::Square, parseOne))
+    return failure();
+  names = builder.getArrayAttr(list);
+  defaults = values.getDictionary(parser.getContext());
+  return success();
+}
+
+static void printNamedReals(OpAsmPrinter &printer, ArrayAttr names,
+                            DictionaryAttr values) {
+  printer << "[";
+  llvm::interleaveComma(
+      names.getAsRange<StringAttr>(), printer, [&](StringAttr name) {
+        printer << name.getValue();
+        if (Attribute value = values.get(name)) {
+          printer << " = ";
+          printer.printAttributeWithoutType(value);
+        }
+      });
+  printer << "]";
+}
+
+void zero::printHyperNames(OpAsmPrinter &printer, Operation *, ArrayAttr names,
+                           DictionaryAttr defaults) {
+  printNamedReals(printer, names, defaults);
+}
+
+ParseResult zero::parseCounters(OpAsmParser &parser, ArrayAttr &names,
+                                DenseF64ArrayAttr &initial) {
+  Builder &builder = parser.getBuilder();
+  SmallVector<Attribute> list;
+  SmallVector<double> values;
+  auto parseOne = [&]() -> ParseResult {
+    std::string name;
+    std::optional<double> value;
+    SMLoc loc = parser.getCurrentLocation();
+    if (parseNamedReal(parser, name, value))
+      return failure();
+    if (!value)
+      return parser.emitError(loc)
+             << "counter '" << name << "' needs an initial value";
+    list.push_back(builder.getStringAttr(name));
+    values.push_back(*value);
+    return success();
+  };
+  if (succeeded(parser.parseOptionalKeyword("counters")) &&
+      parser.parseCommaSeparatedList(Delimiter::Square, parseOne))
+    return failure();
+  names = builder.getArrayAttr(list);
+  initial = builder.getDenseF64ArrayAttr(values);
+  return success();
+}
+
+void zero::printCounters(OpAsmPrinter &printer, Operation *op, ArrayAttr names,
+                         DenseF64ArrayAttr initial) {
+  if (names.empty())
+    return;
+  Builder builder(op->getContext());
+  NamedAttrList values;
+  for (auto [name, value] :
+       llvm::zip_equal(names.getAsRange<StringAttr>(), initial.asArrayRef()))
+    values.set(name, builder.getF64FloatAttr(value));
+  printer << "counters ";
+  printNamedReals(printer, names, values.getDictionary(op->getContext()));
+}
+
+ParseResult zero::parseStateNames(OpAsmParser &parser, ArrayAttr &names) {
+  names = parser.getBuilder().getArrayAttr({});
+  return succeeded(parser.parseOptionalKeyword("state"))
+             ? parseNameList(parser, names)
+             : success();
+}
+
+void zero::printStateNames(OpAsmPrinter &printer, Operation *op,
+                           ArrayAttr names) {
+  if (names.empty())
+    return;
+  printer << "state ";
+  printNameList(printer, op, names);
+}
+
+ParseResult zero::parseHyperArguments(
+    OpAsmParser &parser,
+    SmallVectorImpl<OpAsmParser::UnresolvedOperand> &operands,
+    ArrayAttr &names, DictionaryAttr &constants) {
+  Builder &builder = parser.getBuilder();
+  SmallVector<Attribute> list;
+  NamedAttrList values;
+  auto parseOne = [&]() -> ParseResult {
+    std::string name;
+    SMLoc loc = parser.getCurrentLocation();
+    if (parser.parseKeywordOrString(&name) || parser.parseEqual())
+      return failure();
+    if (values.get(name) ||
+        llvm::is_contained(list, builder.getStringAttr(name)))
+      return parser.emitError(loc)
+             << "hyperparameter '" << name << "' is given twice";
+    OpAsmParser::UnresolvedOperand operand;
+    OptionalParseResult result = parser.parseOptionalOperand(operand);
+    if (result.has_value()) {
+      operands.push_back(operand);
+      list.push_back(builder.getStringAttr(name));
+      return *result;
+    }
+    double value;
+    if (parseReal(parser, value))
+      return failure();
+    values.set(name, builder.getF64FloatAttr(value));
+    return success();
+  };
+  if (parser.parseKeyword("hyper") ||
+      parser.parseCommaSeparatedList(Delimiter::Paren, parseOne))
+    return failure();
+  names = builder.getArrayAttr(list);
+  constants = values.getDictionary(parser.getContext());
+  return success();
+}
+
+void zero::printHyperArguments(OpAsmPrinter &printer, Operation *,
+                               OperandRange operands, ArrayAttr names,
+                               DictionaryAttr constants) {
+  printer << "hyper(";
+  llvm::interleaveComma(
+      llvm::zip(names.getAsRange<StringAttr>(), operands), printer,
+      [&](auto pair) {
+        printer << std::get<0>(pair).getValue() << " = " << std::get<1>(pair);
+      });
+  if (!names.empty() && !constants.empty())
+    printer << ", ";
+  llvm::interleaveComma(constants, printer, [&](NamedAttribute constant) {
+    printer << constant.getName().getValue() << " = ";
+    printer.printAttributeWithoutType(constant.getValue());
+  });
+  printer << ")";
+}

@@ -1,0 +1,92 @@
+//===- Assembly.h - Custom directives of the assembly format ----*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// parseX/printX for each custom<X> in the op definitions, for the generated
+// code in ZeroDialect.cpp.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_DIALECT_ZERO_ASSEMBLY_H
+#define ZERO_DIALECT_ZERO_ASSEMBLY_H
+
+#include "dialect/zero/ZeroDialect.h"
+
+namespace zero {
+
+/// `"pp" = 1, "dp" = 4`
+mlir::ParseResult parseMeshAxes(mlir::OpAsmParser &parser,
+                                mlir::ArrayAttr &axes);
+void printMeshAxes(mlir::OpAsmPrinter &printer, mlir::Operation *op,
+                   mlir::ArrayAttr axes);
+
+/// (`views` `[` `"dp" = ["edp", "ep"]` ... `]`)?
+mlir::ParseResult parseMeshViews(mlir::OpAsmParser &parser,
+                                 mlir::ArrayAttr &views);
+void printMeshViews(mlir::OpAsmPrinter &printer, mlir::Operation *op,
+                    mlir::ArrayAttr views);
+
+/// `64x64xbf16`
+mlir::ParseResult parseShapedType(mlir::OpAsmParser &parser,
+                                  mlir::DenseI64ArrayAttr &shape,
+                                  mlir::TypeAttr &type);
+void printShapedType(mlir::OpAsmPrinter &printer, mlir::Operation *op,
+                     mlir::DenseI64ArrayAttr shape, mlir::TypeAttr type);
+
+/// `[a, b]`
+mlir::ParseResult parseNameList(mlir::OpAsmParser &parser,
+                                mlir::ArrayAttr &names);
+void printNameList(mlir::OpAsmPrinter &printer, mlir::Operation *op,
+                   mlir::ArrayAttr names);
+
+/// `@a, @b`
+mlir::ParseResult parseSymbolList(mlir::OpAsmParser &parser,
+                                  mlir::ArrayAttr &symbols);
+void printSymbolList(mlir::OpAsmPrinter &printer, mlir::Operation *op,
+                     mlir::ArrayAttr symbols);
+
+/// `(accumulation : -1, dp : -1)`
+mlir::ParseResult parseScaleList(mlir::OpAsmParser &parser, ScaleAttr &scale);
+void printScaleList(mlir::OpAsmPrinter &printer, mlir::Operation *op,
+                    ScaleAttr scale);
+
+/// (`epsilon` real)?, 1e-6 if absent
+mlir::ParseResult parseEpsilon(mlir::OpAsmParser &parser,
+                               mlir::FloatAttr &epsilon);
+void printEpsilon(mlir::OpAsmPrinter &printer, mlir::Operation *op,
+                  mlir::FloatAttr epsilon);
+
+/// `[lr, beta1 = 0.9]`
+mlir::ParseResult parseHyperNames(mlir::OpAsmParser &parser,
+                                  mlir::ArrayAttr &names,
+                                  mlir::DictionaryAttr &defaults);
+void printHyperNames(mlir::OpAsmPrinter &printer, mlir::Operation *op,
+                     mlir::ArrayAttr names, mlir::DictionaryAttr defaults);
+
+/// (`counters` `[` `beta1_t = 1.0` ... `]`)?
+mlir::ParseResult parseCounters(mlir::OpAsmParser &parser,
+                                mlir::ArrayAttr &names,
+                                mlir::DenseF64ArrayAttr &initial);
+void printCounters(mlir::OpAsmPrinter &printer, mlir::Operation *op,
+                   mlir::ArrayAttr names, mlir::DenseF64ArrayAttr initial);
+
+/// (`state` `[m, v]`)?
+mlir::ParseResult parseStateNames(mlir::OpAsmParser &parser,
+                                  mlir::ArrayAttr &names);
+void printStateNames(mlir::OpAsmPrinter &printer, mlir::Operation *op,
+                     mlir::ArrayAttr names);
+
+/// `hyper` `(` `lr = %lr, wd = 0.1` `)`
+mlir::ParseResult parseHyperArguments(
+    mlir::OpAsmParser &parser,
+    llvm::SmallVectorImpl<mlir::OpAsmParser::UnresolvedOperand> &operands,
+    mlir::ArrayAttr &names, mlir::DictionaryAttr &constants);
+void printHyperArguments(mlir::OpAsmPrinter &printer, mlir::Operation *op,
+                         mlir::OperandRange operands, mlir::ArrayAttr names,
+                         mlir::DictionaryAttr constants);
+
+} // namespace zero
+
+#endif // ZERO_DIALECT_ZERO_ASSEMBLY_H

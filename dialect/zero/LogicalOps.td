@@ -1,0 +1,416 @@
+//===- LogicalOps.td - A step as its author writes it ------*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_LOGICAL_OPS_TD
+#define ZERO_LOGICAL_OPS_TD
+
+include "mlir/IR/EnumAttr.td"
+include "mlir/IR/OpAsmInterface.td"
+include "mlir/IR/RegionKindInterface.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "dialect/zero/ZeroTypes.td"
+
+/// Infers its result types; the text spells operand types only.
+class Zero_InferredOp<string mnemonic, list<Trait> traits = []>
+    : Zero_Op<mnemonic, traits # [InferTypeOpAdaptor]>;
+
+//===----------------------------------------------------------------------===//
+// Symbols
+//===----------------------------------------------------------------------===//
+
+def Zero_MeshOp : Zero_Op<"mesh", [Symbol]> {
+  let summary = "A mesh of ranks with named axes";
+  let description = [{
+    Ranks are numbered row-major over the axes, the last one fastest. A view
+    names several axes together, in order.
+
+    Constraints:
+
+    - `mesh_c1`: an axis has a size of at least 1;
+    - `mesh_c2`: names of axes and views are unique, and `micro`, `accumulation`
+      and `tokens` are taken;
+    - `mesh_c3`: a view lists axes of this mesh, each once.
+
+    Example:
+
+    ```mlir
+    zero.mesh @cluster <["pp" = 1, "edp" = 2, "ep" = 2]> views ["dp" = ["edp", "ep"]]
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, Zero_MeshAxisArrayAttr:$axes,
+                       Zero_MeshViewArrayAttr:$views);
+  let assemblyFormat = [{
+    $sym_name `<` custom<MeshAxes>($axes) `>`
+    custom<MeshViews>($views) attr-dict
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The size of an axis, or nothing if there is no such axis.
+    std::optional<int64_t> getAxisSize(::llvm::StringRef axis);
+    /// The number of ranks.
+    int64_t getNumRanks();
+  }];
+}
+
+def Zero_ParameterOp : Zero_Op<"parameter", [Symbol]> {
+  let summary = "A trainable parameter: its shape and storage type";
+  let description = [{
+    `optional` says that a backward may produce no gradient for it, which then
+    counts as zero; a missing gradient of any other parameter refuses the step.
+    `uses 2` says that each backward delivers it in two pieces that add up.
+
+    Constraints:
+
+    - `parameter_c1`: the storage type is f16, bf16, f32 or f64;
+    - `parameter_c2`: `uses` is at least 1.
+
+    Example:
+
+    ```mlir
+    zero.parameter @fc1.weight : 64x64xbf16
+    zero.parameter @expert.7 : 128xf32 optional
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, DenseI64ArrayAttr:$shape,
+                       TypeAttr:$dtype, UnitAttr:$optional,
+                       DefaultValuedOptionalAttr<I64Attr, "1">:$uses);
+  let assemblyFormat = [{
+    $sym_name `:` custom<ShapedType>($shape, $dtype)
+    (`optional` $optional^)? (`uses` $uses^)? attr-dict
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{ int64_t getNumElements(); }];
+}
+
+def Zero_GroupOp : Zero_Op<"group",
+    [Symbol, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "Parameters that share hyperparameters";
+  let description = [{
+    Constraints:
+
+    - `group_c1`: every member is a `zero.parameter`, listed once.
+
+    Example:
+
+    ```mlir
+    zero.group @decay [@fc1.weight, @fc2.weight]
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefArrayAttr:$members);
+  let assemblyFormat = "$sym_name $members attr-dict";
+}
+
+def Zero_OptimizerOp : Zero_Op<"optimizer", [Symbol, IsolatedFromAbove]> {
+  let summary = "An element-wise optimizer, as data";
+  let description = [{
+    `prepare` runs once per applied step and group, in f64: from the
+    hyperparameters and the counters it computes the counters' next values and
+    the scalars that the update needs. Counters advance on applied steps only.
+    `update` runs once per element: from the gradient, the parameter's master
+    value, the state and those scalars it computes the new master value and
+    state. State starts at zero.
+
+    Bodies use `arith` and `math` ops; multiply-adds are contracted only where
+    `math.fma` says so.
+
+    Constraints:
+
+    - `optimizer_c1`: `prepare` takes one f64 per hyperparameter and counter and
+      yields f64s, at least one per counter;
+    - `optimizer_c2`: `update` takes gradient, master, one value per state and
+      one per scalar that `prepare` yields after the counters; gradient, master
+      and scalars have one type, f32 or f64;
+    - `optimizer_c3`: `update` yields the master and each state, in their types;
+    - `optimizer_c4`: bodies hold only `arith` and `math` ops and `zero.yield`;
+    - `optimizer_c5`: names of hyperparameters, counters and states are unique.
+
+    Example:
+
+    ```mlir
+    zero.optimizer @sgd hyper [lr] {
+    ^prepare(%lr: f64):
+      %step = arith.negf %lr : f64
+      zero.yield %step : f64
+    } update {
+    ^update(%g: f32, %p: f32, %step: f32):
+      %p1 = math.fma %g, %step, %p : f32
+      zero.yield %p1 : f32
+    }
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name,
+    StrArrayAttr:$hyper_names, DictionaryAttr:$hyper_defaults,
+    StrArrayAttr:$counter_names, DenseF64ArrayAttr:$counter_initial,
+    StrArrayAttr:$state_names);
+  let regions = (region SizedRegion<1>:$prepare, SizedRegion<1>:$update);
+  let assemblyFormat = [{
+    $sym_name `hyper` custom<HyperNames>($hyper_names, $hyper_defaults)
+    custom<Counters>($counter_names, $counter_initial)
+    custom<StateNames>($state_names) attr-dict-with-keyword
+    $prepare `update` $update
+  }];
+  let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    /// What `prepare` yields after the counters.
+    unsigned getNumScalars();
+    /// The type of master and arithmetic.
+    ::mlir::Type getMasterType();
+    ::llvm::SmallVector<::mlir::Type> getStateTypes();
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// The step
+//===----------------------------------------------------------------------===//
+
+def Zero_NonfiniteSkip : I32EnumAttrCase<"skip", 0>;
+def Zero_NonfinitePoison : I32EnumAttrCase<"poison", 1>;
+def Zero_NonfiniteAttr : I32EnumAttr<"Nonfinite",
+    "what happens to a step with a gradient that is not finite",
+    [Zero_NonfiniteSkip, Zero_NonfinitePoison]> {
+  let cppNamespace = "::zero";
+}
+
+def Zero_StepOp : Zero_Op<"step",
+    [Symbol, IsolatedFromAbove, SingleBlock, RecursiveMemoryEffects,
+     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "One update of all parameters, over the whole mesh";
+  let description = [{
+    `weight(accumulation : -1, dp : -1)` declares what each gradient contribution
+    counts for: here the mean over backwards and data ranks. It is one monomial
+    for the whole step and never derived from the axes a parameter happens to be
+    reduced over. Arguments are scalars that the caller passes to `apply`; a
+    replicated type is the caller's promise that all ranks pass the same.
+
+    `nonfinite skip` (the default) leaves everything untouched when any gradient
+    is not finite; `poison` applies the step all the same.
+
+    Constraints:
+
+    - `step_c1`: the mesh exists;
+    - `step_c2`: the weight's symbols are `accumulation`, `tokens` and axes of the
+      mesh;
+    - `step_c3`: arguments are f64 scalars;
+    - `step_c4`: the body ends with `zero.return`;
+    - `step_c5`: every gradient that arrives is updated by exactly one
+      `zero.update`, and each update names parameters that arrive.
+
+    Example: see `examples/quickstart.mlir`.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$mesh,
+    Zero_ScaleAttr:$weight,
+    DefaultValuedAttr<Zero_NonfiniteAttr, "::zero::Nonfinite::skip">:$nonfinite);
+  let regions = (region SizedRegion<1>:$body);
+  let hasCustomAssemblyFormat = 1;
+  let hasRegionVerifier = 1;
+}
+
+def Zero_ReturnOp : Zero_Op<"return",
+    [Terminator, Pure, HasParent<"StepOp">]> {
+  let summary = "Ends a step with the scalars that it reports";
+  let description = [{
+    Constraints:
+
+    - `return_c1`: there is one name per value, and at most 16;
+    - `return_c2`: values are replicated and unscaled.
+
+    Example:
+
+    ```mlir
+    zero.return [norm] %norm : !zero.value<f64>
+    ```
+  }];
+  let arguments = (ins StrArrayAttr:$names, Variadic<Zero_Scalar>:$values);
+  let assemblyFormat = [{
+    custom<NameList>($names) ($values^ `:` type($values))? attr-dict
+  }];
+  let hasVerifier = 1;
+}
+
+def Zero_YieldOp : Zero_Op<"yield", [Terminator, Pure,
+    ParentOneOf<["MicroBatchesOp", "OptimizerOp"]>]> {
+  let summary = "Ends the body of `zero.micro_batches` or of an optimizer";
+  let arguments = (ins Variadic<AnyType>:$values);
+  let assemblyFormat = "($values^ `:` type($values))? attr-dict";
+}
+
+def Zero_MicroBatchesOp : Zero_Op<"micro_batches",
+    [SingleBlock, RecursiveMemoryEffects]> {
+  let summary = "The sum over the backwards of one step";
+  let description = [{
+    The body runs once per backward: once, four times, or as often as the caller
+    makes one. A result is the **sum** over the backwards of what the body
+    yields, in the element type `in`, so there is no accumulator that could lose
+    a contribution. Inside, values are partial over `micro`; results are not.
+
+    Constraints:
+
+    - `micro_batches_c1`: what is yielded is partial over `micro`: anything else
+      would be counted once per backward;
+    - `micro_batches_c2`: the type of the sum is not narrower than what is
+      yielded;
+    - `micro_batches_c3`: it is not nested.
+
+    Example:
+
+    ```mlir
+    %g = zero.micro_batches in f32 {
+      %d = zero.backward(@w) arrives() : !zero.value<8xbf16, partial = [dp, micro], scaled = [dp : 1]>
+      zero.yield %d : !zero.value<8xbf16, partial = [dp, micro], scaled = [dp : 1]>
+    }
+    ```
+  }];
+  let arguments = (ins TypeAttr:$accumulator_type);
+  let regions = (region SizedRegion<1>:$body);
+  let results = (outs Variadic<Zero_Value>:$sums);
+  let skipDefaultBuilders = 1;
+  let builders = [
+    /// Sums what the terminator of |body|, which moves in, yields.
+    OpBuilder<(ins "::mlir::Type":$accumulatorType, "::mlir::Region &":$body)>];
+  let hasCustomAssemblyFormat = 1;
+  let hasRegionVerifier = 1;
+}
+
+def Zero_BackwardOp : Zero_Op<"backward",
+    [DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+     MemoryEffects<[MemRead, MemWrite]>, HasParent<"MicroBatchesOp">]> {
+  let summary = "Where the gradients of one backward arrive";
+  let description = [{
+    Sources are parameters (logical) or buckets (sharded). `arrives` is the
+    arrival contract: what the caller has already multiplied in, e.g.
+    `arrives(accumulation : -1)` when the loss was divided by the number of
+    backwards. The result's scale is arrival ÷ weight: what is still to be
+    divided out.
+
+    Constraints:
+
+    - `backward_c1`: sources are parameters or buckets, each once;
+    - `backward_c2`: a result has the shape of its source;
+    - `backward_c3`: a result is partial over `micro` and every axis of the mesh;
+    - `backward_c4`: a result's scale is `arrives` ÷ the step's `weight`;
+    - `backward_c5`: a bucket's element type is its result's.
+
+    Example: see `zero.micro_batches`.
+  }];
+  let arguments = (ins FlatSymbolRefArrayAttr:$sources, Zero_ScaleAttr:$arrives);
+  let results = (outs Variadic<Zero_Value>:$gradients);
+  let assemblyFormat = [{
+    `(` custom<SymbolList>($sources) `)` `arrives` custom<ScaleList>($arrives)
+    attr-dict (`:` type($gradients)^)?
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Logical arithmetic
+//===----------------------------------------------------------------------===//
+
+def Zero_ReduceOp : Zero_InferredOp<"reduce", [Pure]> {
+  let summary = "Sums gradients over the mesh and applies the weight";
+  let description = [{
+    A result is the sum over every axis that its operand is partial over, divided
+    by the operand's scale: the declared weighted gradient.
+
+    Constraints:
+
+    - `reduce_c1`: operands are not partial over `micro` (the sum over backwards
+      comes first), nor varying.
+
+    Example:
+
+    ```mlir
+    %r = zero.reduce %g : !zero.value<8xf32, partial = [dp], scaled = [dp : 1]>
+    ```
+  }];
+  let arguments = (ins Variadic<Zero_Value>:$inputs);
+  let results = (outs Variadic<Zero_Value>:$outputs);
+  let assemblyFormat = "$inputs attr-dict `:` type($inputs)";
+  let hasVerifier = 1;
+}
+
+def Zero_NormOp : Zero_InferredOp<"norm", [Pure]> {
+  let summary = "The Euclidean norm of gradients, every element once";
+  let description = [{
+    Constraints:
+
+    - `norm_c1`: operands are replicated and unscaled.
+
+    Example:
+
+    ```mlir
+    %norm = zero.norm %r : !zero.value<8xf32>
+    ```
+  }];
+  let arguments = (ins Variadic<Zero_Value>:$inputs);
+  let results = (outs Zero_Scalar:$norm);
+  let assemblyFormat = "$inputs attr-dict `:` type($inputs)";
+  let hasVerifier = 1;
+}
+
+def Zero_ClipOp : Zero_InferredOp<"clip", [Pure]> {
+  let summary = "Scales gradients down to a largest norm";
+  let description = [{
+    Multiplies by min(1, max / (norm + epsilon)), as `clip_grad_norm_` of
+    PyTorch does (epsilon 1e-6 there and here).
+
+    Constraints:
+
+    - `clip_c1`: operands are replicated and unscaled, the norm too;
+    - `clip_c2`: `max` is positive and `epsilon` is not negative.
+
+    Example:
+
+    ```mlir
+    %c = zero.clip %r by %norm max 1.0 : !zero.value<8xf32>
+    ```
+  }];
+  let arguments = (ins Variadic<Zero_Value>:$inputs, Zero_Scalar:$norm,
+    F64Attr:$max, DefaultValuedAttr<F64Attr, "1e-6">:$epsilon);
+  let results = (outs Variadic<Zero_Value>:$outputs);
+  let assemblyFormat = [{
+    $inputs `by` $norm `max` $max custom<Epsilon>($epsilon)
+    attr-dict `:` type($inputs) `by` type($norm)
+  }];
+  let hasVerifier = 1;
+}
+
+def Zero_UpdateOp : Zero_Op<"update",
+    [DeclareOpInterfaceMethods<SymbolUserOpInterface>, AttrSizedOperandSegments,
+     MemoryEffects<[MemRead, MemWrite]>, HasParent<"StepOp">]> {
+  let summary = "Updates a group's parameters with an optimizer";
+  let description = [{
+    Operands are the gradients of the group's members, in the group's order, and
+    hyperparameters, each by name as a scalar value or a constant. A
+    hyperparameter with a default may be left out.
+
+    Constraints:
+
+    - `update_c1`: group and optimizer exist;
+    - `update_c2`: there is one gradient per member, of its shape;
+    - `update_c3`: gradients are replicated and unscaled;
+    - `update_c4`: hyperparameters are those of the optimizer, each at most once,
+      none without a value;
+    - `update_c5`: hyperparameter values are replicated and unscaled.
+
+    Example:
+
+    ```mlir
+    zero.update @decay with @adamw(%c) hyper(lr = %lr, wd = 0.1) : (!zero.value<8xf32>), (!zero.value<f64>)
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$group, FlatSymbolRefAttr:$optimizer,
+    Variadic<Zero_Value>:$gradients, Variadic<Zero_Scalar>:$hyper,
+    StrArrayAttr:$hyper_names, DictionaryAttr:$hyper_constants);
+  let assemblyFormat = [{
+    $group `with` $optimizer `(` $gradients `)`
+    custom<HyperArguments>($hyper, $hyper_names, $hyper_constants) attr-dict
+    `:` `(` type($gradients) `)` `,` `(` type($hyper) `)`
+  }];
+  let hasVerifier = 1;
+}
+
+#endif // ZERO_LOGICAL_OPS_TD

@@ -1,0 +1,96 @@
+//===- Placement.h - What is true of a value over an axis -------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The parts a !zero.value is made of, and the algebra of scale monomials.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_DIALECT_ZERO_PLACEMENT_H
+#define ZERO_DIALECT_ZERO_PLACEMENT_H
+
+#include "mlir/IR/BuiltinAttributes.h"
+#include "llvm/ADT/Hashing.h"
+
+namespace zero {
+
+/// The axis of time: the backwards of one step.
+inline constexpr llvm::StringLiteral kMicroAxis = "micro";
+/// The symbol of the number of backwards in one step.
+inline constexpr llvm::StringLiteral kAccumulation = "accumulation";
+/// The symbol of the number of tokens in one step.
+inline constexpr llvm::StringLiteral kTokens = "tokens";
+
+enum class PlacementKind : uint32_t {
+  Replicated,
+  Sharded,
+  Partial,
+  PartialMax,
+  PartialMin,
+  PartialOr,
+  Varying
+};
+
+/// The keyword of |kind| in the assembly, e.g. "partial_max".
+llvm::StringRef stringifyPlacementKind(PlacementKind kind);
+
+/// What a value is over one axis.
+struct AxisPlacement {
+  mlir::StringAttr axis;
+  PlacementKind kind = PlacementKind::Replicated;
+  int64_t dim = 0;        // of a sharded axis
+  bool presummed = false; // autograd has already summed over the axis
+
+  bool operator==(const AxisPlacement &other) const {
+    return axis == other.axis && kind == other.kind && dim == other.dim &&
+           presummed == other.presummed;
+  }
+  friend llvm::hash_code hash_value(const AxisPlacement &p) {
+    return llvm::hash_combine(p.axis.getAsOpaquePointer(), p.kind, p.dim,
+                              p.presummed);
+  }
+};
+
+/// A coordinate at which a value exists. Axes that no coordinate names are not
+/// restricted.
+struct AxisCoordinate {
+  mlir::StringAttr axis;
+  int64_t coordinate = 0;
+
+  bool operator==(const AxisCoordinate &other) const {
+    return axis == other.axis && coordinate == other.coordinate;
+  }
+  friend llvm::hash_code hash_value(const AxisCoordinate &c) {
+    return llvm::hash_combine(c.axis.getAsOpaquePointer(), c.coordinate);
+  }
+};
+
+/// One power of a monomial. Loss scales are spelled with their '@'.
+struct ScaleFactor {
+  mlir::StringAttr symbol;
+  int64_t exponent = 0;
+
+  bool operator==(const ScaleFactor &other) const {
+    return symbol == other.symbol && exponent == other.exponent;
+  }
+  friend llvm::hash_code hash_value(const ScaleFactor &f) {
+    return llvm::hash_combine(f.symbol.getAsOpaquePointer(), f.exponent);
+  }
+};
+
+using Scale = llvm::SmallVector<ScaleFactor>;
+
+/// a · b, sorted, without zero exponents.
+Scale multiply(llvm::ArrayRef<ScaleFactor> a, llvm::ArrayRef<ScaleFactor> b);
+/// aⁿ.
+Scale power(llvm::ArrayRef<ScaleFactor> a, int64_t n);
+/// √a, or failure if an exponent is odd.
+mlir::FailureOr<Scale> root(llvm::ArrayRef<ScaleFactor> a);
+/// "dp : 1, @loss_scale : -1", or "1" when empty.
+std::string toString(llvm::ArrayRef<ScaleFactor> scale);
+
+} // namespace zero
+
+#endif // ZERO_DIALECT_ZERO_PLACEMENT_H

@@ -1,0 +1,94 @@
+//===- Rules.cpp - Checks shared by several ops ---------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialect/zero/Rules.h"
+
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/MapVector.h"
+
+using namespace mlir;
+using namespace zero;
+
+ValueType zero::getScalarType(MLIRContext *context) {
+  return ValueType::getSorted(context, {}, Float64Type::get(context));
+}
+
+LogicalResult zero::verifyFinal(Operation *op, ValueRange values) {
+  for (Value value : values) {
+    auto type = cast<ValueType>(value.getType());
+    for (const AxisPlacement &p : type.getPlacements())
+      if (p.kind != PlacementKind::Replicated)
+        return op->emitOpError()
+               << "operand must be replicated, got "
+               << stringifyPlacementKind(p.kind) << " over '"
+               << p.axis.getValue() << "' in " << type;
+    if (type.isScaled())
+      return op->emitOpError() << "operand is still scaled by ("
+                               << toString(type.getScale()) << ") in " << type;
+  }
+  return success();
+}
+
+LogicalResult zero::verifyNotPartial(Operation *op, ValueRange values) {
+  for (Value value : values) {
+    auto type = cast<ValueType>(value.getType());
+    for (const AxisPlacement &p : type.getPlacements())
+      if (p.kind != PlacementKind::Replicated &&
+          p.kind != PlacementKind::Sharded)
+        return op->emitOpError()
+               << "operand must not be " << stringifyPlacementKind(p.kind)
+               << " over '" << p.axis.getValue() << "', got " << type;
+  }
+  return success();
+}
+
+LogicalResult
+zero::verifyEachGradientIsUpdatedOnce(StepOp step,
+                                      SymbolTableCollection &symbols) {
+  // Symbol -> the op that updates it, null while there is none. In the order of
+  // arrival, so that the diagnostics have one order.
+  llvm::MapVector<Attribute, Operation *> updates;
+  step.walk([&](BackwardOp backward) {
+    for (Attribute source : backward.getSources())
+      updates.insert({source, nullptr});
+  });
+  auto recordUpdate = [&](Operation *op, Attribute symbol) -> LogicalResult {
+    auto it = updates.find(symbol);
+    if (it == updates.end())
+      return op->emitOpError()
+             << "updates " << symbol << ", whose gradient never arrives";
+    if (it->second) {
+      InFlightDiagnostic diag =
+          op->emitOpError() << "updates " << symbol << " a second time";
+      diag.attachNote(it->second->getLoc()) << "first updated here";
+      return diag;
+    }
+    it->second = op;
+    return success();
+  };
+  WalkResult result = step.walk([&](Operation *op) {
+    if (auto update = dyn_cast<UpdateOp>(op)) {
+      auto group = symbols.lookupNearestSymbolFrom<GroupOp>(
+          op, update.getGroupAttr());
+      if (!group)
+        return WalkResult::advance(); // update_c1 says so
+      for (Attribute member : group.getMembers())
+        if (failed(recordUpdate(op, member)))
+          return WalkResult::interrupt();
+    } else if (auto update = dyn_cast<UpdateBucketOp>(op)) {
+      if (failed(recordUpdate(op, update.getBucketAttr())))
+        return WalkResult::interrupt();
+    }
+    return WalkResult::advance();
+  });
+  if (result.wasInterrupted())
+    return failure();
+  for (auto [symbol, update] : updates)
+    if (!update)
+      return step.emitOpError() << "gradient of " << symbol
+                                << " arrives and is never updated";
+  return success();
+}

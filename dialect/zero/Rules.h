@@ -1,0 +1,34 @@
+//===- Rules.h - Checks shared by several ops -------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_DIALECT_ZERO_RULES_H
+#define ZERO_DIALECT_ZERO_RULES_H
+
+#include "dialect/zero/ZeroDialect.h"
+
+namespace zero {
+
+/// !zero.value<f64>.
+ValueType getScalarType(mlir::MLIRContext *context);
+
+/// Checks that |values| are replicated over every axis and unscaled: what
+/// non-linear ops and the update accept.
+mlir::LogicalResult verifyFinal(mlir::Operation *op, mlir::ValueRange values);
+
+/// Checks that |values| are neither partial nor varying: a function of a part is
+/// no part of a function.
+mlir::LogicalResult verifyNotPartial(mlir::Operation *op,
+                                     mlir::ValueRange values);
+
+/// step_c5: each parameter or bucket that arrives in |step| is updated once, and
+/// each that is updated arrives.
+mlir::LogicalResult
+verifyEachGradientIsUpdatedOnce(StepOp step,
+                                mlir::SymbolTableCollection &symbols);
+
+} // namespace zero
+
+#endif // ZERO_DIALECT_ZERO_RULES_H

@@ -1,0 +1,260 @@
+//===- SymbolOps.cpp - Mesh, parameters, groups, buckets, optimizers ------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialect/zero/ZeroDialect.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+using namespace zero;
+
+//===----------------------------------------------------------------------===//
+// zero.mesh
+//===----------------------------------------------------------------------===//
+
+LogicalResult MeshOp::verify() {
+  llvm::StringSet<> names{kMicroAxis, kAccumulation, kTokens};
+  llvm::StringSet<> axisNames;
+  for (auto axis : getAxes().getAsRange<MeshAxisAttr>()) {
+    // mesh_c1
+    if (axis.getSize() < 1)
+      return emitOpError() << "axis " << axis.getName()
+                           << " must have a size of at least 1, got "
+                           << axis.getSize();
+    // mesh_c2
+    if (!names.insert(axis.getName()).second)
+      return emitOpError() << "name " << axis.getName() << " is already taken";
+    axisNames.insert(axis.getName());
+  }
+  for (auto view : getViews().getAsRange<MeshViewAttr>()) {
+    // mesh_c2
+    if (!names.insert(view.getName()).second)
+      return emitOpError() << "name " << view.getName() << " is already taken";
+    // mesh_c3
+    llvm::StringSet<> seen;
+    for (Attribute axis : view.getAxes()) {
+      auto name = dyn_cast<StringAttr>(axis);
+      if (!name || !axisNames.contains(name) || !seen.insert(name).second)
+        return emitOpError() << "view " << view.getName()
+                             << " must list axes of this mesh once each, got "
+                             << axis;
+    }
+  }
+  return success();
+}
+
+std::optional<int64_t> MeshOp::getAxisSize(StringRef name) {
+  for (auto axis : getAxes().getAsRange<MeshAxisAttr>())
+    if (axis.getName().getValue() == name)
+      return axis.getSize();
+  return std::nullopt;
+}
+
+int64_t MeshOp::getNumRanks() {
+  int64_t product = 1;
+  for (auto axis : getAxes().getAsRange<MeshAxisAttr>())
+    product *= axis.getSize();
+  return product;
+}
+
+//===----------------------------------------------------------------------===//
+// zero.parameter, zero.group, zero.bucket
+//===----------------------------------------------------------------------===//
+
+static bool isStorageType(Type type) {
+  return type.isF16() || type.isBF16() || type.isF32() || type.isF64();
+}
+
+LogicalResult ParameterOp::verify() {
+  // parameter_c1
+  if (!isStorageType(getDtype()))
+    return emitOpError() << "storage type must be f16, bf16, f32 or f64, got "
+                         << getDtype();
+  // parameter_c2
+  if (getUses() < 1)
+    return emitOpError() << "uses must be at least 1, got " << getUses();
+  return success();
+}
+
+int64_t ParameterOp::getNumElements() {
+  int64_t product = 1;
+  for (int64_t extent : getShape())
+    product *= extent;
+  return product;
+}
+
+/// Calls |visit| for each member; fails at the first that is no parameter or is
+/// listed twice.
+static LogicalResult
+forEachMember(Operation *op, ArrayAttr members, SymbolTableCollection &symbols,
+              function_ref<LogicalResult(size_t, ParameterOp)> visit) {
+  llvm::DenseSet<Attribute> seen;
+  for (auto [i, member] :
+       llvm::enumerate(members.getAsRange<FlatSymbolRefAttr>())) {
+    auto parameter =
+        symbols.lookupNearestSymbolFrom<ParameterOp>(op, member);
+    if (!parameter)
+      return op->emitOpError() << "member " << member
+                               << " is not a zero.parameter of this module";
+    if (!seen.insert(member).second)
+      return op->emitOpError() << "member " << member << " is listed twice";
+    if (failed(visit(i, parameter)))
+      return failure();
+  }
+  return success();
+}
+
+LogicalResult GroupOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  // group_c1
+  return forEachMember(*this, getMembers(), symbols,
+                       [](size_t, ParameterOp) { return success(); });
+}
+
+LogicalResult BucketOp::verify() {
+  if (getShape().size() != 1)
+    return emitOpError() << "must have one dimension, got "
+                         << getShape().size();
+  if (!isStorageType(getDtype()) || !isStorageType(getArrivalType()))
+    return emitOpError() << "types must be f16, bf16, f32 or f64, got "
+                         << getDtype() << " and " << getArrivalType();
+  if (getOffsets().size() != getMembers().size() ||
+      getExtents().size() != getMembers().size())
+    return emitOpError() << "has " << getMembers().size() << " members but "
+                         << getOffsets().size() << " offsets and "
+                         << getExtents().size() << " extents";
+  // bucket_c2; what lies behind the last member belongs to it.
+  int64_t end = 0;
+  for (auto [member, offset, extent] :
+       llvm::zip_equal(getMembers(), getOffsets(), getExtents())) {
+    if (offset != end)
+      return emitOpError() << "member " << member << " must begin at " << end
+                           << ", where the one before ends, got " << offset;
+    end = offset + extent;
+  }
+  if (end != getNumElements())
+    return emitOpError() << "members fill " << end << " of "
+                         << getNumElements() << " elements";
+  return success();
+}
+
+LogicalResult BucketOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  Type storage;
+  return forEachMember(
+      *this, getMembers(), symbols,
+      [&](size_t i, ParameterOp parameter) -> LogicalResult {
+        // bucket_c3
+        if (getExtents()[i] < parameter.getNumElements())
+          return emitOpError()
+                 << "member @" << parameter.getSymName() << " has "
+                 << parameter.getNumElements()
+                 << " elements and an interval of " << getExtents()[i];
+        // bucket_c4
+        if (storage && storage != parameter.getDtype())
+          return emitOpError() << "member @" << parameter.getSymName()
+                               << " is stored in " << parameter.getDtype()
+                               << " and the ones before in " << storage;
+        storage = parameter.getDtype();
+        return success();
+      });
+}
+
+//===----------------------------------------------------------------------===//
+// zero.optimizer
+//===----------------------------------------------------------------------===//
+
+unsigned OptimizerOp::getNumScalars() {
+  return getPrepare().front().getTerminator()->getNumOperands() -
+         getCounterNames().size();
+}
+
+Type OptimizerOp::getMasterType() {
+  return getUpdate().front().getArgument(1).getType();
+}
+
+SmallVector<Type> OptimizerOp::getStateTypes() {
+  return llvm::map_to_vector(
+      getUpdate().front().getArguments().slice(2, getStateNames().size()),
+      [](BlockArgument argument) { return argument.getType(); });
+}
+
+LogicalResult OptimizerOp::verifyRegions() {
+  // optimizer_c5
+  llvm::StringSet<> names;
+  for (ArrayAttr list : {getHyperNames(), getCounterNames(), getStateNames()})
+    for (auto name : list.getAsRange<StringAttr>())
+      if (!names.insert(name).second)
+        return emitOpError() << "name " << name << " is used twice";
+  for (NamedAttribute value : getHyperDefaults())
+    if (!llvm::is_contained(getHyperNames(), value.getName()))
+      return emitOpError() << "default for unknown hyperparameter "
+                           << value.getName();
+
+  // optimizer_c4
+  for (Region *region : {&getPrepare(), &getUpdate()}) {
+    for (Operation &op : region->front()) {
+      if (isa<YieldOp>(op) ||
+          isa_and_present<arith::ArithDialect, math::MathDialect>(
+              op.getDialect()))
+        continue;
+      InFlightDiagnostic diag = op.emitOpError()
+                                << "is not allowed in an optimizer, whose "
+                                   "bodies hold arith and math ops only";
+      diag.attachNote(getLoc()) << "in the body of @" << getSymName();
+      return diag;
+    }
+    if (region->front().empty() || !isa<YieldOp>(region->front().back()))
+      return emitOpError() << "bodies must end with zero.yield";
+  }
+
+  // optimizer_c1
+  Block &prepare = getPrepare().front();
+  size_t numArguments = getHyperNames().size() + getCounterNames().size();
+  if (prepare.getNumArguments() != numArguments)
+    return emitOpError() << "prepare must take " << getHyperNames().size()
+                         << " hyperparameters and " << getCounterNames().size()
+                         << " counters, got " << prepare.getNumArguments()
+                         << " arguments";
+  Operation *prepared = prepare.getTerminator();
+  if (prepared->getNumOperands() < getCounterNames().size())
+    return emitOpError() << "prepare must yield the next value of "
+                         << getCounterNames().size() << " counters, got "
+                         << prepared->getNumOperands() << " values";
+  auto isF64 = [](Type type) { return type.isF64(); };
+  if (!llvm::all_of(prepare.getArgumentTypes(), isF64) ||
+      !llvm::all_of(prepared->getOperandTypes(), isF64))
+    return emitOpError() << "prepare must take and yield f64";
+
+  // optimizer_c2
+  Block &update = getUpdate().front();
+  size_t numStates = getStateNames().size();
+  size_t numInputs = 2 + numStates + getNumScalars();
+  if (update.getNumArguments() != numInputs)
+    return emitOpError() << "update must take gradient, master, " << numStates
+                         << " states and " << getNumScalars()
+                         << " scalars, got " << update.getNumArguments()
+                         << " arguments";
+  Type master = getMasterType();
+  if (!master.isF32() && !master.isF64())
+    return emitOpError() << "master must be f32 or f64, got " << master;
+  for (auto [i, type] : llvm::enumerate(update.getArgumentTypes())) {
+    bool isState = i >= 2 && i < 2 + numStates;
+    if (isState ? !isStorageType(type) : type != master)
+      return emitOpError() << "argument " << i << " of update must be "
+                           << (isState ? "a float" : "of the master's type")
+                           << ", got " << type;
+  }
+
+  // optimizer_c3
+  Operation *updated = update.getTerminator();
+  if (TypeRange(updated->getOperandTypes()) !=
+      TypeRange(ValueRange(update.getArguments().slice(1, 1 + numStates))))
+    return emitOpError() << "update must yield the master and "
+                         << numStates << " states in their types, got ("
+                         << updated->getOperandTypes() << ")";
+  return success();
+}

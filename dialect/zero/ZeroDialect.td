@@ -1,0 +1,51 @@
+//===- ZeroDialect.td - The zero dialect -------------------*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Include order: ZeroDialect <- ZeroEnums <- ZeroTypes <- LogicalOps,
+// ShardedOps <- ZeroOps (the only file given to the op generators).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_DIALECT_TD
+#define ZERO_DIALECT_TD
+
+include "mlir/IR/OpBase.td"
+
+def Zero_Dialect : Dialect {
+  let name = "zero";
+  let cppNamespace = "::zero";
+  let summary = "The update part of a distributed training step, as values";
+  let description = [{
+    A training step after its backward passes: accumulate, reduce, norm, clip,
+    update, gather. What is true of a value over the ranks of the mesh is part of
+    its type (`!zero.value`), so a mistake such as adding a gradient that is not
+    yet reduced to one that is fails to verify.
+
+    The dialect has two phases. **Logical**: what is computed over the whole
+    cluster, one value per parameter; no owner, no bucket, no collective.
+    **Sharded**: one value per bucket, every collective explicit, the optimizer
+    state named by symbols. Buffers do not exist here; see the `zrt` dialect.
+
+    | `!zero.value` over an axis | DTensor | JAX |
+    |---|---|---|
+    | replicated (not listed) | `Replicate()` | `P(None)` |
+    | `sharded = [dp]` | `Shard(0)` | `P('dp')` |
+    | `partial = [dp]` | `Partial('sum')` | `P(unreduced={'dp'})` |
+    | `partial_max`, `partial_min` | `Partial('max')`, `Partial('min')` | – |
+    | `varying = [dp]` | – | `varying` in `shard_map` |
+    | `presummed = [ep]` | – | `P(reduced={'ep'})` |
+  }];
+  let useDefaultTypePrinterParser = 1;
+  let useDefaultAttributePrinterParser = 1;
+  let extraClassDeclaration = "void registerTypes();";
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::math::MathDialect"];
+}
+
+class Zero_Op<string mnemonic, list<Trait> traits = []>
+    : Op<Zero_Dialect, mnemonic, traits>;
+
+#endif // ZERO_DIALECT_TD

@@ -1,0 +1,132 @@
+//===- ZeroTypes.td - Types and attributes of zero ---------*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_TYPES_TD
+#define ZERO_TYPES_TD
+
+include "mlir/IR/AttrTypeBase.td"
+include "dialect/zero/ZeroDialect.td"
+
+def Zero_ValueType : TypeDef<Zero_Dialect, "Value"> {
+  let mnemonic = "value";
+  let summary = "A value over all ranks, with its placement and scale";
+  let description = [{
+    A float array that exists on the ranks of a mesh. The shape is *global*. Over
+    each mesh axis, and over the axis of time `micro` (the backwards of one
+    step), the value is exactly one of:
+
+    - replicated (not listed): every rank holds the value;
+    - `sharded = [dp]`: rank i holds slice i of dimension 0 (`[tp : 1]`: of
+      dimension 1);
+    - `partial = [dp]`: the value is the sum of what the ranks hold (also
+      `partial_max`, `partial_min`, `partial_or`);
+    - `varying = [dp]`: it differs per rank and is no addend.
+
+    An axis may also be `presummed` (autograd has already summed over it), and
+    `on = [pp : 0, pp : 3]` says that the value exists only at these coordinates.
+
+    `scaled = [@loss_scale : 1, dp : 1]` is the monomial that the value still has
+    to be divided by to be what the step declares; squares double it, roots halve
+    it.
+
+    Constraints:
+
+    - `value_c1`: the element type is f16, bf16, f32 or f64;
+    - `value_c2`: an axis has one placement;
+    - `value_c3`: the dimension of a sharded axis exists;
+    - `value_c4`: no exponent is zero and no scale symbol is listed twice;
+    - `value_c5`: time is never sharded, varying or presummed.
+
+    Example:
+
+    ```mlir
+    !zero.value<64x64xf32, partial = [dp, micro], scaled = [@loss_scale : 1]>
+    ```
+  }];
+  let parameters = (ins
+    ArrayRefParameter<"int64_t">:$shape,
+    "::mlir::Type":$elementType,
+    ArrayRefParameter<"::zero::AxisPlacement">:$placements,
+    ArrayRefParameter<"::zero::AxisCoordinate">:$present,
+    ArrayRefParameter<"::zero::ScaleFactor">:$scale);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Sorts the lists into the one order in which equal types are equal.
+    static ValueType getSorted(::mlir::MLIRContext *context,
+                               ::llvm::ArrayRef<int64_t> shape,
+                               ::mlir::Type elementType,
+                               ::llvm::SmallVector<::zero::AxisPlacement> placements = {},
+                               ::llvm::SmallVector<::zero::AxisCoordinate> present = {},
+                               ::llvm::SmallVector<::zero::ScaleFactor> scale = {});
+
+    /// The placement over |axis|; replicated if it is not listed.
+    ::zero::AxisPlacement getPlacement(::mlir::StringAttr axis) const;
+
+    /// This type with another placement over one axis, element type, shape or
+    /// scale.
+    ValueType withPlacement(::zero::AxisPlacement placement) const;
+    ValueType withElementType(::mlir::Type type) const;
+    ValueType withShape(::llvm::ArrayRef<int64_t> shape) const;
+    ValueType withScale(::llvm::ArrayRef<::zero::ScaleFactor> scale) const;
+
+    /// The axes with this kind of placement, in sorted order.
+    ::llvm::SmallVector<::mlir::StringAttr> getAxes(::zero::PlacementKind kind) const;
+    bool has(::zero::PlacementKind kind) const;
+    bool isScaled() const { return !getScale().empty(); }
+    bool isScalar() const { return getShape().empty(); }
+    /// Equal placement over every axis, presence included.
+    bool hasPlacementOf(ValueType other) const;
+    int64_t getNumElements() const;
+  }];
+}
+
+def Zero_ScaleAttr : AttrDef<Zero_Dialect, "Scale"> {
+  let mnemonic = "scale";
+  let summary = "A monomial in step symbols, e.g. `<accumulation : -1, dp : -1>`";
+  let description = [{
+    A product of powers of: `accumulation` (the number of backwards in this
+    step), the size of a mesh axis, `tokens`, and loss scales (`@name`). An empty
+    monomial is 1.
+
+    Example:
+
+    ```mlir
+    #zero.scale<accumulation : -1, dp : -1>
+    ```
+  }];
+  let parameters = (ins ArrayRefParameter<"::zero::ScaleFactor">:$factors);
+  let hasCustomAssemblyFormat = 1;
+}
+
+def Zero_MeshAxisAttr : AttrDef<Zero_Dialect, "MeshAxis"> {
+  let mnemonic = "axis";
+  let summary = "A named axis of the mesh and its size";
+  let parameters = (ins "::mlir::StringAttr":$name, "int64_t":$size);
+  let assemblyFormat = "`<` $name `=` $size `>`";
+}
+
+def Zero_MeshViewAttr : AttrDef<Zero_Dialect, "MeshView"> {
+  let mnemonic = "view";
+  let summary = "Another name for several axes of the mesh together";
+  let parameters = (ins "::mlir::StringAttr":$name, "::mlir::ArrayAttr":$axes);
+  let assemblyFormat = "`<` $name `=` $axes `>`";
+}
+
+def Zero_MeshAxisArrayAttr
+    : TypedArrayAttrBase<Zero_MeshAxisAttr, "axes of a mesh">;
+def Zero_MeshViewArrayAttr
+    : TypedArrayAttrBase<Zero_MeshViewAttr, "views of a mesh">;
+
+def Zero_Value : Type<CPred<"::llvm::isa<::zero::ValueType>($_self)">,
+                      "value with a placement">;
+def Zero_Scalar
+    : Type<And<[Zero_Value.predicate,
+                CPred<"::llvm::cast<::zero::ValueType>($_self).isScalar()">,
+                CPred<"::llvm::cast<::zero::ValueType>($_self).getElementType().isF64()">]>,
+           "f64 scalar value with a placement">;
+
+#endif // ZERO_TYPES_TD

@@ -1,0 +1,67 @@
+//===- memory.cpp - The allocator and its counters ------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "core/memory.h"
+
+#include "core/status.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+using namespace zero_rt;
+
+/// A cache line, and the widest vector a kernel uses.
+static constexpr int64_t alignment = 64;
+
+zero_rt_status Memory::allocate(int32_t space, int32_t role, int64_t bytes,
+                                const char *name, Block &block) {
+  // Rounding up cannot overflow: a size near the limit is refused before.
+  bool plausible = bytes <= INT64_MAX - alignment;
+  int64_t rounded = std::max<int64_t>(1, bytes);
+  if (plausible)
+    rounded = (rounded + alignment - 1) / alignment * alignment;
+  void *data =
+      plausible ? std::aligned_alloc(size_t(alignment), size_t(rounded))
+                : nullptr;
+  if (!data)
+    return fail(ZERO_RT_OUT_OF_MEMORY,
+                "no memory for '%s': %lld bytes in space '%s'", name,
+                (long long)bytes, spaceName(space));
+  block.data = data;
+  block.bytes = bytes;
+  block.space = space;
+  block.role = role;
+  ++counters.allocations[space][role];
+  count(block);
+  return ZERO_RT_OK;
+}
+
+void Memory::release(Block &block) {
+  if (!block.data)
+    return;
+  counters.bytes_now[block.space][block.role] -= block.bytes;
+  std::free(block.data);
+  block = Block();
+}
+
+void Memory::retag(Block &block, int32_t role) {
+  counters.bytes_now[block.space][block.role] -= block.bytes;
+  block.role = role;
+  count(block);
+}
+
+void Memory::count(const Block &block) {
+  int64_t &now = counters.bytes_now[block.space][block.role];
+  int64_t &peak = counters.bytes_peak[block.space][block.role];
+  now += block.bytes;
+  peak = std::max(peak, now);
+}
+
+const char *zero_rt::spaceName(int64_t space) {
+  if (space == ZERO_RT_SPACE_DEVICE)
+    return "device";
+  return space == ZERO_RT_SPACE_HOST ? "host" : "unknown";
+}

@@ -1,0 +1,49 @@
+//===- memory.h - The allocator and its counters ----------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The host device has two spaces. They are the same silicon and differ in what
+// they count as, so that offload is visible without a GPU.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_RT_CORE_MEMORY_H
+#define ZERO_RT_CORE_MEMORY_H
+
+#include "zero_rt/abi.h"
+
+namespace zero_rt {
+
+/// One allocation; data is null while there is none.
+struct Block {
+  void *data = nullptr;
+  int64_t bytes = 0;
+  int32_t space = 0;
+  int32_t role = 0; // what it counts as now
+};
+
+class Memory {
+public:
+  explicit Memory(zero_rt_counters &counters) : counters(counters) {}
+
+  /// Allocates |bytes| (0 is allowed), aligned to 64 bytes. The contents are
+  /// unspecified.
+  zero_rt_status allocate(int32_t space, int32_t role, int64_t bytes,
+                          const char *name, Block &block);
+  void release(Block &block);
+  /// Moves the bytes of |block| to another role; no byte of it is touched.
+  void retag(Block &block, int32_t role);
+
+private:
+  void count(const Block &block);
+  zero_rt_counters &counters;
+};
+
+/// "device" or "host"; "unknown" for what is no space.
+const char *spaceName(int64_t space);
+
+} // namespace zero_rt
+
+#endif // ZERO_RT_CORE_MEMORY_H

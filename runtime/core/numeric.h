@@ -1,0 +1,128 @@
+//===- numeric.h - Element types and their conversions ----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Widening is exact; narrowing rounds once, to nearest even. Written out in
+// integers, so that the bits do not depend on what the machine has.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_RT_CORE_NUMERIC_H
+#define ZERO_RT_CORE_NUMERIC_H
+
+#include "zero_rt/abi.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace zero_rt {
+
+template <typename To, typename From> To bitCast(From from) {
+  static_assert(sizeof(To) == sizeof(From), "a bit cast keeps the size");
+  To to;
+  std::memcpy(&to, &from, sizeof(to));
+  return to;
+}
+
+float floatFromF16(uint16_t bits);
+uint16_t f16FromDouble(double value);
+uint16_t bf16FromDouble(double value);
+
+inline float floatFromBF16(uint16_t bits) {
+  return bitCast<float>(uint32_t(bits) << 16);
+}
+
+inline uint16_t bf16FromFloat(float value) {
+  uint32_t bits = bitCast<uint32_t>(value);
+  if ((bits & 0x7FFFFFFF) > 0x7F800000)
+    return 0x7FC0;
+  return (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16;
+}
+
+// One struct per element type: how it lies in memory, the type its sums are
+// taken in, and the pattern fresh memory is poisoned with (a signalling NaN).
+
+struct F16 {
+  using Storage = uint16_t;
+  using Sum = float;
+  static constexpr uint16_t poison = 0x7D00;
+  static float load(uint16_t bits) { return floatFromF16(bits); }
+  static uint16_t store(float value) { return f16FromDouble(value); }
+  static uint16_t fromDouble(double value) { return f16FromDouble(value); }
+};
+
+struct BF16 {
+  using Storage = uint16_t;
+  using Sum = float;
+  static constexpr uint16_t poison = 0x7FA0;
+  static float load(uint16_t bits) { return floatFromBF16(bits); }
+  static uint16_t store(float value) { return bf16FromFloat(value); }
+  static uint16_t fromDouble(double value) { return bf16FromDouble(value); }
+};
+
+struct F32 {
+  using Storage = float;
+  using Sum = float;
+  static constexpr uint32_t poison = 0x7FA0DEAD;
+  static float load(float value) { return value; }
+  static float store(float value) { return value; }
+  static float fromDouble(double value) { return float(value); }
+};
+
+struct F64 {
+  using Storage = double;
+  using Sum = double;
+  static constexpr uint64_t poison = 0x7FF4DEADDEADDEAD;
+  static double load(double value) { return value; }
+  static double store(double value) { return value; }
+  static double fromDouble(double value) { return value; }
+};
+
+inline bool isDtype(int64_t dtype) {
+  return dtype >= ZERO_RT_F16 && dtype <= ZERO_RT_F64;
+}
+
+/// Calls |body| with an object of the struct above that |dtype| stands for.
+template <typename Body> auto dispatch(int64_t dtype, Body &&body) {
+  switch (dtype) {
+  case ZERO_RT_F16:
+    return body(F16());
+  case ZERO_RT_BF16:
+    return body(BF16());
+  case ZERO_RT_F32:
+    return body(F32());
+  default:
+    return body(F64());
+  }
+}
+
+/// Bytes of one element of a valid dtype.
+int64_t elementSize(int64_t dtype);
+
+/// "bf16"; "unknown" for what is no dtype.
+const char *dtypeName(int64_t dtype);
+
+/// Converts |elements| elements; equal types are copied bit for bit.
+void convert(int64_t dstDtype, void *dst, int64_t srcDtype, const void *src,
+             int64_t elements);
+
+/// Sets |elements| elements to |value|.
+void fill(int64_t dtype, void *dst, double value, int64_t elements);
+
+/// Sets |elements| elements to the signalling pattern of |dtype|.
+void poison(int64_t dtype, void *dst, int64_t elements);
+
+/// The address of element |index|.
+inline void *elementAt(void *data, int64_t dtype, int64_t index) {
+  return static_cast<char *>(data) + index * elementSize(dtype);
+}
+inline const void *elementAt(const void *data, int64_t dtype, int64_t index) {
+  return static_cast<const char *>(data) + index * elementSize(dtype);
+}
+
+} // namespace zero_rt
+
+#endif // ZERO_RT_CORE_NUMERIC_H

@@ -1,0 +1,66 @@
+//===- status.h - How this runtime reports failures -------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// One thread-local message and one status code; exceptions stop at `guarded` and
+// never cross the C ABI.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_RT_CORE_STATUS_H
+#define ZERO_RT_CORE_STATUS_H
+
+#include "zero_rt/abi.h"
+
+#include <new>
+
+/// Marks a definition as part of the C ABI; everything else is hidden.
+#define ZERO_RT_EXPORT extern "C" __attribute__((visibility("default")))
+
+/// Leaves the enclosing function with the status of |EXPRESSION| if it failed.
+#define ZERO_RT_TRY(EXPRESSION)                                                \
+  do {                                                                         \
+    if (zero_rt_status tryStatus = (EXPRESSION))                               \
+      return tryStatus;                                                        \
+  } while (false)
+
+namespace zero_rt {
+
+/// Stores the message of this thread and returns |code|. The arguments may
+/// refer to the present message.
+zero_rt_status fail(zero_rt_status code, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/// The message that the last `fail` on this thread stored.
+const char *lastMessage();
+
+/// Checks a struct of the caller's that begins with `struct_size`. A larger one
+/// is from a later version and has ours as its beginning.
+template <typename T>
+zero_rt_status checkStruct(const T *pointer, const char *name) {
+  if (!pointer)
+    return fail(ZERO_RT_INVALID_ARGUMENT, "%s is null", name);
+  if (pointer->struct_size < sizeof(T))
+    return fail(ZERO_RT_INVALID_ARGUMENT,
+                "%s->struct_size is %u, expected at least %zu", name,
+                unsigned(pointer->struct_size), sizeof(T));
+  return ZERO_RT_OK;
+}
+
+/// Runs |body| and turns an exception of the standard library into a status.
+template <typename Body>
+zero_rt_status guarded(const char *name, Body &&body) noexcept {
+  try {
+    return body();
+  } catch (const std::bad_alloc &) {
+    return fail(ZERO_RT_OUT_OF_MEMORY, "%s: out of memory", name);
+  } catch (...) {
+    return fail(ZERO_RT_INTERNAL, "%s: unexpected exception", name);
+  }
+}
+
+} // namespace zero_rt
+
+#endif // ZERO_RT_CORE_STATUS_H

@@ -1,0 +1,49 @@
+//===- window.cpp - The backwards since the last apply --------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "core/window.h"
+
+#include <algorithm>
+
+using namespace zero_rt;
+
+Window::Window(const zero_rt_library &library)
+    : library(library), numArrivals(size_t(library.num_parameters), 0),
+      slots(size_t(library.num_parameters), Slot::None) {
+  first.reserve(maxNamed);
+}
+
+void Window::begin() {
+  open = true;
+  ++numBackwards;
+  std::fill(numArrivals.begin(), numArrivals.end(), 0);
+  std::fill(slots.begin(), slots.end(), Slot::None);
+}
+
+void Window::arrive(int32_t parameter) {
+  ++numArrivals[size_t(parameter)];
+  slots[size_t(parameter)] = Slot::None;
+}
+
+void Window::close() {
+  if (!open)
+    return;
+  open = false;
+  for (int64_t p = 0; p < library.num_parameters; ++p) {
+    if (numArrivals[size_t(p)] > 0 || library.parameters[p].optional)
+      continue;
+    ++numMissing;
+    if (first.size() < maxNamed)
+      first.push_back({int32_t(p), int32_t(numBackwards)});
+  }
+}
+
+void Window::reset() {
+  open = false;
+  numBackwards = 0;
+  numMissing = 0;
+  first.clear();
+}

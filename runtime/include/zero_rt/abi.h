@@ -1,0 +1,187 @@
+//===- abi.h - The C ABI between a user, a step and the runtime -*- C -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A user creates a group, one runtime per rank, and hands the runtime to the
+// generated NAME_create. The runtime carries a table of calls (calls.def), so a
+// compiled step has no undefined symbol: no rpath and no link order.
+//
+// Structs that may grow begin with `struct_size`, which the caller sets to
+// sizeof of the struct it was compiled with.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_RT_ABI_H
+#define ZERO_RT_ABI_H
+
+#include "zero_rt/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/// Raised whenever calls.def, library.h or a struct below changes meaning.
+#define ZERO_RT_ABI_VERSION 1
+
+typedef struct zero_rt_group zero_rt_group;     // ranks that communicate
+typedef struct zero_rt_runtime zero_rt_runtime; // one rank: device and streams
+typedef struct zero_rt_step zero_rt_step;       // one compiled step on one rank
+typedef struct zero_rt_calls zero_rt_calls;     // the table, see library.h
+typedef struct zero_rt_library zero_rt_library; // a compiled step, see library.h
+
+/// Element types. Numbers are part of the ABI and of the plan.
+typedef enum zero_rt_dtype {
+  ZERO_RT_F16 = 0,
+  ZERO_RT_BF16 = 1,
+  ZERO_RT_F32 = 2,
+  ZERO_RT_F64 = 3
+} zero_rt_dtype;
+
+/// Memory spaces. The host device has both, each with its own allocator and
+/// counters, so that offload is real on a machine without a GPU.
+typedef enum zero_rt_space {
+  ZERO_RT_SPACE_DEVICE = 0,
+  ZERO_RT_SPACE_HOST = 1
+} zero_rt_space;
+
+/// What a buffer is for; counters and the plan report bytes by role and space.
+typedef enum zero_rt_role {
+  ZERO_RT_ROLE_PARAMETER = 0,
+  ZERO_RT_ROLE_GRADIENT = 1,    // what one backward writes, and its reduction
+  ZERO_RT_ROLE_ACCUMULATOR = 2, // what outlives the backward that wrote it
+  ZERO_RT_ROLE_STATE = 3,       // optimizer state, the master copy included
+  ZERO_RT_ROLE_SCALAR = 4,
+  ZERO_RT_ROLE_STAGING = 5,
+  ZERO_RT_ROLE_COUNT = 6
+} zero_rt_role;
+
+/// What the caller knows about the backward that begins. A hint only ever buys
+/// overlap: a wrong one costs time and never correctness.
+typedef enum zero_rt_hint {
+  ZERO_RT_HINT_UNKNOWN = 0,
+  ZERO_RT_HINT_LAST = 1,
+  ZERO_RT_HINT_MORE = 2
+} zero_rt_hint;
+
+/// A stream of the caller's on which an argument is produced or consumed; null
+/// is the device's default stream. On the host device every stream is
+/// synchronous with the calling thread.
+typedef struct zero_rt_stream zero_rt_stream;
+
+/// A point on a stream's timeline. Zero is always in the past.
+typedef uint64_t zero_rt_timepoint;
+
+/// A contiguous array of the caller's. The runtime never keeps |data| past the
+/// release timepoint of the call that took it.
+typedef struct zero_rt_tensor {
+  uint32_t struct_size;
+  int32_t dtype; // zero_rt_dtype
+  int32_t space; // zero_rt_space
+  int32_t reserved;
+  int64_t elements;
+  void *data; // may be null only when elements is 0
+} zero_rt_tensor;
+
+typedef struct zero_rt_options {
+  uint32_t struct_size;
+  /// Threads a kernel is spread over on this rank, the caller's included. 0
+  /// means 1.
+  int32_t threads;
+  /// How long a collective waits for the other ranks. 0 means 60 000.
+  int64_t timeout_ms;
+  /// Non-zero: fresh buffers are filled with a signalling pattern, so that a
+  /// read before the first write shows.
+  int32_t poison;
+  int32_t reserved;
+} zero_rt_options;
+
+/// What was really allocated, launched and sent on this rank since it was
+/// created. Counted in the allocator and in the copy loops, never from a plan.
+typedef struct zero_rt_counters {
+  uint32_t struct_size;
+  uint32_t reserved;
+  int64_t bytes_now[2][ZERO_RT_ROLE_COUNT]; // [space][role]
+  int64_t bytes_peak[2][ZERO_RT_ROLE_COUNT];
+  int64_t allocations[2][ZERO_RT_ROLE_COUNT];
+  int64_t launches;
+  int64_t all_reduces; // of buffers
+  int64_t scalar_all_reduces;
+  int64_t reduce_scatters;
+  int64_t all_gathers;
+  /// Bytes this rank sent to others, by the traffic a ring needs: (D-1)/D of
+  /// the buffer for a reduce-scatter or an all-gather, twice that for an
+  /// all-reduce (rounded down once per call).
+  int64_t bytes_sent;
+  int64_t bytes_copied_between_spaces;
+} zero_rt_counters;
+
+//===----------------------------------------------------------------------===//
+// Groups and runtimes
+//===----------------------------------------------------------------------===//
+
+/// Creates a group of |ranks| threads of this process. Each rank thread calls
+/// zero_rt_create with its own rank. Errors: invalid_argument (ranks < 1).
+/// Ownership: the caller destroys the group after all its runtimes.
+/// Equivalent to: MPI_Comm_split_type, ncclCommInitAll.
+zero_rt_status zero_rt_local_group_create(int32_t ranks,
+                                          zero_rt_group **out_group);
+zero_rt_status zero_rt_group_destroy(zero_rt_group *group);
+
+/// Creates the runtime of |rank| in |group|. |options| may be null. Not
+/// collective. Errors: invalid_argument (rank out of range or already taken).
+/// Ownership: the caller destroys the runtime after its steps.
+zero_rt_status zero_rt_create(zero_rt_group *group, int32_t rank,
+                              const zero_rt_options *options,
+                              zero_rt_runtime **out_runtime);
+zero_rt_status zero_rt_destroy(zero_rt_runtime *runtime);
+
+/// Copies the counters of |runtime|; set out_counters->struct_size first.
+zero_rt_status zero_rt_read_counters(zero_rt_runtime *runtime,
+                                     zero_rt_counters *out_counters);
+
+/// Blocks the calling thread until |timepoint| has passed.
+zero_rt_status zero_rt_wait(zero_rt_runtime *runtime,
+                            zero_rt_timepoint timepoint);
+
+//===----------------------------------------------------------------------===//
+// What a step tells about itself and its last apply
+//===----------------------------------------------------------------------===//
+
+/// Why the last apply did or did not change anything.
+typedef enum zero_rt_verdict {
+  ZERO_RT_APPLIED = 0,
+  ZERO_RT_SKIPPED_NONFINITE = 1,
+  ZERO_RT_REFUSED_MISSING_GRADIENT = 2,
+  ZERO_RT_REFUSED_UNEQUAL_BACKWARDS = 3
+} zero_rt_verdict;
+
+/// The results of the last apply. |values| are the operands of zero.return, in
+/// order; generated headers give them names.
+typedef struct zero_rt_results {
+  uint32_t struct_size;
+  int32_t verdict;   // zero_rt_verdict, the same on all ranks
+  int64_t backwards; // since the apply before
+  int32_t num_values;
+  int32_t reserved;
+  double values[16];
+} zero_rt_results;
+
+/// One piece of state on this rank: elements [begin, end) of a parameter, in
+/// row-major order, for one role; or a scalar of the optimizer (parameter -1).
+typedef struct zero_rt_state_entry {
+  uint32_t struct_size;
+  int32_t parameter;
+  const char *role; // "parameter", "master", "m", ...; owned by the step
+  int32_t dtype;
+  int32_t reserved;
+  int64_t begin;
+  int64_t end;
+} zero_rt_state_entry;
+
+#ifdef __cplusplus
+} // extern "C"
+#endif
+
+#endif // ZERO_RT_ABI_H

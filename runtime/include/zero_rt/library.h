@@ -1,0 +1,183 @@
+//===- library.h - What a compiled step hands to the runtime ----*- C -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A compiled step is constant tables and a few functions. Rows of tables are
+// structs of int64_t only, so that a table of 46 000 parameters is one flat
+// constant for the compiler and one array for the runtime. Names are offsets
+// into one blob of zero-terminated strings.
+//
+// Everything here is global: shapes, offsets and segments are those of the whole
+// bucket. The runtime localizes them to its rank in one place.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_RT_LIBRARY_H
+#define ZERO_RT_LIBRARY_H
+
+#include "zero_rt/abi.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/// A fused loop over elements [begin, end) of its operands (already offset to
+/// the launched range). |scalars| are this segment's per-step scalars, loaded
+/// from memory and never passed by value, so that a captured graph stays
+/// right. A reducing kernel writes one f64 per started block of 4096 elements
+/// to partials[element / 4096]; its |begin| is a multiple of 4096.
+typedef void (*zero_rt_kernel_fn)(void *const *operands, const double *scalars,
+                                  int64_t begin, int64_t end, double *partials);
+
+/// Straight-line f64 math over the step's scalar slots.
+typedef void (*zero_rt_scalar_fn)(double *slots);
+
+/// What a handler is told about the event that runs it.
+typedef struct zero_rt_event {
+  int32_t event;     // zero_rt_event_kind
+  int32_t parameter; // arrive only; else -1
+  const zero_rt_tensor *tensor; // arrive only; else null
+} zero_rt_event;
+
+/// The events of the protocol.
+typedef enum zero_rt_event_kind {
+  ZERO_RT_EVENT_BEGIN = 0,
+  ZERO_RT_EVENT_ARRIVE = 1,
+  ZERO_RT_EVENT_ACCUMULATE = 2,
+  ZERO_RT_EVENT_APPLY = 3,
+  ZERO_RT_EVENT_DISCARD = 4,
+  ZERO_RT_EVENT_COUNT = 5
+} zero_rt_event_kind;
+
+/// A handler: runs program calls in order, stops at the first that fails.
+typedef zero_rt_status (*zero_rt_handler_fn)(zero_rt_step *step,
+                                             const zero_rt_event *event);
+
+typedef struct zero_rt_parameter_row {
+  int64_t name;           // offset into strings
+  int64_t dtype;          // of the parameter
+  int64_t gradient_dtype; // of an arriving gradient
+  int64_t elements;
+  int64_t bucket;
+  int64_t offset;   // of the first element in the bucket
+  int64_t extent;   // elements and the pad behind them
+  int64_t optional; // 1: may be absent, counts as zero
+  int64_t uses;     // arrivals in one backward; 1 unless declared
+} zero_rt_parameter_row;
+
+typedef struct zero_rt_bucket_row {
+  int64_t name;
+  int64_t elements;         // pads included; a multiple of the group
+  int64_t gradient_buffer;  // where arrivals go; full
+  int64_t parameter_buffer; // full
+  int64_t master_buffer;    // sharded or full, or -1 if the parameter is it
+  int64_t store_kernel;     // operands: arriving gradient, gradient buffer
+  int64_t add_kernel;
+} zero_rt_bucket_row;
+
+typedef struct zero_rt_buffer_row {
+  int64_t name;
+  int64_t role;      // zero_rt_role, until retagged
+  int64_t space;     // zero_rt_space
+  int64_t dtype;     // zero_rt_dtype
+  int64_t elements;  // global
+  int64_t sharded;   // 1: this rank holds elements / D of them
+  int64_t on_demand; // 1: allocated by a handler; 0: for the step's life
+  int64_t fill;      // bits of the f64 initial value of every element
+} zero_rt_buffer_row;
+
+/// [begin, end) of a bucket runs with the scalars from |scalars| on.
+typedef struct zero_rt_segment_row {
+  int64_t begin;
+  int64_t end;
+  int64_t scalars; // a scalar slot
+} zero_rt_segment_row;
+
+typedef struct zero_rt_table_row {
+  int64_t first; // into segments
+  int64_t count;
+} zero_rt_table_row;
+
+/// State of one role for a whole bucket (|bucket| >= 0, in |index| = buffer) or
+/// one scalar (|bucket| = -1, in |index| = slot).
+typedef struct zero_rt_state_row {
+  int64_t role; // name
+  int64_t bucket;
+  int64_t index;
+} zero_rt_state_row;
+
+/// In |state|, |event| runs |count| handlers from |first| on, then |next|.
+/// What is not listed is refused.
+typedef struct zero_rt_transition_row {
+  int64_t state;
+  int64_t event;
+  int64_t next;
+  int64_t first;
+  int64_t count;
+} zero_rt_transition_row;
+
+/// The initial value (bits of an f64) of one scalar slot.
+typedef struct zero_rt_slot_row {
+  int64_t name;
+  int64_t initial;
+} zero_rt_slot_row;
+
+struct zero_rt_library {
+  uint32_t struct_size;
+  uint32_t abi_version;
+  uint64_t plan_hash;
+  int64_t ranks; // the size of the group this plan is for
+  /// CPU features this code uses, comma separated LLVM names ("avx2,fma").
+  const char *cpu_features;
+  const char *name;
+  const char *strings;
+
+  int64_t num_parameters;
+  const zero_rt_parameter_row *parameters;
+  int64_t num_buckets;
+  const zero_rt_bucket_row *buckets;
+  int64_t num_buffers;
+  const zero_rt_buffer_row *buffers;
+  int64_t num_segments;
+  const zero_rt_segment_row *segments;
+  int64_t num_tables;
+  const zero_rt_table_row *tables;
+  int64_t num_states;
+  const zero_rt_state_row *states;
+  int64_t num_slots;
+  const zero_rt_slot_row *slots;
+  /// The slots that apply's inputs go to, and that results come from.
+  int64_t num_inputs;
+  const int64_t *inputs;
+  int64_t num_results;
+  const int64_t *results;
+
+  int64_t num_kernels;
+  const zero_rt_kernel_fn *kernels;
+  int64_t num_handlers;
+  const zero_rt_handler_fn *handlers;
+  /// Names of the protocol's states, as offsets into strings; state 0 is the
+  /// initial one.
+  int64_t num_protocol_states;
+  const int64_t *protocol_states;
+  int64_t num_transitions;
+  const zero_rt_transition_row *transitions;
+  const int64_t *transition_handlers; // indices into handlers
+};
+
+/// The table of calls. The first word of a runtime and of a step points to it.
+struct zero_rt_calls {
+  uint32_t struct_size;
+  uint32_t abi_version;
+#define ZERO_RT_STEP_CALL(NAME, ARGUMENTS) zero_rt_status(*NAME) ARGUMENTS;
+#define ZERO_RT_PROGRAM_CALL(NAME, ARGUMENTS) zero_rt_status(*NAME) ARGUMENTS;
+#include "zero_rt/calls.def"
+};
+
+#ifdef __cplusplus
+} // extern "C"
+#endif
+
+#endif // ZERO_RT_LIBRARY_H
