@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialect/zero/ZeroDialect.h"
+#include "dialect/zrt/ZrtDialect.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -13,7 +14,7 @@
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
-  registry.insert<zero::ZeroDialect, mlir::arith::ArithDialect,
+  registry.insert<zero::ZeroDialect, zrt::ZrtDialect, mlir::arith::ArithDialect,
                   mlir::math::MathDialect>();
   mlir::registerTransformsPasses();
   return mlir::asMainReturnCode(mlir::MlirOptMain(

@@ -1,0 +1,187 @@
+//===- ProgramOps.cpp - Rules of the runtime's calls ----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialect/zrt/Require.h"
+#include "dialect/zrt/ZrtDialect.h"
+
+using namespace mlir;
+using namespace zrt;
+
+static LogicalResult requireOnDemand(SymbolTableCollection &symbols,
+                                     Operation *op, FlatSymbolRefAttr symbol) {
+  FailureOr<BufferOp> buffer = require<BufferOp>(symbols, op, symbol);
+  if (failed(buffer))
+    return failure();
+  if (!buffer->getOnDemand())
+    return op->emitOpError() << "buffer " << symbol << " is not on demand";
+  return success();
+}
+
+static LogicalResult requireFull(SymbolTableCollection &symbols, Operation *op,
+                                 FlatSymbolRefAttr symbol) {
+  FailureOr<BufferOp> buffer = require<BufferOp>(symbols, op, symbol);
+  if (failed(buffer))
+    return failure();
+  if (buffer->isSharded())
+    return op->emitOpError() << "buffer " << symbol
+                             << " must not be sharded, got "
+                             << buffer->getValueType();
+  return success();
+}
+
+LogicalResult AllocateOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return requireOnDemand(symbols, *this, getBufferAttr()); // allocate_c1
+}
+
+LogicalResult ReleaseOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return requireOnDemand(symbols, *this, getBufferAttr()); // release_c1
+}
+
+LogicalResult RetagOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return require<BufferOp>(symbols, *this, getBufferAttr()); // retag_c1
+}
+
+LogicalResult PackOp::verifySymbolUses(SymbolTableCollection &) {
+  return success();
+}
+
+LogicalResult FillMissingOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  // fill_missing_c1
+  for (auto arrivals :
+       (*this)->getParentOfType<ProgramOp>().getOps<ArrivalsOp>())
+    if (arrivals.getBucketAttr() == getBucketAttr())
+      return success();
+  return emitOpError() << "bucket " << getBucketAttr()
+                       << " has no zrt.arrivals in this program";
+}
+
+LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  // launch_c1
+  FailureOr<KernelOp> kernel =
+      require<KernelOp>(symbols, *this, getKernelAttr());
+  FailureOr<SegmentsOp> segments =
+      require<SegmentsOp>(symbols, *this, getSegmentsAttr());
+  if (failed(kernel) || failed(segments))
+    return failure();
+  // launch_c2
+  if (kernel->getNumArrays() != getBuffers().size())
+    return emitOpError() << "kernel " << getKernelAttr() << " has "
+                         << kernel->getNumArrays() << " operands, got "
+                         << getBuffers().size();
+  int64_t elements = segments->getEnds().empty() ? 0 : segments->getEnds().back();
+  for (auto [i, symbol] :
+       llvm::enumerate(getBuffers().getAsRange<FlatSymbolRefAttr>())) {
+    FailureOr<BufferOp> buffer = require<BufferOp>(symbols, *this, symbol);
+    if (failed(buffer))
+      return failure();
+    Type type = buffer->getValueType().getElementType();
+    if (type != kernel->getArrayType(i))
+      return emitOpError() << "operand " << i << " of kernel "
+                           << getKernelAttr() << " is "
+                           << kernel->getArrayType(i) << ", buffer " << symbol
+                           << " holds " << type;
+    // launch_c3
+    if (buffer->getNumElements() != elements)
+      return emitOpError() << "buffer " << symbol << " holds "
+                           << buffer->getNumElements()
+                           << " elements and the segments end at " << elements;
+    // launch_c4
+    if (!getOwn() && buffer->isSharded())
+      return emitOpError() << "buffer " << symbol
+                           << " is sharded and the launch is not 'own'";
+  }
+  // launch_c5
+  bool hasSum = static_cast<bool>(getSumAttr());
+  if (kernel->getSums() != hasSum ||
+      (hasSum && segments->getEnds().size() != 1))
+    return emitOpError() << "a slot for the sum is given exactly where the "
+                            "kernel sums, over one segment";
+  if (getSumAttr()) {
+    FailureOr<SlotsOp> slots = require<SlotsOp>(symbols, *this, getSumAttr());
+    if (failed(slots))
+      return failure();
+    if (static_cast<int64_t>(getSumIndex()) >= slots->size())
+      return emitOpError() << "sum index " << getSumIndex()
+                           << " is out of range, " << getSumAttr() << " has "
+                           << slots->size() << " slots";
+  }
+  // launch_c6
+  if (kernel->getNumScalars() > 0 && segments->getScalars().empty())
+    return emitOpError() << "kernel " << getKernelAttr() << " takes "
+                         << kernel->getNumScalars()
+                         << " scalars, segments have none";
+  for (auto symbol : segments->getScalars().getAsRange<FlatSymbolRefAttr>()) {
+    auto slots = lookup<SlotsOp>(symbols, *this, symbol);
+    if (slots &&
+        slots.size() < static_cast<int64_t>(kernel->getNumScalars()))
+      return emitOpError() << "kernel " << getKernelAttr() << " takes "
+                           << kernel->getNumScalars() << " scalars, " << symbol
+                           << " has " << slots.size();
+  }
+  return success();
+}
+
+LogicalResult RunScalarsOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return require<ScalarsOp>(symbols, *this, getProgramAttr());
+}
+
+LogicalResult
+CountArrivalsOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  // count_arrivals_c1
+  FailureOr<SlotsOp> slots = require<SlotsOp>(symbols, *this, getSlotsAttr());
+  if (failed(slots))
+    return failure();
+  if (slots->size() != 2)
+    return emitOpError() << "needs two slots, " << getSlotsAttr() << " has "
+                         << slots->size();
+  return success();
+}
+
+LogicalResult AllReduceOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return requireFull(symbols, *this, getBufferAttr()); // all_reduce_c1
+}
+
+LogicalResult AllGatherOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return requireFull(symbols, *this, getBufferAttr()); // all_gather_c1
+}
+
+/// reduce_scatter_c1
+static LogicalResult verifyScatter(SymbolTableCollection &symbols,
+                                   Operation *op, FlatSymbolRefAttr sourceName,
+                                   FlatSymbolRefAttr targetName) {
+  FailureOr<BufferOp> source = require<BufferOp>(symbols, op, sourceName);
+  FailureOr<BufferOp> target = require<BufferOp>(symbols, op, targetName);
+  if (failed(source) || failed(target))
+    return failure();
+  zero::ValueType from = source->getValueType();
+  zero::ValueType to = target->getValueType();
+  if (source->isSharded() || !target->isSharded() ||
+      from.getShape() != to.getShape() ||
+      from.getElementType() != to.getElementType())
+    return op->emitOpError() << "needs a full source and a sharded target of "
+                                "one shape and type, got "
+                             << from << " and " << to;
+  return success();
+}
+
+LogicalResult
+ReduceScatterOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return verifyScatter(symbols, *this, getSourceAttr(), getTargetAttr());
+}
+
+LogicalResult
+ReduceScatterAddOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return verifyScatter(symbols, *this, getSourceAttr(), getTargetAttr());
+}
+
+LogicalResult
+AllReduceScalarsOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return require<SlotsOp>(symbols, *this, getSlotsAttr());
+}
+
+LogicalResult SettleOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return require<SlotsOp>(symbols, *this, getVerdictAttr());
+}

@@ -1,0 +1,145 @@
+//===- ProgramOps.td - One op, one call of the runtime -----*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Names are those of zero_rt/calls.def, where each call is described.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZRT_PROGRAM_OPS_TD
+#define ZRT_PROGRAM_OPS_TD
+
+include "dialect/zrt/TableOps.td"
+
+/// Runs on the compute stream after its operands' timepoints.
+class Zrt_CallOp<string mnemonic, dag extra = (ins), string format = "",
+                 list<Trait> traits = []>
+    : Zrt_Op<mnemonic, traits # [
+        HasParent<"HandlerOp">, MemoryEffects<[MemRead, MemWrite]>,
+        DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let arguments = !con(extra, (ins Variadic<Zrt_TimepointType>:$awaits));
+  let results = (outs Zrt_TimepointType:$done);
+  let assemblyFormat = format # " `after` `(` $awaits `)` attr-dict";
+}
+
+def Zrt_AllocateOp : Zrt_CallOp<"allocate",
+    (ins FlatSymbolRefAttr:$buffer), "$buffer"> {
+  let summary = "Allocates an on-demand buffer";
+  let description = "Constraints: `allocate_c1`: the buffer exists and is on demand.";
+}
+
+def Zrt_ReleaseOp : Zrt_CallOp<"release",
+    (ins FlatSymbolRefAttr:$buffer), "$buffer"> {
+  let summary = "Gives an on-demand buffer back";
+  let description = "Constraints: `release_c1`: the buffer exists and is on demand.";
+}
+
+def Zrt_RetagOp : Zrt_CallOp<"retag",
+    (ins FlatSymbolRefAttr:$buffer, Zrt_RoleAttr:$role),
+    "$buffer `as` custom<Role>($role)"> {
+  let summary = "Changes what a buffer counts as; moves no byte";
+  let description = [{
+    The buffer that the first backward wrote becomes the accumulator when a second
+    one begins.
+
+    Constraints:
+
+    - `retag_c1`: the buffer exists.
+  }];
+}
+
+def Zrt_PackOp : Zrt_CallOp<"pack", (ins UnitAttr:$accumulate),
+    "(`accumulate` $accumulate^)?"> {
+  let summary = "Writes, or adds, the arriving gradient into its bucket";
+}
+
+def Zrt_FillMissingOp : Zrt_CallOp<"fill_missing",
+    (ins FlatSymbolRefAttr:$bucket), "$bucket"> {
+  let summary = "Zeroes what did not arrive in this backward, pads included";
+  let description = "Constraints: `fill_missing_c1`: the bucket has arrivals.";
+}
+
+def Zrt_LaunchOp : Zrt_CallOp<"launch",
+    (ins FlatSymbolRefAttr:$kernel, FlatSymbolRefArrayAttr:$buffers,
+         FlatSymbolRefAttr:$segments, UnitAttr:$own,
+         OptionalAttr<FlatSymbolRefAttr>:$sum, DefaultValuedOptionalAttr<I64Attr, "0">:$sum_index),
+    "$kernel $buffers `over` $segments (`own` $own^)? (`sum` $sum^)? (`at` $sum_index^)?"> {
+  let summary = "Runs a kernel over the segments of a bucket";
+  let description = [{
+    With `own` over this rank's slice only. `sum` is the slot that receives the
+    sum of a kernel that sums.
+
+    Constraints:
+
+    - `launch_c1`: kernel, buffers, segments and slot exist;
+    - `launch_c2`: there is a buffer per operand of the kernel, of its type;
+    - `launch_c3`: buffers have one global shape, which the segments fill;
+    - `launch_c4`: without `own`, no buffer is sharded;
+    - `launch_c5`: a slot for the sum is given exactly where the kernel sums, over
+      one segment;
+    - `launch_c6`: scalars of the segments hold as many as the kernel takes.
+  }];
+}
+
+def Zrt_RunScalarsOp : Zrt_CallOp<"run_scalars",
+    (ins FlatSymbolRefAttr:$program), "$program"> {
+  let summary = "Runs a scalar program";
+  let description = "Constraints: `run_scalars_c1`: the program exists.";
+}
+
+def Zrt_CountArrivalsOp : Zrt_CallOp<"count_arrivals",
+    (ins FlatSymbolRefAttr:$slots), "`to` $slots"> {
+  let summary = "Writes the number of backwards and of missing gradients";
+  let description = "Constraints: `count_arrivals_c1`: there are two slots.";
+}
+
+class Zrt_BufferCollectiveOp<string mnemonic>
+    : Zrt_CallOp<mnemonic, (ins FlatSymbolRefAttr:$buffer), "$buffer">;
+class Zrt_ScatterOp<string mnemonic>
+    : Zrt_CallOp<mnemonic, (ins FlatSymbolRefAttr:$source,
+        FlatSymbolRefAttr:$target), "$source `to` $target">;
+
+def Zrt_AllReduceOp : Zrt_BufferCollectiveOp<"all_reduce"> {
+  let summary = "Sums a buffer over all ranks, in place";
+  let description = "Constraints: `all_reduce_c1`: the buffer exists and is not sharded.";
+}
+
+def Zrt_AllGatherOp : Zrt_BufferCollectiveOp<"all_gather"> {
+  let summary = "Each rank's slice reaches all ranks, in place";
+  let description = "Constraints: `all_gather_c1`: the buffer exists and is not sharded.";
+}
+
+def Zrt_ReduceScatterOp : Zrt_ScatterOp<"reduce_scatter"> {
+  let summary = "Sums over all ranks; rank i gets slice i";
+  let description = [{
+    Constraints:
+
+    - `reduce_scatter_c1`: the source is full, the target sharded, with one global
+      shape and type.
+  }];
+}
+
+def Zrt_ReduceScatterAddOp : Zrt_ScatterOp<"reduce_scatter_add"> {
+  let summary = "As reduce_scatter, and adds to what the target holds";
+  let description = [{
+    Constraints:
+
+    - `reduce_scatter_add_c1`: as `reduce_scatter_c1`.
+  }];
+}
+
+def Zrt_AllReduceScalarsOp : Zrt_CallOp<"all_reduce_scalars",
+    (ins FlatSymbolRefAttr:$slots), "$slots"> {
+  let summary = "Sums slots over all ranks";
+  let description = "Constraints: `all_reduce_scalars_c1`: the slots exist.";
+}
+
+def Zrt_SettleOp : Zrt_CallOp<"settle",
+    (ins FlatSymbolRefAttr:$verdict), "$verdict"> {
+  let summary = "Closes the step's books with the verdict";
+  let description = "Constraints: `settle_c1`: the slot exists.";
+}
+
+#endif // ZRT_PROGRAM_OPS_TD

@@ -1,0 +1,27 @@
+//===- Require.h - Symbol look-up with a diagnostic -------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_DIALECT_ZRT_REQUIRE_H
+#define ZERO_DIALECT_ZRT_REQUIRE_H
+
+#include "dialect/zrt/ZrtDialect.h"
+
+namespace zrt {
+
+/// Looks |symbol| up as a T, or emits an error at |op| that it is none.
+template <typename T>
+mlir::FailureOr<T> require(mlir::SymbolTableCollection &symbols,
+                           mlir::Operation *op,
+                           mlir::FlatSymbolRefAttr symbol) {
+  if (T found = lookup<T>(symbols, op, symbol))
+    return found;
+  return op->emitOpError() << "refers to " << symbol << ", which is no "
+                           << T::getOperationName() << " of this program";
+}
+
+} // namespace zrt
+
+#endif // ZERO_DIALECT_ZRT_REQUIRE_H

@@ -1,0 +1,244 @@
+//===- TableOps.cpp - Rules of what a step owns ---------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialect/zrt/Require.h"
+#include "dialect/zrt/ZrtDialect.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+using namespace zrt;
+
+/// Whether |index| is a slot of |symbol|.
+static LogicalResult requireSlot(SymbolTableCollection &symbols, Operation *op,
+                                 FlatSymbolRefAttr symbol, int64_t index) {
+  FailureOr<SlotsOp> slots = require<SlotsOp>(symbols, op, symbol);
+  if (failed(slots))
+    return failure();
+  if (index < 0 || index >= slots->size())
+    return op->emitOpError() << "index " << index << " is out of range, "
+                             << symbol << " has " << slots->size() << " slots";
+  return success();
+}
+
+LogicalResult ProgramOp::verifyRegions() {
+  // program_c1
+  if (getResultNames().size() != getResults().size())
+    return emitOpError() << "has " << getResults().size() << " results and "
+                         << getResultNames().size() << " names";
+  SymbolTableCollection symbols;
+  for (ArrayAttr list : {getInputs(), getResults()})
+    for (auto symbol : list.getAsRange<FlatSymbolRefAttr>())
+      if (failed(require<SlotsOp>(symbols, *this, symbol)))
+        return failure();
+  return success();
+}
+
+LogicalResult SlotsOp::verify() {
+  // slots_c1
+  if (getInitial().empty())
+    return emitOpError() << "needs at least one initial value";
+  return success();
+}
+
+LogicalResult BufferOp::verify() {
+  // buffer_c1
+  auto type = dyn_cast<zero::ValueType>(getType());
+  if (!type || type.getShape().size() != 1)
+    return emitOpError() << "type must be a one-dimensional !zero.value, got "
+                         << getType();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Kernels and scalar programs
+//===----------------------------------------------------------------------===//
+
+static bool isScalarMath(Operation &op) {
+  return isa_and_present<arith::ArithDialect, math::MathDialect>(
+      op.getDialect());
+}
+
+LogicalResult KernelOp::verifyRegions() {
+  if (getOperandTypes().size() != getAccesses().size())
+    return emitOpError() << "has " << getOperandTypes().size()
+                         << " operand types and " << getAccesses().size()
+                         << " accesses";
+  // kernel_c4
+  if (getPredicated() && getNumScalars() < 1)
+    return emitOpError() << "is predicated and has no scalar";
+  // kernel_c1
+  SmallVector<Type> arguments;
+  SmallVector<Type> yields;
+  for (unsigned i = 0; i < getNumArrays(); ++i) {
+    if (getArrayAccess(i) != Access::write)
+      arguments.push_back(getArrayType(i));
+    if (getArrayAccess(i) != Access::read)
+      yields.push_back(getArrayType(i));
+  }
+  arguments.append(getNumScalars(), Float64Type::get(getContext()));
+  if (getSums())
+    yields.push_back(Float64Type::get(getContext()));
+  Block &block = getBody().front();
+  if (TypeRange(block.getArgumentTypes()) != TypeRange(arguments))
+    return emitOpError() << "body must take (" << arguments << "), got ("
+                         << block.getArgumentTypes() << ")";
+  // kernel_c3
+  for (Operation &op : block)
+    if (!isScalarMath(op) && !isa<YieldOp>(op))
+      return op.emitOpError() << "is not allowed in a kernel, whose body holds "
+                                 "arith and math ops only";
+  if (block.empty() || !isa<YieldOp>(block.back()))
+    return emitOpError() << "body must end with zrt.yield";
+  // kernel_c2
+  if (TypeRange(block.back().getOperandTypes()) != TypeRange(yields))
+    return emitOpError() << "body must yield (" << yields << "), got ("
+                         << block.back().getOperandTypes() << ")";
+  return success();
+}
+
+LogicalResult ScalarsOp::verifyRegions() {
+  // scalars_c1
+  Block &block = getBody().front();
+  for (Operation &op : block)
+    if (!isScalarMath(op) && !isa<YieldOp, LoadSlotOp, StoreSlotOp>(op))
+      return op.emitOpError() << "is not allowed in a scalar program";
+  if (block.empty() || !isa<YieldOp>(block.back()) ||
+      block.back().getNumOperands() != 0)
+    return emitOpError() << "must end with zrt.yield of nothing";
+  return success();
+}
+
+LogicalResult LoadSlotOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  // load_slot_c1
+  return requireSlot(symbols, *this, getSlotsAttr(), getIndex());
+}
+
+LogicalResult StoreSlotOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  // store_slot_c1
+  return requireSlot(symbols, *this, getSlotsAttr(), getIndex());
+}
+
+//===----------------------------------------------------------------------===//
+// Tables
+//===----------------------------------------------------------------------===//
+
+LogicalResult SegmentsOp::verify() {
+  // segments_c1
+  int64_t begin = 0;
+  for (int64_t end : getEnds()) {
+    if (end <= begin && !(end == 0 && getEnds().size() == 1))
+      return emitOpError() << "ends must increase, got " << end << " after "
+                           << begin;
+    begin = end;
+  }
+  // segments_c2
+  if (getScalars().empty() && getRows().empty())
+    return success();
+  if (getRows().size() != getEnds().size())
+    return emitOpError() << "has " << getEnds().size() << " intervals and "
+                         << getRows().size() << " rows";
+  for (int64_t row : getRows())
+    if (row < 0 || row >= static_cast<int64_t>(getScalars().size()))
+      return emitOpError() << "row " << row << " is out of range, there are "
+                           << getScalars().size();
+  return success();
+}
+
+LogicalResult SegmentsOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  for (auto symbol : getScalars().getAsRange<FlatSymbolRefAttr>())
+    if (failed(require<SlotsOp>(symbols, *this, symbol)))
+      return failure();
+  return success();
+}
+
+LogicalResult ArrivalsOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  // arrivals_c1
+  auto bucket = lookup<zero::BucketOp>(symbols, *this, getBucketAttr());
+  if (!bucket)
+    return emitOpError() << "refers to " << getBucketAttr()
+                         << ", which is no zero.bucket of this module";
+  FailureOr<BufferOp> gradient =
+      require<BufferOp>(symbols, *this, getGradientAttr());
+  FailureOr<BufferOp> parameters =
+      require<BufferOp>(symbols, *this, getParametersAttr());
+  if (failed(gradient) || failed(parameters))
+    return failure();
+  SmallVector<BufferOp> buffers{*gradient, *parameters};
+  if (getMasterAttr()) {
+    FailureOr<BufferOp> master =
+        require<BufferOp>(symbols, *this, getMasterAttr());
+    if (failed(master))
+      return failure();
+    buffers.push_back(*master);
+  }
+  // arrivals_c2
+  for (BufferOp buffer : buffers)
+    if (buffer.getNumElements() != bucket.getNumElements())
+      return emitOpError() << "buffer @" << buffer.getSymName() << " holds "
+                           << buffer.getNumElements() << " elements and bucket "
+                           << getBucketAttr() << " has "
+                           << bucket.getNumElements();
+  // arrivals_c3
+  for (FlatSymbolRefAttr symbol : {getStoreAttr(), getAddAttr()}) {
+    FailureOr<KernelOp> kernel = require<KernelOp>(symbols, *this, symbol);
+    if (failed(kernel))
+      return failure();
+    if (kernel->getNumArrays() != 2 || kernel->getNumScalars() != 0 ||
+        kernel->getArrayType(0) != bucket.getArrivalType() ||
+        kernel->getArrayType(1) != gradient->getValueType().getElementType())
+      return emitOpError() << "kernel " << symbol << " must take ("
+                           << bucket.getArrivalType() << ", "
+                           << gradient->getValueType().getElementType()
+                           << ") and no scalars";
+  }
+  return success();
+}
+
+LogicalResult StateOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  // state_c1
+  if (!lookup<zero::BucketOp>(symbols, *this, getBucketAttr()))
+    return emitOpError() << "refers to " << getBucketAttr()
+                         << ", which is no zero.bucket of this module";
+  return require<BufferOp>(symbols, *this, getBufferAttr());
+}
+
+LogicalResult ScalarStateOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  // scalar_state_c1
+  return requireSlot(symbols, *this, getSlotsAttr(), getIndex());
+}
+
+LogicalResult TransitionOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  // transition_c1
+  for (Operation *op = (*this)->getPrevNode(); op; op = op->getPrevNode()) {
+    auto other = dyn_cast<TransitionOp>(op);
+    if (other && other.getState() == getState() &&
+        other.getEvent() == getEvent()) {
+      InFlightDiagnostic diag =
+          emitOpError() << "state '" << getState()
+                        << "' has two transitions on "
+                        << stringifyEvent(getEvent());
+      diag.attachNote(other.getLoc()) << "the other one is here";
+      return diag;
+    }
+  }
+  // transition_c2
+  for (auto symbol : getHandlers().getAsRange<FlatSymbolRefAttr>())
+    if (failed(require<HandlerOp>(symbols, *this, symbol)))
+      return failure();
+  return success();
+}
+
+LogicalResult HandlerOp::verifyRegions() {
+  // handler_c1
+  for (Operation &op : getBody().getOps())
+    if (op.getDialect() != (*this)->getDialect() || op.getNumResults() != 1 ||
+        !isa<TimepointType>(op.getResult(0).getType()))
+      return op.emitOpError() << "is no call of the runtime and not allowed in "
+                                 "a zrt.handler";
+  return success();
+}

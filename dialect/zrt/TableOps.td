@@ -1,0 +1,372 @@
+//===- TableOps.td - What a step owns ----------------------*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZRT_TABLE_OPS_TD
+#define ZRT_TABLE_OPS_TD
+
+include "dialect/zrt/ZrtDialect.td"
+include "dialect/zero/ZeroTypes.td"
+
+def Zrt_ProgramOp : Zrt_Op<"program",
+    [Symbol, SymbolTable, IsolatedFromAbove, NoTerminator, SingleBlock]> {
+  let summary = "One scheduled step: its tables, handlers and protocol";
+  let description = [{
+    Slots, buffers, kernels, handlers and the rest are symbols of the program;
+    parameters, buckets and the mesh are symbols of the module. `inputs` are the
+    slots that `apply` fills, `results` those it reports.
+
+    Constraints:
+
+    - `program_c1`: inputs and results are `zrt.slots` of the program, and each
+      result has a name.
+
+    Example:
+
+    ```mlir
+    zrt.program @train on @cluster inputs [@lr] results [norm] [@norm] {
+      zrt.slots @lr [0.0]
+      zrt.slots @norm [0.0]
+    }
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$mesh,
+    FlatSymbolRefArrayAttr:$inputs, StrArrayAttr:$result_names,
+    FlatSymbolRefArrayAttr:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $sym_name `on` $mesh `inputs` $inputs `results` custom<NameList>($result_names)
+    $results attr-dict-with-keyword $body
+  }];
+  let hasRegionVerifier = 1;
+}
+
+class Zrt_TableOp<string mnemonic, list<Trait> traits = []>
+    : Zrt_Op<mnemonic, traits # [HasParent<"ProgramOp">]>;
+class Zrt_SymbolOp<string mnemonic, list<Trait> traits = []>
+    : Zrt_TableOp<mnemonic, traits # [Symbol]>;
+class Zrt_UserOp<string mnemonic, list<Trait> traits = []>
+    : Zrt_TableOp<mnemonic, traits # [
+        DeclareOpInterfaceMethods<SymbolUserOpInterface>]>;
+
+def Zrt_SlotsOp : Zrt_SymbolOp<"slots"> {
+  let summary = "Consecutive f64 scalars with their initial values";
+  let description = [{
+    Per-step scalars live in memory and are loaded by kernels, so that nothing
+    about a step is baked into a launch.
+
+    Constraints:
+
+    - `slots_c1`: there is at least one.
+
+    Example:
+
+    ```mlir
+    zrt.slots @decay.counters [1.0, 1.0]
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, DenseF64ArrayAttr:$initial);
+  let assemblyFormat = "$sym_name $initial attr-dict";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    int64_t size() { return getInitial().size(); }
+  }];
+}
+
+def Zrt_BufferOp : Zrt_SymbolOp<"buffer"> {
+  let summary = "Memory with a role, a space and the placement of its contents";
+  let description = [{
+    The type is what the buffer holds, with its global shape; a value sharded over
+    an axis takes 1/n of it on each rank. `on_demand` buffers are allocated by a
+    handler.
+
+    Constraints:
+
+    - `buffer_c1`: the type is a one-dimensional `!zero.value`;
+    - `buffer_c2`: what is sharded divides evenly.
+
+    Example:
+
+    ```mlir
+    zrt.buffer @b0.m : !zero.value<64xf32, sharded = [dp]> role state in device
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, TypeAttr:$type,
+    Zrt_RoleAttr:$role, Zrt_SpaceAttr:$space, UnitAttr:$on_demand,
+    DefaultValuedOptionalAttr<F64Attr, "0.0">:$fill);
+  let assemblyFormat = [{
+    $sym_name `:` $type `role` custom<Role>($role) `in` custom<Space>($space)
+    (`on_demand` $on_demand^)? (`fill` $fill^)? attr-dict
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::zero::ValueType getValueType() {
+      return ::llvm::cast<::zero::ValueType>(getType());
+    }
+    int64_t getNumElements() { return getValueType().getNumElements(); }
+    bool isSharded() {
+      return getValueType().has(::zero::PlacementKind::Sharded);
+    }
+  }];
+}
+
+def Zrt_KernelOp : Zrt_SymbolOp<"kernel", [IsolatedFromAbove]> {
+  let summary = "A fused loop: one scalar body for each element";
+  let description = [{
+    Operands are arrays with an element type and an access. The body takes the
+    element of each operand that is read or updated, then `scalars` f64 per-step
+    scalars, and yields the new element of each operand that is written or
+    updated. With `sums` it also yields one f64, which is summed over all
+    elements in the fixed order: lane i mod 32, blocks of 4096 elements, lanes
+    folded in halves, blocks in order. `predicated` kernels do nothing unless
+    their first scalar is 0.
+
+    Bodies hold `arith` and `math` ops. Multiply-adds are contracted only where
+    `math.fma` says so. bf16 is converted by integer rounding to nearest even.
+
+    Constraints:
+
+    - `kernel_c1`: arguments are the elements that are read, then f64 scalars;
+    - `kernel_c2`: the body yields an element per operand that is written, and an
+      f64 if it sums;
+    - `kernel_c3`: the body holds only `arith` and `math` ops and `zrt.yield`;
+    - `kernel_c4`: a predicated kernel has a scalar.
+
+    Example:
+
+    ```mlir
+    zrt.kernel @store [read bf16, write f32] scalars 0 {
+    ^body(%g: bf16):
+      %x = arith.extf %g : bf16 to f32
+      zrt.yield %x : f32
+    }
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, TypeArrayAttr:$operand_types,
+    TypedArrayAttrBase<Zrt_AccessAttr, "accesses">:$accesses,
+    I64Attr:$num_scalars, UnitAttr:$predicated, UnitAttr:$sums);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $sym_name custom<KernelOperands>($operand_types, $accesses)
+    `scalars` $num_scalars (`predicated` $predicated^)? (`sums` $sums^)?
+    attr-dict-with-keyword $body
+  }];
+  let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    unsigned getNumArrays() { return getOperandTypes().size(); }
+    ::mlir::Type getArrayType(unsigned i) {
+      return ::llvm::cast<::mlir::TypeAttr>(getOperandTypes()[i]).getValue();
+    }
+    Access getArrayAccess(unsigned i) {
+      return ::llvm::cast<AccessAttr>(getAccesses()[i]).getValue();
+    }
+  }];
+}
+
+def Zrt_ScalarsOp : Zrt_SymbolOp<"scalars", [IsolatedFromAbove]> {
+  let summary = "Straight-line f64 math over slots";
+  let description = [{
+    Constraints:
+
+    - `scalars_c1`: the body holds `zrt.load_slot`, `zrt.store_slot`, `arith` and
+      `math` ops, and ends with `zrt.yield` of nothing.
+
+    Example:
+
+    ```mlir
+    zrt.scalars @half {
+      %x = zrt.load_slot @lr[0]
+      %c = arith.constant 0.5 : f64
+      %y = arith.mulf %x, %c : f64
+      zrt.store_slot %y, @norm[0]
+      zrt.yield
+    }
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
+  let hasRegionVerifier = 1;
+}
+
+def Zrt_YieldOp : Zrt_Op<"yield",
+    [Terminator, Pure, ParentOneOf<["KernelOp", "ScalarsOp"]>]> {
+  let summary = "Ends the body of a kernel or of a scalar program";
+  let arguments = (ins Variadic<AnyType>:$values);
+  let assemblyFormat = "($values^ `:` type($values))? attr-dict";
+}
+
+def Zrt_LoadSlotOp : Zrt_Op<"load_slot",
+    [MemoryEffects<[MemRead]>, HasParent<"ScalarsOp">,
+     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "Reads a slot";
+  let description = [{
+    Constraints:
+
+    - `load_slot_c1`: the slot exists.
+
+    Example: see `zrt.scalars`.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$slots, I64Attr:$index);
+  let results = (outs F64:$value);
+  let assemblyFormat = "$slots `[` $index `]` attr-dict";
+}
+
+def Zrt_StoreSlotOp : Zrt_Op<"store_slot",
+    [MemoryEffects<[MemWrite]>, HasParent<"ScalarsOp">,
+     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "Writes a slot";
+  let description = [{
+    Constraints:
+
+    - `store_slot_c1`: the slot exists.
+
+    Example: see `zrt.scalars`.
+  }];
+  let arguments = (ins F64:$value, FlatSymbolRefAttr:$slots, I64Attr:$index);
+  let assemblyFormat = "$value `,` $slots `[` $index `]` attr-dict";
+}
+
+def Zrt_SegmentsOp : Zrt_SymbolOp<"segments",
+    [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "Intervals of a bucket, each with the slots its scalars come from";
+  let description = [{
+    `ends[i]` is where interval i ends and the next begins; the first begins at
+    0. Interval i runs with the scalars in `scalars[rows[i]]`, from index 0 on.
+
+    Constraints:
+
+    - `segments_c1`: ends increase;
+    - `segments_c2`: there is a row in range for each interval, unless no scalars
+      are given.
+
+    Example:
+
+    ```mlir
+    zrt.segments @b0.groups ends [64, 96] rows [0, 1] scalars [@decay.row, @no_decay.row]
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, DenseI64ArrayAttr:$ends,
+    DenseI64ArrayAttr:$rows, FlatSymbolRefArrayAttr:$scalars);
+  let assemblyFormat = "$sym_name `ends` $ends `rows` $rows `scalars` $scalars attr-dict";
+  let hasVerifier = 1;
+}
+
+def Zrt_ArrivalsOp : Zrt_UserOp<"arrivals"> {
+  let summary = "Where the gradients of a bucket go, and where its values live";
+  let description = [{
+    `store` writes the first contribution of a parameter, `add` a later one; both
+    have the operands (arriving gradient, gradient buffer). `master` is left out
+    where the parameters themselves are the master copy.
+
+    Constraints:
+
+    - `arrivals_c1`: the bucket, the buffers and the kernels exist;
+    - `arrivals_c2`: buffers have the bucket's shape;
+    - `arrivals_c3`: kernels take the arrival type and the gradient buffer's.
+
+    Example:
+
+    ```mlir
+    zrt.arrivals @b0 into @b0.gradient store @store add @add parameters @b0.parameters master @b0.master
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$bucket, FlatSymbolRefAttr:$gradient,
+    FlatSymbolRefAttr:$store, FlatSymbolRefAttr:$add,
+    FlatSymbolRefAttr:$parameters, OptionalAttr<FlatSymbolRefAttr>:$master);
+  let assemblyFormat = [{
+    $bucket `into` $gradient `store` $store `add` $add `parameters` $parameters
+    (`master` $master^)? attr-dict
+  }];
+}
+
+def Zrt_StateOp : Zrt_UserOp<"state"> {
+  let summary = "A buffer of a bucket that lives across steps";
+  let description = [{
+    What a checkpoint saves: by (parameter, role, global interval), independent of
+    buckets.
+
+    Constraints:
+
+    - `state_c1`: bucket and buffer exist.
+
+    Example:
+
+    ```mlir
+    zrt.state m of @b0 in @b0.m
+    ```
+  }];
+  let arguments = (ins StrAttr:$role, FlatSymbolRefAttr:$bucket,
+                       FlatSymbolRefAttr:$buffer);
+  let assemblyFormat = "custom<Keyword>($role) `of` $bucket `in` $buffer attr-dict";
+}
+
+def Zrt_ScalarStateOp : Zrt_UserOp<"scalar_state"> {
+  let summary = "A slot that lives across steps";
+  let description = [{
+    Constraints:
+
+    - `scalar_state_c1`: the slot exists.
+
+    Example:
+
+    ```mlir
+    zrt.scalar_state "decay.beta1_t" in @decay.counters[0]
+    ```
+  }];
+  let arguments = (ins StrAttr:$role, FlatSymbolRefAttr:$slots, I64Attr:$index);
+  let assemblyFormat = "$role `in` $slots `[` $index `]` attr-dict";
+}
+
+def Zrt_TransitionOp : Zrt_UserOp<"transition"> {
+  let summary = "What an event does in a state of the protocol";
+  let description = [{
+    The first transition's state is the initial one. What is not listed is
+    refused at run time, with the state's name.
+
+    Constraints:
+
+    - `transition_c1`: a state has one transition per event;
+    - `transition_c2`: handlers exist.
+
+    Example:
+
+    ```mlir
+    zrt.transition idle on begin to first run []
+    ```
+  }];
+  let arguments = (ins StrAttr:$state, Zrt_EventAttr:$event, StrAttr:$next,
+                       FlatSymbolRefArrayAttr:$handlers);
+  let assemblyFormat = [{
+    custom<Keyword>($state) `on` custom<Event>($event) `to` custom<Keyword>($next)
+    `run` $handlers attr-dict
+  }];
+}
+
+def Zrt_HandlerOp : Zrt_SymbolOp<"handler",
+    [NoTerminator, SingleBlock, IsolatedFromAbove]> {
+  let summary = "A straight line of runtime calls";
+  let description = [{
+    Runs when a transition of the protocol says so. Each op is one call.
+
+    Constraints:
+
+    - `handler_c1`: the body holds only ops that are calls of the runtime.
+
+    Example:
+
+    ```mlir
+    zrt.handler @finish {
+      %t0 = zrt.all_reduce @b0.gradient after()
+    }
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name);
+  let regions = (region MaxSizedRegion<1>:$body);
+  let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
+  let hasRegionVerifier = 1;
+}
+
+#endif // ZRT_TABLE_OPS_TD

@@ -1,0 +1,147 @@
+//===- ZrtDialect.cpp - Registration, directives, generated code ----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialect/zrt/ZrtDialect.h"
+
+#include "dialect/zero/Assembly.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace zrt;
+using zero::parseNameList;
+using zero::printNameList;
+
+//===----------------------------------------------------------------------===//
+// Directives
+//===----------------------------------------------------------------------===//
+
+/// One of an enum's keywords.
+template <typename AttrT, typename SymbolizeFn>
+static ParseResult parseEnum(AsmParser &parser, AttrT &attr,
+                             SymbolizeFn symbolize) {
+  SMLoc loc = parser.getCurrentLocation();
+  StringRef keyword;
+  if (parser.parseKeyword(&keyword))
+    return failure();
+  auto value = symbolize(keyword);
+  if (!value)
+    return parser.emitError(loc) << "unknown keyword '" << keyword << "'";
+  attr = AttrT::get(parser.getContext(), *value);
+  return success();
+}
+
+static ParseResult parseRole(OpAsmParser &parser, RoleAttr &attr) {
+  return parseEnum(parser, attr, [](StringRef k) { return symbolizeRole(k); });
+}
+static void printRole(OpAsmPrinter &printer, Operation *, RoleAttr attr) {
+  printer << stringifyRole(attr.getValue());
+}
+static ParseResult parseSpace(OpAsmParser &parser, SpaceAttr &attr) {
+  return parseEnum(parser, attr, [](StringRef k) { return symbolizeSpace(k); });
+}
+static void printSpace(OpAsmPrinter &printer, Operation *, SpaceAttr attr) {
+  printer << stringifySpace(attr.getValue());
+}
+static ParseResult parseEvent(OpAsmParser &parser, EventAttr &attr) {
+  return parseEnum(parser, attr, [](StringRef k) { return symbolizeEvent(k); });
+}
+static void printEvent(OpAsmPrinter &printer, Operation *, EventAttr attr) {
+  printer << stringifyEvent(attr.getValue());
+}
+
+static ParseResult parseKeyword(OpAsmParser &parser, StringAttr &attr) {
+  StringRef keyword;
+  if (parser.parseKeyword(&keyword))
+    return failure();
+  attr = parser.getBuilder().getStringAttr(keyword);
+  return success();
+}
+static void printKeyword(OpAsmPrinter &printer, Operation *, StringAttr attr) {
+  printer << attr.getValue();
+}
+
+/// `[read bf16, write f32]`
+static ParseResult parseKernelOperands(OpAsmParser &parser, ArrayAttr &types,
+                                       ArrayAttr &accesses) {
+  SmallVector<Attribute> typeList;
+  SmallVector<Attribute> accessList;
+  auto parseOperand = [&]() -> ParseResult {
+    AccessAttr access;
+    Type type;
+    if (parseEnum(parser, access,
+                  [](StringRef k) { return symbolizeAccess(k); }) ||
+        parser.parseType(type))
+      return failure();
+    typeList.push_back(TypeAttr::get(type));
+    accessList.push_back(access);
+    return success();
+  };
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Square,
+                                     parseOperand))
+    return failure();
+  types = parser.getBuilder().getArrayAttr(typeList);
+  accesses = parser.getBuilder().getArrayAttr(accessList);
+  return success();
+}
+
+static void printKernelOperands(OpAsmPrinter &printer, Operation *,
+                                ArrayAttr types, ArrayAttr accesses) {
+  printer << "[";
+  llvm::interleaveComma(llvm::zip(accesses, types), printer, [&](auto pair) {
+    printer << stringifyAccess(cast<AccessAttr>(std::get<0>(pair)).getValue())
+            << " " << std::get<1>(pair);
+  });
+  printer << "]";
+}
+
+//===----------------------------------------------------------------------===//
+// Generated code
+//===----------------------------------------------------------------------===//
+
+#include "dialect/zrt/ZrtDialect.cpp.inc"
+#include "dialect/zrt/ZrtEnums.cpp.inc"
+
+#define GET_TYPEDEF_CLASSES
+#include "dialect/zrt/ZrtTypes.cpp.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "dialect/zrt/ZrtAttrs.cpp.inc"
+
+#define GET_OP_CLASSES
+#include "dialect/zrt/ZrtOps.cpp.inc"
+
+void ZrtDialect::initialize() {
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "dialect/zrt/ZrtTypes.cpp.inc"
+      >();
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "dialect/zrt/ZrtAttrs.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialect/zrt/ZrtOps.cpp.inc"
+      >();
+}
+
+Operation *zrt::lookup(SymbolTableCollection &symbols, Operation *op,
+                       FlatSymbolRefAttr symbol) {
+  auto program = isa<ProgramOp>(op) ? cast<ProgramOp>(op)
+                                    : op->getParentOfType<ProgramOp>();
+  if (program) {
+    if (Operation *found =
+            symbols.lookupSymbolIn(program, symbol.getAttr()))
+      return found;
+    op = program->getParentOp();
+  }
+  return op ? symbols.lookupNearestSymbolFrom(op, symbol.getAttr()) : nullptr;
+}

@@ -1,0 +1,46 @@
+//===- ZrtDialect.h - The zrt dialect: buffers, kernels, handlers -*- C++ -*-=//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_DIALECT_ZRT_ZRTDIALECT_H
+#define ZERO_DIALECT_ZRT_ZRTDIALECT_H
+
+#include "dialect/zero/ZeroDialect.h"
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include "dialect/zrt/ZrtDialect.h.inc"
+#include "dialect/zrt/ZrtEnums.h.inc"
+
+#define GET_TYPEDEF_CLASSES
+#include "dialect/zrt/ZrtTypes.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "dialect/zrt/ZrtAttrs.h.inc"
+
+#define GET_OP_CLASSES
+#include "dialect/zrt/ZrtOps.h.inc"
+
+namespace zrt {
+
+/// Looks |symbol| up in |op|'s program, then in the module around it.
+mlir::Operation *lookup(mlir::SymbolTableCollection &symbols,
+                        mlir::Operation *op, mlir::FlatSymbolRefAttr symbol);
+
+template <typename T>
+T lookup(mlir::SymbolTableCollection &symbols, mlir::Operation *op,
+         mlir::FlatSymbolRefAttr symbol) {
+  return llvm::dyn_cast_if_present<T>(lookup(symbols, op, symbol));
+}
+
+} // namespace zrt
+
+#endif // ZERO_DIALECT_ZRT_ZRTDIALECT_H

@@ -1,0 +1,86 @@
+//===- ZrtDialect.td - The zrt dialect ---------------------*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Include order: ZrtDialect <- TableOps, ProgramOps <- ZrtOps (the only file
+// given to the op generators).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZRT_DIALECT_TD
+#define ZRT_DIALECT_TD
+
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+include "mlir/IR/OpBase.td"
+include "mlir/IR/RegionKindInterface.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def Zrt_Dialect : Dialect {
+  let name = "zrt";
+  let cppNamespace = "::zrt";
+  let summary = "A scheduled step: buffers, kernels, handlers, protocol";
+  let description = [{
+    What a compiled step is made of. Values do not exist here: buffers have a
+    role, a lifetime and the placement of what they hold; kernels are scalar
+    bodies over elements; handlers are straight lines of calls of the runtime, one
+    op for one call of `calls.def`; and the protocol is an automaton whose state
+    is the only thing at run time that looks like a flag.
+
+    Shapes stay global. The runtime localizes them to its rank in one place.
+  }];
+  let useDefaultTypePrinterParser = 1;
+  let useDefaultAttributePrinterParser = 1;
+  let dependentDialects = ["::zero::ZeroDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::math::MathDialect"];
+}
+
+class Zrt_Op<string mnemonic, list<Trait> traits = []>
+    : Op<Zrt_Dialect, mnemonic, traits>;
+
+def Zrt_TimepointType : TypeDef<Zrt_Dialect, "Timepoint"> {
+  let mnemonic = "timepoint";
+  let summary = "When an asynchronous op has finished";
+  let description = [{
+    Equivalent to: `cudaEvent_t`. Two ops that touch the same bytes must be
+    ordered by timepoints or by their stream.
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Enums. Numbers are those of zero_rt/abi.h and zero_rt/library.h.
+//===----------------------------------------------------------------------===//
+
+class Zrt_Enum<string name, string summary, list<I32EnumAttrCase> cases>
+    : I32EnumAttr<name, summary, cases> {
+  let cppNamespace = "::zrt";
+  let genSpecializedAttr = 0;
+}
+class Zrt_EnumAttr<EnumAttrInfo info, string mnemonic>
+    : EnumAttr<Zrt_Dialect, info, mnemonic>;
+
+def Zrt_Role : Zrt_Enum<"Role", "what a buffer is for", [
+  I32EnumAttrCase<"parameter", 0>, I32EnumAttrCase<"gradient", 1>,
+  I32EnumAttrCase<"accumulator", 2>, I32EnumAttrCase<"state", 3>,
+  I32EnumAttrCase<"scalar", 4>, I32EnumAttrCase<"staging", 5>]>;
+def Zrt_RoleAttr : Zrt_EnumAttr<Zrt_Role, "role">;
+
+def Zrt_Space : Zrt_Enum<"Space", "where a buffer lives", [
+  I32EnumAttrCase<"device", 0>, I32EnumAttrCase<"host", 1>]>;
+def Zrt_SpaceAttr : Zrt_EnumAttr<Zrt_Space, "space">;
+
+def Zrt_Access : Zrt_Enum<"Access", "what a kernel does to an operand", [
+  I32EnumAttrCase<"read", 0>, I32EnumAttrCase<"write", 1>,
+  I32EnumAttrCase<"update", 2>]>;
+def Zrt_AccessAttr : Zrt_EnumAttr<Zrt_Access, "access">;
+
+def Zrt_Event : Zrt_Enum<"Event", "an event of the protocol", [
+  I32EnumAttrCase<"begin", 0>, I32EnumAttrCase<"arrive", 1>,
+  I32EnumAttrCase<"accumulate", 2>, I32EnumAttrCase<"apply", 3>,
+  I32EnumAttrCase<"discard", 4>]>;
+def Zrt_EventAttr : Zrt_EnumAttr<Zrt_Event, "event">;
+
+#endif // ZRT_DIALECT_TD

@@ -1,0 +1,8 @@
+//===- ZrtOps.td - All ops of the zrt dialect --------------*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+include "dialect/zrt/TableOps.td"
+include "dialect/zrt/ProgramOps.td"

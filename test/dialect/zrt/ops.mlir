@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// RUN: zero-opt %s | zero-opt | FileCheck %s
+//
+// Every op of a scheduled program survives a round trip.
+
+zero.mesh @cluster <["dp" = 2]>
+zero.parameter @w : 64xbf16
+zero.bucket @b0 : 64xf32 arrives bf16 [@w] offsets [0] extents [64]
+zrt.program @train on @cluster inputs [@lr] results [norm] [@norm] {
+  zrt.slots @lr [0.0]
+  zrt.slots @norm [0.0]
+  zrt.slots @row [0.0, 1.0]
+  zrt.buffer @b0.gradient : !zero.value<64xf32, partial = [dp]> role gradient in device
+  zrt.buffer @b0.reduced : !zero.value<64xf32, sharded = [dp]> role gradient in device on_demand
+  zrt.buffer @b0.parameters : !zero.value<64xbf16> role parameter in device fill 1.5
+  zrt.kernel @store [read bf16, write f32] scalars 0 {
+  ^body(%g: bf16):
+    %x = arith.extf %g : bf16 to f32
+    zrt.yield %x : f32
+  }
+  zrt.kernel @add [read bf16, update f32] scalars 0 {
+  ^body(%g: bf16, %a: f32):
+    %x = arith.extf %g : bf16 to f32
+    %s = arith.addf %a, %x : f32
+    zrt.yield %s : f32
+  }
+  zrt.kernel @squares [read f32] scalars 0 sums {
+  ^body(%g: f32):
+    %x = arith.extf %g : f32 to f64
+    %s = arith.mulf %x, %x : f64
+    zrt.yield %s : f64
+  }
+  zrt.segments @b0.all ends [64] rows [0] scalars [@row]
+  zrt.arrivals @b0 into @b0.gradient store @store add @add parameters @b0.parameters
+  zrt.state parameter of @b0 in @b0.parameters
+  zrt.scalar_state "decay.beta1_t" in @row[0]
+  zrt.scalars @half {
+    %x = zrt.load_slot @lr[0]
+    %c = arith.constant 0.5 : f64
+    %y = arith.mulf %x, %c : f64
+    zrt.store_slot %y, @norm[0]
+    zrt.yield
+  }
+  zrt.handler @finish {
+    %t0 = zrt.allocate @b0.reduced after()
+    %t1 = zrt.reduce_scatter @b0.gradient to @b0.reduced after(%t0)
+    %t2 = zrt.launch @squares [@b0.reduced] over @b0.all own sum @norm after(%t1)
+    %t3 = zrt.run_scalars @half after(%t2)
+    %t4 = zrt.retag @b0.gradient as accumulator after(%t3)
+    %t5 = zrt.settle @norm after(%t4)
+  }
+  zrt.transition idle on begin to first run [@finish]
+}
