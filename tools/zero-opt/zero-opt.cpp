@@ -6,6 +6,7 @@
 
 #include "dialect/zero/ZeroDialect.h"
 #include "dialect/zrt/ZrtDialect.h"
+#include "passes/pipeline/Pipelines.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -17,6 +18,7 @@ int main(int argc, char **argv) {
   registry.insert<zero::ZeroDialect, zrt::ZrtDialect, mlir::arith::ArithDialect,
                   mlir::math::MathDialect>();
   mlir::registerTransformsPasses();
+  zero::registerZeroPasses();
   return mlir::asMainReturnCode(mlir::MlirOptMain(
       argc, argv, "zero-opt: the update of a training step\n", registry));
 }

@@ -1,0 +1,60 @@
+//===- PlaceAccumulators.cpp - Moves reductions into the backward loop ----===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/accumulate/Passes.h"
+
+#include "mlir/IR/Builders.h"
+
+namespace zero {
+#define GEN_PASS_DEF_PLACEACCUMULATORSPASS
+#include "passes/accumulate/Passes.h.inc"
+} // namespace zero
+
+using namespace mlir;
+using namespace zero;
+
+/// The reduce_scatter that is all that happens to |sum|, or null.
+static ReduceScatterOp getOnlyUse(Value sum) {
+  return sum.hasOneUse() ? dyn_cast<ReduceScatterOp>(*sum.getUsers().begin())
+                         : ReduceScatterOp();
+}
+
+/// Moves the reductions of |op|'s sums into its body.
+static void moveReductionsIn(MicroBatchesOp op) {
+  if (llvm::none_of(op.getSums(), [](Value sum) { return getOnlyUse(sum); }))
+    return;
+  Operation *yield = op.getBody().front().getTerminator();
+  OpBuilder builder(yield);
+  for (auto [i, sum] : llvm::enumerate(op.getSums()))
+    if (ReduceScatterOp scatter = getOnlyUse(sum))
+      yield->setOperand(i, builder.create<ReduceScatterOp>(
+                               scatter.getLoc(), yield->getOperand(i),
+                               scatter.getAxesAttr()));
+  builder.setInsertionPoint(op);
+  auto moved = builder.create<MicroBatchesOp>(
+      op.getLoc(), op.getAccumulatorType(), op.getBody());
+  for (auto [old, sum] : llvm::zip_equal(op.getSums(), moved.getSums())) {
+    if (ReduceScatterOp scatter = getOnlyUse(old)) {
+      scatter.replaceAllUsesWith(sum);
+      scatter.erase();
+    } else {
+      old.replaceAllUsesWith(sum);
+    }
+  }
+  op.erase();
+}
+
+namespace {
+struct PlaceAccumulatorsPass
+    : zero::impl::PlaceAccumulatorsPassBase<PlaceAccumulatorsPass> {
+  void runOnOperation() override {
+    for (auto step : getOperation().getOps<StepOp>())
+      for (auto op :
+           llvm::to_vector(step.getBody().getOps<MicroBatchesOp>()))
+        moveReductionsIn(op);
+  }
+};
+} // namespace

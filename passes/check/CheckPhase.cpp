@@ -1,0 +1,70 @@
+//===- CheckPhase.cpp - Reports ops that do not belong to a phase ---------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/check/Passes.h"
+
+namespace zero {
+#define GEN_PASS_DEF_CHECKPHASEPASS
+#include "passes/check/Passes.h.inc"
+} // namespace zero
+
+using namespace mlir;
+using namespace zero;
+
+static bool isLogicalOnly(Operation *op) {
+  if (auto reduce = dyn_cast<ReduceOp>(op))
+    return true;
+  if (auto backward = dyn_cast<BackwardOp>(op))
+    return llvm::any_of(backward.getSources().getAsRange<FlatSymbolRefAttr>(),
+                        [&](FlatSymbolRefAttr source) {
+                          return isa_and_present<ParameterOp>(
+                              SymbolTable::lookupNearestSymbolFrom(op, source));
+                        });
+  return isa<NormOp, ClipOp, UpdateOp>(op);
+}
+
+static bool isShardedOnly(Operation *op) {
+  return isa<BucketOp, AllReduceOp, ReduceScatterOp, AllGatherOp, PrepareOp,
+             UpdateBucketOp, AssignOp, ArrivalsOp, VerdictOp, StackOp,
+             UnstackOp, FactorOp, SumSquaresOp>(op);
+}
+
+namespace {
+struct CheckPhasePass : zero::impl::CheckPhasePassBase<CheckPhasePass> {
+  using CheckPhasePassBase::CheckPhasePassBase;
+
+  void runOnOperation() override {
+    std::function<bool(Operation *)> isIllegal;
+    if (phase == "logical") {
+      isIllegal = [](Operation *op) {
+        return isShardedOnly(op) || isa<zrt::ProgramOp>(op);
+      };
+    } else if (phase == "sharded") {
+      isIllegal = [](Operation *op) {
+        return isLogicalOnly(op) || isa<zrt::ProgramOp>(op);
+      };
+    } else if (phase == "scheduled") {
+      isIllegal = [](Operation *op) { return isa<StepOp>(op); };
+    } else {
+      getOperation().emitError()
+          << "phase must be logical, sharded or scheduled, got '" << phase
+          << "'";
+      return signalPassFailure();
+    }
+    bool failed = false;
+    getOperation().walk<WalkOrder::PreOrder>([&](Operation *op) {
+      if (!isIllegal(op))
+        return WalkResult::advance();
+      op->emitError() << "does not belong to the " << phase << " phase";
+      failed = true;
+      return WalkResult::skip();
+    });
+    if (failed)
+      signalPassFailure();
+    markAllAnalysesPreserved();
+  }
+};
+} // namespace

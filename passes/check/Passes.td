@@ -1,0 +1,25 @@
+//===- Passes.td - Is a step in the phase it claims? -------*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_PASSES_CHECK_TD
+#define ZERO_PASSES_CHECK_TD
+
+include "mlir/Pass/PassBase.td"
+
+def CheckPhasePass : Pass<"zero-check-phase", "::mlir::ModuleOp"> {
+  let summary = "Reports every op that does not belong to a phase";
+  let description = [{
+    Logical: no bucket, collective or owner. Sharded: no sum over the mesh that is
+    not a collective, no value of a single parameter. Scheduled: no step. All
+    violations are reported, not the first one only.
+  }];
+  let options = [
+    Option<"phase", "phase", "std::string", /*default=*/"\"logical\"",
+           "logical, sharded or scheduled.">
+  ];
+}
+
+#endif // ZERO_PASSES_CHECK_TD

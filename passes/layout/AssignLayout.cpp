@@ -1,0 +1,303 @@
+//===- AssignLayout.cpp - Lays parameters out in buckets ------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/layout/Passes.h"
+#include "passes/layout/StepShape.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/IRMapping.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace zero {
+#define GEN_PASS_DEF_ASSIGNLAYOUTPASS
+#include "passes/layout/Passes.h.inc"
+} // namespace zero
+
+using namespace mlir;
+using namespace zero;
+
+/// Where a parameter may begin, in elements: one lane of every reduction, and a
+/// cache line of the narrowest type.
+static constexpr int64_t kAlignment = 32;
+
+namespace {
+/// Parameters that share a way, and the bucket they are laid out in.
+struct Bucket {
+  Way way;
+  SmallVector<ParameterOp> members;
+  SmallVector<int64_t> offsets;
+  SmallVector<int64_t> extents;
+  int64_t elements = 0;
+  BucketOp op;
+
+  ValueType getGradientType(ValueType member) const {
+    return member.withShape({elements});
+  }
+};
+
+/// Rewrites one step from parameters to buckets.
+class Layout {
+public:
+  Layout(StepShape &shape, SymbolTableCollection &symbols, int64_t bucketBytes)
+      : shape(shape), symbols(symbols), bucketBytes(bucketBytes),
+        builder(shape.step) {}
+
+  void run();
+
+private:
+  void fillBuckets();
+  void declareBuckets();
+  void rewriteMicroBatches(MicroBatchesOp op);
+  void rewriteReduce(ReduceOp op);
+  void rewriteClip(ClipOp op);
+  Value buildVerdict(Location loc);
+  void rewriteUpdates(Location loc);
+  SmallVector<Value> buildPrepare(UpdateOp update, Value verdict);
+
+  /// The buckets whose members go through |op|.
+  template <typename OpT>
+  SmallVector<size_t> bucketsOf(OpT Way::*member, OpT op) {
+    SmallVector<size_t> indices;
+    for (auto [i, bucket] : llvm::enumerate(buckets))
+      if (bucket.way.*member == op)
+        indices.push_back(i);
+    return indices;
+  }
+
+  StepShape &shape;
+  SymbolTableCollection &symbols;
+  int64_t bucketBytes;
+  OpBuilder builder;
+  IRMapping scalars;
+  SmallVector<Bucket> buckets;
+  /// Per bucket: its gradient as far as the rewrite has come, and as reduced.
+  SmallVector<Value> current;
+  SmallVector<Value> reduced;
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Buckets
+//===----------------------------------------------------------------------===//
+
+void Layout::fillBuckets() {
+  int64_t ranks = shape.mesh.getNumRanks();
+  auto parameters = llvm::to_vector(shape.ways);
+  for (auto &entry : llvm::reverse(parameters)) {
+    ParameterOp parameter = entry.first;
+    const Way &way = entry.second;
+    int64_t extent = llvm::alignTo(parameter.getNumElements(), kAlignment);
+    int64_t width = cast<MicroBatchesOp>(way.backward->getParentOp())
+                        .getAccumulatorType()
+                        .getIntOrFloatBitWidth() /
+                    8;
+    // The open bucket of a way is its last one.
+    auto it = llvm::find_if(llvm::reverse(buckets), [&](const Bucket &bucket) {
+      return bucket.way == way;
+    });
+    bool isFull = it == buckets.rend() ||
+                  (!it->members.empty() &&
+                   (it->elements + extent) * width > bucketBytes);
+    Bucket &bucket = isFull ? buckets.emplace_back() : *it;
+    bucket.way = way;
+    bucket.members.push_back(parameter);
+    bucket.offsets.push_back(bucket.elements);
+    bucket.extents.push_back(extent);
+    bucket.elements += extent;
+  }
+  // The last member takes the pad that makes all slices equal. A bucket is never
+  // empty, even if all its parameters are.
+  for (Bucket &bucket : buckets) {
+    int64_t slice = ranks * kAlignment;
+    int64_t elements =
+        llvm::alignTo(std::max<int64_t>(bucket.elements, 1), slice);
+    bucket.extents.back() += elements - bucket.elements;
+    bucket.elements = elements;
+  }
+}
+
+void Layout::declareBuckets() {
+  builder.setInsertionPoint(shape.step);
+  SymbolTable &table = symbols.getSymbolTable(shape.step->getParentOp());
+  for (auto [i, bucket] : llvm::enumerate(buckets)) {
+    auto members = llvm::map_to_vector(bucket.members, [](ParameterOp op) {
+      return cast<Attribute>(FlatSymbolRefAttr::get(op));
+    });
+    Type kept = cast<MicroBatchesOp>(bucket.way.backward->getParentOp())
+                    .getAccumulatorType();
+    bucket.op = builder.create<BucketOp>(
+        shape.step.getLoc(), ("b" + Twine(i)).str(),
+        ArrayRef<int64_t>{bucket.elements}, kept, bucket.way.arrivalType,
+        builder.getArrayAttr(members), bucket.offsets, bucket.extents);
+    table.insert(bucket.op, Block::iterator(shape.step));
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// The step
+//===----------------------------------------------------------------------===//
+
+void Layout::rewriteMicroBatches(MicroBatchesOp op) {
+  Region body;
+  // A block without a parent has no context of its own.
+  OpBuilder inner(op.getContext());
+  inner.setInsertionPointToEnd(&body.emplaceBlock());
+  SmallVector<Value> yields;
+  SmallVector<size_t> indices;
+  for (auto backward : op.getBody().front().getOps<BackwardOp>()) {
+    SmallVector<Attribute> sources;
+    SmallVector<Type> types;
+    for (size_t i : bucketsOf(&Way::backward, backward)) {
+      auto member = cast<ValueType>(backward.getGradients()[0].getType());
+      sources.push_back(FlatSymbolRefAttr::get(buckets[i].op));
+      // Arriving gradients are converted when they are packed.
+      types.push_back(buckets[i].getGradientType(member).withElementType(
+          op.getAccumulatorType()));
+      indices.push_back(i);
+    }
+    auto packed = inner.create<BackwardOp>(backward.getLoc(), types,
+                                           inner.getArrayAttr(sources),
+                                           backward.getArrivesAttr());
+    llvm::append_range(yields, packed.getGradients());
+  }
+  inner.create<YieldOp>(op.getLoc(), yields);
+  auto sums = builder.create<MicroBatchesOp>(op.getLoc(),
+                                             op.getAccumulatorType(), body);
+  for (auto [i, sum] : llvm::zip_equal(indices, sums.getSums()))
+    current[i] = sum;
+}
+
+void Layout::rewriteReduce(ReduceOp op) {
+  SmallVector<size_t> indices = bucketsOf(&Way::reduce, op);
+  auto inputs =
+      llvm::map_to_vector(indices, [&](size_t i) { return current[i]; });
+  auto reduce = builder.create<ReduceOp>(op.getLoc(), inputs);
+  for (auto [i, output] : llvm::zip_equal(indices, reduce.getOutputs()))
+    current[i] = reduced[i] = output;
+}
+
+void Layout::rewriteClip(ClipOp op) {
+  SmallVector<size_t> indices = bucketsOf(&Way::clip, op);
+  auto inputs =
+      llvm::map_to_vector(indices, [&](size_t i) { return current[i]; });
+  auto clip = builder.create<ClipOp>(op.getLoc(), inputs,
+                                     scalars.lookup(op.getNorm()),
+                                     op.getMaxAttr(), op.getEpsilonAttr());
+  for (auto [i, output] : llvm::zip_equal(indices, clip.getOutputs()))
+    current[i] = output;
+}
+
+Value Layout::buildVerdict(Location loc) {
+  auto arrivals =
+      builder.create<ArrivalsOp>(loc, builder.getArrayAttr({shape.axis}));
+  auto sums = builder.create<ReduceOp>(loc, arrivals.getResults());
+  auto squares = builder.create<SumSquaresOp>(loc, reduced);
+  bool poison = shape.step.getNonfinite() == Nonfinite::poison;
+  return builder.create<VerdictOp>(loc, squares, sums.getOutputs()[0],
+                                   sums.getOutputs()[1], sums.getOutputs()[2],
+                                   poison, shape.mesh.getNumRanks());
+}
+
+SmallVector<Value> Layout::buildPrepare(UpdateOp update, Value verdict) {
+  auto optimizer = symbols.lookupNearestSymbolFrom<OptimizerOp>(
+      update, update.getOptimizerAttr());
+  SmallVector<Value> hyper;
+  for (auto name : optimizer.getHyperNames().getAsRange<StringAttr>()) {
+    auto names = update.getHyperNames().getAsRange<StringAttr>();
+    auto it = llvm::find(names, name);
+    if (it != names.end()) {
+      size_t index = std::distance(names.begin(), it);
+      hyper.push_back(scalars.lookup(update.getHyper()[index]));
+      continue;
+    }
+    Attribute value = update.getHyperConstants().get(name);
+    if (!value)
+      value = optimizer.getHyperDefaults().get(name);
+    hyper.push_back(
+        builder.create<ConstantOp>(update.getLoc(), cast<FloatAttr>(value)));
+  }
+  auto prepare = builder.create<PrepareOp>(
+      update.getLoc(), update.getGroupAttr(), update.getOptimizerAttr(),
+      builder.getI64IntegerAttr(optimizer.getNumScalars()), hyper, verdict);
+  return SmallVector<Value>(prepare.getScalars());
+}
+
+void Layout::rewriteUpdates(Location loc) {
+  Value verdict = buildVerdict(loc);
+  llvm::MapVector<Operation *, SmallVector<Value>> rows;
+  for (auto update : shape.step.getBody().getOps<UpdateOp>())
+    rows[update] = buildPrepare(update, verdict);
+  for (auto [i, bucket] : llvm::enumerate(buckets)) {
+    // Rows of the groups that have a member here, in order of first use.
+    llvm::MapVector<Operation *, int64_t> rowOf;
+    SmallVector<int64_t> memberRows;
+    SmallVector<Value> operands;
+    for (ParameterOp member : bucket.members) {
+      Operation *update = shape.updates.lookup(member);
+      auto [it, isNew] = rowOf.insert({update, rowOf.size()});
+      if (isNew)
+        llvm::append_range(operands, rows[update]);
+      memberRows.push_back(it->second);
+    }
+    auto updated = builder.create<UpdateBucketOp>(
+        loc, FlatSymbolRefAttr::get(bucket.op),
+        FlatSymbolRefAttr::get(bucket.way.optimizer),
+        TypeAttr::get(bucket.way.storageType), current[i], verdict, operands,
+        builder.getDenseI64ArrayAttr(memberRows));
+    builder.create<AssignOp>(loc, FlatSymbolRefAttr::get(bucket.op),
+                             updated.getParameters());
+  }
+}
+
+void Layout::run() {
+  fillBuckets();
+  declareBuckets();
+  current.resize(buckets.size());
+  reduced.resize(buckets.size());
+
+  // The new body grows in front of the old one, which goes away at the end.
+  Block &block = shape.step.getBody().front();
+  SmallVector<Operation *> old = llvm::map_to_vector(
+      block, [](Operation &op) { return &op; });
+  builder.setInsertionPointToStart(&block);
+  for (BlockArgument argument : block.getArguments())
+    scalars.map(argument, argument);
+  for (Operation *op : old) {
+    if (auto microBatches = dyn_cast<MicroBatchesOp>(op)) {
+      rewriteMicroBatches(microBatches);
+    } else if (auto reduce = dyn_cast<ReduceOp>(op)) {
+      rewriteReduce(reduce);
+    } else if (auto norm = dyn_cast<NormOp>(op)) {
+      scalars.map(norm.getNorm(),
+                  builder.create<NormOp>(norm.getLoc(), reduced).getNorm());
+    } else if (auto clip = dyn_cast<ClipOp>(op)) {
+      rewriteClip(clip);
+    } else if (auto done = dyn_cast<ReturnOp>(op)) {
+      rewriteUpdates(done.getLoc());
+      builder.clone(*done, scalars);
+    } else if (!isa<UpdateOp>(op)) {
+      builder.clone(*op, scalars);
+    }
+  }
+  for (Operation *op : llvm::reverse(old))
+    op->erase();
+}
+
+namespace {
+struct AssignLayoutPass : zero::impl::AssignLayoutPassBase<AssignLayoutPass> {
+  using AssignLayoutPassBase::AssignLayoutPassBase;
+
+  void runOnOperation() override {
+    SymbolTableCollection symbols;
+    for (auto step : llvm::to_vector(getOperation().getOps<StepOp>())) {
+      FailureOr<StepShape> shape = readStep(step, symbols);
+      if (failed(shape))
+        return signalPassFailure();
+      Layout(*shape, symbols, bucketBytes).run();
+    }
+  }
+};
+} // namespace

@@ -1,0 +1,58 @@
+//===- Passes.td - From parameters to buckets --------------*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_PASSES_LAYOUT_TD
+#define ZERO_PASSES_LAYOUT_TD
+
+include "mlir/Pass/PassBase.td"
+
+def SetMeshPass : Pass<"zero-set-mesh", "::mlir::ModuleOp"> {
+  let summary = "Overrides the sizes of mesh axes";
+  let description = [{
+    *Requires:* each axis named in `mesh` exists in exactly one `zero.mesh`.
+
+    *Guarantees:* that axis has the given size. Types name axes and never sizes, so
+    nothing else changes.
+
+    ```mlir
+    // zero-set-mesh{mesh=dp=4}
+    zero.mesh @cluster <["dp" = 1]>   ->   zero.mesh @cluster <["dp" = 4]>
+    ```
+  }];
+  let options = [
+    Option<"mesh", "mesh", "std::string", /*default=*/"\"\"",
+           "Sizes as 'dp=4', several separated by ':'.">
+  ];
+}
+
+def AssignLayoutPass : Pass<"zero-assign-layout", "::mlir::ModuleOp"> {
+  let summary = "Lays parameters out in buckets and works on buckets from there";
+  let description = [{
+    Parameters that take the same way through the step (types, reduction, norm,
+    clip, optimizer) are laid out one behind the other in `zero.bucket`s, in
+    reverse order of declaration, the order in which a backward pass delivers
+    them. Every parameter starts at a multiple of 32 elements; a bucket is a
+    multiple of 32 elements per rank, so that each rank owns an equal slice.
+    Optimizer groups do not split buckets: `zero.update` becomes one
+    `zero.prepare` per group and one `zero.update_bucket` per bucket, with a row
+    of scalars for each member. The verdict of the step is made explicit.
+
+    *Requires:* the logical phase; one data-parallel mesh axis; each gradient
+    flows micro_batches -> reduce -> [clip] -> update.
+
+    *Guarantees:* no value of the step belongs to a single parameter.
+
+    Cost: the pads, under 32 elements per parameter and rank.
+  }];
+  let options = [
+    Option<"bucketBytes", "bucket-bytes", "int64_t",
+           /*default=*/"25 * 1024 * 1024",
+           "Size from which on a bucket is closed, in bytes of its gradients.">
+  ];
+  let dependentDialects = ["::zero::ZeroDialect"];
+}
+
+#endif // ZERO_PASSES_LAYOUT_TD

@@ -1,0 +1,61 @@
+//===- SetMesh.cpp - Overrides the sizes of mesh axes ---------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/layout/Passes.h"
+
+namespace zero {
+#define GEN_PASS_DEF_SETMESHPASS
+#include "passes/layout/Passes.h.inc"
+} // namespace zero
+
+using namespace mlir;
+using namespace zero;
+
+/// Sets |axis| of the module's meshes to |size|.
+static LogicalResult setAxis(ModuleOp module, StringRef axis, int64_t size) {
+  bool found = false;
+  for (auto mesh : module.getOps<MeshOp>()) {
+    SmallVector<Attribute> axes;
+    for (auto old : mesh.getAxes().getAsRange<MeshAxisAttr>()) {
+      bool matches = old.getName().getValue() == axis;
+      found |= matches;
+      axes.push_back(matches ? MeshAxisAttr::get(module.getContext(),
+                                                 old.getName(), size)
+                             : old);
+    }
+    mesh.setAxesAttr(ArrayAttr::get(module.getContext(), axes));
+  }
+  if (found)
+    return success();
+  InFlightDiagnostic diag =
+      module.emitError() << "mesh has no axis '" << axis << "'";
+  for (auto mesh : module.getOps<MeshOp>())
+    diag.attachNote(mesh.getLoc()) << "its axes are declared here";
+  return diag;
+}
+
+namespace {
+struct SetMeshPass : zero::impl::SetMeshPassBase<SetMeshPass> {
+  using SetMeshPassBase::SetMeshPassBase;
+
+  void runOnOperation() override {
+    SmallVector<StringRef> parts;
+    StringRef(mesh).split(parts, ':', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
+    for (StringRef part : parts) {
+      auto [axis, text] = part.split('=');
+      int64_t size = 0;
+      if (text.getAsInteger(10, size) || size < 1) {
+        getOperation().emitError()
+            << "expected an axis and its size, such as dp=4, got '" << part
+            << "'";
+        return signalPassFailure();
+      }
+      if (failed(setAxis(getOperation(), axis, size)))
+        return signalPassFailure();
+    }
+  }
+};
+} // namespace

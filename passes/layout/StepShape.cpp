@@ -1,0 +1,193 @@
+//===- StepShape.cpp - Which way each parameter takes through a step ------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/layout/StepShape.h"
+
+#include "mlir/IR/BuiltinOps.h"
+
+using namespace mlir;
+using namespace zero;
+
+namespace {
+/// Follows gradients through the step, op by op.
+class Reader {
+public:
+  Reader(StepOp step, SymbolTableCollection &symbols)
+      : symbols(symbols) {
+    shape.step = step;
+  }
+
+  FailureOr<StepShape> read();
+
+private:
+  LogicalResult readMesh();
+  LogicalResult readBackward(BackwardOp backward);
+  LogicalResult readMicroBatches(MicroBatchesOp microBatches);
+  LogicalResult readNorm(NormOp norm);
+  LogicalResult readUpdate(UpdateOp update);
+  /// |results|[i] belongs to the parameter of |operands|[i].
+  LogicalResult forward(Operation *op, ValueRange operands, ValueRange results,
+                        llvm::function_ref<LogicalResult(Way &)> visit);
+
+  SymbolTableCollection &symbols;
+  StepShape shape;
+  /// The parameter whose gradient a value is.
+  DenseMap<Value, ParameterOp> parameterOf;
+};
+} // namespace
+
+LogicalResult Reader::readMesh() {
+  StepOp step = shape.step;
+  shape.mesh =
+      symbols.lookupNearestSymbolFrom<MeshOp>(step, step.getMeshAttr());
+  ArrayAttr axes = shape.mesh.getAxes();
+  if (axes.size() != 1) {
+    InFlightDiagnostic diag =
+        step.emitError() << "only data parallelism over one mesh axis can be "
+                            "laid out yet, got "
+                         << axes.size() << " axes";
+    diag.attachNote(shape.mesh.getLoc()) << "mesh is declared here";
+    return diag;
+  }
+  shape.axis = cast<MeshAxisAttr>(axes[0]).getName();
+  return success();
+}
+
+LogicalResult Reader::readBackward(BackwardOp backward) {
+  for (auto [source, gradient] :
+       llvm::zip_equal(backward.getSources().getAsRange<FlatSymbolRefAttr>(),
+                       backward.getGradients())) {
+    auto parameter =
+        symbols.lookupNearestSymbolFrom<ParameterOp>(backward, source);
+    if (!parameter)
+      return backward.emitError() << "source " << source
+                                  << " is already laid out";
+    if (shape.ways.contains(parameter))
+      return backward.emitError() << "gradient of " << source
+                                  << " arrives in two places";
+    parameterOf[gradient] = parameter;
+    Way &way = shape.ways[parameter];
+    way.backward = backward;
+    way.arrivalType = cast<ValueType>(gradient.getType()).getElementType();
+    way.storageType = parameter.getDtype();
+  }
+  return success();
+}
+
+LogicalResult
+Reader::forward(Operation *op, ValueRange operands, ValueRange results,
+                llvm::function_ref<LogicalResult(Way &)> visit) {
+  for (auto [operand, result] : llvm::zip_equal(operands, results)) {
+    ParameterOp parameter = parameterOf.lookup(operand);
+    if (!parameter)
+      return op->emitError() << "operand is not the gradient of a parameter";
+    parameterOf[result] = parameter;
+    if (failed(visit(shape.ways[parameter])))
+      return failure();
+  }
+  return success();
+}
+
+LogicalResult Reader::readMicroBatches(MicroBatchesOp microBatches) {
+  for (Operation &op : microBatches.getBody().front().without_terminator()) {
+    auto backward = dyn_cast<BackwardOp>(op);
+    if (!backward)
+      return op.emitError() << "only zero.backward can be laid out inside "
+                               "zero.micro_batches yet";
+    if (failed(readBackward(backward)))
+      return failure();
+  }
+  return forward(microBatches,
+                 microBatches.getBody().front().getTerminator()->getOperands(),
+                 microBatches.getSums(), [](Way &) { return success(); });
+}
+
+LogicalResult Reader::readNorm(NormOp norm) {
+  llvm::DenseSet<Operation *> seen;
+  for (Value input : norm.getInputs())
+    if (ParameterOp parameter = parameterOf.lookup(input))
+      seen.insert(parameter);
+  if (seen.size() != shape.ways.size() ||
+      seen.size() != norm.getInputs().size())
+    return norm.emitError()
+           << "only a norm of all gradients, each once, can be laid out yet, "
+              "got "
+           << seen.size() << " of " << shape.ways.size();
+  return success();
+}
+
+LogicalResult Reader::readUpdate(UpdateOp update) {
+  auto group =
+      symbols.lookupNearestSymbolFrom<GroupOp>(update, update.getGroupAttr());
+  for (auto [member, gradient] :
+       llvm::zip_equal(group.getMembers().getAsRange<FlatSymbolRefAttr>(),
+                       update.getGradients())) {
+    ParameterOp parameter = parameterOf.lookup(gradient);
+    if (!parameter)
+      return update.emitError() << "operand is not the gradient of a parameter";
+    if (parameter.getSymName() != member.getValue()) {
+      InFlightDiagnostic diag =
+          update.emitError() << "updates " << member
+                             << " with the gradient of @"
+                             << parameter.getSymName();
+      diag.attachNote(group.getLoc()) << "group is declared here";
+      return diag;
+    }
+    Way &way = shape.ways[parameter];
+    if (!way.reduce)
+      return update.emitError() << "gradient of " << member
+                                << " does not come from a zero.reduce";
+    way.optimizer = update.getOptimizerAttr().getAttr();
+    shape.updates[parameter] = update;
+  }
+  return success();
+}
+
+FailureOr<StepShape> Reader::read() {
+  if (failed(readMesh()))
+    return failure();
+  for (Operation &op : shape.step.getBody().front()) {
+    LogicalResult result = success();
+    if (auto microBatches = dyn_cast<MicroBatchesOp>(op)) {
+      result = readMicroBatches(microBatches);
+    } else if (auto reduce = dyn_cast<ReduceOp>(op)) {
+      result = forward(reduce, reduce.getInputs(), reduce.getOutputs(),
+                       [&](Way &way) {
+                         way.reduce = reduce;
+                         return success();
+                       });
+    } else if (auto norm = dyn_cast<NormOp>(op)) {
+      result = readNorm(norm);
+    } else if (auto clip = dyn_cast<ClipOp>(op)) {
+      result = forward(clip, clip.getInputs(), clip.getOutputs(),
+                       [&](Way &way) -> LogicalResult {
+                         if (way.clip || !way.reduce)
+                           return clip.emitError()
+                                  << "can be laid out once, after zero.reduce";
+                         way.clip = clip;
+                         return success();
+                       });
+    } else if (auto update = dyn_cast<UpdateOp>(op)) {
+      result = readUpdate(update);
+    } else if (llvm::any_of(op.getOperands(), [&](Value operand) {
+                 return parameterOf.contains(operand);
+               })) {
+      result = op.emitError() << "of a gradient cannot be laid out yet";
+    }
+    if (failed(result))
+      return failure();
+  }
+  if (shape.ways.empty()) {
+    shape.step.emitError() << "has no gradients";
+    return failure();
+  }
+  return std::move(shape);
+}
+
+FailureOr<StepShape> zero::readStep(StepOp step,
+                                    SymbolTableCollection &symbols) {
+  return Reader(step, symbols).read();
+}

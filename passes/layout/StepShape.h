@@ -1,0 +1,50 @@
+//===- StepShape.h - Which way each parameter takes through a step -*- C++ -*-//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_PASSES_LAYOUT_STEPSHAPE_H
+#define ZERO_PASSES_LAYOUT_STEPSHAPE_H
+
+#include "dialect/zero/ZeroDialect.h"
+
+#include "llvm/ADT/MapVector.h"
+
+namespace zero {
+
+/// The way of one parameter's gradient through a logical step. Parameters with
+/// equal ways can share a bucket.
+struct Way {
+  BackwardOp backward;
+  ReduceOp reduce;
+  ClipOp clip; // may be null
+  mlir::StringAttr optimizer;
+  mlir::Type arrivalType;
+  mlir::Type storageType;
+
+  bool operator==(const Way &other) const {
+    return backward == other.backward && reduce == other.reduce &&
+           clip == other.clip && optimizer == other.optimizer &&
+           arrivalType == other.arrivalType && storageType == other.storageType;
+  }
+};
+
+/// What zero-assign-layout has to know of a step.
+struct StepShape {
+  StepOp step;
+  MeshOp mesh;
+  mlir::StringAttr axis; // the data-parallel axis
+  /// Parameters in order of declaration, each with its way.
+  llvm::MapVector<ParameterOp, Way> ways;
+  /// The group of each parameter.
+  llvm::DenseMap<ParameterOp, UpdateOp> updates;
+};
+
+/// Reads |step|, or says which part of it has a form that cannot be laid out.
+mlir::FailureOr<StepShape> readStep(StepOp step,
+                                    mlir::SymbolTableCollection &symbols);
+
+} // namespace zero
+
+#endif // ZERO_PASSES_LAYOUT_STEPSHAPE_H

@@ -1,0 +1,55 @@
+//===- ProgramBuilder.cpp - Adds symbols to a program ---------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/lower/ProgramBuilder.h"
+
+using namespace mlir;
+using namespace zero;
+
+ProgramBuilder::ProgramBuilder(zrt::ProgramOp program)
+    : program(program),
+      builder(OpBuilder::atBlockEnd(&program.getBody().front())),
+      symbols(program), loc(program.getLoc()) {}
+
+FlatSymbolRefAttr ProgramBuilder::append(Operation *op) {
+  return FlatSymbolRefAttr::get(symbols.insert(op));
+}
+
+FlatSymbolRefAttr ProgramBuilder::slots(const Twine &name,
+                                        ArrayRef<double> initial) {
+  return append(builder.create<zrt::SlotsOp>(loc, name.str(), initial));
+}
+
+FlatSymbolRefAttr ProgramBuilder::buffer(const Twine &name, ValueType type,
+                                         zrt::Role role) {
+  return append(builder.create<zrt::BufferOp>(
+      loc, builder.getStringAttr(name), TypeAttr::get(type),
+      zrt::RoleAttr::get(builder.getContext(), role),
+      zrt::SpaceAttr::get(builder.getContext(), zrt::Space::device),
+      /*on_demand=*/UnitAttr(), builder.getF64FloatAttr(0.0)));
+}
+
+FlatSymbolRefAttr ProgramBuilder::segments(const Twine &name,
+                                           ArrayRef<int64_t> ends,
+                                           ArrayRef<int64_t> rows,
+                                           ArrayRef<Attribute> scalars) {
+  return append(builder.create<zrt::SegmentsOp>(
+      loc, name.str(), ends, rows, builder.getArrayAttr(scalars)));
+}
+
+zrt::HandlerOp ProgramBuilder::handler(const Twine &name) {
+  auto op = builder.create<zrt::HandlerOp>(loc, name.str());
+  op.getBody().emplaceBlock();
+  append(op);
+  return op;
+}
+
+zrt::ScalarsOp ProgramBuilder::scalarProgram(const Twine &name) {
+  auto op = builder.create<zrt::ScalarsOp>(loc, name.str());
+  op.getBody().emplaceBlock();
+  append(op);
+  return op;
+}

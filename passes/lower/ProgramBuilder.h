@@ -1,0 +1,89 @@
+//===- ProgramBuilder.h - Adds symbols and calls to a program ---*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_PASSES_LOWER_PROGRAMBUILDER_H
+#define ZERO_PASSES_LOWER_PROGRAMBUILDER_H
+
+#include "dialect/zrt/ZrtDialect.h"
+
+#include "mlir/IR/Builders.h"
+
+namespace zero {
+
+/// Appends calls to one zrt.handler, each after the one before.
+class HandlerBuilder {
+public:
+  explicit HandlerBuilder(zrt::HandlerOp handler)
+      : builder(mlir::OpBuilder::atBlockEnd(&handler.getBody().front())),
+        loc(handler.getLoc()) {}
+
+  template <typename OpT, typename... Args>
+  void call(Args &&...args) {
+    mlir::SmallVector<mlir::Value> awaits;
+    if (last)
+      awaits.push_back(last);
+    last = builder.create<OpT>(loc,
+                               zrt::TimepointType::get(builder.getContext()),
+                               std::forward<Args>(args)..., awaits);
+  }
+
+private:
+  mlir::OpBuilder builder;
+  mlir::Location loc;
+  mlir::Value last;
+};
+
+/// Creates the tables of a zrt.program; every function returns the symbol.
+class ProgramBuilder {
+public:
+  explicit ProgramBuilder(zrt::ProgramOp program);
+
+  mlir::FlatSymbolRefAttr slots(const llvm::Twine &name,
+                                llvm::ArrayRef<double> initial);
+  mlir::FlatSymbolRefAttr buffer(const llvm::Twine &name, ValueType type,
+                                 zrt::Role role);
+  /// Segments of |ends|, each with the slots |scalars|[|rows|[i]].
+  mlir::FlatSymbolRefAttr
+  segments(const llvm::Twine &name, llvm::ArrayRef<int64_t> ends,
+           llvm::ArrayRef<int64_t> rows = {},
+           llvm::ArrayRef<mlir::Attribute> scalars = {});
+  zrt::HandlerOp handler(const llvm::Twine &name);
+  /// An empty scalar program.
+  zrt::ScalarsOp scalarProgram(const llvm::Twine &name);
+
+  /// Converts gradients of |arrival| type to |kept|: overwriting, or adding to
+  /// what is there.
+  mlir::FlatSymbolRefAttr storeKernel(mlir::Type arrival, mlir::Type kept);
+  mlir::FlatSymbolRefAttr addKernel(mlir::Type arrival, mlir::Type kept);
+  /// Sums squares of |type| elements in f64.
+  mlir::FlatSymbolRefAttr squaresKernel(mlir::Type type);
+  /// The fused update: gradient of |gradient| type, times a factor if |scaled|;
+  /// master and state of |optimizer|; then the cast to |storage|, unless the
+  /// parameters are the master copy. Scalars: verdict, factor, the optimizer's.
+  mlir::FlatSymbolRefAttr updateKernel(OptimizerOp optimizer,
+                                       mlir::Type gradient, mlir::Type storage,
+                                       bool scaled);
+
+  mlir::OpBuilder &getBuilder() { return builder; }
+
+private:
+  /// Appends |op| under a name of its own.
+  mlir::FlatSymbolRefAttr append(mlir::Operation *op);
+  zrt::KernelOp kernel(llvm::StringRef name, llvm::ArrayRef<mlir::Type> types,
+                       llvm::ArrayRef<zrt::Access> accesses, int64_t scalars,
+                       bool predicated, bool sums);
+  /// The kernel called |name|, if it exists.
+  mlir::FlatSymbolRefAttr findKernel(llvm::StringRef name);
+
+  zrt::ProgramOp program;
+  mlir::OpBuilder builder;
+  mlir::SymbolTable symbols;
+  mlir::Location loc;
+};
+
+} // namespace zero
+
+#endif // ZERO_PASSES_LOWER_PROGRAMBUILDER_H

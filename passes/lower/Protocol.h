@@ -1,0 +1,53 @@
+//===- Protocol.h - Buffers of a bucket and when they are used --*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_PASSES_LOWER_PROTOCOL_H
+#define ZERO_PASSES_LOWER_PROTOCOL_H
+
+#include "passes/lower/ProgramBuilder.h"
+
+#include "llvm/ADT/MapVector.h"
+
+namespace zero {
+
+/// What one bucket is kept in.
+struct BucketBuffers {
+  BucketOp op;
+  OptimizerOp optimizer;
+  ValueType gradientType; // what one backward leaves
+  ValueType reducedType;  // null if the reduction stays in place
+  ValueType ownedType;    // what is updated: the placement of master and state
+  mlir::Type storageType;
+  bool reducedInLoop = false;
+
+  mlir::FlatSymbolRefAttr gradient;
+  mlir::FlatSymbolRefAttr reduced; // null if the reduction stays in place
+  mlir::FlatSymbolRefAttr parameters;
+  mlir::FlatSymbolRefAttr master; // the parameters, if these are it
+  llvm::SmallVector<mlir::Attribute> states;
+  mlir::FlatSymbolRefAttr whole; // one segment
+
+  bool isSharded() const {
+    return ValueType(ownedType).has(PlacementKind::Sharded);
+  }
+  /// What outlives a backward when there are several.
+  mlir::FlatSymbolRefAttr getAccumulator() const {
+    return reducedInLoop ? reduced : gradient;
+  }
+};
+
+/// Creates the buffers, arrivals and state of |bucket|.
+void declareBucket(ProgramBuilder &program, BucketBuffers &bucket);
+
+/// Creates the handlers of the backwards and the automaton. |finish| runs when
+/// all backwards are closed.
+void buildProtocol(ProgramBuilder &program,
+                   llvm::MapVector<mlir::StringAttr, BucketBuffers> &buckets,
+                   mlir::FlatSymbolRefAttr finish);
+
+} // namespace zero
+
+#endif // ZERO_PASSES_LOWER_PROTOCOL_H

@@ -1,0 +1,215 @@
+//===- ScalarLowering.cpp - Scalars become slots and f64 programs ---------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/lower/ScalarLowering.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+using namespace zero;
+using arith::CmpFPredicate;
+
+//===----------------------------------------------------------------------===//
+// Programs and slots
+//===----------------------------------------------------------------------===//
+
+OpBuilder &ScalarLowering::body() {
+  if (!open) {
+    openProgram = program.scalarProgram("scalars");
+    open = OpBuilder::atBlockEnd(&openProgram.getBody().front());
+  }
+  return *open;
+}
+
+void ScalarLowering::flush() {
+  if (!open)
+    return;
+  open->create<zrt::YieldOp>(openProgram.getLoc(), ValueRange());
+  handler.call<zrt::RunScalarsOp>(FlatSymbolRefAttr::get(openProgram));
+  open.reset();
+  registers.clear();
+}
+
+Value ScalarLowering::load(Slot slot) {
+  OpBuilder &builder = body();
+  return builder.create<zrt::LoadSlotOp>(openProgram.getLoc(),
+                                         builder.getF64Type(), slot.slots,
+                                         builder.getI64IntegerAttr(slot.index));
+}
+
+Value ScalarLowering::get(Value scalar) {
+  body();
+  Value &number = registers[scalar];
+  if (!number)
+    number = load(slotOf.lookup(scalar));
+  return number;
+}
+
+void ScalarLowering::storeNumber(Value number, Slot slot) {
+  OpBuilder &builder = body();
+  builder.create<zrt::StoreSlotOp>(openProgram.getLoc(), number, slot.slots,
+                                   builder.getI64IntegerAttr(slot.index));
+}
+
+void ScalarLowering::store(Value scalar, Slot slot) {
+  storeNumber(get(scalar), slot);
+}
+
+void ScalarLowering::storeConstant(double value, Slot slot) {
+  storeNumber(constant(value), slot);
+}
+
+void ScalarLowering::define(Value scalar, Value number) {
+  Slot slot{program.slots("scalar", {0.0}), 0};
+  slotOf[scalar] = slot;
+  registers[scalar] = number;
+  storeNumber(number, slot);
+}
+
+Value ScalarLowering::constant(double value) {
+  OpBuilder &builder = body();
+  return builder.create<arith::ConstantOp>(openProgram.getLoc(),
+                                           builder.getF64FloatAttr(value));
+}
+
+//===----------------------------------------------------------------------===//
+// Math
+//===----------------------------------------------------------------------===//
+
+Value ScalarLowering::evaluate(ScaleAttr monomial) {
+  // One division at the end: products of small integers are exact.
+  Value numerator = constant(1.0);
+  Value denominator = constant(1.0);
+  Location loc = numerator.getLoc();
+  for (const ScaleFactor &factor : monomial.getFactors()) {
+    Value base = factor.symbol.getValue() == kAccumulation
+                     ? load(backwards)
+                     : constant(*mesh.getAxisSize(factor.symbol));
+    for (int64_t i = 0; i < std::abs(factor.exponent); ++i) {
+      Value &side = factor.exponent > 0 ? numerator : denominator;
+      side = body().create<arith::MulFOp>(loc, side, base);
+    }
+  }
+  return body().create<arith::DivFOp>(loc, numerator, denominator);
+}
+
+Value ScalarLowering::evaluate(VerdictOp op) {
+  Value sumSquares = get(op.getSumSquares());
+  Value sum = get(op.getBackwards());
+  Value squared = get(op.getSquared());
+  Value missing = get(op.getMissing());
+  Value zero = constant(0.0);
+  Value ranks = constant(op.getRanks());
+  OpBuilder &builder = body();
+  Location loc = op.getLoc();
+  Value verdict = zero;
+  auto choose = [&](Value condition, double value) {
+    verdict = builder.create<arith::SelectOp>(loc, condition, constant(value),
+                                              verdict);
+  };
+  if (!op.getPoison()) {
+    // x - x is 0 for every finite x and nan for the others.
+    Value rest = builder.create<arith::SubFOp>(loc, sumSquares, sumSquares);
+    choose(builder.create<arith::CmpFOp>(loc, CmpFPredicate::UNE, rest, zero),
+           1.0);
+  }
+  choose(builder.create<arith::CmpFOp>(loc, CmpFPredicate::UNE, missing, zero),
+         2.0);
+  // All ranks made a backwards each exactly if n * sum(a^2) = (sum a)^2.
+  Value left = builder.create<arith::MulFOp>(loc, ranks, squared);
+  Value right = builder.create<arith::MulFOp>(loc, sum, sum);
+  choose(builder.create<arith::CmpFOp>(loc, CmpFPredicate::UNE, left, right),
+         3.0);
+  return verdict;
+}
+
+void ScalarLowering::defineSum(Value result, ArrayRef<Slot> partials) {
+  Value sum = load(partials.front());
+  for (Slot partial : partials.drop_front())
+    sum = body().create<arith::AddFOp>(result.getLoc(), sum, load(partial));
+  define(result, sum);
+}
+
+void ScalarLowering::defineSquare(Value result, Slot slot) {
+  Value number = load(slot);
+  define(result,
+         body().create<arith::MulFOp>(result.getLoc(), number, number));
+}
+
+bool ScalarLowering::lower(Operation *op) {
+  Location loc = op->getLoc();
+  if (auto factor = dyn_cast<FactorOp>(op)) {
+    define(factor.getFactor(), evaluate(factor.getScaleAttr()));
+  } else if (auto constantOp = dyn_cast<ConstantOp>(op)) {
+    define(constantOp.getResult(),
+           constant(constantOp.getValue().convertToDouble()));
+  } else if (auto scale = dyn_cast<ScaleOp>(op)) {
+    if (!cast<ValueType>(scale.getInput().getType()).isScalar())
+      return false;
+    Value lhs = get(scale.getInput());
+    Value rhs = get(scale.getFactor());
+    define(scale.getOutput(), body().create<arith::MulFOp>(loc, lhs, rhs));
+  } else if (auto add = dyn_cast<AddOp>(op)) {
+    if (!cast<ValueType>(add.getSum().getType()).isScalar())
+      return false;
+    Value lhs = get(add.getLhs());
+    Value rhs = get(add.getRhs());
+    define(add.getSum(), body().create<arith::AddFOp>(loc, lhs, rhs));
+  } else if (auto root = dyn_cast<SqrtOp>(op)) {
+    Value input = get(root.getInput());
+    define(root.getOutput(), body().create<math::SqrtOp>(loc, input));
+  } else if (auto clip = dyn_cast<ClipCoefficientOp>(op)) {
+    Value norm = get(clip.getNorm());
+    Value max = constant(clip.getMax().convertToDouble());
+    Value epsilon = constant(clip.getEpsilon().convertToDouble());
+    Value one = constant(1.0);
+    Value shifted = body().create<arith::AddFOp>(loc, norm, epsilon);
+    Value ratio = body().create<arith::DivFOp>(loc, max, shifted);
+    define(clip.getCoefficient(),
+           body().create<arith::MinimumFOp>(loc, one, ratio));
+  } else if (auto verdict = dyn_cast<VerdictOp>(op)) {
+    define(verdict.getVerdict(), evaluate(verdict));
+  } else {
+    return false;
+  }
+  return true;
+}
+
+void ScalarLowering::lowerPrepare(PrepareOp op, OptimizerOp optimizer,
+                                  Slot counters) {
+  Block &block = optimizer.getPrepare().front();
+  IRMapping mapping;
+  size_t numHyper = op.getHyper().size();
+  for (auto [argument, hyper] :
+       llvm::zip(block.getArguments(), op.getHyper()))
+    mapping.map(argument, get(hyper));
+  for (auto [i, argument] :
+       llvm::enumerate(block.getArguments().drop_front(numHyper)))
+    mapping.map(argument,
+                load({counters.slots, static_cast<int64_t>(i)}));
+  Value verdict = get(op.getVerdict());
+  for (Operation &inner : block.without_terminator())
+    body().clone(inner, mapping);
+
+  // Counters advance on applied steps only.
+  Value applied = body().create<arith::CmpFOp>(
+      op.getLoc(), CmpFPredicate::OEQ, verdict, constant(0.0));
+  size_t numCounters = optimizer.getCounterNames().size();
+  for (auto [i, value] :
+       llvm::enumerate(block.getTerminator()->getOperands())) {
+    Value number = mapping.lookupOrDefault(value);
+    if (i >= numCounters) {
+      define(op.getScalars()[i - numCounters], number);
+      continue;
+    }
+    Value old = mapping.lookup(Value(block.getArgument(numHyper + i)));
+    Value next = body().create<arith::SelectOp>(op.getLoc(), applied, number,
+                                                old);
+    storeNumber(next, {counters.slots, static_cast<int64_t>(i)});
+  }
+}

@@ -1,0 +1,67 @@
+//===- ScalarLowering.h - Scalars become slots and f64 programs -*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_PASSES_LOWER_SCALARLOWERING_H
+#define ZERO_PASSES_LOWER_SCALARLOWERING_H
+
+#include "passes/lower/ProgramBuilder.h"
+
+namespace zero {
+
+/// Where a scalar lives.
+struct Slot {
+  mlir::FlatSymbolRefAttr slots;
+  int64_t index = 0;
+};
+
+/// Collects scalar math in a zrt.scalars until something has to read its
+/// results; every scalar value of the step gets a slot.
+class ScalarLowering {
+public:
+  ScalarLowering(ProgramBuilder &program, HandlerBuilder &handler,
+                 MeshOp mesh, Slot backwards)
+      : program(program), handler(handler), mesh(mesh), backwards(backwards) {}
+
+  /// Lowers |op| if it is scalar math.
+  bool lower(mlir::Operation *op);
+  void lowerPrepare(PrepareOp op, OptimizerOp optimizer, Slot counters);
+
+  /// Says that |scalar| already is in |slot|.
+  void place(mlir::Value scalar, Slot slot) { slotOf[scalar] = slot; }
+  /// Copies |scalar| to |slot|.
+  void store(mlir::Value scalar, Slot slot);
+  void storeConstant(double value, Slot slot);
+  /// |op|'s result is the sum of |partials|, in order.
+  void defineSum(mlir::Value result, llvm::ArrayRef<Slot> partials);
+  /// |result| is the square of what is in |slot|.
+  void defineSquare(mlir::Value result, Slot slot);
+  /// Runs what was collected; slots are valid from here on.
+  void flush();
+
+private:
+  mlir::OpBuilder &body();
+  mlir::Value get(mlir::Value scalar);
+  mlir::Value load(Slot slot);
+  void storeNumber(mlir::Value number, Slot slot);
+  void define(mlir::Value scalar, mlir::Value number);
+  mlir::Value constant(double value);
+  mlir::Value evaluate(ScaleAttr monomial);
+  mlir::Value evaluate(VerdictOp op);
+
+  ProgramBuilder &program;
+  HandlerBuilder &handler;
+  MeshOp mesh;
+  Slot backwards;
+  llvm::DenseMap<mlir::Value, Slot> slotOf;
+  /// The open program, and the scalars it has in registers.
+  std::optional<mlir::OpBuilder> open;
+  zrt::ScalarsOp openProgram;
+  llvm::DenseMap<mlir::Value, mlir::Value> registers;
+};
+
+} // namespace zero
+
+#endif // ZERO_PASSES_LOWER_SCALARLOWERING_H

@@ -1,0 +1,57 @@
+//===- Pipelines.cpp - From a logical step to a scheduled one -------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/pipeline/Pipelines.h"
+
+#include "passes/accumulate/Passes.h"
+#include "passes/check/Passes.h"
+#include "passes/collective/Passes.h"
+#include "passes/layout/Passes.h"
+#include "passes/lower/Passes.h"
+#include "passes/scalar/Passes.h"
+
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+using namespace zero;
+
+void zero::buildLowerPipeline(OpPassManager &pm, const LowerOptions &options) {
+  if (!options.mesh.empty())
+    pm.addPass(createSetMeshPass({options.mesh}));
+  pm.addPass(createCheckPhasePass({"logical"}));
+  if (options.until == "logical")
+    return;
+
+  pm.addPass(createAssignLayoutPass({options.bucketBytes}));
+  pm.addPass(createInsertCollectivesPass({options.stage}));
+  // Before scalars are coalesced: which gradients are sharded decides which
+  // sums of squares are partial.
+  if (options.stage == 2)
+    pm.addPass(createPlaceAccumulatorsPass());
+  pm.addPass(createCoalesceScalarsPass());
+  pm.addPass(createCSEPass());
+  pm.addPass(createCheckPhasePass({"sharded"}));
+  if (options.until == "sharded")
+    return;
+
+  pm.addPass(createLowerToZrtPass());
+  // The only phase left; any other word is reported by the check.
+  pm.addPass(createCheckPhasePass({options.until}));
+}
+
+void zero::registerZeroPasses() {
+  registerZeroLayoutPasses();
+  registerZeroCollectivePasses();
+  registerZeroAccumulatePasses();
+  registerZeroScalarPasses();
+  registerZeroLowerPasses();
+  registerZeroCheckPasses();
+  PassPipelineRegistration<LowerOptions>(
+      "zero-lower",
+      "Lowers a logical step to the sharded or the scheduled phase.",
+      buildLowerPipeline);
+}

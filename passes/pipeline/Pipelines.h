@@ -1,0 +1,41 @@
+//===- Pipelines.h - From a logical step to a scheduled one -----*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_PASSES_PIPELINE_PIPELINES_H
+#define ZERO_PASSES_PIPELINE_PIPELINES_H
+
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassOptions.h"
+
+namespace zero {
+
+/// Options of `--zero-lower`, of zero-compile and of zero-run.
+struct LowerOptions : mlir::PassPipelineOptions<LowerOptions> {
+  Option<std::string> mesh{
+      *this, "mesh",
+      llvm::cl::desc("Sizes of mesh axes, e.g. dp=4; default: as in the IR.")};
+  Option<int> stage{*this, "stage", llvm::cl::desc("ZeRO stage: 0, 1 or 2."),
+                    llvm::cl::init(1)};
+  Option<int64_t> bucketBytes{
+      *this, "bucket-bytes",
+      llvm::cl::desc("Size from which on a bucket is closed, in bytes."),
+      llvm::cl::init(25 * 1024 * 1024)};
+  Option<std::string> until{
+      *this, "until",
+      llvm::cl::desc("Phase to stop at: logical, sharded or scheduled."),
+      llvm::cl::init("scheduled")};
+};
+
+/// Adds the passes from the logical phase to |options|.until. An unknown phase
+/// adds a check that fails with the list of phases.
+void buildLowerPipeline(mlir::OpPassManager &pm, const LowerOptions &options);
+
+/// Registers all passes and the pipeline `--zero-lower`.
+void registerZeroPasses();
+
+} // namespace zero
+
+#endif // ZERO_PASSES_PIPELINE_PIPELINES_H

@@ -1,0 +1,81 @@
+//===- CoalesceScalars.cpp - Stacks independent scalar all-reduces --------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/scalar/Passes.h"
+
+#include "mlir/Analysis/TopologicalSortUtils.h"
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace zero {
+#define GEN_PASS_DEF_COALESCESCALARSPASS
+#include "passes/scalar/Passes.h.inc"
+} // namespace zero
+
+using namespace mlir;
+using namespace zero;
+
+/// How many scalar all-reduces lie on the longest way to each op: those with
+/// equal numbers cannot depend on each other.
+static DenseMap<Operation *, unsigned> computeLevels(Block &block) {
+  DenseMap<Operation *, unsigned> levels;
+  for (Operation &op : block) {
+    unsigned level = 0;
+    for (Value operand : op.getOperands())
+      if (Operation *producer = operand.getDefiningOp())
+        level = std::max(level, levels.lookup(producer) +
+                                    (isa<AllReduceOp>(producer) ? 1 : 0));
+    levels[&op] = level;
+  }
+  return levels;
+}
+
+/// Replaces |reductions|, which do not depend on each other, by one.
+static void stack(ArrayRef<AllReduceOp> reductions) {
+  // The last one's operand is the last to be defined.
+  AllReduceOp last = reductions.back();
+  OpBuilder builder(last);
+  Location loc = last.getLoc();
+  SmallVector<Value> scalars;
+  SmallVector<Attribute> scales;
+  for (AllReduceOp op : reductions) {
+    auto type = cast<ValueType>(op.getInput().getType());
+    scalars.push_back(op.getInput());
+    scales.push_back(ScaleAttr::get(type.getContext(), type.getScale()));
+  }
+  auto vector = builder.create<StackOp>(loc, scalars);
+  auto reduced =
+      builder.create<AllReduceOp>(loc, vector, last.getAxesAttr());
+  auto parts = builder.create<UnstackOp>(loc, reduced,
+                                         builder.getArrayAttr(scales));
+  for (auto [op, part] : llvm::zip_equal(reductions, parts.getScalars())) {
+    AllReduceOp reduction = op;
+    reduction.getOutput().replaceAllUsesWith(part);
+    reduction.erase();
+  }
+}
+
+namespace {
+struct CoalesceScalarsPass
+    : zero::impl::CoalesceScalarsPassBase<CoalesceScalarsPass> {
+  void runOnOperation() override {
+    for (auto step : getOperation().getOps<StepOp>()) {
+      Block &block = step.getBody().front();
+      DenseMap<Operation *, unsigned> levels = computeLevels(block);
+      llvm::MapVector<std::pair<unsigned, Attribute>, SmallVector<AllReduceOp>>
+          groups;
+      for (auto op : block.getOps<AllReduceOp>())
+        if (cast<ValueType>(op.getInput().getType()).isScalar())
+          groups[{levels.lookup(op), op.getAxesAttr()}].push_back(op);
+      for (auto &[key, reductions] : groups)
+        if (reductions.size() > 1)
+          stack(reductions);
+      // Users of an earlier reduction may stand before the stacked one.
+      sortTopologically(&block);
+    }
+  }
+};
+} // namespace

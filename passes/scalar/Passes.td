@@ -1,0 +1,28 @@
+//===- Passes.td - Scalars that travel together ------------*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_PASSES_SCALAR_TD
+#define ZERO_PASSES_SCALAR_TD
+
+include "mlir/Pass/PassBase.td"
+
+def CoalesceScalarsPass : Pass<"zero-coalesce-scalars", "::mlir::ModuleOp"> {
+  let summary = "Stacks independent scalar all-reduces into one";
+  let description = [{
+    Scalars that are reduced over the same axes and do not depend on each other
+    (sums of squares, numbers of backwards, missing gradients) are stacked into a
+    vector, reduced once, and unstacked. One all-reduce remains per level of
+    dependency.
+
+    *Requires:* the sharded phase.
+
+    *Guarantees:* no two scalar all-reduces over the same axes are independent.
+    Does nothing where there is only one.
+  }];
+  let dependentDialects = ["::zero::ZeroDialect"];
+}
+
+#endif // ZERO_PASSES_SCALAR_TD
