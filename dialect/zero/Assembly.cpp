@@ -169,6 +169,17 @@ void zero::printScaleList(OpAsmPrinter &printer, Operation *, ScaleAttr scale) {
   printer << ")";
 }
 
+ParseResult zero::parseTypeList(OpAsmParser &parser,
+                                SmallVectorImpl<Type> &types) {
+  return parser.parseCommaSeparatedList(Delimiter::Paren, [&]() {
+    return parser.parseType(types.emplace_back());
+  });
+}
+
+void zero::printTypeList(OpAsmPrinter &printer, Operation *, TypeRange types) {
+  printer << "(" << types << ")";
+}
+
 //===----------------------------------------------------------------------===//
 // Numbers
 //===----------------------------------------------------------------------===//

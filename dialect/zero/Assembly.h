@@ -78,6 +78,12 @@ mlir::ParseResult parseStateNames(mlir::OpAsmParser &parser,
 void printStateNames(mlir::OpAsmPrinter &printer, mlir::Operation *op,
                      mlir::ArrayAttr names);
 
+/// `(f64, f64)`, possibly empty
+mlir::ParseResult parseTypeList(mlir::OpAsmParser &parser,
+                                llvm::SmallVectorImpl<mlir::Type> &types);
+void printTypeList(mlir::OpAsmPrinter &printer, mlir::Operation *op,
+                   mlir::TypeRange types);
+
 /// `hyper` `(` `lr = %lr, wd = 0.1` `)`
 mlir::ParseResult parseHyperArguments(
     mlir::OpAsmParser &parser,

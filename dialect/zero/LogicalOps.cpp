@@ -116,6 +116,13 @@ LogicalResult StepOp::verifySymbolUses(SymbolTableCollection &symbols) {
       return diag;
     }
   }
+  // What is wrong with an op inside explains more than that a gradient has no
+  // update.
+  WalkResult users = getBody().walk([&](SymbolUserOpInterface user) {
+    return WalkResult(user.verifySymbolUses(symbols));
+  });
+  if (users.wasInterrupted())
+    return failure();
   return verifyEachGradientIsUpdatedOnce(*this, symbols);
 }
 

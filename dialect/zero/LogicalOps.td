@@ -408,7 +408,7 @@ def Zero_UpdateOp : Zero_Op<"update",
   let assemblyFormat = [{
     $group `with` $optimizer `(` $gradients `)`
     custom<HyperArguments>($hyper, $hyper_names, $hyper_constants) attr-dict
-    `:` `(` type($gradients) `)` `,` `(` type($hyper) `)`
+    `:` custom<TypeList>(type($gradients)) `,` custom<TypeList>(type($hyper))
   }];
   let hasVerifier = 1;
 }

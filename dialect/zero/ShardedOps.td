@@ -372,7 +372,7 @@ def Zero_PrepareOp : Zero_InferredOp<"prepare",
   let results = (outs Variadic<Zero_Scalar>:$scalars);
   let assemblyFormat = [{
     $group `with` $optimizer `(` $hyper `)` `when` $verdict `yields` $num_scalars
-    attr-dict `:` `(` type($hyper) `)` `,` type($verdict)
+    attr-dict `:` custom<TypeList>(type($hyper)) `,` type($verdict)
   }];
   let hasVerifier = 1;
 }
@@ -423,7 +423,8 @@ def Zero_UpdateBucketOp : Zero_InferredOp<"update_bucket",
   let assemblyFormat = [{
     $bucket `with` $optimizer `(` $gradient `)` `when` $verdict
     `rows` `(` $rows `)` `row_of` $row_of attr-dict
-    `:` $parameter_type `,` type($gradient) `,` type($verdict) `,` `(` type($rows) `)`
+    `:` $parameter_type `,` type($gradient) `,` type($verdict) `,`
+    custom<TypeList>(type($rows))
   }];
   let hasVerifier = 1;
 }

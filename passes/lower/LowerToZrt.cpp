@@ -260,7 +260,7 @@ void Lowering::lowerUpdate(UpdateBucketOp op) {
                             static_cast<bool>(scale)),
       program->getBuilder().getArrayAttr(operands), segments,
       getOwn(bucket.isSharded()), /*sum=*/FlatSymbolRefAttr(),
-      program->getBuilder().getI64IntegerAttr(0));
+      /*sum_index=*/IntegerAttr());
   bufferOfValue[op.getParameters()] = bucket.parameters;
 }
 

@@ -29,7 +29,7 @@ FlatSymbolRefAttr ProgramBuilder::buffer(const Twine &name, ValueType type,
       loc, builder.getStringAttr(name), TypeAttr::get(type),
       zrt::RoleAttr::get(builder.getContext(), role),
       zrt::SpaceAttr::get(builder.getContext(), zrt::Space::device),
-      /*on_demand=*/UnitAttr(), builder.getF64FloatAttr(0.0)));
+      /*on_demand=*/UnitAttr(), /*fill=*/FloatAttr()));
 }
 
 FlatSymbolRefAttr ProgramBuilder::segments(const Twine &name,

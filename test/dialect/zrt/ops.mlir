@@ -3,6 +3,27 @@
 // RUN: zero-opt %s | zero-opt | FileCheck %s
 //
 // Every op of a scheduled program survives a round trip.
+//
+// CHECK: zrt.program @train on @cluster inputs [@lr] results [norm] [@norm]
+// CHECK: zrt.slots @row [0.000000e+00, 1.000000e+00]
+// CHECK: zrt.buffer @b0.gradient : !zero.value<64xf32, partial = [dp]> role gradient in device
+// CHECK: zrt.buffer @b0.reduced : {{.*}} role gradient in device on_demand
+// CHECK: zrt.buffer @b0.parameters : {{.*}} role parameter in device fill 1.500000e+00
+// CHECK: zrt.kernel @store [read bf16, write f32] scalars 0
+// CHECK: zrt.kernel @squares [read f32] scalars 0 sums
+// CHECK: zrt.segments @b0.all ends [64] rows [0] scalars [@row]
+// CHECK: zrt.arrivals @b0 into @b0.gradient store @store add @add parameters @b0.parameters
+// CHECK: zrt.state parameter of @b0 in @b0.parameters
+// CHECK: zrt.scalar_state "decay.beta1_t" in @row[0]
+// CHECK: zrt.scalars @half
+// CHECK: zrt.load_slot @lr[0]
+// CHECK: zrt.handler @finish
+// CHECK: %[[T0:.*]] = zrt.allocate @b0.reduced after()
+// CHECK: %[[T1:.*]] = zrt.reduce_scatter @b0.gradient to @b0.reduced after(%[[T0]])
+// CHECK: zrt.launch @squares [@b0.reduced] over @b0.all own sum @norm after(%[[T1]])
+// CHECK: zrt.retag @b0.gradient as accumulator
+// CHECK: zrt.settle @norm
+// CHECK: zrt.transition idle on begin to first run [@finish]
 
 zero.mesh @cluster <["dp" = 2]>
 zero.parameter @w : 64xbf16

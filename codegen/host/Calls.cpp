@@ -1,0 +1,72 @@
+//===- Calls.cpp - The calls of calls.def as LLVM functions ---------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/host/Calls.h"
+
+#include "zero_rt/library.h"
+
+#include <cstddef>
+
+using namespace mlir;
+using namespace zero;
+
+ArrayRef<CallInfo> zero::getCalls() {
+  static const CallInfo calls[] = {
+#define ZERO_RT_STEP_CALL(NAME, ARGUMENTS)                                     \
+  {Call::NAME, #NAME, #ARGUMENTS, true},
+#define ZERO_RT_PROGRAM_CALL(NAME, ARGUMENTS)                                  \
+  {Call::NAME, #NAME, #ARGUMENTS, false},
+#include "zero_rt/calls.def"
+  };
+  return calls;
+}
+
+namespace {
+/// The LLVM type of a C argument.
+template <typename T>
+Type argumentType(MLIRContext *context) {
+  if constexpr (std::is_pointer_v<T>) {
+    return LLVM::LLVMPointerType::get(context);
+  } else if constexpr (std::is_same_v<T, double>) {
+    return Float64Type::get(context);
+  } else {
+    static_assert(std::is_integral_v<T>, "a type that calls.def may use");
+    return IntegerType::get(context, sizeof(T) * 8);
+  }
+}
+
+template <typename... Args>
+LLVM::LLVMFunctionType functionType(MLIRContext *context,
+                                    zero_rt_status (*)(Args...)) {
+  SmallVector<Type> arguments{argumentType<Args>(context)...};
+  return LLVM::LLVMFunctionType::get(IntegerType::get(context, 32), arguments);
+}
+} // namespace
+
+LLVM::LLVMFunctionType zero::getCallType(MLIRContext *context, Call call) {
+  switch (call) {
+#define ZERO_RT_STEP_CALL(NAME, ARGUMENTS)                                     \
+  case Call::NAME:                                                             \
+    return functionType(                                                       \
+        context, static_cast<decltype(zero_rt_calls::NAME)>(nullptr));
+#define ZERO_RT_PROGRAM_CALL(NAME, ARGUMENTS)                                  \
+  ZERO_RT_STEP_CALL(NAME, ARGUMENTS)
+#include "zero_rt/calls.def"
+  }
+  llvm_unreachable("unknown call");
+}
+
+int64_t zero::getCallOffset(Call call) {
+  switch (call) {
+#define ZERO_RT_STEP_CALL(NAME, ARGUMENTS)                                     \
+  case Call::NAME:                                                             \
+    return offsetof(zero_rt_calls, NAME);
+#define ZERO_RT_PROGRAM_CALL(NAME, ARGUMENTS)                                  \
+  ZERO_RT_STEP_CALL(NAME, ARGUMENTS)
+#include "zero_rt/calls.def"
+  }
+  llvm_unreachable("unknown call");
+}

@@ -1,0 +1,39 @@
+//===- Calls.h - The calls of calls.def as LLVM functions -------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_CODEGEN_HOST_CALLS_H
+#define ZERO_CODEGEN_HOST_CALLS_H
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+namespace zero {
+
+/// A row of the runtime's table of calls.
+enum class Call {
+#define ZERO_RT_STEP_CALL(NAME, ARGUMENTS) NAME,
+#define ZERO_RT_PROGRAM_CALL(NAME, ARGUMENTS) NAME,
+#include "zero_rt/calls.def"
+};
+
+/// What generated code and headers need to know of a call.
+struct CallInfo {
+  Call call;
+  llvm::StringRef name;
+  llvm::StringRef arguments; // in C, with parentheses
+  bool isStepCall;           // NAME_<call> forwards to it
+};
+
+llvm::ArrayRef<CallInfo> getCalls();
+
+/// The LLVM type of |call|, derived from its C prototype.
+mlir::LLVM::LLVMFunctionType getCallType(mlir::MLIRContext *context, Call call);
+
+/// Where |call| stands in zero_rt_calls, in bytes.
+int64_t getCallOffset(Call call);
+
+} // namespace zero
+
+#endif // ZERO_CODEGEN_HOST_CALLS_H

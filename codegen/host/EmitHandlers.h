@@ -1,0 +1,31 @@
+//===- EmitHandlers.h - One zrt op, one call of the runtime -----*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_CODEGEN_HOST_EMITHANDLERS_H
+#define ZERO_CODEGEN_HOST_EMITHANDLERS_H
+
+#include "codegen/host/Calls.h"
+#include "codegen/host/GlobalBuilder.h"
+#include "codegen/host/Tables.h"
+
+namespace zero {
+
+/// The function that |handler| becomes.
+std::string getHandlerName(zrt::HandlerOp handler);
+
+/// Emits |handler| as a zero_rt_handler_fn: its calls in order, up to the first
+/// that fails.
+void emitHandler(zrt::HandlerOp handler, const Tables &tables,
+                 GlobalBuilder &globals);
+
+/// Calls row |call| of the zero_rt_calls at |table|; the status.
+mlir::Value emitTableCall(mlir::OpBuilder &builder, mlir::Location loc,
+                          mlir::Value table, Call call,
+                          mlir::ValueRange arguments);
+
+} // namespace zero
+
+#endif // ZERO_CODEGEN_HOST_EMITHANDLERS_H

@@ -1,0 +1,145 @@
+//===- EmitLibrary.cpp - The zero_rt_library and the exported functions ---===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/host/EmitLibrary.h"
+
+#include "codegen/host/Calls.h"
+#include "codegen/host/EmitHandlers.h"
+#include "codegen/host/GlobalBuilder.h"
+
+using namespace mlir;
+using namespace zero;
+
+/// The flat constant of a table whose rows are structs of int64_t.
+template <typename Row>
+static Constant emitRows(GlobalBuilder &globals, StringRef name,
+                         const std::vector<Row> &rows) {
+  static_assert(sizeof(Row) % sizeof(int64_t) == 0);
+  auto *words = reinterpret_cast<const int64_t *>(rows.data());
+  return globals.words(
+      name, ArrayRef(words, rows.size() * sizeof(Row) / sizeof(int64_t)));
+}
+
+/// The fields of zero_rt_library, in the order of the struct.
+static SmallVector<Constant> getLibraryFields(zrt::ProgramOp program,
+                                              const Tables &tables,
+                                              const LibraryOptions &options,
+                                              GlobalBuilder &globals) {
+  SmallVector<Constant> fields{
+      globals.integer(32, sizeof(zero_rt_library)),
+      globals.integer(32, ZERO_RT_ABI_VERSION),
+      globals.integer(64, tables.planHash),
+      globals.integer(64, tables.ranks),
+      globals.string("cpu_features", options.cpuFeatures),
+      globals.string("name", tables.name),
+      globals.bytes("strings", tables.strings.getBytes())};
+  auto addTable = [&](StringRef name, const auto &rows) {
+    fields.push_back(globals.integer(64, rows.size()));
+    fields.push_back(emitRows(globals, name, rows));
+  };
+  addTable("parameters", tables.parameters);
+  addTable("buckets", tables.buckets);
+  addTable("buffers", tables.buffers);
+  addTable("segments", tables.segments);
+  addTable("tables", tables.tables);
+  addTable("states", tables.states);
+  addTable("slots", tables.slots);
+  addTable("inputs", tables.inputs);
+  addTable("results", tables.results);
+
+  SmallVector<std::string> kernels;
+  for (auto kernel : program.getOps<zrt::KernelOp>())
+    kernels.push_back(kernel.getSymName().str());
+  SmallVector<std::string> handlers;
+  for (auto handler : program.getOps<zrt::HandlerOp>())
+    handlers.push_back(getHandlerName(handler));
+  fields.push_back(globals.integer(64, kernels.size()));
+  fields.push_back(globals.pointers("kernels", kernels));
+  fields.push_back(globals.integer(64, handlers.size()));
+  fields.push_back(globals.pointers("handlers", handlers));
+
+  addTable("protocol_states", tables.protocolStates);
+  addTable("transitions", tables.transitions);
+  fields.push_back(
+      emitRows(globals, "transition_handlers", tables.transitionHandlers));
+  return fields;
+}
+
+static Value constant32(OpBuilder &builder, Location loc, int32_t value) {
+  return builder.create<LLVM::ConstantOp>(loc, builder.getI32Type(), value);
+}
+
+/// Continues in a new block if |condition| holds, and returns |status| if not.
+static void returnUnless(OpBuilder &builder, Location loc,
+                         LLVM::LLVMFuncOp function, Value condition,
+                         int32_t status) {
+  Block *fail = function.addBlock();
+  Block *next = function.addBlock();
+  builder.create<LLVM::CondBrOp>(loc, condition, next, fail);
+  builder.setInsertionPointToEnd(fail);
+  builder.create<LLVM::ReturnOp>(loc, constant32(builder, loc, status));
+  builder.setInsertionPointToEnd(next);
+}
+
+/// PREFIX_<call>(object, ...): forwards to the table that |object|, a step or a
+/// runtime, points to. PREFIX_create adds the library.
+static void emitForwarder(GlobalBuilder &globals, const CallInfo &info,
+                          StringRef prefix) {
+  OpBuilder &builder = globals.getBuilder();
+  Location loc = globals.getLoc();
+  MLIRContext *context = builder.getContext();
+  Type pointer = LLVM::LLVMPointerType::get(context);
+  bool isCreate = info.call == Call::step_create;
+  LLVM::LLVMFunctionType type = getCallType(context, info.call);
+  LLVM::LLVMFunctionType exported = type;
+  if (isCreate)
+    exported = LLVM::LLVMFunctionType::get(type.getReturnType(),
+                                           {pointer, pointer, pointer});
+
+  StringRef name = info.name;
+  name.consume_front("step_");
+  OpBuilder::InsertionGuard guard(builder);
+  auto function = builder.create<LLVM::LLVMFuncOp>(
+      loc, (prefix + "_" + name).str(), exported);
+  builder.setInsertionPointToEnd(function.addEntryBlock(builder));
+  SmallVector<Value> arguments(function.getArguments());
+  Value null = builder.create<LLVM::ZeroOp>(loc, pointer);
+  returnUnless(builder, loc, function,
+               builder.create<LLVM::ICmpOp>(loc, LLVM::ICmpPredicate::ne,
+                                            arguments[0], null),
+               ZERO_RT_INVALID_ARGUMENT);
+  Value table = builder.create<LLVM::LoadOp>(loc, pointer, arguments[0]);
+  if (isCreate) {
+    // Offsets into a table of another version mean something else.
+    Value address = builder.create<LLVM::GEPOp>(
+        loc, pointer, builder.getI8Type(), table,
+        ArrayRef<LLVM::GEPArg>{offsetof(zero_rt_calls, abi_version)});
+    Value version =
+        builder.create<LLVM::LoadOp>(loc, builder.getI32Type(), address);
+    returnUnless(builder, loc, function,
+                 builder.create<LLVM::ICmpOp>(
+                     loc, LLVM::ICmpPredicate::eq, version,
+                     constant32(builder, loc, ZERO_RT_ABI_VERSION)),
+                 ZERO_RT_UNSUPPORTED);
+    Value library =
+        builder.create<LLVM::AddressOfOp>(loc, pointer, "zero_library");
+    arguments.insert(arguments.begin() + 1, library);
+  }
+  Value status = emitTableCall(builder, loc, table, info.call, arguments);
+  builder.create<LLVM::ReturnOp>(loc, status);
+}
+
+void zero::emitLibrary(zrt::ProgramOp program, const Tables &tables,
+                       const LibraryOptions &options, ModuleOp target) {
+  GlobalBuilder globals(target);
+  for (auto handler : program.getOps<zrt::HandlerOp>())
+    emitHandler(handler, tables, globals);
+  globals.structure("zero_library",
+                    getLibraryFields(program, tables, options, globals));
+  for (const CallInfo &info : getCalls())
+    if (info.isStepCall)
+      emitForwarder(globals, info, options.prefix);
+}

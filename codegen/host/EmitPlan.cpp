@@ -1,0 +1,194 @@
+//===- EmitPlan.cpp - The plan of a compiled step as JSON -----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/host/EmitLibrary.h"
+
+#include "llvm/ADT/MapVector.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
+
+using namespace mlir;
+using namespace zero;
+namespace json = llvm::json;
+
+namespace {
+/// What one rank does in a step: constant + perBackward * backwards, except that
+/// the first backward differs by |first|.
+struct Traffic {
+  int64_t allReduces = 0;
+  int64_t scalarAllReduces = 0;
+  int64_t reduceScatters = 0;
+  int64_t allGathers = 0;
+  int64_t bytesSent = 0;
+
+  json::Object toJson() const {
+    return json::Object{{"all_reduces", allReduces},
+                        {"scalar_all_reduces", scalarAllReduces},
+                        {"reduce_scatters", reduceScatters},
+                        {"all_gathers", allGathers},
+                        {"bytes_sent", bytesSent}};
+  }
+};
+} // namespace
+
+static int64_t bytesOf(int64_t dtype) {
+  return dtype == ZERO_RT_F64 ? 8 : dtype == ZERO_RT_F32 ? 4 : 2;
+}
+
+static StringRef nameOf(int64_t dtype) {
+  switch (dtype) {
+  case ZERO_RT_F16:
+    return "f16";
+  case ZERO_RT_BF16:
+    return "bf16";
+  case ZERO_RT_F32:
+    return "f32";
+  default:
+    return "f64";
+  }
+}
+
+/// What a ring sends for |bytes|: (D-1)/D of them, |times| times over.
+static int64_t ring(int64_t bytes, int64_t ranks, int64_t times) {
+  return times * bytes * (ranks - 1) / ranks;
+}
+
+static Traffic countTraffic(zrt::HandlerOp handler, const Tables &tables) {
+  Traffic traffic;
+  auto bufferBytes = [&](FlatSymbolRefAttr symbol) {
+    const zero_rt_buffer_row &row = tables.buffers[tables.getBuffer(symbol)];
+    return row.elements * bytesOf(row.dtype);
+  };
+  SymbolTableCollection symbols;
+  for (Operation &op : handler.getBody().getOps()) {
+    if (auto reduce = dyn_cast<zrt::AllReduceOp>(op)) {
+      ++traffic.allReduces;
+      traffic.bytesSent +=
+          ring(bufferBytes(reduce.getBufferAttr()), tables.ranks, 2);
+    } else if (auto scatter = dyn_cast<zrt::ReduceScatterOp>(op)) {
+      ++traffic.reduceScatters;
+      traffic.bytesSent +=
+          ring(bufferBytes(scatter.getSourceAttr()), tables.ranks, 1);
+    } else if (auto scatter = dyn_cast<zrt::ReduceScatterAddOp>(op)) {
+      ++traffic.reduceScatters;
+      traffic.bytesSent +=
+          ring(bufferBytes(scatter.getSourceAttr()), tables.ranks, 1);
+    } else if (auto gather = dyn_cast<zrt::AllGatherOp>(op)) {
+      ++traffic.allGathers;
+      traffic.bytesSent +=
+          ring(bufferBytes(gather.getBufferAttr()), tables.ranks, 1);
+    } else if (auto scalars = dyn_cast<zrt::AllReduceScalarsOp>(op)) {
+      ++traffic.scalarAllReduces;
+      auto slots =
+          zrt::lookup<zrt::SlotsOp>(symbols, &op, scalars.getSlotsAttr());
+      traffic.bytesSent += ring(8 * slots.size(), tables.ranks, 2);
+    }
+  }
+  return traffic;
+}
+
+/// The traffic of all handlers that |event| runs in |state|.
+static Traffic countTraffic(zrt::ProgramOp program, const Tables &tables,
+                            StringRef state, zrt::Event event) {
+  Traffic total;
+  SymbolTableCollection symbols;
+  for (auto transition : program.getOps<zrt::TransitionOp>()) {
+    if (transition.getState() != state || transition.getEvent() != event)
+      continue;
+    for (auto symbol : transition.getHandlers().getAsRange<FlatSymbolRefAttr>()) {
+      Traffic one = countTraffic(
+          zrt::lookup<zrt::HandlerOp>(symbols, transition, symbol), tables);
+      total.allReduces += one.allReduces;
+      total.scalarAllReduces += one.scalarAllReduces;
+      total.reduceScatters += one.reduceScatters;
+      total.allGathers += one.allGathers;
+      total.bytesSent += one.bytesSent;
+    }
+  }
+  return total;
+}
+
+/// Bytes per rank by space and role. With |several| backwards, retagged buffers
+/// count as what they become.
+static json::Object countBytes(zrt::ProgramOp program, const Tables &tables,
+                               bool several) {
+  llvm::DenseMap<int64_t, zrt::Role> retagged;
+  if (several)
+    for (auto handler : program.getOps<zrt::HandlerOp>())
+      for (auto retag : handler.getBody().getOps<zrt::RetagOp>())
+        if (retag.getRole() == zrt::Role::accumulator)
+          retagged[tables.getBuffer(retag.getBufferAttr())] = retag.getRole();
+  llvm::MapVector<int64_t, llvm::MapVector<int64_t, int64_t>> bytes;
+  for (int64_t space : {ZERO_RT_SPACE_DEVICE, ZERO_RT_SPACE_HOST})
+    for (int64_t role = 0; role < ZERO_RT_ROLE_COUNT; ++role)
+      bytes[space][role] = 0;
+  for (auto [i, row] : llvm::enumerate(tables.buffers)) {
+    auto it = retagged.find(i);
+    int64_t role =
+        it == retagged.end() ? row.role : static_cast<int64_t>(it->second);
+    int64_t elements = row.sharded ? row.elements / tables.ranks : row.elements;
+    bytes[row.space][role] += elements * bytesOf(row.dtype);
+  }
+  json::Object object;
+  for (auto &[space, roles] : bytes) {
+    json::Object byRole;
+    for (auto [role, count] : roles)
+      byRole[zrt::stringifyRole(static_cast<zrt::Role>(role))] = count;
+    object[zrt::stringifySpace(static_cast<zrt::Space>(space))] =
+        std::move(byRole);
+  }
+  return object;
+}
+
+std::string zero::emitPlan(zrt::ProgramOp program, const Tables &tables,
+                           StringRef cpu) {
+  json::Array parameters;
+  for (auto [name, row] :
+       llvm::zip_equal(tables.parameterNames, tables.parameters))
+    parameters.push_back(
+        json::Object{{"name", name},
+                     {"dtype", nameOf(row.dtype)},
+                     {"gradient_dtype", nameOf(row.gradient_dtype)},
+                     {"elements", row.elements},
+                     {"bucket", row.bucket},
+                     {"offset", row.offset},
+                     {"extent", row.extent},
+                     {"optional", row.optional != 0},
+                     {"uses", row.uses}});
+  json::Array buckets;
+  for (const zero_rt_bucket_row &row : tables.buckets)
+    buckets.push_back(json::Object{
+        {"name", tables.strings.getBytes().data() + row.name},
+        {"elements", row.elements}});
+  json::Object plan{
+      {"format", 1},
+      {"step", tables.name},
+      // As text: JSON numbers lose bits beyond 2^53.
+      {"plan_hash", llvm::formatv("{0:x16}", tables.planHash).str()},
+      {"ranks", tables.ranks},
+      {"cpu", cpu},
+      {"parameters", std::move(parameters)},
+      {"buckets", std::move(buckets)},
+      {"bytes_per_rank",
+       json::Object{{"one_backward", countBytes(program, tables, false)},
+                    {"several_backwards", countBytes(program, tables, true)}}},
+      {"traffic_per_rank",
+       json::Object{
+           {"first_backward",
+            countTraffic(program, tables, "first", zrt::Event::accumulate)
+                .toJson()},
+           {"each_later_backward",
+            countTraffic(program, tables, "next", zrt::Event::accumulate)
+                .toJson()},
+           {"apply",
+            countTraffic(program, tables, "between", zrt::Event::apply)
+                .toJson()}}},
+      {"promises",
+       json::Array{"all ranks pass the same inputs to apply",
+                   "all ranks bind the same initial values",
+                   "all ranks make the same number of backwards in a step"}}};
+  return llvm::formatv("{0:2}", json::Value(std::move(plan))).str() + "\n";
+}

@@ -1,0 +1,58 @@
+//===- GlobalBuilder.h - Constants of a library as LLVM globals -*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_CODEGEN_HOST_GLOBALBUILDER_H
+#define ZERO_CODEGEN_HOST_GLOBALBUILDER_H
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace zero {
+
+/// A field of a constant struct: an integer, or the address of a symbol (null if
+/// it has no name).
+struct Constant {
+  unsigned width = 0; // 0: an address
+  uint64_t value = 0;
+  std::string symbol;
+};
+
+/// Appends internal constants to a module.
+class GlobalBuilder {
+public:
+  explicit GlobalBuilder(mlir::ModuleOp target)
+      : builder(mlir::OpBuilder::atBlockEnd(target.getBody())),
+        loc(target.getLoc()) {}
+
+  Constant integer(unsigned width, uint64_t value) { return {width, value, {}}; }
+  /// A zero-terminated string, or bytes as they are.
+  Constant string(llvm::StringRef name, llvm::StringRef text);
+  Constant bytes(llvm::StringRef name, llvm::StringRef bytes);
+  /// Arrays; the address is null if they are empty.
+  Constant words(llvm::StringRef name, llvm::ArrayRef<int64_t> words);
+  Constant indices(llvm::StringRef name, llvm::ArrayRef<int32_t> indices);
+  Constant pointers(llvm::StringRef name, llvm::ArrayRef<std::string> symbols);
+  Constant structure(llvm::StringRef name, llvm::ArrayRef<Constant> fields);
+
+  mlir::OpBuilder &getBuilder() { return builder; }
+  mlir::Location getLoc() const { return loc; }
+
+private:
+  Constant dense(llvm::StringRef name, mlir::Type element,
+                 mlir::DenseElementsAttr values);
+  /// A constant of |type| whose value |fields| give, one by one.
+  Constant aggregate(llvm::StringRef name, mlir::Type type,
+                     llvm::ArrayRef<Constant> fields);
+  std::string makeName(llvm::StringRef name);
+
+  mlir::OpBuilder builder;
+  mlir::Location loc;
+};
+
+} // namespace zero
+
+#endif // ZERO_CODEGEN_HOST_GLOBALBUILDER_H

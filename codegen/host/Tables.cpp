@@ -1,0 +1,228 @@
+//===- Tables.cpp - A scheduled program as rows of numbers ----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/host/Tables.h"
+
+#include "llvm/ADT/bit.h"
+#include "llvm/Support/raw_ostream.h"
+#include "llvm/Support/xxhash.h"
+
+using namespace mlir;
+using namespace zero;
+
+int64_t StringBlob::add(StringRef text) {
+  auto [it, isNew] = offsets.try_emplace(text, bytes.size());
+  if (isNew) {
+    bytes.append(text.data(), text.size());
+    bytes.push_back('\0');
+  }
+  return it->second;
+}
+
+static int64_t findRow(const llvm::DenseMap<Attribute, int64_t> &rows,
+                    FlatSymbolRefAttr symbol) {
+  auto it = rows.find(symbol);
+  assert(it != rows.end() && "verified to exist");
+  return it->second;
+}
+
+int64_t Tables::getBuffer(FlatSymbolRefAttr s) const { return findRow(bufferRows, s); }
+int64_t Tables::getBucket(FlatSymbolRefAttr s) const { return findRow(bucketRows, s); }
+int64_t Tables::getKernel(FlatSymbolRefAttr s) const { return findRow(kernelRows, s); }
+int64_t Tables::getTable(FlatSymbolRefAttr s) const { return findRow(tableRows, s); }
+int64_t Tables::getSlot(FlatSymbolRefAttr s) const { return findRow(slotRows, s); }
+
+zero_rt_dtype zero::getDtype(Type type) {
+  if (type.isF16())
+    return ZERO_RT_F16;
+  if (type.isBF16())
+    return ZERO_RT_BF16;
+  return type.isF32() ? ZERO_RT_F32 : ZERO_RT_F64;
+}
+
+namespace {
+class TableReader {
+public:
+  explicit TableReader(zrt::ProgramOp program) : program(program) {}
+
+  FailureOr<Tables> build();
+
+private:
+  void addSlots();
+  void addBuffers();
+  void addSegments();
+  LogicalResult addBuckets();
+  void addStates();
+  void addProtocol();
+  int64_t bits(double value) { return llvm::bit_cast<int64_t>(value); }
+
+  zrt::ProgramOp program;
+  SymbolTableCollection symbols;
+  Tables tables;
+};
+} // namespace
+
+void TableReader::addSlots() {
+  for (auto op : program.getOps<zrt::SlotsOp>()) {
+    tables.slotRows[FlatSymbolRefAttr::get(op)] = tables.slots.size();
+    for (double initial : op.getInitial())
+      tables.slots.push_back(
+          {tables.strings.add(op.getSymName()), bits(initial)});
+  }
+  for (auto input : program.getInputs().getAsRange<FlatSymbolRefAttr>())
+    tables.inputs.push_back(tables.getSlot(input));
+  for (auto [name, result] :
+       llvm::zip_equal(program.getResultNames().getAsRange<StringAttr>(),
+                       program.getResults().getAsRange<FlatSymbolRefAttr>())) {
+    tables.results.push_back(tables.getSlot(result));
+    tables.resultNames.push_back(name.str());
+  }
+}
+
+void TableReader::addBuffers() {
+  for (auto op : program.getOps<zrt::BufferOp>()) {
+    tables.bufferRows[FlatSymbolRefAttr::get(op)] = tables.buffers.size();
+    zero_rt_buffer_row row = {};
+    row.name = tables.strings.add(op.getSymName());
+    row.role = static_cast<int64_t>(op.getRole());
+    row.space = static_cast<int64_t>(op.getSpace());
+    row.dtype = getDtype(op.getValueType().getElementType());
+    row.elements = op.getNumElements();
+    row.sharded = op.isSharded();
+    row.on_demand = op.getOnDemand();
+    row.fill = bits(op.getFill().convertToDouble());
+    tables.buffers.push_back(row);
+  }
+}
+
+void TableReader::addSegments() {
+  for (auto op : program.getOps<zrt::SegmentsOp>()) {
+    tables.tableRows[FlatSymbolRefAttr::get(op)] = tables.tables.size();
+    tables.tables.push_back({static_cast<int64_t>(tables.segments.size()),
+                             static_cast<int64_t>(op.getEnds().size())});
+    int64_t begin = 0;
+    for (auto [i, end] : llvm::enumerate(op.getEnds())) {
+      int64_t slot = 0;
+      if (!op.getScalars().empty())
+        slot = tables.getSlot(
+            cast<FlatSymbolRefAttr>(op.getScalars()[op.getRows()[i]]));
+      tables.segments.push_back({begin, end, slot});
+      begin = end;
+    }
+  }
+}
+
+LogicalResult TableReader::addBuckets() {
+  // Parameters in order of declaration; their numbers are the user's.
+  llvm::DenseMap<Attribute, size_t> rowOf;
+  auto module = program->getParentOfType<ModuleOp>();
+  for (auto op : module.getOps<ParameterOp>()) {
+    rowOf[FlatSymbolRefAttr::get(op)] = tables.parameters.size();
+    zero_rt_parameter_row row = {};
+    row.name = tables.strings.add(op.getSymName());
+    row.dtype = getDtype(op.getDtype());
+    row.elements = op.getNumElements();
+    row.bucket = -1;
+    row.optional = op.getOptional();
+    row.uses = op.getUses();
+    tables.parameters.push_back(row);
+    tables.parameterNames.push_back(op.getSymName().str());
+  }
+  for (auto arrivals : program.getOps<zrt::ArrivalsOp>()) {
+    auto bucket =
+        zrt::lookup<BucketOp>(symbols, arrivals, arrivals.getBucketAttr());
+    int64_t index = tables.buckets.size();
+    tables.bucketRows[arrivals.getBucketAttr()] = index;
+    zero_rt_bucket_row row = {};
+    row.name = tables.strings.add(bucket.getSymName());
+    row.elements = bucket.getNumElements();
+    row.gradient_buffer = tables.getBuffer(arrivals.getGradientAttr());
+    row.parameter_buffer = tables.getBuffer(arrivals.getParametersAttr());
+    row.master_buffer = arrivals.getMasterAttr()
+                            ? tables.getBuffer(arrivals.getMasterAttr())
+                            : -1;
+    row.store_kernel = tables.getKernel(arrivals.getStoreAttr());
+    row.add_kernel = tables.getKernel(arrivals.getAddAttr());
+    tables.buckets.push_back(row);
+    for (auto [i, member] : llvm::enumerate(bucket.getMembers())) {
+      zero_rt_parameter_row &parameter = tables.parameters[rowOf[member]];
+      parameter.gradient_dtype = getDtype(bucket.getArrivalType());
+      parameter.bucket = index;
+      parameter.offset = bucket.getOffsets()[i];
+      parameter.extent = bucket.getExtents()[i];
+    }
+  }
+  for (auto [i, row] : llvm::enumerate(tables.parameters))
+    if (row.bucket < 0)
+      return program.emitError() << "parameter @" << tables.parameterNames[i]
+                                 << " is in no bucket of the program";
+  return success();
+}
+
+void TableReader::addStates() {
+  for (auto op : program.getOps<zrt::StateOp>())
+    tables.states.push_back({tables.strings.add(op.getRole()),
+                             tables.getBucket(op.getBucketAttr()),
+                             tables.getBuffer(op.getBufferAttr())});
+  for (auto op : program.getOps<zrt::ScalarStateOp>())
+    tables.states.push_back(
+        {tables.strings.add(op.getRole()), -1,
+         tables.getSlot(op.getSlotsAttr()) +
+             static_cast<int64_t>(op.getIndex())});
+}
+
+void TableReader::addProtocol() {
+  llvm::StringMap<int64_t> states;
+  auto getState = [&](StringRef name) {
+    auto [it, isNew] =
+        states.try_emplace(name, tables.protocolStates.size());
+    if (isNew)
+      tables.protocolStates.push_back(tables.strings.add(name));
+    return it->second;
+  };
+  for (auto op : program.getOps<zrt::TransitionOp>()) {
+    int64_t first = tables.transitionHandlers.size();
+    for (auto handler : op.getHandlers().getAsRange<FlatSymbolRefAttr>())
+      tables.transitionHandlers.push_back(findRow(tables.handlerRows, handler));
+    // In this order: the first state named is the initial one.
+    int64_t state = getState(op.getState());
+    tables.transitions.push_back(
+        {state, static_cast<int64_t>(op.getEvent()), getState(op.getNext()),
+         first, static_cast<int64_t>(op.getHandlers().size())});
+  }
+}
+
+FailureOr<Tables> TableReader::build() {
+  auto module = program->getParentOfType<ModuleOp>();
+  auto mesh = zrt::lookup<MeshOp>(symbols, program, program.getMeshAttr());
+  if (!mesh)
+    return program.emitError() << "mesh " << program.getMeshAttr()
+                               << " is not a zero.mesh of this module";
+  tables.name = program.getSymName().str();
+  tables.ranks = mesh.getNumRanks();
+  // Whatever is said in the IR is part of the plan.
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  module.print(os);
+  tables.planHash = llvm::xxh3_64bits(text);
+
+  for (auto [i, op] : llvm::enumerate(program.getOps<zrt::KernelOp>()))
+    tables.kernelRows[FlatSymbolRefAttr::get(op)] = i;
+  for (auto [i, op] : llvm::enumerate(program.getOps<zrt::HandlerOp>()))
+    tables.handlerRows[FlatSymbolRefAttr::get(op)] = i;
+  addSlots();
+  addBuffers();
+  addSegments();
+  if (failed(addBuckets()))
+    return failure();
+  addStates();
+  addProtocol();
+  return std::move(tables);
+}
+
+FailureOr<Tables> zero::buildTables(zrt::ProgramOp program) {
+  return TableReader(program).build();
+}

@@ -1,0 +1,78 @@
+//===- Tables.h - A scheduled program as rows of numbers --------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The constant tables of zero_rt/library.h, before they are code: what the
+// library, the header and the plan all say, read from the IR once.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_CODEGEN_HOST_TABLES_H
+#define ZERO_CODEGEN_HOST_TABLES_H
+
+#include "dialect/zrt/ZrtDialect.h"
+#include "zero_rt/library.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace zero {
+
+/// Zero-terminated strings in one blob, each stored once.
+class StringBlob {
+public:
+  int64_t add(llvm::StringRef text);
+  llvm::StringRef getBytes() const { return bytes; }
+
+private:
+  std::string bytes;
+  llvm::StringMap<int64_t> offsets;
+};
+
+struct Tables {
+  std::string name;
+  uint64_t planHash = 0;
+  int64_t ranks = 1;
+  StringBlob strings;
+  std::vector<zero_rt_parameter_row> parameters;
+  std::vector<zero_rt_bucket_row> buckets;
+  std::vector<zero_rt_buffer_row> buffers;
+  std::vector<zero_rt_segment_row> segments;
+  std::vector<zero_rt_table_row> tables;
+  std::vector<zero_rt_state_row> states;
+  std::vector<zero_rt_slot_row> slots;
+  std::vector<int64_t> inputs;
+  std::vector<int64_t> results;
+  std::vector<std::string> resultNames;
+  std::vector<int64_t> protocolStates;
+  std::vector<zero_rt_transition_row> transitions;
+  std::vector<int64_t> transitionHandlers;
+  std::vector<std::string> parameterNames;
+
+  /// Rows of symbols of the program.
+  int64_t getBuffer(mlir::FlatSymbolRefAttr symbol) const;
+  int64_t getBucket(mlir::FlatSymbolRefAttr symbol) const;
+  int64_t getKernel(mlir::FlatSymbolRefAttr symbol) const;
+  int64_t getTable(mlir::FlatSymbolRefAttr symbol) const;
+  /// The first slot of a zrt.slots.
+  int64_t getSlot(mlir::FlatSymbolRefAttr symbol) const;
+
+  llvm::DenseMap<mlir::Attribute, int64_t> bufferRows;
+  llvm::DenseMap<mlir::Attribute, int64_t> bucketRows;
+  llvm::DenseMap<mlir::Attribute, int64_t> kernelRows;
+  llvm::DenseMap<mlir::Attribute, int64_t> handlerRows;
+  llvm::DenseMap<mlir::Attribute, int64_t> tableRows;
+  llvm::DenseMap<mlir::Attribute, int64_t> slotRows;
+};
+
+/// Reads |program|; emits a diagnostic where it is incomplete.
+mlir::FailureOr<Tables> buildTables(zrt::ProgramOp program);
+
+/// The number of the element type in the ABI.
+zero_rt_dtype getDtype(mlir::Type type);
+
+} // namespace zero
+
+#endif // ZERO_CODEGEN_HOST_TABLES_H

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// RUN: zero-opt %s --split-input-file --verify-diagnostics
+//
+// Rules of meshes, parameters, groups, buckets and optimizers.
+
+// mesh_c1
+// expected-error@+1 {{axis "dp" must have a size of at least 1, got 0}}
+zero.mesh @m <["dp" = 0]>
+
+// -----
+
+// mesh_c2
+// expected-error@+1 {{name "dp" is already taken}}
+zero.mesh @m <["dp" = 2, "dp" = 2]>
+
+// -----
+
+// mesh_c2
+// expected-error@+1 {{name "micro" is already taken}}
+zero.mesh @m <["micro" = 2]>
+
+// -----
+
+// mesh_c3
+// expected-error@+1 {{view "dp" must list axes of this mesh once each, got "tp"}}
+zero.mesh @m <["edp" = 2]> views ["dp" = ["edp", "tp"]]
+
+// -----
+
+// parameter_c1
+// expected-error@+1 {{storage type must be f16, bf16, f32 or f64, got 'i8'}}
+zero.parameter @w : 4xi8
+
+// -----
+
+// parameter_c2
+// expected-error@+1 {{uses must be at least 1, got 0}}
+zero.parameter @w : 4xf32 uses 0
+
+// -----
+
+// group_c1
+// expected-error@+1 {{member @v is not a zero.parameter of this module}}
+zero.group @g [@v]
+
+// -----
+
+// group_c1
+zero.parameter @w : 4xf32
+// expected-error@+1 {{member @w is listed twice}}
+zero.group @g [@w, @w]
+
+// -----
+
+// bucket_c2
+zero.parameter @v : 4xf32
+zero.parameter @w : 4xf32
+// expected-error@+1 {{member @w must begin at 32, where the one before ends, got 40}}
+zero.bucket @b : 96xf32 arrives f32 [@v, @w] offsets [0, 40] extents [32, 56]
+
+// -----
+
+// bucket_c2
+zero.parameter @w : 4xf32
+// expected-error@+1 {{members fill 32 of 64 elements}}
+zero.bucket @b : 64xf32 arrives f32 [@w] offsets [0] extents [32]
+
+// -----
+
+// bucket_c3
+zero.parameter @w : 40xf32
+// expected-error@+1 {{member @w has 40 elements and an interval of 32}}
+zero.bucket @b : 32xf32 arrives f32 [@w] offsets [0] extents [32]
+
+// -----
+
+// bucket_c4
+zero.parameter @v : 4xf32
+zero.parameter @w : 4xbf16
+// expected-error@+1 {{member @w is stored in 'bf16' and the ones before in 'f32'}}
+zero.bucket @b : 64xf32 arrives f32 [@v, @w] offsets [0, 32] extents [32, 32]
+
+// -----
+
+// optimizer_c1
+// expected-error@+1 {{prepare must take 2 hyperparameters and 0 counters, got 1 arguments}}
+zero.optimizer @sgd hyper [lr, wd] {
+^prepare(%lr: f64):
+  zero.yield %lr : f64
+} update {
+^update(%g: f32, %p: f32, %step: f32):
+  zero.yield %p : f32
+}
+
+// -----
+
+// optimizer_c2
+// expected-error@+1 {{update must take gradient, master, 0 states and 1 scalars, got 2 arguments}}
+zero.optimizer @sgd hyper [lr] {
+^prepare(%lr: f64):
+  zero.yield %lr : f64
+} update {
+^update(%g: f32, %p: f32):
+  zero.yield %p : f32
+}
+
+// -----
+
+// optimizer_c3
+// expected-error@+1 {{update must yield the master and 1 states in their types, got ('f32')}}
+zero.optimizer @momentum hyper [lr] state [m] {
+^prepare(%lr: f64):
+  zero.yield %lr : f64
+} update {
+^update(%g: f32, %p: f32, %m: f32, %step: f32):
+  zero.yield %p : f32
+}
+
+// -----
+
+// optimizer_c4
+// expected-note@+1 {{in the body of @sgd}}
+zero.optimizer @sgd hyper [lr] {
+^prepare(%lr: f64):
+  zero.yield %lr : f64
+} update {
+^update(%g: f32, %p: f32, %step: f32):
+  // expected-error@+1 {{is not allowed in an optimizer, whose bodies hold arith and math ops only}}
+  %x = builtin.unrealized_conversion_cast %g : f32 to f32
+  zero.yield %p : f32
+}
+
+// -----
+
+// optimizer_c5
+// expected-error@+1 {{name "lr" is used twice}}
+zero.optimizer @sgd hyper [lr] state [lr] {
+^prepare(%lr: f64):
+  zero.yield %lr : f64
+} update {
+^update(%g: f32, %p: f32, %m: f32, %step: f32):
+  zero.yield %p, %m : f32, f32
+}
+
+// -----
+
+// Counters start somewhere.
+// expected-error@+1 {{counter 'b1t' needs an initial value}}
+zero.optimizer @adam hyper [lr] counters [b1t] {
+}

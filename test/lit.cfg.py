@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# Every .mlir and .test file below this folder is a test. ZERO_CHECK_ROUNDTRIP=1
+# runs each zero-opt under --verify-roundtrip as well.
+
+import os
+
+import lit.formats
+
+config.name = "zero"
+config.test_format = lit.formats.ShTest(execute_external=True)
+config.suffixes = [".mlir", ".test"]
+config.excludes = ["Inputs", "unit"]
+config.test_source_root = os.path.dirname(__file__)
+config.test_exec_root = os.path.join(config.zero_obj_root, "test")
+
+path = [
+    os.path.join(config.zero_obj_root, "bin"),
+    config.llvm_tools_dir,
+    config.environment["PATH"],
+]
+config.environment["PATH"] = os.pathsep.join(path)
+for name in ["ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS", "HOME"]:
+    if name in os.environ:
+        config.environment[name] = os.environ[name]
+
+roundtrip = os.environ.get("ZERO_CHECK_ROUNDTRIP")
+if roundtrip:
+    config.substitutions.append(("zero-opt ", "zero-opt --verify-roundtrip "))
+config.substitutions.append(("%zero_src", config.zero_src_root))
+config.substitutions.append(("%zero_obj", config.zero_obj_root))
+config.substitutions.append(("%cc", config.cc))
+config.substitutions.append(("%python", config.python))
