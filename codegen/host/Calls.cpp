@@ -26,8 +26,7 @@ ArrayRef<CallInfo> zero::getCalls() {
 
 namespace {
 /// The LLVM type of a C argument.
-template <typename T>
-Type argumentType(MLIRContext *context) {
+template <typename T> Type argumentType(MLIRContext *context) {
   if constexpr (std::is_pointer_v<T>) {
     return LLVM::LLVMPointerType::get(context);
   } else if constexpr (std::is_same_v<T, double>) {
@@ -50,10 +49,9 @@ LLVM::LLVMFunctionType zero::getCallType(MLIRContext *context, Call call) {
   switch (call) {
 #define ZERO_RT_STEP_CALL(NAME, ARGUMENTS)                                     \
   case Call::NAME:                                                             \
-    return functionType(                                                       \
-        context, static_cast<decltype(zero_rt_calls::NAME)>(nullptr));
-#define ZERO_RT_PROGRAM_CALL(NAME, ARGUMENTS)                                  \
-  ZERO_RT_STEP_CALL(NAME, ARGUMENTS)
+    return functionType(context,                                               \
+                        static_cast<decltype(zero_rt_calls::NAME)>(nullptr));
+#define ZERO_RT_PROGRAM_CALL(NAME, ARGUMENTS) ZERO_RT_STEP_CALL(NAME, ARGUMENTS)
 #include "zero_rt/calls.def"
   }
   llvm_unreachable("unknown call");
@@ -64,8 +62,7 @@ int64_t zero::getCallOffset(Call call) {
 #define ZERO_RT_STEP_CALL(NAME, ARGUMENTS)                                     \
   case Call::NAME:                                                             \
     return offsetof(zero_rt_calls, NAME);
-#define ZERO_RT_PROGRAM_CALL(NAME, ARGUMENTS)                                  \
-  ZERO_RT_STEP_CALL(NAME, ARGUMENTS)
+#define ZERO_RT_PROGRAM_CALL(NAME, ARGUMENTS) ZERO_RT_STEP_CALL(NAME, ARGUMENTS)
 #include "zero_rt/calls.def"
   }
   llvm_unreachable("unknown call");

@@ -22,11 +22,9 @@ Value zero::emitTableCall(OpBuilder &builder, Location loc, Value table,
   Value row = builder.create<LLVM::GEPOp>(
       loc, pointer, builder.getI8Type(), table,
       ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(getCallOffset(call))});
-  SmallVector<Value> operands{
-      builder.create<LLVM::LoadOp>(loc, pointer, row)};
+  SmallVector<Value> operands{builder.create<LLVM::LoadOp>(loc, pointer, row)};
   llvm::append_range(operands, arguments);
-  return builder
-      .create<LLVM::CallOp>(loc, getCallType(context, call), operands)
+  return builder.create<LLVM::CallOp>(loc, getCallType(context, call), operands)
       .getResult();
 }
 
@@ -72,10 +70,8 @@ void Arguments::addLaunch(zrt::LaunchOp op) {
   for (auto buffer : op.getBuffers().getAsRange<FlatSymbolRefAttr>())
     buffers.push_back(tables.getBuffer(buffer));
   auto handler = op->getParentOfType<zrt::HandlerOp>();
-  auto position = std::distance(op->getBlock()->begin(),
-                                Block::iterator(op));
-  std::string name =
-      (handler.getSymName() + "." + Twine(position)).str();
+  auto position = std::distance(op->getBlock()->begin(), Block::iterator(op));
+  std::string name = (handler.getSymName() + "." + Twine(position)).str();
   std::string array = globals.indices(name, buffers).symbol;
   int64_t table = tables.getTable(op.getSegmentsAttr());
   const zero_rt_table_row &row = tables.tables[table];
@@ -189,8 +185,8 @@ void zero::emitHandler(zrt::HandlerOp handler, const Tables &tables,
     Call call = arguments.visit(&op);
     Value code =
         emitTableCall(builder, op.getLoc(), table, call, arguments.values);
-    Value ok = builder.create<LLVM::ICmpOp>(op.getLoc(),
-                                            LLVM::ICmpPredicate::eq, code, zero);
+    Value ok = builder.create<LLVM::ICmpOp>(
+        op.getLoc(), LLVM::ICmpPredicate::eq, code, zero);
     Block *next = function.addBlock();
     builder.create<LLVM::CondBrOp>(op.getLoc(), ok, next, ValueRange(), leave,
                                    ValueRange(code));

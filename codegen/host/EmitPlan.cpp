@@ -15,8 +15,8 @@ using namespace zero;
 namespace json = llvm::json;
 
 namespace {
-/// What one rank does in a step: constant + perBackward * backwards, except that
-/// the first backward differs by |first|.
+/// What one rank does in a step: constant + perBackward * backwards, except
+/// that the first backward differs by |first|.
 struct Traffic {
   int64_t allReduces = 0;
   int64_t scalarAllReduces = 0;
@@ -98,7 +98,8 @@ static Traffic countTraffic(zrt::ProgramOp program, const Tables &tables,
   for (auto transition : program.getOps<zrt::TransitionOp>()) {
     if (transition.getState() != state || transition.getEvent() != event)
       continue;
-    for (auto symbol : transition.getHandlers().getAsRange<FlatSymbolRefAttr>()) {
+    for (auto symbol :
+         transition.getHandlers().getAsRange<FlatSymbolRefAttr>()) {
       Traffic one = countTraffic(
           zrt::lookup<zrt::HandlerOp>(symbols, transition, symbol), tables);
       total.allReduces += one.allReduces;
@@ -160,9 +161,9 @@ std::string zero::emitPlan(zrt::ProgramOp program, const Tables &tables,
                      {"uses", row.uses}});
   json::Array buckets;
   for (const zero_rt_bucket_row &row : tables.buckets)
-    buckets.push_back(json::Object{
-        {"name", tables.strings.getBytes().data() + row.name},
-        {"elements", row.elements}});
+    buckets.push_back(
+        json::Object{{"name", tables.strings.getBytes().data() + row.name},
+                     {"elements", row.elements}});
   json::Object plan{
       {"format", 1},
       {"step", tables.name},
@@ -183,9 +184,8 @@ std::string zero::emitPlan(zrt::ProgramOp program, const Tables &tables,
            {"each_later_backward",
             countTraffic(program, tables, "next", zrt::Event::accumulate)
                 .toJson()},
-           {"apply",
-            countTraffic(program, tables, "between", zrt::Event::apply)
-                .toJson()}}},
+           {"apply", countTraffic(program, tables, "between", zrt::Event::apply)
+                         .toJson()}}},
       {"promises",
        json::Array{"all ranks pass the same inputs to apply",
                    "all ranks bind the same initial values",

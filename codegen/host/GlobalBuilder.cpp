@@ -30,8 +30,7 @@ Constant GlobalBuilder::dense(StringRef name, Type element,
 Constant GlobalBuilder::words(StringRef name, ArrayRef<int64_t> words) {
   auto type = RankedTensorType::get({static_cast<int64_t>(words.size())},
                                     builder.getI64Type());
-  return dense(name, builder.getI64Type(),
-               DenseElementsAttr::get(type, words));
+  return dense(name, builder.getI64Type(), DenseElementsAttr::get(type, words));
 }
 
 Constant GlobalBuilder::indices(StringRef name, ArrayRef<int32_t> indices) {
@@ -59,10 +58,9 @@ Constant GlobalBuilder::aggregate(StringRef name, Type type,
                                   ArrayRef<Constant> fields) {
   Type pointer = LLVM::LLVMPointerType::get(builder.getContext());
   OpBuilder::InsertionGuard guard(builder);
-  auto global =
-      builder.create<LLVM::GlobalOp>(loc, type, /*isConstant=*/true,
-                                     LLVM::Linkage::Internal, makeName(name),
-                                     Attribute());
+  auto global = builder.create<LLVM::GlobalOp>(loc, type, /*isConstant=*/true,
+                                               LLVM::Linkage::Internal,
+                                               makeName(name), Attribute());
   builder.setInsertionPointToEnd(&global.getInitializerRegion().emplaceBlock());
   Value value = builder.create<LLVM::UndefOp>(loc, type);
   for (auto [i, field] : llvm::enumerate(fields)) {

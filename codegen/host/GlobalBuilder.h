@@ -13,8 +13,8 @@
 
 namespace zero {
 
-/// A field of a constant struct: an integer, or the address of a symbol (null if
-/// it has no name).
+/// A field of a constant struct: an integer, or the address of a symbol (null
+/// if it has no name).
 struct Constant {
   unsigned width = 0; // 0: an address
   uint64_t value = 0;
@@ -28,7 +28,9 @@ public:
       : builder(mlir::OpBuilder::atBlockEnd(target.getBody())),
         loc(target.getLoc()) {}
 
-  Constant integer(unsigned width, uint64_t value) { return {width, value, {}}; }
+  Constant integer(unsigned width, uint64_t value) {
+    return {width, value, {}};
+  }
   /// A zero-terminated string, or bytes as they are.
   Constant string(llvm::StringRef name, llvm::StringRef text);
   Constant bytes(llvm::StringRef name, llvm::StringRef bytes);

@@ -23,17 +23,27 @@ int64_t StringBlob::add(StringRef text) {
 }
 
 static int64_t findRow(const llvm::DenseMap<Attribute, int64_t> &rows,
-                    FlatSymbolRefAttr symbol) {
+                       FlatSymbolRefAttr symbol) {
   auto it = rows.find(symbol);
   assert(it != rows.end() && "verified to exist");
   return it->second;
 }
 
-int64_t Tables::getBuffer(FlatSymbolRefAttr s) const { return findRow(bufferRows, s); }
-int64_t Tables::getBucket(FlatSymbolRefAttr s) const { return findRow(bucketRows, s); }
-int64_t Tables::getKernel(FlatSymbolRefAttr s) const { return findRow(kernelRows, s); }
-int64_t Tables::getTable(FlatSymbolRefAttr s) const { return findRow(tableRows, s); }
-int64_t Tables::getSlot(FlatSymbolRefAttr s) const { return findRow(slotRows, s); }
+int64_t Tables::getBuffer(FlatSymbolRefAttr s) const {
+  return findRow(bufferRows, s);
+}
+int64_t Tables::getBucket(FlatSymbolRefAttr s) const {
+  return findRow(bucketRows, s);
+}
+int64_t Tables::getKernel(FlatSymbolRefAttr s) const {
+  return findRow(kernelRows, s);
+}
+int64_t Tables::getTable(FlatSymbolRefAttr s) const {
+  return findRow(tableRows, s);
+}
+int64_t Tables::getSlot(FlatSymbolRefAttr s) const {
+  return findRow(slotRows, s);
+}
 
 zero_rt_dtype zero::getDtype(Type type) {
   if (type.isF16())
@@ -168,17 +178,15 @@ void TableReader::addStates() {
                              tables.getBucket(op.getBucketAttr()),
                              tables.getBuffer(op.getBufferAttr())});
   for (auto op : program.getOps<zrt::ScalarStateOp>())
-    tables.states.push_back(
-        {tables.strings.add(op.getRole()), -1,
-         tables.getSlot(op.getSlotsAttr()) +
-             static_cast<int64_t>(op.getIndex())});
+    tables.states.push_back({tables.strings.add(op.getRole()), -1,
+                             tables.getSlot(op.getSlotsAttr()) +
+                                 static_cast<int64_t>(op.getIndex())});
 }
 
 void TableReader::addProtocol() {
   llvm::StringMap<int64_t> states;
   auto getState = [&](StringRef name) {
-    auto [it, isNew] =
-        states.try_emplace(name, tables.protocolStates.size());
+    auto [it, isNew] = states.try_emplace(name, tables.protocolStates.size());
     if (isNew)
       tables.protocolStates.push_back(tables.strings.add(name));
     return it->second;

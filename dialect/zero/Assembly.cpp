@@ -34,9 +34,8 @@ ParseResult zero::parseMeshAxes(OpAsmParser &parser, ArrayAttr &axes) {
     if (parser.parseString(&name) || parser.parseEqual() ||
         parser.parseInteger(size))
       return failure();
-    list.push_back(MeshAxisAttr::get(parser.getContext(),
-                                     parser.getBuilder().getStringAttr(name),
-                                     size));
+    list.push_back(MeshAxisAttr::get(
+        parser.getContext(), parser.getBuilder().getStringAttr(name), size));
     return success();
   };
   if (parser.parseCommaSeparatedList(Delimiter::Square, parseAxis))
@@ -62,9 +61,8 @@ ParseResult zero::parseMeshViews(OpAsmParser &parser, ArrayAttr &views) {
     if (parser.parseString(&name) || parser.parseEqual() ||
         parser.parseAttribute(axes))
       return failure();
-    list.push_back(MeshViewAttr::get(parser.getContext(),
-                                     parser.getBuilder().getStringAttr(name),
-                                     axes));
+    list.push_back(MeshViewAttr::get(
+        parser.getContext(), parser.getBuilder().getStringAttr(name), axes));
     return success();
   };
   if (succeeded(parser.parseOptionalKeyword("views")) &&
@@ -74,8 +72,7 @@ ParseResult zero::parseMeshViews(OpAsmParser &parser, ArrayAttr &views) {
   return success();
 }
 
-void zero::printMeshViews(OpAsmPrinter &printer, Operation *,
-                          ArrayAttr views) {
+void zero::printMeshViews(OpAsmPrinter &printer, Operation *, ArrayAttr views) {
   if (views.empty())
     return;
   printer << "views [";
@@ -90,8 +87,8 @@ void zero::printMeshViews(OpAsmPrinter &printer, Operation *,
 // Lists
 //===----------------------------------------------------------------------===//
 
-ParseResult zero::parseShapedType(OpAsmParser &parser,
-                                  DenseI64ArrayAttr &shape, TypeAttr &type) {
+ParseResult zero::parseShapedType(OpAsmParser &parser, DenseI64ArrayAttr &shape,
+                                  TypeAttr &type) {
   SmallVector<int64_t> extents;
   Type elementType;
   if (parser.parseDimensionList(extents, /*allowDynamic=*/false) ||
@@ -237,14 +234,14 @@ ParseResult zero::parseHyperNames(OpAsmParser &parser, ArrayAttr &names,
 static void printNamedReals(OpAsmPrinter &printer, ArrayAttr names,
                             DictionaryAttr values) {
   printer << "[";
-  llvm::interleaveComma(
-      names.getAsRange<StringAttr>(), printer, [&](StringAttr name) {
-        printer << name.getValue();
-        if (Attribute value = values.get(name)) {
-          printer << " = ";
-          printer.printAttributeWithoutType(value);
-        }
-      });
+  llvm::interleaveComma(names.getAsRange<StringAttr>(), printer,
+                        [&](StringAttr name) {
+                          printer << name.getValue();
+                          if (Attribute value = values.get(name)) {
+                            printer << " = ";
+                            printer.printAttributeWithoutType(value);
+                          }
+                        });
   printer << "]";
 }
 
@@ -309,8 +306,8 @@ void zero::printStateNames(OpAsmPrinter &printer, Operation *op,
 
 ParseResult zero::parseHyperArguments(
     OpAsmParser &parser,
-    SmallVectorImpl<OpAsmParser::UnresolvedOperand> &operands,
-    ArrayAttr &names, DictionaryAttr &constants) {
+    SmallVectorImpl<OpAsmParser::UnresolvedOperand> &operands, ArrayAttr &names,
+    DictionaryAttr &constants) {
   Builder &builder = parser.getBuilder();
   SmallVector<Attribute> list;
   NamedAttrList values;
@@ -348,11 +345,11 @@ void zero::printHyperArguments(OpAsmPrinter &printer, Operation *,
                                OperandRange operands, ArrayAttr names,
                                DictionaryAttr constants) {
   printer << "hyper(";
-  llvm::interleaveComma(
-      llvm::zip(names.getAsRange<StringAttr>(), operands), printer,
-      [&](auto pair) {
-        printer << std::get<0>(pair).getValue() << " = " << std::get<1>(pair);
-      });
+  llvm::interleaveComma(llvm::zip(names.getAsRange<StringAttr>(), operands),
+                        printer, [&](auto pair) {
+                          printer << std::get<0>(pair).getValue() << " = "
+                                  << std::get<1>(pair);
+                        });
   if (!names.empty() && !constants.empty())
     printer << ", ";
   llvm::interleaveComma(constants, printer, [&](NamedAttribute constant) {

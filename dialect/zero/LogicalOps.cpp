@@ -27,8 +27,7 @@ ParseResult StepOp::parse(OpAsmParser &parser, OperationState &result) {
       parser.parseKeyword("on") ||
       parser.parseAttribute(mesh, getMeshAttrName(result.name),
                             result.attributes) ||
-      parser.parseKeyword("weight") ||
-      parser.getCurrentLocation(&weightLoc) ||
+      parser.parseKeyword("weight") || parser.getCurrentLocation(&weightLoc) ||
       parseScaleFactors(parser, weight, AsmParser::Delimiter::Paren))
     return failure();
   if (multiply(weight, {}).size() != weight.size())
@@ -68,15 +67,13 @@ void StepOp::print(OpAsmPrinter &printer) {
   if (getNonfinite() != Nonfinite::skip)
     printer << "nonfinite " << stringifyNonfinite(getNonfinite()) << " ";
   printer << "(";
-  llvm::interleaveComma(getBody().getArguments(), printer,
-                        [&](BlockArgument argument) {
-                          printer.printRegionArgument(argument);
-                        });
+  llvm::interleaveComma(
+      getBody().getArguments(), printer,
+      [&](BlockArgument argument) { printer.printRegionArgument(argument); });
   printer << ") ";
   printer.printOptionalAttrDictWithKeyword(
-      (*this)->getAttrs(),
-      {getSymNameAttrName(), getMeshAttrName(), getWeightAttrName(),
-       getNonfiniteAttrName()});
+      (*this)->getAttrs(), {getSymNameAttrName(), getMeshAttrName(),
+                            getWeightAttrName(), getNonfiniteAttrName()});
   printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
 }
 
@@ -157,8 +154,7 @@ void MicroBatchesOp::build(OpBuilder &, OperationState &state,
   state.addRegion()->takeBody(body);
 }
 
-ParseResult MicroBatchesOp::parse(OpAsmParser &parser,
-                                  OperationState &result) {
+ParseResult MicroBatchesOp::parse(OpAsmParser &parser, OperationState &result) {
   Type type;
   SMLoc loc = parser.getCurrentLocation();
   Region *region = result.addRegion();
@@ -233,8 +229,7 @@ LogicalResult BackwardOp::verifySymbolUses(SymbolTableCollection &symbols) {
   auto step = (*this)->getParentOfType<StepOp>();
   if (!step)
     return emitOpError() << "must be inside a zero.step";
-  auto mesh =
-      symbols.lookupNearestSymbolFrom<MeshOp>(step, step.getMeshAttr());
+  auto mesh = symbols.lookupNearestSymbolFrom<MeshOp>(step, step.getMeshAttr());
   if (!mesh)
     return success(); // step_c1 says so
   if (getSources().size() != getNumResults())
@@ -288,9 +283,9 @@ LogicalResult BackwardOp::verifySymbolUses(SymbolTableCollection &symbols) {
       axes.push_back(axis.getName());
     for (StringAttr axis : axes)
       if (type.getPlacement(axis).kind != PlacementKind::Partial)
-        return emitOpError() << "gradient of " << source
-                             << " must be partial over '" << axis.getValue()
-                             << "', got " << type;
+        return emitOpError()
+               << "gradient of " << source << " must be partial over '"
+               << axis.getValue() << "', got " << type;
     if (type.getPlacements().size() != axes.size())
       return emitOpError() << "gradient of " << source
                            << " has a placement over an axis that is not in "
@@ -324,9 +319,9 @@ LogicalResult ReduceOp::verify() {
   return success();
 }
 
-LogicalResult ReduceOp::inferReturnTypes(
-    MLIRContext *, std::optional<Location>, Adaptor adaptor,
-    SmallVectorImpl<Type> &inferred) {
+LogicalResult ReduceOp::inferReturnTypes(MLIRContext *, std::optional<Location>,
+                                         Adaptor adaptor,
+                                         SmallVectorImpl<Type> &inferred) {
   for (Type input : adaptor.getInputs().getTypes()) {
     auto type = cast<ValueType>(input);
     for (StringAttr axis : type.getAxes(PlacementKind::Partial))
@@ -349,11 +344,11 @@ LogicalResult NormOp::inferReturnTypes(MLIRContext *context,
 static LogicalResult verifyClip(Operation *op, const APFloat &max,
                                 const APFloat &epsilon) {
   if (!(max.convertToDouble() > 0) || !max.isFinite())
-    return op->emitOpError() << "max must be positive, got "
-                             << max.convertToDouble();
+    return op->emitOpError()
+           << "max must be positive, got " << max.convertToDouble();
   if (!(epsilon.convertToDouble() >= 0) || !epsilon.isFinite())
-    return op->emitOpError() << "epsilon must not be negative, got "
-                             << epsilon.convertToDouble();
+    return op->emitOpError()
+           << "epsilon must not be negative, got " << epsilon.convertToDouble();
   return success();
 }
 
@@ -401,17 +396,17 @@ LogicalResult UpdateOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (!group)
     return emitOpError() << "group " << getGroupAttr()
                          << " is not a zero.group of this module";
-  auto optimizer = symbols.lookupNearestSymbolFrom<OptimizerOp>(
-      *this, getOptimizerAttr());
+  auto optimizer =
+      symbols.lookupNearestSymbolFrom<OptimizerOp>(*this, getOptimizerAttr());
   if (!optimizer)
     return emitOpError() << "optimizer " << getOptimizerAttr()
                          << " is not a zero.optimizer of this module";
   // update_c2
   if (group.getMembers().size() != getGradients().size()) {
-    InFlightDiagnostic diag =
-        emitOpError() << "group " << getGroupAttr() << " has "
-                      << group.getMembers().size() << " members, got "
-                      << getGradients().size() << " gradients";
+    InFlightDiagnostic diag = emitOpError()
+                              << "group " << getGroupAttr() << " has "
+                              << group.getMembers().size() << " members, got "
+                              << getGradients().size() << " gradients";
     diag.attachNote(group.getLoc()) << "group is declared here";
     return diag;
   }
@@ -422,8 +417,7 @@ LogicalResult UpdateOp::verifySymbolUses(SymbolTableCollection &symbols) {
         symbols.lookupNearestSymbolFrom<ParameterOp>(*this, member);
     if (!parameter)
       return success(); // group_c1 says so
-    if (parameter.getShape() !=
-        cast<ValueType>(gradient.getType()).getShape())
+    if (parameter.getShape() != cast<ValueType>(gradient.getType()).getShape())
       return emitOpError() << "gradient of " << member
                            << " must have its shape, got "
                            << gradient.getType();

@@ -21,10 +21,9 @@ LogicalResult zero::verifyFinal(Operation *op, ValueRange values) {
     auto type = cast<ValueType>(value.getType());
     for (const AxisPlacement &p : type.getPlacements())
       if (p.kind != PlacementKind::Replicated)
-        return op->emitOpError()
-               << "operand must be replicated, got "
-               << stringifyPlacementKind(p.kind) << " over '"
-               << p.axis.getValue() << "' in " << type;
+        return op->emitOpError() << "operand must be replicated, got "
+                                 << stringifyPlacementKind(p.kind) << " over '"
+                                 << p.axis.getValue() << "' in " << type;
     if (type.isScaled())
       return op->emitOpError() << "operand is still scaled by ("
                                << toString(type.getScale()) << ") in " << type;
@@ -61,8 +60,8 @@ zero::verifyEachGradientIsUpdatedOnce(StepOp step,
       return op->emitOpError()
              << "updates " << symbol << ", whose gradient never arrives";
     if (it->second) {
-      InFlightDiagnostic diag =
-          op->emitOpError() << "updates " << symbol << " a second time";
+      InFlightDiagnostic diag = op->emitOpError()
+                                << "updates " << symbol << " a second time";
       diag.attachNote(it->second->getLoc()) << "first updated here";
       return diag;
     }
@@ -71,8 +70,8 @@ zero::verifyEachGradientIsUpdatedOnce(StepOp step,
   };
   WalkResult result = step.walk([&](Operation *op) {
     if (auto update = dyn_cast<UpdateOp>(op)) {
-      auto group = symbols.lookupNearestSymbolFrom<GroupOp>(
-          op, update.getGroupAttr());
+      auto group =
+          symbols.lookupNearestSymbolFrom<GroupOp>(op, update.getGroupAttr());
       if (!group)
         return WalkResult::advance(); // update_c1 says so
       for (Attribute member : group.getMembers())
@@ -88,7 +87,7 @@ zero::verifyEachGradientIsUpdatedOnce(StepOp step,
     return failure();
   for (auto [symbol, update] : updates)
     if (!update)
-      return step.emitOpError() << "gradient of " << symbol
-                                << " arrives and is never updated";
+      return step.emitOpError()
+             << "gradient of " << symbol << " arrives and is never updated";
   return success();
 }

@@ -18,13 +18,13 @@ ValueType getScalarType(mlir::MLIRContext *context);
 /// non-linear ops and the update accept.
 mlir::LogicalResult verifyFinal(mlir::Operation *op, mlir::ValueRange values);
 
-/// Checks that |values| are neither partial nor varying: a function of a part is
-/// no part of a function.
+/// Checks that |values| are neither partial nor varying: a function of a part
+/// is no part of a function.
 mlir::LogicalResult verifyNotPartial(mlir::Operation *op,
                                      mlir::ValueRange values);
 
-/// step_c5: each parameter or bucket that arrives in |step| is updated once, and
-/// each that is updated arrives.
+/// step_c5: each parameter or bucket that arrives in |step| is updated once,
+/// and each that is updated arrives.
 mlir::LogicalResult
 verifyEachGradientIsUpdatedOnce(StepOp step,
                                 mlir::SymbolTableCollection &symbols);

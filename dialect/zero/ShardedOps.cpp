@@ -42,9 +42,9 @@ static FailureOr<ValueType> moveAxes(std::optional<Location> location,
 }
 
 static LogicalResult inferCollective(std::optional<Location> location,
-                                  StringRef op, Type input, ArrayAttr axes,
-                                  PlacementKind from, PlacementKind to,
-                                  SmallVectorImpl<Type> &inferred) {
+                                     StringRef op, Type input, ArrayAttr axes,
+                                     PlacementKind from, PlacementKind to,
+                                     SmallVectorImpl<Type> &inferred) {
   FailureOr<ValueType> type =
       moveAxes(location, op, cast<ValueType>(input), axes, from, to);
   if (failed(type))
@@ -54,9 +54,9 @@ static LogicalResult inferCollective(std::optional<Location> location,
 }
 
 LogicalResult AllReduceOp::inferReturnTypes(MLIRContext *,
-                                         std::optional<Location> location,
-                                         Adaptor adaptor,
-                                         SmallVectorImpl<Type> &inferred) {
+                                            std::optional<Location> location,
+                                            Adaptor adaptor,
+                                            SmallVectorImpl<Type> &inferred) {
   // all_reduce_c1
   return inferCollective(location, getOperationName(),
                          adaptor.getInput().getType(), adaptor.getAxes(),
@@ -64,10 +64,9 @@ LogicalResult AllReduceOp::inferReturnTypes(MLIRContext *,
                          inferred);
 }
 
-LogicalResult ReduceScatterOp::inferReturnTypes(MLIRContext *,
-                                             std::optional<Location> location,
-                                             Adaptor adaptor,
-                                             SmallVectorImpl<Type> &inferred) {
+LogicalResult ReduceScatterOp::inferReturnTypes(
+    MLIRContext *, std::optional<Location> location, Adaptor adaptor,
+    SmallVectorImpl<Type> &inferred) {
   // reduce_scatter_c2
   auto type = cast<ValueType>(adaptor.getInput().getType());
   if (type.getShape().size() != 1 || type.has(PlacementKind::Sharded))
@@ -82,9 +81,9 @@ LogicalResult ReduceScatterOp::inferReturnTypes(MLIRContext *,
 }
 
 LogicalResult AllGatherOp::inferReturnTypes(MLIRContext *,
-                                         std::optional<Location> location,
-                                         Adaptor adaptor,
-                                         SmallVectorImpl<Type> &inferred) {
+                                            std::optional<Location> location,
+                                            Adaptor adaptor,
+                                            SmallVectorImpl<Type> &inferred) {
   // all_gather_c1
   return inferCollective(location, getOperationName(),
                          adaptor.getInput().getType(), adaptor.getAxes(),
@@ -102,8 +101,9 @@ LogicalResult AddOp::verify() {
   // add_c1
   if (lhs.getShape() != rhs.getShape() ||
       lhs.getElementType() != rhs.getElementType())
-    return emitOpError() << "operands must have one shape and element type, got "
-                         << lhs << " and " << rhs;
+    return emitOpError()
+           << "operands must have one shape and element type, got " << lhs
+           << " and " << rhs;
   // add_c2
   if (!lhs.hasPlacementOf(rhs))
     return emitOpError()
@@ -122,8 +122,8 @@ LogicalResult AddOp::verify() {
 }
 
 LogicalResult AddOp::inferReturnTypes(MLIRContext *, std::optional<Location>,
-                                   Adaptor adaptor,
-                                   SmallVectorImpl<Type> &inferred) {
+                                      Adaptor adaptor,
+                                      SmallVectorImpl<Type> &inferred) {
   inferred.push_back(adaptor.getLhs().getType());
   return success();
 }
@@ -140,8 +140,8 @@ LogicalResult ScaleOp::verify() {
 }
 
 LogicalResult ScaleOp::inferReturnTypes(MLIRContext *, std::optional<Location>,
-                                     Adaptor adaptor,
-                                     SmallVectorImpl<Type> &inferred) {
+                                        Adaptor adaptor,
+                                        SmallVectorImpl<Type> &inferred) {
   auto type = cast<ValueType>(adaptor.getInput().getType());
   auto factor = cast<ValueType>(adaptor.getFactor().getType());
   inferred.push_back(
@@ -150,16 +150,17 @@ LogicalResult ScaleOp::inferReturnTypes(MLIRContext *, std::optional<Location>,
 }
 
 LogicalResult FactorOp::inferReturnTypes(MLIRContext *context,
-                                      std::optional<Location>, Adaptor adaptor,
-                                      SmallVectorImpl<Type> &inferred) {
+                                         std::optional<Location>,
+                                         Adaptor adaptor,
+                                         SmallVectorImpl<Type> &inferred) {
   inferred.push_back(
       getScalarType(context).withScale(adaptor.getScale().getFactors()));
   return success();
 }
 
 LogicalResult ConstantOp::inferReturnTypes(MLIRContext *context,
-                                        std::optional<Location>, Adaptor,
-                                        SmallVectorImpl<Type> &inferred) {
+                                           std::optional<Location>, Adaptor,
+                                           SmallVectorImpl<Type> &inferred) {
   inferred.push_back(getScalarType(context));
   return success();
 }
@@ -185,9 +186,9 @@ LogicalResult SumSquaresOp::verify() {
 }
 
 LogicalResult SumSquaresOp::inferReturnTypes(MLIRContext *context,
-                                          std::optional<Location> location,
-                                          Adaptor adaptor,
-                                          SmallVectorImpl<Type> &inferred) {
+                                             std::optional<Location> location,
+                                             Adaptor adaptor,
+                                             SmallVectorImpl<Type> &inferred) {
   if (adaptor.getInputs().empty())
     return emitOptionalError(location, "'", getOperationName(),
                              "' op needs an operand");
@@ -200,9 +201,9 @@ LogicalResult SumSquaresOp::inferReturnTypes(MLIRContext *context,
 }
 
 LogicalResult ArrivalsOp::inferReturnTypes(MLIRContext *context,
-                                        std::optional<Location>,
-                                        Adaptor adaptor,
-                                        SmallVectorImpl<Type> &inferred) {
+                                           std::optional<Location>,
+                                           Adaptor adaptor,
+                                           SmallVectorImpl<Type> &inferred) {
   ValueType type = getScalarType(context);
   for (auto axis : adaptor.getAxes().getAsRange<StringAttr>())
     type = type.withPlacement({axis, PlacementKind::Partial});
@@ -221,9 +222,9 @@ LogicalResult StackOp::verify() {
 }
 
 LogicalResult StackOp::inferReturnTypes(MLIRContext *,
-                                     std::optional<Location> location,
-                                     Adaptor adaptor,
-                                     SmallVectorImpl<Type> &inferred) {
+                                        std::optional<Location> location,
+                                        Adaptor adaptor,
+                                        SmallVectorImpl<Type> &inferred) {
   if (adaptor.getScalars().empty())
     return emitOptionalError(location, "'", getOperationName(),
                              "' op needs an operand");
@@ -246,9 +247,9 @@ LogicalResult UnstackOp::verify() {
 }
 
 LogicalResult UnstackOp::inferReturnTypes(MLIRContext *,
-                                       std::optional<Location> location,
-                                       Adaptor adaptor,
-                                       SmallVectorImpl<Type> &inferred) {
+                                          std::optional<Location> location,
+                                          Adaptor adaptor,
+                                          SmallVectorImpl<Type> &inferred) {
   auto type = cast<ValueType>(adaptor.getVector().getType());
   for (Attribute scale : adaptor.getScales()) {
     auto factors = dyn_cast<ScaleAttr>(scale);
@@ -273,9 +274,9 @@ LogicalResult SqrtOp::verify() {
 }
 
 LogicalResult SqrtOp::inferReturnTypes(MLIRContext *,
-                                    std::optional<Location> location,
-                                    Adaptor adaptor,
-                                    SmallVectorImpl<Type> &inferred) {
+                                       std::optional<Location> location,
+                                       Adaptor adaptor,
+                                       SmallVectorImpl<Type> &inferred) {
   auto type = cast<ValueType>(adaptor.getInput().getType());
   // sqrt_c2
   FailureOr<Scale> scale = root(type.getScale());
@@ -287,9 +288,10 @@ LogicalResult SqrtOp::inferReturnTypes(MLIRContext *,
   return success();
 }
 
-LogicalResult ClipCoefficientOp::inferReturnTypes(
-    MLIRContext *context, std::optional<Location>, Adaptor,
-    SmallVectorImpl<Type> &inferred) {
+LogicalResult
+ClipCoefficientOp::inferReturnTypes(MLIRContext *context,
+                                    std::optional<Location>, Adaptor,
+                                    SmallVectorImpl<Type> &inferred) {
   inferred.push_back(getScalarType(context));
   return success();
 }
@@ -306,8 +308,8 @@ LogicalResult VerdictOp::verify() {
 }
 
 LogicalResult VerdictOp::inferReturnTypes(MLIRContext *context,
-                                       std::optional<Location>, Adaptor,
-                                       SmallVectorImpl<Type> &inferred) {
+                                          std::optional<Location>, Adaptor,
+                                          SmallVectorImpl<Type> &inferred) {
   inferred.push_back(getScalarType(context));
   return success();
 }
@@ -328,8 +330,8 @@ LogicalResult PrepareOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (!symbols.lookupNearestSymbolFrom<GroupOp>(*this, getGroupAttr()))
     return emitOpError() << "group " << getGroupAttr()
                          << " is not a zero.group of this module";
-  auto optimizer = symbols.lookupNearestSymbolFrom<OptimizerOp>(
-      *this, getOptimizerAttr());
+  auto optimizer =
+      symbols.lookupNearestSymbolFrom<OptimizerOp>(*this, getOptimizerAttr());
   if (!optimizer)
     return emitOpError() << "optimizer " << getOptimizerAttr()
                          << " is not a zero.optimizer of this module";
@@ -345,9 +347,9 @@ LogicalResult PrepareOp::verifySymbolUses(SymbolTableCollection &symbols) {
 }
 
 LogicalResult PrepareOp::inferReturnTypes(MLIRContext *context,
-                                       std::optional<Location>,
-                                       Adaptor adaptor,
-                                       SmallVectorImpl<Type> &inferred) {
+                                          std::optional<Location>,
+                                          Adaptor adaptor,
+                                          SmallVectorImpl<Type> &inferred) {
   inferred.append(adaptor.getNumScalars(), getScalarType(context));
   return success();
 }
@@ -366,16 +368,15 @@ LogicalResult UpdateBucketOp::verify() {
   return verifyFinal(*this, getRows());
 }
 
-LogicalResult
-UpdateBucketOp::verifySymbolUses(SymbolTableCollection &symbols) {
+LogicalResult UpdateBucketOp::verifySymbolUses(SymbolTableCollection &symbols) {
   // update_bucket_c1
   auto bucket =
       symbols.lookupNearestSymbolFrom<BucketOp>(*this, getBucketAttr());
   if (!bucket)
     return emitOpError() << "bucket " << getBucketAttr()
                          << " is not a zero.bucket of this module";
-  auto optimizer = symbols.lookupNearestSymbolFrom<OptimizerOp>(
-      *this, getOptimizerAttr());
+  auto optimizer =
+      symbols.lookupNearestSymbolFrom<OptimizerOp>(*this, getOptimizerAttr());
   if (!optimizer)
     return emitOpError() << "optimizer " << getOptimizerAttr()
                          << " is not a zero.optimizer of this module";
@@ -398,10 +399,10 @@ UpdateBucketOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return success();
 }
 
-LogicalResult UpdateBucketOp::inferReturnTypes(MLIRContext *,
-                                            std::optional<Location>,
-                                            Adaptor adaptor,
-                                            SmallVectorImpl<Type> &inferred) {
+LogicalResult
+UpdateBucketOp::inferReturnTypes(MLIRContext *, std::optional<Location>,
+                                 Adaptor adaptor,
+                                 SmallVectorImpl<Type> &inferred) {
   inferred.push_back(cast<ValueType>(adaptor.getGradient().getType())
                          .withElementType(adaptor.getParameterType()));
   return success();

@@ -40,9 +40,9 @@ LogicalResult MeshOp::verify() {
     for (Attribute axis : view.getAxes()) {
       auto name = dyn_cast<StringAttr>(axis);
       if (!name || !axisNames.contains(name) || !seen.insert(name).second)
-        return emitOpError() << "view " << view.getName()
-                             << " must list axes of this mesh once each, got "
-                             << axis;
+        return emitOpError()
+               << "view " << view.getName()
+               << " must list axes of this mesh once each, got " << axis;
     }
   }
   return success();
@@ -96,8 +96,7 @@ forEachMember(Operation *op, ArrayAttr members, SymbolTableCollection &symbols,
   llvm::DenseSet<Attribute> seen;
   for (auto [i, member] :
        llvm::enumerate(members.getAsRange<FlatSymbolRefAttr>())) {
-    auto parameter =
-        symbols.lookupNearestSymbolFrom<ParameterOp>(op, member);
+    auto parameter = symbols.lookupNearestSymbolFrom<ParameterOp>(op, member);
     if (!parameter)
       return op->emitOpError() << "member " << member
                                << " is not a zero.parameter of this module";
@@ -137,30 +136,31 @@ LogicalResult BucketOp::verify() {
     end = offset + extent;
   }
   if (end != getNumElements())
-    return emitOpError() << "members fill " << end << " of "
-                         << getNumElements() << " elements";
+    return emitOpError() << "members fill " << end << " of " << getNumElements()
+                         << " elements";
   return success();
 }
 
 LogicalResult BucketOp::verifySymbolUses(SymbolTableCollection &symbols) {
   Type storage;
-  return forEachMember(
-      *this, getMembers(), symbols,
-      [&](size_t i, ParameterOp parameter) -> LogicalResult {
-        // bucket_c3
-        if (getExtents()[i] < parameter.getNumElements())
-          return emitOpError()
-                 << "member @" << parameter.getSymName() << " has "
-                 << parameter.getNumElements()
-                 << " elements and an interval of " << getExtents()[i];
-        // bucket_c4
-        if (storage && storage != parameter.getDtype())
-          return emitOpError() << "member @" << parameter.getSymName()
-                               << " is stored in " << parameter.getDtype()
-                               << " and the ones before in " << storage;
-        storage = parameter.getDtype();
-        return success();
-      });
+  return forEachMember(*this, getMembers(), symbols,
+                       [&](size_t i, ParameterOp parameter) -> LogicalResult {
+                         // bucket_c3
+                         if (getExtents()[i] < parameter.getNumElements())
+                           return emitOpError()
+                                  << "member @" << parameter.getSymName()
+                                  << " has " << parameter.getNumElements()
+                                  << " elements and an interval of "
+                                  << getExtents()[i];
+                         // bucket_c4
+                         if (storage && storage != parameter.getDtype())
+                           return emitOpError()
+                                  << "member @" << parameter.getSymName()
+                                  << " is stored in " << parameter.getDtype()
+                                  << " and the ones before in " << storage;
+                         storage = parameter.getDtype();
+                         return success();
+                       });
 }
 
 //===----------------------------------------------------------------------===//
@@ -253,8 +253,8 @@ LogicalResult OptimizerOp::verifyRegions() {
   Operation *updated = update.getTerminator();
   if (TypeRange(updated->getOperandTypes()) !=
       TypeRange(ValueRange(update.getArguments().slice(1, 1 + numStates))))
-    return emitOpError() << "update must yield the master and "
-                         << numStates << " states in their types, got ("
+    return emitOpError() << "update must yield the master and " << numStates
+                         << " states in their types, got ("
                          << updated->getOperandTypes() << ")";
   return success();
 }

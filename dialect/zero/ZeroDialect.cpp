@@ -44,8 +44,9 @@ Attribute ScaleAttr::parse(AsmParser &parser, Type) {
   if (parseScaleFactors(parser, factors, AsmParser::Delimiter::LessGreater))
     return {};
   if (multiply(factors, {}).size() != factors.size()) {
-    parser.emitError(loc) << "expected each symbol once and no exponent 0, got ("
-                          << toString(factors) << ")";
+    parser.emitError(loc)
+        << "expected each symbol once and no exponent 0, got ("
+        << toString(factors) << ")";
     return {};
   }
   return get(parser.getContext(), factors);

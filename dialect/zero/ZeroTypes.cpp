@@ -63,9 +63,9 @@ ValueType ValueType::withPlacement(AxisPlacement placement) const {
     return p.axis == placement.axis;
   });
   placements.push_back(placement);
-  return getSorted(getContext(), getShape(), getElementType(),
-                   std::move(placements),
-                   SmallVector<AxisCoordinate>(getPresent()), Scale(getScale()));
+  return getSorted(
+      getContext(), getShape(), getElementType(), std::move(placements),
+      SmallVector<AxisCoordinate>(getPresent()), Scale(getScale()));
 }
 
 ValueType ValueType::withElementType(Type type) const {
@@ -258,13 +258,13 @@ Type ValueType::parse(AsmParser &parser) {
           if (parseAxis(parser, axis, number, hasNumber))
             return failure();
           if (number < 0)
-            return parser.emitError(axisLoc) << "expected a number >= 0, got "
-                                             << number;
+            return parser.emitError(axisLoc)
+                   << "expected a number >= 0, got " << number;
           if (keyword == "on") {
             present.push_back({axis, number});
-            return hasNumber ? success()
-                             : parser.emitError(axisLoc,
-                                                "expected a coordinate");
+            return hasNumber
+                       ? success()
+                       : parser.emitError(axisLoc, "expected a coordinate");
           }
           if (hasNumber && kind != PlacementKind::Sharded)
             return parser.emitError(axisLoc)
@@ -277,8 +277,7 @@ Type ValueType::parse(AsmParser &parser) {
             if (it != placements.end())
               it->presummed = true;
             else
-              placements.push_back(
-                  {axis, PlacementKind::Replicated, 0, true});
+              placements.push_back({axis, PlacementKind::Replicated, 0, true});
             return success();
           }
           placements.push_back({axis, *kind, number, false});
@@ -320,9 +319,8 @@ void ValueType::print(AsmPrinter &printer) const {
       presummed.push_back(p.axis);
   if (!presummed.empty()) {
     printer << ", presummed = [";
-    llvm::interleaveComma(presummed, printer, [&](StringAttr axis) {
-      printer << axis.getValue();
-    });
+    llvm::interleaveComma(presummed, printer,
+                          [&](StringAttr axis) { printer << axis.getValue(); });
     printer << "]";
   }
   if (!getPresent().empty()) {

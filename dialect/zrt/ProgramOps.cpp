@@ -26,9 +26,9 @@ static LogicalResult requireFull(SymbolTableCollection &symbols, Operation *op,
   if (failed(buffer))
     return failure();
   if (buffer->isSharded())
-    return op->emitOpError() << "buffer " << symbol
-                             << " must not be sharded, got "
-                             << buffer->getValueType();
+    return op->emitOpError()
+           << "buffer " << symbol << " must not be sharded, got "
+           << buffer->getValueType();
   return success();
 }
 
@@ -71,7 +71,8 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return emitOpError() << "kernel " << getKernelAttr() << " has "
                          << kernel->getNumArrays() << " operands, got "
                          << getBuffers().size();
-  int64_t elements = segments->getEnds().empty() ? 0 : segments->getEnds().back();
+  int64_t elements =
+      segments->getEnds().empty() ? 0 : segments->getEnds().back();
   for (auto [i, symbol] :
        llvm::enumerate(getBuffers().getAsRange<FlatSymbolRefAttr>())) {
     FailureOr<BufferOp> buffer = require<BufferOp>(symbols, *this, symbol);
@@ -115,8 +116,7 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
                          << " scalars, segments have none";
   for (auto symbol : segments->getScalars().getAsRange<FlatSymbolRefAttr>()) {
     auto slots = lookup<SlotsOp>(symbols, *this, symbol);
-    if (slots &&
-        slots.size() < static_cast<int64_t>(kernel->getNumScalars()))
+    if (slots && slots.size() < static_cast<int64_t>(kernel->getNumScalars()))
       return emitOpError() << "kernel " << getKernelAttr() << " takes "
                            << kernel->getNumScalars() << " scalars, " << symbol
                            << " has " << slots.size();

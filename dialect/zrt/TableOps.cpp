@@ -218,10 +218,9 @@ LogicalResult TransitionOp::verifySymbolUses(SymbolTableCollection &symbols) {
     auto other = dyn_cast<TransitionOp>(op);
     if (other && other.getState() == getState() &&
         other.getEvent() == getEvent()) {
-      InFlightDiagnostic diag =
-          emitOpError() << "state '" << getState()
-                        << "' has two transitions on "
-                        << stringifyEvent(getEvent());
+      InFlightDiagnostic diag = emitOpError() << "state '" << getState()
+                                              << "' has two transitions on "
+                                              << stringifyEvent(getEvent());
       diag.attachNote(other.getLoc()) << "the other one is here";
       return diag;
     }

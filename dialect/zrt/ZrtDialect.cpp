@@ -138,8 +138,7 @@ Operation *zrt::lookup(SymbolTableCollection &symbols, Operation *op,
   auto program = isa<ProgramOp>(op) ? cast<ProgramOp>(op)
                                     : op->getParentOfType<ProgramOp>();
   if (program) {
-    if (Operation *found =
-            symbols.lookupSymbolIn(program, symbol.getAttr()))
+    if (Operation *found = symbols.lookupSymbolIn(program, symbol.getAttr()))
       return found;
     op = program->getParentOp();
   }

@@ -52,8 +52,7 @@ struct PlaceAccumulatorsPass
     : zero::impl::PlaceAccumulatorsPassBase<PlaceAccumulatorsPass> {
   void runOnOperation() override {
     for (auto step : getOperation().getOps<StepOp>())
-      for (auto op :
-           llvm::to_vector(step.getBody().getOps<MicroBatchesOp>()))
+      for (auto op : llvm::to_vector(step.getBody().getOps<MicroBatchesOp>()))
         moveReductionsIn(op);
   }
 };

@@ -58,7 +58,7 @@ struct CheckPhasePass : zero::impl::CheckPhasePassBase<CheckPhasePass> {
     getOperation().walk<WalkOrder::PreOrder>([&](Operation *op) {
       if (!isIllegal(op))
         return WalkResult::advance();
-      op->emitError() << "does not belong to the " << phase << " phase";
+      op->emitOpError() << "does not belong to the " << phase << " phase";
       failed = true;
       return WalkResult::skip();
     });

@@ -18,8 +18,8 @@ using namespace mlir;
 using namespace zero;
 
 namespace {
-/// A gradient as (what the collective delivered) times (a scalar): the scalar is
-/// multiplied in only where the gradient is used, together with others.
+/// A gradient as (what the collective delivered) times (a scalar): the scalar
+/// is multiplied in only where the gradient is used, together with others.
 struct Scaled {
   Value raw;
   Value factor; // null: 1
@@ -78,13 +78,13 @@ void Rewriter::rewriteReduce(ReduceOp op) {
       continue;
     }
     Scaled gradient;
-    gradient.raw =
-        shard ? builder
-                    .create<ReduceScatterOp>(
-                        op.getLoc(), input,
-                        axesOf(builder, type, PlacementKind::Partial))
-                    .getOutput()
-              : allReduce(op.getLoc(), input);
+    gradient.raw = shard
+                       ? builder
+                             .create<ReduceScatterOp>(
+                                 op.getLoc(), input,
+                                 axesOf(builder, type, PlacementKind::Partial))
+                             .getOutput()
+                       : allReduce(op.getLoc(), input);
     if (type.isScaled())
       gradient.factor = builder.create<FactorOp>(
           op.getLoc(),
@@ -128,15 +128,17 @@ void Rewriter::rewriteClip(ClipOp op) {
       op.getEpsilonAttr());
   // Gradients share their factor, so their products are shared, too.
   DenseMap<Value, Value> products;
-  for (auto [input, output] : llvm::zip_equal(op.getInputs(), op.getOutputs())) {
+  for (auto [input, output] :
+       llvm::zip_equal(op.getInputs(), op.getOutputs())) {
     Scaled gradient = gradients.lookup(input);
     Value &product = products[gradient.factor];
     if (!product)
-      product = gradient.factor
-                    ? builder.create<ScaleOp>(op.getLoc(), gradient.factor,
-                                              coefficient)
-                          .getOutput()
-                    : coefficient;
+      product =
+          gradient.factor
+              ? builder
+                    .create<ScaleOp>(op.getLoc(), gradient.factor, coefficient)
+                    .getOutput()
+              : coefficient;
     gradients[output] = {gradient.raw, product};
   }
 }
@@ -184,9 +186,8 @@ LogicalResult Rewriter::rewrite(Operation *op) {
   }
   for (Value operand : op->getOperands())
     if (gradients.contains(operand))
-      return op->emitError()
-             << "of a reduced gradient is not laid out; run "
-                "zero-assign-layout first";
+      return op->emitError() << "of a reduced gradient is not laid out; run "
+                                "zero-assign-layout first";
   builder.clone(*op, mapping);
   return success();
 }
@@ -212,7 +213,7 @@ struct InsertCollectivesPass
   void runOnOperation() override {
     if (stage < 0 || stage > 2) {
       getOperation().emitError()
-          << "stage must be 0, 1 or 2, got " << stage
+          << "stage must be 0, 1 or 2, got " << static_cast<int>(stage).getValue()
           << (stage == 3 ? " (stage 3 is not supported yet)" : "");
       return signalPassFailure();
     }

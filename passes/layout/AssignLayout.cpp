@@ -98,9 +98,9 @@ void Layout::fillBuckets() {
     auto it = llvm::find_if(llvm::reverse(buckets), [&](const Bucket &bucket) {
       return bucket.way == way;
     });
-    bool isFull = it == buckets.rend() ||
-                  (!it->members.empty() &&
-                   (it->elements + extent) * width > bucketBytes);
+    bool isFull =
+        it == buckets.rend() ||
+        (!it->members.empty() && (it->elements + extent) * width > bucketBytes);
     Bucket &bucket = isFull ? buckets.emplace_back() : *it;
     bucket.way = way;
     bucket.members.push_back(parameter);
@@ -108,8 +108,8 @@ void Layout::fillBuckets() {
     bucket.extents.push_back(extent);
     bucket.elements += extent;
   }
-  // The last member takes the pad that makes all slices equal. A bucket is never
-  // empty, even if all its parameters are.
+  // The last member takes the pad that makes all slices equal. A bucket is
+  // never empty, even if all its parameters are.
   for (Bucket &bucket : buckets) {
     int64_t slice = ranks * kAlignment;
     int64_t elements =
@@ -183,9 +183,9 @@ void Layout::rewriteClip(ClipOp op) {
   SmallVector<size_t> indices = bucketsOf(&Way::clip, op);
   auto inputs =
       llvm::map_to_vector(indices, [&](size_t i) { return current[i]; });
-  auto clip = builder.create<ClipOp>(op.getLoc(), inputs,
-                                     scalars.lookup(op.getNorm()),
-                                     op.getMaxAttr(), op.getEpsilonAttr());
+  auto clip =
+      builder.create<ClipOp>(op.getLoc(), inputs, scalars.lookup(op.getNorm()),
+                             op.getMaxAttr(), op.getEpsilonAttr());
   for (auto [i, output] : llvm::zip_equal(indices, clip.getOutputs()))
     current[i] = output;
 }
@@ -260,8 +260,8 @@ void Layout::run() {
 
   // The new body grows in front of the old one, which goes away at the end.
   Block &block = shape.step.getBody().front();
-  SmallVector<Operation *> old = llvm::map_to_vector(
-      block, [](Operation &op) { return &op; });
+  SmallVector<Operation *> old =
+      llvm::map_to_vector(block, [](Operation &op) { return &op; });
   builder.setInsertionPointToStart(&block);
   for (BlockArgument argument : block.getArguments())
     scalars.map(argument, argument);

@@ -22,16 +22,16 @@ static LogicalResult setAxis(ModuleOp module, StringRef axis, int64_t size) {
     for (auto old : mesh.getAxes().getAsRange<MeshAxisAttr>()) {
       bool matches = old.getName().getValue() == axis;
       found |= matches;
-      axes.push_back(matches ? MeshAxisAttr::get(module.getContext(),
-                                                 old.getName(), size)
-                             : old);
+      axes.push_back(
+          matches ? MeshAxisAttr::get(module.getContext(), old.getName(), size)
+                  : old);
     }
     mesh.setAxesAttr(ArrayAttr::get(module.getContext(), axes));
   }
   if (found)
     return success();
-  InFlightDiagnostic diag =
-      module.emitError() << "mesh has no axis '" << axis << "'";
+  InFlightDiagnostic diag = module.emitError()
+                            << "mesh has no axis '" << axis << "'";
   for (auto mesh : module.getOps<MeshOp>())
     diag.attachNote(mesh.getLoc()) << "its axes are declared here";
   return diag;

@@ -15,8 +15,7 @@ namespace {
 /// Follows gradients through the step, op by op.
 class Reader {
 public:
-  Reader(StepOp step, SymbolTableCollection &symbols)
-      : symbols(symbols) {
+  Reader(StepOp step, SymbolTableCollection &symbols) : symbols(symbols) {
     shape.step = step;
   }
 
@@ -63,11 +62,11 @@ LogicalResult Reader::readBackward(BackwardOp backward) {
     auto parameter =
         symbols.lookupNearestSymbolFrom<ParameterOp>(backward, source);
     if (!parameter)
-      return backward.emitError() << "source " << source
-                                  << " is already laid out";
+      return backward.emitError()
+             << "source " << source << " is already laid out";
     if (shape.ways.contains(parameter))
-      return backward.emitError() << "gradient of " << source
-                                  << " arrives in two places";
+      return backward.emitError()
+             << "gradient of " << source << " arrives in two places";
     parameterOf[gradient] = parameter;
     Way &way = shape.ways[parameter];
     way.backward = backward;
@@ -77,9 +76,9 @@ LogicalResult Reader::readBackward(BackwardOp backward) {
   return success();
 }
 
-LogicalResult
-Reader::forward(Operation *op, ValueRange operands, ValueRange results,
-                llvm::function_ref<LogicalResult(Way &)> visit) {
+LogicalResult Reader::forward(Operation *op, ValueRange operands,
+                              ValueRange results,
+                              llvm::function_ref<LogicalResult(Way &)> visit) {
   for (auto [operand, result] : llvm::zip_equal(operands, results)) {
     ParameterOp parameter = parameterOf.lookup(operand);
     if (!parameter)
@@ -129,17 +128,16 @@ LogicalResult Reader::readUpdate(UpdateOp update) {
     if (!parameter)
       return update.emitError() << "operand is not the gradient of a parameter";
     if (parameter.getSymName() != member.getValue()) {
-      InFlightDiagnostic diag =
-          update.emitError() << "updates " << member
-                             << " with the gradient of @"
-                             << parameter.getSymName();
+      InFlightDiagnostic diag = update.emitError() << "updates " << member
+                                                   << " with the gradient of @"
+                                                   << parameter.getSymName();
       diag.attachNote(group.getLoc()) << "group is declared here";
       return diag;
     }
     Way &way = shape.ways[parameter];
     if (!way.reduce)
-      return update.emitError() << "gradient of " << member
-                                << " does not come from a zero.reduce";
+      return update.emitError()
+             << "gradient of " << member << " does not come from a zero.reduce";
     way.optimizer = update.getOptimizerAttr().getAttr();
     shape.updates[parameter] = update;
   }

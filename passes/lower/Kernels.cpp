@@ -45,12 +45,10 @@ FlatSymbolRefAttr ProgramBuilder::findKernel(StringRef name) {
 }
 
 zrt::KernelOp ProgramBuilder::kernel(StringRef name, ArrayRef<Type> types,
-                                     ArrayRef<Access> accesses,
-                                     int64_t scalars, bool predicated,
-                                     bool sums) {
+                                     ArrayRef<Access> accesses, int64_t scalars,
+                                     bool predicated, bool sums) {
   auto accessAttrs = llvm::map_to_vector(accesses, [&](Access access) {
-    return cast<Attribute>(
-        zrt::AccessAttr::get(builder.getContext(), access));
+    return cast<Attribute>(zrt::AccessAttr::get(builder.getContext(), access));
   });
   auto op = builder.create<zrt::KernelOp>(
       loc, name, builder.getTypeArrayAttr(types),
@@ -145,8 +143,7 @@ FlatSymbolRefAttr ProgramBuilder::updateKernel(OptimizerOp optimizer,
   Value g = convert(body, loc, block.getArgument(0), master);
   if (scaled)
     g = body.create<arith::MulFOp>(
-        loc, g,
-        convert(body, loc, block.getArgument(firstScalar + 1), master));
+        loc, g, convert(body, loc, block.getArgument(firstScalar + 1), master));
 
   // The optimizer's body takes (gradient, master, state..., scalars...).
   Block &update = optimizer.getUpdate().front();

@@ -84,16 +84,19 @@ LogicalResult Lowering::readMicroBatches(MicroBatchesOp op) {
        llvm::zip_equal(yield->getOperands(), op.getSums())) {
     auto scatter = value.getDefiningOp<ReduceScatterOp>();
     auto gradient = dyn_cast<OpResult>(scatter ? scatter.getInput() : value);
-    auto backward = gradient ? dyn_cast<BackwardOp>(gradient.getOwner())
-                             : BackwardOp();
-    auto source = backward ? cast<FlatSymbolRefAttr>(
-                                 backward.getSources()[gradient.getResultNumber()])
-                           : FlatSymbolRefAttr();
-    auto bucket = source ? symbols.lookupNearestSymbolFrom<BucketOp>(step, source)
-                         : BucketOp();
+    auto backward =
+        gradient ? dyn_cast<BackwardOp>(gradient.getOwner()) : BackwardOp();
+    auto source = backward
+                      ? cast<FlatSymbolRefAttr>(
+                            backward.getSources()[gradient.getResultNumber()])
+                      : FlatSymbolRefAttr();
+    auto bucket = source
+                      ? symbols.lookupNearestSymbolFrom<BucketOp>(step, source)
+                      : BucketOp();
     if (!bucket)
-      return op.emitError() << "only gradients of buckets, reduced and scattered "
-                               "or not, can be lowered yet";
+      return op.emitError()
+             << "only gradients of buckets, reduced and scattered "
+                "or not, can be lowered yet";
     BucketBuffers &buffers = buckets[source.getAttr()];
     buffers.op = bucket;
     buffers.gradientType = withoutMicro(gradient.getType());
@@ -121,8 +124,8 @@ LogicalResult Lowering::readUpdates() {
   }
   for (auto &[name, bucket] : buckets)
     if (!bucket.optimizer)
-      return step.emitError() << "bucket @" << name.getValue()
-                              << " is never updated";
+      return step.emitError()
+             << "bucket @" << name.getValue() << " is never updated";
   return success();
 }
 
@@ -181,15 +184,15 @@ void Lowering::lowerSumSquares(SumSquaresOp op) {
 }
 
 void Lowering::lowerPrepare(PrepareOp op) {
-  auto optimizer = symbols.lookupNearestSymbolFrom<OptimizerOp>(
-      step, op.getOptimizerAttr());
+  auto optimizer =
+      symbols.lookupNearestSymbolFrom<OptimizerOp>(step, op.getOptimizerAttr());
   Slot slot;
   if (!optimizer.getCounterInitial().empty()) {
     slot.slots = program->slots(op.getGroup() + ".counters",
                                 optimizer.getCounterInitial());
     OpBuilder &builder = program->getBuilder();
-    for (auto [i, name] : llvm::enumerate(
-             optimizer.getCounterNames().getAsRange<StringAttr>()))
+    for (auto [i, name] :
+         llvm::enumerate(optimizer.getCounterNames().getAsRange<StringAttr>()))
       builder.create<zrt::ScalarStateOp>(
           op.getLoc(),
           builder.getStringAttr(op.getGroup() + "." + name.getValue()),
@@ -266,11 +269,9 @@ void Lowering::lowerUpdate(UpdateBucketOp op) {
 
 void Lowering::lowerReturn(ReturnOp op) {
   SmallVector<Attribute> results;
-  for (auto [name, value] :
-       llvm::zip_equal(op.getNames().getAsRange<StringAttr>(),
-                       op.getValues())) {
-    FlatSymbolRefAttr slot =
-        program->slots("result." + name.getValue(), {0.0});
+  for (auto [name, value] : llvm::zip_equal(
+           op.getNames().getAsRange<StringAttr>(), op.getValues())) {
+    FlatSymbolRefAttr slot = program->slots("result." + name.getValue(), {0.0});
     scalars->store(value, {slot, 0});
     results.push_back(slot);
   }

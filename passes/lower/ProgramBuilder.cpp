@@ -36,8 +36,8 @@ FlatSymbolRefAttr ProgramBuilder::segments(const Twine &name,
                                            ArrayRef<int64_t> ends,
                                            ArrayRef<int64_t> rows,
                                            ArrayRef<Attribute> scalars) {
-  return append(builder.create<zrt::SegmentsOp>(
-      loc, name.str(), ends, rows, builder.getArrayAttr(scalars)));
+  return append(builder.create<zrt::SegmentsOp>(loc, name.str(), ends, rows,
+                                                builder.getArrayAttr(scalars)));
 }
 
 zrt::HandlerOp ProgramBuilder::handler(const Twine &name) {

@@ -20,14 +20,13 @@ public:
       : builder(mlir::OpBuilder::atBlockEnd(&handler.getBody().front())),
         loc(handler.getLoc()) {}
 
-  template <typename OpT, typename... Args>
-  void call(Args &&...args) {
+  template <typename OpT, typename... Args> void call(Args &&...args) {
     mlir::SmallVector<mlir::Value> awaits;
     if (last)
       awaits.push_back(last);
-    last = builder.create<OpT>(loc,
-                               zrt::TimepointType::get(builder.getContext()),
-                               std::forward<Args>(args)..., awaits);
+    last =
+        builder.create<OpT>(loc, zrt::TimepointType::get(builder.getContext()),
+                            std::forward<Args>(args)..., awaits);
   }
 
 private:

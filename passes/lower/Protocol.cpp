@@ -19,9 +19,8 @@ void zero::declareBucket(ProgramBuilder &program, BucketBuffers &bucket) {
   if (bucket.reducedType)
     bucket.reduced =
         program.buffer(name + ".reduced", bucket.reducedType, Role::gradient);
-  ValueType full =
-      ValueType::getSorted(master.getContext(), bucket.op.getShape(),
-                           bucket.storageType);
+  ValueType full = ValueType::getSorted(
+      master.getContext(), bucket.op.getShape(), bucket.storageType);
   bucket.parameters =
       program.buffer(name + ".parameters", full, Role::parameter);
   bucket.master = bucket.parameters;
@@ -40,9 +39,9 @@ void zero::declareBucket(ProgramBuilder &program, BucketBuffers &bucket) {
   addState("parameter", bucket.parameters);
   if (bucket.master != bucket.parameters)
     addState("master", bucket.master);
-  for (auto [state, type] :
-       llvm::zip_equal(bucket.optimizer.getStateNames().getAsRange<StringAttr>(),
-                       bucket.optimizer.getStateTypes())) {
+  for (auto [state, type] : llvm::zip_equal(
+           bucket.optimizer.getStateNames().getAsRange<StringAttr>(),
+           bucket.optimizer.getStateTypes())) {
     FlatSymbolRefAttr buffer =
         program.buffer(name + "." + state.getValue(),
                        bucket.ownedType.withElementType(type), Role::state);
@@ -57,8 +56,7 @@ void zero::declareBucket(ProgramBuilder &program, BucketBuffers &bucket) {
   builder.create<zrt::ArrivalsOp>(
       loc, symbol, bucket.gradient, program.storeKernel(arrival, kept),
       program.addKernel(arrival, kept), bucket.parameters,
-      bucket.master != bucket.parameters ? bucket.master
-                                         : FlatSymbolRefAttr());
+      bucket.master != bucket.parameters ? bucket.master : FlatSymbolRefAttr());
 }
 
 /// Buckets whose reduction is in the loop store each backward; the others add

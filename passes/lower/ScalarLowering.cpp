@@ -137,8 +137,7 @@ void ScalarLowering::defineSum(Value result, ArrayRef<Slot> partials) {
 
 void ScalarLowering::defineSquare(Value result, Slot slot) {
   Value number = load(slot);
-  define(result,
-         body().create<arith::MulFOp>(result.getLoc(), number, number));
+  define(result, body().create<arith::MulFOp>(result.getLoc(), number, number));
 }
 
 bool ScalarLowering::lower(Operation *op) {
@@ -185,20 +184,18 @@ void ScalarLowering::lowerPrepare(PrepareOp op, OptimizerOp optimizer,
   Block &block = optimizer.getPrepare().front();
   IRMapping mapping;
   size_t numHyper = op.getHyper().size();
-  for (auto [argument, hyper] :
-       llvm::zip(block.getArguments(), op.getHyper()))
+  for (auto [argument, hyper] : llvm::zip(block.getArguments(), op.getHyper()))
     mapping.map(argument, get(hyper));
   for (auto [i, argument] :
        llvm::enumerate(block.getArguments().drop_front(numHyper)))
-    mapping.map(argument,
-                load({counters.slots, static_cast<int64_t>(i)}));
+    mapping.map(argument, load({counters.slots, static_cast<int64_t>(i)}));
   Value verdict = get(op.getVerdict());
   for (Operation &inner : block.without_terminator())
     body().clone(inner, mapping);
 
   // Counters advance on applied steps only.
-  Value applied = body().create<arith::CmpFOp>(
-      op.getLoc(), CmpFPredicate::OEQ, verdict, constant(0.0));
+  Value applied = body().create<arith::CmpFOp>(op.getLoc(), CmpFPredicate::OEQ,
+                                               verdict, constant(0.0));
   size_t numCounters = optimizer.getCounterNames().size();
   for (auto [i, value] :
        llvm::enumerate(block.getTerminator()->getOperands())) {
@@ -208,8 +205,8 @@ void ScalarLowering::lowerPrepare(PrepareOp op, OptimizerOp optimizer,
       continue;
     }
     Value old = mapping.lookup(Value(block.getArgument(numHyper + i)));
-    Value next = body().create<arith::SelectOp>(op.getLoc(), applied, number,
-                                                old);
+    Value next =
+        body().create<arith::SelectOp>(op.getLoc(), applied, number, old);
     storeNumber(next, {counters.slots, static_cast<int64_t>(i)});
   }
 }

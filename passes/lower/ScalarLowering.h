@@ -21,8 +21,8 @@ struct Slot {
 /// results; every scalar value of the step gets a slot.
 class ScalarLowering {
 public:
-  ScalarLowering(ProgramBuilder &program, HandlerBuilder &handler,
-                 MeshOp mesh, Slot backwards)
+  ScalarLowering(ProgramBuilder &program, HandlerBuilder &handler, MeshOp mesh,
+                 Slot backwards)
       : program(program), handler(handler), mesh(mesh), backwards(backwards) {}
 
   /// Lowers |op| if it is scalar math.

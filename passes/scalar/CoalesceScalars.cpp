@@ -47,10 +47,9 @@ static void stack(ArrayRef<AllReduceOp> reductions) {
     scales.push_back(ScaleAttr::get(type.getContext(), type.getScale()));
   }
   auto vector = builder.create<StackOp>(loc, scalars);
-  auto reduced =
-      builder.create<AllReduceOp>(loc, vector, last.getAxesAttr());
-  auto parts = builder.create<UnstackOp>(loc, reduced,
-                                         builder.getArrayAttr(scales));
+  auto reduced = builder.create<AllReduceOp>(loc, vector, last.getAxesAttr());
+  auto parts =
+      builder.create<UnstackOp>(loc, reduced, builder.getArrayAttr(scales));
   for (auto [op, part] : llvm::zip_equal(reductions, parts.getScalars())) {
     AllReduceOp reduction = op;
     reduction.getOutput().replaceAllUsesWith(part);

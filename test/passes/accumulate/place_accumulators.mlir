@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// RUN: zero-opt %S/../Inputs/collectives.mlir --zero-place-accumulators | FileCheck %s
+// RUN: zero-opt %s --zero-place-accumulators | FileCheck %s --check-prefix=STAYS
+//
+// The reduction moves into the loop: each backward is reduced, and the sum over
+// backwards is a slice.
+//
+// CHECK: %[[G:.*]] = zero.micro_batches in f32
+// CHECK: %[[D:.*]] = zero.backward(@b0)
+// CHECK: %[[R:.*]] = zero.reduce_scatter %[[D]] over [dp] : !zero.value<128xf32, partial = [dp, micro], scaled = [dp : 1]>
+// CHECK: zero.yield %[[R]] : !zero.value<128xf32, sharded = [dp], partial = [micro], scaled = [dp : 1]>
+// CHECK-NOT: zero.reduce_scatter
+// CHECK: zero.sum_squares %[[G]] : !zero.value<128xf32, sharded = [dp], scaled = [dp : 1]>
+//
+// An all_reduce stays where it is: stage 0 has no slices.
+// STAYS: zero.micro_batches
+// STAYS: zero.yield
+// STAYS: zero.all_reduce
+
+zero.mesh @m <["dp" = 2]>
+zero.parameter @w : 8xf32
+zero.bucket @b0 : 64xf32 arrives f32 [@w] offsets [0] extents [64]
+zero.optimizer @sgd hyper [lr] {
+^prepare(%lr: f64):
+  zero.yield %lr : f64
+} update {
+^update(%g: f32, %p: f32, %step: f32):
+  zero.yield %p : f32
+}
+zero.step @s on @m weight() (%v: !zero.value<f64>) {
+  %g = zero.micro_batches in f32 {
+    %d = zero.backward(@b0) arrives() : !zero.value<64xf32, partial = [dp, micro]>
+    zero.yield %d : !zero.value<64xf32, partial = [dp, micro]>
+  }
+  %r = zero.all_reduce %g over [dp] : !zero.value<64xf32, partial = [dp]>
+  %p = zero.update_bucket @b0 with @sgd(%r) when %v rows(%v) row_of [0] : f32, !zero.value<64xf32>, !zero.value<f64>, (!zero.value<f64>)
+  zero.assign @b0, %p : !zero.value<64xf32>
+  zero.return []
+}

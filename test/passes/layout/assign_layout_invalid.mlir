@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// RUN: zero-opt %s --split-input-file --verify-diagnostics --zero-assign-layout
+
+// Two mesh axes have to wait.
+// expected-note@+1 {{mesh is declared here}}
+zero.mesh @m <["dp" = 2, "tp" = 2]>
+// expected-error@+1 {{only data parallelism over one mesh axis can be laid out yet, got 2 axes}}
+zero.step @s on @m weight() () {
+  zero.return []
+}
+
+// -----
+
+// A step without gradients.
+zero.mesh @m <["dp" = 2]>
+// expected-error@+1 {{has no gradients}}
+zero.step @s on @m weight() () {
+  zero.return []
+}
+
+// -----
+
+// Gradients of two parameters of one shape, swapped: types cannot see it.
+zero.mesh @m <["dp" = 2]>
+zero.parameter @v : 8xf32
+zero.parameter @w : 8xf32
+// expected-note@+1 {{group is declared here}}
+zero.group @g [@v, @w]
+zero.optimizer @sgd hyper [lr] {
+^prepare(%lr: f64):
+  zero.yield %lr : f64
+} update {
+^update(%g: f32, %p: f32, %step: f32):
+  zero.yield %p : f32
+}
+zero.step @s on @m weight() () {
+  %g:2 = zero.micro_batches in f32 {
+    %d:2 = zero.backward(@v, @w) arrives() : !zero.value<8xf32, partial = [dp, micro]>, !zero.value<8xf32, partial = [dp, micro]>
+    zero.yield %d#0, %d#1 : !zero.value<8xf32, partial = [dp, micro]>, !zero.value<8xf32, partial = [dp, micro]>
+  }
+  %r:2 = zero.reduce %g#0, %g#1 : !zero.value<8xf32, partial = [dp]>, !zero.value<8xf32, partial = [dp]>
+  // expected-error@+1 {{updates @v with the gradient of @w}}
+  zero.update @g with @sgd(%r#1, %r#0) hyper(lr = 0.1) : (!zero.value<8xf32>, !zero.value<8xf32>), ()
+  zero.return []
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// RUN: zero-opt %S/../Inputs/coalesced.mlir --zero-lower-to-zrt | FileCheck %s
+// RUN: not zero-opt %S/../Inputs/logical.mlir --zero-lower-to-zrt 2>&1 | FileCheck %s --check-prefix=LOGICAL
+//
+// LOGICAL: only gradients of buckets, reduced and scattered or not, can be lowered yet
+//
+// Buffers say what they hold; parameters in the optimizer's own type have no
+// master copy.
+// CHECK: zrt.program @train on @cluster inputs [@input.0] results [norm] [@result.norm]
+// CHECK: zrt.buffer @b0.gradient : !zero.value<128xf32, partial = [dp], scaled = [dp : 1]> role gradient in device
+// CHECK: zrt.buffer @b0.reduced : !zero.value<128xf32, sharded = [dp], scaled = [dp : 1]> role gradient in device
+// CHECK: zrt.buffer @b0.parameters : !zero.value<128xf32> role parameter in device
+// CHECK-NOT: zrt.buffer
+//
+// The update is one fused kernel: factor, optimizer, store.
+// CHECK: zrt.kernel @update.sgd.f32.f32 [read f32, update f32] scalars 3 predicated
+// CHECK-NEXT: ^bb0(%[[G:.*]]: f32, %[[P:.*]]: f32, %{{.*}}: f64, %[[F:.*]]: f64, %[[S:.*]]: f64):
+// CHECK-NEXT: %[[F32:.*]] = arith.truncf %[[F]] : f64 to f32
+// CHECK-NEXT: %[[GF:.*]] = arith.mulf %[[G]], %[[F32]]
+// CHECK-NEXT: %[[S32:.*]] = arith.truncf %[[S]] : f64 to f32
+// CHECK-NEXT: %[[P1:.*]] = math.fma %[[GF]], %[[S32]], %[[P]]
+// CHECK-NEXT: zrt.yield %[[P1]]
+//
+// The first backward stores, later ones add.
+// CHECK: zrt.handler @arrive_first
+// CHECK-NEXT: zrt.pack after()
+// CHECK: zrt.handler @arrive_next
+// CHECK-NEXT: zrt.pack accumulate after()
+// CHECK: zrt.handler @close_first
+// CHECK-NEXT: zrt.fill_missing @b0
+// CHECK: zrt.handler @begin_next
+// CHECK-NEXT: zrt.retag @b0.gradient as accumulator
+//
+// One collective for each of gradients, statistics and parameters.
+// CHECK: zrt.handler @finish
+// CHECK: zrt.count_arrivals to @arrivals
+// CHECK: zrt.reduce_scatter @b0.gradient to @b0.reduced
+// CHECK: zrt.launch @sum_squares.f32 [@b0.reduced] over @b0.whole own sum @sums at 0
+// CHECK: zrt.all_reduce_scalars @statistics
+// CHECK: zrt.launch @update.sgd.f32.f32 [@b0.reduced, @b0.parameters] over @b0.groups own
+// CHECK: zrt.all_gather @b0.parameters
+// CHECK: zrt.settle @verdict
+//
+// CHECK: zrt.transition idle on begin to first run []
+// CHECK: zrt.transition first on apply to idle run [@close_first, @finish, @reset]
+// CHECK: zrt.transition next on apply to idle run [@close_next, @finish, @reset]
+// CHECK-NOT: zrt.transition idle on apply

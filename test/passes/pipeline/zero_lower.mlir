@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// RUN: zero-opt %zero_src/examples/quickstart.mlir --zero-lower="mesh=dp=2 stage=2 until=sharded" | FileCheck %s --check-prefixes=ALL,SHARDED
+// RUN: zero-opt %zero_src/examples/quickstart.mlir --zero-lower="mesh=dp=2 stage=2" | FileCheck %s --check-prefixes=ALL,SCHEDULED
+// RUN: not zero-opt %zero_src/examples/quickstart.mlir --zero-lower="until=later" 2>&1 | FileCheck %s --check-prefix=UNTIL
+//
+// The whole way of the step in the README, and the ways in between.
+//
+// ALL: zero.mesh @cluster<["dp" = 2]>
+// SHARDED: zero.reduce_scatter {{.*}}partial = [dp, micro]
+// SHARDED: zero.all_reduce %{{.*}} over [dp] : !zero.value<4xf64, partial = [dp]>
+// SHARDED-NOT: zero.all_reduce
+// SCHEDULED-NOT: zero.step
+// SCHEDULED: zrt.handler @close_next
+// SCHEDULED: zrt.reduce_scatter_add
+// SCHEDULED: zrt.handler @finish
+// SCHEDULED: zrt.all_reduce_scalars
+// SCHEDULED-NOT: zrt.all_reduce_scalars
+// UNTIL: phase must be logical, sharded or scheduled, got 'later'
