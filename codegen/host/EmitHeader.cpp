@@ -117,6 +117,9 @@ std::string zero::emitHeader(const Tables &tables, StringRef prefix) {
     StringRef name = info.name;
     name.consume_front("step_");
     std::string arguments = info.arguments.str();
+    // As a person would write it, not as a macro is formatted.
+    for (size_t at; (at = arguments.find("* ")) != std::string::npos;)
+      arguments.erase(at + 1, 1);
     if (info.call == Call::step_create)
       arguments = "(zero_rt_runtime *runtime, const void *options, "
                   "zero_rt_step **out_step)";

@@ -213,7 +213,7 @@ struct InsertCollectivesPass
   void runOnOperation() override {
     if (stage < 0 || stage > 2) {
       getOperation().emitError()
-          << "stage must be 0, 1 or 2, got " << static_cast<int>(stage).getValue()
+          << "stage must be 0, 1 or 2, got " << int(stage)
           << (stage == 3 ? " (stage 3 is not supported yet)" : "");
       return signalPassFailure();
     }

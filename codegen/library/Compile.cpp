@@ -1,0 +1,109 @@
+//===- Compile.cpp - From a scheduled module to a shared library ----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/library/Compile.h"
+
+#include "codegen/cpu/EmitKernel.h"
+#include "codegen/cpu/EmitScalars.h"
+#include "codegen/host/Calls.h"
+#include "codegen/host/EmitLibrary.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FileUtilities.h"
+
+using namespace mlir;
+using namespace zero;
+
+/// The one program of |module|.
+static FailureOr<zrt::ProgramOp> getProgram(ModuleOp module) {
+  auto programs = llvm::to_vector(module.getOps<zrt::ProgramOp>());
+  if (programs.size() != 1)
+    return module.emitError()
+           << "a library is compiled from one step, this module has "
+           << programs.size();
+  return programs.front();
+}
+
+/// Names of C functions begin with it.
+static bool isIdentifier(StringRef name) {
+  return !name.empty() && !llvm::isDigit(name.front()) &&
+         llvm::all_of(name, [](char c) { return llvm::isAlnum(c) || c == '_'; });
+}
+
+FailureOr<CompiledStep> zero::compileStep(ModuleOp scheduled,
+                                          const CompileOptions &options) {
+  FailureOr<zrt::ProgramOp> program = getProgram(scheduled);
+  if (failed(program))
+    return failure();
+  CompiledStep step;
+  step.name = options.name.empty() ? program->getSymName().str() : options.name;
+  if (!isIdentifier(step.name))
+    return program->emitError()
+           << "'" << step.name
+           << "' cannot begin the names of C functions; give another with "
+              "--name";
+  FailureOr<Tables> tables = buildTables(*program);
+  if (failed(tables))
+    return failure();
+
+  OwningOpRef<ModuleOp> target =
+      ModuleOp::create(scheduled.getLoc(), scheduled.getName());
+  for (auto kernel : program->getOps<zrt::KernelOp>())
+    if (failed(emitCpuKernel(kernel, *target, kernel.getSymName())))
+      return failure();
+  for (auto scalars : program->getOps<zrt::ScalarsOp>())
+    if (failed(emitCpuScalars(scalars, *target, scalars.getSymName(),
+                              [&](FlatSymbolRefAttr slots) {
+                                return tables->getSlot(slots);
+                              })))
+      return failure();
+  emitLibrary(*program, *tables,
+              {step.name, cpuFeatureList(options.target.cpu)}, *target);
+
+  SmallVector<char> code;
+  llvm::raw_svector_ostream os(code);
+  if (failed(emitCpuObject(*target, options.target, os)))
+    return failure();
+  step.code.assign(code.begin(), code.end());
+  step.header = emitHeader(*tables, step.name);
+  step.plan =
+      emitPlan(*program, *tables, resolveCpuName(options.target.cpu));
+  for (const CallInfo &info : getCalls()) {
+    StringRef name = info.name;
+    name.consume_front("step_");
+    if (info.isStepCall)
+      step.exportedSymbols.push_back((step.name + "_" + name).str());
+  }
+  return step;
+}
+
+LogicalResult zero::writeFile(StringRef path, StringRef text,
+                              std::string &message) {
+  llvm::Error error = llvm::writeToOutput(path, [&](llvm::raw_ostream &os) {
+    os << text;
+    return llvm::Error::success();
+  });
+  if (!error)
+    return success();
+  message = "cannot write '" + path.str() +
+            "': " + llvm::toString(std::move(error));
+  return failure();
+}
+
+LogicalResult zero::writeLibrary(const CompiledStep &step, StringRef path,
+                                 std::string &message) {
+  SmallString<128> object;
+  if (std::error_code error =
+          llvm::sys::fs::createTemporaryFile(step.name, "o", object)) {
+    message = "cannot create a temporary file: " + error.message();
+    return failure();
+  }
+  llvm::FileRemover remover(object);
+  if (failed(writeFile(object, step.code, message)))
+    return failure();
+  return linkSharedLibrary(object, path, step.exportedSymbols, message);
+}

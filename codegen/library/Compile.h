@@ -1,0 +1,46 @@
+//===- Compile.h - From a scheduled module to a shared library --*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_CODEGEN_LIBRARY_COMPILE_H
+#define ZERO_CODEGEN_LIBRARY_COMPILE_H
+
+#include "codegen/cpu/EmitObject.h"
+
+#include "mlir/IR/BuiltinOps.h"
+
+namespace zero {
+
+struct CompileOptions {
+  /// What the library's functions begin with; the step's name if empty.
+  std::string name;
+  CpuTargetOptions target;
+};
+
+/// What a module with one zrt.program compiles to, before it is written.
+struct CompiledStep {
+  std::string name;
+  std::string code; // object, assembly or LLVM IR, as the target says
+  std::string header;
+  std::string plan;
+  std::vector<std::string> exportedSymbols;
+};
+
+/// Compiles |scheduled|; emits a diagnostic where that is not possible.
+mlir::FailureOr<CompiledStep> compileStep(mlir::ModuleOp scheduled,
+                                          const CompileOptions &options);
+
+/// Writes |step|'s object to |path| as a shared library, by way of a temporary
+/// file beside it. On an error |message| names the file and nothing is left.
+mlir::LogicalResult writeLibrary(const CompiledStep &step, llvm::StringRef path,
+                                 std::string &message);
+
+/// Writes |text| to |path|, whole or not at all; |message| names the file.
+mlir::LogicalResult writeFile(llvm::StringRef path, llvm::StringRef text,
+                              std::string &message);
+
+} // namespace zero
+
+#endif // ZERO_CODEGEN_LIBRARY_COMPILE_H

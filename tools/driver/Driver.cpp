@@ -1,0 +1,102 @@
+//===- Driver.cpp - What zero-compile and zero-run share ------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tools/driver/Driver.h"
+
+#include "dialect/zero/ZeroDialect.h"
+#include "dialect/zrt/ZrtDialect.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Support/FileUtilities.h"
+
+using namespace mlir;
+using namespace zero;
+namespace cl = llvm::cl;
+
+LowerFlags::LowerFlags(cl::OptionCategory &category)
+    : mesh("mesh", cl::cat(category), cl::value_desc("dp=4"),
+           cl::desc("Sizes of mesh axes; default: as in the IR")),
+      stage("stage", cl::init(1), cl::cat(category), cl::value_desc("0|1|2"),
+            cl::desc("ZeRO stage (default 1)")),
+      offload("offload", cl::init("none"), cl::cat(category),
+              cl::desc("none; optimizer is not supported yet")),
+      bucketBytes("bucket-bytes", cl::init("25MiB"), cl::cat(category),
+                  cl::desc("Size from which on a bucket is closed (25MiB)")),
+      until("until", cl::init("scheduled"), cl::cat(category),
+            cl::desc("logical, sharded or scheduled (default)")) {}
+
+std::optional<int64_t> zero::parseBytes(StringRef text) {
+  int64_t unit = 1;
+  if (text.consume_back("GiB"))
+    unit = int64_t(1) << 30;
+  else if (text.consume_back("MiB"))
+    unit = int64_t(1) << 20;
+  else if (text.consume_back("KiB"))
+    unit = int64_t(1) << 10;
+  int64_t count;
+  if (text.getAsInteger(10, count) || count < 1 ||
+      count > std::numeric_limits<int64_t>::max() / unit)
+    return std::nullopt;
+  return count * unit;
+}
+
+LogicalResult LowerFlags::get(LowerOptions &options,
+                              std::string &message) const {
+  if (stage < 0 || stage > 2) {
+    message = "--stage must be 0, 1 or 2, got " + std::to_string(stage);
+    return failure();
+  }
+  if (offload != "none") {
+    message = "--offload must be none, got '" + offload +
+              "' (optimizer is not supported yet)";
+    return failure();
+  }
+  std::optional<int64_t> bytes = parseBytes(bucketBytes);
+  if (!bytes) {
+    message = "--bucket-bytes must be a size such as 25MiB, got '" +
+              bucketBytes + "'";
+    return failure();
+  }
+  if (until != "logical" && until != "sharded" && until != "scheduled") {
+    message = "--until must be logical, sharded or scheduled, got '" + until +
+              "'";
+    return failure();
+  }
+  options.mesh = mesh.getValue();
+  options.stage = stage.getValue();
+  options.bucketBytes = *bytes;
+  options.until = until.getValue();
+  return success();
+}
+
+void zero::registerDriverDialects(DialectRegistry &registry) {
+  registry.insert<ZeroDialect, zrt::ZrtDialect, arith::ArithDialect,
+                  math::MathDialect>();
+}
+
+LoadedStep::LoadedStep(MLIRContext &context, StringRef path)
+    : sources(std::make_shared<llvm::SourceMgr>()),
+      handler(*sources, &context) {
+  // Two lines of error message, not seven thousand of IR.
+  context.printOpOnDiagnostic(false);
+  std::string message;
+  std::unique_ptr<llvm::MemoryBuffer> file = openInputFile(path, &message);
+  if (!file) {
+    llvm::errs() << "error: " << message << "\n";
+    return;
+  }
+  sources->AddNewSourceBuffer(std::move(file), llvm::SMLoc());
+  module = parseSourceFile<ModuleOp>(sources, &context);
+}
+
+LogicalResult LoadedStep::lower(const LowerOptions &options) {
+  PassManager pm(module->getContext());
+  buildLowerPipeline(pm, options);
+  return pm.run(*module);
+}

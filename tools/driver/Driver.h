@@ -1,0 +1,59 @@
+//===- Driver.h - What zero-compile and zero-run share ----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_TOOLS_DRIVER_DRIVER_H
+#define ZERO_TOOLS_DRIVER_DRIVER_H
+
+#include "passes/pipeline/Pipelines.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Diagnostics.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/SourceMgr.h"
+
+namespace zero {
+
+/// The command line options of the way from the logical to the scheduled phase.
+class LowerFlags {
+public:
+  explicit LowerFlags(llvm::cl::OptionCategory &category);
+
+  /// Checks the options and puts them into |options|.
+  mlir::LogicalResult get(LowerOptions &options, std::string &message) const;
+
+  llvm::cl::opt<std::string> mesh;
+  llvm::cl::opt<int> stage;
+  llvm::cl::opt<std::string> offload;
+  llvm::cl::opt<std::string> bucketBytes;
+  llvm::cl::opt<std::string> until;
+};
+
+/// "25MiB", "64KiB" or a number, in bytes.
+std::optional<int64_t> parseBytes(llvm::StringRef text);
+
+void registerDriverDialects(mlir::DialectRegistry &registry);
+
+/// A step read from a file. Diagnostics about it quote the text, and leave out
+/// dumps of the IR, as long as this object lives.
+class LoadedStep {
+public:
+  /// Reads |path| ("-": stdin). On an error the module is null, and diagnostics
+  /// have been printed.
+  LoadedStep(mlir::MLIRContext &context, llvm::StringRef path);
+
+  /// Lowers the module to |options|.until.
+  mlir::LogicalResult lower(const LowerOptions &options);
+  mlir::ModuleOp getModule() { return module.get(); }
+
+private:
+  std::shared_ptr<llvm::SourceMgr> sources;
+  mlir::SourceMgrDiagnosticHandler handler;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+};
+
+} // namespace zero
+
+#endif // ZERO_TOOLS_DRIVER_DRIVER_H

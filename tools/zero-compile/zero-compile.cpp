@@ -1,0 +1,195 @@
+//===- zero-compile.cpp - Compiles a step ahead of time -------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/library/Compile.h"
+#include "passes/pipeline/Pipelines.h"
+#include "tools/driver/Driver.h"
+
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/WithColor.h"
+
+#include <chrono>
+
+using namespace mlir;
+namespace cl = llvm::cl;
+
+static cl::OptionCategory category("zero-compile options");
+
+static cl::opt<std::string> input(cl::Positional, cl::desc("<step.mlir>"),
+                                  cl::init("-"), cl::cat(category));
+static cl::opt<std::string>
+    output("o", cl::value_desc("folder"), cl::init("."), cl::cat(category),
+           cl::desc("Folder of libNAME.so, NAME.h and NAME.plan.json"));
+static cl::opt<std::string>
+    name("name", cl::cat(category),
+         cl::desc("What the C functions begin with; default: the step's name"));
+enum class Emit { mlir, llvmIR, object, library };
+static cl::opt<Emit> emit(
+    "emit", cl::init(Emit::library), cl::cat(category),
+    cl::desc("What to write; text goes to stdout"),
+    cl::values(clEnumValN(Emit::mlir, "mlir", "IR after --until"),
+               clEnumValN(Emit::llvmIR, "llvm", "LLVM IR"),
+               clEnumValN(Emit::object, "obj", "NAME.o, header and plan"),
+               clEnumValN(Emit::library, "lib",
+                          "libNAME.so, header and plan (default)")));
+static cl::opt<std::string>
+    cpu("cpu", cl::init("x86-64-v3"), cl::cat(category),
+        cl::desc("x86-64-v3 (default), x86-64-v4 or native; checked when the "
+                 "library is loaded"));
+static cl::opt<bool> printPlan("print-plan", cl::cat(category),
+                               cl::desc("Print the plan as a table"));
+static cl::opt<bool> json("json", cl::cat(category),
+                          cl::desc("Print what was done as JSON"));
+
+/// Prints bytes and collectives of |plan|, which this tool has just made.
+static void printPlanTable(StringRef text) {
+  llvm::Expected<llvm::json::Value> plan = llvm::json::parse(text);
+  if (!plan) {
+    llvm::consumeError(plan.takeError());
+    return;
+  }
+  const llvm::json::Object &root = *plan->getAsObject();
+  auto &os = llvm::outs();
+  os << "step " << *root.getString("step") << ", "
+     << *root.getInteger("ranks") << " ranks, "
+     << root.getArray("parameters")->size() << " parameters in "
+     << root.getArray("buckets")->size() << " buckets\n\n";
+  os << "bytes per rank          one backward   several backwards\n";
+  const auto *bytes = root.getObject("bytes_per_rank");
+  for (StringRef space : {"device", "host"}) {
+    const auto *one = bytes->getObject("one_backward")->getObject(space);
+    const auto *more = bytes->getObject("several_backwards")->getObject(space);
+    for (StringRef role :
+         {"parameter", "gradient", "accumulator", "state", "staging"}) {
+      int64_t a = *one->getInteger(role), b = *more->getInteger(role);
+      if (a || b || space == "device")
+        os << llvm::format("  %-6s %-12s %15lld %19lld\n", space.data(),
+                           role.data(), (long long)a, (long long)b);
+    }
+  }
+  os << "\ntraffic per rank   all_reduce  scalars  reduce_scatter  all_gather"
+        "      bytes sent\n";
+  const auto *traffic = root.getObject("traffic_per_rank");
+  for (StringRef when : {"first_backward", "each_later_backward", "apply"}) {
+    const auto *row = traffic->getObject(when);
+    os << llvm::format("  %-20s %6lld %8lld %15lld %11lld %15lld\n",
+                       when.data(), (long long)*row->getInteger("all_reduces"),
+                       (long long)*row->getInteger("scalar_all_reduces"),
+                       (long long)*row->getInteger("reduce_scatters"),
+                       (long long)*row->getInteger("all_gathers"),
+                       (long long)*row->getInteger("bytes_sent"));
+  }
+}
+
+static int fail(const llvm::Twine &message) {
+  llvm::WithColor::error(llvm::errs(), "zero-compile") << message << "\n";
+  return 1;
+}
+
+/// Writes the files of |step| below |output|; their paths go to |files|.
+static LogicalResult writeFiles(const zero::CompiledStep &step,
+                                SmallVectorImpl<std::string> &files,
+                                std::string &message) {
+  if (std::error_code error = llvm::sys::fs::create_directories(output)) {
+    message = "cannot create folder '" + output + "': " + error.message();
+    return failure();
+  }
+  auto path = [&](const llvm::Twine &file) {
+    SmallString<128> whole(output);
+    llvm::sys::path::append(whole, file);
+    return files.emplace_back(whole.str().str());
+  };
+  LogicalResult code =
+      emit == Emit::library
+          ? zero::writeLibrary(step, path("lib" + step.name + ".so"), message)
+          : zero::writeFile(path(step.name + ".o"), step.code, message);
+  return success(
+      succeeded(code) &&
+      succeeded(
+          zero::writeFile(path(step.name + ".h"), step.header, message)) &&
+      succeeded(zero::writeFile(path(step.name + ".plan.json"), step.plan,
+                                message)));
+}
+
+int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  zero::LowerFlags flags(category);
+  cl::HideUnrelatedOptions(category);
+  cl::ParseCommandLineOptions(
+      argc, argv,
+      "zero-compile: compiles the update of a training step to a shared "
+      "library\n\n"
+      "  zero-compile step.mlir -o out --mesh=dp=4 --stage=2\n\n"
+      "writes out/libNAME.so, out/NAME.h and out/NAME.plan.json, where NAME is "
+      "the name of\nthe zero.step.\n");
+
+  auto start = std::chrono::steady_clock::now();
+  std::string message;
+  if (failed(zero::checkCpuName(cpu, message)))
+    return fail(message);
+  zero::LowerOptions options;
+  if (failed(flags.get(options, message)))
+    return fail(message);
+  if (emit != Emit::mlir && options.until != "scheduled")
+    return fail("--until=" + llvm::StringRef(options.until) +
+                " needs --emit=mlir: only a scheduled step has code");
+
+  DialectRegistry registry;
+  zero::registerDriverDialects(registry);
+  zero::registerCpuCodegenDialects(registry);
+  MLIRContext context(registry);
+  zero::LoadedStep loaded(context, input);
+  ModuleOp module = loaded.getModule();
+  if (!module || failed(loaded.lower(options)))
+    return 1;
+  if (emit == Emit::mlir) {
+    module.print(llvm::outs());
+    llvm::outs() << "\n";
+    return 0;
+  }
+
+  zero::CompileOptions compileOptions;
+  compileOptions.name = name;
+  compileOptions.target.cpu = cpu;
+  if (emit == Emit::llvmIR)
+    compileOptions.target.output = zero::CpuOutput::llvmIR;
+  FailureOr<zero::CompiledStep> step =
+      zero::compileStep(module, compileOptions);
+  if (failed(step))
+    return 1;
+  if (emit == Emit::llvmIR) {
+    llvm::outs() << step->code;
+    return 0;
+  }
+  SmallVector<std::string> files;
+  if (failed(writeFiles(*step, files, message)))
+    return fail(message);
+
+  double seconds = std::chrono::duration<double>(
+                       std::chrono::steady_clock::now() - start)
+                       .count();
+  if (json) {
+    llvm::json::Object done{{"name", step->name},
+                            {"files", llvm::json::Array(files)},
+                            {"seconds", seconds}};
+    if (printPlan)
+      if (auto plan = llvm::json::parse(step->plan))
+        done["plan"] = std::move(*plan);
+    llvm::outs() << llvm::json::Value(std::move(done)) << "\n";
+    return 0;
+  }
+  for (const std::string &file : files)
+    llvm::outs() << file << "\n";
+  if (printPlan) {
+    llvm::outs() << "\n";
+    printPlanTable(step->plan);
+  }
+  return 0;
+}
