@@ -35,6 +35,17 @@ LogicalResult ProgramOp::verifyRegions() {
     for (auto symbol : list.getAsRange<FlatSymbolRefAttr>())
       if (failed(require<SlotsOp>(symbols, *this, symbol)))
         return failure();
+  // buffer_c2
+  auto mesh = lookup<zero::MeshOp>(symbols, *this, getMeshAttr());
+  if (!mesh)
+    return emitOpError() << "mesh " << getMeshAttr()
+                         << " is not a zero.mesh of this module";
+  for (auto buffer : getOps<BufferOp>())
+    if (buffer.isSharded() && buffer.getNumElements() % mesh.getNumRanks() != 0)
+      return buffer.emitOpError()
+             << "holds " << buffer.getNumElements()
+             << " elements, which do not divide evenly over "
+             << mesh.getNumRanks() << " ranks";
   return success();
 }
 

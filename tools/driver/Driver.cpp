@@ -95,8 +95,8 @@ LoadedStep::LoadedStep(MLIRContext &context, StringRef path)
   module = parseSourceFile<ModuleOp>(sources, &context);
 }
 
-LogicalResult LoadedStep::lower(const LowerOptions &options) {
-  PassManager pm(module->getContext());
+LogicalResult zero::lower(ModuleOp module, const LowerOptions &options) {
+  PassManager pm(module.getContext());
   buildLowerPipeline(pm, options);
-  return pm.run(*module);
+  return pm.run(module);
 }

@@ -44,8 +44,6 @@ public:
   /// have been printed.
   LoadedStep(mlir::MLIRContext &context, llvm::StringRef path);
 
-  /// Lowers the module to |options|.until.
-  mlir::LogicalResult lower(const LowerOptions &options);
   mlir::ModuleOp getModule() { return module.get(); }
 
 private:
@@ -53,6 +51,9 @@ private:
   mlir::SourceMgrDiagnosticHandler handler;
   mlir::OwningOpRef<mlir::ModuleOp> module;
 };
+
+/// Lowers |module| to |options|.until.
+mlir::LogicalResult lower(mlir::ModuleOp module, const LowerOptions &options);
 
 } // namespace zero
 

@@ -147,7 +147,7 @@ int main(int argc, char **argv) {
   MLIRContext context(registry);
   zero::LoadedStep loaded(context, input);
   ModuleOp module = loaded.getModule();
-  if (!module || failed(loaded.lower(options)))
+  if (!module || failed(zero::lower(module, options)))
     return 1;
   if (emit == Emit::mlir) {
     module.print(llvm::outs());

@@ -4,19 +4,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialect/zero/ZeroDialect.h"
-#include "dialect/zrt/ZrtDialect.h"
-#include "passes/pipeline/Pipelines.h"
+#include "tools/driver/Driver.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
-  registry.insert<zero::ZeroDialect, zrt::ZrtDialect, mlir::arith::ArithDialect,
-                  mlir::math::MathDialect>();
+  zero::registerDriverDialects(registry);
   mlir::registerTransformsPasses();
   zero::registerZeroPasses();
   return mlir::asMainReturnCode(mlir::MlirOptMain(

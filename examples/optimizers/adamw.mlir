@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// AdamW as PyTorch defines it. `counters` are the running products of the betas
+// and advance on applied steps only.
+zero.optimizer @adamw hyper [lr, wd, beta1 = 0.9, beta2 = 0.999, eps = 1.0e-8] counters [beta1_t = 1.0, beta2_t = 1.0] state [m, v] {
+^prepare(%lr: f64, %wd: f64, %beta1: f64, %beta2: f64, %eps: f64, %b1t: f64, %b2t: f64):
+  %one = arith.constant 1.0 : f64
+  %b1n = arith.mulf %b1t, %beta1 : f64
+  %b2n = arith.mulf %b2t, %beta2 : f64
+  %c1 = arith.subf %one, %b1n : f64
+  %c2 = arith.subf %one, %b2n : f64
+  %root = math.sqrt %c2 : f64
+  %inv_root = arith.divf %one, %root : f64
+  %rate = arith.divf %lr, %c1 : f64
+  %step = arith.negf %rate : f64
+  %lrwd = arith.mulf %lr, %wd : f64
+  %keep = arith.subf %one, %lrwd : f64
+  %ob1 = arith.subf %one, %beta1 : f64
+  %ob2 = arith.subf %one, %beta2 : f64
+  zero.yield %b1n, %b2n, %keep, %step, %beta1, %ob1, %beta2, %ob2, %inv_root, %eps : f64, f64, f64, f64, f64, f64, f64, f64, f64, f64
+} update {
+^update(%g: f32, %p: f32, %m: f32, %v: f32, %keep: f32, %step: f32, %beta1: f32, %ob1: f32, %beta2: f32, %ob2: f32, %inv_root: f32, %eps: f32):
+  %m0 = arith.mulf %m, %beta1 : f32
+  %m1 = math.fma %g, %ob1, %m0 : f32
+  %g2 = arith.mulf %g, %g : f32
+  %v0 = arith.mulf %v, %beta2 : f32
+  %v1 = math.fma %g2, %ob2, %v0 : f32
+  %r = math.sqrt %v1 : f32
+  %d = math.fma %r, %inv_root, %eps : f32
+  %q = arith.divf %m1, %d : f32
+  %p0 = arith.mulf %p, %keep : f32
+  %p1 = math.fma %q, %step, %p0 : f32
+  zero.yield %p1, %m1, %v1 : f32, f32, f32
+}

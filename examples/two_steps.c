@@ -1,0 +1,86 @@
+/*===- two_steps.c - Two steps of quickstart.mlir on two ranks ------------===*\
+|*
+|* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+|*
+|* zero-compile quickstart.mlir -o out --mesh=dp=2
+|* cc two_steps.c -Iout -Iruntime/include -Lout -ltrain -Lbuild/lib -lzero_rt
+|*
+\*===----------------------------------------------------------------------===*/
+
+#include "train.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { RANKS = TRAIN_RANKS, STEPS = 2, BACKWARDS = 2 };
+
+static zero_rt_group *group;
+
+/* Ends the program with the message of the call that failed. */
+#define CHECK(call)                                                            \
+  do {                                                                         \
+    zero_rt_status status_ = (call);                                           \
+    if (status_ != ZERO_RT_OK) {                                               \
+      fprintf(stderr, "%s: %s: %s\n", #call, zero_rt_status_name(status_),     \
+              zero_rt_message());                                              \
+      exit(1);                                                                 \
+    }                                                                          \
+  } while (0)
+
+/* The gradient of every element is 1 on rank 0 and 2 on rank 1, as bf16. */
+static void run_backward(zero_rt_step *step, int rank) {
+  static const int64_t elements[] = {64 * 48, 64, 10 * 64, 10};
+  static const uint16_t one_or_two[] = {0x3f80, 0x4000};
+  CHECK(train_begin_backward(step, ZERO_RT_HINT_UNKNOWN));
+  for (int32_t id = TRAIN_NUM_PARAMETERS - 1; id >= 0; --id) {
+    uint16_t *data = malloc(elements[id] * sizeof(*data));
+    if (!data)
+      exit(1);
+    for (int64_t i = 0; i < elements[id]; ++i)
+      data[i] = one_or_two[rank];
+    zero_rt_tensor gradient = {sizeof(gradient), ZERO_RT_BF16,
+                               ZERO_RT_SPACE_DEVICE, 0, elements[id], data};
+    CHECK(train_gradient(step, id, &gradient, NULL, NULL));
+    free(data); /* on the host device the gradient has been taken */
+  }
+}
+
+static void *run_rank(void *argument) {
+  int rank = (int)(intptr_t)argument;
+  zero_rt_runtime *runtime;
+  zero_rt_step *step;
+  CHECK(zero_rt_create(group, rank, NULL, &runtime));
+  CHECK(train_create(runtime, NULL, &step));
+  for (int k = 0; k < STEPS; ++k) {
+    for (int b = 0; b < BACKWARDS; ++b) {
+      run_backward(step, rank);
+      if (b + 1 < BACKWARDS)
+        CHECK(train_accumulate(step));
+    }
+    const double learning_rate = 0.5;
+    CHECK(train_apply(step, &learning_rate, 1, NULL));
+    zero_rt_results results = {.struct_size = sizeof(results)};
+    CHECK(train_results(step, &results));
+    if (rank == 0)
+      printf("step %d: norm %.6f\n", k, results.values[TRAIN_RESULT_NORM]);
+  }
+  zero_rt_tensor view = {.struct_size = sizeof(view)};
+  CHECK(train_parameter(step, TRAIN_PARAMETER_FC2_BIAS, &view));
+  printf("rank %d: fc2.bias[0] = 0x%04x\n", rank, *(uint16_t *)view.data);
+  CHECK(train_destroy(step));
+  CHECK(zero_rt_destroy(runtime));
+  return NULL;
+}
+
+int main(void) {
+  pthread_t threads[RANKS];
+  CHECK(zero_rt_local_group_create(RANKS, &group));
+  for (intptr_t r = 0; r < RANKS; ++r)
+    if (pthread_create(&threads[r], NULL, run_rank, (void *)r))
+      return 1;
+  for (int r = 0; r < RANKS; ++r)
+    pthread_join(threads[r], NULL);
+  CHECK(zero_rt_group_destroy(group));
+  return 0;
+}

@@ -1,0 +1,112 @@
+//===- KernelLibrary.cpp - Compiles the kernels of a test -----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelLibrary.h"
+
+#include "mlir/Parser/Parser.h"
+#include "llvm/Support/FileSystem.h"
+
+#include <dlfcn.h>
+
+using namespace mlir;
+using namespace zero::test;
+
+std::vector<Target> zero::test::getTargets() {
+  std::vector<Target> targets;
+  std::string host = resolveCpuName("native");
+  if (host.empty())
+    return targets;
+  for (int64_t width : {1, 8, 32})
+    targets.push_back({"x86-64-v3", width});
+  if (host == "x86-64-v4")
+    for (int64_t width : {8, 16})
+      targets.push_back({"x86-64-v4", width});
+  targets.push_back({"native", 8});
+  return targets;
+}
+
+Source::Source() {
+  DialectRegistry registry;
+  registry.insert<zero::ZeroDialect, zrt::ZrtDialect>();
+  registerCpuCodegenDialects(registry);
+  context.appendDialectRegistry(registry);
+  context.loadAllAvailableDialects();
+}
+
+OwningOpRef<ModuleOp> Source::parse(const std::string &symbols) {
+  return parseSourceString<ModuleOp>(
+      "zero.mesh @cluster <[\"dp\" = 1]>\n"
+      "zrt.program @train on @cluster inputs [] results [] [] {\n" +
+          symbols + "\n}\n",
+      &context);
+}
+
+Directory::Directory() {
+  SmallString<128> unique;
+  if (!llvm::sys::fs::createUniqueDirectory("zero-cpu-test", unique))
+    path = unique.str().str();
+}
+
+Directory::~Directory() {
+  if (!path.empty())
+    llvm::sys::fs::remove_directories(path);
+}
+
+KernelLibrary::KernelLibrary(const std::string &symbols, const Target &target) {
+  compile(symbols, target);
+}
+
+void KernelLibrary::compile(const std::string &symbols, const Target &target) {
+  Source source;
+  OwningOpRef<ModuleOp> program = source.parse(symbols);
+  if (!program) {
+    ADD_FAILURE() << "the test's program does not parse";
+    return;
+  }
+  OwningOpRef<ModuleOp> code =
+      ModuleOp::create(UnknownLoc::get(&source.context));
+  CpuKernelOptions options;
+  options.vectorElements = target.vectorElements;
+  program->walk([&](zrt::KernelOp kernel) {
+    EXPECT_TRUE(
+        succeeded(emitCpuKernel(kernel, *code, kernel.getSymName(), options)));
+  });
+  std::map<std::string, int64_t> firstSlots;
+  int64_t numSlots = 0;
+  program->walk([&](zrt::SlotsOp slots) {
+    firstSlots[slots.getSymName().str()] = numSlots;
+    numSlots += slots.size();
+  });
+  program->walk([&](zrt::ScalarsOp scalars) {
+    EXPECT_TRUE(succeeded(emitCpuScalars(
+        scalars, *code, scalars.getSymName(), [&](FlatSymbolRefAttr symbol) {
+          return firstSlots.at(symbol.getValue().str());
+        })));
+  });
+
+  std::error_code error;
+  llvm::raw_fd_ostream object(directory.file("code.o"), error);
+  ASSERT_FALSE(error) << error.message();
+  ASSERT_TRUE(succeeded(emitCpuObject(*code, {target.cpu}, object)));
+  object.close();
+  std::string message;
+  ASSERT_TRUE(succeeded(linkSharedLibrary(
+      directory.file("code.o"), directory.file("code.so"), {}, message)))
+      << message;
+  handle = dlopen(directory.file("code.so").c_str(), RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(handle, nullptr) << dlerror();
+}
+
+KernelLibrary::~KernelLibrary() {
+  if (handle)
+    dlclose(handle);
+}
+
+void *KernelLibrary::find(const char *name) const {
+  void *symbol = handle ? dlsym(handle, name) : nullptr;
+  EXPECT_NE(symbol, nullptr) << "no symbol " << name;
+  return symbol;
+}

@@ -1,0 +1,15 @@
+//===- zero-lsp-server.cpp - MLIR's language server, with our dialects ----===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tools/driver/Driver.h"
+
+#include "mlir/Tools/mlir-lsp-server/MlirLspServerMain.h"
+
+int main(int argc, char **argv) {
+  mlir::DialectRegistry registry;
+  zero::registerDriverDialects(registry);
+  return mlir::failed(mlir::MlirLspServerMain(argc, argv, registry)) ? 1 : 0;
+}

@@ -1,0 +1,21 @@
+//===- zero-reduce.cpp - MLIR's test case reducer, with our dialects ------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tools/driver/Driver.h"
+
+#include "mlir/Reducer/Passes.h"
+#include "mlir/Tools/mlir-reduce/MlirReduceMain.h"
+#include "mlir/Transforms/Passes.h"
+
+int main(int argc, char **argv) {
+  mlir::DialectRegistry registry;
+  zero::registerDriverDialects(registry);
+  mlir::registerTransformsPasses();
+  mlir::registerReducerPasses();
+  zero::registerZeroPasses();
+  mlir::MLIRContext context(registry);
+  return mlir::failed(mlir::mlirReduceMain(argc, argv, context)) ? 1 : 0;
+}

@@ -1,0 +1,298 @@
+//===- CompiledEngine.cpp - Runs compiled code on rank threads ------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/host/Tables.h"
+#include "codegen/library/Compile.h"
+#include "tools/zero-run/Engine.h"
+#include "tools/zero-run/Floats.h"
+#include "zero_rt/library.h"
+
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FileUtilities.h"
+
+#include <dlfcn.h>
+#include <thread>
+
+using namespace mlir;
+using namespace zero;
+
+namespace {
+/// One rank: its runtime, its step, and the message of its last failure.
+struct Rank {
+  zero_rt_runtime *runtime = nullptr;
+  zero_rt_step *step = nullptr;
+  std::string message;
+};
+
+class CompiledEngine : public Engine {
+public:
+  ~CompiledEngine() override;
+
+  LogicalResult open(ModuleOp scheduled, int64_t numRanks,
+                     ArrayRef<ParameterInfo> all,
+                     const CompiledOptions &options, std::string &message);
+  LogicalResult bind(const ParameterInfo &parameter,
+                     ArrayRef<double> values) override;
+  FailureOr<StepResult> apply(ArrayRef<RankInputs> inputs) override;
+  FailureOr<std::vector<Number>>
+  getParameter(int64_t rank, const ParameterInfo &parameter) override;
+  FailureOr<std::vector<Number>>
+  getState(StringRef role, const ParameterInfo &parameter) override;
+
+private:
+  LogicalResult load(const CompiledStep &compiled, std::string &message);
+  /// Runs |work| on a thread per rank; false results leave a message.
+  bool onEveryRank(llvm::function_ref<bool(int64_t, Rank &)> work);
+  /// Whether |status| is ok; keeps the message if not.
+  bool check(Rank &rank, zero_rt_status status);
+  bool deliver(Rank &rank, const RankInputs &inputs);
+  std::string joinMessages();
+  const zero_rt_calls &calls(const Rank &rank) {
+    return **reinterpret_cast<const zero_rt_calls *const *>(rank.step);
+  }
+
+  void *library = nullptr;
+  using CreateFn = zero_rt_status (*)(zero_rt_runtime *, const void *,
+                                      zero_rt_step **);
+  CreateFn create = nullptr;
+  zero_rt_group *group = nullptr;
+  std::vector<Rank> ranks;
+  std::vector<ParameterInfo> parameters;
+};
+} // namespace
+
+bool CompiledEngine::check(Rank &rank, zero_rt_status status) {
+  if (status == ZERO_RT_OK)
+    return true;
+  rank.message = std::string(zero_rt_status_name(status)) + ": " +
+                 zero_rt_message();
+  return false;
+}
+
+bool CompiledEngine::onEveryRank(
+    llvm::function_ref<bool(int64_t, Rank &)> work) {
+  std::vector<std::thread> threads;
+  std::vector<char> ok(ranks.size(), 0);
+  for (size_t r = 0; r < ranks.size(); ++r)
+    threads.emplace_back([&, r] { ok[r] = work(r, ranks[r]); });
+  for (std::thread &thread : threads)
+    thread.join();
+  return llvm::all_of(ok, [](char one) { return one != 0; });
+}
+
+std::string CompiledEngine::joinMessages() {
+  std::string text;
+  for (size_t r = 0; r < ranks.size(); ++r)
+    if (!ranks[r].message.empty())
+      text += (text.empty() ? "rank " : "; rank ") + std::to_string(r) + ": " +
+              ranks[r].message;
+  return text;
+}
+
+//===----------------------------------------------------------------------===//
+// Loading
+//===----------------------------------------------------------------------===//
+
+LogicalResult CompiledEngine::load(const CompiledStep &compiled,
+                                   std::string &message) {
+  SmallString<128> path;
+  if (std::error_code error =
+          llvm::sys::fs::createTemporaryFile(compiled.name, "so", path)) {
+    message = "cannot create a temporary file: " + error.message();
+    return failure();
+  }
+  // Once it is loaded, the file may go.
+  llvm::FileRemover remover(path);
+  if (failed(writeLibrary(compiled, path, message)))
+    return failure();
+  library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library)
+    create = reinterpret_cast<CreateFn>(
+        dlsym(library, (compiled.name + "_create").c_str()));
+  if (create)
+    return success();
+  message = std::string("cannot load the compiled step: ") + dlerror();
+  return failure();
+}
+
+LogicalResult CompiledEngine::open(ModuleOp scheduled, int64_t numRanks,
+                                   ArrayRef<ParameterInfo> all,
+                                   const CompiledOptions &options,
+                                   std::string &message) {
+  CompileOptions compileOptions;
+  compileOptions.target.cpu = options.cpu;
+  FailureOr<CompiledStep> compiled = compileStep(scheduled, compileOptions);
+  if (failed(compiled)) {
+    message = "the step does not compile";
+    return failure();
+  }
+  if (failed(load(*compiled, message)))
+    return failure();
+  parameters.assign(all.begin(), all.end());
+  ranks.resize(numRanks);
+  zero_rt_local_group_create(numRanks, &group);
+  zero_rt_options runtimeOptions = {};
+  runtimeOptions.struct_size = sizeof(runtimeOptions);
+  runtimeOptions.threads = options.threads;
+  runtimeOptions.timeout_ms = options.timeoutMs;
+  // A read before the first write must show.
+  runtimeOptions.poison = 1;
+  bool ok = onEveryRank([&](int64_t r, Rank &rank) {
+    return check(rank,
+                 zero_rt_create(group, r, &runtimeOptions, &rank.runtime)) &&
+           check(rank, create(rank.runtime, nullptr, &rank.step));
+  });
+  message = joinMessages();
+  return success(ok);
+}
+
+CompiledEngine::~CompiledEngine() {
+  onEveryRank([&](int64_t, Rank &rank) {
+    if (rank.step)
+      calls(rank).step_destroy(rank.step);
+    if (rank.runtime)
+      zero_rt_destroy(rank.runtime);
+    return true;
+  });
+  if (group)
+    zero_rt_group_destroy(group);
+  if (library)
+    dlclose(library);
+}
+
+//===----------------------------------------------------------------------===//
+// Steps
+//===----------------------------------------------------------------------===//
+
+static zero_rt_tensor makeTensor(Bytes &bytes, Type type, int64_t elements) {
+  zero_rt_tensor tensor = {};
+  tensor.struct_size = sizeof(tensor);
+  tensor.dtype = getDtype(type);
+  tensor.space = ZERO_RT_SPACE_DEVICE;
+  tensor.elements = elements;
+  tensor.data = bytes.data();
+  return tensor;
+}
+
+LogicalResult CompiledEngine::bind(const ParameterInfo &parameter,
+                                   ArrayRef<double> values) {
+  Bytes bytes = pack(values, parameter.storageType);
+  bool ok = onEveryRank([&](int64_t, Rank &rank) {
+    int32_t id = -1;
+    zero_rt_tensor tensor =
+        makeTensor(bytes, parameter.storageType, values.size());
+    return check(rank, calls(rank).find_parameter(
+                           rank.step, parameter.name.c_str(), &id)) &&
+           check(rank, calls(rank).bind_parameter(rank.step, id, &tensor));
+  });
+  return success(ok);
+}
+
+bool CompiledEngine::deliver(Rank &rank, const RankInputs &inputs) {
+  const zero_rt_calls &table = calls(rank);
+  for (auto [k, gradients] : llvm::enumerate(inputs.backwards)) {
+    if (!check(rank, table.begin_backward(rank.step, ZERO_RT_HINT_UNKNOWN)))
+      return false;
+    // In the order of a backward pass: the last parameter first.
+    for (int32_t id = parameters.size() - 1; id >= 0; --id) {
+      auto it = gradients.find(parameters[id].name);
+      if (it == gradients.end())
+        continue;
+      Bytes bytes = pack(it->second, parameters[id].arrivalType);
+      zero_rt_tensor tensor =
+          makeTensor(bytes, parameters[id].arrivalType, it->second.size());
+      zero_rt_timepoint release = 0;
+      if (!check(rank, table.gradient(rank.step, id, &tensor, nullptr,
+                                      &release)) ||
+          !check(rank, zero_rt_wait(rank.runtime, release)))
+        return false;
+    }
+    if (k + 1 < inputs.backwards.size() &&
+        !check(rank, table.accumulate(rank.step)))
+      return false;
+  }
+  return check(rank, table.apply(rank.step, inputs.inputs.data(),
+                                 inputs.inputs.size(), nullptr));
+}
+
+FailureOr<StepResult> CompiledEngine::apply(ArrayRef<RankInputs> inputs) {
+  std::vector<zero_rt_results> results(ranks.size());
+  bool ok = onEveryRank([&](int64_t r, Rank &rank) {
+    rank.message.clear();
+    if (!deliver(rank, inputs[r]))
+      return false;
+    results[r].struct_size = sizeof(zero_rt_results);
+    // A refused step is an error with a verdict: here the verdict counts.
+    return check(rank, calls(rank).results(rank.step, &results[r])) ||
+           results[r].verdict != ZERO_RT_APPLIED;
+  });
+  StepResult result;
+  result.message = joinMessages();
+  if (!ok) {
+    llvm::errs() << "error: " << result.message << "\n";
+    return failure();
+  }
+  result.verdict = results[0].verdict;
+  result.backwards = results[0].backwards;
+  result.values.assign(results[0].values,
+                       results[0].values + results[0].num_values);
+  return result;
+}
+
+FailureOr<std::vector<Number>>
+CompiledEngine::getParameter(int64_t r, const ParameterInfo &parameter) {
+  Rank &rank = ranks[r];
+  int32_t id = -1;
+  zero_rt_tensor view = {};
+  view.struct_size = sizeof(view);
+  if (!check(rank, calls(rank).find_parameter(rank.step,
+                                              parameter.name.c_str(), &id)) ||
+      !check(rank, calls(rank).parameter(rank.step, id, &view)))
+    return failure();
+  return unpack(view.data, view.elements, parameter.storageType);
+}
+
+FailureOr<std::vector<Number>>
+CompiledEngine::getState(StringRef role, const ParameterInfo &parameter) {
+  std::vector<Number> whole;
+  for (Rank &rank : ranks) {
+    int64_t count = 0;
+    int32_t id = -1;
+    if (!check(rank, calls(rank).find_parameter(
+                         rank.step, parameter.name.c_str(), &id)) ||
+        !check(rank, calls(rank).state_count(rank.step, &count)))
+      return failure();
+    for (int64_t i = 0; i < count; ++i) {
+      zero_rt_state_entry entry = {};
+      entry.struct_size = sizeof(entry);
+      if (!check(rank, calls(rank).state_describe(rank.step, i, &entry)))
+        return failure();
+      if (entry.parameter != id || role != entry.role)
+        continue;
+      Type type = getType(entry.dtype, parameter.storageType.getContext());
+      Bytes bytes((entry.end - entry.begin) * getWidth(type));
+      if (!check(rank, calls(rank).state_read(rank.step, i, bytes.data(),
+                                              bytes.size())))
+        return failure();
+      whole.resize(parameter.elements);
+      std::vector<Number> part =
+          unpack(bytes.data(), entry.end - entry.begin, type);
+      llvm::copy(part, whole.begin() + entry.begin);
+    }
+  }
+  return whole;
+}
+
+std::unique_ptr<Engine>
+zero::createCompiledEngine(ModuleOp scheduled, int64_t ranks,
+                           ArrayRef<ParameterInfo> all,
+                           const CompiledOptions &options,
+                           std::string &message) {
+  auto engine = std::make_unique<CompiledEngine>();
+  if (failed(engine->open(scheduled, ranks, all, options, message)))
+    return nullptr;
+  return engine;
+}

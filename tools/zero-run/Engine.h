@@ -1,0 +1,66 @@
+//===- Engine.h - Runs a step on N ranks, one way or another ----*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_TOOLS_ZERO_RUN_ENGINE_H
+#define ZERO_TOOLS_ZERO_RUN_ENGINE_H
+
+#include "dialect/interpret/Interpreter.h"
+
+#include "mlir/IR/BuiltinOps.h"
+
+#include <memory>
+
+namespace zero {
+
+/// A parameter of the step that is run.
+struct ParameterInfo {
+  std::string name;
+  int64_t elements = 0;
+  mlir::Type storageType;
+  mlir::Type arrivalType;
+  bool optional = false;
+};
+
+/// Something that runs steps: compiled code on rank threads, or the interpreter.
+class Engine {
+public:
+  virtual ~Engine() = default;
+
+  /// Sets the initial value of a parameter on all ranks.
+  virtual mlir::LogicalResult bind(const ParameterInfo &parameter,
+                                   llvm::ArrayRef<double> values) = 0;
+  /// One step; |ranks|[r] is what rank r delivers.
+  virtual mlir::FailureOr<StepResult>
+  apply(llvm::ArrayRef<RankInputs> ranks) = 0;
+  /// The parameter as rank |rank| holds it.
+  virtual mlir::FailureOr<std::vector<Number>>
+  getParameter(int64_t rank, const ParameterInfo &parameter) = 0;
+  /// State of |role| joined over its owners; empty if there is none.
+  virtual mlir::FailureOr<std::vector<Number>>
+  getState(llvm::StringRef role, const ParameterInfo &parameter) = 0;
+};
+
+/// Interprets |module|, at whatever phase it is.
+std::unique_ptr<Engine> createInterpreterEngine(mlir::ModuleOp module,
+                                                Arithmetic arithmetic);
+
+struct CompiledOptions {
+  std::string cpu = "x86-64-v3";
+  int threads = 1;
+  int64_t timeoutMs = 60000;
+};
+
+/// Compiles |scheduled| and runs it on one thread per rank. On an error
+/// |message| says why and the result is null.
+std::unique_ptr<Engine> createCompiledEngine(mlir::ModuleOp scheduled,
+                                             int64_t ranks,
+                                             llvm::ArrayRef<ParameterInfo> all,
+                                             const CompiledOptions &options,
+                                             std::string &message);
+
+} // namespace zero
+
+#endif // ZERO_TOOLS_ZERO_RUN_ENGINE_H

@@ -1,0 +1,67 @@
+//===- Inputs.cpp - Initial values and gradients of a run -----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tools/zero-run/Inputs.h"
+
+#include "tools/zero-run/Floats.h"
+
+#include <random>
+
+using namespace zero;
+
+/// Divisible by 1, 2, 3, 4, 6, 7, 8: any usual number of contributions.
+static constexpr int64_t kListLength = 336;
+
+template <typename... Keys>
+static std::mt19937_64 makeGenerator(Keys... keys) {
+  std::seed_seq sequence{static_cast<uint32_t>(keys)...};
+  return std::mt19937_64(sequence);
+}
+
+std::vector<double> Inputs::getInitial(size_t index,
+                                       const ParameterInfo &info) const {
+  std::mt19937_64 generator = makeGenerator(seed, seed >> 32, 1, index);
+  // Multiples of 1/64 below 2 in magnitude: 7 bits, exact in bf16.
+  std::uniform_int_distribution<int> distribution(-127, 127);
+  std::vector<double> values(info.elements);
+  for (double &value : values)
+    value = distribution(generator) / 64.0;
+  return values;
+}
+
+std::vector<double> Inputs::getGradient(size_t index, const ParameterInfo &info,
+                                        int64_t step, int64_t rank,
+                                        int64_t ranks, int64_t backward,
+                                        int64_t backwards) const {
+  std::vector<double> values(info.elements);
+  if (kind == GradientKind::random) {
+    std::mt19937_64 generator =
+        makeGenerator(seed, seed >> 32, 2, index, step, rank, backward);
+    std::normal_distribution<double> distribution;
+    for (double &value : values)
+      value = roundTo(distribution(generator), info.arrivalType);
+    return values;
+  }
+  // Contribution c of n takes the numbers [c * 336 / n, (c + 1) * 336 / n).
+  std::mt19937_64 generator = makeGenerator(seed, seed >> 32, 3, index, step);
+  int64_t count = ranks * backwards;
+  int64_t contribution = rank * backwards + backward;
+  int64_t begin = contribution * kListLength / count;
+  int64_t end = (contribution + 1) * kListLength / count;
+  for (double &value : values) {
+    // Two bits a number: -1, 0, 0 or 1.
+    uint64_t bits = 0;
+    for (int64_t k = 0; k < kListLength; ++k) {
+      if (k % 32 == 0)
+        bits = generator();
+      int number = static_cast<int>(bits & 1) - static_cast<int>(bits >> 1 & 1);
+      bits >>= 2;
+      if (k >= begin && k < end)
+        value += number;
+    }
+  }
+  return values;
+}

@@ -1,0 +1,44 @@
+//===- Inputs.h - Initial values and gradients of a run ---------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_TOOLS_ZERO_RUN_INPUTS_H
+#define ZERO_TOOLS_ZERO_RUN_INPUTS_H
+
+#include "tools/zero-run/Engine.h"
+
+namespace zero {
+
+enum class GradientKind {
+  /// Normal numbers, rounded to the arrival type.
+  random,
+  /// Small integers, one list of 336 per element dealt out over ranks and
+  /// backwards: every partial sum is exact, so results do not depend on the
+  /// order, the stage, or on how ranks and backwards share the work.
+  exact
+};
+
+/// Makes every number of a run from one seed, the same whatever runs it.
+class Inputs {
+public:
+  Inputs(uint64_t seed, GradientKind kind) : seed(seed), kind(kind) {}
+
+  /// Initial values of parameter |index|, exact in bf16.
+  std::vector<double> getInitial(size_t index, const ParameterInfo &info) const;
+
+  /// The gradient of parameter |index| from |rank| in backward |backward| of
+  /// |backwards| in step |step|.
+  std::vector<double> getGradient(size_t index, const ParameterInfo &info,
+                                  int64_t step, int64_t rank, int64_t ranks,
+                                  int64_t backward, int64_t backwards) const;
+
+private:
+  uint64_t seed;
+  GradientKind kind;
+};
+
+} // namespace zero
+
+#endif // ZERO_TOOLS_ZERO_RUN_INPUTS_H
