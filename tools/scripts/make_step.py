@@ -44,14 +44,17 @@ def write_step(options, out):
         count = options.parameters
         return f"%{name}" if count == 1 else f"%{name}:{count}"
 
-    scaled = ", scaled = [dp : 1]"
+    mean = options.weight == "mean"
+    scaled = ", scaled = [dp : 1]" if mean else ""
+    weight = "accumulation : -1, dp : -1" if mean else ""
+    arrival = "accumulation : -1" if mean else ""
     arriving = types(options.gradient, ", partial = [dp, micro]" + scaled)
     out.write(
-        "zero.step @train on @cluster weight(accumulation : -1, dp : -1) "
+        f"zero.step @train on @cluster weight({weight}) "
         "(%lr: !zero.value<f64>) {\n"
         f"  {results('g')} = zero.micro_batches in {options.accumulator} {{\n"
         f"    {results('d')} = zero.backward({', '.join(names)}) "
-        f"arrives(accumulation : -1) : {arriving}\n"
+        f"arrives({arrival}) : {arriving}\n"
         f"    zero.yield {values('d')} : {arriving}\n  }}\n"
     )
     partial = types(options.accumulator, ", partial = [dp]" + scaled)
@@ -84,6 +87,9 @@ def main():
     parser.add_argument("--dtype", default="bf16", help="of parameters")
     parser.add_argument("--gradient", default="bf16", help="as it arrives")
     parser.add_argument("--accumulator", default="f32")
+    parser.add_argument(
+        "--weight", choices=["mean", "sum"], default="mean", help="of a contribution"
+    )
     parser.add_argument("--optimizer", required=True, help="an .mlir file")
     write_step(parser.parse_args(), sys.stdout)
 

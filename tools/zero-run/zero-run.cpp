@@ -11,9 +11,11 @@
 #include "tools/zero-run/Inputs.h"
 
 #include "llvm/ADT/MapVector.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/WithColor.h"
+#include "llvm/Support/xxhash.h"
 
 using namespace mlir;
 using namespace zero;
@@ -132,6 +134,8 @@ struct Run {
   LogicalResult bind(const Inputs &numbers);
   LogicalResult step(int64_t index, const Inputs &numbers);
   LogicalResult compareAll(int64_t index);
+  /// A hash over the bits of all parameters and state, wherever they are kept.
+  FailureOr<std::string> hashState();
   void record(StringRef role, const ParameterInfo &info, int64_t step,
               const Difference &difference);
   int report();
@@ -223,8 +227,33 @@ LogicalResult Run::compareAll(int64_t index) {
   return success();
 }
 
+FailureOr<std::string> Run::hashState() {
+  std::vector<double> numbers;
+  for (const ParameterInfo &info : parameters) {
+    auto parameter = engine->getParameter(0, info);
+    if (failed(parameter))
+      return failure();
+    for (const Number &number : *parameter)
+      numbers.push_back(number.value);
+    for (StringRef role : roles) {
+      auto state = engine->getState(role, info);
+      if (failed(state))
+        return failure();
+      for (const Number &number : *state)
+        numbers.push_back(number.value);
+    }
+  }
+  auto *bytes = reinterpret_cast<const uint8_t *>(numbers.data());
+  uint64_t hash =
+      llvm::xxh3_64bits(ArrayRef(bytes, numbers.size() * sizeof(double)));
+  return llvm::formatv("{0:x16}", hash).str();
+}
+
 int Run::report() {
   bool equal = firstOutside.empty();
+  FailureOr<std::string> hash = hashState();
+  if (failed(hash))
+    return fail("the final state cannot be read");
   if (json) {
     llvm::json::Object roleReports;
     for (auto &[role, d] : differences)
@@ -235,6 +264,7 @@ int Run::report() {
     llvm::outs() << llvm::json::Value(llvm::json::Object{
                         {"ranks", ranks},
                         {"equal", equal},
+                        {"state_hash", *hash},
                         {"first_outside", firstOutside},
                         {"roles", std::move(roleReports)},
                         {"steps", std::move(stepReports)}})

@@ -1,0 +1,42 @@
+//===- Body.h - Scalar bodies as scalar or vector code ----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The ops of a zrt.kernel or zrt.scalars body are cloned with wider types; only
+// conversions of 16-bit floats are rewritten. bf16 has no arithmetic here and
+// is i16 everywhere: LLVM scalarizes vectors of bfloat, and the machine's own
+// conversion flushes subnormals and keeps NaN payloads.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_CODEGEN_CPU_BODY_H
+#define ZERO_CODEGEN_CPU_BODY_H
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/IRMapping.h"
+
+namespace zero {
+
+/// Emits an error at the first op of |body| that has no exact CPU code without
+/// a library call. |place| completes "is not supported in ".
+mlir::LogicalResult checkCpuBody(mlir::Block &body, llvm::StringRef place);
+
+/// Whether arrays of |type| can be read and written.
+bool isCpuElementType(mlir::Type type);
+
+/// |type| as it is in memory and in registers: bf16 is i16.
+mlir::Type getCpuType(mlir::Type type);
+
+/// |width| elements of |type|; the type itself where |width| is 1.
+mlir::Type widen(mlir::Type type, int64_t width);
+
+/// Emits |op| of a checked body for |width| elements. |mapping| holds its
+/// operands in that width and receives its results.
+void emitBodyOp(mlir::OpBuilder &builder, mlir::Operation &op,
+                mlir::IRMapping &mapping, int64_t width);
+
+} // namespace zero
+
+#endif // ZERO_CODEGEN_CPU_BODY_H

@@ -1,0 +1,57 @@
+//===- EmitObject.h - Machine code for a module -----------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_CODEGEN_CPU_EMITOBJECT_H
+#define ZERO_CODEGEN_CPU_EMITOBJECT_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <string>
+
+namespace zero {
+
+enum class CpuOutput { object, assembly, llvmIR };
+
+struct CpuTargetOptions {
+  /// "x86-64-v3", "x86-64-v4" or "native": the higher of the two that this
+  /// machine can run, scheduled for its processor.
+  std::string cpu = "x86-64-v3";
+  CpuOutput output = CpuOutput::object;
+};
+
+/// Registers the dialects and translations that emitCpuObject needs.
+void registerCpuCodegenDialects(mlir::DialectRegistry &registry);
+
+/// Lowers a copy of |module|, of func, llvm, cf, scf, vector, arith and math
+/// ops, and writes it to |os|. The code calls no library function on its own
+/// account and contracts nothing.
+mlir::LogicalResult emitCpuObject(mlir::ModuleOp module,
+                                  const CpuTargetOptions &options,
+                                  llvm::raw_pwrite_stream &os);
+
+/// Whether |cpu| can be generated for; else |errorMessage| says why not.
+mlir::LogicalResult checkCpuName(llvm::StringRef cpu,
+                                 std::string &errorMessage);
+
+/// The features that a machine needs for code for |cpu|, as comma separated
+/// LLVM names; empty where checkCpuName fails.
+std::string cpuFeatureList(llvm::StringRef cpu);
+
+/// What "native" stands for on this machine: "x86-64-v3" or "x86-64-v4", or
+/// empty. Other names stand for themselves.
+std::string resolveCpuName(llvm::StringRef cpu);
+
+/// Links an object into a shared library without undefined symbols. Exports
+/// |exportedSymbols| only, or everything where it is empty.
+mlir::LogicalResult
+linkSharedLibrary(llvm::StringRef objectPath, llvm::StringRef outputPath,
+                  llvm::ArrayRef<std::string> exportedSymbols,
+                  std::string &errorMessage);
+
+} // namespace zero
+
+#endif // ZERO_CODEGEN_CPU_EMITOBJECT_H

@@ -1,0 +1,26 @@
+//===- EmitScalars.h - CPU code for a zrt.scalars ---------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_CODEGEN_CPU_EMITSCALARS_H
+#define ZERO_CODEGEN_CPU_EMITSCALARS_H
+
+#include "dialect/zrt/ZrtDialect.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace zero {
+
+/// Adds to |target| a function |name| with the signature of zero_rt_scalar_fn
+/// that runs |scalars|. |getFirstSlot| says where a zrt.slots begins. Emits a
+/// diagnostic where an op has no CPU code.
+mlir::FailureOr<mlir::LLVM::LLVMFuncOp> emitCpuScalars(
+    zrt::ScalarsOp scalars, mlir::ModuleOp target, llvm::StringRef name,
+    llvm::function_ref<int64_t(mlir::FlatSymbolRefAttr)> getFirstSlot);
+
+} // namespace zero
+
+#endif // ZERO_CODEGEN_CPU_EMITSCALARS_H

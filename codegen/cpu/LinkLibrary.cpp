@@ -1,0 +1,115 @@
+//===- LinkLibrary.cpp - An object as a shared library --------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/cpu/EmitObject.h"
+
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FileUtilities.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Program.h"
+
+using namespace mlir;
+
+static std::string findLinker() {
+  for (StringRef name :
+       {"ld.lld-19", "/usr/lib/llvm-19/bin/ld.lld", "ld.lld", "ld"})
+    if (llvm::ErrorOr<std::string> path = llvm::sys::findProgramByName(name))
+      return *path;
+  return "";
+}
+
+/// Creates an empty file that |remover| deletes in the end.
+static LogicalResult createTemporary(StringRef suffix,
+                                     llvm::FileRemover &remover,
+                                     SmallString<128> &path,
+                                     std::string &errorMessage) {
+  if (std::error_code error =
+          llvm::sys::fs::createTemporaryFile("zero", suffix, path)) {
+    errorMessage = "cannot create a temporary file: " + error.message();
+    return failure();
+  }
+  remover.setFile(path);
+  return success();
+}
+
+/// A version script that exports |symbols| and nothing else.
+static LogicalResult writeVersionScript(StringRef path,
+                                        ArrayRef<std::string> symbols,
+                                        std::string &errorMessage) {
+  std::error_code error;
+  llvm::raw_fd_ostream os(path, error);
+  os << "{\n  global:\n";
+  // Quoted, or a name could be a pattern.
+  for (const std::string &symbol : symbols)
+    os << "    \"" << symbol << "\";\n";
+  os << "  local: *;\n};\n";
+  os.close();
+  if (!error)
+    error = os.error();
+  if (!error)
+    return success();
+  os.clear_error();
+  errorMessage = "cannot write '" + path.str() + "': " + error.message();
+  return failure();
+}
+
+LogicalResult zero::linkSharedLibrary(StringRef objectPath,
+                                      StringRef outputPath,
+                                      ArrayRef<std::string> exportedSymbols,
+                                      std::string &errorMessage) {
+  std::string linker = findLinker();
+  if (linker.empty()) {
+    errorMessage = "no linker found; looked for ld.lld-19, ld.lld and ld (on "
+                   "Debian: package lld-19)";
+    return failure();
+  }
+  StringRef directory = llvm::sys::path::parent_path(outputPath);
+  if (directory.empty())
+    directory = ".";
+  if (std::error_code error =
+          llvm::sys::fs::access(directory, llvm::sys::fs::AccessMode::Write)) {
+    errorMessage =
+        "cannot write '" + outputPath.str() + "': " + error.message();
+    return failure();
+  }
+
+  SmallString<128> messages, script;
+  llvm::FileRemover messagesRemover, scriptRemover;
+  if (failed(createTemporary("txt", messagesRemover, messages, errorMessage)))
+    return failure();
+  SmallVector<StringRef> arguments{linker,
+                                   "-shared",
+                                   "-z",
+                                   "now",
+                                   "-z",
+                                   "noexecstack",
+                                   "--build-id=none",
+                                   "--no-undefined"};
+  std::string scriptArgument;
+  if (!exportedSymbols.empty()) {
+    if (failed(createTemporary("map", scriptRemover, script, errorMessage)) ||
+        failed(writeVersionScript(script, exportedSymbols, errorMessage)))
+      return failure();
+    scriptArgument = ("--version-script=" + script).str();
+    arguments.push_back(scriptArgument);
+  }
+  arguments.append({"-o", outputPath, objectPath});
+
+  std::string launchError;
+  int status = llvm::sys::ExecuteAndWait(
+      linker, arguments, /*Env=*/std::nullopt,
+      /*Redirects=*/{StringRef(""), StringRef(messages), StringRef(messages)},
+      /*SecondsToWait=*/0, /*MemoryLimit=*/0, &launchError);
+  if (status == 0)
+    return success();
+  errorMessage = linker + " could not link '" + outputPath.str() + "'";
+  if (!launchError.empty())
+    errorMessage += ": " + launchError;
+  if (auto text = llvm::MemoryBuffer::getFile(messages))
+    errorMessage += "\n" + (*text)->getBuffer().rtrim().str();
+  return failure();
+}
