@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A library is global. This is the one place that knows which part of a bucket a
-// rank owns and where that part lies in its memory.
+// A library is global. This is the one place that knows which part of a bucket
+// a rank owns and where that part lies in its memory.
 //
 //===----------------------------------------------------------------------===//
 

@@ -23,9 +23,9 @@ zero_rt_status Memory::allocate(int32_t space, int32_t role, int64_t bytes,
   int64_t rounded = std::max<int64_t>(1, bytes);
   if (plausible)
     rounded = (rounded + alignment - 1) / alignment * alignment;
-  void *data =
-      plausible ? std::aligned_alloc(size_t(alignment), size_t(rounded))
-                : nullptr;
+  void *data = plausible
+                   ? std::aligned_alloc(size_t(alignment), size_t(rounded))
+                   : nullptr;
   if (!data)
     return fail(ZERO_RT_OUT_OF_MEMORY,
                 "no memory for '%s': %lld bytes in space '%s'", name,

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One thread-local message and one status code; exceptions stop at `guarded` and
-// never cross the C ABI.
+// One thread-local message and one status code; exceptions stop at `guarded`
+// and never cross the C ABI.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Work is cut into fixed chunks that do not depend on the number of threads, and
-// chunks share no memory they write, so the result does not depend on it either.
-// Idle threads block.
+// Work is cut into fixed chunks that do not depend on the number of threads,
+// and chunks share no memory they write, so the result does not depend on it
+// either. Idle threads block.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,7 +47,8 @@ public:
       return;
     }
     using Function = std::remove_reference_t<Task>;
-    share([](void *context, int64_t i) { (*static_cast<Function *>(context))(i); },
+    share([](void *context,
+             int64_t i) { (*static_cast<Function *>(context))(i); },
           const_cast<std::remove_const_t<Function> *>(&task), count);
   }
 

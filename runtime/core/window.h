@@ -14,6 +14,7 @@
 
 #include "zero_rt/library.h"
 
+#include <cstddef>
 #include <vector>
 
 namespace zero_rt {
@@ -40,7 +41,7 @@ public:
   int64_t backwards() const { return numBackwards; }
   int64_t closedBackwards() const { return numBackwards - (open ? 1 : 0); }
   int64_t arrivals(int32_t parameter) const {
-    return numArrivals[size_t(parameter)];
+    return numArrivals[std::size_t(parameter)];
   }
   /// All (parameter, backward) pairs that count as missing.
   int64_t missing() const { return numMissing; }
@@ -49,13 +50,13 @@ public:
 
   // A slot that was handed out and not yet declared ready.
   enum class Slot : int8_t { None, Overwrite, Add };
-  Slot slot(int32_t parameter) const { return slots[size_t(parameter)]; }
+  Slot slot(int32_t parameter) const { return slots[std::size_t(parameter)]; }
   void setSlot(int32_t parameter, Slot slot) {
-    slots[size_t(parameter)] = slot;
+    slots[std::size_t(parameter)] = slot;
   }
 
   /// How many missing gradients are remembered by name.
-  static constexpr size_t maxNamed = 4;
+  static constexpr std::size_t maxNamed = 4;
 
 private:
   const zero_rt_library &library;

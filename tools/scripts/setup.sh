@@ -9,7 +9,7 @@ packages=(
   cmake ninja-build ccache python3 file
   clang-19 lld-19 clang-format-19 clang-tidy-19 libclang-rt-19-dev
   llvm-19-dev llvm-19-tools libmlir-19-dev mlir-19-tools
-  libgtest-dev libbenchmark-dev nlohmann-json3-dev
+  libgtest-dev libopenblas-dev
 )
 
 missing=()

@@ -29,7 +29,8 @@ typedef struct zero_rt_group zero_rt_group;     // ranks that communicate
 typedef struct zero_rt_runtime zero_rt_runtime; // one rank: device and streams
 typedef struct zero_rt_step zero_rt_step;       // one compiled step on one rank
 typedef struct zero_rt_calls zero_rt_calls;     // the table, see library.h
-typedef struct zero_rt_library zero_rt_library; // a compiled step, see library.h
+typedef struct zero_rt_library
+    zero_rt_library; // a compiled step, see library.h
 
 /// Element types. Numbers are part of the ABI and of the plan.
 typedef enum zero_rt_dtype {

@@ -9,8 +9,8 @@
 // constant for the compiler and one array for the runtime. Names are offsets
 // into one blob of zero-terminated strings.
 //
-// Everything here is global: shapes, offsets and segments are those of the whole
-// bucket. The runtime localizes them to its rank in one place.
+// Everything here is global: shapes, offsets and segments are those of the
+// whole bucket. The runtime localizes them to its rank in one place.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,8 +36,8 @@ typedef void (*zero_rt_scalar_fn)(double *slots);
 
 /// What a handler is told about the event that runs it.
 typedef struct zero_rt_event {
-  int32_t event;     // zero_rt_event_kind
-  int32_t parameter; // arrive only; else -1
+  int32_t event;                // zero_rt_event_kind
+  int32_t parameter;            // arrive only; else -1
   const zero_rt_tensor *tensor; // arrive only; else null
 } zero_rt_event;
 

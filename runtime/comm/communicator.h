@@ -1,0 +1,78 @@
+//===- communicator.h - What the core needs from a group --------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// One Communicator is one rank's end of a group. Collectives are called in the
+// same order with the same tag on every rank; an implementation reports who did
+// not. They count nothing: the core does, for all implementations alike.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_RT_COMM_COMMUNICATOR_H
+#define ZERO_RT_COMM_COMMUNICATOR_H
+
+#include "zero_rt/abi.h"
+
+#include <memory>
+
+namespace zero_rt {
+
+class ThreadPool;
+
+/// What all ranks must agree on when they meet in a collective. |step| tells
+/// apart steps that have buffers of the same name; 0 is no step.
+struct Tag {
+  const char *operation;
+  const char *name; // of a buffer, or null
+  int64_t elements;
+  int32_t dtype;
+  uint64_t step;
+};
+
+class Communicator {
+public:
+  virtual ~Communicator() = default;
+
+  /// Sums the elements of |data| over the ranks, in place. Ranks are added in
+  /// the order 0..D-1 with one final rounding, so all get the same bits.
+  virtual zero_rt_status allReduce(const Tag &tag, void *data) = 0;
+
+  /// Sums this rank's slice of |src| into |dst|, which holds the slice only;
+  /// with |accumulate| adds the rounded sum to what |dst| holds.
+  virtual zero_rt_status reduceScatter(const Tag &tag, const void *src,
+                                       void *dst, bool accumulate) = 0;
+
+  /// Fills the slices of |data| that other ranks own.
+  virtual zero_rt_status allGather(const Tag &tag, void *data) = 0;
+
+  /// Gathers a record of |bytes| bytes of every rank into |all|. For creation
+  /// and for errors; never part of a good step.
+  virtual zero_rt_status exchange(const Tag &tag, const void *mine, void *all,
+                                  int64_t bytes) = 0;
+
+  /// A number that all ranks agree on between two collectives and that is not
+  /// given twice. Never 0.
+  virtual uint64_t position() const = 0;
+
+  /// Says that this rank will never again take part in |step|.
+  virtual void leaveStep(uint64_t step) = 0;
+};
+
+} // namespace zero_rt
+
+/// A group of any kind.
+struct zero_rt_group {
+  virtual ~zero_rt_group() = default;
+  virtual int32_t size() const = 0;
+  /// How many ranks of this process have joined and not left.
+  virtual int32_t members() = 0;
+  /// Makes the end of |rank|; destroying it leaves the group. |pool| outlives
+  /// it.
+  virtual zero_rt_status join(int32_t rank, int64_t timeoutMs,
+                              zero_rt::ThreadPool &pool,
+                              std::unique_ptr<zero_rt::Communicator> &out) = 0;
+};
+
+#endif // ZERO_RT_COMM_COMMUNICATOR_H

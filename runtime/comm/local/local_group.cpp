@@ -1,0 +1,157 @@
+//===- local_group.cpp - Ranks that are threads of one process ------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Collectives read the buffers of the other ranks directly. After `enter`
+// nothing here may fail, throw or allocate: others rely on this rank to finish.
+//
+//===----------------------------------------------------------------------===//
+
+#include "comm/local/rendezvous.h"
+
+#include "comm/local/reduce.h"
+#include "core/localize.h"
+#include "core/numeric.h"
+#include "core/status.h"
+#include "core/thread_pool.h"
+
+#include <cstring>
+
+using namespace zero_rt;
+
+namespace {
+
+class LocalCommunicator final : public Communicator {
+public:
+  LocalCommunicator(Rendezvous &meeting, int32_t rank, int64_t timeoutMs,
+                    ThreadPool &pool)
+      : meeting(meeting), rank(rank), timeoutMs(timeoutMs), pool(pool),
+        sources(size_t(meeting.size())) {}
+  ~LocalCommunicator() override { meeting.leave(rank); }
+
+  zero_rt_status allReduce(const Tag &tag, void *data) override;
+  zero_rt_status reduceScatter(const Tag &tag, const void *src, void *dst,
+                               bool accumulate) override;
+  zero_rt_status allGather(const Tag &tag, void *data) override;
+  zero_rt_status exchange(const Tag &tag, const void *mine, void *all,
+                          int64_t bytes) override;
+  uint64_t position() const override { return meeting.sequenceOf(rank); }
+  void leaveStep(uint64_t step) override { meeting.leaveStep(rank, step); }
+
+private:
+  zero_rt_status enter(const Tag &tag, const void *data) {
+    return meeting.enter(rank, tag, data, timeoutMs);
+  }
+  Range slice(const Tag &tag, int32_t owner) const {
+    return ownedSlice(tag.elements, owner, meeting.size());
+  }
+  void reduceOwnSlice(const Tag &tag, void *dst, bool accumulate);
+  void copyOtherSlices(const Tag &tag, void *data);
+
+  Rendezvous &meeting;
+  int32_t rank;
+  int64_t timeoutMs;
+  ThreadPool &pool;
+  std::vector<const void *> sources; // of the other ranks; never grows
+};
+
+class LocalGroup final : public zero_rt_group {
+public:
+  explicit LocalGroup(int32_t ranks) : meeting(ranks) {}
+  int32_t size() const override { return meeting.size(); }
+  int32_t members() override { return meeting.members(); }
+  zero_rt_status join(int32_t rank, int64_t timeoutMs, ThreadPool &pool,
+                      std::unique_ptr<Communicator> &out) override {
+    ZERO_RT_TRY(meeting.join(rank));
+    try {
+      out = std::make_unique<LocalCommunicator>(meeting, rank, timeoutMs, pool);
+    } catch (...) {
+      meeting.leave(rank);
+      throw;
+    }
+    return ZERO_RT_OK;
+  }
+
+private:
+  Rendezvous meeting;
+};
+
+} // namespace
+
+/// Sums this rank's slice of what all ranks showed into |dst|, whose first
+/// element is the first of the slice.
+void LocalCommunicator::reduceOwnSlice(const Tag &tag, void *dst,
+                                       bool accumulate) {
+  Range own = slice(tag, rank);
+  for (int32_t r = 0; r < meeting.size(); ++r)
+    sources[size_t(r)] = elementAt(meeting.dataOf(r), tag.dtype, own.begin);
+  pool.forChunks(0, own.size(), [&](int64_t begin, int64_t end) {
+    reduceElements(tag.dtype, sources.data(), meeting.size(), dst, accumulate,
+                   begin, end);
+  });
+}
+
+void LocalCommunicator::copyOtherSlices(const Tag &tag, void *data) {
+  for (int32_t r = 0; r < meeting.size(); ++r) {
+    Range theirs = slice(tag, r);
+    if (r == rank || theirs.empty())
+      continue;
+    std::memcpy(elementAt(data, tag.dtype, theirs.begin),
+                elementAt(meeting.dataOf(r), tag.dtype, theirs.begin),
+                size_t(theirs.size() * elementSize(tag.dtype)));
+  }
+}
+
+zero_rt_status LocalCommunicator::allReduce(const Tag &tag, void *data) {
+  ZERO_RT_TRY(enter(tag, data));
+  // In place: only this rank reads slice |rank| of any buffer in this phase.
+  reduceOwnSlice(tag, elementAt(data, tag.dtype, slice(tag, rank).begin),
+                 false);
+  meeting.sync();
+  copyOtherSlices(tag, data);
+  // Nobody may change a buffer that others still copy from.
+  meeting.sync();
+  return ZERO_RT_OK;
+}
+
+zero_rt_status LocalCommunicator::reduceScatter(const Tag &tag, const void *src,
+                                                void *dst, bool accumulate) {
+  ZERO_RT_TRY(enter(tag, src));
+  reduceOwnSlice(tag, dst, accumulate);
+  meeting.sync();
+  return ZERO_RT_OK;
+}
+
+zero_rt_status LocalCommunicator::allGather(const Tag &tag, void *data) {
+  ZERO_RT_TRY(enter(tag, data));
+  // A rank writes the slices of others and is read in its own only.
+  copyOtherSlices(tag, data);
+  meeting.sync();
+  return ZERO_RT_OK;
+}
+
+zero_rt_status LocalCommunicator::exchange(const Tag &tag, const void *mine,
+                                           void *all, int64_t bytes) {
+  ZERO_RT_TRY(enter(tag, mine));
+  for (int32_t r = 0; r < meeting.size(); ++r)
+    std::memcpy(static_cast<char *>(all) + r * bytes, meeting.dataOf(r),
+                size_t(bytes));
+  meeting.sync();
+  return ZERO_RT_OK;
+}
+
+ZERO_RT_EXPORT zero_rt_status
+zero_rt_local_group_create(int32_t ranks, zero_rt_group **out_group) {
+  if (!out_group)
+    return fail(ZERO_RT_INVALID_ARGUMENT, "out_group is null");
+  *out_group = nullptr;
+  if (ranks < 1)
+    return fail(ZERO_RT_INVALID_ARGUMENT, "ranks is %d, expected at least 1",
+                ranks);
+  return guarded("zero_rt_local_group_create", [&]() -> zero_rt_status {
+    *out_group = new LocalGroup(ranks);
+    return ZERO_RT_OK;
+  });
+}

@@ -1,0 +1,22 @@
+//===- reduce.h - Sums over the buffers of several ranks --------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_RT_COMM_LOCAL_REDUCE_H
+#define ZERO_RT_COMM_LOCAL_REDUCE_H
+
+#include <cstdint>
+
+namespace zero_rt {
+
+/// Sums elements [begin, end) of |sources|, one array per rank in order, into
+/// the same elements of |dst|, rounded once; with |accumulate| that result is
+/// then added to what |dst| holds. |dst| may be one of the sources.
+void reduceElements(int64_t dtype, const void *const *sources, int32_t ranks,
+                    void *dst, bool accumulate, int64_t begin, int64_t end);
+
+} // namespace zero_rt
+
+#endif // ZERO_RT_COMM_LOCAL_REDUCE_H

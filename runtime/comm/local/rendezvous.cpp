@@ -1,0 +1,215 @@
+//===- rendezvous.cpp - Where the threads of a group meet -----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "comm/local/rendezvous.h"
+
+#include "core/numeric.h"
+#include "core/status.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+using namespace zero_rt;
+
+Rendezvous::Rendezvous(int32_t ranks) : posts(size_t(ranks)) {}
+
+//===----------------------------------------------------------------------===//
+// Texts
+//===----------------------------------------------------------------------===//
+
+static std::string describe(const Tag &tag, bool withSize = false) {
+  std::string text = tag.operation;
+  if (tag.name)
+    text += std::string(" of '") + tag.name + "'";
+  if (withSize)
+    text += " (" + std::to_string(tag.elements) + " x " + dtypeName(tag.dtype) +
+            ")";
+  return text;
+}
+
+static bool sameNames(const Tag &a, const Tag &b) {
+  return std::strcmp(a.operation, b.operation) == 0 &&
+         std::strcmp(a.name ? a.name : "", b.name ? b.name : "") == 0;
+}
+
+std::string Rendezvous::missingRanks() const {
+  std::string list;
+  int count = 0;
+  for (size_t r = 0; r < posts.size(); ++r) {
+    if (posts[r].waiting)
+      continue;
+    list += (count++ ? ", " : "") + std::to_string(r);
+  }
+  return (count == 1 ? "rank " : "ranks ") + list;
+}
+
+//===----------------------------------------------------------------------===//
+// Members
+//===----------------------------------------------------------------------===//
+
+zero_rt_status Rendezvous::join(int32_t rank) {
+  std::lock_guard<std::mutex> lock(mutex);
+  Post &mine = posts[size_t(rank)];
+  if (mine.member == Member::Present)
+    return fail(ZERO_RT_INVALID_ARGUMENT, "rank %d is already taken", rank);
+  mine.member = Member::Present;
+  return ZERO_RT_OK;
+}
+
+void Rendezvous::leave(int32_t rank) {
+  std::lock_guard<std::mutex> lock(mutex);
+  posts[size_t(rank)].member = Member::Left;
+  for (size_t r = 0; r < posts.size(); ++r)
+    if (posts[r].waiting)
+      breakIfAnyoneLeft(int32_t(r));
+}
+
+int32_t Rendezvous::members() {
+  std::lock_guard<std::mutex> lock(mutex);
+  int32_t count = 0;
+  for (const Post &post : posts)
+    count += post.member == Member::Present;
+  return count;
+}
+
+void Rendezvous::leaveStep(int32_t rank, uint64_t step) {
+  std::lock_guard<std::mutex> lock(mutex);
+  ended.emplace_back(step, rank);
+  auto isStep = [&](const auto &entry) { return entry.first == step; };
+  if (std::count_if(ended.begin(), ended.end(), isStep) == size())
+    ended.erase(std::remove_if(ended.begin(), ended.end(), isStep),
+                ended.end());
+  for (size_t r = 0; r < posts.size(); ++r)
+    if (posts[r].waiting && posts[r].tag.step == step)
+      breakIfAnyoneLeft(int32_t(r));
+}
+
+bool Rendezvous::hasEnded(int32_t rank, uint64_t step) const {
+  return std::find(ended.begin(), ended.end(), std::make_pair(step, rank)) !=
+         ended.end();
+}
+
+//===----------------------------------------------------------------------===//
+// Meeting
+//===----------------------------------------------------------------------===//
+
+void Rendezvous::breakWith(zero_rt_status code, std::string message) {
+  // The first cause is the one that helps.
+  if (brokenCode == ZERO_RT_OK) {
+    brokenCode = code;
+    brokenBy = std::move(message);
+  }
+  changed.notify_all();
+}
+
+/// A disagreement concerns every rank, also one that comes later; that others
+/// gave up waiting is news only to those who waited.
+zero_rt_status Rendezvous::reportBroken(int32_t rank, bool waited) {
+  Post &mine = posts[size_t(rank)];
+  bool first = !mine.told;
+  mine.told = true;
+  if (first && (waited || brokenCode == ZERO_RT_MISMATCH))
+    return fail(brokenCode, "%s", brokenBy.c_str());
+  return fail(ZERO_RT_POISONED, "the group is broken since: %s",
+              brokenBy.c_str());
+}
+
+/// |rank| waits, or is about to, for ranks that have gone.
+void Rendezvous::breakIfAnyoneLeft(int32_t rank) {
+  const Tag &tag = posts[size_t(rank)].tag;
+  for (size_t r = 0; r < posts.size(); ++r) {
+    if (posts[r].waiting)
+      continue;
+    bool left = posts[r].member == Member::Left;
+    if (left || hasEnded(int32_t(r), tag.step))
+      breakWith(ZERO_RT_TIMEOUT,
+                "rank " + std::to_string(r) + " destroyed its " +
+                    (left ? "runtime" : "step") + " and will not come to " +
+                    describe(tag) + ", where rank " + std::to_string(rank) +
+                    " waits");
+  }
+}
+
+void Rendezvous::breakIfTagsDiffer(int32_t rank) {
+  const Post &mine = posts[size_t(rank)];
+  for (size_t r = 0; r < posts.size(); ++r) {
+    const Post &other = posts[r];
+    if (!other.waiting || int32_t(r) == rank)
+      continue;
+    bool names = sameNames(mine.tag, other.tag);
+    bool sizes = mine.tag.elements == other.tag.elements &&
+                 mine.tag.dtype == other.tag.dtype;
+    bool order =
+        mine.sequence == other.sequence && mine.tag.step == other.tag.step;
+    if (names && sizes && order)
+      continue;
+    std::string text = "rank " + std::to_string(rank) + " is in " +
+                       describe(mine.tag, names && !sizes) + ", rank " +
+                       std::to_string(r) + " in " +
+                       describe(other.tag, names && !sizes);
+    if (names && sizes)
+      text += " of another step or another turn";
+    breakWith(ZERO_RT_MISMATCH, std::move(text));
+    return;
+  }
+}
+
+zero_rt_status Rendezvous::enter(int32_t rank, const Tag &tag, const void *data,
+                                 int64_t timeoutMs) {
+  std::unique_lock<std::mutex> lock(mutex);
+  if (brokenCode != ZERO_RT_OK)
+    return reportBroken(rank, /*waited=*/false);
+
+  Post &mine = posts[size_t(rank)];
+  mine.tag = tag;
+  mine.data = data;
+  // Counted by the group and not by the rank: a rank may join when another one
+  // already waits in the first collective.
+  mine.sequence = generation + 1;
+  mine.waiting = true;
+  ++entered;
+  breakIfTagsDiffer(rank);
+  breakIfAnyoneLeft(rank);
+  if (brokenCode != ZERO_RT_OK)
+    return reportBroken(rank, /*waited=*/true);
+
+  if (entered == size()) {
+    entered = 0;
+    for (Post &post : posts)
+      post.waiting = false;
+    ++generation;
+    changed.notify_all();
+    return ZERO_RT_OK;
+  }
+
+  // A generation that completed counts, whatever broke later.
+  uint64_t now = generation;
+  auto deadline =
+      std::chrono::steady_clock::now() + std::chrono::milliseconds(timeoutMs);
+  bool woken = changed.wait_until(lock, deadline, [&] {
+    return generation != now || brokenCode != ZERO_RT_OK;
+  });
+  if (generation != now)
+    return ZERO_RT_OK;
+  if (!woken)
+    breakWith(ZERO_RT_TIMEOUT, describe(tag) + " did not finish within " +
+                                   std::to_string(timeoutMs) +
+                                   " ms: " + missingRanks() + " did not come");
+  return reportBroken(rank, /*waited=*/true);
+}
+
+void Rendezvous::sync() {
+  std::unique_lock<std::mutex> lock(mutex);
+  uint64_t now = syncNumber;
+  if (++synced == size()) {
+    synced = 0;
+    ++syncNumber;
+    changed.notify_all();
+    return;
+  }
+  changed.wait(lock, [&] { return syncNumber != now; });
+}

@@ -1,0 +1,87 @@
+//===- rendezvous.h - Where the threads of a group meet ---------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// `enter` is the only place where a rank waits for another that may never come,
+// so it is the only one with a timeout, and it compares tags. Once all have
+// entered, each only moves memory until it leaves; `sync` between those phases
+// therefore needs no timeout. It must not have one either: a rank that gave up
+// would return to a caller who may free memory that others still read.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_RT_COMM_LOCAL_RENDEZVOUS_H
+#define ZERO_RT_COMM_LOCAL_RENDEZVOUS_H
+
+#include "comm/communicator.h"
+
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace zero_rt {
+
+class Rendezvous {
+public:
+  explicit Rendezvous(int32_t ranks);
+
+  zero_rt_status join(int32_t rank);
+  void leave(int32_t rank);
+  void leaveStep(int32_t rank, uint64_t step);
+  int32_t members();
+
+  /// Waits until all ranks are in a collective with the same tag. |data| is
+  /// shown to the others until the last `sync` of this collective.
+  zero_rt_status enter(int32_t rank, const Tag &tag, const void *data,
+                       int64_t timeoutMs);
+  /// Waits until all ranks have done the phase before.
+  void sync();
+
+  /// What |rank| entered the present collective with.
+  const void *dataOf(int32_t rank) const { return posts[size_t(rank)].data; }
+  /// How many collectives |rank| has entered.
+  uint64_t sequenceOf(int32_t rank) const {
+    return posts[size_t(rank)].sequence;
+  }
+  int32_t size() const { return int32_t(posts.size()); }
+
+private:
+  enum class Member { Absent, Present, Left };
+
+  struct Post {
+    Member member = Member::Absent;
+    bool waiting = false; // entered, and others are still to come
+    bool told = false;    // knows why the group is broken
+    Tag tag = {};
+    const void *data = nullptr;
+    uint64_t sequence = 0;
+  };
+
+  // All of these expect the mutex to be held.
+  void breakWith(zero_rt_status code, std::string message);
+  zero_rt_status reportBroken(int32_t rank, bool waited);
+  void breakIfAnyoneLeft(int32_t rank);
+  void breakIfTagsDiffer(int32_t rank);
+  std::string missingRanks() const;
+  bool hasEnded(int32_t rank, uint64_t step) const;
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<Post> posts;
+  int32_t entered = 0;     // ranks waiting in `enter`
+  uint64_t generation = 0; // of `enter`
+  int32_t synced = 0;      // ranks waiting in `sync`
+  uint64_t syncNumber = 0;
+  /// (step, rank): the rank destroyed the step while others still have it.
+  std::vector<std::pair<uint64_t, int32_t>> ended;
+  zero_rt_status brokenCode = ZERO_RT_OK;
+  std::string brokenBy;
+};
+
+} // namespace zero_rt
+
+#endif // ZERO_RT_COMM_LOCAL_RENDEZVOUS_H

@@ -1,0 +1,27 @@
+//===- calls.h - The calls behind the table ---------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_RT_CORE_CALLS_H
+#define ZERO_RT_CORE_CALLS_H
+
+#include "zero_rt/library.h"
+
+namespace zero_rt {
+
+/// The calls themselves, named as in calls.def. They may assume that the step
+/// (or runtime) is not null and not poisoned, and they may throw: the table
+/// holds guarded versions.
+namespace calls {
+#define ZERO_RT_STEP_CALL(NAME, ARGUMENTS) zero_rt_status NAME ARGUMENTS;
+#define ZERO_RT_PROGRAM_CALL(NAME, ARGUMENTS) zero_rt_status NAME ARGUMENTS;
+#include "zero_rt/calls.def"
+} // namespace calls
+
+extern const zero_rt_calls callTable;
+
+} // namespace zero_rt
+
+#endif // ZERO_RT_CORE_CALLS_H

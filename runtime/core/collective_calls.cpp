@@ -1,0 +1,109 @@
+//===- collective_calls.cpp - Collectives, checked and counted ------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Everything that is the same for all communicators. With one rank a collective
+// moves nothing to others, but is checked and counted like any other.
+//
+//===----------------------------------------------------------------------===//
+
+#include "core/calls.h"
+#include "core/numeric.h"
+#include "core/status.h"
+#include "core/step.h"
+
+using namespace zero_rt;
+
+/// Bytes a ring sends per rank for |passes| passes over |bytes|.
+static int64_t ringBytes(int64_t bytes, int64_t passes, int64_t ranks) {
+  return passes * bytes * (ranks - 1) / ranks;
+}
+
+static int64_t bufferBytes(const zero_rt_step &step, int32_t buffer) {
+  const zero_rt_buffer_row &row = step.library->buffers[buffer];
+  return row.elements * elementSize(row.dtype);
+}
+
+static Tag tagOf(const zero_rt_step &step, const char *operation,
+                 int32_t buffer) {
+  const zero_rt_buffer_row &row = step.library->buffers[buffer];
+  return {operation, step.bufferName(buffer), row.elements, int32_t(row.dtype),
+          step.id};
+}
+
+static zero_rt_status checkFull(const zero_rt_step &step, const char *call,
+                                int32_t buffer) {
+  ZERO_RT_TRY(checkBuffer(step, call, buffer));
+  if (step.library->buffers[buffer].sharded)
+    return fail(ZERO_RT_INTERNAL, "%s: buffer '%s' is sharded, expected full",
+                call, step.bufferName(buffer));
+  return ZERO_RT_OK;
+}
+
+zero_rt_status calls::all_reduce(zero_rt_step *step, int32_t, int32_t buffer) {
+  ZERO_RT_TRY(checkFull(*step, "all_reduce", buffer));
+  zero_rt_runtime &runtime = *step->runtime;
+  ZERO_RT_TRY(runtime.communicator->allReduce(
+      tagOf(*step, "all_reduce", buffer), step->buffers[size_t(buffer)].data));
+  ++runtime.counters.all_reduces;
+  runtime.counters.bytes_sent +=
+      ringBytes(bufferBytes(*step, buffer), 2, runtime.ranks);
+  return ZERO_RT_OK;
+}
+
+static zero_rt_status reduceScatter(zero_rt_step &step, const char *call,
+                                    int32_t src, int32_t dst, bool accumulate) {
+  ZERO_RT_TRY(checkFull(step, call, src));
+  ZERO_RT_TRY(checkBuffer(step, call, dst));
+  const zero_rt_buffer_row &from = step.library->buffers[src];
+  const zero_rt_buffer_row &to = step.library->buffers[dst];
+  if (!to.sharded || to.dtype != from.dtype || to.elements != from.elements)
+    return fail(ZERO_RT_INTERNAL, "%s: '%s' is no sharded twin of '%s'", call,
+                step.bufferName(dst), step.bufferName(src));
+  zero_rt_runtime &runtime = *step.runtime;
+  ZERO_RT_TRY(runtime.communicator->reduceScatter(
+      tagOf(step, call, src), step.buffers[size_t(src)].data,
+      step.buffers[size_t(dst)].data, accumulate));
+  ++runtime.counters.reduce_scatters;
+  runtime.counters.bytes_sent +=
+      ringBytes(bufferBytes(step, src), 1, runtime.ranks);
+  return ZERO_RT_OK;
+}
+
+zero_rt_status calls::reduce_scatter(zero_rt_step *step, int32_t, int32_t src,
+                                     int32_t dst) {
+  return reduceScatter(*step, "reduce_scatter", src, dst, false);
+}
+
+zero_rt_status calls::reduce_scatter_add(zero_rt_step *step, int32_t,
+                                         int32_t src, int32_t dst) {
+  return reduceScatter(*step, "reduce_scatter_add", src, dst, true);
+}
+
+zero_rt_status calls::all_gather(zero_rt_step *step, int32_t, int32_t buffer) {
+  ZERO_RT_TRY(checkFull(*step, "all_gather", buffer));
+  zero_rt_runtime &runtime = *step->runtime;
+  ZERO_RT_TRY(runtime.communicator->allGather(
+      tagOf(*step, "all_gather", buffer), step->buffers[size_t(buffer)].data));
+  ++runtime.counters.all_gathers;
+  runtime.counters.bytes_sent +=
+      ringBytes(bufferBytes(*step, buffer), 1, runtime.ranks);
+  return ZERO_RT_OK;
+}
+
+zero_rt_status calls::all_reduce_scalars(zero_rt_step *step, int32_t,
+                                         int32_t first, int32_t count) {
+  ZERO_RT_TRY(checkSlots(*step, "all_reduce_scalars", first, count));
+  zero_rt_runtime &runtime = *step->runtime;
+  // Named by the first slot; a count of 0 may stand behind the last one.
+  const char *name =
+      count > 0 ? step->text(step->library->slots[first].name) : nullptr;
+  Tag tag = {"all_reduce_scalars", name, count, ZERO_RT_F64, step->id};
+  ZERO_RT_TRY(runtime.communicator->allReduce(tag, step->slots() + first));
+  ++runtime.counters.scalar_all_reduces;
+  runtime.counters.bytes_sent +=
+      ringBytes(int64_t(count) * int64_t(sizeof(double)), 2, runtime.ranks);
+  return ZERO_RT_OK;
+}

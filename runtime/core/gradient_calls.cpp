@@ -1,0 +1,198 @@
+//===- gradient_calls.cpp - Gradients: arrive, pack, fill -----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A gradient comes as a tensor that `pack` writes into its segment, or a
+// producer writes the segment itself and then says so. Both run the same
+// handlers: in the second case the event has no tensor and `pack` has only the
+// pad left to do.
+//
+//===----------------------------------------------------------------------===//
+
+#include "core/calls.h"
+#include "core/numeric.h"
+#include "core/protocol.h"
+#include "core/status.h"
+
+using namespace zero_rt;
+
+using Slot = Window::Slot;
+
+/// Checks that one more gradient of |parameter| may arrive now.
+static zero_rt_status checkArrival(const zero_rt_step &step, int32_t parameter,
+                                   const char *call,
+                                   const zero_rt_transition_row **out) {
+  ZERO_RT_TRY(findTransition(step, ZERO_RT_EVENT_ARRIVE, call, out));
+  int64_t arrivals = step.window.arrivals(parameter);
+  int64_t uses = step.library->parameters[parameter].uses;
+  if (arrivals < uses)
+    return ZERO_RT_OK;
+  return fail(ZERO_RT_PROTOCOL,
+              "gradient of '%s' arrived %lld times in this backward, declared "
+              "%lld",
+              step.parameterName(parameter), (long long)arrivals + 1,
+              (long long)uses);
+}
+
+static zero_rt_status arrive(zero_rt_step &step, int32_t parameter,
+                             const zero_rt_tensor *tensor, const char *call,
+                             const zero_rt_transition_row &row) {
+  ZERO_RT_TRY(runTransition(step, row,
+                            {ZERO_RT_EVENT_ARRIVE, parameter, tensor}, call));
+  step.window.arrive(parameter);
+  return ZERO_RT_OK;
+}
+
+zero_rt_status calls::gradient(zero_rt_step *step, int32_t parameter,
+                               const zero_rt_tensor *tensor, zero_rt_stream *,
+                               zero_rt_timepoint *out_release) {
+  ZERO_RT_TRY(checkParameter(*step, parameter));
+  const zero_rt_parameter_row &row = step->library->parameters[parameter];
+  const char *name = step->text(row.name);
+  ZERO_RT_TRY(checkTensor(tensor, "gradient of", name, row.gradient_dtype,
+                          row.elements));
+  // A kernel reads it where it lies, so it must lie where kernels run.
+  if (tensor->space != ZERO_RT_SPACE_DEVICE)
+    return fail(ZERO_RT_INVALID_ARGUMENT,
+                "gradient of '%s' is in space '%s', expected 'device'", name,
+                spaceName(tensor->space));
+  const zero_rt_transition_row *transition;
+  ZERO_RT_TRY(checkArrival(*step, parameter, "gradient", &transition));
+  if (step->window.slot(parameter) != Slot::None)
+    return fail(ZERO_RT_PROTOCOL,
+                "gradient of '%s' while its slot is handed out; call "
+                "gradient_ready first",
+                name);
+  ZERO_RT_TRY(arrive(*step, parameter, tensor, "gradient", *transition));
+  if (out_release)
+    *out_release = 0;
+  return ZERO_RT_OK;
+}
+
+zero_rt_status calls::gradient_slot(zero_rt_step *step, int32_t parameter,
+                                    zero_rt_tensor *out_slot,
+                                    double *out_beta) {
+  ZERO_RT_TRY(checkParameter(*step, parameter));
+  ZERO_RT_TRY(checkStruct(out_slot, "out_slot"));
+  if (!out_beta)
+    return fail(ZERO_RT_INVALID_ARGUMENT, "out_beta is null");
+  const zero_rt_transition_row *transition;
+  ZERO_RT_TRY(checkArrival(*step, parameter, "gradient_slot", &transition));
+
+  const zero_rt_parameter_row &row = step->library->parameters[parameter];
+  int64_t buffer = step->library->buckets[row.bucket].gradient_buffer;
+  const zero_rt_buffer_row &bufferRow = step->library->buffers[buffer];
+  if (row.gradient_dtype != bufferRow.dtype)
+    return fail(ZERO_RT_UNSUPPORTED,
+                "gradient of '%s' has no slot: it arrives as %s and is kept as "
+                "%s; call gradient instead",
+                step->text(row.name), dtypeName(row.gradient_dtype),
+                dtypeName(bufferRow.dtype));
+  ZERO_RT_TRY(checkBuffer(*step, "gradient_slot", int32_t(buffer)));
+
+  // What is there counts if it came in this backward, or if the buffer
+  // outlives the backwards and one was closed.
+  const Block &block = step->buffers[size_t(buffer)];
+  bool add = step->window.arrivals(parameter) > 0 ||
+             (step->window.closedBackwards() > 0 &&
+              block.role == ZERO_RT_ROLE_ACCUMULATOR);
+  step->window.setSlot(parameter, add ? Slot::Add : Slot::Overwrite);
+  out_slot->dtype = int32_t(bufferRow.dtype);
+  out_slot->space = int32_t(bufferRow.space);
+  out_slot->elements = row.elements;
+  out_slot->data = step->address(buffer, row.offset);
+  *out_beta = add ? 1 : 0;
+  return ZERO_RT_OK;
+}
+
+zero_rt_status calls::gradient_ready(zero_rt_step *step, int32_t parameter,
+                                     zero_rt_stream *) {
+  ZERO_RT_TRY(checkParameter(*step, parameter));
+  const zero_rt_transition_row *transition;
+  ZERO_RT_TRY(checkArrival(*step, parameter, "gradient_ready", &transition));
+  if (step->window.slot(parameter) == Slot::None)
+    return fail(ZERO_RT_PROTOCOL,
+                "gradient_ready of '%s' without a slot; call gradient_slot "
+                "first",
+                step->parameterName(parameter));
+  return arrive(*step, parameter, nullptr, "gradient_ready", *transition);
+}
+
+//===----------------------------------------------------------------------===//
+// What handlers call
+//===----------------------------------------------------------------------===//
+
+/// Zeroes [begin, end) of the gradient buffer of a bucket.
+static void zeroGradient(zero_rt_step &step, int64_t buffer, Range range) {
+  if (range.empty())
+    return;
+  int64_t size = elementSize(step.library->buffers[buffer].dtype);
+  std::memset(step.address(buffer, range.begin), 0,
+              size_t(range.size() * size));
+}
+
+static void runPack(zero_rt_step &step, const zero_rt_parameter_row &row,
+                    const zero_rt_tensor &tensor, bool add) {
+  const zero_rt_bucket_row &bucket = step.library->buckets[row.bucket];
+  void *operands[] = {tensor.data,
+                      step.address(bucket.gradient_buffer, row.offset)};
+  zero_rt_kernel_fn kernel =
+      step.library->kernels[add ? bucket.add_kernel : bucket.store_kernel];
+  step.runtime->pool.forChunks(
+      0, row.elements, [&](int64_t begin, int64_t end) {
+        kernel(operands, step.slots(), begin, end, nullptr);
+      });
+  zero_rt_counters &counters = step.runtime->counters;
+  counters.launches += row.elements > 0;
+  if (step.library->buffers[bucket.gradient_buffer].space != tensor.space)
+    counters.bytes_copied_between_spaces +=
+        row.elements * elementSize(tensor.dtype);
+}
+
+zero_rt_status calls::pack(zero_rt_step *step, int32_t,
+                           const zero_rt_event *event, int32_t accumulate) {
+  if (!event || event->event != ZERO_RT_EVENT_ARRIVE)
+    return fail(ZERO_RT_INTERNAL, "pack: not in an arrive handler");
+  ZERO_RT_TRY(checkParameter(*step, event->parameter));
+  const zero_rt_parameter_row &row =
+      step->library->parameters[event->parameter];
+  int64_t buffer = step->library->buckets[row.bucket].gradient_buffer;
+  ZERO_RT_TRY(checkBuffer(*step, "pack", int32_t(buffer)));
+
+  // A second use within one backward adds to the first.
+  bool add = accumulate || step->window.arrivals(event->parameter) > 0;
+  if (event->tensor) {
+    runPack(*step, row, *event->tensor, add);
+  } else if (step->window.slot(event->parameter) !=
+             (add ? Slot::Add : Slot::Overwrite)) {
+    // The producer was told another beta than this handler assumes.
+    return fail(ZERO_RT_INTERNAL,
+                "pack: the slot of '%s' was handed out to %s, and the handler "
+                "%s",
+                step->text(row.name), add ? "overwrite" : "add",
+                add ? "adds" : "overwrites");
+  }
+  if (!add)
+    zeroGradient(*step, buffer,
+                 {row.offset + row.elements, row.offset + row.extent});
+  return ZERO_RT_OK;
+}
+
+zero_rt_status calls::fill_missing(zero_rt_step *step, int32_t,
+                                   int32_t bucket) {
+  const zero_rt_library &library = *step->library;
+  if (bucket < 0 || bucket >= library.num_buckets)
+    return fail(ZERO_RT_INTERNAL, "fill_missing: bucket %d is out of range",
+                bucket);
+  int64_t buffer = library.buckets[bucket].gradient_buffer;
+  ZERO_RT_TRY(checkBuffer(*step, "fill_missing", int32_t(buffer)));
+  for (int32_t p : step->index.parametersOf(bucket)) {
+    if (step->window.arrivals(p) > 0)
+      continue;
+    const zero_rt_parameter_row &row = library.parameters[p];
+    zeroGradient(*step, buffer, {row.offset, row.offset + row.extent});
+  }
+  return ZERO_RT_OK;
+}

@@ -1,0 +1,268 @@
+//===- library_check.cpp - Is a library what it claims to be --------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A compiled step is trusted to compute the right thing, and not to have intact
+// tables: a library of another version or a damaged one is an error, not a
+// crash.
+//
+//===----------------------------------------------------------------------===//
+
+#include "core/library_index.h"
+
+#include "core/numeric.h"
+#include "core/status.h"
+
+using namespace zero_rt;
+
+/// Larger than any machine; keeps sums and byte sizes from overflowing.
+static constexpr int64_t maxElements = int64_t(1) << 48;
+
+static bool inRange(int64_t index, int64_t count) {
+  return index >= 0 && index < count;
+}
+
+namespace {
+
+/// Checks one library. |table| and |row| say where, for the message.
+class Checker {
+public:
+  explicit Checker(const zero_rt_library &library) : library(library) {}
+  zero_rt_status check();
+
+private:
+  zero_rt_status counts();
+  zero_rt_status parameters();
+  zero_rt_status buckets();
+  zero_rt_status buffers();
+  zero_rt_status segments();
+  zero_rt_status slots();
+  zero_rt_status states();
+  zero_rt_status code();
+  zero_rt_status protocol();
+
+  zero_rt_status expect(bool holds, const char *what) const;
+  bool isBufferOf(int64_t buffer, int64_t bucket) const;
+
+  const zero_rt_library &library;
+  const char *table = "library";
+  int64_t row = 0;
+};
+
+} // namespace
+
+zero_rt_status Checker::expect(bool holds, const char *what) const {
+  if (holds)
+    return ZERO_RT_OK;
+  return fail(ZERO_RT_INTERNAL, "library '%s' is corrupt: %s %lld: %s",
+              library.name, table, (long long)row, what);
+}
+
+/// Whether |buffer| is one that spans all of |bucket| and lives with the step.
+bool Checker::isBufferOf(int64_t buffer, int64_t bucket) const {
+  return inRange(buffer, library.num_buffers) &&
+         !library.buffers[buffer].on_demand &&
+         library.buffers[buffer].elements == library.buckets[bucket].elements;
+}
+
+zero_rt_status Checker::counts() {
+  ZERO_RT_TRY(expect(library.strings, "no strings"));
+  struct {
+    int64_t count;
+    const void *data;
+    const char *name;
+  } tables[] = {
+      {library.num_parameters, library.parameters, "parameters"},
+      {library.num_buckets, library.buckets, "buckets"},
+      {library.num_buffers, library.buffers, "buffers"},
+      {library.num_segments, library.segments, "segments"},
+      {library.num_tables, library.tables, "tables"},
+      {library.num_states, library.states, "states"},
+      {library.num_slots, library.slots, "slots"},
+      {library.num_inputs, library.inputs, "inputs"},
+      {library.num_results, library.results, "results"},
+      {library.num_kernels, library.kernels, "kernels"},
+      {library.num_handlers, library.handlers, "handlers"},
+      {library.num_protocol_states, library.protocol_states, "states"},
+      {library.num_transitions, library.transitions, "transitions"},
+  };
+  for (const auto &entry : tables) {
+    table = entry.name;
+    ZERO_RT_TRY(expect(entry.count >= 0 && entry.count < INT32_MAX,
+                       "count is out of range"));
+    ZERO_RT_TRY(expect(entry.count == 0 || entry.data, "table is null"));
+  }
+  table = "library";
+  ZERO_RT_TRY(expect(library.num_results <= 16, "more than 16 results"));
+  return expect(library.num_protocol_states > 0, "no protocol state");
+}
+
+zero_rt_status Checker::parameters() {
+  table = "parameter";
+  for (row = 0; row < library.num_parameters; ++row) {
+    const zero_rt_parameter_row &p = library.parameters[row];
+    ZERO_RT_TRY(expect(p.name >= 0, "bad name"));
+    ZERO_RT_TRY(
+        expect(isDtype(p.dtype) && isDtype(p.gradient_dtype), "bad dtype"));
+    ZERO_RT_TRY(expect(inRange(p.bucket, library.num_buckets), "bad bucket"));
+    ZERO_RT_TRY(expect(p.elements >= 0 && p.extent >= p.elements &&
+                           p.extent <= maxElements,
+                       "bad extent"));
+    int64_t space = library.buckets[p.bucket].elements - p.extent;
+    ZERO_RT_TRY(
+        expect(p.offset >= 0 && p.offset <= space, "does not fit its bucket"));
+    ZERO_RT_TRY(expect(p.uses >= 1, "bad number of uses"));
+    int64_t buffer = library.buckets[p.bucket].parameter_buffer;
+    ZERO_RT_TRY(expect(library.buffers[buffer].dtype == p.dtype,
+                       "dtype differs from its bucket's"));
+  }
+  return ZERO_RT_OK;
+}
+
+zero_rt_status Checker::buckets() {
+  table = "bucket";
+  for (row = 0; row < library.num_buckets; ++row) {
+    const zero_rt_bucket_row &b = library.buckets[row];
+    ZERO_RT_TRY(expect(b.name >= 0, "bad name"));
+    ZERO_RT_TRY(expect(b.elements >= 0 && b.elements <= maxElements &&
+                           b.elements % library.ranks == 0,
+                       "elements are not a multiple of the group"));
+    ZERO_RT_TRY(expect(inRange(b.gradient_buffer, library.num_buffers),
+                       "bad gradient buffer"));
+    const zero_rt_buffer_row &gradient = library.buffers[b.gradient_buffer];
+    ZERO_RT_TRY(expect(gradient.elements == b.elements && !gradient.sharded,
+                       "gradient buffer is not the full bucket"));
+    ZERO_RT_TRY(expect(isBufferOf(b.parameter_buffer, row) &&
+                           !library.buffers[b.parameter_buffer].sharded,
+                       "bad parameter buffer"));
+    ZERO_RT_TRY(
+        expect(b.master_buffer == -1 || isBufferOf(b.master_buffer, row),
+               "bad master buffer"));
+    ZERO_RT_TRY(expect(inRange(b.store_kernel, library.num_kernels) &&
+                           inRange(b.add_kernel, library.num_kernels),
+                       "bad store or add kernel"));
+  }
+  return ZERO_RT_OK;
+}
+
+zero_rt_status Checker::buffers() {
+  table = "buffer";
+  for (row = 0; row < library.num_buffers; ++row) {
+    const zero_rt_buffer_row &b = library.buffers[row];
+    ZERO_RT_TRY(expect(b.name >= 0, "bad name"));
+    ZERO_RT_TRY(expect(inRange(b.role, ZERO_RT_ROLE_COUNT), "bad role"));
+    ZERO_RT_TRY(expect(inRange(b.space, 2), "bad space"));
+    ZERO_RT_TRY(expect(isDtype(b.dtype), "bad dtype"));
+    ZERO_RT_TRY(
+        expect(b.elements >= 0 && b.elements <= maxElements, "bad size"));
+    ZERO_RT_TRY(expect(!b.sharded || b.elements % library.ranks == 0,
+                       "elements are not a multiple of the group"));
+  }
+  return ZERO_RT_OK;
+}
+
+zero_rt_status Checker::segments() {
+  table = "segment";
+  for (row = 0; row < library.num_segments; ++row) {
+    const zero_rt_segment_row &s = library.segments[row];
+    ZERO_RT_TRY(expect(s.begin >= 0 && s.begin <= s.end, "bad interval"));
+    // A kernel without scalars may point behind the last slot.
+    ZERO_RT_TRY(expect(s.scalars >= 0 && s.scalars <= library.num_slots,
+                       "bad scalar slot"));
+  }
+  table = "segment table";
+  for (row = 0; row < library.num_tables; ++row) {
+    const zero_rt_table_row &t = library.tables[row];
+    ZERO_RT_TRY(expect(t.first >= 0 && t.count >= 0 &&
+                           t.count <= library.num_segments &&
+                           t.first <= library.num_segments - t.count,
+                       "segments are out of range"));
+  }
+  return ZERO_RT_OK;
+}
+
+zero_rt_status Checker::slots() {
+  table = "slot";
+  for (row = 0; row < library.num_slots; ++row)
+    ZERO_RT_TRY(expect(library.slots[row].name >= 0, "bad name"));
+  table = "input";
+  for (row = 0; row < library.num_inputs; ++row)
+    ZERO_RT_TRY(
+        expect(inRange(library.inputs[row], library.num_slots), "bad slot"));
+  table = "result";
+  for (row = 0; row < library.num_results; ++row)
+    ZERO_RT_TRY(
+        expect(inRange(library.results[row], library.num_slots), "bad slot"));
+  return ZERO_RT_OK;
+}
+
+zero_rt_status Checker::states() {
+  table = "state";
+  for (row = 0; row < library.num_states; ++row) {
+    const zero_rt_state_row &s = library.states[row];
+    ZERO_RT_TRY(expect(s.role >= 0, "bad role"));
+    if (s.bucket == -1) {
+      ZERO_RT_TRY(expect(inRange(s.index, library.num_slots), "bad slot"));
+      continue;
+    }
+    ZERO_RT_TRY(expect(inRange(s.bucket, library.num_buckets), "bad bucket"));
+    ZERO_RT_TRY(expect(isBufferOf(s.index, s.bucket), "bad buffer"));
+  }
+  return ZERO_RT_OK;
+}
+
+zero_rt_status Checker::code() {
+  table = "kernel";
+  for (row = 0; row < library.num_kernels; ++row)
+    ZERO_RT_TRY(expect(library.kernels[row], "is null"));
+  table = "handler";
+  for (row = 0; row < library.num_handlers; ++row)
+    ZERO_RT_TRY(expect(library.handlers[row], "is null"));
+  return ZERO_RT_OK;
+}
+
+zero_rt_status Checker::protocol() {
+  table = "protocol state";
+  for (row = 0; row < library.num_protocol_states; ++row)
+    ZERO_RT_TRY(expect(library.protocol_states[row] >= 0, "bad name"));
+  table = "transition";
+  std::vector<bool> seen(
+      size_t(library.num_protocol_states * ZERO_RT_EVENT_COUNT));
+  for (row = 0; row < library.num_transitions; ++row) {
+    const zero_rt_transition_row &t = library.transitions[row];
+    ZERO_RT_TRY(expect(inRange(t.state, library.num_protocol_states) &&
+                           inRange(t.next, library.num_protocol_states),
+                       "bad state"));
+    ZERO_RT_TRY(expect(inRange(t.event, ZERO_RT_EVENT_COUNT), "bad event"));
+    ZERO_RT_TRY(expect(inRange(t.first, INT32_MAX) &&
+                           inRange(t.count, INT32_MAX) &&
+                           (t.count == 0 || library.transition_handlers),
+                       "bad handlers"));
+    for (int64_t i = 0; i < t.count; ++i)
+      ZERO_RT_TRY(expect(inRange(library.transition_handlers[t.first + i],
+                                 library.num_handlers),
+                         "bad handler"));
+    size_t key = size_t(t.state * ZERO_RT_EVENT_COUNT + t.event);
+    ZERO_RT_TRY(expect(!seen[key], "is listed twice"));
+    seen[key] = true;
+  }
+  return ZERO_RT_OK;
+}
+
+zero_rt_status Checker::check() {
+  ZERO_RT_TRY(counts());
+  ZERO_RT_TRY(buffers());
+  ZERO_RT_TRY(buckets());
+  ZERO_RT_TRY(parameters());
+  ZERO_RT_TRY(segments());
+  ZERO_RT_TRY(slots());
+  ZERO_RT_TRY(states());
+  ZERO_RT_TRY(code());
+  return protocol();
+}
+
+zero_rt_status zero_rt::checkLibrary(const zero_rt_library &library) {
+  return Checker(library).check();
+}

@@ -1,0 +1,70 @@
+//===- library_index.cpp - Look-ups that a library's tables allow ---------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "core/library_index.h"
+
+#include <algorithm>
+#include <numeric>
+
+using namespace zero_rt;
+
+LibraryIndex::LibraryIndex(const zero_rt_library &library)
+    : library(library),
+      transitions(size_t(library.num_protocol_states * ZERO_RT_EVENT_COUNT)),
+      members(size_t(library.num_buckets)) {
+  for (int64_t i = 0; i < library.num_transitions; ++i) {
+    const zero_rt_transition_row &row = library.transitions[i];
+    transitions[size_t(row.state * ZERO_RT_EVENT_COUNT + row.event)] = &row;
+  }
+  names.reserve(size_t(library.num_parameters));
+  for (int64_t p = 0; p < library.num_parameters; ++p) {
+    const zero_rt_parameter_row &row = library.parameters[p];
+    names.emplace(library.strings + row.name, int32_t(p));
+    members[size_t(row.bucket)].push_back(int32_t(p));
+  }
+}
+
+const zero_rt_transition_row *LibraryIndex::transition(int64_t state,
+                                                       int32_t event) const {
+  return transitions[size_t(state * ZERO_RT_EVENT_COUNT + event)];
+}
+
+int32_t LibraryIndex::findParameter(std::string_view name) const {
+  auto it = names.find(name);
+  return it == names.end() ? -1 : it->second;
+}
+
+/// The number of characters to insert, delete or replace (Levenshtein).
+static size_t editDistance(std::string_view a, std::string_view b,
+                           std::vector<size_t> &row) {
+  row.resize(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t(0));
+  for (size_t i = 0; i < a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i + 1;
+    for (size_t j = 0; j < b.size(); ++j) {
+      size_t replaced = diagonal + (a[i] != b[j]);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
+    }
+  }
+  return row[b.size()];
+}
+
+const char *LibraryIndex::nearestParameter(std::string_view name) const {
+  const char *nearest = nullptr;
+  size_t best = SIZE_MAX;
+  std::vector<size_t> row;
+  for (int64_t p = 0; p < library.num_parameters; ++p) {
+    const char *candidate = library.strings + library.parameters[p].name;
+    size_t distance = editDistance(name, candidate, row);
+    if (distance < best) {
+      best = distance;
+      nearest = candidate;
+    }
+  }
+  return nearest;
+}

@@ -1,0 +1,51 @@
+//===- library_index.h - Look-ups that a library's tables allow -*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Built once per step, so that no call searches a table of 46 000 rows.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_RT_CORE_LIBRARY_INDEX_H
+#define ZERO_RT_CORE_LIBRARY_INDEX_H
+
+#include "zero_rt/library.h"
+
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace zero_rt {
+
+/// Checks that every index, dtype and interval in |library| is in range, so
+/// that everything after may trust it. What the struct gives no length for
+/// (strings, transition_handlers) is checked as far as that goes.
+zero_rt_status checkLibrary(const zero_rt_library &library);
+
+class LibraryIndex {
+public:
+  explicit LibraryIndex(const zero_rt_library &library);
+
+  /// The row for (|state|, |event|), or null.
+  const zero_rt_transition_row *transition(int64_t state, int32_t event) const;
+  /// -1 if there is none.
+  int32_t findParameter(std::string_view name) const;
+  /// The parameters of |bucket|, in index order.
+  const std::vector<int32_t> &parametersOf(int64_t bucket) const {
+    return members[size_t(bucket)];
+  }
+  /// The parameter whose name is nearest to |name|, or null if there is none.
+  const char *nearestParameter(std::string_view name) const;
+
+private:
+  const zero_rt_library &library;
+  std::vector<const zero_rt_transition_row *> transitions;
+  std::unordered_map<std::string_view, int32_t> names;
+  std::vector<std::vector<int32_t>> members;
+};
+
+} // namespace zero_rt
+
+#endif // ZERO_RT_CORE_LIBRARY_INDEX_H

@@ -1,0 +1,81 @@
+//===- parameter_calls.cpp - Parameters: names, values, views -------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "core/calls.h"
+#include "core/numeric.h"
+#include "core/protocol.h"
+#include "core/status.h"
+
+using namespace zero_rt;
+
+zero_rt_status calls::find_parameter(zero_rt_step *step, const char *name,
+                                     int32_t *out_parameter) {
+  if (!name || !out_parameter)
+    return fail(ZERO_RT_INVALID_ARGUMENT, "find_parameter: %s is null",
+                name ? "out_parameter" : "name");
+  *out_parameter = step->index.findParameter(name);
+  if (*out_parameter >= 0)
+    return ZERO_RT_OK;
+  const char *nearest = step->index.nearestParameter(name);
+  if (!nearest)
+    return fail(ZERO_RT_INVALID_ARGUMENT, "no parameter '%s': '%s' has none",
+                name, step->library->name);
+  return fail(ZERO_RT_INVALID_ARGUMENT,
+              "no parameter '%s' in '%s'; did you mean '%s'?", name,
+              step->library->name, nearest);
+}
+
+/// Writes |tensor|, the full value of a parameter, into what this rank holds
+/// of its interval in |buffer|.
+static void writeHeld(zero_rt_step &step, int64_t buffer,
+                      const zero_rt_parameter_row &parameter,
+                      const zero_rt_tensor &tensor) {
+  Range whole = {parameter.offset, parameter.offset + parameter.elements};
+  Range held = intersect(whole, step.held(buffer));
+  if (held.empty())
+    return;
+  const zero_rt_buffer_row &row = step.library->buffers[buffer];
+  convert(row.dtype, step.address(buffer, held.begin), tensor.dtype,
+          elementAt(static_cast<const void *>(tensor.data), tensor.dtype,
+                    held.begin - whole.begin),
+          held.size());
+  if (row.space != tensor.space)
+    step.runtime->counters.bytes_copied_between_spaces +=
+        held.size() * elementSize(tensor.dtype);
+}
+
+zero_rt_status calls::bind_parameter(zero_rt_step *step, int32_t parameter,
+                                     const zero_rt_tensor *tensor) {
+  ZERO_RT_TRY(checkParameter(*step, parameter));
+  const zero_rt_parameter_row &row = step->library->parameters[parameter];
+  ZERO_RT_TRY(checkTensor(tensor, "parameter", step->text(row.name), row.dtype,
+                          row.elements));
+  ZERO_RT_TRY(requireIdle(*step, "bind_parameter"));
+  const zero_rt_bucket_row &bucket = step->library->buckets[row.bucket];
+  writeHeld(*step, bucket.parameter_buffer, row, *tensor);
+  if (bucket.master_buffer >= 0)
+    writeHeld(*step, bucket.master_buffer, row, *tensor);
+  return ZERO_RT_OK;
+}
+
+zero_rt_status calls::parameter(zero_rt_step *step, int32_t parameter,
+                                zero_rt_tensor *out_view) {
+  ZERO_RT_TRY(checkParameter(*step, parameter));
+  ZERO_RT_TRY(checkStruct(out_view, "out_view"));
+  const zero_rt_parameter_row &row = step->library->parameters[parameter];
+  int64_t buffer = step->library->buckets[row.bucket].parameter_buffer;
+  out_view->dtype = int32_t(row.dtype);
+  out_view->space = int32_t(step->library->buffers[buffer].space);
+  out_view->elements = row.elements;
+  out_view->data = step->address(buffer, row.offset);
+  return ZERO_RT_OK;
+}
+
+zero_rt_status calls::parameter_wait(zero_rt_step *step, int32_t parameter,
+                                     zero_rt_stream *) {
+  // Nothing to wait for: apply of the host device returns when it is done.
+  return parameter == -1 ? ZERO_RT_OK : checkParameter(*step, parameter);
+}

@@ -1,0 +1,137 @@
+//===- protocol.cpp - The automaton that a library brings -----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The library lists what is allowed; this file never decides it. It only knows
+// the window well enough to tell a caller what to do instead.
+//
+//===----------------------------------------------------------------------===//
+
+#include "core/protocol.h"
+
+#include "core/calls.h"
+#include "core/status.h"
+
+#include <cstdio>
+
+using namespace zero_rt;
+
+static const char *adviceFor(const zero_rt_step &step, int32_t event) {
+  bool open = step.window.isOpen();
+  bool none = step.window.backwards() == 0;
+  switch (event) {
+  case ZERO_RT_EVENT_BEGIN:
+    if (open)
+      return "a backward is open; call accumulate, apply or discard first";
+    break;
+  case ZERO_RT_EVENT_ARRIVE:
+  case ZERO_RT_EVENT_ACCUMULATE:
+    if (!open)
+      return "no backward is open; call begin_backward first";
+    break;
+  case ZERO_RT_EVENT_APPLY:
+    if (none)
+      return "no backward since the last apply; call begin_backward first";
+    break;
+  case ZERO_RT_EVENT_DISCARD:
+    if (none)
+      return "no backward since the last apply; there is nothing to discard";
+    break;
+  }
+  return "the compiled protocol does not allow it; compile the step with more "
+         "backwards, or call apply or discard first";
+}
+
+zero_rt_status zero_rt::findTransition(const zero_rt_step &step, int32_t event,
+                                       const char *call,
+                                       const zero_rt_transition_row **out) {
+  *out = step.index.transition(step.state, event);
+  if (*out)
+    return ZERO_RT_OK;
+  return fail(ZERO_RT_PROTOCOL, "%s in state '%s': %s", call, step.stateName(),
+              adviceFor(step, event));
+}
+
+zero_rt_status zero_rt::runTransition(zero_rt_step &step,
+                                      const zero_rt_transition_row &row,
+                                      const zero_rt_event &event,
+                                      const char *call) {
+  const zero_rt_library &library = *step.library;
+  for (int64_t i = row.first; i < row.first + row.count; ++i) {
+    zero_rt_handler_fn handler =
+        library.handlers[library.transition_handlers[i]];
+    if (zero_rt_status status = handler(&step, &event)) {
+      std::snprintf(step.poisonedBy, sizeof(step.poisonedBy), "%s failed: %s",
+                    call, lastMessage());
+      return status;
+    }
+  }
+  step.state = row.next;
+  return ZERO_RT_OK;
+}
+
+zero_rt_status zero_rt::requireIdle(const zero_rt_step &step,
+                                    const char *call) {
+  if (step.state == 0)
+    return ZERO_RT_OK;
+  return fail(ZERO_RT_PROTOCOL,
+              "%s in state '%s': only allowed in state '%s'; call apply or "
+              "discard first",
+              call, step.stateName(),
+              step.text(step.library->protocol_states[0]));
+}
+
+zero_rt_status calls::begin_backward(zero_rt_step *step, int32_t hint) {
+  if (hint < ZERO_RT_HINT_UNKNOWN || hint > ZERO_RT_HINT_MORE)
+    return fail(ZERO_RT_INVALID_ARGUMENT,
+                "hint is %d, expected 0 (unknown), 1 (last) or 2 (more)", hint);
+  const zero_rt_transition_row *row;
+  ZERO_RT_TRY(
+      findTransition(*step, ZERO_RT_EVENT_BEGIN, "begin_backward", &row));
+  step->window.begin();
+  return runTransition(*step, *row, {ZERO_RT_EVENT_BEGIN, -1, nullptr},
+                       "begin_backward");
+}
+
+zero_rt_status calls::accumulate(zero_rt_step *step) {
+  const zero_rt_transition_row *row;
+  ZERO_RT_TRY(
+      findTransition(*step, ZERO_RT_EVENT_ACCUMULATE, "accumulate", &row));
+  step->window.close();
+  return runTransition(*step, *row, {ZERO_RT_EVENT_ACCUMULATE, -1, nullptr},
+                       "accumulate");
+}
+
+zero_rt_status calls::discard(zero_rt_step *step) {
+  const zero_rt_transition_row *row;
+  ZERO_RT_TRY(findTransition(*step, ZERO_RT_EVENT_DISCARD, "discard", &row));
+  ZERO_RT_TRY(runTransition(*step, *row, {ZERO_RT_EVENT_DISCARD, -1, nullptr},
+                            "discard"));
+  step->window.reset();
+  return ZERO_RT_OK;
+}
+
+zero_rt_status calls::apply(zero_rt_step *step, const double *inputs,
+                            int32_t num_inputs, zero_rt_stream *) {
+  const zero_rt_library &library = *step->library;
+  const zero_rt_transition_row *row;
+  ZERO_RT_TRY(findTransition(*step, ZERO_RT_EVENT_APPLY, "apply", &row));
+  if (num_inputs != library.num_inputs)
+    return fail(ZERO_RT_INVALID_ARGUMENT,
+                "apply got %d inputs, '%s' takes %lld", num_inputs,
+                library.name, (long long)library.num_inputs);
+  if (!inputs && num_inputs)
+    return fail(ZERO_RT_INVALID_ARGUMENT, "apply: inputs is null");
+  for (int32_t i = 0; i < num_inputs; ++i)
+    step->slots()[library.inputs[i]] = inputs[i];
+
+  step->window.close();
+  step->last.applied = true;
+  step->last.settled = false;
+  ZERO_RT_TRY(
+      runTransition(*step, *row, {ZERO_RT_EVENT_APPLY, -1, nullptr}, "apply"));
+  step->window.reset();
+  return ZERO_RT_OK;
+}

@@ -1,0 +1,30 @@
+//===- protocol.h - The automaton that a library brings ---------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_RT_CORE_PROTOCOL_H
+#define ZERO_RT_CORE_PROTOCOL_H
+
+#include "core/step.h"
+
+namespace zero_rt {
+
+/// Finds what |event| does in the present state; |call| is for the message.
+zero_rt_status findTransition(const zero_rt_step &step, int32_t event,
+                              const char *call,
+                              const zero_rt_transition_row **out);
+
+/// Runs the handlers of |row| and takes its state. A handler that fails leaves
+/// buffers half written, so the step is poisoned.
+zero_rt_status runTransition(zero_rt_step &step,
+                             const zero_rt_transition_row &row,
+                             const zero_rt_event &event, const char *call);
+
+/// Refuses |call| in any other state than the initial one.
+zero_rt_status requireIdle(const zero_rt_step &step, const char *call);
+
+} // namespace zero_rt
+
+#endif // ZERO_RT_CORE_PROTOCOL_H

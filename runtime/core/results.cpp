@@ -1,0 +1,144 @@
+//===- results.cpp - What the last apply did ------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A refused step is agreed on by all ranks through the statistics that travel
+// anyway. Only then do they exchange the names, so a good step pays nothing.
+//
+//===----------------------------------------------------------------------===//
+
+#include "core/calls.h"
+#include "core/status.h"
+#include "core/step.h"
+
+using namespace zero_rt;
+
+namespace {
+
+/// What a rank tells the others about a refused step.
+struct Record {
+  int64_t backwards = 0;
+  int64_t missing = 0;
+  MissingGradient first[Window::maxNamed] = {};
+};
+
+} // namespace
+
+static std::string missingText(const zero_rt_step &step,
+                               const std::vector<Record> &records) {
+  std::string text = "step refused:";
+  int64_t named = 0;
+  int64_t total = 0;
+  for (size_t r = 0; r < records.size(); ++r) {
+    const Record &record = records[r];
+    total += record.missing;
+    for (size_t i = 0; i < Window::maxNamed; ++i) {
+      if (int64_t(i) >= record.missing || named == int64_t(Window::maxNamed))
+        break;
+      const MissingGradient &gradient = record.first[i];
+      text += std::string(named++ ? ", " : " ") + "gradient of '" +
+              step.parameterName(gradient.parameter) +
+              "' never arrived on rank " + std::to_string(r) + " (backward " +
+              std::to_string(gradient.backward) + " of " +
+              std::to_string(record.backwards) + ")";
+    }
+  }
+  if (total == 0)
+    return text + " a gradient is missing, and no rank knows which";
+  if (total > named)
+    text += " and " + std::to_string(total - named) + " more";
+  return text;
+}
+
+static std::string unequalText(const std::vector<Record> &records) {
+  std::string text = "step refused: ranks made unequal numbers of backwards:";
+  for (size_t r = 0; r < records.size(); ++r)
+    text += (r ? ", rank " : " rank ") + std::to_string(r) + " made " +
+            std::to_string(records[r].backwards);
+  return text;
+}
+
+/// Finds out, together with all ranks, why they refuse the step.
+static zero_rt_status explain(zero_rt_step &step, int32_t verdict) {
+  const Window &window = step.window;
+  Record mine;
+  mine.backwards = window.backwards();
+  mine.missing = window.missing();
+  for (size_t i = 0; i < window.firstMissing().size(); ++i)
+    mine.first[i] = window.firstMissing()[i];
+
+  std::vector<Record> records(size_t(step.runtime->ranks));
+  Tag tag = {"settle", nullptr, verdict, ZERO_RT_F64, step.id};
+  ZERO_RT_TRY(step.runtime->communicator->exchange(tag, &mine, records.data(),
+                                                   int64_t(sizeof(Record))));
+  bool missing = verdict == ZERO_RT_REFUSED_MISSING_GRADIENT;
+  step.last.refusal = missing ? ZERO_RT_MISSING_GRADIENT : ZERO_RT_MISMATCH;
+  step.last.message =
+      missing ? missingText(step, records) : unequalText(records);
+  return ZERO_RT_OK;
+}
+
+zero_rt_status calls::settle(zero_rt_step *step, int32_t,
+                             int32_t verdict_slot) {
+  const zero_rt_library &library = *step->library;
+  ZERO_RT_TRY(checkSlots(*step, "settle", verdict_slot, 1));
+  double value = step->slots()[verdict_slot];
+  // Written so that nan is refused too.
+  if (!(value >= ZERO_RT_APPLIED &&
+        value <= ZERO_RT_REFUSED_UNEQUAL_BACKWARDS) ||
+      value != double(int32_t(value)))
+    return fail(ZERO_RT_INTERNAL, "settle: %g is no verdict", value);
+  int32_t verdict = int32_t(value);
+
+  Settled &last = step->last;
+  last.results = {};
+  last.results.verdict = verdict;
+  last.results.backwards = step->window.backwards();
+  last.results.num_values = int32_t(library.num_results);
+  for (int64_t i = 0; i < library.num_results; ++i)
+    last.results.values[i] = step->slots()[library.results[i]];
+  last.refusal = ZERO_RT_OK;
+  last.message.clear();
+  if (verdict == ZERO_RT_REFUSED_MISSING_GRADIENT ||
+      verdict == ZERO_RT_REFUSED_UNEQUAL_BACKWARDS)
+    ZERO_RT_TRY(explain(*step, verdict));
+  last.settled = true;
+  return ZERO_RT_OK;
+}
+
+zero_rt_status calls::count_arrivals(zero_rt_step *step, int32_t,
+                                     int32_t backwards_slot,
+                                     int32_t missing_slot) {
+  ZERO_RT_TRY(checkSlots(*step, "count_arrivals", backwards_slot, 1));
+  ZERO_RT_TRY(checkSlots(*step, "count_arrivals", missing_slot, 1));
+  step->slots()[backwards_slot] = double(step->window.backwards());
+  step->slots()[missing_slot] = double(step->window.missing());
+  return ZERO_RT_OK;
+}
+
+zero_rt_status calls::results(zero_rt_step *step,
+                              zero_rt_results *out_results) {
+  ZERO_RT_TRY(checkStruct(out_results, "out_results"));
+  const Settled &last = step->last;
+  if (!last.applied)
+    return fail(ZERO_RT_PROTOCOL, "results of '%s' before the first apply",
+                step->library->name);
+  if (!last.settled)
+    return fail(ZERO_RT_INTERNAL, "the last apply of '%s' never settled",
+                step->library->name);
+  uint32_t structSize = out_results->struct_size;
+  *out_results = last.results;
+  out_results->struct_size = structSize;
+  if (last.refusal)
+    return fail(last.refusal, "%s", last.message.c_str());
+  return ZERO_RT_OK;
+}
+
+zero_rt_status calls::loss_scale(zero_rt_step *step, double *out_scale) {
+  if (!out_scale)
+    return fail(ZERO_RT_INVALID_ARGUMENT, "out_scale is null");
+  *out_scale = step->lossScaleSlot < 0 ? 1 : step->slots()[step->lossScaleSlot];
+  return ZERO_RT_OK;
+}

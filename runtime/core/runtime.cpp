@@ -1,0 +1,116 @@
+//===- runtime.cpp - One rank ---------------------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "core/runtime.h"
+
+#include "core/calls.h"
+#include "core/status.h"
+
+#include <system_error>
+
+using namespace zero_rt;
+
+static constexpr int64_t defaultTimeoutMs = 60000;
+static constexpr int32_t maxThreads = 4096;
+
+zero_rt_runtime::zero_rt_runtime(zero_rt_group &group, int32_t rank,
+                                 int32_t threads, bool poison)
+    : calls(&callTable), rank(rank), ranks(group.size()), poison(poison),
+      pool(threads) {}
+
+ZERO_RT_EXPORT zero_rt_status zero_rt_group_destroy(zero_rt_group *group) {
+  if (!group)
+    return fail(ZERO_RT_INVALID_ARGUMENT, "group is null");
+  if (int32_t members = group->members())
+    return fail(ZERO_RT_INVALID_ARGUMENT,
+                "group still has %d runtimes; destroy them first", members);
+  delete group;
+  return ZERO_RT_OK;
+}
+
+static zero_rt_status checkOptions(const zero_rt_options &options) {
+  if (options.threads < 0 || options.threads > maxThreads)
+    return fail(ZERO_RT_INVALID_ARGUMENT,
+                "options->threads is %d, expected 0 to %d", options.threads,
+                maxThreads);
+  if (options.timeout_ms < 0)
+    return fail(ZERO_RT_INVALID_ARGUMENT,
+                "options->timeout_ms is %lld, expected at least 0",
+                (long long)options.timeout_ms);
+  return ZERO_RT_OK;
+}
+
+ZERO_RT_EXPORT zero_rt_status zero_rt_create(zero_rt_group *group, int32_t rank,
+                                             const zero_rt_options *options,
+                                             zero_rt_runtime **out_runtime) {
+  if (!out_runtime)
+    return fail(ZERO_RT_INVALID_ARGUMENT, "out_runtime is null");
+  *out_runtime = nullptr;
+  if (!group)
+    return fail(ZERO_RT_INVALID_ARGUMENT, "group is null");
+  if (rank < 0 || rank >= group->size())
+    return fail(ZERO_RT_INVALID_ARGUMENT,
+                "rank %d is out of range for a group of %d", rank,
+                group->size());
+  zero_rt_options given = {};
+  if (options) {
+    ZERO_RT_TRY(checkStruct(options, "options"));
+    given = *options;
+  }
+  ZERO_RT_TRY(checkOptions(given));
+
+  int32_t threads = given.threads ? given.threads : 1;
+  int64_t timeoutMs = given.timeout_ms ? given.timeout_ms : defaultTimeoutMs;
+  return guarded("zero_rt_create", [&]() -> zero_rt_status {
+    std::unique_ptr<zero_rt_runtime> runtime;
+    try {
+      runtime = std::make_unique<zero_rt_runtime>(*group, rank, threads,
+                                                  given.poison != 0);
+    } catch (const std::system_error &) {
+      return fail(ZERO_RT_OUT_OF_MEMORY, "could not start %d threads",
+                  threads - 1);
+    }
+    ZERO_RT_TRY(
+        group->join(rank, timeoutMs, runtime->pool, runtime->communicator));
+    *out_runtime = runtime.release();
+    return ZERO_RT_OK;
+  });
+}
+
+ZERO_RT_EXPORT zero_rt_status zero_rt_destroy(zero_rt_runtime *runtime) {
+  if (!runtime)
+    return fail(ZERO_RT_INVALID_ARGUMENT, "runtime is null");
+  if (runtime->steps)
+    return fail(ZERO_RT_INVALID_ARGUMENT,
+                "runtime of rank %d still has %lld steps; destroy them first",
+                runtime->rank, (long long)runtime->steps);
+  delete runtime;
+  return ZERO_RT_OK;
+}
+
+ZERO_RT_EXPORT zero_rt_status zero_rt_read_counters(
+    zero_rt_runtime *runtime, zero_rt_counters *out_counters) {
+  if (!runtime)
+    return fail(ZERO_RT_INVALID_ARGUMENT, "runtime is null");
+  ZERO_RT_TRY(checkStruct(out_counters, "out_counters"));
+  uint32_t structSize = out_counters->struct_size;
+  *out_counters = runtime->counters;
+  out_counters->struct_size = structSize;
+  return ZERO_RT_OK;
+}
+
+ZERO_RT_EXPORT zero_rt_status zero_rt_wait(zero_rt_runtime *runtime,
+                                           zero_rt_timepoint timepoint) {
+  if (!runtime)
+    return fail(ZERO_RT_INVALID_ARGUMENT, "runtime is null");
+  // The host device finishes everything before a call returns, so it never
+  // gave out another timepoint than 0.
+  if (timepoint != 0)
+    return fail(ZERO_RT_INVALID_ARGUMENT,
+                "timepoint %llu was never given out by this runtime",
+                (unsigned long long)timepoint);
+  return ZERO_RT_OK;
+}

@@ -1,0 +1,116 @@
+//===- state_calls.cpp - State, independent of buckets --------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A checkpoint sees intervals of parameters. That a parameter lies in a bucket,
+// and that a bucket is cut into slices, stays in here.
+//
+//===----------------------------------------------------------------------===//
+
+#include "core/calls.h"
+#include "core/numeric.h"
+#include "core/protocol.h"
+#include "core/state_entries.h"
+#include "core/status.h"
+
+using namespace zero_rt;
+
+std::vector<StateEntry> zero_rt::enumerateState(const zero_rt_step &step) {
+  const zero_rt_library &library = *step.library;
+  std::vector<StateEntry> entries;
+  for (int64_t s = 0; s < library.num_states; ++s) {
+    const zero_rt_state_row &row = library.states[s];
+    const char *role = step.text(row.role);
+    if (row.bucket < 0) {
+      entries.push_back({role, -1, int32_t(row.index), 0, 1});
+      continue;
+    }
+    for (int32_t p : step.index.parametersOf(row.bucket)) {
+      const zero_rt_parameter_row &parameter = library.parameters[p];
+      Range whole = {parameter.offset, parameter.offset + parameter.elements};
+      Range held = intersect(whole, step.held(row.index));
+      if (!held.empty())
+        entries.push_back({role, p, int32_t(row.index),
+                           held.begin - whole.begin, held.end - whole.begin});
+    }
+  }
+  return entries;
+}
+
+static int32_t dtypeOf(const zero_rt_step &step, const StateEntry &entry) {
+  return entry.parameter < 0
+             ? ZERO_RT_F64
+             : int32_t(step.library->buffers[entry.buffer].dtype);
+}
+
+static zero_rt_status checkEntry(const zero_rt_step &step, int64_t entry) {
+  if (entry >= 0 && entry < int64_t(step.entries.size()))
+    return ZERO_RT_OK;
+  return fail(ZERO_RT_INVALID_ARGUMENT,
+              "state entry %lld is out of range, this rank has %zu",
+              (long long)entry, step.entries.size());
+}
+
+/// Finds the memory of an entry, which must be |bytes| long.
+static zero_rt_status locate(zero_rt_step &step, int64_t index,
+                             const void *data, int64_t bytes, void **out) {
+  ZERO_RT_TRY(checkEntry(step, index));
+  const StateEntry &entry = step.entries[size_t(index)];
+  int64_t expected =
+      (entry.end - entry.begin) * elementSize(dtypeOf(step, entry));
+  if (bytes != expected)
+    return fail(ZERO_RT_INVALID_ARGUMENT,
+                "state entry %lld ('%s') has %lld bytes, got %lld",
+                (long long)index, entry.role, (long long)expected,
+                (long long)bytes);
+  if (!data)
+    return fail(ZERO_RT_INVALID_ARGUMENT, "data of state entry %lld is null",
+                (long long)index);
+  if (entry.parameter < 0)
+    *out = step.slots() + entry.buffer;
+  else
+    *out = step.address(entry.buffer,
+                        step.library->parameters[entry.parameter].offset +
+                            entry.begin);
+  return ZERO_RT_OK;
+}
+
+zero_rt_status calls::state_count(zero_rt_step *step, int64_t *out_count) {
+  if (!out_count)
+    return fail(ZERO_RT_INVALID_ARGUMENT, "out_count is null");
+  *out_count = int64_t(step->entries.size());
+  return ZERO_RT_OK;
+}
+
+zero_rt_status calls::state_describe(zero_rt_step *step, int64_t entry,
+                                     zero_rt_state_entry *out_entry) {
+  ZERO_RT_TRY(checkEntry(*step, entry));
+  ZERO_RT_TRY(checkStruct(out_entry, "out_entry"));
+  const StateEntry &found = step->entries[size_t(entry)];
+  out_entry->parameter = found.parameter;
+  out_entry->role = found.role;
+  out_entry->dtype = dtypeOf(*step, found);
+  out_entry->reserved = 0;
+  out_entry->begin = found.begin;
+  out_entry->end = found.end;
+  return ZERO_RT_OK;
+}
+
+zero_rt_status calls::state_read(zero_rt_step *step, int64_t entry,
+                                 void *out_data, int64_t bytes) {
+  void *memory;
+  ZERO_RT_TRY(locate(*step, entry, out_data, bytes, &memory));
+  std::memcpy(out_data, memory, size_t(bytes));
+  return ZERO_RT_OK;
+}
+
+zero_rt_status calls::state_write(zero_rt_step *step, int64_t entry,
+                                  const void *data, int64_t bytes) {
+  void *memory;
+  ZERO_RT_TRY(locate(*step, entry, data, bytes, &memory));
+  ZERO_RT_TRY(requireIdle(*step, "state_write"));
+  std::memcpy(memory, data, size_t(bytes));
+  return ZERO_RT_OK;
+}

@@ -1,0 +1,20 @@
+//===- state_entries.h - Which state a rank holds ---------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_RT_CORE_STATE_ENTRIES_H
+#define ZERO_RT_CORE_STATE_ENTRIES_H
+
+#include "core/step.h"
+
+namespace zero_rt {
+
+/// Lists the state of this rank by parameter and role, in the order of the
+/// library's rows and then of the parameters.
+std::vector<StateEntry> enumerateState(const zero_rt_step &step);
+
+} // namespace zero_rt
+
+#endif // ZERO_RT_CORE_STATE_ENTRIES_H

@@ -1,0 +1,99 @@
+//===- step.cpp - One compiled step on one rank ---------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "core/step.h"
+
+#include "core/calls.h"
+#include "core/numeric.h"
+#include "core/status.h"
+
+using namespace zero_rt;
+
+zero_rt_step::zero_rt_step(zero_rt_runtime &runtime,
+                           const zero_rt_library &library)
+    : calls(&callTable), runtime(&runtime), library(&library), index(library),
+      buffers(size_t(library.num_buffers)), window(library) {
+  ++runtime.steps;
+}
+
+zero_rt_step::~zero_rt_step() {
+  for (Block &block : buffers)
+    runtime->memory.release(block);
+  runtime->memory.release(slotBlock);
+  --runtime->steps;
+}
+
+void *zero_rt_step::address(int64_t buffer, int64_t element) const {
+  // In integers: the base of a slice lies before its first element, where a
+  // pointer must not go.
+  int64_t offset = element - held(buffer).begin;
+  uintptr_t base = reinterpret_cast<uintptr_t>(buffers[size_t(buffer)].data);
+  return reinterpret_cast<void *>(
+      base + uintptr_t(offset * elementSize(library->buffers[buffer].dtype)));
+}
+
+zero_rt_status zero_rt_step::allocate(int64_t buffer) {
+  const zero_rt_buffer_row &row = library->buffers[buffer];
+  Block &block = buffers[size_t(buffer)];
+  int64_t elements = held(buffer).size();
+  ZERO_RT_TRY(runtime->memory.allocate(int32_t(row.space), int32_t(row.role),
+                                       elements * elementSize(row.dtype),
+                                       bufferName(buffer), block));
+  if (!row.on_demand)
+    fill(row.dtype, block.data, bitCast<double>(row.fill), elements);
+  else if (runtime->poison)
+    poison(row.dtype, block.data, elements);
+  return ZERO_RT_OK;
+}
+
+zero_rt_status zero_rt::checkParameter(const zero_rt_step &step,
+                                       int32_t parameter) {
+  if (parameter >= 0 && parameter < step.library->num_parameters)
+    return ZERO_RT_OK;
+  return fail(ZERO_RT_INVALID_ARGUMENT,
+              "parameter %d is out of range, step '%s' has %lld", parameter,
+              step.library->name, (long long)step.library->num_parameters);
+}
+
+zero_rt_status zero_rt::checkTensor(const zero_rt_tensor *tensor,
+                                    const char *what, const char *name,
+                                    int64_t dtype, int64_t elements) {
+  ZERO_RT_TRY(checkStruct(tensor, "tensor"));
+  if (tensor->dtype != dtype)
+    return fail(ZERO_RT_INVALID_ARGUMENT, "%s '%s' has dtype %s, expected %s",
+                what, name, dtypeName(tensor->dtype), dtypeName(dtype));
+  if (tensor->elements != elements)
+    return fail(ZERO_RT_INVALID_ARGUMENT,
+                "%s '%s' has %lld elements, expected %lld", what, name,
+                (long long)tensor->elements, (long long)elements);
+  if (tensor->space != ZERO_RT_SPACE_DEVICE &&
+      tensor->space != ZERO_RT_SPACE_HOST)
+    return fail(ZERO_RT_INVALID_ARGUMENT, "%s '%s' is in unknown space %d",
+                what, name, tensor->space);
+  if (!tensor->data && elements != 0)
+    return fail(ZERO_RT_INVALID_ARGUMENT, "%s '%s' has null data", what, name);
+  return ZERO_RT_OK;
+}
+
+zero_rt_status zero_rt::checkBuffer(const zero_rt_step &step, const char *call,
+                                    int32_t buffer) {
+  if (buffer < 0 || buffer >= step.library->num_buffers)
+    return fail(ZERO_RT_INTERNAL, "%s: buffer %d is out of range", call,
+                buffer);
+  if (!step.buffers[size_t(buffer)].data)
+    return fail(ZERO_RT_INTERNAL, "%s: buffer '%s' is not allocated", call,
+                step.bufferName(buffer));
+  return ZERO_RT_OK;
+}
+
+zero_rt_status zero_rt::checkSlots(const zero_rt_step &step, const char *call,
+                                   int64_t first, int64_t count) {
+  int64_t slots = step.library->num_slots;
+  if (first >= 0 && count >= 0 && count <= slots && first <= slots - count)
+    return ZERO_RT_OK;
+  return fail(ZERO_RT_INTERNAL, "%s: scalar slots [%lld, %lld) of %lld", call,
+              (long long)first, (long long)(first + count), (long long)slots);
+}

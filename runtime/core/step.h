@@ -1,0 +1,122 @@
+//===- step.h - One compiled step on one rank -------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_RT_CORE_STEP_H
+#define ZERO_RT_CORE_STEP_H
+
+#include "core/library_index.h"
+#include "core/localize.h"
+#include "core/memory.h"
+#include "core/runtime.h"
+#include "core/window.h"
+
+#include <string>
+#include <vector>
+
+namespace zero_rt {
+
+/// Elements [begin, end) of a parameter in |buffer|; or slot |buffer| if the
+/// parameter is -1.
+struct StateEntry {
+  const char *role;
+  int32_t parameter;
+  int32_t buffer;
+  int64_t begin;
+  int64_t end;
+};
+
+/// A part of a launch that one thread runs.
+struct LaunchPiece {
+  int64_t begin;
+  int64_t end;
+  const double *scalars;
+};
+
+/// What the last apply left for `results`.
+struct Settled {
+  bool applied = false; // there was an apply
+  bool settled = false; // and it closed its books
+  zero_rt_results results = {};
+  zero_rt_status refusal = ZERO_RT_OK;
+  std::string message;
+};
+
+} // namespace zero_rt
+
+struct zero_rt_step {
+  zero_rt_step(zero_rt_runtime &runtime, const zero_rt_library &library);
+  ~zero_rt_step();
+  zero_rt_step(const zero_rt_step &) = delete;
+  zero_rt_step &operator=(const zero_rt_step &) = delete;
+
+  const zero_rt_calls *calls; // first, see library.h
+  zero_rt_runtime *runtime;
+  const zero_rt_library *library;
+  uint64_t id = 0; // the same on all ranks
+  /// Why only destroy is left; empty while all is well. Fixed, so that
+  /// poisoning never allocates.
+  char poisonedBy[512] = "";
+
+  zero_rt::LibraryIndex index;
+  std::vector<zero_rt::Block> buffers; // as in library->buffers
+  zero_rt::Block slotBlock;
+  std::vector<zero_rt::StateEntry> entries;
+  int64_t lossScaleSlot = -1; // the slot named "loss_scale", if there is one
+
+  int64_t state = 0; // of the protocol
+  zero_rt::Window window;
+  zero_rt::Settled last;
+
+  // Scratch of `launch`, kept so that a step in its stride never allocates.
+  std::vector<zero_rt::LaunchPiece> pieces;
+  std::vector<void *> operands;
+  std::vector<double> partials;
+
+  double *slots() { return static_cast<double *>(slotBlock.data); }
+  const char *text(int64_t name) const { return library->strings + name; }
+  const char *parameterName(int64_t parameter) const {
+    return text(library->parameters[parameter].name);
+  }
+  const char *bufferName(int64_t buffer) const {
+    return text(library->buffers[buffer].name);
+  }
+  const char *stateName() const {
+    return text(library->protocol_states[state]);
+  }
+  /// What this rank holds of a buffer, in bucket coordinates.
+  zero_rt::Range held(int64_t buffer) const {
+    return zero_rt::heldRange(library->buffers[buffer], runtime->rank,
+                              runtime->ranks);
+  }
+  /// The address of element |element| (in bucket coordinates) of an allocated
+  /// buffer; it need not be held, as long as nobody goes there.
+  void *address(int64_t buffer, int64_t element) const;
+
+  zero_rt_status allocate(int64_t buffer);
+};
+
+namespace zero_rt {
+
+/// Checks a parameter index of the caller's.
+zero_rt_status checkParameter(const zero_rt_step &step, int32_t parameter);
+
+/// Checks a tensor that stands for |elements| elements of |dtype|. |what| is
+/// "gradient of 'w'".
+zero_rt_status checkTensor(const zero_rt_tensor *tensor, const char *what,
+                           const char *name, int64_t dtype, int64_t elements);
+
+/// Checks a buffer index that generated code passed to |call|, and that the
+/// buffer is allocated.
+zero_rt_status checkBuffer(const zero_rt_step &step, const char *call,
+                           int32_t buffer);
+
+/// Checks scalar slots [first, first + count) that generated code passed.
+zero_rt_status checkSlots(const zero_rt_step &step, const char *call,
+                          int64_t first, int64_t count);
+
+} // namespace zero_rt
+
+#endif // ZERO_RT_CORE_STEP_H

@@ -1,0 +1,144 @@
+//===- step_calls.cpp - Creating and destroying a step --------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Creation is collective. Each rank first does all it can alone, allocation
+// included; then the ranks tell each other how that went, in one exchange in
+// which also a rank that failed takes part. So nobody waits for a rank that
+// gave up.
+//
+//===----------------------------------------------------------------------===//
+
+#include "core/calls.h"
+#include "core/cpu_features.h"
+#include "core/numeric.h"
+#include "core/state_entries.h"
+#include "core/status.h"
+#include "core/step.h"
+
+#include <cstdio>
+
+using namespace zero_rt;
+
+namespace {
+
+/// What a rank tells the others.
+struct Report {
+  uint64_t planHash = 0;
+  zero_rt_status status = ZERO_RT_OK;
+  char name[60] = "";
+  char message[512] = "";
+};
+
+} // namespace
+
+static zero_rt_status checkCompatible(const zero_rt_runtime &runtime,
+                                      const zero_rt_library &library) {
+  if (library.struct_size != sizeof(zero_rt_library) ||
+      library.abi_version != ZERO_RT_ABI_VERSION)
+    return fail(ZERO_RT_UNSUPPORTED,
+                "library has abi version %u and size %u, this runtime has %d "
+                "and %zu; recompile",
+                library.abi_version, library.struct_size, ZERO_RT_ABI_VERSION,
+                sizeof(zero_rt_library));
+  if (!library.name)
+    return fail(ZERO_RT_INTERNAL, "library is corrupt: it has no name");
+  if (library.ranks != runtime.ranks)
+    return fail(ZERO_RT_INVALID_ARGUMENT,
+                "library '%s' was compiled for %lld ranks and this group has "
+                "%d; recompile with --mesh",
+                library.name, (long long)library.ranks, runtime.ranks);
+  return checkCpuFeatures(library.cpu_features, library.name);
+}
+
+static zero_rt_status allocateAll(zero_rt_step &step) {
+  const zero_rt_library &library = *step.library;
+  ZERO_RT_TRY(step.runtime->memory.allocate(
+      ZERO_RT_SPACE_DEVICE, ZERO_RT_ROLE_SCALAR,
+      library.num_slots * int64_t(sizeof(double)), "scalars", step.slotBlock));
+  for (int64_t i = 0; i < library.num_slots; ++i) {
+    step.slots()[i] = bitCast<double>(library.slots[i].initial);
+    if (std::strcmp(step.text(library.slots[i].name), "loss_scale") == 0)
+      step.lossScaleSlot = i;
+  }
+  for (int64_t b = 0; b < library.num_buffers; ++b)
+    if (!library.buffers[b].on_demand)
+      ZERO_RT_TRY(step.allocate(b));
+  return ZERO_RT_OK;
+}
+
+static zero_rt_status prepare(zero_rt_runtime &runtime,
+                              const zero_rt_library *library,
+                              const void *options, zero_rt_step **outStep,
+                              std::unique_ptr<zero_rt_step> &step) {
+  if (!library)
+    return fail(ZERO_RT_INVALID_ARGUMENT, "library is null");
+  if (!outStep)
+    return fail(ZERO_RT_INVALID_ARGUMENT, "out_step is null");
+  if (options)
+    return fail(ZERO_RT_INVALID_ARGUMENT, "options are reserved, pass null");
+  ZERO_RT_TRY(checkCompatible(runtime, *library));
+  ZERO_RT_TRY(checkLibrary(*library));
+  step = std::make_unique<zero_rt_step>(runtime, *library);
+  ZERO_RT_TRY(allocateAll(*step));
+  step->entries = enumerateState(*step);
+  return ZERO_RT_OK;
+}
+
+/// What |reports| mean for this rank. A rank's own failure comes first.
+static zero_rt_status judge(const std::vector<Report> &reports, int32_t rank) {
+  const Report &mine = reports[size_t(rank)];
+  if (mine.status)
+    return fail(mine.status, "%s", mine.message);
+  for (size_t r = 0; r < reports.size(); ++r)
+    if (reports[r].status)
+      return fail(reports[r].status, "rank %zu could not create its step: %s",
+                  r, reports[r].message);
+  const Report &first = reports[0];
+  for (size_t r = 1; r < reports.size(); ++r)
+    if (reports[r].planHash != first.planHash)
+      return fail(ZERO_RT_MISMATCH,
+                  "rank %zu has plan %016llx of '%s', rank 0 has plan %016llx "
+                  "of '%s'; load the same library on all ranks",
+                  r, (unsigned long long)reports[r].planHash, reports[r].name,
+                  (unsigned long long)first.planHash, first.name);
+  return ZERO_RT_OK;
+}
+
+zero_rt_status calls::step_create(zero_rt_runtime *runtime,
+                                  const zero_rt_library *library,
+                                  const void *options,
+                                  zero_rt_step **out_step) {
+  if (out_step)
+    *out_step = nullptr;
+  std::vector<Report> reports(size_t(runtime->ranks));
+  std::unique_ptr<zero_rt_step> step;
+  Report mine;
+  mine.status = guarded("step_create", [&] {
+    return prepare(*runtime, library, options, out_step, step);
+  });
+  if (mine.status)
+    std::snprintf(mine.message, sizeof(mine.message), "%s", lastMessage());
+  // A library of another version may have its name elsewhere.
+  if (step) {
+    std::snprintf(mine.name, sizeof(mine.name), "%s", library->name);
+    mine.planHash = library->plan_hash;
+  }
+
+  Communicator &communicator = *runtime->communicator;
+  Tag tag = {"step_create", nullptr, 0, ZERO_RT_F64, 0};
+  ZERO_RT_TRY(communicator.exchange(tag, &mine, reports.data(),
+                                    int64_t(sizeof(Report))));
+  ZERO_RT_TRY(judge(reports, runtime->rank));
+  step->id = communicator.position();
+  *out_step = step.release();
+  return ZERO_RT_OK;
+}
+
+zero_rt_status calls::step_destroy(zero_rt_step *step) {
+  std::unique_ptr<zero_rt_step> owned(step);
+  step->runtime->communicator->leaveStep(step->id);
+  return ZERO_RT_OK;
+}
