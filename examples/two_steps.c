@@ -39,8 +39,9 @@ static void run_backward(zero_rt_step *step, int rank) {
       exit(1);
     for (int64_t i = 0; i < elements[id]; ++i)
       data[i] = one_or_two[rank];
-    zero_rt_tensor gradient = {sizeof(gradient), ZERO_RT_BF16,
-                               ZERO_RT_SPACE_DEVICE, 0, elements[id], data};
+    zero_rt_tensor gradient = {sizeof(gradient),     ZERO_RT_BF16,
+                               ZERO_RT_SPACE_DEVICE, 0,
+                               elements[id],         data};
     CHECK(train_gradient(step, id, &gradient, NULL, NULL));
     free(data); /* on the host device the gradient has been taken */
   }

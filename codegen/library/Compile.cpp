@@ -31,7 +31,8 @@ static FailureOr<zrt::ProgramOp> getProgram(ModuleOp module) {
 /// Names of C functions begin with it.
 static bool isIdentifier(StringRef name) {
   return !name.empty() && !llvm::isDigit(name.front()) &&
-         llvm::all_of(name, [](char c) { return llvm::isAlnum(c) || c == '_'; });
+         llvm::all_of(name,
+                      [](char c) { return llvm::isAlnum(c) || c == '_'; });
 }
 
 FailureOr<CompiledStep> zero::compileStep(ModuleOp scheduled,
@@ -56,10 +57,9 @@ FailureOr<CompiledStep> zero::compileStep(ModuleOp scheduled,
     if (failed(emitCpuKernel(kernel, *target, kernel.getSymName())))
       return failure();
   for (auto scalars : program->getOps<zrt::ScalarsOp>())
-    if (failed(emitCpuScalars(scalars, *target, scalars.getSymName(),
-                              [&](FlatSymbolRefAttr slots) {
-                                return tables->getSlot(slots);
-                              })))
+    if (failed(emitCpuScalars(
+            scalars, *target, scalars.getSymName(),
+            [&](FlatSymbolRefAttr slots) { return tables->getSlot(slots); })))
       return failure();
   emitLibrary(*program, *tables,
               {step.name, cpuFeatureList(options.target.cpu)}, *target);
@@ -70,8 +70,7 @@ FailureOr<CompiledStep> zero::compileStep(ModuleOp scheduled,
     return failure();
   step.code.assign(code.begin(), code.end());
   step.header = emitHeader(*tables, step.name);
-  step.plan =
-      emitPlan(*program, *tables, resolveCpuName(options.target.cpu));
+  step.plan = emitPlan(*program, *tables, resolveCpuName(options.target.cpu));
   for (const CallInfo &info : getCalls()) {
     StringRef name = info.name;
     name.consume_front("step_");
@@ -89,8 +88,8 @@ LogicalResult zero::writeFile(StringRef path, StringRef text,
   });
   if (!error)
     return success();
-  message = "cannot write '" + path.str() +
-            "': " + llvm::toString(std::move(error));
+  message =
+      "cannot write '" + path.str() + "': " + llvm::toString(std::move(error));
   return failure();
 }
 

@@ -8,6 +8,7 @@
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/MapVector.h"
 
 namespace zero {
 #define GEN_PASS_DEF_INSERTCOLLECTIVESPASS
@@ -36,10 +37,11 @@ public:
 private:
   LogicalResult rewrite(Operation *op);
   void rewriteReduce(ReduceOp op);
-  LogicalResult rewriteNorm(NormOp op);
+  void rewriteNorm(NormOp op);
   void rewriteClip(ClipOp op);
   void rewriteUpdate(UpdateBucketOp op);
-  Value sumSquares(Location loc, ValueRange inputs);
+  /// The sum of the squares, and what its root still has to be multiplied by.
+  Scaled sumSquares(Location loc, ValueRange inputs);
   Value materialize(Location loc, Value old);
   /// all_reduce over every axis that |value| is partial over.
   Value allReduce(Location loc, Value value);
@@ -50,7 +52,9 @@ private:
   IRMapping mapping;
   DenseMap<Value, Scaled> gradients; // by old value
   /// Sums of squares already reduced, by their inputs.
-  SmallVector<std::pair<SmallVector<Value>, Value>> sums;
+  SmallVector<std::pair<SmallVector<Value>, Scaled>> sums;
+  /// The factor of each monomial, computed once.
+  DenseMap<Attribute, Value> factors;
 };
 } // namespace
 
@@ -85,41 +89,55 @@ void Rewriter::rewriteReduce(ReduceOp op) {
                                  axesOf(builder, type, PlacementKind::Partial))
                              .getOutput()
                        : allReduce(op.getLoc(), input);
-    if (type.isScaled())
-      gradient.factor = builder.create<FactorOp>(
-          op.getLoc(),
-          ScaleAttr::get(op.getContext(), power(type.getScale(), -1)));
+    if (type.isScaled()) {
+      auto scale = ScaleAttr::get(op.getContext(), power(type.getScale(), -1));
+      Value &factor = factors[scale];
+      if (!factor)
+        factor = builder.create<FactorOp>(op.getLoc(), scale);
+      gradient.factor = factor;
+    }
     gradients[result] = gradient;
   }
 }
 
-Value Rewriter::sumSquares(Location loc, ValueRange inputs) {
+Scaled Rewriter::sumSquares(Location loc, ValueRange inputs) {
   auto raws = llvm::map_to_vector(
       inputs, [&](Value old) { return gradients.lookup(old).raw; });
   for (auto &[known, sum] : sums)
     if (known == raws)
       return sum;
-  Value sum =
-      allReduce(loc, builder.create<SumSquaresOp>(loc, ValueRange(raws)));
-  sums.push_back({raws, sum});
-  return sum;
+  // One sum for all gradients that still have to be divided by the same.
+  llvm::MapVector<Value, SmallVector<Value>> byFactor;
+  for (Value old : inputs) {
+    Scaled gradient = gradients.lookup(old);
+    byFactor[gradient.factor].push_back(gradient.raw);
+  }
+  Scaled result;
+  for (auto &[factor, group] : byFactor) {
+    Value sum =
+        allReduce(loc, builder.create<SumSquaresOp>(loc, ValueRange(group)));
+    if (byFactor.size() == 1) {
+      result = {sum, factor};
+      break;
+    }
+    // Sums with different scales are added as what they stand for.
+    if (factor) {
+      sum = builder.create<ScaleOp>(loc, sum, factor);
+      sum = builder.create<ScaleOp>(loc, sum, factor);
+    }
+    result.raw =
+        result.raw ? builder.create<AddOp>(loc, result.raw, sum).getSum() : sum;
+  }
+  sums.push_back({raws, result});
+  return result;
 }
 
-LogicalResult Rewriter::rewriteNorm(NormOp op) {
-  // One root for all needs one scale for all.
-  Type first = gradients.lookup(op.getInputs()[0]).raw.getType();
-  for (Value input : op.getInputs()) {
-    Type type = gradients.lookup(input).raw.getType();
-    if (cast<ValueType>(type).getScale() != cast<ValueType>(first).getScale())
-      return op.emitError() << "gradients arrive with different scales, "
-                            << first << " and " << type;
-  }
-  Value norm = builder.create<SqrtOp>(op.getLoc(),
-                                      sumSquares(op.getLoc(), op.getInputs()));
-  if (Value factor = gradients.lookup(op.getInputs()[0]).factor)
-    norm = builder.create<ScaleOp>(op.getLoc(), norm, factor);
+void Rewriter::rewriteNorm(NormOp op) {
+  Scaled sum = sumSquares(op.getLoc(), op.getInputs());
+  Value norm = builder.create<SqrtOp>(op.getLoc(), sum.raw);
+  if (sum.factor)
+    norm = builder.create<ScaleOp>(op.getLoc(), norm, sum.factor);
   mapping.map(op.getNorm(), norm);
-  return success();
 }
 
 void Rewriter::rewriteClip(ClipOp op) {
@@ -169,15 +187,17 @@ LogicalResult Rewriter::rewrite(Operation *op) {
     rewriteReduce(reduce);
     return success();
   }
-  if (auto norm = dyn_cast<NormOp>(op))
-    return rewriteNorm(norm);
+  if (auto norm = dyn_cast<NormOp>(op)) {
+    rewriteNorm(norm);
+    return success();
+  }
   if (auto clip = dyn_cast<ClipOp>(op)) {
     rewriteClip(clip);
     return success();
   }
   if (auto squares = dyn_cast<SumSquaresOp>(op)) {
     mapping.map(squares.getSum(),
-                sumSquares(squares.getLoc(), squares.getInputs()));
+                sumSquares(squares.getLoc(), squares.getInputs()).raw);
     return success();
   }
   if (auto update = dyn_cast<UpdateBucketOp>(op)) {

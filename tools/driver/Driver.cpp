@@ -64,8 +64,8 @@ LogicalResult LowerFlags::get(LowerOptions &options,
     return failure();
   }
   if (until != "logical" && until != "sharded" && until != "scheduled") {
-    message = "--until must be logical, sharded or scheduled, got '" + until +
-              "'";
+    message =
+        "--until must be logical, sharded or scheduled, got '" + until + "'";
     return failure();
   }
   options.mesh = mesh.getValue();

@@ -31,14 +31,14 @@ static cl::opt<std::string>
     name("name", cl::cat(category),
          cl::desc("What the C functions begin with; default: the step's name"));
 enum class Emit { mlir, llvmIR, object, library };
-static cl::opt<Emit> emit(
-    "emit", cl::init(Emit::library), cl::cat(category),
-    cl::desc("What to write; text goes to stdout"),
-    cl::values(clEnumValN(Emit::mlir, "mlir", "IR after --until"),
-               clEnumValN(Emit::llvmIR, "llvm", "LLVM IR"),
-               clEnumValN(Emit::object, "obj", "NAME.o, header and plan"),
-               clEnumValN(Emit::library, "lib",
-                          "libNAME.so, header and plan (default)")));
+static cl::opt<Emit>
+    emit("emit", cl::init(Emit::library), cl::cat(category),
+         cl::desc("What to write; text goes to stdout"),
+         cl::values(clEnumValN(Emit::mlir, "mlir", "IR after --until"),
+                    clEnumValN(Emit::llvmIR, "llvm", "LLVM IR"),
+                    clEnumValN(Emit::object, "obj", "NAME.o, header and plan"),
+                    clEnumValN(Emit::library, "lib",
+                               "libNAME.so, header and plan (default)")));
 static cl::opt<std::string>
     cpu("cpu", cl::init("x86-64-v3"), cl::cat(category),
         cl::desc("x86-64-v3 (default), x86-64-v4 or native; checked when the "
@@ -57,9 +57,8 @@ static void printPlanTable(StringRef text) {
   }
   const llvm::json::Object &root = *plan->getAsObject();
   auto &os = llvm::outs();
-  os << "step " << *root.getString("step") << ", "
-     << *root.getInteger("ranks") << " ranks, "
-     << root.getArray("parameters")->size() << " parameters in "
+  os << "step " << *root.getString("step") << ", " << *root.getInteger("ranks")
+     << " ranks, " << root.getArray("parameters")->size() << " parameters in "
      << root.getArray("buckets")->size() << " buckets\n\n";
   os << "bytes per rank          one backward   several backwards\n";
   const auto *bytes = root.getObject("bytes_per_rank");
@@ -110,12 +109,11 @@ static LogicalResult writeFiles(const zero::CompiledStep &step,
       emit == Emit::library
           ? zero::writeLibrary(step, path("lib" + step.name + ".so"), message)
           : zero::writeFile(path(step.name + ".o"), step.code, message);
-  return success(
-      succeeded(code) &&
-      succeeded(
-          zero::writeFile(path(step.name + ".h"), step.header, message)) &&
-      succeeded(zero::writeFile(path(step.name + ".plan.json"), step.plan,
-                                message)));
+  return success(succeeded(code) &&
+                 succeeded(zero::writeFile(path(step.name + ".h"), step.header,
+                                           message)) &&
+                 succeeded(zero::writeFile(path(step.name + ".plan.json"),
+                                           step.plan, message)));
 }
 
 int main(int argc, char **argv) {
@@ -172,9 +170,9 @@ int main(int argc, char **argv) {
   if (failed(writeFiles(*step, files, message)))
     return fail(message);
 
-  double seconds = std::chrono::duration<double>(
-                       std::chrono::steady_clock::now() - start)
-                       .count();
+  double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+          .count();
   if (json) {
     llvm::json::Object done{{"name", step->name},
                             {"files", llvm::json::Array(files)},

@@ -57,7 +57,8 @@ Difference zero::compare(llvm::ArrayRef<Number> got,
     if (std::isfinite(error)) {
       result.worstError = std::max(result.worstError, error);
       if (reference.bound > 0)
-        result.worstShare = std::max(result.worstShare, error / reference.bound);
+        result.worstShare =
+            std::max(result.worstShare, error / reference.bound);
     }
     if (isInside(value, reference))
       continue;

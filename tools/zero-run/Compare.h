@@ -34,8 +34,7 @@ struct Difference {
 
 /// Compares |got| with |expected| within the bounds of the latter; a bound of
 /// zero asks for equal bits.
-Difference compare(llvm::ArrayRef<Number> got,
-                   llvm::ArrayRef<Number> expected);
+Difference compare(llvm::ArrayRef<Number> got, llvm::ArrayRef<Number> expected);
 
 } // namespace zero
 

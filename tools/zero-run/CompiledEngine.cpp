@@ -67,8 +67,8 @@ private:
 bool CompiledEngine::check(Rank &rank, zero_rt_status status) {
   if (status == ZERO_RT_OK)
     return true;
-  rank.message = std::string(zero_rt_status_name(status)) + ": " +
-                 zero_rt_message();
+  rank.message =
+      std::string(zero_rt_status_name(status)) + ": " + zero_rt_message();
   return false;
 }
 
@@ -205,8 +205,8 @@ bool CompiledEngine::deliver(Rank &rank, const RankInputs &inputs) {
       zero_rt_tensor tensor =
           makeTensor(bytes, parameters[id].arrivalType, it->second.size());
       zero_rt_timepoint release = 0;
-      if (!check(rank, table.gradient(rank.step, id, &tensor, nullptr,
-                                      &release)) ||
+      if (!check(rank,
+                 table.gradient(rank.step, id, &tensor, nullptr, &release)) ||
           !check(rank, zero_rt_wait(rank.runtime, release)))
         return false;
     }
@@ -248,8 +248,8 @@ CompiledEngine::getParameter(int64_t r, const ParameterInfo &parameter) {
   int32_t id = -1;
   zero_rt_tensor view = {};
   view.struct_size = sizeof(view);
-  if (!check(rank, calls(rank).find_parameter(rank.step,
-                                              parameter.name.c_str(), &id)) ||
+  if (!check(rank, calls(rank).find_parameter(rank.step, parameter.name.c_str(),
+                                              &id)) ||
       !check(rank, calls(rank).parameter(rank.step, id, &view)))
     return failure();
   return unpack(view.data, view.elements, parameter.storageType);
@@ -261,8 +261,8 @@ CompiledEngine::getState(StringRef role, const ParameterInfo &parameter) {
   for (Rank &rank : ranks) {
     int64_t count = 0;
     int32_t id = -1;
-    if (!check(rank, calls(rank).find_parameter(
-                         rank.step, parameter.name.c_str(), &id)) ||
+    if (!check(rank, calls(rank).find_parameter(rank.step,
+                                                parameter.name.c_str(), &id)) ||
         !check(rank, calls(rank).state_count(rank.step, &count)))
       return failure();
     for (int64_t i = 0; i < count; ++i) {
@@ -286,11 +286,9 @@ CompiledEngine::getState(StringRef role, const ParameterInfo &parameter) {
   return whole;
 }
 
-std::unique_ptr<Engine>
-zero::createCompiledEngine(ModuleOp scheduled, int64_t ranks,
-                           ArrayRef<ParameterInfo> all,
-                           const CompiledOptions &options,
-                           std::string &message) {
+std::unique_ptr<Engine> zero::createCompiledEngine(
+    ModuleOp scheduled, int64_t ranks, ArrayRef<ParameterInfo> all,
+    const CompiledOptions &options, std::string &message) {
   auto engine = std::make_unique<CompiledEngine>();
   if (failed(engine->open(scheduled, ranks, all, options, message)))
     return nullptr;

@@ -24,7 +24,8 @@ struct ParameterInfo {
   bool optional = false;
 };
 
-/// Something that runs steps: compiled code on rank threads, or the interpreter.
+/// Something that runs steps: compiled code on rank threads, or the
+/// interpreter.
 class Engine {
 public:
   virtual ~Engine() = default;

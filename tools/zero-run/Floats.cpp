@@ -46,8 +46,7 @@ Bytes zero::pack(ArrayRef<double> values, Type type) {
   int64_t width = getWidth(type);
   Bytes bytes(values.size() * width);
   for (auto [i, value] : llvm::enumerate(values)) {
-    uint64_t bits =
-        convert(value, type).bitcastToAPInt().getZExtValue();
+    uint64_t bits = convert(value, type).bitcastToAPInt().getZExtValue();
     std::memcpy(bytes.data() + i * width, &bits, width); // little endian
   }
   return bytes;

@@ -15,8 +15,7 @@ using namespace zero;
 /// Divisible by 1, 2, 3, 4, 6, 7, 8: any usual number of contributions.
 static constexpr int64_t kListLength = 336;
 
-template <typename... Keys>
-static std::mt19937_64 makeGenerator(Keys... keys) {
+template <typename... Keys> static std::mt19937_64 makeGenerator(Keys... keys) {
   std::seed_seq sequence{static_cast<uint32_t>(keys)...};
   return std::mt19937_64(sequence);
 }

@@ -63,8 +63,8 @@ static cl::opt<std::string>
                         "0.01 each"));
 static cl::opt<int> threads("threads", cl::init(1), cl::cat(category),
                             cl::desc("Threads of each rank"));
-static cl::opt<std::string> cpu("cpu", cl::init("x86-64-v3"),
-                                cl::cat(category), cl::desc("As zero-compile"));
+static cl::opt<std::string> cpu("cpu", cl::init("x86-64-v3"), cl::cat(category),
+                                cl::desc("As zero-compile"));
 static cl::opt<bool> json("json", cl::cat(category),
                           cl::desc("Print the outcome as JSON"));
 
@@ -96,9 +96,9 @@ static std::vector<ParameterInfo> getParameters(ModuleOp module) {
     info.arrivalType = op.getDtype();
     info.optional = op.getOptional();
     module.walk([&](BackwardOp backward) {
-      for (auto [source, type] : llvm::zip(
-               backward.getSources().getAsRange<FlatSymbolRefAttr>(),
-               backward.getGradients().getTypes()))
+      for (auto [source, type] :
+           llvm::zip(backward.getSources().getAsRange<FlatSymbolRefAttr>(),
+                     backward.getGradients().getTypes()))
         if (source.getValue() == info.name)
           info.arrivalType = cast<ValueType>(type).getElementType();
     });
@@ -257,17 +257,18 @@ int Run::report() {
   if (json) {
     llvm::json::Object roleReports;
     for (auto &[role, d] : differences)
-      roleReports[role] = llvm::json::Object{
-          {"elements", d.elements},           {"outside", d.outside},
-          {"uninformative", d.uninformative}, {"worst_error", d.worstError},
-          {"worst_share", d.worstShare}};
-    llvm::outs() << llvm::json::Value(llvm::json::Object{
-                        {"ranks", ranks},
-                        {"equal", equal},
-                        {"state_hash", *hash},
-                        {"first_outside", firstOutside},
-                        {"roles", std::move(roleReports)},
-                        {"steps", std::move(stepReports)}})
+      roleReports[role] = llvm::json::Object{{"elements", d.elements},
+                                             {"outside", d.outside},
+                                             {"uninformative", d.uninformative},
+                                             {"worst_error", d.worstError},
+                                             {"worst_share", d.worstShare}};
+    llvm::outs() << llvm::json::Value(
+                        llvm::json::Object{{"ranks", ranks},
+                                           {"equal", equal},
+                                           {"state_hash", *hash},
+                                           {"first_outside", firstOutside},
+                                           {"roles", std::move(roleReports)},
+                                           {"steps", std::move(stepReports)}})
                  << "\n";
     return equal ? 0 : 1;
   }
@@ -312,10 +313,10 @@ int main(int argc, char **argv) {
     return fail("--backwards must be numbers of at least 1, such as 1,4,2, got "
                 "'" +
                 backwardsFlag + "'");
-  if (failed(parseList(inputsFlag, run.inputs,
-                       [](StringRef part, double &value) {
-                         return !part.getAsDouble(value);
-                       })))
+  if (failed(
+          parseList(inputsFlag, run.inputs, [](StringRef part, double &value) {
+            return !part.getAsDouble(value);
+          })))
     return fail("--inputs must be numbers, got '" + inputsFlag + "'");
 
   DialectRegistry registry;
