@@ -115,7 +115,7 @@ int64_t ValueType::getNumElements() const {
 LogicalResult ValueType::verify(function_ref<InFlightDiagnostic()> emitError,
                                 ArrayRef<int64_t> shape, Type elementType,
                                 ArrayRef<AxisPlacement> placements,
-                                ArrayRef<AxisCoordinate> present,
+                                ArrayRef<AxisCoordinate> /*present*/,
                                 ArrayRef<ScaleFactor> scale) {
   // value_c1
   if (!elementType.isF16() && !elementType.isBF16() && !elementType.isF32() &&

@@ -48,7 +48,7 @@ LogicalResult PackOp::verifySymbolUses(SymbolTableCollection &) {
   return success();
 }
 
-LogicalResult FillMissingOp::verifySymbolUses(SymbolTableCollection &symbols) {
+LogicalResult FillMissingOp::verifySymbolUses(SymbolTableCollection &) {
   // fill_missing_c1
   for (auto arrivals :
        (*this)->getParentOfType<ProgramOp>().getOps<ArrivalsOp>())

@@ -9,7 +9,7 @@ cd "$(dirname "$0")/../.."
 usage() {
   cat <<USAGE
 usage: test.sh [--quick]
-  --quick   leave out the builds with sanitizers
+  --quick   leave out clang-tidy and the builds with sanitizers
 USAGE
 }
 
@@ -28,6 +28,8 @@ bash tools/scripts/format.sh --check
 echo "== release build"
 bash tools/scripts/build.sh build
 if [[ $quick -eq 0 ]]; then
+  echo "== clang-tidy"
+  bash tools/scripts/tidy.sh build
   # The runtime has no LLVM in it, so its tests run under every sanitizer.
   for sanitizer in address,undefined thread; do
     echo "== runtime under -fsanitize=$sanitizer"

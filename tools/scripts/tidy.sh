@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# tidy.sh [FOLDER]: clang-tidy over all sources, with the compile commands of a
+# configured build folder (default: build). Fails on any finding.
+set -uo pipefail
+cd "$(dirname "$0")/../.."
+
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+git ls-files 'dialect/*.cpp' 'passes/*.cpp' 'codegen/*.cpp' 'tools/*.cpp' \
+  'runtime/*.cpp' |
+  xargs -P "$(nproc)" -n 2 clang-tidy-19 -p "${1:-build}" --quiet \
+    --warnings-as-errors='*' >"$log" 2>&1
+status=$?
+grep -E 'error:|warning:' "$log" | sort -u
+exit $status
