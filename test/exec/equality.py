@@ -91,7 +91,7 @@ class Runner:
         command = [
             self.bin / "zero-run", self.step(row, weight), "--json",
             f"--ranks={row['ranks']}", f"--stage={row['stage']}",
-            f"--backwards={row['backwards']}", f"--threads={row['threads']}",
+            f"--backwards={row['backwards']}", f"--threads-per-rank={row['threads']}",
             f"--bucket-bytes={row['bucket']}", f"--against={against}",
             f"--gradients={gradients}", "--inputs=0.0078125",
         ]

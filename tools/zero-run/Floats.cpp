@@ -34,14 +34,6 @@ static APFloat convert(double value, Type type) {
   return number;
 }
 
-double zero::roundTo(double value, Type type) {
-  APFloat number = convert(value, type);
-  bool losesInfo;
-  number.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven,
-                 &losesInfo);
-  return number.convertToDouble();
-}
-
 Bytes zero::pack(ArrayRef<double> values, Type type) {
   int64_t width = getWidth(type);
   Bytes bytes(values.size() * width);

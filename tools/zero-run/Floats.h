@@ -7,7 +7,7 @@
 #ifndef ZERO_TOOLS_ZERO_RUN_FLOATS_H
 #define ZERO_TOOLS_ZERO_RUN_FLOATS_H
 
-#include "dialect/interpret/Interpreter.h"
+#include "dialect/reference/Interpreter.h"
 #include "zero_rt/abi.h"
 
 #include "mlir/IR/BuiltinTypes.h"
@@ -19,9 +19,6 @@ using Bytes = std::vector<char>;
 mlir::Type getType(int32_t dtype, mlir::MLIRContext *context);
 /// Bytes of an element.
 int64_t getWidth(mlir::Type type);
-
-/// |value| rounded to |type|, to nearest even.
-double roundTo(double value, mlir::Type type);
 
 /// |values| as an array of |type|, rounded to nearest even.
 Bytes pack(llvm::ArrayRef<double> values, mlir::Type type);

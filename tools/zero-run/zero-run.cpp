@@ -61,7 +61,7 @@ static cl::opt<std::string>
     inputsFlag("inputs", cl::init(""), cl::cat(category),
                cl::desc("The step's scalar arguments, e.g. 1e-3; default: "
                         "0.01 each"));
-static cl::opt<int> threads("threads", cl::init(1), cl::cat(category),
+static cl::opt<int> threads("threads-per-rank", cl::init(1), cl::cat(category),
                             cl::desc("Threads of each rank"));
 static cl::opt<std::string> cpu("cpu", cl::init("x86-64-v3"), cl::cat(category),
                                 cl::desc("As zero-compile"));
@@ -304,7 +304,7 @@ int main(int argc, char **argv) {
   if (ranksFlag > 0)
     options.mesh = "dp=" + std::to_string(ranksFlag);
   if (steps < 1 || threads < 1)
-    return fail("--steps and --threads must be at least 1");
+    return fail("--steps and --threads-per-rank must be at least 1");
   if (failed(parseList(backwardsFlag, run.backwards,
                        [](StringRef part, int64_t &value) {
                          return !part.getAsInteger(10, value) && value >= 1;
