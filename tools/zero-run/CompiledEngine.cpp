@@ -41,6 +41,7 @@ public:
   getParameter(int64_t rank, const ParameterInfo &parameter) override;
   FailureOr<std::vector<Number>>
   getState(StringRef role, const ParameterInfo &parameter) override;
+  std::optional<zero_rt_counters> getCounters(int64_t rank) override;
 
 private:
   LogicalResult load(const CompiledStep &compiled, std::string &message);
@@ -284,6 +285,15 @@ CompiledEngine::getState(StringRef role, const ParameterInfo &parameter) {
     }
   }
   return whole;
+}
+
+std::optional<zero_rt_counters> CompiledEngine::getCounters(int64_t rank) {
+  zero_rt_counters counters = {};
+  counters.struct_size = sizeof(counters);
+  if (!check(ranks[rank],
+             zero_rt_read_counters(ranks[rank].runtime, &counters)))
+    return std::nullopt;
+  return counters;
 }
 
 std::unique_ptr<Engine> zero::createCompiledEngine(

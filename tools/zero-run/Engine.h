@@ -10,8 +10,10 @@
 #include "dialect/reference/Interpreter.h"
 
 #include "mlir/IR/BuiltinOps.h"
+#include "zero_rt/abi.h"
 
 #include <memory>
+#include <optional>
 
 namespace zero {
 
@@ -39,6 +41,10 @@ public:
   /// The parameter as rank |rank| holds it.
   virtual mlir::FailureOr<std::vector<Number>>
   getParameter(int64_t rank, const ParameterInfo &parameter) = 0;
+  /// What |rank|'s runtime counted; nothing where nothing is counted.
+  virtual std::optional<zero_rt_counters> getCounters(int64_t rank) {
+    return std::nullopt;
+  }
   /// State of |role| joined over its owners; empty if there is none.
   virtual mlir::FailureOr<std::vector<Number>>
   getState(llvm::StringRef role, const ParameterInfo &parameter) = 0;

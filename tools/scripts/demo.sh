@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# Builds everything, compiles the update of a small transformer's training step
+# and trains with it.
+set -euo pipefail
+
+usage() {
+  cat <<USAGE
+usage: demo.sh [OPTION...]
+  --quick         fewer steps: about a minute after the build
+  --ranks N       data-parallel ranks, each a thread (4)
+  --backwards N   accumulated for each step (4)
+  --steps N       updates (200)
+  --stage S       ZeRO stage: 0, 1 or 2 (2)
+  --text FILE     what to learn (default: /usr/share/common-licenses/*)
+USAGE
+}
+
+wrong() {
+  echo "demo.sh: $1" >&2
+  usage >&2
+  exit 2
+}
+
+ranks=4
+stage=2
+text=()
+train=()
+while [[ $# -gt 0 ]]; do
+  case $1 in
+  --help | -h) usage; exit 0 ;;
+  --quick) train+=(--quick); shift; continue ;;
+  --ranks | --backwards | --steps | --stage | --text) ;;
+  *) wrong "unknown option '$1'" ;;
+  esac
+  [[ $# -ge 2 ]] || wrong "$1 takes a value"
+  case $1 in
+  --ranks) ranks=$2 ;;
+  --stage) stage=$2 ;;
+  # Relative to where the caller is, which is left below.
+  --text) text=(--text "$(realpath -- "$2")") ;;
+  *) train+=("$1" "$2") ;;
+  esac
+  shift 2
+done
+[[ $ranks =~ ^[1-9][0-9]*$ ]] || wrong "--ranks takes a number, not '$ranks'"
+[[ $stage =~ ^[012]$ ]] || wrong "--stage takes 0, 1 or 2, not '$stage'"
+
+cd "$(dirname "$0")/../.."
+echo "== build"
+bash tools/scripts/setup.sh
+bash tools/scripts/build.sh build
+
+out=build/demo
+mkdir -p "$out"
+echo "== the step as the model writes it: $out/step.mlir"
+build/bin/char_model --emit-step --ranks "$ranks" "${text[@]}" >"$out/step.mlir"
+echo "== zero-compile $out/step.mlir -o $out --mesh=dp=$ranks --stage=$stage"
+build/bin/zero-compile "$out/step.mlir" -o "$out" --mesh="dp=$ranks" \
+  --stage="$stage" --print-plan
+echo "== training"
+build/bin/char_model --library "$out/libtrain.so" --ranks "$ranks" \
+  "${text[@]}" "${train[@]}"
