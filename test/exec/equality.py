@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Compiled steps against the interpreter, over a product of configurations.
 
-Three claims, each for every configuration tried:
+Four claims, each for every configuration tried:
 
   bound  compiled parameters and state lie within the rounding bound of the logical
          step in f64, element by element, after five steps;
   typed  they equal the interpreter at the scheduled phase bit for bit, with one,
          two or three threads a rank;
+  plan   bytes by role, collectives and bytes sent are exactly what the plan says;
   exact  for gradients whose sums are exact, they are the same bits for any number
          of ranks and backwards, and any stage.
 
@@ -102,6 +103,54 @@ class Runner:
             return {"equal": False, "first_outside": done.stderr.strip()}
 
 
+    def plan(self, row):
+        with tempfile.TemporaryDirectory() as folder:
+            command = [
+                self.bin / "zero-compile", self.step(row, "mean"), "-o", folder,
+                f"--mesh=dp={row['ranks']}", f"--stage={row['stage']}",
+                f"--bucket-bytes={row['bucket']}",
+            ]
+            subprocess.run(command, check=True, capture_output=True)
+            return json.loads((pathlib.Path(folder) / "train.plan.json").read_text())
+
+
+STEPS = 5
+
+
+def against_plan(row, plan, counters):
+    """What the counters say otherwise than the plan, or nothing."""
+    if counters is None:
+        return "nothing was counted"
+    counts = [int(count) for count in row["backwards"].split(",")]
+    counts = [counts[i % len(counts)] for i in range(STEPS)]
+    traffic = plan["traffic_per_rank"]
+    for name in traffic["apply"]:
+        expected = sum(
+            traffic["first_backward"][name]
+            + (count - 1) * traffic["each_later_backward"][name]
+            + traffic["apply"][name]
+            for count in counts
+        )
+        if counters[name] != expected:
+            return f"{name}: counted {counters[name]}, planned {expected}"
+    one, several = (plan["bytes_per_rank"][column]
+                    for column in ("one_backward", "several_backwards"))
+    for space, roles in one.items():
+        for role, planned in roles.items():
+            if role == "scalar":
+                continue  # slots are no buffers
+            if counters["bytes_now"][space][role] != planned:
+                return (f"{space} {role}: {counters['bytes_now'][space][role]} bytes, "
+                        f"planned {planned}")
+            peak = planned
+            if max(counts) > 1:
+                peak = max(planned, several[space][role])
+            if counters["bytes_peak"][space][role] != peak:
+                return (f"{space} {role}: peak {counters['bytes_peak'][space][role]} "
+                        f"bytes, planned {peak}")
+    return ""
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--bin", required=True, help="folder of zero-run")
@@ -130,6 +179,11 @@ def main():
             if not outcome["equal"]:
                 failures += 1
                 print(f"FAIL {claim} {row}: {outcome['first_outside']}")
+        difference = against_plan(row, runner.plan(row),
+                                  outcomes["bound"].get("counters"))
+        if difference:
+            failures += 1
+            print(f"FAIL plan {row}: {difference}")
         # The sum over backwards and ranks is the same list of integers however it
         # is dealt out, so one hash is right for all rows that share the rest.
         exact = runner.run(row, "none", gradients="exact", weight="sum")
@@ -142,7 +196,7 @@ def main():
             print(f"{number + 1} of {len(rows)} done", flush=True)
     share = 100 * uninformative / max(compared, 1)
     print(f"{compared} elements compared, the bound says nothing for {share:.2f} %")
-    print(f"{len(rows) * 3 - failures} passed, {failures} failed")
+    print(f"{len(rows) * 4 - failures} passed, {failures} failed")
     return 1 if failures else 0
 
 

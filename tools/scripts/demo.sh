@@ -8,10 +8,10 @@ set -euo pipefail
 usage() {
   cat <<USAGE
 usage: demo.sh [OPTION...]
-  --quick         fewer steps: about a minute after the build
+  --quick         300 steps: less than a minute after the build
   --ranks N       data-parallel ranks, each a thread (4)
   --backwards N   accumulated for each step (4)
-  --steps N       updates (200)
+  --steps N       updates (1000, a minute or two)
   --stage S       ZeRO stage: 0, 1 or 2 (2)
   --text FILE     what to learn (default: /usr/share/common-licenses/*)
 USAGE

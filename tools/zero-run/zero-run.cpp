@@ -227,6 +227,32 @@ LogicalResult Run::compareAll(int64_t index) {
   return success();
 }
 
+/// What rank 0 allocated, launched and sent, under the plan's names.
+static llvm::json::Value toJson(const zero_rt_counters &counters) {
+  static const char *const spaces[] = {"device", "host"};
+  static const char *const roles[] = {"parameter", "gradient", "accumulator",
+                                      "state",     "scalar",   "staging"};
+  llvm::json::Object now;
+  llvm::json::Object peak;
+  for (int space = 0; space < 2; ++space) {
+    llvm::json::Object nowByRole;
+    llvm::json::Object peakByRole;
+    for (int role = 0; role < ZERO_RT_ROLE_COUNT; ++role) {
+      nowByRole[roles[role]] = counters.bytes_now[space][role];
+      peakByRole[roles[role]] = counters.bytes_peak[space][role];
+    }
+    now[spaces[space]] = std::move(nowByRole);
+    peak[spaces[space]] = std::move(peakByRole);
+  }
+  return llvm::json::Object{{"bytes_now", std::move(now)},
+                            {"bytes_peak", std::move(peak)},
+                            {"all_reduces", counters.all_reduces},
+                            {"scalar_all_reduces", counters.scalar_all_reduces},
+                            {"reduce_scatters", counters.reduce_scatters},
+                            {"all_gathers", counters.all_gathers},
+                            {"bytes_sent", counters.bytes_sent}};
+}
+
 FailureOr<std::string> Run::hashState() {
   std::vector<double> numbers;
   for (const ParameterInfo &info : parameters) {
@@ -262,13 +288,16 @@ int Run::report() {
                                              {"uninformative", d.uninformative},
                                              {"worst_error", d.worstError},
                                              {"worst_share", d.worstShare}};
-    llvm::outs() << llvm::json::Value(
-                        llvm::json::Object{{"ranks", ranks},
-                                           {"equal", equal},
-                                           {"state_hash", *hash},
-                                           {"first_outside", firstOutside},
-                                           {"roles", std::move(roleReports)},
-                                           {"steps", std::move(stepReports)}})
+    std::optional<zero_rt_counters> counters = engine->getCounters(0);
+    llvm::outs() << llvm::json::Value(llvm::json::Object{
+                        {"counters", counters ? toJson(*counters)
+                                              : llvm::json::Value(nullptr)},
+                        {"ranks", ranks},
+                        {"equal", equal},
+                        {"state_hash", *hash},
+                        {"first_outside", firstOutside},
+                        {"roles", std::move(roleReports)},
+                        {"steps", std::move(stepReports)}})
                  << "\n";
     return equal ? 0 : 1;
   }
