@@ -100,7 +100,7 @@ zero_rt_status calls::state_describe(zero_rt_step *step, int64_t entry,
 
 zero_rt_status calls::state_read(zero_rt_step *step, int64_t entry,
                                  void *out_data, int64_t bytes) {
-  void *memory;
+  void *memory = nullptr;
   ZERO_RT_TRY(locate(*step, entry, out_data, bytes, &memory));
   std::memcpy(out_data, memory, size_t(bytes));
   return ZERO_RT_OK;
@@ -108,7 +108,7 @@ zero_rt_status calls::state_read(zero_rt_step *step, int64_t entry,
 
 zero_rt_status calls::state_write(zero_rt_step *step, int64_t entry,
                                   const void *data, int64_t bytes) {
-  void *memory;
+  void *memory = nullptr;
   ZERO_RT_TRY(locate(*step, entry, data, bytes, &memory));
   ZERO_RT_TRY(requireIdle(*step, "state_write"));
   std::memcpy(memory, data, size_t(bytes));

@@ -1,18 +1,25 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# build.sh FOLDER [CMAKE_OPTION...]: configures and builds everything in FOLDER.
+# build.sh FOLDER [CMAKE_OPTION...] [-- TARGET...]: configures FOLDER and builds
+# the targets, or everything.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 folder=$1
 shift
+options=()
+while [[ $# -gt 0 && $1 != -- ]]; do
+  options+=("$1")
+  shift
+done
+[[ $# -eq 0 ]] || shift
 bash tools/scripts/setup.sh
 # Debian's unversioned ld.lld may be another version; clang finds its own.
 cmake -G Ninja -S . -B "$folder" \
   -DCMAKE_C_COMPILER=clang-19 -DCMAKE_CXX_COMPILER=clang++-19 \
   -DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache \
   -DCMAKE_EXE_LINKER_FLAGS=-fuse-ld=lld \
-  -DCMAKE_SHARED_LINKER_FLAGS=-fuse-ld=lld "$@" >"$folder.configure.log" 2>&1 ||
+  -DCMAKE_SHARED_LINKER_FLAGS=-fuse-ld=lld "${options[@]}" >"$folder.configure.log" 2>&1 ||
   { cat "$folder.configure.log" >&2; exit 1; }
-ninja -C "$folder"
+ninja -C "$folder" "$@"

@@ -9,7 +9,7 @@ cd "$(dirname "$0")/../.."
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 git ls-files 'dialect/*.cpp' 'passes/*.cpp' 'codegen/*.cpp' 'tools/*.cpp' \
-  'runtime/*.cpp' |
+  'runtime/*.cpp' 'examples/*.cpp' |
   xargs -P "$(nproc)" -n 2 clang-tidy-19 -p "${1:-build}" --quiet \
     --warnings-as-errors='*' >"$log" 2>&1
 status=$?

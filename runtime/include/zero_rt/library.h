@@ -85,7 +85,7 @@ typedef struct zero_rt_buffer_row {
   int64_t elements;  // global
   int64_t sharded;   // 1: this rank holds elements / D of them
   int64_t on_demand; // 1: allocated by a handler; 0: for the step's life
-  int64_t fill;      // bits of the f64 initial value of every element
+  int64_t fill;      // bits of the f64 initial value; unused if on_demand
 } zero_rt_buffer_row;
 
 /// [begin, end) of a bucket runs with the scalars from |scalars| on.

@@ -1,0 +1,157 @@
+//===- Options.cpp - The command line of char_model -----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "examples/transformer/Options.h"
+
+#include <cerrno>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+namespace transformer {
+
+namespace {
+
+struct Number {
+  const char *name;
+  int64_t *value;
+  int64_t least;
+  int64_t most;
+  const char *help;
+};
+
+} // namespace
+
+static std::vector<Number> numbers(Options &o) {
+  return {
+      {"--ranks", &o.ranks, 1, 256, "threads, each a data-parallel rank"},
+      {"--backwards", &o.backwards, 1, 4096, "accumulated for each step"},
+      {"--steps", &o.steps, 1, 1000000, "updates of the parameters"},
+      {"--batch", &o.batch, 1, 4096, "pieces of text for each backward"},
+      {"--seed", &o.seed, 0, INT64_MAX, "of initial values and batches"},
+      {"--layers", &o.shape.layers, 1, 64, "blocks of attention and MLP"},
+      {"--width", &o.shape.width, 1, 4096, "of the residual stream"},
+      {"--heads", &o.shape.heads, 1, 64, "of attention; divides the width"},
+      {"--context", &o.shape.context, 2, 4096, "characters that it sees"},
+  };
+}
+
+static bool parseInteger(const char *text, const Number &number) {
+  char *end;
+  errno = 0;
+  long long value = std::strtoll(text, &end, 10);
+  if (errno || end == text || *end || value < number.least ||
+      value > number.most)
+    return false;
+  *number.value = value;
+  return true;
+}
+
+static bool takeValue(const std::string &name, const char *value, Options &out,
+                      std::string &error) {
+  if (name == "--library" || name == "--text") {
+    (name == "--text" ? out.text : out.library) = value ? value : "";
+    if (!value || !*value)
+      error = name + " takes the name of a file";
+    return error.empty();
+  }
+  if (!value)
+    value = "";
+  if (name == "--rate") {
+    char *end;
+    out.rate = std::strtod(value, &end);
+    if (end != value && !*end && out.rate > 0 && std::isfinite(out.rate))
+      return true;
+    error = "--rate takes a positive number, not '" + std::string(value) + "'";
+    return false;
+  }
+  for (const Number &number : numbers(out))
+    if (name == number.name) {
+      if (parseInteger(value, number))
+        return true;
+      error = name + " takes a whole number from " +
+              std::to_string(number.least) + " to " +
+              std::to_string(number.most) + ", not '" + value + "'";
+      return false;
+    }
+  error = "unknown option '" + name + "'";
+  return false;
+}
+
+bool parseOptions(int argc, char **argv, Options &out, std::string &error) {
+  for (int i = 1; i < argc; ++i) {
+    std::string name = argv[i];
+    if (name == "--help" || name == "-h") {
+      out.help = true;
+      return true;
+    }
+    if (name == "--emit-step") {
+      out.emitStep = true;
+      continue;
+    }
+    if (name == "--quick") {
+      out.steps = 300;
+      continue;
+    }
+    // Both --steps 9 and --steps=9.
+    const char *value = i + 1 < argc ? argv[i + 1] : nullptr;
+    size_t equals = name.find('=');
+    bool inside = equals != std::string::npos;
+    if (inside) {
+      value = argv[i] + equals + 1;
+      name.resize(equals);
+    }
+    if (!takeValue(name, value, out, error))
+      return false;
+    i += !inside;
+  }
+  if (out.shape.width % out.shape.heads) {
+    error = "--heads " + std::to_string(out.shape.heads) +
+            " does not divide --width " + std::to_string(out.shape.width);
+    return false;
+  }
+  if (out.emitStep == !out.library.empty()) {
+    error = "give either --emit-step or --library";
+    return false;
+  }
+  return true;
+}
+
+std::string helpText() {
+  std::string text =
+      R"(char_model: trains a small transformer with a compiled step
+
+The forward and the backward are C++ in this program; what happens to a gradient
+afterwards (accumulate, reduce, norm, clip, AdamW, gather) is the step, which
+zero-compile compiles. Three commands train on four ranks:
+
+  char_model --emit-step --ranks 4 > step.mlir
+  zero-compile step.mlir -o out --mesh=dp=4 --stage=2
+  char_model --library out/libtrain.so --ranks 4
+
+The ranks, the text and the model's shape belong to the step, so give both
+commands the same; --backwards and --steps do not, and may change at any time.
+Beside the step runs AdamW as one would write it by hand, in f64, on the same
+gradients; the program fails if the two part by more than rounding explains.
+
+  --emit-step        print the logical step of the model and stop
+  --library FILE     the compiled step to train with
+  --text FILE        what to learn (default: /usr/share/common-licenses/*)
+  --rate X           peak learning rate (0.004); warm-up, then half a cosine
+  --quick            as --steps 300
+  --help             this text
+)";
+  Options defaults;
+  for (const Number &number : numbers(defaults)) {
+    std::string line = "  " + std::string(number.name) + " N";
+    line.resize(21, ' ');
+    text += line + number.help + " (" + std::to_string(*number.value) + ")\n";
+  }
+  return text;
+}
+
+} // namespace transformer

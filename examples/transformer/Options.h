@@ -1,0 +1,39 @@
+//===- Options.h - The command line of char_model ---------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_EXAMPLES_TRANSFORMER_OPTIONS_H
+#define ZERO_EXAMPLES_TRANSFORMER_OPTIONS_H
+
+#include "examples/transformer/Parameters.h"
+
+#include <cstdint>
+#include <string>
+
+namespace transformer {
+
+struct Options {
+  bool emitStep = false;
+  bool help = false;
+  std::string library;
+  std::string text; // empty: the licences
+  ModelShape shape;
+  int64_t ranks = 4;
+  int64_t backwards = 4;
+  int64_t steps = 1000;
+  int64_t batch = 4;
+  int64_t seed = 1;
+  double rate = 0.004;
+};
+
+/// On a wrong command line returns false and says what is wrong.
+bool parseOptions(int argc, char **argv, Options &out, std::string &error);
+
+/// What --help prints.
+std::string helpText();
+
+} // namespace transformer
+
+#endif // ZERO_EXAMPLES_TRANSFORMER_OPTIONS_H

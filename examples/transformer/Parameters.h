@@ -1,0 +1,67 @@
+//===- Parameters.h - What the model's parameters are called ----*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_EXAMPLES_TRANSFORMER_PARAMETERS_H
+#define ZERO_EXAMPLES_TRANSFORMER_PARAMETERS_H
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace transformer {
+
+struct ModelShape {
+  int64_t vocabulary = 0;
+  int64_t context = 64;
+  int64_t width = 64;
+  int64_t heads = 4;
+  int64_t layers = 2;
+};
+
+struct Parameter {
+  std::string name;
+  int64_t rows;
+  int64_t columns; // 0: a vector
+  bool decay;      // matrices; biases and LayerNorm are not pulled to zero
+  double mean;     // of the initial values
+  double deviation;
+
+  int64_t elements() const { return rows * (columns ? columns : 1); }
+};
+
+/// In the order of the forward, which is the order of the step's text.
+std::vector<Parameter> listParameters(const ModelShape &shape);
+
+/// Positions in that list.
+enum GlobalParameter : int32_t {
+  TokenEmbedding,
+  PositionEmbedding,
+  FirstBlock
+};
+enum BlockParameter : int32_t {
+  Norm1Scale,
+  Norm1Shift,
+  QkvWeight,
+  QkvBias,
+  OutWeight,
+  OutBias,
+  Norm2Scale,
+  Norm2Shift,
+  UpWeight,
+  UpBias,
+  DownWeight,
+  DownBias,
+  BlockParameters
+};
+enum LastParameter : int32_t { FinalScale, FinalShift, HeadWeight };
+
+/// The initial values of all parameters; the same on every rank.
+std::vector<std::vector<float>>
+initialValues(const std::vector<Parameter> &parameters, uint64_t seed);
+
+} // namespace transformer
+
+#endif // ZERO_EXAMPLES_TRANSFORMER_PARAMETERS_H

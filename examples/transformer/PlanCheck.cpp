@@ -1,0 +1,90 @@
+//===- PlanCheck.cpp - The plan's numbers against the runtime's -----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "examples/transformer/PlanCheck.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <vector>
+
+namespace transformer {
+
+/// The number behind |keys|, each looked for behind the one before. Enough for
+/// a file with fixed nesting, and not a JSON parser. -1 if there is none.
+static int64_t numberAt(const std::string &json,
+                        const std::vector<std::string> &keys) {
+  size_t at = 0;
+  for (const std::string &key : keys) {
+    at = json.find("\"" + key + "\":", at);
+    if (at == std::string::npos)
+      return -1;
+    at += key.size() + 3;
+  }
+  return std::strtoll(json.c_str() + at, nullptr, 10);
+}
+
+static bool compare(const char *what, int64_t planned, int64_t counted) {
+  std::printf("  %-28s %14lld %14lld%s\n", what, (long long)planned,
+              (long long)counted, planned == counted ? "" : "  differs");
+  return planned == counted;
+}
+
+bool comparePlan(const Options &options, const zero_rt_counters &counters) {
+  std::string path = options.library;
+  path.resize(path.rfind('/') + 1); // npos + 1 is 0
+  path += "train.plan.json";
+  std::ifstream file(path);
+  std::string json{std::istreambuf_iterator<char>(file), {}};
+  if (json.empty()) {
+    std::printf("\nno plan at '%s' to compare with\n", path.c_str());
+    return true;
+  }
+
+  auto traffic = [&](const char *key) {
+    auto in = [&](const char *phase) {
+      return numberAt(json, {"traffic_per_rank", phase, key});
+    };
+    return options.steps *
+           (in("first_backward") +
+            (options.backwards - 1) * in("each_later_backward") + in("apply"));
+  };
+  // The counters are peaks, each role's own. The first of several backwards
+  // ends like a single one: its reduced gradient counts as a gradient until
+  // another backward makes it the accumulator.
+  auto bytes = [&](const char *role) {
+    auto in = [&](const char *phase) {
+      return numberAt(json, {"bytes_per_rank", phase, "device", role});
+    };
+    int64_t one = in("one_backward");
+    return options.backwards == 1 ? one
+                                  : std::max(one, in("several_backwards"));
+  };
+  const int64_t *peak = counters.bytes_peak[ZERO_RT_SPACE_DEVICE];
+  std::printf(
+      "\nrank 0: peaks, and all steps         planned        counted\n");
+  bool same = true;
+  same &= compare("parameter bytes", bytes("parameter"),
+                  peak[ZERO_RT_ROLE_PARAMETER]);
+  same &=
+      compare("gradient bytes", bytes("gradient"), peak[ZERO_RT_ROLE_GRADIENT]);
+  same &= compare("accumulator bytes", bytes("accumulator"),
+                  peak[ZERO_RT_ROLE_ACCUMULATOR]);
+  same &= compare("optimizer state bytes", bytes("state"),
+                  peak[ZERO_RT_ROLE_STATE]);
+  same &= compare("reduce-scatters", traffic("reduce_scatters"),
+                  counters.reduce_scatters);
+  same &= compare("all-reduces", traffic("all_reduces"), counters.all_reduces);
+  same &= compare("all-gathers", traffic("all_gathers"), counters.all_gathers);
+  same &= compare("all-reduces of scalars", traffic("scalar_all_reduces"),
+                  counters.scalar_all_reduces);
+  same &= compare("bytes sent", traffic("bytes_sent"), counters.bytes_sent);
+  return same;
+}
+
+} // namespace transformer

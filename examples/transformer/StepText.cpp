@@ -1,0 +1,100 @@
+//===- StepText.cpp - The logical step as MLIR text -----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "examples/transformer/StepText.h"
+
+namespace transformer {
+
+static const char *const adamWText =
+#include "AdamW.inc"
+    ;
+
+namespace {
+
+/// Writes lists over some of the parameters.
+struct Writer {
+  const std::vector<Parameter> &parameters;
+
+  using Members = std::vector<size_t>;
+
+  template <typename Item>
+  static std::string join(const Members &members, Item &&item) {
+    std::string text;
+    for (size_t i : members)
+      text += (text.empty() ? "" : ", ") + item(i);
+    return text;
+  }
+  std::string names(const Members &members) const {
+    return join(members, [&](size_t i) { return "@" + parameters[i].name; });
+  }
+  std::string values(const char *name, const Members &members) const {
+    return join(members, [&](size_t i) {
+      return "%" + std::string(name) + "#" + std::to_string(i);
+    });
+  }
+  std::string shape(size_t i) const {
+    const Parameter &parameter = parameters[i];
+    std::string text = std::to_string(parameter.rows) + "x";
+    if (parameter.columns)
+      text += std::to_string(parameter.columns) + "x";
+    return text;
+  }
+  std::string types(const std::string &element, const Members &members) const {
+    return join(members, [&](size_t i) {
+      return "!zero.value<" + shape(i) + element + ">";
+    });
+  }
+};
+
+} // namespace
+
+std::string stepText(const std::vector<Parameter> &parameters, int ranks) {
+  Writer w{parameters};
+  Writer::Members all, decay, noDecay;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    all.push_back(i);
+    (parameters[i].decay ? decay : noDecay).push_back(i);
+  }
+  std::string count = std::to_string(parameters.size());
+  std::string arriving =
+      w.types("bf16, partial = [dp, micro], scaled = [dp : 1]", all);
+  std::string summed = w.types("f32, partial = [dp], scaled = [dp : 1]", all);
+  std::string reduced = w.types("f32", all);
+  const std::string scalar = "!zero.value<f64>";
+
+  std::string text = "// Written by char_model --emit-step.\n";
+  text += "zero.mesh @cluster <[\"dp\" = " + std::to_string(ranks) + "]>\n";
+  for (size_t i : all)
+    text +=
+        "zero.parameter @" + parameters[i].name + " : " + w.shape(i) + "f32\n";
+  text += "zero.group @decay [" + w.names(decay) + "]\n";
+  text += "zero.group @no_decay [" + w.names(noDecay) + "]\n";
+  text += adamWText;
+  // The caller divides its loss by the number of backwards; the division by
+  // the ranks is the compiler's.
+  text += "zero.step @train on @cluster weight(accumulation : -1, dp : -1) "
+          "(%lr: " +
+          scalar + ") {\n";
+  text += "  %g:" + count + " = zero.micro_batches in f32 {\n";
+  text += "    %d:" + count + " = zero.backward(" + w.names(all) +
+          ") arrives(accumulation : -1) : " + arriving + "\n";
+  text += "    zero.yield " + w.values("d", all) + " : " + arriving + "\n  }\n";
+  text += "  %r:" + count + " = zero.reduce " + w.values("g", all) + " : " +
+          summed + "\n";
+  text += "  %norm = zero.norm " + w.values("r", all) + " : " + reduced + "\n";
+  text += "  %c:" + count + " = zero.clip " + w.values("r", all) +
+          " by %norm max 1.0 : " + reduced + " by " + scalar + "\n";
+  text += "  zero.update @decay with @adamw(" + w.values("c", decay) +
+          ") hyper(lr = %lr, wd = 0.1) : (" + w.types("f32", decay) + "), (" +
+          scalar + ")\n";
+  text += "  zero.update @no_decay with @adamw(" + w.values("c", noDecay) +
+          ") hyper(lr = %lr, wd = 0.0) : (" + w.types("f32", noDecay) + "), (" +
+          scalar + ")\n";
+  text += "  zero.return [norm] %norm : " + scalar + "\n}\n";
+  return text;
+}
+
+} // namespace transformer

@@ -1,0 +1,42 @@
+//===- Text.h - Text as tokens, and batches of it ---------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_EXAMPLES_TRANSFORMER_TEXT_H
+#define ZERO_EXAMPLES_TRANSFORMER_TEXT_H
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace transformer {
+
+/// A text over the characters that occur in it.
+class Text {
+public:
+  /// Reads |path|, or with an empty path the licences that every Debian has, in
+  /// the order of their names. On failure returns false and explains.
+  static bool read(const std::string &path, Text &out, std::string &error);
+
+  explicit Text(const std::string &characters = "");
+
+  int64_t vocabulary() const { return int64_t(characters.size()); }
+  int64_t size() const { return int64_t(tokens.size()); }
+  char character(int32_t token) const { return characters[token]; }
+
+  /// |batch| pieces of |context| tokens from the |rank|-th of |ranks| equal
+  /// slices, and the tokens that follow each. Depends on the arguments only.
+  void sample(int rank, int ranks, uint64_t seed, int64_t batch,
+              int64_t context, std::vector<int32_t> &inputs,
+              std::vector<int32_t> &targets) const;
+
+private:
+  std::string characters; // sorted
+  std::vector<int32_t> tokens;
+};
+
+} // namespace transformer
+
+#endif // ZERO_EXAMPLES_TRANSFORMER_TEXT_H

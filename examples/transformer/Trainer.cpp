@@ -1,0 +1,287 @@
+//===- Trainer.cpp - Training on several ranks with a compiled step -------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "examples/transformer/Trainer.h"
+
+#include "examples/transformer/Bf16.h"
+#include "examples/transformer/Model.h"
+#include "examples/transformer/Progress.h"
+#include "examples/transformer/Reference.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <thread>
+
+namespace transformer {
+
+namespace {
+
+/// What the ranks share. Between two barriers a field is written by its rank,
+/// or by rank 0 alone.
+struct Shared {
+  Shared(const Options &options, const Text &text, const StepLibrary &library)
+      : options(options), text(text), library(library),
+        parameters(listParameters(options.shape)),
+        initial(initialValues(parameters, uint64_t(options.seed))),
+        reference(parameters, initial, int(options.ranks)),
+        progress(options.steps, options.ranks * options.backwards *
+                                    options.batch * options.shape.context),
+        losses(options.ranks), views(options.ranks) {
+    pthread_barrier_init(&barrier, nullptr, unsigned(options.ranks));
+    check(zero_rt_local_group_create(int32_t(options.ranks), &group),
+          "zero_rt_local_group_create", 0);
+  }
+  ~Shared() {
+    check(zero_rt_group_destroy(group), "zero_rt_group_destroy", 0);
+    pthread_barrier_destroy(&barrier);
+  }
+
+  const Options &options;
+  const Text &text;
+  const StepLibrary &library;
+  std::vector<Parameter> parameters;
+  std::vector<std::vector<float>> initial;
+  Reference reference;
+  Progress progress;
+  zero_rt_group *group = nullptr;
+  pthread_barrier_t barrier;
+  std::vector<double> losses;                    // of the step, by rank
+  std::vector<std::vector<const float *>> views; // by rank, parameter
+  TrainResult result;
+};
+
+/// One rank: a runtime, a step and a model that reads the step's parameters.
+class Rank {
+public:
+  Rank(Shared &shared, int rank);
+  void run();
+
+private:
+  void bind();
+  double runStep(int64_t step);
+  void finishStep(int64_t step, double rate);
+  void handOver(int32_t parameter, const float *gradient);
+  void compareRanks();
+  void destroy();
+
+  Shared &shared;
+  const Options &options;
+  const StepLibrary &library;
+  int rank;
+  zero_rt_runtime *runtime = nullptr;
+  zero_rt_step *step = nullptr;
+  Model<float> model;
+  std::vector<int32_t> ids; // of parameters in the step, in the model's order
+  std::vector<uint16_t> narrow;
+};
+
+} // namespace
+
+static zero_rt_tensor tensorOf(zero_rt_dtype dtype, int64_t elements,
+                               const void *data) {
+  return {sizeof(zero_rt_tensor),  dtype, ZERO_RT_SPACE_DEVICE, 0, elements,
+          const_cast<void *>(data)};
+}
+
+/// Linear warm-up over a tenth, then half a cosine down to a tenth.
+static double learningRate(const Options &options, int64_t step) {
+  double warmUp = std::max(1.0, double(options.steps) / 10);
+  if (double(step) < warmUp)
+    return options.rate * double(step + 1) / (std::floor(warmUp) + 1);
+  double share =
+      (double(step) - warmUp) / std::max(1.0, double(options.steps) - warmUp);
+  return options.rate * (0.1 + 0.45 * (1 + std::cos(share * M_PI)));
+}
+
+Rank::Rank(Shared &shared, int rank)
+    : shared(shared), options(shared.options), library(shared.library),
+      rank(rank), model(shared.options.shape, shared.options.batch) {
+  zero_rt_options settings = {};
+  settings.struct_size = sizeof(settings);
+  settings.threads = 1; // ranks are the threads
+  check(zero_rt_create(shared.group, rank, &settings, &runtime),
+        "zero_rt_create", rank);
+  check(library.create(runtime, nullptr, &step), "train_create", rank);
+  bind();
+}
+
+void Rank::bind() {
+  for (size_t i = 0; i < shared.parameters.size(); ++i) {
+    const Parameter &parameter = shared.parameters[i];
+    int32_t id;
+    check(library.findParameter(step, parameter.name.c_str(), &id),
+          "train_find_parameter", rank);
+    // Refuses another size or dtype, so a step of another model is found out.
+    zero_rt_tensor value =
+        tensorOf(ZERO_RT_F32, parameter.elements(), shared.initial[i].data());
+    check(library.bindParameter(step, id, &value), "train_bind_parameter",
+          rank);
+    zero_rt_tensor view = {};
+    view.struct_size = sizeof(view);
+    check(library.parameter(step, id, &view), "train_parameter", rank);
+    ids.push_back(id);
+    // The model reads the step's own memory; there is no copy to keep fresh.
+    shared.views[rank].push_back(static_cast<const float *>(view.data));
+  }
+  model.setParameters(shared.views[rank]);
+}
+
+void Rank::handOver(int32_t parameter, const float *gradient) {
+  int64_t elements = shared.parameters[parameter].elements();
+  narrow.resize(elements);
+  std::transform(gradient, gradient + elements, narrow.begin(), toBf16);
+  zero_rt_tensor tensor = tensorOf(ZERO_RT_BF16, elements, narrow.data());
+  zero_rt_timepoint release = 0;
+  check(library.gradient(step, ids[parameter], &tensor, nullptr, &release),
+        "train_gradient", rank);
+  shared.reference.addGradient(rank, parameter, narrow.data());
+  check(zero_rt_wait(runtime, release), "zero_rt_wait", rank);
+}
+
+/// All backwards of one step, up to apply. Returns the mean loss.
+double Rank::runStep(int64_t number) {
+  std::vector<int32_t> inputs, targets;
+  double loss = 0;
+  for (int64_t b = 0; b < options.backwards; ++b) {
+    uint64_t draw = uint64_t((number * options.backwards + b) * options.ranks);
+    shared.text.sample(rank, int(options.ranks),
+                       uint64_t(options.seed) * 1000003 + draw + uint64_t(rank),
+                       options.batch, options.shape.context, inputs, targets);
+    loss += model.forward(inputs.data(), targets.data());
+    bool last = b + 1 == options.backwards;
+    check(library.beginBackward(step,
+                                last ? ZERO_RT_HINT_LAST : ZERO_RT_HINT_MORE),
+          "train_begin_backward", rank);
+    // The step's text says arrives(accumulation : -1): the mean over backwards
+    // is the caller's part.
+    model.backward(1.0 / double(options.backwards),
+                   [&](int32_t parameter, const float *gradient) {
+                     handOver(parameter, gradient);
+                   });
+    if (!last)
+      check(library.accumulate(step), "train_accumulate", rank);
+  }
+  return loss / double(options.backwards);
+}
+
+void Rank::finishStep(int64_t number, double rate) {
+  check(library.apply(step, &rate, 1, nullptr), "train_apply", rank);
+  zero_rt_results results = {};
+  results.struct_size = sizeof(results);
+  check(library.results(step, &results), "train_results", rank);
+  if (results.verdict != ZERO_RT_APPLIED)
+    fail("step " + std::to_string(number + 1) +
+         " was not applied: a gradient is not finite; try a smaller --rate");
+
+  // The losses and the reference's sums of all ranks are complete behind the
+  // first barrier; nobody adds to them before the second.
+  pthread_barrier_wait(&shared.barrier);
+  if (rank == 0) {
+    double norm = shared.reference.update(rate), mean = 0;
+    for (double loss : shared.losses)
+      mean += loss / double(options.ranks);
+    TrainResult &result = shared.result;
+    result.losses.push_back(mean);
+    result.normDifference =
+        std::max(result.normDifference,
+                 std::fabs(results.values[0] - norm) / std::max(norm, 1e-30));
+    shared.progress.report(number + 1, mean, results.values[0]);
+  }
+  pthread_barrier_wait(&shared.barrier);
+}
+
+void Rank::compareRanks() {
+  TrainResult &result = shared.result;
+  for (size_t i = 0; i < shared.parameters.size(); ++i) {
+    int64_t elements = shared.parameters[i].elements();
+    const float *mine = shared.views[0][i];
+    result.parameters.emplace_back(mine, mine + elements);
+    for (const auto &view : shared.views)
+      result.ranksAgree &=
+          !std::memcmp(mine, view[i], size_t(elements) * sizeof(float));
+  }
+  for (const auto &view : shared.views)
+    result.difference =
+        std::max(result.difference, shared.reference.difference(view));
+  result.tolerance = shared.reference.tolerance();
+}
+
+void Rank::run() {
+  for (int64_t number = 0; number < options.steps; ++number) {
+    shared.losses[rank] = runStep(number);
+    finishStep(number, learningRate(options, number));
+  }
+  if (rank == 0) {
+    shared.result.seconds = shared.progress.seconds();
+    compareRanks();
+    shared.result.counters.resize(options.ranks);
+  }
+  pthread_barrier_wait(&shared.barrier);
+  zero_rt_counters &counters = shared.result.counters[rank];
+  counters.struct_size = sizeof(counters);
+  check(zero_rt_read_counters(runtime, &counters), "zero_rt_read_counters",
+        rank);
+  destroy();
+}
+
+void Rank::destroy() {
+  check(library.destroy(step), "train_destroy", rank);
+  check(zero_rt_destroy(runtime), "zero_rt_destroy", rank);
+}
+
+TrainResult train(const Options &options, const Text &text,
+                  const StepLibrary &library) {
+  Shared shared(options, text, library);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < options.ranks; ++rank)
+    threads.emplace_back([&shared, rank] { Rank(shared, rank).run(); });
+  for (std::thread &thread : threads)
+    thread.join();
+  return std::move(shared.result);
+}
+
+std::string generate(const Options &options, const Text &text,
+                     const std::vector<std::vector<float>> &parameters,
+                     int64_t count) {
+  Model<float> model(options.shape, /*batch=*/1);
+  std::vector<const float *> views;
+  for (const std::vector<float> &parameter : parameters)
+    views.push_back(parameter.data());
+  model.setParameters(views);
+
+  std::mt19937_64 generator(uint64_t(options.seed));
+  int64_t context = options.shape.context;
+  std::vector<int32_t> inputs, targets;
+  text.sample(0, 1, uint64_t(options.seed), 1, context, inputs, targets);
+  // Begin with one real character; nothing looks at what is right of it.
+  std::string written(1, text.character(inputs[0]));
+  std::fill(inputs.begin() + 1, inputs.end(), 0);
+  int64_t known = 1;
+  while (int64_t(written.size()) < count) {
+    model.forward(inputs.data(), targets.data());
+    const float *p =
+        model.probabilities() + (known - 1) * options.shape.vocabulary;
+    // A little below the model's own temperature reads better.
+    std::vector<double> weights;
+    for (int64_t i = 0; i < options.shape.vocabulary; ++i)
+      weights.push_back(std::pow(double(p[i]), 1.25));
+    int32_t next = std::discrete_distribution<int32_t>(
+        weights.begin(), weights.end())(generator);
+    if (known == context)
+      std::rotate(inputs.begin(), inputs.begin() + 1, inputs.end());
+    else
+      ++known;
+    inputs[known - 1] = next;
+    written += text.character(next);
+  }
+  return written;
+}
+
+} // namespace transformer

@@ -1,0 +1,90 @@
+//===- main.cpp - Trains a transformer with a compiled step ---------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "examples/transformer/LossCurve.h"
+#include "examples/transformer/Options.h"
+#include "examples/transformer/PlanCheck.h"
+#include "examples/transformer/StepLibrary.h"
+#include "examples/transformer/StepText.h"
+#include "examples/transformer/Text.h"
+#include "examples/transformer/Trainer.h"
+
+#include <cblas.h>
+
+#include <cstdio>
+
+using namespace transformer;
+
+/// Prints what came out; returns whether all of it is as it has to be.
+static bool report(const Options &options, const Text &text,
+                   const TrainResult &result) {
+  std::printf("\nloss\n%s", lossCurve(result.losses).c_str());
+  std::printf("\nsample\n%s\n",
+              generate(options, text, result.parameters, 400).c_str());
+  bool good = comparePlan(options, result.counters[0]);
+
+  // Sums of squares of the same gradients, in f64 on both sides; only the
+  // f32 sums and means below them round.
+  const double normTolerance = 1e-6;
+  bool close = result.difference <= result.tolerance;
+  bool normClose = result.normDifference <= normTolerance;
+  std::printf("\nagainst AdamW in f64 on the same gradients\n"
+              "  largest difference of a parameter  %.3e  (rounding explains "
+              "%.3e)%s\n"
+              "  largest relative one of the norm   %.3e  (rounding explains "
+              "%.3e)%s\n"
+              "  parameters on all ranks            %s\n",
+              result.difference, result.tolerance, close ? "" : "  TOO LARGE",
+              result.normDifference, normTolerance,
+              normClose ? "" : "  TOO LARGE",
+              result.ranksAgree ? "equal, bit by bit" : "DIFFERENT");
+  std::printf("\n%s: loss %.3f -> %.3f in %lld steps and %.0f s\n",
+              good && close && normClose && result.ranksAgree ? "ok" : "failed",
+              result.losses.front(), result.losses.back(),
+              (long long)options.steps, result.seconds);
+  return good && close && normClose && result.ranksAgree;
+}
+
+int main(int argc, char **argv) {
+  Options options;
+  Text text;
+  std::string error;
+  if (!parseOptions(argc, argv, options, error)) {
+    std::fprintf(stderr, "char_model: %s; see --help\n", error.c_str());
+    return 2;
+  }
+  if (options.help) {
+    std::fputs(helpText().c_str(), stdout);
+    return 0;
+  }
+  if (!Text::read(options.text, text, error))
+    fail(error);
+  if (text.size() / options.ranks <= options.shape.context)
+    fail("the text has " + std::to_string(text.size()) +
+         " characters, too few for " + std::to_string(options.ranks) +
+         " ranks with a context of " + std::to_string(options.shape.context));
+  options.shape.vocabulary = text.vocabulary();
+  if (options.emitStep) {
+    std::fputs(
+        stepText(listParameters(options.shape), int(options.ranks)).c_str(),
+        stdout);
+    return 0;
+  }
+
+  StepLibrary library;
+  if (!loadStep(options.library, library, error))
+    fail(error);
+  openblas_set_num_threads(1); // the ranks are the threads
+  int64_t elements = 0;
+  for (const Parameter &parameter : listParameters(options.shape))
+    elements += parameter.elements();
+  std::printf("%lld parameters, %lld characters of text, %lld different; "
+              "%lld ranks x %lld backwards\n",
+              (long long)elements, (long long)text.size(),
+              (long long)text.vocabulary(), (long long)options.ranks,
+              (long long)options.backwards);
+  return report(options, text, train(options, text, library)) ? 0 : 1;
+}

@@ -1,0 +1,78 @@
+//===- OptionsTest.cpp - The command line and the loss curve --------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "examples/transformer/Options.h"
+#include "examples/transformer/LossCurve.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+using namespace transformer;
+
+static std::string errorOf(std::vector<const char *> arguments,
+                           Options &options) {
+  arguments.insert(arguments.begin(), "char_model");
+  std::string error;
+  bool good =
+      parseOptions(int(arguments.size()), const_cast<char **>(arguments.data()),
+                   options, error);
+  EXPECT_EQ(good, error.empty());
+  return error;
+}
+
+TEST(Options, BothFormsOfAValue) {
+  Options options;
+  EXPECT_EQ(
+      errorOf({"--library", "x.so", "--ranks=3", "--steps", "9", "--rate=0.5"},
+              options),
+      "");
+  EXPECT_EQ(options.library, "x.so");
+  EXPECT_EQ(options.ranks, 3);
+  EXPECT_EQ(options.steps, 9);
+  EXPECT_EQ(options.rate, 0.5);
+}
+
+TEST(Options, RefusesWhatItDoesNotKnow) {
+  Options options;
+  EXPECT_EQ(errorOf({"--emit-step", "--speed", "9"}, options),
+            "unknown option '--speed'");
+  EXPECT_EQ(errorOf({"--emit-step", "--speed"}, options),
+            "unknown option '--speed'");
+  EXPECT_EQ(errorOf({"step.mlir"}, options), "unknown option 'step.mlir'");
+}
+
+TEST(Options, RefusesNumbersOutOfRange) {
+  Options options;
+  for (const char *value : {"0", "-1", "", "4x", "99999999999999999999", "257"})
+    EXPECT_EQ(errorOf({"--emit-step", "--ranks", value}, options),
+              "--ranks takes a whole number from 1 to 256, not '" +
+                  std::string(value) + "'");
+  EXPECT_EQ(errorOf({"--emit-step", "--rate", "nan"}, options),
+            "--rate takes a positive number, not 'nan'");
+  EXPECT_EQ(errorOf({"--emit-step", "--heads", "7"}, options),
+            "--heads 7 does not divide --width 64");
+}
+
+TEST(Options, NeedsAValueAndOneTask) {
+  Options options;
+  EXPECT_EQ(errorOf({"--emit-step", "--text"}, options),
+            "--text takes the name of a file");
+  EXPECT_EQ(errorOf({"--emit-step", "--steps"}, options),
+            "--steps takes a whole number from 1 to 1000000, not ''");
+  Options none, both;
+  EXPECT_EQ(errorOf({}, none), "give either --emit-step or --library");
+  EXPECT_EQ(errorOf({"--emit-step", "--library", "x"}, both),
+            "give either --emit-step or --library");
+}
+
+TEST(LossCurve, ShortAndNonFiniteCurves) {
+  EXPECT_EQ(lossCurve({}), "");
+  EXPECT_EQ(lossCurve({2.0, 1.0}),
+            "  steps     1-1     2.000 " + std::string(50, '#') +
+                "\n  steps     2-2     1.000 " + std::string(25, '#') + "\n");
+  EXPECT_EQ(lossCurve({std::nan("")}), "  steps     1-1     nan \n");
+}

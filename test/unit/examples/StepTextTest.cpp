@@ -1,0 +1,57 @@
+//===- StepTextTest.cpp - The emitted step and the text's batches ---------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "examples/transformer/StepText.h"
+#include "examples/transformer/Text.h"
+
+#include <gtest/gtest.h>
+
+using namespace transformer;
+
+// The demo compiles the whole text; here only what the model decides.
+TEST(StepText, GroupsAndTypes) {
+  ModelShape shape{/*vocabulary=*/11, /*context=*/3, /*width=*/4, /*heads=*/2,
+                   /*layers=*/1};
+  std::string text = stepText(listParameters(shape), 8);
+  auto contains = [&](const char *part) {
+    return text.find(part) != std::string::npos;
+  };
+  EXPECT_TRUE(contains("zero.mesh @cluster <[\"dp\" = 8]>"));
+  EXPECT_TRUE(contains("zero.parameter @token.embedding : 11x4xf32\n"));
+  EXPECT_TRUE(contains("zero.parameter @block0.norm1.scale : 4xf32\n"));
+  EXPECT_TRUE(contains("zero.group @decay [@token.embedding, "));
+  EXPECT_TRUE(contains("zero.group @no_decay [@block0.norm1.scale, "));
+  EXPECT_TRUE(contains("zero.optimizer @adamw"));
+  EXPECT_TRUE(contains("!zero.value<11x4xbf16, partial = [dp, micro], "
+                       "scaled = [dp : 1]>"));
+}
+
+TEST(Text, TargetsAreTheNextCharacters) {
+  Text text("the quick brown fox jumps over the lazy dog");
+  std::vector<int32_t> inputs, targets;
+  text.sample(1, 2, 7, 3, 5, inputs, targets);
+  ASSERT_EQ(inputs.size(), 15u);
+  for (int piece = 0; piece < 3; ++piece)
+    for (int i = 0; i < 4; ++i)
+      EXPECT_EQ(inputs[5 * piece + i + 1], targets[5 * piece + i]);
+}
+
+TEST(Text, RanksReadTheirOwnSlice) {
+  Text text("aaaaaaaabbbbbbbb");
+  std::vector<int32_t> inputs, targets;
+  for (int rank = 0; rank < 2; ++rank) {
+    text.sample(rank, 2, 3, 8, 4, inputs, targets);
+    for (int32_t token : inputs)
+      EXPECT_EQ(text.character(token), rank ? 'b' : 'a');
+  }
+}
+
+TEST(Text, MissingFileIsExplained) {
+  Text text;
+  std::string error;
+  EXPECT_FALSE(Text::read("/nowhere/at/all", text, error));
+  EXPECT_NE(error.find("cannot read '/nowhere/at/all'"), std::string::npos);
+}

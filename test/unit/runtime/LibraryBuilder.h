@@ -1,0 +1,86 @@
+//===- LibraryBuilder.h - A compiled step, written by hand ------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Owns the tables of a zero_rt_library, so that a test can say what it needs
+// and break what it wants.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_TEST_UNIT_RUNTIME_LIBRARYBUILDER_H
+#define ZERO_TEST_UNIT_RUNTIME_LIBRARYBUILDER_H
+
+#include "zero_rt/library.h"
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace zero_rt::test {
+
+inline int64_t bitsOf(double value) {
+  int64_t bits;
+  std::memcpy(&bits, &value, sizeof(bits));
+  return bits;
+}
+
+/// A buffer of a library; most tests need the first few fields only.
+struct BufferSpec {
+  const char *name;
+  int32_t dtype;
+  int64_t elements;
+  bool sharded = false;
+  int32_t role = ZERO_RT_ROLE_GRADIENT;
+  int32_t space = ZERO_RT_SPACE_DEVICE;
+  bool onDemand = false;
+  double fill = 0;
+};
+
+class LibraryBuilder {
+public:
+  explicit LibraryBuilder(int64_t ranks) : ranks(ranks) {}
+
+  /// The add functions return the index of the new row.
+  int32_t addBuffer(const BufferSpec &spec);
+  int32_t addSlot(const char *name, double initial = 0);
+  int32_t addKernel(zero_rt_kernel_fn kernel);
+  int32_t addTable(const std::vector<zero_rt_segment_row> &rows);
+  int32_t addState(const char *role, int64_t bucket, int64_t index);
+  int32_t addProtocolState(const char *name);
+  void addTransition(int64_t state, int64_t event, int64_t next,
+                     const std::vector<zero_rt_handler_fn> &run = {});
+  int64_t addText(const char *text);
+
+  /// A view of the tables, valid until the builder changes.
+  const zero_rt_library &get();
+
+  // Open to tests that change single fields.
+  int64_t ranks;
+  uint64_t planHash = 0x1234;
+  const char *cpuFeatures = "";
+  const char *name = "train";
+  std::string strings;
+  std::vector<zero_rt_parameter_row> parameters;
+  std::vector<zero_rt_bucket_row> buckets;
+  std::vector<zero_rt_buffer_row> buffers;
+  std::vector<zero_rt_segment_row> segments;
+  std::vector<zero_rt_table_row> tables;
+  std::vector<zero_rt_state_row> states;
+  std::vector<zero_rt_slot_row> slots;
+  std::vector<int64_t> inputs;
+  std::vector<int64_t> results;
+  std::vector<zero_rt_kernel_fn> kernels;
+  std::vector<zero_rt_handler_fn> handlers;
+  std::vector<int64_t> protocolStates;
+  std::vector<zero_rt_transition_row> transitions;
+  std::vector<int64_t> transitionHandlers;
+
+private:
+  zero_rt_library library = {};
+};
+
+} // namespace zero_rt::test
+
+#endif // ZERO_TEST_UNIT_RUNTIME_LIBRARYBUILDER_H

@@ -1,0 +1,220 @@
+//===- TrainStep.cpp - A small step with everything in it -----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "TrainStep.h"
+
+#include "Ranks.h"
+#include "core/numeric.h"
+
+#include <cmath>
+
+using namespace zero_rt;
+using namespace zero_rt::test;
+
+/// Leaves a handler at the first call that fails, as compiled handlers do.
+#define TRY_CALL(EXPRESSION)                                                   \
+  do {                                                                         \
+    if (zero_rt_status status = callsOf(step).EXPRESSION)                      \
+      return status;                                                           \
+  } while (false)
+
+//===----------------------------------------------------------------------===//
+// Kernels and scalar programs
+//===----------------------------------------------------------------------===//
+
+static void storeGradient(void *const *operands, const double *, int64_t begin,
+                          int64_t end, double *) {
+  auto *from = static_cast<const float *>(operands[0]);
+  std::copy(from + begin, from + end,
+            static_cast<float *>(operands[1]) + begin);
+}
+
+static void addGradient(void *const *operands, const double *, int64_t begin,
+                        int64_t end, double *) {
+  for (int64_t i = begin; i < end; ++i)
+    static_cast<float *>(operands[1])[i] +=
+        static_cast<const float *>(operands[0])[i];
+}
+
+static void squares(void *const *operands, const double *, int64_t begin,
+                    int64_t end, double *partials) {
+  auto *gradient = static_cast<const float *>(operands[0]);
+  for (int64_t i = begin; i < end; ++i)
+    partials[i / 4096] += double(gradient[i]) * gradient[i];
+}
+
+/// Operands: shard, master, parameter. Scalars: rate, skip.
+static void update(void *const *operands, const double *scalars, int64_t begin,
+                   int64_t end, double *) {
+  if (scalars[1] != 0)
+    return;
+  auto *gradient = static_cast<const float *>(operands[0]);
+  auto *master = static_cast<float *>(operands[1]);
+  auto *parameter = static_cast<uint16_t *>(operands[2]);
+  for (int64_t i = begin; i < end; ++i) {
+    master[i] -= float(scalars[0]) * gradient[i];
+    parameter[i] = bf16FromFloat(master[i]);
+  }
+}
+
+static void beforeReduction(double *slots) {
+  slots[BackwardsSquared] = slots[Backwards] * slots[Backwards];
+}
+
+static void afterReduction(double *slots) {
+  double mean = slots[Backwards] / slots[NumRanks];
+  int verdict = ZERO_RT_APPLIED;
+  if (slots[Missing] > 0)
+    verdict = ZERO_RT_REFUSED_MISSING_GRADIENT;
+  else if (slots[BackwardsSquared] != slots[NumRanks] * mean * mean)
+    verdict = ZERO_RT_REFUSED_UNEQUAL_BACKWARDS;
+  else if (!std::isfinite(slots[SumOfSquares]))
+    verdict = ZERO_RT_SKIPPED_NONFINITE;
+  slots[Verdict] = verdict;
+  slots[Norm] = std::sqrt(slots[SumOfSquares]);
+  slots[Steps] += verdict == ZERO_RT_APPLIED;
+  slots[FirstRate] = slots[LearningRate];
+  slots[SecondRate] = 2 * slots[LearningRate];
+  slots[FirstSkip] = slots[SecondSkip] = verdict != ZERO_RT_APPLIED;
+}
+
+//===----------------------------------------------------------------------===//
+// Handlers
+//===----------------------------------------------------------------------===//
+
+static zero_rt_status allocateGradient(zero_rt_step *step,
+                                       const zero_rt_event *) {
+  return callsOf(step).allocate(step, GradientBuffer);
+}
+
+static zero_rt_status releaseGradient(zero_rt_step *step,
+                                      const zero_rt_event *) {
+  return callsOf(step).release(step, GradientBuffer);
+}
+
+static zero_rt_status store(zero_rt_step *step, const zero_rt_event *event) {
+  return callsOf(step).pack(step, 0, event, 0);
+}
+
+static zero_rt_status add(zero_rt_step *step, const zero_rt_event *event) {
+  return callsOf(step).pack(step, 0, event, 1);
+}
+
+static zero_rt_status fill(zero_rt_step *step, const zero_rt_event *) {
+  return callsOf(step).fill_missing(step, 0, 0);
+}
+
+static zero_rt_status keep(zero_rt_step *step, const zero_rt_event *) {
+  return callsOf(step).retag(step, GradientBuffer, ZERO_RT_ROLE_ACCUMULATOR);
+}
+
+static zero_rt_status finish(zero_rt_step *step, const zero_rt_event *) {
+  const int32_t shard[] = {ShardBuffer};
+  const int32_t updated[] = {ShardBuffer, MasterBuffer, ParameterBuffer};
+  TRY_CALL(reduce_scatter(step, 0, GradientBuffer, ShardBuffer));
+  TRY_CALL(count_arrivals(step, 0, Backwards, Missing));
+  TRY_CALL(launch(step, 0, 2, shard, 1, 0, trainElements, 1, SumOfSquares));
+  TRY_CALL(run_scalars(step, 0, beforeReduction));
+  TRY_CALL(all_reduce_scalars(step, 0, SumOfSquares, 4));
+  TRY_CALL(run_scalars(step, 0, afterReduction));
+  TRY_CALL(launch(step, 0, 3, updated, 3, 1, trainElements, 1, -1));
+  TRY_CALL(all_gather(step, 0, ParameterBuffer));
+  return callsOf(step).settle(step, 0, Verdict);
+}
+
+//===----------------------------------------------------------------------===//
+// The library
+//===----------------------------------------------------------------------===//
+
+static void addTrainProtocol(LibraryBuilder &library) {
+  for (const char *name : {"idle", "first", "between", "later"})
+    library.addProtocolState(name);
+  library.addTransition(Idle, ZERO_RT_EVENT_BEGIN, InFirst, {allocateGradient});
+  library.addTransition(InFirst, ZERO_RT_EVENT_ARRIVE, InFirst, {store});
+  library.addTransition(InFirst, ZERO_RT_EVENT_ACCUMULATE, Between,
+                        {fill, keep});
+  library.addTransition(InFirst, ZERO_RT_EVENT_APPLY, Idle,
+                        {fill, finish, releaseGradient});
+  library.addTransition(InFirst, ZERO_RT_EVENT_DISCARD, Idle,
+                        {releaseGradient});
+  library.addTransition(Between, ZERO_RT_EVENT_BEGIN, InLater);
+  library.addTransition(Between, ZERO_RT_EVENT_APPLY, Idle,
+                        {finish, releaseGradient});
+  library.addTransition(Between, ZERO_RT_EVENT_DISCARD, Idle,
+                        {releaseGradient});
+  library.addTransition(InLater, ZERO_RT_EVENT_ARRIVE, InLater, {add});
+  library.addTransition(InLater, ZERO_RT_EVENT_ACCUMULATE, Between);
+  library.addTransition(InLater, ZERO_RT_EVENT_APPLY, Idle,
+                        {finish, releaseGradient});
+  library.addTransition(InLater, ZERO_RT_EVENT_DISCARD, Idle,
+                        {releaseGradient});
+}
+
+LibraryBuilder zero_rt::test::makeTrainStep(int64_t ranks) {
+  LibraryBuilder library(ranks);
+  library.addBuffer(
+      {"params", ZERO_RT_BF16, trainElements, false, ZERO_RT_ROLE_PARAMETER});
+  library.addBuffer(
+      {"masters", ZERO_RT_F32, trainElements, true, ZERO_RT_ROLE_STATE});
+  library.addBuffer({"b0", ZERO_RT_F32, trainElements, false,
+                     ZERO_RT_ROLE_GRADIENT, ZERO_RT_SPACE_DEVICE, true});
+  library.addBuffer({"b0.shard", ZERO_RT_F32, trainElements, true});
+
+  library.buckets.push_back({library.addText("b0"), trainElements,
+                             GradientBuffer, ParameterBuffer, MasterBuffer, 0,
+                             1});
+  const char *names[] = {"fc1.weight", "fc1.bias", "tied", "extra"};
+  for (int32_t p = 0; p < NumTrainParameters; ++p)
+    library.parameters.push_back(
+        {library.addText(names[p]), ZERO_RT_BF16, ZERO_RT_F32, trainSizes[p], 0,
+         trainOffsets[p], trainExtents[p], p == Extra, p == Tied ? 2 : 1});
+
+  for (const char *name :
+       {"lr", "squares", "backwards", "missing", "backwards2"})
+    library.addSlot(name);
+  library.addSlot("ranks", double(ranks));
+  for (const char *name : {"verdict", "norm", "steps"})
+    library.addSlot(name);
+  library.addSlot("loss_scale", 1024);
+  for (const char *name : {"rate0", "skip0", "rate1", "skip1"})
+    library.addSlot(name);
+  library.inputs = {LearningRate};
+  library.results = {Norm};
+
+  for (zero_rt_kernel_fn kernel : {storeGradient, addGradient, squares, update})
+    library.addKernel(kernel);
+  library.addTable({{0, trainElements, 0}});
+  library.addTable({{0, 14, FirstRate}, {14, trainElements, SecondRate}});
+  library.addState("parameter", 0, ParameterBuffer);
+  library.addState("master", 0, MasterBuffer);
+  library.addState("steps", -1, Steps);
+  addTrainProtocol(library);
+  return library;
+}
+
+std::vector<float> zero_rt::test::trainGradient(int32_t parameter,
+                                                float value) {
+  std::vector<float> gradient(static_cast<size_t>(trainSizes[parameter]));
+  for (size_t i = 0; i < gradient.size(); ++i)
+    gradient[i] = value * float(i + 1);
+  return gradient;
+}
+
+zero_rt_status zero_rt::test::passGradient(zero_rt_step *step,
+                                           int32_t parameter, float value) {
+  std::vector<float> gradient = trainGradient(parameter, value);
+  zero_rt_tensor tensor = tensorOf(ZERO_RT_F32, gradient);
+  return callsOf(step).gradient(step, parameter, &tensor, nullptr, nullptr);
+}
+
+void zero_rt::test::passAll(zero_rt_step *step, float value) {
+  for (int32_t p = 0; p < NumTrainParameters; ++p)
+    expectOk(passGradient(step, p, value));
+}
+
+zero_rt_status zero_rt::test::applyStep(zero_rt_step *step, double rate) {
+  return callsOf(step).apply(step, &rate, 1, nullptr);
+}
