@@ -7,7 +7,7 @@
 #ifndef ZERO_TOOLS_ZERO_RUN_ENGINE_H
 #define ZERO_TOOLS_ZERO_RUN_ENGINE_H
 
-#include "dialect/reference/Interpreter.h"
+#include "dialect/interpret/Interpreter.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "zero_rt/abi.h"

@@ -7,7 +7,7 @@
 #ifndef ZERO_TOOLS_ZERO_RUN_FLOATS_H
 #define ZERO_TOOLS_ZERO_RUN_FLOATS_H
 
-#include "dialect/reference/Interpreter.h"
+#include "dialect/interpret/Interpreter.h"
 #include "zero_rt/abi.h"
 
 #include "mlir/IR/BuiltinTypes.h"

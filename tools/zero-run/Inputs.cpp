@@ -41,7 +41,7 @@ std::vector<double> Inputs::getGradient(size_t index, const ParameterInfo &info,
         makeGenerator(seed, seed >> 32, 2, index, step, rank, backward);
     std::normal_distribution<double> distribution;
     for (double &value : values)
-      value = roundTo(distribution(generator), info.arrivalType);
+      value = roundTo(*getFormat(info.arrivalType), distribution(generator));
     return values;
   }
   // Contribution c of n takes the numbers [c * 336 / n, (c + 1) * 336 / n).

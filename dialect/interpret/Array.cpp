@@ -1,0 +1,104 @@
+//===- Array.cpp - Arrays of numbers, and sums in a fixed order -----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialect/interpret/Array.h"
+
+#include <cmath>
+
+using namespace llvm;
+using namespace zero;
+
+static constexpr size_t kLanes = 32;
+static constexpr size_t kBlock = 4096;
+
+Array Array::slice(Range range) const {
+  Array part;
+  part.format = format;
+  part.elements.assign(elements.begin() + range.begin,
+                       elements.begin() + range.end);
+  return part;
+}
+
+std::vector<double> Array::getValues() const {
+  std::vector<double> values;
+  for (const Number &number : elements)
+    values.push_back(number.value);
+  return values;
+}
+
+Array zero::convert(const Calculator &calculator, const Format &format,
+                    const Array &array) {
+  Array result(format, array.size());
+  for (int64_t i = 0; i < array.size(); ++i)
+    result[i] = calculator.convert(*array.format, format, array[i]);
+  return result;
+}
+
+Array zero::scale(const Calculator &calculator, const Array &array,
+                  Number factor) {
+  Number rounded = calculator.convert(kF64, *array.format, factor);
+  Array result(*array.format, array.size());
+  for (int64_t i = 0; i < array.size(); ++i)
+    result[i] = calculator.mul(*array.format, array[i], rounded);
+  return result;
+}
+
+Array zero::add(const Calculator &calculator, const Array &a, const Array &b) {
+  Array result(*a.format, a.size());
+  for (int64_t i = 0; i < a.size(); ++i)
+    result[i] = calculator.add(*a.format, a[i], b[i]);
+  return result;
+}
+
+Array zero::sumInOrder(const Calculator &calculator,
+                       ArrayRef<const Array *> addends) {
+  const Format &format = *addends.front()->format;
+  // Begins with the first addend and not with zero, which would lose a -0.
+  Array sum = *addends.front();
+  const Format &wide = kF32.contains(format) ? kF32 : format;
+  for (const Array *addend : addends.drop_front())
+    for (int64_t i = 0; i < sum.size(); ++i)
+      sum[i] = calculator.add(wide, sum[i], (*addend)[i]);
+  sum.format = &wide;
+  return convert(calculator, format, sum);
+}
+
+/// The sum of |terms|, at most one block, and its lanes folded in halves.
+static double sumBlock(ArrayRef<Number> terms) {
+  double lanes[kLanes] = {};
+  for (size_t i = 0; i < terms.size(); ++i)
+    lanes[i % kLanes] += terms[i].value;
+  for (size_t half = kLanes / 2; half > 0; half /= 2)
+    for (size_t i = 0; i < half; ++i)
+      lanes[i] += lanes[i + half];
+  return lanes[0];
+}
+
+Number zero::sumInLanes(const Calculator &calculator, ArrayRef<Number> terms) {
+  Number sum;
+  for (size_t begin = 0; begin < terms.size(); begin += kBlock)
+    sum.value +=
+        sumBlock(terms.slice(begin, std::min(kBlock, terms.size() - begin)));
+  if (calculator.isTyped())
+    return sum;
+  double magnitude = 0;
+  for (const Number &term : terms) {
+    magnitude += std::fabs(term.value) + term.bound;
+    sum.bound += term.bound;
+  }
+  sum.bound += Calculator::getSumFactor(kF64, terms.size()) * magnitude;
+  return sum;
+}
+
+Number zero::sumSquares(const Calculator &calculator, const Array &array) {
+  std::vector<Number> squares;
+  squares.reserve(array.size());
+  for (const Number &number : array.elements) {
+    Number wide = calculator.convert(*array.format, kF64, number);
+    squares.push_back(calculator.mul(kF64, wide, wide));
+  }
+  return sumInLanes(calculator, squares);
+}

@@ -1,0 +1,51 @@
+//===- Number.h - Numbers that know how exact they are ----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_DIALECT_INTERPRET_NUMBER_H
+#define ZERO_DIALECT_INTERPRET_NUMBER_H
+
+#include "mlir/IR/BuiltinTypes.h"
+
+namespace zero {
+
+/// F64: no rounding to declared types; each number carries a bound instead.
+/// Typed: each number is rounded to its declared type.
+enum class Arithmetic { F64, Typed };
+
+/// A number, and in f64 arithmetic how far a computation in the declared types
+/// may be away from it. In typed arithmetic the bound is zero.
+struct Number {
+  double value = 0;
+  double bound = 0;
+};
+
+/// What rounding to a float type does to a number.
+struct Format {
+  int precision;   // bits of the significand, the leading one included
+  int minExponent; // of the smallest normal number
+  double largest;
+
+  /// Half a unit in the last place, relative: 2^-24 for f32.
+  double getUnitRoundoff() const;
+  /// The smallest subnormal.
+  double getTiny() const;
+  /// Whether every number of |other| is one of this format.
+  bool contains(const Format &other) const {
+    return precision >= other.precision && minExponent <= other.minExponent;
+  }
+};
+
+/// The format of f16, bf16, f32 or f64, or null.
+const Format *getFormat(mlir::Type type);
+extern const Format kF32;
+extern const Format kF64;
+
+/// |value| rounded once, to nearest even; a NaN becomes the quiet one.
+double roundTo(const Format &format, double value);
+
+} // namespace zero
+
+#endif // ZERO_DIALECT_INTERPRET_NUMBER_H

@@ -1,0 +1,254 @@
+//===- ProgramCalls.cpp - Runs a zrt.program: its calls -------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Each function is what zero_rt/calls.def says of the call of that name.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialect/interpret/ProgramInterpreter.h"
+
+#include <limits>
+
+using namespace mlir;
+using namespace zero;
+
+LogicalResult ProgramInterpreter::requireAllocated(Operation *call,
+                                                   FlatSymbolRefAttr buffer,
+                                                   int64_t rank) {
+  if (program.getBuffer(buffer).allocated[rank])
+    return success();
+  return call->emitOpError() << "uses buffer " << buffer
+                             << ", which is not allocated on rank " << rank;
+}
+
+//===----------------------------------------------------------------------===//
+// Arrivals
+//===----------------------------------------------------------------------===//
+
+LogicalResult ProgramInterpreter::pack(zrt::PackOp op, int64_t rank) {
+  if (!arriving)
+    return op.emitOpError() << "runs in an event that brings no gradient";
+  ParameterOp parameter = arriving->op;
+  zrt::ArrivalsOp arrivals = arriving->arrivals;
+  if (failed(requireAllocated(op, arrivals.getGradientAttr(), rank)))
+    return failure();
+  RankState &state = states[rank];
+  // A second use within one backward adds to the first.
+  bool adds =
+      op.getAccumulate() || state.arrived.lookup(parameter.getSymName()) > 0;
+  Kernel &kernel =
+      program.getKernel(adds ? arrivals.getAddAttr() : arrivals.getStoreAttr());
+  Buffer &buffer = program.getBuffer(arrivals.getGradientAttr());
+  BucketOp bucket = arriving->bucket;
+  const Format &arrival = *getFormat(bucket.getArrivalType());
+  const std::vector<double> &values =
+      *window->find(rank, state.backward, parameter.getSymName());
+  for (auto [i, value] : llvm::enumerate(values)) {
+    Number &kept = buffer.at(rank, arriving->range.begin + i);
+    Number arguments[] = {calculator.read(arrival, value), kept};
+    kernel.body->run(calculator,
+                     ArrayRef(arguments, kernel.body->getNumArguments()), kept);
+  }
+  if (!adds)
+    for (int64_t e = arriving->range.end; e < arriving->padEnd; ++e)
+      buffer.at(rank, e) = {};
+  return success();
+}
+
+void ProgramInterpreter::fillMissing(zrt::FillMissingOp op, int64_t rank) {
+  for (const Parameter &parameter : parameters) {
+    BucketOp bucket = parameter.bucket;
+    ParameterOp parameterOp = parameter.op;
+    zrt::ArrivalsOp arrivals = parameter.arrivals;
+    if (bucket.getSymName() != op.getBucket() ||
+        states[rank].arrived.contains(parameterOp.getSymName()))
+      continue;
+    Buffer &buffer = program.getBuffer(arrivals.getGradientAttr());
+    for (int64_t e = parameter.range.begin; e < parameter.padEnd; ++e)
+      buffer.at(rank, e) = {};
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+LogicalResult ProgramInterpreter::launch(zrt::LaunchOp op, int64_t rank) {
+  Kernel &kernel = program.getKernel(op.getKernelAttr());
+  unsigned numArrays = kernel.op.getNumArrays();
+  int64_t numScalars = kernel.op.getNumScalars();
+  std::vector<Buffer *> operands;
+  for (auto symbol : op.getBuffers().getAsRange<FlatSymbolRefAttr>()) {
+    if (failed(requireAllocated(op, symbol, rank)))
+      return failure();
+    operands.push_back(&program.getBuffer(symbol));
+  }
+  zrt::SegmentsOp segments = program.getSegments(op.getSegmentsAttr());
+  int64_t elements = segments.getEnds().empty() ? 0 : segments.getEnds().back();
+  Range domain =
+      op.getOwn() ? getSlice(elements, rank, ranks.size()) : Range{0, elements};
+  std::vector<Number> &slots = program.getSlots(rank);
+
+  std::vector<Number> terms; // of a kernel that sums
+  std::vector<Number> arguments;
+  std::vector<Number> results(kernel.body->getNumResults());
+  int64_t begin = 0;
+  for (auto [i, end] : llvm::enumerate(segments.getEnds())) {
+    Range part = {std::max(begin, domain.begin), std::min(end, domain.end)};
+    begin = end;
+    ArrayRef<Number> scalars;
+    if (numScalars > 0) {
+      auto symbol =
+          cast<FlatSymbolRefAttr>(segments.getScalars()[segments.getRows()[i]]);
+      scalars = ArrayRef(slots).slice(program.getFirstSlot(symbol), numScalars);
+    }
+    if (kernel.op.getPredicated() && scalars[0].value != 0)
+      continue;
+    for (int64_t e = part.begin; e < part.end; ++e) {
+      arguments.clear();
+      for (unsigned a = 0; a < numArrays; ++a)
+        if (kernel.op.getArrayAccess(a) != zrt::Access::write)
+          arguments.push_back(operands[a]->at(rank, e));
+      llvm::append_range(arguments, scalars);
+      kernel.body->run(calculator, arguments, results);
+      auto result = results.begin();
+      for (unsigned a = 0; a < numArrays; ++a)
+        if (kernel.op.getArrayAccess(a) != zrt::Access::read)
+          operands[a]->at(rank, e) = *result++;
+      if (kernel.op.getSums())
+        terms.push_back(*result);
+    }
+  }
+  if (op.getSumAttr())
+    slots[program.getFirstSlot(op.getSumAttr()) + op.getSumIndex()] =
+        sumInLanes(calculator, terms);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Collectives
+//===----------------------------------------------------------------------===//
+
+Array ProgramInterpreter::sumOverRanks(Buffer &buffer) {
+  SmallVector<const Array *> addends;
+  for (const Array &array : buffer.contents)
+    addends.push_back(&array);
+  return sumInOrder(calculator, addends);
+}
+
+LogicalResult ProgramInterpreter::reduceScatter(Operation *call,
+                                                FlatSymbolRefAttr source,
+                                                FlatSymbolRefAttr target,
+                                                bool accumulate) {
+  for (int64_t rank = 0; rank < ranks.size(); ++rank)
+    if (failed(requireAllocated(call, source, rank)) ||
+        failed(requireAllocated(call, target, rank)))
+      return failure();
+  Array sum = sumOverRanks(program.getBuffer(source));
+  Buffer &buffer = program.getBuffer(target);
+  for (int64_t rank = 0; rank < ranks.size(); ++rank) {
+    Array slice = sum.slice(buffer.held[rank]);
+    Array &kept = buffer.contents[rank];
+    kept = accumulate ? add(calculator, kept, slice) : slice;
+  }
+  return success();
+}
+
+LogicalResult ProgramInterpreter::runCollective(Operation *call) {
+  if (auto op = dyn_cast<zrt::ReduceScatterOp>(call))
+    return reduceScatter(op, op.getSourceAttr(), op.getTargetAttr(), false);
+  if (auto op = dyn_cast<zrt::ReduceScatterAddOp>(call))
+    return reduceScatter(op, op.getSourceAttr(), op.getTargetAttr(), true);
+  if (auto op = dyn_cast<zrt::AllReduceScalarsOp>(call)) {
+    int64_t first = program.getFirstSlot(op.getSlotsAttr());
+    for (int64_t i = first; i < first + program.getNumSlots(op.getSlotsAttr());
+         ++i) {
+      Number sum = program.getSlots(0)[i];
+      for (int64_t rank = 1; rank < ranks.size(); ++rank)
+        sum = calculator.add(kF64, sum, program.getSlots(rank)[i]);
+      for (int64_t rank = 0; rank < ranks.size(); ++rank)
+        program.getSlots(rank)[i] = sum;
+    }
+    return success();
+  }
+
+  FlatSymbolRefAttr symbol;
+  if (auto op = dyn_cast<zrt::AllReduceOp>(call))
+    symbol = op.getBufferAttr();
+  else
+    symbol = cast<zrt::AllGatherOp>(call).getBufferAttr();
+  for (int64_t rank = 0; rank < ranks.size(); ++rank)
+    if (failed(requireAllocated(call, symbol, rank)))
+      return failure();
+  Buffer &buffer = program.getBuffer(symbol);
+  Array whole;
+  if (isa<zrt::AllReduceOp>(call)) {
+    whole = sumOverRanks(buffer);
+  } else {
+    whole.format = buffer.format;
+    for (int64_t rank = 0; rank < ranks.size(); ++rank) {
+      const Array &array = buffer.contents[rank];
+      Array slice = array.slice(getSlice(array.size(), rank, ranks.size()));
+      llvm::append_range(whole.elements, slice.elements);
+    }
+  }
+  buffer.contents.assign(ranks.size(), whole);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Everything else
+//===----------------------------------------------------------------------===//
+
+LogicalResult ProgramInterpreter::run(Operation *call, int64_t rank) {
+  std::vector<Number> &slots = program.getSlots(rank);
+  RankState &state = states[rank];
+  if (auto op = dyn_cast<zrt::PackOp>(call))
+    return pack(op, rank);
+  if (auto op = dyn_cast<zrt::LaunchOp>(call))
+    return launch(op, rank);
+  if (auto op = dyn_cast<zrt::FillMissingOp>(call)) {
+    fillMissing(op, rank);
+    return success();
+  }
+  if (auto op = dyn_cast<zrt::AllocateOp>(call)) {
+    Buffer &buffer = program.getBuffer(op.getBufferAttr());
+    if (buffer.allocated[rank])
+      return op.emitOpError() << "buffer is allocated already on rank " << rank;
+    buffer.allocate(rank, std::numeric_limits<double>::quiet_NaN());
+    return success();
+  }
+  if (auto op = dyn_cast<zrt::ReleaseOp>(call)) {
+    if (failed(requireAllocated(op, op.getBufferAttr(), rank)))
+      return failure();
+    Buffer &buffer = program.getBuffer(op.getBufferAttr());
+    buffer.contents[rank] = Array();
+    buffer.allocated[rank] = false;
+    return success();
+  }
+  if (isa<zrt::RetagOp>(call))
+    return success(); // moves no byte
+  if (auto op = dyn_cast<zrt::RunScalarsOp>(call)) {
+    program.getScalars(op.getProgramAttr()).run(calculator, {}, {}, slots);
+    return success();
+  }
+  if (auto op = dyn_cast<zrt::CountArrivalsOp>(call)) {
+    int64_t first = program.getFirstSlot(op.getSlotsAttr());
+    slots[first] = {static_cast<double>(window->getBackwards(rank)), 0};
+    slots[first + 1] = {static_cast<double>(state.missing), 0};
+    return success();
+  }
+  if (auto op = dyn_cast<zrt::SettleOp>(call)) {
+    double verdict = slots[program.getFirstSlot(op.getVerdictAttr())].value;
+    // Written so that nan is refused, too.
+    if (!(verdict >= 0 && verdict <= 3) || verdict != static_cast<int>(verdict))
+      return op.emitOpError() << "got " << verdict << ", which is no verdict";
+    state.verdict = static_cast<int>(verdict);
+    state.settled = true;
+    return success();
+  }
+  return call->emitOpError() << "is not supported by the interpreter";
+}

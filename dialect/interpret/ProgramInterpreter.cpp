@@ -1,0 +1,253 @@
+//===- ProgramInterpreter.cpp - Runs a zrt.program: the protocol ----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialect/interpret/ProgramInterpreter.h"
+
+using namespace mlir;
+using namespace zero;
+using zrt::Event;
+
+static bool isCollective(Operation *op) {
+  return isa<zrt::AllReduceOp, zrt::AllGatherOp, zrt::ReduceScatterOp,
+             zrt::ReduceScatterAddOp, zrt::AllReduceScalarsOp>(op);
+}
+
+static std::string getKey(StringRef state, Event event) {
+  return (state + "/" + zrt::stringifyEvent(event)).str();
+}
+
+//===----------------------------------------------------------------------===//
+// What is known before the first step
+//===----------------------------------------------------------------------===//
+
+LogicalResult ProgramInterpreter::initialize() {
+  auto module = program.getOp()->getParentOfType<ModuleOp>();
+  auto mesh = module.lookupSymbol<MeshOp>(program.getOp().getMeshAttr());
+  if (!mesh)
+    return program.getOp().emitOpError() << "is on no mesh of this module";
+  ranks = Ranks(mesh);
+  initializeProtocol();
+  return failure(failed(initializeParameters()) ||
+                 failed(program.initialize(ranks.size())));
+}
+
+LogicalResult ProgramInterpreter::initializeParameters() {
+  auto module = program.getOp()->getParentOfType<ModuleOp>();
+  llvm::StringMap<Parameter> placed;
+  for (auto arrivals : program.getOp().getOps<zrt::ArrivalsOp>()) {
+    auto bucket = module.lookupSymbol<BucketOp>(arrivals.getBucketAttr());
+    for (auto [i, member] :
+         llvm::enumerate(bucket.getMembers().getAsRange<FlatSymbolRefAttr>())) {
+      auto op = module.lookupSymbol<ParameterOp>(member);
+      int64_t begin = bucket.getOffsets()[i];
+      placed[op.getSymName()] = {op,
+                                 bucket,
+                                 arrivals,
+                                 {begin, begin + op.getNumElements()},
+                                 begin + bucket.getExtents()[i]};
+    }
+  }
+  for (auto op : module.getOps<ParameterOp>()) {
+    auto it = placed.find(op.getSymName());
+    if (it == placed.end())
+      continue;
+    indices[op.getSymName()] = parameters.size();
+    parameters.push_back(it->second);
+    expected.push_back(
+        {op.getSymName().str(), op.getNumElements(), op.getOptional()});
+  }
+  return success();
+}
+
+void ProgramInterpreter::initializeProtocol() {
+  states.assign(ranks.size(), {});
+  for (auto op : program.getOp().getOps<zrt::TransitionOp>()) {
+    // The first transition's state is the initial one.
+    if (transitions.empty())
+      for (RankState &state : states)
+        state.protocol = op.getState().str();
+    transitions[getKey(op.getState(), op.getEvent())] = op;
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// The protocol
+//===----------------------------------------------------------------------===//
+
+LogicalResult ProgramInterpreter::runSideBySide(std::vector<Calls> calls) {
+  std::vector<size_t> cursors(calls.size(), 0);
+  while (true) {
+    for (size_t rank = 0; rank < calls.size(); ++rank)
+      for (; cursors[rank] < calls[rank].size(); ++cursors[rank]) {
+        Operation *call = calls[rank][cursors[rank]];
+        if (isCollective(call))
+          break;
+        if (failed(run(call, rank)))
+          return failure();
+      }
+    // Every rank is at a collective, or done.
+    auto getNext = [&](size_t rank) {
+      return cursors[rank] < calls[rank].size() ? calls[rank][cursors[rank]]
+                                                : nullptr;
+    };
+    Operation *first = getNext(0);
+    for (size_t rank = 1; rank < calls.size(); ++rank) {
+      Operation *other = getNext(rank);
+      if (other == first)
+        continue;
+      auto describe = [](Operation *op) -> StringRef {
+        return op ? op->getName().getStringRef() : "no collective";
+      };
+      return (first ? first : other)->emitOpError()
+             << "would wait forever: rank 0 is at " << describe(first)
+             << " and rank " << rank << " at " << describe(other)
+             << (first && other ? ", which are not the same op" : "");
+    }
+    if (!first)
+      return success();
+    if (failed(runCollective(first)))
+      return failure();
+    for (size_t &cursor : cursors)
+      ++cursor;
+  }
+}
+
+LogicalResult ProgramInterpreter::runEvent(Event event,
+                                           ArrayRef<int64_t> participants) {
+  std::vector<Calls> calls(ranks.size());
+  for (int64_t rank : participants) {
+    RankState &state = states[rank];
+    auto transition = transitions.lookup(getKey(state.protocol, event));
+    if (!transition)
+      return program.getOp().emitError()
+             << zrt::stringifyEvent(event) << " is not allowed in state '"
+             << state.protocol << "'";
+    for (auto symbol :
+         transition.getHandlers().getAsRange<FlatSymbolRefAttr>()) {
+      zrt::HandlerOp handler = program.getHandler(symbol);
+      for (Operation &call : handler.getBody().front())
+        calls[rank].push_back(&call);
+    }
+    state.protocol = transition.getNext().str();
+  }
+  return runSideBySide(std::move(calls));
+}
+
+void ProgramInterpreter::closeBackward(int64_t rank) {
+  RankState &state = states[rank];
+  for (const Parameter &parameter : parameters) {
+    ParameterOp op = parameter.op;
+    state.missing +=
+        !op.getOptional() && !state.arrived.contains(op.getSymName());
+  }
+}
+
+LogicalResult ProgramInterpreter::runBackward(int64_t backward) {
+  SmallVector<int64_t> participants;
+  for (int64_t rank = 0; rank < ranks.size(); ++rank)
+    if (backward < window->getBackwards(rank))
+      participants.push_back(rank);
+  for (int64_t rank : participants) {
+    states[rank].backward = backward;
+    states[rank].arrived.clear();
+  }
+  if (failed(runEvent(Event::begin, participants)))
+    return failure();
+
+  for (const Parameter &parameter : parameters) {
+    arriving = &parameter;
+    StringRef name = expected[&parameter - parameters.data()].name;
+    SmallVector<int64_t> receivers;
+    llvm::copy_if(participants, std::back_inserter(receivers),
+                  [&](int64_t rank) {
+                    return window->find(rank, backward, name) != nullptr;
+                  });
+    if (failed(runEvent(Event::arrive, receivers)))
+      return failure();
+    for (int64_t rank : receivers)
+      ++states[rank].arrived[name];
+  }
+  arriving = nullptr;
+
+  // A rank's last backward is closed by apply.
+  SmallVector<int64_t> closing;
+  for (int64_t rank : participants) {
+    closeBackward(rank);
+    if (backward + 1 < window->getBackwards(rank))
+      closing.push_back(rank);
+  }
+  return runEvent(Event::accumulate, closing);
+}
+
+/// Whether a handler of |event| has a collective, anywhere in the protocol.
+bool ProgramInterpreter::communicatesBefore(Event event) {
+  for (auto op : program.getOp().getOps<zrt::TransitionOp>()) {
+    if (op.getEvent() == Event::discard || op.getEvent() >= event)
+      continue;
+    for (auto symbol : op.getHandlers().getAsRange<FlatSymbolRefAttr>())
+      for (Operation &call : program.getHandler(symbol).getBody().front())
+        if (isCollective(&call))
+          return true;
+  }
+  return false;
+}
+
+FailureOr<StepResult> ProgramInterpreter::apply(ArrayRef<RankInputs> perRank) {
+  zrt::ProgramOp op = program.getOp();
+  FailureOr<Window> created = Window::create(
+      op, ranks.size(), op.getInputs().size(), expected, perRank);
+  if (failed(created))
+    return failure();
+  window = *created;
+  if (!window->isEqual() && communicatesBefore(Event::apply)) {
+    // A rank would wait for one that makes no such backward.
+    StepResult refused;
+    refused.verdict = 3;
+    refused.backwards = window->getBackwards(0);
+    refused.message = window->describe(3);
+    return refused;
+  }
+
+  program.poisonGradients();
+  SmallVector<int64_t> everyone;
+  for (int64_t rank = 0; rank < ranks.size(); ++rank) {
+    everyone.push_back(rank);
+    states[rank].missing = 0;
+    states[rank].settled = false;
+  }
+  for (int64_t b = 0; b < window->getLargestBackwards(); ++b)
+    if (failed(runBackward(b)))
+      return failure();
+  for (int64_t rank = 0; rank < ranks.size(); ++rank)
+    for (auto [symbol, value] :
+         llvm::zip_equal(op.getInputs().getAsRange<FlatSymbolRefAttr>(),
+                         window->getInputs(rank)))
+      program.getSlots(rank)[program.getFirstSlot(symbol)] = {value, 0};
+  if (failed(runEvent(Event::apply, everyone)))
+    return failure();
+  return collectResult();
+}
+
+FailureOr<StepResult> ProgramInterpreter::collectResult() {
+  zrt::ProgramOp op = program.getOp();
+  StepResult result;
+  result.verdict = states[0].verdict;
+  result.backwards = window->getBackwards(0);
+  for (int64_t rank = 0; rank < ranks.size(); ++rank) {
+    if (!states[rank].settled)
+      return op.emitError()
+             << "apply ends on rank " << rank << " without zrt.settle";
+    if (states[rank].verdict != result.verdict)
+      return op.emitError()
+             << "ranks 0 and " << rank << " disagree on the verdict, "
+             << result.verdict << " and " << states[rank].verdict;
+  }
+  for (auto symbol : op.getResults().getAsRange<FlatSymbolRefAttr>())
+    result.values.push_back(
+        program.getSlots(0)[program.getFirstSlot(symbol)].value);
+  result.message = window->describe(result.verdict);
+  return result;
+}

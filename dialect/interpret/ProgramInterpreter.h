@@ -1,0 +1,101 @@
+//===- ProgramInterpreter.h - Runs a zrt.program ----------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_DIALECT_INTERPRET_PROGRAMINTERPRETER_H
+#define ZERO_DIALECT_INTERPRET_PROGRAMINTERPRETER_H
+
+#include "dialect/interpret/Program.h"
+#include "dialect/interpret/Ranks.h"
+#include "dialect/interpret/Window.h"
+
+namespace zero {
+
+/// The scheduled phase. An event of the protocol runs its handlers on all ranks
+/// side by side: each rank goes on alone up to its next collective, which is
+/// where all ranks must meet.
+class ProgramInterpreter : public Interpreter {
+public:
+  ProgramInterpreter(zrt::ProgramOp op, Arithmetic arithmetic)
+      : program(op), calculator(arithmetic) {}
+
+  mlir::LogicalResult initialize();
+
+  int64_t getNumRanks() override { return ranks.size(); }
+  mlir::LogicalResult bindParameter(llvm::StringRef name,
+                                    llvm::ArrayRef<double> full) override;
+  mlir::FailureOr<StepResult>
+  apply(llvm::ArrayRef<RankInputs> perRank) override;
+  std::vector<Number> getParameter(int64_t rank, llvm::StringRef name) override;
+  std::vector<Number> getState(llvm::StringRef role,
+                               llvm::StringRef name) override;
+
+private:
+  /// A parameter, its place in a bucket and what arrivals do there.
+  struct Parameter {
+    ParameterOp op;
+    BucketOp bucket;
+    zrt::ArrivalsOp arrivals;
+    Range range;
+    int64_t padEnd = 0;
+  };
+  /// Where a rank stands.
+  struct RankState {
+    std::string protocol;
+    int64_t backward = -1;            // the one opened last
+    llvm::StringMap<int64_t> arrived; // in that one
+    int64_t missing = 0;
+    int verdict = 0;
+    bool settled = false;
+  };
+  using Calls = std::vector<mlir::Operation *>;
+
+  mlir::LogicalResult initializeParameters();
+  void initializeProtocol();
+
+  // The protocol (ProgramInterpreter.cpp).
+
+  /// Runs |event| on |participants|, which move on to their next states.
+  mlir::LogicalResult runEvent(zrt::Event event,
+                               llvm::ArrayRef<int64_t> participants);
+  mlir::LogicalResult runSideBySide(std::vector<Calls> calls);
+  mlir::LogicalResult runBackward(int64_t backward);
+  void closeBackward(int64_t rank);
+  bool communicatesBefore(zrt::Event event);
+  mlir::FailureOr<StepResult> collectResult();
+
+  // One call of one rank, or of all (ProgramCalls.cpp).
+
+  mlir::LogicalResult run(mlir::Operation *call, int64_t rank);
+  mlir::LogicalResult runCollective(mlir::Operation *call);
+  mlir::LogicalResult launch(zrt::LaunchOp op, int64_t rank);
+  mlir::LogicalResult pack(zrt::PackOp op, int64_t rank);
+  void fillMissing(zrt::FillMissingOp op, int64_t rank);
+  mlir::LogicalResult reduceScatter(mlir::Operation *call,
+                                    mlir::FlatSymbolRefAttr source,
+                                    mlir::FlatSymbolRefAttr target,
+                                    bool accumulate);
+  mlir::LogicalResult requireAllocated(mlir::Operation *call,
+                                       mlir::FlatSymbolRefAttr buffer,
+                                       int64_t rank);
+  Array sumOverRanks(Buffer &buffer);
+
+  Program program;
+  Calculator calculator;
+  Ranks ranks;
+  std::vector<Parameter> parameters; // in order of declaration
+  llvm::StringMap<size_t> indices;
+  std::vector<ExpectedGradient> expected;
+  llvm::StringMap<zrt::TransitionOp> transitions; // by "state/event"
+
+  // The step that is running.
+  std::optional<Window> window;
+  std::vector<RankState> states;
+  const Parameter *arriving = nullptr;
+};
+
+} // namespace zero
+
+#endif // ZERO_DIALECT_INTERPRET_PROGRAMINTERPRETER_H

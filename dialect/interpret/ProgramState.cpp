@@ -1,0 +1,77 @@
+//===- ProgramState.cpp - Runs a zrt.program: parameters and state --------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialect/interpret/ProgramInterpreter.h"
+
+using namespace mlir;
+using namespace zero;
+
+LogicalResult ProgramInterpreter::bindParameter(StringRef name,
+                                                ArrayRef<double> full) {
+  auto it = indices.find(name);
+  if (it == indices.end())
+    return program.getOp().emitError() << "has no parameter '" << name << "'";
+  Parameter &parameter = parameters[it->second];
+  if (parameter.range.size() != static_cast<int64_t>(full.size()))
+    return program.getOp().emitError()
+           << "parameter '" << name << "' has " << parameter.range.size()
+           << " elements, got " << full.size();
+  const Format &storage = *getFormat(parameter.op.getDtype());
+  SmallVector<FlatSymbolRefAttr> targets{
+      parameter.arrivals.getParametersAttr()};
+  if (FlatSymbolRefAttr master = parameter.arrivals.getMasterAttr())
+    targets.push_back(master);
+  for (FlatSymbolRefAttr target : targets) {
+    Buffer &buffer = program.getBuffer(target);
+    for (int64_t rank = 0; rank < ranks.size(); ++rank)
+      for (auto [i, value] : llvm::enumerate(full)) {
+        int64_t e = parameter.range.begin + i;
+        if (e >= buffer.held[rank].begin && e < buffer.held[rank].end)
+          buffer.at(rank, e) = calculator.convert(
+              storage, *buffer.format, calculator.read(storage, value));
+      }
+  }
+  return success();
+}
+
+std::vector<Number> ProgramInterpreter::getParameter(int64_t rank,
+                                                     StringRef name) {
+  auto it = indices.find(name);
+  if (it == indices.end())
+    return {};
+  Parameter &parameter = parameters[it->second];
+  Buffer &buffer = program.getBuffer(parameter.arrivals.getParametersAttr());
+  return buffer.contents[rank].slice(parameter.range).elements;
+}
+
+std::vector<Number> ProgramInterpreter::getState(StringRef role,
+                                                 StringRef name) {
+  if (name.empty()) {
+    for (auto op : program.getOp().getOps<zrt::ScalarStateOp>())
+      if (op.getRole() == role)
+        return {program.getSlots(
+            0)[program.getFirstSlot(op.getSlotsAttr()) + op.getIndex()]};
+    return {};
+  }
+  auto it = indices.find(name);
+  if (it == indices.end())
+    return {};
+  Parameter &parameter = parameters[it->second];
+  for (auto op : program.getOp().getOps<zrt::StateOp>()) {
+    if (op.getRole() != role || op.getBucket() != parameter.bucket.getSymName())
+      continue;
+    Buffer &buffer = program.getBuffer(op.getBufferAttr());
+    std::vector<Number> joined(parameter.range.size());
+    for (int64_t rank = 0; rank < ranks.size(); ++rank) {
+      Range held = buffer.held[rank];
+      for (int64_t e = std::max(held.begin, parameter.range.begin);
+           e < std::min(held.end, parameter.range.end); ++e)
+        joined[e - parameter.range.begin] = buffer.at(rank, e);
+    }
+    return joined;
+  }
+  return {};
+}

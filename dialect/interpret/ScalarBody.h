@@ -1,0 +1,65 @@
+//===- ScalarBody.h - Scalar bodies of optimizers and kernels ---*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_DIALECT_INTERPRET_SCALARBODY_H
+#define ZERO_DIALECT_INTERPRET_SCALARBODY_H
+
+#include "dialect/interpret/Calculator.h"
+
+#include "mlir/IR/BuiltinAttributes.h"
+
+namespace zero {
+
+/// A block of arith and math ops, translated once and run for each element.
+class ScalarBody {
+public:
+  /// Says where the slots of a symbol begin.
+  using FirstSlotFn = llvm::function_ref<int64_t(mlir::FlatSymbolRefAttr)>;
+
+  /// Emits a diagnostic at an op that has no meaning here. Only bodies of
+  /// zrt.scalars have slots.
+  static mlir::FailureOr<ScalarBody> create(mlir::Block &block,
+                                            FirstSlotFn getFirstSlot = {});
+
+  unsigned getNumArguments() const { return numArguments; }
+  unsigned getNumResults() const { return results.size(); }
+
+  /// Evaluates the body; what its terminator takes goes to |out|. An argument
+  /// already has its type.
+  void run(const Calculator &calculator, llvm::ArrayRef<Number> arguments,
+           llvm::MutableArrayRef<Number> out,
+           llvm::MutableArrayRef<Number> slots = {});
+
+private:
+  struct Instruction;
+  using EvaluateFn = Number (*)(const Calculator &, const Instruction &,
+                                const Number *registers, Number *slots);
+
+  struct Instruction {
+    EvaluateFn evaluate = nullptr;
+    const Format *format = nullptr; // of the result
+    const Format *from = nullptr;   // of the first operand
+    unsigned operands[3] = {0, 0, 0};
+    unsigned result = 0;
+    double constant = 0;
+    int64_t slot = 0;
+    mlir::arith::CmpFPredicate predicate = {};
+  };
+
+  mlir::LogicalResult translate(mlir::Operation &op, FirstSlotFn getFirstSlot,
+                                llvm::DenseMap<mlir::Value, unsigned> &indices);
+  static bool describe(mlir::Operation &op, FirstSlotFn getFirstSlot,
+                       Instruction &instruction);
+
+  unsigned numArguments = 0;
+  std::vector<Instruction> instructions;
+  std::vector<unsigned> results;
+  std::vector<Number> registers;
+};
+
+} // namespace zero
+
+#endif // ZERO_DIALECT_INTERPRET_SCALARBODY_H

@@ -1,0 +1,199 @@
+//===- ShardedOps.cpp - The sharded phase: what ops do --------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialect/interpret/ShardedStep.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace zero;
+
+static SmallVector<StringAttr> getAxes(ArrayAttr axes) {
+  return SmallVector<StringAttr>(axes.getAsRange<StringAttr>());
+}
+
+//===----------------------------------------------------------------------===//
+// Collectives
+//===----------------------------------------------------------------------===//
+
+/// What the ranks of |group| hold, added.
+static Array sumOverGroup(const Calculator &calculator, const PerRank &addends,
+                          ArrayRef<int64_t> group) {
+  auto arrays =
+      llvm::map_to_vector(group, [&](int64_t rank) { return &addends[rank]; });
+  return sumInOrder(calculator, arrays);
+}
+
+void ShardedStep::evaluateAllReduce(AllReduceOp op) {
+  PerRank results(ranks.size());
+  for (const auto &group : getGroups(getAxes(op.getAxes()))) {
+    Array sum = sumOverGroup(calculator, values[op.getInput()], group);
+    for (int64_t rank : group)
+      results[rank] = sum;
+  }
+  values[op.getOutput()] = std::move(results);
+}
+
+void ShardedStep::evaluateReduceScatter(ReduceScatterOp op) {
+  PerRank results(ranks.size());
+  for (const auto &group : getGroups(getAxes(op.getAxes()))) {
+    Array sum = sumOverGroup(calculator, values[op.getInput()], group);
+    for (auto [i, rank] : llvm::enumerate(group))
+      results[rank] = sum.slice(getSlice(sum.size(), i, group.size()));
+  }
+  values[op.getOutput()] = std::move(results);
+}
+
+void ShardedStep::evaluateAllGather(AllGatherOp op) {
+  PerRank results(ranks.size());
+  const PerRank &slices = values[op.getInput()];
+  for (const auto &group : getGroups(getAxes(op.getAxes()))) {
+    Array whole = slices[group.front()];
+    for (int64_t rank : ArrayRef(group).drop_front())
+      llvm::append_range(whole.elements, slices[rank].elements);
+    for (int64_t rank : group)
+      results[rank] = whole;
+  }
+  values[op.getOutput()] = std::move(results);
+}
+
+//===----------------------------------------------------------------------===//
+// Statistics
+//===----------------------------------------------------------------------===//
+
+void ShardedStep::evaluateArrivals(ArrivalsOp op) {
+  auto count = [&](int64_t rank) -> double {
+    return window->getBackwards(rank);
+  };
+  defineScalar(op.getBackwards(),
+               [&](int64_t rank) { return Number{count(rank), 0}; });
+  defineScalar(op.getSquared(), [&](int64_t rank) {
+    return Number{count(rank) * count(rank), 0};
+  });
+  defineScalar(op.getMissing(), [&](int64_t rank) {
+    return Number{static_cast<double>(window->getMissing(rank)), 0};
+  });
+}
+
+Number ShardedStep::evaluateVerdict(VerdictOp op, int64_t rank) {
+  double sum = getScalar(op.getBackwards(), rank).value;
+  // All ranks made a backwards each exactly if n * sum(a^2) = (sum a)^2.
+  if (op.getRanks() * getScalar(op.getSquared(), rank).value != sum * sum)
+    return {3, 0};
+  if (getScalar(op.getMissing(), rank).value != 0)
+    return {2, 0};
+  if (!op.getPoison() &&
+      !std::isfinite(getScalar(op.getSumSquares(), rank).value))
+    return {1, 0};
+  return {0, 0};
+}
+
+FailureOr<int> ShardedStep::finish() {
+  for (auto op : step.getBody().getOps<VerdictOp>()) {
+    double verdict = getScalar(op.getVerdict(), 0).value;
+    for (int64_t rank = 1; rank < ranks.size(); ++rank)
+      if (getScalar(op.getVerdict(), rank).value != verdict)
+        return op.emitError()
+               << "ranks 0 and " << rank << " disagree, " << verdict << " and "
+               << getScalar(op.getVerdict(), rank).value;
+    return static_cast<int>(verdict);
+  }
+  return 0;
+}
+
+//===----------------------------------------------------------------------===//
+// Update
+//===----------------------------------------------------------------------===//
+
+void ShardedStep::evaluatePrepare(PrepareOp op) {
+  Optimizer &optimizer = *optimizers[op.getOptimizer()];
+  std::vector<std::vector<Number>> scalars;
+  for (int64_t rank = 0; rank < ranks.size(); ++rank) {
+    auto hyper = llvm::map_to_vector(
+        op.getHyper(), [&](Value value) { return getScalar(value, rank); });
+    bool applied = getScalar(op.getVerdict(), rank).value == 0;
+    scalars.push_back(optimizer.prepare(
+        calculator, hyper, counters[op.getGroup()][rank], applied));
+  }
+  for (auto [i, result] : llvm::enumerate(op.getScalars()))
+    defineScalar(result, [&, i = i](int64_t rank) { return scalars[rank][i]; });
+}
+
+void ShardedStep::evaluateUpdate(UpdateBucketOp op) {
+  BucketState &bucket = buckets[op.getBucket()];
+  const Format &storage = *bucket.parameters[0].format;
+  size_t width = optimizers[op.getOptimizer()]->getOp().getNumScalars();
+  PerRank results;
+  for (int64_t rank = 0; rank < ranks.size(); ++rank) {
+    Range owned = bucket.owned[rank];
+    Array &whole = bucket.parameters[rank];
+    if (getScalar(op.getVerdict(), rank).value != 0) {
+      results.push_back(whole.slice(owned));
+      continue;
+    }
+    Array master =
+        bucket.master.empty() ? whole.slice(owned) : bucket.master[rank];
+    SmallVector<Array *> states;
+    for (PerRank &slices : bucket.states)
+      states.push_back(&slices[rank]);
+    for (auto [i, row] : llvm::enumerate(op.getRowOf())) {
+      // The pad behind a parameter is updated like it.
+      int64_t begin = bucket.op.getOffsets()[i];
+      int64_t end = begin + bucket.op.getExtents()[i];
+      Range part = {std::max(begin, owned.begin) - owned.begin,
+                    std::min(end, owned.end) - owned.begin};
+      auto scalars = llvm::map_to_vector(
+          op.getRows().slice(row * width, width),
+          [&](Value value) { return getScalar(value, rank); });
+      bucket.optimizer->update(calculator, part,
+                               {values[op.getGradient()][rank], master, states},
+                               scalars);
+    }
+    if (bucket.master.empty())
+      llvm::copy(master.elements, whole.elements.begin() + owned.begin);
+    else
+      bucket.master[rank] = master;
+    results.push_back(convert(calculator, storage, master));
+  }
+  values[op.getParameters()] = std::move(results);
+}
+
+LogicalResult ShardedStep::evaluateOwn(Operation &op) {
+  if (auto reduce = dyn_cast<AllReduceOp>(op)) {
+    evaluateAllReduce(reduce);
+  } else if (auto scatter = dyn_cast<ReduceScatterOp>(op)) {
+    evaluateReduceScatter(scatter);
+  } else if (auto gather = dyn_cast<AllGatherOp>(op)) {
+    evaluateAllGather(gather);
+  } else if (auto arrivals = dyn_cast<ArrivalsOp>(op)) {
+    evaluateArrivals(arrivals);
+  } else if (auto stack = dyn_cast<StackOp>(op)) {
+    define(stack.getVector(), [&](int64_t rank) {
+      Array vector(kF64, 0);
+      for (Value scalar : stack.getScalars())
+        vector.elements.push_back(getScalar(scalar, rank));
+      return vector;
+    });
+  } else if (auto unstack = dyn_cast<UnstackOp>(op)) {
+    for (auto [i, scalar] : llvm::enumerate(unstack.getScalars()))
+      defineScalar(scalar, [&, i = i](int64_t rank) {
+        return values[unstack.getVector()][rank][i];
+      });
+  } else if (auto verdict = dyn_cast<VerdictOp>(op)) {
+    defineScalar(verdict.getVerdict(),
+                 [&](int64_t rank) { return evaluateVerdict(verdict, rank); });
+  } else if (auto prepare = dyn_cast<PrepareOp>(op)) {
+    evaluatePrepare(prepare);
+  } else if (auto update = dyn_cast<UpdateBucketOp>(op)) {
+    evaluateUpdate(update);
+  } else if (auto assign = dyn_cast<AssignOp>(op)) {
+    buckets[assign.getBucket()].parameters = values[assign.getValue()];
+  } else {
+    return op.emitOpError()
+           << "is not supported by the interpreter in the sharded phase";
+  }
+  return success();
+}

@@ -1,0 +1,62 @@
+//===- ShardedStep.h - The sharded phase ------------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_DIALECT_INTERPRET_SHARDEDSTEP_H
+#define ZERO_DIALECT_INTERPRET_SHARDEDSTEP_H
+
+#include "dialect/interpret/StepInterpreter.h"
+
+namespace zero {
+
+/// A bucket on all ranks: whole parameters, and of master copy and state what
+/// each rank owns.
+struct BucketState {
+  BucketOp op;
+  Optimizer *optimizer = nullptr;
+  std::vector<Range> owned;
+  PerRank parameters;
+  PerRank master; // empty where the parameters are their own master copy
+  std::vector<PerRank> states;
+};
+
+class ShardedStep : public StepInterpreter {
+public:
+  using StepInterpreter::StepInterpreter;
+
+  mlir::LogicalResult bindParameter(llvm::StringRef name,
+                                    llvm::ArrayRef<double> full) override;
+  std::vector<Number> getParameter(int64_t rank, llvm::StringRef name) override;
+  std::vector<Number> getState(llvm::StringRef role,
+                               llvm::StringRef name) override;
+
+private:
+  mlir::LogicalResult initializeState() override;
+  PerRank deliver(mlir::FlatSymbolRefAttr source,
+                  const Format &format) override;
+  mlir::LogicalResult evaluateOwn(mlir::Operation &op) override;
+  mlir::FailureOr<int> finish() override;
+
+  void evaluateAllReduce(AllReduceOp op);
+  void evaluateReduceScatter(ReduceScatterOp op);
+  void evaluateAllGather(AllGatherOp op);
+  void evaluateArrivals(ArrivalsOp op);
+  Number evaluateVerdict(VerdictOp op, int64_t rank);
+  void evaluatePrepare(PrepareOp op);
+  void evaluateUpdate(UpdateBucketOp op);
+
+  /// Where a parameter lies.
+  struct Place {
+    BucketState *bucket = nullptr;
+    Range range;
+  };
+  Place find(llvm::StringRef parameter);
+
+  llvm::StringMap<BucketState> buckets;
+};
+
+} // namespace zero
+
+#endif // ZERO_DIALECT_INTERPRET_SHARDEDSTEP_H

@@ -1,0 +1,121 @@
+//===- StepInterpreter.h - Runs a zero.step, op by op -----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What the logical and the sharded phase share: every value of the IR is one
+// array per rank. A replicated value is the same array D times, a partial one
+// the addends, a sharded one the slices. The two phases differ in where
+// gradients arrive and where parameters and state live.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_DIALECT_INTERPRET_STEPINTERPRETER_H
+#define ZERO_DIALECT_INTERPRET_STEPINTERPRETER_H
+
+#include "dialect/interpret/Array.h"
+#include "dialect/interpret/Optimizer.h"
+#include "dialect/interpret/Ranks.h"
+#include "dialect/interpret/Window.h"
+
+namespace zero {
+
+class StepInterpreter : public Interpreter {
+public:
+  StepInterpreter(StepOp step, Arithmetic arithmetic)
+      : step(step), calculator(arithmetic) {}
+
+  int64_t getNumRanks() override { return ranks.size(); }
+  mlir::FailureOr<StepResult>
+  apply(llvm::ArrayRef<RankInputs> perRank) override;
+
+  /// Reads the tables of the module and allocates state; emits a diagnostic
+  /// where something is not supported.
+  mlir::LogicalResult initialize();
+
+protected:
+  // What a phase defines.
+
+  virtual mlir::LogicalResult initializeState() = 0;
+  /// The gradients of the current backward for |source|; empty arrays on ranks
+  /// that make no such backward.
+  virtual PerRank deliver(mlir::FlatSymbolRefAttr source,
+                          const Format &format) = 0;
+  /// Evaluates an op that only this phase has.
+  virtual mlir::LogicalResult evaluateOwn(mlir::Operation &op) = 0;
+  /// After all ops: the verdict, after which nothing of this step happens.
+  virtual mlir::FailureOr<int> finish() = 0;
+
+  // What they share.
+
+  mlir::LogicalResult evaluate(mlir::Operation &op);
+  void evaluateMicroBatches(MicroBatchesOp op);
+  void evaluateReduce(ReduceOp op);
+
+  /// A gradient as it arrives on |rank| in the current backward; zeros if it
+  /// never does.
+  Array readGradient(int64_t rank, llvm::StringRef name, int64_t elements,
+                     const Format &arrival);
+  bool makesBackward(int64_t rank) const {
+    return backward < window->getBackwards(rank);
+  }
+
+  /// The ranks that sum over |axes|.
+  std::vector<std::vector<int64_t>>
+  getGroups(llvm::ArrayRef<mlir::StringAttr> axes) {
+    return ranks.getGroups(axes);
+  }
+  /// The number that |monomial| to the power of |sign| stands for on |rank|.
+  Number evaluateMonomial(llvm::ArrayRef<ScaleFactor> monomial, int sign,
+                          int64_t rank);
+  Number getClipCoefficient(Number norm, double max, double epsilon);
+  Number getNorm(llvm::ArrayRef<const Array *> arrays);
+  /// The sum over the arrays of the sums of their squares.
+  Number getSumSquares(llvm::ArrayRef<const Array *> arrays);
+
+  /// The scalar |value| on |rank|.
+  Number getScalar(mlir::Value value, int64_t rank) {
+    return values[value][rank][0];
+  }
+  /// What |operands| are on |rank|.
+  llvm::SmallVector<const Array *> getArrays(mlir::ValueRange operands,
+                                             int64_t rank);
+  /// Sets |result| to what |function| says of each rank.
+  void define(mlir::Value result, llvm::function_ref<Array(int64_t)> function);
+  void defineScalar(mlir::Value result,
+                    llvm::function_ref<Number(int64_t)> function);
+
+  ParameterOp findParameter(llvm::StringRef name) {
+    return parameters.lookup(name);
+  }
+
+  StepOp step;
+  Calculator calculator;
+  Ranks ranks;
+  llvm::StringMap<ParameterOp> parameters;
+  llvm::StringMap<std::unique_ptr<Optimizer>> optimizers;
+  /// Counters by group, then by rank.
+  llvm::StringMap<std::vector<std::vector<Number>>> counters;
+
+  // The step that is running.
+  std::optional<Window> window;
+  int64_t backward = 0;
+  llvm::DenseMap<mlir::Value, PerRank> values;
+
+private:
+  mlir::LogicalResult checkSupported();
+  mlir::LogicalResult readExpected();
+
+  std::vector<ExpectedGradient> expected;
+  bool communicatesInLoop = false;
+};
+
+std::unique_ptr<StepInterpreter> createLogicalStep(StepOp step,
+                                                   Arithmetic arithmetic);
+std::unique_ptr<StepInterpreter> createShardedStep(StepOp step,
+                                                   Arithmetic arithmetic);
+
+} // namespace zero
+
+#endif // ZERO_DIALECT_INTERPRET_STEPINTERPRETER_H

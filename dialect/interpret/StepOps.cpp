@@ -1,0 +1,141 @@
+//===- StepOps.cpp - Arithmetic on values of a step -----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialect/interpret/StepInterpreter.h"
+
+using namespace mlir;
+using namespace zero;
+
+//===----------------------------------------------------------------------===//
+// Scalars
+//===----------------------------------------------------------------------===//
+
+Number StepInterpreter::evaluateMonomial(ArrayRef<ScaleFactor> monomial,
+                                         int sign, int64_t rank) {
+  // One division at the end: products of small integers are exact.
+  double numerator = 1;
+  double denominator = 1;
+  for (const ScaleFactor &factor : monomial) {
+    StringRef symbol = factor.symbol.getValue();
+    double base = symbol == kAccumulation ? window->getBackwards(rank)
+                                          : ranks.getAxisSize(symbol);
+    int64_t exponent = sign * factor.exponent;
+    for (int64_t i = 0; i < std::abs(exponent); ++i)
+      (exponent > 0 ? numerator : denominator) *= base;
+  }
+  return calculator.div(kF64, {numerator, 0}, {denominator, 0});
+}
+
+Number StepInterpreter::getClipCoefficient(Number norm, double max,
+                                           double epsilon) {
+  Number shifted = calculator.add(kF64, norm, {epsilon, 0});
+  Number ratio = calculator.div(kF64, {max, 0}, shifted);
+  return calculator.minimum({1.0, 0}, ratio, /*ignoreNaN=*/false);
+}
+
+Number StepInterpreter::getSumSquares(ArrayRef<const Array *> arrays) {
+  Number sum = sumSquares(calculator, *arrays.front());
+  for (const Array *array : arrays.drop_front())
+    sum = calculator.add(kF64, sum, sumSquares(calculator, *array));
+  return sum;
+}
+
+Number StepInterpreter::getNorm(ArrayRef<const Array *> arrays) {
+  if (arrays.empty())
+    return {};
+  return calculator.sqrt(kF64, getSumSquares(arrays));
+}
+
+//===----------------------------------------------------------------------===//
+// Ops of both phases
+//===----------------------------------------------------------------------===//
+
+void StepInterpreter::evaluateReduce(ReduceOp op) {
+  for (auto [input, output] :
+       llvm::zip_equal(op.getInputs(), op.getOutputs())) {
+    auto type = cast<ValueType>(input.getType());
+    const PerRank &addends = values.find(input)->second;
+    PerRank sums(ranks.size());
+    for (const auto &group : getGroups(type.getAxes(PlacementKind::Partial))) {
+      auto arrays = llvm::map_to_vector(
+          group, [&](int64_t rank) { return &addends[rank]; });
+      Array sum = sumInOrder(calculator, arrays);
+      // What is still to be divided out. A is the same on all ranks, or the
+      // step is refused.
+      if (type.isScaled())
+        sum = scale(calculator, sum,
+                    evaluateMonomial(type.getScale(), -1, group.front()));
+      for (int64_t rank : group)
+        sums[rank] = sum;
+    }
+    values[output] = std::move(sums);
+  }
+}
+
+LogicalResult StepInterpreter::evaluate(Operation &op) {
+  if (isa<YieldOp, ReturnOp>(op))
+    return success();
+  if (auto loop = dyn_cast<MicroBatchesOp>(op)) {
+    evaluateMicroBatches(loop);
+  } else if (auto arriving = dyn_cast<BackwardOp>(op)) {
+    for (auto [source, gradient] :
+         llvm::zip_equal(arriving.getSources().getAsRange<FlatSymbolRefAttr>(),
+                         arriving.getGradients())) {
+      auto type = cast<ValueType>(gradient.getType());
+      values[gradient] = deliver(source, *getFormat(type.getElementType()));
+    }
+  } else if (auto reduce = dyn_cast<ReduceOp>(op)) {
+    evaluateReduce(reduce);
+  } else if (auto norm = dyn_cast<NormOp>(op)) {
+    // Replicated, so one rank speaks for all.
+    Number result = getNorm(getArrays(norm.getInputs(), 0));
+    defineScalar(norm.getNorm(), [&](int64_t) { return result; });
+  } else if (auto clip = dyn_cast<ClipOp>(op)) {
+    for (auto [input, output] :
+         llvm::zip_equal(clip.getInputs(), clip.getOutputs()))
+      define(output, [&, input = input](int64_t rank) {
+        Number coefficient = getClipCoefficient(
+            getScalar(clip.getNorm(), rank), clip.getMax().convertToDouble(),
+            clip.getEpsilon().convertToDouble());
+        return scale(calculator, values[input][rank], coefficient);
+      });
+  } else if (auto constant = dyn_cast<ConstantOp>(op)) {
+    defineScalar(constant.getResult(), [&](int64_t) {
+      return Number{constant.getValue().convertToDouble(), 0};
+    });
+  } else if (auto factor = dyn_cast<FactorOp>(op)) {
+    defineScalar(factor.getFactor(), [&](int64_t rank) {
+      return evaluateMonomial(factor.getScale().getFactors(), 1, rank);
+    });
+  } else if (auto scaled = dyn_cast<ScaleOp>(op)) {
+    define(scaled.getOutput(), [&](int64_t rank) {
+      return scale(calculator, values[scaled.getInput()][rank],
+                   getScalar(scaled.getFactor(), rank));
+    });
+  } else if (auto sum = dyn_cast<AddOp>(op)) {
+    define(sum.getSum(), [&](int64_t rank) {
+      return add(calculator, values[sum.getLhs()][rank],
+                 values[sum.getRhs()][rank]);
+    });
+  } else if (auto squares = dyn_cast<SumSquaresOp>(op)) {
+    defineScalar(squares.getSum(), [&](int64_t rank) {
+      return getSumSquares(getArrays(squares.getInputs(), rank));
+    });
+  } else if (auto root = dyn_cast<SqrtOp>(op)) {
+    defineScalar(root.getOutput(), [&](int64_t rank) {
+      return calculator.sqrt(kF64, getScalar(root.getInput(), rank));
+    });
+  } else if (auto coefficient = dyn_cast<ClipCoefficientOp>(op)) {
+    defineScalar(coefficient.getCoefficient(), [&](int64_t rank) {
+      return getClipCoefficient(getScalar(coefficient.getNorm(), rank),
+                                coefficient.getMax().convertToDouble(),
+                                coefficient.getEpsilon().convertToDouble());
+    });
+  } else {
+    return evaluateOwn(op);
+  }
+  return success();
+}

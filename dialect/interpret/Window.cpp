@@ -1,0 +1,115 @@
+//===- Window.cpp - The backwards since the last apply --------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialect/interpret/Window.h"
+
+#include <numeric>
+
+using namespace mlir;
+using namespace zero;
+
+/// Checks that each gradient has a name and a size that are expected.
+static LogicalResult
+checkBackward(Operation *op, ArrayRef<ExpectedGradient> expected,
+              const llvm::StringMap<std::vector<double>> &backward) {
+  llvm::StringMap<int64_t> sizes;
+  for (const ExpectedGradient &gradient : expected)
+    sizes[gradient.name] = gradient.elements;
+  for (const auto &arrived : backward) {
+    auto it = sizes.find(arrived.getKey());
+    if (it == sizes.end())
+      return op->emitError()
+             << "takes no gradient of '" << arrived.getKey() << "'";
+    if (it->second != static_cast<int64_t>(arrived.getValue().size()))
+      return op->emitError()
+             << "gradient of '" << arrived.getKey() << "' must have "
+             << it->second << " elements, got " << arrived.getValue().size();
+  }
+  return success();
+}
+
+FailureOr<Window> Window::create(Operation *op, int64_t numRanks,
+                                 int64_t numInputs,
+                                 ArrayRef<ExpectedGradient> expected,
+                                 ArrayRef<RankInputs> inputs) {
+  if (static_cast<int64_t>(inputs.size()) != numRanks)
+    return op->emitError() << "runs on " << numRanks << " ranks, got inputs of "
+                           << inputs.size();
+  Window window;
+  window.expected = expected;
+  window.inputs = inputs;
+  for (const RankInputs &rank : inputs) {
+    if (static_cast<int64_t>(rank.inputs.size()) != numInputs)
+      return op->emitError() << "takes " << numInputs << " scalar inputs, got "
+                             << rank.inputs.size();
+    int64_t &missing = window.missing.emplace_back(0);
+    for (const auto &backward : rank.backwards) {
+      if (failed(checkBackward(op, expected, backward)))
+        return failure();
+      for (const ExpectedGradient &gradient : expected)
+        missing += !gradient.optional && !backward.contains(gradient.name);
+    }
+  }
+  if (window.getLargestBackwards() == 0)
+    return op->emitError() << "no backward since the last apply";
+  return window;
+}
+
+int64_t Window::getLargestBackwards() const {
+  int64_t largest = 0;
+  for (const RankInputs &rank : inputs)
+    largest = std::max<int64_t>(largest, rank.backwards.size());
+  return largest;
+}
+
+int64_t Window::getTotalBackwards() const {
+  int64_t total = 0;
+  for (const RankInputs &rank : inputs)
+    total += rank.backwards.size();
+  return total;
+}
+
+bool Window::isEqual() const {
+  return llvm::all_of(inputs, [&](const RankInputs &rank) {
+    return rank.backwards.size() == inputs.front().backwards.size();
+  });
+}
+
+int64_t Window::getTotalMissing() const {
+  return std::accumulate(missing.begin(), missing.end(), int64_t(0));
+}
+
+const std::vector<double> *Window::find(int64_t rank, int64_t backward,
+                                        StringRef name) const {
+  const auto &arrived = inputs[rank].backwards[backward];
+  auto it = arrived.find(name);
+  return it == arrived.end() ? nullptr : &it->second;
+}
+
+std::string Window::describe(int verdict) const {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  StringRef separator = " ";
+  if (verdict == 3) {
+    os << "step refused: ranks made unequal numbers of backwards:";
+    for (size_t r = 0; r < inputs.size(); ++r, separator = ", ")
+      os << separator << "rank " << r << " made " << getBackwards(r);
+  }
+  if (verdict == 2) {
+    os << "step refused:";
+    for (size_t r = 0; r < inputs.size(); ++r)
+      for (int64_t b = 0; b < getBackwards(r); ++b)
+        for (const ExpectedGradient &gradient : expected) {
+          if (gradient.optional || find(r, b, gradient.name))
+            continue;
+          os << separator << "gradient of '" << gradient.name
+             << "' never arrived on rank " << r << " (backward " << b + 1
+             << " of " << getBackwards(r) << ")";
+          separator = ", ";
+        }
+  }
+  return text;
+}

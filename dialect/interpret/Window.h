@@ -1,0 +1,60 @@
+//===- Window.h - The backwards since the last apply ------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_DIALECT_INTERPRET_WINDOW_H
+#define ZERO_DIALECT_INTERPRET_WINDOW_H
+
+#include "dialect/interpret/Interpreter.h"
+
+namespace zero {
+
+/// A gradient that every backward is to deliver.
+struct ExpectedGradient {
+  std::string name;
+  int64_t elements = 0;
+  bool optional = false;
+};
+
+/// What all ranks deliver in one step, and what is missing.
+class Window {
+public:
+  /// Checks |inputs| against what |op| takes; emits an error there.
+  static mlir::FailureOr<Window>
+  create(mlir::Operation *op, int64_t numRanks, int64_t numInputs,
+         llvm::ArrayRef<ExpectedGradient> expected,
+         llvm::ArrayRef<RankInputs> inputs);
+
+  int64_t getBackwards(int64_t rank) const {
+    return inputs[rank].backwards.size();
+  }
+  /// The number of backwards of the rank that made most.
+  int64_t getLargestBackwards() const;
+  /// The sum over the ranks.
+  int64_t getTotalBackwards() const;
+  bool isEqual() const;
+  /// Pairs (gradient that is not optional, backward) that never arrived.
+  int64_t getMissing(int64_t rank) const { return missing[rank]; }
+  int64_t getTotalMissing() const;
+
+  /// A gradient, or null if it never arrived.
+  const std::vector<double> *find(int64_t rank, int64_t backward,
+                                  llvm::StringRef name) const;
+  llvm::ArrayRef<double> getInputs(int64_t rank) const {
+    return inputs[rank].inputs;
+  }
+
+  /// Why a step with this verdict is refused; empty if it is not.
+  std::string describe(int verdict) const;
+
+private:
+  llvm::ArrayRef<ExpectedGradient> expected;
+  llvm::ArrayRef<RankInputs> inputs;
+  std::vector<int64_t> missing;
+};
+
+} // namespace zero
+
+#endif // ZERO_DIALECT_INTERPRET_WINDOW_H

@@ -1,0 +1,66 @@
+//===- InterpreterFixture.h - Steps as text, run by the interpreter -*- C++
+//-*-//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_TEST_UNIT_INTERPRET_INTERPRETERFIXTURE_H
+#define ZERO_TEST_UNIT_INTERPRET_INTERPRETERFIXTURE_H
+
+#include "dialect/interpret/Interpreter.h"
+
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/OwningOpRef.h"
+
+#include <gtest/gtest.h>
+
+namespace zero::test {
+
+using Gradient = std::vector<double>;
+
+/// A step with one parameter @w over the axis dp, as text.
+struct StepText {
+  int ranks = 2;
+  int elements = 1;
+  std::string optimizer = "sgd";
+  std::string storage = "f32";
+  std::string arrival = "f32";
+  std::string accumulator = "f32";
+  /// The monomial of the weight; the arrival contract is 1.
+  std::string weight = "dp : -1";
+  /// The rest of a gradient's scale: the inverse of the weight.
+  std::string scale = "dp : 1";
+  std::string flags;     // of the parameter, e.g. "optional"
+  std::string nonfinite; // e.g. "nonfinite poison"
+
+  std::string print() const;
+};
+
+/// Definitions of @sgd and @adamw.
+extern const char *const kOptimizers;
+
+/// Parses |text| and interprets it; fails the test where that is an error.
+class Runner {
+public:
+  Runner(const std::string &text, Arithmetic arithmetic = Arithmetic::Typed);
+  Interpreter *operator->() { return interpreter.get(); }
+
+  /// One step with gradients of @w by [backward][rank].
+  StepResult apply(const std::vector<std::vector<Gradient>> &gradients,
+                   std::vector<double> inputs);
+  /// The same by parameter name, [rank][backward].
+  StepResult applyInputs(std::vector<RankInputs> inputs);
+
+  std::vector<double> parameter(llvm::StringRef name = "w", int64_t rank = 0);
+  std::vector<double> state(llvm::StringRef role, llvm::StringRef name = "w");
+
+private:
+  std::unique_ptr<mlir::MLIRContext> context;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  std::unique_ptr<Interpreter> interpreter;
+};
+
+} // namespace zero::test
+
+#endif // ZERO_TEST_UNIT_INTERPRET_INTERPRETERFIXTURE_H
