@@ -15,11 +15,12 @@ while [[ $# -gt 0 && $1 != -- ]]; do
 done
 [[ $# -eq 0 ]] || shift
 bash tools/scripts/setup.sh
+mkdir -p "$folder"
 # Debian's unversioned ld.lld may be another version; clang finds its own.
 cmake -G Ninja -S . -B "$folder" \
   -DCMAKE_C_COMPILER=clang-19 -DCMAKE_CXX_COMPILER=clang++-19 \
   -DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache \
   -DCMAKE_EXE_LINKER_FLAGS=-fuse-ld=lld \
-  -DCMAKE_SHARED_LINKER_FLAGS=-fuse-ld=lld "${options[@]}" >"$folder.configure.log" 2>&1 ||
-  { cat "$folder.configure.log" >&2; exit 1; }
+  -DCMAKE_SHARED_LINKER_FLAGS=-fuse-ld=lld "${options[@]}" >"$folder/configure.log" 2>&1 ||
+  { cat "$folder/configure.log" >&2; exit 1; }
 ninja -C "$folder" "$@"

@@ -29,8 +29,10 @@ struct Format {
 constexpr Format kBF16{7, -133, 0x7f80};
 constexpr Format kF16{10, -24, 0x7c00};
 
-/// |value|, no NaN, rounded once to the nearest, by scaling and not by bits.
+/// |value| rounded once to the nearest, by scaling and not by bits.
 uint16_t round(double value, Format format) {
+  if (std::isnan(value)) // some NaN; callers compare only that
+    return format.infinity + 1;
   uint16_t sign = std::signbit(value) ? 0x8000 : 0;
   value = std::fabs(value);
   if (std::isinf(value))
