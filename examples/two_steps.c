@@ -2,8 +2,10 @@
 |*
 |* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 |*
-|* zero-compile quickstart.mlir -o out --mesh=dp=2
-|* cc two_steps.c -Iout -Iruntime/include -Lout -ltrain -Lbuild/lib -lzero_rt
+|* build/bin/zero-compile examples/quickstart.mlir -o out --mesh=dp=2
+|* cc examples/two_steps.c -Iout -Iruntime/include -Lout -ltrain \
+|*    -Lbuild/lib -lzero_rt -lpthread -o out/two_steps
+|* LD_LIBRARY_PATH=out:build/lib out/two_steps
 |*
 \*===----------------------------------------------------------------------===*/
 
@@ -12,6 +14,8 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+_Static_assert(TRAIN_RANKS == 2, "compile the step with --mesh=dp=2");
 
 enum { RANKS = TRAIN_RANKS, STEPS = 2, BACKWARDS = 2 };
 

@@ -8,6 +8,8 @@
 #include "dialect/zero/ZeroDialect.h"
 
 #include "mlir/IR/Builders.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace zero;
@@ -128,6 +130,16 @@ LogicalResult ReturnOp::verify() {
   if (getNames().size() != getValues().size())
     return emitOpError() << "has " << getValues().size() << " values and "
                          << getNames().size() << " names";
+  llvm::StringSet<> names;
+  for (auto name : getNames().getAsRange<StringAttr>()) {
+    bool isWord = llvm::all_of(
+        name.getValue(), [](char c) { return llvm::isAlnum(c) || c == '_'; });
+    // C names of results are in upper case.
+    if (name.getValue().empty() || !isWord ||
+        !names.insert(name.getValue().upper()).second)
+      return emitOpError() << "name " << name
+                           << " must be a word that no other result has";
+  }
   if (getValues().size() > 16)
     return emitOpError() << "reports at most 16 values, got "
                          << getValues().size();
@@ -208,10 +220,12 @@ LogicalResult MicroBatchesOp::verifyRegions() {
                 "counted once per backward: "
              << value.getType();
     // micro_batches_c2
-    if (type.getElementType().getIntOrFloatBitWidth() >
-        getAccumulatorType().getIntOrFloatBitWidth())
+    if (!isa<FloatType>(getAccumulatorType()) ||
+        (type.getElementType() != getAccumulatorType() &&
+         type.getElementType().getIntOrFloatBitWidth() >=
+             getAccumulatorType().getIntOrFloatBitWidth()))
       return emitOpError() << "sums in " << getAccumulatorType()
-                           << ", which is narrower than the "
+                           << ", which does not hold every number of the "
                            << type.getElementType() << " that is yielded";
     if (sum != sumOverMicro(type, getAccumulatorType()))
       return emitOpError() << "result must be "
@@ -383,6 +397,11 @@ LogicalResult UpdateOp::verify() {
   if (failed(verifyFinal(*this, getGradients())) ||
       failed(verifyFinal(*this, getHyper())))
     return failure();
+  for (NamedAttribute constant : getHyperConstants())
+    if (auto number = dyn_cast<FloatAttr>(constant.getValue());
+        !number || !number.getType().isF64())
+      return emitOpError() << "hyperparameter " << constant.getName()
+                           << " must be an f64, got " << constant.getValue();
   if (getHyperNames().size() != getHyper().size())
     return emitOpError() << "has " << getHyper().size()
                          << " hyperparameter values and "

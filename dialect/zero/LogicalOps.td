@@ -31,7 +31,7 @@ def Zero_MeshOp : Zero_Op<"mesh", [Symbol]> {
 
     Constraints:
 
-    - `mesh_c1`: an axis has a size of at least 1;
+    - `mesh_c1`: an axis has a size of at least 1 and at most 2^20;
     - `mesh_c2`: names of axes and views are unique, and `micro`, `accumulation`
       and `tokens` are taken;
     - `mesh_c3`: a view lists axes of this mesh, each once.
@@ -67,7 +67,8 @@ def Zero_ParameterOp : Zero_Op<"parameter", [Symbol]> {
     Constraints:
 
     - `parameter_c1`: the storage type is f16, bf16, f32 or f64;
-    - `parameter_c2`: `uses` is at least 1.
+    - `parameter_c2`: `uses` is at least 1 and at most 1024;
+    - `parameter_c3`: it has at most 2^40 elements.
 
     Example:
 
@@ -115,8 +116,9 @@ def Zero_OptimizerOp : Zero_Op<"optimizer", [Symbol, IsolatedFromAbove]> {
     value, the state and those scalars it computes the new master value and
     state. State starts at zero.
 
-    Bodies use `arith` and `math` ops; multiply-adds are contracted only where
-    `math.fma` says so.
+    Bodies use `arith` and `math` ops, of which a target may support fewer (the CPU
+    has no `exp` or `pow` yet); multiply-adds are contracted only where `math.fma`
+    says so.
 
     Constraints:
 
@@ -216,7 +218,8 @@ def Zero_ReturnOp : Zero_Op<"return",
   let description = [{
     Constraints:
 
-    - `return_c1`: there is one name per value, and at most 16;
+    - `return_c1`: there is one name per value, at most 16, all different, of
+      letters, digits and underscores;
     - `return_c2`: values are replicated and unscaled.
 
     Example:
@@ -224,6 +227,8 @@ def Zero_ReturnOp : Zero_Op<"return",
     ```mlir
     zero.return [norm] %norm : !zero.value<f64>
     ```
+
+    A step that reports nothing ends with `zero.return []`.
   }];
   let arguments = (ins StrArrayAttr:$names, Variadic<Zero_Scalar>:$values);
   let assemblyFormat = [{
@@ -252,8 +257,8 @@ def Zero_MicroBatchesOp : Zero_Op<"micro_batches",
 
     - `micro_batches_c1`: what is yielded is partial over `micro`: anything else
       would be counted once per backward;
-    - `micro_batches_c2`: the type of the sum is not narrower than what is
-      yielded;
+    - `micro_batches_c2`: the type of the sum holds every number of what is
+      yielded: not narrower, and not f16 for bf16 or the reverse;
     - `micro_batches_c3`: it is not nested.
 
     Example:

@@ -82,6 +82,10 @@ struct ScaleFactor {
 
 using Scale = llvm::SmallVector<ScaleFactor>;
 
+/// The largest exponent, either way: no loop needs more, and a monomial of sane
+/// numbers stays finite.
+inline constexpr int64_t kMaxExponent = 8;
+
 /// a · b, sorted, without zero exponents.
 Scale multiply(llvm::ArrayRef<ScaleFactor> a, llvm::ArrayRef<ScaleFactor> b);
 /// aⁿ.

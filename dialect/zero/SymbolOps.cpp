@@ -9,9 +9,15 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace zero;
+
+/// Limits far beyond any machine, so that products of sizes stay in 64 bits.
+static constexpr int64_t kMaxRanks = int64_t(1) << 20;
+static constexpr int64_t kMaxElements = int64_t(1) << 40;
+static constexpr int64_t kMaxUses = 1024;
 
 //===----------------------------------------------------------------------===//
 // zero.mesh
@@ -22,10 +28,10 @@ LogicalResult MeshOp::verify() {
   llvm::StringSet<> axisNames;
   for (auto axis : getAxes().getAsRange<MeshAxisAttr>()) {
     // mesh_c1
-    if (axis.getSize() < 1)
+    if (axis.getSize() < 1 || axis.getSize() > kMaxRanks)
       return emitOpError() << "axis " << axis.getName()
-                           << " must have a size of at least 1, got "
-                           << axis.getSize();
+                           << " must have a size of at least 1 and at most "
+                           << kMaxRanks << ", got " << axis.getSize();
     // mesh_c2
     if (!names.insert(axis.getName()).second)
       return emitOpError() << "name " << axis.getName() << " is already taken";
@@ -75,9 +81,17 @@ LogicalResult ParameterOp::verify() {
   if (!isStorageType(getDtype()))
     return emitOpError() << "storage type must be f16, bf16, f32 or f64, got "
                          << getDtype();
+  // parameter_c3
+  int64_t elements = 1;
+  for (int64_t extent : getShape())
+    if (extent < 0 || llvm::MulOverflow(elements, extent, elements) ||
+        elements > kMaxElements)
+      return emitOpError() << "must have at most " << kMaxElements
+                           << " elements and no negative extent";
   // parameter_c2
-  if (getUses() < 1)
-    return emitOpError() << "uses must be at least 1, got " << getUses();
+  if (getUses() < 1 || getUses() > kMaxUses)
+    return emitOpError() << "uses must be at least 1 and at most " << kMaxUses
+                         << ", got " << getUses();
   return success();
 }
 
@@ -189,6 +203,15 @@ LogicalResult OptimizerOp::verifyRegions() {
     for (auto name : list.getAsRange<StringAttr>())
       if (!names.insert(name).second)
         return emitOpError() << "name " << name << " is used twice";
+  if (getCounterNames().size() != getCounterInitial().size())
+    return emitOpError() << "has " << getCounterNames().size()
+                         << " counters and " << getCounterInitial().size()
+                         << " initial values";
+  for (NamedAttribute value : getHyperDefaults())
+    if (auto number = dyn_cast<FloatAttr>(value.getValue());
+        !number || !number.getType().isF64())
+      return emitOpError() << "default of hyperparameter " << value.getName()
+                           << " must be an f64, got " << value.getValue();
   for (NamedAttribute value : getHyperDefaults())
     if (!llvm::is_contained(getHyperNames(), value.getName()))
       return emitOpError() << "default for unknown hyperparameter "

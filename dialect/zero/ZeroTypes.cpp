@@ -179,8 +179,14 @@ ParseResult zero::parseScaleFactors(AsmParser &parser, Scale &scale,
         return failure();
       factor.symbol = StringAttr::get(context, keyword);
     }
-    if (parser.parseColon() || parser.parseInteger(factor.exponent))
+    SMLoc loc;
+    if (parser.parseColon() || parser.getCurrentLocation(&loc) ||
+        parser.parseInteger(factor.exponent))
       return failure();
+    if (std::abs(factor.exponent) > kMaxExponent)
+      return parser.emitError(loc)
+             << "exponent must be within -" << kMaxExponent << " and "
+             << kMaxExponent << ", got " << factor.exponent;
     scale.push_back(factor);
     return success();
   };

@@ -36,6 +36,7 @@ public:
 
 private:
   LogicalResult rewrite(Operation *op);
+  LogicalResult checkForm(Operation *op);
   void rewriteReduce(ReduceOp op);
   void rewriteNorm(NormOp op);
   void rewriteClip(ClipOp op);
@@ -182,7 +183,31 @@ void Rewriter::rewriteUpdate(UpdateBucketOp op) {
   mapping.map(op.getParameters(), parameters);
 }
 
+/// Whether |op| has the form that zero-assign-layout leaves: buckets have one
+/// dimension, and what is not linear works on reduced gradients.
+LogicalResult Rewriter::checkForm(Operation *op) {
+  bool ok = true;
+  if (auto reduce = dyn_cast<ReduceOp>(op))
+    ok = llvm::all_of(reduce.getInputs(), [](Value input) {
+      auto type = cast<ValueType>(input.getType());
+      return type.getShape().size() <= 1 && !type.has(PlacementKind::Sharded);
+    });
+  else if (isa<NormOp, SumSquaresOp, ClipOp>(op))
+    ok = llvm::all_of(op->getOperands(), [&](Value operand) {
+      return gradients.contains(operand) ||
+             (isa<ClipOp>(op) && operand == cast<ClipOp>(op).getNorm());
+    });
+  else if (auto update = dyn_cast<UpdateBucketOp>(op))
+    ok = gradients.contains(update.getGradient());
+  if (ok)
+    return success();
+  return op->emitOpError() << "is not of the form that zero-assign-layout "
+                              "leaves; run that first, and this pass once";
+}
+
 LogicalResult Rewriter::rewrite(Operation *op) {
+  if (failed(checkForm(op)))
+    return failure();
   if (auto reduce = dyn_cast<ReduceOp>(op)) {
     rewriteReduce(reduce);
     return success();

@@ -6,6 +6,8 @@
 
 #include "passes/layout/Passes.h"
 
+#include "llvm/ADT/StringSet.h"
+
 namespace zero {
 #define GEN_PASS_DEF_SETMESHPASS
 #include "passes/layout/Passes.h.inc"
@@ -44,13 +46,20 @@ struct SetMeshPass : zero::impl::SetMeshPassBase<SetMeshPass> {
   void runOnOperation() override {
     SmallVector<StringRef> parts;
     StringRef(mesh).split(parts, ':', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
+    llvm::StringSet<> seen;
     for (StringRef part : parts) {
       auto [axis, text] = part.split('=');
+      if (!seen.insert(axis).second) {
+        getOperation().emitError()
+            << "axis '" << axis << "' is given two sizes, got '" << mesh << "'";
+        return signalPassFailure();
+      }
       int64_t size = 0;
       if (text.getAsInteger(10, size) || size < 1) {
-        getOperation().emitError()
-            << "expected an axis and its size, such as dp=4, got '" << part
-            << "'";
+        getOperation().emitError() << "expected an axis and its size of at "
+                                      "least 1, such as dp=4 (several "
+                                      "are separated by ':'), got '"
+                                   << part << "'";
         return signalPassFailure();
       }
       if (failed(setAxis(getOperation(), axis, size)))

@@ -27,7 +27,8 @@ private:
   LogicalResult readMicroBatches(MicroBatchesOp microBatches);
   LogicalResult readNorm(NormOp norm);
   LogicalResult readUpdate(UpdateOp update);
-  /// |results|[i] belongs to the parameter of |operands|[i].
+  /// |results|[i] belongs to the parameter of |operands|[i]. Each gradient goes
+  /// one way: an operand must be as far as its way has been read.
   LogicalResult forward(Operation *op, ValueRange operands, ValueRange results,
                         llvm::function_ref<LogicalResult(Way &)> visit);
 
@@ -35,6 +36,9 @@ private:
   StepShape shape;
   /// The parameter whose gradient a value is.
   DenseMap<Value, ParameterOp> parameterOf;
+  /// The last value on each way so far.
+  DenseMap<ParameterOp, Value> last;
+  size_t numGradients = 0; // of the whole step
 };
 } // namespace
 
@@ -55,6 +59,17 @@ LogicalResult Reader::readMesh() {
   return success();
 }
 
+/// Emits an error at |op| if |type| is scaled by something that has no number
+/// at run time yet.
+static LogicalResult checkScale(Operation *op, ValueType type) {
+  for (const ScaleFactor &factor : type.getScale())
+    if (factor.symbol.getValue() == kTokens ||
+        factor.symbol.getValue().starts_with("@"))
+      return op->emitError() << "scales by '" << factor.symbol.getValue()
+                             << "' cannot be laid out yet, got " << type;
+  return success();
+}
+
 LogicalResult Reader::readBackward(BackwardOp backward) {
   for (auto [source, gradient] :
        llvm::zip_equal(backward.getSources().getAsRange<FlatSymbolRefAttr>(),
@@ -67,7 +82,10 @@ LogicalResult Reader::readBackward(BackwardOp backward) {
     if (shape.ways.contains(parameter))
       return backward.emitError()
              << "gradient of " << source << " arrives in two places";
+    if (failed(checkScale(backward, cast<ValueType>(gradient.getType()))))
+      return failure();
     parameterOf[gradient] = parameter;
+    last[parameter] = gradient;
     Way &way = shape.ways[parameter];
     way.backward = backward;
     way.arrivalType = cast<ValueType>(gradient.getType()).getElementType();
@@ -83,7 +101,13 @@ LogicalResult Reader::forward(Operation *op, ValueRange operands,
     ParameterOp parameter = parameterOf.lookup(operand);
     if (!parameter)
       return op->emitError() << "operand is not the gradient of a parameter";
+    if (last.lookup(parameter) != operand)
+      return op->emitError()
+             << "uses the gradient of @" << parameter.getSymName()
+             << " at a point that it has left; a gradient can go one way only "
+                "yet: micro_batches, reduce, at most one clip, update";
     parameterOf[result] = parameter;
+    last[parameter] = result;
     if (failed(visit(shape.ways[parameter])))
       return failure();
   }
@@ -106,15 +130,19 @@ LogicalResult Reader::readMicroBatches(MicroBatchesOp microBatches) {
 
 LogicalResult Reader::readNorm(NormOp norm) {
   llvm::DenseSet<Operation *> seen;
-  for (Value input : norm.getInputs())
+  for (Value input : norm.getInputs()) {
+    if (!input.getDefiningOp<ReduceOp>())
+      return norm.emitError()
+             << "only a norm of what zero.reduce delivers can be "
+                "laid out yet, got another operand";
     if (ParameterOp parameter = parameterOf.lookup(input))
       seen.insert(parameter);
-  if (seen.size() != shape.ways.size() ||
-      seen.size() != norm.getInputs().size())
+  }
+  if (seen.size() != numGradients || seen.size() != norm.getInputs().size())
     return norm.emitError()
            << "only a norm of all gradients, each once, can be laid out yet, "
               "got "
-           << seen.size() << " of " << shape.ways.size();
+           << seen.size() << " of " << numGradients;
   return success();
 }
 
@@ -134,6 +162,13 @@ LogicalResult Reader::readUpdate(UpdateOp update) {
       diag.attachNote(group.getLoc()) << "group is declared here";
       return diag;
     }
+    if (last.lookup(parameter) != gradient)
+      return update.emitError() << "updates " << member
+                                << " with a gradient that goes on to another "
+                                   "op; only the last one "
+                                   "of its way (micro_batches, reduce, at most "
+                                   "one clip) can be laid "
+                                   "out yet";
     Way &way = shape.ways[parameter];
     if (!way.reduce)
       return update.emitError()
@@ -147,13 +182,19 @@ LogicalResult Reader::readUpdate(UpdateOp update) {
 FailureOr<StepShape> Reader::read() {
   if (failed(readMesh()))
     return failure();
+  shape.step.walk([&](BackwardOp backward) {
+    numGradients += backward.getSources().size();
+  });
   for (Operation &op : shape.step.getBody().front()) {
     LogicalResult result = success();
     if (auto microBatches = dyn_cast<MicroBatchesOp>(op)) {
       result = readMicroBatches(microBatches);
     } else if (auto reduce = dyn_cast<ReduceOp>(op)) {
       result = forward(reduce, reduce.getInputs(), reduce.getOutputs(),
-                       [&](Way &way) {
+                       [&](Way &way) -> LogicalResult {
+                         if (way.reduce)
+                           return reduce.emitError()
+                                  << "reduces a gradient a second time";
                          way.reduce = reduce;
                          return success();
                        });

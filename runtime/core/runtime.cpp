@@ -9,6 +9,7 @@
 #include "core/calls.h"
 #include "core/status.h"
 
+#include <algorithm>
 #include <system_error>
 
 using namespace zero_rt;
@@ -63,7 +64,10 @@ ZERO_RT_EXPORT zero_rt_status zero_rt_create(zero_rt_group *group, int32_t rank,
   ZERO_RT_TRY(checkOptions(given));
 
   int32_t threads = given.threads ? given.threads : 1;
-  int64_t timeoutMs = given.timeout_ms ? given.timeout_ms : defaultTimeoutMs;
+  // A year at the most: deadlines are counted in nanoseconds.
+  constexpr int64_t longestMs = int64_t(365) * 24 * 3600 * 1000;
+  int64_t timeoutMs = given.timeout_ms ? std::min(given.timeout_ms, longestMs)
+                                       : defaultTimeoutMs;
   return guarded("zero_rt_create", [&]() -> zero_rt_status {
     std::unique_ptr<zero_rt_runtime> runtime;
     try {

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Layers: dialect <- passes <- codegen <- tools; the runtime depends on none of
 # them. A target that reaches up stops the configuration.
 

@@ -100,6 +100,10 @@ static LogicalResult writeFiles(const zero::CompiledStep &step,
     message = "cannot create folder '" + output + "': " + error.message();
     return failure();
   }
+  if (!llvm::sys::fs::is_directory(output)) {
+    message = "'" + output + "' is no folder";
+    return failure();
+  }
   auto path = [&](const llvm::Twine &file) {
     SmallString<128> whole(output);
     llvm::sys::path::append(whole, file);

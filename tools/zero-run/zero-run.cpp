@@ -17,6 +17,8 @@
 #include "llvm/Support/WithColor.h"
 #include "llvm/Support/xxhash.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace zero;
 namespace cl = llvm::cl;
@@ -78,7 +80,9 @@ template <typename T, typename ParseFn>
 static LogicalResult parseList(StringRef text, std::vector<T> &list,
                                ParseFn parse) {
   SmallVector<StringRef> parts;
-  text.split(parts, ',', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
+  if (text.empty())
+    return success();
+  text.split(parts, ',');
   for (StringRef part : parts)
     if (!parse(part, list.emplace_back()))
       return failure();
@@ -152,6 +156,15 @@ LogicalResult Run::bind(const Inputs &numbers) {
   return success();
 }
 
+/// Whether a reported scalar is that of the reference: the same bits, or,
+/// against f64, as far off as sums of the narrowest type may be.
+static bool isClose(double got, double wanted) {
+  if (got == wanted || (std::isnan(got) && std::isnan(wanted)))
+    return true;
+  return against == Against::logical &&
+         std::abs(got - wanted) <= 0x1p-7 * std::abs(wanted);
+}
+
 LogicalResult Run::step(int64_t index, const Inputs &numbers) {
   int64_t count = backwards[index % backwards.size()];
   std::vector<RankInputs> delivered(ranks);
@@ -189,6 +202,13 @@ LogicalResult Run::step(int64_t index, const Inputs &numbers) {
                  << expected->verdict << "\n";
     return failure();
   }
+  for (auto [got, wanted] : llvm::zip_equal(result->values, expected->values))
+    if (!isClose(got, wanted)) {
+      llvm::errs() << llvm::format(
+          "error: step %lld reports %.17g, the reference %.17g\n",
+          (long long)index, got, wanted);
+      return failure();
+    }
   return compareAll(index);
 }
 
@@ -328,12 +348,22 @@ int main(int argc, char **argv) {
   LowerOptions options;
   if (failed(flags.get(options, message)) || failed(checkCpuName(cpu, message)))
     return fail(message);
-  if (ranksFlag < 0 || (ranksFlag > 0 && !flags.mesh.empty()))
-    return fail("--ranks must be positive, and not beside --mesh");
-  if (ranksFlag > 0)
+  bool hasRanks = ranksFlag.getNumOccurrences() > 0;
+  if (hasRanks && (ranksFlag < 1 || ranksFlag > 256))
+    return fail("--ranks must be between 1 and 256, got " +
+                llvm::Twine(ranksFlag));
+  if (hasRanks && !flags.mesh.empty())
+    return fail("--ranks and --mesh both set the mesh; give one");
+  if (engineKind == EngineKind::compiled && options.until != "scheduled")
+    return fail("--until=" + llvm::StringRef(options.until) +
+                " needs --engine=interpreter: only a scheduled step has code");
+  if (hasRanks)
     options.mesh = "dp=" + std::to_string(ranksFlag);
-  if (steps < 1 || threads < 1)
-    return fail("--steps and --threads-per-rank must be at least 1");
+  if (steps < 1)
+    return fail("--steps must be at least 1, got " + llvm::Twine(steps));
+  if (threads < 1)
+    return fail("--threads-per-rank must be at least 1, got " +
+                llvm::Twine(threads));
   if (failed(parseList(backwardsFlag, run.backwards,
                        [](StringRef part, int64_t &value) {
                          return !part.getAsInteger(10, value) && value >= 1;
@@ -344,9 +374,9 @@ int main(int argc, char **argv) {
                 backwardsFlag + "'");
   if (failed(
           parseList(inputsFlag, run.inputs, [](StringRef part, double &value) {
-            return !part.getAsDouble(value);
+            return !part.getAsDouble(value) && std::isfinite(value);
           })))
-    return fail("--inputs must be numbers, got '" + inputsFlag + "'");
+    return fail("--inputs must be finite numbers, got '" + inputsFlag + "'");
 
   DialectRegistry registry;
   registerDriverDialects(registry);

@@ -92,8 +92,8 @@ typedef struct zero_rt_options {
   int32_t threads;
   /// How long a collective waits for the other ranks. 0 means 60 000.
   int64_t timeout_ms;
-  /// Non-zero: fresh buffers are filled with a signalling pattern, so that a
-  /// read before the first write shows.
+  /// Non-zero: fresh on-demand buffers are filled with a signalling pattern, so
+  /// that a read before the first write shows.
   int32_t poison;
   int32_t reserved;
 } zero_rt_options;

@@ -147,7 +147,7 @@ zero.step @s on @m weight() (%a: !zero.value<f64>) {
 zero.mesh @m <["dp" = 2]>
 zero.parameter @w : 8xf32
 zero.step @s on @m weight() () {
-  // expected-error@+1 {{sums in 'bf16', which is narrower than the 'f32' that is yielded}}
+  // expected-error@+1 {{sums in 'bf16', which does not hold every number of the 'f32' that is yielded}}
   %g = zero.micro_batches in bf16 {
     %d = zero.backward(@w) arrives() : !zero.value<8xf32, partial = [dp, micro]>
     zero.yield %d : !zero.value<8xf32, partial = [dp, micro]>

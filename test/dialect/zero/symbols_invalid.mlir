@@ -5,7 +5,7 @@
 // Rules of meshes, parameters, groups, buckets and optimizers.
 
 // mesh_c1
-// expected-error@+1 {{axis "dp" must have a size of at least 1, got 0}}
+// expected-error@+1 {{axis "dp" must have a size of at least 1 and at most 1048576, got 0}}
 zero.mesh @m <["dp" = 0]>
 
 // -----
@@ -35,7 +35,7 @@ zero.parameter @w : 4xi8
 // -----
 
 // parameter_c2
-// expected-error@+1 {{uses must be at least 1, got 0}}
+// expected-error@+1 {{uses must be at least 1 and at most 1024, got 0}}
 zero.parameter @w : 4xf32 uses 0
 
 // -----

@@ -44,3 +44,105 @@ zero.step @s on @m weight() () {
   zero.update @g with @sgd(%r#1, %r#0) hyper(lr = 0.1) : (!zero.value<8xf32>, !zero.value<8xf32>), ()
   zero.return []
 }
+
+// -----
+
+// An update of what goes on to a clip: the clipped gradient is another one.
+zero.mesh @m <["dp" = 2]>
+zero.parameter @w : 8xf32
+zero.group @g [@w]
+zero.optimizer @sgd hyper [lr] {
+^prepare(%lr: f64):
+  zero.yield %lr : f64
+} update {
+^update(%g: f32, %p: f32, %step: f32):
+  zero.yield %p : f32
+}
+zero.step @s on @m weight() () {
+  %g = zero.micro_batches in f32 {
+    %d = zero.backward(@w) arrives() : !zero.value<8xf32, partial = [dp, micro]>
+    zero.yield %d : !zero.value<8xf32, partial = [dp, micro]>
+  }
+  %r = zero.reduce %g : !zero.value<8xf32, partial = [dp]>
+  %n = zero.norm %r : !zero.value<8xf32>
+  %c = zero.clip %r by %n max 1.0 : !zero.value<8xf32> by !zero.value<f64>
+  // expected-error@+1 {{updates @w with a gradient that goes on to another op}}
+  zero.update @g with @sgd(%r) hyper(lr = 0.1) : (!zero.value<8xf32>), ()
+  zero.return []
+}
+
+// -----
+
+// A norm of what is already clipped.
+zero.mesh @m <["dp" = 2]>
+zero.parameter @w : 8xf32
+zero.group @g [@w]
+zero.optimizer @sgd hyper [lr] {
+^prepare(%lr: f64):
+  zero.yield %lr : f64
+} update {
+^update(%g: f32, %p: f32, %step: f32):
+  zero.yield %p : f32
+}
+zero.step @s on @m weight() () {
+  %g = zero.micro_batches in f32 {
+    %d = zero.backward(@w) arrives() : !zero.value<8xf32, partial = [dp, micro]>
+    zero.yield %d : !zero.value<8xf32, partial = [dp, micro]>
+  }
+  %r = zero.reduce %g : !zero.value<8xf32, partial = [dp]>
+  %n = zero.norm %r : !zero.value<8xf32>
+  %c = zero.clip %r by %n max 1.0 : !zero.value<8xf32> by !zero.value<f64>
+  // expected-error@+1 {{only a norm of what zero.reduce delivers can be laid out yet}}
+  %n2 = zero.norm %c : !zero.value<8xf32>
+  zero.update @g with @sgd(%c) hyper(lr = 0.1) : (!zero.value<8xf32>), ()
+  zero.return [norm] %n2 : !zero.value<f64>
+}
+
+// -----
+
+// A second sum over the ranks.
+zero.mesh @m <["dp" = 2]>
+zero.parameter @w : 8xf32
+zero.group @g [@w]
+zero.optimizer @sgd hyper [lr] {
+^prepare(%lr: f64):
+  zero.yield %lr : f64
+} update {
+^update(%g: f32, %p: f32, %step: f32):
+  zero.yield %p : f32
+}
+zero.step @s on @m weight() () {
+  %g = zero.micro_batches in f32 {
+    %d = zero.backward(@w) arrives() : !zero.value<8xf32, partial = [dp, micro]>
+    zero.yield %d : !zero.value<8xf32, partial = [dp, micro]>
+  }
+  %r = zero.reduce %g : !zero.value<8xf32, partial = [dp]>
+  // expected-error@+1 {{reduces a gradient a second time}}
+  %q = zero.reduce %r : !zero.value<8xf32>
+  zero.update @g with @sgd(%q) hyper(lr = 0.1) : (!zero.value<8xf32>), ()
+  zero.return []
+}
+
+// -----
+
+// Tokens have no number yet.
+zero.mesh @m <["dp" = 2]>
+zero.parameter @w : 8xf32
+zero.group @g [@w]
+zero.optimizer @sgd hyper [lr] {
+^prepare(%lr: f64):
+  zero.yield %lr : f64
+} update {
+^update(%g: f32, %p: f32, %step: f32):
+  zero.yield %p : f32
+}
+zero.step @s on @m weight(tokens : -1) () {
+  %g = zero.micro_batches in f32 {
+    // expected-error@+1 {{scales by 'tokens' cannot be laid out yet}}
+    %d = zero.backward(@w) arrives() : !zero.value<8xf32, partial = [dp, micro], scaled = [tokens : 1]>
+    zero.yield %d : !zero.value<8xf32, partial = [dp, micro], scaled = [tokens : 1]>
+  }
+  %r = zero.reduce %g : !zero.value<8xf32, partial = [dp], scaled = [tokens : 1]>
+  zero.update @g with @sgd(%r) hyper(lr = 0.1) : (!zero.value<8xf32>), ()
+  zero.return []
+}
