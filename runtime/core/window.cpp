@@ -33,10 +33,7 @@ void Window::close() {
     return;
   open = false;
   for (int64_t p = 0; p < library.num_parameters; ++p) {
-    // Half a gradient is a missing one, also of an optional parameter.
-    int64_t arrivals = numArrivals[size_t(p)];
-    const zero_rt_parameter_row &row = library.parameters[p];
-    if (arrivals >= row.uses || (arrivals == 0 && row.optional))
+    if (numArrivals[size_t(p)] > 0 || library.parameters[p].optional)
       continue;
     ++numMissing;
     if (first.size() < maxNamed)
