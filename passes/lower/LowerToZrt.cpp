@@ -122,6 +122,14 @@ LogicalResult Lowering::readUpdates() {
     bucket.storageType = update.getParameterType();
     bucket.ownedType = cast<ValueType>(update.getGradient().getType());
   }
+  // The protocol is one for all buckets: its later arrivals store or add.
+  for (auto &[name, bucket] : buckets)
+    if (bucket.reducedInLoop != buckets.front().second.reducedInLoop)
+      return step.emitError()
+             << "buckets @" << buckets.front().first.getValue() << " and @"
+             << name.getValue()
+             << " are reduced on different sides of the loop over backwards, "
+                "which cannot be lowered yet";
   for (auto &[name, bucket] : buckets)
     if (!bucket.optimizer)
       return step.emitError()
@@ -286,8 +294,18 @@ void Lowering::lowerReturn(ReturnOp op) {
 }
 
 LogicalResult Lowering::lower(Operation *op) {
-  if (isa<MicroBatchesOp, AssignOp>(op) || scalars->lower(op))
+  if (isa<MicroBatchesOp>(op) || scalars->lower(op))
     return success();
+  if (auto assign = dyn_cast<AssignOp>(op)) {
+    // The update has written into the bucket's own buffer.
+    BucketBuffers &bucket = bucketOf(assign.getBucketAttr());
+    if (!bucket.op ||
+        bufferOfValue.lookup(assign.getValue()) != bucket.parameters)
+      return assign.emitError()
+             << "value is not the update of bucket " << assign.getBucketAttr();
+    bucket.isAssigned = true;
+    return success();
+  }
   if (auto reduce = dyn_cast<AllReduceOp>(op))
     return lowerAllReduce(reduce);
   if (auto scatter = dyn_cast<ReduceScatterOp>(op)) {
@@ -297,7 +315,11 @@ LogicalResult Lowering::lower(Operation *op) {
     bucketOfValue[scatter.getOutput()] =
         bucketOfValue.lookup(scatter.getInput());
   } else if (auto gather = dyn_cast<AllGatherOp>(op)) {
-    finish->call<zrt::AllGatherOp>(bufferOfValue.lookup(gather.getInput()));
+    FlatSymbolRefAttr buffer = bufferOfValue.lookup(gather.getInput());
+    if (!buffer)
+      return gather.emitError() << "operand is not the update of a bucket";
+    finish->call<zrt::AllGatherOp>(buffer);
+    bufferOfValue[gather.getOutput()] = buffer;
   } else if (auto squares = dyn_cast<SumSquaresOp>(op)) {
     lowerSumSquares(squares);
   } else if (auto scale = dyn_cast<ScaleOp>(op)) {
@@ -361,6 +383,10 @@ LogicalResult Lowering::run() {
   for (Operation &op : step.getBody().front())
     if (failed(lower(&op)))
       return failure();
+  for (auto &[name, bucket] : buckets)
+    if (!bucket.isAssigned)
+      return step.emitError() << "the update of bucket @" << name.getValue()
+                              << " reaches no zero.assign";
   buildProtocol(*program, buckets, FlatSymbolRefAttr::get(handler));
   // Handlers read best behind everything they name.
   Block &body = programOp.getBody().front();

@@ -22,6 +22,7 @@ struct BucketBuffers {
   ValueType ownedType;    // what is updated: the placement of master and state
   mlir::Type storageType;
   bool reducedInLoop = false;
+  bool isAssigned = false; // every replica receives the update
 
   mlir::FlatSymbolRefAttr gradient;
   mlir::FlatSymbolRefAttr reduced; // null if the reduction stays in place
