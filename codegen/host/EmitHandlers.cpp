@@ -143,6 +143,11 @@ Call Arguments::visit(Operation *op) {
         add32(tables.getBuffer(gather.getBufferAttr()));
         return Call::all_gather;
       })
+      .Case([&](zrt::CopyOp copy) {
+        add32(tables.getBuffer(copy.getSourceAttr()));
+        add32(tables.getBuffer(copy.getTargetAttr()));
+        return Call::copy;
+      })
       .Case([&](zrt::AllReduceScalarsOp reduce) {
         int64_t first = tables.getSlot(reduce.getSlotsAttr());
         add32(first);

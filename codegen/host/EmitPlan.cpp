@@ -23,13 +23,15 @@ struct Traffic {
   int64_t reduceScatters = 0;
   int64_t allGathers = 0;
   int64_t bytesSent = 0;
+  int64_t bytesCopied = 0; // between spaces
 
   json::Object toJson() const {
     return json::Object{{"all_reduces", allReduces},
                         {"scalar_all_reduces", scalarAllReduces},
                         {"reduce_scatters", reduceScatters},
                         {"all_gathers", allGathers},
-                        {"bytes_sent", bytesSent}};
+                        {"bytes_sent", bytesSent},
+                        {"bytes_copied_between_spaces", bytesCopied}};
   }
 };
 } // namespace
@@ -56,6 +58,18 @@ static int64_t ring(int64_t bytes, int64_t ranks, int64_t times) {
   return times * bytes * (ranks - 1) / ranks;
 }
 
+/// Bytes that one rank's |copy| moves to another space.
+static int64_t copiedBytes(zrt::CopyOp copy, const Tables &tables) {
+  const zero_rt_buffer_row &from =
+      tables.buffers[tables.getBuffer(copy.getSourceAttr())];
+  const zero_rt_buffer_row &to =
+      tables.buffers[tables.getBuffer(copy.getTargetAttr())];
+  if (from.space == to.space)
+    return 0;
+  int64_t bytes = from.elements * bytesOf(from.dtype);
+  return from.sharded || to.sharded ? bytes / tables.ranks : bytes;
+}
+
 static Traffic countTraffic(zrt::HandlerOp handler, const Tables &tables) {
   Traffic traffic;
   auto bufferBytes = [&](FlatSymbolRefAttr symbol) {
@@ -80,6 +94,8 @@ static Traffic countTraffic(zrt::HandlerOp handler, const Tables &tables) {
       ++traffic.allGathers;
       traffic.bytesSent +=
           ring(bufferBytes(gather.getBufferAttr()), tables.ranks, 1);
+    } else if (auto copy = dyn_cast<zrt::CopyOp>(op)) {
+      traffic.bytesCopied += copiedBytes(copy, tables);
     } else if (auto scalars = dyn_cast<zrt::AllReduceScalarsOp>(op)) {
       ++traffic.scalarAllReduces;
       auto slots =
@@ -107,6 +123,7 @@ static Traffic countTraffic(zrt::ProgramOp program, const Tables &tables,
       total.reduceScatters += one.reduceScatters;
       total.allGathers += one.allGathers;
       total.bytesSent += one.bytesSent;
+      total.bytesCopied += one.bytesCopied;
     }
   }
   return total;

@@ -156,6 +156,9 @@ LogicalResult TableReader::addBuckets() {
                             : -1;
     row.store_kernel = tables.getKernel(arrivals.getStoreAttr());
     row.add_kernel = tables.getKernel(arrivals.getAddAttr());
+    row.staged_buffer = arrivals.getStagedAttr()
+                            ? tables.getBuffer(arrivals.getStagedAttr())
+                            : -1;
     tables.buckets.push_back(row);
     for (auto [i, member] : llvm::enumerate(bucket.getMembers())) {
       zero_rt_parameter_row &parameter = tables.parameters[rowOf[member]];

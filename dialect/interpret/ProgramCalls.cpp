@@ -203,6 +203,20 @@ LogicalResult ProgramInterpreter::runCollective(Operation *call) {
 // Everything else
 //===----------------------------------------------------------------------===//
 
+LogicalResult ProgramInterpreter::copy(zrt::CopyOp op, int64_t rank) {
+  if (failed(requireAllocated(op, op.getSourceAttr(), rank)) ||
+      failed(requireAllocated(op, op.getTargetAttr(), rank)))
+    return failure();
+  Buffer &source = program.getBuffer(op.getSourceAttr());
+  Buffer &target = program.getBuffer(op.getTargetAttr());
+  Range from = source.held[rank];
+  Range to = target.held[rank];
+  for (int64_t e = std::max(from.begin, to.begin);
+       e < std::min(from.end, to.end); ++e)
+    target.at(rank, e) = source.at(rank, e);
+  return success();
+}
+
 LogicalResult ProgramInterpreter::run(Operation *call, int64_t rank) {
   std::vector<Number> &slots = program.getSlots(rank);
   RankState &state = states[rank];
@@ -229,6 +243,8 @@ LogicalResult ProgramInterpreter::run(Operation *call, int64_t rank) {
     buffer.allocated[rank] = false;
     return success();
   }
+  if (auto op = dyn_cast<zrt::CopyOp>(call))
+    return copy(op, rank);
   if (isa<zrt::RetagOp>(call))
     return success(); // moves no byte
   if (auto op = dyn_cast<zrt::RunScalarsOp>(call)) {

@@ -73,6 +73,7 @@ private:
   mlir::LogicalResult launch(zrt::LaunchOp op, int64_t rank);
   mlir::LogicalResult pack(zrt::PackOp op, int64_t rank);
   void fillMissing(zrt::FillMissingOp op, int64_t rank);
+  mlir::LogicalResult copy(zrt::CopyOp op, int64_t rank);
   mlir::LogicalResult reduceScatter(mlir::Operation *call,
                                     mlir::FlatSymbolRefAttr source,
                                     mlir::FlatSymbolRefAttr target,

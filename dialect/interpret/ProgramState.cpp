@@ -22,8 +22,10 @@ LogicalResult ProgramInterpreter::bindParameter(StringRef name,
   const Format &storage = *getFormat(parameter.op.getDtype());
   SmallVector<FlatSymbolRefAttr> targets{
       parameter.arrivals.getParametersAttr()};
-  if (FlatSymbolRefAttr master = parameter.arrivals.getMasterAttr())
-    targets.push_back(master);
+  for (FlatSymbolRefAttr copy :
+       {parameter.arrivals.getMasterAttr(), parameter.arrivals.getStagedAttr()})
+    if (copy)
+      targets.push_back(copy);
   for (FlatSymbolRefAttr target : targets) {
     Buffer &buffer = program.getBuffer(target);
     for (int64_t rank = 0; rank < ranks.size(); ++rank)

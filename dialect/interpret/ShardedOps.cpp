@@ -168,6 +168,10 @@ LogicalResult ShardedStep::evaluateOwn(Operation &op) {
     evaluateReduceScatter(scatter);
   } else if (auto gather = dyn_cast<AllGatherOp>(op)) {
     evaluateAllGather(gather);
+  } else if (auto transfer = dyn_cast<TransferOp>(op)) {
+    // Where a value lives is not what it is.
+    define(transfer.getOutput(),
+           [&](int64_t rank) { return values[transfer.getInput()][rank]; });
   } else if (auto arrivals = dyn_cast<ArrivalsOp>(op)) {
     evaluateArrivals(arrivals);
   } else if (auto stack = dyn_cast<StackOp>(op)) {

@@ -266,6 +266,9 @@ LogicalResult BackwardOp::verifySymbolUses(SymbolTableCollection &symbols) {
        llvm::zip_equal(getSources().getAsRange<FlatSymbolRefAttr>(),
                        getGradients().getTypes())) {
     auto type = cast<ValueType>(resultType);
+    // backward_c6
+    if (type.isOnHost())
+      return emitOpError() << "gradients arrive on the device, got " << type;
     // backward_c1
     Operation *symbol = symbols.lookupNearestSymbolFrom(*this, source);
     if (!isa_and_present<ParameterOp, BucketOp>(symbol))

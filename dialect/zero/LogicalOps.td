@@ -7,12 +7,12 @@
 #ifndef ZERO_LOGICAL_OPS_TD
 #define ZERO_LOGICAL_OPS_TD
 
-include "mlir/IR/EnumAttr.td"
 include "mlir/IR/OpAsmInterface.td"
 include "mlir/IR/RegionKindInterface.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
+include "mlir/IR/EnumAttr.td"
 include "dialect/zero/ZeroTypes.td"
 
 /// Infers its result types; the text spells operand types only.
@@ -298,7 +298,8 @@ def Zero_BackwardOp : Zero_Op<"backward",
     - `backward_c2`: a result has the shape of its source;
     - `backward_c3`: a result is partial over `micro` and every axis of the mesh;
     - `backward_c4`: a result's scale is `arrives` ÷ the step's `weight`;
-    - `backward_c5`: a bucket's element type is its result's.
+    - `backward_c5`: a bucket's element type is its result's;
+    - `backward_c6`: gradients arrive on the device.
 
     Example: see `zero.micro_batches`.
   }];

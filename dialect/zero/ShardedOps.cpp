@@ -45,6 +45,11 @@ static LogicalResult inferCollective(std::optional<Location> location,
                                      StringRef op, Type input, ArrayAttr axes,
                                      PlacementKind from, PlacementKind to,
                                      SmallVectorImpl<Type> &inferred) {
+  // collective_c1
+  if (cast<ValueType>(input).isOnHost())
+    return emitOptionalError(location, "'", op,
+                             "' op operand must be on the device, got ", input,
+                             "; zero.transfer it first");
   FailureOr<ValueType> type =
       moveAxes(location, op, cast<ValueType>(input), axes, from, to);
   if (failed(type))
@@ -250,7 +255,8 @@ LogicalResult UnstackOp::inferReturnTypes(MLIRContext *,
                                           std::optional<Location> location,
                                           Adaptor adaptor,
                                           SmallVectorImpl<Type> &inferred) {
-  auto type = cast<ValueType>(adaptor.getVector().getType());
+  auto type = cast<ValueType>(adaptor.getVector().getType())
+                  .withSpace(MemorySpace::device); // scalars are in no space
   for (Attribute scale : adaptor.getScales()) {
     auto factors = dyn_cast<ScaleAttr>(scale);
     if (!factors)
@@ -409,6 +415,10 @@ UpdateBucketOp::inferReturnTypes(MLIRContext *, std::optional<Location>,
 }
 
 LogicalResult AssignOp::verify() {
+  // assign_c3
+  if (cast<ValueType>(getValue().getType()).isOnHost())
+    return emitOpError() << "value must be on the device, got "
+                         << getValue().getType() << "; zero.transfer it first";
   // assign_c1
   return verifyFinal(*this, getValue());
 }

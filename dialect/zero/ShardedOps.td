@@ -71,7 +71,8 @@ def Zero_AllReduceOp : Zero_CollectiveOp<"all_reduce", Zero_Value> {
 
     Constraints:
 
-    - `all_reduce_c1`: the operand is partial over each axis.
+    - `all_reduce_c1`: the operand is partial over each axis;
+    - `collective_c1`: it is on the device.
 
     Example:
 
@@ -89,7 +90,8 @@ def Zero_ReduceScatterOp : Zero_CollectiveOp<"reduce_scatter", Zero_Value> {
     Constraints:
 
     - `reduce_scatter_c1`: the operand is partial over each axis;
-    - `reduce_scatter_c2`: it has one dimension, not sharded over another axis.
+    - `reduce_scatter_c2`: it has one dimension, not sharded over another axis;
+    - `collective_c1`: it is on the device.
 
     Example:
 
@@ -106,7 +108,8 @@ def Zero_AllGatherOp : Zero_CollectiveOp<"all_gather", Zero_Value> {
 
     Constraints:
 
-    - `all_gather_c1`: the operand is sharded over each axis.
+    - `all_gather_c1`: the operand is sharded over each axis;
+    - `collective_c1`: it is on the device.
 
     Example:
 
@@ -399,7 +402,8 @@ def Zero_UpdateBucketOp : Zero_InferredOp<"update_bucket",
     Reads and writes the master copy and the state of the bucket's slice, where
     the verdict is 0, and yields the new parameter values in storage type. Rows
     hold the scalars of `zero.prepare`, `num_scalars` each; member i of the bucket
-    uses row `row_of[i]`.
+    uses row `row_of[i]`. The update runs, and its state lives, where the gradient
+    is.
 
     Constraints:
 
@@ -438,7 +442,8 @@ def Zero_AssignOp : Zero_Op<"assign",
 
     - `assign_c1`: the value is replicated and unscaled, so that every replica of
       the parameters receives it;
-    - `assign_c2`: it has the bucket's shape and its members' storage type.
+    - `assign_c2`: it has the bucket's shape and its members' storage type;
+    - `assign_c3`: it is on the device.
 
     Example:
 

@@ -6,3 +6,4 @@
 
 include "dialect/zero/LogicalOps.td"
 include "dialect/zero/ShardedOps.td"
+include "dialect/zero/PlacedOps.td"

@@ -44,10 +44,11 @@ ValueType ValueType::getSorted(MLIRContext *context, ArrayRef<int64_t> shape,
                                Type elementType,
                                SmallVector<AxisPlacement> placements,
                                SmallVector<AxisCoordinate> present,
-                               SmallVector<ScaleFactor> scale) {
+                               SmallVector<ScaleFactor> scale,
+                               MemorySpace space) {
   sortLists(placements, present);
   return get(context, shape, elementType, placements, present,
-             multiply(scale, {}));
+             multiply(scale, {}), space);
 }
 
 AxisPlacement ValueType::getPlacement(StringAttr axis) const {
@@ -65,22 +66,27 @@ ValueType ValueType::withPlacement(AxisPlacement placement) const {
   placements.push_back(placement);
   return getSorted(
       getContext(), getShape(), getElementType(), std::move(placements),
-      SmallVector<AxisCoordinate>(getPresent()), Scale(getScale()));
+      SmallVector<AxisCoordinate>(getPresent()), Scale(getScale()), getSpace());
 }
 
 ValueType ValueType::withElementType(Type type) const {
   return get(getContext(), getShape(), type, getPlacements(), getPresent(),
-             getScale());
+             getScale(), getSpace());
 }
 
 ValueType ValueType::withShape(ArrayRef<int64_t> shape) const {
   return get(getContext(), shape, getElementType(), getPlacements(),
-             getPresent(), getScale());
+             getPresent(), getScale(), getSpace());
 }
 
 ValueType ValueType::withScale(ArrayRef<ScaleFactor> scale) const {
   return get(getContext(), getShape(), getElementType(), getPlacements(),
-             getPresent(), multiply(scale, {}));
+             getPresent(), multiply(scale, {}), getSpace());
+}
+
+ValueType ValueType::withSpace(MemorySpace space) const {
+  return get(getContext(), getShape(), getElementType(), getPlacements(),
+             getPresent(), getScale(), space);
 }
 
 SmallVector<StringAttr> ValueType::getAxes(PlacementKind kind) const {
@@ -98,7 +104,7 @@ bool ValueType::has(PlacementKind kind) const {
 
 bool ValueType::hasPlacementOf(ValueType other) const {
   return getPlacements() == other.getPlacements() &&
-         getPresent() == other.getPresent();
+         getPresent() == other.getPresent() && getSpace() == other.getSpace();
 }
 
 int64_t ValueType::getNumElements() const {
@@ -116,7 +122,8 @@ LogicalResult ValueType::verify(function_ref<InFlightDiagnostic()> emitError,
                                 ArrayRef<int64_t> shape, Type elementType,
                                 ArrayRef<AxisPlacement> placements,
                                 ArrayRef<AxisCoordinate> /*present*/,
-                                ArrayRef<ScaleFactor> scale) {
+                                ArrayRef<ScaleFactor> scale,
+                                MemorySpace space) {
   // value_c1
   if (!elementType.isF16() && !elementType.isBF16() && !elementType.isF32() &&
       !elementType.isF64())
@@ -156,6 +163,10 @@ LogicalResult ValueType::verify(function_ref<InFlightDiagnostic()> emitError,
       return emitError() << "scale symbol '" << f.symbol.getValue()
                          << "' is listed twice";
   }
+  // value_c6
+  if (space == MemorySpace::host && shape.empty())
+    return emitError() << "a scalar is in no space, got '"
+                       << stringifyMemorySpace(space) << "'";
   return success();
 }
 
@@ -230,12 +241,27 @@ static ParseResult parseAxis(AsmParser &parser, StringAttr &name,
   return hasNumber ? parser.parseInteger(number) : success();
 }
 
+/// Parses `device` or `host`.
+static ParseResult parseSpace(AsmParser &parser, MemorySpace &space) {
+  SMLoc loc = parser.getCurrentLocation();
+  StringRef keyword;
+  if (parser.parseKeyword(&keyword))
+    return failure();
+  std::optional<MemorySpace> known = symbolizeMemorySpace(keyword);
+  if (!known)
+    return parser.emitError(loc)
+           << "expected device or host, got '" << keyword << "'";
+  space = *known;
+  return success();
+}
+
 Type ValueType::parse(AsmParser &parser) {
   SmallVector<int64_t> shape;
   Type elementType;
   SmallVector<AxisPlacement> placements;
   SmallVector<AxisCoordinate> present;
   Scale scale;
+  MemorySpace space = MemorySpace::device;
   SMLoc loc = parser.getCurrentLocation();
   if (parser.parseLess() ||
       parser.parseDimensionList(shape, /*allowDynamic=*/false) ||
@@ -249,11 +275,13 @@ Type ValueType::parse(AsmParser &parser) {
       return failure();
     if (keyword == "scaled")
       return parseScaleFactors(parser, scale, AsmParser::Delimiter::Square);
+    if (keyword == "space")
+      return parseSpace(parser, space);
     std::optional<PlacementKind> kind = kindFromKeyword(keyword);
     if (!kind && keyword != "presummed" && keyword != "on")
       return parser.emitError(clauseLoc)
              << "expected sharded, partial, partial_max, partial_min, "
-                "partial_or, varying, presummed, on or scaled, got '"
+                "partial_or, varying, presummed, on, scaled or space, got '"
              << keyword << "'";
     return parser.parseCommaSeparatedList(
         AsmParser::Delimiter::Square, [&]() -> ParseResult {
@@ -297,7 +325,8 @@ Type ValueType::parse(AsmParser &parser) {
     return {};
   sortLists(placements, present);
   return parser.getChecked<ValueType>(loc, parser.getContext(), shape,
-                                      elementType, placements, present, scale);
+                                      elementType, placements, present, scale,
+                                      space);
 }
 
 void ValueType::print(AsmPrinter &printer) const {
@@ -341,5 +370,7 @@ void ValueType::print(AsmPrinter &printer) const {
     printScaleFactors(printer, getScale());
     printer << "]";
   }
+  if (isOnHost())
+    printer << ", space = " << stringifyMemorySpace(getSpace());
   printer << ">";
 }

@@ -32,13 +32,18 @@ def Zero_ValueType : TypeDef<Zero_Dialect, "Value"> {
     to be divided by to be what the step declares; squares double it, roots halve
     it.
 
+    `space = host` says that the value is in the memory of the host; others are in
+    the device's, where gradients arrive and collectives run. What needs no
+    offload says nothing of it.
+
     Constraints:
 
     - `value_c1`: the element type is f16, bf16, f32 or f64;
     - `value_c2`: an axis has one placement;
     - `value_c3`: the dimension of a sharded axis exists;
     - `value_c4`: no exponent is zero and no scale symbol is listed twice;
-    - `value_c5`: time is never sharded, varying or presummed.
+    - `value_c5`: time is never sharded, varying or presummed;
+    - `value_c6`: a scalar is in no space: both sides read it.
 
     Example:
 
@@ -51,7 +56,8 @@ def Zero_ValueType : TypeDef<Zero_Dialect, "Value"> {
     "::mlir::Type":$elementType,
     ArrayRefParameter<"::zero::AxisPlacement">:$placements,
     ArrayRefParameter<"::zero::AxisCoordinate">:$present,
-    ArrayRefParameter<"::zero::ScaleFactor">:$scale);
+    ArrayRefParameter<"::zero::ScaleFactor">:$scale,
+    "::zero::MemorySpace":$space);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
@@ -61,24 +67,27 @@ def Zero_ValueType : TypeDef<Zero_Dialect, "Value"> {
                                ::mlir::Type elementType,
                                ::llvm::SmallVector<::zero::AxisPlacement> placements = {},
                                ::llvm::SmallVector<::zero::AxisCoordinate> present = {},
-                               ::llvm::SmallVector<::zero::ScaleFactor> scale = {});
+                               ::llvm::SmallVector<::zero::ScaleFactor> scale = {},
+                               ::zero::MemorySpace space = ::zero::MemorySpace::device);
 
     /// The placement over |axis|; replicated if it is not listed.
     ::zero::AxisPlacement getPlacement(::mlir::StringAttr axis) const;
 
-    /// This type with another placement over one axis, element type, shape or
-    /// scale.
+    /// This type with another placement over one axis, element type, shape,
+    /// scale or space.
     ValueType withPlacement(::zero::AxisPlacement placement) const;
     ValueType withElementType(::mlir::Type type) const;
     ValueType withShape(::llvm::ArrayRef<int64_t> shape) const;
     ValueType withScale(::llvm::ArrayRef<::zero::ScaleFactor> scale) const;
+    ValueType withSpace(::zero::MemorySpace space) const;
 
     /// The axes with this kind of placement, in sorted order.
     ::llvm::SmallVector<::mlir::StringAttr> getAxes(::zero::PlacementKind kind) const;
     bool has(::zero::PlacementKind kind) const;
     bool isScaled() const { return !getScale().empty(); }
     bool isScalar() const { return getShape().empty(); }
-    /// Equal placement over every axis, presence included.
+    bool isOnHost() const { return getSpace() == ::zero::MemorySpace::host; }
+    /// Equal placement over every axis, presence and space included.
     bool hasPlacementOf(ValueType other) const;
     int64_t getNumElements() const;
   }];

@@ -20,6 +20,14 @@ static LogicalResult requireOnDemand(SymbolTableCollection &symbols,
   return success();
 }
 
+static LogicalResult requireOnDevice(Operation *op, BufferOp buffer) {
+  if (buffer.getSpace() != Space::device)
+    return op->emitOpError() << "buffer @" << buffer.getSymName()
+                             << " must be on the device, got "
+                             << stringifySpace(buffer.getSpace());
+  return success();
+}
+
 static LogicalResult requireFull(SymbolTableCollection &symbols, Operation *op,
                                  FlatSymbolRefAttr symbol) {
   FailureOr<BufferOp> buffer = require<BufferOp>(symbols, op, symbol);
@@ -29,7 +37,7 @@ static LogicalResult requireFull(SymbolTableCollection &symbols, Operation *op,
     return op->emitOpError()
            << "buffer " << symbol << " must not be sharded, got "
            << buffer->getValueType();
-  return success();
+  return requireOnDevice(op, *buffer);
 }
 
 LogicalResult AllocateOp::verifySymbolUses(SymbolTableCollection &symbols) {
@@ -73,6 +81,7 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
                          << getBuffers().size();
   int64_t elements =
       segments->getEnds().empty() ? 0 : segments->getEnds().back();
+  BufferOp first;
   for (auto [i, symbol] :
        llvm::enumerate(getBuffers().getAsRange<FlatSymbolRefAttr>())) {
     FailureOr<BufferOp> buffer = require<BufferOp>(symbols, *this, symbol);
@@ -89,6 +98,14 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
       return emitOpError() << "buffer " << symbol << " holds "
                            << buffer->getNumElements()
                            << " elements and the segments end at " << elements;
+    // launch_c7
+    if (!first)
+      first = *buffer;
+    if (buffer->getSpace() != first.getSpace())
+      return emitOpError() << "buffer " << symbol << " is on the "
+                           << stringifySpace(buffer->getSpace()) << " and @"
+                           << first.getSymName() << " on the "
+                           << stringifySpace(first.getSpace());
     // launch_c4
     if (!getOwn() && buffer->isSharded())
       return emitOpError() << "buffer " << symbol
@@ -140,6 +157,26 @@ CountArrivalsOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return success();
 }
 
+LogicalResult CopyOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  // copy_c1
+  FailureOr<BufferOp> source =
+      require<BufferOp>(symbols, *this, getSourceAttr());
+  FailureOr<BufferOp> target =
+      require<BufferOp>(symbols, *this, getTargetAttr());
+  if (failed(source) || failed(target))
+    return failure();
+  zero::ValueType from = source->getValueType();
+  zero::ValueType to = target->getValueType();
+  if (from.getShape() != to.getShape() ||
+      from.getElementType() != to.getElementType())
+    return emitOpError() << "needs buffers of one shape and type, got " << from
+                         << " and " << to;
+  // copy_c2
+  if (getSourceAttr() == getTargetAttr())
+    return emitOpError() << "copies " << getSourceAttr() << " to itself";
+  return success();
+}
+
 LogicalResult AllReduceOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return requireFull(symbols, *this, getBufferAttr()); // all_reduce_c1
 }
@@ -164,7 +201,9 @@ static LogicalResult verifyScatter(SymbolTableCollection &symbols,
     return op->emitOpError() << "needs a full source and a sharded target of "
                                 "one shape and type, got "
                              << from << " and " << to;
-  return success();
+  // reduce_scatter_c2
+  return failure(failed(requireOnDevice(op, *source)) ||
+                 failed(requireOnDevice(op, *target)));
 }
 
 LogicalResult

@@ -79,7 +79,8 @@ def Zrt_LaunchOp : Zrt_CallOp<"launch",
     - `launch_c4`: without `own`, no buffer is sharded;
     - `launch_c5`: a slot for the sum is given exactly where the kernel sums, over
       one segment;
-    - `launch_c6`: scalars of the segments hold as many as the kernel takes.
+    - `launch_c6`: scalars of the segments hold as many as the kernel takes;
+    - `launch_c7`: buffers are in one space, where the kernel runs.
   }];
 }
 
@@ -95,6 +96,20 @@ def Zrt_CountArrivalsOp : Zrt_CallOp<"count_arrivals",
   let description = "Constraints: `count_arrivals_c1`: there are two slots.";
 }
 
+def Zrt_CopyOp : Zrt_CallOp<"copy", (ins FlatSymbolRefAttr:$source,
+    FlatSymbolRefAttr:$target), "$source `to` $target"> {
+  let summary = "Copies what this rank holds of both buffers";
+  let description = [{
+    Of a full and a sharded buffer this rank's slice is copied; of two of a kind
+    all that it holds. The only call that reads one space and writes another.
+
+    Constraints:
+
+    - `copy_c1`: the buffers exist and have one global shape and type;
+    - `copy_c2`: they are not the same.
+  }];
+}
+
 class Zrt_BufferCollectiveOp<string mnemonic>
     : Zrt_CallOp<mnemonic, (ins FlatSymbolRefAttr:$buffer), "$buffer">;
 class Zrt_ScatterOp<string mnemonic>
@@ -103,12 +118,12 @@ class Zrt_ScatterOp<string mnemonic>
 
 def Zrt_AllReduceOp : Zrt_BufferCollectiveOp<"all_reduce"> {
   let summary = "Sums a buffer over all ranks, in place";
-  let description = "Constraints: `all_reduce_c1`: the buffer exists and is not sharded.";
+  let description = "Constraints: `all_reduce_c1`: the buffer exists, is not sharded, and is on the device.";
 }
 
 def Zrt_AllGatherOp : Zrt_BufferCollectiveOp<"all_gather"> {
   let summary = "Each rank's slice reaches all ranks, in place";
-  let description = "Constraints: `all_gather_c1`: the buffer exists and is not sharded.";
+  let description = "Constraints: `all_gather_c1`: the buffer exists, is not sharded, and is on the device.";
 }
 
 def Zrt_ReduceScatterOp : Zrt_ScatterOp<"reduce_scatter"> {
@@ -117,7 +132,8 @@ def Zrt_ReduceScatterOp : Zrt_ScatterOp<"reduce_scatter"> {
     Constraints:
 
     - `reduce_scatter_c1`: the source is full, the target sharded, with one global
-      shape and type.
+      shape and type;
+    - `reduce_scatter_c2`: both are on the device.
   }];
 }
 
@@ -126,7 +142,7 @@ def Zrt_ReduceScatterAddOp : Zrt_ScatterOp<"reduce_scatter_add"> {
   let description = [{
     Constraints:
 
-    - `reduce_scatter_add_c1`: as `reduce_scatter_c1`.
+    - `reduce_scatter_add_c1`: as `reduce_scatter_c1` and `_c2`.
   }];
 }
 

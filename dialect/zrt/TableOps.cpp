@@ -62,6 +62,9 @@ LogicalResult BufferOp::verify() {
   if (!type || type.getShape().size() != 1)
     return emitOpError() << "type must be a one-dimensional !zero.value, got "
                          << getType();
+  // buffer_c3
+  if (type.isOnHost())
+    return emitOpError() << "space is said by 'in', not by the type " << type;
   return success();
 }
 
@@ -187,6 +190,25 @@ LogicalResult ArrivalsOp::verifySymbolUses(SymbolTableCollection &symbols) {
       return failure();
     buffers.push_back(*master);
   }
+  if (getStagedAttr()) {
+    FailureOr<BufferOp> staged =
+        require<BufferOp>(symbols, *this, getStagedAttr());
+    if (failed(staged))
+      return failure();
+    buffers.push_back(*staged);
+    // arrivals_c5
+    Type type = parameters->getValueType().getElementType();
+    if (staged->getValueType().getElementType() != type)
+      return emitOpError() << "staged buffer " << getStagedAttr() << " holds "
+                           << staged->getValueType().getElementType()
+                           << " and the parameters are " << type;
+  }
+  // arrivals_c4
+  for (BufferOp buffer : {*gradient, *parameters})
+    if (buffer.getSpace() != Space::device)
+      return emitOpError() << "buffer @" << buffer.getSymName()
+                           << " must be on the device, got "
+                           << stringifySpace(buffer.getSpace());
   // arrivals_c2
   for (BufferOp buffer : buffers)
     if (buffer.getNumElements() != bucket.getNumElements())

@@ -79,13 +79,14 @@ def Zrt_BufferOp : Zrt_SymbolOp<"buffer"> {
   let summary = "Memory with a role, a space and the placement of its contents";
   let description = [{
     The type is what the buffer holds, with its global shape; a value sharded over
-    an axis takes 1/n of it on each rank. `on_demand` buffers are allocated by a
-    handler.
+    an axis takes 1/n of it on each rank. The type leaves the space to `in`.
+    `on_demand` buffers are allocated by a handler.
 
     Constraints:
 
     - `buffer_c1`: the type is a one-dimensional `!zero.value`;
-    - `buffer_c2`: what is sharded divides evenly.
+    - `buffer_c2`: what is sharded divides evenly;
+    - `buffer_c3`: the type says nothing of the space.
 
     Example:
 
@@ -259,13 +260,17 @@ def Zrt_ArrivalsOp : Zrt_UserOp<"arrivals"> {
   let description = [{
     `store` writes the first contribution of a parameter, `add` a later one; both
     have the operands (arriving gradient, gradient buffer). `master` is left out
-    where the parameters themselves are the master copy.
+    where the parameters themselves are the master copy. `staged` is what the
+    update writes where that is in another space than the parameters: a copy of
+    this rank's part of them, so whoever writes parameters writes it, too.
 
     Constraints:
 
     - `arrivals_c1`: the bucket, the buffers and the kernels exist;
     - `arrivals_c2`: buffers have the bucket's shape;
-    - `arrivals_c3`: kernels take the arrival type and the gradient buffer's.
+    - `arrivals_c3`: kernels take the arrival type and the gradient buffer's;
+    - `arrivals_c4`: gradients arrive, and parameters are read, on the device;
+    - `arrivals_c5`: `staged` has the parameters' element type.
 
     Example:
 
@@ -275,10 +280,11 @@ def Zrt_ArrivalsOp : Zrt_UserOp<"arrivals"> {
   }];
   let arguments = (ins FlatSymbolRefAttr:$bucket, FlatSymbolRefAttr:$gradient,
     FlatSymbolRefAttr:$store, FlatSymbolRefAttr:$add,
-    FlatSymbolRefAttr:$parameters, OptionalAttr<FlatSymbolRefAttr>:$master);
+    FlatSymbolRefAttr:$parameters, OptionalAttr<FlatSymbolRefAttr>:$master,
+    OptionalAttr<FlatSymbolRefAttr>:$staged);
   let assemblyFormat = [{
     $bucket `into` $gradient `store` $store `add` $add `parameters` $parameters
-    (`master` $master^)? attr-dict
+    (`master` $master^)? (`staged` $staged^)? attr-dict
   }];
 }
 

@@ -57,26 +57,28 @@ bool comparePlan(const Options &options, const zero_rt_counters &counters) {
   // The counters are peaks, each role's own. The first of several backwards
   // ends like a single one: its reduced gradient counts as a gradient until
   // another backward makes it the accumulator.
-  auto bytes = [&](const char *role) {
+  auto bytes = [&](const char *space, const char *role) {
     auto in = [&](const char *phase) {
-      return numberAt(json, {"bytes_per_rank", phase, "device", role});
+      return numberAt(json, {"bytes_per_rank", phase, space, role});
     };
     int64_t one = in("one_backward");
     return options.backwards == 1 ? one
                                   : std::max(one, in("several_backwards"));
   };
-  const int64_t *peak = counters.bytes_peak[ZERO_RT_SPACE_DEVICE];
   std::printf(
       "\nrank 0: peaks, and all steps         planned        counted\n");
   bool same = true;
-  same &= compare("parameter bytes", bytes("parameter"),
-                  peak[ZERO_RT_ROLE_PARAMETER]);
-  same &=
-      compare("gradient bytes", bytes("gradient"), peak[ZERO_RT_ROLE_GRADIENT]);
-  same &= compare("accumulator bytes", bytes("accumulator"),
-                  peak[ZERO_RT_ROLE_ACCUMULATOR]);
-  same &= compare("optimizer state bytes", bytes("state"),
-                  peak[ZERO_RT_ROLE_STATE]);
+  const char *spaces[] = {"device", "host"};
+  const char *roles[] = {"parameter", "gradient", "accumulator", "state"};
+  for (int space = 0; space < 2; ++space)
+    for (int role = 0; role < 4; ++role) {
+      int64_t planned = bytes(spaces[space], roles[role]);
+      int64_t counted = counters.bytes_peak[space][role];
+      if (planned == 0 && counted == 0)
+        continue;
+      std::string what = std::string(roles[role]) + " bytes, " + spaces[space];
+      same &= compare(what.c_str(), planned, counted);
+    }
   same &= compare("reduce-scatters", traffic("reduce_scatters"),
                   counters.reduce_scatters);
   same &= compare("all-reduces", traffic("all_reduces"), counters.all_reduces);
@@ -84,6 +86,9 @@ bool comparePlan(const Options &options, const zero_rt_counters &counters) {
   same &= compare("all-reduces of scalars", traffic("scalar_all_reduces"),
                   counters.scalar_all_reduces);
   same &= compare("bytes sent", traffic("bytes_sent"), counters.bytes_sent);
+  same &= compare("bytes to and from the host",
+                  traffic("bytes_copied_between_spaces"),
+                  counters.bytes_copied_between_spaces);
   return same;
 }
 

@@ -69,6 +69,7 @@ private:
   void finishStep(int64_t step, double rate);
   void handOver(int32_t parameter, const float *gradient);
   void compareRanks();
+  zero_rt_counters readCounters();
   void destroy();
 
   Shared &shared;
@@ -77,6 +78,7 @@ private:
   int rank;
   zero_rt_runtime *runtime = nullptr;
   zero_rt_step *step = nullptr;
+  int64_t copiedByBinding = 0; // bytes between spaces
   Model<float> model;
   std::vector<int32_t> ids; // of parameters in the step, in the model's order
   std::vector<uint16_t> narrow;
@@ -110,6 +112,7 @@ Rank::Rank(Shared &shared, int rank)
         "zero_rt_create", rank);
   check(library.create(runtime, nullptr, &step), "train_create", rank);
   bind();
+  copiedByBinding = readCounters().bytes_copied_between_spaces;
 }
 
 void Rank::bind() {
@@ -225,10 +228,18 @@ void Rank::run() {
   }
   pthread_barrier_wait(&shared.barrier);
   zero_rt_counters &counters = shared.result.counters[rank];
+  counters = readCounters();
+  // The plan tells what steps do; binding came before.
+  counters.bytes_copied_between_spaces -= copiedByBinding;
+  destroy();
+}
+
+zero_rt_counters Rank::readCounters() {
+  zero_rt_counters counters = {};
   counters.struct_size = sizeof(counters);
   check(zero_rt_read_counters(runtime, &counters), "zero_rt_read_counters",
         rank);
-  destroy();
+  return counters;
 }
 
 void Rank::destroy() {

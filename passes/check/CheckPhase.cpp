@@ -29,7 +29,7 @@ static bool isLogicalOnly(Operation *op) {
 static bool isShardedOnly(Operation *op) {
   return isa<BucketOp, AllReduceOp, ReduceScatterOp, AllGatherOp, PrepareOp,
              UpdateBucketOp, AssignOp, ArrivalsOp, VerdictOp, StackOp,
-             UnstackOp, FactorOp, SumSquaresOp>(op);
+             UnstackOp, FactorOp, SumSquaresOp, TransferOp>(op);
 }
 
 namespace {
@@ -44,14 +44,18 @@ struct CheckPhasePass : zero::impl::CheckPhasePassBase<CheckPhasePass> {
       };
     } else if (phase == "sharded") {
       isIllegal = [](Operation *op) {
+        return isLogicalOnly(op) || isa<TransferOp, zrt::ProgramOp>(op);
+      };
+    } else if (phase == "placed") {
+      isIllegal = [](Operation *op) {
         return isLogicalOnly(op) || isa<zrt::ProgramOp>(op);
       };
     } else if (phase == "scheduled") {
       isIllegal = [](Operation *op) { return isa<StepOp>(op); };
     } else {
       getOperation().emitError()
-          << "phase must be logical, sharded or scheduled, got '" << phase
-          << "'";
+          << "phase must be logical, sharded, placed or scheduled, got '"
+          << phase << "'";
       return signalPassFailure();
     }
     bool failed = false;

@@ -13,12 +13,13 @@ def CheckPhasePass : Pass<"zero-check-phase", "::mlir::ModuleOp"> {
   let summary = "Reports every op that does not belong to a phase";
   let description = [{
     Logical: no bucket, collective or owner. Sharded: no sum over the mesh that is
-    not a collective, no value of a single parameter. Scheduled: no step. All
-    violations are reported, not the first one only.
+    not a collective, no value of a single parameter, no transfer. Placed: as
+    sharded, with transfers. Scheduled: no step. All violations are reported, not
+    the first one only.
   }];
   let options = [
     Option<"phase", "phase", "std::string", /*default=*/"\"logical\"",
-           "logical, sharded or scheduled.">
+           "logical, sharded, placed or scheduled.">
   ];
 }
 

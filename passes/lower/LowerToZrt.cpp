@@ -37,6 +37,7 @@ private:
   void lowerSumSquares(SumSquaresOp op);
   void lowerPrepare(PrepareOp op);
   void lowerUpdate(UpdateBucketOp op);
+  LogicalResult lowerTransfer(TransferOp op);
   void lowerReturn(ReturnOp op);
   FlatSymbolRefAttr getRow(ValueRange scalars, Value factor, Value verdict);
 
@@ -263,8 +264,8 @@ void Lowering::lowerUpdate(UpdateBucketOp op) {
 
   SmallVector<Attribute> operands{bufferOfValue.lookup(raw), bucket.master};
   llvm::append_range(operands, bucket.states);
-  if (bucket.master != bucket.parameters)
-    operands.push_back(bucket.parameters);
+  if (bucket.getUpdated() != bucket.master)
+    operands.push_back(bucket.getUpdated());
   Type gradient = cast<ValueType>(raw.getType()).getElementType();
   finish->call<zrt::LaunchOp>(
       program->updateKernel(bucket.optimizer, gradient, bucket.storageType,
@@ -272,7 +273,28 @@ void Lowering::lowerUpdate(UpdateBucketOp op) {
       program->getBuilder().getArrayAttr(operands), segments,
       getOwn(bucket.isSharded()), /*sum=*/FlatSymbolRefAttr(),
       /*sum_index=*/IntegerAttr());
-  bufferOfValue[op.getParameters()] = bucket.parameters;
+  bufferOfValue[op.getParameters()] = bucket.getUpdated();
+  bucketOfValue[op.getParameters()] = op.getBucketAttr();
+}
+
+LogicalResult Lowering::lowerTransfer(TransferOp op) {
+  FlatSymbolRefAttr source = bufferOfValue.lookup(op.getInput());
+  FlatSymbolRefAttr symbol = bucketOfValue.lookup(op.getInput());
+  if (!source || !symbol)
+    return op.emitError() << "operand is neither the gradient of a bucket nor "
+                             "its update; multiply by scalars after the "
+                             "transfer";
+  BucketBuffers &bucket = bucketOf(symbol);
+  bool isUpdate = op.getInput().getDefiningOp<UpdateBucketOp>() != nullptr;
+  FlatSymbolRefAttr target =
+      isUpdate
+          ? bucket.parameters
+          : program->buffer(bucket.op.getSymName() + ".moved",
+                            cast<ValueType>(op.getType()), zrt::Role::gradient);
+  finish->call<zrt::CopyOp>(source, target);
+  bufferOfValue[op.getOutput()] = target;
+  bucketOfValue[op.getOutput()] = symbol;
+  return success();
 }
 
 void Lowering::lowerReturn(ReturnOp op) {
@@ -308,6 +330,8 @@ LogicalResult Lowering::lower(Operation *op) {
   }
   if (auto reduce = dyn_cast<AllReduceOp>(op))
     return lowerAllReduce(reduce);
+  if (auto transfer = dyn_cast<TransferOp>(op))
+    return lowerTransfer(transfer);
   if (auto scatter = dyn_cast<ReduceScatterOp>(op)) {
     BucketBuffers &bucket = bucketOf(bucketOfValue.lookup(scatter.getInput()));
     finish->call<zrt::ReduceScatterOp>(bucket.gradient, bucket.reduced);

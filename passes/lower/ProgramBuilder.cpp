@@ -26,9 +26,12 @@ FlatSymbolRefAttr ProgramBuilder::slots(const Twine &name,
 FlatSymbolRefAttr ProgramBuilder::buffer(const Twine &name, ValueType type,
                                          zrt::Role role) {
   return append(builder.create<zrt::BufferOp>(
-      loc, builder.getStringAttr(name), TypeAttr::get(type),
+      loc, builder.getStringAttr(name),
+      TypeAttr::get(type.withSpace(MemorySpace::device)),
       zrt::RoleAttr::get(builder.getContext(), role),
-      zrt::SpaceAttr::get(builder.getContext(), zrt::Space::device),
+      zrt::SpaceAttr::get(builder.getContext(), type.isOnHost()
+                                                    ? zrt::Space::host
+                                                    : zrt::Space::device),
       /*on_demand=*/UnitAttr(), /*fill=*/FloatAttr()));
 }
 

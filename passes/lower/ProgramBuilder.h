@@ -42,6 +42,7 @@ public:
 
   mlir::FlatSymbolRefAttr slots(const llvm::Twine &name,
                                 llvm::ArrayRef<double> initial);
+  /// A buffer for values of |type|, in its space.
   mlir::FlatSymbolRefAttr buffer(const llvm::Twine &name, ValueType type,
                                  zrt::Role role);
   /// Segments of |ends|, each with the slots |scalars|[|rows|[i]].

@@ -24,10 +24,14 @@ void zero::declareBucket(ProgramBuilder &program, BucketBuffers &bucket) {
   bucket.parameters =
       program.buffer(name + ".parameters", full, Role::parameter);
   bucket.master = bucket.parameters;
-  if (master != bucket.storageType)
+  if (master != bucket.storageType || bucket.isOffloaded())
     bucket.master =
         program.buffer(name + ".master",
                        bucket.ownedType.withElementType(master), Role::state);
+  if (master != bucket.storageType && bucket.isOffloaded())
+    bucket.staged = program.buffer(
+        name + ".staged", bucket.ownedType.withElementType(bucket.storageType),
+        Role::parameter);
 
   OpBuilder &builder = program.getBuilder();
   Location loc = bucket.op.getLoc();
@@ -37,7 +41,8 @@ void zero::declareBucket(ProgramBuilder &program, BucketBuffers &bucket) {
                                  buffer);
   };
   addState("parameter", bucket.parameters);
-  if (bucket.master != bucket.parameters)
+  // A master of the parameters' own type is a copy of them, and no state.
+  if (master != bucket.storageType)
     addState("master", bucket.master);
   for (auto [state, type] : llvm::zip_equal(
            bucket.optimizer.getStateNames().getAsRange<StringAttr>(),
@@ -56,7 +61,8 @@ void zero::declareBucket(ProgramBuilder &program, BucketBuffers &bucket) {
   builder.create<zrt::ArrivalsOp>(
       loc, symbol, bucket.gradient, program.storeKernel(arrival, kept),
       program.addKernel(arrival, kept), bucket.parameters,
-      bucket.master != bucket.parameters ? bucket.master : FlatSymbolRefAttr());
+      bucket.master != bucket.parameters ? bucket.master : FlatSymbolRefAttr(),
+      bucket.staged);
 }
 
 /// Buckets whose reduction is in the loop store each backward; the others add

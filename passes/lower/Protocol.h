@@ -19,7 +19,7 @@ struct BucketBuffers {
   OptimizerOp optimizer;
   ValueType gradientType; // what one backward leaves
   ValueType reducedType;  // null if the reduction stays in place
-  ValueType ownedType;    // what is updated: the placement of master and state
+  ValueType ownedType;    // what is updated: placement and space of the state
   mlir::Type storageType;
   bool reducedInLoop = false;
   bool isAssigned = false; // every replica receives the update
@@ -28,11 +28,20 @@ struct BucketBuffers {
   mlir::FlatSymbolRefAttr reduced; // null if the reduction stays in place
   mlir::FlatSymbolRefAttr parameters;
   mlir::FlatSymbolRefAttr master; // the parameters, if these are it
+  mlir::FlatSymbolRefAttr
+      staged; // the update's parameters on the host, or null
   llvm::SmallVector<mlir::Attribute> states;
   mlir::FlatSymbolRefAttr whole; // one segment
 
   bool isSharded() const {
     return ValueType(ownedType).has(PlacementKind::Sharded);
+  }
+  bool isOffloaded() const { return ownedType.isOnHost(); }
+  /// What the update writes as new parameters.
+  mlir::FlatSymbolRefAttr getUpdated() const {
+    if (!isOffloaded())
+      return parameters;
+    return staged ? staged : master;
   }
   /// What outlives a backward when there are several.
   mlir::FlatSymbolRefAttr getAccumulator() const {

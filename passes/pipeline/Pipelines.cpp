@@ -11,6 +11,7 @@
 #include "passes/collective/Passes.h"
 #include "passes/layout/Passes.h"
 #include "passes/lower/Passes.h"
+#include "passes/offload/Passes.h"
 #include "passes/scalar/Passes.h"
 
 #include "mlir/Pass/PassRegistry.h"
@@ -38,6 +39,12 @@ void zero::buildLowerPipeline(OpPassManager &pm, const LowerOptions &options) {
   if (options.until == "sharded")
     return;
 
+  // After the collectives, so that what moves is partitioned.
+  pm.addPass(createInsertOffloadPass({options.offload}));
+  pm.addPass(createCheckPhasePass({"placed"}));
+  if (options.until == "placed")
+    return;
+
   pm.addPass(createLowerToZrtPass());
   // The only phase left; any other word is reported by the check.
   pm.addPass(createCheckPhasePass({options.until}));
@@ -47,11 +54,12 @@ void zero::registerZeroPasses() {
   registerZeroLayoutPasses();
   registerZeroCollectivePasses();
   registerZeroAccumulatePasses();
+  registerZeroOffloadPasses();
   registerZeroScalarPasses();
   registerZeroLowerPasses();
   registerZeroCheckPasses();
   PassPipelineRegistration<LowerOptions>(
       "zero-lower",
-      "Lowers a logical step to the sharded or the scheduled phase.",
+      "Lowers a logical step to the sharded, placed or scheduled phase.",
       buildLowerPipeline);
 }

@@ -19,13 +19,18 @@ struct LowerOptions : mlir::PassPipelineOptions<LowerOptions> {
       llvm::cl::desc("Sizes of mesh axes, e.g. dp=4; default: as in the IR.")};
   Option<int> stage{*this, "stage", llvm::cl::desc("ZeRO stage: 0, 1 or 2."),
                     llvm::cl::init(1)};
+  Option<std::string> offload{
+      *this, "offload",
+      llvm::cl::desc("What lives in the host's memory: none or optimizer."),
+      llvm::cl::init("none")};
   Option<int64_t> bucketBytes{
       *this, "bucket-bytes",
       llvm::cl::desc("Size from which on a bucket is closed, in bytes."),
       llvm::cl::init(25 * 1024 * 1024)};
   Option<std::string> until{
       *this, "until",
-      llvm::cl::desc("Phase to stop at: logical, sharded or scheduled."),
+      llvm::cl::desc("Phase to stop at: logical, sharded, placed or "
+                     "scheduled."),
       llvm::cl::init("scheduled")};
 };
 

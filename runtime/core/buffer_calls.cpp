@@ -53,14 +53,14 @@ zero_rt_status calls::copy(zero_rt_step *step, int32_t, int32_t src,
   ZERO_RT_TRY(checkBuffer(*step, "copy", dst));
   const zero_rt_buffer_row &from = step->library->buffers[src];
   const zero_rt_buffer_row &to = step->library->buffers[dst];
-  if (from.dtype != to.dtype ||
-      step->held(src).size() != step->held(dst).size())
+  if (from.dtype != to.dtype || from.elements != to.elements)
     return fail(ZERO_RT_INTERNAL, "copy: '%s' and '%s' differ in type or size",
                 step->bufferName(src), step->bufferName(dst));
-  if (src == dst)
+  Range both = intersect(step->held(src), step->held(dst));
+  if (src == dst || both.empty())
     return ZERO_RT_OK;
-  int64_t bytes = step->held(src).size() * elementSize(from.dtype);
-  std::memcpy(step->buffers[size_t(dst)].data, step->buffers[size_t(src)].data,
+  int64_t bytes = both.size() * elementSize(from.dtype);
+  std::memcpy(step->address(dst, both.begin), step->address(src, both.begin),
               size_t(bytes));
   if (from.space != to.space)
     step->runtime->counters.bytes_copied_between_spaces += bytes;

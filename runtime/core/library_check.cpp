@@ -140,6 +140,11 @@ zero_rt_status Checker::buckets() {
     ZERO_RT_TRY(
         expect(b.master_buffer == -1 || isBufferOf(b.master_buffer, row),
                "bad master buffer"));
+    ZERO_RT_TRY(expect(b.staged_buffer == -1 ||
+                           (isBufferOf(b.staged_buffer, row) &&
+                            library.buffers[b.staged_buffer].dtype ==
+                                library.buffers[b.parameter_buffer].dtype),
+                       "bad staged buffer"));
     ZERO_RT_TRY(expect(inRange(b.store_kernel, library.num_kernels) &&
                            inRange(b.add_kernel, library.num_kernels),
                        "bad store or add kernel"));

@@ -56,8 +56,9 @@ zero_rt_status calls::bind_parameter(zero_rt_step *step, int32_t parameter,
   ZERO_RT_TRY(requireIdle(*step, "bind_parameter"));
   const zero_rt_bucket_row &bucket = step->library->buckets[row.bucket];
   writeHeld(*step, bucket.parameter_buffer, row, *tensor);
-  if (bucket.master_buffer >= 0)
-    writeHeld(*step, bucket.master_buffer, row, *tensor);
+  for (int64_t copy : {bucket.master_buffer, bucket.staged_buffer})
+    if (copy >= 0)
+      writeHeld(*step, copy, row, *tensor);
   return ZERO_RT_OK;
 }
 

@@ -77,6 +77,32 @@ static zero_rt_status locate(zero_rt_step &step, int64_t index,
   return ZERO_RT_OK;
 }
 
+/// Brings the copies of parameters that an update in another space keeps up to
+/// date with [entry.begin, entry.end) of the parameter itself.
+static void refreshCopies(zero_rt_step &step, const StateEntry &entry) {
+  if (entry.parameter < 0)
+    return;
+  const zero_rt_parameter_row &parameter =
+      step.library->parameters[entry.parameter];
+  const zero_rt_bucket_row &bucket = step.library->buckets[parameter.bucket];
+  if (entry.buffer != bucket.parameter_buffer)
+    return;
+  const zero_rt_buffer_row &source =
+      step.library->buffers[bucket.parameter_buffer];
+  Range written = {parameter.offset + entry.begin,
+                   parameter.offset + entry.end};
+  for (int64_t copy : {bucket.master_buffer, bucket.staged_buffer}) {
+    // A master of another type is state of its own.
+    if (copy < 0 || step.library->buffers[copy].dtype != source.dtype)
+      continue;
+    Range range = intersect(written, step.held(copy));
+    if (!range.empty())
+      std::memcpy(step.address(copy, range.begin),
+                  step.address(bucket.parameter_buffer, range.begin),
+                  size_t(range.size() * elementSize(source.dtype)));
+  }
+}
+
 zero_rt_status calls::state_count(zero_rt_step *step, int64_t *out_count) {
   if (!out_count)
     return fail(ZERO_RT_INVALID_ARGUMENT, "out_count is null");
@@ -112,5 +138,6 @@ zero_rt_status calls::state_write(zero_rt_step *step, int64_t entry,
   ZERO_RT_TRY(locate(*step, entry, data, bytes, &memory));
   ZERO_RT_TRY(requireIdle(*step, "state_write"));
   std::memcpy(memory, data, size_t(bytes));
+  refreshCopies(*step, step->entries[size_t(entry)]);
   return ZERO_RT_OK;
 }

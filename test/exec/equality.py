@@ -2,15 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Compiled steps against the interpreter, over a product of configurations.
 
-Four claims, each for every configuration tried:
+Five claims, each for every configuration tried:
 
   bound  compiled parameters and state lie within the rounding bound of the logical
          step in f64, element by element, after five steps;
   typed  they equal the interpreter at the scheduled phase bit for bit, with one,
          two or three threads a rank;
-  plan   bytes by role, collectives and bytes sent are exactly what the plan says;
+  plan   bytes by role, collectives, bytes sent and bytes copied between device and
+         host are exactly what the plan says;
   exact  for gradients whose sums are exact, they are the same bits for any number
-         of ranks and backwards, and any stage.
+         of ranks and backwards, and any stage;
+  moved  they are the same bits with and without optimizer offload.
 
 Without --full a covering subset is tried: every pair of values occurs, the rest is
 drawn from the seed, which is printed.
@@ -29,6 +31,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 AXES = {
     "ranks": [1, 2, 3, 4],
     "stage": [0, 1, 2],
+    "offload": ["none", "optimizer"],
     "backwards": ["1", "2", "4", "7", "1,4,2,7,1"],
     "gradient": ["bf16", "f32"],
     "dtype": ["bf16", "f32"],
@@ -92,6 +95,7 @@ class Runner:
         command = [
             self.bin / "zero-run", self.step(row, weight), "--json",
             f"--ranks={row['ranks']}", f"--stage={row['stage']}",
+            f"--offload={row['offload']}",
             f"--backwards={row['backwards']}", f"--threads-per-rank={row['threads']}",
             f"--bucket-bytes={row['bucket']}", f"--against={against}",
             f"--gradients={gradients}", "--inputs=0.0078125",
@@ -108,6 +112,7 @@ class Runner:
             command = [
                 self.bin / "zero-compile", self.step(row, "mean"), "-o", folder,
                 f"--mesh=dp={row['ranks']}", f"--stage={row['stage']}",
+                f"--offload={row['offload']}",
                 f"--bucket-bytes={row['bucket']}",
             ]
             subprocess.run(command, check=True, capture_output=True)
@@ -192,11 +197,17 @@ def main():
         if exact.get("state_hash") is None or exact["state_hash"] != expected[0]:
             failures += 1
             print(f"FAIL exact {row} differs from {expected[1]}")
+        other = dict(row, offload="none" if row["offload"] == "optimizer"
+                     else "optimizer")
+        moved = [runner.run(r, "none").get("state_hash") for r in (row, other)]
+        if moved[0] is None or moved[0] != moved[1]:
+            failures += 1
+            print(f"FAIL moved {row}: {moved[0]} and {moved[1]}")
         if (number + 1) % 100 == 0:
             print(f"{number + 1} of {len(rows)} done", flush=True)
     share = 100 * uninformative / max(compared, 1)
     print(f"{compared} elements compared, the bound says nothing for {share:.2f} %")
-    print(f"{len(rows) * 4 - failures} passed, {failures} failed")
+    print(f"{len(rows) * 5 - failures} passed, {failures} failed")
     return 1 if failures else 0
 
 

@@ -25,11 +25,13 @@ LowerFlags::LowerFlags(cl::OptionCategory &category)
       stage("stage", cl::init(1), cl::cat(category), cl::value_desc("0|1|2"),
             cl::desc("ZeRO stage (default 1)")),
       offload("offload", cl::init("none"), cl::cat(category),
-              cl::desc("none; optimizer is not supported yet")),
+              cl::value_desc("none|optimizer"),
+              cl::desc("What lives in the host's memory: none (default), or "
+                       "optimizer: master copy and state, updated there")),
       bucketBytes("bucket-bytes", cl::init("25MiB"), cl::cat(category),
                   cl::desc("Size from which on a bucket is closed (25MiB)")),
       until("until", cl::init("scheduled"), cl::cat(category),
-            cl::desc("logical, sharded or scheduled (default)")) {}
+            cl::desc("logical, sharded, placed or scheduled (default)")) {}
 
 std::optional<int64_t> zero::parseBytes(StringRef text) {
   int64_t unit = 1;
@@ -52,9 +54,8 @@ LogicalResult LowerFlags::get(LowerOptions &options,
     message = "--stage must be 0, 1 or 2, got " + std::to_string(stage);
     return failure();
   }
-  if (offload != "none") {
-    message = "--offload must be none, got '" + offload +
-              "' (optimizer is not supported yet)";
+  if (offload != "none" && offload != "optimizer") {
+    message = "--offload must be none or optimizer, got '" + offload + "'";
     return failure();
   }
   std::optional<int64_t> bytes = parseBytes(bucketBytes);
@@ -63,13 +64,15 @@ LogicalResult LowerFlags::get(LowerOptions &options,
               bucketBytes + "'";
     return failure();
   }
-  if (until != "logical" && until != "sharded" && until != "scheduled") {
-    message =
-        "--until must be logical, sharded or scheduled, got '" + until + "'";
+  if (until != "logical" && until != "sharded" && until != "placed" &&
+      until != "scheduled") {
+    message = "--until must be logical, sharded, placed or scheduled, got '" +
+              until + "'";
     return failure();
   }
   options.mesh = mesh.getValue();
   options.stage = stage.getValue();
+  options.offload = offload.getValue();
   options.bucketBytes = *bytes;
   options.until = until.getValue();
   return success();

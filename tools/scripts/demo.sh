@@ -13,6 +13,7 @@ usage: demo.sh [OPTION...]
   --backwards N   accumulated for each step (4)
   --steps N       updates (1000, a minute or two)
   --stage S       ZeRO stage: 0, 1 or 2 (2)
+  --offload WHAT  what lives in the host's memory: none or optimizer (optimizer)
   --text FILE     what to learn (default: /usr/share/common-licenses/*)
 USAGE
 }
@@ -25,19 +26,21 @@ wrong() {
 
 ranks=4
 stage=2
+offload=optimizer
 text=()
 train=()
 while [[ $# -gt 0 ]]; do
   case $1 in
   --help | -h) usage; exit 0 ;;
   --quick) train+=(--quick); shift; continue ;;
-  --ranks | --backwards | --steps | --stage | --text) ;;
+  --ranks | --backwards | --steps | --stage | --offload | --text) ;;
   *) wrong "unknown option '$1'" ;;
   esac
   [[ $# -ge 2 ]] || wrong "$1 takes a value"
   case $1 in
   --ranks) ranks=$2 ;;
   --stage) stage=$2 ;;
+  --offload) offload=$2 ;;
   # Relative to where the caller is, which is left below.
   --text) text=(--text "$(realpath -- "$2")") ;;
   *) train+=("$1" "$2") ;;
@@ -46,6 +49,8 @@ while [[ $# -gt 0 ]]; do
 done
 [[ $ranks =~ ^[1-9][0-9]*$ ]] || wrong "--ranks takes a number, not '$ranks'"
 [[ $stage =~ ^[012]$ ]] || wrong "--stage takes 0, 1 or 2, not '$stage'"
+[[ $offload =~ ^(none|optimizer)$ ]] ||
+  wrong "--offload takes none or optimizer, not '$offload'"
 
 cd "$(dirname "$0")/../.."
 echo "== build"
@@ -56,9 +61,10 @@ out=build/demo
 mkdir -p "$out"
 echo "== the step as the model writes it: $out/step.mlir"
 build/bin/char_model --emit-step --ranks "$ranks" "${text[@]}" >"$out/step.mlir"
-echo "== zero-compile $out/step.mlir -o $out --mesh=dp=$ranks --stage=$stage"
+echo "== zero-compile $out/step.mlir -o $out --mesh=dp=$ranks --stage=$stage" \
+  "--offload=$offload"
 build/bin/zero-compile "$out/step.mlir" -o "$out" --mesh="dp=$ranks" \
-  --stage="$stage" --print-plan
+  --stage="$stage" --offload="$offload" --print-plan
 echo "== training"
 build/bin/char_model --library "$out/libtrain.so" --ranks "$ranks" \
   "${text[@]}" "${train[@]}"

@@ -74,16 +74,19 @@ static void printPlanTable(StringRef text) {
     }
   }
   os << "\ntraffic per rank   all_reduce  scalars  reduce_scatter  all_gather"
-        "      bytes sent\n";
+        "      bytes sent    bytes copied\n";
   const auto *traffic = root.getObject("traffic_per_rank");
   for (StringRef when : {"first_backward", "each_later_backward", "apply"}) {
     const auto *row = traffic->getObject(when);
-    os << llvm::format("  %-20s %6lld %8lld %15lld %11lld %15lld\n",
-                       when.data(), (long long)*row->getInteger("all_reduces"),
-                       (long long)*row->getInteger("scalar_all_reduces"),
-                       (long long)*row->getInteger("reduce_scatters"),
-                       (long long)*row->getInteger("all_gathers"),
-                       (long long)*row->getInteger("bytes_sent"));
+    os << llvm::format(
+        "  %-20s %6lld %8lld %15lld %11lld %15lld "
+        "%15lld\n",
+        when.data(), (long long)*row->getInteger("all_reduces"),
+        (long long)*row->getInteger("scalar_all_reduces"),
+        (long long)*row->getInteger("reduce_scatters"),
+        (long long)*row->getInteger("all_gathers"),
+        (long long)*row->getInteger("bytes_sent"),
+        (long long)*row->getInteger("bytes_copied_between_spaces"));
   }
 }
 

@@ -25,6 +25,7 @@ struct Rank {
   zero_rt_runtime *runtime = nullptr;
   zero_rt_step *step = nullptr;
   std::string message;
+  int64_t copiedByBinding = 0; // bytes between spaces
 };
 
 class CompiledEngine : public Engine {
@@ -189,6 +190,11 @@ LogicalResult CompiledEngine::bind(const ParameterInfo &parameter,
                            rank.step, parameter.name.c_str(), &id)) &&
            check(rank, calls(rank).bind_parameter(rank.step, id, &tensor));
   });
+  for (auto [r, rank] : llvm::enumerate(ranks)) {
+    rank.copiedByBinding = 0;
+    if (std::optional<zero_rt_counters> counters = getCounters(r))
+      rank.copiedByBinding = counters->bytes_copied_between_spaces;
+  }
   return success(ok);
 }
 
@@ -293,6 +299,7 @@ std::optional<zero_rt_counters> CompiledEngine::getCounters(int64_t rank) {
   if (!check(ranks[rank],
              zero_rt_read_counters(ranks[rank].runtime, &counters)))
     return std::nullopt;
+  counters.bytes_copied_between_spaces -= ranks[rank].copiedByBinding;
   return counters;
 }
 

@@ -41,7 +41,9 @@ public:
   /// The parameter as rank |rank| holds it.
   virtual mlir::FailureOr<std::vector<Number>>
   getParameter(int64_t rank, const ParameterInfo &parameter) = 0;
-  /// What |rank|'s runtime counted; nothing where nothing is counted.
+  /// What |rank|'s runtime counted; nothing where nothing is counted. Bytes
+  /// that binding parameters copied to another space are left out: no step does
+  /// that.
   virtual std::optional<zero_rt_counters> getCounters(int64_t rank) {
     return std::nullopt;
   }

@@ -264,13 +264,15 @@ static llvm::json::Value toJson(const zero_rt_counters &counters) {
     now[spaces[space]] = std::move(nowByRole);
     peak[spaces[space]] = std::move(peakByRole);
   }
-  return llvm::json::Object{{"bytes_now", std::move(now)},
-                            {"bytes_peak", std::move(peak)},
-                            {"all_reduces", counters.all_reduces},
-                            {"scalar_all_reduces", counters.scalar_all_reduces},
-                            {"reduce_scatters", counters.reduce_scatters},
-                            {"all_gathers", counters.all_gathers},
-                            {"bytes_sent", counters.bytes_sent}};
+  return llvm::json::Object{
+      {"bytes_now", std::move(now)},
+      {"bytes_peak", std::move(peak)},
+      {"all_reduces", counters.all_reduces},
+      {"scalar_all_reduces", counters.scalar_all_reduces},
+      {"reduce_scatters", counters.reduce_scatters},
+      {"all_gathers", counters.all_gathers},
+      {"bytes_sent", counters.bytes_sent},
+      {"bytes_copied_between_spaces", counters.bytes_copied_between_spaces}};
 }
 
 FailureOr<std::string> Run::hashState() {

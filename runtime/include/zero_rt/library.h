@@ -75,6 +75,9 @@ typedef struct zero_rt_bucket_row {
   int64_t master_buffer;    // sharded or full, or -1 if the parameter is it
   int64_t store_kernel;     // operands: arriving gradient, gradient buffer
   int64_t add_kernel;
+  /// What the update writes, where that is in another space than the
+  /// parameters: a copy of this rank's part of them. Or -1.
+  int64_t staged_buffer;
 } zero_rt_bucket_row;
 
 typedef struct zero_rt_buffer_row {

@@ -69,7 +69,7 @@ zero.step @s on @m weight() (%a: !zero.value<f64, varying = [micro]>) {
 
 // A typo in a clause lists the clauses there are.
 zero.mesh @m <["dp" = 2]>
-// expected-error@+1 {{expected sharded, partial, partial_max, partial_min, partial_or, varying, presummed, on or scaled, got 'parital'}}
+// expected-error@+1 {{expected sharded, partial, partial_max, partial_min, partial_or, varying, presummed, on, scaled or space, got 'parital'}}
 zero.step @s on @m weight() (%a: !zero.value<f64, parital = [dp]>) {
   zero.return []
 }

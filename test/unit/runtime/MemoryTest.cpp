@@ -23,7 +23,7 @@ extern "C" const char *__tsan_default_options() {
 
 namespace {
 
-enum { Gradient, Staging, Twin };
+enum { Gradient, Staging, Twin, Short };
 
 /// A device buffer of 24 bytes and two on demand, of 12 and 24, in host space.
 LibraryBuilder makeBuffers() {
@@ -34,6 +34,8 @@ LibraryBuilder makeBuffers() {
   library.addBuffer({"staging", ZERO_RT_F32, 6, true, ZERO_RT_ROLE_STAGING,
                      ZERO_RT_SPACE_HOST, true, 3});
   library.addBuffer({"twin", ZERO_RT_F32, 6, false, ZERO_RT_ROLE_STAGING,
+                     ZERO_RT_SPACE_HOST, true});
+  library.addBuffer({"short", ZERO_RT_F32, 4, false, ZERO_RT_ROLE_STAGING,
                      ZERO_RT_SPACE_HOST, true});
   library.addSlot("s");
   return library;
@@ -81,7 +83,7 @@ TEST(Memory, RefusesWrongAllocations) {
     expectOk(calls.allocate(step, Staging));
     expectStatus(ZERO_RT_INTERNAL, calls.allocate(step, Staging),
                  "allocate: buffer 'staging' is allocated already");
-    expectStatus(ZERO_RT_INTERNAL, calls.allocate(step, 3), "out of range");
+    expectStatus(ZERO_RT_INTERNAL, calls.allocate(step, 4), "out of range");
     expectStatus(ZERO_RT_INTERNAL, calls.retag(step, Gradient, 6),
                  "retag: role 6 of 'gradient' is out of range");
   });
@@ -147,8 +149,29 @@ TEST(Memory, CopiesBetweenSpacesAreCounted) {
     expectOk(calls.copy(step, 0, Twin, Twin));
     EXPECT_EQ(countersOf(step->runtime).bytes_copied_between_spaces, 24);
     expectOk(calls.allocate(step, Staging));
-    expectStatus(ZERO_RT_INTERNAL, calls.copy(step, 0, Gradient, Staging),
-                 "copy: 'gradient' and 'staging' differ in type or size");
+    // Of a full buffer the slice that the other one holds.
+    expectOk(calls.copy(step, 0, Gradient, Staging));
+    EXPECT_EQ(static_cast<float *>(step->buffers[Staging].data)[2], 1.5f);
+    EXPECT_EQ(countersOf(step->runtime).bytes_copied_between_spaces, 36);
+    expectOk(calls.allocate(step, Short));
+    expectStatus(ZERO_RT_INTERNAL, calls.copy(step, 0, Gradient, Short),
+                 "copy: 'gradient' and 'short' differ in type or size");
+  });
+}
+
+// And of a slice only its place in the full one is written.
+TEST(Memory, CopiesASliceToItsPlace) {
+  LibraryBuilder library = makeBuffers();
+  runSteps(library.get(), [](int32_t rank, zero_rt_step *step) {
+    const zero_rt_calls &calls = callsOf(step);
+    expectOk(calls.allocate(step, Staging));
+    auto *slice = static_cast<float *>(step->buffers[Staging].data);
+    for (int i = 0; i < 3; ++i)
+      slice[i] = float(10 * rank + i);
+    expectOk(calls.copy(step, 0, Staging, Gradient));
+    auto *full = static_cast<float *>(step->buffers[Gradient].data);
+    for (int i = 0; i < 6; ++i)
+      EXPECT_EQ(full[i], i / 3 == rank ? float(10 * rank + i % 3) : 1.5f);
   });
 }
 

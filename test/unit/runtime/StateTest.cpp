@@ -103,6 +103,46 @@ TEST(State, BindChecksTheTensor) {
   });
 }
 
+// Whoever writes a parameter writes the copy that its update stages it in: a
+// step that is skipped leaves both as they are, and copies the one to the
+// other.
+TEST(State, StagedCopiesFollowTheParameter) {
+  LibraryBuilder library = makeTrainStep(2);
+  library.addBuffer({"staged", ZERO_RT_BF16, trainElements, true,
+                     ZERO_RT_ROLE_PARAMETER, ZERO_RT_SPACE_HOST});
+  const auto staged = int32_t(library.buffers.size() - 1);
+  library.buckets[0].staged_buffer = staged;
+  runSteps(library.get(), [&](int32_t, zero_rt_step *step) {
+    const zero_rt_calls &calls = callsOf(step);
+    auto expectCopies = [&] {
+      Range held = step->held(staged);
+      for (int32_t p = 0; p < NumTrainParameters; ++p)
+        for (int64_t i = 0; i < trainSizes[p]; ++i) {
+          int64_t e = trainOffsets[p] + i;
+          if (e >= held.begin && e < held.end)
+            EXPECT_EQ(
+                *static_cast<uint16_t *>(step->address(staged, e)),
+                *static_cast<uint16_t *>(step->address(ParameterBuffer, e)));
+        }
+    };
+    bindAll(step);
+    expectCopies();
+    std::vector<zero_rt_state_entry> entries = entriesOf(step);
+    for (size_t e = 0; e < entries.size(); ++e) {
+      if (std::string(entries[e].role) != "parameter")
+        continue;
+      std::vector<uint16_t> value(
+          size_t(entries[e].end - entries[e].begin),
+          bf16FromFloat(float(entries[e].parameter) + 0.5f));
+      expectOk(calls.state_write(step, int64_t(e), value.data(),
+                                 bytesOf(entries[e])));
+    }
+    expectCopies();
+    EXPECT_EQ(*static_cast<uint16_t *>(step->address(ParameterBuffer, 0)),
+              bf16FromFloat(0.5f));
+  });
+}
+
 // Over all ranks each master element appears once, each parameter element on
 // every rank, the scalar on every rank.
 TEST(State, EntriesCoverEveryElement) {
