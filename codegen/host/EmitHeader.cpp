@@ -37,7 +37,9 @@ static StringRef getComment(Call call) {
            "overlap.";
   case Call::gradient:
     return "Hands over the gradient of one parameter in the open backward. The "
-           "tensor\n/// may be reused from |out_release| (may be null) on.";
+           "tensor\n/// may be reused from |out_release| on; if that is null, "
+           "at "
+           "once.";
   case Call::gradient_slot:
     return "For producers that write in place: where the gradient belongs; "
            "overwrite it\n/// if |out_beta| is 0, add to it if 1, then call "

@@ -65,6 +65,8 @@ static SmallVector<Constant> getLibraryFields(zrt::ProgramOp program,
   addTable("transitions", tables.transitions);
   fields.push_back(
       emitRows(globals, "transition_handlers", tables.transitionHandlers));
+  addTable("sequences", tables.sequences);
+  addTable("sequence_entries", tables.sequenceEntries);
   return fields;
 }
 

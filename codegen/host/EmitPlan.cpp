@@ -114,10 +114,16 @@ static Traffic countTraffic(zrt::ProgramOp program, const Tables &tables,
   for (auto transition : program.getOps<zrt::TransitionOp>()) {
     if (transition.getState() != state || transition.getEvent() != event)
       continue;
-    for (auto symbol :
-         transition.getHandlers().getAsRange<FlatSymbolRefAttr>()) {
+    SmallVector<Attribute> handlers(transition.getHandlers().getValue());
+    if (FlatSymbolRefAttr symbol = transition.getSequenceAttr())
+      llvm::append_range(
+          handlers, zrt::lookup<zrt::SequenceOp>(symbols, transition, symbol)
+                        .getHandlers());
+    for (Attribute symbol : handlers) {
       Traffic one = countTraffic(
-          zrt::lookup<zrt::HandlerOp>(symbols, transition, symbol), tables);
+          zrt::lookup<zrt::HandlerOp>(symbols, transition,
+                                      cast<FlatSymbolRefAttr>(symbol)),
+          tables);
       total.allReduces += one.allReduces;
       total.scalarAllReduces += one.scalarAllReduces;
       total.reduceScatters += one.reduceScatters;
@@ -144,6 +150,8 @@ static json::Object countBytes(zrt::ProgramOp program, const Tables &tables,
     for (int64_t role = 0; role < ZERO_RT_ROLE_COUNT; ++role)
       bytes[space][role] = 0;
   for (auto [i, row] : llvm::enumerate(tables.buffers)) {
+    if (row.shares >= 0)
+      continue; // counted where the memory is
     auto it = retagged.find(i);
     int64_t role =
         it == retagged.end() ? row.role : static_cast<int64_t>(it->second);

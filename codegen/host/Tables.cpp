@@ -106,6 +106,9 @@ void TableReader::addBuffers() {
     row.fill = bits(op.getFill().convertToDouble());
     tables.buffers.push_back(row);
   }
+  for (auto [i, op] : llvm::enumerate(program.getOps<zrt::BufferOp>()))
+    tables.buffers[i].shares =
+        op.getSharesAttr() ? tables.getBuffer(op.getSharesAttr()) : -1;
 }
 
 void TableReader::addSegments() {
@@ -194,6 +197,19 @@ void TableReader::addProtocol() {
       tables.protocolStates.push_back(tables.strings.add(name));
     return it->second;
   };
+  llvm::DenseMap<Attribute, int64_t> sequenceRows;
+  for (auto op : program.getOps<zrt::SequenceOp>()) {
+    sequenceRows[FlatSymbolRefAttr::get(op)] = tables.sequences.size();
+    tables.sequences.push_back(
+        {static_cast<int64_t>(tables.sequenceEntries.size()),
+         static_cast<int64_t>(op.getBuckets().size()),
+         static_cast<int64_t>(op.getWindow())});
+    for (auto [bucket, handler] :
+         llvm::zip_equal(op.getBuckets().getAsRange<FlatSymbolRefAttr>(),
+                         op.getHandlers().getAsRange<FlatSymbolRefAttr>()))
+      tables.sequenceEntries.push_back(
+          {tables.getBucket(bucket), findRow(tables.handlerRows, handler)});
+  }
   for (auto op : program.getOps<zrt::TransitionOp>()) {
     int64_t first = tables.transitionHandlers.size();
     for (auto handler : op.getHandlers().getAsRange<FlatSymbolRefAttr>())
@@ -202,7 +218,9 @@ void TableReader::addProtocol() {
     int64_t state = getState(op.getState());
     tables.transitions.push_back(
         {state, static_cast<int64_t>(op.getEvent()), getState(op.getNext()),
-         first, static_cast<int64_t>(op.getHandlers().size())});
+         first, static_cast<int64_t>(op.getHandlers().size()),
+         op.getSequenceAttr() ? findRow(sequenceRows, op.getSequenceAttr())
+                              : -1});
   }
 }
 

@@ -48,6 +48,8 @@ struct Tables {
   std::vector<std::string> resultNames;
   std::vector<int64_t> protocolStates;
   std::vector<zero_rt_transition_row> transitions;
+  std::vector<zero_rt_sequence_row> sequences;
+  std::vector<zero_rt_sequence_entry> sequenceEntries;
   std::vector<int64_t> transitionHandlers;
   std::vector<std::string> parameterNames;
 

@@ -65,6 +65,14 @@ LogicalResult Program::initialize(int64_t numRanks) {
   return success();
 }
 
+void Program::poisonMemoryOf(FlatSymbolRefAttr symbol) {
+  FlatSymbolRefAttr memory = getBuffer(symbol).op.getMemory();
+  for (auto &entry : buffers)
+    if (entry.second.op.getMemory() == memory)
+      for (size_t rank = 0; rank < entry.second.contents.size(); ++rank)
+        entry.second.allocate(rank, kPoison);
+}
+
 void Program::poisonGradients() {
   for (auto &entry : buffers) {
     Buffer &buffer = entry.second;

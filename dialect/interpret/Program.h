@@ -74,6 +74,8 @@ public:
   /// Gradient buffers are nan when a step begins, so that a read before the
   /// first write shows.
   void poisonGradients();
+  /// Whatever shares the memory of |buffer| is nan, itself included.
+  void poisonMemoryOf(mlir::FlatSymbolRefAttr buffer);
 
 private:
   zrt::ProgramOp op;

@@ -145,6 +145,53 @@ void ProgramInterpreter::closeBackward(int64_t rank) {
   }
 }
 
+LogicalResult ProgramInterpreter::arrive(const Parameter &parameter,
+                                         ArrayRef<int64_t> participants) {
+  StringRef name = expected[&parameter - parameters.data()].name;
+  SmallVector<int64_t> receivers;
+  llvm::copy_if(participants, std::back_inserter(receivers), [&](int64_t rank) {
+    return window->find(rank, states[rank].backward, name) != nullptr;
+  });
+  arriving = &parameter;
+  LogicalResult result = runEvent(Event::arrive, receivers);
+  arriving = nullptr;
+  for (int64_t rank : receivers)
+    ++states[rank].arrived[name];
+  return result;
+}
+
+/// One order of arrivals that is allowed: bucket by bucket. Others differ in
+/// when a bucket is closed, and not in what is in it.
+LogicalResult ProgramInterpreter::runSequence(FlatSymbolRefAttr symbol,
+                                              ArrayRef<int64_t> participants) {
+  auto sequence = program.getOp().lookupSymbol<zrt::SequenceOp>(symbol);
+  for (auto [bucket, handler] : llvm::zip_equal(
+           sequence.getBuckets(),
+           sequence.getHandlers().getAsRange<FlatSymbolRefAttr>())) {
+    for (const Parameter &parameter : parameters) {
+      BucketOp own = parameter.bucket;
+      if (FlatSymbolRefAttr::get(own) != bucket)
+        continue;
+      zrt::ArrivalsOp arrivals = parameter.arrivals;
+      program.poisonMemoryOf(arrivals.getGradientAttr());
+      break;
+    }
+    for (const Parameter &parameter : parameters) {
+      BucketOp own = parameter.bucket;
+      if (FlatSymbolRefAttr::get(own) == bucket &&
+          failed(arrive(parameter, participants)))
+        return failure();
+    }
+    std::vector<Calls> calls(ranks.size());
+    for (int64_t rank : participants)
+      for (Operation &call : program.getHandler(handler).getBody().front())
+        calls[rank].push_back(&call);
+    if (failed(runSideBySide(std::move(calls))))
+      return failure();
+  }
+  return success();
+}
+
 LogicalResult ProgramInterpreter::runBackward(int64_t backward) {
   SmallVector<int64_t> participants;
   for (int64_t rank = 0; rank < ranks.size(); ++rank)
@@ -157,20 +204,16 @@ LogicalResult ProgramInterpreter::runBackward(int64_t backward) {
   if (failed(runEvent(Event::begin, participants)))
     return failure();
 
-  for (const Parameter &parameter : parameters) {
-    arriving = &parameter;
-    StringRef name = expected[&parameter - parameters.data()].name;
-    SmallVector<int64_t> receivers;
-    llvm::copy_if(participants, std::back_inserter(receivers),
-                  [&](int64_t rank) {
-                    return window->find(rank, backward, name) != nullptr;
-                  });
-    if (failed(runEvent(Event::arrive, receivers)))
+  auto transition = transitions.lookup(
+      getKey(states[participants.front()].protocol, Event::arrive));
+  if (transition && transition.getSequenceAttr()) {
+    if (failed(runSequence(transition.getSequenceAttr(), participants)))
       return failure();
-    for (int64_t rank : receivers)
-      ++states[rank].arrived[name];
+  } else {
+    for (const Parameter &parameter : parameters)
+      if (failed(arrive(parameter, participants)))
+        return failure();
   }
-  arriving = nullptr;
 
   // A rank's last backward is closed by apply.
   SmallVector<int64_t> closing;
@@ -187,8 +230,15 @@ bool ProgramInterpreter::communicatesBefore(Event event) {
   for (auto op : program.getOp().getOps<zrt::TransitionOp>()) {
     if (op.getEvent() == Event::discard || op.getEvent() >= event)
       continue;
-    for (auto symbol : op.getHandlers().getAsRange<FlatSymbolRefAttr>())
-      for (Operation &call : program.getHandler(symbol).getBody().front())
+    SmallVector<Attribute> handlers(op.getHandlers().getValue());
+    if (FlatSymbolRefAttr symbol = op.getSequenceAttr())
+      llvm::append_range(
+          handlers,
+          program.getOp().lookupSymbol<zrt::SequenceOp>(symbol).getHandlers());
+    for (Attribute symbol : handlers)
+      for (Operation &call : program.getHandler(cast<FlatSymbolRefAttr>(symbol))
+                                 .getBody()
+                                 .front())
         if (isCollective(&call))
           return true;
   }

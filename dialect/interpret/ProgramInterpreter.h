@@ -61,7 +61,11 @@ private:
   mlir::LogicalResult runEvent(zrt::Event event,
                                llvm::ArrayRef<int64_t> participants);
   mlir::LogicalResult runSideBySide(std::vector<Calls> calls);
+  mlir::LogicalResult arrive(const Parameter &parameter,
+                             llvm::ArrayRef<int64_t> participants);
   mlir::LogicalResult runBackward(int64_t backward);
+  mlir::LogicalResult runSequence(mlir::FlatSymbolRefAttr sequence,
+                                  llvm::ArrayRef<int64_t> participants);
   void closeBackward(int64_t rank);
   bool communicatesBefore(zrt::Event event);
   mlir::FailureOr<StepResult> collectResult();

@@ -68,6 +68,33 @@ LogicalResult BufferOp::verify() {
   return success();
 }
 
+LogicalResult BufferOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  // buffer_c4
+  if (!getSharesAttr())
+    return success();
+  FailureOr<BufferOp> owner =
+      require<BufferOp>(symbols, *this, getSharesAttr());
+  if (failed(owner))
+    return failure();
+  auto refuse = [&](const Twine &why) {
+    InFlightDiagnostic diag = emitOpError() << why;
+    diag.attachNote(owner->getLoc()) << "the memory is that of this one";
+    return diag;
+  };
+  if (owner->getSharesAttr())
+    return refuse("shares memory with a buffer that has none of its own");
+  if (getOnDemand() || owner->getOnDemand() || isSharded() ||
+      owner->isSharded())
+    return refuse("buffers that share memory must not be sharded or on demand");
+  if (getSpace() != owner->getSpace())
+    return refuse("shares memory with a buffer of another space");
+  if (getNumBytes() > owner->getNumBytes())
+    return refuse("takes " + Twine(getNumBytes()) +
+                  " bytes and shares a memory of " +
+                  Twine(owner->getNumBytes()));
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // Kernels and scalar programs
 //===----------------------------------------------------------------------===//
@@ -243,34 +270,4 @@ LogicalResult StateOp::verifySymbolUses(SymbolTableCollection &symbols) {
 LogicalResult ScalarStateOp::verifySymbolUses(SymbolTableCollection &symbols) {
   // scalar_state_c1
   return requireSlot(symbols, *this, getSlotsAttr(), getIndex());
-}
-
-LogicalResult TransitionOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  // transition_c1
-  for (Operation *op = (*this)->getPrevNode(); op; op = op->getPrevNode()) {
-    auto other = dyn_cast<TransitionOp>(op);
-    if (other && other.getState() == getState() &&
-        other.getEvent() == getEvent()) {
-      InFlightDiagnostic diag = emitOpError() << "state '" << getState()
-                                              << "' has two transitions on "
-                                              << stringifyEvent(getEvent());
-      diag.attachNote(other.getLoc()) << "the other one is here";
-      return diag;
-    }
-  }
-  // transition_c2
-  for (auto symbol : getHandlers().getAsRange<FlatSymbolRefAttr>())
-    if (failed(require<HandlerOp>(symbols, *this, symbol)))
-      return failure();
-  return success();
-}
-
-LogicalResult HandlerOp::verifyRegions() {
-  // handler_c1
-  for (Operation &op : getBody().getOps())
-    if (op.getDialect() != (*this)->getDialect() || op.getNumResults() != 1 ||
-        !isa<TimepointType>(op.getResult(0).getType()))
-      return op.emitOpError() << "is no call of the runtime and not allowed in "
-                                 "a zrt.handler";
-  return success();
 }

@@ -75,18 +75,23 @@ def Zrt_SlotsOp : Zrt_SymbolOp<"slots"> {
   }];
 }
 
-def Zrt_BufferOp : Zrt_SymbolOp<"buffer"> {
+def Zrt_BufferOp : Zrt_SymbolOp<"buffer",
+    [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "Memory with a role, a space and the placement of its contents";
   let description = [{
     The type is what the buffer holds, with its global shape; a value sharded over
     an axis takes 1/n of it on each rank. The type leaves the space to `in`.
-    `on_demand` buffers are allocated by a handler.
+    `on_demand` buffers are allocated by a handler. One that `shares` another has no
+    memory of its own: what it holds is gone when the other is written.
 
     Constraints:
 
     - `buffer_c1`: the type is a one-dimensional `!zero.value`;
     - `buffer_c2`: what is sharded divides evenly;
-    - `buffer_c3`: the type says nothing of the space.
+    - `buffer_c3`: the type says nothing of the space;
+    - `buffer_c4`: memory is shared with a buffer of the program that is as large or
+      larger, is in the same space, and has memory of its own; neither is sharded
+      or on demand.
 
     Example:
 
@@ -96,13 +101,24 @@ def Zrt_BufferOp : Zrt_SymbolOp<"buffer"> {
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttr:$type,
     Zrt_RoleAttr:$role, Zrt_SpaceAttr:$space, UnitAttr:$on_demand,
-    DefaultValuedOptionalAttr<F64Attr, "0.0">:$fill);
+    DefaultValuedOptionalAttr<F64Attr, "0.0">:$fill,
+    OptionalAttr<FlatSymbolRefAttr>:$shares);
   let assemblyFormat = [{
     $sym_name `:` $type `role` custom<Role>($role) `in` custom<Space>($space)
-    (`on_demand` $on_demand^)? (`fill` $fill^)? attr-dict
+    (`on_demand` $on_demand^)? (`fill` $fill^)? (`shares` $shares^)? attr-dict
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
+    /// The buffer whose memory this one uses: itself unless it shares.
+    ::mlir::FlatSymbolRefAttr getMemory() {
+      return getSharesAttr() ? getSharesAttr()
+                             : ::mlir::FlatSymbolRefAttr::get(getOperation());
+    }
+    /// Of the whole buffer.
+    int64_t getNumBytes() {
+      return getNumElements() *
+             getValueType().getElementType().getIntOrFloatBitWidth() / 8;
+    }
     ::zero::ValueType getValueType() {
       return ::llvm::cast<::zero::ValueType>(getType());
     }
@@ -324,55 +340,6 @@ def Zrt_ScalarStateOp : Zrt_UserOp<"scalar_state"> {
   }];
   let arguments = (ins StrAttr:$role, FlatSymbolRefAttr:$slots, I64Attr:$index);
   let assemblyFormat = "$role `in` $slots `[` $index `]` attr-dict";
-}
-
-def Zrt_TransitionOp : Zrt_UserOp<"transition"> {
-  let summary = "What an event does in a state of the protocol";
-  let description = [{
-    The first transition's state is the initial one. What is not listed is
-    refused at run time, with the state's name.
-
-    Constraints:
-
-    - `transition_c1`: a state has one transition per event;
-    - `transition_c2`: handlers exist.
-
-    Example:
-
-    ```mlir
-    zrt.transition idle on begin to first run []
-    ```
-  }];
-  let arguments = (ins StrAttr:$state, Zrt_EventAttr:$event, StrAttr:$next,
-                       FlatSymbolRefArrayAttr:$handlers);
-  let assemblyFormat = [{
-    custom<Keyword>($state) `on` custom<Event>($event) `to` custom<Keyword>($next)
-    `run` $handlers attr-dict
-  }];
-}
-
-def Zrt_HandlerOp : Zrt_SymbolOp<"handler",
-    [NoTerminator, SingleBlock, IsolatedFromAbove]> {
-  let summary = "A straight line of runtime calls";
-  let description = [{
-    Runs when a transition of the protocol says so. Each op is one call.
-
-    Constraints:
-
-    - `handler_c1`: the body holds only ops that are calls of the runtime.
-
-    Example:
-
-    ```mlir
-    zrt.handler @finish {
-      %t0 = zrt.all_reduce @b0.gradient after()
-    }
-    ```
-  }];
-  let arguments = (ins SymbolNameAttr:$sym_name);
-  let regions = (region MaxSizedRegion<1>:$body);
-  let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
-  let hasRegionVerifier = 1;
 }
 
 #endif // ZRT_TABLE_OPS_TD

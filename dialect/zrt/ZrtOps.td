@@ -6,3 +6,4 @@
 
 include "dialect/zrt/TableOps.td"
 include "dialect/zrt/ProgramOps.td"
+include "dialect/zrt/ProtocolOps.td"

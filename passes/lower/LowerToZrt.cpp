@@ -54,7 +54,7 @@ private:
   std::optional<ProgramBuilder> program;
   std::optional<HandlerBuilder> finish;
   std::optional<ScalarLowering> scalars;
-  llvm::MapVector<StringAttr, BucketBuffers> buckets;
+  BucketMap buckets;
   /// The bucket whose gradient a value is, and the buffer that holds it.
   DenseMap<Value, FlatSymbolRefAttr> bucketOfValue;
   DenseMap<Value, FlatSymbolRefAttr> bufferOfValue;

@@ -32,7 +32,8 @@ FlatSymbolRefAttr ProgramBuilder::buffer(const Twine &name, ValueType type,
       zrt::SpaceAttr::get(builder.getContext(), type.isOnHost()
                                                     ? zrt::Space::host
                                                     : zrt::Space::device),
-      /*on_demand=*/UnitAttr(), /*fill=*/FloatAttr()));
+      /*on_demand=*/UnitAttr(), /*fill=*/FloatAttr(),
+      /*shares=*/FlatSymbolRefAttr()));
 }
 
 FlatSymbolRefAttr ProgramBuilder::segments(const Twine &name,
@@ -48,6 +49,15 @@ zrt::HandlerOp ProgramBuilder::handler(const Twine &name) {
   op.getBody().emplaceBlock();
   append(op);
   return op;
+}
+
+FlatSymbolRefAttr ProgramBuilder::sequence(const Twine &name,
+                                           ArrayRef<Attribute> buckets,
+                                           ArrayRef<Attribute> handlers,
+                                           int64_t window) {
+  return append(builder.create<zrt::SequenceOp>(
+      loc, name.str(), builder.getArrayAttr(buckets),
+      builder.getArrayAttr(handlers), window));
 }
 
 zrt::ScalarsOp ProgramBuilder::scalarProgram(const Twine &name) {

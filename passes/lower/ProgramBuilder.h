@@ -51,6 +51,10 @@ public:
            llvm::ArrayRef<int64_t> rows = {},
            llvm::ArrayRef<mlir::Attribute> scalars = {});
   zrt::HandlerOp handler(const llvm::Twine &name);
+  mlir::FlatSymbolRefAttr sequence(const llvm::Twine &name,
+                                   llvm::ArrayRef<mlir::Attribute> buckets,
+                                   llvm::ArrayRef<mlir::Attribute> handlers,
+                                   int64_t window);
   /// An empty scalar program.
   zrt::ScalarsOp scalarProgram(const llvm::Twine &name);
 
@@ -67,6 +71,9 @@ public:
                                        mlir::Type gradient, mlir::Type storage,
                                        bool scaled);
 
+  zrt::BufferOp getBuffer(mlir::FlatSymbolRefAttr symbol) {
+    return symbols.lookup<zrt::BufferOp>(symbol.getValue());
+  }
   mlir::OpBuilder &getBuilder() { return builder; }
 
 private:

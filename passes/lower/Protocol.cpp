@@ -65,39 +65,82 @@ void zero::declareBucket(ProgramBuilder &program, BucketBuffers &bucket) {
       bucket.staged);
 }
 
+/// Buckets of one backward that are open at once where each is reduced in the
+/// loop: one fills while the one before it waits for its last gradients.
+static constexpr int64_t kOpenBuckets = 2;
+
+/// Gives gradients of buckets that are never open together one memory, as large
+/// as the largest of them.
+static void shareMemory(ProgramBuilder &program, BucketMap &buckets) {
+  zrt::BufferOp owners[kOpenBuckets];
+  auto forEach = [&](auto &&function) {
+    for (auto [i, bucket] : llvm::enumerate(llvm::make_second_range(buckets)))
+      function(program.getBuffer(bucket.gradient), owners[i % kOpenBuckets]);
+  };
+  forEach([](zrt::BufferOp buffer, zrt::BufferOp &owner) {
+    if (!owner || buffer.getNumBytes() > owner.getNumBytes())
+      owner = buffer;
+  });
+  forEach([](zrt::BufferOp buffer, zrt::BufferOp &owner) {
+    if (buffer != owner)
+      buffer.setSharesAttr(FlatSymbolRefAttr::get(owner));
+  });
+}
+
+/// Closes buckets one by one: what did not arrive becomes zero, then |ReduceT|
+/// takes the sum over the ranks into the bucket's slice.
+template <typename ReduceT>
+static FlatSymbolRefAttr buildSequence(ProgramBuilder &program,
+                                       BucketMap &buckets, StringRef name) {
+  SmallVector<Attribute> symbols;
+  SmallVector<Attribute> handlers;
+  for (auto &[bucketName, bucket] : buckets) {
+    symbols.push_back(FlatSymbolRefAttr::get(bucket.op));
+    zrt::HandlerOp handler =
+        program.handler(bucketName.getValue() + ".close_" + name);
+    handlers.push_back(FlatSymbolRefAttr::get(handler));
+    HandlerBuilder calls(handler);
+    calls.call<zrt::FillMissingOp>(cast<FlatSymbolRefAttr>(symbols.back()));
+    calls.call<ReduceT>(bucket.gradient, bucket.reduced);
+  }
+  return program.sequence(name, symbols, handlers, kOpenBuckets);
+}
+
 /// Buckets whose reduction is in the loop store each backward; the others add
 /// to what the first one left.
-void zero::buildProtocol(ProgramBuilder &program,
-                         llvm::MapVector<StringAttr, BucketBuffers> &buckets,
+void zero::buildProtocol(ProgramBuilder &program, BucketMap &buckets,
                          FlatSymbolRefAttr finish) {
   bool inLoop = buckets.front().second.reducedInLoop;
   OpBuilder &builder = program.getBuilder();
+  MLIRContext *context = builder.getContext();
 
   zrt::HandlerOp store = program.handler("arrive_first");
   HandlerBuilder(store).call<zrt::PackOp>(/*accumulate=*/false);
   zrt::HandlerOp add = program.handler("arrive_next");
   HandlerBuilder(add).call<zrt::PackOp>(/*accumulate=*/!inLoop);
 
-  zrt::HandlerOp closeFirst = program.handler("close_first");
-  zrt::HandlerOp beginNext = program.handler("begin_next");
-  zrt::HandlerOp closeNext = program.handler("close_next");
-  zrt::HandlerOp reset = program.handler("reset");
-  HandlerBuilder first(closeFirst);
-  HandlerBuilder begin(beginNext);
-  HandlerBuilder next(closeNext);
-  HandlerBuilder back(reset);
-  MLIRContext *context = builder.getContext();
-  for (auto &[name, bucket] : buckets) {
-    auto symbol = FlatSymbolRefAttr::get(bucket.op);
+  FlatSymbolRefAttr first;
+  FlatSymbolRefAttr next;
+  SmallVector<zrt::HandlerOp> closeFirst;
+  if (inLoop) {
+    shareMemory(program, buckets);
+    first = buildSequence<zrt::ReduceScatterOp>(program, buckets, "first");
+    next = buildSequence<zrt::ReduceScatterAddOp>(program, buckets, "next");
+  } else {
     // What did not arrive counts as zero. Later on a missing gradient adds
-    // nothing, unless each backward is stored.
-    first.call<zrt::FillMissingOp>(symbol);
-    if (inLoop) {
-      first.call<zrt::ReduceScatterOp>(bucket.gradient, bucket.reduced);
-      next.call<zrt::FillMissingOp>(symbol);
-      next.call<zrt::ReduceScatterAddOp>(bucket.gradient, bucket.reduced);
-    }
-    // From the second backward on the buffer outlives the one that wrote it.
+    // nothing.
+    closeFirst.push_back(program.handler("close_first"));
+    HandlerBuilder calls(closeFirst.front());
+    for (auto &[name, bucket] : buckets)
+      calls.call<zrt::FillMissingOp>(FlatSymbolRefAttr::get(bucket.op));
+  }
+
+  // From the second backward on the buffer outlives the one that wrote it.
+  zrt::HandlerOp beginNext = program.handler("begin_next");
+  zrt::HandlerOp reset = program.handler("reset");
+  HandlerBuilder begin(beginNext);
+  HandlerBuilder back(reset);
+  for (auto &[name, bucket] : buckets) {
     begin.call<zrt::RetagOp>(bucket.getAccumulator(),
                              zrt::RoleAttr::get(context, Role::accumulator));
     back.call<zrt::RetagOp>(bucket.getAccumulator(),
@@ -106,29 +149,32 @@ void zero::buildProtocol(ProgramBuilder &program,
 
   auto transition = [&](StringRef state, Event event, StringRef target,
                         ArrayRef<zrt::HandlerOp> handlers,
-                        FlatSymbolRefAttr last = {}) {
-    SmallVector<Attribute> symbols;
-    for (zrt::HandlerOp handler : handlers)
-      symbols.push_back(FlatSymbolRefAttr::get(handler));
-    if (last) {
-      symbols.push_back(last);
+                        FlatSymbolRefAttr sequence) {
+    auto symbols =
+        llvm::map_to_vector(handlers, [](zrt::HandlerOp handler) -> Attribute {
+          return FlatSymbolRefAttr::get(handler);
+        });
+    if (event == Event::apply) {
+      symbols.push_back(finish);
       symbols.push_back(FlatSymbolRefAttr::get(reset));
     }
     builder.create<zrt::TransitionOp>(
         reset.getLoc(), builder.getStringAttr(state),
         zrt::EventAttr::get(context, event), builder.getStringAttr(target),
-        builder.getArrayAttr(symbols));
+        builder.getArrayAttr(symbols), sequence);
   };
-  transition("idle", Event::begin, "first", {});
-  transition("first", Event::arrive, "first", {store});
-  transition("first", Event::accumulate, "between", {closeFirst});
-  transition("first", Event::apply, "idle", {closeFirst}, finish);
-  transition("first", Event::discard, "idle", {});
-  transition("between", Event::begin, "next", {beginNext});
-  transition("between", Event::apply, "idle", {}, finish);
-  transition("between", Event::discard, "idle", {reset});
-  transition("next", Event::arrive, "next", {add});
-  transition("next", Event::accumulate, "between", {closeNext});
-  transition("next", Event::apply, "idle", {closeNext}, finish);
-  transition("next", Event::discard, "idle", {reset});
+  transition("idle", Event::begin, "first", {}, {});
+  transition("first", Event::arrive, "first", {store}, first);
+  transition("first", Event::accumulate, "between", closeFirst, first);
+  transition("first", Event::apply, "idle", closeFirst, first);
+  // Ranks that drop a backward have reduced different parts of it: with the
+  // sequence they drop it at the same place.
+  transition("first", Event::discard, "idle", {}, first);
+  transition("between", Event::begin, "next", {beginNext}, {});
+  transition("between", Event::apply, "idle", {}, {});
+  transition("between", Event::discard, "idle", {reset}, {});
+  transition("next", Event::arrive, "next", {add}, next);
+  transition("next", Event::accumulate, "between", {}, next);
+  transition("next", Event::apply, "idle", {}, next);
+  transition("next", Event::discard, "idle", {reset}, next);
 }

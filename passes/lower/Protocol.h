@@ -49,13 +49,15 @@ struct BucketBuffers {
   }
 };
 
+/// By name, in the order in which their gradients are expected.
+using BucketMap = llvm::MapVector<mlir::StringAttr, BucketBuffers>;
+
 /// Creates the buffers, arrivals and state of |bucket|.
 void declareBucket(ProgramBuilder &program, BucketBuffers &bucket);
 
 /// Creates the handlers of the backwards and the automaton. |finish| runs when
 /// all backwards are closed.
-void buildProtocol(ProgramBuilder &program,
-                   llvm::MapVector<mlir::StringAttr, BucketBuffers> &buckets,
+void buildProtocol(ProgramBuilder &program, BucketMap &buckets,
                    mlir::FlatSymbolRefAttr finish);
 
 } // namespace zero

@@ -25,7 +25,8 @@ static zero_rt_status checkArrival(const zero_rt_step &step, int32_t parameter,
                                    const char *call,
                                    const zero_rt_transition_row **out) {
   ZERO_RT_TRY(findTransition(step, ZERO_RT_EVENT_ARRIVE, call, out));
-  int64_t arrivals = step.window.arrivals(parameter);
+  int64_t arrivals = step.window.arrivals(parameter) +
+                     step.sequence.waitingOf[size_t(parameter)];
   int64_t uses = step.library->parameters[parameter].uses;
   if (arrivals < uses)
     return ZERO_RT_OK;
@@ -42,6 +43,29 @@ static zero_rt_status arrive(zero_rt_step &step, int32_t parameter,
   ZERO_RT_TRY(runTransition(step, row,
                             {ZERO_RT_EVENT_ARRIVE, parameter, tensor}, call));
   step.window.arrive(parameter);
+  return advanceSequence(step, row, parameter, call);
+}
+
+/// Keeps a gradient whose bucket is not open yet: where it lies, if the caller
+/// can be told when it was taken, and else in memory of ours.
+static zero_rt_status keep(zero_rt_step &step, int32_t parameter,
+                           const zero_rt_tensor &tensor,
+                           zero_rt_timepoint *outRelease) {
+  WaitingGradient gradient;
+  gradient.parameter = parameter;
+  gradient.tensor = tensor;
+  if (outRelease) {
+    *outRelease = gradient.release = ++step.runtime->timepoints;
+  } else {
+    int64_t bytes = tensor.elements * elementSize(tensor.dtype);
+    ZERO_RT_TRY(step.runtime->memory.allocate(
+        tensor.space, ZERO_RT_ROLE_STAGING, bytes,
+        step.parameterName(parameter), gradient.copy));
+    if (bytes)
+      std::memcpy(gradient.copy.data, tensor.data, size_t(bytes));
+    gradient.tensor.data = gradient.copy.data;
+  }
+  waitForBucket(step, gradient);
   return ZERO_RT_OK;
 }
 
@@ -65,9 +89,47 @@ zero_rt_status calls::gradient(zero_rt_step *step, int32_t parameter,
                 "gradient of '%s' while its slot is handed out; call "
                 "gradient_ready first",
                 name);
+  if (!isBucketOpen(*step, *transition, row.bucket))
+    return keep(*step, parameter, *tensor, out_release);
   ZERO_RT_TRY(arrive(*step, parameter, tensor, "gradient", *transition));
   if (out_release)
     *out_release = 0;
+  return ZERO_RT_OK;
+}
+
+static WaitingGradient *findHandedOut(zero_rt_step &step, int32_t parameter) {
+  for (WaitingGradient &slot : step.sequence.handedOut)
+    if (slot.parameter == parameter)
+      return &slot;
+  return nullptr;
+}
+
+/// A slot in memory of its own, for a bucket that is not open yet.
+static zero_rt_status handOut(zero_rt_step &step, int32_t parameter,
+                              zero_rt_tensor *outSlot, double *outBeta) {
+  const zero_rt_parameter_row &row = step.library->parameters[parameter];
+  WaitingGradient *slot = findHandedOut(step, parameter);
+  if (!slot) {
+    WaitingGradient fresh;
+    fresh.parameter = parameter;
+    fresh.tensor = *outSlot;
+    fresh.tensor.dtype = int32_t(row.gradient_dtype);
+    fresh.tensor.space = ZERO_RT_SPACE_DEVICE;
+    fresh.tensor.elements = row.elements;
+    ZERO_RT_TRY(step.runtime->memory.allocate(
+        ZERO_RT_SPACE_DEVICE, ZERO_RT_ROLE_STAGING,
+        row.elements * elementSize(row.gradient_dtype), step.text(row.name),
+        fresh.copy));
+    fresh.tensor.data = fresh.copy.data;
+    step.sequence.handedOut.push_back(fresh);
+    slot = &step.sequence.handedOut.back();
+  }
+  step.window.setSlot(parameter, Slot::Overwrite);
+  outSlot->dtype = slot->tensor.dtype;
+  outSlot->space = slot->tensor.space;
+  outSlot->elements = slot->tensor.elements;
+  outSlot->data = slot->tensor.data;
+  *outBeta = 0;
   return ZERO_RT_OK;
 }
 
@@ -91,6 +153,9 @@ zero_rt_status calls::gradient_slot(zero_rt_step *step, int32_t parameter,
                 step->text(row.name), dtypeName(row.gradient_dtype),
                 dtypeName(bufferRow.dtype));
   ZERO_RT_TRY(checkBuffer(*step, "gradient_slot", int32_t(buffer)));
+
+  if (!isBucketOpen(*step, *transition, row.bucket))
+    return handOut(*step, parameter, out_slot, out_beta);
 
   // What is there counts if it came in this backward, or if the buffer
   // outlives the backwards and one was closed.
@@ -117,7 +182,19 @@ zero_rt_status calls::gradient_ready(zero_rt_step *step, int32_t parameter,
                 "gradient_ready of '%s' without a slot; call gradient_slot "
                 "first",
                 step->parameterName(parameter));
-  return arrive(*step, parameter, nullptr, "gradient_ready", *transition);
+  WaitingGradient *found = findHandedOut(*step, parameter);
+  if (!found)
+    return arrive(*step, parameter, nullptr, "gradient_ready", *transition);
+  WaitingGradient gradient = *found;
+  step->sequence.handedOut.erase(step->sequence.handedOut.begin() +
+                                 (found - step->sequence.handedOut.data()));
+  step->window.setSlot(parameter, Slot::None);
+  waitForBucket(*step, gradient);
+  // The bucket may have been opened since the slot was handed out.
+  const zero_rt_parameter_row &row = step->library->parameters[parameter];
+  if (!isBucketOpen(*step, *transition, row.bucket))
+    return ZERO_RT_OK;
+  return packAndAdvance(*step, *transition, row.bucket, "gradient_ready");
 }
 
 //===----------------------------------------------------------------------===//

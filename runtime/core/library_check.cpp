@@ -45,6 +45,7 @@ private:
 
   zero_rt_status expect(bool holds, const char *what) const;
   bool isBufferOf(int64_t buffer, int64_t bucket) const;
+  bool mayShare(const zero_rt_buffer_row &buffer) const;
 
   const zero_rt_library &library;
   const char *table = "library";
@@ -67,6 +68,20 @@ bool Checker::isBufferOf(int64_t buffer, int64_t bucket) const {
          library.buffers[buffer].elements == library.buckets[bucket].elements;
 }
 
+bool Checker::mayShare(const zero_rt_buffer_row &buffer) const {
+  if (!inRange(buffer.shares, library.num_buffers))
+    return false;
+  const zero_rt_buffer_row &owner = library.buffers[buffer.shares];
+  auto isWhole = [](const zero_rt_buffer_row &b) {
+    return !b.on_demand && !b.sharded;
+  };
+  return owner.shares == -1 && isDtype(owner.dtype) && isWhole(owner) &&
+         isWhole(buffer) && owner.space == buffer.space &&
+         inRange(owner.elements, maxElements + 1) &&
+         buffer.elements * elementSize(buffer.dtype) <=
+             owner.elements * elementSize(owner.dtype);
+}
+
 zero_rt_status Checker::counts() {
   ZERO_RT_TRY(expect(library.strings, "no strings"));
   struct {
@@ -87,6 +102,8 @@ zero_rt_status Checker::counts() {
       {library.num_handlers, library.handlers, "handlers"},
       {library.num_protocol_states, library.protocol_states, "states"},
       {library.num_transitions, library.transitions, "transitions"},
+      {library.num_sequences, library.sequences, "sequences"},
+      {library.num_sequence_entries, library.sequence_entries, "sequences"},
   };
   for (const auto &entry : tables) {
     table = entry.name;
@@ -164,6 +181,7 @@ zero_rt_status Checker::buffers() {
         expect(b.elements >= 0 && b.elements <= maxElements, "bad size"));
     ZERO_RT_TRY(expect(!b.sharded || b.elements % library.ranks == 0,
                        "elements are not a multiple of the group"));
+    ZERO_RT_TRY(expect(b.shares == -1 || mayShare(b), "bad memory"));
   }
   return ZERO_RT_OK;
 }
@@ -232,6 +250,22 @@ zero_rt_status Checker::protocol() {
   table = "protocol state";
   for (row = 0; row < library.num_protocol_states; ++row)
     ZERO_RT_TRY(expect(library.protocol_states[row] >= 0, "bad name"));
+  table = "sequence";
+  for (row = 0; row < library.num_sequences; ++row) {
+    const zero_rt_sequence_row &s = library.sequences[row];
+    ZERO_RT_TRY(expect(s.window >= 1, "bad window"));
+    ZERO_RT_TRY(expect(inRange(s.first, library.num_sequence_entries + 1) &&
+                           s.count >= 0 &&
+                           s.count <= library.num_sequence_entries - s.first,
+                       "bad entries"));
+  }
+  table = "sequence entry";
+  for (row = 0; row < library.num_sequence_entries; ++row) {
+    const zero_rt_sequence_entry &e = library.sequence_entries[row];
+    ZERO_RT_TRY(expect(inRange(e.bucket, library.num_buckets), "bad bucket"));
+    ZERO_RT_TRY(
+        expect(inRange(e.handler, library.num_handlers), "bad handler"));
+  }
   table = "transition";
   std::vector<bool> seen(
       size_t(library.num_protocol_states * ZERO_RT_EVENT_COUNT));
@@ -249,6 +283,9 @@ zero_rt_status Checker::protocol() {
       ZERO_RT_TRY(expect(inRange(library.transition_handlers[t.first + i],
                                  library.num_handlers),
                          "bad handler"));
+    ZERO_RT_TRY(
+        expect(t.sequence == -1 || inRange(t.sequence, library.num_sequences),
+               "bad sequence"));
     size_t key = size_t(t.state * ZERO_RT_EVENT_COUNT + t.event);
     ZERO_RT_TRY(expect(!seen[key], "is listed twice"));
     seen[key] = true;

@@ -54,20 +54,23 @@ zero_rt_status zero_rt::findTransition(const zero_rt_step &step, int32_t event,
               adviceFor(step, event));
 }
 
+zero_rt_status zero_rt::runHandler(zero_rt_step &step, int64_t handler,
+                                   const zero_rt_event &event,
+                                   const char *call) {
+  zero_rt_status status = step.library->handlers[handler](&step, &event);
+  if (status)
+    std::snprintf(step.poisonedBy, sizeof(step.poisonedBy), "%s failed: %s",
+                  call, lastMessage());
+  return status;
+}
+
 zero_rt_status zero_rt::runTransition(zero_rt_step &step,
                                       const zero_rt_transition_row &row,
                                       const zero_rt_event &event,
                                       const char *call) {
   const zero_rt_library &library = *step.library;
-  for (int64_t i = row.first; i < row.first + row.count; ++i) {
-    zero_rt_handler_fn handler =
-        library.handlers[library.transition_handlers[i]];
-    if (zero_rt_status status = handler(&step, &event)) {
-      std::snprintf(step.poisonedBy, sizeof(step.poisonedBy), "%s failed: %s",
-                    call, lastMessage());
-      return status;
-    }
-  }
+  for (int64_t i = row.first; i < row.first + row.count; ++i)
+    ZERO_RT_TRY(runHandler(step, library.transition_handlers[i], event, call));
   step.state = row.next;
   return ZERO_RT_OK;
 }
@@ -91,6 +94,7 @@ zero_rt_status calls::begin_backward(zero_rt_step *step, int32_t hint) {
   ZERO_RT_TRY(
       findTransition(*step, ZERO_RT_EVENT_BEGIN, "begin_backward", &row));
   step->window.begin();
+  beginSequence(*step);
   return runTransition(*step, *row, {ZERO_RT_EVENT_BEGIN, -1, nullptr},
                        "begin_backward");
 }
@@ -99,6 +103,7 @@ zero_rt_status calls::accumulate(zero_rt_step *step) {
   const zero_rt_transition_row *row;
   ZERO_RT_TRY(
       findTransition(*step, ZERO_RT_EVENT_ACCUMULATE, "accumulate", &row));
+  ZERO_RT_TRY(finishSequence(*step, *row, "accumulate"));
   step->window.close();
   return runTransition(*step, *row, {ZERO_RT_EVENT_ACCUMULATE, -1, nullptr},
                        "accumulate");
@@ -107,9 +112,11 @@ zero_rt_status calls::accumulate(zero_rt_step *step) {
 zero_rt_status calls::discard(zero_rt_step *step) {
   const zero_rt_transition_row *row;
   ZERO_RT_TRY(findTransition(*step, ZERO_RT_EVENT_DISCARD, "discard", &row));
+  ZERO_RT_TRY(finishSequence(*step, *row, "discard"));
   ZERO_RT_TRY(runTransition(*step, *row, {ZERO_RT_EVENT_DISCARD, -1, nullptr},
                             "discard"));
   step->window.reset();
+  dropWaiting(*step);
   return ZERO_RT_OK;
 }
 
@@ -127,11 +134,13 @@ zero_rt_status calls::apply(zero_rt_step *step, const double *inputs,
   for (int32_t i = 0; i < num_inputs; ++i)
     step->slots()[library.inputs[i]] = inputs[i];
 
+  ZERO_RT_TRY(finishSequence(*step, *row, "apply"));
   step->window.close();
   step->last.applied = true;
   step->last.settled = false;
   ZERO_RT_TRY(
       runTransition(*step, *row, {ZERO_RT_EVENT_APPLY, -1, nullptr}, "apply"));
   step->window.reset();
+  dropWaiting(*step);
   return ZERO_RT_OK;
 }

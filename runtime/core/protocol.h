@@ -16,11 +16,15 @@ zero_rt_status findTransition(const zero_rt_step &step, int32_t event,
                               const char *call,
                               const zero_rt_transition_row **out);
 
-/// Runs the handlers of |row| and takes its state. A handler that fails leaves
-/// buffers half written, so the step is poisoned.
+/// Runs the handlers of |row| and takes its state.
 zero_rt_status runTransition(zero_rt_step &step,
                              const zero_rt_transition_row &row,
                              const zero_rt_event &event, const char *call);
+
+/// Runs one handler. One that fails leaves buffers half written, so the step is
+/// poisoned.
+zero_rt_status runHandler(zero_rt_step &step, int64_t handler,
+                          const zero_rt_event &event, const char *call);
 
 /// Refuses |call| in any other state than the initial one.
 zero_rt_status requireIdle(const zero_rt_step &step, const char *call);

@@ -110,11 +110,17 @@ ZERO_RT_EXPORT zero_rt_status zero_rt_wait(zero_rt_runtime *runtime,
                                            zero_rt_timepoint timepoint) {
   if (!runtime)
     return fail(ZERO_RT_INVALID_ARGUMENT, "runtime is null");
-  // The host device finishes everything before a call returns, so it never
-  // gave out another timepoint than 0.
-  if (timepoint != 0)
+  if (timepoint > runtime->timepoints)
     return fail(ZERO_RT_INVALID_ARGUMENT,
                 "timepoint %llu was never given out by this runtime",
+                (unsigned long long)timepoint);
+  // The host device has no thread of its own: what has not happened yet, only a
+  // call of the caller's makes happen.
+  if (runtime->unreleased.count(timepoint))
+    return fail(ZERO_RT_PROTOCOL,
+                "timepoint %llu is the release of a gradient whose bucket is "
+                "not open yet; deliver the gradients before it, or close the "
+                "backward, and then wait",
                 (unsigned long long)timepoint);
   return ZERO_RT_OK;
 }

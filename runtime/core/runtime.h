@@ -12,6 +12,8 @@
 #include "core/thread_pool.h"
 #include "zero_rt/library.h"
 
+#include <set>
+
 struct zero_rt_runtime {
   zero_rt_runtime(zero_rt_group &group, int32_t rank, int32_t threads,
                   bool poison);
@@ -20,7 +22,10 @@ struct zero_rt_runtime {
   int32_t rank;
   int32_t ranks;
   bool poison;
-  int64_t steps = 0; // that live
+  int64_t steps = 0;       // that live
+  uint64_t timepoints = 0; // given out, 0 aside
+  /// Release points of gradients that still lie with the caller.
+  std::set<zero_rt_timepoint> unreleased;
   zero_rt_counters counters = {};
   zero_rt::Memory memory{counters};
   zero_rt::ThreadPool pool;

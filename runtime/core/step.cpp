@@ -20,8 +20,10 @@ zero_rt_step::zero_rt_step(zero_rt_runtime &runtime,
 }
 
 zero_rt_step::~zero_rt_step() {
-  for (Block &block : buffers)
-    runtime->memory.release(block);
+  dropWaiting(*this);
+  for (size_t b = 0; b < buffers.size(); ++b)
+    if (library->buffers[b].shares < 0)
+      runtime->memory.release(buffers[b]);
   runtime->memory.release(slotBlock);
   --runtime->steps;
 }

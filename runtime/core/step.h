@@ -11,6 +11,7 @@
 #include "core/localize.h"
 #include "core/memory.h"
 #include "core/runtime.h"
+#include "core/sequence.h"
 #include "core/window.h"
 
 #include <string>
@@ -68,6 +69,7 @@ struct zero_rt_step {
 
   int64_t state = 0; // of the protocol
   zero_rt::Window window;
+  zero_rt::SequenceState sequence;
   zero_rt::Settled last;
 
   // Scratch of `launch`, kept so that a step in its stride never allocates.

@@ -64,8 +64,14 @@ static zero_rt_status allocateAll(zero_rt_step &step) {
       step.lossScaleSlot = i;
   }
   for (int64_t b = 0; b < library.num_buffers; ++b)
-    if (!library.buffers[b].on_demand)
+    if (!library.buffers[b].on_demand && library.buffers[b].shares < 0)
       ZERO_RT_TRY(step.allocate(b));
+  // Of another's memory; no byte of it is counted here.
+  for (int64_t b = 0; b < library.num_buffers; ++b)
+    if (library.buffers[b].shares >= 0) {
+      const Block &owner = step.buffers[size_t(library.buffers[b].shares)];
+      step.buffers[size_t(b)] = {owner.data, 0, owner.space, owner.role};
+    }
   return ZERO_RT_OK;
 }
 

@@ -11,7 +11,7 @@ Five claims, each for every configuration tried:
   plan   bytes by role, collectives, bytes sent and bytes copied between device and
          host are exactly what the plan says;
   exact  for gradients whose sums are exact, they are the same bits for any number
-         of ranks and backwards, and any stage;
+         of ranks and backwards, any stage and any order of arrivals;
   moved  they are the same bits with and without optimizer offload.
 
 Without --full a covering subset is tried: every pair of values occurs, the rest is
@@ -39,6 +39,7 @@ AXES = {
     "sizes": ["1", "0,1,33,100,7,4097", "31,8193"],
     "bucket": ["25MiB", "1KiB"],
     "threads": [1, 2, 3],
+    "arrivals": ["backward", "shuffled"],
 }
 
 
@@ -95,7 +96,7 @@ class Runner:
         command = [
             self.bin / "zero-run", self.step(row, weight), "--json",
             f"--ranks={row['ranks']}", f"--stage={row['stage']}",
-            f"--offload={row['offload']}",
+            f"--offload={row['offload']}", f"--arrivals={row['arrivals']}",
             f"--backwards={row['backwards']}", f"--threads-per-rank={row['threads']}",
             f"--bucket-bytes={row['bucket']}", f"--against={against}",
             f"--gradients={gradients}", "--inputs=0.0078125",

@@ -13,7 +13,10 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
 
+#include <algorithm>
 #include <dlfcn.h>
+#include <numeric>
+#include <random>
 #include <thread>
 
 using namespace mlir;
@@ -26,6 +29,7 @@ struct Rank {
   zero_rt_step *step = nullptr;
   std::string message;
   int64_t copiedByBinding = 0; // bytes between spaces
+  std::mt19937_64 random;      // of the order of arrivals
 };
 
 class CompiledEngine : public Engine {
@@ -50,6 +54,7 @@ private:
   bool onEveryRank(llvm::function_ref<bool(int64_t, Rank &)> work);
   /// Whether |status| is ok; keeps the message if not.
   bool check(Rank &rank, zero_rt_status status);
+  std::vector<int32_t> getOrder(Rank &rank);
   bool deliver(Rank &rank, const RankInputs &inputs);
   std::string joinMessages();
   const zero_rt_calls &calls(const Rank &rank) {
@@ -63,6 +68,7 @@ private:
   zero_rt_group *group = nullptr;
   std::vector<Rank> ranks;
   std::vector<ParameterInfo> parameters;
+  bool shuffled = false;
 };
 } // namespace
 
@@ -135,6 +141,9 @@ LogicalResult CompiledEngine::open(ModuleOp scheduled, int64_t numRanks,
     return failure();
   parameters.assign(all.begin(), all.end());
   ranks.resize(numRanks);
+  shuffled = options.shuffleArrivals;
+  for (auto [r, rank] : llvm::enumerate(ranks))
+    rank.random.seed(r);
   zero_rt_local_group_create(numRanks, &group);
   zero_rt_options runtimeOptions = {};
   runtimeOptions.struct_size = sizeof(runtimeOptions);
@@ -198,23 +207,33 @@ LogicalResult CompiledEngine::bind(const ParameterInfo &parameter,
   return success(ok);
 }
 
+/// In the order of a backward pass, the last parameter first; or, where
+/// arrivals are shuffled, in an order of this rank's and this backward's own.
+std::vector<int32_t> CompiledEngine::getOrder(Rank &rank) {
+  std::vector<int32_t> order(parameters.size());
+  std::iota(order.rbegin(), order.rend(), 0);
+  if (shuffled)
+    std::shuffle(order.begin(), order.end(), rank.random);
+  return order;
+}
+
 bool CompiledEngine::deliver(Rank &rank, const RankInputs &inputs) {
   const zero_rt_calls &table = calls(rank);
   for (auto [k, gradients] : llvm::enumerate(inputs.backwards)) {
     if (!check(rank, table.begin_backward(rank.step, ZERO_RT_HINT_UNKNOWN)))
       return false;
-    // In the order of a backward pass: the last parameter first.
-    for (int32_t id = parameters.size() - 1; id >= 0; --id) {
+    // Tensors live until the end of the backward, when all are released.
+    std::vector<Bytes> tensors;
+    for (int32_t id : getOrder(rank)) {
       auto it = gradients.find(parameters[id].name);
       if (it == gradients.end())
         continue;
-      Bytes bytes = pack(it->second, parameters[id].arrivalType);
-      zero_rt_tensor tensor =
-          makeTensor(bytes, parameters[id].arrivalType, it->second.size());
+      tensors.push_back(pack(it->second, parameters[id].arrivalType));
+      zero_rt_tensor tensor = makeTensor(
+          tensors.back(), parameters[id].arrivalType, it->second.size());
       zero_rt_timepoint release = 0;
       if (!check(rank,
-                 table.gradient(rank.step, id, &tensor, nullptr, &release)) ||
-          !check(rank, zero_rt_wait(rank.runtime, release)))
+                 table.gradient(rank.step, id, &tensor, nullptr, &release)))
         return false;
     }
     if (k + 1 < inputs.backwards.size() &&

@@ -59,6 +59,8 @@ std::unique_ptr<Engine> createInterpreterEngine(mlir::ModuleOp module,
 struct CompiledOptions {
   std::string cpu = "x86-64-v3";
   int threads = 1;
+  /// Gradients arrive in an order that differs by rank and backward.
+  bool shuffleArrivals = false;
   int64_t timeoutMs = 60000;
 };
 

@@ -65,6 +65,14 @@ static cl::opt<std::string>
                         "0.01 each"));
 static cl::opt<int> threads("threads-per-rank", cl::init(1), cl::cat(category),
                             cl::desc("Threads of each rank"));
+enum class Arrivals { backward, shuffled };
+static cl::opt<Arrivals> arrivals(
+    "arrivals", cl::init(Arrivals::backward), cl::cat(category),
+    cl::desc("The order in which a compiled step gets its gradients"),
+    cl::values(clEnumValN(Arrivals::backward, "backward",
+                          "The last parameter first (default)"),
+               clEnumValN(Arrivals::shuffled, "shuffled",
+                          "Another one on every rank, in every backward")));
 static cl::opt<std::string> cpu("cpu", cl::init("x86-64-v3"), cl::cat(category),
                                 cl::desc("As zero-compile"));
 static cl::opt<bool> json("json", cl::cat(category),
@@ -420,6 +428,7 @@ int main(int argc, char **argv) {
     CompiledOptions compiled;
     compiled.cpu = cpu;
     compiled.threads = threads;
+    compiled.shuffleArrivals = arrivals == Arrivals::shuffled;
     run.engine = createCompiledEngine(*scheduled, run.ranks, run.parameters,
                                       compiled, message);
     if (!run.engine)

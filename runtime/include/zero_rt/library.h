@@ -89,6 +89,7 @@ typedef struct zero_rt_buffer_row {
   int64_t sharded;   // 1: this rank holds elements / D of them
   int64_t on_demand; // 1: allocated by a handler; 0: for the step's life
   int64_t fill;      // bits of the f64 initial value; unused if on_demand
+  int64_t shares;    // the buffer whose memory this one uses, or -1: its own
 } zero_rt_buffer_row;
 
 /// [begin, end) of a bucket runs with the scalars from |scalars| on.
@@ -111,14 +112,32 @@ typedef struct zero_rt_state_row {
   int64_t index;
 } zero_rt_state_row;
 
+/// The order in which the buckets of a backward are closed: entries
+/// [first, first + count). A bucket is closed by its handler as soon as all its
+/// gradients arrived and the buckets before it are closed. |window| buckets are
+/// open at once; gradients of later ones wait.
+typedef struct zero_rt_sequence_row {
+  int64_t first;
+  int64_t count;
+  int64_t window;
+} zero_rt_sequence_row;
+
+typedef struct zero_rt_sequence_entry {
+  int64_t bucket;
+  int64_t handler;
+} zero_rt_sequence_entry;
+
 /// In |state|, |event| runs |count| handlers from |first| on, then |next|.
-/// What is not listed is refused.
+/// What is not listed is refused. With a |sequence| (-1: none), an arrival runs
+/// them when its bucket is open and then advances the sequence; other events
+/// run the sequence to its end first.
 typedef struct zero_rt_transition_row {
   int64_t state;
   int64_t event;
   int64_t next;
   int64_t first;
   int64_t count;
+  int64_t sequence;
 } zero_rt_transition_row;
 
 /// The initial value (bits of an f64) of one scalar slot.
@@ -168,6 +187,10 @@ struct zero_rt_library {
   int64_t num_transitions;
   const zero_rt_transition_row *transitions;
   const int64_t *transition_handlers; // indices into handlers
+  int64_t num_sequences;
+  const zero_rt_sequence_row *sequences;
+  int64_t num_sequence_entries;
+  const zero_rt_sequence_entry *sequence_entries;
 };
 
 /// The table of calls. The first word of a runtime and of a step points to it.

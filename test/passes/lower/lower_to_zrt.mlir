@@ -44,5 +44,5 @@
 //
 // CHECK: zrt.transition idle on begin to first run []
 // CHECK: zrt.transition first on apply to idle run [@close_first, @finish, @reset]
-// CHECK: zrt.transition next on apply to idle run [@close_next, @finish, @reset]
+// CHECK: zrt.transition next on apply to idle run [@finish, @reset]
 // CHECK-NOT: zrt.transition idle on apply

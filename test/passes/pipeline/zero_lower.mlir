@@ -11,8 +11,11 @@
 // SHARDED: zero.all_reduce %{{.*}} over [dp] : !zero.value<4xf64, partial = [dp]>
 // SHARDED-NOT: zero.all_reduce
 // SCHEDULED-NOT: zero.step
-// SCHEDULED: zrt.handler @close_next
-// SCHEDULED: zrt.reduce_scatter_add
+// SCHEDULED: zrt.handler @b0.close_first
+// SCHEDULED: zrt.reduce_scatter @b0.gradient to @b0.reduced
+// SCHEDULED: zrt.sequence @first [@b0] run [@b0.close_first] window 2
+// SCHEDULED: zrt.handler @b0.close_next
+// SCHEDULED: zrt.reduce_scatter_add @b0.gradient to @b0.reduced
 // SCHEDULED: zrt.handler @finish
 // SCHEDULED: zrt.all_reduce_scalars
 // SCHEDULED-NOT: zrt.all_reduce_scalars

@@ -18,7 +18,7 @@ int64_t LibraryBuilder::addText(const char *text) {
 int32_t LibraryBuilder::addBuffer(const BufferSpec &spec) {
   buffers.push_back({addText(spec.name), spec.role, spec.space, spec.dtype,
                      spec.elements, spec.sharded, spec.onDemand,
-                     bitsOf(spec.fill)});
+                     bitsOf(spec.fill), /*shares=*/-1});
   return int32_t(buffers.size() - 1);
 }
 
@@ -52,7 +52,7 @@ int32_t LibraryBuilder::addProtocolState(const char *name) {
 void LibraryBuilder::addTransition(int64_t state, int64_t event, int64_t next,
                                    const std::vector<zero_rt_handler_fn> &run) {
   transitions.push_back({state, event, next, int64_t(transitionHandlers.size()),
-                         int64_t(run.size())});
+                         int64_t(run.size()), /*sequence=*/-1});
   for (zero_rt_handler_fn handler : run) {
     transitionHandlers.push_back(int64_t(handlers.size()));
     handlers.push_back(handler);
@@ -83,6 +83,8 @@ const zero_rt_library &LibraryBuilder::get() {
   SET_TABLE(num_handlers, handlers, handlers)
   SET_TABLE(num_protocol_states, protocol_states, protocolStates)
   SET_TABLE(num_transitions, transitions, transitions)
+  SET_TABLE(num_sequences, sequences, sequences)
+  SET_TABLE(num_sequence_entries, sequence_entries, sequenceEntries)
 #undef SET_TABLE
   library.transition_handlers = transitionHandlers.data();
   return library;

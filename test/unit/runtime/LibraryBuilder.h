@@ -75,6 +75,8 @@ public:
   std::vector<zero_rt_handler_fn> handlers;
   std::vector<int64_t> protocolStates;
   std::vector<zero_rt_transition_row> transitions;
+  std::vector<zero_rt_sequence_row> sequences;
+  std::vector<zero_rt_sequence_entry> sequenceEntries;
   std::vector<int64_t> transitionHandlers;
 
 private:

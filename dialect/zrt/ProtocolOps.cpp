@@ -1,0 +1,89 @@
+//===- ProtocolOps.cpp - Rules of when calls run --------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialect/zrt/Require.h"
+#include "dialect/zrt/ZrtDialect.h"
+
+using namespace mlir;
+using namespace zrt;
+
+LogicalResult SequenceOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  // sequence_c1
+  if (getBuckets().size() != getHandlers().size())
+    return emitOpError() << "has " << getBuckets().size() << " buckets and "
+                         << getHandlers().size() << " handlers";
+  for (auto symbol : getHandlers().getAsRange<FlatSymbolRefAttr>())
+    if (failed(require<HandlerOp>(symbols, *this, symbol)))
+      return failure();
+  // sequence_c2
+  if (static_cast<int64_t>(getWindow()) < 1)
+    return emitOpError() << "window must be at least 1, got "
+                         << static_cast<int64_t>(getWindow());
+  // sequence_c3
+  llvm::DenseMap<Attribute, ArrivalsOp> arrivals;
+  for (auto op : (*this)->getParentOfType<ProgramOp>().getOps<ArrivalsOp>())
+    arrivals[op.getBucketAttr()] = op;
+  llvm::DenseMap<Attribute, int64_t> positions;
+  llvm::DenseMap<Attribute, int64_t> lastWithMemory;
+  for (auto [i, symbol] : llvm::enumerate(getBuckets())) {
+    ArrivalsOp op = arrivals.lookup(symbol);
+    if (!op)
+      return emitOpError() << "bucket " << symbol
+                           << " has no zrt.arrivals in this program";
+    if (!positions.insert({symbol, i}).second)
+      return emitOpError() << "bucket " << symbol << " is listed twice";
+    // sequence_c4
+    auto buffer = lookup<BufferOp>(symbols, *this, op.getGradientAttr());
+    if (!buffer)
+      continue; // arrivals_c1 says so
+    auto [it, isNew] = lastWithMemory.insert({buffer.getMemory(), i});
+    if (!isNew && static_cast<int64_t>(i) - it->second <
+                      static_cast<int64_t>(getWindow()))
+      return emitOpError() << "buckets " << getBuckets()[it->second] << " and "
+                           << symbol
+                           << " may be open together, and their gradients "
+                              "share the memory of "
+                           << buffer.getMemory();
+    it->second = i;
+  }
+  for (auto op : (*this)->getParentOfType<ProgramOp>().getOps<ArrivalsOp>())
+    if (!positions.contains(op.getBucketAttr()))
+      return emitOpError() << "bucket " << op.getBucketAttr()
+                           << " has arrivals and is not listed";
+  return success();
+}
+
+LogicalResult TransitionOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  // transition_c1
+  for (Operation *op = (*this)->getPrevNode(); op; op = op->getPrevNode()) {
+    auto other = dyn_cast<TransitionOp>(op);
+    if (other && other.getState() == getState() &&
+        other.getEvent() == getEvent()) {
+      InFlightDiagnostic diag = emitOpError() << "state '" << getState()
+                                              << "' has two transitions on "
+                                              << stringifyEvent(getEvent());
+      diag.attachNote(other.getLoc()) << "the other one is here";
+      return diag;
+    }
+  }
+  // transition_c2
+  for (auto symbol : getHandlers().getAsRange<FlatSymbolRefAttr>())
+    if (failed(require<HandlerOp>(symbols, *this, symbol)))
+      return failure();
+  if (!getSequenceAttr())
+    return success();
+  return require<SequenceOp>(symbols, *this, getSequenceAttr());
+}
+
+LogicalResult HandlerOp::verifyRegions() {
+  // handler_c1
+  for (Operation &op : getBody().getOps())
+    if (op.getDialect() != (*this)->getDialect() || op.getNumResults() != 1 ||
+        !isa<TimepointType>(op.getResult(0).getType()))
+      return op.emitOpError() << "is no call of the runtime and not allowed in "
+                                 "a zrt.handler";
+  return success();
+}

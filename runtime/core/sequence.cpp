@@ -1,0 +1,159 @@
+//===- sequence.cpp - Buckets of a backward, closed in order --------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "core/sequence.h"
+
+#include "core/numeric.h"
+#include "core/protocol.h"
+#include "core/status.h"
+#include "core/step.h"
+
+#include <algorithm>
+
+using namespace zero_rt;
+
+static const zero_rt_sequence_row &
+sequenceOf(const zero_rt_step &step, const zero_rt_transition_row &row) {
+  return step.library->sequences[row.sequence];
+}
+
+static const zero_rt_sequence_entry &entryAt(const zero_rt_step &step,
+                                             const zero_rt_transition_row &row,
+                                             int64_t position) {
+  return step.library->sequence_entries[sequenceOf(step, row).first + position];
+}
+
+void zero_rt::beginSequence(zero_rt_step &step) {
+  const zero_rt_library &library = *step.library;
+  SequenceState &state = step.sequence;
+  state.closed = 0;
+  state.outstanding.assign(size_t(library.num_buckets), 0);
+  for (int64_t p = 0; p < library.num_parameters; ++p)
+    state.outstanding[size_t(library.parameters[p].bucket)] +=
+        library.parameters[p].uses;
+  state.waitingOf.assign(size_t(library.num_parameters), 0);
+}
+
+bool zero_rt::isBucketOpen(const zero_rt_step &step,
+                           const zero_rt_transition_row &row, int64_t bucket) {
+  if (row.sequence < 0)
+    return true;
+  const zero_rt_sequence_row &sequence = sequenceOf(step, row);
+  int64_t end =
+      std::min(sequence.count, step.sequence.closed + sequence.window);
+  for (int64_t i = step.sequence.closed; i < end; ++i)
+    if (entryAt(step, row, i).bucket == bucket)
+      return true;
+  return false;
+}
+
+void zero_rt::waitForBucket(zero_rt_step &step, WaitingGradient gradient) {
+  ++step.sequence.waitingOf[size_t(gradient.parameter)];
+  if (gradient.release)
+    step.runtime->unreleased.insert(gradient.release);
+  step.sequence.waiting.push_back(gradient);
+}
+
+static void release(zero_rt_step &step, WaitingGradient &gradient) {
+  step.runtime->memory.release(gradient.copy);
+  step.runtime->unreleased.erase(gradient.release);
+}
+
+/// Packs what waited for |bucket|.
+static zero_rt_status packWaiting(zero_rt_step &step, int64_t bucket,
+                                  const char *call) {
+  const zero_rt_transition_row &arrive =
+      *step.index.transition(step.state, ZERO_RT_EVENT_ARRIVE);
+  std::vector<WaitingGradient> &waiting = step.sequence.waiting;
+  auto isOfBucket = [&](const WaitingGradient &gradient) {
+    return step.library->parameters[gradient.parameter].bucket == bucket;
+  };
+  zero_rt_status status = ZERO_RT_OK;
+  for (WaitingGradient &gradient : waiting) {
+    if (!isOfBucket(gradient))
+      continue;
+    if (!status)
+      status = runTransition(
+          step, arrive,
+          {ZERO_RT_EVENT_ARRIVE, gradient.parameter, &gradient.tensor}, call);
+    step.window.arrive(gradient.parameter);
+    --step.sequence.outstanding[size_t(bucket)];
+    --step.sequence.waitingOf[size_t(gradient.parameter)];
+    release(step, gradient);
+  }
+  waiting.erase(std::remove_if(waiting.begin(), waiting.end(), isOfBucket),
+                waiting.end());
+  return status;
+}
+
+/// Closes the first open bucket, and opens the one behind the last.
+static zero_rt_status closeBucket(zero_rt_step &step,
+                                  const zero_rt_transition_row &row,
+                                  const char *call) {
+  const zero_rt_sequence_row &sequence = sequenceOf(step, row);
+  const zero_rt_sequence_entry &entry =
+      entryAt(step, row, step.sequence.closed);
+  ZERO_RT_TRY(
+      runHandler(step, entry.handler, {int32_t(row.event), -1, nullptr}, call));
+  if (step.runtime->poison) {
+    // What it held is gone, and whoever still reads it shall see that.
+    int64_t buffer = step.library->buckets[entry.bucket].gradient_buffer;
+    poison(step.library->buffers[buffer].dtype,
+           step.buffers[size_t(buffer)].data, step.held(buffer).size());
+  }
+  int64_t opened = step.sequence.closed++ + sequence.window;
+  return opened < sequence.count
+             ? packWaiting(step, entryAt(step, row, opened).bucket, call)
+             : ZERO_RT_OK;
+}
+
+/// Closes the buckets that are complete, as far as the order goes.
+static zero_rt_status closeComplete(zero_rt_step &step,
+                                    const zero_rt_transition_row &row,
+                                    const char *call) {
+  while (step.sequence.closed < sequenceOf(step, row).count) {
+    int64_t bucket = entryAt(step, row, step.sequence.closed).bucket;
+    if (step.sequence.outstanding[size_t(bucket)] > 0)
+      break;
+    ZERO_RT_TRY(closeBucket(step, row, call));
+  }
+  return ZERO_RT_OK;
+}
+
+zero_rt_status zero_rt::advanceSequence(zero_rt_step &step,
+                                        const zero_rt_transition_row &row,
+                                        int32_t parameter, const char *call) {
+  if (row.sequence < 0)
+    return ZERO_RT_OK;
+  int64_t bucket = step.library->parameters[parameter].bucket;
+  --step.sequence.outstanding[size_t(bucket)];
+  return closeComplete(step, row, call);
+}
+
+zero_rt_status zero_rt::packAndAdvance(zero_rt_step &step,
+                                       const zero_rt_transition_row &row,
+                                       int64_t bucket, const char *call) {
+  ZERO_RT_TRY(packWaiting(step, bucket, call));
+  return closeComplete(step, row, call);
+}
+
+zero_rt_status zero_rt::finishSequence(zero_rt_step &step,
+                                       const zero_rt_transition_row &row,
+                                       const char *call) {
+  if (row.sequence < 0)
+    return ZERO_RT_OK;
+  while (step.sequence.closed < sequenceOf(step, row).count)
+    ZERO_RT_TRY(closeBucket(step, row, call));
+  return ZERO_RT_OK;
+}
+
+void zero_rt::dropWaiting(zero_rt_step &step) {
+  for (auto *list : {&step.sequence.waiting, &step.sequence.handedOut}) {
+    for (WaitingGradient &gradient : *list)
+      release(step, gradient);
+    list->clear();
+  }
+}

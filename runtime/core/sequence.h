@@ -1,0 +1,75 @@
+//===- sequence.h - Buckets of a backward, closed in order ------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Gradients arrive in any order; buckets are closed, and reduced, in one. Only
+// a few buckets are open at once, so that few need memory: a gradient of a
+// later one waits. The library says which buckets and how many
+// (zero_rt_sequence_row).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_RT_CORE_SEQUENCE_H
+#define ZERO_RT_CORE_SEQUENCE_H
+
+#include "core/memory.h"
+#include "zero_rt/library.h"
+
+#include <cstddef>
+#include <vector>
+
+namespace zero_rt {
+
+/// A gradient that came before its bucket was open.
+struct WaitingGradient {
+  int32_t parameter = -1;
+  zero_rt_tensor tensor = {};
+  /// A copy of ours, where the caller asked for no release; else empty, and the
+  /// caller's tensor is lent to us until |release|.
+  Block copy;
+  zero_rt_timepoint release = 0;
+};
+
+/// Where the open backward stands.
+struct SequenceState {
+  int64_t closed = 0;                     // buckets, from the first on
+  std::vector<int64_t> outstanding;       // gradients to come, by bucket
+  std::vector<int64_t> waitingOf;         // gradients waiting, by parameter
+  std::vector<WaitingGradient> waiting;   // as they came
+  std::vector<WaitingGradient> handedOut; // slots for later buckets
+};
+
+/// Starts a backward: nothing has arrived.
+void beginSequence(zero_rt_step &step);
+
+/// Whether gradients of |bucket| are packed as they come.
+bool isBucketOpen(const zero_rt_step &step, const zero_rt_transition_row &row,
+                  int64_t bucket);
+
+/// Keeps |gradient| until its bucket opens.
+void waitForBucket(zero_rt_step &step, WaitingGradient gradient);
+
+/// Books a packed gradient and closes the buckets that are complete now.
+zero_rt_status advanceSequence(zero_rt_step &step,
+                               const zero_rt_transition_row &row,
+                               int32_t parameter, const char *call);
+
+/// Packs what waits for |bucket|, which is open, and closes the buckets that
+/// are complete then.
+zero_rt_status packAndAdvance(zero_rt_step &step,
+                              const zero_rt_transition_row &row, int64_t bucket,
+                              const char *call);
+
+/// Closes all buckets that are left: what did not arrive, never will.
+zero_rt_status finishSequence(zero_rt_step &step,
+                              const zero_rt_transition_row &row,
+                              const char *call);
+
+/// Gives back the memory of whatever still waits.
+void dropWaiting(zero_rt_step &step);
+
+} // namespace zero_rt
+
+#endif // ZERO_RT_CORE_SEQUENCE_H

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// RUN: zero-opt %s --split-input-file --verify-diagnostics
+//
+// Rules of sequences and of shared memory, each by its name.
+
+// buffer_c4
+zero.mesh @m <["dp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  // expected-note@+1 {{the memory is that of this one}}
+  zrt.buffer @a : !zero.value<8xbf16> role gradient in device
+  // expected-error@+1 {{takes 32 bytes and shares a memory of 16}}
+  zrt.buffer @b : !zero.value<8xf32> role gradient in device shares @a
+}
+
+// -----
+
+// buffer_c4
+zero.mesh @m <["dp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  // expected-note@+1 {{the memory is that of this one}}
+  zrt.buffer @a : !zero.value<8xf32> role gradient in host
+  // expected-error@+1 {{shares memory with a buffer of another space}}
+  zrt.buffer @b : !zero.value<8xf32> role gradient in device shares @a
+}
+
+// -----
+
+// buffer_c4
+zero.mesh @m <["dp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.buffer @a : !zero.value<8xf32> role gradient in device
+  // expected-note@+1 {{the memory is that of this one}}
+  zrt.buffer @b : !zero.value<8xf32> role gradient in device shares @a
+  // expected-error@+1 {{shares memory with a buffer that has none of its own}}
+  zrt.buffer @c : !zero.value<8xf32> role gradient in device shares @b
+}
+
+// -----
+
+// buffer_c4
+zero.mesh @m <["dp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  // expected-note@+1 {{the memory is that of this one}}
+  zrt.buffer @a : !zero.value<8xf32> role gradient in device on_demand
+  // expected-error@+1 {{buffers that share memory must not be sharded or on demand}}
+  zrt.buffer @b : !zero.value<8xf32> role gradient in device shares @a
+}
+
+// -----
+
+// sequence_c1
+zero.mesh @m <["dp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.handler @h {
+  }
+  // expected-error@+1 {{has 0 buckets and 1 handlers}}
+  zrt.sequence @s [] run [@h] window 2
+}
+
+// -----
+
+// sequence_c2
+zero.mesh @m <["dp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  // expected-error@+1 {{window must be at least 1, got 0}}
+  zrt.sequence @s [] run [] window 0
+}
+
+// -----
+
+// sequence_c3
+zero.mesh @m <["dp" = 2]>
+zero.parameter @w : 8xf32
+zero.bucket @b0 : 8xf32 arrives f32 [@w] offsets [0] extents [8]
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.buffer @g : !zero.value<8xf32> role gradient in device
+  zrt.buffer @p : !zero.value<8xf32> role parameter in device
+  zrt.kernel @k [read f32, write f32] scalars 0 {
+  ^body(%g: f32):
+    zrt.yield %g : f32
+  }
+  zrt.arrivals @b0 into @g store @k add @k parameters @p
+  // expected-error@+1 {{bucket @b0 has arrivals and is not listed}}
+  zrt.sequence @s [] run [] window 2
+}
+
+// -----
+
+// sequence_c4
+zero.mesh @m <["dp" = 2]>
+zero.parameter @w : 8xf32
+zero.parameter @v : 8xf32
+zero.bucket @b0 : 8xf32 arrives f32 [@w] offsets [0] extents [8]
+zero.bucket @b1 : 8xf32 arrives f32 [@v] offsets [0] extents [8]
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.buffer @g0 : !zero.value<8xf32> role gradient in device
+  zrt.buffer @g1 : !zero.value<8xf32> role gradient in device shares @g0
+  zrt.buffer @p : !zero.value<8xf32> role parameter in device
+  zrt.kernel @k [read f32, write f32] scalars 0 {
+  ^body(%g: f32):
+    zrt.yield %g : f32
+  }
+  zrt.arrivals @b0 into @g0 store @k add @k parameters @p
+  zrt.arrivals @b1 into @g1 store @k add @k parameters @p
+  zrt.handler @h {
+  }
+  // expected-error@+1 {{buckets @b0 and @b1 may be open together, and their gradients share the memory of @g0}}
+  zrt.sequence @s [@b0, @b1] run [@h, @h] window 2
+}
+
+// -----
+
+// transition_c2
+zero.mesh @m <["dp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  // expected-error@+1 {{refers to @none, which is no zrt.sequence of this program}}
+  zrt.transition idle on begin to idle run [] sequence @none
+}

@@ -1,0 +1,284 @@
+//===- SequenceTest.cpp - Buckets closed in order, few open at once -------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Four buckets of one parameter each, two open at once: the third has the
+// memory of the first, the fourth that of the second. A handler that closes a
+// bucket copies what is in it, so that a test sees what would have been
+// reduced.
+//
+//===----------------------------------------------------------------------===//
+
+#include "LibraryBuilder.h"
+#include "Ranks.h"
+#include "core/status.h"
+#include "core/step.h"
+
+#include <algorithm>
+
+using namespace zero_rt;
+using namespace zero_rt::test;
+
+namespace {
+
+constexpr int64_t kElements = 4;
+constexpr int kBuckets = 4;
+/// Buffer b is the gradient of bucket b, these are the others.
+enum { Closed0 = kBuckets, Parameters = 2 * kBuckets };
+
+void store(void *const *operands, const double *, int64_t begin, int64_t end,
+           double *) {
+  for (int64_t i = begin; i < end; ++i)
+    static_cast<float *>(operands[1])[i] = static_cast<float *>(operands[0])[i];
+}
+
+void add(void *const *operands, const double *, int64_t begin, int64_t end,
+         double *) {
+  for (int64_t i = begin; i < end; ++i)
+    static_cast<float *>(operands[1])[i] +=
+        static_cast<float *>(operands[0])[i];
+}
+
+zero_rt_status arriveHandler(zero_rt_step *step, const zero_rt_event *event) {
+  return callsOf(step).pack(step, 0, event, 0);
+}
+
+template <int B>
+zero_rt_status closeHandler(zero_rt_step *step, const zero_rt_event *) {
+  ZERO_RT_TRY(callsOf(step).fill_missing(step, 0, B));
+  return callsOf(step).copy(step, 0, B, Closed0 + B);
+}
+
+LibraryBuilder makeLibrary() {
+  LibraryBuilder library(1);
+  const char *names[] = {"w0", "w1", "w2", "w3"};
+  for (const char *name : names)
+    library.addBuffer(
+        {name, ZERO_RT_F32, kElements, false, ZERO_RT_ROLE_GRADIENT});
+  library.buffers[2].shares = 0;
+  library.buffers[3].shares = 1;
+  for (int b = 0; b < kBuckets; ++b)
+    library.addBuffer(
+        {"closed", ZERO_RT_F32, kElements, false, ZERO_RT_ROLE_STATE});
+  library.addBuffer(
+      {"parameters", ZERO_RT_F32, kElements, false, ZERO_RT_ROLE_PARAMETER});
+  library.addKernel(store);
+  library.addKernel(add);
+  for (int b = 0; b < kBuckets; ++b) {
+    library.buckets.push_back({library.addText(names[b]), kElements, b,
+                               Parameters, -1, 0, 1, /*staged=*/-1});
+    library.parameters.push_back({library.addText(names[b]), ZERO_RT_F32,
+                                  ZERO_RT_F32, 3, b, 0, kElements,
+                                  /*optional=*/1, /*uses=*/1});
+  }
+  library.parameters[1].uses = 2;
+  library.addSlot("s");
+  for (const char *state : {"idle", "open"})
+    library.addProtocolState(state);
+  library.addTransition(0, ZERO_RT_EVENT_BEGIN, 1, {});
+  library.addTransition(1, ZERO_RT_EVENT_ARRIVE, 1, {arriveHandler});
+  library.addTransition(1, ZERO_RT_EVENT_APPLY, 0, {});
+  library.addTransition(1, ZERO_RT_EVENT_DISCARD, 0, {});
+  zero_rt_handler_fn close[] = {closeHandler<0>, closeHandler<1>,
+                                closeHandler<2>, closeHandler<3>};
+  library.sequences.push_back({0, kBuckets, /*window=*/2});
+  for (int b = 0; b < kBuckets; ++b) {
+    library.sequenceEntries.push_back({b, int64_t(library.handlers.size())});
+    library.handlers.push_back(close[b]);
+  }
+  for (size_t t = 1; t < library.transitions.size(); ++t)
+    library.transitions[t].sequence = 0;
+  return library;
+}
+
+/// Gradient |value|, |value| + 1, ... of |parameter|.
+struct Gradient {
+  explicit Gradient(float value) : data{value, value + 1, value + 2} {}
+  std::vector<float> data;
+  zero_rt_timepoint release = 0;
+
+  void pass(zero_rt_step *step, int32_t parameter) {
+    zero_rt_tensor tensor = tensorOf(ZERO_RT_F32, data);
+    expectOk(
+        callsOf(step).gradient(step, parameter, &tensor, nullptr, &release));
+  }
+};
+
+const float *closed(zero_rt_step *step, int bucket) {
+  return static_cast<float *>(step->buffers[size_t(Closed0 + bucket)].data);
+}
+
+void expectClosed(zero_rt_step *step, int bucket, float value) {
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(closed(step, bucket)[i], value + float(i)) << "bucket " << bucket;
+  EXPECT_EQ(closed(step, bucket)[3], 0) << "pad of bucket " << bucket;
+}
+
+int64_t stagingBytes(zero_rt_step *step) {
+  return countersOf(step->runtime).bytes_now[0][ZERO_RT_ROLE_STAGING];
+}
+
+// Memory of two buckets, whatever their number.
+TEST(Sequence, SharedMemoryCountsOnce) {
+  LibraryBuilder library = makeLibrary();
+  runSteps(library.get(), [](int32_t, zero_rt_step *step) {
+    EXPECT_EQ(countersOf(step->runtime).bytes_now[0][ZERO_RT_ROLE_GRADIENT],
+              2 * kElements * 4);
+    EXPECT_EQ(step->buffers[2].data, step->buffers[0].data);
+  });
+}
+
+// Every order of arrivals leaves the same in every bucket, and takes what
+// waited from where it lies: the caller keeps it until then.
+TEST(Sequence, AnyOrderOfArrivals) {
+  LibraryBuilder library = makeLibrary();
+  runSteps(library.get(), [](int32_t, zero_rt_step *step) {
+    const zero_rt_calls &calls = callsOf(step);
+    std::vector<int32_t> order{0, 1, 1, 2, 3};
+    do {
+      expectOk(calls.begin_backward(step, 0));
+      std::vector<Gradient> gradients;
+      for (int32_t p : order)
+        gradients.emplace_back(float(10 * (p + 1)));
+      for (size_t i = 0; i < order.size(); ++i)
+        gradients[i].pass(step, order[i]);
+      // Whoever was released may be overwritten; the others may not.
+      for (Gradient &gradient : gradients) {
+        expectOk(zero_rt_wait(step->runtime, gradient.release));
+        gradient.data.assign(3, -1);
+      }
+      expectOk(calls.apply(step, nullptr, 0, nullptr));
+      expectClosed(step, 0, 10);
+      for (int i = 0; i < 3; ++i)
+        EXPECT_EQ(closed(step, 1)[i], 2 * (20 + float(i)));
+      expectClosed(step, 2, 30);
+      expectClosed(step, 3, 40);
+    } while (std::next_permutation(order.begin(), order.end()));
+    EXPECT_EQ(countersOf(step->runtime).allocations[0][ZERO_RT_ROLE_STAGING],
+              0);
+  });
+}
+
+// A wait that only the caller could end says so; closing the backward ends it.
+TEST(Sequence, WaitingForAClosedBucketIsAnError) {
+  LibraryBuilder library = makeLibrary();
+  runSteps(library.get(), [](int32_t, zero_rt_step *step) {
+    const zero_rt_calls &calls = callsOf(step);
+    expectOk(calls.begin_backward(step, 0));
+    Gradient last(40), first(10);
+    last.pass(step, 3);
+    EXPECT_NE(last.release, 0u);
+    expectStatus(ZERO_RT_PROTOCOL, zero_rt_wait(step->runtime, last.release),
+                 "is the release of a gradient whose bucket is not open yet");
+    expectStatus(ZERO_RT_INVALID_ARGUMENT,
+                 zero_rt_wait(step->runtime, last.release + 1),
+                 "was never given out");
+    first.pass(step, 0);
+    EXPECT_EQ(first.release, 0u);
+    // It counts as arrived while it waits.
+    zero_rt_tensor tensor = tensorOf(ZERO_RT_F32, last.data);
+    expectStatus(ZERO_RT_PROTOCOL,
+                 calls.gradient(step, 3, &tensor, nullptr, nullptr),
+                 "gradient of 'w3' arrived 2 times in this backward");
+    expectOk(calls.apply(step, nullptr, 0, nullptr));
+    expectOk(zero_rt_wait(step->runtime, last.release));
+    expectClosed(step, 0, 10);
+    expectClosed(step, 3, 40);
+    for (int i = 0; i < 4; ++i) // never came
+      EXPECT_EQ(closed(step, 1)[i] + closed(step, 2)[i], 0);
+  });
+}
+
+// Without a release the tensor is free at once: what waits is a copy.
+TEST(Sequence, CopiesWithoutARelease) {
+  LibraryBuilder library = makeLibrary();
+  runSteps(library.get(), [](int32_t, zero_rt_step *step) {
+    const zero_rt_calls &calls = callsOf(step);
+    expectOk(calls.begin_backward(step, 0));
+    std::vector<float> data{30, 31, 32};
+    zero_rt_tensor tensor = tensorOf(ZERO_RT_F32, data);
+    expectOk(calls.gradient(step, 2, &tensor, nullptr, nullptr));
+    data.assign(3, -1);
+    EXPECT_EQ(stagingBytes(step), 12);
+    expectOk(calls.apply(step, nullptr, 0, nullptr));
+    EXPECT_EQ(stagingBytes(step), 0);
+    expectClosed(step, 2, 30);
+  });
+}
+
+// A slot of a later bucket is memory of its own, packed when the bucket opens.
+TEST(Sequence, SlotsOfLaterBuckets) {
+  LibraryBuilder library = makeLibrary();
+  runSteps(library.get(), [](int32_t, zero_rt_step *step) {
+    const zero_rt_calls &calls = callsOf(step);
+    for (bool opensBefore : {false, true}) {
+      expectOk(calls.begin_backward(step, 0));
+      auto slot = sized<zero_rt_tensor>();
+      double beta = -1;
+      expectOk(calls.gradient_slot(step, 2, &slot, &beta));
+      EXPECT_EQ(beta, 0);
+      EXPECT_EQ(stagingBytes(step), 12);
+      auto again = sized<zero_rt_tensor>();
+      expectOk(calls.gradient_slot(step, 2, &again, &beta));
+      EXPECT_EQ(again.data, slot.data);
+      Gradient first(10);
+      if (opensBefore)
+        first.pass(step, 0);
+      for (int i = 0; i < 3; ++i)
+        static_cast<float *>(slot.data)[i] = 30 + float(i);
+      expectOk(calls.gradient_ready(step, 2, nullptr));
+      expectOk(calls.apply(step, nullptr, 0, nullptr));
+      EXPECT_EQ(stagingBytes(step), 0);
+      expectClosed(step, 2, 30);
+    }
+  });
+}
+
+// Discard closes what is open, so that ranks part at one place, and drops what
+// waits, slots that never became ready included.
+TEST(Sequence, DiscardDropsWhatWaits) {
+  LibraryBuilder library = makeLibrary();
+  runSteps(library.get(), [](int32_t, zero_rt_step *step) {
+    const zero_rt_calls &calls = callsOf(step);
+    expectOk(calls.begin_backward(step, 0));
+    Gradient last(40);
+    last.pass(step, 3);
+    auto slot = sized<zero_rt_tensor>();
+    double beta = -1;
+    expectOk(calls.gradient_slot(step, 2, &slot, &beta));
+    expectOk(calls.discard(step));
+    EXPECT_EQ(stagingBytes(step), 0);
+    expectOk(zero_rt_wait(step->runtime, last.release));
+    EXPECT_EQ(step->sequence.closed, kBuckets);
+  });
+}
+
+TEST(Sequence, ATableThatIsWrongIsRefused) {
+  auto refuses = [](const char *message, auto &&change) {
+    LibraryBuilder library = makeLibrary();
+    change(library);
+    const zero_rt_library &tables = library.get();
+    runRanks(1, [&](int32_t, zero_rt_runtime *runtime) {
+      zero_rt_step *step = nullptr;
+      expectStatus(
+          ZERO_RT_INTERNAL,
+          callsOf(runtime).step_create(runtime, &tables, nullptr, &step),
+          message);
+    });
+  };
+  using L = LibraryBuilder;
+  refuses("sequence 0: bad window", [](L &l) { l.sequences[0].window = 0; });
+  refuses("sequence 0: bad entries", [](L &l) { l.sequences[0].count = 5; });
+  refuses("sequence entry 1: bad bucket",
+          [](L &l) { l.sequenceEntries[1].bucket = 4; });
+  refuses("sequence entry 1: bad handler",
+          [](L &l) { l.sequenceEntries[1].handler = 99; });
+  refuses("transition 1: bad sequence",
+          [](L &l) { l.transitions[1].sequence = 1; });
+  refuses("buffer 2: bad memory", [](L &l) { l.buffers[2].shares = 3; });
+  refuses("buffer 2: bad memory", [](L &l) { l.buffers[2].elements = 8; });
+}
+
+} // namespace
