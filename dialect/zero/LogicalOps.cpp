@@ -348,7 +348,9 @@ LogicalResult ReduceOp::inferReturnTypes(MLIRContext *, std::optional<Location>,
   return success();
 }
 
-LogicalResult NormOp::verify() { return verifyFinal(*this, getInputs()); }
+LogicalResult NormOp::verify() {
+  return verifyFinal(*this, getInputs()); // norm_c1
+}
 
 LogicalResult NormOp::inferReturnTypes(MLIRContext *context,
                                        std::optional<Location>, Adaptor,

@@ -240,6 +240,9 @@ def Zero_ReturnOp : Zero_Op<"return",
 def Zero_YieldOp : Zero_Op<"yield", [Terminator, Pure,
     ParentOneOf<["MicroBatchesOp", "OptimizerOp"]>]> {
   let summary = "Ends the body of `zero.micro_batches` or of an optimizer";
+  let description = [{
+    Example: see `zero.micro_batches` and `zero.optimizer`.
+  }];
   let arguments = (ins Variadic<AnyType>:$values);
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";
 }

@@ -8,6 +8,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -155,7 +156,29 @@ LogicalResult BucketOp::verify() {
   return success();
 }
 
+/// bucket_c1 over all buckets of a module.
+static LogicalResult verifyNoSharedMember(ModuleOp module) {
+  llvm::DenseMap<Attribute, BucketOp> bucketOf;
+  for (auto bucket : module.getOps<BucketOp>())
+    for (Attribute member : bucket.getMembers()) {
+      auto [it, isNew] = bucketOf.insert({member, bucket});
+      if (isNew || it->second == bucket) // listed twice: see forEachMember
+        continue;
+      InFlightDiagnostic diag = bucket.emitOpError()
+                                << "member " << member
+                                << " is in another bucket as well";
+      diag.attachNote(it->second.getLoc()) << "the other one is here";
+      return diag;
+    }
+  return success();
+}
+
 LogicalResult BucketOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  // bucket_c1, once for all buckets
+  auto module = (*this)->getParentOfType<ModuleOp>();
+  if (module && *module.getOps<BucketOp>().begin() == *this &&
+      failed(verifyNoSharedMember(module)))
+    return failure();
   Type storage;
   return forEachMember(*this, getMembers(), symbols,
                        [&](size_t i, ParameterOp parameter) -> LogicalResult {

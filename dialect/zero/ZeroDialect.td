@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Include order: ZeroDialect <- ZeroEnums <- ZeroTypes <- LogicalOps,
-// ShardedOps <- ZeroOps (the only file given to the op generators).
+// Include order: ZeroDialect <- ZeroTypes <- LogicalOps <- ShardedOps <-
+// PlacedOps <- ZeroOps (the only file given to the op generators).
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,10 +24,11 @@ def Zero_Dialect : Dialect {
     its type (`!zero.value`), so a mistake such as adding a gradient that is not
     yet reduced to one that is fails to verify.
 
-    The dialect has two phases. **Logical**: what is computed over the whole
+    The dialect has three phases. **Logical**: what is computed over the whole
     cluster, one value per parameter; no owner, no bucket, no collective.
     **Sharded**: one value per bucket, every collective explicit, the optimizer
-    state named by symbols. Buffers do not exist here; see the `zrt` dialect.
+    state named by symbols. **Placed**: values move between the memories of device
+    and host. Buffers do not exist here; see the `zrt` dialect.
 
     | `!zero.value` over an axis | DTensor | JAX |
     |---|---|---|
@@ -37,6 +38,7 @@ def Zero_Dialect : Dialect {
     | `partial_max`, `partial_min` | `Partial('max')`, `Partial('min')` | – |
     | `varying = [dp]` | – | `varying` in `shard_map` |
     | `presummed = [ep]` | – | `P(reduced={'ep'})` |
+    | `space = host` | `device="cpu"` of the local tensor | `memory_kind="pinned_host"` |
   }];
   let useDefaultTypePrinterParser = 1;
   let useDefaultAttributePrinterParser = 1;

@@ -142,7 +142,7 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
 }
 
 LogicalResult RunScalarsOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  return require<ScalarsOp>(symbols, *this, getProgramAttr());
+  return require<ScalarsOp>(symbols, *this, getProgramAttr()); // run_scalars_c1
 }
 
 LogicalResult
@@ -185,7 +185,7 @@ LogicalResult AllGatherOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return requireFull(symbols, *this, getBufferAttr()); // all_gather_c1
 }
 
-/// reduce_scatter_c1
+/// reduce_scatter_c1 and _c2, and so reduce_scatter_add_c1
 static LogicalResult verifyScatter(SymbolTableCollection &symbols,
                                    Operation *op, FlatSymbolRefAttr sourceName,
                                    FlatSymbolRefAttr targetName) {
@@ -218,9 +218,11 @@ ReduceScatterAddOp::verifySymbolUses(SymbolTableCollection &symbols) {
 
 LogicalResult
 AllReduceScalarsOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  // all_reduce_scalars_c1
   return require<SlotsOp>(symbols, *this, getSlotsAttr());
 }
 
 LogicalResult SettleOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  // settle_c1
   return require<SlotsOp>(symbols, *this, getVerdictAttr());
 }

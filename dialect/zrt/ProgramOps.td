@@ -27,13 +27,33 @@ class Zrt_CallOp<string mnemonic, dag extra = (ins), string format = "",
 def Zrt_AllocateOp : Zrt_CallOp<"allocate",
     (ins FlatSymbolRefAttr:$buffer), "$buffer"> {
   let summary = "Allocates an on-demand buffer";
-  let description = "Constraints: `allocate_c1`: the buffer exists and is on demand.";
+  let description = [{
+    Constraints:
+
+    - `allocate_c1`: the buffer exists and is on demand.
+
+    Example:
+
+    ```mlir
+    %t0 = zrt.allocate @b0.reduced after()
+    ```
+  }];
 }
 
 def Zrt_ReleaseOp : Zrt_CallOp<"release",
     (ins FlatSymbolRefAttr:$buffer), "$buffer"> {
   let summary = "Gives an on-demand buffer back";
-  let description = "Constraints: `release_c1`: the buffer exists and is on demand.";
+  let description = [{
+    Constraints:
+
+    - `release_c1`: the buffer exists and is on demand.
+
+    Example:
+
+    ```mlir
+    %t1 = zrt.release @b0.reduced after(%t0)
+    ```
+  }];
 }
 
 def Zrt_RetagOp : Zrt_CallOp<"retag",
@@ -47,25 +67,53 @@ def Zrt_RetagOp : Zrt_CallOp<"retag",
     Constraints:
 
     - `retag_c1`: the buffer exists.
+
+    Example:
+
+    ```mlir
+    %t0 = zrt.retag @b0.gradient as accumulator after()
+    ```
   }];
 }
 
 def Zrt_PackOp : Zrt_CallOp<"pack", (ins UnitAttr:$accumulate),
     "(`accumulate` $accumulate^)?"> {
   let summary = "Writes, or adds, the arriving gradient into its bucket";
+  let description = [{
+    Runs in an `arrive` handler. A further use of a parameter within one backward
+    adds to the one before, whatever is said here.
+
+    Example:
+
+    ```mlir
+    %t0 = zrt.pack accumulate after()
+    ```
+  }];
 }
 
 def Zrt_FillMissingOp : Zrt_CallOp<"fill_missing",
     (ins FlatSymbolRefAttr:$bucket), "$bucket"> {
   let summary = "Zeroes what did not arrive in this backward, pads included";
-  let description = "Constraints: `fill_missing_c1`: the bucket has arrivals.";
+  let description = [{
+    Constraints:
+
+    - `fill_missing_c1`: the bucket has arrivals.
+
+    Example:
+
+    ```mlir
+    %t0 = zrt.fill_missing @b0 after()
+    ```
+  }];
 }
 
 def Zrt_LaunchOp : Zrt_CallOp<"launch",
     (ins FlatSymbolRefAttr:$kernel, FlatSymbolRefArrayAttr:$buffers,
          FlatSymbolRefAttr:$segments, UnitAttr:$own,
-         OptionalAttr<FlatSymbolRefAttr>:$sum, DefaultValuedOptionalAttr<I64Attr, "0">:$sum_index),
-    "$kernel $buffers `over` $segments (`own` $own^)? (`sum` $sum^)? (`at` $sum_index^)?"> {
+         OptionalAttr<FlatSymbolRefAttr>:$sum,
+         DefaultValuedOptionalAttr<I64Attr, "0">:$sum_index),
+    "$kernel $buffers `over` $segments (`own` $own^)? (`sum` $sum^)? "
+    "(`at` $sum_index^)?"> {
   let summary = "Runs a kernel over the segments of a bucket";
   let description = [{
     With `own` over this rank's slice only. `sum` is the slot that receives the
@@ -81,19 +129,45 @@ def Zrt_LaunchOp : Zrt_CallOp<"launch",
       one segment;
     - `launch_c6`: scalars of the segments hold as many as the kernel takes;
     - `launch_c7`: buffers are in one space, where the kernel runs.
+
+    Example:
+
+    ```mlir
+    %t0 = zrt.launch @squares [@b0.reduced] over @b0.all own sum @norm at 0 after()
+    ```
   }];
 }
 
 def Zrt_RunScalarsOp : Zrt_CallOp<"run_scalars",
     (ins FlatSymbolRefAttr:$program), "$program"> {
   let summary = "Runs a scalar program";
-  let description = "Constraints: `run_scalars_c1`: the program exists.";
+  let description = [{
+    Constraints:
+
+    - `run_scalars_c1`: the program exists.
+
+    Example:
+
+    ```mlir
+    %t0 = zrt.run_scalars @half after()
+    ```
+  }];
 }
 
 def Zrt_CountArrivalsOp : Zrt_CallOp<"count_arrivals",
     (ins FlatSymbolRefAttr:$slots), "`to` $slots"> {
   let summary = "Writes the number of backwards and of missing gradients";
-  let description = "Constraints: `count_arrivals_c1`: there are two slots.";
+  let description = [{
+    Constraints:
+
+    - `count_arrivals_c1`: there are two slots.
+
+    Example:
+
+    ```mlir
+    %t0 = zrt.count_arrivals to @arrivals after()
+    ```
+  }];
 }
 
 def Zrt_CopyOp : Zrt_CallOp<"copy", (ins FlatSymbolRefAttr:$source,
@@ -107,6 +181,12 @@ def Zrt_CopyOp : Zrt_CallOp<"copy", (ins FlatSymbolRefAttr:$source,
 
     - `copy_c1`: the buffers exist and have one global shape and type;
     - `copy_c2`: they are not the same.
+
+    Example:
+
+    ```mlir
+    %t0 = zrt.copy @b0.staged to @b0.parameters after()
+    ```
   }];
 }
 
@@ -118,12 +198,32 @@ class Zrt_ScatterOp<string mnemonic>
 
 def Zrt_AllReduceOp : Zrt_BufferCollectiveOp<"all_reduce"> {
   let summary = "Sums a buffer over all ranks, in place";
-  let description = "Constraints: `all_reduce_c1`: the buffer exists, is not sharded, and is on the device.";
+  let description = [{
+    Constraints:
+
+    - `all_reduce_c1`: the buffer exists, is not sharded, and is on the device.
+
+    Example:
+
+    ```mlir
+    %t0 = zrt.all_reduce @b0.gradient after()
+    ```
+  }];
 }
 
 def Zrt_AllGatherOp : Zrt_BufferCollectiveOp<"all_gather"> {
   let summary = "Each rank's slice reaches all ranks, in place";
-  let description = "Constraints: `all_gather_c1`: the buffer exists, is not sharded, and is on the device.";
+  let description = [{
+    Constraints:
+
+    - `all_gather_c1`: the buffer exists, is not sharded, and is on the device.
+
+    Example:
+
+    ```mlir
+    %t0 = zrt.all_gather @b0.parameters after()
+    ```
+  }];
 }
 
 def Zrt_ReduceScatterOp : Zrt_ScatterOp<"reduce_scatter"> {
@@ -134,6 +234,12 @@ def Zrt_ReduceScatterOp : Zrt_ScatterOp<"reduce_scatter"> {
     - `reduce_scatter_c1`: the source is full, the target sharded, with one global
       shape and type;
     - `reduce_scatter_c2`: both are on the device.
+
+    Example:
+
+    ```mlir
+    %t0 = zrt.reduce_scatter @b0.gradient to @b0.reduced after()
+    ```
   }];
 }
 
@@ -143,19 +249,45 @@ def Zrt_ReduceScatterAddOp : Zrt_ScatterOp<"reduce_scatter_add"> {
     Constraints:
 
     - `reduce_scatter_add_c1`: as `reduce_scatter_c1` and `_c2`.
+
+    Example:
+
+    ```mlir
+    %t0 = zrt.reduce_scatter_add @b0.gradient to @b0.reduced after()
+    ```
   }];
 }
 
 def Zrt_AllReduceScalarsOp : Zrt_CallOp<"all_reduce_scalars",
     (ins FlatSymbolRefAttr:$slots), "$slots"> {
   let summary = "Sums slots over all ranks";
-  let description = "Constraints: `all_reduce_scalars_c1`: the slots exist.";
+  let description = [{
+    Constraints:
+
+    - `all_reduce_scalars_c1`: the slots exist.
+
+    Example:
+
+    ```mlir
+    %t0 = zrt.all_reduce_scalars @statistics after()
+    ```
+  }];
 }
 
 def Zrt_SettleOp : Zrt_CallOp<"settle",
     (ins FlatSymbolRefAttr:$verdict), "$verdict"> {
   let summary = "Closes the step's books with the verdict";
-  let description = "Constraints: `settle_c1`: the slot exists.";
+  let description = [{
+    Constraints:
+
+    - `settle_c1`: the slot exists.
+
+    Example:
+
+    ```mlir
+    %t0 = zrt.settle @verdict after()
+    ```
+  }];
 }
 
 #endif // ZRT_PROGRAM_OPS_TD

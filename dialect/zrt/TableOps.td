@@ -211,6 +211,11 @@ def Zrt_ScalarsOp : Zrt_SymbolOp<"scalars", [IsolatedFromAbove]> {
 def Zrt_YieldOp : Zrt_Op<"yield",
     [Terminator, Pure, ParentOneOf<["KernelOp", "ScalarsOp"]>]> {
   let summary = "Ends the body of a kernel or of a scalar program";
+  let description = [{
+    Yields the elements that a kernel writes, and the addend of one that sums.
+
+    Example: see `zrt.kernel`.
+  }];
   let arguments = (ins Variadic<AnyType>:$values);
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";
 }

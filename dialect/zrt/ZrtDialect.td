@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Include order: ZrtDialect <- TableOps, ProgramOps <- ZrtOps (the only file
-// given to the op generators).
+// Include order: ZrtDialect <- TableOps <- ProgramOps, ProtocolOps <- ZrtOps
+// (the only file given to the op generators).
 //
 //===----------------------------------------------------------------------===//
 

@@ -20,7 +20,8 @@ ALLOWED = {
     "codegen": ["dialect/", "codegen/", "zero_rt/"],
 }
 # Rooms of passes/ do not know each other.
-for room in ["layout", "collective", "accumulate", "scalar", "lower", "check"]:
+for room in ["layout", "collective", "accumulate", "offload", "scalar", "lower",
+             "check"]:
     ALLOWED[f"passes/{room}"] = ["dialect/", f"passes/{room}/"]
 
 FOREIGN_TO_RUNTIME = ["mlir/", "llvm/", "dialect/", "passes/", "codegen/"]

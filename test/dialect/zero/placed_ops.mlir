@@ -8,6 +8,7 @@
 // CHECK: %[[U:.*]] = zero.scale %[[H]] by %{{.*}} : !zero.value<64xf32, space = host> by !zero.value<f64>
 // CHECK: %[[P:.*]] = zero.update_bucket @b0 with @sgd(%[[U]])
 // CHECK: %[[D:.*]] = zero.transfer %[[P]] to device : !zero.value<64xf32, space = host>
+// CHECK: zero.constant 5.000000e-01
 // CHECK: zero.assign @b0, %[[D]] : !zero.value<64xf32>
 
 zero.mesh @m <["dp" = 2]>
@@ -30,6 +31,7 @@ zero.step @s on @m weight() (%v: !zero.value<f64>) {
   %u = zero.scale %h by %v : !zero.value<64xf32, space = host> by !zero.value<f64>
   %p = zero.update_bucket @b0 with @sgd(%u) when %v rows(%v) row_of [0] : f32, !zero.value<64xf32, space = host>, !zero.value<f64>, (!zero.value<f64>)
   %d = zero.transfer %p to device : !zero.value<64xf32, space = host>
+  %c = zero.constant 0.5
   zero.assign @b0, %d : !zero.value<64xf32>
   zero.return []
 }

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// RUN: zero-opt %s --split-input-file --verify-diagnostics
+//
+// Rules of buckets and of what updates them, each by its name.
+
+// bucket_c1
+zero.mesh @m <["dp" = 2]>
+zero.parameter @w : 8xf32
+// expected-note@+1 {{the other one is here}}
+zero.bucket @b0 : 8xf32 arrives f32 [@w] offsets [0] extents [8]
+// expected-error@+1 {{member @w is in another bucket as well}}
+zero.bucket @b1 : 8xf32 arrives f32 [@w] offsets [0] extents [8]
+
+// -----
+
+// bucket_c1
+zero.mesh @m <["dp" = 2]>
+// expected-error@+1 {{member @w is not a zero.parameter of this module}}
+zero.bucket @b0 : 8xf32 arrives f32 [@w] offsets [0] extents [8]
+
+// -----
+
+// parameter_c3
+// expected-error@+1 {{must have at most 1099511627776 elements and no negative extent}}
+zero.parameter @w : 1048576x1048576x2xf32
+
+// -----
+
+// micro_batches_c3
+zero.mesh @m <["dp" = 2]>
+zero.parameter @w : 8xf32
+zero.step @s on @m weight() () {
+  %g = zero.micro_batches in f32 {
+    %d = zero.backward(@w) arrives() : !zero.value<8xf32, partial = [dp, micro]>
+    // expected-error@+1 {{must not be nested}}
+    %e = zero.micro_batches in f32 {
+      zero.yield %d : !zero.value<8xf32, partial = [dp, micro]>
+    }
+    zero.yield %d : !zero.value<8xf32, partial = [dp, micro]>
+  }
+  zero.return []
+}
+
+// -----
+
+// backward_c5
+zero.mesh @m <["dp" = 2]>
+zero.parameter @w : 8xf32
+zero.bucket @b0 : 8xf32 arrives f32 [@w] offsets [0] extents [8]
+zero.step @s on @m weight() () {
+  %g = zero.micro_batches in f32 {
+    // expected-error@+1 {{bucket @b0 keeps 'f32', got '!zero.value<8xbf16, partial = [dp, micro]>'}}
+    %d = zero.backward(@b0) arrives() : !zero.value<8xbf16, partial = [dp, micro]>
+    zero.yield %d : !zero.value<8xbf16, partial = [dp, micro]>
+  }
+  zero.return []
+}
+
+// -----
+
+// assign_c2
+zero.mesh @m <["dp" = 2]>
+zero.parameter @w : 8xf32
+zero.bucket @b0 : 8xf32 arrives f32 [@w] offsets [0] extents [8]
+zero.step @s on @m weight() (%v: !zero.value<f64>) {
+  %a = zero.stack %v, %v : !zero.value<f64>, !zero.value<f64>
+  // expected-error@+1 {{value must have the shape of bucket @b0 and its members' storage type, got '!zero.value<2xf64>'}}
+  zero.assign @b0, %a : !zero.value<2xf64>
+  zero.return []
+}
+
+// -----
+
+// clip_coefficient_c1
+zero.mesh @m <["dp" = 2]>
+zero.step @s on @m weight() (%n: !zero.value<f64, partial = [dp]>) {
+  // expected-error@+1 {{operand must be replicated, got partial over 'dp'}}
+  %c = zero.clip_coefficient %n max 1.0 : !zero.value<f64, partial = [dp]>
+  zero.return []
+}
+
+// -----
+
+// prepare_c1
+zero.mesh @m <["dp" = 2]>
+zero.parameter @w : 8xf32
+zero.group @all [@w]
+zero.optimizer @sgd hyper [lr] {
+^prepare(%lr: f64):
+  zero.yield %lr : f64
+} update {
+^update(%g: f32, %p: f32, %step: f32):
+  zero.yield %p : f32
+}
+zero.step @s on @m weight() (%v: !zero.value<f64>, %x: !zero.value<f64, varying = [dp]>) {
+  // expected-error@+1 {{group @g is not a zero.group of this module}}
+  %s = zero.prepare @g with @sgd(%v) when %v yields 1 : (!zero.value<f64>), !zero.value<f64>
+  zero.return []
+}
+
+// -----
+
+// prepare_c1
+zero.mesh @m <["dp" = 2]>
+zero.parameter @w : 8xf32
+zero.group @all [@w]
+zero.optimizer @sgd hyper [lr] {
+^prepare(%lr: f64):
+  zero.yield %lr : f64
+} update {
+^update(%g: f32, %p: f32, %step: f32):
+  zero.yield %p : f32
+}
+zero.step @s on @m weight() (%v: !zero.value<f64>, %x: !zero.value<f64, varying = [dp]>) {
+  // expected-error@+1 {{optimizer @none is not a zero.optimizer of this module}}
+  %s = zero.prepare @all with @none(%v) when %v yields 1 : (!zero.value<f64>), !zero.value<f64>
+  zero.return []
+}
+
+// -----
+
+// prepare_c2
+zero.mesh @m <["dp" = 2]>
+zero.parameter @w : 8xf32
+zero.group @all [@w]
+zero.optimizer @sgd hyper [lr] {
+^prepare(%lr: f64):
+  zero.yield %lr : f64
+} update {
+^update(%g: f32, %p: f32, %step: f32):
+  zero.yield %p : f32
+}
+zero.step @s on @m weight() (%v: !zero.value<f64>, %x: !zero.value<f64, varying = [dp]>) {
+  // expected-error@+1 {{optimizer @sgd takes 1 hyperparameters and yields 1 scalars, got 2 and 1}}
+  %s = zero.prepare @all with @sgd(%v, %v) when %v yields 1 : (!zero.value<f64>, !zero.value<f64>), !zero.value<f64>
+  zero.return []
+}
+
+// -----
+
+// prepare_c3
+zero.mesh @m <["dp" = 2]>
+zero.parameter @w : 8xf32
+zero.group @all [@w]
+zero.optimizer @sgd hyper [lr] {
+^prepare(%lr: f64):
+  zero.yield %lr : f64
+} update {
+^update(%g: f32, %p: f32, %step: f32):
+  zero.yield %p : f32
+}
+zero.step @s on @m weight() (%v: !zero.value<f64>, %x: !zero.value<f64, varying = [dp]>) {
+  // expected-error@+1 {{operand must be replicated, got varying over}}
+  %s = zero.prepare @all with @sgd(%x) when %v yields 1 : (!zero.value<f64, varying = [dp]>), !zero.value<f64>
+  zero.return []
+}
+
+// -----
+
+// update_bucket_c1
+zero.mesh @m <["dp" = 2]>
+zero.parameter @w : 8xf32
+zero.bucket @b0 : 8xf32 arrives f32 [@w] offsets [0] extents [8]
+zero.optimizer @sgd hyper [lr] {
+^prepare(%lr: f64):
+  zero.yield %lr : f64
+} update {
+^update(%g: f32, %p: f32, %step: f32):
+  zero.yield %p : f32
+}
+zero.step @s on @m weight() (%v: !zero.value<f64>, %x: !zero.value<f64, varying = [dp]>) {
+  %g = zero.micro_batches in f32 {
+    %d = zero.backward(@b0) arrives() : !zero.value<8xf32, partial = [dp, micro]>
+    zero.yield %d : !zero.value<8xf32, partial = [dp, micro]>
+  }
+  %r = zero.all_reduce %g over [dp] : !zero.value<8xf32, partial = [dp]>
+  // expected-error@+1 {{bucket @b9 is not a zero.bucket of this module}}
+  %p = zero.update_bucket @b9 with @sgd(%r) when %v rows(%v) row_of [0] : f32, !zero.value<8xf32>, !zero.value<f64>, (!zero.value<f64>)
+  zero.return []
+}
+
+// -----
+
+// update_bucket_c3
+zero.mesh @m <["dp" = 2]>
+zero.parameter @w : 8xf32
+zero.bucket @b0 : 8xf32 arrives f32 [@w] offsets [0] extents [8]
+zero.optimizer @sgd hyper [lr] {
+^prepare(%lr: f64):
+  zero.yield %lr : f64
+} update {
+^update(%g: f32, %p: f32, %step: f32):
+  zero.yield %p : f32
+}
+zero.step @s on @m weight() (%v: !zero.value<f64>, %x: !zero.value<f64, varying = [dp]>) {
+  %g = zero.micro_batches in f32 {
+    %d = zero.backward(@b0) arrives() : !zero.value<8xf32, partial = [dp, micro]>
+    zero.yield %d : !zero.value<8xf32, partial = [dp, micro]>
+  }
+  %r = zero.all_reduce %g over [dp] : !zero.value<8xf32, partial = [dp]>
+  // expected-error@+1 {{bucket @b0 has 1 members, got 2 rows}}
+  %p = zero.update_bucket @b0 with @sgd(%r) when %v rows(%v) row_of [0, 0] : f32, !zero.value<8xf32>, !zero.value<f64>, (!zero.value<f64>)
+  zero.return []
+}
+
+// -----
+
+// update_bucket_c3
+zero.mesh @m <["dp" = 2]>
+zero.parameter @w : 8xf32
+zero.bucket @b0 : 8xf32 arrives f32 [@w] offsets [0] extents [8]
+zero.optimizer @sgd hyper [lr] {
+^prepare(%lr: f64):
+  zero.yield %lr : f64
+} update {
+^update(%g: f32, %p: f32, %step: f32):
+  zero.yield %p : f32
+}
+zero.step @s on @m weight() (%v: !zero.value<f64>, %x: !zero.value<f64, varying = [dp]>) {
+  %g = zero.micro_batches in f32 {
+    %d = zero.backward(@b0) arrives() : !zero.value<8xf32, partial = [dp, micro]>
+    zero.yield %d : !zero.value<8xf32, partial = [dp, micro]>
+  }
+  %r = zero.all_reduce %g over [dp] : !zero.value<8xf32, partial = [dp]>
+  // expected-error@+1 {{row 1 is out of range, there are 1 rows of 1 scalars}}
+  %p = zero.update_bucket @b0 with @sgd(%r) when %v rows(%v) row_of [1] : f32, !zero.value<8xf32>, !zero.value<f64>, (!zero.value<f64>)
+  zero.return []
+}
+
+// -----
+
+// update_bucket_c4
+zero.mesh @m <["dp" = 2]>
+zero.parameter @w : 8xf32
+zero.bucket @b0 : 8xf32 arrives f32 [@w] offsets [0] extents [8]
+zero.optimizer @sgd hyper [lr] {
+^prepare(%lr: f64):
+  zero.yield %lr : f64
+} update {
+^update(%g: f32, %p: f32, %step: f32):
+  zero.yield %p : f32
+}
+zero.step @s on @m weight() (%v: !zero.value<f64>, %x: !zero.value<f64, varying = [dp]>) {
+  %g = zero.micro_batches in f32 {
+    %d = zero.backward(@b0) arrives() : !zero.value<8xf32, partial = [dp, micro]>
+    zero.yield %d : !zero.value<8xf32, partial = [dp, micro]>
+  }
+  %r = zero.all_reduce %g over [dp] : !zero.value<8xf32, partial = [dp]>
+  // expected-error@+1 {{operand must be replicated, got varying over}}
+  %p = zero.update_bucket @b0 with @sgd(%r) when %x rows(%v) row_of [0] : f32, !zero.value<8xf32>, !zero.value<f64, varying = [dp]>, (!zero.value<f64>)
+  zero.return []
+}
+
+// -----
+
+// update_c5: a learning rate that differs by rank
+zero.mesh @m <["dp" = 2]>
+zero.parameter @w : f64
+zero.group @all [@w]
+zero.optimizer @sgd hyper [lr] {
+^prepare(%lr: f64):
+  zero.yield %lr : f64
+} update {
+^update(%g: f64, %p: f64, %step: f64):
+  zero.yield %p : f64
+}
+zero.step @s on @m weight() (%v: !zero.value<f64>, %x: !zero.value<f64, varying = [dp]>) {
+  // expected-error@+1 {{operand must be replicated, got varying over 'dp'}}
+  zero.update @all with @sgd(%v) hyper(lr = %x) : (!zero.value<f64>), (!zero.value<f64, varying = [dp]>)
+  zero.return []
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// RUN: zero-opt %s --split-input-file --verify-diagnostics
+//
+// Rules of tables and of calls that name them, each by its name.
+
+// all_reduce_scalars_c1
+zero.mesh @m <["dp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.handler @h {
+    // expected-error@+1 {{refers to @none, which is no zrt.slots of this program}}
+    %t = zrt.all_reduce_scalars @none after()
+  }
+}
+
+// -----
+
+// arrivals_c1
+zero.mesh @m <["dp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.kernel @k [read f32, write f32] scalars 0 {
+  ^body(%g: f32):
+    zrt.yield %g : f32
+  }
+  zrt.buffer @g : !zero.value<8xf32> role gradient in device
+  // expected-error@+1 {{refers to @b0, which is no zero.bucket of this module}}
+  zrt.arrivals @b0 into @g store @k add @k parameters @g
+}
+
+// -----
+
+// arrivals_c2
+zero.mesh @m <["dp" = 2]>
+zero.parameter @w : 8xf32
+zero.bucket @b0 : 8xf32 arrives f32 [@w] offsets [0] extents [8]
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.kernel @k [read f32, write f32] scalars 0 {
+  ^body(%g: f32):
+    zrt.yield %g : f32
+  }
+  zrt.buffer @g : !zero.value<16xf32> role gradient in device
+  zrt.buffer @p : !zero.value<8xf32> role parameter in device
+  // expected-error@+1 {{buffer @g holds 16 elements and bucket @b0 has 8}}
+  zrt.arrivals @b0 into @g store @k add @k parameters @p
+}
+
+// -----
+
+// arrivals_c3
+zero.mesh @m <["dp" = 2]>
+zero.parameter @w : 8xf32
+zero.bucket @b0 : 8xf32 arrives f32 [@w] offsets [0] extents [8]
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.kernel @k [read bf16, write f32] scalars 0 {
+  ^body(%g: bf16):
+    %x = arith.extf %g : bf16 to f32
+    zrt.yield %x : f32
+  }
+  zrt.buffer @g : !zero.value<8xf32> role gradient in device
+  zrt.buffer @p : !zero.value<8xf32> role parameter in device
+  // expected-error@+1 {{kernel @k must take ('f32', 'f32') and no scalars}}
+  zrt.arrivals @b0 into @g store @k add @k parameters @p
+}
+
+// -----
+
+// count_arrivals_c1
+zero.mesh @m <["dp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.slots @one [0.0]
+  zrt.handler @h {
+    // expected-error@+1 {{needs two slots, @one has 1}}
+    %t = zrt.count_arrivals to @one after()
+  }
+}
+
+// -----
+
+// launch_c1
+zero.mesh @m <["dp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.segments @all ends [8] rows [] scalars []
+  zrt.handler @h {
+    // expected-error@+1 {{refers to @k, which is no zrt.kernel of this program}}
+    %t = zrt.launch @k [] over @all after()
+  }
+}
+
+// -----
+
+// reduce_scatter_add_c1
+zero.mesh @m <["dp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.buffer @a : !zero.value<8xf32> role gradient in device
+  zrt.handler @h {
+    // expected-error@+1 {{needs a full source and a sharded target of one shape and type}}
+    %t = zrt.reduce_scatter_add @a to @a after()
+  }
+}
+
+// -----
+
+// release_c1
+zero.mesh @m <["dp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.buffer @a : !zero.value<8xf32> role gradient in device
+  zrt.handler @h {
+    // expected-error@+1 {{buffer @a is not on demand}}
+    %t = zrt.release @a after()
+  }
+}
+
+// -----
+
+// retag_c1
+zero.mesh @m <["dp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.handler @h {
+    // expected-error@+1 {{refers to @none, which is no zrt.buffer of this program}}
+    %t = zrt.retag @none as accumulator after()
+  }
+}
+
+// -----
+
+// run_scalars_c1
+zero.mesh @m <["dp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.handler @h {
+    // expected-error@+1 {{refers to @none, which is no zrt.scalars of this program}}
+    %t = zrt.run_scalars @none after()
+  }
+}
+
+// -----
+
+// settle_c1
+zero.mesh @m <["dp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.handler @h {
+    // expected-error@+1 {{refers to @none, which is no zrt.slots of this program}}
+    %t = zrt.settle @none after()
+  }
+}
+
+// -----
+
+// scalar_state_c1
+zero.mesh @m <["dp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.slots @s [0.0]
+  // expected-error@+1 {{index 1 is out of range, @s has 1 slots}}
+  zrt.scalar_state "t" in @s[1]
+}
+
+// -----
+
+// state_c1
+zero.mesh @m <["dp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.buffer @a : !zero.value<8xf32> role state in device
+  // expected-error@+1 {{refers to @b0, which is no zero.bucket of this module}}
+  zrt.state m of @b0 in @a
+}
+
+// -----
+
+// store_slot_c1
+zero.mesh @m <["dp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.scalars @s {
+    %x = arith.constant 0.0 : f64
+    // expected-error@+1 {{refers to @none, which is no zrt.slots of this program}}
+    zrt.store_slot %x, @none[0]
+    zrt.yield
+  }
+}
