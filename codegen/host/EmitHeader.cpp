@@ -13,61 +13,109 @@
 using namespace mlir;
 using namespace zero;
 
-/// What a user has to know of a call; null for one that takes no explanation.
+/// What a user has to know of a call; empty for one that takes no explanation.
 static StringRef getComment(Call call) {
   switch (call) {
   case Call::step_create:
-    return "Creates the step on this rank. Collective: every rank of the\n"
-           "/// runtime's group calls it, and all must have loaded the same "
-           "plan. Blocks\n/// until the others come or the runtime's timeout. "
-           "|options| is reserved: pass\n/// null. Ownership: the caller "
-           "destroys the step before its runtime.";
+    return "Creates the step on this rank. Collective: every rank of the "
+           "runtime's group calls it, and all must have loaded the same plan. "
+           "Blocks until the others come or the runtime's timeout. |options| "
+           "is "
+           "reserved: pass null. Ownership: the caller destroys the step "
+           "before "
+           "its runtime.";
   case Call::step_destroy:
     return "Frees the step. Null is refused.";
   case Call::find_parameter:
     return "The number of the parameter called |name|.";
   case Call::bind_parameter:
     return "Sets the full initial value of a parameter (its own dtype, "
-           "row-major);\n/// every rank passes the same. Only between steps.";
+           "row-major); every rank passes the same. Only between steps.";
   case Call::parameter:
     return "A view of the full value of a parameter, ours; valid until "
-           "destroy,\n/// current after results of the last apply.";
+           "destroy, current after results of the last apply.";
   case Call::begin_backward:
     return "Begins a backward. |hint| is a zero_rt_hint and only ever buys "
            "overlap.";
   case Call::gradient:
     return "Hands over the gradient of one parameter in the open backward. The "
-           "tensor\n/// may be reused from |out_release| on; if that is null, "
-           "at "
+           "tensor may be reused from |out_release| on; if that is null, at "
            "once.";
   case Call::gradient_slot:
     return "For producers that write in place: where the gradient belongs; "
-           "overwrite it\n/// if |out_beta| is 0, add to it if 1, then call "
-           "gradient_ready.";
+           "overwrite it if |out_beta| is 0, add to it if 1, then call "
+           "gradient_ready. A slot has the dtype in which the gradient "
+           "arrives; "
+           "where it is kept in another there is none (unsupported).";
   case Call::gradient_ready:
     return "Says that the slot of a parameter has been written.";
   case Call::accumulate:
     return "Closes the open backward; another one follows before apply.";
   case Call::discard:
-    return "Drops everything since the last apply.";
+    return "Drops everything since the last apply, on every rank.";
   case Call::apply:
     return "Closes the open backward, if there is one, reduces over the ranks "
-           "and\n/// updates. Collective. |inputs| are the step's scalar "
-           "arguments, in order, the\n/// same on every rank.";
+           "and updates. Collective. |inputs| are the step's scalar arguments, "
+           "in order, the same on every rank.";
   case Call::results:
     return "Waits for the last apply; set out_results->struct_size first. "
-           "Skipped steps\n/// are ok with a verdict, refused ones an error "
-           "that names the cause.";
+           "Skipped steps are ok with a verdict, refused ones an error that "
+           "names the cause.";
   case Call::loss_scale:
     return "What the next backward multiplies its loss by.";
   case Call::parameter_wait:
     return "Makes |stream| wait until a parameter (-1: all) may be read.";
   case Call::state_count:
     return "State on this rank, for checkpoints: entries are (parameter, role, "
-           "interval\n/// of its elements), whatever the buckets are.";
+           "interval of its elements), whatever the buckets are.";
+  case Call::state_describe:
+    return "Tells what entry |entry| is; set out_entry->struct_size first.";
+  case Call::state_read:
+    return "Copies an entry out; |bytes| is exactly its size.";
+  case Call::state_write:
+    return "Copies an entry in; only between steps.";
   default:
     return "";
   }
+}
+
+static constexpr size_t kColumns = 80;
+
+/// Prints |words|, apart at |separator|, in lines that begin with |indent|. The
+/// first line is begun, up to |column|.
+static void printFilled(raw_ostream &os, StringRef words, StringRef separator,
+                        StringRef indent, size_t column) {
+  bool isFirst = true;
+  while (!words.empty()) {
+    auto [word, rest] = words.split(separator);
+    words = rest;
+    StringRef mark = rest.empty() ? "" : separator.rtrim();
+    size_t length = word.size() + mark.size();
+    if (!isFirst && column + 1 + length > kColumns) {
+      os << "\n" << indent;
+      column = indent.size();
+    } else if (!isFirst) {
+      os << " ";
+      ++column;
+    }
+    os << word << mark;
+    column += length;
+    isFirst = false;
+  }
+}
+
+static void printComment(raw_ostream &os, StringRef text) {
+  os << "/// ";
+  printFilled(os, text, " ", "/// ", 4);
+  os << "\n";
+}
+
+static void printPrototype(raw_ostream &os, const Twine &name,
+                           StringRef arguments) {
+  std::string head = ("zero_rt_status " + name + "(").str();
+  os << head;
+  printFilled(os, arguments, ", ", std::string(head.size(), ' '), head.size());
+  os << ");\n";
 }
 
 /// `fc1.weight` as `FC1_WEIGHT`.
@@ -84,16 +132,14 @@ std::string zero::emitHeader(const Tables &tables, StringRef prefix) {
   llvm::raw_string_ostream os(text);
   std::string macro = toMacro(prefix);
   os << "// " << prefix << ".h: the C interface of step '" << tables.name
-     << "', generated by zero-compile for " << tables.ranks << " rank"
+     << "', generated by\n// zero-compile for " << tables.ranks << " rank"
      << (tables.ranks == 1 ? "" : "s") << ".\n"
      << "//\n// Every call returns a zero_rt_status; zero_rt_message() says "
         "what went wrong,\n// except that a null step or runtime leaves the "
-        "message "
-        "of the call before. A\n// step is used by one thread at a time; each "
-        "rank is "
-        "a thread of its own.\n\n";
+        "message of the call before. A\n// step is used by one thread at a "
+        "time; each rank is a thread of its own.\n\n";
   os << "#ifndef " << macro << "_H\n#define " << macro << "_H\n\n"
-     << "#include \"zero_rt/library.h\"\n\n"
+     << "#include \"zero_rt/abi.h\"\n\n"
      << "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n";
   os << "/// The plan this header belongs to.\n"
      << "#define " << macro << "_PLAN_HASH UINT64_C(0x"
@@ -103,10 +149,12 @@ std::string zero::emitHeader(const Tables &tables, StringRef prefix) {
      << "_NUM_INPUTS " << tables.inputs.size() << "\n\n";
   os << "/// Numbers of the parameters; find_parameter knows all of them by "
         "name.\n";
-  llvm::StringMap<int> seen;
+  llvm::StringMap<int> count;
+  for (const std::string &name : tables.parameterNames)
+    ++count[toMacro(name)];
   for (auto [i, name] : llvm::enumerate(tables.parameterNames))
     // Names that differ only in punctuation are left to find_parameter.
-    if (i < 1000 && seen[toMacro(name)]++ == 0)
+    if (i < 1000 && count[toMacro(name)] == 1)
       os << "#define " << macro << "_PARAMETER_" << toMacro(name) << " " << i
          << "\n";
   os << "\n/// Indices into zero_rt_results::values.\n";
@@ -118,7 +166,7 @@ std::string zero::emitHeader(const Tables &tables, StringRef prefix) {
     if (!info.isStepCall)
       continue;
     if (StringRef comment = getComment(info.call); !comment.empty())
-      os << "/// " << comment << "\n";
+      printComment(os, comment);
     StringRef name = info.name;
     name.consume_front("step_");
     std::string arguments = info.arguments.str();
@@ -128,7 +176,8 @@ std::string zero::emitHeader(const Tables &tables, StringRef prefix) {
     if (info.call == Call::step_create)
       arguments = "(zero_rt_runtime *runtime, const void *options, "
                   "zero_rt_step **out_step)";
-    os << "zero_rt_status " << prefix << "_" << name << arguments << ";\n";
+    printPrototype(os, prefix + "_" + name,
+                   StringRef(arguments).drop_front().drop_back());
   }
   os << "\n#ifdef __cplusplus\n} // extern \"C\"\n#endif\n\n#endif // " << macro
      << "_H\n";

@@ -53,7 +53,7 @@ struct CheckPhasePass : zero::impl::CheckPhasePassBase<CheckPhasePass> {
     } else if (phase == "scheduled") {
       isIllegal = [](Operation *op) { return isa<StepOp>(op); };
     } else {
-      getOperation().emitError()
+      emitError(getOperation().getLoc())
           << "phase must be logical, sharded, placed or scheduled, got '"
           << phase << "'";
       return signalPassFailure();

@@ -257,7 +257,7 @@ struct InsertCollectivesPass
 
   void runOnOperation() override {
     if (stage < 0 || stage > 2) {
-      getOperation().emitError()
+      emitError(getOperation().getLoc())
           << "stage must be 0, 1 or 2, got " << int(stage)
           << (stage == 3 ? " (stage 3 is not supported yet)" : "");
       return signalPassFailure();

@@ -50,16 +50,17 @@ struct SetMeshPass : zero::impl::SetMeshPassBase<SetMeshPass> {
     for (StringRef part : parts) {
       auto [axis, text] = part.split('=');
       if (!seen.insert(axis).second) {
-        getOperation().emitError()
+        emitError(getOperation().getLoc())
             << "axis '" << axis << "' is given two sizes, got '" << mesh << "'";
         return signalPassFailure();
       }
       int64_t size = 0;
       if (text.getAsInteger(10, size) || size < 1) {
-        getOperation().emitError() << "expected an axis and its size of at "
-                                      "least 1, such as dp=4 (several "
-                                      "are separated by ':'), got '"
-                                   << part << "'";
+        emitError(getOperation().getLoc())
+            << "expected an axis and its size of at "
+               "least 1, such as dp=4 (several "
+               "are separated by ':'), got '"
+            << part << "'";
         return signalPassFailure();
       }
       if (failed(setAxis(getOperation(), axis, size)))

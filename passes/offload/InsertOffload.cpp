@@ -60,7 +60,7 @@ struct InsertOffloadPass
     if (what == "none")
       return markAllAnalysesPreserved();
     if (what != "optimizer") {
-      getOperation().emitError()
+      emitError(getOperation().getLoc())
           << "offload must be none or optimizer, got '" << what << "'";
       return signalPassFailure();
     }

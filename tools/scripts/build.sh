@@ -6,6 +6,10 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
+if [[ $# -eq 0 || $1 == -* ]]; then
+  echo "usage: build.sh FOLDER [CMAKE_OPTION...] [-- TARGET...]" >&2
+  exit 2
+fi
 folder=$1
 shift
 options=()

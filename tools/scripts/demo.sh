@@ -39,11 +39,17 @@ while [[ $# -gt 0 ]]; do
   [[ $# -ge 2 ]] || wrong "$1 takes a value"
   case $1 in
   --ranks) ranks=$2 ;;
+  --backwards | --steps)
+    [[ $2 =~ ^[1-9][0-9]*$ ]] || wrong "$1 takes a number, not '$2'"
+    train+=("$1" "$2")
+    ;;
   --stage) stage=$2 ;;
   --offload) offload=$2 ;;
   # Relative to where the caller is, which is left below.
-  --text) text=(--text "$(realpath -- "$2")") ;;
-  *) train+=("$1" "$2") ;;
+  --text)
+    [[ -r $2 ]] || wrong "cannot read '$2'"
+    text=(--text "$(realpath -- "$2")")
+    ;;
   esac
   shift 2
 done
