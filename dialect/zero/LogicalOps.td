@@ -62,7 +62,7 @@ def Zero_ParameterOp : Zero_Op<"parameter", [Symbol]> {
   let description = [{
     `optional` says that a backward may produce no gradient for it, which then
     counts as zero; a missing gradient of any other parameter refuses the step.
-    `uses 2` says that each backward delivers it in up to two pieces, which add up.
+    `uses 2` says that each backward delivers it in two pieces, which add up.
 
     Constraints:
 

@@ -30,12 +30,20 @@ zero_rt_status checkSubject(Call call, const zero_rt_runtime *runtime) {
   if (!runtime)
     return fail(ZERO_RT_INVALID_ARGUMENT, "%s: runtime is null",
                 callNames[size_t(call)]);
+  if (runtime->handle != Handle::Runtime)
+    return fail(ZERO_RT_INVALID_ARGUMENT,
+                "%s: this is no runtime, or one that was destroyed",
+                callNames[size_t(call)]);
   return ZERO_RT_OK;
 }
 
 zero_rt_status checkSubject(Call call, const zero_rt_step *step) {
   if (!step)
     return fail(ZERO_RT_INVALID_ARGUMENT, "%s: step is null",
+                callNames[size_t(call)]);
+  if (step->handle != Handle::Step)
+    return fail(ZERO_RT_INVALID_ARGUMENT,
+                "%s: this is no step, or one that was destroyed",
                 callNames[size_t(call)]);
   if (step->poisonedBy[0] && call != Call::step_destroy)
     return fail(ZERO_RT_POISONED,

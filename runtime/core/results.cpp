@@ -26,6 +26,20 @@ struct Record {
 
 } // namespace
 
+/// What is wrong with |gradient|, and what to do where that is not plain.
+static std::string describe(const zero_rt_step &step,
+                            const MissingGradient &gradient) {
+  std::string text = std::string("gradient of '") +
+                     step.parameterName(gradient.parameter) + "'";
+  if (gradient.slotOpen)
+    return text + " has a slot and no gradient_ready";
+  if (gradient.pieces == 0)
+    return text + " never arrived";
+  return text + " arrived in " + std::to_string(gradient.pieces) + " of " +
+         std::to_string(step.library->parameters[gradient.parameter].uses) +
+         " pieces";
+}
+
 static std::string missingText(const zero_rt_step &step,
                                const std::vector<Record> &records) {
   std::string text = "step refused:";
@@ -38,9 +52,8 @@ static std::string missingText(const zero_rt_step &step,
       if (int64_t(i) >= record.missing || named == int64_t(Window::maxNamed))
         break;
       const MissingGradient &gradient = record.first[i];
-      text += std::string(named++ ? ", " : " ") + "gradient of '" +
-              step.parameterName(gradient.parameter) +
-              "' never arrived on rank " + std::to_string(r) + " (backward " +
+      text += std::string(named++ ? ", " : " ") + describe(step, gradient) +
+              " on rank " + std::to_string(r) + " (backward " +
               std::to_string(gradient.backward) + " of " +
               std::to_string(record.backwards) + ")";
     }

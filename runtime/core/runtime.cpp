@@ -84,9 +84,17 @@ ZERO_RT_EXPORT zero_rt_status zero_rt_create(zero_rt_group *group, int32_t rank,
   });
 }
 
-ZERO_RT_EXPORT zero_rt_status zero_rt_destroy(zero_rt_runtime *runtime) {
+static zero_rt_status checkRuntime(const zero_rt_runtime *runtime) {
   if (!runtime)
     return fail(ZERO_RT_INVALID_ARGUMENT, "runtime is null");
+  if (runtime->handle != Handle::Runtime)
+    return fail(ZERO_RT_INVALID_ARGUMENT,
+                "this is no runtime, or one that was destroyed");
+  return ZERO_RT_OK;
+}
+
+ZERO_RT_EXPORT zero_rt_status zero_rt_destroy(zero_rt_runtime *runtime) {
+  ZERO_RT_TRY(checkRuntime(runtime));
   if (runtime->steps)
     return fail(ZERO_RT_INVALID_ARGUMENT,
                 "runtime of rank %d still has %lld steps; destroy them first",
@@ -97,8 +105,7 @@ ZERO_RT_EXPORT zero_rt_status zero_rt_destroy(zero_rt_runtime *runtime) {
 
 ZERO_RT_EXPORT zero_rt_status zero_rt_read_counters(
     zero_rt_runtime *runtime, zero_rt_counters *out_counters) {
-  if (!runtime)
-    return fail(ZERO_RT_INVALID_ARGUMENT, "runtime is null");
+  ZERO_RT_TRY(checkRuntime(runtime));
   ZERO_RT_TRY(checkStruct(out_counters, "out_counters"));
   uint32_t structSize = out_counters->struct_size;
   *out_counters = runtime->counters;
@@ -108,8 +115,7 @@ ZERO_RT_EXPORT zero_rt_status zero_rt_read_counters(
 
 ZERO_RT_EXPORT zero_rt_status zero_rt_wait(zero_rt_runtime *runtime,
                                            zero_rt_timepoint timepoint) {
-  if (!runtime)
-    return fail(ZERO_RT_INVALID_ARGUMENT, "runtime is null");
+  ZERO_RT_TRY(checkRuntime(runtime));
   if (timepoint > runtime->timepoints)
     return fail(ZERO_RT_INVALID_ARGUMENT,
                 "timepoint %llu was never given out by this runtime",

@@ -14,11 +14,26 @@
 
 #include <set>
 
+namespace zero_rt {
+
+/// The second word of what a caller holds, so that a runtime passed as a step,
+/// or the other way round, is found out. Cleared when the object goes: what was
+/// destroyed is found out as long as its memory has no other use.
+enum class Handle : uint64_t {
+  None = 0,
+  Runtime = 0x7a65726f2d727431,
+  Step = 0x7a65726f2d737431
+};
+
+} // namespace zero_rt
+
 struct zero_rt_runtime {
   zero_rt_runtime(zero_rt_group &group, int32_t rank, int32_t threads,
                   bool poison);
+  ~zero_rt_runtime() { handle = zero_rt::Handle::None; }
 
   const zero_rt_calls *calls; // first, see library.h
+  volatile zero_rt::Handle handle = zero_rt::Handle::Runtime;
   int32_t rank;
   int32_t ranks;
   bool poison;

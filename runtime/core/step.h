@@ -54,6 +54,7 @@ struct zero_rt_step {
   zero_rt_step &operator=(const zero_rt_step &) = delete;
 
   const zero_rt_calls *calls; // first, see library.h
+  volatile zero_rt::Handle handle = zero_rt::Handle::Step;
   zero_rt_runtime *runtime;
   const zero_rt_library *library;
   uint64_t id = 0; // the same on all ranks

@@ -33,11 +33,15 @@ void Window::close() {
     return;
   open = false;
   for (int64_t p = 0; p < library.num_parameters; ++p) {
-    if (numArrivals[size_t(p)] > 0 || library.parameters[p].optional)
+    const zero_rt_parameter_row &row = library.parameters[p];
+    int64_t pieces = numArrivals[size_t(p)];
+    bool slotOpen = slots[size_t(p)] != Slot::None;
+    if (!slotOpen && (pieces == row.uses || (pieces == 0 && row.optional)))
       continue;
     ++numMissing;
     if (first.size() < maxNamed)
-      first.push_back({int32_t(p), int32_t(numBackwards)});
+      first.push_back({int32_t(p), int32_t(numBackwards), int32_t(pieces),
+                       int32_t(slotOpen)});
   }
 }
 

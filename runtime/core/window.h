@@ -19,10 +19,12 @@
 
 namespace zero_rt {
 
-/// One gradient that never arrived; backwards count from 1.
+/// One gradient that did not arrive whole; backwards count from 1.
 struct MissingGradient {
   int32_t parameter;
   int32_t backward;
+  int32_t pieces;   // that did arrive
+  int32_t slotOpen; // 1: its slot was handed out and never declared ready
 };
 
 class Window {
@@ -31,7 +33,8 @@ public:
 
   void begin();
   void arrive(int32_t parameter);
-  /// Ends the open backward, if any, and books what did not arrive. Arrivals
+  /// Ends the open backward, if any, and books what did not arrive whole: an
+  /// optional gradient may stay away, and nothing may come in part. Arrivals
   /// stay readable until the next `begin`, for the handlers that fill.
   void close();
   /// Forgets everything: the window begins anew.

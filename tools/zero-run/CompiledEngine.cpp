@@ -228,13 +228,18 @@ bool CompiledEngine::deliver(Rank &rank, const RankInputs &inputs) {
       auto it = gradients.find(parameters[id].name);
       if (it == gradients.end())
         continue;
-      tensors.push_back(pack(it->second, parameters[id].arrivalType));
-      zero_rt_tensor tensor = makeTensor(
-          tensors.back(), parameters[id].arrivalType, it->second.size());
-      zero_rt_timepoint release = 0;
-      if (!check(rank,
-                 table.gradient(rank.step, id, &tensor, nullptr, &release)))
-        return false;
+      // What has several uses comes as itself and zeros: the sum is exact.
+      for (int64_t use = 0; use < parameters[id].uses; ++use) {
+        tensors.push_back(pack(it->second, parameters[id].arrivalType));
+        if (use > 0)
+          std::fill(tensors.back().begin(), tensors.back().end(), 0);
+        zero_rt_tensor tensor = makeTensor(
+            tensors.back(), parameters[id].arrivalType, it->second.size());
+        zero_rt_timepoint release = 0;
+        if (!check(rank,
+                   table.gradient(rank.step, id, &tensor, nullptr, &release)))
+          return false;
+      }
     }
     if (k + 1 < inputs.backwards.size() &&
         !check(rank, table.accumulate(rank.step)))

@@ -24,6 +24,7 @@ struct ParameterInfo {
   mlir::Type storageType;
   mlir::Type arrivalType;
   bool optional = false;
+  int64_t uses = 1;
 };
 
 /// Something that runs steps: compiled code on rank threads, or the

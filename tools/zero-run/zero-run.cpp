@@ -107,6 +107,7 @@ static std::vector<ParameterInfo> getParameters(ModuleOp module) {
     info.storageType = op.getDtype();
     info.arrivalType = op.getDtype();
     info.optional = op.getOptional();
+    info.uses = op.getUses();
     module.walk([&](BackwardOp backward) {
       for (auto [source, type] :
            llvm::zip(backward.getSources().getAsRange<FlatSymbolRefAttr>(),

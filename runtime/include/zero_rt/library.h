@@ -64,7 +64,7 @@ typedef struct zero_rt_parameter_row {
   int64_t offset;   // of the first element in the bucket
   int64_t extent;   // elements and the pad behind them
   int64_t optional; // 1: may be absent, counts as zero
-  int64_t uses;     // arrivals in one backward; 1 unless declared
+  int64_t uses;     // arrivals in one backward, all or none; 1 unless declared
 } zero_rt_parameter_row;
 
 typedef struct zero_rt_bucket_row {

@@ -6,6 +6,7 @@
 
 #include "Ranks.h"
 #include "TrainStep.h"
+#include "core/step.h"
 
 using namespace zero_rt::test;
 
@@ -116,6 +117,27 @@ TEST(Create, RuntimeOutlivesItsSteps) {
     StepHandle step = createStep(runtime, library.get());
     expectStatus(ZERO_RT_INVALID_ARGUMENT, zero_rt_destroy(runtime),
                  "still has 1 steps");
+  });
+}
+
+// A runtime is no step, and a step no runtime.
+TEST(Create, RefusesSwappedHandles) {
+  LibraryBuilder library = makeTrainStep(1);
+  runSteps(library.get(), [&](int32_t, zero_rt_step *step) {
+    auto *asStep = reinterpret_cast<zero_rt_step *>(step->runtime);
+    auto *asRuntime = reinterpret_cast<zero_rt_runtime *>(step);
+    expectStatus(ZERO_RT_INVALID_ARGUMENT,
+                 callsOf(step).begin_backward(asStep, 0),
+                 "begin_backward: this is no step, or one that was destroyed");
+    zero_rt_step *out = nullptr;
+    expectStatus(
+        ZERO_RT_INVALID_ARGUMENT,
+        callsOf(step).step_create(asRuntime, &library.get(), nullptr, &out),
+        "step_create: this is no runtime");
+    expectStatus(ZERO_RT_INVALID_ARGUMENT, zero_rt_destroy(asRuntime),
+                 "this is no runtime");
+    expectStatus(ZERO_RT_INVALID_ARGUMENT, zero_rt_wait(asRuntime, 0),
+                 "this is no runtime");
   });
 }
 

@@ -110,7 +110,7 @@ TEST(Step, CountersAreExact) {
       EXPECT_EQ(counters.allocations[0][role], allocations[role]) << role;
       EXPECT_EQ(counters.allocations[1][role], 0) << role;
     }
-    EXPECT_EQ(counters.launches, 2 * NumTrainParameters + 2);
+    EXPECT_EQ(counters.launches, 2 * (NumTrainParameters + 1) + 2);
     EXPECT_EQ(counters.reduce_scatters, 1);
     EXPECT_EQ(counters.all_gathers, 1);
     EXPECT_EQ(counters.all_reduces, 0);
@@ -130,7 +130,7 @@ TEST(Step, AMissingGradientRefusesOnAllRanks) {
       expectOk(calls.begin_backward(step, 0));
       for (int32_t p : {Weight, Bias, Tied})
         if (rank != 2 || b != 0 || p != Bias)
-          expectOk(passGradient(step, p));
+          expectOk(passPieces(step, p));
       expectOk(calls.accumulate(step));
     }
     expectOk(applyStep(step));
@@ -147,10 +147,42 @@ TEST(Step, AMissingGradientRefusesOnAllRanks) {
     // The next step is a good one, although the optional one never comes.
     expectOk(calls.begin_backward(step, 0));
     for (int32_t p : {Weight, Bias, Tied})
-      expectOk(passGradient(step, p));
+      expectOk(passPieces(step, p));
     expectOk(applyStep(step));
     EXPECT_EQ(resultsOf(step, ZERO_RT_OK).backwards, 1);
     EXPECT_NE(parametersOf(step), expectedParameters(0));
+  });
+}
+
+// Part of a gradient is none, not even of an optional one; a slot that was
+// never declared ready is no gradient either. All ranks refuse, and name both.
+TEST(Step, GradientsInPartAreRefused) {
+  LibraryBuilder library = makeTrainStep(2);
+  library.parameters[Extra].uses = 3;
+  runSteps(library.get(), [](int32_t rank, zero_rt_step *step) {
+    const zero_rt_calls &calls = callsOf(step);
+    expectOk(calls.begin_backward(step, 0));
+    for (int32_t p : {Weight, Bias})
+      if (rank == 0 || p == Weight)
+        expectOk(passGradient(step, p));
+    expectOk(passGradient(step, Tied));
+    if (rank == 0) {
+      expectOk(passGradient(step, Tied));
+    } else {
+      auto slot = sized<zero_rt_tensor>();
+      double beta = -1;
+      expectOk(calls.gradient_slot(step, Bias, &slot, &beta));
+      expectOk(passGradient(step, Extra));
+      expectOk(passGradient(step, Extra));
+    }
+    expectOk(applyStep(step));
+    resultsOf(
+        step, ZERO_RT_MISSING_GRADIENT,
+        "step refused: gradient of 'fc1.bias' has a slot and no "
+        "gradient_ready on rank 1 (backward 1 of 1), gradient of 'tied' "
+        "arrived in 1 of 2 pieces on rank 1 (backward 1 of 1), gradient "
+        "of 'extra' arrived in 2 of 3 pieces on rank 1 (backward 1 of 1)");
+    EXPECT_EQ(parametersOf(step), expectedParameters(0));
   });
 }
 

@@ -8,6 +8,7 @@
 
 #include "Ranks.h"
 #include "core/numeric.h"
+#include "core/status.h"
 
 #include <cmath>
 
@@ -212,7 +213,13 @@ zero_rt_status zero_rt::test::passGradient(zero_rt_step *step,
 
 void zero_rt::test::passAll(zero_rt_step *step, float value) {
   for (int32_t p = 0; p < NumTrainParameters; ++p)
-    expectOk(passGradient(step, p, value));
+    expectOk(passPieces(step, p, value));
+}
+
+zero_rt_status zero_rt::test::passPieces(zero_rt_step *step, int32_t parameter,
+                                         float value) {
+  ZERO_RT_TRY(passGradient(step, parameter, value));
+  return parameter == Tied ? passGradient(step, parameter, 0) : ZERO_RT_OK;
 }
 
 zero_rt_status zero_rt::test::applyStep(zero_rt_step *step, double rate) {

@@ -58,7 +58,11 @@ std::vector<float> trainGradient(int32_t parameter, float value);
 zero_rt_status passGradient(zero_rt_step *step, int32_t parameter,
                             float value = 1);
 
-/// Passes one gradient of each parameter.
+/// Passes it whole: what has two uses comes as itself and zeros.
+zero_rt_status passPieces(zero_rt_step *step, int32_t parameter,
+                          float value = 1);
+
+/// Passes the gradients of all parameters.
 void passAll(zero_rt_step *step, float value = 1);
 
 zero_rt_status applyStep(zero_rt_step *step, double rate = 1);
