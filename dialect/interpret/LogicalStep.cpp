@@ -149,8 +149,8 @@ FailureOr<int> LogicalStep::finish() {
     return 3;
   if (window->getTotalMissing() > 0)
     return 2;
-  if (step.getNonfinite() == Nonfinite::skip && !isFinite())
-    return 1;
+  if (step.getNonfinite() != Nonfinite::poison && !isFinite())
+    return step.getNonfinite() == Nonfinite::skip ? 1 : 4;
   for (auto op : step.getBody().getOps<UpdateOp>())
     update(op);
   return 0;

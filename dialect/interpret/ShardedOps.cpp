@@ -85,9 +85,9 @@ Number ShardedStep::evaluateVerdict(VerdictOp op, int64_t rank) {
     return {3, 0};
   if (getScalar(op.getMissing(), rank).value != 0)
     return {2, 0};
-  if (!op.getPoison() &&
+  if (op.getNonfinite() != Nonfinite::poison &&
       !std::isfinite(getScalar(op.getSumSquares(), rank).value))
-    return {1, 0};
+    return {op.getNonfinite() == Nonfinite::skip ? 1.0 : 4.0, 0};
   return {0, 0};
 }
 

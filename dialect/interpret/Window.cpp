@@ -93,6 +93,8 @@ std::string Window::describe(int verdict) const {
   std::string text;
   llvm::raw_string_ostream os(text);
   StringRef separator = " ";
+  if (verdict == 4)
+    os << "step refused: a gradient is not finite";
   if (verdict == 3) {
     os << "step refused: ranks made unequal numbers of backwards:";
     for (size_t r = 0; r < inputs.size(); ++r, separator = ", ")

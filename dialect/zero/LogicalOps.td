@@ -172,9 +172,10 @@ def Zero_OptimizerOp : Zero_Op<"optimizer", [Symbol, IsolatedFromAbove]> {
 
 def Zero_NonfiniteSkip : I32EnumAttrCase<"skip", 0>;
 def Zero_NonfinitePoison : I32EnumAttrCase<"poison", 1>;
+def Zero_NonfiniteError : I32EnumAttrCase<"error", 2>;
 def Zero_NonfiniteAttr : I32EnumAttr<"Nonfinite",
     "what happens to a step with a gradient that is not finite",
-    [Zero_NonfiniteSkip, Zero_NonfinitePoison]> {
+    [Zero_NonfiniteSkip, Zero_NonfinitePoison, Zero_NonfiniteError]> {
   let cppNamespace = "::zero";
 }
 
@@ -190,7 +191,8 @@ def Zero_StepOp : Zero_Op<"step",
     replicated type is the caller's promise that all ranks pass the same.
 
     `nonfinite skip` (the default) leaves everything untouched when any gradient
-    is not finite; `poison` applies the step all the same.
+    is not finite; `error` does so, too, and makes it an error of the step;
+    `poison` applies the step all the same.
 
     Constraints:
 

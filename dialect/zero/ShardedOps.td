@@ -319,10 +319,10 @@ def Zero_ClipCoefficientOp : Zero_InferredOp<"clip_coefficient", [Pure]> {
 def Zero_VerdictOp : Zero_InferredOp<"verdict", [Pure]> {
   let summary = "Whether the step is applied, the same on every rank";
   let description = [{
-    0: applied. 1: skipped, a gradient is not finite (only where the step says
-    `nonfinite skip`). 2: refused, a gradient that is not optional is missing.
-    3: refused, ranks made different numbers of backwards. The numbers are
-    `zero_rt_verdict` of the runtime.
+    0: applied. 1: skipped, a gradient is not finite (with `nonfinite skip`, the
+    default). 2: refused, a gradient that is not optional is missing. 3: refused,
+    ranks made different numbers of backwards. 4: refused, a gradient is not finite
+    (with `nonfinite error`). The numbers are `zero_rt_verdict` of the runtime.
 
     Constraints:
 
@@ -335,12 +335,12 @@ def Zero_VerdictOp : Zero_InferredOp<"verdict", [Pure]> {
     ```
   }];
   let arguments = (ins Zero_Scalar:$sum_squares, Zero_Scalar:$backwards,
-    Zero_Scalar:$squared, Zero_Scalar:$missing, UnitAttr:$poison,
-    I64Attr:$ranks);
+    Zero_Scalar:$squared, Zero_Scalar:$missing, I64Attr:$ranks,
+    DefaultValuedAttr<Zero_NonfiniteAttr, "Nonfinite::skip">:$nonfinite);
   let results = (outs Zero_Scalar:$verdict);
   let assemblyFormat = [{
     $sum_squares `,` $backwards `,` $squared `,` $missing `ranks` $ranks
-    (`poison` $poison^)? attr-dict `:` type($sum_squares) `,` type($backwards)
+    (`nonfinite` $nonfinite^)? attr-dict `:` type($sum_squares) `,` type($backwards)
     `,` type($squared) `,` type($missing)
   }];
   let hasVerifier = 1;

@@ -195,10 +195,10 @@ Value Layout::buildVerdict(Location loc) {
       builder.create<ArrivalsOp>(loc, builder.getArrayAttr({shape.axis}));
   auto sums = builder.create<ReduceOp>(loc, arrivals.getResults());
   auto squares = builder.create<SumSquaresOp>(loc, reduced);
-  bool poison = shape.step.getNonfinite() == Nonfinite::poison;
   return builder.create<VerdictOp>(loc, squares, sums.getOutputs()[0],
                                    sums.getOutputs()[1], sums.getOutputs()[2],
-                                   poison, shape.mesh.getNumRanks());
+                                   shape.mesh.getNumRanks(),
+                                   shape.step.getNonfinite());
 }
 
 SmallVector<Value> Layout::buildPrepare(UpdateOp update, Value verdict) {

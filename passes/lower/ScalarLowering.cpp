@@ -112,11 +112,11 @@ Value ScalarLowering::evaluate(VerdictOp op) {
     verdict = builder.create<arith::SelectOp>(loc, condition, constant(value),
                                               verdict);
   };
-  if (!op.getPoison()) {
+  if (op.getNonfinite() != Nonfinite::poison) {
     // x - x is 0 for every finite x and nan for the others.
     Value rest = builder.create<arith::SubFOp>(loc, sumSquares, sumSquares);
     choose(builder.create<arith::CmpFOp>(loc, CmpFPredicate::UNE, rest, zero),
-           1.0);
+           op.getNonfinite() == Nonfinite::skip ? 1.0 : 4.0);
   }
   choose(builder.create<arith::CmpFOp>(loc, CmpFPredicate::UNE, missing, zero),
          2.0);

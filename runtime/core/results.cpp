@@ -99,8 +99,7 @@ zero_rt_status calls::settle(zero_rt_step *step, int32_t,
   ZERO_RT_TRY(checkSlots(*step, "settle", verdict_slot, 1));
   double value = step->slots()[verdict_slot];
   // Written so that nan is refused too.
-  if (!(value >= ZERO_RT_APPLIED &&
-        value <= ZERO_RT_REFUSED_UNEQUAL_BACKWARDS) ||
+  if (!(value >= ZERO_RT_APPLIED && value <= ZERO_RT_REFUSED_NONFINITE) ||
       value != double(int32_t(value)))
     return fail(ZERO_RT_INTERNAL, "settle: %g is no verdict", value);
   int32_t verdict = int32_t(value);
@@ -117,6 +116,10 @@ zero_rt_status calls::settle(zero_rt_step *step, int32_t,
   if (verdict == ZERO_RT_REFUSED_MISSING_GRADIENT ||
       verdict == ZERO_RT_REFUSED_UNEQUAL_BACKWARDS)
     ZERO_RT_TRY(explain(*step, verdict));
+  if (verdict == ZERO_RT_REFUSED_NONFINITE) {
+    last.refusal = ZERO_RT_NONFINITE;
+    last.message = "step refused: a gradient is not finite";
+  }
   last.settled = true;
   return ZERO_RT_OK;
 }

@@ -155,7 +155,8 @@ typedef enum zero_rt_verdict {
   ZERO_RT_APPLIED = 0,
   ZERO_RT_SKIPPED_NONFINITE = 1,
   ZERO_RT_REFUSED_MISSING_GRADIENT = 2,
-  ZERO_RT_REFUSED_UNEQUAL_BACKWARDS = 3
+  ZERO_RT_REFUSED_UNEQUAL_BACKWARDS = 3,
+  ZERO_RT_REFUSED_NONFINITE = 4
 } zero_rt_verdict;
 
 /// The results of the last apply. |values| are the operands of zero.return, in

@@ -96,6 +96,17 @@ TEST(Verdict, PoisonAppliesAllTheSame) {
   EXPECT_EQ(run.parameter(), std::vector<double>{-kInfinity});
 }
 
+// As skip, and said to be an error, in every phase.
+TEST(Verdict, ErrorRefuses) {
+  StepText text;
+  text.nonfinite = "nonfinite error";
+  Runner run(text.print());
+  StepResult result = run.apply({{{1}, {kInfinity}}}, {1.0});
+  EXPECT_EQ(result.verdict, 4);
+  EXPECT_EQ(result.message, "step refused: a gradient is not finite");
+  EXPECT_EQ(run.parameter(), std::vector<double>{0});
+}
+
 TEST(Verdict, WrongInputsAreErrors) {
   Runner run(StepText().print());
   EXPECT_TRUE(mlir::failed(run->apply(makeInputs(0, 0))));

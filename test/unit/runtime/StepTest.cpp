@@ -251,10 +251,23 @@ TEST(Step, DiscardForgetsTheWindow) {
   });
 }
 
+TEST(Step, NonfiniteCanBeAnError) {
+  LibraryBuilder library = makeTrainStep(1);
+  runSteps(library.get(), [](int32_t, zero_rt_step *step) {
+    expectOk(callsOf(step).begin_backward(step, 0));
+    passAll(step);
+    expectOk(applyStep(step));
+    step->slots()[Verdict] = ZERO_RT_REFUSED_NONFINITE;
+    expectOk(callsOf(step).settle(step, 0, Verdict));
+    resultsOf(step, ZERO_RT_NONFINITE,
+              "step refused: a gradient is not finite");
+  });
+}
+
 TEST(Step, AVerdictMustBeOne) {
   LibraryBuilder library = makeTrainStep(1);
   runSteps(library.get(), [](int32_t, zero_rt_step *step) {
-    for (double value : {-1.0, 0.5, 4.0, std::nan("")}) {
+    for (double value : {-1.0, 0.5, 5.0, std::nan("")}) {
       step->slots()[Verdict] = value;
       expectStatus(ZERO_RT_INTERNAL, callsOf(step).settle(step, 0, Verdict),
                    "is no verdict");
