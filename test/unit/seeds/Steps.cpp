@@ -119,11 +119,14 @@ static std::vector<Number> check(FailureOr<std::vector<Number>> numbers) {
   return std::move(*numbers);
 }
 
+std::vector<double> Step::getOn(int64_t rank, const std::string &name) {
+  return toDoubles(check(engine->getParameter(rank, find(name))));
+}
+
 std::vector<Number> Step::getNumbers(const std::string &name) {
   std::vector<Number> first = check(engine->getParameter(0, find(name)));
   for (int64_t r = 1; r < ranks; ++r)
-    EXPECT_EQ(toDoubles(first),
-              toDoubles(check(engine->getParameter(r, find(name)))))
+    EXPECT_EQ(toDoubles(first), getOn(r, name))
         << "rank " << r << " holds other values than rank 0";
   return first;
 }

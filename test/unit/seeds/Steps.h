@@ -51,6 +51,7 @@ public:
   void bind(const std::string &name, std::vector<double> values);
   /// On rank 0, after a check that all ranks have the same.
   std::vector<double> get(const std::string &name);
+  std::vector<double> getOn(int64_t rank, const std::string &name);
   /// With the rounding bound of each element, which is 0 but for How::logical.
   std::vector<Number> getNumbers(const std::string &name);
   /// Joined over the ranks that own a slice.
