@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 namespace transformer {
@@ -31,7 +32,7 @@ static std::vector<Number> numbers(Options &o) {
       {"--ranks", &o.ranks, 1, 256, "threads, each a data-parallel rank"},
       {"--backwards", &o.backwards, 1, 4096, "accumulated for each step"},
       {"--steps", &o.steps, 1, 1000000, "updates of the parameters"},
-      {"--batch", &o.batch, 1, 4096, "pieces of text for each backward"},
+      {"--batch", &o.batch, 1, 4096, "pieces of text, per backward and rank"},
       {"--seed", &o.seed, 0, INT64_MAX, "of initial values and batches"},
       {"--layers", &o.shape.layers, 1, 64, "blocks of attention and MLP"},
       {"--width", &o.shape.width, 1, 4096, "of the residual stream"},
@@ -53,9 +54,13 @@ static bool parseInteger(const char *text, const Number &number) {
 
 static bool takeValue(const std::string &name, const char *value, Options &out,
                       std::string &error) {
-  if (name == "--library" || name == "--text") {
-    (name == "--text" ? out.text : out.library) = value ? value : "";
-    if (!value || !*value)
+  for (auto [option, path] :
+       {std::pair("--library", &out.library), std::pair("--text", &out.text),
+        std::pair("--losses", &out.losses)}) {
+    if (name != option)
+      continue;
+    *path = value ? value : "";
+    if (path->empty())
       error = name + " takes the name of a file";
     return error.empty();
   }
@@ -141,6 +146,7 @@ gradients; the program fails if the two part by more than rounding explains.
   --emit-step        print the logical step of the model and stop
   --library FILE     the compiled step to train with
   --text FILE        what to learn (default: /usr/share/common-licenses/*)
+  --losses FILE      where to write the loss of every step, a line each
   --rate X           peak learning rate (0.004); warm-up, then half a cosine
   --quick            as --steps 300
   --help             this text

@@ -18,7 +18,8 @@ struct Options {
   bool emitStep = false;
   bool help = false;
   std::string library;
-  std::string text; // empty: the licences
+  std::string text;   // empty: the licences
+  std::string losses; // empty: written nowhere
   ModelShape shape;
   int64_t ranks = 4;
   int64_t backwards = 4;

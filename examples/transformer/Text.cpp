@@ -70,19 +70,20 @@ bool Text::read(const std::string &path, Text &out, std::string &error) {
   return true;
 }
 
-void Text::sample(int rank, int ranks, uint64_t seed, int64_t batch,
-                  int64_t context, std::vector<int32_t> &inputs,
+void Text::sample(uint64_t seed, uint64_t first, int64_t count, int64_t context,
+                  std::vector<int32_t> &inputs,
                   std::vector<int32_t> &targets) const {
-  std::mt19937_64 generator(seed);
-  int64_t slice = size() / ranks;
-  // Not std::uniform_int_distribution, which differs between libraries.
-  uint64_t places = uint64_t(slice - context);
+  uint64_t places = uint64_t(size() - context);
   inputs.clear();
   targets.clear();
-  for (int64_t b = 0; b < batch; ++b) {
-    auto first = tokens.begin() + slice * rank + int64_t(generator() % places);
-    inputs.insert(inputs.end(), first, first + context);
-    targets.insert(targets.end(), first + 1, first + context + 1);
+  for (uint64_t piece = first; piece < first + uint64_t(count); ++piece) {
+    std::seed_seq keys{uint32_t(seed), uint32_t(seed >> 32), uint32_t(piece),
+                       uint32_t(piece >> 32)};
+    std::mt19937_64 generator(keys);
+    // Not std::uniform_int_distribution, which differs between libraries.
+    auto begin = tokens.begin() + int64_t(generator() % places);
+    inputs.insert(inputs.end(), begin, begin + context);
+    targets.insert(targets.end(), begin + 1, begin + context + 1);
   }
 }
 

@@ -26,10 +26,11 @@ public:
   int64_t size() const { return int64_t(tokens.size()); }
   char character(int32_t token) const { return characters[token]; }
 
-  /// |batch| pieces of |context| tokens from the |rank|-th of |ranks| equal
-  /// slices, and the tokens that follow each. Depends on the arguments only.
-  void sample(int rank, int ranks, uint64_t seed, int64_t batch,
-              int64_t context, std::vector<int32_t> &inputs,
+  /// Pieces |first| to |first| + |count| of |context| tokens, and the tokens
+  /// that follow each. A piece depends on |seed| and its number only, so that
+  /// it does not matter how ranks and backwards share out the pieces of a step.
+  void sample(uint64_t seed, uint64_t first, int64_t count, int64_t context,
+              std::vector<int32_t> &inputs,
               std::vector<int32_t> &targets) const;
 
 private:

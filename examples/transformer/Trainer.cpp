@@ -153,9 +153,8 @@ double Rank::runStep(int64_t number) {
   std::vector<int32_t> inputs, targets;
   double loss = 0;
   for (int64_t b = 0; b < options.backwards; ++b) {
-    uint64_t draw = uint64_t((number * options.backwards + b) * options.ranks);
-    shared.text.sample(rank, int(options.ranks),
-                       uint64_t(options.seed) * 1000003 + draw + uint64_t(rank),
+    int64_t turn = (number * options.backwards + b) * options.ranks + rank;
+    shared.text.sample(uint64_t(options.seed), uint64_t(turn * options.batch),
                        options.batch, options.shape.context, inputs, targets);
     loss += model.forward(inputs.data(), targets.data());
     bool last = b + 1 == options.backwards;
@@ -270,7 +269,7 @@ std::string generate(const Options &options, const Text &text,
   std::mt19937_64 generator(uint64_t(options.seed));
   int64_t context = options.shape.context;
   std::vector<int32_t> inputs, targets;
-  text.sample(0, 1, uint64_t(options.seed), 1, context, inputs, targets);
+  text.sample(uint64_t(options.seed), 0, 1, context, inputs, targets);
   // Begin with one real character; nothing looks at what is right of it.
   std::string written(1, text.character(inputs[0]));
   std::fill(inputs.begin() + 1, inputs.end(), 0);

@@ -14,13 +14,30 @@
 
 #include <cblas.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <limits>
 
 using namespace transformer;
+
+/// Writes a line for each step.
+static void writeLosses(const std::string &path,
+                        const std::vector<double> &losses) {
+  std::ofstream file(path);
+  file.precision(std::numeric_limits<double>::max_digits10);
+  for (double loss : losses)
+    file << loss << "\n";
+  if (!file.flush())
+    fail("cannot write '" + path + "': " + std::strerror(errno));
+}
 
 /// Prints what came out; returns whether all of it is as it has to be.
 static bool report(const Options &options, const Text &text,
                    const TrainResult &result) {
+  if (!options.losses.empty())
+    writeLosses(options.losses, result.losses);
   std::printf("\nloss\n%s", lossCurve(result.losses).c_str());
   std::printf("\nsample\n%s\n",
               generate(options, text, result.parameters, 400).c_str());
@@ -62,10 +79,10 @@ int main(int argc, char **argv) {
   }
   if (!Text::read(options.text, text, error))
     fail(error);
-  if (text.size() / options.ranks <= options.shape.context)
+  if (text.size() <= options.shape.context)
     fail("the text has " + std::to_string(text.size()) +
-         " characters, too few for " + std::to_string(options.ranks) +
-         " ranks with a context of " + std::to_string(options.shape.context));
+         " characters, too few for a context of " +
+         std::to_string(options.shape.context));
   options.shape.vocabulary = text.vocabulary();
   if (options.emitStep) {
     std::fputs(

@@ -61,6 +61,8 @@ TEST(Options, NeedsAValueAndOneTask) {
   Options options;
   EXPECT_EQ(errorOf({"--emit-step", "--text"}, options),
             "--text takes the name of a file");
+  EXPECT_EQ(errorOf({"--library", "x", "--losses="}, options),
+            "--losses takes the name of a file");
   EXPECT_EQ(errorOf({"--emit-step", "--steps"}, options),
             "--steps takes a whole number from 1 to 1000000, not ''");
   Options none, both;

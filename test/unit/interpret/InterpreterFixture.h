@@ -1,5 +1,4 @@
-//===- InterpreterFixture.h - Steps as text, run by the interpreter -*- C++
-//-*-//
+//===- InterpreterFixture.h - Text, run by the interpreter ------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -9,6 +8,7 @@
 #define ZERO_TEST_UNIT_INTERPRET_INTERPRETERFIXTURE_H
 
 #include "dialect/interpret/Interpreter.h"
+#include "test/unit/common/StepText.h"
 
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -18,27 +18,6 @@
 namespace zero::test {
 
 using Gradient = std::vector<double>;
-
-/// A step with one parameter @w over the axis dp, as text.
-struct StepText {
-  int ranks = 2;
-  int elements = 1;
-  std::string optimizer = "sgd";
-  std::string storage = "f32";
-  std::string arrival = "f32";
-  std::string accumulator = "f32";
-  /// The monomial of the weight; the arrival contract is 1.
-  std::string weight = "dp : -1";
-  /// The rest of a gradient's scale: the inverse of the weight.
-  std::string scale = "dp : 1";
-  std::string flags;     // of the parameter, e.g. "optional"
-  std::string nonfinite; // e.g. "nonfinite poison"
-
-  std::string print() const;
-};
-
-/// Definitions of @sgd and @adamw.
-extern const char *const kOptimizers;
 
 /// Parses |text| and interprets it; fails the test where that is an error.
 class Runner {

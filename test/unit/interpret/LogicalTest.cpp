@@ -25,9 +25,8 @@ std::vector<std::vector<Gradient>> powersOfTwo() {
 
 StepText oneHot() {
   StepText text;
-  text.elements = 8;
+  text.parameters = {{"w", 8, ""}};
   text.weight = "accumulation : -1, dp : -1";
-  text.scale = "accumulation : 1, dp : 1";
   return text;
 }
 
@@ -121,7 +120,7 @@ TEST(Logical, TypedIsWithinTheBound) {
   for (const char *storage : {"f32", "bf16"})
     for (const char *accumulator : {"f32", "bf16"}) {
       StepText text = oneHot();
-      text.elements = 200;
+      text.parameters = {{"w", 200, ""}};
       text.ranks = 3;
       text.optimizer = "adamw";
       text.storage = storage;
@@ -132,7 +131,7 @@ TEST(Logical, TypedIsWithinTheBound) {
       std::mt19937 random(1);
       std::normal_distribution<double> normal;
       auto draw = [&] {
-        Gradient gradient(text.elements);
+        Gradient gradient(200);
         for (double &value : gradient)
           value = normal(random);
         return gradient;

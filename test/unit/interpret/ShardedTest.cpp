@@ -24,7 +24,7 @@ zero.mesh @m <["dp" = 2]>
 zero.parameter @w : 5x7xbf16
 zero.parameter @b : 7xbf16
 zero.group @all [@w, @b]
-)") + kOptimizers;
+)") + getOptimizer("adamw");
 }
 
 const char *const kLogical = R"(

@@ -38,7 +38,7 @@ TEST(Verdict, MissingGradientRefuses) {
 
 TEST(Verdict, OptionalGradientCountsAsZero) {
   StepText text;
-  text.flags = "optional";
+  text.parameters = {{"w", 1, "optional"}};
   Runner run(text.print());
   std::vector<RankInputs> inputs = makeInputs(2, 2);
   inputs[1].backwards[0].erase("w");

@@ -20,8 +20,6 @@ using namespace zero::test;
 namespace {
 class Accumulation : public testing::TestWithParam<Way> {};
 
-using Backward = llvm::StringMap<std::vector<double>>;
-
 Backward gradient(double value) { return {{"w", {value}}}; }
 } // namespace
 
@@ -29,11 +27,11 @@ Backward gradient(double value) { return {{"w", {value}}}; }
 // over both. The bug adds the last micro-batch after the all-reduce: rank r
 // then has 1/4 at 6 + r and 0 at the other, and a norm of 0.3952847.
 TEST_P(Accumulation, LastMicroBatchIsReduced) {
-  StepOptions options;
-  options.weight = "accumulation : -1, dp : -1";
-  options.parameters = {{"w", 8, ""}};
-  Step step(options, GetParam());
-  std::vector<std::vector<Backward>> ranks(2);
+  StepText text;
+  text.weight = "accumulation : -1, dp : -1";
+  text.parameters = {{"w", 8, ""}};
+  Step step(text, GetParam());
+  Window ranks(2);
   for (int r = 0; r < 2; ++r)
     for (int m = 0; m < 4; ++m) {
       std::vector<double> oneHot(8, 0.0);
@@ -51,8 +49,8 @@ TEST_P(Accumulation, LastMicroBatchIsReduced) {
 // last
 // (#6550) 76.5.
 TEST_P(Accumulation, EveryBackwardCounts) {
-  Step step({}, GetParam());
-  std::vector<std::vector<Backward>> ranks(2);
+  Step step(StepText(), GetParam());
+  Window ranks(2);
   for (int r = 0; r < 2; ++r)
     for (int k = 0; k < 4; ++k)
       ranks[r].push_back(gradient(std::ldexp(1.0, k + 4 * r)));
@@ -71,10 +69,10 @@ TEST_P(Accumulation, EveryBackwardCounts) {
 
 // 1, 4, 2, 7 and 1 backwards in consecutive steps leak nothing into each other.
 TEST_P(Accumulation, CountsMayChangeFromStepToStep) {
-  Step step({}, GetParam());
+  Step step(StepText(), GetParam());
   double expected = 0;
   for (int count : {1, 4, 2, 7, 1}) {
-    std::vector<std::vector<Backward>> ranks(2);
+    Window ranks(2);
     for (int r = 0; r < 2; ++r)
       for (int k = 0; k < count; ++k)
         ranks[r].push_back(gradient(k + 1));
@@ -89,10 +87,10 @@ TEST_P(Accumulation, CountsMayChangeFromStepToStep) {
 // Adam's first step is blind to scale, so its moments are checked: m = 0.1 g
 // and v = 0.001 g^2, in f32.
 TEST_P(Accumulation, MomentsSeeTheWholeSum) {
-  StepOptions options;
-  options.optimizer = "adamw";
-  Step step(options, GetParam());
-  std::vector<std::vector<Backward>> ranks(2);
+  StepText text;
+  text.optimizer = "adamw";
+  Step step(text, GetParam());
+  Window ranks(2);
   for (int r = 0; r < 2; ++r)
     for (int k = 0; k < 4; ++k)
       ranks[r].push_back(gradient(std::ldexp(1.0, k + 4 * r)));
@@ -104,7 +102,7 @@ TEST_P(Accumulation, MomentsSeeTheWholeSum) {
 
 // [256, 1, 1, 1] is 259 in an f32 accumulator.
 TEST_P(Accumulation, AccumulatesInTheDeclaredType) {
-  Step step({}, GetParam());
+  Step step(StepText(), GetParam());
   std::vector<Backward> backwards{gradient(256), gradient(1), gradient(1),
                                   gradient(1)};
   auto result = step.apply(1.0, {backwards, backwards});
@@ -115,9 +113,9 @@ TEST_P(Accumulation, AccumulatesInTheDeclaredType) {
 // An optional parameter that is absent in the first backward and present in the
 // second is not added to garbage.
 TEST_P(Accumulation, OptionalParameterMayComeLate) {
-  StepOptions options;
-  options.parameters = {{"w", 40, ""}, {"expert", 3, "optional"}};
-  Step step(options, GetParam());
+  StepText text;
+  text.parameters = {{"w", 40, ""}, {"expert", 3, "optional"}};
+  Step step(text, GetParam());
   std::vector<double> w(40, 2.0);
   Backward first{{"w", w}};
   Backward second{{"w", w}, {"expert", {1.0, 2.0, 4.0}}};
@@ -127,10 +125,5 @@ TEST_P(Accumulation, OptionalParameterMayComeLate) {
   EXPECT_EQ(step.get("expert"), (std::vector<double>{-1.0, -2.0, -4.0}));
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Seeds, Accumulation,
-    testing::Values(Way{How::logical, 0}, Way{How::scheduled, 0},
-                    Way{How::scheduled, 1}, Way{How::scheduled, 2},
-                    Way{How::compiled, 0}, Way{How::compiled, 1},
-                    Way{How::compiled, 2}),
-    nameOf);
+INSTANTIATE_TEST_SUITE_P(Seeds, Accumulation, testing::ValuesIn(getWays()),
+                         nameOf);

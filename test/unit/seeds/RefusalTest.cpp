@@ -13,16 +13,14 @@ using namespace zero::test;
 
 namespace {
 class Refusal : public testing::TestWithParam<Way> {};
-
-using Backward = llvm::StringMap<std::vector<double>>;
 } // namespace
 
 // The report of empty buckets: a gradient that never arrives on one rank. Every
 // rank refuses the step, and says which parameter and which rank it was.
 TEST_P(Refusal, MissingGradientIsNamed) {
-  StepOptions options;
-  options.parameters = {{"used", 3, ""}, {"unused", 2, ""}};
-  Step step(options, GetParam());
+  StepText text;
+  text.parameters = {{"used", 3, ""}, {"unused", 2, ""}};
+  Step step(text, GetParam());
   step.bind("used", {1, 2, 3});
   Backward whole{{"used", {1, 1, 1}}, {"unused", {1, 1}}};
   Backward part{{"used", {1, 1, 1}}};
@@ -31,7 +29,7 @@ TEST_P(Refusal, MissingGradientIsNamed) {
   EXPECT_EQ(result->verdict, 2);
   EXPECT_EQ(step.get("used"), (std::vector<double>{1, 2, 3}));
   EXPECT_EQ(step.get("unused"), (std::vector<double>{0, 0}));
-  if (std::get<0>(GetParam()) == How::compiled) {
+  if (GetParam().how == How::compiled) {
     EXPECT_NE(result->message.find("unused"), std::string::npos)
         << result->message;
     EXPECT_NE(result->message.find("rank 1"), std::string::npos)
@@ -48,9 +46,9 @@ TEST_P(Refusal, MissingGradientIsNamed) {
 // A model in which all parameters of one kind stay unused works where they are
 // declared optional.
 TEST_P(Refusal, OptionalParametersMayStayUnused) {
-  StepOptions options;
-  options.parameters = {{"used", 3, ""}, {"unused", 100, "optional"}};
-  Step step(options, GetParam());
+  StepText text;
+  text.parameters = {{"used", 3, ""}, {"unused", 100, "optional"}};
+  Step step(text, GetParam());
   Backward part{{"used", {1, 1, 1}}};
   auto result = step.apply(1.0, {{part}, {part}});
   ASSERT_TRUE(mlir::succeeded(result));
@@ -63,10 +61,10 @@ TEST_P(Refusal, OptionalParametersMayStayUnused) {
 // AdamW with g = 1 and lr 1e-3, skipped at step 2 of 3, ends near -0.002; had
 // the counter advanced, near -0.00185846.
 TEST_P(Refusal, NonfiniteStepChangesNothing) {
-  StepOptions options;
-  options.optimizer = "adamw";
-  options.gradientType = "f32";
-  Step step(options, GetParam());
+  StepText text;
+  text.optimizer = "adamw";
+  text.arrival = "f32";
+  Step step(text, GetParam());
   Backward good{{"w", {1.0}}};
   Backward bad{{"w", {INFINITY}}};
   ASSERT_TRUE(mlir::succeeded(step.apply(1e-3, {{good}, {good}})));
@@ -81,10 +79,4 @@ TEST_P(Refusal, NonfiniteStepChangesNothing) {
   EXPECT_NEAR(step.get("w")[0], -0.002, 1e-8);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Seeds, Refusal,
-    testing::Values(Way{How::logical, 0}, Way{How::scheduled, 0},
-                    Way{How::scheduled, 1}, Way{How::scheduled, 2},
-                    Way{How::compiled, 0}, Way{How::compiled, 1},
-                    Way{How::compiled, 2}),
-    nameOf);
+INSTANTIATE_TEST_SUITE_P(Seeds, Refusal, testing::ValuesIn(getWays()), nameOf);

@@ -1,4 +1,4 @@
-//===- Steps.h - Small steps with exact answers -----------------*- C++ -*-===//
+//===- Steps.h - Steps that run one way or another --------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -7,6 +7,7 @@
 #ifndef ZERO_TEST_UNIT_SEEDS_STEPS_H
 #define ZERO_TEST_UNIT_SEEDS_STEPS_H
 
+#include "test/unit/common/StepText.h"
 #include "tools/zero-run/Engine.h"
 
 #include <gtest/gtest.h>
@@ -17,45 +18,49 @@ namespace zero::test {
 /// interpreter at the scheduled phase, or compiled code.
 enum class How { logical, scheduled, compiled };
 
-/// (how, ZeRO stage)
-using Way = std::tuple<How, int>;
+/// How a step is lowered and run.
+struct Way {
+  How how;
+  int stage = 0;
+  /// More options of --zero-lower.
+  std::string pipeline = "";
+  /// By default small enough for several buckets.
+  int64_t bucketBytes = 256;
+};
 std::string nameOf(const testing::TestParamInfo<Way> &info);
 
-/// One parameter @w of |elements| f32, or several, under plain SGD.
-struct StepOptions {
-  int64_t ranks = 2;
-  std::string weight = "dp : -1";
-  std::string arrives = "";
-  std::string gradientType = "bf16";
-  std::string accumulatorType = "f32";
-  /// Name, elements, and "" or "optional".
-  std::vector<std::tuple<std::string, int64_t, std::string>> parameters = {
-      {"w", 1, ""}};
-  std::string optimizer = "sgd"; // or adamw
-};
+/// The logical step, and stages 0, 1 and 2 interpreted and compiled.
+std::vector<Way> getWays();
+
+/// The gradients of one backward on one rank, by the name of the parameter.
+using Backward = llvm::StringMap<std::vector<double>>;
+/// By rank and backward.
+using Window = std::vector<std::vector<Backward>>;
 
 /// A step that runs one way.
 class Step {
 public:
-  Step(const StepOptions &options, Way way);
+  using Mutation = llvm::function_ref<void(mlir::ModuleOp)>;
+
+  /// |mutate| may damage the lowered module before it runs.
+  Step(const StepText &text, const Way &way, Mutation mutate = nullptr);
   ~Step();
 
-  /// One step with learning rate |rate|; contributions[r][k] are the gradients
-  /// of rank r in backward k.
-  mlir::FailureOr<StepResult>
-  apply(double rate,
-        std::vector<std::vector<llvm::StringMap<std::vector<double>>>>
-            contributions);
+  /// One step with learning rate |rate|.
+  mlir::FailureOr<StepResult> apply(double rate, const Window &window);
   void bind(const std::string &name, std::vector<double> values);
-  /// On rank |rank|, after a check that all ranks have the same.
+  /// On rank 0, after a check that all ranks have the same.
   std::vector<double> get(const std::string &name);
+  std::vector<double> getOn(int64_t rank, const std::string &name);
+  /// With the rounding bound of each element, which is 0 but for How::logical.
+  std::vector<Number> getNumbers(const std::string &name);
+  /// Joined over the ranks that own a slice.
   std::vector<double> getState(const std::string &role,
                                const std::string &name);
   Engine &getEngine() { return *engine; }
+  const ParameterInfo &find(const std::string &name) const;
 
 private:
-  const ParameterInfo &find(const std::string &name);
-
   struct Context;
   std::unique_ptr<Context> context;
   std::unique_ptr<Engine> engine;

@@ -9,19 +9,17 @@
 using namespace zero;
 using namespace zero::test;
 
-using Backward = llvm::StringMap<std::vector<double>>;
-
 namespace {
 class Traffic : public testing::TestWithParam<int> {
 protected:
   /// Two ranks, one bucket of 1024 f32.
   Traffic() {
-    options.parameters = {{"w", 1024, ""}};
-    options.gradientType = "f32";
+    text.parameters = {{"w", 1024, ""}};
+    text.arrival = "f32";
   }
   /// What one step with |backwards| adds to the counters of rank 0.
   zero_rt_counters count(int backwards) {
-    Step step(options, Way{How::compiled, GetParam()});
+    Step step(text, Way{How::compiled, GetParam()});
     zero_rt_counters before = *step.getEngine().getCounters(0);
     Backward gradient{{"w", std::vector<double>(1024, 1.0)}};
     std::vector<Backward> window(backwards, gradient);
@@ -34,7 +32,7 @@ protected:
     after.bytes_sent -= before.bytes_sent;
     return after;
   }
-  StepOptions options;
+  StepText text;
 };
 
 constexpr int64_t kBytes = 1024 * 4;

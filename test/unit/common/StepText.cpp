@@ -1,0 +1,81 @@
+//===- StepText.cpp - Logical steps as text -------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "StepText.h"
+
+#include <fstream>
+#include <iterator>
+
+using namespace zero::test;
+
+std::string zero::test::getOptimizer(const std::string &name) {
+  std::ifstream file(ZERO_OPTIMIZERS + name + ".mlir");
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// What a gradient is still multiplied with: arrival / weight. Both hold -1 at
+/// most, so an axis is left where only one of them names it.
+static std::string getScale(const std::string &weight,
+                            const std::string &arrives) {
+  std::string scale;
+  for (const char *axis : {"accumulation", "dp"}) {
+    auto names = [&](const std::string &monomial) {
+      return monomial.find(axis) != std::string::npos;
+    };
+    int exponent = int(names(weight)) - int(names(arrives));
+    if (exponent)
+      scale += (scale.empty() ? "" : ", ") + std::string(axis) + " : " +
+               std::to_string(exponent);
+  }
+  return scale.empty() ? "" : ", scaled = [" + scale + "]";
+}
+
+std::string StepText::print() const {
+  const std::string n = std::to_string(parameters.size());
+  auto list = [&](auto &&item) {
+    std::string text;
+    for (size_t i = 0; i < parameters.size(); ++i)
+      text += (i ? ", " : "") + item(i);
+    return text;
+  };
+  auto types = [&](const std::string &element, const std::string &rest) {
+    return list([&](size_t i) {
+      return "!zero.value<" + std::to_string(parameters[i].elements) + "x" +
+             element + rest + ">";
+    });
+  };
+  auto values = [&](const std::string &name) {
+    return list([&](size_t i) { return name + "#" + std::to_string(i); });
+  };
+  const std::string scale = getScale(weight, arrives);
+  const std::string names =
+      list([&](size_t i) { return "@" + parameters[i].name; });
+  const std::string arriving =
+      types(arrival, ", partial = [dp, micro]" + scale);
+  const std::string reduced = types(accumulator, "");
+
+  std::string text =
+      "zero.mesh @m <[\"dp\" = " + std::to_string(ranks) + "]>\n";
+  for (const ParameterText &parameter : parameters)
+    text += "zero.parameter @" + parameter.name + " : " +
+            std::to_string(parameter.elements) + "x" + storage + " " +
+            parameter.flags + "\n";
+  return text + "zero.group @all [" + names + "]\n" + getOptimizer(optimizer) +
+         "zero.step @s on @m weight(" + weight + ") " + nonfinite +
+         " (%lr: !zero.value<f64>) {\n" + //
+         "  %g:" + n + " = zero.micro_batches in " + accumulator + " {\n" +
+         "    %d:" + n + " = zero.backward(" + names + ") arrives(" + arrives +
+         ") : " + arriving + "\n" + //
+         "    zero.yield " + values("%d") + " : " + arriving + "\n  }\n" +
+         "  %r:" + n + " = zero.reduce " + values("%g") + " : " +
+         types(accumulator, ", partial = [dp]" + scale) + "\n" + //
+         "  %norm = zero.norm " + values("%r") + " : " + reduced + "\n" +
+         "  zero.update @all with @" + optimizer + "(" + values("%r") +
+         ") hyper(lr = %lr, " +
+         (optimizer == "sgd" ? "momentum = 0.0" : "wd = 0.0") + ") : (" +
+         reduced + "), (!zero.value<f64>)\n" +
+         "  zero.return [norm] %norm : !zero.value<f64>\n}\n";
+}

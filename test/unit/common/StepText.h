@@ -1,0 +1,46 @@
+//===- StepText.h - Logical steps as text -----------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_TEST_UNIT_COMMON_STEPTEXT_H
+#define ZERO_TEST_UNIT_COMMON_STEPTEXT_H
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace zero::test {
+
+/// The text of examples/optimizers/|name|.mlir.
+std::string getOptimizer(const std::string &name);
+
+struct ParameterText {
+  std::string name;
+  int64_t elements = 1;
+  std::string flags; // e.g. "optional"
+};
+
+/// A step @s over the axis dp that sums, reduces, takes the norm and updates
+/// all parameters; its result is the norm, its argument the learning rate.
+struct StepText {
+  int64_t ranks = 2;
+  std::vector<ParameterText> parameters = {{"w", 1, ""}};
+  /// @sgd without momentum, whose state momentum_buffer is then the gradient
+  /// that the update saw; or @adam, or @adamw, without decay.
+  std::string optimizer = "sgd";
+  std::string storage = "f32";
+  std::string arrival = "bf16";
+  std::string accumulator = "f32";
+  /// Monomials of a contribution's weight and of what it arrives with.
+  std::string weight = "dp : -1";
+  std::string arrives;
+  std::string nonfinite; // e.g. "nonfinite poison"
+
+  std::string print() const;
+};
+
+} // namespace zero::test
+
+#endif // ZERO_TEST_UNIT_COMMON_STEPTEXT_H
