@@ -219,11 +219,11 @@ std::vector<int32_t> CompiledEngine::getOrder(Rank &rank) {
 
 bool CompiledEngine::deliver(Rank &rank, const RankInputs &inputs) {
   const zero_rt_calls &table = calls(rank);
+  // Tensors of a backward live until it is closed: then all are released.
+  std::vector<Bytes> tensors;
   for (auto [k, gradients] : llvm::enumerate(inputs.backwards)) {
     if (!check(rank, table.begin_backward(rank.step, ZERO_RT_HINT_UNKNOWN)))
       return false;
-    // Tensors live until the end of the backward, when all are released.
-    std::vector<Bytes> tensors;
     for (int32_t id : getOrder(rank)) {
       auto it = gradients.find(parameters[id].name);
       if (it == gradients.end())
@@ -241,9 +241,11 @@ bool CompiledEngine::deliver(Rank &rank, const RankInputs &inputs) {
           return false;
       }
     }
-    if (k + 1 < inputs.backwards.size() &&
-        !check(rank, table.accumulate(rank.step)))
+    if (k + 1 == inputs.backwards.size())
+      break; // apply closes it
+    if (!check(rank, table.accumulate(rank.step)))
       return false;
+    tensors.clear();
   }
   return check(rank, table.apply(rank.step, inputs.inputs.data(),
                                  inputs.inputs.size(), nullptr));

@@ -22,6 +22,8 @@ namespace {
 
 constexpr double kRate = 1e-3;
 
+constexpr const char *kOffload = "offload=optimizer";
+
 struct Configuration {
   int64_t ranks;
   int stage;
@@ -116,6 +118,24 @@ TEST_P(MultiBackward, EqualsTheUnpartitionedStep) {
   }
 }
 
+// The report's title: with offload. Where state lives is not what it is.
+TEST_P(MultiBackward, OffloadChangesNoBit) {
+  auto here = start({How::compiled, GetParam().stage});
+  auto onHost = start({How::compiled, GetParam().stage, kOffload});
+  int64_t number = 0;
+  for (int64_t backwards : {1, 4, 2}) {
+    Window window = getWindow(*here, number++, backwards);
+    ASSERT_TRUE(mlir::succeeded(here->apply(kRate, window)));
+    ASSERT_TRUE(mlir::succeeded(onHost->apply(kRate, window)));
+    for (const ParameterText &parameter : text.parameters)
+      EXPECT_EQ(here->get(parameter.name), onHost->get(parameter.name))
+          << parameter.name << " after " << backwards;
+  }
+  zero_rt_counters counters = *onHost->getEngine().getCounters(0);
+  EXPECT_EQ(counters.bytes_now[ZERO_RT_SPACE_DEVICE][ZERO_RT_ROLE_STATE], 0);
+  EXPECT_GT(counters.bytes_now[ZERO_RT_SPACE_HOST][ZERO_RT_ROLE_STATE], 0);
+}
+
 // The report's guard of the fast path.
 TEST_P(MultiBackward, OneBackwardHasNoAccumulator) {
   auto step = start(GetParam().getWay());
@@ -185,7 +205,10 @@ TEST_P(MultiBackward, OptionalLayerMayComeAndGo) {
 
 INSTANTIATE_TEST_SUITE_P(
     Seeds, MultiBackward,
-    testing::Values(Configuration{1, 1}, Configuration{1, 2},
-                    Configuration{2, 1}, Configuration{2, 2},
-                    Configuration{4, 1}, Configuration{4, 2}),
+    testing::Values(
+        Configuration{1, 1}, Configuration{1, 2}, Configuration{2, 1},
+        Configuration{2, 2}, Configuration{4, 1}, Configuration{4, 2},
+        Configuration{1, 1, kOffload}, Configuration{1, 2, kOffload},
+        Configuration{2, 1, kOffload}, Configuration{2, 2, kOffload},
+        Configuration{4, 1, kOffload}, Configuration{4, 2, kOffload}),
     nameOfConfiguration);

@@ -32,8 +32,9 @@ std::string zero::test::nameOf(const testing::TestParamInfo<Way> &info) {
 std::vector<Way> zero::test::getWays() {
   std::vector<Way> ways{{How::logical}};
   for (How how : {How::scheduled, How::compiled})
-    for (int stage : {0, 1, 2})
-      ways.push_back({how, stage});
+    for (const char *pipeline : {"", "offload=optimizer"})
+      for (int stage : {0, 1, 2})
+        ways.push_back({how, stage, pipeline});
   return ways;
 }
 
