@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Include order: ZeroDialect <- ZeroTypes <- LogicalOps <- ShardedOps <-
-// PlacedOps <- ZeroOps (the only file given to the op generators).
+// Include order: ZeroDialect <- ZeroTypes <- SymbolOps <- LogicalOps <-
+// ScalarOps <- ShardedOps <- PlacedOps <- ZeroOps (the only file given to the op generators).
 //
 //===----------------------------------------------------------------------===//
 

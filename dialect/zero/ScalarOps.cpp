@@ -1,0 +1,237 @@
+//===- ScalarOps.cpp - Rules of statistics, factors, the verdict ----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialect/zero/Rules.h"
+#include "dialect/zero/ZeroDialect.h"
+
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+using namespace zero;
+
+//===----------------------------------------------------------------------===//
+// Linear arithmetic
+//===----------------------------------------------------------------------===//
+
+LogicalResult AddOp::verify() {
+  auto lhs = cast<ValueType>(getLhs().getType());
+  auto rhs = cast<ValueType>(getRhs().getType());
+  // add_c1
+  if (lhs.getShape() != rhs.getShape() ||
+      lhs.getElementType() != rhs.getElementType())
+    return emitOpError()
+           << "operands must have one shape and element type, got " << lhs
+           << " and " << rhs;
+  // add_c2
+  if (!lhs.hasPlacementOf(rhs))
+    return emitOpError()
+           << "operands must have the same placement, or a side would be "
+              "counted once per rank: got "
+           << lhs << " and " << rhs;
+  // add_c3
+  if (lhs.getScale() != rhs.getScale())
+    return emitOpError() << "operands must have the same scale, got ("
+                         << toString(lhs.getScale()) << ") and ("
+                         << toString(rhs.getScale()) << ")";
+  // add_c4
+  if (lhs.has(PlacementKind::Varying))
+    return emitOpError() << "operands are varying and no addends, got " << lhs;
+  return success();
+}
+
+LogicalResult AddOp::inferReturnTypes(MLIRContext *, std::optional<Location>,
+                                      Adaptor adaptor,
+                                      SmallVectorImpl<Type> &inferred) {
+  inferred.push_back(adaptor.getLhs().getType());
+  return success();
+}
+
+LogicalResult ScaleOp::verify() {
+  auto factor = cast<ValueType>(getFactor().getType());
+  // scale_c1
+  if (!factor.getPlacements().empty())
+    return emitOpError() << "factor must be replicated, got " << factor;
+  // scale_c2
+  if (cast<ValueType>(getInput().getType()).has(PlacementKind::Varying))
+    return emitOpError() << "operand is varying, got " << getInput().getType();
+  return success();
+}
+
+LogicalResult ScaleOp::inferReturnTypes(MLIRContext *, std::optional<Location>,
+                                        Adaptor adaptor,
+                                        SmallVectorImpl<Type> &inferred) {
+  auto type = cast<ValueType>(adaptor.getInput().getType());
+  auto factor = cast<ValueType>(adaptor.getFactor().getType());
+  inferred.push_back(
+      type.withScale(multiply(type.getScale(), factor.getScale())));
+  return success();
+}
+
+LogicalResult FactorOp::inferReturnTypes(MLIRContext *context,
+                                         std::optional<Location>,
+                                         Adaptor adaptor,
+                                         SmallVectorImpl<Type> &inferred) {
+  inferred.push_back(
+      getScalarType(context).withScale(adaptor.getScale().getFactors()));
+  return success();
+}
+
+LogicalResult ConstantOp::inferReturnTypes(MLIRContext *context,
+                                           std::optional<Location>, Adaptor,
+                                           SmallVectorImpl<Type> &inferred) {
+  inferred.push_back(getScalarType(context));
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Statistics
+//===----------------------------------------------------------------------===//
+
+LogicalResult SumSquaresOp::verify() {
+  // sum_squares_c1
+  if (failed(verifyNotPartial(*this, getInputs())))
+    return failure();
+  // sum_squares_c2
+  auto first = cast<ValueType>(getInputs().front().getType());
+  for (Type input : getInputs().getTypes()) {
+    auto type = cast<ValueType>(input);
+    if (!type.hasPlacementOf(first) || type.getScale() != first.getScale())
+      return emitOpError() << "operands must have the same placement and scale,"
+                              " got "
+                           << first << " and " << type;
+  }
+  return success();
+}
+
+LogicalResult SumSquaresOp::inferReturnTypes(MLIRContext *context,
+                                             std::optional<Location> location,
+                                             Adaptor adaptor,
+                                             SmallVectorImpl<Type> &inferred) {
+  if (adaptor.getInputs().empty())
+    return emitOptionalError(location, "'", getOperationName(),
+                             "' op needs an operand");
+  auto input = cast<ValueType>(adaptor.getInputs().front().getType());
+  ValueType type = getScalarType(context);
+  for (StringAttr axis : input.getAxes(PlacementKind::Sharded))
+    type = type.withPlacement({axis, PlacementKind::Partial});
+  inferred.push_back(type.withScale(power(input.getScale(), 2)));
+  return success();
+}
+
+LogicalResult ArrivalsOp::inferReturnTypes(MLIRContext *context,
+                                           std::optional<Location>,
+                                           Adaptor adaptor,
+                                           SmallVectorImpl<Type> &inferred) {
+  ValueType type = getScalarType(context);
+  for (auto axis : adaptor.getAxes().getAsRange<StringAttr>())
+    type = type.withPlacement({axis, PlacementKind::Partial});
+  inferred.append(3, type);
+  return success();
+}
+
+LogicalResult StackOp::verify() {
+  // stack_c1
+  auto first = cast<ValueType>(getScalars().front().getType());
+  for (Type scalar : getScalars().getTypes())
+    if (!cast<ValueType>(scalar).hasPlacementOf(first))
+      return emitOpError() << "operands must have the same placement, got "
+                           << first << " and " << scalar;
+  return success();
+}
+
+LogicalResult StackOp::inferReturnTypes(MLIRContext *,
+                                        std::optional<Location> location,
+                                        Adaptor adaptor,
+                                        SmallVectorImpl<Type> &inferred) {
+  if (adaptor.getScalars().empty())
+    return emitOptionalError(location, "'", getOperationName(),
+                             "' op needs an operand");
+  auto first = cast<ValueType>(adaptor.getScalars().front().getType());
+  inferred.push_back(
+      first.withShape({static_cast<int64_t>(adaptor.getScalars().size())})
+          .withScale({}));
+  return success();
+}
+
+LogicalResult UnstackOp::verify() {
+  // unstack_c1
+  auto type = cast<ValueType>(getVector().getType());
+  if (type.getShape().size() != 1 || !type.getElementType().isF64() ||
+      type.getShape()[0] != static_cast<int64_t>(getScales().size()))
+    return emitOpError() << "needs an f64 vector with one element per scale, "
+                            "got "
+                         << type << " and " << getScales().size() << " scales";
+  return success();
+}
+
+LogicalResult UnstackOp::inferReturnTypes(MLIRContext *,
+                                          std::optional<Location> location,
+                                          Adaptor adaptor,
+                                          SmallVectorImpl<Type> &inferred) {
+  auto type = cast<ValueType>(adaptor.getVector().getType())
+                  .withSpace(MemorySpace::device); // scalars are in no space
+  for (Attribute scale : adaptor.getScales()) {
+    auto factors = dyn_cast<ScaleAttr>(scale);
+    if (!factors)
+      return emitOptionalError(location, "'", getOperationName(),
+                               "' op expected #zero.scale, got ", scale);
+    inferred.push_back(type.withShape({}).withScale(factors.getFactors()));
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Scalars that are no linear function
+//===----------------------------------------------------------------------===//
+
+LogicalResult SqrtOp::verify() {
+  // sqrt_c1
+  auto type = cast<ValueType>(getInput().getType());
+  if (!type.getPlacements().empty())
+    return emitOpError() << "operand must be replicated, got " << type;
+  return success();
+}
+
+LogicalResult SqrtOp::inferReturnTypes(MLIRContext *,
+                                       std::optional<Location> location,
+                                       Adaptor adaptor,
+                                       SmallVectorImpl<Type> &inferred) {
+  auto type = cast<ValueType>(adaptor.getInput().getType());
+  // sqrt_c2
+  FailureOr<Scale> scale = root(type.getScale());
+  if (failed(scale))
+    return emitOptionalError(location, "'", getOperationName(),
+                             "' op scale must have even exponents, got (",
+                             toString(type.getScale()), ")");
+  inferred.push_back(type.withScale(*scale));
+  return success();
+}
+
+LogicalResult
+ClipCoefficientOp::inferReturnTypes(MLIRContext *context,
+                                    std::optional<Location>, Adaptor,
+                                    SmallVectorImpl<Type> &inferred) {
+  inferred.push_back(getScalarType(context));
+  return success();
+}
+
+LogicalResult VerdictOp::verify() {
+  // verdict_c1
+  for (Value operand : getOperands())
+    if (!cast<ValueType>(operand.getType()).getPlacements().empty())
+      return emitOpError() << "operand must be replicated, got "
+                           << operand.getType();
+  if (getRanks() < 1)
+    return emitOpError() << "ranks must be at least 1, got " << getRanks();
+  return success();
+}
+
+LogicalResult VerdictOp::inferReturnTypes(MLIRContext *context,
+                                          std::optional<Location>, Adaptor,
+                                          SmallVectorImpl<Type> &inferred) {
+  inferred.push_back(getScalarType(context));
+  return success();
+}

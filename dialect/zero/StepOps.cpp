@@ -1,0 +1,318 @@
+//===- StepOps.cpp - Rules of a step and of what arrives in it ------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialect/zero/Rules.h"
+#include "dialect/zero/ZeroDialect.h"
+
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+using namespace zero;
+
+//===----------------------------------------------------------------------===//
+// zero.step, zero.return
+//===----------------------------------------------------------------------===//
+
+ParseResult StepOp::parse(OpAsmParser &parser, OperationState &result) {
+  StringAttr name;
+  FlatSymbolRefAttr mesh;
+  Scale weight;
+  SMLoc weightLoc;
+  SmallVector<OpAsmParser::Argument> arguments;
+  if (parser.parseSymbolName(name, getSymNameAttrName(result.name),
+                             result.attributes) ||
+      parser.parseKeyword("on") ||
+      parser.parseAttribute(mesh, getMeshAttrName(result.name),
+                            result.attributes) ||
+      parser.parseKeyword("weight") || parser.getCurrentLocation(&weightLoc) ||
+      parseScaleFactors(parser, weight, AsmParser::Delimiter::Paren))
+    return failure();
+  if (multiply(weight, {}).size() != weight.size())
+    return parser.emitError(weightLoc)
+           << "expected each symbol once and no exponent 0, got ("
+           << toString(weight) << ")";
+  result.addAttribute(getWeightAttrName(result.name),
+                      ScaleAttr::get(parser.getContext(), weight));
+  Nonfinite nonfinite = Nonfinite::skip;
+  if (succeeded(parser.parseOptionalKeyword("nonfinite"))) {
+    SMLoc loc = parser.getCurrentLocation();
+    StringRef keyword;
+    if (parser.parseKeyword(&keyword))
+      return failure();
+    std::optional<Nonfinite> parsed = symbolizeNonfinite(keyword);
+    if (!parsed)
+      return parser.emitError(loc)
+             << "expected skip, poison or error, got '" << keyword << "'";
+    nonfinite = *parsed;
+  }
+  result.addAttribute(getNonfiniteAttrName(result.name),
+                      NonfiniteAttr::get(parser.getContext(), nonfinite));
+  if (parser.parseArgumentList(arguments, AsmParser::Delimiter::Paren,
+                               /*allowType=*/true) ||
+      parser.parseOptionalAttrDictWithKeyword(result.attributes) ||
+      parser.parseRegion(*result.addRegion(), arguments))
+    return failure();
+  return success();
+}
+
+void StepOp::print(OpAsmPrinter &printer) {
+  printer << " ";
+  printer.printSymbolName(getSymName());
+  printer << " on " << getMeshAttr() << " weight(";
+  printScaleFactors(printer, getWeight().getFactors());
+  printer << ") ";
+  if (getNonfinite() != Nonfinite::skip)
+    printer << "nonfinite " << stringifyNonfinite(getNonfinite()) << " ";
+  printer << "(";
+  llvm::interleaveComma(
+      getBody().getArguments(), printer,
+      [&](BlockArgument argument) { printer.printRegionArgument(argument); });
+  printer << ") ";
+  printer.printOptionalAttrDictWithKeyword(
+      (*this)->getAttrs(), {getSymNameAttrName(), getMeshAttrName(),
+                            getWeightAttrName(), getNonfiniteAttrName()});
+  printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
+}
+
+LogicalResult StepOp::verifyRegions() {
+  Block &block = getBody().front();
+  // step_c3
+  for (BlockArgument argument : block.getArguments()) {
+    auto type = dyn_cast<ValueType>(argument.getType());
+    if (!type || !type.isScalar() || !type.getElementType().isF64())
+      return emitOpError() << "argument " << argument.getArgNumber()
+                           << " must be an f64 scalar, got "
+                           << argument.getType();
+  }
+  // step_c4
+  if (block.empty() || !isa<ReturnOp>(block.back()))
+    return emitOpError() << "must end with zero.return";
+  return success();
+}
+
+LogicalResult StepOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  // step_c1
+  auto mesh = symbols.lookupNearestSymbolFrom<MeshOp>(*this, getMeshAttr());
+  if (!mesh)
+    return emitOpError() << "mesh " << getMeshAttr()
+                         << " is not a zero.mesh of this module";
+  // step_c2
+  for (const ScaleFactor &factor : getWeight().getFactors()) {
+    StringRef symbol = factor.symbol.getValue();
+    if (symbol != kAccumulation && symbol != kTokens &&
+        !mesh.getAxisSize(symbol)) {
+      InFlightDiagnostic diag =
+          emitOpError() << "weight names '" << symbol
+                        << "', which is neither accumulation, tokens nor an "
+                           "axis of mesh "
+                        << getMeshAttr();
+      diag.attachNote(mesh.getLoc()) << "axes are declared here";
+      return diag;
+    }
+  }
+  // What is wrong with an op inside explains more than that a gradient has no
+  // update.
+  WalkResult users = getBody().walk([&](SymbolUserOpInterface user) {
+    return WalkResult(user.verifySymbolUses(symbols));
+  });
+  if (users.wasInterrupted())
+    return failure();
+  return verifyEachGradientIsUpdatedOnce(*this, symbols);
+}
+
+LogicalResult ReturnOp::verify() {
+  // return_c1
+  if (getNames().size() != getValues().size())
+    return emitOpError() << "has " << getValues().size() << " values and "
+                         << getNames().size() << " names";
+  llvm::StringSet<> names;
+  for (auto name : getNames().getAsRange<StringAttr>()) {
+    bool isWord = llvm::all_of(
+        name.getValue(), [](char c) { return llvm::isAlnum(c) || c == '_'; });
+    // C names of results are in upper case.
+    if (name.getValue().empty() || !isWord ||
+        !names.insert(name.getValue().upper()).second)
+      return emitOpError() << "name " << name
+                           << " must be a word that no other result has";
+  }
+  if (getValues().size() > 16)
+    return emitOpError() << "reports at most 16 values, got "
+                         << getValues().size();
+  // return_c2
+  return verifyFinal(*this, getValues());
+}
+
+//===----------------------------------------------------------------------===//
+// zero.micro_batches
+//===----------------------------------------------------------------------===//
+
+/// What the sum over the backwards of |type| is.
+static ValueType sumOverMicro(ValueType type, Type accumulatorType) {
+  auto micro = StringAttr::get(type.getContext(), kMicroAxis);
+  return type.withPlacement({micro}).withElementType(accumulatorType);
+}
+
+void MicroBatchesOp::build(OpBuilder &, OperationState &state,
+                           Type accumulatorType, Region &body) {
+  state.addAttribute(getAccumulatorTypeAttrName(state.name),
+                     TypeAttr::get(accumulatorType));
+  for (Type yielded : body.front().getTerminator()->getOperandTypes())
+    state.addTypes(sumOverMicro(cast<ValueType>(yielded), accumulatorType));
+  state.addRegion()->takeBody(body);
+}
+
+ParseResult MicroBatchesOp::parse(OpAsmParser &parser, OperationState &result) {
+  Type type;
+  SMLoc loc = parser.getCurrentLocation();
+  Region *region = result.addRegion();
+  if (parser.parseKeyword("in") || parser.parseType(type) ||
+      parser.parseOptionalAttrDictWithKeyword(result.attributes) ||
+      parser.parseRegion(*region))
+    return failure();
+  result.addAttribute(getAccumulatorTypeAttrName(result.name),
+                      TypeAttr::get(type));
+  if (!region->hasOneBlock() || region->front().empty() ||
+      !isa<YieldOp>(region->front().back()))
+    return parser.emitError(loc) << "body must end with zero.yield";
+  for (Type yielded : region->front().back().getOperandTypes()) {
+    auto value = dyn_cast<ValueType>(yielded);
+    if (!value)
+      return parser.emitError(loc)
+             << "body must yield !zero.value, got " << yielded;
+    if (!isa<FloatType>(type))
+      return parser.emitError(loc)
+             << "expected a float type after 'in', got " << type;
+    result.addTypes(sumOverMicro(value, type));
+  }
+  return success();
+}
+
+void MicroBatchesOp::print(OpAsmPrinter &printer) {
+  printer << " in " << getAccumulatorType() << " ";
+  printer.printOptionalAttrDictWithKeyword((*this)->getAttrs(),
+                                           {getAccumulatorTypeAttrName()});
+  printer.printRegion(getBody());
+}
+
+LogicalResult MicroBatchesOp::verifyRegions() {
+  // micro_batches_c3
+  if ((*this)->getParentOfType<MicroBatchesOp>())
+    return emitOpError() << "must not be nested";
+  auto yield = dyn_cast<YieldOp>(getBody().front().getTerminator());
+  if (!yield)
+    return emitOpError() << "body must end with zero.yield";
+  if (yield.getNumOperands() != getNumResults())
+    return emitOpError() << "has " << getNumResults() << " results and yields "
+                         << yield.getNumOperands() << " values";
+  auto micro = StringAttr::get(getContext(), kMicroAxis);
+  for (auto [value, sum] :
+       llvm::zip_equal(yield.getValues(), getResultTypes())) {
+    auto type = dyn_cast<ValueType>(value.getType());
+    // micro_batches_c1
+    if (!type || type.getPlacement(micro).kind != PlacementKind::Partial)
+      return yield.emitOpError()
+             << "yields a value that is not partial over 'micro' and would be "
+                "counted once per backward: "
+             << value.getType();
+    // micro_batches_c2
+    if (!isa<FloatType>(getAccumulatorType()) ||
+        (type.getElementType() != getAccumulatorType() &&
+         type.getElementType().getIntOrFloatBitWidth() >=
+             getAccumulatorType().getIntOrFloatBitWidth()))
+      return emitOpError() << "sums in " << getAccumulatorType()
+                           << ", which does not hold every number of the "
+                           << type.getElementType() << " that is yielded";
+    if (sum != sumOverMicro(type, getAccumulatorType()))
+      return emitOpError() << "result must be "
+                           << sumOverMicro(type, getAccumulatorType())
+                           << ", got " << sum;
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// zero.backward
+//===----------------------------------------------------------------------===//
+
+LogicalResult BackwardOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto step = (*this)->getParentOfType<StepOp>();
+  if (!step)
+    return emitOpError() << "must be inside a zero.step";
+  auto mesh = symbols.lookupNearestSymbolFrom<MeshOp>(step, step.getMeshAttr());
+  if (!mesh)
+    return success(); // step_c1 says so
+  if (getSources().size() != getNumResults())
+    return emitOpError() << "has " << getSources().size() << " sources and "
+                         << getNumResults() << " results";
+
+  Scale scale = multiply(getArrives().getFactors(),
+                         power(step.getWeight().getFactors(), -1));
+  for (const ScaleFactor &factor : getArrives().getFactors()) {
+    StringRef symbol = factor.symbol.getValue();
+    if (symbol != kAccumulation && symbol != kTokens &&
+        !mesh.getAxisSize(symbol))
+      return emitOpError()
+             << "arrival names '" << symbol
+             << "', which is neither accumulation, tokens nor an axis of mesh "
+             << step.getMeshAttr();
+  }
+  llvm::DenseSet<Attribute> seen;
+  for (auto [source, resultType] :
+       llvm::zip_equal(getSources().getAsRange<FlatSymbolRefAttr>(),
+                       getGradients().getTypes())) {
+    auto type = cast<ValueType>(resultType);
+    // backward_c6
+    if (type.isOnHost())
+      return emitOpError() << "gradients arrive on the device, got " << type;
+    // backward_c1
+    Operation *symbol = symbols.lookupNearestSymbolFrom(*this, source);
+    if (!isa_and_present<ParameterOp, BucketOp>(symbol))
+      return emitOpError() << "source " << source
+                           << " is not a zero.parameter or zero.bucket of this "
+                              "module";
+    if (!seen.insert(source).second)
+      return emitOpError() << "source " << source << " is listed twice";
+    // backward_c2, backward_c5
+    ArrayRef<int64_t> shape;
+    if (auto bucket = dyn_cast<BucketOp>(symbol)) {
+      shape = bucket.getShape();
+      if (bucket.getDtype() != type.getElementType())
+        return emitOpError() << "bucket " << source << " keeps "
+                             << bucket.getDtype() << ", got " << type;
+    } else {
+      shape = cast<ParameterOp>(symbol).getShape();
+    }
+    if (shape != type.getShape()) {
+      InFlightDiagnostic diag = emitOpError()
+                                << "gradient of " << source
+                                << " must have its shape, got " << type;
+      diag.attachNote(symbol->getLoc()) << source << " is declared here";
+      return diag;
+    }
+    // backward_c3
+    SmallVector<StringAttr> axes{StringAttr::get(getContext(), kMicroAxis)};
+    for (auto axis : mesh.getAxes().getAsRange<MeshAxisAttr>())
+      axes.push_back(axis.getName());
+    for (StringAttr axis : axes)
+      if (type.getPlacement(axis).kind != PlacementKind::Partial)
+        return emitOpError()
+               << "gradient of " << source << " must be partial over '"
+               << axis.getValue() << "', got " << type;
+    if (type.getPlacements().size() != axes.size())
+      return emitOpError() << "gradient of " << source
+                           << " has a placement over an axis that is not in "
+                              "mesh "
+                           << step.getMeshAttr() << ", got " << type;
+    // backward_c4
+    if (Scale(type.getScale()) != scale)
+      return emitOpError() << "gradient of " << source
+                           << " must be scaled by arrival / weight = ("
+                           << toString(scale) << "), got " << type;
+  }
+  return success();
+}

@@ -1,0 +1,165 @@
+//===- SymbolOps.td - What a step names --------------------*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_SYMBOL_OPS_TD
+#define ZERO_SYMBOL_OPS_TD
+
+include "mlir/IR/OpAsmInterface.td"
+include "mlir/IR/RegionKindInterface.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "mlir/IR/EnumAttr.td"
+include "dialect/zero/ZeroTypes.td"
+
+/// Infers its result types; the text spells operand types only.
+class Zero_InferredOp<string mnemonic, list<Trait> traits = []>
+    : Zero_Op<mnemonic, traits # [InferTypeOpAdaptor]>;
+
+def Zero_MeshOp : Zero_Op<"mesh", [Symbol]> {
+  let summary = "A mesh of ranks with named axes";
+  let description = [{
+    Ranks are numbered row-major over the axes, the last one fastest. A view
+    names several axes together, in order.
+
+    Constraints:
+
+    - `mesh_c1`: an axis has a size of at least 1 and at most 2^20;
+    - `mesh_c2`: names of axes and views are unique, and `micro`, `accumulation`
+      and `tokens` are taken;
+    - `mesh_c3`: a view lists axes of this mesh, each once.
+
+    Example:
+
+    ```mlir
+    zero.mesh @cluster <["pp" = 1, "edp" = 2, "ep" = 2]> views ["dp" = ["edp", "ep"]]
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, Zero_MeshAxisArrayAttr:$axes,
+                       Zero_MeshViewArrayAttr:$views);
+  let assemblyFormat = [{
+    $sym_name `<` custom<MeshAxes>($axes) `>`
+    custom<MeshViews>($views) attr-dict
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The size of an axis, or nothing if there is no such axis.
+    std::optional<int64_t> getAxisSize(::llvm::StringRef axis);
+    /// The number of ranks.
+    int64_t getNumRanks();
+  }];
+}
+
+def Zero_ParameterOp : Zero_Op<"parameter", [Symbol]> {
+  let summary = "A trainable parameter: its shape and storage type";
+  let description = [{
+    `optional` says that a backward may produce no gradient for it, which then
+    counts as zero; a missing gradient of any other parameter refuses the step.
+    `uses 2` says that each backward delivers it in two pieces, which add up.
+
+    Constraints:
+
+    - `parameter_c1`: the storage type is f16, bf16, f32 or f64;
+    - `parameter_c2`: `uses` is at least 1 and at most 1024;
+    - `parameter_c3`: it has at most 2^40 elements.
+
+    Example:
+
+    ```mlir
+    zero.parameter @fc1.weight : 64x64xbf16
+    zero.parameter @expert.7 : 128xf32 optional
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, DenseI64ArrayAttr:$shape,
+                       TypeAttr:$dtype, UnitAttr:$optional,
+                       DefaultValuedOptionalAttr<I64Attr, "1">:$uses);
+  let assemblyFormat = [{
+    $sym_name `:` custom<ShapedType>($shape, $dtype)
+    (`optional` $optional^)? (`uses` $uses^)? attr-dict
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{ int64_t getNumElements(); }];
+}
+
+def Zero_GroupOp : Zero_Op<"group",
+    [Symbol, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "Parameters that share hyperparameters";
+  let description = [{
+    Constraints:
+
+    - `group_c1`: every member is a `zero.parameter`, listed once.
+
+    Example:
+
+    ```mlir
+    zero.group @decay [@fc1.weight, @fc2.weight]
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefArrayAttr:$members);
+  let assemblyFormat = "$sym_name $members attr-dict";
+}
+
+def Zero_OptimizerOp : Zero_Op<"optimizer", [Symbol, IsolatedFromAbove]> {
+  let summary = "An element-wise optimizer, as data";
+  let description = [{
+    `prepare` runs once per applied step and group, in f64: from the
+    hyperparameters and the counters it computes the counters' next values and
+    the scalars that the update needs. Counters advance on applied steps only.
+    `update` runs once per element: from the gradient, the parameter's master
+    value, the state and those scalars it computes the new master value and
+    state. State starts at zero.
+
+    Bodies use `arith` and `math` ops, of which a target may support fewer (the CPU
+    has no `exp` or `pow` yet); multiply-adds are contracted only where `math.fma`
+    says so.
+
+    Constraints:
+
+    - `optimizer_c1`: `prepare` takes one f64 per hyperparameter and counter and
+      yields f64s, at least one per counter;
+    - `optimizer_c2`: `update` takes gradient, master, one value per state and
+      one per scalar that `prepare` yields after the counters; gradient, master
+      and scalars have one type, f32 or f64;
+    - `optimizer_c3`: `update` yields the master and each state, in their types;
+    - `optimizer_c4`: bodies hold only `arith` and `math` ops and `zero.yield`;
+    - `optimizer_c5`: names of hyperparameters, counters and states are unique.
+
+    Example:
+
+    ```mlir
+    zero.optimizer @sgd hyper [lr] {
+    ^prepare(%lr: f64):
+      %step = arith.negf %lr : f64
+      zero.yield %step : f64
+    } update {
+    ^update(%g: f32, %p: f32, %step: f32):
+      %p1 = math.fma %g, %step, %p : f32
+      zero.yield %p1 : f32
+    }
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name,
+    StrArrayAttr:$hyper_names, DictionaryAttr:$hyper_defaults,
+    StrArrayAttr:$counter_names, DenseF64ArrayAttr:$counter_initial,
+    StrArrayAttr:$state_names);
+  let regions = (region SizedRegion<1>:$prepare, SizedRegion<1>:$update);
+  let assemblyFormat = [{
+    $sym_name `hyper` custom<HyperNames>($hyper_names, $hyper_defaults)
+    custom<Counters>($counter_names, $counter_initial)
+    custom<StateNames>($state_names) attr-dict-with-keyword
+    $prepare `update` $update
+  }];
+  let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    /// What `prepare` yields after the counters.
+    unsigned getNumScalars();
+    /// The type of master and arithmetic.
+    ::mlir::Type getMasterType();
+    ::llvm::SmallVector<::mlir::Type> getStateTypes();
+  }];
+}
+
+#endif // ZERO_SYMBOL_OPS_TD

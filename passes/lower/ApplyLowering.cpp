@@ -1,0 +1,233 @@
+//===- ApplyLowering.cpp - What a step does at apply, op by op ------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/lower/StepLowering.h"
+
+using namespace mlir;
+using namespace zero;
+
+LogicalResult StepLowering::lowerAllReduce(AllReduceOp op) {
+  Value input = op.getInput();
+  if (auto buffer = bufferOfValue.lookup(input)) {
+    finish->call<zrt::AllReduceOp>(buffer);
+    bufferOfValue[op.getOutput()] = buffer;
+    bucketOfValue[op.getOutput()] = bucketOfValue.lookup(input);
+    return success();
+  }
+  FlatSymbolRefAttr slots = vectors.lookup(input);
+  if (!slots) {
+    if (!cast<ValueType>(input.getType()).isScalar())
+      return op.emitError() << "operand is neither a bucket nor a scalar";
+    slots = program->slots("reduced", {0.0});
+    scalars->store(input, {slots, 0});
+  }
+  scalars->flush();
+  finish->call<zrt::AllReduceScalarsOp>(slots);
+  vectors[op.getOutput()] = slots;
+  if (cast<ValueType>(op.getOutput().getType()).isScalar())
+    scalars->place(op.getOutput(), {slots, 0});
+  return success();
+}
+
+void StepLowering::lowerSumSquares(SumSquaresOp op) {
+  SmallVector<double> zeros(op.getInputs().size(), 0.0);
+  FlatSymbolRefAttr sums = program->slots("sums", zeros);
+  SmallVector<Slot> partials;
+  for (auto [i, input] : llvm::enumerate(op.getInputs())) {
+    auto type = cast<ValueType>(input.getType());
+    BucketBuffers &bucket = bucketOf(bucketOfValue.lookup(input));
+    finish->call<zrt::LaunchOp>(
+        program->squaresKernel(type.getElementType()),
+        program->getBuilder().getArrayAttr({bufferOfValue.lookup(input)}),
+        bucket.whole, getOwn(type.has(PlacementKind::Sharded)), sums,
+        program->getBuilder().getI64IntegerAttr(i));
+    partials.push_back({sums, static_cast<int64_t>(i)});
+  }
+  scalars->defineSum(op.getSum(), partials);
+}
+
+void StepLowering::lowerPrepare(PrepareOp op) {
+  auto optimizer =
+      symbols.lookupNearestSymbolFrom<OptimizerOp>(step, op.getOptimizerAttr());
+  Slot slot;
+  if (!optimizer.getCounterInitial().empty()) {
+    slot.slots = program->slots(op.getGroup() + ".counters",
+                                optimizer.getCounterInitial());
+    OpBuilder &builder = program->getBuilder();
+    for (auto [i, name] :
+         llvm::enumerate(optimizer.getCounterNames().getAsRange<StringAttr>()))
+      builder.create<zrt::ScalarStateOp>(
+          op.getLoc(),
+          builder.getStringAttr(op.getGroup() + "." + name.getValue()),
+          slot.slots, builder.getI64IntegerAttr(i));
+  }
+  scalars->lowerPrepare(op, optimizer, slot);
+}
+
+FlatSymbolRefAttr StepLowering::getRow(ValueRange values, Value factor,
+                                       Value verdict) {
+  SmallVector<Value> key{verdict, factor};
+  llvm::append_range(key, values);
+  for (auto &[known, row] : rows)
+    if (known == key)
+      return row;
+  SmallVector<double> zeros(key.size(), 0.0);
+  FlatSymbolRefAttr row = program->slots("row", zeros);
+  for (auto [i, value] : llvm::enumerate(key)) {
+    Slot slot{row, static_cast<int64_t>(i)};
+    if (value)
+      scalars->store(value, slot);
+    else
+      scalars->storeConstant(1.0, slot);
+  }
+  rows.push_back({std::move(key), row});
+  return row;
+}
+
+void StepLowering::lowerUpdate(UpdateBucketOp op) {
+  BucketBuffers &bucket = bucketOf(op.getBucketAttr());
+  ScaleOp scale = scaled.lookup(op.getGradient());
+  Value raw = scale ? scale.getInput() : op.getGradient();
+  Value factor = scale ? scale.getFactor() : Value();
+
+  // Neighbours of one group run as one segment.
+  unsigned width = bucket.optimizer.getNumScalars();
+  SmallVector<int64_t> ends;
+  SmallVector<int64_t> segmentRows;
+  SmallVector<Attribute> slots;
+  llvm::DenseMap<int64_t, int64_t> slotsOfRow;
+  for (auto [i, row] : llvm::enumerate(op.getRowOf())) {
+    auto [it, isNew] = slotsOfRow.insert({row, slots.size()});
+    if (isNew)
+      slots.push_back(getRow(op.getRows().slice(row * width, width), factor,
+                             op.getVerdict()));
+    int64_t begin = ends.empty() ? 0 : ends.back();
+    int64_t end = bucket.op.getOffsets()[i] + bucket.op.getExtents()[i];
+    if (end == begin)
+      continue; // an empty parameter
+    if (!segmentRows.empty() && segmentRows.back() == it->second) {
+      ends.back() = end;
+      continue;
+    }
+    ends.push_back(end);
+    segmentRows.push_back(it->second);
+  }
+  scalars->flush();
+  FlatSymbolRefAttr segments = program->segments(
+      bucket.op.getSymName() + ".groups", ends, segmentRows, slots);
+
+  SmallVector<Attribute> operands{bufferOfValue.lookup(raw), bucket.master};
+  llvm::append_range(operands, bucket.states);
+  if (bucket.getUpdated() != bucket.master)
+    operands.push_back(bucket.getUpdated());
+  Type gradient = cast<ValueType>(raw.getType()).getElementType();
+  finish->call<zrt::LaunchOp>(
+      program->updateKernel(bucket.optimizer, gradient, bucket.storageType,
+                            static_cast<bool>(scale)),
+      program->getBuilder().getArrayAttr(operands), segments,
+      getOwn(bucket.isSharded()), /*sum=*/FlatSymbolRefAttr(),
+      /*sum_index=*/IntegerAttr());
+  bufferOfValue[op.getParameters()] = bucket.getUpdated();
+  bucketOfValue[op.getParameters()] = op.getBucketAttr();
+}
+
+LogicalResult StepLowering::lowerTransfer(TransferOp op) {
+  FlatSymbolRefAttr source = bufferOfValue.lookup(op.getInput());
+  FlatSymbolRefAttr symbol = bucketOfValue.lookup(op.getInput());
+  if (!source || !symbol)
+    return op.emitError() << "operand is neither the gradient of a bucket nor "
+                             "its update; multiply by scalars after the "
+                             "transfer";
+  BucketBuffers &bucket = bucketOf(symbol);
+  bool isUpdate = op.getInput().getDefiningOp<UpdateBucketOp>() != nullptr;
+  FlatSymbolRefAttr target =
+      isUpdate
+          ? bucket.parameters
+          : program->buffer(bucket.op.getSymName() + ".moved",
+                            cast<ValueType>(op.getType()), zrt::Role::gradient);
+  finish->call<zrt::CopyOp>(source, target);
+  bufferOfValue[op.getOutput()] = target;
+  bucketOfValue[op.getOutput()] = symbol;
+  return success();
+}
+
+void StepLowering::lowerReturn(ReturnOp op) {
+  SmallVector<Attribute> results;
+  for (auto [name, value] : llvm::zip_equal(
+           op.getNames().getAsRange<StringAttr>(), op.getValues())) {
+    FlatSymbolRefAttr slot = program->slots("result." + name.getValue(), {0.0});
+    scalars->store(value, {slot, 0});
+    results.push_back(slot);
+  }
+  for (auto op : step.getBody().getOps<VerdictOp>())
+    scalars->store(op.getVerdict(), {verdict, 0});
+  scalars->flush();
+  finish->call<zrt::SettleOp>(verdict);
+  auto programOp = cast<zrt::ProgramOp>(
+      program->getBuilder().getInsertionBlock()->getParentOp());
+  programOp.setResultsAttr(program->getBuilder().getArrayAttr(results));
+  programOp.setResultNamesAttr(op.getNames());
+}
+
+LogicalResult StepLowering::lower(Operation *op) {
+  if (isa<MicroBatchesOp>(op) || scalars->lower(op))
+    return success();
+  if (auto assign = dyn_cast<AssignOp>(op)) {
+    // The update has written into the bucket's own buffer.
+    BucketBuffers &bucket = bucketOf(assign.getBucketAttr());
+    if (!bucket.op ||
+        bufferOfValue.lookup(assign.getValue()) != bucket.parameters)
+      return assign.emitError()
+             << "value is not the update of bucket " << assign.getBucketAttr();
+    bucket.isAssigned = true;
+    return success();
+  }
+  if (auto reduce = dyn_cast<AllReduceOp>(op))
+    return lowerAllReduce(reduce);
+  if (auto transfer = dyn_cast<TransferOp>(op))
+    return lowerTransfer(transfer);
+  if (auto scatter = dyn_cast<ReduceScatterOp>(op)) {
+    BucketBuffers &bucket = bucketOf(bucketOfValue.lookup(scatter.getInput()));
+    finish->call<zrt::ReduceScatterOp>(bucket.gradient, bucket.reduced);
+    bufferOfValue[scatter.getOutput()] = bucket.reduced;
+    bucketOfValue[scatter.getOutput()] =
+        bucketOfValue.lookup(scatter.getInput());
+  } else if (auto gather = dyn_cast<AllGatherOp>(op)) {
+    FlatSymbolRefAttr buffer = bufferOfValue.lookup(gather.getInput());
+    if (!buffer)
+      return gather.emitError() << "operand is not the update of a bucket";
+    finish->call<zrt::AllGatherOp>(buffer);
+    bufferOfValue[gather.getOutput()] = buffer;
+  } else if (auto squares = dyn_cast<SumSquaresOp>(op)) {
+    lowerSumSquares(squares);
+  } else if (auto scale = dyn_cast<ScaleOp>(op)) {
+    scaled[scale.getOutput()] = scale;
+  } else if (auto counts = dyn_cast<ArrivalsOp>(op)) {
+    scalars->place(counts.getBackwards(), {arrivals, 0});
+    scalars->place(counts.getMissing(), {arrivals, 1});
+    scalars->defineSquare(counts.getSquared(), {arrivals, 0});
+  } else if (auto stack = dyn_cast<StackOp>(op)) {
+    SmallVector<double> zeros(stack.getScalars().size(), 0.0);
+    FlatSymbolRefAttr slots = program->slots("statistics", zeros);
+    for (auto [i, scalar] : llvm::enumerate(stack.getScalars()))
+      scalars->store(scalar, {slots, static_cast<int64_t>(i)});
+    vectors[stack.getVector()] = slots;
+  } else if (auto unstack = dyn_cast<UnstackOp>(op)) {
+    for (auto [i, scalar] : llvm::enumerate(unstack.getScalars()))
+      scalars->place(scalar, {vectors.lookup(unstack.getVector()),
+                              static_cast<int64_t>(i)});
+  } else if (auto prepare = dyn_cast<PrepareOp>(op)) {
+    lowerPrepare(prepare);
+  } else if (auto update = dyn_cast<UpdateBucketOp>(op)) {
+    lowerUpdate(update);
+  } else if (auto done = dyn_cast<ReturnOp>(op)) {
+    lowerReturn(done);
+  } else {
+    return op->emitError() << "cannot be lowered; run zero-assign-layout and "
+                              "zero-insert-collectives first";
+  }
+  return success();
+}

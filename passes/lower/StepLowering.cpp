@@ -1,0 +1,134 @@
+//===- StepLowering.cpp - Lowers one step to a program --------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/lower/StepLowering.h"
+
+using namespace mlir;
+using namespace zero;
+
+/// |type| without the axis of time: what one backward's buffer holds.
+static ValueType withoutMicro(Type type) {
+  auto micro = StringAttr::get(type.getContext(), kMicroAxis);
+  return cast<ValueType>(type).withPlacement({micro});
+}
+
+//===----------------------------------------------------------------------===//
+// What the step is made of
+//===----------------------------------------------------------------------===//
+
+LogicalResult StepLowering::readMicroBatches(MicroBatchesOp op) {
+  Operation *yield = op.getBody().front().getTerminator();
+  for (auto [value, sum] :
+       llvm::zip_equal(yield->getOperands(), op.getSums())) {
+    auto scatter = value.getDefiningOp<ReduceScatterOp>();
+    auto gradient = dyn_cast<OpResult>(scatter ? scatter.getInput() : value);
+    auto backward =
+        gradient ? dyn_cast<BackwardOp>(gradient.getOwner()) : BackwardOp();
+    auto source = backward
+                      ? cast<FlatSymbolRefAttr>(
+                            backward.getSources()[gradient.getResultNumber()])
+                      : FlatSymbolRefAttr();
+    auto bucket = source
+                      ? symbols.lookupNearestSymbolFrom<BucketOp>(step, source)
+                      : BucketOp();
+    if (!bucket)
+      return op.emitError()
+             << "only gradients of buckets, reduced and scattered "
+                "or not, can be lowered yet";
+    BucketBuffers &buffers = buckets[source.getAttr()];
+    buffers.op = bucket;
+    buffers.gradientType = withoutMicro(gradient.getType());
+    buffers.reducedInLoop = static_cast<bool>(scatter);
+    if (scatter)
+      buffers.reducedType = withoutMicro(scatter.getOutput().getType());
+    bucketOfValue[sum] = source;
+  }
+  return success();
+}
+
+LogicalResult StepLowering::readUpdates() {
+  for (auto scatter : step.getBody().getOps<ReduceScatterOp>()) {
+    auto it = bucketOfValue.find(scatter.getInput());
+    if (it == bucketOfValue.end())
+      return scatter.emitError() << "operand is not the gradient of a bucket";
+    bucketOf(it->second).reducedType = withoutMicro(scatter.getType());
+  }
+  for (auto update : step.getBody().getOps<UpdateBucketOp>()) {
+    BucketBuffers &bucket = bucketOf(update.getBucketAttr());
+    bucket.optimizer = symbols.lookupNearestSymbolFrom<OptimizerOp>(
+        step, update.getOptimizerAttr());
+    bucket.storageType = update.getParameterType();
+    bucket.ownedType = cast<ValueType>(update.getGradient().getType());
+  }
+  // The protocol is one for all buckets: its later arrivals store or add.
+  for (auto &[name, bucket] : buckets)
+    if (bucket.reducedInLoop != buckets.front().second.reducedInLoop)
+      return step.emitError()
+             << "buckets @" << buckets.front().first.getValue() << " and @"
+             << name.getValue()
+             << " are reduced on different sides of the loop over backwards, "
+                "which cannot be lowered yet";
+  for (auto &[name, bucket] : buckets)
+    if (!bucket.optimizer)
+      return step.emitError()
+             << "bucket @" << name.getValue() << " is never updated";
+  return success();
+}
+
+void StepLowering::declareBuckets() {
+  for (auto &[name, bucket] : buckets)
+    declareBucket(*program, bucket);
+  for (auto &[value, source] : bucketOfValue) {
+    BucketBuffers &bucket = bucketOf(source);
+    bufferOfValue[value] =
+        bucket.reducedInLoop ? bucket.reduced : bucket.gradient;
+  }
+}
+
+LogicalResult StepLowering::run() {
+  for (auto op : step.getBody().getOps<MicroBatchesOp>())
+    if (failed(readMicroBatches(op)))
+      return failure();
+  if (failed(readUpdates()))
+    return failure();
+
+  OpBuilder builder(step);
+  ArrayAttr none = builder.getArrayAttr({});
+  auto programOp = builder.create<zrt::ProgramOp>(
+      step.getLoc(), step.getSymName(), step.getMesh(), none, none, none);
+  programOp.getBody().emplaceBlock();
+  program.emplace(programOp);
+  arrivals = program->slots("arrivals", {0.0, 0.0});
+  verdict = program->slots("verdict", {0.0});
+  SmallVector<Attribute> inputs;
+  for (unsigned i = 0; i < step.getBody().getNumArguments(); ++i)
+    inputs.push_back(program->slots("input." + Twine(i), {0.0}));
+  programOp.setInputsAttr(builder.getArrayAttr(inputs));
+
+  declareBuckets();
+  zrt::HandlerOp handler = program->handler("finish");
+  finish.emplace(handler);
+  scalars.emplace(*program, *finish, mesh, Slot{arrivals, 0});
+  for (auto [argument, input] :
+       llvm::zip_equal(step.getBody().getArguments(), inputs))
+    scalars->place(argument, {cast<FlatSymbolRefAttr>(input), 0});
+
+  finish->call<zrt::CountArrivalsOp>(arrivals);
+  for (Operation &op : step.getBody().front())
+    if (failed(lower(&op)))
+      return failure();
+  for (auto &[name, bucket] : buckets)
+    if (!bucket.isAssigned)
+      return step.emitError() << "the update of bucket @" << name.getValue()
+                              << " reaches no zero.assign";
+  buildProtocol(*program, buckets, FlatSymbolRefAttr::get(handler));
+  // Handlers read best behind everything they name.
+  Block &body = programOp.getBody().front();
+  handler->moveBefore(&*llvm::find_if(
+      body, [](Operation &op) { return isa<zrt::TransitionOp>(op); }));
+  step.erase();
+  return success();
+}

@@ -1,0 +1,72 @@
+//===- StepLowering.h - Lowers one step to a program ------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_PASSES_LOWER_STEPLOWERING_H
+#define ZERO_PASSES_LOWER_STEPLOWERING_H
+
+#include "passes/lower/Protocol.h"
+#include "passes/lower/ScalarLowering.h"
+
+namespace zero {
+
+/// Lowers one step. What runs at apply is the body of the step behind the loop
+/// over backwards, in its order; the rest is the protocol's.
+class StepLowering {
+public:
+  StepLowering(StepOp step, mlir::SymbolTableCollection &symbols)
+      : step(step), symbols(symbols),
+        mesh(symbols.lookupNearestSymbolFrom<MeshOp>(step,
+                                                     step.getMeshAttr())) {}
+
+  mlir::LogicalResult run();
+
+private:
+  mlir::LogicalResult readMicroBatches(MicroBatchesOp op);
+  mlir::LogicalResult readUpdates();
+  void declareBuckets();
+  mlir::LogicalResult lower(mlir::Operation *op);
+  mlir::LogicalResult lowerAllReduce(AllReduceOp op);
+  void lowerSumSquares(SumSquaresOp op);
+  void lowerPrepare(PrepareOp op);
+  void lowerUpdate(UpdateBucketOp op);
+  mlir::LogicalResult lowerTransfer(TransferOp op);
+  void lowerReturn(ReturnOp op);
+  mlir::FlatSymbolRefAttr getRow(mlir::ValueRange scalars, mlir::Value factor,
+                                 mlir::Value verdict);
+
+  mlir::UnitAttr getOwn(bool isSharded) {
+    return isSharded ? mlir::UnitAttr::get(step.getContext())
+                     : mlir::UnitAttr();
+  }
+  BucketBuffers &bucketOf(mlir::FlatSymbolRefAttr symbol) {
+    return buckets[symbol.getAttr()];
+  }
+
+  StepOp step;
+  mlir::SymbolTableCollection &symbols;
+  MeshOp mesh;
+  std::optional<ProgramBuilder> program;
+  std::optional<HandlerBuilder> finish;
+  std::optional<ScalarLowering> scalars;
+  BucketMap buckets;
+  /// The bucket whose gradient a value is, and the buffer that holds it.
+  llvm::DenseMap<mlir::Value, mlir::FlatSymbolRefAttr> bucketOfValue;
+  llvm::DenseMap<mlir::Value, mlir::FlatSymbolRefAttr> bufferOfValue;
+  /// Gradients that are a buffer times a scalar.
+  llvm::DenseMap<mlir::Value, ScaleOp> scaled;
+  llvm::DenseMap<mlir::Value, mlir::FlatSymbolRefAttr> vectors;
+  llvm::DenseMap<mlir::Attribute, mlir::FlatSymbolRefAttr> counters; // by group
+  /// Rows of scalars by what they hold.
+  llvm::SmallVector<
+      std::pair<llvm::SmallVector<mlir::Value>, mlir::FlatSymbolRefAttr>>
+      rows;
+  mlir::FlatSymbolRefAttr arrivals;
+  mlir::FlatSymbolRefAttr verdict;
+};
+
+} // namespace zero
+
+#endif // ZERO_PASSES_LOWER_STEPLOWERING_H
