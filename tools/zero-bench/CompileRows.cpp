@@ -1,0 +1,69 @@
+//===- CompileRows.cpp - How long steps take to compile -------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tools/zero-bench/Bench.h"
+#include "tools/zero-bench/Programs.h"
+
+#include <algorithm>
+
+using namespace mlir;
+using namespace zero;
+using namespace zero::bench;
+
+/// From text to a loaded library, in seconds; the best of three.
+static bool timeCompilation(int64_t parameters, double &seconds,
+                            std::string &message) {
+  std::vector<int64_t> sizes(parameters);
+  const int64_t some[] = {4096, 1, 33, 0, 1000, 7};
+  for (int64_t i = 0; i < parameters; ++i)
+    sizes[i] = some[i % 6];
+  std::string text = getStepText(sizes, "bf16");
+  seconds = 1e9;
+  for (int round = 0; round < 3; ++round) {
+    bool ok = false;
+    double time = measure([&] {
+      auto context = createContext();
+      OwningOpRef<ModuleOp> module = lowerStep(*context, text, /*stage=*/2);
+      if (!module)
+        return;
+      FailureOr<CompiledStep> step = compileStep(*module, {});
+      Library library;
+      ok = succeeded(step) && library.load(*step, message);
+    });
+    if (!ok)
+      return false;
+    seconds = std::min(seconds, time / 1000);
+  }
+  return true;
+}
+
+bool zero::bench::runCompileRows(const Options &options, std::vector<Row> &rows,
+                                 std::string &message) {
+  const double limits[] = {0.5, 2, 8};
+  double last = 0, before = 0;
+  for (size_t i = 0; i < options.compileParameters.size(); ++i) {
+    int64_t parameters = options.compileParameters[i];
+    before = last;
+    if (!timeCompilation(parameters, last, message))
+      return false;
+    Row row;
+    row.name = "compile " + std::to_string(parameters) + " parameters";
+    row.timeMs = last * 1000;
+    row.unit = "s";
+    row.value = last;
+    row.goal = Row::Goal::atMost;
+    row.limit = limits[i];
+    rows.push_back(row);
+  }
+  Row row;
+  row.name = "compile, the last two";
+  row.unit = "ratio";
+  row.value = last / before;
+  row.goal = Row::Goal::atMost;
+  row.limit = 5.5;
+  rows.push_back(row);
+  return true;
+}

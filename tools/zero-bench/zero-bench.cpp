@@ -1,0 +1,154 @@
+//===- zero-bench.cpp - Speed against references in the same run ----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/cpu/EmitObject.h"
+#include "tools/zero-bench/Bench.h"
+
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/WithColor.h"
+#include "llvm/Support/raw_ostream.h"
+#include "llvm/TargetParser/Host.h"
+
+#include <thread>
+
+using namespace zero::bench;
+namespace cl = llvm::cl;
+
+static cl::OptionCategory category("zero-bench options");
+static cl::opt<std::string>
+    only("only", cl::cat(category), cl::value_desc("GROUP,..."),
+         cl::desc("Groups to run: kernels, step, collectives, compile "
+                  "(default: all)"));
+static cl::opt<int64_t>
+    elements("elements", cl::init(int64_t(64) << 20), cl::cat(category),
+             cl::desc("Elements of a kernel's arrays (64M)"));
+static cl::opt<int> rounds("rounds", cl::init(15), cl::cat(category),
+                           cl::desc("Times each row is measured (15)"));
+static cl::opt<bool>
+    quick("quick", cl::cat(category),
+          cl::desc("Small sizes and 3 rounds, to see that it runs: what it "
+                   "measures fits into caches and says nothing of memory"));
+static cl::opt<bool> json("json", cl::cat(category),
+                          cl::desc("Print the rows as JSON"));
+
+static const std::pair<const char *, Group> kGroups[] = {
+    {"kernels", runKernelRows},
+    {"step", runStepRows},
+    {"collectives", runCollectiveRows},
+    {"compile", runCompileRows}};
+
+static const char *const kHeader =
+    "row                             time ms  reference                       "
+    "    time ms      value  of               goal\n\n";
+
+static int fail(const llvm::Twine &message) {
+  llvm::WithColor::error(llvm::errs(), "zero-bench") << message << "\n";
+  return 1;
+}
+
+static llvm::json::Object toJson(const Row &row) {
+  llvm::json::Object object{{"name", row.name},
+                            {"unit", row.unit},
+                            {"value", row.value},
+                            {"met", row.isMet()}};
+  if (row.timeMs > 0)
+    object["time_ms"] = row.timeMs;
+  if (!row.reference.empty()) {
+    object["reference"] = row.reference;
+    object["reference_ms"] = row.referenceMs;
+  }
+  if (row.goal != Row::Goal::none)
+    object[row.goal == Row::Goal::atMost ? "at_most" : "at_least"] = row.limit;
+  return object;
+}
+
+static void print(const Row &row) {
+  auto &os = llvm::outs();
+  auto number = [&](double value, int width) {
+    if (value == 0)
+      os << std::string(width, ' ');
+    else
+      os << llvm::format("%*.*f", width, 2, value);
+  };
+  os << llvm::format("%-28s", row.name.c_str());
+  number(row.timeMs, 11);
+  os << "  " << llvm::format("%-32s", row.reference.c_str());
+  number(row.referenceMs, 11);
+  os << llvm::format(row.value < 1e-3 ? "%11.1e" : "%11.3f", row.value) << "  "
+     << llvm::format("%-17s", row.unit.c_str());
+  if (row.goal != Row::Goal::none)
+    os << (row.goal == Row::Goal::atMost ? "<= " : ">= ")
+       << llvm::format("%-7g", row.limit) << (row.isMet() ? "yes" : "NO");
+  os << "\n";
+  os.flush();
+}
+
+int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  cl::HideUnrelatedOptions(category);
+  cl::ParseCommandLineOptions(
+      argc, argv,
+      "zero-bench: speed of generated code, as ratios to references in the "
+      "same run\n\n"
+      "  zero-bench                       everything, some minutes\n"
+      "  zero-bench --only=kernels --json\n\n"
+      "Candidate and reference take turns; a row shows medians of times and "
+      "the median\nof ratios of neighbours. Kernels are linked at four places, "
+      "in turn. The A/A row\nis a kernel against itself at another place. "
+      "Kernels and the step run on one\nthread. The exit code is 0 whatever "
+      "the ratios are: this is no test.\n");
+  if (elements < 4096)
+    return fail("--elements must be at least 4096, got " +
+                llvm::Twine(elements));
+  if (rounds < 1)
+    return fail("--rounds must be at least 1, got " + llvm::Twine(rounds));
+  llvm::SmallVector<llvm::StringRef> names;
+  llvm::StringRef(only).split(names, ',', -1, /*KeepEmpty=*/false);
+  for (llvm::StringRef name : names)
+    if (llvm::none_of(kGroups,
+                      [&](auto &group) { return name == group.first; }))
+      return fail("unknown group '" + name +
+                  "'; there are kernels, step, collectives and compile");
+  if (zero::resolveCpuName("native").empty())
+    return fail("this machine cannot run x86-64-v3 code");
+
+  Options options{elements, rounds, int64_t(64) << 20, {1000, 10000, 46000}};
+  if (quick)
+    options = {int64_t(1) << 20, 3, int64_t(1) << 20, {100, 200, 400}};
+  if (!json)
+    llvm::outs() << llvm::sys::getHostCPUName() << ", "
+                 << std::thread::hardware_concurrency() << " cores; "
+                 << options.elements << " elements, " << options.rounds
+                 << " rounds\n\n"
+                 << kHeader;
+  llvm::json::Array array;
+  for (auto &[name, group] : kGroups) {
+    if (!names.empty() && !llvm::is_contained(names, name))
+      continue;
+    std::vector<Row> rows;
+    std::string message;
+    if (!group(options, rows, message))
+      return fail(llvm::Twine(name) + ": " + message);
+    for (const Row &row : rows) {
+      if (json)
+        array.push_back(toJson(row));
+      else
+        print(row);
+    }
+  }
+  if (json)
+    llvm::outs() << llvm::json::Value(llvm::json::Object{
+                        {"cpu", llvm::sys::getHostCPUName()},
+                        {"cores", int64_t(std::thread::hardware_concurrency())},
+                        {"elements", options.elements},
+                        {"rounds", options.rounds},
+                        {"rows", std::move(array)}})
+                 << "\n";
+  return 0;
+}
