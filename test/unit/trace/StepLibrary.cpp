@@ -8,6 +8,7 @@
 
 #include "tools/driver/Driver.h"
 
+#include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
@@ -26,7 +27,8 @@ StepLibrary::~StepLibrary() {
     dlclose(library);
 }
 
-std::string StepLibrary::open(const LowerOptions &options) {
+std::string StepLibrary::open(const LowerOptions &options,
+                              llvm::function_ref<void(ModuleOp)> edit) {
   auto file = llvm::MemoryBuffer::getFile(ZERO_QUICKSTART);
   if (!file)
     return "cannot read " ZERO_QUICKSTART;
@@ -44,6 +46,9 @@ std::string StepLibrary::open(const LowerOptions &options) {
   module = parseSourceString<ModuleOp>(text, context.get());
   if (!module || failed(lower(*module, options)))
     return "the step cannot be lowered";
+  edit(*module);
+  if (failed(verify(*module)))
+    return "the edited step does not verify";
   FailureOr<CompiledStep> compiled = compileStep(*module, {});
   if (failed(compiled))
     return "the step does not compile";

@@ -13,6 +13,8 @@
 
 #include "mlir/IR/OwningOpRef.h"
 
+#include "llvm/ADT/STLFunctionalExtras.h"
+
 #include <memory>
 #include <string>
 
@@ -25,8 +27,11 @@ bool canRun();
 /// compiled and loaded.
 class StepLibrary {
 public:
-  /// Empty on success.
-  std::string open(const LowerOptions &options);
+  /// |edit| may change the scheduled step before it is compiled. Empty on
+  /// success.
+  std::string open(
+      const LowerOptions &options,
+      llvm::function_ref<void(mlir::ModuleOp)> edit = [](mlir::ModuleOp) {});
   ~StepLibrary();
 
   mlir::ModuleOp getModule() { return *module; }

@@ -40,20 +40,11 @@ struct RankRun {
   std::string error;
 };
 
-/// (ZeRO stage, offload)
-using Plan = std::tuple<int, std::string>;
-
-class TraceTest : public testing::TestWithParam<Plan> {
+class TraceTest : public testing::Test {
 protected:
   void SetUp() override {
     if (!canRun())
       GTEST_SKIP() << "this machine cannot run x86-64-v3";
-    LowerOptions options;
-    options.mesh = "dp=2";
-    options.stage = std::get<0>(GetParam());
-    options.offload = std::get<1>(GetParam());
-    options.bucketBytes = 1; // a bucket per parameter
-    ASSERT_EQ(library.open(options), "");
   }
 
   std::vector<RankRun> runOnTwoRanks(const Script (&scripts)[2]);
@@ -62,6 +53,26 @@ protected:
   void expectSame(const Script &script, const RankRun &run);
 
   StepLibrary library;
+};
+
+/// (ZeRO stage, offload, bytes of a bucket): with 1 there is a bucket per
+/// parameter, with many one bucket with a segment per group.
+using Plan = std::tuple<int, std::string, int64_t>;
+
+class PlanTraceTest : public TraceTest,
+                      public testing::WithParamInterface<Plan> {
+protected:
+  void SetUp() override {
+    TraceTest::SetUp();
+    if (IsSkipped())
+      return;
+    LowerOptions options;
+    options.mesh = "dp=2";
+    options.stage = std::get<0>(GetParam());
+    options.offload = std::get<1>(GetParam());
+    options.bucketBytes = std::get<2>(GetParam());
+    ASSERT_EQ(library.open(options), "");
+  }
 };
 
 const std::map<std::string, int64_t> kElements = {{"fc1.weight", 64 * 48},
@@ -230,7 +241,7 @@ void TraceTest::expectSame(const Script &script, const RankRun &run) {
   }
 }
 
-TEST_P(TraceTest, OneBackward) {
+TEST_P(PlanTraceTest, OneBackward) {
   const Script scripts[] = {makeScript({kBackToFront}, zrt::Event::apply),
                             makeScript({kFrontToBack}, zrt::Event::apply)};
   std::vector<RankRun> runs = runOnTwoRanks(scripts);
@@ -240,7 +251,7 @@ TEST_P(TraceTest, OneBackward) {
 
 // Three backwards and then one, a discarded one between them; a gradient that
 // may be missing is, on one rank.
-TEST_P(TraceTest, SeveralBackwardsAndADiscardedOne) {
+TEST_P(PlanTraceTest, SeveralBackwardsAndADiscardedOne) {
   const Script one = makeScript({kBackToFront}, zrt::Event::apply);
   const Script dropped = makeScript({kFrontToBack}, zrt::Event::discard);
   const Script scripts[] = {
@@ -257,7 +268,7 @@ TEST_P(TraceTest, SeveralBackwardsAndADiscardedOne) {
 
 // The comparison sees every call: without any one of them the IR says something
 // else than what ran.
-TEST_P(TraceTest, EveryCallCounts) {
+TEST_P(PlanTraceTest, EveryCallCounts) {
   const Script script = makeScript({kBackToFront, kFrontToBack, kBackToFront},
                                    zrt::Event::apply) +
                         makeScript({kBackToFront}, zrt::Event::apply);
@@ -285,11 +296,44 @@ TEST_P(TraceTest, EveryCallCounts) {
   EXPECT_GT(tried, 10);
 }
 
-INSTANTIATE_TEST_SUITE_P(Plans, TraceTest,
+// Lowering makes no use of buffers on demand yet, and code generation knows
+// them: here a handler is given the two calls.
+TEST_F(TraceTest, BuffersOnDemand) {
+  LowerOptions options;
+  options.mesh = "dp=2";
+  auto addCalls = [](ModuleOp module) {
+    auto program = *module.getOps<zrt::ProgramOp>().begin();
+    auto buffer = *program.getOps<zrt::BufferOp>().begin();
+    auto handler = *program.getOps<zrt::HandlerOp>().begin();
+    OpBuilder builder(module.getContext());
+    builder.setInsertionPointAfter(buffer);
+    auto extra = cast<zrt::BufferOp>(builder.clone(*buffer));
+    extra.setSymName("extra");
+    extra.setOnDemand(true);
+    builder.setInsertionPointToStart(&handler.getBody().front());
+    Type done = zrt::TimepointType::get(module.getContext());
+    auto symbol = FlatSymbolRefAttr::get(extra);
+    builder.create<zrt::AllocateOp>(extra.getLoc(), done, symbol, ValueRange());
+    builder.create<zrt::ReleaseOp>(extra.getLoc(), done, symbol, ValueRange());
+  };
+  ASSERT_EQ(library.open(options, addCalls), "");
+  const Script script = makeScript({kBackToFront}, zrt::Event::apply);
+  std::vector<RankRun> runs = runOnTwoRanks({script, script});
+  for (const RankRun &run : runs) {
+    expectSame(script, run);
+    EXPECT_TRUE(llvm::is_contained(run.trace, "allocate(extra)"));
+    EXPECT_TRUE(llvm::is_contained(run.trace, "release(extra)"));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Plans, PlanTraceTest,
                          testing::Combine(testing::Values(0, 1, 2),
-                                          testing::Values("none", "optimizer")),
+                                          testing::Values("none", "optimizer"),
+                                          testing::Values(1, 1 << 20)),
                          [](const testing::TestParamInfo<Plan> &info) {
                            return "stage" +
                                   std::to_string(std::get<0>(info.param)) +
-                                  "_offload_" + std::get<1>(info.param);
+                                  "_offload_" + std::get<1>(info.param) +
+                                  (std::get<2>(info.param) == 1 ? "_buckets"
+                                                                : "_bucket");
                          });
