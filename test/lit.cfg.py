@@ -4,6 +4,8 @@
 # runs each zero-opt under --verify-roundtrip as well.
 
 import os
+import subprocess
+import tempfile
 
 import lit.formats
 
@@ -31,3 +33,18 @@ config.substitutions.append(("%zero_src", config.zero_src_root))
 config.substitutions.append(("%zero_obj", config.zero_obj_root))
 config.substitutions.append(("%cc", config.cc))
 config.substitutions.append(("%python", config.python))
+
+
+# %small_disk SIZE FOLDER 'COMMAND' runs COMMAND where FOLDER is a file system of
+# SIZE, which needs a mount namespace.
+small_disk = "unshare -rm sh -c 'mount -t tmpfs -o size=$0 none $1 && eval \"$2\"'"
+with tempfile.TemporaryDirectory() as folder:
+    try:
+        done = subprocess.run(
+            f"{small_disk} 1m {folder} true", shell=True, capture_output=True
+        )
+        if done.returncode == 0:
+            config.available_features.add("small-disk")
+    except OSError:
+        pass
+config.substitutions.append(("%small_disk", small_disk))

@@ -89,6 +89,9 @@ LogicalResult zero::linkSharedLibrary(StringRef objectPath,
                                    "noexecstack",
                                    "--build-id=none",
                                    "--no-undefined"};
+  // On a full disk a mapped file is a signal, and a written one an error.
+  if (llvm::sys::path::filename(linker).contains("lld"))
+    arguments.push_back("--no-mmap-output-file");
   std::string scriptArgument;
   if (!exportedSymbols.empty()) {
     if (failed(createTemporary("map", scriptRemover, script, errorMessage)) ||

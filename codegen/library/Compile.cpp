@@ -82,14 +82,20 @@ FailureOr<CompiledStep> zero::compileStep(ModuleOp scheduled,
 
 LogicalResult zero::writeFile(StringRef path, StringRef text,
                               std::string &message) {
-  llvm::Error error = llvm::writeToOutput(path, [&](llvm::raw_ostream &os) {
+  std::error_code error;
+  llvm::raw_fd_ostream os(path, error);
+  if (!error) {
     os << text;
-    return llvm::Error::success();
-  });
+    os.close();
+    error = os.error();
+    // Else the stream ends the process.
+    os.clear_error();
+    if (error)
+      llvm::sys::fs::remove(path);
+  }
   if (!error)
     return success();
-  message =
-      "cannot write '" + path.str() + "': " + llvm::toString(std::move(error));
+  message = "cannot write '" + path.str() + "': " + error.message();
   return failure();
 }
 

@@ -32,12 +32,13 @@ struct CompiledStep {
 mlir::FailureOr<CompiledStep> compileStep(mlir::ModuleOp scheduled,
                                           const CompileOptions &options);
 
-/// Writes |step|'s object to |path| as a shared library, by way of a temporary
-/// file beside it. On an error |message| names the file and nothing is left.
+/// Links |step|'s object to the shared library |path|. On an error |message|
+/// says why, and what is left at |path| is of no use.
 mlir::LogicalResult writeLibrary(const CompiledStep &step, llvm::StringRef path,
                                  std::string &message);
 
-/// Writes |text| to |path|, whole or not at all; |message| names the file.
+/// Writes |text| to |path|. On an error nothing is left there, and |message|
+/// names the file.
 mlir::LogicalResult writeFile(llvm::StringRef path, llvm::StringRef text,
                               std::string &message);
 

@@ -7,6 +7,7 @@
 #include "codegen/library/Compile.h"
 #include "passes/pipeline/Pipelines.h"
 #include "tools/driver/Driver.h"
+#include "tools/zero-compile/Outputs.h"
 
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
@@ -107,20 +108,39 @@ static LogicalResult writeFiles(const zero::CompiledStep &step,
     message = "'" + output + "' is no folder";
     return failure();
   }
-  auto path = [&](const llvm::Twine &file) {
-    SmallString<128> whole(output);
-    llvm::sys::path::append(whole, file);
-    return files.emplace_back(whole.str().str());
+  zero::Outputs outputs;
+  auto add = [&](const llvm::Twine &name, auto write) {
+    SmallString<128> path(output);
+    llvm::sys::path::append(path, name);
+    files.push_back(path.str().str());
+    return outputs.add(path, write, message);
+  };
+  auto addText = [&](const llvm::Twine &name, StringRef text) {
+    return add(name, [&message, text](StringRef path) {
+      return zero::writeFile(path, text, message);
+    });
   };
   LogicalResult code =
       emit == Emit::library
-          ? zero::writeLibrary(step, path("lib" + step.name + ".so"), message)
-          : zero::writeFile(path(step.name + ".o"), step.code, message);
+          ? add("lib" + step.name + ".so",
+                [&](StringRef path) {
+                  return zero::writeLibrary(step, path, message);
+                })
+          : addText(step.name + ".o", step.code);
   return success(succeeded(code) &&
-                 succeeded(zero::writeFile(path(step.name + ".h"), step.header,
-                                           message)) &&
-                 succeeded(zero::writeFile(path(step.name + ".plan.json"),
-                                           step.plan, message)));
+                 succeeded(addText(step.name + ".h", step.header)) &&
+                 succeeded(addText(step.name + ".plan.json", step.plan)) &&
+                 succeeded(outputs.commit(message)));
+}
+
+/// What goes to stdout can be lost, too: on a full disk, or in a closed pipe.
+static int finishStdout() {
+  llvm::outs().flush();
+  std::error_code error = llvm::outs().error();
+  if (!error)
+    return 0;
+  llvm::outs().clear_error();
+  return fail("cannot write to stdout: " + error.message());
 }
 
 int main(int argc, char **argv) {
@@ -157,7 +177,7 @@ int main(int argc, char **argv) {
   if (emit == Emit::mlir) {
     module.print(llvm::outs());
     llvm::outs() << "\n";
-    return 0;
+    return finishStdout();
   }
 
   zero::CompileOptions compileOptions;
@@ -171,7 +191,7 @@ int main(int argc, char **argv) {
     return 1;
   if (emit == Emit::llvmIR) {
     llvm::outs() << step->code;
-    return 0;
+    return finishStdout();
   }
   SmallVector<std::string> files;
   if (failed(writeFiles(*step, files, message)))
@@ -188,7 +208,7 @@ int main(int argc, char **argv) {
       if (auto plan = llvm::json::parse(step->plan))
         done["plan"] = std::move(*plan);
     llvm::outs() << llvm::json::Value(std::move(done)) << "\n";
-    return 0;
+    return finishStdout();
   }
   for (const std::string &file : files)
     llvm::outs() << file << "\n";
@@ -196,5 +216,5 @@ int main(int argc, char **argv) {
     llvm::outs() << "\n";
     printPlanTable(step->plan);
   }
-  return 0;
+  return finishStdout();
 }

@@ -1,0 +1,221 @@
+//===- Recorder.cpp - A table of calls that records -----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Recorder.h"
+
+using namespace zero::test;
+
+/// Ranks are threads, and each has a recorder.
+static thread_local Recorder *current = nullptr;
+
+using Operands = std::vector<std::string>;
+
+namespace {
+/// The operands of the program calls, named as in calls.def: a call that is not
+/// described here does not compile.
+struct Describe {
+  const zero_rt_library &library;
+  const std::vector<bool> &written; // slots, by the program that ran last
+
+  std::string text(int64_t offset) const { return library.strings + offset; }
+  std::string buffer(int32_t row) const {
+    return text(library.buffers[row].name);
+  }
+  /// Consecutive slots of one name are one symbol.
+  std::string slot(int64_t row) const {
+    int64_t first = row;
+    while (first > 0 &&
+           library.slots[first - 1].name == library.slots[row].name)
+      --first;
+    return slotText(text(library.slots[row].name), row - first);
+  }
+
+  Operands allocate(int32_t b) const { return {buffer(b)}; }
+  Operands release(int32_t b) const { return {buffer(b)}; }
+  Operands retag(int32_t b, int32_t role) const {
+    return {buffer(b), "role " + std::to_string(role)};
+  }
+  Operands pack(int32_t stream, const zero_rt_event *event,
+                int32_t accumulate) const {
+    return {onStream(stream), "event " + std::to_string(event->event),
+            text(library.parameters[event->parameter].name),
+            event->tensor ? "tensor" : "slot", accumulate ? "add" : "store"};
+  }
+  Operands fill_missing(int32_t stream, int32_t bucket) const {
+    return {onStream(stream), text(library.buckets[bucket].name)};
+  }
+  Operands launch(int32_t stream, int32_t kernel, const int32_t *buffers,
+                  int32_t numBuffers, int32_t table, int64_t elements,
+                  int32_t own, int32_t sumSlot) const;
+  Operands run_scalars(int32_t stream, zero_rt_scalar_fn) const;
+  Operands count_arrivals(int32_t stream, int32_t backwards,
+                          int32_t missing) const {
+    return {onStream(stream), slot(backwards), slot(missing)};
+  }
+  Operands all_reduce(int32_t stream, int32_t b) const {
+    return {onStream(stream), buffer(b)};
+  }
+  Operands reduce_scatter(int32_t stream, int32_t from, int32_t to) const {
+    return {onStream(stream), buffer(from), buffer(to)};
+  }
+  Operands reduce_scatter_add(int32_t stream, int32_t from, int32_t to) const {
+    return {onStream(stream), buffer(from), buffer(to)};
+  }
+  Operands all_gather(int32_t stream, int32_t b) const {
+    return {onStream(stream), buffer(b)};
+  }
+  Operands all_reduce_scalars(int32_t stream, int32_t first,
+                              int32_t count) const {
+    return {onStream(stream), slot(first), std::to_string(count)};
+  }
+  Operands copy(int32_t stream, int32_t from, int32_t to) const {
+    return {onStream(stream), buffer(from), buffer(to)};
+  }
+  Operands settle(int32_t stream, int32_t verdict) const {
+    return {onStream(stream), slot(verdict)};
+  }
+
+  static std::string onStream(int32_t stream) {
+    return "stream " + std::to_string(stream);
+  }
+};
+} // namespace
+
+Operands Describe::launch(int32_t stream, int32_t kernel,
+                          const int32_t *buffers, int32_t numBuffers,
+                          int32_t table, int64_t elements, int32_t own,
+                          int32_t sumSlot) const {
+  // Kernels have no names in a library, only places.
+  Operands operands{onStream(stream), "kernel " + std::to_string(kernel)};
+  for (int32_t i = 0; i < numBuffers; ++i)
+    operands.push_back(buffer(buffers[i]));
+  const zero_rt_table_row &row = library.tables[table];
+  for (int64_t i = row.first; i < row.first + row.count; ++i) {
+    const zero_rt_segment_row &segment = library.segments[i];
+    operands.push_back(
+        segmentText(segment.begin, segment.end, slot(segment.scalars)));
+  }
+  operands.push_back(std::to_string(elements) + " elements");
+  operands.push_back(own ? "own" : "all");
+  operands.push_back(sumSlot < 0 ? "no sum" : "sum " + slot(sumSlot));
+  return operands;
+}
+
+/// A scalar program is only an address; it is told by the slots that it writes.
+Operands Describe::run_scalars(int32_t stream, zero_rt_scalar_fn) const {
+  Operands operands{onStream(stream)};
+  for (size_t i = 0; i < written.size(); ++i)
+    if (written[i])
+      operands.push_back("writes " + slot(int64_t(i)));
+  return operands;
+}
+
+/// Runs |program| on |slots| and marks those that change.
+static void runAndCompare(zero_rt_scalar_fn program, double *slots,
+                          std::vector<bool> &written) {
+  std::vector<double> before(slots, slots + written.size());
+  program(slots);
+  for (size_t i = 0; i < before.size(); ++i)
+    if (!(slots[i] == before[i])) // so that nan counts, too
+      written[i] = true;
+}
+
+namespace names {
+#define ZERO_RT_STEP_CALL(NAME, ARGUMENTS) static constexpr char NAME[] = #NAME;
+#define ZERO_RT_PROGRAM_CALL(NAME, ARGUMENTS)                                  \
+  static constexpr char NAME[] = #NAME;
+#include "zero_rt/calls.def"
+} // namespace names
+
+namespace zero::test {
+struct Rows {
+  template <auto member, const char *name> struct StepCall;
+  template <auto member, auto describe, const char *name> struct ProgramCall;
+  static const zero_rt_calls table;
+
+  /// A step asks its runtime's table, and is asked by its own first word.
+  static zero_rt_status create(zero_rt_runtime *runtime,
+                               const zero_rt_library *library,
+                               const void *options, zero_rt_step **outStep) {
+    current->trace.push_back(names::step_create);
+    current->library = library;
+    zero_rt_status status =
+        current->real->step_create(runtime, library, options, outStep);
+    if (!status)
+      *reinterpret_cast<const zero_rt_calls **>(*outStep) = &table;
+    return status;
+  }
+
+  template <typename T> static T watch(T operand) { return operand; }
+  static zero_rt_scalar_fn watch(zero_rt_scalar_fn program) {
+    current->programs.push_back(program);
+    current->written.assign(size_t(current->library->num_slots), false);
+    return observe;
+  }
+
+  /// Runs the last program, once more on slots that hold other values: what it
+  /// writes may by chance be what is there.
+  static void observe(double *slots) {
+    std::vector<double> others(current->written.size());
+    for (size_t i = 0; i < others.size(); ++i)
+      others[i] = 1.25 + 0.0009765625 * double(i);
+    runAndCompare(current->programs.back(), others.data(), current->written);
+    runAndCompare(current->programs.back(), slots, current->written);
+  }
+};
+
+template <typename... Args, zero_rt_status (*zero_rt_calls::*member)(Args...),
+          const char *name>
+struct Rows::StepCall<member, name> {
+  static zero_rt_status run(Args... args) {
+    current->trace.push_back(name);
+    return (current->real->*member)(args...);
+  }
+};
+
+template <typename... Args,
+          zero_rt_status (*zero_rt_calls::*member)(zero_rt_step *, Args...),
+          Operands (Describe::*describe)(Args...) const, const char *name>
+struct Rows::ProgramCall<member, describe, name> {
+  static zero_rt_status run(zero_rt_step *step, Args... args) {
+    // What a scalar program wrote is known after it ran. No call makes another.
+    size_t place = current->trace.size();
+    current->trace.emplace_back();
+    zero_rt_status status = (current->real->*member)(step, watch(args)...);
+    Describe describer{*current->library, current->written};
+    current->trace[place] = callText(name, (describer.*describe)(args...));
+    return status;
+  }
+};
+
+static zero_rt_calls makeTable() {
+  zero_rt_calls table = {
+      sizeof(zero_rt_calls),
+      ZERO_RT_ABI_VERSION,
+#define ZERO_RT_STEP_CALL(NAME, ARGUMENTS)                                     \
+  Rows::StepCall<&zero_rt_calls::NAME, names::NAME>::run,
+#define ZERO_RT_PROGRAM_CALL(NAME, ARGUMENTS)                                  \
+  Rows::ProgramCall<&zero_rt_calls::NAME, &Describe::NAME, names::NAME>::run,
+#include "zero_rt/calls.def"
+  };
+  table.step_create = Rows::create;
+  return table;
+}
+
+const zero_rt_calls Rows::table = makeTable();
+} // namespace zero::test
+
+Recorder::Recorder(zero_rt_runtime *runtime) : runtime(runtime) {
+  auto *word = reinterpret_cast<const zero_rt_calls **>(runtime);
+  real = *word;
+  *word = &Rows::table;
+  current = this;
+}
+
+Recorder::~Recorder() {
+  *reinterpret_cast<const zero_rt_calls **>(runtime) = real;
+  current = nullptr;
+}

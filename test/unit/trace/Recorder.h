@@ -1,0 +1,40 @@
+//===- Recorder.h - A table of calls that records ---------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_TEST_UNIT_TRACE_RECORDER_H
+#define ZERO_TEST_UNIT_TRACE_RECORDER_H
+
+#include "Trace.h"
+
+#include "zero_rt/library.h"
+
+namespace zero::test {
+
+/// Stands between a runtime and the steps created from it on this thread: every
+/// call of the table is written down, then forwarded to the runtime's own.
+class Recorder {
+public:
+  explicit Recorder(zero_rt_runtime *runtime);
+  ~Recorder();
+  Recorder(const Recorder &) = delete;
+  Recorder &operator=(const Recorder &) = delete;
+
+  /// Step calls by name, program calls with their operands.
+  Trace trace;
+  /// The scalar programs in `trace`, in order.
+  std::vector<zero_rt_scalar_fn> programs;
+
+private:
+  friend struct Rows;
+  zero_rt_runtime *runtime;
+  const zero_rt_calls *real;
+  const zero_rt_library *library = nullptr;
+  std::vector<bool> written; // slots, by the program that runs
+};
+
+} // namespace zero::test
+
+#endif // ZERO_TEST_UNIT_TRACE_RECORDER_H

@@ -1,0 +1,70 @@
+//===- StepLibrary.cpp - A compiled step, loaded --------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "StepLibrary.h"
+
+#include "tools/driver/Driver.h"
+
+#include "mlir/IR/Verifier.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FileUtilities.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+#include <dlfcn.h>
+
+using namespace mlir;
+using namespace zero;
+using namespace zero::test;
+
+bool zero::test::canRun() { return !resolveCpuName("native").empty(); }
+
+StepLibrary::~StepLibrary() {
+  if (library)
+    dlclose(library);
+}
+
+std::string StepLibrary::open(const LowerOptions &options,
+                              llvm::function_ref<void(ModuleOp)> edit) {
+  auto file = llvm::MemoryBuffer::getFile(ZERO_QUICKSTART);
+  if (!file)
+    return "cannot read " ZERO_QUICKSTART;
+  std::string text = (*file)->getBuffer().str();
+  const std::string once = "@fc1.weight : 64x48xbf16";
+  size_t at = text.find(once);
+  if (at == std::string::npos)
+    return "the example no longer declares " + once;
+  text.insert(at + once.size(), " uses 2");
+
+  DialectRegistry registry;
+  registerDriverDialects(registry);
+  registerCpuCodegenDialects(registry);
+  context = std::make_unique<MLIRContext>(registry);
+  module = parseSourceString<ModuleOp>(text, context.get());
+  if (!module || failed(lower(*module, options)))
+    return "the step cannot be lowered";
+  edit(*module);
+  if (failed(verify(*module)))
+    return "the edited step does not verify";
+  FailureOr<CompiledStep> compiled = compileStep(*module, {});
+  if (failed(compiled))
+    return "the step does not compile";
+
+  SmallString<128> path;
+  if (llvm::sys::fs::createTemporaryFile("trace", "so", path))
+    return "cannot create a temporary file";
+  // Once it is loaded, the file may go.
+  llvm::FileRemover remover(path);
+  std::string message;
+  if (failed(writeLibrary(*compiled, path, message)))
+    return message;
+  library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  return library ? "" : dlerror();
+}
+
+void *StepLibrary::find(const std::string &call) {
+  return dlsym(library, ("train_" + call).c_str());
+}

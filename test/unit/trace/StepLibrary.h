@@ -1,0 +1,54 @@
+//===- StepLibrary.h - A compiled step, loaded ------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_TEST_UNIT_TRACE_STEPLIBRARY_H
+#define ZERO_TEST_UNIT_TRACE_STEPLIBRARY_H
+
+#include "codegen/library/Compile.h"
+#include "passes/pipeline/Pipelines.h"
+#include "zero_rt/library.h"
+
+#include "mlir/IR/OwningOpRef.h"
+
+#include "llvm/ADT/STLFunctionalExtras.h"
+
+#include <memory>
+#include <string>
+
+namespace zero::test {
+
+/// Whether this machine runs what StepLibrary compiles.
+bool canRun();
+
+/// examples/quickstart.mlir on two ranks, @fc1.weight in two pieces: lowered,
+/// compiled and loaded.
+class StepLibrary {
+public:
+  /// |edit| may change the scheduled step before it is compiled. Empty on
+  /// success.
+  std::string open(
+      const LowerOptions &options,
+      llvm::function_ref<void(mlir::ModuleOp)> edit = [](mlir::ModuleOp) {});
+  ~StepLibrary();
+
+  mlir::ModuleOp getModule() { return *module; }
+
+  /// The exported function behind |call| of the table, as |Function|.
+  template <typename Function> Function get(const std::string &call) {
+    return reinterpret_cast<Function>(find(call));
+  }
+
+private:
+  void *find(const std::string &call);
+
+  std::unique_ptr<mlir::MLIRContext> context;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  void *library = nullptr;
+};
+
+} // namespace zero::test
+
+#endif // ZERO_TEST_UNIT_TRACE_STEPLIBRARY_H

@@ -1,0 +1,59 @@
+//===- Walker.h - The calls that the IR says a step makes -------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_TEST_UNIT_TRACE_WALKER_H
+#define ZERO_TEST_UNIT_TRACE_WALKER_H
+
+#include "Trace.h"
+
+#include "dialect/zrt/ZrtDialect.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace zero::test {
+
+/// Follows a zrt.program through events as the descriptions of zrt.transition
+/// and zrt.sequence say, and writes down the calls of the handlers that run. It
+/// knows nothing of code generation, its tables, or the runtime.
+class Walker {
+public:
+  explicit Walker(mlir::ModuleOp module);
+
+  /// |parameter| arrives where |event| is arrive.
+  void walk(zrt::Event event, llvm::StringRef parameter = "");
+  void addStepCall(const std::string &call) { trace.push_back(call); }
+
+  Trace trace;
+  /// The names of the scalar programs in `trace`, in order.
+  std::vector<std::string> programs;
+  /// The handlers that ran.
+  llvm::StringMap<int> handlers;
+
+private:
+  zrt::TransitionOp find(zrt::Event event);
+  zrt::SequenceOp getSequence(zrt::TransitionOp transition);
+  mlir::FlatSymbolRefAttr getBucket(zrt::SequenceOp sequence, int64_t i);
+  bool isOpen(zrt::SequenceOp sequence, mlir::FlatSymbolRefAttr bucket);
+  void arrive(zrt::TransitionOp transition, llvm::StringRef parameter);
+  void close(zrt::SequenceOp sequence);
+  void closeComplete(zrt::SequenceOp sequence);
+  void run(zrt::TransitionOp transition, llvm::StringRef parameter);
+  void run(mlir::FlatSymbolRefAttr handler, llvm::StringRef parameter);
+  std::string getText(mlir::Operation &op, llvm::StringRef parameter);
+
+  zrt::ProgramOp program;
+  std::string state;
+  llvm::StringMap<mlir::FlatSymbolRefAttr> bucketOf;
+  /// Of the open backward.
+  int64_t closed = 0;
+  llvm::DenseMap<mlir::Attribute, int64_t> outstanding;
+  std::vector<std::string> waiting;
+};
+
+} // namespace zero::test
+
+#endif // ZERO_TEST_UNIT_TRACE_WALKER_H
