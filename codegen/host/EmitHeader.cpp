@@ -32,8 +32,8 @@ static StringRef getComment(Call call) {
     return "Sets the full initial value of a parameter (its own dtype, "
            "row-major); every rank passes the same. Only between steps.";
   case Call::parameter:
-    return "A view of the full value of a parameter, ours; valid until "
-           "destroy, current after results of the last apply.";
+    return "A view of the full value of a parameter, ours and to be read; "
+           "valid until destroy, current after results of the last apply.";
   case Call::begin_backward:
     return "Begins a backward. |hint| is a zero_rt_hint and only ever buys "
            "overlap.";

@@ -49,7 +49,15 @@ LogicalResult ReleaseOp::verifySymbolUses(SymbolTableCollection &symbols) {
 }
 
 LogicalResult RetagOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  return require<BufferOp>(symbols, *this, getBufferAttr()); // retag_c1
+  // retag_c1
+  FailureOr<BufferOp> buffer =
+      require<BufferOp>(symbols, *this, getBufferAttr());
+  if (failed(buffer))
+    return failure();
+  if (buffer->getSharesAttr())
+    return emitOpError() << "buffer " << getBufferAttr()
+                         << " has no memory of its own";
+  return success();
 }
 
 LogicalResult PackOp::verifySymbolUses(SymbolTableCollection &) {
@@ -174,6 +182,15 @@ LogicalResult CopyOp::verifySymbolUses(SymbolTableCollection &symbols) {
   // copy_c2
   if (getSourceAttr() == getTargetAttr())
     return emitOpError() << "copies " << getSourceAttr() << " to itself";
+  // copy_c3
+  auto gather = [](zero::ValueType type) {
+    for (StringAttr axis : type.getAxes(zero::PlacementKind::Sharded))
+      type = type.withPlacement({axis, zero::PlacementKind::Replicated});
+    return type;
+  };
+  if (gather(from) != gather(to))
+    return emitOpError() << "changes what a value is, from " << from << " to "
+                         << to;
   return success();
 }
 

@@ -66,7 +66,7 @@ def Zrt_RetagOp : Zrt_CallOp<"retag",
 
     Constraints:
 
-    - `retag_c1`: the buffer exists.
+    - `retag_c1`: the buffer exists and has memory of its own.
 
     Example:
 
@@ -180,7 +180,9 @@ def Zrt_CopyOp : Zrt_CallOp<"copy", (ins FlatSymbolRefAttr:$source,
     Constraints:
 
     - `copy_c1`: the buffers exist and have one global shape and type;
-    - `copy_c2`: they are not the same.
+    - `copy_c2`: they are not the same;
+    - `copy_c3`: but for what is sharded they have one placement and scale: to copy
+      is not to reduce.
 
     Example:
 

@@ -15,9 +15,21 @@ LogicalResult SequenceOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (getBuckets().size() != getHandlers().size())
     return emitOpError() << "has " << getBuckets().size() << " buckets and "
                          << getHandlers().size() << " handlers";
-  for (auto symbol : getHandlers().getAsRange<FlatSymbolRefAttr>())
-    if (failed(require<HandlerOp>(symbols, *this, symbol)))
+  for (auto [bucket, symbol] : llvm::zip_equal(
+           getBuckets(), getHandlers().getAsRange<FlatSymbolRefAttr>())) {
+    FailureOr<HandlerOp> handler = require<HandlerOp>(symbols, *this, symbol);
+    if (failed(handler))
       return failure();
+    // sequence_c5
+    auto fills = handler->getBody().getOps<FillMissingOp>();
+    if (fills.empty() ||
+        llvm::any_of(fills, [bucket = Attribute(bucket)](FillMissingOp fill) {
+          return fill.getBucketAttr() != bucket;
+        }))
+      return emitOpError() << "handler " << symbol << " of bucket " << bucket
+                           << " must fill what is missing in it, and in no "
+                              "other";
+  }
   // sequence_c2
   if (static_cast<int64_t>(getWindow()) < 1)
     return emitOpError() << "window must be at least 1, got "
@@ -60,6 +72,16 @@ LogicalResult TransitionOp::verifySymbolUses(SymbolTableCollection &symbols) {
   // transition_c1
   for (Operation *op = (*this)->getPrevNode(); op; op = op->getPrevNode()) {
     auto other = dyn_cast<TransitionOp>(op);
+    // transition_c3
+    if (other && other.getState() == getState() &&
+        other.getEvent() != Event::begin && getEvent() != Event::begin &&
+        other.getSequenceAttr() != getSequenceAttr()) {
+      InFlightDiagnostic diag = emitOpError()
+                                << "events of state '" << getState()
+                                << "' must have one sequence, or none";
+      diag.attachNote(other.getLoc()) << "another one is here";
+      return diag;
+    }
     if (other && other.getState() == getState() &&
         other.getEvent() == getEvent()) {
       InFlightDiagnostic diag = emitOpError() << "state '" << getState()
@@ -69,6 +91,8 @@ LogicalResult TransitionOp::verifySymbolUses(SymbolTableCollection &symbols) {
       return diag;
     }
   }
+  if (getEvent() == Event::begin && getSequenceAttr())
+    return emitOpError() << "begins a backward, and has a sequence";
   // transition_c2
   for (auto symbol : getHandlers().getAsRange<FlatSymbolRefAttr>())
     if (failed(require<HandlerOp>(symbols, *this, symbol)))

@@ -27,7 +27,9 @@ def Zrt_SequenceOp : Zrt_SymbolOp<"sequence",
     - `sequence_c2`: the window holds at least one bucket;
     - `sequence_c3`: each bucket with arrivals is listed once;
     - `sequence_c4`: gradients of buckets that may be open together do not share
-      memory.
+      memory;
+    - `sequence_c5`: a bucket's handler fills what is missing in that bucket, and in
+      no other.
 
     Example:
 
@@ -54,7 +56,9 @@ def Zrt_TransitionOp : Zrt_UserOp<"transition"> {
     Constraints:
 
     - `transition_c1`: a state has one transition per event;
-    - `transition_c2`: handlers and sequence exist.
+    - `transition_c2`: handlers and sequence exist;
+    - `transition_c3`: what may happen to an open backward (all events but begin)
+      has one sequence, or none; begin has none.
 
     Example:
 

@@ -15,12 +15,15 @@ LogicalResult StepLowering::lowerAllReduce(AllReduceOp op) {
     finish->call<zrt::AllReduceOp>(buffer);
     bufferOfValue[op.getOutput()] = buffer;
     bucketOfValue[op.getOutput()] = bucketOfValue.lookup(input);
+    bufferOfValue.erase(input); // in place: nothing holds the addends now
     return success();
   }
   FlatSymbolRefAttr slots = vectors.lookup(input);
   if (!slots) {
     if (!cast<ValueType>(input.getType()).isScalar())
-      return op.emitError() << "operand is neither a bucket nor a scalar";
+      return op.emitError()
+             << "operand is neither a scalar nor the gradient of "
+                "a bucket, or was reduced before";
     slots = program->slots("reduced", {0.0});
     scalars->store(input, {slots, 0});
   }
@@ -32,7 +35,11 @@ LogicalResult StepLowering::lowerAllReduce(AllReduceOp op) {
   return success();
 }
 
-void StepLowering::lowerSumSquares(SumSquaresOp op) {
+LogicalResult StepLowering::lowerSumSquares(SumSquaresOp op) {
+  for (Value input : op.getInputs())
+    if (!bufferOfValue.lookup(input) || !bucketOfValue.lookup(input))
+      return op.emitError() << "operand is not the gradient of a bucket as it "
+                               "was reduced";
   SmallVector<double> zeros(op.getInputs().size(), 0.0);
   FlatSymbolRefAttr sums = program->slots("sums", zeros);
   SmallVector<Slot> partials;
@@ -47,6 +54,7 @@ void StepLowering::lowerSumSquares(SumSquaresOp op) {
     partials.push_back({sums, static_cast<int64_t>(i)});
   }
   scalars->defineSum(op.getSum(), partials);
+  return success();
 }
 
 void StepLowering::lowerPrepare(PrepareOp op) {
@@ -87,10 +95,17 @@ FlatSymbolRefAttr StepLowering::getRow(ValueRange values, Value factor,
   return row;
 }
 
-void StepLowering::lowerUpdate(UpdateBucketOp op) {
+LogicalResult StepLowering::lowerUpdate(UpdateBucketOp op) {
   BucketBuffers &bucket = bucketOf(op.getBucketAttr());
   ScaleOp scale = scaled.lookup(op.getGradient());
   Value raw = scale ? scale.getInput() : op.getGradient();
+  if (!bufferOfValue.lookup(raw))
+    return op.emitError() << "gradient is not that of a bucket as it was "
+                             "reduced, times one scalar at most";
+  if (bucketOfValue.lookup(raw) != op.getBucketAttr() ||
+      raw.getDefiningOp<UpdateBucketOp>())
+    return op.emitError() << "gradient is not that of bucket "
+                          << op.getBucketAttr();
   Value factor = scale ? scale.getFactor() : Value();
 
   // Neighbours of one group run as one segment.
@@ -132,6 +147,7 @@ void StepLowering::lowerUpdate(UpdateBucketOp op) {
       /*sum_index=*/IntegerAttr());
   bufferOfValue[op.getParameters()] = bucket.getUpdated();
   bucketOfValue[op.getParameters()] = op.getBucketAttr();
+  return success();
 }
 
 LogicalResult StepLowering::lowerTransfer(TransferOp op) {
@@ -173,6 +189,10 @@ void StepLowering::lowerReturn(ReturnOp op) {
 }
 
 LogicalResult StepLowering::lower(Operation *op) {
+  if (auto verdict = dyn_cast<VerdictOp>(op);
+      verdict && static_cast<int64_t>(verdict.getRanks()) != mesh.getNumRanks())
+    return op->emitError() << "verdict is for " << verdict.getRanks()
+                           << " ranks, the mesh has " << mesh.getNumRanks();
   if (isa<MicroBatchesOp>(op) || scalars->lower(op))
     return success();
   if (auto assign = dyn_cast<AssignOp>(op)) {
@@ -202,7 +222,7 @@ LogicalResult StepLowering::lower(Operation *op) {
     finish->call<zrt::AllGatherOp>(buffer);
     bufferOfValue[gather.getOutput()] = buffer;
   } else if (auto squares = dyn_cast<SumSquaresOp>(op)) {
-    lowerSumSquares(squares);
+    return lowerSumSquares(squares);
   } else if (auto scale = dyn_cast<ScaleOp>(op)) {
     scaled[scale.getOutput()] = scale;
   } else if (auto counts = dyn_cast<ArrivalsOp>(op)) {
@@ -222,7 +242,7 @@ LogicalResult StepLowering::lower(Operation *op) {
   } else if (auto prepare = dyn_cast<PrepareOp>(op)) {
     lowerPrepare(prepare);
   } else if (auto update = dyn_cast<UpdateBucketOp>(op)) {
-    lowerUpdate(update);
+    return lowerUpdate(update);
   } else if (auto done = dyn_cast<ReturnOp>(op)) {
     lowerReturn(done);
   } else {

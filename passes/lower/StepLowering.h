@@ -29,9 +29,9 @@ private:
   void declareBuckets();
   mlir::LogicalResult lower(mlir::Operation *op);
   mlir::LogicalResult lowerAllReduce(AllReduceOp op);
-  void lowerSumSquares(SumSquaresOp op);
+  mlir::LogicalResult lowerSumSquares(SumSquaresOp op);
   void lowerPrepare(PrepareOp op);
-  void lowerUpdate(UpdateBucketOp op);
+  mlir::LogicalResult lowerUpdate(UpdateBucketOp op);
   mlir::LogicalResult lowerTransfer(TransferOp op);
   void lowerReturn(ReturnOp op);
   mlir::FlatSymbolRefAttr getRow(mlir::ValueRange scalars, mlir::Value factor,

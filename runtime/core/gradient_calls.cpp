@@ -72,6 +72,8 @@ static zero_rt_status keep(zero_rt_step &step, int32_t parameter,
 zero_rt_status calls::gradient(zero_rt_step *step, int32_t parameter,
                                const zero_rt_tensor *tensor, zero_rt_stream *,
                                zero_rt_timepoint *out_release) {
+  if (out_release)
+    *out_release = 0; // also where the call fails
   ZERO_RT_TRY(checkParameter(*step, parameter));
   const zero_rt_parameter_row &row = step->library->parameters[parameter];
   const char *name = step->text(row.name);
@@ -91,10 +93,7 @@ zero_rt_status calls::gradient(zero_rt_step *step, int32_t parameter,
                 name);
   if (!isBucketOpen(*step, *transition, row.bucket))
     return keep(*step, parameter, *tensor, out_release);
-  ZERO_RT_TRY(arrive(*step, parameter, tensor, "gradient", *transition));
-  if (out_release)
-    *out_release = 0;
-  return ZERO_RT_OK;
+  return arrive(*step, parameter, tensor, "gradient", *transition);
 }
 
 static WaitingGradient *findHandedOut(zero_rt_step &step, int32_t parameter) {
@@ -121,6 +120,8 @@ static zero_rt_status handOut(zero_rt_step &step, int32_t parameter,
         row.elements * elementSize(row.gradient_dtype), step.text(row.name),
         fresh.copy));
     fresh.tensor.data = fresh.copy.data;
+    if (step.runtime->poison)
+      poison(row.gradient_dtype, fresh.copy.data, row.elements);
     step.sequence.handedOut.push_back(fresh);
     slot = &step.sequence.handedOut.back();
   }
@@ -154,7 +155,9 @@ zero_rt_status calls::gradient_slot(zero_rt_step *step, int32_t parameter,
                 dtypeName(bufferRow.dtype));
   ZERO_RT_TRY(checkBuffer(*step, "gradient_slot", int32_t(buffer)));
 
-  if (!isBucketOpen(*step, *transition, row.bucket))
+  // A slot keeps its place although its bucket may have opened since.
+  if (findHandedOut(*step, parameter) ||
+      !isBucketOpen(*step, *transition, row.bucket))
     return handOut(*step, parameter, out_slot, out_beta);
 
   // What is there counts if it came in this backward, or if the buffer
@@ -183,8 +186,12 @@ zero_rt_status calls::gradient_ready(zero_rt_step *step, int32_t parameter,
                 "first",
                 step->parameterName(parameter));
   WaitingGradient *found = findHandedOut(*step, parameter);
-  if (!found)
-    return arrive(*step, parameter, nullptr, "gradient_ready", *transition);
+  if (!found) {
+    ZERO_RT_TRY(
+        arrive(*step, parameter, nullptr, "gradient_ready", *transition));
+    step->window.setSlot(parameter, Slot::None);
+    return ZERO_RT_OK;
+  }
   WaitingGradient gradient = *found;
   step->sequence.handedOut.erase(step->sequence.handedOut.begin() +
                                  (found - step->sequence.handedOut.data()));

@@ -253,11 +253,20 @@ zero_rt_status Checker::protocol() {
   table = "sequence";
   for (row = 0; row < library.num_sequences; ++row) {
     const zero_rt_sequence_row &s = library.sequences[row];
-    ZERO_RT_TRY(expect(s.window >= 1, "bad window"));
+    ZERO_RT_TRY(expect(s.window >= 1 && s.window <= INT32_MAX, "bad window"));
     ZERO_RT_TRY(expect(inRange(s.first, library.num_sequence_entries + 1) &&
                            s.count >= 0 &&
                            s.count <= library.num_sequence_entries - s.first,
                        "bad entries"));
+    std::vector<bool> listed(size_t(library.num_buckets));
+    for (int64_t i = s.first; i < s.first + s.count; ++i) {
+      int64_t bucket = library.sequence_entries[i].bucket;
+      ZERO_RT_TRY(expect(inRange(bucket, library.num_buckets) &&
+                             !listed[size_t(bucket)],
+                         "lists a bucket twice, or one that there is not"));
+      listed[size_t(bucket)] = true;
+    }
+    ZERO_RT_TRY(expect(s.count == library.num_buckets, "leaves out a bucket"));
   }
   table = "sequence entry";
   for (row = 0; row < library.num_sequence_entries; ++row) {

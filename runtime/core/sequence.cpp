@@ -29,6 +29,7 @@ static const zero_rt_sequence_entry &entryAt(const zero_rt_step &step,
 void zero_rt::beginSequence(zero_rt_step &step) {
   const zero_rt_library &library = *step.library;
   SequenceState &state = step.sequence;
+  dropWaiting(step); // slots that were never declared ready
   state.closed = 0;
   state.outstanding.assign(size_t(library.num_buckets), 0);
   for (int64_t p = 0; p < library.num_parameters; ++p)
@@ -98,9 +99,9 @@ static zero_rt_status closeBucket(zero_rt_step &step,
       entryAt(step, row, step.sequence.closed);
   ZERO_RT_TRY(
       runHandler(step, entry.handler, {int32_t(row.event), -1, nullptr}, call));
-  if (step.runtime->poison) {
+  int64_t buffer = step.library->buckets[entry.bucket].gradient_buffer;
+  if (step.runtime->poison && step.buffers[size_t(buffer)].data) {
     // What it held is gone, and whoever still reads it shall see that.
-    int64_t buffer = step.library->buckets[entry.bucket].gradient_buffer;
     poison(step.library->buffers[buffer].dtype,
            step.buffers[size_t(buffer)].data, step.held(buffer).size());
   }

@@ -23,10 +23,7 @@ void Window::begin() {
   std::fill(slots.begin(), slots.end(), Slot::None);
 }
 
-void Window::arrive(int32_t parameter) {
-  ++numArrivals[size_t(parameter)];
-  slots[size_t(parameter)] = Slot::None;
-}
+void Window::arrive(int32_t parameter) { ++numArrivals[size_t(parameter)]; }
 
 void Window::close() {
   if (!open)

@@ -103,10 +103,14 @@ zrt.program @p on @m inputs [] results [] [] {
   }
   zrt.arrivals @b0 into @g0 store @k add @k parameters @p
   zrt.arrivals @b1 into @g1 store @k add @k parameters @p
-  zrt.handler @h {
+  zrt.handler @h0 {
+    %t = zrt.fill_missing @b0 after()
+  }
+  zrt.handler @h1 {
+    %t = zrt.fill_missing @b1 after()
   }
   // expected-error@+1 {{buckets @b0 and @b1 may be open together, and their gradients share the memory of @g0}}
-  zrt.sequence @s [@b0, @b1] run [@h, @h] window 2
+  zrt.sequence @s [@b0, @b1] run [@h0, @h1] window 2
 }
 
 // -----
@@ -115,5 +119,66 @@ zrt.program @p on @m inputs [] results [] [] {
 zero.mesh @m <["dp" = 2]>
 zrt.program @p on @m inputs [] results [] [] {
   // expected-error@+1 {{refers to @none, which is no zrt.sequence of this program}}
-  zrt.transition idle on begin to idle run [] sequence @none
+  zrt.transition idle on arrive to idle run [] sequence @none
+}
+
+// -----
+
+// sequence_c5
+zero.mesh @m <["dp" = 2]>
+zero.parameter @w : 8xf32
+zero.bucket @b0 : 8xf32 arrives f32 [@w] offsets [0] extents [8]
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.handler @h {
+  }
+  // expected-error@+1 {{handler @h of bucket @b0 must fill what is missing in it, and in no other}}
+  zrt.sequence @s [@b0] run [@h] window 2
+}
+
+// -----
+
+// transition_c3
+zero.mesh @m <["dp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.sequence @s [] run [] window 2
+  // expected-note@+1 {{another one is here}}
+  zrt.transition open on arrive to open run [] sequence @s
+  // expected-error@+1 {{events of state 'open' must have one sequence, or none}}
+  zrt.transition open on apply to idle run []
+}
+
+// -----
+
+// transition_c3
+zero.mesh @m <["dp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.sequence @s [] run [] window 2
+  // expected-error@+1 {{begins a backward, and has a sequence}}
+  zrt.transition idle on begin to open run [] sequence @s
+}
+
+// -----
+
+// copy_c3
+zero.mesh @m <["dp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.buffer @a : !zero.value<8xf32, partial = [dp]> role gradient in device
+  zrt.buffer @b : !zero.value<8xf32, sharded = [dp]> role gradient in host
+  zrt.handler @h {
+    // expected-error@+1 {{changes what a value is, from '!zero.value<8xf32, partial = [dp]>' to '!zero.value<8xf32, sharded = [dp]>'}}
+    %t = zrt.copy @a to @b after()
+  }
+}
+
+// -----
+
+// retag_c1
+zero.mesh @m <["dp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.buffer @a : !zero.value<8xf32> role gradient in device
+  zrt.buffer @b : !zero.value<8xf32> role gradient in device shares @a
+  zrt.handler @h {
+    // expected-error@+1 {{buffer @b has no memory of its own}}
+    %t = zrt.retag @b as accumulator after()
+  }
 }

@@ -236,6 +236,60 @@ TEST(Sequence, SlotsOfLaterBuckets) {
   });
 }
 
+// A slot stays where it is, whatever opens in between, and is not forgotten
+// because another piece of the same gradient was packed.
+TEST(Sequence, ASlotKeepsItsPlace) {
+  LibraryBuilder library = makeLibrary();
+  library.parameters[3].uses = 2;
+  runSteps(library.get(), [](int32_t, zero_rt_step *step) {
+    const zero_rt_calls &calls = callsOf(step);
+    expectOk(calls.begin_backward(step, 0));
+    Gradient piece(40), first(10), second(20);
+    piece.pass(step, 3);
+    auto slot = sized<zero_rt_tensor>();
+    auto again = sized<zero_rt_tensor>();
+    double beta = -1;
+    expectOk(calls.gradient_slot(step, 3, &slot, &beta));
+    first.pass(step, 0);
+    second.pass(step, 1);
+    second.pass(step, 1); // opens the last bucket
+    EXPECT_EQ(step->sequence.closed, 2);
+    expectOk(calls.gradient_slot(step, 3, &again, &beta));
+    EXPECT_EQ(again.data, slot.data);
+    EXPECT_EQ(beta, 0);
+    zero_rt_tensor tensor = tensorOf(ZERO_RT_F32, piece.data);
+    expectStatus(ZERO_RT_PROTOCOL,
+                 calls.gradient(step, 3, &tensor, nullptr, nullptr),
+                 "while its slot is handed out");
+    for (int i = 0; i < 3; ++i)
+      static_cast<float *>(slot.data)[i] = 100;
+    expectOk(calls.gradient_ready(step, 3, nullptr));
+    expectOk(calls.apply(step, nullptr, 0, nullptr));
+    for (int i = 0; i < 3; ++i)
+      EXPECT_EQ(closed(step, 3)[i], 140 + float(i));
+  });
+}
+
+// A slot that was never declared ready is not there in the next backward.
+TEST(Sequence, ASlotEndsWithItsBackward) {
+  LibraryBuilder library = makeLibrary();
+  library.addTransition(1, ZERO_RT_EVENT_ACCUMULATE, 0, {});
+  library.transitions.back().sequence = 0;
+  runSteps(library.get(), [](int32_t, zero_rt_step *step) {
+    const zero_rt_calls &calls = callsOf(step);
+    expectOk(calls.begin_backward(step, 0));
+    auto slot = sized<zero_rt_tensor>();
+    double beta = -1;
+    expectOk(calls.gradient_slot(step, 3, &slot, &beta));
+    expectOk(calls.accumulate(step));
+    expectOk(calls.begin_backward(step, 0));
+    EXPECT_EQ(stagingBytes(step), 0);
+    expectStatus(ZERO_RT_PROTOCOL, calls.gradient_ready(step, 3, nullptr),
+                 "without a slot");
+    expectOk(calls.apply(step, nullptr, 0, nullptr));
+  });
+}
+
 // Discard closes what is open, so that ranks part at one place, and drops what
 // waits, slots that never became ready included.
 TEST(Sequence, DiscardDropsWhatWaits) {
@@ -271,8 +325,14 @@ TEST(Sequence, ATableThatIsWrongIsRefused) {
   using L = LibraryBuilder;
   refuses("sequence 0: bad window", [](L &l) { l.sequences[0].window = 0; });
   refuses("sequence 0: bad entries", [](L &l) { l.sequences[0].count = 5; });
-  refuses("sequence entry 1: bad bucket",
+  refuses("sequence 0: lists a bucket twice, or one that there is not",
           [](L &l) { l.sequenceEntries[1].bucket = 4; });
+  refuses("sequence 0: lists a bucket twice",
+          [](L &l) { l.sequenceEntries[1].bucket = 0; });
+  refuses("sequence 0: leaves out a bucket",
+          [](L &l) { l.sequences[0].count = 3; });
+  refuses("sequence 0: bad window",
+          [](L &l) { l.sequences[0].window = INT64_MAX; });
   refuses("sequence entry 1: bad handler",
           [](L &l) { l.sequenceEntries[1].handler = 99; });
   refuses("transition 1: bad sequence",
