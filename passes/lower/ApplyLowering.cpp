@@ -162,8 +162,11 @@ LogicalResult StepLowering::lowerTransfer(TransferOp op) {
   FlatSymbolRefAttr target =
       isUpdate
           ? bucket.parameters
+          // The type of what was reduced in place still has its addends.
           : program->buffer(bucket.op.getSymName() + ".moved",
-                            cast<ValueType>(op.getType()), zrt::Role::gradient);
+                            program->getBuffer(source).getValueType().withSpace(
+                                op.getSpace()),
+                            zrt::Role::gradient);
   finish->call<zrt::CopyOp>(source, target);
   bufferOfValue[op.getOutput()] = target;
   bucketOfValue[op.getOutput()] = symbol;
