@@ -24,6 +24,7 @@ struct ParameterInfo {
   mlir::Type storageType;
   mlir::Type arrivalType;
   bool optional = false;
+  std::vector<int64_t> shape = {};
 };
 
 /// Something that runs steps: compiled code on rank threads, or the
