@@ -38,19 +38,19 @@ static cl::opt<std::string>
 static cl::opt<std::string> engineFlag(
     "engine", cl::value_desc("compiled|interpreter"), cl::init("compiled"),
     cl::cat(category),
-    cl::desc("What runs the step: machine code, or the reference interpreter "
-             "at the phase --until (default compiled)"));
+    cl::desc("What runs the step: machine code, or the reference "
+             "interpreter\nat the phase --until (default compiled)"));
 static cl::opt<std::string> againstFlag(
     "against", cl::value_desc("logical|typed|none"), cl::init("logical"),
     cl::cat(category),
     cl::desc("What to compare with: the logical step in f64, within its "
-             "rounding bound; the interpreter at the scheduled phase, bit for "
-             "bit; or nothing (default logical)"));
+             "rounding\nbound; the interpreter at the scheduled phase, bit for "
+             "bit; or\nnothing (default logical)"));
 static cl::opt<std::string> gradientsFlag(
     "gradients", cl::value_desc("random|exact|FILE.safetensors"),
     cl::init("random"), cl::cat(category),
-    cl::desc("Which gradients arrive: normal numbers, integers with exact "
-             "sums, or those of a file (default random)"));
+    cl::desc("Which gradients arrive: normal numbers, integers with "
+             "exact\nsums, or those of a file (default random)"));
 static cl::opt<std::string>
     seedFlag("seed", cl::value_desc("N"), cl::init("1"), cl::cat(category),
              cl::desc("Seed of initial values and gradients (default 1)"));
@@ -133,7 +133,6 @@ static LogicalResult readList(StringRef text, std::vector<T> &list,
 
 static constexpr int64_t kMaxBackwards = 65536;
 static constexpr int64_t kMaxSteps = 1000000000;
-static constexpr int64_t kMaxThreads = 4096; // as the runtime
 
 static LogicalResult readNumbers(RunOptions &options, std::string &message) {
   int64_t number;

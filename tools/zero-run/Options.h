@@ -17,6 +17,8 @@ enum class Against { none, logical, typed };
 
 /// More ranks than this are no test on one machine.
 constexpr int64_t kMaxRanks = 256;
+/// Of all ranks together.
+constexpr int64_t kMaxThreads = 4096;
 
 struct RunOptions {
   std::string input;

@@ -77,6 +77,14 @@ static LogicalResult prepare(const RunOptions &options, StepOp step, Run &run,
                             run.ranks, kMaxRanks);
     return failure();
   }
+  if (run.ranks * options.threads > kMaxThreads) {
+    message = llvm::formatv("--threads-per-rank={0} on {1} ranks makes {2} "
+                            "threads, at most {3} run on one machine; give "
+                            "fewer",
+                            options.threads, run.ranks,
+                            run.ranks * options.threads, kMaxThreads);
+    return failure();
+  }
   run.parameters = getParameters(module);
   run.roles = getRoles(module);
   size_t numInputs = step.getBody().getNumArguments();
