@@ -77,18 +77,19 @@ static const char *const kOverview =
   zero-run step.mlir --ranks=2 --gradients=recorded.safetensors --json
 
 Gradients of a file have the keys STEP/BACKWARD/RANK/PARAMETER, counted from 0,
-with the parameter's name as in the IR without '@': 0/3/1/fc1.weight is what rank
-1 delivers for @fc1.weight in the fourth backward of the first step. Type and
-shape are those with which the gradient arrives (F16, BF16, F32 or F64; nothing
-is converted). A gradient without a key does not arrive: one of an optional
-parameter counts as zeros, for any other the step is refused, with names. Without
---steps and --backwards the run is as long as the file.
+with the parameter's name as in the IR without '@': 0/3/1/fc1.weight is what
+rank 1 delivers for @fc1.weight in the fourth backward of the first step. Type
+and shape are those with which the gradient arrives (F16, BF16, F32 or F64;
+nothing is converted). A gradient without a key does not arrive: one of an
+optional parameter counts as zeros, for any other the step is refused, with
+names. Without --steps and --backwards the run is as long as the file.
 
-Each step is "applied", "skipped" because a gradient is not finite, or "refused",
-with the reason; then come the values that the step reports. After each step all
-parameters, all optimizer state and the reported values are compared: each must
-lie within the bound that the reference has for it. A bound of the size of its
-value or more says nothing about it; the last column counts these.
+Each step is "applied", "skipped" because a gradient is not finite, or
+"refused", with the reason; then come the values that the step reports. After
+each step all parameters, all optimizer state and the reported values are
+compared: each must lie within the bound that the reference has for it. A bound
+of the size of its value or more says nothing about it; the last column counts
+these.
 
 With --json numbers that are not finite are the strings "nan", "inf", "-inf".
 
