@@ -31,12 +31,14 @@ struct RankInputs {
   std::vector<double> inputs;
 };
 
-/// What a step reports. Verdicts are those of zero.verdict; |message| says why
-/// a step was refused.
+/// What a step reports. Verdicts are those of zero.verdict; |bounds| are those
+/// of the reported |values|, and empty where compiled code ran the step;
+/// |message| says why a step was refused.
 struct StepResult {
   int verdict = 0;
   int64_t backwards = 0;
   std::vector<double> values;
+  std::vector<double> bounds;
   std::string message;
 };
 

@@ -295,9 +295,11 @@ FailureOr<StepResult> ProgramInterpreter::collectResult() {
              << "ranks 0 and " << rank << " disagree on the verdict, "
              << result.verdict << " and " << states[rank].verdict;
   }
-  for (auto symbol : op.getResults().getAsRange<FlatSymbolRefAttr>())
-    result.values.push_back(
-        program.getSlots(0)[program.getFirstSlot(symbol)].value);
+  for (auto symbol : op.getResults().getAsRange<FlatSymbolRefAttr>()) {
+    Number slot = program.getSlots(0)[program.getFirstSlot(symbol)];
+    result.values.push_back(slot.value);
+    result.bounds.push_back(slot.bound);
+  }
   result.message = window->describe(result.verdict);
   return result;
 }

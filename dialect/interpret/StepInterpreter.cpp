@@ -119,8 +119,11 @@ FailureOr<StepResult> StepInterpreter::apply(ArrayRef<RankInputs> perRank) {
   result.verdict = *verdict;
   result.message = window->describe(*verdict);
   auto returnOp = cast<ReturnOp>(step.getBody().front().getTerminator());
-  for (Value value : returnOp.getValues())
-    result.values.push_back(getScalar(value, 0).value);
+  for (Value value : returnOp.getValues()) {
+    Number number = getScalar(value, 0);
+    result.values.push_back(number.value);
+    result.bounds.push_back(number.bound);
+  }
   return result;
 }
 

@@ -38,8 +38,16 @@ Number StepInterpreter::getClipCoefficient(Number norm, double max,
 
 Number StepInterpreter::getSumSquares(ArrayRef<const Array *> arrays) {
   Number sum = sumSquares(calculator, *arrays.front());
-  for (const Array *array : arrays.drop_front())
+  int64_t terms = arrays.front()->size();
+  for (const Array *array : arrays.drop_front()) {
     sum = calculator.add(kF64, sum, sumSquares(calculator, *array));
+    terms += array->size();
+  }
+  // A phase that lays arrays out in buckets, or slices them, adds the same
+  // squares in another order: the bound holds for any.
+  if (!calculator.isTyped())
+    sum.bound +=
+        Calculator::getSumFactor(kF64, terms) * (sum.value + sum.bound);
   return sum;
 }
 

@@ -28,8 +28,9 @@ LowerFlags::LowerFlags(cl::OptionCategory &category)
               cl::value_desc("none|optimizer"),
               cl::desc("What lives in the host's memory: none (default), or "
                        "optimizer: master copy and state, updated there")),
-      bucketBytes("bucket-bytes", cl::init("25MiB"), cl::cat(category),
-                  cl::desc("Size from which on a bucket is closed (25MiB)")),
+      bucketBytes(
+          "bucket-bytes", cl::init("25MiB"), cl::cat(category),
+          cl::desc("Size from which on a bucket is closed (default 25MiB)")),
       until("until", cl::init("scheduled"), cl::cat(category),
             cl::desc("logical, sharded, placed or scheduled (default)")) {}
 
@@ -83,15 +84,76 @@ void zero::registerDriverDialects(DialectRegistry &registry) {
                   math::MathDialect>();
 }
 
-LoadedStep::LoadedStep(MLIRContext &context, StringRef path)
-    : sources(std::make_shared<llvm::SourceMgr>()),
-      handler(*sources, &context) {
+/// Where a diagnostic is about, or null: MLIR's parser puts a module, and with
+/// it what passes say of options, at line 0 of its file.
+static FileLineColLoc findPlace(Location location) {
+  auto place = location->findInstanceOf<FileLineColLoc>();
+  return place && place.getLine() > 0 ? place : FileLineColLoc();
+}
+
+Place::Place(Location location) {
+  if (auto place = location->findInstanceOf<FileLineColLoc>())
+    file = place.getFilename().str();
+  if (auto place = findPlace(location)) {
+    line = place.getLine();
+    column = place.getColumn();
+  }
+}
+
+static llvm::SourceMgr::DiagKind getKind(DiagnosticSeverity severity) {
+  switch (severity) {
+  case DiagnosticSeverity::Note:
+    return llvm::SourceMgr::DK_Note;
+  case DiagnosticSeverity::Warning:
+    return llvm::SourceMgr::DK_Warning;
+  case DiagnosticSeverity::Error:
+    return llvm::SourceMgr::DK_Error;
+  case DiagnosticSeverity::Remark:
+    return llvm::SourceMgr::DK_Remark;
+  }
+  llvm_unreachable("unknown severity");
+}
+
+static void print(Diagnostic &diagnostic) {
+  Place place(diagnostic.getLocation());
+  std::string where = place.file;
+  if (place.line > 0)
+    where +=
+        ":" + std::to_string(place.line) + ":" + std::to_string(place.column);
+  llvm::SMDiagnostic(where, getKind(diagnostic.getSeverity()), diagnostic.str())
+      .print(/*ProgName=*/nullptr, llvm::errs());
+}
+
+/// Prints |diagnostic| unless it has a place, which another handler can quote.
+static LogicalResult printPlaceless(Diagnostic &diagnostic) {
+  if (findPlace(diagnostic.getLocation()))
+    return failure();
+  print(diagnostic);
+  for (Diagnostic &note : diagnostic.getNotes())
+    print(note);
+  return success();
+}
+
+void zero::registerPlacelessDiagnostics(DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *context, ZeroDialect *) {
+    context->getDiagEngine().registerHandler(printPlaceless);
+  });
+}
+
+LoadedStep::LoadedStep(MLIRContext &context, StringRef path, Collector collect)
+    : sources(std::make_shared<llvm::SourceMgr>()), handler(*sources, &context),
+      first(&context, [collect = std::move(collect)](Diagnostic &diagnostic) {
+        if (!collect)
+          return printPlaceless(diagnostic);
+        collect(diagnostic);
+        return success();
+      }) {
   // Two lines of error message, not seven thousand of IR.
   context.printOpOnDiagnostic(false);
   std::string message;
   std::unique_ptr<llvm::MemoryBuffer> file = openInputFile(path, &message);
   if (!file) {
-    llvm::errs() << "error: " << message << "\n";
+    emitError(UnknownLoc::get(&context)) << message;
     return;
   }
   sources->AddNewSourceBuffer(std::move(file), llvm::SMLoc());

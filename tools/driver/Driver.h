@@ -36,19 +36,37 @@ std::optional<int64_t> parseBytes(llvm::StringRef text);
 
 void registerDriverDialects(mlir::DialectRegistry &registry);
 
+/// The file, line and column that a location names; line 0 where it is about
+/// the whole file, and no file where it is about none.
+struct Place {
+  explicit Place(mlir::Location location);
+
+  std::string file;
+  int64_t line = 0;
+  int64_t column = 0;
+};
+
+/// Prints diagnostics about a whole file as "FILE: error: ..." and not as
+/// "FILE:0:0: error: ...", in contexts made from |registry|.
+void registerPlacelessDiagnostics(mlir::DialectRegistry &registry);
+
 /// A step read from a file. Diagnostics about it quote the text, and leave out
 /// dumps of the IR, as long as this object lives.
 class LoadedStep {
 public:
-  /// Reads |path| ("-": stdin). On an error the module is null, and diagnostics
-  /// have been printed.
-  LoadedStep(mlir::MLIRContext &context, llvm::StringRef path);
+  using Collector = std::function<void(mlir::Diagnostic &)>;
+
+  /// Reads |path| ("-": stdin). On an error the module is null. Diagnostics are
+  /// printed, or given to |collect|.
+  LoadedStep(mlir::MLIRContext &context, llvm::StringRef path,
+             Collector collect = {});
 
   mlir::ModuleOp getModule() { return module.get(); }
 
 private:
   std::shared_ptr<llvm::SourceMgr> sources;
   mlir::SourceMgrDiagnosticHandler handler;
+  mlir::ScopedDiagnosticHandler first; // asked before |handler|
   mlir::OwningOpRef<mlir::ModuleOp> module;
 };
 

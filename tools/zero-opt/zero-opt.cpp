@@ -14,6 +14,13 @@ int main(int argc, char **argv) {
   zero::registerDriverDialects(registry);
   mlir::registerTransformsPasses();
   zero::registerZeroPasses();
+  // With this option, diagnostics are for MLIR to compare.
+  bool verifies =
+      llvm::any_of(llvm::ArrayRef(argv, argc), [](llvm::StringRef argument) {
+        return argument.ltrim('-').starts_with("verify-diagnostics");
+      });
+  if (!verifies)
+    zero::registerPlacelessDiagnostics(registry);
   return mlir::asMainReturnCode(mlir::MlirOptMain(
       argc, argv, "zero-opt: the update of a training step\n", registry));
 }

@@ -8,6 +8,8 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/bit.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
 
 #include <cmath>
 
@@ -25,6 +27,13 @@ void Difference::add(const Difference &other) {
   uninformative += other.uninformative;
   worstShare = std::max(worstShare, other.worstShare);
   worstError = std::max(worstError, other.worstError);
+}
+
+std::string Difference::describe() const {
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::format(
+      "%.17g, expected %.17g within %.3g", got, expected, bound);
+  return text;
 }
 
 /// Whether |got| is |expected| up to its bound. All nans are one.

@@ -29,7 +29,13 @@ struct Difference {
   double expected = 0;
   double bound = 0;
 
+  /// The share of elements whose bound says nothing.
+  double getUninformativeShare() const {
+    return elements > 0 ? static_cast<double>(uninformative) / elements : 0;
+  }
   void add(const Difference &other);
+  /// "1.5, expected 1 within 0.25", of the first element outside.
+  std::string describe() const;
 };
 
 /// Compares |got| with |expected| within the bounds of the latter; a bound of

@@ -61,6 +61,7 @@ private:
     return **reinterpret_cast<const zero_rt_calls *const *>(rank.step);
   }
 
+  MLIRContext *context = nullptr; // for diagnostics
   void *library = nullptr;
   using CreateFn = zero_rt_status (*)(zero_rt_runtime *, const void *,
                                       zero_rt_step **);
@@ -130,6 +131,7 @@ LogicalResult CompiledEngine::open(ModuleOp scheduled, int64_t numRanks,
                                    ArrayRef<ParameterInfo> all,
                                    const CompiledOptions &options,
                                    std::string &message) {
+  context = scheduled.getContext();
   CompileOptions compileOptions;
   compileOptions.target.cpu = options.cpu;
   FailureOr<CompiledStep> compiled = compileStep(scheduled, compileOptions);
@@ -264,10 +266,8 @@ FailureOr<StepResult> CompiledEngine::apply(ArrayRef<RankInputs> inputs) {
   });
   StepResult result;
   result.message = joinMessages();
-  if (!ok) {
-    llvm::errs() << "error: " << result.message << "\n";
-    return failure();
-  }
+  if (!ok)
+    return emitError(UnknownLoc::get(context)) << result.message;
   result.verdict = results[0].verdict;
   result.backwards = results[0].backwards;
   result.values.assign(results[0].values,

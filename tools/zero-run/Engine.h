@@ -25,6 +25,7 @@ struct ParameterInfo {
   mlir::Type arrivalType;
   bool optional = false;
   int64_t uses = 1;
+  std::vector<int64_t> shape = {};
 };
 
 /// Something that runs steps: compiled code on rank threads, or the

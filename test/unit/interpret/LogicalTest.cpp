@@ -143,8 +143,8 @@ TEST(Logical, TypedIsWithinTheBound) {
         std::vector<std::vector<Gradient>> gradients;
         for (int b = 0; b < 3; ++b)
           gradients.push_back({draw(), draw(), draw()});
-        typed.apply(gradients, {1e-2});
-        exact.apply(gradients, {1e-2});
+        StepResult typedResult = typed.apply(gradients, {1e-2});
+        StepResult exactResult = exact.apply(gradients, {1e-2});
         int different = 0;
         auto check = [&](const std::vector<double> &got,
                          const std::vector<Number> &expected) {
@@ -155,6 +155,12 @@ TEST(Logical, TypedIsWithinTheBound) {
                 << i << " in step " << step << " as " << storage;
           }
         };
+        // What a step reports has a bound as well.
+        EXPECT_EQ(typedResult.bounds, std::vector<double>{0});
+        ASSERT_EQ(exactResult.bounds.size(), 1u);
+        check(typedResult.values,
+              {{exactResult.values[0], exactResult.bounds[0]}});
+        EXPECT_LT(exactResult.bounds[0], exactResult.values[0]);
         check(typed.parameter(), exact->getParameter(0, "w"));
         check(typed.state("m"), exact->getState("m", "w"));
         check(typed.state("v"), exact->getState("v", "w"));

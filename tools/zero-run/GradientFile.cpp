@@ -1,0 +1,211 @@
+//===- GradientFile.cpp - Gradients of a run, from a file -----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tools/zero-run/GradientFile.h"
+
+#include "tools/zero-run/Floats.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace zero;
+
+static LogicalResult fail(std::string &message, const llvm::Twine &text) {
+  message = text.str();
+  return failure();
+}
+
+/// The name of |type| in the format.
+static StringRef getDtypeName(Type type) {
+  if (type.isF16())
+    return "F16";
+  if (type.isBF16())
+    return "BF16";
+  return type.isF32() ? "F32" : "F64";
+}
+
+static std::string describe(ArrayRef<int64_t> shape) {
+  std::string text = "[";
+  for (int64_t size : shape)
+    text += (text.size() > 1 ? ", " : "") + std::to_string(size);
+  return text + "]";
+}
+
+/// What the author of |name| may have meant.
+static std::string suggest(StringRef name, ArrayRef<ParameterInfo> parameters) {
+  const ParameterInfo *nearest = nullptr;
+  unsigned least = std::max<size_t>(2, name.size() / 3);
+  for (const ParameterInfo &info : parameters) {
+    unsigned distance = name.edit_distance(info.name, true, least);
+    if (distance > least || (nearest && distance == least))
+      continue;
+    least = distance;
+    nearest = &info;
+  }
+  if (nearest)
+    return "; did you mean '" + nearest->name + "'?";
+  SmallVector<StringRef> names;
+  for (const ParameterInfo &info : parameters.take_front(8))
+    names.push_back(info.name);
+  return "; the step has " + llvm::join(names, ", ") +
+         (names.size() < parameters.size() ? ", ..." : "");
+}
+
+namespace {
+struct Key {
+  int64_t step = 0;
+  int64_t backward = 0;
+  int64_t rank = 0;
+  StringRef parameter;
+};
+} // namespace
+
+static std::string toString(int64_t step, int64_t backward, int64_t rank,
+                            StringRef parameter) {
+  return llvm::formatv("{0}/{1}/{2}/{3}", step, backward, rank, parameter)
+      .str();
+}
+
+/// A number beyond this is a mistake; nobody has that many steps in a file.
+static constexpr int64_t kLargest = 999999;
+
+/// Reads |text|; there is one way to write a key.
+static std::optional<Key> parseKey(StringRef text) {
+  Key key;
+  StringRef rest = text;
+  for (int64_t *number : {&key.step, &key.backward, &key.rank}) {
+    auto [part, after] = rest.split('/');
+    if (part.getAsInteger(10, *number) || *number < 0 || *number > kLargest)
+      return std::nullopt;
+    rest = after;
+  }
+  key.parameter = rest;
+  if (rest.empty() || toString(key.step, key.backward, key.rank, rest) != text)
+    return std::nullopt;
+  return key;
+}
+
+LogicalResult GradientFile::add(size_t index,
+                                ArrayRef<ParameterInfo> parameters,
+                                int64_t ranks, std::string &message) {
+  const StoredTensor &tensor = file.tensors[index];
+  std::string quoted = "'" + tensor.name + "'";
+  std::optional<Key> key = parseKey(tensor.name);
+  if (!key)
+    return fail(message,
+                quoted +
+                    " is no STEP/BACKWARD/RANK/PARAMETER with "
+                    "numbers from 0 to 999999, such as 0/0/0/" +
+                    (parameters.empty() ? "w" : parameters.front().name));
+  const auto *info = llvm::find_if(parameters, [&](const ParameterInfo &one) {
+    return one.name == key->parameter;
+  });
+  if (info == parameters.end())
+    return fail(message, quoted + " is of no parameter '" + key->parameter +
+                             "'" + suggest(key->parameter, parameters));
+  if (key->rank >= ranks)
+    return fail(message,
+                llvm::formatv("{0} is of rank {1}, the mesh has ranks 0 to "
+                              "{2}; give --ranks={3}, or leave it out",
+                              quoted, key->rank, ranks - 1, key->rank + 1)
+                    .str());
+  StringRef dtype = getDtypeName(info->arrivalType);
+  if (tensor.dtype != dtype)
+    return fail(message,
+                llvm::formatv("{0} has dtype {1}, gradients of '{2}' arrive as "
+                              "{3}; convert it",
+                              quoted, tensor.dtype, info->name, dtype)
+                    .str());
+  if (ArrayRef(tensor.shape) != ArrayRef(info->shape))
+    return fail(message,
+                llvm::formatv("{0} has shape {1}, '{2}' has {3}; reshape it",
+                              quoted, describe(tensor.shape), info->name,
+                              describe(info->shape))
+                    .str());
+  int64_t bytes = info->elements * getWidth(info->arrivalType);
+  if (static_cast<int64_t>(tensor.bytes.size()) != bytes)
+    return fail(
+        message,
+        llvm::formatv("{0} has {1} bytes, {2} elements of {3} take {4}; "
+                      "correct its data_offsets",
+                      quoted, tensor.bytes.size(), info->elements, dtype, bytes)
+            .str());
+  tensors[tensor.name] = index;
+  present.try_emplace({key->step, key->backward}, index);
+  return success();
+}
+
+FailureOr<GradientFile> GradientFile::open(StringRef path,
+                                           ArrayRef<ParameterInfo> parameters,
+                                           int64_t ranks,
+                                           std::string &message) {
+  FailureOr<SafetensorsFile> file = SafetensorsFile::open(path, message);
+  if (failed(file))
+    return failure();
+  GradientFile gradients;
+  gradients.path = path.str();
+  gradients.file = std::move(*file);
+  for (size_t i = 0; i < gradients.file.tensors.size(); ++i)
+    if (failed(gradients.add(i, parameters, ranks, message)))
+      return fail(message, "'" + path + "': " + message);
+  return gradients;
+}
+
+int64_t GradientFile::getSteps() const {
+  return present.empty() ? 0 : present.rbegin()->first.first + 1;
+}
+
+std::vector<int64_t> GradientFile::getBackwards(int64_t steps) const {
+  std::vector<int64_t> backwards(steps, 1);
+  for (const auto &[place, tensor] : present)
+    if (place.first < steps)
+      backwards[place.first] =
+          std::max(backwards[place.first], place.second + 1);
+  return backwards;
+}
+
+LogicalResult GradientFile::checkTaken(int64_t steps,
+                                       ArrayRef<int64_t> backwards,
+                                       std::string &message) const {
+  for (const auto &[place, tensor] : present) {
+    auto [step, backward] = place;
+    std::string start =
+        "'" + path + "': '" + file.tensors[tensor].name + "' is of ";
+    if (step >= steps)
+      return fail(message,
+                  llvm::formatv("{0}step {1}, --steps={2} runs {3}; "
+                                "give --steps={4}",
+                                start, step, steps,
+                                steps == 1
+                                    ? "step 0 only"
+                                    : "steps 0 to " + std::to_string(steps - 1),
+                                step + 1)
+                      .str());
+    int64_t made = backwards[step % backwards.size()];
+    if (backward >= made)
+      return fail(message, llvm::formatv(
+                               "{0}backward {1}, step {2} makes {3}; give more "
+                               "with --backwards",
+                               start, backward, step, made)
+                               .str());
+  }
+  return success();
+}
+
+std::optional<std::vector<double>>
+GradientFile::find(int64_t step, int64_t backward, int64_t rank,
+                   const ParameterInfo &info) const {
+  auto it = tensors.find(toString(step, backward, rank, info.name));
+  if (it == tensors.end())
+    return std::nullopt;
+  std::vector<double> values;
+  values.reserve(info.elements);
+  for (const Number &number : unpack(file.tensors[it->second].bytes.data(),
+                                     info.elements, info.arrivalType))
+    values.push_back(number.value);
+  return values;
+}

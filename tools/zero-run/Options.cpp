@@ -1,0 +1,253 @@
+//===- Options.cpp - The command line of zero-run -------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Options are strings, and are read here: what LLVM says of a value that does
+// not parse goes to stderr, also where errors are to be JSON.
+//
+//===----------------------------------------------------------------------===//
+
+#include "tools/zero-run/Options.h"
+
+#include "codegen/cpu/EmitObject.h"
+#include "tools/driver/Driver.h"
+
+#include "llvm/ADT/StringExtras.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace zero;
+namespace cl = llvm::cl;
+
+static cl::OptionCategory category("zero-run options");
+static cl::opt<std::string> inputFlag(cl::Positional, cl::desc("<step.mlir>"),
+                                      cl::init("-"), cl::cat(category));
+static cl::opt<std::string>
+    ranksFlag("ranks", cl::value_desc("N"), cl::cat(category),
+              cl::desc("Short for --mesh=dp=N (default as in the IR)"));
+static cl::opt<std::string>
+    backwardsFlag("backwards", cl::value_desc("N,..."), cl::cat(category),
+                  cl::desc("Backwards of each step, such as 1,4,2, repeated "
+                           "(default 1, or as in the gradient file)"));
+static cl::opt<std::string>
+    stepsFlag("steps", cl::value_desc("N"), cl::cat(category),
+              cl::desc("Steps to run (default 5, or as in the gradient file)"));
+static cl::opt<std::string> engineFlag(
+    "engine", cl::value_desc("compiled|interpreter"), cl::init("compiled"),
+    cl::cat(category),
+    cl::desc("What runs the step: machine code, or the reference "
+             "interpreter\nat the phase --until (default compiled)"));
+static cl::opt<std::string> againstFlag(
+    "against", cl::value_desc("logical|typed|none"), cl::init("logical"),
+    cl::cat(category),
+    cl::desc("What to compare with: the logical step in f64, within its "
+             "rounding\nbound; the interpreter at the scheduled phase, bit for "
+             "bit; or\nnothing (default logical)"));
+static cl::opt<std::string> gradientsFlag(
+    "gradients", cl::value_desc("random|exact|FILE.safetensors"),
+    cl::init("random"), cl::cat(category),
+    cl::desc("Which gradients arrive: normal numbers, integers with "
+             "exact\nsums, or those of a file (default random)"));
+static cl::opt<std::string>
+    seedFlag("seed", cl::value_desc("N"), cl::init("1"), cl::cat(category),
+             cl::desc("Seed of initial values and gradients (default 1)"));
+static cl::opt<std::string>
+    inputsFlag("inputs", cl::value_desc("X,..."), cl::cat(category),
+               cl::desc("The step's scalar arguments, such as 1e-3 (default "
+                        "0.01 each)"));
+static cl::opt<std::string>
+    threadsFlag("threads-per-rank", cl::value_desc("N"), cl::init("1"),
+                cl::cat(category),
+                cl::desc("Threads of each rank (default 1)"));
+static cl::opt<std::string> arrivalsFlag(
+    "arrivals", cl::value_desc("backward|shuffled"), cl::init("backward"),
+    cl::cat(category),
+    cl::desc("The order in which a compiled step gets its gradients: the "
+             "last\nparameter first, or another one on every rank in every "
+             "backward\n(default backward)"));
+static cl::opt<std::string>
+    cpuFlag("cpu", cl::init("x86-64-v3"), cl::cat(category),
+            cl::value_desc("x86-64-v3|x86-64-v4|native"),
+            cl::desc("What code is compiled for (default x86-64-v3)"));
+static cl::opt<bool>
+    jsonFlag("json", cl::ValueDisallowed, cl::cat(category),
+             cl::desc("Print one JSON object, errors included (default off)"));
+
+static const char *const kOverview =
+    R"(zero-run: runs a step on N ranks and compares it with a reference
+
+  zero-run step.mlir --ranks=4 --stage=2 --backwards=1,4,2 --steps=5
+  zero-run step.mlir --ranks=2 --gradients=recorded.safetensors --json
+
+Gradients of a file have the keys STEP/BACKWARD/RANK/PARAMETER, counted from 0,
+with the parameter's name as in the IR without '@': 0/3/1/fc1.weight is what
+rank 1 delivers for @fc1.weight in the fourth backward of the first step. Type
+and shape are those with which the gradient arrives (F16, BF16, F32 or F64;
+nothing is converted). A gradient without a key does not arrive: one of an
+optional parameter counts as zeros, for any other the step is refused, with
+names. Without --steps and --backwards the run is as long as the file.
+
+Each step is "applied", "skipped" because a gradient is not finite, or
+"refused", with the reason; then come the values that the step reports. After
+each step all parameters, all optimizer state and the reported values are
+compared: each must lie within the bound that the reference has for it. A bound
+of the size of its value or more says nothing about it; the last column counts
+these.
+
+With --json numbers that are not finite are the strings "nan", "inf", "-inf".
+
+Exit codes: 0 where all steps ran and everything compared is equal within its
+bound; 1 where something differs, a step was refused or the engine failed; 2
+where nothing ran, because of an option, a file or the step itself.
+)";
+
+/// A message for |option|, which must be |expected|.
+static LogicalResult reject(const cl::opt<std::string> &option,
+                            const llvm::Twine &expected, std::string &message) {
+  message = ("--" + option.ArgStr + " must be " + expected + ", got '" +
+             option.getValue() + "'")
+                .str();
+  return failure();
+}
+
+/// Reads a number between |least| and |most|.
+static LogicalResult readNumber(const cl::opt<std::string> &option,
+                                int64_t least, int64_t most, int64_t &value,
+                                std::string &message) {
+  if (!StringRef(option).getAsInteger(10, value) && value >= least &&
+      value <= most)
+    return success();
+  return reject(option,
+                "a number between " + llvm::Twine(least) + " and " +
+                    llvm::Twine(most),
+                message);
+}
+
+/// Reads numbers between commas; failure if one is none.
+template <typename T, typename ReadFn>
+static LogicalResult readList(StringRef text, std::vector<T> &list,
+                              ReadFn read) {
+  SmallVector<StringRef> parts;
+  text.split(parts, ',');
+  for (StringRef part : parts)
+    if (!read(part, list.emplace_back()))
+      return failure();
+  return success();
+}
+
+static constexpr int64_t kMaxBackwards = 65536;
+static constexpr int64_t kMaxSteps = 1000000000;
+
+static LogicalResult readNumbers(RunOptions &options, std::string &message) {
+  int64_t number;
+  if (ranksFlag.getNumOccurrences()) {
+    if (failed(readNumber(ranksFlag, 1, kMaxRanks, number, message)))
+      return failure();
+    if (!options.lower.mesh.empty()) {
+      message = "--ranks and --mesh both set the mesh; give one";
+      return failure();
+    }
+    options.lower.mesh = "dp=" + std::to_string(number);
+  }
+  if (stepsFlag.getNumOccurrences()) {
+    if (failed(readNumber(stepsFlag, 1, kMaxSteps, number, message)))
+      return failure();
+    options.steps = number;
+  }
+  if (backwardsFlag.getNumOccurrences() &&
+      failed(readList(backwardsFlag, options.backwards,
+                      [](StringRef part, int64_t &value) {
+                        return !part.getAsInteger(10, value) && value >= 1 &&
+                               value <= kMaxBackwards;
+                      })))
+    return reject(backwardsFlag,
+                  "numbers between 1 and " + llvm::Twine(kMaxBackwards) +
+                      ", such as 1,4,2",
+                  message);
+  if (inputsFlag.getNumOccurrences() &&
+      failed(readList(inputsFlag, options.inputs,
+                      [](StringRef part, double &value) {
+                        return !part.getAsDouble(value) && std::isfinite(value);
+                      })))
+    return reject(inputsFlag, "finite numbers, such as 1e-3,0.9", message);
+  if (StringRef(seedFlag).getAsInteger(10, options.seed))
+    return reject(seedFlag, "a number between 0 and 18446744073709551615",
+                  message);
+  return readNumber(threadsFlag, 1, kMaxThreads, options.threads, message);
+}
+
+static LogicalResult readChoices(RunOptions &options, std::string &message) {
+  if (engineFlag == "interpreter")
+    options.engine = EngineKind::interpreter;
+  else if (engineFlag != "compiled")
+    return reject(engineFlag, "compiled or interpreter", message);
+  if (arrivalsFlag == "shuffled")
+    options.shuffleArrivals = true;
+  else if (arrivalsFlag != "backward")
+    return reject(arrivalsFlag, "backward or shuffled", message);
+
+  if (againstFlag == "none")
+    options.against = Against::none;
+  else if (againstFlag == "typed")
+    options.against = Against::typed;
+  else if (againstFlag != "logical")
+    return reject(againstFlag, "logical, typed or none", message);
+
+  if (StringRef(gradientsFlag).ends_with(".safetensors"))
+    options.gradientFile = gradientsFlag;
+  else if (gradientsFlag == "exact")
+    options.gradients = GradientKind::exact;
+  else if (gradientsFlag != "random")
+    return reject(gradientsFlag,
+                  "random, exact or the name of a file that ends in "
+                  ".safetensors",
+                  message);
+
+  if (options.engine == EngineKind::compiled &&
+      options.lower.until != "scheduled") {
+    message = "--until=" + options.lower.until.getValue() +
+              " needs --engine=interpreter: only a scheduled step has code";
+    return failure();
+  }
+  options.cpu = cpuFlag;
+  return checkCpuName(options.cpu, message);
+}
+
+StringRef RunOptions::getAgainstName() const {
+  if (against == Against::none)
+    return "";
+  return against == Against::typed ? "typed" : "logical";
+}
+
+StringRef RunOptions::getReferenceName() const {
+  return against == Against::typed
+             ? "the interpreter at the scheduled phase, bit for bit"
+             : "the logical step in f64, within its rounding bound";
+}
+
+LogicalResult zero::parseOptions(int argc, char **argv, RunOptions &options,
+                                 std::string &message) {
+  static LowerFlags flags(category); // the registry of options keeps it
+  cl::HideUnrelatedOptions(category);
+  llvm::raw_string_ostream os(message);
+  bool parsed = cl::ParseCommandLineOptions(argc, argv, kOverview, &os);
+  options.json = jsonFlag;
+  options.input = inputFlag;
+  if (!parsed) {
+    // Lines that each begin with the tool's name.
+    SmallVector<StringRef> lines;
+    StringRef(message).split(lines, '\n', -1, /*KeepEmpty=*/false);
+    for (StringRef &line : lines)
+      line = line.contains(": ") && !line.starts_with(" ")
+                 ? line.split(": ").second
+                 : line;
+    message = llvm::join(lines, " ");
+    return failure();
+  }
+  return success(succeeded(flags.get(options.lower, message)) &&
+                 succeeded(readNumbers(options, message)) &&
+                 succeeded(readChoices(options, message)));
+}

@@ -1,0 +1,57 @@
+//===- Options.h - The command line of zero-run -----------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_TOOLS_ZERO_RUN_OPTIONS_H
+#define ZERO_TOOLS_ZERO_RUN_OPTIONS_H
+
+#include "passes/pipeline/Pipelines.h"
+#include "tools/zero-run/Inputs.h"
+
+namespace zero {
+
+enum class EngineKind { compiled, interpreter };
+enum class Against { none, logical, typed };
+
+/// More ranks than this are no test on one machine.
+constexpr int64_t kMaxRanks = 256;
+/// Of all ranks together.
+constexpr int64_t kMaxThreads = 4096;
+
+struct RunOptions {
+  std::string input;
+  LowerOptions lower; // its mesh is that of --mesh or --ranks
+  EngineKind engine = EngineKind::compiled;
+  Against against = Against::logical;
+  /// A safetensors file; empty: made from |seed|.
+  std::string gradientFile;
+  GradientKind gradients = GradientKind::random;
+  uint64_t seed = 1;
+  /// Nothing and empty: as many as the file has, else the defaults.
+  std::optional<int64_t> steps;
+  std::vector<int64_t> backwards;
+  /// Empty: 0.01 each.
+  std::vector<double> inputs;
+  int64_t threads = 1;
+  bool shuffleArrivals = false;
+  std::string cpu;
+  bool json = false;
+
+  /// "logical", "typed" or, where nothing is compared, "".
+  llvm::StringRef getAgainstName() const;
+  llvm::StringRef getReferenceName() const;
+};
+
+constexpr int64_t kDefaultSteps = 5;
+
+/// Fills |options|; prints and exits for --help. On an error |message| says
+/// what is wrong, unless the option parser has printed that, and |options|.json
+/// is right nevertheless.
+mlir::LogicalResult parseOptions(int argc, char **argv, RunOptions &options,
+                                 std::string &message);
+
+} // namespace zero
+
+#endif // ZERO_TOOLS_ZERO_RUN_OPTIONS_H

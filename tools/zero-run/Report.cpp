@@ -1,0 +1,132 @@
+//===- Report.cpp - What zero-run prints, in words ------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tools/zero-run/Report.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/WithColor.h"
+
+using namespace zero;
+
+static constexpr size_t kMaxNamed = 4;
+
+static std::string countOf(int64_t count, llvm::StringRef thing) {
+  return llvm::formatv("{0} {1}{2}", count, thing, count == 1 ? "" : "s").str();
+}
+
+/// "missing gradient of @x on rank 1 (backward 2 of 4)", and so on.
+static std::string describeMissing(const StepReport &step) {
+  llvm::SmallVector<std::string> names;
+  for (const MissingGradient &gradient :
+       llvm::ArrayRef(step.missing).take_front(kMaxNamed)) {
+    std::string name =
+        llvm::formatv("@{0} on rank {1}", gradient.parameter, gradient.rank);
+    if (step.result.backwards > 1)
+      name += llvm::formatv(" (backward {0} of {1})", gradient.backward + 1,
+                            step.result.backwards);
+    names.push_back(name);
+  }
+  std::string text = step.missing.size() == 1 ? "missing gradient of "
+                                              : "missing gradients of ";
+  text += llvm::join(names, ", ");
+  if (step.missing.size() > kMaxNamed)
+    text += " and " + std::to_string(step.missing.size() - kMaxNamed) + " more";
+  return text;
+}
+
+std::string StepReport::describe() const {
+  switch (result.verdict) {
+  case ZERO_RT_APPLIED:
+    return "applied";
+  case ZERO_RT_SKIPPED_NONFINITE:
+    return "skipped: a gradient is not finite";
+  case ZERO_RT_REFUSED_MISSING_GRADIENT:
+    return "refused: " + describeMissing(*this);
+  case ZERO_RT_REFUSED_UNEQUAL_BACKWARDS:
+    return "refused: ranks made unequal numbers of backwards";
+  default:
+    return "refused: " + result.message;
+  }
+}
+
+Outcome StepReport::getOutcome() const {
+  switch (result.verdict) {
+  case ZERO_RT_APPLIED:
+    return Outcome::applied;
+  case ZERO_RT_SKIPPED_NONFINITE:
+    return Outcome::skipped;
+  default:
+    return Outcome::refused;
+  }
+}
+
+int64_t Report::count(Outcome outcome) const {
+  return llvm::count_if(steps, [&](const StepReport &step) {
+    return step.getOutcome() == outcome;
+  });
+}
+
+void Report::addError(const llvm::Twine &message) {
+  std::string text = message.str();
+  if (!json)
+    llvm::WithColor::error(llvm::errs(), "zero-run") << text << "\n";
+  errors.push_back(llvm::json::Object{{"message", std::move(text)}});
+}
+
+void Report::addStep(StepReport step) {
+  if (!json) {
+    llvm::outs() << "step " << step.index << ": "
+                 << countOf(step.result.backwards, "backward") << ", "
+                 << step.describe();
+    // What a refused step computes has no meaning.
+    if (step.getOutcome() != Outcome::refused)
+      for (auto [name, value] : llvm::zip(valueNames, step.result.values))
+        llvm::outs() << ", " << name << llvm::format(" %.9g", value);
+    llvm::outs() << "\n";
+  }
+  steps.push_back(std::move(step));
+}
+
+Report::ExitCode Report::finish() {
+  if (json)
+    printJson();
+  else if (started)
+    printSummary();
+  if (!started)
+    return kNothingRan;
+  return isEqual() && count(Outcome::refused) == 0 ? kEqual : kDiffers;
+}
+
+void Report::printTable() {
+  llvm::outs() << "\ncompared with " << referenceName << "\n"
+               << "role          elements    outside  worst error  "
+                  "share of bound  bound says nothing\n";
+  auto printRow = [](llvm::StringRef role, const Difference &d) {
+    llvm::outs() << llvm::format(
+        "%-10s %11lld %10lld %12.3g %15.3g %17.2f %%\n", role.str().c_str(),
+        (long long)d.elements, (long long)d.outside, d.worstError, d.worstShare,
+        100 * d.getUninformativeShare());
+  };
+  for (auto &[role, difference] : differences)
+    printRow(role, difference);
+  if (reported.elements > 0)
+    printRow("reported", reported);
+}
+
+void Report::printSummary() {
+  if (!against.empty())
+    printTable();
+  llvm::outs() << llvm::formatv(
+      "\n{0}: {1} applied, {2} skipped, {3} refused",
+      countOf(steps.size(), "step"), count(Outcome::applied),
+      count(Outcome::skipped), count(Outcome::refused));
+  if (!against.empty())
+    llvm::outs() << (isEqual() ? "; equal" : "; not equal");
+  llvm::outs() << "\n";
+  if (!firstOutside.empty())
+    llvm::WithColor::error(llvm::errs(), "zero-run") << firstOutside << "\n";
+}

@@ -1,0 +1,94 @@
+//===- Report.h - What zero-run prints --------------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_TOOLS_ZERO_RUN_REPORT_H
+#define ZERO_TOOLS_ZERO_RUN_REPORT_H
+
+#include "tools/zero-run/Compare.h"
+
+#include "mlir/IR/Diagnostics.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/Support/JSON.h"
+
+namespace zero {
+
+/// A gradient that one backward of a step lacked.
+struct MissingGradient {
+  std::string parameter;
+  int64_t rank = 0;
+  int64_t backward = 0;
+};
+
+enum class Outcome { applied, skipped, refused };
+
+/// What happened in a step.
+struct StepReport {
+  int64_t index = 0;
+  StepResult result;
+  std::vector<MissingGradient> missing;
+
+  Outcome getOutcome() const;
+  /// "applied", "skipped: ..." or "refused: ...".
+  std::string describe() const;
+};
+
+/// The outcome of a run, in words as it goes or as one JSON object at the end.
+class Report {
+public:
+  explicit Report(bool json) : json(json) {}
+
+  /// An error; printed at once where errors are words.
+  void addError(const llvm::Twine &message);
+  /// A diagnostic, for JSON.
+  void addDiagnostic(mlir::Diagnostic &diagnostic);
+
+  /// From here on the run fails, and not what it was given.
+  void start() { started = true; }
+  void addStep(StepReport step);
+  void addDifference(llvm::StringRef role, const Difference &difference) {
+    differences[role].add(difference);
+  }
+  void addReportedDifference(const Difference &difference) {
+    reported.add(difference);
+  }
+  /// Says what differs, the first time.
+  void setFirstOutside(const llvm::Twine &text) {
+    if (firstOutside.empty())
+      firstOutside = text.str();
+  }
+
+  /// Prints the rest.
+  enum ExitCode { kEqual = 0, kDiffers = 1, kNothingRan = 2 };
+  ExitCode finish();
+
+  // What main and the run know.
+  std::vector<std::string> valueNames;
+  std::string engine;
+  std::string against; // empty: nothing is compared
+  std::string referenceName;
+  int64_t ranks = 0;
+  std::string stateHash;
+  std::optional<zero_rt_counters> counters; // of rank 0
+
+private:
+  bool isEqual() const { return firstOutside.empty() && errors.empty(); }
+  int64_t count(Outcome outcome) const;
+  void printTable();
+  void printSummary();
+  void printJson();
+
+  bool json;
+  bool started = false;
+  std::vector<StepReport> steps;
+  llvm::json::Array errors;
+  llvm::MapVector<llvm::StringRef, Difference> differences;
+  Difference reported;
+  std::string firstOutside;
+};
+
+} // namespace zero
+
+#endif // ZERO_TOOLS_ZERO_RUN_REPORT_H

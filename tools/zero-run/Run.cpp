@@ -1,0 +1,183 @@
+//===- Run.cpp - Steps of one engine, and of one to compare with ----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tools/zero-run/Run.h"
+
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/xxhash.h"
+
+using namespace mlir;
+using namespace zero;
+
+LogicalResult Run::run() {
+  if (failed(bind())) {
+    report.addError("initial values cannot be set");
+    return failure();
+  }
+  report.start();
+  for (int64_t i = 0; i < steps; ++i)
+    if (failed(runStep(i))) {
+      report.addError("the run stopped in step " + llvm::Twine(i));
+      return failure();
+    }
+  report.counters = engine->getCounters(0);
+  return hashState();
+}
+
+LogicalResult Run::bind() {
+  for (auto [i, info] : llvm::enumerate(parameters)) {
+    std::vector<double> values = numbers->getInitial(i, info);
+    if (failed(engine->bind(info, values)) ||
+        (reference && failed(reference->bind(info, values))))
+      return failure();
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// One step
+//===----------------------------------------------------------------------===//
+
+std::vector<RankInputs> Run::deliver(int64_t index) {
+  int64_t count = backwards[index % backwards.size()];
+  std::vector<RankInputs> delivered(ranks);
+  for (int64_t r = 0; r < ranks; ++r) {
+    delivered[r].inputs = inputs;
+    delivered[r].backwards.resize(count);
+    for (int64_t k = 0; k < count; ++k)
+      for (auto [i, info] : llvm::enumerate(parameters)) {
+        auto &arrived = delivered[r].backwards[k];
+        if (!file)
+          arrived[info.name] =
+              numbers->getGradient(i, info, index, r, ranks, k, count);
+        else if (auto gradient = file->find(index, k, r, info))
+          arrived[info.name] = std::move(*gradient);
+      }
+  }
+  return delivered;
+}
+
+std::vector<MissingGradient> Run::findMissing(ArrayRef<RankInputs> delivered) {
+  std::vector<MissingGradient> missing;
+  for (auto [r, rank] : llvm::enumerate(delivered))
+    for (auto [k, arrived] : llvm::enumerate(rank.backwards))
+      for (const ParameterInfo &info : parameters)
+        if (!info.optional && !arrived.contains(info.name))
+          missing.push_back(
+              {info.name, static_cast<int64_t>(r), static_cast<int64_t>(k)});
+  return missing;
+}
+
+LogicalResult Run::runStep(int64_t index) {
+  std::vector<RankInputs> delivered = deliver(index);
+  FailureOr<StepResult> result = engine->apply(delivered);
+  if (failed(result))
+    return failure();
+  StepReport step{index, std::move(*result), {}};
+  if (step.result.verdict == ZERO_RT_REFUSED_MISSING_GRADIENT)
+    step.missing = findMissing(delivered);
+  report.addStep(step);
+  return reference ? compareStep(step, delivered) : success();
+}
+
+//===----------------------------------------------------------------------===//
+// The comparison
+//===----------------------------------------------------------------------===//
+
+LogicalResult Run::compareStep(const StepReport &step,
+                               ArrayRef<RankInputs> delivered) {
+  FailureOr<StepResult> expected = reference->apply(delivered);
+  if (failed(expected))
+    return failure();
+  if (expected->verdict != step.result.verdict) {
+    StepReport other{step.index, std::move(*expected), findMissing(delivered)};
+    report.setFirstOutside(llvm::formatv("step {0} is {1}; by the reference it "
+                                         "is {2}",
+                                         step.index, step.describe(),
+                                         other.describe())
+                               .str());
+    // From here on nothing is equal.
+    return failure();
+  }
+  // What a refused step computes has no meaning.
+  if (step.getOutcome() != Outcome::refused)
+    compareReported(step, *expected);
+  return compareState(step.index);
+}
+
+void Run::compareReported(const StepReport &step, const StepResult &expected) {
+  for (auto [i, name] : llvm::enumerate(report.valueNames)) {
+    Number got{step.result.values[i], 0};
+    Number wanted{expected.values[i], expected.bounds[i]};
+    Difference difference = compare(got, wanted);
+    report.addReportedDifference(difference);
+    if (difference.outside)
+      report.setFirstOutside(
+          "reported " + llvm::Twine(name) + " of step " +
+          llvm::Twine(step.index) +
+          llvm::formatv(" is {0}", difference.describe()).str());
+  }
+}
+
+void Run::record(StringRef role, const ParameterInfo &info, int64_t step,
+                 const Difference &difference) {
+  report.addDifference(role, difference);
+  if (difference.first)
+    report.setFirstOutside(llvm::formatv("{0} of @{1}[{2}] after step {3} is "
+                                         "{4}",
+                                         role, info.name, *difference.first,
+                                         step, difference.describe())
+                               .str());
+}
+
+LogicalResult Run::compareState(int64_t index) {
+  for (const ParameterInfo &info : parameters) {
+    for (int64_t r = 0; r < ranks; ++r) {
+      auto got = engine->getParameter(r, info);
+      auto expected = reference->getParameter(r, info);
+      if (failed(got) || failed(expected))
+        return failure();
+      record("parameter", info, index, compare(*got, *expected));
+    }
+    for (StringRef role : roles) {
+      auto got = engine->getState(role, info);
+      auto expected = reference->getState(role, info);
+      if (failed(got) || failed(expected))
+        return failure();
+      // Parameters that are their own master copy have none besides.
+      if (got->empty())
+        continue;
+      record(role, info, index, compare(*got, *expected));
+    }
+  }
+  return success();
+}
+
+LogicalResult Run::hashState() {
+  std::vector<double> values;
+  auto append = [&](FailureOr<std::vector<Number>> state) {
+    if (failed(state))
+      return failure();
+    for (const Number &number : *state)
+      values.push_back(number.value);
+    return success();
+  };
+  for (const ParameterInfo &info : parameters) {
+    bool ok = succeeded(append(engine->getParameter(0, info)));
+    for (StringRef role : roles)
+      ok = ok && succeeded(append(engine->getState(role, info)));
+    if (ok)
+      continue;
+    report.addError("the final state of @" + llvm::Twine(info.name) +
+                    " cannot be read");
+    return failure();
+  }
+  auto *bytes = reinterpret_cast<const uint8_t *>(values.data());
+  uint64_t hash =
+      llvm::xxh3_64bits(ArrayRef(bytes, values.size() * sizeof(double)));
+  report.stateHash = llvm::formatv("{0:x16}", hash).str();
+  return success();
+}

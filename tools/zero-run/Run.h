@@ -1,0 +1,56 @@
+//===- Run.h - Steps of one engine, and of one to compare with --*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_TOOLS_ZERO_RUN_RUN_H
+#define ZERO_TOOLS_ZERO_RUN_RUN_H
+
+#include "tools/zero-run/GradientFile.h"
+#include "tools/zero-run/Inputs.h"
+#include "tools/zero-run/Report.h"
+
+namespace zero {
+
+/// Runs steps, compares them with a reference where there is one, and tells a
+/// report. What fails has been diagnosed, or is an error of the report.
+class Run {
+public:
+  explicit Run(Report &report) : report(report) {}
+
+  std::unique_ptr<Engine> engine;
+  std::unique_ptr<Engine> reference;
+  std::vector<ParameterInfo> parameters;
+  std::vector<std::string> roles; // of state
+  int64_t ranks = 1;
+  int64_t steps = 1;
+  std::vector<int64_t> backwards; // of step i: [i % size]
+  std::vector<double> inputs;
+  std::optional<Inputs> numbers;
+  /// Gradients that are not made from |numbers|.
+  std::optional<GradientFile> file;
+
+  mlir::LogicalResult run();
+
+private:
+  mlir::LogicalResult bind();
+  /// Success where the run can go on.
+  mlir::LogicalResult runStep(int64_t index);
+  std::vector<RankInputs> deliver(int64_t index);
+  std::vector<MissingGradient> findMissing(llvm::ArrayRef<RankInputs> ranks);
+  mlir::LogicalResult compareStep(const StepReport &step,
+                                  llvm::ArrayRef<RankInputs> delivered);
+  mlir::LogicalResult compareState(int64_t index);
+  void compareReported(const StepReport &step, const StepResult &expected);
+  void record(llvm::StringRef role, const ParameterInfo &info, int64_t step,
+              const Difference &difference);
+  /// A hash over the bits of all parameters and state, wherever they are kept.
+  mlir::LogicalResult hashState();
+
+  Report &report;
+};
+
+} // namespace zero
+
+#endif // ZERO_TOOLS_ZERO_RUN_RUN_H
