@@ -31,6 +31,7 @@ static std::vector<Number> numbers(Options &o) {
   return {
       {"--ranks", &o.ranks, 1, 256, "threads, each a data-parallel rank"},
       {"--backwards", &o.backwards, 1, 4096, "accumulated for each step"},
+      {"--threads", &o.threads, 0, 256, "of each rank; 0: cores / ranks"},
       {"--steps", &o.steps, 1, 1000000, "updates of the parameters"},
       {"--batch", &o.batch, 1, 4096, "pieces of text, per backward and rank"},
       {"--seed", &o.seed, 0, INT64_MAX, "of initial values and batches"},

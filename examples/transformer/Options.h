@@ -23,6 +23,7 @@ struct Options {
   ModelShape shape;
   int64_t ranks = 4;
   int64_t backwards = 4;
+  int64_t threads = 0; // of each rank; 0: as the cores allow
   int64_t steps = 1000;
   int64_t batch = 4;
   int64_t seed = 1;

@@ -107,7 +107,10 @@ Rank::Rank(Shared &shared, int rank)
       rank(rank), model(shared.options.shape, shared.options.batch) {
   zero_rt_options settings = {};
   settings.struct_size = sizeof(settings);
-  settings.threads = 1; // ranks are the threads
+  int64_t cores = std::thread::hardware_concurrency();
+  settings.threads = static_cast<int32_t>(
+      options.threads ? options.threads
+                      : std::max<int64_t>(1, cores / options.ranks));
   check(zero_rt_create(shared.group, rank, &settings, &runtime),
         "zero_rt_create", rank);
   check(library.create(runtime, nullptr, &step), "train_create", rank);

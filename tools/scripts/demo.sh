@@ -11,6 +11,7 @@ usage: demo.sh [OPTION...]
   --quick         300 steps: less than a minute after the build
   --ranks N       data-parallel ranks, each a thread (4)
   --backwards N   accumulated for each step (4)
+  --threads N     of each rank (cores / ranks)
   --steps N       updates (1000, a minute or two)
   --stage S       ZeRO stage: 0, 1 or 2 (2)
   --offload WHAT  what lives in the host's memory: none or optimizer (optimizer)
@@ -33,13 +34,13 @@ while [[ $# -gt 0 ]]; do
   case $1 in
   --help | -h) usage; exit 0 ;;
   --quick) train+=(--quick); shift; continue ;;
-  --ranks | --backwards | --steps | --stage | --offload | --text) ;;
+  --ranks | --backwards | --threads | --steps | --stage | --offload | --text) ;;
   *) wrong "unknown option '$1'" ;;
   esac
   [[ $# -ge 2 ]] || wrong "$1 takes a value"
   case $1 in
   --ranks) ranks=$2 ;;
-  --backwards | --steps)
+  --backwards | --threads | --steps)
     [[ $2 =~ ^[1-9][0-9]*$ ]] || wrong "$1 takes a number, not '$2'"
     train+=("$1" "$2")
     ;;

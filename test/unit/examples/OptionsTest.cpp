@@ -47,6 +47,8 @@ TEST(Options, RefusesWhatItDoesNotKnow) {
 
 TEST(Options, RefusesNumbersOutOfRange) {
   Options options;
+  EXPECT_EQ(errorOf({"--emit-step", "--threads", "-1"}, options),
+            "--threads takes a whole number from 0 to 256, not '-1'");
   for (const char *value : {"0", "-1", "", "4x", "99999999999999999999", "257"})
     EXPECT_EQ(errorOf({"--emit-step", "--ranks", value}, options),
               "--ranks takes a whole number from 1 to 256, not '" +
