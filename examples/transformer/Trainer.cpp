@@ -144,11 +144,10 @@ void Rank::handOver(int32_t parameter, const float *gradient) {
   narrow.resize(elements);
   std::transform(gradient, gradient + elements, narrow.begin(), toBf16);
   zero_rt_tensor tensor = tensorOf(ZERO_RT_BF16, elements, narrow.data());
-  zero_rt_timepoint release = 0;
-  check(library.gradient(step, ids[parameter], &tensor, nullptr, &release),
+  // Without a release: the next gradient overwrites the tensor.
+  check(library.gradient(step, ids[parameter], &tensor, nullptr, nullptr),
         "train_gradient", rank);
   shared.reference.addGradient(rank, parameter, narrow.data());
-  check(zero_rt_wait(runtime, release), "zero_rt_wait", rank);
 }
 
 /// All backwards of one step, up to apply. Returns the mean loss.
