@@ -11,6 +11,7 @@
 
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/Support/JSON.h"
 
 namespace zero {
@@ -49,7 +50,7 @@ public:
   void start() { started = true; }
   void addStep(StepReport step);
   void addDifference(llvm::StringRef role, const Difference &difference) {
-    differences[role].add(difference);
+    differences[role.str()].add(difference);
   }
   void addReportedDifference(const Difference &difference) {
     reported.add(difference);
@@ -84,7 +85,9 @@ private:
   bool started = false;
   std::vector<StepReport> steps;
   llvm::json::Array errors;
-  llvm::MapVector<llvm::StringRef, Difference> differences;
+  /// By role; owns the names, for a report outlives its run.
+  llvm::MapVector<std::string, Difference, llvm::StringMap<unsigned>>
+      differences;
   Difference reported;
   std::string firstOutside;
 };
