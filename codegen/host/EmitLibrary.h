@@ -27,9 +27,16 @@ void emitLibrary(zrt::ProgramOp program, const Tables &tables,
 /// The text of PREFIX.h.
 std::string emitHeader(const Tables &tables, llvm::StringRef prefix);
 
+/// What the plan says of the proof.
+struct ProofNote {
+  bool isProved = false;
+  /// What the proof takes from whoever calls the step.
+  std::vector<std::string> promises;
+};
+
 /// The plan as JSON: parameters, buckets, bytes per rank by role, collectives.
 std::string emitPlan(zrt::ProgramOp program, const Tables &tables,
-                     llvm::StringRef cpu);
+                     llvm::StringRef cpu, const ProofNote &proof);
 
 } // namespace zero
 

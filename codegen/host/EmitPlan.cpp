@@ -170,7 +170,7 @@ static json::Object countBytes(zrt::ProgramOp program, const Tables &tables,
 }
 
 std::string zero::emitPlan(zrt::ProgramOp program, const Tables &tables,
-                           StringRef cpu) {
+                           StringRef cpu, const ProofNote &proof) {
   json::Array parameters;
   for (auto [name, row] :
        llvm::zip_equal(tables.parameterNames, tables.parameters))
@@ -211,9 +211,7 @@ std::string zero::emitPlan(zrt::ProgramOp program, const Tables &tables,
                 .toJson()},
            {"apply", countTraffic(program, tables, "between", zrt::Event::apply)
                          .toJson()}}},
-      {"promises",
-       json::Array{"all ranks pass the same inputs to apply",
-                   "all ranks bind the same initial values",
-                   "all ranks make the same number of backwards in a step"}}};
+      {"proved", proof.isProved},
+      {"promises", json::Array(proof.promises)}};
   return llvm::formatv("{0:2}", json::Value(std::move(plan))).str() + "\n";
 }

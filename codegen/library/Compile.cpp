@@ -70,7 +70,8 @@ FailureOr<CompiledStep> zero::compileStep(ModuleOp scheduled,
     return failure();
   step.code.assign(code.begin(), code.end());
   step.header = emitHeader(*tables, step.name);
-  step.plan = emitPlan(*program, *tables, resolveCpuName(options.target.cpu));
+  step.plan = emitPlan(*program, *tables, resolveCpuName(options.target.cpu),
+                       options.proof);
   for (const CallInfo &info : getCalls()) {
     StringRef name = info.name;
     name.consume_front("step_");

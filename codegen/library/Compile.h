@@ -8,6 +8,7 @@
 #define ZERO_CODEGEN_LIBRARY_COMPILE_H
 
 #include "codegen/cpu/EmitObject.h"
+#include "codegen/host/EmitLibrary.h"
 
 #include "mlir/IR/BuiltinOps.h"
 
@@ -17,6 +18,7 @@ struct CompileOptions {
   /// What the library's functions begin with; the step's name if empty.
   std::string name;
   CpuTargetOptions target;
+  ProofNote proof;
 };
 
 /// What a module with one zrt.program compiles to, before it is written.

@@ -10,11 +10,6 @@ using namespace mlir;
 using namespace zero;
 using zrt::Event;
 
-static bool isCollective(Operation *op) {
-  return isa<zrt::AllReduceOp, zrt::AllGatherOp, zrt::ReduceScatterOp,
-             zrt::ReduceScatterAddOp, zrt::AllReduceScalarsOp>(op);
-}
-
 static std::string getKey(StringRef state, Event event) {
   return (state + "/" + zrt::stringifyEvent(event)).str();
 }
@@ -83,7 +78,7 @@ LogicalResult ProgramInterpreter::runSideBySide(std::vector<Calls> calls) {
     for (size_t rank = 0; rank < calls.size(); ++rank)
       for (; cursors[rank] < calls[rank].size(); ++cursors[rank]) {
         Operation *call = calls[rank][cursors[rank]];
-        if (isCollective(call))
+        if (zrt::isCollective(call))
           break;
         if (failed(run(call, rank)))
           return failure();
@@ -239,7 +234,7 @@ bool ProgramInterpreter::communicatesBefore(Event event) {
       for (Operation &call : program.getHandler(cast<FlatSymbolRefAttr>(symbol))
                                  .getBody()
                                  .front())
-        if (isCollective(&call))
+        if (zrt::isCollective(&call))
           return true;
   }
   return false;

@@ -105,6 +105,7 @@ static bool isScalarMath(Operation &op) {
 }
 
 LogicalResult KernelOp::verifyRegions() {
+  // kernel_c5
   if (getOperandTypes().size() != getAccesses().size())
     return emitOpError() << "has " << getOperandTypes().size()
                          << " operand types and " << getAccesses().size()
@@ -112,6 +113,10 @@ LogicalResult KernelOp::verifyRegions() {
   // kernel_c4
   if (getPredicated() && getNumScalars() < 1)
     return emitOpError() << "is predicated and has no scalar";
+  // kernel_c6
+  if (int64_t(getNumScalars()) < 0)
+    return emitOpError() << "takes " << int64_t(getNumScalars())
+                         << " scalars, expected 0 or more";
   // kernel_c1
   SmallVector<Type> arguments;
   SmallVector<Type> yields;
@@ -197,6 +202,16 @@ LogicalResult SegmentsOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return success();
 }
 
+/// That |buffer| can hold something across steps.
+static LogicalResult requireLasting(Operation *op, BufferOp buffer) {
+  if (!buffer.getOnDemand() && !buffer.getShares())
+    return success();
+  return op->emitOpError() << "buffer @" << buffer.getSymName()
+                           << " lives across steps and must not "
+                           << (buffer.getOnDemand() ? "be on demand"
+                                                    : "share memory");
+}
+
 LogicalResult ArrivalsOp::verifySymbolUses(SymbolTableCollection &symbols) {
   // arrivals_c1
   auto bucket = lookup<zero::BucketOp>(symbols, *this, getBucketAttr());
@@ -243,6 +258,14 @@ LogicalResult ArrivalsOp::verifySymbolUses(SymbolTableCollection &symbols) {
                            << buffer.getNumElements() << " elements and bucket "
                            << getBucketAttr() << " has "
                            << bucket.getNumElements();
+  // arrivals_c6
+  if (gradient->isSharded())
+    return emitOpError() << "gradients arrive whole, and buffer "
+                         << getGradientAttr() << " is sharded";
+  // arrivals_c7
+  for (BufferOp buffer : ArrayRef(buffers).drop_front())
+    if (failed(requireLasting(*this, buffer)))
+      return failure();
   // arrivals_c3
   for (FlatSymbolRefAttr symbol : {getStoreAttr(), getAddAttr()}) {
     FailureOr<KernelOp> kernel = require<KernelOp>(symbols, *this, symbol);
@@ -261,10 +284,22 @@ LogicalResult ArrivalsOp::verifySymbolUses(SymbolTableCollection &symbols) {
 
 LogicalResult StateOp::verifySymbolUses(SymbolTableCollection &symbols) {
   // state_c1
-  if (!lookup<zero::BucketOp>(symbols, *this, getBucketAttr()))
+  auto bucket = lookup<zero::BucketOp>(symbols, *this, getBucketAttr());
+  if (!bucket)
     return emitOpError() << "refers to " << getBucketAttr()
                          << ", which is no zero.bucket of this module";
-  return require<BufferOp>(symbols, *this, getBufferAttr());
+  FailureOr<BufferOp> buffer =
+      require<BufferOp>(symbols, *this, getBufferAttr());
+  if (failed(buffer))
+    return failure();
+  // state_c2
+  if (buffer->getNumElements() != bucket.getNumElements())
+    return emitOpError() << "buffer " << getBufferAttr() << " holds "
+                         << buffer->getNumElements() << " elements and bucket "
+                         << getBucketAttr() << " has "
+                         << bucket.getNumElements();
+  // state_c3
+  return requireLasting(*this, *buffer);
 }
 
 LogicalResult ScalarStateOp::verifySymbolUses(SymbolTableCollection &symbols) {

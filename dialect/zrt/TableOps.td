@@ -149,7 +149,9 @@ def Zrt_KernelOp : Zrt_SymbolOp<"kernel", [IsolatedFromAbove]> {
     - `kernel_c2`: the body yields an element per operand that is written, and an
       f64 if it sums;
     - `kernel_c3`: the body holds only `arith` and `math` ops and `zrt.yield`;
-    - `kernel_c4`: a predicated kernel has a scalar.
+    - `kernel_c4`: a predicated kernel has a scalar;
+    - `kernel_c5`: each operand has an access;
+    - `kernel_c6`: the number of scalars is not negative.
 
     Example:
 
@@ -291,7 +293,10 @@ def Zrt_ArrivalsOp : Zrt_UserOp<"arrivals"> {
     - `arrivals_c2`: buffers have the bucket's shape;
     - `arrivals_c3`: kernels take the arrival type and the gradient buffer's;
     - `arrivals_c4`: gradients arrive, and parameters are read, on the device;
-    - `arrivals_c5`: `staged` has the parameters' element type.
+    - `arrivals_c5`: `staged` has the parameters' element type;
+    - `arrivals_c6`: the gradient buffer is not sharded;
+    - `arrivals_c7`: parameters, `master` and `staged` live across steps: they are
+      not on demand, and share no memory.
 
     Example:
 
@@ -317,7 +322,9 @@ def Zrt_StateOp : Zrt_UserOp<"state"> {
 
     Constraints:
 
-    - `state_c1`: bucket and buffer exist.
+    - `state_c1`: bucket and buffer exist;
+    - `state_c2`: the buffer has the bucket's shape;
+    - `state_c3`: the buffer is not on demand, and shares no memory.
 
     Example:
 

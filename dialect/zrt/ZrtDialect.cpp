@@ -144,3 +144,8 @@ Operation *zrt::lookup(SymbolTableCollection &symbols, Operation *op,
   }
   return op ? symbols.lookupNearestSymbolFrom(op, symbol.getAttr()) : nullptr;
 }
+
+bool zrt::isCollective(Operation *call) {
+  return isa<AllReduceOp, AllGatherOp, ReduceScatterOp, ReduceScatterAddOp,
+             AllReduceScalarsOp>(call);
+}

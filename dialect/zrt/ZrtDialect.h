@@ -41,6 +41,9 @@ T lookup(mlir::SymbolTableCollection &symbols, mlir::Operation *op,
   return llvm::dyn_cast_if_present<T>(lookup(symbols, op, symbol));
 }
 
+/// Whether all ranks must meet at this call.
+bool isCollective(mlir::Operation *call);
+
 } // namespace zrt
 
 #endif // ZERO_DIALECT_ZRT_ZRTDIALECT_H

@@ -12,6 +12,7 @@
 #include "passes/layout/Passes.h"
 #include "passes/lower/Passes.h"
 #include "passes/offload/Passes.h"
+#include "passes/prove/Passes.h"
 #include "passes/scalar/Passes.h"
 
 #include "mlir/Pass/PassRegistry.h"
@@ -58,6 +59,7 @@ void zero::registerZeroPasses() {
   registerZeroScalarPasses();
   registerZeroLowerPasses();
   registerZeroCheckPasses();
+  registerZeroProvePasses();
   PassPipelineRegistration<LowerOptions>(
       "zero-lower",
       "Lowers a logical step to the sharded, placed or scheduled phase.",

@@ -165,3 +165,21 @@ LogicalResult zero::lower(ModuleOp module, const LowerOptions &options) {
   buildLowerPipeline(pm, options);
   return pm.run(module);
 }
+
+FailureOr<Shown> zero::lowerAndProve(ModuleOp module,
+                                     const LowerOptions &options) {
+  // Ranks are part of what is proved.
+  LowerOptions onMesh;
+  onMesh.mesh = options.mesh.getValue();
+  onMesh.until = std::string("logical");
+  if (failed(lower(module, onMesh)))
+    return failure();
+  ProvedStep step(module);
+  if (!step.isProved() || failed(lower(module, options)))
+    return failure();
+  if (!step.isSameAs(module))
+    return module.emitError()
+           << "the lowered step is not the step that was written: this is a "
+              "mistake of a pass; zero-prove tells which one";
+  return step.getShown();
+}

@@ -8,6 +8,7 @@
 #define ZERO_TOOLS_DRIVER_DRIVER_H
 
 #include "passes/pipeline/Pipelines.h"
+#include "passes/prove/Prove.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Diagnostics.h"
@@ -72,6 +73,11 @@ private:
 
 /// Lowers |module| to |options|.until.
 mlir::LogicalResult lower(mlir::ModuleOp module, const LowerOptions &options);
+
+/// Lowers |module|, a logical step, and proves that it does what it declares
+/// and that what was made of it does the same.
+mlir::FailureOr<Shown> lowerAndProve(mlir::ModuleOp module,
+                                     const LowerOptions &options);
 
 } // namespace zero
 

@@ -46,6 +46,10 @@ static cl::opt<std::string>
                  "library is loaded"));
 static cl::opt<bool> printPlan("print-plan", cl::cat(category),
                                cl::desc("Print the plan as a table"));
+static cl::opt<bool>
+    noProve("no-prove", cl::cat(category),
+            cl::desc("Do not prove that the library does what the step "
+                     "declares"));
 static cl::opt<bool> json("json", cl::cat(category),
                           cl::desc("Print what was done as JSON"));
 
@@ -172,8 +176,18 @@ int main(int argc, char **argv) {
   MLIRContext context(registry);
   zero::LoadedStep loaded(context, input);
   ModuleOp module = loaded.getModule();
-  if (!module || failed(zero::lower(module, options)))
+  if (!module)
     return 1;
+  zero::ProofNote proof;
+  if (noProve) {
+    if (failed(zero::lower(module, options)))
+      return 1;
+  } else {
+    FailureOr<zero::Shown> shown = zero::lowerAndProve(module, options);
+    if (failed(shown))
+      return 1;
+    proof = {true, zero::getPromises(*shown)};
+  }
   if (emit == Emit::mlir) {
     module.print(llvm::outs());
     llvm::outs() << "\n";
@@ -183,6 +197,7 @@ int main(int argc, char **argv) {
   zero::CompileOptions compileOptions;
   compileOptions.name = name;
   compileOptions.target.cpu = cpu;
+  compileOptions.proof = std::move(proof);
   if (emit == Emit::llvmIR)
     compileOptions.target.output = zero::CpuOutput::llvmIR;
   FailureOr<zero::CompiledStep> step =

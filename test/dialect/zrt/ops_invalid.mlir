@@ -67,6 +67,30 @@ zrt.program @p on @m inputs [] results [] [] {
 
 // -----
 
+// kernel_c5
+zero.mesh @m <["dp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  // expected-error@+1 {{has 2 operand types and 1 accesses}}
+  "zrt.kernel"() <{accesses = [#zrt<access read>], num_scalars = 0 : i64, operand_types = [f32, f32], sym_name = "k"}> ({
+  ^body(%g: f32):
+    "zrt.yield"(%g) : (f32) -> ()
+  }) : () -> ()
+}
+
+// -----
+
+// kernel_c6
+zero.mesh @m <["dp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  // expected-error@+1 {{takes -1 scalars, expected 0 or more}}
+  zrt.kernel @k [read f32] scalars -1 {
+  ^body(%g: f32):
+    zrt.yield
+  }
+}
+
+// -----
+
 // kernel_c2
 zero.mesh @m <["dp" = 2]>
 zrt.program @p on @m inputs [] results [] [] {

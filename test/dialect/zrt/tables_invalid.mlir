@@ -165,6 +165,64 @@ zrt.program @p on @m inputs [] results [] [] {
 
 // -----
 
+// state_c2
+zero.mesh @m <["dp" = 2]>
+zero.parameter @w : 8xf32
+zero.bucket @b0 : 8xf32 arrives f32 [@w] offsets [0] extents [8]
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.buffer @a : !zero.value<16xf32> role state in device
+  // expected-error@+1 {{buffer @a holds 16 elements and bucket @b0 has 8}}
+  zrt.state m of @b0 in @a
+}
+
+// -----
+
+// state_c3
+zero.mesh @m <["dp" = 2]>
+zero.parameter @w : 8xf32
+zero.bucket @b0 : 8xf32 arrives f32 [@w] offsets [0] extents [8]
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.buffer @a : !zero.value<8xf32> role state in device on_demand
+  // expected-error@+1 {{buffer @a lives across steps and must not be on demand}}
+  zrt.state m of @b0 in @a
+}
+
+// -----
+
+// arrivals_c6
+zero.mesh @m <["dp" = 2]>
+zero.parameter @w : 8xf32
+zero.bucket @b0 : 8xf32 arrives f32 [@w] offsets [0] extents [8]
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.buffer @g : !zero.value<8xf32, sharded = [dp]> role gradient in device
+  zrt.buffer @w : !zero.value<8xf32> role parameter in device
+  zrt.kernel @store [read f32, write f32] scalars 0 {
+  ^body(%g: f32):
+    zrt.yield %g : f32
+  }
+  // expected-error@+1 {{gradients arrive whole, and buffer @g is sharded}}
+  zrt.arrivals @b0 into @g store @store add @store parameters @w
+}
+
+// -----
+
+// arrivals_c7
+zero.mesh @m <["dp" = 2]>
+zero.parameter @w : 8xf32
+zero.bucket @b0 : 8xf32 arrives f32 [@w] offsets [0] extents [8]
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.buffer @g : !zero.value<8xf32> role gradient in device
+  zrt.buffer @w : !zero.value<8xf32> role parameter in device shares @g
+  zrt.kernel @store [read f32, write f32] scalars 0 {
+  ^body(%g: f32):
+    zrt.yield %g : f32
+  }
+  // expected-error@+1 {{buffer @w lives across steps and must not share memory}}
+  zrt.arrivals @b0 into @g store @store add @store parameters @w
+}
+
+// -----
+
 // store_slot_c1
 zero.mesh @m <["dp" = 2]>
 zrt.program @p on @m inputs [] results [] [] {

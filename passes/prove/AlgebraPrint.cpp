@@ -1,0 +1,97 @@
+//===- AlgebraPrint.cpp - Polynomials in a reader's words -----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/prove/Algebra.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
+
+using namespace zero;
+using namespace zero::prove;
+
+/// Longer sums are cut: nobody reads them, and a norm has a term a parameter.
+static constexpr size_t kMostTerms = 6;
+
+static void printBase(llvm::raw_ostream &os, const Base &base) {
+  switch (base.kind) {
+  case BaseKind::symbol:
+  case BaseKind::input:
+    os << base.name;
+    return;
+  case BaseKind::old:
+    os << "old '" << base.name << "'";
+    return;
+  case BaseKind::constant:
+    os << llvm::format("%.9g", base.value);
+    return;
+  case BaseKind::missing:
+    os << "missing gradients";
+    return;
+  case BaseKind::gradient: {
+    static constexpr llvm::StringLiteral words[] = {
+        "this backward", "the earlier backwards", "all backwards but the last",
+        "the last backward", "all backwards"};
+    os << "(gradient of " << words[static_cast<int>(base.epoch)] << ", "
+       << (base.summed ? "summed over ranks" : "this rank's own share") << ")";
+    return;
+  }
+  case BaseKind::state:
+    os << "old " << base.name;
+    return;
+  case BaseKind::undefined:
+    os << base.name;
+    return;
+  case BaseKind::sumOver:
+    os << "sum over " << (base.summed ? "" : "this rank's slice of ")
+       << base.name << " of (";
+    break;
+  case BaseKind::rankSum:
+    os << "sum over ranks of (";
+    break;
+  case BaseKind::operation:
+    os << base.name << "(";
+    break;
+  }
+  llvm::interleaveComma(base.operands, os,
+                        [&](Expr operand) { print(os, operand); });
+  os << ")";
+}
+
+void prove::print(llvm::raw_ostream &os, Expr a) {
+  if (a->isZero()) {
+    os << "0";
+    return;
+  }
+  for (auto [i, term] : llvm::enumerate(a->getTerms())) {
+    if (i == kMostTerms) {
+      os << " + " << a->getTerms().size() - i << " more terms";
+      return;
+    }
+    if (i > 0)
+      os << " + ";
+    bool first = true;
+    if (!(term.coefficient == Rational{1, 1}) || term.monomial.empty()) {
+      os << term.coefficient.numerator;
+      if (term.coefficient.denominator != 1)
+        os << "/" << term.coefficient.denominator;
+      first = false;
+    }
+    for (auto [base, exponent] : term.monomial) {
+      os << (first ? "" : " * ");
+      printBase(os, *base);
+      if (exponent != 1)
+        os << "^" << exponent;
+      first = false;
+    }
+  }
+}
+
+std::string prove::toString(Expr a) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  print(os, a);
+  return text;
+}

@@ -1,0 +1,102 @@
+//===- AppliedStep.cpp - What an applied program leaves -------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/prove/AppliedStep.h"
+
+using namespace mlir;
+using namespace zero;
+using namespace zero::prove;
+
+void prove::decide(Algebra &algebra, Memory &memory, Expr verdict,
+                   bool isApplied) {
+  Expr condition = algebra.symmetric("cmpf oeq", verdict, algebra.integer(0));
+  Substitution decide(algebra, [&](BaseRef base) -> Expr {
+    if (base->kind != BaseKind::operation || base->name != "select" ||
+        base->operands[0] != condition)
+      return nullptr;
+    return base->operands[isApplied ? 1 : 2];
+  });
+  memory.map([&](Expr a) { return decide.apply(a); });
+}
+
+/// Adds what |contents| hold of a parameter, which begins at |offset|.
+static void readIntervals(ParameterMeaning &parameter, const Contents &contents,
+                          StringRef role, int64_t offset) {
+  int64_t length = parameter.op.getNumElements();
+  if (contents.writer)
+    parameter.writer = contents.writer;
+  std::vector<IntervalMeaning> result;
+  auto known = parameter.intervals.begin();
+  const Piece *piece = llvm::partition_point(
+      contents.own, [&](const Piece &piece) { return piece.end <= offset; });
+  for (int64_t begin = 0; begin < length;) {
+    IntervalMeaning interval;
+    int64_t end = std::min(length, piece->end - offset);
+    if (known != parameter.intervals.end()) {
+      end = std::min(end, known->end);
+      interval.roles = known->roles;
+      if (known->end == end)
+        ++known;
+    }
+    interval.begin = begin;
+    interval.end = end;
+    interval.roles.push_back({role.str(), piece->element});
+    result.push_back(std::move(interval));
+    if (piece->end - offset == end)
+      ++piece;
+    begin = end;
+  }
+  // A parameter of no elements is updated, too.
+  if (length == 0) {
+    result = parameter.intervals;
+    if (result.empty())
+      result.emplace_back();
+  }
+  parameter.intervals = std::move(result);
+}
+
+void prove::readApplied(Proof &proof, zrt::ProgramOp program,
+                        const llvm::DenseMap<StringAttr, BucketOp> &buckets,
+                        Memory &memory, Meaning &meaning) {
+  for (auto op : program.getOps<zrt::StateOp>()) {
+    const Contents &contents = memory.get(op.getBufferAttr());
+    BucketOp bucket = buckets.lookup(op.getBucketAttr().getAttr());
+    if (contents.bucket != bucket.getSymNameAttr()) {
+      proof.report.error(contents.writer ? contents.writer : op.getOperation())
+          << op.getBufferAttr() << " holds elements of "
+          << (contents.bucket ? "@" + contents.bucket.getValue().str()
+                              : "nobody")
+          << " after the step, expected those of @" << bucket.getSymName();
+      continue;
+    }
+    // The caller gives parameters; everything else begins as zeros.
+    bool isGiven = op.getRole() == "parameter" || op.getRole() == "master";
+    zrt::BufferOp buffer = contents.op;
+    if (double fill = buffer.getFill().convertToDouble(); fill != 0 && !isGiven)
+      proof.report.error(buffer) << "state '" << op.getRole() << "' begins as "
+                                 << fill << ", expected 0";
+    for (auto [member, offset] :
+         llvm::zip_equal(bucket.getMembers().getAsRange<FlatSymbolRefAttr>(),
+                         bucket.getOffsets()))
+      readIntervals(meaning.parameters[member.getAttr()], contents,
+                    op.getRole(), offset);
+  }
+  SymbolTable symbols(program);
+  for (auto op : program.getOps<zrt::ScalarStateOp>()) {
+    auto slots = symbols.lookup<zrt::SlotsOp>(op.getSlotsAttr().getAttr());
+    meaning.initials.push_back(
+        {op.getRole().str(),
+         {proof.algebra.constant(slots.getInitial()[op.getIndex()]), {}}});
+    meaning.counters.push_back(
+        {op.getRole().str(),
+         memory.slots[{op.getSlotsAttr().getAttr(), op.getIndex()}]});
+  }
+  for (auto [name, slots] :
+       llvm::zip_equal(program.getResultNames().getAsRange<StringAttr>(),
+                       program.getResults().getAsRange<FlatSymbolRefAttr>()))
+    meaning.results.push_back(
+        {name.getValue().str(), memory.slots[{slots.getAttr(), 0}]});
+}

@@ -1,0 +1,186 @@
+//===- Books.cpp - What a program must hold between steps -----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/prove/Books.h"
+
+using namespace mlir;
+using namespace zero;
+using namespace zero::prove;
+
+Books::Books(Proof &proof, zrt::ProgramOp program, int64_t ranks)
+    : proof(proof), algebra(proof.algebra), program(program) {
+  readStates();
+  fillBuffers(ranks);
+  fillSlots();
+}
+
+void Books::readStates() {
+  llvm::DenseMap<StringAttr, zrt::ArrivalsOp> arrivals;
+  for (auto op : program.getOps<zrt::ArrivalsOp>())
+    arrivals[op.getBucketAttr().getAttr()] = op;
+  for (auto op : program.getOps<zrt::StateOp>()) {
+    Entry &entry = lasting[op.getBufferAttr().getAttr()];
+    if (!entry.role.empty())
+      proof.report.error(op)
+          << op.getBufferAttr() << " is state '" << op.getRole() << "' and '"
+          << entry.role << "': a checkpoint would restore one over the other";
+    entry = {op.getRole().str(), op.getBucketAttr().getAttr()};
+    // Who gives parameters their first values, gives them to what arrivals
+    // name.
+    zrt::ArrivalsOp bound = arrivals.lookup(op.getBucketAttr().getAttr());
+    if (op.getRole() == "master" &&
+        (!bound || bound.getMasterAttr() != op.getBufferAttr()))
+      proof.report.error(op)
+          << op.getBufferAttr() << " is not the master copy of "
+          << op.getBucketAttr() << " that arrivals name: it has no first value";
+  }
+  for (auto op : program.getOps<zrt::ArrivalsOp>()) {
+    if (lasting[op.getParametersAttr().getAttr()].role != "parameter")
+      proof.report.error(op)
+          << op.getParametersAttr() << " is not the state 'parameter' of "
+          << op.getBucketAttr() << ": no checkpoint would restore it";
+    // Copies of the parameters: whoever writes those writes these, too.
+    for (FlatSymbolRefAttr copy : {op.getMasterAttr(), op.getStagedAttr()})
+      if (copy)
+        lasting.try_emplace(copy.getAttr(),
+                            Entry{"parameter", op.getBucketAttr().getAttr()});
+  }
+}
+
+void Books::fillBuffers(int64_t ranks) {
+  for (auto op : program.getOps<zrt::BufferOp>()) {
+    std::string symbol = ("@" + op.getSymName()).str();
+    Contents &contents = idle.buffers[op.getSymNameAttr()];
+    contents.op = op;
+    contents.hasOther = ranks > 1 && !op.isSharded();
+    contents.allocated = !op.getOnDemand();
+    contents.role = op.getRole();
+    contents.forget(algebra,
+                    "what " + symbol + " holds before this step writes it");
+    auto it = lasting.find(op.getSymNameAttr());
+    if (it == lasting.end())
+      continue;
+    if (op.getRole() != zrt::Role::parameter &&
+        op.getRole() != zrt::Role::state)
+      proof.report.error(op) << "lives across steps and counts as "
+                             << zrt::stringifyRole(op.getRole());
+    contents.fill({algebra.state(it->second.role), {}},
+                  {algebra.undefined("pads of " + symbol), {}});
+    contents.bucket = it->second.bucket;
+  }
+}
+
+void Books::fillSlots() {
+  // Slots that nobody writes are constants.
+  llvm::DenseSet<std::pair<StringAttr, int64_t>> written;
+  auto add = [&](FlatSymbolRefAttr slots, int64_t index) {
+    written.insert({slots.getAttr(), index});
+  };
+  auto addAll = [&](FlatSymbolRefAttr slots) {
+    auto op = program.lookupSymbol<zrt::SlotsOp>(slots);
+    for (int64_t i = 0; i < op.size(); ++i)
+      add(slots, i);
+  };
+  program.walk([&](Operation *op) {
+    if (auto store = dyn_cast<zrt::StoreSlotOp>(op))
+      add(store.getSlotsAttr(), store.getIndex());
+    else if (auto launch = dyn_cast<zrt::LaunchOp>(op);
+             launch && launch.getSum())
+      add(launch.getSumAttr(), launch.getSumIndex());
+    else if (auto count = dyn_cast<zrt::CountArrivalsOp>(op))
+      addAll(count.getSlotsAttr());
+    else if (auto sum = dyn_cast<zrt::AllReduceScalarsOp>(op))
+      addAll(sum.getSlotsAttr());
+  });
+  for (auto symbol : program.getInputs().getAsRange<FlatSymbolRefAttr>())
+    addAll(symbol);
+  for (auto op : program.getOps<zrt::SlotsOp>())
+    for (auto [i, initial] : llvm::enumerate(op.getInitial())) {
+      std::pair<StringAttr, int64_t> slot{op.getSymNameAttr(), i};
+      idle.slots[slot].expr =
+          written.contains(slot)
+              ? algebra.undefined("slot " + std::to_string(i) + " of @" +
+                                  op.getSymName().str() +
+                                  " before this step writes it")
+              : algebra.constant(initial);
+    }
+  for (auto op : program.getOps<zrt::ScalarStateOp>())
+    idle.slots[{op.getSlotsAttr().getAttr(), op.getIndex()}].expr =
+        algebra.base({BaseKind::old, op.getRole().str()});
+}
+
+void Books::checkBuffers(Operation *transition, const Memory &memory) {
+  for (auto &[name, contents] : memory.buffers) {
+    const Contents &before = idle.buffers.find(name)->second;
+    if (contents.allocated != before.allocated)
+      proof.report.error(transition)
+          << "@" << name.getValue() << " is "
+          << (contents.allocated ? "never released" : "gone after the step");
+    else if (contents.role != before.role)
+      proof.report.error(transition)
+          << "@" << name.getValue() << " counts as "
+          << zrt::stringifyRole(contents.role) << " after the step, expected "
+          << zrt::stringifyRole(before.role);
+  }
+}
+
+/// The op to blame for what |contents| hold.
+static Operation *getCulprit(const Contents &contents, Operation *transition) {
+  return contents.writer ? contents.writer : transition;
+}
+
+void Books::checkSkipped(Operation *transition, Memory &memory) {
+  for (auto &[name, entry] : lasting) {
+    const Contents &contents = memory.buffers.find(name)->second;
+    Expr old = algebra.state(entry.role);
+    for (const Piece &piece :
+         llvm::concat<const Piece>(contents.own, contents.other)) {
+      if (piece.element.expr == old)
+        continue;
+      proof.report.error(getCulprit(contents, transition))
+          << "@" << name.getValue() << " holds " << toString(piece.element.expr)
+          << " after a step that was not applied, expected " << toString(old);
+      break;
+    }
+  }
+  for (auto op : program.getOps<zrt::ScalarStateOp>()) {
+    Expr old = algebra.base({BaseKind::old, op.getRole().str()});
+    Expr now = memory.slots[{op.getSlotsAttr().getAttr(), op.getIndex()}].expr;
+    if (now != old)
+      proof.report.error(transition)
+          << "'" << op.getRole() << "' is " << toString(now)
+          << " after a step that was not applied, expected " << toString(old);
+  }
+}
+
+void Books::checkReplicas(Operation *transition, Memory &memory) {
+  auto isSame = [](const Pieces &a, const Pieces &b) {
+    return a.size() == b.size() &&
+           llvm::all_of_zip(a, b, [](const Piece &x, const Piece &y) {
+             return x.end == y.end && x.element.expr == y.element.expr;
+           });
+  };
+  for (auto &[name, entry] : lasting) {
+    const Contents &contents = memory.buffers.find(name)->second;
+    if (contents.hasOther && !isSame(contents.own, contents.other))
+      proof.report.error(getCulprit(contents, transition))
+          << "@" << name.getValue()
+          << " holds other numbers on the owner of an element than on the "
+             "other ranks";
+  }
+  for (auto op : program.getOps<zrt::ArrivalsOp>())
+    for (FlatSymbolRefAttr copy : {op.getMasterAttr(), op.getStagedAttr()}) {
+      if (!copy || lasting[copy.getAttr()].role != "parameter")
+        continue;
+      const Contents &contents = memory.get(copy);
+      const Contents &parameters = memory.get(op.getParametersAttr());
+      if (contents.bucket != parameters.bucket ||
+          !isSame(contents.own, parameters.own))
+        proof.report.error(getCulprit(contents, transition))
+            << copy << " and " << op.getParametersAttr()
+            << " hold different numbers after the step";
+    }
+}

@@ -1,0 +1,49 @@
+//===- Books.h - What a program must hold between steps ---------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_PASSES_PROVE_BOOKS_H
+#define ZERO_PASSES_PROVE_BOOKS_H
+
+#include "passes/prove/Memory.h"
+
+namespace zero::prove {
+
+/// Parameters, state and copies of them have their old values when a step
+/// begins; everything else is what nobody wrote. So it must be when a step is
+/// over, which is what makes the next one mean the same.
+class Books {
+public:
+  Books(Proof &proof, zrt::ProgramOp program, int64_t ranks);
+
+  const Memory &getIdle() const { return idle; }
+
+  /// That buffers have the role and the memory they began with.
+  void checkBuffers(mlir::Operation *transition, const Memory &memory);
+  /// That nothing has changed where a step was not applied.
+  void checkSkipped(mlir::Operation *transition, Memory &memory);
+  /// That replicas hold one number, and copies what they are copies of.
+  void checkReplicas(mlir::Operation *transition, Memory &memory);
+
+private:
+  void readStates();
+  void fillBuffers(int64_t ranks);
+  void fillSlots();
+
+  Proof &proof;
+  Algebra &algebra;
+  zrt::ProgramOp program;
+  Memory idle;
+  struct Entry {
+    std::string role;
+    mlir::StringAttr bucket;
+  };
+  /// Buffers that live across steps.
+  llvm::MapVector<mlir::StringAttr, Entry> lasting;
+};
+
+} // namespace zero::prove
+
+#endif // ZERO_PASSES_PROVE_BOOKS_H

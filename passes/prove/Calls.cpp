@@ -1,0 +1,350 @@
+//===- Calls.cpp - What the calls of a program do to its memory -----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/prove/Calls.h"
+
+#include "passes/prove/Gradient.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace zero;
+using namespace zero::prove;
+
+Calls::Calls(Proof &proof, zrt::ProgramOp program, Meaning &meaning)
+    : proof(proof), algebra(proof.algebra), program(program), meaning(meaning),
+      symbols(program) {
+  for (auto op : program.getOps<zrt::ArrivalsOp>())
+    arrivals[op.getBucketAttr().getAttr()] = op;
+  auto module = program->getParentOfType<ModuleOp>();
+  for (auto op : module.getOps<BucketOp>())
+    buckets[op.getSymNameAttr()] = op;
+}
+
+//===----------------------------------------------------------------------===//
+// Accesses
+//===----------------------------------------------------------------------===//
+
+Contents &Calls::require(Operation *call, FlatSymbolRefAttr symbol) {
+  Contents &contents = memory->get(symbol);
+  if (!contents.allocated)
+    proof.report.error(call) << "uses " << symbol << ", which is not allocated";
+  if (filling.contains(symbol.getAttr()))
+    proof.report.error(call) << "uses " << symbol
+                             << ", into which gradients of a bucket that is "
+                                "still open may arrive at "
+                                "the same time";
+  return contents;
+}
+
+/// A gradient that did not arrive must have the effect of zeros.
+void Calls::settleAbsent(Operation *call, Contents &contents) {
+  bool reported = false;
+  for (Pieces *pieces : {&contents.own, &contents.other})
+    for (Piece &piece : *pieces) {
+      if (!piece.absent)
+        continue;
+      bool wrongPad = piece.absentPad != piece.pad.expr;
+      if ((piece.absent != piece.expected || wrongPad) && !reported) {
+        proof.report.error(call)
+            << "uses " << FlatSymbolRefAttr::get(contents.op)
+            << ": where a gradient of @" << contents.bucket.getValue()
+            << " did not arrive, it reads "
+            << (wrongPad ? "pads of " + toString(piece.absentPad)
+                         : toString(piece.absent))
+            << ", expected "
+            << toString(wrongPad ? piece.pad.expr : piece.expected);
+        reported = true;
+      }
+      piece.absent = piece.absentPad = piece.expected = nullptr;
+    }
+}
+
+void Calls::settleAbsent(Operation *op, Memory &memory) {
+  for (auto &[name, contents] : memory.buffers)
+    settleAbsent(op, contents);
+}
+
+Contents &Calls::read(Operation *call, FlatSymbolRefAttr symbol) {
+  Contents &contents = require(call, symbol);
+  settleAbsent(call, contents);
+  return contents;
+}
+
+Contents &Calls::write(Operation *call, FlatSymbolRefAttr symbol,
+                       StringAttr bucket) {
+  Contents &contents = require(call, symbol);
+  StringAttr memoryOwner = contents.op.getMemory().getAttr();
+  for (auto &[name, sharer] : memory->buffers)
+    if (name != symbol.getAttr() &&
+        sharer.op.getMemory().getAttr() == memoryOwner)
+      sharer.forget(algebra, "what @" + symbol.getValue() + " overwrote");
+  contents.bucket = bucket;
+  contents.writer = call;
+  return contents;
+}
+
+//===----------------------------------------------------------------------===//
+// Arrivals
+//===----------------------------------------------------------------------===//
+
+bool Calls::isUsedTwice(StringAttr bucket) {
+  BucketOp op = buckets.lookup(bucket);
+  return llvm::any_of(op.getMembers().getAsRange<FlatSymbolRefAttr>(),
+                      [&](FlatSymbolRefAttr member) {
+                        ParameterOp parameter =
+                            meaning.parameters[member.getAttr()].op;
+                        return parameter.getUses() > 1;
+                      });
+}
+
+void Calls::pack(zrt::PackOp op) {
+  if (!arriving) {
+    proof.report.error(op) << "packs where no gradient arrives";
+    return;
+  }
+  StringAttr bucket = arriving.getBucketAttr().getAttr();
+  // What was there before is not read unless it is added to; so nothing is
+  // settled here.
+  Contents &before = memory->get(arriving.getGradientAttr());
+  if (op.getAccumulate() && before.bucket && before.bucket != bucket)
+    proof.report.error(op) << "adds gradients of @" << bucket.getValue()
+                           << " to those of @" << before.bucket.getValue();
+  Contents &contents = write(op, arriving.getGradientAttr(), bucket);
+  auto kernel = symbols.lookup<zrt::KernelOp>(
+      (op.getAccumulate() ? arriving.getAddAttr() : arriving.getStoreAttr())
+          .getAttr());
+  auto add = symbols.lookup<zrt::KernelOp>(arriving.getAddAttr().getAttr());
+  Precision kept(contents.op.getValueType().getElementType());
+  auto evaluate = [&](zrt::KernelOp kernel, Number old) -> Number {
+    Number arguments[] = {
+        {algebra.gradient(Epoch::current, meaning.ranks == 1), {}}, old};
+    auto values =
+        evaluateBody(algebra, kernel.getBody().front(),
+                     ArrayRef(arguments, kernel.getBody().getNumArguments()));
+    if (failed(values)) {
+      proof.report.count();
+      return {algebra.undefined("an unknown kernel"), {}};
+    }
+    Number value = values->front();
+    value.precision = value.precision.limitedBy(kept);
+    return value;
+  };
+  // A further use within this backward adds to the one before.
+  Expr sum = algebra.state("sum");
+  Expr share = evaluate(kernel, {algebra.integer(0), {}}).expr;
+  if (isUsedTwice(bucket) &&
+      evaluate(add, {sum, {}}).expr != algebra.add(sum, share))
+    proof.report.error(op) << "a further use of a parameter of @"
+                           << bucket.getValue()
+                           << " is not added as the first one is: "
+                           << arriving.getAddAttr() << " and "
+                           << FlatSymbolRefAttr::get(kernel)
+                           << " make different numbers of a gradient";
+  for (Pieces *pieces : {&contents.own, &contents.other})
+    for (Piece &piece : *pieces) {
+      Number before = piece.element;
+      Number padBefore = piece.pad;
+      piece.element = evaluate(kernel, before);
+      if (!op.getAccumulate())
+        piece.pad = {algebra.integer(0), {}};
+      if (piece.absent)
+        continue; // what did not arrive, did not arrive here either
+      piece.absent = before.expr;
+      piece.absentPad = padBefore.expr;
+      piece.expected = withoutCurrent(algebra, piece.element.expr);
+      if (!piece.expected)
+        piece.expected = algebra.undefined("no number");
+    }
+}
+
+void Calls::fillMissing(zrt::FillMissingOp op) {
+  if (!inBackward) {
+    proof.report.error(op) << "fills gradients where no backward is open";
+    return;
+  }
+  Contents &contents =
+      require(op, getArrivals(op.getBucketAttr()).getGradientAttr());
+  for (Pieces *pieces : {&contents.own, &contents.other})
+    for (Piece &piece : *pieces)
+      if (piece.absent)
+        piece.absent = piece.absentPad = algebra.integer(0);
+}
+
+//===----------------------------------------------------------------------===//
+// Collectives and copies
+//===----------------------------------------------------------------------===//
+
+static Number sumOf(Algebra &algebra, Number a, int64_t ranks) {
+  return {sumOverRanks(algebra, a.expr, ranks), a.precision};
+}
+
+/// The sum over ranks of |own| on one and |other| on the others.
+static Number sumOf(Algebra &algebra, Number own, Number other, int64_t ranks) {
+  if (own == other)
+    return sumOf(algebra, own, ranks);
+  return {algebra.undefined("a sum of different numbers over ranks"), {}};
+}
+
+/// Calls |function| for the parts on which pieces of both are whole.
+static void forEachPart(
+    const Pieces &a, const Pieces &b,
+    llvm::function_ref<void(const Piece &, const Piece &, int64_t)> function) {
+  auto x = a.begin(), y = b.begin();
+  while (x != a.end() && y != b.end()) {
+    int64_t end = std::min(x->end, y->end);
+    function(*x, *y, end);
+    if (x->end == end)
+      ++x;
+    if (y->end == end)
+      ++y;
+  }
+}
+
+static Pieces sumOverOwners(Algebra &algebra, const Contents &contents,
+                            int64_t ranks) {
+  Pieces sums;
+  const Pieces &other = contents.hasOther ? contents.other : contents.own;
+  forEachPart(contents.own, other,
+              [&](const Piece &x, const Piece &y, int64_t end) {
+                append(sums, {end, sumOf(algebra, x.element, y.element, ranks),
+                              sumOf(algebra, x.pad, y.pad, ranks)});
+              });
+  return sums;
+}
+
+void Calls::allReduce(zrt::AllReduceOp op) {
+  Contents &contents = read(op, op.getBufferAttr());
+  Pieces sums = sumOverOwners(algebra, contents, meaning.ranks);
+  write(op, op.getBufferAttr(), contents.bucket);
+  contents.own = std::move(sums);
+  if (contents.hasOther)
+    contents.other = contents.own;
+}
+
+void Calls::reduceScatter(Operation *op, FlatSymbolRefAttr source,
+                          FlatSymbolRefAttr target, bool accumulate) {
+  Contents &from = read(op, source);
+  Pieces sums = sumOverOwners(algebra, from, meaning.ranks);
+  Contents &before = accumulate ? read(op, target) : require(op, target);
+  if (accumulate && before.bucket && from.bucket &&
+      before.bucket != from.bucket)
+    proof.report.error(op) << "adds elements of @" << from.bucket.getValue()
+                           << " to those of @" << before.bucket.getValue();
+  Pieces old = before.own;
+  Contents &to = write(op, target, from.bucket);
+  if (!accumulate) {
+    to.own = std::move(sums);
+    return;
+  }
+  to.own.clear();
+  auto add = [&](const Number &a, const Number &b) -> Number {
+    return {algebra.add(a.expr, b.expr), a.precision.limitedBy(b.precision)};
+  };
+  forEachPart(old, sums, [&](const Piece &x, const Piece &y, int64_t end) {
+    append(to.own, {end, add(x.element, y.element), add(x.pad, y.pad)});
+  });
+}
+
+void Calls::allGather(zrt::AllGatherOp op) {
+  Contents &contents = read(op, op.getBufferAttr());
+  write(op, op.getBufferAttr(), contents.bucket);
+  if (!contents.hasOther)
+    return;
+  for (Piece &piece : contents.own)
+    // A rank's own share is of that rank; the others would take it for theirs.
+    for (Number *number : {&piece.element, &piece.pad})
+      if (number->expr->isOwn())
+        number->expr =
+            algebra.undefined("what one rank alone knows, gathered by all");
+  contents.other = contents.own;
+}
+
+void Calls::copy(zrt::CopyOp op) {
+  Contents &from = read(op, op.getSourceAttr());
+  Contents &to = write(op, op.getTargetAttr(), from.bucket);
+  to.own = from.own;
+  if (to.hasOther && from.hasOther)
+    to.other = from.other;
+}
+
+//===----------------------------------------------------------------------===//
+// Everything else
+//===----------------------------------------------------------------------===//
+
+void Calls::runScalars(zrt::RunScalarsOp op) {
+  auto scalars = symbols.lookup<zrt::ScalarsOp>(op.getProgramAttr().getAttr());
+  auto values = evaluateBody(
+      algebra, scalars.getBody().front(), {},
+      [&](Operation &inner, ArrayRef<Number> operands) -> FailureOr<Number> {
+        if (auto load = dyn_cast<zrt::LoadSlotOp>(inner))
+          return getSlot(load.getSlotsAttr(), load.getIndex());
+        if (auto store = dyn_cast<zrt::StoreSlotOp>(inner))
+          return getSlot(store.getSlotsAttr(), store.getIndex()) = operands[0];
+        return failure();
+      });
+  if (failed(values))
+    proof.report.count();
+}
+
+void Calls::run(Operation *call, Memory &on) {
+  memory = &on;
+  llvm::TypeSwitch<Operation *>(call)
+      .Case([&](zrt::PackOp op) { pack(op); })
+      .Case([&](zrt::FillMissingOp op) { fillMissing(op); })
+      .Case([&](zrt::LaunchOp op) { launch(op); })
+      .Case([&](zrt::RunScalarsOp op) { runScalars(op); })
+      .Case([&](zrt::AllReduceOp op) { allReduce(op); })
+      .Case([&](zrt::AllGatherOp op) { allGather(op); })
+      .Case([&](zrt::ReduceScatterOp op) {
+        reduceScatter(op, op.getSourceAttr(), op.getTargetAttr(), false);
+      })
+      .Case([&](zrt::ReduceScatterAddOp op) {
+        reduceScatter(op, op.getSourceAttr(), op.getTargetAttr(), true);
+      })
+      .Case([&](zrt::CopyOp op) { copy(op); })
+      .Case([&](zrt::AllocateOp op) {
+        Contents &contents = memory->get(op.getBufferAttr());
+        if (contents.allocated)
+          proof.report.error(op)
+              << "allocates " << op.getBufferAttr() << " a second time";
+        contents.allocated = true;
+        contents.forget(algebra,
+                        "memory of " + llvm::Twine(op.getBuffer()) +
+                            " that nobody wrote since it was allocated");
+      })
+      .Case([&](zrt::ReleaseOp op) {
+        require(op, op.getBufferAttr()).allocated = false;
+      })
+      .Case([&](zrt::RetagOp op) {
+        require(op, op.getBufferAttr()).role = op.getRole();
+      })
+      .Case([&](zrt::CountArrivalsOp op) {
+        getSlot(op.getSlotsAttr(), 0) = {algebra.symbol(kAccumulation), {}};
+        getSlot(op.getSlotsAttr(), 1) = {algebra.base({BaseKind::missing, ""}),
+                                         {}};
+      })
+      .Case([&](zrt::AllReduceScalarsOp op) {
+        int64_t size =
+            symbols.lookup<zrt::SlotsOp>(op.getSlotsAttr().getAttr()).size();
+        for (int64_t i = 0; i < size; ++i) {
+          Number &slot = getSlot(op.getSlotsAttr(), i);
+          slot = sumOf(algebra, slot, meaning.ranks);
+        }
+      })
+      .Case([&](zrt::SettleOp op) {
+        Expr number = getSlot(op.getVerdictAttr(), 0).expr;
+        if (settled && verdict != number)
+          proof.report.error(op) << "settles a step a second time, with "
+                                    "another verdict";
+        settled = op;
+        verdict = number;
+      })
+      .Default([&](Operation *op) {
+        proof.report.error(op)
+            << "'" << op->getName() << "' is not known to the proof";
+      });
+}

@@ -1,0 +1,95 @@
+//===- Calls.h - What the calls of a program do to its memory ---*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_PASSES_PROVE_CALLS_H
+#define ZERO_PASSES_PROVE_CALLS_H
+
+#include "passes/prove/Memory.h"
+
+#include <map>
+
+namespace zero::prove {
+
+/// Runs calls over symbols. Each function says what zero_rt/calls.def says of
+/// the call of that name. What cannot be right on any rank is reported at the
+/// call.
+class Calls {
+public:
+  Calls(Proof &proof, zrt::ProgramOp program, Meaning &meaning);
+
+  void run(mlir::Operation *call, Memory &memory);
+  /// No further call can make up for a gradient that did not arrive.
+  void settleAbsent(mlir::Operation *op, Memory &memory);
+
+  /// The bucket whose gradients arrive, for zrt.pack; null: none do.
+  zrt::ArrivalsOp arriving = nullptr;
+  /// Whether a backward is open or being closed.
+  bool inBackward = false;
+  /// Buckets that arrivals may write into meanwhile.
+  llvm::SmallDenseSet<mlir::StringAttr> filling;
+  /// What was settled, and where; null if nothing was.
+  Expr verdict = nullptr;
+  mlir::Operation *settled = nullptr;
+
+  zrt::ArrivalsOp getArrivals(mlir::FlatSymbolRefAttr bucket) {
+    return arrivals.lookup(bucket.getAttr());
+  }
+  const llvm::DenseMap<mlir::StringAttr, BucketOp> &getBuckets() const {
+    return buckets;
+  }
+
+private:
+  void pack(zrt::PackOp op);
+  bool isUsedTwice(mlir::StringAttr bucket);
+  void fillMissing(zrt::FillMissingOp op);
+  void launch(zrt::LaunchOp op);
+  void runScalars(zrt::RunScalarsOp op);
+  void allReduce(zrt::AllReduceOp op);
+  void allGather(zrt::AllGatherOp op);
+  void reduceScatter(mlir::Operation *op, mlir::FlatSymbolRefAttr source,
+                     mlir::FlatSymbolRefAttr target, bool accumulate);
+  void copy(zrt::CopyOp op);
+
+  // Accesses, which every call makes through these.
+
+  /// What |call| reads; reports what it must not read.
+  Contents &read(mlir::Operation *call, mlir::FlatSymbolRefAttr symbol);
+  /// What |call| writes; others that share its memory hold nothing from now on.
+  Contents &write(mlir::Operation *call, mlir::FlatSymbolRefAttr symbol,
+                  mlir::StringAttr bucket);
+  Contents &require(mlir::Operation *call, mlir::FlatSymbolRefAttr symbol);
+  void settleAbsent(mlir::Operation *call, Contents &contents);
+  Number &getSlot(mlir::FlatSymbolRefAttr slots, int64_t index) {
+    return memory->slots[{slots.getAttr(), index}];
+  }
+
+  // Launches (Launch.cpp).
+
+  struct LaunchedKernel;
+  mlir::FailureOr<llvm::SmallVector<Number>>
+  evaluateKernel(LaunchedKernel &kernel, llvm::ArrayRef<Number> arrays,
+                 llvm::ArrayRef<Number> scalars);
+  bool launchOver(LaunchedKernel &kernel, bool onOwner,
+                  std::vector<Pieces> &written, Pieces &addends);
+  Number sumOverBucket(mlir::StringAttr bucket, const Pieces &addends,
+                       bool summed);
+
+  Proof &proof;
+  Algebra &algebra;
+  zrt::ProgramOp program;
+  Meaning &meaning;
+  Memory *memory = nullptr;
+  mlir::SymbolTable symbols;
+  llvm::DenseMap<mlir::StringAttr, zrt::ArrivalsOp> arrivals; // by bucket
+  llvm::DenseMap<mlir::StringAttr, BucketOp> buckets;
+  /// What kernels made of which arguments.
+  using KernelKey = std::vector<uintptr_t>;
+  std::map<KernelKey, llvm::SmallVector<Number>> evaluated;
+};
+
+} // namespace zero::prove
+
+#endif // ZERO_PASSES_PROVE_CALLS_H

@@ -1,0 +1,202 @@
+//===- Compare.cpp - Do two steps mean the same? --------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/prove/Meaning.h"
+
+using namespace mlir;
+using namespace zero;
+using namespace zero::prove;
+
+namespace {
+class Comparison {
+public:
+  Comparison(Proof &proof, const Meaning &first, const Meaning &second)
+      : proof(proof), first(first), second(second) {}
+
+  void run();
+
+private:
+  InFlightDiagnostic error(Operation *op) {
+    InFlightDiagnostic diagnostic = proof.report.error(op ? op : second.step);
+    return diagnostic;
+  }
+  void compareContract(const ParameterMeaning &a, const ParameterMeaning &b);
+  void compareParameter(const ParameterMeaning &a, const ParameterMeaning &b);
+  void compareElements(const ParameterMeaning &a, const ParameterMeaning &b,
+                       const IntervalMeaning &x, const IntervalMeaning &y,
+                       int64_t element);
+  void compareScalars(StringRef kind,
+                      ArrayRef<std::pair<std::string, Number>> a,
+                      ArrayRef<std::pair<std::string, Number>> b);
+
+  Proof &proof;
+  const Meaning &first;
+  const Meaning &second;
+};
+} // namespace
+
+void Comparison::compareContract(const ParameterMeaning &a,
+                                 const ParameterMeaning &b) {
+  ParameterOp one = a.op, two = b.op;
+  StringRef name = one.getSymName();
+  auto differ = [&](StringRef what, const llvm::Twine &x,
+                    const llvm::Twine &y) {
+    error(two) << what << " of '" << name << "' is " << y << ", expected " << x;
+  };
+  auto shapeOf = [](ParameterOp op) {
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    llvm::interleave(op.getShape(), os, "x");
+    return text;
+  };
+  auto toText = [](auto value) {
+    std::string text;
+    llvm::raw_string_ostream(text) << value;
+    return text;
+  };
+  if (one.getShape() != two.getShape())
+    differ("shape", shapeOf(one), shapeOf(two));
+  if (one.getDtype() != two.getDtype())
+    differ("storage type", toText(one.getDtype()), toText(two.getDtype()));
+  if (one.getOptional() != two.getOptional())
+    differ("optional flag", one.getOptional() ? "set" : "not set",
+           two.getOptional() ? "set" : "not set");
+  if (one.getUses() != two.getUses())
+    differ("number of uses", llvm::Twine(one.getUses()),
+           llvm::Twine(two.getUses()));
+  if (a.arrival != b.arrival)
+    differ("type of arriving gradients", toText(a.arrival), toText(b.arrival));
+  if (a.weight != b.weight)
+    differ("weight of an arriving gradient", toString(a.weight),
+           toString(b.weight));
+  if (!b.kept.holds(a.kept))
+    differ("type of kept gradients", a.kept.describe(), b.kept.describe());
+}
+
+void Comparison::compareElements(const ParameterMeaning &a,
+                                 const ParameterMeaning &b,
+                                 const IntervalMeaning &x,
+                                 const IntervalMeaning &y, int64_t element) {
+  ParameterOp op = b.op;
+  for (auto &[role, expected] : x.roles) {
+    const Number *number = y.find(role);
+    if (!number) {
+      error(b.writer) << "'" << op.getSymName() << "' has no " << role;
+      continue;
+    }
+    if (number->expr != expected.expr) {
+      InFlightDiagnostic diagnostic = error(b.writer);
+      diagnostic << "element " << element << " of '" << op.getSymName()
+                 << "': new " << role << " is " << toString(number->expr)
+                 << ", expected " << toString(expected.expr);
+      if (a.writer)
+        diagnostic.attachNote(a.writer->getLoc()) << "expected by this update";
+    } else if (!number->precision.holds(expected.precision)) {
+      error(b.writer) << "element " << element << " of '" << op.getSymName()
+                      << "': new " << role << " went through "
+                      << number->precision.describe() << ", expected "
+                      << expected.precision.describe();
+    }
+  }
+  for (auto &[role, number] : y.roles)
+    if (!x.find(role))
+      error(b.writer) << "'" << op.getSymName() << "' has a " << role
+                      << ", which the other step has not";
+}
+
+void Comparison::compareParameter(const ParameterMeaning &a,
+                                  const ParameterMeaning &b) {
+  compareContract(a, b);
+  ParameterOp op = a.op;
+  int64_t end = op.getNumElements();
+  auto x = a.intervals.begin(), y = b.intervals.begin();
+  // Neighbours with one meaning are one interval to the reader of a report.
+  const IntervalMeaning *lastX = nullptr, *lastY = nullptr;
+  auto isSame = [](const IntervalMeaning *last, const IntervalMeaning &now) {
+    return last && last->roles == now.roles;
+  };
+  for (int64_t element = 0; element < end;) {
+    while (x != a.intervals.end() && x->end <= element)
+      ++x;
+    while (y != b.intervals.end() && y->end <= element)
+      ++y;
+    if (x == a.intervals.end() || y == b.intervals.end()) {
+      if ((x == a.intervals.end()) != (y == b.intervals.end()))
+        error(b.writer) << "element " << element << " of '" << op.getSymName()
+                        << "' is updated by one step only";
+      return;
+    }
+    if (!isSame(lastX, *x) || !isSame(lastY, *y))
+      compareElements(a, b, *x, *y, element);
+    lastX = &*x;
+    lastY = &*y;
+    element = std::min(x->end, y->end);
+  }
+}
+
+void Comparison::compareScalars(StringRef kind,
+                                ArrayRef<std::pair<std::string, Number>> a,
+                                ArrayRef<std::pair<std::string, Number>> b) {
+  auto find = [](ArrayRef<std::pair<std::string, Number>> list,
+                 StringRef name) -> const Number * {
+    for (auto &[known, number] : list)
+      if (known == name)
+        return &number;
+    return nullptr;
+  };
+  for (auto &[name, expected] : a) {
+    const Number *number = find(b, name);
+    if (!number)
+      error(second.step) << kind << " '" << name << "' is missing";
+    else if (number->expr != expected.expr)
+      error(second.step) << kind << " '" << name << "' is "
+                         << toString(number->expr) << ", expected "
+                         << toString(expected.expr);
+    else if (!number->precision.holds(expected.precision))
+      error(second.step) << kind << " '" << name << "' went through "
+                         << number->precision.describe() << ", expected "
+                         << expected.precision.describe();
+  }
+  for (auto &[name, number] : b)
+    if (!find(a, name))
+      error(second.step) << kind << " '" << name
+                         << "' is none of the other step";
+}
+
+void Comparison::run() {
+  if (first.ranks != second.ranks)
+    error(second.step) << "runs on " << second.ranks << " ranks, expected "
+                       << first.ranks;
+  if (first.numInputs != second.numInputs)
+    error(second.step) << "takes " << second.numInputs
+                       << " scalars at apply, expected " << first.numInputs;
+  for (auto &[name, parameter] : first.parameters) {
+    auto it = second.parameters.find(name);
+    if (it == second.parameters.end())
+      error(second.step) << "'" << name.getValue() << "' is not updated";
+    else
+      compareParameter(parameter, it->second);
+  }
+  for (auto &[name, parameter] : second.parameters)
+    if (!first.parameters.contains(name))
+      error(parameter.writer)
+          << "'" << name.getValue() << "' is updated by one step only";
+  compareScalars("counter", first.counters, second.counters);
+  compareScalars("initial value of counter", first.initials, second.initials);
+  compareScalars("result", first.results, second.results);
+  for (int i = 0; i < kNumSituations; ++i)
+    if (mayHappen(getSituation(i), first) &&
+        mayHappen(getSituation(i), second) &&
+        first.verdicts[i] != second.verdicts[i])
+      error(second.step) << "where " << describe(getSituation(i))
+                         << ", the verdict is " << second.verdicts[i]
+                         << ", expected " << first.verdicts[i];
+}
+
+void prove::compareMeanings(Proof &proof, const Meaning &first,
+                            const Meaning &second) {
+  Comparison(proof, first, second).run();
+}

@@ -1,0 +1,257 @@
+//===- Gradient.cpp - Which gradients a number contains -------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/prove/Gradient.h"
+
+using namespace mlir;
+using namespace zero;
+using namespace zero::prove;
+
+static bool dependsOnGradient(ArrayRef<Expr> operands) {
+  bool depends = false;
+  for (Expr operand : operands)
+    visitBases(operand, [&](BaseRef base) {
+      depends |= base->kind == BaseKind::gradient;
+    });
+  return depends;
+}
+
+/// The gradient that a term is linear in: once, times what depends on none. A
+/// sum of terms of several backwards is the term of their sum only then. Null
+/// if there is none, or another one.
+static BaseRef getLinearGradient(const Term &term) {
+  BaseRef found = nullptr;
+  for (auto [base, exponent] : term.monomial) {
+    if (base->kind != BaseKind::gradient) {
+      if (dependsOnGradient(base->operands))
+        return nullptr;
+      continue;
+    }
+    if (found || exponent != 1)
+      return nullptr;
+    found = base;
+  }
+  return found;
+}
+
+/// |a| with gradients of other epochs; |epochs| maps each.
+static Expr rename(Algebra &algebra, Expr a,
+                   llvm::function_ref<Epoch(Epoch)> epochs) {
+  return algebra.substitute(a, [&](BaseRef base) -> Expr {
+    if (base->kind != BaseKind::gradient || epochs(base->epoch) == base->epoch)
+      return nullptr;
+    return algebra.gradient(epochs(base->epoch), base->summed);
+  });
+}
+
+static Epoch closeFirst(Epoch epoch) {
+  return epoch == Epoch::current ? Epoch::earlier : epoch;
+}
+
+Expr prove::closeBackward(Algebra &algebra, Expr a, bool isFirst) {
+  if (isFirst)
+    return rename(algebra, a, closeFirst);
+  Expr joined = algebra.integer(0);
+  Expr rest = a;
+  for (bool summed : {false, true}) {
+    auto select = [&](Epoch epoch) {
+      return algebra.mapTerms(a, [&](const Term &term) {
+        BaseRef base = getLinearGradient(term);
+        bool wanted = base && base->epoch == epoch && base->summed == summed;
+        return wanted ? algebra.product(term.coefficient, term.monomial)
+                      : algebra.integer(0);
+      });
+    };
+    Expr current = select(Epoch::current);
+    Expr earlier = select(Epoch::earlier);
+    // The last one counts as much as those before: all of them do.
+    if (rename(algebra, current, closeFirst) != earlier)
+      continue;
+    joined = algebra.add(joined, earlier);
+    rest = algebra.add(rest, algebra.negate(algebra.add(current, earlier)));
+  }
+  return algebra.add(joined, rename(algebra, rest, [](Epoch epoch) {
+                       return epoch == Epoch::current   ? Epoch::last
+                              : epoch == Epoch::earlier ? Epoch::former
+                                                        : epoch;
+                     }));
+}
+
+Expr prove::closeStep(Algebra &algebra, Expr a) {
+  return rename(algebra, a, [](Epoch epoch) {
+    return epoch == Epoch::earlier ? Epoch::all : epoch;
+  });
+}
+
+Expr prove::sumOverBackwards(Algebra &algebra, Expr a) {
+  return algebra.mapTerms(a, [&](const Term &term) {
+    Expr each = algebra.product(term.coefficient, term.monomial);
+    if (getLinearGradient(term))
+      return closeStep(algebra, rename(algebra, each, closeFirst));
+    if (dependsOnGradient({each}))
+      return algebra.operation("sum over backwards", {each});
+    return algebra.multiply(each, algebra.symbol(kAccumulation));
+  });
+}
+
+Expr prove::withoutCurrent(Algebra &algebra, Expr a) {
+  return algebra.mapTerms(a, [&](const Term &term) -> Expr {
+    bool vanishes = false;
+    for (auto [base, exponent] : term.monomial) {
+      if (base->kind == BaseKind::gradient && base->epoch == Epoch::current) {
+        vanishes |= exponent > 0;
+        continue;
+      }
+      bool depends = false;
+      for (Expr operand : base->operands)
+        visitBases(operand, [&](BaseRef inner) {
+          depends |= inner->kind == BaseKind::gradient &&
+                     inner->epoch == Epoch::current;
+        });
+      if (depends)
+        return nullptr;
+    }
+    return vanishes ? algebra.integer(0)
+                    : algebra.product(term.coefficient, term.monomial);
+  });
+}
+
+bool prove::isWholeGradient(Algebra &algebra, Expr a, Expr *factor) {
+  if (a->getTerms().size() != 1)
+    return false;
+  const Term &term = a->getTerms()[0];
+  Monomial rest;
+  bool found = false;
+  for (auto [base, exponent] : term.monomial) {
+    if (!base->isElement) {
+      rest.push_back({base, exponent});
+      continue;
+    }
+    if (found || exponent != 1 || base->kind != BaseKind::gradient ||
+        base->epoch != Epoch::all || !base->summed)
+      return false;
+    found = true;
+  }
+  if (factor)
+    *factor = algebra.product(term.coefficient, rest);
+  return found;
+}
+
+std::string prove::explainGradient(Algebra &algebra, Expr a, int64_t ranks) {
+  bool any = false, own = false, summed = false;
+  bool last = false, former = false, all = false;
+  std::string undefined;
+  visitBases(a, [&](BaseRef base) {
+    if (base->kind == BaseKind::undefined)
+      undefined = base->name;
+    if (base->kind != BaseKind::gradient)
+      return;
+    any = true;
+    (base->summed ? summed : own) = true;
+    last |= base->epoch == Epoch::last || base->epoch == Epoch::current;
+    former |= base->epoch == Epoch::former;
+    all |= base->epoch == Epoch::all;
+  });
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  if (!undefined.empty())
+    os << "it reads " << undefined;
+  else if (!any)
+    os << "no gradient is in it";
+  else if (last && !former && !all)
+    os << "what earlier backwards left is lost; a step of 2 backwards shows it";
+  else if (former && !last && !all)
+    os << "the last backward is lost; a step of 2 backwards shows it";
+  else if (own && summed)
+    os << "a rank's own share is added to a sum over ranks: rank 1 applies its "
+          "own whole and none of rank 0's";
+  else if (own && ranks > 1)
+    os << "ranks never exchange it: each applies its own share";
+  else if (last || former)
+    os << "backwards do not count alike; a step of 2 backwards shows it";
+  else
+    os << "it does not count once";
+  return text;
+}
+
+/// Whether |factor| is a product of clip coefficients, and what they count.
+static const Clipping &getClipping(Proof &proof, Expr factor) {
+  auto [it, isNew] = proof.clippings.try_emplace(factor);
+  Clipping &clipping = it->second;
+  if (!isNew)
+    return clipping;
+  ArrayRef<Term> terms = factor->getTerms();
+  clipping.isClipping = terms.size() == 1 &&
+                        terms[0].coefficient == Rational{1, 1} &&
+                        llvm::all_of(terms[0].monomial, [](auto factor) {
+                          auto [base, exponent] = factor;
+                          return base->kind == BaseKind::operation &&
+                                 base->name == "minimumf" && exponent == 1;
+                        });
+  llvm::DenseSet<Expr> seen;
+  SmallVector<Expr> stack{factor};
+  while (!stack.empty()) {
+    Expr top = stack.pop_back_val();
+    if (!seen.insert(top).second)
+      continue;
+    std::optional<Rational> common;
+    for (const Term &term : top->getTerms())
+      for (auto [base, power] : term.monomial) {
+        if (base->kind != BaseKind::sumOver) {
+          llvm::append_range(stack, base->operands);
+          continue;
+        }
+        bool once = power == 1 && base->summed &&
+                    (!common || *common == term.coefficient);
+        common = term.coefficient;
+        (once ? clipping.counted : clipping.miscounted).insert(base->name);
+      }
+  }
+  return clipping;
+}
+
+void prove::checkGradient(Proof &proof, Operation *op,
+                          const ParameterMeaning &parameter, Number gradient) {
+  ParameterOp parameterOp = parameter.op;
+  StringRef name = parameterOp.getSymName();
+  Algebra &algebra = proof.algebra;
+  Expr factor = nullptr;
+  if (!isWholeGradient(algebra, gradient.expr, &factor)) {
+    proof.report.error(op) << "gradient of '" << name
+                           << "' reaches its update as "
+                           << toString(gradient.expr) << ", expected "
+                           << toString(algebra.multiply(
+                                  parameter.weight,
+                                  algebra.gradient(Epoch::all, true)))
+                           << ": "
+                           << explainGradient(algebra, gradient.expr, 2);
+    return;
+  }
+  Expr ratio = algebra.divide(factor, parameter.weight);
+  if (ratio != algebra.integer(1)) {
+    const Clipping &clipping = getClipping(proof, ratio);
+    if (!clipping.isClipping)
+      proof.report.error(op)
+          << "gradient of '" << name << "' counts " << toString(factor)
+          << ", the step declares " << toString(parameter.weight);
+    else if (clipping.miscounted.contains(name))
+      proof.report.error(op) << "gradient of '" << name
+                             << "' is clipped by a norm in which not every "
+                                "element counts once: "
+                             << toString(ratio);
+    else if (!clipping.counted.contains(name) &&
+             parameterOp.getNumElements() > 0)
+      proof.report.error(op)
+          << "gradient of '" << name
+          << "' is clipped by a norm in which it does not count: "
+          << toString(ratio);
+  }
+  if (!gradient.precision.holds(parameter.kept))
+    proof.report.error(op) << "gradient of '" << name << "' went through "
+                           << gradient.precision.describe()
+                           << ", the step declares "
+                           << parameter.kept.describe();
+}

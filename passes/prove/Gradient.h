@@ -1,0 +1,44 @@
+//===- Gradient.h - Which gradients a number contains -----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_PASSES_PROVE_GRADIENT_H
+#define ZERO_PASSES_PROVE_GRADIENT_H
+
+#include "passes/prove/Meaning.h"
+
+namespace zero::prove {
+
+/// |a| when a backward is closed: its gradient joins those of the earlier ones
+/// where both count the same. What holds the earlier ones alone is from now on
+/// without the last.
+Expr closeBackward(Algebra &algebra, Expr a, bool isFirst);
+
+/// |a| when no backward follows: the closed ones are all.
+Expr closeStep(Algebra &algebra, Expr a);
+
+/// The sum over all backwards of what |a| is in one.
+Expr sumOverBackwards(Algebra &algebra, Expr a);
+
+/// |a| where no gradient arrived in this backward; null where something that is
+/// not linear depends on it.
+Expr withoutCurrent(Algebra &algebra, Expr a);
+
+/// Whether |a| is a factor times the gradient of all backwards and ranks. The
+/// factor is left in |factor|.
+bool isWholeGradient(Algebra &algebra, Expr a, Expr *factor = nullptr);
+
+/// Reports a gradient that does not reach its update exactly once, with the
+/// declared weight, from every backward and rank, in the type it is kept in.
+void checkGradient(Proof &proof, mlir::Operation *op,
+                   const ParameterMeaning &parameter, Number gradient);
+
+/// What is wrong with |a| where the gradient of all backwards and ranks was
+/// expected, in words: "rank 1 adds ... ".
+std::string explainGradient(Algebra &algebra, Expr a, int64_t ranks);
+
+} // namespace zero::prove
+
+#endif // ZERO_PASSES_PROVE_GRADIENT_H

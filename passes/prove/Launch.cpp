@@ -1,0 +1,203 @@
+//===- Launch.cpp - What a kernel makes of each element -------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/prove/Calls.h"
+
+using namespace mlir;
+using namespace zero;
+using namespace zero::prove;
+
+/// A kernel with its operands, as one launch has them.
+struct Calls::LaunchedKernel {
+  zrt::KernelOp op;
+  SmallVector<Contents *> operands;
+  zrt::SegmentsOp segments;
+  /// The scalars of each row.
+  std::vector<SmallVector<Number>> rows;
+  /// That it runs at all, by row; null unless it is predicated.
+  std::vector<Expr> conditions;
+};
+
+static uintptr_t pack(Precision precision) {
+  return uintptr_t(precision.mantissa & 0xffff) << 16 |
+         (precision.exponent & 0xffff);
+}
+
+FailureOr<SmallVector<Number>> Calls::evaluateKernel(LaunchedKernel &kernel,
+                                                     ArrayRef<Number> arrays,
+                                                     ArrayRef<Number> scalars) {
+  SmallVector<Number> arguments;
+  for (auto [i, number] : llvm::enumerate(arrays)) {
+    if (kernel.op.getArrayAccess(i) == zrt::Access::write)
+      continue;
+    arguments.push_back(number);
+    arguments.back().precision = arguments.back().precision.limitedBy(
+        Precision(kernel.op.getArrayType(i)));
+  }
+  llvm::append_range(arguments, scalars);
+  KernelKey key{reinterpret_cast<uintptr_t>(kernel.op.getOperation())};
+  for (const Number &argument : arguments) {
+    key.push_back(reinterpret_cast<uintptr_t>(argument.expr));
+    key.push_back(::pack(argument.precision));
+  }
+  auto [it, isNew] = evaluated.try_emplace(std::move(key));
+  if (!isNew)
+    return it->second;
+  auto values = evaluateBody(algebra, kernel.op.getBody().front(), arguments);
+  if (failed(values))
+    return failure();
+  return it->second = *values;
+}
+
+/// Runs |kernel| for all elements, on their owners or on the other ranks. What
+/// operand i becomes goes to written[i], what is summed to |addends|.
+bool Calls::launchOver(LaunchedKernel &kernel, bool onOwner,
+                       std::vector<Pieces> &written, Pieces &addends) {
+  unsigned numArrays = kernel.op.getNumArrays();
+  written.assign(numArrays, {});
+  SmallVector<const Piece *> cursors;
+  for (Contents *contents : kernel.operands)
+    cursors.push_back((onOwner ? contents->own : contents->other).begin());
+  for (auto [segment, end] : llvm::enumerate(kernel.segments.getEnds())) {
+    size_t row = kernel.segments.getRows().empty()
+                     ? 0
+                     : kernel.segments.getRows()[segment];
+    ArrayRef<Number> scalars;
+    if (!kernel.rows.empty())
+      scalars = kernel.rows[row];
+    for (bool isDone = false; !isDone;) {
+      int64_t partEnd = end;
+      SmallVector<Number> elements, pads;
+      for (const Piece *piece : cursors) {
+        partEnd = std::min(partEnd, piece->end);
+        elements.push_back(piece->element);
+        pads.push_back(piece->pad);
+      }
+      auto ofElement = evaluateKernel(kernel, elements, scalars);
+      if (failed(ofElement))
+        return false;
+      auto ofPad = evaluateKernel(kernel, pads, scalars);
+      unsigned result = 0;
+      for (unsigned a = 0; a < numArrays; ++a) {
+        if (kernel.op.getArrayAccess(a) == zrt::Access::read)
+          continue;
+        Precision type(kernel.op.getArrayType(a));
+        auto choose = [&](Number made, Number old) {
+          made.precision = made.precision.limitedBy(type);
+          if (!kernel.conditions.empty())
+            made.expr = algebra.operation(
+                "select", {kernel.conditions[row], made.expr, old.expr});
+          return made;
+        };
+        append(written[a], {partEnd, choose((*ofElement)[result], elements[a]),
+                            choose((*ofPad)[result], pads[a])});
+        ++result;
+      }
+      if (kernel.op.getSums())
+        append(addends, {partEnd, (*ofElement)[result], (*ofPad)[result]});
+      for (const Piece *&piece : cursors)
+        if (piece->end == partEnd)
+          ++piece;
+      isDone = partEnd == end;
+    }
+  }
+  return true;
+}
+
+Number Calls::sumOverBucket(StringAttr bucketName, const Pieces &addends,
+                            bool summed) {
+  BucketOp bucket = buckets.lookup(bucketName);
+  Number sum;
+  SmallVector<Expr> terms;
+  if (!bucket)
+    return {addends.empty() ? algebra.integer(0)
+                            : algebra.undefined("a sum over nothing"),
+            {}};
+  const Piece *piece = addends.begin();
+  for (auto [member, offset] :
+       llvm::zip_equal(bucket.getMembers().getAsRange<FlatSymbolRefAttr>(),
+                       bucket.getOffsets())) {
+    ParameterMeaning &parameter = meaning.parameters[member.getAttr()];
+    int64_t length = parameter.op.getNumElements();
+    if (length == 0)
+      continue;
+    while (piece->end <= offset)
+      ++piece;
+    terms.push_back(piece->end < offset + length
+                        ? algebra.undefined("a sum over parts of '" +
+                                            member.getValue().str() + "'")
+                        : sumOverElements(algebra, piece->element.expr,
+                                          member.getValue(), summed));
+    sum.precision = sum.precision.limitedBy(piece->element.precision);
+  }
+  for (const Piece &piece : addends)
+    if (!piece.pad.expr->isZero())
+      terms.push_back(algebra.undefined("pads of @" + bucketName.str() +
+                                        ", which are not zero"));
+  sum.expr = algebra.sum(terms);
+  return sum;
+}
+
+void Calls::launch(zrt::LaunchOp op) {
+  LaunchedKernel kernel;
+  kernel.op = symbols.lookup<zrt::KernelOp>(op.getKernelAttr().getAttr());
+  kernel.segments =
+      symbols.lookup<zrt::SegmentsOp>(op.getSegmentsAttr().getAttr());
+  if (kernel.op.getNumScalars() > 0)
+    for (auto slots :
+         kernel.segments.getScalars().getAsRange<FlatSymbolRefAttr>()) {
+      auto &row = kernel.rows.emplace_back();
+      for (uint64_t i = 0; i < kernel.op.getNumScalars(); ++i)
+        row.push_back(getSlot(slots, i));
+      if (kernel.op.getPredicated())
+        kernel.conditions.push_back(algebra.symmetric(
+            "cmpf oeq", row.front().expr, algebra.integer(0)));
+    }
+
+  // All elements must be of one bucket: that is what position means.
+  StringAttr bucket;
+  for (auto [i, symbol] :
+       llvm::enumerate(op.getBuffers().getAsRange<FlatSymbolRefAttr>())) {
+    bool reads = kernel.op.getArrayAccess(i) != zrt::Access::write;
+    Contents &contents = reads || kernel.op.getPredicated()
+                             ? read(op, symbol)
+                             : require(op, symbol);
+    kernel.operands.push_back(&contents);
+    if (!reads || !contents.bucket)
+      continue;
+    if (bucket && bucket != contents.bucket)
+      proof.report.error(op)
+          << symbol << " holds elements of @" << contents.bucket.getValue()
+          << ", the operands before those of @" << bucket.getValue();
+    bucket = contents.bucket;
+  }
+
+  std::vector<Pieces> own, other;
+  Pieces addends, otherAddends;
+  bool everywhere = !op.getOwn() && meaning.ranks > 1;
+  if (!launchOver(kernel, /*onOwner=*/true, own, addends) ||
+      (everywhere &&
+       !launchOver(kernel, /*onOwner=*/false, other, otherAddends))) {
+    proof.report.count();
+    return;
+  }
+  for (auto [i, symbol] :
+       llvm::enumerate(op.getBuffers().getAsRange<FlatSymbolRefAttr>())) {
+    if (kernel.op.getArrayAccess(i) == zrt::Access::read)
+      continue;
+    Contents &contents = write(op, symbol, bucket);
+    contents.own = std::move(own[i]);
+    if (everywhere)
+      contents.other = std::move(other[i]);
+  }
+  if (!op.getSumAttr())
+    return;
+  Number &slot = getSlot(op.getSumAttr(), op.getSumIndex());
+  if (everywhere && !(addends == otherAddends))
+    slot = {algebra.undefined("a sum of different numbers on each rank"), {}};
+  else
+    slot = sumOverBucket(bucket, addends, meaning.ranks == 1 || !op.getOwn());
+}

@@ -1,0 +1,107 @@
+//===- Meaning.cpp - What readers of all phases share ---------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/prove/Meaning.h"
+
+using namespace mlir;
+using namespace zero;
+using namespace zero::prove;
+
+const Number *IntervalMeaning::find(StringRef role) const {
+  for (auto &[name, number] : roles)
+    if (name == role)
+      return &number;
+  return nullptr;
+}
+
+Expr prove::getMonomial(Algebra &algebra, MeshOp mesh,
+                        ArrayRef<ScaleFactor> factors) {
+  Expr product = algebra.integer(1);
+  for (const ScaleFactor &factor : factors) {
+    Expr base;
+    if (auto size = mesh.getAxisSize(factor.symbol.getValue()))
+      base = algebra.integer(*size);
+    else
+      base = algebra.symbol(factor.symbol.getValue());
+    product = algebra.multiply(product, algebra.power(base, factor.exponent));
+  }
+  return product;
+}
+
+/// The sum over the ranks of what they have in |term|; null if it is not known.
+static Expr sumOverRanks(Algebra &algebra, const Term &term, int64_t ranks) {
+  Expr own = nullptr;
+  Monomial rest;
+  for (auto [base, exponent] : term.monomial) {
+    bool isAddend =
+        (base->kind == BaseKind::gradient || base->kind == BaseKind::sumOver) &&
+        !base->summed;
+    bool isCount =
+        base->kind == BaseKind::missing ||
+        (base->kind == BaseKind::symbol && base->name == kAccumulation);
+    if (!isAddend && !isCount) {
+      rest.push_back({base, exponent});
+      continue;
+    }
+    // A product of two that differ per rank is no product of their sums.
+    if (own || (isAddend && exponent != 1) || exponent < 1)
+      return nullptr;
+    if (isAddend) {
+      Base summed = *base;
+      summed.summed = true;
+      own = algebra.base(std::move(summed));
+    } else if (ranks > 1) {
+      own = algebra.base({BaseKind::rankSum,
+                          "",
+                          Epoch::all,
+                          false,
+                          0,
+                          {algebra.product({1, 1}, {{base, exponent}})}});
+    } else {
+      own = algebra.product({1, 1}, {{base, exponent}});
+    }
+  }
+  if (!own)
+    own = algebra.integer(ranks);
+  return algebra.multiply(own, algebra.product(term.coefficient, rest));
+}
+
+Expr prove::sumOverRanks(Algebra &algebra, Expr a, int64_t ranks) {
+  Expr sum = algebra.mapTerms(a, [&](const Term &term) {
+    return ::sumOverRanks(algebra, term, ranks);
+  });
+  return sum ? sum : algebra.undefined("a sum over ranks of no addends");
+}
+
+Expr prove::sumOverElements(Algebra &algebra, Expr element, StringRef parameter,
+                            bool summed) {
+  Expr sum = algebra.mapTerms(element, [&](const Term &term) {
+    Monomial scalars, elements;
+    for (auto factor : term.monomial)
+      (factor.first->isElement ? elements : scalars).push_back(factor);
+    Expr each = algebra.product({1, 1}, elements);
+    return algebra.multiply(algebra.product(term.coefficient, scalars),
+                            algebra.base({BaseKind::sumOver,
+                                          parameter.str(),
+                                          Epoch::all,
+                                          summed,
+                                          0,
+                                          {each}}));
+  });
+  return sum;
+}
+
+std::optional<Meaning> prove::readMeaning(Proof &proof, ModuleOp module) {
+  auto steps = llvm::to_vector(module.getOps<StepOp>());
+  auto programs = llvm::to_vector(module.getOps<zrt::ProgramOp>());
+  if (steps.size() + programs.size() != 1) {
+    proof.report.error(module) << "one step can be proved at a time, found "
+                               << steps.size() + programs.size();
+    return std::nullopt;
+  }
+  return steps.empty() ? readProgram(proof, programs.front())
+                       : readStep(proof, steps.front());
+}

@@ -1,0 +1,162 @@
+//===- Meaning.h - What a step does, whatever its phase ---------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A step at any phase is read into one Meaning: what each element, counter and
+// result of the step becomes, as a function of what arrived and of what was
+// there before. Two steps are the same if their meanings are.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_PASSES_PROVE_MEANING_H
+#define ZERO_PASSES_PROVE_MEANING_H
+
+#include "passes/prove/Number.h"
+
+#include "dialect/zero/ZeroDialect.h"
+#include "dialect/zrt/ZrtDialect.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringSet.h"
+
+#include <array>
+#include <map>
+
+namespace zero::prove {
+
+/// The elements [begin, end) of a parameter, which all become the same function
+/// of themselves. Roles are "parameter", "master" and the optimizer's states.
+struct IntervalMeaning {
+  int64_t begin = 0;
+  int64_t end = 0;
+  llvm::SmallVector<std::pair<std::string, Number>, 4> roles;
+
+  const Number *find(llvm::StringRef role) const;
+};
+
+struct ParameterMeaning {
+  ParameterOp op;
+  /// What makes the new values, for diagnostics.
+  mlir::Operation *writer = nullptr;
+  /// weight / arrival: what one arriving gradient counts for.
+  Expr weight = nullptr;
+  /// The type in which gradients are kept.
+  Precision kept;
+  mlir::Type arrival;
+  std::vector<IntervalMeaning> intervals;
+};
+
+/// Whether a step is applied in one of the situations a verdict is about.
+struct Situation {
+  bool nonfinite = false;
+  bool missing = false;
+  bool unequal = false;
+};
+inline constexpr int kNumSituations = 8;
+/// The verdict in each.
+using Verdicts = std::array<double, kNumSituations>;
+Situation getSituation(int index);
+std::string describe(Situation situation);
+
+/// What an applied step does.
+struct Meaning {
+  mlir::Operation *step = nullptr;
+  int64_t ranks = 1;
+  llvm::MapVector<mlir::StringAttr, ParameterMeaning> parameters;
+  llvm::SmallVector<std::pair<std::string, Number>> counters;
+  llvm::SmallVector<std::pair<std::string, Number>> results;
+  /// What counters are before the first step.
+  llvm::SmallVector<std::pair<std::string, Number>> initials;
+  /// The verdict in each situation.
+  Verdicts verdicts = {};
+  /// Scalars that the caller passes to apply.
+  size_t numInputs = 0;
+  /// Whether gradients are kept until apply and no rank waits for another one
+  /// before: then ranks with unequal backwards are refused, and do not hang.
+  bool communicatesInLoop = false;
+};
+
+/// Whether the calls of a step can lead to |situation|.
+bool mayHappen(Situation situation, const Meaning &meaning);
+
+/// Counts errors, so that one run reports all of them.
+class Report {
+public:
+  mlir::InFlightDiagnostic error(mlir::Operation *op) {
+    ++errors;
+    return op->emitError();
+  }
+  /// For an error that was emitted elsewhere.
+  void count() { ++errors; }
+  /// Begins to count anew.
+  void reset() { errors = 0; }
+  bool hasErrors() const { return errors > 0; }
+  unsigned getNumErrors() const { return errors; }
+
+private:
+  unsigned errors = 0;
+};
+
+/// A factor that clips, and the parameters whose norm it depends on.
+struct Clipping {
+  bool isClipping = false;
+  llvm::StringSet<> counted; // each element once
+  llvm::StringSet<> miscounted;
+};
+
+/// Everything one proof shares.
+struct Proof {
+  Algebra algebra;
+  Report report;
+  /// By factor: all gradients of a step have the same.
+  llvm::DenseMap<Expr, Clipping> clippings;
+  /// By expression, ranks and whether they wait in the loop: each way to apply
+  /// has the same.
+  std::map<std::tuple<Expr, int64_t, bool>, Verdicts> verdicts;
+};
+
+/// Reads the step of |module|, at whatever phase it is. Violations are reported
+/// on the way; nothing is returned where the step cannot be read.
+std::optional<Meaning> readMeaning(Proof &proof, mlir::ModuleOp module);
+
+/// One step of |module| in the zero dialect, or a scheduled one.
+std::optional<Meaning> readStep(Proof &proof, StepOp step);
+std::optional<Meaning> readProgram(Proof &proof, zrt::ProgramOp program);
+
+/// Reports where |meaning| breaks an obligation that every step has.
+/// What is still wrong once the whole step is known.
+void checkMeaning(Proof &proof, const Meaning &meaning);
+
+/// Reports where |second| does something else than |first|.
+void compareMeanings(Proof &proof, const Meaning &first, const Meaning &second);
+
+//===----------------------------------------------------------------------===//
+// What readers share
+//===----------------------------------------------------------------------===//
+
+/// The value of a monomial in a step on |mesh|.
+Expr getMonomial(Algebra &algebra, MeshOp mesh,
+                 llvm::ArrayRef<ScaleFactor> factors);
+
+/// The sum of a number over the ranks.
+Expr sumOverRanks(Algebra &algebra, Expr a, int64_t ranks);
+
+/// The verdict in each situation, where it is computed from sums over all
+/// ranks. Reports what only one rank knows, and elements that are not looked
+/// at.
+void readVerdict(Proof &proof, mlir::Operation *op, Expr verdict,
+                 Meaning &meaning);
+
+/// As arith computes it from the operands of zero.verdict.
+Expr getVerdict(Algebra &algebra, VerdictOp op, llvm::ArrayRef<Expr> operands);
+
+/// A sum over the elements of a parameter, term by term.
+Expr sumOverElements(Algebra &algebra, Expr element, llvm::StringRef parameter,
+                     bool summed);
+
+} // namespace zero::prove
+
+#endif // ZERO_PASSES_PROVE_MEANING_H

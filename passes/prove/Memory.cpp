@@ -1,0 +1,85 @@
+//===- Memory.cpp - What the buffers of a program hold --------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/prove/Memory.h"
+
+#include "passes/prove/Gradient.h"
+
+using namespace mlir;
+using namespace zero;
+using namespace zero::prove;
+
+Pieces prove::makePieces(int64_t length, Number element, Number pad) {
+  if (length == 0)
+    return {};
+  return {Piece{length, element, pad}};
+}
+
+void prove::append(Pieces &pieces, Piece piece) {
+  if (!pieces.empty() && pieces.back().isSame(piece))
+    pieces.back().end = piece.end;
+  else
+    pieces.push_back(piece);
+}
+
+void Contents::fill(Number element, Number pad) {
+  own = makePieces(op.getNumElements(), element, pad);
+  if (hasOther)
+    other = own;
+}
+
+void Contents::forget(Algebra &algebra, const llvm::Twine &what) {
+  Number nothing{algebra.undefined(what.str()), {}};
+  fill(nothing, nothing);
+  bucket = {};
+  writer = nullptr;
+}
+
+bool Contents::holdsSame(const Contents &with) const {
+  return allocated == with.allocated && role == with.role &&
+         bucket == with.bucket && own == with.own && other == with.other;
+}
+
+void Memory::map(llvm::function_ref<Expr(Expr)> function) {
+  auto apply = [&](Expr &a) {
+    if (a)
+      a = function(a);
+  };
+  for (auto &[name, contents] : buffers)
+    for (Pieces *pieces : {&contents.own, &contents.other})
+      for (Piece &piece : *pieces)
+        for (Expr *a : {&piece.element.expr, &piece.pad.expr, &piece.absent,
+                        &piece.absentPad, &piece.expected})
+          apply(*a);
+  for (auto &[slot, number] : slots)
+    apply(number.expr);
+}
+
+bool Memory::hasSameRoles(const Memory &other) const {
+  return llvm::all_of(buffers, [&](auto &entry) {
+    return entry.second.role == other.buffers.find(entry.first)->second.role;
+  });
+}
+
+void prove::closeBackward(Algebra &algebra, Memory &memory, bool isFirst) {
+  llvm::DenseMap<Expr, Expr> known;
+  memory.map([&](Expr a) {
+    Expr &closed = known[a];
+    if (!closed)
+      closed = closeBackward(algebra, a, isFirst);
+    return closed;
+  });
+}
+
+void prove::closeStep(Algebra &algebra, Memory &memory) {
+  llvm::DenseMap<Expr, Expr> known;
+  memory.map([&](Expr a) {
+    Expr &closed = known[a];
+    if (!closed)
+      closed = closeStep(algebra, a);
+    return closed;
+  });
+}

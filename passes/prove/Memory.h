@@ -1,0 +1,83 @@
+//===- Memory.h - What the buffers of a program hold ------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Ranks are never enumerated. Each element of a bucket has one owner, the rank
+// whose slice it is in; what a buffer holds is, for each element, a number on
+// its owner and one on all other ranks.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_PASSES_PROVE_MEMORY_H
+#define ZERO_PASSES_PROVE_MEMORY_H
+
+#include "passes/prove/Meaning.h"
+
+namespace zero::prove {
+
+/// The elements of a bucket up to |end|, from where the piece before ends. They
+/// are the same function of themselves, and so are the pads between them.
+struct Piece {
+  int64_t end = 0;
+  Number element;
+  Number pad;
+  /// The element and pad where no gradient arrived in the last backward, and
+  /// what the element must be then. Null once that is known to hold.
+  Expr absent = nullptr;
+  Expr absentPad = nullptr;
+  Expr expected = nullptr;
+
+  bool isSame(const Piece &other) const {
+    return element == other.element && pad == other.pad &&
+           absent == other.absent && absentPad == other.absentPad &&
+           expected == other.expected;
+  }
+  bool operator==(const Piece &other) const {
+    return end == other.end && isSame(other);
+  }
+};
+using Pieces = llvm::SmallVector<Piece, 1>;
+
+/// One piece of |length| elements, or none.
+Pieces makePieces(int64_t length, Number element, Number pad);
+/// Appends |piece|, as part of the last one where they are the same.
+void append(Pieces &pieces, Piece piece);
+
+struct Contents {
+  zrt::BufferOp op;
+  bool hasOther = false; // more than one rank, and not sharded
+  bool allocated = false;
+  zrt::Role role = zrt::Role::parameter;
+  mlir::StringAttr bucket; // whose elements; null: nobody's
+  Pieces own;
+  Pieces other;                      // only if hasOther
+  mlir::Operation *writer = nullptr; // for diagnostics
+
+  void fill(Number element, Number pad);
+  /// Nothing that anybody wrote.
+  void forget(Algebra &algebra, const llvm::Twine &what);
+  bool holdsSame(const Contents &other) const;
+};
+
+/// Everything a program remembers between two calls.
+struct Memory {
+  llvm::MapVector<mlir::StringAttr, Contents> buffers;
+  llvm::DenseMap<std::pair<mlir::StringAttr, int64_t>, Number> slots;
+
+  Contents &get(mlir::FlatSymbolRefAttr symbol) {
+    return buffers.find(symbol.getAttr())->second;
+  }
+  /// Applies |function| to every number.
+  void map(llvm::function_ref<Expr(Expr)> function);
+  bool hasSameRoles(const Memory &other) const;
+};
+
+/// A backward is closed; the first of its step if |isFirst|.
+void closeBackward(Algebra &algebra, Memory &memory, bool isFirst);
+void closeStep(Algebra &algebra, Memory &memory);
+
+} // namespace zero::prove
+
+#endif // ZERO_PASSES_PROVE_MEMORY_H

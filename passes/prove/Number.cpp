@@ -1,0 +1,161 @@
+//===- Number.cpp - Scalar bodies over the reals --------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/prove/Number.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+using namespace zero;
+using namespace zero::prove;
+
+//===----------------------------------------------------------------------===//
+// Precision
+//===----------------------------------------------------------------------===//
+
+Precision::Precision(Type type) {
+  auto floatType = dyn_cast<FloatType>(type);
+  if (!floatType)
+    return;
+  mantissa = floatType.getFPMantissaWidth();
+  exponent = floatType.getWidth() - mantissa;
+}
+
+Precision Precision::limitedBy(Precision other) const {
+  Precision least;
+  least.mantissa = std::min(mantissa, other.mantissa);
+  least.exponent = std::min(exponent, other.exponent);
+  return least;
+}
+
+std::string Precision::describe() const {
+  if (mantissa == ~0u)
+    return "exact";
+  switch (mantissa) {
+  case 53:
+    return "f64";
+  case 24:
+    return "f32";
+  case 11:
+    return "f16";
+  default:
+    return exponent <= 5 ? "bf16 within the range of f16" : "bf16";
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Bodies
+//===----------------------------------------------------------------------===//
+
+/// The number over the reals; null where the op is not known here.
+static Expr evaluate(Algebra &algebra, Operation &op, ArrayRef<Number> x) {
+  if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
+    if (auto number = dyn_cast<FloatAttr>(constant.getValue()))
+      return algebra.constant(number.getValueAsDouble());
+    if (auto truth = dyn_cast<BoolAttr>(constant.getValue()))
+      return algebra.integer(truth.getValue());
+    return nullptr;
+  }
+  auto keep = [&](StringRef name) {
+    return algebra.operation(
+        name, llvm::map_to_vector(x, [](Number n) { return n.expr; }));
+  };
+  auto keepSorted = [&](StringRef name) {
+    return algebra.symmetric(name, x[0].expr, x[1].expr);
+  };
+  if (isa<arith::AddFOp>(op))
+    return algebra.add(x[0].expr, x[1].expr);
+  if (isa<arith::SubFOp>(op))
+    return algebra.subtract(x[0].expr, x[1].expr);
+  if (isa<arith::MulFOp>(op))
+    return algebra.multiply(x[0].expr, x[1].expr);
+  if (isa<arith::DivFOp>(op))
+    return algebra.divide(x[0].expr, x[1].expr);
+  if (isa<math::FmaOp>(op))
+    return algebra.add(algebra.multiply(x[0].expr, x[1].expr), x[2].expr);
+  if (isa<math::SqrtOp>(op))
+    return algebra.squareRoot(x[0].expr);
+  if (isa<arith::NegFOp>(op))
+    return algebra.negate(x[0].expr);
+  if (isa<arith::ExtFOp, arith::TruncFOp>(op))
+    return x[0].expr;
+  if (isa<math::AbsFOp>(op))
+    return keep("absf");
+  if (isa<math::CopySignOp>(op))
+    return keep("copysign");
+  if (isa<arith::MinimumFOp>(op))
+    return keepSorted("minimumf");
+  if (isa<arith::MinNumFOp>(op))
+    return keepSorted("minnumf");
+  if (isa<arith::MaximumFOp>(op))
+    return keepSorted("maximumf");
+  if (isa<arith::MaxNumFOp>(op))
+    return keepSorted("maxnumf");
+  if (auto compare = dyn_cast<arith::CmpFOp>(op)) {
+    using Predicate = arith::CmpFPredicate;
+    Predicate predicate = compare.getPredicate();
+    std::string name =
+        ("cmpf " + arith::stringifyCmpFPredicate(predicate)).str();
+    bool isSymmetric =
+        llvm::is_contained({Predicate::OEQ, Predicate::ONE, Predicate::UEQ,
+                            Predicate::UNE, Predicate::ORD, Predicate::UNO},
+                           predicate);
+    return isSymmetric ? keepSorted(name) : keep(name);
+  }
+  if (isa<arith::SelectOp>(op))
+    return x[1].expr == x[2].expr ? x[1].expr : keep("select");
+  if (isa<arith::AndIOp>(op))
+    return keepSorted("andi");
+  if (isa<arith::OrIOp>(op))
+    return keepSorted("ori");
+  return nullptr;
+}
+
+FailureOr<SmallVector<Number>> prove::evaluateBody(
+    Algebra &algebra, Block &block, ArrayRef<Number> arguments,
+    llvm::function_ref<FailureOr<Number>(Operation &, ArrayRef<Number>)>
+        other) {
+  llvm::DenseMap<Value, Number> numbers;
+  for (auto [argument, number] :
+       llvm::zip_equal(block.getArguments(), arguments))
+    numbers[argument] = number;
+  auto getOperands = [&](Operation &op) {
+    return llvm::map_to_vector(
+        op.getOperands(), [&](Value value) { return numbers.lookup(value); });
+  };
+  for (Operation &op : block.without_terminator()) {
+    SmallVector<Number> operands = getOperands(op);
+    Number result;
+    result.expr = evaluate(algebra, op, operands);
+    if (!result.expr) {
+      FailureOr<Number> given = failure();
+      if (other)
+        given = other(op, operands);
+      if (failed(given)) {
+        return op.emitOpError() << "is not known to the proof";
+      }
+      result = *given;
+    } else if (!isa<arith::CmpFOp>(op)) { // a truth value is exact
+      for (Number operand : operands)
+        result.precision = result.precision.limitedBy(operand.precision);
+      if (op.getNumResults() == 1 && op.getNumOperands() > 0)
+        result.precision =
+            result.precision.limitedBy(Precision(op.getResult(0).getType()));
+    }
+    if (op.getNumResults() == 1)
+      numbers[op.getResult(0)] = result;
+  }
+  return getOperands(*block.getTerminator());
+}
+
+Number prove::clipCoefficient(Algebra &algebra, Number norm, double max,
+                              double epsilon) {
+  Expr shifted = algebra.add(norm.expr, algebra.constant(epsilon));
+  Expr ratio = algebra.divide(algebra.constant(max), shifted);
+  return {algebra.symmetric("minimumf", ratio, algebra.integer(1)),
+          norm.precision};
+}

@@ -1,0 +1,65 @@
+//===- Number.h - One number of a step, and how precise it is ---*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_PASSES_PROVE_NUMBER_H
+#define ZERO_PASSES_PROVE_NUMBER_H
+
+#include "passes/prove/Algebra.h"
+
+#include "mlir/IR/Block.h"
+#include "mlir/IR/BuiltinAttributes.h"
+
+namespace zero::prove {
+
+/// What a float type can hold; of two types, what both can.
+struct Precision {
+  unsigned mantissa = ~0u; // bits, the hidden one included
+  unsigned exponent = ~0u; // bits
+
+  /// Everything.
+  Precision() = default;
+  explicit Precision(mlir::Type type);
+
+  Precision limitedBy(Precision other) const;
+  /// Whether this holds every number that |other| holds.
+  bool holds(Precision other) const {
+    return mantissa >= other.mantissa && exponent >= other.exponent;
+  }
+  bool operator==(const Precision &other) const {
+    return mantissa == other.mantissa && exponent == other.exponent;
+  }
+  /// "f32", "8 bits of bf16" ...
+  std::string describe() const;
+};
+
+/// A number over the reals, and the narrowest type on its way since it came
+/// from the caller or from the step before.
+struct Number {
+  Expr expr = nullptr;
+  Precision precision = {};
+
+  bool operator==(const Number &other) const {
+    return expr == other.expr && precision == other.precision;
+  }
+};
+
+/// What the body of an optimizer, a kernel or a scalar program makes of its
+/// arguments: what its terminator takes. |other| evaluates ops that are neither
+/// arith nor math, and fails for those it does not know.
+mlir::FailureOr<llvm::SmallVector<Number>>
+evaluateBody(Algebra &algebra, mlir::Block &block,
+             llvm::ArrayRef<Number> arguments,
+             llvm::function_ref<mlir::FailureOr<Number>(mlir::Operation &,
+                                                        llvm::ArrayRef<Number>)>
+                 other = {});
+
+/// min(1, max / (norm + epsilon)).
+Number clipCoefficient(Algebra &algebra, Number norm, double max,
+                       double epsilon);
+
+} // namespace zero::prove
+
+#endif // ZERO_PASSES_PROVE_NUMBER_H

@@ -1,0 +1,110 @@
+//===- Obligations.cpp - What every step must do --------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/prove/Meaning.h"
+
+using namespace mlir;
+using namespace zero;
+using namespace zero::prove;
+
+/// The base of |a| for which |isWanted|.
+static std::string findBase(Algebra &algebra, Expr a,
+                            llvm::function_ref<bool(BaseRef)> isWanted) {
+  std::string found;
+  visitBases(a, [&](BaseRef base) {
+    if (isWanted(base))
+      found = toString(algebra.product({1, 1}, {{base, 1}}));
+  });
+  return found;
+}
+
+/// Reports a number that is not the same on all ranks, or not written.
+static bool checkNumber(Proof &proof, Operation *op, const llvm::Twine &what,
+                        Expr number, int64_t ranks) {
+  if (number->isUndefined()) {
+    proof.report.error(op) << what << " reads "
+                           << findBase(proof.algebra, number, [](BaseRef base) {
+                                return base->kind == BaseKind::undefined;
+                              });
+    return false;
+  }
+  if (number->isOwn() && ranks > 1) {
+    proof.report.error(op) << what << " depends on what each rank knows alone, "
+                           << findBase(proof.algebra, number, [](BaseRef base) {
+                                return base->isOwn && base->operands.empty();
+                              });
+    return false;
+  }
+  return true;
+}
+
+static void checkParameter(Proof &proof, const ParameterMeaning &parameter,
+                           const Meaning &meaning) {
+  ParameterOp op = parameter.op;
+  std::string name = op.getSymName().str();
+  Operation *writer = parameter.writer ? parameter.writer : meaning.step;
+  int64_t next = 0;
+  for (const IntervalMeaning &interval : parameter.intervals) {
+    if (interval.begin != next)
+      break;
+    next = interval.end;
+    for (auto &[role, number] : interval.roles)
+      if (!checkNumber(proof, writer,
+                       "new " + llvm::Twine(role) + " of '" + name + "'",
+                       number.expr, meaning.ranks))
+        return;
+    const Number *master = interval.find("master");
+    const Number *value = interval.find("parameter");
+    if (!value) {
+      proof.report.error(meaning.step)
+          << "'" << name << "' is no state of the step: no checkpoint saves it";
+      return;
+    }
+    if (master && value->expr != master->expr) {
+      proof.report.error(writer)
+          << "'" << name << "' and its master copy become different numbers: "
+          << toString(value->expr) << " and " << toString(master->expr);
+      return;
+    }
+  }
+  if (next == op.getNumElements())
+    return;
+  InFlightDiagnostic diagnostic = proof.report.error(writer);
+  if (next == 0 && parameter.intervals.empty())
+    diagnostic << "'" << name
+               << "' is not updated, though its gradients arrive";
+  else
+    diagnostic << "'" << name << "' is not updated from element " << next
+               << " on, it has " << op.getNumElements();
+}
+
+void prove::checkMeaning(Proof &proof, const Meaning &meaning) {
+  for (auto &[name, parameter] : meaning.parameters)
+    checkParameter(proof, parameter, meaning);
+  llvm::StringSet<> counters;
+  for (auto &[name, number] : meaning.counters) {
+    if (!counters.insert(name).second)
+      proof.report.error(meaning.step)
+          << "counter '" << name << "' is advanced twice";
+    checkNumber(proof, meaning.step, "counter '" + llvm::Twine(name) + "'",
+                number.expr, meaning.ranks);
+  }
+  for (auto &[name, number] : meaning.results)
+    checkNumber(proof, meaning.step, "result '" + llvm::Twine(name) + "'",
+                number.expr, meaning.ranks);
+  for (int i = 0; i < kNumSituations; ++i) {
+    Situation situation = getSituation(i);
+    if (!mayHappen(situation, meaning))
+      continue;
+    bool mayApply = !situation.missing && !situation.unequal;
+    if ((meaning.verdicts[i] == 0) > mayApply)
+      proof.report.error(meaning.step)
+          << "the step is applied where " << describe(situation);
+  }
+  if (meaning.verdicts[0] != 0)
+    proof.report.error(meaning.step)
+        << "the step is not applied where " << describe(getSituation(0));
+}

@@ -1,0 +1,97 @@
+//===- Prove.cpp - Is this step what it declares, and the same? -----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/prove/Prove.h"
+
+#include "passes/prove/Meaning.h"
+#include "passes/prove/Passes.h"
+
+namespace zero {
+#define GEN_PASS_DEF_PROVEPASS
+#include "passes/prove/Passes.h.inc"
+} // namespace zero
+
+using namespace mlir;
+using namespace zero;
+
+struct ProvedStep::Impl {
+  OwningOpRef<ModuleOp> module;
+  prove::Proof proof;
+  std::optional<prove::Meaning> meaning;
+
+  /// The meaning of |of|, if it breaks no obligation.
+  std::optional<prove::Meaning> read(ModuleOp of) {
+    proof.report.reset();
+    std::optional<prove::Meaning> found = prove::readMeaning(proof, of);
+    if (found)
+      prove::checkMeaning(proof, *found);
+    if (proof.report.hasErrors())
+      return std::nullopt;
+    return found;
+  }
+};
+
+ProvedStep::ProvedStep(ModuleOp module) : impl(std::make_unique<Impl>()) {
+  impl->module = module.clone();
+  impl->meaning = impl->read(*impl->module);
+}
+
+ProvedStep::~ProvedStep() = default;
+
+bool ProvedStep::isProved() const { return impl->meaning.has_value(); }
+
+Shown ProvedStep::getShown() const {
+  Shown shown;
+  const prove::Meaning &meaning = *impl->meaning;
+  shown.step = SymbolTable::getSymbolName(meaning.step).str();
+  shown.ranks = meaning.ranks;
+  shown.parameters = meaning.parameters.size();
+  for (auto &[name, parameter] : meaning.parameters) {
+    ParameterOp op = parameter.op;
+    shown.elements += op.getNumElements();
+  }
+  shown.waitsInLoop = meaning.communicatesInLoop;
+  return shown;
+}
+
+bool ProvedStep::isSameAs(ModuleOp module) {
+  std::optional<prove::Meaning> other = impl->read(module);
+  if (!other)
+    return false;
+  prove::compareMeanings(impl->proof, *impl->meaning, *other);
+  impl->meaning->communicatesInLoop |= other->communicatesInLoop;
+  return !impl->proof.report.hasErrors();
+}
+
+std::vector<std::string> zero::getPromises(const Shown &shown) {
+  std::vector<std::string> promises = {
+      "a gradient that arrives is that of this rank's own micro-batch, and "
+      "nobody writes it before it was taken",
+      "all ranks run this step, and call begin, accumulate, apply and discard "
+      "in one order",
+      "all ranks pass the same inputs to apply",
+      "all ranks bind the same initial values; who writes parameters or state "
+      "between steps writes the same on all ranks"};
+  if (shown.waitsInLoop && shown.ranks > 1)
+    promises.push_back("all ranks make the same number of backwards: they wait "
+                       "for each other in each one");
+  return promises;
+}
+
+namespace {
+struct ProvePass : zero::impl::ProvePassBase<ProvePass> {
+  void runOnOperation() override {
+    prove::Proof proof;
+    std::optional<prove::Meaning> meaning =
+        prove::readMeaning(proof, getOperation());
+    if (meaning)
+      prove::checkMeaning(proof, *meaning);
+    if (proof.report.hasErrors())
+      signalPassFailure();
+    markAllAnalysesPreserved();
+  }
+};
+} // namespace

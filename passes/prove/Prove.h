@@ -1,0 +1,53 @@
+//===- Prove.h - Is this step what it declares, and the same? ---*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_PASSES_PROVE_PROVE_H
+#define ZERO_PASSES_PROVE_PROVE_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+
+#include <memory>
+
+namespace zero {
+
+/// What a proof was about.
+struct Shown {
+  std::string step;
+  int64_t ranks = 0;
+  int64_t parameters = 0;
+  int64_t elements = 0;
+  /// Whether ranks wait for each other before apply.
+  bool waitsInLoop = false;
+};
+
+/// What a proof takes from whoever calls the step, in sentences.
+std::vector<std::string> getPromises(const Shown &shown);
+
+/// A step that was proved, and that others are compared with. Owns a copy: the
+/// module that it was read from may be lowered meanwhile.
+class ProvedStep {
+public:
+  /// Every violation is emitted as an error at its op.
+  explicit ProvedStep(mlir::ModuleOp module);
+  ~ProvedStep();
+
+  /// Whether the step does what it declares.
+  bool isProved() const;
+  Shown getShown() const;
+
+  /// Whether |module| has a step that does what it declares, and the same as
+  /// this one. Emits an error for each difference.
+  bool isSameAs(mlir::ModuleOp module);
+
+private:
+  struct Impl;
+  std::unique_ptr<Impl> impl;
+};
+
+} // namespace zero
+
+#endif // ZERO_PASSES_PROVE_PROVE_H

@@ -1,0 +1,560 @@
+//===- StepReader.cpp - The meaning of a step in the zero dialect ---------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The logical, sharded and placed phase. That sums over ranks are taken where
+// they must be is in the types; this reads which numbers they are the sums of.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/prove/Gradient.h"
+#include "passes/prove/Meaning.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace zero;
+using namespace zero::prove;
+
+namespace {
+
+/// A value with a dimension: one number for every element of a parameter. What
+/// belongs to a bucket has one per member.
+struct Array {
+  StringAttr source; // a parameter or a bucket
+  SmallVector<Number, 1> members;
+};
+
+class StepReader {
+public:
+  StepReader(Proof &proof, StepOp step)
+      : proof(proof), algebra(proof.algebra), step(step),
+        symbols(step->getParentOfType<ModuleOp>()),
+        mesh(symbols.lookup<MeshOp>(step.getMeshAttr().getAttr())) {}
+
+  std::optional<Meaning> run();
+
+private:
+  bool read(Operation &op);
+  bool readMicroBatches(MicroBatchesOp op);
+  void readBackward(BackwardOp op);
+  bool readScalar(Operation &op);
+  void readReduce(ReduceOp op);
+  void readScale(Value output, Value input, Expr factor);
+  Number getSumSquares(ValueRange inputs);
+  bool readPrepare(PrepareOp op);
+  bool readUpdate(UpdateOp op);
+  bool readUpdateBucket(UpdateBucketOp op);
+  void readAssign(AssignOp op);
+  bool update(Operation *op, OptimizerOp optimizer, StringAttr parameter,
+              Number gradient, ArrayRef<Number> scalars);
+  FailureOr<SmallVector<Number>> prepare(OptimizerOp optimizer, StringRef group,
+                                         ArrayRef<Number> hyper);
+  void finish(ReturnOp op);
+
+  Array &copy(Value from, Value to) { return arrays[to] = arrays.lookup(from); }
+  SmallVector<StringAttr> getMembers(StringAttr source);
+  Number scalar(Value value) {
+    Number number = scalars.lookup(value);
+    return number.expr ? number : Number{algebra.undefined("no scalar"), {}};
+  }
+  bool isWhole(Value value) {
+    return meaning.ranks == 1 ||
+           !cast<ValueType>(value.getType()).has(PlacementKind::Sharded);
+  }
+
+  Proof &proof;
+  Algebra &algebra;
+  StepOp step;
+  SymbolTable symbols;
+  MeshOp mesh;
+  Meaning meaning;
+  llvm::DenseMap<Value, Array> arrays;
+  llvm::DenseMap<Value, Number> scalars;
+  llvm::DenseMap<Value, SmallVector<Number>> vectors;
+  llvm::DenseMap<StringAttr, SmallVector<StringAttr>> membersOf;
+  /// What an update computed, by what it depends on.
+  using UpdateKey = std::pair<Operation *, SmallVector<Expr>>;
+  std::map<UpdateKey, SmallVector<Number>> updates;
+  Value verdict;
+  bool isLogical = false;
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Gradients
+//===----------------------------------------------------------------------===//
+
+SmallVector<StringAttr> StepReader::getMembers(StringAttr source) {
+  SmallVector<StringAttr> &members = membersOf[source];
+  if (!members.empty())
+    return members;
+  if (auto bucket = symbols.lookup<BucketOp>(source))
+    for (auto member : bucket.getMembers().getAsRange<FlatSymbolRefAttr>())
+      members.push_back(member.getAttr());
+  else
+    members.push_back(source);
+  return members;
+}
+
+void StepReader::readBackward(BackwardOp op) {
+  for (auto [symbol, result] :
+       llvm::zip_equal(op.getSources().getAsRange<FlatSymbolRefAttr>(),
+                       op.getGradients())) {
+    auto type = cast<ValueType>(result.getType());
+    auto bucket = symbols.lookup<BucketOp>(symbol.getAttr());
+    Number arriving{algebra.gradient(Epoch::current, meaning.ranks == 1), {}};
+    if (bucket)
+      arriving.precision = Precision(type.getElementType());
+    SmallVector<StringAttr> members = getMembers(symbol.getAttr());
+    arrays[result] = {symbol.getAttr(),
+                      SmallVector<Number, 1>(members.size(), arriving)};
+    for (StringAttr member : members) {
+      ParameterMeaning &parameter = meaning.parameters[member];
+      if (parameter.op)
+        proof.report.error(op)
+            << "gradient of '" << member.getValue() << "' arrives twice";
+      parameter.op = symbols.lookup<ParameterOp>(member);
+      parameter.weight = algebra.divide(
+          algebra.integer(1), getMonomial(algebra, mesh, type.getScale()));
+      parameter.arrival =
+          bucket ? bucket.getArrivalType() : type.getElementType();
+    }
+  }
+}
+
+bool StepReader::readMicroBatches(MicroBatchesOp op) {
+  for (Operation &inner : op.getBody().front().without_terminator())
+    if (!read(inner))
+      return false;
+  Precision kept(op.getAccumulatorType());
+  Operation *yield = op.getBody().front().getTerminator();
+  for (auto [from, to] : llvm::zip_equal(yield->getOperands(), op.getSums())) {
+    Array &sum = copy(from, to);
+    for (Number &member : sum.members) {
+      member.expr = sumOverBackwards(algebra, member.expr);
+      member.precision = member.precision.limitedBy(kept);
+    }
+    for (StringAttr member : getMembers(sum.source))
+      meaning.parameters[member].kept = kept;
+  }
+  return true;
+}
+
+void StepReader::readReduce(ReduceOp op) {
+  for (auto [input, output] :
+       llvm::zip_equal(op.getInputs(), op.getOutputs())) {
+    auto type = cast<ValueType>(input.getType());
+    Expr factor = algebra.divide(algebra.integer(1),
+                                 getMonomial(algebra, mesh, type.getScale()));
+    auto reduce = [&](Number &number) {
+      number.expr = algebra.multiply(
+          sumOverRanks(algebra, number.expr, meaning.ranks), factor);
+    };
+    if (type.isScalar()) {
+      reduce(scalars[output] = scalar(input));
+      continue;
+    }
+    for (Number &member : copy(input, output).members)
+      reduce(member);
+  }
+}
+
+void StepReader::readScale(Value output, Value input, Expr factor) {
+  auto type = cast<ValueType>(output.getType());
+  if (type.isScalar()) {
+    scalars[output] = scalar(input);
+    scalars[output].expr = algebra.multiply(scalars[output].expr, factor);
+    return;
+  }
+  Precision precision(type.getElementType());
+  for (Number &member : copy(input, output).members)
+    member = {algebra.multiply(member.expr, factor),
+              member.precision.limitedBy(precision)};
+}
+
+Number StepReader::getSumSquares(ValueRange inputs) {
+  Number sum;
+  SmallVector<Expr> addends;
+  for (Value input : inputs) {
+    Array &array = arrays[input];
+    Expr last = nullptr, square = nullptr;
+    for (auto [name, member] :
+         llvm::zip_equal(getMembers(array.source), array.members)) {
+      sum.precision = sum.precision.limitedBy(member.precision);
+      if (meaning.parameters[name].op.getNumElements() == 0)
+        continue;
+      if (member.expr != last)
+        square = algebra.multiply(member.expr, member.expr);
+      last = member.expr;
+      addends.push_back(sumOverElements(algebra, square, name, isWhole(input)));
+    }
+  }
+  sum.expr = algebra.sum(addends);
+  sum.precision =
+      sum.precision.limitedBy(Precision(Float64Type::get(step.getContext())));
+  return sum;
+}
+
+//===----------------------------------------------------------------------===//
+// Updates
+//===----------------------------------------------------------------------===//
+
+FailureOr<SmallVector<Number>> StepReader::prepare(OptimizerOp optimizer,
+                                                   StringRef group,
+                                                   ArrayRef<Number> hyper) {
+  SmallVector<Number> arguments(hyper);
+  auto names = optimizer.getCounterNames().getAsRange<StringAttr>();
+  for (StringAttr name : names)
+    arguments.push_back(
+        {algebra.base({BaseKind::old, (group + "." + name.getValue()).str()})});
+  auto values =
+      evaluateBody(algebra, optimizer.getPrepare().front(), arguments);
+  if (failed(values))
+    return failure();
+  for (auto [name, initial, value] :
+       llvm::zip(names, optimizer.getCounterInitial(), *values)) {
+    std::string role = (group + "." + name.getValue()).str();
+    meaning.initials.push_back({role, {algebra.constant(initial), {}}});
+    meaning.counters.push_back({role, value});
+  }
+  values->erase(values->begin(),
+                values->begin() + optimizer.getCounterNames().size());
+  return values;
+}
+
+bool StepReader::readPrepare(PrepareOp op) {
+  if (op.getVerdict() != verdict)
+    proof.report.error(op) << "runs under another verdict than the step's";
+  auto hyper = llvm::map_to_vector(op.getHyper(),
+                                   [&](Value value) { return scalar(value); });
+  auto values =
+      prepare(symbols.lookup<OptimizerOp>(op.getOptimizerAttr().getAttr()),
+              op.getGroup(), hyper);
+  if (failed(values))
+    return false;
+  for (auto [result, value] : llvm::zip_equal(op.getScalars(), *values))
+    scalars[result] = value;
+  return true;
+}
+
+bool StepReader::update(Operation *op, OptimizerOp optimizer, StringAttr name,
+                        Number gradient, ArrayRef<Number> given) {
+  ParameterMeaning &parameter = meaning.parameters[name];
+  if (!parameter.intervals.empty())
+    proof.report.error(op) << "'" << name.getValue()
+                           << "' is updated twice in one step";
+  checkGradient(proof, op, parameter, gradient);
+  Type storage = parameter.op.getDtype();
+  bool hasMaster = storage != optimizer.getMasterType();
+  UpdateKey key{optimizer, {gradient.expr}};
+  key.second.push_back(hasMaster ? gradient.expr : nullptr);
+  for (Number number : given)
+    key.second.push_back(number.expr);
+  SmallVector<Number> &values = updates[key];
+  if (values.empty()) {
+    SmallVector<Number> arguments{gradient};
+    arguments.push_back(
+        {algebra.state(hasMaster ? "master" : "parameter"), {}});
+    for (auto state : optimizer.getStateNames().getAsRange<StringAttr>())
+      arguments.push_back({algebra.state(state.getValue()), {}});
+    llvm::append_range(arguments, given);
+    Precision narrow(optimizer.getMasterType());
+    for (Number &argument : arguments)
+      argument.precision = argument.precision.limitedBy(narrow);
+    auto computed =
+        evaluateBody(algebra, optimizer.getUpdate().front(), arguments);
+    if (failed(computed))
+      return false;
+    values = *computed;
+  }
+  IntervalMeaning whole;
+  whole.end = parameter.op.getNumElements();
+  Number stored = values[0];
+  if (hasMaster)
+    whole.roles.push_back({"master", values[0]});
+  stored.precision = stored.precision.limitedBy(Precision(storage));
+  whole.roles.push_back({"parameter", stored});
+  for (auto [state, value] :
+       llvm::zip_equal(optimizer.getStateNames().getAsRange<StringAttr>(),
+                       ArrayRef(values).drop_front()))
+    whole.roles.push_back({state.getValue().str(), value});
+  parameter.intervals.push_back(std::move(whole));
+  parameter.writer = op;
+  return true;
+}
+
+bool StepReader::readUpdate(UpdateOp op) {
+  auto optimizer = symbols.lookup<OptimizerOp>(op.getOptimizerAttr().getAttr());
+  auto group = symbols.lookup<GroupOp>(op.getGroupAttr().getAttr());
+  SmallVector<Number> hyper;
+  auto given = op.getHyperNames().getAsRange<StringAttr>();
+  for (auto name : optimizer.getHyperNames().getAsRange<StringAttr>()) {
+    auto it = llvm::find(given, name);
+    if (it != given.end()) {
+      hyper.push_back(scalar(op.getHyper()[std::distance(given.begin(), it)]));
+      continue;
+    }
+    Attribute constant = op.getHyperConstants().get(name);
+    if (!constant)
+      constant = optimizer.getHyperDefaults().get(name);
+    hyper.push_back(
+        {algebra.constant(cast<FloatAttr>(constant).getValueAsDouble()), {}});
+  }
+  auto values = prepare(optimizer, op.getGroup(), hyper);
+  if (failed(values))
+    return false;
+  for (auto [member, gradient] :
+       llvm::zip_equal(group.getMembers().getAsRange<FlatSymbolRefAttr>(),
+                       op.getGradients())) {
+    Array &array = arrays[gradient];
+    if (array.source != member.getAttr())
+      proof.report.error(op)
+          << "'" << member.getValue() << "' is updated with the gradient of '"
+          << array.source.getValue() << "'";
+    else if (!update(op, optimizer, member.getAttr(), array.members[0],
+                     *values))
+      return false;
+  }
+  return true;
+}
+
+bool StepReader::readUpdateBucket(UpdateBucketOp op) {
+  if (op.getVerdict() != verdict)
+    proof.report.error(op) << "runs under another verdict than the step's";
+  auto optimizer = symbols.lookup<OptimizerOp>(op.getOptimizerAttr().getAttr());
+  Array &array = arrays[op.getGradient()];
+  if (array.source != op.getBucketAttr().getAttr()) {
+    proof.report.error(op) << "bucket " << op.getBucketAttr()
+                           << " is updated with the gradient of @"
+                           << array.source.getValue();
+    return false;
+  }
+  size_t width = optimizer.getNumScalars();
+  auto rows = llvm::map_to_vector(op.getRows(),
+                                  [&](Value value) { return scalar(value); });
+  Array updated{array.source, {}};
+  for (auto [i, name] : llvm::enumerate(getMembers(array.source))) {
+    auto row = ArrayRef(rows).slice(op.getRowOf()[i] * width, width);
+    if (!update(op, optimizer, name, array.members[i], row))
+      return false;
+    // Until it is assigned, nobody has the new value.
+    auto &roles = meaning.parameters[name].intervals.back().roles;
+    auto *it = llvm::find_if(
+        roles, [](auto &role) { return role.first == "parameter"; });
+    updated.members.push_back(it->second);
+    it->second = {algebra.state("parameter"), {}};
+  }
+  arrays[op.getParameters()] = std::move(updated);
+  return true;
+}
+
+void StepReader::readAssign(AssignOp op) {
+  Array &array = arrays[op.getValue()];
+  if (array.source != op.getBucketAttr().getAttr()) {
+    proof.report.error(op) << "bucket " << op.getBucketAttr()
+                           << " is assigned the values of @"
+                           << array.source.getValue();
+    return;
+  }
+  for (auto [name, number] :
+       llvm::zip_equal(getMembers(array.source), array.members)) {
+    auto &intervals = meaning.parameters[name].intervals;
+    if (intervals.empty())
+      continue; // reported at the end
+    for (auto &[role, value] : intervals.back().roles)
+      if (role == "parameter")
+        value = number;
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Everything else
+//===----------------------------------------------------------------------===//
+
+bool StepReader::readScalar(Operation &op) {
+  return llvm::TypeSwitch<Operation *, bool>(&op)
+      .Case([&](FactorOp op) {
+        scalars[op.getFactor()] = {
+            getMonomial(algebra, mesh, op.getScale().getFactors())};
+        return true;
+      })
+      .Case([&](ConstantOp op) {
+        scalars[op.getResult()] = {
+            algebra.constant(op.getValue().convertToDouble())};
+        return true;
+      })
+      .Case([&](SqrtOp op) {
+        Number input = scalar(op.getInput());
+        scalars[op.getOutput()] = {algebra.squareRoot(input.expr),
+                                   input.precision};
+        return true;
+      })
+      .Case([&](ClipCoefficientOp op) {
+        scalars[op.getCoefficient()] = clipCoefficient(
+            algebra, scalar(op.getNorm()), op.getMax().convertToDouble(),
+            op.getEpsilon().convertToDouble());
+        return true;
+      })
+      .Case([&](ArrivalsOp op) {
+        Expr count = algebra.symbol(kAccumulation);
+        scalars[op.getBackwards()] = {count};
+        scalars[op.getSquared()] = {algebra.multiply(count, count)};
+        scalars[op.getMissing()] = {algebra.base({BaseKind::missing, ""})};
+        return true;
+      })
+      .Case([&](StackOp op) {
+        vectors[op.getVector()] = llvm::map_to_vector(
+            op.getScalars(), [&](Value value) { return scalar(value); });
+        return true;
+      })
+      .Case([&](UnstackOp op) {
+        for (auto [result, number] :
+             llvm::zip_equal(op.getScalars(), vectors[op.getVector()]))
+          scalars[result] = number;
+        return true;
+      })
+      .Case([&](VerdictOp op) {
+        if (verdict)
+          proof.report.error(op) << "a step has one verdict";
+        verdict = op.getVerdict();
+        scalars[verdict] = {algebra.undefined("the verdict"), {}};
+        auto operands = llvm::map_to_vector(
+            op->getOperands(), [&](Value value) { return scalar(value).expr; });
+        if (int64_t(op.getRanks()) != meaning.ranks)
+          proof.report.error(op) << "verdict is for " << op.getRanks()
+                                 << " ranks, the mesh has " << meaning.ranks;
+        readVerdict(proof, op, getVerdict(algebra, op, operands), meaning);
+        return true;
+      })
+      .Default([](Operation *) { return false; });
+}
+
+bool StepReader::read(Operation &op) {
+  if (readScalar(op))
+    return true;
+  return llvm::TypeSwitch<Operation *, bool>(&op)
+      .Case([&](MicroBatchesOp op) { return readMicroBatches(op); })
+      .Case([&](BackwardOp op) { return readBackward(op), true; })
+      .Case([&](ReduceOp op) { return readReduce(op), true; })
+      .Case<AllReduceOp, ReduceScatterOp>([&](auto op) {
+        meaning.communicatesInLoop |= isa<MicroBatchesOp>(op->getParentOp());
+        auto reduce = [&](Number &number) {
+          number.expr = sumOverRanks(algebra, number.expr, meaning.ranks);
+        };
+        auto type = cast<ValueType>(op.getOutput().getType());
+        if (auto it = vectors.find(op.getInput()); it != vectors.end()) {
+          SmallVector<Number> sums = it->second;
+          llvm::for_each(sums, reduce);
+          vectors[op.getOutput()] = std::move(sums);
+        } else if (type.isScalar()) {
+          reduce(scalars[op.getOutput()] = scalar(op.getInput()));
+        } else {
+          llvm::for_each(copy(op.getInput(), op.getOutput()).members, reduce);
+        }
+        return true;
+      })
+      .Case<AllGatherOp, TransferOp>([&](auto op) {
+        copy(op.getInput(), op.getOutput());
+        return true;
+      })
+      .Case([&](AddOp op) {
+        if (cast<ValueType>(op.getSum().getType()).isScalar()) {
+          Number a = scalar(op.getLhs()), b = scalar(op.getRhs());
+          scalars[op.getSum()] = {algebra.add(a.expr, b.expr),
+                                  a.precision.limitedBy(b.precision)};
+          return true;
+        }
+        Array other = arrays.lookup(op.getRhs());
+        Array &sum = copy(op.getLhs(), op.getSum());
+        if (sum.source != other.source) {
+          proof.report.error(op)
+              << "adds elements of @" << sum.source.getValue() << " and of @"
+              << other.source.getValue();
+          return false;
+        }
+        for (auto [a, b] : llvm::zip_equal(sum.members, other.members))
+          a = {algebra.add(a.expr, b.expr), a.precision.limitedBy(b.precision)};
+        return true;
+      })
+      .Case([&](ScaleOp op) {
+        readScale(op.getOutput(), op.getInput(), scalar(op.getFactor()).expr);
+        return true;
+      })
+      .Case([&](SumSquaresOp op) {
+        scalars[op.getSum()] = getSumSquares(op.getInputs());
+        return true;
+      })
+      .Case([&](NormOp op) {
+        Number sum = getSumSquares(op.getInputs());
+        scalars[op.getNorm()] = {algebra.squareRoot(sum.expr), sum.precision};
+        return true;
+      })
+      .Case([&](ClipOp op) {
+        Number coefficient = clipCoefficient(algebra, scalar(op.getNorm()),
+                                             op.getMax().convertToDouble(),
+                                             op.getEpsilon().convertToDouble());
+        for (auto [input, output] :
+             llvm::zip_equal(op.getInputs(), op.getOutputs()))
+          readScale(output, input, coefficient.expr);
+        return true;
+      })
+      .Case([&](UpdateOp op) {
+        isLogical = true;
+        return readUpdate(op);
+      })
+      .Case([&](PrepareOp op) { return readPrepare(op); })
+      .Case([&](UpdateBucketOp op) { return readUpdateBucket(op); })
+      .Case([&](AssignOp op) { return readAssign(op), true; })
+      .Case([&](ReturnOp op) { return finish(op), true; })
+      .Default([&](Operation *op) {
+        proof.report.error(op)
+            << "'" << op->getName() << "' is not known to the proof";
+        return false;
+      });
+}
+
+void StepReader::finish(ReturnOp op) {
+  for (auto [name, value] :
+       llvm::zip_equal(op.getNames().getAsRange<StringAttr>(), op.getValues()))
+    meaning.results.push_back({name.getValue().str(), scalar(value)});
+  if (isLogical) {
+    for (int i = 0; i < kNumSituations; ++i) {
+      Situation situation = getSituation(i);
+      meaning.verdicts[i] =
+          situation.unequal && meaning.ranks > 1                             ? 3
+          : situation.missing                                                ? 2
+          : !situation.nonfinite || step.getNonfinite() == Nonfinite::poison ? 0
+          : step.getNonfinite() == Nonfinite::skip                           ? 1
+                                                   : 4;
+    }
+    return;
+  }
+  if (!verdict)
+    proof.report.error(step) << "has updates and no verdict: they would run "
+                                "with gradients that are missing";
+}
+
+std::optional<Meaning> StepReader::run() {
+  if (!mesh) {
+    proof.report.error(step) << "is on no mesh of this module";
+    return std::nullopt;
+  }
+  meaning.step = step;
+  meaning.ranks = mesh.getNumRanks();
+  meaning.numInputs = step.getBody().getNumArguments();
+  for (BlockArgument argument : step.getBody().getArguments())
+    scalars[argument] = {algebra.base(
+        {BaseKind::input, "input " + std::to_string(argument.getArgNumber())})};
+  for (Operation &op : step.getBody().front())
+    if (!read(op))
+      return std::nullopt;
+  return std::move(meaning);
+}
+
+std::optional<Meaning> prove::readStep(Proof &proof, StepOp step) {
+  return StepReader(proof, step).run();
+}

@@ -1,0 +1,202 @@
+//===- Judge.cpp - What a step does, by running it ------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Judge.h"
+
+#include "dialect/zero/ZeroDialect.h"
+#include "dialect/zrt/ZrtDialect.h"
+
+#include "llvm/ADT/Hashing.h"
+
+#include <cmath>
+#include <limits>
+#include <random>
+
+using namespace mlir;
+using namespace zero;
+using namespace zero::test;
+
+Subject test::getSubject(ModuleOp logical) {
+  Subject subject;
+  for (auto op : logical.getOps<ParameterOp>())
+    subject.parameters.push_back(
+        {op.getSymName().str(), op.getNumElements(), op.getOptional()});
+  subject.states.push_back("master");
+  for (auto op : logical.getOps<OptimizerOp>())
+    for (auto name : op.getStateNames().getAsRange<StringAttr>())
+      if (!llvm::is_contained(subject.states, name.getValue()))
+        subject.states.push_back(name.getValue().str());
+  for (auto step : logical.getOps<StepOp>()) {
+    subject.numInputs = step.getBody().getNumArguments();
+    step.walk([&](UpdateOp update) {
+      auto optimizer =
+          logical.lookupSymbol<OptimizerOp>(update.getOptimizerAttr());
+      for (auto name : optimizer.getCounterNames().getAsRange<StringAttr>())
+        subject.counters.push_back(
+            (update.getGroup() + "." + name.getValue()).str());
+    });
+  }
+  for (auto mesh : logical.getOps<MeshOp>())
+    subject.ranks = mesh.getNumRanks();
+  return subject;
+}
+
+namespace {
+/// One step of the script.
+struct Script {
+  std::vector<int> backwards = {1}; // by rank, the last for all that follow
+  int absentIn = -1;                // backward without optional gradients
+  int missing = -1;                 // which parameter has no gradient
+  int nonfinite = -1;               // which one has a nan in it
+  double scale = 1.0 / 64;          // of gradients
+};
+} // namespace
+
+static std::vector<double> draw(std::mt19937_64 &random, int64_t count,
+                                double scale = 1.0 / 64) {
+  std::uniform_int_distribution<int> number(-256, 256);
+  std::vector<double> values(count);
+  for (double &value : values) {
+    int drawn = number(random);
+    value = (drawn == 0 ? 1 : drawn) * scale;
+  }
+  return values;
+}
+
+static std::vector<RankInputs> getInputs(const Subject &subject,
+                                         const Script &script,
+                                         std::mt19937_64 &random) {
+  std::vector<RankInputs> inputs(subject.ranks);
+  for (int64_t rank = 0; rank < subject.ranks; ++rank) {
+    RankInputs &given = inputs[rank];
+    given.inputs.assign(subject.numInputs, 0.03125);
+    int count =
+        script.backwards[std::min<size_t>(rank, script.backwards.size() - 1)];
+    for (int b = 0; b < count; ++b) {
+      auto &backward = given.backwards.emplace_back();
+      for (const Subject::Parameter &parameter : subject.parameters) {
+        std::vector<double> values =
+            draw(random, parameter.elements, script.scale);
+        bool last = rank == subject.ranks - 1 && b == count - 1;
+        if (parameter.optional && b == script.absentIn)
+          continue;
+        if (last && &parameter - subject.parameters.data() == script.missing)
+          continue;
+        if (last && !values.empty() &&
+            &parameter - subject.parameters.data() == script.nonfinite)
+          values.back() = std::numeric_limits<double>::infinity();
+        backward[parameter.name] = std::move(values);
+      }
+    }
+  }
+  return inputs;
+}
+
+Behaviour test::run(ModuleOp module, const Subject &subject,
+                    Arithmetic arithmetic, unsigned seed) {
+  Behaviour behaviour;
+  std::mt19937_64 random(seed);
+  auto fail = [&] {
+    behaviour.failed = true;
+    return behaviour;
+  };
+  auto interpreter = Interpreter::create(module, arithmetic);
+  if (failed(interpreter) || (*interpreter)->getNumRanks() != subject.ranks)
+    return fail();
+  for (const Subject::Parameter &parameter : subject.parameters)
+    if (failed((*interpreter)
+                   ->bindParameter(parameter.name,
+                                   draw(random, parameter.elements))))
+      return fail();
+  auto see = [&](const std::vector<Number> &numbers) {
+    behaviour.numbers.push_back(double(numbers.size()));
+    for (const Number &number : numbers)
+      behaviour.numbers.push_back(number.value);
+  };
+  std::vector<Script> scripts = {{{1}},
+                                 {{3}},
+                                 {{2}, 0},
+                                 {{2}, 1},
+                                 {{2}},
+                                 {{1, 2}},
+                                 {{1}, 0},
+                                 {{2, 1}},
+                                 // Nothing to clip.
+                                 {{3}, -1, -1, -1, 1.0 / 65536},
+                                 {{1}, -1, -1, -1, 1.0 / 1048576}};
+  for (int i = 0; i < int(subject.parameters.size()); ++i)
+    for (int backwards : {1, 2}) {
+      scripts.push_back({{backwards}, -1, i, -1});
+      scripts.push_back({{backwards}, -1, -1, i});
+    }
+  scripts.push_back({{2}});
+  for (const Script &script : scripts) {
+    auto result = (*interpreter)->apply(getInputs(subject, script, random));
+    if (failed(result))
+      return fail();
+    // One backward more on another rank is refused, or no step at all.
+    behaviour.numbers.push_back(result->verdict);
+    llvm::append_range(behaviour.numbers, result->values);
+    for (const Subject::Parameter &parameter : subject.parameters) {
+      for (int64_t rank = 0; rank < subject.ranks; ++rank)
+        see((*interpreter)->getParameter(rank, parameter.name));
+      for (const std::string &state : subject.states)
+        see((*interpreter)->getState(state, parameter.name));
+    }
+    for (const std::string &counter : subject.counters)
+      see((*interpreter)->getState(counter, ""));
+  }
+  return behaviour;
+}
+
+std::string test::getInterface(ModuleOp module) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  for (auto op : module.getOps<ParameterOp>()) {
+    os << op.getSymName() << " ";
+    llvm::interleave(op.getShape(), os, "x");
+    os << " " << op.getDtype() << " " << op.getUses() << op.getOptional()
+       << "\n";
+  }
+  for (auto op : module.getOps<BucketOp>())
+    os << op.getSymName() << " " << op.getArrivalType() << "\n";
+  module.walk([&](Operation *op) {
+    if (auto state = dyn_cast<zrt::StateOp>(op))
+      os << state.getRole() << " of " << state.getBucket() << " in "
+         << state.getBuffer() << "\n";
+    else if (auto arrivals = dyn_cast<zrt::ArrivalsOp>(op))
+      os << arrivals.getParameters() << " " << arrivals.getMasterAttr() << " "
+         << ScaleAttr::get(
+                op->getContext(),
+                cast<zrt::BufferOp>(SymbolTable::lookupNearestSymbolFrom(
+                                        op, arrivals.getGradientAttr()))
+                    .getValueType()
+                    .getScale())
+         << "\n";
+    else if (auto scalar = dyn_cast<zrt::ScalarStateOp>(op))
+      os << scalar.getRole() << "\n";
+  });
+  return text;
+}
+
+double test::getDistance(const Behaviour &a, const Behaviour &b) {
+  constexpr double kInfinite = std::numeric_limits<double>::infinity();
+  if (a.failed || b.failed || a.numbers.size() != b.numbers.size())
+    return a.failed && b.failed ? 0 : kInfinite;
+  double largest = 0;
+  for (auto [x, y] : llvm::zip_equal(a.numbers, b.numbers)) {
+    if (std::isnan(x) || std::isnan(y)) {
+      if (std::isnan(x) != std::isnan(y))
+        return kInfinite;
+      continue;
+    }
+    if (x != y)
+      largest =
+          std::max(largest, std::abs(x - y) /
+                                std::max({std::abs(x), std::abs(y), 1e-3}));
+  }
+  return largest;
+}

@@ -1,0 +1,53 @@
+//===- Judge.h - What a step does, by running it ----------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_TEST_MUTANTS_ENGINE_JUDGE_H
+#define ZERO_TEST_MUTANTS_ENGINE_JUDGE_H
+
+#include "dialect/interpret/Interpreter.h"
+
+namespace zero::test {
+
+/// Everything that can be seen of some steps in a row: parameters on each rank,
+/// state, counters, results and verdicts, in one order.
+struct Behaviour {
+  bool failed = false; // to run at all
+  std::vector<double> numbers;
+};
+
+/// What to look at, as the unharmed step has it.
+struct Subject {
+  struct Parameter {
+    std::string name;
+    int64_t elements = 0;
+    bool optional = false;
+  };
+  std::vector<Parameter> parameters;
+  std::vector<std::string> states;
+  std::vector<std::string> counters;
+  size_t numInputs = 0;
+  int64_t ranks = 1;
+};
+/// Reads a logical step.
+Subject getSubject(mlir::ModuleOp logical);
+
+/// Runs steps of 1, 3 and 2 backwards, with gradients that are absent, missing
+/// and not finite, and with unequal numbers of backwards; |seed| draws
+/// gradients.
+Behaviour run(mlir::ModuleOp module, const Subject &subject,
+              Arithmetic arithmetic, unsigned seed);
+
+/// What a caller and a checkpoint see of the step in |module|: parameters,
+/// types, states.
+std::string getInterface(mlir::ModuleOp module);
+
+/// The largest relative difference of two behaviours; infinite if one of them
+/// failed, or decided otherwise.
+double getDistance(const Behaviour &a, const Behaviour &b);
+
+} // namespace zero::test
+
+#endif // ZERO_TEST_MUTANTS_ENGINE_JUDGE_H

@@ -1,0 +1,174 @@
+//===- OpMutations.cpp - Ops that are lost, doubled or moved --------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Mutations.h"
+
+#include "dialect/zrt/ZrtDialect.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+using namespace zero;
+using namespace zero::test;
+
+Ops test::getOps(ModuleOp module) {
+  Ops ops;
+  module.walk<WalkOrder::PreOrder>([&](Operation *op) { ops.push_back(op); });
+  return ops;
+}
+
+static std::string nameOf(Operation *op) {
+  return op->getName().getStringRef().str();
+}
+
+/// Takes |op| out: users take the first operand of their type in its place.
+static void eraseOp(Operation *op) {
+  for (Value result : op->getResults()) {
+    if (isa<zrt::TimepointType>(result.getType())) {
+      for (Operation *user : llvm::make_early_inc_range(result.getUsers())) {
+        SmallVector<Value> operands;
+        for (Value operand : user->getOperands())
+          if (operand != result)
+            operands.push_back(operand);
+        llvm::append_range(operands, op->getOperands());
+        user->setOperands(operands);
+      }
+      continue;
+    }
+    for (Value operand : op->getOperands())
+      if (operand.getType() == result.getType()) {
+        result.replaceAllUsesWith(operand);
+        break;
+      }
+  }
+  if (op->use_empty())
+    op->erase();
+}
+
+static bool canErase(Operation *op) {
+  if (op->hasTrait<OpTrait::IsTerminator>() || isa<ModuleOp>(op))
+    return false;
+  return llvm::all_of(op->getResults(), [&](Value result) {
+    return result.use_empty() || isa<zrt::TimepointType>(result.getType()) ||
+           llvm::is_contained(op->getOperandTypes(), result.getType());
+  });
+}
+
+/// What a body computes instead.
+template <typename From, typename To>
+static void addReplacement(Operation *op, unsigned index, StringRef what,
+                           std::vector<Mutation> &mutations) {
+  if (!isa<From>(op))
+    return;
+  mutations.push_back(
+      {nameOf(op) + ": " + what.str(), index, [index](const Ops &ops) {
+         Operation *op = ops[index];
+         OpBuilder builder(op);
+         Value made = builder.create<To>(op->getLoc(), op->getOperand(0),
+                                         op->getOperand(1));
+         op->replaceAllUsesWith(ValueRange(made));
+         op->erase();
+       }});
+}
+
+static void addReroutes(Operation *op, unsigned index,
+                        const llvm::DenseMap<Operation *, unsigned> &indices,
+                        std::vector<Mutation> &mutations) {
+  for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
+    if (isa<zrt::TimepointType>(operand.getType()))
+      continue;
+    // Values of its type that are there before: the two nearest, and arguments.
+    int found = 0;
+    for (Operation *other = op->getPrevNode(); other && found < 2;
+         other = other->getPrevNode())
+      for (auto [j, result] : llvm::enumerate(other->getResults())) {
+        if (result.getType() != operand.getType() || result == operand)
+          continue;
+        ++found;
+        unsigned from = indices.lookup(other);
+        mutations.push_back({nameOf(op) + ": operand from elsewhere", index,
+                             [index, from, i = i, j = j](const Ops &ops) {
+                               ops[index]->setOperand(i,
+                                                      ops[from]->getResult(j));
+                             }});
+      }
+    for (BlockArgument argument : op->getBlock()->getArguments()) {
+      if (argument.getType() != operand.getType() || argument == operand ||
+          ++found > 3)
+        continue;
+      mutations.push_back(
+          {nameOf(op) + ": operand from an argument", index,
+           [index, i = i, n = argument.getArgNumber()](const Ops &ops) {
+             Operation *op = ops[index];
+             op->setOperand(i, op->getBlock()->getArgument(n));
+           }});
+    }
+    if (i > 0 && op->getOperand(i - 1).getType() == operand.getType() &&
+        op->getOperand(i - 1) != operand)
+      mutations.push_back({nameOf(op) + ": operands swapped", index,
+                           [index, i = i](const Ops &ops) {
+                             Operation *op = ops[index];
+                             Value a = op->getOperand(i - 1);
+                             op->setOperand(i - 1, op->getOperand(i));
+                             op->setOperand(i, a);
+                           }});
+  }
+}
+
+void test::addOpMutations(ModuleOp module, std::vector<Mutation> &mutations) {
+  Ops all = getOps(module);
+  llvm::DenseMap<Operation *, unsigned> indices;
+  for (auto [i, op] : llvm::enumerate(all))
+    indices[op] = i;
+  for (auto [position, op] : llvm::enumerate(all)) {
+    unsigned index = position;
+    if (isa<ModuleOp>(op))
+      continue;
+    if (canErase(op))
+      mutations.push_back({nameOf(op) + ": lost", index,
+                           [index](const Ops &ops) { eraseOp(ops[index]); }});
+    addReplacement<arith::AddFOp, arith::SubFOp>(op, index, "subf instead",
+                                                 mutations);
+    addReplacement<arith::MulFOp, arith::AddFOp>(op, index, "addf instead",
+                                                 mutations);
+    addReplacement<arith::DivFOp, arith::MulFOp>(op, index, "mulf instead",
+                                                 mutations);
+    addReplacement<arith::SubFOp, arith::AddFOp>(op, index, "addf instead",
+                                                 mutations);
+    addReroutes(op, index, indices, mutations);
+    bool isCall = isa<zrt::HandlerOp>(op->getParentOp());
+    if (!isCall)
+      continue;
+    mutations.push_back(
+        {nameOf(op) + ": twice", index, [index](const Ops &ops) {
+           Operation *op = ops[index];
+           OpBuilder builder(op->getContext());
+           builder.setInsertionPointAfter(op);
+           Operation *again = builder.clone(*op);
+           op->getResult(0).replaceAllUsesExcept(again->getResult(0), again);
+           again->setOperands(op->getResult(0));
+         }});
+    if (Operation *next = op->getNextNode()) {
+      // As a chain, whatever it was.
+      unsigned other = indices.lookup(next);
+      mutations.push_back({nameOf(op) + ": after the next call", index,
+                           [index, other](const Ops &ops) {
+                             Operation *op = ops[index], *next = ops[other];
+                             SmallVector<Value> before(op->getOperands());
+                             next->getResult(0).replaceAllUsesWith(
+                                 op->getResult(0));
+                             op->moveAfter(next);
+                             op->setOperands(next->getResult(0));
+                             next->setOperands(before);
+                           }});
+    }
+    if (op->getNumOperands() > 0)
+      mutations.push_back(
+          {nameOf(op) + ": awaits nothing", index,
+           [index](const Ops &ops) { ops[index]->setOperands({}); }});
+  }
+}

@@ -1,0 +1,285 @@
+//===- zero-mutants.cpp - Does the proof notice what is wrong? ------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Judge.h"
+#include "Mutations.h"
+
+#include "codegen/host/EmitLibrary.h"
+#include "codegen/host/Tables.h"
+#include "dialect/zrt/ZrtDialect.h"
+#include "passes/prove/Prove.h"
+#include "tools/driver/Driver.h"
+
+#include "mlir/IR/Verifier.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/PrettyStackTrace.h"
+
+#include <map>
+#include <random>
+#include <unistd.h>
+
+using namespace mlir;
+using namespace zero;
+using namespace zero::test;
+namespace cl = llvm::cl;
+
+static cl::OptionCategory category("zero-mutants options");
+static cl::opt<std::string> input(cl::Positional, cl::Required,
+                                  cl::desc("<logical step.mlir>"),
+                                  cl::cat(category));
+static cl::opt<unsigned> sample("sample", cl::init(0), cl::cat(category),
+                                cl::desc("How many mutants to draw; 0: all"));
+static cl::opt<unsigned> seed("seed", cl::init(1), cl::cat(category),
+                              cl::desc("Of the sample and of gradients"));
+static cl::opt<int> only("only", cl::init(-1), cl::cat(category),
+                         cl::desc("Try mutant N alone, and print it"));
+
+namespace {
+
+/// What became of a mutant.
+enum class Fate {
+  invalid,    ///< does not verify
+  caught,     ///< changes the step, and the proof says so
+  harmless,   ///< changes nothing, and the proof accepts it
+  costly,     ///< changes bytes or traffic alone, whatever the proof says
+  explained,  ///< the runs cannot show what the proof rejects: see kExplained
+  suspicious, ///< the runs show no change, and the proof rejects it
+  missed,     ///< changes the step, and the proof accepts it
+};
+
+/// What is wrong, and the interpreter cannot see: part of the kind, part of the
+/// proof's message, and why.
+struct Explanation {
+  StringLiteral kind;
+  StringLiteral message;
+  StringLiteral reason;
+};
+constexpr Explanation kExplained[] = {
+    {"", " counts as ",
+     "roles move no byte; they decide what is accounted where"},
+    {"zrt.transition", "discard", "the interpreter never gives a step up"},
+    {"zrt.transition", "apply leads to state",
+     "the interpreter applies with a backward open"},
+    {"zrt.transition", "settles a step a second time", "as above"},
+    {"zrt.transition", "fills gradients where no backward is open", "as above"},
+    {"zrt.transition", "the order of arrivals",
+     "the interpreter knows one order"},
+    {"zero.update_bucket: operand", "old '",
+     "counters of two groups are equal until a checkpoint is loaded"},
+};
+
+struct Verdict {
+  Fate fate = Fate::invalid;
+  std::string message;
+  double distance = 0;
+};
+
+/// One step, lowered, and all that is needed to judge what is made of it.
+class Bench {
+public:
+  Bench(ModuleOp logical, ModuleOp lowered)
+      : logical(logical), lowered(lowered), subject(getSubject(logical)) {
+    before = run(lowered, subject, Arithmetic::F64, seed);
+    beforeTyped = run(lowered, subject, Arithmetic::Typed, seed);
+    precision = getDistance(before, beforeTyped);
+  }
+  bool isSound();
+  Verdict judge(const Mutation &mutation);
+
+private:
+  double getChange(ModuleOp mutant);
+
+  ModuleOp logical;
+  ModuleOp lowered;
+  Subject subject;
+  Behaviour before, beforeTyped;
+  double precision = 0;
+  std::unique_ptr<ProvedStep> reference;
+  unsigned uses = 0;
+};
+
+} // namespace
+
+/// Calls of a handler in another order that timepoints allow: each as early as
+/// may be, later ones first.
+static void hurry(ModuleOp module) {
+  module.walk([](zrt::HandlerOp handler) {
+    Block &block = handler.getBody().front();
+    SmallVector<Operation *> order;
+    llvm::DenseSet<Operation *> done;
+    auto calls = llvm::to_vector(llvm::make_pointer_range(block));
+    while (order.size() < calls.size())
+      for (Operation *call : llvm::reverse(calls)) {
+        bool isReady = llvm::all_of(call->getOperands(), [&](Value value) {
+          return done.contains(value.getDefiningOp());
+        });
+        if (done.contains(call) || !isReady)
+          continue;
+        done.insert(call);
+        order.push_back(call);
+        break;
+      }
+    for (Operation *call : order)
+      call->moveBefore(&block, block.end());
+  });
+}
+
+/// Bytes and traffic, as the plan has them; nothing before there is a plan.
+static std::string getCost(ModuleOp module) {
+  auto programs = module.getOps<zrt::ProgramOp>();
+  if (programs.empty())
+    return "";
+  FailureOr<Tables> tables = buildTables(*programs.begin());
+  if (failed(tables))
+    return "";
+  tables->planHash = 0; // of everything
+  return emitPlan(*programs.begin(), *tables, "", {});
+}
+
+bool Bench::isSound() {
+  reference = std::make_unique<ProvedStep>(logical);
+  return !before.failed && reference->isProved() &&
+         reference->isSameAs(lowered);
+}
+
+double Bench::getChange(ModuleOp mutant) {
+  double change = 0;
+  OwningOpRef<ModuleOp> other = mutant.clone();
+  hurry(*other);
+  for (ModuleOp module : {mutant, *other}) {
+    Behaviour after = run(module, subject, Arithmetic::F64, seed);
+    change = std::max(change, getDistance(before, after));
+    if (change > 1e-9 || after.failed)
+      return change;
+  }
+  // Sums in another order are the same step; narrower numbers are not.
+  Behaviour typed = run(mutant, subject, Arithmetic::Typed, seed);
+  double now = getDistance(before, typed);
+  return now > 4 * precision ? now : 0;
+}
+
+Verdict Bench::judge(const Mutation &mutation) {
+  Verdict verdict;
+  OwningOpRef<ModuleOp> mutant = lowered.clone();
+  mutation.apply(getOps(*mutant));
+  ScopedDiagnosticHandler handler(
+      lowered.getContext(), [&](Diagnostic &diagnostic) {
+        if (verdict.message.empty() &&
+            diagnostic.getSeverity() == DiagnosticSeverity::Error)
+          verdict.message = diagnostic.str();
+        return success();
+      });
+  if (failed(verify(*mutant)))
+    return verdict;
+  // What is known of numbers is kept: now and then a new start.
+  if (uses++ % 256 == 0)
+    reference = std::make_unique<ProvedStep>(logical);
+  verdict.message.clear();
+  bool isAccepted = reference->isSameAs(*mutant);
+  std::string message = verdict.message;
+  verdict.distance = getChange(*mutant);
+  verdict.message = message;
+  bool isChanged =
+      verdict.distance > 1e-9 || getInterface(*mutant) != getInterface(lowered);
+  if (!isChanged && getCost(*mutant) != getCost(lowered)) {
+    verdict.fate = Fate::costly;
+    return verdict;
+  }
+  verdict.fate = isAccepted ? (isChanged ? Fate::missed : Fate::harmless)
+                            : (isChanged ? Fate::caught : Fate::suspicious);
+  if (verdict.fate == Fate::suspicious &&
+      llvm::any_of(kExplained, [&](const Explanation &explanation) {
+        return StringRef(mutation.kind).contains(explanation.kind) &&
+               StringRef(message).contains(explanation.message);
+      }))
+    verdict.fate = Fate::explained;
+  return verdict;
+}
+
+int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  LowerFlags flags(category);
+  cl::HideUnrelatedOptions(category);
+  cl::ParseCommandLineOptions(
+      argc, argv,
+      "zero-mutants: damages a lowered step in every way its operators know, "
+      "and compares\nwhat the proof says with what the interpreter does\n");
+  LowerOptions options;
+  std::string message;
+  if (failed(flags.get(options, message))) {
+    llvm::errs() << message << "\n";
+    return 2;
+  }
+  DialectRegistry registry;
+  registerDriverDialects(registry);
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  LoadedStep loaded(context, input);
+  if (!loaded.getModule())
+    return 2;
+  LowerOptions onMesh;
+  onMesh.mesh = options.mesh.getValue();
+  onMesh.until = std::string("logical");
+  if (failed(lower(loaded.getModule(), onMesh)))
+    return 2;
+  OwningOpRef<ModuleOp> lowered = loaded.getModule().clone();
+  if (failed(lower(*lowered, options)))
+    return 2;
+  Bench bench(loaded.getModule(), *lowered);
+  if (!bench.isSound()) {
+    llvm::errs() << "the step itself is not proved\n";
+    return 2;
+  }
+
+  std::vector<Mutation> mutations;
+  addOpMutations(*lowered, mutations);
+  addAttributeMutations(*lowered, mutations);
+  std::vector<unsigned> drawn(mutations.size());
+  std::iota(drawn.begin(), drawn.end(), 0);
+  if (only >= 0) {
+    drawn = {unsigned(only)};
+  } else if (sample > 0 && sample < drawn.size()) {
+    std::mt19937 random(seed);
+    std::shuffle(drawn.begin(), drawn.end(), random);
+    drawn.resize(sample);
+  }
+
+  llvm::outs().SetUnbuffered();
+  std::map<std::string, std::array<unsigned, 7>> counts;
+  Ops ops = getOps(*lowered);
+  for (unsigned index : drawn) {
+    const Mutation &mutation = mutations[index];
+    llvm::PrettyStackTraceFormat trace("mutant %u: %s", index,
+                                       mutation.kind.c_str());
+    if (getenv("ZERO_TRACE"))
+      llvm::errs() << index << " " << mutation.kind << "\n";
+    alarm(60);
+    Verdict verdict = bench.judge(mutation);
+    alarm(0);
+    ++counts[mutation.kind][int(verdict.fate)];
+    bool isTold =
+        verdict.fate == Fate::missed || verdict.fate == Fate::suspicious;
+    if (!isTold && only < 0)
+      continue;
+    static constexpr StringLiteral words[] = {
+        "invalid",   "caught",     "harmless", "costly",
+        "explained", "suspicious", "missed"};
+    llvm::outs() << words[int(verdict.fate)] << " " << index << " "
+                 << mutation.kind << " at " << ops[mutation.op]->getLoc()
+                 << " [" << verdict.distance << "] "
+                 << StringRef(verdict.message).take_front(300) << "\n";
+    if (only >= 0) {
+      OwningOpRef<ModuleOp> mutant = lowered->clone();
+      mutation.apply(getOps(*mutant));
+      mutant->print(llvm::outs());
+    }
+  }
+  llvm::json::Object kinds;
+  for (auto &[kind, count] : counts)
+    kinds[kind] = llvm::json::Array(count);
+  llvm::outs() << llvm::json::Value(std::move(kinds)) << "\n";
+  return 0;
+}

@@ -1,0 +1,201 @@
+//===- zero-prove.cpp - Does a step do what it declares? ------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialect/zero/ZeroDialect.h"
+#include "passes/prove/Prove.h"
+#include "tools/driver/Driver.h"
+
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassInstrumentation.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/WithColor.h"
+
+#include <chrono>
+
+using namespace mlir;
+namespace cl = llvm::cl;
+
+static cl::OptionCategory category("zero-prove options");
+
+static cl::list<std::string> inputs(cl::Positional, cl::desc("<step.mlir>..."),
+                                    cl::cat(category));
+static cl::opt<bool> json("json", cl::cat(category),
+                          cl::desc("Print what was shown as JSON"));
+
+namespace {
+
+/// Compares the step with |reference| after each pass, and remembers the first
+/// pass that changed it.
+class ProveEachPass : public PassInstrumentation {
+public:
+  struct Result {
+    unsigned passes = 0;
+    std::string broken;
+  };
+
+  ProveEachPass(zero::ProvedStep &reference, Result &result)
+      : reference(reference), result(result) {}
+
+  void runAfterPass(Pass *pass, Operation *op) override {
+    auto module = dyn_cast<ModuleOp>(op);
+    if (!module || !result.broken.empty())
+      return;
+    ++result.passes;
+    if (!reference.isSameAs(module))
+      result.broken = pass->getArgument().str();
+  }
+
+private:
+  zero::ProvedStep &reference;
+  Result &result;
+};
+
+/// What was found, for the table and for JSON.
+struct Outcome {
+  bool isProved = false;
+  std::optional<zero::Shown> shown;
+  std::string compared; // with what
+  std::vector<std::string> errors;
+};
+
+} // namespace
+
+static int fail(const llvm::Twine &message) {
+  llvm::WithColor::error(llvm::errs(), "zero-prove") << message << "\n";
+  return 2;
+}
+
+static void prove(ModuleOp module, ModuleOp other,
+                  const zero::LowerOptions &options, Outcome &outcome) {
+  bool isLogical = !module.getOps<zero::StepOp>().empty() &&
+                   module.getOps<zero::BucketOp>().empty();
+  if (!other && isLogical && !options.mesh.empty()) {
+    zero::LowerOptions onMesh;
+    onMesh.mesh = options.mesh.getValue();
+    onMesh.until = std::string("logical");
+    if (failed(zero::lower(module, onMesh)))
+      return;
+  }
+  zero::ProvedStep step(module);
+  if (!step.isProved())
+    return;
+  if (other) {
+    outcome.compared = "the same step as " + inputs[0];
+    outcome.isProved = step.isSameAs(other);
+  } else if (isLogical) {
+    PassManager pm(module.getContext());
+    ProveEachPass::Result result;
+    pm.addInstrumentation(std::make_unique<ProveEachPass>(step, result));
+    zero::buildLowerPipeline(pm, options);
+    if (failed(pm.run(module)))
+      return;
+    outcome.isProved = result.broken.empty();
+    if (!outcome.isProved)
+      emitError(module.getLoc())
+          << "pass '" << result.broken << "' changed what the step does";
+    outcome.compared = "the same step after each of " +
+                       std::to_string(result.passes) + " passes, at stage " +
+                       std::to_string(options.stage) + ", offload " +
+                       options.offload.getValue();
+  } else {
+    outcome.isProved = true;
+  }
+  outcome.shown = step.getShown();
+}
+
+static void print(const Outcome &outcome, double seconds) {
+  auto &os = llvm::outs();
+  if (json) {
+    llvm::json::Object object{{"proved", outcome.isProved},
+                              {"seconds", seconds},
+                              {"errors", llvm::json::Array(outcome.errors)}};
+    if (outcome.shown) {
+      const zero::Shown &shown = *outcome.shown;
+      object["step"] = shown.step;
+      object["ranks"] = shown.ranks;
+      object["backwards"] = "any number";
+      object["parameters"] = shown.parameters;
+      object["elements"] = shown.elements;
+      object["promises"] = llvm::json::Array(zero::getPromises(shown));
+      if (!outcome.compared.empty())
+        object["compared"] = outcome.compared;
+    }
+    os << llvm::json::Value(std::move(object)) << "\n";
+    return;
+  }
+  if (!outcome.isProved || !outcome.shown)
+    return;
+  const zero::Shown &shown = *outcome.shown;
+  os << "step " << shown.step << ": proved in "
+     << llvm::format("%.3f s", seconds) << "\n\n"
+     << "  ranks       " << shown.ranks << "\n"
+     << "  backwards   any number\n"
+     << "  parameters  " << shown.parameters << ", " << shown.elements
+     << " elements\n";
+  if (!outcome.compared.empty())
+    os << "  compared    " << outcome.compared << "\n";
+  os << "\nif the caller keeps these promises:\n";
+  for (const std::string &promise : zero::getPromises(shown))
+    os << "  - " << promise << "\n";
+}
+
+int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  zero::LowerFlags flags(category);
+  cl::HideUnrelatedOptions(category);
+  cl::ParseCommandLineOptions(
+      argc, argv,
+      "zero-prove: shows that a training step does what it declares\n\n"
+      "  zero-prove step.mlir --mesh=dp=4 --stage=2   a logical step, and all "
+      "that the compiler makes of it\n"
+      "  zero-prove lowered.mlir                      a step at any other "
+      "phase, by itself\n"
+      "  zero-prove a.mlir b.mlir                     two steps: are they the "
+      "same?\n\n"
+      "Exit codes: 0 proved, 1 not proved, 2 wrong usage.\n");
+  if (inputs.empty() || inputs.size() > 2)
+    return fail("one or two steps can be proved, got " +
+                llvm::Twine(inputs.size()));
+  zero::LowerOptions options;
+  std::string message;
+  if (failed(flags.get(options, message)))
+    return fail(message);
+
+  DialectRegistry registry;
+  zero::registerDriverDialects(registry);
+  MLIRContext context(registry);
+  Outcome outcome;
+  zero::LoadedStep::Collector collect;
+  if (json)
+    collect = [&](Diagnostic &diagnostic) {
+      zero::Place place(diagnostic.getLocation());
+      outcome.errors.push_back(place.file + ":" + std::to_string(place.line) +
+                               ": " + diagnostic.str());
+    };
+  zero::LoadedStep first(context, inputs[0], collect);
+  if (!first.getModule()) {
+    print(outcome, 0);
+    return 1;
+  }
+  std::optional<zero::LoadedStep> second;
+  if (inputs.size() == 2) {
+    second.emplace(context, inputs[1], collect);
+    if (!second->getModule()) {
+      print(outcome, 0);
+      return 1;
+    }
+  }
+  auto start = std::chrono::steady_clock::now();
+  prove(first.getModule(), second ? second->getModule() : ModuleOp(), options,
+        outcome);
+  print(outcome,
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+            .count());
+  return outcome.isProved ? 0 : 1;
+}
