@@ -70,7 +70,8 @@ void Program::poisonMemoryOf(FlatSymbolRefAttr symbol) {
   for (auto &entry : buffers)
     if (entry.second.op.getMemory() == memory)
       for (size_t rank = 0; rank < entry.second.contents.size(); ++rank)
-        entry.second.allocate(rank, kPoison);
+        if (entry.second.allocated[rank])
+          entry.second.allocate(rank, kPoison);
 }
 
 void Program::poisonGradients() {

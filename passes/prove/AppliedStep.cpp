@@ -49,21 +49,15 @@ static void readIntervals(ParameterMeaning &parameter, const Contents &contents,
       ++piece;
     begin = end;
   }
-  // A parameter of no elements is updated, too.
-  if (length == 0) {
-    result = parameter.intervals;
-    if (result.empty())
-      result.emplace_back();
-  }
   parameter.intervals = std::move(result);
 }
 
 void prove::readApplied(Proof &proof, zrt::ProgramOp program,
-                        const llvm::DenseMap<StringAttr, BucketOp> &buckets,
-                        Memory &memory, Meaning &meaning) {
+                        const Buckets &buckets, Memory &memory,
+                        Meaning &meaning) {
   for (auto op : program.getOps<zrt::StateOp>()) {
     const Contents &contents = memory.get(op.getBufferAttr());
-    BucketOp bucket = buckets.lookup(op.getBucketAttr().getAttr());
+    BucketOp bucket = buckets.lookup(op.getBucketAttr().getAttr()).op;
     if (contents.bucket != bucket.getSymNameAttr()) {
       proof.report.error(contents.writer ? contents.writer : op.getOperation())
           << op.getBufferAttr() << " holds elements of "

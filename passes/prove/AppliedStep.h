@@ -15,8 +15,7 @@ namespace zero::prove {
 void decide(Algebra &algebra, Memory &memory, Expr verdict, bool isApplied);
 
 /// Reads parameters, states, counters and results from |memory|.
-void readApplied(Proof &proof, zrt::ProgramOp program,
-                 const llvm::DenseMap<mlir::StringAttr, BucketOp> &buckets,
+void readApplied(Proof &proof, zrt::ProgramOp program, const Buckets &buckets,
                  Memory &memory, Meaning &meaning);
 
 } // namespace zero::prove

@@ -10,8 +10,9 @@ using namespace mlir;
 using namespace zero;
 using namespace zero::prove;
 
-Books::Books(Proof &proof, zrt::ProgramOp program, int64_t ranks)
-    : proof(proof), algebra(proof.algebra), program(program) {
+Books::Books(Proof &proof, zrt::ProgramOp program, const Buckets &buckets,
+             int64_t ranks)
+    : proof(proof), algebra(proof.algebra), program(program), buckets(buckets) {
   readStates();
   fillBuffers(ranks);
   fillSlots();
@@ -23,7 +24,8 @@ void Books::readStates() {
     arrivals[op.getBucketAttr().getAttr()] = op;
   for (auto op : program.getOps<zrt::StateOp>()) {
     Entry &entry = lasting[op.getBufferAttr().getAttr()];
-    if (!entry.role.empty())
+    bool matters = hasElements(op.getBucketAttr().getAttr());
+    if (matters && !entry.role.empty())
       proof.report.error(op)
           << op.getBufferAttr() << " is state '" << op.getRole() << "' and '"
           << entry.role << "': a checkpoint would restore one over the other";
@@ -31,14 +33,15 @@ void Books::readStates() {
     // Who gives parameters their first values, gives them to what arrivals
     // name.
     zrt::ArrivalsOp bound = arrivals.lookup(op.getBucketAttr().getAttr());
-    if (op.getRole() == "master" &&
+    if (matters && op.getRole() == "master" &&
         (!bound || bound.getMasterAttr() != op.getBufferAttr()))
       proof.report.error(op)
           << op.getBufferAttr() << " is not the master copy of "
           << op.getBucketAttr() << " that arrivals name: it has no first value";
   }
   for (auto op : program.getOps<zrt::ArrivalsOp>()) {
-    if (lasting[op.getParametersAttr().getAttr()].role != "parameter")
+    if (hasElements(op.getBucketAttr().getAttr()) &&
+        lasting[op.getParametersAttr().getAttr()].role != "parameter")
       proof.report.error(op)
           << op.getParametersAttr() << " is not the state 'parameter' of "
           << op.getBucketAttr() << ": no checkpoint would restore it";
@@ -134,6 +137,8 @@ static Operation *getCulprit(const Contents &contents, Operation *transition) {
 
 void Books::checkSkipped(Operation *transition, Memory &memory) {
   for (auto &[name, entry] : lasting) {
+    if (!hasElements(entry.bucket))
+      continue;
     const Contents &contents = memory.buffers.find(name)->second;
     Expr old = algebra.state(entry.role);
     for (const Piece &piece :
@@ -165,7 +170,8 @@ void Books::checkReplicas(Operation *transition, Memory &memory) {
   };
   for (auto &[name, entry] : lasting) {
     const Contents &contents = memory.buffers.find(name)->second;
-    if (contents.hasOther && !isSame(contents.own, contents.other))
+    if (hasElements(entry.bucket) && contents.hasOther &&
+        !isSame(contents.own, contents.other))
       proof.report.error(getCulprit(contents, transition))
           << "@" << name.getValue()
           << " holds other numbers on the owner of an element than on the "
@@ -173,7 +179,8 @@ void Books::checkReplicas(Operation *transition, Memory &memory) {
   }
   for (auto op : program.getOps<zrt::ArrivalsOp>())
     for (FlatSymbolRefAttr copy : {op.getMasterAttr(), op.getStagedAttr()}) {
-      if (!copy || lasting[copy.getAttr()].role != "parameter")
+      if (!copy || lasting[copy.getAttr()].role != "parameter" ||
+          !hasElements(op.getBucketAttr().getAttr()))
         continue;
       const Contents &contents = memory.get(copy);
       const Contents &parameters = memory.get(op.getParametersAttr());

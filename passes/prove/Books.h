@@ -16,7 +16,8 @@ namespace zero::prove {
 /// over, which is what makes the next one mean the same.
 class Books {
 public:
-  Books(Proof &proof, zrt::ProgramOp program, int64_t ranks);
+  Books(Proof &proof, zrt::ProgramOp program, const Buckets &buckets,
+        int64_t ranks);
 
   const Memory &getIdle() const { return idle; }
 
@@ -28,6 +29,9 @@ public:
   void checkReplicas(mlir::Operation *transition, Memory &memory);
 
 private:
+  bool hasElements(mlir::StringAttr bucket) {
+    return buckets.lookup(bucket).hasElements;
+  }
   void readStates();
   void fillBuffers(int64_t ranks);
   void fillSlots();
@@ -35,6 +39,7 @@ private:
   Proof &proof;
   Algebra &algebra;
   zrt::ProgramOp program;
+  const Buckets &buckets;
   Memory idle;
   struct Entry {
     std::string role;

@@ -14,14 +14,12 @@ using namespace mlir;
 using namespace zero;
 using namespace zero::prove;
 
-Calls::Calls(Proof &proof, zrt::ProgramOp program, Meaning &meaning)
-    : proof(proof), algebra(proof.algebra), program(program), meaning(meaning),
-      symbols(program) {
+Calls::Calls(Proof &proof, zrt::ProgramOp program, const Buckets &buckets,
+             Meaning &meaning)
+    : proof(proof), algebra(proof.algebra), program(program), buckets(buckets),
+      meaning(meaning), symbols(program) {
   for (auto op : program.getOps<zrt::ArrivalsOp>())
     arrivals[op.getBucketAttr().getAttr()] = op;
-  auto module = program->getParentOfType<ModuleOp>();
-  for (auto op : module.getOps<BucketOp>())
-    buckets[op.getSymNameAttr()] = op;
 }
 
 //===----------------------------------------------------------------------===//
@@ -42,13 +40,15 @@ Contents &Calls::require(Operation *call, FlatSymbolRefAttr symbol) {
 
 /// A gradient that did not arrive must have the effect of zeros.
 void Calls::settleAbsent(Operation *call, Contents &contents) {
+  bool hasElements = buckets.lookup(contents.bucket).hasElements;
   bool reported = false;
   for (Pieces *pieces : {&contents.own, &contents.other})
     for (Piece &piece : *pieces) {
       if (!piece.absent)
         continue;
       bool wrongPad = piece.absentPad != piece.pad.expr;
-      if ((piece.absent != piece.expected || wrongPad) && !reported) {
+      bool wrongElement = hasElements && piece.absent != piece.expected;
+      if ((wrongElement || wrongPad) && !reported) {
         proof.report.error(call)
             << "uses " << FlatSymbolRefAttr::get(contents.op)
             << ": where a gradient of @" << contents.bucket.getValue()
@@ -91,16 +91,6 @@ Contents &Calls::write(Operation *call, FlatSymbolRefAttr symbol,
 // Arrivals
 //===----------------------------------------------------------------------===//
 
-bool Calls::isUsedTwice(StringAttr bucket) {
-  BucketOp op = buckets.lookup(bucket);
-  return llvm::any_of(op.getMembers().getAsRange<FlatSymbolRefAttr>(),
-                      [&](FlatSymbolRefAttr member) {
-                        ParameterOp parameter =
-                            meaning.parameters[member.getAttr()].op;
-                        return parameter.getUses() > 1;
-                      });
-}
-
 void Calls::pack(zrt::PackOp op) {
   if (!arriving) {
     proof.report.error(op) << "packs where no gradient arrives";
@@ -136,7 +126,7 @@ void Calls::pack(zrt::PackOp op) {
   // A further use within this backward adds to the one before.
   Expr sum = algebra.state("sum");
   Expr share = evaluate(kernel, {algebra.integer(0), {}}).expr;
-  if (isUsedTwice(bucket) &&
+  if (buckets.lookup(bucket).isUsedTwice &&
       evaluate(add, {sum, {}}).expr != algebra.add(sum, share))
     proof.report.error(op) << "a further use of a parameter of @"
                            << bucket.getValue()

@@ -18,7 +18,8 @@ namespace zero::prove {
 /// call.
 class Calls {
 public:
-  Calls(Proof &proof, zrt::ProgramOp program, Meaning &meaning);
+  Calls(Proof &proof, zrt::ProgramOp program, const Buckets &buckets,
+        Meaning &meaning);
 
   void run(mlir::Operation *call, Memory &memory);
   /// No further call can make up for a gradient that did not arrive.
@@ -37,13 +38,9 @@ public:
   zrt::ArrivalsOp getArrivals(mlir::FlatSymbolRefAttr bucket) {
     return arrivals.lookup(bucket.getAttr());
   }
-  const llvm::DenseMap<mlir::StringAttr, BucketOp> &getBuckets() const {
-    return buckets;
-  }
 
 private:
   void pack(zrt::PackOp op);
-  bool isUsedTwice(mlir::StringAttr bucket);
   void fillMissing(zrt::FillMissingOp op);
   void launch(zrt::LaunchOp op);
   void runScalars(zrt::RunScalarsOp op);
@@ -80,11 +77,11 @@ private:
   Proof &proof;
   Algebra &algebra;
   zrt::ProgramOp program;
+  const Buckets &buckets;
   Meaning &meaning;
   Memory *memory = nullptr;
   mlir::SymbolTable symbols;
   llvm::DenseMap<mlir::StringAttr, zrt::ArrivalsOp> arrivals; // by bucket
-  llvm::DenseMap<mlir::StringAttr, BucketOp> buckets;
   /// What kernels made of which arguments.
   using KernelKey = std::vector<uintptr_t>;
   std::map<KernelKey, llvm::SmallVector<Number>> evaluated;

@@ -109,7 +109,7 @@ bool Calls::launchOver(LaunchedKernel &kernel, bool onOwner,
 
 Number Calls::sumOverBucket(StringAttr bucketName, const Pieces &addends,
                             bool summed) {
-  BucketOp bucket = buckets.lookup(bucketName);
+  BucketOp bucket = buckets.lookup(bucketName).op;
   Number sum;
   SmallVector<Expr> terms;
   if (!bucket)

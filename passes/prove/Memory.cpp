@@ -12,6 +12,21 @@ using namespace mlir;
 using namespace zero;
 using namespace zero::prove;
 
+Buckets prove::readBuckets(ModuleOp module) {
+  SymbolTable symbols(module);
+  Buckets buckets;
+  for (auto op : module.getOps<BucketOp>()) {
+    BucketInfo &bucket = buckets[op.getSymNameAttr()];
+    bucket.op = op;
+    for (auto member : op.getMembers().getAsRange<FlatSymbolRefAttr>()) {
+      auto parameter = symbols.lookup<ParameterOp>(member.getAttr());
+      bucket.hasElements |= parameter.getNumElements() > 0;
+      bucket.isUsedTwice |= parameter.getUses() > 1;
+    }
+  }
+  return buckets;
+}
+
 Pieces prove::makePieces(int64_t length, Number element, Number pad) {
   if (length == 0)
     return {};

@@ -17,6 +17,15 @@
 
 namespace zero::prove {
 
+/// A bucket, and what its members are.
+struct BucketInfo {
+  BucketOp op;
+  bool hasElements = false; // else there are only pads
+  bool isUsedTwice = false; // a member arrives in several pieces
+};
+using Buckets = llvm::DenseMap<mlir::StringAttr, BucketInfo>;
+Buckets readBuckets(mlir::ModuleOp module);
+
 /// The elements of a bucket up to |end|, from where the piece before ends. They
 /// are the same function of themselves, and so are the pads between them.
 struct Piece {

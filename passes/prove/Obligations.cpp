@@ -44,6 +44,8 @@ static bool checkNumber(Proof &proof, Operation *op, const llvm::Twine &what,
 static void checkParameter(Proof &proof, const ParameterMeaning &parameter,
                            const Meaning &meaning) {
   ParameterOp op = parameter.op;
+  if (op.getNumElements() == 0)
+    return;
   std::string name = op.getSymName().str();
   Operation *writer = parameter.writer ? parameter.writer : meaning.step;
   int64_t next = 0;

@@ -71,6 +71,7 @@ private:
   zrt::ProgramOp program;
   MeshOp mesh;
   Meaning meaning;
+  Buckets buckets;
   std::optional<Calls> calls;
   SmallVector<zrt::TransitionOp> transitions;
   SmallVector<zrt::ArrivalsOp> arrivals;
@@ -114,8 +115,9 @@ bool ProgramReader::initialize() {
       parameter.kept = Precision(gradient.getValueType().getElementType());
     }
   }
-  calls.emplace(proof, program, meaning);
-  books.emplace(proof, program, meaning.ranks);
+  buckets = readBuckets(module);
+  calls.emplace(proof, program, buckets, meaning);
+  books.emplace(proof, program, buckets, meaning.ranks);
   if (transitions.empty()) {
     proof.report.error(program) << "has no protocol: no gradient can arrive";
     return false;
@@ -318,7 +320,7 @@ void ProgramReader::apply(const Node &node, zrt::TransitionOp transition,
   books->checkReplicas(transition, memory);
 
   Meaning before = meaning; // the contract, without what apply does
-  readApplied(proof, program, calls->getBuckets(), memory, meaning);
+  readApplied(proof, program, buckets, memory, meaning);
   readVerdict(proof, calls->settled, calls->verdict, meaning);
   if (!applied) {
     applied = meaning;

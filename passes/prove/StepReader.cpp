@@ -227,13 +227,13 @@ FailureOr<SmallVector<Number>> StepReader::prepare(OptimizerOp optimizer,
 }
 
 bool StepReader::readPrepare(PrepareOp op) {
-  if (op.getVerdict() != verdict)
+  // Only counters depend on it.
+  auto optimizer = symbols.lookup<OptimizerOp>(op.getOptimizerAttr().getAttr());
+  if (op.getVerdict() != verdict && !optimizer.getCounterNames().empty())
     proof.report.error(op) << "runs under another verdict than the step's";
   auto hyper = llvm::map_to_vector(op.getHyper(),
                                    [&](Value value) { return scalar(value); });
-  auto values =
-      prepare(symbols.lookup<OptimizerOp>(op.getOptimizerAttr().getAttr()),
-              op.getGroup(), hyper);
+  auto values = prepare(optimizer, op.getGroup(), hyper);
   if (failed(values))
     return false;
   for (auto [result, value] : llvm::zip_equal(op.getScalars(), *values))

@@ -65,7 +65,9 @@ static constexpr Draw kDraws[] = {
 
 /// What the bases of a verdict are in |situation|.
 static std::optional<double> getValue(BaseRef base, Situation situation,
-                                      const Draw &draw, int64_t ranks) {
+                                      const Draw &draw, int64_t ranks,
+                                      bool onFirst) {
+  auto first = double(draw.backwards + (situation.unequal ? draw.more : 0));
   switch (base->kind) {
   case BaseKind::sumOver:
     return situation.nonfinite ? draw.nonfinite : draw.sum;
@@ -75,14 +77,15 @@ static std::optional<double> getValue(BaseRef base, Situation situation,
     auto exponent = double(power);
     if (counted->kind == BaseKind::missing)
       return situation.missing ? std::pow(double(draw.missing), exponent) : 0;
-    double first = draw.backwards + (situation.unequal ? draw.more : 0);
     return double(ranks - 1) * std::pow(double(draw.backwards), exponent) +
            std::pow(first, exponent);
   }
   case BaseKind::missing:
     return situation.missing ? draw.missing : 0;
   case BaseKind::symbol:
-    return base->name == kAccumulation ? double(draw.backwards) : draw.scalar;
+    if (base->name != kAccumulation)
+      return draw.scalar;
+    return onFirst ? first : double(draw.backwards);
   case BaseKind::input:
   case BaseKind::old:
     return draw.scalar;
@@ -91,12 +94,11 @@ static std::optional<double> getValue(BaseRef base, Situation situation,
   }
 }
 
-/// Bases that only one rank knows.
+/// Bases that only one rank knows. The number of backwards is one, too, but
+/// what it decides is tried.
 static bool isOwn(BaseRef base, int64_t ranks) {
-  return ranks > 1 &&
-         (base->kind == BaseKind::missing ||
-          (base->kind == BaseKind::sumOver && !base->summed) ||
-          (base->kind == BaseKind::symbol && base->name == kAccumulation));
+  return ranks > 1 && (base->kind == BaseKind::missing ||
+                       (base->kind == BaseKind::sumOver && !base->summed));
 }
 
 /// Parameters whose gradients are squared and summed somewhere in |verdict|.
@@ -114,6 +116,14 @@ static llvm::StringSet<> getDomain(Expr verdict) {
       domain.insert(base->name);
   });
   return domain;
+}
+
+static SmallVector<std::pair<Draw, bool>> getTries() {
+  SmallVector<std::pair<Draw, bool>> tries;
+  for (const Draw &draw : kDraws)
+    for (bool onFirst : {true, false})
+      tries.push_back({draw, onFirst});
+  return tries;
 }
 
 void prove::readVerdict(Proof &proof, Operation *op, Expr verdict,
@@ -152,9 +162,11 @@ void prove::readVerdict(Proof &proof, Operation *op, Expr verdict,
     if (!mayHappen(situation, meaning))
       continue;
     std::optional<double> decided;
-    for (const Draw &draw : kDraws) {
+    for (const std::pair<Draw, bool> &attempt : getTries()) {
+      const Draw &draw = attempt.first;
+      bool onFirst = attempt.second;
       double value = proof.algebra.evaluate(verdict, [&](BaseRef base) {
-        return getValue(base, situation, draw, meaning.ranks);
+        return getValue(base, situation, draw, meaning.ranks, onFirst);
       });
       if (decided && *decided != value) {
         proof.verdicts.erase(known);
@@ -162,7 +174,8 @@ void prove::readVerdict(Proof &proof, Operation *op, Expr verdict,
             << "where " << describe(situation) << ", the verdict is "
             << *decided << " or " << value
             << ", which depends on more than that: with " << draw.backwards
-            << " backwards it is " << value;
+            << " backwards it is " << value << " on "
+            << (onFirst ? "rank 0" : "the other ranks");
         return;
       }
       decided = value;

@@ -22,8 +22,11 @@ def write_step(options, out):
     decay = "hyper(lr = %lr, wd = 0.1)"
 
     out.write(f'zero.mesh @cluster <["dp" = {options.ranks}]>\n')
-    for name, size in zip(names, shapes):
-        out.write(f"zero.parameter {name} : {size}x{options.dtype}\n")
+    optional = numbers(options.optional)
+    uses = numbers(options.used_twice)
+    for i, (name, size) in enumerate(zip(names, shapes)):
+        flags = " optional" * (i in optional) + " uses 2" * (i in uses)
+        out.write(f"zero.parameter {name} : {size}x{options.dtype}{flags}\n")
     groups = {"decay": [], "no_decay": []}
     for i in range(options.parameters):
         groups["no_decay" if i % 3 == 2 else "decay"].append(i)
@@ -44,34 +47,48 @@ def write_step(options, out):
         count = options.parameters
         return f"%{name}" if count == 1 else f"%{name}:{count}"
 
-    mean = options.weight == "mean"
-    scaled = ", scaled = [dp : 1]" if mean else ""
-    weight = "accumulation : -1, dp : -1" if mean else ""
-    arrival = "accumulation : -1" if mean else ""
+    # What is left to divide by stands in the types.
+    scaled = {
+        "mean": ", scaled = [dp : 1]",
+        "raw": ", scaled = [accumulation : 1, dp : 1]",
+        "sum": "",
+    }[options.weight]
+    weight = "" if options.weight == "sum" else "accumulation : -1, dp : -1"
+    arrival = "accumulation : -1" if options.weight == "mean" else ""
+    nonfinite = f" nonfinite {options.nonfinite}" * (options.nonfinite != "skip")
     arriving = types(options.gradient, ", partial = [dp, micro]" + scaled)
     out.write(
-        f"zero.step @train on @cluster weight({weight}) "
+        f"zero.step @train on @cluster weight({weight}){nonfinite} "
         "(%lr: !zero.value<f64>) {\n"
         f"  {results('g')} = zero.micro_batches in {options.accumulator} {{\n"
         f"    {results('d')} = zero.backward({', '.join(names)}) "
         f"arrives({arrival}) : {arriving}\n"
         f"    zero.yield {values('d')} : {arriving}\n  }}\n"
     )
+    clips = options.max_norm > 0
+    updated = "c" if clips else "r"
     partial = types(options.accumulator, ", partial = [dp]" + scaled)
     final = types(options.accumulator, "")
     out.write(
         f"  {results('r')} = zero.reduce {values('g')} : {partial}\n"
         f"  %norm = zero.norm {values('r')} : {final}\n"
-        f"  {results('c')} = zero.clip {values('r')} by %norm max 1.0 : "
-        f"{final} by !zero.value<f64>\n"
     )
+    if clips:
+        out.write(
+            f"  {results('c')} = zero.clip {values('r')} by %norm "
+            f"max {options.max_norm} : {final} by !zero.value<f64>\n"
+        )
     for group, members in groups.items():
         out.write(
-            f"  zero.update @{group} with @{optimizer.stem}({values('c', members)}) "
+            f"  zero.update @{group} with @{optimizer.stem}({values(updated, members)}) "
             f"{decay if group == 'decay' else hyper_of(optimizer, hyper)} : "
             f"({types(options.accumulator, '', members)}), (!zero.value<f64>)\n"
         )
     out.write("  zero.return [norm] %norm : !zero.value<f64>\n}\n")
+
+
+def numbers(text):
+    return {int(number) for number in text.split(",") if number}
 
 
 def hyper_of(optimizer, hyper):
@@ -88,8 +105,17 @@ def main():
     parser.add_argument("--gradient", default="bf16", help="as it arrives")
     parser.add_argument("--accumulator", default="f32")
     parser.add_argument(
-        "--weight", choices=["mean", "sum"], default="mean", help="of a contribution"
+        "--weight",
+        choices=["mean", "raw", "sum"],
+        default="mean",
+        help="of a contribution; raw: a mean of gradients that arrive as they are",
     )
+    parser.add_argument("--optional", default="", help="which parameters, e.g. 0,3")
+    parser.add_argument("--used-twice", default="", help="which parameters")
+    parser.add_argument(
+        "--nonfinite", choices=["skip", "poison", "error"], default="skip"
+    )
+    parser.add_argument("--max-norm", type=float, default=1.0, help="0: no clipping")
     parser.add_argument("--optimizer", required=True, help="an .mlir file")
     write_step(parser.parse_args(), sys.stdout)
 

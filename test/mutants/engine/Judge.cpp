@@ -31,6 +31,7 @@ Subject test::getSubject(ModuleOp logical) {
         subject.states.push_back(name.getValue().str());
   for (auto step : logical.getOps<StepOp>()) {
     subject.numInputs = step.getBody().getNumArguments();
+    subject.poison = step.getNonfinite() == Nonfinite::poison;
     step.walk([&](UpdateOp update) {
       auto optimizer =
           logical.lookupSymbol<OptimizerOp>(update.getOptimizerAttr());
@@ -52,6 +53,7 @@ struct Script {
   int missing = -1;                 // which parameter has no gradient
   int nonfinite = -1;               // which one has a nan in it
   double scale = 1.0 / 64;          // of gradients
+  bool early = false;               // missing or nan in the first backward
 };
 } // namespace
 
@@ -79,8 +81,10 @@ static std::vector<RankInputs> getInputs(const Subject &subject,
       auto &backward = given.backwards.emplace_back();
       for (const Subject::Parameter &parameter : subject.parameters) {
         std::vector<double> values =
-            draw(random, parameter.elements, script.scale);
-        bool last = rank == subject.ranks - 1 && b == count - 1;
+            draw(random, parameter.elements,
+                 script.scale / double(1 << (random() % 8)));
+        bool last =
+            rank == subject.ranks - 1 && b == (script.early ? 0 : count - 1);
         if (parameter.optional && b == script.absentIn)
           continue;
         if (last && &parameter - subject.parameters.data() == script.missing)
@@ -116,23 +120,32 @@ Behaviour test::run(ModuleOp module, const Subject &subject,
     for (const Number &number : numbers)
       behaviour.numbers.push_back(number.value);
   };
-  std::vector<Script> scripts = {{{1}},
-                                 {{3}},
-                                 {{2}, 0},
-                                 {{2}, 1},
-                                 {{2}},
-                                 {{1, 2}},
-                                 {{1}, 0},
-                                 {{2, 1}},
-                                 // Nothing to clip.
-                                 {{3}, -1, -1, -1, 1.0 / 65536},
-                                 {{1}, -1, -1, -1, 1.0 / 1048576}};
+  std::vector<Script> scripts = {
+      // Skipped before anything was applied; all zeros.
+      {{1}, -1, -1, 0},
+      {{1}, -1, -1, -1, 0},
+      {{1}},
+      {{3}},
+      {{2}, 0},
+      {{2}, 1},
+      {{2}},
+      {{1, 2}},
+      {{1}, 0},
+      {{2, 1}},
+      // Nothing to clip.
+      {{3}, -1, -1, -1, 1.0 / 65536},
+      {{1}, -1, -1, -1, 1.0 / 1048576}};
   for (int i = 0; i < int(subject.parameters.size()); ++i)
     for (int backwards : {1, 2}) {
       scripts.push_back({{backwards}, -1, i, -1});
       scripts.push_back({{backwards}, -1, -1, i});
+      scripts.push_back({{backwards}, -1, i, -1, 1.0 / 64, true});
     }
   scripts.push_back({{2}});
+  if (subject.poison) {
+    llvm::erase_if(scripts, [](auto &script) { return script.nonfinite >= 0; });
+    scripts.push_back({{1}, -1, -1, 0});
+  }
   for (const Script &script : scripts) {
     auto result = (*interpreter)->apply(getInputs(subject, script, random));
     if (failed(result))
@@ -155,6 +168,9 @@ Behaviour test::run(ModuleOp module, const Subject &subject,
 std::string test::getInterface(ModuleOp module) {
   std::string text;
   llvm::raw_string_ostream os(text);
+  int64_t ranks = 1;
+  for (auto mesh : module.getOps<MeshOp>())
+    ranks = mesh.getNumRanks();
   for (auto op : module.getOps<ParameterOp>()) {
     os << op.getSymName() << " ";
     llvm::interleave(op.getShape(), os, "x");
@@ -163,21 +179,31 @@ std::string test::getInterface(ModuleOp module) {
   }
   for (auto op : module.getOps<BucketOp>())
     os << op.getSymName() << " " << op.getArrivalType() << "\n";
-  module.walk([&](Operation *op) {
-    if (auto state = dyn_cast<zrt::StateOp>(op))
-      os << state.getRole() << " of " << state.getBucket() << " in "
-         << state.getBuffer() << "\n";
-    else if (auto arrivals = dyn_cast<zrt::ArrivalsOp>(op))
-      os << arrivals.getParameters() << " " << arrivals.getMasterAttr() << " "
-         << ScaleAttr::get(
-                op->getContext(),
-                cast<zrt::BufferOp>(SymbolTable::lookupNearestSymbolFrom(
-                                        op, arrivals.getGradientAttr()))
-                    .getValueType()
-                    .getScale())
+  // A bucket of pads alone has nothing to bind or to save.
+  auto isEmpty = [&](FlatSymbolRefAttr symbol) {
+    auto bucket = module.lookupSymbol<BucketOp>(symbol);
+    return llvm::all_of(
+        bucket.getMembers().getAsRange<FlatSymbolRefAttr>(),
+        [&](FlatSymbolRefAttr member) {
+          return module.lookupSymbol<ParameterOp>(member).getNumElements() == 0;
+        });
+  };
+  module.walk([&](zrt::StateOp op) {
+    if (!isEmpty(op.getBucketAttr()))
+      os << op.getRole() << " of " << op.getBucket() << " in " << op.getBuffer()
          << "\n";
-    else if (auto scalar = dyn_cast<zrt::ScalarStateOp>(op))
-      os << scalar.getRole() << "\n";
+  });
+  module.walk([&](zrt::ScalarStateOp op) { os << op.getRole() << "\n"; });
+  module.walk([&](zrt::ArrivalsOp op) {
+    if (isEmpty(op.getBucketAttr()))
+      return;
+    os << op.getParameters() << " " << op.getMasterAttr();
+    auto gradient = cast<zrt::BufferOp>(
+        SymbolTable::lookupNearestSymbolFrom(op, op.getGradientAttr()));
+    if (ranks > 1)
+      os << ScaleAttr::get(op->getContext(),
+                           gradient.getValueType().getScale());
+    os << "\n";
   });
   return text;
 }
@@ -193,6 +219,8 @@ double test::getDistance(const Behaviour &a, const Behaviour &b) {
         return kInfinite;
       continue;
     }
+    if (std::isinf(x) != std::isinf(y))
+      return kInfinite;
     if (x != y)
       largest =
           std::max(largest, std::abs(x - y) /

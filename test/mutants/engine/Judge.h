@@ -30,6 +30,7 @@ struct Subject {
   std::vector<std::string> counters;
   size_t numInputs = 0;
   int64_t ranks = 1;
+  bool poison = false; // a nan would be all that is left to see
 };
 /// Reads a logical step.
 Subject getSubject(mlir::ModuleOp logical);

@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Damages twenty steps in every way the operators know, and judges the proof.
+
+  mutants.py --bin build/bin               a sample, as the tests run it
+  mutants.py --bin build/bin --count 10000 the figures of README.md
+
+Each mutant is drawn from the ops and attributes of a lowered step. The verifier may
+refuse it; otherwise the proof accepts or rejects it, and the interpreter says whether
+it does anything else than the step: in f64 over 1, 2 and 3 backwards, with gradients
+that are absent, missing and not finite, with unequal backwards, and with the calls of
+each handler in another order that timepoints allow; in the declared types for what is
+merely less precise; and by the plan for what merely costs.
+
+Fails where the proof accepts what does something else, or rejects what does not.
+"""
+
+import argparse
+import concurrent.futures
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+FATES = [
+    "invalid", "caught", "harmless", "costly", "explained", "suspicious", "missed",
+]  # fmt: skip
+
+# (make_step.py, zero-mutants): few parameters, for every op is a place for a mistake.
+# Longer than a rank's slice of a padded bucket, and not a multiple of it.
+SIZES = "--sizes 70,1,33,7"
+SEEDS = [
+    (f"adamw --ranks 2 --parameters 4 --optional 0 {SIZES}", "--stage=0 --until=sharded"),
+    (f"adamw --ranks 3 --parameters 3 --weight raw {SIZES}", "--stage=1 --until=sharded"),
+    (f"lion --ranks 2 --parameters 4 --weight sum {SIZES}", "--stage=2 --until=sharded"),
+    (f"sgd --ranks 4 --parameters 3 --max-norm 0 {SIZES}", "--stage=2 --until=sharded"),
+    (f"adam --ranks 1 --parameters 3 {SIZES}", "--stage=1 --until=sharded"),
+    (f"adamw --ranks 2 --parameters 4 --optional 3 {SIZES}",
+     "--stage=1 --until=placed --offload=optimizer"),
+    (f"lion --ranks 3 --parameters 3 --dtype f32 {SIZES}",
+     "--stage=2 --until=placed --offload=optimizer"),
+    (f"adamw --ranks 2 --parameters 3 --optional 2 {SIZES}", "--stage=0"),
+    (f"adamw --ranks 2 --parameters 3 --optional 2 {SIZES}", "--stage=1"),
+    (f"adamw --ranks 2 --parameters 4 --optional 0 {SIZES}", "--stage=2"),
+    (f"adamw --ranks 2 --parameters 3 --optional 2 {SIZES}", "--stage=0 --offload=optimizer"),
+    (f"adamw --ranks 3 --parameters 3 --optional 0 {SIZES}", "--stage=1 --offload=optimizer"),
+    (f"adamw --ranks 2 --parameters 4 --weight raw {SIZES}", "--stage=2 --offload=optimizer"),
+    (f"sgd --ranks 2 --parameters 3 --dtype f32 --gradient f32 {SIZES}", "--stage=0"),
+    (f"sgd --ranks 3 --parameters 4 --dtype f32 --weight sum {SIZES}", "--stage=1"),
+    (f"sgd --ranks 2 --parameters 3 --nonfinite poison {SIZES}", "--stage=2"),
+    (f"lion --ranks 4 --parameters 3 --nonfinite error {SIZES}", "--stage=1 --offload=optimizer"),
+    (f"adam --ranks 2 --parameters 3 --max-norm 0 {SIZES}", "--stage=0"),
+    (f"adam --ranks 1 --parameters 3 --optional 0 {SIZES}", "--stage=1"),
+    (f"adam --ranks 2 --parameters 4 --dtype f32 {SIZES}", "--stage=2 --offload=optimizer"),
+]  # fmt: skip
+
+
+def run(binaries, folder, index, sample, seed):
+    step, flags = SEEDS[index]
+    optimizer, *arguments = step.split()
+    file = folder / f"{index}.mlir"
+    with open(file, "w") as out:
+        subprocess.run(
+            [sys.executable, ROOT / "tools/scripts/make_step.py", "--optimizer",
+             ROOT / f"examples/optimizers/{optimizer}.mlir", *arguments],
+            stdout=out, check=True,
+        )  # fmt: skip
+    command = [
+        binaries / "zero-mutants", file, *flags.split(), "--bucket-bytes=16",
+        f"--sample={sample}", f"--seed={seed + index}",
+    ]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True)
+    lines = done.stdout.splitlines()
+    kinds = json.loads(lines[-1]) if done.returncode == 0 else {}
+    return " ".join(map(str, command)), done, lines[:-1], kinds
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--bin", type=pathlib.Path, required=True)
+    parser.add_argument("--count", type=int, default=600, help="mutants in all")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--kinds", action="store_true", help="print a row for each")
+    options = parser.parse_args()
+
+    total = {}
+    wrong = []
+    sample = -(-options.count // len(SEEDS))
+    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(
+        options.jobs
+    ) as pool:
+        jobs = [
+            pool.submit(
+                run, options.bin, pathlib.Path(folder), index, sample, options.seed
+            )
+            for index in range(len(SEEDS))
+        ]
+        for number, job in enumerate(jobs, 1):
+            command, done, lines, kinds = job.result()
+            if done.returncode != 0:
+                wrong.append(f"{command}: {done.stderr.strip()[-400:]}")
+            wrong += [
+                f"{command}\n  {line}"
+                for line in lines
+                if line.startswith(("missed", "suspicious"))
+            ]
+            for kind, counts in kinds.items():
+                row = total.setdefault(kind, [0] * len(FATES))
+                for i, count in enumerate(counts):
+                    row[i] += count
+            print(f"{number} of {len(SEEDS)} steps", file=sys.stderr, flush=True)
+
+    sums = [sum(row[i] for row in total.values()) for i in range(len(FATES))]
+    if options.kinds:
+        for kind, row in sorted(total.items()):
+            print(f"{kind:60}" + "".join(f"{count:7}" for count in row))
+    for fate, count in zip(FATES, sums):
+        print(f"{count:7} {fate}")
+    print(f"{sum(sums):7} mutants of {len(total)} kinds, seed {options.seed}")
+    for line in wrong:
+        print(line)
+    sys.exit(1 if wrong else 0)
+
+
+if __name__ == "__main__":
+    main()
