@@ -46,7 +46,8 @@ struct Rational {
   double asDouble() const { return double(numerator) / double(denominator); }
 };
 
-/// Nothing where a result does not fit.
+/// In lowest terms; nothing where a result does not fit.
+std::optional<Rational> normalize(int64_t numerator, int64_t denominator);
 std::optional<Rational> add(Rational a, Rational b);
 std::optional<Rational> multiply(Rational a, Rational b);
 

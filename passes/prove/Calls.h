@@ -83,7 +83,8 @@ private:
   mlir::SymbolTable symbols;
   llvm::DenseMap<mlir::StringAttr, zrt::ArrivalsOp> arrivals; // by bucket
   /// What kernels made of which arguments.
-  using KernelKey = std::vector<uintptr_t>;
+  using KernelKey =
+      std::pair<mlir::Operation *, std::vector<std::pair<Expr, uint64_t>>>;
   std::map<KernelKey, llvm::SmallVector<Number>> evaluated;
 };
 

@@ -21,11 +21,6 @@ struct Calls::LaunchedKernel {
   std::vector<Expr> conditions;
 };
 
-static uintptr_t pack(Precision precision) {
-  return uintptr_t(precision.mantissa & 0xffff) << 16 |
-         (precision.exponent & 0xffff);
-}
-
 FailureOr<SmallVector<Number>> Calls::evaluateKernel(LaunchedKernel &kernel,
                                                      ArrayRef<Number> arrays,
                                                      ArrayRef<Number> scalars) {
@@ -38,11 +33,9 @@ FailureOr<SmallVector<Number>> Calls::evaluateKernel(LaunchedKernel &kernel,
         Precision(kernel.op.getArrayType(i)));
   }
   llvm::append_range(arguments, scalars);
-  KernelKey key{reinterpret_cast<uintptr_t>(kernel.op.getOperation())};
-  for (const Number &argument : arguments) {
-    key.push_back(reinterpret_cast<uintptr_t>(argument.expr));
-    key.push_back(::pack(argument.precision));
-  }
+  KernelKey key{kernel.op, {}};
+  for (const Number &argument : arguments)
+    key.second.push_back(argument.getKey());
   auto [it, isNew] = evaluated.try_emplace(std::move(key));
   if (!isNew)
     return it->second;

@@ -41,6 +41,10 @@ struct Number {
   Expr expr = nullptr;
   Precision precision = {};
 
+  /// What tells it from others, for a key.
+  std::pair<Expr, uint64_t> getKey() const {
+    return {expr, uint64_t(precision.mantissa) << 32 | precision.exponent};
+  }
   bool operator==(const Number &other) const {
     return expr == other.expr && precision == other.precision;
   }

@@ -1,0 +1,160 @@
+//===- AlgebraWalks.cpp - What a polynomial is made of --------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/prove/Algebra.h"
+
+#include "llvm/ADT/DenseSet.h"
+
+#include <cmath>
+
+using namespace zero;
+using namespace zero::prove;
+
+Expr Substitution::replace(BaseRef base) {
+  if (auto it = replacements.find(base); it != replacements.end())
+    return it->second;
+  Expr replacement = function(base);
+  if (replacement) {
+    // Not itself again: what it gives for |base| is not known yet.
+    replacement = apply(replacement);
+  } else {
+    Base copy = *base;
+    for (Expr &operand : copy.operands)
+      operand = apply(operand);
+    if (copy.operands != base->operands)
+      replacement = algebra.base(std::move(copy));
+  }
+  return replacements[base] = replacement;
+}
+
+Expr Substitution::apply(Expr a) {
+  if (auto it = known.find(a); it != known.end())
+    return it->second;
+  bool same = true;
+  llvm::SmallVector<Expr> addends;
+  for (const Term &term : a->getTerms()) {
+    Expr product = algebra.rational(term.coefficient);
+    for (auto [base, exponent] : term.monomial) {
+      Expr replacement = replace(base);
+      same &= !replacement;
+      product = algebra.multiply(
+          product, replacement ? algebra.power(replacement, exponent)
+                               : algebra.product({1, 1}, {{base, exponent}}));
+    }
+    addends.push_back(product);
+  }
+  return known[a] = same ? a : algebra.sum(addends);
+}
+
+Expr Algebra::substitute(Expr a, llvm::function_ref<Expr(BaseRef)> function) {
+  return Substitution(*this, function).apply(a);
+}
+
+static double evaluateOperation(const Base &base, llvm::ArrayRef<double> x) {
+  llvm::StringRef name = base.name;
+  if (name == "inverse")
+    return 1 / x[0];
+  if (name == "sqrt")
+    return std::sqrt(x[0]);
+  if (name == "addf")
+    return x[0] + x[1];
+  if (name == "subf")
+    return x[0] - x[1];
+  if (name == "mulf")
+    return x[0] * x[1];
+  if (name == "absf")
+    return std::abs(x[0]);
+  if (name == "copysign")
+    return std::copysign(x[0], x[1]);
+  if (name == "select")
+    return x[0] != 0 ? x[1] : x[2];
+  if (name == "andi")
+    return x[0] != 0 && x[1] != 0;
+  if (name == "ori")
+    return x[0] != 0 || x[1] != 0;
+  bool unordered = std::isnan(x[0]) || (x.size() > 1 && std::isnan(x[1]));
+  if (name == "minimumf")
+    return unordered ? NAN : std::min(x[0], x[1]);
+  if (name == "maximumf")
+    return unordered ? NAN : std::max(x[0], x[1]);
+  if (name == "minnumf")
+    return std::fmin(x[0], x[1]);
+  if (name == "maxnumf")
+    return std::fmax(x[0], x[1]);
+  if (name.consume_front("cmpf ")) {
+    if (name == "ord")
+      return !unordered;
+    if (name == "uno")
+      return unordered;
+    bool result = name.ends_with("eq")   ? x[0] == x[1]
+                  : name.ends_with("ne") ? x[0] != x[1]
+                  : name.ends_with("gt") ? x[0] > x[1]
+                  : name.ends_with("ge") ? x[0] >= x[1]
+                  : name.ends_with("lt") ? x[0] < x[1]
+                  : name.ends_with("le") ? x[0] <= x[1]
+                                         : name == "true";
+    return unordered ? name.starts_with("u") || name == "true" : result;
+  }
+  return NAN;
+}
+
+double
+Algebra::evaluate(Expr a,
+                  llvm::function_ref<std::optional<double>(BaseRef)> function,
+                  llvm::DenseMap<const void *, double> &known) {
+  if (auto it = known.find(a); it != known.end())
+    return it->second;
+  double sum = 0;
+  for (const Term &term : a->terms) {
+    double factor = term.coefficient.asDouble();
+    for (auto [ref, exponent] : term.monomial) {
+      double value;
+      if (auto it = known.find(ref); it != known.end()) {
+        value = it->second;
+      } else {
+        if (auto given = function(ref)) {
+          value = *given;
+        } else if (ref->kind == BaseKind::constant) {
+          value = ref->value;
+        } else if (ref->kind == BaseKind::operation) {
+          llvm::SmallVector<double> operands;
+          for (Expr operand : ref->operands)
+            operands.push_back(evaluate(operand, function, known));
+          value = evaluateOperation(*ref, operands);
+        } else {
+          value = NAN;
+        }
+        known[ref] = value;
+      }
+      factor *= std::pow(value, double(exponent));
+    }
+    sum += factor;
+  }
+  return known[a] = sum;
+}
+
+double
+Algebra::evaluate(Expr a,
+                  llvm::function_ref<std::optional<double>(BaseRef)> function) {
+  llvm::DenseMap<const void *, double> known;
+  return evaluate(a, function, known);
+}
+
+void prove::visitBases(Expr a, llvm::function_ref<void(BaseRef)> visit) {
+  llvm::DenseSet<const void *> seen;
+  llvm::SmallVector<Expr> stack{a};
+  while (!stack.empty()) {
+    Expr top = stack.pop_back_val();
+    if (!seen.insert(top).second)
+      continue;
+    for (const Term &term : top->getTerms())
+      for (auto [ref, exponent] : term.monomial)
+        if (seen.insert(ref).second) {
+          visit(ref);
+          llvm::append_range(stack, ref->operands);
+        }
+  }
+}

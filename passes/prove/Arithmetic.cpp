@@ -1,0 +1,218 @@
+//===- Arithmetic.cpp - Sums, products and roots of polynomials -----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/prove/Algebra.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+#include <cmath>
+
+using namespace zero;
+using namespace zero::prove;
+
+/// Products of more terms than this stay products: nothing a step needs comes
+/// near, and an optimizer that squares sums again and again cannot hang us.
+static constexpr size_t kLargestProduct = 256;
+
+static bool isBefore(const Monomial &a, const Monomial &b) {
+  return std::lexicographical_compare(
+      a.begin(), a.end(), b.begin(), b.end(), [](auto x, auto y) {
+        return std::pair(x.first->index, x.second) <
+               std::pair(y.first->index, y.second);
+      });
+}
+
+Expr Algebra::add(Expr a, Expr b) {
+  if (a->isZero())
+    return b;
+  if (b->isZero())
+    return a;
+  std::vector<Term> sum;
+  sum.reserve(a->terms.size() + b->terms.size());
+  auto x = a->terms.begin(), y = b->terms.begin();
+  while (x != a->terms.end() || y != b->terms.end()) {
+    if (y == b->terms.end() ||
+        (x != a->terms.end() && isBefore(x->monomial, y->monomial))) {
+      sum.push_back(*x++);
+    } else if (x == a->terms.end() || isBefore(y->monomial, x->monomial)) {
+      sum.push_back(*y++);
+    } else {
+      auto coefficient = prove::add(x->coefficient, y->coefficient);
+      if (!coefficient)
+        return symmetric("addf", a, b);
+      if (coefficient->numerator != 0)
+        sum.push_back({*coefficient, x->monomial});
+      ++x;
+      ++y;
+    }
+  }
+  return intern(std::move(sum));
+}
+
+/// Of two monomials, each sorted.
+static Monomial multiply(const Monomial &a, const Monomial &b) {
+  Monomial product;
+  auto x = a.begin(), y = b.begin();
+  while (x != a.end() || y != b.end()) {
+    if (y == b.end() || (x != a.end() && x->first->index < y->first->index)) {
+      product.push_back(*x++);
+    } else if (x == a.end() || y->first->index < x->first->index) {
+      product.push_back(*y++);
+    } else {
+      if (int64_t exponent = x->second + y->second)
+        product.push_back({x->first, exponent});
+      ++x;
+      ++y;
+    }
+  }
+  return product;
+}
+
+Expr Algebra::negate(Expr a) { return multiply(integer(-1), a); }
+
+Expr Algebra::subtract(Expr a, Expr b) {
+  if (a == b && !a->asRational())
+    return operation("subf", {a, b});
+  return add(a, negate(b));
+}
+
+Expr Algebra::multiply(Expr a, Expr b) {
+  auto keep = [&] { return symmetric("mulf", a, b); };
+  // Zero times what nobody wrote may be anything.
+  if (a->isZero() || b->isZero())
+    return a->isUndefined() ? a : b->isUndefined() ? b : integer(0);
+  if (a->terms.size() > 1 && b->terms.size() > 1 &&
+      a->terms.size() * b->terms.size() > kLargestProduct)
+    return keep();
+  std::vector<Term> terms;
+  for (const Term &x : a->terms)
+    for (const Term &y : b->terms) {
+      auto coefficient = prove::multiply(x.coefficient, y.coefficient);
+      if (!coefficient)
+        return keep();
+      terms.push_back({*coefficient, ::multiply(x.monomial, y.monomial)});
+    }
+  Expr product = merge(std::move(terms));
+  return product ? product : keep();
+}
+
+Expr Algebra::merge(std::vector<Term> terms) {
+  llvm::sort(terms, [](const Term &x, const Term &y) {
+    return isBefore(x.monomial, y.monomial);
+  });
+  std::vector<Term> merged;
+  for (Term &term : terms) {
+    if (merged.empty() || merged.back().monomial != term.monomial) {
+      merged.push_back(std::move(term));
+      continue;
+    }
+    auto sum = prove::add(merged.back().coefficient, term.coefficient);
+    if (!sum)
+      return nullptr;
+    merged.back().coefficient = *sum;
+    if (sum->numerator == 0)
+      merged.pop_back();
+  }
+  return intern(std::move(merged));
+}
+
+Expr Algebra::sum(llvm::ArrayRef<Expr> addends) {
+  std::vector<Term> terms;
+  for (Expr addend : addends)
+    llvm::append_range(terms, addend->terms);
+  if (Expr merged = merge(std::move(terms)))
+    return merged;
+  Expr sum = integer(0);
+  for (Expr addend : addends)
+    sum = add(sum, addend);
+  return sum;
+}
+
+Expr Algebra::power(Expr a, int64_t exponent) {
+  if (exponent < 0)
+    return divide(integer(1), power(a, -exponent));
+  Expr result = integer(1);
+  for (int64_t i = 0; i < exponent; ++i)
+    result = multiply(result, a);
+  return result;
+}
+
+Expr Algebra::divide(Expr a, Expr b) {
+  if (b->terms.size() != 1)
+    return multiply(a, operation("inverse", {b}));
+  const Term &term = b->terms[0];
+  Monomial inverse = term.monomial;
+  for (auto &[base, exponent] : inverse)
+    exponent = -exponent;
+  auto coefficient =
+      normalize(term.coefficient.denominator, term.coefficient.numerator);
+  return multiply(a, intern({Term{*coefficient, std::move(inverse)}}));
+}
+
+Expr Algebra::squareRoot(Expr a) {
+  if (a->isZero())
+    return a;
+  // Takes out what every term has an even power of: the root of 4 x^2 (y + z)
+  // is 2 x times the root of y + z, for what is not negative.
+  auto rootOf = [](int64_t number) -> std::optional<int64_t> {
+    if (number < 0)
+      return std::nullopt;
+    auto root = static_cast<int64_t>(std::llround(std::sqrt(double(number))));
+    if (root * root != number)
+      return std::nullopt;
+    return root;
+  };
+  const Term &first = a->terms[0];
+  Monomial common;
+  for (auto [base, exponent] : first.monomial) {
+    // Signs of elements are not known, and undefined is undefined.
+    if (base->isElement || exponent % 2 != 0)
+      continue;
+    bool everywhere =
+        llvm::all_of(a->terms, [&, b = base, e = exponent](const Term &term) {
+          return llvm::is_contained(term.monomial,
+                                    std::pair<BaseRef, int64_t>(b, e));
+        });
+    if (everywhere)
+      common.push_back({base, exponent});
+  }
+  Rational factor{1, 1};
+  Rational root{1, 1};
+  bool sameCoefficient = llvm::all_of(a->terms, [&](const Term &term) {
+    return term.coefficient == first.coefficient;
+  });
+  auto numerator = rootOf(first.coefficient.numerator);
+  auto denominator = rootOf(first.coefficient.denominator);
+  if (sameCoefficient && numerator && denominator) {
+    factor = first.coefficient;
+    root = {*numerator, *denominator};
+  }
+  Expr rest = divide(a, product(factor, common));
+  Monomial halved = common;
+  for (auto &[base, exponent] : halved)
+    exponent /= 2;
+  Expr outside = product(root, halved);
+  if (rest->asRational() && *rest->asRational() == Rational{1, 1})
+    return outside;
+  return multiply(outside, operation("sqrt", {rest}));
+}
+
+Expr Algebra::product(Rational coefficient, const Monomial &monomial) {
+  if (coefficient.numerator == 0)
+    return intern({});
+  return intern({Term{coefficient, monomial}});
+}
+
+Expr Algebra::mapTerms(Expr a,
+                       llvm::function_ref<Expr(const Term &)> function) {
+  llvm::SmallVector<Expr> mapped;
+  for (const Term &term : a->terms) {
+    mapped.push_back(function(term));
+    if (!mapped.back())
+      return nullptr;
+  }
+  return sum(mapped);
+}

@@ -1,0 +1,89 @@
+//===- StepReader.h - Reads a step in the zero dialect ----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_PASSES_PROVE_STEPREADER_H
+#define ZERO_PASSES_PROVE_STEPREADER_H
+
+#include "passes/prove/Meaning.h"
+
+#include "mlir/IR/SymbolTable.h"
+
+#include <map>
+
+namespace zero::prove {
+
+/// A value with a dimension: one number for every element of a parameter. What
+/// belongs to a bucket has one per member.
+struct Array {
+  mlir::StringAttr source; // a parameter or a bucket
+  llvm::SmallVector<Number, 1> members;
+};
+
+/// Reads the ops of a step one by one; what each defines is a number.
+class StepReader {
+public:
+  StepReader(Proof &proof, StepOp step)
+      : proof(proof), algebra(proof.algebra), step(step),
+        symbols(step->getParentOfType<mlir::ModuleOp>()),
+        mesh(symbols.lookup<MeshOp>(step.getMeshAttr().getAttr())) {}
+
+  std::optional<Meaning> run();
+
+private:
+  bool read(mlir::Operation &op);
+  bool readMicroBatches(MicroBatchesOp op);
+  void readBackward(BackwardOp op);
+  bool readScalar(mlir::Operation &op);
+  void readReduce(ReduceOp op);
+  void readScale(mlir::Value output, mlir::Value input, Expr factor);
+  Number getSumSquares(mlir::ValueRange inputs);
+  bool readPrepare(PrepareOp op);
+  bool readUpdate(UpdateOp op);
+  bool readUpdateBucket(UpdateBucketOp op);
+  void readAssign(AssignOp op);
+  bool update(mlir::Operation *op, OptimizerOp optimizer,
+              mlir::StringAttr parameter, Number gradient,
+              llvm::ArrayRef<Number> scalars);
+  mlir::FailureOr<llvm::SmallVector<Number>>
+  prepare(OptimizerOp optimizer, llvm::StringRef group,
+          llvm::ArrayRef<Number> hyper);
+  void finish(ReturnOp op);
+
+  Array &copy(mlir::Value from, mlir::Value to) {
+    return arrays[to] = arrays.lookup(from);
+  }
+  llvm::SmallVector<mlir::StringAttr> getMembers(mlir::StringAttr source);
+  Number scalar(mlir::Value value) {
+    Number number = scalars.lookup(value);
+    return number.expr ? number : Number{algebra.undefined("no scalar"), {}};
+  }
+  bool isWhole(mlir::Value value) {
+    return meaning.ranks == 1 ||
+           !llvm::cast<ValueType>(value.getType()).has(PlacementKind::Sharded);
+  }
+
+  Proof &proof;
+  Algebra &algebra;
+  StepOp step;
+  mlir::SymbolTable symbols;
+  MeshOp mesh;
+  Meaning meaning;
+  llvm::DenseMap<mlir::Value, Array> arrays;
+  llvm::DenseMap<mlir::Value, Number> scalars;
+  llvm::DenseMap<mlir::Value, llvm::SmallVector<Number>> vectors;
+  llvm::DenseMap<mlir::StringAttr, llvm::SmallVector<mlir::StringAttr>>
+      membersOf;
+  /// What an update computed, by what it depends on.
+  using UpdateKey =
+      std::pair<mlir::Operation *, std::vector<std::pair<Expr, uint64_t>>>;
+  std::map<UpdateKey, llvm::SmallVector<Number>> updates;
+  mlir::Value verdict;
+  bool isLogical = false;
+};
+
+} // namespace zero::prove
+
+#endif // ZERO_PASSES_PROVE_STEPREADER_H

@@ -1,0 +1,179 @@
+//===- StepUpdates.cpp - What updates of a step make ----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/prove/Gradient.h"
+#include "passes/prove/StepReader.h"
+
+using namespace mlir;
+using namespace zero;
+using namespace zero::prove;
+
+FailureOr<SmallVector<Number>> StepReader::prepare(OptimizerOp optimizer,
+                                                   StringRef group,
+                                                   ArrayRef<Number> hyper) {
+  SmallVector<Number> arguments(hyper);
+  auto names = optimizer.getCounterNames().getAsRange<StringAttr>();
+  for (StringAttr name : names)
+    arguments.push_back(
+        {algebra.base({BaseKind::old, (group + "." + name.getValue()).str()})});
+  auto values =
+      evaluateBody(algebra, optimizer.getPrepare().front(), arguments);
+  if (failed(values))
+    return failure();
+  for (auto [name, initial, value] :
+       llvm::zip(names, optimizer.getCounterInitial(), *values)) {
+    std::string role = (group + "." + name.getValue()).str();
+    meaning.initials.push_back({role, {algebra.constant(initial), {}}});
+    meaning.counters.push_back({role, value});
+  }
+  values->erase(values->begin(),
+                values->begin() + optimizer.getCounterNames().size());
+  return values;
+}
+
+bool StepReader::readPrepare(PrepareOp op) {
+  // Only counters depend on it.
+  auto optimizer = symbols.lookup<OptimizerOp>(op.getOptimizerAttr().getAttr());
+  if (op.getVerdict() != verdict && !optimizer.getCounterNames().empty())
+    proof.report.error(op) << "runs under another verdict than the step's";
+  auto hyper = llvm::map_to_vector(op.getHyper(),
+                                   [&](Value value) { return scalar(value); });
+  auto values = prepare(optimizer, op.getGroup(), hyper);
+  if (failed(values))
+    return false;
+  for (auto [result, value] : llvm::zip_equal(op.getScalars(), *values))
+    scalars[result] = value;
+  return true;
+}
+
+bool StepReader::update(Operation *op, OptimizerOp optimizer, StringAttr name,
+                        Number gradient, ArrayRef<Number> given) {
+  ParameterMeaning &parameter = meaning.parameters[name];
+  if (!parameter.intervals.empty())
+    proof.report.error(op) << "'" << name.getValue()
+                           << "' is updated twice in one step";
+  checkGradient(proof, op, parameter, gradient);
+  Type storage = parameter.op.getDtype();
+  bool hasMaster = storage != optimizer.getMasterType();
+  UpdateKey key{optimizer, {gradient.getKey(), {nullptr, hasMaster}}};
+  for (Number number : given)
+    key.second.push_back(number.getKey());
+  SmallVector<Number> &values = updates[key];
+  if (values.empty()) {
+    SmallVector<Number> arguments{gradient};
+    arguments.push_back(
+        {algebra.state(hasMaster ? "master" : "parameter"), {}});
+    for (auto state : optimizer.getStateNames().getAsRange<StringAttr>())
+      arguments.push_back({algebra.state(state.getValue()), {}});
+    llvm::append_range(arguments, given);
+    Precision narrow(optimizer.getMasterType());
+    for (Number &argument : arguments)
+      argument.precision = argument.precision.limitedBy(narrow);
+    auto computed =
+        evaluateBody(algebra, optimizer.getUpdate().front(), arguments);
+    if (failed(computed))
+      return false;
+    values = *computed;
+  }
+  IntervalMeaning whole;
+  whole.end = parameter.op.getNumElements();
+  Number stored = values[0];
+  if (hasMaster)
+    whole.roles.push_back({"master", values[0]});
+  stored.precision = stored.precision.limitedBy(Precision(storage));
+  whole.roles.push_back({"parameter", stored});
+  for (auto [state, value] :
+       llvm::zip_equal(optimizer.getStateNames().getAsRange<StringAttr>(),
+                       ArrayRef(values).drop_front()))
+    whole.roles.push_back({state.getValue().str(), value});
+  parameter.intervals.push_back(std::move(whole));
+  parameter.writer = op;
+  return true;
+}
+
+bool StepReader::readUpdate(UpdateOp op) {
+  auto optimizer = symbols.lookup<OptimizerOp>(op.getOptimizerAttr().getAttr());
+  auto group = symbols.lookup<GroupOp>(op.getGroupAttr().getAttr());
+  SmallVector<Number> hyper;
+  auto given = op.getHyperNames().getAsRange<StringAttr>();
+  for (auto name : optimizer.getHyperNames().getAsRange<StringAttr>()) {
+    auto it = llvm::find(given, name);
+    if (it != given.end()) {
+      hyper.push_back(scalar(op.getHyper()[std::distance(given.begin(), it)]));
+      continue;
+    }
+    Attribute constant = op.getHyperConstants().get(name);
+    if (!constant)
+      constant = optimizer.getHyperDefaults().get(name);
+    hyper.push_back(
+        {algebra.constant(cast<FloatAttr>(constant).getValueAsDouble()), {}});
+  }
+  auto values = prepare(optimizer, op.getGroup(), hyper);
+  if (failed(values))
+    return false;
+  for (auto [member, gradient] :
+       llvm::zip_equal(group.getMembers().getAsRange<FlatSymbolRefAttr>(),
+                       op.getGradients())) {
+    Array &array = arrays[gradient];
+    if (array.source != member.getAttr())
+      proof.report.error(op)
+          << "'" << member.getValue() << "' is updated with the gradient of '"
+          << array.source.getValue() << "'";
+    else if (!update(op, optimizer, member.getAttr(), array.members[0],
+                     *values))
+      return false;
+  }
+  return true;
+}
+
+bool StepReader::readUpdateBucket(UpdateBucketOp op) {
+  if (op.getVerdict() != verdict)
+    proof.report.error(op) << "runs under another verdict than the step's";
+  auto optimizer = symbols.lookup<OptimizerOp>(op.getOptimizerAttr().getAttr());
+  Array &array = arrays[op.getGradient()];
+  if (array.source != op.getBucketAttr().getAttr()) {
+    proof.report.error(op) << "bucket " << op.getBucketAttr()
+                           << " is updated with the gradient of @"
+                           << array.source.getValue();
+    return false;
+  }
+  size_t width = optimizer.getNumScalars();
+  auto rows = llvm::map_to_vector(op.getRows(),
+                                  [&](Value value) { return scalar(value); });
+  Array updated{array.source, {}};
+  for (auto [i, name] : llvm::enumerate(getMembers(array.source))) {
+    auto row = ArrayRef(rows).slice(op.getRowOf()[i] * width, width);
+    if (!update(op, optimizer, name, array.members[i], row))
+      return false;
+    // Until it is assigned, nobody has the new value.
+    auto &roles = meaning.parameters[name].intervals.back().roles;
+    auto *it = llvm::find_if(
+        roles, [](auto &role) { return role.first == "parameter"; });
+    updated.members.push_back(it->second);
+    it->second = {algebra.state("parameter"), {}};
+  }
+  arrays[op.getParameters()] = std::move(updated);
+  return true;
+}
+
+void StepReader::readAssign(AssignOp op) {
+  Array &array = arrays[op.getValue()];
+  if (array.source != op.getBucketAttr().getAttr()) {
+    proof.report.error(op) << "bucket " << op.getBucketAttr()
+                           << " is assigned the values of @"
+                           << array.source.getValue();
+    return;
+  }
+  for (auto [name, number] :
+       llvm::zip_equal(getMembers(array.source), array.members)) {
+    auto &intervals = meaning.parameters[name].intervals;
+    if (intervals.empty())
+      continue; // reported at the end
+    for (auto &[role, value] : intervals.back().roles)
+      if (role == "parameter")
+        value = number;
+  }
+}
