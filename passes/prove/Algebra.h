@@ -222,6 +222,7 @@ void visitBases(Expr a, llvm::function_ref<void(BaseRef)> visit);
 /// In words of a training engineer: "1/2 x the sum over ranks of ...".
 void print(llvm::raw_ostream &os, Expr a);
 std::string toString(Expr a);
+std::string toString(BaseRef base);
 
 } // namespace zero::prove
 

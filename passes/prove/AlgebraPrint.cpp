@@ -13,9 +13,13 @@ using namespace zero;
 using namespace zero::prove;
 
 /// Longer sums are cut: nobody reads them, and a norm has a term a parameter.
-static constexpr size_t kMostTerms = 6;
+/// So are those deep inside, which are the same in most numbers of a step.
+static constexpr size_t kMostTerms = 4;
+static constexpr int kMostDepth = 3;
 
-static void printBase(llvm::raw_ostream &os, const Base &base) {
+static void print(llvm::raw_ostream &os, Expr a, int depth);
+
+static void printBase(llvm::raw_ostream &os, const Base &base, int depth) {
   switch (base.kind) {
   case BaseKind::symbol:
   case BaseKind::input:
@@ -56,13 +60,17 @@ static void printBase(llvm::raw_ostream &os, const Base &base) {
     break;
   }
   llvm::interleaveComma(base.operands, os,
-                        [&](Expr operand) { print(os, operand); });
+                        [&](Expr operand) { ::print(os, operand, depth + 1); });
   os << ")";
 }
 
-void prove::print(llvm::raw_ostream &os, Expr a) {
+static void print(llvm::raw_ostream &os, Expr a, int depth) {
   if (a->isZero()) {
     os << "0";
+    return;
+  }
+  if (depth >= kMostDepth && a->getTerms().size() > 1) {
+    os << "...";
     return;
   }
   for (auto [i, term] : llvm::enumerate(a->getTerms())) {
@@ -81,7 +89,7 @@ void prove::print(llvm::raw_ostream &os, Expr a) {
     }
     for (auto [base, exponent] : term.monomial) {
       os << (first ? "" : " * ");
-      printBase(os, *base);
+      printBase(os, *base, depth);
       if (exponent != 1)
         os << "^" << exponent;
       first = false;
@@ -89,9 +97,18 @@ void prove::print(llvm::raw_ostream &os, Expr a) {
   }
 }
 
+void prove::print(llvm::raw_ostream &os, Expr a) { ::print(os, a, 0); }
+
 std::string prove::toString(Expr a) {
   std::string text;
   llvm::raw_string_ostream os(text);
   print(os, a);
+  return text;
+}
+
+std::string prove::toString(BaseRef base) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  printBase(os, *base, 0);
   return text;
 }

@@ -146,8 +146,9 @@ void Books::checkSkipped(Operation *transition, Memory &memory) {
       if (piece.element.expr == old)
         continue;
       proof.report.error(getCulprit(contents, transition))
-          << "@" << name.getValue() << " holds " << toString(piece.element.expr)
-          << " after a step that was not applied, expected " << toString(old);
+          << "@" << name.getValue()
+          << " changes where a step is not applied: it holds "
+          << toString(piece.element.expr) << ", expected " << toString(old);
       break;
     }
   }
@@ -156,8 +157,9 @@ void Books::checkSkipped(Operation *transition, Memory &memory) {
     Expr now = memory.slots[{op.getSlotsAttr().getAttr(), op.getIndex()}].expr;
     if (now != old)
       proof.report.error(transition)
-          << "'" << op.getRole() << "' is " << toString(now)
-          << " after a step that was not applied, expected " << toString(old);
+          << "'" << op.getRole()
+          << "' changes where a step is not applied: it is " << toString(now)
+          << ", expected " << toString(old);
   }
 }
 

@@ -38,6 +38,16 @@ Contents &Calls::require(Operation *call, FlatSymbolRefAttr symbol) {
   return contents;
 }
 
+/// Whether backwards in |a| do not count alike.
+static bool isStale(Expr a) {
+  bool stale = false;
+  visitBases(a, [&](BaseRef base) {
+    stale |= base->kind == BaseKind::gradient &&
+             (base->epoch == Epoch::former || base->epoch == Epoch::last);
+  });
+  return stale;
+}
+
 /// A gradient that did not arrive must have the effect of zeros.
 void Calls::settleAbsent(Operation *call, Contents &contents) {
   bool hasElements = buckets.lookup(contents.bucket).hasElements;
@@ -47,7 +57,9 @@ void Calls::settleAbsent(Operation *call, Contents &contents) {
       if (!piece.absent)
         continue;
       bool wrongPad = piece.absentPad != piece.pad.expr;
-      bool wrongElement = hasElements && piece.absent != piece.expected;
+      // A gradient that is lost where all arrived is told of as such.
+      bool wrongElement = hasElements && piece.absent != piece.expected &&
+                          !isStale(piece.element.expr);
       if ((wrongElement || wrongPad) && !reported) {
         proof.report.error(call)
             << "uses " << FlatSymbolRefAttr::get(contents.op)

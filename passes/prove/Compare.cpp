@@ -76,30 +76,81 @@ void Comparison::compareContract(const ParameterMeaning &a,
     differ("type of kept gradients", a.kept.describe(), b.kept.describe());
 }
 
+/// How much there is to read.
+static size_t getSize(Expr a) {
+  size_t size = a->getTerms().size();
+  visitBases(a, [&](BaseRef) { ++size; });
+  return size;
+}
+
+/// The part of |a| that is linear in a gradient, without all that stays the
+/// same for each of them.
+static Expr getGradientPart(Algebra &algebra, Expr a) {
+  return algebra.mapTerms(a, [&](const Term &term) {
+    bool isLinear = llvm::any_of(term.monomial, [](auto factor) {
+      return factor.first->kind == BaseKind::gradient && factor.second == 1;
+    });
+    return isLinear ? algebra.product(term.coefficient, term.monomial)
+                    : algebra.integer(0);
+  });
+}
+
+/// How often the gradient in |a| counts, compared with that in |expected|.
+static std::optional<Rational> getShare(Algebra &algebra, Expr a,
+                                        Expr expected) {
+  Expr part = getGradientPart(algebra, a);
+  Expr whole = getGradientPart(algebra, expected);
+  if (part->getTerms().size() != 1 || whole->getTerms().size() != 1 ||
+      part == whole)
+    return std::nullopt;
+  return algebra.divide(part, whole)->asRational();
+}
+
 void Comparison::compareElements(const ParameterMeaning &a,
                                  const ParameterMeaning &b,
                                  const IntervalMeaning &x,
                                  const IntervalMeaning &y, int64_t element) {
   ParameterOp op = b.op;
+  // One mistake is in all roles: the shortest of them tells most.
+  const Number *shown = nullptr;
+  const Number *shownExpected = nullptr;
+  std::string shownRole;
+  size_t length = 0;
   for (auto &[role, expected] : x.roles) {
     const Number *number = y.find(role);
     if (!number) {
       error(b.writer) << "'" << op.getSymName() << "' has no " << role;
       continue;
     }
-    if (number->expr != expected.expr) {
-      InFlightDiagnostic diagnostic = error(b.writer);
-      diagnostic << "element " << element << " of '" << op.getSymName()
-                 << "': new " << role << " is " << toString(number->expr)
-                 << ", expected " << toString(expected.expr);
-      if (a.writer)
-        diagnostic.attachNote(a.writer->getLoc()) << "expected by this update";
-    } else if (!number->precision.holds(expected.precision)) {
-      error(b.writer) << "element " << element << " of '" << op.getSymName()
-                      << "': new " << role << " went through "
-                      << number->precision.describe() << ", expected "
-                      << expected.precision.describe();
-    }
+    bool differs = number->expr != expected.expr;
+    if (!differs && number->precision.holds(expected.precision))
+      continue;
+    size_t size = getSize(number->expr) + getSize(expected.expr);
+    if (shown && size >= length)
+      continue;
+    shown = number;
+    shownExpected = &expected;
+    shownRole = role;
+    length = size;
+  }
+  if (shown && shown->expr != shownExpected->expr) {
+    InFlightDiagnostic diagnostic = error(b.writer);
+    diagnostic << "element " << element << " of '" << op.getSymName()
+               << "': new " << shownRole << " is " << toString(shown->expr)
+               << ", expected " << toString(shownExpected->expr);
+    if (auto ratio = getShare(proof.algebra, shown->expr, shownExpected->expr))
+      diagnostic << ": its gradient counts " << ratio->numerator
+                 << (ratio->denominator == 1
+                         ? ""
+                         : "/" + std::to_string(ratio->denominator))
+                 << " times";
+    if (a.writer)
+      diagnostic.attachNote(a.writer->getLoc()) << "expected by this update";
+  } else if (shown) {
+    error(b.writer) << "element " << element << " of '" << op.getSymName()
+                    << "': new " << shownRole << " went through "
+                    << shown->precision.describe() << ", expected "
+                    << shownExpected->precision.describe();
   }
   for (auto &[role, number] : y.roles)
     if (!x.find(role))

@@ -6,6 +6,8 @@
 
 #include "passes/prove/Gradient.h"
 
+#include "llvm/ADT/SetVector.h"
+
 using namespace mlir;
 using namespace zero;
 using namespace zero::prove;
@@ -254,4 +256,49 @@ void prove::checkGradient(Proof &proof, Operation *op,
                            << gradient.precision.describe()
                            << ", the step declares "
                            << parameter.kept.describe();
+}
+
+void prove::checkArrived(Proof &proof, const ParameterMeaning &parameter,
+                         const Meaning &meaning) {
+  ParameterOp op = parameter.op;
+  for (const IntervalMeaning &interval : parameter.intervals)
+    for (auto &[role, number] : interval.roles) {
+      llvm::SmallSetVector<BaseRef, 4> found;
+      // Not those of norms: each has its own report.
+      SmallVector<Expr> stack{number.expr};
+      llvm::DenseSet<Expr> seen;
+      while (!stack.empty()) {
+        Expr top = stack.pop_back_val();
+        if (!seen.insert(top).second)
+          continue;
+        for (const Term &term : top->getTerms())
+          for (auto [base, exponent] : term.monomial) {
+            if (base->kind == BaseKind::gradient)
+              found.insert(base);
+            else if (base->kind == BaseKind::operation)
+              llvm::append_range(stack, base->operands);
+          }
+      }
+      bool isWhole = llvm::all_of(found, [](BaseRef base) {
+        return base->epoch == Epoch::all && base->summed;
+      });
+      if (isWhole)
+        continue;
+      InFlightDiagnostic diagnostic = proof.report.error(
+          parameter.writer ? parameter.writer : meaning.step);
+      diagnostic << "gradient of '" << op.getSymName()
+                 << "' reaches its update as ";
+      Expr sum = proof.algebra.integer(0);
+      bool first = true;
+      for (BaseRef base : found) {
+        Expr each = proof.algebra.product({1, 1}, {{base, 1}});
+        sum = proof.algebra.add(sum, each);
+        diagnostic << (first ? "" : " and ") << toString(each);
+        first = false;
+      }
+      diagnostic << ", expected "
+                 << toString(proof.algebra.gradient(Epoch::all, true)) << ": "
+                 << explainGradient(proof.algebra, sum, meaning.ranks);
+      return;
+    }
 }

@@ -35,6 +35,11 @@ bool isWholeGradient(Algebra &algebra, Expr a, Expr *factor = nullptr);
 void checkGradient(Proof &proof, mlir::Operation *op,
                    const ParameterMeaning &parameter, Number gradient);
 
+/// Reports where a parameter of a program becomes something with gradients that
+/// are not of all backwards and ranks.
+void checkArrived(Proof &proof, const ParameterMeaning &parameter,
+                  const Meaning &meaning);
+
 /// What is wrong with |a| where the gradient of all backwards and ranks was
 /// expected, in words: "rank 1 adds ... ".
 std::string explainGradient(Algebra &algebra, Expr a, int64_t ranks);

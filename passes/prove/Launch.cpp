@@ -105,9 +105,8 @@ Number Calls::sumOverBucket(StringAttr bucketName, const Pieces &addends,
   BucketOp bucket = buckets.lookup(bucketName).op;
   Number sum;
   SmallVector<Expr> terms;
-  if (!bucket)
-    return {addends.empty() ? algebra.integer(0)
-                            : algebra.undefined("a sum over nothing"),
+  if (!bucket) // nobody's elements
+    return {addends.empty() ? algebra.integer(0) : addends.front().element.expr,
             {}};
   const Piece *piece = addends.begin();
   for (auto [member, offset] :

@@ -73,7 +73,9 @@ Expr prove::sumOverRanks(Algebra &algebra, Expr a, int64_t ranks) {
   Expr sum = algebra.mapTerms(a, [&](const Term &term) {
     return ::sumOverRanks(algebra, term, ranks);
   });
-  return sum ? sum : algebra.undefined("a sum over ranks of no addends");
+  return sum ? sum
+             : algebra.undefined(
+                   "a sum over ranks of numbers that are no shares of a sum");
 }
 
 Expr prove::sumOverElements(Algebra &algebra, Expr element, StringRef parameter,
@@ -92,6 +94,22 @@ Expr prove::sumOverElements(Algebra &algebra, Expr element, StringRef parameter,
                                           {each}}));
   });
   return sum;
+}
+
+std::string prove::describeUnknown(Expr a, int64_t ranks) {
+  std::string found;
+  bool own = a->isOwn() && ranks > 1;
+  if (!a->isUndefined() && !own)
+    return found;
+  visitBases(a, [&](BaseRef base) {
+    if (base->kind == BaseKind::undefined)
+      found = base->name;
+    else if (found.empty() && !a->isUndefined() && base->isOwn &&
+             llvm::none_of(base->operands,
+                           [](Expr operand) { return operand->isOwn(); }))
+      found = "what one rank alone knows, " + toString(base);
+  });
+  return found;
 }
 
 std::optional<Meaning> prove::readMeaning(Proof &proof, ModuleOp module) {

@@ -150,6 +150,10 @@ Expr sumOverRanks(Algebra &algebra, Expr a, int64_t ranks);
 void readVerdict(Proof &proof, mlir::Operation *op, Expr verdict,
                  Meaning &meaning);
 
+/// What |a| depends on and must not: something that nobody wrote, or that one
+/// rank alone knows. Empty if there is nothing.
+std::string describeUnknown(Expr a, int64_t ranks);
+
 /// As arith computes it from the operands of zero.verdict.
 Expr getVerdict(Algebra &algebra, VerdictOp op, llvm::ArrayRef<Expr> operands);
 

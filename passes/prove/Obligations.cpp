@@ -10,32 +10,12 @@ using namespace mlir;
 using namespace zero;
 using namespace zero::prove;
 
-/// The base of |a| for which |isWanted|.
-static std::string findBase(Algebra &algebra, Expr a,
-                            llvm::function_ref<bool(BaseRef)> isWanted) {
-  std::string found;
-  visitBases(a, [&](BaseRef base) {
-    if (isWanted(base))
-      found = toString(algebra.product({1, 1}, {{base, 1}}));
-  });
-  return found;
-}
-
-/// Reports a number that is not the same on all ranks, or not written.
+/// Reports a number that is not the same on all ranks, or that nobody wrote.
 static bool checkNumber(Proof &proof, Operation *op, const llvm::Twine &what,
                         Expr number, int64_t ranks) {
-  if (number->isUndefined()) {
-    proof.report.error(op) << what << " reads "
-                           << findBase(proof.algebra, number, [](BaseRef base) {
-                                return base->kind == BaseKind::undefined;
-                              });
-    return false;
-  }
-  if (number->isOwn() && ranks > 1) {
-    proof.report.error(op) << what << " depends on what each rank knows alone, "
-                           << findBase(proof.algebra, number, [](BaseRef base) {
-                                return base->isOwn && base->operands.empty();
-                              });
+  std::string unknown = describeUnknown(number, ranks);
+  if (!unknown.empty()) {
+    proof.report.error(op) << what << " depends on " << unknown;
     return false;
   }
   return true;

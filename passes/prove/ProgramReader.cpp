@@ -316,12 +316,19 @@ void ProgramReader::apply(const Node &node, zrt::TransitionOp transition,
   Memory skipped = memory;
   decide(algebra, memory, calls->verdict, /*isApplied=*/true);
   decide(algebra, skipped, calls->verdict, /*isApplied=*/false);
-  books->checkSkipped(transition, skipped);
-  books->checkReplicas(transition, memory);
 
   Meaning before = meaning; // the contract, without what apply does
   readApplied(proof, program, buckets, memory, meaning);
+  for (auto &[name, parameter] : meaning.parameters)
+    checkArrived(proof, parameter, meaning);
+  // What is wrong with gradients is wrong with all that is made of them.
+  if (proof.report.hasErrors())
+    return;
   readVerdict(proof, calls->settled, calls->verdict, meaning);
+  if (proof.report.hasErrors())
+    return;
+  books->checkSkipped(transition, skipped);
+  books->checkReplicas(transition, memory);
   if (!applied) {
     applied = meaning;
     appliedBy = transition;

@@ -94,13 +94,6 @@ static std::optional<double> getValue(BaseRef base, Situation situation,
   }
 }
 
-/// Bases that only one rank knows. The number of backwards is one, too, but
-/// what it decides is tried.
-static bool isOwn(BaseRef base, int64_t ranks) {
-  return ranks > 1 && (base->kind == BaseKind::missing ||
-                       (base->kind == BaseKind::sumOver && !base->summed));
-}
-
 /// Parameters whose gradients are squared and summed somewhere in |verdict|.
 static llvm::StringSet<> getDomain(Expr verdict) {
   llvm::StringSet<> domain;
@@ -128,31 +121,11 @@ static SmallVector<std::pair<Draw, bool>> getTries() {
 
 void prove::readVerdict(Proof &proof, Operation *op, Expr verdict,
                         Meaning &meaning) {
-  // What one rank knows may stand inside a sum over ranks only.
-  BaseRef own = nullptr;
-  llvm::SmallVector<Expr> stack{verdict};
-  llvm::DenseMap<Expr, bool> seen;
-  while (!stack.empty()) {
-    Expr top = stack.pop_back_val();
-    if (!seen.insert({top, true}).second)
-      continue;
-    for (const Term &term : top->getTerms())
-      for (auto [base, exponent] : term.monomial) {
-        if (isOwn(base, meaning.ranks))
-          own = base;
-        if (base->kind == BaseKind::operation)
-          llvm::append_range(stack, base->operands);
-      }
-  }
-  if (own || verdict->isUndefined()) {
-    auto diagnostic = proof.report.error(op);
-    diagnostic << "ranks may disagree on whether the step is applied: the "
-                  "verdict depends on ";
-    if (own)
-      diagnostic << "what one rank alone knows, "
-                 << toString(proof.algebra.product({1, 1}, {{own, 1}}));
-    else
-      diagnostic << "a value that nobody wrote";
+  std::string unknown = describeUnknown(verdict, meaning.ranks);
+  if (!unknown.empty()) {
+    proof.report.error(op) << "ranks may disagree on whether the step is "
+                              "applied: the verdict depends on "
+                           << unknown;
     return;
   }
   auto [known, isNew] = proof.verdicts.try_emplace(
