@@ -258,47 +258,66 @@ void prove::checkGradient(Proof &proof, Operation *op,
                            << parameter.kept.describe();
 }
 
+/// The gradients that |a| is made of, other than those of norms.
+static ArrayRef<BaseRef> findGradients(Proof &proof, Expr a) {
+  auto [it, isNew] = proof.gradients.try_emplace(a);
+  if (!isNew)
+    return it->second;
+  llvm::SmallSetVector<BaseRef, 4> found;
+  SmallVector<Expr> stack{a};
+  llvm::DenseSet<Expr> seen;
+  while (!stack.empty()) {
+    Expr top = stack.pop_back_val();
+    if (!seen.insert(top).second)
+      continue;
+    for (const Term &term : top->getTerms())
+      for (auto [base, exponent] : term.monomial) {
+        if (base->kind == BaseKind::gradient)
+          found.insert(base);
+        else if (base->kind == BaseKind::operation)
+          llvm::append_range(stack, base->operands);
+      }
+  }
+  llvm::append_range(it->second, found);
+  return it->second;
+}
+
 void prove::checkArrived(Proof &proof, const ParameterMeaning &parameter,
                          const Meaning &meaning) {
   ParameterOp op = parameter.op;
-  for (const IntervalMeaning &interval : parameter.intervals)
+  Operation *writer = parameter.writer ? parameter.writer : meaning.step;
+  for (const IntervalMeaning &interval : parameter.intervals) {
+    llvm::SmallSetVector<BaseRef, 4> found;
+    bool isKnown = true;
     for (auto &[role, number] : interval.roles) {
-      llvm::SmallSetVector<BaseRef, 4> found;
-      // Not those of norms: each has its own report.
-      SmallVector<Expr> stack{number.expr};
-      llvm::DenseSet<Expr> seen;
-      while (!stack.empty()) {
-        Expr top = stack.pop_back_val();
-        if (!seen.insert(top).second)
-          continue;
-        for (const Term &term : top->getTerms())
-          for (auto [base, exponent] : term.monomial) {
-            if (base->kind == BaseKind::gradient)
-              found.insert(base);
-            else if (base->kind == BaseKind::operation)
-              llvm::append_range(stack, base->operands);
-          }
-      }
-      bool isWhole = llvm::all_of(found, [](BaseRef base) {
-        return base->epoch == Epoch::all && base->summed;
-      });
-      if (isWhole)
-        continue;
-      InFlightDiagnostic diagnostic = proof.report.error(
-          parameter.writer ? parameter.writer : meaning.step);
-      diagnostic << "gradient of '" << op.getSymName()
-                 << "' reaches its update as ";
-      Expr sum = proof.algebra.integer(0);
-      bool first = true;
-      for (BaseRef base : found) {
-        Expr each = proof.algebra.product({1, 1}, {{base, 1}});
-        sum = proof.algebra.add(sum, each);
-        diagnostic << (first ? "" : " and ") << toString(each);
-        first = false;
-      }
-      diagnostic << ", expected "
-                 << toString(proof.algebra.gradient(Epoch::all, true)) << ": "
-                 << explainGradient(proof.algebra, sum, meaning.ranks);
+      for (BaseRef base : findGradients(proof, number.expr))
+        found.insert(base);
+      isKnown &= !number.expr->isUndefined();
+    }
+    if (found.empty() && isKnown) {
+      proof.report.error(writer)
+          << "gradient of '" << op.getSymName() << "' never reaches its update";
       return;
     }
+    if (llvm::all_of(found, [](BaseRef base) {
+          return base->epoch == Epoch::all && base->summed;
+        }))
+      continue;
+    InFlightDiagnostic diagnostic = proof.report.error(writer);
+    diagnostic << "gradient of '" << op.getSymName()
+               << "' reaches its update as ";
+    Expr sum = proof.algebra.integer(0);
+    llvm::interleave(
+        found,
+        [&](BaseRef base) {
+          sum = proof.algebra.add(sum,
+                                  proof.algebra.product({1, 1}, {{base, 1}}));
+          diagnostic << toString(base);
+        },
+        [&] { diagnostic << " and "; });
+    diagnostic << ", expected "
+               << toString(proof.algebra.gradient(Epoch::all, true)) << ": "
+               << explainGradient(proof.algebra, sum, meaning.ranks);
+    return;
+  }
 }

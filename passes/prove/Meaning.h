@@ -113,6 +113,8 @@ struct Proof {
   Report report;
   /// By factor: all gradients of a step have the same.
   llvm::DenseMap<Expr, Clipping> clippings;
+  /// By number: gradients that it is made of, other than those of norms.
+  llvm::DenseMap<Expr, llvm::SmallVector<BaseRef, 2>> gradients;
   /// By expression, ranks and whether they wait in the loop: each way to apply
   /// has the same.
   std::map<std::tuple<Expr, int64_t, bool>, Verdicts> verdicts;

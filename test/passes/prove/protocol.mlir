@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What the walk over the protocol finds.
+//
+// DEFINE: %{stage} = stage0
+// DEFINE: %{edit} =
+// DEFINE: %{check} =
+// DEFINE: %{bad} = bash -c 'sed "$1" %zero_src/test/museum/Inputs/%{stage}.mlir | not zero-opt --zero-prove 2>&1' - %{edit} | FileCheck %s --check-prefix=%{check}
+//
+// REDEFINE: %{edit} = '/transition next on apply/d'
+// REDEFINE: %{check} = NOAPPLY
+// RUN: %{bad}
+// NOAPPLY: error: apply is refused in state 'next', in which a backward is open
+//
+// REDEFINE: %{edit} = 's/transition between on begin to next/transition between on begin to first/'
+// REDEFINE: %{check} = OVER
+// RUN: %{bad}
+// OVER: error: gradient of 'u' reaches its update as (gradient of the last backward, summed over ranks), {{.*}}: what earlier backwards left is lost
+//
+// REDEFINE: %{edit} = 's/transition first on arrive to first/transition first on arrive to next/'
+// REDEFINE: %{check} = ARRIVE
+// RUN: %{bad}
+// ARRIVE: error: a gradient that arrives leads to state 'next'
+//
+// REDEFINE: %{edit} = 's/transition between on apply to idle/transition between on apply to next/'
+// REDEFINE: %{check} = NEXT
+// RUN: %{bad}
+// NEXT: error: apply leads to state 'next', expected 'idle', where steps begin
+//
+// REDEFINE: %{edit} = '/zrt.settle/d'
+// REDEFINE: %{check} = SETTLE
+// RUN: %{bad}
+// SETTLE: error: apply in state 'first' never settles
+//
+// REDEFINE: %{edit} = 's/first on discard to idle run \[\]/first on discard to idle run [@close_first, @begin_next]/'
+// REDEFINE: %{check} = DISCARD
+// RUN: %{bad}
+// DISCARD: error: @b0.gradient counts as accumulator after the step, expected gradient
+//
+// REDEFINE: %{stage} = stage2
+// REDEFINE: %{edit} = 's/zrt.retag @b0.reduced as gradient after()/zrt.retag @b0.reduced as gradient after() zrt.fill_missing @b0 after()/; s/%0 = zrt.retag @b0.reduced as gradient after() zrt/%9 = zrt.retag @b0.reduced as gradient after()\n %0 = zrt/'
+// REDEFINE: %{check} = FILL
+// RUN: %{bad}
+// FILL: error: fills gradients where no backward is open
+//
+// What is read between two calls of which neither awaits the other.
+//
+// REDEFINE: %{edit} = 's/\(zrt.all_reduce_scalars @statistics\) after(.*)/\1 after()/'
+// REDEFINE: %{check} = RACE
+// RUN: %{bad}
+// RACE: error: races with 'zrt.run_scalars' for @statistics: it does not await that call
+// RACE: note: which is here
+//
+// A gradient of a bucket that may be open at the same time.
+//
+// REDEFINE: %{edit} = 's/%1 = zrt.reduce_scatter @b0.gradient to @b0.reduced after(%0)/&\n %2 = zrt.all_reduce @b1.gradient after(%1)/'
+// REDEFINE: %{check} = OPEN
+// RUN: %{bad}
+// OPEN: error: uses @b1.gradient, into which gradients of a bucket that is still open may arrive at the same time
