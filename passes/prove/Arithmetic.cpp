@@ -152,6 +152,11 @@ Expr Algebra::divide(Expr a, Expr b) {
   return multiply(a, intern({Term{*coefficient, std::move(inverse)}}));
 }
 
+static bool isPositive(BaseRef base) {
+  return base->kind == BaseKind::symbol ||
+         (base->kind == BaseKind::constant && base->value > 0);
+}
+
 Expr Algebra::squareRoot(Expr a) {
   if (a->isZero())
     return a;
@@ -168,8 +173,8 @@ Expr Algebra::squareRoot(Expr a) {
   const Term &first = a->terms[0];
   Monomial common;
   for (auto [base, exponent] : first.monomial) {
-    // Signs of elements are not known, and undefined is undefined.
-    if (base->isElement || exponent % 2 != 0)
+    // Of what is known to be positive: sizes, counts, scales.
+    if (!isPositive(base) || exponent % 2 != 0)
       continue;
     bool everywhere =
         llvm::all_of(a->terms, [&, b = base, e = exponent](const Term &term) {

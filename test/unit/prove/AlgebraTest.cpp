@@ -1,0 +1,169 @@
+//===- AlgebraTest.cpp - Equal numbers are one object ---------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/prove/Algebra.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+using namespace zero;
+using namespace zero::prove;
+
+namespace {
+
+class AlgebraTest : public testing::Test {
+protected:
+  Algebra algebra;
+  Expr x = algebra.symbol("x");
+  Expr y = algebra.symbol("y");
+  Expr one = algebra.integer(1);
+  Expr two = algebra.integer(2);
+};
+
+TEST_F(AlgebraTest, EqualPolynomialsAreOneObject) {
+  Expr left = algebra.multiply(algebra.add(x, y), algebra.subtract(x, y));
+  Expr right = algebra.subtract(algebra.multiply(x, x), algebra.multiply(y, y));
+  EXPECT_EQ(left, right);
+  EXPECT_NE(left, algebra.add(left, one));
+  EXPECT_EQ(algebra.sum({x, y, x, algebra.negate(x)}), algebra.add(x, y));
+  EXPECT_EQ(algebra.sum({}), algebra.integer(0));
+}
+
+TEST_F(AlgebraTest, FractionsAreExact) {
+  Expr third = algebra.rational({1, 3});
+  EXPECT_EQ(algebra.sum({third, third, third}), one);
+  EXPECT_EQ(algebra.constant(0.375), algebra.rational({3, 8}));
+  EXPECT_EQ(algebra.divide(x, two),
+            algebra.multiply(algebra.constant(0.5), x));
+  // 0.1 is no small fraction, and not what 1/10 is.
+  EXPECT_NE(algebra.constant(0.1), algebra.rational({1, 10}));
+  EXPECT_EQ(algebra.constant(0.1), algebra.constant(0.1));
+}
+
+TEST_F(AlgebraTest, CoefficientsThatDoNotFitStayOperations) {
+  Expr big = algebra.rational({INT64_MAX, 1});
+  Expr square = algebra.multiply(algebra.multiply(big, x), big);
+  EXPECT_EQ(square, algebra.multiply(algebra.multiply(big, x), big));
+  EXPECT_NE(square, algebra.multiply(big, x));
+  Expr sum = algebra.add(big, big);
+  EXPECT_FALSE(sum->asRational());
+  EXPECT_EQ(algebra.evaluate(sum, [](BaseRef) { return std::nullopt; }),
+            2.0 * double(INT64_MAX));
+}
+
+TEST_F(AlgebraTest, WhatTestsForNanIsNotSimplified) {
+  Expr difference = algebra.subtract(x, x);
+  EXPECT_FALSE(difference->isZero());
+  EXPECT_TRUE(std::isnan(
+      algebra.evaluate(difference, [](BaseRef) { return NAN; })));
+}
+
+TEST_F(AlgebraTest, ZeroTimesUnknownIsUnknown) {
+  Expr unknown = algebra.undefined("memory");
+  Expr zero = algebra.integer(0);
+  EXPECT_TRUE(algebra.multiply(zero, unknown)->isUndefined());
+  EXPECT_TRUE(algebra.multiply(unknown, zero)->isUndefined());
+  EXPECT_TRUE(algebra.add(x, unknown)->isUndefined());
+  EXPECT_TRUE(algebra.operation("absf", {unknown})->isUndefined());
+  EXPECT_TRUE(algebra.multiply(zero, x)->isZero());
+}
+
+TEST_F(AlgebraTest, RootsTakeOutSquares) {
+  // The root of 4 (x^2 y) is 2 x times the root of y.
+  Expr square = algebra.multiply(algebra.integer(4), algebra.power(x, 2));
+  EXPECT_EQ(algebra.squareRoot(algebra.multiply(square, y)),
+            algebra.multiply(algebra.multiply(two, x),
+                             algebra.squareRoot(y)));
+  // Not of what may be negative.
+  for (Expr a : {algebra.gradient(Epoch::all, true),
+                 algebra.base({BaseKind::input, "lr"}),
+                 algebra.base({BaseKind::old, "counter"})})
+    EXPECT_NE(algebra.squareRoot(algebra.multiply(a, a)), a);
+  EXPECT_EQ(algebra.squareRoot(algebra.integer(9)), algebra.integer(3));
+  EXPECT_FALSE(algebra.squareRoot(two)->asRational());
+}
+
+TEST_F(AlgebraTest, SubstitutionReachesOperands) {
+  Expr inside = algebra.operation("minimumf", {algebra.add(x, one), y});
+  Expr replaced = algebra.substitute(
+      algebra.multiply(inside, x), [&](BaseRef base) -> Expr {
+        return base->name == "x" ? two : nullptr;
+      });
+  EXPECT_EQ(replaced, algebra.multiply(algebra.operation(
+                                           "minimumf", {algebra.integer(3), y}),
+                                       two));
+}
+
+TEST_F(AlgebraTest, FlagsFollowOperands) {
+  Expr own = algebra.gradient(Epoch::current, /*summed=*/false);
+  EXPECT_TRUE(own->isOwn());
+  EXPECT_TRUE(own->isElement());
+  EXPECT_FALSE(algebra.gradient(Epoch::current, true)->isOwn());
+  Expr norm = algebra.base({BaseKind::sumOver, "w", Epoch::all, true, 0,
+                            {algebra.multiply(own, own)}});
+  EXPECT_FALSE(norm->isElement());
+  EXPECT_TRUE(norm->isOwn());
+  Expr missing = algebra.base({BaseKind::missing, ""});
+  EXPECT_TRUE(missing->isOwn());
+  EXPECT_FALSE(algebra
+                   .base({BaseKind::rankSum, "", Epoch::all, false, 0,
+                          {missing}})
+                   ->isOwn());
+}
+
+/// Random expressions: what is one object has one value, and what arithmetic makes
+/// has the value that doubles have.
+TEST_F(AlgebraTest, RandomExpressionsHaveTheirValue) {
+  std::mt19937 random(1);
+  // Symbols are positive.
+  std::vector<double> values = {0.75, 1.25, 3.0};
+  std::vector<Expr> bases = {x, y, algebra.symbol("z")};
+  auto valueOf = [&](BaseRef base) -> std::optional<double> {
+    for (size_t i = 0; i < bases.size(); ++i)
+      if (bases[i]->asBase() == base)
+        return values[i];
+    return std::nullopt;
+  };
+  for (int round = 0; round < 2000; ++round) {
+    std::vector<std::pair<Expr, double>> pool;
+    for (size_t i = 0; i < bases.size(); ++i)
+      pool.push_back({bases[i], values[i]});
+    for (int step = 0; step < 6; ++step) {
+      auto a = pool[random() % pool.size()];
+      auto b = pool[random() % pool.size()];
+      switch (random() % 5) {
+      case 0:
+        pool.push_back({algebra.add(a.first, b.first), a.second + b.second});
+        break;
+      case 1:
+        pool.push_back(
+            {algebra.multiply(a.first, b.first), a.second * b.second});
+        break;
+      case 2:
+        pool.push_back(
+            {algebra.subtract(a.first, b.first), a.second - b.second});
+        break;
+      case 3:
+        if (b.second != 0)
+          pool.push_back(
+              {algebra.divide(a.first, b.first), a.second / b.second});
+        break;
+      case 4:
+        pool.push_back({algebra.squareRoot(algebra.multiply(a.first, a.first)),
+                        std::abs(a.second)});
+        break;
+      }
+      auto [made, expected] = pool.back();
+      double value = algebra.evaluate(made, valueOf);
+      ASSERT_NEAR(value, expected, 1e-9 * std::max(1.0, std::abs(expected)))
+          << toString(made);
+    }
+  }
+}
+
+} // namespace
