@@ -52,6 +52,8 @@ bool runCollectiveRows(const Options &options, std::vector<Row> &rows,
                        std::string &message);
 bool runCompileRows(const Options &options, std::vector<Row> &rows,
                     std::string &message);
+bool runProveRows(const Options &options, std::vector<Row> &rows,
+                  std::string &message);
 
 /// Milliseconds that |work| takes.
 double measure(llvm::function_ref<void()> work);

@@ -16,11 +16,7 @@ using namespace zero::bench;
 /// From text to a loaded library, in seconds; the best of three.
 static bool timeCompilation(int64_t parameters, double &seconds,
                             std::string &message) {
-  std::vector<int64_t> sizes(parameters);
-  const int64_t some[] = {4096, 1, 33, 0, 1000, 7};
-  for (int64_t i = 0; i < parameters; ++i)
-    sizes[i] = some[i % 6];
-  std::string text = getStepText(sizes, "bf16");
+  std::string text = getStepText(getSizes(parameters), "bf16");
   seconds = 1e9;
   for (int round = 0; round < 3; ++round) {
     bool ok = false;

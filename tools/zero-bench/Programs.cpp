@@ -34,6 +34,14 @@ std::unique_ptr<MLIRContext> zero::bench::createContext() {
   return context;
 }
 
+std::vector<int64_t> zero::bench::getSizes(int64_t count) {
+  std::vector<int64_t> sizes(count);
+  const int64_t some[] = {4096, 1, 33, 0, 1000, 7};
+  for (int64_t i = 0; i < count; ++i)
+    sizes[i] = some[i % 6];
+  return sizes;
+}
+
 std::string zero::bench::getStepText(ArrayRef<int64_t> sizes,
                                      StringRef gradient) {
   std::string text = "zero.mesh @cluster <[\"dp\" = 1]>\n";

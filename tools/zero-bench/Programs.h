@@ -20,6 +20,9 @@ namespace zero::bench {
 /// A context with all that a step needs.
 std::unique_ptr<mlir::MLIRContext> createContext();
 
+/// |count| sizes of parameters, empty and odd ones among them.
+std::vector<int64_t> getSizes(int64_t count);
+
 /// A clipped AdamW step over parameters of |sizes| elements, bf16 with an f32
 /// master copy, whose gradients arrive and are kept in |gradient| type.
 std::string getStepText(llvm::ArrayRef<int64_t> sizes,

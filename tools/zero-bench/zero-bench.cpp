@@ -23,7 +23,7 @@ namespace cl = llvm::cl;
 static cl::OptionCategory category("zero-bench options");
 static cl::opt<std::string>
     only("only", cl::cat(category), cl::value_desc("GROUP,..."),
-         cl::desc("Groups to run: kernels, step, collectives, compile "
+         cl::desc("Groups to run: kernels, step, collectives, compile, prove "
                   "(default: all)"));
 static cl::opt<int64_t>
     elements("elements", cl::init(int64_t(64) << 20), cl::cat(category),
@@ -41,7 +41,8 @@ static const std::pair<const char *, Group> kGroups[] = {
     {"kernels", runKernelRows},
     {"step", runStepRows},
     {"collectives", runCollectiveRows},
-    {"compile", runCompileRows}};
+    {"compile", runCompileRows},
+    {"prove", runProveRows}};
 
 static const char *const kHeader =
     "row                             time ms  reference                       "
@@ -114,7 +115,7 @@ int main(int argc, char **argv) {
     if (llvm::none_of(kGroups,
                       [&](auto &group) { return name == group.first; }))
       return fail("unknown group '" + name +
-                  "'; there are kernels, step, collectives and compile");
+                  "'; there are kernels, step, collectives, compile and prove");
   if (zero::resolveCpuName("native").empty())
     return fail("this machine cannot run x86-64-v3 code");
 

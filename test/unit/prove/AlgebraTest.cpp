@@ -38,8 +38,7 @@ TEST_F(AlgebraTest, FractionsAreExact) {
   Expr third = algebra.rational({1, 3});
   EXPECT_EQ(algebra.sum({third, third, third}), one);
   EXPECT_EQ(algebra.constant(0.375), algebra.rational({3, 8}));
-  EXPECT_EQ(algebra.divide(x, two),
-            algebra.multiply(algebra.constant(0.5), x));
+  EXPECT_EQ(algebra.divide(x, two), algebra.multiply(algebra.constant(0.5), x));
   // 0.1 is no small fraction, and not what 1/10 is.
   EXPECT_NE(algebra.constant(0.1), algebra.rational({1, 10}));
   EXPECT_EQ(algebra.constant(0.1), algebra.constant(0.1));
@@ -59,8 +58,8 @@ TEST_F(AlgebraTest, CoefficientsThatDoNotFitStayOperations) {
 TEST_F(AlgebraTest, WhatTestsForNanIsNotSimplified) {
   Expr difference = algebra.subtract(x, x);
   EXPECT_FALSE(difference->isZero());
-  EXPECT_TRUE(std::isnan(
-      algebra.evaluate(difference, [](BaseRef) { return NAN; })));
+  EXPECT_TRUE(
+      std::isnan(algebra.evaluate(difference, [](BaseRef) { return NAN; })));
 }
 
 TEST_F(AlgebraTest, ZeroTimesUnknownIsUnknown) {
@@ -77,8 +76,7 @@ TEST_F(AlgebraTest, RootsTakeOutSquares) {
   // The root of 4 (x^2 y) is 2 x times the root of y.
   Expr square = algebra.multiply(algebra.integer(4), algebra.power(x, 2));
   EXPECT_EQ(algebra.squareRoot(algebra.multiply(square, y)),
-            algebra.multiply(algebra.multiply(two, x),
-                             algebra.squareRoot(y)));
+            algebra.multiply(algebra.multiply(two, x), algebra.squareRoot(y)));
   // Not of what may be negative.
   for (Expr a : {algebra.gradient(Epoch::all, true),
                  algebra.base({BaseKind::input, "lr"}),
@@ -91,12 +89,11 @@ TEST_F(AlgebraTest, RootsTakeOutSquares) {
 TEST_F(AlgebraTest, SubstitutionReachesOperands) {
   Expr inside = algebra.operation("minimumf", {algebra.add(x, one), y});
   Expr replaced = algebra.substitute(
-      algebra.multiply(inside, x), [&](BaseRef base) -> Expr {
-        return base->name == "x" ? two : nullptr;
-      });
-  EXPECT_EQ(replaced, algebra.multiply(algebra.operation(
-                                           "minimumf", {algebra.integer(3), y}),
-                                       two));
+      algebra.multiply(inside, x),
+      [&](BaseRef base) -> Expr { return base->name == "x" ? two : nullptr; });
+  EXPECT_EQ(replaced,
+            algebra.multiply(
+                algebra.operation("minimumf", {algebra.integer(3), y}), two));
 }
 
 TEST_F(AlgebraTest, FlagsFollowOperands) {
@@ -104,20 +101,23 @@ TEST_F(AlgebraTest, FlagsFollowOperands) {
   EXPECT_TRUE(own->isOwn());
   EXPECT_TRUE(own->isElement());
   EXPECT_FALSE(algebra.gradient(Epoch::current, true)->isOwn());
-  Expr norm = algebra.base({BaseKind::sumOver, "w", Epoch::all, true, 0,
+  Expr norm = algebra.base({BaseKind::sumOver,
+                            "w",
+                            Epoch::all,
+                            true,
+                            0,
                             {algebra.multiply(own, own)}});
   EXPECT_FALSE(norm->isElement());
   EXPECT_TRUE(norm->isOwn());
   Expr missing = algebra.base({BaseKind::missing, ""});
   EXPECT_TRUE(missing->isOwn());
-  EXPECT_FALSE(algebra
-                   .base({BaseKind::rankSum, "", Epoch::all, false, 0,
-                          {missing}})
-                   ->isOwn());
+  EXPECT_FALSE(
+      algebra.base({BaseKind::rankSum, "", Epoch::all, false, 0, {missing}})
+          ->isOwn());
 }
 
-/// Random expressions: what is one object has one value, and what arithmetic makes
-/// has the value that doubles have.
+/// Random expressions: what is one object has one value, and what arithmetic
+/// makes has the value that doubles have.
 TEST_F(AlgebraTest, RandomExpressionsHaveTheirValue) {
   std::mt19937 random(1);
   // Symbols are positive.

@@ -39,9 +39,9 @@ TEST_F(GradientTest, ALaterOneJoinsWhereItCountsTheSame) {
 
 TEST_F(GradientTest, WhatCountsOtherwiseIsToldApart) {
   // Twice the last one; the last one alone; all but the last.
-  EXPECT_EQ(close(algebra.add(g(Epoch::earlier),
-                              algebra.multiply(algebra.integer(2),
-                                               g(Epoch::current)))),
+  EXPECT_EQ(close(algebra.add(
+                g(Epoch::earlier),
+                algebra.multiply(algebra.integer(2), g(Epoch::current)))),
             algebra.add(g(Epoch::former),
                         algebra.multiply(algebra.integer(2), g(Epoch::last))));
   EXPECT_EQ(close(g(Epoch::current)), g(Epoch::last));
@@ -57,10 +57,12 @@ TEST_F(GradientTest, SquaresDoNotJoin) {
   EXPECT_NE(close(sum), algebra.power(g(Epoch::earlier), 2));
   // Nor what each backward is clipped with.
   auto clipped = [&](Epoch epoch) {
-    return algebra.multiply(g(epoch), algebra.operation("minimumf", {g(epoch)}));
+    return algebra.multiply(g(epoch),
+                            algebra.operation("minimumf", {g(epoch)}));
   };
-  EXPECT_NE(close(algebra.add(clipped(Epoch::earlier), clipped(Epoch::current))),
-            clipped(Epoch::earlier));
+  EXPECT_NE(
+      close(algebra.add(clipped(Epoch::earlier), clipped(Epoch::current))),
+      clipped(Epoch::earlier));
 }
 
 TEST_F(GradientTest, TheSumOverBackwards) {
@@ -76,9 +78,9 @@ TEST_F(GradientTest, WithoutAGradientThereIsWhatWasBefore) {
                            algebra.add(g(Epoch::earlier), g(Epoch::current))),
             g(Epoch::earlier));
   EXPECT_TRUE(withoutCurrent(algebra, g(Epoch::current))->isZero());
-  EXPECT_EQ(withoutCurrent(algebra,
-                           algebra.operation("absf", {g(Epoch::current)})),
-            nullptr);
+  EXPECT_EQ(
+      withoutCurrent(algebra, algebra.operation("absf", {g(Epoch::current)})),
+      nullptr);
 }
 
 TEST_F(GradientTest, SumsOverRanks) {
