@@ -26,6 +26,13 @@ Situation prove::getSituation(int index) {
 }
 
 bool prove::mayHappen(Situation situation, const Meaning &meaning) {
+  // Without elements there is nothing that is not finite.
+  if (situation.nonfinite &&
+      llvm::none_of(meaning.parameters, [](const auto &entry) {
+        ParameterOp op = entry.second.op;
+        return op.getNumElements() > 0;
+      }))
+    return false;
   // Ranks that wait for each other in each backward make equally many, or stop.
   return !situation.unequal ||
          (meaning.ranks > 1 && !meaning.communicatesInLoop);

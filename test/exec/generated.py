@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Well-typed logical steps, drawn at random: the proof against what they do.
+
+Each step is proved after every pass to the scheduled phase; it is interpreted there, or
+at a phase before, and must lie within the rounding bound of the logical step in f64;
+every tenth is compiled and run instead. So a step that the proof rejects is a false
+alarm, and one that differs is a wrong step that it accepted. Its text is left in the
+current folder.
+
+  generated.py --bin build/bin --count 500
+  generated.py --bin build/bin --count 100000 --progress FILE
+
+Step N depends on N and the seed alone. With --progress, steps that FILE says are done
+are not done again, so that a long run may be stopped at any time.
+"""
+
+import argparse
+import concurrent.futures
+import json
+import os
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools/scripts"))
+import make_step  # noqa: E402
+
+BATCH = 50
+
+
+def draw(rng):
+    parameters = rng.choice([1, 1, 2, 3, 5, 8, 13])
+    sizes = [rng.choice([0, 1, 2, 31, 33, 64, 100, 255, 1021]) for _ in range(parameters)]
+    if rng.random() < 0.02:
+        sizes[0] = rng.choice([4097, 8192, 20000])
+    some = [str(i) for i in range(parameters) if rng.random() < 0.25]
+    step = argparse.Namespace(
+        parameters=parameters,
+        sizes=",".join(map(str, sizes)),
+        ranks=rng.choice([1, 2, 2, 3, 4, 5, 7, 8, 16]),
+        dtype=rng.choice(["bf16", "f32", "f16"]),
+        gradient=rng.choice(["bf16", "f32", "f16"]),
+        accumulator="f32",
+        weight=rng.choice(["mean", "mean", "raw", "sum"]),
+        optional=",".join(some),
+        used_twice="",
+        nonfinite=rng.choice(["skip", "skip", "poison", "error"]),
+        max_norm=rng.choice([0, 0.5, 1.0, 1000.0]),
+        optimizer=ROOT
+        / "examples/optimizers"
+        / f"{rng.choice(['adamw', 'adam', 'sgd', 'lion'])}.mlir",
+    )
+    lowering = [
+        f"--stage={rng.choice([0, 1, 2])}",
+        f"--offload={rng.choice(['none', 'optimizer'])}",
+        f"--bucket-bytes={rng.choice(['16', '1KiB', '25MiB'])}",
+    ]
+    running = [
+        f"--backwards={rng.choice(['1', '2', '3', '1,4,2', '2,1'])}",
+        f"--seed={rng.randrange(1, 1000)}",
+        "--steps=3",
+        "--inputs=0.0078125",
+    ]
+    phase = rng.choice(["sharded", "placed", "scheduled"])
+    return step, lowering, running, phase
+
+
+def run_one(binaries, folder, seed, number):
+    """What went wrong with step |number|, or nothing; and whether it was compiled."""
+    rng = random.Random(f"{seed}/{number}")
+    step, lowering, running, phase = draw(rng)
+    file = folder / f"{number}.mlir"
+    with open(file, "w") as out:
+        make_step.write_step(step, out)
+    compiled = number % 10 == 0 and step.ranks <= 4
+    if compiled:
+        way = ["--engine=compiled"]
+    else:
+        way = ["--engine=interpreter", f"--until={phase}"]
+    commands = [
+        [binaries / "zero-prove", file, *lowering],
+        [binaries / "zero-run", file, *lowering, *running, *way, "--against=logical"],
+    ]
+    for command in commands:
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode != 0:
+            text = (done.stderr or done.stdout).strip().splitlines()
+            keep = pathlib.Path(f"generated-{number}.mlir")
+            keep.write_text(file.read_text())
+            return f"{' '.join(map(str, [command[0], keep, *command[2:]]))}\n  " + (
+                text[0] if text else f"exit code {done.returncode}"
+            ), compiled
+    file.unlink()
+    return "", compiled
+
+
+def run_batch(options, first, end):
+    with tempfile.TemporaryDirectory() as folder:
+        return [
+            run_one(options.bin, pathlib.Path(folder), options.seed, number)
+            for number in range(first, end)
+        ]
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--bin", type=pathlib.Path, required=True)
+    parser.add_argument("--count", type=int, default=500)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--progress", type=pathlib.Path, help="what is done, to go on")
+    options = parser.parse_args()
+
+    done = {}
+    if options.progress and options.progress.exists():
+        for line in options.progress.read_text().splitlines():
+            record = json.loads(line)
+            if record["seed"] == options.seed:
+                done[record["first"], record["end"]] = record
+    batches = [
+        (first, min(first + BATCH, options.count))
+        for first in range(0, options.count, BATCH)
+    ]
+    records = [done[batch] for batch in batches if batch in done]
+    left = [batch for batch in batches if batch not in done]
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        jobs = {pool.submit(run_batch, options, *batch): batch for batch in left}
+        for number, job in enumerate(concurrent.futures.as_completed(jobs), 1):
+            first, end = jobs[job]
+            results = job.result()
+            record = {
+                "seed": options.seed,
+                "first": first,
+                "end": end,
+                "compiled": sum(compiled for _, compiled in results),
+                "wrong": [wrong for wrong, _ in results if wrong],
+            }
+            records.append(record)
+            if options.progress:
+                with open(options.progress, "a") as out:
+                    out.write(json.dumps(record) + "\n")
+            print(f"{number} of {len(left)} batches", file=sys.stderr, flush=True)
+
+    wrong = [line for record in records for line in record["wrong"]]
+    steps = sum(record["end"] - record["first"] for record in records)
+    compiled = sum(record["compiled"] for record in records)
+    for line in wrong:
+        print(line)
+    print(
+        f"{steps} steps proved after every pass and run, {compiled} of them compiled, "
+        f"seed {options.seed}: {len(wrong)} disagreements"
+    )
+    sys.exit(1 if wrong else 0)
+
+
+if __name__ == "__main__":
+    main()
