@@ -1,0 +1,273 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Breaks each pass on purpose, rebuilds it, and sees whether the proof notices.
+
+  broken_passes.py --build /tmp/broken [--only collective] [--list]
+
+Works on a copy of the sources, in a build folder of its own. A break is caught where
+some step of a few is rejected after the broken pass: by a verifier, by a pass behind
+it, or by zero-prove. It takes about half a minute a break, so it is no part of the
+tests.
+"""
+
+import argparse
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+LAYOUT = "passes/layout/AssignLayout.cpp"
+COLLECTIVE = "passes/collective/InsertCollectives.cpp"
+ACCUMULATE = "passes/accumulate/PlaceAccumulators.cpp"
+SCALAR = "passes/scalar/CoalesceScalars.cpp"
+OFFLOAD = "passes/offload/InsertOffload.cpp"
+APPLY = "passes/lower/ApplyLowering.cpp"
+KERNELS = "passes/lower/Kernels.cpp"
+PROTOCOL = "passes/lower/Protocol.cpp"
+SCALARS = "passes/lower/ScalarLowering.cpp"
+
+# (pass, what is wrong, file, text, other text)
+BREAKS = [
+    ("layout", "a parameter takes a row of another group", LAYOUT,
+     "memberRows.push_back(it->second);", "memberRows.push_back(0);"),
+    ("layout", "the verdict is over the first bucket only", LAYOUT,
+     "builder.create<SumSquaresOp>(loc, reduced);",
+     "builder.create<SumSquaresOp>(loc, ArrayRef<Value>(reduced).take_front());"),
+    ("layout", "the norm is over the first bucket only", LAYOUT,
+     "builder.create<NormOp>(norm.getLoc(), reduced).getNorm()",
+     "builder.create<NormOp>(norm.getLoc(), ArrayRef<Value>(reduced).take_front())"
+     ".getNorm()"),
+    ("layout", "clipped gradients are not used", LAYOUT,
+     "clip.getOutputs()))\n    current[i] = output;",
+     "clip.getOutputs()))\n    (void)i, (void)output;"),
+    ("layout", "offsets overlap", LAYOUT,
+     "bucket.elements += extent;", "bucket.elements += extent / 2;"),
+    ("layout", "hyperparameters come from the defaults only", LAYOUT,
+     "Attribute value = update.getHyperConstants().get(name);\n    if (!value)",
+     "Attribute value = optimizer.getHyperDefaults().get(name);\n    if (!value)\n"
+     "      value = update.getHyperConstants().get(name);\n    if (!value)"),
+    ("layout", "the last bucket is never updated", LAYOUT,
+     "for (auto [i, bucket] : llvm::enumerate(buckets)) {\n"
+     "    // Rows of the groups",
+     "for (auto [i, bucket] : llvm::enumerate(llvm::drop_end(buckets))) {\n"
+     "    // Rows of the groups"),
+    ("layout", "the verdict does not count missing gradients", LAYOUT,
+     "sums.getOutputs()[1], sums.getOutputs()[2],",
+     "sums.getOutputs()[1], builder.create<ConstantOp>(loc, "
+     "builder.getF64FloatAttr(0)),"),
+    ("layout", "gradients are kept as they arrive", LAYOUT,
+     "types.push_back(buckets[i].getGradientType(member).withElementType(\n"
+     "          op.getAccumulatorType()));",
+     "types.push_back(buckets[i].getGradientType(member).withElementType(\n"
+     "          buckets[i].way.arrivalType));"),
+    ("layout", "nonfinite gradients are always skipped", LAYOUT,
+     "shape.step.getNonfinite());", "Nonfinite::skip);"),
+
+    ("collective", "sums of squares are not reduced", COLLECTIVE,
+     "allReduce(loc, builder.create<SumSquaresOp>(loc, ValueRange(group)));",
+     "builder.create<SumSquaresOp>(loc, ValueRange(group));"),
+    ("collective", "scalars are not reduced", COLLECTIVE,
+     "mapping.map(result, allReduce(op.getLoc(), input));",
+     "mapping.map(result, input);"),
+    ("collective", "gradients are not divided", COLLECTIVE,
+     "gradient.factor = factor;", "(void)factor;"),
+    ("collective", "gradients are multiplied where they were to be divided", COLLECTIVE,
+     "power(type.getScale(), -1)", "power(type.getScale(), 1)"),
+    ("collective", "the norm keeps the scale", COLLECTIVE,
+     "if (sum.factor)\n    norm = builder.create<ScaleOp>(op.getLoc(), norm, "
+     "sum.factor);", "(void)op;"),
+    ("collective", "the clip coefficient is left out", COLLECTIVE,
+     "gradients[output] = {gradient.raw, product};", "gradients[output] = gradient;"),
+    ("collective", "the factor is left out of the update", COLLECTIVE,
+     "return builder.create<ScaleOp>(loc, gradient.raw, gradient.factor);",
+     "return gradient.raw;"),
+    ("collective", "parameters are not gathered", COLLECTIVE,
+     "if (type.has(PlacementKind::Sharded))\n    parameters =",
+     "if (false)\n    parameters ="),
+    ("collective", "the clip coefficient has another epsilon", COLLECTIVE,
+     "op.getEpsilonAttr());\n  // Gradients share", "op.getMaxAttr());\n  // Gradients share"),
+    ("collective", "one sum of squares stands for all", COLLECTIVE,
+     "if (known == raws)\n      return sum;", "if (known.size())\n      return sum;"),
+
+    ("accumulate", "one reduction is lost on the way", ACCUMULATE,
+     "scatter.replaceAllUsesWith(sum);",
+     "scatter.replaceAllUsesWith(moved.getSums()[0]);"),
+    ("accumulate", "sums change places", ACCUMULATE,
+     "scatter.getLoc(), yield->getOperand(i),",
+     "scatter.getLoc(), yield->getOperand(yield->getNumOperands() - 1 - i),"),
+    ("accumulate", "the reduction happens in both places", ACCUMULATE,
+     "scatter.replaceAllUsesWith(sum);\n      scatter.erase();",
+     "scatter.setOperand(sum);"),
+    ("accumulate", "gradients are added in bf16", ACCUMULATE,
+     "op.getLoc(), op.getAccumulatorType(), op.getBody());",
+     "op.getLoc(), builder.getBF16Type(), op.getBody());"),
+
+    ("scalar", "results of one all-reduce change places", SCALAR,
+     "llvm::zip_equal(reductions, parts.getScalars())",
+     "llvm::zip_equal(reductions, llvm::reverse(parts.getScalars()))"),
+    ("scalar", "one scalar is stacked in place of all", SCALAR,
+     "scalars.push_back(op.getInput());",
+     "scalars.push_back(reductions.front().getInput());"),
+    ("scalar", "reductions of different levels are joined", SCALAR,
+     "(isa<AllReduceOp>(producer) ? 1 : 0)", "0"),
+    ("scalar", "the last one is not reduced", SCALAR,
+     "reduction.getOutput().replaceAllUsesWith(part);",
+     "reduction.getOutput().replaceAllUsesWith(\n"
+     "        op == reductions.back() ? reduction.getInput() : part);"),
+    ("scalar", "scales are lost", SCALAR,
+     "ScaleAttr::get(type.getContext(), type.getScale())",
+     "ScaleAttr::get(type.getContext(), {})"),
+
+    ("offload", "the factor is lost on the way to the host", OFFLOAD,
+     "return builder.create<ScaleOp>(\n      scale.getLoc(), moveToHost(builder, "
+     "scale.getInput()), scale.getFactor());",
+     "return moveToHost(builder, scale.getInput());"),
+    ("offload", "the factor is applied twice", OFFLOAD,
+     "moveToHost(builder, scale.getInput()), scale.getFactor());",
+     "moveToHost(builder, gradient), scale.getFactor());"),
+    ("offload", "updated parameters stay on the host", OFFLOAD,
+     "Value back = builder.create<TransferOp>(\n      update.getLoc(), "
+     "moved.getParameters(), MemorySpace::device);",
+     "Value back = moved.getParameters();"),
+    ("offload", "rows are forgotten", OFFLOAD,
+     "update.getVerdict(), update.getRows(), update.getRowOfAttr());",
+     "update.getVerdict(), ValueRange(), update.getRowOfAttr());"),
+    ("offload", "only the first bucket is moved, and the others are lost", OFFLOAD,
+     "if (failed(offload(update)))\n          return signalPassFailure();",
+     "if (failed(offload(update)))\n          return signalPassFailure();\n"
+     "        else\n          break;"),
+
+    ("lower", "later backwards are stored over the first", PROTOCOL,
+     "HandlerBuilder(add).call<zrt::PackOp>(/*accumulate=*/!inLoop);",
+     "HandlerBuilder(add).call<zrt::PackOp>(/*accumulate=*/false);"),
+    ("lower", "stage 2 keeps the last backward only", PROTOCOL,
+     "buildSequence<zrt::ReduceScatterAddOp>", "buildSequence<zrt::ReduceScatterOp>"),
+    ("lower", "nothing closes what did not arrive", PROTOCOL,
+     "transition(\"first\", Event::apply, \"idle\", closeFirst, first);",
+     "transition(\"first\", Event::apply, \"idle\", {}, first);"),
+    ("lower", "roles are not set back", PROTOCOL,
+     "symbols.push_back(FlatSymbolRefAttr::get(reset));", "(void)reset;"),
+    ("lower", "all gradients have one memory", PROTOCOL,
+     "owners[i % kOpenBuckets]);", "owners[0 * i]);"),
+    ("lower", "updates do not depend on the verdict", KERNELS,
+     "/*predicated=*/true", "/*predicated=*/false"),
+    ("lower", "a kernel ignores its factor", KERNELS,
+     "if (scaled)\n    g =", "if (false)\n    g ="),
+    ("lower", "a kernel takes scalars one off", KERNELS,
+     "convert(body, loc, block.getArgument(i + 2), master)",
+     "convert(body, loc, block.getArgument(i + 1), master)"),
+    ("lower", "squares are summed in the gradient's type", KERNELS,
+     "Value square = body.create<arith::MulFOp>(loc, wide, wide);",
+     "Value square = convert(body, loc, body.create<arith::MulFOp>(loc, "
+     "block.getArgument(0), block.getArgument(0)), body.getF64Type());"),
+    ("lower", "additions subtract", KERNELS,
+     "body.create<arith::AddFOp>(", "body.create<arith::SubFOp>("),
+    ("lower", "rows are shared by all groups", APPLY,
+     "if (known == key)\n      return row;", "if (known.size())\n      return row;"),
+    ("lower", "segments end one element early", APPLY,
+     "ends.push_back(end);\n    segmentRows", "ends.push_back(end - 1);\n    segmentRows"),
+    ("lower", "partial sums go to one slot", APPLY,
+     "program->getBuilder().getI64IntegerAttr(i));\n    partials",
+     "program->getBuilder().getI64IntegerAttr(0));\n    partials"),
+    ("lower", "counters are of no checkpoint", APPLY,
+     "slot.slots, builder.getI64IntegerAttr(i));\n  }",
+     "slot.slots, builder.getI64IntegerAttr(0));\n  }"),
+    ("lower", "the verdict is settled before it is stored", APPLY,
+     "scalars->flush();\n  finish->call<zrt::SettleOp>(verdict);",
+     "finish->call<zrt::SettleOp>(verdict);\n  scalars->flush();"),
+    ("lower", "gathers are left out", APPLY,
+     "finish->call<zrt::AllGatherOp>(buffer);", "(void)buffer;"),
+    ("lower", "copies to the host are left out", APPLY,
+     "finish->call<zrt::CopyOp>(source, target);",
+     "if (isUpdate)\n    finish->call<zrt::CopyOp>(source, target);"),
+    ("lower", "updates run on whole buckets of every rank", APPLY,
+     "getOwn(bucket.isSharded()), /*sum=*/", "getOwn(false), /*sum=*/"),
+]  # fmt: skip
+
+STEPS = [
+    "--ranks 2 --parameters 5 --optimizer adamw --sizes 70,1,33 --optional 1",
+    "--ranks 3 --parameters 3 --optimizer adam --sizes 7,70 --nonfinite error",
+    "--ranks 2 --parameters 4 --optimizer lion --weight raw --sizes 70,3",
+]
+LOWERINGS = ["--stage=0", "--stage=1 --offload=optimizer", "--stage=2",
+             "--stage=2 --offload=optimizer"]  # fmt: skip
+
+
+def find_rejection(build, folder):
+    """What rejects the broken compiler's work, or nothing."""
+    for number, step in enumerate(STEPS):
+        arguments = step.split()
+        name = arguments[arguments.index("--optimizer") + 1]
+        arguments[arguments.index("--optimizer") + 1] = str(
+            ROOT / f"examples/optimizers/{name}.mlir"
+        )
+        file = folder / f"{number}.mlir"
+        with open(file, "w") as out:
+            subprocess.run(
+                [sys.executable, ROOT / "tools/scripts/make_step.py", *arguments],
+                stdout=out, check=True,
+            )  # fmt: skip
+        for lowering in LOWERINGS:
+            done = subprocess.run(
+                [build / "bin/zero-prove", file, "--bucket-bytes=16", *lowering.split()],
+                capture_output=True, text=True,
+            )  # fmt: skip
+            if done.returncode != 0:
+                errors = [line for line in done.stderr.splitlines() if "error:" in line]
+                return errors[0].split("error: ")[-1] if errors else "a crash"
+    return ""
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--build", type=pathlib.Path, help="a folder for the copy")
+    parser.add_argument("--only", help="breaks of this pass")
+    parser.add_argument("--list", action="store_true")
+    options = parser.parse_args()
+    breaks = [entry for entry in BREAKS if options.only in (None, entry[0])]
+    if options.list:
+        for name, what, *_ in breaks:
+            print(f"{name:11} {what}")
+        return
+    if not options.build:
+        parser.error("--build names a folder for the copy")
+
+    source = options.build.resolve() / "source"
+    build = options.build.resolve() / "build"
+    if source.exists():
+        shutil.rmtree(source)
+    shutil.copytree(ROOT, source, ignore=shutil.ignore_patterns(".git", "build", "build-*"))
+    compile_step = ["bash", "tools/scripts/build.sh", build, "--", "zero-prove"]
+    subprocess.run(compile_step, check=True, capture_output=True, cwd=source)
+    missed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        if rejection := find_rejection(build, folder):
+            sys.exit(f"unbroken passes are rejected: {rejection}")
+        for name, what, path, text, other in breaks:
+            file = source / path
+            right = file.read_text()
+            if text not in right:
+                sys.exit(f"{path} has changed: no '{text}'")
+            file.write_text(right.replace(text, other, 1))
+            done = subprocess.run(
+                compile_step, capture_output=True, text=True, cwd=source
+            )
+            if done.returncode != 0:
+                errors = [line for line in done.stdout.splitlines() if "error:" in line]
+                sys.exit(f"{name}, {what}: does not compile: {errors[:1]}")
+            rejection = find_rejection(build, folder)
+            missed += not rejection
+            print(f"{name:11} {what}: {rejection[:150] or 'MISSED'}", flush=True)
+            file.write_text(right)
+    print(f"{len(breaks) - missed} of {len(breaks)} broken passes caught")
+    sys.exit(1 if missed else 0)
+
+
+if __name__ == "__main__":
+    main()
