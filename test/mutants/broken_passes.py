@@ -192,8 +192,13 @@ STEPS = [
     "--ranks 3 --parameters 3 --optimizer adam --sizes 7,70 --nonfinite error",
     "--ranks 2 --parameters 4 --optimizer lion --weight raw --sizes 70,3",
 ]
-LOWERINGS = ["--stage=0", "--stage=1 --offload=optimizer", "--stage=2",
-             "--stage=2 --offload=optimizer"]  # fmt: skip
+# Buckets of one parameter and of several.
+LOWERINGS = [
+    "--stage=0 --bucket-bytes=25MiB",
+    "--stage=1 --bucket-bytes=16 --offload=optimizer",
+    "--stage=2 --bucket-bytes=16",
+    "--stage=2 --bucket-bytes=25MiB --offload=optimizer",
+]
 
 
 def find_rejection(build, folder):
@@ -212,9 +217,10 @@ def find_rejection(build, folder):
             )  # fmt: skip
         for lowering in LOWERINGS:
             done = subprocess.run(
-                [build / "bin/zero-prove", file, "--bucket-bytes=16", *lowering.split()],
-                capture_output=True, text=True,
-            )  # fmt: skip
+                [build / "bin/zero-prove", file, *lowering.split()],
+                capture_output=True,
+                text=True,
+            )
             if done.returncode != 0:
                 errors = [line for line in done.stderr.splitlines() if "error:" in line]
                 return errors[0].split("error: ")[-1] if errors else "a crash"
