@@ -129,8 +129,9 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
     FailureOr<SlotsOp> slots = require<SlotsOp>(symbols, *this, getSumAttr());
     if (failed(slots))
       return failure();
-    if (static_cast<int64_t>(getSumIndex()) >= slots->size())
-      return emitOpError() << "sum index " << getSumIndex()
+    if (static_cast<int64_t>(getSumIndex()) < 0 ||
+        static_cast<int64_t>(getSumIndex()) >= slots->size())
+      return emitOpError() << "sum index " << int64_t(getSumIndex())
                            << " is out of range, " << getSumAttr() << " has "
                            << slots->size() << " slots";
   }

@@ -271,6 +271,12 @@ LogicalResult ArrivalsOp::verifySymbolUses(SymbolTableCollection &symbols) {
     FailureOr<KernelOp> kernel = require<KernelOp>(symbols, *this, symbol);
     if (failed(kernel))
       return failure();
+    if (kernel->getNumArrays() == 2 &&
+        (kernel->getSums() || kernel->getArrayAccess(0) != Access::read ||
+         kernel->getArrayAccess(1) == Access::read))
+      return emitOpError() << "kernel " << symbol
+                           << " must read the gradient and write the buffer, "
+                              "and sum nothing";
     if (kernel->getNumArrays() != 2 || kernel->getNumScalars() != 0 ||
         kernel->getArrayType(0) != bucket.getArrivalType() ||
         kernel->getArrayType(1) != gradient->getValueType().getElementType())

@@ -291,7 +291,8 @@ def Zrt_ArrivalsOp : Zrt_UserOp<"arrivals"> {
 
     - `arrivals_c1`: the bucket, the buffers and the kernels exist;
     - `arrivals_c2`: buffers have the bucket's shape;
-    - `arrivals_c3`: kernels take the arrival type and the gradient buffer's;
+    - `arrivals_c3`: kernels take the arrival type and the gradient buffer's, read
+      the first and write or update the second, and sum nothing;
     - `arrivals_c4`: gradients arrive, and parameters are read, on the device;
     - `arrivals_c5`: `staged` has the parameters' element type;
     - `arrivals_c6`: the gradient buffer is not sharded;

@@ -13,7 +13,11 @@ using namespace zero::prove;
 void prove::decide(Algebra &algebra, Memory &memory, Expr verdict,
                    bool isApplied) {
   Expr condition = algebra.symmetric("cmpf oeq", verdict, algebra.integer(0));
+  // Skipping must not take arithmetic: nothing times nan is nothing.
+  Expr unknown = algebra.undefined("a gradient that may not be finite");
   Substitution decide(algebra, [&](BaseRef base) -> Expr {
+    if (!isApplied && base->kind == BaseKind::gradient)
+      return unknown;
     if (base->kind != BaseKind::operation || base->name != "select" ||
         base->operands[0] != condition)
       return nullptr;

@@ -33,6 +33,9 @@ void Books::readStates() {
     // Who gives parameters their first values, gives them to what arrivals
     // name.
     zrt::ArrivalsOp bound = arrivals.lookup(op.getBucketAttr().getAttr());
+    if (!bound)
+      proof.report.error(op) << "is state of " << op.getBucketAttr()
+                             << ", whose gradients never arrive";
     if (matters && op.getRole() == "master" &&
         (!bound || bound.getMasterAttr() != op.getBufferAttr()))
       proof.report.error(op)
@@ -40,8 +43,7 @@ void Books::readStates() {
           << op.getBucketAttr() << " that arrivals name: it has no first value";
   }
   for (auto op : program.getOps<zrt::ArrivalsOp>()) {
-    if (hasElements(op.getBucketAttr().getAttr()) &&
-        lasting[op.getParametersAttr().getAttr()].role != "parameter")
+    if (hasElements(op.getBucketAttr().getAttr()) && !isParameters(op))
       proof.report.error(op)
           << op.getParametersAttr() << " is not the state 'parameter' of "
           << op.getBucketAttr() << ": no checkpoint would restore it";
@@ -51,6 +53,18 @@ void Books::readStates() {
         lasting.try_emplace(copy.getAttr(),
                             Entry{"parameter", op.getBucketAttr().getAttr()});
   }
+}
+
+/// Whether what |op| names as parameters is the state of its bucket, whole and
+/// in the parameters' type.
+bool Books::isParameters(zrt::ArrivalsOp op) {
+  auto it = lasting.find(op.getParametersAttr().getAttr());
+  if (it == lasting.end() || it->second.role != "parameter" ||
+      it->second.bucket != op.getBucketAttr().getAttr())
+    return false;
+  auto buffer = program.lookupSymbol<zrt::BufferOp>(op.getParametersAttr());
+  Type type = buckets.lookup(it->second.bucket).storage;
+  return !buffer.isSharded() && buffer.getValueType().getElementType() == type;
 }
 
 void Books::fillBuffers(int64_t ranks) {

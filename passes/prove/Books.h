@@ -32,6 +32,7 @@ private:
   bool hasElements(mlir::StringAttr bucket) {
     return buckets.lookup(bucket).hasElements;
   }
+  bool isParameters(zrt::ArrivalsOp op);
   void readStates();
   void fillBuffers(int64_t ranks);
   void fillSlots();

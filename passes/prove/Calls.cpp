@@ -30,7 +30,7 @@ Contents &Calls::require(Operation *call, FlatSymbolRefAttr symbol) {
   Contents &contents = memory->get(symbol);
   if (!contents.allocated)
     proof.report.error(call) << "uses " << symbol << ", which is not allocated";
-  if (filling.contains(symbol.getAttr()))
+  if (filling.contains(contents.op.getMemory().getAttr()))
     proof.report.error(call) << "uses " << symbol
                              << ", into which gradients of a bucket that is "
                                 "still open may arrive at "
@@ -72,6 +72,7 @@ void Calls::settleAbsent(Operation *call, Contents &contents) {
         reported = true;
       }
       piece.absent = piece.absentPad = piece.expected = nullptr;
+      piece.isSettled = inBackward;
     }
 }
 
@@ -86,14 +87,23 @@ Contents &Calls::read(Operation *call, FlatSymbolRefAttr symbol) {
   return contents;
 }
 
-Contents &Calls::write(Operation *call, FlatSymbolRefAttr symbol,
-                       StringAttr bucket) {
-  Contents &contents = require(call, symbol);
+void Calls::overwrite(Contents &contents) {
   StringAttr memoryOwner = contents.op.getMemory().getAttr();
   for (auto &[name, sharer] : memory->buffers)
-    if (name != symbol.getAttr() &&
+    if (name != contents.op.getSymNameAttr() &&
         sharer.op.getMemory().getAttr() == memoryOwner)
-      sharer.forget(algebra, "what @" + symbol.getValue() + " overwrote");
+      sharer.forget(algebra,
+                    "what @" + contents.op.getSymName() + " overwrote");
+}
+
+Contents &Calls::write(Operation *call, FlatSymbolRefAttr symbol,
+                       StringAttr bucket, bool isWhole) {
+  Contents &contents = require(call, symbol);
+  overwrite(contents);
+  if (!isWhole && contents.bucket != bucket && contents.hasOther) {
+    Number mixed{algebra.undefined("elements of several buckets"), {}};
+    contents.other = makePieces(contents.op.getNumElements(), mixed, mixed);
+  }
   contents.bucket = bucket;
   contents.writer = call;
   return contents;
@@ -135,17 +145,30 @@ void Calls::pack(zrt::PackOp op) {
     value.precision = value.precision.limitedBy(kept);
     return value;
   };
-  // A further use within this backward adds to the one before.
+  // A gradient that was written in place meets neither kernel, and a further
+  // use within this backward is added.
   Expr sum = algebra.state("sum");
-  Expr share = evaluate(kernel, {algebra.integer(0), {}}).expr;
+  Expr gradient = algebra.gradient(Epoch::current, meaning.ranks == 1);
+  Expr added = algebra.add(sum, gradient);
+  if (evaluate(kernel, {sum, {}}).expr !=
+      (op.getAccumulate() ? added : gradient))
+    proof.report.error(op) << FlatSymbolRefAttr::get(kernel)
+                           << " does not keep a gradient as it arrives";
   if (buckets.lookup(bucket).isUsedTwice &&
-      evaluate(add, {sum, {}}).expr != algebra.add(sum, share))
+      evaluate(add, {sum, {}}).expr != added)
     proof.report.error(op) << "a further use of a parameter of @"
                            << bucket.getValue()
-                           << " is not added as the first one is: "
-                           << arriving.getAddAttr() << " and "
-                           << FlatSymbolRefAttr::get(kernel)
-                           << " make different numbers of a gradient";
+                           << " is not added: " << arriving.getAddAttr()
+                           << " makes another number of it";
+  // A buffer that a gradient is written into in place is handed out by its
+  // role.
+  if (op.getAccumulate() != (contents.role == zrt::Role::accumulator))
+    proof.report.error(op) << (op.getAccumulate() ? "adds to " : "writes over ")
+                           << arriving.getGradientAttr() << ", which counts as "
+                           << zrt::stringifyRole(contents.role)
+                           << ": what earlier "
+                           << (op.getAccumulate() ? "steps left stays in it"
+                                                  : "backwards left is lost");
   for (Pieces *pieces : {&contents.own, &contents.other})
     for (Piece &piece : *pieces) {
       Number before = piece.element;
@@ -153,8 +176,7 @@ void Calls::pack(zrt::PackOp op) {
       piece.element = evaluate(kernel, before);
       if (!op.getAccumulate())
         piece.pad = {algebra.integer(0), {}};
-      if (piece.absent)
-        continue; // what did not arrive, did not arrive here either
+      piece.isSettled = false;
       piece.absent = before.expr;
       piece.absentPad = padBefore.expr;
       piece.expected = withoutCurrent(algebra, piece.element.expr);
@@ -170,10 +192,17 @@ void Calls::fillMissing(zrt::FillMissingOp op) {
   }
   Contents &contents =
       require(op, getArrivals(op.getBucketAttr()).getGradientAttr());
+  overwrite(contents);
   for (Pieces *pieces : {&contents.own, &contents.other})
-    for (Piece &piece : *pieces)
+    for (Piece &piece : *pieces) {
+      if (piece.isSettled) {
+        proof.report.error(op) << "fills gradients of @" << op.getBucket()
+                               << " after they were used";
+        return;
+      }
       if (piece.absent)
         piece.absent = piece.absentPad = algebra.integer(0);
+    }
 }
 
 //===----------------------------------------------------------------------===//
@@ -267,7 +296,9 @@ void Calls::allGather(zrt::AllGatherOp op) {
 
 void Calls::copy(zrt::CopyOp op) {
   Contents &from = read(op, op.getSourceAttr());
-  Contents &to = write(op, op.getTargetAttr(), from.bucket);
+  const Contents &target = memory->get(op.getTargetAttr());
+  Contents &to = write(op, op.getTargetAttr(), from.bucket,
+                       from.hasOther || !target.hasOther);
   to.own = from.own;
   if (to.hasOther && from.hasOther)
     to.other = from.other;
@@ -277,6 +308,18 @@ void Calls::copy(zrt::CopyOp op) {
 // Everything else
 //===----------------------------------------------------------------------===//
 
+Number &Calls::writeSlot(Operation *call, FlatSymbolRefAttr slots,
+                         int64_t index) {
+  if (llvm::is_contained(program.getInputs(), slots))
+    proof.report.error(call)
+        << "writes " << slots << ", which the caller passes to apply";
+  // Settling reports the results as they are then.
+  if (settled && llvm::is_contained(program.getResults(), slots))
+    proof.report.error(call)
+        << "writes result " << slots << " after the step is settled";
+  return getSlot(slots, index);
+}
+
 void Calls::runScalars(zrt::RunScalarsOp op) {
   auto scalars = symbols.lookup<zrt::ScalarsOp>(op.getProgramAttr().getAttr());
   auto values = evaluateBody(
@@ -285,7 +328,8 @@ void Calls::runScalars(zrt::RunScalarsOp op) {
         if (auto load = dyn_cast<zrt::LoadSlotOp>(inner))
           return getSlot(load.getSlotsAttr(), load.getIndex());
         if (auto store = dyn_cast<zrt::StoreSlotOp>(inner))
-          return getSlot(store.getSlotsAttr(), store.getIndex()) = operands[0];
+          return writeSlot(op, store.getSlotsAttr(), store.getIndex()) =
+                     operands[0];
         return failure();
       });
   if (failed(values))
@@ -310,6 +354,10 @@ void Calls::run(Operation *call, Memory &on) {
       .Case([&](zrt::CopyOp op) { copy(op); })
       .Case([&](zrt::AllocateOp op) {
         Contents &contents = memory->get(op.getBufferAttr());
+        if (filling.contains(contents.op.getSymNameAttr()))
+          proof.report.error(op)
+              << "allocates " << op.getBufferAttr()
+              << ", into which gradients may arrive at the same time";
         if (contents.allocated)
           proof.report.error(op)
               << "allocates " << op.getBufferAttr() << " a second time";
@@ -325,19 +373,23 @@ void Calls::run(Operation *call, Memory &on) {
         require(op, op.getBufferAttr()).role = op.getRole();
       })
       .Case([&](zrt::CountArrivalsOp op) {
-        getSlot(op.getSlotsAttr(), 0) = {algebra.symbol(kAccumulation), {}};
-        getSlot(op.getSlotsAttr(), 1) = {algebra.base({BaseKind::missing, ""}),
-                                         {}};
+        Number early{algebra.undefined("a count before the step's end"), {}};
+        writeSlot(op, op.getSlotsAttr(), 0) =
+            inApply ? Number{algebra.symbol(kAccumulation), {}} : early;
+        writeSlot(op, op.getSlotsAttr(), 1) =
+            inApply ? Number{algebra.base({BaseKind::missing, ""}), {}} : early;
       })
       .Case([&](zrt::AllReduceScalarsOp op) {
         int64_t size =
             symbols.lookup<zrt::SlotsOp>(op.getSlotsAttr().getAttr()).size();
         for (int64_t i = 0; i < size; ++i) {
-          Number &slot = getSlot(op.getSlotsAttr(), i);
+          Number &slot = writeSlot(op, op.getSlotsAttr(), i);
           slot = sumOf(algebra, slot, meaning.ranks);
         }
       })
       .Case([&](zrt::SettleOp op) {
+        if (!inApply)
+          proof.report.error(op) << "settles a step that is not being applied";
         Expr number = getSlot(op.getVerdictAttr(), 0).expr;
         if (settled && verdict != number)
           proof.report.error(op) << "settles a step a second time, with "

@@ -29,7 +29,9 @@ public:
   zrt::ArrivalsOp arriving = nullptr;
   /// Whether a backward is open or being closed.
   bool inBackward = false;
-  /// Buckets that arrivals may write into meanwhile.
+  /// Whether apply runs: all that arrives is known.
+  bool inApply = false;
+  /// Buffers with memory that arrivals may write into meanwhile.
   llvm::SmallDenseSet<mlir::StringAttr> filling;
   /// What was settled, and where; null if nothing was.
   Expr verdict = nullptr;
@@ -56,12 +58,17 @@ private:
   Contents &read(mlir::Operation *call, mlir::FlatSymbolRefAttr symbol);
   /// What |call| writes; others that share its memory hold nothing from now on.
   Contents &write(mlir::Operation *call, mlir::FlatSymbolRefAttr symbol,
-                  mlir::StringAttr bucket);
+                  mlir::StringAttr bucket, bool isWhole = true);
+  /// Whatever shares the memory of |contents| holds nothing from now on.
+  void overwrite(Contents &contents);
   Contents &require(mlir::Operation *call, mlir::FlatSymbolRefAttr symbol);
   void settleAbsent(mlir::Operation *call, Contents &contents);
   Number &getSlot(mlir::FlatSymbolRefAttr slots, int64_t index) {
     return memory->slots[{slots.getAttr(), index}];
   }
+
+  Number &writeSlot(mlir::Operation *call, mlir::FlatSymbolRefAttr slots,
+                    int64_t index);
 
   // Launches (Launch.cpp).
 

@@ -54,6 +54,7 @@ bool Calls::launchOver(LaunchedKernel &kernel, bool onOwner,
   SmallVector<const Piece *> cursors;
   for (Contents *contents : kernel.operands)
     cursors.push_back((onOwner ? contents->own : contents->other).begin());
+  int64_t begin = 0;
   for (auto [segment, end] : llvm::enumerate(kernel.segments.getEnds())) {
     size_t row = kernel.segments.getRows().empty()
                      ? 0
@@ -61,7 +62,7 @@ bool Calls::launchOver(LaunchedKernel &kernel, bool onOwner,
     ArrayRef<Number> scalars;
     if (!kernel.rows.empty())
       scalars = kernel.rows[row];
-    for (bool isDone = false; !isDone;) {
+    for (bool isDone = end == begin; !isDone;) {
       int64_t partEnd = end;
       SmallVector<Number> elements, pads;
       for (const Piece *piece : cursors) {
@@ -89,13 +90,23 @@ bool Calls::launchOver(LaunchedKernel &kernel, bool onOwner,
                             choose((*ofPad)[result], pads[a])});
         ++result;
       }
-      if (kernel.op.getSums())
-        append(addends, {partEnd, (*ofElement)[result], (*ofPad)[result]});
+      if (kernel.op.getSums()) {
+        auto choose = [&](Number made) {
+          if (!kernel.conditions.empty())
+            made.expr =
+                algebra.operation("select", {kernel.conditions[row], made.expr,
+                                             algebra.integer(0)});
+          return made;
+        };
+        append(addends, {partEnd, choose((*ofElement)[result]),
+                         choose((*ofPad)[result])});
+      }
       for (const Piece *&piece : cursors)
         if (piece->end == partEnd)
           ++piece;
       isDone = partEnd == end;
     }
+    begin = end;
   }
   return true;
 }
@@ -105,9 +116,15 @@ Number Calls::sumOverBucket(StringAttr bucketName, const Pieces &addends,
   BucketOp bucket = buckets.lookup(bucketName).op;
   Number sum;
   SmallVector<Expr> terms;
-  if (!bucket) // nobody's elements
-    return {addends.empty() ? algebra.integer(0) : addends.front().element.expr,
+  if (!bucket) {
+    if (addends.empty())
+      return {algebra.integer(0), {}};
+    Expr unknown = addends.front().element.expr;
+    return {unknown->isUndefined()
+                ? unknown
+                : algebra.undefined("a sum over nobody's elements"),
             {}};
+  }
   const Piece *piece = addends.begin();
   for (auto [member, offset] :
        llvm::zip_equal(bucket.getMembers().getAsRange<FlatSymbolRefAttr>(),
@@ -167,6 +184,15 @@ void Calls::launch(zrt::LaunchOp op) {
     bucket = contents.bucket;
   }
 
+  // An element of one is not where the same element of the other is.
+  for (auto [i, a] : llvm::enumerate(kernel.operands))
+    for (Contents *b : kernel.operands)
+      if (a != b && kernel.op.getArrayAccess(i) != zrt::Access::read &&
+          a->op.getMemory() == b->op.getMemory())
+        proof.report.error(op)
+            << FlatSymbolRefAttr::get(a->op) << " and "
+            << FlatSymbolRefAttr::get(b->op) << " share the memory it writes";
+
   std::vector<Pieces> own, other;
   Pieces addends, otherAddends;
   bool everywhere = !op.getOwn() && meaning.ranks > 1;
@@ -180,14 +206,15 @@ void Calls::launch(zrt::LaunchOp op) {
        llvm::enumerate(op.getBuffers().getAsRange<FlatSymbolRefAttr>())) {
     if (kernel.op.getArrayAccess(i) == zrt::Access::read)
       continue;
-    Contents &contents = write(op, symbol, bucket);
+    Contents &contents =
+        write(op, symbol, bucket, everywhere || meaning.ranks == 1);
     contents.own = std::move(own[i]);
     if (everywhere)
       contents.other = std::move(other[i]);
   }
   if (!op.getSumAttr())
     return;
-  Number &slot = getSlot(op.getSumAttr(), op.getSumIndex());
+  Number &slot = writeSlot(op, op.getSumAttr(), op.getSumIndex());
   if (everywhere && !(addends == otherAddends))
     slot = {algebra.undefined("a sum of different numbers on each rank"), {}};
   else

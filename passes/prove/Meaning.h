@@ -110,6 +110,8 @@ struct Clipping {
 /// Everything one proof shares.
 struct Proof {
   Algebra algebra;
+  /// Whether steps are compared with another one, which tells what updates are.
+  bool hasReference = false;
   Report report;
   /// By factor: all gradients of a step have the same.
   llvm::DenseMap<Expr, Clipping> clippings;

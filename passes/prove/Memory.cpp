@@ -22,6 +22,7 @@ Buckets prove::readBuckets(ModuleOp module) {
       auto parameter = symbols.lookup<ParameterOp>(member.getAttr());
       bucket.hasElements |= parameter.getNumElements() > 0;
       bucket.isUsedTwice |= parameter.getUses() > 1;
+      bucket.storage = parameter.getDtype();
     }
   }
   return buckets;

@@ -22,6 +22,7 @@ struct BucketInfo {
   BucketOp op;
   bool hasElements = false; // else there are only pads
   bool isUsedTwice = false; // a member arrives in several pieces
+  mlir::Type storage;       // of parameters
 };
 using Buckets = llvm::DenseMap<mlir::StringAttr, BucketInfo>;
 Buckets readBuckets(mlir::ModuleOp module);
@@ -37,11 +38,13 @@ struct Piece {
   Expr absent = nullptr;
   Expr absentPad = nullptr;
   Expr expected = nullptr;
+  /// Packed in the open backward, and read since.
+  bool isSettled = false;
 
   bool isSame(const Piece &other) const {
     return element == other.element && pad == other.pad &&
            absent == other.absent && absentPad == other.absentPad &&
-           expected == other.expected;
+           expected == other.expected && isSettled == other.isSettled;
   }
   bool operator==(const Piece &other) const {
     return end == other.end && isSame(other);

@@ -142,7 +142,7 @@ FailureOr<SmallVector<Number>> prove::evaluateBody(
     } else if (!isa<arith::CmpFOp>(op)) { // a truth value is exact
       for (Number operand : operands)
         result.precision = result.precision.limitedBy(operand.precision);
-      if (op.getNumResults() == 1 && op.getNumOperands() > 0)
+      if (op.getNumResults() == 1)
         result.precision =
             result.precision.limitedBy(Precision(op.getResult(0).getType()));
     }

@@ -70,7 +70,11 @@ static Accesses getAccesses(Operation *call, zrt::ProgramOp program,
             zrt::RetagOp>([&](auto op) { add(op.getBufferAttr(), true); })
       .Case<zrt::CountArrivalsOp, zrt::AllReduceScalarsOp>(
           [&](auto op) { add(op.getSlotsAttr(), true); })
-      .Case([&](zrt::SettleOp op) { add(op.getVerdictAttr(), false); });
+      .Case([&](zrt::SettleOp op) {
+        add(op.getVerdictAttr(), false);
+        for (auto slots : program.getResults().getAsRange<FlatSymbolRefAttr>())
+          add(slots, false);
+      });
   return accesses;
 }
 

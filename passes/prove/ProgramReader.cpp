@@ -56,6 +56,7 @@ private:
   void runHandlers(zrt::TransitionOp transition, Memory &memory);
   void apply(const Node &node, zrt::TransitionOp transition, Memory &memory);
   void requireEvents(const Node &node);
+  void compareCollectives(zrt::TransitionOp transition);
   bool returns(zrt::TransitionOp transition);
   bool communicatesBeforeApply(zrt::TransitionOp transition);
 
@@ -79,7 +80,8 @@ private:
   std::vector<Node> nodes;
   std::vector<Node> pending;
   std::optional<Meaning> applied;
-  zrt::TransitionOp appliedBy;
+  zrt::TransitionOp appliedBy; // the first
+  SmallVector<std::pair<StringRef, DictionaryAttr>> applyCollectives;
 };
 
 } // namespace
@@ -154,13 +156,21 @@ void ProgramReader::receiveInOrder(Node &node, zrt::TransitionOp transition) {
       program.lookupSymbol<zrt::SequenceOp>(transition.getSequenceAttr());
   auto buckets =
       llvm::to_vector(sequence.getBuckets().getAsRange<FlatSymbolRefAttr>());
+  for (auto bucket : llvm::ArrayRef(buckets).take_front(sequence.getWindow()))
+    if (auto gradient = calls->getArrivals(bucket).getGradientAttr();
+        !node.memory.get(gradient).allocated)
+      proof.report.error(sequence)
+          << gradient << ", into which gradients may arrive at once, is not "
+          << "allocated in state '" << node.state.getValue() << "'";
   for (auto [i, handler] : llvm::enumerate(
            sequence.getHandlers().getAsRange<FlatSymbolRefAttr>())) {
     receiveBucket(node, transition, buckets[i]);
     size_t end = std::min(buckets.size(), i + sequence.getWindow());
     for (size_t open = i + 1; open < end; ++open)
       calls->filling.insert(
-          calls->getArrivals(buckets[open]).getGradientAttr().getAttr());
+          node.memory.get(calls->getArrivals(buckets[open]).getGradientAttr())
+              .op.getMemory()
+              .getAttr());
     runHandler(handler, node.memory);
     calls->filling.clear();
   }
@@ -187,6 +197,15 @@ void ProgramReader::receive(Node &node) {
         return;
       }
   calls->inBackward = true;
+  int64_t packs = 0;
+  for (auto symbol : transition.getHandlers().getAsRange<FlatSymbolRefAttr>())
+    packs += llvm::range_size(
+        program.lookupSymbol<zrt::HandlerOp>(symbol).getBody().front());
+  if (packs != 1) {
+    proof.report.error(transition)
+        << "packs an arriving gradient " << packs << " times, expected once";
+    return;
+  }
   if (transition.getSequenceAttr())
     return receiveInOrder(node, transition);
   for (zrt::ArrivalsOp op : arrivals)
@@ -281,6 +300,33 @@ void ProgramReader::explore(const Node &node, zrt::TransitionOp transition) {
 // Applying
 //===----------------------------------------------------------------------===//
 
+/// Ranks with unequal numbers of backwards apply from different states, and
+/// agree to refuse the step only if they meet at the same collectives on the
+/// way.
+void ProgramReader::compareCollectives(zrt::TransitionOp transition) {
+  SmallVector<std::pair<StringRef, DictionaryAttr>> collectives;
+  for (auto symbol : transition.getHandlers().getAsRange<FlatSymbolRefAttr>())
+    for (Operation &call :
+         program.lookupSymbol<zrt::HandlerOp>(symbol).getBody().front())
+      if (zrt::isCollective(&call))
+        collectives.push_back(
+            {call.getName().getStringRef(), call.getAttrDictionary()});
+  if (!appliedBy) {
+    applyCollectives = std::move(collectives);
+    appliedBy = transition;
+    return;
+  }
+  if (collectives == applyCollectives || meaning.communicatesInLoop)
+    return;
+  InFlightDiagnostic diagnostic = proof.report.error(transition);
+  diagnostic
+      << "apply in state '" << transition.getState()
+      << "' has other collectives than in state '" << appliedBy.getState()
+      << "': ranks with unequal numbers of backwards would wait for each "
+         "other for ever";
+  diagnostic.attachNote(appliedBy.getLoc()) << "the other one";
+}
+
 /// A step that is over leads to where steps begin.
 bool ProgramReader::returns(zrt::TransitionOp transition) {
   StringAttr first = nodes.front().state;
@@ -303,11 +349,16 @@ void ProgramReader::apply(const Node &node, zrt::TransitionOp transition,
     memory.slots[{symbol.getAttr(), 0}] = {
         algebra.base({BaseKind::input, "input " + std::to_string(i)}), {}};
   calls->settled = nullptr;
+  calls->inApply = true;
   runHandlers(transition, memory);
+  calls->inApply = false;
+  Operation *settled = calls->settled;
+  calls->settled = nullptr;
   if (!returns(transition))
     return;
   books->checkBuffers(transition, memory);
-  if (!calls->settled) {
+  compareCollectives(transition);
+  if (!settled) {
     proof.report.error(transition)
         << "apply in state '" << transition.getState()
         << "' never settles: nobody learns whether the step was applied";
@@ -324,14 +375,13 @@ void ProgramReader::apply(const Node &node, zrt::TransitionOp transition,
   // What is wrong with gradients is wrong with all that is made of them.
   if (proof.report.hasErrors())
     return;
-  readVerdict(proof, calls->settled, calls->verdict, meaning);
+  readVerdict(proof, settled, calls->verdict, meaning);
   if (proof.report.hasErrors())
     return;
   books->checkSkipped(transition, skipped);
   books->checkReplicas(transition, memory);
   if (!applied) {
     applied = meaning;
-    appliedBy = transition;
   } else {
     unsigned errors = proof.report.getNumErrors();
     compareMeanings(proof, *applied, meaning);

@@ -37,6 +37,7 @@ struct ProvedStep::Impl {
 ProvedStep::ProvedStep(ModuleOp module) : impl(std::make_unique<Impl>()) {
   impl->module = module.clone();
   impl->meaning = impl->read(*impl->module);
+  impl->proof.hasReference = true;
 }
 
 ProvedStep::~ProvedStep() = default;

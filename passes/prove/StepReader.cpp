@@ -88,7 +88,7 @@ void StepReader::readReduce(ReduceOp op) {
       number.expr = algebra.multiply(
           sumOverRanks(algebra, number.expr, meaning.ranks), factor);
     };
-    if (type.isScalar()) {
+    if (!arrays.contains(input)) {
       reduce(scalars[output] = scalar(input));
       continue;
     }
@@ -99,7 +99,7 @@ void StepReader::readReduce(ReduceOp op) {
 
 void StepReader::readScale(Value output, Value input, Expr factor) {
   auto type = cast<ValueType>(output.getType());
-  if (type.isScalar()) {
+  if (!arrays.contains(input)) {
     scalars[output] = scalar(input);
     scalars[output].expr = algebra.multiply(scalars[output].expr, factor);
     return;
@@ -207,12 +207,11 @@ bool StepReader::read(Operation &op) {
         auto reduce = [&](Number &number) {
           number.expr = sumOverRanks(algebra, number.expr, meaning.ranks);
         };
-        auto type = cast<ValueType>(op.getOutput().getType());
         if (auto it = vectors.find(op.getInput()); it != vectors.end()) {
           SmallVector<Number> sums = it->second;
           llvm::for_each(sums, reduce);
           vectors[op.getOutput()] = std::move(sums);
-        } else if (type.isScalar()) {
+        } else if (!arrays.contains(op.getInput())) {
           reduce(scalars[op.getOutput()] = scalar(op.getInput()));
         } else {
           llvm::for_each(copy(op.getInput(), op.getOutput()).members, reduce);
@@ -224,7 +223,7 @@ bool StepReader::read(Operation &op) {
         return true;
       })
       .Case([&](AddOp op) {
-        if (cast<ValueType>(op.getSum().getType()).isScalar()) {
+        if (!arrays.contains(op.getLhs())) {
           Number a = scalar(op.getLhs()), b = scalar(op.getRhs());
           scalars[op.getSum()] = {algebra.add(a.expr, b.expr),
                                   a.precision.limitedBy(b.precision)};

@@ -69,9 +69,11 @@ bool StepReader::update(Operation *op, OptimizerOp optimizer, StringAttr name,
     for (auto state : optimizer.getStateNames().getAsRange<StringAttr>())
       arguments.push_back({algebra.state(state.getValue()), {}});
     llvm::append_range(arguments, given);
-    Precision narrow(optimizer.getMasterType());
-    for (Number &argument : arguments)
-      argument.precision = argument.precision.limitedBy(narrow);
+    Block &body = optimizer.getUpdate().front();
+    for (auto [argument, value] :
+         llvm::zip_equal(arguments, body.getArguments()))
+      argument.precision =
+          argument.precision.limitedBy(Precision(value.getType()));
     auto computed =
         evaluateBody(algebra, optimizer.getUpdate().front(), arguments);
     if (failed(computed))

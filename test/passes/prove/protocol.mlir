@@ -15,7 +15,7 @@
 // REDEFINE: %{edit} = 's/transition between on begin to next/transition between on begin to first/'
 // REDEFINE: %{check} = OVER
 // RUN: %{bad}
-// OVER: error: gradient of 'u' reaches its update as (gradient of the last backward, summed over ranks), {{.*}}: what earlier backwards left is lost
+// OVER: error: writes over @b0.gradient, which counts as accumulator: what earlier backwards left is lost
 //
 // REDEFINE: %{edit} = 's/transition first on arrive to first/transition first on arrive to next/'
 // REDEFINE: %{check} = ARRIVE
@@ -41,7 +41,7 @@
 // REDEFINE: %{edit} = 's/zrt.retag @b0.reduced as gradient after()/zrt.retag @b0.reduced as gradient after() zrt.fill_missing @b0 after()/; s/%0 = zrt.retag @b0.reduced as gradient after() zrt/%9 = zrt.retag @b0.reduced as gradient after()\n %0 = zrt/'
 // REDEFINE: %{check} = FILL
 // RUN: %{bad}
-// FILL: error: fills gradients where no backward is open
+// FILL: error: fills gradients of @b0 after they were used
 //
 // What is read between two calls of which neither awaits the other.
 //
