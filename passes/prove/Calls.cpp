@@ -195,11 +195,11 @@ void Calls::fillMissing(zrt::FillMissingOp op) {
   overwrite(contents);
   for (Pieces *pieces : {&contents.own, &contents.other})
     for (Piece &piece : *pieces) {
-      if (piece.isSettled) {
-        proof.report.error(op) << "fills gradients of @" << op.getBucket()
-                               << " after they were used";
-        return;
-      }
+      if (piece.isSettled)
+        piece.element =
+            piece.pad = {algebra.undefined(
+                             "gradients that were filled after they were used"),
+                         {}};
       if (piece.absent)
         piece.absent = piece.absentPad = algebra.integer(0);
     }

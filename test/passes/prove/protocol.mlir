@@ -38,11 +38,6 @@
 // DISCARD: error: @b0.gradient counts as accumulator after the step, expected gradient
 //
 // REDEFINE: %{stage} = stage2
-// REDEFINE: %{edit} = 's/zrt.retag @b0.reduced as gradient after()/zrt.retag @b0.reduced as gradient after() zrt.fill_missing @b0 after()/; s/%0 = zrt.retag @b0.reduced as gradient after() zrt/%9 = zrt.retag @b0.reduced as gradient after()\n %0 = zrt/'
-// REDEFINE: %{check} = FILL
-// RUN: %{bad}
-// FILL: error: fills gradients of @b0 after they were used
-//
 // What is read between two calls of which neither awaits the other.
 //
 // REDEFINE: %{edit} = 's/\(zrt.all_reduce_scalars @statistics\) after(.*)/\1 after()/'
