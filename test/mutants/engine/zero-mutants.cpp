@@ -279,8 +279,6 @@ int main(int argc, char **argv) {
     const Mutation &mutation = mutations[index];
     llvm::PrettyStackTraceFormat trace("mutant %u: %s", index,
                                        mutation.kind.c_str());
-    if (getenv("ZERO_TRACE"))
-      llvm::errs() << index << " " << mutation.kind << "\n";
     alarm(60);
     Verdict verdict = bench.judge(mutation);
     alarm(0);
