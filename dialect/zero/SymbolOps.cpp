@@ -226,6 +226,12 @@ LogicalResult OptimizerOp::verifyRegions() {
     for (auto name : list.getAsRange<StringAttr>())
       if (!names.insert(name).second)
         return emitOpError() << "name " << name << " is used twice";
+  // optimizer_c6
+  for (auto name : getStateNames().getAsRange<StringAttr>())
+    if (name.getValue() == "parameter" || name.getValue() == "master")
+      return emitOpError() << "state must not be called " << name
+                           << ", which is what checkpoints call the parameter "
+                              "itself or its copy";
   if (getCounterNames().size() != getCounterInitial().size())
     return emitOpError() << "has " << getCounterNames().size()
                          << " counters and " << getCounterInitial().size()

@@ -110,6 +110,7 @@ Expr Algebra::intern(std::vector<Term> terms) {
       made->element |= base->isElement;
       made->undefined |= base->isUndefined;
       made->own |= base->isOwn;
+      made->depth = std::max(made->depth, base->depth);
     }
   }
   made->hash = hash;
@@ -136,6 +137,7 @@ Expr Algebra::base(Base given) {
     for (Expr operand : made->operands) {
       made->isElement |= !sums && operand->isElement();
       made->isUndefined |= operand->isUndefined();
+      made->depth = std::max(made->depth, operand->getDepth() + 1);
       made->isOwn |= made->kind != BaseKind::rankSum && operand->isOwn();
     }
     made->index = tables->bases.size();

@@ -86,6 +86,7 @@ struct Base {
   bool isElement = false; // differs per element
   bool isUndefined = false;
   bool isOwn = false; // differs per rank
+  unsigned depth = 0; // of operations in operations
   unsigned index = 0;
 };
 using BaseRef = const Base *;
@@ -110,6 +111,8 @@ public:
   /// What an element of a sharded buffer holds is the same for all ranks: its
   /// owner's.
   bool isOwn() const { return own; }
+  /// Of operations in operations: walks go as deep.
+  unsigned getDepth() const { return depth; }
   /// The number, if it is a constant fraction.
   std::optional<Rational> asRational() const;
   /// The base, if it is that alone.
@@ -124,6 +127,7 @@ private:
   bool element = false;
   bool undefined = false;
   bool own = false;
+  unsigned depth = 0;
   size_t hash = 0;
   unsigned index = 0;
 };

@@ -47,6 +47,9 @@ std::string Precision::describe() const {
   }
 }
 
+/// Of operations in operations: walks over numbers are recursive.
+static constexpr unsigned kDeepest = 1000;
+
 //===----------------------------------------------------------------------===//
 // Bodies
 //===----------------------------------------------------------------------===//
@@ -146,6 +149,10 @@ FailureOr<SmallVector<Number>> prove::evaluateBody(
         result.precision =
             result.precision.limitedBy(Precision(op.getResult(0).getType()));
     }
+    if (result.expr && result.expr->getDepth() > kDeepest)
+      return op.emitOpError() << "depends on " << kDeepest
+                              << " operations one after the other, which is "
+                                 "more than the proof reads";
     if (op.getNumResults() == 1)
       numbers[op.getResult(0)] = result;
   }

@@ -133,6 +133,18 @@ zero.optimizer @sgd hyper [lr] {
 
 // -----
 
+// optimizer_c6
+// expected-error@+1 {{state must not be called "master"}}
+zero.optimizer @slow hyper [lr] state [master] {
+^prepare(%lr: f64):
+  zero.yield %lr : f64
+} update {
+^update(%g: f32, %p: f32, %m: f32, %step: f32):
+  zero.yield %p, %m : f32, f32
+}
+
+// -----
+
 // optimizer_c5
 // expected-error@+1 {{name "lr" is used twice}}
 zero.optimizer @sgd hyper [lr] state [lr] {
