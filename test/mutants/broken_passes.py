@@ -112,8 +112,8 @@ BREAKS = [
     ("scalar", "one scalar is stacked in place of all", SCALAR,
      "scalars.push_back(op.getInput());",
      "scalars.push_back(AllReduceOp(reductions.front()).getInput());"),
-    ("scalar", "reductions of different levels are joined", SCALAR,
-     "(isa<AllReduceOp>(producer) ? 1 : 0)", "0"),
+    ("scalar", "what was stacked is taken apart before it is reduced", SCALAR,
+     "builder.create<UnstackOp>(loc, reduced, builder", "builder.create<UnstackOp>(loc, vector, builder"),
     ("scalar", "the last one is not reduced", SCALAR,
      "reduction.getOutput().replaceAllUsesWith(part);",
      "reduction.getOutput().replaceAllUsesWith(\n"
