@@ -113,7 +113,8 @@ BREAKS = [
      "scalars.push_back(op.getInput());",
      "scalars.push_back(AllReduceOp(reductions.front()).getInput());"),
     ("scalar", "what was stacked is taken apart before it is reduced", SCALAR,
-     "builder.create<UnstackOp>(loc, reduced, builder", "builder.create<UnstackOp>(loc, vector, builder"),
+     "auto parts =\n      builder.create<UnstackOp>(loc, reduced, builder",
+     "(void)reduced;\n  auto parts = builder.create<UnstackOp>(loc, vector, builder"),
     ("scalar", "the last one is not reduced", SCALAR,
      "reduction.getOutput().replaceAllUsesWith(part);",
      "reduction.getOutput().replaceAllUsesWith(\n"
