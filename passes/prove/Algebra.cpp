@@ -97,7 +97,13 @@ struct Algebra::Tables {
 Algebra::Algebra() : tables(std::make_unique<Tables>()) {}
 Algebra::~Algebra() = default;
 
-/// Takes sorted terms without zeros and duplicates.
+bool Term::vanishes() const {
+  return coefficient.numerator == 0 && llvm::none_of(monomial, [](auto factor) {
+           return factor.first->mayBeNan;
+         });
+}
+
+/// Takes sorted terms without duplicates, of which none vanishes.
 Expr Algebra::intern(std::vector<Term> terms) {
   auto made = std::make_unique<Polynomial>();
   made->terms = std::move(terms);
@@ -109,6 +115,7 @@ Expr Algebra::intern(std::vector<Term> terms) {
       hash = llvm::hash_combine(hash, base->index, exponent);
       made->element |= base->isElement;
       made->undefined |= base->isUndefined;
+      made->nan |= base->mayBeNan;
       made->own |= base->isOwn;
       made->depth = std::max(made->depth, base->depth);
     }
@@ -132,11 +139,14 @@ Expr Algebra::base(Base given) {
     made->isElement =
         made->kind == BaseKind::gradient || made->kind == BaseKind::state;
     made->isUndefined = made->kind == BaseKind::undefined;
+    made->mayBeNan =
+        made->kind == BaseKind::gradient || made->kind == BaseKind::undefined;
     made->isOwn = made->kind == BaseKind::missing ||
                   ((made->kind == BaseKind::gradient || sums) && !made->summed);
     for (Expr operand : made->operands) {
       made->isElement |= !sums && operand->isElement();
       made->isUndefined |= operand->isUndefined();
+      made->mayBeNan |= operand->mayBeNan();
       made->depth = std::max(made->depth, operand->getDepth() + 1);
       made->isOwn |= made->kind != BaseKind::rankSum && operand->isOwn();
     }

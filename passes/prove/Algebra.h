@@ -85,8 +85,9 @@ struct Base {
   // What follows from the operands.
   bool isElement = false; // differs per element
   bool isUndefined = false;
-  bool isOwn = false; // differs per rank
-  unsigned depth = 0; // of operations in operations
+  bool isOwn = false;    // differs per rank
+  bool mayBeNan = false; // or infinite: what arrives, and what nobody wrote
+  unsigned depth = 0;    // of operations in operations
   unsigned index = 0;
 };
 using BaseRef = const Base *;
@@ -97,16 +98,24 @@ using Monomial = llvm::SmallVector<std::pair<BaseRef, int64_t>, 2>;
 struct Term {
   Rational coefficient;
   Monomial monomial;
+
+  /// Whether it is 0 whatever happens. 0 times what may be nan stays a term: it
+  /// may be nan.
+  bool vanishes() const;
 };
 
 class Polynomial {
 public:
-  /// Sorted by monomial; no coefficient is zero.
+  /// Sorted by monomial; none vanishes.
   llvm::ArrayRef<Term> getTerms() const { return terms; }
   bool isZero() const { return terms.empty(); }
   bool isElement() const { return element; }
   /// Whether it depends on what nobody wrote.
   bool isUndefined() const { return undefined; }
+  /// Whether it depends on what may be nan or infinite: gradients, and what
+  /// nobody wrote. What lasts across steps is finite, as long as no step is
+  /// applied that makes it nan.
+  bool mayBeNan() const { return nan; }
   /// Whether it depends on what only one rank knows, sums over ranks apart.
   /// What an element of a sharded buffer holds is the same for all ranks: its
   /// owner's.
@@ -126,6 +135,7 @@ private:
   std::vector<Term> terms;
   bool element = false;
   bool undefined = false;
+  bool nan = false;
   bool own = false;
   unsigned depth = 0;
   size_t hash = 0;
@@ -169,8 +179,7 @@ public:
   Expr add(Expr a, Expr b);
   /// Of many at once: one by one takes time with the square of their number.
   Expr sum(llvm::ArrayRef<Expr> addends);
-  /// x - x stays an operation: it is 0 for every finite x only.
-  Expr subtract(Expr a, Expr b);
+  Expr subtract(Expr a, Expr b) { return add(a, negate(b)); }
   Expr negate(Expr a);
   Expr multiply(Expr a, Expr b);
   Expr divide(Expr a, Expr b);

@@ -61,8 +61,6 @@ static double evaluateOperation(const Base &base, llvm::ArrayRef<double> x) {
     return std::sqrt(x[0]);
   if (name == "addf")
     return x[0] + x[1];
-  if (name == "subf")
-    return x[0] - x[1];
   if (name == "mulf")
     return x[0] * x[1];
   if (name == "absf")

@@ -43,8 +43,9 @@ Expr Algebra::add(Expr a, Expr b) {
       auto coefficient = prove::add(x->coefficient, y->coefficient);
       if (!coefficient)
         return symmetric("addf", a, b);
-      if (coefficient->numerator != 0)
-        sum.push_back({*coefficient, x->monomial});
+      Term term{*coefficient, x->monomial};
+      if (!term.vanishes())
+        sum.push_back(std::move(term));
       ++x;
       ++y;
     }
@@ -62,7 +63,9 @@ static Monomial multiply(const Monomial &a, const Monomial &b) {
     } else if (x == a.end() || y->first->index < x->first->index) {
       product.push_back(*y++);
     } else {
-      if (int64_t exponent = x->second + y->second)
+      // What nobody wrote stays: divided by itself it may be anything.
+      int64_t exponent = x->second + y->second;
+      if (exponent != 0 || x->first->isUndefined)
         product.push_back({x->first, exponent});
       ++x;
       ++y;
@@ -73,17 +76,17 @@ static Monomial multiply(const Monomial &a, const Monomial &b) {
 
 Expr Algebra::negate(Expr a) { return multiply(integer(-1), a); }
 
-Expr Algebra::subtract(Expr a, Expr b) {
-  if (a == b && !a->asRational())
-    return operation("subf", {a, b});
-  return add(a, negate(b));
-}
-
 Expr Algebra::multiply(Expr a, Expr b) {
   auto keep = [&] { return symmetric("mulf", a, b); };
-  // Zero times what nobody wrote may be anything.
-  if (a->isZero() || b->isZero())
-    return a->isUndefined() ? a : b->isUndefined() ? b : integer(0);
+  // 0 has no terms, but makes those of the other one 0.
+  if (a->isZero() && !b->isZero())
+    return multiply(b, a);
+  if (b->isZero()) {
+    std::vector<Term> terms = a->terms;
+    for (Term &term : terms)
+      term.coefficient = {0, 1};
+    return merge(std::move(terms));
+  }
   if (a->terms.size() > 1 && b->terms.size() > 1 &&
       a->terms.size() * b->terms.size() > kLargestProduct)
     return keep();
@@ -113,9 +116,8 @@ Expr Algebra::merge(std::vector<Term> terms) {
     if (!sum)
       return nullptr;
     merged.back().coefficient = *sum;
-    if (sum->numerator == 0)
-      merged.pop_back();
   }
+  llvm::erase_if(merged, [](const Term &term) { return term.vanishes(); });
   return intern(std::move(merged));
 }
 
@@ -141,7 +143,7 @@ Expr Algebra::power(Expr a, int64_t exponent) {
 }
 
 Expr Algebra::divide(Expr a, Expr b) {
-  if (b->terms.size() != 1)
+  if (b->terms.size() != 1 || b->terms[0].coefficient.numerator == 0)
     return multiply(a, operation("inverse", {b}));
   const Term &term = b->terms[0];
   Monomial inverse = term.monomial;
@@ -163,7 +165,7 @@ Expr Algebra::squareRoot(Expr a) {
   // Takes out what every term has an even power of: the root of 4 x^2 (y + z)
   // is 2 x times the root of y + z, for what is not negative.
   auto rootOf = [](int64_t number) -> std::optional<int64_t> {
-    if (number < 0)
+    if (number <= 0)
       return std::nullopt;
     auto root = static_cast<int64_t>(std::llround(std::sqrt(double(number))));
     if (root * root != number)
@@ -206,9 +208,8 @@ Expr Algebra::squareRoot(Expr a) {
 }
 
 Expr Algebra::product(Rational coefficient, const Monomial &monomial) {
-  if (coefficient.numerator == 0)
-    return intern({});
-  return intern({Term{coefficient, monomial}});
+  Term term{coefficient, monomial};
+  return term.vanishes() ? intern({}) : intern({std::move(term)});
 }
 
 Expr Algebra::mapTerms(Expr a,

@@ -243,8 +243,9 @@ void Comparison::run() {
         mayHappen(getSituation(i), second) &&
         first.verdicts[i] != second.verdicts[i])
       error(second.step) << "where " << describe(getSituation(i))
-                         << ", the verdict is " << second.verdicts[i]
-                         << ", expected " << first.verdicts[i];
+                         << ", the verdict is "
+                         << describeVerdict(second.verdicts[i]) << ", expected "
+                         << describeVerdict(first.verdicts[i]);
 }
 
 void prove::compareMeanings(Proof &proof, const Meaning &first,

@@ -56,30 +56,35 @@ static Epoch closeFirst(Epoch epoch) {
 Expr prove::closeBackward(Algebra &algebra, Expr a, bool isFirst) {
   if (isFirst)
     return rename(algebra, a, closeFirst);
-  Expr joined = algebra.integer(0);
-  Expr rest = a;
-  for (bool summed : {false, true}) {
-    auto select = [&](Epoch epoch) {
-      return algebra.mapTerms(a, [&](const Term &term) {
-        BaseRef base = getLinearGradient(term);
-        bool wanted = base && base->epoch == epoch && base->summed == summed;
-        return wanted ? algebra.product(term.coefficient, term.monomial)
-                      : algebra.integer(0);
-      });
-    };
-    Expr current = select(Epoch::current);
-    Expr earlier = select(Epoch::earlier);
-    // The last one counts as much as those before: all of them do.
-    if (rename(algebra, current, closeFirst) != earlier)
-      continue;
-    joined = algebra.add(joined, earlier);
-    rest = algebra.add(rest, algebra.negate(algebra.add(current, earlier)));
-  }
-  return algebra.add(joined, rename(algebra, rest, [](Epoch epoch) {
-                       return epoch == Epoch::current   ? Epoch::last
-                              : epoch == Epoch::earlier ? Epoch::former
-                                                        : epoch;
-                     }));
+  auto select = [&](Epoch epoch, bool summed) {
+    return algebra.mapTerms(a, [&](const Term &term) {
+      BaseRef base = getLinearGradient(term);
+      bool wanted = base && base->epoch == epoch && base->summed == summed;
+      return wanted ? algebra.product(term.coefficient, term.monomial)
+                    : algebra.integer(0);
+    });
+  };
+  // Where the last one counts as much as those before, all of them do.
+  auto joins = [&](bool summed) {
+    return rename(algebra, select(Epoch::current, summed), closeFirst) ==
+           select(Epoch::earlier, summed);
+  };
+  bool joinsOwn = joins(false), joinsSummed = joins(true);
+  return algebra.mapTerms(a, [&](const Term &term) {
+    Expr each = algebra.product(term.coefficient, term.monomial);
+    BaseRef base = getLinearGradient(term);
+    if (base && (base->summed ? joinsSummed : joinsOwn)) {
+      if (base->epoch == Epoch::earlier)
+        return each;
+      if (base->epoch == Epoch::current)
+        return algebra.integer(0);
+    }
+    return rename(algebra, each, [](Epoch epoch) {
+      return epoch == Epoch::current   ? Epoch::last
+             : epoch == Epoch::earlier ? Epoch::former
+                                       : epoch;
+    });
+  });
 }
 
 Expr prove::closeStep(Algebra &algebra, Expr a) {
@@ -270,13 +275,16 @@ static ArrayRef<BaseRef> findGradients(Proof &proof, Expr a) {
     Expr top = stack.pop_back_val();
     if (!seen.insert(top).second)
       continue;
-    for (const Term &term : top->getTerms())
+    for (const Term &term : top->getTerms()) {
+      if (term.coefficient.numerator == 0)
+        continue;
       for (auto [base, exponent] : term.monomial) {
         if (base->kind == BaseKind::gradient)
           found.insert(base);
         else if (base->kind == BaseKind::operation)
           llvm::append_range(stack, base->operands);
       }
+    }
   }
   llvm::append_range(it->second, found);
   return it->second;

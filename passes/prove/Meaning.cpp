@@ -17,6 +17,27 @@ const Number *IntervalMeaning::find(StringRef role) const {
   return nullptr;
 }
 
+bool prove::readMesh(Proof &proof, Operation *step, MeshOp mesh,
+                     Meaning &meaning) {
+  if (!mesh) {
+    proof.report.error(step) << "is on no mesh of this module";
+    return false;
+  }
+  meaning.step = step;
+  meaning.ranks = mesh.getNumRanks();
+  // A sum over an axis is read as one over all ranks.
+  int64_t longAxes =
+      llvm::count_if(mesh.getAxes().getAsRange<MeshAxisAttr>(),
+                     [](MeshAxisAttr axis) { return axis.getSize() > 1; });
+  if (longAxes <= 1)
+    return true;
+  InFlightDiagnostic diagnostic = proof.report.error(step);
+  diagnostic << "is on a mesh with " << longAxes
+             << " axes of more than one rank, the proof knows meshes with one";
+  diagnostic.attachNote(mesh.getLoc()) << "mesh is declared here";
+  return false;
+}
+
 Expr prove::getMonomial(Algebra &algebra, MeshOp mesh,
                         ArrayRef<ScaleFactor> factors) {
   Expr product = algebra.integer(1);

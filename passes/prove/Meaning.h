@@ -60,6 +60,7 @@ inline constexpr int kNumSituations = 8;
 using Verdicts = std::array<double, kNumSituations>;
 Situation getSituation(int index);
 std::string describe(Situation situation);
+std::string describeVerdict(double verdict);
 
 /// What an applied step does.
 struct Meaning {
@@ -130,8 +131,8 @@ std::optional<Meaning> readMeaning(Proof &proof, mlir::ModuleOp module);
 std::optional<Meaning> readStep(Proof &proof, StepOp step);
 std::optional<Meaning> readProgram(Proof &proof, zrt::ProgramOp program);
 
-/// Reports where |meaning| breaks an obligation that every step has.
-/// What is still wrong once the whole step is known.
+/// Reports where |meaning| breaks an obligation that every step has: what is
+/// still wrong once the whole step is known.
 void checkMeaning(Proof &proof, const Meaning &meaning);
 
 /// Reports where |second| does something else than |first|.
@@ -140,6 +141,11 @@ void compareMeanings(Proof &proof, const Meaning &first, const Meaning &second);
 //===----------------------------------------------------------------------===//
 // What readers share
 //===----------------------------------------------------------------------===//
+
+/// That |step| runs on the ranks of |mesh|, which may be null. Reports a mesh
+/// that the proof does not know.
+bool readMesh(Proof &proof, mlir::Operation *step, MeshOp mesh,
+              Meaning &meaning);
 
 /// The value of a monomial in a step on |mesh|.
 Expr getMonomial(Algebra &algebra, MeshOp mesh,

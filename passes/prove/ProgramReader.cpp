@@ -12,9 +12,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/prove/AppliedStep.h"
-#include "passes/prove/Books.h"
 #include "passes/prove/Calls.h"
 #include "passes/prove/Gradient.h"
+#include "passes/prove/IdleState.h"
 #include "passes/prove/Order.h"
 
 using namespace mlir;
@@ -76,7 +76,7 @@ private:
   std::optional<Calls> calls;
   SmallVector<zrt::TransitionOp> transitions;
   SmallVector<zrt::ArrivalsOp> arrivals;
-  std::optional<Books> books;
+  std::optional<IdleState> idle;
   std::vector<Node> nodes;
   std::vector<Node> pending;
   std::optional<Meaning> applied;
@@ -90,12 +90,8 @@ bool ProgramReader::initialize() {
   auto module = program->getParentOfType<ModuleOp>();
   SymbolTable symbols(module);
   mesh = symbols.lookup<MeshOp>(program.getMeshAttr().getAttr());
-  if (!mesh) {
-    proof.report.error(program) << "is on no mesh of this module";
+  if (!readMesh(proof, program, mesh, meaning))
     return false;
-  }
-  meaning.step = program;
-  meaning.ranks = mesh.getNumRanks();
   meaning.numInputs = program.getInputs().size();
   llvm::append_range(transitions, program.getOps<zrt::TransitionOp>());
   llvm::append_range(arrivals, program.getOps<zrt::ArrivalsOp>());
@@ -119,7 +115,7 @@ bool ProgramReader::initialize() {
   }
   buckets = readBuckets(module);
   calls.emplace(proof, program, buckets, meaning);
-  books.emplace(proof, program, buckets, meaning.ranks);
+  idle.emplace(proof, program, buckets, meaning.ranks);
   if (transitions.empty()) {
     proof.report.error(program) << "has no protocol: no gradient can arrive";
     return false;
@@ -290,8 +286,8 @@ void ProgramReader::explore(const Node &node, zrt::TransitionOp transition) {
     runHandlers(transition, next.memory);
     if (!returns(transition))
       return;
-    books->checkBuffers(transition, next.memory);
-    books->checkSkipped(transition, next.memory);
+    idle->checkBuffers(transition, next.memory);
+    idle->checkSkipped(transition, next.memory);
     return;
   }
 }
@@ -356,7 +352,7 @@ void ProgramReader::apply(const Node &node, zrt::TransitionOp transition,
   calls->settled = nullptr;
   if (!returns(transition))
     return;
-  books->checkBuffers(transition, memory);
+  idle->checkBuffers(transition, memory);
   compareCollectives(transition);
   if (!settled) {
     proof.report.error(transition)
@@ -378,8 +374,8 @@ void ProgramReader::apply(const Node &node, zrt::TransitionOp transition,
   readVerdict(proof, settled, calls->verdict, meaning);
   if (proof.report.hasErrors())
     return;
-  books->checkSkipped(transition, skipped);
-  books->checkReplicas(transition, memory);
+  idle->checkSkipped(transition, skipped);
+  idle->checkReplicas(transition, memory);
   if (!applied) {
     applied = meaning;
   } else {
@@ -438,7 +434,7 @@ std::optional<Meaning> ProgramReader::run() {
     checkOrder(proof, handler);
   Node start;
   start.state = transitions.front().getStateAttr();
-  start.memory = books->getIdle();
+  start.memory = idle->getMemory();
   enter(std::move(start), program);
   // What is wrong once is wrong on every way that follows: it is told once.
   while (!pending.empty() && !proof.report.hasErrors()) {

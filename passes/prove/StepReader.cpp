@@ -300,12 +300,8 @@ void StepReader::finish(ReturnOp op) {
 }
 
 std::optional<Meaning> StepReader::run() {
-  if (!mesh) {
-    proof.report.error(step) << "is on no mesh of this module";
+  if (!readMesh(proof, step, mesh, meaning))
     return std::nullopt;
-  }
-  meaning.step = step;
-  meaning.ranks = mesh.getNumRanks();
   meaning.numInputs = step.getBody().getNumArguments();
   for (BlockArgument argument : step.getBody().getArguments())
     scalars[argument] = {algebra.base(

@@ -12,11 +12,15 @@
 
 #include "passes/prove/Meaning.h"
 
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/Hashing.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Support/Format.h"
 
 #include <cmath>
+#include <set>
 
 using namespace mlir;
 using namespace zero;
@@ -60,41 +64,35 @@ struct Draw {
   int64_t second;    // on rank 1, where they are unequal and there are more
   int64_t missing;   // on rank 0, where gradients are
   double sum;        // over elements, about
-  double nonfinite;  // the same, where it is not finite
-  unsigned which;    // of the sums are not finite
+};
+/// Which sum is not finite, and what it is instead.
+struct Infection {
+  BaseRef sum; // null: all
+  double value;
 };
 /// The rank that looks at it: the first, the second or another one.
 enum class Viewer { first, second, other };
 } // namespace
 
-/// What a verdict must not depend on: how many backwards, of what size, and
-/// which gradient is not finite. Counts of which one is the mean are among
-/// them.
+/// What a verdict must not depend on: how many backwards, and of what size.
+/// Counts of which one is the mean are among them.
 static constexpr Draw kDraws[] = {
-    {1, 2, 1, 1, 1.0, NAN, 0},         {2, 3, 1, 1, 0.25, INFINITY, 1},
-    {3, 2, 4, 2, 1e30, NAN, 2},        {4, 7, 4, 7, 0.0, INFINITY, 3},
-    {7, 1, 13, 1, 1e-40, INFINITY, 4}, {1, 16, 1, 1000, 65536.0, NAN, 5},
-    {5, 1, 9, 1, 3.0, NAN, 6},         {2, 1, 3, 5, 1e5, INFINITY, 7},
+    {1, 2, 1, 1, 1.0},    {3, 2, 4, 2, 1e30}, {4, 7, 4, 7, 0.0},
+    {7, 1, 13, 1, 1e-40}, {2, 16, 3, 5, 1e5},
 };
-
-/// Whether the sum with this index is among those that are not finite: a random
-/// half, and in the last draws all.
-static bool isHit(const Draw &draw, unsigned index) {
-  return draw.which == 0 || llvm::hash_combine(draw.which, index) % 2 == 0;
-}
 
 /// What the bases of a verdict are in |situation|.
 static std::optional<double> getValue(BaseRef base, Situation situation,
-                                      const Draw &draw, int64_t ranks,
-                                      Viewer viewer) {
+                                      const Draw &draw, Infection infection,
+                                      int64_t ranks, Viewer viewer) {
   bool unequal = situation.unequal;
   auto first = double(unequal ? draw.first : draw.backwards);
   auto second = double(unequal && ranks > 2 ? draw.second : draw.backwards);
   auto other = double(draw.backwards);
   switch (base->kind) {
   case BaseKind::sumOver:
-    if (situation.nonfinite && isHit(draw, base->index))
-      return draw.nonfinite;
+    if (situation.nonfinite && (!infection.sum || infection.sum == base))
+      return infection.value;
     return draw.sum * (1 + double(base->index % 1021) / 1024);
   case BaseKind::rankSum: {
     // The sum over the ranks of a power of what each counts: see sumOverRanks.
@@ -124,24 +122,61 @@ static std::optional<double> getValue(BaseRef base, Situation situation,
 namespace {
 /// What of a verdict the tries depend on.
 struct Ingredients {
-  std::vector<unsigned> sums; // indices
-  bool hasOwnCount = false;   // of backwards
-  BaseRef foreign = nullptr;  // what no verdict may depend on
+  bool hasOwnCount = false;  // of backwards
+  BaseRef foreign = nullptr; // what no verdict may depend on
 };
 } // namespace
 
 static Ingredients getIngredients(Expr verdict) {
   Ingredients found;
   visitBases(verdict, [&](BaseRef base) {
-    if (base->kind == BaseKind::sumOver)
-      found.sums.push_back(base->index);
-    else if (base->kind == BaseKind::symbol)
+    if (base->kind == BaseKind::symbol)
       found.hasOwnCount |= base->name == kAccumulation;
     else if (base->kind == BaseKind::input || base->kind == BaseKind::old ||
              base->kind == BaseKind::state)
       found.foreign = base;
   });
   return found;
+}
+
+/// More kinds of sums than this in one verdict are not tried.
+static constexpr size_t kMostKinds = 64;
+
+/// One of each kind of sums in |verdict|. Sums of a kind stand in the same
+/// places: in the same numbers, with the same power and sign, times the same.
+/// So the verdict is the same number whichever of them is not finite.
+static SmallVector<BaseRef> findKinds(Expr verdict) {
+  // Where a sum stands, as a hash: the number, and its term without the sum.
+  llvm::MapVector<BaseRef, std::vector<size_t>> places;
+  llvm::DenseSet<Expr> seen;
+  SmallVector<Expr> stack{verdict};
+  while (!stack.empty()) {
+    Expr top = stack.pop_back_val();
+    if (!seen.insert(top).second)
+      continue;
+    for (const Term &term : top->getTerms())
+      for (auto [sum, exponent] : term.monomial) {
+        if (sum->kind != BaseKind::sumOver) {
+          llvm::append_range(stack, sum->operands);
+          continue;
+        }
+        int64_t numerator = term.coefficient.numerator;
+        llvm::hash_code place = llvm::hash_combine(
+            top->getIndex(), exponent, numerator > 0, numerator < 0);
+        for (auto [base, power] : term.monomial)
+          if (base != sum)
+            place = llvm::hash_combine(place, base->index, power);
+        places[sum].push_back(place);
+      }
+  }
+  SmallVector<BaseRef> kinds;
+  std::set<std::vector<size_t>> known;
+  for (auto &[sum, where] : places) {
+    llvm::sort(where);
+    if (known.insert(std::move(where)).second)
+      kinds.push_back(sum);
+  }
+  return kinds;
 }
 
 /// Parameters whose gradients are squared and summed somewhere in |verdict|.
@@ -162,6 +197,72 @@ static llvm::StringSet<> getDomain(Expr verdict) {
   return domain;
 }
 
+std::string prove::describeVerdict(double verdict) {
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::format("%g", verdict);
+  return text;
+}
+
+/// The verdict in each situation; nothing, and a report, where it is not one
+/// number.
+static std::optional<Verdicts>
+tryVerdict(Proof &proof, Operation *op, Expr verdict, const Meaning &meaning) {
+  bool hasOwnCount = getIngredients(verdict).hasOwnCount;
+  SmallVector<BaseRef> kinds = findKinds(verdict);
+  if (kinds.size() > kMostKinds) {
+    proof.report.error(op) << "the verdict treats gradients in " << kinds.size()
+                           << " ways, at most " << kMostKinds
+                           << " are known to the proof";
+    return std::nullopt;
+  }
+  // All of them, and one of each kind alone.
+  SmallVector<Infection> infections;
+  for (double value : {double(NAN), double(INFINITY)}) {
+    infections.push_back({nullptr, value});
+    for (BaseRef kind : kinds)
+      infections.push_back({kind, value});
+  }
+  Verdicts verdicts = {};
+  for (int i = 0; i < kNumSituations; ++i) {
+    Situation situation = getSituation(i);
+    if (!mayHappen(situation, meaning))
+      continue;
+    std::optional<double> decided;
+    auto isOneNumber = [&](const Draw &draw, Infection infection) {
+      for (Viewer viewer : {Viewer::first, Viewer::second, Viewer::other}) {
+        if (viewer != Viewer::first &&
+            (!hasOwnCount ||
+             meaning.ranks < (viewer == Viewer::second ? 2 : 3)))
+          continue;
+        double value = proof.algebra.evaluate(verdict, [&](BaseRef base) {
+          return getValue(base, situation, draw, infection, meaning.ranks,
+                          viewer);
+        });
+        if (decided && *decided != value) {
+          InFlightDiagnostic diagnostic = proof.report.error(op);
+          diagnostic << "where " << describe(situation) << ", the verdict is "
+                     << describeVerdict(*decided) << " or "
+                     << describeVerdict(value);
+          if (situation.nonfinite && infection.sum)
+            diagnostic << " (a gradient of '" << infection.sum->name << "')";
+          diagnostic << ": it depends on more than that, or ranks disagree";
+          return false;
+        }
+        decided = value;
+      }
+      return true;
+    };
+    ArrayRef<Infection> tried = infections;
+    for (const Draw &draw : kDraws)
+      for (Infection infection :
+           situation.nonfinite ? tried : tried.take_front())
+        if (!isOneNumber(draw, infection))
+          return std::nullopt;
+    verdicts[i] = *decided;
+  }
+  return verdicts;
+}
+
 void prove::readVerdict(Proof &proof, Operation *op, Expr verdict,
                         Meaning &meaning) {
   Ingredients ingredients = getIngredients(verdict);
@@ -179,38 +280,13 @@ void prove::readVerdict(Proof &proof, Operation *op, Expr verdict,
   }
   auto [known, isNew] = proof.verdicts.try_emplace(
       {verdict, meaning.ranks, meaning.communicatesInLoop});
-  for (int i = 0; i < kNumSituations && isNew; ++i) {
-    Situation situation = getSituation(i);
-    if (!mayHappen(situation, meaning))
-      continue;
-    std::optional<double> decided;
-    for (const Draw &draw : kDraws) {
-      bool isHitBy = ingredients.sums.empty() ||
-                     llvm::any_of(ingredients.sums, [&](unsigned index) {
-                       return isHit(draw, index);
-                     });
-      if (situation.nonfinite && !isHitBy)
-        continue;
-      for (Viewer viewer : {Viewer::first, Viewer::second, Viewer::other}) {
-        if (viewer != Viewer::first &&
-            (!ingredients.hasOwnCount ||
-             meaning.ranks < (viewer == Viewer::second ? 2 : 3)))
-          continue;
-        double value = proof.algebra.evaluate(verdict, [&](BaseRef base) {
-          return getValue(base, situation, draw, meaning.ranks, viewer);
-        });
-        if (decided && *decided != value) {
-          proof.verdicts.erase(known);
-          proof.report.error(op)
-              << "where " << describe(situation) << ", the verdict is "
-              << *decided << " or " << value
-              << ": it depends on more than that, or ranks disagree";
-          return;
-        }
-        decided = value;
-      }
+  if (isNew) {
+    auto verdicts = tryVerdict(proof, op, verdict, meaning);
+    if (!verdicts) {
+      proof.verdicts.erase(known);
+      return;
     }
-    known->second[i] = *decided;
+    known->second = *verdicts;
   }
   meaning.verdicts = known->second;
   // The sum of all squares is one number: it is not finite if one of them is

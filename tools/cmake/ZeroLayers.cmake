@@ -78,3 +78,16 @@ macro(zero_tablegen output)
   mlir_tablegen(${output} ${ARGN}
     EXTRA_INCLUDES ${PROJECT_SOURCE_DIR} ${MLIR_INCLUDE_DIRS})
 endmacro()
+
+# zero_passes(<Name> <source>...): a room of passes, with Passes.td.
+function(zero_passes name)
+  set(LLVM_TARGET_DEFINITIONS Passes.td)
+  zero_tablegen(Passes.h.inc -gen-pass-decls -name=Zero${name})
+  zero_tablegen(Page.md -gen-pass-doc)
+  add_public_tablegen_target(ZeroPasses${name}IncGen)
+  zero_library(ZeroPasses${name}
+    LAYER passes
+    SRCS ${ARGN}
+    DEPS ZeroDialect ZrtDialect
+    TDGEN ZeroPasses${name}IncGen)
+endfunction()

@@ -49,6 +49,15 @@ std::optional<int64_t> zero::parseBytes(StringRef text) {
   return count * unit;
 }
 
+StringRef LowerFlags::findGiven() const {
+  for (const llvm::cl::Option *flag :
+       std::initializer_list<const llvm::cl::Option *>{&mesh, &stage, &offload,
+                                                       &bucketBytes, &until})
+    if (flag->getNumOccurrences() > 0)
+      return flag->ArgStr;
+  return "";
+}
+
 LogicalResult LowerFlags::get(LowerOptions &options,
                               std::string &message) const {
   if (stage < 0 || stage > 2) {

@@ -24,6 +24,8 @@ public:
 
   /// Checks the options and puts them into |options|.
   mlir::LogicalResult get(LowerOptions &options, std::string &message) const;
+  /// The first of them that was given, "" where none was.
+  llvm::StringRef findGiven() const;
 
   llvm::cl::opt<std::string> mesh;
   llvm::cl::opt<int> stage;

@@ -71,11 +71,15 @@ static int fail(const llvm::Twine &message) {
   return 2;
 }
 
+static bool isLogical(ModuleOp module) {
+  return !module.getOps<zero::StepOp>().empty() &&
+         module.getOps<zero::BucketOp>().empty();
+}
+
 static void prove(ModuleOp module, ModuleOp other,
                   const zero::LowerOptions &options, Outcome &outcome) {
-  bool isLogical = !module.getOps<zero::StepOp>().empty() &&
-                   module.getOps<zero::BucketOp>().empty();
-  if (!other && isLogical && !options.mesh.empty()) {
+  bool isLowered = !other && isLogical(module);
+  if (isLowered && !options.mesh.empty()) {
     zero::LowerOptions onMesh;
     onMesh.mesh = options.mesh.getValue();
     onMesh.until = std::string("logical");
@@ -88,7 +92,7 @@ static void prove(ModuleOp module, ModuleOp other,
   if (other) {
     outcome.compared = "the same step as " + inputs[0];
     outcome.isProved = step.isSameAs(other);
-  } else if (isLogical) {
+  } else if (isLowered) {
     PassManager pm(module.getContext());
     ProveEachPass::Result result;
     pm.addInstrumentation(std::make_unique<ProveEachPass>(step, result));
@@ -191,6 +195,11 @@ int main(int argc, char **argv) {
       return 1;
     }
   }
+  StringRef given = flags.findGiven();
+  if (!given.empty() && (second || !isLogical(first.getModule())))
+    return fail("--" + given + " says how a logical step is lowered, " +
+                (second ? "two steps are compared as they are"
+                        : inputs[0] + " has no logical step"));
   auto start = std::chrono::steady_clock::now();
   prove(first.getModule(), second ? second->getModule() : ModuleOp(), options,
         outcome);

@@ -31,6 +31,7 @@ TEST_F(AlgebraTest, EqualPolynomialsAreOneObject) {
   EXPECT_EQ(left, right);
   EXPECT_NE(left, algebra.add(left, one));
   EXPECT_EQ(algebra.sum({x, y, x, algebra.negate(x)}), algebra.add(x, y));
+  EXPECT_TRUE(algebra.subtract(x, x)->isZero());
   EXPECT_EQ(algebra.sum({}), algebra.integer(0));
 }
 
@@ -55,11 +56,24 @@ TEST_F(AlgebraTest, CoefficientsThatDoNotFitStayOperations) {
             2.0 * double(INT64_MAX));
 }
 
-TEST_F(AlgebraTest, WhatTestsForNanIsNotSimplified) {
-  Expr difference = algebra.subtract(x, x);
+TEST_F(AlgebraTest, WhatMayBeNanNeverCancels) {
+  Expr gradient = algebra.gradient(Epoch::all, /*summed=*/true);
+  Expr difference = algebra.subtract(gradient, gradient);
   EXPECT_FALSE(difference->isZero());
-  EXPECT_TRUE(
-      std::isnan(algebra.evaluate(difference, [](BaseRef) { return NAN; })));
+  EXPECT_EQ(difference, algebra.multiply(algebra.integer(0), gradient));
+  EXPECT_EQ(difference, algebra.sum({gradient, algebra.negate(gradient)}));
+  EXPECT_NE(algebra.add(x, difference), x);
+  EXPECT_EQ(algebra.add(gradient, difference), gradient);
+  EXPECT_EQ(algebra.multiply(two, difference), difference);
+  EXPECT_EQ(algebra.evaluate(difference, [](BaseRef) { return 5.0; }), 0);
+  for (double value : {NAN, INFINITY, -INFINITY})
+    EXPECT_TRUE(std::isnan(
+        algebra.evaluate(difference, [&](BaseRef) { return value; })));
+  // Nothing that is 0 divides, and has no root that is taken out of it.
+  EXPECT_TRUE(std::isnan(algebra.evaluate(algebra.divide(one, difference),
+                                          [](BaseRef) { return NAN; })));
+  EXPECT_TRUE(std::isnan(algebra.evaluate(algebra.squareRoot(difference),
+                                          [](BaseRef) { return NAN; })));
 }
 
 TEST_F(AlgebraTest, ZeroTimesUnknownIsUnknown) {
@@ -69,6 +83,8 @@ TEST_F(AlgebraTest, ZeroTimesUnknownIsUnknown) {
   EXPECT_TRUE(algebra.multiply(unknown, zero)->isUndefined());
   EXPECT_TRUE(algebra.add(x, unknown)->isUndefined());
   EXPECT_TRUE(algebra.operation("absf", {unknown})->isUndefined());
+  EXPECT_TRUE(algebra.subtract(unknown, unknown)->isUndefined());
+  EXPECT_TRUE(algebra.divide(unknown, unknown)->isUndefined());
   EXPECT_TRUE(algebra.multiply(zero, x)->isZero());
 }
 

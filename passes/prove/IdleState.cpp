@@ -1,24 +1,24 @@
-//===- Books.cpp - What a program must hold between steps -----------------===//
+//===- IdleState.cpp - What a program must hold between steps -------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/prove/Books.h"
+#include "passes/prove/IdleState.h"
 
 using namespace mlir;
 using namespace zero;
 using namespace zero::prove;
 
-Books::Books(Proof &proof, zrt::ProgramOp program, const Buckets &buckets,
-             int64_t ranks)
+IdleState::IdleState(Proof &proof, zrt::ProgramOp program,
+                     const Buckets &buckets, int64_t ranks)
     : proof(proof), algebra(proof.algebra), program(program), buckets(buckets) {
   readStates();
   fillBuffers(ranks);
   fillSlots();
 }
 
-void Books::readStates() {
+void IdleState::readStates() {
   llvm::DenseMap<StringAttr, zrt::ArrivalsOp> arrivals;
   for (auto op : program.getOps<zrt::ArrivalsOp>())
     arrivals[op.getBucketAttr().getAttr()] = op;
@@ -57,7 +57,7 @@ void Books::readStates() {
 
 /// Whether what |op| names as parameters is the state of its bucket, whole and
 /// in the parameters' type.
-bool Books::isParameters(zrt::ArrivalsOp op) {
+bool IdleState::isParameters(zrt::ArrivalsOp op) {
   auto it = lasting.find(op.getParametersAttr().getAttr());
   if (it == lasting.end() || it->second.role != "parameter" ||
       it->second.bucket != op.getBucketAttr().getAttr())
@@ -67,7 +67,7 @@ bool Books::isParameters(zrt::ArrivalsOp op) {
   return !buffer.isSharded() && buffer.getValueType().getElementType() == type;
 }
 
-void Books::fillBuffers(int64_t ranks) {
+void IdleState::fillBuffers(int64_t ranks) {
   for (auto op : program.getOps<zrt::BufferOp>()) {
     std::string symbol = ("@" + op.getSymName()).str();
     Contents &contents = idle.buffers[op.getSymNameAttr()];
@@ -90,7 +90,7 @@ void Books::fillBuffers(int64_t ranks) {
   }
 }
 
-void Books::fillSlots() {
+void IdleState::fillSlots() {
   // Slots that nobody writes are constants.
   llvm::DenseSet<std::pair<StringAttr, int64_t>> written;
   auto add = [&](FlatSymbolRefAttr slots, int64_t index) {
@@ -129,7 +129,7 @@ void Books::fillSlots() {
         algebra.base({BaseKind::old, op.getRole().str()});
 }
 
-void Books::checkBuffers(Operation *transition, const Memory &memory) {
+void IdleState::checkBuffers(Operation *transition, const Memory &memory) {
   for (auto &[name, contents] : memory.buffers) {
     const Contents &before = idle.buffers.find(name)->second;
     if (contents.allocated != before.allocated)
@@ -149,7 +149,7 @@ static Operation *getCulprit(const Contents &contents, Operation *transition) {
   return contents.writer ? contents.writer : transition;
 }
 
-void Books::checkSkipped(Operation *transition, Memory &memory) {
+void IdleState::checkSkipped(Operation *transition, Memory &memory) {
   for (auto &[name, entry] : lasting) {
     if (!hasElements(entry.bucket))
       continue;
@@ -177,7 +177,7 @@ void Books::checkSkipped(Operation *transition, Memory &memory) {
   }
 }
 
-void Books::checkReplicas(Operation *transition, Memory &memory) {
+void IdleState::checkReplicas(Operation *transition, Memory &memory) {
   auto isSame = [](const Pieces &a, const Pieces &b) {
     return a.size() == b.size() &&
            llvm::all_of_zip(a, b, [](const Piece &x, const Piece &y) {

@@ -1,11 +1,11 @@
-//===- Books.h - What a program must hold between steps ---------*- C++ -*-===//
+//===- IdleState.h - What a program must hold between steps -----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef ZERO_PASSES_PROVE_BOOKS_H
-#define ZERO_PASSES_PROVE_BOOKS_H
+#ifndef ZERO_PASSES_PROVE_IDLESTATE_H
+#define ZERO_PASSES_PROVE_IDLESTATE_H
 
 #include "passes/prove/Memory.h"
 
@@ -14,12 +14,12 @@ namespace zero::prove {
 /// Parameters, state and copies of them have their old values when a step
 /// begins; everything else is what nobody wrote. So it must be when a step is
 /// over, which is what makes the next one mean the same.
-class Books {
+class IdleState {
 public:
-  Books(Proof &proof, zrt::ProgramOp program, const Buckets &buckets,
-        int64_t ranks);
+  IdleState(Proof &proof, zrt::ProgramOp program, const Buckets &buckets,
+            int64_t ranks);
 
-  const Memory &getIdle() const { return idle; }
+  const Memory &getMemory() const { return idle; }
 
   /// That buffers have the role and the memory they began with.
   void checkBuffers(mlir::Operation *transition, const Memory &memory);
@@ -52,4 +52,4 @@ private:
 
 } // namespace zero::prove
 
-#endif // ZERO_PASSES_PROVE_BOOKS_H
+#endif // ZERO_PASSES_PROVE_IDLESTATE_H
