@@ -140,10 +140,15 @@ FlatSymbolRefAttr ProgramBuilder::updateKernel(OptimizerOp optimizer,
   size_t numStates = optimizer.getStateNames().size();
   unsigned firstScalar = 2 + numStates;
 
-  Value g = convert(body, loc, block.getArgument(0), master);
+  // What is declared to be scaled in f64 is not narrowed before.
+  bool isWider =
+      gradient.getIntOrFloatBitWidth() > master.getIntOrFloatBitWidth();
+  Type wide = isWider ? gradient : master;
+  Value g = convert(body, loc, block.getArgument(0), wide);
   if (scaled)
     g = body.create<arith::MulFOp>(
-        loc, g, convert(body, loc, block.getArgument(firstScalar + 1), master));
+        loc, g, convert(body, loc, block.getArgument(firstScalar + 1), wide));
+  g = convert(body, loc, g, master);
 
   // The optimizer's body takes (gradient, master, state..., scalars...).
   Block &update = optimizer.getUpdate().front();

@@ -4,7 +4,8 @@
 
 Each step is proved after every pass to the scheduled phase; it is interpreted there, or
 at a phase before, and must lie within the rounding bound of the logical step in f64;
-every tenth is compiled and run instead. So a step that the proof rejects is a false
+every tenth is compiled and run instead, with
+gradients that arrive in another order on each rank. So a step that the proof rejects is a false
 alarm, and one that differs is a wrong step that it accepted. Its text is left in the
 current folder.
 
@@ -38,21 +39,24 @@ def draw(rng):
     if rng.random() < 0.02:
         sizes[0] = rng.choice([4097, 8192, 20000])
     some = [str(i) for i in range(parameters) if rng.random() < 0.25]
+    twice = [str(i) for i in range(parameters) if rng.random() < 0.1]
+    dtype = rng.choice(["bf16", "f32", "f16"])
+    gradient = rng.choice(["bf16", "f32", "f16"])
+    names = rng.sample(["adamw", "adam", "sgd", "lion"], rng.choice([1, 1, 2]))
     step = argparse.Namespace(
         parameters=parameters,
         sizes=",".join(map(str, sizes)),
         ranks=rng.choice([1, 2, 2, 3, 4, 5, 7, 8, 16]),
-        dtype=rng.choice(["bf16", "f32", "f16"]),
-        gradient=rng.choice(["bf16", "f32", "f16"]),
-        accumulator="f32",
+        dtype=dtype,
+        gradient=gradient,
+        accumulator=rng.choice(["f32", "f32", "f32", "f64", gradient]),
         weight=rng.choice(["mean", "mean", "raw", "sum"]),
         optional=",".join(some),
-        used_twice="",
+        used_twice=",".join(twice),
         nonfinite=rng.choice(["skip", "skip", "poison", "error"]),
         max_norm=rng.choice([0, 0.5, 1.0, 1000.0]),
-        optimizer=ROOT
-        / "examples/optimizers"
-        / f"{rng.choice(['adamw', 'adam', 'sgd', 'lion'])}.mlir",
+        groups=rng.choice([1, 2, 2, 3]),
+        optimizer=[ROOT / f"examples/optimizers/{name}.mlir" for name in names],
     )
     lowering = [
         f"--stage={rng.choice([0, 1, 2])}",
@@ -76,9 +80,9 @@ def run_one(binaries, folder, seed, number):
     file = folder / f"{number}.mlir"
     with open(file, "w") as out:
         make_step.write_step(step, out)
-    compiled = number % 10 == 0 and step.ranks <= 4
+    compiled = number % 10 == 0
     if compiled:
-        way = ["--engine=compiled"]
+        way = ["--engine=compiled", "--arrivals=shuffled"]
     else:
         way = ["--engine=interpreter", f"--until={phase}"]
     commands = [

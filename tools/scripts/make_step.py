@@ -4,8 +4,8 @@
 
   make_step.py --parameters 46000 --optimizer examples/optimizers/adamw.mlir
 
-Sizes go round a list with empty, 1-element and odd tensors; every third parameter
-is without decay.
+Sizes go round a list with empty, 1-element and odd tensors. Parameters are dealt out
+to groups, of which every second one is without decay.
 """
 
 import argparse
@@ -17,9 +17,7 @@ def write_step(options, out):
     sizes = [int(size) for size in options.sizes.split(",")]
     shapes = [sizes[i % len(sizes)] for i in range(options.parameters)]
     names = [f"@layer{i}.weight" for i in range(options.parameters)]
-    optimizer = pathlib.Path(options.optimizer)
-    hyper = "hyper(lr = %lr)"
-    decay = "hyper(lr = %lr, wd = 0.1)"
+    optimizers = [pathlib.Path(file) for file in options.optimizer]
 
     out.write(f'zero.mesh @cluster <["dp" = {options.ranks}]>\n')
     optional = numbers(options.optional)
@@ -27,14 +25,13 @@ def write_step(options, out):
     for i, (name, size) in enumerate(zip(names, shapes)):
         flags = " optional" * (i in optional) + " uses 2" * (i in uses)
         out.write(f"zero.parameter {name} : {size}x{options.dtype}{flags}\n")
-    groups = {"decay": [], "no_decay": []}
-    for i in range(options.parameters):
-        groups["no_decay" if i % 3 == 2 else "decay"].append(i)
-    groups = {group: members for group, members in groups.items() if members}
-    for group, members in groups.items():
+    count = min(options.groups, options.parameters)
+    groups = [range(group, options.parameters, count) for group in range(count)]
+    for group, members in enumerate(groups):
         listed = ", ".join(names[i] for i in members)
-        out.write(f"zero.group @{group} [{listed}]\n")
-    out.write(optimizer.read_text())
+        out.write(f"zero.group @group{group} [{listed}]\n")
+    for optimizer in dict.fromkeys(optimizers):
+        out.write(optimizer.read_text())
 
     def types(dtype, suffix, members=range(options.parameters)):
         return ", ".join(f"!zero.value<{shapes[i]}x{dtype}{suffix}>" for i in members)
@@ -78,10 +75,12 @@ def write_step(options, out):
             f"  {results('c')} = zero.clip {values('r')} by %norm "
             f"max {options.max_norm} : {final} by !zero.value<f64>\n"
         )
-    for group, members in groups.items():
+    for group, members in enumerate(groups):
+        optimizer = optimizers[group % len(optimizers)]
         out.write(
-            f"  zero.update @{group} with @{optimizer.stem}({values(updated, members)}) "
-            f"{decay if group == 'decay' else hyper_of(optimizer, hyper)} : "
+            f"  zero.update @group{group} with @{optimizer.stem}"
+            f"({values(updated, members)}) "
+            f"hyper(lr = %lr, wd = {0.0 if group % 2 else 0.1}) : "
             f"({types(options.accumulator, '', members)}), (!zero.value<f64>)\n"
         )
     out.write("  zero.return [norm] %norm : !zero.value<f64>\n}\n")
@@ -89,11 +88,6 @@ def write_step(options, out):
 
 def numbers(text):
     return {int(number) for number in text.split(",") if number}
-
-
-def hyper_of(optimizer, hyper):
-    # AdamW's decay has no default.
-    return "hyper(lr = %lr, wd = 0.0)" if optimizer.stem == "adamw" else hyper
 
 
 def main():
@@ -116,7 +110,10 @@ def main():
         "--nonfinite", choices=["skip", "poison", "error"], default="skip"
     )
     parser.add_argument("--max-norm", type=float, default=1.0, help="0: no clipping")
-    parser.add_argument("--optimizer", required=True, help="an .mlir file")
+    parser.add_argument("--groups", type=int, default=2)
+    parser.add_argument(
+        "--optimizer", nargs="+", required=True, help=".mlir files, one a group, in turn"
+    )
     write_step(parser.parse_args(), sys.stdout)
 
 
