@@ -6,8 +6,9 @@ Each step is proved after every pass to the scheduled phase; it is interpreted t
 at a phase before, and must lie within the rounding bound of the logical step in f64;
 every tenth is compiled and run instead, with
 gradients that arrive in another order on each rank. So a step that the proof rejects is a false
-alarm, and one that differs is a wrong step that it accepted. Its text is left in the
-current folder.
+alarm, and one that differs is a wrong step that it accepted. Such a step is made
+smaller as long as it is wrong, and left in the current folder with the command that
+shows it.
 
   generated.py --bin build/bin --count 500
   generated.py --bin build/bin --count 100000 --progress FILE
@@ -73,14 +74,44 @@ def draw(rng):
     return step, lowering, running, phase
 
 
-def run_one(binaries, folder, seed, number):
-    """What went wrong with step |number|, or nothing; and whether it was compiled."""
-    rng = random.Random(f"{seed}/{number}")
-    step, lowering, running, phase = draw(rng)
-    file = folder / f"{number}.mlir"
+def simpler(drawn):
+    """Draws that are simpler than |drawn| in one thing."""
+    step, lowering, running, phase = drawn
+    sizes = step.sizes.split(",")
+    fewer = [sizes[: len(sizes) // 2], sizes[len(sizes) // 2 :], sizes[:-1], sizes[1:]]
+    for left in fewer:
+        if 0 < len(left) < len(sizes):
+            yield change(step, parameters=len(left), sizes=",".join(left)), *drawn[1:]
+    for i, size in enumerate(sizes):
+        smaller = str(int(size) // 2)
+        if smaller != size:
+            halved = ",".join([*sizes[:i], smaller, *sizes[i + 1 :]])
+            yield change(step, sizes=halved), *drawn[1:]
+    plain = {
+        "ranks": step.ranks // 2 or 1, "dtype": "f32", "gradient": "f32",
+        "accumulator": "f32", "weight": "mean", "optional": "", "used_twice": "",
+        "nonfinite": "skip", "max_norm": 0, "groups": 1, "optimizer": step.optimizer[:1],
+    }  # fmt: skip
+    for key, value in plain.items():
+        if getattr(step, key) != value:
+            yield change(step, **{key: value}), *drawn[1:]
+    for i, flag in enumerate(["--stage=0", "--offload=none", "--bucket-bytes=25MiB"]):
+        if lowering[i] != flag:
+            yield step, [*lowering[:i], flag, *lowering[i + 1 :]], running, phase
+    for i, flag in [(0, "--backwards=1"), (2, "--steps=1")]:
+        if running[i] != flag:
+            yield step, lowering, [*running[:i], flag, *running[i + 1 :]], phase
+
+
+def change(step, **values):
+    return argparse.Namespace(**{**vars(step), **values})
+
+
+def check(binaries, file, drawn, compiled):
+    """Writes the step to |file|; the first command that fails, and how; or nothing."""
+    step, lowering, running, phase = drawn
     with open(file, "w") as out:
         make_step.write_step(step, out)
-    compiled = number % 10 == 0
     if compiled:
         way = ["--engine=compiled", "--arrivals=shuffled"]
     else:
@@ -93,13 +124,38 @@ def run_one(binaries, folder, seed, number):
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:
             text = (done.stderr or done.stdout).strip().splitlines()
-            keep = pathlib.Path(f"generated-{number}.mlir")
-            keep.write_text(file.read_text())
-            return f"{' '.join(map(str, [command[0], keep, *command[2:]]))}\n  " + (
-                text[0] if text else f"exit code {done.returncode}"
-            ), compiled
-    file.unlink()
-    return "", compiled
+            return command, text[0] if text else f"exit code {done.returncode}"
+    return None
+
+
+def shrink(binaries, folder, drawn, compiled, wrong):
+    """The smallest draw found that fails in the same tool, and how it does."""
+    file = folder / "smaller.mlir"
+    found_one = True
+    while found_one:
+        found_one = False
+        for smaller in simpler(drawn):
+            found = check(binaries, file, smaller, compiled)
+            if found and found[0][0] == wrong[0][0]:
+                drawn, wrong, found_one = smaller, found, True
+                break
+    return drawn, wrong
+
+
+def run_one(binaries, folder, seed, number):
+    """What went wrong with step |number|, or nothing; and whether it was compiled."""
+    drawn = draw(random.Random(f"{seed}/{number}"))
+    compiled = number % 10 == 0
+    file = folder / "step.mlir"
+    wrong = check(binaries, file, drawn, compiled)
+    if not wrong:
+        return "", compiled
+    drawn, (command, message) = shrink(binaries, folder, drawn, compiled, wrong)
+    keep = pathlib.Path(f"generated-{number}.mlir")
+    with open(keep, "w") as out:
+        make_step.write_step(drawn[0], out)
+    shown = " ".join(map(str, [command[0], keep, *command[2:]]))
+    return f"{shown}\n  {message}", compiled
 
 
 def run_batch(options, first, end):
