@@ -99,6 +99,10 @@ bool parseOptions(int argc, char **argv, Options &out, std::string &error) {
       out.emitStep = true;
       continue;
     }
+    if (name == "--check-promises") {
+      out.checkPromises = true;
+      continue;
+    }
     if (name == "--quick") {
       out.steps = 300;
       continue;
@@ -150,6 +154,7 @@ gradients; the program fails if the two part by more than rounding explains.
   --losses FILE      where to write the loss of every step, a line each
   --rate X           peak learning rate (0.004); warm-up, then half a cosine
   --quick            as --steps 300
+  --check-promises   the runtime checks what the step's proof takes from a caller
   --help             this text
 )";
   Options defaults;

@@ -111,6 +111,7 @@ Rank::Rank(Shared &shared, int rank)
   settings.threads = static_cast<int32_t>(
       options.threads ? options.threads
                       : std::max<int64_t>(1, cores / options.ranks));
+  settings.check_promises = options.checkPromises;
   check(zero_rt_create(shared.group, rank, &settings, &runtime),
         "zero_rt_create", rank);
   check(library.create(runtime, nullptr, &step), "train_create", rank);

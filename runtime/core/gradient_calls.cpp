@@ -13,6 +13,7 @@
 
 #include "core/calls.h"
 #include "core/numeric.h"
+#include "core/promises.h"
 #include "core/protocol.h"
 #include "core/status.h"
 
@@ -56,6 +57,8 @@ static zero_rt_status keep(zero_rt_step &step, int32_t parameter,
   gradient.tensor = tensor;
   if (outRelease) {
     *outRelease = gradient.release = ++step.runtime->timepoints;
+    if (step.runtime->checkPromises)
+      gradient.digest = digestOf(tensor);
   } else {
     int64_t bytes = tensor.elements * elementSize(tensor.dtype);
     ZERO_RT_TRY(step.runtime->memory.allocate(

@@ -12,6 +12,7 @@
 #include "core/protocol.h"
 
 #include "core/calls.h"
+#include "core/promises.h"
 #include "core/status.h"
 
 #include <cstdio>
@@ -59,9 +60,13 @@ zero_rt_status zero_rt::runHandler(zero_rt_step &step, int64_t handler,
                                    const char *call) {
   zero_rt_status status = step.library->handlers[handler](&step, &event);
   if (status)
-    std::snprintf(step.poisonedBy, sizeof(step.poisonedBy), "%s failed: %s",
-                  call, lastMessage());
+    poisonStep(step, call);
   return status;
+}
+
+void zero_rt::poisonStep(zero_rt_step &step, const char *call) {
+  std::snprintf(step.poisonedBy, sizeof(step.poisonedBy), "%s failed: %s", call,
+                lastMessage());
 }
 
 zero_rt_status zero_rt::runTransition(zero_rt_step &step,
@@ -112,6 +117,7 @@ zero_rt_status calls::accumulate(zero_rt_step *step) {
 zero_rt_status calls::discard(zero_rt_step *step) {
   const zero_rt_transition_row *row;
   ZERO_RT_TRY(findTransition(*step, ZERO_RT_EVENT_DISCARD, "discard", &row));
+  ZERO_RT_TRY(checkPromises(*step, ZERO_RT_EVENT_DISCARD, nullptr, 0));
   ZERO_RT_TRY(finishSequence(*step, *row, "discard"));
   ZERO_RT_TRY(runTransition(*step, *row, {ZERO_RT_EVENT_DISCARD, -1, nullptr},
                             "discard"));
@@ -131,6 +137,7 @@ zero_rt_status calls::apply(zero_rt_step *step, const double *inputs,
                 library.name, (long long)library.num_inputs);
   if (!inputs && num_inputs)
     return fail(ZERO_RT_INVALID_ARGUMENT, "apply: inputs is null");
+  ZERO_RT_TRY(checkPromises(*step, ZERO_RT_EVENT_APPLY, inputs, num_inputs));
   for (int32_t i = 0; i < num_inputs; ++i)
     step->slots()[library.inputs[i]] = inputs[i];
 

@@ -18,8 +18,10 @@ static constexpr int64_t defaultTimeoutMs = 60000;
 static constexpr int32_t maxThreads = 4096;
 
 zero_rt_runtime::zero_rt_runtime(zero_rt_group &group, int32_t rank,
-                                 int32_t threads, bool poison)
-    : calls(&callTable), rank(rank), ranks(group.size()), poison(poison),
+                                 int32_t threads,
+                                 const zero_rt_options &options)
+    : calls(&callTable), rank(rank), ranks(group.size()),
+      poison(options.poison != 0), checkPromises(options.check_promises != 0),
       pool(threads) {}
 
 ZERO_RT_EXPORT zero_rt_status zero_rt_group_destroy(zero_rt_group *group) {
@@ -71,8 +73,7 @@ ZERO_RT_EXPORT zero_rt_status zero_rt_create(zero_rt_group *group, int32_t rank,
   return guarded("zero_rt_create", [&]() -> zero_rt_status {
     std::unique_ptr<zero_rt_runtime> runtime;
     try {
-      runtime = std::make_unique<zero_rt_runtime>(*group, rank, threads,
-                                                  given.poison != 0);
+      runtime = std::make_unique<zero_rt_runtime>(*group, rank, threads, given);
     } catch (const std::system_error &) {
       return fail(ZERO_RT_OUT_OF_MEMORY, "could not start %d threads",
                   threads - 1);

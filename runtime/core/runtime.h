@@ -29,7 +29,7 @@ enum class Handle : uint64_t {
 
 struct zero_rt_runtime {
   zero_rt_runtime(zero_rt_group &group, int32_t rank, int32_t threads,
-                  bool poison);
+                  const zero_rt_options &options);
   ~zero_rt_runtime() { handle = zero_rt::Handle::None; }
 
   const zero_rt_calls *calls; // first, see library.h
@@ -37,6 +37,7 @@ struct zero_rt_runtime {
   int32_t rank;
   int32_t ranks;
   bool poison;
+  bool checkPromises;
   int64_t steps = 0;       // that live
   uint64_t timepoints = 0; // given out, 0 aside
   /// Release points of gradients that still lie with the caller.

@@ -7,6 +7,7 @@
 #include "core/sequence.h"
 
 #include "core/numeric.h"
+#include "core/promises.h"
 #include "core/protocol.h"
 #include "core/status.h"
 #include "core/step.h"
@@ -76,6 +77,8 @@ static zero_rt_status packWaiting(zero_rt_step &step, int64_t bucket,
   for (WaitingGradient &gradient : waiting) {
     if (!isOfBucket(gradient))
       continue;
+    if (!status && (status = checkUntouched(step, gradient)))
+      poisonStep(step, call);
     if (!status)
       status = runTransition(
           step, arrive,

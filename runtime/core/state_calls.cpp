@@ -53,13 +53,24 @@ static zero_rt_status checkEntry(const zero_rt_step &step, int64_t entry) {
               (long long)entry, step.entries.size());
 }
 
+int64_t zero_rt::bytesOf(const zero_rt_step &step, const StateEntry &entry) {
+  return (entry.end - entry.begin) * elementSize(dtypeOf(step, entry));
+}
+
+void *zero_rt::dataOf(zero_rt_step &step, const StateEntry &entry) {
+  if (entry.parameter < 0)
+    return step.slots() + entry.buffer;
+  return step.address(entry.buffer,
+                      step.library->parameters[entry.parameter].offset +
+                          entry.begin);
+}
+
 /// Finds the memory of an entry, which must be |bytes| long.
 static zero_rt_status locate(zero_rt_step &step, int64_t index,
                              const void *data, int64_t bytes, void **out) {
   ZERO_RT_TRY(checkEntry(step, index));
   const StateEntry &entry = step.entries[size_t(index)];
-  int64_t expected =
-      (entry.end - entry.begin) * elementSize(dtypeOf(step, entry));
+  int64_t expected = bytesOf(step, entry);
   if (bytes != expected)
     return fail(ZERO_RT_INVALID_ARGUMENT,
                 "state entry %lld ('%s') has %lld bytes, got %lld",
@@ -68,12 +79,7 @@ static zero_rt_status locate(zero_rt_step &step, int64_t index,
   if (!data)
     return fail(ZERO_RT_INVALID_ARGUMENT, "data of state entry %lld is null",
                 (long long)index);
-  if (entry.parameter < 0)
-    *out = step.slots() + entry.buffer;
-  else
-    *out = step.address(entry.buffer,
-                        step.library->parameters[entry.parameter].offset +
-                            entry.begin);
+  *out = dataOf(step, entry);
   return ZERO_RT_OK;
 }
 

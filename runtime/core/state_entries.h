@@ -15,6 +15,9 @@ namespace zero_rt {
 /// library's rows and then of the parameters.
 std::vector<StateEntry> enumerateState(const zero_rt_step &step);
 
+int64_t bytesOf(const zero_rt_step &step, const StateEntry &entry);
+void *dataOf(zero_rt_step &step, const StateEntry &entry);
+
 } // namespace zero_rt
 
 #endif // ZERO_RT_CORE_STATE_ENTRIES_H

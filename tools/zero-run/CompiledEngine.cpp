@@ -151,8 +151,9 @@ LogicalResult CompiledEngine::open(ModuleOp scheduled, int64_t numRanks,
   runtimeOptions.struct_size = sizeof(runtimeOptions);
   runtimeOptions.threads = options.threads;
   runtimeOptions.timeout_ms = options.timeoutMs;
-  // A read before the first write must show.
+  // A read before the first write must show, and a promise not kept.
   runtimeOptions.poison = 1;
+  runtimeOptions.check_promises = 1;
   bool ok = onEveryRank([&](int64_t r, Rank &rank) {
     return check(rank,
                  zero_rt_create(group, r, &runtimeOptions, &rank.runtime)) &&

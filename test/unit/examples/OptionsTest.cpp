@@ -34,6 +34,9 @@ TEST(Options, BothFormsOfAValue) {
   EXPECT_EQ(options.ranks, 3);
   EXPECT_EQ(options.steps, 9);
   EXPECT_EQ(options.rate, 0.5);
+  EXPECT_FALSE(options.checkPromises);
+  EXPECT_EQ(errorOf({"--library", "x.so", "--check-promises"}, options), "");
+  EXPECT_TRUE(options.checkPromises);
 }
 
 TEST(Options, RefusesWhatItDoesNotKnow) {

@@ -42,6 +42,7 @@ struct Options {
   int32_t threads = 1;
   int64_t timeoutMs = 20000;
   bool poison = false;
+  bool checkPromises = false;
 };
 
 /// Makes a group and runs |body| for each rank on a thread of its own. All

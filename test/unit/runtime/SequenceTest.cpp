@@ -208,6 +208,35 @@ TEST(Sequence, CopiesWithoutARelease) {
   });
 }
 
+// With a release it is lent: whoever writes it meanwhile is told, if promises
+// are checked.
+TEST(Sequence, WhatIsLentStaysAsItCame) {
+  LibraryBuilder library = makeLibrary();
+  Options options;
+  options.checkPromises = true;
+  auto run = [](bool isWritten) {
+    return [=](int32_t, zero_rt_step *step) {
+      expectOk(callsOf(step).begin_backward(step, 0));
+      Gradient gradient(30);
+      gradient.pass(step, 2);
+      if (isWritten)
+        gradient.data[1] = -1;
+      zero_rt_status status = callsOf(step).apply(step, nullptr, 0, nullptr);
+      if (!isWritten) {
+        expectOk(status);
+        expectClosed(step, 2, 30);
+        return;
+      }
+      expectStatus(ZERO_RT_PROTOCOL, status,
+                   "gradient of 'w2' was written before it was taken");
+      expectStatus(ZERO_RT_POISONED, callsOf(step).begin_backward(step, 0),
+                   "apply failed: gradient of 'w2' was written");
+    };
+  };
+  runSteps(library.get(), run(false), options);
+  runSteps(library.get(), run(true), options);
+}
+
 // A slot of a later bucket is memory of its own, packed when the bucket opens.
 TEST(Sequence, SlotsOfLaterBuckets) {
   LibraryBuilder library = makeLibrary();

@@ -17,18 +17,12 @@ using namespace zero_rt::test;
 namespace {
 
 std::vector<uint16_t> parameterValue(int32_t parameter) {
-  std::vector<uint16_t> value(static_cast<size_t>(trainSizes[parameter]));
-  for (size_t i = 0; i < value.size(); ++i)
-    value[i] = bf16FromFloat(float(10 * parameter) + float(i));
-  return value;
+  return trainParameter(parameter, float(10 * parameter));
 }
 
 void bindAll(zero_rt_step *step) {
-  for (int32_t p = 0; p < NumTrainParameters; ++p) {
-    std::vector<uint16_t> value = parameterValue(p);
-    zero_rt_tensor tensor = tensorOf(ZERO_RT_BF16, value);
-    expectOk(callsOf(step).bind_parameter(step, p, &tensor));
-  }
+  for (int32_t p = 0; p < NumTrainParameters; ++p)
+    bindParameter(step, p, float(10 * p));
 }
 
 std::vector<zero_rt_state_entry> entriesOf(zero_rt_step *step) {

@@ -196,6 +196,21 @@ LibraryBuilder zero_rt::test::makeTrainStep(int64_t ranks) {
   return library;
 }
 
+std::vector<uint16_t> zero_rt::test::trainParameter(int32_t parameter,
+                                                    float first) {
+  std::vector<uint16_t> value(static_cast<size_t>(trainSizes[parameter]));
+  for (size_t i = 0; i < value.size(); ++i)
+    value[i] = bf16FromFloat(first + float(i));
+  return value;
+}
+
+void zero_rt::test::bindParameter(zero_rt_step *step, int32_t parameter,
+                                  float first) {
+  std::vector<uint16_t> value = trainParameter(parameter, first);
+  zero_rt_tensor tensor = tensorOf(ZERO_RT_BF16, value);
+  expectOk(callsOf(step).bind_parameter(step, parameter, &tensor));
+}
+
 std::vector<float> zero_rt::test::trainGradient(int32_t parameter,
                                                 float value) {
   std::vector<float> gradient(static_cast<size_t>(trainSizes[parameter]));

@@ -51,6 +51,12 @@ enum TrainState { Idle, InFirst, Between, InLater, NumTrainStates };
 
 LibraryBuilder makeTrainStep(int64_t ranks);
 
+/// |first|, |first| + 1, ... in bf16.
+std::vector<uint16_t> trainParameter(int32_t parameter, float first);
+
+/// Binds such values.
+void bindParameter(zero_rt_step *step, int32_t parameter, float first);
+
 /// A gradient whose every element is |value| times its index from 1.
 std::vector<float> trainGradient(int32_t parameter, float value);
 

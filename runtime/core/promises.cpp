@@ -1,0 +1,138 @@
+//===- promises.cpp - Do callers keep what a proof takes from them? -------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Two exchanges at the most: one of few words, which all ranks judge alike; and
+// one of a digest for each piece of state, only where the first one says that
+// some piece differs.
+//
+//===----------------------------------------------------------------------===//
+
+#include "core/promises.h"
+
+#include "core/numeric.h"
+#include "core/state_entries.h"
+#include "core/status.h"
+#include "core/step.h"
+
+#include <string_view>
+
+using namespace zero_rt;
+
+static uint64_t digest(const void *data, int64_t bytes) {
+  return std::hash<std::string_view>()(
+      {static_cast<const char *>(data), size_t(bytes)});
+}
+
+/// A row of words of each rank, one after the other.
+static zero_rt_status exchange(zero_rt_step &step,
+                               const std::vector<uint64_t> &mine,
+                               std::vector<uint64_t> &all) {
+  all.resize(mine.size() * size_t(step.runtime->ranks));
+  Tag tag = {"check_promises", nullptr, int64_t(mine.size()), ZERO_RT_F64,
+             step.id};
+  return step.runtime->communicator->exchange(
+      tag, mine.data(), all.data(), int64_t(mine.size() * sizeof(uint64_t)));
+}
+
+namespace {
+/// A word that is not the same on |rank| and on rank 0.
+struct Difference {
+  int32_t rank = 0; // 0: there is none
+  size_t word = 0;
+};
+} // namespace
+
+static Difference findDifference(const std::vector<uint64_t> &all,
+                                 size_t width) {
+  for (size_t word = 0; word < width; ++word)
+    for (size_t at = word + width; at < all.size(); at += width)
+      if (all[at] != all[word])
+        return {int32_t(at / width), word};
+  return {};
+}
+
+/// Whether every rank has all of |entry|, and not a slice.
+static bool isWhole(const zero_rt_step &step, const StateEntry &entry) {
+  return entry.parameter < 0 || !step.library->buffers[entry.buffer].sharded;
+}
+
+/// A digest of each piece of state that all ranks have; |entries| are theirs.
+static std::vector<uint64_t>
+digestState(zero_rt_step &step, std::vector<const StateEntry *> &entries) {
+  std::vector<uint64_t> digests;
+  for (const StateEntry &entry : step.entries)
+    if (isWhole(step, entry)) {
+      entries.push_back(&entry);
+      digests.push_back(digest(dataOf(step, entry), bytesOf(step, entry)));
+    }
+  return digests;
+}
+
+static const char *nameOf(uint64_t event) {
+  return event == ZERO_RT_EVENT_APPLY ? "apply" : "discard";
+}
+
+zero_rt_status zero_rt::checkPromises(zero_rt_step &step, int32_t event,
+                                      const double *inputs, int64_t numInputs) {
+  if (!step.runtime->checkPromises || step.runtime->ranks == 1)
+    return ZERO_RT_OK;
+  // Who discards may repair what differs, and sends a row of the same width.
+  std::vector<const StateEntry *> entries;
+  std::vector<uint64_t> state;
+  if (event == ZERO_RT_EVENT_APPLY)
+    state = digestState(step, entries);
+  std::vector<uint64_t> mine(2 + size_t(step.library->num_inputs));
+  mine[0] = uint64_t(event);
+  for (int64_t i = 0; i < numInputs; ++i)
+    mine[size_t(1 + i)] = bitCast<uint64_t>(inputs[i]);
+  mine.back() = digest(state.data(), int64_t(state.size() * sizeof(uint64_t)));
+
+  std::vector<uint64_t> all;
+  ZERO_RT_TRY(exchange(step, mine, all));
+  Difference found = findDifference(all, mine.size());
+  if (found.rank == 0)
+    return ZERO_RT_OK;
+  auto wordOf = [&](int32_t rank) {
+    return all[size_t(rank) * mine.size() + found.word];
+  };
+  if (found.word == 0)
+    return fail(ZERO_RT_MISMATCH,
+                "rank %d calls %s, rank 0 calls %s: all ranks promise to call "
+                "them in one order",
+                found.rank, nameOf(wordOf(found.rank)), nameOf(wordOf(0)));
+  if (found.word <= size_t(step.library->num_inputs))
+    return fail(ZERO_RT_MISMATCH,
+                "input %zu of apply is %.17g on rank %d, and %.17g on rank 0: "
+                "all ranks promise to pass the same",
+                found.word - 1, bitCast<double>(wordOf(found.rank)), found.rank,
+                bitCast<double>(wordOf(0)));
+
+  ZERO_RT_TRY(exchange(step, state, all));
+  found = findDifference(all, state.size());
+  const StateEntry &entry = *entries[found.word];
+  bool isScalar = entry.parameter < 0;
+  return fail(ZERO_RT_MISMATCH,
+              "'%s'%s%s differs between rank %d and rank 0: all ranks promise "
+              "to bind the same values, and to write the same between steps",
+              entry.role, isScalar ? "" : " of ",
+              isScalar ? "" : step.parameterName(entry.parameter), found.rank);
+}
+
+uint64_t zero_rt::digestOf(const zero_rt_tensor &tensor) {
+  return digest(tensor.data, tensor.elements * elementSize(tensor.dtype));
+}
+
+zero_rt_status zero_rt::checkUntouched(const zero_rt_step &step,
+                                       const WaitingGradient &gradient) {
+  if (!step.runtime->checkPromises || !gradient.release ||
+      digestOf(gradient.tensor) == gradient.digest)
+    return ZERO_RT_OK;
+  return fail(ZERO_RT_PROTOCOL,
+              "gradient of '%s' was written before it was taken: it promises "
+              "to stay as it is until timepoint %llu",
+              step.parameterName(gradient.parameter),
+              (unsigned long long)gradient.release);
+}

@@ -1,0 +1,38 @@
+//===- promises.h - Do callers keep what a proof takes from them? -*- C++
+//-*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A step is proved for callers that keep the promises in its plan. With
+// zero_rt_options.check_promises the runtime checks those that it can see.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_RT_CORE_PROMISES_H
+#define ZERO_RT_CORE_PROMISES_H
+
+#include "core/sequence.h"
+
+#include <cstdint>
+
+namespace zero_rt {
+
+/// Compares, over all ranks, which of apply and discard they call (|event|),
+/// with which inputs, and the state that all of them have whole. An error is
+/// the same on all ranks, and leaves the step as it was. Collective; does
+/// nothing unless promises are checked.
+zero_rt_status checkPromises(zero_rt_step &step, int32_t event,
+                             const double *inputs, int64_t numInputs);
+
+/// What a tensor holds, as a number.
+uint64_t digestOf(const zero_rt_tensor &tensor);
+
+/// Checks that a gradient that waited is what it was when it came.
+zero_rt_status checkUntouched(const zero_rt_step &step,
+                              const WaitingGradient &gradient);
+
+} // namespace zero_rt
+
+#endif // ZERO_RT_CORE_PROMISES_H
