@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # Every .mlir and .test file below this folder is a test. ZERO_CHECK_ROUNDTRIP=1
-# runs each zero-opt under --verify-roundtrip as well.
+# runs each zero-opt under --verify-roundtrip as well, ZERO_PROVE_EACH=1 proves after
+# each pass that the step is the one before the first.
 
 import os
 import subprocess
@@ -29,6 +30,8 @@ for name in ["ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS", "HOME"]:
 roundtrip = os.environ.get("ZERO_CHECK_ROUNDTRIP")
 if roundtrip:
     config.substitutions.append(("zero-opt ", "zero-opt --verify-roundtrip "))
+if os.environ.get("ZERO_PROVE_EACH"):
+    config.substitutions.append(("zero-opt ", "zero-opt --prove-each "))
 config.substitutions.append(("%zero_src", config.zero_src_root))
 config.substitutions.append(("%zero_obj", config.zero_obj_root))
 config.substitutions.append(("%cc", config.cc))

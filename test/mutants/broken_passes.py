@@ -106,6 +106,29 @@ BREAKS = [
      "op.getLoc(), op.getAccumulatorType(), op.getBody());",
      "op.getLoc(), builder.getBF16Type(), op.getBody());"),
 
+    ("accumulate", "each backward counts twice", ACCUMULATE,
+     "yield->setOperand(i, builder.create<ReduceScatterOp>(\n"
+     "                               scatter.getLoc(), yield->getOperand(i),\n"
+     "                               scatter.getAxesAttr()));",
+     "{\n      Value part = builder.create<ReduceScatterOp>(scatter.getLoc(), "
+     "yield->getOperand(i), scatter.getAxesAttr());\n      yield->setOperand(i, "
+     "builder.create<AddOp>(scatter.getLoc(), part, part));\n    }"),
+    ("accumulate", "the first sum is never reduced", ACCUMULATE,
+     "if (ReduceScatterOp scatter = getOnlyUse(sum))\n",
+     "if (ReduceScatterOp scatter = getOnlyUse(sum); scatter && i > 0)\n"),
+    ("accumulate", "every sum is that of the first gradient", ACCUMULATE,
+     "scatter.getLoc(), yield->getOperand(i),", "scatter.getLoc(), "
+     "yield->getOperand(0),"),
+    ("accumulate", "gradients arrive in two loops", ACCUMULATE,
+     "op.getLoc(), op.getAccumulatorType(), op.getBody());",
+     "op.getLoc(), op.getAccumulatorType(), op.getBody());\n"
+     "  builder.clone(*moved);"),
+    ("accumulate", "the reduction is over no axis", ACCUMULATE,
+     "scatter.getAxesAttr()));", "builder.getArrayAttr({})));"),
+    ("accumulate", "sums are yielded in other places", ACCUMULATE,
+     "yield->setOperand(i, builder", "yield->setOperand(yield->getNumOperands() - 1 "
+     "- i, builder"),
+
     ("scalar", "results of one all-reduce change places", SCALAR,
      "for (AllReduceOp op : reductions) {\n    auto type",
      "for (AllReduceOp op : llvm::reverse(reductions)) {\n    auto type"),
@@ -123,6 +146,24 @@ BREAKS = [
      "ScaleAttr::get(type.getContext(), type.getScale())",
      "ScaleAttr::get(type.getContext(), {})"),
 
+    ("scalar", "the first one is not reduced", SCALAR,
+     "reduction.getOutput().replaceAllUsesWith(part);",
+     "reduction.getOutput().replaceAllUsesWith(\n"
+     "        op == reductions.front() ? reduction.getInput() : part);"),
+    ("scalar", "scalars are stacked backwards", SCALAR,
+     "builder.create<StackOp>(loc, scalars);",
+     "builder.create<StackOp>(\n      loc, "
+     "llvm::to_vector(llvm::reverse(scalars)));"),
+    ("scalar", "the stack is reduced twice", SCALAR,
+     "builder.create<AllReduceOp>(loc, vector, last.getAxesAttr());",
+     "builder.create<AllReduceOp>(\n      loc, builder.create<AllReduceOp>(loc, "
+     "vector, last.getAxesAttr()),\n      last.getAxesAttr());"),
+    ("scalar", "each result is doubled", SCALAR,
+     "replaceAllUsesWith(part);",
+     "replaceAllUsesWith(\n        builder.create<AddOp>(loc, part, part));"),
+    ("scalar", "every result is the last one", SCALAR,
+     "replaceAllUsesWith(part);", "replaceAllUsesWith(parts.getScalars().back());"),
+
     ("offload", "the factor is lost on the way to the host", OFFLOAD,
      "return builder.create<ScaleOp>(\n      scale.getLoc(), moveToHost(builder, "
      "scale.getInput()), scale.getFactor());",
@@ -134,6 +175,30 @@ BREAKS = [
     ("offload", "rows are forgotten", OFFLOAD,
      "update.getVerdict(), update.getRows(), update.getRowOfAttr());",
      "update.getVerdict(), ValueRange(), update.getRowOfAttr());"),
+
+    ("offload", "the factor counts twice", OFFLOAD,
+     "moveToHost(builder, scale.getInput()), scale.getFactor());",
+     "builder.create<ScaleOp>(scale.getLoc(), moveToHost(builder, scale.getInput()), "
+     "scale.getFactor()), scale.getFactor());"),
+    ("offload", "updates heed a hyperparameter, not the verdict", OFFLOAD,
+     "update.getVerdict(), update.getRows(),",
+     "update.getRows().front(), update.getRows(),"),
+    ("offload", "hyperparameters change places", OFFLOAD,
+     "update.getVerdict(), update.getRows(),",
+     "update.getVerdict(),\n"
+     "      llvm::to_vector(llvm::reverse(SmallVector<Value>(update.getRows()))),"),
+    ("offload", "all parameters are of the first group", OFFLOAD,
+     "update.getRowOfAttr());",
+     "builder.getDenseI64ArrayAttr(\n"
+     "          SmallVector<int64_t>(update.getRowOf().size(), 0)));"),
+    ("offload", "updates run on the device, too", OFFLOAD,
+     "update.erase();", "(void)back;"),
+    ("offload", "gradients are moved before they are reduced", OFFLOAD,
+     "return builder.create<TransferOp>(gradient.getLoc(), gradient,",
+     "return builder.create<TransferOp>(gradient.getLoc(), "
+     "gradient.getDefiningOp()->getOperand(0),"),
+    ("offload", "parameters are stored in another type", OFFLOAD,
+     "update.getParameterTypeAttr(),", "TypeAttr::get(builder.getF16Type()),"),
 
     ("lower", "later backwards are stored over the first", PROTOCOL,
      "HandlerBuilder(add).call<zrt::PackOp>(/*accumulate=*/!inLoop);",

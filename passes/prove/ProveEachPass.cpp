@@ -1,0 +1,46 @@
+//===- ProveEachPass.cpp - Which pass changed what a step does? -----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/prove/ProveEachPass.h"
+
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Pass/Pass.h"
+
+using namespace mlir;
+using namespace zero;
+
+void ProveEachPass::runBeforePass(Pass *pass, Operation *op) {
+  auto module = dyn_cast<ModuleOp>(op);
+  if (!module || reference || hasBegun)
+    return;
+  hasBegun = true;
+  // Passes take what is no whole step, too.
+  ScopedDiagnosticHandler silence(op->getContext(),
+                                  [](Diagnostic &) { return success(); });
+  auto step = std::make_unique<ProvedStep>(module);
+  if (step->isProved())
+    first = std::move(step);
+}
+
+void ProveEachPass::runAfterPass(Pass *pass, Operation *op) {
+  auto module = dyn_cast<ModuleOp>(op);
+  ProvedStep *expected = reference ? reference : first.get();
+  if (!module || !expected || !result.broken.empty())
+    return;
+  // That one is told to change the step: what follows keeps what it made.
+  if (!reference && pass->getArgument() == "zero-set-mesh") {
+    hasBegun = false;
+    first.reset();
+    return;
+  }
+  if (expected->isSameAs(module)) {
+    ++result.passes;
+    return;
+  }
+  result.broken = pass->getArgument().str();
+  emitError(module.getLoc())
+      << "pass '" << result.broken << "' changed what the step does";
+}
