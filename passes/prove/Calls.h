@@ -42,8 +42,6 @@ public:
   }
 
 private:
-  void pack(zrt::PackOp op);
-  void fillMissing(zrt::FillMissingOp op);
   void launch(zrt::LaunchOp op);
   void runScalars(zrt::RunScalarsOp op);
   void allReduce(zrt::AllReduceOp op);
@@ -62,13 +60,19 @@ private:
   /// Whatever shares the memory of |contents| holds nothing from now on.
   void overwrite(Contents &contents);
   Contents &require(mlir::Operation *call, mlir::FlatSymbolRefAttr symbol);
-  void settleAbsent(mlir::Operation *call, Contents &contents);
   Number &getSlot(mlir::FlatSymbolRefAttr slots, int64_t index) {
     return memory->slots[{slots.getAttr(), index}];
   }
 
   Number &writeSlot(mlir::Operation *call, mlir::FlatSymbolRefAttr slots,
                     int64_t index);
+
+  // Arrivals (ArrivalCalls.cpp).
+
+  void pack(zrt::PackOp op);
+  void reportRole(zrt::PackOp op, const Contents &contents);
+  void fillMissing(zrt::FillMissingOp op);
+  void settleAbsent(mlir::Operation *call, Contents &contents);
 
   // Launches (Launch.cpp).
 

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "passes/prove/Example.h"
 #include "passes/prove/Meaning.h"
 
 using namespace mlir;
@@ -144,6 +145,9 @@ void Comparison::compareElements(const ParameterMeaning &a,
                          ? ""
                          : "/" + std::to_string(ratio->denominator))
                  << " times";
+    Report::attach(diagnostic, b.writer->getLoc(),
+                   findExample(proof.algebra, shown->expr, shownExpected->expr,
+                               second.ranks));
     if (a.writer)
       diagnostic.attachNote(a.writer->getLoc()) << "expected by this update";
   } else if (shown) {
@@ -202,11 +206,14 @@ void Comparison::compareScalars(StringRef kind,
     const Number *number = find(b, name);
     if (!number)
       error(second.step) << kind << " '" << name << "' is missing";
-    else if (number->expr != expected.expr)
-      error(second.step) << kind << " '" << name << "' is "
-                         << toString(number->expr) << ", expected "
-                         << toString(expected.expr);
-    else if (!number->precision.holds(expected.precision))
+    else if (number->expr != expected.expr) {
+      InFlightDiagnostic diagnostic = error(second.step);
+      diagnostic << kind << " '" << name << "' is " << toString(number->expr)
+                 << ", expected " << toString(expected.expr);
+      Report::attach(diagnostic, second.step->getLoc(),
+                     findExample(proof.algebra, number->expr, expected.expr,
+                                 second.ranks));
+    } else if (!number->precision.holds(expected.precision))
       error(second.step) << kind << " '" << name << "' went through "
                          << number->precision.describe() << ", expected "
                          << expected.precision.describe();

@@ -6,6 +6,8 @@
 
 #include "passes/prove/Gradient.h"
 
+#include "passes/prove/Example.h"
+
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -227,14 +229,14 @@ void prove::checkGradient(Proof &proof, Operation *op,
   Algebra &algebra = proof.algebra;
   Expr factor = nullptr;
   if (!isWholeGradient(algebra, gradient.expr, &factor)) {
-    proof.report.error(op) << "gradient of '" << name
-                           << "' reaches its update as "
-                           << toString(gradient.expr) << ", expected "
-                           << toString(algebra.multiply(
-                                  parameter.weight,
-                                  algebra.gradient(Epoch::all, true)))
-                           << ": "
-                           << explainGradient(algebra, gradient.expr, 2);
+    Expr expected =
+        algebra.multiply(parameter.weight, algebra.gradient(Epoch::all, true));
+    InFlightDiagnostic diagnostic = proof.report.error(op);
+    diagnostic << "gradient of '" << name << "' reaches its update as "
+               << toString(gradient.expr) << ", expected " << toString(expected)
+               << ": " << explainGradient(algebra, gradient.expr, 2);
+    Report::attach(diagnostic, op->getLoc(),
+                   findExample(algebra, gradient.expr, expected, 2));
     return;
   }
   Expr ratio = algebra.divide(factor, parameter.weight);
@@ -324,9 +326,11 @@ void prove::checkArrived(Proof &proof, const ParameterMeaning &parameter,
           diagnostic << toString(base);
         },
         [&] { diagnostic << " and "; });
-    diagnostic << ", expected "
-               << toString(proof.algebra.gradient(Epoch::all, true)) << ": "
+    Expr expected = proof.algebra.gradient(Epoch::all, true);
+    diagnostic << ", expected " << toString(expected) << ": "
                << explainGradient(proof.algebra, sum, meaning.ranks);
+    Report::attach(diagnostic, writer->getLoc(),
+                   findExample(proof.algebra, sum, expected, meaning.ranks));
     return;
   }
 }

@@ -159,10 +159,13 @@ void IdleState::checkSkipped(Operation *transition, Memory &memory) {
          llvm::concat<const Piece>(contents.own, contents.other)) {
       if (piece.element.expr == old)
         continue;
-      proof.report.error(getCulprit(contents, transition))
-          << "@" << name.getValue()
-          << " changes where a step is not applied: it holds "
-          << toString(piece.element.expr) << ", expected " << toString(old);
+      InFlightDiagnostic diagnostic =
+          proof.report.error(getCulprit(contents, transition));
+      diagnostic << "@" << name.getValue()
+                 << " changes where a step is not applied: it holds "
+                 << toString(piece.element.expr) << ", expected "
+                 << toString(old);
+      noteMembers(diagnostic, buckets.find(entry.bucket)->second);
       break;
     }
   }
@@ -187,11 +190,14 @@ void IdleState::checkReplicas(Operation *transition, Memory &memory) {
   for (auto &[name, entry] : lasting) {
     const Contents &contents = memory.buffers.find(name)->second;
     if (hasElements(entry.bucket) && contents.hasOther &&
-        !isSame(contents.own, contents.other))
-      proof.report.error(getCulprit(contents, transition))
-          << "@" << name.getValue()
-          << " holds other numbers on the owner of an element than on the "
-             "other ranks";
+        !isSame(contents.own, contents.other)) {
+      InFlightDiagnostic diagnostic =
+          proof.report.error(getCulprit(contents, transition));
+      diagnostic << "@" << name.getValue()
+                 << " holds other numbers on the owner of an element than on "
+                    "the other ranks";
+      noteMembers(diagnostic, buckets.find(entry.bucket)->second);
+    }
   }
   for (auto op : program.getOps<zrt::ArrivalsOp>())
     for (FlatSymbolRefAttr copy : {op.getMasterAttr(), op.getStagedAttr()}) {

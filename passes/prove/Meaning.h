@@ -90,6 +90,12 @@ public:
     ++errors;
     return op->emitError();
   }
+  /// Adds |example| to a diagnostic, if there is one.
+  static void attach(mlir::InFlightDiagnostic &diagnostic, mlir::Location loc,
+                     const std::string &example) {
+    if (!example.empty())
+      diagnostic.attachNote(loc) << example;
+  }
   /// For an error that was emitted elsewhere.
   void count() { ++errors; }
   /// Begins to count anew.

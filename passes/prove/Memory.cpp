@@ -28,6 +28,20 @@ Buckets prove::readBuckets(ModuleOp module) {
   return buckets;
 }
 
+void prove::noteMembers(InFlightDiagnostic &diagnostic,
+                        const BucketInfo &bucket) {
+  BucketOp op = bucket.op;
+  constexpr size_t kMost = 3;
+  ArrayRef<Attribute> members = op.getMembers().getValue();
+  Diagnostic &note = diagnostic.attachNote(op.getLoc());
+  note << "@" << op.getSymName() << " has ";
+  llvm::interleaveComma(members.take_front(kMost), note, [&](Attribute member) {
+    note << "'" << cast<FlatSymbolRefAttr>(member).getValue() << "'";
+  });
+  if (members.size() > kMost)
+    note << " and " << members.size() - kMost << " more";
+}
+
 Pieces prove::makePieces(int64_t length, Number element, Number pad) {
   if (length == 0)
     return {};

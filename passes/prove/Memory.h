@@ -26,6 +26,10 @@ struct BucketInfo {
 };
 using Buckets = llvm::DenseMap<mlir::StringAttr, BucketInfo>;
 Buckets readBuckets(mlir::ModuleOp module);
+/// Tells the reader of |diagnostic|, which is about a buffer, whose elements
+/// are in it.
+void noteMembers(mlir::InFlightDiagnostic &diagnostic,
+                 const BucketInfo &bucket);
 
 /// The elements of a bucket up to |end|, from where the piece before ends. They
 /// are the same function of themselves, and so are the pads between them.

@@ -1,0 +1,158 @@
+//===- ArrivalCalls.cpp - Gradients that arrive, and that do not ----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/prove/Calls.h"
+#include "passes/prove/Example.h"
+#include "passes/prove/Gradient.h"
+
+using namespace mlir;
+using namespace zero;
+using namespace zero::prove;
+
+void Calls::reportRole(zrt::PackOp op, const Contents &contents) {
+  InFlightDiagnostic diagnostic = proof.report.error(op);
+  diagnostic << (op.getAccumulate() ? "adds to " : "writes over ")
+             << arriving.getGradientAttr() << ", which counts as "
+             << zrt::stringifyRole(contents.role) << ": what earlier "
+             << (op.getAccumulate() ? "steps left stays in it"
+                                    : "backwards left is lost");
+  if (!op.getAccumulate())
+    Report::attach(diagnostic, op.getLoc(),
+                   findExample(algebra, algebra.gradient(Epoch::last, true),
+                               algebra.gradient(Epoch::all, true),
+                               meaning.ranks));
+  noteMembers(diagnostic, buckets.find(contents.bucket)->second);
+}
+
+void Calls::pack(zrt::PackOp op) {
+  if (!arriving) {
+    proof.report.error(op) << "packs where no gradient arrives";
+    return;
+  }
+  StringAttr bucket = arriving.getBucketAttr().getAttr();
+  // What was there before is not read unless it is added to; so nothing is
+  // settled here.
+  Contents &before = memory->get(arriving.getGradientAttr());
+  if (op.getAccumulate() && before.bucket && before.bucket != bucket)
+    proof.report.error(op) << "adds gradients of @" << bucket.getValue()
+                           << " to those of @" << before.bucket.getValue();
+  Contents &contents = write(op, arriving.getGradientAttr(), bucket);
+  auto kernel = symbols.lookup<zrt::KernelOp>(
+      (op.getAccumulate() ? arriving.getAddAttr() : arriving.getStoreAttr())
+          .getAttr());
+  auto add = symbols.lookup<zrt::KernelOp>(arriving.getAddAttr().getAttr());
+  Precision kept(contents.op.getValueType().getElementType());
+  auto evaluate = [&](zrt::KernelOp kernel, Number old) -> Number {
+    Number arguments[] = {
+        {algebra.gradient(Epoch::current, meaning.ranks == 1), {}}, old};
+    auto values =
+        evaluateBody(algebra, kernel.getBody().front(),
+                     ArrayRef(arguments, kernel.getBody().getNumArguments()));
+    if (failed(values)) {
+      proof.report.count();
+      return {algebra.undefined("an unknown kernel"), {}};
+    }
+    Number value = values->front();
+    value.precision = value.precision.limitedBy(kept);
+    return value;
+  };
+  // A gradient that was written in place meets neither kernel, and a further
+  // use within this backward is added.
+  Expr sum = algebra.state("sum");
+  Expr gradient = algebra.gradient(Epoch::current, meaning.ranks == 1);
+  Expr added = algebra.add(sum, gradient);
+  if (evaluate(kernel, {sum, {}}).expr !=
+      (op.getAccumulate() ? added : gradient))
+    proof.report.error(op) << FlatSymbolRefAttr::get(kernel)
+                           << " does not keep a gradient as it arrives";
+  if (buckets.lookup(bucket).isUsedTwice &&
+      evaluate(add, {sum, {}}).expr != added)
+    proof.report.error(op) << "a further use of a parameter of @"
+                           << bucket.getValue()
+                           << " is not added: " << arriving.getAddAttr()
+                           << " makes another number of it";
+  // A buffer that a gradient is written into in place is handed out by its
+  // role.
+  if (op.getAccumulate() != (contents.role == zrt::Role::accumulator))
+    reportRole(op, contents);
+  for (Pieces *pieces : {&contents.own, &contents.other})
+    for (Piece &piece : *pieces) {
+      Number before = piece.element;
+      Number padBefore = piece.pad;
+      piece.element = evaluate(kernel, before);
+      if (!op.getAccumulate())
+        piece.pad = {algebra.integer(0), {}};
+      piece.isSettled = false;
+      piece.absent = before.expr;
+      piece.absentPad = padBefore.expr;
+      piece.expected = withoutCurrent(algebra, piece.element.expr);
+      if (!piece.expected)
+        piece.expected = algebra.undefined("no number");
+    }
+}
+
+void Calls::fillMissing(zrt::FillMissingOp op) {
+  if (!inBackward) {
+    proof.report.error(op) << "fills gradients where no backward is open";
+    return;
+  }
+  Contents &contents =
+      require(op, getArrivals(op.getBucketAttr()).getGradientAttr());
+  overwrite(contents);
+  for (Pieces *pieces : {&contents.own, &contents.other})
+    for (Piece &piece : *pieces) {
+      if (piece.isSettled)
+        piece.element =
+            piece.pad = {algebra.undefined(
+                             "gradients that were filled after they were used"),
+                         {}};
+      if (piece.absent)
+        piece.absent = piece.absentPad = algebra.integer(0);
+    }
+}
+
+/// Whether backwards in |a| do not count alike.
+static bool isStale(Expr a) {
+  bool stale = false;
+  visitBases(a, [&](BaseRef base) {
+    stale |= base->kind == BaseKind::gradient &&
+             (base->epoch == Epoch::former || base->epoch == Epoch::last);
+  });
+  return stale;
+}
+
+/// A gradient that did not arrive must have the effect of zeros.
+void Calls::settleAbsent(Operation *call, Contents &contents) {
+  bool hasElements = buckets.lookup(contents.bucket).hasElements;
+  bool reported = false;
+  for (Pieces *pieces : {&contents.own, &contents.other})
+    for (Piece &piece : *pieces) {
+      if (!piece.absent)
+        continue;
+      bool wrongPad = piece.absentPad != piece.pad.expr;
+      // A gradient that is lost where all arrived is told of as such.
+      bool wrongElement = hasElements && piece.absent != piece.expected &&
+                          !isStale(piece.element.expr);
+      if ((wrongElement || wrongPad) && !reported) {
+        proof.report.error(call)
+            << "uses " << FlatSymbolRefAttr::get(contents.op)
+            << ": where a gradient of @" << contents.bucket.getValue()
+            << " did not arrive, it reads "
+            << (wrongPad ? "pads of " + toString(piece.absentPad)
+                         : toString(piece.absent))
+            << ", expected "
+            << toString(wrongPad ? piece.pad.expr : piece.expected);
+        reported = true;
+      }
+      piece.absent = piece.absentPad = piece.expected = nullptr;
+      piece.isSettled = inBackward;
+    }
+}
+
+void Calls::settleAbsent(Operation *op, Memory &memory) {
+  for (auto &[name, contents] : memory.buffers)
+    settleAbsent(op, contents);
+}

@@ -1,0 +1,126 @@
+//===- Example.cpp - A step in numbers that shows a difference ------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Gradients of an element are powers of ten on the ranks, so that a sum tells
+// which of them are in it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/prove/Example.h"
+
+#include "passes/prove/Meaning.h"
+
+#include "llvm/Support/Format.h"
+
+#include <cmath>
+
+using namespace zero;
+using namespace zero::prove;
+
+namespace {
+/// What a step is given, as rank 0 sees it.
+struct Example {
+  Algebra &algebra;
+  int64_t ranks;
+  bool isLong; // two backwards, or one
+  double state;
+
+  double getValue(Expr a) const {
+    return algebra.evaluate(a, [&](BaseRef base) { return getValue(base); });
+  }
+  std::optional<double> getValue(BaseRef base) const;
+};
+} // namespace
+
+std::optional<double> Example::getValue(BaseRef base) const {
+  switch (base->kind) {
+  case BaseKind::gradient: {
+    // 1 and 2 on rank 0, ten times that on rank 1, nothing on others.
+    double last = isLong ? 2 : 1;
+    double former = isLong ? 1 : 0;
+    bool isLast = base->epoch == Epoch::current || base->epoch == Epoch::last;
+    double own = isLast                      ? last
+                 : base->epoch == Epoch::all ? former + last
+                                             : former;
+    return base->summed && ranks > 1 ? 11 * own : own;
+  }
+  case BaseKind::symbol:
+    return base->name == kAccumulation && isLong ? 2 : 1;
+  case BaseKind::input:
+  case BaseKind::old:
+    return 0.5;
+  case BaseKind::missing:
+    return 0;
+  case BaseKind::state:
+    return base->name == "parameter" || base->name == "master" ? 1 : state;
+  case BaseKind::sumOver:
+    return getValue(base->operands[0]); // over this element
+  case BaseKind::rankSum:
+    return double(ranks) * getValue(base->operands[0]);
+  case BaseKind::undefined:
+  case BaseKind::constant:
+  case BaseKind::operation:
+    return std::nullopt;
+  }
+  llvm_unreachable("unknown kind of base");
+}
+
+/// The numbers that |exprs| are given.
+static std::string describeGiven(llvm::ArrayRef<Expr> exprs,
+                                 const Example &example) {
+  bool gradients = false, states = false, scalars = false;
+  for (Expr a : exprs)
+    visitBases(a, [&](BaseRef base) {
+      gradients |= base->kind == BaseKind::gradient;
+      states |= base->kind == BaseKind::state;
+      scalars |= base->kind == BaseKind::input || base->kind == BaseKind::old;
+    });
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  if (gradients) {
+    os << (example.isLong ? "gradients of 2 backwards are 1 and 2"
+                          : "the gradient of 1 backward is 1");
+    if (example.ranks > 1)
+      os << " on rank 0, " << (example.isLong ? "10 and 20" : "10")
+         << " on rank 1";
+    if (example.ranks > 2)
+      os << ", 0 on others";
+    os << "; ";
+  }
+  if (states)
+    os << "old parameters are 1, other state "
+       << llvm::format("%g; ", example.state);
+  if (scalars)
+    os << "inputs and counters are 0.5; ";
+  return text;
+}
+
+std::string prove::findExample(Algebra &algebra, Expr a, Expr expected,
+                               int64_t ranks) {
+  bool tellsBackwards = false;
+  visitBases(a, [&](BaseRef base) {
+    tellsBackwards |=
+        base->kind == BaseKind::gradient && base->epoch != Epoch::all;
+  });
+  for (bool isLong : {false, true})
+    for (double state : {0.0, 0.25}) {
+      // One backward is never the last of several.
+      if (tellsBackwards && !isLong)
+        continue;
+      Example example{algebra, ranks, isLong, state};
+      double value = example.getValue(a);
+      double right = example.getValue(expected);
+      if (!std::isfinite(value) || !std::isfinite(right) ||
+          std::abs(value - right) <= 1e-9 * std::abs(right))
+        continue;
+      std::string text;
+      llvm::raw_string_ostream os(text);
+      os << "counterexample: " << describeGiven({a, expected}, example)
+         << llvm::format("rank 0 has %.9g, expected %.9g", value, right);
+      return text;
+    }
+  return "";
+}

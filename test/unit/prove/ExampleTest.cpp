@@ -1,0 +1,55 @@
+//===- ExampleTest.cpp - Numbers that show a difference -------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/prove/Example.h"
+
+#include <gtest/gtest.h>
+
+using namespace zero::prove;
+
+namespace {
+
+class ExampleTest : public testing::Test {
+protected:
+  Algebra algebra;
+  Expr all = algebra.gradient(Epoch::all, /*summed=*/true);
+  Expr half = algebra.rational({1, 2});
+};
+
+// A factor shows in one backward, an epoch in two.
+TEST_F(ExampleTest, IsAsSmallAsItCanBe) {
+  EXPECT_EQ(findExample(algebra, algebra.multiply(half, all), all, 2),
+            "counterexample: the gradient of 1 backward is 1 on rank 0, 10 on "
+            "rank 1; rank 0 has 5.5, expected 11");
+  EXPECT_EQ(findExample(algebra, algebra.multiply(half, all), all, 1),
+            "counterexample: the gradient of 1 backward is 1; rank 0 has 0.5, "
+            "expected 1");
+  Expr last = algebra.gradient(Epoch::last, /*summed=*/false);
+  Expr former = algebra.gradient(Epoch::former, /*summed=*/true);
+  EXPECT_EQ(findExample(algebra, algebra.add(last, former), all, 3),
+            "counterexample: gradients of 2 backwards are 1 and 2 on rank 0, "
+            "10 and 20 on rank 1, 0 on others; rank 0 has 13, expected 33");
+}
+
+// It says what else it takes, and where that makes no difference takes another.
+TEST_F(ExampleTest, NamesWhatElseIsGiven) {
+  Expr counter = algebra.base({BaseKind::old, "beta1_t"});
+  EXPECT_EQ(
+      findExample(algebra, algebra.multiply(counter, counter), counter, 1),
+      "counterexample: inputs and counters are 0.5; rank 0 has 0.25, "
+      "expected 0.5");
+  Expr moment = algebra.state("m");
+  EXPECT_EQ(findExample(algebra, algebra.multiply(half, moment), moment, 1),
+            "counterexample: old parameters are 1, other state 0.25; rank 0 "
+            "has 0.125, expected 0.25");
+}
+
+TEST_F(ExampleTest, HasNoneOfWhatNobodyWrote) {
+  EXPECT_EQ(findExample(algebra, algebra.undefined("memory"), all, 2), "");
+  EXPECT_EQ(findExample(algebra, all, all, 2), "");
+}
+
+} // namespace
