@@ -280,6 +280,16 @@ LogicalResult OptimizerOp::verifyRegions() {
   if (!llvm::all_of(prepare.getArgumentTypes(), isF64) ||
       !llvm::all_of(prepared->getOperandTypes(), isF64))
     return emitOpError() << "prepare must take and yield f64";
+  // optimizer_c7
+  for (Operation &op : prepare)
+    for (Type type : op.getResultTypes())
+      if (isa<FloatType>(type) && !type.isF64()) {
+        InFlightDiagnostic diag = op.emitOpError()
+                                  << "makes " << type
+                                  << " in prepare, which computes in f64";
+        diag.attachNote(getLoc()) << "in the body of @" << getSymName();
+        return diag;
+      }
 
   // optimizer_c2
   Block &update = getUpdate().front();

@@ -126,7 +126,8 @@ def Zero_OptimizerOp : Zero_Op<"optimizer", [Symbol, IsolatedFromAbove]> {
     - `optimizer_c3`: `update` yields the master and each state, in their types;
     - `optimizer_c4`: bodies hold only `arith` and `math` ops and `zero.yield`;
     - `optimizer_c5`: names of hyperparameters, counters and states are unique;
-    - `optimizer_c6`: no state is called `parameter` or `master`.
+    - `optimizer_c6`: no state is called `parameter` or `master`;
+    - `optimizer_c7`: `prepare` computes in f64.
 
     Example:
 

@@ -153,6 +153,12 @@ LogicalResult ScalarsOp::verifyRegions() {
   for (Operation &op : block)
     if (!isScalarMath(op) && !isa<YieldOp, LoadSlotOp, StoreSlotOp>(op))
       return op.emitOpError() << "is not allowed in a scalar program";
+  // scalars_c2
+  for (Operation &op : block)
+    for (Type type : op.getResultTypes())
+      if (isa<FloatType>(type) && !type.isF64())
+        return op.emitOpError() << "makes " << type << " in a scalar program, "
+                                << "which computes in f64";
   if (block.empty() || !isa<YieldOp>(block.back()) ||
       block.back().getNumOperands() != 0)
     return emitOpError() << "must end with zrt.yield of nothing";

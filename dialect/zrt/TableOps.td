@@ -190,7 +190,8 @@ def Zrt_ScalarsOp : Zrt_SymbolOp<"scalars", [IsolatedFromAbove]> {
     Constraints:
 
     - `scalars_c1`: the body holds `zrt.load_slot`, `zrt.store_slot`, `arith` and
-      `math` ops, and ends with `zrt.yield` of nothing.
+      `math` ops, and ends with `zrt.yield` of nothing;
+    - `scalars_c2`: its floats are f64.
 
     Example:
 

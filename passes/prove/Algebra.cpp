@@ -56,14 +56,14 @@ std::optional<Rational> prove::add(Rational a, Rational b) {
 
 static llvm::hash_code hashOf(const Base &base) {
   return llvm::hash_combine(
-      int(base.kind), base.name, int(base.epoch), base.summed,
+      int(base.kind), base.name, int(base.epoch), base.summed, base.bits,
       llvm::hash_value(llvm::bit_cast<uint64_t>(base.value)),
       llvm::hash_combine_range(base.operands.begin(), base.operands.end()));
 }
 
 static bool isSame(const Base &a, const Base &b) {
   return a.kind == b.kind && a.name == b.name && a.epoch == b.epoch &&
-         a.summed == b.summed &&
+         a.summed == b.summed && a.bits == b.bits &&
          llvm::bit_cast<uint64_t>(a.value) ==
              llvm::bit_cast<uint64_t>(b.value) &&
          a.operands == b.operands;

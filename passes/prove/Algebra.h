@@ -82,6 +82,7 @@ struct Base {
   bool summed = false;      // gradient, sumOver: over the ranks
   double value = 0;         // of a constant
   std::vector<Expr> operands = {};
+  unsigned bits = 0; // sumOver: in which addends were computed; 0: as in f64
   // What follows from the operands.
   bool isElement = false; // differs per element
   bool isUndefined = false;

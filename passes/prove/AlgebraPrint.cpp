@@ -62,6 +62,11 @@ static void printBase(llvm::raw_ostream &os, const Base &base, int depth) {
   llvm::interleaveComma(base.operands, os,
                         [&](Expr operand) { ::print(os, operand, depth + 1); });
   os << ")";
+  if (base.bits)
+    os << " taken in "
+       << (base.bits == 24   ? "f32"
+           : base.bits == 11 ? "f16"
+                             : "bf16");
 }
 
 static void print(llvm::raw_ostream &os, Expr a, int depth) {

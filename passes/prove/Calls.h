@@ -83,7 +83,7 @@ private:
   bool launchOver(LaunchedKernel &kernel, bool onOwner,
                   std::vector<Pieces> &written, Pieces &addends);
   Number sumOverBucket(mlir::StringAttr bucket, const Pieces &addends,
-                       bool summed);
+                       bool summed, Precision computedIn);
 
   Proof &proof;
   Algebra &algebra;

@@ -111,8 +111,18 @@ bool Calls::launchOver(LaunchedKernel &kernel, bool onOwner,
   return true;
 }
 
+/// The narrowest type in which |kernel| computes what it sums.
+static Precision getAddendPrecision(Algebra &algebra, zrt::KernelOp kernel) {
+  Block &body = kernel.getBody().front();
+  // Over exact arguments there is no other.
+  SmallVector<Number> arguments(body.getNumArguments(),
+                                {algebra.symbol("argument"), {}});
+  auto values = evaluateBody(algebra, body, arguments);
+  return failed(values) ? Precision() : values->back().precision;
+}
+
 Number Calls::sumOverBucket(StringAttr bucketName, const Pieces &addends,
-                            bool summed) {
+                            bool summed, Precision computedIn) {
   BucketOp bucket = buckets.lookup(bucketName).op;
   Number sum;
   SmallVector<Expr> terms;
@@ -139,7 +149,8 @@ Number Calls::sumOverBucket(StringAttr bucketName, const Pieces &addends,
                         ? algebra.undefined("a sum over parts of '" +
                                             member.getValue().str() + "'")
                         : sumOverElements(algebra, piece->element.expr,
-                                          member.getValue(), summed));
+                                          member.getValue(), summed,
+                                          computedIn));
     sum.precision = sum.precision.limitedBy(piece->element.precision);
   }
   for (const Piece &piece : addends)
@@ -218,5 +229,6 @@ void Calls::launch(zrt::LaunchOp op) {
   if (everywhere && !(addends == otherAddends))
     slot = {algebra.undefined("a sum of different numbers on each rank"), {}};
   else
-    slot = sumOverBucket(bucket, addends, meaning.ranks == 1 || !op.getOwn());
+    slot = sumOverBucket(bucket, addends, meaning.ranks == 1 || !op.getOwn(),
+                         getAddendPrecision(algebra, kernel.op));
 }

@@ -100,7 +100,9 @@ Expr prove::sumOverRanks(Algebra &algebra, Expr a, int64_t ranks) {
 }
 
 Expr prove::sumOverElements(Algebra &algebra, Expr element, StringRef parameter,
-                            bool summed) {
+                            bool summed, Precision computedIn) {
+  unsigned bits = computedIn.mantissa;
+  constexpr unsigned kF64Bits = 53;
   Expr sum = algebra.mapTerms(element, [&](const Term &term) {
     Monomial scalars, elements;
     for (auto factor : term.monomial)
@@ -112,7 +114,8 @@ Expr prove::sumOverElements(Algebra &algebra, Expr element, StringRef parameter,
                                           Epoch::all,
                                           summed,
                                           0,
-                                          {each}}));
+                                          {each},
+                                          bits < kF64Bits ? bits : 0}));
   });
   return sum;
 }

@@ -173,9 +173,10 @@ std::string describeUnknown(Expr a, int64_t ranks);
 /// As arith computes it from the operands of zero.verdict.
 Expr getVerdict(Algebra &algebra, VerdictOp op, llvm::ArrayRef<Expr> operands);
 
-/// A sum over the elements of a parameter, term by term.
+/// A sum over the elements of a parameter, term by term. |computedIn| is the
+/// narrowest type that addends were computed in.
 Expr sumOverElements(Algebra &algebra, Expr element, llvm::StringRef parameter,
-                     bool summed);
+                     bool summed, Precision computedIn = {});
 
 } // namespace zero::prove
 

@@ -124,6 +124,7 @@ namespace {
 struct Ingredients {
   bool hasOwnCount = false;  // of backwards
   BaseRef foreign = nullptr; // what no verdict may depend on
+  BaseRef narrow = nullptr;  // a sum in which a finite gradient overflows
 };
 } // namespace
 
@@ -135,6 +136,8 @@ static Ingredients getIngredients(Expr verdict) {
     else if (base->kind == BaseKind::input || base->kind == BaseKind::old ||
              base->kind == BaseKind::state)
       found.foreign = base;
+    else if (base->bits)
+      found.narrow = base;
   });
   return found;
 }
@@ -269,6 +272,12 @@ void prove::readVerdict(Proof &proof, Operation *op, Expr verdict,
   if (ingredients.foreign) {
     proof.report.error(op) << "whether the step is applied depends on "
                            << toString(ingredients.foreign);
+    return;
+  }
+  if (ingredients.narrow) {
+    proof.report.error(op) << "whether the step is applied depends on "
+                           << toString(ingredients.narrow)
+                           << ": gradients that are finite overflow there";
     return;
   }
   std::string unknown = describeUnknown(verdict, meaning.ranks);

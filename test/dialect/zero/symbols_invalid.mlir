@@ -161,3 +161,18 @@ zero.optimizer @sgd hyper [lr] state [lr] {
 // expected-error@+1 {{counter 'b1t' needs an initial value}}
 zero.optimizer @adam hyper [lr] counters [b1t] {
 }
+
+// -----
+
+// optimizer_c7
+// expected-note@+1 {{in the body of @sgd}}
+zero.optimizer @sgd hyper [lr] {
+^prepare(%lr: f64):
+  // expected-error@+1 {{makes 'f32' in prepare, which computes in f64}}
+  %short = arith.truncf %lr : f64 to f32
+  %step = arith.extf %short : f32 to f64
+  zero.yield %step : f64
+} update {
+^update(%g: f32, %p: f32, %step: f32):
+  zero.yield %p : f32
+}

@@ -134,6 +134,22 @@ zrt.program @p on @m inputs [] results [] [] {
 
 // -----
 
+// scalars_c2
+zero.mesh @m <["dp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.slots @x [0.0]
+  zrt.scalars @narrow {
+    %x = zrt.load_slot @x[0]
+    // expected-error@+1 {{makes 'f16' in a scalar program, which computes in f64}}
+    %short = arith.truncf %x : f64 to f16
+    %y = arith.extf %short : f16 to f64
+    zrt.store_slot %y, @x[0]
+    zrt.yield
+  }
+}
+
+// -----
+
 // settle_c1
 zero.mesh @m <["dp" = 2]>
 zrt.program @p on @m inputs [] results [] [] {
