@@ -3,88 +3,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-//
-// Walks the protocol's automaton. In each state memory is one function of what
-// arrived so far, however often the state was passed: that is the induction
-// over the number of backwards. Each way to apply gives a meaning, and all must
-// agree.
-//
-//===----------------------------------------------------------------------===//
+
+#include "passes/prove/ProgramReader.h"
 
 #include "passes/prove/AppliedStep.h"
-#include "passes/prove/Calls.h"
 #include "passes/prove/Gradient.h"
-#include "passes/prove/IdleState.h"
 #include "passes/prove/Order.h"
 
 using namespace mlir;
 using namespace zero;
 using namespace zero::prove;
-
-namespace {
-
-/// A state of the protocol, and what is known there.
-struct Node {
-  StringAttr state;
-  bool isOpen = false;
-  bool hasEarlier = false; // a backward was closed
-  Memory memory;
-
-  /// Contents must be a function of these.
-  bool isAt(const Node &other) const {
-    return state == other.state && isOpen == other.isOpen &&
-           hasEarlier == other.hasEarlier && memory.hasSameRoles(other.memory);
-  }
-};
-
-class ProgramReader {
-public:
-  ProgramReader(Proof &proof, zrt::ProgramOp program)
-      : proof(proof), algebra(proof.algebra), program(program) {}
-
-  std::optional<Meaning> run();
-
-private:
-  bool initialize();
-  void enter(Node node, Operation *from);
-  void explore(const Node &node, zrt::TransitionOp transition);
-  void receive(Node &node);
-  void receiveInOrder(Node &node, zrt::TransitionOp transition);
-  void receiveBucket(Node &node, zrt::TransitionOp transition,
-                     FlatSymbolRefAttr bucket);
-  void runHandler(FlatSymbolRefAttr symbol, Memory &memory);
-  void runHandlers(zrt::TransitionOp transition, Memory &memory);
-  void apply(const Node &node, zrt::TransitionOp transition, Memory &memory);
-  void requireEvents(const Node &node);
-  void compareCollectives(zrt::TransitionOp transition);
-  bool returns(zrt::TransitionOp transition);
-  bool communicatesBeforeApply(zrt::TransitionOp transition);
-
-  zrt::TransitionOp getTransition(StringAttr state, zrt::Event event) {
-    for (zrt::TransitionOp op : transitions)
-      if (op.getStateAttr() == state && op.getEvent() == event)
-        return op;
-    return nullptr;
-  }
-
-  Proof &proof;
-  Algebra &algebra;
-  zrt::ProgramOp program;
-  MeshOp mesh;
-  Meaning meaning;
-  Buckets buckets;
-  std::optional<Calls> calls;
-  SmallVector<zrt::TransitionOp> transitions;
-  SmallVector<zrt::ArrivalsOp> arrivals;
-  std::optional<IdleState> idle;
-  std::vector<Node> nodes;
-  std::vector<Node> pending;
-  std::optional<Meaning> applied;
-  zrt::TransitionOp appliedBy; // the first
-  SmallVector<std::pair<StringRef, DictionaryAttr>> applyCollectives;
-};
-
-} // namespace
 
 bool ProgramReader::initialize() {
   auto module = program->getParentOfType<ModuleOp>();
@@ -136,76 +64,6 @@ void ProgramReader::runHandler(FlatSymbolRefAttr symbol, Memory &memory) {
 void ProgramReader::runHandlers(zrt::TransitionOp transition, Memory &memory) {
   for (auto symbol : transition.getHandlers().getAsRange<FlatSymbolRefAttr>())
     runHandler(symbol, memory);
-}
-
-void ProgramReader::receiveBucket(Node &node, zrt::TransitionOp transition,
-                                  FlatSymbolRefAttr bucket) {
-  calls->arriving = calls->getArrivals(bucket);
-  runHandlers(transition, node.memory);
-  calls->arriving = nullptr;
-}
-
-/// With a sequence: in the order in which buckets are closed, each as late as
-/// may be; buckets that may be open by then must not be touched.
-void ProgramReader::receiveInOrder(Node &node, zrt::TransitionOp transition) {
-  auto sequence =
-      program.lookupSymbol<zrt::SequenceOp>(transition.getSequenceAttr());
-  auto buckets =
-      llvm::to_vector(sequence.getBuckets().getAsRange<FlatSymbolRefAttr>());
-  for (auto bucket : llvm::ArrayRef(buckets).take_front(sequence.getWindow()))
-    if (auto gradient = calls->getArrivals(bucket).getGradientAttr();
-        !node.memory.get(gradient).allocated)
-      proof.report.error(sequence)
-          << gradient << ", into which gradients may arrive at once, is not "
-          << "allocated in state '" << node.state.getValue() << "'";
-  for (auto [i, handler] : llvm::enumerate(
-           sequence.getHandlers().getAsRange<FlatSymbolRefAttr>())) {
-    receiveBucket(node, transition, buckets[i]);
-    size_t end = std::min(buckets.size(), i + sequence.getWindow());
-    for (size_t open = i + 1; open < end; ++open)
-      calls->filling.insert(
-          node.memory.get(calls->getArrivals(buckets[open]).getGradientAttr())
-              .op.getMemory()
-              .getAttr());
-    runHandler(handler, node.memory);
-    calls->filling.clear();
-  }
-}
-
-/// All gradients of the open backward arrive, or do not: that is in the pieces.
-void ProgramReader::receive(Node &node) {
-  auto transition = getTransition(node.state, zrt::Event::arrive);
-  if (!transition)
-    return;
-  if (transition.getNextAttr() != node.state)
-    proof.report.error(transition)
-        << "a gradient that arrives leads to state '" << transition.getNext()
-        << "': what comes next would depend on the order of arrivals";
-  for (auto symbol : transition.getHandlers().getAsRange<FlatSymbolRefAttr>())
-    for (Operation &call :
-         program.lookupSymbol<zrt::HandlerOp>(symbol).getBody().front())
-      if (!isa<zrt::PackOp>(call)) {
-        proof.report.error(&call)
-            << "runs once per arriving gradient, in an order that differs by "
-               "rank"
-            << (zrt::isCollective(&call) ? ": ranks would wait for each other"
-                                         : "");
-        return;
-      }
-  calls->inBackward = true;
-  int64_t packs = 0;
-  for (auto symbol : transition.getHandlers().getAsRange<FlatSymbolRefAttr>())
-    packs += llvm::range_size(
-        program.lookupSymbol<zrt::HandlerOp>(symbol).getBody().front());
-  if (packs != 1) {
-    proof.report.error(transition)
-        << "packs an arriving gradient " << packs << " times, expected once";
-    return;
-  }
-  if (transition.getSequenceAttr())
-    return receiveInOrder(node, transition);
-  for (zrt::ArrivalsOp op : arrivals)
-    receiveBucket(node, transition, op.getBucketAttr());
 }
 
 /// What is known where |node| was reached in several ways: what they agree on.
@@ -296,45 +154,6 @@ void ProgramReader::explore(const Node &node, zrt::TransitionOp transition) {
 // Applying
 //===----------------------------------------------------------------------===//
 
-/// Ranks with unequal numbers of backwards apply from different states, and
-/// agree to refuse the step only if they meet at the same collectives on the
-/// way.
-void ProgramReader::compareCollectives(zrt::TransitionOp transition) {
-  SmallVector<std::pair<StringRef, DictionaryAttr>> collectives;
-  for (auto symbol : transition.getHandlers().getAsRange<FlatSymbolRefAttr>())
-    for (Operation &call :
-         program.lookupSymbol<zrt::HandlerOp>(symbol).getBody().front())
-      if (zrt::isCollective(&call))
-        collectives.push_back(
-            {call.getName().getStringRef(), call.getAttrDictionary()});
-  if (!appliedBy) {
-    applyCollectives = std::move(collectives);
-    appliedBy = transition;
-    return;
-  }
-  if (collectives == applyCollectives || meaning.communicatesInLoop)
-    return;
-  InFlightDiagnostic diagnostic = proof.report.error(transition);
-  diagnostic
-      << "apply in state '" << transition.getState()
-      << "' has other collectives than in state '" << appliedBy.getState()
-      << "': ranks with unequal numbers of backwards would wait for each "
-         "other for ever";
-  diagnostic.attachNote(appliedBy.getLoc()) << "the other one";
-}
-
-/// A step that is over leads to where steps begin.
-bool ProgramReader::returns(zrt::TransitionOp transition) {
-  StringAttr first = nodes.front().state;
-  if (transition.getNextAttr() == first)
-    return true;
-  proof.report.error(transition)
-      << zrt::stringifyEvent(transition.getEvent()) << " leads to state '"
-      << transition.getNext() << "', expected '" << first.getValue()
-      << "', where steps begin";
-  return false;
-}
-
 void ProgramReader::apply(const Node &node, zrt::TransitionOp transition,
                           Memory &memory) {
   if (node.isOpen)
@@ -388,43 +207,6 @@ void ProgramReader::apply(const Node &node, zrt::TransitionOp transition,
           << "'";
   }
   meaning = std::move(before);
-}
-
-/// That a step may have any number of backwards, and be given up at any time.
-void ProgramReader::requireEvents(const Node &node) {
-  SmallVector<zrt::Event> events;
-  if (node.isOpen)
-    events = {zrt::Event::arrive, zrt::Event::accumulate, zrt::Event::apply,
-              zrt::Event::discard};
-  else if (node.hasEarlier)
-    events = {zrt::Event::begin, zrt::Event::apply, zrt::Event::discard};
-  else
-    events = {zrt::Event::begin};
-  for (zrt::Event event : events)
-    if (!getTransition(node.state, event))
-      proof.report.error(program)
-          << zrt::stringifyEvent(event) << " is refused in state '"
-          << node.state.getValue() << "'"
-          << (node.isOpen       ? ", in which a backward is open"
-              : node.hasEarlier ? ", after a backward"
-                                : ", in which a step begins");
-}
-
-/// Whether ranks meet in the handlers of |transition|, other than at the end.
-bool ProgramReader::communicatesBeforeApply(zrt::TransitionOp transition) {
-  if (transition.getEvent() >= zrt::Event::apply)
-    return false;
-  SmallVector<Attribute> handlers(transition.getHandlers().getValue());
-  if (FlatSymbolRefAttr symbol = transition.getSequenceAttr())
-    llvm::append_range(
-        handlers, program.lookupSymbol<zrt::SequenceOp>(symbol).getHandlers());
-  return llvm::any_of(handlers, [&](Attribute symbol) {
-    auto handler =
-        program.lookupSymbol<zrt::HandlerOp>(cast<FlatSymbolRefAttr>(symbol));
-    return llvm::any_of(handler.getBody().front(), [](Operation &call) {
-      return zrt::isCollective(&call);
-    });
-  });
 }
 
 std::optional<Meaning> ProgramReader::run() {

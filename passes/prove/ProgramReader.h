@@ -1,0 +1,94 @@
+//===- ProgramReader.h - The meaning of a scheduled step --------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Walks the protocol's automaton. In each state memory is one function of what
+// arrived so far, however often the state was passed: that is the induction
+// over the number of backwards. Each way to apply gives a meaning, and all must
+// agree.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_PASSES_PROVE_PROGRAMREADER_H
+#define ZERO_PASSES_PROVE_PROGRAMREADER_H
+
+#include "passes/prove/Calls.h"
+#include "passes/prove/IdleState.h"
+
+namespace zero::prove {
+
+/// A state of the protocol, and what is known there.
+struct Node {
+  mlir::StringAttr state;
+  bool isOpen = false;
+  bool hasEarlier = false; // a backward was closed
+  Memory memory;
+
+  /// Contents must be a function of these.
+  bool isAt(const Node &other) const {
+    return state == other.state && isOpen == other.isOpen &&
+           hasEarlier == other.hasEarlier && memory.hasSameRoles(other.memory);
+  }
+};
+
+/// Reads one program, once.
+class ProgramReader {
+public:
+  ProgramReader(Proof &proof, zrt::ProgramOp program)
+      : proof(proof), algebra(proof.algebra), program(program) {}
+
+  /// Nothing where an obligation is broken, which is reported.
+  std::optional<Meaning> run();
+
+private:
+  bool initialize();
+  void enter(Node node, mlir::Operation *from);
+  void explore(const Node &node, zrt::TransitionOp transition);
+  void runHandler(mlir::FlatSymbolRefAttr symbol, Memory &memory);
+  void runHandlers(zrt::TransitionOp transition, Memory &memory);
+  void apply(const Node &node, zrt::TransitionOp transition, Memory &memory);
+
+  // The gradients of a backward (Receive.cpp).
+
+  void receive(Node &node);
+  void receiveInOrder(Node &node, zrt::TransitionOp transition);
+  void receiveBucket(Node &node, zrt::TransitionOp transition,
+                     mlir::FlatSymbolRefAttr bucket);
+
+  // What a protocol must allow (Protocol.cpp).
+
+  void requireEvents(const Node &node);
+  void compareCollectives(zrt::TransitionOp transition);
+  bool returns(zrt::TransitionOp transition);
+  bool communicatesBeforeApply(zrt::TransitionOp transition);
+
+  zrt::TransitionOp getTransition(mlir::StringAttr state, zrt::Event event) {
+    for (zrt::TransitionOp op : transitions)
+      if (op.getStateAttr() == state && op.getEvent() == event)
+        return op;
+    return nullptr;
+  }
+
+  Proof &proof;
+  Algebra &algebra;
+  zrt::ProgramOp program;
+  MeshOp mesh;
+  Meaning meaning;
+  Buckets buckets;
+  std::optional<Calls> calls;
+  llvm::SmallVector<zrt::TransitionOp> transitions;
+  llvm::SmallVector<zrt::ArrivalsOp> arrivals;
+  std::optional<IdleState> idle;
+  std::vector<Node> nodes;
+  std::vector<Node> pending;
+  std::optional<Meaning> applied;
+  zrt::TransitionOp appliedBy; // the first
+  llvm::SmallVector<std::pair<llvm::StringRef, mlir::DictionaryAttr>>
+      applyCollectives;
+};
+
+} // namespace zero::prove
+
+#endif // ZERO_PASSES_PROVE_PROGRAMREADER_H
