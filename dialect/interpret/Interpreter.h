@@ -29,6 +29,9 @@ namespace zero {
 struct RankInputs {
   std::vector<llvm::StringMap<std::vector<double>>> backwards;
   std::vector<double> inputs;
+  /// Whether the last backward is closed by an accumulate of its own, and not
+  /// by the apply or discard that follows.
+  bool closesLast = false;
 };
 
 /// What a step reports. Verdicts are those of zero.verdict; |bounds| are those
@@ -63,6 +66,10 @@ public:
   /// that wait for each other, are errors; the state is unspecified after one.
   virtual mlir::FailureOr<StepResult>
   apply(llvm::ArrayRef<RankInputs> perRank) = 0;
+
+  /// Backwards that are given up: nothing is left of them. Errors are those of
+  /// apply.
+  virtual mlir::LogicalResult discard(llvm::ArrayRef<RankInputs> perRank) = 0;
 
   /// A parameter as |rank| holds it; empty if there is none of this name.
   virtual std::vector<Number> getParameter(int64_t rank,

@@ -210,11 +210,11 @@ LogicalResult ProgramInterpreter::runBackward(int64_t backward) {
         return failure();
   }
 
-  // A rank's last backward is closed by apply.
+  // A rank's last backward may be closed by apply.
   SmallVector<int64_t> closing;
   for (int64_t rank : participants) {
     closeBackward(rank);
-    if (backward + 1 < window->getBackwards(rank))
+    if (backward + 1 < window->getBackwards(rank) || window->closesLast(rank))
       closing.push_back(rank);
   }
   return runEvent(Event::accumulate, closing);
@@ -240,38 +240,63 @@ bool ProgramInterpreter::communicatesBefore(Event event) {
   return false;
 }
 
-FailureOr<StepResult> ProgramInterpreter::apply(ArrayRef<RankInputs> perRank) {
+LogicalResult ProgramInterpreter::openWindow(ArrayRef<RankInputs> perRank) {
   zrt::ProgramOp op = program.getOp();
   FailureOr<Window> created = Window::create(
       op, ranks.size(), op.getInputs().size(), expected, perRank);
   if (failed(created))
     return failure();
   window = *created;
-  if (!window->isEqual() && communicatesBefore(Event::apply)) {
-    // A rank would wait for one that makes no such backward.
+  return success();
+}
+
+bool ProgramInterpreter::isStuck() {
+  return !window->isEqual() && communicatesBefore(Event::apply);
+}
+
+LogicalResult ProgramInterpreter::runBackwards() {
+  program.poisonGradients();
+  for (RankState &state : states) {
+    state.missing = 0;
+    state.settled = false;
+  }
+  for (int64_t b = 0; b < window->getLargestBackwards(); ++b)
+    if (failed(runBackward(b)))
+      return failure();
+  return success();
+}
+
+LogicalResult ProgramInterpreter::discard(ArrayRef<RankInputs> perRank) {
+  if (failed(openWindow(perRank)))
+    return failure();
+  if (isStuck())
+    return program.getOp().emitError()
+           << "ranks that wait for each other in each backward make "
+              "different numbers of them";
+  if (failed(runBackwards()))
+    return failure();
+  return runEvent(Event::discard, getEveryone());
+}
+
+FailureOr<StepResult> ProgramInterpreter::apply(ArrayRef<RankInputs> perRank) {
+  if (failed(openWindow(perRank)))
+    return failure();
+  if (isStuck()) {
     StepResult refused;
     refused.verdict = 3;
     refused.backwards = window->getBackwards(0);
     refused.message = window->describe(3);
     return refused;
   }
-
-  program.poisonGradients();
-  SmallVector<int64_t> everyone;
-  for (int64_t rank = 0; rank < ranks.size(); ++rank) {
-    everyone.push_back(rank);
-    states[rank].missing = 0;
-    states[rank].settled = false;
-  }
-  for (int64_t b = 0; b < window->getLargestBackwards(); ++b)
-    if (failed(runBackward(b)))
-      return failure();
+  if (failed(runBackwards()))
+    return failure();
+  zrt::ProgramOp op = program.getOp();
   for (int64_t rank = 0; rank < ranks.size(); ++rank)
     for (auto [symbol, value] :
          llvm::zip_equal(op.getInputs().getAsRange<FlatSymbolRefAttr>(),
                          window->getInputs(rank)))
       program.getSlots(rank)[program.getFirstSlot(symbol)] = {value, 0};
-  if (failed(runEvent(Event::apply, everyone)))
+  if (failed(runEvent(Event::apply, getEveryone())))
     return failure();
   return collectResult();
 }

@@ -28,6 +28,7 @@ public:
                                     llvm::ArrayRef<double> full) override;
   mlir::FailureOr<StepResult>
   apply(llvm::ArrayRef<RankInputs> perRank) override;
+  mlir::LogicalResult discard(llvm::ArrayRef<RankInputs> perRank) override;
   std::vector<Number> getParameter(int64_t rank, llvm::StringRef name) override;
   std::vector<Number> getState(llvm::StringRef role,
                                llvm::StringRef name) override;
@@ -63,10 +64,17 @@ private:
   mlir::LogicalResult runSideBySide(std::vector<Calls> calls);
   mlir::LogicalResult arrive(const Parameter &parameter,
                              llvm::ArrayRef<int64_t> participants);
+  mlir::LogicalResult openWindow(llvm::ArrayRef<RankInputs> perRank);
+  /// Whether a rank would wait for one that makes no such backward.
+  bool isStuck();
+  mlir::LogicalResult runBackwards();
   mlir::LogicalResult runBackward(int64_t backward);
   mlir::LogicalResult runSequence(mlir::FlatSymbolRefAttr sequence,
                                   llvm::ArrayRef<int64_t> participants);
   void closeBackward(int64_t rank);
+  llvm::SmallVector<int64_t> getEveryone() {
+    return llvm::to_vector(llvm::seq<int64_t>(0, ranks.size()));
+  }
   bool communicatesBefore(zrt::Event event);
   mlir::FailureOr<StepResult> collectResult();
 

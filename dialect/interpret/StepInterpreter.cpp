@@ -127,6 +127,12 @@ FailureOr<StepResult> StepInterpreter::apply(ArrayRef<RankInputs> perRank) {
   return result;
 }
 
+LogicalResult StepInterpreter::discard(ArrayRef<RankInputs> perRank) {
+  // A written step has no memory of what was not applied.
+  return Window::create(step, ranks.size(), step.getBody().getNumArguments(),
+                        expected, perRank);
+}
+
 Array StepInterpreter::readGradient(int64_t rank, StringRef name,
                                     int64_t elements, const Format &arrival) {
   Array gradient(arrival, elements);

@@ -29,6 +29,7 @@ public:
   int64_t getNumRanks() override { return ranks.size(); }
   mlir::FailureOr<StepResult>
   apply(llvm::ArrayRef<RankInputs> perRank) override;
+  mlir::LogicalResult discard(llvm::ArrayRef<RankInputs> perRank) override;
 
   /// Reads the tables of the module and allocates state; emits a diagnostic
   /// where something is not supported.

@@ -30,6 +30,7 @@ public:
   int64_t getBackwards(int64_t rank) const {
     return inputs[rank].backwards.size();
   }
+  bool closesLast(int64_t rank) const { return inputs[rank].closesLast; }
   /// The number of backwards of the rank that made most.
   int64_t getLargestBackwards() const;
   /// The sum over the ranks.

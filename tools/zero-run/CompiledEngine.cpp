@@ -244,7 +244,7 @@ bool CompiledEngine::deliver(Rank &rank, const RankInputs &inputs) {
           return false;
       }
     }
-    if (k + 1 == inputs.backwards.size())
+    if (k + 1 == inputs.backwards.size() && !inputs.closesLast)
       break; // apply closes it
     if (!check(rank, table.accumulate(rank.step)))
       return false;

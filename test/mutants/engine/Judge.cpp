@@ -54,6 +54,8 @@ struct Script {
   int nonfinite = -1;               // which one has a nan in it
   double scale = 1.0 / 64;          // of gradients
   bool early = false;               // missing or nan in the first backward
+  bool closesLast = false;          // by accumulate, and not by what follows
+  bool isDiscarded = false;         // given up, and not applied
 };
 } // namespace
 
@@ -75,6 +77,7 @@ static std::vector<RankInputs> getInputs(const Subject &subject,
   for (int64_t rank = 0; rank < subject.ranks; ++rank) {
     RankInputs &given = inputs[rank];
     given.inputs.assign(subject.numInputs, 0.03125);
+    given.closesLast = script.closesLast;
     int count =
         script.backwards[std::min<size_t>(rank, script.backwards.size() - 1)];
     for (int b = 0; b < count; ++b) {
@@ -141,18 +144,42 @@ Behaviour test::run(ModuleOp module, const Subject &subject,
       scripts.push_back({{backwards}, -1, -1, i});
       scripts.push_back({{backwards}, -1, i, -1, 1.0 / 64, true});
     }
+  auto add = [&](std::vector<int> backwards, bool closesLast,
+                 bool isDiscarded) {
+    Script &script = scripts.emplace_back();
+    script.backwards = std::move(backwards);
+    script.closesLast = closesLast;
+    script.isDiscarded = isDiscarded;
+  };
+  for (int backwards : {1, 2}) {
+    add({backwards}, /*closesLast=*/false, /*isDiscarded=*/true);
+    add({backwards}, true, false);
+    add({backwards}, true, true);
+    add({backwards}, false, false);
+  }
+  // What did not arrive at last did before.
+  add({2}, true, false);
+  scripts.back().absentIn = 1;
+  add({2, 1}, true, false);
+  add({4}, true, false);
   scripts.push_back({{2}});
   if (subject.poison) {
     llvm::erase_if(scripts, [](auto &script) { return script.nonfinite >= 0; });
     scripts.push_back({{1}, -1, -1, 0});
   }
   for (const Script &script : scripts) {
-    auto result = (*interpreter)->apply(getInputs(subject, script, random));
-    if (failed(result))
-      return fail();
-    // One backward more on another rank is refused, or no step at all.
-    behaviour.numbers.push_back(result->verdict);
-    llvm::append_range(behaviour.numbers, result->values);
+    std::vector<RankInputs> inputs = getInputs(subject, script, random);
+    if (script.isDiscarded) {
+      if (failed((*interpreter)->discard(inputs)))
+        return fail();
+    } else {
+      auto result = (*interpreter)->apply(inputs);
+      if (failed(result))
+        return fail();
+      // One backward more on another rank is refused, or no step at all.
+      behaviour.numbers.push_back(result->verdict);
+      llvm::append_range(behaviour.numbers, result->values);
+    }
     for (const Subject::Parameter &parameter : subject.parameters) {
       for (int64_t rank = 0; rank < subject.ranks; ++rank)
         see((*interpreter)->getParameter(rank, parameter.name));

@@ -61,11 +61,8 @@ struct Explanation {
 constexpr Explanation kExplained[] = {
     {"", " counts as ",
      "roles move no byte; they decide what is accounted where"},
-    {"zrt.transition", "discard", "the interpreter never gives a step up"},
-    {"zrt.transition", "apply leads to state",
-     "the interpreter applies with a backward open"},
-    {"zrt.transition", "settles a step a second time", "as above"},
-    {"zrt.transition", "fills gradients where no backward is open", "as above"},
+    {"zrt.transition", "fills gradients where no backward is open",
+     "where none is optional it fills those of steps that are refused"},
     {"zrt.transition", "the order of arrivals",
      "the interpreter knows one order"},
     {"zrt.transition handlers", " holds select(", "as above"},

@@ -122,6 +122,10 @@ zrt.program @s on @m inputs [@lr] results [sum, backwards] [@sums, @statistics] 
   zrt.transition next on arrive to next run [@arrive_next]
   zrt.transition next on accumulate to between run []
   zrt.transition next on apply to idle run [@finish]
+  zrt.transition between on apply to idle run [@finish]
+  zrt.transition first on discard to idle run []
+  zrt.transition between on discard to idle run []
+  zrt.transition next on discard to idle run []
 })";
 }
 
@@ -162,6 +166,32 @@ TEST(Program, RunsItsProtocol) {
     EXPECT_EQ(run.state("master", "w"), (Gradient{-12, 1, -1}));
     EXPECT_EQ(run.state("steps", ""), std::vector<double>{1});
     // The next step begins anew.
+    EXPECT_EQ(run.applyInputs(makeInputs()).values[0], 676 + 16 + 16 + 64);
+  }
+}
+
+// Who closes the last backward makes no difference, on any rank.
+TEST(Program, AccumulateMayCloseTheLastBackward) {
+  for (int closing : {1, 2}) {
+    Runner run(makeProgram(kFill, kReduce), Arithmetic::Typed);
+    std::vector<RankInputs> inputs = makeInputs();
+    for (int rank = 0; rank < closing; ++rank)
+      inputs[rank].closesLast = true;
+    EXPECT_EQ(run.applyInputs(inputs).values[0], 676 + 16 + 16 + 64);
+    EXPECT_EQ(run.applyInputs(makeInputs()).values[0], 676 + 16 + 16 + 64);
+  }
+}
+
+TEST(Program, NothingIsLeftOfWhatIsDiscarded) {
+  for (bool closesLast : {false, true}) {
+    Runner run(makeProgram(kFill, kReduce), Arithmetic::Typed);
+    ASSERT_TRUE(mlir::succeeded(run->bindParameter("w", {1, 1, 1})));
+    std::vector<RankInputs> inputs = makeInputs();
+    for (RankInputs &rank : inputs)
+      rank.closesLast = closesLast;
+    ASSERT_TRUE(mlir::succeeded(run->discard(inputs)));
+    EXPECT_EQ(run.parameter("w", 0), (Gradient{1, 1, 1}));
+    EXPECT_EQ(run.state("steps", ""), std::vector<double>{0});
     EXPECT_EQ(run.applyInputs(makeInputs()).values[0], 676 + 16 + 16 + 64);
   }
 }
