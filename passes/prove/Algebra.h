@@ -208,6 +208,10 @@ private:
   double evaluate(Expr a,
                   llvm::function_ref<std::optional<double>(BaseRef)> function,
                   llvm::DenseMap<const void *, double> &known);
+  double
+  evaluateBase(BaseRef base,
+               llvm::function_ref<std::optional<double>(BaseRef)> function,
+               llvm::DenseMap<const void *, double> &known);
   struct Tables;
   std::unique_ptr<Tables> tables;
 };

@@ -99,6 +99,23 @@ static double evaluateOperation(const Base &base, llvm::ArrayRef<double> x) {
   return NAN;
 }
 
+double Algebra::evaluateBase(
+    BaseRef base, llvm::function_ref<std::optional<double>(BaseRef)> function,
+    llvm::DenseMap<const void *, double> &known) {
+  if (auto given = function(base))
+    return *given;
+  if (base->kind == BaseKind::constant)
+    return base->value;
+  if (base->kind != BaseKind::operation)
+    return NAN;
+  if (auto it = known.find(base); it != known.end())
+    return it->second;
+  llvm::SmallVector<double> operands;
+  for (Expr operand : base->operands)
+    operands.push_back(evaluate(operand, function, known));
+  return known[base] = evaluateOperation(*base, operands);
+}
+
 double
 Algebra::evaluate(Expr a,
                   llvm::function_ref<std::optional<double>(BaseRef)> function,
@@ -108,26 +125,9 @@ Algebra::evaluate(Expr a,
   double sum = 0;
   for (const Term &term : a->terms) {
     double factor = term.coefficient.asDouble();
-    for (auto [ref, exponent] : term.monomial) {
-      double value;
-      if (auto it = known.find(ref); it != known.end()) {
-        value = it->second;
-      } else {
-        if (auto given = function(ref)) {
-          value = *given;
-        } else if (ref->kind == BaseKind::constant) {
-          value = ref->value;
-        } else if (ref->kind == BaseKind::operation) {
-          llvm::SmallVector<double> operands;
-          for (Expr operand : ref->operands)
-            operands.push_back(evaluate(operand, function, known));
-          value = evaluateOperation(*ref, operands);
-        } else {
-          value = NAN;
-        }
-        known[ref] = value;
-      }
-      factor *= std::pow(value, double(exponent));
+    for (auto [base, exponent] : term.monomial) {
+      double value = evaluateBase(base, function, known);
+      factor *= exponent == 1 ? value : std::pow(value, double(exponent));
     }
     sum += factor;
   }
