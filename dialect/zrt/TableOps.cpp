@@ -114,9 +114,11 @@ LogicalResult KernelOp::verifyRegions() {
   if (getPredicated() && getNumScalars() < 1)
     return emitOpError() << "is predicated and has no scalar";
   // kernel_c6
-  if (int64_t(getNumScalars()) < 0)
-    return emitOpError() << "takes " << int64_t(getNumScalars())
-                         << " scalars, expected 0 or more";
+  constexpr int64_t kMostScalars = 4096;
+  auto numScalars = static_cast<int64_t>(getNumScalars());
+  if (numScalars < 0 || numScalars > kMostScalars)
+    return emitOpError() << "takes " << numScalars << " scalars, expected 0 to "
+                         << kMostScalars;
   // kernel_c1
   SmallVector<Type> arguments;
   SmallVector<Type> yields;

@@ -151,7 +151,7 @@ def Zrt_KernelOp : Zrt_SymbolOp<"kernel", [IsolatedFromAbove]> {
     - `kernel_c3`: the body holds only `arith` and `math` ops and `zrt.yield`;
     - `kernel_c4`: a predicated kernel has a scalar;
     - `kernel_c5`: each operand has an access;
-    - `kernel_c6`: the number of scalars is not negative.
+    - `kernel_c6`: there are at most 4096 scalars.
 
     Example:
 

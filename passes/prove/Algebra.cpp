@@ -99,7 +99,10 @@ Algebra::~Algebra() = default;
 
 bool Term::vanishes() const {
   return coefficient.numerator == 0 && llvm::none_of(monomial, [](auto factor) {
-           return factor.first->mayBeNan;
+           auto [base, exponent] = factor;
+           // A count is not zero.
+           return base->mayBeNan ||
+                  (exponent < 0 && base->kind != BaseKind::symbol);
          });
 }
 
@@ -140,7 +143,10 @@ Expr Algebra::base(Base given) {
         made->kind == BaseKind::gradient || made->kind == BaseKind::state;
     made->isUndefined = made->kind == BaseKind::undefined;
     made->mayBeNan =
-        made->kind == BaseKind::gradient || made->kind == BaseKind::undefined;
+        made->kind == BaseKind::gradient || made->kind == BaseKind::undefined ||
+        (made->kind == BaseKind::constant && !std::isfinite(made->value)) ||
+        (made->kind == BaseKind::operation &&
+         (made->name == "inverse" || made->name == "sqrt"));
     made->isOwn = made->kind == BaseKind::missing ||
                   ((made->kind == BaseKind::gradient || sums) && !made->summed);
     for (Expr operand : made->operands) {
@@ -169,7 +175,8 @@ Expr Algebra::constant(double value) {
   int exponent;
   double mantissa = std::frexp(value, &exponent);
   double scaled = std::ldexp(mantissa, 20);
-  if (std::isfinite(value) && scaled == std::floor(scaled) &&
+  bool isMinusZero = value == 0 && std::signbit(value);
+  if (std::isfinite(value) && !isMinusZero && scaled == std::floor(scaled) &&
       std::abs(exponent) <= 30) {
     int shift = exponent - 20;
     if (auto fraction =

@@ -87,7 +87,7 @@ struct Base {
   bool isElement = false; // differs per element
   bool isUndefined = false;
   bool isOwn = false;    // differs per rank
-  bool mayBeNan = false; // or infinite: what arrives, and what nobody wrote
+  bool mayBeNan = false; // or infinite: see Polynomial::mayBeNan
   unsigned depth = 0;    // of operations in operations
   unsigned index = 0;
 };
@@ -113,9 +113,9 @@ public:
   bool isElement() const { return element; }
   /// Whether it depends on what nobody wrote.
   bool isUndefined() const { return undefined; }
-  /// Whether it depends on what may be nan or infinite: gradients, and what
-  /// nobody wrote. What lasts across steps is finite, as long as no step is
-  /// applied that makes it nan.
+  /// Whether it depends on what may be nan or infinite: gradients, what nobody
+  /// wrote, quotients, roots and constants that are. What lasts across steps is
+  /// finite, as long as no step is applied that makes it nan.
   bool mayBeNan() const { return nan; }
   /// Whether it depends on what only one rank knows, sums over ranks apart.
   /// What an element of a sharded buffer holds is the same for all ranks: its

@@ -24,6 +24,14 @@ void prove::decide(Algebra &algebra, Memory &memory, Expr verdict,
     return base->operands[isApplied ? 1 : 2];
   });
   memory.map([&](Expr a) { return decide.apply(a); });
+  if (isApplied)
+    return;
+  for (auto &[name, contents] : memory.buffers)
+    for (Pieces *pieces : {&contents.own, &contents.other})
+      for (Piece &piece : *pieces) {
+        piece.element.precision = piece.element.skipped;
+        piece.pad.precision = piece.pad.skipped;
+      }
 }
 
 /// Adds what |contents| hold of a parameter, which begins at |offset|.

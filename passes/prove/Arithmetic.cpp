@@ -7,6 +7,7 @@
 #include "passes/prove/Algebra.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
 
 #include <cmath>
 
@@ -53,8 +54,8 @@ Expr Algebra::add(Expr a, Expr b) {
   return intern(std::move(sum));
 }
 
-/// Of two monomials, each sorted.
-static Monomial multiply(const Monomial &a, const Monomial &b) {
+/// Of two monomials, each sorted; nothing where an exponent does not fit.
+static std::optional<Monomial> multiply(const Monomial &a, const Monomial &b) {
   Monomial product;
   auto x = a.begin(), y = b.begin();
   while (x != a.end() || y != b.end()) {
@@ -63,8 +64,10 @@ static Monomial multiply(const Monomial &a, const Monomial &b) {
     } else if (x == a.end() || y->first->index < x->first->index) {
       product.push_back(*y++);
     } else {
+      int64_t exponent;
+      if (llvm::AddOverflow(x->second, y->second, exponent))
+        return std::nullopt;
       // What nobody wrote stays: divided by itself it may be anything.
-      int64_t exponent = x->second + y->second;
       if (exponent != 0 || x->first->isUndefined)
         product.push_back({x->first, exponent});
       ++x;
@@ -94,9 +97,10 @@ Expr Algebra::multiply(Expr a, Expr b) {
   for (const Term &x : a->terms)
     for (const Term &y : b->terms) {
       auto coefficient = prove::multiply(x.coefficient, y.coefficient);
-      if (!coefficient)
+      auto monomial = ::multiply(x.monomial, y.monomial);
+      if (!coefficient || !monomial)
         return keep();
-      terms.push_back({*coefficient, ::multiply(x.monomial, y.monomial)});
+      terms.push_back({*coefficient, std::move(*monomial)});
     }
   Expr product = merge(std::move(terms));
   return product ? product : keep();
@@ -134,11 +138,16 @@ Expr Algebra::sum(llvm::ArrayRef<Expr> addends) {
 }
 
 Expr Algebra::power(Expr a, int64_t exponent) {
-  if (exponent < 0)
+  if (exponent < 0 && exponent != INT64_MIN)
     return divide(integer(1), power(a, -exponent));
   Expr result = integer(1);
-  for (int64_t i = 0; i < exponent; ++i)
-    result = multiply(result, a);
+  for (Expr square = a; exponent > 0; square = multiply(square, square)) {
+    if (exponent % 2 == 1)
+      result = multiply(result, square);
+    exponent /= 2;
+    if (exponent == 0)
+      break;
+  }
   return result;
 }
 

@@ -68,8 +68,9 @@ void Calls::pack(zrt::PackOp op) {
       (op.getAccumulate() ? added : gradient))
     proof.report.error(op) << FlatSymbolRefAttr::get(kernel)
                            << " does not keep a gradient as it arrives";
+  Number further = evaluate(add, {sum, {}});
   if (buckets.lookup(bucket).isUsedTwice &&
-      evaluate(add, {sum, {}}).expr != added)
+      (further.expr != added || !further.precision.holds(kept)))
     proof.report.error(op) << "a further use of a parameter of @"
                            << bucket.getValue()
                            << " is not added: " << arriving.getAddAttr()
@@ -85,7 +86,6 @@ void Calls::pack(zrt::PackOp op) {
       piece.element = evaluate(kernel, before);
       if (!op.getAccumulate())
         piece.pad = {algebra.integer(0), {}};
-      piece.isSettled = false;
       piece.absent = before.expr;
       piece.absentPad = padBefore.expr;
       piece.expected = withoutCurrent(algebra, piece.element.expr);
@@ -104,13 +104,14 @@ void Calls::fillMissing(zrt::FillMissingOp op) {
   overwrite(contents);
   for (Pieces *pieces : {&contents.own, &contents.other})
     for (Piece &piece : *pieces) {
-      if (piece.isSettled)
-        piece.element =
-            piece.pad = {algebra.undefined(
-                             "gradients that were filled after they were used"),
-                         {}};
-      if (piece.absent)
+      if (piece.absent) {
         piece.absent = piece.absentPad = algebra.integer(0);
+        continue;
+      }
+      // It is no gradient of this backward any more.
+      Number lost{algebra.undefined("what is 0 where gradients did not arrive"),
+                  {}};
+      piece.element = piece.pad = lost;
     }
 }
 
@@ -148,7 +149,6 @@ void Calls::settleAbsent(Operation *call, Contents &contents) {
         reported = true;
       }
       piece.absent = piece.absentPad = piece.expected = nullptr;
-      piece.isSettled = inBackward;
     }
 }
 

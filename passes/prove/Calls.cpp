@@ -71,7 +71,8 @@ Contents &Calls::write(Operation *call, FlatSymbolRefAttr symbol,
 //===----------------------------------------------------------------------===//
 
 static Number sumOf(Algebra &algebra, Number a, int64_t ranks) {
-  return {sumOverRanks(algebra, a.expr, ranks), a.precision};
+  a.expr = sumOverRanks(algebra, a.expr, ranks);
+  return a;
 }
 
 /// The sum over ranks of |own| on one and |other| on the others.
@@ -108,8 +109,14 @@ static Pieces sumOverOwners(Algebra &algebra, const Contents &contents,
   return sums;
 }
 
+void Calls::send(const Contents &contents) {
+  for (const Piece &piece : contents.own)
+    sent.push_back(piece.element.expr);
+}
+
 void Calls::allReduce(zrt::AllReduceOp op) {
   Contents &contents = read(op, op.getBufferAttr());
+  send(contents);
   Pieces sums = sumOverOwners(algebra, contents, meaning.ranks);
   write(op, op.getBufferAttr(), contents.bucket);
   contents.own = std::move(sums);
@@ -120,6 +127,7 @@ void Calls::allReduce(zrt::AllReduceOp op) {
 void Calls::reduceScatter(Operation *op, FlatSymbolRefAttr source,
                           FlatSymbolRefAttr target, bool accumulate) {
   Contents &from = read(op, source);
+  send(from);
   Pieces sums = sumOverOwners(algebra, from, meaning.ranks);
   Contents &before = accumulate ? read(op, target) : require(op, target);
   if (accumulate && before.bucket && from.bucket &&
@@ -134,7 +142,10 @@ void Calls::reduceScatter(Operation *op, FlatSymbolRefAttr source,
   }
   to.own.clear();
   auto add = [&](const Number &a, const Number &b) -> Number {
-    return {algebra.add(a.expr, b.expr), a.precision.limitedBy(b.precision)};
+    Number sum = a;
+    sum.expr = algebra.add(a.expr, b.expr);
+    sum.narrowAs(b);
+    return sum;
   };
   forEachPart(old, sums, [&](const Piece &x, const Piece &y, int64_t end) {
     append(to.own, {end, add(x.element, y.element), add(x.pad, y.pad)});
@@ -143,6 +154,7 @@ void Calls::reduceScatter(Operation *op, FlatSymbolRefAttr source,
 
 void Calls::allGather(zrt::AllGatherOp op) {
   Contents &contents = read(op, op.getBufferAttr());
+  send(contents);
   write(op, op.getBufferAttr(), contents.bucket);
   if (!contents.hasOther)
     return;
@@ -245,6 +257,7 @@ void Calls::run(Operation *call, Memory &on) {
             symbols.lookup<zrt::SlotsOp>(op.getSlotsAttr().getAttr()).size();
         for (int64_t i = 0; i < size; ++i) {
           Number &slot = writeSlot(op, op.getSlotsAttr(), i);
+          sent.push_back(slot.expr);
           slot = sumOf(algebra, slot, meaning.ranks);
         }
       })

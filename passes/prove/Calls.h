@@ -33,6 +33,8 @@ public:
   bool inApply = false;
   /// Buffers with memory that arrivals may write into meanwhile.
   llvm::SmallDenseSet<mlir::StringAttr> filling;
+  /// What this rank gave to collectives.
+  std::vector<Expr> sent;
   /// What was settled, and where; null if nothing was.
   Expr verdict = nullptr;
   mlir::Operation *settled = nullptr;
@@ -44,6 +46,7 @@ public:
 private:
   void launch(zrt::LaunchOp op);
   void runScalars(zrt::RunScalarsOp op);
+  void send(const Contents &contents);
   void allReduce(zrt::AllReduceOp op);
   void allGather(zrt::AllGatherOp op);
   void reduceScatter(mlir::Operation *op, mlir::FlatSymbolRefAttr source,
@@ -94,8 +97,7 @@ private:
   mlir::SymbolTable symbols;
   llvm::DenseMap<mlir::StringAttr, zrt::ArrivalsOp> arrivals; // by bucket
   /// What kernels made of which arguments.
-  using KernelKey =
-      std::pair<mlir::Operation *, std::vector<std::pair<Expr, uint64_t>>>;
+  using KernelKey = std::pair<mlir::Operation *, std::vector<Number::Key>>;
   std::map<KernelKey, llvm::SmallVector<Number>> evaluated;
 };
 

@@ -81,6 +81,14 @@ Expr prove::closeBackward(Algebra &algebra, Expr a, bool isFirst) {
       if (base->epoch == Epoch::current)
         return algebra.integer(0);
     }
+    // What was the last one is now some of those before.
+    each = algebra.substitute(each, [&](BaseRef inner) -> Expr {
+      bool isOld =
+          inner->kind == BaseKind::gradient &&
+          (inner->epoch == Epoch::last || inner->epoch == Epoch::former);
+      return isOld ? algebra.undefined("gradients of some of the backwards")
+                   : nullptr;
+    });
     return rename(algebra, each, [](Epoch epoch) {
       return epoch == Epoch::current   ? Epoch::last
              : epoch == Epoch::earlier ? Epoch::former

@@ -50,9 +50,31 @@ void IdleState::readStates() {
     // Copies of the parameters: whoever writes those writes these, too.
     for (FlatSymbolRefAttr copy : {op.getMasterAttr(), op.getStagedAttr()})
       if (copy)
-        lasting.try_emplace(copy.getAttr(),
-                            Entry{"parameter", op.getBucketAttr().getAttr()});
+        readCopy(op, copy);
   }
+}
+
+/// What |op| names as |copy| of its parameters gets their first values: that is
+/// their master copy, or a copy that no checkpoint needs.
+void IdleState::readCopy(zrt::ArrivalsOp op, FlatSymbolRefAttr copy) {
+  StringAttr bucket = op.getBucketAttr().getAttr();
+  if (!hasElements(bucket))
+    return;
+  auto [it, isNew] =
+      lasting.try_emplace(copy.getAttr(), Entry{"parameter", bucket});
+  const Entry &entry = it->second;
+  bool isMaster = copy == op.getMasterAttr() && entry.role == "master";
+  if (entry.bucket != bucket || (entry.role != "parameter" && !isMaster)) {
+    proof.report.error(op) << copy << " gets the values of parameters of @"
+                           << bucket.getValue() << ", and is state '"
+                           << entry.role << "' of @" << entry.bucket.getValue();
+    return;
+  }
+  auto buffer = program.lookupSymbol<zrt::BufferOp>(copy);
+  Type type = buckets.lookup(bucket).storage;
+  if (!isMaster && buffer.getValueType().getElementType() != type)
+    proof.report.error(op) << copy << " is a copy of parameters in another "
+                           << "type, and no state: no checkpoint saves it";
 }
 
 /// Whether what |op| names as parameters is the state of its bucket, whole and
@@ -155,16 +177,27 @@ void IdleState::checkSkipped(Operation *transition, Memory &memory) {
       continue;
     const Contents &contents = memory.buffers.find(name)->second;
     Expr old = algebra.state(entry.role);
+    zrt::BufferOp buffer = contents.op;
+    Precision kept(buffer.getValueType().getElementType());
     for (const Piece &piece :
          llvm::concat<const Piece>(contents.own, contents.other)) {
-      if (piece.element.expr == old)
+      bool isOld = piece.element.expr == old;
+      if (isOld && piece.element.precision.holds(kept) &&
+          contents.bucket == entry.bucket)
         continue;
       InFlightDiagnostic diagnostic =
           proof.report.error(getCulprit(contents, transition));
       diagnostic << "@" << name.getValue()
-                 << " changes where a step is not applied: it holds "
-                 << toString(piece.element.expr) << ", expected "
-                 << toString(old);
+                 << " changes where a step is not applied: it holds ";
+      if (!isOld)
+        diagnostic << toString(piece.element.expr) << ", expected "
+                   << toString(old);
+      else if (contents.bucket != entry.bucket)
+        diagnostic << "elements of another bucket, expected those of @"
+                   << entry.bucket.getValue();
+      else
+        diagnostic << "what went through " << piece.element.precision.describe()
+                   << ", expected " << kept.describe();
       noteMembers(diagnostic, buckets.find(entry.bucket)->second);
       break;
     }
@@ -184,7 +217,7 @@ void IdleState::checkReplicas(Operation *transition, Memory &memory) {
   auto isSame = [](const Pieces &a, const Pieces &b) {
     return a.size() == b.size() &&
            llvm::all_of_zip(a, b, [](const Piece &x, const Piece &y) {
-             return x.end == y.end && x.element.expr == y.element.expr;
+             return x.end == y.end && x.element == y.element;
            });
   };
   for (auto &[name, entry] : lasting) {

@@ -34,6 +34,7 @@ private:
   }
   bool isParameters(zrt::ArrivalsOp op);
   void readStates();
+  void readCopy(zrt::ArrivalsOp op, mlir::FlatSymbolRefAttr copy);
   void fillBuffers(int64_t ranks);
   void fillSlots();
 

@@ -29,8 +29,7 @@ FailureOr<SmallVector<Number>> Calls::evaluateKernel(LaunchedKernel &kernel,
     if (kernel.op.getArrayAccess(i) == zrt::Access::write)
       continue;
     arguments.push_back(number);
-    arguments.back().precision = arguments.back().precision.limitedBy(
-        Precision(kernel.op.getArrayType(i)));
+    arguments.back().narrow(Precision(kernel.op.getArrayType(i)));
   }
   llvm::append_range(arguments, scalars);
   KernelKey key{kernel.op, {}};
@@ -80,10 +79,12 @@ bool Calls::launchOver(LaunchedKernel &kernel, bool onOwner,
           continue;
         Precision type(kernel.op.getArrayType(a));
         auto choose = [&](Number made, Number old) {
-          made.precision = made.precision.limitedBy(type);
-          if (!kernel.conditions.empty())
+          made.narrow(type);
+          if (!kernel.conditions.empty()) {
             made.expr = algebra.operation(
                 "select", {kernel.conditions[row], made.expr, old.expr});
+            made.skipped = old.skipped;
+          }
           return made;
         };
         append(written[a], {partEnd, choose((*ofElement)[result], elements[a]),
@@ -186,7 +187,8 @@ void Calls::launch(zrt::LaunchOp op) {
                              ? read(op, symbol)
                              : require(op, symbol);
     kernel.operands.push_back(&contents);
-    if (!reads || !contents.bucket)
+    // What is only written stays as it is where a step is not applied.
+    if ((!reads && !kernel.op.getPredicated()) || !contents.bucket)
       continue;
     if (bucket && bucket != contents.bucket)
       proof.report.error(op)

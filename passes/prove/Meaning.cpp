@@ -52,6 +52,22 @@ Expr prove::getMonomial(Algebra &algebra, MeshOp mesh,
   return product;
 }
 
+/// Whether ranks may have different numbers for |base|, the number of their
+/// backwards among them.
+static bool differsPerRank(BaseRef base) {
+  if (base->kind == BaseKind::rankSum)
+    return false;
+  return base->isOwn ||
+         (base->kind == BaseKind::symbol && base->name == kAccumulation) ||
+         llvm::any_of(base->operands, [](Expr operand) {
+           bool differs = false;
+           for (const Term &term : operand->getTerms())
+             for (auto [inner, exponent] : term.monomial)
+               differs |= differsPerRank(inner);
+           return differs;
+         });
+}
+
 /// The sum over the ranks of what they have in |term|; null if it is not known.
 static Expr sumOverRanks(Algebra &algebra, const Term &term, int64_t ranks) {
   Expr own = nullptr;
@@ -64,6 +80,11 @@ static Expr sumOverRanks(Algebra &algebra, const Term &term, int64_t ranks) {
         base->kind == BaseKind::missing ||
         (base->kind == BaseKind::symbol && base->name == kAccumulation);
     if (!isAddend && !isCount) {
+      // As gradients, what sums are of is this rank's; those are addends.
+      bool isSum =
+          base->kind == BaseKind::sumOver || base->kind == BaseKind::gradient;
+      if (!isSum && differsPerRank(base))
+        return nullptr;
       rest.push_back({base, exponent});
       continue;
     }

@@ -73,6 +73,28 @@ bool Contents::holdsSame(const Contents &with) const {
          bucket == with.bucket && own == with.own && other == with.other;
 }
 
+bool Contents::join(const Contents &with) {
+  auto isSame = [](const Piece &a, const Piece &b) {
+    return a.end == b.end && a.element.expr == b.element.expr &&
+           a.pad.expr == b.pad.expr && a.absent == b.absent &&
+           a.absentPad == b.absentPad && a.expected == b.expected;
+  };
+  auto areSame = [&](const Pieces &a, const Pieces &b) {
+    return a.size() == b.size() && llvm::all_of_zip(a, b, isSame);
+  };
+  if (allocated != with.allocated || role != with.role ||
+      bucket != with.bucket || !areSame(own, with.own) ||
+      !areSame(other, with.other))
+    return false;
+  for (auto [mine, others] :
+       {std::pair(&own, &with.own), std::pair(&other, &with.other)})
+    for (auto [a, b] : llvm::zip_equal(*mine, *others)) {
+      a.element.narrowAs(b.element);
+      a.pad.narrowAs(b.pad);
+    }
+  return true;
+}
+
 void Memory::map(llvm::function_ref<Expr(Expr)> function) {
   auto apply = [&](Expr &a) {
     if (a)

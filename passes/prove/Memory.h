@@ -42,13 +42,11 @@ struct Piece {
   Expr absent = nullptr;
   Expr absentPad = nullptr;
   Expr expected = nullptr;
-  /// Packed in the open backward, and read since.
-  bool isSettled = false;
 
   bool isSame(const Piece &other) const {
     return element == other.element && pad == other.pad &&
            absent == other.absent && absentPad == other.absentPad &&
-           expected == other.expected && isSettled == other.isSettled;
+           expected == other.expected;
   }
   bool operator==(const Piece &other) const {
     return end == other.end && isSame(other);
@@ -75,6 +73,9 @@ struct Contents {
   /// Nothing that anybody wrote.
   void forget(Algebra &algebra, const llvm::Twine &what);
   bool holdsSame(const Contents &other) const;
+  /// Where both hold the same but for what it went through: then it went
+  /// through both. Otherwise false, and nothing is done.
+  bool join(const Contents &other);
 };
 
 /// Everything a program remembers between two calls.

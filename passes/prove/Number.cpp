@@ -142,12 +142,15 @@ FailureOr<SmallVector<Number>> prove::evaluateBody(
         return op.emitOpError() << "is not known to the proof";
       }
       result = *given;
-    } else if (!isa<arith::CmpFOp>(op)) { // a truth value is exact
-      for (Number operand : operands)
-        result.precision = result.precision.limitedBy(operand.precision);
+    } else if (!isa<arith::CmpFOp>(op) || llvm::any_of(operands, [](Number x) {
+                 return x.expr->isElement();
+               })) {
+      // A truth value is as good as the elements that were compared. One of
+      // scalars, which are f64, is exact: a verdict makes no counter narrower.
+      for (const Number &operand : operands)
+        result.narrowAs(operand);
       if (op.getNumResults() == 1)
-        result.precision =
-            result.precision.limitedBy(Precision(op.getResult(0).getType()));
+        result.narrow(Precision(op.getResult(0).getType()));
     }
     if (result.expr && result.expr->getDepth() > kDeepest)
       return op.emitOpError() << "depends on " << kDeepest

@@ -12,6 +12,8 @@
 #include "mlir/IR/Block.h"
 #include "mlir/IR/BuiltinAttributes.h"
 
+#include <tuple>
+
 namespace zero::prove {
 
 /// What a float type can hold; of two types, what both can.
@@ -31,6 +33,7 @@ struct Precision {
   bool operator==(const Precision &other) const {
     return mantissa == other.mantissa && exponent == other.exponent;
   }
+  uint64_t getKey() const { return uint64_t(mantissa) << 32 | exponent; }
   /// "f32", "8 bits of bf16" ...
   std::string describe() const;
 };
@@ -40,13 +43,22 @@ struct Precision {
 struct Number {
   Expr expr = nullptr;
   Precision precision = {};
+  /// The same where the step is not applied.
+  Precision skipped = {};
 
-  /// What tells it from others, for a key.
-  std::pair<Expr, uint64_t> getKey() const {
-    return {expr, uint64_t(precision.mantissa) << 32 | precision.exponent};
+  void narrow(Precision to) {
+    precision = precision.limitedBy(to);
+    skipped = skipped.limitedBy(to);
   }
+  void narrowAs(const Number &other) {
+    precision = precision.limitedBy(other.precision);
+    skipped = skipped.limitedBy(other.skipped);
+  }
+  /// What tells it from others.
+  using Key = std::tuple<Expr, uint64_t, uint64_t>;
+  Key getKey() const { return {expr, precision.getKey(), skipped.getKey()}; }
   bool operator==(const Number &other) const {
-    return expr == other.expr && precision == other.precision;
+    return getKey() == other.getKey();
   }
 };
 

@@ -6,6 +6,8 @@
 
 #include "passes/prove/Meaning.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace zero;
 using namespace zero::prove;
@@ -81,6 +83,12 @@ void prove::checkMeaning(Proof &proof, const Meaning &meaning) {
     Situation situation = getSituation(i);
     if (!mayHappen(situation, meaning))
       continue;
+    if (!(meaning.verdicts[i] >= 0 && meaning.verdicts[i] <= 4) ||
+        meaning.verdicts[i] != std::floor(meaning.verdicts[i]))
+      proof.report.error(meaning.step)
+          << "where " << describe(situation) << ", the verdict is "
+          << describeVerdict(meaning.verdicts[i])
+          << ", expected a whole number from 0 to 4";
     bool mayApply = !situation.missing && !situation.unequal;
     if ((meaning.verdicts[i] == 0) > mayApply)
       proof.report.error(meaning.step)

@@ -23,8 +23,6 @@ bool ProgramReader::initialize() {
   meaning.numInputs = program.getInputs().size();
   llvm::append_range(transitions, program.getOps<zrt::TransitionOp>());
   llvm::append_range(arrivals, program.getOps<zrt::ArrivalsOp>());
-  for (zrt::TransitionOp op : transitions)
-    meaning.communicatesInLoop |= communicatesBeforeApply(op);
   SymbolTable inner(program);
   for (zrt::ArrivalsOp op : arrivals) {
     auto bucket = symbols.lookup<BucketOp>(op.getBucketAttr().getAttr());
@@ -48,6 +46,7 @@ bool ProgramReader::initialize() {
     proof.report.error(program) << "has no protocol: no gradient can arrive";
     return false;
   }
+  meaning.communicatesInLoop = meetsInLoop();
   return !proof.report.hasErrors();
 }
 
@@ -85,10 +84,12 @@ void ProgramReader::enter(Node node, Operation *from) {
           << "state '" << node.state.getValue() << "' is reached with @"
           << name.getValue() << " allocated, and without";
     Contents before = contents;
-    contents.forget(algebra, "what @" + name.getValue() +
-                                 " holds, which depends on the number of "
-                                 "backwards");
-    contents.writer = now.writer;
+    if (!contents.join(now)) {
+      contents.forget(algebra, "what @" + name.getValue() +
+                                   " holds, which depends on the number of "
+                                   "backwards");
+      contents.writer = now.writer;
+    }
     isNew |= !contents.holdsSame(before);
   }
   for (auto &[slot, number] : known->memory.slots) {
@@ -96,10 +97,12 @@ void ProgramReader::enter(Node node, Operation *from) {
     if (number == now)
       continue;
     Number before = number;
-    number = {algebra.undefined("slot " + std::to_string(slot.second) +
-                                " of @" + slot.first.getValue().str() +
-                                ", which depends on the number of backwards"),
-              {}};
+    number.narrowAs(now);
+    if (number.expr != now.expr)
+      number = {algebra.undefined("slot " + std::to_string(slot.second) +
+                                  " of @" + slot.first.getValue().str() +
+                                  ", which depends on the number of backwards"),
+                {}};
     isNew |= !(number == before);
   }
   if (isNew)
@@ -165,6 +168,7 @@ void ProgramReader::apply(const Node &node, zrt::TransitionOp transition,
         algebra.base({BaseKind::input, "input " + std::to_string(i)}), {}};
   calls->settled = nullptr;
   calls->inApply = true;
+  calls->sent.clear();
   runHandlers(transition, memory);
   calls->inApply = false;
   Operation *settled = calls->settled;
@@ -172,7 +176,6 @@ void ProgramReader::apply(const Node &node, zrt::TransitionOp transition,
   if (!returns(transition))
     return;
   idle->checkBuffers(transition, memory);
-  compareCollectives(transition);
   if (!settled) {
     proof.report.error(transition)
         << "apply in state '" << transition.getState()
@@ -195,6 +198,7 @@ void ProgramReader::apply(const Node &node, zrt::TransitionOp transition,
     return;
   idle->checkSkipped(transition, skipped);
   idle->checkReplicas(transition, memory);
+  compareCollectives(transition);
   if (!applied) {
     applied = meaning;
   } else {
@@ -229,6 +233,11 @@ std::optional<Meaning> ProgramReader::run() {
       if (transition.getStateAttr() == node.state && !proof.report.hasErrors())
         explore(node, transition);
   }
+  if (!proof.report.hasErrors())
+    for (zrt::TransitionOp op : meetsSometimes)
+      proof.report.error(op) << "ranks meet in some backwards and not in each: "
+                                "with different numbers of them they would "
+                                "wait for each other for ever";
   if (proof.report.hasErrors())
     return std::nullopt;
   if (!applied) {

@@ -17,6 +17,8 @@
 #include "passes/prove/Calls.h"
 #include "passes/prove/IdleState.h"
 
+#include "llvm/ADT/SetVector.h"
+
 namespace zero::prove {
 
 /// A state of the protocol, and what is known there.
@@ -32,6 +34,10 @@ struct Node {
            hasEarlier == other.hasEarlier && memory.hasSameRoles(other.memory);
   }
 };
+
+/// A collective, as ranks compare it: what it is, and of what.
+using Collective = std::pair<llvm::StringRef, mlir::DictionaryAttr>;
+using Collectives = llvm::SmallVector<Collective>;
 
 /// Reads one program, once.
 class ProgramReader {
@@ -62,7 +68,8 @@ private:
   void requireEvents(const Node &node);
   void compareCollectives(zrt::TransitionOp transition);
   bool returns(zrt::TransitionOp transition);
-  bool communicatesBeforeApply(zrt::TransitionOp transition);
+  Collectives getCollectives(zrt::TransitionOp transition);
+  bool meetsInLoop();
 
   zrt::TransitionOp getTransition(mlir::StringAttr state, zrt::Event event) {
     for (zrt::TransitionOp op : transitions)
@@ -83,10 +90,11 @@ private:
   std::optional<IdleState> idle;
   std::vector<Node> nodes;
   std::vector<Node> pending;
+  llvm::SetVector<zrt::TransitionOp> meetsSometimes;
   std::optional<Meaning> applied;
   zrt::TransitionOp appliedBy; // the first
-  llvm::SmallVector<std::pair<llvm::StringRef, mlir::DictionaryAttr>>
-      applyCollectives;
+  Collectives applyCollectives;
+  std::vector<Expr> appliedSent; // through them
 };
 
 } // namespace zero::prove

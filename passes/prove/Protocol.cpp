@@ -6,6 +6,8 @@
 
 #include "passes/prove/ProgramReader.h"
 
+#include <set>
+
 using namespace mlir;
 using namespace zero;
 using namespace zero::prove;
@@ -30,47 +32,111 @@ void ProgramReader::requireEvents(const Node &node) {
                                 : ", in which a step begins");
 }
 
-/// Whether ranks meet in the handlers of |transition|, other than at the end.
-bool ProgramReader::communicatesBeforeApply(zrt::TransitionOp transition) {
-  if (transition.getEvent() >= zrt::Event::apply)
-    return false;
-  SmallVector<Attribute> handlers(transition.getHandlers().getValue());
+/// The collectives of |transition|, with those of the buckets that it closes.
+Collectives ProgramReader::getCollectives(zrt::TransitionOp transition) {
+  SmallVector<Attribute> handlers;
   if (FlatSymbolRefAttr symbol = transition.getSequenceAttr())
     llvm::append_range(
         handlers, program.lookupSymbol<zrt::SequenceOp>(symbol).getHandlers());
-  return llvm::any_of(handlers, [&](Attribute symbol) {
+  llvm::append_range(handlers, transition.getHandlers());
+  Collectives found;
+  for (Attribute symbol : handlers) {
     auto handler =
         program.lookupSymbol<zrt::HandlerOp>(cast<FlatSymbolRefAttr>(symbol));
-    return llvm::any_of(handler.getBody().front(), [](Operation &call) {
-      return zrt::isCollective(&call);
-    });
-  });
+    for (Operation &call : handler.getBody().front())
+      if (zrt::isCollective(&call))
+        found.push_back(
+            {call.getName().getStringRef(), call.getAttrDictionary()});
+  }
+  return found;
+}
+
+/// Whether ranks meet in each backward. Then those that make more of them wait
+/// for the others for ever, or find them at another collective. Where they meet
+/// in some backwards only is left in |meetsSometimes|.
+bool ProgramReader::meetsInLoop() {
+  // States that can be reached, with a backward open or closed.
+  std::set<std::pair<std::string, bool>> seen;
+  std::vector<std::pair<StringAttr, bool>> stack{
+      {transitions.front().getStateAttr(), false}};
+  SmallVector<zrt::TransitionOp> closing, applying;
+  SmallVector<Collectives> afterwards; // of apply, where all are closed
+  bool meets = false;
+  while (!stack.empty()) {
+    auto [state, isOpen] = stack.back();
+    stack.pop_back();
+    if (!seen.insert({state.str(), isOpen}).second)
+      continue;
+    for (zrt::TransitionOp op : transitions) {
+      zrt::Event event = op.getEvent();
+      if (op.getStateAttr() != state || event == zrt::Event::arrive ||
+          event == zrt::Event::discard)
+        continue;
+      Collectives collectives = getCollectives(op);
+      if (event == zrt::Event::apply) {
+        if (isOpen)
+          applying.push_back(op);
+        else
+          afterwards.push_back(std::move(collectives));
+        continue;
+      }
+      if (event == zrt::Event::begin && !collectives.empty())
+        proof.report.error(op) << "ranks meet where a backward begins, before "
+                                  "they know that all begin one";
+      if (event == zrt::Event::accumulate) {
+        closing.push_back(op);
+        meets |= !collectives.empty();
+      }
+      stack.push_back({op.getNextAttr(), event == zrt::Event::begin});
+    }
+  }
+  if (!meets)
+    return false;
+  auto refuse = [&](zrt::TransitionOp op) { meetsSometimes.insert(op); };
+  for (zrt::TransitionOp op : closing)
+    if (getCollectives(op).empty())
+      refuse(op);
+  for (const Collectives &end : afterwards) {
+    auto closesFirst = [&](ArrayRef<Collective> all) {
+      return all.size() > end.size() &&
+             all.take_back(end.size()) == ArrayRef(end);
+    };
+    for (zrt::TransitionOp op : applying)
+      if (!closesFirst(getCollectives(op)))
+        refuse(op);
+    // A rank that is done must not be taken for one that closes a backward.
+    for (zrt::TransitionOp op :
+         llvm::concat<zrt::TransitionOp>(closing, applying))
+      if (Collectives all = getCollectives(op);
+          !end.empty() && !all.empty() && all.front() == end.front())
+        refuse(op);
+  }
+  return true;
 }
 
 /// Ranks with unequal numbers of backwards apply from different states, and
 /// agree to refuse the step only if they meet at the same collectives on the
 /// way.
 void ProgramReader::compareCollectives(zrt::TransitionOp transition) {
-  SmallVector<std::pair<StringRef, DictionaryAttr>> collectives;
-  for (auto symbol : transition.getHandlers().getAsRange<FlatSymbolRefAttr>())
-    for (Operation &call :
-         program.lookupSymbol<zrt::HandlerOp>(symbol).getBody().front())
-      if (zrt::isCollective(&call))
-        collectives.push_back(
-            {call.getName().getStringRef(), call.getAttrDictionary()});
+  Collectives collectives = getCollectives(transition);
   if (!appliedBy) {
     applyCollectives = std::move(collectives);
     appliedBy = transition;
+    appliedSent = calls->sent;
     return;
   }
-  if (collectives == applyCollectives || meaning.communicatesInLoop)
+  if (meaning.communicatesInLoop)
+    return;
+  bool isSame = collectives == applyCollectives;
+  if (isSame && appliedSent == calls->sent)
     return;
   InFlightDiagnostic diagnostic = proof.report.error(transition);
-  diagnostic
-      << "apply in state '" << transition.getState()
-      << "' has other collectives than in state '" << appliedBy.getState()
-      << "': ranks with unequal numbers of backwards would wait for each "
-         "other for ever";
+  diagnostic << "apply in state '" << transition.getState() << "' "
+             << (isSame ? "sends other numbers" : "has other collectives")
+             << " than in state '" << appliedBy.getState()
+             << "': ranks with unequal numbers of backwards would "
+             << (isSame ? "take one for the other"
+                        : "wait for each other for ever");
   diagnostic.attachNote(appliedBy.getLoc()) << "the other one";
 }
 

@@ -77,8 +77,7 @@ private:
   llvm::DenseMap<mlir::StringAttr, llvm::SmallVector<mlir::StringAttr>>
       membersOf;
   /// What an update computed, by what it depends on.
-  using UpdateKey =
-      std::pair<mlir::Operation *, std::vector<std::pair<Expr, uint64_t>>>;
+  using UpdateKey = std::pair<mlir::Operation *, std::vector<Number::Key>>;
   std::map<UpdateKey, llvm::SmallVector<Number>> updates;
   mlir::Value verdict;
   bool isLogical = false;

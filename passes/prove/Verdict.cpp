@@ -81,6 +81,16 @@ static constexpr Draw kDraws[] = {
     {7, 1, 13, 1, 1e-40}, {2, 16, 3, 5, 1e5},
 };
 
+/// Whether a sum is one of squares, and so not negative.
+static bool isOfSquares(BaseRef sum) {
+  ArrayRef<Term> terms = sum->operands[0]->getTerms();
+  return llvm::all_of(terms, [](const Term &term) {
+    return term.coefficient.numerator >= 0 &&
+           llvm::all_of(term.monomial,
+                        [](auto factor) { return factor.second % 2 == 0; });
+  });
+}
+
 /// What the bases of a verdict are in |situation|.
 static std::optional<double> getValue(BaseRef base, Situation situation,
                                       const Draw &draw, Infection infection,
@@ -92,8 +102,9 @@ static std::optional<double> getValue(BaseRef base, Situation situation,
   switch (base->kind) {
   case BaseKind::sumOver:
     if (situation.nonfinite && (!infection.sum || infection.sum == base))
-      return infection.value;
-    return draw.sum * (1 + double(base->index % 1021) / 1024);
+      return isOfSquares(base) ? std::abs(infection.value) : infection.value;
+    return (isOfSquares(base) || base->index % 2 ? 1 : -1) * draw.sum *
+           (1 + double(base->index % 1021) / 1024);
   case BaseKind::rankSum: {
     // The sum over the ranks of a power of what each counts: see sumOverRanks.
     auto [counted, power] = base->operands[0]->getTerms()[0].monomial[0];
@@ -220,7 +231,9 @@ tryVerdict(Proof &proof, Operation *op, Expr verdict, const Meaning &meaning) {
   }
   // All of them, and one of each kind alone.
   SmallVector<Infection> infections;
-  for (double value : {double(NAN), double(INFINITY)}) {
+  for (double value : {double(NAN), double(INFINITY), -double(INFINITY)}) {
+    if (value < 0 && llvm::all_of(kinds, isOfSquares))
+      continue;
     infections.push_back({nullptr, value});
     for (BaseRef kind : kinds)
       infections.push_back({kind, value});

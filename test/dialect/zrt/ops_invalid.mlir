@@ -82,8 +82,20 @@ zrt.program @p on @m inputs [] results [] [] {
 // kernel_c6
 zero.mesh @m <["dp" = 2]>
 zrt.program @p on @m inputs [] results [] [] {
-  // expected-error@+1 {{takes -1 scalars, expected 0 or more}}
+  // expected-error@+1 {{takes -1 scalars, expected 0 to 4096}}
   zrt.kernel @k [read f32] scalars -1 {
+  ^body(%g: f32):
+    zrt.yield
+  }
+}
+
+// -----
+
+// kernel_c6
+zero.mesh @m <["dp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  // expected-error@+1 {{takes 4611686018427387904 scalars, expected 0 to 4096}}
+  zrt.kernel @k [read f32] scalars 4611686018427387904 {
   ^body(%g: f32):
     zrt.yield
   }

@@ -78,6 +78,8 @@ constexpr Explanation kExplained[] = {
     {"arith.", "copysign(",
      "a sign hides most changes of what it is the sign of"},
     {"math.", "copysign(", "as above"},
+    {"arith.mulf: operand from elsewhere", "inverse(1 + ",
+     "0 times a quotient is 0 unless that divides by 0"},
     {"zero.prepare", "depends on the verdict",
      "it is 0 where a step is applied"},
     {"zero.update_bucket: operand", "old '",

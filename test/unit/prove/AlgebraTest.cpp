@@ -88,6 +88,33 @@ TEST_F(AlgebraTest, ZeroTimesUnknownIsUnknown) {
   EXPECT_TRUE(algebra.multiply(zero, x)->isZero());
 }
 
+// Quotients may divide by 0, roots be of what is negative.
+TEST_F(AlgebraTest, ZeroTimesWhatMayBeNanIsNotZero) {
+  Expr zero = algebra.integer(0);
+  Expr state = algebra.state("v");
+  EXPECT_TRUE(algebra.multiply(zero, state)->isZero());
+  for (Expr a : {algebra.constant(INFINITY), algebra.constant(NAN),
+                 algebra.divide(one, zero), algebra.divide(one, state),
+                 algebra.divide(one, algebra.add(state, one)),
+                 algebra.squareRoot(algebra.integer(-1))})
+    EXPECT_FALSE(algebra.multiply(zero, a)->isZero()) << toString(a);
+  // Counts are at least 1.
+  EXPECT_TRUE(algebra.multiply(zero, algebra.divide(one, x))->isZero());
+  EXPECT_NE(algebra.constant(-0.0), algebra.constant(0.0));
+}
+
+TEST_F(AlgebraTest, PowersAreNoLoopsAndDoNotWrap) {
+  int64_t large = int64_t(1) << 40;
+  EXPECT_EQ(algebra.power(x, large),
+            algebra.multiply(algebra.power(x, large / 2),
+                             algebra.power(x, large / 2)));
+  Expr power = x;
+  for (int i = 0; i < 64; ++i)
+    power = algebra.multiply(power, power);
+  EXPECT_FALSE(power->asRational());
+  EXPECT_EQ(algebra.multiply(algebra.power(x, 3), algebra.power(x, -3)), one);
+}
+
 TEST_F(AlgebraTest, RootsTakeOutSquares) {
   // The root of 4 (x^2 y) is 2 x times the root of y.
   Expr square = algebra.multiply(algebra.integer(4), algebra.power(x, 2));

@@ -51,6 +51,13 @@ TEST_F(GradientTest, WhatCountsOtherwiseIsToldApart) {
             algebra.add(g(Epoch::former, true), g(Epoch::last)));
 }
 
+// After one more it is the last of them no more, nor all but that.
+TEST_F(GradientTest, WhatWasTheLastIsUnknownAfterOneMore) {
+  EXPECT_TRUE(close(close(g(Epoch::current)))->isUndefined());
+  EXPECT_TRUE(close(close(g(Epoch::earlier)))->isUndefined());
+  EXPECT_EQ(close(g(Epoch::all)), g(Epoch::all));
+}
+
 TEST_F(GradientTest, SquaresDoNotJoin) {
   Expr sum = algebra.add(algebra.power(g(Epoch::earlier), 2),
                          algebra.power(g(Epoch::current), 2));
