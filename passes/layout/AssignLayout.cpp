@@ -52,6 +52,7 @@ private:
   void declareBuckets();
   void rewriteMicroBatches(MicroBatchesOp op);
   void rewriteReduce(ReduceOp op);
+  void rewriteNorm(NormOp op);
   void rewriteClip(ClipOp op);
   Value buildVerdict(Location loc);
   void rewriteUpdates(Location loc);
@@ -72,7 +73,7 @@ private:
   int64_t bucketBytes;
   OpBuilder builder;
   IRMapping scalars;
-  SmallVector<Bucket> buckets;
+  std::vector<Bucket> buckets;
   /// Per bucket: its gradient as far as the rewrite has come, and as reduced.
   SmallVector<Value> current;
   SmallVector<Value> reduced;
@@ -179,6 +180,15 @@ void Layout::rewriteReduce(ReduceOp op) {
     current[i] = reduced[i] = output;
 }
 
+void Layout::rewriteNorm(NormOp op) {
+  SmallVector<Value> inputs;
+  for (auto [bucket, gradient] : llvm::zip_equal(buckets, reduced))
+    if (llvm::is_contained(bucket.way.norms, op))
+      inputs.push_back(gradient);
+  scalars.map(op.getNorm(),
+              builder.create<NormOp>(op.getLoc(), inputs).getNorm());
+}
+
 void Layout::rewriteClip(ClipOp op) {
   SmallVector<size_t> indices = bucketsOf(&Way::clip, op);
   auto inputs =
@@ -271,8 +281,7 @@ void Layout::run() {
     } else if (auto reduce = dyn_cast<ReduceOp>(op)) {
       rewriteReduce(reduce);
     } else if (auto norm = dyn_cast<NormOp>(op)) {
-      scalars.map(norm.getNorm(),
-                  builder.create<NormOp>(norm.getLoc(), reduced).getNorm());
+      rewriteNorm(norm);
     } else if (auto clip = dyn_cast<ClipOp>(op)) {
       rewriteClip(clip);
     } else if (auto done = dyn_cast<ReturnOp>(op)) {

@@ -38,7 +38,6 @@ private:
   DenseMap<Value, ParameterOp> parameterOf;
   /// The last value on each way so far.
   DenseMap<ParameterOp, Value> last;
-  size_t numGradients = 0; // of the whole step
 };
 } // namespace
 
@@ -129,20 +128,18 @@ LogicalResult Reader::readMicroBatches(MicroBatchesOp microBatches) {
 }
 
 LogicalResult Reader::readNorm(NormOp norm) {
-  llvm::DenseSet<Operation *> seen;
   for (Value input : norm.getInputs()) {
     if (!input.getDefiningOp<ReduceOp>())
       return norm.emitError()
              << "only a norm of what zero.reduce delivers can be "
                 "laid out yet, got another operand";
-    if (ParameterOp parameter = parameterOf.lookup(input))
-      seen.insert(parameter);
+    ParameterOp parameter = parameterOf.lookup(input);
+    auto &norms = shape.ways[parameter].norms;
+    if (llvm::is_contained(norms, norm))
+      return norm.emitError() << "counts the gradient of @"
+                              << parameter.getSymName() << " twice";
+    norms.push_back(norm);
   }
-  if (seen.size() != numGradients || seen.size() != norm.getInputs().size())
-    return norm.emitError()
-           << "only a norm of all gradients, each once, can be laid out yet, "
-              "got "
-           << seen.size() << " of " << numGradients;
   return success();
 }
 
@@ -182,9 +179,6 @@ LogicalResult Reader::readUpdate(UpdateOp update) {
 FailureOr<StepShape> Reader::read() {
   if (failed(readMesh()))
     return failure();
-  shape.step.walk([&](BackwardOp backward) {
-    numGradients += backward.getSources().size();
-  });
   for (Operation &op : shape.step.getBody().front()) {
     LogicalResult result = success();
     if (auto microBatches = dyn_cast<MicroBatchesOp>(op)) {

@@ -18,6 +18,8 @@ namespace zero {
 struct Way {
   BackwardOp backward;
   ReduceOp reduce;
+  /// In which the gradient counts, in their order.
+  llvm::SmallVector<NormOp, 1> norms;
   ClipOp clip; // may be null
   mlir::StringAttr optimizer;
   mlir::Type arrivalType;
@@ -25,8 +27,9 @@ struct Way {
 
   bool operator==(const Way &other) const {
     return backward == other.backward && reduce == other.reduce &&
-           clip == other.clip && optimizer == other.optimizer &&
-           arrivalType == other.arrivalType && storageType == other.storageType;
+           norms == other.norms && clip == other.clip &&
+           optimizer == other.optimizer && arrivalType == other.arrivalType &&
+           storageType == other.storageType;
   }
 };
 

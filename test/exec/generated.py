@@ -57,6 +57,7 @@ def draw(rng):
         nonfinite=rng.choice(["skip", "skip", "poison", "error"]),
         max_norm=rng.choice([0, 0.5, 1.0, 1000.0]),
         groups=rng.choice([1, 2, 2, 3]),
+        norm=rng.choice(["all", "all", "group"]),
         optimizer=[ROOT / f"examples/optimizers/{name}.mlir" for name in names],
     )
     lowering = [
@@ -90,7 +91,8 @@ def simpler(drawn):
     plain = {
         "ranks": step.ranks // 2 or 1, "dtype": "f32", "gradient": "f32",
         "accumulator": "f32", "weight": "mean", "optional": "", "used_twice": "",
-        "nonfinite": "skip", "max_norm": 0, "groups": 1, "optimizer": step.optimizer[:1],
+        "nonfinite": "skip", "max_norm": 0, "groups": 1, "norm": "all",
+        "optimizer": step.optimizer[:1],
     }  # fmt: skip
     for key, value in plain.items():
         if getattr(step, key) != value:

@@ -62,28 +62,36 @@ def write_step(options, out):
         f"arrives({arrival}) : {arriving}\n"
         f"    zero.yield {values('d')} : {arriving}\n  }}\n"
     )
-    clips = options.max_norm > 0
-    updated = "c" if clips else "r"
     partial = types(options.accumulator, ", partial = [dp]" + scaled)
-    final = types(options.accumulator, "")
-    out.write(
-        f"  {results('r')} = zero.reduce {values('g')} : {partial}\n"
-        f"  %norm = zero.norm {values('r')} : {final}\n"
-    )
-    if clips:
-        out.write(
-            f"  {results('c')} = zero.clip {values('r')} by %norm "
-            f"max {options.max_norm} : {final} by !zero.value<f64>\n"
-        )
+    out.write(f"  {results('r')} = zero.reduce {values('g')} : {partial}\n")
+    # One norm over all gradients, or one a group.
+    normed = groups if options.norm == "group" else [range(options.parameters)]
+    clipped = {}
+    for k, members in enumerate(normed):
+        final = types(options.accumulator, "", members)
+        out.write(f"  %norm{k} = zero.norm {values('r', members)} : {final}\n")
+        for position, i in enumerate(members):
+            clipped[i] = f"%c{k}#{position}" if len(members) > 1 else f"%c{k}"
+        if options.max_norm > 0:
+            count = f":{len(members)}" * (len(members) > 1)
+            out.write(
+                f"  %c{k}{count} = zero.clip {values('r', members)} by %norm{k} "
+                f"max {options.max_norm} : {final} by !zero.value<f64>\n"
+            )
     for group, members in enumerate(groups):
         optimizer = optimizers[group % len(optimizers)]
+        gradients = values("r", members)
+        if options.max_norm > 0:
+            gradients = ", ".join(clipped[i] for i in members)
         out.write(
-            f"  zero.update @group{group} with @{optimizer.stem}"
-            f"({values(updated, members)}) "
+            f"  zero.update @group{group} with @{optimizer.stem}({gradients}) "
             f"hyper(lr = %lr, wd = {0.0 if group % 2 else 0.1}) : "
             f"({types(options.accumulator, '', members)}), (!zero.value<f64>)\n"
         )
-    out.write("  zero.return [norm] %norm : !zero.value<f64>\n}\n")
+    names = ", ".join(f"norm{k}" for k in range(len(normed)))
+    norms = ", ".join(f"%norm{k}" for k in range(len(normed)))
+    f64s = ", ".join("!zero.value<f64>" for _ in normed)
+    out.write(f"  zero.return [{names}] {norms} : {f64s}\n}}\n")
 
 
 def numbers(text):
@@ -111,6 +119,7 @@ def main():
     )
     parser.add_argument("--max-norm", type=float, default=1.0, help="0: no clipping")
     parser.add_argument("--groups", type=int, default=2)
+    parser.add_argument("--norm", choices=["all", "group"], default="all", help="of what")
     parser.add_argument(
         "--optimizer", nargs="+", required=True, help=".mlir files, one a group, in turn"
     )

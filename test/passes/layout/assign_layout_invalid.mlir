@@ -100,6 +100,31 @@ zero.step @s on @m weight() () {
 
 // -----
 
+// A norm in which one gradient counts twice.
+zero.mesh @m <["dp" = 2]>
+zero.parameter @w : 8xf32
+zero.group @g [@w]
+zero.optimizer @sgd hyper [lr] {
+^prepare(%lr: f64):
+  zero.yield %lr : f64
+} update {
+^update(%g: f32, %p: f32, %step: f32):
+  zero.yield %p : f32
+}
+zero.step @s on @m weight() () {
+  %g = zero.micro_batches in f32 {
+    %d = zero.backward(@w) arrives() : !zero.value<8xf32, partial = [dp, micro]>
+    zero.yield %d : !zero.value<8xf32, partial = [dp, micro]>
+  }
+  %r = zero.reduce %g : !zero.value<8xf32, partial = [dp]>
+  // expected-error@+1 {{counts the gradient of @w twice}}
+  %n = zero.norm %r, %r : !zero.value<8xf32>, !zero.value<8xf32>
+  zero.update @g with @sgd(%r) hyper(lr = 0.1) : (!zero.value<8xf32>), ()
+  zero.return [norm] %n : !zero.value<f64>
+}
+
+// -----
+
 // A second sum over the ranks.
 zero.mesh @m <["dp" = 2]>
 zero.parameter @w : 8xf32
