@@ -9,6 +9,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace zrt;
@@ -30,6 +31,10 @@ LogicalResult ProgramOp::verifyRegions() {
   if (getResultNames().size() != getResults().size())
     return emitOpError() << "has " << getResults().size() << " results and "
                          << getResultNames().size() << " names";
+  llvm::StringSet<> names;
+  for (auto name : getResultNames().getAsRange<StringAttr>())
+    if (!names.insert(name).second)
+      return emitOpError() << "has two results " << name;
   SymbolTableCollection symbols;
   for (ArrayAttr list : {getInputs(), getResults()})
     for (auto symbol : list.getAsRange<FlatSymbolRefAttr>())

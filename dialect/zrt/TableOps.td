@@ -21,7 +21,7 @@ def Zrt_ProgramOp : Zrt_Op<"program",
     Constraints:
 
     - `program_c1`: inputs and results are `zrt.slots` of the program, and each
-      result has a name.
+      result has a name of its own.
 
     Example:
 

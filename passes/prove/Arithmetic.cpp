@@ -54,6 +54,21 @@ Expr Algebra::add(Expr a, Expr b) {
   return intern(std::move(sum));
 }
 
+/// Whether |base| divided by itself is taken for 1. What nobody wrote may be
+/// anything, and some are 0 or no numbers in every step that is applied.
+static bool isOneByItself(BaseRef base) {
+  auto isMissing = [](const Term &term) {
+    return llvm::any_of(term.monomial, [](auto factor) {
+      return factor.first->kind == BaseKind::missing;
+    });
+  };
+  if (base->kind == BaseKind::rankSum &&
+      llvm::any_of(base->operands[0]->getTerms(), isMissing))
+    return false;
+  return !base->isUndefined && base->kind != BaseKind::missing &&
+         (base->kind != BaseKind::constant || std::isfinite(base->value));
+}
+
 /// Of two monomials, each sorted; nothing where an exponent does not fit.
 static std::optional<Monomial> multiply(const Monomial &a, const Monomial &b) {
   Monomial product;
@@ -67,8 +82,7 @@ static std::optional<Monomial> multiply(const Monomial &a, const Monomial &b) {
       int64_t exponent;
       if (llvm::AddOverflow(x->second, y->second, exponent))
         return std::nullopt;
-      // What nobody wrote stays: divided by itself it may be anything.
-      if (exponent != 0 || x->first->isUndefined)
+      if (exponent != 0 || !isOneByItself(x->first))
         product.push_back({x->first, exponent});
       ++x;
       ++y;

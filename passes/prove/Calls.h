@@ -86,7 +86,7 @@ private:
   bool launchOver(LaunchedKernel &kernel, bool onOwner,
                   std::vector<Pieces> &written, Pieces &addends);
   Number sumOverBucket(mlir::StringAttr bucket, const Pieces &addends,
-                       bool summed, Precision computedIn);
+                       bool summed);
 
   Proof &proof;
   Algebra &algebra;

@@ -245,6 +245,13 @@ void Comparison::run() {
   compareScalars("counter", first.counters, second.counters);
   compareScalars("initial value of counter", first.initials, second.initials);
   compareScalars("result", first.results, second.results);
+  // Callers know results by their position, too.
+  for (auto [a, b] : llvm::zip(first.results, second.results))
+    if (a.first != b.first) {
+      error(second.step) << "result '" << b.first << "' is where '" << a.first
+                         << "' is expected";
+      break;
+    }
   for (int i = 0; i < kNumSituations; ++i)
     if (mayHappen(getSituation(i), first) &&
         mayHappen(getSituation(i), second) &&

@@ -55,37 +55,55 @@ static Epoch closeFirst(Epoch epoch) {
   return epoch == Epoch::current ? Epoch::earlier : epoch;
 }
 
-Expr prove::closeBackward(Algebra &algebra, Expr a, bool isFirst) {
-  if (isFirst)
-    return rename(algebra, a, closeFirst);
-  auto select = [&](Epoch epoch, bool summed) {
-    return algebra.mapTerms(a, [&](const Term &term) {
-      BaseRef base = getLinearGradient(term);
-      bool wanted = base && base->epoch == epoch && base->summed == summed;
-      return wanted ? algebra.product(term.coefficient, term.monomial)
-                    : algebra.integer(0);
-    });
-  };
-  // Where the last one counts as much as those before, all of them do.
+/// The terms of |a| that are linear in a gradient of |epoch|, as of |whole|.
+static Expr selectLinear(Algebra &algebra, Expr a, Epoch epoch, bool summed,
+                         Epoch whole) {
+  Expr selected = algebra.mapTerms(a, [&](const Term &term) {
+    BaseRef base = getLinearGradient(term);
+    bool wanted = base && base->epoch == epoch && base->summed == summed;
+    return wanted ? algebra.product(term.coefficient, term.monomial)
+                  : algebra.integer(0);
+  });
+  return rename(algebra, selected,
+                [&](Epoch old) { return old == epoch ? whole : old; });
+}
+
+/// |a| where terms of |part| and of |rest| are one of |whole|, if both count
+/// the same; |other| makes what every other term becomes.
+static Expr join(Algebra &algebra, Expr a, Epoch part, Epoch rest, Epoch whole,
+                 llvm::function_ref<Expr(Expr)> other) {
   auto joins = [&](bool summed) {
-    return rename(algebra, select(Epoch::current, summed), closeFirst) ==
-           select(Epoch::earlier, summed);
+    return selectLinear(algebra, a, part, summed, whole) ==
+           selectLinear(algebra, a, rest, summed, whole);
   };
   bool joinsOwn = joins(false), joinsSummed = joins(true);
   return algebra.mapTerms(a, [&](const Term &term) {
     Expr each = algebra.product(term.coefficient, term.monomial);
     BaseRef base = getLinearGradient(term);
     if (base && (base->summed ? joinsSummed : joinsOwn)) {
-      if (base->epoch == Epoch::earlier)
-        return each;
-      if (base->epoch == Epoch::current)
+      if (base->epoch == part)
         return algebra.integer(0);
+      if (base->epoch == rest)
+        return rename(algebra, each,
+                      [&](Epoch old) { return old == rest ? whole : old; });
     }
+    return other(each);
+  });
+}
+
+Expr prove::joinLast(Algebra &algebra, Expr a, Epoch whole) {
+  return join(algebra, a, Epoch::last, Epoch::former, whole,
+              [](Expr each) { return each; });
+}
+
+Expr prove::closeBackward(Algebra &algebra, Expr a, bool isFirst) {
+  if (isFirst)
+    return rename(algebra, a, closeFirst);
+  auto close = [&](Expr each) {
     // What was the last one is now some of those before.
-    each = algebra.substitute(each, [&](BaseRef inner) -> Expr {
-      bool isOld =
-          inner->kind == BaseKind::gradient &&
-          (inner->epoch == Epoch::last || inner->epoch == Epoch::former);
+    each = algebra.substitute(each, [&](BaseRef base) -> Expr {
+      bool isOld = base->kind == BaseKind::gradient &&
+                   (base->epoch == Epoch::last || base->epoch == Epoch::former);
       return isOld ? algebra.undefined("gradients of some of the backwards")
                    : nullptr;
     });
@@ -94,7 +112,9 @@ Expr prove::closeBackward(Algebra &algebra, Expr a, bool isFirst) {
              : epoch == Epoch::earlier ? Epoch::former
                                        : epoch;
     });
-  });
+  };
+  return join(algebra, a, Epoch::current, Epoch::earlier, Epoch::earlier,
+              close);
 }
 
 Expr prove::closeStep(Algebra &algebra, Expr a) {

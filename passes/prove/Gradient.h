@@ -16,6 +16,10 @@ namespace zero::prove {
 /// without the last.
 Expr closeBackward(Algebra &algebra, Expr a, bool isFirst);
 
+/// |a| with the last backward and those before it as one, |whole|, where both
+/// count the same: what is added after a backward was closed.
+Expr joinLast(Algebra &algebra, Expr a, Epoch whole);
+
 /// |a| when no backward follows: the closed ones are all.
 Expr closeStep(Algebra &algebra, Expr a);
 

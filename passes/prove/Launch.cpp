@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/prove/Calls.h"
+#include "passes/prove/Gradient.h"
 
 using namespace mlir;
 using namespace zero;
@@ -79,6 +80,8 @@ bool Calls::launchOver(LaunchedKernel &kernel, bool onOwner,
           continue;
         Precision type(kernel.op.getArrayType(a));
         auto choose = [&](Number made, Number old) {
+          made.expr = joinLast(algebra, made.expr,
+                               inApply ? Epoch::all : Epoch::earlier);
           made.narrow(type);
           if (!kernel.conditions.empty()) {
             made.expr = algebra.operation(
@@ -112,18 +115,8 @@ bool Calls::launchOver(LaunchedKernel &kernel, bool onOwner,
   return true;
 }
 
-/// The narrowest type in which |kernel| computes what it sums.
-static Precision getAddendPrecision(Algebra &algebra, zrt::KernelOp kernel) {
-  Block &body = kernel.getBody().front();
-  // Over exact arguments there is no other.
-  SmallVector<Number> arguments(body.getNumArguments(),
-                                {algebra.symbol("argument"), {}});
-  auto values = evaluateBody(algebra, body, arguments);
-  return failed(values) ? Precision() : values->back().precision;
-}
-
 Number Calls::sumOverBucket(StringAttr bucketName, const Pieces &addends,
-                            bool summed, Precision computedIn) {
+                            bool summed) {
   BucketOp bucket = buckets.lookup(bucketName).op;
   Number sum;
   SmallVector<Expr> terms;
@@ -146,13 +139,17 @@ Number Calls::sumOverBucket(StringAttr bucketName, const Pieces &addends,
       continue;
     while (piece->end <= offset)
       ++piece;
+    const Number &addend = piece->element;
+    Precision computedIn = addend.nonlinear;
+    if (!addend.precision.holds(parameter.kept))
+      computedIn = computedIn.limitedBy(addend.precision);
     terms.push_back(piece->end < offset + length
                         ? algebra.undefined("a sum over parts of '" +
                                             member.getValue().str() + "'")
-                        : sumOverElements(algebra, piece->element.expr,
+                        : sumOverElements(algebra, addend.expr,
                                           member.getValue(), summed,
                                           computedIn));
-    sum.precision = sum.precision.limitedBy(piece->element.precision);
+    sum.precision = sum.precision.limitedBy(addend.precision);
   }
   for (const Piece &piece : addends)
     if (!piece.pad.expr->isZero())
@@ -231,6 +228,5 @@ void Calls::launch(zrt::LaunchOp op) {
   if (everywhere && !(addends == otherAddends))
     slot = {algebra.undefined("a sum of different numbers on each rank"), {}};
   else
-    slot = sumOverBucket(bucket, addends, meaning.ranks == 1 || !op.getOwn(),
-                         getAddendPrecision(algebra, kernel.op));
+    slot = sumOverBucket(bucket, addends, meaning.ranks == 1 || !op.getOwn());
 }

@@ -80,10 +80,7 @@ static Expr sumOverRanks(Algebra &algebra, const Term &term, int64_t ranks) {
         base->kind == BaseKind::missing ||
         (base->kind == BaseKind::symbol && base->name == kAccumulation);
     if (!isAddend && !isCount) {
-      // As gradients, what sums are of is this rank's; those are addends.
-      bool isSum =
-          base->kind == BaseKind::sumOver || base->kind == BaseKind::gradient;
-      if (!isSum && differsPerRank(base))
+      if (differsPerRank(base))
         return nullptr;
       rest.push_back({base, exponent});
       continue;

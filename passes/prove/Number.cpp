@@ -6,6 +6,9 @@
 
 #include "passes/prove/Number.h"
 
+#include "dialect/zero/ZeroDialect.h"
+#include "dialect/zrt/ZrtDialect.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
@@ -45,6 +48,34 @@ std::string Precision::describe() const {
   default:
     return exponent <= 5 ? "bf16 within the range of f16" : "bf16";
   }
+}
+
+//===----------------------------------------------------------------------===//
+// Numbers
+//===----------------------------------------------------------------------===//
+
+/// Whether |a| is a sum of elements times scalars.
+static bool isLinear(Expr a) {
+  return llvm::all_of(a->getTerms(), [](const Term &term) {
+    int64_t degree = 0;
+    for (auto [base, exponent] : term.monomial)
+      if (base->isElement)
+        degree += exponent == 1 && base->kind != BaseKind::operation ? 1 : 2;
+    return degree <= 1;
+  });
+}
+
+void Number::narrow(Precision to) {
+  precision = precision.limitedBy(to);
+  skipped = skipped.limitedBy(to);
+  if (expr && !isLinear(expr))
+    nonlinear = nonlinear.limitedBy(to);
+}
+
+void Number::narrowAs(const Number &other) {
+  precision = precision.limitedBy(other.precision);
+  skipped = skipped.limitedBy(other.skipped);
+  nonlinear = nonlinear.limitedBy(other.nonlinear);
 }
 
 /// Of operations in operations: walks over numbers are recursive.
@@ -118,6 +149,13 @@ static Expr evaluate(Algebra &algebra, Operation &op, ArrayRef<Number> x) {
   return nullptr;
 }
 
+static bool isScalarProgram(Block &block) {
+  Operation *parent = block.getParentOp();
+  if (auto optimizer = dyn_cast<OptimizerOp>(parent))
+    return block.getParent() == &optimizer.getPrepare();
+  return isa<zrt::ScalarsOp>(parent);
+}
+
 FailureOr<SmallVector<Number>> prove::evaluateBody(
     Algebra &algebra, Block &block, ArrayRef<Number> arguments,
     llvm::function_ref<FailureOr<Number>(Operation &, ArrayRef<Number>)>
@@ -142,11 +180,9 @@ FailureOr<SmallVector<Number>> prove::evaluateBody(
         return op.emitOpError() << "is not known to the proof";
       }
       result = *given;
-    } else if (!isa<arith::CmpFOp>(op) || llvm::any_of(operands, [](Number x) {
-                 return x.expr->isElement();
-               })) {
-      // A truth value is as good as the elements that were compared. One of
-      // scalars, which are f64, is exact: a verdict makes no counter narrower.
+    } else if (!isa<arith::CmpFOp>(op) || !isScalarProgram(block)) {
+      // A truth value is as good as what was compared. In a scalar program,
+      // which computes in f64, a verdict makes no counter narrower.
       for (const Number &operand : operands)
         result.narrowAs(operand);
       if (op.getNumResults() == 1)

@@ -45,18 +45,17 @@ struct Number {
   Precision precision = {};
   /// The same where the step is not applied.
   Precision skipped = {};
+  /// The same since it is a square, or another function of an element that is
+  /// not linear: a square overflows where its root does not.
+  Precision nonlinear = {};
 
-  void narrow(Precision to) {
-    precision = precision.limitedBy(to);
-    skipped = skipped.limitedBy(to);
-  }
-  void narrowAs(const Number &other) {
-    precision = precision.limitedBy(other.precision);
-    skipped = skipped.limitedBy(other.skipped);
-  }
+  void narrow(Precision to);
+  void narrowAs(const Number &other);
   /// What tells it from others.
-  using Key = std::tuple<Expr, uint64_t, uint64_t>;
-  Key getKey() const { return {expr, precision.getKey(), skipped.getKey()}; }
+  using Key = std::tuple<Expr, uint64_t, uint64_t, uint64_t>;
+  Key getKey() const {
+    return {expr, precision.getKey(), skipped.getKey(), nonlinear.getKey()};
+  }
   bool operator==(const Number &other) const {
     return getKey() == other.getKey();
   }

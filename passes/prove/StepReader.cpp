@@ -124,7 +124,10 @@ Number StepReader::getSumSquares(ValueRange inputs) {
       if (member.expr != last)
         square = algebra.multiply(member.expr, member.expr);
       last = member.expr;
-      addends.push_back(sumOverElements(algebra, square, name, isWhole(input)));
+      Precision kept = meaning.parameters[name].kept;
+      addends.push_back(sumOverElements(
+          algebra, square, name, isWhole(input),
+          member.precision.holds(kept) ? Precision() : member.precision));
     }
   }
   sum.expr = algebra.sum(addends);

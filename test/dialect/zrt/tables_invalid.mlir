@@ -123,6 +123,15 @@ zrt.program @p on @m inputs [] results [] [] {
 
 // -----
 
+// program_c1
+zero.mesh @m <["dp" = 2]>
+// expected-error@+1 {{has two results "norm"}}
+zrt.program @p on @m inputs [] results [norm, norm] [@x, @x] {
+  zrt.slots @x [0.0]
+}
+
+// -----
+
 // run_scalars_c1
 zero.mesh @m <["dp" = 2]>
 zrt.program @p on @m inputs [] results [] [] {
