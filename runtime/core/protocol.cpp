@@ -117,8 +117,8 @@ zero_rt_status calls::accumulate(zero_rt_step *step) {
 zero_rt_status calls::discard(zero_rt_step *step) {
   const zero_rt_transition_row *row;
   ZERO_RT_TRY(findTransition(*step, ZERO_RT_EVENT_DISCARD, "discard", &row));
-  ZERO_RT_TRY(checkPromises(*step, ZERO_RT_EVENT_DISCARD, nullptr, 0));
   ZERO_RT_TRY(finishSequence(*step, *row, "discard"));
+  ZERO_RT_TRY(checkPromises(*step, ZERO_RT_EVENT_DISCARD, nullptr, 0));
   ZERO_RT_TRY(runTransition(*step, *row, {ZERO_RT_EVENT_DISCARD, -1, nullptr},
                             "discard"));
   step->window.reset();
@@ -137,11 +137,13 @@ zero_rt_status calls::apply(zero_rt_step *step, const double *inputs,
                 library.name, (long long)library.num_inputs);
   if (!inputs && num_inputs)
     return fail(ZERO_RT_INVALID_ARGUMENT, "apply: inputs is null");
-  ZERO_RT_TRY(checkPromises(*step, ZERO_RT_EVENT_APPLY, inputs, num_inputs));
   for (int32_t i = 0; i < num_inputs; ++i)
     step->slots()[library.inputs[i]] = inputs[i];
 
   ZERO_RT_TRY(finishSequence(*step, *row, "apply"));
+  // Only now have all ranks met as often: where a gradient is late on one, it
+  // closes here what others closed before.
+  ZERO_RT_TRY(checkPromises(*step, ZERO_RT_EVENT_APPLY, inputs, num_inputs));
   step->window.close();
   step->last.applied = true;
   step->last.settled = false;

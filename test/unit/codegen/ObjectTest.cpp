@@ -154,8 +154,7 @@ zrt.scalars @f {
   %again = zrt.load_slot @b[0]
   %t = math.fma %again, %c, %y : f64
   zrt.store_slot %t, @a[0]
-  %q = arith.truncf %t : f64 to f32
-  %e = arith.extf %q : f32 to f64
+  %e = arith.negf %t : f64
   zrt.store_slot %e, @b[1]
   zrt.yield
 }
@@ -168,7 +167,7 @@ zrt.scalars @f {
   EXPECT_EQ(slots[0], t);
   EXPECT_EQ(slots[1], 3.3);
   EXPECT_EQ(slots[2], root);
-  EXPECT_EQ(slots[3], double(float(t)));
+  EXPECT_EQ(slots[3], -t);
   EXPECT_EQ(slots[4], 7.7);
 }
 
