@@ -145,7 +145,8 @@ void Comparison::compareElements(const ParameterMeaning &a,
                          ? ""
                          : "/" + std::to_string(ratio->denominator))
                  << " times";
-    Report::attach(diagnostic, b.writer->getLoc(),
+    Operation *writer = b.writer ? b.writer : second.step;
+    Report::attach(diagnostic, writer->getLoc(),
                    findExample(proof.algebra, shown->expr, shownExpected->expr,
                                second.ranks));
     if (a.writer)

@@ -60,7 +60,6 @@ bool ProgramReader::meetsInLoop() {
   std::vector<std::pair<StringAttr, bool>> stack{
       {transitions.front().getStateAttr(), false}};
   SmallVector<zrt::TransitionOp> closing, applying;
-  SmallVector<Collectives> afterwards; // of apply, where all are closed
   bool meets = false;
   while (!stack.empty()) {
     auto [state, isOpen] = stack.back();
@@ -72,44 +71,42 @@ bool ProgramReader::meetsInLoop() {
       if (op.getStateAttr() != state || event == zrt::Event::arrive ||
           event == zrt::Event::discard)
         continue;
-      Collectives collectives = getCollectives(op);
       if (event == zrt::Event::apply) {
-        if (isOpen)
-          applying.push_back(op);
-        else
-          afterwards.push_back(std::move(collectives));
+        applying.push_back(op);
         continue;
       }
-      if (event == zrt::Event::begin && !collectives.empty())
+      bool isMeeting = !getCollectives(op).empty();
+      if (event == zrt::Event::begin && isMeeting)
         proof.report.error(op) << "ranks meet where a backward begins, before "
                                   "they know that all begin one";
       if (event == zrt::Event::accumulate) {
         closing.push_back(op);
-        meets |= !collectives.empty();
+        meets |= isMeeting;
       }
       stack.push_back({op.getNextAttr(), event == zrt::Event::begin});
     }
   }
   if (!meets)
     return false;
-  auto refuse = [&](zrt::TransitionOp op) { meetsSometimes.insert(op); };
   for (zrt::TransitionOp op : closing)
     if (getCollectives(op).empty())
-      refuse(op);
-  for (const Collectives &end : afterwards) {
-    auto closesFirst = [&](ArrayRef<Collective> all) {
-      return all.size() > end.size() &&
-             all.take_back(end.size()) == ArrayRef(end);
-    };
-    for (zrt::TransitionOp op : applying)
-      if (!closesFirst(getCollectives(op)))
-        refuse(op);
-    // A rank that is done must not be taken for one that closes a backward.
-    for (zrt::TransitionOp op :
-         llvm::concat<zrt::TransitionOp>(closing, applying))
-      if (Collectives all = getCollectives(op);
-          !end.empty() && !all.empty() && all.front() == end.front())
-        refuse(op);
+      meetsSometimes.insert(op);
+  // Apply closes what is open as accumulate does. What it meets at then must
+  // not be what another rank meets at when it closes one backward more.
+  for (zrt::TransitionOp op : applying) {
+    Collectives all = getCollectives(op), first;
+    if (zrt::TransitionOp open =
+            getTransition(op.getStateAttr(), zrt::Event::accumulate))
+      first = getCollectives(open);
+    bool isDistinct =
+        all.size() > first.size() &&
+        ArrayRef(all).take_front(first.size()) == ArrayRef(first) &&
+        llvm::none_of(closing, [&](zrt::TransitionOp other) {
+          Collectives begin = getCollectives(other);
+          return !begin.empty() && begin.front() == all[first.size()];
+        });
+    if (!isDistinct)
+      meetsSometimes.insert(op);
   }
   return true;
 }

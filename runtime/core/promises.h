@@ -21,8 +21,9 @@ namespace zero_rt {
 
 /// Compares, over all ranks, which of apply and discard they call (|event|),
 /// with which inputs, and the state that all of them have whole. An error is
-/// the same on all ranks, and leaves the step as it was. Collective; does
-/// nothing unless promises are checked.
+/// the same on all ranks, and the step can still be applied or discarded.
+/// Collective, where all buckets are closed; does nothing unless promises are
+/// checked.
 zero_rt_status checkPromises(zero_rt_step &step, int32_t event,
                              const double *inputs, int64_t numInputs);
 
