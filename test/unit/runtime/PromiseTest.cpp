@@ -44,13 +44,14 @@ void writeState(zero_rt_step *step, const char *role, int32_t parameter,
 /// The bits that two steps leave of a parameter, and what was counted.
 std::pair<std::vector<uint16_t>, int64_t> train(bool checkPromises) {
   LibraryBuilder library = makeTrainStep(2);
+  const zero_rt_library &tables = library.get();
   std::pair<std::vector<uint16_t>, int64_t> left;
   Options options;
   options.checkPromises = checkPromises;
   runRanks(
       2,
       [&](int32_t rank, zero_rt_runtime *runtime) {
-        StepHandle step = createStep(runtime, library.get());
+        StepHandle step = createStep(runtime, tables);
         bindParameter(step.get(), Weight, 0.5f);
         for (int i = 0; i < 2; ++i) {
           backward(step.get());
