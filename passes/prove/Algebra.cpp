@@ -119,6 +119,7 @@ Expr Algebra::intern(std::vector<Term> terms) {
       made->element |= base->isElement;
       made->undefined |= base->isUndefined;
       made->nan |= base->mayBeNan;
+      made->gradient |= base->hasGradient;
       made->own |= base->isOwn;
       made->depth = std::max(made->depth, base->depth);
     }
@@ -142,6 +143,7 @@ Expr Algebra::base(Base given) {
     made->isElement =
         made->kind == BaseKind::gradient || made->kind == BaseKind::state;
     made->isUndefined = made->kind == BaseKind::undefined;
+    made->hasGradient = made->kind == BaseKind::gradient;
     made->mayBeNan =
         made->kind == BaseKind::gradient || made->kind == BaseKind::undefined ||
         (made->kind == BaseKind::constant && !std::isfinite(made->value)) ||
@@ -153,6 +155,7 @@ Expr Algebra::base(Base given) {
       made->isElement |= !sums && operand->isElement();
       made->isUndefined |= operand->isUndefined();
       made->mayBeNan |= operand->mayBeNan();
+      made->hasGradient |= operand->hasGradient();
       made->depth = std::max(made->depth, operand->getDepth() + 1);
       made->isOwn |= made->kind != BaseKind::rankSum && operand->isOwn();
     }

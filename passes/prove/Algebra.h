@@ -88,7 +88,8 @@ struct Base {
   bool isUndefined = false;
   bool isOwn = false;    // differs per rank
   bool mayBeNan = false; // or infinite: see Polynomial::mayBeNan
-  unsigned depth = 0;    // of operations in operations
+  bool hasGradient = false;
+  unsigned depth = 0; // of operations in operations
   unsigned index = 0;
 };
 using BaseRef = const Base *;
@@ -117,6 +118,8 @@ public:
   /// wrote, quotients, roots and constants that are. What lasts across steps is
   /// finite, as long as no step is applied that makes it nan.
   bool mayBeNan() const { return nan; }
+  /// Whether it depends on an arriving gradient, also by a norm.
+  bool hasGradient() const { return gradient; }
   /// Whether it depends on what only one rank knows, sums over ranks apart.
   /// What an element of a sharded buffer holds is the same for all ranks: its
   /// owner's.
@@ -137,6 +140,7 @@ private:
   bool element = false;
   bool undefined = false;
   bool nan = false;
+  bool gradient = false;
   bool own = false;
   unsigned depth = 0;
   size_t hash = 0;

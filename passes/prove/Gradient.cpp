@@ -14,15 +14,6 @@ using namespace mlir;
 using namespace zero;
 using namespace zero::prove;
 
-static bool dependsOnGradient(ArrayRef<Expr> operands) {
-  bool depends = false;
-  for (Expr operand : operands)
-    visitBases(operand, [&](BaseRef base) {
-      depends |= base->kind == BaseKind::gradient;
-    });
-  return depends;
-}
-
 /// The gradient that a term is linear in: once, times what depends on none. A
 /// sum of terms of several backwards is the term of their sum only then. Null
 /// if there is none, or another one.
@@ -30,7 +21,7 @@ static BaseRef getLinearGradient(const Term &term) {
   BaseRef found = nullptr;
   for (auto [base, exponent] : term.monomial) {
     if (base->kind != BaseKind::gradient) {
-      if (dependsOnGradient(base->operands))
+      if (base->hasGradient)
         return nullptr;
       continue;
     }
@@ -92,6 +83,13 @@ static Expr join(Algebra &algebra, Expr a, Epoch part, Epoch rest, Epoch whole,
 }
 
 Expr prove::joinLast(Algebra &algebra, Expr a, Epoch whole) {
+  // What is not linear never joins, and most numbers have no such gradient.
+  auto isOfLast = [](const Term &term) {
+    BaseRef base = getLinearGradient(term);
+    return base && base->epoch == Epoch::last;
+  };
+  if (llvm::none_of(a->getTerms(), isOfLast))
+    return a;
   return join(algebra, a, Epoch::last, Epoch::former, whole,
               [](Expr each) { return each; });
 }
@@ -128,7 +126,7 @@ Expr prove::sumOverBackwards(Algebra &algebra, Expr a) {
     Expr each = algebra.product(term.coefficient, term.monomial);
     if (getLinearGradient(term))
       return closeStep(algebra, rename(algebra, each, closeFirst));
-    if (dependsOnGradient({each}))
+    if (each->hasGradient())
       return algebra.operation("sum over backwards", {each});
     return algebra.multiply(each, algebra.symbol(kAccumulation));
   });
