@@ -80,7 +80,7 @@ void Arguments::addLaunch(zrt::LaunchOp op) {
   add32(buffers.size());
   add32(table);
   add64(row.count ? tables.segments[row.first + row.count - 1].end : 0);
-  add32(op.getOwn());
+  add32(op.getOwnAttr() ? tables.getAxes(op.getOwnAttr()) : -1);
   add32(op.getSumAttr() ? tables.getSlot(op.getSumAttr()) +
                               static_cast<int64_t>(op.getSumIndex())
                         : -1);
@@ -127,20 +127,24 @@ Call Arguments::visit(Operation *op) {
       })
       .Case([&](zrt::AllReduceOp reduce) {
         add32(tables.getBuffer(reduce.getBufferAttr()));
+        add32(tables.getAxes(reduce.getAxes()));
         return Call::all_reduce;
       })
       .Case([&](zrt::ReduceScatterOp scatter) {
         add32(tables.getBuffer(scatter.getSourceAttr()));
         add32(tables.getBuffer(scatter.getTargetAttr()));
+        add32(tables.getAxes(scatter.getAxes()));
         return Call::reduce_scatter;
       })
       .Case([&](zrt::ReduceScatterAddOp scatter) {
         add32(tables.getBuffer(scatter.getSourceAttr()));
         add32(tables.getBuffer(scatter.getTargetAttr()));
+        add32(tables.getAxes(scatter.getAxes()));
         return Call::reduce_scatter_add;
       })
       .Case([&](zrt::AllGatherOp gather) {
         add32(tables.getBuffer(gather.getBufferAttr()));
+        add32(tables.getAxes(gather.getAxes()));
         return Call::all_gather;
       })
       .Case([&](zrt::CopyOp copy) {
@@ -154,7 +158,14 @@ Call Arguments::visit(Operation *op) {
         SymbolTableCollection symbols;
         add32(zrt::lookup<zrt::SlotsOp>(symbols, op, reduce.getSlotsAttr())
                   .size());
+        add32(tables.getAxes(reduce.getAxes()));
         return Call::all_reduce_scalars;
+      })
+      .Case([&](zrt::CountOnceOp once) {
+        add32(tables.getSlot(once.getSlotsAttr()) +
+              static_cast<int64_t>(once.getIndex()));
+        add32(tables.getAxes(once.getAxes()));
+        return Call::count_once;
       })
       .Case([&](zrt::SettleOp settle) {
         add32(tables.getSlot(settle.getVerdictAttr()));

@@ -40,6 +40,8 @@ static SmallVector<Constant> getLibraryFields(zrt::ProgramOp program,
     fields.push_back(globals.integer(64, rows.size()));
     fields.push_back(emitRows(globals, name, rows));
   };
+  addTable("axes", tables.axes);
+  addTable("axis_sets", tables.axisSets);
   addTable("parameters", tables.parameters);
   addTable("buckets", tables.buckets);
   addTable("buffers", tables.buffers);

@@ -66,41 +66,44 @@ static int64_t copiedBytes(zrt::CopyOp copy, const Tables &tables) {
       tables.buffers[tables.getBuffer(copy.getTargetAttr())];
   if (from.space == to.space)
     return 0;
-  int64_t bytes = from.elements * bytesOf(from.dtype);
-  return from.sharded || to.sharded ? bytes / tables.ranks : bytes;
+  return std::min(tables.getHeldElements(from), tables.getHeldElements(to)) *
+         bytesOf(from.dtype);
 }
 
 static Traffic countTraffic(zrt::HandlerOp handler, const Tables &tables) {
   Traffic traffic;
   auto bufferBytes = [&](FlatSymbolRefAttr symbol) {
     const zero_rt_buffer_row &row = tables.buffers[tables.getBuffer(symbol)];
-    return row.elements * bytesOf(row.dtype);
+    return tables.getHeldElements(row) * bytesOf(row.dtype);
+  };
+  auto ranksOf = [&](ArrayAttr axes) {
+    return tables.getNumRanks(tables.getAxes(axes));
   };
   SymbolTableCollection symbols;
   for (Operation &op : handler.getBody().getOps()) {
     if (auto reduce = dyn_cast<zrt::AllReduceOp>(op)) {
       ++traffic.allReduces;
       traffic.bytesSent +=
-          ring(bufferBytes(reduce.getBufferAttr()), tables.ranks, 2);
+          ring(bufferBytes(reduce.getBufferAttr()), ranksOf(reduce.getAxes()), 2);
     } else if (auto scatter = dyn_cast<zrt::ReduceScatterOp>(op)) {
       ++traffic.reduceScatters;
       traffic.bytesSent +=
-          ring(bufferBytes(scatter.getSourceAttr()), tables.ranks, 1);
+          ring(bufferBytes(scatter.getSourceAttr()), ranksOf(scatter.getAxes()), 1);
     } else if (auto scatter = dyn_cast<zrt::ReduceScatterAddOp>(op)) {
       ++traffic.reduceScatters;
       traffic.bytesSent +=
-          ring(bufferBytes(scatter.getSourceAttr()), tables.ranks, 1);
+          ring(bufferBytes(scatter.getSourceAttr()), ranksOf(scatter.getAxes()), 1);
     } else if (auto gather = dyn_cast<zrt::AllGatherOp>(op)) {
       ++traffic.allGathers;
       traffic.bytesSent +=
-          ring(bufferBytes(gather.getBufferAttr()), tables.ranks, 1);
+          ring(bufferBytes(gather.getBufferAttr()), ranksOf(gather.getAxes()), 1);
     } else if (auto copy = dyn_cast<zrt::CopyOp>(op)) {
       traffic.bytesCopied += copiedBytes(copy, tables);
     } else if (auto scalars = dyn_cast<zrt::AllReduceScalarsOp>(op)) {
       ++traffic.scalarAllReduces;
       auto slots =
           zrt::lookup<zrt::SlotsOp>(symbols, &op, scalars.getSlotsAttr());
-      traffic.bytesSent += ring(8 * slots.size(), tables.ranks, 2);
+      traffic.bytesSent += ring(8 * slots.size(), ranksOf(scalars.getAxes()), 2);
     }
   }
   return traffic;
@@ -155,8 +158,7 @@ static json::Object countBytes(zrt::ProgramOp program, const Tables &tables,
     auto it = retagged.find(i);
     int64_t role =
         it == retagged.end() ? row.role : static_cast<int64_t>(it->second);
-    int64_t elements = row.sharded ? row.elements / tables.ranks : row.elements;
-    bytes[row.space][role] += elements * bytesOf(row.dtype);
+    bytes[row.space][role] += tables.getHeldElements(row) * bytesOf(row.dtype);
   }
   json::Object object;
   for (auto &[space, roles] : bytes) {
@@ -169,13 +171,26 @@ static json::Object countBytes(zrt::ProgramOp program, const Tables &tables,
   return object;
 }
 
+/// How a parameter is split: `{"axis": "tp", "dimension": 1}` for each axis.
+static json::Array describeSharding(ValueType type) {
+  json::Array sharding;
+  for (const AxisPlacement &placement : type.getPlacements())
+    sharding.push_back(json::Object{{"axis", placement.axis.getValue()},
+                                    {"dimension", placement.dim}});
+  return sharding;
+}
+
 std::string zero::emitPlan(zrt::ProgramOp program, const Tables &tables,
                            StringRef cpu, const ProofNote &proof) {
   json::Array parameters;
-  for (auto [name, row] :
-       llvm::zip_equal(tables.parameterNames, tables.parameters))
+  auto declared =
+      program->getParentOfType<ModuleOp>().getOps<ParameterOp>();
+  for (auto [op, name, row] :
+       llvm::zip_equal(declared, tables.parameterNames, tables.parameters))
     parameters.push_back(
         json::Object{{"name", name},
+                     {"shape", json::Array(op.getShape())},
+                     {"sharded", describeSharding(op.getValueType())},
                      {"dtype", nameOf(row.dtype)},
                      {"gradient_dtype", nameOf(row.gradient_dtype)},
                      {"elements", row.elements},
@@ -189,12 +204,18 @@ std::string zero::emitPlan(zrt::ProgramOp program, const Tables &tables,
     buckets.push_back(
         json::Object{{"name", tables.strings.getBytes().data() + row.name},
                      {"elements", row.elements}});
+  json::Array mesh;
+  for (const zero_rt_axis_row &axis : tables.axes)
+    mesh.push_back(
+        json::Object{{"axis", tables.strings.getBytes().data() + axis.name},
+                     {"size", axis.size}});
   json::Object plan{
       {"format", 1},
       {"step", tables.name},
       // As text: JSON numbers lose bits beyond 2^53.
       {"plan_hash", llvm::formatv("{0:x16}", tables.planHash).str()},
       {"ranks", tables.ranks},
+      {"mesh", std::move(mesh)},
       {"cpu", cpu},
       {"parameters", std::move(parameters)},
       {"buckets", std::move(buckets)},

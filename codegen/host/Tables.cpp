@@ -45,6 +45,28 @@ int64_t Tables::getSlot(FlatSymbolRefAttr s) const {
   return findRow(slotRows, s);
 }
 
+int64_t Tables::getSet(ArrayRef<StringAttr> names) const {
+  int64_t set = 0;
+  for (StringAttr name : names)
+    set |= int64_t(1) << axisRows.lookup(name);
+  return set;
+}
+
+int64_t Tables::getAxes(ArrayAttr names) const {
+  int64_t set = getSet(SmallVector<StringAttr>(names.getAsRange<StringAttr>()));
+  auto it = llvm::find(axisSets, set);
+  assert(it != axisSets.end() && "all sets of calls have a row");
+  return std::distance(axisSets.begin(), it);
+}
+
+int64_t Tables::getNumRanks(int64_t row) const {
+  int64_t ranks = 1;
+  for (auto [i, axis] : llvm::enumerate(axes))
+    if (row >= 0 && (axisSets[row] >> i & 1))
+      ranks *= axis.size;
+  return ranks;
+}
+
 zero_rt_dtype zero::getDtype(Type type) {
   if (type.isF16())
     return ZERO_RT_F16;
@@ -61,6 +83,9 @@ public:
   FailureOr<Tables> build();
 
 private:
+  void addMesh(MeshOp mesh);
+  /// The row of a set of axes; -1 for none.
+  int64_t addAxes(ArrayRef<StringAttr> axes);
   void addSlots();
   void addBuffers();
   void addSegments();
@@ -92,6 +117,30 @@ void TableReader::addSlots() {
   }
 }
 
+void TableReader::addMesh(MeshOp mesh) {
+  for (auto axis : mesh.getAxes().getAsRange<MeshAxisAttr>()) {
+    tables.axisRows[axis.getName()] = tables.axes.size();
+    tables.axes.push_back(
+        {tables.strings.add(axis.getName()), axis.getSize()});
+  }
+  // The sets that calls name.
+  program.walk([&](Operation *call) {
+    for (StringRef name : {"axes", "own"})
+      if (auto axes = call->getAttrOfType<ArrayAttr>(name))
+        addAxes(SmallVector<StringAttr>(axes.getAsRange<StringAttr>()));
+  });
+}
+
+int64_t TableReader::addAxes(ArrayRef<StringAttr> axes) {
+  if (axes.empty())
+    return -1;
+  int64_t set = tables.getSet(axes);
+  auto it = llvm::find(tables.axisSets, set);
+  if (it == tables.axisSets.end())
+    it = tables.axisSets.insert(it, set);
+  return std::distance(tables.axisSets.begin(), it);
+}
+
 void TableReader::addBuffers() {
   for (auto op : program.getOps<zrt::BufferOp>()) {
     tables.bufferRows[FlatSymbolRefAttr::get(op)] = tables.buffers.size();
@@ -100,8 +149,8 @@ void TableReader::addBuffers() {
     row.role = static_cast<int64_t>(op.getRole());
     row.space = static_cast<int64_t>(op.getSpace());
     row.dtype = getDtype(op.getValueType().getElementType());
-    row.elements = op.getNumElements();
-    row.sharded = op.isSharded();
+    row.elements = op.getRowLength();
+    row.owners = addAxes(op.getOwners());
     row.on_demand = op.getOnDemand();
     row.fill = bits(op.getFill().convertToDouble());
     tables.buffers.push_back(row);
@@ -131,13 +180,14 @@ void TableReader::addSegments() {
 LogicalResult TableReader::addBuckets() {
   // Parameters in order of declaration; their numbers are the user's.
   llvm::DenseMap<Attribute, size_t> rowOf;
+  SmallVector<ParameterOp> declared;
   auto module = program->getParentOfType<ModuleOp>();
   for (auto op : module.getOps<ParameterOp>()) {
     rowOf[FlatSymbolRefAttr::get(op)] = tables.parameters.size();
+    declared.push_back(op);
     zero_rt_parameter_row row = {};
     row.name = tables.strings.add(op.getSymName());
     row.dtype = getDtype(op.getDtype());
-    row.elements = op.getNumElements();
     row.bucket = -1;
     row.optional = op.getOptional();
     row.uses = op.getUses();
@@ -151,7 +201,9 @@ LogicalResult TableReader::addBuckets() {
     tables.bucketRows[arrivals.getBucketAttr()] = index;
     zero_rt_bucket_row row = {};
     row.name = tables.strings.add(bucket.getSymName());
-    row.elements = bucket.getNumElements();
+    row.elements = bucket.getRowLength();
+    row.rows =
+        addAxes(bucket.getValueType().getAxes(PlacementKind::Sharded));
     row.gradient_buffer = tables.getBuffer(arrivals.getGradientAttr());
     row.parameter_buffer = tables.getBuffer(arrivals.getParametersAttr());
     row.master_buffer = arrivals.getMasterAttr()
@@ -165,6 +217,7 @@ LogicalResult TableReader::addBuckets() {
     tables.buckets.push_back(row);
     for (auto [i, member] : llvm::enumerate(bucket.getMembers())) {
       zero_rt_parameter_row &parameter = tables.parameters[rowOf[member]];
+      parameter.elements = bucket.getNumHeld(declared[rowOf[member]]);
       parameter.gradient_dtype = getDtype(bucket.getArrivalType());
       parameter.bucket = index;
       parameter.offset = bucket.getOffsets()[i];
@@ -242,6 +295,7 @@ FailureOr<Tables> TableReader::build() {
     tables.kernelRows[FlatSymbolRefAttr::get(op)] = i;
   for (auto [i, op] : llvm::enumerate(program.getOps<zrt::HandlerOp>()))
     tables.handlerRows[FlatSymbolRefAttr::get(op)] = i;
+  addMesh(mesh);
   addSlots();
   addBuffers();
   addSegments();

@@ -36,6 +36,8 @@ struct Tables {
   uint64_t planHash = 0;
   int64_t ranks = 1;
   StringBlob strings;
+  std::vector<zero_rt_axis_row> axes;
+  std::vector<int64_t> axisSets;
   std::vector<zero_rt_parameter_row> parameters;
   std::vector<zero_rt_bucket_row> buckets;
   std::vector<zero_rt_buffer_row> buffers;
@@ -61,6 +63,18 @@ struct Tables {
   /// The first slot of a zrt.slots.
   int64_t getSlot(mlir::FlatSymbolRefAttr symbol) const;
 
+  /// A set of axes: a bit for each, and its row in axisSets.
+  int64_t getSet(llvm::ArrayRef<mlir::StringAttr> names) const;
+  int64_t getAxes(mlir::ArrayAttr names) const;
+  /// The ranks that differ over a set, as a row.
+  int64_t getNumRanks(int64_t axes) const;
+
+  /// What a rank holds of a buffer.
+  int64_t getHeldElements(const zero_rt_buffer_row &buffer) const {
+    return buffer.elements / getNumRanks(buffer.owners);
+  }
+
+  llvm::DenseMap<mlir::StringAttr, int64_t> axisRows;
   llvm::DenseMap<mlir::Attribute, int64_t> bufferRows;
   llvm::DenseMap<mlir::Attribute, int64_t> bucketRows;
   llvm::DenseMap<mlir::Attribute, int64_t> kernelRows;

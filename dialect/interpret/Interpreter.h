@@ -24,8 +24,8 @@
 
 namespace zero {
 
-/// What one rank delivers in one step. A gradient is the whole array in
-/// row-major order; one that is not there never arrives.
+/// What one rank delivers in one step. A gradient is what the rank holds of it,
+/// in row-major order; one that is not there never arrives.
 struct RankInputs {
   std::vector<llvm::StringMap<std::vector<double>>> backwards;
   std::vector<double> inputs;
@@ -57,8 +57,8 @@ public:
 
   virtual int64_t getNumRanks() = 0;
 
-  /// Sets a parameter on all ranks, rounded to its storage type, and its master
-  /// copy to the same.
+  /// Sets a parameter on all ranks, each to what it holds of |full|, rounded to
+  /// its storage type, and its master copy to the same.
   virtual mlir::LogicalResult bindParameter(llvm::StringRef name,
                                             llvm::ArrayRef<double> full) = 0;
 
@@ -71,7 +71,7 @@ public:
   /// apply.
   virtual mlir::LogicalResult discard(llvm::ArrayRef<RankInputs> perRank) = 0;
 
-  /// A parameter as |rank| holds it; empty if there is none of this name.
+  /// What |rank| holds of a parameter; empty if there is none of this name.
   virtual std::vector<Number> getParameter(int64_t rank,
                                            llvm::StringRef name) = 0;
 

@@ -87,9 +87,15 @@ LogicalResult LogicalStep::bindParameter(StringRef name,
   return success();
 }
 
-std::vector<Number> LogicalStep::getParameter(int64_t, StringRef name) {
+std::vector<Number> LogicalStep::getParameter(int64_t rank, StringRef name) {
   auto it = cells.find(name);
-  return it == cells.end() ? std::vector<Number>() : it->second.value.elements;
+  if (it == cells.end())
+    return {};
+  std::vector<Number> held;
+  for (int64_t position :
+       ranks.getHeld(findParameter(name).getValueType(), rank))
+    held.push_back(it->second.value[position]);
+  return held;
 }
 
 std::vector<Number> LogicalStep::getState(StringRef role, StringRef name) {
@@ -116,7 +122,8 @@ std::vector<Number> LogicalStep::getState(StringRef role, StringRef name) {
 //===----------------------------------------------------------------------===//
 
 PerRank LogicalStep::deliver(FlatSymbolRefAttr source, const Format &format) {
-  int64_t elements = findParameter(source.getValue()).getNumElements();
+  int64_t elements =
+      ranks.getHeld(findParameter(source.getValue()).getValueType(), 0).size();
   PerRank gradients;
   for (int64_t rank = 0; rank < ranks.size(); ++rank)
     gradients.push_back(
@@ -136,11 +143,9 @@ LogicalResult LogicalStep::evaluateOwn(Operation &op) {
 
 /// Whether all reduced gradients are finite, also those outside the norm.
 bool LogicalStep::isFinite() {
-  for (auto reduce : step.getBody().getOps<ReduceOp>()) {
-    auto arrays = getArrays(reduce.getOutputs(), 0);
-    if (!arrays.empty() && !std::isfinite(getSumSquares(arrays).value))
+  for (auto reduce : step.getBody().getOps<ReduceOp>())
+    if (!std::isfinite(getNorm(reduce.getOutputs()).value))
       return false;
-  }
   return true;
 }
 
@@ -189,9 +194,8 @@ void LogicalStep::update(UpdateOp op) {
     llvm::SmallVector<Array *> states;
     for (Array &state : cell.states)
       states.push_back(&state);
-    // Replicated, so one rank speaks for all.
     optimizer.update(calculator, {0, master.size()},
-                     {values[gradient][0], master, states}, scalars);
+                     {join(gradient), master, states}, scalars);
     if (cell.master.format)
       cell.value = convert(calculator, *cell.value.format, master);
   }

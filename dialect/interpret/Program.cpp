@@ -19,7 +19,8 @@ void Buffer::allocate(int64_t rank, double fill) {
   allocated[rank] = true;
 }
 
-LogicalResult Program::initialize(int64_t numRanks) {
+LogicalResult Program::initialize(const Ranks &ranks) {
+  int64_t numRanks = ranks.size();
   int64_t numSlots = 0;
   std::vector<Number> initial;
   for (auto slotsOp : op.getOps<zrt::SlotsOp>()) {
@@ -36,14 +37,10 @@ LogicalResult Program::initialize(int64_t numRanks) {
     buffer.format = getFormat(bufferOp.getValueType().getElementType());
     buffer.contents.resize(numRanks);
     buffer.allocated.resize(numRanks);
-    for (int64_t rank = 0; rank < numRanks; ++rank) {
-      int64_t elements = bufferOp.getNumElements();
-      buffer.held.push_back(bufferOp.isSharded()
-                                ? getSlice(elements, rank, numRanks)
-                                : Range{0, elements});
+    buffer.held = ranks.getSlices(bufferOp.getRowLength(), bufferOp.getOwners());
+    for (int64_t rank = 0; rank < numRanks; ++rank)
       if (!bufferOp.getOnDemand())
         buffer.allocate(rank, bufferOp.getFill().convertToDouble());
-    }
   }
 
   for (auto kernelOp : op.getOps<zrt::KernelOp>()) {

@@ -8,6 +8,7 @@
 #define ZERO_DIALECT_INTERPRET_PROGRAM_H
 
 #include "dialect/interpret/Array.h"
+#include "dialect/interpret/Ranks.h"
 #include "dialect/interpret/ScalarBody.h"
 #include "dialect/zrt/ZrtDialect.h"
 
@@ -44,7 +45,7 @@ public:
   explicit Program(zrt::ProgramOp op) : op(op) {}
 
   /// Allocates everything; emits a diagnostic where something is not supported.
-  mlir::LogicalResult initialize(int64_t numRanks);
+  mlir::LogicalResult initialize(const Ranks &ranks);
 
   zrt::ProgramOp getOp() { return op; }
   Buffer &getBuffer(mlir::FlatSymbolRefAttr symbol) {

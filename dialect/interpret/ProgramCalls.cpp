@@ -88,8 +88,11 @@ LogicalResult ProgramInterpreter::launch(zrt::LaunchOp op, int64_t rank) {
   }
   zrt::SegmentsOp segments = program.getSegments(op.getSegmentsAttr());
   int64_t elements = segments.getEnds().empty() ? 0 : segments.getEnds().back();
-  Range domain =
-      op.getOwn() ? getSlice(elements, rank, ranks.size()) : Range{0, elements};
+  Range domain{0, elements};
+  if (op.getOwn())
+    domain = ranks.getSlices(elements, SmallVector<StringAttr>(
+                                           op.getOwn()->getAsRange<StringAttr>()))
+        [rank];
   std::vector<Number> &slots = program.getSlots(rank);
 
   std::vector<Number> terms; // of a kernel that sums
@@ -132,70 +135,84 @@ LogicalResult ProgramInterpreter::launch(zrt::LaunchOp op, int64_t rank) {
 // Collectives
 //===----------------------------------------------------------------------===//
 
-Array ProgramInterpreter::sumOverRanks(Buffer &buffer) {
+Array ProgramInterpreter::sumOverGroup(Buffer &buffer,
+                                       ArrayRef<int64_t> group) {
   SmallVector<const Array *> addends;
-  for (const Array &array : buffer.contents)
-    addends.push_back(&array);
+  for (int64_t rank : group)
+    addends.push_back(&buffer.contents[rank]);
   return sumInOrder(calculator, addends);
 }
 
 LogicalResult ProgramInterpreter::reduceScatter(Operation *call,
                                                 FlatSymbolRefAttr source,
                                                 FlatSymbolRefAttr target,
+                                                ArrayAttr axes,
                                                 bool accumulate) {
   for (int64_t rank = 0; rank < ranks.size(); ++rank)
     if (failed(requireAllocated(call, source, rank)) ||
         failed(requireAllocated(call, target, rank)))
       return failure();
-  Array sum = sumOverRanks(program.getBuffer(source));
   Buffer &buffer = program.getBuffer(target);
-  for (int64_t rank = 0; rank < ranks.size(); ++rank) {
-    Array slice = sum.slice(buffer.held[rank]);
-    Array &kept = buffer.contents[rank];
-    kept = accumulate ? add(calculator, kept, slice) : slice;
+  for (const auto &group : getGroups(axes)) {
+    Array sum = sumOverGroup(program.getBuffer(source), group);
+    for (int64_t rank : group) {
+      Array slice = sum.slice(buffer.held[rank]);
+      Array &kept = buffer.contents[rank];
+      kept = accumulate ? add(calculator, kept, slice) : slice;
+    }
   }
   return success();
 }
 
 LogicalResult ProgramInterpreter::runCollective(Operation *call) {
   if (auto op = dyn_cast<zrt::ReduceScatterOp>(call))
-    return reduceScatter(op, op.getSourceAttr(), op.getTargetAttr(), false);
+    return reduceScatter(op, op.getSourceAttr(), op.getTargetAttr(),
+                         op.getAxes(), false);
   if (auto op = dyn_cast<zrt::ReduceScatterAddOp>(call))
-    return reduceScatter(op, op.getSourceAttr(), op.getTargetAttr(), true);
+    return reduceScatter(op, op.getSourceAttr(), op.getTargetAttr(),
+                         op.getAxes(), true);
   if (auto op = dyn_cast<zrt::AllReduceScalarsOp>(call)) {
     int64_t first = program.getFirstSlot(op.getSlotsAttr());
-    for (int64_t i = first; i < first + program.getNumSlots(op.getSlotsAttr());
-         ++i) {
-      Number sum = program.getSlots(0)[i];
-      for (int64_t rank = 1; rank < ranks.size(); ++rank)
-        sum = calculator.add(kF64, sum, program.getSlots(rank)[i]);
-      for (int64_t rank = 0; rank < ranks.size(); ++rank)
-        program.getSlots(rank)[i] = sum;
-    }
+    int64_t end = first + program.getNumSlots(op.getSlotsAttr());
+    for (const auto &group : getGroups(op.getAxes()))
+      for (int64_t i = first; i < end; ++i) {
+        Number sum = program.getSlots(group.front())[i];
+        for (int64_t rank : ArrayRef(group).drop_front())
+          sum = calculator.add(kF64, sum, program.getSlots(rank)[i]);
+        for (int64_t rank : group)
+          program.getSlots(rank)[i] = sum;
+      }
     return success();
   }
 
   FlatSymbolRefAttr symbol;
-  if (auto op = dyn_cast<zrt::AllReduceOp>(call))
+  ArrayAttr axes;
+  if (auto op = dyn_cast<zrt::AllReduceOp>(call)) {
     symbol = op.getBufferAttr();
-  else
+    axes = op.getAxes();
+  } else {
     symbol = cast<zrt::AllGatherOp>(call).getBufferAttr();
+    axes = cast<zrt::AllGatherOp>(call).getAxes();
+  }
   for (int64_t rank = 0; rank < ranks.size(); ++rank)
     if (failed(requireAllocated(call, symbol, rank)))
       return failure();
   Buffer &buffer = program.getBuffer(symbol);
-  Array whole;
-  if (isa<zrt::AllReduceOp>(call)) {
-    whole = sumOverRanks(buffer);
-  } else {
-    whole.format = buffer.format;
-    for (int64_t rank = 0; rank < ranks.size(); ++rank) {
-      const Array &array = buffer.contents[rank];
-      Array slice = array.slice(getSlice(array.size(), rank, ranks.size()));
-      llvm::append_range(whole.elements, slice.elements);
+  for (const auto &group : getGroups(axes)) {
+    Array whole;
+    if (isa<zrt::AllReduceOp>(call)) {
+      whole = sumOverGroup(buffer, group);
+    } else {
+      whole.format = buffer.format;
+      for (auto [i, rank] : llvm::enumerate(group)) {
+        const Array &array = buffer.contents[rank];
+        Array slice = array.slice(getSlice(array.size(), i, group.size()));
+        llvm::append_range(whole.elements, slice.elements);
+      }
     }
+    for (int64_t rank : group)
+      buffer.contents[rank] = whole;
   }
-  buffer.contents.assign(ranks.size(), whole);
   return success();
 }
 
@@ -255,6 +272,15 @@ LogicalResult ProgramInterpreter::run(Operation *call, int64_t rank) {
     int64_t first = program.getFirstSlot(op.getSlotsAttr());
     slots[first] = {static_cast<double>(window->getBackwards(rank)), 0};
     slots[first + 1] = {static_cast<double>(state.missing), 0};
+    return success();
+  }
+  if (auto op = dyn_cast<zrt::CountOnceOp>(call)) {
+    bool isFirst =
+        llvm::all_of(op.getAxes().getAsRange<StringAttr>(), [&](auto axis) {
+          return ranks.getCoordinate(rank, axis) == 0;
+        });
+    if (!isFirst)
+      slots[program.getFirstSlot(op.getSlotsAttr()) + op.getIndex()] = {};
     return success();
   }
   if (auto op = dyn_cast<zrt::SettleOp>(call)) {

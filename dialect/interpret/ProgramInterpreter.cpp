@@ -26,7 +26,7 @@ LogicalResult ProgramInterpreter::initialize() {
   ranks = Ranks(mesh);
   initializeProtocol();
   return failure(failed(initializeParameters()) ||
-                 failed(program.initialize(ranks.size())));
+                 failed(program.initialize(ranks)));
 }
 
 LogicalResult ProgramInterpreter::initializeParameters() {
@@ -41,7 +41,7 @@ LogicalResult ProgramInterpreter::initializeParameters() {
       placed[op.getSymName()] = {op,
                                  bucket,
                                  arrivals,
-                                 {begin, begin + op.getNumElements()},
+                                 {begin, begin + bucket.getNumHeld(op)},
                                  begin + bucket.getExtents()[i]};
     }
   }
@@ -52,7 +52,7 @@ LogicalResult ProgramInterpreter::initializeParameters() {
     indices[op.getSymName()] = parameters.size();
     parameters.push_back(it->second);
     expected.push_back(
-        {op.getSymName().str(), op.getNumElements(), op.getOptional()});
+        {op.getSymName().str(), it->second.range.size(), op.getOptional()});
   }
   return success();
 }

@@ -89,11 +89,16 @@ private:
   mlir::LogicalResult reduceScatter(mlir::Operation *call,
                                     mlir::FlatSymbolRefAttr source,
                                     mlir::FlatSymbolRefAttr target,
-                                    bool accumulate);
+                                    mlir::ArrayAttr axes, bool accumulate);
   mlir::LogicalResult requireAllocated(mlir::Operation *call,
                                        mlir::FlatSymbolRefAttr buffer,
                                        int64_t rank);
-  Array sumOverRanks(Buffer &buffer);
+  /// The ranks that meet in a collective over |axes|.
+  std::vector<std::vector<int64_t>> getGroups(mlir::ArrayAttr axes) {
+    return ranks.getGroups(llvm::SmallVector<mlir::StringAttr>(
+        axes.getAsRange<mlir::StringAttr>()));
+  }
+  Array sumOverGroup(Buffer &buffer, llvm::ArrayRef<int64_t> group);
 
   Program program;
   Calculator calculator;

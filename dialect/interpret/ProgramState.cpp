@@ -15,9 +15,10 @@ LogicalResult ProgramInterpreter::bindParameter(StringRef name,
   if (it == indices.end())
     return program.getOp().emitError() << "has no parameter '" << name << "'";
   Parameter &parameter = parameters[it->second];
-  if (parameter.range.size() != static_cast<int64_t>(full.size()))
+  ValueType type = parameter.op.getValueType();
+  if (type.getNumElements() != static_cast<int64_t>(full.size()))
     return program.getOp().emitError()
-           << "parameter '" << name << "' has " << parameter.range.size()
+           << "parameter '" << name << "' has " << type.getNumElements()
            << " elements, got " << full.size();
   const Format &storage = *getFormat(parameter.op.getDtype());
   SmallVector<FlatSymbolRefAttr> targets{
@@ -29,11 +30,12 @@ LogicalResult ProgramInterpreter::bindParameter(StringRef name,
   for (FlatSymbolRefAttr target : targets) {
     Buffer &buffer = program.getBuffer(target);
     for (int64_t rank = 0; rank < ranks.size(); ++rank)
-      for (auto [i, value] : llvm::enumerate(full)) {
+      for (auto [i, position] : llvm::enumerate(ranks.getHeld(type, rank))) {
         int64_t e = parameter.range.begin + i;
         if (e >= buffer.held[rank].begin && e < buffer.held[rank].end)
-          buffer.at(rank, e) = calculator.convert(
-              storage, *buffer.format, calculator.read(storage, value));
+          buffer.at(rank, e) =
+              calculator.convert(storage, *buffer.format,
+                                 calculator.read(storage, full[position]));
       }
   }
   return success();
@@ -66,12 +68,14 @@ std::vector<Number> ProgramInterpreter::getState(StringRef role,
     if (op.getRole() != role || op.getBucket() != parameter.bucket.getSymName())
       continue;
     Buffer &buffer = program.getBuffer(op.getBufferAttr());
-    std::vector<Number> joined(parameter.range.size());
+    ValueType type = parameter.op.getValueType();
+    std::vector<Number> joined(type.getNumElements());
     for (int64_t rank = 0; rank < ranks.size(); ++rank) {
       Range held = buffer.held[rank];
+      std::vector<int64_t> positions = ranks.getHeld(type, rank);
       for (int64_t e = std::max(held.begin, parameter.range.begin);
            e < std::min(held.end, parameter.range.end); ++e)
-        joined[e - parameter.range.begin] = buffer.at(rank, e);
+        joined[positions[e - parameter.range.begin]] = buffer.at(rank, e);
     }
     return joined;
   }

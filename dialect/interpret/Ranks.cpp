@@ -25,6 +25,49 @@ int64_t Ranks::getAxisSize(StringRef name) const {
   return 1;
 }
 
+int64_t Ranks::getCoordinate(int64_t rank, StringRef name) const {
+  for (const Axis &axis : llvm::reverse(axes)) {
+    if (axis.name.getValue() == name)
+      return rank % axis.size;
+    rank /= axis.size;
+  }
+  return 0;
+}
+
+std::vector<Range> Ranks::getSlices(int64_t elements,
+                                    ArrayRef<StringAttr> names) const {
+  std::vector<Range> slices(numRanks);
+  for (const auto &group : getGroups(names))
+    for (auto [i, rank] : llvm::enumerate(group))
+      slices[rank] = getSlice(elements, i, group.size());
+  return slices;
+}
+
+std::vector<int64_t> Ranks::getHeld(ValueType type, int64_t rank) const {
+  // The cartesian product of what is held of each dimension.
+  std::vector<int64_t> held{0};
+  for (auto [dim, extent] : llvm::enumerate(type.getShape())) {
+    // The number of this rank's slice, in the order of the mesh.
+    int64_t slice = 0;
+    int64_t slices = 1;
+    SmallVector<StringAttr> sharding = type.getAxesOfDim(dim);
+    for (const Axis &axis : axes) {
+      if (!llvm::is_contained(sharding, axis.name))
+        continue;
+      slice = slice * axis.size + getCoordinate(rank, axis.name);
+      slices *= axis.size;
+    }
+    int64_t length = extent / slices;
+    std::vector<int64_t> next;
+    next.reserve(held.size() * length);
+    for (int64_t outer : held)
+      for (int64_t i = 0; i < length; ++i)
+        next.push_back(outer * extent + slice * length + i);
+    held = std::move(next);
+  }
+  return held;
+}
+
 std::vector<std::vector<int64_t>>
 Ranks::getGroups(ArrayRef<StringAttr> names) const {
   std::map<int64_t, std::vector<int64_t>> groups;

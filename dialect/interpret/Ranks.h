@@ -7,6 +7,7 @@
 #ifndef ZERO_DIALECT_INTERPRET_RANKS_H
 #define ZERO_DIALECT_INTERPRET_RANKS_H
 
+#include "dialect/interpret/Array.h"
 #include "dialect/zero/ZeroDialect.h"
 
 namespace zero {
@@ -24,6 +25,17 @@ public:
   /// group for each combination of coordinates over the other axes.
   std::vector<std::vector<int64_t>>
   getGroups(llvm::ArrayRef<mlir::StringAttr> axes) const;
+
+  /// The coordinate of |rank| over |axis|; 0 if there is no such axis.
+  int64_t getCoordinate(int64_t rank, llvm::StringRef axis) const;
+
+  /// What each rank has of |elements| that are divided over |axes|: its slice.
+  std::vector<Range> getSlices(int64_t elements,
+                               llvm::ArrayRef<mlir::StringAttr> axes) const;
+
+  /// The elements of a value of |type| that |rank| holds, as positions in the
+  /// whole value, in the order in which the rank holds them. Both row-major.
+  std::vector<int64_t> getHeld(ValueType type, int64_t rank) const;
 
 private:
   struct Axis {

@@ -78,6 +78,16 @@ void ShardedStep::evaluateArrivals(ArrivalsOp op) {
   });
 }
 
+void ShardedStep::evaluateCountOnce(CountOnceOp op) {
+  defineScalar(op.getOutput(), [&](int64_t rank) {
+    bool isFirst =
+        llvm::all_of(op.getAxes().getAsRange<StringAttr>(), [&](auto axis) {
+          return ranks.getCoordinate(rank, axis) == 0;
+        });
+    return isFirst ? getScalar(op.getInput(), rank) : Number{};
+  });
+}
+
 Number ShardedStep::evaluateVerdict(VerdictOp op, int64_t rank) {
   double sum = getScalar(op.getBackwards(), rank).value;
   // All ranks made a backwards each exactly if n * sum(a^2) = (sum a)^2.
@@ -85,8 +95,10 @@ Number ShardedStep::evaluateVerdict(VerdictOp op, int64_t rank) {
     return {3, 0};
   if (getScalar(op.getMissing(), rank).value != 0)
     return {2, 0};
-  if (op.getNonfinite() != Nonfinite::poison &&
-      !std::isfinite(getScalar(op.getSumSquares(), rank).value))
+  bool isFinite = llvm::all_of(op.getSums(), [&](Value each) {
+    return std::isfinite(getScalar(each, rank).value);
+  });
+  if (op.getNonfinite() != Nonfinite::poison && !isFinite)
     return {op.getNonfinite() == Nonfinite::skip ? 1.0 : 4.0, 0};
   return {0, 0};
 }
@@ -174,6 +186,8 @@ LogicalResult ShardedStep::evaluateOwn(Operation &op) {
            [&](int64_t rank) { return values[transfer.getInput()][rank]; });
   } else if (auto arrivals = dyn_cast<ArrivalsOp>(op)) {
     evaluateArrivals(arrivals);
+  } else if (auto once = dyn_cast<CountOnceOp>(op)) {
+    evaluateCountOnce(once);
   } else if (auto stack = dyn_cast<StackOp>(op)) {
     define(stack.getVector(), [&](int64_t rank) {
       Array vector(kF64, 0);

@@ -16,8 +16,8 @@ LogicalResult ShardedStep::initializeState() {
     bucket.op = op;
     auto first = cast<FlatSymbolRefAttr>(op.getMembers()[0]).getValue();
     const Format &storage = *getFormat(findParameter(first).getDtype());
-    bucket.parameters.assign(ranks.size(), Array(storage, op.getNumElements()));
-    bucket.owned.assign(ranks.size(), {0, op.getNumElements()});
+    bucket.parameters.assign(ranks.size(), Array(storage, op.getRowLength()));
+    bucket.owned.assign(ranks.size(), {0, op.getRowLength()});
   }
   for (auto op : step.getBody().getOps<PrepareOp>())
     counters[op.getGroup()].assign(
@@ -25,12 +25,11 @@ LogicalResult ShardedStep::initializeState() {
   for (auto op : step.getBody().getOps<UpdateBucketOp>()) {
     BucketState &bucket = buckets[op.getBucket()];
     bucket.optimizer = optimizers[op.getOptimizer()].get();
-    // Rank i of a group owns what it updates: slice i.
+    // Rank i of a group owns what it updates: slice i of its row.
     auto type = cast<ValueType>(op.getGradient().getType());
-    for (const auto &group : getGroups(type.getAxes(PlacementKind::Sharded)))
-      for (auto [i, rank] : llvm::enumerate(group))
-        bucket.owned[rank] =
-            getSlice(bucket.op.getNumElements(), i, group.size());
+    int64_t last = type.getShape().size() - 1;
+    bucket.owned =
+        ranks.getSlices(bucket.op.getRowLength(), type.getAxesOfDim(last));
     auto allocate = [&](const Format &format) {
       PerRank slices;
       for (Range owned : bucket.owned)
@@ -54,7 +53,8 @@ ShardedStep::Place ShardedStep::find(StringRef parameter) {
                          bucket.op.getOffsets()))
       if (member.getValue() == parameter)
         return {&bucket,
-                {offset, offset + findParameter(parameter).getNumElements()}};
+                {offset,
+                 offset + bucket.op.getNumHeld(findParameter(parameter))}};
   }
   return {};
 }
@@ -64,17 +64,17 @@ LogicalResult ShardedStep::bindParameter(StringRef name,
   Place place = find(name);
   if (!place.bucket)
     return step.emitError() << "has no parameter '" << name << "'";
-  if (place.range.size() != static_cast<int64_t>(full.size()))
-    return step.emitError()
-           << "parameter '" << name << "' has " << place.range.size()
-           << " elements, got " << full.size();
+  int64_t elements = findParameter(name).getNumElements();
+  if (elements != static_cast<int64_t>(full.size()))
+    return step.emitError() << "parameter '" << name << "' has " << elements
+                            << " elements, got " << full.size();
   BucketState &bucket = *place.bucket;
   for (int64_t rank = 0; rank < ranks.size(); ++rank) {
     Array &whole = bucket.parameters[rank];
     Range owned = bucket.owned[rank];
-    for (auto [i, value] : llvm::enumerate(full)) {
+    for (auto [i, position] : llvm::enumerate(getHeld(name, rank))) {
       int64_t e = place.range.begin + i;
-      whole[e] = calculator.read(*whole.format, value);
+      whole[e] = calculator.read(*whole.format, full[position]);
       if (!bucket.master.empty() && e >= owned.begin && e < owned.end) {
         Array &master = bucket.master[rank];
         master[e - owned.begin] =
@@ -112,11 +112,14 @@ std::vector<Number> ShardedStep::getState(StringRef role, StringRef name) {
     slices = &bucket.states[*i];
   if (!slices)
     return {};
-  std::vector<Number> joined(place.range.size());
-  for (auto [owned, slice] : llvm::zip_equal(bucket.owned, *slices))
+  std::vector<Number> joined(findParameter(name).getNumElements());
+  for (int64_t rank = 0; rank < ranks.size(); ++rank) {
+    Range owned = bucket.owned[rank];
+    std::vector<int64_t> held = getHeld(name, rank);
     for (int64_t e = std::max(owned.begin, place.range.begin);
          e < std::min(owned.end, place.range.end); ++e)
-      joined[e - place.range.begin] = slice[e - owned.begin];
+      joined[held[e - place.range.begin]] = (*slices)[rank][e - owned.begin];
+  }
   return joined;
 }
 
@@ -130,11 +133,11 @@ PerRank ShardedStep::deliver(FlatSymbolRefAttr source, const Format &format) {
       continue;
     }
     // Pads are zero.
-    Array &whole = packed.emplace_back(format, bucket.getNumElements());
+    Array &whole = packed.emplace_back(format, bucket.getRowLength());
     for (auto [member, offset] :
          llvm::zip_equal(bucket.getMembers().getAsRange<FlatSymbolRefAttr>(),
                          bucket.getOffsets())) {
-      int64_t elements = findParameter(member.getValue()).getNumElements();
+      int64_t elements = bucket.getNumHeld(findParameter(member.getValue()));
       Array gradient =
           convert(calculator, format,
                   readGradient(rank, member.getValue(), elements, arrival));

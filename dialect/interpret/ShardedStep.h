@@ -11,8 +11,8 @@
 
 namespace zero {
 
-/// A bucket on all ranks: whole parameters, and of master copy and state what
-/// each rank owns.
+/// A bucket on all ranks: of parameters the row that each rank holds, of master
+/// copy and state the part of it that it owns.
 struct BucketState {
   BucketOp op;
   Optimizer *optimizer = nullptr;
@@ -43,6 +43,7 @@ private:
   void evaluateReduceScatter(ReduceScatterOp op);
   void evaluateAllGather(AllGatherOp op);
   void evaluateArrivals(ArrivalsOp op);
+  void evaluateCountOnce(CountOnceOp op);
   Number evaluateVerdict(VerdictOp op, int64_t rank);
   void evaluatePrepare(PrepareOp op);
   void evaluateUpdate(UpdateBucketOp op);
@@ -53,6 +54,10 @@ private:
     Range range;
   };
   Place find(llvm::StringRef parameter);
+  /// Where the elements are that |rank| holds of |parameter|.
+  std::vector<int64_t> getHeld(llvm::StringRef parameter, int64_t rank) {
+    return ranks.getHeld(findParameter(parameter).getValueType(), rank);
+  }
 
   llvm::StringMap<BucketState> buckets;
 };

@@ -19,8 +19,7 @@ static bool isSupported(ValueType type) {
   if (!type.getPresent().empty())
     return false;
   for (const AxisPlacement &placement : type.getPlacements())
-    if (placement.presummed || placement.dim != 0 ||
-        placement.kind == PlacementKind::PartialMax ||
+    if (placement.kind == PlacementKind::PartialMax ||
         placement.kind == PlacementKind::PartialMin ||
         placement.kind == PlacementKind::PartialOr)
       return false;
@@ -44,12 +43,13 @@ LogicalResult StepInterpreter::checkSupported() {
 }
 
 LogicalResult StepInterpreter::readExpected() {
+  auto module = step->getParentOfType<ModuleOp>();
+  auto mesh = module.lookupSymbol<MeshOp>(step.getMeshAttr());
   auto expect = [&](StringRef name) {
     ParameterOp parameter = findParameter(name);
-    expected.push_back(
-        {name.str(), parameter.getNumElements(), parameter.getOptional()});
+    expected.push_back({name.str(), mesh.getNumHeld(parameter.getValueType()),
+                        parameter.getOptional()});
   };
-  auto module = step->getParentOfType<ModuleOp>();
   step.walk([&](BackwardOp op) {
     for (auto source : op.getSources().getAsRange<FlatSymbolRefAttr>()) {
       auto bucket = module.lookupSymbol<BucketOp>(source);
@@ -205,6 +205,19 @@ llvm::SmallVector<const Array *> StepInterpreter::getArrays(ValueRange operands,
   return llvm::map_to_vector(operands, [&](Value operand) {
     return static_cast<const Array *>(&values.find(operand)->second[rank]);
   });
+}
+
+Array StepInterpreter::join(Value value) {
+  auto type = cast<ValueType>(value.getType());
+  const PerRank &parts = values.find(value)->second;
+  Array whole(*parts.front().format, type.getNumElements());
+  // The first group has each slice once, rank 0 among its ranks.
+  auto groups = getGroups(type.getAxes(PlacementKind::Sharded));
+  for (int64_t rank : groups.front())
+    for (auto [position, number] :
+         llvm::zip_equal(ranks.getHeld(type, rank), parts[rank].elements))
+      whole[position] = number;
+  return whole;
 }
 
 void StepInterpreter::define(Value result,

@@ -6,7 +6,7 @@
 //
 // What the logical and the sharded phase share: every value of the IR is one
 // array per rank. A replicated value is the same array D times, a partial one
-// the addends, a sharded one the slices. The two phases differ in where
+// the addends, a sharded one the slices that the ranks hold. The two phases differ in where
 // gradients arrive and where parameters and state live.
 //
 //===----------------------------------------------------------------------===//
@@ -71,7 +71,10 @@ protected:
   Number evaluateMonomial(llvm::ArrayRef<ScaleFactor> monomial, int sign,
                           int64_t rank);
   Number getClipCoefficient(Number norm, double max, double epsilon);
-  Number getNorm(llvm::ArrayRef<const Array *> arrays);
+  /// The norm of |values|, each element once.
+  Number getNorm(mlir::ValueRange values);
+  /// What the ranks hold of |value| as one array; of replicas the first rank's.
+  Array join(mlir::Value value);
   /// The sum over the arrays of the sums of their squares.
   Number getSumSquares(llvm::ArrayRef<const Array *> arrays);
 

@@ -51,10 +51,15 @@ Number StepInterpreter::getSumSquares(ArrayRef<const Array *> arrays) {
   return sum;
 }
 
-Number StepInterpreter::getNorm(ArrayRef<const Array *> arrays) {
-  if (arrays.empty())
+Number StepInterpreter::getNorm(ValueRange operands) {
+  if (operands.empty())
     return {};
-  return calculator.sqrt(kF64, getSumSquares(arrays));
+  std::vector<Array> arrays;
+  for (Value operand : operands)
+    arrays.push_back(join(operand));
+  auto pointers = llvm::map_to_vector(
+      arrays, [](const Array &array) { return &array; });
+  return calculator.sqrt(kF64, getSumSquares(pointers));
 }
 
 //===----------------------------------------------------------------------===//
@@ -98,8 +103,7 @@ LogicalResult StepInterpreter::evaluate(Operation &op) {
   } else if (auto reduce = dyn_cast<ReduceOp>(op)) {
     evaluateReduce(reduce);
   } else if (auto norm = dyn_cast<NormOp>(op)) {
-    // Replicated, so one rank speaks for all.
-    Number result = getNorm(getArrays(norm.getInputs(), 0));
+    Number result = getNorm(norm.getInputs());
     defineScalar(norm.getNorm(), [&](int64_t) { return result; });
   } else if (auto clip = dyn_cast<ClipOp>(op)) {
     for (auto [input, output] :

@@ -87,23 +87,16 @@ void zero::printMeshViews(OpAsmPrinter &printer, Operation *, ArrayAttr views) {
 // Lists
 //===----------------------------------------------------------------------===//
 
-ParseResult zero::parseShapedType(OpAsmParser &parser, DenseI64ArrayAttr &shape,
-                                  TypeAttr &type) {
-  SmallVector<int64_t> extents;
-  Type elementType;
-  if (parser.parseDimensionList(extents, /*allowDynamic=*/false) ||
-      parser.parseType(elementType))
+ParseResult zero::parsePlacedType(OpAsmParser &parser, TypeAttr &type) {
+  ValueType value;
+  if (parseValueBody(parser, value))
     return failure();
-  shape = parser.getBuilder().getDenseI64ArrayAttr(extents);
-  type = TypeAttr::get(elementType);
+  type = TypeAttr::get(value);
   return success();
 }
 
-void zero::printShapedType(OpAsmPrinter &printer, Operation *,
-                           DenseI64ArrayAttr shape, TypeAttr type) {
-  for (int64_t extent : shape.asArrayRef())
-    printer << extent << "x";
-  printer << type.getValue();
+void zero::printPlacedType(OpAsmPrinter &printer, Operation *, TypeAttr type) {
+  printValueBody(printer, cast<ValueType>(type.getValue()));
 }
 
 ParseResult zero::parseNameList(OpAsmParser &parser, ArrayAttr &names) {

@@ -28,12 +28,11 @@ mlir::ParseResult parseMeshViews(mlir::OpAsmParser &parser,
 void printMeshViews(mlir::OpAsmPrinter &printer, mlir::Operation *op,
                     mlir::ArrayAttr views);
 
-/// `64x64xbf16`
-mlir::ParseResult parseShapedType(mlir::OpAsmParser &parser,
-                                  mlir::DenseI64ArrayAttr &shape,
+/// `64x64xbf16, sharded = [tp]`: a !zero.value without its brackets.
+mlir::ParseResult parsePlacedType(mlir::OpAsmParser &parser,
                                   mlir::TypeAttr &type);
-void printShapedType(mlir::OpAsmPrinter &printer, mlir::Operation *op,
-                     mlir::DenseI64ArrayAttr shape, mlir::TypeAttr type);
+void printPlacedType(mlir::OpAsmPrinter &printer, mlir::Operation *op,
+                     mlir::TypeAttr type);
 
 /// `[a, b]`
 mlir::ParseResult parseNameList(mlir::OpAsmParser &parser,

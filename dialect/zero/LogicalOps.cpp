@@ -45,7 +45,7 @@ LogicalResult ReduceOp::inferReturnTypes(MLIRContext *, std::optional<Location>,
 }
 
 LogicalResult NormOp::verify() {
-  return verifyFinal(*this, getInputs()); // norm_c1
+  return verifyReduced(*this, getInputs()); // norm_c1
 }
 
 LogicalResult NormOp::inferReturnTypes(MLIRContext *context,
@@ -69,7 +69,7 @@ static LogicalResult verifyClip(Operation *op, const APFloat &max,
 
 LogicalResult ClipOp::verify() {
   // clip_c1
-  if (failed(verifyFinal(*this, getInputs())) ||
+  if (failed(verifyReduced(*this, getInputs())) ||
       failed(verifyFinal(*this, getNorm())))
     return failure();
   return verifyClip(*this, getMax(), getEpsilon());
@@ -95,7 +95,7 @@ LogicalResult ClipCoefficientOp::verify() {
 
 LogicalResult UpdateOp::verify() {
   // update_c3, update_c5
-  if (failed(verifyFinal(*this, getGradients())) ||
+  if (failed(verifyReduced(*this, getGradients())) ||
       failed(verifyFinal(*this, getHyper())))
     return failure();
   for (NamedAttribute constant : getHyperConstants())
@@ -137,10 +137,20 @@ LogicalResult UpdateOp::verifySymbolUses(SymbolTableCollection &symbols) {
         symbols.lookupNearestSymbolFrom<ParameterOp>(*this, member);
     if (!parameter)
       return success(); // group_c1 says so
-    if (parameter.getShape() != cast<ValueType>(gradient.getType()).getShape())
+    auto type = cast<ValueType>(gradient.getType());
+    if (parameter.getShape() != type.getShape())
       return emitOpError() << "gradient of " << member
-                           << " must have its shape, got "
-                           << gradient.getType();
+                           << " must have its shape, got " << type;
+    // update_c3
+    if (!type.hasPlacementOf(parameter.getValueType())) {
+      InFlightDiagnostic diag = emitOpError()
+                                << "gradient of " << member
+                                << " must be placed as the parameter, got "
+                                << type;
+      diag.attachNote(parameter.getLoc())
+          << member << " is " << parameter.getValueType();
+      return diag;
+    }
   }
   // update_c4
   SmallVector<StringAttr> given(getHyperNames().getAsRange<StringAttr>());

@@ -99,7 +99,8 @@ def Zero_MicroBatchesOp : Zero_Op<"micro_batches",
     The body runs once per backward: once, four times, or as often as the caller
     makes one. A result is the **sum** over the backwards of what the body
     yields, in the element type `in`, so there is no accumulator that could lose
-    a contribution. Inside, values are partial over `micro`; results are not.
+    a contribution. Inside, values are partial over `micro`; results are not, and
+    what was presummed counts as summed from here on.
 
     Constraints:
 
@@ -140,14 +141,25 @@ def Zero_BackwardOp : Zero_Op<"backward",
     backwards. The result's scale is arrival ÷ weight: what is still to be
     divided out.
 
+    The types say how gradients arrive over each axis: `partial`, each rank has an
+    addend of its own (a batch, a part of a sequence); `sharded`, each rank has
+    the slice of the parameter that it holds; not listed, all ranks have the same
+    gradient, which the caller promises; `presummed`, autograd has already summed
+    over the ranks' batches, as the all-to-all of experts does.
+
     Constraints:
 
     - `backward_c1`: sources are parameters or buckets, each once;
     - `backward_c2`: a result has the shape of its source;
-    - `backward_c3`: a result is partial over `micro` and every axis of the mesh;
+    - `backward_c3`: a result is partial over `micro`, sharded exactly where its
+      source is, and partial or replicated over the other axes of the mesh;
     - `backward_c4`: a result's scale is `arrives` ÷ the step's `weight`;
     - `backward_c5`: a bucket's element type is its result's;
-    - `backward_c6`: gradients arrive on the device.
+    - `backward_c6`: gradients arrive on the device;
+    - `backward_c7`: over an axis that the weight divides by, the ranks have
+      batches of their own: a result is partial or presummed there;
+    - `backward_c8`: axes divide what they shard, and a bucket has one row for
+      each of their ranks.
 
     Example: see `zero.micro_batches`.
   }];
@@ -191,7 +203,8 @@ def Zero_NormOp : Zero_InferredOp<"norm", [Pure]> {
   let description = [{
     Constraints:
 
-    - `norm_c1`: operands are replicated and unscaled.
+    - `norm_c1`: operands are reduced (not partial, varying or presummed) and
+      unscaled.
 
     Example:
 
@@ -213,7 +226,7 @@ def Zero_ClipOp : Zero_InferredOp<"clip", [Pure]> {
 
     Constraints:
 
-    - `clip_c1`: operands are replicated and unscaled, the norm too;
+    - `clip_c1`: operands are reduced and unscaled, the norm replicated;
     - `clip_c2`: `max` is positive and `epsilon` is not negative.
 
     Example:
@@ -245,7 +258,8 @@ def Zero_UpdateOp : Zero_Op<"update",
 
     - `update_c1`: group and optimizer exist;
     - `update_c2`: there is one gradient per member, of its shape;
-    - `update_c3`: gradients are replicated and unscaled;
+    - `update_c3`: gradients are reduced and unscaled, and placed as their
+      parameters;
     - `update_c4`: hyperparameters are those of the optimizer, each at most once,
       none without a value;
     - `update_c5`: hyperparameter values are replicated and unscaled.

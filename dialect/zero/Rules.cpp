@@ -16,6 +16,13 @@ ValueType zero::getScalarType(MLIRContext *context) {
   return ValueType::getSorted(context, {}, Float64Type::get(context));
 }
 
+static LogicalResult verifyUnscaled(Operation *op, ValueType type) {
+  if (type.isScaled())
+    return op->emitOpError() << "operand is still scaled by ("
+                             << toString(type.getScale()) << ") in " << type;
+  return success();
+}
+
 LogicalResult zero::verifyFinal(Operation *op, ValueRange values) {
   for (Value value : values) {
     auto type = cast<ValueType>(value.getType());
@@ -24,9 +31,25 @@ LogicalResult zero::verifyFinal(Operation *op, ValueRange values) {
         return op->emitOpError() << "operand must be replicated, got "
                                  << stringifyPlacementKind(p.kind) << " over '"
                                  << p.axis.getValue() << "' in " << type;
-    if (type.isScaled())
-      return op->emitOpError() << "operand is still scaled by ("
-                               << toString(type.getScale()) << ") in " << type;
+    if (failed(verifyUnscaled(op, type)))
+      return failure();
+  }
+  return success();
+}
+
+LogicalResult zero::verifyReduced(Operation *op, ValueRange values) {
+  for (Value value : values) {
+    auto type = cast<ValueType>(value.getType());
+    for (const AxisPlacement &p : type.getPlacements())
+      if (p.presummed || (p.kind != PlacementKind::Replicated &&
+                          p.kind != PlacementKind::Sharded))
+        return op->emitOpError()
+               << "operand must be reduced, got "
+               << (p.presummed ? "presummed" : stringifyPlacementKind(p.kind))
+               << " over '" << p.axis.getValue() << "' in " << type
+               << "; zero.reduce it first";
+    if (failed(verifyUnscaled(op, type)))
+      return failure();
   }
   return success();
 }

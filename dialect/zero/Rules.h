@@ -18,6 +18,10 @@ ValueType getScalarType(mlir::MLIRContext *context);
 /// non-linear ops and the update accept.
 mlir::LogicalResult verifyFinal(mlir::Operation *op, mlir::ValueRange values);
 
+/// Checks that |values| are gradients as they are meant: reduced and unscaled.
+/// They may be sharded.
+mlir::LogicalResult verifyReduced(mlir::Operation *op, mlir::ValueRange values);
+
 /// Checks that |values| are neither partial nor varying: a function of a part
 /// is no part of a function.
 mlir::LogicalResult verifyNotPartial(mlir::Operation *op,

@@ -132,6 +132,27 @@ LogicalResult ArrivalsOp::inferReturnTypes(MLIRContext *context,
   return success();
 }
 
+LogicalResult
+CountOnceOp::inferReturnTypes(MLIRContext *, std::optional<Location> location,
+                              Adaptor adaptor,
+                              SmallVectorImpl<Type> &inferred) {
+  auto type = cast<ValueType>(adaptor.getInput().getType());
+  if (adaptor.getAxes().empty())
+    return emitOptionalError(location, "'", getOperationName(),
+                             "' op needs an axis");
+  for (auto axis : adaptor.getAxes().getAsRange<StringAttr>()) {
+    // count_once_c1
+    AxisPlacement placement = type.getPlacement(axis);
+    if (placement.kind != PlacementKind::Replicated || placement.presummed)
+      return emitOptionalError(location, "'", getOperationName(),
+                               "' op operand must be replicated over '",
+                               axis.getValue(), "', got ", type);
+    type = type.withPlacement({axis, PlacementKind::Partial});
+  }
+  inferred.push_back(type);
+  return success();
+}
+
 LogicalResult StackOp::verify() {
   // stack_c1
   auto first = cast<ValueType>(getScalars().front().getType());

@@ -78,6 +78,28 @@ def Zero_ArrivalsOp : Zero_InferredOp<"arrivals",
   let assemblyFormat = "`over` custom<NameList>($axes) attr-dict";
 }
 
+def Zero_CountOnceOp : Zero_InferredOp<"count_once", [Pure]> {
+  let summary = "A scalar that all ranks have, as an addend of one of them";
+  let description = [{
+    Ranks whose coordinate over each axis is 0 keep it, the others get 0: their
+    sum is the scalar again. So a norm counts once what tensor-parallel ranks
+    hold alike. It is a choice and no product: 0 times nan is nan.
+
+    Constraints:
+
+    - `count_once_c1`: the scalar is replicated over each axis.
+
+    Example:
+
+    ```mlir
+    %o = zero.count_once %s over [tp] : !zero.value<f64, partial = [dp]>
+    ```
+  }];
+  let arguments = (ins Zero_Scalar:$input, StrArrayAttr:$axes);
+  let results = (outs Zero_Scalar:$output);
+  let assemblyFormat = "$input `over` custom<NameList>($axes) attr-dict `:` type($input)";
+}
+
 def Zero_StackOp : Zero_InferredOp<"stack", [Pure]> {
   let summary = "Scalars of one placement as one vector";
   let description = [{
@@ -205,7 +227,8 @@ def Zero_ClipCoefficientOp : Zero_InferredOp<"clip_coefficient", [Pure]> {
 def Zero_VerdictOp : Zero_InferredOp<"verdict", [Pure]> {
   let summary = "Whether the step is applied, the same on every rank";
   let description = [{
-    0: applied. 1: skipped, a gradient is not finite (with `nonfinite skip`, the
+    `sums` are over the squares of all gradients, each finite exactly where its
+    gradients are. 0: applied. 1: skipped, a gradient is not finite (with `nonfinite skip`, the
     default). 2: refused, a gradient that is not optional is missing. 3: refused,
     ranks made different numbers of backwards. 4: refused, a gradient is not finite
     (with `nonfinite error`). The numbers are `zero_rt_verdict` of the runtime.
@@ -217,17 +240,17 @@ def Zero_VerdictOp : Zero_InferredOp<"verdict", [Pure]> {
     Example:
 
     ```mlir
-    %v = zero.verdict %sum, %a, %a2, %missing : !zero.value<f64>, !zero.value<f64>, !zero.value<f64>, !zero.value<f64>
+    %v = zero.verdict (%sum), %a, %a2, %missing ranks 4 : (!zero.value<f64>), !zero.value<f64>, !zero.value<f64>, !zero.value<f64>
     ```
   }];
-  let arguments = (ins Zero_Scalar:$sum_squares, Zero_Scalar:$backwards,
+  let arguments = (ins Variadic<Zero_Scalar>:$sums, Zero_Scalar:$backwards,
     Zero_Scalar:$squared, Zero_Scalar:$missing, I64Attr:$ranks,
     DefaultValuedAttr<Zero_NonfiniteAttr, "Nonfinite::skip">:$nonfinite);
   let results = (outs Zero_Scalar:$verdict);
   let assemblyFormat = [{
-    $sum_squares `,` $backwards `,` $squared `,` $missing `ranks` $ranks
-    (`nonfinite` $nonfinite^)? attr-dict `:` type($sum_squares) `,` type($backwards)
-    `,` type($squared) `,` type($missing)
+    `(` $sums `)` `,` $backwards `,` $squared `,` $missing `ranks` $ranks
+    (`nonfinite` $nonfinite^)? attr-dict `:` custom<TypeList>(type($sums)) `,`
+    type($backwards) `,` type($squared) `,` type($missing)
   }];
   let hasVerifier = 1;
 }

@@ -35,7 +35,8 @@ static FailureOr<ValueType> moveAxes(std::optional<Location> location,
       return failure();
     }
     placement.kind = to;
-    placement.dim = 0;
+    placement.dim =
+        to == PlacementKind::Sharded ? type.getShape().size() - 1 : 0;
     type = type.withPlacement(placement);
   }
   return type;
@@ -74,10 +75,10 @@ LogicalResult ReduceScatterOp::inferReturnTypes(
     SmallVectorImpl<Type> &inferred) {
   // reduce_scatter_c2
   auto type = cast<ValueType>(adaptor.getInput().getType());
-  if (type.getShape().size() != 1 || type.has(PlacementKind::Sharded))
+  if (type.isScalar() || !type.getAxesOfDim(type.getShape().size() - 1).empty())
     return emitOptionalError(location, "'", getOperationName(),
-                             "' op operand must have one dimension and not be "
-                             "sharded, got ",
+                             "' op operand must have a last dimension that is "
+                             "not sharded, got ",
                              type);
   // reduce_scatter_c1
   return inferCollective(location, getOperationName(), type, adaptor.getAxes(),
@@ -90,8 +91,17 @@ LogicalResult AllGatherOp::inferReturnTypes(MLIRContext *,
                                             Adaptor adaptor,
                                             SmallVectorImpl<Type> &inferred) {
   // all_gather_c1
-  return inferCollective(location, getOperationName(),
-                         adaptor.getInput().getType(), adaptor.getAxes(),
+  auto type = cast<ValueType>(adaptor.getInput().getType());
+  SmallVector<StringAttr> axes(adaptor.getAxes().getAsRange<StringAttr>());
+  llvm::sort(axes, [](StringAttr a, StringAttr b) {
+    return a.getValue() < b.getValue();
+  });
+  if (type.isScalar() || type.getAxesOfDim(type.getShape().size() - 1) != axes)
+    return emitOptionalError(location, "'", getOperationName(),
+                             "' op axes must be those that shard the last "
+                             "dimension, got ",
+                             type);
+  return inferCollective(location, getOperationName(), type, adaptor.getAxes(),
                          PlacementKind::Sharded, PlacementKind::Replicated,
                          inferred);
 }
@@ -138,12 +148,8 @@ LogicalResult PrepareOp::inferReturnTypes(MLIRContext *context,
 
 LogicalResult UpdateBucketOp::verify() {
   // update_bucket_c2
-  if (failed(verifyNotPartial(*this, getGradient())))
+  if (failed(verifyReduced(*this, getGradient())))
     return failure();
-  auto gradient = cast<ValueType>(getGradient().getType());
-  if (gradient.isScaled())
-    return emitOpError() << "gradient is still scaled by ("
-                         << toString(gradient.getScale()) << ")";
   // update_bucket_c4
   if (failed(verifyFinal(*this, getVerdict())))
     return failure();
@@ -162,11 +168,17 @@ LogicalResult UpdateBucketOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (!optimizer)
     return emitOpError() << "optimizer " << getOptimizerAttr()
                          << " is not a zero.optimizer of this module";
-  // update_bucket_c2
-  if (cast<ValueType>(getGradient().getType()).getShape() != bucket.getShape())
+  // update_bucket_c2; over further axes the last dimension may be sharded
+  auto gradient = cast<ValueType>(getGradient().getType());
+  ValueType bucketType = bucket.getValueType();
+  if (gradient.getShape() != bucket.getShape())
     return emitOpError() << "gradient must have the shape of bucket "
-                         << getBucketAttr() << ", got "
-                         << getGradient().getType();
+                         << getBucketAttr() << ", got " << gradient;
+  for (int64_t dim = 0; dim + 1 < int64_t(bucket.getShape().size()); ++dim)
+    if (gradient.getAxesOfDim(dim) != bucketType.getAxesOfDim(dim))
+      return emitOpError() << "gradient must be sharded where bucket "
+                           << getBucketAttr() << " is, " << bucketType
+                           << ", got " << gradient;
   // update_bucket_c3
   if (getRowOf().size() != bucket.getMembers().size())
     return emitOpError() << "bucket " << getBucketAttr() << " has "
@@ -196,7 +208,7 @@ LogicalResult AssignOp::verify() {
     return emitOpError() << "value must be on the device, got "
                          << getValue().getType() << "; zero.transfer it first";
   // assign_c1
-  return verifyFinal(*this, getValue());
+  return verifyReduced(*this, getValue());
 }
 
 LogicalResult AssignOp::verifySymbolUses(SymbolTableCollection &symbols) {
@@ -214,5 +226,10 @@ LogicalResult AssignOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return emitOpError() << "value must have the shape of bucket "
                          << getBucketAttr()
                          << " and its members' storage type, got " << type;
+  // assign_c1
+  if (!type.hasPlacementOf(bucket.getValueType()))
+    return emitOpError() << "value must be placed as bucket " << getBucketAttr()
+                         << ", so that every replica receives it: expected "
+                         << bucket.getValueType() << ", got " << type;
   return success();
 }

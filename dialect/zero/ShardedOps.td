@@ -24,15 +24,25 @@ def Zero_BucketOp : Zero_Op<"bucket",
     One row of the layout table. `64xf32` is the whole bucket and the type in
     which its gradients are kept; `arrives` is the type in which the caller
     delivers them. Parameter i occupies [offsets[i], offsets[i] + extents[i]):
-    its elements and the pad behind them, so whoever writes a parameter zeroes
-    its pad. Over the data-parallel ranks, rank i owns slice i.
+    its elements in row-major order and the pad behind them, so whoever writes a
+    parameter zeroes its pad. Over the axes whose ranks divide the work of the
+    update, rank i owns slice i.
+
+    Parameters that are sharded share buckets with others that are sharded over
+    the same axes. Their bucket has one dimension for each of these axes in front
+    of the last: `2x64xf32, sharded = [tp]` are two rows of 64 elements, of which
+    a rank holds the row of its coordinate, and in it of each parameter the slice
+    that it holds. Offsets and extents are those of a row.
 
     Constraints:
 
     - `bucket_c1`: members are parameters, and no two buckets share one;
     - `bucket_c2`: intervals follow each other without a gap and fill the bucket;
-    - `bucket_c3`: an interval is at least as long as its parameter;
-    - `bucket_c4`: members have one storage type.
+    - `bucket_c3`: an interval is at least as long as what a rank holds of its
+      parameter;
+    - `bucket_c4`: members have one storage type;
+    - `bucket_c5`: all dimensions but the last are sharded, each over one axis; the
+      members are sharded over the same axes.
 
     Example:
 
@@ -40,16 +50,25 @@ def Zero_BucketOp : Zero_Op<"bucket",
     zero.bucket @b0 : 96xf32 arrives bf16 [@w, @b] offsets [0, 64] extents [64, 32]
     ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, DenseI64ArrayAttr:$shape,
-    TypeAttr:$dtype, TypeAttr:$arrival_type, FlatSymbolRefArrayAttr:$members,
-    DenseI64ArrayAttr:$offsets, DenseI64ArrayAttr:$extents);
+  let arguments = (ins SymbolNameAttr:$sym_name,
+    TypeAttrOf<Zero_ValueType>:$type, TypeAttr:$arrival_type,
+    FlatSymbolRefArrayAttr:$members, DenseI64ArrayAttr:$offsets,
+    DenseI64ArrayAttr:$extents);
   let assemblyFormat = [{
-    $sym_name `:` custom<ShapedType>($shape, $dtype) `arrives` $arrival_type
+    $sym_name `:` custom<PlacedType>($type) `arrives` $arrival_type
     $members `offsets` $offsets `extents` $extents attr-dict
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    int64_t getNumElements() { return getShape()[0]; }
+    ::zero::ValueType getValueType() {
+      return ::llvm::cast<::zero::ValueType>(getType());
+    }
+    ::llvm::ArrayRef<int64_t> getShape() { return getValueType().getShape(); }
+    ::mlir::Type getDtype() { return getValueType().getElementType(); }
+    /// The elements of a row, pads included: what offsets count.
+    int64_t getRowLength() { return getShape().back(); }
+    /// The elements that a rank holds of |parameter|.
+    int64_t getNumHeld(::zero::ParameterOp parameter);
   }];
 }
 
@@ -85,12 +104,16 @@ def Zero_AllReduceOp : Zero_CollectiveOp<"all_reduce", Zero_Value> {
 def Zero_ReduceScatterOp : Zero_CollectiveOp<"reduce_scatter", Zero_Value> {
   let summary = "Sums a partial value; rank i gets slice i of the sum";
   let description = [{
+    Slices are those of the last dimension; ranks are numbered in the order of the
+    mesh.
+
     Equivalent to: `ncclReduceScatter`, `MPI_Reduce_scatter_block`.
 
     Constraints:
 
     - `reduce_scatter_c1`: the operand is partial over each axis;
-    - `reduce_scatter_c2`: it has one dimension, not sharded over another axis;
+    - `reduce_scatter_c2`: its last dimension, which is scattered, exists and is
+      not sharded;
     - `collective_c1`: it is on the device.
 
     Example:
@@ -108,7 +131,7 @@ def Zero_AllGatherOp : Zero_CollectiveOp<"all_gather", Zero_Value> {
 
     Constraints:
 
-    - `all_gather_c1`: the operand is sharded over each axis;
+    - `all_gather_c1`: the axes are those that shard the operand's last dimension;
     - `collective_c1`: it is on the device.
 
     Example:
@@ -167,8 +190,8 @@ def Zero_UpdateBucketOp : Zero_InferredOp<"update_bucket",
     Constraints:
 
     - `update_bucket_c1`: bucket and optimizer exist;
-    - `update_bucket_c2`: the gradient has the bucket's shape and is neither
-      partial, varying nor scaled;
+    - `update_bucket_c2`: the gradient has the bucket's shape, is sharded where the
+      bucket is, and neither partial, varying, presummed nor scaled;
     - `update_bucket_c3`: there is a row for each member;
     - `update_bucket_c4`: the verdict and the scalars are replicated and
       unscaled.
@@ -199,8 +222,8 @@ def Zero_AssignOp : Zero_Op<"assign",
   let description = [{
     Constraints:
 
-    - `assign_c1`: the value is replicated and unscaled, so that every replica of
-      the parameters receives it;
+    - `assign_c1`: the value is placed as the bucket and unscaled, so that every
+      replica of the parameters receives it;
     - `assign_c2`: it has the bucket's shape and its members' storage type;
     - `assign_c3`: it is on the device.
 

@@ -151,9 +151,14 @@ LogicalResult ReturnOp::verify() {
 // zero.micro_batches
 //===----------------------------------------------------------------------===//
 
-/// What the sum over the backwards of |type| is.
+/// What the sum over the backwards of |type| is. What autograd has summed is a
+/// gradient like any other from here on.
 static ValueType sumOverMicro(ValueType type, Type accumulatorType) {
   auto micro = StringAttr::get(type.getContext(), kMicroAxis);
+  for (AxisPlacement placement : llvm::to_vector(type.getPlacements())) {
+    placement.presummed = false;
+    type = type.withPlacement(placement);
+  }
   return type.withPlacement({micro}).withElementType(accumulatorType);
 }
 
@@ -239,6 +244,74 @@ LogicalResult MicroBatchesOp::verifyRegions() {
 // zero.backward
 //===----------------------------------------------------------------------===//
 
+/// backward_c3 and _c7: how the gradient of |source|, which is |declared|,
+/// arrives over each axis.
+static LogicalResult verifyArrival(BackwardOp op, FlatSymbolRefAttr source,
+                                   ValueType declared, ValueType type,
+                                   MeshOp mesh) {
+  auto emitError = [&]() {
+    return op.emitOpError() << "gradient of " << source;
+  };
+  auto micro = StringAttr::get(op.getContext(), kMicroAxis);
+  if (type.getPlacement(micro).kind != PlacementKind::Partial)
+    return emitError() << " must be partial over 'micro', got " << type;
+  if (type.getPresent() != declared.getPresent())
+    return emitError() << " must be where " << source << " is, " << declared
+                       << ", got " << type;
+  for (ValueType each : {declared, type})
+    for (const AxisPlacement &p : each.getPlacements())
+      if (p.axis != micro && !mesh.getAxisSize(p.axis))
+        return emitError() << " has a placement over '" << p.axis.getValue()
+                           << "', which is no axis of mesh @"
+                           << mesh.getSymName() << ", got " << each;
+  ArrayRef<ScaleFactor> weight =
+      op->getParentOfType<StepOp>().getWeight().getFactors();
+  for (auto axis : mesh.getAxes().getAsRange<MeshAxisAttr>()) {
+    AxisPlacement arrives = type.getPlacement(axis.getName());
+    AxisPlacement lives = declared.getPlacement(axis.getName());
+    bool isSharded = arrives.kind == PlacementKind::Sharded;
+    if (isSharded != (lives.kind == PlacementKind::Sharded) ||
+        (isSharded && arrives.dim != lives.dim))
+      return emitError() << " must be sharded over " << axis.getName()
+                         << " as the parameter is, " << declared << ", got "
+                         << type;
+    if (!isSharded && arrives.kind != PlacementKind::Replicated &&
+        arrives.kind != PlacementKind::Partial)
+      return emitError() << " must be partial or replicated over "
+                         << axis.getName() << ", got " << type;
+    bool isBatchAxis = llvm::any_of(weight, [&](const ScaleFactor &factor) {
+      return factor.symbol == axis.getName() && factor.exponent < 0;
+    });
+    if (isBatchAxis && arrives.kind != PlacementKind::Partial &&
+        !arrives.presummed)
+      return emitError() << " must be partial or presummed over "
+                         << axis.getName()
+                         << ", whose ranks have batches of their own, got "
+                         << type;
+  }
+  return success();
+}
+
+/// backward_c8: axes divide what they shard.
+static LogicalResult verifyDivides(BackwardOp op, FlatSymbolRefAttr source,
+                                   ValueType declared, MeshOp mesh,
+                                   bool isBucket) {
+  for (auto [dim, extent] : llvm::enumerate(declared.getShape())) {
+    SmallVector<StringAttr> axes = declared.getAxesOfDim(dim);
+    int64_t ranks = mesh.getNumRanks(axes);
+    if (extent % ranks == 0 && (!isBucket || axes.empty() || extent == ranks))
+      continue;
+    InFlightDiagnostic diag =
+        op.emitOpError() << (isBucket ? "bucket " : "parameter ") << source
+                         << " has " << extent << " elements in dimension "
+                         << dim << ", sharded over " << ranks << " ranks";
+    diag.attachNote(mesh.getLoc())
+        << "give the axes that shard it a size that divides " << extent;
+    return diag;
+  }
+  return success();
+}
+
 LogicalResult BackwardOp::verifySymbolUses(SymbolTableCollection &symbols) {
   auto step = (*this)->getParentOfType<StepOp>();
   if (!step)
@@ -278,36 +351,26 @@ LogicalResult BackwardOp::verifySymbolUses(SymbolTableCollection &symbols) {
     if (!seen.insert(source).second)
       return emitOpError() << "source " << source << " is listed twice";
     // backward_c2, backward_c5
-    ArrayRef<int64_t> shape;
+    ValueType declared;
     if (auto bucket = dyn_cast<BucketOp>(symbol)) {
-      shape = bucket.getShape();
+      declared = bucket.getValueType();
       if (bucket.getDtype() != type.getElementType())
         return emitOpError() << "bucket " << source << " keeps "
                              << bucket.getDtype() << ", got " << type;
     } else {
-      shape = cast<ParameterOp>(symbol).getShape();
+      declared = cast<ParameterOp>(symbol).getValueType();
     }
-    if (shape != type.getShape()) {
+    if (declared.getShape() != type.getShape()) {
       InFlightDiagnostic diag = emitOpError()
                                 << "gradient of " << source
                                 << " must have its shape, got " << type;
       diag.attachNote(symbol->getLoc()) << source << " is declared here";
       return diag;
     }
-    // backward_c3
-    SmallVector<StringAttr> axes{StringAttr::get(getContext(), kMicroAxis)};
-    for (auto axis : mesh.getAxes().getAsRange<MeshAxisAttr>())
-      axes.push_back(axis.getName());
-    for (StringAttr axis : axes)
-      if (type.getPlacement(axis).kind != PlacementKind::Partial)
-        return emitOpError()
-               << "gradient of " << source << " must be partial over '"
-               << axis.getValue() << "', got " << type;
-    if (type.getPlacements().size() != axes.size())
-      return emitOpError() << "gradient of " << source
-                           << " has a placement over an axis that is not in "
-                              "mesh "
-                           << step.getMeshAttr() << ", got " << type;
+    if (failed(verifyArrival(*this, source, declared, type, mesh)) ||
+        failed(verifyDivides(*this, source, declared, mesh,
+                             isa<BucketOp>(symbol))))
+      return failure();
     // backward_c4
     if (Scale(type.getScale()) != scale)
       return emitOpError() << "gradient of " << source

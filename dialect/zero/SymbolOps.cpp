@@ -69,6 +69,26 @@ int64_t MeshOp::getNumRanks() {
   return product;
 }
 
+int64_t MeshOp::getNumRanks(ArrayRef<StringAttr> axes) {
+  int64_t product = 1;
+  for (StringAttr axis : axes)
+    product *= getAxisSize(axis).value_or(1);
+  return product;
+}
+
+int64_t MeshOp::getNumHeld(ValueType type) {
+  return type.getNumElements() /
+         getNumRanks(type.getAxes(PlacementKind::Sharded));
+}
+
+SmallVector<StringAttr> MeshOp::sortAxes(ArrayRef<StringAttr> axes) {
+  SmallVector<StringAttr> sorted;
+  for (auto axis : getAxes().getAsRange<MeshAxisAttr>())
+    if (llvm::is_contained(axes, axis.getName()))
+      sorted.push_back(axis.getName());
+  return sorted;
+}
+
 //===----------------------------------------------------------------------===//
 // zero.parameter, zero.group, zero.bucket
 //===----------------------------------------------------------------------===//
@@ -79,9 +99,15 @@ static bool isStorageType(Type type) {
 
 LogicalResult ParameterOp::verify() {
   // parameter_c1
-  if (!isStorageType(getDtype()))
-    return emitOpError() << "storage type must be f16, bf16, f32 or f64, got "
-                         << getDtype();
+  ValueType type = getValueType();
+  for (const AxisPlacement &p : type.getPlacements())
+    if (p.kind != PlacementKind::Sharded || p.presummed)
+      return emitOpError() << "must be replicated or sharded, got "
+                           << (p.presummed ? "presummed"
+                                           : stringifyPlacementKind(p.kind))
+                           << " over '" << p.axis.getValue() << "'";
+  if (type.isScaled() || type.isOnHost())
+    return emitOpError() << "must be unscaled and on the device, got " << type;
   // parameter_c3
   int64_t elements = 1;
   for (int64_t extent : getShape())
@@ -94,13 +120,6 @@ LogicalResult ParameterOp::verify() {
     return emitOpError() << "uses must be at least 1 and at most " << kMaxUses
                          << ", got " << getUses();
   return success();
-}
-
-int64_t ParameterOp::getNumElements() {
-  int64_t product = 1;
-  for (int64_t extent : getShape())
-    product *= extent;
-  return product;
 }
 
 /// Calls |visit| for each member; fails at the first that is no parameter or is
@@ -130,12 +149,22 @@ LogicalResult GroupOp::verifySymbolUses(SymbolTableCollection &symbols) {
 }
 
 LogicalResult BucketOp::verify() {
-  if (getShape().size() != 1)
-    return emitOpError() << "must have one dimension, got "
-                         << getShape().size();
-  if (!isStorageType(getDtype()) || !isStorageType(getArrivalType()))
-    return emitOpError() << "types must be f16, bf16, f32 or f64, got "
-                         << getDtype() << " and " << getArrivalType();
+  // bucket_c5
+  ValueType type = getValueType();
+  int64_t last = static_cast<int64_t>(type.getShape().size()) - 1;
+  if (last < 0 || type.getPlacements().size() != static_cast<size_t>(last) ||
+      type.isScaled() || type.isOnHost() || !type.getPresent().empty())
+    return emitOpError() << "must have one row, or one dimension for each axis "
+                            "that shards its members in front of the last, got "
+                         << type;
+  for (int64_t dim = 0; dim < last; ++dim)
+    if (type.getAxesOfDim(dim).size() != 1 || type.getShape()[dim] < 1)
+      return emitOpError() << "dimension " << dim
+                           << " must be sharded over one axis, got " << type;
+  if (!isStorageType(getArrivalType()))
+    return emitOpError() << "gradients must arrive in f16, bf16, f32 or f64, "
+                            "got "
+                         << getArrivalType();
   if (getOffsets().size() != getMembers().size() ||
       getExtents().size() != getMembers().size())
     return emitOpError() << "has " << getMembers().size() << " members but "
@@ -150,10 +179,17 @@ LogicalResult BucketOp::verify() {
                            << ", where the one before ends, got " << offset;
     end = offset + extent;
   }
-  if (end != getNumElements())
-    return emitOpError() << "members fill " << end << " of " << getNumElements()
+  if (end != getRowLength())
+    return emitOpError() << "members fill " << end << " of " << getRowLength()
                          << " elements";
   return success();
+}
+
+int64_t BucketOp::getNumHeld(ParameterOp parameter) {
+  int64_t rows = 1;
+  for (int64_t extent : getShape().drop_back())
+    rows *= extent;
+  return parameter.getNumElements() / rows;
 }
 
 /// bucket_c1 over all buckets of a module.
@@ -180,13 +216,24 @@ LogicalResult BucketOp::verifySymbolUses(SymbolTableCollection &symbols) {
       failed(verifyNoSharedMember(module)))
     return failure();
   Type storage;
+  auto getSharding = [](ValueType type) {
+    return type.getAxes(PlacementKind::Sharded);
+  };
   return forEachMember(*this, getMembers(), symbols,
                        [&](size_t i, ParameterOp parameter) -> LogicalResult {
-                         // bucket_c3
-                         if (getExtents()[i] < parameter.getNumElements())
+                         // bucket_c5
+                         if (getSharding(parameter.getValueType()) !=
+                             getSharding(getValueType()))
                            return emitOpError()
                                   << "member @" << parameter.getSymName()
-                                  << " has " << parameter.getNumElements()
+                                  << " is " << parameter.getValueType()
+                                  << ", sharded over other axes than "
+                                  << getValueType();
+                         // bucket_c3
+                         if (getExtents()[i] < getNumHeld(parameter))
+                           return emitOpError()
+                                  << "member @" << parameter.getSymName()
+                                  << " has " << getNumHeld(parameter)
                                   << " elements and an interval of "
                                   << getExtents()[i];
                          // bucket_c4

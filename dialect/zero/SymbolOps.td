@@ -50,19 +50,34 @@ def Zero_MeshOp : Zero_Op<"mesh", [Symbol]> {
     std::optional<int64_t> getAxisSize(::llvm::StringRef axis);
     /// The number of ranks.
     int64_t getNumRanks();
+    /// The number of ranks that differ over |axes| only; 1 for those that the
+    /// mesh does not have.
+    int64_t getNumRanks(::llvm::ArrayRef<::mlir::StringAttr> axes);
+    /// The elements that a rank holds of a value of |type|.
+    int64_t getNumHeld(::zero::ValueType type);
+    /// |axes| in the order of the mesh.
+    ::llvm::SmallVector<::mlir::StringAttr>
+    sortAxes(::llvm::ArrayRef<::mlir::StringAttr> axes);
   }];
 }
 
 def Zero_ParameterOp : Zero_Op<"parameter", [Symbol]> {
-  let summary = "A trainable parameter: its shape and storage type";
+  let summary = "A trainable parameter: its shape, storage type and placement";
   let description = [{
+    The shape is global. `sharded = [tp]` says that each rank holds a slice, as
+    with tensor or expert parallelism; over an axis that is not listed every rank
+    holds a replica. How its gradient arrives over such an axis, as an addend or
+    replicated as well, `zero.backward` says. Slices of master copy and optimizer
+    state, and who owns them, are derived.
+
     `optional` says that a backward may produce no gradient for it, which then
     counts as zero; a missing gradient of any other parameter refuses the step.
     `uses 2` says that each backward delivers it in two pieces, which add up.
 
     Constraints:
 
-    - `parameter_c1`: the storage type is f16, bf16, f32 or f64;
+    - `parameter_c1`: its placement is replicated or sharded, and not presummed;
+      it is unscaled and on the device;
     - `parameter_c2`: `uses` is at least 1 and at most 1024;
     - `parameter_c3`: it has at most 2^40 elements.
 
@@ -71,17 +86,26 @@ def Zero_ParameterOp : Zero_Op<"parameter", [Symbol]> {
     ```mlir
     zero.parameter @fc1.weight : 64x64xbf16
     zero.parameter @expert.7 : 128xf32 optional
+    zero.parameter @qkv : 64x192xbf16, sharded = [tp : 1]
     ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, DenseI64ArrayAttr:$shape,
-                       TypeAttr:$dtype, UnitAttr:$optional,
+  let arguments = (ins SymbolNameAttr:$sym_name,
+                       TypeAttrOf<Zero_ValueType>:$type, UnitAttr:$optional,
                        DefaultValuedOptionalAttr<I64Attr, "1">:$uses);
   let assemblyFormat = [{
-    $sym_name `:` custom<ShapedType>($shape, $dtype)
+    $sym_name `:` custom<PlacedType>($type)
     (`optional` $optional^)? (`uses` $uses^)? attr-dict
   }];
   let hasVerifier = 1;
-  let extraClassDeclaration = [{ int64_t getNumElements(); }];
+  let extraClassDeclaration = [{
+    ::zero::ValueType getValueType() {
+      return ::llvm::cast<::zero::ValueType>(getType());
+    }
+    ::llvm::ArrayRef<int64_t> getShape() { return getValueType().getShape(); }
+    ::mlir::Type getDtype() { return getValueType().getElementType(); }
+    /// Of the whole parameter.
+    int64_t getNumElements() { return getValueType().getNumElements(); }
+  }];
 }
 
 def Zero_GroupOp : Zero_Op<"group",

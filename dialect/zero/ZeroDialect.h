@@ -41,6 +41,10 @@ mlir::ParseResult parseScaleFactors(mlir::AsmParser &parser, Scale &scale,
 void printScaleFactors(mlir::AsmPrinter &printer,
                        llvm::ArrayRef<ScaleFactor> scale);
 
+/// What stands between the angle brackets of a !zero.value.
+mlir::ParseResult parseValueBody(mlir::AsmParser &parser, ValueType &type);
+void printValueBody(mlir::AsmPrinter &printer, ValueType type);
+
 } // namespace zero
 
 #define GET_OP_CLASSES

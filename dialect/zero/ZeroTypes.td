@@ -20,7 +20,8 @@ def Zero_ValueType : TypeDef<Zero_Dialect, "Value"> {
 
     - replicated (not listed): every rank holds the value;
     - `sharded = [dp]`: rank i holds slice i of dimension 0 (`[tp : 1]`: of
-      dimension 1);
+      dimension 1). Several axes that shard one dimension do so in the order of
+      the mesh, the first one with the largest slices;
     - `partial = [dp]`: the value is the sum of what the ranks hold (also
       `partial_max`, `partial_min`, `partial_or`);
     - `varying = [dp]`: it differs per rank and is no addend.
@@ -43,7 +44,8 @@ def Zero_ValueType : TypeDef<Zero_Dialect, "Value"> {
     - `value_c3`: the dimension of a sharded axis exists;
     - `value_c4`: no exponent is zero and no scale symbol is listed twice;
     - `value_c5`: time is never sharded, varying or presummed;
-    - `value_c6`: a scalar is in no space: both sides read it.
+    - `value_c6`: a scalar is in no space: both sides read it;
+    - `value_c7`: a presummed axis is sharded or replicated.
 
     Example:
 
@@ -70,6 +72,16 @@ def Zero_ValueType : TypeDef<Zero_Dialect, "Value"> {
                                ::llvm::SmallVector<::zero::ScaleFactor> scale = {},
                                ::zero::MemorySpace space = ::zero::MemorySpace::device);
 
+    /// The same; emits what the verifier says and returns null if it fails.
+    static ValueType getSortedChecked(
+        ::llvm::function_ref<::mlir::InFlightDiagnostic()> emitError,
+        ::mlir::MLIRContext *context, ::llvm::ArrayRef<int64_t> shape,
+        ::mlir::Type elementType,
+        ::llvm::SmallVector<::zero::AxisPlacement> placements,
+        ::llvm::SmallVector<::zero::AxisCoordinate> present,
+        ::llvm::SmallVector<::zero::ScaleFactor> scale,
+        ::zero::MemorySpace space);
+
     /// The placement over |axis|; replicated if it is not listed.
     ::zero::AxisPlacement getPlacement(::mlir::StringAttr axis) const;
 
@@ -84,6 +96,8 @@ def Zero_ValueType : TypeDef<Zero_Dialect, "Value"> {
     /// The axes with this kind of placement, in sorted order.
     ::llvm::SmallVector<::mlir::StringAttr> getAxes(::zero::PlacementKind kind) const;
     bool has(::zero::PlacementKind kind) const;
+    /// The axes that shard dimension |dim|, in sorted order.
+    ::llvm::SmallVector<::mlir::StringAttr> getAxesOfDim(int64_t dim) const;
     bool isScaled() const { return !getScale().empty(); }
     bool isScalar() const { return getShape().empty(); }
     bool isOnHost() const { return getSpace() == ::zero::MemorySpace::host; }

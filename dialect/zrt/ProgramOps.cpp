@@ -28,16 +28,27 @@ static LogicalResult requireOnDevice(Operation *op, BufferOp buffer) {
   return success();
 }
 
-static LogicalResult requireFull(SymbolTableCollection &symbols, Operation *op,
-                                 FlatSymbolRefAttr symbol) {
+/// Whether |type| is sharded over one of |axes|.
+static bool isShardedOver(zero::ValueType type, ArrayAttr axes) {
+  return llvm::any_of(axes.getAsRange<StringAttr>(), [&](StringAttr axis) {
+    return type.getPlacement(axis).kind == zero::PlacementKind::Sharded;
+  });
+}
+
+/// That |symbol| is a buffer on the device which is not sharded over |axes|.
+static FailureOr<BufferOp> requireWhole(SymbolTableCollection &symbols,
+                                        Operation *op, FlatSymbolRefAttr symbol,
+                                        ArrayAttr axes) {
   FailureOr<BufferOp> buffer = require<BufferOp>(symbols, op, symbol);
   if (failed(buffer))
     return failure();
-  if (buffer->isSharded())
+  if (isShardedOver(buffer->getValueType(), axes))
     return op->emitOpError()
-           << "buffer " << symbol << " must not be sharded, got "
-           << buffer->getValueType();
-  return requireOnDevice(op, *buffer);
+           << "buffer " << symbol << " must not be sharded over " << axes
+           << ", got " << buffer->getValueType();
+  if (failed(requireOnDevice(op, *buffer)))
+    return failure();
+  return buffer;
 }
 
 LogicalResult AllocateOp::verifySymbolUses(SymbolTableCollection &symbols) {
@@ -74,6 +85,14 @@ LogicalResult FillMissingOp::verifySymbolUses(SymbolTableCollection &) {
                        << " has no zrt.arrivals in this program";
 }
 
+/// Whether |names| are |axes|, in any order. Null names none.
+static bool isSame(ArrayRef<StringAttr> axes, ArrayAttr names) {
+  return names && names.size() == axes.size() &&
+         llvm::all_of(axes, [&](StringAttr axis) {
+           return llvm::is_contained(names, axis);
+         });
+}
+
 LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
   // launch_c1
   FailureOr<KernelOp> kernel =
@@ -102,9 +121,11 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
                            << kernel->getArrayType(i) << ", buffer " << symbol
                            << " holds " << type;
     // launch_c3
-    if (buffer->getNumElements() != elements)
+    if (buffer->getRowLength() != elements ||
+        buffer->getValueType().getShape() !=
+            (first ? first : *buffer).getValueType().getShape())
       return emitOpError() << "buffer " << symbol << " holds "
-                           << buffer->getNumElements()
+                           << buffer->getRowLength()
                            << " elements and the segments end at " << elements;
     // launch_c7
     if (!first)
@@ -115,9 +136,11 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
                            << first.getSymName() << " on the "
                            << stringifySpace(first.getSpace());
     // launch_c4
-    if (!getOwn() && buffer->isSharded())
+    if (buffer->isSharded() && !isSame(buffer->getOwners(), getOwnAttr()))
       return emitOpError() << "buffer " << symbol
-                           << " is sharded and the launch is not 'own'";
+                           << " is sharded and the launch is not 'own' over "
+                              "its axes, "
+                           << buffer->getValueType();
   }
   // launch_c5
   bool hasSum = static_cast<bool>(getSumAttr());
@@ -166,6 +189,14 @@ CountArrivalsOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return success();
 }
 
+/// What |buffer| would hold with whole rows.
+static zero::ValueType gatherRows(BufferOp buffer) {
+  zero::ValueType type = buffer.getValueType();
+  for (StringAttr axis : buffer.getOwners())
+    type = type.withPlacement({axis, zero::PlacementKind::Replicated});
+  return type;
+}
+
 LogicalResult CopyOp::verifySymbolUses(SymbolTableCollection &symbols) {
   // copy_c1
   FailureOr<BufferOp> source =
@@ -184,41 +215,47 @@ LogicalResult CopyOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (getSourceAttr() == getTargetAttr())
     return emitOpError() << "copies " << getSourceAttr() << " to itself";
   // copy_c3
-  auto gather = [](zero::ValueType type) {
-    for (StringAttr axis : type.getAxes(zero::PlacementKind::Sharded))
-      type = type.withPlacement({axis, zero::PlacementKind::Replicated});
-    return type;
-  };
-  if (gather(from) != gather(to))
+  if (gatherRows(*source) != gatherRows(*target))
     return emitOpError() << "changes what a value is, from " << from << " to "
                          << to;
   return success();
 }
 
 LogicalResult AllReduceOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  return requireFull(symbols, *this, getBufferAttr()); // all_reduce_c1
+  // all_reduce_c1
+  return requireWhole(symbols, *this, getBufferAttr(), getAxes());
 }
 
 LogicalResult AllGatherOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  return requireFull(symbols, *this, getBufferAttr()); // all_gather_c1
+  // all_gather_c1
+  FailureOr<BufferOp> buffer =
+      requireWhole(symbols, *this, getBufferAttr(), getAxes());
+  if (failed(buffer))
+    return failure();
+  if (buffer->isSharded())
+    return emitOpError() << "buffer " << getBufferAttr()
+                         << " must not be sharded, got "
+                         << buffer->getValueType();
+  return success();
 }
 
 /// reduce_scatter_c1 and _c2, and so reduce_scatter_add_c1
 static LogicalResult verifyScatter(SymbolTableCollection &symbols,
                                    Operation *op, FlatSymbolRefAttr sourceName,
-                                   FlatSymbolRefAttr targetName) {
+                                   FlatSymbolRefAttr targetName,
+                                   ArrayAttr axes) {
   FailureOr<BufferOp> source = require<BufferOp>(symbols, op, sourceName);
   FailureOr<BufferOp> target = require<BufferOp>(symbols, op, targetName);
   if (failed(source) || failed(target))
     return failure();
   zero::ValueType from = source->getValueType();
   zero::ValueType to = target->getValueType();
-  if (source->isSharded() || !target->isSharded() ||
+  if (source->isSharded() || !isSame(target->getOwners(), axes) ||
       from.getShape() != to.getShape() ||
       from.getElementType() != to.getElementType())
-    return op->emitOpError() << "needs a full source and a sharded target of "
-                                "one shape and type, got "
-                             << from << " and " << to;
+    return op->emitOpError() << "needs a full source and a target sharded over "
+                             << axes << " of one shape and type, got " << from
+                             << " and " << to;
   // reduce_scatter_c2
   return failure(failed(requireOnDevice(op, *source)) ||
                  failed(requireOnDevice(op, *target)));
@@ -226,12 +263,27 @@ static LogicalResult verifyScatter(SymbolTableCollection &symbols,
 
 LogicalResult
 ReduceScatterOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  return verifyScatter(symbols, *this, getSourceAttr(), getTargetAttr());
+  return verifyScatter(symbols, *this, getSourceAttr(), getTargetAttr(),
+                       getAxes());
 }
 
 LogicalResult
 ReduceScatterAddOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  return verifyScatter(symbols, *this, getSourceAttr(), getTargetAttr());
+  return verifyScatter(symbols, *this, getSourceAttr(), getTargetAttr(),
+                       getAxes());
+}
+
+LogicalResult CountOnceOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  // count_once_c1
+  FailureOr<SlotsOp> slots = require<SlotsOp>(symbols, *this, getSlotsAttr());
+  if (failed(slots))
+    return failure();
+  if (static_cast<int64_t>(getIndex()) >= slots->size() ||
+      static_cast<int64_t>(getIndex()) < 0)
+    return emitOpError() << "index " << int64_t(getIndex())
+                         << " is out of range, " << getSlotsAttr() << " has "
+                         << slots->size() << " slots";
+  return success();
 }
 
 LogicalResult

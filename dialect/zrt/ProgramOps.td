@@ -109,14 +109,15 @@ def Zrt_FillMissingOp : Zrt_CallOp<"fill_missing",
 
 def Zrt_LaunchOp : Zrt_CallOp<"launch",
     (ins FlatSymbolRefAttr:$kernel, FlatSymbolRefArrayAttr:$buffers,
-         FlatSymbolRefAttr:$segments, UnitAttr:$own,
+         FlatSymbolRefAttr:$segments, OptionalAttr<StrArrayAttr>:$own,
          OptionalAttr<FlatSymbolRefAttr>:$sum,
          DefaultValuedOptionalAttr<I64Attr, "0">:$sum_index),
-    "$kernel $buffers `over` $segments (`own` $own^)? (`sum` $sum^)? "
+    "$kernel $buffers `over` $segments custom<Own>($own) (`sum` $sum^)? "
     "(`at` $sum_index^)?"> {
   let summary = "Runs a kernel over the segments of a bucket";
   let description = [{
-    With `own` over this rank's slice only. `sum` is the slot that receives the
+    With `own [dp]` over this rank's slice of a row only, where the row is divided
+    over those axes. `sum` is the slot that receives the
     sum of a kernel that sums.
 
     Constraints:
@@ -124,7 +125,7 @@ def Zrt_LaunchOp : Zrt_CallOp<"launch",
     - `launch_c1`: kernel, buffers, segments and slot exist;
     - `launch_c2`: there is a buffer per operand of the kernel, of its type;
     - `launch_c3`: buffers have one global shape, which the segments fill;
-    - `launch_c4`: without `own`, no buffer is sharded;
+    - `launch_c4`: buffers that are sharded are so over the axes of `own`;
     - `launch_c5`: a slot for the sum is given exactly where the kernel sums, over
       one segment;
     - `launch_c6`: scalars of the segments hold as many as the kernel takes;
@@ -133,7 +134,7 @@ def Zrt_LaunchOp : Zrt_CallOp<"launch",
     Example:
 
     ```mlir
-    %t0 = zrt.launch @squares [@b0.reduced] over @b0.all own sum @norm at 0 after()
+    %t0 = zrt.launch @squares [@b0.reduced] over @b0.all own [dp] sum @norm at 0 after()
     ```
   }];
 }
@@ -193,54 +194,58 @@ def Zrt_CopyOp : Zrt_CallOp<"copy", (ins FlatSymbolRefAttr:$source,
 }
 
 class Zrt_BufferCollectiveOp<string mnemonic>
-    : Zrt_CallOp<mnemonic, (ins FlatSymbolRefAttr:$buffer), "$buffer">;
+    : Zrt_CallOp<mnemonic, (ins FlatSymbolRefAttr:$buffer, StrArrayAttr:$axes),
+        "$buffer `over` custom<NameList>($axes)">;
 class Zrt_ScatterOp<string mnemonic>
     : Zrt_CallOp<mnemonic, (ins FlatSymbolRefAttr:$source,
-        FlatSymbolRefAttr:$target), "$source `to` $target">;
+        FlatSymbolRefAttr:$target, StrArrayAttr:$axes),
+        "$source `to` $target `over` custom<NameList>($axes)">;
 
 def Zrt_AllReduceOp : Zrt_BufferCollectiveOp<"all_reduce"> {
-  let summary = "Sums a buffer over all ranks, in place";
+  let summary = "Sums a buffer over the ranks of some axes, in place";
   let description = [{
     Constraints:
 
-    - `all_reduce_c1`: the buffer exists, is not sharded, and is on the device.
+    - `all_reduce_c1`: the buffer exists, is not sharded over these axes, and is on
+      the device.
 
     Example:
 
     ```mlir
-    %t0 = zrt.all_reduce @b0.gradient after()
+    %t0 = zrt.all_reduce @b0.gradient over [dp] after()
     ```
   }];
 }
 
 def Zrt_AllGatherOp : Zrt_BufferCollectiveOp<"all_gather"> {
-  let summary = "Each rank's slice reaches all ranks, in place";
+  let summary = "Each rank's slice of a row reaches the others, in place";
   let description = [{
     Constraints:
 
-    - `all_gather_c1`: the buffer exists, is not sharded, and is on the device.
+    - `all_gather_c1`: the buffer exists, its rows are whole and not sharded over
+      these axes, and it is on the device.
 
     Example:
 
     ```mlir
-    %t0 = zrt.all_gather @b0.parameters after()
+    %t0 = zrt.all_gather @b0.parameters over [dp] after()
     ```
   }];
 }
 
 def Zrt_ReduceScatterOp : Zrt_ScatterOp<"reduce_scatter"> {
-  let summary = "Sums over all ranks; rank i gets slice i";
+  let summary = "Sums over the ranks of some axes; rank i gets slice i of a row";
   let description = [{
     Constraints:
 
-    - `reduce_scatter_c1`: the source is full, the target sharded, with one global
-      shape and type;
+    - `reduce_scatter_c1`: rows of the source are whole and those of the target
+      sharded over these axes, with one global shape and type otherwise;
     - `reduce_scatter_c2`: both are on the device.
 
     Example:
 
     ```mlir
-    %t0 = zrt.reduce_scatter @b0.gradient to @b0.reduced after()
+    %t0 = zrt.reduce_scatter @b0.gradient to @b0.reduced over [dp] after()
     ```
   }];
 }
@@ -255,14 +260,34 @@ def Zrt_ReduceScatterAddOp : Zrt_ScatterOp<"reduce_scatter_add"> {
     Example:
 
     ```mlir
-    %t0 = zrt.reduce_scatter_add @b0.gradient to @b0.reduced after()
+    %t0 = zrt.reduce_scatter_add @b0.gradient to @b0.reduced over [dp] after()
+    ```
+  }];
+}
+
+def Zrt_CountOnceOp : Zrt_CallOp<"count_once",
+    (ins FlatSymbolRefAttr:$slots, I64Attr:$index, StrArrayAttr:$axes),
+    "$slots `[` $index `]` `over` custom<NameList>($axes)"> {
+  let summary = "Zeroes a slot on all ranks but the first of some axes";
+  let description = [{
+    What all of them have counts once in a sum.
+
+    Constraints:
+
+    - `count_once_c1`: the slot exists.
+
+    Example:
+
+    ```mlir
+    %t0 = zrt.count_once @statistics[0] over [tp] after()
     ```
   }];
 }
 
 def Zrt_AllReduceScalarsOp : Zrt_CallOp<"all_reduce_scalars",
-    (ins FlatSymbolRefAttr:$slots), "$slots"> {
-  let summary = "Sums slots over all ranks";
+    (ins FlatSymbolRefAttr:$slots, StrArrayAttr:$axes),
+    "$slots `over` custom<NameList>($axes)"> {
+  let summary = "Sums slots over the ranks of some axes";
   let description = [{
     Constraints:
 
@@ -271,7 +296,7 @@ def Zrt_AllReduceScalarsOp : Zrt_CallOp<"all_reduce_scalars",
     Example:
 
     ```mlir
-    %t0 = zrt.all_reduce_scalars @statistics after()
+    %t0 = zrt.all_reduce_scalars @statistics over [dp] after()
     ```
   }];
 }

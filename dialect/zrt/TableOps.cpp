@@ -26,6 +26,41 @@ static LogicalResult requireSlot(SymbolTableCollection &symbols, Operation *op,
   return success();
 }
 
+/// program_c2 for one list of names.
+static LogicalResult verifyAxes(Operation *op, ArrayAttr axes,
+                                zero::MeshOp mesh) {
+  llvm::StringSet<> seen;
+  for (auto axis : axes.getAsRange<StringAttr>()) {
+    if (!mesh.getAxisSize(axis))
+      return op->emitOpError() << "names " << axis << ", which is no axis of "
+                               << "mesh @" << mesh.getSymName();
+    if (!seen.insert(axis).second)
+      return op->emitOpError() << "names axis " << axis << " twice";
+  }
+  if (axes.empty())
+    return op->emitOpError() << "needs an axis";
+  return success();
+}
+
+/// buffer_c2 and program_c2
+static LogicalResult verifyOnMesh(BufferOp buffer, zero::MeshOp mesh) {
+  zero::ValueType type = buffer.getValueType();
+  for (const zero::AxisPlacement &placement : type.getPlacements())
+    if (!mesh.getAxisSize(placement.axis))
+      return buffer.emitOpError()
+             << "names " << placement.axis << ", which is no axis of mesh @"
+             << mesh.getSymName();
+  for (auto [dim, extent] : llvm::enumerate(type.getShape())) {
+    int64_t ranks = mesh.getNumRanks(type.getAxesOfDim(dim));
+    if (extent % ranks != 0)
+      return buffer.emitOpError()
+             << "holds " << extent
+             << " elements, which do not divide evenly over " << ranks
+             << " ranks";
+  }
+  return success();
+}
+
 LogicalResult ProgramOp::verifyRegions() {
   // program_c1
   if (getResultNames().size() != getResults().size())
@@ -46,12 +81,17 @@ LogicalResult ProgramOp::verifyRegions() {
     return emitOpError() << "mesh " << getMeshAttr()
                          << " is not a zero.mesh of this module";
   for (auto buffer : getOps<BufferOp>())
-    if (buffer.isSharded() && buffer.getNumElements() % mesh.getNumRanks() != 0)
-      return buffer.emitOpError()
-             << "holds " << buffer.getNumElements()
-             << " elements, which do not divide evenly over "
-             << mesh.getNumRanks() << " ranks";
-  return success();
+    if (failed(verifyOnMesh(buffer, mesh)))
+      return failure();
+  // program_c2
+  WalkResult result = walk([&](Operation *call) {
+    for (StringRef name : {"axes", "own"})
+      if (auto axes = call->getAttrOfType<ArrayAttr>(name))
+        if (failed(verifyAxes(call, axes, mesh)))
+          return WalkResult::interrupt();
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
 }
 
 LogicalResult SlotsOp::verify() {
@@ -64,8 +104,14 @@ LogicalResult SlotsOp::verify() {
 LogicalResult BufferOp::verify() {
   // buffer_c1
   auto type = dyn_cast<zero::ValueType>(getType());
-  if (!type || type.getShape().size() != 1)
-    return emitOpError() << "type must be a one-dimensional !zero.value, got "
+  int64_t last = type ? int64_t(type.getShape().size()) - 1 : -1;
+  bool hasRows = last >= 0;
+  for (int64_t dim = 0; dim < last; ++dim)
+    hasRows &= type.getAxesOfDim(dim).size() == 1;
+  if (!hasRows)
+    return emitOpError() << "type must be a !zero.value of one row, or of one "
+                            "dimension for each axis that shards rows in front "
+                            "of the last, got "
                          << getType();
   // buffer_c3
   if (type.isOnHost())
@@ -225,6 +271,24 @@ static LogicalResult requireLasting(Operation *op, BufferOp buffer) {
                                                     : "share memory");
 }
 
+/// Whether |buffer| has the rows of |bucket|.
+static LogicalResult requireShape(Operation *op, BufferOp buffer,
+                                  zero::BucketOp bucket) {
+  zero::ValueType type = buffer.getValueType();
+  zero::ValueType rows = bucket.getValueType();
+  bool isSame = type.getShape() == rows.getShape();
+  for (int64_t dim = 0; isSame && dim + 1 < int64_t(rows.getShape().size());
+       ++dim)
+    isSame = type.getAxesOfDim(dim) == rows.getAxesOfDim(dim);
+  if (!isSame)
+    return op->emitOpError() << "buffer @" << buffer.getSymName() << " holds "
+                             << buffer.getRowLength() << " elements and bucket @"
+                             << bucket.getSymName() << " has "
+                             << bucket.getRowLength() << ": " << type << " and "
+                             << rows;
+  return success();
+}
+
 LogicalResult ArrivalsOp::verifySymbolUses(SymbolTableCollection &symbols) {
   // arrivals_c1
   auto bucket = lookup<zero::BucketOp>(symbols, *this, getBucketAttr());
@@ -266,11 +330,8 @@ LogicalResult ArrivalsOp::verifySymbolUses(SymbolTableCollection &symbols) {
                            << stringifySpace(buffer.getSpace());
   // arrivals_c2
   for (BufferOp buffer : buffers)
-    if (buffer.getNumElements() != bucket.getNumElements())
-      return emitOpError() << "buffer @" << buffer.getSymName() << " holds "
-                           << buffer.getNumElements() << " elements and bucket "
-                           << getBucketAttr() << " has "
-                           << bucket.getNumElements();
+    if (failed(requireShape(*this, buffer, bucket)))
+      return failure();
   // arrivals_c6
   if (gradient->isSharded())
     return emitOpError() << "gradients arrive whole, and buffer "
@@ -312,11 +373,8 @@ LogicalResult StateOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (failed(buffer))
     return failure();
   // state_c2
-  if (buffer->getNumElements() != bucket.getNumElements())
-    return emitOpError() << "buffer " << getBufferAttr() << " holds "
-                         << buffer->getNumElements() << " elements and bucket "
-                         << getBucketAttr() << " has "
-                         << bucket.getNumElements();
+  if (failed(requireShape(*this, *buffer, bucket)))
+    return failure();
   // state_c3
   return requireLasting(*this, *buffer);
 }

@@ -21,7 +21,8 @@ def Zrt_ProgramOp : Zrt_Op<"program",
     Constraints:
 
     - `program_c1`: inputs and results are `zrt.slots` of the program, and each
-      result has a name of its own.
+      result has a name of its own;
+    - `program_c2`: axes that buffers and calls name are axes of the mesh.
 
     Example:
 
@@ -79,14 +80,16 @@ def Zrt_BufferOp : Zrt_SymbolOp<"buffer",
     [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "Memory with a role, a space and the placement of its contents";
   let description = [{
-    The type is what the buffer holds, with its global shape; a value sharded over
-    an axis takes 1/n of it on each rank. The type leaves the space to `in`.
+    The type is what the buffer holds, with its global shape: that of a bucket. Of
+    the rows that model parallelism makes a rank holds one; where the last
+    dimension is sharded it holds 1/n of that. The type leaves the space to `in`.
     `on_demand` buffers are allocated by a handler. One that `shares` another has no
     memory of its own: what it holds is gone when the other is written.
 
     Constraints:
 
-    - `buffer_c1`: the type is a one-dimensional `!zero.value`;
+    - `buffer_c1`: the type is a `!zero.value` of one row, or of one dimension for
+      each axis that shards rows in front of the last;
     - `buffer_c2`: what is sharded divides evenly;
     - `buffer_c3`: the type says nothing of the space;
     - `buffer_c4`: memory is shared with a buffer of the program that is as large or
@@ -114,18 +117,22 @@ def Zrt_BufferOp : Zrt_SymbolOp<"buffer",
       return getSharesAttr() ? getSharesAttr()
                              : ::mlir::FlatSymbolRefAttr::get(getOperation());
     }
-    /// Of the whole buffer.
+    /// Of a row.
     int64_t getNumBytes() {
-      return getNumElements() *
+      return getRowLength() *
              getValueType().getElementType().getIntOrFloatBitWidth() / 8;
     }
     ::zero::ValueType getValueType() {
       return ::llvm::cast<::zero::ValueType>(getType());
     }
-    int64_t getNumElements() { return getValueType().getNumElements(); }
-    bool isSharded() {
-      return getValueType().has(::zero::PlacementKind::Sharded);
+    /// The elements of a row: what this rank holds, unless it is sharded.
+    int64_t getRowLength() { return getValueType().getShape().back(); }
+    /// The axes over which a row is divided.
+    ::llvm::SmallVector<::mlir::StringAttr> getOwners() {
+      ::zero::ValueType type = getValueType();
+      return type.getAxesOfDim(type.getShape().size() - 1);
     }
+    bool isSharded() { return !getOwners().empty(); }
   }];
 }
 

@@ -9,6 +9,7 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace zero {
 #define GEN_PASS_DEF_INSERTCOLLECTIVESPASS
@@ -40,9 +41,11 @@ private:
   void rewriteReduce(ReduceOp op);
   void rewriteNorm(NormOp op);
   void rewriteClip(ClipOp op);
+  void rewriteVerdict(VerdictOp op);
   void rewriteUpdate(UpdateBucketOp op);
-  /// The sum of the squares, and what its root still has to be multiplied by.
-  Scaled sumSquares(Location loc, ValueRange inputs);
+  /// Sums of the squares, and what their roots still have to be multiplied by:
+  /// one sum for all |inputs| that have one placement and factor.
+  SmallVector<Scaled> sumSquares(Location loc, ValueRange inputs);
   Value materialize(Location loc, Value old);
   /// all_reduce over every axis that |value| is partial over.
   Value allReduce(Location loc, Value value);
@@ -54,6 +57,8 @@ private:
   DenseMap<Value, Scaled> gradients; // by old value
   /// Sums of squares already reduced, by their inputs.
   SmallVector<std::pair<SmallVector<Value>, Scaled>> sums;
+  /// What the old sum of some squares is the sum of.
+  DenseMap<Value, SmallVector<Value>> reducedSquares;
   /// The factor of each monomial, computed once.
   DenseMap<Attribute, Value> factors;
 };
@@ -76,6 +81,11 @@ Value Rewriter::allReduce(Location loc, Value value) {
 
 void Rewriter::rewriteReduce(ReduceOp op) {
   for (auto [old, result] : llvm::zip_equal(op.getInputs(), op.getOutputs())) {
+    if (auto it = reducedSquares.find(old); it != reducedSquares.end()) {
+      SmallVector<Value> parts = it->second;
+      reducedSquares[result] = std::move(parts);
+      continue;
+    }
     Value input = mapping.lookupOrDefault(old);
     auto type = cast<ValueType>(input.getType());
     if (type.isScalar()) {
@@ -83,7 +93,7 @@ void Rewriter::rewriteReduce(ReduceOp op) {
       continue;
     }
     Scaled gradient;
-    gradient.raw = shard
+    gradient.raw = shard && type.has(PlacementKind::Partial)
                        ? builder
                              .create<ReduceScatterOp>(
                                  op.getLoc(), input,
@@ -101,43 +111,54 @@ void Rewriter::rewriteReduce(ReduceOp op) {
   }
 }
 
-Scaled Rewriter::sumSquares(Location loc, ValueRange inputs) {
-  auto raws = llvm::map_to_vector(
-      inputs, [&](Value old) { return gradients.lookup(old).raw; });
-  for (auto &[known, sum] : sums)
-    if (known == raws)
-      return sum;
-  // One sum for all gradients that still have to be divided by the same.
-  llvm::MapVector<Value, SmallVector<Value>> byFactor;
+SmallVector<Scaled> Rewriter::sumSquares(Location loc, ValueRange inputs) {
+  // Each rank adds its own squares first, so that what travels is one number.
+  llvm::MapVector<std::pair<Value, ValueType>, SmallVector<Value>> groups;
   for (Value old : inputs) {
     Scaled gradient = gradients.lookup(old);
-    byFactor[gradient.factor].push_back(gradient.raw);
+    // Of the type only what tells partial sums apart.
+    auto type = cast<ValueType>(gradient.raw.getType());
+    ValueType placement = ValueType::getSorted(
+        type.getContext(), SmallVector<int64_t>(type.getShape().size(), 1),
+        type.getElementType(), SmallVector<AxisPlacement>(type.getPlacements()),
+        {}, Scale(type.getScale()));
+    groups[{gradient.factor, placement}].push_back(gradient.raw);
   }
-  Scaled result;
-  for (auto &[factor, group] : byFactor) {
-    Value sum =
-        allReduce(loc, builder.create<SumSquaresOp>(loc, ValueRange(group)));
-    if (byFactor.size() == 1) {
-      result = {sum, factor};
-      break;
+  SmallVector<Scaled> results;
+  for (auto &[key, raws] : groups) {
+    auto *known = llvm::find_if(sums, [&raws = raws](auto &entry) {
+      return entry.first == raws;
+    });
+    if (known == sums.end()) {
+      Value sum =
+          allReduce(loc, builder.create<SumSquaresOp>(loc, ValueRange(raws)));
+      sums.push_back({raws, {sum, key.first}});
+      known = &sums.back();
     }
-    // Sums with different scales are added as what they stand for.
-    if (factor) {
-      sum = builder.create<ScaleOp>(loc, sum, factor);
-      sum = builder.create<ScaleOp>(loc, sum, factor);
-    }
-    result.raw =
-        result.raw ? builder.create<AddOp>(loc, result.raw, sum).getSum() : sum;
+    results.push_back(known->second);
   }
-  sums.push_back({raws, result});
-  return result;
+  return results;
 }
 
 void Rewriter::rewriteNorm(NormOp op) {
-  Scaled sum = sumSquares(op.getLoc(), op.getInputs());
-  Value norm = builder.create<SqrtOp>(op.getLoc(), sum.raw);
-  if (sum.factor)
-    norm = builder.create<ScaleOp>(op.getLoc(), norm, sum.factor);
+  Location loc = op.getLoc();
+  SmallVector<Scaled> squares = sumSquares(loc, op.getInputs());
+  Scaled total = squares.front();
+  bool haveOneFactor = llvm::all_of(squares, [&](const Scaled &each) {
+    return each.factor == total.factor;
+  });
+  for (auto [i, each] : llvm::enumerate(squares)) {
+    // Sums with different scales are added as what they stand for.
+    Value sum = each.raw;
+    if (!haveOneFactor && each.factor) {
+      sum = builder.create<ScaleOp>(loc, sum, each.factor);
+      sum = builder.create<ScaleOp>(loc, sum, each.factor);
+    }
+    total.raw = i == 0 ? sum : builder.create<AddOp>(loc, total.raw, sum);
+  }
+  Value norm = builder.create<SqrtOp>(loc, total.raw);
+  if (haveOneFactor && total.factor)
+    norm = builder.create<ScaleOp>(loc, norm, total.factor);
   mapping.map(op.getNorm(), norm);
 }
 
@@ -169,6 +190,24 @@ Value Rewriter::materialize(Location loc, Value old) {
   return builder.create<ScaleOp>(loc, gradient.raw, gradient.factor);
 }
 
+void Rewriter::rewriteVerdict(VerdictOp op) {
+  llvm::SetVector<Value> parts;
+  for (Value sum : op.getSums()) {
+    auto it = reducedSquares.find(sum);
+    if (it != reducedSquares.end())
+      parts.insert(it->second.begin(), it->second.end());
+    else
+      parts.insert(mapping.lookupOrDefault(sum));
+  }
+  auto verdict = builder.create<VerdictOp>(
+      op.getLoc(), parts.getArrayRef(),
+      mapping.lookupOrDefault(op.getBackwards()),
+      mapping.lookupOrDefault(op.getSquared()),
+      mapping.lookupOrDefault(op.getMissing()), op.getRanks(),
+      op.getNonfinite());
+  mapping.map(op.getVerdict(), verdict.getVerdict());
+}
+
 void Rewriter::rewriteUpdate(UpdateBucketOp op) {
   auto rows = llvm::map_to_vector(
       op.getRows(), [&](Value row) { return mapping.lookupOrDefault(row); });
@@ -177,9 +216,12 @@ void Rewriter::rewriteUpdate(UpdateBucketOp op) {
       op.getParameterTypeAttr(), materialize(op.getLoc(), op.getGradient()),
       mapping.lookupOrDefault(op.getVerdict()), rows, op.getRowOfAttr());
   auto type = cast<ValueType>(parameters.getType());
-  if (type.has(PlacementKind::Sharded))
+  SmallVector<StringAttr> owners =
+      type.getAxesOfDim(type.getShape().size() - 1);
+  if (!owners.empty())
     parameters = builder.create<AllGatherOp>(
-        op.getLoc(), parameters, axesOf(builder, type, PlacementKind::Sharded));
+        op.getLoc(), parameters,
+        builder.getArrayAttr(SmallVector<Attribute>(owners.begin(), owners.end())));
   mapping.map(op.getParameters(), parameters);
 }
 
@@ -190,7 +232,8 @@ LogicalResult Rewriter::checkForm(Operation *op) {
   if (auto reduce = dyn_cast<ReduceOp>(op))
     ok = llvm::all_of(reduce.getInputs(), [](Value input) {
       auto type = cast<ValueType>(input.getType());
-      return type.getShape().size() <= 1 && !type.has(PlacementKind::Sharded);
+      return type.isScalar() ||
+             type.getAxesOfDim(type.getShape().size() - 1).empty();
     });
   else if (isa<NormOp, SumSquaresOp, ClipOp>(op))
     ok = llvm::all_of(op->getOperands(), [&](Value operand) {
@@ -221,8 +264,15 @@ LogicalResult Rewriter::rewrite(Operation *op) {
     return success();
   }
   if (auto squares = dyn_cast<SumSquaresOp>(op)) {
-    mapping.map(squares.getSum(),
-                sumSquares(squares.getLoc(), squares.getInputs()).raw);
+    // It is reduced already, and so is what sumSquares gives.
+    SmallVector<Scaled> parts =
+        sumSquares(squares.getLoc(), squares.getInputs());
+    reducedSquares[squares.getSum()] =
+        llvm::map_to_vector(parts, [](const Scaled &part) { return part.raw; });
+    return success();
+  }
+  if (auto verdict = dyn_cast<VerdictOp>(op)) {
+    rewriteVerdict(verdict);
     return success();
   }
   if (auto update = dyn_cast<UpdateBucketOp>(op)) {

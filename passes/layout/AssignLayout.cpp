@@ -30,11 +30,14 @@ struct Bucket {
   SmallVector<ParameterOp> members;
   SmallVector<int64_t> offsets;
   SmallVector<int64_t> extents;
-  int64_t elements = 0;
+  int64_t elements = 0; // of a row
   BucketOp op;
 
-  ValueType getGradientType(ValueType member) const {
-    return member.withShape({elements});
+  /// The gradients of all members, kept in |type|.
+  ValueType getGradientType(Type type) const {
+    SmallVector<int64_t> shape(way.arrivalType.getShape());
+    shape.back() = elements;
+    return ValueType(way.arrivalType).withShape(shape).withElementType(type);
   }
 };
 
@@ -85,12 +88,12 @@ private:
 //===----------------------------------------------------------------------===//
 
 void Layout::fillBuckets() {
-  int64_t ranks = shape.mesh.getNumRanks();
   auto parameters = llvm::to_vector(shape.ways);
   for (auto &entry : llvm::reverse(parameters)) {
     ParameterOp parameter = entry.first;
     const Way &way = entry.second;
-    int64_t extent = llvm::alignTo(parameter.getNumElements(), kAlignment);
+    int64_t extent = llvm::alignTo(
+        shape.mesh.getNumHeld(parameter.getValueType()), kAlignment);
     int64_t width = cast<MicroBatchesOp>(way.backward->getParentOp())
                         .getAccumulatorType()
                         .getIntOrFloatBitWidth() /
@@ -112,7 +115,9 @@ void Layout::fillBuckets() {
   // The last member takes the pad that makes all slices equal. A bucket is
   // never empty, even if all its parameters are.
   for (Bucket &bucket : buckets) {
-    int64_t slice = ranks * kAlignment;
+    int64_t owners = shape.mesh.getNumRanks(
+        bucket.way.arrivalType.getAxes(PlacementKind::Partial));
+    int64_t slice = owners * kAlignment;
     int64_t elements =
         llvm::alignTo(std::max<int64_t>(bucket.elements, 1), slice);
     bucket.extents.back() += elements - bucket.elements;
@@ -129,10 +134,17 @@ void Layout::declareBuckets() {
     });
     Type kept = cast<MicroBatchesOp>(bucket.way.backward->getParentOp())
                     .getAccumulatorType();
+    ValueType type = bucket.getGradientType(kept).withScale({});
+    for (AxisPlacement placement : llvm::to_vector(type.getPlacements())) {
+      placement.presummed = false;
+      if (placement.kind != PlacementKind::Sharded)
+        placement.kind = PlacementKind::Replicated;
+      type = type.withPlacement(placement);
+    }
     bucket.op = builder.create<BucketOp>(
-        shape.step.getLoc(), ("b" + Twine(i)).str(),
-        ArrayRef<int64_t>{bucket.elements}, kept, bucket.way.arrivalType,
-        builder.getArrayAttr(members), bucket.offsets, bucket.extents);
+        shape.step.getLoc(), ("b" + Twine(i)).str(), type,
+        bucket.way.arrivalType.getElementType(), builder.getArrayAttr(members),
+        bucket.offsets, bucket.extents);
     table.insert(bucket.op, Block::iterator(shape.step));
   }
 }
@@ -152,11 +164,9 @@ void Layout::rewriteMicroBatches(MicroBatchesOp op) {
     SmallVector<Attribute> sources;
     SmallVector<Type> types;
     for (size_t i : bucketsOf(&Way::backward, backward)) {
-      auto member = cast<ValueType>(backward.getGradients()[0].getType());
       sources.push_back(FlatSymbolRefAttr::get(buckets[i].op));
       // Arriving gradients are converted when they are packed.
-      types.push_back(buckets[i].getGradientType(member).withElementType(
-          op.getAccumulatorType()));
+      types.push_back(buckets[i].getGradientType(op.getAccumulatorType()));
       indices.push_back(i);
     }
     auto packed = inner.create<BackwardOp>(backward.getLoc(), types,
@@ -201,14 +211,31 @@ void Layout::rewriteClip(ClipOp op) {
 }
 
 Value Layout::buildVerdict(Location loc) {
+  SmallVector<Attribute> axes;
+  for (auto axis : shape.mesh.getAxes().getAsRange<MeshAxisAttr>())
+    axes.push_back(axis.getName());
   auto arrivals =
-      builder.create<ArrivalsOp>(loc, builder.getArrayAttr({shape.axis}));
+      builder.create<ArrivalsOp>(loc, builder.getArrayAttr(axes));
   auto sums = builder.create<ReduceOp>(loc, arrivals.getResults());
-  auto squares = builder.create<SumSquaresOp>(loc, reduced);
-  return builder.create<VerdictOp>(loc, squares, sums.getOutputs()[0],
-                                   sums.getOutputs()[1], sums.getOutputs()[2],
-                                   shape.mesh.getNumRanks(),
-                                   shape.step.getNonfinite());
+  // Squares are added on each rank first, so one sum has one placement.
+  SmallVector<SmallVector<Value>> byPlacement;
+  for (Value gradient : reduced) {
+    auto type = cast<ValueType>(gradient.getType());
+    auto *group = llvm::find_if(byPlacement, [&](auto &values) {
+      return cast<ValueType>(values[0].getType()).hasPlacementOf(type);
+    });
+    if (group == byPlacement.end())
+      group = &byPlacement.emplace_back();
+    group->push_back(gradient);
+  }
+  SmallVector<Value> squares;
+  for (ArrayRef<Value> group : byPlacement)
+    squares.push_back(builder.create<SumSquaresOp>(loc, group));
+  squares =
+      SmallVector<Value>(builder.create<ReduceOp>(loc, squares).getOutputs());
+  return builder.create<VerdictOp>(
+      loc, squares, sums.getOutputs()[0], sums.getOutputs()[1],
+      sums.getOutputs()[2], shape.mesh.getNumRanks(), shape.step.getNonfinite());
 }
 
 SmallVector<Value> Layout::buildPrepare(UpdateOp update, Value verdict) {

@@ -17,12 +17,13 @@ class Reader {
 public:
   Reader(StepOp step, SymbolTableCollection &symbols) : symbols(symbols) {
     shape.step = step;
+    shape.mesh =
+        symbols.lookupNearestSymbolFrom<MeshOp>(step, step.getMeshAttr());
   }
 
   FailureOr<StepShape> read();
 
 private:
-  LogicalResult readMesh();
   LogicalResult readBackward(BackwardOp backward);
   LogicalResult readMicroBatches(MicroBatchesOp microBatches);
   LogicalResult readNorm(NormOp norm);
@@ -41,21 +42,19 @@ private:
 };
 } // namespace
 
-LogicalResult Reader::readMesh() {
-  StepOp step = shape.step;
-  shape.mesh =
-      symbols.lookupNearestSymbolFrom<MeshOp>(step, step.getMeshAttr());
-  ArrayAttr axes = shape.mesh.getAxes();
-  if (axes.size() != 1) {
-    InFlightDiagnostic diag =
-        step.emitError() << "only data parallelism over one mesh axis can be "
-                            "laid out yet, got "
-                         << axes.size() << " axes";
-    diag.attachNote(shape.mesh.getLoc()) << "mesh is declared here";
-    return diag;
+/// |type|, of a parameter, as it is in the rows of a bucket.
+static ValueType getRowType(ValueType type, MeshOp mesh) {
+  SmallVector<int64_t> shape;
+  ValueType row = type;
+  for (StringAttr axis : mesh.sortAxes(type.getAxes(PlacementKind::Sharded))) {
+    AxisPlacement placement = type.getPlacement(axis);
+    placement.dim = shape.size();
+    shape.push_back(mesh.getNumRanks({axis}));
+    row = row.withShape(SmallVector<int64_t>(shape.size() + 1, 1))
+              .withPlacement(placement);
   }
-  shape.axis = cast<MeshAxisAttr>(axes[0]).getName();
-  return success();
+  shape.push_back(0);
+  return row.withShape(shape);
 }
 
 /// Emits an error at |op| if |type| is scaled by something that has no number
@@ -81,13 +80,18 @@ LogicalResult Reader::readBackward(BackwardOp backward) {
     if (shape.ways.contains(parameter))
       return backward.emitError()
              << "gradient of " << source << " arrives in two places";
-    if (failed(checkScale(backward, cast<ValueType>(gradient.getType()))))
+    auto type = cast<ValueType>(gradient.getType());
+    if (failed(checkScale(backward, type)))
       return failure();
+    if (!type.getPresent().empty())
+      return backward.emitError() << "parameters on some coordinates only "
+                                     "cannot be laid out yet, got "
+                                  << type;
     parameterOf[gradient] = parameter;
     last[parameter] = gradient;
     Way &way = shape.ways[parameter];
     way.backward = backward;
-    way.arrivalType = cast<ValueType>(gradient.getType()).getElementType();
+    way.arrivalType = getRowType(type, shape.mesh);
     way.storageType = parameter.getDtype();
   }
   return success();
@@ -177,8 +181,6 @@ LogicalResult Reader::readUpdate(UpdateOp update) {
 }
 
 FailureOr<StepShape> Reader::read() {
-  if (failed(readMesh()))
-    return failure();
   for (Operation &op : shape.step.getBody().front()) {
     LogicalResult result = success();
     if (auto microBatches = dyn_cast<MicroBatchesOp>(op)) {

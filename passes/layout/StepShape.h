@@ -22,7 +22,9 @@ struct Way {
   llvm::SmallVector<NormOp, 1> norms;
   ClipOp clip; // may be null
   mlir::StringAttr optimizer;
-  mlir::Type arrivalType;
+  /// As it arrives, in a bucket row without elements: axes that shard the
+  /// parameter have a dimension each, in the order of the mesh.
+  ValueType arrivalType;
   mlir::Type storageType;
 
   bool operator==(const Way &other) const {
@@ -37,7 +39,6 @@ struct Way {
 struct StepShape {
   StepOp step;
   MeshOp mesh;
-  mlir::StringAttr axis; // the data-parallel axis
   /// Parameters in order of declaration, each with its way.
   llvm::MapVector<ParameterOp, Way> ways;
   /// The group of each parameter.

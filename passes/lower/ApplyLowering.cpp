@@ -12,7 +12,7 @@ using namespace zero;
 LogicalResult StepLowering::lowerAllReduce(AllReduceOp op) {
   Value input = op.getInput();
   if (auto buffer = bufferOfValue.lookup(input)) {
-    finish->call<zrt::AllReduceOp>(buffer);
+    finish->call<zrt::AllReduceOp>(buffer, op.getAxesAttr());
     bufferOfValue[op.getOutput()] = buffer;
     bucketOfValue[op.getOutput()] = bucketOfValue.lookup(input);
     bufferOfValue.erase(input); // in place: nothing holds the addends now
@@ -28,7 +28,7 @@ LogicalResult StepLowering::lowerAllReduce(AllReduceOp op) {
     scalars->store(input, {slots, 0});
   }
   scalars->flush();
-  finish->call<zrt::AllReduceScalarsOp>(slots);
+  finish->call<zrt::AllReduceScalarsOp>(slots, op.getAxesAttr());
   vectors[op.getOutput()] = slots;
   if (cast<ValueType>(op.getOutput().getType()).isScalar())
     scalars->place(op.getOutput(), {slots, 0});
@@ -49,12 +49,34 @@ LogicalResult StepLowering::lowerSumSquares(SumSquaresOp op) {
     finish->call<zrt::LaunchOp>(
         program->squaresKernel(type.getElementType()),
         program->getBuilder().getArrayAttr({bufferOfValue.lookup(input)}),
-        bucket.whole, getOwn(type.has(PlacementKind::Sharded)), sums,
+        bucket.whole, getOwn(type), sums,
         program->getBuilder().getI64IntegerAttr(i));
     partials.push_back({sums, static_cast<int64_t>(i)});
   }
   scalars->defineSum(op.getSum(), partials);
   return success();
+}
+
+void StepLowering::lowerStack(StackOp op) {
+  SmallVector<double> zeros(op.getScalars().size(), 0.0);
+  FlatSymbolRefAttr slots = program->slots("statistics", zeros);
+  SmallVector<std::pair<int64_t, CountOnceOp>> counted;
+  for (auto [i, scalar] : llvm::enumerate(op.getScalars())) {
+    int64_t index = i;
+    Value stored = scalar;
+    if (CountOnceOp once = countedOnce.lookup(scalar)) {
+      counted.push_back({index, once});
+      stored = once.getInput();
+    }
+    scalars->store(stored, {slots, index});
+  }
+  if (!counted.empty())
+    scalars->flush();
+  for (auto &[index, once] : counted)
+    finish->call<zrt::CountOnceOp>(
+        slots, program->getBuilder().getI64IntegerAttr(index),
+        once.getAxesAttr());
+  vectors[op.getVector()] = slots;
 }
 
 void StepLowering::lowerPrepare(PrepareOp op) {
@@ -143,7 +165,7 @@ LogicalResult StepLowering::lowerUpdate(UpdateBucketOp op) {
       program->updateKernel(bucket.optimizer, gradient, bucket.storageType,
                             static_cast<bool>(scale)),
       program->getBuilder().getArrayAttr(operands), segments,
-      getOwn(bucket.isSharded()), /*sum=*/FlatSymbolRefAttr(),
+      getOwn(bucket.ownedType), /*sum=*/FlatSymbolRefAttr(),
       /*sum_index=*/IntegerAttr());
   bufferOfValue[op.getParameters()] = bucket.getUpdated();
   bucketOfValue[op.getParameters()] = op.getBucketAttr();
@@ -214,7 +236,8 @@ LogicalResult StepLowering::lower(Operation *op) {
     return lowerTransfer(transfer);
   if (auto scatter = dyn_cast<ReduceScatterOp>(op)) {
     BucketBuffers &bucket = bucketOf(bucketOfValue.lookup(scatter.getInput()));
-    finish->call<zrt::ReduceScatterOp>(bucket.gradient, bucket.reduced);
+    finish->call<zrt::ReduceScatterOp>(bucket.gradient, bucket.reduced,
+                                       scatter.getAxesAttr());
     bufferOfValue[scatter.getOutput()] = bucket.reduced;
     bucketOfValue[scatter.getOutput()] =
         bucketOfValue.lookup(scatter.getInput());
@@ -222,7 +245,7 @@ LogicalResult StepLowering::lower(Operation *op) {
     FlatSymbolRefAttr buffer = bufferOfValue.lookup(gather.getInput());
     if (!buffer)
       return gather.emitError() << "operand is not the update of a bucket";
-    finish->call<zrt::AllGatherOp>(buffer);
+    finish->call<zrt::AllGatherOp>(buffer, gather.getAxesAttr());
     bufferOfValue[gather.getOutput()] = buffer;
   } else if (auto squares = dyn_cast<SumSquaresOp>(op)) {
     return lowerSumSquares(squares);
@@ -232,12 +255,10 @@ LogicalResult StepLowering::lower(Operation *op) {
     scalars->place(counts.getBackwards(), {arrivals, 0});
     scalars->place(counts.getMissing(), {arrivals, 1});
     scalars->defineSquare(counts.getSquared(), {arrivals, 0});
+  } else if (auto once = dyn_cast<CountOnceOp>(op)) {
+    countedOnce[once.getOutput()] = once;
   } else if (auto stack = dyn_cast<StackOp>(op)) {
-    SmallVector<double> zeros(stack.getScalars().size(), 0.0);
-    FlatSymbolRefAttr slots = program->slots("statistics", zeros);
-    for (auto [i, scalar] : llvm::enumerate(stack.getScalars()))
-      scalars->store(scalar, {slots, static_cast<int64_t>(i)});
-    vectors[stack.getVector()] = slots;
+    lowerStack(stack);
   } else if (auto unstack = dyn_cast<UnstackOp>(op)) {
     for (auto [i, scalar] : llvm::enumerate(unstack.getScalars()))
       scalars->place(scalar, {vectors.lookup(unstack.getVector()),

@@ -19,8 +19,8 @@ void zero::declareBucket(ProgramBuilder &program, BucketBuffers &bucket) {
   if (bucket.reducedType)
     bucket.reduced =
         program.buffer(name + ".reduced", bucket.reducedType, Role::gradient);
-  ValueType full = ValueType::getSorted(
-      master.getContext(), bucket.op.getShape(), bucket.storageType);
+  ValueType full =
+      bucket.op.getValueType().withElementType(bucket.storageType);
   bucket.parameters =
       program.buffer(name + ".parameters", full, Role::parameter);
   bucket.master = bucket.parameters;
@@ -54,7 +54,7 @@ void zero::declareBucket(ProgramBuilder &program, BucketBuffers &bucket) {
     addState(state, buffer);
   }
   bucket.whole =
-      program.segments(name + ".whole", {bucket.op.getNumElements()});
+      program.segments(name + ".whole", {bucket.op.getRowLength()});
 
   Type arrival = bucket.op.getArrivalType();
   Type kept = bucket.op.getDtype();
@@ -101,7 +101,7 @@ static FlatSymbolRefAttr buildSequence(ProgramBuilder &program,
     handlers.push_back(FlatSymbolRefAttr::get(handler));
     HandlerBuilder calls(handler);
     calls.call<zrt::FillMissingOp>(cast<FlatSymbolRefAttr>(symbols.back()));
-    calls.call<ReduceT>(bucket.gradient, bucket.reduced);
+    calls.call<ReduceT>(bucket.gradient, bucket.reduced, bucket.scatterAxes);
   }
   return program.sequence(name, symbols, handlers, kOpenBuckets);
 }

@@ -22,6 +22,7 @@ struct BucketBuffers {
   ValueType ownedType;    // what is updated: placement and space of the state
   mlir::Type storageType;
   bool reducedInLoop = false;
+  mlir::ArrayAttr scatterAxes; // of the reduction in the loop
   bool isAssigned = false; // every replica receives the update
 
   mlir::FlatSymbolRefAttr gradient;
@@ -34,7 +35,7 @@ struct BucketBuffers {
   mlir::FlatSymbolRefAttr whole; // one segment
 
   bool isSharded() const {
-    return ValueType(ownedType).has(PlacementKind::Sharded);
+    return !ownedType.getAxesOfDim(ownedType.getShape().size() - 1).empty();
   }
   bool isOffloaded() const { return ownedType.isOnHost(); }
   /// What the update writes as new parameters.

@@ -99,7 +99,8 @@ Value ScalarLowering::evaluate(ScaleAttr monomial) {
 }
 
 Value ScalarLowering::evaluate(VerdictOp op) {
-  Value sumSquares = get(op.getSumSquares());
+  SmallVector<Value> sums = llvm::map_to_vector(
+      op.getSums(), [&](Value value) { return get(value); });
   Value sum = get(op.getBackwards());
   Value squared = get(op.getSquared());
   Value missing = get(op.getMissing());
@@ -113,10 +114,12 @@ Value ScalarLowering::evaluate(VerdictOp op) {
                                               verdict);
   };
   if (op.getNonfinite() != Nonfinite::poison) {
-    // x - x is 0 for every finite x and nan for the others.
-    Value rest = builder.create<arith::SubFOp>(loc, sumSquares, sumSquares);
-    choose(builder.create<arith::CmpFOp>(loc, CmpFPredicate::UNE, rest, zero),
-           op.getNonfinite() == Nonfinite::skip ? 1.0 : 4.0);
+    for (Value each : sums) {
+      // x - x is 0 for every finite x and nan for the others.
+      Value rest = builder.create<arith::SubFOp>(loc, each, each);
+      choose(builder.create<arith::CmpFOp>(loc, CmpFPredicate::UNE, rest, zero),
+             op.getNonfinite() == Nonfinite::skip ? 1.0 : 4.0);
+    }
   }
   choose(builder.create<arith::CmpFOp>(loc, CmpFPredicate::UNE, missing, zero),
          2.0);

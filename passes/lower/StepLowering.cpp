@@ -9,10 +9,15 @@
 using namespace mlir;
 using namespace zero;
 
-/// |type| without the axis of time: what one backward's buffer holds.
+/// |type| without the axis of time: what one backward's buffer holds. What
+/// autograd has summed is a gradient like any other there.
 static ValueType withoutMicro(Type type) {
-  auto micro = StringAttr::get(type.getContext(), kMicroAxis);
-  return cast<ValueType>(type).withPlacement({micro});
+  auto value = cast<ValueType>(type);
+  for (AxisPlacement placement : llvm::to_vector(value.getPlacements())) {
+    placement.presummed = false;
+    value = value.withPlacement(placement);
+  }
+  return value.withPlacement({StringAttr::get(type.getContext(), kMicroAxis)});
 }
 
 //===----------------------------------------------------------------------===//
@@ -42,8 +47,10 @@ LogicalResult StepLowering::readMicroBatches(MicroBatchesOp op) {
     buffers.op = bucket;
     buffers.gradientType = withoutMicro(gradient.getType());
     buffers.reducedInLoop = static_cast<bool>(scatter);
-    if (scatter)
+    if (scatter) {
       buffers.reducedType = withoutMicro(scatter.getOutput().getType());
+      buffers.scatterAxes = scatter.getAxesAttr();
+    }
     bucketOfValue[sum] = source;
   }
   return success();

@@ -30,6 +30,7 @@ private:
   mlir::LogicalResult lower(mlir::Operation *op);
   mlir::LogicalResult lowerAllReduce(AllReduceOp op);
   mlir::LogicalResult lowerSumSquares(SumSquaresOp op);
+  void lowerStack(StackOp op);
   void lowerPrepare(PrepareOp op);
   mlir::LogicalResult lowerUpdate(UpdateBucketOp op);
   mlir::LogicalResult lowerTransfer(TransferOp op);
@@ -37,9 +38,15 @@ private:
   mlir::FlatSymbolRefAttr getRow(mlir::ValueRange scalars, mlir::Value factor,
                                  mlir::Value verdict);
 
-  mlir::UnitAttr getOwn(bool isSharded) {
-    return isSharded ? mlir::UnitAttr::get(step.getContext())
-                     : mlir::UnitAttr();
+  /// The axes over which the rows of |type| are divided; null if they are not.
+  mlir::ArrayAttr getOwn(ValueType type) {
+    llvm::SmallVector<mlir::StringAttr> axes =
+        type.getAxesOfDim(type.getShape().size() - 1);
+    if (axes.empty())
+      return nullptr;
+    return mlir::ArrayAttr::get(
+        step.getContext(),
+        llvm::SmallVector<mlir::Attribute>(axes.begin(), axes.end()));
   }
   BucketBuffers &bucketOf(mlir::FlatSymbolRefAttr symbol) {
     return buckets[symbol.getAttr()];
@@ -58,6 +65,8 @@ private:
   /// Gradients that are a buffer times a scalar.
   llvm::DenseMap<mlir::Value, ScaleOp> scaled;
   llvm::DenseMap<mlir::Value, mlir::FlatSymbolRefAttr> vectors;
+  /// Scalars that count once, before they are stacked.
+  llvm::DenseMap<mlir::Value, CountOnceOp> countedOnce;
   llvm::DenseMap<mlir::Attribute, mlir::FlatSymbolRefAttr> counters; // by group
   /// Rows of scalars by what they hold.
   llvm::SmallVector<

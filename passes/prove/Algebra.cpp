@@ -56,14 +56,14 @@ std::optional<Rational> prove::add(Rational a, Rational b) {
 
 static llvm::hash_code hashOf(const Base &base) {
   return llvm::hash_combine(
-      int(base.kind), base.name, int(base.epoch), base.summed, base.bits,
+      int(base.kind), base.name, int(base.epoch), base.over, base.bits,
       llvm::hash_value(llvm::bit_cast<uint64_t>(base.value)),
       llvm::hash_combine_range(base.operands.begin(), base.operands.end()));
 }
 
 static bool isSame(const Base &a, const Base &b) {
   return a.kind == b.kind && a.name == b.name && a.epoch == b.epoch &&
-         a.summed == b.summed && a.bits == b.bits &&
+         a.over == b.over && a.bits == b.bits &&
          llvm::bit_cast<uint64_t>(a.value) ==
              llvm::bit_cast<uint64_t>(b.value) &&
          a.operands == b.operands;
@@ -120,7 +120,7 @@ Expr Algebra::intern(std::vector<Term> terms) {
       made->undefined |= base->isUndefined;
       made->nan |= base->mayBeNan;
       made->gradient |= base->hasGradient;
-      made->own |= base->isOwn;
+      made->own |= base->own;
       made->depth = std::max(made->depth, base->depth);
     }
   }
@@ -133,6 +133,12 @@ Expr Algebra::intern(std::vector<Term> terms) {
 }
 
 Expr Algebra::base(Base given) {
+  if (given.kind == BaseKind::gradient && axisNames.size() > 1) {
+    given.name.clear();
+    for (size_t i = 0; i < axisNames.size(); ++i)
+      if (given.over >> i & 1)
+        given.name += (given.name.empty() ? "'" : ", '") + axisNames[i] + "'";
+  }
   BaseRef found;
   auto it = tables->knownBases.find(&given);
   if (it != tables->knownBases.end()) {
@@ -149,15 +155,15 @@ Expr Algebra::base(Base given) {
         (made->kind == BaseKind::constant && !std::isfinite(made->value)) ||
         (made->kind == BaseKind::operation &&
          (made->name == "inverse" || made->name == "sqrt"));
-    made->isOwn = made->kind == BaseKind::missing ||
-                  ((made->kind == BaseKind::gradient || sums) && !made->summed);
+    made->own = made->over;
     for (Expr operand : made->operands) {
       made->isElement |= !sums && operand->isElement();
       made->isUndefined |= operand->isUndefined();
       made->mayBeNan |= operand->mayBeNan();
       made->hasGradient |= operand->hasGradient();
       made->depth = std::max(made->depth, operand->getDepth() + 1);
-      made->isOwn |= made->kind != BaseKind::rankSum && operand->isOwn();
+      if (made->kind != BaseKind::rankSum)
+        made->own |= operand->getOwn();
     }
     made->index = tables->bases.size();
     found = made.get();
@@ -187,7 +193,7 @@ Expr Algebra::constant(double value) {
                        : normalize(int64_t(scaled), int64_t(1) << -shift))
       return rational(*fraction);
   }
-  return base({BaseKind::constant, "", Epoch::all, false, value});
+  return base({BaseKind::constant, "", Epoch::all, 0, value});
 }
 
 std::optional<Rational> Polynomial::asRational() const {

@@ -51,6 +51,10 @@ std::optional<Rational> normalize(int64_t numerator, int64_t denominator);
 std::optional<Rational> add(Rational a, Rational b);
 std::optional<Rational> multiply(Rational a, Rational b);
 
+/// A set of axes of a mesh, a bit for each that has more than one rank: over the
+/// others there is nothing to tell apart.
+using AxisSet = uint32_t;
+
 /// Which backwards of the step a gradient is of.
 enum class Epoch {
   current, ///< the open one
@@ -70,7 +74,8 @@ enum class BaseKind {
   state,     ///< this element's value from the step before
   undefined, ///< what nobody has written
   sumOver,   ///< the sum of operand 0 over the elements of a parameter
-  rankSum,   ///< the sum of operand 0 over all ranks
+  rankSum,   ///< the sum of operand 0 over ranks: those not left in `over`
+  once,      ///< 1 on the first rank over the axes, 0 on the others
   operation, ///< anything that is no polynomial of its operands
 };
 
@@ -79,14 +84,16 @@ struct Base {
   BaseKind kind;
   std::string name;         // symbol, role, parameter or operation
   Epoch epoch = Epoch::all; // of a gradient
-  bool summed = false;      // gradient, sumOver: over the ranks
-  double value = 0;         // of a constant
+  /// Axes over which each rank has a part of its own, and the sum over them is
+  /// what is meant.
+  AxisSet over = 0;
+  double value = 0; // of a constant
   std::vector<Expr> operands = {};
   unsigned bits = 0; // sumOver: in which addends were computed; 0: as in f64
   // What follows from the operands.
   bool isElement = false; // differs per element
   bool isUndefined = false;
-  bool isOwn = false;    // differs per rank
+  AxisSet own = 0;       // axes over which ranks have different numbers
   bool mayBeNan = false; // or infinite: see Polynomial::mayBeNan
   bool hasGradient = false;
   unsigned depth = 0; // of operations in operations
@@ -120,10 +127,10 @@ public:
   bool mayBeNan() const { return nan; }
   /// Whether it depends on an arriving gradient, also by a norm.
   bool hasGradient() const { return gradient; }
-  /// Whether it depends on what only one rank knows, sums over ranks apart.
-  /// What an element of a sharded buffer holds is the same for all ranks: its
-  /// owner's.
-  bool isOwn() const { return own; }
+  /// The axes over which ranks have different numbers for it, the number of their
+  /// backwards apart. What an element of a sharded buffer holds is the same for
+  /// all ranks: its owner's.
+  AxisSet getOwn() const { return own; }
   /// Of operations in operations: walks go as deep.
   unsigned getDepth() const { return depth; }
   /// The number, if it is a constant fraction.
@@ -141,7 +148,7 @@ private:
   bool undefined = false;
   bool nan = false;
   bool gradient = false;
-  bool own = false;
+  AxisSet own = 0;
   unsigned depth = 0;
   size_t hash = 0;
   unsigned index = 0;
@@ -153,6 +160,12 @@ public:
   Algebra();
   ~Algebra();
 
+  /// What axes are called in messages, in the order of their bits. Where there is
+  /// one axis only it needs no name.
+  void setAxisNames(std::vector<std::string> names) {
+    axisNames = std::move(names);
+  }
+
   Expr rational(Rational value);
   Expr integer(int64_t value) { return rational({value, 1}); }
   /// A fraction if |value| is a small one, a base otherwise.
@@ -161,8 +174,9 @@ public:
   Expr symbol(llvm::StringRef name) {
     return base({BaseKind::symbol, name.str()});
   }
-  Expr gradient(Epoch epoch, bool summed) {
-    return base({BaseKind::gradient, "", epoch, summed});
+  /// Each rank has its own share over the axes |over|.
+  Expr gradient(Epoch epoch, AxisSet over) {
+    return base({BaseKind::gradient, "", epoch, over});
   }
   Expr state(llvm::StringRef role) {
     return base({BaseKind::state, role.str()});
@@ -172,7 +186,7 @@ public:
     return base({BaseKind::undefined, what.str()});
   }
   Expr operation(llvm::StringRef name, llvm::ArrayRef<Expr> operands) {
-    return base({BaseKind::operation, name.str(), Epoch::all, false, 0,
+    return base({BaseKind::operation, name.str(), Epoch::all, 0, 0,
                  operands.vec()});
   }
   /// Of an operation whose operands may change places.
@@ -218,6 +232,7 @@ private:
                llvm::DenseMap<const void *, double> &known);
   struct Tables;
   std::unique_ptr<Tables> tables;
+  std::vector<std::string> axisNames;
 };
 
 /// Algebra::substitute for many numbers that have parts in common: each part is

@@ -39,7 +39,10 @@ static void printBase(llvm::raw_ostream &os, const Base &base, int depth) {
         "this backward", "the earlier backwards", "all backwards but the last",
         "the last backward", "all backwards"};
     os << "(gradient of " << words[static_cast<int>(base.epoch)] << ", "
-       << (base.summed ? "summed over ranks" : "this rank's own share") << ")";
+       << (base.over == 0          ? "summed over ranks"
+           : base.name.empty()     ? "this rank's own share"
+                                   : "not yet summed over " + base.name)
+       << ")";
     return;
   }
   case BaseKind::state:
@@ -49,12 +52,15 @@ static void printBase(llvm::raw_ostream &os, const Base &base, int depth) {
     os << base.name;
     return;
   case BaseKind::sumOver:
-    os << "sum over " << (base.summed ? "" : "this rank's slice of ")
+    os << "sum over " << (base.over ? "this rank's slice of " : "")
        << base.name << " of (";
     break;
   case BaseKind::rankSum:
-    os << "sum over ranks of (";
+    os << "sum over " << (base.over ? "some of the ranks" : "ranks") << " of (";
     break;
+  case BaseKind::once:
+    os << "(1 on the first rank, 0 on others)";
+    return;
   case BaseKind::operation:
     os << base.name << "(";
     break;

@@ -37,7 +37,7 @@ void prove::decide(Algebra &algebra, Memory &memory, Expr verdict,
 /// Adds what |contents| hold of a parameter, which begins at |offset|.
 static void readIntervals(ParameterMeaning &parameter, const Contents &contents,
                           StringRef role, int64_t offset) {
-  int64_t length = parameter.op.getNumElements();
+  int64_t length = parameter.elements;
   if (contents.writer)
     parameter.writer = contents.writer;
   std::vector<IntervalMeaning> result;

@@ -21,9 +21,9 @@ void Calls::reportRole(zrt::PackOp op, const Contents &contents) {
                                     : "backwards left is lost");
   if (!op.getAccumulate())
     Report::attach(diagnostic, op.getLoc(),
-                   findExample(algebra, algebra.gradient(Epoch::last, true),
-                               algebra.gradient(Epoch::all, true),
-                               meaning.ranks));
+                   findExample(algebra, algebra.gradient(Epoch::last, 0),
+                               algebra.gradient(Epoch::all, 0),
+                               meaning.getNumRanks()));
   noteMembers(diagnostic, buckets.find(contents.bucket)->second);
 }
 
@@ -45,9 +45,12 @@ void Calls::pack(zrt::PackOp op) {
           .getAttr());
   auto add = symbols.lookup<zrt::KernelOp>(arriving.getAddAttr().getAttr());
   Precision kept(contents.op.getValueType().getElementType());
+  // All members of a bucket arrive alike.
+  AxisSet over = meaning.axes.getSet(
+      contents.op.getValueType().getAxes(PlacementKind::Partial));
+  Expr gradient = algebra.gradient(Epoch::current, over);
   auto evaluate = [&](zrt::KernelOp kernel, Number old) -> Number {
-    Number arguments[] = {
-        {algebra.gradient(Epoch::current, meaning.ranks == 1), {}}, old};
+    Number arguments[] = {{gradient, {}}, old};
     auto values =
         evaluateBody(algebra, kernel.getBody().front(),
                      ArrayRef(arguments, kernel.getBody().getNumArguments()));
@@ -62,7 +65,6 @@ void Calls::pack(zrt::PackOp op) {
   // A gradient that was written in place meets neither kernel, and a further
   // use within this backward is added.
   Expr sum = algebra.state("sum");
-  Expr gradient = algebra.gradient(Epoch::current, meaning.ranks == 1);
   Expr added = algebra.add(sum, gradient);
   if (evaluate(kernel, {sum, {}}).expr !=
       (op.getAccumulate() ? added : gradient))

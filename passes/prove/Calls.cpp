@@ -54,31 +54,55 @@ void Calls::overwrite(Contents &contents) {
 }
 
 Contents &Calls::write(Operation *call, FlatSymbolRefAttr symbol,
-                       StringAttr bucket, bool isWhole) {
+                       StringAttr bucket) {
   Contents &contents = require(call, symbol);
   overwrite(contents);
-  if (!isWhole && contents.bucket != bucket && contents.hasOther) {
-    Number mixed{algebra.undefined("elements of several buckets"), {}};
-    contents.other = makePieces(contents.op.getNumElements(), mixed, mixed);
-  }
   contents.bucket = bucket;
   contents.writer = call;
   return contents;
+}
+
+Contents &Calls::writeOwned(Operation *call, FlatSymbolRefAttr symbol,
+                            StringAttr bucket, AxisSet owners) {
+  Contents &contents = require(call, symbol);
+  if (contents.hasOther &&
+      (contents.bucket != bucket || !contents.isOwnedOver(owners))) {
+    Number mixed{algebra.undefined("elements of several buckets"), {}};
+    contents.other = makePieces(contents.op.getRowLength(), mixed, mixed);
+  }
+  if (contents.hasOther)
+    contents.owners = owners;
+  return write(call, symbol, bucket);
+}
+
+bool Calls::requireOwners(Operation *call, const Contents &contents,
+                          AxisSet owners) {
+  if (contents.isOwnedOver(owners))
+    return true;
+  zrt::BufferOp buffer = contents.op;
+  proof.report.error(call)
+      << "uses @" << buffer.getSymName() << ", of which owners over "
+      << meaning.axes.describe(contents.owners)
+      << " hold other numbers than the rest, as if owners over "
+      << meaning.axes.describe(owners) << " did";
+  return false;
 }
 
 //===----------------------------------------------------------------------===//
 // Collectives and copies
 //===----------------------------------------------------------------------===//
 
-static Number sumOf(Algebra &algebra, Number a, int64_t ranks) {
-  a.expr = sumOverRanks(algebra, a.expr, ranks);
+static Number sumOf(Algebra &algebra, Number a, const MeshAxes &axes,
+                    AxisSet set) {
+  a.expr = sumOverRanks(algebra, a.expr, axes, set);
   return a;
 }
 
 /// The sum over ranks of |own| on one and |other| on the others.
-static Number sumOf(Algebra &algebra, Number own, Number other, int64_t ranks) {
+static Number sumOf(Algebra &algebra, Number own, Number other,
+                    const MeshAxes &axes, AxisSet set) {
   if (own == other)
-    return sumOf(algebra, own, ranks);
+    return sumOf(algebra, own, axes, set);
   return {algebra.undefined("a sum of different numbers over ranks"), {}};
 }
 
@@ -98,14 +122,14 @@ static void forEachPart(
 }
 
 static Pieces sumOverOwners(Algebra &algebra, const Contents &contents,
-                            int64_t ranks) {
+                            const MeshAxes &axes, AxisSet set) {
   Pieces sums;
   const Pieces &other = contents.hasOther ? contents.other : contents.own;
-  forEachPart(contents.own, other,
-              [&](const Piece &x, const Piece &y, int64_t end) {
-                append(sums, {end, sumOf(algebra, x.element, y.element, ranks),
-                              sumOf(algebra, x.pad, y.pad, ranks)});
-              });
+  forEachPart(
+      contents.own, other, [&](const Piece &x, const Piece &y, int64_t end) {
+        append(sums, {end, sumOf(algebra, x.element, y.element, axes, set),
+                      sumOf(algebra, x.pad, y.pad, axes, set)});
+      });
   return sums;
 }
 
@@ -117,7 +141,8 @@ void Calls::send(const Contents &contents) {
 void Calls::allReduce(zrt::AllReduceOp op) {
   Contents &contents = read(op, op.getBufferAttr());
   send(contents);
-  Pieces sums = sumOverOwners(algebra, contents, meaning.ranks);
+  Pieces sums = sumOverOwners(algebra, contents, meaning.axes,
+                              meaning.axes.getSet(op.getAxes()));
   write(op, op.getBufferAttr(), contents.bucket);
   contents.own = std::move(sums);
   if (contents.hasOther)
@@ -125,10 +150,11 @@ void Calls::allReduce(zrt::AllReduceOp op) {
 }
 
 void Calls::reduceScatter(Operation *op, FlatSymbolRefAttr source,
-                          FlatSymbolRefAttr target, bool accumulate) {
+                          FlatSymbolRefAttr target, AxisSet set,
+                          bool accumulate) {
   Contents &from = read(op, source);
   send(from);
-  Pieces sums = sumOverOwners(algebra, from, meaning.ranks);
+  Pieces sums = sumOverOwners(algebra, from, meaning.axes, set);
   Contents &before = accumulate ? read(op, target) : require(op, target);
   if (accumulate && before.bucket && from.bucket &&
       before.bucket != from.bucket)
@@ -155,13 +181,16 @@ void Calls::reduceScatter(Operation *op, FlatSymbolRefAttr source,
 void Calls::allGather(zrt::AllGatherOp op) {
   Contents &contents = read(op, op.getBufferAttr());
   send(contents);
+  AxisSet set = meaning.axes.getSet(op.getAxes());
+  if (!requireOwners(op, contents, set))
+    return;
   write(op, op.getBufferAttr(), contents.bucket);
   if (!contents.hasOther)
     return;
   for (Piece &piece : contents.own)
     // A rank's own share is of that rank; the others would take it for theirs.
     for (Number *number : {&piece.element, &piece.pad})
-      if (number->expr->isOwn())
+      if (number->expr->getOwn() & set)
         number->expr =
             algebra.undefined("what one rank alone knows, gathered by all");
   contents.other = contents.own;
@@ -170,11 +199,18 @@ void Calls::allGather(zrt::AllGatherOp op) {
 void Calls::copy(zrt::CopyOp op) {
   Contents &from = read(op, op.getSourceAttr());
   const Contents &target = memory->get(op.getTargetAttr());
-  Contents &to = write(op, op.getTargetAttr(), from.bucket,
-                       from.hasOther || !target.hasOther);
+  // Slices of one divided row are no slices of a row divided otherwise.
+  if (!target.hasOther && !requireOwners(op, from, target.owners))
+    return;
+  bool isSlice = !from.hasOther && target.hasOther && from.owners;
+  Contents &to =
+      isSlice ? writeOwned(op, op.getTargetAttr(), from.bucket, from.owners)
+              : write(op, op.getTargetAttr(), from.bucket);
   to.own = from.own;
-  if (to.hasOther && from.hasOther)
-    to.other = from.other;
+  if (!to.hasOther || isSlice)
+    return;
+  to.other = from.hasOther ? from.other : from.own;
+  to.owners = from.owners;
 }
 
 //===----------------------------------------------------------------------===//
@@ -219,10 +255,12 @@ void Calls::run(Operation *call, Memory &on) {
       .Case([&](zrt::AllReduceOp op) { allReduce(op); })
       .Case([&](zrt::AllGatherOp op) { allGather(op); })
       .Case([&](zrt::ReduceScatterOp op) {
-        reduceScatter(op, op.getSourceAttr(), op.getTargetAttr(), false);
+        reduceScatter(op, op.getSourceAttr(), op.getTargetAttr(),
+                      meaning.axes.getSet(op.getAxes()), false);
       })
       .Case([&](zrt::ReduceScatterAddOp op) {
-        reduceScatter(op, op.getSourceAttr(), op.getTargetAttr(), true);
+        reduceScatter(op, op.getSourceAttr(), op.getTargetAttr(),
+                      meaning.axes.getSet(op.getAxes()), true);
       })
       .Case([&](zrt::CopyOp op) { copy(op); })
       .Case([&](zrt::AllocateOp op) {
@@ -250,7 +288,7 @@ void Calls::run(Operation *call, Memory &on) {
         writeSlot(op, op.getSlotsAttr(), 0) =
             inApply ? Number{algebra.symbol(kAccumulation), {}} : early;
         writeSlot(op, op.getSlotsAttr(), 1) =
-            inApply ? Number{algebra.base({BaseKind::missing, ""}), {}} : early;
+            inApply ? Number{getMissing(algebra, meaning.axes), {}} : early;
       })
       .Case([&](zrt::AllReduceScalarsOp op) {
         int64_t size =
@@ -258,8 +296,14 @@ void Calls::run(Operation *call, Memory &on) {
         for (int64_t i = 0; i < size; ++i) {
           Number &slot = writeSlot(op, op.getSlotsAttr(), i);
           sent.push_back(slot.expr);
-          slot = sumOf(algebra, slot, meaning.ranks);
+          slot = sumOf(algebra, slot, meaning.axes,
+                       meaning.axes.getSet(op.getAxes()));
         }
+      })
+      .Case([&](zrt::CountOnceOp op) {
+        Number &slot = writeSlot(op, op.getSlotsAttr(), op.getIndex());
+        slot.expr =
+            countOnce(algebra, slot.expr, meaning.axes.getSet(op.getAxes()));
       })
       .Case([&](zrt::SettleOp op) {
         if (!inApply)

@@ -50,7 +50,8 @@ private:
   void allReduce(zrt::AllReduceOp op);
   void allGather(zrt::AllGatherOp op);
   void reduceScatter(mlir::Operation *op, mlir::FlatSymbolRefAttr source,
-                     mlir::FlatSymbolRefAttr target, bool accumulate);
+                     mlir::FlatSymbolRefAttr target, AxisSet set,
+                     bool accumulate);
   void copy(zrt::CopyOp op);
 
   // Accesses, which every call makes through these.
@@ -59,7 +60,14 @@ private:
   Contents &read(mlir::Operation *call, mlir::FlatSymbolRefAttr symbol);
   /// What |call| writes; others that share its memory hold nothing from now on.
   Contents &write(mlir::Operation *call, mlir::FlatSymbolRefAttr symbol,
-                  mlir::StringAttr bucket, bool isWhole = true);
+                  mlir::StringAttr bucket);
+  /// The same where only owners over |owners| write: the others keep what they
+  /// have.
+  Contents &writeOwned(mlir::Operation *call, mlir::FlatSymbolRefAttr symbol,
+                       mlir::StringAttr bucket, AxisSet owners);
+  /// Reports that |contents| are not told apart by owners over |owners|.
+  bool requireOwners(mlir::Operation *call, const Contents &contents,
+                     AxisSet owners);
   /// Whatever shares the memory of |contents| holds nothing from now on.
   void overwrite(Contents &contents);
   Contents &require(mlir::Operation *call, mlir::FlatSymbolRefAttr symbol);
@@ -85,8 +93,12 @@ private:
                  llvm::ArrayRef<Number> scalars);
   bool launchOver(LaunchedKernel &kernel, bool onOwner,
                   std::vector<Pieces> &written, Pieces &addends);
+  /// Whose slices a launch works on: the owners that its operands are told apart
+  /// by.
+  bool findOwners(zrt::LaunchOp op, llvm::ArrayRef<Contents *> operands,
+                  AxisSet &owners);
   Number sumOverBucket(mlir::StringAttr bucket, const Pieces &addends,
-                       bool summed);
+                       AxisSet owners);
 
   Proof &proof;
   Algebra &algebra;

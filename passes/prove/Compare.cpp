@@ -60,6 +60,12 @@ void Comparison::compareContract(const ParameterMeaning &a,
   };
   if (one.getShape() != two.getShape())
     differ("shape", shapeOf(one), shapeOf(two));
+  if (one.getValueType().getPlacements() != two.getValueType().getPlacements())
+    differ("placement", toText(one.getValueType()), toText(two.getValueType()));
+  if (a.arrivesOver != b.arrivesOver)
+    differ("set of axes over which ranks have shares of the gradient",
+           first.axes.describe(a.arrivesOver),
+           second.axes.describe(b.arrivesOver));
   if (one.getDtype() != two.getDtype())
     differ("storage type", toText(one.getDtype()), toText(two.getDtype()));
   if (one.getOptional() != two.getOptional())
@@ -148,7 +154,7 @@ void Comparison::compareElements(const ParameterMeaning &a,
     Operation *writer = b.writer ? b.writer : second.step;
     Report::attach(diagnostic, writer->getLoc(),
                    findExample(proof.algebra, shown->expr, shownExpected->expr,
-                               second.ranks));
+                               second.getNumRanks()));
     if (a.writer)
       diagnostic.attachNote(a.writer->getLoc()) << "expected by this update";
   } else if (shown) {
@@ -167,7 +173,7 @@ void Comparison::compareParameter(const ParameterMeaning &a,
                                   const ParameterMeaning &b) {
   compareContract(a, b);
   ParameterOp op = a.op;
-  int64_t end = op.getNumElements();
+  int64_t end = a.elements;
   auto x = a.intervals.begin(), y = b.intervals.begin();
   // Neighbours with one meaning are one interval to the reader of a report.
   const IntervalMeaning *lastX = nullptr, *lastY = nullptr;
@@ -213,7 +219,7 @@ void Comparison::compareScalars(StringRef kind,
                  << ", expected " << toString(expected.expr);
       Report::attach(diagnostic, second.step->getLoc(),
                      findExample(proof.algebra, number->expr, expected.expr,
-                                 second.ranks));
+                                 second.getNumRanks()));
     } else if (!number->precision.holds(expected.precision))
       error(second.step) << kind << " '" << name << "' went through "
                          << number->precision.describe() << ", expected "
@@ -226,9 +232,13 @@ void Comparison::compareScalars(StringRef kind,
 }
 
 void Comparison::run() {
-  if (first.ranks != second.ranks)
-    error(second.step) << "runs on " << second.ranks << " ranks, expected "
-                       << first.ranks;
+  if (!(first.axes == second.axes)) {
+    error(second.step) << "runs on " << second.getNumRanks() << " ranks over "
+                       << second.axes.describe(second.axes.getAll())
+                       << ", expected " << first.getNumRanks() << " over "
+                       << first.axes.describe(first.axes.getAll());
+    return;
+  }
   if (first.numInputs != second.numInputs)
     error(second.step) << "takes " << second.numInputs
                        << " scalars at apply, expected " << first.numInputs;

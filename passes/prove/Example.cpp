@@ -45,7 +45,7 @@ std::optional<double> Example::getValue(BaseRef base) const {
     double own = isLast                      ? last
                  : base->epoch == Epoch::all ? former + last
                                              : former;
-    return base->summed && ranks > 1 ? 11 * own : own;
+    return base->over == 0 && ranks > 1 ? 11 * own : own;
   }
   case BaseKind::symbol:
     return base->name == kAccumulation && isLong ? 2 : 1;
@@ -54,6 +54,8 @@ std::optional<double> Example::getValue(BaseRef base) const {
     return 0.5;
   case BaseKind::missing:
     return 0;
+  case BaseKind::once:
+    return 1;
   case BaseKind::state:
     return base->name == "parameter" || base->name == "master" ? 1 : state;
   case BaseKind::sumOver:

@@ -10,6 +10,8 @@
 
 #include "llvm/ADT/SetVector.h"
 
+#include <map>
+
 using namespace mlir;
 using namespace zero;
 using namespace zero::prove;
@@ -38,7 +40,7 @@ static Expr rename(Algebra &algebra, Expr a,
   return algebra.substitute(a, [&](BaseRef base) -> Expr {
     if (base->kind != BaseKind::gradient || epochs(base->epoch) == base->epoch)
       return nullptr;
-    return algebra.gradient(epochs(base->epoch), base->summed);
+    return algebra.gradient(epochs(base->epoch), base->over);
   });
 }
 
@@ -47,11 +49,11 @@ static Epoch closeFirst(Epoch epoch) {
 }
 
 /// The terms of |a| that are linear in a gradient of |epoch|, as of |whole|.
-static Expr selectLinear(Algebra &algebra, Expr a, Epoch epoch, bool summed,
+static Expr selectLinear(Algebra &algebra, Expr a, Epoch epoch, AxisSet over,
                          Epoch whole) {
   Expr selected = algebra.mapTerms(a, [&](const Term &term) {
     BaseRef base = getLinearGradient(term);
-    bool wanted = base && base->epoch == epoch && base->summed == summed;
+    bool wanted = base && base->epoch == epoch && base->over == over;
     return wanted ? algebra.product(term.coefficient, term.monomial)
                   : algebra.integer(0);
   });
@@ -63,15 +65,18 @@ static Expr selectLinear(Algebra &algebra, Expr a, Epoch epoch, bool summed,
 /// the same; |other| makes what every other term becomes.
 static Expr join(Algebra &algebra, Expr a, Epoch part, Epoch rest, Epoch whole,
                  llvm::function_ref<Expr(Expr)> other) {
-  auto joins = [&](bool summed) {
-    return selectLinear(algebra, a, part, summed, whole) ==
-           selectLinear(algebra, a, rest, summed, whole);
+  std::map<AxisSet, bool> known;
+  auto joins = [&](AxisSet over) {
+    auto [it, isNew] = known.try_emplace(over);
+    if (isNew)
+      it->second = selectLinear(algebra, a, part, over, whole) ==
+                   selectLinear(algebra, a, rest, over, whole);
+    return it->second;
   };
-  bool joinsOwn = joins(false), joinsSummed = joins(true);
   return algebra.mapTerms(a, [&](const Term &term) {
     Expr each = algebra.product(term.coefficient, term.monomial);
     BaseRef base = getLinearGradient(term);
-    if (base && (base->summed ? joinsSummed : joinsOwn)) {
+    if (base && joins(base->over)) {
       if (base->epoch == part)
         return algebra.integer(0);
       if (base->epoch == rest)
@@ -166,7 +171,7 @@ bool prove::isWholeGradient(Algebra &algebra, Expr a, Expr *factor) {
       continue;
     }
     if (found || exponent != 1 || base->kind != BaseKind::gradient ||
-        base->epoch != Epoch::all || !base->summed)
+        base->epoch != Epoch::all || base->over)
       return false;
     found = true;
   }
@@ -175,9 +180,10 @@ bool prove::isWholeGradient(Algebra &algebra, Expr a, Expr *factor) {
   return found;
 }
 
-std::string prove::explainGradient(Algebra &algebra, Expr a, int64_t ranks) {
+std::string prove::explainGradient(Expr a, const MeshAxes &axes) {
   bool any = false, own = false, summed = false;
   bool last = false, former = false, all = false;
+  AxisSet missing = 0;
   std::string undefined;
   visitBases(a, [&](BaseRef base) {
     if (base->kind == BaseKind::undefined)
@@ -185,7 +191,8 @@ std::string prove::explainGradient(Algebra &algebra, Expr a, int64_t ranks) {
     if (base->kind != BaseKind::gradient)
       return;
     any = true;
-    (base->summed ? summed : own) = true;
+    (base->over ? own : summed) = true;
+    missing |= base->over;
     last |= base->epoch == Epoch::last || base->epoch == Epoch::current;
     former |= base->epoch == Epoch::former;
     all |= base->epoch == Epoch::all;
@@ -203,8 +210,10 @@ std::string prove::explainGradient(Algebra &algebra, Expr a, int64_t ranks) {
   else if (own && summed)
     os << "a rank's own share is added to a sum over ranks: rank 1 applies its "
           "own whole and none of rank 0's";
-  else if (own && ranks > 1)
+  else if (own && missing == axes.getAll())
     os << "ranks never exchange it: each applies its own share";
+  else if (own)
+    os << "it is never summed over " << axes.describe(missing);
   else if (last || former)
     os << "backwards do not count alike; a step of 2 backwards shows it";
   else
@@ -239,7 +248,7 @@ static const Clipping &getClipping(Proof &proof, Expr factor) {
           llvm::append_range(stack, base->operands);
           continue;
         }
-        bool once = power == 1 && base->summed &&
+        bool once = power == 1 && base->over == 0 &&
                     (!common || *common == term.coefficient);
         common = term.coefficient;
         (once ? clipping.counted : clipping.miscounted).insert(base->name);
@@ -249,18 +258,19 @@ static const Clipping &getClipping(Proof &proof, Expr factor) {
 }
 
 void prove::checkGradient(Proof &proof, Operation *op,
-                          const ParameterMeaning &parameter, Number gradient) {
+                          const ParameterMeaning &parameter,
+                          const MeshAxes &axes, Number gradient) {
   ParameterOp parameterOp = parameter.op;
   StringRef name = parameterOp.getSymName();
   Algebra &algebra = proof.algebra;
   Expr factor = nullptr;
   if (!isWholeGradient(algebra, gradient.expr, &factor)) {
     Expr expected =
-        algebra.multiply(parameter.weight, algebra.gradient(Epoch::all, true));
+        algebra.multiply(parameter.weight, algebra.gradient(Epoch::all, 0));
     InFlightDiagnostic diagnostic = proof.report.error(op);
     diagnostic << "gradient of '" << name << "' reaches its update as "
                << toString(gradient.expr) << ", expected " << toString(expected)
-               << ": " << explainGradient(algebra, gradient.expr, 2);
+               << ": " << explainGradient(gradient.expr, axes);
     Report::attach(diagnostic, op->getLoc(),
                    findExample(algebra, gradient.expr, expected, 2));
     return;
@@ -278,7 +288,7 @@ void prove::checkGradient(Proof &proof, Operation *op,
                                 "element counts once: "
                              << toString(ratio);
     else if (!clipping.counted.contains(name) &&
-             parameterOp.getNumElements() > 0)
+             parameter.elements > 0)
       proof.report.error(op)
           << "gradient of '" << name
           << "' is clipped by a norm in which it does not count: "
@@ -337,7 +347,7 @@ void prove::checkArrived(Proof &proof, const ParameterMeaning &parameter,
       return;
     }
     if (llvm::all_of(found, [](BaseRef base) {
-          return base->epoch == Epoch::all && base->summed;
+          return base->epoch == Epoch::all && base->over == 0;
         }))
       continue;
     InFlightDiagnostic diagnostic = proof.report.error(writer);
@@ -352,11 +362,11 @@ void prove::checkArrived(Proof &proof, const ParameterMeaning &parameter,
           diagnostic << toString(base);
         },
         [&] { diagnostic << " and "; });
-    Expr expected = proof.algebra.gradient(Epoch::all, true);
+    Expr expected = proof.algebra.gradient(Epoch::all, 0);
     diagnostic << ", expected " << toString(expected) << ": "
-               << explainGradient(proof.algebra, sum, meaning.ranks);
+               << explainGradient(sum, meaning.axes);
     Report::attach(diagnostic, writer->getLoc(),
-                   findExample(proof.algebra, sum, expected, meaning.ranks));
+                   findExample(proof.algebra, sum, expected, meaning.getNumRanks()));
     return;
   }
 }

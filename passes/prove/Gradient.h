@@ -37,7 +37,8 @@ bool isWholeGradient(Algebra &algebra, Expr a, Expr *factor = nullptr);
 /// Reports a gradient that does not reach its update exactly once, with the
 /// declared weight, from every backward and rank, in the type it is kept in.
 void checkGradient(Proof &proof, mlir::Operation *op,
-                   const ParameterMeaning &parameter, Number gradient);
+                   const ParameterMeaning &parameter, const MeshAxes &axes,
+                   Number gradient);
 
 /// Reports where a parameter of a program becomes something with gradients that
 /// are not of all backwards and ranks.
@@ -46,7 +47,7 @@ void checkArrived(Proof &proof, const ParameterMeaning &parameter,
 
 /// What is wrong with |a| where the gradient of all backwards and ranks was
 /// expected, in words: "rank 1 adds ... ".
-std::string explainGradient(Algebra &algebra, Expr a, int64_t ranks);
+std::string explainGradient(Expr a, const MeshAxes &axes);
 
 } // namespace zero::prove
 

@@ -11,10 +11,10 @@ using namespace zero;
 using namespace zero::prove;
 
 IdleState::IdleState(Proof &proof, zrt::ProgramOp program,
-                     const Buckets &buckets, int64_t ranks)
+                     const Buckets &buckets, const MeshAxes &axes)
     : proof(proof), algebra(proof.algebra), program(program), buckets(buckets) {
   readStates();
-  fillBuffers(ranks);
+  fillBuffers(axes);
   fillSlots();
 }
 
@@ -89,12 +89,13 @@ bool IdleState::isParameters(zrt::ArrivalsOp op) {
   return !buffer.isSharded() && buffer.getValueType().getElementType() == type;
 }
 
-void IdleState::fillBuffers(int64_t ranks) {
+void IdleState::fillBuffers(const MeshAxes &axes) {
   for (auto op : program.getOps<zrt::BufferOp>()) {
     std::string symbol = ("@" + op.getSymName()).str();
     Contents &contents = idle.buffers[op.getSymNameAttr()];
     contents.op = op;
-    contents.hasOther = ranks > 1 && !op.isSharded();
+    contents.hasOther = axes.getAll() != 0 && !op.isSharded();
+    contents.owners = axes.getSet(op.getOwners());
     contents.allocated = !op.getOnDemand();
     contents.role = op.getRole();
     contents.forget(algebra,
@@ -133,6 +134,8 @@ void IdleState::fillSlots() {
       addAll(count.getSlotsAttr());
     else if (auto sum = dyn_cast<zrt::AllReduceScalarsOp>(op))
       addAll(sum.getSlotsAttr());
+    else if (auto once = dyn_cast<zrt::CountOnceOp>(op))
+      add(once.getSlotsAttr(), once.getIndex());
   });
   for (auto symbol : program.getInputs().getAsRange<FlatSymbolRefAttr>())
     addAll(symbol);

@@ -17,7 +17,7 @@ namespace zero::prove {
 class IdleState {
 public:
   IdleState(Proof &proof, zrt::ProgramOp program, const Buckets &buckets,
-            int64_t ranks);
+            const MeshAxes &axes);
 
   const Memory &getMemory() const { return idle; }
 
@@ -35,7 +35,7 @@ private:
   bool isParameters(zrt::ArrivalsOp op);
   void readStates();
   void readCopy(zrt::ArrivalsOp op, mlir::FlatSymbolRefAttr copy);
-  void fillBuffers(int64_t ranks);
+  void fillBuffers(const MeshAxes &axes);
   void fillSlots();
 
   Proof &proof;

@@ -53,7 +53,9 @@ bool Calls::launchOver(LaunchedKernel &kernel, bool onOwner,
   written.assign(numArrays, {});
   SmallVector<const Piece *> cursors;
   for (Contents *contents : kernel.operands)
-    cursors.push_back((onOwner ? contents->own : contents->other).begin());
+    cursors.push_back(
+        (onOwner || !contents->hasOther ? contents->own : contents->other)
+            .begin());
   int64_t begin = 0;
   for (auto [segment, end] : llvm::enumerate(kernel.segments.getEnds())) {
     size_t row = kernel.segments.getRows().empty()
@@ -116,7 +118,7 @@ bool Calls::launchOver(LaunchedKernel &kernel, bool onOwner,
 }
 
 Number Calls::sumOverBucket(StringAttr bucketName, const Pieces &addends,
-                            bool summed) {
+                            AxisSet owners) {
   BucketOp bucket = buckets.lookup(bucketName).op;
   Number sum;
   SmallVector<Expr> terms;
@@ -129,12 +131,15 @@ Number Calls::sumOverBucket(StringAttr bucketName, const Pieces &addends,
                 : algebra.undefined("a sum over nobody's elements"),
             {}};
   }
+  // A rank adds the elements of its row, and of these its own.
+  AxisSet over = owners | meaning.axes.getSet(bucket.getValueType().getAxes(
+                              PlacementKind::Sharded));
   const Piece *piece = addends.begin();
   for (auto [member, offset] :
        llvm::zip_equal(bucket.getMembers().getAsRange<FlatSymbolRefAttr>(),
                        bucket.getOffsets())) {
     ParameterMeaning &parameter = meaning.parameters[member.getAttr()];
-    int64_t length = parameter.op.getNumElements();
+    int64_t length = parameter.elements;
     if (length == 0)
       continue;
     while (piece->end <= offset)
@@ -147,7 +152,7 @@ Number Calls::sumOverBucket(StringAttr bucketName, const Pieces &addends,
                         ? algebra.undefined("a sum over parts of '" +
                                             member.getValue().str() + "'")
                         : sumOverElements(algebra, addend.expr,
-                                          member.getValue(), summed,
+                                          member.getValue(), over,
                                           computedIn));
     sum.precision = sum.precision.limitedBy(addend.precision);
   }
@@ -157,6 +162,26 @@ Number Calls::sumOverBucket(StringAttr bucketName, const Pieces &addends,
                                         ", which are not zero"));
   sum.expr = algebra.sum(terms);
   return sum;
+}
+
+bool Calls::findOwners(zrt::LaunchOp op, ArrayRef<Contents *> operands,
+                       AxisSet &owners) {
+  AxisSet set = op.getOwn() ? meaning.axes.getSet(*op.getOwn()) : 0;
+  owners = set;
+  for (auto [i, contents] : llvm::enumerate(operands)) {
+    auto kernel =
+        symbols.lookup<zrt::KernelOp>(op.getKernelAttr().getAttr());
+    bool isOnlyWritten = kernel.getArrayAccess(i) == zrt::Access::write &&
+                         !kernel.getPredicated();
+    if (isOnlyWritten || contents->isAlike())
+      continue;
+    // Without 'own' the owners of all operands must be the same ones.
+    if (set == 0 && owners == 0)
+      owners = contents->owners;
+    if (!requireOwners(op, *contents, owners))
+      return false;
+  }
+  return true;
 }
 
 void Calls::launch(zrt::LaunchOp op) {
@@ -203,9 +228,16 @@ void Calls::launch(zrt::LaunchOp op) {
             << FlatSymbolRefAttr::get(a->op) << " and "
             << FlatSymbolRefAttr::get(b->op) << " share the memory it writes";
 
+  AxisSet owners = 0;
+  if (!findOwners(op, kernel.operands, owners))
+    return;
   std::vector<Pieces> own, other;
   Pieces addends, otherAddends;
-  bool everywhere = !op.getOwn() && meaning.ranks > 1;
+  AxisSet set = op.getOwn() ? meaning.axes.getSet(*op.getOwn()) : 0;
+  bool everywhere =
+      set == 0 && llvm::any_of(kernel.operands, [](Contents *contents) {
+        return contents->hasOther;
+      });
   if (!launchOver(kernel, /*onOwner=*/true, own, addends) ||
       (everywhere &&
        !launchOver(kernel, /*onOwner=*/false, other, otherAddends))) {
@@ -217,10 +249,12 @@ void Calls::launch(zrt::LaunchOp op) {
     if (kernel.op.getArrayAccess(i) == zrt::Access::read)
       continue;
     Contents &contents =
-        write(op, symbol, bucket, everywhere || meaning.ranks == 1);
+        set ? writeOwned(op, symbol, bucket, set) : write(op, symbol, bucket);
     contents.own = std::move(own[i]);
-    if (everywhere)
-      contents.other = std::move(other[i]);
+    if (!everywhere || !contents.hasOther)
+      continue;
+    contents.other = std::move(other[i]);
+    contents.owners = owners;
   }
   if (!op.getSumAttr())
     return;
@@ -228,5 +262,5 @@ void Calls::launch(zrt::LaunchOp op) {
   if (everywhere && !(addends == otherAddends))
     slot = {algebra.undefined("a sum of different numbers on each rank"), {}};
   else
-    slot = sumOverBucket(bucket, addends, meaning.ranks == 1 || !op.getOwn());
+    slot = sumOverBucket(bucket, addends, set);
 }

@@ -17,26 +17,74 @@ const Number *IntervalMeaning::find(StringRef role) const {
   return nullptr;
 }
 
+//===----------------------------------------------------------------------===//
+// Axes
+//===----------------------------------------------------------------------===//
+
+MeshAxes::MeshAxes(MeshOp mesh) {
+  for (auto axis : mesh.getAxes().getAsRange<MeshAxisAttr>())
+    if (axis.getSize() > 1)
+      axes.push_back({axis.getName().str(), axis.getSize()});
+}
+
+AxisSet MeshAxes::getSet(ArrayRef<StringAttr> names) const {
+  AxisSet set = 0;
+  for (auto [i, axis] : llvm::enumerate(axes))
+    for (StringAttr name : names)
+      if (name.getValue() == axis.first)
+        set |= AxisSet(1) << i;
+  return set;
+}
+
+AxisSet MeshAxes::getSet(ArrayAttr names) const {
+  return getSet(SmallVector<StringAttr>(names.getAsRange<StringAttr>()));
+}
+
+int64_t MeshAxes::getNumRanks(AxisSet set) const {
+  int64_t ranks = 1;
+  for (auto [i, axis] : llvm::enumerate(axes))
+    if (set >> i & 1)
+      ranks *= axis.second;
+  return ranks;
+}
+
+std::string MeshAxes::describe(AxisSet set) const {
+  std::string text;
+  for (auto [i, axis] : llvm::enumerate(axes))
+    if (set >> i & 1)
+      text += (text.empty() ? "'" : " and '") + axis.first + "'";
+  return text;
+}
+
+std::vector<std::string> MeshAxes::getNames() const {
+  std::vector<std::string> names;
+  for (auto &[name, ranks] : axes)
+    names.push_back(name);
+  return names;
+}
+
 bool prove::readMesh(Proof &proof, Operation *step, MeshOp mesh,
                      Meaning &meaning) {
   if (!mesh) {
     proof.report.error(step) << "is on no mesh of this module";
     return false;
   }
+  constexpr size_t kMostAxes = 30;
   meaning.step = step;
-  meaning.ranks = mesh.getNumRanks();
-  // A sum over an axis is read as one over all ranks.
-  int64_t longAxes =
-      llvm::count_if(mesh.getAxes().getAsRange<MeshAxisAttr>(),
-                     [](MeshAxisAttr axis) { return axis.getSize() > 1; });
-  if (longAxes <= 1)
-    return true;
-  InFlightDiagnostic diagnostic = proof.report.error(step);
-  diagnostic << "is on a mesh with " << longAxes
-             << " axes of more than one rank, the proof knows meshes with one";
-  diagnostic.attachNote(mesh.getLoc()) << "mesh is declared here";
-  return false;
+  meaning.axes = MeshAxes(mesh);
+  std::vector<std::string> names = meaning.axes.getNames();
+  if (names.size() > kMostAxes) {
+    proof.report.error(step) << "is on a mesh of " << names.size()
+                             << " axes, the proof knows up to " << kMostAxes;
+    return false;
+  }
+  proof.algebra.setAxisNames(std::move(names));
+  return true;
 }
+
+//===----------------------------------------------------------------------===//
+// Numbers
+//===----------------------------------------------------------------------===//
 
 Expr prove::getMonomial(Algebra &algebra, MeshOp mesh,
                         ArrayRef<ScaleFactor> factors) {
@@ -52,73 +100,107 @@ Expr prove::getMonomial(Algebra &algebra, MeshOp mesh,
   return product;
 }
 
-/// Whether ranks may have different numbers for |base|, the number of their
-/// backwards among them.
-static bool differsPerRank(BaseRef base) {
-  if (base->kind == BaseKind::rankSum)
-    return false;
-  return base->isOwn ||
-         (base->kind == BaseKind::symbol && base->name == kAccumulation) ||
-         llvm::any_of(base->operands, [](Expr operand) {
-           bool differs = false;
-           for (const Term &term : operand->getTerms())
-             for (auto [inner, exponent] : term.monomial)
-               differs |= differsPerRank(inner);
-           return differs;
-         });
+static bool isCount(BaseRef base) {
+  return base->kind == BaseKind::missing ||
+         (base->kind == BaseKind::symbol && base->name == kAccumulation);
 }
 
-/// The sum over the ranks of what they have in |term|; null if it is not known.
-static Expr sumOverRanks(Algebra &algebra, const Term &term, int64_t ranks) {
-  Expr own = nullptr;
+/// The axes over which ranks may have different numbers for |base|, the number
+/// of their backwards among them.
+static AxisSet getDifference(BaseRef base, const MeshAxes &axes) {
+  if (base->kind == BaseKind::rankSum)
+    return base->over;
+  if (isCount(base))
+    return axes.getAll();
+  AxisSet set = base->own;
+  for (Expr operand : base->operands)
+    for (const Term &term : operand->getTerms())
+      for (auto [inner, exponent] : term.monomial)
+        set |= getDifference(inner, axes);
+  return set;
+}
+
+Expr prove::getMissing(Algebra &algebra, const MeshAxes &axes) {
+  return algebra.base({BaseKind::missing, "", Epoch::all, axes.getAll()});
+}
+
+/// The sum over the ranks of |set| of what |base| to the power of |exponent| is,
+/// where nothing else in its term differs over |set|; null if it is not known.
+static Expr sumAddend(Algebra &algebra, BaseRef base, int64_t exponent,
+                      const MeshAxes &axes, AxisSet set) {
+  // How often ranks made a backward is no addend of anything; its sums are.
+  if (isCount(base) && exponent > 0)
+    return algebra.base({BaseKind::rankSum,
+                         "",
+                         Epoch::all,
+                         axes.getAll() & ~set,
+                         0,
+                         {algebra.product({1, 1}, {{base, exponent}})}});
+  // What differs by more than its own parts is no addend over them.
+  bool isAddend = exponent == 1 && (base->over & set) == set &&
+                  llvm::none_of(base->operands, [&](Expr operand) {
+                    return base->kind != BaseKind::rankSum &&
+                           (operand->getOwn() & set);
+                  });
+  if (!isAddend)
+    return nullptr;
+  Base summed = *base;
+  summed.over &= ~set;
+  if (base->kind == BaseKind::once && summed.over == 0)
+    return algebra.integer(1);
+  return algebra.base(std::move(summed));
+}
+
+/// The sum over the ranks of |set| of what they have in |term|; null if it is
+/// not known.
+static Expr sumOverRanks(Algebra &algebra, const Term &term,
+                         const MeshAxes &axes, AxisSet set) {
+  SmallVector<Expr, 1> sums;
   Monomial rest;
+  AxisSet seen = 0;
   for (auto [base, exponent] : term.monomial) {
-    bool isAddend =
-        (base->kind == BaseKind::gradient || base->kind == BaseKind::sumOver) &&
-        !base->summed;
-    bool isCount =
-        base->kind == BaseKind::missing ||
-        (base->kind == BaseKind::symbol && base->name == kAccumulation);
-    if (!isAddend && !isCount) {
-      if (differsPerRank(base))
-        return nullptr;
+    AxisSet differing = getDifference(base, axes) & set;
+    if (differing == 0) {
       rest.push_back({base, exponent});
       continue;
     }
     // A product of two that differ per rank is no product of their sums.
-    if (own || (isAddend && exponent != 1) || exponent < 1)
+    if (seen & differing)
       return nullptr;
-    if (isAddend) {
-      Base summed = *base;
-      summed.summed = true;
-      own = algebra.base(std::move(summed));
-    } else if (ranks > 1) {
-      own = algebra.base({BaseKind::rankSum,
-                          "",
-                          Epoch::all,
-                          false,
-                          0,
-                          {algebra.product({1, 1}, {{base, exponent}})}});
-    } else {
-      own = algebra.product({1, 1}, {{base, exponent}});
-    }
+    seen |= differing;
+    sums.push_back(sumAddend(algebra, base, exponent, axes, differing));
+    if (!sums.back())
+      return nullptr;
   }
-  if (!own)
-    own = algebra.integer(ranks);
-  return algebra.multiply(own, algebra.product(term.coefficient, rest));
+  Expr product = algebra.product(term.coefficient, rest);
+  for (Expr sum : sums)
+    product = algebra.multiply(product, sum);
+  // Over what is left all ranks have the same.
+  AxisSet alike = set & ~seen;
+  return alike ? algebra.multiply(product,
+                                  algebra.integer(axes.getNumRanks(alike)))
+               : product;
 }
 
-Expr prove::sumOverRanks(Algebra &algebra, Expr a, int64_t ranks) {
+Expr prove::sumOverRanks(Algebra &algebra, Expr a, const MeshAxes &axes,
+                         AxisSet set) {
   Expr sum = algebra.mapTerms(a, [&](const Term &term) {
-    return ::sumOverRanks(algebra, term, ranks);
+    return ::sumOverRanks(algebra, term, axes, set);
   });
   return sum ? sum
              : algebra.undefined(
                    "a sum over ranks of numbers that are no shares of a sum");
 }
 
+Expr prove::countOnce(Algebra &algebra, Expr a, AxisSet set) {
+  if (set == 0)
+    return a;
+  return algebra.multiply(
+      a, algebra.base({BaseKind::once, "", Epoch::all, set}));
+}
+
 Expr prove::sumOverElements(Algebra &algebra, Expr element, StringRef parameter,
-                            bool summed, Precision computedIn) {
+                            AxisSet over, Precision computedIn) {
   unsigned bits = computedIn.mantissa;
   constexpr unsigned kF64Bits = 53;
   Expr sum = algebra.mapTerms(element, [&](const Term &term) {
@@ -130,7 +212,7 @@ Expr prove::sumOverElements(Algebra &algebra, Expr element, StringRef parameter,
                             algebra.base({BaseKind::sumOver,
                                           parameter.str(),
                                           Epoch::all,
-                                          summed,
+                                          over,
                                           0,
                                           {each},
                                           bits < kF64Bits ? bits : 0}));
@@ -138,17 +220,16 @@ Expr prove::sumOverElements(Algebra &algebra, Expr element, StringRef parameter,
   return sum;
 }
 
-std::string prove::describeUnknown(Expr a, int64_t ranks) {
+std::string prove::describeUnknown(Expr a) {
   std::string found;
-  bool own = a->isOwn() && ranks > 1;
-  if (!a->isUndefined() && !own)
+  if (!a->isUndefined() && a->getOwn() == 0)
     return found;
   visitBases(a, [&](BaseRef base) {
     if (base->kind == BaseKind::undefined)
       found = base->name;
-    else if (found.empty() && !a->isUndefined() && base->isOwn &&
+    else if (found.empty() && !a->isUndefined() && base->own &&
              llvm::none_of(base->operands,
-                           [](Expr operand) { return operand->isOwn(); }))
+                           [](Expr operand) { return operand->getOwn(); }))
       found = "what one rank alone knows, " + toString(base);
   });
   return found;

@@ -27,6 +27,27 @@
 
 namespace zero::prove {
 
+/// The axes of a mesh that have more than one rank.
+class MeshAxes {
+public:
+  MeshAxes() = default;
+  explicit MeshAxes(MeshOp mesh);
+
+  /// Those of |names| that have more than one rank.
+  AxisSet getSet(llvm::ArrayRef<mlir::StringAttr> names) const;
+  AxisSet getSet(mlir::ArrayAttr names) const;
+  AxisSet getAll() const { return (AxisSet(1) << axes.size()) - 1; }
+  /// The ranks that differ over |set|.
+  int64_t getNumRanks(AxisSet set) const;
+  /// "'edp' and 'ep'".
+  std::string describe(AxisSet set) const;
+  std::vector<std::string> getNames() const;
+  bool operator==(const MeshAxes &other) const { return axes == other.axes; }
+
+private:
+  std::vector<std::pair<std::string, int64_t>> axes; // name, ranks
+};
+
 /// The elements [begin, end) of a parameter, which all become the same function
 /// of themselves. Roles are "parameter", "master" and the optimizer's states.
 struct IntervalMeaning {
@@ -39,6 +60,10 @@ struct IntervalMeaning {
 
 struct ParameterMeaning {
   ParameterOp op;
+  /// That a rank holds; intervals are of these.
+  int64_t elements = 0;
+  /// The axes over which gradients arrive as addends.
+  AxisSet arrivesOver = 0;
   /// What makes the new values, for diagnostics.
   mlir::Operation *writer = nullptr;
   /// weight / arrival: what one arriving gradient counts for.
@@ -65,7 +90,7 @@ std::string describeVerdict(double verdict);
 /// What an applied step does.
 struct Meaning {
   mlir::Operation *step = nullptr;
-  int64_t ranks = 1;
+  MeshAxes axes;
   llvm::MapVector<mlir::StringAttr, ParameterMeaning> parameters;
   llvm::SmallVector<std::pair<std::string, Number>> counters;
   llvm::SmallVector<std::pair<std::string, Number>> results;
@@ -78,6 +103,8 @@ struct Meaning {
   /// Whether gradients are kept until apply and no rank waits for another one
   /// before: then ranks with unequal backwards are refused, and do not hang.
   bool communicatesInLoop = false;
+
+  int64_t getNumRanks() const { return axes.getNumRanks(axes.getAll()); }
 };
 
 /// Whether the calls of a step can lead to |situation|.
@@ -157,8 +184,14 @@ bool readMesh(Proof &proof, mlir::Operation *step, MeshOp mesh,
 Expr getMonomial(Algebra &algebra, MeshOp mesh,
                  llvm::ArrayRef<ScaleFactor> factors);
 
-/// The sum of a number over the ranks.
-Expr sumOverRanks(Algebra &algebra, Expr a, int64_t ranks);
+/// How many gradients did not arrive on this rank.
+Expr getMissing(Algebra &algebra, const MeshAxes &axes);
+
+/// The sum of a number over the ranks of |set|.
+Expr sumOverRanks(Algebra &algebra, Expr a, const MeshAxes &axes, AxisSet set);
+
+/// |a| on the first rank over |set|, 0 on the others.
+Expr countOnce(Algebra &algebra, Expr a, AxisSet set);
 
 /// The verdict in each situation, where it is computed from sums over all
 /// ranks. Reports what only one rank knows, and elements that are not looked
@@ -168,15 +201,16 @@ void readVerdict(Proof &proof, mlir::Operation *op, Expr verdict,
 
 /// What |a| depends on and must not: something that nobody wrote, or that one
 /// rank alone knows. Empty if there is nothing.
-std::string describeUnknown(Expr a, int64_t ranks);
+std::string describeUnknown(Expr a);
 
 /// As arith computes it from the operands of zero.verdict.
 Expr getVerdict(Algebra &algebra, VerdictOp op, llvm::ArrayRef<Expr> operands);
 
-/// A sum over the elements of a parameter, term by term. |computedIn| is the
-/// narrowest type that addends were computed in.
+/// A sum over the elements of a parameter, term by term, of which each rank has
+/// its own over the axes |over|. |computedIn| is the narrowest type that addends
+/// were computed in.
 Expr sumOverElements(Algebra &algebra, Expr element, llvm::StringRef parameter,
-                     bool summed, Precision computedIn = {});
+                     AxisSet over, Precision computedIn = {});
 
 } // namespace zero::prove
 

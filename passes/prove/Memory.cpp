@@ -56,7 +56,7 @@ void prove::append(Pieces &pieces, Piece piece) {
 }
 
 void Contents::fill(Number element, Number pad) {
-  own = makePieces(op.getNumElements(), element, pad);
+  own = makePieces(op.getRowLength(), element, pad);
   if (hasOther)
     other = own;
 }
@@ -68,9 +68,14 @@ void Contents::forget(Algebra &algebra, const llvm::Twine &what) {
   writer = nullptr;
 }
 
+bool Contents::isOwnedOver(AxisSet set) const {
+  return owners == set || isAlike();
+}
+
 bool Contents::holdsSame(const Contents &with) const {
   return allocated == with.allocated && role == with.role &&
-         bucket == with.bucket && own == with.own && other == with.other;
+         bucket == with.bucket && own == with.own && other == with.other &&
+         (owners == with.owners || isAlike());
 }
 
 bool Contents::join(const Contents &with) {
@@ -83,7 +88,9 @@ bool Contents::join(const Contents &with) {
     return a.size() == b.size() && llvm::all_of_zip(a, b, isSame);
   };
   if (allocated != with.allocated || role != with.role ||
-      bucket != with.bucket || !areSame(own, with.own) ||
+      bucket != with.bucket ||
+      (owners != with.owners && !(isAlike() && with.isAlike())) ||
+      !areSame(own, with.own) ||
       !areSame(other, with.other))
     return false;
   for (auto [mine, others] :

@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Ranks are never enumerated. Each element of a bucket has one owner, the rank
-// whose slice it is in; what a buffer holds is, for each element, a number on
-// its owner and one on all other ranks.
+// Ranks are never enumerated. Over the axes that divide the rows of a bucket each
+// element has one owner, the rank whose slice it is in; what a buffer holds is,
+// for each element, a number on its owner and one on all other ranks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -62,6 +62,9 @@ void append(Pieces &pieces, Piece piece);
 struct Contents {
   zrt::BufferOp op;
   bool hasOther = false; // more than one rank, and not sharded
+  /// The axes that owners are told apart over: those of the slices, or of who
+  /// wrote |own| last.
+  AxisSet owners = 0;
   bool allocated = false;
   zrt::Role role = zrt::Role::parameter;
   mlir::StringAttr bucket; // whose elements; null: nobody's
@@ -69,6 +72,10 @@ struct Contents {
   Pieces other;                      // only if hasOther
   mlir::Operation *writer = nullptr; // for diagnostics
 
+  /// Whether owners hold what the others do, or all are owners.
+  bool isAlike() const { return hasOther && own == other; }
+  /// Whether |own| is what owners over |set| hold.
+  bool isOwnedOver(AxisSet set) const;
   void fill(Number element, Number pad);
   /// Nothing that anybody wrote.
   void forget(Algebra &algebra, const llvm::Twine &what);

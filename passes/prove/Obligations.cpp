@@ -14,8 +14,8 @@ using namespace zero::prove;
 
 /// Reports a number that is not the same on all ranks, or that nobody wrote.
 static bool checkNumber(Proof &proof, Operation *op, const llvm::Twine &what,
-                        Expr number, int64_t ranks) {
-  std::string unknown = describeUnknown(number, ranks);
+                        Expr number) {
+  std::string unknown = describeUnknown(number);
   if (!unknown.empty()) {
     proof.report.error(op) << what << " depends on " << unknown;
     return false;
@@ -26,7 +26,7 @@ static bool checkNumber(Proof &proof, Operation *op, const llvm::Twine &what,
 static void checkParameter(Proof &proof, const ParameterMeaning &parameter,
                            const Meaning &meaning) {
   ParameterOp op = parameter.op;
-  if (op.getNumElements() == 0)
+  if (parameter.elements == 0)
     return;
   std::string name = op.getSymName().str();
   Operation *writer = parameter.writer ? parameter.writer : meaning.step;
@@ -38,7 +38,7 @@ static void checkParameter(Proof &proof, const ParameterMeaning &parameter,
     for (auto &[role, number] : interval.roles)
       if (!checkNumber(proof, writer,
                        "new " + llvm::Twine(role) + " of '" + name + "'",
-                       number.expr, meaning.ranks))
+                       number.expr))
         return;
     const Number *master = interval.find("master");
     const Number *value = interval.find("parameter");
@@ -54,7 +54,7 @@ static void checkParameter(Proof &proof, const ParameterMeaning &parameter,
       return;
     }
   }
-  if (next == op.getNumElements())
+  if (next == parameter.elements)
     return;
   InFlightDiagnostic diagnostic = proof.report.error(writer);
   if (next == 0 && parameter.intervals.empty())
@@ -62,7 +62,7 @@ static void checkParameter(Proof &proof, const ParameterMeaning &parameter,
                << "' is not updated, though its gradients arrive";
   else
     diagnostic << "'" << name << "' is not updated from element " << next
-               << " on, it has " << op.getNumElements();
+               << " on, a rank holds " << parameter.elements;
 }
 
 void prove::checkMeaning(Proof &proof, const Meaning &meaning) {
@@ -74,11 +74,11 @@ void prove::checkMeaning(Proof &proof, const Meaning &meaning) {
       proof.report.error(meaning.step)
           << "counter '" << name << "' is advanced twice";
     checkNumber(proof, meaning.step, "counter '" + llvm::Twine(name) + "'",
-                number.expr, meaning.ranks);
+                number.expr);
   }
   for (auto &[name, number] : meaning.results)
     checkNumber(proof, meaning.step, "result '" + llvm::Twine(name) + "'",
-                number.expr, meaning.ranks);
+                number.expr);
   for (int i = 0; i < kNumSituations; ++i) {
     Situation situation = getSituation(i);
     if (!mayHappen(situation, meaning))

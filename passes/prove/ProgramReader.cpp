@@ -32,6 +32,9 @@ bool ProgramReader::initialize() {
       if (parameter.op)
         proof.report.error(op) << "gradient of " << member << " arrives twice";
       parameter.op = symbols.lookup<ParameterOp>(member.getAttr());
+      parameter.elements = mesh.getNumHeld(parameter.op.getValueType());
+      parameter.arrivesOver = meaning.axes.getSet(
+          gradient.getValueType().getAxes(PlacementKind::Partial));
       parameter.weight = algebra.divide(
           algebra.integer(1),
           getMonomial(algebra, mesh, gradient.getValueType().getScale()));
@@ -41,7 +44,7 @@ bool ProgramReader::initialize() {
   }
   buckets = readBuckets(module);
   calls.emplace(proof, program, buckets, meaning);
-  idle.emplace(proof, program, buckets, meaning.ranks);
+  idle.emplace(proof, program, buckets, meaning.axes);
   if (transitions.empty()) {
     proof.report.error(program) << "has no protocol: no gradient can arrive";
     return false;

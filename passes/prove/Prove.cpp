@@ -48,7 +48,7 @@ Shown ProvedStep::getShown() const {
   Shown shown;
   const prove::Meaning &meaning = *impl->meaning;
   shown.step = SymbolTable::getSymbolName(meaning.step).str();
-  shown.ranks = meaning.ranks;
+  shown.ranks = meaning.getNumRanks();
   shown.parameters = meaning.parameters.size();
   for (auto &[name, parameter] : meaning.parameters) {
     ParameterOp op = parameter.op;

@@ -40,7 +40,8 @@ void StepReader::readBackward(BackwardOp op) {
                        op.getGradients())) {
     auto type = cast<ValueType>(result.getType());
     auto bucket = symbols.lookup<BucketOp>(symbol.getAttr());
-    Number arriving{algebra.gradient(Epoch::current, meaning.ranks == 1), {}};
+    AxisSet over = getAxes(result, PlacementKind::Partial);
+    Number arriving{algebra.gradient(Epoch::current, over), {}};
     if (bucket)
       arriving.precision = Precision(type.getElementType());
     SmallVector<StringAttr> members = getMembers(symbol.getAttr());
@@ -52,6 +53,8 @@ void StepReader::readBackward(BackwardOp op) {
         proof.report.error(op)
             << "gradient of '" << member.getValue() << "' arrives twice";
       parameter.op = symbols.lookup<ParameterOp>(member);
+      parameter.elements = mesh.getNumHeld(parameter.op.getValueType());
+      parameter.arrivesOver = over;
       parameter.weight = algebra.divide(
           algebra.integer(1), getMonomial(algebra, mesh, type.getScale()));
       parameter.arrival =
@@ -82,11 +85,12 @@ void StepReader::readReduce(ReduceOp op) {
   for (auto [input, output] :
        llvm::zip_equal(op.getInputs(), op.getOutputs())) {
     auto type = cast<ValueType>(input.getType());
+    AxisSet set = getAxes(input, PlacementKind::Partial);
     Expr factor = algebra.divide(algebra.integer(1),
                                  getMonomial(algebra, mesh, type.getScale()));
     auto reduce = [&](Number &number) {
       number.expr = algebra.multiply(
-          sumOverRanks(algebra, number.expr, meaning.ranks), factor);
+          sumOverRanks(algebra, number.expr, meaning.axes, set), factor);
     };
     if (!arrays.contains(input)) {
       reduce(scalars[output] = scalar(input));
@@ -110,7 +114,7 @@ void StepReader::readScale(Value output, Value input, Expr factor) {
               member.precision.limitedBy(precision)};
 }
 
-Number StepReader::getSumSquares(ValueRange inputs) {
+Number StepReader::getSumSquares(ValueRange inputs, bool isWhole) {
   Number sum;
   SmallVector<Expr> addends;
   for (Value input : inputs) {
@@ -119,14 +123,15 @@ Number StepReader::getSumSquares(ValueRange inputs) {
     for (auto [name, member] :
          llvm::zip_equal(getMembers(array.source), array.members)) {
       sum.precision = sum.precision.limitedBy(member.precision);
-      if (meaning.parameters[name].op.getNumElements() == 0)
+      if (meaning.parameters[name].elements == 0)
         continue;
       if (member.expr != last)
         square = algebra.multiply(member.expr, member.expr);
       last = member.expr;
       Precision kept = meaning.parameters[name].kept;
       addends.push_back(sumOverElements(
-          algebra, square, name, isWhole(input),
+          algebra, square, name,
+          isWhole ? 0 : getAxes(input, PlacementKind::Sharded),
           member.precision.holds(kept) ? Precision() : member.precision));
     }
   }
@@ -168,7 +173,14 @@ bool StepReader::readScalar(Operation &op) {
         Expr count = algebra.symbol(kAccumulation);
         scalars[op.getBackwards()] = {count};
         scalars[op.getSquared()] = {algebra.multiply(count, count)};
-        scalars[op.getMissing()] = {algebra.base({BaseKind::missing, ""})};
+        scalars[op.getMissing()] = {getMissing(algebra, meaning.axes)};
+        return true;
+      })
+      .Case([&](CountOnceOp op) {
+        Number once = scalar(op.getInput());
+        once.expr =
+            countOnce(algebra, once.expr, meaning.axes.getSet(op.getAxes()));
+        scalars[op.getOutput()] = once;
         return true;
       })
       .Case([&](StackOp op) {
@@ -189,9 +201,10 @@ bool StepReader::readScalar(Operation &op) {
         scalars[verdict] = {algebra.undefined("the verdict"), {}};
         auto operands = llvm::map_to_vector(
             op->getOperands(), [&](Value value) { return scalar(value).expr; });
-        if (int64_t(op.getRanks()) != meaning.ranks)
-          proof.report.error(op) << "verdict is for " << op.getRanks()
-                                 << " ranks, the mesh has " << meaning.ranks;
+        if (int64_t(op.getRanks()) != meaning.getNumRanks())
+          proof.report.error(op)
+              << "verdict is for " << op.getRanks() << " ranks, the mesh has "
+              << meaning.getNumRanks();
         readVerdict(proof, op, getVerdict(algebra, op, operands), meaning);
         return true;
       })
@@ -207,8 +220,9 @@ bool StepReader::read(Operation &op) {
       .Case([&](ReduceOp op) { return readReduce(op), true; })
       .Case<AllReduceOp, ReduceScatterOp>([&](auto op) {
         meaning.communicatesInLoop |= isa<MicroBatchesOp>(op->getParentOp());
+        AxisSet set = meaning.axes.getSet(op.getAxes());
         auto reduce = [&](Number &number) {
-          number.expr = sumOverRanks(algebra, number.expr, meaning.ranks);
+          number.expr = sumOverRanks(algebra, number.expr, meaning.axes, set);
         };
         if (auto it = vectors.find(op.getInput()); it != vectors.end()) {
           SmallVector<Number> sums = it->second;
@@ -249,11 +263,11 @@ bool StepReader::read(Operation &op) {
         return true;
       })
       .Case([&](SumSquaresOp op) {
-        scalars[op.getSum()] = getSumSquares(op.getInputs());
+        scalars[op.getSum()] = getSumSquares(op.getInputs(), /*isWhole=*/false);
         return true;
       })
       .Case([&](NormOp op) {
-        Number sum = getSumSquares(op.getInputs());
+        Number sum = getSumSquares(op.getInputs(), /*isWhole=*/true);
         scalars[op.getNorm()] = {algebra.squareRoot(sum.expr), sum.precision};
         return true;
       })
@@ -289,7 +303,7 @@ void StepReader::finish(ReturnOp op) {
     for (int i = 0; i < kNumSituations; ++i) {
       Situation situation = getSituation(i);
       meaning.verdicts[i] =
-          situation.unequal && meaning.ranks > 1                             ? 3
+          situation.unequal && meaning.getNumRanks() > 1                     ? 3
           : situation.missing                                                ? 2
           : !situation.nonfinite || step.getNonfinite() == Nonfinite::poison ? 0
           : step.getNonfinite() == Nonfinite::skip                           ? 1

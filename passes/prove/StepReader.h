@@ -39,7 +39,8 @@ private:
   bool readScalar(mlir::Operation &op);
   void readReduce(ReduceOp op);
   void readScale(mlir::Value output, mlir::Value input, Expr factor);
-  Number getSumSquares(mlir::ValueRange inputs);
+  /// Of the elements of all ranks, or of those that one holds.
+  Number getSumSquares(mlir::ValueRange inputs, bool isWhole);
   bool readPrepare(PrepareOp op);
   bool readUpdate(UpdateOp op);
   bool readUpdateBucket(UpdateBucketOp op);
@@ -60,9 +61,10 @@ private:
     Number number = scalars.lookup(value);
     return number.expr ? number : Number{algebra.undefined("no scalar"), {}};
   }
-  bool isWhole(mlir::Value value) {
-    return meaning.ranks == 1 ||
-           !llvm::cast<ValueType>(value.getType()).has(PlacementKind::Sharded);
+  /// The axes over which |value| has this kind of placement.
+  AxisSet getAxes(mlir::Value value, PlacementKind kind) {
+    return meaning.axes.getSet(
+        llvm::cast<ValueType>(value.getType()).getAxes(kind));
   }
 
   Proof &proof;

@@ -55,7 +55,7 @@ bool StepReader::update(Operation *op, OptimizerOp optimizer, StringAttr name,
   if (!parameter.intervals.empty())
     proof.report.error(op) << "'" << name.getValue()
                            << "' is updated twice in one step";
-  checkGradient(proof, op, parameter, gradient);
+  checkGradient(proof, op, parameter, meaning.axes, gradient);
   Type storage = parameter.op.getDtype();
   bool hasMaster = storage != optimizer.getMasterType();
   UpdateKey key{optimizer, {gradient.getKey(), {nullptr, hasMaster, 0, 0}}};
@@ -81,7 +81,7 @@ bool StepReader::update(Operation *op, OptimizerOp optimizer, StringAttr name,
     values = *computed;
   }
   IntervalMeaning whole;
-  whole.end = parameter.op.getNumElements();
+  whole.end = parameter.elements;
   Number stored = values[0];
   if (hasMaster)
     whole.roles.push_back({"master", values[0]});

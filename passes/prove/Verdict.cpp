@@ -40,7 +40,7 @@ bool prove::mayHappen(Situation situation, const Meaning &meaning) {
     return false;
   // Ranks that wait for each other in each backward make equally many, or stop.
   return !situation.unequal ||
-         (meaning.ranks > 1 && !meaning.communicatesInLoop);
+         (meaning.getNumRanks() > 1 && !meaning.communicatesInLoop);
 }
 
 std::string prove::describe(Situation situation) {
@@ -204,7 +204,7 @@ static llvm::StringSet<> getDomain(Expr verdict) {
     if (terms.size() != 1 || terms[0].monomial.size() != 1)
       return;
     auto [inner, exponent] = terms[0].monomial[0];
-    if (inner->kind == BaseKind::gradient && inner->summed &&
+    if (inner->kind == BaseKind::gradient && inner->over == 0 &&
         inner->epoch == Epoch::all && exponent > 0)
       domain.insert(base->name);
   });
@@ -248,10 +248,10 @@ tryVerdict(Proof &proof, Operation *op, Expr verdict, const Meaning &meaning) {
       for (Viewer viewer : {Viewer::first, Viewer::second, Viewer::other}) {
         if (viewer != Viewer::first &&
             (!hasOwnCount ||
-             meaning.ranks < (viewer == Viewer::second ? 2 : 3)))
+             meaning.getNumRanks() < (viewer == Viewer::second ? 2 : 3)))
           continue;
         double value = proof.algebra.evaluate(verdict, [&](BaseRef base) {
-          return getValue(base, situation, draw, infection, meaning.ranks,
+          return getValue(base, situation, draw, infection, meaning.getNumRanks(),
                           viewer);
         });
         if (decided && *decided != value) {
@@ -293,7 +293,7 @@ void prove::readVerdict(Proof &proof, Operation *op, Expr verdict,
                            << ": gradients that are finite overflow there";
     return;
   }
-  std::string unknown = describeUnknown(verdict, meaning.ranks);
+  std::string unknown = describeUnknown(verdict);
   if (!unknown.empty()) {
     proof.report.error(op) << "ranks may disagree on whether the step is "
                               "applied: the verdict depends on "
@@ -301,7 +301,7 @@ void prove::readVerdict(Proof &proof, Operation *op, Expr verdict,
     return;
   }
   auto [known, isNew] = proof.verdicts.try_emplace(
-      {verdict, meaning.ranks, meaning.communicatesInLoop});
+      {verdict, meaning.getNumRanks(), meaning.communicatesInLoop});
   if (isNew) {
     auto verdicts = tryVerdict(proof, op, verdict, meaning);
     if (!verdicts) {
@@ -333,11 +333,14 @@ Expr prove::getVerdict(Algebra &algebra, VerdictOp op,
     verdict = algebra.operation("select",
                                 {differs, algebra.integer(number), verdict});
   };
+  ArrayRef<Expr> sums = operands.drop_back(3);
+  ArrayRef<Expr> counts = operands.take_back(3);
   if (op.getNonfinite() != Nonfinite::poison)
-    choose(algebra.subtract(operands[0], operands[0]), zero,
-           op.getNonfinite() == Nonfinite::skip ? 1 : 4);
-  choose(operands[3], zero, 2);
-  choose(algebra.multiply(algebra.integer(op.getRanks()), operands[2]),
-         algebra.multiply(operands[1], operands[1]), 3);
+    for (Expr sum : sums)
+      choose(algebra.subtract(sum, sum), zero,
+             op.getNonfinite() == Nonfinite::skip ? 1 : 4);
+  choose(counts[2], zero, 2);
+  choose(algebra.multiply(algebra.integer(op.getRanks()), counts[1]),
+         algebra.multiply(counts[0], counts[0]), 3);
   return verdict;
 }

@@ -9,6 +9,7 @@
 #include "mlir/Analysis/TopologicalSortUtils.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace zero {
 #define GEN_PASS_DEF_COALESCESCALARSPASS
@@ -33,8 +34,13 @@ static DenseMap<Operation *, unsigned> computeLevels(Block &block) {
   return levels;
 }
 
-/// Replaces |reductions|, which do not depend on each other, by one.
+/// Replaces |reductions|, which do not depend on each other, by one over the
+/// axes of all of them. What the ranks of a further axis hold alike counts once
+/// there.
 static void stack(ArrayRef<AllReduceOp> reductions) {
+  llvm::SetVector<Attribute> axes;
+  for (AllReduceOp op : reductions)
+    axes.insert(op.getAxes().begin(), op.getAxes().end());
   // The last one's operand is the last to be defined.
   AllReduceOp last = reductions.back();
   OpBuilder builder(last);
@@ -42,12 +48,21 @@ static void stack(ArrayRef<AllReduceOp> reductions) {
   SmallVector<Value> scalars;
   SmallVector<Attribute> scales;
   for (AllReduceOp op : reductions) {
-    auto type = cast<ValueType>(op.getInput().getType());
-    scalars.push_back(op.getInput());
+    SmallVector<Attribute> further;
+    for (Attribute axis : axes)
+      if (!llvm::is_contained(op.getAxes(), axis))
+        further.push_back(axis);
+    Value scalar = op.getInput();
+    if (!further.empty())
+      scalar = builder.create<CountOnceOp>(loc, scalar,
+                                           builder.getArrayAttr(further));
+    auto type = cast<ValueType>(scalar.getType());
+    scalars.push_back(scalar);
     scales.push_back(ScaleAttr::get(type.getContext(), type.getScale()));
   }
   auto vector = builder.create<StackOp>(loc, scalars);
-  auto reduced = builder.create<AllReduceOp>(loc, vector, last.getAxesAttr());
+  auto reduced = builder.create<AllReduceOp>(
+      loc, vector, builder.getArrayAttr(axes.getArrayRef()));
   auto parts =
       builder.create<UnstackOp>(loc, reduced, builder.getArrayAttr(scales));
   for (auto [op, part] : llvm::zip_equal(reductions, parts.getScalars())) {
@@ -64,12 +79,11 @@ struct CoalesceScalarsPass
     for (auto step : getOperation().getOps<StepOp>()) {
       Block &block = step.getBody().front();
       DenseMap<Operation *, unsigned> levels = computeLevels(block);
-      llvm::MapVector<std::pair<unsigned, Attribute>, SmallVector<AllReduceOp>>
-          groups;
+      llvm::MapVector<unsigned, SmallVector<AllReduceOp>> groups;
       for (auto op : block.getOps<AllReduceOp>())
         if (cast<ValueType>(op.getInput().getType()).isScalar())
-          groups[{levels.lookup(op), op.getAxesAttr()}].push_back(op);
-      for (auto &[key, reductions] : groups)
+          groups[levels.lookup(op)].push_back(op);
+      for (auto &[level, reductions] : groups)
         if (reductions.size() > 1)
           stack(reductions);
       // Users of an earlier reduction may stand before the stacked one.

@@ -16,6 +16,7 @@
 #include "zero_rt/abi.h"
 
 #include <memory>
+#include <vector>
 
 namespace zero_rt {
 
@@ -51,6 +52,14 @@ public:
   /// and for errors; never part of a good step.
   virtual zero_rt_status exchange(const Tag &tag, const void *mine, void *all,
                                   int64_t bytes) = 0;
+
+  /// Makes this rank's end of a group of |members|, ranks of this group in
+  /// ascending order and this one among them. All of them call it with the same
+  /// |step|, which tells groups of the same members apart. Equivalent to:
+  /// ncclCommSplit, MPI_Comm_create_group.
+  virtual zero_rt_status split(uint64_t step,
+                               const std::vector<int32_t> &members,
+                               std::unique_ptr<Communicator> &out) = 0;
 
   /// A number that all ranks agree on between two collectives and that is not
   /// given twice. Never 0.

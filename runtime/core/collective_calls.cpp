@@ -21,89 +21,118 @@ static int64_t ringBytes(int64_t bytes, int64_t passes, int64_t ranks) {
   return passes * bytes * (ranks - 1) / ranks;
 }
 
+/// What this rank holds of |buffer|.
 static int64_t bufferBytes(const zero_rt_step &step, int32_t buffer) {
-  const zero_rt_buffer_row &row = step.library->buffers[buffer];
-  return row.elements * elementSize(row.dtype);
+  return step.held(buffer).size() *
+         elementSize(step.library->buffers[buffer].dtype);
 }
 
 static Tag tagOf(const zero_rt_step &step, const char *operation,
                  int32_t buffer) {
   const zero_rt_buffer_row &row = step.library->buffers[buffer];
-  return {operation, step.bufferName(buffer), row.elements, int32_t(row.dtype),
-          step.id};
+  return {operation, step.bufferName(buffer), step.held(buffer).size(),
+          int32_t(row.dtype), step.id};
 }
 
 static zero_rt_status checkFull(const zero_rt_step &step, const char *call,
                                 int32_t buffer) {
   ZERO_RT_TRY(checkBuffer(step, call, buffer));
-  if (step.library->buffers[buffer].sharded)
+  if (step.library->buffers[buffer].owners >= 0)
     return fail(ZERO_RT_INTERNAL, "%s: buffer '%s' is sharded, expected full",
                 call, step.bufferName(buffer));
   return ZERO_RT_OK;
 }
 
-zero_rt_status calls::all_reduce(zero_rt_step *step, int32_t, int32_t buffer) {
-  ZERO_RT_TRY(checkFull(*step, "all_reduce", buffer));
-  zero_rt_runtime &runtime = *step->runtime;
-  ZERO_RT_TRY(runtime.communicator->allReduce(
-      tagOf(*step, "all_reduce", buffer), step->buffers[size_t(buffer)].data));
-  ++runtime.counters.all_reduces;
-  runtime.counters.bytes_sent +=
-      ringBytes(bufferBytes(*step, buffer), 2, runtime.ranks);
+/// This rank's end of the group of |axes|.
+static Communicator &endOf(const zero_rt_step &step, int32_t axes) {
+  const RankGroup &group = step.groups[size_t(axes)];
+  return group.end ? *group.end : *step.runtime->communicator;
+}
+
+zero_rt_status calls::all_reduce(zero_rt_step *step, int32_t, int32_t buffer,
+                                 int32_t axes) {
+  // It may be sharded over other axes.
+  ZERO_RT_TRY(checkBuffer(*step, "all_reduce", buffer));
+  ZERO_RT_TRY(checkAxes(*step, "all_reduce", axes));
+  ZERO_RT_TRY(endOf(*step, axes)
+                  .allReduce(tagOf(*step, "all_reduce", buffer),
+                             step->buffers[size_t(buffer)].data));
+  zero_rt_counters &counters = step->runtime->counters;
+  ++counters.all_reduces;
+  counters.bytes_sent +=
+      ringBytes(bufferBytes(*step, buffer), 2, step->groupSize(axes));
   return ZERO_RT_OK;
 }
 
 static zero_rt_status reduceScatter(zero_rt_step &step, const char *call,
-                                    int32_t src, int32_t dst, bool accumulate) {
+                                    int32_t src, int32_t dst, int32_t axes,
+                                    bool accumulate) {
   ZERO_RT_TRY(checkFull(step, call, src));
+  ZERO_RT_TRY(checkAxes(step, call, axes));
   ZERO_RT_TRY(checkBuffer(step, call, dst));
   const zero_rt_buffer_row &from = step.library->buffers[src];
   const zero_rt_buffer_row &to = step.library->buffers[dst];
-  if (!to.sharded || to.dtype != from.dtype || to.elements != from.elements)
+  if (to.owners != axes || to.dtype != from.dtype || to.elements != from.elements)
     return fail(ZERO_RT_INTERNAL, "%s: '%s' is no sharded twin of '%s'", call,
                 step.bufferName(dst), step.bufferName(src));
-  zero_rt_runtime &runtime = *step.runtime;
-  ZERO_RT_TRY(runtime.communicator->reduceScatter(
-      tagOf(step, call, src), step.buffers[size_t(src)].data,
-      step.buffers[size_t(dst)].data, accumulate));
-  ++runtime.counters.reduce_scatters;
-  runtime.counters.bytes_sent +=
-      ringBytes(bufferBytes(step, src), 1, runtime.ranks);
+  ZERO_RT_TRY(endOf(step, axes)
+                  .reduceScatter(tagOf(step, call, src),
+                                 step.buffers[size_t(src)].data,
+                                 step.buffers[size_t(dst)].data, accumulate));
+  zero_rt_counters &counters = step.runtime->counters;
+  ++counters.reduce_scatters;
+  counters.bytes_sent +=
+      ringBytes(bufferBytes(step, src), 1, step.groupSize(axes));
   return ZERO_RT_OK;
 }
 
 zero_rt_status calls::reduce_scatter(zero_rt_step *step, int32_t, int32_t src,
-                                     int32_t dst) {
-  return reduceScatter(*step, "reduce_scatter", src, dst, false);
+                                     int32_t dst, int32_t axes) {
+  return reduceScatter(*step, "reduce_scatter", src, dst, axes, false);
 }
 
 zero_rt_status calls::reduce_scatter_add(zero_rt_step *step, int32_t,
-                                         int32_t src, int32_t dst) {
-  return reduceScatter(*step, "reduce_scatter_add", src, dst, true);
+                                         int32_t src, int32_t dst,
+                                         int32_t axes) {
+  return reduceScatter(*step, "reduce_scatter_add", src, dst, axes, true);
 }
 
-zero_rt_status calls::all_gather(zero_rt_step *step, int32_t, int32_t buffer) {
+zero_rt_status calls::all_gather(zero_rt_step *step, int32_t, int32_t buffer,
+                                 int32_t axes) {
   ZERO_RT_TRY(checkFull(*step, "all_gather", buffer));
-  zero_rt_runtime &runtime = *step->runtime;
-  ZERO_RT_TRY(runtime.communicator->allGather(
-      tagOf(*step, "all_gather", buffer), step->buffers[size_t(buffer)].data));
-  ++runtime.counters.all_gathers;
-  runtime.counters.bytes_sent +=
-      ringBytes(bufferBytes(*step, buffer), 1, runtime.ranks);
+  ZERO_RT_TRY(checkAxes(*step, "all_gather", axes));
+  ZERO_RT_TRY(endOf(*step, axes)
+                  .allGather(tagOf(*step, "all_gather", buffer),
+                             step->buffers[size_t(buffer)].data));
+  zero_rt_counters &counters = step->runtime->counters;
+  ++counters.all_gathers;
+  counters.bytes_sent +=
+      ringBytes(bufferBytes(*step, buffer), 1, step->groupSize(axes));
+  return ZERO_RT_OK;
+}
+
+zero_rt_status calls::count_once(zero_rt_step *step, int32_t, int32_t slot,
+                                 int32_t axes) {
+  ZERO_RT_TRY(checkSlots(*step, "count_once", slot, 1));
+  ZERO_RT_TRY(checkAxes(*step, "count_once", axes));
+  if (step->groups[size_t(axes)].rank > 0)
+    step->slots()[slot] = 0;
   return ZERO_RT_OK;
 }
 
 zero_rt_status calls::all_reduce_scalars(zero_rt_step *step, int32_t,
-                                         int32_t first, int32_t count) {
+                                         int32_t first, int32_t count,
+                                         int32_t axes) {
   ZERO_RT_TRY(checkSlots(*step, "all_reduce_scalars", first, count));
-  zero_rt_runtime &runtime = *step->runtime;
+  ZERO_RT_TRY(checkAxes(*step, "all_reduce_scalars", axes));
   // Named by the first slot; a count of 0 may stand behind the last one.
   const char *name =
       count > 0 ? step->text(step->library->slots[first].name) : nullptr;
   Tag tag = {"all_reduce_scalars", name, count, ZERO_RT_F64, step->id};
-  ZERO_RT_TRY(runtime.communicator->allReduce(tag, step->slots() + first));
-  ++runtime.counters.scalar_all_reduces;
-  runtime.counters.bytes_sent +=
-      ringBytes(int64_t(count) * int64_t(sizeof(double)), 2, runtime.ranks);
+  ZERO_RT_TRY(endOf(*step, axes).allReduce(tag, step->slots() + first));
+  zero_rt_counters &counters = step->runtime->counters;
+  ++counters.scalar_all_reduces;
+  counters.bytes_sent += ringBytes(int64_t(count) * int64_t(sizeof(double)), 2,
+                                   step->groupSize(axes));
   return ZERO_RT_OK;
 }

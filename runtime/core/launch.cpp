@@ -107,23 +107,25 @@ zero_rt_status calls::launch(zero_rt_step *step, int32_t, int32_t kernel,
                              int32_t table, int64_t elements, int32_t own,
                              int32_t sum_slot) {
   const zero_rt_library &library = *step->library;
-  const zero_rt_runtime &runtime = *step->runtime;
   if (kernel < 0 || kernel >= library.num_kernels)
     return fail(ZERO_RT_INTERNAL, "launch: kernel %d is out of range", kernel);
   if (table < 0 || table >= library.num_tables)
     return fail(ZERO_RT_INTERNAL, "launch: table %d is out of range", table);
   if (num_buffers < 0 || (num_buffers > 0 && !buffers))
     return fail(ZERO_RT_INTERNAL, "launch: bad list of operands");
-  if (elements < 0 || (own && elements % runtime.ranks != 0))
+  if (own != -1)
+    ZERO_RT_TRY(checkAxes(*step, "launch", own));
+  int32_t owners = own < 0 ? 1 : step->groupSize(own);
+  if (elements < 0 || elements % owners != 0)
     return fail(ZERO_RT_INTERNAL,
                 "launch: %lld elements are not a multiple of %d ranks",
-                (long long)elements, runtime.ranks);
+                (long long)elements, owners);
   if (sum_slot != -1)
     ZERO_RT_TRY(checkSlots(*step, "launch", sum_slot, 1));
 
   Range domain = {0, elements};
-  if (own)
-    domain = ownedSlice(elements, runtime.rank, runtime.ranks);
+  if (own >= 0)
+    domain = step->owned(elements, own);
   Launch launch = {buffers, num_buffers, elements, domain,
                    &library.tables[table]};
   ZERO_RT_TRY(setOperands(*step, launch));

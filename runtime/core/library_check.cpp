@@ -34,6 +34,7 @@ public:
 
 private:
   zero_rt_status counts();
+  zero_rt_status axes();
   zero_rt_status parameters();
   zero_rt_status buckets();
   zero_rt_status buffers();
@@ -46,6 +47,7 @@ private:
   zero_rt_status expect(bool holds, const char *what) const;
   bool isBufferOf(int64_t buffer, int64_t bucket) const;
   bool mayShare(const zero_rt_buffer_row &buffer) const;
+  int64_t ranksOf(int64_t axes) const;
 
   const zero_rt_library &library;
   const char *table = "library";
@@ -73,7 +75,7 @@ bool Checker::mayShare(const zero_rt_buffer_row &buffer) const {
     return false;
   const zero_rt_buffer_row &owner = library.buffers[buffer.shares];
   auto isWhole = [](const zero_rt_buffer_row &b) {
-    return !b.on_demand && !b.sharded;
+    return !b.on_demand && b.owners < 0;
   };
   return owner.shares == -1 && isDtype(owner.dtype) && isWhole(owner) &&
          isWhole(buffer) && owner.space == buffer.space &&
@@ -89,6 +91,8 @@ zero_rt_status Checker::counts() {
     const void *data;
     const char *name;
   } tables[] = {
+      {library.num_axes, library.axes, "axes"},
+      {library.num_axis_sets, library.axis_sets, "axis sets"},
       {library.num_parameters, library.parameters, "parameters"},
       {library.num_buckets, library.buckets, "buckets"},
       {library.num_buffers, library.buffers, "buffers"},
@@ -114,6 +118,37 @@ zero_rt_status Checker::counts() {
   table = "library";
   ZERO_RT_TRY(expect(library.num_results <= 16, "more than 16 results"));
   return expect(library.num_protocol_states > 0, "no protocol state");
+}
+
+zero_rt_status Checker::axes() {
+  table = "axis";
+  ZERO_RT_TRY(expect(library.num_axes <= 62, "more than 62 axes"));
+  int64_t ranks = 1;
+  for (row = 0; row < library.num_axes; ++row) {
+    int64_t size = library.axes[row].size;
+    ZERO_RT_TRY(expect(library.axes[row].name >= 0, "bad name"));
+    ZERO_RT_TRY(expect(size >= 1 && size <= library.ranks / ranks,
+                       "size does not divide the group"));
+    ranks *= size;
+  }
+  row = 0;
+  ZERO_RT_TRY(
+      expect(ranks == library.ranks, "sizes do not make up the group"));
+  table = "axis set";
+  for (row = 0; row < library.num_axis_sets; ++row) {
+    int64_t set = library.axis_sets[row];
+    ZERO_RT_TRY(
+        expect(set > 0 && set < int64_t(1) << library.num_axes, "bad axes"));
+  }
+  return ZERO_RT_OK;
+}
+
+/// How many ranks differ over a set of axes.
+int64_t Checker::ranksOf(int64_t axes) const {
+  int64_t ranks = 1;
+  for (int64_t a = 0; a < library.num_axes; ++a)
+    ranks *= axes >> a & 1 ? library.axes[a].size : 1;
+  return ranks;
 }
 
 zero_rt_status Checker::parameters() {
@@ -143,16 +178,15 @@ zero_rt_status Checker::buckets() {
   for (row = 0; row < library.num_buckets; ++row) {
     const zero_rt_bucket_row &b = library.buckets[row];
     ZERO_RT_TRY(expect(b.name >= 0, "bad name"));
-    ZERO_RT_TRY(expect(b.elements >= 0 && b.elements <= maxElements &&
-                           b.elements % library.ranks == 0,
-                       "elements are not a multiple of the group"));
+    ZERO_RT_TRY(
+        expect(b.elements >= 0 && b.elements <= maxElements, "bad size"));
     ZERO_RT_TRY(expect(inRange(b.gradient_buffer, library.num_buffers),
                        "bad gradient buffer"));
     const zero_rt_buffer_row &gradient = library.buffers[b.gradient_buffer];
-    ZERO_RT_TRY(expect(gradient.elements == b.elements && !gradient.sharded,
+    ZERO_RT_TRY(expect(gradient.elements == b.elements && gradient.owners < 0,
                        "gradient buffer is not the full bucket"));
     ZERO_RT_TRY(expect(isBufferOf(b.parameter_buffer, row) &&
-                           !library.buffers[b.parameter_buffer].sharded,
+                           library.buffers[b.parameter_buffer].owners < 0,
                        "bad parameter buffer"));
     ZERO_RT_TRY(
         expect(b.master_buffer == -1 || isBufferOf(b.master_buffer, row),
@@ -162,6 +196,8 @@ zero_rt_status Checker::buckets() {
                             library.buffers[b.staged_buffer].dtype ==
                                 library.buffers[b.parameter_buffer].dtype),
                        "bad staged buffer"));
+    ZERO_RT_TRY(expect(b.rows == -1 || inRange(b.rows, library.num_axis_sets),
+                       "bad axes"));
     ZERO_RT_TRY(expect(inRange(b.store_kernel, library.num_kernels) &&
                            inRange(b.add_kernel, library.num_kernels),
                        "bad store or add kernel"));
@@ -179,7 +215,12 @@ zero_rt_status Checker::buffers() {
     ZERO_RT_TRY(expect(isDtype(b.dtype), "bad dtype"));
     ZERO_RT_TRY(
         expect(b.elements >= 0 && b.elements <= maxElements, "bad size"));
-    ZERO_RT_TRY(expect(!b.sharded || b.elements % library.ranks == 0,
+    ZERO_RT_TRY(expect(b.owners == -1 ||
+                           inRange(b.owners, library.num_axis_sets),
+                       "bad axes"));
+    ZERO_RT_TRY(expect(b.owners == -1 ||
+                           b.elements % ranksOf(library.axis_sets[b.owners]) ==
+                               0,
                        "elements are not a multiple of the group"));
     ZERO_RT_TRY(expect(b.shares == -1 || mayShare(b), "bad memory"));
   }
@@ -304,6 +345,7 @@ zero_rt_status Checker::protocol() {
 
 zero_rt_status Checker::check() {
   ZERO_RT_TRY(counts());
+  ZERO_RT_TRY(axes());
   ZERO_RT_TRY(buffers());
   ZERO_RT_TRY(buckets());
   ZERO_RT_TRY(parameters());

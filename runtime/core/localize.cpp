@@ -25,11 +25,24 @@ Range zero_rt::ownedSlice(int64_t elements, int32_t rank, int32_t ranks) {
           sliceBegin(elements, int64_t(rank) + 1, ranks)};
 }
 
-Range zero_rt::heldRange(const zero_rt_buffer_row &buffer, int32_t rank,
-                         int32_t ranks) {
-  if (buffer.sharded)
-    return ownedSlice(buffer.elements, rank, ranks);
-  return {0, buffer.elements};
+std::vector<int32_t> zero_rt::groupOf(const zero_rt_library &library,
+                                      int64_t axes, int32_t rank) {
+  // The last axis is the fastest.
+  std::vector<int32_t> group{0};
+  int64_t stride = 1;
+  for (int64_t a = library.num_axes - 1; a >= 0; --a) {
+    int64_t size = library.axes[a].size;
+    int64_t coordinate = rank / stride % size;
+    bool varies = axes >> a & 1;
+    std::vector<int32_t> next;
+    for (int64_t c = varies ? 0 : coordinate; c < (varies ? size : coordinate + 1);
+         ++c)
+      for (int32_t inner : group)
+        next.push_back(int32_t(c * stride) + inner);
+    group = std::move(next);
+    stride *= size;
+  }
+  return group;
 }
 
 Range zero_rt::localize(Range global, Range domain) {

@@ -14,6 +14,8 @@
 
 #include "zero_rt/library.h"
 
+#include <vector>
+
 namespace zero_rt {
 
 /// Elements [begin, end); empty when begin >= end.
@@ -26,13 +28,13 @@ struct Range {
 
 Range intersect(Range a, Range b);
 
-/// The slice of an |elements|-long bucket that |rank| owns. Also right when
-/// the group does not divide the bucket.
+/// The slice of an |elements|-long row that rank |rank| of a group of |ranks|
+/// owns. Also right when the group does not divide the row.
 Range ownedSlice(int64_t elements, int32_t rank, int32_t ranks);
 
-/// What |rank| holds of a buffer, in bucket coordinates. The first element of
-/// this range is the first in memory.
-Range heldRange(const zero_rt_buffer_row &buffer, int32_t rank, int32_t ranks);
+/// The ranks of the group of a set of axes that |rank| is in, in order.
+std::vector<int32_t> groupOf(const zero_rt_library &library, int64_t axes,
+                             int32_t rank);
 
 /// |global| cut to |domain| and counted from the beginning of it.
 Range localize(Range global, Range domain);

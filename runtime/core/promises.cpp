@@ -38,28 +38,54 @@ static zero_rt_status exchange(zero_rt_step &step,
 }
 
 namespace {
-/// A word that is not the same on |rank| and on rank 0.
+/// A word that is not the same on |rank| and on |first|.
 struct Difference {
-  int32_t rank = 0; // 0: there is none
+  int32_t rank = 0; // equal to |first|: there is none
+  int32_t first = 0;
   size_t word = 0;
 };
 } // namespace
 
-static Difference findDifference(const std::vector<uint64_t> &all,
-                                 size_t width) {
+/// The first rank that holds the same row as |rank| of buckets whose rows are
+/// divided over |rows|.
+static int32_t firstOfRow(const zero_rt_library &library, int64_t rows,
+                          int32_t rank) {
+  if (rows < 0)
+    return 0;
+  int64_t all = (int64_t(1) << library.num_axes) - 1;
+  return groupOf(library, all & ~library.axis_sets[rows], rank).front();
+}
+
+/// Compares what each rank told, word by word, over the ranks that have the
+/// same row: |rowsOf| says of a word over which axes rows are divided.
+template <typename Function>
+static Difference findDifference(const zero_rt_step &step,
+                                 const std::vector<uint64_t> &all,
+                                 Function rowsOf) {
+  size_t width = all.size() / size_t(step.runtime->ranks);
   for (size_t word = 0; word < width; ++word)
-    for (size_t at = word + width; at < all.size(); at += width)
-      if (all[at] != all[word])
-        return {int32_t(at / width), word};
+    for (int32_t rank = 1; rank < step.runtime->ranks; ++rank) {
+      int32_t first = firstOfRow(*step.library, rowsOf(word), rank);
+      if (all[size_t(rank) * width + word] != all[size_t(first) * width + word])
+        return {rank, first, word};
+    }
   return {};
 }
 
-/// Whether every rank has all of |entry|, and not a slice.
-static bool isWhole(const zero_rt_step &step, const StateEntry &entry) {
-  return entry.parameter < 0 || !step.library->buffers[entry.buffer].sharded;
+/// The axes over which the rows are divided that |entry| is in.
+static int64_t rowsOf(const zero_rt_step &step, const StateEntry &entry) {
+  if (entry.parameter < 0)
+    return -1;
+  int64_t bucket = step.library->parameters[entry.parameter].bucket;
+  return step.library->buckets[bucket].rows;
 }
 
-/// A digest of each piece of state that all ranks have; |entries| are theirs.
+/// Whether every rank has all of |entry|'s row, and not a slice.
+static bool isWhole(const zero_rt_step &step, const StateEntry &entry) {
+  return entry.parameter < 0 || step.library->buffers[entry.buffer].owners < 0;
+}
+
+/// A digest of each piece of state that ranks have whole; |entries| are theirs.
 static std::vector<uint64_t>
 digestState(zero_rt_step &step, std::vector<const StateEntry *> &entries) {
   std::vector<uint64_t> digests;
@@ -84,16 +110,27 @@ zero_rt_status zero_rt::checkPromises(zero_rt_step &step, int32_t event,
   std::vector<uint64_t> state;
   if (event == ZERO_RT_EVENT_APPLY)
     state = digestState(step, entries);
-  std::vector<uint64_t> mine(2 + size_t(step.library->num_inputs));
+  // One word for the state of all rows that are divided alike.
+  size_t firstDigest = 1 + size_t(step.library->num_inputs);
+  std::vector<uint64_t> mine(firstDigest);
   mine[0] = uint64_t(event);
   for (int64_t i = 0; i < numInputs; ++i)
     mine[size_t(1 + i)] = bitCast<uint64_t>(inputs[i]);
-  mine.back() = digest(state.data(), int64_t(state.size() * sizeof(uint64_t)));
+  for (int64_t rows = -1; rows < step.library->num_axis_sets; ++rows) {
+    std::vector<uint64_t> digests;
+    for (size_t i = 0; i < entries.size(); ++i)
+      if (rowsOf(step, *entries[i]) == rows)
+        digests.push_back(state[i]);
+    mine.push_back(
+        digest(digests.data(), int64_t(digests.size() * sizeof(uint64_t))));
+  }
 
   std::vector<uint64_t> all;
   ZERO_RT_TRY(exchange(step, mine, all));
-  Difference found = findDifference(all, mine.size());
-  if (found.rank == 0)
+  Difference found = findDifference(step, all, [&](size_t word) -> int64_t {
+    return word < firstDigest ? -1 : int64_t(word - firstDigest) - 1;
+  });
+  if (found.rank == found.first)
     return ZERO_RT_OK;
   auto wordOf = [&](int32_t rank) {
     return all[size_t(rank) * mine.size() + found.word];
@@ -103,7 +140,7 @@ zero_rt_status zero_rt::checkPromises(zero_rt_step &step, int32_t event,
                 "rank %d calls %s, rank 0 calls %s: all ranks promise to call "
                 "them in one order",
                 found.rank, nameOf(wordOf(found.rank)), nameOf(wordOf(0)));
-  if (found.word <= size_t(step.library->num_inputs))
+  if (found.word < firstDigest)
     return fail(ZERO_RT_MISMATCH,
                 "input %zu of apply is %.17g on rank %d, and %.17g on rank 0: "
                 "all ranks promise to pass the same",
@@ -111,14 +148,17 @@ zero_rt_status zero_rt::checkPromises(zero_rt_step &step, int32_t event,
                 bitCast<double>(wordOf(0)));
 
   ZERO_RT_TRY(exchange(step, state, all));
-  found = findDifference(all, state.size());
+  found = findDifference(step, all, [&](size_t word) {
+    return rowsOf(step, *entries[word]);
+  });
   const StateEntry &entry = *entries[found.word];
   bool isScalar = entry.parameter < 0;
   return fail(ZERO_RT_MISMATCH,
-              "'%s'%s%s differs between rank %d and rank 0: all ranks promise "
+              "'%s'%s%s differs between rank %d and rank %d: all ranks promise "
               "to bind the same values, and to write the same between steps",
               entry.role, isScalar ? "" : " of ",
-              isScalar ? "" : step.parameterName(entry.parameter), found.rank);
+              isScalar ? "" : step.parameterName(entry.parameter), found.rank,
+              found.first);
 }
 
 uint64_t zero_rt::digestOf(const zero_rt_tensor &tensor) {

@@ -10,6 +10,8 @@
 #include "core/numeric.h"
 #include "core/status.h"
 
+#include <algorithm>
+
 using namespace zero_rt;
 
 zero_rt_step::zero_rt_step(zero_rt_runtime &runtime,
@@ -17,6 +19,13 @@ zero_rt_step::zero_rt_step(zero_rt_runtime &runtime,
     : calls(&callTable), runtime(&runtime), library(&library), index(library),
       buffers(size_t(library.num_buffers)), window(library) {
   ++runtime.steps;
+  for (int64_t s = 0; s < library.num_axis_sets; ++s) {
+    RankGroup &group = groups.emplace_back();
+    group.members = groupOf(library, library.axis_sets[s], runtime.rank);
+    auto mine =
+        std::find(group.members.begin(), group.members.end(), runtime.rank);
+    group.rank = int32_t(mine - group.members.begin());
+  }
 }
 
 zero_rt_step::~zero_rt_step() {
@@ -90,6 +99,13 @@ zero_rt_status zero_rt::checkBuffer(const zero_rt_step &step, const char *call,
     return fail(ZERO_RT_INTERNAL, "%s: buffer '%s' is not allocated", call,
                 step.bufferName(buffer));
   return ZERO_RT_OK;
+}
+
+zero_rt_status zero_rt::checkAxes(const zero_rt_step &step, const char *call,
+                                  int32_t axes) {
+  if (axes >= 0 && axes < step.library->num_axis_sets)
+    return ZERO_RT_OK;
+  return fail(ZERO_RT_INTERNAL, "%s: axis set %d is out of range", call, axes);
 }
 
 zero_rt_status zero_rt::checkSlots(const zero_rt_step &step, const char *call,

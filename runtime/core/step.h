@@ -36,6 +36,17 @@ struct LaunchPiece {
   const double *scalars;
 };
 
+/// The ranks that this one meets over a set of axes.
+struct RankGroup {
+  std::vector<int32_t> members;
+  int32_t rank = 0; // of this one among them
+  /// Null for the group of all ranks, whose end the runtime has. Sets that
+  /// differ in axes of one rank only share theirs.
+  std::shared_ptr<Communicator> end;
+
+  int32_t size() const { return int32_t(members.size()); }
+};
+
 /// What the last apply left for `results`.
 struct Settled {
   bool applied = false; // there was an apply
@@ -62,6 +73,7 @@ struct zero_rt_step {
   /// poisoning never allocates.
   char poisonedBy[512] = "";
 
+  std::vector<zero_rt::RankGroup> groups; // as in library->axis_sets
   zero_rt::LibraryIndex index;
   std::vector<zero_rt::Block> buffers; // as in library->buffers
   zero_rt::Block slotBlock;
@@ -89,11 +101,21 @@ struct zero_rt_step {
   const char *stateName() const {
     return text(library->protocol_states[state]);
   }
-  /// What this rank holds of a buffer, in bucket coordinates.
-  zero_rt::Range held(int64_t buffer) const {
-    return zero_rt::heldRange(library->buffers[buffer], runtime->rank,
-                              runtime->ranks);
+  /// What this rank owns of |elements| that are divided over |axes|.
+  zero_rt::Range owned(int64_t elements, int64_t axes) const {
+    const zero_rt::RankGroup &group = groups[size_t(axes)];
+    return zero_rt::ownedSlice(elements, group.rank, group.size());
   }
+  /// What this rank holds of a buffer, in bucket coordinates. The first element
+  /// of this range is the first in memory.
+  zero_rt::Range held(int64_t buffer) const {
+    const zero_rt_buffer_row &row = library->buffers[buffer];
+    if (row.owners < 0)
+      return {0, row.elements};
+    return owned(row.elements, row.owners);
+  }
+  /// How many ranks differ over an axis set.
+  int32_t groupSize(int64_t axes) const { return groups[size_t(axes)].size(); }
   /// The address of element |element| (in bucket coordinates) of an allocated
   /// buffer; it need not be held, as long as nobody goes there.
   void *address(int64_t buffer, int64_t element) const;
@@ -115,6 +137,10 @@ zero_rt_status checkTensor(const zero_rt_tensor *tensor, const char *what,
 /// buffer is allocated.
 zero_rt_status checkBuffer(const zero_rt_step &step, const char *call,
                            int32_t buffer);
+
+/// Checks an axis set that generated code passed to |call|.
+zero_rt_status checkAxes(const zero_rt_step &step, const char *call,
+                         int32_t axes);
 
 /// Checks scalar slots [first, first + count) that generated code passed.
 zero_rt_status checkSlots(const zero_rt_step &step, const char *call,

@@ -93,6 +93,24 @@ static zero_rt_status prepare(zero_rt_runtime &runtime,
   return ZERO_RT_OK;
 }
 
+/// Makes this rank's ends of the groups of |step|, each once.
+static zero_rt_status joinGroups(zero_rt_step &step) {
+  for (RankGroup &group : step.groups) {
+    if (group.size() == step.runtime->ranks)
+      continue;
+    for (const RankGroup &other : step.groups)
+      if (other.end && other.members == group.members)
+        group.end = other.end;
+    if (group.end)
+      continue;
+    std::unique_ptr<Communicator> end;
+    ZERO_RT_TRY(
+        step.runtime->communicator->split(step.id, group.members, end));
+    group.end = std::move(end);
+  }
+  return ZERO_RT_OK;
+}
+
 /// What |reports| mean for this rank. A rank's own failure comes first.
 static zero_rt_status judge(const std::vector<Report> &reports, int32_t rank) {
   const Report &mine = reports[size_t(rank)];
@@ -139,6 +157,7 @@ zero_rt_status calls::step_create(zero_rt_runtime *runtime,
                                     int64_t(sizeof(Report))));
   ZERO_RT_TRY(judge(reports, runtime->rank));
   step->id = communicator.position();
+  ZERO_RT_TRY(guarded("step_create", [&] { return joinGroups(*step); }));
   *out_step = step.release();
   return ZERO_RT_OK;
 }

@@ -193,11 +193,12 @@ static zero_rt_tensor makeTensor(Bytes &bytes, Type type, int64_t elements) {
 
 LogicalResult CompiledEngine::bind(const ParameterInfo &parameter,
                                    ArrayRef<double> values) {
-  Bytes bytes = pack(values, parameter.storageType);
-  bool ok = onEveryRank([&](int64_t, Rank &rank) {
+  bool ok = onEveryRank([&](int64_t r, Rank &rank) {
     int32_t id = -1;
+    std::vector<double> part = parameter.take(values.vec(), r);
+    Bytes bytes = pack(part, parameter.storageType);
     zero_rt_tensor tensor =
-        makeTensor(bytes, parameter.storageType, values.size());
+        makeTensor(bytes, parameter.storageType, part.size());
     return check(rank, calls(rank).find_parameter(
                            rank.step, parameter.name.c_str(), &id)) &&
            check(rank, calls(rank).bind_parameter(rank.step, id, &tensor));
@@ -292,7 +293,7 @@ CompiledEngine::getParameter(int64_t r, const ParameterInfo &parameter) {
 FailureOr<std::vector<Number>>
 CompiledEngine::getState(StringRef role, const ParameterInfo &parameter) {
   std::vector<Number> whole;
-  for (Rank &rank : ranks) {
+  for (auto [r, rank] : llvm::enumerate(ranks)) {
     int64_t count = 0;
     int32_t id = -1;
     if (!check(rank, calls(rank).find_parameter(rank.step,
@@ -314,7 +315,11 @@ CompiledEngine::getState(StringRef role, const ParameterInfo &parameter) {
       whole.resize(parameter.elements);
       std::vector<Number> part =
           unpack(bytes.data(), entry.end - entry.begin, type);
-      llvm::copy(part, whole.begin() + entry.begin);
+      for (auto [e, number] : llvm::enumerate(part)) {
+        int64_t position = entry.begin + e;
+        whole[parameter.held.empty() ? position : parameter.held[r][position]] =
+            number;
+      }
     }
   }
   return whole;

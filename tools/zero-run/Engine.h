@@ -20,12 +20,28 @@ namespace zero {
 /// A parameter of the step that is run.
 struct ParameterInfo {
   std::string name;
-  int64_t elements = 0;
+  int64_t elements = 0; // of all ranks together
   mlir::Type storageType;
   mlir::Type arrivalType;
   bool optional = false;
   int64_t uses = 1;
-  std::vector<int64_t> shape = {};
+  std::vector<int64_t> shape = {}; // of what one rank holds
+  /// By rank: positions of what it holds in the whole parameter; empty where
+  /// every rank holds all of it.
+  std::vector<std::vector<int64_t>> held = {};
+  /// By rank: the first one that has the same gradient. The others promise to
+  /// deliver that one's.
+  std::vector<int64_t> giver = {};
+
+  /// What |rank| holds of |whole|.
+  std::vector<double> take(std::vector<double> whole, int64_t rank) const {
+    if (held.empty())
+      return whole;
+    std::vector<double> part;
+    for (int64_t position : held[rank])
+      part.push_back(whole[position]);
+    return part;
+  }
 };
 
 /// Something that runs steps: compiled code on rank threads, or the

@@ -52,7 +52,9 @@ std::vector<RankInputs> Run::deliver(int64_t index) {
         auto &arrived = delivered[r].backwards[k];
         if (!file)
           arrived[info.name] =
-              numbers->getGradient(i, info, index, r, ranks, k, count);
+              info.take(numbers->getGradient(i, info, index, info.giver[r],
+                                             ranks, k, count),
+                        r);
         else if (auto gradient = file->find(index, k, r, info))
           arrived[info.name] = std::move(*gradient);
       }

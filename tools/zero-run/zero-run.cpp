@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/cpu/EmitObject.h"
+#include "dialect/interpret/Ranks.h"
 #include "dialect/zero/ZeroDialect.h"
 #include "tools/driver/Driver.h"
 #include "tools/zero-run/Options.h"
@@ -20,13 +21,14 @@ using namespace mlir;
 using namespace zero;
 
 /// The parameters of the logical |module|, in order of declaration.
-static std::vector<ParameterInfo> getParameters(ModuleOp module) {
-  llvm::StringMap<Type> arrivalTypes;
+static std::vector<ParameterInfo> getParameters(ModuleOp module, MeshOp mesh) {
+  Ranks ranks(mesh);
+  llvm::StringMap<ValueType> arrivalTypes;
   module.walk([&](BackwardOp backward) {
     for (auto [source, type] :
          llvm::zip(backward.getSources().getAsRange<FlatSymbolRefAttr>(),
                    backward.getGradients().getTypes()))
-      arrivalTypes[source.getValue()] = cast<ValueType>(type).getElementType();
+      arrivalTypes[source.getValue()] = cast<ValueType>(type);
   });
   std::vector<ParameterInfo> parameters;
   for (auto op : module.getOps<ParameterOp>()) {
@@ -34,11 +36,28 @@ static std::vector<ParameterInfo> getParameters(ModuleOp module) {
     info.name = op.getSymName().str();
     info.elements = op.getNumElements();
     info.storageType = op.getDtype();
-    Type arrivalType = arrivalTypes.lookup(info.name);
-    info.arrivalType = arrivalType ? arrivalType : op.getDtype();
+    ValueType arrival = arrivalTypes.lookup(info.name);
+    if (!arrival)
+      arrival = op.getValueType();
+    info.arrivalType = arrival.getElementType();
     info.optional = op.getOptional();
     info.uses = op.getUses();
-    info.shape.assign(op.getShape().begin(), op.getShape().end());
+    for (auto [dim, extent] : llvm::enumerate(op.getShape()))
+      info.shape.push_back(
+          extent / mesh.getNumRanks(op.getValueType().getAxesOfDim(dim)));
+    // Over axes that are not listed all ranks have one gradient.
+    SmallVector<StringAttr> alike;
+    for (auto axis : mesh.getAxes().getAsRange<MeshAxisAttr>())
+      if (arrival.getPlacement(axis.getName()).kind ==
+          PlacementKind::Replicated)
+        alike.push_back(axis.getName());
+    info.giver.resize(ranks.size());
+    for (const auto &group : ranks.getGroups(alike))
+      for (int64_t rank : group)
+        info.giver[rank] = group.front();
+    if (op.getValueType().has(PlacementKind::Sharded))
+      for (int64_t rank = 0; rank < ranks.size(); ++rank)
+        info.held.push_back(ranks.getHeld(op.getValueType(), rank));
     parameters.push_back(info);
   }
   return parameters;
@@ -71,7 +90,8 @@ static StepOp findStep(ModuleOp module, StringRef input, std::string &message) {
 static LogicalResult prepare(const RunOptions &options, StepOp step, Run &run,
                              std::string &message) {
   auto module = step->getParentOfType<ModuleOp>();
-  run.ranks = module.lookupSymbol<MeshOp>(step.getMeshAttr()).getNumRanks();
+  auto mesh = module.lookupSymbol<MeshOp>(step.getMeshAttr());
+  run.ranks = mesh.getNumRanks();
   if (run.ranks > kMaxRanks) {
     message = llvm::formatv("the mesh has {0} ranks, at most {1} run on one "
                             "machine; give --ranks",
@@ -86,7 +106,7 @@ static LogicalResult prepare(const RunOptions &options, StepOp step, Run &run,
                             run.ranks * options.threads, kMaxThreads);
     return failure();
   }
-  run.parameters = getParameters(module);
+  run.parameters = getParameters(module, mesh);
   run.roles = getRoles(module);
   size_t numInputs = step.getBody().getNumArguments();
   run.inputs = options.inputs;

@@ -17,19 +17,54 @@
 #include "core/status.h"
 #include "core/thread_pool.h"
 
+#include <algorithm>
 #include <cstring>
+#include <map>
+#include <numeric>
 
 using namespace zero_rt;
 
 namespace {
 
+/// A group of some of the ranks, for one step.
+using SplitKey = std::pair<uint64_t, std::vector<int32_t>>;
+
+class LocalGroup final : public zero_rt_group {
+public:
+  explicit LocalGroup(int32_t ranks) : meeting(allOf(ranks), "runtime") {}
+  int32_t size() const override { return meeting.size(); }
+  int32_t members() override { return meeting.members(); }
+  zero_rt_status join(int32_t rank, int64_t timeoutMs, ThreadPool &pool,
+                      std::unique_ptr<Communicator> &out) override;
+
+  /// Where the ranks of |key| meet: made by the first that comes, gone with the
+  /// last that leaves.
+  std::shared_ptr<Rendezvous> getSplit(const SplitKey &key);
+  void forgetDeserted();
+
+private:
+  static std::vector<int32_t> allOf(int32_t ranks) {
+    std::vector<int32_t> all(static_cast<size_t>(ranks));
+    std::iota(all.begin(), all.end(), 0);
+    return all;
+  }
+
+  Rendezvous meeting;
+  std::mutex mutex;
+  std::map<SplitKey, std::shared_ptr<Rendezvous>> splits;
+};
+
 class LocalCommunicator final : public Communicator {
 public:
-  LocalCommunicator(Rendezvous &meeting, int32_t rank, int64_t timeoutMs,
-                    ThreadPool &pool)
-      : meeting(meeting), rank(rank), timeoutMs(timeoutMs), pool(pool),
-        sources(size_t(meeting.size())) {}
-  ~LocalCommunicator() override { meeting.leave(rank); }
+  LocalCommunicator(LocalGroup &group, Rendezvous &meeting, int32_t rank,
+                    int64_t timeoutMs, ThreadPool &pool)
+      : group(group), meeting(meeting), rank(rank), timeoutMs(timeoutMs),
+        pool(pool), sources(size_t(meeting.size())) {}
+  ~LocalCommunicator() override {
+    meeting.leave(rank);
+    if (kept)
+      group.forgetDeserted();
+  }
 
   zero_rt_status allReduce(const Tag &tag, void *data) override;
   zero_rt_status reduceScatter(const Tag &tag, const void *src, void *dst,
@@ -37,6 +72,8 @@ public:
   zero_rt_status allGather(const Tag &tag, void *data) override;
   zero_rt_status exchange(const Tag &tag, const void *mine, void *all,
                           int64_t bytes) override;
+  zero_rt_status split(uint64_t step, const std::vector<int32_t> &members,
+                       std::unique_ptr<Communicator> &out) override;
   uint64_t position() const override { return meeting.sequenceOf(rank); }
   void leaveStep(uint64_t step) override { meeting.leaveStep(rank, step); }
 
@@ -50,35 +87,63 @@ private:
   void reduceOwnSlice(const Tag &tag, void *dst, bool accumulate);
   void copyOtherSlices(const Tag &tag, void *data);
 
+  LocalGroup &group;
   Rendezvous &meeting;
+  std::shared_ptr<Rendezvous> kept; // of a split
   int32_t rank;
   int64_t timeoutMs;
   ThreadPool &pool;
   std::vector<const void *> sources; // of the other ranks; never grows
 };
 
-class LocalGroup final : public zero_rt_group {
-public:
-  explicit LocalGroup(int32_t ranks) : meeting(ranks) {}
-  int32_t size() const override { return meeting.size(); }
-  int32_t members() override { return meeting.members(); }
-  zero_rt_status join(int32_t rank, int64_t timeoutMs, ThreadPool &pool,
-                      std::unique_ptr<Communicator> &out) override {
-    ZERO_RT_TRY(meeting.join(rank));
-    try {
-      out = std::make_unique<LocalCommunicator>(meeting, rank, timeoutMs, pool);
-    } catch (...) {
-      meeting.leave(rank);
-      throw;
-    }
-    return ZERO_RT_OK;
-  }
-
-private:
-  Rendezvous meeting;
-};
-
 } // namespace
+
+zero_rt_status LocalGroup::join(int32_t rank, int64_t timeoutMs,
+                                ThreadPool &pool,
+                                std::unique_ptr<Communicator> &out) {
+  ZERO_RT_TRY(meeting.join(rank));
+  try {
+    out = std::make_unique<LocalCommunicator>(*this, meeting, rank, timeoutMs,
+                                              pool);
+  } catch (...) {
+    meeting.leave(rank);
+    throw;
+  }
+  return ZERO_RT_OK;
+}
+
+std::shared_ptr<Rendezvous> LocalGroup::getSplit(const SplitKey &key) {
+  std::lock_guard<std::mutex> lock(mutex);
+  std::shared_ptr<Rendezvous> &split = splits[key];
+  if (!split)
+    split = std::make_shared<Rendezvous>(key.second, "step");
+  return split;
+}
+
+void LocalGroup::forgetDeserted() {
+  std::lock_guard<std::mutex> lock(mutex);
+  for (auto it = splits.begin(); it != splits.end();)
+    it = it->second->isDeserted() ? splits.erase(it) : std::next(it);
+}
+
+zero_rt_status LocalCommunicator::split(uint64_t step,
+                                        const std::vector<int32_t> &members,
+                                        std::unique_ptr<Communicator> &out) {
+  std::shared_ptr<Rendezvous> where = group.getSplit({step, members});
+  auto mine = std::find(members.begin(), members.end(), rank);
+  int32_t index = int32_t(mine - members.begin());
+  ZERO_RT_TRY(where->join(index));
+  try {
+    auto end = std::make_unique<LocalCommunicator>(group, *where, index,
+                                                   timeoutMs, pool);
+    end->kept = where;
+    out = std::move(end);
+  } catch (...) {
+    where->leave(index);
+    throw;
+  }
+  return ZERO_RT_OK;
+}
 
 /// Sums this rank's slice of what all ranks showed into |dst|, whose first
 /// element is the first of the slice.

@@ -15,7 +15,8 @@
 
 using namespace zero_rt;
 
-Rendezvous::Rendezvous(int32_t ranks) : posts(size_t(ranks)) {}
+Rendezvous::Rendezvous(std::vector<int32_t> names, const char *owner)
+    : names(std::move(names)), owner(owner), posts(this->names.size()) {}
 
 //===----------------------------------------------------------------------===//
 // Texts
@@ -42,7 +43,7 @@ std::string Rendezvous::missingRanks() const {
   for (size_t r = 0; r < posts.size(); ++r) {
     if (posts[r].waiting)
       continue;
-    list += (count++ ? ", " : "") + std::to_string(r);
+    list += (count++ ? ", " : "") + std::to_string(names[r]);
   }
   return (count == 1 ? "rank " : "ranks ") + list;
 }
@@ -55,7 +56,8 @@ zero_rt_status Rendezvous::join(int32_t rank) {
   std::lock_guard<std::mutex> lock(mutex);
   Post &mine = posts[size_t(rank)];
   if (mine.member == Member::Present)
-    return fail(ZERO_RT_INVALID_ARGUMENT, "rank %d is already taken", rank);
+    return fail(ZERO_RT_INVALID_ARGUMENT, "rank %d is already taken",
+                names[size_t(rank)]);
   mine.member = Member::Present;
   return ZERO_RT_OK;
 }
@@ -74,6 +76,13 @@ int32_t Rendezvous::members() {
   for (const Post &post : posts)
     count += post.member == Member::Present;
   return count;
+}
+
+bool Rendezvous::isDeserted() {
+  std::lock_guard<std::mutex> lock(mutex);
+  return std::all_of(posts.begin(), posts.end(), [](const Post &post) {
+    return post.member == Member::Left;
+  });
 }
 
 void Rendezvous::leaveStep(int32_t rank, uint64_t step) {
@@ -127,10 +136,10 @@ void Rendezvous::breakIfAnyoneLeft(int32_t rank) {
     bool left = posts[r].member == Member::Left;
     if (left || hasEnded(int32_t(r), tag.step))
       breakWith(ZERO_RT_TIMEOUT,
-                "rank " + std::to_string(r) + " destroyed its " +
-                    (left ? "runtime" : "step") + " and will not come to " +
-                    describe(tag) + ", where rank " + std::to_string(rank) +
-                    " waits");
+                "rank " + std::to_string(names[r]) + " destroyed its " +
+                    (left ? owner : "step") + " and will not come to " +
+                    describe(tag) + ", where rank " +
+                    std::to_string(names[size_t(rank)]) + " waits");
   }
 }
 
@@ -140,18 +149,19 @@ void Rendezvous::breakIfTagsDiffer(int32_t rank) {
     const Post &other = posts[r];
     if (!other.waiting || int32_t(r) == rank)
       continue;
-    bool names = sameNames(mine.tag, other.tag);
+    bool isSameOp = sameNames(mine.tag, other.tag);
     bool sizes = mine.tag.elements == other.tag.elements &&
                  mine.tag.dtype == other.tag.dtype;
     bool order =
         mine.sequence == other.sequence && mine.tag.step == other.tag.step;
-    if (names && sizes && order)
+    if (isSameOp && sizes && order)
       continue;
-    std::string text = "rank " + std::to_string(rank) + " is in " +
-                       describe(mine.tag, names && !sizes) + ", rank " +
-                       std::to_string(r) + " in " +
-                       describe(other.tag, names && !sizes);
-    if (names && sizes)
+    std::string text =
+        "rank " + std::to_string(names[size_t(rank)]) + " is in " +
+        describe(mine.tag, isSameOp && !sizes) + ", rank " +
+        std::to_string(names[r]) + " in " +
+        describe(other.tag, isSameOp && !sizes);
+    if (isSameOp && sizes)
       text += " of another step or another turn";
     breakWith(ZERO_RT_MISMATCH, std::move(text));
     return;

@@ -27,12 +27,16 @@ namespace zero_rt {
 
 class Rendezvous {
 public:
-  explicit Rendezvous(int32_t ranks);
+  /// |names| are the ranks' numbers for messages, |owner| what a rank destroys
+  /// when it leaves: "runtime" or "step".
+  Rendezvous(std::vector<int32_t> names, const char *owner);
 
   zero_rt_status join(int32_t rank);
   void leave(int32_t rank);
   void leaveStep(int32_t rank, uint64_t step);
   int32_t members();
+  /// Whether all ranks have come and gone.
+  bool isDeserted();
 
   /// Waits until all ranks are in a collective with the same tag. |data| is
   /// shown to the others until the last `sync` of this collective.
@@ -71,6 +75,8 @@ private:
 
   std::mutex mutex;
   std::condition_variable changed;
+  std::vector<int32_t> names;
+  const char *owner;
   std::vector<Post> posts;
   int32_t entered = 0;     // ranks waiting in `enter`
   uint64_t generation = 0; // of `enter`

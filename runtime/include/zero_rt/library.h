@@ -9,8 +9,14 @@
 // constant for the compiler and one array for the runtime. Names are offsets
 // into one blob of zero-terminated strings.
 //
-// Everything here is global: shapes, offsets and segments are those of the
-// whole bucket. The runtime localizes them to its rank in one place.
+// Everything here is the same on all ranks: shapes, offsets and segments are
+// those of a whole row of a bucket. The runtime localizes them to its rank in one
+// place.
+//
+// Ranks are numbered row-major over the axes of a mesh. A set of axes is a bit
+// per axis, the first axis the lowest bit; tables and calls name sets by their
+// row in axis_sets. The ranks that differ over a set only are a group, in which
+// they are numbered in the order of their ranks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -59,7 +65,7 @@ typedef struct zero_rt_parameter_row {
   int64_t name;           // offset into strings
   int64_t dtype;          // of the parameter
   int64_t gradient_dtype; // of an arriving gradient
-  int64_t elements;
+  int64_t elements; // that each rank holds
   int64_t bucket;
   int64_t offset;   // of the first element in the bucket
   int64_t extent;   // elements and the pad behind them
@@ -69,7 +75,7 @@ typedef struct zero_rt_parameter_row {
 
 typedef struct zero_rt_bucket_row {
   int64_t name;
-  int64_t elements;         // pads included; a multiple of the group
+  int64_t elements;         // of a row, pads included
   int64_t gradient_buffer;  // where arrivals go; full
   int64_t parameter_buffer; // full
   int64_t master_buffer;    // sharded or full, or -1 if the parameter is it
@@ -78,6 +84,7 @@ typedef struct zero_rt_bucket_row {
   /// What the update writes, where that is in another space than the
   /// parameters: a copy of this rank's part of them. Or -1.
   int64_t staged_buffer;
+  int64_t rows; // axes whose ranks hold rows of their own, or -1: there is one
 } zero_rt_bucket_row;
 
 typedef struct zero_rt_buffer_row {
@@ -85,8 +92,8 @@ typedef struct zero_rt_buffer_row {
   int64_t role;      // zero_rt_role, until retagged
   int64_t space;     // zero_rt_space
   int64_t dtype;     // zero_rt_dtype
-  int64_t elements;  // global
-  int64_t sharded;   // 1: this rank holds elements / D of them
+  int64_t elements;  // of a row
+  int64_t owners;    // axes over whose ranks they are divided, or -1: full
   int64_t on_demand; // 1: allocated by a handler; 0: for the step's life
   int64_t fill;      // bits of the f64 initial value; unused if on_demand
   int64_t shares;    // the buffer whose memory this one uses, or -1: its own
@@ -146,6 +153,11 @@ typedef struct zero_rt_slot_row {
   int64_t initial;
 } zero_rt_slot_row;
 
+typedef struct zero_rt_axis_row {
+  int64_t name;
+  int64_t size;
+} zero_rt_axis_row;
+
 struct zero_rt_library {
   uint32_t struct_size;
   uint32_t abi_version;
@@ -156,6 +168,10 @@ struct zero_rt_library {
   const char *name;
   const char *strings;
 
+  int64_t num_axes;
+  const zero_rt_axis_row *axes; // of the mesh; their product is ranks
+  int64_t num_axis_sets;
+  const int64_t *axis_sets; // bits, never 0
   int64_t num_parameters;
   const zero_rt_parameter_row *parameters;
   int64_t num_buckets;

@@ -217,8 +217,18 @@ TEST(Create, RefusesCorruptTables) {
           [](L &l) { l.parameters[2].uses = 0; });
   refuses("parameter 0: dtype differs",
           [](L &l) { l.parameters[0].dtype = ZERO_RT_F32; });
-  refuses("bucket 0: elements are not a multiple",
+  refuses("axis 0: size does not divide the group",
+          [](L &l) { l.axes[0].size = 3; });
+  refuses("axis 0: sizes do not make up the group",
+          [](L &l) { l.axes[0].size = 1; });
+  refuses("axis set 0: bad axes", [](L &l) { l.axisSets[0] = 0; });
+  refuses("axis set 0: bad axes", [](L &l) { l.axisSets[0] = 2; });
+  refuses("bucket 0: gradient buffer is not the full bucket",
           [](L &l) { l.buckets[0].elements = 23; });
+  refuses("bucket 0: bad axes", [](L &l) { l.buckets[0].rows = 1; });
+  refuses("buffer 3: elements are not a multiple",
+          [](L &l) { l.buffers[ShardBuffer].elements = 23; });
+  refuses("buffer 3: bad axes", [](L &l) { l.buffers[ShardBuffer].owners = 1; });
   refuses("bucket 0: bad gradient buffer",
           [](L &l) { l.buckets[0].gradient_buffer = -1; });
   refuses("bucket 0: gradient buffer is not the full bucket",

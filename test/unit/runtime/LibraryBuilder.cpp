@@ -17,7 +17,7 @@ int64_t LibraryBuilder::addText(const char *text) {
 
 int32_t LibraryBuilder::addBuffer(const BufferSpec &spec) {
   buffers.push_back({addText(spec.name), spec.role, spec.space, spec.dtype,
-                     spec.elements, spec.sharded, spec.onDemand,
+                     spec.elements, spec.sharded ? 0 : -1, spec.onDemand,
                      bitsOf(spec.fill), /*shares=*/-1});
   return int32_t(buffers.size() - 1);
 }
@@ -70,6 +70,8 @@ const zero_rt_library &LibraryBuilder::get() {
 #define SET_TABLE(COUNT, FIELD, TABLE)                                         \
   library.COUNT = int64_t(TABLE.size());                                       \
   library.FIELD = TABLE.data();
+  SET_TABLE(num_axes, axes, axes);
+  SET_TABLE(num_axis_sets, axis_sets, axisSets);
   SET_TABLE(num_parameters, parameters, parameters)
   SET_TABLE(num_buckets, buckets, buckets)
   SET_TABLE(num_buffers, buffers, buffers)

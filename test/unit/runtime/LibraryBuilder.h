@@ -40,7 +40,9 @@ struct BufferSpec {
 
 class LibraryBuilder {
 public:
-  explicit LibraryBuilder(int64_t ranks) : ranks(ranks) {}
+  explicit LibraryBuilder(int64_t ranks) : ranks(ranks) {
+    axes.push_back({addText("dp"), ranks});
+  }
 
   /// The add functions return the index of the new row.
   int32_t addBuffer(const BufferSpec &spec);
@@ -62,6 +64,9 @@ public:
   const char *cpuFeatures = "";
   const char *name = "train";
   std::string strings;
+  /// One axis of all ranks, as the only set, until a test says otherwise.
+  std::vector<zero_rt_axis_row> axes;
+  std::vector<int64_t> axisSets{1};
   std::vector<zero_rt_parameter_row> parameters;
   std::vector<zero_rt_bucket_row> buckets;
   std::vector<zero_rt_buffer_row> buffers;

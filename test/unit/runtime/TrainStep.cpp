@@ -115,14 +115,14 @@ static zero_rt_status keep(zero_rt_step *step, const zero_rt_event *) {
 static zero_rt_status finish(zero_rt_step *step, const zero_rt_event *) {
   const int32_t shard[] = {ShardBuffer};
   const int32_t updated[] = {ShardBuffer, MasterBuffer, ParameterBuffer};
-  TRY_CALL(reduce_scatter(step, 0, GradientBuffer, ShardBuffer));
+  TRY_CALL(reduce_scatter(step, 0, GradientBuffer, ShardBuffer, 0));
   TRY_CALL(count_arrivals(step, 0, Backwards, Missing));
-  TRY_CALL(launch(step, 0, 2, shard, 1, 0, trainElements, 1, SumOfSquares));
+  TRY_CALL(launch(step, 0, 2, shard, 1, 0, trainElements, 0, SumOfSquares));
   TRY_CALL(run_scalars(step, 0, beforeReduction));
-  TRY_CALL(all_reduce_scalars(step, 0, SumOfSquares, 4));
+  TRY_CALL(all_reduce_scalars(step, 0, SumOfSquares, 4, 0));
   TRY_CALL(run_scalars(step, 0, afterReduction));
-  TRY_CALL(launch(step, 0, 3, updated, 3, 1, trainElements, 1, -1));
-  TRY_CALL(all_gather(step, 0, ParameterBuffer));
+  TRY_CALL(launch(step, 0, 3, updated, 3, 1, trainElements, 0, -1));
+  TRY_CALL(all_gather(step, 0, ParameterBuffer, 0));
   return callsOf(step).settle(step, 0, Verdict);
 }
 
@@ -166,7 +166,7 @@ LibraryBuilder zero_rt::test::makeTrainStep(int64_t ranks) {
 
   library.buckets.push_back({library.addText("b0"), trainElements,
                              GradientBuffer, ParameterBuffer, MasterBuffer, 0,
-                             1, /*staged=*/-1});
+                             1, /*staged=*/-1, /*rows=*/-1});
   const char *names[] = {"fc1.weight", "fc1.bias", "tied", "extra"};
   for (int32_t p = 0; p < NumTrainParameters; ++p)
     library.parameters.push_back(
