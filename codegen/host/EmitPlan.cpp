@@ -83,27 +83,28 @@ static Traffic countTraffic(zrt::HandlerOp handler, const Tables &tables) {
   for (Operation &op : handler.getBody().getOps()) {
     if (auto reduce = dyn_cast<zrt::AllReduceOp>(op)) {
       ++traffic.allReduces;
-      traffic.bytesSent +=
-          ring(bufferBytes(reduce.getBufferAttr()), ranksOf(reduce.getAxes()), 2);
+      traffic.bytesSent += ring(bufferBytes(reduce.getBufferAttr()),
+                                ranksOf(reduce.getAxes()), 2);
     } else if (auto scatter = dyn_cast<zrt::ReduceScatterOp>(op)) {
       ++traffic.reduceScatters;
-      traffic.bytesSent +=
-          ring(bufferBytes(scatter.getSourceAttr()), ranksOf(scatter.getAxes()), 1);
+      traffic.bytesSent += ring(bufferBytes(scatter.getSourceAttr()),
+                                ranksOf(scatter.getAxes()), 1);
     } else if (auto scatter = dyn_cast<zrt::ReduceScatterAddOp>(op)) {
       ++traffic.reduceScatters;
-      traffic.bytesSent +=
-          ring(bufferBytes(scatter.getSourceAttr()), ranksOf(scatter.getAxes()), 1);
+      traffic.bytesSent += ring(bufferBytes(scatter.getSourceAttr()),
+                                ranksOf(scatter.getAxes()), 1);
     } else if (auto gather = dyn_cast<zrt::AllGatherOp>(op)) {
       ++traffic.allGathers;
-      traffic.bytesSent +=
-          ring(bufferBytes(gather.getBufferAttr()), ranksOf(gather.getAxes()), 1);
+      traffic.bytesSent += ring(bufferBytes(gather.getBufferAttr()),
+                                ranksOf(gather.getAxes()), 1);
     } else if (auto copy = dyn_cast<zrt::CopyOp>(op)) {
       traffic.bytesCopied += copiedBytes(copy, tables);
     } else if (auto scalars = dyn_cast<zrt::AllReduceScalarsOp>(op)) {
       ++traffic.scalarAllReduces;
       auto slots =
           zrt::lookup<zrt::SlotsOp>(symbols, &op, scalars.getSlotsAttr());
-      traffic.bytesSent += ring(8 * slots.size(), ranksOf(scalars.getAxes()), 2);
+      traffic.bytesSent +=
+          ring(8 * slots.size(), ranksOf(scalars.getAxes()), 2);
     }
   }
   return traffic;
@@ -183,8 +184,7 @@ static json::Array describeSharding(ValueType type) {
 std::string zero::emitPlan(zrt::ProgramOp program, const Tables &tables,
                            StringRef cpu, const ProofNote &proof) {
   json::Array parameters;
-  auto declared =
-      program->getParentOfType<ModuleOp>().getOps<ParameterOp>();
+  auto declared = program->getParentOfType<ModuleOp>().getOps<ParameterOp>();
   for (auto [op, name, row] :
        llvm::zip_equal(declared, tables.parameterNames, tables.parameters))
     parameters.push_back(

@@ -120,8 +120,7 @@ void TableReader::addSlots() {
 void TableReader::addMesh(MeshOp mesh) {
   for (auto axis : mesh.getAxes().getAsRange<MeshAxisAttr>()) {
     tables.axisRows[axis.getName()] = tables.axes.size();
-    tables.axes.push_back(
-        {tables.strings.add(axis.getName()), axis.getSize()});
+    tables.axes.push_back({tables.strings.add(axis.getName()), axis.getSize()});
   }
   // The sets that calls name.
   program.walk([&](Operation *call) {
@@ -202,8 +201,7 @@ LogicalResult TableReader::addBuckets() {
     zero_rt_bucket_row row = {};
     row.name = tables.strings.add(bucket.getSymName());
     row.elements = bucket.getRowLength();
-    row.rows =
-        addAxes(bucket.getValueType().getAxes(PlacementKind::Sharded));
+    row.rows = addAxes(bucket.getValueType().getAxes(PlacementKind::Sharded));
     row.gradient_buffer = tables.getBuffer(arrivals.getGradientAttr());
     row.parameter_buffer = tables.getBuffer(arrivals.getParametersAttr());
     row.master_buffer = arrivals.getMasterAttr()

@@ -37,7 +37,8 @@ LogicalResult Program::initialize(const Ranks &ranks) {
     buffer.format = getFormat(bufferOp.getValueType().getElementType());
     buffer.contents.resize(numRanks);
     buffer.allocated.resize(numRanks);
-    buffer.held = ranks.getSlices(bufferOp.getRowLength(), bufferOp.getOwners());
+    buffer.held =
+        ranks.getSlices(bufferOp.getRowLength(), bufferOp.getOwners());
     for (int64_t rank = 0; rank < numRanks; ++rank)
       if (!bufferOp.getOnDemand())
         buffer.allocate(rank, bufferOp.getFill().convertToDouble());

@@ -90,9 +90,9 @@ LogicalResult ProgramInterpreter::launch(zrt::LaunchOp op, int64_t rank) {
   int64_t elements = segments.getEnds().empty() ? 0 : segments.getEnds().back();
   Range domain{0, elements};
   if (op.getOwn())
-    domain = ranks.getSlices(elements, SmallVector<StringAttr>(
-                                           op.getOwn()->getAsRange<StringAttr>()))
-        [rank];
+    domain = ranks.getSlices(
+        elements,
+        SmallVector<StringAttr>(op.getOwn()->getAsRange<StringAttr>()))[rank];
   std::vector<Number> &slots = program.getSlots(rank);
 
   std::vector<Number> terms; // of a kernel that sums

@@ -52,9 +52,9 @@ ShardedStep::Place ShardedStep::find(StringRef parameter) {
          llvm::zip_equal(bucket.op.getMembers().getAsRange<FlatSymbolRefAttr>(),
                          bucket.op.getOffsets()))
       if (member.getValue() == parameter)
-        return {&bucket,
-                {offset,
-                 offset + bucket.op.getNumHeld(findParameter(parameter))}};
+        return {
+            &bucket,
+            {offset, offset + bucket.op.getNumHeld(findParameter(parameter))}};
   }
   return {};
 }

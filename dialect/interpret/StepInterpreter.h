@@ -6,8 +6,8 @@
 //
 // What the logical and the sharded phase share: every value of the IR is one
 // array per rank. A replicated value is the same array D times, a partial one
-// the addends, a sharded one the slices that the ranks hold. The two phases differ in where
-// gradients arrive and where parameters and state live.
+// the addends, a sharded one the slices that the ranks hold. The two phases
+// differ in where gradients arrive and where parameters and state live.
 //
 //===----------------------------------------------------------------------===//
 

@@ -57,8 +57,8 @@ Number StepInterpreter::getNorm(ValueRange operands) {
   std::vector<Array> arrays;
   for (Value operand : operands)
     arrays.push_back(join(operand));
-  auto pointers = llvm::map_to_vector(
-      arrays, [](const Array &array) { return &array; });
+  auto pointers =
+      llvm::map_to_vector(arrays, [](const Array &array) { return &array; });
   return calculator.sqrt(kF64, getSumSquares(pointers));
 }
 

@@ -143,10 +143,9 @@ LogicalResult UpdateOp::verifySymbolUses(SymbolTableCollection &symbols) {
                            << " must have its shape, got " << type;
     // update_c3
     if (!type.hasPlacementOf(parameter.getValueType())) {
-      InFlightDiagnostic diag = emitOpError()
-                                << "gradient of " << member
-                                << " must be placed as the parameter, got "
-                                << type;
+      InFlightDiagnostic diag =
+          emitOpError() << "gradient of " << member
+                        << " must be placed as the parameter, got " << type;
       diag.attachNote(parameter.getLoc())
           << member << " is " << parameter.getValueType();
       return diag;

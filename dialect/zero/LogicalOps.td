@@ -143,16 +143,19 @@ def Zero_BackwardOp : Zero_Op<"backward",
 
     The types say how gradients arrive over each axis: `partial`, each rank has an
     addend of its own (a batch, a part of a sequence); `sharded`, each rank has
-    the slice of the parameter that it holds; not listed, all ranks have the same
-    gradient, which the caller promises; `presummed`, autograd has already summed
-    over the ranks' batches, as the all-to-all of experts does.
+    the slice of the parameter that it holds; `presummed`, autograd has already
+    summed over the ranks' batches, as the all-to-all of experts does. What a type
+    does not list is replicated, and only over axes that `replicated` names: there
+    the caller promises that all ranks deliver the same gradient, as
+    tensor-parallel ranks do for a layer norm.
 
     Constraints:
 
     - `backward_c1`: sources are parameters or buckets, each once;
     - `backward_c2`: a result has the shape of its source;
     - `backward_c3`: a result is partial over `micro`, sharded exactly where its
-      source is, and partial or replicated over the other axes of the mesh;
+      source is, and over the other axes of the mesh partial, or replicated where
+      `replicated` says so;
     - `backward_c4`: a result's scale is `arrives` ÷ the step's `weight`;
     - `backward_c5`: a bucket's element type is its result's;
     - `backward_c6`: gradients arrive on the device;
@@ -163,11 +166,12 @@ def Zero_BackwardOp : Zero_Op<"backward",
 
     Example: see `zero.micro_batches`.
   }];
-  let arguments = (ins FlatSymbolRefArrayAttr:$sources, Zero_ScaleAttr:$arrives);
+  let arguments = (ins FlatSymbolRefArrayAttr:$sources, Zero_ScaleAttr:$arrives,
+                       OptionalAttr<StrArrayAttr>:$replicated);
   let results = (outs Variadic<Zero_Value>:$gradients);
   let assemblyFormat = [{
     `(` custom<SymbolList>($sources) `)` `arrives` custom<ScaleList>($arrives)
-    attr-dict (`:` type($gradients)^)?
+    (`replicated` custom<NameList>($replicated)^)? attr-dict (`:` type($gradients)^)?
   }];
 }
 

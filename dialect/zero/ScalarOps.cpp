@@ -132,10 +132,10 @@ LogicalResult ArrivalsOp::inferReturnTypes(MLIRContext *context,
   return success();
 }
 
-LogicalResult
-CountOnceOp::inferReturnTypes(MLIRContext *, std::optional<Location> location,
-                              Adaptor adaptor,
-                              SmallVectorImpl<Type> &inferred) {
+LogicalResult CountOnceOp::inferReturnTypes(MLIRContext *,
+                                            std::optional<Location> location,
+                                            Adaptor adaptor,
+                                            SmallVectorImpl<Type> &inferred) {
   auto type = cast<ValueType>(adaptor.getInput().getType());
   if (adaptor.getAxes().empty())
     return emitOptionalError(location, "'", getOperationName(),

@@ -244,8 +244,8 @@ LogicalResult MicroBatchesOp::verifyRegions() {
 // zero.backward
 //===----------------------------------------------------------------------===//
 
-/// backward_c3 and _c7: how the gradient of |source|, which is |declared|,
-/// arrives over each axis.
+/// backward_c3 and backward_c7: how the gradient of |source|, which is
+/// |declared|, arrives over each axis.
 static LogicalResult verifyArrival(BackwardOp op, FlatSymbolRefAttr source,
                                    ValueType declared, ValueType type,
                                    MeshOp mesh) {
@@ -264,6 +264,12 @@ static LogicalResult verifyArrival(BackwardOp op, FlatSymbolRefAttr source,
         return emitError() << " has a placement over '" << p.axis.getValue()
                            << "', which is no axis of mesh @"
                            << mesh.getSymName() << ", got " << each;
+  if (op.getReplicatedAttr())
+    for (auto axis : op.getReplicated()->getAsRange<StringAttr>())
+      if (!mesh.getAxisSize(axis))
+        return op.emitOpError()
+               << "is replicated over " << axis
+               << ", which is no axis of mesh @" << mesh.getSymName();
   ArrayRef<ScaleFactor> weight =
       op->getParentOfType<StepOp>().getWeight().getFactors();
   for (auto axis : mesh.getAxes().getAsRange<MeshAxisAttr>()) {
@@ -275,10 +281,18 @@ static LogicalResult verifyArrival(BackwardOp op, FlatSymbolRefAttr source,
       return emitError() << " must be sharded over " << axis.getName()
                          << " as the parameter is, " << declared << ", got "
                          << type;
-    if (!isSharded && arrives.kind != PlacementKind::Replicated &&
-        arrives.kind != PlacementKind::Partial)
-      return emitError() << " must be partial or replicated over "
-                         << axis.getName() << ", got " << type;
+    bool mayBeReplicated =
+        op.getReplicatedAttr() &&
+        llvm::is_contained(*op.getReplicated(), axis.getName());
+    bool isReplicated = arrives.kind == PlacementKind::Replicated &&
+                        (mayBeReplicated || arrives.presummed);
+    if (!isSharded && !isReplicated && arrives.kind != PlacementKind::Partial)
+      return emitError() << " must be partial over " << axis.getName()
+                         << (mayBeReplicated
+                                 ? ""
+                                 : ", or said to be 'replicated' there")
+                         << ", got " << type;
+    // backward_c7
     bool isBatchAxis = llvm::any_of(weight, [&](const ScaleFactor &factor) {
       return factor.symbol == axis.getName() && factor.exponent < 0;
     });
@@ -301,10 +315,10 @@ static LogicalResult verifyDivides(BackwardOp op, FlatSymbolRefAttr source,
     int64_t ranks = mesh.getNumRanks(axes);
     if (extent % ranks == 0 && (!isBucket || axes.empty() || extent == ranks))
       continue;
-    InFlightDiagnostic diag =
-        op.emitOpError() << (isBucket ? "bucket " : "parameter ") << source
-                         << " has " << extent << " elements in dimension "
-                         << dim << ", sharded over " << ranks << " ranks";
+    InFlightDiagnostic diag = op.emitOpError()
+                              << (isBucket ? "bucket " : "parameter ") << source
+                              << " has " << extent << " elements in dimension "
+                              << dim << ", sharded over " << ranks << " ranks";
     diag.attachNote(mesh.getLoc())
         << "give the axes that shard it a size that divides " << extent;
     return diag;

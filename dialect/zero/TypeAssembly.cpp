@@ -208,9 +208,10 @@ void zero::printValueBody(AsmPrinter &printer, ValueType type) {
   }
   if (!type.getPresent().empty()) {
     printer << ", on = [";
-    llvm::interleaveComma(type.getPresent(), printer, [&](const AxisCoordinate &c) {
-      printer << c.axis.getValue() << " : " << c.coordinate;
-    });
+    llvm::interleaveComma(
+        type.getPresent(), printer, [&](const AxisCoordinate &c) {
+          printer << c.axis.getValue() << " : " << c.coordinate;
+        });
     printer << "]";
   }
   if (type.isScaled()) {

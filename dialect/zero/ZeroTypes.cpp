@@ -27,7 +27,7 @@ void ZeroDialect::registerTypes() {
 //===----------------------------------------------------------------------===//
 
 static void sortPlacements(SmallVectorImpl<AxisPlacement> &placements,
-                      SmallVectorImpl<AxisCoordinate> &present) {
+                           SmallVectorImpl<AxisCoordinate> &present) {
   llvm::erase_if(placements, [](const AxisPlacement &p) {
     return p.kind == PlacementKind::Replicated && !p.presummed;
   });

@@ -215,6 +215,10 @@ LogicalResult CopyOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (getSourceAttr() == getTargetAttr())
     return emitOpError() << "copies " << getSourceAttr() << " to itself";
   // copy_c3
+  if (source->isSharded() && target->isSharded() &&
+      source->getOwners() != target->getOwners())
+    return emitOpError() << "copies slices over other axes, from " << from
+                         << " to " << to;
   if (gatherRows(*source) != gatherRows(*target))
     return emitOpError() << "changes what a value is, from " << from << " to "
                          << to;
@@ -253,9 +257,9 @@ static LogicalResult verifyScatter(SymbolTableCollection &symbols,
   if (source->isSharded() || !isSame(target->getOwners(), axes) ||
       from.getShape() != to.getShape() ||
       from.getElementType() != to.getElementType())
-    return op->emitOpError() << "needs a full source and a target sharded over "
-                             << axes << " of one shape and type, got " << from
-                             << " and " << to;
+    return op->emitOpError()
+           << "needs a full source and a target sharded over " << axes
+           << " of one shape and type, got " << from << " and " << to;
   // reduce_scatter_c2
   return failure(failed(requireOnDevice(op, *source)) ||
                  failed(requireOnDevice(op, *target)));

@@ -112,7 +112,7 @@ def Zrt_LaunchOp : Zrt_CallOp<"launch",
          FlatSymbolRefAttr:$segments, OptionalAttr<StrArrayAttr>:$own,
          OptionalAttr<FlatSymbolRefAttr>:$sum,
          DefaultValuedOptionalAttr<I64Attr, "0">:$sum_index),
-    "$kernel $buffers `over` $segments custom<Own>($own) (`sum` $sum^)? "
+    "$kernel $buffers `over` $segments (`own` custom<NameList>($own)^)? (`sum` $sum^)? "
     "(`at` $sum_index^)?"> {
   let summary = "Runs a kernel over the segments of a bucket";
   let description = [{
@@ -183,7 +183,7 @@ def Zrt_CopyOp : Zrt_CallOp<"copy", (ins FlatSymbolRefAttr:$source,
     - `copy_c1`: the buffers exist and have one global shape and type;
     - `copy_c2`: they are not the same;
     - `copy_c3`: but for what is sharded they have one placement and scale: to copy
-      is not to reduce.
+      is not to reduce. If both are sharded, then over the same axes.
 
     Example:
 

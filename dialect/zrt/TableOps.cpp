@@ -281,11 +281,11 @@ static LogicalResult requireShape(Operation *op, BufferOp buffer,
        ++dim)
     isSame = type.getAxesOfDim(dim) == rows.getAxesOfDim(dim);
   if (!isSame)
-    return op->emitOpError() << "buffer @" << buffer.getSymName() << " holds "
-                             << buffer.getRowLength() << " elements and bucket @"
-                             << bucket.getSymName() << " has "
-                             << bucket.getRowLength() << ": " << type << " and "
-                             << rows;
+    return op->emitOpError()
+           << "buffer @" << buffer.getSymName() << " holds "
+           << buffer.getRowLength() << " elements and bucket @"
+           << bucket.getSymName() << " has " << bucket.getRowLength() << ": "
+           << type << " and " << rows;
   return success();
 }
 

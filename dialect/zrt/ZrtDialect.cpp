@@ -69,19 +69,6 @@ static void printKeyword(OpAsmPrinter &printer, Operation *, StringAttr attr) {
 }
 
 /// `[read bf16, write f32]`
-/// (`own` `[dp]`)?
-static ParseResult parseOwn(OpAsmParser &parser, ArrayAttr &axes) {
-  if (failed(parser.parseOptionalKeyword("own")))
-    return success();
-  return parseNameList(parser, axes);
-}
-static void printOwn(OpAsmPrinter &printer, Operation *op, ArrayAttr axes) {
-  if (!axes)
-    return;
-  printer << "own ";
-  printNameList(printer, op, axes);
-}
-
 static ParseResult parseKernelOperands(OpAsmParser &parser, ArrayAttr &types,
                                        ArrayAttr &accesses) {
   SmallVector<Attribute> typeList;

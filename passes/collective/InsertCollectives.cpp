@@ -126,9 +126,8 @@ SmallVector<Scaled> Rewriter::sumSquares(Location loc, ValueRange inputs) {
   }
   SmallVector<Scaled> results;
   for (auto &[key, raws] : groups) {
-    auto *known = llvm::find_if(sums, [&raws = raws](auto &entry) {
-      return entry.first == raws;
-    });
+    auto *known = llvm::find_if(
+        sums, [&raws = raws](auto &entry) { return entry.first == raws; });
     if (known == sums.end()) {
       Value sum =
           allReduce(loc, builder.create<SumSquaresOp>(loc, ValueRange(raws)));
@@ -144,9 +143,8 @@ void Rewriter::rewriteNorm(NormOp op) {
   Location loc = op.getLoc();
   SmallVector<Scaled> squares = sumSquares(loc, op.getInputs());
   Scaled total = squares.front();
-  bool haveOneFactor = llvm::all_of(squares, [&](const Scaled &each) {
-    return each.factor == total.factor;
-  });
+  bool haveOneFactor = llvm::all_of(
+      squares, [&](const Scaled &each) { return each.factor == total.factor; });
   for (auto [i, each] : llvm::enumerate(squares)) {
     // Sums with different scales are added as what they stand for.
     Value sum = each.raw;
@@ -199,12 +197,12 @@ void Rewriter::rewriteVerdict(VerdictOp op) {
     else
       parts.insert(mapping.lookupOrDefault(sum));
   }
-  auto verdict = builder.create<VerdictOp>(
-      op.getLoc(), parts.getArrayRef(),
-      mapping.lookupOrDefault(op.getBackwards()),
-      mapping.lookupOrDefault(op.getSquared()),
-      mapping.lookupOrDefault(op.getMissing()), op.getRanks(),
-      op.getNonfinite());
+  auto verdict =
+      builder.create<VerdictOp>(op.getLoc(), parts.getArrayRef(),
+                                mapping.lookupOrDefault(op.getBackwards()),
+                                mapping.lookupOrDefault(op.getSquared()),
+                                mapping.lookupOrDefault(op.getMissing()),
+                                op.getRanks(), op.getNonfinite());
   mapping.map(op.getVerdict(), verdict.getVerdict());
 }
 
@@ -219,9 +217,10 @@ void Rewriter::rewriteUpdate(UpdateBucketOp op) {
   SmallVector<StringAttr> owners =
       type.getAxesOfDim(type.getShape().size() - 1);
   if (!owners.empty())
-    parameters = builder.create<AllGatherOp>(
-        op.getLoc(), parameters,
-        builder.getArrayAttr(SmallVector<Attribute>(owners.begin(), owners.end())));
+    parameters =
+        builder.create<AllGatherOp>(op.getLoc(), parameters,
+                                    builder.getArrayAttr(SmallVector<Attribute>(
+                                        owners.begin(), owners.end())));
   mapping.map(op.getParameters(), parameters);
 }
 

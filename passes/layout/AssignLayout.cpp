@@ -169,9 +169,9 @@ void Layout::rewriteMicroBatches(MicroBatchesOp op) {
       types.push_back(buckets[i].getGradientType(op.getAccumulatorType()));
       indices.push_back(i);
     }
-    auto packed = inner.create<BackwardOp>(backward.getLoc(), types,
-                                           inner.getArrayAttr(sources),
-                                           backward.getArrivesAttr());
+    auto packed = inner.create<BackwardOp>(
+        backward.getLoc(), types, inner.getArrayAttr(sources),
+        backward.getArrivesAttr(), backward.getReplicatedAttr());
     llvm::append_range(yields, packed.getGradients());
   }
   inner.create<YieldOp>(op.getLoc(), yields);
@@ -214,8 +214,7 @@ Value Layout::buildVerdict(Location loc) {
   SmallVector<Attribute> axes;
   for (auto axis : shape.mesh.getAxes().getAsRange<MeshAxisAttr>())
     axes.push_back(axis.getName());
-  auto arrivals =
-      builder.create<ArrivalsOp>(loc, builder.getArrayAttr(axes));
+  auto arrivals = builder.create<ArrivalsOp>(loc, builder.getArrayAttr(axes));
   auto sums = builder.create<ReduceOp>(loc, arrivals.getResults());
   // Squares are added on each rank first, so one sum has one placement.
   SmallVector<SmallVector<Value>> byPlacement;
@@ -233,9 +232,10 @@ Value Layout::buildVerdict(Location loc) {
     squares.push_back(builder.create<SumSquaresOp>(loc, group));
   squares =
       SmallVector<Value>(builder.create<ReduceOp>(loc, squares).getOutputs());
-  return builder.create<VerdictOp>(
-      loc, squares, sums.getOutputs()[0], sums.getOutputs()[1],
-      sums.getOutputs()[2], shape.mesh.getNumRanks(), shape.step.getNonfinite());
+  return builder.create<VerdictOp>(loc, squares, sums.getOutputs()[0],
+                                   sums.getOutputs()[1], sums.getOutputs()[2],
+                                   shape.mesh.getNumRanks(),
+                                   shape.step.getNonfinite());
 }
 
 SmallVector<Value> Layout::buildPrepare(UpdateOp update, Value verdict) {

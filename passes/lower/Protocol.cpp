@@ -19,8 +19,7 @@ void zero::declareBucket(ProgramBuilder &program, BucketBuffers &bucket) {
   if (bucket.reducedType)
     bucket.reduced =
         program.buffer(name + ".reduced", bucket.reducedType, Role::gradient);
-  ValueType full =
-      bucket.op.getValueType().withElementType(bucket.storageType);
+  ValueType full = bucket.op.getValueType().withElementType(bucket.storageType);
   bucket.parameters =
       program.buffer(name + ".parameters", full, Role::parameter);
   bucket.master = bucket.parameters;
@@ -53,8 +52,7 @@ void zero::declareBucket(ProgramBuilder &program, BucketBuffers &bucket) {
     bucket.states.push_back(buffer);
     addState(state, buffer);
   }
-  bucket.whole =
-      program.segments(name + ".whole", {bucket.op.getRowLength()});
+  bucket.whole = program.segments(name + ".whole", {bucket.op.getRowLength()});
 
   Type arrival = bucket.op.getArrivalType();
   Type kept = bucket.op.getDtype();

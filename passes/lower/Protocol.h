@@ -23,7 +23,7 @@ struct BucketBuffers {
   mlir::Type storageType;
   bool reducedInLoop = false;
   mlir::ArrayAttr scatterAxes; // of the reduction in the loop
-  bool isAssigned = false; // every replica receives the update
+  bool isAssigned = false;     // every replica receives the update
 
   mlir::FlatSymbolRefAttr gradient;
   mlir::FlatSymbolRefAttr reduced; // null if the reduction stays in place

@@ -51,8 +51,8 @@ std::optional<Rational> normalize(int64_t numerator, int64_t denominator);
 std::optional<Rational> add(Rational a, Rational b);
 std::optional<Rational> multiply(Rational a, Rational b);
 
-/// A set of axes of a mesh, a bit for each that has more than one rank: over the
-/// others there is nothing to tell apart.
+/// A set of axes of a mesh, a bit for each that has more than one rank: over
+/// the others there is nothing to tell apart.
 using AxisSet = uint32_t;
 
 /// Which backwards of the step a gradient is of.
@@ -127,9 +127,9 @@ public:
   bool mayBeNan() const { return nan; }
   /// Whether it depends on an arriving gradient, also by a norm.
   bool hasGradient() const { return gradient; }
-  /// The axes over which ranks have different numbers for it, the number of their
-  /// backwards apart. What an element of a sharded buffer holds is the same for
-  /// all ranks: its owner's.
+  /// The axes over which ranks have different numbers for it, the number of
+  /// their backwards apart. What an element of a sharded buffer holds is the
+  /// same for all ranks: its owner's.
   AxisSet getOwn() const { return own; }
   /// Of operations in operations: walks go as deep.
   unsigned getDepth() const { return depth; }
@@ -160,8 +160,8 @@ public:
   Algebra();
   ~Algebra();
 
-  /// What axes are called in messages, in the order of their bits. Where there is
-  /// one axis only it needs no name.
+  /// What axes are called in messages, in the order of their bits. Where there
+  /// is one axis only it needs no name.
   void setAxisNames(std::vector<std::string> names) {
     axisNames = std::move(names);
   }
@@ -186,8 +186,8 @@ public:
     return base({BaseKind::undefined, what.str()});
   }
   Expr operation(llvm::StringRef name, llvm::ArrayRef<Expr> operands) {
-    return base({BaseKind::operation, name.str(), Epoch::all, 0, 0,
-                 operands.vec()});
+    return base(
+        {BaseKind::operation, name.str(), Epoch::all, 0, 0, operands.vec()});
   }
   /// Of an operation whose operands may change places.
   Expr symmetric(llvm::StringRef name, Expr a, Expr b) {

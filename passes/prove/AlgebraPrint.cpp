@@ -39,9 +39,9 @@ static void printBase(llvm::raw_ostream &os, const Base &base, int depth) {
         "this backward", "the earlier backwards", "all backwards but the last",
         "the last backward", "all backwards"};
     os << "(gradient of " << words[static_cast<int>(base.epoch)] << ", "
-       << (base.over == 0          ? "summed over ranks"
-           : base.name.empty()     ? "this rank's own share"
-                                   : "not yet summed over " + base.name)
+       << (base.over == 0      ? "summed over ranks"
+           : base.name.empty() ? "this rank's own share"
+                               : "not yet summed over " + base.name)
        << ")";
     return;
   }
@@ -52,8 +52,8 @@ static void printBase(llvm::raw_ostream &os, const Base &base, int depth) {
     os << base.name;
     return;
   case BaseKind::sumOver:
-    os << "sum over " << (base.over ? "this rank's slice of " : "")
-       << base.name << " of (";
+    os << "sum over " << (base.over ? "this rank's slice of " : "") << base.name
+       << " of (";
     break;
   case BaseKind::rankSum:
     os << "sum over " << (base.over ? "some of the ranks" : "ranks") << " of (";

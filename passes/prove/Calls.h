@@ -93,8 +93,8 @@ private:
                  llvm::ArrayRef<Number> scalars);
   bool launchOver(LaunchedKernel &kernel, bool onOwner,
                   std::vector<Pieces> &written, Pieces &addends);
-  /// Whose slices a launch works on: the owners that its operands are told apart
-  /// by.
+  /// Whose slices a launch works on: the owners that its operands are told
+  /// apart by.
   bool findOwners(zrt::LaunchOp op, llvm::ArrayRef<Contents *> operands,
                   AxisSet &owners);
   Number sumOverBucket(mlir::StringAttr bucket, const Pieces &addends,

@@ -287,8 +287,7 @@ void prove::checkGradient(Proof &proof, Operation *op,
                              << "' is clipped by a norm in which not every "
                                 "element counts once: "
                              << toString(ratio);
-    else if (!clipping.counted.contains(name) &&
-             parameter.elements > 0)
+    else if (!clipping.counted.contains(name) && parameter.elements > 0)
       proof.report.error(op)
           << "gradient of '" << name
           << "' is clipped by a norm in which it does not count: "
@@ -365,8 +364,9 @@ void prove::checkArrived(Proof &proof, const ParameterMeaning &parameter,
     Expr expected = proof.algebra.gradient(Epoch::all, 0);
     diagnostic << ", expected " << toString(expected) << ": "
                << explainGradient(sum, meaning.axes);
-    Report::attach(diagnostic, writer->getLoc(),
-                   findExample(proof.algebra, sum, expected, meaning.getNumRanks()));
+    Report::attach(
+        diagnostic, writer->getLoc(),
+        findExample(proof.algebra, sum, expected, meaning.getNumRanks()));
     return;
   }
 }

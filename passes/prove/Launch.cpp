@@ -152,8 +152,7 @@ Number Calls::sumOverBucket(StringAttr bucketName, const Pieces &addends,
                         ? algebra.undefined("a sum over parts of '" +
                                             member.getValue().str() + "'")
                         : sumOverElements(algebra, addend.expr,
-                                          member.getValue(), over,
-                                          computedIn));
+                                          member.getValue(), over, computedIn));
     sum.precision = sum.precision.limitedBy(addend.precision);
   }
   for (const Piece &piece : addends)
@@ -169,8 +168,7 @@ bool Calls::findOwners(zrt::LaunchOp op, ArrayRef<Contents *> operands,
   AxisSet set = op.getOwn() ? meaning.axes.getSet(*op.getOwn()) : 0;
   owners = set;
   for (auto [i, contents] : llvm::enumerate(operands)) {
-    auto kernel =
-        symbols.lookup<zrt::KernelOp>(op.getKernelAttr().getAttr());
+    auto kernel = symbols.lookup<zrt::KernelOp>(op.getKernelAttr().getAttr());
     bool isOnlyWritten = kernel.getArrayAccess(i) == zrt::Access::write &&
                          !kernel.getPredicated();
     if (isOnlyWritten || contents->isAlike())

@@ -124,8 +124,9 @@ Expr prove::getMissing(Algebra &algebra, const MeshAxes &axes) {
   return algebra.base({BaseKind::missing, "", Epoch::all, axes.getAll()});
 }
 
-/// The sum over the ranks of |set| of what |base| to the power of |exponent| is,
-/// where nothing else in its term differs over |set|; null if it is not known.
+/// The sum over the ranks of |set| of what |base| to the power of |exponent|
+/// is, where nothing else in its term differs over |set|; null if it is not
+/// known.
 static Expr sumAddend(Algebra &algebra, BaseRef base, int64_t exponent,
                       const MeshAxes &axes, AxisSet set) {
   // How often ranks made a backward is no addend of anything; its sums are.
@@ -137,11 +138,11 @@ static Expr sumAddend(Algebra &algebra, BaseRef base, int64_t exponent,
                          0,
                          {algebra.product({1, 1}, {{base, exponent}})}});
   // What differs by more than its own parts is no addend over them.
-  bool isAddend = exponent == 1 && (base->over & set) == set &&
-                  llvm::none_of(base->operands, [&](Expr operand) {
-                    return base->kind != BaseKind::rankSum &&
-                           (operand->getOwn() & set);
-                  });
+  bool isAddend =
+      exponent == 1 && (base->over & set) == set &&
+      llvm::none_of(base->operands, [&](Expr operand) {
+        return base->kind != BaseKind::rankSum && (operand->getOwn() & set);
+      });
   if (!isAddend)
     return nullptr;
   Base summed = *base;
@@ -195,8 +196,8 @@ Expr prove::sumOverRanks(Algebra &algebra, Expr a, const MeshAxes &axes,
 Expr prove::countOnce(Algebra &algebra, Expr a, AxisSet set) {
   if (set == 0)
     return a;
-  return algebra.multiply(
-      a, algebra.base({BaseKind::once, "", Epoch::all, set}));
+  return algebra.multiply(a,
+                          algebra.base({BaseKind::once, "", Epoch::all, set}));
 }
 
 Expr prove::sumOverElements(Algebra &algebra, Expr element, StringRef parameter,

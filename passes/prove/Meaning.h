@@ -30,7 +30,11 @@ namespace zero::prove {
 /// The axes of a mesh that have more than one rank.
 class MeshAxes {
 public:
+  /// A name and the ranks of each, the axes of one rank left out.
+  using List = std::vector<std::pair<std::string, int64_t>>;
+
   MeshAxes() = default;
+  explicit MeshAxes(List axes) : axes(std::move(axes)) {}
   explicit MeshAxes(MeshOp mesh);
 
   /// Those of |names| that have more than one rank.
@@ -45,7 +49,7 @@ public:
   bool operator==(const MeshAxes &other) const { return axes == other.axes; }
 
 private:
-  std::vector<std::pair<std::string, int64_t>> axes; // name, ranks
+  List axes;
 };
 
 /// The elements [begin, end) of a parameter, which all become the same function
@@ -207,8 +211,8 @@ std::string describeUnknown(Expr a);
 Expr getVerdict(Algebra &algebra, VerdictOp op, llvm::ArrayRef<Expr> operands);
 
 /// A sum over the elements of a parameter, term by term, of which each rank has
-/// its own over the axes |over|. |computedIn| is the narrowest type that addends
-/// were computed in.
+/// its own over the axes |over|. |computedIn| is the narrowest type that
+/// addends were computed in.
 Expr sumOverElements(Algebra &algebra, Expr element, llvm::StringRef parameter,
                      AxisSet over, Precision computedIn = {});
 

@@ -90,8 +90,7 @@ bool Contents::join(const Contents &with) {
   if (allocated != with.allocated || role != with.role ||
       bucket != with.bucket ||
       (owners != with.owners && !(isAlike() && with.isAlike())) ||
-      !areSame(own, with.own) ||
-      !areSame(other, with.other))
+      !areSame(own, with.own) || !areSame(other, with.other))
     return false;
   for (auto [mine, others] :
        {std::pair(&own, &with.own), std::pair(&other, &with.other)})

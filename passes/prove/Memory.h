@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Ranks are never enumerated. Over the axes that divide the rows of a bucket each
-// element has one owner, the rank whose slice it is in; what a buffer holds is,
-// for each element, a number on its owner and one on all other ranks.
+// Ranks are never enumerated. Over the axes that divide the rows of a bucket
+// each element has one owner, the rank whose slice it is in; what a buffer
+// holds is, for each element, a number on its owner and one on all other ranks.
 //
 //===----------------------------------------------------------------------===//
 

@@ -251,8 +251,8 @@ tryVerdict(Proof &proof, Operation *op, Expr verdict, const Meaning &meaning) {
              meaning.getNumRanks() < (viewer == Viewer::second ? 2 : 3)))
           continue;
         double value = proof.algebra.evaluate(verdict, [&](BaseRef base) {
-          return getValue(base, situation, draw, infection, meaning.getNumRanks(),
-                          viewer);
+          return getValue(base, situation, draw, infection,
+                          meaning.getNumRanks(), viewer);
         });
         if (decided && *decided != value) {
           InFlightDiagnostic diagnostic = proof.report.error(op);

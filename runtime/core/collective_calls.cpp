@@ -72,7 +72,8 @@ static zero_rt_status reduceScatter(zero_rt_step &step, const char *call,
   ZERO_RT_TRY(checkBuffer(step, call, dst));
   const zero_rt_buffer_row &from = step.library->buffers[src];
   const zero_rt_buffer_row &to = step.library->buffers[dst];
-  if (to.owners != axes || to.dtype != from.dtype || to.elements != from.elements)
+  if (to.owners != axes || to.dtype != from.dtype ||
+      to.elements != from.elements)
     return fail(ZERO_RT_INTERNAL, "%s: '%s' is no sharded twin of '%s'", call,
                 step.bufferName(dst), step.bufferName(src));
   ZERO_RT_TRY(endOf(step, axes)

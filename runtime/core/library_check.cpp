@@ -132,8 +132,7 @@ zero_rt_status Checker::axes() {
     ranks *= size;
   }
   row = 0;
-  ZERO_RT_TRY(
-      expect(ranks == library.ranks, "sizes do not make up the group"));
+  ZERO_RT_TRY(expect(ranks == library.ranks, "sizes do not make up the group"));
   table = "axis set";
   for (row = 0; row < library.num_axis_sets; ++row) {
     int64_t set = library.axis_sets[row];
@@ -215,13 +214,13 @@ zero_rt_status Checker::buffers() {
     ZERO_RT_TRY(expect(isDtype(b.dtype), "bad dtype"));
     ZERO_RT_TRY(
         expect(b.elements >= 0 && b.elements <= maxElements, "bad size"));
-    ZERO_RT_TRY(expect(b.owners == -1 ||
-                           inRange(b.owners, library.num_axis_sets),
-                       "bad axes"));
-    ZERO_RT_TRY(expect(b.owners == -1 ||
-                           b.elements % ranksOf(library.axis_sets[b.owners]) ==
-                               0,
-                       "elements are not a multiple of the group"));
+    ZERO_RT_TRY(
+        expect(b.owners == -1 || inRange(b.owners, library.num_axis_sets),
+               "bad axes"));
+    ZERO_RT_TRY(
+        expect(b.owners == -1 ||
+                   b.elements % ranksOf(library.axis_sets[b.owners]) == 0,
+               "elements are not a multiple of the group"));
     ZERO_RT_TRY(expect(b.shares == -1 || mayShare(b), "bad memory"));
   }
   return ZERO_RT_OK;

@@ -35,8 +35,8 @@ std::vector<int32_t> zero_rt::groupOf(const zero_rt_library &library,
     int64_t coordinate = rank / stride % size;
     bool varies = axes >> a & 1;
     std::vector<int32_t> next;
-    for (int64_t c = varies ? 0 : coordinate; c < (varies ? size : coordinate + 1);
-         ++c)
+    for (int64_t c = varies ? 0 : coordinate;
+         c < (varies ? size : coordinate + 1); ++c)
       for (int32_t inner : group)
         next.push_back(int32_t(c * stride) + inner);
     group = std::move(next);

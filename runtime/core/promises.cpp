@@ -148,9 +148,8 @@ zero_rt_status zero_rt::checkPromises(zero_rt_step &step, int32_t event,
                 bitCast<double>(wordOf(0)));
 
   ZERO_RT_TRY(exchange(step, state, all));
-  found = findDifference(step, all, [&](size_t word) {
-    return rowsOf(step, *entries[word]);
-  });
+  found = findDifference(
+      step, all, [&](size_t word) { return rowsOf(step, *entries[word]); });
   const StateEntry &entry = *entries[found.word];
   bool isScalar = entry.parameter < 0;
   return fail(ZERO_RT_MISMATCH,

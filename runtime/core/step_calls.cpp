@@ -104,8 +104,7 @@ static zero_rt_status joinGroups(zero_rt_step &step) {
     if (group.end)
       continue;
     std::unique_ptr<Communicator> end;
-    ZERO_RT_TRY(
-        step.runtime->communicator->split(step.id, group.members, end));
+    ZERO_RT_TRY(step.runtime->communicator->split(step.id, group.members, end));
     group.end = std::move(end);
   }
   return ZERO_RT_OK;

@@ -52,7 +52,7 @@ zero.step @s on @m weight(dp : -1) () {
     %d = zero.backward(@w) arrives() : !zero.value<8xf32, partial = [dp, micro], scaled = [dp : 1]>
     zero.yield %d : !zero.value<8xf32, partial = [dp, micro], scaled = [dp : 1]>
   }
-  // expected-error@+1 {{operand must be replicated, got partial over 'dp' in '!zero.value<8xf32, partial = [dp], scaled = [dp : 1]>'}}
+  // expected-error@+1 {{operand must be reduced, got partial over 'dp' in '!zero.value<8xf32, partial = [dp], scaled = [dp : 1]>'}}
   %norm = zero.norm %g : !zero.value<8xf32, partial = [dp], scaled = [dp : 1]>
   zero.return [norm] %norm : !zero.value<f64>
 }

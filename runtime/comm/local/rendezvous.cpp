@@ -156,11 +156,10 @@ void Rendezvous::breakIfTagsDiffer(int32_t rank) {
         mine.sequence == other.sequence && mine.tag.step == other.tag.step;
     if (isSameOp && sizes && order)
       continue;
-    std::string text =
-        "rank " + std::to_string(names[size_t(rank)]) + " is in " +
-        describe(mine.tag, isSameOp && !sizes) + ", rank " +
-        std::to_string(names[r]) + " in " +
-        describe(other.tag, isSameOp && !sizes);
+    std::string text = "rank " + std::to_string(names[size_t(rank)]) +
+                       " is in " + describe(mine.tag, isSameOp && !sizes) +
+                       ", rank " + std::to_string(names[r]) + " in " +
+                       describe(other.tag, isSameOp && !sizes);
     if (isSameOp && sizes)
       text += " of another step or another turn";
     breakWith(ZERO_RT_MISMATCH, std::move(text));

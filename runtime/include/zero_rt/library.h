@@ -10,8 +10,8 @@
 // into one blob of zero-terminated strings.
 //
 // Everything here is the same on all ranks: shapes, offsets and segments are
-// those of a whole row of a bucket. The runtime localizes them to its rank in one
-// place.
+// those of a whole row of a bucket. The runtime localizes them to its rank in
+// one place.
 //
 // Ranks are numbered row-major over the axes of a mesh. A set of axes is a bit
 // per axis, the first axis the lowest bit; tables and calls name sets by their
@@ -65,7 +65,7 @@ typedef struct zero_rt_parameter_row {
   int64_t name;           // offset into strings
   int64_t dtype;          // of the parameter
   int64_t gradient_dtype; // of an arriving gradient
-  int64_t elements; // that each rank holds
+  int64_t elements;       // that each rank holds
   int64_t bucket;
   int64_t offset;   // of the first element in the bucket
   int64_t extent;   // elements and the pad behind them

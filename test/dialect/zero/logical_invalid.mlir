@@ -190,7 +190,7 @@ zero.mesh @m <["dp" = 2]>
 zero.parameter @w : 8xf32
 zero.step @s on @m weight() () {
   %g = zero.micro_batches in f32 {
-    // expected-error@+1 {{gradient of @w must be partial over 'dp', got '!zero.value<8xf32, partial = [micro]>'}}
+    // expected-error@+1 {{gradient of @w must be partial over "dp", or said to be 'replicated' there, got '!zero.value<8xf32, partial = [micro]>'}}
     %d = zero.backward(@w) arrives() : !zero.value<8xf32, partial = [micro]>
     zero.yield %d : !zero.value<8xf32, partial = [micro]>
   }
@@ -217,7 +217,7 @@ zero.step @s on @m weight(dp : -1) () {
 // norm_c1: the norm of what is not reduced (and would be counted per rank).
 zero.mesh @m <["dp" = 2]>
 zero.step @s on @m weight() (%a: !zero.value<f64, partial = [dp]>) {
-  // expected-error@+1 {{operand must be replicated, got partial over 'dp'}}
+  // expected-error@+1 {{operand must be reduced, got partial over 'dp'}}
   %n = zero.norm %a : !zero.value<f64, partial = [dp]>
   zero.return []
 }

@@ -19,7 +19,7 @@ zero.step @s on @m weight() (%a: !zero.value<f64, partial = [dp]>) {
 // reduce_scatter_c2
 zero.mesh @m <["dp" = 2]>
 zero.step @s on @m weight() (%a: !zero.value<f64, partial = [dp]>) {
-  // expected-error@+1 {{operand must have one dimension and not be sharded}}
+  // expected-error@+1 {{operand must have a last dimension that is not sharded}}
   %r = zero.reduce_scatter %a over [dp] : !zero.value<f64, partial = [dp]>
   zero.return []
 }
@@ -29,7 +29,7 @@ zero.step @s on @m weight() (%a: !zero.value<f64, partial = [dp]>) {
 // all_gather_c1
 zero.mesh @m <["dp" = 2]>
 zero.step @s on @m weight() (%a: !zero.value<f64>) {
-  // expected-error@+1 {{operand must be sharded over 'dp', got '!zero.value<f64>'}}
+  // expected-error@+1 {{axes must be those that shard the last dimension, got '!zero.value<f64>'}}
   %r = zero.all_gather %a over [dp] : !zero.value<f64>
   zero.return []
 }
@@ -152,7 +152,7 @@ zero.step @s on @m weight() (%a: !zero.value<f64, scaled = [dp : 1]>) {
 zero.mesh @m <["dp" = 2]>
 zero.step @s on @m weight() (%a: !zero.value<f64>, %b: !zero.value<f64, partial = [dp]>) {
   // expected-error@+1 {{operand must be replicated}}
-  %v = zero.verdict (%a), %a, %a, %b ranks 2 : (!zero.value<f64>), !zero.value<f64>, !zero.value<f64>, !zero.value<f64, partial = [dp]>
+  %v = zero.verdict(%a), %a, %a, %b ranks 2 : (!zero.value<f64>), !zero.value<f64>, !zero.value<f64>, !zero.value<f64, partial = [dp]>
   zero.return []
 }
 
@@ -168,7 +168,7 @@ zero.step @s on @m weight(dp : -1) (%v: !zero.value<f64>) {
     zero.yield %d : !zero.value<64xf32, partial = [dp, micro], scaled = [dp : 1]>
   }
   %r = zero.reduce_scatter %g over [dp] : !zero.value<64xf32, partial = [dp], scaled = [dp : 1]>
-  // expected-error@+1 {{gradient is still scaled by (dp : 1)}}
+  // expected-error@+1 {{operand is still scaled by (dp : 1)}}
   %p = zero.update_bucket @b0 with @sgd(%r) when %v rows() row_of [0] : f32, !zero.value<64xf32, sharded = [dp], scaled = [dp : 1]>, !zero.value<f64>, ()
   zero.return []
 }
@@ -185,7 +185,7 @@ zero.step @s on @m weight() (%v: !zero.value<f64>) {
     zero.yield %d : !zero.value<64xf32, partial = [dp, micro]>
   }
   %r = zero.reduce_scatter %g over [dp] : !zero.value<64xf32, partial = [dp]>
-  // expected-error@+1 {{operand must be replicated, got sharded over 'dp'}}
+  // expected-error@+1 {{value must be placed as bucket @b0, so that every replica receives it: expected '!zero.value<64xf32>', got '!zero.value<64xf32, sharded = [dp]>'}}
   zero.assign @b0, %r : !zero.value<64xf32, sharded = [dp]>
   zero.return []
 }

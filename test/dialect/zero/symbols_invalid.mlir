@@ -29,7 +29,7 @@ zero.mesh @m <["edp" = 2]> views ["dp" = ["edp", "tp"]]
 // -----
 
 // parameter_c1
-// expected-error@+1 {{storage type must be f16, bf16, f32 or f64, got 'i8'}}
+// expected-error@+1 {{element type must be f16, bf16, f32 or f64, got 'i8'}}
 zero.parameter @w : 4xi8
 
 // -----

@@ -87,7 +87,7 @@ zero.step @s on @m weight() (%r: !zero.value<f64>) {
 
 //--- partial.mlir
 // update_c3: #7981, a gradient of one backward reaches the update.
-// CHECK: operand must be replicated, got partial over 'micro'
+// CHECK: operand must be reduced, got partial over 'micro'
 zero.mesh @m <["dp" = 2]>
 zero.step @s on @m weight() (%r: !zero.value<f64, partial = [micro]>) {
   zero.update @g with @sgd(%r) hyper(lr = 0.1) : (!zero.value<f64, partial = [micro]>), ()

@@ -19,8 +19,8 @@
 // CHECK: zrt.load_slot @lr[0]
 // CHECK: zrt.handler @finish
 // CHECK: %[[T0:.*]] = zrt.allocate @b0.reduced after()
-// CHECK: %[[T1:.*]] = zrt.reduce_scatter @b0.gradient to @b0.reduced after(%[[T0]])
-// CHECK: zrt.launch @squares [@b0.reduced] over @b0.all own sum @norm after(%[[T1]])
+// CHECK: %[[T1:.*]] = zrt.reduce_scatter @b0.gradient to @b0.reduced over [dp] after(%[[T0]])
+// CHECK: zrt.launch @squares [@b0.reduced] over @b0.all own [dp] sum @norm after(%[[T1]])
 // CHECK: zrt.copy @b0.staged to @b0.parameters
 // CHECK: zrt.retag @b0.gradient as accumulator
 // CHECK: zrt.settle @norm
@@ -67,8 +67,8 @@ zrt.program @train on @cluster inputs [@lr] results [norm] [@norm] {
   }
   zrt.handler @finish {
     %t0 = zrt.allocate @b0.reduced after()
-    %t1 = zrt.reduce_scatter @b0.gradient to @b0.reduced after(%t0)
-    %t2 = zrt.launch @squares [@b0.reduced] over @b0.all own sum @norm after(%t1)
+    %t1 = zrt.reduce_scatter @b0.gradient to @b0.reduced over [dp] after(%t0)
+    %t2 = zrt.launch @squares [@b0.reduced] over @b0.all own [dp] sum @norm after(%t1)
     %t3 = zrt.run_scalars @half after(%t2)
     %t4 = zrt.copy @b0.staged to @b0.parameters after(%t3)
     %t5 = zrt.retag @b0.gradient as accumulator after(%t4)

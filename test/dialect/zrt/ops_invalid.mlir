@@ -24,7 +24,7 @@ zrt.program @p on @m inputs [] results [] [] {
 // buffer_c1
 zero.mesh @m <["dp" = 2]>
 zrt.program @p on @m inputs [] results [] [] {
-  // expected-error@+1 {{type must be a one-dimensional !zero.value, got '!zero.value<2x2xf32>'}}
+  // expected-error@+1 {{type must be a !zero.value of one row, or of one dimension for each axis that shards rows in front of the last, got '!zero.value<2x2xf32>'}}
   zrt.buffer @b : !zero.value<2x2xf32> role state in device
 }
 
@@ -244,8 +244,8 @@ zrt.program @p on @m inputs [] results [] [] {
   zrt.buffer @a : !zero.value<64xf32> role gradient in device
   zrt.buffer @b : !zero.value<64xf32> role gradient in device
   zrt.handler @h {
-    // expected-error@+1 {{needs a full source and a sharded target of one shape and type}}
-    %t = zrt.reduce_scatter @a to @b after()
+    // expected-error@+1 {{needs a full source and a target sharded over ["dp"] of one shape and type}}
+    %t = zrt.reduce_scatter @a to @b over [dp] after()
   }
 }
 
@@ -257,7 +257,7 @@ zrt.program @p on @m inputs [] results [] [] {
   zrt.buffer @a : !zero.value<64xf32, sharded = [dp]> role gradient in device
   zrt.handler @h {
     // expected-error@+1 {{buffer @a must not be sharded}}
-    %t = zrt.all_reduce @a after()
+    %t = zrt.all_reduce @a over [dp] after()
   }
 }
 

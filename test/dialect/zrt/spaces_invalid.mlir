@@ -44,7 +44,7 @@ zrt.program @p on @m inputs [] results [] [] {
   zrt.buffer @a : !zero.value<8xf32> role parameter in host
   zrt.handler @h {
     // expected-error@+1 {{buffer @a must be on the device, got host}}
-    %t = zrt.all_gather @a after()
+    %t = zrt.all_gather @a over [dp] after()
   }
 }
 
@@ -57,7 +57,7 @@ zrt.program @p on @m inputs [] results [] [] {
   zrt.buffer @b : !zero.value<8xf32, sharded = [dp]> role gradient in host
   zrt.handler @h {
     // expected-error@+1 {{buffer @b must be on the device, got host}}
-    %t = zrt.reduce_scatter @a to @b after()
+    %t = zrt.reduce_scatter @a to @b over [dp] after()
   }
 }
 

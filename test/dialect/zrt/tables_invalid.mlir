@@ -9,7 +9,7 @@ zero.mesh @m <["dp" = 2]>
 zrt.program @p on @m inputs [] results [] [] {
   zrt.handler @h {
     // expected-error@+1 {{refers to @none, which is no zrt.slots of this program}}
-    %t = zrt.all_reduce_scalars @none after()
+    %t = zrt.all_reduce_scalars @none over [dp] after()
   }
 }
 
@@ -93,8 +93,8 @@ zero.mesh @m <["dp" = 2]>
 zrt.program @p on @m inputs [] results [] [] {
   zrt.buffer @a : !zero.value<8xf32> role gradient in device
   zrt.handler @h {
-    // expected-error@+1 {{needs a full source and a sharded target of one shape and type}}
-    %t = zrt.reduce_scatter_add @a to @a after()
+    // expected-error@+1 {{needs a full source and a target sharded over ["dp"] of one shape and type}}
+    %t = zrt.reduce_scatter_add @a to @a over [dp] after()
   }
 }
 

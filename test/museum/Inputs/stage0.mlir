@@ -233,12 +233,12 @@ module {
     }
     zrt.handler @finish {
       %0 = zrt.count_arrivals to @arrivals after()
-      %1 = zrt.all_reduce @b0.gradient after(%0)
-      %2 = zrt.all_reduce @b1.gradient after(%1)
+      %1 = zrt.all_reduce @b0.gradient over [dp] after(%0)
+      %2 = zrt.all_reduce @b1.gradient over [dp] after(%1)
       %3 = zrt.launch @sum_squares.f32 [@b0.gradient] over @b0.whole sum @sums at 0 after(%2)
       %4 = zrt.launch @sum_squares.f32 [@b1.gradient] over @b1.whole sum @sums at 1 after(%3)
       %5 = zrt.run_scalars @scalars after(%4)
-      %6 = zrt.all_reduce_scalars @statistics after(%5)
+      %6 = zrt.all_reduce_scalars @statistics over [dp] after(%5)
       %7 = zrt.run_scalars @scalars_6 after(%6)
       %8 = zrt.launch @update.adam.f32.bf16 [@b0.gradient, @b0.master, @b0.m, @b0.v, @b0.parameters] over @b0.groups after(%7)
       %9 = zrt.run_scalars @scalars_15 after(%8)

@@ -2,11 +2,26 @@
 //
 // RUN: zero-opt %s --split-input-file --verify-diagnostics --zero-assign-layout
 
-// Two mesh axes have to wait.
-// expected-note@+1 {{mesh is declared here}}
-zero.mesh @m <["dp" = 2, "tp" = 2]>
-// expected-error@+1 {{only data parallelism over one mesh axis can be laid out yet, got 2 axes}}
-zero.step @s on @m weight() () {
+// Parameters of one pipeline stage have to wait.
+zero.mesh @m <["pp" = 2, "dp" = 2]>
+zero.parameter @w : 8xf32, on = [pp : 0]
+zero.group @g [@w]
+zero.optimizer @sgd hyper [lr] {
+^prepare(%lr: f64):
+  zero.yield %lr : f64
+} update {
+^update(%g: f32, %p: f32, %s: f32):
+  zero.yield %p : f32
+}
+zero.step @s on @m weight() (%lr: !zero.value<f64>) {
+  %g = zero.micro_batches in f32 {
+    // expected-error@+1 {{parameters on some coordinates only cannot be laid out yet, got '!zero.value<8xf32, partial = [dp, micro], on = [pp : 0]>'}}
+    %d = zero.backward(@w) arrives() replicated [pp]
+        : !zero.value<8xf32, partial = [dp, micro], on = [pp : 0]>
+    zero.yield %d : !zero.value<8xf32, partial = [dp, micro], on = [pp : 0]>
+  }
+  %r = zero.reduce %g : !zero.value<8xf32, partial = [dp], on = [pp : 0]>
+  zero.update @g with @sgd(%r) hyper(lr = %lr) : (!zero.value<8xf32, on = [pp : 0]>), (!zero.value<f64>)
   zero.return []
 }
 

@@ -11,7 +11,7 @@
 // SKIP: %[[BAD:.*]] = arith.cmpf une
 // SKIP-NEXT: %[[ONE:.*]] = arith.constant 1.000000e+00 : f64
 // SKIP-NEXT: arith.select %[[BAD]], %[[ONE]]
-// SHARDED: zero.verdict {{.*}} ranks 2 nonfinite error :
+// SHARDED: zero.verdict{{.*}} ranks 2 nonfinite error :
 // ERROR: %[[BAD:.*]] = arith.cmpf une
 // ERROR-NEXT: %[[FOUR:.*]] = arith.constant 4.000000e+00 : f64
 // ERROR-NEXT: arith.select %[[BAD]], %[[FOUR]]

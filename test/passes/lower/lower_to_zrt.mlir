@@ -36,7 +36,7 @@
 // CHECK: zrt.handler @finish
 // CHECK: zrt.count_arrivals to @arrivals
 // CHECK: zrt.reduce_scatter @b0.gradient to @b0.reduced
-// CHECK: zrt.launch @sum_squares.f32 [@b0.reduced] over @b0.whole own sum @sums at 0
+// CHECK: zrt.launch @sum_squares.f32 [@b0.reduced] over @b0.whole own [dp] sum @sums at 0
 // CHECK: zrt.all_reduce_scalars @statistics
 // CHECK: zrt.launch @update.sgd.f32.f32 [@b0.reduced, @b0.parameters] over @b0.groups own
 // CHECK: zrt.all_gather @b0.parameters

@@ -103,14 +103,14 @@ zrt.program @s on @m inputs [@lr] results [sum, backwards] [@sums, @statistics] 
   zrt.handler @finish {
     %t0 = zrt.count_arrivals to @counts after()
     %t1 = zrt.run_scalars @decide after(%t0)
-    %t2 = zrt.all_reduce_scalars @statistics after(%t1)
+    %t2 = zrt.all_reduce_scalars @statistics over [dp] after(%t1)
     %t3 = zrt.run_scalars @rows after(%t2)
     )" + beforeUpdate +
          R"(
-    %t5 = zrt.launch @squares [@reduced] over @whole own sum @sums after()
-    %t6 = zrt.all_reduce_scalars @sums after()
-    %t7 = zrt.launch @update [@reduced, @master, @parameters] over @groups own after()
-    %t8 = zrt.all_gather @parameters after()
+    %t5 = zrt.launch @squares [@reduced] over @whole own [dp] sum @sums after()
+    %t6 = zrt.all_reduce_scalars @sums over [dp] after()
+    %t7 = zrt.launch @update [@reduced, @master, @parameters] over @groups own [dp] after()
+    %t8 = zrt.all_gather @parameters over [dp] after()
     %t9 = zrt.release @reduced after()
     %t10 = zrt.settle @verdict after()
   }
@@ -132,7 +132,7 @@ zrt.program @s on @m inputs [@lr] results [sum, backwards] [@sums, @statistics] 
 const char *const kFill = "%t0 = zrt.fill_missing @b0 after()";
 const char *const kReduce = R"(
     %a = zrt.allocate @reduced after()
-    %b = zrt.reduce_scatter @gradient to @reduced after(%a))";
+    %b = zrt.reduce_scatter @gradient to @reduced over [dp] after(%a))";
 
 /// Two backwards of two ranks; b arrives once.
 std::vector<RankInputs> makeInputs() {
@@ -221,7 +221,8 @@ TEST(Program, StoringTwiceLosesAContribution) {
 
 TEST(Program, UnallocatedBuffersAreErrors) {
   Runner run(makeProgram(
-      kFill, "%b = zrt.reduce_scatter @gradient to @reduced after()"));
+      kFill,
+      "%b = zrt.reduce_scatter @gradient to @reduced over [dp] after()"));
   EXPECT_TRUE(mlir::failed(run->apply(makeInputs())));
 }
 
@@ -238,9 +239,9 @@ TEST(Program, UnequalBackwardsReachApplyTogether) {
 }
 
 TEST(Program, ACollectiveInOneRanksProtocolOnlyIsRefused) {
-  Runner run(makeProgram(std::string(kFill) +
-                             "\n %x = zrt.all_reduce @gradient after()",
-                         kReduce));
+  Runner run(makeProgram(
+      std::string(kFill) + "\n %x = zrt.all_reduce @gradient over [dp] after()",
+      kReduce));
   std::vector<RankInputs> inputs = makeInputs();
   inputs[0].backwards.pop_back();
   StepResult result = run.applyInputs(inputs);
@@ -251,6 +252,6 @@ TEST(Program, ACollectiveInOneRanksProtocolOnlyIsRefused) {
 
 // A collective where only some ranks have an arrival would wait forever.
 TEST(Program, RanksThatWaitForEachOtherAreReported) {
-  Runner run(makeProgram(kFill, kReduce, "zrt.all_reduce @gradient"));
+  Runner run(makeProgram(kFill, kReduce, "zrt.all_reduce @gradient over [dp]"));
   EXPECT_TRUE(mlir::failed(run->apply(makeInputs())));
 }

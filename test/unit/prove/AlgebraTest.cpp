@@ -57,7 +57,7 @@ TEST_F(AlgebraTest, CoefficientsThatDoNotFitStayOperations) {
 }
 
 TEST_F(AlgebraTest, WhatMayBeNanNeverCancels) {
-  Expr gradient = algebra.gradient(Epoch::all, /*summed=*/true);
+  Expr gradient = algebra.gradient(Epoch::all, /*over=*/0);
   Expr difference = algebra.subtract(gradient, gradient);
   EXPECT_FALSE(difference->isZero());
   EXPECT_EQ(difference, algebra.multiply(algebra.integer(0), gradient));
@@ -121,7 +121,7 @@ TEST_F(AlgebraTest, RootsTakeOutSquares) {
   EXPECT_EQ(algebra.squareRoot(algebra.multiply(square, y)),
             algebra.multiply(algebra.multiply(two, x), algebra.squareRoot(y)));
   // Not of what may be negative.
-  for (Expr a : {algebra.gradient(Epoch::all, true),
+  for (Expr a : {algebra.gradient(Epoch::all, 0),
                  algebra.base({BaseKind::input, "lr"}),
                  algebra.base({BaseKind::old, "counter"})})
     EXPECT_NE(algebra.squareRoot(algebra.multiply(a, a)), a);
@@ -140,23 +140,27 @@ TEST_F(AlgebraTest, SubstitutionReachesOperands) {
 }
 
 TEST_F(AlgebraTest, FlagsFollowOperands) {
-  Expr own = algebra.gradient(Epoch::current, /*summed=*/false);
-  EXPECT_TRUE(own->isOwn());
+  constexpr AxisSet first = 1, second = 2, both = 3;
+  Expr own = algebra.gradient(Epoch::current, first);
+  EXPECT_EQ(own->getOwn(), first);
   EXPECT_TRUE(own->isElement());
-  EXPECT_FALSE(algebra.gradient(Epoch::current, true)->isOwn());
+  EXPECT_EQ(algebra.gradient(Epoch::current, 0)->getOwn(), 0u);
   Expr norm = algebra.base({BaseKind::sumOver,
                             "w",
                             Epoch::all,
-                            true,
+                            second,
                             0,
                             {algebra.multiply(own, own)}});
   EXPECT_FALSE(norm->isElement());
-  EXPECT_TRUE(norm->isOwn());
-  Expr missing = algebra.base({BaseKind::missing, ""});
-  EXPECT_TRUE(missing->isOwn());
-  EXPECT_FALSE(
-      algebra.base({BaseKind::rankSum, "", Epoch::all, false, 0, {missing}})
-          ->isOwn());
+  EXPECT_EQ(norm->getOwn(), both);
+  Expr missing = algebra.base({BaseKind::missing, "", Epoch::all, both});
+  EXPECT_EQ(missing->getOwn(), both);
+  auto sumOfMissing = [&](AxisSet left) {
+    return algebra.base(
+        {BaseKind::rankSum, "", Epoch::all, left, 0, {missing}});
+  };
+  EXPECT_EQ(sumOfMissing(second)->getOwn(), second);
+  EXPECT_EQ(sumOfMissing(0)->getOwn(), 0u);
 }
 
 /// Random expressions: what is one object has one value, and what arithmetic

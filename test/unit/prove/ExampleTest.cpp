@@ -15,7 +15,7 @@ namespace {
 class ExampleTest : public testing::Test {
 protected:
   Algebra algebra;
-  Expr all = algebra.gradient(Epoch::all, /*summed=*/true);
+  Expr all = algebra.gradient(Epoch::all, /*over=*/0);
   Expr half = algebra.rational({1, 2});
 };
 
@@ -27,8 +27,8 @@ TEST_F(ExampleTest, IsAsSmallAsItCanBe) {
   EXPECT_EQ(findExample(algebra, algebra.multiply(half, all), all, 1),
             "counterexample: the gradient of 1 backward is 1; rank 0 has 0.5, "
             "expected 1");
-  Expr last = algebra.gradient(Epoch::last, /*summed=*/false);
-  Expr former = algebra.gradient(Epoch::former, /*summed=*/true);
+  Expr last = algebra.gradient(Epoch::last, /*over=*/1);
+  Expr former = algebra.gradient(Epoch::former, /*over=*/0);
   EXPECT_EQ(findExample(algebra, algebra.add(last, former), all, 3),
             "counterexample: gradients of 2 backwards are 1 and 2 on rank 0, "
             "10 and 20 on rank 1, 0 on others; rank 0 has 13, expected 33");

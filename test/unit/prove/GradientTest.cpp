@@ -15,9 +15,14 @@ namespace {
 
 class GradientTest : public testing::Test {
 protected:
-  Expr g(Epoch epoch, bool summed = false) {
-    return algebra.gradient(epoch, summed);
+  /// Each rank's own over dp and ep, or over |over|.
+  Expr g(Epoch epoch, AxisSet over = kDp | kEp) {
+    return algebra.gradient(epoch, over);
   }
+  Expr sum(Expr a, AxisSet set) { return sumOverRanks(algebra, a, axes, set); }
+
+  static constexpr AxisSet kDp = 1, kEp = 2, kTp = 4;
+  MeshAxes axes{{{"dp", 4}, {"ep", 3}, {"tp", 2}}};
   Expr close(Expr a) { return closeBackward(algebra, a, /*isFirst=*/false); }
 
   Algebra algebra;
@@ -91,27 +96,62 @@ TEST_F(GradientTest, WithoutAGradientThereIsWhatWasBefore) {
 }
 
 TEST_F(GradientTest, SumsOverRanks) {
-  EXPECT_EQ(sumOverRanks(algebra, g(Epoch::all), 4), g(Epoch::all, true));
-  EXPECT_EQ(sumOverRanks(algebra, g(Epoch::all, true), 4),
-            algebra.multiply(algebra.integer(4), g(Epoch::all, true)));
-  EXPECT_TRUE(
-      sumOverRanks(algebra, algebra.power(g(Epoch::all), 2), 4)->isUndefined());
+  EXPECT_EQ(sum(g(Epoch::all), kDp | kEp), g(Epoch::all, 0));
+  EXPECT_EQ(sum(g(Epoch::all, 0), kDp),
+            algebra.multiply(algebra.integer(4), g(Epoch::all, 0)));
+  EXPECT_TRUE(sum(algebra.power(g(Epoch::all), 2), kDp | kEp)->isUndefined());
   // Half of each rank's is half of the sum.
   Expr half = algebra.rational({1, 2});
-  EXPECT_EQ(sumOverRanks(algebra, algebra.multiply(half, g(Epoch::all)), 4),
-            algebra.multiply(half, g(Epoch::all, true)));
+  EXPECT_EQ(sum(algebra.multiply(half, g(Epoch::all)), kDp | kEp),
+            algebra.multiply(half, g(Epoch::all, 0)));
+}
+
+TEST_F(GradientTest, SumsOverSomeAxes) {
+  EXPECT_EQ(sum(g(Epoch::all), kDp), g(Epoch::all, kEp));
+  EXPECT_EQ(sum(sum(g(Epoch::all), kDp), kEp), g(Epoch::all, 0));
+  // Over tp all ranks have the same.
+  EXPECT_EQ(sum(g(Epoch::all), kDp | kTp),
+            algebra.multiply(algebra.integer(2), g(Epoch::all, kEp)));
+  EXPECT_FALSE(isWholeGradient(algebra, sum(g(Epoch::all), kDp)));
+  // Twice over one axis counts its ranks.
+  EXPECT_EQ(sum(sum(g(Epoch::all), kDp), kDp),
+            algebra.multiply(algebra.integer(4), g(Epoch::all, kEp)));
+  // A product of what differs over different axes is summed factor by factor.
+  Expr dp = g(Epoch::all, kDp), ep = g(Epoch::former, kEp);
+  EXPECT_EQ(sum(algebra.multiply(dp, ep), kDp | kEp),
+            algebra.multiply(g(Epoch::all, 0), g(Epoch::former, 0)));
+}
+
+TEST_F(GradientTest, WhatCountsOnceIsAnAddend) {
+  Expr whole = g(Epoch::all, 0);
+  EXPECT_EQ(sum(countOnce(algebra, whole, kTp), kTp), whole);
+  EXPECT_EQ(countOnce(algebra, whole, kTp)->getOwn(), kTp);
+  EXPECT_EQ(sum(countOnce(algebra, g(Epoch::all), kTp), kDp | kEp | kTp),
+            whole);
+  // Of what differs over the axis one rank's is no sum.
+  EXPECT_TRUE(sum(countOnce(algebra, g(Epoch::all), kDp), kDp)->isUndefined());
+  EXPECT_EQ(sum(countOnce(algebra, whole, kDp | kTp), kDp)->getOwn(), kTp);
+}
+
+TEST_F(GradientTest, CountsOfBackwardsAreSummedOnce) {
+  Expr count = algebra.symbol(kAccumulation);
+  Expr overDp = sum(count, kDp);
+  EXPECT_EQ(overDp->getOwn(), kEp | kTp);
+  EXPECT_EQ(sum(overDp, kEp | kTp), sum(count, kDp | kEp | kTp));
+  EXPECT_EQ(sum(count, kDp | kEp | kTp)->getOwn(), 0u);
+  EXPECT_NE(sum(algebra.multiply(count, count), kDp), overDp);
 }
 
 TEST_F(GradientTest, OnlyTheWholeGradientIsWhole) {
   Expr factor = nullptr;
   EXPECT_TRUE(isWholeGradient(
-      algebra, algebra.multiply(algebra.symbol("s"), g(Epoch::all, true)),
+      algebra, algebra.multiply(algebra.symbol("s"), g(Epoch::all, 0)),
       &factor));
   EXPECT_EQ(factor, algebra.symbol("s"));
   EXPECT_FALSE(isWholeGradient(algebra, g(Epoch::all)));
   EXPECT_FALSE(isWholeGradient(algebra, g(Epoch::last, true)));
   EXPECT_FALSE(isWholeGradient(
-      algebra, algebra.multiply(g(Epoch::all, true), algebra.state("m"))));
+      algebra, algebra.multiply(g(Epoch::all, 0), algebra.state("m"))));
 }
 
 } // namespace

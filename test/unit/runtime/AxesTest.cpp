@@ -110,8 +110,7 @@ TEST(Axes, SlicesAreNumberedInTheGroup) {
       expectOk(calls.reduce_scatter_add(step, 0, Full, buffer, set));
       Range held = step->held(buffer);
       EXPECT_EQ(held.size(), kElements / int64_t(group.size()));
-      EXPECT_EQ(held.begin,
-                held.size() * step->groups[size_t(set)].rank);
+      EXPECT_EQ(held.begin, held.size() * step->groups[size_t(set)].rank);
       for (int64_t i = held.begin; i < held.end; ++i)
         EXPECT_EQ(dataOf(step, buffer)[i - held.begin], 2 * sumOf(group, i));
       // Each rank's slice of the full buffer reaches its group.

@@ -228,7 +228,8 @@ TEST(Create, RefusesCorruptTables) {
   refuses("bucket 0: bad axes", [](L &l) { l.buckets[0].rows = 1; });
   refuses("buffer 3: elements are not a multiple",
           [](L &l) { l.buffers[ShardBuffer].elements = 23; });
-  refuses("buffer 3: bad axes", [](L &l) { l.buffers[ShardBuffer].owners = 1; });
+  refuses("buffer 3: bad axes",
+          [](L &l) { l.buffers[ShardBuffer].owners = 1; });
   refuses("bucket 0: bad gradient buffer",
           [](L &l) { l.buckets[0].gradient_buffer = -1; });
   refuses("bucket 0: gradient buffer is not the full bucket",

@@ -219,7 +219,7 @@ TEST_F(MutantNorm, IsSummedAgain) {
     builder.setInsertionPointAfter(last);
     auto reduce = builder.create<zrt::AllReduceScalarsOp>(
         last.getLoc(), last.getDone().getType(), last.getSumAttr(),
-        ValueRange(last.getDone()));
+        builder.getStrArrayAttr({"dp"}), ValueRange(last.getDone()));
     last.getDone().replaceAllUsesExcept(reduce.getDone(), reduce);
   };
   for (int stage : {0, 1, 2}) {
@@ -255,12 +255,13 @@ TEST_F(MutantNorm, OverForeignSlicesDoesNotVerify) {
       ScopedDiagnosticHandler handler(
           module.getContext(),
           [&](Diagnostic &diagnostic) { message = diagnostic.str(); });
-      op.setOwn(false);
+      ArrayAttr own = op.getOwnAttr();
+      op.removeOwnAttr();
       EXPECT_TRUE(failed(verify(module)));
       EXPECT_NE(message.find("is sharded and the launch is not 'own'"),
                 std::string::npos)
           << message;
-      op.setOwn(true);
+      op.setOwnAttr(own);
     }
   };
   run(/*stage=*/1, widen, window);

@@ -24,6 +24,14 @@ struct Describe {
   std::string buffer(int32_t row) const {
     return text(library.buffers[row].name);
   }
+  /// Axes in the order of the mesh, each with a space behind it.
+  std::string axes(int32_t set) const {
+    std::string names;
+    for (int64_t a = 0; a < library.num_axes; ++a)
+      if (library.axis_sets[set] >> a & 1)
+        names += text(library.axes[a].name) + " ";
+    return names;
+  }
   /// Consecutive slots of one name are one symbol.
   std::string slot(int64_t row) const {
     int64_t first = row;
@@ -55,21 +63,26 @@ struct Describe {
                           int32_t missing) const {
     return {onStream(stream), slot(backwards), slot(missing)};
   }
-  Operands all_reduce(int32_t stream, int32_t b) const {
-    return {onStream(stream), buffer(b)};
+  Operands all_reduce(int32_t stream, int32_t b, int32_t over) const {
+    return {onStream(stream), buffer(b), axes(over)};
   }
-  Operands reduce_scatter(int32_t stream, int32_t from, int32_t to) const {
-    return {onStream(stream), buffer(from), buffer(to)};
+  Operands reduce_scatter(int32_t stream, int32_t from, int32_t to,
+                          int32_t over) const {
+    return {onStream(stream), buffer(from), buffer(to), axes(over)};
   }
-  Operands reduce_scatter_add(int32_t stream, int32_t from, int32_t to) const {
-    return {onStream(stream), buffer(from), buffer(to)};
+  Operands reduce_scatter_add(int32_t stream, int32_t from, int32_t to,
+                              int32_t over) const {
+    return {onStream(stream), buffer(from), buffer(to), axes(over)};
   }
-  Operands all_gather(int32_t stream, int32_t b) const {
-    return {onStream(stream), buffer(b)};
+  Operands all_gather(int32_t stream, int32_t b, int32_t over) const {
+    return {onStream(stream), buffer(b), axes(over)};
   }
-  Operands all_reduce_scalars(int32_t stream, int32_t first,
-                              int32_t count) const {
-    return {onStream(stream), slot(first), std::to_string(count)};
+  Operands count_once(int32_t stream, int32_t row, int32_t over) const {
+    return {onStream(stream), slot(row), axes(over)};
+  }
+  Operands all_reduce_scalars(int32_t stream, int32_t first, int32_t count,
+                              int32_t over) const {
+    return {onStream(stream), slot(first), std::to_string(count), axes(over)};
   }
   Operands copy(int32_t stream, int32_t from, int32_t to) const {
     return {onStream(stream), buffer(from), buffer(to)};
@@ -99,7 +112,7 @@ Operands Describe::launch(int32_t stream, int32_t kernel,
         segmentText(segment.begin, segment.end, slot(segment.scalars)));
   }
   operands.push_back(std::to_string(elements) + " elements");
-  operands.push_back(own ? "own" : "all");
+  operands.push_back(own >= 0 ? "own " + axes(own) : "all");
   operands.push_back(sumSlot < 0 ? "no sum" : "sum " + slot(sumSlot));
   return operands;
 }

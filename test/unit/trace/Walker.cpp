@@ -143,6 +143,17 @@ static Operands getWritten(zrt::ProgramOp program, FlatSymbolRefAttr scalars) {
   return written;
 }
 
+/// Axes in the order of the mesh, each with a space behind it.
+static std::string getAxes(zrt::ProgramOp program, ArrayAttr names) {
+  auto module = program->getParentOfType<ModuleOp>();
+  auto mesh = module.lookupSymbol<MeshOp>(program.getMeshAttr());
+  std::string text;
+  for (StringAttr axis :
+       mesh.sortAxes(SmallVector<StringAttr>(names.getAsRange<StringAttr>())))
+    text += axis.str() + " ";
+  return text;
+}
+
 static void addLaunch(zrt::ProgramOp program, zrt::LaunchOp op,
                       Operands &operands) {
   int64_t place = 0;
@@ -155,7 +166,7 @@ static void addLaunch(zrt::ProgramOp program, zrt::LaunchOp op,
   int64_t elements = 0;
   for (auto buffer : op.getBuffers().getAsRange<FlatSymbolRefAttr>()) {
     operands.push_back(nameOf(buffer));
-    elements = program.lookupSymbol<zrt::BufferOp>(buffer).getNumElements();
+    elements = program.lookupSymbol<zrt::BufferOp>(buffer).getRowLength();
   }
   auto segments = program.lookupSymbol<zrt::SegmentsOp>(op.getSegmentsAttr());
   int64_t begin = 0;
@@ -170,7 +181,8 @@ static void addLaunch(zrt::ProgramOp program, zrt::LaunchOp op,
     begin = end;
   }
   operands.push_back(std::to_string(elements) + " elements");
-  operands.push_back(op.getOwn() ? "own" : "all");
+  operands.push_back(op.getOwn() ? "own " + getAxes(program, *op.getOwn())
+                                 : "all");
   operands.push_back(
       op.getSumAttr()
           ? "sum " + slotText(nameOf(op.getSumAttr()), op.getSumIndex())
@@ -185,12 +197,22 @@ std::string Walker::getText(Operation &call, StringRef parameter) {
     operands.push_back("stream 0");
   auto add = [&](auto... texts) { (operands.push_back(texts), ...); };
   TypeSwitch<Operation *>(&call)
-      .Case<zrt::AllocateOp, zrt::ReleaseOp, zrt::AllReduceOp,
-            zrt::AllGatherOp>([&](auto op) { add(nameOf(op.getBufferAttr())); })
-      .Case<zrt::ReduceScatterOp, zrt::ReduceScatterAddOp, zrt::CopyOp>(
-          [&](auto op) {
-            add(nameOf(op.getSourceAttr()), nameOf(op.getTargetAttr()));
-          })
+      .Case<zrt::AllocateOp, zrt::ReleaseOp>(
+          [&](auto op) { add(nameOf(op.getBufferAttr())); })
+      .Case<zrt::AllReduceOp, zrt::AllGatherOp>([&](auto op) {
+        add(nameOf(op.getBufferAttr()), getAxes(program, op.getAxes()));
+      })
+      .Case<zrt::ReduceScatterOp, zrt::ReduceScatterAddOp>([&](auto op) {
+        add(nameOf(op.getSourceAttr()), nameOf(op.getTargetAttr()),
+            getAxes(program, op.getAxes()));
+      })
+      .Case([&](zrt::CopyOp op) {
+        add(nameOf(op.getSourceAttr()), nameOf(op.getTargetAttr()));
+      })
+      .Case([&](zrt::CountOnceOp op) {
+        add(slotText(op.getSlots().str(), op.getIndex()),
+            getAxes(program, op.getAxes()));
+      })
       .Case([&](zrt::RetagOp op) {
         add(nameOf(op.getBufferAttr()),
             "role " + std::to_string(int64_t(op.getRole())));
@@ -210,7 +232,8 @@ std::string Walker::getText(Operation &call, StringRef parameter) {
       })
       .Case([&](zrt::AllReduceScalarsOp op) {
         auto slots = program.lookupSymbol<zrt::SlotsOp>(op.getSlotsAttr());
-        add(slotText(op.getSlots().str(), 0), std::to_string(slots.size()));
+        add(slotText(op.getSlots().str(), 0), std::to_string(slots.size()),
+            getAxes(program, op.getAxes()));
       })
       .Case([&](zrt::SettleOp op) { add(slotText(op.getVerdict().str(), 0)); })
       .Default([&](Operation *) { add("unknown to the walker"); });

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// RUN: zero-opt %s --split-input-file --verify-diagnostics
+//
+// Rules of calls over some axes of a mesh, each by its name.
+
+// program_c2
+zero.mesh @m <["dp" = 2, "tp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.buffer @a : !zero.value<64xf32> role gradient in device
+  zrt.handler @h {
+    // expected-error@+1 {{names "ep", which is no axis of mesh @m}}
+    %t = zrt.all_reduce @a over [ep] after()
+  }
+}
+
+// -----
+
+// program_c2
+zero.mesh @m <["dp" = 2, "tp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.buffer @a : !zero.value<64xf32> role gradient in device
+  zrt.handler @h {
+    // expected-error@+1 {{names axis "dp" twice}}
+    %t = zrt.all_reduce @a over [dp, dp] after()
+  }
+}
+
+// -----
+
+// program_c2
+zero.mesh @m <["dp" = 2, "tp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.buffer @a : !zero.value<64xf32> role gradient in device
+  zrt.handler @h {
+    // expected-error@+1 {{needs an axis}}
+    %t = zrt.all_gather @a over [] after()
+  }
+}
+
+// -----
+
+// program_c2
+zero.mesh @m <["dp" = 2, "tp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  // expected-error@+1 {{names "ep", which is no axis of mesh @m}}
+  zrt.buffer @a : !zero.value<64xf32, sharded = [ep]> role gradient in device
+}
+
+// -----
+
+// buffer_c1: rows that no axis shards.
+zero.mesh @m <["dp" = 2, "tp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  // expected-error@+1 {{type must be a !zero.value of one row}}
+  zrt.buffer @a : !zero.value<2x64xf32, sharded = [dp : 1]> role gradient in device
+}
+
+// -----
+
+// buffer_c2: slices of a row.
+zero.mesh @m <["dp" = 3, "tp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  // expected-error@+1 {{holds 64 elements, which do not divide evenly over 3 ranks}}
+  zrt.buffer @a : !zero.value<2x64xf32, sharded = [tp, dp : 1]> role gradient in device
+}
+
+// -----
+
+// count_once_c1
+zero.mesh @m <["dp" = 2, "tp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.slots @s [0.0, 0.0]
+  zrt.handler @h {
+    // expected-error@+1 {{index 2 is out of range, @s has 2 slots}}
+    %t = zrt.count_once @s[2] over [tp] after()
+  }
+}
+
+// -----
+
+// launch_c4: slices over other axes than those of 'own'.
+zero.mesh @m <["dp" = 2, "tp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.buffer @a : !zero.value<64xf32, sharded = [dp]> role gradient in device
+  zrt.kernel @k [update f32] scalars 0 {
+  ^body(%g: f32):
+    zrt.yield %g : f32
+  }
+  zrt.segments @s ends [64] rows [] scalars []
+  zrt.handler @h {
+    // expected-error@+1 {{buffer @a is sharded and the launch is not 'own' over its axes}}
+    %t = zrt.launch @k [@a] over @s own [tp] after()
+  }
+}
+
+// -----
+
+// reduce_scatter_c1: a target that is divided over other axes.
+zero.mesh @m <["dp" = 2, "tp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.buffer @a : !zero.value<64xf32, partial = [dp]> role gradient in device
+  zrt.buffer @b : !zero.value<64xf32, sharded = [tp]> role gradient in device
+  zrt.handler @h {
+    // expected-error@+1 {{needs a full source and a target sharded over ["dp"] of one shape and type}}
+    %t = zrt.reduce_scatter @a to @b over [dp] after()
+  }
+}
+
+// -----
+
+// all_reduce_c1: slices of what is summed.
+zero.mesh @m <["dp" = 2, "tp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.buffer @a : !zero.value<64xf32, sharded = [dp]> role gradient in device
+  zrt.handler @h {
+    %t = zrt.all_reduce @a over [tp] after()
+    // expected-error@+1 {{buffer @a must not be sharded over ["dp"], got '!zero.value<64xf32, sharded = [dp]>'}}
+    %u = zrt.all_reduce @a over [dp] after(%t)
+  }
+}
+
+// -----
+
+// copy_c3: slices over one axis are no slices over another.
+zero.mesh @m <["dp" = 2, "tp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.buffer @a : !zero.value<64xf32, sharded = [dp]> role gradient in device
+  zrt.buffer @b : !zero.value<64xf32, sharded = [tp]> role gradient in device
+  zrt.handler @h {
+    // expected-error@+1 {{copies slices over other axes, from '!zero.value<64xf32, sharded = [dp]>' to '!zero.value<64xf32, sharded = [tp]>'}}
+    %t = zrt.copy @a to @b after()
+  }
+}
