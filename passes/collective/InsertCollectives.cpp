@@ -30,8 +30,10 @@ struct Scaled {
 /// Rewrites the body of one step.
 class Rewriter {
 public:
-  Rewriter(StepOp step, bool shard)
-      : step(step), shard(shard), builder(step.getContext()) {}
+  /// With |owners| slices are owned over these axes, without over all that a
+  /// gradient is partial over.
+  Rewriter(StepOp step, bool shard, ArrayRef<StringRef> owners)
+      : step(step), shard(shard), owners(owners), builder(step.getContext()) {}
 
   LogicalResult run();
 
@@ -47,11 +49,14 @@ private:
   /// one sum for all |inputs| that have one placement and factor.
   SmallVector<Scaled> sumSquares(Location loc, ValueRange inputs);
   Value materialize(Location loc, Value old);
+  /// The axes whose ranks own slices of |gradient|.
+  SmallVector<Attribute> getOwners(ValueType gradient);
   /// all_reduce over every axis that |value| is partial over.
   Value allReduce(Location loc, Value value);
 
   StepOp step;
   bool shard;
+  ArrayRef<StringRef> owners;
   OpBuilder builder;
   IRMapping mapping;
   DenseMap<Value, Scaled> gradients; // by old value
@@ -79,6 +84,15 @@ Value Rewriter::allReduce(Location loc, Value value) {
       loc, value, axesOf(builder, type, PlacementKind::Partial));
 }
 
+SmallVector<Attribute> Rewriter::getOwners(ValueType gradient) {
+  SmallVector<Attribute> axes;
+  if (shard)
+    for (StringAttr axis : gradient.getAxes(PlacementKind::Partial))
+      if (owners.empty() || llvm::is_contained(owners, axis.getValue()))
+        axes.push_back(axis);
+  return axes;
+}
+
 void Rewriter::rewriteReduce(ReduceOp op) {
   for (auto [old, result] : llvm::zip_equal(op.getInputs(), op.getOutputs())) {
     if (auto it = reducedSquares.find(old); it != reducedSquares.end()) {
@@ -93,13 +107,11 @@ void Rewriter::rewriteReduce(ReduceOp op) {
       continue;
     }
     Scaled gradient;
-    gradient.raw = shard && type.has(PlacementKind::Partial)
-                       ? builder
-                             .create<ReduceScatterOp>(
-                                 op.getLoc(), input,
-                                 axesOf(builder, type, PlacementKind::Partial))
-                             .getOutput()
-                       : allReduce(op.getLoc(), input);
+    gradient.raw = input;
+    if (SmallVector<Attribute> axes = getOwners(type); !axes.empty())
+      gradient.raw = builder.create<ReduceScatterOp>(
+          op.getLoc(), input, builder.getArrayAttr(axes));
+    gradient.raw = allReduce(op.getLoc(), gradient.raw);
     if (type.isScaled()) {
       auto scale = ScaleAttr::get(op.getContext(), power(type.getScale(), -1));
       Value &factor = factors[scale];
@@ -311,9 +323,23 @@ struct InsertCollectivesPass
           << (stage == 3 ? " (stage 3 is not supported yet)" : "");
       return signalPassFailure();
     }
-    for (auto step : llvm::to_vector(getOperation().getOps<StepOp>()))
-      if (failed(Rewriter(step, /*shard=*/stage > 0).run()))
+    SmallVector<StringRef> owners;
+    StringRef(shardOver).split(owners, ',', -1, /*KeepEmpty=*/false);
+    SymbolTableCollection symbols;
+    for (auto step : llvm::to_vector(getOperation().getOps<StepOp>())) {
+      auto mesh =
+          symbols.lookupNearestSymbolFrom<MeshOp>(step, step.getMeshAttr());
+      for (StringRef axis : owners)
+        if (!mesh.getAxisSize(axis)) {
+          InFlightDiagnostic diag = step.emitError()
+                                    << "cannot shard over '" << axis
+                                    << "', which is no axis of its mesh";
+          diag.attachNote(mesh.getLoc()) << "axes are declared here";
+          return signalPassFailure();
+        }
+      if (failed(Rewriter(step, /*shard=*/stage > 0, owners).run()))
         return signalPassFailure();
+    }
   }
 };
 } // namespace

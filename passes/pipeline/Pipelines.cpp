@@ -29,7 +29,7 @@ void zero::buildLowerPipeline(OpPassManager &pm, const LowerOptions &options) {
     return;
 
   pm.addPass(createAssignLayoutPass({options.bucketBytes}));
-  pm.addPass(createInsertCollectivesPass({options.stage}));
+  pm.addPass(createInsertCollectivesPass({options.stage, options.shardOver}));
   // Before scalars are coalesced: which gradients are sharded decides which
   // sums of squares are partial.
   if (options.stage == 2)

@@ -19,6 +19,11 @@ struct LowerOptions : mlir::PassPipelineOptions<LowerOptions> {
       llvm::cl::desc("Sizes of mesh axes, e.g. dp=4; default: as in the IR.")};
   Option<int> stage{*this, "stage", llvm::cl::desc("ZeRO stage: 0, 1 or 2."),
                     llvm::cl::init(1)};
+  Option<std::string> shardOver{
+      *this, "shard-over",
+      llvm::cl::desc("Axes that divide master copy and optimizer state, such as "
+                     "edp,ep; by default all that a gradient is summed over."),
+      llvm::cl::init("")};
   Option<std::string> offload{
       *this, "offload",
       llvm::cl::desc("What lives in the host's memory: none or optimizer."),

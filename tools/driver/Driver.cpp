@@ -21,9 +21,14 @@ namespace cl = llvm::cl;
 
 LowerFlags::LowerFlags(cl::OptionCategory &category)
     : mesh("mesh", cl::cat(category), cl::value_desc("dp=4"),
-           cl::desc("Sizes of mesh axes; default: as in the IR")),
+           cl::desc("Sizes of mesh axes, such as edp=2:tp=4; default: as in the "
+                    "IR")),
       stage("stage", cl::init(1), cl::cat(category), cl::value_desc("0|1|2"),
             cl::desc("ZeRO stage (default 1)")),
+      shardOver("shard-over", cl::cat(category), cl::value_desc("edp,ep"),
+                cl::desc("Axes that divide master copy and optimizer state; over "
+                         "others\nthere are replicas (default: all that a "
+                         "gradient is summed over)")),
       offload("offload", cl::init("none"), cl::cat(category),
               cl::value_desc("none|optimizer"),
               cl::desc("What lives in the host's memory: none (default), or "
@@ -51,8 +56,8 @@ std::optional<int64_t> zero::parseBytes(StringRef text) {
 
 StringRef LowerFlags::findGiven() const {
   for (const llvm::cl::Option *flag :
-       std::initializer_list<const llvm::cl::Option *>{&mesh, &stage, &offload,
-                                                       &bucketBytes, &until})
+       std::initializer_list<const llvm::cl::Option *>{
+           &mesh, &stage, &shardOver, &offload, &bucketBytes, &until})
     if (flag->getNumOccurrences() > 0)
       return flag->ArgStr;
   return "";
@@ -82,6 +87,7 @@ LogicalResult LowerFlags::get(LowerOptions &options,
   }
   options.mesh = mesh.getValue();
   options.stage = stage.getValue();
+  options.shardOver = shardOver.getValue();
   options.offload = offload.getValue();
   options.bucketBytes = *bytes;
   options.until = until.getValue();

@@ -29,6 +29,7 @@ public:
 
   llvm::cl::opt<std::string> mesh;
   llvm::cl::opt<int> stage;
+  llvm::cl::opt<std::string> shardOver;
   llvm::cl::opt<std::string> offload;
   llvm::cl::opt<std::string> bucketBytes;
   llvm::cl::opt<std::string> until;

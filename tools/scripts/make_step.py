@@ -3,40 +3,111 @@
 """Writes a logical step with many parameters, for tests and benchmarks.
 
   make_step.py --parameters 46000 --optimizer examples/optimizers/adamw.mlir
+  make_step.py --mesh edp=2,ep=2,tp=2 --classes dense,column,expert --optimizer ...
 
-Sizes go round a list with empty, 1-element and odd tensors. Parameters are dealt out
-to groups, of which every second one is without decay.
+Sizes go round a list with empty, 1-element and odd tensors, and so do classes of
+parameters: how each lives on the mesh, and how its gradient arrives. Parameters are
+dealt out to groups, of which every second one is without decay.
 """
 
 import argparse
 import pathlib
 import sys
+from dataclasses import dataclass, field
+
+# Axes whose ranks have batches of their own; the weight divides by them.
+BATCH = ["dp", "edp", "ep"]
+
+
+@dataclass
+class Placement:
+    """Over which axes a parameter is sharded (and in which dimension), and how its
+    gradient arrives. Over axes that are not named all ranks have the same."""
+
+    sharded: dict = field(default_factory=dict)
+    partial: list = field(default_factory=list)
+    presummed: list = field(default_factory=list)
+
+
+# As models have them; an axis that a mesh lacks is left out.
+CLASSES = {
+    # What every rank has whole: layer norms, biases, routers.
+    "dense": Placement(partial=["dp", "edp", "ep", "cp"]),
+    # The same where tensor-parallel ranks have parts of the sequence.
+    "sequence": Placement(partial=["dp", "edp", "ep", "cp", "tp"]),
+    "row": Placement({"tp": 0}, ["dp", "edp", "ep", "cp"]),
+    "column": Placement({"tp": 1}, ["dp", "edp", "ep", "cp"]),
+    # Key and value weights with fewer heads than ranks: tp is sub0 x sub1.
+    "kv": Placement({"sub0": 0}, ["dp", "edp", "ep", "cp", "sub1"]),
+    "expert": Placement({"ep": 0}, ["dp", "edp", "cp", "tp"], ["ep"]),
+    "expert_tp": Placement({"ep": 0, "tp": 1}, ["dp", "edp", "cp"], ["ep"]),
+    # Experts over the tensor-parallel ranks, too.
+    "expert_wide": Placement({"ep": 0, "tp": 0}, ["dp", "edp", "cp"], ["ep", "tp"]),
+}
+
+
+class Parameter:
+    def __init__(self, index, size, placement, mesh):
+        self.name = f"@layer{index}.weight"
+        self.sharded = {a: d for a, d in placement.sharded.items() if a in mesh}
+        self.partial = [axis for axis in placement.partial if axis in mesh]
+        self.presummed = [axis for axis in placement.presummed if axis in mesh]
+        # A slice of |size| elements in the last dimension that is sharded.
+        self.shape = [1] * max([0, *self.sharded.values()]) + [size]
+        for axis, dim in self.sharded.items():
+            self.shape[dim] *= mesh[axis]
+
+    def lives(self):
+        """What the parameter's own type says."""
+        axes = [f"{axis} : {dim}" if dim else axis for axis, dim in self.sharded.items()]
+        return f", sharded = [{', '.join(axes)}]" if axes else ""
+
+    def type(self, dtype, axes=None, scaled="", arrives=False):
+        text = "x".join(map(str, [*self.shape, dtype])) + self.lives()
+        if axes:
+            text += f", partial = [{', '.join(axes)}]"
+        if arrives and self.presummed:
+            text += f", presummed = [{', '.join(self.presummed)}]"
+        return f"!zero.value<{text}{scaled}>"
 
 
 def write_step(options, out):
-    sizes = [int(size) for size in options.sizes.split(",")]
-    shapes = [sizes[i % len(sizes)] for i in range(options.parameters)]
-    names = [f"@layer{i}.weight" for i in range(options.parameters)]
+    mesh = {"dp": options.ranks}
+    if options.mesh:
+        pairs = (pair.split("=") for pair in options.mesh.split(","))
+        mesh = {axis: int(size) for axis, size in pairs}
+    sizes = numbers(options.sizes)
+    classes = [CLASSES[name] for name in options.classes.split(",")]
+    parameters = [
+        Parameter(i, sizes[i % len(sizes)], classes[i % len(classes)], mesh)
+        for i in range(options.parameters)
+    ]
+    everyone = range(options.parameters)
     optimizers = [pathlib.Path(file) for file in options.optimizer]
 
-    out.write(f'zero.mesh @cluster <["dp" = {options.ranks}]>\n')
+    axes = ", ".join(f'"{axis}" = {size}' for axis, size in mesh.items())
+    out.write(f"zero.mesh @cluster <[{axes}]>\n")
     optional = numbers(options.optional)
     uses = numbers(options.used_twice)
-    for i, (name, size) in enumerate(zip(names, shapes)):
+    for i, one in enumerate(parameters):
         flags = " optional" * (i in optional) + " uses 2" * (i in uses)
-        out.write(f"zero.parameter {name} : {size}x{options.dtype}{flags}\n")
+        lives = "x".join(map(str, [*one.shape, options.dtype])) + one.lives()
+        out.write(f"zero.parameter {one.name} : {lives}{flags}\n")
     count = min(options.groups, options.parameters)
     groups = [range(group, options.parameters, count) for group in range(count)]
     for group, members in enumerate(groups):
-        listed = ", ".join(names[i] for i in members)
+        listed = ", ".join(parameters[i].name for i in members)
         out.write(f"zero.group @group{group} [{listed}]\n")
     for optimizer in dict.fromkeys(optimizers):
         out.write(optimizer.read_text())
 
-    def types(dtype, suffix, members=range(options.parameters)):
-        return ", ".join(f"!zero.value<{shapes[i]}x{dtype}{suffix}>" for i in members)
+    def types(write, members=everyone):
+        return ", ".join(write(parameters[i]) for i in members)
 
-    def values(name, members=range(options.parameters)):
+    def final(members):
+        return types(lambda one: one.type(options.accumulator), members)
+
+    def values(name, members=everyone):
         one = options.parameters == 1
         return ", ".join(f"%{name}" if one else f"%{name}#{i}" for i in members)
 
@@ -45,38 +116,50 @@ def write_step(options, out):
         return f"%{name}" if count == 1 else f"%{name}:{count}"
 
     # What is left to divide by stands in the types.
-    scaled = {
-        "mean": ", scaled = [dp : 1]",
-        "raw": ", scaled = [accumulation : 1, dp : 1]",
-        "sum": "",
-    }[options.weight]
-    weight = "" if options.weight == "sum" else "accumulation : -1, dp : -1"
+    batch = [axis for axis in mesh if axis in BATCH]
+    left = [f"{axis} : 1" for axis in batch]
+    if options.weight == "raw":
+        left.append("accumulation : 1")
+    scaled = f", scaled = [{', '.join(left)}]" * (options.weight != "sum")
+    divided = ["accumulation : -1", *(f"{axis} : -1" for axis in batch)]
+    weight = "" if options.weight == "sum" else ", ".join(divided)
     arrival = "accumulation : -1" if options.weight == "mean" else ""
     nonfinite = f" nonfinite {options.nonfinite}" * (options.nonfinite != "skip")
-    arriving = types(options.gradient, ", partial = [dp, micro]" + scaled)
+    alike = [
+        axis
+        for axis in mesh
+        if any(
+            axis not in [*one.sharded, *one.partial, *one.presummed]
+            for one in parameters
+        )
+    ]
+    replicated = f" replicated [{', '.join(alike)}]" * bool(alike)
+    arriving = types(
+        lambda one: one.type(options.gradient, one.partial + ["micro"], scaled, True)
+    )
     out.write(
         f"zero.step @train on @cluster weight({weight}){nonfinite} "
         "(%lr: !zero.value<f64>) {\n"
         f"  {results('g')} = zero.micro_batches in {options.accumulator} {{\n"
-        f"    {results('d')} = zero.backward({', '.join(names)}) "
-        f"arrives({arrival}) : {arriving}\n"
+        f"    {results('d')} = zero.backward("
+        f"{', '.join(one.name for one in parameters)}) "
+        f"arrives({arrival}){replicated} : {arriving}\n"
         f"    zero.yield {values('d')} : {arriving}\n  }}\n"
     )
-    partial = types(options.accumulator, ", partial = [dp]" + scaled)
+    partial = types(lambda one: one.type(options.accumulator, one.partial, scaled))
     out.write(f"  {results('r')} = zero.reduce {values('g')} : {partial}\n")
     # One norm over all gradients, or one a group.
-    normed = groups if options.norm == "group" else [range(options.parameters)]
+    normed = groups if options.norm == "group" else [everyone]
     clipped = {}
     for k, members in enumerate(normed):
-        final = types(options.accumulator, "", members)
-        out.write(f"  %norm{k} = zero.norm {values('r', members)} : {final}\n")
+        out.write(f"  %norm{k} = zero.norm {values('r', members)} : {final(members)}\n")
         for position, i in enumerate(members):
             clipped[i] = f"%c{k}#{position}" if len(members) > 1 else f"%c{k}"
         if options.max_norm > 0:
             count = f":{len(members)}" * (len(members) > 1)
             out.write(
                 f"  %c{k}{count} = zero.clip {values('r', members)} by %norm{k} "
-                f"max {options.max_norm} : {final} by !zero.value<f64>\n"
+                f"max {options.max_norm} : {final(members)} by !zero.value<f64>\n"
             )
     for group, members in enumerate(groups):
         optimizer = optimizers[group % len(optimizers)]
@@ -86,7 +169,7 @@ def write_step(options, out):
         out.write(
             f"  zero.update @group{group} with @{optimizer.stem}({gradients}) "
             f"hyper(lr = %lr, wd = {0.0 if group % 2 else 0.1}) : "
-            f"({types(options.accumulator, '', members)}), (!zero.value<f64>)\n"
+            f"({final(members)}), (!zero.value<f64>)\n"
         )
     names = ", ".join(f"norm{k}" for k in range(len(normed)))
     norms = ", ".join(f"%norm{k}" for k in range(len(normed)))
@@ -95,14 +178,18 @@ def write_step(options, out):
 
 
 def numbers(text):
-    return {int(number) for number in text.split(",") if number}
+    return [int(number) for number in text.split(",") if number]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--parameters", type=int, default=4)
-    parser.add_argument("--sizes", default="0,1,33,100,7,4097")
-    parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--sizes", default="0,1,33,100,7,4097", help="on one rank")
+    parser.add_argument("--ranks", type=int, default=2, help="short for --mesh dp=N")
+    parser.add_argument("--mesh", default="", help="such as edp=2,ep=2,cp=1,tp=2")
+    parser.add_argument(
+        "--classes", default="dense", help=f"in turn, of {', '.join(CLASSES)}"
+    )
     parser.add_argument("--dtype", default="bf16", help="of parameters")
     parser.add_argument("--gradient", default="bf16", help="as it arrives")
     parser.add_argument("--accumulator", default="f32")
