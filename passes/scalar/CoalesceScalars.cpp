@@ -19,6 +19,11 @@ namespace zero {
 using namespace mlir;
 using namespace zero;
 
+static bool isScalarReduction(Operation *op) {
+  auto reduce = dyn_cast<AllReduceOp>(op);
+  return reduce && cast<ValueType>(reduce.getInput().getType()).isScalar();
+}
+
 /// How many scalar all-reduces lie on the longest way to each op: those with
 /// equal numbers cannot depend on each other.
 static DenseMap<Operation *, unsigned> computeLevels(Block &block) {
@@ -28,7 +33,7 @@ static DenseMap<Operation *, unsigned> computeLevels(Block &block) {
     for (Value operand : op.getOperands())
       if (Operation *producer = operand.getDefiningOp())
         level = std::max(level, levels.lookup(producer) +
-                                    (isa<AllReduceOp>(producer) ? 1 : 0));
+                                    (isScalarReduction(producer) ? 1 : 0));
     levels[&op] = level;
   }
   return levels;
@@ -81,7 +86,7 @@ struct CoalesceScalarsPass
       DenseMap<Operation *, unsigned> levels = computeLevels(block);
       llvm::MapVector<unsigned, SmallVector<AllReduceOp>> groups;
       for (auto op : block.getOps<AllReduceOp>())
-        if (cast<ValueType>(op.getInput().getType()).isScalar())
+        if (isScalarReduction(op))
           groups[levels.lookup(op)].push_back(op);
       for (auto &[level, reductions] : groups)
         if (reductions.size() > 1)

@@ -12,15 +12,16 @@ include "mlir/Pass/PassBase.td"
 def CoalesceScalarsPass : Pass<"zero-coalesce-scalars", "::mlir::ModuleOp"> {
   let summary = "Stacks independent scalar all-reduces into one";
   let description = [{
-    Scalars that are reduced over the same axes and do not depend on each other
-    (sums of squares, numbers of backwards, missing gradients) are stacked into a
-    vector, reduced once, and unstacked. One all-reduce remains per level of
-    dependency.
+    Scalars that are reduced and do not depend on each other (sums of squares,
+    numbers of backwards, missing gradients) are stacked into a vector, reduced
+    once, and unstacked. It is reduced over the axes of all of them: what the ranks
+    of an axis hold alike is counted once there. One all-reduce remains per level
+    of dependency.
 
     *Requires:* the sharded phase.
 
-    *Guarantees:* no two scalar all-reduces over the same axes are independent.
-    Does nothing where there is only one.
+    *Guarantees:* no two scalar all-reduces are independent. Does nothing where
+    there is only one.
   }];
   let dependentDialects = ["::zero::ZeroDialect"];
 }

@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Compiled steps on meshes of several axes against the unsharded step.
+
+Each mesh has parameters of every class that lives on it: what all ranks have whole,
+rows and columns of tensor-parallel matrices, key and value weights with fewer heads
+than ranks, layer norms under sequence parallelism, experts in three layouts. Claims,
+for each mesh, ZeRO stage, offload and choice of axes to shard over:
+
+  bound  norm, parameters and state lie within the rounding bound of the logical step
+         in f64, element by element, on every rank;
+  typed  they equal the interpreter at the scheduled phase bit for bit;
+  plan   bytes, collectives and bytes sent are exactly what the plan says;
+  one    each rank took part in exactly one scalar all-reduce a step;
+  exact  for gradients whose sums are exact, they are the same bits for every stage,
+         offload and choice of axes.
+"""
+
+import argparse
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+from equality import STEPS, against_plan
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CLASSES = "dense,sequence,row,column,kv,expert,expert_tp,expert_wide"
+# A mesh, and the axes to shard over besides all of them.
+MESHES = {
+    "dp=3": [],
+    "cp=4": [],
+    "tp=3": [],
+    "edp=1,ep=1,cp=1,tp=1": [],
+    "edp=2,ep=2": ["edp"],
+    "ep=4,edp=1": [],
+    "dp=2,tp=4": ["dp"],
+    "dp=2,cp=2,tp=2": ["cp,dp"],
+    "edp=2,ep=4,tp=2": ["edp", "ep"],
+    "ep=2,tp=2,edp=3": ["edp"],
+    "edp=3,ep=1,tp=5": [],
+    "edp=2,ep=2,cp=2,tp=2": ["edp,cp"],
+    "dp=2,sub0=2,sub1=2": [],
+    "sub0=1,sub1=4,dp=4": ["dp"],
+}
+BACKWARDS = "1,3,2"
+
+
+def write_step(mesh, weight, path):
+    command = [
+        sys.executable, ROOT / "tools/scripts/make_step.py", "--mesh", mesh,
+        "--classes", CLASSES, "--parameters", "17", "--sizes", "33,1,7,130,0",
+        "--weight", weight, "--groups", "3", "--optional", "2,9",
+        "--optimizer", ROOT / "examples/optimizers/adamw.mlir",
+    ]
+    with open(path, "w") as out:
+        subprocess.run(command, stdout=out, check=True)
+
+
+class Runner:
+    def __init__(self, bin_dir, folder):
+        self.bin = pathlib.Path(bin_dir)
+        self.folder = pathlib.Path(folder)
+
+    def run(self, step, flags, against, gradients="random"):
+        command = [
+            self.bin / "zero-run", step, "--json", *flags, f"--against={against}",
+            f"--backwards={BACKWARDS}", f"--gradients={gradients}",
+            "--inputs=0.0078125", "--bucket-bytes=2KiB", "--arrivals=shuffled",
+        ]
+        done = subprocess.run(command, capture_output=True, text=True)
+        try:
+            return json.loads(done.stdout)
+        except json.JSONDecodeError:
+            return {"equal": False, "first_outside": done.stderr.strip()}
+
+    def plan(self, step, flags):
+        out = self.folder / "out"
+        command = [self.bin / "zero-compile", step, "-o", out, *flags,
+                   "--bucket-bytes=2KiB"]
+        subprocess.run(command, check=True, capture_output=True)
+        return json.loads((out / "train.plan.json").read_text())
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--bin", required=True, help="folder of zero-run")
+    parser.add_argument("--meshes", help="substrings of meshes to try, separated by ;")
+    options = parser.parse_args()
+    wanted = (options.meshes or "").split(";")
+    meshes = {mesh: choices for mesh, choices in MESHES.items()
+              if any(text in mesh for text in wanted)}
+
+    claims = failures = elements = 0
+
+    def claim(name, what, holds, why):
+        nonlocal claims, failures
+        claims += 1
+        if not holds:
+            failures += 1
+            print(f"FAIL {name} {what}: {why}", flush=True)
+
+    with tempfile.TemporaryDirectory() as folder:
+        runner = Runner(options.bin, folder)
+        for number, (mesh, choices) in enumerate(meshes.items()):
+            step = pathlib.Path(folder) / f"mean{number}.mlir"
+            summed = pathlib.Path(folder) / f"sum{number}.mlir"
+            write_step(mesh, "mean", step)
+            write_step(mesh, "sum", summed)
+            runs = [["--stage=0"]]
+            for stage in (1, 2):
+                for axes in ["", *choices]:
+                    for offload in ("none", "optimizer"):
+                        over = [f"--shard-over={axes}"] * bool(axes)
+                        runs.append([f"--stage={stage}", f"--offload={offload}", *over])
+            state = None
+            for flags in runs:
+                what = f"{mesh} {' '.join(flags)}"
+                bound = runner.run(step, flags, "logical")
+                if "different sides of the loop" in str(bound):
+                    continue  # some bucket has nothing to reduce over these axes
+                elements += sum(r["elements"] for r in bound.get("roles", {}).values())
+                claim("bound", what, bound["equal"], bound.get("first_outside"))
+                typed = runner.run(step, flags, "typed")
+                claim("typed", what, typed["equal"], typed.get("first_outside"))
+                counters = bound.get("counters")
+                plan = runner.plan(step, flags)
+                wrong = against_plan({"backwards": BACKWARDS}, plan, counters)
+                claim("plan", what, not wrong, wrong)
+                count = (counters or {}).get("scalar_all_reduces")
+                claim("one", what, count == STEPS, f"{count} in {STEPS} steps")
+                exact = runner.run(summed, flags, "none", "exact").get("state_hash")
+                state = state or exact
+                claim("exact", what, exact and exact == state, f"{exact} and {state}")
+    print(f"{len(meshes)} meshes, {elements} elements compared")
+    print(f"{claims - failures} passed, {failures} failed")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
