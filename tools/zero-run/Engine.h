@@ -8,6 +8,7 @@
 #define ZERO_TOOLS_ZERO_RUN_ENGINE_H
 
 #include "dialect/interpret/Interpreter.h"
+#include "dialect/zero/ZeroDialect.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "zero_rt/abi.h"
@@ -33,6 +34,10 @@ struct ParameterInfo {
   /// deliver that one's.
   std::vector<int64_t> giver = {};
 
+  /// The elements that each rank holds.
+  int64_t getNumHeld() const {
+    return held.empty() ? elements : int64_t(held.front().size());
+  }
   /// What |rank| holds of |whole|.
   std::vector<double> take(std::vector<double> whole, int64_t rank) const {
     if (held.empty())
@@ -43,6 +48,9 @@ struct ParameterInfo {
     return part;
   }
 };
+
+/// The parameters of the logical |module|, in order of declaration, on |mesh|.
+std::vector<ParameterInfo> readParameters(mlir::ModuleOp module, MeshOp mesh);
 
 /// Something that runs steps: compiled code on rank threads, or the
 /// interpreter.

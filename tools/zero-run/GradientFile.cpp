@@ -64,7 +64,7 @@ struct Key {
 };
 } // namespace
 
-static std::string toString(int64_t step, int64_t backward, int64_t rank,
+static std::string makeKey(int64_t step, int64_t backward, int64_t rank,
                             StringRef parameter) {
   return llvm::formatv("{0}/{1}/{2}/{3}", step, backward, rank, parameter)
       .str();
@@ -84,7 +84,7 @@ static std::optional<Key> parseKey(StringRef text) {
     rest = after;
   }
   key.parameter = rest;
-  if (rest.empty() || toString(key.step, key.backward, key.rank, rest) != text)
+  if (rest.empty() || makeKey(key.step, key.backward, key.rank, rest) != text)
     return std::nullopt;
   return key;
 }
@@ -126,13 +126,13 @@ LogicalResult GradientFile::add(size_t index,
                               quoted, describe(tensor.shape), info->name,
                               describe(info->shape))
                     .str());
-  int64_t bytes = info->elements * getWidth(info->arrivalType);
+  int64_t bytes = info->getNumHeld() * getWidth(info->arrivalType);
   if (static_cast<int64_t>(tensor.bytes.size()) != bytes)
     return fail(
         message,
         llvm::formatv("{0} has {1} bytes, {2} elements of {3} take {4}; "
                       "correct its data_offsets",
-                      quoted, tensor.bytes.size(), info->elements, dtype, bytes)
+                      quoted, tensor.bytes.size(), info->getNumHeld(), dtype, bytes)
             .str());
   tensors[tensor.name] = index;
   present.try_emplace({key->step, key->backward}, index);
@@ -199,13 +199,13 @@ LogicalResult GradientFile::checkTaken(int64_t steps,
 std::optional<std::vector<double>>
 GradientFile::find(int64_t step, int64_t backward, int64_t rank,
                    const ParameterInfo &info) const {
-  auto it = tensors.find(toString(step, backward, rank, info.name));
+  auto it = tensors.find(makeKey(step, backward, rank, info.name));
   if (it == tensors.end())
     return std::nullopt;
   std::vector<double> values;
-  values.reserve(info.elements);
+  values.reserve(info.getNumHeld());
   for (const Number &number : unpack(file.tensors[it->second].bytes.data(),
-                                     info.elements, info.arrivalType))
+                                     info.getNumHeld(), info.arrivalType))
     values.push_back(number.value);
   return values;
 }

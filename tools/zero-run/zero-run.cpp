@@ -5,7 +5,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/cpu/EmitObject.h"
-#include "dialect/interpret/Ranks.h"
 #include "dialect/zero/ZeroDialect.h"
 #include "tools/driver/Driver.h"
 #include "tools/zero-run/Options.h"
@@ -19,49 +18,6 @@
 
 using namespace mlir;
 using namespace zero;
-
-/// The parameters of the logical |module|, in order of declaration.
-static std::vector<ParameterInfo> getParameters(ModuleOp module, MeshOp mesh) {
-  Ranks ranks(mesh);
-  llvm::StringMap<ValueType> arrivalTypes;
-  module.walk([&](BackwardOp backward) {
-    for (auto [source, type] :
-         llvm::zip(backward.getSources().getAsRange<FlatSymbolRefAttr>(),
-                   backward.getGradients().getTypes()))
-      arrivalTypes[source.getValue()] = cast<ValueType>(type);
-  });
-  std::vector<ParameterInfo> parameters;
-  for (auto op : module.getOps<ParameterOp>()) {
-    ParameterInfo info;
-    info.name = op.getSymName().str();
-    info.elements = op.getNumElements();
-    info.storageType = op.getDtype();
-    ValueType arrival = arrivalTypes.lookup(info.name);
-    if (!arrival)
-      arrival = op.getValueType();
-    info.arrivalType = arrival.getElementType();
-    info.optional = op.getOptional();
-    info.uses = op.getUses();
-    for (auto [dim, extent] : llvm::enumerate(op.getShape()))
-      info.shape.push_back(
-          extent / mesh.getNumRanks(op.getValueType().getAxesOfDim(dim)));
-    // Over axes that are not listed all ranks have one gradient.
-    SmallVector<StringAttr> alike;
-    for (auto axis : mesh.getAxes().getAsRange<MeshAxisAttr>())
-      if (arrival.getPlacement(axis.getName()).kind ==
-          PlacementKind::Replicated)
-        alike.push_back(axis.getName());
-    info.giver.resize(ranks.size());
-    for (const auto &group : ranks.getGroups(alike))
-      for (int64_t rank : group)
-        info.giver[rank] = group.front();
-    if (op.getValueType().has(PlacementKind::Sharded))
-      for (int64_t rank = 0; rank < ranks.size(); ++rank)
-        info.held.push_back(ranks.getHeld(op.getValueType(), rank));
-    parameters.push_back(info);
-  }
-  return parameters;
-}
 
 /// "master" and the states of the module's optimizers.
 static std::vector<std::string> getRoles(ModuleOp module) {
@@ -106,7 +62,7 @@ static LogicalResult prepare(const RunOptions &options, StepOp step, Run &run,
                             run.ranks * options.threads, kMaxThreads);
     return failure();
   }
-  run.parameters = getParameters(module, mesh);
+  run.parameters = readParameters(module, mesh);
   run.roles = getRoles(module);
   size_t numInputs = step.getBody().getNumArguments();
   run.inputs = options.inputs;

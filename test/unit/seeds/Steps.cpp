@@ -10,7 +10,6 @@
 #include "dialect/zero/ZeroDialect.h"
 #include "tools/driver/Driver.h"
 
-#include "mlir/AsmParser/AsmParser.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -50,20 +49,15 @@ struct Step::Context {
   OwningOpRef<ModuleOp> module;
 };
 
-Step::Step(const StepText &text, const Way &way, Mutation mutate)
-    : context(std::make_unique<Context>()), ranks(text.ranks) {
-  std::string source = text.print();
+Step::Step(const std::string &source, const Way &way, Mutation mutate)
+    : context(std::make_unique<Context>()) {
   context->module = parseSourceString<ModuleOp>(source, &context->mlir);
   if (!context->module)
     llvm::report_fatal_error(
         llvm::Twine("the step does not parse:\n" + source));
-  auto getType = [&](StringRef name) {
-    return parseType(name, &context->mlir);
-  };
-  for (const ParameterText &parameter : text.parameters)
-    parameters.push_back({parameter.name, parameter.elements,
-                          getType(text.storage), getType(text.arrival),
-                          parameter.flags == "optional"});
+  MeshOp mesh = *context->module->getOps<MeshOp>().begin();
+  ranks = mesh.getNumRanks();
+  parameters = readParameters(*context->module, mesh);
   if (way.how != How::logical) {
     std::unique_ptr<LowerOptions> options = LowerOptions::createFromString(
         llvm::formatv("stage={0} bucket-bytes={1} {2}", way.stage,

@@ -43,7 +43,10 @@ public:
   using Mutation = llvm::function_ref<void(mlir::ModuleOp)>;
 
   /// |mutate| may damage the lowered module before it runs.
-  Step(const StepText &text, const Way &way, Mutation mutate = nullptr);
+  Step(const StepText &text, const Way &way, Mutation mutate = nullptr)
+      : Step(text.print(), way, mutate) {}
+  /// The same of a module with one logical step.
+  Step(const std::string &source, const Way &way, Mutation mutate = nullptr);
   ~Step();
 
   /// One step with learning rate |rate|.

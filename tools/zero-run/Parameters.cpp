@@ -1,0 +1,54 @@
+//===- Parameters.cpp - What a run has to know of parameters --------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialect/interpret/Ranks.h"
+#include "dialect/zero/ZeroDialect.h"
+#include "tools/zero-run/Engine.h"
+
+using namespace mlir;
+using namespace zero;
+
+std::vector<ParameterInfo> zero::readParameters(ModuleOp module, MeshOp mesh) {
+  Ranks ranks(mesh);
+  llvm::StringMap<ValueType> arrivalTypes;
+  module.walk([&](BackwardOp backward) {
+    for (auto [source, type] :
+         llvm::zip(backward.getSources().getAsRange<FlatSymbolRefAttr>(),
+                   backward.getGradients().getTypes()))
+      arrivalTypes[source.getValue()] = cast<ValueType>(type);
+  });
+  std::vector<ParameterInfo> parameters;
+  for (auto op : module.getOps<ParameterOp>()) {
+    ParameterInfo info;
+    info.name = op.getSymName().str();
+    info.elements = op.getNumElements();
+    info.storageType = op.getDtype();
+    ValueType arrival = arrivalTypes.lookup(info.name);
+    if (!arrival)
+      arrival = op.getValueType();
+    info.arrivalType = arrival.getElementType();
+    info.optional = op.getOptional();
+    info.uses = op.getUses();
+    for (auto [dim, extent] : llvm::enumerate(op.getShape()))
+      info.shape.push_back(
+          extent / mesh.getNumRanks(op.getValueType().getAxesOfDim(dim)));
+    // Over axes that are not listed all ranks have one gradient.
+    SmallVector<StringAttr> alike;
+    for (auto axis : mesh.getAxes().getAsRange<MeshAxisAttr>())
+      if (arrival.getPlacement(axis.getName()).kind ==
+          PlacementKind::Replicated)
+        alike.push_back(axis.getName());
+    info.giver.resize(ranks.size());
+    for (const auto &group : ranks.getGroups(alike))
+      for (int64_t rank : group)
+        info.giver[rank] = group.front();
+    if (op.getValueType().has(PlacementKind::Sharded))
+      for (int64_t rank = 0; rank < ranks.size(); ++rank)
+        info.held.push_back(ranks.getHeld(op.getValueType(), rank));
+    parameters.push_back(info);
+  }
+  return parameters;
+}
