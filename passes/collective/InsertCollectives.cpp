@@ -62,8 +62,6 @@ private:
   DenseMap<Value, Scaled> gradients; // by old value
   /// Sums of squares already reduced, by their inputs.
   SmallVector<std::pair<SmallVector<Value>, Scaled>> sums;
-  /// What the old sum of some squares is the sum of.
-  DenseMap<Value, SmallVector<Value>> reducedSquares;
   /// The factor of each monomial, computed once.
   DenseMap<Attribute, Value> factors;
 };
@@ -95,11 +93,6 @@ SmallVector<Attribute> Rewriter::getOwners(ValueType gradient) {
 
 void Rewriter::rewriteReduce(ReduceOp op) {
   for (auto [old, result] : llvm::zip_equal(op.getInputs(), op.getOutputs())) {
-    if (auto it = reducedSquares.find(old); it != reducedSquares.end()) {
-      SmallVector<Value> parts = it->second;
-      reducedSquares[result] = std::move(parts);
-      continue;
-    }
     Value input = mapping.lookupOrDefault(old);
     auto type = cast<ValueType>(input.getType());
     if (type.isScalar()) {
@@ -152,6 +145,10 @@ SmallVector<Scaled> Rewriter::sumSquares(Location loc, ValueRange inputs) {
 }
 
 void Rewriter::rewriteNorm(NormOp op) {
+  // A verdict needs the sums only.
+  if (llvm::all_of(op->getUsers(),
+                   [](Operation *user) { return isa<VerdictOp>(user); }))
+    return;
   Location loc = op.getLoc();
   SmallVector<Scaled> squares = sumSquares(loc, op.getInputs());
   Scaled total = squares.front();
@@ -201,13 +198,16 @@ Value Rewriter::materialize(Location loc, Value old) {
 }
 
 void Rewriter::rewriteVerdict(VerdictOp op) {
+  // Of a norm the sums that travel anyway: they are finite where it is.
   llvm::SetVector<Value> parts;
   for (Value sum : op.getSums()) {
-    auto it = reducedSquares.find(sum);
-    if (it != reducedSquares.end())
-      parts.insert(it->second.begin(), it->second.end());
-    else
+    auto norm = sum.getDefiningOp<NormOp>();
+    if (!norm) {
       parts.insert(mapping.lookupOrDefault(sum));
+      continue;
+    }
+    for (const Scaled &part : sumSquares(norm.getLoc(), norm.getInputs()))
+      parts.insert(part.raw);
   }
   auto verdict =
       builder.create<VerdictOp>(op.getLoc(), parts.getArrayRef(),
@@ -246,7 +246,7 @@ LogicalResult Rewriter::checkForm(Operation *op) {
       return type.isScalar() ||
              type.getAxesOfDim(type.getShape().size() - 1).empty();
     });
-  else if (isa<NormOp, SumSquaresOp, ClipOp>(op))
+  else if (isa<NormOp, ClipOp>(op))
     ok = llvm::all_of(op->getOperands(), [&](Value operand) {
       return gradients.contains(operand) ||
              (isa<ClipOp>(op) && operand == cast<ClipOp>(op).getNorm());
@@ -272,14 +272,6 @@ LogicalResult Rewriter::rewrite(Operation *op) {
   }
   if (auto clip = dyn_cast<ClipOp>(op)) {
     rewriteClip(clip);
-    return success();
-  }
-  if (auto squares = dyn_cast<SumSquaresOp>(op)) {
-    // It is reduced already, and so is what sumSquares gives.
-    SmallVector<Scaled> parts =
-        sumSquares(squares.getLoc(), squares.getInputs());
-    reducedSquares[squares.getSum()] =
-        llvm::map_to_vector(parts, [](const Scaled &part) { return part.raw; });
     return success();
   }
   if (auto verdict = dyn_cast<VerdictOp>(op)) {

@@ -216,23 +216,9 @@ Value Layout::buildVerdict(Location loc) {
     axes.push_back(axis.getName());
   auto arrivals = builder.create<ArrivalsOp>(loc, builder.getArrayAttr(axes));
   auto sums = builder.create<ReduceOp>(loc, arrivals.getResults());
-  // Squares are added on each rank first, so one sum has one placement.
-  SmallVector<SmallVector<Value>> byPlacement;
-  for (Value gradient : reduced) {
-    auto type = cast<ValueType>(gradient.getType());
-    auto *group = llvm::find_if(byPlacement, [&](auto &values) {
-      return cast<ValueType>(values[0].getType()).hasPlacementOf(type);
-    });
-    if (group == byPlacement.end())
-      group = &byPlacement.emplace_back();
-    group->push_back(gradient);
-  }
-  SmallVector<Value> squares;
-  for (ArrayRef<Value> group : byPlacement)
-    squares.push_back(builder.create<SumSquaresOp>(loc, group));
-  squares =
-      SmallVector<Value>(builder.create<ReduceOp>(loc, squares).getOutputs());
-  return builder.create<VerdictOp>(loc, squares, sums.getOutputs()[0],
+  // Not finite if any gradient is not.
+  Value norm = builder.create<NormOp>(loc, reduced);
+  return builder.create<VerdictOp>(loc, ValueRange(norm), sums.getOutputs()[0],
                                    sums.getOutputs()[1], sums.getOutputs()[2],
                                    shape.mesh.getNumRanks(),
                                    shape.step.getNonfinite());

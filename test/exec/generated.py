@@ -34,6 +34,31 @@ import make_step  # noqa: E402
 BATCH = 50
 
 
+def draw_mesh(rng):
+    """A mesh of several axes, as make_step.py takes it; of up to 12 ranks."""
+    axes = rng.choice([["dp"], ["edp", "ep"], ["edp", "ep"], []])
+    axes = axes + [axis for axis in ["cp"] if rng.random() < 0.3]
+    axes = axes + rng.choice([[], ["tp"], ["tp"], ["sub0", "sub1"]])
+    rng.shuffle(axes)
+    mesh, ranks = {}, 1
+    for axis in axes or ["dp"]:
+        mesh[axis] = rng.choice([s for s in [1, 2, 2, 3, 4] if s * ranks <= 12] or [1])
+        ranks *= mesh[axis]
+    return mesh
+
+
+def is_reduced(step, over):
+    """Whether every gradient is summed over an axis whose ranks own slices. Where
+    one is not, stage 2 cannot be lowered yet."""
+    mesh = make_step.read_mesh(step)
+    classes = [make_step.CLASSES[name] for name in step.classes.split(",")]
+    used = classes[: step.parameters]
+    return all(
+        any(axis in mesh and (not over or axis in over) for axis in one.partial)
+        for one in used
+    )
+
+
 def draw(rng):
     parameters = rng.choice([1, 1, 2, 3, 5, 8, 13])
     sizes = [rng.choice([0, 1, 2, 31, 33, 64, 100, 255, 1021]) for _ in range(parameters)]
@@ -59,11 +84,25 @@ def draw(rng):
         groups=rng.choice([1, 2, 2, 3]),
         norm=rng.choice(["all", "all", "group"]),
         optimizer=[ROOT / f"examples/optimizers/{name}.mlir" for name in names],
+        mesh="",
+        classes="dense",
     )
+    over = []
+    if rng.random() < 0.6:
+        mesh = draw_mesh(rng)
+        step.mesh = ",".join(f"{axis}={size}" for axis, size in mesh.items())
+        kinds = rng.sample(list(make_step.CLASSES), rng.choice([1, 2, 3, 8]))
+        step.classes = ",".join(kinds)
+        if rng.random() < 0.4:
+            over = rng.sample(list(mesh), rng.randint(1, len(mesh)))
+    stage = rng.choice([0, 1, 2])
+    if stage == 2 and not is_reduced(step, over):
+        stage = 1
     lowering = [
-        f"--stage={rng.choice([0, 1, 2])}",
+        f"--stage={stage}",
         f"--offload={rng.choice(['none', 'optimizer'])}",
         f"--bucket-bytes={rng.choice(['16', '1KiB', '25MiB'])}",
+        f"--shard-over={','.join(over)}",
     ]
     running = [
         f"--backwards={rng.choice(['1', '2', '3', '1,4,2', '2,1'])}",
@@ -97,7 +136,19 @@ def simpler(drawn):
     for key, value in plain.items():
         if getattr(step, key) != value:
             yield change(step, **{key: value}), *drawn[1:]
-    for i, flag in enumerate(["--stage=0", "--offload=none", "--bucket-bytes=25MiB"]):
+    kinds = step.classes.split(",")
+    for i in range(len(kinds) if len(kinds) > 1 else 0):
+        yield change(step, classes=",".join(kinds[:i] + kinds[i + 1 :])), *drawn[1:]
+    if step.mesh:
+        yield change(step, mesh="", classes="dense"), lowering[:3], running, phase
+        mesh = make_step.read_mesh(step)
+        for axis, size in mesh.items():
+            if size > 1:
+                smaller = {**mesh, axis: size // 2}
+                text = ",".join(f"{a}={s}" for a, s in smaller.items())
+                yield change(step, mesh=text), *drawn[1:]
+    flags = ["--stage=0", "--offload=none", "--bucket-bytes=25MiB", "--shard-over="]
+    for i, flag in enumerate(flags[: len(lowering)]):
         if lowering[i] != flag:
             yield step, [*lowering[:i], flag, *lowering[i + 1 :]], running, phase
     for i, flag in [(0, "--backwards=1"), (2, "--steps=1")]:
@@ -130,15 +181,21 @@ def check(binaries, file, drawn, compiled):
     return None
 
 
+def kind(wrong):
+    """Which tool said what, but for places and names."""
+    command, message = wrong
+    return command[0], message.split("error: ")[-1][:24]
+
+
 def shrink(binaries, folder, drawn, compiled, wrong):
-    """The smallest draw found that fails in the same tool, and how it does."""
+    """The smallest draw found that fails in the same way, and how it does."""
     file = folder / "smaller.mlir"
     found_one = True
     while found_one:
         found_one = False
         for smaller in simpler(drawn):
             found = check(binaries, file, smaller, compiled)
-            if found and found[0][0] == wrong[0][0]:
+            if found and kind(found) == kind(wrong):
                 drawn, wrong, found_one = smaller, found, True
                 break
     return drawn, wrong

@@ -72,10 +72,7 @@ class Parameter:
 
 
 def write_step(options, out):
-    mesh = {"dp": options.ranks}
-    if options.mesh:
-        pairs = (pair.split("=") for pair in options.mesh.split(","))
-        mesh = {axis: int(size) for axis, size in pairs}
+    mesh = read_mesh(options)
     sizes = numbers(options.sizes)
     classes = [CLASSES[name] for name in options.classes.split(",")]
     parameters = [
@@ -175,6 +172,14 @@ def write_step(options, out):
     norms = ", ".join(f"%norm{k}" for k in range(len(normed)))
     f64s = ", ".join("!zero.value<f64>" for _ in normed)
     out.write(f"  zero.return [{names}] {norms} : {f64s}\n}}\n")
+
+
+def read_mesh(options):
+    """Sizes by axis."""
+    if not options.mesh:
+        return {"dp": options.ranks}
+    pairs = (pair.split("=") for pair in options.mesh.split(","))
+    return {axis: int(size) for axis, size in pairs}
 
 
 def numbers(text):

@@ -18,8 +18,7 @@
 // The verdict reads every gradient and what the ranks counted.
 // CHECK: %[[A:.*]], %[[A2:.*]], %[[M:.*]] = zero.arrivals over [dp]
 // CHECK: %[[S:.*]]:3 = zero.reduce %[[A]], %[[A2]], %[[M]]
-// CHECK: %[[Q:.*]] = zero.sum_squares %[[R]]
-// CHECK: %[[T:.*]] = zero.reduce %[[Q]]
+// CHECK: %[[T:.*]] = zero.norm %[[R]]
 // CHECK: %[[V:.*]] = zero.verdict(%[[T]]), %[[S]]#0, %[[S]]#1, %[[S]]#2 ranks 2
 // CHECK: %[[P:.*]] = zero.prepare @all with @sgd(%{{.*}}) when %[[V]] yields 1
 // CHECK: %[[U:.*]] = zero.update_bucket @b0 with @sgd(%[[C]]) when %[[V]] rows(%[[P]]) row_of [0, 0]
