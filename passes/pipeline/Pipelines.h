@@ -21,8 +21,9 @@ struct LowerOptions : mlir::PassPipelineOptions<LowerOptions> {
                     llvm::cl::init(1)};
   Option<std::string> shardOver{
       *this, "shard-over",
-      llvm::cl::desc("Axes that divide master copy and optimizer state, such as "
-                     "edp,ep; by default all that a gradient is summed over."),
+      llvm::cl::desc(
+          "Axes that divide master copy and optimizer state, such as "
+          "edp,ep; by default all that a gradient is summed over."),
       llvm::cl::init("")};
   Option<std::string> offload{
       *this, "offload",

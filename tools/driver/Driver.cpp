@@ -20,15 +20,17 @@ using namespace zero;
 namespace cl = llvm::cl;
 
 LowerFlags::LowerFlags(cl::OptionCategory &category)
-    : mesh("mesh", cl::cat(category), cl::value_desc("dp=4"),
-           cl::desc("Sizes of mesh axes, such as edp=2:tp=4; default: as in the "
-                    "IR")),
+    : mesh(
+          "mesh", cl::cat(category), cl::value_desc("dp=4"),
+          cl::desc("Sizes of mesh axes, such as edp=2:tp=4; default: as in the "
+                   "IR")),
       stage("stage", cl::init(1), cl::cat(category), cl::value_desc("0|1|2"),
             cl::desc("ZeRO stage (default 1)")),
-      shardOver("shard-over", cl::cat(category), cl::value_desc("edp,ep"),
-                cl::desc("Axes that divide master copy and optimizer state; over "
-                         "others\nthere are replicas (default: all that a "
-                         "gradient is summed over)")),
+      shardOver(
+          "shard-over", cl::cat(category), cl::value_desc("edp,ep"),
+          cl::desc("Axes that divide master copy and optimizer state; over "
+                   "others\nthere are replicas (default: all that a "
+                   "gradient is summed over)")),
       offload("offload", cl::init("none"), cl::cat(category),
               cl::value_desc("none|optimizer"),
               cl::desc("What lives in the host's memory: none (default), or "

@@ -65,7 +65,7 @@ struct Key {
 } // namespace
 
 static std::string makeKey(int64_t step, int64_t backward, int64_t rank,
-                            StringRef parameter) {
+                           StringRef parameter) {
   return llvm::formatv("{0}/{1}/{2}/{3}", step, backward, rank, parameter)
       .str();
 }
@@ -128,12 +128,12 @@ LogicalResult GradientFile::add(size_t index,
                     .str());
   int64_t bytes = info->getNumHeld() * getWidth(info->arrivalType);
   if (static_cast<int64_t>(tensor.bytes.size()) != bytes)
-    return fail(
-        message,
-        llvm::formatv("{0} has {1} bytes, {2} elements of {3} take {4}; "
-                      "correct its data_offsets",
-                      quoted, tensor.bytes.size(), info->getNumHeld(), dtype, bytes)
-            .str());
+    return fail(message, llvm::formatv(
+                             "{0} has {1} bytes, {2} elements of {3} take {4}; "
+                             "correct its data_offsets",
+                             quoted, tensor.bytes.size(), info->getNumHeld(),
+                             dtype, bytes)
+                             .str());
   tensors[tensor.name] = index;
   present.try_emplace({key->step, key->backward}, index);
   return success();

@@ -38,6 +38,7 @@ private:
   }
   SmallVector<FlatSymbolRefAttr> getOthers(FlatSymbolRefAttr symbol);
   void addArray(StringAttr name, ArrayAttr array);
+  void addAxes(StringAttr name, ArrayAttr array);
   void addIntegers(StringAttr name, DenseI64ArrayAttr array);
   void addType(StringAttr name, TypeAttr attribute);
   template <typename AttrT, typename EnumT>
@@ -116,6 +117,35 @@ void Changes::addArray(StringAttr name, ArrayAttr array) {
       }
     }
   }
+  if (name == "axes" || name == "own" || name == "replicated")
+    addAxes(name, array);
+}
+
+/// Names of the axes that |op|'s step is on.
+static SmallVector<Attribute> getAxes(Operation *op) {
+  SmallVector<Attribute> names;
+  auto module = op->getParentOfType<ModuleOp>();
+  for (auto mesh : module.getOps<MeshOp>())
+    for (auto axis : mesh.getAxes().getAsRange<MeshAxisAttr>())
+      names.push_back(axis.getName());
+  return names;
+}
+
+void Changes::addAxes(StringAttr name, ArrayAttr array) {
+  for (Attribute axis : getAxes(op)) {
+    if (llvm::is_contained(array, axis))
+      continue;
+    SmallVector<Attribute> more(array.getValue());
+    more.push_back(axis);
+    add(name, "an axis more", ArrayAttr::get(op->getContext(), more));
+    for (size_t i = 0; i < array.size(); ++i) {
+      SmallVector<Attribute> changed(array.getValue());
+      changed[i] = axis;
+      add(name, "another axis", ArrayAttr::get(op->getContext(), changed));
+    }
+  }
+  if (name != "axes")
+    add(name, "cleared", {});
 }
 
 void Changes::addIntegers(StringAttr name, DenseI64ArrayAttr array) {
@@ -157,6 +187,20 @@ void Changes::addType(StringAttr name, TypeAttr attribute) {
     if (other != type.getElementType())
       add(name, "another element type",
           TypeAttr::get(type.withElementType(other)));
+  // Another placement over one axis of several.
+  int64_t last = static_cast<int64_t>(type.getShape().size()) - 1;
+  for (Attribute axis : getAxes(op))
+    for (PlacementKind kind :
+         {PlacementKind::Replicated, PlacementKind::Partial,
+          PlacementKind::Sharded}) {
+      AxisPlacement placement{cast<StringAttr>(axis), kind, 0, false};
+      if (kind == PlacementKind::Sharded)
+        placement.dim = std::max<int64_t>(last, 0);
+      if (type.getPlacement(placement.axis).kind != kind && last >= 0 &&
+          !type.getPlacements().empty())
+        add(name, "another placement over an axis",
+            TypeAttr::get(type.withPlacement(placement)));
+    }
   if (!type.getPlacements().empty() || !type.getScale().empty())
     add(name, "no placement",
         TypeAttr::get(ValueType::getSorted(op->getContext(), type.getShape(),
@@ -176,11 +220,14 @@ bool Changes::addEnum(StringAttr name, Attribute value, EnumT last) {
 
 void Changes::addAll() {
   MLIRContext *context = op->getContext();
-  static const llvm::StringSet<> flags = {"own",  "accumulate", "predicated",
-                                          "sums", "on_demand",  "optional"};
+  static const llvm::StringSet<> flags = {"accumulate", "predicated", "sums",
+                                          "on_demand", "optional"};
   for (StringAttr name : op->getRegisteredInfo()->getAttributeNames())
     if (flags.contains(name.getValue()) && !op->hasAttr(name))
       add(name, "set", UnitAttr::get(context));
+  if (auto launch = dyn_cast<zrt::LaunchOp>(op); launch && !launch.getOwn())
+    for (Attribute axis : getAxes(op))
+      add(launch.getOwnAttrName(), "set", ArrayAttr::get(context, axis));
   for (NamedAttribute named : op->getAttrs()) {
     StringAttr name = named.getName();
     Attribute value = named.getValue();

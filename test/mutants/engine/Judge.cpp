@@ -13,6 +13,7 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
 #include <random>
 
 using namespace mlir;
@@ -21,9 +22,6 @@ using namespace zero::test;
 
 Subject test::getSubject(ModuleOp logical) {
   Subject subject;
-  for (auto op : logical.getOps<ParameterOp>())
-    subject.parameters.push_back(
-        {op.getSymName().str(), op.getNumElements(), op.getOptional()});
   subject.states.push_back("master");
   for (auto op : logical.getOps<OptimizerOp>())
     for (auto name : op.getStateNames().getAsRange<StringAttr>())
@@ -40,8 +38,10 @@ Subject test::getSubject(ModuleOp logical) {
             (update.getGroup() + "." + name.getValue()).str());
     });
   }
-  for (auto mesh : logical.getOps<MeshOp>())
+  for (auto mesh : logical.getOps<MeshOp>()) {
     subject.ranks = mesh.getNumRanks();
+    subject.parameters = readParameters(logical, mesh);
+  }
   return subject;
 }
 
@@ -74,6 +74,10 @@ static std::vector<RankInputs> getInputs(const Subject &subject,
                                          const Script &script,
                                          std::mt19937_64 &random) {
   std::vector<RankInputs> inputs(subject.ranks);
+  // What ranks promise to deliver alike is drawn once: by parameter and
+  // backward.
+  std::map<std::tuple<const ParameterInfo *, int64_t, int>, std::vector<double>>
+      shared;
   for (int64_t rank = 0; rank < subject.ranks; ++rank) {
     RankInputs &given = inputs[rank];
     given.inputs.assign(subject.numInputs, 0.03125);
@@ -82,17 +86,22 @@ static std::vector<RankInputs> getInputs(const Subject &subject,
         script.backwards[std::min<size_t>(rank, script.backwards.size() - 1)];
     for (int b = 0; b < count; ++b) {
       auto &backward = given.backwards.emplace_back();
-      for (const Subject::Parameter &parameter : subject.parameters) {
-        std::vector<double> values =
-            draw(random, parameter.elements,
-                 script.scale / double(1 << (random() % 8)));
-        bool last =
-            rank == subject.ranks - 1 && b == (script.early ? 0 : count - 1);
+      for (const ParameterInfo &parameter : subject.parameters) {
+        std::vector<double> &whole =
+            shared[{&parameter, parameter.giver[rank], b}];
+        if (whole.empty())
+          whole = draw(random, parameter.elements,
+                       script.scale / double(1 << (random() % 8)));
+        std::vector<double> values = parameter.take(whole, rank);
+        bool isLate = b == (script.early ? 0 : count - 1);
+        bool last = isLate && rank == subject.ranks - 1;
+        bool lastAlike = isLate && parameter.giver[rank] ==
+                                       parameter.giver[subject.ranks - 1];
         if (parameter.optional && b == script.absentIn)
           continue;
         if (last && &parameter - subject.parameters.data() == script.missing)
           continue;
-        if (last && !values.empty() &&
+        if (lastAlike && !values.empty() &&
             &parameter - subject.parameters.data() == script.nonfinite)
           values.back() = std::numeric_limits<double>::infinity();
         backward[parameter.name] = std::move(values);
@@ -113,7 +122,7 @@ Behaviour test::run(ModuleOp module, const Subject &subject,
   auto interpreter = Interpreter::create(module, arithmetic);
   if (failed(interpreter) || (*interpreter)->getNumRanks() != subject.ranks)
     return fail();
-  for (const Subject::Parameter &parameter : subject.parameters)
+  for (const ParameterInfo &parameter : subject.parameters)
     if (failed((*interpreter)
                    ->bindParameter(parameter.name,
                                    draw(random, parameter.elements))))
@@ -180,7 +189,7 @@ Behaviour test::run(ModuleOp module, const Subject &subject,
       behaviour.numbers.push_back(result->verdict);
       llvm::append_range(behaviour.numbers, result->values);
     }
-    for (const Subject::Parameter &parameter : subject.parameters) {
+    for (const ParameterInfo &parameter : subject.parameters) {
       for (int64_t rank = 0; rank < subject.ranks; ++rank)
         see((*interpreter)->getParameter(rank, parameter.name));
       for (const std::string &state : subject.states)
@@ -195,14 +204,11 @@ Behaviour test::run(ModuleOp module, const Subject &subject,
 std::string test::getInterface(ModuleOp module) {
   std::string text;
   llvm::raw_string_ostream os(text);
-  int64_t ranks = 1;
-  for (auto mesh : module.getOps<MeshOp>())
-    ranks = mesh.getNumRanks();
+  MeshOp mesh = *module.getOps<MeshOp>().begin();
+  int64_t ranks = mesh.getNumRanks();
   for (auto op : module.getOps<ParameterOp>()) {
-    os << op.getSymName() << " ";
-    llvm::interleave(op.getShape(), os, "x");
-    os << " " << op.getDtype() << " " << op.getUses() << op.getOptional()
-       << "\n";
+    os << op.getSymName() << " " << op.getValueType() << " " << op.getUses()
+       << op.getOptional() << "\n";
   }
   for (auto op : module.getOps<BucketOp>())
     os << op.getSymName() << " " << op.getArrivalType() << "\n";
@@ -230,6 +236,10 @@ std::string test::getInterface(ModuleOp module) {
     if (ranks > 1)
       os << ScaleAttr::get(op->getContext(),
                            gradient.getValueType().getScale());
+    for (StringAttr axis :
+         gradient.getValueType().getAxes(PlacementKind::Partial))
+      if (mesh.getNumRanks({axis}) > 1)
+        os << " over " << axis.getValue();
     os << "\n";
   });
   return text;

@@ -7,7 +7,7 @@
 #ifndef ZERO_TEST_MUTANTS_ENGINE_JUDGE_H
 #define ZERO_TEST_MUTANTS_ENGINE_JUDGE_H
 
-#include "dialect/interpret/Interpreter.h"
+#include "tools/zero-run/Engine.h"
 
 namespace zero::test {
 
@@ -20,12 +20,7 @@ struct Behaviour {
 
 /// What to look at, as the unharmed step has it.
 struct Subject {
-  struct Parameter {
-    std::string name;
-    int64_t elements = 0;
-    bool optional = false;
-  };
-  std::vector<Parameter> parameters;
+  std::vector<ParameterInfo> parameters;
   std::vector<std::string> states;
   std::vector<std::string> counters;
   size_t numInputs = 0;

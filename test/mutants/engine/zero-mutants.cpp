@@ -63,6 +63,8 @@ constexpr Explanation kExplained[] = {
      "roles move no byte; they decide what is accounted where"},
     {"zrt.transition", "fills gradients where no backward is open",
      "where none is optional it fills those of steps that are refused"},
+    {"zrt.fill_missing", " did not arrive, it reads ",
+     "where none is optional a step without one is refused, whatever it reads"},
     {"zrt.transition", "ranks meet where a backward begins",
      "the interpreter refuses unequal backwards before they begin"},
     {"zrt.transition", "the order of arrivals",

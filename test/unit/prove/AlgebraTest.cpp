@@ -121,9 +121,9 @@ TEST_F(AlgebraTest, RootsTakeOutSquares) {
   EXPECT_EQ(algebra.squareRoot(algebra.multiply(square, y)),
             algebra.multiply(algebra.multiply(two, x), algebra.squareRoot(y)));
   // Not of what may be negative.
-  for (Expr a : {algebra.gradient(Epoch::all, 0),
-                 algebra.base({BaseKind::input, "lr"}),
-                 algebra.base({BaseKind::old, "counter"})})
+  for (Expr a :
+       {algebra.gradient(Epoch::all, 0), algebra.base({BaseKind::input, "lr"}),
+        algebra.base({BaseKind::old, "counter"})})
     EXPECT_NE(algebra.squareRoot(algebra.multiply(a, a)), a);
   EXPECT_EQ(algebra.squareRoot(algebra.integer(9)), algebra.integer(3));
   EXPECT_FALSE(algebra.squareRoot(two)->asRational());

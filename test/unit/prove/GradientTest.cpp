@@ -128,6 +128,11 @@ TEST_F(GradientTest, WhatCountsOnceIsAnAddend) {
   EXPECT_EQ(countOnce(algebra, whole, kTp)->getOwn(), kTp);
   EXPECT_EQ(sum(countOnce(algebra, g(Epoch::all), kTp), kDp | kEp | kTp),
             whole);
+  // Twice is once.
+  EXPECT_EQ(countOnce(algebra, countOnce(algebra, whole, kTp), kTp),
+            countOnce(algebra, whole, kTp));
+  EXPECT_EQ(countOnce(algebra, countOnce(algebra, whole, kTp), kDp),
+            countOnce(algebra, whole, kDp | kTp));
   // Of what differs over the axis one rank's is no sum.
   EXPECT_TRUE(sum(countOnce(algebra, g(Epoch::all), kDp), kDp)->isUndefined());
   EXPECT_EQ(sum(countOnce(algebra, whole, kDp | kTp), kDp)->getOwn(), kTp);

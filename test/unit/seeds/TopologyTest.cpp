@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What a gradient and its norm must be where experts, tensor-parallel slices and
-// parts of a sequence live on different ranks, with the arithmetic beside it, and
-// what known bugs made of it.
+// What a gradient and its norm must be where experts, tensor-parallel slices
+// and parts of a sequence live on different ranks, with the arithmetic beside
+// it, and what known bugs made of it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -130,10 +130,11 @@ const Placed kExperts = {"experts", "2xf32, sharded = [ep]",
 
 } // namespace
 
-// Four batches, one a rank. They contribute {1, 2, 3, 6} to expert 0, {2, 4, 4, 6}
-// to expert 1 and {6, 10, 14, 18} to what all ranks have; each counts 1/4. The
-// all-to-all has summed over ep: expert 0 gets 1 + 2 and 3 + 6, expert 1 gets
-// 2 + 4 and 4 + 6. So 12/4, 16/4 and 48/4, and a norm of sqrt(9 + 16 + 144).
+// Four batches, one a rank. They contribute {1, 2, 3, 6} to expert 0, {2, 4, 4,
+// 6} to expert 1 and {6, 10, 14, 18} to what all ranks have; each counts 1/4.
+// The all-to-all has summed over ep: expert 0 gets 1 + 2 and 3 + 6, expert 1
+// gets 2 + 4 and 4 + 6. So 12/4, 16/4 and 48/4, and a norm of sqrt(9 + 16 +
+// 144).
 TEST_P(Topology, ExpertsCountAllBatches) {
   run(print(kExpertMesh, "edp : -1, ep : -1", "", {kDense, kExperts}),
       {{{"dense", {6}}, {"experts", {3}}},
@@ -148,20 +149,20 @@ TEST_P(Topology, ExpertsCountAllBatches) {
 }
 
 // The same where experts are averaged over the ranks that hold them (DeepSpeed
-// #6546): twice as large. The weight is one for the whole step, so a step of such
-// experts alone shows it.
+// #6546): twice as large. The weight is one for the whole step, so a step of
+// such experts alone shows it.
 TEST_P(Topology, ExpertsAveragedOverTheirOwnRanksAreTwiceAsLarge) {
-  run(print(kExpertMesh, "edp : -1", "", {kExperts}),
-      {{{"experts", {3}}},
-       {{"experts", {6}}},
-       {{"experts", {9}}},
-       {{"experts", {10}}}});
+  run(print(kExpertMesh, "edp : -1", "", {kExperts}), {{{"experts", {3}}},
+                                                       {{"experts", {6}}},
+                                                       {{"experts", {9}}},
+                                                       {{"experts", {10}}}});
   EXPECT_EQ(applied(0, "experts"), Values{6});
   EXPECT_EQ(applied(1, "experts"), Values{8});
 }
 
-// Experts with gradients (2, 4) and (6, 8): sqrt(20 + 100), wherever they live. An
-// average of the ranks' norms, (sqrt(20) + 10) / 2, is 7.236 (DeepSpeed #8475).
+// Experts with gradients (2, 4) and (6, 8): sqrt(20 + 100), wherever they live.
+// An average of the ranks' norms, (sqrt(20) + 10) / 2, is 7.236 (DeepSpeed
+// #8475).
 TEST_P(Topology, TheNormDoesNotDependOnWhereExpertsLive) {
   const std::vector<Backward> apart = {{{"w", {2, 4}}}, {{"w", {6, 8}}}};
   const std::vector<Backward> together = {{{"w", {2, 4, 6, 8}}}};
@@ -208,9 +209,9 @@ std::vector<Backward> powersOfTwo() {
 
 } // namespace
 
-// A layer norm under sequence parallelism: context- and tensor-parallel ranks have
-// parts of one sequence, which add up; data-parallel ones have batches, of which
-// the mean is taken. 255 / 2.
+// A layer norm under sequence parallelism: context- and tensor-parallel ranks
+// have parts of one sequence, which add up; data-parallel ones have batches, of
+// which the mean is taken. 255 / 2.
 TEST_P(Topology, ALayerNormSumsOverTheSequence) {
   run(print(kSequenceMesh, "dp : -1", "",
             {{"ln", "1xf32", "partial = [dp, cp, tp, micro]"}}),
@@ -232,7 +233,8 @@ TEST_P(Topology, AMeanOverTheSequenceIsTooSmall) {
   EXPECT_EQ(run("cp : -1, dp : -1, tp : -1"), 31.875);
 }
 
-// What every rank has whole counts once, and what is split counts with each slice.
+// What every rank has whole counts once, and what is split counts with each
+// slice.
 TEST_P(Topology, SharedParametersCountOnceInTheNorm) {
   run(print(R"("dp" = 2, "tp" = 4)", "", "replicated [tp]",
             {{"shared", "1xf32", "partial = [dp, micro]"},
