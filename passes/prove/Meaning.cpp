@@ -196,8 +196,20 @@ Expr prove::sumOverRanks(Algebra &algebra, Expr a, const MeshAxes &axes,
 Expr prove::countOnce(Algebra &algebra, Expr a, AxisSet set) {
   if (set == 0)
     return a;
-  return algebra.multiply(a,
-                          algebra.base({BaseKind::once, "", Epoch::all, set}));
+  // The first over some axes and over others is the first over all of them.
+  return algebra.mapTerms(a, [&](const Term &term) {
+    AxisSet first = set;
+    Monomial rest;
+    for (auto [base, exponent] : term.monomial) {
+      if (base->kind == BaseKind::once)
+        first |= base->over;
+      else
+        rest.push_back({base, exponent});
+    }
+    return algebra.multiply(
+        algebra.product(term.coefficient, rest),
+        algebra.base({BaseKind::once, "", Epoch::all, first}));
+  });
 }
 
 Expr prove::sumOverElements(Algebra &algebra, Expr element, StringRef parameter,

@@ -32,7 +32,8 @@ FATES = [
 # (make_step.py, zero-mutants): few parameters, for every op is a place for a mistake.
 # Longer than a rank's slice of a padded bucket, and not a multiple of it.
 SIZES = "--sizes 70,1,33,7"
-SMALL = "--sizes 35,3"
+# The same of rows that eight ranks divide.
+WIDE = "--sizes 250,230"
 SEEDS = [
     (f"adamw --ranks 2 --parameters 4 --optional 0 {SIZES}", "--stage=0 --until=sharded"),
     (f"adamw --ranks 3 --parameters 3 --weight raw {SIZES}", "--stage=1 --until=sharded"),
@@ -56,15 +57,15 @@ SEEDS = [
     (f"adam --ranks 2 --parameters 3 --max-norm 0 {SIZES}", "--stage=0"),
     (f"adam --ranks 1 --parameters 3 --optional 0 {SIZES}", "--stage=1"),
     (f"adam --ranks 2 --parameters 4 --dtype f32 {SIZES}", "--stage=2 --offload=optimizer"),
-    (f"sgd --mesh edp=2,ep=2,tp=2 --classes dense,column,expert_tp --parameters 3 {SMALL}",
+    (f"sgd --mesh edp=2,ep=2,tp=2 --classes dense,column,expert_tp --parameters 3 {WIDE}",
      "--stage=1 --until=sharded"),
-    (f"sgd --mesh edp=2,tp=2 --classes dense,row,sequence --parameters 3 {SMALL}",
+    (f"sgd --mesh edp=2,tp=2 --classes dense,row,sequence --parameters 3 {WIDE}",
      "--stage=2 --until=placed --offload=optimizer"),
-    (f"adam --mesh edp=2,ep=2,tp=2 --classes dense,column,expert --parameters 3 {SMALL}",
+    (f"adam --mesh edp=2,ep=2,tp=2 --classes dense,column,expert --parameters 3 {WIDE}",
      "--stage=1"),
-    (f"sgd --mesh edp=2,ep=2 --classes dense,expert --parameters 2 {SMALL}",
+    (f"sgd --mesh edp=2,ep=2 --classes dense,expert --parameters 2 {WIDE}",
      "--stage=0"),
-    (f"adam --mesh dp=2,tp=2 --classes sequence,column --parameters 2 {SMALL}",
+    (f"adam --mesh dp=2,tp=2 --classes sequence,column --parameters 2 {WIDE}",
      "--stage=2 --shard-over=dp"),
 ]  # fmt: skip
 
