@@ -89,7 +89,7 @@ private:
   void addSlots();
   void addBuffers();
   void addSegments();
-  LogicalResult addBuckets();
+  LogicalResult addBuckets(MeshOp mesh);
   void addStates();
   void addProtocol();
   int64_t bits(double value) { return llvm::bit_cast<int64_t>(value); }
@@ -176,7 +176,7 @@ void TableReader::addSegments() {
   }
 }
 
-LogicalResult TableReader::addBuckets() {
+LogicalResult TableReader::addBuckets(MeshOp mesh) {
   // Parameters in order of declaration; their numbers are the user's.
   llvm::DenseMap<Attribute, size_t> rowOf;
   SmallVector<ParameterOp> declared;
@@ -202,6 +202,14 @@ LogicalResult TableReader::addBuckets() {
     row.name = tables.strings.add(bucket.getSymName());
     row.elements = bucket.getRowLength();
     row.rows = addAxes(bucket.getValueType().getAxes(PlacementKind::Sharded));
+    auto gradient = zrt::lookup<zrt::BufferOp>(symbols, arrivals,
+                                               arrivals.getGradientAttr());
+    SmallVector<StringAttr> alike;
+    for (auto axis : mesh.getAxes().getAsRange<MeshAxisAttr>())
+      if (gradient.getValueType().getPlacement(axis.getName()).kind ==
+          PlacementKind::Replicated)
+        alike.push_back(axis.getName());
+    row.replicated = addAxes(alike);
     row.gradient_buffer = tables.getBuffer(arrivals.getGradientAttr());
     row.parameter_buffer = tables.getBuffer(arrivals.getParametersAttr());
     row.master_buffer = arrivals.getMasterAttr()
@@ -297,7 +305,7 @@ FailureOr<Tables> TableReader::build() {
   addSlots();
   addBuffers();
   addSegments();
-  if (failed(addBuckets()))
+  if (failed(addBuckets(mesh)))
     return failure();
   addStates();
   addProtocol();

@@ -53,6 +53,12 @@ Shown ProvedStep::getShown() const {
   for (auto &[name, parameter] : meaning.parameters) {
     ParameterOp op = parameter.op;
     shown.elements += op.getNumElements();
+    const prove::MeshAxes &axes = meaning.axes;
+    prove::AxisSet alike =
+        axes.getAll() & ~parameter.arrivesOver &
+        ~axes.getSet(op.getValueType().getAxes(PlacementKind::Sharded));
+    if (alike)
+      shown.replicated.push_back({name.str(), axes.describe(alike)});
   }
   shown.waitsInLoop = meaning.communicatesInLoop;
   return shown;
@@ -79,6 +85,20 @@ std::vector<std::string> zero::getPromises(const Shown &shown) {
   if (shown.waitsInLoop && shown.ranks > 1)
     promises.push_back("all ranks make the same number of backwards: they wait "
                        "for each other in each one");
+  // One line for all parameters that are alike over the same axes.
+  llvm::MapVector<StringRef, SmallVector<StringRef>> byAxes;
+  for (auto &[name, axes] : shown.replicated)
+    byAxes[axes].push_back(name);
+  constexpr size_t kMost = 3;
+  for (auto &[axes, names] : byAxes) {
+    std::string text = "ranks that differ over " + axes.str() +
+                       " only deliver the same gradient of ";
+    for (auto [i, name] : llvm::enumerate(ArrayRef(names).take_front(kMost)))
+      text += (i ? ", '" : "'") + name.str() + "'";
+    if (names.size() > kMost)
+      text += " and " + std::to_string(names.size() - kMost) + " more";
+    promises.push_back(std::move(text));
+  }
   return promises;
 }
 

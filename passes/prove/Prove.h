@@ -20,6 +20,9 @@ struct Shown {
   int64_t ranks = 0;
   int64_t parameters = 0;
   int64_t elements = 0;
+  /// Parameters whose gradient all ranks over some axes promise to deliver
+  /// alike, and these axes.
+  std::vector<std::pair<std::string, std::string>> replicated;
   /// Whether ranks wait for each other before apply.
   bool waitsInLoop = false;
 };

@@ -264,6 +264,13 @@ zero_rt_status calls::pack(zero_rt_step *step, int32_t,
   if (!add)
     zeroGradient(*step, buffer,
                  {row.offset + row.elements, row.offset + row.extent});
+  // What was written in place includes what it was added to.
+  const void *data =
+      event->tensor ? event->tensor->data : step->address(buffer, row.offset);
+  int64_t dtype = event->tensor ? event->tensor->dtype
+                                : step->library->buffers[buffer].dtype;
+  noteGradient(*step, event->parameter, data,
+               row.elements * elementSize(dtype));
   return ZERO_RT_OK;
 }
 

@@ -195,8 +195,9 @@ zero_rt_status Checker::buckets() {
                             library.buffers[b.staged_buffer].dtype ==
                                 library.buffers[b.parameter_buffer].dtype),
                        "bad staged buffer"));
-    ZERO_RT_TRY(expect(b.rows == -1 || inRange(b.rows, library.num_axis_sets),
-                       "bad axes"));
+    for (int64_t axes : {b.rows, b.replicated})
+      ZERO_RT_TRY(expect(axes == -1 || inRange(axes, library.num_axis_sets),
+                         "bad axes"));
     ZERO_RT_TRY(expect(inRange(b.store_kernel, library.num_kernels) &&
                            inRange(b.add_kernel, library.num_kernels),
                        "bad store or add kernel"));

@@ -17,6 +17,7 @@
 #include "core/status.h"
 #include "core/step.h"
 
+#include <algorithm>
 #include <string_view>
 
 using namespace zero_rt;
@@ -46,26 +47,23 @@ struct Difference {
 };
 } // namespace
 
-/// The first rank that holds the same row as |rank| of buckets whose rows are
-/// divided over |rows|.
-static int32_t firstOfRow(const zero_rt_library &library, int64_t rows,
-                          int32_t rank) {
-  if (rows < 0)
-    return 0;
+/// The axes over which ranks have rows of their own, or promise nothing, left
+/// out of all.
+static int64_t allAxesBut(const zero_rt_library &library, int64_t set) {
   int64_t all = (int64_t(1) << library.num_axes) - 1;
-  return groupOf(library, all & ~library.axis_sets[rows], rank).front();
+  return set < 0 ? all : all & ~library.axis_sets[set];
 }
 
-/// Compares what each rank told, word by word, over the ranks that have the
-/// same row: |rowsOf| says of a word over which axes rows are divided.
+/// Compares what each rank told, word by word, over the ranks that differ over
+/// the axes |axesOf| gives for a word.
 template <typename Function>
 static Difference findDifference(const zero_rt_step &step,
                                  const std::vector<uint64_t> &all,
-                                 Function rowsOf) {
+                                 Function axesOf) {
   size_t width = all.size() / size_t(step.runtime->ranks);
   for (size_t word = 0; word < width; ++word)
     for (int32_t rank = 1; rank < step.runtime->ranks; ++rank) {
-      int32_t first = firstOfRow(*step.library, rowsOf(word), rank);
+      int32_t first = groupOf(*step.library, axesOf(word), rank).front();
       if (all[size_t(rank) * width + word] != all[size_t(first) * width + word])
         return {rank, first, word};
     }
@@ -78,6 +76,14 @@ static int64_t rowsOf(const zero_rt_step &step, const StateEntry &entry) {
     return -1;
   int64_t bucket = step.library->parameters[entry.parameter].bucket;
   return step.library->buckets[bucket].rows;
+}
+
+/// The axes over which ranks promise to deliver the gradient of |parameter|
+/// alike; 0 for none.
+static int64_t replicatedOver(const zero_rt_step &step, int64_t parameter) {
+  int64_t bucket = step.library->parameters[parameter].bucket;
+  int64_t set = step.library->buckets[bucket].replicated;
+  return set < 0 ? 0 : step.library->axis_sets[set];
 }
 
 /// Whether every rank has all of |entry|'s row, and not a slice.
@@ -101,6 +107,28 @@ static const char *nameOf(uint64_t event) {
   return event == ZERO_RT_EVENT_APPLY ? "apply" : "discard";
 }
 
+/// Says which gradient is not the same on ranks that promise it. One that is
+/// missing on some of them is for the verdict to tell.
+static zero_rt_status compareGradients(zero_rt_step &step) {
+  std::vector<uint64_t> all;
+  ZERO_RT_TRY(exchange(step, step.gradientDigests, all));
+  size_t width = step.gradientDigests.size();
+  for (size_t p = 0; p < width; ++p)
+    for (int32_t rank = 1; rank < step.runtime->ranks; ++rank) {
+      int32_t first =
+          groupOf(*step.library, replicatedOver(step, int64_t(p)), rank)
+              .front();
+      uint64_t theirs = all[size_t(rank) * width + p];
+      uint64_t expected = all[size_t(first) * width + p];
+      if (theirs && expected && theirs != expected)
+        return fail(ZERO_RT_MISMATCH,
+                    "gradient of '%s' differs between rank %d and rank %d, "
+                    "which promise to deliver the same",
+                    step.parameterName(int64_t(p)), rank, first);
+    }
+  return ZERO_RT_OK;
+}
+
 zero_rt_status zero_rt::checkPromises(zero_rt_step &step, int32_t event,
                                       const double *inputs, int64_t numInputs) {
   if (!step.runtime->checkPromises || step.runtime->ranks == 1)
@@ -110,26 +138,40 @@ zero_rt_status zero_rt::checkPromises(zero_rt_step &step, int32_t event,
   std::vector<uint64_t> state;
   if (event == ZERO_RT_EVENT_APPLY)
     state = digestState(step, entries);
-  // One word for the state of all rows that are divided alike.
+  // One word for the state of all rows that are divided alike, and one for all
+  // gradients that are replicated over the same axes.
   size_t firstDigest = 1 + size_t(step.library->num_inputs);
   std::vector<uint64_t> mine(firstDigest);
   mine[0] = uint64_t(event);
   for (int64_t i = 0; i < numInputs; ++i)
     mine[size_t(1 + i)] = bitCast<uint64_t>(inputs[i]);
-  for (int64_t rows = -1; rows < step.library->num_axis_sets; ++rows) {
-    std::vector<uint64_t> digests;
-    for (size_t i = 0; i < entries.size(); ++i)
-      if (rowsOf(step, *entries[i]) == rows)
-        digests.push_back(state[i]);
+  const zero_rt_library &library = *step.library;
+  std::vector<int64_t> axes(firstDigest, allAxesBut(library, -1));
+  auto addWord = [&](int64_t over, const std::vector<uint64_t> &digests) {
+    axes.push_back(over);
     mine.push_back(
         digest(digests.data(), int64_t(digests.size() * sizeof(uint64_t))));
+  };
+  for (int64_t set = -1; set < library.num_axis_sets; ++set) {
+    std::vector<uint64_t> digests;
+    for (size_t i = 0; i < entries.size(); ++i)
+      if (rowsOf(step, *entries[i]) == set)
+        digests.push_back(state[i]);
+    addWord(allAxesBut(library, set), digests);
+  }
+  size_t firstGradient = mine.size();
+  for (int64_t set = 0; set < library.num_axis_sets; ++set) {
+    std::vector<uint64_t> digests;
+    for (int64_t p = 0; p < library.num_parameters; ++p)
+      if (replicatedOver(step, p) == library.axis_sets[set])
+        digests.push_back(step.gradientDigests[size_t(p)]);
+    addWord(library.axis_sets[set], digests);
   }
 
   std::vector<uint64_t> all;
   ZERO_RT_TRY(exchange(step, mine, all));
-  Difference found = findDifference(step, all, [&](size_t word) -> int64_t {
-    return word < firstDigest ? -1 : int64_t(word - firstDigest) - 1;
-  });
+  Difference found =
+      findDifference(step, all, [&](size_t word) { return axes[word]; });
   if (found.rank == found.first)
     return ZERO_RT_OK;
   auto wordOf = [&](int32_t rank) {
@@ -147,9 +189,12 @@ zero_rt_status zero_rt::checkPromises(zero_rt_step &step, int32_t event,
                 found.word - 1, bitCast<double>(wordOf(found.rank)), found.rank,
                 bitCast<double>(wordOf(0)));
 
+  if (found.word >= firstGradient)
+    return event == ZERO_RT_EVENT_APPLY ? compareGradients(step) : ZERO_RT_OK;
   ZERO_RT_TRY(exchange(step, state, all));
-  found = findDifference(
-      step, all, [&](size_t word) { return rowsOf(step, *entries[word]); });
+  found = findDifference(step, all, [&](size_t word) {
+    return allAxesBut(library, rowsOf(step, *entries[word]));
+  });
   const StateEntry &entry = *entries[found.word];
   bool isScalar = entry.parameter < 0;
   return fail(ZERO_RT_MISMATCH,
@@ -158,6 +203,19 @@ zero_rt_status zero_rt::checkPromises(zero_rt_step &step, int32_t event,
               entry.role, isScalar ? "" : " of ",
               isScalar ? "" : step.parameterName(entry.parameter), found.rank,
               found.first);
+}
+
+void zero_rt::noteGradient(zero_rt_step &step, int32_t parameter,
+                           const void *data, int64_t bytes) {
+  if (!step.runtime->checkPromises || !replicatedOver(step, parameter))
+    return;
+  uint64_t &known = step.gradientDigests[size_t(parameter)];
+  const uint64_t words[] = {known, digest(data, bytes)};
+  known = digest(words, int64_t(sizeof(words))) | 1; // never 0
+}
+
+void zero_rt::forgetGradients(zero_rt_step &step) {
+  std::fill(step.gradientDigests.begin(), step.gradientDigests.end(), 0);
 }
 
 uint64_t zero_rt::digestOf(const zero_rt_tensor &tensor) {

@@ -20,12 +20,19 @@
 namespace zero_rt {
 
 /// Compares, over all ranks, which of apply and discard they call (|event|),
-/// with which inputs, and the state that all of them have whole. An error is
+/// with which inputs, the state that all of them have whole, and gradients that
+/// they promise to deliver alike. An error is
 /// the same on all ranks, and the step can still be applied or discarded.
 /// Collective, where all buckets are closed; does nothing unless promises are
 /// checked.
 zero_rt_status checkPromises(zero_rt_step &step, int32_t event,
                              const double *inputs, int64_t numInputs);
+
+/// Remembers that |bytes| at |data| arrived as a gradient of |parameter|.
+void noteGradient(zero_rt_step &step, int32_t parameter, const void *data,
+                  int64_t bytes);
+/// Forgets what arrived: the backwards since the last apply are done with.
+void forgetGradients(zero_rt_step &step);
 
 /// What a tensor holds, as a number.
 uint64_t digestOf(const zero_rt_tensor &tensor);

@@ -122,6 +122,7 @@ zero_rt_status calls::discard(zero_rt_step *step) {
   ZERO_RT_TRY(runTransition(*step, *row, {ZERO_RT_EVENT_DISCARD, -1, nullptr},
                             "discard"));
   step->window.reset();
+  forgetGradients(*step);
   dropWaiting(*step);
   return ZERO_RT_OK;
 }
@@ -150,6 +151,7 @@ zero_rt_status calls::apply(zero_rt_step *step, const double *inputs,
   ZERO_RT_TRY(
       runTransition(*step, *row, {ZERO_RT_EVENT_APPLY, -1, nullptr}, "apply"));
   step->window.reset();
+  forgetGradients(*step);
   dropWaiting(*step);
   return ZERO_RT_OK;
 }

@@ -19,6 +19,8 @@ zero_rt_step::zero_rt_step(zero_rt_runtime &runtime,
     : calls(&callTable), runtime(&runtime), library(&library), index(library),
       buffers(size_t(library.num_buffers)), window(library) {
   ++runtime.steps;
+  if (runtime.checkPromises)
+    gradientDigests.assign(size_t(library.num_parameters), 0);
   for (int64_t s = 0; s < library.num_axis_sets; ++s) {
     RankGroup &group = groups.emplace_back();
     group.members = groupOf(library, library.axis_sets[s], runtime.rank);

@@ -83,6 +83,9 @@ struct zero_rt_step {
   int64_t state = 0; // of the protocol
   zero_rt::Window window;
   zero_rt::SequenceState sequence;
+  /// Of what arrived since the last apply, by parameter; 0: nothing did. Empty
+  /// unless promises are checked.
+  std::vector<uint64_t> gradientDigests;
   zero_rt::Settled last;
 
   // Scratch of `launch`, kept so that a step in its stride never allocates.

@@ -98,8 +98,9 @@ typedef struct zero_rt_options {
   /// Non-zero: checks what callers promise and a plan lists, as far as a
   /// runtime sees it. At each apply and discard the ranks compare which of both
   /// they call; at apply also its inputs, and all state that each of them has
-  /// whole. A gradient that waits must stay as it came. What is not kept is an
-  /// error (mismatch, protocol) that names it. Costs a read of that state and
+  /// whole, and gradients that ranks promise to deliver alike. A gradient that
+  /// waits must stay as it came. What is not kept is an error (mismatch,
+  /// protocol) that names it. Costs a read of that state and
   /// an exchange per step; must be the same on all ranks.
   int32_t check_promises;
 } zero_rt_options;

@@ -85,6 +85,8 @@ typedef struct zero_rt_bucket_row {
   /// parameters: a copy of this rank's part of them. Or -1.
   int64_t staged_buffer;
   int64_t rows; // axes whose ranks hold rows of their own, or -1: there is one
+  /// Axes whose ranks promise to deliver the same gradients, or -1.
+  int64_t replicated;
 } zero_rt_bucket_row;
 
 typedef struct zero_rt_buffer_row {

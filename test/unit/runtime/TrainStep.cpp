@@ -166,7 +166,7 @@ LibraryBuilder zero_rt::test::makeTrainStep(int64_t ranks) {
 
   library.buckets.push_back({library.addText("b0"), trainElements,
                              GradientBuffer, ParameterBuffer, MasterBuffer, 0,
-                             1, /*staged=*/-1, /*rows=*/-1});
+                             1, /*staged=*/-1, /*rows=*/-1, /*replicated=*/-1});
   const char *names[] = {"fc1.weight", "fc1.bias", "tied", "extra"};
   for (int32_t p = 0; p < NumTrainParameters; ++p)
     library.parameters.push_back(

@@ -84,6 +84,8 @@ Step::Step(const std::string &source, const Way &way, Mutation mutate)
 
 Step::~Step() = default;
 
+MLIRContext *Step::getContext() { return &context->mlir; }
+
 const ParameterInfo &Step::find(const std::string &name) const {
   return *llvm::find_if(
       parameters, [&](const ParameterInfo &info) { return info.name == name; });

@@ -61,6 +61,7 @@ public:
   std::vector<double> getState(const std::string &role,
                                const std::string &name);
   Engine &getEngine() { return *engine; }
+  mlir::MLIRContext *getContext();
   const ParameterInfo &find(const std::string &name) const;
 
 private:

@@ -221,6 +221,37 @@ TEST_P(Topology, ALayerNormSumsOverTheSequence) {
     EXPECT_EQ(applied(rank, "ln"), Values{127.5});
 }
 
+// Declared as the same on tensor-parallel ranks, which it is not, half of it is
+// lost: 85 / 2 on one of them, and 170 / 2 on the other. A runtime that checks
+// promises says so.
+TEST_P(Topology, WhatIsNotReplicatedIsFoundOut) {
+  std::string source = print(kSequenceMesh, "dp : -1", "replicated [tp]",
+                             {{"ln", "1xf32", "partial = [dp, cp, micro]"}});
+  if (GetParam().how != How::compiled) {
+    run(source, powersOfTwo());
+    if (GetParam().how == How::scheduled) {
+      EXPECT_EQ(applied(0, "ln"), Values{42.5});
+      EXPECT_EQ(applied(1, "ln"), Values{85});
+    }
+    return;
+  }
+  step = std::make_unique<Step>(source, GetParam());
+  Window window;
+  for (const Backward &backward : powersOfTwo())
+    window.push_back({backward});
+  std::string message;
+  mlir::ScopedDiagnosticHandler handler(step->getContext(),
+                                        [&](mlir::Diagnostic &diagnostic) {
+                                          message = diagnostic.str();
+                                          return mlir::success();
+                                        });
+  EXPECT_TRUE(mlir::failed(step->apply(1, window)));
+  EXPECT_NE(message.find("gradient of 'ln' differs between rank 1 and rank 0, "
+                         "which promise to deliver the same"),
+            std::string::npos)
+      << message;
+}
+
 // Known bugs: a mean over the sequence, too (DeepSpeed #5555).
 TEST_P(Topology, AMeanOverTheSequenceIsTooSmall) {
   auto run = [&](const char *weight) {

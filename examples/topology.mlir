@@ -1,9 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A step on a mesh of three axes, with a parameter of each kind: what all ranks
-// have whole, a layer norm whose gradient tensor-parallel ranks have parts of, columns
-// of a matrix, and experts. topology0.mlir and topology1.mlir are what stages 0 and
-// 1 make of it.
+// A step on a mesh of three axes, with a parameter of each kind:
+//
+// - @bias, which all ranks have whole. Tensor-parallel ranks deliver the same
+//   gradient of it (`replicated [tp]`); the norm counts it once.
+// - @norm_weight, a layer norm under sequence parallelism: tensor-parallel ranks have
+//   parts of its gradient, which add up (`partial = [..., tp]`).
+// - @column, of which each tensor-parallel rank has columns.
+// - @experts, split over ep. The all-to-all has summed over the batches of the
+//   ranks of ep (`presummed`), so what is left to sum over is edp.
+//
+//   zero-prove examples/topology.mlir --mesh=edp=2:ep=4:tp=2 --stage=2
+//   zero-run examples/topology.mlir --stage=1 --shard-over=edp
 
 zero.mesh @cluster <["edp" = 2, "ep" = 2, "tp" = 2]>
 
