@@ -28,7 +28,7 @@ zero_rt_status calls::find_parameter(zero_rt_step *step, const char *name,
               step->library->name, nearest);
 }
 
-/// Writes |tensor|, the full value of a parameter, into what this rank holds
+/// Writes |tensor|, this rank's part of a parameter, into what this rank holds
 /// of its interval in |buffer|.
 static void writeHeld(zero_rt_step &step, int64_t buffer,
                       const zero_rt_parameter_row &parameter,
