@@ -86,10 +86,12 @@ static void shareMemory(ProgramBuilder &program, BucketMap &buckets) {
 }
 
 /// Closes buckets one by one: what did not arrive becomes zero, then |ReduceT|
-/// takes the sum over the ranks into the bucket's slice.
+/// takes the sum over the ranks into the bucket's slice. Where no rank shares
+/// in it, |sum| takes the bucket as it is.
 template <typename ReduceT>
-static FlatSymbolRefAttr buildSequence(ProgramBuilder &program,
-                                       BucketMap &buckets, StringRef name) {
+static FlatSymbolRefAttr
+buildSequence(ProgramBuilder &program, BucketMap &buckets, StringRef name,
+              FlatSymbolRefAttr (ProgramBuilder::*sum)(Type, Type)) {
   SmallVector<Attribute> symbols;
   SmallVector<Attribute> handlers;
   for (auto &[bucketName, bucket] : buckets) {
@@ -99,7 +101,16 @@ static FlatSymbolRefAttr buildSequence(ProgramBuilder &program,
     handlers.push_back(FlatSymbolRefAttr::get(handler));
     HandlerBuilder calls(handler);
     calls.call<zrt::FillMissingOp>(cast<FlatSymbolRefAttr>(symbols.back()));
-    calls.call<ReduceT>(bucket.gradient, bucket.reduced, bucket.scatterAxes);
+    if (bucket.scatterAxes) {
+      calls.call<ReduceT>(bucket.gradient, bucket.reduced, bucket.scatterAxes);
+      continue;
+    }
+    Type kept = bucket.op.getDtype();
+    calls.call<zrt::LaunchOp>(
+        (program.*sum)(kept, kept),
+        program.getBuilder().getArrayAttr({bucket.gradient, bucket.reduced}),
+        bucket.whole, /*own=*/ArrayAttr(), /*sum=*/FlatSymbolRefAttr(),
+        /*sum_index=*/IntegerAttr());
   }
   return program.sequence(name, symbols, handlers, kOpenBuckets);
 }
@@ -108,7 +119,7 @@ static FlatSymbolRefAttr buildSequence(ProgramBuilder &program,
 /// to what the first one left.
 void zero::buildProtocol(ProgramBuilder &program, BucketMap &buckets,
                          FlatSymbolRefAttr finish) {
-  bool inLoop = buckets.front().second.reducedInLoop;
+  bool inLoop = buckets.front().second.summedInLoop;
   OpBuilder &builder = program.getBuilder();
   MLIRContext *context = builder.getContext();
 
@@ -122,8 +133,10 @@ void zero::buildProtocol(ProgramBuilder &program, BucketMap &buckets,
   SmallVector<zrt::HandlerOp> closeFirst;
   if (inLoop) {
     shareMemory(program, buckets);
-    first = buildSequence<zrt::ReduceScatterOp>(program, buckets, "first");
-    next = buildSequence<zrt::ReduceScatterAddOp>(program, buckets, "next");
+    first = buildSequence<zrt::ReduceScatterOp>(program, buckets, "first",
+                                                &ProgramBuilder::storeKernel);
+    next = buildSequence<zrt::ReduceScatterAddOp>(program, buckets, "next",
+                                                  &ProgramBuilder::addKernel);
   } else {
     // What did not arrive counts as zero. Later on a missing gradient adds
     // nothing.

@@ -21,8 +21,8 @@ struct BucketBuffers {
   ValueType reducedType;  // null if the reduction stays in place
   ValueType ownedType;    // what is updated: placement and space of the state
   mlir::Type storageType;
-  bool reducedInLoop = false;
-  mlir::ArrayAttr scatterAxes; // of the reduction in the loop
+  bool summedInLoop = false;   // backwards are, into |reduced|
+  mlir::ArrayAttr scatterAxes; // of the reduction in the loop, or null
   bool isAssigned = false;     // every replica receives the update
 
   mlir::FlatSymbolRefAttr gradient;
@@ -46,7 +46,7 @@ struct BucketBuffers {
   }
   /// What outlives a backward when there are several.
   mlir::FlatSymbolRefAttr getAccumulator() const {
-    return reducedInLoop ? reduced : gradient;
+    return summedInLoop ? reduced : gradient;
   }
 };
 

@@ -46,7 +46,7 @@ LogicalResult StepLowering::readMicroBatches(MicroBatchesOp op) {
     BucketBuffers &buffers = buckets[source.getAttr()];
     buffers.op = bucket;
     buffers.gradientType = withoutMicro(gradient.getType());
-    buffers.reducedInLoop = static_cast<bool>(scatter);
+    buffers.summedInLoop = static_cast<bool>(scatter);
     if (scatter) {
       buffers.reducedType = withoutMicro(scatter.getOutput().getType());
       buffers.scatterAxes = scatter.getAxesAttr();
@@ -70,14 +70,22 @@ LogicalResult StepLowering::readUpdates() {
     bucket.storageType = update.getParameterType();
     bucket.ownedType = cast<ValueType>(update.getGradient().getType());
   }
-  // The protocol is one for all buckets: its later arrivals store or add.
-  for (auto &[name, bucket] : buckets)
-    if (bucket.reducedInLoop != buckets.front().second.reducedInLoop)
+  // The protocol is one for all buckets: its later arrivals store or add. Where
+  // they store, a bucket with nothing to reduce in the loop is added up there.
+  bool anyInLoop = llvm::any_of(buckets, [](auto &entry) {
+    return static_cast<bool>(entry.second.scatterAxes);
+  });
+  for (auto &[name, bucket] : buckets) {
+    if (!anyInLoop || bucket.scatterAxes)
+      continue;
+    if (bucket.reducedType)
       return step.emitError()
-             << "buckets @" << buckets.front().first.getValue() << " and @"
-             << name.getValue()
-             << " are reduced on different sides of the loop over backwards, "
+             << "bucket @" << name.getValue()
+             << " is scattered after the loop over backwards and others in it, "
                 "which cannot be lowered yet";
+    bucket.summedInLoop = true;
+    bucket.reducedType = bucket.gradientType;
+  }
   for (auto &[name, bucket] : buckets)
     if (!bucket.optimizer)
       return step.emitError()
@@ -91,7 +99,7 @@ void StepLowering::declareBuckets() {
   for (auto &[value, source] : bucketOfValue) {
     BucketBuffers &bucket = bucketOf(source);
     bufferOfValue[value] =
-        bucket.reducedInLoop ? bucket.reduced : bucket.gradient;
+        bucket.summedInLoop ? bucket.reduced : bucket.gradient;
   }
 }
 

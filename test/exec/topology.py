@@ -118,8 +118,6 @@ def main():
             for flags in runs:
                 what = f"{mesh} {' '.join(flags)}"
                 bound = runner.run(step, flags, "logical")
-                if "different sides of the loop" in str(bound):
-                    continue  # some bucket has nothing to reduce over these axes
                 elements += sum(r["elements"] for r in bound.get("roles", {}).values())
                 claim("bound", what, bound["equal"], bound.get("first_outside"))
                 typed = runner.run(step, flags, "typed")

@@ -178,7 +178,8 @@ typedef struct zero_rt_results {
 } zero_rt_results;
 
 /// One piece of state on this rank: elements [begin, end) of what it holds of a
-/// parameter, in row-major order, for one role; or a scalar of the optimizer (parameter -1).
+/// parameter, in row-major order, for one role; or a scalar of the optimizer
+/// (parameter -1).
 typedef struct zero_rt_state_entry {
   uint32_t struct_size;
   int32_t parameter;
