@@ -17,6 +17,7 @@ using namespace zero;
 
 /// Limits far beyond any machine, so that products of sizes stay in 64 bits.
 static constexpr int64_t kMaxRanks = int64_t(1) << 20;
+static constexpr size_t kMaxAxes = 32;
 static constexpr int64_t kMaxElements = int64_t(1) << 40;
 static constexpr int64_t kMaxUses = 1024;
 
@@ -27,17 +28,25 @@ static constexpr int64_t kMaxUses = 1024;
 LogicalResult MeshOp::verify() {
   llvm::StringSet<> names{kMicroAxis, kAccumulation, kTokens};
   llvm::StringSet<> axisNames;
+  int64_t ranks = 1;
   for (auto axis : getAxes().getAsRange<MeshAxisAttr>()) {
     // mesh_c1
     if (axis.getSize() < 1 || axis.getSize() > kMaxRanks)
       return emitOpError() << "axis " << axis.getName()
                            << " must have a size of at least 1 and at most "
                            << kMaxRanks << ", got " << axis.getSize();
+    ranks *= axis.getSize();
+    if (ranks > kMaxRanks)
+      return emitOpError() << "has more than " << kMaxRanks << " ranks";
     // mesh_c2
     if (!names.insert(axis.getName()).second)
       return emitOpError() << "name " << axis.getName() << " is already taken";
     axisNames.insert(axis.getName());
   }
+  // mesh_c1
+  if (getAxes().size() > kMaxAxes)
+    return emitOpError() << "has " << getAxes().size()
+                         << " axes, expected at most " << kMaxAxes;
   for (auto view : getViews().getAsRange<MeshViewAttr>()) {
     // mesh_c2
     if (!names.insert(view.getName()).second)

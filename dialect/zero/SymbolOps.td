@@ -27,7 +27,8 @@ def Zero_MeshOp : Zero_Op<"mesh", [Symbol]> {
 
     Constraints:
 
-    - `mesh_c1`: an axis has a size of at least 1 and at most 2^20;
+    - `mesh_c1`: an axis has a size of at least 1; there are at most 32 axes and
+      2^20 ranks;
     - `mesh_c2`: names of axes and views are unique, and `micro`, `accumulation`
       and `tokens` are taken;
     - `mesh_c3`: a view lists axes of this mesh, each once.

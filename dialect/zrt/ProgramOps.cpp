@@ -121,20 +121,31 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
                            << kernel->getArrayType(i) << ", buffer " << symbol
                            << " holds " << type;
     // launch_c3
-    if (buffer->getRowLength() != elements ||
-        buffer->getValueType().getShape() !=
-            (first ? first : *buffer).getValueType().getShape())
+    if (buffer->getRowLength() != elements)
       return emitOpError() << "buffer " << symbol << " holds "
                            << buffer->getRowLength()
                            << " elements and the segments end at " << elements;
-    // launch_c7
     if (!first)
       first = *buffer;
+    if (!haveSameRows(buffer->getValueType(), first.getValueType()))
+      return emitOpError() << "buffers " << symbol << " and @"
+                           << first.getSymName()
+                           << " have other rows: " << buffer->getValueType()
+                           << " and " << first.getValueType();
+    // launch_c7
     if (buffer->getSpace() != first.getSpace())
       return emitOpError() << "buffer " << symbol << " is on the "
                            << stringifySpace(buffer->getSpace()) << " and @"
                            << first.getSymName() << " on the "
                            << stringifySpace(first.getSpace());
+    // launch_c8
+    for (StringAttr axis :
+         buffer->getValueType().getAxes(zero::PlacementKind::Sharded))
+      if (getOwn() && llvm::is_contained(*getOwn(), axis) &&
+          !llvm::is_contained(buffer->getOwners(), axis))
+        return emitOpError() << "is 'own' over " << axis << ", and ranks of it "
+                             << "have other rows of buffer " << symbol << ", "
+                             << buffer->getValueType();
     // launch_c4
     if (buffer->isSharded() && !isSame(buffer->getOwners(), getOwnAttr()))
       return emitOpError() << "buffer " << symbol
@@ -254,12 +265,12 @@ static LogicalResult verifyScatter(SymbolTableCollection &symbols,
     return failure();
   zero::ValueType from = source->getValueType();
   zero::ValueType to = target->getValueType();
-  if (source->isSharded() || !isSame(target->getOwners(), axes) ||
-      from.getShape() != to.getShape() ||
+  if (source->isSharded() || isShardedOver(from, axes) ||
+      !isSame(target->getOwners(), axes) || !haveSameRows(from, to) ||
       from.getElementType() != to.getElementType())
     return op->emitOpError()
            << "needs a full source and a target sharded over " << axes
-           << " of one shape and type, got " << from << " and " << to;
+           << " with the same rows and type, got " << from << " and " << to;
   // reduce_scatter_c2
   return failure(failed(requireOnDevice(op, *source)) ||
                  failed(requireOnDevice(op, *target)));

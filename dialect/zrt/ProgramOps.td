@@ -124,12 +124,13 @@ def Zrt_LaunchOp : Zrt_CallOp<"launch",
 
     - `launch_c1`: kernel, buffers, segments and slot exist;
     - `launch_c2`: there is a buffer per operand of the kernel, of its type;
-    - `launch_c3`: buffers have one global shape, which the segments fill;
+    - `launch_c3`: buffers have the same rows, which the segments fill;
     - `launch_c4`: buffers that are sharded are so over the axes of `own`;
     - `launch_c5`: a slot for the sum is given exactly where the kernel sums, over
       one segment;
     - `launch_c6`: scalars of the segments hold as many as the kernel takes;
-    - `launch_c7`: buffers are in one space, where the kernel runs.
+    - `launch_c7`: buffers are in one space, where the kernel runs;
+    - `launch_c8`: ranks of the axes of `own` have the same rows.
 
     Example:
 
@@ -239,7 +240,7 @@ def Zrt_ReduceScatterOp : Zrt_ScatterOp<"reduce_scatter"> {
     Constraints:
 
     - `reduce_scatter_c1`: rows of the source are whole and those of the target
-      sharded over these axes, with one global shape and type otherwise;
+      sharded over these axes, with the same rows and type otherwise;
     - `reduce_scatter_c2`: both are on the device.
 
     Example:

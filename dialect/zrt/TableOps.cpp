@@ -50,8 +50,12 @@ static LogicalResult verifyOnMesh(BufferOp buffer, zero::MeshOp mesh) {
       return buffer.emitOpError()
              << "names " << placement.axis << ", which is no axis of mesh @"
              << mesh.getSymName();
+  size_t last = type.getShape().size() - 1;
   for (auto [dim, extent] : llvm::enumerate(type.getShape())) {
     int64_t ranks = mesh.getNumRanks(type.getAxesOfDim(dim));
+    if (dim != last && extent != ranks)
+      return buffer.emitOpError() << "has " << extent << " rows in dimension "
+                                  << dim << " for " << ranks << " ranks";
     if (extent % ranks != 0)
       return buffer.emitOpError()
              << "holds " << extent
@@ -59,6 +63,19 @@ static LogicalResult verifyOnMesh(BufferOp buffer, zero::MeshOp mesh) {
              << " ranks";
   }
   return success();
+}
+
+/// program_c3
+static LogicalResult verifySlices(Operation *call, ArrayAttr axes,
+                                  BufferOp buffer, zero::MeshOp mesh) {
+  int64_t ranks =
+      mesh.getNumRanks(llvm::to_vector(axes.getAsRange<StringAttr>()));
+  if (buffer.getRowLength() % ranks == 0)
+    return success();
+  return call->emitOpError()
+         << "works on slices of @" << buffer.getSymName() << ", whose "
+         << buffer.getRowLength() << " elements do not divide evenly over "
+         << ranks << " ranks of " << axes;
 }
 
 LogicalResult ProgramOp::verifyRegions() {
@@ -89,6 +106,17 @@ LogicalResult ProgramOp::verifyRegions() {
       if (auto axes = call->getAttrOfType<ArrayAttr>(name))
         if (failed(verifyAxes(call, axes, mesh)))
           return WalkResult::interrupt();
+    // program_c3
+    auto launch = dyn_cast<LaunchOp>(call);
+    auto gather = dyn_cast<AllGatherOp>(call);
+    if ((launch && launch.getOwn() && !launch.getBuffers().empty()) || gather) {
+      auto symbol = gather ? gather.getBufferAttr()
+                           : cast<FlatSymbolRefAttr>(launch.getBuffers()[0]);
+      auto buffer = lookup<BufferOp>(symbols, *this, symbol);
+      ArrayAttr axes = gather ? gather.getAxes() : *launch.getOwn();
+      if (buffer && failed(verifySlices(call, axes, buffer, mesh)))
+        return WalkResult::interrupt();
+    }
     return WalkResult::advance();
   });
   return failure(result.wasInterrupted());
@@ -274,19 +302,13 @@ static LogicalResult requireLasting(Operation *op, BufferOp buffer) {
 /// Whether |buffer| has the rows of |bucket|.
 static LogicalResult requireShape(Operation *op, BufferOp buffer,
                                   zero::BucketOp bucket) {
-  zero::ValueType type = buffer.getValueType();
-  zero::ValueType rows = bucket.getValueType();
-  bool isSame = type.getShape() == rows.getShape();
-  for (int64_t dim = 0; isSame && dim + 1 < int64_t(rows.getShape().size());
-       ++dim)
-    isSame = type.getAxesOfDim(dim) == rows.getAxesOfDim(dim);
-  if (!isSame)
-    return op->emitOpError()
-           << "buffer @" << buffer.getSymName() << " holds "
-           << buffer.getRowLength() << " elements and bucket @"
-           << bucket.getSymName() << " has " << bucket.getRowLength() << ": "
-           << type << " and " << rows;
-  return success();
+  if (haveSameRows(buffer.getValueType(), bucket.getValueType()))
+    return success();
+  return op->emitOpError() << "buffer @" << buffer.getSymName()
+                           << " has other rows than bucket @"
+                           << bucket.getSymName() << ": "
+                           << buffer.getValueType() << " and "
+                           << bucket.getValueType();
 }
 
 LogicalResult ArrivalsOp::verifySymbolUses(SymbolTableCollection &symbols) {

@@ -22,7 +22,8 @@ def Zrt_ProgramOp : Zrt_Op<"program",
 
     - `program_c1`: inputs and results are `zrt.slots` of the program, and each
       result has a name of its own;
-    - `program_c2`: axes that buffers and calls name are axes of the mesh.
+    - `program_c2`: axes that buffers and calls name are axes of the mesh;
+    - `program_c3`: what a call works on slices of divides evenly.
 
     Example:
 
@@ -90,7 +91,8 @@ def Zrt_BufferOp : Zrt_SymbolOp<"buffer",
 
     - `buffer_c1`: the type is a `!zero.value` of one row, or of one dimension for
       each axis that shards rows in front of the last;
-    - `buffer_c2`: what is sharded divides evenly;
+    - `buffer_c2`: what is sharded divides evenly, and there is one row for each
+      rank of the axes that shard rows;
     - `buffer_c3`: the type says nothing of the space;
     - `buffer_c4`: memory is shared with a buffer of the program that is as large or
       larger, is in the same space, and has memory of its own; neither is sharded

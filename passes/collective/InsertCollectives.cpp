@@ -325,7 +325,8 @@ struct InsertCollectivesPass
         if (!mesh.getAxisSize(axis)) {
           InFlightDiagnostic diag = step.emitError()
                                     << "cannot shard over '" << axis
-                                    << "', which is no axis of its mesh";
+                                    << "', which is no axis of its mesh; names "
+                                       "are separated by commas";
           diag.attachNote(mesh.getLoc()) << "axes are declared here";
           return signalPassFailure();
         }

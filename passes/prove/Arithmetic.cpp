@@ -55,7 +55,8 @@ Expr Algebra::add(Expr a, Expr b) {
 }
 
 /// Whether |base| divided by itself is taken for 1. What nobody wrote may be
-/// anything, and some are 0 or no numbers in every step that is applied.
+/// anything, some are 0 or no numbers in every step that is applied, and a
+/// share of a sum may be 0 on all ranks but one.
 static bool isOneByItself(BaseRef base) {
   auto isMissing = [](const Term &term) {
     return llvm::any_of(term.monomial, [](auto factor) {
@@ -65,7 +66,8 @@ static bool isOneByItself(BaseRef base) {
   if (base->kind == BaseKind::rankSum &&
       llvm::any_of(base->operands[0]->getTerms(), isMissing))
     return false;
-  return !base->isUndefined && base->kind != BaseKind::missing &&
+  return !base->isUndefined && base->own == 0 &&
+         base->kind != BaseKind::missing &&
          (base->kind != BaseKind::constant || std::isfinite(base->value));
 }
 

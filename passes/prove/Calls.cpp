@@ -160,22 +160,26 @@ void Calls::reduceScatter(Operation *op, FlatSymbolRefAttr source,
       before.bucket != from.bucket)
     proof.report.error(op) << "adds elements of @" << from.bucket.getValue()
                            << " to those of @" << before.bucket.getValue();
-  Pieces old = before.own;
+  Pieces own = before.own, other = before.other;
   Contents &to = write(op, target, from.bucket);
-  if (!accumulate) {
-    to.own = std::move(sums);
-    return;
-  }
-  to.own.clear();
-  auto add = [&](const Number &a, const Number &b) -> Number {
-    Number sum = a;
-    sum.expr = algebra.add(a.expr, b.expr);
-    sum.narrowAs(b);
-    return sum;
+  auto addSums = [&](const Pieces &old) {
+    if (!accumulate)
+      return sums;
+    auto add = [&](const Number &a, const Number &b) -> Number {
+      Number sum = a;
+      sum.expr = algebra.add(a.expr, b.expr);
+      sum.narrowAs(b);
+      return sum;
+    };
+    Pieces added;
+    forEachPart(old, sums, [&](const Piece &x, const Piece &y, int64_t end) {
+      append(added, {end, add(x.element, y.element), add(x.pad, y.pad)});
+    });
+    return added;
   };
-  forEachPart(old, sums, [&](const Piece &x, const Piece &y, int64_t end) {
-    append(to.own, {end, add(x.element, y.element), add(x.pad, y.pad)});
-  });
+  to.own = addSums(own);
+  if (to.hasOther)
+    to.other = addSums(other);
 }
 
 void Calls::allGather(zrt::AllGatherOp op) {

@@ -94,8 +94,9 @@ void IdleState::fillBuffers(const MeshAxes &axes) {
     std::string symbol = ("@" + op.getSymName()).str();
     Contents &contents = idle.buffers[op.getSymNameAttr()];
     contents.op = op;
-    contents.hasOther = axes.getAll() != 0 && !op.isSharded();
+    // Slices over axes of one rank are whole.
     contents.owners = axes.getSet(op.getOwners());
+    contents.hasOther = axes.getAll() != 0 && contents.owners == 0;
     contents.allocated = !op.getOnDemand();
     contents.role = op.getRole();
     contents.forget(algebra,

@@ -61,7 +61,7 @@ void append(Pieces &pieces, Piece piece);
 
 struct Contents {
   zrt::BufferOp op;
-  bool hasOther = false; // more than one rank, and not sharded
+  bool hasOther = false; // several ranks have each element
   /// The axes that owners are told apart over: those of the slices, or of who
   /// wrote |own| last.
   AxisSet owners = 0;

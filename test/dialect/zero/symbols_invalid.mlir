@@ -10,6 +10,18 @@ zero.mesh @m <["dp" = 0]>
 
 // -----
 
+// mesh_c1
+// expected-error@+1 {{has more than 1048576 ranks}}
+zero.mesh @m <["a" = 1048576, "b" = 1048576, "c" = 1048576, "d" = 1048576]>
+
+// -----
+
+// mesh_c1
+// expected-error@+1 {{has 33 axes, expected at most 32}}
+zero.mesh @m <["a0" = 1, "a1" = 1, "a2" = 1, "a3" = 1, "a4" = 1, "a5" = 1, "a6" = 1, "a7" = 1, "a8" = 1, "a9" = 1, "a10" = 1, "a11" = 1, "a12" = 1, "a13" = 1, "a14" = 1, "a15" = 1, "a16" = 1, "a17" = 1, "a18" = 1, "a19" = 1, "a20" = 1, "a21" = 1, "a22" = 1, "a23" = 1, "a24" = 1, "a25" = 1, "a26" = 1, "a27" = 1, "a28" = 1, "a29" = 1, "a30" = 1, "a31" = 1, "a32" = 1]>
+
+// -----
+
 // mesh_c2
 // expected-error@+1 {{name "dp" is already taken}}
 zero.mesh @m <["dp" = 2, "dp" = 2]>

@@ -102,7 +102,7 @@ zrt.program @p on @m inputs [] results [] [] {
   zrt.buffer @a : !zero.value<64xf32, partial = [dp]> role gradient in device
   zrt.buffer @b : !zero.value<64xf32, sharded = [tp]> role gradient in device
   zrt.handler @h {
-    // expected-error@+1 {{needs a full source and a target sharded over ["dp"] of one shape and type}}
+    // expected-error@+1 {{needs a full source and a target sharded over ["dp"] with the same rows and type}}
     %t = zrt.reduce_scatter @a to @b over [dp] after()
   }
 }
@@ -130,5 +130,104 @@ zrt.program @p on @m inputs [] results [] [] {
   zrt.handler @h {
     // expected-error@+1 {{copies slices over other axes, from '!zero.value<64xf32, sharded = [dp]>' to '!zero.value<64xf32, sharded = [tp]>'}}
     %t = zrt.copy @a to @b after()
+  }
+}
+
+// -----
+
+// buffer_c2
+zero.mesh @m <["dp" = 2, "tp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  // expected-error@+1 {{has 4 rows in dimension 0 for 2 ranks}}
+  zrt.buffer @a : !zero.value<4x64xf32, sharded = [tp]> role gradient in device
+}
+
+// -----
+
+// launch_c3
+zero.mesh @m <["ep" = 2, "tp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.buffer @a : !zero.value<2x64xf32, sharded = [tp]> role gradient in device
+  zrt.buffer @b : !zero.value<2x64xf32, sharded = [ep]> role gradient in device
+  zrt.kernel @k [read f32, write f32] scalars 0 {
+  ^bb0(%x: f32):
+    zrt.yield %x : f32
+  }
+  zrt.segments @s ends [64] rows [] scalars []
+  zrt.handler @h {
+    // expected-error@+1 {{buffers @b and @a have other rows: '!zero.value<2x64xf32, sharded = [ep]>' and '!zero.value<2x64xf32, sharded = [tp]>'}}
+    %t = zrt.launch @k [@a, @b] over @s after()
+  }
+}
+
+// -----
+
+// launch_c8
+zero.mesh @m <["dp" = 2, "tp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.buffer @a : !zero.value<2x64xf32, sharded = [tp]> role gradient in device
+  zrt.kernel @k [update f32] scalars 0 {
+  ^bb0(%x: f32):
+    zrt.yield %x : f32
+  }
+  zrt.segments @s ends [64] rows [] scalars []
+  zrt.handler @h {
+    // expected-error@+1 {{is 'own' over "tp", and ranks of it have other rows of buffer @a}}
+    %t = zrt.launch @k [@a] over @s own [tp] after()
+  }
+}
+
+// -----
+
+// program_c3
+zero.mesh @m <["dp" = 3]>
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.buffer @a : !zero.value<64xf32> role gradient in device
+  zrt.kernel @k [update f32] scalars 0 {
+  ^bb0(%x: f32):
+    zrt.yield %x : f32
+  }
+  zrt.segments @s ends [64] rows [] scalars []
+  zrt.handler @h {
+    // expected-error@+1 {{works on slices of @a, whose 64 elements do not divide evenly over 3 ranks of ["dp"]}}
+    %t = zrt.launch @k [@a] over @s own [dp] after()
+  }
+}
+
+// -----
+
+// program_c3
+zero.mesh @m <["dp" = 3]>
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.buffer @a : !zero.value<64xf32> role gradient in device
+  zrt.handler @h {
+    // expected-error@+1 {{works on slices of @a, whose 64 elements do not divide evenly over 3 ranks of ["dp"]}}
+    %t = zrt.all_gather @a over [dp] after()
+  }
+}
+
+// -----
+
+// reduce_scatter_c1: ranks of tp have other elements.
+zero.mesh @m <["ep" = 2, "tp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.buffer @a : !zero.value<2x64xf32, sharded = [tp]> role gradient in device
+  zrt.buffer @b : !zero.value<2x64xf32, sharded = [tp : 1, ep]> role gradient in device
+  zrt.handler @h {
+    // expected-error@+1 {{needs a full source and a target sharded over ["tp"] with the same rows and type}}
+    %t = zrt.reduce_scatter @a to @b over [tp] after()
+  }
+}
+
+// -----
+
+// reduce_scatter_c1: the rows of the target are those of other ranks.
+zero.mesh @m <["dp" = 2, "ep" = 2, "tp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.buffer @a : !zero.value<2x64xf32, sharded = [tp]> role gradient in device
+  zrt.buffer @b : !zero.value<2x64xf32, sharded = [dp : 1, ep]> role gradient in device
+  zrt.handler @h {
+    // expected-error@+1 {{needs a full source and a target sharded over ["dp"] with the same rows and type}}
+    %t = zrt.reduce_scatter @a to @b over [dp] after()
   }
 }

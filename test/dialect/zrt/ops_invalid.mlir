@@ -244,7 +244,7 @@ zrt.program @p on @m inputs [] results [] [] {
   zrt.buffer @a : !zero.value<64xf32> role gradient in device
   zrt.buffer @b : !zero.value<64xf32> role gradient in device
   zrt.handler @h {
-    // expected-error@+1 {{needs a full source and a target sharded over ["dp"] of one shape and type}}
+    // expected-error@+1 {{needs a full source and a target sharded over ["dp"] with the same rows and type}}
     %t = zrt.reduce_scatter @a to @b over [dp] after()
   }
 }

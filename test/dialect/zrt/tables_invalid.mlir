@@ -40,7 +40,7 @@ zrt.program @p on @m inputs [] results [] [] {
   }
   zrt.buffer @g : !zero.value<16xf32> role gradient in device
   zrt.buffer @p : !zero.value<8xf32> role parameter in device
-  // expected-error@+1 {{buffer @g holds 16 elements and bucket @b0 has 8}}
+  // expected-error@+1 {{buffer @g has other rows than bucket @b0}}
   zrt.arrivals @b0 into @g store @k add @k parameters @p
 }
 
@@ -93,7 +93,7 @@ zero.mesh @m <["dp" = 2]>
 zrt.program @p on @m inputs [] results [] [] {
   zrt.buffer @a : !zero.value<8xf32> role gradient in device
   zrt.handler @h {
-    // expected-error@+1 {{needs a full source and a target sharded over ["dp"] of one shape and type}}
+    // expected-error@+1 {{needs a full source and a target sharded over ["dp"] with the same rows and type}}
     %t = zrt.reduce_scatter_add @a to @a over [dp] after()
   }
 }
@@ -196,7 +196,7 @@ zero.parameter @w : 8xf32
 zero.bucket @b0 : 8xf32 arrives f32 [@w] offsets [0] extents [8]
 zrt.program @p on @m inputs [] results [] [] {
   zrt.buffer @a : !zero.value<16xf32> role state in device
-  // expected-error@+1 {{buffer @a holds 16 elements and bucket @b0 has 8}}
+  // expected-error@+1 {{buffer @a has other rows than bucket @b0}}
   zrt.state m of @b0 in @a
 }
 

@@ -138,6 +138,17 @@ TEST_F(GradientTest, WhatCountsOnceIsAnAddend) {
   EXPECT_EQ(sum(countOnce(algebra, whole, kDp | kTp), kDp)->getOwn(), kTp);
 }
 
+TEST_F(GradientTest, WhatCountsOnceIsZeroOnTheOtherRanks) {
+  Expr whole = g(Epoch::all, 0);
+  Expr once = countOnce(algebra, algebra.integer(1), kTp);
+  // 0/0 on them, and 1 on the first.
+  EXPECT_NE(algebra.divide(once, once), algebra.integer(1));
+  EXPECT_NE(algebra.divide(countOnce(algebra, whole, kTp), once), whole);
+  Expr inverse = algebra.divide(algebra.integer(1), once);
+  EXPECT_NE(countOnce(algebra, inverse, kTp), once);
+  EXPECT_TRUE(sum(algebra.divide(once, once), kTp)->isUndefined());
+}
+
 TEST_F(GradientTest, CountsOfBackwardsAreSummedOnce) {
   Expr count = algebra.symbol(kAccumulation);
   Expr overDp = sum(count, kDp);
