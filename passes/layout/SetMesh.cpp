@@ -6,6 +6,7 @@
 
 #include "passes/layout/Passes.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 
 namespace zero {
@@ -15,6 +16,14 @@ namespace zero {
 
 using namespace mlir;
 using namespace zero;
+
+/// "edp, ep, tp"
+static std::string describeAxes(MeshOp mesh) {
+  return llvm::join(
+      llvm::map_range(mesh.getAxes().getAsRange<MeshAxisAttr>(),
+                      [](MeshAxisAttr axis) { return axis.getName().str(); }),
+      ", ");
+}
 
 /// Sets |axis| of the module's meshes to |size|.
 static LogicalResult setAxis(ModuleOp module, StringRef axis, int64_t size) {
@@ -35,7 +44,8 @@ static LogicalResult setAxis(ModuleOp module, StringRef axis, int64_t size) {
   InFlightDiagnostic diag = module.emitError()
                             << "mesh has no axis '" << axis << "'";
   for (auto mesh : module.getOps<MeshOp>())
-    diag.attachNote(mesh.getLoc()) << "its axes are declared here";
+    diag.attachNote(mesh.getLoc())
+        << "its axes are declared here: " << describeAxes(mesh);
   return diag;
 }
 

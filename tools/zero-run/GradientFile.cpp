@@ -110,8 +110,8 @@ LogicalResult GradientFile::add(size_t index,
   if (key->rank >= ranks)
     return fail(message,
                 llvm::formatv("{0} is of rank {1}, the mesh has ranks 0 to "
-                              "{2}; give --ranks={3}, or leave it out",
-                              quoted, key->rank, ranks - 1, key->rank + 1)
+                              "{2}; give --mesh more, or leave it out",
+                              quoted, key->rank, ranks - 1)
                     .str());
   StringRef dtype = getDtypeName(info->arrivalType);
   if (tensor.dtype != dtype)

@@ -50,7 +50,7 @@ static LogicalResult prepare(const RunOptions &options, StepOp step, Run &run,
   run.ranks = mesh.getNumRanks();
   if (run.ranks > kMaxRanks) {
     message = llvm::formatv("the mesh has {0} ranks, at most {1} run on one "
-                            "machine; give --ranks",
+                            "machine; give smaller sizes with --mesh",
                             run.ranks, kMaxRanks);
     return failure();
   }

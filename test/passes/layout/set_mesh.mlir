@@ -13,7 +13,7 @@
 //
 // CHECK: zero.mesh @m<["pp" = 2, "dp" = 8]>
 // UNKNOWN: mesh has no axis 'tp'
-// UNKNOWN: note: its axes are declared here
+// UNKNOWN: note: its axes are declared here: pp, dp
 // NUMBER: expected an axis and its size of at least 1, such as dp=4 (several are separated by ':'), got 'dp=none'
 // ZERO: expected an axis and its size of at least 1, such as dp=4 (several are separated by ':'), got 'dp=0'
 
