@@ -133,16 +133,18 @@ static Pieces sumOverOwners(Algebra &algebra, const Contents &contents,
   return sums;
 }
 
-void Calls::send(const Contents &contents) {
+void Calls::send(const Contents &contents, AxisSet set) {
+  if ((set & ~meaning.meetsOver) == 0)
+    return;
   for (const Piece &piece : contents.own)
     sent.push_back(piece.element.expr);
 }
 
 void Calls::allReduce(zrt::AllReduceOp op) {
   Contents &contents = read(op, op.getBufferAttr());
-  send(contents);
-  Pieces sums = sumOverOwners(algebra, contents, meaning.axes,
-                              meaning.axes.getSet(op.getAxes()));
+  AxisSet set = meaning.axes.getSet(op.getAxes());
+  send(contents, set);
+  Pieces sums = sumOverOwners(algebra, contents, meaning.axes, set);
   write(op, op.getBufferAttr(), contents.bucket);
   contents.own = std::move(sums);
   if (contents.hasOther)
@@ -153,7 +155,7 @@ void Calls::reduceScatter(Operation *op, FlatSymbolRefAttr source,
                           FlatSymbolRefAttr target, AxisSet set,
                           bool accumulate) {
   Contents &from = read(op, source);
-  send(from);
+  send(from, set);
   Pieces sums = sumOverOwners(algebra, from, meaning.axes, set);
   Contents &before = accumulate ? read(op, target) : require(op, target);
   if (accumulate && before.bucket && from.bucket &&
@@ -184,8 +186,8 @@ void Calls::reduceScatter(Operation *op, FlatSymbolRefAttr source,
 
 void Calls::allGather(zrt::AllGatherOp op) {
   Contents &contents = read(op, op.getBufferAttr());
-  send(contents);
   AxisSet set = meaning.axes.getSet(op.getAxes());
+  send(contents, set);
   if (!requireOwners(op, contents, set))
     return;
   write(op, op.getBufferAttr(), contents.bucket);
@@ -297,11 +299,12 @@ void Calls::run(Operation *call, Memory &on) {
       .Case([&](zrt::AllReduceScalarsOp op) {
         int64_t size =
             symbols.lookup<zrt::SlotsOp>(op.getSlotsAttr().getAttr()).size();
+        AxisSet set = meaning.axes.getSet(op.getAxes());
         for (int64_t i = 0; i < size; ++i) {
           Number &slot = writeSlot(op, op.getSlotsAttr(), i);
-          sent.push_back(slot.expr);
-          slot = sumOf(algebra, slot, meaning.axes,
-                       meaning.axes.getSet(op.getAxes()));
+          if (set & ~meaning.meetsOver)
+            sent.push_back(slot.expr);
+          slot = sumOf(algebra, slot, meaning.axes, set);
         }
       })
       .Case([&](zrt::CountOnceOp op) {

@@ -33,7 +33,8 @@ public:
   bool inApply = false;
   /// Buffers with memory that arrivals may write into meanwhile.
   llvm::SmallDenseSet<mlir::StringAttr> filling;
-  /// What this rank gave to collectives.
+  /// What this rank gave to collectives with ranks that may have made another
+  /// number of backwards.
   std::vector<Expr> sent;
   /// What was settled, and where; null if nothing was.
   Expr verdict = nullptr;
@@ -46,7 +47,7 @@ public:
 private:
   void launch(zrt::LaunchOp op);
   void runScalars(zrt::RunScalarsOp op);
-  void send(const Contents &contents);
+  void send(const Contents &contents, AxisSet set);
   void allReduce(zrt::AllReduceOp op);
   void allGather(zrt::AllGatherOp op);
   void reduceScatter(mlir::Operation *op, mlir::FlatSymbolRefAttr source,

@@ -104,11 +104,14 @@ struct Meaning {
   Verdicts verdicts = {};
   /// Scalars that the caller passes to apply.
   size_t numInputs = 0;
-  /// Whether gradients are kept until apply and no rank waits for another one
-  /// before: then ranks with unequal backwards are refused, and do not hang.
-  bool communicatesInLoop = false;
+  /// The axes over which ranks wait for each other in each backward. Ranks with
+  /// unequal backwards hang there; those that differ over other axes only do
+  /// not, and are refused.
+  AxisSet meetsOver = 0;
 
   int64_t getNumRanks() const { return axes.getNumRanks(axes.getAll()); }
+  /// Whether no rank can make a backward without all others.
+  bool allMeet() const { return meetsOver == axes.getAll(); }
 };
 
 /// Whether the calls of a step can lead to |situation|.

@@ -49,7 +49,7 @@ bool ProgramReader::initialize() {
     proof.report.error(program) << "has no protocol: no gradient can arrive";
     return false;
   }
-  meaning.communicatesInLoop = meetsInLoop();
+  meaning.meetsOver = findMeetings();
   return !proof.report.hasErrors();
 }
 

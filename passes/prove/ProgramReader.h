@@ -69,7 +69,8 @@ private:
   void compareCollectives(zrt::TransitionOp transition);
   bool returns(zrt::TransitionOp transition);
   Collectives getCollectives(zrt::TransitionOp transition);
-  bool meetsInLoop();
+  AxisSet getAxes(const Collective &collective);
+  AxisSet findMeetings();
 
   zrt::TransitionOp getTransition(mlir::StringAttr state, zrt::Event event) {
     for (zrt::TransitionOp op : transitions)

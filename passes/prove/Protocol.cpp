@@ -32,6 +32,11 @@ void ProgramReader::requireEvents(const Node &node) {
                                 : ", in which a step begins");
 }
 
+/// The axes of |collective| that have several ranks.
+AxisSet ProgramReader::getAxes(const Collective &collective) {
+  return meaning.axes.getSet(collective.second.getAs<ArrayAttr>("axes"));
+}
+
 /// The collectives of |transition|, with those of the buckets that it closes.
 Collectives ProgramReader::getCollectives(zrt::TransitionOp transition) {
   SmallVector<Attribute> handlers;
@@ -44,23 +49,30 @@ Collectives ProgramReader::getCollectives(zrt::TransitionOp transition) {
     auto handler =
         program.lookupSymbol<zrt::HandlerOp>(cast<FlatSymbolRefAttr>(symbol));
     for (Operation &call : handler.getBody().front())
-      if (zrt::isCollective(&call))
-        found.push_back(
-            {call.getName().getStringRef(), call.getAttrDictionary()});
+      if (Collective collective{call.getName().getStringRef(),
+                                call.getAttrDictionary()};
+          zrt::isCollective(&call) && getAxes(collective))
+        found.push_back(collective);
   }
   return found;
 }
 
-/// Whether ranks meet in each backward. Then those that make more of them wait
-/// for the others for ever, or find them at another collective. Where they meet
-/// in some backwards only is left in |meetsSometimes|.
-bool ProgramReader::meetsInLoop() {
+/// The axes over which ranks meet in each backward. Then those that make more
+/// of them wait for the others for ever, or find them at another collective.
+/// Where they meet in some backwards only is left in |meetsSometimes|.
+AxisSet ProgramReader::findMeetings() {
   // States that can be reached, with a backward open or closed.
   std::set<std::pair<std::string, bool>> seen;
   std::vector<std::pair<StringAttr, bool>> stack{
       {transitions.front().getStateAttr(), false}};
   SmallVector<zrt::TransitionOp> closing, applying;
-  bool meets = false;
+  auto getMeeting = [&](zrt::TransitionOp op) {
+    AxisSet over = 0;
+    for (const Collective &collective : getCollectives(op))
+      over |= getAxes(collective);
+    return over;
+  };
+  AxisSet meetsOver = 0;
   while (!stack.empty()) {
     auto [state, isOpen] = stack.back();
     stack.pop_back();
@@ -75,21 +87,21 @@ bool ProgramReader::meetsInLoop() {
         applying.push_back(op);
         continue;
       }
-      bool isMeeting = !getCollectives(op).empty();
-      if (event == zrt::Event::begin && isMeeting)
+      AxisSet over = getMeeting(op);
+      if (event == zrt::Event::begin && over)
         proof.report.error(op) << "ranks meet where a backward begins, before "
                                   "they know that all begin one";
       if (event == zrt::Event::accumulate) {
         closing.push_back(op);
-        meets |= isMeeting;
+        meetsOver |= over;
       }
       stack.push_back({op.getNextAttr(), event == zrt::Event::begin});
     }
   }
-  if (!meets)
-    return false;
+  if (!meetsOver)
+    return meetsOver;
   for (zrt::TransitionOp op : closing)
-    if (getCollectives(op).empty())
+    if (getMeeting(op) != meetsOver)
       meetsSometimes.insert(op);
   // Apply closes what is open as accumulate does. What it meets at then must
   // not be what another rank meets at when it closes one backward more.
@@ -108,22 +120,24 @@ bool ProgramReader::meetsInLoop() {
     if (!isDistinct)
       meetsSometimes.insert(op);
   }
-  return true;
+  return meetsOver;
 }
 
 /// Ranks with unequal numbers of backwards apply from different states, and
 /// agree to refuse the step only if they meet at the same collectives on the
-/// way.
+/// way. Those that meet in each backward have equal numbers, and apply from one
+/// state: what they do among themselves is the same.
 void ProgramReader::compareCollectives(zrt::TransitionOp transition) {
   Collectives collectives = getCollectives(transition);
+  llvm::erase_if(collectives, [&](const Collective &collective) {
+    return (getAxes(collective) & ~meaning.meetsOver) == 0;
+  });
   if (!appliedBy) {
     applyCollectives = std::move(collectives);
     appliedBy = transition;
     appliedSent = calls->sent;
     return;
   }
-  if (meaning.communicatesInLoop)
-    return;
   bool isSame = collectives == applyCollectives;
   if (isSame && appliedSent == calls->sent)
     return;

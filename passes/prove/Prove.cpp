@@ -60,7 +60,8 @@ Shown ProvedStep::getShown() const {
     if (alike)
       shown.replicated.push_back({name.str(), axes.describe(alike)});
   }
-  shown.waitsInLoop = meaning.communicatesInLoop;
+  shown.allWait = meaning.allMeet();
+  shown.waitsOver = meaning.axes.describe(meaning.meetsOver);
   return shown;
 }
 
@@ -69,7 +70,7 @@ bool ProvedStep::isSameAs(ModuleOp module) {
   if (!other)
     return false;
   prove::compareMeanings(impl->proof, *impl->meaning, *other);
-  impl->meaning->communicatesInLoop |= other->communicatesInLoop;
+  impl->meaning->meetsOver |= other->meetsOver;
   return !impl->proof.report.hasErrors();
 }
 
@@ -82,9 +83,12 @@ std::vector<std::string> zero::getPromises(const Shown &shown) {
       "all ranks pass the same inputs to apply",
       "all ranks bind the same initial values; who writes parameters or state "
       "between steps writes the same on all ranks"};
-  if (shown.waitsInLoop && shown.ranks > 1)
-    promises.push_back("all ranks make the same number of backwards: they wait "
-                       "for each other in each one");
+  if (!shown.waitsOver.empty())
+    promises.push_back((shown.allWait ? "all ranks"
+                                      : "ranks that differ over " +
+                                            shown.waitsOver + " only") +
+                       " make the same number of backwards: they wait for each "
+                       "other in each one");
   // One line for all parameters that are alike over the same axes.
   llvm::MapVector<StringRef, SmallVector<StringRef>> byAxes;
   for (auto &[name, axes] : shown.replicated)

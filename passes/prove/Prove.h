@@ -23,8 +23,10 @@ struct Shown {
   /// Parameters whose gradient all ranks over some axes promise to deliver
   /// alike, and these axes.
   std::vector<std::pair<std::string, std::string>> replicated;
-  /// Whether ranks wait for each other before apply.
-  bool waitsInLoop = false;
+  /// Whether all ranks wait for each other before apply, and the axes over
+  /// which some do.
+  bool allWait = false;
+  std::string waitsOver;
 };
 
 /// What a proof takes from whoever calls the step, in sentences.

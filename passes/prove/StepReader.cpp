@@ -118,7 +118,11 @@ Number StepReader::getSumSquares(ValueRange inputs, bool isWhole) {
   Number sum;
   SmallVector<Expr> addends;
   for (Value input : inputs) {
-    Array &array = arrays[input];
+    Array array = arrays.lookup(input);
+    if (!array.source) {
+      addends.push_back(algebra.undefined("a sum of squares of no gradient"));
+      continue;
+    }
     Expr last = nullptr, square = nullptr;
     for (auto [name, member] :
          llvm::zip_equal(getMembers(array.source), array.members)) {
@@ -189,10 +193,14 @@ bool StepReader::readScalar(Operation &op) {
         return true;
       })
       .Case([&](UnstackOp op) {
-        for (auto [result, number] :
-             llvm::zip_equal(op.getScalars(), vectors[op.getVector()]))
-          scalars[result] = number;
-        return true;
+        auto it = vectors.find(op.getVector());
+        if (it == vectors.end())
+          proof.report.error(op) << "takes apart what is no stack of scalars";
+        else
+          for (auto [result, number] :
+               llvm::zip_equal(op.getScalars(), it->second))
+            scalars[result] = number;
+        return it != vectors.end();
       })
       .Case([&](VerdictOp op) {
         if (verdict)
@@ -219,8 +227,9 @@ bool StepReader::read(Operation &op) {
       .Case([&](BackwardOp op) { return readBackward(op), true; })
       .Case([&](ReduceOp op) { return readReduce(op), true; })
       .Case<AllReduceOp, ReduceScatterOp>([&](auto op) {
-        meaning.communicatesInLoop |= isa<MicroBatchesOp>(op->getParentOp());
         AxisSet set = meaning.axes.getSet(op.getAxes());
+        if (isa<MicroBatchesOp>(op->getParentOp()))
+          meaning.meetsOver |= set;
         auto reduce = [&](Number &number) {
           number.expr = sumOverRanks(algebra, number.expr, meaning.axes, set);
         };

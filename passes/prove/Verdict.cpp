@@ -39,8 +39,7 @@ bool prove::mayHappen(Situation situation, const Meaning &meaning) {
       }))
     return false;
   // Ranks that wait for each other in each backward make equally many, or stop.
-  return !situation.unequal ||
-         (meaning.getNumRanks() > 1 && !meaning.communicatesInLoop);
+  return !situation.unequal || !meaning.allMeet();
 }
 
 std::string prove::describe(Situation situation) {
@@ -301,7 +300,7 @@ void prove::readVerdict(Proof &proof, Operation *op, Expr verdict,
     return;
   }
   auto [known, isNew] = proof.verdicts.try_emplace(
-      {verdict, meaning.getNumRanks(), meaning.communicatesInLoop});
+      {verdict, meaning.getNumRanks(), meaning.allMeet()});
   if (isNew) {
     auto verdicts = tryVerdict(proof, op, verdict, meaning);
     if (!verdicts) {
