@@ -31,21 +31,18 @@ static StringRef getComment(Call call) {
   case Call::bind_parameter:
     return "Sets the initial value of a parameter: what this rank holds of it, "
            "its slice where it is sharded (its own dtype, row-major). Ranks "
-           "that "
-           "hold the same pass the same. Only between steps.";
+           "that hold the same pass the same. Only between steps.";
   case Call::parameter:
     return "A view of what this rank holds of a parameter, ours and to be "
-           "read; "
-           "valid until destroy, current after results of the last apply.";
+           "read; valid until destroy, current after results of the last "
+           "apply.";
   case Call::begin_backward:
     return "Begins a backward. |hint| is a zero_rt_hint and only ever buys "
            "overlap.";
   case Call::gradient:
     return "Hands over the gradient of what this rank holds of one parameter "
-           "in "
-           "the open backward. The tensor may be reused from |out_release| on; "
-           "if that is null, at "
-           "once.";
+           "in the open backward. The tensor may be reused from |out_release| "
+           "on; if that is null, at once.";
   case Call::gradient_slot:
     return "For producers that write in place: where the gradient belongs; "
            "overwrite it if |out_beta| is 0, add to it if 1, then call "

@@ -228,10 +228,11 @@ def Zero_VerdictOp : Zero_InferredOp<"verdict", [Pure]> {
   let summary = "Whether the step is applied, the same on every rank";
   let description = [{
     `sums` are over the squares of all gradients, each finite exactly where its
-    gradients are. 0: applied. 1: skipped, a gradient is not finite (with `nonfinite skip`, the
-    default). 2: refused, a gradient that is not optional is missing. 3: refused,
-    ranks made different numbers of backwards. 4: refused, a gradient is not finite
-    (with `nonfinite error`). The numbers are `zero_rt_verdict` of the runtime.
+    gradients are. The verdict is a `zero_rt_verdict` of the runtime: 0: applied.
+    1: skipped, a gradient is not finite (with `nonfinite skip`, the default).
+    2: refused, a gradient that is not optional is missing. 3: refused, ranks made
+    different numbers of backwards. 4: refused, a gradient is not finite (with
+    `nonfinite error`).
 
     Constraints:
 

@@ -174,11 +174,10 @@ LogicalResult UpdateBucketOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (gradient.getShape() != bucket.getShape())
     return emitOpError() << "gradient must have the shape of bucket "
                          << getBucketAttr() << ", got " << gradient;
-  for (int64_t dim = 0; dim + 1 < int64_t(bucket.getShape().size()); ++dim)
-    if (gradient.getAxesOfDim(dim) != bucketType.getAxesOfDim(dim))
-      return emitOpError() << "gradient must be sharded where bucket "
-                           << getBucketAttr() << " is, " << bucketType
-                           << ", got " << gradient;
+  if (!gradient.hasRowsOf(bucketType))
+    return emitOpError() << "gradient must be sharded where bucket "
+                         << getBucketAttr() << " is, " << bucketType << ", got "
+                         << gradient;
   // update_bucket_c3
   if (getRowOf().size() != bucket.getMembers().size())
     return emitOpError() << "bucket " << getBucketAttr() << " has "

@@ -125,6 +125,15 @@ SmallVector<StringAttr> ValueType::getAxesOfDim(int64_t dim) const {
   return axes;
 }
 
+bool ValueType::hasRowsOf(ValueType other) const {
+  if (getShape() != other.getShape())
+    return false;
+  for (size_t dim = 0; dim + 1 < getShape().size(); ++dim)
+    if (getAxesOfDim(dim) != other.getAxesOfDim(dim))
+      return false;
+  return true;
+}
+
 int64_t ValueType::getNumElements() const {
   int64_t product = 1;
   for (int64_t extent : getShape())

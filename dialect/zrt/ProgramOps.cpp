@@ -127,7 +127,7 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
                            << " elements and the segments end at " << elements;
     if (!first)
       first = *buffer;
-    if (!haveSameRows(buffer->getValueType(), first.getValueType()))
+    if (!buffer->getValueType().hasRowsOf(first.getValueType()))
       return emitOpError() << "buffers " << symbol << " and @"
                            << first.getSymName()
                            << " have other rows: " << buffer->getValueType()
@@ -266,7 +266,7 @@ static LogicalResult verifyScatter(SymbolTableCollection &symbols,
   zero::ValueType from = source->getValueType();
   zero::ValueType to = target->getValueType();
   if (source->isSharded() || isShardedOver(from, axes) ||
-      !isSame(target->getOwners(), axes) || !haveSameRows(from, to) ||
+      !isSame(target->getOwners(), axes) || !from.hasRowsOf(to) ||
       from.getElementType() != to.getElementType())
     return op->emitOpError()
            << "needs a full source and a target sharded over " << axes

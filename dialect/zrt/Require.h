@@ -22,17 +22,6 @@ mlir::FailureOr<T> require(mlir::SymbolTableCollection &symbols,
                            << T::getOperationName() << " of this program";
 }
 
-/// Whether |a| and |b| have one global shape, the rows of which are sharded
-/// over the same axes: then a rank has the same elements of both.
-inline bool haveSameRows(zero::ValueType a, zero::ValueType b) {
-  if (a.getShape() != b.getShape())
-    return false;
-  for (size_t dim = 0; dim + 1 < a.getShape().size(); ++dim)
-    if (a.getAxesOfDim(dim) != b.getAxesOfDim(dim))
-      return false;
-  return true;
-}
-
 } // namespace zrt
 
 #endif // ZERO_DIALECT_ZRT_REQUIRE_H

@@ -302,7 +302,7 @@ static LogicalResult requireLasting(Operation *op, BufferOp buffer) {
 /// Whether |buffer| has the rows of |bucket|.
 static LogicalResult requireShape(Operation *op, BufferOp buffer,
                                   zero::BucketOp bucket) {
-  if (haveSameRows(buffer.getValueType(), bucket.getValueType()))
+  if (buffer.getValueType().hasRowsOf(bucket.getValueType()))
     return success();
   return op->emitOpError() << "buffer @" << buffer.getSymName()
                            << " has other rows than bucket @"
