@@ -200,7 +200,7 @@ bool StepReader::readScalar(Operation &op) {
           for (auto [result, number] :
                llvm::zip_equal(op.getScalars(), it->second))
             scalars[result] = number;
-        return it != vectors.end();
+        return true;
       })
       .Case([&](VerdictOp op) {
         if (verdict)
