@@ -25,6 +25,7 @@ import subprocess
 import sys
 import tempfile
 
+from claims import Claims
 from topology import CLASSES, ROOT
 
 MESHES = ["dp=4", "dp=2,cp=2,tp=2", "edp=2,ep=2,tp=2", "ep=2,tp=3,edp=1"]
@@ -122,14 +123,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--bin", required=True, help="folder of zero-run")
     options = parser.parse_args()
-    claims = failures = 0
-
-    def claim(name, what, holds, why):
-        nonlocal claims, failures
-        claims += 1
-        if not holds:
-            failures += 1
-            print(f"FAIL {name} {what}: {why}", flush=True)
+    claims = Claims()
+    claim = claims.claim
 
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
@@ -170,8 +165,7 @@ def main():
                 claim("untouched", what,
                       result.get("state_hash", 0) == without.get("state_hash"),
                       f"{result.get('state_hash')} and {without.get('state_hash')}")
-    print(f"{len(MESHES)} meshes, {claims - failures} passed, {failures} failed")
-    return 1 if failures else 0
+    return claims.finish()
 
 
 if __name__ == "__main__":

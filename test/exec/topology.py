@@ -23,6 +23,7 @@ import subprocess
 import sys
 import tempfile
 
+from claims import Claims
 from equality import STEPS, against_plan
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -92,14 +93,9 @@ def main():
     meshes = {mesh: choices for mesh, choices in MESHES.items()
               if any(text in mesh for text in wanted)}
 
-    claims = failures = elements = 0
-
-    def claim(name, what, holds, why):
-        nonlocal claims, failures
-        claims += 1
-        if not holds:
-            failures += 1
-            print(f"FAIL {name} {what}: {why}", flush=True)
+    claims = Claims()
+    claim = claims.claim
+    elements = 0
 
     with tempfile.TemporaryDirectory() as folder:
         runner = Runner(options.bin, folder)
@@ -132,8 +128,7 @@ def main():
                 state = state or exact
                 claim("exact", what, exact and exact == state, f"{exact} and {state}")
     print(f"{len(meshes)} meshes, {elements} elements compared")
-    print(f"{claims - failures} passed, {failures} failed")
-    return 1 if failures else 0
+    return claims.finish()
 
 
 if __name__ == "__main__":

@@ -286,3 +286,21 @@ TEST_P(Topology, SharedParametersCountOnceInTheNorm) {
     EXPECT_EQ(applied(rank, "split"), Values{slices[rank % 4]});
   }
 }
+
+// Ranks meet over ep in each backward at most. Those that differ over edp made
+// other numbers of backwards, and none waits for another for ever.
+TEST(UnequalBackwards, AreRefusedWhereRanksDoNotMeet) {
+  for (How how : {How::scheduled, How::compiled})
+    for (int stage : {1, 2}) {
+      Step step(print(kExpertMesh, "edp : -1, ep : -1", "", {kDense, kExperts}),
+                {how, stage, "shard-over=ep"});
+      Backward backward{{"dense", {6}}, {"experts", {3}}};
+      Window window{
+          {backward}, {backward}, {backward, backward}, {backward, backward}};
+      mlir::FailureOr<StepResult> result = step.apply(1, window);
+      ASSERT_TRUE(mlir::succeeded(result));
+      EXPECT_EQ(result->verdict, 3) << result->message;
+      for (int64_t rank = 0; rank < 4; ++rank)
+        EXPECT_EQ(step.getOn(rank, "dense"), Values{0});
+    }
+}

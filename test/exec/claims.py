@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Counts what a test claims and found, and prints what does not hold."""
+
+
+class Claims:
+    def __init__(self):
+        self.passed = self.failed = 0
+
+    def claim(self, name, what, holds, why):
+        """Claim |name| of |what|; |why| is what was found instead."""
+        if holds:
+            self.passed += 1
+            return
+        self.failed += 1
+        print(f"FAIL {name} {what}: {why}", flush=True)
+
+    def finish(self):
+        """Prints the sum; the exit code of the test."""
+        print(f"{self.passed} passed, {self.failed} failed")
+        return 1 if self.failed else 0
