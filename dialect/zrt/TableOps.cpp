@@ -358,6 +358,9 @@ LogicalResult ArrivalsOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (gradient->isSharded())
     return emitOpError() << "gradients arrive whole, and buffer "
                          << getGradientAttr() << " is sharded";
+  if (parameters->isSharded())
+    return emitOpError() << "parameters are read whole, and buffer "
+                         << getParametersAttr() << " is sharded";
   // arrivals_c7
   for (BufferOp buffer : ArrayRef(buffers).drop_front())
     if (failed(requireLasting(*this, buffer)))

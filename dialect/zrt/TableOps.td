@@ -305,7 +305,8 @@ def Zrt_ArrivalsOp : Zrt_UserOp<"arrivals"> {
       the first and write or update the second, and sum nothing;
     - `arrivals_c4`: gradients arrive, and parameters are read, on the device;
     - `arrivals_c5`: `staged` has the parameters' element type;
-    - `arrivals_c6`: the gradient buffer is not sharded;
+    - `arrivals_c6`: the gradient and the parameter buffer are not sharded: a rank
+      delivers and reads all that it holds of a parameter;
     - `arrivals_c7`: parameters, `master` and `staged` live across steps: they are
       not on demand, and share no memory.
 

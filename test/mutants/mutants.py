@@ -116,7 +116,7 @@ def main():
         for number, job in enumerate(jobs, 1):
             command, done, lines, kinds = job.result()
             if done.returncode != 0:
-                wrong.append(f"{command}: {done.stderr.strip()[-400:]}")
+                wrong.append(f"{command}: {done.stderr.strip()[:2000]}")
             wrong += [
                 f"{command}\n  {line}"
                 for line in lines

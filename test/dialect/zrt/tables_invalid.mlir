@@ -231,6 +231,23 @@ zrt.program @p on @m inputs [] results [] [] {
 
 // -----
 
+// arrivals_c6
+zero.mesh @m <["dp" = 2]>
+zero.parameter @w : 8xf32
+zero.bucket @b0 : 8xf32 arrives f32 [@w] offsets [0] extents [8]
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.buffer @g : !zero.value<8xf32> role gradient in device
+  zrt.buffer @w : !zero.value<8xf32, sharded = [dp]> role parameter in device
+  zrt.kernel @store [read f32, write f32] scalars 0 {
+  ^body(%g: f32):
+    zrt.yield %g : f32
+  }
+  // expected-error@+1 {{parameters are read whole, and buffer @w is sharded}}
+  zrt.arrivals @b0 into @g store @store add @store parameters @w
+}
+
+// -----
+
 // arrivals_c7
 zero.mesh @m <["dp" = 2]>
 zero.parameter @w : 8xf32
