@@ -58,7 +58,8 @@ static StringRef getComment(Call call) {
   case Call::apply:
     return "Closes the open backward, if there is one, reduces over the ranks "
            "and updates. Collective. |inputs| are the step's scalar arguments, "
-           "in order, the same on every rank.";
+           "in order: the same on every rank, or an addend of each where the "
+           "step says so.";
   case Call::results:
     return "Waits for the last apply; set out_results->struct_size first. "
            "Skipped steps are ok with a verdict, refused ones an error that "
@@ -163,7 +164,12 @@ std::string zero::emitHeader(const Tables &tables, StringRef prefix) {
      << llvm::utohexstr(tables.planHash, /*LowerCase=*/true) << ")\n#define "
      << macro << "_RANKS " << tables.ranks << "\n#define " << macro
      << "_NUM_PARAMETERS " << tables.parameters.size() << "\n#define " << macro
-     << "_NUM_INPUTS " << tables.inputs.size() << "\n\n";
+     << "_NUM_INPUTS " << tables.inputs.size() << "\n";
+  for (auto [i, input] : llvm::enumerate(tables.inputs))
+    if (input.tokens)
+      os << "/// What gradients are divided by: a rank passes its own count.\n"
+         << "#define " << macro << "_INPUT_TOKENS " << i << "\n";
+  os << "\n";
   os << "/// Numbers of the parameters; find_parameter knows all of them by "
         "name.\n";
   llvm::StringMap<int> count;

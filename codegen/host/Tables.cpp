@@ -107,8 +107,13 @@ void TableReader::addSlots() {
       tables.slots.push_back(
           {tables.strings.add(op.getSymName()), bits(initial)});
   }
-  for (auto input : program.getInputs().getAsRange<FlatSymbolRefAttr>())
-    tables.inputs.push_back(tables.getSlot(input));
+  for (zrt::SlotsOp input : program.getInputSlots()) {
+    SmallVector<StringAttr> over;
+    if (input.getOver())
+      llvm::append_range(over, input.getOver()->getAsRange<StringAttr>());
+    tables.inputs.push_back({tables.getSlot(FlatSymbolRefAttr::get(input)),
+                             addAxes(over), input.getTokens()});
+  }
   for (auto [name, result] :
        llvm::zip_equal(program.getResultNames().getAsRange<StringAttr>(),
                        program.getResults().getAsRange<FlatSymbolRefAttr>())) {

@@ -154,6 +154,8 @@ FailureOr<int> LogicalStep::finish() {
     return 3;
   if (window->getTotalMissing() > 0)
     return 2;
+  if (step.dividesByTokens() && !isCount(sumTokens(0)))
+    return 5;
   if (step.getNonfinite() != Nonfinite::poison && !isFinite())
     return step.getNonfinite() == Nonfinite::skip ? 1 : 4;
   for (auto op : step.getBody().getOps<UpdateOp>())

@@ -286,7 +286,7 @@ LogicalResult ProgramInterpreter::run(Operation *call, int64_t rank) {
   if (auto op = dyn_cast<zrt::SettleOp>(call)) {
     double verdict = slots[program.getFirstSlot(op.getVerdictAttr())].value;
     // Written so that nan is refused, too.
-    if (!(verdict >= 0 && verdict <= 4) || verdict != static_cast<int>(verdict))
+    if (!(verdict >= 0 && verdict <= 5) || verdict != static_cast<int>(verdict))
       return op.emitOpError() << "got " << verdict << ", which is no verdict";
     state.verdict = static_cast<int>(verdict);
     state.settled = true;

@@ -320,6 +320,6 @@ FailureOr<StepResult> ProgramInterpreter::collectResult() {
     result.values.push_back(slot.value);
     result.bounds.push_back(slot.bound);
   }
-  result.message = window->describe(result.verdict);
+  result.message = window->describe(result.verdict, op.getTokensInput());
   return result;
 }

@@ -95,6 +95,8 @@ Number ShardedStep::evaluateVerdict(VerdictOp op, int64_t rank) {
     return {3, 0};
   if (getScalar(op.getMissing(), rank).value != 0)
     return {2, 0};
+  if (op.getTokens() && !isCount(getScalar(op.getTokens(), rank)))
+    return {5, 0};
   bool isFinite = llvm::all_of(op.getSums(), [&](Value each) {
     return std::isfinite(getScalar(each, rank).value);
   });

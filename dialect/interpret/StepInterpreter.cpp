@@ -24,8 +24,7 @@ static bool isSupported(ValueType type) {
         placement.kind == PlacementKind::PartialOr)
       return false;
   for (const ScaleFactor &factor : type.getScale())
-    if (factor.symbol.getValue() == kTokens ||
-        factor.symbol.getValue().starts_with("@"))
+    if (factor.symbol.getValue().starts_with("@"))
       return false;
   return true;
 }
@@ -102,7 +101,7 @@ FailureOr<StepResult> StepInterpreter::apply(ArrayRef<RankInputs> perRank) {
   if (communicatesInLoop && !window->isEqual()) {
     // A rank would wait for one that makes no such backward.
     result.verdict = 3;
-    result.message = window->describe(3);
+    result.message = describe(3);
     return result;
   }
   values.clear();
@@ -117,7 +116,7 @@ FailureOr<StepResult> StepInterpreter::apply(ArrayRef<RankInputs> perRank) {
   if (failed(verdict))
     return failure();
   result.verdict = *verdict;
-  result.message = window->describe(*verdict);
+  result.message = describe(*verdict);
   auto returnOp = cast<ReturnOp>(step.getBody().front().getTerminator());
   for (Value value : returnOp.getValues()) {
     Number number = getScalar(value, 0);

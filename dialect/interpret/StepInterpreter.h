@@ -67,9 +67,15 @@ protected:
   getGroups(llvm::ArrayRef<mlir::StringAttr> axes) {
     return ranks.getGroups(axes);
   }
-  /// The number that |monomial| to the power of |sign| stands for on |rank|.
+  /// The number that |monomial| to the power of |sign| stands for on |rank|,
+  /// where |tokens| is that of tokens.
   Number evaluateMonomial(llvm::ArrayRef<ScaleFactor> monomial, int sign,
-                          int64_t rank);
+                          int64_t rank, Number tokens);
+  /// The number of tokens that |rank| and those it adds up with counted; 0
+  /// where the step has none.
+  Number sumTokens(int64_t rank);
+  /// Whether gradients can be divided by this number of tokens.
+  static bool isCount(Number tokens);
   Number getClipCoefficient(Number norm, double max, double epsilon);
   /// The norm of |values|, each element once.
   Number getNorm(mlir::ValueRange values);
@@ -108,6 +114,10 @@ protected:
   llvm::DenseMap<mlir::Value, PerRank> values;
 
 private:
+  std::string describe(int verdict) {
+    mlir::BlockArgument tokens = step.getTokens();
+    return window->describe(verdict, tokens ? tokens.getArgNumber() : -1);
+  }
   mlir::LogicalResult checkSupported();
   mlir::LogicalResult readExpected();
 

@@ -6,6 +6,9 @@
 
 #include "dialect/interpret/StepInterpreter.h"
 
+#include <cmath>
+#include <limits>
+
 using namespace mlir;
 using namespace zero;
 
@@ -14,19 +17,45 @@ using namespace zero;
 //===----------------------------------------------------------------------===//
 
 Number StepInterpreter::evaluateMonomial(ArrayRef<ScaleFactor> monomial,
-                                         int sign, int64_t rank) {
+                                         int sign, int64_t rank,
+                                         Number tokens) {
   // One division at the end: products of small integers are exact.
-  double numerator = 1;
-  double denominator = 1;
+  Number numerator{1, 0};
+  Number denominator{1, 0};
   for (const ScaleFactor &factor : monomial) {
     StringRef symbol = factor.symbol.getValue();
-    double base = symbol == kAccumulation ? window->getBackwards(rank)
-                                          : ranks.getAxisSize(symbol);
+    Number base = symbol == kTokens ? tokens
+                  : symbol == kAccumulation
+                      ? Number{double(window->getBackwards(rank)), 0}
+                      : Number{double(ranks.getAxisSize(symbol)), 0};
     int64_t exponent = sign * factor.exponent;
-    for (int64_t i = 0; i < std::abs(exponent); ++i)
-      (exponent > 0 ? numerator : denominator) *= base;
+    for (int64_t i = 0; i < std::abs(exponent); ++i) {
+      Number &side = exponent > 0 ? numerator : denominator;
+      side = calculator.mul(kF64, side, base);
+    }
   }
-  return calculator.div(kF64, {numerator, 0}, {denominator, 0});
+  return calculator.div(kF64, numerator, denominator);
+}
+
+Number StepInterpreter::sumTokens(int64_t rank) {
+  BlockArgument tokens = step.getTokens();
+  if (!tokens)
+    return {};
+  auto axes = cast<ValueType>(tokens.getType()).getAxes(PlacementKind::Partial);
+  for (const auto &group : getGroups(axes)) {
+    if (!llvm::is_contained(group, rank))
+      continue;
+    Number sum = getScalar(tokens, group.front());
+    for (int64_t other : ArrayRef(group).drop_front())
+      sum = calculator.add(kF64, sum, getScalar(tokens, other));
+    return sum;
+  }
+  return {};
+}
+
+bool StepInterpreter::isCount(Number tokens) {
+  return tokens.value >= std::numeric_limits<double>::min() &&
+         std::isfinite(tokens.value);
 }
 
 Number StepInterpreter::getClipCoefficient(Number norm, double max,
@@ -80,7 +109,8 @@ void StepInterpreter::evaluateReduce(ReduceOp op) {
       // step is refused.
       if (type.isScaled())
         sum = scale(calculator, sum,
-                    evaluateMonomial(type.getScale(), -1, group.front()));
+                    evaluateMonomial(type.getScale(), -1, group.front(),
+                                     sumTokens(group.front())));
       for (int64_t rank : group)
         sums[rank] = sum;
     }
@@ -120,7 +150,9 @@ LogicalResult StepInterpreter::evaluate(Operation &op) {
     });
   } else if (auto factor = dyn_cast<FactorOp>(op)) {
     defineScalar(factor.getFactor(), [&](int64_t rank) {
-      return evaluateMonomial(factor.getScale().getFactors(), 1, rank);
+      Number tokens =
+          factor.getTokens() ? getScalar(factor.getTokens(), rank) : Number();
+      return evaluateMonomial(factor.getScale().getFactors(), 1, rank, tokens);
     });
   } else if (auto scaled = dyn_cast<ScaleOp>(op)) {
     define(scaled.getOutput(), [&](int64_t rank) {

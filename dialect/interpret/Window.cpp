@@ -6,6 +6,8 @@
 
 #include "dialect/interpret/Window.h"
 
+#include "llvm/Support/Format.h"
+
 #include <numeric>
 
 using namespace mlir;
@@ -89,12 +91,18 @@ const std::vector<double> *Window::find(int64_t rank, int64_t backward,
   return it == arrived.end() ? nullptr : &it->second;
 }
 
-std::string Window::describe(int verdict) const {
+std::string Window::describe(int verdict, int64_t tokens) const {
   std::string text;
   llvm::raw_string_ostream os(text);
   StringRef separator = " ";
   if (verdict == 4)
     os << "step refused: a gradient is not finite";
+  if (verdict == 5) {
+    os << "step refused: the number of tokens must be positive:";
+    for (size_t r = 0; r < inputs.size(); ++r, separator = ", ")
+      os << separator << "rank " << r << " counted "
+         << llvm::format("%g", inputs[r].inputs[tokens]);
+  }
   if (verdict == 3) {
     os << "step refused: ranks made unequal numbers of backwards:";
     for (size_t r = 0; r < inputs.size(); ++r, separator = ", ")

@@ -47,8 +47,9 @@ public:
     return inputs[rank].inputs;
   }
 
-  /// Why a step with this verdict is refused; empty if it is not.
-  std::string describe(int verdict) const;
+  /// Why a step with this verdict is refused; empty if it is not. |tokens| is
+  /// the input that is the number of tokens, or -1.
+  std::string describe(int verdict, int64_t tokens = -1) const;
 
 private:
   llvm::ArrayRef<ExpectedGradient> expected;

@@ -31,7 +31,17 @@ def Zero_StepOp : Zero_Op<"step",
     counts for: here the mean over backwards and data ranks. It is one monomial
     for the whole step and never derived from the axes a parameter happens to be
     reduced over. Arguments are scalars that the caller passes to `apply`; a
-    replicated type is the caller's promise that all ranks pass the same.
+    replicated type is the caller's promise that all ranks pass the same, and of a
+    partial one each rank passes its own addend.
+
+    `weight(tokens : -1)` divides by a number of tokens, over all backwards and
+    ranks: the sum over the ranks of the argument `{zero.tokens}`. So every token
+    counts the same, however unevenly they are spread. A step whose ranks counted
+    no tokens is refused.
+
+    ```mlir
+    zero.step @train on @cluster weight(tokens : -1) (%lr: !zero.value<f64>, %n: !zero.value<f64, partial = [dp]> {zero.tokens}) {
+    ```
 
     `nonfinite skip` (the default) leaves everything untouched when any gradient
     is not finite; `error` does so, too, and makes it an error of the step;
@@ -45,16 +55,26 @@ def Zero_StepOp : Zero_Op<"step",
     - `step_c3`: arguments are f64 scalars;
     - `step_c4`: the body ends with `zero.return`;
     - `step_c5`: every gradient that arrives is updated by exactly one
-      `zero.update`, and each update names parameters that arrive.
+      `zero.update`, and each update names parameters that arrive;
+    - `step_c6`: at most one argument is `{zero.tokens}`, replicated or partial and
+      without a scale, and one is where a gradient is scaled by tokens.
 
     Example: see `examples/quickstart.mlir`.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$mesh,
     Zero_ScaleAttr:$weight,
-    DefaultValuedAttr<Zero_NonfiniteAttr, "::zero::Nonfinite::skip">:$nonfinite);
+    DefaultValuedAttr<Zero_NonfiniteAttr, "::zero::Nonfinite::skip">:$nonfinite,
+    OptionalAttr<I64Attr>:$tokens_argument);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
   let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The argument whose sum over the ranks `tokens` stands for; null if there
+    /// is none.
+    ::mlir::BlockArgument getTokens();
+    /// Whether a gradient arrives with tokens in its scale.
+    bool dividesByTokens();
+  }];
 }
 
 def Zero_ReturnOp : Zero_Op<"return",

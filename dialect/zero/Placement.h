@@ -22,6 +22,8 @@ inline constexpr llvm::StringLiteral kMicroAxis = "micro";
 inline constexpr llvm::StringLiteral kAccumulation = "accumulation";
 /// The symbol of the number of tokens in one step.
 inline constexpr llvm::StringLiteral kTokens = "tokens";
+/// Says of an argument of a step that it is their number.
+inline constexpr llvm::StringLiteral kTokensArgument = "zero.tokens";
 
 enum class PlacementKind : uint32_t {
   Replicated,

@@ -37,6 +37,24 @@ LogicalResult zero::verifyFinal(Operation *op, ValueRange values) {
   return success();
 }
 
+LogicalResult zero::verifySymbols(Operation *op, StringRef what,
+                                  ScaleAttr monomial, MeshOp mesh) {
+  for (const ScaleFactor &factor : monomial.getFactors()) {
+    StringRef symbol = factor.symbol.getValue();
+    if (symbol == kAccumulation || symbol == kTokens ||
+        mesh.getAxisSize(symbol))
+      continue;
+    InFlightDiagnostic diag =
+        op->emitOpError() << what << " names '" << symbol
+                          << "', which is neither accumulation, tokens nor an "
+                             "axis of mesh @"
+                          << mesh.getSymName();
+    diag.attachNote(mesh.getLoc()) << "axes are declared here";
+    return diag;
+  }
+  return success();
+}
+
 LogicalResult zero::verifyReduced(Operation *op, ValueRange values) {
   for (Value value : values) {
     auto type = cast<ValueType>(value.getType());

@@ -27,6 +27,11 @@ mlir::LogicalResult verifyReduced(mlir::Operation *op, mlir::ValueRange values);
 mlir::LogicalResult verifyNotPartial(mlir::Operation *op,
                                      mlir::ValueRange values);
 
+/// Checks that the symbols of |monomial|, which is called |what|, have a number
+/// in every step on |mesh|.
+mlir::LogicalResult verifySymbols(mlir::Operation *op, llvm::StringRef what,
+                                  ScaleAttr monomial, MeshOp mesh);
+
 /// step_c5: each parameter or bucket that arrives in |step| is updated once,
 /// and each that is updated arrives.
 mlir::LogicalResult

@@ -70,6 +70,26 @@ LogicalResult ScaleOp::inferReturnTypes(MLIRContext *, std::optional<Location>,
   return success();
 }
 
+LogicalResult FactorOp::verify() {
+  // factor_c1
+  bool hasSymbol = cast<ValueType>(getFactor().getType()).isScaledBy(kTokens);
+  if (hasSymbol != bool(getTokens()))
+    return emitOpError() << (hasSymbol ? "needs the number of tokens as operand"
+                                       : "has tokens and no scale by them");
+  if (getTokens())
+    return verifyFinal(*this, getTokens());
+  return success();
+}
+
+LogicalResult FactorOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  // factor_c2
+  auto step = (*this)->getParentOfType<StepOp>();
+  auto mesh = symbols.lookupNearestSymbolFrom<MeshOp>(step, step.getMeshAttr());
+  if (!mesh)
+    return success(); // step_c1 says so
+  return verifySymbols(*this, "factor", getScaleAttr(), mesh);
+}
+
 LogicalResult FactorOp::inferReturnTypes(MLIRContext *context,
                                          std::optional<Location>,
                                          Adaptor adaptor,

@@ -141,21 +141,34 @@ def Zero_UnstackOp : Zero_InferredOp<"unstack", [Pure]> {
 }
 
 def Zero_FactorOp : Zero_InferredOp<"factor",
-    [MemoryEffects<[MemRead]>, HasParent<"StepOp">]> {
+    [MemoryEffects<[MemRead]>, HasParent<"StepOp">,
+     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "The number that a monomial stands for in this step";
   let description = [{
     Its type is scaled by the monomial, so that multiplying a value by the factor
-    of its inverse scale leaves a value without scale.
+    of its inverse scale leaves a value without scale. What `tokens` stands for is
+    an operand: it is known once ranks have added up their counts.
+
+    Constraints:
+
+    - `factor_c1`: it has `tokens` exactly where the monomial does; they are
+      replicated and unscaled;
+    - `factor_c2`: the monomial is of `accumulation`, `tokens` and axes of the
+      mesh.
 
     Example:
 
     ```mlir
     %f = zero.factor (dp : -1) // 1 / |dp|, scaled = [dp : -1]
+    %t = zero.factor (tokens : -1) tokens %n : !zero.value<f64>
     ```
   }];
-  let arguments = (ins Zero_ScaleAttr:$scale);
+  let arguments = (ins Zero_ScaleAttr:$scale, Optional<Zero_Scalar>:$tokens);
   let results = (outs Zero_Scalar:$factor);
-  let assemblyFormat = "custom<ScaleList>($scale) attr-dict";
+  let assemblyFormat = [{
+    custom<ScaleList>($scale) (`tokens` $tokens^ `:` type($tokens))? attr-dict
+  }];
+  let hasVerifier = 1;
 }
 
 def Zero_ScaleOp : Zero_InferredOp<"scale", [Pure]> {
@@ -224,7 +237,8 @@ def Zero_ClipCoefficientOp : Zero_InferredOp<"clip_coefficient", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Zero_VerdictOp : Zero_InferredOp<"verdict", [Pure]> {
+def Zero_VerdictOp : Zero_InferredOp<"verdict",
+    [Pure, AttrSizedOperandSegments]> {
   let summary = "Whether the step is applied, the same on every rank";
   let description = [{
     `sums` are over the squares of all gradients, each finite exactly where its
@@ -232,7 +246,8 @@ def Zero_VerdictOp : Zero_InferredOp<"verdict", [Pure]> {
     1: skipped, a gradient is not finite (with `nonfinite skip`, the default).
     2: refused, a gradient that is not optional is missing. 3: refused, ranks made
     different numbers of backwards. 4: refused, a gradient is not finite (with
-    `nonfinite error`).
+    `nonfinite error`). 5: refused, `tokens`, which gradients are divided by, are
+    not a positive number.
 
     Constraints:
 
@@ -245,13 +260,15 @@ def Zero_VerdictOp : Zero_InferredOp<"verdict", [Pure]> {
     ```
   }];
   let arguments = (ins Variadic<Zero_Scalar>:$sums, Zero_Scalar:$backwards,
-    Zero_Scalar:$squared, Zero_Scalar:$missing, I64Attr:$ranks,
+    Zero_Scalar:$squared, Zero_Scalar:$missing,
+    Optional<Zero_Scalar>:$tokens, I64Attr:$ranks,
     DefaultValuedAttr<Zero_NonfiniteAttr, "Nonfinite::skip">:$nonfinite);
   let results = (outs Zero_Scalar:$verdict);
   let assemblyFormat = [{
-    `(` $sums `)` `,` $backwards `,` $squared `,` $missing `ranks` $ranks
-    (`nonfinite` $nonfinite^)? attr-dict `:` custom<TypeList>(type($sums)) `,`
-    type($backwards) `,` type($squared) `,` type($missing)
+    `(` $sums `)` `,` $backwards `,` $squared `,` $missing (`tokens` $tokens^)?
+    `ranks` $ranks (`nonfinite` $nonfinite^)? attr-dict `:`
+    custom<TypeList>(type($sums)) `,` type($backwards) `,` type($squared) `,`
+    type($missing) (`,` type($tokens)^)?
   }];
   let hasVerifier = 1;
 }

@@ -24,6 +24,7 @@ ParseResult StepOp::parse(OpAsmParser &parser, OperationState &result) {
   Scale weight;
   SMLoc weightLoc;
   SmallVector<OpAsmParser::Argument> arguments;
+  SMLoc argumentsLoc;
   if (parser.parseSymbolName(name, getSymNameAttrName(result.name),
                              result.attributes) ||
       parser.parseKeyword("on") ||
@@ -52,9 +53,25 @@ ParseResult StepOp::parse(OpAsmParser &parser, OperationState &result) {
   }
   result.addAttribute(getNonfiniteAttrName(result.name),
                       NonfiniteAttr::get(parser.getContext(), nonfinite));
-  if (parser.parseArgumentList(arguments, AsmParser::Delimiter::Paren,
-                               /*allowType=*/true) ||
-      parser.parseOptionalAttrDictWithKeyword(result.attributes) ||
+  if (parser.getCurrentLocation(&argumentsLoc) ||
+      parser.parseArgumentList(arguments, AsmParser::Delimiter::Paren,
+                               /*allowType=*/true, /*allowAttrs=*/true))
+    return failure();
+  // step_c6
+  for (auto [i, argument] : llvm::enumerate(arguments)) {
+    if (argument.attrs.empty())
+      continue;
+    if (argument.attrs.size() > 1 || !argument.attrs.get(kTokensArgument))
+      return parser.emitError(argumentsLoc)
+             << "argument " << i << " may be {" << kTokensArgument
+             << "} and nothing else, got " << argument.attrs;
+    StringAttr attribute = getTokensArgumentAttrName(result.name);
+    if (result.attributes.get(attribute))
+      return parser.emitError(argumentsLoc)
+             << "two arguments are {" << kTokensArgument << "}";
+    result.addAttribute(attribute, parser.getBuilder().getI64IntegerAttr(i));
+  }
+  if (parser.parseOptionalAttrDictWithKeyword(result.attributes) ||
       parser.parseRegion(*result.addRegion(), arguments))
     return failure();
   return success();
@@ -69,14 +86,38 @@ void StepOp::print(OpAsmPrinter &printer) {
   if (getNonfinite() != Nonfinite::skip)
     printer << "nonfinite " << stringifyNonfinite(getNonfinite()) << " ";
   printer << "(";
+  NamedAttribute tokens(StringAttr::get(getContext(), kTokensArgument),
+                        UnitAttr::get(getContext()));
   llvm::interleaveComma(
-      getBody().getArguments(), printer,
-      [&](BlockArgument argument) { printer.printRegionArgument(argument); });
+      getBody().getArguments(), printer, [&](BlockArgument argument) {
+        printer.printRegionArgument(argument, argument == getTokens()
+                                                  ? ArrayRef(tokens)
+                                                  : std::nullopt);
+      });
   printer << ") ";
   printer.printOptionalAttrDictWithKeyword(
-      (*this)->getAttrs(), {getSymNameAttrName(), getMeshAttrName(),
-                            getWeightAttrName(), getNonfiniteAttrName()});
+      (*this)->getAttrs(),
+      {getSymNameAttrName(), getMeshAttrName(), getWeightAttrName(),
+       getNonfiniteAttrName(), getTokensArgumentAttrName()});
   printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
+}
+
+BlockArgument StepOp::getTokens() {
+  std::optional<int64_t> index = getTokensArgument();
+  Block &block = getBody().front();
+  return index && *index >= 0 && *index < int64_t(block.getNumArguments())
+             ? block.getArgument(*index)
+             : nullptr;
+}
+
+bool StepOp::dividesByTokens() {
+  WalkResult result = getBody().walk([](BackwardOp op) {
+    for (Type type : op.getGradients().getTypes())
+      if (cast<ValueType>(type).isScaledBy(kTokens))
+        return WalkResult::interrupt();
+    return WalkResult::advance();
+  });
+  return result.wasInterrupted();
 }
 
 LogicalResult StepOp::verifyRegions() {
@@ -89,6 +130,16 @@ LogicalResult StepOp::verifyRegions() {
                            << " must be an f64 scalar, got "
                            << argument.getType();
   }
+  // step_c6
+  BlockArgument tokens = getTokens();
+  if (getTokensArgument() && !tokens)
+    return emitOpError() << "has " << block.getNumArguments()
+                         << " arguments, and tokens are argument "
+                         << *getTokensArgument();
+  if (tokens && !cast<ValueType>(tokens.getType()).isShare())
+    return emitOpError() << "tokens must be replicated or partial, and have no "
+                            "scale, got "
+                         << tokens.getType();
   // step_c4
   if (block.empty() || !isa<ReturnOp>(block.back()))
     return emitOpError() << "must end with zero.return";
@@ -102,19 +153,13 @@ LogicalResult StepOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return emitOpError() << "mesh " << getMeshAttr()
                          << " is not a zero.mesh of this module";
   // step_c2
-  for (const ScaleFactor &factor : getWeight().getFactors()) {
-    StringRef symbol = factor.symbol.getValue();
-    if (symbol != kAccumulation && symbol != kTokens &&
-        !mesh.getAxisSize(symbol)) {
-      InFlightDiagnostic diag =
-          emitOpError() << "weight names '" << symbol
-                        << "', which is neither accumulation, tokens nor an "
-                           "axis of mesh "
-                        << getMeshAttr();
-      diag.attachNote(mesh.getLoc()) << "axes are declared here";
-      return diag;
-    }
-  }
+  if (failed(verifySymbols(*this, "weight", getWeightAttr(), mesh)))
+    return failure();
+  // step_c6
+  if (!getTokens() && dividesByTokens())
+    return emitOpError() << "divides by tokens, and no argument is said to be "
+                            "their number: write {"
+                         << kTokensArgument << "} behind its type";
   // What is wrong with an op inside explains more than that a gradient has no
   // update.
   WalkResult users = getBody().walk([&](SymbolUserOpInterface user) {
@@ -339,15 +384,8 @@ LogicalResult BackwardOp::verifySymbolUses(SymbolTableCollection &symbols) {
 
   Scale scale = multiply(getArrives().getFactors(),
                          power(step.getWeight().getFactors(), -1));
-  for (const ScaleFactor &factor : getArrives().getFactors()) {
-    StringRef symbol = factor.symbol.getValue();
-    if (symbol != kAccumulation && symbol != kTokens &&
-        !mesh.getAxisSize(symbol))
-      return emitOpError()
-             << "arrival names '" << symbol
-             << "', which is neither accumulation, tokens nor an axis of mesh "
-             << step.getMeshAttr();
-  }
+  if (failed(verifySymbols(*this, "arrival", getArrivesAttr(), mesh)))
+    return failure();
   llvm::DenseSet<Attribute> seen;
   for (auto [source, resultType] :
        llvm::zip_equal(getSources().getAsRange<FlatSymbolRefAttr>(),

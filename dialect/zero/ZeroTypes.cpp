@@ -134,6 +134,20 @@ bool ValueType::hasRowsOf(ValueType other) const {
   return true;
 }
 
+bool ValueType::isScaledBy(StringRef symbol) const {
+  return llvm::any_of(getScale(), [&](const ScaleFactor &factor) {
+    return factor.symbol.getValue() == symbol;
+  });
+}
+
+bool ValueType::isShare() const {
+  return !isScaled() && getPresent().empty() &&
+         llvm::all_of(getPlacements(), [](const AxisPlacement &placement) {
+           return placement.kind == PlacementKind::Partial &&
+                  placement.axis.getValue() != kMicroAxis;
+         });
+}
+
 int64_t ValueType::getNumElements() const {
   int64_t product = 1;
   for (int64_t extent : getShape())

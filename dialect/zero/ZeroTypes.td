@@ -102,6 +102,10 @@ def Zero_ValueType : TypeDef<Zero_Dialect, "Value"> {
     /// sharded alike: then a rank has the same row of both.
     bool hasRowsOf(ValueType other) const;
     bool isScaled() const { return !getScale().empty(); }
+    bool isScaledBy(::llvm::StringRef symbol) const;
+    /// Whether a rank has the number, or an addend of it, as it is: without a
+    /// scale, and not one of several backwards.
+    bool isShare() const;
     bool isScalar() const { return getShape().empty(); }
     bool isOnHost() const { return getSpace() == ::zero::MemorySpace::host; }
     /// Equal placement over every axis, presence and space included.

@@ -43,6 +43,12 @@ def Zrt_ProgramOp : Zrt_Op<"program",
     $results attr-dict-with-keyword $body
   }];
   let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The slots of each input.
+    ::std::vector<::zrt::SlotsOp> getInputSlots();
+    /// Which input is the number of tokens; -1 if none is.
+    int64_t getTokensInput();
+  }];
 }
 
 class Zrt_TableOp<string mnemonic, list<Trait> traits = []>
@@ -59,18 +65,29 @@ def Zrt_SlotsOp : Zrt_SymbolOp<"slots"> {
     Per-step scalars live in memory and are loaded by kernels, so that nothing
     about a step is baked into a launch.
 
+    Of an input of the program `over` names the axes over which each rank passes
+    an addend of its own to `apply`; over the others all pass the same. `tokens`
+    says that the sum is what `tokens` in scales stands for.
+
     Constraints:
 
-    - `slots_c1`: there is at least one.
+    - `slots_c1`: there is at least one;
+    - `slots_c2`: what is `over` axes or `tokens` is an input of the program, of
+      one slot; axes are those of the mesh, and one input at most is `tokens`.
 
     Example:
 
     ```mlir
     zrt.slots @decay.counters [1.0, 1.0]
+    zrt.slots @input.1 [0.0] over [dp] tokens
     ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, DenseF64ArrayAttr:$initial);
-  let assemblyFormat = "$sym_name $initial attr-dict";
+  let arguments = (ins SymbolNameAttr:$sym_name, DenseF64ArrayAttr:$initial,
+    OptionalAttr<StrArrayAttr>:$over, UnitAttr:$tokens);
+  let assemblyFormat = [{
+    $sym_name $initial (`over` custom<NameList>($over)^)? (`tokens` $tokens^)?
+    attr-dict
+  }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     int64_t size() { return getInitial().size(); }

@@ -53,6 +53,8 @@ private:
   SmallVector<Attribute> getOwners(ValueType gradient);
   /// all_reduce over every axis that |value| is partial over.
   Value allReduce(Location loc, Value value);
+  /// That of the argument that counts them, once.
+  Value sumTokens(Location loc);
 
   StepOp step;
   bool shard;
@@ -64,6 +66,7 @@ private:
   SmallVector<std::pair<SmallVector<Value>, Scaled>> sums;
   /// The factor of each monomial, computed once.
   DenseMap<Attribute, Value> factors;
+  Value tokens;
 };
 } // namespace
 
@@ -82,6 +85,12 @@ Value Rewriter::allReduce(Location loc, Value value) {
       loc, value, axesOf(builder, type, PlacementKind::Partial));
 }
 
+Value Rewriter::sumTokens(Location loc) {
+  if (!tokens)
+    tokens = allReduce(loc, step.getTokens());
+  return tokens;
+}
+
 SmallVector<Attribute> Rewriter::getOwners(ValueType gradient) {
   SmallVector<Attribute> axes;
   if (shard)
@@ -96,7 +105,9 @@ void Rewriter::rewriteReduce(ReduceOp op) {
     Value input = mapping.lookupOrDefault(old);
     auto type = cast<ValueType>(input.getType());
     if (type.isScalar()) {
-      mapping.map(result, allReduce(op.getLoc(), input));
+      mapping.map(result, input == step.getTokens()
+                              ? sumTokens(op.getLoc())
+                              : allReduce(op.getLoc(), input));
       continue;
     }
     Scaled gradient;
@@ -109,7 +120,9 @@ void Rewriter::rewriteReduce(ReduceOp op) {
       auto scale = ScaleAttr::get(op.getContext(), power(type.getScale(), -1));
       Value &factor = factors[scale];
       if (!factor)
-        factor = builder.create<FactorOp>(op.getLoc(), scale);
+        factor = builder.create<FactorOp>(
+            op.getLoc(), scale,
+            type.isScaledBy(kTokens) ? sumTokens(op.getLoc()) : nullptr);
       gradient.factor = factor;
     }
     gradients[result] = gradient;
@@ -209,12 +222,13 @@ void Rewriter::rewriteVerdict(VerdictOp op) {
     for (const Scaled &part : sumSquares(norm.getLoc(), norm.getInputs()))
       parts.insert(part.raw);
   }
-  auto verdict =
-      builder.create<VerdictOp>(op.getLoc(), parts.getArrayRef(),
-                                mapping.lookupOrDefault(op.getBackwards()),
-                                mapping.lookupOrDefault(op.getSquared()),
-                                mapping.lookupOrDefault(op.getMissing()),
-                                op.getRanks(), op.getNonfinite());
+  auto verdict = builder.create<VerdictOp>(
+      op.getLoc(), parts.getArrayRef(),
+      mapping.lookupOrDefault(op.getBackwards()),
+      mapping.lookupOrDefault(op.getSquared()),
+      mapping.lookupOrDefault(op.getMissing()),
+      op.getTokens() ? mapping.lookupOrDefault(op.getTokens()) : nullptr,
+      op.getRanks(), op.getNonfinite());
   mapping.map(op.getVerdict(), verdict.getVerdict());
 }
 

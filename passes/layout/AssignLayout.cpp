@@ -216,11 +216,15 @@ Value Layout::buildVerdict(Location loc) {
     axes.push_back(axis.getName());
   auto arrivals = builder.create<ArrivalsOp>(loc, builder.getArrayAttr(axes));
   auto sums = builder.create<ReduceOp>(loc, arrivals.getResults());
+  Value tokens;
+  if (shape.step.dividesByTokens())
+    tokens = builder.create<ReduceOp>(loc, ValueRange(shape.step.getTokens()))
+                 .getOutputs()[0];
   // Not finite if any gradient is not.
   Value norm = builder.create<NormOp>(loc, reduced);
   return builder.create<VerdictOp>(loc, ValueRange(norm), sums.getOutputs()[0],
                                    sums.getOutputs()[1], sums.getOutputs()[2],
-                                   shape.mesh.getNumRanks(),
+                                   tokens, shape.mesh.getNumRanks(),
                                    shape.step.getNonfinite());
 }
 
@@ -291,7 +295,8 @@ void Layout::run() {
   for (Operation *op : old) {
     if (auto microBatches = dyn_cast<MicroBatchesOp>(op)) {
       rewriteMicroBatches(microBatches);
-    } else if (auto reduce = dyn_cast<ReduceOp>(op)) {
+    } else if (auto reduce = dyn_cast<ReduceOp>(op);
+               reduce && !isOfScalars(reduce)) {
       rewriteReduce(reduce);
     } else if (auto norm = dyn_cast<NormOp>(op)) {
       rewriteNorm(norm);

@@ -24,6 +24,7 @@ public:
   FailureOr<StepShape> read();
 
 private:
+  LogicalResult checkArgument(BlockArgument argument);
   LogicalResult readBackward(BackwardOp backward);
   LogicalResult readMicroBatches(MicroBatchesOp microBatches);
   LogicalResult readNorm(NormOp norm);
@@ -57,17 +58,6 @@ static ValueType getRowType(ValueType type, MeshOp mesh) {
   return row.withShape(shape);
 }
 
-/// Emits an error at |op| if |type| is scaled by something that has no number
-/// at run time yet.
-static LogicalResult checkScale(Operation *op, ValueType type) {
-  for (const ScaleFactor &factor : type.getScale())
-    if (factor.symbol.getValue() == kTokens ||
-        factor.symbol.getValue().starts_with("@"))
-      return op->emitError() << "scales by '" << factor.symbol.getValue()
-                             << "' cannot be laid out yet, got " << type;
-  return success();
-}
-
 LogicalResult Reader::readBackward(BackwardOp backward) {
   for (auto [source, gradient] :
        llvm::zip_equal(backward.getSources().getAsRange<FlatSymbolRefAttr>(),
@@ -81,8 +71,6 @@ LogicalResult Reader::readBackward(BackwardOp backward) {
       return backward.emitError()
              << "gradient of " << source << " arrives in two places";
     auto type = cast<ValueType>(gradient.getType());
-    if (failed(checkScale(backward, type)))
-      return failure();
     if (!type.getPresent().empty())
       return backward.emitError() << "parameters on some coordinates only "
                                      "cannot be laid out yet, got "
@@ -180,12 +168,43 @@ LogicalResult Reader::readUpdate(UpdateOp update) {
   return success();
 }
 
+bool zero::isOfScalars(ReduceOp op) {
+  return llvm::all_of(op.getInputs(),
+                      [](Value input) { return isa<BlockArgument>(input); });
+}
+
+/// Whether the caller can pass what |argument| is.
+LogicalResult Reader::checkArgument(BlockArgument argument) {
+  auto type = cast<ValueType>(argument.getType());
+  if (!type.isShare())
+    return shape.step.emitError()
+           << "argument " << argument.getArgNumber()
+           << " cannot be laid out yet: it must be replicated or partial, and "
+              "have no scale, got "
+           << type;
+  for (const AxisPlacement &placement : type.getPlacements())
+    if (!shape.mesh.getAxisSize(placement.axis)) {
+      InFlightDiagnostic diag =
+          shape.step.emitError()
+          << "argument " << argument.getArgNumber() << " is partial over '"
+          << placement.axis.getValue() << "', which is no axis of mesh @"
+          << shape.mesh.getSymName();
+      diag.attachNote(shape.mesh.getLoc()) << "axes are declared here";
+      return diag;
+    }
+  return success();
+}
+
 FailureOr<StepShape> Reader::read() {
+  for (BlockArgument argument : shape.step.getBody().getArguments())
+    if (failed(checkArgument(argument)))
+      return failure();
   for (Operation &op : shape.step.getBody().front()) {
     LogicalResult result = success();
     if (auto microBatches = dyn_cast<MicroBatchesOp>(op)) {
       result = readMicroBatches(microBatches);
-    } else if (auto reduce = dyn_cast<ReduceOp>(op)) {
+    } else if (auto reduce = dyn_cast<ReduceOp>(op);
+               reduce && !isOfScalars(reduce)) {
       result = forward(reduce, reduce.getInputs(), reduce.getOutputs(),
                        [&](Way &way) -> LogicalResult {
                          if (way.reduce)

@@ -45,6 +45,9 @@ struct StepShape {
   llvm::DenseMap<ParameterOp, UpdateOp> updates;
 };
 
+/// Whether |op| sums what the caller passes to apply, and no gradients.
+bool isOfScalars(ReduceOp op);
+
 /// Reads |step|, or says which part of it has a form that cannot be laid out.
 mlir::FailureOr<StepShape> readStep(StepOp step,
                                     mlir::SymbolTableCollection &symbols);

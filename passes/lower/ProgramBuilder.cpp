@@ -20,7 +20,18 @@ FlatSymbolRefAttr ProgramBuilder::append(Operation *op) {
 
 FlatSymbolRefAttr ProgramBuilder::slots(const Twine &name,
                                         ArrayRef<double> initial) {
-  return append(builder.create<zrt::SlotsOp>(loc, name.str(), initial));
+  return append(builder.create<zrt::SlotsOp>(loc, name.str(), initial,
+                                             /*over=*/ArrayAttr(),
+                                             /*tokens=*/false));
+}
+
+FlatSymbolRefAttr ProgramBuilder::input(BlockArgument argument, bool isTokens) {
+  auto type = cast<ValueType>(argument.getType());
+  SmallVector<Attribute> over;
+  llvm::append_range(over, type.getAxes(PlacementKind::Partial));
+  return append(builder.create<zrt::SlotsOp>(
+      loc, ("input." + Twine(argument.getArgNumber())).str(), 0.0,
+      over.empty() ? ArrayAttr() : builder.getArrayAttr(over), isTokens));
 }
 
 FlatSymbolRefAttr ProgramBuilder::buffer(const Twine &name, ValueType type,

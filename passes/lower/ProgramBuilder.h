@@ -42,6 +42,8 @@ public:
 
   mlir::FlatSymbolRefAttr slots(const llvm::Twine &name,
                                 llvm::ArrayRef<double> initial);
+  /// The slot of an argument of the step.
+  mlir::FlatSymbolRefAttr input(mlir::BlockArgument argument, bool isTokens);
   /// A buffer for values of |type|, in its space.
   mlir::FlatSymbolRefAttr buffer(const llvm::Twine &name, ValueType type,
                                  zrt::Role role);

@@ -10,6 +10,8 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/IRMapping.h"
 
+#include <limits>
+
 using namespace mlir;
 using namespace zero;
 using arith::CmpFPredicate;
@@ -81,15 +83,16 @@ Value ScalarLowering::constant(double value) {
 // Math
 //===----------------------------------------------------------------------===//
 
-Value ScalarLowering::evaluate(ScaleAttr monomial) {
+Value ScalarLowering::evaluate(FactorOp op) {
   // One division at the end: products of small integers are exact.
   Value numerator = constant(1.0);
   Value denominator = constant(1.0);
   Location loc = numerator.getLoc();
-  for (const ScaleFactor &factor : monomial.getFactors()) {
-    Value base = factor.symbol.getValue() == kAccumulation
-                     ? load(backwards)
-                     : constant(*mesh.getAxisSize(factor.symbol));
+  for (const ScaleFactor &factor : op.getScale().getFactors()) {
+    StringRef symbol = factor.symbol.getValue();
+    Value base = symbol == kAccumulation ? load(backwards)
+                 : symbol == kTokens     ? get(op.getTokens())
+                                         : constant(*mesh.getAxisSize(symbol));
     for (int64_t i = 0; i < std::abs(factor.exponent); ++i) {
       Value &side = factor.exponent > 0 ? numerator : denominator;
       side = body().create<arith::MulFOp>(loc, side, base);
@@ -121,6 +124,16 @@ Value ScalarLowering::evaluate(VerdictOp op) {
              op.getNonfinite() == Nonfinite::skip ? 1.0 : 4.0);
     }
   }
+  if (op.getTokens()) {
+    // What is positive and has an inverse.
+    using Limits = std::numeric_limits<double>;
+    Value tokens = get(op.getTokens());
+    for (auto [compare, limit] : {std::pair(CmpFPredicate::ULT, Limits::min()),
+                                  std::pair(CmpFPredicate::UGT, Limits::max())})
+      choose(
+          builder.create<arith::CmpFOp>(loc, compare, tokens, constant(limit)),
+          5.0);
+  }
   choose(builder.create<arith::CmpFOp>(loc, CmpFPredicate::UNE, missing, zero),
          2.0);
   // All ranks made a backwards each exactly if n * sum(a^2) = (sum a)^2.
@@ -146,7 +159,7 @@ void ScalarLowering::defineSquare(Value result, Slot slot) {
 bool ScalarLowering::lower(Operation *op) {
   Location loc = op->getLoc();
   if (auto factor = dyn_cast<FactorOp>(op)) {
-    define(factor.getFactor(), evaluate(factor.getScaleAttr()));
+    define(factor.getFactor(), evaluate(factor));
   } else if (auto constantOp = dyn_cast<ConstantOp>(op)) {
     define(constantOp.getResult(),
            constant(constantOp.getValue().convertToDouble()));

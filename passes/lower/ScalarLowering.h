@@ -48,7 +48,7 @@ private:
   void storeNumber(mlir::Value number, Slot slot);
   void define(mlir::Value scalar, mlir::Value number);
   mlir::Value constant(double value);
-  mlir::Value evaluate(ScaleAttr monomial);
+  mlir::Value evaluate(FactorOp op);
   mlir::Value evaluate(VerdictOp op);
 
   ProgramBuilder &program;

@@ -119,8 +119,8 @@ LogicalResult StepLowering::run() {
   arrivals = program->slots("arrivals", {0.0, 0.0});
   verdict = program->slots("verdict", {0.0});
   SmallVector<Attribute> inputs;
-  for (unsigned i = 0; i < step.getBody().getNumArguments(); ++i)
-    inputs.push_back(program->slots("input." + Twine(i), {0.0}));
+  for (BlockArgument argument : step.getBody().getArguments())
+    inputs.push_back(program->input(argument, argument == step.getTokens()));
   programOp.setInputsAttr(builder.getArrayAttr(inputs));
 
   declareBuckets();

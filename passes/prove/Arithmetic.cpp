@@ -180,7 +180,8 @@ Expr Algebra::divide(Expr a, Expr b) {
 }
 
 static bool isPositive(BaseRef base) {
-  return base->kind == BaseKind::symbol ||
+  // What one rank counted may be 0.
+  return (base->kind == BaseKind::symbol && base->own == 0) ||
          (base->kind == BaseKind::constant && base->value > 0);
 }
 

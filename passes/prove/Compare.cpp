@@ -239,9 +239,22 @@ void Comparison::run() {
                        << first.axes.describe(first.axes.getAll());
     return;
   }
-  if (first.numInputs != second.numInputs)
-    error(second.step) << "takes " << second.numInputs
-                       << " scalars at apply, expected " << first.numInputs;
+  if (first.inputs.size() != second.inputs.size())
+    error(second.step) << "takes " << second.inputs.size()
+                       << " scalars at apply, expected " << first.inputs.size();
+  for (size_t i = 0; i < std::min(first.inputs.size(), second.inputs.size());
+       ++i) {
+    const InputMeaning &a = first.inputs[i], &b = second.inputs[i];
+    auto describe = [&](const InputMeaning &input) {
+      std::string over = first.axes.describe(input.over);
+      return std::string(input.isTokens ? "a number of tokens" : "a number") +
+             (over.empty() ? ", the same on all ranks"
+                           : ", an addend of each rank over " + over);
+    };
+    if (!(a == b))
+      error(second.step) << "input " << i << " of apply is " << describe(b)
+                         << ", expected " << describe(a);
+  }
   for (auto &[name, parameter] : first.parameters) {
     auto it = second.parameters.find(name);
     if (it == second.parameters.end())

@@ -80,17 +80,28 @@ bool prove::readMesh(Proof &proof, Operation *step, MeshOp mesh,
 //===----------------------------------------------------------------------===//
 
 Expr prove::getMonomial(Algebra &algebra, MeshOp mesh,
-                        ArrayRef<ScaleFactor> factors) {
+                        ArrayRef<ScaleFactor> factors, Expr tokens) {
   Expr product = algebra.integer(1);
   for (const ScaleFactor &factor : factors) {
     Expr base;
     if (auto size = mesh.getAxisSize(factor.symbol.getValue()))
       base = algebra.integer(*size);
+    else if (tokens && factor.symbol.getValue() == kTokens)
+      base = tokens;
     else
       base = algebra.symbol(factor.symbol.getValue());
     product = algebra.multiply(product, algebra.power(base, factor.exponent));
   }
   return product;
+}
+
+Expr prove::getInput(Algebra &algebra, size_t index,
+                     const InputMeaning &input) {
+  if (input.isTokens)
+    return algebra.base(
+        {BaseKind::symbol, kTokens.str(), Epoch::all, input.over});
+  return algebra.base({BaseKind::input, "input " + std::to_string(index),
+                       Epoch::all, input.over});
 }
 
 static bool isCount(BaseRef base) {

@@ -83,13 +83,25 @@ struct Situation {
   bool nonfinite = false;
   bool missing = false;
   bool unequal = false;
+  bool noTokens = false;
 };
-inline constexpr int kNumSituations = 8;
+inline constexpr int kNumSituations = 16;
 /// The verdict in each.
 using Verdicts = std::array<double, kNumSituations>;
 Situation getSituation(int index);
 std::string describe(Situation situation);
 std::string describeVerdict(double verdict);
+
+/// A scalar that the caller passes to apply.
+struct InputMeaning {
+  /// The axes over which each rank passes an addend of its own.
+  AxisSet over = 0;
+  bool isTokens = false;
+
+  bool operator==(const InputMeaning &other) const {
+    return over == other.over && isTokens == other.isTokens;
+  }
+};
 
 /// What an applied step does.
 struct Meaning {
@@ -103,7 +115,9 @@ struct Meaning {
   /// The verdict in each situation.
   Verdicts verdicts = {};
   /// Scalars that the caller passes to apply.
-  size_t numInputs = 0;
+  llvm::SmallVector<InputMeaning> inputs;
+  /// Whether gradients are divided by the number of tokens.
+  bool dividesByTokens = false;
   /// The axes over which ranks wait for each other in each backward. Ranks with
   /// unequal backwards hang there; those that differ over other axes only do
   /// not, and are refused.
@@ -158,9 +172,9 @@ struct Proof {
   llvm::DenseMap<Expr, Clipping> clippings;
   /// By number: gradients that it is made of, other than those of norms.
   llvm::DenseMap<Expr, llvm::SmallVector<BaseRef, 2>> gradients;
-  /// By expression, ranks and whether they wait in the loop: each way to apply
-  /// has the same.
-  std::map<std::tuple<Expr, int64_t, bool>, Verdicts> verdicts;
+  /// By expression, ranks, whether they wait in the loop and whether tokens
+  /// count: each way to apply has the same.
+  std::map<std::tuple<Expr, int64_t, bool, bool>, Verdicts> verdicts;
 };
 
 /// Reads the step of |module|, at whatever phase it is. Violations are reported
@@ -187,9 +201,13 @@ void compareMeanings(Proof &proof, const Meaning &first, const Meaning &second);
 bool readMesh(Proof &proof, mlir::Operation *step, MeshOp mesh,
               Meaning &meaning);
 
-/// The value of a monomial in a step on |mesh|.
+/// The value of a monomial in a step on |mesh|, where |tokens| are given other
+/// than as the symbol.
 Expr getMonomial(Algebra &algebra, MeshOp mesh,
-                 llvm::ArrayRef<ScaleFactor> factors);
+                 llvm::ArrayRef<ScaleFactor> factors, Expr tokens = nullptr);
+
+/// The number that a rank passes as input |index|.
+Expr getInput(Algebra &algebra, size_t index, const InputMeaning &input);
 
 /// How many gradients did not arrive on this rank.
 Expr getMissing(Algebra &algebra, const MeshAxes &axes);
@@ -211,7 +229,8 @@ void readVerdict(Proof &proof, mlir::Operation *op, Expr verdict,
 std::string describeUnknown(Expr a);
 
 /// As arith computes it from the operands of zero.verdict.
-Expr getVerdict(Algebra &algebra, VerdictOp op, llvm::ArrayRef<Expr> operands);
+Expr getVerdict(Algebra &algebra, VerdictOp op,
+                llvm::function_ref<Expr(mlir::Value)> getOperand);
 
 /// A sum over the elements of a parameter, term by term, of which each rank has
 /// its own over the axes |over|. |computedIn| is the narrowest type that

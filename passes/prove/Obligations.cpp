@@ -83,13 +83,14 @@ void prove::checkMeaning(Proof &proof, const Meaning &meaning) {
     Situation situation = getSituation(i);
     if (!mayHappen(situation, meaning))
       continue;
-    if (!(meaning.verdicts[i] >= 0 && meaning.verdicts[i] <= 4) ||
+    if (!(meaning.verdicts[i] >= 0 && meaning.verdicts[i] <= 5) ||
         meaning.verdicts[i] != std::floor(meaning.verdicts[i]))
       proof.report.error(meaning.step)
           << "where " << describe(situation) << ", the verdict is "
           << describeVerdict(meaning.verdicts[i])
-          << ", expected a whole number from 0 to 4";
-    bool mayApply = !situation.missing && !situation.unequal;
+          << ", expected a whole number from 0 to 5";
+    bool mayApply =
+        !situation.missing && !situation.unequal && !situation.noTokens;
     if ((meaning.verdicts[i] == 0) > mayApply)
       proof.report.error(meaning.step)
           << "the step is applied where " << describe(situation);

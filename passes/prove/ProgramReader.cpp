@@ -20,7 +20,11 @@ bool ProgramReader::initialize() {
   mesh = symbols.lookup<MeshOp>(program.getMeshAttr().getAttr());
   if (!readMesh(proof, program, mesh, meaning))
     return false;
-  meaning.numInputs = program.getInputs().size();
+  for (zrt::SlotsOp slots : program.getInputSlots()) {
+    ArrayAttr over = slots.getOverAttr();
+    meaning.inputs.push_back(
+        {over ? meaning.axes.getSet(over) : 0, slots.getTokens()});
+  }
   llvm::append_range(transitions, program.getOps<zrt::TransitionOp>());
   llvm::append_range(arrivals, program.getOps<zrt::ArrivalsOp>());
   SymbolTable inner(program);
@@ -38,6 +42,7 @@ bool ProgramReader::initialize() {
       parameter.weight = algebra.divide(
           algebra.integer(1),
           getMonomial(algebra, mesh, gradient.getValueType().getScale()));
+      meaning.dividesByTokens |= gradient.getValueType().isScaledBy(kTokens);
       parameter.arrival = bucket.getArrivalType();
       parameter.kept = Precision(gradient.getValueType().getElementType());
     }
@@ -168,7 +173,7 @@ void ProgramReader::apply(const Node &node, zrt::TransitionOp transition,
   for (auto [i, symbol] :
        llvm::enumerate(program.getInputs().getAsRange<FlatSymbolRefAttr>()))
     memory.slots[{symbol.getAttr(), 0}] = {
-        algebra.base({BaseKind::input, "input " + std::to_string(i)}), {}};
+        getInput(algebra, i, meaning.inputs[i]), {}};
   calls->settled = nullptr;
   calls->inApply = true;
   calls->sent.clear();

@@ -60,6 +60,9 @@ Shown ProvedStep::getShown() const {
     if (alike)
       shown.replicated.push_back({name.str(), axes.describe(alike)});
   }
+  for (auto [i, input] : llvm::enumerate(meaning.inputs))
+    if (input.over)
+      shown.addends.push_back({int64_t(i), meaning.axes.describe(input.over)});
   shown.allWait = meaning.allMeet();
   shown.waitsOver = meaning.axes.describe(meaning.meetsOver);
   return shown;
@@ -75,6 +78,7 @@ bool ProvedStep::isSameAs(ModuleOp module) {
 }
 
 std::vector<std::string> zero::getPromises(const Shown &shown) {
+  constexpr size_t kInputs = 2;
   std::vector<std::string> promises = {
       "a gradient that arrives is that of this rank's own micro-batch, and "
       "nobody writes it before it was taken",
@@ -83,6 +87,10 @@ std::vector<std::string> zero::getPromises(const Shown &shown) {
       "all ranks pass the same inputs to apply",
       "all ranks bind the same initial values; who writes parameters or state "
       "between steps writes the same on all ranks"};
+  for (auto &[input, axes] : shown.addends)
+    promises[kInputs] += ", but for input " + std::to_string(input) +
+                         ": of that ranks that differ over " + axes +
+                         " pass their own share";
   if (!shown.waitsOver.empty())
     promises.push_back((shown.allWait ? "all ranks"
                                       : "ranks that differ over " +

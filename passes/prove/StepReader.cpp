@@ -152,8 +152,12 @@ Number StepReader::getSumSquares(ValueRange inputs, bool isWhole) {
 bool StepReader::readScalar(Operation &op) {
   return llvm::TypeSwitch<Operation *, bool>(&op)
       .Case([&](FactorOp op) {
+        Number tokens;
+        if (op.getTokens())
+          tokens = scalar(op.getTokens());
         scalars[op.getFactor()] = {
-            getMonomial(algebra, mesh, op.getScale().getFactors())};
+            getMonomial(algebra, mesh, op.getScale().getFactors(), tokens.expr),
+            tokens.precision};
         return true;
       })
       .Case([&](ConstantOp op) {
@@ -207,13 +211,13 @@ bool StepReader::readScalar(Operation &op) {
           proof.report.error(op) << "a step has one verdict";
         verdict = op.getVerdict();
         scalars[verdict] = {algebra.undefined("the verdict"), {}};
-        auto operands = llvm::map_to_vector(
-            op->getOperands(), [&](Value value) { return scalar(value).expr; });
         if (int64_t(op.getRanks()) != meaning.getNumRanks())
           proof.report.error(op)
               << "verdict is for " << op.getRanks() << " ranks, the mesh has "
               << meaning.getNumRanks();
-        readVerdict(proof, op, getVerdict(algebra, op, operands), meaning);
+        Expr number = getVerdict(
+            algebra, op, [&](Value operand) { return scalar(operand).expr; });
+        readVerdict(proof, op, number, meaning);
         return true;
       })
       .Default([](Operation *) { return false; });
@@ -314,6 +318,7 @@ void StepReader::finish(ReturnOp op) {
       meaning.verdicts[i] =
           situation.unequal && meaning.getNumRanks() > 1                     ? 3
           : situation.missing                                                ? 2
+          : situation.noTokens                                               ? 5
           : !situation.nonfinite || step.getNonfinite() == Nonfinite::poison ? 0
           : step.getNonfinite() == Nonfinite::skip                           ? 1
                                                    : 4;
@@ -328,10 +333,13 @@ void StepReader::finish(ReturnOp op) {
 std::optional<Meaning> StepReader::run() {
   if (!readMesh(proof, step, mesh, meaning))
     return std::nullopt;
-  meaning.numInputs = step.getBody().getNumArguments();
-  for (BlockArgument argument : step.getBody().getArguments())
-    scalars[argument] = {algebra.base(
-        {BaseKind::input, "input " + std::to_string(argument.getArgNumber())})};
+  meaning.dividesByTokens = step.dividesByTokens();
+  for (BlockArgument argument : step.getBody().getArguments()) {
+    InputMeaning input{getAxes(argument, PlacementKind::Partial),
+                       argument == step.getTokens()};
+    scalars[argument] = {getInput(algebra, argument.getArgNumber(), input)};
+    meaning.inputs.push_back(input);
+  }
   for (Operation &op : step.getBody().front())
     if (!read(op))
       return std::nullopt;

@@ -20,6 +20,7 @@
 #include "llvm/Support/Format.h"
 
 #include <cmath>
+#include <limits>
 #include <set>
 
 using namespace mlir;
@@ -27,7 +28,8 @@ using namespace zero;
 using namespace zero::prove;
 
 Situation prove::getSituation(int index) {
-  return {(index & 1) != 0, (index & 2) != 0, (index & 4) != 0};
+  return {(index & 1) != 0, (index & 2) != 0, (index & 4) != 0,
+          (index & 8) != 0};
 }
 
 bool prove::mayHappen(Situation situation, const Meaning &meaning) {
@@ -37,6 +39,8 @@ bool prove::mayHappen(Situation situation, const Meaning &meaning) {
         ParameterOp op = entry.second.op;
         return op.getNumElements() > 0;
       }))
+    return false;
+  if (situation.noTokens && !meaning.dividesByTokens)
     return false;
   // Ranks that wait for each other in each backward make equally many, or stop.
   return !situation.unequal || !meaning.allMeet();
@@ -50,6 +54,8 @@ std::string prove::describe(Situation situation) {
     parts.push_back("a gradient is missing");
   if (situation.unequal)
     parts.push_back("ranks made different numbers of backwards");
+  if (situation.noTokens)
+    parts.push_back("the number of tokens is not positive");
   if (parts.empty())
     return "every gradient is finite and arrived, on all ranks alike";
   return llvm::join(parts, " and ");
@@ -63,6 +69,8 @@ struct Draw {
   int64_t second;    // on rank 1, where they are unequal and there are more
   int64_t missing;   // on rank 0, where gradients are
   double sum;        // over elements, about
+  double tokens;     // of all ranks
+  double noTokens;   // what is none
 };
 /// Which sum is not finite, and what it is instead.
 struct Infection {
@@ -76,8 +84,9 @@ enum class Viewer { first, second, other };
 /// What a verdict must not depend on: how many backwards, and of what size.
 /// Counts of which one is the mean are among them.
 static constexpr Draw kDraws[] = {
-    {1, 2, 1, 1, 1.0},    {3, 2, 4, 2, 1e30}, {4, 7, 4, 7, 0.0},
-    {7, 1, 13, 1, 1e-40}, {2, 16, 3, 5, 1e5},
+    {1, 2, 1, 1, 1.0, 1, 0},           {3, 2, 4, 2, 1e30, 4.5e15, -1},
+    {4, 7, 4, 7, 0.0, 0.25, INFINITY}, {7, 1, 13, 1, 1e-40, 1e-300, NAN},
+    {2, 16, 3, 5, 1e5, 1e300, 1e-310},
 };
 
 /// Whether a sum is one of squares, and so not negative.
@@ -119,6 +128,8 @@ static std::optional<double> getValue(BaseRef base, Situation situation,
   case BaseKind::missing:
     return situation.missing ? draw.missing : 0;
   case BaseKind::symbol:
+    if (base->name == kTokens)
+      return situation.noTokens ? draw.noTokens : draw.tokens;
     if (base->name != kAccumulation)
       return 3; // any size
     return viewer == Viewer::first    ? first
@@ -299,8 +310,9 @@ void prove::readVerdict(Proof &proof, Operation *op, Expr verdict,
                            << unknown;
     return;
   }
-  auto [known, isNew] = proof.verdicts.try_emplace(
-      {verdict, meaning.getNumRanks(), meaning.allMeet()});
+  auto [known, isNew] =
+      proof.verdicts.try_emplace({verdict, meaning.getNumRanks(),
+                                  meaning.allMeet(), meaning.dividesByTokens});
   if (isNew) {
     auto verdicts = tryVerdict(proof, op, verdict, meaning);
     if (!verdicts) {
@@ -324,7 +336,7 @@ void prove::readVerdict(Proof &proof, Operation *op, Expr verdict,
 }
 
 Expr prove::getVerdict(Algebra &algebra, VerdictOp op,
-                       ArrayRef<Expr> operands) {
+                       llvm::function_ref<Expr(Value)> getOperand) {
   Expr zero = algebra.integer(0);
   Expr verdict = zero;
   auto choose = [&](Expr left, Expr right, int64_t number) {
@@ -332,14 +344,26 @@ Expr prove::getVerdict(Algebra &algebra, VerdictOp op,
     verdict = algebra.operation("select",
                                 {differs, algebra.integer(number), verdict});
   };
-  ArrayRef<Expr> sums = operands.drop_back(3);
-  ArrayRef<Expr> counts = operands.take_back(3);
   if (op.getNonfinite() != Nonfinite::poison)
-    for (Expr sum : sums)
+    for (Value operand : op.getSums()) {
+      Expr sum = getOperand(operand);
       choose(algebra.subtract(sum, sum), zero,
              op.getNonfinite() == Nonfinite::skip ? 1 : 4);
-  choose(counts[2], zero, 2);
-  choose(algebra.multiply(algebra.integer(op.getRanks()), counts[1]),
-         algebra.multiply(counts[0], counts[0]), 3);
+    }
+  if (op.getTokens()) {
+    Expr tokens = getOperand(op.getTokens());
+    using Limits = std::numeric_limits<double>;
+    for (auto [compare, limit] : {std::pair("cmpf ult", Limits::min()),
+                                  std::pair("cmpf ugt", Limits::max())})
+      verdict = algebra.operation(
+          "select",
+          {algebra.operation(compare, {tokens, algebra.constant(limit)}),
+           algebra.integer(5), verdict});
+  }
+  Expr backwards = getOperand(op.getBackwards());
+  choose(getOperand(op.getMissing()), zero, 2);
+  choose(algebra.multiply(algebra.integer(op.getRanks()),
+                          getOperand(op.getSquared())),
+         algebra.multiply(backwards, backwards), 3);
   return verdict;
 }

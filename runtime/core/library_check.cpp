@@ -254,7 +254,10 @@ zero_rt_status Checker::slots() {
   table = "input";
   for (row = 0; row < library.num_inputs; ++row)
     ZERO_RT_TRY(
-        expect(inRange(library.inputs[row], library.num_slots), "bad slot"));
+        expect(inRange(library.inputs[row].slot, library.num_slots) &&
+                   (library.inputs[row].over == -1 ||
+                    inRange(library.inputs[row].over, library.num_axis_sets)),
+               "bad slot or axes"));
   table = "result";
   for (row = 0; row < library.num_results; ++row)
     ZERO_RT_TRY(

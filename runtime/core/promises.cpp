@@ -147,6 +147,8 @@ zero_rt_status zero_rt::checkPromises(zero_rt_step &step, int32_t event,
     mine[size_t(1 + i)] = bitCast<uint64_t>(inputs[i]);
   const zero_rt_library &library = *step.library;
   std::vector<int64_t> axes(firstDigest, allAxesBut(library, -1));
+  for (int64_t i = 0; i < library.num_inputs; ++i)
+    axes[size_t(1 + i)] = allAxesBut(library, library.inputs[i].over);
   auto addWord = [&](int64_t over, const std::vector<uint64_t> &digests) {
     axes.push_back(over);
     mine.push_back(
@@ -184,10 +186,10 @@ zero_rt_status zero_rt::checkPromises(zero_rt_step &step, int32_t event,
                 found.rank, nameOf(wordOf(found.rank)), nameOf(wordOf(0)));
   if (found.word < firstDigest)
     return fail(ZERO_RT_MISMATCH,
-                "input %zu of apply is %.17g on rank %d, and %.17g on rank 0: "
-                "all ranks promise to pass the same",
+                "input %zu of apply is %.17g on rank %d, and %.17g on rank %d: "
+                "they promise to pass the same",
                 found.word - 1, bitCast<double>(wordOf(found.rank)), found.rank,
-                bitCast<double>(wordOf(0)));
+                bitCast<double>(wordOf(found.first)), found.first);
 
   if (found.word >= firstGradient)
     return event == ZERO_RT_EVENT_APPLY ? compareGradients(step) : ZERO_RT_OK;

@@ -139,7 +139,7 @@ zero_rt_status calls::apply(zero_rt_step *step, const double *inputs,
   if (!inputs && num_inputs)
     return fail(ZERO_RT_INVALID_ARGUMENT, "apply: inputs is null");
   for (int32_t i = 0; i < num_inputs; ++i)
-    step->slots()[library.inputs[i]] = inputs[i];
+    step->slots()[library.inputs[i].slot] = inputs[i];
 
   ZERO_RT_TRY(finishSequence(*step, *row, "apply"));
   // Only now have all ranks met as often: where a gradient is late on one, it

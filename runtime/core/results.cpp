@@ -13,6 +13,8 @@
 #include "core/status.h"
 #include "core/step.h"
 
+#include <cstdio>
+
 using namespace zero_rt;
 
 namespace {
@@ -21,6 +23,7 @@ namespace {
 struct Record {
   int64_t backwards = 0;
   int64_t missing = 0;
+  double tokens = 0;
   MissingGradient first[Window::maxNamed] = {};
 };
 
@@ -73,6 +76,17 @@ static std::string unequalText(const std::vector<Record> &records) {
   return text;
 }
 
+static std::string tokensText(const std::vector<Record> &records) {
+  std::string text = "step refused: the number of tokens must be positive:";
+  for (size_t r = 0; r < records.size(); ++r) {
+    char number[32];
+    std::snprintf(number, sizeof(number), "%g", records[r].tokens);
+    text +=
+        (r ? ", rank " : " rank ") + std::to_string(r) + " counted " + number;
+  }
+  return text;
+}
+
 /// Finds out, together with all ranks, why they refuse the step.
 static zero_rt_status explain(zero_rt_step &step, int32_t verdict) {
   const Window &window = step.window;
@@ -81,15 +95,27 @@ static zero_rt_status explain(zero_rt_step &step, int32_t verdict) {
   mine.missing = window.missing();
   for (size_t i = 0; i < window.firstMissing().size(); ++i)
     mine.first[i] = window.firstMissing()[i];
+  for (int64_t i = 0; i < step.library->num_inputs; ++i)
+    if (step.library->inputs[i].tokens)
+      mine.tokens = step.slots()[step.library->inputs[i].slot];
 
   std::vector<Record> records(size_t(step.runtime->ranks));
   Tag tag = {"settle", nullptr, verdict, ZERO_RT_F64, step.id};
   ZERO_RT_TRY(step.runtime->communicator->exchange(tag, &mine, records.data(),
                                                    int64_t(sizeof(Record))));
-  bool missing = verdict == ZERO_RT_REFUSED_MISSING_GRADIENT;
-  step.last.refusal = missing ? ZERO_RT_MISSING_GRADIENT : ZERO_RT_MISMATCH;
-  step.last.message =
-      missing ? missingText(step, records) : unequalText(records);
+  switch (verdict) {
+  case ZERO_RT_REFUSED_MISSING_GRADIENT:
+    step.last.refusal = ZERO_RT_MISSING_GRADIENT;
+    step.last.message = missingText(step, records);
+    break;
+  case ZERO_RT_REFUSED_NO_TOKENS:
+    step.last.refusal = ZERO_RT_INVALID_ARGUMENT;
+    step.last.message = tokensText(records);
+    break;
+  default:
+    step.last.refusal = ZERO_RT_MISMATCH;
+    step.last.message = unequalText(records);
+  }
   return ZERO_RT_OK;
 }
 
@@ -99,7 +125,7 @@ zero_rt_status calls::settle(zero_rt_step *step, int32_t,
   ZERO_RT_TRY(checkSlots(*step, "settle", verdict_slot, 1));
   double value = step->slots()[verdict_slot];
   // Written so that nan is refused too.
-  if (!(value >= ZERO_RT_APPLIED && value <= ZERO_RT_REFUSED_NONFINITE) ||
+  if (!(value >= ZERO_RT_APPLIED && value <= ZERO_RT_REFUSED_NO_TOKENS) ||
       value != double(int32_t(value)))
     return fail(ZERO_RT_INTERNAL, "settle: %g is no verdict", value);
   int32_t verdict = int32_t(value);
@@ -114,7 +140,8 @@ zero_rt_status calls::settle(zero_rt_step *step, int32_t,
   last.refusal = ZERO_RT_OK;
   last.message.clear();
   if (verdict == ZERO_RT_REFUSED_MISSING_GRADIENT ||
-      verdict == ZERO_RT_REFUSED_UNEQUAL_BACKWARDS)
+      verdict == ZERO_RT_REFUSED_UNEQUAL_BACKWARDS ||
+      verdict == ZERO_RT_REFUSED_NO_TOKENS)
     ZERO_RT_TRY(explain(*step, verdict));
   if (verdict == ZERO_RT_REFUSED_NONFINITE) {
     last.refusal = ZERO_RT_NONFINITE;

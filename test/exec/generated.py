@@ -76,7 +76,7 @@ def draw(rng):
         dtype=dtype,
         gradient=gradient,
         accumulator=rng.choice(["f32", "f32", "f32", "f64", gradient]),
-        weight=rng.choice(["mean", "mean", "raw", "sum"]),
+        weight=rng.choice(["mean", "mean", "raw", "sum", "tokens"]),
         optional=",".join(some),
         used_twice=",".join(twice),
         nonfinite=rng.choice(["skip", "skip", "poison", "error"]),
@@ -108,7 +108,6 @@ def draw(rng):
         f"--backwards={rng.choice(['1', '2', '3', '1,4,2', '2,1'])}",
         f"--seed={rng.randrange(1, 1000)}",
         "--steps=3",
-        "--inputs=0.0078125",
     ]
     phase = rng.choice(["sharded", "placed", "scheduled"])
     return step, lowering, running, phase

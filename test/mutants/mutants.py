@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Damages 25 steps in every way the operators know, and judges the proof.
+"""Damages 27 steps in every way the operators know, and judges the proof.
 
   mutants.py --bin build/bin               a sample, as the tests run it
   mutants.py --bin build/bin --count 10000 the figures of README.md
@@ -67,6 +67,9 @@ SEEDS = [
      "--stage=0"),
     (f"adam --mesh dp=2,tp=2 --classes sequence,column --parameters 2 {WIDE}",
      "--stage=2 --shard-over=dp"),
+    (f"sgd --ranks 2 --parameters 2 --weight tokens {SIZES}", "--stage=1"),
+    (f"adam --mesh edp=2,cp=2,tp=2 --classes dense,column --weight tokens "
+     f"--parameters 2 {WIDE}", "--stage=2 --until=sharded"),
 ]  # fmt: skip
 
 

@@ -114,13 +114,22 @@ def write_step(options, out):
 
     # What is left to divide by stands in the types.
     batch = [axis for axis in mesh if axis in BATCH]
-    left = [f"{axis} : 1" for axis in batch]
-    if options.weight == "raw":
-        left.append("accumulation : 1")
-    scaled = f", scaled = [{', '.join(left)}]" * (options.weight != "sum")
-    divided = ["accumulation : -1", *(f"{axis} : -1" for axis in batch)]
-    weight = "" if options.weight == "sum" else ", ".join(divided)
-    arrival = "accumulation : -1" if options.weight == "mean" else ""
+    weights = {
+        "sum": ([], []),
+        "raw": (["accumulation", *batch], []),
+        "mean": (["accumulation", *batch], ["accumulation"]),
+        "tokens": (["tokens"], []),
+    }
+    divided, arrived = weights[options.weight]
+    left = [f"{symbol} : 1" for symbol in divided if symbol not in arrived]
+    scaled = f", scaled = [{', '.join(left)}]" * bool(left)
+    weight = ", ".join(f"{symbol} : -1" for symbol in divided)
+    arrival = ", ".join(f"{symbol} : -1" for symbol in arrived)
+    # Of a batch or of a part of its sequences; tensor-parallel ranks have the same.
+    counted = [axis for axis in CLASSES["dense"].partial if axis in mesh]
+    counts = f", partial = [{', '.join(counted)}]" * bool(counted)
+    tokens = f", %tokens: !zero.value<f64{counts}> {{zero.tokens}}"
+    tokens *= options.weight == "tokens"
     nonfinite = f" nonfinite {options.nonfinite}" * (options.nonfinite != "skip")
     alike = [
         axis
@@ -136,7 +145,7 @@ def write_step(options, out):
     )
     out.write(
         f"zero.step @train on @cluster weight({weight}){nonfinite} "
-        "(%lr: !zero.value<f64>) {\n"
+        f"(%lr: !zero.value<f64>{tokens}) {{\n"
         f"  {results('g')} = zero.micro_batches in {options.accumulator} {{\n"
         f"    {results('d')} = zero.backward("
         f"{', '.join(one.name for one in parameters)}) "
@@ -168,10 +177,13 @@ def write_step(options, out):
             f"hyper(lr = %lr, wd = {0.0 if group % 2 else 0.1}) : "
             f"({final(members)}), (!zero.value<f64>)\n"
         )
-    names = ", ".join(f"norm{k}" for k in range(len(normed)))
-    norms = ", ".join(f"%norm{k}" for k in range(len(normed)))
-    f64s = ", ".join("!zero.value<f64>" for _ in normed)
-    out.write(f"  zero.return [{names}] {norms} : {f64s}\n}}\n")
+    names = [f"norm{k}" for k in range(len(normed))]
+    if tokens:
+        out.write(f"  %total = zero.reduce %tokens : !zero.value<f64{counts}>\n")
+        names.append("total")
+    reported = ", ".join(f"%{name}" for name in names)
+    f64s = ", ".join("!zero.value<f64>" for _ in names)
+    out.write(f"  zero.return [{', '.join(names)}] {reported} : {f64s}\n}}\n")
 
 
 def read_mesh(options):
@@ -200,9 +212,10 @@ def main():
     parser.add_argument("--accumulator", default="f32")
     parser.add_argument(
         "--weight",
-        choices=["mean", "raw", "sum"],
+        choices=["mean", "raw", "sum", "tokens"],
         default="mean",
-        help="of a contribution; raw: a mean of gradients that arrive as they are",
+        help="of a contribution; raw: a mean of gradients that arrive as they are; "
+        "tokens: divided by what all ranks count",
     )
     parser.add_argument("--optional", default="", help="which parameters, e.g. 0,3")
     parser.add_argument("--used-twice", default="", help="which parameters")

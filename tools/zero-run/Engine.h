@@ -52,6 +52,16 @@ struct ParameterInfo {
 /// The parameters of the logical |module|, in order of declaration, on |mesh|.
 std::vector<ParameterInfo> readParameters(mlir::ModuleOp module, MeshOp mesh);
 
+/// A scalar argument of a step.
+struct InputInfo {
+  /// By rank: which of the |shares| addends it passes; empty where all ranks
+  /// pass the same number.
+  std::vector<int64_t> share = {};
+  int64_t shares = 1;
+};
+
+std::vector<InputInfo> readInputs(StepOp step, MeshOp mesh);
+
 /// Something that runs steps: compiled code on rank threads, or the
 /// interpreter.
 class Engine {

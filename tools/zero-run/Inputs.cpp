@@ -31,6 +31,19 @@ std::vector<double> Inputs::getInitial(size_t index,
   return values;
 }
 
+double Inputs::getShare(size_t index, int64_t step, int64_t share,
+                        int64_t shares) const {
+  std::mt19937_64 generator = makeGenerator(seed, seed >> 32, 4, index, step);
+  std::uniform_int_distribution<int> distribution(0, 99);
+  double sum = 0;
+  for (int64_t k = 0; k < kListLength; ++k) {
+    int number = distribution(generator) + (k == 0);
+    if (k * shares / kListLength == share)
+      sum += number;
+  }
+  return sum;
+}
+
 std::vector<double> Inputs::getGradient(size_t index, const ParameterInfo &info,
                                         int64_t step, int64_t rank,
                                         int64_t ranks, int64_t backward,

@@ -34,6 +34,12 @@ public:
                                   int64_t step, int64_t rank, int64_t ranks,
                                   int64_t backward, int64_t backwards) const;
 
+  /// Share |share| of |shares| of the sum that is input |index| in step |step|:
+  /// a whole number, not negative. The sum is positive, and the same for any
+  /// number of shares.
+  double getShare(size_t index, int64_t step, int64_t share,
+                  int64_t shares) const;
+
 private:
   uint64_t seed;
   GradientKind kind;

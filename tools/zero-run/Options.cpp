@@ -56,8 +56,9 @@ static cl::opt<std::string>
              cl::desc("Seed of initial values and gradients (default 1)"));
 static cl::opt<std::string>
     inputsFlag("inputs", cl::value_desc("X,..."), cl::cat(category),
-               cl::desc("The step's scalar arguments, such as 1e-3 (default "
-                        "0.01 each)"));
+               cl::desc("The step's scalar arguments, such as 1e-3, the same "
+                        "on\nall ranks (default 0.01 each, or another whole "
+                        "number on each\nrank for those that are partial)"));
 static cl::opt<std::string>
     threadsFlag("threads-per-rank", cl::value_desc("N"), cl::init("1"),
                 cl::cat(category),

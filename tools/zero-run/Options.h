@@ -32,7 +32,7 @@ struct RunOptions {
   /// Nothing and empty: as many as the file has, else the defaults.
   std::optional<int64_t> steps;
   std::vector<int64_t> backwards;
-  /// Empty: 0.01 each.
+  /// Empty: 0.01 each, or a share of its own for each rank.
   std::vector<double> inputs;
   int64_t threads = 1;
   bool shuffleArrivals = false;

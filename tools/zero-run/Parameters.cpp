@@ -52,3 +52,21 @@ std::vector<ParameterInfo> zero::readParameters(ModuleOp module, MeshOp mesh) {
   }
   return parameters;
 }
+
+std::vector<InputInfo> zero::readInputs(StepOp step, MeshOp mesh) {
+  Ranks ranks(mesh);
+  std::vector<InputInfo> inputs;
+  for (BlockArgument argument : step.getBody().getArguments()) {
+    InputInfo &info = inputs.emplace_back();
+    SmallVector<StringAttr> axes =
+        cast<ValueType>(argument.getType()).getAxes(PlacementKind::Partial);
+    info.shares = mesh.getNumRanks(axes);
+    if (axes.empty())
+      continue;
+    info.share.resize(ranks.size());
+    for (const auto &group : ranks.getGroups(axes))
+      for (auto [i, rank] : llvm::enumerate(group))
+        info.share[rank] = i;
+  }
+  return inputs;
+}

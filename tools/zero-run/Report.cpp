@@ -48,6 +48,10 @@ std::string StepReport::describe() const {
     return "refused: " + describeMissing(*this);
   case ZERO_RT_REFUSED_UNEQUAL_BACKWARDS:
     return "refused: ranks made unequal numbers of backwards";
+  case ZERO_RT_REFUSED_NONFINITE:
+    return "refused: a gradient is not finite";
+  case ZERO_RT_REFUSED_NO_TOKENS:
+    return "refused: the number of tokens is not positive";
   default:
     return "refused: " + result.message;
   }

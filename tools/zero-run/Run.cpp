@@ -41,11 +41,23 @@ LogicalResult Run::bind() {
 // One step
 //===----------------------------------------------------------------------===//
 
+std::vector<double> Run::getInputs(int64_t index, int64_t rank) const {
+  if (!given.empty())
+    return given;
+  std::vector<double> passed;
+  for (auto [i, info] : llvm::enumerate(inputs))
+    passed.push_back(
+        info.share.empty()
+            ? 0.01
+            : numbers->getShare(i, index, info.share[rank], info.shares));
+  return passed;
+}
+
 std::vector<RankInputs> Run::deliver(int64_t index) {
   int64_t count = backwards[index % backwards.size()];
   std::vector<RankInputs> delivered(ranks);
   for (int64_t r = 0; r < ranks; ++r) {
-    delivered[r].inputs = inputs;
+    delivered[r].inputs = getInputs(index, r);
     delivered[r].backwards.resize(count);
     for (int64_t k = 0; k < count; ++k)
       for (auto [i, info] : llvm::enumerate(parameters)) {

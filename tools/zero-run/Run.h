@@ -26,7 +26,10 @@ public:
   int64_t ranks = 1;
   int64_t steps = 1;
   std::vector<int64_t> backwards; // of step i: [i % size]
-  std::vector<double> inputs;
+  std::vector<InputInfo> inputs;
+  /// What every rank passes; empty: 0.01, or whole numbers where each rank has
+  /// a share of its own.
+  std::vector<double> given;
   std::optional<Inputs> numbers;
   /// Gradients that are not made from |numbers|.
   std::optional<GradientFile> file;
@@ -38,6 +41,7 @@ private:
   /// Success where the run can go on.
   mlir::LogicalResult runStep(int64_t index);
   std::vector<RankInputs> deliver(int64_t index);
+  std::vector<double> getInputs(int64_t index, int64_t rank) const;
   std::vector<MissingGradient> findMissing(llvm::ArrayRef<RankInputs> ranks);
   mlir::LogicalResult compareStep(const StepReport &step,
                                   llvm::ArrayRef<RankInputs> delivered);

@@ -65,14 +65,13 @@ static LogicalResult prepare(const RunOptions &options, StepOp step, Run &run,
   run.parameters = readParameters(module, mesh);
   run.roles = getRoles(module);
   size_t numInputs = step.getBody().getNumArguments();
-  run.inputs = options.inputs;
-  if (run.inputs.empty())
-    run.inputs.assign(numInputs, 0.01);
-  if (run.inputs.size() != numInputs) {
+  run.inputs = readInputs(step, mesh);
+  run.given = options.inputs;
+  if (!run.given.empty() && run.given.size() != numInputs) {
     message =
         llvm::formatv("the step has {0} scalar argument{1}, --inputs "
                       "gives {2}",
-                      numInputs, numInputs == 1 ? "" : "s", run.inputs.size());
+                      numInputs, numInputs == 1 ? "" : "s", run.given.size());
     return failure();
   }
 

@@ -23,7 +23,7 @@ extern "C" {
 #endif
 
 /// Raised whenever calls.def, library.h or a struct below changes meaning.
-#define ZERO_RT_ABI_VERSION 3
+#define ZERO_RT_ABI_VERSION 4
 
 typedef struct zero_rt_group zero_rt_group;     // ranks that communicate
 typedef struct zero_rt_runtime zero_rt_runtime; // one rank: device and streams
@@ -163,7 +163,8 @@ typedef enum zero_rt_verdict {
   ZERO_RT_SKIPPED_NONFINITE = 1,
   ZERO_RT_REFUSED_MISSING_GRADIENT = 2,
   ZERO_RT_REFUSED_UNEQUAL_BACKWARDS = 3,
-  ZERO_RT_REFUSED_NONFINITE = 4
+  ZERO_RT_REFUSED_NONFINITE = 4,
+  ZERO_RT_REFUSED_NO_TOKENS = 5 // gradients would be divided by nothing
 } zero_rt_verdict;
 
 /// The results of the last apply. |values| are the operands of zero.return, in

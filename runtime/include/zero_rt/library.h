@@ -155,6 +155,15 @@ typedef struct zero_rt_slot_row {
   int64_t initial;
 } zero_rt_slot_row;
 
+/// A scalar that the caller passes to apply.
+typedef struct zero_rt_input_row {
+  int64_t slot; // it goes to
+  /// Axes over whose ranks each passes an addend of its own, or -1: all pass
+  /// the same.
+  int64_t over;
+  int64_t tokens; // 1: what gradients are divided by; 0: anything else
+} zero_rt_input_row;
+
 typedef struct zero_rt_axis_row {
   int64_t name;
   int64_t size;
@@ -188,11 +197,10 @@ struct zero_rt_library {
   const zero_rt_state_row *states;
   int64_t num_slots;
   const zero_rt_slot_row *slots;
-  /// The slots that apply's inputs go to, and that results come from.
   int64_t num_inputs;
-  const int64_t *inputs;
+  const zero_rt_input_row *inputs;
   int64_t num_results;
-  const int64_t *results;
+  const int64_t *results; // slots
 
   int64_t num_kernels;
   const zero_rt_kernel_fn *kernels;

@@ -275,3 +275,42 @@ zrt.program @p on @m inputs [] results [] [] {
     zrt.yield
   }
 }
+
+// -----
+
+// slots_c2
+zero.mesh @m <["dp" = 2]>
+zrt.program @p on @m inputs [@a] results [] [] {
+  zrt.slots @a [0.0]
+  // expected-error@+1 {{of what apply takes must be an input of one slot}}
+  zrt.slots @b [0.0] over [dp]
+}
+
+// -----
+
+// slots_c2
+zero.mesh @m <["dp" = 2]>
+zrt.program @p on @m inputs [@a] results [] [] {
+  // expected-error@+1 {{of what apply takes must be an input of one slot}}
+  zrt.slots @a [0.0, 0.0] tokens
+}
+
+// -----
+
+// slots_c2
+zero.mesh @m <["dp" = 2]>
+zrt.program @p on @m inputs [@a] results [] [] {
+  // expected-error@+1 {{names "tp", which is no axis of mesh @m}}
+  zrt.slots @a [0.0] over [tp] tokens
+}
+
+// -----
+
+// slots_c2
+zero.mesh @m <["dp" = 2]>
+zrt.program @p on @m inputs [@a, @b] results [] [] {
+  // expected-note@+1 {{the first one is here}}
+  zrt.slots @a [0.0] tokens
+  // expected-error@+1 {{is a second number of tokens}}
+  zrt.slots @b [0.0] over [dp] tokens
+}

@@ -28,7 +28,6 @@ Subject test::getSubject(ModuleOp logical) {
       if (!llvm::is_contained(subject.states, name.getValue()))
         subject.states.push_back(name.getValue().str());
   for (auto step : logical.getOps<StepOp>()) {
-    subject.numInputs = step.getBody().getNumArguments();
     subject.poison = step.getNonfinite() == Nonfinite::poison;
     step.walk([&](UpdateOp update) {
       auto optimizer =
@@ -41,6 +40,8 @@ Subject test::getSubject(ModuleOp logical) {
   for (auto mesh : logical.getOps<MeshOp>()) {
     subject.ranks = mesh.getNumRanks();
     subject.parameters = readParameters(logical, mesh);
+    for (auto step : logical.getOps<StepOp>())
+      subject.inputs = readInputs(step, mesh);
   }
   return subject;
 }
@@ -56,6 +57,7 @@ struct Script {
   bool early = false;               // missing or nan in the first backward
   bool closesLast = false;          // by accumulate, and not by what follows
   bool isDiscarded = false;         // given up, and not applied
+  double counts = 1;                // times what ranks count, where they do
 };
 } // namespace
 
@@ -78,9 +80,18 @@ static std::vector<RankInputs> getInputs(const Subject &subject,
   // backward.
   std::map<std::tuple<const ParameterInfo *, int64_t, int>, std::vector<double>>
       shared;
+  std::vector<std::vector<double>> shares;
+  // Few, so that there is something to clip.
+  std::uniform_int_distribution<int> tokens(0, 3);
+  for (const InputInfo &info : subject.inputs) {
+    std::vector<double> &drawn = shares.emplace_back();
+    for (int64_t i = 0; i < info.shares && !info.share.empty(); ++i)
+      drawn.push_back((tokens(random) + int(i == 0)) * script.counts);
+  }
   for (int64_t rank = 0; rank < subject.ranks; ++rank) {
     RankInputs &given = inputs[rank];
-    given.inputs.assign(subject.numInputs, 0.03125);
+    for (auto [info, drawn] : llvm::zip_equal(subject.inputs, shares))
+      given.inputs.push_back(drawn.empty() ? 0.03125 : drawn[info.share[rank]]);
     given.closesLast = script.closesLast;
     int count =
         script.backwards[std::min<size_t>(rank, script.backwards.size() - 1)];
@@ -172,6 +183,9 @@ Behaviour test::run(ModuleOp module, const Subject &subject,
   add({2, 1}, true, false);
   add({4}, true, false);
   scripts.push_back({{2}});
+  for (double counts : {0.0, -1.0, 1e-310, HUGE_VAL, 1.0 / 1024, 1e9})
+    scripts.emplace_back().counts = counts;
+  scripts.push_back({{1}});
   if (subject.poison) {
     llvm::erase_if(scripts, [](auto &script) { return script.nonfinite >= 0; });
     scripts.push_back({{1}, -1, -1, 0});
@@ -212,6 +226,21 @@ std::string test::getInterface(ModuleOp module) {
   }
   for (auto op : module.getOps<BucketOp>())
     os << op.getSymName() << " " << op.getArrivalType() << "\n";
+  for (auto step : module.getOps<StepOp>())
+    for (BlockArgument argument : step.getBody().getArguments())
+      os << argument.getType() << (argument == step.getTokens()) << "\n";
+  module.walk([&](ReturnOp op) { os << op.getNames() << "\n"; });
+  for (auto program : module.getOps<zrt::ProgramOp>()) {
+    os << program.getResultNames() << "\n";
+    for (zrt::SlotsOp input : program.getInputSlots()) {
+      os << input.getTokens();
+      if (ArrayAttr over = input.getOverAttr())
+        for (auto axis : over.getAsRange<StringAttr>())
+          if (mesh.getNumRanks({axis}) > 1)
+            os << " over " << axis.getValue();
+      os << "\n";
+    }
+  }
   // A bucket of pads alone has nothing to bind or to save.
   auto isEmpty = [&](FlatSymbolRefAttr symbol) {
     auto bucket = module.lookupSymbol<BucketOp>(symbol);

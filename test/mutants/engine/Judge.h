@@ -23,7 +23,7 @@ struct Subject {
   std::vector<ParameterInfo> parameters;
   std::vector<std::string> states;
   std::vector<std::string> counters;
-  size_t numInputs = 0;
+  std::vector<InputInfo> inputs;
   int64_t ranks = 1;
   bool poison = false; // a nan would be all that is left to see
 };

@@ -79,6 +79,8 @@ constexpr Explanation kExplained[] = {
     {"zrt.buffer shares", " overwrote",
      "the interpreter gives each its own memory"},
     {"zero.mesh axes", "dp^", "an axis of one rank divides by nothing"},
+    {"zero.mesh axes", "runs on",
+     "ranks are numbered otherwise, over axes that are treated alike"},
     {"arith.", "copysign(",
      "a sign hides most changes of what it is the sign of"},
     {"math.", "copysign(", "as above"},

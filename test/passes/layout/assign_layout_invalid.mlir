@@ -165,24 +165,18 @@ zero.step @s on @m weight() () {
 
 // -----
 
-// Tokens have no number yet.
+// What differs from rank to rank, and is no share of a sum.
 zero.mesh @m <["dp" = 2]>
-zero.parameter @w : 8xf32
-zero.group @g [@w]
-zero.optimizer @sgd hyper [lr] {
-^prepare(%lr: f64):
-  zero.yield %lr : f64
-} update {
-^update(%g: f32, %p: f32, %step: f32):
-  zero.yield %p : f32
+// expected-error@+1 {{argument 0 cannot be laid out yet: it must be replicated or partial, and have no scale, got '!zero.value<f64, varying = [dp]>'}}
+zero.step @s on @m weight() (%loss: !zero.value<f64, varying = [dp]>) {
+  zero.return []
 }
-zero.step @s on @m weight(tokens : -1) () {
-  %g = zero.micro_batches in f32 {
-    // expected-error@+1 {{scales by 'tokens' cannot be laid out yet}}
-    %d = zero.backward(@w) arrives() : !zero.value<8xf32, partial = [dp, micro], scaled = [tokens : 1]>
-    zero.yield %d : !zero.value<8xf32, partial = [dp, micro], scaled = [tokens : 1]>
-  }
-  %r = zero.reduce %g : !zero.value<8xf32, partial = [dp], scaled = [tokens : 1]>
-  zero.update @g with @sgd(%r) hyper(lr = 0.1) : (!zero.value<8xf32>), ()
+
+// -----
+
+// expected-note@+1 {{axes are declared here}}
+zero.mesh @m <["dp" = 2]>
+// expected-error@+1 {{argument 0 is partial over 'pp', which is no axis of mesh @m}}
+zero.step @s on @m weight() (%loss: !zero.value<f64, partial = [pp]>) {
   zero.return []
 }

@@ -21,7 +21,7 @@ std::string zero::test::getOptimizer(const std::string &name) {
 static std::string getScale(const std::string &weight,
                             const std::string &arrives) {
   std::string scale;
-  for (const char *axis : {"accumulation", "dp"}) {
+  for (const char *axis : {"accumulation", "dp", "tokens"}) {
     auto names = [&](const std::string &monomial) {
       return monomial.find(axis) != std::string::npos;
     };
@@ -57,6 +57,10 @@ std::string StepText::print() const {
       types(arrival, ", partial = [dp, micro]" + scale);
   const std::string reduced = types(accumulator, "");
 
+  const bool hasTokens = weight.find("tokens") != std::string::npos;
+  const std::string tokens =
+      hasTokens ? ", %n: !zero.value<f64, partial = [dp]> {zero.tokens}" : "";
+
   std::string text =
       "zero.mesh @m <[\"dp\" = " + std::to_string(ranks) + "]>\n";
   for (const ParameterText &parameter : parameters)
@@ -65,7 +69,7 @@ std::string StepText::print() const {
             parameter.flags + "\n";
   return text + "zero.group @all [" + names + "]\n" + getOptimizer(optimizer) +
          "zero.step @s on @m weight(" + weight + ") " + nonfinite +
-         " (%lr: !zero.value<f64>) {\n" + //
+         " (%lr: !zero.value<f64>" + tokens + ") {\n" + //
          "  %g:" + n + " = zero.micro_batches in " + accumulator + " {\n" +
          "    %d:" + n + " = zero.backward(" + names + ") arrives(" + arrives +
          ") : " + arriving + "\n" + //

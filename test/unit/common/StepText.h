@@ -23,7 +23,8 @@ struct ParameterText {
 };
 
 /// A step @s over the axis dp that sums, reduces, takes the norm and updates
-/// all parameters; its result is the norm, its argument the learning rate.
+/// all parameters; its result is the norm, its arguments the learning rate and,
+/// where the weight names them, the tokens of each rank.
 struct StepText {
   int64_t ranks = 2;
   std::vector<ParameterText> parameters = {{"w", 1, ""}};

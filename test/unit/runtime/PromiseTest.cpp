@@ -81,8 +81,20 @@ TEST(Promise, InputsAreTheSame) {
         backward(step);
         expectStatus(ZERO_RT_MISMATCH, applyStep(step, rank == 2 ? 0.5 : 0.25),
                      "input 0 of apply is 0.5 on rank 2, and 0.25 on rank 0: "
-                     "all ranks promise to pass the same");
+                     "they promise to pass the same");
         expectOk(applyStep(step, 0.25));
+      },
+      checked());
+}
+
+TEST(Promise, SharesOfAnInputMayDiffer) {
+  LibraryBuilder library = makeTrainStep(3);
+  library.inputs[0].over = 0; // the axis set of dp
+  runSteps(
+      library.get(),
+      [](int32_t rank, zero_rt_step *step) {
+        backward(step);
+        expectOk(applyStep(step, 0.25 * rank));
       },
       checked());
 }

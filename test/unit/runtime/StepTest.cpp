@@ -267,7 +267,7 @@ TEST(Step, NonfiniteCanBeAnError) {
 TEST(Step, AVerdictMustBeOne) {
   LibraryBuilder library = makeTrainStep(1);
   runSteps(library.get(), [](int32_t, zero_rt_step *step) {
-    for (double value : {-1.0, 0.5, 5.0, std::nan("")}) {
+    for (double value : {-1.0, 0.5, 6.0, std::nan("")}) {
       step->slots()[Verdict] = value;
       expectStatus(ZERO_RT_INTERNAL, callsOf(step).settle(step, 0, Verdict),
                    "is no verdict");

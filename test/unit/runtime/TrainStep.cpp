@@ -182,7 +182,7 @@ LibraryBuilder zero_rt::test::makeTrainStep(int64_t ranks) {
   library.addSlot("loss_scale", 1024);
   for (const char *name : {"rate0", "skip0", "rate1", "skip1"})
     library.addSlot(name);
-  library.inputs = {LearningRate};
+  library.inputs = {{LearningRate, -1, 0}};
   library.results = {Norm};
 
   for (zero_rt_kernel_fn kernel : {storeGradient, addGradient, squares, update})

@@ -91,10 +91,14 @@ const ParameterInfo &Step::find(const std::string &name) const {
       parameters, [&](const ParameterInfo &info) { return info.name == name; });
 }
 
-FailureOr<StepResult> Step::apply(double rate, const Window &window) {
+FailureOr<StepResult> Step::apply(double rate, const Window &window,
+                                  const std::vector<double> &tokens) {
   std::vector<RankInputs> inputs;
-  for (const std::vector<Backward> &backwards : window)
+  for (auto [rank, backwards] : llvm::enumerate(window)) {
     inputs.push_back({backwards, {rate}});
+    if (!tokens.empty())
+      inputs.back().inputs.push_back(tokens[rank]);
+  }
   return engine->apply(inputs);
 }
 

@@ -49,8 +49,9 @@ public:
   Step(const std::string &source, const Way &way, Mutation mutate = nullptr);
   ~Step();
 
-  /// One step with learning rate |rate|.
-  mlir::FailureOr<StepResult> apply(double rate, const Window &window);
+  /// One step with learning rate |rate|, and |tokens| by rank where it has any.
+  mlir::FailureOr<StepResult> apply(double rate, const Window &window,
+                                    const std::vector<double> &tokens = {});
   void bind(const std::string &name, std::vector<double> values);
   /// On rank 0, after a check that all ranks have the same.
   std::vector<double> get(const std::string &name);

@@ -1,0 +1,150 @@
+//===- WholeProgram.cpp - Rules of a program as a whole -------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialect/zrt/Require.h"
+#include "dialect/zrt/ZrtDialect.h"
+
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+using namespace zrt;
+
+/// program_c2 for one list of names.
+static LogicalResult verifyAxes(Operation *op, ArrayAttr axes,
+                                zero::MeshOp mesh) {
+  llvm::StringSet<> seen;
+  for (auto axis : axes.getAsRange<StringAttr>()) {
+    if (!mesh.getAxisSize(axis))
+      return op->emitOpError() << "names " << axis << ", which is no axis of "
+                               << "mesh @" << mesh.getSymName();
+    if (!seen.insert(axis).second)
+      return op->emitOpError() << "names axis " << axis << " twice";
+  }
+  if (axes.empty())
+    return op->emitOpError() << "needs an axis";
+  return success();
+}
+
+/// buffer_c2 and program_c2
+static LogicalResult verifyOnMesh(BufferOp buffer, zero::MeshOp mesh) {
+  zero::ValueType type = buffer.getValueType();
+  for (const zero::AxisPlacement &placement : type.getPlacements())
+    if (!mesh.getAxisSize(placement.axis))
+      return buffer.emitOpError()
+             << "names " << placement.axis << ", which is no axis of mesh @"
+             << mesh.getSymName();
+  size_t last = type.getShape().size() - 1;
+  for (auto [dim, extent] : llvm::enumerate(type.getShape())) {
+    int64_t ranks = mesh.getNumRanks(type.getAxesOfDim(dim));
+    if (dim != last && extent != ranks)
+      return buffer.emitOpError() << "has " << extent << " rows in dimension "
+                                  << dim << " for " << ranks << " ranks";
+    if (extent % ranks != 0)
+      return buffer.emitOpError()
+             << "holds " << extent
+             << " elements, which do not divide evenly over " << ranks
+             << " ranks";
+  }
+  return success();
+}
+
+/// program_c3
+static LogicalResult verifySlices(Operation *call, ArrayAttr axes,
+                                  BufferOp buffer, zero::MeshOp mesh) {
+  int64_t ranks =
+      mesh.getNumRanks(llvm::to_vector(axes.getAsRange<StringAttr>()));
+  if (buffer.getRowLength() % ranks == 0)
+    return success();
+  return call->emitOpError()
+         << "works on slices of @" << buffer.getSymName() << ", whose "
+         << buffer.getRowLength() << " elements do not divide evenly over "
+         << ranks << " ranks of " << axes;
+}
+
+std::vector<SlotsOp> ProgramOp::getInputSlots() {
+  SymbolTableCollection symbols;
+  std::vector<SlotsOp> slots;
+  for (auto symbol : getInputs().getAsRange<FlatSymbolRefAttr>())
+    slots.push_back(cast<SlotsOp>(symbols.lookupSymbolIn(*this, symbol)));
+  return slots;
+}
+
+int64_t ProgramOp::getTokensInput() {
+  for (auto [i, slots] : llvm::enumerate(getInputSlots()))
+    if (slots.getTokens())
+      return i;
+  return -1;
+}
+
+/// slots_c2
+static LogicalResult verifyInputs(ProgramOp program, zero::MeshOp mesh) {
+  std::vector<SlotsOp> inputs = program.getInputSlots();
+  SlotsOp tokens;
+  for (auto slots : program.getOps<SlotsOp>()) {
+    if (!slots.getOver() && !slots.getTokens())
+      continue;
+    if (!llvm::is_contained(inputs, slots) || slots.size() != 1)
+      return slots.emitOpError()
+             << "of what apply takes must be an input of one slot";
+    if (slots.getOver() && failed(verifyAxes(slots, *slots.getOver(), mesh)))
+      return failure();
+    if (slots.getTokens() && tokens) {
+      InFlightDiagnostic diag = slots.emitOpError()
+                                << "is a second number of tokens";
+      diag.attachNote(tokens.getLoc()) << "the first one is here";
+      return diag;
+    }
+    if (slots.getTokens())
+      tokens = slots;
+  }
+  return success();
+}
+
+LogicalResult ProgramOp::verifyRegions() {
+  // program_c1
+  if (getResultNames().size() != getResults().size())
+    return emitOpError() << "has " << getResults().size() << " results and "
+                         << getResultNames().size() << " names";
+  llvm::StringSet<> names;
+  for (auto name : getResultNames().getAsRange<StringAttr>())
+    if (!names.insert(name).second)
+      return emitOpError() << "has two results " << name;
+  SymbolTableCollection symbols;
+  for (ArrayAttr list : {getInputs(), getResults()})
+    for (auto symbol : list.getAsRange<FlatSymbolRefAttr>())
+      if (failed(require<SlotsOp>(symbols, *this, symbol)))
+        return failure();
+  auto mesh = lookup<zero::MeshOp>(symbols, *this, getMeshAttr());
+  if (!mesh)
+    return emitOpError() << "mesh " << getMeshAttr()
+                         << " is not a zero.mesh of this module";
+  if (failed(verifyInputs(*this, mesh)))
+    return failure();
+  // buffer_c2
+  for (auto buffer : getOps<BufferOp>())
+    if (failed(verifyOnMesh(buffer, mesh)))
+      return failure();
+  // program_c2
+  WalkResult result = walk([&](Operation *call) {
+    for (StringRef name : {"axes", "own"})
+      if (auto axes = call->getAttrOfType<ArrayAttr>(name))
+        if (failed(verifyAxes(call, axes, mesh)))
+          return WalkResult::interrupt();
+    // program_c3
+    auto launch = dyn_cast<LaunchOp>(call);
+    auto gather = dyn_cast<AllGatherOp>(call);
+    if ((launch && launch.getOwn() && !launch.getBuffers().empty()) || gather) {
+      auto symbol = gather ? gather.getBufferAttr()
+                           : cast<FlatSymbolRefAttr>(launch.getBuffers()[0]);
+      auto buffer = lookup<BufferOp>(symbols, *this, symbol);
+      ArrayAttr axes = gather ? gather.getAxes() : *launch.getOwn();
+      if (buffer && failed(verifySlices(call, axes, buffer, mesh)))
+        return WalkResult::interrupt();
+    }
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}

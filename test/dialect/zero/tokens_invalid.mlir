@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// RUN: zero-opt %s --split-input-file --verify-diagnostics
+
+// step_c6: nobody says how many there are.
+zero.mesh @m <["dp" = 2]>
+zero.parameter @w : 8xf32
+// expected-error@+1 {{divides by tokens, and no argument is said to be their number: write {zero.tokens} behind its type}}
+zero.step @s on @m weight(tokens : -1) (%n: !zero.value<f64, partial = [dp]>) {
+  %g = zero.micro_batches in f32 {
+    %d = zero.backward(@w) arrives() : !zero.value<8xf32, partial = [dp, micro], scaled = [tokens : 1]>
+    zero.yield %d : !zero.value<8xf32, partial = [dp, micro], scaled = [tokens : 1]>
+  }
+  zero.return []
+}
+
+// -----
+
+// step_c6
+zero.mesh @m <["dp" = 2]>
+// expected-error@+1 {{argument 0 may be {zero.tokens} and nothing else, got {zero.token}}}
+zero.step @s on @m weight() (%n: !zero.value<f64> {zero.token}) {
+  zero.return []
+}
+
+// -----
+
+// step_c6
+zero.mesh @m <["dp" = 2]>
+// expected-error@+1 {{two arguments are {zero.tokens}}}
+zero.step @s on @m weight() (%n: !zero.value<f64> {zero.tokens}, %k: !zero.value<f64> {zero.tokens}) {
+  zero.return []
+}
+
+// -----
+
+// step_c6
+zero.mesh @m <["dp" = 2]>
+// expected-error@+1 {{has 1 arguments, and tokens are argument 3}}
+"zero.step"() <{sym_name = "s", mesh = @m, weight = #zero.scale<>, tokens_argument = 3 : i64}> ({
+^bb0(%n: !zero.value<f64>):
+  zero.return []
+}) : () -> ()
+
+// -----
+
+// step_c6: a count that is still to be divided by something is none.
+zero.mesh @m <["dp" = 2]>
+// expected-error@+1 {{tokens must be replicated or partial, and have no scale, got '!zero.value<f64, partial = [dp, micro]>'}}
+zero.step @s on @m weight() (%n: !zero.value<f64, partial = [dp, micro]> {zero.tokens}) {
+  zero.return []
+}
+
+// -----
+
+// factor_c1
+zero.mesh @m <["dp" = 2]>
+zero.step @s on @m weight() () {
+  // expected-error@+1 {{needs the number of tokens as operand}}
+  %f = zero.factor (tokens : -1)
+  zero.return []
+}
+
+// -----
+
+// factor_c1
+zero.mesh @m <["dp" = 2]>
+zero.step @s on @m weight() (%n: !zero.value<f64>) {
+  // expected-error@+1 {{has tokens and no scale by them}}
+  %f = zero.factor (dp : -1) tokens %n : !zero.value<f64>
+  zero.return []
+}
+
+// -----
+
+// factor_c1: what one rank counted is not what all did.
+zero.mesh @m <["dp" = 2]>
+zero.step @s on @m weight() (%n: !zero.value<f64, partial = [dp]> {zero.tokens}) {
+  // expected-error@+1 {{operand must be replicated, got partial over 'dp'}}
+  %f = zero.factor (tokens : -1) tokens %n : !zero.value<f64, partial = [dp]>
+  zero.return []
+}
+
+// -----
+
+// factor_c2
+// expected-note@+1 {{axes are declared here}}
+zero.mesh @m <["dp" = 2]>
+zero.step @s on @m weight() () {
+  // expected-error@+1 {{factor names 'tp', which is neither accumulation, tokens nor an axis of mesh @m}}
+  %f = zero.factor (tp : -1)
+  zero.return []
+}
+
+// -----
+
+// verdict_c1: so is whether there are any.
+zero.mesh @m <["dp" = 2]>
+zero.step @s on @m weight() (%n: !zero.value<f64, partial = [dp]>, %a: !zero.value<f64>) {
+  // expected-error@+1 {{operand must be replicated, got '!zero.value<f64, partial = [dp]>'}}
+  %v = zero.verdict (%a), %a, %a, %a tokens %n ranks 2 : (!zero.value<f64>), !zero.value<f64>, !zero.value<f64>, !zero.value<f64>, !zero.value<f64, partial = [dp]>
+  zero.return []
+}

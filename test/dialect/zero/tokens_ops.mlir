@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// RUN: zero-opt %s | zero-opt | FileCheck %s
+//
+// A round trip of a step that is weighted by tokens.
+
+zero.mesh @cluster <["dp" = 2]>
+
+// CHECK: zero.step @train on @cluster weight(tokens : -1) (%[[LR:.*]]: !zero.value<f64>, %[[N:.*]]: !zero.value<f64, partial = [dp]> {zero.tokens}) {
+zero.step @train on @cluster weight(tokens : -1) (%lr: !zero.value<f64>, %n: !zero.value<f64, partial = [dp]> {zero.tokens}) {
+  %sum = zero.all_reduce %n over [dp] : !zero.value<f64, partial = [dp]>
+  // CHECK: zero.factor (tokens : -1) tokens %{{.*}} : !zero.value<f64>
+  %t = zero.factor (tokens : -1) tokens %sum : !zero.value<f64>
+  // CHECK: zero.factor (dp : -1){{$}}
+  %f = zero.factor (dp : -1)
+  // CHECK: zero.verdict(%[[LR]]), %[[LR]], %[[LR]], %[[LR]] tokens %{{.*}} ranks 2 : (!zero.value<f64>), !zero.value<f64>, !zero.value<f64>, !zero.value<f64>, !zero.value<f64>
+  %v = zero.verdict (%lr), %lr, %lr, %lr tokens %sum ranks 2 : (!zero.value<f64>), !zero.value<f64>, !zero.value<f64>, !zero.value<f64>, !zero.value<f64>
+  zero.return []
+}

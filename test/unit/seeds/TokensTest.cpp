@@ -1,0 +1,120 @@
+//===- TokensTest.cpp - Every token counts the same -----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Ranks and backwards have different numbers of tokens, and the gradient is the
+// mean over all of them.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Steps.h"
+
+#include <limits>
+
+using namespace zero;
+using namespace zero::test;
+
+namespace {
+class Tokens : public testing::TestWithParam<Way> {
+protected:
+  /// Of the tokens of each rank and backward, and their mean gradients.
+  const std::vector<std::vector<double>> counts = {{1, 1}, {2, 4}};
+  const std::vector<std::vector<double>> means = {{1, 3}, {2, 4}};
+
+  /// What ranks deliver: a sum over the tokens of a backward, or their mean.
+  Window deliver(bool isSum) {
+    Window window(2);
+    for (int r = 0; r < 2; ++r)
+      for (int b = 0; b < 2; ++b)
+        window[r].push_back(
+            {{"w", {means[r][b] * (isSum ? counts[r][b] : 1)}}});
+    return window;
+  }
+};
+} // namespace
+
+// (1 + 3 + 2 * 2 + 4 * 4) / 8 = 24 / 8 = 3. The mean over ranks of each rank's
+// mean is ((1 + 3) / 2 + (4 + 16) / 6) / 2 = 2.666667, that over backwards of
+// each one's 2.733333.
+TEST_P(Tokens, WeighAsManyAsThereAre) {
+  StepText text;
+  text.weight = "tokens : -1";
+  Step step(text, GetParam());
+  auto result = step.apply(1, deliver(/*isSum=*/true), {2, 6});
+  ASSERT_TRUE(mlir::succeeded(result));
+  EXPECT_EQ(result->verdict, 0) << result->message;
+  EXPECT_EQ(step.get("w")[0], -3);
+  EXPECT_EQ(result->values[0], 3);
+
+  // One backward, another number of tokens: (1 + 3) / 16.
+  result = step.apply(1, {{{{"w", {1}}}}, {{{"w", {3}}}}}, {0, 16});
+  ASSERT_TRUE(mlir::succeeded(result));
+  EXPECT_EQ(step.get("w")[0], -3.25);
+}
+
+// The mean of means, which every token of a short sequence counts more in.
+TEST_P(Tokens, AreNotWhatAMeanOverBackwardsWeighs) {
+  StepText text;
+  text.weight = "accumulation : -1, dp : -1";
+  Step step(text, GetParam());
+  ASSERT_TRUE(mlir::succeeded(step.apply(1, deliver(/*isSum=*/false))));
+  EXPECT_EQ(step.get("w")[0], -2.5);
+}
+
+// Who has divided by the tokens of all ranks already says so.
+TEST_P(Tokens, MayBeDividedOutByTheCaller) {
+  StepText text;
+  text.weight = "tokens : -1";
+  text.arrives = "tokens : -1";
+  Step step(text, GetParam());
+  Window window = deliver(/*isSum=*/true);
+  for (auto &backwards : window)
+    for (Backward &backward : backwards)
+      backward["w"][0] /= 8;
+  ASSERT_TRUE(mlir::succeeded(step.apply(1, window, {2, 6})));
+  EXPECT_EQ(step.get("w")[0], -3);
+}
+
+TEST_P(Tokens, NoneAreNoStep) {
+  StepText text;
+  text.weight = "tokens : -1";
+  Step step(text, GetParam());
+  constexpr double kInfinite = std::numeric_limits<double>::infinity();
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  // All zeros; less than none; what has no inverse; what is no number.
+  for (std::vector<double> tokens : {std::vector{0.0, 0.0},
+                                     {3.0, -4.0},
+                                     {0.0, 1e-310},
+                                     {kInfinite, 1.0},
+                                     {1.0, kNan}}) {
+    auto result = step.apply(1, deliver(/*isSum=*/true), tokens);
+    ASSERT_TRUE(mlir::succeeded(result));
+    EXPECT_EQ(result->verdict, 5);
+    EXPECT_EQ(step.get("w")[0], 0);
+    if (tokens[1] == -4)
+      EXPECT_NE(result->message.find(
+                    "step refused: the number of tokens must be positive: rank "
+                    "0 counted 3, rank 1 counted -4"),
+                std::string::npos)
+          << result->message;
+  }
+  auto result = step.apply(1, deliver(/*isSum=*/true), {8, 0});
+  ASSERT_TRUE(mlir::succeeded(result));
+  EXPECT_EQ(step.get("w")[0], -3);
+}
+
+// A gradient that never came is the better reason.
+TEST_P(Tokens, AreLookedAtAfterGradients) {
+  StepText text;
+  text.weight = "tokens : -1";
+  Step step(text, GetParam());
+  Window window = deliver(/*isSum=*/true);
+  window[1][0].erase("w");
+  auto result = step.apply(1, window, {0, 0});
+  ASSERT_TRUE(mlir::succeeded(result));
+  EXPECT_EQ(result->verdict, 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, Tokens, testing::ValuesIn(getWays()), nameOf);
