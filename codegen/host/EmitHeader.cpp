@@ -65,7 +65,8 @@ static StringRef getComment(Call call) {
            "Skipped steps are ok with a verdict, refused ones an error that "
            "names the cause.";
   case Call::loss_scale:
-    return "What the next backward multiplies its loss by.";
+    return "What the next backward multiplies its loss by: 1 unless the step "
+           "has a loss scale, and then the same until apply.";
   case Call::parameter_wait:
     return "Makes |stream| wait until a parameter (-1: all) may be read.";
   case Call::state_count:

@@ -51,6 +51,7 @@ static SmallVector<Constant> getLibraryFields(zrt::ProgramOp program,
   addTable("slots", tables.slots);
   addTable("inputs", tables.inputs);
   addTable("results", tables.results);
+  fields.push_back(globals.integer(64, tables.lossScale));
 
   SmallVector<std::string> kernels;
   for (auto kernel : program.getOps<zrt::KernelOp>())

@@ -103,6 +103,8 @@ private:
 void TableReader::addSlots() {
   for (auto op : program.getOps<zrt::SlotsOp>()) {
     tables.slotRows[FlatSymbolRefAttr::get(op)] = tables.slots.size();
+    if (op.isLossScale())
+      tables.lossScale = tables.slots.size();
     for (double initial : op.getInitial())
       tables.slots.push_back(
           {tables.strings.add(op.getSymName()), bits(initial)});
@@ -112,7 +114,7 @@ void TableReader::addSlots() {
     if (input.getOver())
       llvm::append_range(over, input.getOver()->getAsRange<StringAttr>());
     tables.inputs.push_back({tables.getSlot(FlatSymbolRefAttr::get(input)),
-                             addAxes(over), input.getTokens()});
+                             addAxes(over), input.isTokens()});
   }
   for (auto [name, result] :
        llvm::zip_equal(program.getResultNames().getAsRange<StringAttr>(),

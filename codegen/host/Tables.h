@@ -45,6 +45,7 @@ struct Tables {
   std::vector<zero_rt_table_row> tables;
   std::vector<zero_rt_state_row> states;
   std::vector<zero_rt_slot_row> slots;
+  int64_t lossScale = -1; // its slot
   std::vector<zero_rt_input_row> inputs;
   std::vector<int64_t> results;
   std::vector<std::string> resultNames;

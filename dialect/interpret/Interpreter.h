@@ -71,6 +71,9 @@ public:
   /// apply.
   virtual mlir::LogicalResult discard(llvm::ArrayRef<RankInputs> perRank) = 0;
 
+  /// What the gradients of the next step are to be multiplied by.
+  virtual double getLossScale() = 0;
+
   /// What |rank| holds of a parameter; empty if there is none of this name.
   virtual std::vector<Number> getParameter(int64_t rank,
                                            llvm::StringRef name) = 0;

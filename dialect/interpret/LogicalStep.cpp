@@ -37,6 +37,7 @@ private:
   PerRank deliver(FlatSymbolRefAttr source, const Format &format) override;
   LogicalResult evaluateOwn(Operation &op) override;
   FailureOr<int> finish() override;
+  int decide();
   void update(UpdateOp op);
   std::vector<Number> getHyper(UpdateOp op, OptimizerOp optimizer);
   bool isFinite();
@@ -100,6 +101,8 @@ std::vector<Number> LogicalStep::getParameter(int64_t rank, StringRef name) {
 
 std::vector<Number> LogicalStep::getState(StringRef role, StringRef name) {
   if (name.empty()) {
+    if (std::vector<Number> state = getScaleState(role); !state.empty())
+      return state;
     auto [group, counter] = role.rsplit('.');
     for (auto op : step.getBody().getOps<UpdateOp>())
       if (op.getGroup() == group)
@@ -149,7 +152,7 @@ bool LogicalStep::isFinite() {
   return true;
 }
 
-FailureOr<int> LogicalStep::finish() {
+int LogicalStep::decide() {
   if (!window->isEqual())
     return 3;
   if (window->getTotalMissing() > 0)
@@ -158,9 +161,17 @@ FailureOr<int> LogicalStep::finish() {
     return 5;
   if (step.getNonfinite() != Nonfinite::poison && !isFinite())
     return step.getNonfinite() == Nonfinite::skip ? 1 : 4;
-  for (auto op : step.getBody().getOps<UpdateOp>())
-    update(op);
   return 0;
+}
+
+FailureOr<int> LogicalStep::finish() {
+  int verdict = decide();
+  if (verdict == 0)
+    for (auto op : step.getBody().getOps<UpdateOp>())
+      update(op);
+  for (std::vector<Number> &counters : scaleCounters)
+    lossScale->advance(calculator, counters, verdict);
+  return verdict;
 }
 
 std::vector<Number> LogicalStep::getHyper(UpdateOp op, OptimizerOp optimizer) {

@@ -29,6 +29,7 @@ public:
   mlir::FailureOr<StepResult>
   apply(llvm::ArrayRef<RankInputs> perRank) override;
   mlir::LogicalResult discard(llvm::ArrayRef<RankInputs> perRank) override;
+  double getLossScale() override;
   std::vector<Number> getParameter(int64_t rank, llvm::StringRef name) override;
   std::vector<Number> getState(llvm::StringRef role,
                                llvm::StringRef name) override;

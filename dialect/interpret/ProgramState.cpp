@@ -41,6 +41,15 @@ LogicalResult ProgramInterpreter::bindParameter(StringRef name,
   return success();
 }
 
+double ProgramInterpreter::getLossScale() {
+  for (auto slots : program.getOp().getOps<zrt::SlotsOp>())
+    if (slots.isLossScale())
+      return program
+          .getSlots(0)[program.getFirstSlot(FlatSymbolRefAttr::get(slots))]
+          .value;
+  return 1;
+}
+
 std::vector<Number> ProgramInterpreter::getParameter(int64_t rank,
                                                      StringRef name) {
   auto it = indices.find(name);

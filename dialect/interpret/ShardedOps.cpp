@@ -205,6 +205,13 @@ LogicalResult ShardedStep::evaluateOwn(Operation &op) {
   } else if (auto verdict = dyn_cast<VerdictOp>(op)) {
     defineScalar(verdict.getVerdict(),
                  [&](int64_t rank) { return evaluateVerdict(verdict, rank); });
+  } else if (auto read = dyn_cast<ReadScaleOp>(op)) {
+    defineScalar(read.getValue(),
+                 [&](int64_t rank) { return scaleCounters[rank][0]; });
+  } else if (auto update = dyn_cast<UpdateScaleOp>(op)) {
+    for (int64_t rank = 0; rank < ranks.size(); ++rank)
+      lossScale->advance(calculator, scaleCounters[rank],
+                         int(getScalar(update.getVerdict(), rank).value));
   } else if (auto prepare = dyn_cast<PrepareOp>(op)) {
     evaluatePrepare(prepare);
   } else if (auto update = dyn_cast<UpdateBucketOp>(op)) {

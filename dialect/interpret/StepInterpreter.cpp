@@ -23,9 +23,6 @@ static bool isSupported(ValueType type) {
         placement.kind == PlacementKind::PartialMin ||
         placement.kind == PlacementKind::PartialOr)
       return false;
-  for (const ScaleFactor &factor : type.getScale())
-    if (factor.symbol.getValue().starts_with("@"))
-      return false;
   return true;
 }
 
@@ -74,6 +71,14 @@ LogicalResult StepInterpreter::initialize() {
       return failure();
     optimizers[op.getSymName()] =
         std::make_unique<Optimizer>(std::move(*optimizer));
+  }
+  if (FlatSymbolRefAttr name = step.getLossScale()) {
+    FailureOr<LossScale> created =
+        LossScale::create(module.lookupSymbol<LossScaleOp>(name));
+    if (failed(created))
+      return failure();
+    lossScale = std::move(*created);
+    scaleCounters.assign(ranks.size(), lossScale->getInitial());
   }
   step.walk([&](MicroBatchesOp op) {
     op.walk([&](Operation *inner) {

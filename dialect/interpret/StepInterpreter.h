@@ -15,6 +15,7 @@
 #define ZERO_DIALECT_INTERPRET_STEPINTERPRETER_H
 
 #include "dialect/interpret/Array.h"
+#include "dialect/interpret/LossScale.h"
 #include "dialect/interpret/Optimizer.h"
 #include "dialect/interpret/Ranks.h"
 #include "dialect/interpret/Window.h"
@@ -30,6 +31,9 @@ public:
   mlir::FailureOr<StepResult>
   apply(llvm::ArrayRef<RankInputs> perRank) override;
   mlir::LogicalResult discard(llvm::ArrayRef<RankInputs> perRank) override;
+  double getLossScale() override {
+    return lossScale ? scaleCounters[0][0].value : 1;
+  }
 
   /// Reads the tables of the module and allocates state; emits a diagnostic
   /// where something is not supported.
@@ -67,10 +71,13 @@ protected:
   getGroups(llvm::ArrayRef<mlir::StringAttr> axes) {
     return ranks.getGroups(axes);
   }
-  /// The number that |monomial| to the power of |sign| stands for on |rank|,
-  /// where |tokens| is that of tokens.
+  /// What symbols stand for that are no axes.
+  struct Symbols {
+    Number accumulation, tokens, lossScale;
+  };
+  /// The number that |monomial| to the power of |sign| stands for.
   Number evaluateMonomial(llvm::ArrayRef<ScaleFactor> monomial, int sign,
-                          int64_t rank, Number tokens);
+                          const Symbols &symbols);
   /// The number of tokens that |rank| and those it adds up with counted; 0
   /// where the step has none.
   Number sumTokens(int64_t rank);
@@ -93,6 +100,8 @@ protected:
                                              int64_t rank);
   /// Sets |result| to what |function| says of each rank.
   void define(mlir::Value result, llvm::function_ref<Array(int64_t)> function);
+  /// The counter of the loss scale that |role| names; empty if it is none.
+  std::vector<Number> getScaleState(llvm::StringRef role);
   void defineScalar(mlir::Value result,
                     llvm::function_ref<Number(int64_t)> function);
 
@@ -107,6 +116,9 @@ protected:
   llvm::StringMap<std::unique_ptr<Optimizer>> optimizers;
   /// Counters by group, then by rank.
   llvm::StringMap<std::vector<std::vector<Number>>> counters;
+  std::optional<LossScale> lossScale;
+  /// Those of the loss scale, by rank.
+  std::vector<std::vector<Number>> scaleCounters;
 
   // The step that is running.
   std::optional<Window> window;

@@ -17,16 +17,16 @@ using namespace zero;
 //===----------------------------------------------------------------------===//
 
 Number StepInterpreter::evaluateMonomial(ArrayRef<ScaleFactor> monomial,
-                                         int sign, int64_t rank,
-                                         Number tokens) {
+                                         int sign, const Symbols &symbols) {
   // One division at the end: products of small integers are exact.
   Number numerator{1, 0};
   Number denominator{1, 0};
   for (const ScaleFactor &factor : monomial) {
     StringRef symbol = factor.symbol.getValue();
-    Number base = symbol == kTokens ? tokens
-                  : symbol == kAccumulation
-                      ? Number{double(window->getBackwards(rank)), 0}
+    Number base = symbol == kTokens         ? symbols.tokens
+                  : symbol == kAccumulation ? symbols.accumulation
+                  : findLossScale(factor)
+                      ? symbols.lossScale
                       : Number{double(ranks.getAxisSize(symbol)), 0};
     int64_t exponent = sign * factor.exponent;
     for (int64_t i = 0; i < std::abs(exponent); ++i) {
@@ -35,6 +35,15 @@ Number StepInterpreter::evaluateMonomial(ArrayRef<ScaleFactor> monomial,
     }
   }
   return calculator.div(kF64, numerator, denominator);
+}
+
+std::vector<Number> StepInterpreter::getScaleState(StringRef role) {
+  auto [name, counter] = role.rsplit('.');
+  FlatSymbolRefAttr symbol = step.getLossScale();
+  if (!symbol || symbol.getValue() != name)
+    return {};
+  auto i = lossScale->findCounter(counter);
+  return i ? std::vector<Number>{scaleCounters[0][*i]} : std::vector<Number>();
 }
 
 Number StepInterpreter::sumTokens(int64_t rank) {
@@ -107,10 +116,14 @@ void StepInterpreter::evaluateReduce(ReduceOp op) {
       Array sum = sumInOrder(calculator, arrays);
       // What is still to be divided out. A is the same on all ranks, or the
       // step is refused.
-      if (type.isScaled())
+      if (type.isScaled()) {
+        int64_t rank = group.front();
+        Symbols symbols{{double(window->getBackwards(rank)), 0},
+                        sumTokens(rank),
+                        {getLossScale(), 0}};
         sum = scale(calculator, sum,
-                    evaluateMonomial(type.getScale(), -1, group.front(),
-                                     sumTokens(group.front())));
+                    evaluateMonomial(type.getScale(), -1, symbols));
+      }
       for (int64_t rank : group)
         sums[rank] = sum;
     }
@@ -150,9 +163,12 @@ LogicalResult StepInterpreter::evaluate(Operation &op) {
     });
   } else if (auto factor = dyn_cast<FactorOp>(op)) {
     defineScalar(factor.getFactor(), [&](int64_t rank) {
-      Number tokens =
-          factor.getTokens() ? getScalar(factor.getTokens(), rank) : Number();
-      return evaluateMonomial(factor.getScale().getFactors(), 1, rank, tokens);
+      Symbols symbols{{double(window->getBackwards(rank)), 0}, {}, {}};
+      if (factor.getTokens())
+        symbols.tokens = getScalar(factor.getTokens(), rank);
+      if (factor.getLossScale())
+        symbols.lossScale = getScalar(factor.getLossScale(), rank);
+      return evaluateMonomial(factor.getScale().getFactors(), 1, symbols);
     });
   } else if (auto scaled = dyn_cast<ScaleOp>(op)) {
     define(scaled.getOutput(), [&](int64_t rank) {

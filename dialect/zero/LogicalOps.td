@@ -57,7 +57,9 @@ def Zero_StepOp : Zero_Op<"step",
     - `step_c5`: every gradient that arrives is updated by exactly one
       `zero.update`, and each update names parameters that arrive;
     - `step_c6`: at most one argument is `{zero.tokens}`, replicated or partial and
-      without a scale, and one is where a gradient is scaled by tokens.
+      without a scale, and one is where a gradient is scaled by tokens;
+    - `step_c7`: gradients arrive with one loss scale at most, which is a
+      `zero.loss_scale` of the module, and then the step is not `nonfinite poison`.
 
     Example: see `examples/quickstart.mlir`.
   }];
@@ -74,6 +76,8 @@ def Zero_StepOp : Zero_Op<"step",
     ::mlir::BlockArgument getTokens();
     /// Whether a gradient arrives with tokens in its scale.
     bool dividesByTokens();
+    /// The loss scale that gradients arrive with; null if there is none.
+    ::mlir::FlatSymbolRefAttr getLossScale();
   }];
 }
 
@@ -103,8 +107,8 @@ def Zero_ReturnOp : Zero_Op<"return",
 }
 
 def Zero_YieldOp : Zero_Op<"yield", [Terminator, Pure,
-    ParentOneOf<["MicroBatchesOp", "OptimizerOp"]>]> {
-  let summary = "Ends the body of `zero.micro_batches` or of an optimizer";
+    ParentOneOf<["MicroBatchesOp", "OptimizerOp", "LossScaleOp"]>]> {
+  let summary = "Ends the body of `zero.micro_batches` or of data such as an optimizer";
   let description = [{
     Example: see `zero.micro_batches` and `zero.optimizer`.
   }];
@@ -158,7 +162,8 @@ def Zero_BackwardOp : Zero_Op<"backward",
     Sources are parameters (logical) or buckets (sharded). `arrives` is the
     arrival contract: what the caller has already multiplied in, e.g.
     `arrives(accumulation : -1)` when the loss was divided by the number of
-    backwards. The result's scale is arrival ÷ weight: what is still to be
+    backwards, or `arrives(@scale : 1)` when it was multiplied by a loss scale. The
+    result's scale is arrival ÷ weight: what is still to be
     divided out.
 
     The types say how gradients arrive over each axis: `partial`, each rank has an

@@ -68,6 +68,15 @@ FailureOr<Scale> zero::root(ArrayRef<ScaleFactor> a) {
   return result;
 }
 
+FlatSymbolRefAttr zero::findLossScale(ArrayRef<ScaleFactor> scale) {
+  for (const ScaleFactor &factor : scale) {
+    StringRef name = factor.symbol.getValue();
+    if (name.consume_front(kLossScalePrefix))
+      return FlatSymbolRefAttr::get(factor.symbol.getContext(), name);
+  }
+  return nullptr;
+}
+
 std::string zero::toString(ArrayRef<ScaleFactor> scale) {
   if (scale.empty())
     return "1";

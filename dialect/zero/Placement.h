@@ -22,6 +22,8 @@ inline constexpr llvm::StringLiteral kMicroAxis = "micro";
 inline constexpr llvm::StringLiteral kAccumulation = "accumulation";
 /// The symbol of the number of tokens in one step.
 inline constexpr llvm::StringLiteral kTokens = "tokens";
+/// What the name of a loss scale begins with, where it is a symbol of a scale.
+inline constexpr llvm::StringLiteral kLossScalePrefix = "@";
 /// Says of an argument of a step that it is their number.
 inline constexpr llvm::StringLiteral kTokensArgument = "zero.tokens";
 
@@ -95,6 +97,9 @@ Scale power(llvm::ArrayRef<ScaleFactor> a, int64_t n);
 /// √a, or failure if an exponent is odd.
 mlir::FailureOr<Scale> root(llvm::ArrayRef<ScaleFactor> a);
 /// "dp : 1, @loss_scale : -1", or "1" when empty.
+/// The loss scale in |scale|; null if there is none.
+mlir::FlatSymbolRefAttr findLossScale(llvm::ArrayRef<ScaleFactor> scale);
+
 std::string toString(llvm::ArrayRef<ScaleFactor> scale);
 
 } // namespace zero

@@ -38,12 +38,20 @@ LogicalResult zero::verifyFinal(Operation *op, ValueRange values) {
 }
 
 LogicalResult zero::verifySymbols(Operation *op, StringRef what,
-                                  ScaleAttr monomial, MeshOp mesh) {
+                                  ScaleAttr monomial, MeshOp mesh,
+                                  SymbolTableCollection &symbols) {
   for (const ScaleFactor &factor : monomial.getFactors()) {
     StringRef symbol = factor.symbol.getValue();
     if (symbol == kAccumulation || symbol == kTokens ||
         mesh.getAxisSize(symbol))
       continue;
+    if (auto scale = findLossScale(factor)) {
+      if (symbols.lookupNearestSymbolFrom<LossScaleOp>(op, scale))
+        continue;
+      return op->emitOpError() << what << " names " << scale
+                               << ", which is not a zero.loss_scale of this "
+                                  "module";
+    }
     InFlightDiagnostic diag =
         op->emitOpError() << what << " names '" << symbol
                           << "', which is neither accumulation, tokens nor an "

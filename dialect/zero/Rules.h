@@ -28,9 +28,10 @@ mlir::LogicalResult verifyNotPartial(mlir::Operation *op,
                                      mlir::ValueRange values);
 
 /// Checks that the symbols of |monomial|, which is called |what|, have a number
-/// in every step on |mesh|.
+/// in every step on |mesh|. Loss scales are looked up in |symbols|.
 mlir::LogicalResult verifySymbols(mlir::Operation *op, llvm::StringRef what,
-                                  ScaleAttr monomial, MeshOp mesh);
+                                  ScaleAttr monomial, MeshOp mesh,
+                                  mlir::SymbolTableCollection &symbols);
 
 /// step_c5: each parameter or bucket that arrives in |step| is updated once,
 /// and each that is updated arrives.

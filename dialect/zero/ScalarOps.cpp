@@ -72,13 +72,17 @@ LogicalResult ScaleOp::inferReturnTypes(MLIRContext *, std::optional<Location>,
 
 LogicalResult FactorOp::verify() {
   // factor_c1
-  bool hasSymbol = cast<ValueType>(getFactor().getType()).isScaledBy(kTokens);
-  if (hasSymbol != bool(getTokens()))
-    return emitOpError() << (hasSymbol ? "needs the number of tokens as operand"
-                                       : "has tokens and no scale by them");
-  if (getTokens())
-    return verifyFinal(*this, getTokens());
-  return success();
+  auto type = cast<ValueType>(getFactor().getType());
+  if (type.isScaledBy(kTokens) != bool(getTokens()))
+    return emitOpError() << (getTokens()
+                                 ? "has tokens and no scale by them"
+                                 : "needs the number of tokens as operand");
+  if (bool(type.getLossScale()) != bool(getLossScale()))
+    return emitOpError() << (getLossScale()
+                                 ? "has a loss scale and none in its "
+                                   "monomial"
+                                 : "needs the loss scale as operand");
+  return verifyFinal(*this, getOperands());
 }
 
 LogicalResult FactorOp::verifySymbolUses(SymbolTableCollection &symbols) {
@@ -87,7 +91,7 @@ LogicalResult FactorOp::verifySymbolUses(SymbolTableCollection &symbols) {
   auto mesh = symbols.lookupNearestSymbolFrom<MeshOp>(step, step.getMeshAttr());
   if (!mesh)
     return success(); // step_c1 says so
-  return verifySymbols(*this, "factor", getScaleAttr(), mesh);
+  return verifySymbols(*this, "factor", getScaleAttr(), mesh, symbols);
 }
 
 LogicalResult FactorOp::inferReturnTypes(MLIRContext *context,

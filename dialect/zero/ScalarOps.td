@@ -141,32 +141,36 @@ def Zero_UnstackOp : Zero_InferredOp<"unstack", [Pure]> {
 }
 
 def Zero_FactorOp : Zero_InferredOp<"factor",
-    [MemoryEffects<[MemRead]>, HasParent<"StepOp">,
+    [AttrSizedOperandSegments, MemoryEffects<[MemRead]>, HasParent<"StepOp">,
      DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "The number that a monomial stands for in this step";
   let description = [{
     Its type is scaled by the monomial, so that multiplying a value by the factor
     of its inverse scale leaves a value without scale. What `tokens` stands for is
-    an operand: it is known once ranks have added up their counts.
+    an operand: it is known once ranks have added up their counts. So is the loss
+    scale, of which there are versions.
 
     Constraints:
 
-    - `factor_c1`: it has `tokens` exactly where the monomial does; they are
-      replicated and unscaled;
-    - `factor_c2`: the monomial is of `accumulation`, `tokens` and axes of the
-      mesh.
+    - `factor_c1`: it has `tokens` exactly where the monomial does, and so for
+      `loss_scale`; both are replicated and unscaled;
+    - `factor_c2`: the monomial is of `accumulation`, `tokens`, axes of the mesh
+      and a `zero.loss_scale`.
 
     Example:
 
     ```mlir
     %f = zero.factor (dp : -1) // 1 / |dp|, scaled = [dp : -1]
     %t = zero.factor (tokens : -1) tokens %n : !zero.value<f64>
+    %u = zero.factor (@scale : -1) loss_scale %s : !zero.value<f64>
     ```
   }];
-  let arguments = (ins Zero_ScaleAttr:$scale, Optional<Zero_Scalar>:$tokens);
+  let arguments = (ins Zero_ScaleAttr:$scale, Optional<Zero_Scalar>:$tokens,
+    Optional<Zero_Scalar>:$loss_scale);
   let results = (outs Zero_Scalar:$factor);
   let assemblyFormat = [{
-    custom<ScaleList>($scale) (`tokens` $tokens^ `:` type($tokens))? attr-dict
+    custom<ScaleList>($scale) (`tokens` $tokens^ `:` type($tokens))?
+    (`loss_scale` $loss_scale^ `:` type($loss_scale))? attr-dict
   }];
   let hasVerifier = 1;
 }

@@ -120,6 +120,15 @@ bool StepOp::dividesByTokens() {
   return result.wasInterrupted();
 }
 
+FlatSymbolRefAttr StepOp::getLossScale() {
+  FlatSymbolRefAttr found;
+  getBody().walk([&](BackwardOp op) {
+    if (auto scale = findLossScale(op.getArrives().getFactors()))
+      found = scale;
+  });
+  return found;
+}
+
 LogicalResult StepOp::verifyRegions() {
   Block &block = getBody().front();
   // step_c3
@@ -153,8 +162,16 @@ LogicalResult StepOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return emitOpError() << "mesh " << getMeshAttr()
                          << " is not a zero.mesh of this module";
   // step_c2
-  if (failed(verifySymbols(*this, "weight", getWeightAttr(), mesh)))
+  if (failed(verifySymbols(*this, "weight", getWeightAttr(), mesh, symbols)))
     return failure();
+  // step_c7
+  if (findLossScale(getWeight().getFactors()))
+    return emitOpError() << "weighs by a loss scale, which belongs to what "
+                            "gradients arrive with: ("
+                         << toString(getWeight().getFactors()) << ")";
+  if (getLossScale() && getNonfinite() == Nonfinite::poison)
+    return emitOpError() << "has a loss scale and nonfinite poison: no step "
+                            "would tell that it is too large";
   // step_c6
   if (!getTokens() && dividesByTokens())
     return emitOpError() << "divides by tokens, and no argument is said to be "
@@ -384,8 +401,18 @@ LogicalResult BackwardOp::verifySymbolUses(SymbolTableCollection &symbols) {
 
   Scale scale = multiply(getArrives().getFactors(),
                          power(step.getWeight().getFactors(), -1));
-  if (failed(verifySymbols(*this, "arrival", getArrivesAttr(), mesh)))
+  if (failed(verifySymbols(*this, "arrival", getArrivesAttr(), mesh, symbols)))
     return failure();
+  // step_c7
+  unsigned numLossScales =
+      llvm::count_if(getArrives().getFactors(), [](const ScaleFactor &factor) {
+        return bool(findLossScale(factor));
+      });
+  if (numLossScales > 1 ||
+      findLossScale(getArrives().getFactors()) != step.getLossScale())
+    return emitOpError() << "arrives with ("
+                         << toString(getArrives().getFactors())
+                         << "), and a step has one loss scale at most";
   llvm::DenseSet<Attribute> seen;
   for (auto [source, resultType] :
        llvm::zip_equal(getSources().getAsRange<FlatSymbolRefAttr>(),

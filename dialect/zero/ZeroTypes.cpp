@@ -140,6 +140,10 @@ bool ValueType::isScaledBy(StringRef symbol) const {
   });
 }
 
+FlatSymbolRefAttr ValueType::getLossScale() const {
+  return findLossScale(getScale());
+}
+
 bool ValueType::isShare() const {
   return !isScaled() && getPresent().empty() &&
          llvm::all_of(getPlacements(), [](const AxisPlacement &placement) {

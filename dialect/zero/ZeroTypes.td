@@ -103,6 +103,8 @@ def Zero_ValueType : TypeDef<Zero_Dialect, "Value"> {
     bool hasRowsOf(ValueType other) const;
     bool isScaled() const { return !getScale().empty(); }
     bool isScaledBy(::llvm::StringRef symbol) const;
+    /// The loss scale that it is scaled by; null if it is not.
+    ::mlir::FlatSymbolRefAttr getLossScale() const;
     /// Whether a rank has the number, or an addend of it, as it is: without a
     /// scale, and not one of several backwards.
     bool isShare() const;

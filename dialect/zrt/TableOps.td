@@ -66,31 +66,39 @@ def Zrt_SlotsOp : Zrt_SymbolOp<"slots"> {
     about a step is baked into a launch.
 
     Of an input of the program `over` names the axes over which each rank passes
-    an addend of its own to `apply`; over the others all pass the same. `tokens`
-    says that the sum is what `tokens` in scales stands for.
+    an addend of its own to `apply`; over the others all pass the same. `is` names
+    the symbol of scales that the first slot is the number of: of an input, whose
+    sum it is, `tokens`; of state, a loss scale, until the step changes it.
 
     Constraints:
 
     - `slots_c1`: there is at least one;
-    - `slots_c2`: what is `over` axes or `tokens` is an input of the program, of
-      one slot; axes are those of the mesh, and one input at most is `tokens`.
+    - `slots_c2`: what is `over` axes or `is` `tokens` is an input of the program,
+      of one slot; axes are those of the mesh;
+    - `slots_c3`: a symbol is `tokens` or that of a `zero.loss_scale`, and one at
+      most of each is there; a loss scale lives across steps.
 
     Example:
 
     ```mlir
     zrt.slots @decay.counters [1.0, 1.0]
-    zrt.slots @input.1 [0.0] over [dp] tokens
+    zrt.slots @input.1 [0.0] over [dp] is "tokens"
+    zrt.slots @scale.counters [1024.0, 0.0] is "@scale"
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, DenseF64ArrayAttr:$initial,
-    OptionalAttr<StrArrayAttr>:$over, UnitAttr:$tokens);
+    OptionalAttr<StrArrayAttr>:$over, OptionalAttr<StrAttr>:$stands_for);
   let assemblyFormat = [{
-    $sym_name $initial (`over` custom<NameList>($over)^)? (`tokens` $tokens^)?
+    $sym_name $initial (`over` custom<NameList>($over)^)? (`is` $stands_for^)?
     attr-dict
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     int64_t size() { return getInitial().size(); }
+    bool isTokens() { return getStandsFor() == ::zero::kTokens; }
+    bool isLossScale() {
+      return getStandsFor().value_or("").starts_with(::zero::kLossScalePrefix);
+    }
   }];
 }
 

@@ -74,7 +74,7 @@ std::vector<SlotsOp> ProgramOp::getInputSlots() {
 
 int64_t ProgramOp::getTokensInput() {
   for (auto [i, slots] : llvm::enumerate(getInputSlots()))
-    if (slots.getTokens())
+    if (slots.isTokens())
       return i;
   return -1;
 }
@@ -82,23 +82,56 @@ int64_t ProgramOp::getTokensInput() {
 /// slots_c2
 static LogicalResult verifyInputs(ProgramOp program, zero::MeshOp mesh) {
   std::vector<SlotsOp> inputs = program.getInputSlots();
-  SlotsOp tokens;
   for (auto slots : program.getOps<SlotsOp>()) {
-    if (!slots.getOver() && !slots.getTokens())
+    if (!slots.getOver() && !slots.isTokens())
       continue;
     if (!llvm::is_contained(inputs, slots) || slots.size() != 1)
       return slots.emitOpError()
              << "of what apply takes must be an input of one slot";
     if (slots.getOver() && failed(verifyAxes(slots, *slots.getOver(), mesh)))
       return failure();
-    if (slots.getTokens() && tokens) {
-      InFlightDiagnostic diag = slots.emitOpError()
-                                << "is a second number of tokens";
-      diag.attachNote(tokens.getLoc()) << "the first one is here";
+  }
+  return success();
+}
+
+/// slots_c3
+static LogicalResult verifySymbols(ProgramOp program,
+                                   SymbolTableCollection &symbols) {
+  SlotsOp tokens, lossScale;
+  for (auto slots : program.getOps<SlotsOp>()) {
+    if (!slots.getStandsFor())
+      continue;
+    StringRef name = *slots.getStandsFor();
+    SlotsOp &first = slots.isTokens() ? tokens : lossScale;
+    if (first) {
+      InFlightDiagnostic diag =
+          slots.emitOpError()
+          << (slots.isTokens() ? "is a second number of tokens"
+                               : "is a second loss scale");
+      diag.attachNote(first.getLoc()) << "the first one is here";
       return diag;
     }
-    if (slots.getTokens())
-      tokens = slots;
+    first = slots;
+    if (slots.isTokens())
+      continue;
+    StringRef symbol = name;
+    if (!symbol.consume_front(zero::kLossScalePrefix) ||
+        !lookup<zero::LossScaleOp>(
+            symbols, program,
+            FlatSymbolRefAttr::get(program.getContext(), symbol)))
+      return slots.emitOpError()
+             << "is '" << name
+             << "', which is neither tokens nor a zero.loss_scale of this "
+                "module";
+    bool isState =
+        llvm::any_of(program.getOps<ScalarStateOp>(), [&](ScalarStateOp state) {
+          return state.getSlots() == slots.getSymName() &&
+                 state.getIndex() == 0;
+        });
+    if (!isState)
+      return slots.emitOpError()
+             << "is a loss scale, and no zrt.scalar_state: it would begin anew "
+                "when a checkpoint is loaded";
   }
   return success();
 }
@@ -121,7 +154,8 @@ LogicalResult ProgramOp::verifyRegions() {
   if (!mesh)
     return emitOpError() << "mesh " << getMeshAttr()
                          << " is not a zero.mesh of this module";
-  if (failed(verifyInputs(*this, mesh)))
+  if (failed(verifyInputs(*this, mesh)) ||
+      failed(verifySymbols(*this, symbols)))
     return failure();
   // buffer_c2
   for (auto buffer : getOps<BufferOp>())

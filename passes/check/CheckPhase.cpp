@@ -29,7 +29,8 @@ static bool isLogicalOnly(Operation *op) {
 static bool isShardedOnly(Operation *op) {
   return isa<BucketOp, AllReduceOp, ReduceScatterOp, AllGatherOp, PrepareOp,
              UpdateBucketOp, AssignOp, ArrivalsOp, VerdictOp, StackOp,
-             UnstackOp, FactorOp, SumSquaresOp, TransferOp>(op);
+             UnstackOp, FactorOp, SumSquaresOp, CountOnceOp, ReadScaleOp,
+             UpdateScaleOp, TransferOp>(op);
 }
 
 namespace {

@@ -67,6 +67,7 @@ private:
   /// The factor of each monomial, computed once.
   DenseMap<Attribute, Value> factors;
   Value tokens;
+  Value lossScale;
 };
 } // namespace
 
@@ -122,7 +123,8 @@ void Rewriter::rewriteReduce(ReduceOp op) {
       if (!factor)
         factor = builder.create<FactorOp>(
             op.getLoc(), scale,
-            type.isScaledBy(kTokens) ? sumTokens(op.getLoc()) : nullptr);
+            type.isScaledBy(kTokens) ? sumTokens(op.getLoc()) : nullptr,
+            type.getLossScale() ? lossScale : nullptr);
       gradient.factor = factor;
     }
     gradients[result] = gradient;
@@ -267,6 +269,10 @@ LogicalResult Rewriter::checkForm(Operation *op) {
     });
   else if (auto update = dyn_cast<UpdateBucketOp>(op))
     ok = gradients.contains(update.getGradient());
+  if (auto reduce = dyn_cast<ReduceOp>(op))
+    ok &= lossScale || llvm::none_of(reduce.getInputs(), [](Value input) {
+            return bool(cast<ValueType>(input.getType()).getLossScale());
+          });
   if (ok)
     return success();
   return op->emitOpError() << "is not of the form that zero-assign-layout "
@@ -300,7 +306,9 @@ LogicalResult Rewriter::rewrite(Operation *op) {
     if (gradients.contains(operand))
       return op->emitError() << "of a reduced gradient is not laid out; run "
                                 "zero-assign-layout first";
-  builder.clone(*op, mapping);
+  Operation *copy = builder.clone(*op, mapping);
+  if (auto read = dyn_cast<ReadScaleOp>(copy))
+    lossScale = read.getValue();
   return success();
 }
 

@@ -76,6 +76,7 @@ private:
   int64_t bucketBytes;
   OpBuilder builder;
   IRMapping scalars;
+  Value lossScale; // null: gradients are not scaled
   std::vector<Bucket> buckets;
   /// Per bucket: its gradient as far as the rewrite has come, and as reduced.
   SmallVector<Value> current;
@@ -277,6 +278,8 @@ void Layout::rewriteUpdates(Location loc) {
     builder.create<AssignOp>(loc, FlatSymbolRefAttr::get(bucket.op),
                              updated.getParameters());
   }
+  if (lossScale)
+    builder.create<UpdateScaleOp>(loc, lossScale, verdict);
 }
 
 void Layout::run() {
@@ -292,6 +295,8 @@ void Layout::run() {
   builder.setInsertionPointToStart(&block);
   for (BlockArgument argument : block.getArguments())
     scalars.map(argument, argument);
+  if (FlatSymbolRefAttr scale = shape.step.getLossScale())
+    lossScale = builder.create<ReadScaleOp>(shape.step.getLoc(), scale);
   for (Operation *op : old) {
     if (auto microBatches = dyn_cast<MicroBatchesOp>(op)) {
       rewriteMicroBatches(microBatches);

@@ -83,17 +83,10 @@ void StepLowering::lowerPrepare(PrepareOp op) {
   auto optimizer =
       symbols.lookupNearestSymbolFrom<OptimizerOp>(step, op.getOptimizerAttr());
   Slot slot;
-  if (!optimizer.getCounterInitial().empty()) {
-    slot.slots = program->slots(op.getGroup() + ".counters",
-                                optimizer.getCounterInitial());
-    OpBuilder &builder = program->getBuilder();
-    for (auto [i, name] :
-         llvm::enumerate(optimizer.getCounterNames().getAsRange<StringAttr>()))
-      builder.create<zrt::ScalarStateOp>(
-          op.getLoc(),
-          builder.getStringAttr(op.getGroup() + "." + name.getValue()),
-          slot.slots, builder.getI64IntegerAttr(i));
-  }
+  if (!optimizer.getCounterInitial().empty())
+    slot.slots =
+        program->lastingSlots(op.getGroup(), optimizer.getCounterNames(),
+                              optimizer.getCounterInitial());
   scalars->lowerPrepare(op, optimizer, slot);
 }
 
@@ -263,6 +256,17 @@ LogicalResult StepLowering::lower(Operation *op) {
     for (auto [i, scalar] : llvm::enumerate(unstack.getScalars()))
       scalars->place(scalar, {vectors.lookup(unstack.getVector()),
                               static_cast<int64_t>(i)});
+  } else if (auto read = dyn_cast<ReadScaleOp>(op)) {
+    auto scale = symbols.lookupNearestSymbolFrom<LossScaleOp>(
+        step, read.getLossScaleAttr());
+    lossScale.slots = program->lastingSlots(
+        scale.getSymName(), scale.getCounterNames(), scale.getCounterInitial(),
+        read.getLossScaleAttr());
+    scalars->defineCopy(read.getValue(), lossScale);
+  } else if (auto update = dyn_cast<UpdateScaleOp>(op)) {
+    auto scale = symbols.lookupNearestSymbolFrom<LossScaleOp>(
+        step, update.getLossScale());
+    scalars->lowerUpdateScale(update.getVerdict(), scale, lossScale);
   } else if (auto prepare = dyn_cast<PrepareOp>(op)) {
     lowerPrepare(prepare);
   } else if (auto update = dyn_cast<UpdateBucketOp>(op)) {

@@ -22,7 +22,23 @@ FlatSymbolRefAttr ProgramBuilder::slots(const Twine &name,
                                         ArrayRef<double> initial) {
   return append(builder.create<zrt::SlotsOp>(loc, name.str(), initial,
                                              /*over=*/ArrayAttr(),
-                                             /*tokens=*/false));
+                                             /*stands_for=*/StringAttr()));
+}
+
+FlatSymbolRefAttr ProgramBuilder::lastingSlots(StringRef name,
+                                               ArrayAttr counters,
+                                               ArrayRef<double> initial,
+                                               FlatSymbolRefAttr scale) {
+  StringAttr standsFor;
+  if (scale)
+    standsFor = builder.getStringAttr(kLossScalePrefix + scale.getValue());
+  FlatSymbolRefAttr slots = append(builder.create<zrt::SlotsOp>(
+      loc, (name + ".counters").str(), initial, ArrayAttr(), standsFor));
+  for (auto [i, counter] : llvm::enumerate(counters.getAsRange<StringAttr>()))
+    builder.create<zrt::ScalarStateOp>(
+        loc, builder.getStringAttr(name + "." + counter.getValue()), slots,
+        builder.getI64IntegerAttr(i));
+  return slots;
 }
 
 FlatSymbolRefAttr ProgramBuilder::input(BlockArgument argument, bool isTokens) {
@@ -31,7 +47,8 @@ FlatSymbolRefAttr ProgramBuilder::input(BlockArgument argument, bool isTokens) {
   llvm::append_range(over, type.getAxes(PlacementKind::Partial));
   return append(builder.create<zrt::SlotsOp>(
       loc, ("input." + Twine(argument.getArgNumber())).str(), 0.0,
-      over.empty() ? ArrayAttr() : builder.getArrayAttr(over), isTokens));
+      over.empty() ? ArrayAttr() : builder.getArrayAttr(over),
+      isTokens ? builder.getStringAttr(kTokens) : StringAttr()));
 }
 
 FlatSymbolRefAttr ProgramBuilder::buffer(const Twine &name, ValueType type,

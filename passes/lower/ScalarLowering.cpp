@@ -92,6 +92,7 @@ Value ScalarLowering::evaluate(FactorOp op) {
     StringRef symbol = factor.symbol.getValue();
     Value base = symbol == kAccumulation ? load(backwards)
                  : symbol == kTokens     ? get(op.getTokens())
+                 : findLossScale(factor) ? get(op.getLossScale())
                                          : constant(*mesh.getAxisSize(symbol));
     for (int64_t i = 0; i < std::abs(factor.exponent); ++i) {
       Value &side = factor.exponent > 0 ? numerator : denominator;
@@ -142,6 +143,10 @@ Value ScalarLowering::evaluate(VerdictOp op) {
   choose(builder.create<arith::CmpFOp>(loc, CmpFPredicate::UNE, left, right),
          3.0);
   return verdict;
+}
+
+void ScalarLowering::defineCopy(Value result, Slot slot) {
+  define(result, load(slot));
 }
 
 void ScalarLowering::defineSum(Value result, ArrayRef<Slot> partials) {
@@ -225,4 +230,42 @@ void ScalarLowering::lowerPrepare(PrepareOp op, OptimizerOp optimizer,
         body().create<arith::SelectOp>(op.getLoc(), applied, number, old);
     storeNumber(next, {counters.slots, static_cast<int64_t>(i)});
   }
+}
+
+void ScalarLowering::lowerUpdateScale(Value verdict, LossScaleOp scale,
+                                      Slot counters) {
+  Location loc = scale.getLoc();
+  Block &block = scale.getUpdate().front();
+  size_t count = scale.getCounterNames().size();
+  Value decided = get(verdict);
+  SmallVector<Value> old;
+  for (size_t i = 0; i < count; ++i)
+    old.push_back(load({counters.slots, static_cast<int64_t>(i)}));
+  SmallVector<Value> next = old;
+  // As it is after a step that was skipped, and after one that was applied.
+  for (bool isOverflow : {true, false}) {
+    IRMapping mapping;
+    mapping.map(block.getArgument(0), body().create<arith::ConstantOp>(
+                                          loc, body().getBoolAttr(isOverflow)));
+    mapping.map(block.getArguments().drop_front(), old);
+    for (Operation &inner : block.without_terminator())
+      body().clone(inner, mapping);
+    SmallVector<Value> made = llvm::map_to_vector(
+        block.getTerminator()->getOperands(),
+        [&](Value value) { return mapping.lookupOrDefault(value); });
+    // Nothing is divided by what is no positive number.
+    using Limits = std::numeric_limits<double>;
+    for (auto [compare, limit] : {std::pair(CmpFPredicate::ULT, Limits::min()),
+                                  std::pair(CmpFPredicate::UGT, Limits::max())})
+      made[0] = body().create<arith::SelectOp>(
+          loc,
+          body().create<arith::CmpFOp>(loc, compare, made[0], constant(limit)),
+          old[0], made[0]);
+    Value isThis = body().create<arith::CmpFOp>(
+        loc, CmpFPredicate::OEQ, decided, constant(isOverflow ? 1.0 : 0.0));
+    for (size_t i = 0; i < count; ++i)
+      next[i] = body().create<arith::SelectOp>(loc, isThis, made[i], next[i]);
+  }
+  for (size_t i = 0; i < count; ++i)
+    storeNumber(next[i], {counters.slots, static_cast<int64_t>(i)});
 }

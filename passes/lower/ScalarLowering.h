@@ -28,12 +28,16 @@ public:
   /// Lowers |op| if it is scalar math.
   bool lower(mlir::Operation *op);
   void lowerPrepare(PrepareOp op, OptimizerOp optimizer, Slot counters);
+  /// |counters| become those of the next step, where |verdict| is 0 or 1.
+  void lowerUpdateScale(mlir::Value verdict, LossScaleOp scale, Slot counters);
 
   /// Says that |scalar| already is in |slot|.
   void place(mlir::Value scalar, Slot slot) { slotOf[scalar] = slot; }
   /// Copies |scalar| to |slot|.
   void store(mlir::Value scalar, Slot slot);
   void storeConstant(double value, Slot slot);
+  /// |result| is what is in |slot| now, whoever writes there later.
+  void defineCopy(mlir::Value result, Slot slot);
   /// |op|'s result is the sum of |partials|, in order.
   void defineSum(mlir::Value result, llvm::ArrayRef<Slot> partials);
   /// |result| is the square of what is in |slot|.

@@ -67,7 +67,7 @@ private:
   llvm::DenseMap<mlir::Value, mlir::FlatSymbolRefAttr> vectors;
   /// Scalars that count once, before they are stacked.
   llvm::DenseMap<mlir::Value, CountOnceOp> countedOnce;
-  llvm::DenseMap<mlir::Attribute, mlir::FlatSymbolRefAttr> counters; // by group
+  Slot lossScale; // the counters of
   /// Rows of scalars by what they hold.
   llvm::SmallVector<
       std::pair<llvm::SmallVector<mlir::Value>, mlir::FlatSymbolRefAttr>>

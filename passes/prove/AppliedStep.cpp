@@ -11,17 +11,22 @@ using namespace zero;
 using namespace zero::prove;
 
 void prove::decide(Algebra &algebra, Memory &memory, Expr verdict,
-                   bool isApplied) {
-  Expr condition = algebra.symmetric("cmpf oeq", verdict, algebra.integer(0));
+                   Decision decision) {
+  bool isApplied = decision == Decision::applied;
+  Expr applies = algebra.symmetric("cmpf oeq", verdict, algebra.integer(0));
+  Expr skips = algebra.symmetric("cmpf oeq", verdict, algebra.integer(1));
   // Skipping must not take arithmetic: nothing times nan is nothing.
   Expr unknown = algebra.undefined("a gradient that may not be finite");
   Substitution decide(algebra, [&](BaseRef base) -> Expr {
     if (!isApplied && base->kind == BaseKind::gradient)
       return unknown;
-    if (base->kind != BaseKind::operation || base->name != "select" ||
-        base->operands[0] != condition)
+    if (base->kind != BaseKind::operation || base->name != "select")
       return nullptr;
-    return base->operands[isApplied ? 1 : 2];
+    if (base->operands[0] == applies)
+      return base->operands[isApplied ? 1 : 2];
+    if (base->operands[0] == skips)
+      return base->operands[decision == Decision::skipped ? 1 : 2];
+    return nullptr;
   });
   memory.map([&](Expr a) { return decide.apply(a); });
   if (isApplied)
@@ -105,4 +110,13 @@ void prove::readApplied(Proof &proof, zrt::ProgramOp program,
                        program.getResults().getAsRange<FlatSymbolRefAttr>()))
     meaning.results.push_back(
         {name.getValue().str(), memory.slots[{slots.getAttr(), 0}]});
+}
+
+void prove::readSkipped(zrt::ProgramOp program, Memory &memory,
+                        Meaning &meaning) {
+  for (auto op : program.getOps<zrt::ScalarStateOp>())
+    if (program.lookupSymbol<zrt::SlotsOp>(op.getSlotsAttr()).isLossScale())
+      meaning.skipped.push_back(
+          {op.getRole().str(),
+           memory.slots[{op.getSlotsAttr().getAttr(), op.getIndex()}]});
 }

@@ -11,12 +11,18 @@
 
 namespace zero::prove {
 
+/// What a verdict says: 0, 1 or another number.
+enum class Decision { applied, skipped, refused };
+
 /// Takes one side of every choice that depends on the settled verdict.
-void decide(Algebra &algebra, Memory &memory, Expr verdict, bool isApplied);
+void decide(Algebra &algebra, Memory &memory, Expr verdict, Decision decision);
 
 /// Reads parameters, states, counters and results from |memory|.
 void readApplied(Proof &proof, zrt::ProgramOp program, const Buckets &buckets,
                  Memory &memory, Meaning &meaning);
+
+/// Reads the loss scale from |memory|, that of a skipped step.
+void readSkipped(zrt::ProgramOp program, Memory &memory, Meaning &meaning);
 
 } // namespace zero::prove
 

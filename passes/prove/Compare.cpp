@@ -239,6 +239,12 @@ void Comparison::run() {
                        << first.axes.describe(first.axes.getAll());
     return;
   }
+  if (first.lossScale != second.lossScale)
+    error(second.step) << "has "
+                       << (second.lossScale.empty() ? "no loss scale"
+                                                    : "loss scale ")
+                       << second.lossScale << ", expected "
+                       << (first.lossScale.empty() ? "none" : first.lossScale);
   if (first.inputs.size() != second.inputs.size())
     error(second.step) << "takes " << second.inputs.size()
                        << " scalars at apply, expected " << first.inputs.size();
@@ -267,6 +273,8 @@ void Comparison::run() {
       error(parameter.writer)
           << "'" << name.getValue() << "' is updated by one step only";
   compareScalars("counter", first.counters, second.counters);
+  compareScalars("after a skipped step, counter", first.skipped,
+                 second.skipped);
   compareScalars("initial value of counter", first.initials, second.initials);
   compareScalars("result", first.results, second.results);
   // Callers know results by their position, too.

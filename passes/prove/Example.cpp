@@ -48,7 +48,10 @@ std::optional<double> Example::getValue(BaseRef base) const {
     return base->over == 0 && ranks > 1 ? 11 * own : own;
   }
   case BaseKind::symbol:
-    return base->name == kAccumulation && isLong ? 2 : 1;
+    // Numbers that show where one is missing.
+    if (base->name == kAccumulation)
+      return isLong ? 2 : 1;
+    return base->name == kTokens ? 8 : 4;
   case BaseKind::input:
   case BaseKind::old:
     return 0.5;
@@ -74,10 +77,14 @@ std::optional<double> Example::getValue(BaseRef base) const {
 static std::string describeGiven(llvm::ArrayRef<Expr> exprs,
                                  const Example &example) {
   bool gradients = false, states = false, scalars = false;
+  bool tokens = false, lossScale = false;
   for (Expr a : exprs)
     visitBases(a, [&](BaseRef base) {
       gradients |= base->kind == BaseKind::gradient;
       states |= base->kind == BaseKind::state;
+      tokens |= base->kind == BaseKind::symbol && base->name == kTokens;
+      lossScale |= base->kind == BaseKind::symbol && base->name != kTokens &&
+                   base->name != kAccumulation;
       scalars |= base->kind == BaseKind::input || base->kind == BaseKind::old;
     });
   std::string text;
@@ -95,6 +102,10 @@ static std::string describeGiven(llvm::ArrayRef<Expr> exprs,
   if (states)
     os << "old parameters are 1, other state "
        << llvm::format("%g; ", example.state);
+  if (tokens)
+    os << "ranks counted 8 tokens; ";
+  if (lossScale)
+    os << "the loss scale is 4; ";
   if (scalars)
     os << "inputs and counters are 0.5; ";
   return text;

@@ -150,9 +150,13 @@ void IdleState::fillSlots() {
                                   " before this step writes it")
               : algebra.constant(initial);
     }
-  for (auto op : program.getOps<zrt::ScalarStateOp>())
+  for (auto op : program.getOps<zrt::ScalarStateOp>()) {
+    auto slots = program.lookupSymbol<zrt::SlotsOp>(op.getSlotsAttr());
     idle.slots[{op.getSlotsAttr().getAttr(), op.getIndex()}].expr =
-        algebra.base({BaseKind::old, op.getRole().str()});
+        slots.isLossScale() && op.getIndex() == 0
+            ? algebra.symbol(*slots.getStandsFor())
+            : algebra.base({BaseKind::old, op.getRole().str()});
+  }
 }
 
 void IdleState::checkBuffers(Operation *transition, const Memory &memory) {
@@ -175,7 +179,8 @@ static Operation *getCulprit(const Contents &contents, Operation *transition) {
   return contents.writer ? contents.writer : transition;
 }
 
-void IdleState::checkSkipped(Operation *transition, Memory &memory) {
+void IdleState::checkSkipped(Operation *transition, Memory &memory,
+                             bool isSkipped) {
   for (auto &[name, entry] : lasting) {
     if (!hasElements(entry.bucket))
       continue;
@@ -207,8 +212,13 @@ void IdleState::checkSkipped(Operation *transition, Memory &memory) {
     }
   }
   for (auto op : program.getOps<zrt::ScalarStateOp>()) {
-    Expr old = algebra.base({BaseKind::old, op.getRole().str()});
-    Expr now = memory.slots[{op.getSlotsAttr().getAttr(), op.getIndex()}].expr;
+    if (isSkipped &&
+        program.lookupSymbol<zrt::SlotsOp>(op.getSlotsAttr()).isLossScale())
+      continue;
+    std::pair<StringAttr, int64_t> slot{op.getSlotsAttr().getAttr(),
+                                        op.getIndex()};
+    Expr old = idle.slots[slot].expr;
+    Expr now = memory.slots[slot].expr;
     if (now != old)
       proof.report.error(transition)
           << "'" << op.getRole()

@@ -23,8 +23,10 @@ public:
 
   /// That buffers have the role and the memory they began with.
   void checkBuffers(mlir::Operation *transition, const Memory &memory);
-  /// That nothing has changed where a step was not applied.
-  void checkSkipped(mlir::Operation *transition, Memory &memory);
+  /// That nothing has changed where a step was not applied; but the loss scale,
+  /// where |isSkipped|.
+  void checkSkipped(mlir::Operation *transition, Memory &memory,
+                    bool isSkipped);
   /// That replicas hold one number, and copies what they are copies of.
   void checkReplicas(mlir::Operation *transition, Memory &memory);
 

@@ -6,6 +6,8 @@
 
 #include "passes/prove/Meaning.h"
 
+#include <limits>
+
 using namespace mlir;
 using namespace zero;
 using namespace zero::prove;
@@ -80,7 +82,8 @@ bool prove::readMesh(Proof &proof, Operation *step, MeshOp mesh,
 //===----------------------------------------------------------------------===//
 
 Expr prove::getMonomial(Algebra &algebra, MeshOp mesh,
-                        ArrayRef<ScaleFactor> factors, Expr tokens) {
+                        ArrayRef<ScaleFactor> factors, Expr tokens,
+                        Expr lossScale) {
   Expr product = algebra.integer(1);
   for (const ScaleFactor &factor : factors) {
     Expr base;
@@ -88,6 +91,8 @@ Expr prove::getMonomial(Algebra &algebra, MeshOp mesh,
       base = algebra.integer(*size);
     else if (tokens && factor.symbol.getValue() == kTokens)
       base = tokens;
+    else if (lossScale && findLossScale(factor))
+      base = lossScale;
     else
       base = algebra.symbol(factor.symbol.getValue());
     product = algebra.multiply(product, algebra.power(base, factor.exponent));
@@ -235,6 +240,19 @@ Expr prove::sumOverElements(Algebra &algebra, Expr element, StringRef parameter,
                                           bits < kF64Bits ? bits : 0}));
   });
   return sum;
+}
+
+Expr prove::guardLossScale(Algebra &algebra, Expr made, Expr old) {
+  // A choice between equal numbers is none, see evaluateBody.
+  if (made == old)
+    return old;
+  using Limits = std::numeric_limits<double>;
+  for (auto [compare, limit] : {std::pair("cmpf ult", Limits::min()),
+                                std::pair("cmpf ugt", Limits::max())})
+    made = algebra.operation(
+        "select", {algebra.operation(compare, {made, algebra.constant(limit)}),
+                   old, made});
+  return made;
 }
 
 std::string prove::describeUnknown(Expr a) {

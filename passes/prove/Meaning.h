@@ -110,6 +110,10 @@ struct Meaning {
   llvm::MapVector<mlir::StringAttr, ParameterMeaning> parameters;
   llvm::SmallVector<std::pair<std::string, Number>> counters;
   llvm::SmallVector<std::pair<std::string, Number>> results;
+  /// What the counters of the loss scale become where the step is skipped.
+  llvm::SmallVector<std::pair<std::string, Number>> skipped;
+  /// The loss scale that gradients arrive with, as a symbol; empty: none.
+  std::string lossScale;
   /// What counters are before the first step.
   llvm::SmallVector<std::pair<std::string, Number>> initials;
   /// The verdict in each situation.
@@ -201,10 +205,11 @@ void compareMeanings(Proof &proof, const Meaning &first, const Meaning &second);
 bool readMesh(Proof &proof, mlir::Operation *step, MeshOp mesh,
               Meaning &meaning);
 
-/// The value of a monomial in a step on |mesh|, where |tokens| are given other
-/// than as the symbol.
+/// The value of a monomial in a step on |mesh|, where |tokens| and |lossScale|
+/// may be given other than as symbols.
 Expr getMonomial(Algebra &algebra, MeshOp mesh,
-                 llvm::ArrayRef<ScaleFactor> factors, Expr tokens = nullptr);
+                 llvm::ArrayRef<ScaleFactor> factors, Expr tokens = nullptr,
+                 Expr lossScale = nullptr);
 
 /// The number that a rank passes as input |index|.
 Expr getInput(Algebra &algebra, size_t index, const InputMeaning &input);
@@ -231,6 +236,10 @@ std::string describeUnknown(Expr a);
 /// As arith computes it from the operands of zero.verdict.
 Expr getVerdict(Algebra &algebra, VerdictOp op,
                 llvm::function_ref<Expr(mlir::Value)> getOperand);
+
+/// What the first counter of a loss scale becomes: |made|, or |old| where that
+/// has no inverse or is not positive.
+Expr guardLossScale(Algebra &algebra, Expr made, Expr old);
 
 /// A sum over the elements of a parameter, term by term, of which each rank has
 /// its own over the axes |over|. |computedIn| is the narrowest type that

@@ -23,8 +23,11 @@ bool ProgramReader::initialize() {
   for (zrt::SlotsOp slots : program.getInputSlots()) {
     ArrayAttr over = slots.getOverAttr();
     meaning.inputs.push_back(
-        {over ? meaning.axes.getSet(over) : 0, slots.getTokens()});
+        {over ? meaning.axes.getSet(over) : 0, slots.isTokens()});
   }
+  for (auto slots : program.getOps<zrt::SlotsOp>())
+    if (slots.isLossScale())
+      meaning.lossScale = slots.getStandsFor()->str();
   llvm::append_range(transitions, program.getOps<zrt::TransitionOp>());
   llvm::append_range(arrivals, program.getOps<zrt::ArrivalsOp>());
   SymbolTable inner(program);
@@ -156,7 +159,7 @@ void ProgramReader::explore(const Node &node, zrt::TransitionOp transition) {
     if (!returns(transition))
       return;
     idle->checkBuffers(transition, next.memory);
-    idle->checkSkipped(transition, next.memory);
+    idle->checkSkipped(transition, next.memory, /*isSkipped=*/false);
     return;
   }
 }
@@ -190,12 +193,14 @@ void ProgramReader::apply(const Node &node, zrt::TransitionOp transition,
         << "' never settles: nobody learns whether the step was applied";
     return;
   }
-  Memory skipped = memory;
-  decide(algebra, memory, calls->verdict, /*isApplied=*/true);
-  decide(algebra, skipped, calls->verdict, /*isApplied=*/false);
+  Memory skipped = memory, refused = memory;
+  decide(algebra, memory, calls->verdict, Decision::applied);
+  decide(algebra, skipped, calls->verdict, Decision::skipped);
+  decide(algebra, refused, calls->verdict, Decision::refused);
 
   Meaning before = meaning; // the contract, without what apply does
   readApplied(proof, program, buckets, memory, meaning);
+  readSkipped(program, skipped, meaning);
   for (auto &[name, parameter] : meaning.parameters)
     checkArrived(proof, parameter, meaning);
   // What is wrong with gradients is wrong with all that is made of them.
@@ -204,7 +209,9 @@ void ProgramReader::apply(const Node &node, zrt::TransitionOp transition,
   readVerdict(proof, settled, calls->verdict, meaning);
   if (proof.report.hasErrors())
     return;
-  idle->checkSkipped(transition, skipped);
+  idle->checkSkipped(transition, refused, /*isSkipped=*/false);
+  if (!proof.report.hasErrors())
+    idle->checkSkipped(transition, skipped, /*isSkipped=*/true);
   idle->checkReplicas(transition, memory);
   compareCollectives(transition);
   if (!applied) {

@@ -60,6 +60,7 @@ Shown ProvedStep::getShown() const {
     if (alike)
       shown.replicated.push_back({name.str(), axes.describe(alike)});
   }
+  shown.lossScale = meaning.lossScale;
   for (auto [i, input] : llvm::enumerate(meaning.inputs))
     if (input.over)
       shown.addends.push_back({int64_t(i), meaning.axes.describe(input.over)});
@@ -91,6 +92,9 @@ std::vector<std::string> zero::getPromises(const Shown &shown) {
     promises[kInputs] += ", but for input " + std::to_string(input) +
                          ": of that ranks that differ over " + axes +
                          " pass their own share";
+  if (!shown.lossScale.empty())
+    promises.push_back("gradients are multiplied by what loss_scale says when "
+                       "their backward begins");
   if (!shown.waitsOver.empty())
     promises.push_back((shown.allWait ? "all ranks"
                                       : "ranks that differ over " +

@@ -23,6 +23,8 @@ struct Shown {
   /// Parameters whose gradient all ranks over some axes promise to deliver
   /// alike, and these axes.
   std::vector<std::pair<std::string, std::string>> replicated;
+  /// The loss scale that gradients arrive with; empty: none.
+  std::string lossScale;
   /// Inputs of which each rank passes an addend of its own, and the axes over
   /// which they differ.
   std::vector<std::pair<int64_t, std::string>> addends;

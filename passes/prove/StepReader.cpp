@@ -152,12 +152,20 @@ Number StepReader::getSumSquares(ValueRange inputs, bool isWhole) {
 bool StepReader::readScalar(Operation &op) {
   return llvm::TypeSwitch<Operation *, bool>(&op)
       .Case([&](FactorOp op) {
-        Number tokens;
+        Number tokens, lossScale;
         if (op.getTokens())
           tokens = scalar(op.getTokens());
+        if (op.getLossScale())
+          lossScale = scalar(op.getLossScale());
         scalars[op.getFactor()] = {
-            getMonomial(algebra, mesh, op.getScale().getFactors(), tokens.expr),
-            tokens.precision};
+            getMonomial(algebra, mesh, op.getScale().getFactors(), tokens.expr,
+                        lossScale.expr),
+            tokens.precision.limitedBy(lossScale.precision)};
+        return true;
+      })
+      .Case([&](ReadScaleOp op) {
+        scalars[op.getValue()] = {
+            algebra.symbol((kLossScalePrefix + op.getLossScale()).str()), {}};
         return true;
       })
       .Case([&](ConstantOp op) {
@@ -300,6 +308,12 @@ bool StepReader::read(Operation &op) {
       .Case([&](PrepareOp op) { return readPrepare(op); })
       .Case([&](UpdateBucketOp op) { return readUpdateBucket(op); })
       .Case([&](AssignOp op) { return readAssign(op), true; })
+      .Case([&](UpdateScaleOp op) {
+        if (op.getVerdict() != verdict)
+          proof.report.error(op)
+              << "runs under another verdict than the step's";
+        return readLossScale(op.getLossScale());
+      })
       .Case([&](ReturnOp op) { return finish(op), true; })
       .Default([&](Operation *op) {
         proof.report.error(op)
@@ -313,6 +327,8 @@ void StepReader::finish(ReturnOp op) {
        llvm::zip_equal(op.getNames().getAsRange<StringAttr>(), op.getValues()))
     meaning.results.push_back({name.getValue().str(), scalar(value)});
   if (isLogical) {
+    if (FlatSymbolRefAttr scale = step.getLossScale())
+      readLossScale(scale);
     for (int i = 0; i < kNumSituations; ++i) {
       Situation situation = getSituation(i);
       meaning.verdicts[i] =
@@ -334,6 +350,8 @@ std::optional<Meaning> StepReader::run() {
   if (!readMesh(proof, step, mesh, meaning))
     return std::nullopt;
   meaning.dividesByTokens = step.dividesByTokens();
+  if (FlatSymbolRefAttr scale = step.getLossScale())
+    meaning.lossScale = (kLossScalePrefix + scale.getValue()).str();
   for (BlockArgument argument : step.getBody().getArguments()) {
     InputMeaning input{getAxes(argument, PlacementKind::Partial),
                        argument == step.getTokens()};

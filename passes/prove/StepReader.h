@@ -45,6 +45,7 @@ private:
   bool readUpdate(UpdateOp op);
   bool readUpdateBucket(UpdateBucketOp op);
   void readAssign(AssignOp op);
+  bool readLossScale(mlir::FlatSymbolRefAttr symbol);
   bool update(mlir::Operation *op, OptimizerOp optimizer,
               mlir::StringAttr parameter, Number gradient,
               llvm::ArrayRef<Number> scalars);

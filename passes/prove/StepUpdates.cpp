@@ -179,3 +179,29 @@ void StepReader::readAssign(AssignOp op) {
         value = number;
   }
 }
+
+bool StepReader::readLossScale(FlatSymbolRefAttr symbol) {
+  auto op = symbols.lookup<LossScaleOp>(symbol.getAttr());
+  Expr old = algebra.symbol((kLossScalePrefix + op.getSymName()).str());
+  SmallVector<Number> arguments{{}, {old}};
+  SmallVector<std::string> roles;
+  for (auto name : op.getCounterNames().getAsRange<StringAttr>())
+    roles.push_back((op.getSymName() + "." + name.getValue()).str());
+  for (const std::string &role : ArrayRef(roles).drop_front())
+    arguments.push_back({algebra.base({BaseKind::old, role})});
+  for (bool isOverflow : {true, false}) {
+    arguments[0] = {algebra.integer(isOverflow)};
+    auto values = evaluateBody(algebra, op.getUpdate().front(), arguments);
+    if (failed(values))
+      return false;
+    values->front().expr = guardLossScale(algebra, values->front().expr, old);
+    for (auto [role, value] : llvm::zip_equal(roles, *values)) {
+      value.narrow(Precision(Float64Type::get(op.getContext())));
+      (isOverflow ? meaning.skipped : meaning.counters)
+          .push_back({role, value});
+    }
+  }
+  for (auto [role, initial] : llvm::zip_equal(roles, op.getCounterInitial()))
+    meaning.initials.push_back({role, {algebra.constant(initial), {}}});
+  return true;
+}

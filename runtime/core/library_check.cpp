@@ -262,7 +262,11 @@ zero_rt_status Checker::slots() {
   for (row = 0; row < library.num_results; ++row)
     ZERO_RT_TRY(
         expect(inRange(library.results[row], library.num_slots), "bad slot"));
-  return ZERO_RT_OK;
+  table = "loss scale";
+  row = 0;
+  return expect(library.loss_scale == -1 ||
+                    inRange(library.loss_scale, library.num_slots),
+                "bad slot");
 }
 
 zero_rt_status Checker::states() {

@@ -182,6 +182,7 @@ zero_rt_status calls::results(zero_rt_step *step,
 zero_rt_status calls::loss_scale(zero_rt_step *step, double *out_scale) {
   if (!out_scale)
     return fail(ZERO_RT_INVALID_ARGUMENT, "out_scale is null");
-  *out_scale = step->lossScaleSlot < 0 ? 1 : step->slots()[step->lossScaleSlot];
+  int64_t slot = step->library->loss_scale;
+  *out_scale = slot < 0 ? 1 : step->slots()[slot];
   return ZERO_RT_OK;
 }

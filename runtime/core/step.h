@@ -78,7 +78,6 @@ struct zero_rt_step {
   std::vector<zero_rt::Block> buffers; // as in library->buffers
   zero_rt::Block slotBlock;
   std::vector<zero_rt::StateEntry> entries;
-  int64_t lossScaleSlot = -1; // the slot named "loss_scale", if there is one
 
   int64_t state = 0; // of the protocol
   zero_rt::Window window;

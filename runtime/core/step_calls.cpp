@@ -58,11 +58,8 @@ static zero_rt_status allocateAll(zero_rt_step &step) {
   ZERO_RT_TRY(step.runtime->memory.allocate(
       ZERO_RT_SPACE_DEVICE, ZERO_RT_ROLE_SCALAR,
       library.num_slots * int64_t(sizeof(double)), "scalars", step.slotBlock));
-  for (int64_t i = 0; i < library.num_slots; ++i) {
+  for (int64_t i = 0; i < library.num_slots; ++i)
     step.slots()[i] = bitCast<double>(library.slots[i].initial);
-    if (std::strcmp(step.text(library.slots[i].name), "loss_scale") == 0)
-      step.lossScaleSlot = i;
-  }
   for (int64_t b = 0; b < library.num_buffers; ++b)
     if (!library.buffers[b].on_demand && library.buffers[b].shares < 0)
       ZERO_RT_TRY(step.allocate(b));

@@ -97,6 +97,8 @@ def write_step(options, out):
         out.write(f"zero.group @group{group} [{listed}]\n")
     for optimizer in dict.fromkeys(optimizers):
         out.write(optimizer.read_text())
+    if options.loss_scale:
+        out.write(pathlib.Path(options.loss_scale).read_text())
 
     def types(write, members=everyone):
         return ", ".join(write(parameters[i]) for i in members)
@@ -121,10 +123,11 @@ def write_step(options, out):
         "tokens": (["tokens"], []),
     }
     divided, arrived = weights[options.weight]
-    left = [f"{symbol} : 1" for symbol in divided if symbol not in arrived]
+    multiplied = ["@loss_scale : 1"] * bool(options.loss_scale)
+    left = multiplied + [f"{symbol} : 1" for symbol in divided if symbol not in arrived]
     scaled = f", scaled = [{', '.join(left)}]" * bool(left)
     weight = ", ".join(f"{symbol} : -1" for symbol in divided)
-    arrival = ", ".join(f"{symbol} : -1" for symbol in arrived)
+    arrival = ", ".join(multiplied + [f"{symbol} : -1" for symbol in arrived])
     # Of a batch or of a part of its sequences; tensor-parallel ranks have the same.
     counted = [axis for axis in CLASSES["dense"].partial if axis in mesh]
     counts = f", partial = [{', '.join(counted)}]" * bool(counted)
@@ -221,6 +224,9 @@ def main():
     parser.add_argument("--used-twice", default="", help="which parameters")
     parser.add_argument(
         "--nonfinite", choices=["skip", "poison", "error"], default="skip"
+    )
+    parser.add_argument(
+        "--loss-scale", default="", help=".mlir file of the scale that losses arrive with"
     )
     parser.add_argument("--max-norm", type=float, default=1.0, help="0: no clipping")
     parser.add_argument("--groups", type=int, default=2)

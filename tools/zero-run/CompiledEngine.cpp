@@ -42,6 +42,7 @@ public:
   LogicalResult bind(const ParameterInfo &parameter,
                      ArrayRef<double> values) override;
   FailureOr<StepResult> apply(ArrayRef<RankInputs> inputs) override;
+  double getLossScale() override;
   FailureOr<std::vector<Number>>
   getParameter(int64_t rank, const ParameterInfo &parameter) override;
   FailureOr<std::vector<Number>>
@@ -253,6 +254,18 @@ bool CompiledEngine::deliver(Rank &rank, const RankInputs &inputs) {
   }
   return check(rank, table.apply(rank.step, inputs.inputs.data(),
                                  inputs.inputs.size(), nullptr));
+}
+
+double CompiledEngine::getLossScale() {
+  double scale = 0;
+  for (auto [r, rank] : llvm::enumerate(ranks)) {
+    double own = 0;
+    if (calls(rank).loss_scale(rank.step, &own) != ZERO_RT_OK ||
+        (r > 0 && own != scale))
+      return 0;
+    scale = own;
+  }
+  return scale;
 }
 
 FailureOr<StepResult> CompiledEngine::apply(ArrayRef<RankInputs> inputs) {

@@ -83,6 +83,9 @@ public:
   virtual std::optional<zero_rt_counters> getCounters(int64_t rank) {
     return std::nullopt;
   }
+  /// What gradients of the next step are to be multiplied by; 0 where ranks
+  /// disagree.
+  virtual double getLossScale() = 0;
   /// State of |role| joined over its owners; empty if there is none.
   virtual mlir::FailureOr<std::vector<Number>>
   getState(llvm::StringRef role, const ParameterInfo &parameter) = 0;

@@ -26,6 +26,7 @@ public:
   getParameter(int64_t rank, const ParameterInfo &parameter) override {
     return interpreter->getParameter(rank, parameter.name);
   }
+  double getLossScale() override { return interpreter->getLossScale(); }
   FailureOr<std::vector<Number>>
   getState(StringRef role, const ParameterInfo &parameter) override {
     return interpreter->getState(role, parameter.name);

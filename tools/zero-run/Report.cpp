@@ -84,8 +84,10 @@ void Report::addError(const llvm::Twine &message) {
 void Report::addStep(StepReport step) {
   if (!json) {
     llvm::outs() << "step " << step.index << ": "
-                 << countOf(step.result.backwards, "backward") << ", "
-                 << step.describe();
+                 << countOf(step.result.backwards, "backward") << ", ";
+    if (step.lossScale != 1)
+      llvm::outs() << "loss scale " << llvm::format("%g, ", step.lossScale);
+    llvm::outs() << step.describe();
     // What a refused step computes has no meaning.
     if (step.getOutcome() != Outcome::refused)
       for (auto [name, value] : llvm::zip(valueNames, step.result.values))

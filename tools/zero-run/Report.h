@@ -30,6 +30,7 @@ struct StepReport {
   int64_t index = 0;
   StepResult result;
   std::vector<MissingGradient> missing;
+  double lossScale = 1; // that gradients were multiplied by
 
   Outcome getOutcome() const;
   /// "applied", "skipped: ..." or "refused: ...".

@@ -90,14 +90,12 @@ static json::Object toJson(const StepReport &step,
     missing.push_back(json::Object{{"parameter", gradient.parameter},
                                    {"rank", gradient.rank},
                                    {"backward", gradient.backward}});
-  return json::Object{{"step", step.index},
-                      {"backwards", result.backwards},
-                      {"verdict", result.verdict},
-                      {"outcome", step.describe()},
-                      {"values", std::move(values)},
-                      {"reported", std::move(named)},
-                      {"missing", std::move(missing)},
-                      {"message", result.message}};
+  return json::Object{
+      {"step", step.index},           {"backwards", result.backwards},
+      {"loss_scale", step.lossScale}, {"verdict", result.verdict},
+      {"outcome", step.describe()},   {"values", std::move(values)},
+      {"reported", std::move(named)}, {"missing", std::move(missing)},
+      {"message", result.message}};
 }
 
 void Report::printJson() {

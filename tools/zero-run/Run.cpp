@@ -6,6 +6,8 @@
 
 #include "tools/zero-run/Run.h"
 
+#include "tools/zero-run/Floats.h"
+
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/xxhash.h"
 
@@ -53,7 +55,17 @@ std::vector<double> Run::getInputs(int64_t index, int64_t rank) const {
   return passed;
 }
 
+/// |gradient| times the loss scale, in the type it arrives in.
+static std::vector<double> scaleUp(std::vector<double> gradient, double scale,
+                                   const ParameterInfo &info) {
+  if (scale != 1)
+    for (double &value : gradient)
+      value = roundTo(*getFormat(info.arrivalType), value * scale);
+  return gradient;
+}
+
 std::vector<RankInputs> Run::deliver(int64_t index) {
+  double scale = engine->getLossScale();
   int64_t count = backwards[index % backwards.size()];
   std::vector<RankInputs> delivered(ranks);
   for (int64_t r = 0; r < ranks; ++r) {
@@ -63,12 +75,13 @@ std::vector<RankInputs> Run::deliver(int64_t index) {
       for (auto [i, info] : llvm::enumerate(parameters)) {
         auto &arrived = delivered[r].backwards[k];
         if (!file)
-          arrived[info.name] =
-              info.take(numbers->getGradient(i, info, index, info.giver[r],
-                                             ranks, k, count),
-                        r);
+          arrived[info.name] = info.take(
+              scaleUp(numbers->getGradient(i, info, index, info.giver[r], ranks,
+                                           k, count),
+                      scale, info),
+              r);
         else if (auto gradient = file->find(index, k, r, info))
-          arrived[info.name] = std::move(*gradient);
+          arrived[info.name] = scaleUp(std::move(*gradient), scale, info);
       }
   }
   return delivered;
@@ -86,11 +99,12 @@ std::vector<MissingGradient> Run::findMissing(ArrayRef<RankInputs> delivered) {
 }
 
 LogicalResult Run::runStep(int64_t index) {
+  double scale = engine->getLossScale();
   std::vector<RankInputs> delivered = deliver(index);
   FailureOr<StepResult> result = engine->apply(delivered);
   if (failed(result))
     return failure();
-  StepReport step{index, std::move(*result), {}};
+  StepReport step{index, std::move(*result), {}, scale};
   if (step.result.verdict == ZERO_RT_REFUSED_MISSING_GRADIENT)
     step.missing = findMissing(delivered);
   report.addStep(step);
@@ -107,13 +121,23 @@ LogicalResult Run::compareStep(const StepReport &step,
   if (failed(expected))
     return failure();
   if (expected->verdict != step.result.verdict) {
-    StepReport other{step.index, std::move(*expected), findMissing(delivered)};
+    StepReport other{step.index, std::move(*expected), findMissing(delivered),
+                     step.lossScale};
     report.setFirstOutside(llvm::formatv("step {0} is {1}; by the reference it "
                                          "is {2}",
                                          step.index, step.describe(),
                                          other.describe())
                                .str());
     // From here on nothing is equal.
+    return failure();
+  }
+  if (engine->getLossScale() != reference->getLossScale()) {
+    report.setFirstOutside(
+        llvm::formatv("the loss scale after step {0} is {1}; by the reference "
+                      "it is {2}",
+                      step.index, engine->getLossScale(),
+                      reference->getLossScale())
+            .str());
     return failure();
   }
   // What a refused step computes has no meaning.
@@ -171,7 +195,7 @@ LogicalResult Run::compareState(int64_t index) {
 }
 
 LogicalResult Run::hashState() {
-  std::vector<double> values;
+  std::vector<double> values{engine->getLossScale()};
   auto append = [&](FailureOr<std::vector<Number>> state) {
     if (failed(state))
       return failure();

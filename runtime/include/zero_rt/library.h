@@ -201,6 +201,7 @@ struct zero_rt_library {
   const zero_rt_input_row *inputs;
   int64_t num_results;
   const int64_t *results; // slots
+  int64_t loss_scale;     // its slot, or -1: losses are not scaled
 
   int64_t num_kernels;
   const zero_rt_kernel_fn *kernels;

@@ -292,7 +292,7 @@ zrt.program @p on @m inputs [@a] results [] [] {
 zero.mesh @m <["dp" = 2]>
 zrt.program @p on @m inputs [@a] results [] [] {
   // expected-error@+1 {{of what apply takes must be an input of one slot}}
-  zrt.slots @a [0.0, 0.0] tokens
+  zrt.slots @a [0.0, 0.0] is "tokens"
 }
 
 // -----
@@ -301,7 +301,7 @@ zrt.program @p on @m inputs [@a] results [] [] {
 zero.mesh @m <["dp" = 2]>
 zrt.program @p on @m inputs [@a] results [] [] {
   // expected-error@+1 {{names "tp", which is no axis of mesh @m}}
-  zrt.slots @a [0.0] over [tp] tokens
+  zrt.slots @a [0.0] over [tp] is "tokens"
 }
 
 // -----
@@ -310,7 +310,46 @@ zrt.program @p on @m inputs [@a] results [] [] {
 zero.mesh @m <["dp" = 2]>
 zrt.program @p on @m inputs [@a, @b] results [] [] {
   // expected-note@+1 {{the first one is here}}
-  zrt.slots @a [0.0] tokens
+  zrt.slots @a [0.0] is "tokens"
   // expected-error@+1 {{is a second number of tokens}}
-  zrt.slots @b [0.0] over [dp] tokens
+  zrt.slots @b [0.0] over [dp] is "tokens"
+}
+
+// -----
+
+// slots_c3
+zero.mesh @m <["dp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  // expected-error@+1 {{is '@scale', which is neither tokens nor a zero.loss_scale of this module}}
+  zrt.slots @a [4.0] is "@scale"
+}
+
+// -----
+
+// slots_c3
+zero.mesh @m <["dp" = 2]>
+zero.loss_scale @scale counters [scale = 4.0] {
+^update(%overflow: i1, %scale: f64):
+  zero.yield %scale : f64
+}
+zrt.program @p on @m inputs [] results [] [] {
+  // expected-error@+1 {{is a loss scale, and no zrt.scalar_state: it would begin anew when a checkpoint is loaded}}
+  zrt.slots @a [4.0] is "@scale"
+}
+
+// -----
+
+// slots_c3
+zero.mesh @m <["dp" = 2]>
+zero.loss_scale @scale counters [scale = 4.0] {
+^update(%overflow: i1, %scale: f64):
+  zero.yield %scale : f64
+}
+zrt.program @p on @m inputs [] results [] [] {
+  // expected-note@+1 {{the first one is here}}
+  zrt.slots @a [4.0] is "@scale"
+  zrt.scalar_state "scale.scale" in @a[0]
+  // expected-error@+1 {{is a second loss scale}}
+  zrt.slots @b [4.0] is "@scale"
+  zrt.scalar_state "scale.other" in @b[0]
 }

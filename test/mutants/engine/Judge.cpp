@@ -233,7 +233,7 @@ std::string test::getInterface(ModuleOp module) {
   for (auto program : module.getOps<zrt::ProgramOp>()) {
     os << program.getResultNames() << "\n";
     for (zrt::SlotsOp input : program.getInputSlots()) {
-      os << input.getTokens();
+      os << input.isTokens();
       if (ArrayAttr over = input.getOverAttr())
         for (auto axis : over.getAsRange<StringAttr>())
           if (mesh.getNumRanks({axis}) > 1)

@@ -255,6 +255,7 @@ TEST(Create, RefusesCorruptTables) {
           [](L &l) { l.tables[1].count = 3; });
   refuses("input 0: bad slot or axes", [](L &l) { l.inputs[0].slot = 14; });
   refuses("input 0: bad slot or axes", [](L &l) { l.inputs[0].over = 99; });
+  refuses("loss scale 0: bad slot", [](L &l) { l.lossScale = 14; });
   refuses("result 0: bad slot", [](L &l) { l.results[0] = -1; });
   refuses("state 1: bad buffer", [](L &l) { l.states[1].index = 4; });
   refuses("state 1: bad buffer",

@@ -88,6 +88,7 @@ const zero_rt_library &LibraryBuilder::get() {
   SET_TABLE(num_sequences, sequences, sequences)
   SET_TABLE(num_sequence_entries, sequence_entries, sequenceEntries)
 #undef SET_TABLE
+  library.loss_scale = lossScale;
   library.transition_handlers = transitionHandlers.data();
   return library;
 }

@@ -74,6 +74,7 @@ public:
   std::vector<zero_rt_table_row> tables;
   std::vector<zero_rt_state_row> states;
   std::vector<zero_rt_slot_row> slots;
+  int64_t lossScale = -1;
   std::vector<zero_rt_input_row> inputs;
   std::vector<int64_t> results;
   std::vector<zero_rt_kernel_fn> kernels;

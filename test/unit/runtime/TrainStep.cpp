@@ -180,6 +180,7 @@ LibraryBuilder zero_rt::test::makeTrainStep(int64_t ranks) {
   for (const char *name : {"verdict", "norm", "steps"})
     library.addSlot(name);
   library.addSlot("loss_scale", 1024);
+  library.lossScale = LossScale;
   for (const char *name : {"rate0", "skip0", "rate1", "skip1"})
     library.addSlot(name);
   library.inputs = {{LearningRate, -1, 0}};

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// RUN: zero-opt %s --split-input-file --verify-diagnostics
+
+// loss_scale_c1
+// expected-error@+1 {{needs at least one counter and an initial value of each, got 0 and 0}}
+"zero.loss_scale"() <{sym_name = "s", counter_names = [], counter_initial = array<f64>}> ({
+^update(%overflow: i1):
+  zero.yield
+}) : () -> ()
+
+// -----
+
+// loss_scale_c1
+// expected-error@+1 {{name "scale" is used twice}}
+zero.loss_scale @s counters [scale = 4.0, scale = 2.0] {
+^update(%overflow: i1, %scale: f64, %clean: f64):
+  zero.yield %scale, %clean : f64, f64
+}
+
+// -----
+
+// loss_scale_c1: gradients would be divided by nothing.
+// expected-error@+1 {{must begin as a positive number that has an inverse, got 0.0}}
+zero.loss_scale @s counters [scale = 0.0] {
+^update(%overflow: i1, %scale: f64):
+  zero.yield %scale : f64
+}
+
+// -----
+
+// loss_scale_c2
+// expected-error@+1 {{update must take an i1 and 1 f64, got ('f64', 'f64')}}
+zero.loss_scale @s counters [scale = 4.0] {
+^update(%overflow: f64, %scale: f64):
+  zero.yield %scale : f64
+}
+
+// -----
+
+// loss_scale_c2
+// expected-error@+1 {{update must yield 2 f64, got ('f64')}}
+zero.loss_scale @s counters [scale = 4.0, clean = 0.0] {
+^update(%overflow: i1, %scale: f64, %clean: f64):
+  zero.yield %scale : f64
+}
+
+// -----
+
+// loss_scale_c3
+// expected-note@+1 {{in the body of @s}}
+zero.loss_scale @s counters [scale = 4.0] {
+^update(%overflow: i1, %scale: f64):
+  // expected-error@+1 {{is not allowed in the rule of a loss scale, which holds arith and math ops in f64 only}}
+  %less = arith.truncf %scale : f64 to f32
+  zero.yield %scale : f64
+}
+
+// -----
+
+// read_scale_c1
+zero.mesh @m <["dp" = 2]>
+zero.step @s on @m weight() () {
+  // expected-error@+1 {{@scale is not a zero.loss_scale of this module}}
+  %s = zero.read_scale @scale
+  zero.return []
+}
+
+// -----
+
+// read_scale_c2: a second version.
+zero.mesh @m <["dp" = 2]>
+zero.loss_scale @scale counters [scale = 4.0] {
+^update(%overflow: i1, %scale: f64):
+  zero.yield %scale : f64
+}
+zero.step @s on @m weight() (%v: !zero.value<f64>) {
+  // expected-note@+1 {{it was read here}}
+  %s = zero.read_scale @scale
+  zero.update_scale %s when %v : !zero.value<f64>, !zero.value<f64>
+  // expected-error@+1 {{reads a loss scale again}}
+  %t = zero.read_scale @scale
+  zero.return []
+}
+
+// -----
+
+// update_scale_c1
+zero.mesh @m <["dp" = 2]>
+zero.step @s on @m weight() (%v: !zero.value<f64>) {
+  // expected-error@+1 {{needs what zero.read_scale read}}
+  zero.update_scale %v when %v : !zero.value<f64>, !zero.value<f64>
+  zero.return []
+}
+
+// -----
+
+// update_scale_c2
+zero.mesh @m <["dp" = 2]>
+zero.loss_scale @scale counters [scale = 4.0] {
+^update(%overflow: i1, %scale: f64):
+  zero.yield %scale : f64
+}
+zero.step @s on @m weight() (%v: !zero.value<f64, partial = [dp]>) {
+  %s = zero.read_scale @scale
+  // expected-error@+1 {{verdict must be replicated, got '!zero.value<f64, partial = [dp]>'}}
+  zero.update_scale %s when %v : !zero.value<f64>, !zero.value<f64, partial = [dp]>
+  zero.return []
+}
+
+// -----
+
+// factor_c1: which version it is divided by.
+zero.mesh @m <["dp" = 2]>
+zero.loss_scale @scale counters [scale = 4.0] {
+^update(%overflow: i1, %scale: f64):
+  zero.yield %scale : f64
+}
+zero.step @s on @m weight() () {
+  // expected-error@+1 {{needs the loss scale as operand}}
+  %f = zero.factor (@scale : -1)
+  zero.return []
+}
+
+// -----
+
+// factor_c1
+zero.mesh @m <["dp" = 2]>
+zero.step @s on @m weight() (%s: !zero.value<f64>) {
+  // expected-error@+1 {{has a loss scale and none in its monomial}}
+  %f = zero.factor (dp : -1) loss_scale %s : !zero.value<f64>
+  zero.return []
+}
+
+// -----
+
+// factor_c2
+zero.mesh @m <["dp" = 2]>
+zero.step @s on @m weight() (%s: !zero.value<f64>) {
+  // expected-error@+1 {{factor names @scale, which is not a zero.loss_scale of this module}}
+  %f = zero.factor (@scale : -1) loss_scale %s : !zero.value<f64>
+  zero.return []
+}
+
+// -----
+
+// step_c7: it is no weight.
+zero.mesh @m <["dp" = 2]>
+zero.loss_scale @scale counters [scale = 4.0] {
+^update(%overflow: i1, %scale: f64):
+  zero.yield %scale : f64
+}
+// expected-error@+1 {{weighs by a loss scale, which belongs to what gradients arrive with: (@scale : 1)}}
+zero.step @s on @m weight(@scale : 1) () {
+  zero.return []
+}
+
+// -----
+
+// step_c7
+zero.mesh @m <["dp" = 2]>
+zero.parameter @w : 8xf32
+zero.loss_scale @scale counters [scale = 4.0] {
+^update(%overflow: i1, %scale: f64):
+  zero.yield %scale : f64
+}
+// expected-error@+1 {{has a loss scale and nonfinite poison: no step would tell that it is too large}}
+zero.step @s on @m weight() nonfinite poison () {
+  %g = zero.micro_batches in f32 {
+    %d = zero.backward(@w) arrives(@scale : 1) : !zero.value<8xf32, partial = [dp, micro], scaled = [@scale : 1]>
+    zero.yield %d : !zero.value<8xf32, partial = [dp, micro], scaled = [@scale : 1]>
+  }
+  zero.return []
+}
+
+// -----
+
+// step_c7: all gradients come of one loss.
+zero.mesh @m <["dp" = 2]>
+zero.parameter @w : 8xf32
+zero.parameter @u : 8xf32
+zero.loss_scale @scale counters [scale = 4.0] {
+^update(%overflow: i1, %scale: f64):
+  zero.yield %scale : f64
+}
+zero.step @s on @m weight() () {
+  %g:2 = zero.micro_batches in f32 {
+    // expected-error@+1 {{arrives with (1), and a step has one loss scale at most}}
+    %d = zero.backward(@w) arrives() : !zero.value<8xf32, partial = [dp, micro]>
+    %e = zero.backward(@u) arrives(@scale : 1) : !zero.value<8xf32, partial = [dp, micro], scaled = [@scale : 1]>
+    zero.yield %d, %e : !zero.value<8xf32, partial = [dp, micro]>, !zero.value<8xf32, partial = [dp, micro], scaled = [@scale : 1]>
+  }
+  zero.return []
+}
+
+// -----
+
+// step_c2
+zero.mesh @m <["dp" = 2]>
+zero.parameter @w : 8xf32
+zero.step @s on @m weight() () {
+  %g = zero.micro_batches in f32 {
+    // expected-error@+1 {{arrival names @scale, which is not a zero.loss_scale of this module}}
+    %d = zero.backward(@w) arrives(@scale : 1) : !zero.value<8xf32, partial = [dp, micro], scaled = [@scale : 1]>
+    zero.yield %d : !zero.value<8xf32, partial = [dp, micro], scaled = [@scale : 1]>
+  }
+  zero.return []
+}
