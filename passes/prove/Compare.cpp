@@ -29,6 +29,7 @@ private:
   void compareElements(const ParameterMeaning &a, const ParameterMeaning &b,
                        const IntervalMeaning &x, const IntervalMeaning &y,
                        int64_t element);
+  bool dependsOnNextScale(Expr a);
   void compareScalars(StringRef kind,
                       ArrayRef<std::pair<std::string, Number>> a,
                       ArrayRef<std::pair<std::string, Number>> b);
@@ -113,6 +114,18 @@ static std::optional<Rational> getShare(Algebra &algebra, Expr a,
   return algebra.divide(part, whole)->asRational();
 }
 
+/// Whether |a| has in it what the step makes of the loss scale.
+bool Comparison::dependsOnNextScale(Expr a) {
+  bool depends = false;
+  for (auto &[name, number] : second.counters)
+    if (!second.lossScale.empty() &&
+        StringRef(name).starts_with(second.lossScale.substr(1) + "."))
+      if (BaseRef next = number.expr->asBase();
+          next && next->kind == BaseKind::operation)
+        visitBases(a, [&](BaseRef base) { depends |= base == next; });
+  return depends;
+}
+
 void Comparison::compareElements(const ParameterMeaning &a,
                                  const ParameterMeaning &b,
                                  const IntervalMeaning &x,
@@ -142,6 +155,13 @@ void Comparison::compareElements(const ParameterMeaning &a,
   }
   if (shown && shown->expr != shownExpected->expr) {
     InFlightDiagnostic diagnostic = error(b.writer);
+    if (dependsOnNextScale(shown->expr)) {
+      diagnostic << "element " << element << " of '" << op.getSymName()
+                 << "': new " << shownRole << " depends on " << second.lossScale
+                 << " as it is for the next step, expected the version that "
+                    "multiplied its gradients";
+      return;
+    }
     diagnostic << "element " << element << " of '" << op.getSymName()
                << "': new " << shownRole << " is " << toString(shown->expr)
                << ", expected " << toString(shownExpected->expr);

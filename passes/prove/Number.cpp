@@ -140,8 +140,22 @@ static Expr evaluate(Algebra &algebra, Operation &op, ArrayRef<Number> x) {
                            predicate);
     return isSymmetric ? keepSorted(name) : keep(name);
   }
-  if (isa<arith::SelectOp>(op))
-    return x[1].expr == x[2].expr ? x[1].expr : keep("select");
+  if (isa<arith::SelectOp>(op)) {
+    if (auto condition = x[0].expr->asRational())
+      return x[condition->numerator ? 1 : 2].expr;
+    // A second choice by the same condition is none.
+    auto choose = [&](Expr side, int operand) {
+      BaseRef base = side->asBase();
+      return base && base->kind == BaseKind::operation &&
+                     base->name == "select" && base->operands[0] == x[0].expr
+                 ? base->operands[operand]
+                 : side;
+    };
+    Expr taken = choose(x[1].expr, 1), other = choose(x[2].expr, 2);
+    return taken == other
+               ? taken
+               : algebra.operation("select", {x[0].expr, taken, other});
+  }
   if (isa<arith::AndIOp>(op))
     return keepSorted("andi");
   if (isa<arith::OrIOp>(op))

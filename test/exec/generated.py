@@ -86,7 +86,15 @@ def draw(rng):
         optimizer=[ROOT / f"examples/optimizers/{name}.mlir" for name in names],
         mesh="",
         classes="dense",
+        loss_scale="",
     )
+    if rng.random() < 0.3:
+        # Of what is not finite the reference in f64 knows what arrives so, and not
+        # what becomes so in a narrow accumulator.
+        step.nonfinite = "skip"
+        step.accumulator = rng.choice(["f32", "f64"])
+        rule = rng.choice(["torch", "deepspeed", "static"])
+        step.loss_scale = ROOT / f"examples/loss_scales/{rule}.mlir"
     over = []
     if rng.random() < 0.6:
         mesh = draw_mesh(rng)
@@ -130,7 +138,7 @@ def simpler(drawn):
         "ranks": step.ranks // 2 or 1, "dtype": "f32", "gradient": "f32",
         "accumulator": "f32", "weight": "mean", "optional": "", "used_twice": "",
         "nonfinite": "skip", "max_norm": 0, "groups": 1, "norm": "all",
-        "optimizer": step.optimizer[:1],
+        "optimizer": step.optimizer[:1], "loss_scale": "",
     }  # fmt: skip
     for key, value in plain.items():
         if getattr(step, key) != value:

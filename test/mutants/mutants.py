@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Damages 27 steps in every way the operators know, and judges the proof.
+"""Damages 29 steps in every way the operators know, and judges the proof.
 
   mutants.py --bin build/bin               a sample, as the tests run it
   mutants.py --bin build/bin --count 10000 the figures of README.md
@@ -34,6 +34,7 @@ FATES = [
 SIZES = "--sizes 70,1,33,7"
 # The same of rows that eight ranks divide.
 WIDE = "--sizes 250,230"
+SCALE = f"--loss-scale {ROOT}/test/mutants/Inputs/loss_scale.mlir"
 SEEDS = [
     (f"adamw --ranks 2 --parameters 4 --optional 0 {SIZES}", "--stage=0 --until=sharded"),
     (f"adamw --ranks 3 --parameters 3 --weight raw {SIZES}", "--stage=1 --until=sharded"),
@@ -70,6 +71,8 @@ SEEDS = [
     (f"sgd --ranks 2 --parameters 2 --weight tokens {SIZES}", "--stage=1"),
     (f"adam --mesh edp=2,cp=2,tp=2 --classes dense,column --weight tokens "
      f"--parameters 2 {WIDE}", "--stage=2 --until=sharded"),
+    (f"sgd --ranks 2 --parameters 2 {SCALE} {SIZES}", "--stage=0"),
+    (f"adam --ranks 3 --parameters 2 {SCALE} {SIZES}", "--stage=2 --until=sharded"),
 ]  # fmt: skip
 
 

@@ -37,6 +37,10 @@ Subject test::getSubject(ModuleOp logical) {
             (update.getGroup() + "." + name.getValue()).str());
     });
   }
+  for (auto scale : logical.getOps<LossScaleOp>())
+    for (auto name : scale.getCounterNames().getAsRange<StringAttr>())
+      subject.counters.push_back(
+          (scale.getSymName() + "." + name.getValue()).str());
   for (auto mesh : logical.getOps<MeshOp>()) {
     subject.ranks = mesh.getNumRanks();
     subject.parameters = readParameters(logical, mesh);
@@ -72,8 +76,9 @@ static std::vector<double> draw(std::mt19937_64 &random, int64_t count,
   return values;
 }
 
+/// With gradients times |lossScale|.
 static std::vector<RankInputs> getInputs(const Subject &subject,
-                                         const Script &script,
+                                         const Script &script, double lossScale,
                                          std::mt19937_64 &random) {
   std::vector<RankInputs> inputs(subject.ranks);
   // What ranks promise to deliver alike is drawn once: by parameter and
@@ -115,6 +120,8 @@ static std::vector<RankInputs> getInputs(const Subject &subject,
         if (lastAlike && !values.empty() &&
             &parameter - subject.parameters.data() == script.nonfinite)
           values.back() = std::numeric_limits<double>::infinity();
+        for (double &value : values)
+          value *= lossScale;
         backward[parameter.name] = std::move(values);
       }
     }
@@ -190,8 +197,14 @@ Behaviour test::run(ModuleOp module, const Subject &subject,
     llvm::erase_if(scripts, [](auto &script) { return script.nonfinite >= 0; });
     scripts.push_back({{1}, -1, -1, 0});
   }
+  auto seeCounters = [&] {
+    for (const std::string &counter : subject.counters)
+      see((*interpreter)->getState(counter, ""));
+  };
+  seeCounters();
   for (const Script &script : scripts) {
-    std::vector<RankInputs> inputs = getInputs(subject, script, random);
+    std::vector<RankInputs> inputs =
+        getInputs(subject, script, (*interpreter)->getLossScale(), random);
     if (script.isDiscarded) {
       if (failed((*interpreter)->discard(inputs)))
         return fail();
@@ -209,8 +222,7 @@ Behaviour test::run(ModuleOp module, const Subject &subject,
       for (const std::string &state : subject.states)
         see((*interpreter)->getState(state, parameter.name));
     }
-    for (const std::string &counter : subject.counters)
-      see((*interpreter)->getState(counter, ""));
+    seeCounters();
   }
   return behaviour;
 }

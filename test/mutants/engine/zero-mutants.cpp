@@ -81,6 +81,8 @@ constexpr Explanation kExplained[] = {
     {"zero.mesh axes", "dp^", "an axis of one rank divides by nothing"},
     {"zero.mesh axes", "runs on",
      "ranks are numbered otherwise, over axes that are treated alike"},
+    {"arith.", "cmpf ugt(select(cmpf ult(",
+     "no script brings the loss scale to its limits"},
     {"arith.", "copysign(",
      "a sign hides most changes of what it is the sign of"},
     {"math.", "copysign(", "as above"},

@@ -12,7 +12,12 @@
 using namespace zero::test;
 
 std::string zero::test::getOptimizer(const std::string &name) {
-  std::ifstream file(ZERO_OPTIMIZERS + name + ".mlir");
+  std::ifstream file(ZERO_EXAMPLES "optimizers/" + name + ".mlir");
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::string zero::test::getLossScale(const std::string &name) {
+  std::ifstream file(ZERO_EXAMPLES "loss_scales/" + name + ".mlir");
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
@@ -50,7 +55,14 @@ std::string StepText::print() const {
   auto values = [&](const std::string &name) {
     return list([&](size_t i) { return name + "#" + std::to_string(i); });
   };
-  const std::string scale = getScale(weight, arrives);
+  std::string scale = getScale(weight, arrives);
+  std::string multiplied = arrives;
+  if (!lossScale.empty()) {
+    multiplied += std::string(arrives.empty() ? "" : ", ") + "@loss_scale : 1";
+    scale = scale.empty()
+                ? ", scaled = [@loss_scale : 1]"
+                : scale.insert(scale.find('[') + 1, "@loss_scale : 1, ");
+  }
   const std::string names =
       list([&](size_t i) { return "@" + parameters[i].name; });
   const std::string arriving =
@@ -61,6 +73,13 @@ std::string StepText::print() const {
   const std::string tokens =
       hasTokens ? ", %n: !zero.value<f64, partial = [dp]> {zero.tokens}" : "";
 
+  const std::string updated = maxNorm > 0 ? "%c" : "%r";
+  const std::string clip = maxNorm > 0 ? "  %c:" + n + " = zero.clip " +
+                                             values("%r") + " by %norm max " +
+                                             std::to_string(maxNorm) + " : " +
+                                             reduced + " by !zero.value<f64>\n"
+                                       : "";
+
   std::string text =
       "zero.mesh @m <[\"dp\" = " + std::to_string(ranks) + "]>\n";
   for (const ParameterText &parameter : parameters)
@@ -68,16 +87,16 @@ std::string StepText::print() const {
             std::to_string(parameter.elements) + "x" + storage + " " +
             parameter.flags + "\n";
   return text + "zero.group @all [" + names + "]\n" + getOptimizer(optimizer) +
-         "zero.step @s on @m weight(" + weight + ") " + nonfinite +
+         lossScale + "zero.step @s on @m weight(" + weight + ") " + nonfinite +
          " (%lr: !zero.value<f64>" + tokens + ") {\n" + //
          "  %g:" + n + " = zero.micro_batches in " + accumulator + " {\n" +
-         "    %d:" + n + " = zero.backward(" + names + ") arrives(" + arrives +
-         ") : " + arriving + "\n" + //
+         "    %d:" + n + " = zero.backward(" + names + ") arrives(" +
+         multiplied + ") : " + arriving + "\n" + //
          "    zero.yield " + values("%d") + " : " + arriving + "\n  }\n" +
          "  %r:" + n + " = zero.reduce " + values("%g") + " : " +
          types(accumulator, ", partial = [dp]" + scale) + "\n" + //
-         "  %norm = zero.norm " + values("%r") + " : " + reduced + "\n" +
-         "  zero.update @all with @" + optimizer + "(" + values("%r") +
+         "  %norm = zero.norm " + values("%r") + " : " + reduced + "\n" + clip +
+         "  zero.update @all with @" + optimizer + "(" + values(updated) +
          ") hyper(lr = %lr, " +
          (optimizer == "sgd" ? "momentum = 0.0" : "wd = 0.0") + ") : (" +
          reduced + "), (!zero.value<f64>)\n" +

@@ -15,6 +15,8 @@ namespace zero::test {
 
 /// The text of examples/optimizers/|name|.mlir.
 std::string getOptimizer(const std::string &name);
+/// The text of examples/loss_scales/|name|.mlir.
+std::string getLossScale(const std::string &name);
 
 struct ParameterText {
   std::string name;
@@ -38,6 +40,9 @@ struct StepText {
   std::string weight = "dp : -1";
   std::string arrives;
   std::string nonfinite; // e.g. "nonfinite poison"
+  /// The text of a zero.loss_scale that gradients arrive with; empty: none.
+  std::string lossScale;
+  double maxNorm = 0; // 0: no clipping
 
   std::string print() const;
 };
