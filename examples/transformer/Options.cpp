@@ -75,6 +75,13 @@ static bool takeValue(const std::string &name, const char *value, Options &out,
     error = "--rate takes a positive number, not '" + std::string(value) + "'";
     return false;
   }
+  if (name == "--precision") {
+    if (parsePrecision(value, out.precision))
+      return true;
+    error =
+        "--precision takes bf16, fp16 or f32, not '" + std::string(value) + "'";
+    return false;
+  }
   for (const Number &number : numbers(out))
     if (name == number.name) {
       if (parseInteger(value, number))
@@ -143,8 +150,8 @@ zero-compile compiles. Three commands train on four ranks:
   zero-compile step.mlir -o out --mesh=dp=4 --stage=2
   char_model --library out/libtrain.so --ranks 4
 
-The ranks, the text and the model's shape belong to the step, so give both
-commands the same; --backwards and --steps do not, and may change at any time.
+The ranks, the precision, the text and the model's shape belong to the step, so
+give both commands the same; --backwards and --steps do not, and may change at any time.
 Beside the step runs AdamW as one would write it by hand, in f64, on the same
 gradients; the program fails if the two part by more than rounding explains.
 
@@ -152,6 +159,7 @@ gradients; the program fails if the two part by more than rounding explains.
   --library FILE     the compiled step to train with
   --text FILE        what to learn (default: /usr/share/common-licenses/*)
   --losses FILE      where to write the loss of every step, a line each
+  --precision P      of gradients: bf16, f32, or fp16 with a loss scale (bf16)
   --rate X           peak learning rate (0.004); warm-up, then half a cosine
   --quick            as --steps 300
   --check-promises   the runtime checks what the step's proof takes from a caller

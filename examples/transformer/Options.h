@@ -8,6 +8,7 @@
 #define ZERO_EXAMPLES_TRANSFORMER_OPTIONS_H
 
 #include "examples/transformer/Parameters.h"
+#include "examples/transformer/Precision.h"
 
 #include <cstdint>
 #include <string>
@@ -29,6 +30,7 @@ struct Options {
   int64_t batch = 4;
   int64_t seed = 1;
   double rate = 0.004;
+  Precision precision = Precision::bf16; // of gradients
 };
 
 /// On a wrong command line returns false and says what is wrong.

@@ -6,8 +6,6 @@
 
 #include "examples/transformer/Reference.h"
 
-#include "examples/transformer/Bf16.h"
-
 #include <algorithm>
 #include <cmath>
 
@@ -24,12 +22,18 @@ Reference::Reference(std::vector<Parameter> parameters,
   }
 }
 
-void Reference::addGradient(int rank, int32_t parameter, const uint16_t *bf16) {
-  // A bf16 has 8 significant bits and an f64 has 53: the sum is exact, so its
-  // order, which depends on threads, does not matter.
+void Reference::addGradient(int rank, int32_t parameter,
+                            const std::vector<float> &gradient, double scale) {
+  // Of a power of two the quotient is exact.
   std::vector<double> &sum = sums[rank][parameter];
   for (size_t i = 0; i < sum.size(); ++i)
-    sum[i] += double(fromBf16(bf16[i]));
+    sum[i] += double(gradient[i]) / scale;
+}
+
+void Reference::drop() {
+  for (auto &sum : sums)
+    for (auto &values : sum)
+      std::fill(values.begin(), values.end(), 0.0);
 }
 
 double Reference::update(double learningRate) {
@@ -67,17 +71,15 @@ double Reference::update(double learningRate) {
       largest = std::max(largest, std::fabs(s.value[i]));
     }
   }
-  for (auto &sum : sums)
-    for (auto &values : sum)
-      std::fill(values.begin(), values.end(), 0.0);
+  drop();
 
   // The step computes in f32, with u = 2^-24 per operation or constant:
   //   p <- p * keep + q * rate   3u |p|: keep, product, sum
   //   q = m / (sqrt(v) + eps)    |q| <= 7.3 by Cauchy-Schwarz for these betas
   //     m: 3u for each step that its memory of 10 reaches back, about 32u
   //     v: 3u for each step since the first (memory 1000), halved by sqrt
-  //     gradient, clip, quotient, rate: some 32u; sums of 16 bf16 values are
-  //     nearly always exact in 24 bits
+  //     gradient, clip, quotient, rate: some 32u; sums of 16 values of few
+  //     bits are nearly always exact in 24
   // Every step adds its own error and carries the older ones on.
   const double unit = std::ldexp(1.0, -24);
   bound +=

@@ -24,16 +24,21 @@ struct AdamWConstants {
 };
 
 /// The training loop that one would write by hand, with its own parameters and
-/// moments, all in f64. It shares nothing with the compiled step but the bf16
-/// gradients: it stays close only because both see the same ones. It cannot
-/// replace the step, whose parameters make these gradients.
+/// moments, all in f64. It shares nothing with the compiled step but the
+/// rounded gradients: it stays close only because both see the same ones. It
+/// cannot replace the step, whose parameters make these gradients.
 class Reference {
 public:
   Reference(std::vector<Parameter> parameters,
             const std::vector<std::vector<float>> &initial, int ranks);
 
-  /// Adds what |rank| handed to the step. Ranks may do so at the same time.
-  void addGradient(int rank, int32_t parameter, const uint16_t *bf16);
+  /// Adds what |rank| handed to the step, which is the gradient times |scale|.
+  /// Ranks may do so at the same time.
+  void addGradient(int rank, int32_t parameter,
+                   const std::vector<float> &gradient, double scale);
+
+  /// Forgets the sums of a step that is skipped.
+  void drop();
 
   /// One step with the mean over ranks of the sums since the last one, which
   /// are forgotten. No rank may add meanwhile. Returns the norm before the

@@ -38,6 +38,7 @@ bool loadStep(const std::string &path, StepLibrary &out, std::string &error) {
   find("train_gradient", out.gradient);
   find("train_accumulate", out.accumulate);
   find("train_apply", out.apply);
+  find("train_loss_scale", out.lossScale);
   find("train_results", out.results);
   return error.empty();
 }

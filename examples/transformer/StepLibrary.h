@@ -28,6 +28,7 @@ struct StepLibrary {
   zero_rt_status (*accumulate)(zero_rt_step *);
   zero_rt_status (*apply)(zero_rt_step *, const double *, int32_t,
                           zero_rt_stream *);
+  zero_rt_status (*lossScale)(zero_rt_step *, double *);
   zero_rt_status (*results)(zero_rt_step *, zero_rt_results *);
 };
 

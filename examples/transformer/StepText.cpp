@@ -12,6 +12,10 @@ static const char *const adamWText =
 #include "AdamW.inc"
     ;
 
+static const char *const lossScaleText =
+#include "LossScale.inc"
+    ;
+
 namespace {
 
 /// Writes lists over some of the parameters.
@@ -51,7 +55,8 @@ struct Writer {
 
 } // namespace
 
-std::string stepText(const std::vector<Parameter> &parameters, int ranks) {
+std::string stepText(const std::vector<Parameter> &parameters, int ranks,
+                     Precision precision) {
   Writer w{parameters};
   Writer::Members all, decay, noDecay;
   for (size_t i = 0; i < parameters.size(); ++i) {
@@ -59,9 +64,12 @@ std::string stepText(const std::vector<Parameter> &parameters, int ranks) {
     (parameters[i].decay ? decay : noDecay).push_back(i);
   }
   std::string count = std::to_string(parameters.size());
+  const bool isScaled = hasLossScale(precision);
+  const std::string scaled =
+      isScaled ? ", scaled = [@loss_scale : 1, dp : 1]" : ", scaled = [dp : 1]";
   std::string arriving =
-      w.types("bf16, partial = [dp, micro], scaled = [dp : 1]", all);
-  std::string summed = w.types("f32, partial = [dp], scaled = [dp : 1]", all);
+      w.types(typeName(precision) + (", partial = [dp, micro]" + scaled), all);
+  std::string summed = w.types("f32, partial = [dp]" + scaled, all);
   std::string reduced = w.types("f32", all);
   const std::string scalar = "!zero.value<f64>";
 
@@ -73,6 +81,8 @@ std::string stepText(const std::vector<Parameter> &parameters, int ranks) {
   text += "zero.group @decay [" + w.names(decay) + "]\n";
   text += "zero.group @no_decay [" + w.names(noDecay) + "]\n";
   text += adamWText;
+  if (isScaled)
+    text += lossScaleText;
   // The caller divides its loss by the number of backwards; the division by
   // the ranks is the compiler's.
   text += "zero.step @train on @cluster weight(accumulation : -1, dp : -1) "
@@ -80,7 +90,8 @@ std::string stepText(const std::vector<Parameter> &parameters, int ranks) {
           scalar + ") {\n";
   text += "  %g:" + count + " = zero.micro_batches in f32 {\n";
   text += "    %d:" + count + " = zero.backward(" + w.names(all) +
-          ") arrives(accumulation : -1) : " + arriving + "\n";
+          ") arrives(" + (isScaled ? "@loss_scale : 1, " : "") +
+          "accumulation : -1) : " + arriving + "\n";
   text += "    zero.yield " + w.values("d", all) + " : " + arriving + "\n  }\n";
   text += "  %r:" + count + " = zero.reduce " + w.values("g", all) + " : " +
           summed + "\n";

@@ -6,7 +6,6 @@
 
 #include "examples/transformer/Trainer.h"
 
-#include "examples/transformer/Bf16.h"
 #include "examples/transformer/Model.h"
 #include "examples/transformer/Progress.h"
 #include "examples/transformer/Reference.h"
@@ -81,10 +80,23 @@ private:
   int64_t copiedByBinding = 0; // bytes between spaces
   Model<float> model;
   std::vector<int32_t> ids; // of parameters in the step, in the model's order
-  std::vector<uint16_t> narrow;
+  double scale = 1;         // what gradients are multiplied by
+  Rounded rounded;
 };
 
 } // namespace
+
+static zero_rt_dtype dtypeOf(Precision precision) {
+  switch (precision) {
+  case Precision::bf16:
+    return ZERO_RT_BF16;
+  case Precision::fp16:
+    return ZERO_RT_F16;
+  case Precision::f32:
+    break;
+  }
+  return ZERO_RT_F32;
+}
 
 static zero_rt_tensor tensorOf(zero_rt_dtype dtype, int64_t elements,
                                const void *data) {
@@ -142,19 +154,20 @@ void Rank::bind() {
 
 void Rank::handOver(int32_t parameter, const float *gradient) {
   int64_t elements = shared.parameters[parameter].elements();
-  narrow.resize(elements);
-  std::transform(gradient, gradient + elements, narrow.begin(), toBf16);
-  zero_rt_tensor tensor = tensorOf(ZERO_RT_BF16, elements, narrow.data());
+  rounded.assign(options.precision, gradient, elements);
+  zero_rt_tensor tensor =
+      tensorOf(dtypeOf(options.precision), elements, rounded.bytes.data());
   // Without a release: the next gradient overwrites the tensor.
   check(library.gradient(step, ids[parameter], &tensor, nullptr, nullptr),
         "train_gradient", rank);
-  shared.reference.addGradient(rank, parameter, narrow.data());
+  shared.reference.addGradient(rank, parameter, rounded.values, scale);
 }
 
 /// All backwards of one step, up to apply. Returns the mean loss.
 double Rank::runStep(int64_t number) {
   std::vector<int32_t> inputs, targets;
   double loss = 0;
+  check(library.lossScale(step, &scale), "train_loss_scale", rank);
   for (int64_t b = 0; b < options.backwards; ++b) {
     int64_t turn = (number * options.backwards + b) * options.ranks + rank;
     shared.text.sample(uint64_t(options.seed), uint64_t(turn * options.batch),
@@ -166,7 +179,7 @@ double Rank::runStep(int64_t number) {
           "train_begin_backward", rank);
     // The step's text says arrives(accumulation : -1): the mean over backwards
     // is the caller's part.
-    model.backward(1.0 / double(options.backwards),
+    model.backward(scale / double(options.backwards),
                    [&](int32_t parameter, const float *gradient) {
                      handOver(parameter, gradient);
                    });
@@ -181,7 +194,10 @@ void Rank::finishStep(int64_t number, double rate) {
   zero_rt_results results = {};
   results.struct_size = sizeof(results);
   check(library.results(step, &results), "train_results", rank);
-  if (results.verdict != ZERO_RT_APPLIED)
+  // With a loss scale that is how it finds its size.
+  bool isSkipped = results.verdict == ZERO_RT_SKIPPED_NONFINITE &&
+                   hasLossScale(options.precision);
+  if (results.verdict != ZERO_RT_APPLIED && !isSkipped)
     fail("step " + std::to_string(number + 1) +
          " was not applied: a gradient is not finite; try a smaller --rate");
 
@@ -189,14 +205,20 @@ void Rank::finishStep(int64_t number, double rate) {
   // first barrier; nobody adds to them before the second.
   pthread_barrier_wait(&shared.barrier);
   if (rank == 0) {
-    double norm = shared.reference.update(rate), mean = 0;
+    double mean = 0;
     for (double loss : shared.losses)
       mean += loss / double(options.ranks);
     TrainResult &result = shared.result;
     result.losses.push_back(mean);
-    result.normDifference =
-        std::max(result.normDifference,
-                 std::fabs(results.values[0] - norm) / std::max(norm, 1e-30));
+    result.skipped += isSkipped;
+    if (isSkipped) {
+      shared.reference.drop();
+    } else {
+      double norm = shared.reference.update(rate);
+      result.normDifference =
+          std::max(result.normDifference,
+                   std::fabs(results.values[0] - norm) / std::max(norm, 1e-30));
+    }
     shared.progress.report(number + 1, mean, results.values[0]);
   }
   pthread_barrier_wait(&shared.barrier);
@@ -225,6 +247,8 @@ void Rank::run() {
   }
   if (rank == 0) {
     shared.result.seconds = shared.progress.seconds();
+    check(library.lossScale(step, &shared.result.lossScale), "train_loss_scale",
+          rank);
     compareRanks();
     shared.result.counters.resize(options.ranks);
   }

@@ -24,6 +24,8 @@ struct TrainResult {
   bool ranksAgree = true;                     // bit by bit
   double difference = 0;                      // max |p - p_ref| over all ranks
   double tolerance = 0;                       // what rounding explains
+  int64_t skipped = 0;                        // steps
+  double lossScale = 1;                       // at the end
   double normDifference = 0; // max |norm - norm_ref| / norm_ref
 };
 

@@ -46,6 +46,9 @@ static bool report(const Options &options, const Text &text,
   // Sums of squares of the same gradients, in f64 on both sides; only the
   // f32 sums and means below them round.
   const double normTolerance = 1e-6;
+  if (hasLossScale(options.precision))
+    std::printf("\nloss scale %g at the end; %lld steps were skipped\n",
+                result.lossScale, (long long)result.skipped);
   bool close = result.difference <= result.tolerance;
   bool normClose = result.normDifference <= normTolerance;
   std::printf("\nagainst AdamW in f64 on the same gradients\n"
@@ -85,9 +88,10 @@ int main(int argc, char **argv) {
          std::to_string(options.shape.context));
   options.shape.vocabulary = text.vocabulary();
   if (options.emitStep) {
-    std::fputs(
-        stepText(listParameters(options.shape), int(options.ranks)).c_str(),
-        stdout);
+    std::fputs(stepText(listParameters(options.shape), int(options.ranks),
+                        options.precision)
+                   .c_str(),
+               stdout);
     return 0;
   }
 

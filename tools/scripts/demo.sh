@@ -15,6 +15,7 @@ usage: demo.sh [OPTION...]
   --threads N     of each rank (cores / ranks)
   --steps N       updates (1000, a minute or two)
   --stage S       ZeRO stage: 0, 1 or 2 (2)
+  --precision P   of gradients: bf16, f32, or fp16 with a loss scale (bf16)
   --offload WHAT  what lives in the host's memory: none or optimizer (optimizer)
   --text FILE     what to learn (default: /usr/share/common-licenses/*)
 USAGE
@@ -29,13 +30,14 @@ wrong() {
 ranks=4
 stage=2
 offload=optimizer
+precision=bf16
 text=()
 train=()
 while [[ $# -gt 0 ]]; do
   case $1 in
   --help | -h) usage; exit 0 ;;
   --quick | --check-promises) train+=("$1"); shift; continue ;;
-  --ranks | --backwards | --threads | --steps | --stage | --offload | --text) ;;
+  --ranks | --backwards | --threads | --steps | --stage | --offload | --text | --precision) ;;
   *) wrong "unknown option '$1'" ;;
   esac
   [[ $# -ge 2 ]] || wrong "$1 takes a value"
@@ -47,6 +49,7 @@ while [[ $# -gt 0 ]]; do
     ;;
   --stage) stage=$2 ;;
   --offload) offload=$2 ;;
+  --precision) precision=$2 ;;
   # Relative to where the caller is, which is left below.
   --text)
     [[ -r $2 ]] || wrong "cannot read '$2'"
@@ -59,6 +62,8 @@ done
 [[ $stage =~ ^[012]$ ]] || wrong "--stage takes 0, 1 or 2, not '$stage'"
 [[ $offload =~ ^(none|optimizer)$ ]] ||
   wrong "--offload takes none or optimizer, not '$offload'"
+[[ $precision =~ ^(bf16|fp16|f32)$ ]] ||
+  wrong "--precision takes bf16, fp16 or f32, not '$precision'"
 
 cd "$(dirname "$0")/../.."
 echo "== build"
@@ -68,11 +73,12 @@ bash tools/scripts/build.sh build
 out=build/demo
 mkdir -p "$out"
 echo "== the step as the model writes it: $out/step.mlir"
-build/bin/char_model --emit-step --ranks "$ranks" "${text[@]}" >"$out/step.mlir"
+build/bin/char_model --emit-step --ranks "$ranks" --precision "$precision" \
+  "${text[@]}" >"$out/step.mlir"
 echo "== zero-compile $out/step.mlir -o $out --mesh=dp=$ranks --stage=$stage" \
   "--offload=$offload"
 build/bin/zero-compile "$out/step.mlir" -o "$out" --mesh="dp=$ranks" \
   --stage="$stage" --offload="$offload" --print-plan
 echo "== training"
 build/bin/char_model --library "$out/libtrain.so" --ranks "$ranks" \
-  "${text[@]}" "${train[@]}"
+  --precision "$precision" "${text[@]}" "${train[@]}"

@@ -6,6 +6,7 @@
 
 #include "examples/transformer/Reference.h"
 #include "examples/transformer/Bf16.h"
+#include "examples/transformer/Precision.h"
 
 #include <gtest/gtest.h>
 
@@ -25,15 +26,35 @@ TEST(Bf16, RoundsToNearestEven) {
             std::numeric_limits<float>::infinity());
 }
 
+TEST(Rounded, KeepsBytesAndValues) {
+  // 1 + 2^-9 is a tie in bf16 and exact in f16; 65520 rounds to infinity there.
+  const float values[] = {1.0f + 0x1p-9f, 65520.0f, -0.0f};
+  Rounded rounded;
+  rounded.assign(Precision::bf16, values, 3);
+  EXPECT_EQ(rounded.bytes.size(), 6u);
+  EXPECT_EQ(rounded.values[0], 1.0f);
+  EXPECT_EQ(rounded.values[1], 65536.0f);
+  rounded.assign(Precision::fp16, values, 3);
+  EXPECT_EQ(rounded.bytes.size(), 6u);
+  EXPECT_EQ(rounded.bytes[1], 0x3c);
+  EXPECT_EQ(rounded.bytes[0], 0x02);
+  EXPECT_EQ(rounded.values[0], values[0]);
+  EXPECT_EQ(rounded.values[1], std::numeric_limits<float>::infinity());
+  EXPECT_TRUE(std::signbit(rounded.values[2]));
+  rounded.assign(Precision::f32, values, 3);
+  EXPECT_EQ(rounded.bytes.size(), 12u);
+  EXPECT_EQ(rounded.values[1], 65520.0f);
+}
+
 namespace {
 
 const std::vector<Parameter> twoParameters = {{"matrix", 1, 1, true, 0, 0},
                                               {"vector", 1, 0, false, 0, 0}};
 
 void add(Reference &reference, int rank, float matrix, float vector) {
-  uint16_t values[] = {toBf16(matrix), toBf16(vector)};
-  reference.addGradient(rank, 0, &values[0]);
-  reference.addGradient(rank, 1, &values[1]);
+  constexpr double kScale = 4;
+  reference.addGradient(rank, 0, {matrix * float(kScale)}, kScale);
+  reference.addGradient(rank, 1, {vector * float(kScale)}, kScale);
 }
 
 } // namespace
@@ -46,6 +67,15 @@ TEST(Reference, FirstStepDecaysMatricesOnly) {
   EXPECT_DOUBLE_EQ(reference.update(0.1), std::hypot(0.25, 0.375));
   EXPECT_NEAR(reference.values(0)[0], 1.0 - 0.1 * 0.1 - 0.1, 1e-8);
   EXPECT_NEAR(reference.values(1)[0], 1.0 + 0.1, 1e-8);
+}
+
+TEST(Reference, DroppedSumsAreNoStep) {
+  Reference reference(twoParameters, {{1.0f}, {1.0f}}, 1);
+  add(reference, 0, std::numeric_limits<float>::infinity(), 1.0f);
+  reference.drop();
+  add(reference, 0, 0.0f, 0.5f);
+  EXPECT_DOUBLE_EQ(reference.update(0.1), 0.5);
+  EXPECT_EQ(reference.values(0)[0], 1.0 - 0.1 * 0.1);
 }
 
 TEST(Reference, SecondStepForgetsTheFirstStepsSums) {

@@ -15,7 +15,7 @@ using namespace transformer;
 TEST(StepText, GroupsAndTypes) {
   ModelShape shape{/*vocabulary=*/11, /*context=*/3, /*width=*/4, /*heads=*/2,
                    /*layers=*/1};
-  std::string text = stepText(listParameters(shape), 8);
+  std::string text = stepText(listParameters(shape), 8, Precision::bf16);
   auto contains = [&](const char *part) {
     return text.find(part) != std::string::npos;
   };
@@ -27,6 +27,13 @@ TEST(StepText, GroupsAndTypes) {
   EXPECT_TRUE(contains("zero.optimizer @adamw"));
   EXPECT_TRUE(contains("!zero.value<11x4xbf16, partial = [dp, micro], "
                        "scaled = [dp : 1]>"));
+  EXPECT_FALSE(contains("loss_scale"));
+
+  text = stepText(listParameters(shape), 8, Precision::fp16);
+  EXPECT_TRUE(contains("zero.loss_scale @loss_scale"));
+  EXPECT_TRUE(contains("arrives(@loss_scale : 1, accumulation : -1)"));
+  EXPECT_TRUE(contains("!zero.value<11x4xf16, partial = [dp, micro], "
+                       "scaled = [@loss_scale : 1, dp : 1]>"));
 }
 
 TEST(Text, TargetsAreTheNextCharacters) {
