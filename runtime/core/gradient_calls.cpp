@@ -271,6 +271,9 @@ zero_rt_status calls::pack(zero_rt_step *step, int32_t,
                                 : step->library->buffers[buffer].dtype;
   noteGradient(*step, event->parameter, data,
                row.elements * elementSize(dtype));
+  if (step->runtime->findNonfinite)
+    step->nonfinite.look({event->parameter, int32_t(step->window.backwards())},
+                         data, row.elements, dtype);
   return ZERO_RT_OK;
 }
 

@@ -123,6 +123,7 @@ zero_rt_status calls::discard(zero_rt_step *step) {
                             "discard"));
   step->window.reset();
   forgetGradients(*step);
+  step->nonfinite.reset();
   dropWaiting(*step);
   return ZERO_RT_OK;
 }
@@ -152,6 +153,7 @@ zero_rt_status calls::apply(zero_rt_step *step, const double *inputs,
       runTransition(*step, *row, {ZERO_RT_EVENT_APPLY, -1, nullptr}, "apply"));
   step->window.reset();
   forgetGradients(*step);
+  step->nonfinite.reset();
   dropWaiting(*step);
   return ZERO_RT_OK;
 }

@@ -13,6 +13,7 @@
 #include "core/status.h"
 #include "core/step.h"
 
+#include <algorithm>
 #include <cstdio>
 
 using namespace zero_rt;
@@ -25,6 +26,8 @@ struct Record {
   int64_t missing = 0;
   double tokens = 0;
   MissingGradient first[Window::maxNamed] = {};
+  int64_t nonfinite = 0;
+  NonfiniteGradient firstNonfinite[Window::maxNamed] = {};
 };
 
 } // namespace
@@ -87,6 +90,33 @@ static std::string tokensText(const std::vector<Record> &records) {
   return text;
 }
 
+/// Why a step is not applied that has a gradient which is not finite.
+static std::string nonfiniteText(const zero_rt_step &step,
+                                 const std::vector<Record> &records) {
+  std::string text;
+  size_t named = 0;
+  int64_t total = 0;
+  for (size_t r = 0; r < records.size(); ++r) {
+    const Record &record = records[r];
+    total += record.nonfinite;
+    for (size_t i = 0; i < Window::maxNamed && int64_t(i) < record.nonfinite &&
+                       named < Window::maxNamed;
+         ++i) {
+      const NonfiniteGradient &gradient = record.firstNonfinite[i];
+      text += std::string(named++ ? ", gradient of '" : "gradient of '") +
+              step.parameterName(gradient.parameter) + "' on rank " +
+              std::to_string(r) + " (backward " +
+              std::to_string(gradient.backward) + " of " +
+              std::to_string(record.backwards) + ")";
+    }
+  }
+  if (total == 0)
+    return "every gradient is finite, and a sum of them is not";
+  if (total > int64_t(named))
+    text += " and " + std::to_string(total - int64_t(named)) + " more";
+  return text + (total > 1 ? " are not finite" : " is not finite");
+}
+
 /// Finds out, together with all ranks, why they refuse the step.
 static zero_rt_status explain(zero_rt_step &step, int32_t verdict) {
   const Window &window = step.window;
@@ -99,6 +129,11 @@ static zero_rt_status explain(zero_rt_step &step, int32_t verdict) {
     if (step.library->inputs[i].tokens)
       mine.tokens = step.slots()[step.library->inputs[i].slot];
 
+  const std::vector<NonfiniteGradient> &found = step.nonfinite.all();
+  mine.nonfinite = int64_t(found.size());
+  for (size_t i = 0; i < std::min(found.size(), Window::maxNamed); ++i)
+    mine.firstNonfinite[i] = found[i];
+
   std::vector<Record> records(size_t(step.runtime->ranks));
   Tag tag = {"settle", nullptr, verdict, ZERO_RT_F64, step.id};
   ZERO_RT_TRY(step.runtime->communicator->exchange(tag, &mine, records.data(),
@@ -107,6 +142,12 @@ static zero_rt_status explain(zero_rt_step &step, int32_t verdict) {
   case ZERO_RT_REFUSED_MISSING_GRADIENT:
     step.last.refusal = ZERO_RT_MISSING_GRADIENT;
     step.last.message = missingText(step, records);
+    break;
+  case ZERO_RT_SKIPPED_NONFINITE:
+    step.last.message = "step skipped: " + nonfiniteText(step, records);
+    break;
+  case ZERO_RT_REFUSED_NONFINITE:
+    step.last.message = "step refused: " + nonfiniteText(step, records);
     break;
   case ZERO_RT_REFUSED_NO_TOKENS:
     step.last.refusal = ZERO_RT_INVALID_ARGUMENT;
@@ -139,14 +180,15 @@ zero_rt_status calls::settle(zero_rt_step *step, int32_t,
     last.results.values[i] = step->slots()[library.results[i]];
   last.refusal = ZERO_RT_OK;
   last.message.clear();
-  if (verdict == ZERO_RT_REFUSED_MISSING_GRADIENT ||
-      verdict == ZERO_RT_REFUSED_UNEQUAL_BACKWARDS ||
-      verdict == ZERO_RT_REFUSED_NO_TOKENS)
-    ZERO_RT_TRY(explain(*step, verdict));
+  bool isNonfinite = verdict == ZERO_RT_SKIPPED_NONFINITE ||
+                     verdict == ZERO_RT_REFUSED_NONFINITE;
   if (verdict == ZERO_RT_REFUSED_NONFINITE) {
     last.refusal = ZERO_RT_NONFINITE;
     last.message = "step refused: a gradient is not finite";
   }
+  // Which one is known where it was looked for.
+  if (isNonfinite ? step->runtime->findNonfinite : verdict != ZERO_RT_APPLIED)
+    ZERO_RT_TRY(explain(*step, verdict));
   last.settled = true;
   return ZERO_RT_OK;
 }
@@ -174,7 +216,8 @@ zero_rt_status calls::results(zero_rt_step *step,
   uint32_t structSize = out_results->struct_size;
   *out_results = last.results;
   out_results->struct_size = structSize;
-  if (last.refusal)
+  // A skipped step is no failure, and may have a message all the same.
+  if (!last.message.empty())
     return fail(last.refusal, "%s", last.message.c_str());
   return ZERO_RT_OK;
 }

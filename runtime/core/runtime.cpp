@@ -22,7 +22,7 @@ zero_rt_runtime::zero_rt_runtime(zero_rt_group &group, int32_t rank,
                                  const zero_rt_options &options)
     : calls(&callTable), rank(rank), ranks(group.size()),
       poison(options.poison != 0), checkPromises(options.check_promises != 0),
-      pool(threads) {}
+      findNonfinite(options.find_nonfinite != 0), pool(threads) {}
 
 ZERO_RT_EXPORT zero_rt_status zero_rt_group_destroy(zero_rt_group *group) {
   if (!group)

@@ -38,6 +38,7 @@ struct zero_rt_runtime {
   int32_t ranks;
   bool poison;
   bool checkPromises;
+  bool findNonfinite;
   int64_t steps = 0;       // that live
   uint64_t timepoints = 0; // given out, 0 aside
   /// Release points of gradients that still lie with the caller.

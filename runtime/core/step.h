@@ -10,6 +10,7 @@
 #include "core/library_index.h"
 #include "core/localize.h"
 #include "core/memory.h"
+#include "core/nonfinite.h"
 #include "core/runtime.h"
 #include "core/sequence.h"
 #include "core/window.h"
@@ -85,6 +86,7 @@ struct zero_rt_step {
   /// Of what arrived since the last apply, by parameter; 0: nothing did. Empty
   /// unless promises are checked.
   std::vector<uint64_t> gradientDigests;
+  zero_rt::NonfiniteGradients nonfinite; // none unless they are looked for
   zero_rt::Settled last;
 
   // Scratch of `launch`, kept so that a step in its stride never allocates.

@@ -134,12 +134,15 @@ def main():
             step = folder / "step.mlir"
             parameters = read_parameters(write_step(mesh, step), axes)
             some, none = Gradients(axes, parameters), Gradients(axes, parameters)
-            outcomes, group_of = [], {}
+            outcomes, group_of, named = [], {}, {}
             for i, parameter in enumerate(parameters):
                 for gradients in (some, none):
                     gradients.add(0.125 * (i + 1))
                 group_of[some.steps] = i % 2
-                some.add(0.5, BAD[i % 3], parameter, (3 * i + 1) % len(some.ranks))
+                origin = (3 * i + 1) % len(some.ranks)
+                named[some.steps] = (f"gradient of '{parameter.name}' on rank ",
+                                     f"rank {origin} (backward {BACKWARDS} of ")
+                some.add(0.5, BAD[i % 3], parameter, origin)
                 outcomes += ["applied", "skipped"]
             for value in (0.0, SQUARE_IS_NO_F32, 0.125):
                 for gradients in (some, none):
@@ -161,6 +164,9 @@ def main():
                               for i in range(2)]
                     claim("group", f"{what}, step {number}",
                           finite == [group != 0, group != 1], reported)
+                    outcome = result["steps"][number]["outcome"] if found else ""
+                    claim("named", f"{what}, step {number}",
+                          all(text in outcome for text in named[number]), outcome)
                 claim("bound", what, result["equal"], result["first_outside"])
                 claim("untouched", what,
                       result.get("state_hash", 0) == without.get("state_hash"),

@@ -155,6 +155,7 @@ LogicalResult CompiledEngine::open(ModuleOp scheduled, int64_t numRanks,
   // A read before the first write must show, and a promise not kept.
   runtimeOptions.poison = 1;
   runtimeOptions.check_promises = 1;
+  runtimeOptions.find_nonfinite = 1;
   bool ok = onEveryRank([&](int64_t r, Rank &rank) {
     return check(rank,
                  zero_rt_create(group, r, &runtimeOptions, &rank.runtime)) &&
@@ -270,20 +271,28 @@ double CompiledEngine::getLossScale() {
 
 FailureOr<StepResult> CompiledEngine::apply(ArrayRef<RankInputs> inputs) {
   std::vector<zero_rt_results> results(ranks.size());
+  std::string notFinite;
   bool ok = onEveryRank([&](int64_t r, Rank &rank) {
     rank.message.clear();
     if (!deliver(rank, inputs[r]))
       return false;
     results[r].struct_size = sizeof(zero_rt_results);
     // A refused step is an error with a verdict: here the verdict counts.
-    return check(rank, calls(rank).results(rank.step, &results[r])) ||
-           results[r].verdict != ZERO_RT_APPLIED;
+    bool known = check(rank, calls(rank).results(rank.step, &results[r])) ||
+                 results[r].verdict != ZERO_RT_APPLIED;
+    // All ranks say the same.
+    if (r == 0 && (results[r].verdict == ZERO_RT_SKIPPED_NONFINITE ||
+                   results[r].verdict == ZERO_RT_REFUSED_NONFINITE))
+      notFinite = zero_rt_message();
+    return known;
   });
   StepResult result;
   result.message = joinMessages();
   if (!ok)
     return emitError(UnknownLoc::get(context)) << result.message;
   result.verdict = results[0].verdict;
+  if (!notFinite.empty())
+    result.message = notFinite;
   result.backwards = results[0].backwards;
   result.values.assign(results[0].values,
                        results[0].values + results[0].num_values);

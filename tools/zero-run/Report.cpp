@@ -38,18 +38,25 @@ static std::string describeMissing(const StepReport &step) {
   return text;
 }
 
+/// Which gradient it was, where compiled code looked.
+static std::string describeNonfinite(llvm::StringRef message) {
+  message.consume_front("step skipped: ");
+  message.consume_front("step refused: ");
+  return message.empty() ? "a gradient is not finite" : message.str();
+}
+
 std::string StepReport::describe() const {
   switch (result.verdict) {
   case ZERO_RT_APPLIED:
     return "applied";
   case ZERO_RT_SKIPPED_NONFINITE:
-    return "skipped: a gradient is not finite";
+    return "skipped: " + describeNonfinite(result.message);
   case ZERO_RT_REFUSED_MISSING_GRADIENT:
     return "refused: " + describeMissing(*this);
   case ZERO_RT_REFUSED_UNEQUAL_BACKWARDS:
     return "refused: ranks made unequal numbers of backwards";
   case ZERO_RT_REFUSED_NONFINITE:
-    return "refused: a gradient is not finite";
+    return "refused: " + describeNonfinite(result.message);
   case ZERO_RT_REFUSED_NO_TOKENS:
     return "refused: the number of tokens is not positive";
   default:

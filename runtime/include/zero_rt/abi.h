@@ -103,6 +103,12 @@ typedef struct zero_rt_options {
   /// protocol) that names it. Costs a read of that state and
   /// an exchange per step; must be the same on all ranks.
   int32_t check_promises;
+  /// Non-zero: looks at each gradient as it arrives. Where a step is skipped or
+  /// refused because one is not finite, zero_rt_message() tells after results
+  /// which, of which rank and backward. Costs a read of every gradient; must be
+  /// the same on all ranks.
+  int32_t find_nonfinite;
+  int32_t reserved;
 } zero_rt_options;
 
 /// What was really allocated, launched and sent on this rank since it was

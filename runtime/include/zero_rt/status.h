@@ -54,9 +54,10 @@ enum {
 const char *zero_rt_status_name(zero_rt_status status);
 
 /// A null step or runtime gives invalid_argument and leaves the message of the
-/// call before. What went wrong in the last failing call on this thread, one
-/// sentence, lower case, without a final period. Never null. Valid until the
-/// next call of this runtime on the same thread.
+/// call before. What went wrong in the last failing call on this thread, or why
+/// a step was skipped (see find_nonfinite), one sentence, lower case, without a
+/// final period. Never null. Valid until the next call of this runtime on the
+/// same thread.
 const char *zero_rt_message(void);
 
 #ifdef __cplusplus

@@ -31,6 +31,7 @@ void zero_rt::test::runRanks(
   given.timeout_ms = options.timeoutMs;
   given.poison = options.poison;
   given.check_promises = options.checkPromises;
+  given.find_nonfinite = options.findNonfinite;
   std::vector<zero_rt_runtime *> runtimes(size_t(ranks), nullptr);
   for (int32_t r = 0; r < ranks; ++r)
     expectOk(zero_rt_create(group, r, &given, &runtimes[size_t(r)]));

@@ -43,6 +43,7 @@ struct Options {
   int64_t timeoutMs = 20000;
   bool poison = false;
   bool checkPromises = false;
+  bool findNonfinite = false;
 };
 
 /// Makes a group and runs |body| for each rank on a thread of its own. All

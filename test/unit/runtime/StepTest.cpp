@@ -235,6 +235,54 @@ TEST(Step, NonfiniteGradientsSkip) {
   });
 }
 
+TEST(Step, NonfiniteGradientsAreFound) {
+  LibraryBuilder library = makeTrainStep(2);
+  Options options;
+  options.findNonfinite = true;
+  constexpr float kInfinite = std::numeric_limits<float>::infinity();
+  runSteps(
+      library.get(),
+      [](int32_t rank, zero_rt_step *step) {
+        auto expectMessage = [&](const char *message) {
+          EXPECT_EQ(resultsOf(step, ZERO_RT_OK).verdict,
+                    ZERO_RT_SKIPPED_NONFINITE);
+          EXPECT_STREQ(zero_rt_message(), message);
+        };
+        for (float bad : {kInfinite, -kInfinite, std::nanf("")}) {
+          for (int b = 0; b < 2; ++b) {
+            expectOk(callsOf(step).begin_backward(step, 0));
+            for (int32_t p : {Weight, Bias, Tied, Tied, Extra})
+              expectOk(passGradient(
+                  step, p, rank == 1 && b == 1 && p == Bias ? bad : 1));
+            if (b == 0)
+              expectOk(callsOf(step).accumulate(step));
+          }
+          expectOk(applyStep(step));
+          expectMessage("step skipped: gradient of 'fc1.bias' on rank 1 "
+                        "(backward 2 of 2) is not finite");
+        }
+        // Nothing is left of what a discarded window had.
+        expectOk(callsOf(step).begin_backward(step, 0));
+        passAll(step, kInfinite);
+        expectOk(callsOf(step).discard(step));
+        // Finite gradients with an infinite sum.
+        expectOk(callsOf(step).begin_backward(step, 0));
+        passAll(step, 3e37f);
+        expectOk(applyStep(step));
+        expectMessage("step skipped: every gradient is finite, and a sum of "
+                      "them is not");
+        expectOk(callsOf(step).begin_backward(step, 0));
+        passAll(step, rank == 0 ? kInfinite : 1);
+        expectOk(applyStep(step));
+        expectMessage(
+            "step skipped: gradient of 'fc1.weight' on rank 0 (backward 1 of "
+            "1), gradient of 'fc1.bias' on rank 0 (backward 1 of 1), gradient "
+            "of 'tied' on rank 0 (backward 1 of 1), gradient of 'extra' on "
+            "rank 0 (backward 1 of 1) are not finite");
+      },
+      options);
+}
+
 TEST(Step, DiscardForgetsTheWindow) {
   LibraryBuilder library = makeTrainStep(2);
   runSteps(library.get(), [](int32_t, zero_rt_step *step) {
