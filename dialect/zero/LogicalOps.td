@@ -58,8 +58,8 @@ def Zero_StepOp : Zero_Op<"step",
       `zero.update`, and each update names parameters that arrive;
     - `step_c6`: at most one argument is `{zero.tokens}`, replicated or partial and
       without a scale, and one is where a gradient is scaled by tokens;
-    - `step_c7`: gradients arrive with one loss scale at most, which is a
-      `zero.loss_scale` of the module, and then the step is not `nonfinite poison`.
+    - `step_c7`: gradients arrive with no loss scale, or all with the same one, to
+      the power of 1; then the step is not `nonfinite poison`.
 
     Example: see `examples/quickstart.mlir`.
   }];

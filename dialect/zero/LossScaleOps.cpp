@@ -39,10 +39,10 @@ LogicalResult LossScaleOp::verifyRegions() {
     bool isScalarMath = isa<YieldOp>(op) ||
                         isa_and_present<arith::ArithDialect, math::MathDialect>(
                             op.getDialect());
-    bool isNarrow = llvm::any_of(op.getResultTypes(), [](Type type) {
-      return isa<FloatType>(type) && !type.isF64();
+    bool isF64 = llvm::all_of(op.getResultTypes(), [](Type type) {
+      return type.isF64() || type.isInteger(1);
     });
-    if (isScalarMath && !isNarrow)
+    if (isScalarMath && isF64)
       continue;
     InFlightDiagnostic diag = op.emitOpError()
                               << "is not allowed in the rule of a loss scale, "

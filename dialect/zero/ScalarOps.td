@@ -255,7 +255,8 @@ def Zero_VerdictOp : Zero_InferredOp<"verdict",
 
     Constraints:
 
-    - `verdict_c1`: operands are replicated.
+    - `verdict_c1`: operands are replicated;
+    - `verdict_c2`: there is one number of each kind, of `tokens` at most one.
 
     Example:
 

@@ -61,7 +61,8 @@ ParseResult StepOp::parse(OpAsmParser &parser, OperationState &result) {
   for (auto [i, argument] : llvm::enumerate(arguments)) {
     if (argument.attrs.empty())
       continue;
-    if (argument.attrs.size() > 1 || !argument.attrs.get(kTokensArgument))
+    if (argument.attrs.size() > 1 ||
+        !isa_and_present<UnitAttr>(argument.attrs.get(kTokensArgument)))
       return parser.emitError(argumentsLoc)
              << "argument " << i << " may be {" << kTokensArgument
              << "} and nothing else, got " << argument.attrs;
@@ -144,7 +145,7 @@ LogicalResult StepOp::verifyRegions() {
   if (getTokensArgument() && !tokens)
     return emitOpError() << "has " << block.getNumArguments()
                          << " arguments, and tokens are argument "
-                         << *getTokensArgument();
+                         << int64_t(*getTokensArgument());
   if (tokens && !cast<ValueType>(tokens.getType()).isShare())
     return emitOpError() << "tokens must be replicated or partial, and have no "
                             "scale, got "
@@ -404,15 +405,17 @@ LogicalResult BackwardOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (failed(verifySymbols(*this, "arrival", getArrivesAttr(), mesh, symbols)))
     return failure();
   // step_c7
-  unsigned numLossScales =
-      llvm::count_if(getArrives().getFactors(), [](const ScaleFactor &factor) {
-        return bool(findLossScale(factor));
-      });
-  if (numLossScales > 1 ||
-      findLossScale(getArrives().getFactors()) != step.getLossScale())
-    return emitOpError() << "arrives with ("
-                         << toString(getArrives().getFactors())
-                         << "), and a step has one loss scale at most";
+  FlatSymbolRefAttr lossScale = step.getLossScale();
+  for (const ScaleFactor &factor : getArrives().getFactors())
+    if (findLossScale(factor) &&
+        (findLossScale(factor) != lossScale || factor.exponent != 1))
+      return emitOpError() << "arrives with ("
+                           << toString(getArrives().getFactors())
+                           << "), expected one loss scale, to the power of 1";
+  if (findLossScale(getArrives().getFactors()) != lossScale)
+    return emitOpError() << "arrives without loss scale " << lossScale
+                         << ", which another zero.backward of the step names: "
+                            "all gradients are of one loss";
   llvm::DenseSet<Attribute> seen;
   for (auto [source, resultType] :
        llvm::zip_equal(getSources().getAsRange<FlatSymbolRefAttr>(),

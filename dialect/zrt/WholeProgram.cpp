@@ -116,9 +116,9 @@ static LogicalResult verifySymbols(ProgramOp program,
       continue;
     StringRef symbol = name;
     if (!symbol.consume_front(zero::kLossScalePrefix) ||
-        !lookup<zero::LossScaleOp>(
-            symbols, program,
-            FlatSymbolRefAttr::get(program.getContext(), symbol)))
+        !dyn_cast_or_null<zero::LossScaleOp>(symbols.lookupSymbolIn(
+            program->getParentOp(),
+            StringAttr::get(program.getContext(), symbol))))
       return slots.emitOpError()
              << "is '" << name
              << "', which is neither tokens nor a zero.loss_scale of this "

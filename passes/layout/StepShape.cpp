@@ -126,6 +126,8 @@ LogicalResult Reader::readNorm(NormOp norm) {
              << "only a norm of what zero.reduce delivers can be "
                 "laid out yet, got another operand";
     ParameterOp parameter = parameterOf.lookup(input);
+    if (!parameter)
+      return norm.emitError() << "only a norm of gradients can be laid out yet";
     auto &norms = shape.ways[parameter].norms;
     if (llvm::is_contained(norms, norm))
       return norm.emitError() << "counts the gradient of @"

@@ -100,9 +100,10 @@ Algebra::~Algebra() = default;
 bool Term::vanishes() const {
   return coefficient.numerator == 0 && llvm::none_of(monomial, [](auto factor) {
            auto [base, exponent] = factor;
-           // A count is not zero.
+           // A count is not zero; what one rank counted may be.
            return base->mayBeNan ||
-                  (exponent < 0 && base->kind != BaseKind::symbol);
+                  (exponent < 0 &&
+                   (base->kind != BaseKind::symbol || base->own != 0));
          });
 }
 
@@ -152,6 +153,7 @@ Expr Algebra::base(Base given) {
     made->hasGradient = made->kind == BaseKind::gradient;
     made->mayBeNan =
         made->kind == BaseKind::gradient || made->kind == BaseKind::undefined ||
+        made->kind == BaseKind::tokens ||
         (made->kind == BaseKind::constant && !std::isfinite(made->value)) ||
         (made->kind == BaseKind::operation &&
          (made->name == "inverse" || made->name == "sqrt"));

@@ -67,6 +67,8 @@ enum class Epoch {
 enum class BaseKind {
   symbol,    ///< a step symbol: accumulation, tokens, a loss scale
   input,     ///< a scalar that the caller passes to apply
+  tokens,    ///< the same that counts tokens: maybe 0, or no number. Where a
+             ///< step is applied it is a symbol
   old,       ///< a scalar from the step before
   constant,  ///< a number that is no small fraction
   missing,   ///< how many gradients did not arrive on this rank

@@ -23,6 +23,7 @@ static void printBase(llvm::raw_ostream &os, const Base &base, int depth) {
   switch (base.kind) {
   case BaseKind::symbol:
   case BaseKind::input:
+  case BaseKind::tokens:
     os << (base.over ? "a rank's share of " : "") << base.name;
     return;
   case BaseKind::old:

@@ -24,8 +24,13 @@ Expr Substitution::replace(BaseRef base) {
     Base copy = *base;
     for (Expr &operand : copy.operands)
       operand = apply(operand);
+    bool isOperation = copy.kind == BaseKind::operation;
     if (copy.operands != base->operands)
-      replacement = algebra.base(std::move(copy));
+      replacement = isOperation && copy.name == "sqrt"
+                        ? algebra.squareRoot(copy.operands[0])
+                    : isOperation && copy.name == "inverse"
+                        ? algebra.divide(algebra.integer(1), copy.operands[0])
+                        : algebra.base(std::move(copy));
   }
   return replacements[base] = replacement;
 }

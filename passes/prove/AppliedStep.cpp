@@ -20,6 +20,9 @@ void prove::decide(Algebra &algebra, Memory &memory, Expr verdict,
   Substitution decide(algebra, [&](BaseRef base) -> Expr {
     if (!isApplied && base->kind == BaseKind::gradient)
       return unknown;
+    // Where a step is applied there are some.
+    if (isApplied && base->kind == BaseKind::tokens && base->own == 0)
+      return algebra.symbol(kTokens);
     if (base->kind != BaseKind::operation || base->name != "select")
       return nullptr;
     if (base->operands[0] == applies)

@@ -168,7 +168,12 @@ Expr Algebra::power(Expr a, int64_t exponent) {
 }
 
 Expr Algebra::divide(Expr a, Expr b) {
-  if (b->terms.size() != 1 || b->terms[0].coefficient.numerator == 0)
+  // What ranks counted may be nothing: it divides itself by 1 where a step is
+  // applied only.
+  if (b->terms.size() != 1 || b->terms[0].coefficient.numerator == 0 ||
+      llvm::any_of(b->terms[0].monomial, [](auto factor) {
+        return factor.first->kind == BaseKind::tokens;
+      }))
     return multiply(a, operation("inverse", {b}));
   const Term &term = b->terms[0];
   Monomial inverse = term.monomial;

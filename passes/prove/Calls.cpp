@@ -228,6 +228,10 @@ Number &Calls::writeSlot(Operation *call, FlatSymbolRefAttr slots,
   if (llvm::is_contained(program.getInputs(), slots))
     proof.report.error(call)
         << "writes " << slots << ", which the caller passes to apply";
+  // Whoever asks for the loss scale may do so from then on.
+  if (settled && symbols.lookup<zrt::SlotsOp>(slots.getAttr()).isLossScale())
+    proof.report.error(call)
+        << "writes " << slots << ", the loss scale, after the step is settled";
   // Settling reports the results as they are then.
   if (settled && llvm::is_contained(program.getResults(), slots))
     proof.report.error(call)

@@ -52,6 +52,8 @@ std::optional<double> Example::getValue(BaseRef base) const {
     if (base->name == kAccumulation)
       return isLong ? 2 : 1;
     return base->name == kTokens ? 8 : 4;
+  case BaseKind::tokens:
+    return 8;
   case BaseKind::input:
   case BaseKind::old:
     return 0.5;

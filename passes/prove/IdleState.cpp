@@ -152,10 +152,12 @@ void IdleState::fillSlots() {
     }
   for (auto op : program.getOps<zrt::ScalarStateOp>()) {
     auto slots = program.lookupSymbol<zrt::SlotsOp>(op.getSlotsAttr());
-    idle.slots[{op.getSlotsAttr().getAttr(), op.getIndex()}].expr =
-        slots.isLossScale() && op.getIndex() == 0
-            ? algebra.symbol(*slots.getStandsFor())
-            : algebra.base({BaseKind::old, op.getRole().str()});
+    Number &number = idle.slots[{op.getSlotsAttr().getAttr(), op.getIndex()}];
+    if (slots.isLossScale() && op.getIndex() == 0)
+      number = {algebra.symbol(*slots.getStandsFor()),
+                Precision(Float64Type::get(program.getContext()))};
+    else
+      number.expr = algebra.base({BaseKind::old, op.getRole().str()});
   }
 }
 

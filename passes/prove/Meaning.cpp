@@ -104,7 +104,7 @@ Expr prove::getInput(Algebra &algebra, size_t index,
                      const InputMeaning &input) {
   if (input.isTokens)
     return algebra.base(
-        {BaseKind::symbol, kTokens.str(), Epoch::all, input.over});
+        {BaseKind::tokens, kTokens.str(), Epoch::all, input.over});
   return algebra.base({BaseKind::input, "input " + std::to_string(index),
                        Epoch::all, input.over});
 }

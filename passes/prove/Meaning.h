@@ -211,7 +211,7 @@ Expr getMonomial(Algebra &algebra, MeshOp mesh,
                  llvm::ArrayRef<ScaleFactor> factors, Expr tokens = nullptr,
                  Expr lossScale = nullptr);
 
-/// The number that a rank passes as input |index|.
+/// The number that a rank passes as input |index|, whatever it is.
 Expr getInput(Algebra &algebra, size_t index, const InputMeaning &input);
 
 /// How many gradients did not arrive on this rank.

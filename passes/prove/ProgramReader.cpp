@@ -78,6 +78,14 @@ void ProgramReader::runHandlers(zrt::TransitionOp transition, Memory &memory) {
 
 /// What is known where |node| was reached in several ways: what they agree on.
 void ProgramReader::enter(Node node, Operation *from) {
+  // Whoever asks for the loss scale in this state multiplies by it.
+  for (auto slots : program.getOps<zrt::SlotsOp>())
+    if (slots.isLossScale() &&
+        node.memory.slots.lookup({slots.getSymNameAttr(), 0}).expr !=
+            algebra.symbol(meaning.lossScale))
+      proof.report.error(from)
+          << "state '" << node.state.getValue() << "' is reached with another "
+          << meaning.lossScale << " than gradients are divided by";
   auto known =
       llvm::find_if(nodes, [&](const Node &known) { return known.isAt(node); });
   if (known == nodes.end()) {
@@ -176,7 +184,8 @@ void ProgramReader::apply(const Node &node, zrt::TransitionOp transition,
   for (auto [i, symbol] :
        llvm::enumerate(program.getInputs().getAsRange<FlatSymbolRefAttr>()))
     memory.slots[{symbol.getAttr(), 0}] = {
-        getInput(algebra, i, meaning.inputs[i]), {}};
+        getInput(algebra, i, meaning.inputs[i]),
+        Precision(Float64Type::get(program.getContext()))};
   calls->settled = nullptr;
   calls->inApply = true;
   calls->sent.clear();

@@ -149,6 +149,14 @@ Number StepReader::getSumSquares(ValueRange inputs, bool isWhole) {
 // Everything else
 //===----------------------------------------------------------------------===//
 
+Expr StepReader::withoutScales(Expr a) {
+  return algebra.substitute(a, [&](BaseRef base) -> Expr {
+    bool isScale = base->kind == BaseKind::symbol && base->own == 0 &&
+                   base->name != kAccumulation;
+    return isScale ? algebra.integer(1) : nullptr;
+  });
+}
+
 bool StepReader::readScalar(Operation &op) {
   return llvm::TypeSwitch<Operation *, bool>(&op)
       .Case([&](FactorOp op) {
@@ -165,7 +173,8 @@ bool StepReader::readScalar(Operation &op) {
       })
       .Case([&](ReadScaleOp op) {
         scalars[op.getValue()] = {
-            algebra.symbol((kLossScalePrefix + op.getLossScale()).str()), {}};
+            algebra.symbol((kLossScalePrefix + op.getLossScale()).str()),
+            Precision(Float64Type::get(step.getContext()))};
         return true;
       })
       .Case([&](ConstantOp op) {
@@ -223,8 +232,11 @@ bool StepReader::readScalar(Operation &op) {
           proof.report.error(op)
               << "verdict is for " << op.getRanks() << " ranks, the mesh has "
               << meaning.getNumRanks();
-        Expr number = getVerdict(
-            algebra, op, [&](Value operand) { return scalar(operand).expr; });
+        Expr number = getVerdict(algebra, op, [&](Value operand) {
+          Expr expr = scalar(operand).expr;
+          // A norm is finite where its sum is, whatever it is divided by.
+          return operand.getDefiningOp<NormOp>() ? withoutScales(expr) : expr;
+        });
         readVerdict(proof, op, number, meaning);
         return true;
       })
@@ -355,7 +367,13 @@ std::optional<Meaning> StepReader::run() {
   for (BlockArgument argument : step.getBody().getArguments()) {
     InputMeaning input{getAxes(argument, PlacementKind::Partial),
                        argument == step.getTokens()};
-    scalars[argument] = {getInput(algebra, argument.getArgNumber(), input)};
+    // Its types leave nothing to do with a count but to add it up.
+    Expr passed = input.isTokens
+                      ? algebra.base({BaseKind::symbol, kTokens.str(),
+                                      Epoch::all, input.over})
+                      : getInput(algebra, argument.getArgNumber(), input);
+    scalars[argument] = {passed,
+                         Precision(Float64Type::get(step.getContext()))};
     meaning.inputs.push_back(input);
   }
   for (Operation &op : step.getBody().front())

@@ -37,6 +37,8 @@ private:
   bool readMicroBatches(MicroBatchesOp op);
   void readBackward(BackwardOp op);
   bool readScalar(mlir::Operation &op);
+  /// |a| where tokens and the loss scale are 1.
+  Expr withoutScales(Expr a);
   void readReduce(ReduceOp op);
   void readScale(mlir::Value output, mlir::Value input, Expr factor);
   /// Of the elements of all ranks, or of those that one holds.

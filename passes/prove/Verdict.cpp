@@ -127,11 +127,11 @@ static std::optional<double> getValue(BaseRef base, Situation situation,
   }
   case BaseKind::missing:
     return situation.missing ? draw.missing : 0;
+  case BaseKind::tokens:
+    return situation.noTokens ? draw.noTokens : draw.tokens;
   case BaseKind::symbol:
     if (base->name == kTokens)
       return situation.noTokens ? draw.noTokens : draw.tokens;
-    if (base->name != kAccumulation)
-      return 3; // any size
     return viewer == Viewer::first    ? first
            : viewer == Viewer::second ? second
                                       : other;
@@ -149,11 +149,18 @@ struct Ingredients {
 };
 } // namespace
 
-static Ingredients getIngredients(Expr verdict) {
+static bool isTokens(BaseRef base) {
+  return base->kind == BaseKind::tokens ||
+         (base->kind == BaseKind::symbol && base->name == kTokens);
+}
+
+static Ingredients getIngredients(Expr verdict, bool dividesByTokens) {
   Ingredients found;
   visitBases(verdict, [&](BaseRef base) {
-    if (base->kind == BaseKind::symbol)
-      found.hasOwnCount |= base->name == kAccumulation;
+    if (base->kind == BaseKind::symbol && base->name == kAccumulation)
+      found.hasOwnCount = true;
+    else if (isTokens(base) ? !dividesByTokens : base->kind == BaseKind::symbol)
+      found.foreign = base;
     else if (base->kind == BaseKind::input || base->kind == BaseKind::old ||
              base->kind == BaseKind::state)
       found.foreign = base;
@@ -231,7 +238,8 @@ std::string prove::describeVerdict(double verdict) {
 /// number.
 static std::optional<Verdicts>
 tryVerdict(Proof &proof, Operation *op, Expr verdict, const Meaning &meaning) {
-  bool hasOwnCount = getIngredients(verdict).hasOwnCount;
+  bool hasOwnCount =
+      getIngredients(verdict, meaning.dividesByTokens).hasOwnCount;
   SmallVector<BaseRef> kinds = findKinds(verdict);
   if (kinds.size() > kMostKinds) {
     proof.report.error(op) << "the verdict treats gradients in " << kinds.size()
@@ -291,7 +299,7 @@ tryVerdict(Proof &proof, Operation *op, Expr verdict, const Meaning &meaning) {
 
 void prove::readVerdict(Proof &proof, Operation *op, Expr verdict,
                         Meaning &meaning) {
-  Ingredients ingredients = getIngredients(verdict);
+  Ingredients ingredients = getIngredients(verdict, meaning.dividesByTokens);
   if (ingredients.foreign) {
     proof.report.error(op) << "whether the step is applied depends on "
                            << toString(ingredients.foreign);

@@ -185,7 +185,7 @@ zero.loss_scale @scale counters [scale = 4.0] {
 }
 zero.step @s on @m weight() () {
   %g:2 = zero.micro_batches in f32 {
-    // expected-error@+1 {{arrives with (1), and a step has one loss scale at most}}
+    // expected-error@+1 {{arrives without loss scale @scale, which another zero.backward of the step names: all gradients are of one loss}}
     %d = zero.backward(@w) arrives() : !zero.value<8xf32, partial = [dp, micro]>
     %e = zero.backward(@u) arrives(@scale : 1) : !zero.value<8xf32, partial = [dp, micro], scaled = [@scale : 1]>
     zero.yield %d, %e : !zero.value<8xf32, partial = [dp, micro]>, !zero.value<8xf32, partial = [dp, micro], scaled = [@scale : 1]>
@@ -205,4 +205,33 @@ zero.step @s on @m weight() () {
     zero.yield %d : !zero.value<8xf32, partial = [dp, micro], scaled = [@scale : 1]>
   }
   zero.return []
+}
+
+// -----
+
+// step_c7: the caller multiplies once.
+zero.mesh @m <["dp" = 2]>
+zero.parameter @w : 8xf32
+zero.loss_scale @scale counters [scale = 4.0] {
+^update(%overflow: i1, %scale: f64):
+  zero.yield %scale : f64
+}
+zero.step @s on @m weight() () {
+  %g = zero.micro_batches in f32 {
+    // expected-error@+1 {{arrives with (@scale : 2), expected one loss scale, to the power of 1}}
+    %d = zero.backward(@w) arrives(@scale : 2) : !zero.value<8xf32, partial = [dp, micro], scaled = [@scale : 2]>
+    zero.yield %d : !zero.value<8xf32, partial = [dp, micro], scaled = [@scale : 2]>
+  }
+  zero.return []
+}
+
+// -----
+
+// loss_scale_c3
+// expected-note@+1 {{in the body of @s}}
+zero.loss_scale @s counters [scale = 4.0] {
+^update(%overflow: i1, %scale: f64):
+  // expected-error@+1 {{is not allowed in the rule of a loss scale, which holds arith and math ops in f64 only}}
+  %integer = arith.constant 1 : i32
+  zero.yield %scale : f64
 }

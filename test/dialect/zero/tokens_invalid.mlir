@@ -27,6 +27,15 @@ zero.step @s on @m weight() (%n: !zero.value<f64> {zero.token}) {
 
 // step_c6
 zero.mesh @m <["dp" = 2]>
+// expected-error@+1 {{argument 0 may be {zero.tokens} and nothing else, got {zero.tokens = false}}}
+zero.step @s on @m weight() (%n: !zero.value<f64> {zero.tokens = false}) {
+  zero.return []
+}
+
+// -----
+
+// step_c6
+zero.mesh @m <["dp" = 2]>
 // expected-error@+1 {{two arguments are {zero.tokens}}}
 zero.step @s on @m weight() (%n: !zero.value<f64> {zero.tokens}, %k: !zero.value<f64> {zero.tokens}) {
   zero.return []
@@ -99,5 +108,15 @@ zero.mesh @m <["dp" = 2]>
 zero.step @s on @m weight() (%n: !zero.value<f64, partial = [dp]>, %a: !zero.value<f64>) {
   // expected-error@+1 {{operand must be replicated, got '!zero.value<f64, partial = [dp]>'}}
   %v = zero.verdict (%a), %a, %a, %a tokens %n ranks 2 : (!zero.value<f64>), !zero.value<f64>, !zero.value<f64>, !zero.value<f64>, !zero.value<f64, partial = [dp]>
+  zero.return []
+}
+
+// -----
+
+// verdict_c2
+zero.mesh @m <["dp" = 2]>
+zero.step @s on @m weight() (%a: !zero.value<f64>) {
+  // expected-error@+1 {{needs backwards, squared and missing, and tokens at most, got 0, 1, 1 and 1 of them}}
+  %v = "zero.verdict"(%a, %a, %a, %a) <{ranks = 2 : i64, operandSegmentSizes = array<i32: 1, 0, 1, 1, 1>}> : (!zero.value<f64>, !zero.value<f64>, !zero.value<f64>, !zero.value<f64>) -> !zero.value<f64>
   zero.return []
 }

@@ -180,3 +180,29 @@ zero.mesh @m <["dp" = 2]>
 zero.step @s on @m weight() (%loss: !zero.value<f64, partial = [pp]>) {
   zero.return []
 }
+
+// -----
+
+// A norm of what is no gradient.
+zero.mesh @m <["dp" = 2]>
+zero.parameter @w : 8xf32
+zero.group @g [@w]
+zero.optimizer @sgd hyper [lr] {
+^prepare(%lr: f64):
+  zero.yield %lr : f64
+} update {
+^update(%g: f32, %p: f32, %step: f32):
+  zero.yield %p : f32
+}
+zero.step @s on @m weight() (%loss: !zero.value<f64, partial = [dp]>) {
+  %g = zero.micro_batches in f32 {
+    %d = zero.backward(@w) arrives() : !zero.value<8xf32, partial = [dp, micro]>
+    zero.yield %d : !zero.value<8xf32, partial = [dp, micro]>
+  }
+  %r = zero.reduce %g : !zero.value<8xf32, partial = [dp]>
+  %sum = zero.reduce %loss : !zero.value<f64, partial = [dp]>
+  // expected-error@+1 {{only a norm of gradients can be laid out yet}}
+  %norm = zero.norm %sum : !zero.value<f64>
+  zero.update @g with @sgd(%r) hyper(lr = 0.1) : (!zero.value<8xf32>), ()
+  zero.return []
+}
