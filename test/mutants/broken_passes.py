@@ -28,6 +28,7 @@ APPLY = "passes/lower/ApplyLowering.cpp"
 KERNELS = "passes/lower/Kernels.cpp"
 PROTOCOL = "passes/lower/Protocol.cpp"
 SCALARS = "passes/lower/ScalarLowering.cpp"
+PROGRAM = "passes/lower/ProgramBuilder.cpp"
 
 # (pass, what is wrong, file, text, other text)
 BREAKS = [
@@ -72,8 +73,7 @@ BREAKS = [
      "allReduce(loc, builder.create<SumSquaresOp>(loc, ValueRange(raws)));",
      "builder.create<SumSquaresOp>(loc, ValueRange(raws));"),
     ("collective", "scalars are not reduced", COLLECTIVE,
-     "mapping.map(result, allReduce(op.getLoc(), input));",
-     "mapping.map(result, input);"),
+     ": allReduce(op.getLoc(), input));", ": input);"),
     ("collective", "gradients are not divided", COLLECTIVE,
      "gradient.factor = factor;", "(void)factor;"),
     ("collective", "gradients are multiplied where they were to be divided", COLLECTIVE,
@@ -241,9 +241,21 @@ BREAKS = [
     ("lower", "partial sums go to one slot", APPLY,
      "program->getBuilder().getI64IntegerAttr(i));\n    partials",
      "program->getBuilder().getI64IntegerAttr(0));\n    partials"),
-    ("lower", "counters are of no checkpoint", APPLY,
-     "slot.slots, builder.getI64IntegerAttr(i));\n  }",
-     "slot.slots, builder.getI64IntegerAttr(0));\n  }"),
+    ("lower", "counters are of no checkpoint", PROGRAM,
+     "builder.getI64IntegerAttr(i));\n  return slots;",
+     "builder.getI64IntegerAttr(0));\n  return slots;"),
+    ("lower", "all ranks are to count the same tokens", PROGRAM,
+     "over.empty() ? ArrayAttr()", "true ? ArrayAttr()"),
+    ("lower", "a skipped step leaves the loss scale", SCALARS,
+     "constant(isOverflow ? 1.0 : 0.0)", "constant(0.0)"),
+    ("lower", "a refused step changes the loss scale", SCALARS,
+     "body().create<arith::SelectOp>(loc, isThis, made[i], next[i]);", "made[i];"),
+    ("lower", "a loss scale may become nothing", SCALARS,
+     "old[0], made[0]);", "made[0], made[0]);"),
+    ("layout", "steps without tokens are applied", LAYOUT,
+     "if (shape.step.dividesByTokens())", "if (false)"),
+    ("layout", "the loss scale never changes", LAYOUT,
+     "if (lossScale)\n", "if (false)\n"),
     ("lower", "the verdict is settled before it is stored", APPLY,
      "scalars->flush();\n  finish->call<zrt::SettleOp>(verdict);",
      "finish->call<zrt::SettleOp>(verdict);\n  scalars->flush();"),
@@ -272,6 +284,8 @@ STEPS = [
     "--ranks 2 --parameters 5 --optimizer adamw --sizes 70,1,33 --optional 1",
     "--ranks 3 --parameters 3 --optimizer adam --sizes 7,70 --nonfinite error",
     "--ranks 2 --parameters 4 --optimizer lion --weight raw --sizes 70,3",
+    "--mesh dp=2,tp=2 --parameters 2 --optimizer sgd --weight tokens --sizes 70,2 "
+    f"--loss-scale {ROOT}/examples/loss_scales/torch.mlir",
 ]
 # Buckets of one parameter and of several.
 LOWERINGS = [

@@ -1,0 +1,265 @@
+//===- ArrivalOps.cpp - Rules of what arrives in a step -------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialect/zero/Rules.h"
+#include "dialect/zero/ZeroDialect.h"
+
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+using namespace zero;
+
+//===----------------------------------------------------------------------===//
+// zero.micro_batches
+//===----------------------------------------------------------------------===//
+
+/// What the sum over the backwards of |type| is. What autograd has summed is a
+/// gradient like any other from here on.
+static ValueType sumOverMicro(ValueType type, Type accumulatorType) {
+  auto micro = StringAttr::get(type.getContext(), kMicroAxis);
+  for (AxisPlacement placement : llvm::to_vector(type.getPlacements())) {
+    placement.presummed = false;
+    type = type.withPlacement(placement);
+  }
+  return type.withPlacement({micro}).withElementType(accumulatorType);
+}
+
+void MicroBatchesOp::build(OpBuilder &, OperationState &state,
+                           Type accumulatorType, Region &body) {
+  state.addAttribute(getAccumulatorTypeAttrName(state.name),
+                     TypeAttr::get(accumulatorType));
+  for (Type yielded : body.front().getTerminator()->getOperandTypes())
+    state.addTypes(sumOverMicro(cast<ValueType>(yielded), accumulatorType));
+  state.addRegion()->takeBody(body);
+}
+
+ParseResult MicroBatchesOp::parse(OpAsmParser &parser, OperationState &result) {
+  Type type;
+  SMLoc loc = parser.getCurrentLocation();
+  Region *region = result.addRegion();
+  if (parser.parseKeyword("in") || parser.parseType(type) ||
+      parser.parseOptionalAttrDictWithKeyword(result.attributes) ||
+      parser.parseRegion(*region))
+    return failure();
+  result.addAttribute(getAccumulatorTypeAttrName(result.name),
+                      TypeAttr::get(type));
+  if (!region->hasOneBlock() || region->front().empty() ||
+      !isa<YieldOp>(region->front().back()))
+    return parser.emitError(loc) << "body must end with zero.yield";
+  for (Type yielded : region->front().back().getOperandTypes()) {
+    auto value = dyn_cast<ValueType>(yielded);
+    if (!value)
+      return parser.emitError(loc)
+             << "body must yield !zero.value, got " << yielded;
+    if (!isa<FloatType>(type))
+      return parser.emitError(loc)
+             << "expected a float type after 'in', got " << type;
+    result.addTypes(sumOverMicro(value, type));
+  }
+  return success();
+}
+
+void MicroBatchesOp::print(OpAsmPrinter &printer) {
+  printer << " in " << getAccumulatorType() << " ";
+  printer.printOptionalAttrDictWithKeyword((*this)->getAttrs(),
+                                           {getAccumulatorTypeAttrName()});
+  printer.printRegion(getBody());
+}
+
+LogicalResult MicroBatchesOp::verifyRegions() {
+  // micro_batches_c3
+  if ((*this)->getParentOfType<MicroBatchesOp>())
+    return emitOpError() << "must not be nested";
+  auto yield = dyn_cast<YieldOp>(getBody().front().getTerminator());
+  if (!yield)
+    return emitOpError() << "body must end with zero.yield";
+  if (yield.getNumOperands() != getNumResults())
+    return emitOpError() << "has " << getNumResults() << " results and yields "
+                         << yield.getNumOperands() << " values";
+  auto micro = StringAttr::get(getContext(), kMicroAxis);
+  for (auto [value, sum] :
+       llvm::zip_equal(yield.getValues(), getResultTypes())) {
+    auto type = dyn_cast<ValueType>(value.getType());
+    // micro_batches_c1
+    if (!type || type.getPlacement(micro).kind != PlacementKind::Partial)
+      return yield.emitOpError()
+             << "yields a value that is not partial over 'micro' and would be "
+                "counted once per backward: "
+             << value.getType();
+    // micro_batches_c2
+    if (!isa<FloatType>(getAccumulatorType()) ||
+        (type.getElementType() != getAccumulatorType() &&
+         type.getElementType().getIntOrFloatBitWidth() >=
+             getAccumulatorType().getIntOrFloatBitWidth()))
+      return emitOpError() << "sums in " << getAccumulatorType()
+                           << ", which does not hold every number of the "
+                           << type.getElementType() << " that is yielded";
+    if (sum != sumOverMicro(type, getAccumulatorType()))
+      return emitOpError() << "result must be "
+                           << sumOverMicro(type, getAccumulatorType())
+                           << ", got " << sum;
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// zero.backward
+//===----------------------------------------------------------------------===//
+
+/// backward_c3 and backward_c7: how the gradient of |source|, which is
+/// |declared|, arrives over each axis.
+static LogicalResult verifyArrival(BackwardOp op, FlatSymbolRefAttr source,
+                                   ValueType declared, ValueType type,
+                                   MeshOp mesh) {
+  auto emitError = [&]() {
+    return op.emitOpError() << "gradient of " << source;
+  };
+  auto micro = StringAttr::get(op.getContext(), kMicroAxis);
+  if (type.getPlacement(micro).kind != PlacementKind::Partial)
+    return emitError() << " must be partial over 'micro', got " << type;
+  if (type.getPresent() != declared.getPresent())
+    return emitError() << " must be where " << source << " is, " << declared
+                       << ", got " << type;
+  for (ValueType each : {declared, type})
+    for (const AxisPlacement &p : each.getPlacements())
+      if (p.axis != micro && !mesh.getAxisSize(p.axis))
+        return emitError() << " has a placement over '" << p.axis.getValue()
+                           << "', which is no axis of mesh @"
+                           << mesh.getSymName() << ", got " << each;
+  if (op.getReplicatedAttr())
+    for (auto axis : op.getReplicated()->getAsRange<StringAttr>())
+      if (!mesh.getAxisSize(axis))
+        return op.emitOpError()
+               << "is replicated over " << axis
+               << ", which is no axis of mesh @" << mesh.getSymName();
+  ArrayRef<ScaleFactor> weight =
+      op->getParentOfType<StepOp>().getWeight().getFactors();
+  for (auto axis : mesh.getAxes().getAsRange<MeshAxisAttr>()) {
+    AxisPlacement arrives = type.getPlacement(axis.getName());
+    AxisPlacement lives = declared.getPlacement(axis.getName());
+    bool isSharded = arrives.kind == PlacementKind::Sharded;
+    if (isSharded != (lives.kind == PlacementKind::Sharded) ||
+        (isSharded && arrives.dim != lives.dim))
+      return emitError() << " must be sharded over " << axis.getName()
+                         << " as the parameter is, " << declared << ", got "
+                         << type;
+    bool mayBeReplicated =
+        op.getReplicatedAttr() &&
+        llvm::is_contained(*op.getReplicated(), axis.getName());
+    bool isReplicated = arrives.kind == PlacementKind::Replicated &&
+                        (mayBeReplicated || arrives.presummed);
+    if (!isSharded && !isReplicated && arrives.kind != PlacementKind::Partial)
+      return emitError() << " must be partial over " << axis.getName()
+                         << (mayBeReplicated
+                                 ? ""
+                                 : ", or said to be 'replicated' there")
+                         << ", got " << type;
+    // backward_c7
+    bool isBatchAxis = llvm::any_of(weight, [&](const ScaleFactor &factor) {
+      return factor.symbol == axis.getName() && factor.exponent < 0;
+    });
+    if (isBatchAxis && arrives.kind != PlacementKind::Partial &&
+        !arrives.presummed)
+      return emitError() << " must be partial or presummed over "
+                         << axis.getName()
+                         << ", whose ranks have batches of their own, got "
+                         << type;
+  }
+  return success();
+}
+
+/// backward_c8: axes divide what they shard.
+static LogicalResult verifyDivides(BackwardOp op, FlatSymbolRefAttr source,
+                                   ValueType declared, MeshOp mesh,
+                                   bool isBucket) {
+  for (auto [dim, extent] : llvm::enumerate(declared.getShape())) {
+    SmallVector<StringAttr> axes = declared.getAxesOfDim(dim);
+    int64_t ranks = mesh.getNumRanks(axes);
+    if (extent % ranks == 0 && (!isBucket || axes.empty() || extent == ranks))
+      continue;
+    InFlightDiagnostic diag = op.emitOpError()
+                              << (isBucket ? "bucket " : "parameter ") << source
+                              << " has " << extent << " elements in dimension "
+                              << dim << ", sharded over " << ranks << " ranks";
+    diag.attachNote(mesh.getLoc())
+        << "give the axes that shard it a size that divides " << extent;
+    return diag;
+  }
+  return success();
+}
+
+LogicalResult BackwardOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto step = (*this)->getParentOfType<StepOp>();
+  if (!step)
+    return emitOpError() << "must be inside a zero.step";
+  auto mesh = symbols.lookupNearestSymbolFrom<MeshOp>(step, step.getMeshAttr());
+  if (!mesh)
+    return success(); // step_c1 says so
+  if (getSources().size() != getNumResults())
+    return emitOpError() << "has " << getSources().size() << " sources and "
+                         << getNumResults() << " results";
+
+  Scale scale = multiply(getArrives().getFactors(),
+                         power(step.getWeight().getFactors(), -1));
+  if (failed(verifySymbols(*this, "arrival", getArrivesAttr(), mesh, symbols)))
+    return failure();
+  // step_c7
+  FlatSymbolRefAttr lossScale = step.getLossScale();
+  for (const ScaleFactor &factor : getArrives().getFactors())
+    if (findLossScale(factor) &&
+        (findLossScale(factor) != lossScale || factor.exponent != 1))
+      return emitOpError() << "arrives with ("
+                           << toString(getArrives().getFactors())
+                           << "), expected one loss scale, to the power of 1";
+  if (findLossScale(getArrives().getFactors()) != lossScale)
+    return emitOpError() << "arrives without loss scale " << lossScale
+                         << ", which another zero.backward of the step names: "
+                            "all gradients are of one loss";
+  llvm::DenseSet<Attribute> seen;
+  for (auto [source, resultType] :
+       llvm::zip_equal(getSources().getAsRange<FlatSymbolRefAttr>(),
+                       getGradients().getTypes())) {
+    auto type = cast<ValueType>(resultType);
+    // backward_c6
+    if (type.isOnHost())
+      return emitOpError() << "gradients arrive on the device, got " << type;
+    // backward_c1
+    Operation *symbol = symbols.lookupNearestSymbolFrom(*this, source);
+    if (!isa_and_present<ParameterOp, BucketOp>(symbol))
+      return emitOpError() << "source " << source
+                           << " is not a zero.parameter or zero.bucket of this "
+                              "module";
+    if (!seen.insert(source).second)
+      return emitOpError() << "source " << source << " is listed twice";
+    // backward_c2, backward_c5
+    ValueType declared;
+    if (auto bucket = dyn_cast<BucketOp>(symbol)) {
+      declared = bucket.getValueType();
+      if (bucket.getDtype() != type.getElementType())
+        return emitOpError() << "bucket " << source << " keeps "
+                             << bucket.getDtype() << ", got " << type;
+    } else {
+      declared = cast<ParameterOp>(symbol).getValueType();
+    }
+    if (declared.getShape() != type.getShape()) {
+      InFlightDiagnostic diag = emitOpError()
+                                << "gradient of " << source
+                                << " must have its shape, got " << type;
+      diag.attachNote(symbol->getLoc()) << source << " is declared here";
+      return diag;
+    }
+    if (failed(verifyArrival(*this, source, declared, type, mesh)) ||
+        failed(verifyDivides(*this, source, declared, mesh,
+                             isa<BucketOp>(symbol))))
+      return failure();
+    // backward_c4
+    if (Scale(type.getScale()) != scale)
+      return emitOpError() << "gradient of " << source
+                           << " must be scaled by arrival / weight = ("
+                           << toString(scale) << "), got " << type;
+  }
+  return success();
+}
