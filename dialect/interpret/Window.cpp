@@ -98,8 +98,9 @@ std::string Window::describe(int verdict, int64_t tokens) const {
   if (verdict == 4)
     os << "step refused: a gradient is not finite";
   if (verdict == 5) {
-    os << "step refused: the number of tokens must be positive:";
-    for (size_t r = 0; r < inputs.size(); ++r, separator = ", ")
+    os << "step refused: the number of tokens must be positive"
+       << (tokens < 0 ? "" : ":");
+    for (size_t r = 0; tokens >= 0 && r < inputs.size(); ++r, separator = ", ")
       os << separator << "rank " << r << " counted "
          << llvm::format("%g", inputs[r].inputs[tokens]);
   }

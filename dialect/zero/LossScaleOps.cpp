@@ -83,6 +83,17 @@ LogicalResult ReadScaleOp::verifySymbolUses(SymbolTableCollection &symbols) {
     diag.attachNote(other.getLoc()) << "it was read here";
     return diag;
   }
+  // read_scale_c3
+  FlatSymbolRefAttr arrives = (*this)->getParentOfType<StepOp>().getLossScale();
+  if (arrives != getLossScaleAttr()) {
+    InFlightDiagnostic diag = emitOpError() << "reads " << getLossScaleAttr()
+                                            << ", and gradients arrive with ";
+    if (arrives)
+      diag << arrives;
+    else
+      diag << "no loss scale";
+    return diag;
+  }
   return success();
 }
 

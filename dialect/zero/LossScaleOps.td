@@ -65,7 +65,8 @@ def Zero_ReadScaleOp : Zero_InferredOp<"read_scale",
     Constraints:
 
     - `read_scale_c1`: the loss scale exists;
-    - `read_scale_c2`: a step reads it once, so that there is one version of it.
+    - `read_scale_c2`: a step reads it once, so that there is one version of it;
+    - `read_scale_c3`: it is the one that gradients arrive with.
 
     Example:
 

@@ -70,16 +70,35 @@ zero.step @s on @m weight() () {
 
 // read_scale_c2: a second version.
 zero.mesh @m <["dp" = 2]>
+zero.parameter @w : 8xf32
 zero.loss_scale @scale counters [scale = 4.0] {
 ^update(%overflow: i1, %scale: f64):
   zero.yield %scale : f64
 }
 zero.step @s on @m weight() (%v: !zero.value<f64>) {
+  %g = zero.micro_batches in f32 {
+    %d = zero.backward(@w) arrives(@scale : 1) : !zero.value<8xf32, partial = [dp, micro], scaled = [@scale : 1]>
+    zero.yield %d : !zero.value<8xf32, partial = [dp, micro], scaled = [@scale : 1]>
+  }
   // expected-note@+1 {{it was read here}}
   %s = zero.read_scale @scale
   zero.update_scale %s when %v : !zero.value<f64>, !zero.value<f64>
   // expected-error@+1 {{reads a loss scale again}}
   %t = zero.read_scale @scale
+  zero.return []
+}
+
+// -----
+
+// read_scale_c3: which nobody multiplied by.
+zero.mesh @m <["dp" = 2]>
+zero.loss_scale @scale counters [scale = 4.0] {
+^update(%overflow: i1, %scale: f64):
+  zero.yield %scale : f64
+}
+zero.step @s on @m weight() () {
+  // expected-error@+1 {{reads @scale, and gradients arrive with no loss scale}}
+  %s = zero.read_scale @scale
   zero.return []
 }
 
