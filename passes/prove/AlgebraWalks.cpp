@@ -13,6 +13,30 @@
 using namespace zero;
 using namespace zero::prove;
 
+/// Whether operands may change places: then they are in one order, see
+/// Algebra::symmetric.
+static bool isSymmetric(llvm::StringRef name) {
+  static constexpr llvm::StringLiteral names[] = {
+      "addf",     "mulf",     "minimumf", "minnumf",  "maximumf",
+      "maxnumf",  "andi",     "ori",      "cmpf oeq", "cmpf one",
+      "cmpf ueq", "cmpf une", "cmpf ord", "cmpf uno"};
+  return llvm::is_contained(names, name);
+}
+
+/// The operation |name| as it would be made of |operands| at once.
+static Expr operate(Algebra &algebra, llvm::StringRef name,
+                    llvm::ArrayRef<Expr> operands) {
+  if (name == "sqrt")
+    return algebra.squareRoot(operands[0]);
+  if (name == "inverse")
+    return algebra.divide(algebra.integer(1), operands[0]);
+  if (name == "select" && operands[1] == operands[2])
+    return operands[1];
+  return operands.size() == 2 && isSymmetric(name)
+             ? algebra.symmetric(name, operands[0], operands[1])
+             : algebra.operation(name, operands);
+}
+
 Expr Substitution::replace(BaseRef base) {
   if (auto it = replacements.find(base); it != replacements.end())
     return it->second;
@@ -24,12 +48,9 @@ Expr Substitution::replace(BaseRef base) {
     Base copy = *base;
     for (Expr &operand : copy.operands)
       operand = apply(operand);
-    bool isOperation = copy.kind == BaseKind::operation;
     if (copy.operands != base->operands)
-      replacement = isOperation && copy.name == "sqrt"
-                        ? algebra.squareRoot(copy.operands[0])
-                    : isOperation && copy.name == "inverse"
-                        ? algebra.divide(algebra.integer(1), copy.operands[0])
+      replacement = copy.kind == BaseKind::operation
+                        ? operate(algebra, copy.name, copy.operands)
                         : algebra.base(std::move(copy));
   }
   return replacements[base] = replacement;

@@ -130,13 +130,39 @@ TEST_F(AlgebraTest, RootsTakeOutSquares) {
 }
 
 TEST_F(AlgebraTest, SubstitutionReachesOperands) {
-  Expr inside = algebra.operation("minimumf", {algebra.add(x, one), y});
+  Expr inside = algebra.symmetric("minimumf", algebra.add(x, one), y);
   Expr replaced = algebra.substitute(
       algebra.multiply(inside, x),
       [&](BaseRef base) -> Expr { return base->name == "x" ? two : nullptr; });
   EXPECT_EQ(replaced,
             algebra.multiply(
-                algebra.operation("minimumf", {algebra.integer(3), y}), two));
+                algebra.symmetric("minimumf", algebra.integer(3), y), two));
+}
+
+// What is left of an operation is what it would be if made of them at once,
+// whichever of them was made first.
+TEST_F(AlgebraTest, SubstitutionKeepsOneOrder) {
+  auto replaceX = [&](Expr a, Expr by) {
+    return algebra.substitute(a, [&](BaseRef base) -> Expr {
+      return base->name == "x" ? by : nullptr;
+    });
+  };
+  Expr late = algebra.symbol("late");
+  for (const char *name : {"cmpf oeq", "cmpf une", "minimumf", "andi"}) {
+    EXPECT_EQ(replaceX(algebra.symmetric(name, x, y), late),
+              algebra.symmetric(name, late, y));
+    EXPECT_EQ(replaceX(algebra.symmetric(name, x, late), two),
+              algebra.symmetric(name, two, late));
+  }
+  // These are not to change places.
+  EXPECT_EQ(replaceX(algebra.operation("cmpf ult", {x, y}), late),
+            algebra.operation("cmpf ult", {late, y}));
+  EXPECT_EQ(replaceX(algebra.operation("select", {y, x, late}), late), late);
+  EXPECT_EQ(replaceX(algebra.operation("inverse", {x}), late),
+            algebra.divide(one, late));
+  EXPECT_EQ(
+      replaceX(algebra.operation("sqrt", {x}), algebra.multiply(late, late)),
+      algebra.squareRoot(algebra.multiply(late, late)));
 }
 
 TEST_F(AlgebraTest, FlagsFollowOperands) {
