@@ -11,7 +11,7 @@ using namespace zero;
 using namespace zero::prove;
 
 void prove::decide(Algebra &algebra, Memory &memory, Expr verdict,
-                   Decision decision) {
+                   Decision decision, bool hasTokens) {
   bool isApplied = decision == Decision::applied;
   Expr applies = algebra.symmetric("cmpf oeq", verdict, algebra.integer(0));
   Expr skips = algebra.symmetric("cmpf oeq", verdict, algebra.integer(1));
@@ -20,8 +20,8 @@ void prove::decide(Algebra &algebra, Memory &memory, Expr verdict,
   Substitution decide(algebra, [&](BaseRef base) -> Expr {
     if (!isApplied && base->kind == BaseKind::gradient)
       return unknown;
-    // Where a step is applied there are some.
-    if (isApplied && base->kind == BaseKind::tokens && base->own == 0)
+    if (isApplied && hasTokens && base->kind == BaseKind::tokens &&
+        base->own == 0)
       return algebra.symbol(kTokens);
     if (base->kind != BaseKind::operation || base->name != "select")
       return nullptr;

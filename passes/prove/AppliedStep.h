@@ -15,7 +15,9 @@ namespace zero::prove {
 enum class Decision { applied, skipped, refused };
 
 /// Takes one side of every choice that depends on the settled verdict.
-void decide(Algebra &algebra, Memory &memory, Expr verdict, Decision decision);
+/// |hasTokens|: an applied step has some, or is refused.
+void decide(Algebra &algebra, Memory &memory, Expr verdict, Decision decision,
+            bool hasTokens);
 
 /// Reads parameters, states, counters and results from |memory|.
 void readApplied(Proof &proof, zrt::ProgramOp program, const Buckets &buckets,

@@ -34,6 +34,14 @@ bool ProgramReader::initialize() {
   for (zrt::ArrivalsOp op : arrivals) {
     auto bucket = symbols.lookup<BucketOp>(op.getBucketAttr().getAttr());
     auto gradient = inner.lookup<zrt::BufferOp>(op.getGradientAttr().getAttr());
+    FlatSymbolRefAttr scale = gradient.getValueType().getLossScale();
+    std::string arrivesWith =
+        scale ? (kLossScalePrefix + scale.getValue()).str() : "none";
+    std::string told = meaning.lossScale.empty() ? "none" : meaning.lossScale;
+    if (arrivesWith != told)
+      proof.report.error(op)
+          << "gradients arrive with loss scale " << arrivesWith
+          << ", and callers are told " << told;
     for (auto member : bucket.getMembers().getAsRange<FlatSymbolRefAttr>()) {
       ParameterMeaning &parameter = meaning.parameters[member.getAttr()];
       if (parameter.op)
@@ -203,9 +211,12 @@ void ProgramReader::apply(const Node &node, zrt::TransitionOp transition,
     return;
   }
   Memory skipped = memory, refused = memory;
-  decide(algebra, memory, calls->verdict, Decision::applied);
-  decide(algebra, skipped, calls->verdict, Decision::skipped);
-  decide(algebra, refused, calls->verdict, Decision::refused);
+  decide(algebra, memory, calls->verdict, Decision::applied,
+         meaning.dividesByTokens);
+  decide(algebra, skipped, calls->verdict, Decision::skipped,
+         meaning.dividesByTokens);
+  decide(algebra, refused, calls->verdict, Decision::refused,
+         meaning.dividesByTokens);
 
   Meaning before = meaning; // the contract, without what apply does
   readApplied(proof, program, buckets, memory, meaning);

@@ -367,8 +367,8 @@ std::optional<Meaning> StepReader::run() {
   for (BlockArgument argument : step.getBody().getArguments()) {
     InputMeaning input{getAxes(argument, PlacementKind::Partial),
                        argument == step.getTokens()};
-    // Its types leave nothing to do with a count but to add it up.
-    Expr passed = input.isTokens
+    // Where gradients are divided by it no step is applied without any.
+    Expr passed = input.isTokens && meaning.dividesByTokens
                       ? algebra.base({BaseKind::symbol, kTokens.str(),
                                       Epoch::all, input.over})
                       : getInput(algebra, argument.getArgNumber(), input);
