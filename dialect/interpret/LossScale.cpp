@@ -6,6 +6,8 @@
 
 #include "dialect/interpret/LossScale.h"
 
+#include "dialect/interpret/Optimizer.h"
+
 #include <cmath>
 
 using namespace mlir;
@@ -18,19 +20,15 @@ FailureOr<LossScale> LossScale::create(LossScaleOp op) {
   return LossScale(op, std::move(*body));
 }
 
-std::vector<Number> LossScale::getInitial() const {
+std::vector<Number> LossScale::getInitial() {
   std::vector<Number> counters;
-  for (double initial : LossScaleOp(op).getCounterInitial())
+  for (double initial : op.getCounterInitial())
     counters.push_back({initial, 0});
   return counters;
 }
 
 std::optional<size_t> LossScale::findCounter(StringRef name) {
-  for (auto [i, known] :
-       llvm::enumerate(op.getCounterNames().getAsRange<StringAttr>()))
-    if (known.getValue() == name)
-      return i;
-  return std::nullopt;
+  return findName(op.getCounterNames(), name);
 }
 
 void LossScale::advance(const Calculator &calculator,

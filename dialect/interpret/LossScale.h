@@ -16,7 +16,7 @@ class LossScale {
 public:
   static mlir::FailureOr<LossScale> create(LossScaleOp op);
 
-  std::vector<Number> getInitial() const;
+  std::vector<Number> getInitial();
   /// The index of a counter by its name, or nothing.
   std::optional<size_t> findCounter(llvm::StringRef name);
   /// What |counters| are after a step with this verdict.

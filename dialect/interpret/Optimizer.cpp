@@ -29,7 +29,7 @@ FailureOr<Optimizer> Optimizer::create(OptimizerOp op) {
   return Optimizer(op, std::move(*prepare), std::move(*update));
 }
 
-static std::optional<size_t> findName(ArrayAttr names, StringRef name) {
+std::optional<size_t> zero::findName(ArrayAttr names, StringRef name) {
   for (auto [i, candidate] : llvm::enumerate(names.getAsRange<StringAttr>()))
     if (candidate.getValue() == name)
       return i;

@@ -20,6 +20,9 @@ struct UpdateArrays {
   llvm::MutableArrayRef<Array *> states;
 };
 
+/// The index of |name| in |names|, or nothing.
+std::optional<size_t> findName(mlir::ArrayAttr names, llvm::StringRef name);
+
 class Optimizer {
 public:
   static mlir::FailureOr<Optimizer> create(OptimizerOp op);

@@ -17,6 +17,14 @@ using namespace zero;
 using namespace zero::test;
 
 namespace {
+/// A step that divides by tokens, with gradients that |arrive| multiplied.
+StepText weighByTokens(const std::string &arrive = "") {
+  StepText text;
+  text.weight = "tokens : -1";
+  text.arrives = arrive;
+  return text;
+}
+
 class Tokens : public testing::TestWithParam<Way> {
 protected:
   /// Of the tokens of each rank and backward, and their mean gradients.
@@ -39,9 +47,7 @@ protected:
 // mean is ((1 + 3) / 2 + (4 + 16) / 6) / 2 = 2.666667, that over backwards of
 // each one's 2.733333.
 TEST_P(Tokens, WeighAsManyAsThereAre) {
-  StepText text;
-  text.weight = "tokens : -1";
-  Step step(text, GetParam());
+  Step step(weighByTokens(), GetParam());
   auto result = step.apply(1, deliver(/*isSum=*/true), {2, 6});
   ASSERT_TRUE(mlir::succeeded(result));
   EXPECT_EQ(result->verdict, 0) << result->message;
@@ -65,10 +71,7 @@ TEST_P(Tokens, AreNotWhatAMeanOverBackwardsWeighs) {
 
 // Who has divided by the tokens of all ranks already says so.
 TEST_P(Tokens, MayBeDividedOutByTheCaller) {
-  StepText text;
-  text.weight = "tokens : -1";
-  text.arrives = "tokens : -1";
-  Step step(text, GetParam());
+  Step step(weighByTokens("tokens : -1"), GetParam());
   Window window = deliver(/*isSum=*/true);
   for (auto &backwards : window)
     for (Backward &backward : backwards)
@@ -78,9 +81,7 @@ TEST_P(Tokens, MayBeDividedOutByTheCaller) {
 }
 
 TEST_P(Tokens, NoneAreNoStep) {
-  StepText text;
-  text.weight = "tokens : -1";
-  Step step(text, GetParam());
+  Step step(weighByTokens(), GetParam());
   constexpr double kInfinite = std::numeric_limits<double>::infinity();
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   // All zeros; less than none; what has no inverse; what is no number.
@@ -107,9 +108,7 @@ TEST_P(Tokens, NoneAreNoStep) {
 
 // A gradient that never came is the better reason.
 TEST_P(Tokens, AreLookedAtAfterGradients) {
-  StepText text;
-  text.weight = "tokens : -1";
-  Step step(text, GetParam());
+  Step step(weighByTokens(), GetParam());
   Window window = deliver(/*isSum=*/true);
   window[1][0].erase("w");
   auto result = step.apply(1, window, {0, 0});
