@@ -101,7 +101,7 @@ std::vector<Number> LogicalStep::getParameter(int64_t rank, StringRef name) {
 
 std::vector<Number> LogicalStep::getState(StringRef role, StringRef name) {
   if (name.empty()) {
-    if (std::vector<Number> state = getScaleState(role); !state.empty())
+    if (std::vector<Number> state = getRuleState(role); !state.empty())
       return state;
     auto [group, counter] = role.rsplit('.');
     for (auto op : step.getBody().getOps<UpdateOp>())
@@ -169,8 +169,9 @@ FailureOr<int> LogicalStep::finish() {
   if (verdict == 0)
     for (auto op : step.getBody().getOps<UpdateOp>())
       update(op);
-  for (std::vector<Number> &counters : scaleCounters)
-    lossScale->advance(calculator, counters, verdict);
+  for (auto &[name, rule] : rules)
+    for (int64_t rank = 0; rank < ranks.size(); ++rank)
+      rule.advance(calculator, rank, verdict);
   return verdict;
 }
 

@@ -206,12 +206,14 @@ LogicalResult ShardedStep::evaluateOwn(Operation &op) {
     defineScalar(verdict.getVerdict(),
                  [&](int64_t rank) { return evaluateVerdict(verdict, rank); });
   } else if (auto read = dyn_cast<ReadScaleOp>(op)) {
-    defineScalar(read.getValue(),
-                 [&](int64_t rank) { return scaleCounters[rank][0]; });
-  } else if (auto update = dyn_cast<UpdateScaleOp>(op)) {
+    defineScalar(read.getValue(), [&](int64_t rank) {
+      return getRule(read.getLossScaleAttr()).read(calculator, rank);
+    });
+  } else if (auto advance = dyn_cast<AdvanceOp>(op)) {
+    Counters &rule = getRule(advance.getRuleSymbol());
     for (int64_t rank = 0; rank < ranks.size(); ++rank)
-      lossScale->advance(calculator, scaleCounters[rank],
-                         int(getScalar(update.getVerdict(), rank).value));
+      rule.advance(calculator, rank,
+                   int(getScalar(advance.getVerdict(), rank).value));
   } else if (auto prepare = dyn_cast<PrepareOp>(op)) {
     evaluatePrepare(prepare);
   } else if (auto update = dyn_cast<UpdateBucketOp>(op)) {

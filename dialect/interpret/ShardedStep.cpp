@@ -94,7 +94,7 @@ std::vector<Number> ShardedStep::getParameter(int64_t rank, StringRef name) {
 
 std::vector<Number> ShardedStep::getState(StringRef role, StringRef name) {
   if (name.empty()) {
-    if (std::vector<Number> state = getScaleState(role); !state.empty())
+    if (std::vector<Number> state = getRuleState(role); !state.empty())
       return state;
     auto [group, counter] = role.rsplit('.');
     for (auto op : step.getBody().getOps<PrepareOp>())

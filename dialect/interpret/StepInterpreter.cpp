@@ -60,6 +60,23 @@ LogicalResult StepInterpreter::readExpected() {
   return success();
 }
 
+LogicalResult StepInterpreter::readRules() {
+  auto module = step->getParentOfType<ModuleOp>();
+  SmallVector<FlatSymbolRefAttr> names;
+  if (FlatSymbolRefAttr scale = step.getLossScale())
+    names.push_back(scale);
+  for (auto read : step.getBody().getOps<ReadScheduleOp>())
+    names.push_back(read.getScheduleAttr());
+  for (FlatSymbolRefAttr name : names) {
+    FailureOr<Counters> rule = Counters::create(
+        cast<CounterRule>(module.lookupSymbol(name)), ranks.size());
+    if (failed(rule))
+      return failure();
+    rules.insert({name.getAttr(), std::move(*rule)});
+  }
+  return success();
+}
+
 LogicalResult StepInterpreter::initialize() {
   auto module = step->getParentOfType<ModuleOp>();
   ranks = Ranks(module.lookupSymbol<MeshOp>(step.getMeshAttr()));
@@ -72,21 +89,13 @@ LogicalResult StepInterpreter::initialize() {
     optimizers[op.getSymName()] =
         std::make_unique<Optimizer>(std::move(*optimizer));
   }
-  if (FlatSymbolRefAttr name = step.getLossScale()) {
-    FailureOr<LossScale> created =
-        LossScale::create(module.lookupSymbol<LossScaleOp>(name));
-    if (failed(created))
-      return failure();
-    lossScale = std::move(*created);
-    scaleCounters.assign(ranks.size(), lossScale->getInitial());
-  }
   step.walk([&](MicroBatchesOp op) {
     op.walk([&](Operation *inner) {
       communicatesInLoop |=
           isa<AllReduceOp, ReduceScatterOp, AllGatherOp>(inner);
     });
   });
-  if (failed(checkSupported()) || failed(readExpected()))
+  if (failed(readRules()) || failed(checkSupported()) || failed(readExpected()))
     return failure();
   return initializeState();
 }

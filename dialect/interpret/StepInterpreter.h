@@ -15,10 +15,12 @@
 #define ZERO_DIALECT_INTERPRET_STEPINTERPRETER_H
 
 #include "dialect/interpret/Array.h"
-#include "dialect/interpret/LossScale.h"
+#include "dialect/interpret/Counters.h"
 #include "dialect/interpret/Optimizer.h"
 #include "dialect/interpret/Ranks.h"
 #include "dialect/interpret/Window.h"
+
+#include "llvm/ADT/MapVector.h"
 
 namespace zero {
 
@@ -32,7 +34,8 @@ public:
   apply(llvm::ArrayRef<RankInputs> perRank) override;
   mlir::LogicalResult discard(llvm::ArrayRef<RankInputs> perRank) override;
   double getLossScale() override {
-    return lossScale ? scaleCounters[0][0].value : 1;
+    mlir::FlatSymbolRefAttr scale = step.getLossScale();
+    return scale ? getRule(scale).read(calculator, /*rank=*/0).value : 1;
   }
 
   /// Reads the tables of the module and allocates state; emits a diagnostic
@@ -100,8 +103,13 @@ protected:
                                              int64_t rank);
   /// Sets |result| to what |function| says of each rank.
   void define(mlir::Value result, llvm::function_ref<Array(int64_t)> function);
-  /// The counter of the loss scale that |role| names; empty if it is none.
-  std::vector<Number> getScaleState(llvm::StringRef role);
+  /// The counter of a loss scale or schedule that |role| names; empty if it is
+  /// none.
+  std::vector<Number> getRuleState(llvm::StringRef role);
+  /// The loss scale or schedule of this name, which the step uses.
+  Counters &getRule(mlir::FlatSymbolRefAttr name) {
+    return rules.find(name.getAttr())->second;
+  }
   void defineScalar(mlir::Value result,
                     llvm::function_ref<Number(int64_t)> function);
 
@@ -114,11 +122,10 @@ protected:
   Ranks ranks;
   llvm::StringMap<ParameterOp> parameters;
   llvm::StringMap<std::unique_ptr<Optimizer>> optimizers;
-  /// Counters by group, then by rank.
+  /// Counters of optimizers by group, then by rank.
   llvm::StringMap<std::vector<std::vector<Number>>> counters;
-  std::optional<LossScale> lossScale;
-  /// Those of the loss scale, by rank.
-  std::vector<std::vector<Number>> scaleCounters;
+  /// Loss scales and schedules that the step uses, by name.
+  llvm::MapVector<mlir::StringAttr, Counters> rules;
 
   // The step that is running.
   std::optional<Window> window;
@@ -131,6 +138,7 @@ private:
     return window->describe(verdict, tokens ? tokens.getArgNumber() : -1);
   }
   mlir::LogicalResult checkSupported();
+  mlir::LogicalResult readRules();
   mlir::LogicalResult readExpected();
 
   std::vector<ExpectedGradient> expected;

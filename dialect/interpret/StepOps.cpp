@@ -37,13 +37,11 @@ Number StepInterpreter::evaluateMonomial(ArrayRef<ScaleFactor> monomial,
   return calculator.div(kF64, numerator, denominator);
 }
 
-std::vector<Number> StepInterpreter::getScaleState(StringRef role) {
-  auto [name, counter] = role.rsplit('.');
-  FlatSymbolRefAttr symbol = step.getLossScale();
-  if (!symbol || symbol.getValue() != name)
-    return {};
-  auto i = lossScale->findCounter(counter);
-  return i ? std::vector<Number>{scaleCounters[0][*i]} : std::vector<Number>();
+std::vector<Number> StepInterpreter::getRuleState(StringRef role) {
+  for (auto &[name, rule] : rules)
+    if (std::optional<Number> counter = rule.find(role, /*rank=*/0))
+      return {*counter};
+  return {};
 }
 
 Number StepInterpreter::sumTokens(int64_t rank) {
@@ -160,6 +158,10 @@ LogicalResult StepInterpreter::evaluate(Operation &op) {
   } else if (auto constant = dyn_cast<ConstantOp>(op)) {
     defineScalar(constant.getResult(), [&](int64_t) {
       return Number{constant.getValue().convertToDouble(), 0};
+    });
+  } else if (auto read = dyn_cast<ReadScheduleOp>(op)) {
+    defineScalar(read.getValue(), [&](int64_t rank) {
+      return getRule(read.getScheduleAttr()).read(calculator, rank);
     });
   } else if (auto factor = dyn_cast<FactorOp>(op)) {
     defineScalar(factor.getFactor(), [&](int64_t rank) {

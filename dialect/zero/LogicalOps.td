@@ -107,7 +107,8 @@ def Zero_ReturnOp : Zero_Op<"return",
 }
 
 def Zero_YieldOp : Zero_Op<"yield", [Terminator, Pure,
-    ParentOneOf<["MicroBatchesOp", "OptimizerOp", "LossScaleOp"]>]> {
+    ParentOneOf<["MicroBatchesOp", "OptimizerOp", "LossScaleOp",
+                 "ScheduleOp"]>]> {
   let summary = "Ends the body of `zero.micro_batches` or of data such as an optimizer";
   let description = [{
     Example: see `zero.micro_batches` and `zero.optimizer`.

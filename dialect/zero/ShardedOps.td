@@ -7,7 +7,7 @@
 #ifndef ZERO_SHARDED_OPS_TD
 #define ZERO_SHARDED_OPS_TD
 
-include "dialect/zero/LossScaleOps.td"
+include "dialect/zero/CounterOps.td"
 
 /// Orders communication: collectives are not pure (a pure one may be hoisted
 /// out of a loop that runs zero times, which hangs the other ranks).

@@ -23,6 +23,8 @@ using namespace zero;
 #define GET_ATTRDEF_CLASSES
 #include "dialect/zero/ZeroAttrs.cpp.inc"
 
+#include "dialect/zero/CounterInterface.cpp.inc"
+
 #define GET_OP_CLASSES
 #include "dialect/zero/ZeroOps.cpp.inc"
 

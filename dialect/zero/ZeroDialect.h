@@ -47,6 +47,8 @@ void printValueBody(mlir::AsmPrinter &printer, ValueType type);
 
 } // namespace zero
 
+#include "dialect/zero/CounterInterface.h.inc"
+
 #define GET_OP_CLASSES
 #include "dialect/zero/ZeroOps.h.inc"
 

@@ -377,6 +377,10 @@ def Zrt_StateOp : Zrt_UserOp<"state"> {
 def Zrt_ScalarStateOp : Zrt_UserOp<"scalar_state"> {
   let summary = "A slot that lives across steps";
   let description = [{
+    What `changes_on_skip` may have another value after a step that is skipped
+    because a gradient is not finite: a loss scale, a schedule. The proof refuses a
+    program in which another does.
+
     Constraints:
 
     - `scalar_state_c1`: the slot exists.
@@ -385,10 +389,15 @@ def Zrt_ScalarStateOp : Zrt_UserOp<"scalar_state"> {
 
     ```mlir
     zrt.scalar_state "decay.beta1_t" in @decay.counters[0]
+    zrt.scalar_state "lr.step" in @lr.counters[0] changes_on_skip
     ```
   }];
-  let arguments = (ins StrAttr:$role, FlatSymbolRefAttr:$slots, I64Attr:$index);
-  let assemblyFormat = "$role `in` $slots `[` $index `]` attr-dict";
+  let arguments = (ins StrAttr:$role, FlatSymbolRefAttr:$slots, I64Attr:$index,
+    UnitAttr:$changes_on_skip);
+  let assemblyFormat = [{
+    $role `in` $slots `[` $index `]` (`changes_on_skip` $changes_on_skip^)?
+    attr-dict
+  }];
 }
 
 #endif // ZRT_TABLE_OPS_TD

@@ -30,7 +30,7 @@ static bool isShardedOnly(Operation *op) {
   return isa<BucketOp, AllReduceOp, ReduceScatterOp, AllGatherOp, PrepareOp,
              UpdateBucketOp, AssignOp, ArrivalsOp, VerdictOp, StackOp,
              UnstackOp, FactorOp, SumSquaresOp, CountOnceOp, ReadScaleOp,
-             UpdateScaleOp, TransferOp>(op);
+             AdvanceOp, TransferOp>(op);
 }
 
 namespace {

@@ -76,7 +76,8 @@ private:
   int64_t bucketBytes;
   OpBuilder builder;
   IRMapping scalars;
-  Value lossScale; // null: gradients are not scaled
+  /// What was read of loss scales and schedules.
+  SmallVector<Value> rules;
   std::vector<Bucket> buckets;
   /// Per bucket: its gradient as far as the rewrite has come, and as reduced.
   SmallVector<Value> current;
@@ -278,8 +279,8 @@ void Layout::rewriteUpdates(Location loc) {
     builder.create<AssignOp>(loc, FlatSymbolRefAttr::get(bucket.op),
                              updated.getParameters());
   }
-  if (lossScale)
-    builder.create<UpdateScaleOp>(loc, lossScale, verdict);
+  for (Value read : rules)
+    builder.create<AdvanceOp>(loc, read, verdict);
 }
 
 void Layout::run() {
@@ -296,7 +297,7 @@ void Layout::run() {
   for (BlockArgument argument : block.getArguments())
     scalars.map(argument, argument);
   if (FlatSymbolRefAttr scale = shape.step.getLossScale())
-    lossScale = builder.create<ReadScaleOp>(shape.step.getLoc(), scale);
+    rules.push_back(builder.create<ReadScaleOp>(shape.step.getLoc(), scale));
   for (Operation *op : old) {
     if (auto microBatches = dyn_cast<MicroBatchesOp>(op)) {
       rewriteMicroBatches(microBatches);
@@ -311,7 +312,9 @@ void Layout::run() {
       rewriteUpdates(done.getLoc());
       builder.clone(*done, scalars);
     } else if (!isa<UpdateOp>(op)) {
-      builder.clone(*op, scalars);
+      Operation *copy = builder.clone(*op, scalars);
+      if (auto read = dyn_cast<ReadScheduleOp>(copy))
+        rules.push_back(read.getValue());
     }
   }
   for (Operation *op : llvm::reverse(old))

@@ -206,6 +206,14 @@ void StepLowering::lowerReturn(ReturnOp op) {
   programOp.setResultNamesAttr(op.getNames());
 }
 
+CounterRule StepLowering::declareCounters(FlatSymbolRefAttr symbol) {
+  auto rule = symbols.lookupNearestSymbolFrom<CounterRule>(step, symbol);
+  countersOf[symbol.getAttr()].slots =
+      program->lastingSlots(symbol.getValue(), rule.getCounterNames(),
+                            rule.getCounterInitial(), rule);
+  return rule;
+}
+
 LogicalResult StepLowering::lower(Operation *op) {
   if (auto verdict = dyn_cast<VerdictOp>(op);
       verdict && static_cast<int64_t>(verdict.getRanks()) != mesh.getNumRanks())
@@ -257,16 +265,18 @@ LogicalResult StepLowering::lower(Operation *op) {
       scalars->place(scalar, {vectors.lookup(unstack.getVector()),
                               static_cast<int64_t>(i)});
   } else if (auto read = dyn_cast<ReadScaleOp>(op)) {
-    auto scale = symbols.lookupNearestSymbolFrom<LossScaleOp>(
-        step, read.getLossScaleAttr());
-    lossScale.slots = program->lastingSlots(
-        scale.getSymName(), scale.getCounterNames(), scale.getCounterInitial(),
-        read.getLossScaleAttr());
-    scalars->defineCopy(read.getValue(), lossScale);
-  } else if (auto update = dyn_cast<UpdateScaleOp>(op)) {
-    auto scale = symbols.lookupNearestSymbolFrom<LossScaleOp>(
-        step, update.getLossScale());
-    scalars->lowerUpdateScale(update.getVerdict(), scale, lossScale);
+    declareCounters(read.getLossScaleAttr());
+    scalars->defineCopy(read.getValue(),
+                        countersOf[read.getLossScaleAttr().getAttr()]);
+  } else if (auto read = dyn_cast<ReadScheduleOp>(op)) {
+    auto schedule = cast<ScheduleOp>(declareCounters(read.getScheduleAttr()));
+    scalars->lowerReadSchedule(read.getValue(), schedule,
+                               countersOf[read.getScheduleAttr().getAttr()]);
+  } else if (auto advance = dyn_cast<AdvanceOp>(op)) {
+    FlatSymbolRefAttr symbol = advance.getRuleSymbol();
+    auto rule = symbols.lookupNearestSymbolFrom<CounterRule>(step, symbol);
+    scalars->lowerAdvance(advance.getVerdict(), rule,
+                          countersOf[symbol.getAttr()]);
   } else if (auto prepare = dyn_cast<PrepareOp>(op)) {
     lowerPrepare(prepare);
   } else if (auto update = dyn_cast<UpdateBucketOp>(op)) {

@@ -28,16 +28,17 @@ FlatSymbolRefAttr ProgramBuilder::slots(const Twine &name,
 FlatSymbolRefAttr ProgramBuilder::lastingSlots(StringRef name,
                                                ArrayAttr counters,
                                                ArrayRef<double> initial,
-                                               FlatSymbolRefAttr scale) {
+                                               CounterRule rule) {
   StringAttr standsFor;
-  if (scale)
-    standsFor = builder.getStringAttr(kLossScalePrefix + scale.getValue());
+  if (rule && isa<LossScaleOp>(rule))
+    standsFor = builder.getStringAttr(kLossScalePrefix + name);
   FlatSymbolRefAttr slots = append(builder.create<zrt::SlotsOp>(
       loc, (name + ".counters").str(), initial, ArrayAttr(), standsFor));
   for (auto [i, counter] : llvm::enumerate(counters.getAsRange<StringAttr>()))
     builder.create<zrt::ScalarStateOp>(
         loc, builder.getStringAttr(name + "." + counter.getValue()), slots,
-        builder.getI64IntegerAttr(i));
+        builder.getI64IntegerAttr(i),
+        rule ? builder.getUnitAttr() : UnitAttr());
   return slots;
 }
 

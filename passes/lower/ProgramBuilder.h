@@ -42,12 +42,12 @@ public:
 
   mlir::FlatSymbolRefAttr slots(const llvm::Twine &name,
                                 llvm::ArrayRef<double> initial);
-  /// Slots that live across steps, |counters| by name; of a loss scale, |scale|
-  /// is its symbol.
+  /// Slots that live across steps, |counters| by name; those of |rule|, or of
+  /// an optimizer.
   mlir::FlatSymbolRefAttr lastingSlots(llvm::StringRef name,
                                        mlir::ArrayAttr counters,
                                        llvm::ArrayRef<double> initial,
-                                       mlir::FlatSymbolRefAttr scale = nullptr);
+                                       CounterRule rule = nullptr);
   /// The slot of an argument of the step.
   mlir::FlatSymbolRefAttr input(mlir::BlockArgument argument, bool isTokens);
   /// A buffer for values of |type|, in its space.

@@ -102,6 +102,19 @@ Value ScalarLowering::evaluate(FactorOp op) {
   return body().create<arith::DivFOp>(loc, numerator, denominator);
 }
 
+Value ScalarLowering::replaceUnlessDivisor(Value number, Value instead,
+                                           Value result) {
+  using Limits = std::numeric_limits<double>;
+  Location loc = openProgram.getLoc();
+  for (auto [compare, limit] : {std::pair(CmpFPredicate::ULT, Limits::min()),
+                                std::pair(CmpFPredicate::UGT, Limits::max())}) {
+    Value isNone =
+        body().create<arith::CmpFOp>(loc, compare, number, constant(limit));
+    result = body().create<arith::SelectOp>(loc, isNone, instead, result);
+  }
+  return result;
+}
+
 Value ScalarLowering::evaluate(VerdictOp op) {
   SmallVector<Value> sums = llvm::map_to_vector(
       op.getSums(), [&](Value value) { return get(value); });
@@ -125,16 +138,8 @@ Value ScalarLowering::evaluate(VerdictOp op) {
              op.getNonfinite() == Nonfinite::skip ? 1.0 : 4.0);
     }
   }
-  if (op.getTokens()) {
-    // What is positive and has an inverse.
-    using Limits = std::numeric_limits<double>;
-    Value tokens = get(op.getTokens());
-    for (auto [compare, limit] : {std::pair(CmpFPredicate::ULT, Limits::min()),
-                                  std::pair(CmpFPredicate::UGT, Limits::max())})
-      choose(
-          builder.create<arith::CmpFOp>(loc, compare, tokens, constant(limit)),
-          5.0);
-  }
+  if (op.getTokens())
+    verdict = replaceUnlessDivisor(get(op.getTokens()), constant(5.0), verdict);
   choose(builder.create<arith::CmpFOp>(loc, CmpFPredicate::UNE, missing, zero),
          2.0);
   // All ranks made a backwards each exactly if n * sum(a^2) = (sum a)^2.
@@ -200,72 +205,80 @@ bool ScalarLowering::lower(Operation *op) {
   return true;
 }
 
-void ScalarLowering::lowerPrepare(PrepareOp op, OptimizerOp optimizer,
-                                  Slot counters) {
-  Block &block = optimizer.getPrepare().front();
+//===----------------------------------------------------------------------===//
+// Bodies
+//===----------------------------------------------------------------------===//
+
+SmallVector<Value> ScalarLowering::loadAll(Slot first, size_t count) {
+  SmallVector<Value> numbers;
+  for (size_t i = 0; i < count; ++i)
+    numbers.push_back(
+        load({first.slots, first.index + static_cast<int64_t>(i)}));
+  return numbers;
+}
+
+SmallVector<Value> ScalarLowering::inlineBody(Block &block,
+                                              ValueRange arguments) {
   IRMapping mapping;
-  size_t numHyper = op.getHyper().size();
-  for (auto [argument, hyper] : llvm::zip(block.getArguments(), op.getHyper()))
-    mapping.map(argument, get(hyper));
-  for (auto [i, argument] :
-       llvm::enumerate(block.getArguments().drop_front(numHyper)))
-    mapping.map(argument, load({counters.slots, static_cast<int64_t>(i)}));
-  Value verdict = get(op.getVerdict());
+  mapping.map(block.getArguments(), arguments);
   for (Operation &inner : block.without_terminator())
     body().clone(inner, mapping);
+  return llvm::map_to_vector(
+      block.getTerminator()->getOperands(),
+      [&](Value value) { return mapping.lookupOrDefault(value); });
+}
+
+void ScalarLowering::lowerPrepare(PrepareOp op, OptimizerOp optimizer,
+                                  Slot counters) {
+  size_t numCounters = optimizer.getCounterNames().size();
+  SmallVector<Value> arguments = llvm::map_to_vector(
+      op.getHyper(), [&](Value value) { return get(value); });
+  SmallVector<Value> old = loadAll(counters, numCounters);
+  llvm::append_range(arguments, old);
+  Value verdict = get(op.getVerdict());
+  SmallVector<Value> made =
+      inlineBody(optimizer.getPrepare().front(), arguments);
 
   // Counters advance on applied steps only.
   Value applied = body().create<arith::CmpFOp>(op.getLoc(), CmpFPredicate::OEQ,
                                                verdict, constant(0.0));
-  size_t numCounters = optimizer.getCounterNames().size();
-  for (auto [i, value] :
-       llvm::enumerate(block.getTerminator()->getOperands())) {
-    Value number = mapping.lookupOrDefault(value);
+  for (auto [i, number] : llvm::enumerate(made)) {
     if (i >= numCounters) {
       define(op.getScalars()[i - numCounters], number);
       continue;
     }
-    Value old = mapping.lookup(Value(block.getArgument(numHyper + i)));
     Value next =
-        body().create<arith::SelectOp>(op.getLoc(), applied, number, old);
+        body().create<arith::SelectOp>(op.getLoc(), applied, number, old[i]);
     storeNumber(next, {counters.slots, static_cast<int64_t>(i)});
   }
 }
 
-void ScalarLowering::lowerUpdateScale(Value verdict, LossScaleOp scale,
-                                      Slot counters) {
-  Location loc = scale.getLoc();
-  Block &block = scale.getUpdate().front();
-  size_t count = scale.getCounterNames().size();
+void ScalarLowering::lowerReadSchedule(Value result, ScheduleOp schedule,
+                                       Slot counters) {
+  SmallVector<Value> arguments =
+      loadAll(counters, schedule.getCounterNames().size());
+  define(result, inlineBody(schedule.getValue().front(), arguments).front());
+}
+
+void ScalarLowering::lowerAdvance(Value verdict, CounterRule rule,
+                                  Slot counters) {
+  Location loc = rule.getLoc();
   Value decided = get(verdict);
-  SmallVector<Value> old;
-  for (size_t i = 0; i < count; ++i)
-    old.push_back(load({counters.slots, static_cast<int64_t>(i)}));
+  SmallVector<Value> old = loadAll(counters, rule.getCounterNames().size());
   SmallVector<Value> next = old;
   // As it is after a step that was skipped, and after one that was applied.
-  for (bool isOverflow : {true, false}) {
-    IRMapping mapping;
-    mapping.map(block.getArgument(0), body().create<arith::ConstantOp>(
-                                          loc, body().getBoolAttr(isOverflow)));
-    mapping.map(block.getArguments().drop_front(), old);
-    for (Operation &inner : block.without_terminator())
-      body().clone(inner, mapping);
-    SmallVector<Value> made = llvm::map_to_vector(
-        block.getTerminator()->getOperands(),
-        [&](Value value) { return mapping.lookupOrDefault(value); });
-    // Nothing is divided by what is no positive number.
-    using Limits = std::numeric_limits<double>;
-    for (auto [compare, limit] : {std::pair(CmpFPredicate::ULT, Limits::min()),
-                                  std::pair(CmpFPredicate::UGT, Limits::max())})
-      made[0] = body().create<arith::SelectOp>(
-          loc,
-          body().create<arith::CmpFOp>(loc, compare, made[0], constant(limit)),
-          old[0], made[0]);
+  for (bool isSkipped : {true, false}) {
+    SmallVector<Value> arguments{
+        body().create<arith::ConstantOp>(loc, body().getBoolAttr(isSkipped))};
+    llvm::append_range(arguments, old);
+    SmallVector<Value> made = inlineBody(rule.getRule(), arguments);
+    if (isa<LossScaleOp>(rule))
+      made[0] = replaceUnlessDivisor(made[0], old[0], made[0]);
     Value isThis = body().create<arith::CmpFOp>(
-        loc, CmpFPredicate::OEQ, decided, constant(isOverflow ? 1.0 : 0.0));
-    for (size_t i = 0; i < count; ++i)
-      next[i] = body().create<arith::SelectOp>(loc, isThis, made[i], next[i]);
+        loc, CmpFPredicate::OEQ, decided, constant(isSkipped ? 1.0 : 0.0));
+    for (auto [number, other] : llvm::zip_equal(next, made))
+      number = body().create<arith::SelectOp>(loc, isThis, other, number);
   }
-  for (size_t i = 0; i < count; ++i)
-    storeNumber(next[i], {counters.slots, static_cast<int64_t>(i)});
+  for (auto [i, number] : llvm::enumerate(next))
+    storeNumber(number, {counters.slots, static_cast<int64_t>(i)});
 }

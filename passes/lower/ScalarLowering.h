@@ -28,8 +28,11 @@ public:
   /// Lowers |op| if it is scalar math.
   bool lower(mlir::Operation *op);
   void lowerPrepare(PrepareOp op, OptimizerOp optimizer, Slot counters);
+  /// |result| is the value of a schedule.
+  void lowerReadSchedule(mlir::Value result, ScheduleOp schedule,
+                         Slot counters);
   /// |counters| become those of the next step, where |verdict| is 0 or 1.
-  void lowerUpdateScale(mlir::Value verdict, LossScaleOp scale, Slot counters);
+  void lowerAdvance(mlir::Value verdict, CounterRule rule, Slot counters);
 
   /// Says that |scalar| already is in |slot|.
   void place(mlir::Value scalar, Slot slot) { slotOf[scalar] = slot; }
@@ -52,6 +55,14 @@ private:
   void storeNumber(mlir::Value number, Slot slot);
   void define(mlir::Value scalar, mlir::Value number);
   mlir::Value constant(double value);
+  llvm::SmallVector<mlir::Value> loadAll(Slot first, size_t count);
+  /// What |block| yields of |arguments|.
+  llvm::SmallVector<mlir::Value> inlineBody(mlir::Block &block,
+                                            mlir::ValueRange arguments);
+  /// |result| where gradients can be divided by |number|, which is positive and
+  /// has an inverse; |instead| where they can not.
+  mlir::Value replaceUnlessDivisor(mlir::Value number, mlir::Value instead,
+                                   mlir::Value result);
   mlir::Value evaluate(FactorOp op);
   mlir::Value evaluate(VerdictOp op);
 

@@ -35,6 +35,8 @@ private:
   mlir::LogicalResult lowerUpdate(UpdateBucketOp op);
   mlir::LogicalResult lowerTransfer(TransferOp op);
   void lowerReturn(ReturnOp op);
+  /// The loss scale or schedule |symbol|, whose counters get slots.
+  CounterRule declareCounters(mlir::FlatSymbolRefAttr symbol);
   mlir::FlatSymbolRefAttr getRow(mlir::ValueRange scalars, mlir::Value factor,
                                  mlir::Value verdict);
 
@@ -67,7 +69,8 @@ private:
   llvm::DenseMap<mlir::Value, mlir::FlatSymbolRefAttr> vectors;
   /// Scalars that count once, before they are stacked.
   llvm::DenseMap<mlir::Value, CountOnceOp> countedOnce;
-  Slot lossScale; // the counters of
+  /// The counters of loss scales and schedules.
+  llvm::DenseMap<mlir::StringAttr, Slot> countersOf;
   /// Rows of scalars by what they hold.
   llvm::SmallVector<
       std::pair<llvm::SmallVector<mlir::Value>, mlir::FlatSymbolRefAttr>>

@@ -118,7 +118,7 @@ void prove::readApplied(Proof &proof, zrt::ProgramOp program,
 void prove::readSkipped(zrt::ProgramOp program, Memory &memory,
                         Meaning &meaning) {
   for (auto op : program.getOps<zrt::ScalarStateOp>())
-    if (program.lookupSymbol<zrt::SlotsOp>(op.getSlotsAttr()).isLossScale())
+    if (op.getChangesOnSkip())
       meaning.skipped.push_back(
           {op.getRole().str(),
            memory.slots[{op.getSlotsAttr().getAttr(), op.getIndex()}]});

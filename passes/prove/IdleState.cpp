@@ -214,8 +214,7 @@ void IdleState::checkSkipped(Operation *transition, Memory &memory,
     }
   }
   for (auto op : program.getOps<zrt::ScalarStateOp>()) {
-    if (isSkipped &&
-        program.lookupSymbol<zrt::SlotsOp>(op.getSlotsAttr()).isLossScale())
+    if (isSkipped && op.getChangesOnSkip())
       continue;
     std::pair<StringAttr, int64_t> slot{op.getSlotsAttr().getAttr(),
                                         op.getIndex()};

@@ -242,17 +242,19 @@ Expr prove::sumOverElements(Algebra &algebra, Expr element, StringRef parameter,
   return sum;
 }
 
-Expr prove::guardLossScale(Algebra &algebra, Expr made, Expr old) {
+Expr prove::replaceUnlessDivisor(Algebra &algebra, Expr number, Expr instead,
+                                 Expr result) {
   // A choice between equal numbers is none, see evaluateBody.
-  if (made == old)
-    return old;
+  if (instead == result)
+    return result;
   using Limits = std::numeric_limits<double>;
   for (auto [compare, limit] : {std::pair("cmpf ult", Limits::min()),
                                 std::pair("cmpf ugt", Limits::max())})
-    made = algebra.operation(
-        "select", {algebra.operation(compare, {made, algebra.constant(limit)}),
-                   old, made});
-  return made;
+    result = algebra.operation(
+        "select",
+        {algebra.operation(compare, {number, algebra.constant(limit)}), instead,
+         result});
+  return result;
 }
 
 std::string prove::describeUnknown(Expr a) {

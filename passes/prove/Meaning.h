@@ -237,9 +237,10 @@ std::string describeUnknown(Expr a);
 Expr getVerdict(Algebra &algebra, VerdictOp op,
                 llvm::function_ref<Expr(mlir::Value)> getOperand);
 
-/// What the first counter of a loss scale becomes: |made|, or |old| where that
-/// has no inverse or is not positive.
-Expr guardLossScale(Algebra &algebra, Expr made, Expr old);
+/// |result| where gradients can be divided by |number|, which is positive and
+/// has an inverse; |instead| where they can not. As arith computes it.
+Expr replaceUnlessDivisor(Algebra &algebra, Expr number, Expr instead,
+                          Expr result);
 
 /// A sum over the elements of a parameter, term by term, of which each rank has
 /// its own over the axes |over|. |computedIn| is the narrowest type that

@@ -320,11 +320,12 @@ bool StepReader::read(Operation &op) {
       .Case([&](PrepareOp op) { return readPrepare(op); })
       .Case([&](UpdateBucketOp op) { return readUpdateBucket(op); })
       .Case([&](AssignOp op) { return readAssign(op), true; })
-      .Case([&](UpdateScaleOp op) {
+      .Case([&](ReadScheduleOp op) { return readSchedule(op); })
+      .Case([&](AdvanceOp op) {
         if (op.getVerdict() != verdict)
           proof.report.error(op)
               << "runs under another verdict than the step's";
-        return readLossScale(op.getLossScale());
+        return advance(op.getRuleSymbol());
       })
       .Case([&](ReturnOp op) { return finish(op), true; })
       .Default([&](Operation *op) {
@@ -340,7 +341,9 @@ void StepReader::finish(ReturnOp op) {
     meaning.results.push_back({name.getValue().str(), scalar(value)});
   if (isLogical) {
     if (FlatSymbolRefAttr scale = step.getLossScale())
-      readLossScale(scale);
+      advance(scale);
+    llvm::for_each(schedules,
+                   [&](FlatSymbolRefAttr schedule) { advance(schedule); });
     for (int i = 0; i < kNumSituations; ++i) {
       Situation situation = getSituation(i);
       meaning.verdicts[i] =

@@ -22,6 +22,13 @@ struct Array {
   llvm::SmallVector<Number, 1> members;
 };
 
+/// A loss scale or schedule, and what its counters are in this step.
+struct Rule {
+  CounterRule op;
+  llvm::SmallVector<std::string> roles;
+  llvm::SmallVector<Number> counters;
+};
+
 /// Reads the ops of a step one by one; what each defines is a number.
 class StepReader {
 public:
@@ -47,7 +54,10 @@ private:
   bool readUpdate(UpdateOp op);
   bool readUpdateBucket(UpdateBucketOp op);
   void readAssign(AssignOp op);
-  bool readLossScale(mlir::FlatSymbolRefAttr symbol);
+  Rule getRule(mlir::FlatSymbolRefAttr symbol);
+  bool readSchedule(ReadScheduleOp op);
+  /// What the counters of a loss scale or schedule become.
+  bool advance(mlir::FlatSymbolRefAttr symbol);
   bool update(mlir::Operation *op, OptimizerOp optimizer,
               mlir::StringAttr parameter, Number gradient,
               llvm::ArrayRef<Number> scalars);
@@ -86,6 +96,8 @@ private:
   std::map<UpdateKey, llvm::SmallVector<Number>> updates;
   mlir::Value verdict;
   bool isLogical = false;
+  /// Those that the step reads.
+  llvm::SmallVector<mlir::FlatSymbolRefAttr> schedules;
 };
 
 } // namespace zero::prove

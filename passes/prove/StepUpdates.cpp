@@ -180,28 +180,50 @@ void StepReader::readAssign(AssignOp op) {
   }
 }
 
-bool StepReader::readLossScale(FlatSymbolRefAttr symbol) {
-  auto op = symbols.lookup<LossScaleOp>(symbol.getAttr());
-  Expr old = algebra.symbol((kLossScalePrefix + op.getSymName()).str());
-  SmallVector<Number> arguments{{}, {old}};
-  SmallVector<std::string> roles;
-  for (auto name : op.getCounterNames().getAsRange<StringAttr>())
-    roles.push_back((op.getSymName() + "." + name.getValue()).str());
-  for (const std::string &role : ArrayRef(roles).drop_front())
-    arguments.push_back({algebra.base({BaseKind::old, role})});
-  for (bool isOverflow : {true, false}) {
-    arguments[0] = {algebra.integer(isOverflow)};
-    auto values = evaluateBody(algebra, op.getUpdate().front(), arguments);
+Rule StepReader::getRule(FlatSymbolRefAttr symbol) {
+  Rule rule{cast<CounterRule>(symbols.lookup(symbol.getAttr())), {}, {}};
+  for (auto name : rule.op.getCounterNames().getAsRange<StringAttr>()) {
+    rule.roles.push_back((symbol.getValue() + "." + name.getValue()).str());
+    rule.counters.push_back({algebra.base({BaseKind::old, rule.roles.back()})});
+  }
+  if (isa<LossScaleOp>(rule.op))
+    rule.counters[0] = {
+        algebra.symbol((kLossScalePrefix + symbol.getValue()).str())};
+  return rule;
+}
+
+bool StepReader::readSchedule(ReadScheduleOp op) {
+  Rule rule = getRule(op.getScheduleAttr());
+  auto schedule = cast<ScheduleOp>(rule.op);
+  auto values =
+      evaluateBody(algebra, schedule.getValue().front(), rule.counters);
+  if (failed(values))
+    return false;
+  scalars[op.getValue()] = values->front();
+  scalars[op.getValue()].narrow(Precision(Float64Type::get(op.getContext())));
+  schedules.push_back(op.getScheduleAttr());
+  return true;
+}
+
+bool StepReader::advance(FlatSymbolRefAttr symbol) {
+  Rule rule = getRule(symbol);
+  for (bool isSkipped : {true, false}) {
+    SmallVector<Number> arguments{{algebra.integer(isSkipped)}};
+    llvm::append_range(arguments, rule.counters);
+    auto values = evaluateBody(algebra, rule.op.getRule(), arguments);
     if (failed(values))
       return false;
-    values->front().expr = guardLossScale(algebra, values->front().expr, old);
-    for (auto [role, value] : llvm::zip_equal(roles, *values)) {
-      value.narrow(Precision(Float64Type::get(op.getContext())));
-      (isOverflow ? meaning.skipped : meaning.counters)
-          .push_back({role, value});
+    Expr &first = values->front().expr;
+    if (isa<LossScaleOp>(rule.op))
+      first =
+          replaceUnlessDivisor(algebra, first, rule.counters[0].expr, first);
+    for (auto [role, value] : llvm::zip_equal(rule.roles, *values)) {
+      value.narrow(Precision(Float64Type::get(step.getContext())));
+      (isSkipped ? meaning.skipped : meaning.counters).push_back({role, value});
     }
   }
-  for (auto [role, initial] : llvm::zip_equal(roles, op.getCounterInitial()))
+  for (auto [role, initial] :
+       llvm::zip_equal(rule.roles, rule.op.getCounterInitial()))
     meaning.initials.push_back({role, {algebra.constant(initial), {}}});
   return true;
 }

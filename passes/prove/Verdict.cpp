@@ -358,16 +358,9 @@ Expr prove::getVerdict(Algebra &algebra, VerdictOp op,
       choose(algebra.subtract(sum, sum), zero,
              op.getNonfinite() == Nonfinite::skip ? 1 : 4);
     }
-  if (op.getTokens()) {
-    Expr tokens = getOperand(op.getTokens());
-    using Limits = std::numeric_limits<double>;
-    for (auto [compare, limit] : {std::pair("cmpf ult", Limits::min()),
-                                  std::pair("cmpf ugt", Limits::max())})
-      verdict = algebra.operation(
-          "select",
-          {algebra.operation(compare, {tokens, algebra.constant(limit)}),
-           algebra.integer(5), verdict});
-  }
+  if (op.getTokens())
+    verdict = replaceUnlessDivisor(algebra, getOperand(op.getTokens()),
+                                   algebra.integer(5), verdict);
   Expr backwards = getOperand(op.getBackwards());
   choose(getOperand(op.getMissing()), zero, 2);
   choose(algebra.multiply(algebra.integer(op.getRanks()),

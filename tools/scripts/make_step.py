@@ -12,6 +12,7 @@ dealt out to groups, of which every second one is without decay.
 
 import argparse
 import pathlib
+import re
 import sys
 from dataclasses import dataclass, field
 
@@ -99,6 +100,9 @@ def write_step(options, out):
         out.write(optimizer.read_text())
     if options.loss_scale:
         out.write(pathlib.Path(options.loss_scale).read_text())
+    schedules = "".join(pathlib.Path(file).read_text() for file in options.schedule)
+    out.write(schedules)
+    scheduled = re.findall(r"^zero\.schedule @(\w+)", schedules, re.MULTILINE)
 
     def types(write, members=everyone):
         return ", ".join(write(parameters[i]) for i in members)
@@ -155,6 +159,8 @@ def write_step(options, out):
         f"arrives({arrival}){replicated} : {arriving}\n"
         f"    zero.yield {values('d')} : {arriving}\n  }}\n"
     )
+    for name in scheduled:
+        out.write(f"  %{name}_now = zero.read_schedule @{name}\n")
     partial = types(lambda one: one.type(options.accumulator, one.partial, scaled))
     out.write(f"  {results('r')} = zero.reduce {values('g')} : {partial}\n")
     # One norm over all gradients, or one a group.
@@ -175,18 +181,26 @@ def write_step(options, out):
         gradients = values("r", members)
         if options.max_norm > 0:
             gradients = ", ".join(clipped[i] for i in members)
+        hyper = [f"lr = {'%lr_now' if 'lr' in scheduled else '%lr'}"]
+        if "wd" in scheduled and group % 2 == 0:
+            hyper.append("wd = %wd_now")
+        else:
+            hyper.append(f"wd = {0.0 if group % 2 else 0.1}")
+        f64s = ", ".join("!zero.value<f64>" for value in hyper if "%" in value)
         out.write(
             f"  zero.update @group{group} with @{optimizer.stem}({gradients}) "
-            f"hyper(lr = %lr, wd = {0.0 if group % 2 else 0.1}) : "
-            f"({final(members)}), (!zero.value<f64>)\n"
+            f"hyper({', '.join(hyper)}) : ({final(members)}), ({f64s})\n"
         )
     names = [f"norm{k}" for k in range(len(normed))]
     if tokens:
         out.write(f"  %total = zero.reduce %tokens : !zero.value<f64{counts}>\n")
         names.append("total")
-    reported = ", ".join(f"%{name}" for name in names)
-    f64s = ", ".join("!zero.value<f64>" for _ in names)
-    out.write(f"  zero.return [{', '.join(names)}] {reported} : {f64s}\n}}\n")
+    reported = [f"%{name}" for name in names] + [f"%{name}_now" for name in scheduled]
+    f64s = ", ".join("!zero.value<f64>" for _ in reported)
+    out.write(
+        f"  zero.return [{', '.join(names + scheduled)}] "
+        f"{', '.join(reported)} : {f64s}\n}}\n"
+    )
 
 
 def read_mesh(options):
@@ -227,6 +241,12 @@ def main():
     )
     parser.add_argument(
         "--loss-scale", default="", help=".mlir file of the scale that losses arrive with"
+    )
+    parser.add_argument(
+        "--schedule",
+        nargs="+",
+        default=[],
+        help=".mlir files of schedules @lr and @wd; the step reports them",
     )
     parser.add_argument("--max-norm", type=float, default=1.0, help="0: no clipping")
     parser.add_argument("--groups", type=int, default=2)

@@ -48,10 +48,10 @@ zero.loss_scale @s counters [scale = 4.0, clean = 0.0] {
 // -----
 
 // loss_scale_c3
-// expected-note@+1 {{in the body of @s}}
+// expected-note@+1 {{of @s}}
 zero.loss_scale @s counters [scale = 4.0] {
 ^update(%overflow: i1, %scale: f64):
-  // expected-error@+1 {{is not allowed in the rule of a loss scale, which holds arith and math ops in f64 only}}
+  // expected-error@+1 {{is not allowed in the body of a loss_scale, which holds arith and math ops in f64 only}}
   %less = arith.truncf %scale : f64 to f32
   zero.yield %scale : f64
 }
@@ -82,7 +82,7 @@ zero.step @s on @m weight() (%v: !zero.value<f64>) {
   }
   // expected-note@+1 {{it was read here}}
   %s = zero.read_scale @scale
-  zero.update_scale %s when %v : !zero.value<f64>, !zero.value<f64>
+  zero.advance %s when %v : !zero.value<f64>, !zero.value<f64>
   // expected-error@+1 {{reads a loss scale again}}
   %t = zero.read_scale @scale
   zero.return []
@@ -104,17 +104,17 @@ zero.step @s on @m weight() () {
 
 // -----
 
-// update_scale_c1
+// advance_c1
 zero.mesh @m <["dp" = 2]>
 zero.step @s on @m weight() (%v: !zero.value<f64>) {
-  // expected-error@+1 {{needs what zero.read_scale read}}
-  zero.update_scale %v when %v : !zero.value<f64>, !zero.value<f64>
+  // expected-error@+1 {{needs what zero.read_scale or zero.read_schedule read}}
+  zero.advance %v when %v : !zero.value<f64>, !zero.value<f64>
   zero.return []
 }
 
 // -----
 
-// update_scale_c2
+// advance_c2
 zero.mesh @m <["dp" = 2]>
 zero.loss_scale @scale counters [scale = 4.0] {
 ^update(%overflow: i1, %scale: f64):
@@ -123,7 +123,7 @@ zero.loss_scale @scale counters [scale = 4.0] {
 zero.step @s on @m weight() (%v: !zero.value<f64, partial = [dp]>) {
   %s = zero.read_scale @scale
   // expected-error@+1 {{verdict must be replicated, got '!zero.value<f64, partial = [dp]>'}}
-  zero.update_scale %s when %v : !zero.value<f64>, !zero.value<f64, partial = [dp]>
+  zero.advance %s when %v : !zero.value<f64>, !zero.value<f64, partial = [dp]>
   zero.return []
 }
 
@@ -247,10 +247,10 @@ zero.step @s on @m weight() () {
 // -----
 
 // loss_scale_c3
-// expected-note@+1 {{in the body of @s}}
+// expected-note@+1 {{of @s}}
 zero.loss_scale @s counters [scale = 4.0] {
 ^update(%overflow: i1, %scale: f64):
-  // expected-error@+1 {{is not allowed in the rule of a loss scale, which holds arith and math ops in f64 only}}
+  // expected-error@+1 {{is not allowed in the body of a loss_scale, which holds arith and math ops in f64 only}}
   %integer = arith.constant 1 : i32
   zero.yield %scale : f64
 }

@@ -40,7 +40,7 @@ zero.step @train on @cluster weight() (%v: !zero.value<f64>) {
   %u = zero.factor (@scale : -1) loss_scale %s : !zero.value<f64>
   %r = zero.scale %a by %u : !zero.value<8xf32, scaled = [@scale : 1]> by !zero.value<f64, scaled = [@scale : -1]>
   zero.update @all with @sgd(%r) hyper(lr = 0.1) : (!zero.value<8xf32>), ()
-  // CHECK: zero.update_scale %[[S]] when %{{.*}} : !zero.value<f64>, !zero.value<f64>
-  zero.update_scale %s when %v : !zero.value<f64>, !zero.value<f64>
+  // CHECK: zero.advance %[[S]] when %{{.*}} : !zero.value<f64>, !zero.value<f64>
+  zero.advance %s when %v : !zero.value<f64>, !zero.value<f64>
   zero.return []
 }

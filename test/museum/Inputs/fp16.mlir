@@ -50,8 +50,8 @@ module {
     }
     zrt.arrivals @b0 into @b0.gradient store @store.f16.f32 add @add.f16.f32 parameters @b0.parameters master @b0.master
     zrt.slots @loss_scale.counters [6.553600e+04, 0.000000e+00] is "@loss_scale"
-    zrt.scalar_state "loss_scale.scale" in @loss_scale.counters[0]
-    zrt.scalar_state "loss_scale.clean" in @loss_scale.counters[1]
+    zrt.scalar_state "loss_scale.scale" in @loss_scale.counters[0] changes_on_skip
+    zrt.scalar_state "loss_scale.clean" in @loss_scale.counters[1] changes_on_skip
     zrt.scalars @scalars {
       %0 = zrt.load_slot @loss_scale.counters[0]
       zrt.store_slot %0, @scalar[0]
@@ -135,7 +135,7 @@ module {
       %26 = arith.cmpf ult, %24, %cst_11 : f64
       %27 = arith.select %26, %16, %24 : f64
       %cst_12 = arith.constant 1.7976931348623157E+308 : f64
-      %28 = arith.cmpf ugt, %27, %cst_12 : f64
+      %28 = arith.cmpf ugt, %24, %cst_12 : f64
       %29 = arith.select %28, %16, %27 : f64
       %cst_13 = arith.constant 1.000000e+00 : f64
       %30 = arith.cmpf oeq, %12, %cst_13 : f64
@@ -159,7 +159,7 @@ module {
       %41 = arith.cmpf ult, %39, %cst_19 : f64
       %42 = arith.select %41, %16, %39 : f64
       %cst_20 = arith.constant 1.7976931348623157E+308 : f64
-      %43 = arith.cmpf ugt, %42, %cst_20 : f64
+      %43 = arith.cmpf ugt, %39, %cst_20 : f64
       %44 = arith.select %43, %16, %42 : f64
       %cst_21 = arith.constant 0.000000e+00 : f64
       %45 = arith.cmpf oeq, %12, %cst_21 : f64

@@ -11,14 +11,33 @@
 
 using namespace zero::test;
 
-std::string zero::test::getOptimizer(const std::string &name) {
-  std::ifstream file(ZERO_EXAMPLES "optimizers/" + name + ".mlir");
+static std::string readExample(const std::string &path) {
+  std::ifstream file(ZERO_EXAMPLES + path + ".mlir");
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+std::string zero::test::getOptimizer(const std::string &name) {
+  return readExample("optimizers/" + name);
+}
+
 std::string zero::test::getLossScale(const std::string &name) {
-  std::ifstream file(ZERO_EXAMPLES "loss_scales/" + name + ".mlir");
-  return {std::istreambuf_iterator<char>(file), {}};
+  return readExample("loss_scales/" + name);
+}
+
+std::string zero::test::getSchedule(const std::string &name) {
+  return readExample("schedules/" + name);
+}
+
+std::string zero::test::replaceWords(
+    std::string text,
+    const std::vector<std::pair<std::string, std::string>> &words) {
+  for (auto &[from, to] : words) {
+    size_t at = text.find(from);
+    if (at == std::string::npos)
+      return "'" + from + "' is not there, see " __FILE__;
+    text.replace(at, from.size(), to);
+  }
+  return text;
 }
 
 /// What a gradient is still multiplied with: arrival / weight. Both hold -1 at
@@ -80,6 +99,14 @@ std::string StepText::print() const {
                                              reduced + " by !zero.value<f64>\n"
                                        : "";
 
+  const std::string rate = schedule.empty() ? "%lr" : "%now";
+  const std::string read =
+      schedule.empty() ? "" : "  %now = zero.read_schedule @lr\n";
+  const std::string results =
+      schedule.empty()
+          ? "[norm] %norm : !zero.value<f64>"
+          : "[norm, lr] %norm, %now : !zero.value<f64>, !zero.value<f64>";
+
   std::string text =
       "zero.mesh @m <[\"dp\" = " + std::to_string(ranks) + "]>\n";
   for (const ParameterText &parameter : parameters)
@@ -87,8 +114,8 @@ std::string StepText::print() const {
             std::to_string(parameter.elements) + "x" + storage + " " +
             parameter.flags + "\n";
   return text + "zero.group @all [" + names + "]\n" + getOptimizer(optimizer) +
-         lossScale + "zero.step @s on @m weight(" + weight + ") " + nonfinite +
-         " (%lr: !zero.value<f64>" + tokens + ") {\n" + //
+         lossScale + schedule + "zero.step @s on @m weight(" + weight + ") " +
+         nonfinite + " (%lr: !zero.value<f64>" + tokens + ") {\n" + //
          "  %g:" + n + " = zero.micro_batches in " + accumulator + " {\n" +
          "    %d:" + n + " = zero.backward(" + names + ") arrives(" +
          multiplied + ") : " + arriving + "\n" + //
@@ -96,9 +123,9 @@ std::string StepText::print() const {
          "  %r:" + n + " = zero.reduce " + values("%g") + " : " +
          types(accumulator, ", partial = [dp]" + scale) + "\n" + //
          "  %norm = zero.norm " + values("%r") + " : " + reduced + "\n" + clip +
-         "  zero.update @all with @" + optimizer + "(" + values(updated) +
-         ") hyper(lr = %lr, " +
+         read + "  zero.update @all with @" + optimizer + "(" +
+         values(updated) + ") hyper(lr = " + rate + ", " +
          (optimizer == "sgd" ? "momentum = 0.0" : "wd = 0.0") + ") : (" +
-         reduced + "), (!zero.value<f64>)\n" +
-         "  zero.return [norm] %norm : !zero.value<f64>\n}\n";
+         reduced + "), (!zero.value<f64>)\n" + "  zero.return " + results +
+         "\n}\n";
 }

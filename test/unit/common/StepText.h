@@ -17,6 +17,12 @@ namespace zero::test {
 std::string getOptimizer(const std::string &name);
 /// The text of examples/loss_scales/|name|.mlir.
 std::string getLossScale(const std::string &name);
+/// The text of examples/schedules/|name|.mlir.
+std::string getSchedule(const std::string &name);
+/// |text| with other words in place of its own, each of which it must have.
+std::string
+replaceWords(std::string text,
+             const std::vector<std::pair<std::string, std::string>> &words);
 
 struct ParameterText {
   std::string name;
@@ -42,6 +48,9 @@ struct StepText {
   std::string nonfinite; // e.g. "nonfinite poison"
   /// The text of a zero.loss_scale that gradients arrive with; empty: none.
   std::string lossScale;
+  /// The text of a zero.schedule @lr, which the step reports besides the norm;
+  /// empty: the rate is an argument.
+  std::string schedule;
   double maxNorm = 0; // 0: no clipping
 
   std::string print() const;

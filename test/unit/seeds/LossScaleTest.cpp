@@ -24,17 +24,10 @@ namespace {
 using Values = std::vector<double>;
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
-/// examples/loss_scales/|name|.mlir with other numbers in place of its own.
 std::string
 getRule(const std::string &name,
         const std::vector<std::pair<std::string, std::string>> &numbers) {
-  std::string text = getLossScale(name);
-  for (auto &[from, to] : numbers) {
-    size_t at = text.find(from);
-    EXPECT_NE(at, std::string::npos) << from;
-    text.replace(at, from.size(), to);
-  }
-  return text;
+  return replaceWords(getLossScale(name), numbers);
 }
 
 /// Half as much after an overflow, twice as much after every other step.

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Warm-up over 100 steps, then constant. `step` is the number of this step, from 1;
+// one that is skipped does not count.
+
+zero.schedule @lr counters [step = 1.0] value {
+^value(%step: f64):
+  %peak = arith.constant 3.0e-4 : f64
+  %warmup = arith.constant 100.0 : f64
+  %one = arith.constant 1.0 : f64
+
+  %rise = arith.divf %step, %warmup : f64
+  %share = arith.minimumf %rise, %one : f64
+  %lr = arith.mulf %peak, %share : f64
+  zero.yield %lr : f64
+} next {
+^next(%skipped: i1, %step: f64):
+  %one = arith.constant 1.0 : f64
+  %more = arith.addf %step, %one : f64
+  %next = arith.select %skipped, %step, %more : f64
+  zero.yield %next : f64
+}
