@@ -87,6 +87,7 @@ def draw(rng):
         mesh="",
         classes="dense",
         loss_scale="",
+        schedule=[],
     )
     if rng.random() < 0.3:
         # Of what is not finite the reference in f64 knows what arrives so, and not
@@ -95,6 +96,9 @@ def draw(rng):
         step.accumulator = rng.choice(["f32", "f64"])
         rule = rng.choice(["torch", "deepspeed", "static"])
         step.loss_scale = ROOT / f"examples/loss_scales/{rule}.mlir"
+    if rng.random() < 0.3:
+        rule = rng.choice(["constant", "linear", "cosine", "wsd"])
+        step.schedule = [ROOT / f"examples/schedules/{rule}.mlir"]
     over = []
     if rng.random() < 0.6:
         mesh = draw_mesh(rng)
@@ -138,7 +142,7 @@ def simpler(drawn):
         "ranks": step.ranks // 2 or 1, "dtype": "f32", "gradient": "f32",
         "accumulator": "f32", "weight": "mean", "optional": "", "used_twice": "",
         "nonfinite": "skip", "max_norm": 0, "groups": 1, "norm": "all",
-        "optimizer": step.optimizer[:1], "loss_scale": "",
+        "optimizer": step.optimizer[:1], "loss_scale": "", "schedule": [],
     }  # fmt: skip
     for key, value in plain.items():
         if getattr(step, key) != value:

@@ -35,6 +35,7 @@ SIZES = "--sizes 70,1,33,7"
 # The same of rows that eight ranks divide.
 WIDE = "--sizes 250,230"
 SCALE = f"--loss-scale {ROOT}/test/mutants/Inputs/loss_scale.mlir"
+SCHEDULE = f"--schedule {ROOT}/test/mutants/Inputs/schedule.mlir"
 SEEDS = [
     (f"adamw --ranks 2 --parameters 4 --optional 0 {SIZES}", "--stage=0 --until=sharded"),
     (f"adamw --ranks 3 --parameters 3 --weight raw {SIZES}", "--stage=1 --until=sharded"),
@@ -73,6 +74,9 @@ SEEDS = [
      f"--parameters 2 {WIDE}", "--stage=2 --until=sharded"),
     (f"sgd --ranks 2 --parameters 2 {SCALE} {SIZES}", "--stage=0"),
     (f"adam --ranks 3 --parameters 2 {SCALE} {SIZES}", "--stage=2 --until=sharded"),
+    (f"adam --ranks 2 --parameters 2 {SCHEDULE} {SIZES}", "--stage=1"),
+    (f"sgd --ranks 3 --parameters 2 {SCALE} {SCHEDULE} {SIZES}",
+     "--stage=0 --until=sharded"),
 ]  # fmt: skip
 
 

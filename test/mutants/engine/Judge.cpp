@@ -37,10 +37,11 @@ Subject test::getSubject(ModuleOp logical) {
             (update.getGroup() + "." + name.getValue()).str());
     });
   }
-  for (auto scale : logical.getOps<LossScaleOp>())
-    for (auto name : scale.getCounterNames().getAsRange<StringAttr>())
+  for (auto rule : logical.getOps<CounterRule>())
+    for (auto name : rule.getCounterNames().getAsRange<StringAttr>())
       subject.counters.push_back(
-          (scale.getSymName() + "." + name.getValue()).str());
+          (SymbolTable::getSymbolName(rule).getValue() + "." + name.getValue())
+              .str());
   for (auto mesh : logical.getOps<MeshOp>()) {
     subject.ranks = mesh.getNumRanks();
     subject.parameters = readParameters(logical, mesh);
