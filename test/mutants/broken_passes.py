@@ -12,6 +12,7 @@ tests.
 
 import argparse
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -336,14 +337,19 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--build", type=pathlib.Path, help="a folder for the copy")
-    parser.add_argument("--only", help="breaks of this pass, or with this in them")
+    parser.add_argument("--only", help="breaks of this pass, or that match this")
     parser.add_argument("--list", action="store_true")
     options = parser.parse_args()
     breaks = [
         entry
         for entry in BREAKS
-        if not options.only or options.only == entry[0] or options.only in entry[1]
+        if not options.only
+        or options.only == entry[0]
+        or re.search(options.only, entry[1])
     ]
+    for _, _, path, text, _ in BREAKS:
+        if text not in (ROOT / path).read_text():
+            sys.exit(f"{path} has changed: no '{text}'")
     if options.list:
         for name, what, *_ in breaks:
             print(f"{name:11} {what}")
@@ -368,8 +374,6 @@ def main():
         for name, what, path, text, other in breaks:
             file = source / path
             right = file.read_text()
-            if text not in right:
-                sys.exit(f"{path} has changed: no '{text}'")
             file.write_text(right.replace(text, other, 1))
             done = subprocess.run(
                 compile_step, capture_output=True, text=True, cwd=source
