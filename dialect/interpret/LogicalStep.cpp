@@ -125,14 +125,14 @@ std::vector<Number> LogicalStep::getState(StringRef role, StringRef name) {
 //===----------------------------------------------------------------------===//
 
 PerRank LogicalStep::deliver(FlatSymbolRefAttr source, const Format &format) {
-  int64_t elements =
-      ranks.getHeld(findParameter(source.getValue()).getValueType(), 0).size();
+  ValueType type = findParameter(source.getValue()).getValueType();
   PerRank gradients;
   for (int64_t rank = 0; rank < ranks.size(); ++rank)
-    gradients.push_back(
-        makesBackward(rank)
-            ? readGradient(rank, source.getValue(), elements, format)
-            : Array(format, 0));
+    gradients.push_back(makesBackward(rank)
+                            ? readGradient(rank, source.getValue(),
+                                           ranks.getHeld(type, rank).size(),
+                                           format)
+                            : Array(format, 0));
   return gradients;
 }
 

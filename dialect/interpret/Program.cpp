@@ -39,9 +39,13 @@ LogicalResult Program::initialize(const Ranks &ranks) {
     buffer.allocated.resize(numRanks);
     buffer.held =
         ranks.getSlices(bufferOp.getRowLength(), bufferOp.getOwners());
-    for (int64_t rank = 0; rank < numRanks; ++rank)
-      if (!bufferOp.getOnDemand())
+    buffer.isOn = ranks.getHolders(bufferOp.getValueType());
+    for (int64_t rank = 0; rank < numRanks; ++rank) {
+      if (!buffer.isOn[rank])
+        buffer.held[rank] = {};
+      else if (!bufferOp.getOnDemand())
         buffer.allocate(rank, bufferOp.getFill().convertToDouble());
+    }
   }
 
   for (auto kernelOp : op.getOps<zrt::KernelOp>()) {
@@ -78,6 +82,7 @@ void Program::poisonGradients() {
     if (buffer.op.getRole() != zrt::Role::gradient || buffer.op.getOnDemand())
       continue;
     for (size_t rank = 0; rank < buffer.contents.size(); ++rank)
-      buffer.allocate(rank, kPoison);
+      if (buffer.allocated[rank])
+        buffer.allocate(rank, kPoison);
   }
 }

@@ -23,6 +23,7 @@ struct Buffer {
   const Format *format = nullptr;
   std::vector<Range> held; // per rank, in bucket coordinates
   PerRank contents;
+  std::vector<bool> isOn; // by rank
   std::vector<bool> allocated;
 
   /// Gives |rank| its memory, each element |fill|.

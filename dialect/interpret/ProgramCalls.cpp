@@ -149,11 +149,11 @@ LogicalResult ProgramInterpreter::reduceScatter(Operation *call,
                                                 ArrayAttr axes,
                                                 bool accumulate) {
   for (int64_t rank = 0; rank < ranks.size(); ++rank)
-    if (failed(requireAllocated(call, source, rank)) ||
-        failed(requireAllocated(call, target, rank)))
+    if (isOn(call, rank) && (failed(requireAllocated(call, source, rank)) ||
+                             failed(requireAllocated(call, target, rank))))
       return failure();
   Buffer &buffer = program.getBuffer(target);
-  for (const auto &group : getGroups(axes)) {
+  for (const auto &group : getGroups(call, axes)) {
     Array sum = sumOverGroup(program.getBuffer(source), group);
     for (int64_t rank : group) {
       Array slice = sum.slice(buffer.held[rank]);
@@ -174,7 +174,7 @@ LogicalResult ProgramInterpreter::runCollective(Operation *call) {
   if (auto op = dyn_cast<zrt::AllReduceScalarsOp>(call)) {
     int64_t first = program.getFirstSlot(op.getSlotsAttr());
     int64_t end = first + program.getNumSlots(op.getSlotsAttr());
-    for (const auto &group : getGroups(op.getAxes()))
+    for (const auto &group : getGroups(call, op.getAxes()))
       for (int64_t i = first; i < end; ++i) {
         Number sum = program.getSlots(group.front())[i];
         for (int64_t rank : ArrayRef(group).drop_front())
@@ -195,10 +195,10 @@ LogicalResult ProgramInterpreter::runCollective(Operation *call) {
     axes = cast<zrt::AllGatherOp>(call).getAxes();
   }
   for (int64_t rank = 0; rank < ranks.size(); ++rank)
-    if (failed(requireAllocated(call, symbol, rank)))
+    if (isOn(call, rank) && failed(requireAllocated(call, symbol, rank)))
       return failure();
   Buffer &buffer = program.getBuffer(symbol);
-  for (const auto &group : getGroups(axes)) {
+  for (const auto &group : getGroups(call, axes)) {
     Array whole;
     if (isa<zrt::AllReduceOp>(call)) {
       whole = sumOverGroup(buffer, group);
@@ -235,6 +235,8 @@ LogicalResult ProgramInterpreter::copy(zrt::CopyOp op, int64_t rank) {
 }
 
 LogicalResult ProgramInterpreter::run(Operation *call, int64_t rank) {
+  if (!isOn(call, rank))
+    return success();
   std::vector<Number> &slots = program.getSlots(rank);
   RankState &state = states[rank];
   if (auto op = dyn_cast<zrt::PackOp>(call))

@@ -25,6 +25,7 @@ LogicalResult ProgramInterpreter::initialize() {
     return program.getOp().emitOpError() << "is on no mesh of this module";
   ranks = Ranks(mesh);
   initializeProtocol();
+  initializePlaces();
   return failure(failed(initializeParameters()) ||
                  failed(program.initialize(ranks)));
 }
@@ -51,10 +52,20 @@ LogicalResult ProgramInterpreter::initializeParameters() {
       continue;
     indices[op.getSymName()] = parameters.size();
     parameters.push_back(it->second);
-    expected.push_back(
-        {op.getSymName().str(), it->second.range.size(), op.getOptional()});
+    expected.push_back({op.getSymName().str(), it->second.range.size(),
+                        op.getOptional(), ranks.getHolders(op.getValueType())});
   }
   return success();
+}
+
+void ProgramInterpreter::initializePlaces() {
+  SymbolTableCollection symbols;
+  program.getOp().walk([&](zrt::HandlerOp handler) {
+    for (Operation &call : handler.getBody().front())
+      if (ValueType type = zrt::getPlace(symbols, &call);
+          type && !type.getPresent().empty())
+        places[&call] = type;
+  });
 }
 
 void ProgramInterpreter::initializeProtocol() {
@@ -133,11 +144,9 @@ LogicalResult ProgramInterpreter::runEvent(Event event,
 
 void ProgramInterpreter::closeBackward(int64_t rank) {
   RankState &state = states[rank];
-  for (const Parameter &parameter : parameters) {
-    ParameterOp op = parameter.op;
-    state.missing +=
-        !op.getOptional() && !state.arrived.contains(op.getSymName());
-  }
+  for (const ExpectedGradient &gradient : expected)
+    state.missing += gradient.arrivesOn[rank] && !gradient.optional &&
+                     !state.arrived.contains(gradient.name);
 }
 
 LogicalResult ProgramInterpreter::arrive(const Parameter &parameter,

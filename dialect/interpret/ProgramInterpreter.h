@@ -56,6 +56,7 @@ private:
 
   mlir::LogicalResult initializeParameters();
   void initializeProtocol();
+  void initializePlaces();
 
   // The protocol (ProgramInterpreter.cpp).
 
@@ -94,10 +95,18 @@ private:
   mlir::LogicalResult requireAllocated(mlir::Operation *call,
                                        mlir::FlatSymbolRefAttr buffer,
                                        int64_t rank);
+  /// Whether |rank| is on a pipeline stage that |call| works on.
+  bool isOn(mlir::Operation *call, int64_t rank) {
+    ValueType type = places.lookup(call);
+    return !type || ranks.isOn(type, rank);
+  }
   /// The ranks that meet in a collective over |axes|.
-  std::vector<std::vector<int64_t>> getGroups(mlir::ArrayAttr axes) {
-    return ranks.getGroups(llvm::SmallVector<mlir::StringAttr>(
-        axes.getAsRange<mlir::StringAttr>()));
+  std::vector<std::vector<int64_t>> getGroups(mlir::Operation *call,
+                                              mlir::ArrayAttr axes) {
+    llvm::SmallVector<mlir::StringAttr> names(
+        axes.getAsRange<mlir::StringAttr>());
+    ValueType type = places.lookup(call);
+    return type ? ranks.getGroups(names, type) : ranks.getGroups(names);
   }
   Array sumOverGroup(Buffer &buffer, llvm::ArrayRef<int64_t> group);
 
@@ -108,6 +117,8 @@ private:
   llvm::StringMap<size_t> indices;
   std::vector<ExpectedGradient> expected;
   llvm::StringMap<zrt::TransitionOp> transitions; // by "state/event"
+  /// What calls work on, where that is not on all ranks.
+  llvm::DenseMap<mlir::Operation *, ValueType> places;
 
   // The step that is running.
   std::optional<Window> window;

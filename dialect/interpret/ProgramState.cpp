@@ -57,6 +57,8 @@ std::vector<Number> ProgramInterpreter::getParameter(int64_t rank,
     return {};
   Parameter &parameter = parameters[it->second];
   Buffer &buffer = program.getBuffer(parameter.arrivals.getParametersAttr());
+  if (!buffer.isOn[rank])
+    return {};
   return buffer.contents[rank].slice(parameter.range).elements;
 }
 

@@ -43,7 +43,32 @@ std::vector<Range> Ranks::getSlices(int64_t elements,
   return slices;
 }
 
+bool Ranks::isOn(ValueType type, int64_t rank) const {
+  return llvm::all_of(type.getStageAxes(), [&](StringAttr axis) {
+    return llvm::is_contained(type.getCoordinates(axis),
+                              getCoordinate(rank, axis));
+  });
+}
+
+std::vector<bool> Ranks::getHolders(ValueType type) const {
+  std::vector<bool> holders;
+  for (int64_t rank = 0; rank < numRanks; ++rank)
+    holders.push_back(isOn(type, rank));
+  return holders;
+}
+
+std::vector<std::vector<int64_t>> Ranks::getGroups(ArrayRef<StringAttr> names,
+                                                   ValueType type) const {
+  std::vector<std::vector<int64_t>> groups = getGroups(names);
+  for (std::vector<int64_t> &group : groups)
+    llvm::erase_if(group, [&](int64_t rank) { return !isOn(type, rank); });
+  llvm::erase_if(groups, [](auto &group) { return group.empty(); });
+  return groups;
+}
+
 std::vector<int64_t> Ranks::getHeld(ValueType type, int64_t rank) const {
+  if (!isOn(type, rank))
+    return {};
   // The cartesian product of what is held of each dimension.
   std::vector<int64_t> held{0};
   for (auto [dim, extent] : llvm::enumerate(type.getShape())) {

@@ -26,6 +26,16 @@ public:
   std::vector<std::vector<int64_t>>
   getGroups(llvm::ArrayRef<mlir::StringAttr> axes) const;
 
+  /// Those of them that have something of a value of |type|.
+  std::vector<std::vector<int64_t>>
+  getGroups(llvm::ArrayRef<mlir::StringAttr> axes, ValueType type) const;
+
+  /// Whether |rank| is on a pipeline stage that a value of |type| is on.
+  bool isOn(ValueType type, int64_t rank) const;
+
+  /// That of each rank.
+  std::vector<bool> getHolders(ValueType type) const;
+
   /// The coordinate of |rank| over |axis|; 0 if there is no such axis.
   int64_t getCoordinate(int64_t rank, llvm::StringRef axis) const;
 

@@ -11,8 +11,10 @@
 using namespace mlir;
 using namespace zero;
 
-static SmallVector<StringAttr> getAxes(ArrayAttr axes) {
-  return SmallVector<StringAttr>(axes.getAsRange<StringAttr>());
+std::vector<std::vector<int64_t>> ShardedStep::getGroups(ArrayAttr axes,
+                                                         Value input) {
+  return ranks.getGroups(SmallVector<StringAttr>(axes.getAsRange<StringAttr>()),
+                         cast<ValueType>(input.getType()));
 }
 
 //===----------------------------------------------------------------------===//
@@ -28,8 +30,8 @@ static Array sumOverGroup(const Calculator &calculator, const PerRank &addends,
 }
 
 void ShardedStep::evaluateAllReduce(AllReduceOp op) {
-  PerRank results(ranks.size());
-  for (const auto &group : getGroups(getAxes(op.getAxes()))) {
+  PerRank results = values[op.getInput()];
+  for (const auto &group : getGroups(op.getAxes(), op.getInput())) {
     Array sum = sumOverGroup(calculator, values[op.getInput()], group);
     for (int64_t rank : group)
       results[rank] = sum;
@@ -38,8 +40,8 @@ void ShardedStep::evaluateAllReduce(AllReduceOp op) {
 }
 
 void ShardedStep::evaluateReduceScatter(ReduceScatterOp op) {
-  PerRank results(ranks.size());
-  for (const auto &group : getGroups(getAxes(op.getAxes()))) {
+  PerRank results = values[op.getInput()];
+  for (const auto &group : getGroups(op.getAxes(), op.getInput())) {
     Array sum = sumOverGroup(calculator, values[op.getInput()], group);
     for (auto [i, rank] : llvm::enumerate(group))
       results[rank] = sum.slice(getSlice(sum.size(), i, group.size()));
@@ -48,9 +50,9 @@ void ShardedStep::evaluateReduceScatter(ReduceScatterOp op) {
 }
 
 void ShardedStep::evaluateAllGather(AllGatherOp op) {
-  PerRank results(ranks.size());
+  PerRank results = values[op.getInput()];
   const PerRank &slices = values[op.getInput()];
-  for (const auto &group : getGroups(getAxes(op.getAxes()))) {
+  for (const auto &group : getGroups(op.getAxes(), op.getInput())) {
     Array whole = slices[group.front()];
     for (int64_t rank : ArrayRef(group).drop_front())
       llvm::append_range(whole.elements, slices[rank].elements);
@@ -79,10 +81,13 @@ void ShardedStep::evaluateArrivals(ArrivalsOp op) {
 }
 
 void ShardedStep::evaluateCountOnce(CountOnceOp op) {
+  auto type = cast<ValueType>(op.getInput().getType());
   defineScalar(op.getOutput(), [&](int64_t rank) {
     bool isFirst =
         llvm::all_of(op.getAxes().getAsRange<StringAttr>(), [&](auto axis) {
-          return ranks.getCoordinate(rank, axis) == 0;
+          SmallVector<int64_t> stages = type.getCoordinates(axis);
+          return ranks.getCoordinate(rank, axis) ==
+                 (stages.empty() ? 0 : stages.front());
         });
     return isFirst ? getScalar(op.getInput(), rank) : Number{};
   });
@@ -144,7 +149,7 @@ void ShardedStep::evaluateUpdate(UpdateBucketOp op) {
   for (int64_t rank = 0; rank < ranks.size(); ++rank) {
     Range owned = bucket.owned[rank];
     Array &whole = bucket.parameters[rank];
-    if (getScalar(op.getVerdict(), rank).value != 0) {
+    if (getScalar(op.getVerdict(), rank).value != 0 || !bucket.isOn[rank]) {
       results.push_back(whole.slice(owned));
       continue;
     }

@@ -16,8 +16,12 @@ LogicalResult ShardedStep::initializeState() {
     bucket.op = op;
     auto first = cast<FlatSymbolRefAttr>(op.getMembers()[0]).getValue();
     const Format &storage = *getFormat(findParameter(first).getDtype());
-    bucket.parameters.assign(ranks.size(), Array(storage, op.getRowLength()));
-    bucket.owned.assign(ranks.size(), {0, op.getRowLength()});
+    bucket.isOn = ranks.getHolders(op.getValueType());
+    for (bool isOn : bucket.isOn) {
+      int64_t elements = isOn ? op.getRowLength() : 0;
+      bucket.parameters.emplace_back(storage, elements);
+      bucket.owned.push_back({0, elements});
+    }
   }
   for (auto op : step.getBody().getOps<PrepareOp>())
     counters[op.getGroup()].assign(
@@ -30,6 +34,9 @@ LogicalResult ShardedStep::initializeState() {
     int64_t last = type.getShape().size() - 1;
     bucket.owned =
         ranks.getSlices(bucket.op.getRowLength(), type.getAxesOfDim(last));
+    for (auto [range, isOn] : llvm::zip_equal(bucket.owned, bucket.isOn))
+      if (!isOn)
+        range = {};
     auto allocate = [&](const Format &format) {
       PerRank slices;
       for (Range owned : bucket.owned)
@@ -87,7 +94,7 @@ LogicalResult ShardedStep::bindParameter(StringRef name,
 
 std::vector<Number> ShardedStep::getParameter(int64_t rank, StringRef name) {
   Place place = find(name);
-  if (!place.bucket)
+  if (!place.bucket || !place.bucket->isOn[rank])
     return {};
   return place.bucket->parameters[rank].slice(place.range).elements;
 }
@@ -130,7 +137,7 @@ PerRank ShardedStep::deliver(FlatSymbolRefAttr source, const Format &format) {
   const Format &arrival = *getFormat(bucket.getArrivalType());
   PerRank packed;
   for (int64_t rank = 0; rank < ranks.size(); ++rank) {
-    if (!makesBackward(rank)) {
+    if (!makesBackward(rank) || !buckets[source.getValue()].isOn[rank]) {
       packed.emplace_back(format, 0);
       continue;
     }

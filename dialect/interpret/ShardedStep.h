@@ -18,7 +18,8 @@ struct BucketState {
   Optimizer *optimizer = nullptr;
   std::vector<Range> owned;
   PerRank parameters;
-  PerRank master; // empty where the parameters are their own master copy
+  std::vector<bool> isOn; // by rank
+  PerRank master;         // empty where the parameters are their own master copy
   std::vector<PerRank> states;
 };
 
@@ -39,6 +40,9 @@ private:
   mlir::LogicalResult evaluateOwn(mlir::Operation &op) override;
   mlir::FailureOr<int> finish() override;
 
+  /// The ranks that meet in a collective on |input| over |axes|.
+  std::vector<std::vector<int64_t>> getGroups(mlir::ArrayAttr axes,
+                                              mlir::Value input);
   void evaluateAllReduce(AllReduceOp op);
   void evaluateReduceScatter(ReduceScatterOp op);
   void evaluateAllGather(AllGatherOp op);

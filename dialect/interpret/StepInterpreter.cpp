@@ -16,8 +16,6 @@ using namespace zero;
 //===----------------------------------------------------------------------===//
 
 static bool isSupported(ValueType type) {
-  if (!type.getPresent().empty())
-    return false;
   for (const AxisPlacement &placement : type.getPlacements())
     if (placement.kind == PlacementKind::PartialMax ||
         placement.kind == PlacementKind::PartialMin ||
@@ -43,8 +41,9 @@ LogicalResult StepInterpreter::readExpected() {
   auto mesh = module.lookupSymbol<MeshOp>(step.getMeshAttr());
   auto expect = [&](StringRef name) {
     ParameterOp parameter = findParameter(name);
-    expected.push_back({name.str(), mesh.getNumHeld(parameter.getValueType()),
-                        parameter.getOptional()});
+    ValueType type = parameter.getValueType();
+    expected.push_back({name.str(), mesh.getNumHeld(type),
+                        parameter.getOptional(), ranks.getHolders(type)});
   };
   step.walk([&](BackwardOp op) {
     for (auto source : op.getSources().getAsRange<FlatSymbolRefAttr>()) {
@@ -224,8 +223,8 @@ Array StepInterpreter::join(Value value) {
   auto type = cast<ValueType>(value.getType());
   const PerRank &parts = values.find(value)->second;
   Array whole(*parts.front().format, type.getNumElements());
-  // The first group has each slice once, rank 0 among its ranks.
-  auto groups = getGroups(type.getAxes(PlacementKind::Sharded));
+  // The first group has each slice once.
+  auto groups = ranks.getGroups(type.getAxes(PlacementKind::Sharded), type);
   for (int64_t rank : groups.front())
     for (auto [position, number] :
          llvm::zip_equal(ranks.getHeld(type, rank), parts[rank].elements))

@@ -15,16 +15,17 @@ using namespace zero;
 
 /// Checks that each gradient has a name and a size that are expected.
 static LogicalResult
-checkBackward(Operation *op, ArrayRef<ExpectedGradient> expected,
+checkBackward(Operation *op, ArrayRef<ExpectedGradient> expected, int64_t rank,
               const llvm::StringMap<std::vector<double>> &backward) {
   llvm::StringMap<int64_t> sizes;
   for (const ExpectedGradient &gradient : expected)
-    sizes[gradient.name] = gradient.elements;
+    if (gradient.arrivesOn[rank])
+      sizes[gradient.name] = gradient.elements;
   for (const auto &arrived : backward) {
     auto it = sizes.find(arrived.getKey());
     if (it == sizes.end())
-      return op->emitError()
-             << "takes no gradient of '" << arrived.getKey() << "'";
+      return op->emitError() << "takes no gradient of '" << arrived.getKey()
+                             << "' on rank " << rank;
     if (it->second != static_cast<int64_t>(arrived.getValue().size()))
       return op->emitError()
              << "gradient of '" << arrived.getKey() << "' must have "
@@ -43,16 +44,17 @@ FailureOr<Window> Window::create(Operation *op, int64_t numRanks,
   Window window;
   window.expected = expected;
   window.inputs = inputs;
-  for (const RankInputs &rank : inputs) {
+  for (auto [r, rank] : llvm::enumerate(inputs)) {
     if (static_cast<int64_t>(rank.inputs.size()) != numInputs)
       return op->emitError() << "takes " << numInputs << " scalar inputs, got "
                              << rank.inputs.size();
     int64_t &missing = window.missing.emplace_back(0);
     for (const auto &backward : rank.backwards) {
-      if (failed(checkBackward(op, expected, backward)))
+      if (failed(checkBackward(op, expected, r, backward)))
         return failure();
       for (const ExpectedGradient &gradient : expected)
-        missing += !gradient.optional && !backward.contains(gradient.name);
+        missing += gradient.arrivesOn[r] && !gradient.optional &&
+                   !backward.contains(gradient.name);
     }
   }
   if (window.getLargestBackwards() == 0)
@@ -114,7 +116,8 @@ std::string Window::describe(int verdict, int64_t tokens) const {
     for (size_t r = 0; r < inputs.size(); ++r)
       for (int64_t b = 0; b < getBackwards(r); ++b)
         for (const ExpectedGradient &gradient : expected) {
-          if (gradient.optional || find(r, b, gradient.name))
+          if (!gradient.arrivesOn[r] || gradient.optional ||
+              find(r, b, gradient.name))
             continue;
           os << separator << "gradient of '" << gradient.name
              << "' never arrived on rank " << r << " (backward " << b + 1

@@ -16,6 +16,7 @@ struct ExpectedGradient {
   std::string name;
   int64_t elements = 0;
   bool optional = false;
+  std::vector<bool> arrivesOn; // by rank
 };
 
 /// What all ranks deliver in one step, and what is missing.

@@ -149,8 +149,10 @@ static LogicalResult verifyArrival(BackwardOp op, FlatSymbolRefAttr source,
     bool mayBeReplicated =
         op.getReplicatedAttr() &&
         llvm::is_contained(*op.getReplicated(), axis.getName());
+    // On one coordinate there is nobody to add up with.
+    bool isOnOne = declared.getCoordinates(axis.getName()).size() == 1;
     bool isReplicated = arrives.kind == PlacementKind::Replicated &&
-                        (mayBeReplicated || arrives.presummed);
+                        (mayBeReplicated || arrives.presummed || isOnOne);
     if (!isSharded && !isReplicated && arrives.kind != PlacementKind::Partial)
       return emitError() << " must be partial over " << axis.getName()
                          << (mayBeReplicated
@@ -167,6 +169,27 @@ static LogicalResult verifyArrival(BackwardOp op, FlatSymbolRefAttr source,
                          << axis.getName()
                          << ", whose ranks have batches of their own, got "
                          << type;
+  }
+  return success();
+}
+
+/// backward_c9: |source| is on stages that |mesh| has, and ranks with batches of
+/// their own are no stages.
+static LogicalResult verifyStages(BackwardOp op, FlatSymbolRefAttr source,
+                                  ValueType declared, MeshOp mesh) {
+  for (const AxisCoordinate &c : declared.getPresent()) {
+    std::optional<int64_t> size = mesh.getAxisSize(c.axis);
+    if (size && c.coordinate < *size)
+      continue;
+    InFlightDiagnostic diag =
+        op.emitOpError() << "gradient of " << source << " is on coordinate "
+                         << c.coordinate << " of " << c.axis << ", ";
+    if (size)
+      diag << "which has " << *size;
+    else
+      diag << "which is no axis of mesh @" << mesh.getSymName();
+    diag.attachNote(mesh.getLoc()) << "axes are declared here";
+    return diag;
   }
   return success();
 }
@@ -251,7 +274,8 @@ LogicalResult BackwardOp::verifySymbolUses(SymbolTableCollection &symbols) {
       diag.attachNote(symbol->getLoc()) << source << " is declared here";
       return diag;
     }
-    if (failed(verifyArrival(*this, source, declared, type, mesh)) ||
+    if (failed(verifyStages(*this, source, declared, mesh)) ||
+        failed(verifyArrival(*this, source, declared, type, mesh)) ||
         failed(verifyDivides(*this, source, declared, mesh,
                              isa<BucketOp>(symbol))))
       return failure();

@@ -195,8 +195,8 @@ LogicalResult AdvanceOp::verify() {
       return diag;
     }
   // advance_c2
-  if (!cast<ValueType>(getVerdict().getType()).getPlacements().empty())
-    return emitOpError() << "verdict must be replicated, got "
-                         << getVerdict().getType();
-  return success();
+  auto type = cast<ValueType>(getVerdict().getType());
+  if (!type.getPlacements().empty())
+    return emitOpError() << "verdict must be replicated, got " << type;
+  return verifyEverywhere(*this, type);
 }

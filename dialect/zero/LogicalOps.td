@@ -173,7 +173,8 @@ def Zero_BackwardOp : Zero_Op<"backward",
     summed over the ranks' batches, as the all-to-all of experts does. What a type
     does not list is replicated, and only over axes that `replicated` names: there
     the caller promises that all ranks deliver the same gradient, as
-    tensor-parallel ranks do for a layer norm.
+    tensor-parallel ranks do for a layer norm. What is `on` one pipeline stage
+    arrives there, and on no other.
 
     Constraints:
 
@@ -188,7 +189,9 @@ def Zero_BackwardOp : Zero_Op<"backward",
     - `backward_c7`: over an axis that the weight divides by, the ranks have
       batches of their own: a result is partial or presummed there;
     - `backward_c8`: axes divide what they shard, and a bucket has one row for
-      each of their ranks.
+      each of their ranks;
+    - `backward_c9`: a source is on pipeline stages that the mesh has, and its
+      gradient on the same.
 
     Example: see `zero.micro_batches`.
   }];

@@ -23,6 +23,13 @@ static LogicalResult verifyUnscaled(Operation *op, ValueType type) {
   return success();
 }
 
+LogicalResult zero::verifyEverywhere(Operation *op, ValueType type) {
+  if (type.getPresent().empty())
+    return success();
+  return op->emitOpError() << "operand must be on every rank, got " << type
+                           << "; zero.count_once makes a share of a sum of it";
+}
+
 LogicalResult zero::verifyFinal(Operation *op, ValueRange values) {
   for (Value value : values) {
     auto type = cast<ValueType>(value.getType());
@@ -31,7 +38,7 @@ LogicalResult zero::verifyFinal(Operation *op, ValueRange values) {
         return op->emitOpError() << "operand must be replicated, got "
                                  << stringifyPlacementKind(p.kind) << " over '"
                                  << p.axis.getValue() << "' in " << type;
-    if (failed(verifyUnscaled(op, type)))
+    if (failed(verifyEverywhere(op, type)) || failed(verifyUnscaled(op, type)))
       return failure();
   }
   return success();

@@ -14,9 +14,13 @@ namespace zero {
 /// !zero.value<f64>.
 ValueType getScalarType(mlir::MLIRContext *context);
 
-/// Checks that |values| are replicated over every axis and unscaled: what
+/// Checks that |values| are on every rank, replicated and unscaled: what
 /// non-linear ops and the update accept.
 mlir::LogicalResult verifyFinal(mlir::Operation *op, mlir::ValueRange values);
+
+/// Checks that a value of |type| is on every rank, and not on some pipeline
+/// stages only.
+mlir::LogicalResult verifyEverywhere(mlir::Operation *op, ValueType type);
 
 /// Checks that |values| are gradients as they are meant: reduced and unscaled.
 /// They may be sharded.

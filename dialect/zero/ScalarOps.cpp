@@ -54,6 +54,8 @@ LogicalResult ScaleOp::verify() {
   // scale_c1
   if (!factor.getPlacements().empty())
     return emitOpError() << "factor must be replicated, got " << factor;
+  if (failed(verifyEverywhere(*this, factor)))
+    return failure();
   // scale_c2
   if (cast<ValueType>(getInput().getType()).has(PlacementKind::Varying))
     return emitOpError() << "operand is varying, got " << getInput().getType();
@@ -138,10 +140,13 @@ LogicalResult SumSquaresOp::inferReturnTypes(MLIRContext *context,
     return emitOptionalError(location, "'", getOperationName(),
                              "' op needs an operand");
   auto input = cast<ValueType>(adaptor.getInputs().front().getType());
-  ValueType type = getScalarType(context);
+  SmallVector<AxisPlacement> placements;
   for (StringAttr axis : input.getAxes(PlacementKind::Sharded))
-    type = type.withPlacement({axis, PlacementKind::Partial});
-  inferred.push_back(type.withScale(power(input.getScale(), 2)));
+    placements.push_back({axis, PlacementKind::Partial});
+  inferred.push_back(ValueType::getSorted(
+      context, {}, Float64Type::get(context), placements,
+      SmallVector<AxisCoordinate>(input.getPresent()),
+      power(input.getScale(), 2)));
   return success();
 }
 
@@ -171,7 +176,8 @@ LogicalResult CountOnceOp::inferReturnTypes(MLIRContext *,
       return emitOptionalError(location, "'", getOperationName(),
                                "' op operand must be replicated over '",
                                axis.getValue(), "', got ", type);
-    type = type.withPlacement({axis, PlacementKind::Partial});
+    type =
+        type.withoutStages(axis).withPlacement({axis, PlacementKind::Partial});
   }
   inferred.push_back(type);
   return success();
@@ -237,7 +243,7 @@ LogicalResult SqrtOp::verify() {
   auto type = cast<ValueType>(getInput().getType());
   if (!type.getPlacements().empty())
     return emitOpError() << "operand must be replicated, got " << type;
-  return success();
+  return verifyEverywhere(*this, type);
 }
 
 LogicalResult SqrtOp::inferReturnTypes(MLIRContext *,
@@ -272,10 +278,13 @@ LogicalResult VerdictOp::verify() {
                          << sizes[1] << ", " << sizes[2] << ", " << sizes[3]
                          << " and " << sizes[4] << " of them";
   // verdict_c1
-  for (Value operand : getOperands())
-    if (!cast<ValueType>(operand.getType()).getPlacements().empty())
-      return emitOpError() << "operand must be replicated, got "
-                           << operand.getType();
+  for (Value operand : getOperands()) {
+    auto type = cast<ValueType>(operand.getType());
+    if (!type.getPlacements().empty())
+      return emitOpError() << "operand must be replicated, got " << type;
+    if (failed(verifyEverywhere(*this, type)))
+      return failure();
+  }
   if (getRanks() < 1)
     return emitOpError() << "ranks must be at least 1, got " << getRanks();
   return success();

@@ -83,7 +83,9 @@ def Zero_CountOnceOp : Zero_InferredOp<"count_once", [Pure]> {
   let description = [{
     Ranks whose coordinate over each axis is 0 keep it, the others get 0: their
     sum is the scalar again. So a norm counts once what tensor-parallel ranks
-    hold alike. It is a choice and no product: 0 times nan is nan.
+    hold alike. Of what is on some pipeline stages only, the first of them keeps it,
+    and ranks of other stages get 0. It is a choice and no product: 0 times nan is
+    nan.
 
     Constraints:
 
@@ -93,6 +95,7 @@ def Zero_CountOnceOp : Zero_InferredOp<"count_once", [Pure]> {
 
     ```mlir
     %o = zero.count_once %s over [tp] : !zero.value<f64, partial = [dp]>
+    %p = zero.count_once %t over [pp] : !zero.value<f64, partial = [dp], on = [pp : 1]>
     ```
   }];
   let arguments = (ins Zero_Scalar:$input, StrArrayAttr:$axes);

@@ -42,7 +42,7 @@ def Zero_BucketOp : Zero_Op<"bucket",
       parameter;
     - `bucket_c4`: members have one storage type;
     - `bucket_c5`: all dimensions but the last are sharded, each over one axis; the
-      members are sharded over the same axes.
+      members are sharded over the same axes, and on the same pipeline stages.
 
     Example:
 

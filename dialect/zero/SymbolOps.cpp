@@ -162,7 +162,7 @@ LogicalResult BucketOp::verify() {
   ValueType type = getValueType();
   int64_t last = static_cast<int64_t>(type.getShape().size()) - 1;
   if (last < 0 || type.getPlacements().size() != static_cast<size_t>(last) ||
-      type.isScaled() || type.isOnHost() || !type.getPresent().empty())
+      type.isScaled() || type.isOnHost())
     return emitOpError() << "must have one row, or one dimension for each axis "
                             "that shards its members in front of the last, got "
                          << type;
@@ -237,6 +237,13 @@ LogicalResult BucketOp::verifySymbolUses(SymbolTableCollection &symbols) {
                                   << "member @" << parameter.getSymName()
                                   << " is " << parameter.getValueType()
                                   << ", sharded over other axes than "
+                                  << getValueType();
+                         if (parameter.getValueType().getPresent() !=
+                             getValueType().getPresent())
+                           return emitOpError()
+                                  << "member @" << parameter.getSymName()
+                                  << " is " << parameter.getValueType()
+                                  << ", on other stages than "
                                   << getValueType();
                          // bucket_c3
                          if (getExtents()[i] < getNumHeld(parameter))

@@ -69,7 +69,8 @@ def Zero_ParameterOp : Zero_Op<"parameter", [Symbol]> {
     with tensor or expert parallelism; over an axis that is not listed every rank
     holds a replica. How its gradient arrives over such an axis, as an addend or
     replicated as well, `zero.backward` says. Slices of master copy and optimizer
-    state, and who owns them, are derived.
+    state, and who owns them, are derived. `on = [pp : 2]` says that only the ranks
+    of this pipeline stage hold it.
 
     `optional` says that a backward may produce no gradient for it, which then
     counts as zero; a missing gradient of any other parameter refuses the step.
@@ -88,6 +89,7 @@ def Zero_ParameterOp : Zero_Op<"parameter", [Symbol]> {
     zero.parameter @fc1.weight : 64x64xbf16
     zero.parameter @expert.7 : 128xf32 optional
     zero.parameter @qkv : 64x192xbf16, sharded = [tp : 1]
+    zero.parameter @head : 96x64xbf16, on = [pp : 2]
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name,

@@ -140,6 +140,30 @@ bool ValueType::isScaledBy(StringRef symbol) const {
   });
 }
 
+SmallVector<StringAttr> ValueType::getStageAxes() const {
+  SmallVector<StringAttr> axes;
+  for (const AxisCoordinate &c : getPresent())
+    if (axes.empty() || axes.back() != c.axis)
+      axes.push_back(c.axis);
+  return axes;
+}
+
+SmallVector<int64_t> ValueType::getCoordinates(StringAttr axis) const {
+  SmallVector<int64_t> coordinates;
+  for (const AxisCoordinate &c : getPresent())
+    if (c.axis == axis)
+      coordinates.push_back(c.coordinate);
+  return coordinates;
+}
+
+ValueType ValueType::withoutStages(StringAttr axis) const {
+  SmallVector<AxisCoordinate> present(getPresent());
+  llvm::erase_if(present,
+                 [&](const AxisCoordinate &c) { return c.axis == axis; });
+  return get(getContext(), getShape(), getElementType(), getPlacements(),
+             present, getScale(), getSpace());
+}
+
 FlatSymbolRefAttr ValueType::getLossScale() const {
   return findLossScale(getScale());
 }
@@ -166,7 +190,7 @@ int64_t ValueType::getNumElements() const {
 LogicalResult ValueType::verify(function_ref<InFlightDiagnostic()> emitError,
                                 ArrayRef<int64_t> shape, Type elementType,
                                 ArrayRef<AxisPlacement> placements,
-                                ArrayRef<AxisCoordinate> /*present*/,
+                                ArrayRef<AxisCoordinate> present,
                                 ArrayRef<ScaleFactor> scale,
                                 MemorySpace space) {
   // value_c1
@@ -205,6 +229,17 @@ LogicalResult ValueType::verify(function_ref<InFlightDiagnostic()> emitError,
       return emitError() << "time ('micro') can only be partial, got "
                          << (p.presummed ? "presummed"
                                          : stringifyPlacementKind(p.kind));
+  }
+  // value_c8
+  for (auto [i, c] : llvm::enumerate(present)) {
+    if (i > 0 && present[i - 1] == c)
+      return emitError() << "coordinate " << c.coordinate << " of axis '"
+                         << c.axis.getValue() << "' is listed twice";
+    for (const AxisPlacement &p : placements)
+      if (p.axis == c.axis && p.kind == PlacementKind::Sharded)
+        return emitError() << "axis '" << c.axis.getValue()
+                           << "' shards a value that is on some of its "
+                              "coordinates only";
   }
   // value_c4
   for (auto [i, f] : llvm::enumerate(scale)) {

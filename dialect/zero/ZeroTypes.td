@@ -45,7 +45,8 @@ def Zero_ValueType : TypeDef<Zero_Dialect, "Value"> {
     - `value_c4`: no exponent is zero and no scale symbol is listed twice;
     - `value_c5`: time is never sharded, varying or presummed;
     - `value_c6`: a scalar is in no space: both sides read it;
-    - `value_c7`: a presummed axis is sharded or replicated.
+    - `value_c7`: a presummed axis is sharded or replicated;
+    - `value_c8`: a coordinate is listed once, and its axis is not sharded.
 
     Example:
 
@@ -108,6 +109,12 @@ def Zero_ValueType : TypeDef<Zero_Dialect, "Value"> {
     /// Whether a rank has the number, or an addend of it, as it is: without a
     /// scale, and not one of several backwards.
     bool isShare() const;
+    /// The axes of which it is on some coordinates only, in sorted order.
+    ::llvm::SmallVector<::mlir::StringAttr> getStageAxes() const;
+    /// The coordinates over |axis| that it is on; empty: all.
+    ::llvm::SmallVector<int64_t> getCoordinates(::mlir::StringAttr axis) const;
+    /// The same on every coordinate over |axis|.
+    ValueType withoutStages(::mlir::StringAttr axis) const;
     bool isScalar() const { return getShape().empty(); }
     bool isOnHost() const { return getSpace() == ::zero::MemorySpace::host; }
     /// Equal placement over every axis, presence and space included.

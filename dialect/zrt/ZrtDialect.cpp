@@ -145,6 +145,22 @@ Operation *zrt::lookup(SymbolTableCollection &symbols, Operation *op,
   return op ? symbols.lookupNearestSymbolFrom(op, symbol.getAttr()) : nullptr;
 }
 
+zero::ValueType zrt::getPlace(SymbolTableCollection &symbols, Operation *call) {
+  FlatSymbolRefAttr symbol;
+  for (StringRef name : {"buffer", "source", "bucket"})
+    if (auto named = call->getAttrOfType<FlatSymbolRefAttr>(name))
+      symbol = named;
+  if (auto launch = dyn_cast<LaunchOp>(call);
+      launch && !launch.getBuffers().empty())
+    symbol = cast<FlatSymbolRefAttr>(launch.getBuffers()[0]);
+  Operation *found = symbol ? lookup(symbols, call, symbol) : nullptr;
+  if (auto buffer = dyn_cast_if_present<BufferOp>(found))
+    return buffer.getValueType();
+  if (auto bucket = dyn_cast_if_present<zero::BucketOp>(found))
+    return bucket.getValueType();
+  return nullptr;
+}
+
 bool zrt::isCollective(Operation *call) {
   return isa<AllReduceOp, AllGatherOp, ReduceScatterOp, ReduceScatterAddOp,
              AllReduceScalarsOp>(call);

@@ -41,6 +41,11 @@ T lookup(mlir::SymbolTableCollection &symbols, mlir::Operation *op,
   return llvm::dyn_cast_if_present<T>(lookup(symbols, op, symbol));
 }
 
+/// The type of what |call| works on: a buffer, the first of several, which are
+/// all on the same pipeline stages, or a bucket; null if it is none.
+zero::ValueType getPlace(mlir::SymbolTableCollection &symbols,
+                         mlir::Operation *call);
+
 /// Whether all ranks must meet at this call.
 bool isCollective(mlir::Operation *call);
 

@@ -141,7 +141,7 @@ SmallVector<Scaled> Rewriter::sumSquares(Location loc, ValueRange inputs) {
     ValueType placement = ValueType::getSorted(
         type.getContext(), SmallVector<int64_t>(type.getShape().size(), 1),
         type.getElementType(), SmallVector<AxisPlacement>(type.getPlacements()),
-        {}, Scale(type.getScale()));
+        SmallVector<AxisCoordinate>(type.getPresent()), Scale(type.getScale()));
     groups[{gradient.factor, placement}].push_back(gradient.raw);
   }
   SmallVector<Scaled> results;
@@ -149,9 +149,15 @@ SmallVector<Scaled> Rewriter::sumSquares(Location loc, ValueRange inputs) {
     auto *known = llvm::find_if(
         sums, [&raws = raws](auto &entry) { return entry.first == raws; });
     if (known == sums.end()) {
-      Value sum =
-          allReduce(loc, builder.create<SumSquaresOp>(loc, ValueRange(raws)));
-      sums.push_back({raws, {sum, key.first}});
+      Value sum = builder.create<SumSquaresOp>(loc, ValueRange(raws));
+      // Other pipeline stages know nothing of it.
+      if (SmallVector<StringAttr> stages = key.second.getStageAxes();
+          !stages.empty())
+        sum = builder.create<CountOnceOp>(
+            loc, sum,
+            builder.getArrayAttr(
+                SmallVector<Attribute>(stages.begin(), stages.end())));
+      sums.push_back({raws, {allReduce(loc, sum), key.first}});
       known = &sums.back();
     }
     results.push_back(known->second);

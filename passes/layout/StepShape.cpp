@@ -71,10 +71,12 @@ LogicalResult Reader::readBackward(BackwardOp backward) {
       return backward.emitError()
              << "gradient of " << source << " arrives in two places";
     auto type = cast<ValueType>(gradient.getType());
-    if (!type.getPresent().empty())
-      return backward.emitError() << "parameters on some coordinates only "
-                                     "cannot be laid out yet, got "
-                                  << type;
+    for (StringAttr axis : type.getStageAxes())
+      if (type.getCoordinates(axis).size() > 1)
+        return backward.emitError()
+               << "parameters on several pipeline stages cannot be laid out "
+                  "yet, got "
+               << type;
     parameterOf[gradient] = parameter;
     last[parameter] = gradient;
     Way &way = shape.ways[parameter];

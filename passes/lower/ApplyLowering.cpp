@@ -57,25 +57,45 @@ LogicalResult StepLowering::lowerSumSquares(SumSquaresOp op) {
   return success();
 }
 
+LogicalResult StepLowering::lowerCountOnce(CountOnceOp op) {
+  // On a stage without a value nothing writes its slot, which is 0.
+  auto type = cast<ValueType>(op.getInput().getType());
+  SmallVector<Attribute> axes;
+  for (auto axis : op.getAxes().getAsRange<StringAttr>()) {
+    size_t stages = type.getCoordinates(axis).size();
+    if (stages > 1)
+      return op.emitError() << "what is on several pipeline stages cannot be "
+                               "lowered yet, got "
+                            << type;
+    if (stages == 0)
+      axes.push_back(axis);
+  }
+  if (axes.empty())
+    scalars->placeLike(op.getOutput(), op.getInput());
+  else
+    countedOnce[op.getOutput()] = {op.getInput(),
+                                   program->getBuilder().getArrayAttr(axes)};
+  return success();
+}
+
 void StepLowering::lowerStack(StackOp op) {
   SmallVector<double> zeros(op.getScalars().size(), 0.0);
   FlatSymbolRefAttr slots = program->slots("statistics", zeros);
-  SmallVector<std::pair<int64_t, CountOnceOp>> counted;
+  SmallVector<std::pair<int64_t, ArrayAttr>> counted;
   for (auto [i, scalar] : llvm::enumerate(op.getScalars())) {
     int64_t index = i;
     Value stored = scalar;
-    if (CountOnceOp once = countedOnce.lookup(scalar)) {
-      counted.push_back({index, once});
-      stored = once.getInput();
+    if (auto it = countedOnce.find(scalar); it != countedOnce.end()) {
+      counted.push_back({index, it->second.second});
+      stored = it->second.first;
     }
     scalars->store(stored, {slots, index});
   }
   if (!counted.empty())
     scalars->flush();
-  for (auto &[index, once] : counted)
+  for (auto &[index, axes] : counted)
     finish->call<zrt::CountOnceOp>(
-        slots, program->getBuilder().getI64IntegerAttr(index),
-        once.getAxesAttr());
+        slots, program->getBuilder().getI64IntegerAttr(index), axes);
   vectors[op.getVector()] = slots;
 }
 
@@ -257,7 +277,7 @@ LogicalResult StepLowering::lower(Operation *op) {
     scalars->place(counts.getMissing(), {arrivals, 1});
     scalars->defineSquare(counts.getSquared(), {arrivals, 0});
   } else if (auto once = dyn_cast<CountOnceOp>(op)) {
-    countedOnce[once.getOutput()] = once;
+    return lowerCountOnce(once);
   } else if (auto stack = dyn_cast<StackOp>(op)) {
     lowerStack(stack);
   } else if (auto unstack = dyn_cast<UnstackOp>(op)) {

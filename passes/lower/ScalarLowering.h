@@ -36,6 +36,10 @@ public:
 
   /// Says that |scalar| already is in |slot|.
   void place(mlir::Value scalar, Slot slot) { slotOf[scalar] = slot; }
+  /// Says that |scalar| is where |other| is.
+  void placeLike(mlir::Value scalar, mlir::Value other) {
+    place(scalar, slotOf.lookup(other));
+  }
   /// Copies |scalar| to |slot|.
   void store(mlir::Value scalar, Slot slot);
   void storeConstant(double value, Slot slot);

@@ -30,6 +30,7 @@ private:
   mlir::LogicalResult lower(mlir::Operation *op);
   mlir::LogicalResult lowerAllReduce(AllReduceOp op);
   mlir::LogicalResult lowerSumSquares(SumSquaresOp op);
+  mlir::LogicalResult lowerCountOnce(CountOnceOp op);
   void lowerStack(StackOp op);
   void lowerPrepare(PrepareOp op);
   mlir::LogicalResult lowerUpdate(UpdateBucketOp op);
@@ -67,8 +68,9 @@ private:
   /// Gradients that are a buffer times a scalar.
   llvm::DenseMap<mlir::Value, ScaleOp> scaled;
   llvm::DenseMap<mlir::Value, mlir::FlatSymbolRefAttr> vectors;
-  /// Scalars that count once, before they are stacked.
-  llvm::DenseMap<mlir::Value, CountOnceOp> countedOnce;
+  /// Scalars that count once: of what, and over which axes.
+  llvm::DenseMap<mlir::Value, std::pair<mlir::Value, mlir::ArrayAttr>>
+      countedOnce;
   /// The counters of loss scales and schedules.
   llvm::DenseMap<mlir::StringAttr, Slot> countersOf;
   /// Rows of scalars by what they hold.

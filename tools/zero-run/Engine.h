@@ -13,6 +13,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "zero_rt/abi.h"
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 
@@ -33,10 +34,16 @@ struct ParameterInfo {
   /// By rank: the first one that has the same gradient. The others promise to
   /// deliver that one's.
   std::vector<int64_t> giver = {};
+  /// By rank: whether it is on a pipeline stage that has the parameter.
+  std::vector<bool> holders = {};
 
-  /// The elements that each rank holds.
+  /// The elements that each of its ranks holds.
   int64_t getNumHeld() const {
-    return held.empty() ? elements : int64_t(held.front().size());
+    return held.empty() ? elements : int64_t(held[getHolder()].size());
+  }
+  /// The first rank that has it.
+  int64_t getHolder() const {
+    return std::find(holders.begin(), holders.end(), true) - holders.begin();
   }
   /// What |rank| holds of |whole|.
   std::vector<double> take(std::vector<double> whole, int64_t rank) const {

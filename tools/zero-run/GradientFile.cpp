@@ -113,6 +113,12 @@ LogicalResult GradientFile::add(size_t index,
                               "{2}; give --mesh more, or leave it out",
                               quoted, key->rank, ranks - 1)
                     .str());
+  if (!info->holders[key->rank])
+    return fail(message,
+                llvm::formatv("{0} is of rank {1}, whose pipeline stage does "
+                              "not have '{2}'; rank {3} is the first that has",
+                              quoted, key->rank, info->name, info->getHolder())
+                    .str());
   StringRef dtype = getDtypeName(info->arrivalType);
   if (tensor.dtype != dtype)
     return fail(message,

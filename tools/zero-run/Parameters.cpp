@@ -45,6 +45,7 @@ std::vector<ParameterInfo> zero::readParameters(ModuleOp module, MeshOp mesh) {
     for (const auto &group : ranks.getGroups(alike))
       for (int64_t rank : group)
         info.giver[rank] = group.front();
+    info.holders = ranks.getHolders(op.getValueType());
     if (op.getValueType().has(PlacementKind::Sharded))
       for (int64_t rank = 0; rank < ranks.size(); ++rank)
         info.held.push_back(ranks.getHeld(op.getValueType(), rank));

@@ -74,6 +74,8 @@ std::vector<RankInputs> Run::deliver(int64_t index) {
     for (int64_t k = 0; k < count; ++k)
       for (auto [i, info] : llvm::enumerate(parameters)) {
         auto &arrived = delivered[r].backwards[k];
+        if (!info.holders[r])
+          continue;
         if (!file)
           arrived[info.name] = info.take(
               scaleUp(numbers->getGradient(i, info, index, info.giver[r], ranks,
@@ -92,7 +94,7 @@ std::vector<MissingGradient> Run::findMissing(ArrayRef<RankInputs> delivered) {
   for (auto [r, rank] : llvm::enumerate(delivered))
     for (auto [k, arrived] : llvm::enumerate(rank.backwards))
       for (const ParameterInfo &info : parameters)
-        if (!info.optional && !arrived.contains(info.name))
+        if (info.holders[r] && !info.optional && !arrived.contains(info.name))
           missing.push_back(
               {info.name, static_cast<int64_t>(r), static_cast<int64_t>(k)});
   return missing;
@@ -174,6 +176,8 @@ void Run::record(StringRef role, const ParameterInfo &info, int64_t step,
 LogicalResult Run::compareState(int64_t index) {
   for (const ParameterInfo &info : parameters) {
     for (int64_t r = 0; r < ranks; ++r) {
+      if (!info.holders[r])
+        continue;
       auto got = engine->getParameter(r, info);
       auto expected = reference->getParameter(r, info);
       if (failed(got) || failed(expected))
@@ -204,7 +208,7 @@ LogicalResult Run::hashState() {
     return success();
   };
   for (const ParameterInfo &info : parameters) {
-    bool ok = succeeded(append(engine->getParameter(0, info)));
+    bool ok = succeeded(append(engine->getParameter(info.getHolder(), info)));
     for (StringRef role : roles)
       ok = ok && succeeded(append(engine->getState(role, info)));
     if (ok)

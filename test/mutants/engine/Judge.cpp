@@ -104,6 +104,8 @@ static std::vector<RankInputs> getInputs(const Subject &subject,
     for (int b = 0; b < count; ++b) {
       auto &backward = given.backwards.emplace_back();
       for (const ParameterInfo &parameter : subject.parameters) {
+        if (!parameter.holders[rank])
+          continue;
         std::vector<double> &whole =
             shared[{&parameter, parameter.giver[rank], b}];
         if (whole.empty())
@@ -111,9 +113,12 @@ static std::vector<RankInputs> getInputs(const Subject &subject,
                        script.scale / double(1 << (random() % 8)));
         std::vector<double> values = parameter.take(whole, rank);
         bool isLate = b == (script.early ? 0 : count - 1);
-        bool last = isLate && rank == subject.ranks - 1;
-        bool lastAlike = isLate && parameter.giver[rank] ==
-                                       parameter.giver[subject.ranks - 1];
+        int64_t lastRank = subject.ranks - 1;
+        while (!parameter.holders[lastRank])
+          --lastRank;
+        bool last = isLate && rank == lastRank;
+        bool lastAlike =
+            isLate && parameter.giver[rank] == parameter.giver[lastRank];
         if (parameter.optional && b == script.absentIn)
           continue;
         if (last && &parameter - subject.parameters.data() == script.missing)

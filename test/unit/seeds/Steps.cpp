@@ -125,10 +125,13 @@ std::vector<double> Step::getOn(int64_t rank, const std::string &name) {
 }
 
 std::vector<Number> Step::getNumbers(const std::string &name) {
-  std::vector<Number> first = check(engine->getParameter(0, find(name)));
-  for (int64_t r = 1; r < ranks; ++r)
-    EXPECT_EQ(toDoubles(first), getOn(r, name))
-        << "rank " << r << " holds other values than rank 0";
+  const ParameterInfo &info = find(name);
+  int64_t holder = info.getHolder();
+  std::vector<Number> first = check(engine->getParameter(holder, info));
+  for (int64_t r = holder; r < ranks; ++r)
+    if (info.holders[r])
+      EXPECT_EQ(toDoubles(first), getOn(r, name))
+          << "rank " << r << " holds other values than rank " << holder;
   return first;
 }
 
