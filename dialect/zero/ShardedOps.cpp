@@ -176,8 +176,8 @@ LogicalResult UpdateBucketOp::verifySymbolUses(SymbolTableCollection &symbols) {
                          << getBucketAttr() << ", got " << gradient;
   if (!gradient.hasRowsOf(bucketType))
     return emitOpError() << "gradient must be sharded where bucket "
-                         << getBucketAttr() << " is, " << bucketType << ", got "
-                         << gradient;
+                         << getBucketAttr() << " is, and on its stages, "
+                         << bucketType << ", got " << gradient;
   // update_bucket_c3
   if (getRowOf().size() != bucket.getMembers().size())
     return emitOpError() << "bucket " << getBucketAttr() << " has "

@@ -126,7 +126,7 @@ SmallVector<StringAttr> ValueType::getAxesOfDim(int64_t dim) const {
 }
 
 bool ValueType::hasRowsOf(ValueType other) const {
-  if (getShape() != other.getShape())
+  if (getShape() != other.getShape() || getPresent() != other.getPresent())
     return false;
   for (size_t dim = 0; dim + 1 < getShape().size(); ++dim)
     if (getAxesOfDim(dim) != other.getAxesOfDim(dim))

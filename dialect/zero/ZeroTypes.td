@@ -99,8 +99,9 @@ def Zero_ValueType : TypeDef<Zero_Dialect, "Value"> {
     bool has(::zero::PlacementKind kind) const;
     /// The axes that shard dimension |dim|, in sorted order.
     ::llvm::SmallVector<::mlir::StringAttr> getAxesOfDim(int64_t dim) const;
-    /// Whether it has the shape of |other| and all dimensions but the last are
-    /// sharded alike: then a rank has the same row of both.
+    /// Whether it has the shape of |other|, is on the same pipeline stages, and
+    /// all dimensions but the last are sharded alike: then a rank has the same
+    /// row of both.
     bool hasRowsOf(ValueType other) const;
     bool isScaled() const { return !getScale().empty(); }
     bool isScaledBy(::llvm::StringRef symbol) const;

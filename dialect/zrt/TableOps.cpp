@@ -71,6 +71,8 @@ LogicalResult BufferOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return refuse("buffers that share memory must not be sharded or on demand");
   if (getSpace() != owner->getSpace())
     return refuse("shares memory with a buffer of another space");
+  if (getValueType().getPresent() != owner->getValueType().getPresent())
+    return refuse("shares memory with a buffer on other pipeline stages");
   if (getNumBytes() > owner->getNumBytes())
     return refuse("takes " + Twine(getNumBytes()) +
                   " bytes and shares a memory of " +

@@ -23,7 +23,9 @@ def Zrt_ProgramOp : Zrt_Op<"program",
     - `program_c1`: inputs and results are `zrt.slots` of the program, and each
       result has a name of its own;
     - `program_c2`: axes that buffers and calls name are axes of the mesh;
-    - `program_c3`: what a call works on slices of divides evenly.
+    - `program_c3`: what a call works on slices of divides evenly;
+    - `program_c4`: a call that works on what is on some pipeline stages only is not
+      over their axis.
 
     Example:
 
@@ -120,8 +122,8 @@ def Zrt_BufferOp : Zrt_SymbolOp<"buffer",
       rank of the axes that shard rows;
     - `buffer_c3`: the type says nothing of the space;
     - `buffer_c4`: memory is shared with a buffer of the program that is as large or
-      larger, is in the same space, and has memory of its own; neither is sharded
-      or on demand.
+      larger, is in the same space and on the same pipeline stages, and has memory
+      of its own; neither is sharded or on demand.
 
     Example:
 

@@ -36,6 +36,13 @@ static LogicalResult verifyOnMesh(BufferOp buffer, zero::MeshOp mesh) {
       return buffer.emitOpError()
              << "names " << placement.axis << ", which is no axis of mesh @"
              << mesh.getSymName();
+  for (const zero::AxisCoordinate &c : type.getPresent()) {
+    std::optional<int64_t> size = mesh.getAxisSize(c.axis);
+    if (!size || c.coordinate >= *size)
+      return buffer.emitOpError()
+             << "is on coordinate " << c.coordinate << " of " << c.axis
+             << ", which mesh @" << mesh.getSymName() << " does not have";
+  }
   size_t last = type.getShape().size() - 1;
   for (auto [dim, extent] : llvm::enumerate(type.getShape())) {
     int64_t ranks = mesh.getNumRanks(type.getAxesOfDim(dim));
@@ -62,6 +69,18 @@ static LogicalResult verifySlices(Operation *call, ArrayAttr axes,
          << "works on slices of @" << buffer.getSymName() << ", whose "
          << buffer.getRowLength() << " elements do not divide evenly over "
          << ranks << " ranks of " << axes;
+}
+
+/// program_c4: ranks of other stages would not come.
+static LogicalResult verifyMeets(Operation *call, ArrayAttr axes,
+                                 zero::ValueType place) {
+  for (StringAttr axis : place.getStageAxes())
+    if (llvm::is_contained(axes, axis))
+      return call->emitOpError()
+             << "is over " << axis
+             << ", and works on what is on some of its coordinates only, "
+             << place;
+  return success();
 }
 
 std::vector<SlotsOp> ProgramOp::getInputSlots() {
@@ -163,9 +182,11 @@ LogicalResult ProgramOp::verifyRegions() {
       return failure();
   // program_c2
   WalkResult result = walk([&](Operation *call) {
+    zero::ValueType place = getPlace(symbols, call);
     for (StringRef name : {"axes", "own"})
       if (auto axes = call->getAttrOfType<ArrayAttr>(name))
-        if (failed(verifyAxes(call, axes, mesh)))
+        if (failed(verifyAxes(call, axes, mesh)) ||
+            (place && failed(verifyMeets(call, axes, place))))
           return WalkResult::interrupt();
     // program_c3
     auto launch = dyn_cast<LaunchOp>(call);

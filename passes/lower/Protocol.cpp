@@ -68,12 +68,28 @@ void zero::declareBucket(ProgramBuilder &program, BucketBuffers &bucket) {
 static constexpr int64_t kOpenBuckets = 2;
 
 /// Gives gradients of buckets that are never open together one memory, as large
-/// as the largest of them.
+/// as the largest of them. Each pipeline stage has memory of its own.
 static void shareMemory(ProgramBuilder &program, BucketMap &buckets) {
-  zrt::BufferOp owners[kOpenBuckets];
+  struct Ring {
+    ArrayRef<AxisCoordinate> stages;
+    zrt::BufferOp owners[kOpenBuckets];
+    int64_t next = 0;
+  };
+  SmallVector<Ring> rings;
   auto forEach = [&](auto &&function) {
-    for (auto [i, bucket] : llvm::enumerate(llvm::make_second_range(buckets)))
-      function(program.getBuffer(bucket.gradient), owners[i % kOpenBuckets]);
+    for (Ring &ring : rings)
+      ring.next = 0;
+    for (auto &bucket : llvm::make_second_range(buckets)) {
+      ArrayRef<AxisCoordinate> stages = bucket.gradientType.getPresent();
+      auto *ring = llvm::find_if(
+          rings, [&](const Ring &ring) { return ring.stages == stages; });
+      if (ring == rings.end()) {
+        rings.emplace_back().stages = stages;
+        ring = &rings.back();
+      }
+      function(program.getBuffer(bucket.gradient),
+               ring->owners[ring->next++ % kOpenBuckets]);
+    }
   };
   forEach([](zrt::BufferOp buffer, zrt::BufferOp &owner) {
     if (!owner || buffer.getNumBytes() > owner.getNumBytes())

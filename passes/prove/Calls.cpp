@@ -17,7 +17,7 @@ using namespace zero::prove;
 Calls::Calls(Proof &proof, zrt::ProgramOp program, const Buckets &buckets,
              Meaning &meaning)
     : proof(proof), algebra(proof.algebra), program(program), buckets(buckets),
-      meaning(meaning), symbols(program) {
+      meaning(meaning), symbols(program), writers(readSlotWriters(program)) {
   for (auto op : program.getOps<zrt::ArrivalsOp>())
     arrivals[op.getBucketAttr().getAttr()] = op;
 }

@@ -8,6 +8,7 @@
 #define ZERO_PASSES_PROVE_CALLS_H
 
 #include "passes/prove/Memory.h"
+#include "passes/prove/Slots.h"
 
 #include <map>
 
@@ -100,6 +101,9 @@ private:
                   AxisSet &owners);
   Number sumOverBucket(mlir::StringAttr bucket, const Pieces &addends,
                        AxisSet owners);
+  /// Whether the slot that |op| sums into is 0 on the pipeline stages that it
+  /// does not run on.
+  bool isZeroElsewhere(zrt::LaunchOp op);
 
   Proof &proof;
   Algebra &algebra;
@@ -109,6 +113,8 @@ private:
   Memory *memory = nullptr;
   mlir::SymbolTable symbols;
   llvm::DenseMap<mlir::StringAttr, zrt::ArrivalsOp> arrivals; // by bucket
+  /// What writes each slot.
+  SlotWriters writers;
   /// What kernels made of which arguments.
   using KernelKey = std::pair<mlir::Operation *, std::vector<Number::Key>>;
   std::map<KernelKey, llvm::SmallVector<Number>> evaluated;

@@ -6,6 +6,8 @@
 
 #include "passes/prove/IdleState.h"
 
+#include "passes/prove/Slots.h"
+
 using namespace mlir;
 using namespace zero;
 using namespace zero::prove;
@@ -116,35 +118,12 @@ void IdleState::fillBuffers(const MeshAxes &axes) {
 
 void IdleState::fillSlots() {
   // Slots that nobody writes are constants.
-  llvm::DenseSet<std::pair<StringAttr, int64_t>> written;
-  auto add = [&](FlatSymbolRefAttr slots, int64_t index) {
-    written.insert({slots.getAttr(), index});
-  };
-  auto addAll = [&](FlatSymbolRefAttr slots) {
-    auto op = program.lookupSymbol<zrt::SlotsOp>(slots);
-    for (int64_t i = 0; i < op.size(); ++i)
-      add(slots, i);
-  };
-  program.walk([&](Operation *op) {
-    if (auto store = dyn_cast<zrt::StoreSlotOp>(op))
-      add(store.getSlotsAttr(), store.getIndex());
-    else if (auto launch = dyn_cast<zrt::LaunchOp>(op);
-             launch && launch.getSum())
-      add(launch.getSumAttr(), launch.getSumIndex());
-    else if (auto count = dyn_cast<zrt::CountArrivalsOp>(op))
-      addAll(count.getSlotsAttr());
-    else if (auto sum = dyn_cast<zrt::AllReduceScalarsOp>(op))
-      addAll(sum.getSlotsAttr());
-    else if (auto once = dyn_cast<zrt::CountOnceOp>(op))
-      add(once.getSlotsAttr(), once.getIndex());
-  });
-  for (auto symbol : program.getInputs().getAsRange<FlatSymbolRefAttr>())
-    addAll(symbol);
+  SlotWriters writers = readSlotWriters(program);
   for (auto op : program.getOps<zrt::SlotsOp>())
     for (auto [i, initial] : llvm::enumerate(op.getInitial())) {
       std::pair<StringAttr, int64_t> slot{op.getSymNameAttr(), i};
       idle.slots[slot].expr =
-          written.contains(slot)
+          writers.contains(slot)
               ? algebra.undefined("slot " + std::to_string(i) + " of @" +
                                   op.getSymName().str() +
                                   " before this step writes it")

@@ -163,6 +163,29 @@ Number Calls::sumOverBucket(StringAttr bucketName, const Pieces &addends,
   return sum;
 }
 
+bool Calls::isZeroElsewhere(zrt::LaunchOp op) {
+  ArrayRef<AxisCoordinate> stages;
+  auto isThere = [&](Operation *writer) {
+    auto launch = dyn_cast<zrt::LaunchOp>(writer);
+    if (!launch || launch.getBuffers().empty())
+      return false;
+    auto first = cast<FlatSymbolRefAttr>(launch.getBuffers()[0]);
+    stages = symbols.lookup<zrt::BufferOp>(first.getAttr())
+                 .getValueType()
+                 .getPresent();
+    return true;
+  };
+  if (!isThere(op))
+    return false;
+  ArrayRef<AxisCoordinate> own = stages;
+  auto slots = symbols.lookup<zrt::SlotsOp>(op.getSumAttr().getAttr());
+  return slots.getInitial()[op.getSumIndex()] == 0 &&
+         llvm::all_of(writers[{op.getSumAttr().getAttr(), op.getSumIndex()}],
+                      [&](Operation *writer) {
+                        return isThere(writer) && stages == own;
+                      });
+}
+
 bool Calls::findOwners(zrt::LaunchOp op, ArrayRef<Contents *> operands,
                        AxisSet &owners) {
   AxisSet set = op.getOwn() ? meaning.axes.getSet(*op.getOwn()) : 0;
@@ -257,8 +280,16 @@ void Calls::launch(zrt::LaunchOp op) {
   if (!op.getSumAttr())
     return;
   Number &slot = writeSlot(op, op.getSumAttr(), op.getSumIndex());
-  if (everywhere && !(addends == otherAddends))
+  AxisSet stages =
+      kernel.operands.empty()
+          ? 0
+          : meaning.axes.getSet(
+                kernel.operands[0]->op.getValueType().getStageAxes());
+  if (stages && !isZeroElsewhere(op))
+    slot = {algebra.undefined("a number that some pipeline stages only write"),
+            {}};
+  else if (everywhere && !(addends == otherAddends))
     slot = {algebra.undefined("a sum of different numbers on each rank"), {}};
   else
-    slot = sumOverBucket(bucket, addends, set);
+    slot = sumOverBucket(bucket, addends, set | stages);
 }

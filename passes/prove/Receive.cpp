@@ -24,21 +24,32 @@ void ProgramReader::receiveInOrder(Node &node, zrt::TransitionOp transition) {
       program.lookupSymbol<zrt::SequenceOp>(transition.getSequenceAttr());
   auto buckets =
       llvm::to_vector(sequence.getBuckets().getAsRange<FlatSymbolRefAttr>());
-  for (auto bucket : llvm::ArrayRef(buckets).take_front(sequence.getWindow()))
-    if (auto gradient = calls->getArrivals(bucket).getGradientAttr();
-        !node.memory.get(gradient).allocated)
+  auto getGradient = [&](size_t i) -> Contents & {
+    return node.memory.get(calls->getArrivals(buckets[i]).getGradientAttr());
+  };
+  auto getStages = [&](size_t i) {
+    return getGradient(i).op.getValueType().getPresent();
+  };
+  // Of the buckets before it count those that are wherever it is.
+  auto mayBeOpen = [&](size_t i, size_t from) {
+    auto before = llvm::count_if(llvm::seq(from, i), [&](size_t other) {
+      return getStages(other).empty() || getStages(other) == getStages(i);
+    });
+    return static_cast<uint64_t>(before) < sequence.getWindow();
+  };
+  for (size_t i = 0; i < buckets.size(); ++i)
+    if (mayBeOpen(i, /*from=*/0) && !getGradient(i).allocated)
       proof.report.error(sequence)
-          << gradient << ", into which gradients may arrive at once, is not "
-          << "allocated in state '" << node.state.getValue() << "'";
+          << FlatSymbolRefAttr::get(getGradient(i).op)
+          << ", into which gradients may arrive at once, is not allocated in "
+             "state '"
+          << node.state.getValue() << "'";
   for (auto [i, handler] : llvm::enumerate(
            sequence.getHandlers().getAsRange<FlatSymbolRefAttr>())) {
     receiveBucket(node, transition, buckets[i]);
-    size_t end = std::min(buckets.size(), i + sequence.getWindow());
-    for (size_t open = i + 1; open < end; ++open)
-      calls->filling.insert(
-          node.memory.get(calls->getArrivals(buckets[open]).getGradientAttr())
-              .op.getMemory()
-              .getAttr());
+    for (size_t open = i + 1; open < buckets.size(); ++open)
+      if (mayBeOpen(open, i))
+        calls->filling.insert(getGradient(open).op.getMemory().getAttr());
     runHandler(handler, node.memory);
     calls->filling.clear();
   }

@@ -123,6 +123,10 @@ Number StepReader::getSumSquares(ValueRange inputs, bool isWhole) {
       addends.push_back(algebra.undefined("a sum of squares of no gradient"));
       continue;
     }
+    // Other stages add nothing; what is not a share of a sum there, types do
+    // not let anybody use.
+    AxisSet stages = meaning.axes.getSet(
+        cast<ValueType>(input.getType()).getStageAxes());
     Expr last = nullptr, square = nullptr;
     for (auto [name, member] :
          llvm::zip_equal(getMembers(array.source), array.members)) {
@@ -135,7 +139,7 @@ Number StepReader::getSumSquares(ValueRange inputs, bool isWhole) {
       Precision kept = meaning.parameters[name].kept;
       addends.push_back(sumOverElements(
           algebra, square, name,
-          isWhole ? 0 : getAxes(input, PlacementKind::Sharded),
+          isWhole ? 0 : getAxes(input, PlacementKind::Sharded) | stages,
           member.precision.holds(kept) ? Precision() : member.precision));
     }
   }
@@ -203,8 +207,10 @@ bool StepReader::readScalar(Operation &op) {
       })
       .Case([&](CountOnceOp op) {
         Number once = scalar(op.getInput());
-        once.expr =
-            countOnce(algebra, once.expr, meaning.axes.getSet(op.getAxes()));
+        AxisSet stages = meaning.axes.getSet(
+            cast<ValueType>(op.getInput().getType()).getStageAxes());
+        once.expr = countOnce(algebra, once.expr,
+                              meaning.axes.getSet(op.getAxes()) & ~stages);
         scalars[op.getOutput()] = once;
         return true;
       })

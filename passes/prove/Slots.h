@@ -1,0 +1,24 @@
+//===- Slots.h - Who writes the scalars of a program ------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_PASSES_PROVE_SLOTS_H
+#define ZERO_PASSES_PROVE_SLOTS_H
+
+#include "dialect/zrt/ZrtDialect.h"
+
+namespace zero::prove {
+
+/// The ops that write each slot: calls, stores of scalar programs, the
+/// zrt.scalar_state of what a checkpoint restores, and the zrt.program whose
+/// input it is.
+using SlotWriters = llvm::DenseMap<std::pair<mlir::StringAttr, int64_t>,
+                                   llvm::SmallVector<mlir::Operation *, 1>>;
+
+SlotWriters readSlotWriters(zrt::ProgramOp program);
+
+} // namespace zero::prove
+
+#endif // ZERO_PASSES_PROVE_SLOTS_H
