@@ -11,8 +11,9 @@
 using namespace mlir;
 using namespace zero;
 
-std::string zero::getHandlerName(zrt::HandlerOp handler) {
-  return ("zero.handler." + handler.getSymName()).str();
+std::string zero::getHandlerName(zrt::HandlerOp handler,
+                                 const GlobalBuilder &globals) {
+  return ("zero.handler." + globals.getPrefix() + handler.getSymName()).str();
 }
 
 Value zero::emitTableCall(OpBuilder &builder, Location loc, Value table,
@@ -184,7 +185,7 @@ void zero::emitHandler(zrt::HandlerOp handler, const Tables &tables,
   Type pointer = LLVM::LLVMPointerType::get(context);
   Type status = builder.getI32Type();
   auto function = builder.create<LLVM::LLVMFuncOp>(
-      loc, getHandlerName(handler),
+      loc, getHandlerName(handler, globals),
       LLVM::LLVMFunctionType::get(status, {pointer, pointer}),
       LLVM::Linkage::Internal);
   builder.setInsertionPointToEnd(function.addEntryBlock(builder));

@@ -14,7 +14,8 @@
 namespace zero {
 
 /// The function that |handler| becomes.
-std::string getHandlerName(zrt::HandlerOp handler);
+std::string getHandlerName(zrt::HandlerOp handler,
+                           const GlobalBuilder &globals);
 
 /// Emits |handler| as a zero_rt_handler_fn: its calls in order, up to the first
 /// that fails.

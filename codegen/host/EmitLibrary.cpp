@@ -23,11 +23,12 @@ static Constant emitRows(GlobalBuilder &globals, StringRef name,
       name, ArrayRef(words, rows.size() * sizeof(Row) / sizeof(int64_t)));
 }
 
-/// The fields of zero_rt_library, in the order of the struct.
-static SmallVector<Constant> getLibraryFields(zrt::ProgramOp program,
-                                              const Tables &tables,
-                                              const LibraryOptions &options,
-                                              GlobalBuilder &globals) {
+/// The fields of zero_rt_library that a stage has, in the order of the struct.
+static SmallVector<Constant> getStageFields(const StageProgram &stage,
+                                            const LibraryOptions &options,
+                                            GlobalBuilder &globals) {
+  const Tables &tables = stage.tables;
+  zrt::ProgramOp program = stage.program;
   SmallVector<Constant> fields{
       globals.integer(32, sizeof(zero_rt_library)),
       globals.integer(32, ZERO_RT_ABI_VERSION),
@@ -58,7 +59,7 @@ static SmallVector<Constant> getLibraryFields(zrt::ProgramOp program,
     kernels.push_back(kernel.getSymName().str());
   SmallVector<std::string> handlers;
   for (auto handler : program.getOps<zrt::HandlerOp>())
-    handlers.push_back(getHandlerName(handler));
+    handlers.push_back(getHandlerName(handler, globals));
   fields.push_back(globals.integer(64, kernels.size()));
   fields.push_back(globals.pointers("kernels", kernels));
   fields.push_back(globals.integer(64, handlers.size()));
@@ -137,13 +138,38 @@ static void emitForwarder(GlobalBuilder &globals, const CallInfo &info,
   builder.create<LLVM::ReturnOp>(loc, status);
 }
 
-void zero::emitLibrary(zrt::ProgramOp program, const Tables &tables,
+void zero::emitLibrary(ArrayRef<StageProgram> stages,
                        const LibraryOptions &options, ModuleOp target) {
   GlobalBuilder globals(target);
-  for (auto handler : program.getOps<zrt::HandlerOp>())
-    emitHandler(handler, tables, globals);
-  globals.structure("zero_library",
-                    getLibraryFields(program, tables, options, globals));
+  std::vector<std::string> libraries{"zero_library"};
+  SmallVector<Constant> first;
+  for (auto [i, stage] : llvm::enumerate(stages)) {
+    if (stages.size() > 1)
+      globals.setPrefix("stage" + Twine(i) + ".");
+    zrt::ProgramOp program = stage.program;
+    for (auto handler : program.getOps<zrt::HandlerOp>())
+      emitHandler(handler, stage.tables, globals);
+    SmallVector<Constant> fields = getStageFields(stage, options, globals);
+    if (i == 0) {
+      first = std::move(fields);
+      continue;
+    }
+    // No stages of its own.
+    for (int field = 0; field < 2; ++field)
+      fields.push_back(globals.integer(64, 0));
+    fields.push_back({});
+    libraries.push_back(globals.structure("library", fields).symbol);
+  }
+  // The first stage's is the way to the others.
+  SmallVector<StringAttr> axes;
+  for (const AxisCoordinate &c : stages.front().coordinates)
+    axes.push_back(c.axis);
+  bool isSplit = stages.size() > 1;
+  first.push_back(
+      globals.integer(64, isSplit ? stages.front().tables.getSet(axes) : 0));
+  first.push_back(globals.integer(64, isSplit ? stages.size() : 0));
+  first.push_back(isSplit ? globals.pointers("stages", libraries) : Constant());
+  globals.structure("zero_library", first);
   for (const CallInfo &info : getCalls())
     if (info.isStepCall)
       emitForwarder(globals, info, options.prefix);

@@ -7,7 +7,7 @@
 #ifndef ZERO_CODEGEN_HOST_EMITLIBRARY_H
 #define ZERO_CODEGEN_HOST_EMITLIBRARY_H
 
-#include "codegen/host/Tables.h"
+#include "codegen/host/Stages.h"
 
 namespace zero {
 
@@ -19,9 +19,9 @@ struct LibraryOptions {
 };
 
 /// Appends to |target|, which already has a function for each kernel and scalar
-/// program of |program| under its symbol name: the tables, one function per
-/// handler, the zero_rt_library, and the exported PREFIX_* functions.
-void emitLibrary(zrt::ProgramOp program, const Tables &tables,
+/// program under its symbol name: the tables and one function per handler of
+/// each stage, the zero_rt_library, and the exported PREFIX_* functions.
+void emitLibrary(llvm::ArrayRef<StageProgram> stages,
                  const LibraryOptions &options, mlir::ModuleOp target);
 
 /// The text of PREFIX.h.
@@ -34,8 +34,9 @@ struct ProofNote {
   std::vector<std::string> promises;
 };
 
-/// The plan as JSON: parameters, buckets, bytes per rank by role, collectives.
-std::string emitPlan(zrt::ProgramOp program, const Tables &tables,
+/// The plan as JSON: parameters, buckets, bytes per rank by role, collectives;
+/// the latter for each stage, where there are several.
+std::string emitPlan(llvm::ArrayRef<StageProgram> stages, const Tables &whole,
                      llvm::StringRef cpu, const ProofNote &proof);
 
 } // namespace zero

@@ -181,58 +181,85 @@ static json::Array describeSharding(ValueType type) {
   return sharding;
 }
 
-std::string zero::emitPlan(zrt::ProgramOp program, const Tables &tables,
-                           StringRef cpu, const ProofNote &proof) {
-  json::Array parameters;
-  auto declared = program->getParentOfType<ModuleOp>().getOps<ParameterOp>();
-  for (auto [op, name, row] :
-       llvm::zip_equal(declared, tables.parameterNames, tables.parameters))
-    parameters.push_back(
-        json::Object{{"name", name},
-                     {"shape", json::Array(op.getShape())},
-                     {"sharded", describeSharding(op.getValueType())},
-                     {"dtype", nameOf(row.dtype)},
-                     {"gradient_dtype", nameOf(row.gradient_dtype)},
-                     {"elements", row.elements},
-                     {"bucket", row.bucket},
-                     {"offset", row.offset},
-                     {"extent", row.extent},
-                     {"optional", row.optional != 0},
-                     {"uses", row.uses}});
+/// What is the same on all ranks of a stage, and no other.
+static void describeStage(const StageProgram &stage, json::Object &object) {
+  zrt::ProgramOp program = stage.program;
+  const Tables &tables = stage.tables;
   json::Array buckets;
   for (const zero_rt_bucket_row &row : tables.buckets)
     buckets.push_back(
         json::Object{{"name", tables.strings.getBytes().data() + row.name},
                      {"elements", row.elements}});
+  object["buckets"] = std::move(buckets);
+  object["bytes_per_rank"] =
+      json::Object{{"one_backward", countBytes(program, tables, false)},
+                   {"several_backwards", countBytes(program, tables, true)}};
+  object["traffic_per_rank"] = json::Object{
+      {"first_backward",
+       countTraffic(program, tables, "first", zrt::Event::accumulate).toJson()},
+      {"each_later_backward",
+       countTraffic(program, tables, "next", zrt::Event::accumulate).toJson()},
+      {"apply",
+       countTraffic(program, tables, "between", zrt::Event::apply).toJson()}};
+}
+
+/// `{"axis": "pp", "coordinate": 1}` for each.
+static json::Array describeStages(ArrayRef<AxisCoordinate> coordinates) {
+  json::Array array;
+  for (const AxisCoordinate &c : coordinates)
+    array.push_back(json::Object{{"axis", c.axis.getValue()},
+                                 {"coordinate", c.coordinate}});
+  return array;
+}
+
+std::string zero::emitPlan(ArrayRef<StageProgram> stages, const Tables &whole,
+                           StringRef cpu, const ProofNote &proof) {
+  json::Array parameters;
+  zrt::ProgramOp program = stages.front().program;
+  auto declared = program->getParentOfType<ModuleOp>().getOps<ParameterOp>();
+  for (auto [op, name, row] :
+       llvm::zip_equal(declared, whole.parameterNames, whole.parameters)) {
+    json::Object parameter{{"name", name},
+                           {"shape", json::Array(op.getShape())},
+                           {"sharded", describeSharding(op.getValueType())},
+                           {"dtype", nameOf(row.dtype)},
+                           {"gradient_dtype", nameOf(row.gradient_dtype)},
+                           {"elements", row.elements},
+                           {"bucket", row.bucket},
+                           {"offset", row.offset},
+                           {"extent", row.extent},
+                           {"optional", row.optional != 0},
+                           {"uses", row.uses}};
+    if (stages.size() > 1)
+      parameter["on"] = describeStages(op.getValueType().getPresent());
+    parameters.push_back(std::move(parameter));
+  }
   json::Array mesh;
-  for (const zero_rt_axis_row &axis : tables.axes)
+  for (const zero_rt_axis_row &axis : whole.axes)
     mesh.push_back(
-        json::Object{{"axis", tables.strings.getBytes().data() + axis.name},
+        json::Object{{"axis", whole.strings.getBytes().data() + axis.name},
                      {"size", axis.size}});
   json::Object plan{
       {"format", 1},
-      {"step", tables.name},
+      {"step", whole.name},
       // As text: JSON numbers lose bits beyond 2^53.
-      {"plan_hash", llvm::formatv("{0:x16}", tables.planHash).str()},
-      {"ranks", tables.ranks},
+      {"plan_hash", llvm::formatv("{0:x16}", whole.planHash).str()},
+      {"ranks", whole.ranks},
       {"mesh", std::move(mesh)},
       {"cpu", cpu},
       {"parameters", std::move(parameters)},
-      {"buckets", std::move(buckets)},
-      {"bytes_per_rank",
-       json::Object{{"one_backward", countBytes(program, tables, false)},
-                    {"several_backwards", countBytes(program, tables, true)}}},
-      {"traffic_per_rank",
-       json::Object{
-           {"first_backward",
-            countTraffic(program, tables, "first", zrt::Event::accumulate)
-                .toJson()},
-           {"each_later_backward",
-            countTraffic(program, tables, "next", zrt::Event::accumulate)
-                .toJson()},
-           {"apply", countTraffic(program, tables, "between", zrt::Event::apply)
-                         .toJson()}}},
       {"proved", proof.isProved},
       {"promises", json::Array(proof.promises)}};
+  if (stages.size() == 1) {
+    describeStage(stages.front(), plan);
+  } else {
+    json::Array list;
+    for (const StageProgram &stage : stages) {
+      json::Object object{{"on", describeStages(stage.coordinates)}};
+      describeStage(stage, object);
+      list.push_back(std::move(object));
+    }
+    plan["stages"] = std::move(list);
+  }
   return llvm::formatv("{0:2}", json::Value(std::move(plan))).str() + "\n";
 }

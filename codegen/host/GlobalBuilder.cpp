@@ -13,7 +13,7 @@ using namespace zero;
 static constexpr StringLiteral kPrefix = "zero.table.";
 
 std::string GlobalBuilder::makeName(StringRef name) {
-  return name == "zero_library" ? name.str() : (kPrefix + name).str();
+  return name == "zero_library" ? name.str() : (kPrefix + prefix + name).str();
 }
 
 Constant GlobalBuilder::dense(StringRef name, Type element,

@@ -40,6 +40,11 @@ public:
   Constant pointers(llvm::StringRef name, llvm::ArrayRef<std::string> symbols);
   Constant structure(llvm::StringRef name, llvm::ArrayRef<Constant> fields);
 
+  /// Names of what follows begin with |text|, those of other programs with
+  /// another.
+  void setPrefix(const llvm::Twine &text) { prefix = text.str(); }
+  llvm::StringRef getPrefix() const { return prefix; }
+
   mlir::OpBuilder &getBuilder() { return builder; }
   mlir::Location getLoc() const { return loc; }
 
@@ -53,6 +58,7 @@ private:
 
   mlir::OpBuilder builder;
   mlir::Location loc;
+  std::string prefix;
 };
 
 } // namespace zero

@@ -78,7 +78,8 @@ zero_rt_dtype zero::getDtype(Type type) {
 namespace {
 class TableReader {
 public:
-  explicit TableReader(zrt::ProgramOp program) : program(program) {}
+  TableReader(zrt::ProgramOp program, const Tables *whole)
+      : program(program), whole(whole) {}
 
   FailureOr<Tables> build();
 
@@ -95,6 +96,7 @@ private:
   int64_t bits(double value) { return llvm::bit_cast<int64_t>(value); }
 
   zrt::ProgramOp program;
+  const Tables *whole;
   SymbolTableCollection symbols;
   Tables tables;
 };
@@ -129,6 +131,9 @@ void TableReader::addMesh(MeshOp mesh) {
     tables.axisRows[axis.getName()] = tables.axes.size();
     tables.axes.push_back({tables.strings.add(axis.getName()), axis.getSize()});
   }
+  // All stages know the same sets in the same order.
+  if (whole)
+    tables.axisSets = whole->axisSets;
   // The sets that calls name.
   program.walk([&](Operation *call) {
     for (StringRef name : {"axes", "own"})
@@ -194,6 +199,7 @@ LogicalResult TableReader::addBuckets(MeshOp mesh) {
     zero_rt_parameter_row row = {};
     row.name = tables.strings.add(op.getSymName());
     row.dtype = getDtype(op.getDtype());
+    row.gradient_dtype = row.dtype;
     row.bucket = -1;
     row.optional = op.getOptional();
     row.uses = op.getUses();
@@ -208,13 +214,17 @@ LogicalResult TableReader::addBuckets(MeshOp mesh) {
     zero_rt_bucket_row row = {};
     row.name = tables.strings.add(bucket.getSymName());
     row.elements = bucket.getRowLength();
-    row.rows = addAxes(bucket.getValueType().getAxes(PlacementKind::Sharded));
+    ValueType type = bucket.getValueType();
+    SmallVector<StringAttr> rows = type.getAxes(PlacementKind::Sharded);
+    llvm::append_range(rows, type.getStageAxes());
+    row.rows = addAxes(rows);
     auto gradient = zrt::lookup<zrt::BufferOp>(symbols, arrivals,
                                                arrivals.getGradientAttr());
     SmallVector<StringAttr> alike;
     for (auto axis : mesh.getAxes().getAsRange<MeshAxisAttr>())
       if (gradient.getValueType().getPlacement(axis.getName()).kind ==
-          PlacementKind::Replicated)
+              PlacementKind::Replicated &&
+          type.getCoordinates(axis.getName()).empty())
         alike.push_back(axis.getName());
     row.replicated = addAxes(alike);
     row.gradient_buffer = tables.getBuffer(arrivals.getGradientAttr());
@@ -238,7 +248,7 @@ LogicalResult TableReader::addBuckets(MeshOp mesh) {
     }
   }
   for (auto [i, row] : llvm::enumerate(tables.parameters))
-    if (row.bucket < 0)
+    if (row.bucket < 0 && !whole)
       return program.emitError() << "parameter @" << tables.parameterNames[i]
                                  << " is in no bucket of the program";
   return success();
@@ -299,10 +309,14 @@ FailureOr<Tables> TableReader::build() {
   tables.name = program.getSymName().str();
   tables.ranks = mesh.getNumRanks();
   // Whatever is said in the IR is part of the plan.
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  module.print(os);
-  tables.planHash = llvm::xxh3_64bits(text);
+  if (whole) {
+    tables.planHash = whole->planHash;
+  } else {
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    module.print(os);
+    tables.planHash = llvm::xxh3_64bits(text);
+  }
 
   for (auto [i, op] : llvm::enumerate(program.getOps<zrt::KernelOp>()))
     tables.kernelRows[FlatSymbolRefAttr::get(op)] = i;
@@ -319,6 +333,7 @@ FailureOr<Tables> TableReader::build() {
   return std::move(tables);
 }
 
-FailureOr<Tables> zero::buildTables(zrt::ProgramOp program) {
-  return TableReader(program).build();
+FailureOr<Tables> zero::buildTables(zrt::ProgramOp program,
+                                    const Tables *whole) {
+  return TableReader(program, whole).build();
 }

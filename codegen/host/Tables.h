@@ -84,8 +84,10 @@ struct Tables {
   llvm::DenseMap<mlir::Attribute, int64_t> slotRows;
 };
 
-/// Reads |program|; emits a diagnostic where it is incomplete.
-mlir::FailureOr<Tables> buildTables(zrt::ProgramOp program);
+/// Reads |program|; emits a diagnostic where it is incomplete. That of one
+/// pipeline stage is part of one whose tables are |whole|.
+mlir::FailureOr<Tables> buildTables(zrt::ProgramOp program,
+                                    const Tables *whole = nullptr);
 
 /// The number of the element type in the ABI.
 zero_rt_dtype getDtype(mlir::Type type);

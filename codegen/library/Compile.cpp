@@ -61,8 +61,11 @@ FailureOr<CompiledStep> zero::compileStep(ModuleOp scheduled,
             scalars, *target, scalars.getSymName(),
             [&](FlatSymbolRefAttr slots) { return tables->getSlot(slots); })))
       return failure();
-  emitLibrary(*program, *tables,
-              {step.name, cpuFeatureList(options.target.cpu)}, *target);
+  FailureOr<std::vector<StageProgram>> stages = splitStages(*program, *tables);
+  if (failed(stages))
+    return failure();
+  emitLibrary(*stages, {step.name, cpuFeatureList(options.target.cpu)},
+              *target);
 
   SmallVector<char> code;
   llvm::raw_svector_ostream os(code);
@@ -70,7 +73,7 @@ FailureOr<CompiledStep> zero::compileStep(ModuleOp scheduled,
     return failure();
   step.code.assign(code.begin(), code.end());
   step.header = emitHeader(*tables, step.name);
-  step.plan = emitPlan(*program, *tables, resolveCpuName(options.target.cpu),
+  step.plan = emitPlan(*stages, *tables, resolveCpuName(options.target.cpu),
                        options.proof);
   for (const CallInfo &info : getCalls()) {
     StringRef name = info.name;

@@ -19,7 +19,7 @@ struct BucketState {
   std::vector<Range> owned;
   PerRank parameters;
   std::vector<bool> isOn; // by rank
-  PerRank master;         // empty where the parameters are their own master copy
+  PerRank master; // empty where the parameters are their own master copy
   std::vector<PerRank> states;
 };
 

@@ -143,10 +143,10 @@ LogicalResult SumSquaresOp::inferReturnTypes(MLIRContext *context,
   SmallVector<AxisPlacement> placements;
   for (StringAttr axis : input.getAxes(PlacementKind::Sharded))
     placements.push_back({axis, PlacementKind::Partial});
-  inferred.push_back(ValueType::getSorted(
-      context, {}, Float64Type::get(context), placements,
-      SmallVector<AxisCoordinate>(input.getPresent()),
-      power(input.getScale(), 2)));
+  inferred.push_back(
+      ValueType::getSorted(context, {}, Float64Type::get(context), placements,
+                           SmallVector<AxisCoordinate>(input.getPresent()),
+                           power(input.getScale(), 2)));
   return success();
 }
 

@@ -228,39 +228,35 @@ LogicalResult BucketOp::verifySymbolUses(SymbolTableCollection &symbols) {
   auto getSharding = [](ValueType type) {
     return type.getAxes(PlacementKind::Sharded);
   };
-  return forEachMember(*this, getMembers(), symbols,
-                       [&](size_t i, ParameterOp parameter) -> LogicalResult {
-                         // bucket_c5
-                         if (getSharding(parameter.getValueType()) !=
-                             getSharding(getValueType()))
-                           return emitOpError()
-                                  << "member @" << parameter.getSymName()
-                                  << " is " << parameter.getValueType()
-                                  << ", sharded over other axes than "
-                                  << getValueType();
-                         if (parameter.getValueType().getPresent() !=
-                             getValueType().getPresent())
-                           return emitOpError()
-                                  << "member @" << parameter.getSymName()
-                                  << " is " << parameter.getValueType()
-                                  << ", on other stages than "
-                                  << getValueType();
-                         // bucket_c3
-                         if (getExtents()[i] < getNumHeld(parameter))
-                           return emitOpError()
-                                  << "member @" << parameter.getSymName()
-                                  << " has " << getNumHeld(parameter)
-                                  << " elements and an interval of "
-                                  << getExtents()[i];
-                         // bucket_c4
-                         if (storage && storage != parameter.getDtype())
-                           return emitOpError()
-                                  << "member @" << parameter.getSymName()
-                                  << " is stored in " << parameter.getDtype()
-                                  << " and the ones before in " << storage;
-                         storage = parameter.getDtype();
-                         return success();
-                       });
+  return forEachMember(
+      *this, getMembers(), symbols,
+      [&](size_t i, ParameterOp parameter) -> LogicalResult {
+        // bucket_c5
+        if (getSharding(parameter.getValueType()) !=
+            getSharding(getValueType()))
+          return emitOpError()
+                 << "member @" << parameter.getSymName() << " is "
+                 << parameter.getValueType()
+                 << ", sharded over other axes than " << getValueType();
+        if (parameter.getValueType().getPresent() !=
+            getValueType().getPresent())
+          return emitOpError() << "member @" << parameter.getSymName() << " is "
+                               << parameter.getValueType()
+                               << ", on other stages than " << getValueType();
+        // bucket_c3
+        if (getExtents()[i] < getNumHeld(parameter))
+          return emitOpError()
+                 << "member @" << parameter.getSymName() << " has "
+                 << getNumHeld(parameter) << " elements and an interval of "
+                 << getExtents()[i];
+        // bucket_c4
+        if (storage && storage != parameter.getDtype())
+          return emitOpError() << "member @" << parameter.getSymName()
+                               << " is stored in " << parameter.getDtype()
+                               << " and the ones before in " << storage;
+        storage = parameter.getDtype();
+        return success();
+      });
 }
 
 //===----------------------------------------------------------------------===//

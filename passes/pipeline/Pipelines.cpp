@@ -14,6 +14,7 @@
 #include "passes/offload/Passes.h"
 #include "passes/prove/Passes.h"
 #include "passes/scalar/Passes.h"
+#include "passes/stage/Passes.h"
 
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
@@ -58,6 +59,7 @@ void zero::registerZeroPasses() {
   registerZeroOffloadPasses();
   registerZeroScalarPasses();
   registerZeroLowerPasses();
+  registerZeroStagePasses();
   registerZeroCheckPasses();
   registerZeroProvePasses();
   PassPipelineRegistration<LowerOptions>(

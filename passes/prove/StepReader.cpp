@@ -125,8 +125,8 @@ Number StepReader::getSumSquares(ValueRange inputs, bool isWhole) {
     }
     // Other stages add nothing; what is not a share of a sum there, types do
     // not let anybody use.
-    AxisSet stages = meaning.axes.getSet(
-        cast<ValueType>(input.getType()).getStageAxes());
+    AxisSet stages =
+        meaning.axes.getSet(cast<ValueType>(input.getType()).getStageAxes());
     Expr last = nullptr, square = nullptr;
     for (auto [name, member] :
          llvm::zip_equal(getMembers(array.source), array.members)) {

@@ -29,7 +29,8 @@ namespace {
 /// Checks one library. |table| and |row| say where, for the message.
 class Checker {
 public:
-  explicit Checker(const zero_rt_library &library) : library(library) {}
+  Checker(const zero_rt_library &library, bool isStage)
+      : library(library), isStage(isStage) {}
   zero_rt_status check();
 
 private:
@@ -50,6 +51,7 @@ private:
   int64_t ranksOf(int64_t axes) const;
 
   const zero_rt_library &library;
+  bool isStage;
   const char *table = "library";
   int64_t row = 0;
 };
@@ -157,6 +159,9 @@ zero_rt_status Checker::parameters() {
     ZERO_RT_TRY(expect(p.name >= 0, "bad name"));
     ZERO_RT_TRY(
         expect(isDtype(p.dtype) && isDtype(p.gradient_dtype), "bad dtype"));
+    ZERO_RT_TRY(expect(p.uses >= 1, "bad number of uses"));
+    if (p.bucket == -1 && isStage)
+      continue;
     ZERO_RT_TRY(expect(inRange(p.bucket, library.num_buckets), "bad bucket"));
     ZERO_RT_TRY(expect(p.elements >= 0 && p.extent >= p.elements &&
                            p.extent <= maxElements,
@@ -164,7 +169,6 @@ zero_rt_status Checker::parameters() {
     int64_t space = library.buckets[p.bucket].elements - p.extent;
     ZERO_RT_TRY(
         expect(p.offset >= 0 && p.offset <= space, "does not fit its bucket"));
-    ZERO_RT_TRY(expect(p.uses >= 1, "bad number of uses"));
     int64_t buffer = library.buckets[p.bucket].parameter_buffer;
     ZERO_RT_TRY(expect(library.buffers[buffer].dtype == p.dtype,
                        "dtype differs from its bucket's"));
@@ -363,6 +367,7 @@ zero_rt_status Checker::check() {
   return protocol();
 }
 
-zero_rt_status zero_rt::checkLibrary(const zero_rt_library &library) {
-  return Checker(library).check();
+zero_rt_status zero_rt::checkLibrary(const zero_rt_library &library,
+                                     bool isStage) {
+  return Checker(library, isStage).check();
 }

@@ -23,7 +23,8 @@ LibraryIndex::LibraryIndex(const zero_rt_library &library)
   for (int64_t p = 0; p < library.num_parameters; ++p) {
     const zero_rt_parameter_row &row = library.parameters[p];
     names.emplace(library.strings + row.name, int32_t(p));
-    members[size_t(row.bucket)].push_back(int32_t(p));
+    if (row.bucket >= 0)
+      members[size_t(row.bucket)].push_back(int32_t(p));
   }
 }
 

@@ -21,8 +21,9 @@ namespace zero_rt {
 
 /// Checks that every index, dtype and interval in |library| is in range, so
 /// that everything after may trust it. What the struct gives no length for
-/// (strings, transition_handlers) is checked as far as that goes.
-zero_rt_status checkLibrary(const zero_rt_library &library);
+/// (strings, transition_handlers) is checked as far as that goes. Of the
+/// library of a pipeline stage some parameters are in no bucket.
+zero_rt_status checkLibrary(const zero_rt_library &library, bool isStage);
 
 class LibraryIndex {
 public:

@@ -13,6 +13,7 @@
 #include "core/promises.h"
 
 #include "core/numeric.h"
+#include "core/stages.h"
 #include "core/state_entries.h"
 #include "core/status.h"
 #include "core/step.h"
@@ -81,9 +82,14 @@ static int64_t rowsOf(const zero_rt_step &step, const StateEntry &entry) {
 /// The axes over which ranks promise to deliver the gradient of |parameter|
 /// alike; 0 for none.
 static int64_t replicatedOver(const zero_rt_step &step, int64_t parameter) {
-  int64_t bucket = step.library->parameters[parameter].bucket;
-  int64_t set = step.library->buckets[bucket].replicated;
-  return set < 0 ? 0 : step.library->axis_sets[set];
+  // All ranks judge alike, those of other stages too.
+  const zero_rt_library *library = step.library;
+  if (library->parameters[parameter].bucket < 0)
+    library =
+        &stageOf(*step.whole, firstHolder(*step.whole, int32_t(parameter)));
+  int64_t bucket = library->parameters[parameter].bucket;
+  int64_t set = library->buckets[bucket].replicated;
+  return set < 0 ? 0 : library->axis_sets[set];
 }
 
 /// Whether every rank has all of |entry|'s row, and not a slice.
@@ -193,6 +199,11 @@ zero_rt_status zero_rt::checkPromises(zero_rt_step &step, int32_t event,
 
   if (found.word >= firstGradient)
     return event == ZERO_RT_EVENT_APPLY ? compareGradients(step) : ZERO_RT_OK;
+  if (step.whole->num_stages > 0)
+    return fail(ZERO_RT_MISMATCH,
+                "state differs between rank %d and rank %d: all ranks promise "
+                "to bind the same values, and to write the same between steps",
+                found.rank, found.first);
   ZERO_RT_TRY(exchange(step, state, all));
   found = findDifference(step, all, [&](size_t word) {
     return allAxesBut(library, rowsOf(step, *entries[word]));

@@ -34,8 +34,8 @@ void zero_rt::beginSequence(zero_rt_step &step) {
   state.closed = 0;
   state.outstanding.assign(size_t(library.num_buckets), 0);
   for (int64_t p = 0; p < library.num_parameters; ++p)
-    state.outstanding[size_t(library.parameters[p].bucket)] +=
-        library.parameters[p].uses;
+    if (int64_t bucket = library.parameters[p].bucket; bucket >= 0)
+      state.outstanding[size_t(bucket)] += library.parameters[p].uses;
   state.waitingOf.assign(size_t(library.num_parameters), 0);
 }
 

@@ -8,6 +8,7 @@
 
 #include "core/calls.h"
 #include "core/numeric.h"
+#include "core/stages.h"
 #include "core/status.h"
 
 #include <algorithm>
@@ -15,9 +16,10 @@
 using namespace zero_rt;
 
 zero_rt_step::zero_rt_step(zero_rt_runtime &runtime,
+                           const zero_rt_library &whole,
                            const zero_rt_library &library)
-    : calls(&callTable), runtime(&runtime), library(&library), index(library),
-      buffers(size_t(library.num_buffers)), window(library) {
+    : calls(&callTable), runtime(&runtime), library(&library), whole(&whole),
+      index(library), buffers(size_t(library.num_buffers)), window(library) {
   ++runtime.steps;
   if (runtime.checkPromises)
     gradientDigests.assign(size_t(library.num_parameters), 0);
@@ -65,11 +67,18 @@ zero_rt_status zero_rt_step::allocate(int64_t buffer) {
 
 zero_rt_status zero_rt::checkParameter(const zero_rt_step &step,
                                        int32_t parameter) {
-  if (parameter >= 0 && parameter < step.library->num_parameters)
+  if (parameter < 0 || parameter >= step.library->num_parameters)
+    return fail(ZERO_RT_INVALID_ARGUMENT,
+                "parameter %d is out of range, step '%s' has %lld", parameter,
+                step.library->name, (long long)step.library->num_parameters);
+  if (step.library->parameters[parameter].bucket >= 0)
     return ZERO_RT_OK;
   return fail(ZERO_RT_INVALID_ARGUMENT,
-              "parameter %d is out of range, step '%s' has %lld", parameter,
-              step.library->name, (long long)step.library->num_parameters);
+              "'%s' is on another pipeline stage than rank %d, which is at %s; "
+              "its first rank is %d",
+              step.parameterName(parameter), step.runtime->rank,
+              describeStage(*step.whole, step.runtime->rank).c_str(),
+              firstHolder(*step.whole, parameter));
 }
 
 zero_rt_status zero_rt::checkTensor(const zero_rt_tensor *tensor,

@@ -60,7 +60,9 @@ struct Settled {
 } // namespace zero_rt
 
 struct zero_rt_step {
-  zero_rt_step(zero_rt_runtime &runtime, const zero_rt_library &library);
+  /// |library| is that of this rank's stage, and part of |whole|.
+  zero_rt_step(zero_rt_runtime &runtime, const zero_rt_library &whole,
+               const zero_rt_library &library);
   ~zero_rt_step();
   zero_rt_step(const zero_rt_step &) = delete;
   zero_rt_step &operator=(const zero_rt_step &) = delete;
@@ -69,7 +71,8 @@ struct zero_rt_step {
   volatile zero_rt::Handle handle = zero_rt::Handle::Step;
   zero_rt_runtime *runtime;
   const zero_rt_library *library;
-  uint64_t id = 0; // the same on all ranks
+  const zero_rt_library *whole; // lists those of other stages
+  uint64_t id = 0;              // the same on all ranks
   /// Why only destroy is left; empty while all is well. Fixed, so that
   /// poisoning never allocates.
   char poisonedBy[512] = "";

@@ -14,6 +14,7 @@
 #include "core/calls.h"
 #include "core/cpu_features.h"
 #include "core/numeric.h"
+#include "core/stages.h"
 #include "core/state_entries.h"
 #include "core/status.h"
 #include "core/step.h"
@@ -83,8 +84,13 @@ static zero_rt_status prepare(zero_rt_runtime &runtime,
   if (options)
     return fail(ZERO_RT_INVALID_ARGUMENT, "options are reserved, pass null");
   ZERO_RT_TRY(checkCompatible(runtime, *library));
-  ZERO_RT_TRY(checkLibrary(*library));
-  step = std::make_unique<zero_rt_step>(runtime, *library);
+  ZERO_RT_TRY(checkStages(*library));
+  if (library->num_stages == 0)
+    ZERO_RT_TRY(checkLibrary(*library, /*isStage=*/false));
+  for (int64_t s = 0; s < library->num_stages; ++s)
+    ZERO_RT_TRY(checkLibrary(*library->stages[s], /*isStage=*/true));
+  step = std::make_unique<zero_rt_step>(runtime, *library,
+                                        stageOf(*library, runtime.rank));
   ZERO_RT_TRY(allocateAll(*step));
   step->entries = enumerateState(*step);
   return ZERO_RT_OK;

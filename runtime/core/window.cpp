@@ -31,6 +31,8 @@ void Window::close() {
   open = false;
   for (int64_t p = 0; p < library.num_parameters; ++p) {
     const zero_rt_parameter_row &row = library.parameters[p];
+    if (row.bucket < 0)
+      continue; // of another stage
     int64_t pieces = numArrivals[size_t(p)];
     bool slotOpen = slots[size_t(p)] != Slot::None;
     if (!slotOpen && (pieces == row.uses || (pieces == 0 && row.optional)))

@@ -134,10 +134,29 @@ class Runner:
 STEPS = 5
 
 
+def stage_of(plan, rank):
+    """The part of the plan that is about the pipeline stage of |rank|."""
+    coordinates = {}
+    for axis in reversed(plan["mesh"]):
+        coordinates[axis["axis"]] = rank % axis["size"]
+        rank //= axis["size"]
+    for stage in plan.get("stages", []):
+        if all(coordinates[on["axis"]] == on["coordinate"] for on in stage["on"]):
+            return stage
+    return plan
+
+
 def against_plan(row, plan, counters):
-    """What the counters say otherwise than the plan, or nothing."""
-    if counters is None:
+    """What the counters of some rank say otherwise than the plan, or nothing."""
+    if not counters:
         return "nothing was counted"
+    for rank, counted in enumerate(counters):
+        if wrong := rank_against_plan(row, stage_of(plan, rank), counted):
+            return f"rank {rank}: {wrong}"
+    return ""
+
+
+def rank_against_plan(row, plan, counters):
     counts = [int(count) for count in row["backwards"].split(",")]
     counts = [counts[i % len(counts)] for i in range(STEPS)]
     traffic = plan["traffic_per_rank"]

@@ -71,8 +71,7 @@ BREAKS = [
      "shape.step.getNonfinite());", "Nonfinite::skip);"),
 
     ("collective", "sums of squares are not reduced", COLLECTIVE,
-     "allReduce(loc, builder.create<SumSquaresOp>(loc, ValueRange(raws)));",
-     "builder.create<SumSquaresOp>(loc, ValueRange(raws));"),
+     "{allReduce(loc, sum), key.first}", "{sum, key.first}"),
     ("collective", "scalars are not reduced", COLLECTIVE,
      ": allReduce(op.getLoc(), input));", ": input);"),
     ("collective", "gradients are not divided", COLLECTIVE,
@@ -220,7 +219,7 @@ BREAKS = [
     ("lower", "roles are not set back", PROTOCOL,
      "symbols.push_back(FlatSymbolRefAttr::get(reset));", "(void)reset;"),
     ("lower", "all gradients have one memory", PROTOCOL,
-     "owners[i % kOpenBuckets]);", "owners[0 * i]);"),
+     "owners[ring->next++ % kOpenBuckets]);", "owners[0]);"),
     ("lower", "updates do not depend on the verdict", KERNELS,
      "/*predicated=*/true", "/*predicated=*/false"),
     ("lower", "a kernel ignores its factor", KERNELS,
@@ -272,7 +271,14 @@ BREAKS = [
      "finish->call<zrt::AllGatherOp>(buffer, gather.getAxesAttr());",
      "(void)buffer;"),
     ("lower", "nothing is counted once", APPLY,
-     "counted.push_back({index, once});", "(void)index;"),
+     "counted.push_back({index, it->second.second});", "(void)index;"),
+    ("lower", "what is on a stage is counted at the first one", APPLY,
+     "    if (stages == 0)\n", "    if (true)\n"),
+    ("lower", "stages share memory", PROTOCOL,
+     "rings, [&](const Ring &ring) { return ring.stages == stages; });",
+     "rings, [&](const Ring &) { return true; });"),
+    ("collective", "squares of several stages are one sum", COLLECTIVE,
+     "SmallVector<AxisCoordinate>(type.getPresent()), Scale(", "{}, Scale("),
     ("lower", "another scalar is counted once", APPLY,
      "program->getBuilder().getI64IntegerAttr(index),",
      "program->getBuilder().getI64IntegerAttr(index ? 0 : 1),"),
@@ -288,6 +294,7 @@ BREAKS = [
 ]  # fmt: skip
 
 STEPS = [
+    "--mesh pp=2,dp=2 --parameters 5 --optimizer sgd --sizes 70,33",
     "--mesh edp=2,ep=2,tp=2 --classes dense,column,expert_tp,sequence --parameters 5 "
     "--optimizer adamw --sizes 70,33",
     "--ranks 2 --parameters 5 --optimizer adamw --sizes 70,1,33 --optional 1",

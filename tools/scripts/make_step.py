@@ -7,7 +7,8 @@
 
 Sizes go round a list with empty, 1-element and odd tensors, and so do classes of
 parameters: how each lives on the mesh, and how its gradient arrives. Parameters are
-dealt out to groups, of which every second one is without decay.
+dealt out to groups, of which every second one is without decay. Where a mesh has an
+axis pp, the first parameters are on its first pipeline stage, and so on.
 """
 
 import argparse
@@ -48,8 +49,9 @@ CLASSES = {
 
 
 class Parameter:
-    def __init__(self, index, size, placement, mesh):
+    def __init__(self, index, size, placement, mesh, stage):
         self.name = f"@layer{index}.weight"
+        self.on = f", on = [pp : {stage}]" if "pp" in mesh else ""
         self.sharded = {a: d for a, d in placement.sharded.items() if a in mesh}
         self.partial = [axis for axis in placement.partial if axis in mesh]
         self.presummed = [axis for axis in placement.presummed if axis in mesh]
@@ -61,7 +63,7 @@ class Parameter:
     def lives(self):
         """What the parameter's own type says."""
         axes = [f"{axis} : {dim}" if dim else axis for axis, dim in self.sharded.items()]
-        return f", sharded = [{', '.join(axes)}]" if axes else ""
+        return (f", sharded = [{', '.join(axes)}]" if axes else "") + self.on
 
     def type(self, dtype, axes=None, scaled="", arrives=False):
         text = "x".join(map(str, [*self.shape, dtype])) + self.lives()
@@ -77,7 +79,13 @@ def write_step(options, out):
     sizes = numbers(options.sizes)
     classes = [CLASSES[name] for name in options.classes.split(",")]
     parameters = [
-        Parameter(i, sizes[i % len(sizes)], classes[i % len(classes)], mesh)
+        Parameter(
+            i,
+            sizes[i % len(sizes)],
+            classes[i % len(classes)],
+            mesh,
+            stage=i * mesh.get("pp", 1) // options.parameters,
+        )
         for i in range(options.parameters)
     ]
     everyone = range(options.parameters)
@@ -141,7 +149,8 @@ def write_step(options, out):
     alike = [
         axis
         for axis in mesh
-        if any(
+        if axis != "pp"
+        and any(
             axis not in [*one.sharded, *one.partial, *one.presummed]
             for one in parameters
         )

@@ -196,6 +196,8 @@ static zero_rt_tensor makeTensor(Bytes &bytes, Type type, int64_t elements) {
 LogicalResult CompiledEngine::bind(const ParameterInfo &parameter,
                                    ArrayRef<double> values) {
   bool ok = onEveryRank([&](int64_t r, Rank &rank) {
+    if (!parameter.holders[r])
+      return true;
     int32_t id = -1;
     std::vector<double> part = parameter.take(values.vec(), r);
     Bytes bytes = pack(part, parameter.storageType);
@@ -318,6 +320,8 @@ CompiledEngine::getState(StringRef role, const ParameterInfo &parameter) {
   for (auto [r, rank] : llvm::enumerate(ranks)) {
     int64_t count = 0;
     int32_t id = -1;
+    if (!parameter.holders[r])
+      continue;
     if (!check(rank, calls(rank).find_parameter(rank.step,
                                                 parameter.name.c_str(), &id)) ||
         !check(rank, calls(rank).state_count(rank.step, &count)))

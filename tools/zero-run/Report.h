@@ -73,7 +73,8 @@ public:
   std::string referenceName;
   int64_t ranks = 0;
   std::string stateHash;
-  std::optional<zero_rt_counters> counters; // of rank 0
+  /// By rank; empty where nothing is counted.
+  std::vector<zero_rt_counters> counters;
 
 private:
   bool isEqual() const { return firstOutside.empty() && errors.empty(); }

@@ -109,6 +109,9 @@ void Report::printJson() {
   json::Array stepObjects;
   for (const StepReport &step : steps)
     stepObjects.push_back(toJson(step, valueNames));
+  json::Array byRank;
+  for (const zero_rt_counters &counted : counters)
+    byRank.push_back(toJson(counted));
   // Before the errors are moved away.
   bool equal = isEqual();
   json::Object whole{
@@ -124,7 +127,7 @@ void Report::printJson() {
       {"refused", count(Outcome::refused)},
       {"steps", std::move(stepObjects)},
       {"errors", std::move(errors)},
-      {"counters", counters ? toJson(*counters) : json::Value(nullptr)},
+      {"counters", std::move(byRank)},
       {"state_hash", stateHash.empty() ? json::Value(nullptr) : stateHash}};
   llvm::outs() << json::Value(std::move(whole)) << "\n";
 }

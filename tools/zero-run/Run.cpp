@@ -25,7 +25,9 @@ LogicalResult Run::run() {
       report.addError("the run stopped in step " + llvm::Twine(i));
       return failure();
     }
-  report.counters = engine->getCounters(0);
+  for (int64_t rank = 0; rank < ranks; ++rank)
+    if (std::optional<zero_rt_counters> counters = engine->getCounters(rank))
+      report.counters.push_back(*counters);
   return hashState();
 }
 

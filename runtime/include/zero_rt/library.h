@@ -66,11 +66,11 @@ typedef struct zero_rt_parameter_row {
   int64_t dtype;          // of the parameter
   int64_t gradient_dtype; // of an arriving gradient
   int64_t elements;       // that each rank holds
-  int64_t bucket;
-  int64_t offset;   // of the first element in the bucket
-  int64_t extent;   // elements and the pad behind them
-  int64_t optional; // 1: may be absent, counts as zero
-  int64_t uses;     // arrivals in one backward, all or none; 1 unless declared
+  int64_t bucket;         // -1: on another pipeline stage
+  int64_t offset;         // of the first element in the bucket
+  int64_t extent;         // elements and the pad behind them
+  int64_t optional;       // 1: may be absent, counts as zero
+  int64_t uses; // arrivals in one backward, all or none; 1 unless declared
 } zero_rt_parameter_row;
 
 typedef struct zero_rt_bucket_row {
@@ -84,7 +84,9 @@ typedef struct zero_rt_bucket_row {
   /// What the update writes, where that is in another space than the
   /// parameters: a copy of this rank's part of them. Or -1.
   int64_t staged_buffer;
-  int64_t rows; // axes whose ranks hold rows of their own, or -1: there is one
+  /// Axes whose ranks hold rows of their own, or nothing of the bucket; -1: all
+  /// ranks hold the same row.
+  int64_t rows;
   /// Axes whose ranks promise to deliver the same gradients, or -1.
   int64_t replicated;
 } zero_rt_bucket_row;
@@ -218,6 +220,15 @@ struct zero_rt_library {
   const zero_rt_sequence_row *sequences;
   int64_t num_sequence_entries;
   const zero_rt_sequence_entry *sequence_entries;
+
+  /// Where parameters live on pipeline stages, one library for each stage: for
+  /// each combination of coordinates over |stage_axes| (bits), row-major. The
+  /// first of them is the library that lists them; the others list none. Axes,
+  /// axis sets, parameters, slots, inputs and results have the same numbers in
+  /// all of them. 0: all ranks run this one.
+  int64_t stage_axes;
+  int64_t num_stages;
+  const zero_rt_library *const *stages;
 };
 
 /// The table of calls. The first word of a runtime and of a step points to it.

@@ -161,7 +161,9 @@ static std::string getCost(ModuleOp module) {
   if (failed(tables))
     return "";
   tables->planHash = 0; // of everything
-  return emitPlan(*programs.begin(), *tables, "", {});
+  FailureOr<std::vector<StageProgram>> stages =
+      splitStages(*programs.begin(), *tables);
+  return succeeded(stages) ? emitPlan(*stages, *tables, "", {}) : "";
 }
 
 bool Bench::isSound() {

@@ -10,9 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Steps.h"
-
-#include "llvm/Support/FormatVariadic.h"
+#include "PlacedStep.h"
 
 #include <cmath>
 
@@ -21,105 +19,7 @@ using namespace zero::test;
 
 namespace {
 
-using Values = std::vector<double>;
-
-/// A parameter of a step of this file.
-struct Placed {
-  std::string name;
-  std::string type;    // "2xf32, sharded = [ep]"
-  std::string arrival; // "partial = [edp, micro], presummed = [ep]"
-};
-
-/// SGD on |mesh|, with a norm over all and no clipping. |scale| is what weight
-/// leaves to divide by.
-std::string print(const std::string &mesh, const std::string &weight,
-                  const std::string &replicated,
-                  const std::vector<Placed> &parameters) {
-  std::string declared, names, arriving, summed, reduced, scaled;
-  std::string values, sums, results;
-  auto append = [](std::string &list, const std::string &entry) {
-    list += (list.empty() ? "" : ", ") + entry;
-  };
-  // Nothing is multiplied in when a gradient arrives: 1 / weight is left.
-  std::string left = weight;
-  for (size_t at; (at = left.find(": -1")) != std::string::npos;)
-    left.replace(at, 4, ": 1");
-  if (!left.empty())
-    scaled = ", scaled = [" + left + "]";
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    const Placed &one = parameters[i];
-    declared += "zero.parameter @" + one.name + " : " + one.type + "\n";
-    append(names, "@" + one.name);
-    append(arriving,
-           "!zero.value<" + one.type + ", " + one.arrival + scaled + ">");
-    std::string partial = one.arrival.substr(0, one.arrival.find(']') + 1);
-    size_t micro = partial.find(", micro");
-    bool onlyMicro = micro == std::string::npos;
-    if (!onlyMicro)
-      partial.erase(micro, 7);
-    append(summed, "!zero.value<" + one.type +
-                       (onlyMicro ? "" : ", " + partial) + scaled + ">");
-    append(reduced, "!zero.value<" + one.type + ">");
-    std::string index =
-        parameters.size() > 1 ? "#" + std::to_string(i) : std::string();
-    append(values, "%d" + index);
-    append(sums, "%g" + index);
-    append(results, "%r" + index);
-  }
-  std::string count =
-      parameters.size() > 1 ? ":" + std::to_string(parameters.size()) : "";
-  return llvm::formatv(R"(
-zero.mesh @m <[{0}]>
-{1}zero.group @all [{2}]
-zero.optimizer @sgd hyper [lr] {{
-^prepare(%lr: f64):
-  %step = arith.negf %lr : f64
-  zero.yield %step : f64
-} update {{
-^update(%g: f32, %p: f32, %step: f32):
-  %p1 = math.fma %g, %step, %p : f32
-  zero.yield %p1 : f32
-}
-zero.step @train on @m weight({3}) (%lr: !zero.value<f64>) {{
-  %g{4} = zero.micro_batches in f32 {{
-    %d{4} = zero.backward({2}) arrives() {5} : {6}
-    zero.yield {7} : {6}
-  }
-  %r{4} = zero.reduce {8} : {9}
-  %norm = zero.norm {10} : {11}
-  zero.update @all with @sgd({10}) hyper(lr = %lr) : ({11}), (!zero.value<f64>)
-  zero.return [norm] %norm : !zero.value<f64>
-}
-)",
-                       mesh, declared, names, weight, count, replicated,
-                       arriving, values, sums, summed, results, reduced)
-      .str();
-}
-
-class Topology : public testing::TestWithParam<Way> {
-protected:
-  /// One step with rate 1 from zeros; |gradients|[r] is what rank r delivers.
-  void run(const std::string &source, const std::vector<Backward> &gradients) {
-    step = std::make_unique<Step>(source, GetParam());
-    Window window;
-    for (const Backward &backward : gradients)
-      window.push_back({backward});
-    mlir::FailureOr<StepResult> result = step->apply(1, window);
-    ASSERT_TRUE(mlir::succeeded(result));
-    EXPECT_EQ(result->verdict, 0) << result->message;
-    norm = result->values[0];
-  }
-  /// What was subtracted from |name| on |rank|.
-  Values applied(int64_t rank, const std::string &name) {
-    Values values = step->getOn(rank, name);
-    for (double &value : values)
-      value = 0 - value;
-    return values;
-  }
-
-  std::unique_ptr<Step> step;
-  double norm = 0;
-};
+class Topology : public PlacedStepTest {};
 
 INSTANTIATE_TEST_SUITE_P(Ways, Topology, testing::ValuesIn(getWays()), nameOf);
 
@@ -136,7 +36,7 @@ const Placed kExperts = {"experts", "2xf32, sharded = [ep]",
 // gets 2 + 4 and 4 + 6. So 12/4, 16/4 and 48/4, and a norm of sqrt(9 + 16 +
 // 144).
 TEST_P(Topology, ExpertsCountAllBatches) {
-  run(print(kExpertMesh, "edp : -1, ep : -1", "", {kDense, kExperts}),
+  run(printStep(kExpertMesh, "edp : -1, ep : -1", "", {kDense, kExperts}),
       {{{"dense", {6}}, {"experts", {3}}},
        {{"dense", {10}}, {"experts", {6}}},
        {{"dense", {14}}, {"experts", {9}}},
@@ -152,10 +52,11 @@ TEST_P(Topology, ExpertsCountAllBatches) {
 // #6546): twice as large. The weight is one for the whole step, so a step of
 // such experts alone shows it.
 TEST_P(Topology, ExpertsAveragedOverTheirOwnRanksAreTwiceAsLarge) {
-  run(print(kExpertMesh, "edp : -1", "", {kExperts}), {{{"experts", {3}}},
-                                                       {{"experts", {6}}},
-                                                       {{"experts", {9}}},
-                                                       {{"experts", {10}}}});
+  run(printStep(kExpertMesh, "edp : -1", "", {kExperts}),
+      {{{"experts", {3}}},
+       {{"experts", {6}}},
+       {{"experts", {9}}},
+       {{"experts", {10}}}});
   EXPECT_EQ(applied(0, "experts"), Values{6});
   EXPECT_EQ(applied(1, "experts"), Values{8});
 }
@@ -166,15 +67,15 @@ TEST_P(Topology, ExpertsAveragedOverTheirOwnRanksAreTwiceAsLarge) {
 TEST_P(Topology, TheNormDoesNotDependOnWhereExpertsLive) {
   const std::vector<Backward> apart = {{{"w", {2, 4}}}, {{"w", {6, 8}}}};
   const std::vector<Backward> together = {{{"w", {2, 4, 6, 8}}}};
-  run(print(R"("edp" = 1, "ep" = 2)", "", "",
-            {{"w", "4xf32, sharded = [ep]",
-              "partial = [edp, micro], presummed = [ep]"}}),
+  run(printStep(R"("edp" = 1, "ep" = 2)", "", "",
+                {{"w", "4xf32, sharded = [ep]",
+                  "partial = [edp, micro], presummed = [ep]"}}),
       apart);
   EXPECT_DOUBLE_EQ(norm, std::sqrt(120.0));
   EXPECT_NEAR(norm, 10.954, 1e-3);
-  run(print(R"("edp" = 1, "ep" = 1)", "", "",
-            {{"w", "4xf32, sharded = [ep]",
-              "partial = [edp, micro], presummed = [ep]"}}),
+  run(printStep(R"("edp" = 1, "ep" = 1)", "", "",
+                {{"w", "4xf32, sharded = [ep]",
+                  "partial = [edp, micro], presummed = [ep]"}}),
       together);
   EXPECT_DOUBLE_EQ(norm, std::sqrt(120.0));
 }
@@ -186,10 +87,10 @@ TEST_P(Topology, TheNormDoesNotDependOnWhereExpertsLive) {
 TEST_P(Topology, TheNormCountsEverySliceOfAnExpert) {
   const double shared = std::sqrt(114.4364), slice = std::sqrt(18.1244);
   const Backward each = {{"shared", {shared}}, {"expert", {slice}}};
-  run(print(R"("edp" = 1, "ep" = 1, "tp" = 2)", "", "replicated [tp]",
-            {{"shared", "1xf32", "partial = [edp, ep, micro]"},
-             {"expert", "1x2xf32, sharded = [ep, tp : 1]",
-              "partial = [edp, micro], presummed = [ep]"}}),
+  run(printStep(R"("edp" = 1, "ep" = 1, "tp" = 2)", "", "replicated [tp]",
+                {{"shared", "1xf32", "partial = [edp, ep, micro]"},
+                 {"expert", "1x2xf32, sharded = [ep, tp : 1]",
+                  "partial = [edp, micro], presummed = [ep]"}}),
       {each, each});
   EXPECT_NEAR(norm, 12.2754, 1e-4);
   EXPECT_NEAR(std::sqrt(norm * norm - slice * slice), 11.5135, 1e-4);
@@ -213,8 +114,8 @@ std::vector<Backward> powersOfTwo() {
 // have parts of one sequence, which add up; data-parallel ones have batches, of
 // which the mean is taken. 255 / 2.
 TEST_P(Topology, ALayerNormSumsOverTheSequence) {
-  run(print(kSequenceMesh, "dp : -1", "",
-            {{"ln", "1xf32", "partial = [dp, cp, tp, micro]"}}),
+  run(printStep(kSequenceMesh, "dp : -1", "",
+                {{"ln", "1xf32", "partial = [dp, cp, tp, micro]"}}),
       powersOfTwo());
   EXPECT_EQ(norm, 127.5);
   for (int64_t rank = 0; rank < 8; ++rank)
@@ -225,8 +126,9 @@ TEST_P(Topology, ALayerNormSumsOverTheSequence) {
 // lost: 85 / 2 on one of them, and 170 / 2 on the other. A runtime that checks
 // promises says so.
 TEST_P(Topology, WhatIsNotReplicatedIsFoundOut) {
-  std::string source = print(kSequenceMesh, "dp : -1", "replicated [tp]",
-                             {{"ln", "1xf32", "partial = [dp, cp, micro]"}});
+  std::string source =
+      printStep(kSequenceMesh, "dp : -1", "replicated [tp]",
+                {{"ln", "1xf32", "partial = [dp, cp, micro]"}});
   if (GetParam().how != How::compiled) {
     run(source, powersOfTwo());
     if (GetParam().how == How::scheduled) {
@@ -255,8 +157,8 @@ TEST_P(Topology, WhatIsNotReplicatedIsFoundOut) {
 // Known bugs: a mean over the sequence, too (DeepSpeed #5555).
 TEST_P(Topology, AMeanOverTheSequenceIsTooSmall) {
   auto run = [&](const char *weight) {
-    this->run(print(kSequenceMesh, weight, "",
-                    {{"ln", "1xf32", "partial = [dp, cp, tp, micro]"}}),
+    this->run(printStep(kSequenceMesh, weight, "",
+                        {{"ln", "1xf32", "partial = [dp, cp, tp, micro]"}}),
               powersOfTwo());
     return norm;
   };
@@ -267,9 +169,9 @@ TEST_P(Topology, AMeanOverTheSequenceIsTooSmall) {
 // What every rank has whole counts once, and what is split counts with each
 // slice.
 TEST_P(Topology, SharedParametersCountOnceInTheNorm) {
-  run(print(R"("dp" = 2, "tp" = 4)", "", "replicated [tp]",
-            {{"shared", "1xf32", "partial = [dp, micro]"},
-             {"split", "4xf32, sharded = [tp]", "partial = [dp, micro]"}}),
+  run(printStep(R"("dp" = 2, "tp" = 4)", "", "replicated [tp]",
+                {{"shared", "1xf32", "partial = [dp, micro]"},
+                 {"split", "4xf32, sharded = [tp]", "partial = [dp, micro]"}}),
       {{{"shared", {1}}, {"split", {1}}},
        {{"shared", {1}}, {"split", {2}}},
        {{"shared", {1}}, {"split", {1}}},
@@ -292,8 +194,9 @@ TEST_P(Topology, SharedParametersCountOnceInTheNorm) {
 TEST(UnequalBackwards, AreRefusedWhereRanksDoNotMeet) {
   for (How how : {How::scheduled, How::compiled})
     for (int stage : {1, 2}) {
-      Step step(print(kExpertMesh, "edp : -1, ep : -1", "", {kDense, kExperts}),
-                {how, stage, "shard-over=ep"});
+      Step step(
+          printStep(kExpertMesh, "edp : -1, ep : -1", "", {kDense, kExperts}),
+          {how, stage, "shard-over=ep"});
       Backward backward{{"dense", {6}}, {"experts", {3}}};
       Window window{
           {backward}, {backward}, {backward, backward}, {backward, backward}};

@@ -1,0 +1,41 @@
+//===- Stages.cpp - One program for each pipeline stage -------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/host/Stages.h"
+
+#include "passes/stage/Passes.h"
+
+using namespace mlir;
+using namespace zero;
+
+FailureOr<std::vector<StageProgram>> zero::splitStages(zrt::ProgramOp program,
+                                                       const Tables &whole) {
+  std::vector<StageProgram> stages;
+  SmallVector<StringAttr> axes = getStageAxes(program);
+  if (axes.empty()) {
+    stages.push_back({{}, {}, program, whole});
+    return stages;
+  }
+  auto module = program->getParentOfType<ModuleOp>();
+  auto mesh = module.lookupSymbol<MeshOp>(program.getMeshAttr());
+  for (int64_t i = 0, count = mesh.getNumRanks(axes); i < count; ++i) {
+    StageProgram &stage = stages.emplace_back();
+    int64_t rest = i;
+    for (StringAttr axis : llvm::reverse(axes)) {
+      int64_t size = *mesh.getAxisSize(axis);
+      stage.coordinates.insert(stage.coordinates.begin(), {axis, rest % size});
+      rest /= size;
+    }
+    stage.module = module.clone();
+    stage.program = *stage.module->getOps<zrt::ProgramOp>().begin();
+    selectStage(stage.program, stage.coordinates);
+    FailureOr<Tables> tables = buildTables(stage.program, &whole);
+    if (failed(tables))
+      return failure();
+    stage.tables = std::move(*tables);
+  }
+  return stages;
+}

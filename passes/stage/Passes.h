@@ -1,0 +1,36 @@
+//===- Passes.h - Passes of the stage room -*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_PASSES_STAGE_PASSES_H
+#define ZERO_PASSES_STAGE_PASSES_H
+
+#include "dialect/zero/ZeroDialect.h"
+#include "dialect/zrt/ZrtDialect.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+
+namespace zero {
+
+/// The axes of which something in |program| is on some coordinates only.
+llvm::SmallVector<mlir::StringAttr> getStageAxes(zrt::ProgramOp program);
+
+/// Leaves in |program| what ranks on |coordinates|, one for each stage axis,
+/// have and do. Kernels, scalars, slots and the protocol stay as they are.
+void selectStage(zrt::ProgramOp program,
+                 llvm::ArrayRef<AxisCoordinate> coordinates);
+
+#define GEN_PASS_DECL
+#include "passes/stage/Passes.h.inc"
+
+#define GEN_PASS_REGISTRATION
+#include "passes/stage/Passes.h.inc"
+
+} // namespace zero
+
+#endif // ZERO_PASSES_STAGE_PASSES_H

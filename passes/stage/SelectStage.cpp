@@ -1,0 +1,149 @@
+//===- SelectStage.cpp - What ranks of one pipeline stage do --------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/stage/Passes.h"
+
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace zero {
+#define GEN_PASS_DEF_SELECTSTAGEPASS
+#include "passes/stage/Passes.h.inc"
+} // namespace zero
+
+using namespace mlir;
+using namespace zero;
+
+static MeshOp getMesh(zrt::ProgramOp program) {
+  return program->getParentOfType<ModuleOp>().lookupSymbol<MeshOp>(
+      program.getMeshAttr());
+}
+
+SmallVector<StringAttr> zero::getStageAxes(zrt::ProgramOp program) {
+  llvm::SetVector<StringAttr> axes;
+  for (auto buffer : program.getOps<zrt::BufferOp>())
+    for (StringAttr axis : buffer.getValueType().getStageAxes())
+      axes.insert(axis);
+  return getMesh(program).sortAxes(axes.getArrayRef());
+}
+
+static bool isOn(ValueType type, ArrayRef<AxisCoordinate> coordinates) {
+  return llvm::all_of(coordinates, [&](const AxisCoordinate &c) {
+    SmallVector<int64_t> stages = type.getCoordinates(c.axis);
+    return stages.empty() || llvm::is_contained(stages, c.coordinate);
+  });
+}
+
+/// Whoever awaits |call| awaits what it awaits.
+static void eraseCall(Operation *call) {
+  for (Operation *user : llvm::to_vector(call->getUsers())) {
+    llvm::SetVector<Value> awaits;
+    for (Value operand : user->getOperands()) {
+      if (operand.getDefiningOp() == call)
+        awaits.insert(call->operand_begin(), call->operand_end());
+      else
+        awaits.insert(operand);
+    }
+    user->setOperands(awaits.getArrayRef());
+  }
+  call->erase();
+}
+
+/// Leaves in |sequence| the buckets for which |isHere| holds.
+static void shorten(zrt::SequenceOp sequence,
+                    llvm::function_ref<bool(Attribute)> isHere) {
+  SmallVector<Attribute> buckets, handlers;
+  for (auto [bucket, handler] :
+       llvm::zip_equal(sequence.getBuckets(), sequence.getHandlers()))
+    if (isHere(bucket)) {
+      buckets.push_back(bucket);
+      handlers.push_back(handler);
+    }
+  Builder builder(sequence.getContext());
+  sequence.setBucketsAttr(builder.getArrayAttr(buckets));
+  sequence.setHandlersAttr(builder.getArrayAttr(handlers));
+}
+
+void zero::selectStage(zrt::ProgramOp program,
+                       ArrayRef<AxisCoordinate> coordinates) {
+  SymbolTableCollection symbols;
+  auto isElsewhere = [&](Operation *op) {
+    ValueType place = zrt::getPlace(symbols, op);
+    return place && !isOn(place, coordinates);
+  };
+  // Users first: places are looked up in what they name.
+  SmallVector<Operation *> calls, tables, buffers;
+  program.walk([&](zrt::HandlerOp handler) {
+    for (Operation &call : handler.getBody().front())
+      if (isElsewhere(&call))
+        calls.push_back(&call);
+  });
+  for (Operation &op : program.getBody().front()) {
+    if (auto sequence = dyn_cast<zrt::SequenceOp>(op))
+      shorten(sequence, [&](Attribute symbol) {
+        auto bucket = zrt::lookup<BucketOp>(symbols, program,
+                                            cast<FlatSymbolRefAttr>(symbol));
+        return isOn(bucket.getValueType(), coordinates);
+      });
+    else if (isa<zrt::ArrivalsOp, zrt::StateOp>(op) && isElsewhere(&op))
+      tables.push_back(&op);
+    else if (auto buffer = dyn_cast<zrt::BufferOp>(op);
+             buffer && !isOn(buffer.getValueType(), coordinates))
+      buffers.push_back(buffer);
+  }
+  llvm::for_each(llvm::reverse(calls), eraseCall);
+  for (Operation *op : tables)
+    op->erase();
+  for (Operation *op : buffers)
+    op->erase();
+}
+
+namespace {
+struct SelectStagePass : zero::impl::SelectStagePassBase<SelectStagePass> {
+  using SelectStagePassBase::SelectStagePassBase;
+
+  LogicalResult select(zrt::ProgramOp program) {
+    auto refuse = [&](const Twine &why) {
+      InFlightDiagnostic diag = program.emitError() << why;
+      diag.attachNote() << "give stage one coordinate for each of these axes: "
+                        << llvm::to_vector_of<Attribute>(getStageAxes(program));
+      return diag;
+    };
+    SmallVector<AxisCoordinate> coordinates;
+    SmallVector<StringRef> parts;
+    StringRef(stage).split(parts, ':', -1, /*KeepEmpty=*/false);
+    SmallVector<StringAttr> axes = getStageAxes(program);
+    for (StringRef part : parts) {
+      auto [name, text] = part.split('=');
+      auto axis = StringAttr::get(&getContext(), name);
+      int64_t coordinate = 0;
+      if (!llvm::is_contained(axes, axis) || text.getAsInteger(10, coordinate))
+        return refuse("expected an axis with stages and a coordinate, got '" +
+                      part + "'");
+      coordinates.push_back({axis, coordinate});
+    }
+    MeshOp mesh = getMesh(program);
+    for (StringAttr axis : axes) {
+      auto isGiven = [&](const AxisCoordinate &c) { return c.axis == axis; };
+      auto *it = llvm::find_if(coordinates, isGiven);
+      if (llvm::count_if(coordinates, isGiven) != 1)
+        return refuse("stage must say once where on '" + axis.getValue() +
+                      "' a rank is, got '" + stage + "'");
+      if (it->coordinate < 0 || it->coordinate >= mesh.getAxisSize(axis))
+        return refuse("axis '" + axis.getValue() + "' has no coordinate " +
+                      Twine(it->coordinate));
+    }
+    selectStage(program, coordinates);
+    return success();
+  }
+
+  void runOnOperation() override {
+    for (auto program : getOperation().getOps<zrt::ProgramOp>())
+      if (failed(select(program)))
+        return signalPassFailure();
+  }
+};
+} // namespace

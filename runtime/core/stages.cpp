@@ -1,0 +1,89 @@
+//===- stages.cpp - Which program a rank runs -----------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "core/stages.h"
+
+#include "core/status.h"
+
+using namespace zero_rt;
+
+/// The coordinate of |rank| over axis |axis|; the last axis is the fastest.
+static int64_t coordinateOf(const zero_rt_library &library, int32_t rank,
+                            int64_t axis) {
+  int64_t rest = rank;
+  for (int64_t a = library.num_axes - 1; a > axis; --a)
+    rest /= library.axes[a].size;
+  return rest % library.axes[axis].size;
+}
+
+const zero_rt_library &zero_rt::stageOf(const zero_rt_library &whole,
+                                        int32_t rank) {
+  if (whole.num_stages == 0)
+    return whole;
+  int64_t index = 0;
+  for (int64_t a = 0; a < whole.num_axes; ++a)
+    if (whole.stage_axes >> a & 1)
+      index = index * whole.axes[a].size + coordinateOf(whole, rank, a);
+  return *whole.stages[index];
+}
+
+std::string zero_rt::describeStage(const zero_rt_library &whole, int32_t rank) {
+  std::string text;
+  for (int64_t a = 0; a < whole.num_axes; ++a)
+    if (whole.stage_axes >> a & 1)
+      text += std::string(text.empty() ? "" : ", ") +
+              (whole.strings + whole.axes[a].name) + " = " +
+              std::to_string(coordinateOf(whole, rank, a));
+  return text;
+}
+
+int32_t zero_rt::firstHolder(const zero_rt_library &whole, int32_t parameter) {
+  int32_t rank = 0;
+  while (rank < whole.ranks &&
+         stageOf(whole, rank).parameters[parameter].bucket < 0)
+    ++rank;
+  return rank;
+}
+
+zero_rt_status zero_rt::checkStages(const zero_rt_library &whole) {
+  auto expect = [&](bool holds, const char *what) {
+    return holds ? ZERO_RT_OK
+                 : fail(ZERO_RT_INTERNAL,
+                        "library '%s' is corrupt: its stages %s", whole.name,
+                        what);
+  };
+  if (whole.num_stages == 0)
+    return ZERO_RT_OK;
+  ZERO_RT_TRY(expect(whole.num_axes >= 0 && whole.num_axes <= 62 &&
+                         whole.axes && whole.stages && whole.stage_axes > 0 &&
+                         whole.stage_axes < int64_t(1) << whole.num_axes,
+                     "are over no axes"));
+  int64_t count = 1;
+  for (int64_t a = 0; a < whole.num_axes; ++a) {
+    int64_t size = whole.axes[a].size;
+    ZERO_RT_TRY(expect(size >= 1 && size <= whole.ranks, "have bad axes"));
+    if (whole.stage_axes >> a & 1)
+      count *= size;
+    ZERO_RT_TRY(expect(count <= whole.ranks, "are more than ranks"));
+  }
+  ZERO_RT_TRY(expect(count == whole.num_stages, "are not one per coordinate"));
+  for (int64_t s = 0; s < count; ++s) {
+    const zero_rt_library *stage = whole.stages[s];
+    ZERO_RT_TRY(expect(stage && stage->struct_size == whole.struct_size &&
+                           stage->plan_hash == whole.plan_hash &&
+                           stage->ranks == whole.ranks && stage->name &&
+                           (s == 0 ? stage == &whole : stage->num_stages == 0),
+                       "are of different plans"));
+    ZERO_RT_TRY(expect(stage->num_axes == whole.num_axes &&
+                           stage->num_axis_sets == whole.num_axis_sets &&
+                           stage->num_parameters == whole.num_parameters &&
+                           stage->num_slots == whole.num_slots &&
+                           stage->num_inputs == whole.num_inputs,
+                       "have other numbers of axes, parameters, slots or "
+                       "inputs"));
+  }
+  return ZERO_RT_OK;
+}
