@@ -56,7 +56,8 @@ Shown ProvedStep::getShown() const {
     const prove::MeshAxes &axes = meaning.axes;
     prove::AxisSet alike =
         axes.getAll() & ~parameter.arrivesOver &
-        ~axes.getSet(op.getValueType().getAxes(PlacementKind::Sharded));
+        ~axes.getSet(op.getValueType().getAxes(PlacementKind::Sharded)) &
+        ~axes.getSet(op.getValueType().getStageAxes());
     if (alike)
       shown.replicated.push_back({name.str(), axes.describe(alike)});
   }

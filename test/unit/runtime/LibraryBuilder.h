@@ -84,6 +84,8 @@ public:
   std::vector<zero_rt_sequence_row> sequences;
   std::vector<zero_rt_sequence_entry> sequenceEntries;
   std::vector<int64_t> transitionHandlers;
+  int64_t stageAxes = 0;
+  std::vector<const zero_rt_library *> stages;
 
 private:
   zero_rt_library library = {};
