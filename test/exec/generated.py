@@ -39,6 +39,7 @@ def draw_mesh(rng):
     axes = rng.choice([["dp"], ["edp", "ep"], ["edp", "ep"], []])
     axes = axes + [axis for axis in ["cp"] if rng.random() < 0.3]
     axes = axes + rng.choice([[], ["tp"], ["tp"], ["sub0", "sub1"]])
+    axes = axes + [axis for axis in ["pp"] if rng.random() < 0.3]
     rng.shuffle(axes)
     mesh, ranks = {}, 1
     for axis in axes or ["dp"]:

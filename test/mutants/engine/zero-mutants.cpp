@@ -61,6 +61,8 @@ struct Explanation {
 constexpr Explanation kExplained[] = {
     {"", " counts as ",
      "roles move no byte; they decide what is accounted where"},
+    {"zrt.scalar_state changes_on_skip", "changes where a step is not applied",
+     "nothing runs by it; it says what readers may rely on"},
     {"zrt.transition", "fills gradients where no backward is open",
      "where none is optional it fills those of steps that are refused"},
     {"zrt.fill_missing", " did not arrive, it reads ",
@@ -81,8 +83,12 @@ constexpr Explanation kExplained[] = {
     {"zero.mesh axes", "dp^", "an axis of one rank divides by nothing"},
     {"zero.mesh axes", "runs on",
      "ranks are numbered otherwise, over axes that are treated alike"},
-    {"arith.", "cmpf ugt(select(cmpf ult(",
+    {"arith.", "1.79769313e+308",
      "no script brings the loss scale to its limits"},
+    {"arith.",
+     "where ranks made different numbers of backwards, the verdict is ",
+     "where some ranks wait for each other, the interpreter refuses them "
+     "before they apply"},
     {"arith.", "copysign(",
      "a sign hides most changes of what it is the sign of"},
     {"math.", "copysign(", "as above"},
