@@ -43,6 +43,7 @@ static SmallVector<Constant> getStageFields(const StageProgram &stage,
   };
   addTable("axes", tables.axes);
   addTable("axis_sets", tables.axisSets);
+  fields.push_back(emitRows(globals, "axis_set_stages", tables.axisSetStages));
   addTable("parameters", tables.parameters);
   addTable("buckets", tables.buckets);
   addTable("buffers", tables.buffers);

@@ -76,15 +76,16 @@ static Traffic countTraffic(zrt::HandlerOp handler, const Tables &tables) {
     const zero_rt_buffer_row &row = tables.buffers[tables.getBuffer(symbol)];
     return tables.getHeldElements(row) * bytesOf(row.dtype);
   };
-  auto ranksOf = [&](ArrayAttr axes) {
-    return tables.getNumRanks(tables.getAxes(axes));
+  auto ranksOf = [&](ArrayAttr axes, ValueType type = nullptr) {
+    return tables.getNumRanks(tables.getAxes(axes, type));
   };
   SymbolTableCollection symbols;
   for (Operation &op : handler.getBody().getOps()) {
     if (auto reduce = dyn_cast<zrt::AllReduceOp>(op)) {
       ++traffic.allReduces;
-      traffic.bytesSent += ring(bufferBytes(reduce.getBufferAttr()),
-                                ranksOf(reduce.getAxes()), 2);
+      traffic.bytesSent +=
+          ring(bufferBytes(reduce.getBufferAttr()),
+               ranksOf(reduce.getAxes(), zrt::getPlace(symbols, reduce)), 2);
     } else if (auto scatter = dyn_cast<zrt::ReduceScatterOp>(op)) {
       ++traffic.reduceScatters;
       traffic.bytesSent += ring(bufferBytes(scatter.getSourceAttr()),

@@ -11,6 +11,9 @@
 using namespace mlir;
 using namespace zero;
 
+/// More than any pipeline has; each is a program.
+static constexpr int64_t kMostStages = 1024;
+
 FailureOr<std::vector<StageProgram>> zero::splitStages(zrt::ProgramOp program,
                                                        const Tables &whole) {
   std::vector<StageProgram> stages;
@@ -21,7 +24,11 @@ FailureOr<std::vector<StageProgram>> zero::splitStages(zrt::ProgramOp program,
   }
   auto module = program->getParentOfType<ModuleOp>();
   auto mesh = module.lookupSymbol<MeshOp>(program.getMeshAttr());
-  for (int64_t i = 0, count = mesh.getNumRanks(axes); i < count; ++i) {
+  int64_t count = mesh.getNumRanks(axes);
+  if (count > kMostStages)
+    return program.emitError()
+           << "has " << count << " pipeline stages, at most " << kMostStages;
+  for (int64_t i = 0; i < count; ++i) {
     StageProgram &stage = stages.emplace_back();
     int64_t rest = i;
     for (StringAttr axis : llvm::reverse(axes)) {

@@ -6,12 +6,17 @@
 
 #include "codegen/host/Tables.h"
 
+#include "passes/stage/Passes.h"
+
 #include "llvm/ADT/bit.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Support/xxhash.h"
 
 using namespace mlir;
 using namespace zero;
+
+/// Stages that take part in a reduction are bits of a number.
+static constexpr int64_t kMaxTiedStages = 62;
 
 int64_t StringBlob::add(StringRef text) {
   auto [it, isNew] = offsets.try_emplace(text, bytes.size());
@@ -53,18 +58,85 @@ int64_t Tables::getSet(ArrayRef<StringAttr> names) const {
 }
 
 int64_t Tables::getAxes(ArrayAttr names) const {
-  int64_t set = getSet(SmallVector<StringAttr>(names.getAsRange<StringAttr>()));
-  auto it = llvm::find(axisSets, set);
-  assert(it != axisSets.end() && "all sets of calls have a row");
-  return std::distance(axisSets.begin(), it);
+  return getAxes(names, nullptr);
+}
+
+int64_t Tables::getAxes(ArrayAttr names, ValueType type) const {
+  SmallVector<StringAttr> axes(names.getAsRange<StringAttr>());
+  int64_t row = findAxes(getSet(axes), type ? getStages(axes, type) : 0);
+  assert(row >= 0 && "all sets of calls have a row");
+  return row;
+}
+
+int64_t Tables::findAxes(int64_t set, int64_t stages) const {
+  for (size_t row = 0; row < axisSets.size(); ++row)
+    if (axisSets[row] == set && axisSetStages[row] == stages)
+      return row;
+  return -1;
+}
+
+/// The coordinate of stage |index| over each of the axes that have any.
+static SmallVector<int64_t> getCoordinates(const Tables &tables,
+                                           int64_t index) {
+  SmallVector<int64_t> coordinates;
+  for (StringAttr axis : llvm::reverse(tables.stageAxes)) {
+    int64_t size = tables.axes[tables.axisRows.lookup(axis)].size;
+    coordinates.insert(coordinates.begin(), index % size);
+    index /= size;
+  }
+  return coordinates;
+}
+
+int64_t Tables::getNumStages() const {
+  int64_t count = 1;
+  for (StringAttr axis : stageAxes)
+    count *= axes[axisRows.lookup(axis)].size;
+  return count;
+}
+
+int64_t Tables::getStages(ArrayRef<StringAttr> names, ValueType type) const {
+  if (llvm::none_of(names, [&](StringAttr axis) {
+        return !type.getCoordinates(axis).empty();
+      }))
+    return 0;
+  int64_t stages = 0;
+  int64_t count = std::min(getNumStages(), kMaxTiedStages);
+  for (int64_t index = 0; index < count; ++index) {
+    SmallVector<int64_t> coordinates = getCoordinates(*this, index);
+    bool isOn =
+        llvm::all_of_zip(stageAxes, coordinates, [&](auto axis, auto c) {
+          SmallVector<int64_t> held = type.getCoordinates(axis);
+          return held.empty() || llvm::is_contained(held, c);
+        });
+    stages |= int64_t(isOn) << index;
+  }
+  return stages;
 }
 
 int64_t Tables::getNumRanks(int64_t row) const {
+  if (row < 0)
+    return 1;
   int64_t ranks = 1;
+  int64_t stages = axisSetStages[row];
+  int64_t divided = axisSets[row] & ~(stages ? getSet(stageAxes) : 0);
   for (auto [i, axis] : llvm::enumerate(axes))
-    if (row >= 0 && (axisSets[row] >> i & 1))
+    if (divided >> i & 1)
       ranks *= axis.size;
-  return ranks;
+  if (!stages)
+    return ranks;
+  // Of the stages those that differ from the first one over the set only.
+  auto agrees = [&](int64_t index) {
+    return llvm::all_of_zip(
+        stageAxes, getCoordinates(*this, index),
+        getCoordinates(*this, llvm::countr_zero(uint64_t(stages))),
+        [&](StringAttr axis, int64_t a, int64_t b) {
+          return a == b || (axisSets[row] >> axisRows.lookup(axis) & 1);
+        });
+  };
+  int64_t members = 0;
+  for (int64_t index = 0; stages >> index; ++index)
+    members += (stages >> index & 1) && agrees(index);
+  return ranks * members;
 }
 
 zero_rt_dtype zero::getDtype(Type type) {
@@ -86,7 +158,7 @@ public:
 private:
   void addMesh(MeshOp mesh);
   /// The row of a set of axes; -1 for none.
-  int64_t addAxes(ArrayRef<StringAttr> axes);
+  int64_t addAxes(ArrayRef<StringAttr> axes, ValueType type = nullptr);
   void addSlots();
   void addBuffers();
   void addSegments();
@@ -132,24 +204,36 @@ void TableReader::addMesh(MeshOp mesh) {
     tables.axes.push_back({tables.strings.add(axis.getName()), axis.getSize()});
   }
   // All stages know the same sets in the same order.
-  if (whole)
+  if (whole) {
     tables.axisSets = whole->axisSets;
+    tables.axisSetStages = whole->axisSetStages;
+    tables.stageAxes = whole->stageAxes;
+  } else {
+    tables.stageAxes = getStageAxes(program);
+  }
   // The sets that calls name.
   program.walk([&](Operation *call) {
     for (StringRef name : {"axes", "own"})
-      if (auto axes = call->getAttrOfType<ArrayAttr>(name))
-        addAxes(SmallVector<StringAttr>(axes.getAsRange<StringAttr>()));
+      if (std::optional<Attribute> own = call->getInherentAttr(name);
+          auto axes = dyn_cast_if_present<ArrayAttr>(own.value_or(nullptr)))
+        addAxes(SmallVector<StringAttr>(axes.getAsRange<StringAttr>()),
+                isa<zrt::AllReduceOp>(call) ? zrt::getPlace(symbols, call)
+                                            : ValueType());
   });
 }
 
-int64_t TableReader::addAxes(ArrayRef<StringAttr> axes) {
+int64_t TableReader::addAxes(ArrayRef<StringAttr> axes, ValueType type) {
   if (axes.empty())
     return -1;
   int64_t set = tables.getSet(axes);
-  auto it = llvm::find(tables.axisSets, set);
-  if (it == tables.axisSets.end())
-    it = tables.axisSets.insert(it, set);
-  return std::distance(tables.axisSets.begin(), it);
+  int64_t stages = type ? tables.getStages(axes, type) : 0;
+  int64_t row = tables.findAxes(set, stages);
+  if (row < 0) {
+    row = tables.axisSets.size();
+    tables.axisSets.push_back(set);
+    tables.axisSetStages.push_back(stages);
+  }
+  return row;
 }
 
 void TableReader::addBuffers() {
@@ -323,6 +407,11 @@ FailureOr<Tables> TableReader::build() {
   for (auto [i, op] : llvm::enumerate(program.getOps<zrt::HandlerOp>()))
     tables.handlerRows[FlatSymbolRefAttr::get(op)] = i;
   addMesh(mesh);
+  bool isTied = llvm::any_of(tables.axisSetStages, [](int64_t s) { return s; });
+  if (isTied && tables.getNumStages() > kMaxTiedStages)
+    return program.emitError()
+           << "has " << tables.getNumStages() << " pipeline stages, at most "
+           << kMaxTiedStages << " where parameters are on several of them";
   addSlots();
   addBuffers();
   addSegments();

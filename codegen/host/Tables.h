@@ -38,6 +38,10 @@ struct Tables {
   StringBlob strings;
   std::vector<zero_rt_axis_row> axes;
   std::vector<int64_t> axisSets;
+  /// Which stages take part, a bit for each; 0: all.
+  std::vector<int64_t> axisSetStages;
+  /// The axes that have stages, in the order of the mesh.
+  llvm::SmallVector<mlir::StringAttr> stageAxes;
   std::vector<zero_rt_parameter_row> parameters;
   std::vector<zero_rt_bucket_row> buckets;
   std::vector<zero_rt_buffer_row> buffers;
@@ -67,6 +71,16 @@ struct Tables {
   /// A set of axes: a bit for each, and its row in axisSets.
   int64_t getSet(llvm::ArrayRef<mlir::StringAttr> names) const;
   int64_t getAxes(mlir::ArrayAttr names) const;
+  /// The same for a reduction of what |type| says, which may be on several
+  /// stages.
+  int64_t getAxes(mlir::ArrayAttr names, ValueType type) const;
+  /// The stages over |names| that |type| is on, a bit for each; 0: all.
+  int64_t getStages(llvm::ArrayRef<mlir::StringAttr> names,
+                    ValueType type) const;
+  /// The row of a set of axes and stages; -1 if there is none.
+  int64_t findAxes(int64_t set, int64_t stages) const;
+  /// The product of the sizes of axes that have stages.
+  int64_t getNumStages() const;
   /// The ranks that differ over a set, as a row.
   int64_t getNumRanks(int64_t axes) const;
 

@@ -107,8 +107,9 @@ void StepInterpreter::evaluateReduce(ReduceOp op) {
        llvm::zip_equal(op.getInputs(), op.getOutputs())) {
     auto type = cast<ValueType>(input.getType());
     const PerRank &addends = values.find(input)->second;
-    PerRank sums(ranks.size());
-    for (const auto &group : getGroups(type.getAxes(PlacementKind::Partial))) {
+    PerRank sums = addends;
+    for (const auto &group :
+         ranks.getGroups(type.getAxes(PlacementKind::Partial), type)) {
       auto arrays = llvm::map_to_vector(
           group, [&](int64_t rank) { return &addends[rank]; });
       Array sum = sumInOrder(calculator, arrays);

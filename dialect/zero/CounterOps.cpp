@@ -38,18 +38,20 @@ static LogicalResult verifyCounters(CounterRule rule) {
 /// loss_scale_c3, schedule_c3
 static LogicalResult verifyScalarMath(Operation *rule, Block &body) {
   for (Operation &op : body) {
-    bool isScalarMath = isa<YieldOp>(op) ||
-                        isa_and_present<arith::ArithDialect, math::MathDialect>(
-                            op.getDialect());
+    bool isScalarMath =
+        isa<YieldOp, math::SqrtOp, math::FmaOp, math::AbsFOp, math::CopySignOp>(
+            op) ||
+        isa_and_present<arith::ArithDialect>(op.getDialect());
     bool isF64 = llvm::all_of(op.getResultTypes(), [](Type type) {
       return type.isF64() || type.isInteger(1);
     });
     if (isScalarMath && isF64)
       continue;
-    InFlightDiagnostic diag = op.emitOpError()
-                              << "is not allowed in the body of a "
-                              << rule->getName().stripDialect()
-                              << ", which holds arith and math ops in f64 only";
+    InFlightDiagnostic diag =
+        op.emitOpError() << "is not allowed in the body of a "
+                         << rule->getName().stripDialect()
+                         << ", which holds arith ops and math.sqrt, fma, absf "
+                            "and copysign in f64 only";
     diag.attachNote(rule->getLoc())
         << "of @" << SymbolTable::getSymbolName(rule).getValue();
     return diag;
@@ -187,13 +189,16 @@ LogicalResult AdvanceOp::verify() {
   if (!getRuleSymbol())
     return emitOpError()
            << "needs what zero.read_scale or zero.read_schedule read";
-  for (Operation *user : getValue().getUsers())
-    if (isa<AdvanceOp>(user) && user->isBeforeInBlock(*this)) {
-      InFlightDiagnostic diag = emitOpError()
-                                << "advances " << getRuleSymbol() << " again";
-      diag.attachNote(user->getLoc()) << "it was advanced here";
-      return diag;
-    }
+  for (auto other : (*this)->getBlock()->getOps<AdvanceOp>()) {
+    if (other == *this)
+      break;
+    if (other.getValue() != getValue())
+      continue;
+    InFlightDiagnostic diag = emitOpError()
+                              << "advances " << getRuleSymbol() << " again";
+    diag.attachNote(other.getLoc()) << "it was advanced here";
+    return diag;
+  }
   // advance_c2
   auto type = cast<ValueType>(getVerdict().getType());
   if (!type.getPlacements().empty())

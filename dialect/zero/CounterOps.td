@@ -36,7 +36,8 @@ def Zero_LossScaleOp : Zero_Op<"loss_scale",
       the first begins as a positive number that has an inverse;
     - `loss_scale_c2`: `update` takes an i1 and an f64 per counter, and yields an
       f64 per counter;
-    - `loss_scale_c3`: it holds `arith` and `math` ops only, in f64.
+    - `loss_scale_c3`: it holds `arith` ops and `math.sqrt`, `fma`, `absf` and
+      `copysign` only, in f64.
 
     Example:
 
@@ -101,7 +102,8 @@ def Zero_ScheduleOp : Zero_Op<"schedule",
     - `schedule_c1`: there is at least one counter, and their names are unique;
     - `schedule_c2`: `value` takes an f64 per counter and yields one f64; `next`
       takes an i1 and an f64 per counter, and yields an f64 per counter;
-    - `schedule_c3`: they hold `arith` and `math` ops only, in f64.
+    - `schedule_c3`: they hold `arith` ops and `math.sqrt`, `fma`, `absf` and
+      `copysign` only, in f64: a library's `cos` has other bits elsewhere.
 
     Example:
 

@@ -164,6 +164,21 @@ ValueType ValueType::withoutStages(StringAttr axis) const {
              present, getScale(), getSpace());
 }
 
+ValueType ValueType::withStages(ArrayRef<AxisCoordinate> coordinates) const {
+  return getSorted(getContext(), getShape(), getElementType(),
+                   SmallVector<AxisPlacement>(getPlacements()),
+                   SmallVector<AxisCoordinate>(coordinates), Scale(getScale()),
+                   getSpace());
+}
+
+SmallVector<AxisCoordinate> ValueType::getFirstStage() const {
+  SmallVector<AxisCoordinate> first;
+  for (const AxisCoordinate &c : getPresent())
+    if (first.empty() || first.back().axis != c.axis)
+      first.push_back(c);
+  return first;
+}
+
 FlatSymbolRefAttr ValueType::getLossScale() const {
   return findLossScale(getScale());
 }
@@ -240,6 +255,14 @@ LogicalResult ValueType::verify(function_ref<InFlightDiagnostic()> emitError,
         return emitError() << "axis '" << c.axis.getValue()
                            << "' shards a value that is on some of its "
                               "coordinates only";
+    bool isAlone = (i == 0 || present[i - 1].axis != c.axis) &&
+                   (i + 1 == present.size() || present[i + 1].axis != c.axis);
+    for (const AxisPlacement &p : placements)
+      if (isAlone && p.axis == c.axis && p.kind != PlacementKind::Replicated)
+        return emitError() << "axis '" << c.axis.getValue() << "' is "
+                           << stringifyPlacementKind(p.kind)
+                           << " of a value that is on one of its coordinates, "
+                              "where nobody has another part";
   }
   // value_c4
   for (auto [i, f] : llvm::enumerate(scale)) {

@@ -46,7 +46,8 @@ def Zero_ValueType : TypeDef<Zero_Dialect, "Value"> {
     - `value_c5`: time is never sharded, varying or presummed;
     - `value_c6`: a scalar is in no space: both sides read it;
     - `value_c7`: a presummed axis is sharded or replicated;
-    - `value_c8`: a coordinate is listed once, and its axis is not sharded.
+    - `value_c8`: a coordinate is listed once, and its axis is not sharded; where
+      it is the only one, the value is replicated there.
 
     Example:
 
@@ -114,8 +115,11 @@ def Zero_ValueType : TypeDef<Zero_Dialect, "Value"> {
     ::llvm::SmallVector<::mlir::StringAttr> getStageAxes() const;
     /// The coordinates over |axis| that it is on; empty: all.
     ::llvm::SmallVector<int64_t> getCoordinates(::mlir::StringAttr axis) const;
-    /// The same on every coordinate over |axis|.
+    /// The same on every coordinate over |axis|, and on |coordinates| only.
     ValueType withoutStages(::mlir::StringAttr axis) const;
+    ValueType withStages(::llvm::ArrayRef<::zero::AxisCoordinate> coordinates) const;
+    /// The first of its stages: one coordinate for each axis that has any.
+    ::llvm::SmallVector<::zero::AxisCoordinate> getFirstStage() const;
     bool isScalar() const { return getShape().empty(); }
     bool isOnHost() const { return getSpace() == ::zero::MemorySpace::host; }
     /// Equal placement over every axis, presence and space included.

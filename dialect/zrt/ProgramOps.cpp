@@ -153,6 +153,17 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
                               "its axes, "
                            << buffer->getValueType();
   }
+  // launch_c9
+  if (getFirstStage()) {
+    zero::ValueType type = first ? first.getValueType() : zero::ValueType();
+    if (!type || type.getPresent().size() == type.getFirstStage().size())
+      return emitOpError() << "is for the first of several stages, and works "
+                              "on what is not on several";
+    for (unsigned i = 0; i < kernel->getNumArrays(); ++i)
+      if (kernel->getArrayAccess(i) != Access::read)
+        return emitOpError() << "writes buffer " << getBuffers()[i]
+                             << " on the first stage alone";
+  }
   // launch_c5
   bool hasSum = static_cast<bool>(getSumAttr());
   if (kernel->getSums() != hasSum ||

@@ -111,14 +111,17 @@ def Zrt_LaunchOp : Zrt_CallOp<"launch",
     (ins FlatSymbolRefAttr:$kernel, FlatSymbolRefArrayAttr:$buffers,
          FlatSymbolRefAttr:$segments, OptionalAttr<StrArrayAttr>:$own,
          OptionalAttr<FlatSymbolRefAttr>:$sum,
-         DefaultValuedOptionalAttr<I64Attr, "0">:$sum_index),
+         DefaultValuedOptionalAttr<I64Attr, "0">:$sum_index,
+         UnitAttr:$first_stage),
     "$kernel $buffers `over` $segments (`own` custom<NameList>($own)^)? (`sum` $sum^)? "
-    "(`at` $sum_index^)?"> {
+    "(`at` $sum_index^)? (`first_stage` $first_stage^)?"> {
   let summary = "Runs a kernel over the segments of a bucket";
   let description = [{
     With `own [dp]` over this rank's slice of a row only, where the row is divided
     over those axes. `sum` is the slot that receives the
-    sum of a kernel that sums.
+    sum of a kernel that sums. Of buffers that are on several pipeline stages,
+    `first_stage` has the first of them run it alone: what they hold alike counts
+    once.
 
     Constraints:
 
@@ -130,7 +133,8 @@ def Zrt_LaunchOp : Zrt_CallOp<"launch",
       one segment;
     - `launch_c6`: scalars of the segments hold as many as the kernel takes;
     - `launch_c7`: buffers are in one space, where the kernel runs;
-    - `launch_c8`: ranks of the axes of `own` have the same rows.
+    - `launch_c8`: ranks of the axes of `own` have the same rows;
+    - `launch_c9`: what the first stage runs alone writes no buffer.
 
     Example:
 

@@ -29,6 +29,22 @@ LogicalResult SequenceOp::verifySymbolUses(SymbolTableCollection &symbols) {
       return emitOpError() << "handler " << symbol << " of bucket " << bucket
                            << " must fill what is missing in it, and in no "
                               "other";
+    // sequence_c6
+    auto owner =
+        lookup<zero::BucketOp>(symbols, *this, cast<FlatSymbolRefAttr>(bucket));
+    if (!owner || owner.getValueType().getPresent().empty())
+      continue;
+    for (Operation &call : handler->getBody().front()) {
+      zero::ValueType place = getPlace(symbols, &call);
+      if (place && place.getPresent() == owner.getValueType().getPresent())
+        continue;
+      InFlightDiagnostic diag =
+          call.emitOpError() << "runs where bucket " << bucket
+                             << " is closed, on its pipeline stages only, and "
+                                "works on what is elsewhere, too";
+      diag.attachNote(owner.getLoc()) << "bucket is declared here";
+      return diag;
+    }
   }
   // sequence_c2
   if (static_cast<int64_t>(getWindow()) < 1)

@@ -29,7 +29,9 @@ def Zrt_SequenceOp : Zrt_SymbolOp<"sequence",
     - `sequence_c4`: gradients of buckets that may be open together do not share
       memory;
     - `sequence_c5`: a bucket's handler fills what is missing in that bucket, and in
-      no other.
+      no other;
+    - `sequence_c6`: the handler of a bucket that is on some pipeline stages works on
+      what is on the same ones: the others never run it.
 
     Example:
 

@@ -25,7 +25,7 @@ def Zrt_ProgramOp : Zrt_Op<"program",
     - `program_c2`: axes that buffers and calls name are axes of the mesh;
     - `program_c3`: what a call works on slices of divides evenly;
     - `program_c4`: a call that works on what is on some pipeline stages only is not
-      over their axis.
+      over their axis; but for an `all_reduce` of what is on several of them.
 
     Example:
 
@@ -385,7 +385,8 @@ def Zrt_ScalarStateOp : Zrt_UserOp<"scalar_state"> {
 
     Constraints:
 
-    - `scalar_state_c1`: the slot exists.
+    - `scalar_state_c1`: the slot exists;
+    - `scalar_state_c2`: roles of scalars are unique.
 
     Example:
 

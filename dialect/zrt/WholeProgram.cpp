@@ -71,11 +71,20 @@ static LogicalResult verifySlices(Operation *call, ArrayAttr axes,
          << ranks << " ranks of " << axes;
 }
 
+/// The list |name| of |call|; null if it has none.
+static ArrayAttr getOwnList(Operation *call, StringRef name) {
+  std::optional<Attribute> own = call->getInherentAttr(name);
+  return own ? dyn_cast_if_present<ArrayAttr>(*own) : ArrayAttr();
+}
+
 /// program_c4: ranks of other stages would not come.
 static LogicalResult verifyMeets(Operation *call, ArrayAttr axes,
                                  zero::ValueType place) {
+  // What is on several stages is reduced over these.
+  bool isReduction = isa<AllReduceOp>(call);
   for (StringAttr axis : place.getStageAxes())
-    if (llvm::is_contained(axes, axis))
+    if (llvm::is_contained(axes, axis) &&
+        !(isReduction && place.getCoordinates(axis).size() > 1))
       return call->emitOpError()
              << "is over " << axis
              << ", and works on what is on some of its coordinates only, "
@@ -176,6 +185,19 @@ LogicalResult ProgramOp::verifyRegions() {
   if (failed(verifyInputs(*this, mesh)) ||
       failed(verifySymbols(*this, symbols)))
     return failure();
+  // scalar_state_c2
+  llvm::StringMap<ScalarStateOp> states;
+  for (auto state : getOps<ScalarStateOp>()) {
+    auto [known, isNew] = states.try_emplace(state.getRole(), state);
+    if (isNew)
+      continue;
+    InFlightDiagnostic diag = state.emitOpError()
+                              << "role '" << state.getRole()
+                              << "' is taken: rename a group, a loss scale, a "
+                                 "schedule or a counter";
+    diag.attachNote(known->second.getLoc()) << "the other one is here";
+    return diag;
+  }
   // buffer_c2
   for (auto buffer : getOps<BufferOp>())
     if (failed(verifyOnMesh(buffer, mesh)))
@@ -184,7 +206,7 @@ LogicalResult ProgramOp::verifyRegions() {
   WalkResult result = walk([&](Operation *call) {
     zero::ValueType place = getPlace(symbols, call);
     for (StringRef name : {"axes", "own"})
-      if (auto axes = call->getAttrOfType<ArrayAttr>(name))
+      if (auto axes = getOwnList(call, name))
         if (failed(verifyAxes(call, axes, mesh)) ||
             (place && failed(verifyMeets(call, axes, place))))
           return WalkResult::interrupt();

@@ -148,14 +148,20 @@ Operation *zrt::lookup(SymbolTableCollection &symbols, Operation *op,
 zero::ValueType zrt::getPlace(SymbolTableCollection &symbols, Operation *call) {
   FlatSymbolRefAttr symbol;
   for (StringRef name : {"buffer", "source", "bucket"})
-    if (auto named = call->getAttrOfType<FlatSymbolRefAttr>(name))
-      symbol = named;
+    // Of its own: what else is written at a call says nothing.
+    if (auto own = call->getInherentAttr(name))
+      symbol = dyn_cast_if_present<FlatSymbolRefAttr>(*own);
   if (auto launch = dyn_cast<LaunchOp>(call);
       launch && !launch.getBuffers().empty())
     symbol = cast<FlatSymbolRefAttr>(launch.getBuffers()[0]);
   Operation *found = symbol ? lookup(symbols, call, symbol) : nullptr;
-  if (auto buffer = dyn_cast_if_present<BufferOp>(found))
-    return buffer.getValueType();
+  if (auto buffer = dyn_cast_if_present<BufferOp>(found)) {
+    zero::ValueType type = buffer.getValueType();
+    auto launch = dyn_cast<LaunchOp>(call);
+    return launch && launch.getFirstStage()
+               ? type.withStages(type.getFirstStage())
+               : type;
+  }
   if (auto bucket = dyn_cast_if_present<zero::BucketOp>(found))
     return bucket.getValueType();
   return nullptr;

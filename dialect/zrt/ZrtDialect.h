@@ -41,8 +41,9 @@ T lookup(mlir::SymbolTableCollection &symbols, mlir::Operation *op,
   return llvm::dyn_cast_if_present<T>(lookup(symbols, op, symbol));
 }
 
-/// The type of what |call| works on: a buffer, the first of several, which are
-/// all on the same pipeline stages, or a bucket; null if it is none.
+/// The type of what |call| works on, and on the pipeline stages that run it: a
+/// buffer, the first of several, which are all on the same stages, or a bucket;
+/// null if it is none.
 zero::ValueType getPlace(mlir::SymbolTableCollection &symbols,
                          mlir::Operation *call);
 

@@ -93,10 +93,12 @@ Value Rewriter::sumTokens(Location loc) {
 }
 
 SmallVector<Attribute> Rewriter::getOwners(ValueType gradient) {
+  // Tied parameters are whole on each of their stages.
   SmallVector<Attribute> axes;
   if (shard)
     for (StringAttr axis : gradient.getAxes(PlacementKind::Partial))
-      if (owners.empty() || llvm::is_contained(owners, axis.getValue()))
+      if (gradient.getCoordinates(axis).empty() &&
+          (owners.empty() || llvm::is_contained(owners, axis.getValue())))
         axes.push_back(axis);
   return axes;
 }

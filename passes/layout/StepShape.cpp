@@ -71,12 +71,6 @@ LogicalResult Reader::readBackward(BackwardOp backward) {
       return backward.emitError()
              << "gradient of " << source << " arrives in two places";
     auto type = cast<ValueType>(gradient.getType());
-    for (StringAttr axis : type.getStageAxes())
-      if (type.getCoordinates(axis).size() > 1)
-        return backward.emitError()
-               << "parameters on several pipeline stages cannot be laid out "
-                  "yet, got "
-               << type;
     parameterOf[gradient] = parameter;
     last[parameter] = gradient;
     Way &way = shape.ways[parameter];

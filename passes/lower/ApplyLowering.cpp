@@ -35,6 +35,11 @@ LogicalResult StepLowering::lowerAllReduce(AllReduceOp op) {
   return success();
 }
 
+/// Whether |type| is on several pipeline stages.
+static bool isTied(ValueType type) {
+  return type.getPresent().size() > type.getFirstStage().size();
+}
+
 LogicalResult StepLowering::lowerSumSquares(SumSquaresOp op) {
   for (Value input : op.getInputs())
     if (!bufferOfValue.lookup(input) || !bucketOfValue.lookup(input))
@@ -50,32 +55,26 @@ LogicalResult StepLowering::lowerSumSquares(SumSquaresOp op) {
         program->squaresKernel(type.getElementType()),
         program->getBuilder().getArrayAttr({bufferOfValue.lookup(input)}),
         bucket.whole, getOwn(type), sums,
-        program->getBuilder().getI64IntegerAttr(i));
+        program->getBuilder().getI64IntegerAttr(i),
+        isTied(type) ? program->getBuilder().getUnitAttr() : UnitAttr());
     partials.push_back({sums, static_cast<int64_t>(i)});
   }
   scalars->defineSum(op.getSum(), partials);
   return success();
 }
 
-LogicalResult StepLowering::lowerCountOnce(CountOnceOp op) {
-  // On a stage without a value nothing writes its slot, which is 0.
+void StepLowering::lowerCountOnce(CountOnceOp op) {
+  // Only the first of its stages writes its slot, which is 0 on the others.
   auto type = cast<ValueType>(op.getInput().getType());
   SmallVector<Attribute> axes;
-  for (auto axis : op.getAxes().getAsRange<StringAttr>()) {
-    size_t stages = type.getCoordinates(axis).size();
-    if (stages > 1)
-      return op.emitError() << "what is on several pipeline stages cannot be "
-                               "lowered yet, got "
-                            << type;
-    if (stages == 0)
+  for (auto axis : op.getAxes().getAsRange<StringAttr>())
+    if (type.getCoordinates(axis).empty())
       axes.push_back(axis);
-  }
   if (axes.empty())
     scalars->placeLike(op.getOutput(), op.getInput());
   else
     countedOnce[op.getOutput()] = {op.getInput(),
                                    program->getBuilder().getArrayAttr(axes)};
-  return success();
 }
 
 void StepLowering::lowerStack(StackOp op) {
@@ -179,7 +178,7 @@ LogicalResult StepLowering::lowerUpdate(UpdateBucketOp op) {
                             static_cast<bool>(scale)),
       program->getBuilder().getArrayAttr(operands), segments,
       getOwn(bucket.ownedType), /*sum=*/FlatSymbolRefAttr(),
-      /*sum_index=*/IntegerAttr());
+      /*sum_index=*/IntegerAttr(), /*first_stage=*/UnitAttr());
   bufferOfValue[op.getParameters()] = bucket.getUpdated();
   bucketOfValue[op.getParameters()] = op.getBucketAttr();
   return success();
@@ -277,7 +276,7 @@ LogicalResult StepLowering::lower(Operation *op) {
     scalars->place(counts.getMissing(), {arrivals, 1});
     scalars->defineSquare(counts.getSquared(), {arrivals, 0});
   } else if (auto once = dyn_cast<CountOnceOp>(op)) {
-    return lowerCountOnce(once);
+    lowerCountOnce(once);
   } else if (auto stack = dyn_cast<StackOp>(op)) {
     lowerStack(stack);
   } else if (auto unstack = dyn_cast<UnstackOp>(op)) {

@@ -126,7 +126,7 @@ buildSequence(ProgramBuilder &program, BucketMap &buckets, StringRef name,
         (program.*sum)(kept, kept),
         program.getBuilder().getArrayAttr({bucket.gradient, bucket.reduced}),
         bucket.whole, /*own=*/ArrayAttr(), /*sum=*/FlatSymbolRefAttr(),
-        /*sum_index=*/IntegerAttr());
+        /*sum_index=*/IntegerAttr(), /*first_stage=*/UnitAttr());
   }
   return program.sequence(name, symbols, handlers, kOpenBuckets);
 }

@@ -30,7 +30,7 @@ private:
   mlir::LogicalResult lower(mlir::Operation *op);
   mlir::LogicalResult lowerAllReduce(AllReduceOp op);
   mlir::LogicalResult lowerSumSquares(SumSquaresOp op);
-  mlir::LogicalResult lowerCountOnce(CountOnceOp op);
+  void lowerCountOnce(CountOnceOp op);
   void lowerStack(StackOp op);
   void lowerPrepare(PrepareOp op);
   mlir::LogicalResult lowerUpdate(UpdateBucketOp op);

@@ -93,16 +93,16 @@ bool Calls::requireOwners(Operation *call, const Contents &contents,
 //===----------------------------------------------------------------------===//
 
 static Number sumOf(Algebra &algebra, Number a, const MeshAxes &axes,
-                    AxisSet set) {
-  a.expr = sumOverRanks(algebra, a.expr, axes, set);
+                    AxisSet set, AxisSet stages = 0) {
+  a.expr = sumOverRanks(algebra, a.expr, axes, set, stages);
   return a;
 }
 
 /// The sum over ranks of |own| on one and |other| on the others.
 static Number sumOf(Algebra &algebra, Number own, Number other,
-                    const MeshAxes &axes, AxisSet set) {
+                    const MeshAxes &axes, AxisSet set, AxisSet stages) {
   if (own == other)
-    return sumOf(algebra, own, axes, set);
+    return sumOf(algebra, own, axes, set, stages);
   return {algebra.undefined("a sum of different numbers over ranks"), {}};
 }
 
@@ -121,20 +121,30 @@ static void forEachPart(
   }
 }
 
+/// The axes of which the buffer is on some coordinates only.
+static AxisSet getStages(const Contents &contents, const MeshAxes &axes) {
+  zrt::BufferOp buffer = contents.op;
+  return axes.getSet(buffer.getValueType().getStageAxes());
+}
+
 static Pieces sumOverOwners(Algebra &algebra, const Contents &contents,
                             const MeshAxes &axes, AxisSet set) {
   Pieces sums;
   const Pieces &other = contents.hasOther ? contents.other : contents.own;
+  AxisSet stages = getStages(contents, axes);
   forEachPart(
       contents.own, other, [&](const Piece &x, const Piece &y, int64_t end) {
-        append(sums, {end, sumOf(algebra, x.element, y.element, axes, set),
-                      sumOf(algebra, x.pad, y.pad, axes, set)});
+        append(sums,
+               {end, sumOf(algebra, x.element, y.element, axes, set, stages),
+                sumOf(algebra, x.pad, y.pad, axes, set, stages)});
       });
   return sums;
 }
 
 void Calls::send(const Contents &contents, AxisSet set) {
-  if ((set & ~meaning.meetsOver) == 0)
+  zrt::BufferOp buffer = contents.op;
+  AxisSet meets = meaning.getMeetings(buffer.getValueType().getPresent());
+  if ((set & ~meets) == 0)
     return;
   for (const Piece &piece : contents.own)
     sent.push_back(piece.element.expr);

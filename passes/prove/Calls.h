@@ -113,6 +113,7 @@ private:
   Memory *memory = nullptr;
   mlir::SymbolTable symbols;
   llvm::DenseMap<mlir::StringAttr, zrt::ArrivalsOp> arrivals; // by bucket
+  mlir::SymbolTableCollection places;
   /// What writes each slot.
   SlotWriters writers;
   /// What kernels made of which arguments.

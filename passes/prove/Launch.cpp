@@ -164,25 +164,17 @@ Number Calls::sumOverBucket(StringAttr bucketName, const Pieces &addends,
 }
 
 bool Calls::isZeroElsewhere(zrt::LaunchOp op) {
-  ArrayRef<AxisCoordinate> stages;
-  auto isThere = [&](Operation *writer) {
-    auto launch = dyn_cast<zrt::LaunchOp>(writer);
-    if (!launch || launch.getBuffers().empty())
-      return false;
-    auto first = cast<FlatSymbolRefAttr>(launch.getBuffers()[0]);
-    stages = symbols.lookup<zrt::BufferOp>(first.getAttr())
-                 .getValueType()
-                 .getPresent();
-    return true;
-  };
-  if (!isThere(op))
+  ValueType place = zrt::getPlace(places, op);
+  // On several stages the number would be there several times.
+  if (place.getPresent().size() > place.getFirstStage().size())
     return false;
-  ArrayRef<AxisCoordinate> own = stages;
   auto slots = symbols.lookup<zrt::SlotsOp>(op.getSumAttr().getAttr());
   return slots.getInitial()[op.getSumIndex()] == 0 &&
          llvm::all_of(writers[{op.getSumAttr().getAttr(), op.getSumIndex()}],
                       [&](Operation *writer) {
-                        return isThere(writer) && stages == own;
+                        ValueType other = zrt::getPlace(places, writer);
+                        return isa<zrt::LaunchOp>(writer) && other &&
+                               other.getPresent() == place.getPresent();
                       });
 }
 

@@ -77,6 +77,21 @@ bool prove::readMesh(Proof &proof, Operation *step, MeshOp mesh,
   return true;
 }
 
+void Meaning::addMeeting(ArrayRef<AxisCoordinate> stages, AxisSet set) {
+  if (stages.empty())
+    meetsOver |= set;
+  else if (set)
+    meetsOnStages.push_back({stages, set});
+}
+
+AxisSet Meaning::getMeetings(ArrayRef<AxisCoordinate> stages) const {
+  AxisSet set = meetsOver;
+  for (auto &[others, over] : meetsOnStages)
+    if (others == stages)
+      set |= over;
+  return set;
+}
+
 //===----------------------------------------------------------------------===//
 // Numbers
 //===----------------------------------------------------------------------===//
@@ -164,7 +179,7 @@ static Expr sumAddend(Algebra &algebra, BaseRef base, int64_t exponent,
 /// The sum over the ranks of |set| of what they have in |term|; null if it is
 /// not known.
 static Expr sumOverRanks(Algebra &algebra, const Term &term,
-                         const MeshAxes &axes, AxisSet set) {
+                         const MeshAxes &axes, AxisSet set, AxisSet stages) {
   SmallVector<Expr, 1> sums;
   Monomial rest;
   AxisSet seen = 0;
@@ -187,15 +202,17 @@ static Expr sumOverRanks(Algebra &algebra, const Term &term,
     product = algebra.multiply(product, sum);
   // Over what is left all ranks have the same.
   AxisSet alike = set & ~seen;
+  if (alike & stages)
+    return nullptr;
   return alike ? algebra.multiply(product,
                                   algebra.integer(axes.getNumRanks(alike)))
                : product;
 }
 
 Expr prove::sumOverRanks(Algebra &algebra, Expr a, const MeshAxes &axes,
-                         AxisSet set) {
+                         AxisSet set, AxisSet stages) {
   Expr sum = algebra.mapTerms(a, [&](const Term &term) {
-    return ::sumOverRanks(algebra, term, axes, set);
+    return ::sumOverRanks(algebra, term, axes, set, stages);
   });
   return sum ? sum
              : algebra.undefined(

@@ -110,7 +110,8 @@ struct Meaning {
   llvm::MapVector<mlir::StringAttr, ParameterMeaning> parameters;
   llvm::SmallVector<std::pair<std::string, Number>> counters;
   llvm::SmallVector<std::pair<std::string, Number>> results;
-  /// What the counters of the loss scale become where the step is skipped.
+  /// What the counters of the loss scale and of schedules become where the step
+  /// is skipped.
   llvm::SmallVector<std::pair<std::string, Number>> skipped;
   /// The loss scale that gradients arrive with, as a symbol; empty: none.
   std::string lossScale;
@@ -126,7 +127,14 @@ struct Meaning {
   /// unequal backwards hang there; those that differ over other axes only do
   /// not, and are refused.
   AxisSet meetsOver = 0;
+  /// The same among ranks that are on the same pipeline stages.
+  llvm::SmallVector<std::pair<llvm::ArrayRef<AxisCoordinate>, AxisSet>>
+      meetsOnStages;
 
+  /// Says that ranks that are on |stages| (empty: all) meet over |set|.
+  void addMeeting(llvm::ArrayRef<AxisCoordinate> stages, AxisSet set);
+  /// The axes over which those that are on |stages| meet.
+  AxisSet getMeetings(llvm::ArrayRef<AxisCoordinate> stages) const;
   int64_t getNumRanks() const { return axes.getNumRanks(axes.getAll()); }
   /// Whether no rank can make a backward without all others.
   bool allMeet() const { return meetsOver == axes.getAll(); }
@@ -217,8 +225,10 @@ Expr getInput(Algebra &algebra, size_t index, const InputMeaning &input);
 /// How many gradients did not arrive on this rank.
 Expr getMissing(Algebra &algebra, const MeshAxes &axes);
 
-/// The sum of a number over the ranks of |set|.
-Expr sumOverRanks(Algebra &algebra, Expr a, const MeshAxes &axes, AxisSet set);
+/// The sum of a number over the ranks of |set|. Over |stages| not all ranks
+/// take part: what these have alike has no sum that is known.
+Expr sumOverRanks(Algebra &algebra, Expr a, const MeshAxes &axes, AxisSet set,
+                  AxisSet stages = 0);
 
 /// |a| on the first rank over |set|, 0 on the others.
 Expr countOnce(Algebra &algebra, Expr a, AxisSet set);

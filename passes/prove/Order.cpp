@@ -68,7 +68,7 @@ static Accesses getAccesses(Operation *call, zrt::ProgramOp program,
           })
       .Case<zrt::AllReduceOp, zrt::AllGatherOp, zrt::AllocateOp, zrt::ReleaseOp,
             zrt::RetagOp>([&](auto op) { add(op.getBufferAttr(), true); })
-      .Case<zrt::CountArrivalsOp, zrt::AllReduceScalarsOp>(
+      .Case<zrt::CountArrivalsOp, zrt::CountOnceOp, zrt::AllReduceScalarsOp>(
           [&](auto op) { add(op.getSlotsAttr(), true); })
       .Case([&](zrt::SettleOp op) {
         add(op.getVerdictAttr(), false);

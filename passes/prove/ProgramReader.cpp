@@ -65,7 +65,7 @@ bool ProgramReader::initialize() {
     proof.report.error(program) << "has no protocol: no gradient can arrive";
     return false;
   }
-  meaning.meetsOver = findMeetings();
+  findMeetings();
   return !proof.report.hasErrors();
 }
 

@@ -36,7 +36,15 @@ struct Node {
 };
 
 /// A collective, as ranks compare it: what it is, and of what.
-using Collective = std::pair<llvm::StringRef, mlir::DictionaryAttr>;
+struct Collective {
+  llvm::StringRef name;
+  mlir::DictionaryAttr attributes;
+  llvm::ArrayRef<AxisCoordinate> stages; // that take part; empty: all
+
+  bool operator==(const Collective &other) const {
+    return name == other.name && attributes == other.attributes;
+  }
+};
 using Collectives = llvm::SmallVector<Collective>;
 
 /// Reads one program, once.
@@ -70,7 +78,7 @@ private:
   bool returns(zrt::TransitionOp transition);
   Collectives getCollectives(zrt::TransitionOp transition);
   AxisSet getAxes(const Collective &collective);
-  AxisSet findMeetings();
+  void findMeetings();
 
   zrt::TransitionOp getTransition(mlir::StringAttr state, zrt::Event event) {
     for (zrt::TransitionOp op : transitions)
@@ -94,6 +102,7 @@ private:
   llvm::SetVector<zrt::TransitionOp> meetsSometimes;
   std::optional<Meaning> applied;
   zrt::TransitionOp appliedBy; // the first
+  mlir::SymbolTableCollection places;
   Collectives applyCollectives;
   std::vector<Expr> appliedSent; // through them
 };

@@ -34,7 +34,7 @@ void ProgramReader::requireEvents(const Node &node) {
 
 /// The axes of |collective| that have several ranks.
 AxisSet ProgramReader::getAxes(const Collective &collective) {
-  return meaning.axes.getSet(collective.second.getAs<ArrayAttr>("axes"));
+  return meaning.axes.getSet(collective.attributes.getAs<ArrayAttr>("axes"));
 }
 
 /// The collectives of |transition|, with those of the buckets that it closes.
@@ -49,10 +49,14 @@ Collectives ProgramReader::getCollectives(zrt::TransitionOp transition) {
     auto handler =
         program.lookupSymbol<zrt::HandlerOp>(cast<FlatSymbolRefAttr>(symbol));
     for (Operation &call : handler.getBody().front())
-      if (Collective collective{call.getName().getStringRef(),
-                                call.getAttrDictionary()};
-          zrt::isCollective(&call) && getAxes(collective))
-        found.push_back(collective);
+      if (zrt::isCollective(&call)) {
+        ValueType place = zrt::getPlace(places, &call);
+        Collective collective{
+            call.getName().getStringRef(), call.getAttrDictionary(),
+            place ? place.getPresent() : ArrayRef<AxisCoordinate>()};
+        if (getAxes(collective))
+          found.push_back(collective);
+      }
   }
   return found;
 }
@@ -60,7 +64,7 @@ Collectives ProgramReader::getCollectives(zrt::TransitionOp transition) {
 /// The axes over which ranks meet in each backward. Then those that make more
 /// of them wait for the others for ever, or find them at another collective.
 /// Where they meet in some backwards only is left in |meetsSometimes|.
-AxisSet ProgramReader::findMeetings() {
+void ProgramReader::findMeetings() {
   // States that can be reached, with a backward open or closed.
   std::set<std::pair<std::string, bool>> seen;
   std::vector<std::pair<StringAttr, bool>> stack{
@@ -94,12 +98,14 @@ AxisSet ProgramReader::findMeetings() {
       if (event == zrt::Event::accumulate) {
         closing.push_back(op);
         meetsOver |= over;
+        for (const Collective &collective : getCollectives(op))
+          meaning.addMeeting(collective.stages, getAxes(collective));
       }
       stack.push_back({op.getNextAttr(), event == zrt::Event::begin});
     }
   }
   if (!meetsOver)
-    return meetsOver;
+    return;
   for (zrt::TransitionOp op : closing)
     if (getMeeting(op) != meetsOver)
       meetsSometimes.insert(op);
@@ -120,7 +126,6 @@ AxisSet ProgramReader::findMeetings() {
     if (!isDistinct)
       meetsSometimes.insert(op);
   }
-  return meetsOver;
 }
 
 /// Ranks with unequal numbers of backwards apply from different states, and
@@ -130,7 +135,7 @@ AxisSet ProgramReader::findMeetings() {
 void ProgramReader::compareCollectives(zrt::TransitionOp transition) {
   Collectives collectives = getCollectives(transition);
   llvm::erase_if(collectives, [&](const Collective &collective) {
-    return (getAxes(collective) & ~meaning.meetsOver) == 0;
+    return (getAxes(collective) & ~meaning.getMeetings(collective.stages)) == 0;
   });
   if (!appliedBy) {
     applyCollectives = std::move(collectives);

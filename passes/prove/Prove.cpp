@@ -66,7 +66,10 @@ Shown ProvedStep::getShown() const {
     if (input.over)
       shown.addends.push_back({int64_t(i), meaning.axes.describe(input.over)});
   shown.allWait = meaning.allMeet();
-  shown.waitsOver = meaning.axes.describe(meaning.meetsOver);
+  prove::AxisSet waitsOver = meaning.meetsOver;
+  for (auto &[stages, set] : meaning.meetsOnStages)
+    waitsOver |= set;
+  shown.waitsOver = meaning.axes.describe(waitsOver);
   return shown;
 }
 
@@ -76,6 +79,7 @@ bool ProvedStep::isSameAs(ModuleOp module) {
     return false;
   prove::compareMeanings(impl->proof, *impl->meaning, *other);
   impl->meaning->meetsOver |= other->meetsOver;
+  llvm::append_range(impl->meaning->meetsOnStages, other->meetsOnStages);
   return !impl->proof.report.hasErrors();
 }
 

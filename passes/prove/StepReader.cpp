@@ -86,11 +86,13 @@ void StepReader::readReduce(ReduceOp op) {
        llvm::zip_equal(op.getInputs(), op.getOutputs())) {
     auto type = cast<ValueType>(input.getType());
     AxisSet set = getAxes(input, PlacementKind::Partial);
+    AxisSet stages = getStages(input);
     Expr factor = algebra.divide(algebra.integer(1),
                                  getMonomial(algebra, mesh, type.getScale()));
     auto reduce = [&](Number &number) {
       number.expr = algebra.multiply(
-          sumOverRanks(algebra, number.expr, meaning.axes, set), factor);
+          sumOverRanks(algebra, number.expr, meaning.axes, set, stages),
+          factor);
     };
     if (!arrays.contains(input)) {
       reduce(scalars[output] = scalar(input));
@@ -125,8 +127,7 @@ Number StepReader::getSumSquares(ValueRange inputs, bool isWhole) {
     }
     // Other stages add nothing; what is not a share of a sum there, types do
     // not let anybody use.
-    AxisSet stages =
-        meaning.axes.getSet(cast<ValueType>(input.getType()).getStageAxes());
+    AxisSet stages = getStages(input);
     Expr last = nullptr, square = nullptr;
     for (auto [name, member] :
          llvm::zip_equal(getMembers(array.source), array.members)) {
@@ -207,10 +208,9 @@ bool StepReader::readScalar(Operation &op) {
       })
       .Case([&](CountOnceOp op) {
         Number once = scalar(op.getInput());
-        AxisSet stages = meaning.axes.getSet(
-            cast<ValueType>(op.getInput().getType()).getStageAxes());
         once.expr = countOnce(algebra, once.expr,
-                              meaning.axes.getSet(op.getAxes()) & ~stages);
+                              meaning.axes.getSet(op.getAxes()) &
+                                  ~getStages(op.getInput()));
         scalars[op.getOutput()] = once;
         return true;
       })
@@ -259,9 +259,11 @@ bool StepReader::read(Operation &op) {
       .Case<AllReduceOp, ReduceScatterOp>([&](auto op) {
         AxisSet set = meaning.axes.getSet(op.getAxes());
         if (isa<MicroBatchesOp>(op->getParentOp()))
-          meaning.meetsOver |= set;
+          meaning.addMeeting(
+              cast<ValueType>(op.getInput().getType()).getPresent(), set);
         auto reduce = [&](Number &number) {
-          number.expr = sumOverRanks(algebra, number.expr, meaning.axes, set);
+          number.expr = sumOverRanks(algebra, number.expr, meaning.axes, set,
+                                     getStages(op.getInput()));
         };
         if (auto it = vectors.find(op.getInput()); it != vectors.end()) {
           SmallVector<Number> sums = it->second;

@@ -80,6 +80,12 @@ private:
         llvm::cast<ValueType>(value.getType()).getAxes(kind));
   }
 
+  /// The axes of which |value| is on some coordinates only.
+  AxisSet getStages(mlir::Value value) {
+    return meaning.axes.getSet(
+        llvm::cast<ValueType>(value.getType()).getStageAxes());
+  }
+
   Proof &proof;
   Algebra &algebra;
   StepOp step;

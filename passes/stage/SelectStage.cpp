@@ -116,6 +116,10 @@ struct SelectStagePass : zero::impl::SelectStagePassBase<SelectStagePass> {
     SmallVector<StringRef> parts;
     StringRef(stage).split(parts, ':', -1, /*KeepEmpty=*/false);
     SmallVector<StringAttr> axes = getStageAxes(program);
+    if (axes.empty())
+      return failure(!parts.empty() && failed(emitError(program.getLoc())
+                                              << "has no pipeline stages, got '"
+                                              << stage << "'"));
     for (StringRef part : parts) {
       auto [name, text] = part.split('=');
       auto axis = StringAttr::get(&getContext(), name);

@@ -136,10 +136,14 @@ zero_rt_status Checker::axes() {
   row = 0;
   ZERO_RT_TRY(expect(ranks == library.ranks, "sizes do not make up the group"));
   table = "axis set";
+  ZERO_RT_TRY(expect(library.num_axis_sets == 0 || library.axis_set_stages,
+                     "no stages"));
   for (row = 0; row < library.num_axis_sets; ++row) {
     int64_t set = library.axis_sets[row];
     ZERO_RT_TRY(
         expect(set > 0 && set < int64_t(1) << library.num_axes, "bad axes"));
+    ZERO_RT_TRY(
+        expect(library.axis_set_stages[row] == 0 || isStage, "bad stages"));
   }
   return ZERO_RT_OK;
 }

@@ -19,15 +19,18 @@ static int64_t coordinateOf(const zero_rt_library &library, int32_t rank,
   return rest % library.axes[axis].size;
 }
 
-const zero_rt_library &zero_rt::stageOf(const zero_rt_library &whole,
-                                        int32_t rank) {
-  if (whole.num_stages == 0)
-    return whole;
+int64_t zero_rt::stageIndexOf(const zero_rt_library &whole, int32_t rank) {
   int64_t index = 0;
   for (int64_t a = 0; a < whole.num_axes; ++a)
     if (whole.stage_axes >> a & 1)
       index = index * whole.axes[a].size + coordinateOf(whole, rank, a);
-  return *whole.stages[index];
+  return index;
+}
+
+const zero_rt_library &zero_rt::stageOf(const zero_rt_library &whole,
+                                        int32_t rank) {
+  return whole.num_stages == 0 ? whole
+                               : *whole.stages[stageIndexOf(whole, rank)];
 }
 
 std::string zero_rt::describeStage(const zero_rt_library &whole, int32_t rank) {

@@ -13,6 +13,9 @@
 
 namespace zero_rt {
 
+/// The number of |rank|'s pipeline stage; 0 where there are none.
+int64_t stageIndexOf(const zero_rt_library &whole, int32_t rank);
+
 /// The library of |rank|'s pipeline stage in |whole|, which is it where there
 /// are no stages.
 const zero_rt_library &stageOf(const zero_rt_library &whole, int32_t rank);

@@ -26,6 +26,16 @@ zero_rt_step::zero_rt_step(zero_rt_runtime &runtime,
   for (int64_t s = 0; s < library.num_axis_sets; ++s) {
     RankGroup &group = groups.emplace_back();
     group.members = groupOf(library, library.axis_sets[s], runtime.rank);
+    if (int64_t stages = library.axis_set_stages[s]) {
+      auto isOut = [&](int32_t rank) {
+        return !(stages >> stageIndexOf(whole, rank) & 1);
+      };
+      group.members.erase(
+          std::remove_if(group.members.begin(), group.members.end(), isOut),
+          group.members.end());
+      if (isOut(runtime.rank))
+        group.members.clear();
+    }
     auto mine =
         std::find(group.members.begin(), group.members.end(), runtime.rank);
     group.rank = int32_t(mine - group.members.begin());
@@ -114,9 +124,14 @@ zero_rt_status zero_rt::checkBuffer(const zero_rt_step &step, const char *call,
 
 zero_rt_status zero_rt::checkAxes(const zero_rt_step &step, const char *call,
                                   int32_t axes) {
-  if (axes >= 0 && axes < step.library->num_axis_sets)
-    return ZERO_RT_OK;
-  return fail(ZERO_RT_INTERNAL, "%s: axis set %d is out of range", call, axes);
+  if (axes < 0 || axes >= step.library->num_axis_sets)
+    return fail(ZERO_RT_INTERNAL, "%s: axis set %d is out of range", call,
+                axes);
+  if (step.groups[size_t(axes)].members.empty())
+    return fail(ZERO_RT_INTERNAL,
+                "%s: axis set %d is of other stages than this rank's", call,
+                axes);
+  return ZERO_RT_OK;
 }
 
 zero_rt_status zero_rt::checkSlots(const zero_rt_step &step, const char *call,

@@ -99,7 +99,7 @@ static zero_rt_status prepare(zero_rt_runtime &runtime,
 /// Makes this rank's ends of the groups of |step|, each once.
 static zero_rt_status joinGroups(zero_rt_step &step) {
   for (RankGroup &group : step.groups) {
-    if (group.size() == step.runtime->ranks)
+    if (group.size() == step.runtime->ranks || group.members.empty())
       continue;
     for (const RankGroup &other : step.groups)
       if (other.end && other.members == group.members)

@@ -89,6 +89,7 @@ def draw(rng):
         classes="dense",
         loss_scale="",
         schedule=[],
+        tied="",
     )
     if rng.random() < 0.3:
         # Of what is not finite the reference in f64 knows what arrives so, and not
@@ -104,6 +105,8 @@ def draw(rng):
     if rng.random() < 0.6:
         mesh = draw_mesh(rng)
         step.mesh = ",".join(f"{axis}={size}" for axis, size in mesh.items())
+        tied = [str(i) for i in range(parameters) if rng.random() < 0.3]
+        step.tied = ",".join(tied)
         kinds = rng.sample(list(make_step.CLASSES), rng.choice([1, 2, 3, 8]))
         step.classes = ",".join(kinds)
         if rng.random() < 0.4:
@@ -143,7 +146,7 @@ def simpler(drawn):
         "ranks": step.ranks // 2 or 1, "dtype": "f32", "gradient": "f32",
         "accumulator": "f32", "weight": "mean", "optional": "", "used_twice": "",
         "nonfinite": "skip", "max_norm": 0, "groups": 1, "norm": "all",
-        "optimizer": step.optimizer[:1], "loss_scale": "", "schedule": [],
+        "optimizer": step.optimizer[:1], "loss_scale": "", "schedule": [], "tied": "",
     }  # fmt: skip
     for key, value in plain.items():
         if getattr(step, key) != value:

@@ -8,7 +8,8 @@
 Sizes go round a list with empty, 1-element and odd tensors, and so do classes of
 parameters: how each lives on the mesh, and how its gradient arrives. Parameters are
 dealt out to groups, of which every second one is without decay. Where a mesh has an
-axis pp, the first parameters are on its first pipeline stage, and so on.
+axis pp, the first parameters are on its first pipeline stage, and so on; tied ones are
+on the first and on the last.
 """
 
 import argparse
@@ -49,11 +50,15 @@ CLASSES = {
 
 
 class Parameter:
-    def __init__(self, index, size, placement, mesh, stage):
+    def __init__(self, index, size, placement, mesh, stages):
         self.name = f"@layer{index}.weight"
-        self.on = f", on = [pp : {stage}]" if "pp" in mesh else ""
+        self.on = ""
+        if "pp" in mesh:
+            self.on = f", on = [{', '.join(f'pp : {stage}' for stage in stages)}]"
         self.sharded = {a: d for a, d in placement.sharded.items() if a in mesh}
         self.partial = [axis for axis in placement.partial if axis in mesh]
+        if len(stages) > 1:
+            self.partial.append("pp")
         self.presummed = [axis for axis in placement.presummed if axis in mesh]
         # A slice of |size| elements in the last dimension that is sharded.
         self.shape = [1] * max([0, *self.sharded.values()]) + [size]
@@ -74,6 +79,14 @@ class Parameter:
         return f"!zero.value<{text}{scaled}>"
 
 
+def stages_of(index, options, mesh):
+    """The pipeline stages that a parameter is on."""
+    last = mesh.get("pp", 1) - 1
+    if last > 0 and index in numbers(options.tied):
+        return [0, last]
+    return [index * (last + 1) // options.parameters]
+
+
 def write_step(options, out):
     mesh = read_mesh(options)
     sizes = numbers(options.sizes)
@@ -84,7 +97,7 @@ def write_step(options, out):
             sizes[i % len(sizes)],
             classes[i % len(classes)],
             mesh,
-            stage=i * mesh.get("pp", 1) // options.parameters,
+            stages_of(i, options, mesh),
         )
         for i in range(options.parameters)
     ]
@@ -244,6 +257,9 @@ def main():
         "tokens: divided by what all ranks count",
     )
     parser.add_argument("--optional", default="", help="which parameters, e.g. 0,3")
+    parser.add_argument(
+        "--tied", default="", help="which are on the first and the last pipeline stage"
+    )
     parser.add_argument("--used-twice", default="", help="which parameters")
     parser.add_argument(
         "--nonfinite", choices=["skip", "poison", "error"], default="skip"

@@ -185,6 +185,8 @@ struct zero_rt_library {
   const zero_rt_axis_row *axes; // of the mesh; their product is ranks
   int64_t num_axis_sets;
   const int64_t *axis_sets; // bits, never 0
+  /// By set: the stages whose ranks take part, a bit for each; 0: all of them.
+  const int64_t *axis_set_stages;
   int64_t num_parameters;
   const zero_rt_parameter_row *parameters;
   int64_t num_buckets;

@@ -51,7 +51,7 @@ zero.loss_scale @s counters [scale = 4.0, clean = 0.0] {
 // expected-note@+1 {{of @s}}
 zero.loss_scale @s counters [scale = 4.0] {
 ^update(%overflow: i1, %scale: f64):
-  // expected-error@+1 {{is not allowed in the body of a loss_scale, which holds arith and math ops in f64 only}}
+  // expected-error@+1 {{is not allowed in the body of a loss_scale, which holds arith ops and math.sqrt, fma, absf and copysign in f64 only}}
   %less = arith.truncf %scale : f64 to f32
   zero.yield %scale : f64
 }
@@ -250,7 +250,7 @@ zero.step @s on @m weight() () {
 // expected-note@+1 {{of @s}}
 zero.loss_scale @s counters [scale = 4.0] {
 ^update(%overflow: i1, %scale: f64):
-  // expected-error@+1 {{is not allowed in the body of a loss_scale, which holds arith and math ops in f64 only}}
+  // expected-error@+1 {{is not allowed in the body of a loss_scale, which holds arith ops and math.sqrt, fma, absf and copysign in f64 only}}
   %integer = arith.constant 1 : i32
   zero.yield %scale : f64
 }

@@ -54,7 +54,7 @@ zero.schedule @lr counters [step = 1.0, left = 9.0] value {
 // expected-note@+1 {{of @lr}}
 zero.schedule @lr counters [step = 1.0] value {
 ^value(%step: f64):
-  // expected-error@+1 {{is not allowed in the body of a schedule, which holds arith and math ops in f64 only}}
+  // expected-error@+1 {{is not allowed in the body of a schedule, which holds arith ops and math.sqrt, fma, absf and copysign in f64 only}}
   %narrow = arith.truncf %step : f64 to f32
   zero.yield %step : f64
 } next {

@@ -72,6 +72,8 @@ const zero_rt_library &LibraryBuilder::get() {
   library.FIELD = TABLE.data();
   SET_TABLE(num_axes, axes, axes);
   SET_TABLE(num_axis_sets, axis_sets, axisSets);
+  axisSetStages.resize(axisSets.size());
+  library.axis_set_stages = axisSetStages.data();
   SET_TABLE(num_parameters, parameters, parameters)
   SET_TABLE(num_buckets, buckets, buckets)
   SET_TABLE(num_buffers, buffers, buffers)

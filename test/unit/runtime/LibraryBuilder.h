@@ -67,6 +67,7 @@ public:
   /// One axis of all ranks, as the only set, until a test says otherwise.
   std::vector<zero_rt_axis_row> axes;
   std::vector<int64_t> axisSets{1};
+  std::vector<int64_t> axisSetStages; // as many zeros as are missing
   std::vector<zero_rt_parameter_row> parameters;
   std::vector<zero_rt_bucket_row> buckets;
   std::vector<zero_rt_buffer_row> buffers;
