@@ -239,8 +239,8 @@ BREAKS = [
     ("lower", "segments end one element early", APPLY,
      "ends.push_back(end);\n    segmentRows", "ends.push_back(end - 1);\n    segmentRows"),
     ("lower", "partial sums go to one slot", APPLY,
-     "program->getBuilder().getI64IntegerAttr(i));\n    partials",
-     "program->getBuilder().getI64IntegerAttr(0));\n    partials"),
+     "program->getBuilder().getI64IntegerAttr(i),\n        isTied",
+     "program->getBuilder().getI64IntegerAttr(0),\n        isTied"),
     ("lower", "counters are of no checkpoint", PROGRAM,
      "builder.getI64IntegerAttr(i),\n        rule",
      "builder.getI64IntegerAttr(0),\n        rule"),
@@ -273,7 +273,11 @@ BREAKS = [
     ("lower", "nothing is counted once", APPLY,
      "counted.push_back({index, it->second.second});", "(void)index;"),
     ("lower", "what is on a stage is counted at the first one", APPLY,
-     "    if (stages == 0)\n", "    if (true)\n"),
+     "    if (type.getCoordinates(axis).empty())\n", "    if (true)\n"),
+    ("lower", "what is tied counts on each stage", APPLY,
+     "isTied(type) ? program->getBuilder().getUnitAttr() : UnitAttr()", "UnitAttr()"),
+    ("collective", "slices of tied gradients are owned over stages", COLLECTIVE,
+     "if (gradient.getCoordinates(axis).empty() &&", "if (true &&"),
     ("lower", "stages share memory", PROTOCOL,
      "rings, [&](const Ring &ring) { return ring.stages == stages; });",
      "rings, [&](const Ring &) { return true; });"),
@@ -294,7 +298,7 @@ BREAKS = [
 ]  # fmt: skip
 
 STEPS = [
-    "--mesh pp=2,dp=2 --parameters 5 --optimizer sgd --sizes 70,33",
+    "--mesh pp=2,dp=2 --parameters 5 --optimizer sgd --sizes 70,33 --tied 1",
     "--mesh edp=2,ep=2,tp=2 --classes dense,column,expert_tp,sequence --parameters 5 "
     "--optimizer adamw --sizes 70,33",
     "--ranks 2 --parameters 5 --optimizer adamw --sizes 70,1,33 --optional 1",

@@ -75,7 +75,7 @@ SEEDS = [
     (f"sgd --ranks 2 --parameters 2 {SCALE} {SIZES}", "--stage=0"),
     (f"adam --ranks 3 --parameters 2 {SCALE} {SIZES}", "--stage=2 --until=sharded"),
     (f"adam --ranks 2 --parameters 2 {SCHEDULE} {SIZES}", "--stage=1"),
-    (f"sgd --mesh pp=2,dp=2 --parameters 3 {SIZES}", "--stage=2"),
+    (f"sgd --mesh pp=2,dp=2 --parameters 3 {SIZES} --tied 1", "--stage=2"),
     (f"adam --mesh dp=2,pp=3 --parameters 3 --optional 1 {SIZES}",
      "--stage=1 --until=sharded"),
     (f"sgd --ranks 3 --parameters 2 {SCALE} {SCHEDULE} {SIZES}",

@@ -132,3 +132,12 @@ zero.mesh @m <["pp" = 2]>
 zero.parameter @w : 8xf32, on = [pp : 1]
 // expected-error@+1 {{member @w is '!zero.value<8xf32, on = [pp : 1]>', on other stages than '!zero.value<8xf32, on = [pp : 0]>'}}
 zero.bucket @b : 8xf32, on = [pp : 0] arrives f32 [@w] offsets [0] extents [8]
+
+// -----
+
+// value_c8: with whom would it add up?
+zero.mesh @m <["pp" = 2]>
+// expected-error@+1 {{axis 'pp' is partial of a value that is on one of its coordinates, where nobody has another part}}
+zero.step @s on @m weight() (%a: !zero.value<f64, partial = [pp], on = [pp : 1]>) {
+  zero.return []
+}

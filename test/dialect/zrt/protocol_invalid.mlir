@@ -124,6 +124,23 @@ zrt.program @p on @m inputs [] results [] [] {
 
 // -----
 
+// sequence_c6: ranks of pp 1 never close the bucket of pp 0.
+zero.mesh @m <["pp" = 2, "dp" = 2]>
+zero.parameter @w : 8xf32, on = [pp : 0]
+// expected-note@+1 {{bucket is declared here}}
+zero.bucket @b0 : 8xf32, on = [pp : 0] arrives f32 [@w] offsets [0] extents [8]
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.buffer @other : !zero.value<8xf32, on = [pp : 1]> role gradient in device
+  zrt.handler @h {
+    %0 = zrt.fill_missing @b0 after()
+    // expected-error@+1 {{runs where bucket @b0 is closed, on its pipeline stages only, and works on what is elsewhere, too}}
+    %1 = zrt.all_gather @other over [dp] after(%0)
+  }
+  zrt.sequence @s [@b0] run [@h] window 2
+}
+
+// -----
+
 // sequence_c5
 zero.mesh @m <["dp" = 2]>
 zero.parameter @w : 8xf32

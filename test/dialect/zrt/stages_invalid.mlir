@@ -82,3 +82,37 @@ zrt.program @p on @m inputs [] results [] [] {
     %t = zrt.copy @a to @b after()
   }
 }
+
+// -----
+
+// launch_c9: other stages would keep what they have.
+zero.mesh @m <["pp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.buffer @a : !zero.value<64xf32, on = [pp : 0, pp : 1]> role gradient in device
+  zrt.kernel @k [update f32] scalars 0 {
+  ^bb0(%x: f32):
+    zrt.yield %x : f32
+  }
+  zrt.segments @s ends [64] rows [] scalars []
+  zrt.handler @h {
+    // expected-error@+1 {{writes buffer @a on the first stage alone}}
+    %t = zrt.launch @k [@a] over @s first_stage after()
+  }
+}
+
+// -----
+
+// launch_c9
+zero.mesh @m <["pp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.buffer @a : !zero.value<64xf32, on = [pp : 0]> role gradient in device
+  zrt.kernel @k [update f32] scalars 0 {
+  ^bb0(%x: f32):
+    zrt.yield %x : f32
+  }
+  zrt.segments @s ends [64] rows [] scalars []
+  zrt.handler @h {
+    // expected-error@+1 {{is for the first of several stages, and works on what is not on several}}
+    %t = zrt.launch @k [@a] over @s first_stage after()
+  }
+}

@@ -180,6 +180,18 @@ zrt.program @p on @m inputs [] results [] [] {
 
 // -----
 
+// scalar_state_c2: a checkpoint would restore one over the other.
+zero.mesh @m <["dp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.slots @s [0.0, 0.0]
+  // expected-note@+1 {{the other one is here}}
+  zrt.scalar_state "a.b.c" in @s[0]
+  // expected-error@+1 {{role 'a.b.c' is taken: rename a group, a loss scale, a schedule or a counter}}
+  zrt.scalar_state "a.b.c" in @s[1]
+}
+
+// -----
+
 // state_c1
 zero.mesh @m <["dp" = 2]>
 zrt.program @p on @m inputs [] results [] [] {

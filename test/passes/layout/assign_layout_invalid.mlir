@@ -2,31 +2,6 @@
 //
 // RUN: zero-opt %s --split-input-file --verify-diagnostics --zero-assign-layout
 
-// Parameters of one pipeline stage have to wait.
-zero.mesh @m <["pp" = 2, "dp" = 2]>
-zero.parameter @w : 8xf32, on = [pp : 0, pp : 1]
-zero.group @g [@w]
-zero.optimizer @sgd hyper [lr] {
-^prepare(%lr: f64):
-  zero.yield %lr : f64
-} update {
-^update(%g: f32, %p: f32, %s: f32):
-  zero.yield %p : f32
-}
-zero.step @s on @m weight() (%lr: !zero.value<f64>) {
-  %g = zero.micro_batches in f32 {
-    // expected-error@+1 {{parameters on several pipeline stages cannot be laid out yet, got '!zero.value<8xf32, partial = [dp, micro], on = [pp : 0, pp : 1]>'}}
-    %d = zero.backward(@w) arrives() replicated [pp]
-        : !zero.value<8xf32, partial = [dp, micro], on = [pp : 0, pp : 1]>
-    zero.yield %d : !zero.value<8xf32, partial = [dp, micro], on = [pp : 0, pp : 1]>
-  }
-  %r = zero.reduce %g : !zero.value<8xf32, partial = [dp], on = [pp : 0, pp : 1]>
-  zero.update @g with @sgd(%r) hyper(lr = %lr) : (!zero.value<8xf32, on = [pp : 0, pp : 1]>), (!zero.value<f64>)
-  zero.return []
-}
-
-// -----
-
 // A step without gradients.
 zero.mesh @m <["dp" = 2]>
 // expected-error@+1 {{has no gradients}}

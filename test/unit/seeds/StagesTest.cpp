@@ -95,6 +95,36 @@ TEST_P(Stages, OneScalarReductionWhateverAStageHolds) {
   }
 }
 
+// A pair that is tied over the first and the last stage: 60 from one and 72
+// from the other are one gradient of 132. 85 and 132: 157. Counted on both
+// stages it would be 205.1170; one of them not added 104.0433, and with the
+// other 126.5267.
+TEST_P(Stages, TiedGradientsAreAddedBeforeTheNorm) {
+  std::vector<Placed> parameters = {
+      {"tied", "1xf32, on = [pp : 0, pp : 2]", "partial = [dp, pp, micro]"}};
+  std::vector<Backward> perStage = kThreeStages;
+  for (size_t s = 0; s < perStage.size(); ++s)
+    for (const auto &entry : perStage[s])
+      parameters.push_back({entry.getKey().str(),
+                            "1xf32, on = [pp : " + std::to_string(s) + "]",
+                            "partial = [dp, micro]"});
+  perStage[0]["tied"] = {60};
+  perStage[2]["tied"] = {72};
+  run(printStep("\"pp\" = 3, \"dp\" = 2", "dp : -1", "", parameters),
+      getGradients(perStage));
+  EXPECT_EQ(norm, 157);
+  for (int64_t rank : {0, 1, 4, 5})
+    EXPECT_EQ(applied(rank, "tied"), Values{132});
+  EXPECT_EQ(applied(2, "b"), Values{2});
+  if (GetParam().how != How::compiled)
+    return;
+  for (int64_t rank = 0; rank < 6; ++rank) {
+    auto counters = step->getEngine().getCounters(rank);
+    ASSERT_TRUE(counters);
+    EXPECT_EQ(counters->scalar_all_reduces, 1) << "rank " << rank;
+  }
+}
+
 // One gradient of one stage on one rank is not finite: all ranks skip, and no
 // bit of any stage changes.
 TEST_P(Stages, AllSkipWhereOneStageIsNotFinite) {
