@@ -56,6 +56,7 @@ LogicalResult SequenceOp::verifySymbolUses(SymbolTableCollection &symbols) {
     arrivals[op.getBucketAttr()] = op;
   llvm::DenseMap<Attribute, int64_t> positions;
   llvm::DenseMap<Attribute, int64_t> lastWithMemory;
+  SmallVector<ArrayRef<zero::AxisCoordinate>> stages;
   for (auto [i, symbol] : llvm::enumerate(getBuckets())) {
     ArrivalsOp op = arrivals.lookup(symbol);
     if (!op)
@@ -65,11 +66,16 @@ LogicalResult SequenceOp::verifySymbolUses(SymbolTableCollection &symbols) {
       return emitOpError() << "bucket " << symbol << " is listed twice";
     // sequence_c4
     auto buffer = lookup<BufferOp>(symbols, *this, op.getGradientAttr());
+    stages.push_back(buffer ? buffer.getValueType().getPresent()
+                            : ArrayRef<zero::AxisCoordinate>());
     if (!buffer)
       continue; // arrivals_c1 says so
     auto [it, isNew] = lastWithMemory.insert({buffer.getMemory(), i});
-    if (!isNew && static_cast<int64_t>(i) - it->second <
-                      static_cast<int64_t>(getWindow()))
+    // Of those from the other one on count the ones that are wherever it is.
+    auto before = llvm::count_if(
+        ArrayRef(stages).slice(it->second).drop_back(),
+        [&](auto other) { return other.empty() || other == stages.back(); });
+    if (!isNew && before < static_cast<int64_t>(getWindow()))
       return emitOpError() << "buckets " << getBuckets()[it->second] << " and "
                            << symbol
                            << " may be open together, and their gradients "

@@ -116,3 +116,45 @@ zrt.program @p on @m inputs [] results [] [] {
     %t = zrt.launch @k [@a] over @s first_stage after()
   }
 }
+
+// -----
+
+// sequence_c4: on stage 0 the bucket of stage 1 is not between them.
+zero.mesh @m <["pp" = 2, "dp" = 2]>
+zero.parameter @x : 8xf32, on = [pp : 0]
+zero.parameter @y : 8xf32, on = [pp : 1]
+zero.parameter @z : 8xf32, on = [pp : 0]
+zero.bucket @b0 : 8xf32, on = [pp : 0] arrives f32 [@x] offsets [0] extents [8]
+zero.bucket @b1 : 8xf32, on = [pp : 1] arrives f32 [@y] offsets [0] extents [8]
+zero.bucket @b2 : 8xf32, on = [pp : 0] arrives f32 [@z] offsets [0] extents [8]
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.buffer @g0 : !zero.value<8xf32, partial = [dp], on = [pp : 0]> role gradient in device
+  zrt.buffer @g1 : !zero.value<8xf32, partial = [dp], on = [pp : 1]> role gradient in device
+  zrt.buffer @g2 : !zero.value<8xf32, partial = [dp], on = [pp : 0]> role gradient in device shares @g0
+  zrt.buffer @p0 : !zero.value<8xf32, on = [pp : 0]> role parameter in device
+  zrt.buffer @p1 : !zero.value<8xf32, on = [pp : 1]> role parameter in device
+  zrt.buffer @p2 : !zero.value<8xf32, on = [pp : 0]> role parameter in device
+  zrt.kernel @store [read f32, write f32] scalars 0 {
+  ^bb0(%x: f32):
+    zrt.yield %x : f32
+  }
+  zrt.kernel @add [read f32, update f32] scalars 0 {
+  ^bb0(%x: f32, %y: f32):
+    %z = arith.addf %x, %y : f32
+    zrt.yield %z : f32
+  }
+  zrt.arrivals @b0 into @g0 store @store add @add parameters @p0
+  zrt.arrivals @b1 into @g1 store @store add @add parameters @p1
+  zrt.arrivals @b2 into @g2 store @store add @add parameters @p2
+  zrt.handler @h0 {
+    %0 = zrt.fill_missing @b0 after()
+  }
+  zrt.handler @h1 {
+    %0 = zrt.fill_missing @b1 after()
+  }
+  zrt.handler @h2 {
+    %0 = zrt.fill_missing @b2 after()
+  }
+  // expected-error@+1 {{buckets @b0 and @b2 may be open together, and their gradients share the memory of @g0}}
+  zrt.sequence @s [@b0, @b1, @b2] run [@h0, @h1, @h2] window 2
+}
