@@ -89,6 +89,9 @@ constexpr Explanation kExplained[] = {
      "where ranks made different numbers of backwards, the verdict is ",
      "where some ranks wait for each other, the interpreter refuses them "
      "before they apply"},
+    {"arith.",
+     "the step is applied where ranks made different numbers of backwards",
+     "as above"},
     {"arith.", "copysign(",
      "a sign hides most changes of what it is the sign of"},
     {"math.", "copysign(", "as above"},
