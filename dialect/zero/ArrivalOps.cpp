@@ -163,6 +163,15 @@ static LogicalResult verifyArrival(BackwardOp op, FlatSymbolRefAttr source,
     bool isBatchAxis = llvm::any_of(weight, [&](const ScaleFactor &factor) {
       return factor.symbol == axis.getName() && factor.exponent < 0;
     });
+    // backward_c9
+    size_t stages = declared.getCoordinates(axis.getName()).size();
+    if (isBatchAxis && stages > 0)
+      return emitError() << " must be on all ranks of " << axis.getName()
+                         << ", by which the weight divides, got " << type;
+    if (stages > 1 && arrives.kind != PlacementKind::Partial)
+      return emitError() << " must be partial over " << axis.getName()
+                         << ": each of its stages delivers an addend, got "
+                         << type;
     if (isBatchAxis && arrives.kind != PlacementKind::Partial &&
         !arrives.presummed)
       return emitError() << " must be partial or presummed over "

@@ -174,7 +174,8 @@ def Zero_BackwardOp : Zero_Op<"backward",
     does not list is replicated, and only over axes that `replicated` names: there
     the caller promises that all ranks deliver the same gradient, as
     tensor-parallel ranks do for a layer norm. What is `on` one pipeline stage
-    arrives there, and on no other.
+    arrives there, and on no other; of what is tied over several, each delivers its
+    own addend.
 
     Constraints:
 
@@ -191,7 +192,8 @@ def Zero_BackwardOp : Zero_Op<"backward",
     - `backward_c8`: axes divide what they shard, and a bucket has one row for
       each of their ranks;
     - `backward_c9`: a source is on pipeline stages that the mesh has, and its
-      gradient on the same.
+      gradient on the same; one that is on several is partial over them, and the
+      weight does not divide by their axis.
 
     Example: see `zero.micro_batches`.
   }];

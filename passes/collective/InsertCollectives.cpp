@@ -360,6 +360,13 @@ struct InsertCollectivesPass
           diag.attachNote(mesh.getLoc()) << "axes are declared here";
           return signalPassFailure();
         }
+      for (auto bucket : getOperation().getOps<BucketOp>())
+        for (StringAttr axis : bucket.getValueType().getStageAxes())
+          if (llvm::is_contained(owners, axis.getValue())) {
+            bucket.emitError() << "cannot shard over '" << axis.getValue()
+                               << "', whose ranks are pipeline stages";
+            return signalPassFailure();
+          }
       if (failed(Rewriter(step, /*shard=*/stage > 0, owners).run()))
         return signalPassFailure();
     }

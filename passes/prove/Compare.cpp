@@ -61,7 +61,9 @@ void Comparison::compareContract(const ParameterMeaning &a,
   };
   if (one.getShape() != two.getShape())
     differ("shape", shapeOf(one), shapeOf(two));
-  if (one.getValueType().getPlacements() != two.getValueType().getPlacements())
+  if (one.getValueType().getPlacements() !=
+          two.getValueType().getPlacements() ||
+      one.getValueType().getPresent() != two.getValueType().getPresent())
     differ("placement", toText(one.getValueType()), toText(two.getValueType()));
   if (a.arrivesOver != b.arrivesOver)
     differ("set of axes over which ranks have shares of the gradient",

@@ -79,6 +79,7 @@ private:
   Collectives getCollectives(zrt::TransitionOp transition);
   AxisSet getAxes(const Collective &collective);
   void findMeetings();
+  void checkStages(zrt::TransitionOp op, const Collective &collective);
 
   zrt::TransitionOp getTransition(mlir::StringAttr state, zrt::Event event) {
     for (zrt::TransitionOp op : transitions)

@@ -61,6 +61,19 @@ Collectives ProgramReader::getCollectives(zrt::TransitionOp transition) {
   return found;
 }
 
+/// A stage closes a backward when its gradients have arrived, and another one
+/// may begin it only after that: they must not wait for each other there.
+void ProgramReader::checkStages(zrt::TransitionOp op,
+                                const Collective &collective) {
+  for (const AxisCoordinate &c : collective.stages)
+    if (meaning.axes.getSet({c.axis}) & getAxes(collective)) {
+      proof.report.error(op)
+          << "ranks of several pipeline stages meet where a backward is "
+             "closed, and one may not have begun it yet";
+      return;
+    }
+}
+
 /// The axes over which ranks meet in each backward. Then those that make more
 /// of them wait for the others for ever, or find them at another collective.
 /// Where they meet in some backwards only is left in |meetsSometimes|.
@@ -70,13 +83,6 @@ void ProgramReader::findMeetings() {
   std::vector<std::pair<StringAttr, bool>> stack{
       {transitions.front().getStateAttr(), false}};
   SmallVector<zrt::TransitionOp> closing, applying;
-  auto getMeeting = [&](zrt::TransitionOp op) {
-    AxisSet over = 0;
-    for (const Collective &collective : getCollectives(op))
-      over |= getAxes(collective);
-    return over;
-  };
-  AxisSet meetsOver = 0;
   while (!stack.empty()) {
     auto [state, isOpen] = stack.back();
     stack.pop_back();
@@ -91,24 +97,32 @@ void ProgramReader::findMeetings() {
         applying.push_back(op);
         continue;
       }
-      AxisSet over = getMeeting(op);
-      if (event == zrt::Event::begin && over)
+      Collectives collectives = getCollectives(op);
+      if (event == zrt::Event::begin && !collectives.empty())
         proof.report.error(op) << "ranks meet where a backward begins, before "
                                   "they know that all begin one";
       if (event == zrt::Event::accumulate) {
         closing.push_back(op);
-        meetsOver |= over;
-        for (const Collective &collective : getCollectives(op))
+        for (const Collective &collective : collectives) {
           meaning.addMeeting(collective.stages, getAxes(collective));
+          checkStages(op, collective);
+        }
       }
       stack.push_back({op.getNextAttr(), event == zrt::Event::begin});
     }
   }
-  if (!meetsOver)
+  if (!meaning.meetsOver && meaning.meetsOnStages.empty())
     return;
-  for (zrt::TransitionOp op : closing)
-    if (getMeeting(op) != meetsOver)
+  for (zrt::TransitionOp op : closing) {
+    Meaning own;
+    for (const Collective &collective : getCollectives(op))
+      own.addMeeting(collective.stages, getAxes(collective));
+    bool isEach = own.meetsOver == meaning.meetsOver;
+    for (auto &[stages, set] : meaning.meetsOnStages)
+      isEach &= own.getMeetings(stages) == meaning.getMeetings(stages);
+    if (!isEach)
       meetsSometimes.insert(op);
+  }
   // Apply closes what is open as accumulate does. What it meets at then must
   // not be what another rank meets at when it closes one backward more.
   for (zrt::TransitionOp op : applying) {

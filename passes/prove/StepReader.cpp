@@ -258,9 +258,14 @@ bool StepReader::read(Operation &op) {
       .Case([&](ReduceOp op) { return readReduce(op), true; })
       .Case<AllReduceOp, ReduceScatterOp>([&](auto op) {
         AxisSet set = meaning.axes.getSet(op.getAxes());
-        if (isa<MicroBatchesOp>(op->getParentOp()))
+        if (isa<MicroBatchesOp>(op->getParentOp())) {
+          if (set & getStages(op.getInput()))
+            proof.report.error(op)
+                << "ranks of several pipeline stages meet in each backward, "
+                   "which one may not have begun yet";
           meaning.addMeeting(
               cast<ValueType>(op.getInput().getType()).getPresent(), set);
+        }
         auto reduce = [&](Number &number) {
           number.expr = sumOverRanks(algebra, number.expr, meaning.axes, set,
                                      getStages(op.getInput()));

@@ -53,20 +53,11 @@ static cl::opt<bool>
 static cl::opt<bool> json("json", cl::cat(category),
                           cl::desc("Print what was done as JSON"));
 
-/// Prints bytes and collectives of |plan|, which this tool has just made.
-static void printPlanTable(StringRef text) {
-  llvm::Expected<llvm::json::Value> plan = llvm::json::parse(text);
-  if (!plan) {
-    llvm::consumeError(plan.takeError());
-    return;
-  }
-  const llvm::json::Object &root = *plan->getAsObject();
+/// Prints bytes and collectives of |plan|, or of one stage of it.
+static void printStageTable(const llvm::json::Object &plan) {
   auto &os = llvm::outs();
-  os << "step " << *root.getString("step") << ", " << *root.getInteger("ranks")
-     << " ranks, " << root.getArray("parameters")->size() << " parameters in "
-     << root.getArray("buckets")->size() << " buckets\n\n";
   os << "bytes per rank          one backward   several backwards\n";
-  const auto *bytes = root.getObject("bytes_per_rank");
+  const auto *bytes = plan.getObject("bytes_per_rank");
   for (StringRef space : {"device", "host"}) {
     const auto *one = bytes->getObject("one_backward")->getObject(space);
     const auto *more = bytes->getObject("several_backwards")->getObject(space);
@@ -80,7 +71,7 @@ static void printPlanTable(StringRef text) {
   }
   os << "\ntraffic per rank   all_reduce  scalars  reduce_scatter  all_gather"
         "      bytes sent    bytes copied\n";
-  const auto *traffic = root.getObject("traffic_per_rank");
+  const auto *traffic = plan.getObject("traffic_per_rank");
   for (StringRef when : {"first_backward", "each_later_backward", "apply"}) {
     const auto *row = traffic->getObject(when);
     os << llvm::format(
@@ -92,6 +83,34 @@ static void printPlanTable(StringRef text) {
         (long long)*row->getInteger("all_gathers"),
         (long long)*row->getInteger("bytes_sent"),
         (long long)*row->getInteger("bytes_copied_between_spaces"));
+  }
+}
+
+/// Prints the tables of |text|, which this tool has just made.
+static void printPlanTable(StringRef text) {
+  llvm::Expected<llvm::json::Value> plan = llvm::json::parse(text);
+  if (!plan) {
+    llvm::consumeError(plan.takeError());
+    return;
+  }
+  const llvm::json::Object &root = *plan->getAsObject();
+  auto &os = llvm::outs();
+  os << "step " << *root.getString("step") << ", " << *root.getInteger("ranks")
+     << " ranks, " << root.getArray("parameters")->size() << " parameters in ";
+  const llvm::json::Array *stages = root.getArray("stages");
+  if (!stages) {
+    os << root.getArray("buckets")->size() << " buckets\n\n";
+    return printStageTable(root);
+  }
+  os << stages->size() << " stages\n";
+  for (const llvm::json::Value &value : *stages) {
+    const llvm::json::Object &stage = *value.getAsObject();
+    os << "\nstage";
+    for (const llvm::json::Value &on : *stage.getArray("on"))
+      os << " " << *on.getAsObject()->getString("axis") << "="
+         << *on.getAsObject()->getInteger("coordinate");
+    os << ", " << stage.getArray("buckets")->size() << " buckets\n";
+    printStageTable(stage);
   }
 }
 

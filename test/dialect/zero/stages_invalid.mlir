@@ -67,7 +67,7 @@ zero.mesh @m <["pp" = 2, "dp" = 2]>
 zero.parameter @w : 8xf32, on = [dp : 1]
 zero.step @s on @m weight(dp : -1) () {
   %g = zero.micro_batches in f32 {
-    // expected-error@+1 {{gradient of @w must be partial or presummed over "dp", whose ranks have batches of their own}}
+    // expected-error@+1 {{gradient of @w must be on all ranks of "dp", by which the weight divides}}
     %d = zero.backward(@w) arrives() replicated [pp] : !zero.value<8xf32, partial = [micro], on = [dp : 1], scaled = [dp : 1]>
     zero.yield %d : !zero.value<8xf32, partial = [micro], on = [dp : 1], scaled = [dp : 1]>
   }
@@ -139,5 +139,33 @@ zero.bucket @b : 8xf32, on = [pp : 0] arrives f32 [@w] offsets [0] extents [8]
 zero.mesh @m <["pp" = 2]>
 // expected-error@+1 {{axis 'pp' is partial of a value that is on one of its coordinates, where nobody has another part}}
 zero.step @s on @m weight() (%a: !zero.value<f64, partial = [pp], on = [pp : 1]>) {
+  zero.return []
+}
+
+// -----
+
+// backward_c9: tied, and each stage would keep its own.
+zero.mesh @m <["pp" = 2, "dp" = 2]>
+zero.parameter @w : 8xf32, on = [pp : 0, pp : 1]
+zero.step @s on @m weight() () {
+  %g = zero.micro_batches in f32 {
+    // expected-error@+1 {{gradient of @w must be partial over "pp": each of its stages delivers an addend}}
+    %d = zero.backward(@w) arrives() replicated [pp] : !zero.value<8xf32, partial = [dp, micro], on = [pp : 0, pp : 1]>
+    zero.yield %d : !zero.value<8xf32, partial = [dp, micro], on = [pp : 0, pp : 1]>
+  }
+  zero.return []
+}
+
+// -----
+
+// backward_c9: a third of what two of three deliver is no mean.
+zero.mesh @m <["pp" = 3, "dp" = 2]>
+zero.parameter @w : 8xf32, on = [pp : 0, pp : 1]
+zero.step @s on @m weight(pp : -1) () {
+  %g = zero.micro_batches in f32 {
+    // expected-error@+1 {{gradient of @w must be on all ranks of "pp", by which the weight divides}}
+    %d = zero.backward(@w) arrives() : !zero.value<8xf32, partial = [dp, pp, micro], on = [pp : 0, pp : 1], scaled = [pp : 1]>
+    zero.yield %d : !zero.value<8xf32, partial = [dp, pp, micro], on = [pp : 0, pp : 1], scaled = [pp : 1]>
+  }
   zero.return []
 }
