@@ -30,7 +30,7 @@ FlatSymbolRefAttr ProgramBuilder::lastingSlots(StringRef name,
                                                ArrayRef<double> initial,
                                                CounterRule rule) {
   StringAttr standsFor;
-  if (rule && isa<LossScaleOp>(rule))
+  if (isa_and_present<LossScaleOp>(rule.getOperation()))
     standsFor = builder.getStringAttr(kLossScalePrefix + name);
   FlatSymbolRefAttr slots = append(builder.create<zrt::SlotsOp>(
       loc, (name + ".counters").str(), initial, ArrayAttr(), standsFor));

@@ -109,8 +109,9 @@ def draw(rng):
         step.tied = ",".join(tied)
         kinds = rng.sample(list(make_step.CLASSES), rng.choice([1, 2, 3, 8]))
         step.classes = ",".join(kinds)
-        if rng.random() < 0.4:
-            over = rng.sample(list(mesh), rng.randint(1, len(mesh)))
+        owners = [axis for axis in mesh if axis != "pp"]
+        if owners and rng.random() < 0.4:
+            over = rng.sample(owners, rng.randint(1, len(owners)))
     stage = rng.choice([0, 1, 2])
     if stage == 2 and not is_reduced(step, over):
         stage = 1
