@@ -30,8 +30,10 @@ void ProveEachPass::runAfterPass(Pass *pass, Operation *op) {
   ProvedStep *expected = reference ? reference : first.get();
   if (!module || !expected || !result.broken.empty())
     return;
-  // That one is told to change the step: what follows keeps what it made.
-  if (!reference && pass->getArgument() == "zero-set-mesh") {
+  // These are told to change the step, or to leave a part of it: what follows
+  // keeps what they made.
+  if (!reference && (pass->getArgument() == "zero-set-mesh" ||
+                     pass->getArgument() == "zrt-select-stage")) {
     hasBegun = false;
     first.reset();
     return;
