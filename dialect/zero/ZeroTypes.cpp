@@ -165,10 +165,15 @@ ValueType ValueType::withoutStages(StringAttr axis) const {
 }
 
 ValueType ValueType::withStages(ArrayRef<AxisCoordinate> coordinates) const {
-  return getSorted(getContext(), getShape(), getElementType(),
-                   SmallVector<AxisPlacement>(getPlacements()),
-                   SmallVector<AxisCoordinate>(coordinates), Scale(getScale()),
-                   getSpace());
+  // Over an axis of stages a value is whole, or an addend of each of several.
+  SmallVector<AxisPlacement> placements(getPlacements());
+  llvm::erase_if(placements, [&](const AxisPlacement &p) {
+    return llvm::any_of(
+        coordinates, [&](const AxisCoordinate &c) { return c.axis == p.axis; });
+  });
+  return getSorted(
+      getContext(), getShape(), getElementType(), std::move(placements),
+      SmallVector<AxisCoordinate>(coordinates), Scale(getScale()), getSpace());
 }
 
 SmallVector<AxisCoordinate> ValueType::getFirstStage() const {
