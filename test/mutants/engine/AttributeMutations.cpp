@@ -196,6 +196,11 @@ void Changes::addType(StringAttr name, TypeAttr attribute) {
       AxisPlacement placement{cast<StringAttr>(axis), kind, 0, false};
       if (kind == PlacementKind::Sharded)
         placement.dim = std::max<int64_t>(last, 0);
+      // What no type can say (value_c8).
+      size_t stages = type.getCoordinates(placement.axis).size();
+      if ((stages > 0 && kind == PlacementKind::Sharded) ||
+          (stages == 1 && kind == PlacementKind::Partial))
+        continue;
       if (type.getPlacement(placement.axis).kind != kind && last >= 0 &&
           !type.getPlacements().empty())
         add(name, "another placement over an axis",
