@@ -182,8 +182,7 @@ static LogicalResult verifyArrival(BackwardOp op, FlatSymbolRefAttr source,
   return success();
 }
 
-/// backward_c9: |source| is on stages that |mesh| has, and ranks with batches
-/// of their own are no stages.
+/// backward_c9: |source| is on stages that |mesh| has.
 static LogicalResult verifyStages(BackwardOp op, FlatSymbolRefAttr source,
                                   ValueType declared, MeshOp mesh) {
   for (const AxisCoordinate &c : declared.getPresent()) {

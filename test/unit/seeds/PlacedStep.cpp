@@ -76,13 +76,28 @@ zero.step @train on @m weight({3}) (%lr: !zero.value<f64>) {{
       .str();
 }
 
-StepResult PlacedStepTest::apply(const std::vector<Backward> &gradients) {
+static Window getWindow(const std::vector<Backward> &gradients) {
   Window window;
   for (const Backward &backward : gradients)
     window.push_back({backward});
-  mlir::FailureOr<StepResult> result = step->apply(1, window);
+  return window;
+}
+
+StepResult PlacedStepTest::apply(const std::vector<Backward> &gradients) {
+  mlir::FailureOr<StepResult> result = step->apply(1, getWindow(gradients));
   EXPECT_TRUE(mlir::succeeded(result));
   return mlir::succeeded(result) ? *result : StepResult();
+}
+
+std::string PlacedStepTest::refused(const std::vector<Backward> &gradients) {
+  std::string message;
+  mlir::ScopedDiagnosticHandler handler(step->getContext(),
+                                        [&](mlir::Diagnostic &diagnostic) {
+                                          message = diagnostic.str();
+                                          return mlir::success();
+                                        });
+  EXPECT_TRUE(mlir::failed(step->apply(1, getWindow(gradients))));
+  return message;
 }
 
 void PlacedStepTest::run(const std::string &source,

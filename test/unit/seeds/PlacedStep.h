@@ -31,6 +31,8 @@ protected:
   void run(const std::string &source, const std::vector<Backward> &gradients);
   /// One more.
   StepResult apply(const std::vector<Backward> &gradients);
+  /// What is said where one more is refused.
+  std::string refused(const std::vector<Backward> &gradients);
   /// What was subtracted from |name| on |rank|.
   Values applied(int64_t rank, const std::string &name);
 

@@ -25,6 +25,12 @@ protected:
   /// |perStage|[s] are the gradients of the parameters of stage s, by name. Two
   /// data-parallel ranks of each stage deliver the same, and the mean is taken.
   void runStages(const std::vector<Backward> &perStage) {
+    std::string mesh =
+        "\"pp\" = " + std::to_string(perStage.size()) + ", \"dp\" = 2";
+    run(printStep(mesh, "dp : -1", "", getPlaced(perStage)),
+        getGradients(perStage));
+  }
+  static std::vector<Placed> getPlaced(const std::vector<Backward> &perStage) {
     std::vector<Placed> parameters;
     for (size_t s = 0; s < perStage.size(); ++s)
       for (const auto &entry : perStage[s])
@@ -32,9 +38,7 @@ protected:
                               std::to_string(entry.getValue().size()) +
                                   "xf32, on = [pp : " + std::to_string(s) + "]",
                               "partial = [dp, micro]"});
-    std::string mesh =
-        "\"pp\" = " + std::to_string(perStage.size()) + ", \"dp\" = 2";
-    run(printStep(mesh, "dp : -1", "", parameters), getGradients(perStage));
+    return parameters;
   }
   static std::vector<Backward>
   getGradients(const std::vector<Backward> &perStage) {
@@ -100,14 +104,10 @@ TEST_P(Stages, OneScalarReductionWhateverAStageHolds) {
 // stages it would be 205.1170; one of them not added 104.0433, and with the
 // other 126.5267.
 TEST_P(Stages, TiedGradientsAreAddedBeforeTheNorm) {
-  std::vector<Placed> parameters = {
-      {"tied", "1xf32, on = [pp : 0, pp : 2]", "partial = [dp, pp, micro]"}};
   std::vector<Backward> perStage = kThreeStages;
-  for (size_t s = 0; s < perStage.size(); ++s)
-    for (const auto &entry : perStage[s])
-      parameters.push_back({entry.getKey().str(),
-                            "1xf32, on = [pp : " + std::to_string(s) + "]",
-                            "partial = [dp, micro]"});
+  std::vector<Placed> parameters = getPlaced(perStage);
+  parameters.insert(parameters.begin(), {"tied", "1xf32, on = [pp : 0, pp : 2]",
+                                         "partial = [dp, pp, micro]"});
   perStage[0]["tied"] = {60};
   perStage[2]["tied"] = {72};
   run(printStep("\"pp\" = 3, \"dp\" = 2", "dp : -1", "", parameters),
@@ -158,16 +158,7 @@ TEST_P(Stages, GradientsOfOtherStagesAreRefused) {
   runStages(kThreeStages);
   std::vector<Backward> gradients = getGradients(kThreeStages);
   gradients[1]["f"] = {84};
-  Window window;
-  for (const Backward &backward : gradients)
-    window.push_back({backward});
-  std::string message;
-  mlir::ScopedDiagnosticHandler handler(step->getContext(),
-                                        [&](mlir::Diagnostic &diagnostic) {
-                                          message = diagnostic.str();
-                                          return mlir::success();
-                                        });
-  EXPECT_TRUE(mlir::failed(step->apply(1, window)));
+  std::string message = refused(gradients);
   EXPECT_NE(message.find("takes no gradient of 'f' on rank 1"),
             std::string::npos)
       << message;
