@@ -40,10 +40,10 @@ struct TwoStages {
 
 TEST(Stages, ARankHasTheParametersOfItsOwn) {
   TwoStages stages;
+  const zero_rt_library &library = stages.get();
   runRanks(2, [&](int32_t rank, zero_rt_runtime *runtime) {
     zero_rt_step *step = nullptr;
-    expectOk(
-        callsOf(runtime).step_create(runtime, &stages.get(), nullptr, &step));
+    expectOk(callsOf(runtime).step_create(runtime, &library, nullptr, &step));
     // Numbers are the same on all stages.
     int32_t id = -1;
     expectOk(callsOf(step).find_parameter(step, "extra", &id));
