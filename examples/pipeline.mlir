@@ -4,6 +4,11 @@
 // the norm is over all of them, with one all-reduce of a few numbers on every rank.
 
 zero.mesh @cluster <["pp" = 3, "dp" = 2]>
+// What a stage hands on, in the same type at both ends; its gradient comes back.
+// The caller sends them in an order of its own, such as 1F1B.
+zero.activation @embedded : tensor<?x6xf32> over pp from 0 to 1
+zero.activation @hidden : tensor<?x6xf32> over pp from 1 to 2
+
 zero.parameter @embedding : 40x6xf32, on = [pp : 0]
 zero.parameter @block.weight : 6x6xf32, on = [pp : 1]
 zero.parameter @block.norm : 6xf32, on = [pp : 1]

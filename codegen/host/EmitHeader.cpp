@@ -79,6 +79,21 @@ static StringRef getComment(Call call) {
     return "Copies an entry out; |bytes| is exactly its size.";
   case Call::state_write:
     return "Copies an entry in; only between steps.";
+  case Call::find_activation:
+    return "The number of the activation called |name|.";
+  case Call::send:
+    return "Sends to the other end of an activation: from the stage that it "
+           "comes from the activation, from the one that it goes to its "
+           "gradient. |micro_batch| is the caller's number for it; between two "
+           "of apply or discard each goes once. |shape| has its extents, null "
+           "where all are declared and for a gradient. Copies, and never "
+           "waits.";
+  case Call::receive_shape:
+    return "The extents of what the next receive of the same fills; waits for "
+           "them where they are not declared.";
+  case Call::receive:
+    return "Waits for what the other end of an activation sends, and writes it "
+           "to |tensor|. After a timeout it may be called again.";
   default:
     return "";
   }
@@ -132,6 +147,18 @@ static std::string toMacro(StringRef name) {
   return text;
 }
 
+/// A macro for each of |names|. Names that differ only in punctuation are left
+/// to the calls that look them up.
+static void printNumbers(raw_ostream &os, const Twine &prefix,
+                         ArrayRef<std::string> names) {
+  llvm::StringMap<int> count;
+  for (const std::string &name : names)
+    ++count[toMacro(name)];
+  for (auto [i, name] : llvm::enumerate(names))
+    if (i < 1000 && count[toMacro(name)] == 1)
+      os << "#define " << prefix << toMacro(name) << " " << i << "\n";
+}
+
 /// How ranks are numbered, where there are several axes to number them over.
 static std::string describeMesh(const Tables &tables) {
   std::string text;
@@ -173,14 +200,10 @@ std::string zero::emitHeader(const Tables &tables, StringRef prefix) {
   os << "\n";
   os << "/// Numbers of the parameters; find_parameter knows all of them by "
         "name.\n";
-  llvm::StringMap<int> count;
-  for (const std::string &name : tables.parameterNames)
-    ++count[toMacro(name)];
-  for (auto [i, name] : llvm::enumerate(tables.parameterNames))
-    // Names that differ only in punctuation are left to find_parameter.
-    if (i < 1000 && count[toMacro(name)] == 1)
-      os << "#define " << macro << "_PARAMETER_" << toMacro(name) << " " << i
-         << "\n";
+  printNumbers(os, macro + "_PARAMETER_", tables.parameterNames);
+  if (!tables.activationNames.empty())
+    os << "\n/// Numbers of the activations.\n";
+  printNumbers(os, macro + "_ACTIVATION_", tables.activationNames);
   os << "\n/// Indices into zero_rt_results::values.\n";
   for (auto [i, name] : llvm::enumerate(tables.resultNames))
     os << "#define " << macro << "_RESULT_" << toMacro(name) << " " << i

@@ -72,6 +72,7 @@ static SmallVector<Constant> getStageFields(const StageProgram &stage,
       emitRows(globals, "transition_handlers", tables.transitionHandlers));
   addTable("sequences", tables.sequences);
   addTable("sequence_entries", tables.sequenceEntries);
+  addTable("activations", tables.activations);
   return fields;
 }
 

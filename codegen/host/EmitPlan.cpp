@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "codegen/host/Activations.h"
 #include "codegen/host/EmitLibrary.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -249,6 +250,8 @@ std::string zero::emitPlan(ArrayRef<StageProgram> stages, const Tables &whole,
       {"mesh", std::move(mesh)},
       {"cpu", cpu},
       {"parameters", std::move(parameters)},
+      {"activations",
+       describeActivations(program->getParentOfType<ModuleOp>())},
       {"proved", proof.isProved},
       {"promises", json::Array(proof.promises)}};
   if (stages.size() == 1) {

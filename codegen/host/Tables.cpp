@@ -6,6 +6,8 @@
 
 #include "codegen/host/Tables.h"
 
+#include "codegen/host/Activations.h"
+
 #include "passes/stage/Passes.h"
 
 #include "llvm/ADT/bit.h"
@@ -419,6 +421,7 @@ FailureOr<Tables> TableReader::build() {
     return failure();
   addStates();
   addProtocol();
+  addActivations(module, tables);
   return std::move(tables);
 }
 

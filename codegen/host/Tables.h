@@ -58,7 +58,9 @@ struct Tables {
   std::vector<zero_rt_sequence_row> sequences;
   std::vector<zero_rt_sequence_entry> sequenceEntries;
   std::vector<int64_t> transitionHandlers;
+  std::vector<zero_rt_activation_row> activations;
   std::vector<std::string> parameterNames;
+  std::vector<std::string> activationNames;
 
   /// Rows of symbols of the program.
   int64_t getBuffer(mlir::FlatSymbolRefAttr symbol) const;

@@ -99,6 +99,18 @@ void zero::printPlacedType(OpAsmPrinter &printer, Operation *, TypeAttr type) {
   printValueBody(printer, cast<ValueType>(type.getValue()));
 }
 
+ParseResult zero::parseName(OpAsmParser &parser, StringAttr &name) {
+  StringRef keyword;
+  if (parser.parseKeyword(&keyword))
+    return failure();
+  name = parser.getBuilder().getStringAttr(keyword);
+  return success();
+}
+
+void zero::printName(OpAsmPrinter &printer, Operation *, StringAttr name) {
+  printer << name.getValue();
+}
+
 ParseResult zero::parseNameList(OpAsmParser &parser, ArrayAttr &names) {
   SmallVector<StringRef> list;
   auto parseName = [&]() -> ParseResult {

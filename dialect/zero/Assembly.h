@@ -34,6 +34,11 @@ mlir::ParseResult parsePlacedType(mlir::OpAsmParser &parser,
 void printPlacedType(mlir::OpAsmPrinter &printer, mlir::Operation *op,
                      mlir::TypeAttr type);
 
+/// `a`
+mlir::ParseResult parseName(mlir::OpAsmParser &parser, mlir::StringAttr &name);
+void printName(mlir::OpAsmPrinter &printer, mlir::Operation *op,
+               mlir::StringAttr name);
+
 /// `[a, b]`
 mlir::ParseResult parseNameList(mlir::OpAsmParser &parser,
                                 mlir::ArrayAttr &names);

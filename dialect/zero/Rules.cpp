@@ -8,12 +8,28 @@
 
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace zero;
 
 ValueType zero::getScalarType(MLIRContext *context) {
   return ValueType::getSorted(context, {}, Float64Type::get(context));
+}
+
+bool zero::isStorageType(Type type) {
+  return type.isF16() || type.isBF16() || type.isF32() || type.isF64();
+}
+
+LogicalResult zero::verifySize(Operation *op, ArrayRef<int64_t> shape) {
+  constexpr int64_t maxElements = int64_t(1) << 40;
+  int64_t elements = 1;
+  for (int64_t extent : shape)
+    if (extent < 0 || llvm::MulOverflow(elements, extent, elements) ||
+        elements > maxElements)
+      return op->emitOpError() << "must have at most " << maxElements
+                               << " elements and no negative extent";
+  return success();
 }
 
 static LogicalResult verifyUnscaled(Operation *op, ValueType type) {

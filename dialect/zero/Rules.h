@@ -14,6 +14,13 @@ namespace zero {
 /// !zero.value<f64>.
 ValueType getScalarType(mlir::MLIRContext *context);
 
+/// Whether memory may hold elements of |type|: f16, bf16, f32 or f64.
+bool isStorageType(mlir::Type type);
+
+/// Checks that something of these extents is no larger than any machine.
+mlir::LogicalResult verifySize(mlir::Operation *op,
+                               mlir::ArrayRef<int64_t> shape);
+
 /// Checks that |values| are on every rank, replicated and unscaled: what
 /// non-linear ops and the update accept.
 mlir::LogicalResult verifyFinal(mlir::Operation *op, mlir::ValueRange values);
@@ -36,6 +43,10 @@ mlir::LogicalResult verifyNotPartial(mlir::Operation *op,
 mlir::LogicalResult verifySymbols(mlir::Operation *op, llvm::StringRef what,
                                   ScaleAttr monomial, MeshOp mesh,
                                   mlir::SymbolTableCollection &symbols);
+
+/// activation_c3 and activation_c4: the activations next to |user|, a step or a
+/// program on |mesh|, go between its stages.
+mlir::LogicalResult verifyActivations(mlir::Operation *user, MeshOp mesh);
 
 /// step_c5: each parameter or bucket that arrives in |step| is updated once,
 /// and each that is updated arrives.

@@ -162,6 +162,8 @@ LogicalResult StepOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (!mesh)
     return emitOpError() << "mesh " << getMeshAttr()
                          << " is not a zero.mesh of this module";
+  if (failed(verifyActivations(*this, mesh)))
+    return failure();
   // step_c2
   if (failed(verifySymbols(*this, "weight", getWeightAttr(), mesh, symbols)))
     return failure();

@@ -4,13 +4,13 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/zero/Rules.h"
 #include "dialect/zero/ZeroDialect.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/StringSet.h"
-#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace zero;
@@ -18,7 +18,6 @@ using namespace zero;
 /// Limits far beyond any machine, so that products of sizes stay in 64 bits.
 static constexpr int64_t kMaxRanks = int64_t(1) << 20;
 static constexpr size_t kMaxAxes = 32;
-static constexpr int64_t kMaxElements = int64_t(1) << 40;
 static constexpr int64_t kMaxUses = 1024;
 
 //===----------------------------------------------------------------------===//
@@ -102,10 +101,6 @@ SmallVector<StringAttr> MeshOp::sortAxes(ArrayRef<StringAttr> axes) {
 // zero.parameter, zero.group, zero.bucket
 //===----------------------------------------------------------------------===//
 
-static bool isStorageType(Type type) {
-  return type.isF16() || type.isBF16() || type.isF32() || type.isF64();
-}
-
 LogicalResult ParameterOp::verify() {
   // parameter_c1
   ValueType type = getValueType();
@@ -118,12 +113,8 @@ LogicalResult ParameterOp::verify() {
   if (type.isScaled() || type.isOnHost())
     return emitOpError() << "must be unscaled and on the device, got " << type;
   // parameter_c3
-  int64_t elements = 1;
-  for (int64_t extent : getShape())
-    if (extent < 0 || llvm::MulOverflow(elements, extent, elements) ||
-        elements > kMaxElements)
-      return emitOpError() << "must have at most " << kMaxElements
-                           << " elements and no negative extent";
+  if (failed(verifySize(*this, getShape())))
+    return failure();
   // parameter_c2
   if (getUses() < 1 || getUses() > kMaxUses)
     return emitOpError() << "uses must be at least 1 and at most " << kMaxUses

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+include "dialect/zero/ActivationOps.td"
 include "dialect/zero/LogicalOps.td"
 include "dialect/zero/ShardedOps.td"
 include "dialect/zero/PlacedOps.td"

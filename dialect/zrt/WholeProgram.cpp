@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/zero/Rules.h"
 #include "dialect/zrt/Require.h"
 #include "dialect/zrt/ZrtDialect.h"
 
@@ -182,7 +183,8 @@ LogicalResult ProgramOp::verifyRegions() {
   if (!mesh)
     return emitOpError() << "mesh " << getMeshAttr()
                          << " is not a zero.mesh of this module";
-  if (failed(verifyInputs(*this, mesh)) ||
+  if (failed(zero::verifyActivations(*this, mesh)) ||
+      failed(verifyInputs(*this, mesh)) ||
       failed(verifySymbols(*this, symbols)))
     return failure();
   // scalar_state_c2

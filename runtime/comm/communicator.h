@@ -13,6 +13,7 @@
 #ifndef ZERO_RT_COMM_COMMUNICATOR_H
 #define ZERO_RT_COMM_COMMUNICATOR_H
 
+#include "comm/mail.h"
 #include "zero_rt/abi.h"
 
 #include <memory>
@@ -77,11 +78,12 @@ struct zero_rt_group {
   virtual int32_t size() const = 0;
   /// How many ranks of this process have joined and not left.
   virtual int32_t members() = 0;
-  /// Makes the end of |rank|; destroying it leaves the group. |pool| outlives
-  /// it.
+  /// Makes the ends of |rank|; destroying that of the collectives leaves the
+  /// group, and comes last. |pool| outlives it.
   virtual zero_rt_status join(int32_t rank, int64_t timeoutMs,
                               zero_rt::ThreadPool &pool,
-                              std::unique_ptr<zero_rt::Communicator> &out) = 0;
+                              std::unique_ptr<zero_rt::Communicator> &out,
+                              std::unique_ptr<zero_rt::Mail> &mail) = 0;
 };
 
 #endif // ZERO_RT_COMM_COMMUNICATOR_H

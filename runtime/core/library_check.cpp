@@ -15,6 +15,8 @@
 #include "core/numeric.h"
 #include "core/status.h"
 
+#include <algorithm>
+
 using namespace zero_rt;
 
 /// Larger than any machine; keeps sums and byte sizes from overflowing.
@@ -43,6 +45,7 @@ private:
   zero_rt_status slots();
   zero_rt_status states();
   zero_rt_status code();
+  zero_rt_status activations();
   zero_rt_status protocol();
 
   zero_rt_status expect(bool holds, const char *what) const;
@@ -110,6 +113,7 @@ zero_rt_status Checker::counts() {
       {library.num_transitions, library.transitions, "transitions"},
       {library.num_sequences, library.sequences, "sequences"},
       {library.num_sequence_entries, library.sequence_entries, "sequences"},
+      {library.num_activations, library.activations, "activations"},
   };
   for (const auto &entry : tables) {
     table = entry.name;
@@ -358,6 +362,27 @@ zero_rt_status Checker::protocol() {
   return ZERO_RT_OK;
 }
 
+zero_rt_status Checker::activations() {
+  table = "activation";
+  for (row = 0; row < library.num_activations; ++row) {
+    const zero_rt_activation_row &a = library.activations[row];
+    ZERO_RT_TRY(expect(a.name >= 0 && isDtype(a.dtype), "bad name or dtype"));
+    ZERO_RT_TRY(expect(inRange(a.axis, library.num_axes), "bad axis"));
+    int64_t stages = library.axes[a.axis].size;
+    ZERO_RT_TRY(expect(inRange(a.from, stages) && inRange(a.to, stages) &&
+                           a.from != a.to,
+                       "bad stages"));
+    ZERO_RT_TRY(expect(inRange(a.num_dims, 9), "bad number of dimensions"));
+    int64_t room = maxElements;
+    for (int64_t d = 0; d < a.num_dims; ++d) {
+      ZERO_RT_TRY(expect(a.dims[d] == -1 || inRange(a.dims[d], room + 1),
+                         "bad extents"));
+      room /= std::max<int64_t>(a.dims[d], 1);
+    }
+  }
+  return ZERO_RT_OK;
+}
+
 zero_rt_status Checker::check() {
   ZERO_RT_TRY(counts());
   ZERO_RT_TRY(axes());
@@ -368,6 +393,7 @@ zero_rt_status Checker::check() {
   ZERO_RT_TRY(slots());
   ZERO_RT_TRY(states());
   ZERO_RT_TRY(code());
+  ZERO_RT_TRY(activations());
   return protocol();
 }
 

@@ -125,6 +125,7 @@ zero_rt_status calls::discard(zero_rt_step *step) {
   forgetGradients(*step);
   step->nonfinite.reset();
   dropWaiting(*step);
+  endWindow(*step);
   return ZERO_RT_OK;
 }
 
@@ -139,6 +140,7 @@ zero_rt_status calls::apply(zero_rt_step *step, const double *inputs,
                 library.name, (long long)library.num_inputs);
   if (!inputs && num_inputs)
     return fail(ZERO_RT_INVALID_ARGUMENT, "apply: inputs is null");
+  ZERO_RT_TRY(checkAllReceived(*step, "apply"));
   for (int32_t i = 0; i < num_inputs; ++i)
     step->slots()[library.inputs[i].slot] = inputs[i];
 
@@ -155,5 +157,6 @@ zero_rt_status calls::apply(zero_rt_step *step, const double *inputs,
   forgetGradients(*step);
   step->nonfinite.reset();
   dropWaiting(*step);
+  endWindow(*step);
   return ZERO_RT_OK;
 }

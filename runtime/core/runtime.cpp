@@ -78,8 +78,8 @@ ZERO_RT_EXPORT zero_rt_status zero_rt_create(zero_rt_group *group, int32_t rank,
       return fail(ZERO_RT_OUT_OF_MEMORY, "could not start %d threads",
                   threads - 1);
     }
-    ZERO_RT_TRY(
-        group->join(rank, timeoutMs, runtime->pool, runtime->communicator));
+    ZERO_RT_TRY(group->join(rank, timeoutMs, runtime->pool,
+                            runtime->communicator, runtime->mail));
     *out_runtime = runtime.release();
     return ZERO_RT_OK;
   });

@@ -48,6 +48,7 @@ struct zero_rt_runtime {
   zero_rt::ThreadPool pool;
   // After the pool, which it uses.
   std::unique_ptr<zero_rt::Communicator> communicator;
+  std::unique_ptr<zero_rt::Mail> mail;
 };
 
 #endif // ZERO_RT_CORE_RUNTIME_H

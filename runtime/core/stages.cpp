@@ -10,13 +10,24 @@
 
 using namespace zero_rt;
 
-/// The coordinate of |rank| over axis |axis|; the last axis is the fastest.
-static int64_t coordinateOf(const zero_rt_library &library, int32_t rank,
-                            int64_t axis) {
-  int64_t rest = rank;
-  for (int64_t a = library.num_axes - 1; a > axis; --a)
-    rest /= library.axes[a].size;
-  return rest % library.axes[axis].size;
+/// How far apart ranks are that differ by 1 over |axis|: the last axis is the
+/// fastest.
+static int64_t strideOf(const zero_rt_library &library, int64_t axis) {
+  int64_t stride = 1;
+  for (int64_t a = axis + 1; a < library.num_axes; ++a)
+    stride *= library.axes[a].size;
+  return stride;
+}
+
+int64_t zero_rt::coordinateOf(const zero_rt_library &library, int32_t rank,
+                              int64_t axis) {
+  return rank / strideOf(library, axis) % library.axes[axis].size;
+}
+
+int32_t zero_rt::rankAt(const zero_rt_library &library, int32_t rank,
+                        int64_t axis, int64_t coordinate) {
+  return int32_t(rank + (coordinate - coordinateOf(library, rank, axis)) *
+                            strideOf(library, axis));
 }
 
 int64_t zero_rt::stageIndexOf(const zero_rt_library &whole, int32_t rank) {
@@ -84,9 +95,10 @@ zero_rt_status zero_rt::checkStages(const zero_rt_library &whole) {
                            stage->num_axis_sets == whole.num_axis_sets &&
                            stage->num_parameters == whole.num_parameters &&
                            stage->num_slots == whole.num_slots &&
-                           stage->num_inputs == whole.num_inputs,
-                       "have other numbers of axes, parameters, slots or "
-                       "inputs"));
+                           stage->num_inputs == whole.num_inputs &&
+                           stage->num_activations == whole.num_activations,
+                       "have other numbers of axes, parameters, slots, "
+                       "inputs or activations"));
   }
   return ZERO_RT_OK;
 }

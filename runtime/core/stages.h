@@ -16,6 +16,14 @@ namespace zero_rt {
 /// The number of |rank|'s pipeline stage; 0 where there are none.
 int64_t stageIndexOf(const zero_rt_library &whole, int32_t rank);
 
+/// The coordinate of |rank| over |axis| (a row of axes).
+int64_t coordinateOf(const zero_rt_library &library, int32_t rank,
+                     int64_t axis);
+
+/// The rank at |coordinate| over |axis|, and over the others where |rank| is.
+int32_t rankAt(const zero_rt_library &library, int32_t rank, int64_t axis,
+               int64_t coordinate);
+
 /// The library of |rank|'s pipeline stage in |whole|, which is it where there
 /// are no stages.
 const zero_rt_library &stageOf(const zero_rt_library &whole, int32_t rank);

@@ -7,6 +7,7 @@
 #ifndef ZERO_RT_CORE_STEP_H
 #define ZERO_RT_CORE_STEP_H
 
+#include "core/activations.h"
 #include "core/library_index.h"
 #include "core/localize.h"
 #include "core/memory.h"
@@ -86,6 +87,7 @@ struct zero_rt_step {
   int64_t state = 0; // of the protocol
   zero_rt::Window window;
   zero_rt::SequenceState sequence;
+  zero_rt::ActivationState activations;
   /// Of what arrived since the last apply, by parameter; 0: nothing did. Empty
   /// unless promises are checked.
   std::vector<uint64_t> gradientDigests;

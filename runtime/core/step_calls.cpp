@@ -167,5 +167,6 @@ zero_rt_status calls::step_create(zero_rt_runtime *runtime,
 zero_rt_status calls::step_destroy(zero_rt_step *step) {
   std::unique_ptr<zero_rt_step> owned(step);
   step->runtime->communicator->leaveStep(step->id);
+  step->runtime->mail->leaveStep(step->id);
   return ZERO_RT_OK;
 }

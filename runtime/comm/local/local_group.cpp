@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "comm/local/mailbox.h"
 #include "comm/local/rendezvous.h"
 
 #include "comm/local/reduce.h"
@@ -31,11 +32,13 @@ using SplitKey = std::pair<uint64_t, std::vector<int32_t>>;
 
 class LocalGroup final : public zero_rt_group {
 public:
-  explicit LocalGroup(int32_t ranks) : meeting(allOf(ranks), "runtime") {}
+  explicit LocalGroup(int32_t ranks)
+      : meeting(allOf(ranks), "runtime"), mailboxes(size_t(ranks)) {}
   int32_t size() const override { return meeting.size(); }
   int32_t members() override { return meeting.members(); }
   zero_rt_status join(int32_t rank, int64_t timeoutMs, ThreadPool &pool,
-                      std::unique_ptr<Communicator> &out) override;
+                      std::unique_ptr<Communicator> &out,
+                      std::unique_ptr<Mail> &mail) override;
 
   /// Where the ranks of |key| meet: made by the first that comes, gone with the
   /// last that leaves.
@@ -49,7 +52,10 @@ private:
     return all;
   }
 
+  friend class LocalMail;
+
   Rendezvous meeting;
+  std::vector<Mailbox> mailboxes; // by rank
   std::mutex mutex;
   std::map<SplitKey, std::shared_ptr<Rendezvous>> splits;
 };
@@ -96,13 +102,57 @@ private:
   std::vector<const void *> sources; // of the other ranks; never grows
 };
 
+class LocalMail final : public Mail {
+public:
+  LocalMail(LocalGroup &group, int32_t rank, int64_t timeoutMs)
+      : group(group), rank(rank), timeoutMs(timeoutMs) {}
+
+  zero_rt_status send(int32_t to, const Letter &letter,
+                      Parcel &parcel) override {
+    group.mailboxes[size_t(to)].put(rank, letter, parcel);
+    return ZERO_RT_OK;
+  }
+  zero_rt_status receive(int32_t from, const Letter &letter, void *data,
+                         int64_t bytes, const char *what) override {
+    return mine().take(
+        from, letter, data, bytes, timeoutMs,
+        [&] { return group.meeting.hasLeft(from, letter.step); }, what);
+  }
+  bool findUnread(uint64_t step, int64_t window, Letter &letter,
+                  int32_t &from) override {
+    return mine().findUnread(step, window, letter, from);
+  }
+  void dropUnread(uint64_t step, int64_t window) override {
+    mine().dropUnread(step, window);
+  }
+  void leaveStep(uint64_t step) override {
+    for (Mailbox &mailbox : group.mailboxes)
+      mailbox.wake();
+    for (int32_t to = 0; to < group.size(); ++to)
+      group.mailboxes[size_t(to)].withdraw(rank, step, timeoutMs, [&] {
+        // When all have left, the meeting forgets who did.
+        return group.meeting.hasLeft(to, step) ||
+               !group.meeting.hasLeft(rank, step);
+      });
+  }
+
+private:
+  Mailbox &mine() { return group.mailboxes[size_t(rank)]; }
+
+  LocalGroup &group;
+  int32_t rank;
+  int64_t timeoutMs;
+};
+
 } // namespace
 
 zero_rt_status LocalGroup::join(int32_t rank, int64_t timeoutMs,
                                 ThreadPool &pool,
-                                std::unique_ptr<Communicator> &out) {
+                                std::unique_ptr<Communicator> &out,
+                                std::unique_ptr<Mail> &mail) {
   ZERO_RT_TRY(meeting.join(rank));
   try {
+    mail = std::make_unique<LocalMail>(*this, rank, timeoutMs);
     out = std::make_unique<LocalCommunicator>(*this, meeting, rank, timeoutMs,
                                               pool);
   } catch (...) {

@@ -102,6 +102,11 @@ bool Rendezvous::hasEnded(int32_t rank, uint64_t step) const {
          ended.end();
 }
 
+bool Rendezvous::hasLeft(int32_t rank, uint64_t step) {
+  std::lock_guard<std::mutex> lock(mutex);
+  return hasEnded(rank, step);
+}
+
 //===----------------------------------------------------------------------===//
 // Meeting
 //===----------------------------------------------------------------------===//

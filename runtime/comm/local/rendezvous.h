@@ -34,6 +34,8 @@ public:
   zero_rt_status join(int32_t rank);
   void leave(int32_t rank);
   void leaveStep(int32_t rank, uint64_t step);
+  /// Whether |rank| has destroyed |step|.
+  bool hasLeft(int32_t rank, uint64_t step);
   int32_t members();
   /// Whether all ranks have come and gone.
   bool isDeserted();

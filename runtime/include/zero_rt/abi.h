@@ -23,7 +23,7 @@ extern "C" {
 #endif
 
 /// Raised whenever calls.def, library.h or a struct below changes meaning.
-#define ZERO_RT_ABI_VERSION 5
+#define ZERO_RT_ABI_VERSION 6
 
 typedef struct zero_rt_group zero_rt_group;     // ranks that communicate
 typedef struct zero_rt_runtime zero_rt_runtime; // one rank: device and streams
@@ -129,6 +129,9 @@ typedef struct zero_rt_counters {
   /// all-reduce (rounded down once per call).
   int64_t bytes_sent;
   int64_t bytes_copied_between_spaces;
+  int64_t activations_sent; // and gradients of activations
+  int64_t activation_headers_sent;
+  int64_t activation_bytes_sent; // without headers
 } zero_rt_counters;
 
 //===----------------------------------------------------------------------===//

@@ -166,6 +166,18 @@ typedef struct zero_rt_input_row {
   int64_t tokens; // 1: what gradients are divided by; 0: anything else
 } zero_rt_input_row;
 
+/// What the ranks at coordinate |from| of an axis send to those at |to|, and
+/// these send the gradient of back.
+typedef struct zero_rt_activation_row {
+  int64_t name;
+  int64_t dtype;
+  int64_t axis;
+  int64_t from;
+  int64_t to;
+  int64_t num_dims;
+  int64_t dims[8]; // -1: comes with each of them; 0 behind the last
+} zero_rt_activation_row;
+
 typedef struct zero_rt_axis_row {
   int64_t name;
   int64_t size;
@@ -222,12 +234,14 @@ struct zero_rt_library {
   const zero_rt_sequence_row *sequences;
   int64_t num_sequence_entries;
   const zero_rt_sequence_entry *sequence_entries;
+  int64_t num_activations;
+  const zero_rt_activation_row *activations;
 
   /// Where parameters live on pipeline stages, one library for each stage: for
   /// each combination of coordinates over |stage_axes| (bits), row-major. The
   /// first of them is the library that lists them; the others list none. Axes,
-  /// axis sets, parameters, slots, inputs and results have the same numbers in
-  /// all of them. 0: all ranks run this one.
+  /// axis sets, parameters, slots, inputs, results and activations have the
+  /// same numbers in all of them. 0: all ranks run this one.
   int64_t stage_axes;
   int64_t num_stages;
   const zero_rt_library *const *stages;

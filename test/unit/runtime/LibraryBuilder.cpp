@@ -89,6 +89,7 @@ const zero_rt_library &LibraryBuilder::get() {
   SET_TABLE(num_transitions, transitions, transitions)
   SET_TABLE(num_sequences, sequences, sequences)
   SET_TABLE(num_sequence_entries, sequence_entries, sequenceEntries)
+  SET_TABLE(num_activations, activations, activations)
   SET_TABLE(num_stages, stages, stages)
 #undef SET_TABLE
   library.stage_axes = stageAxes;

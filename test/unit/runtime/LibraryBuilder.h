@@ -85,6 +85,7 @@ public:
   std::vector<zero_rt_sequence_row> sequences;
   std::vector<zero_rt_sequence_entry> sequenceEntries;
   std::vector<int64_t> transitionHandlers;
+  std::vector<zero_rt_activation_row> activations;
   int64_t stageAxes = 0;
   std::vector<const zero_rt_library *> stages;
 

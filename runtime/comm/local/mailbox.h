@@ -1,0 +1,53 @@
+//===- mailbox.h - What other threads sent to a rank ------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_RT_COMM_LOCAL_MAILBOX_H
+#define ZERO_RT_COMM_LOCAL_MAILBOX_H
+
+#include "comm/mail.h"
+
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <mutex>
+
+namespace zero_rt {
+
+/// Of one rank. The receiver copies, without a lock, so that others can send
+/// meanwhile.
+class Mailbox {
+public:
+  void put(int32_t from, const Letter &letter, Parcel &parcel);
+
+  /// As Mail::receive. |isSenderGone| tells whether the letter may still come;
+  /// whoever changes that calls `wake`.
+  zero_rt_status take(int32_t from, const Letter &letter, void *data,
+                      int64_t bytes, int64_t timeoutMs,
+                      const std::function<bool()> &isSenderGone,
+                      const char *what);
+
+  bool findUnread(uint64_t step, int64_t window, Letter &letter, int32_t &from);
+  void dropUnread(uint64_t step, int64_t window);
+  /// Waits until what |from| sent of |step| has been taken, for |timeoutMs| and
+  /// until |isOwnerGone|; removes what was not. Its memory is then not read.
+  void withdraw(int32_t from, uint64_t step, int64_t timeoutMs,
+                const std::function<bool()> &isOwnerGone);
+  void wake();
+
+private:
+  struct Entry {
+    Parcel *parcel;
+    bool isBeingCopied = false;
+  };
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::map<std::pair<Letter, int32_t>, Entry> entries; // letter and sender
+};
+
+} // namespace zero_rt
+
+#endif // ZERO_RT_COMM_LOCAL_MAILBOX_H

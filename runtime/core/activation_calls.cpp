@@ -1,0 +1,314 @@
+//===- activation_calls.cpp - Activations: send and receive ---------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Which end a rank is at says what it sends: the activation, or its gradient.
+//
+//===----------------------------------------------------------------------===//
+
+#include "core/activations.h"
+
+#include "core/calls.h"
+#include "core/numeric.h"
+#include "core/stages.h"
+#include "core/status.h"
+#include "core/step.h"
+
+#include <cstring>
+
+using namespace zero_rt;
+
+namespace {
+
+/// One micro-batch of an activation, as a call sees it.
+struct Subject {
+  const zero_rt_activation_row *row = nullptr;
+  bool isSource = false; // this rank sends the activation
+  int32_t peer = 0;
+  Letter letter;
+  Passage *passage = nullptr;
+  std::string name; // "activation 'hidden' of micro-batch 3"
+
+  bool isDynamic() const {
+    for (int64_t d = 0; d < row->num_dims; ++d)
+      if (row->dims[d] < 0)
+        return true;
+    return false;
+  }
+  /// What goes away from the source, or comes back.
+  std::string describe(bool isGradient) const {
+    return (isGradient ? "gradient of " : "") + name;
+  }
+};
+
+} // namespace
+
+static zero_rt_status findSubject(zero_rt_step &step, const char *call,
+                                  int32_t activation, int64_t microBatch,
+                                  Subject &subject) {
+  const zero_rt_library &library = *step.library;
+  if (activation < 0 || activation >= library.num_activations)
+    return fail(ZERO_RT_INVALID_ARGUMENT,
+                "activation %d is out of range, step '%s' has %lld", activation,
+                library.name, (long long)library.num_activations);
+  if (microBatch < 0)
+    return fail(ZERO_RT_INVALID_ARGUMENT,
+                "%s: micro_batch is %lld, expected at least 0", call,
+                (long long)microBatch);
+  const zero_rt_activation_row &row = library.activations[activation];
+  int32_t rank = step.runtime->rank;
+  int64_t mine = coordinateOf(library, rank, row.axis);
+  if (mine != row.from && mine != row.to)
+    return fail(ZERO_RT_INVALID_ARGUMENT,
+                "activation '%s' goes from %s = %lld to %lld, and rank %d is "
+                "at %lld",
+                step.text(row.name), step.text(library.axes[row.axis].name),
+                (long long)row.from, (long long)row.to, rank, (long long)mine);
+  subject.row = &row;
+  subject.isSource = mine == row.from;
+  subject.peer =
+      rankAt(library, rank, row.axis, subject.isSource ? row.to : row.from);
+  subject.letter.step = step.id;
+  subject.letter.window = step.activations.window;
+  subject.letter.activation = activation;
+  subject.letter.microBatch = microBatch;
+  subject.name = "activation '" + std::string(step.text(row.name)) +
+                 "' of micro-batch " + std::to_string(microBatch);
+  subject.passage = &step.activations.passages[{activation, microBatch}];
+  return ZERO_RT_OK;
+}
+
+static std::string toString(const int64_t *shape, int64_t dims) {
+  std::string text = "[";
+  for (int64_t d = 0; d < dims; ++d)
+    text += (d ? ", " : "") + std::to_string(shape[d]);
+  return text + "]";
+}
+
+/// The elements of |shape|, or -1 if a rank could not hold them.
+static int64_t countElements(const std::vector<int64_t> &shape) {
+  int64_t elements = 1;
+  for (int64_t extent : shape)
+    if (extent < 0 || __builtin_mul_overflow(elements, extent, &elements) ||
+        elements > int64_t(1) << 48)
+      return -1;
+  return elements;
+}
+
+/// Completes |subject|'s shape from what the caller passes, which may be null
+/// where all of it is declared.
+static zero_rt_status checkShape(const Subject &subject, const int64_t *shape,
+                                 std::vector<int64_t> &out) {
+  const zero_rt_activation_row &row = *subject.row;
+  out.assign(row.dims, row.dims + row.num_dims);
+  if (!shape) {
+    for (int64_t d = 0; d < row.num_dims; ++d)
+      if (row.dims[d] < 0)
+        return fail(ZERO_RT_INVALID_ARGUMENT,
+                    "send: extent %lld of %s is declared '?'; pass its shape",
+                    (long long)d, subject.name.c_str());
+    return ZERO_RT_OK;
+  }
+  for (int64_t d = 0; d < row.num_dims; ++d) {
+    if (shape[d] < 0 || (row.dims[d] >= 0 && shape[d] != row.dims[d]))
+      return fail(ZERO_RT_INVALID_ARGUMENT,
+                  "send: extent %lld of %s is %lld, expected %s", (long long)d,
+                  subject.name.c_str(), (long long)shape[d],
+                  row.dims[d] < 0 ? "at least 0"
+                                  : std::to_string(row.dims[d]).c_str());
+    out[size_t(d)] = shape[d];
+  }
+  if (countElements(out) < 0)
+    return fail(ZERO_RT_INVALID_ARGUMENT, "send: %s is too large: %s",
+                subject.name.c_str(), toString(shape, row.num_dims).c_str());
+  return ZERO_RT_OK;
+}
+
+/// A copy of |bytes| at |data|, in memory of an earlier one where one is free.
+static zero_rt_status pack(zero_rt_step &step, const Subject &subject,
+                           const void *data, int64_t bytes, Outgoing *&out) {
+  std::list<Outgoing> &outgoing = step.activations.outgoing;
+  out = nullptr;
+  for (Outgoing &old : outgoing)
+    if (old.parcel.isTaken && old.block.bytes == bytes)
+      out = &old;
+  if (!out) {
+    Block block;
+    ZERO_RT_TRY(step.runtime->memory.allocate(
+        ZERO_RT_SPACE_DEVICE, ZERO_RT_ROLE_STAGING, bytes,
+        step.text(subject.row->name), block));
+    out = &outgoing.emplace_back();
+    out->block = block;
+  }
+  out->parcel.isTaken = false;
+  out->parcel.data = out->block.data;
+  out->parcel.bytes = bytes;
+  if (bytes)
+    std::memcpy(out->block.data, data, size_t(bytes));
+  return ZERO_RT_OK;
+}
+
+zero_rt_status calls::send(zero_rt_step *step, int32_t activation,
+                           int64_t micro_batch, const zero_rt_tensor *tensor,
+                           const int64_t *shape, zero_rt_stream *) {
+  Subject subject;
+  ZERO_RT_TRY(findSubject(*step, "send", activation, micro_batch, subject));
+  Passage &passage = *subject.passage;
+  bool isGradient = !subject.isSource;
+  std::string what = subject.describe(isGradient);
+  if (isGradient && !passage.isReceived)
+    return fail(ZERO_RT_PROTOCOL,
+                "send: %s, which rank %d has not received since the last apply",
+                what.c_str(), step->runtime->rank);
+  if (passage.isSent)
+    return fail(ZERO_RT_PROTOCOL,
+                "send: %s was sent since the last apply; each goes once, so "
+                "number those of an evaluation on",
+                what.c_str());
+  std::vector<int64_t> extents;
+  if (isGradient && !shape)
+    extents = passage.shape;
+  else
+    ZERO_RT_TRY(checkShape(subject, shape, extents));
+  if (isGradient && extents != passage.shape)
+    return fail(ZERO_RT_INVALID_ARGUMENT,
+                "send: %s has extents %s, and the activation has %s",
+                what.c_str(), toString(shape, subject.row->num_dims).c_str(),
+                toString(passage.shape.data(), subject.row->num_dims).c_str());
+  int64_t elements = countElements(extents);
+  ZERO_RT_TRY(
+      checkTensor(tensor, isGradient ? "gradient of activation" : "activation",
+                  step->text(subject.row->name), subject.row->dtype, elements));
+
+  Outgoing *header = nullptr, *payload = nullptr;
+  bool needsHeader = subject.isSource && subject.isDynamic();
+  if (needsHeader)
+    ZERO_RT_TRY(pack(*step, subject, extents.data(),
+                     int64_t(extents.size() * sizeof(int64_t)), header));
+  int64_t bytes = elements * elementSize(subject.row->dtype);
+  ZERO_RT_TRY(pack(*step, subject, tensor->data, bytes, payload));
+  zero_rt_counters &counters = step->runtime->counters;
+  Mail &mail = *step->runtime->mail;
+  Letter letter = subject.letter;
+  letter.isGradient = isGradient;
+  if (header) {
+    letter.isHeader = true;
+    ZERO_RT_TRY(mail.send(subject.peer, letter, header->parcel));
+    ++counters.activation_headers_sent;
+    letter.isHeader = false;
+  }
+  ZERO_RT_TRY(mail.send(subject.peer, letter, payload->parcel));
+  ++counters.activations_sent;
+  counters.activation_bytes_sent += bytes;
+  passage.isSent = true;
+  passage.shape = std::move(extents);
+  return ZERO_RT_OK;
+}
+
+/// Checks that |subject| may come, and waits for its extents.
+static zero_rt_status awaitShape(zero_rt_step &step, const char *call,
+                                 const Subject &subject) {
+  Passage &passage = *subject.passage;
+  std::string what = subject.describe(subject.isSource);
+  if (subject.isSource && !passage.isSent)
+    return fail(ZERO_RT_PROTOCOL,
+                "%s: %s, which rank %d has not sent since the last apply", call,
+                what.c_str(), step.runtime->rank);
+  if (passage.isReceived)
+    return fail(ZERO_RT_PROTOCOL, "%s: %s was received since the last apply",
+                call, what.c_str());
+  if (subject.isSource || !passage.shape.empty())
+    return ZERO_RT_OK;
+  const zero_rt_activation_row &row = *subject.row;
+  std::vector<int64_t> extents(row.dims, row.dims + row.num_dims);
+  if (subject.isDynamic()) {
+    Letter letter = subject.letter;
+    letter.isHeader = true;
+    ZERO_RT_TRY(step.runtime->mail->receive(
+        subject.peer, letter, extents.data(),
+        int64_t(extents.size() * sizeof(int64_t)), what.c_str()));
+  }
+  passage.shape = std::move(extents);
+  return ZERO_RT_OK;
+}
+
+zero_rt_status calls::receive_shape(zero_rt_step *step, int32_t activation,
+                                    int64_t micro_batch, int64_t *out_shape) {
+  Subject subject;
+  ZERO_RT_TRY(
+      findSubject(*step, "receive_shape", activation, micro_batch, subject));
+  if (!out_shape && subject.row->num_dims)
+    return fail(ZERO_RT_INVALID_ARGUMENT, "receive_shape: out_shape is null");
+  ZERO_RT_TRY(awaitShape(*step, "receive_shape", subject));
+  for (int64_t d = 0; d < subject.row->num_dims; ++d)
+    out_shape[d] = subject.passage->shape[size_t(d)];
+  return ZERO_RT_OK;
+}
+
+zero_rt_status calls::receive(zero_rt_step *step, int32_t activation,
+                              int64_t micro_batch, const zero_rt_tensor *tensor,
+                              zero_rt_stream *) {
+  Subject subject;
+  ZERO_RT_TRY(findSubject(*step, "receive", activation, micro_batch, subject));
+  ZERO_RT_TRY(awaitShape(*step, "receive", subject));
+  int64_t elements = countElements(subject.passage->shape);
+  bool isGradient = subject.isSource;
+  ZERO_RT_TRY(
+      checkTensor(tensor, isGradient ? "gradient of activation" : "activation",
+                  step->text(subject.row->name), subject.row->dtype, elements));
+  Letter letter = subject.letter;
+  letter.isGradient = isGradient;
+  ZERO_RT_TRY(
+      step->runtime->mail->receive(subject.peer, letter, tensor->data,
+                                   elements * elementSize(subject.row->dtype),
+                                   subject.describe(isGradient).c_str()));
+  subject.passage->isReceived = true;
+  return ZERO_RT_OK;
+}
+
+zero_rt_status calls::find_activation(zero_rt_step *step, const char *name,
+                                      int32_t *out_activation) {
+  if (!name || !out_activation)
+    return fail(ZERO_RT_INVALID_ARGUMENT, "find_activation: %s is null",
+                name ? "out_activation" : "name");
+  const zero_rt_library &library = *step->library;
+  std::string known;
+  for (int64_t a = 0; a < library.num_activations; ++a) {
+    const char *other = step->text(library.activations[a].name);
+    if (std::strcmp(name, other) == 0) {
+      *out_activation = int32_t(a);
+      return ZERO_RT_OK;
+    }
+    known += (a ? ", '" : "'") + std::string(other) + "'";
+  }
+  *out_activation = -1;
+  return fail(ZERO_RT_INVALID_ARGUMENT, "no activation '%s': '%s' has %s", name,
+              library.name, known.empty() ? "none" : known.c_str());
+}
+
+zero_rt_status zero_rt::checkAllReceived(zero_rt_step &step, const char *call) {
+  Letter letter;
+  int32_t from;
+  if (!step.runtime->mail->findUnread(step.id, step.activations.window, letter,
+                                      from))
+    return ZERO_RT_OK;
+  return fail(ZERO_RT_PROTOCOL,
+              "%s: %sactivation '%s' of micro-batch %lld from rank %d was not "
+              "received; receive it first, or call discard",
+              call, letter.isGradient ? "the gradient of " : "",
+              step.text(step.library->activations[letter.activation].name),
+              (long long)letter.microBatch, from);
+}
+
+void zero_rt::endWindow(zero_rt_step &step) {
+  ActivationState &state = step.activations;
+  step.runtime->mail->dropUnread(step.id, state.window++);
+  state.passages.clear();
+}
+
+void zero_rt::releaseOutgoing(zero_rt_step &step) {
+  for (Outgoing &outgoing : step.activations.outgoing)
+    step.runtime->memory.release(outgoing.block);
+}
