@@ -15,16 +15,19 @@
 namespace transformer {
 
 template <typename T>
-Model<T>::Model(const ModelShape &shape, int64_t batch)
-    : shape(shape), rows(batch * shape.context),
+Model<T>::Model(const ModelShape &shape, int64_t batch, int64_t stage,
+                int64_t stages)
+    : shape(shape), part(partOf(shape, stage, stages)),
+      rows(batch * shape.context),
       embedding{batch, shape.context, shape.width, shape.vocabulary},
       attention{batch, shape.context, shape.width, shape.heads},
       qkvLinear{rows, shape.width, 3 * shape.width},
       outLinear{rows, shape.width, shape.width},
       upLinear{rows, shape.width, 4 * shape.width},
       downLinear{rows, 4 * shape.width, shape.width},
-      headLinear{rows, shape.width, shape.vocabulary}, blocks(shape.layers),
-      finalNorm(makeNorm()), stream(rows * shape.width), branch(stream.size()),
+      headLinear{rows, shape.width, shape.vocabulary},
+      blocks(part.end - part.begin), finalNorm(makeNorm()),
+      stream(rows * shape.width), branch(stream.size()),
       logits(rows * shape.vocabulary), streamGradient(stream.size()),
       narrow(stream.size()), wide(4 * stream.size()),
       scores(shape.context * shape.context) {
@@ -91,7 +94,7 @@ template <typename T> void Model<T>::addToStream(const std::vector<T> &values) {
 }
 
 template <typename T> void Model<T>::forwardBlock(int64_t layer) {
-  Block &block = blocks[layer];
+  Block &block = blocks[layer - part.begin];
   forwardNorm(block.norm1, indexOf(layer, Norm1Scale));
   forwardLinear(qkvLinear, block.norm1.output, indexOf(layer, QkvWeight),
                 block.qkv.data());
@@ -114,10 +117,13 @@ template <typename T>
 double Model<T>::forward(const int32_t *newInputs, const int32_t *newTargets) {
   inputs.assign(newInputs, newInputs + rows);
   targets.assign(newTargets, newTargets + rows);
-  embeddingForward(embedding, inputs.data(), parameters[TokenEmbedding],
-                   parameters[PositionEmbedding], stream.data());
-  for (int64_t layer = 0; layer < shape.layers; ++layer)
+  if (part.isFirst)
+    embeddingForward(embedding, inputs.data(), parameters[TokenEmbedding],
+                     parameters[PositionEmbedding], stream.data());
+  for (int64_t layer = part.begin; layer < part.end; ++layer)
     forwardBlock(layer);
+  if (!part.isLast)
+    return 0;
   forwardNorm(finalNorm, indexOf(FinalScale));
   linearForward<T>(headLinear, finalNorm.output.data(),
                    parameters[indexOf(HeadWeight)], nullptr, logits.data());
@@ -127,7 +133,7 @@ double Model<T>::forward(const int32_t *newInputs, const int32_t *newTargets) {
 
 template <typename T>
 void Model<T>::backwardBlock(int64_t layer, const GradientSink &sink) {
-  Block &block = blocks[layer];
+  Block &block = blocks[layer - part.begin];
   // streamGradient is that of the block's output; each branch adds to it.
   backwardLinear(downLinear, block.activated, indexOf(layer, DownWeight), true,
                  streamGradient.data(), wide.data(), sink);
@@ -146,14 +152,18 @@ void Model<T>::backwardBlock(int64_t layer, const GradientSink &sink) {
 
 template <typename T>
 void Model<T>::backward(double scale, const GradientSink &sink) {
-  crossEntropyBackward(rows, shape.vocabulary, targets.data(), scale,
-                       logits.data());
-  backwardLinear(headLinear, finalNorm.output, indexOf(HeadWeight), false,
-                 logits.data(), narrow.data(), sink);
-  std::fill(streamGradient.begin(), streamGradient.end(), T(0));
-  backwardNorm(finalNorm, indexOf(FinalScale), narrow.data(), sink);
-  for (int64_t layer = shape.layers - 1; layer >= 0; --layer)
+  if (part.isLast) {
+    crossEntropyBackward(rows, shape.vocabulary, targets.data(), scale,
+                         logits.data());
+    backwardLinear(headLinear, finalNorm.output, indexOf(HeadWeight), false,
+                   logits.data(), narrow.data(), sink);
+    std::fill(streamGradient.begin(), streamGradient.end(), T(0));
+    backwardNorm(finalNorm, indexOf(FinalScale), narrow.data(), sink);
+  }
+  for (int64_t layer = part.end - 1; layer >= part.begin; --layer)
     backwardBlock(layer, sink);
+  if (!part.isFirst)
+    return;
   embeddingBackward(embedding, inputs.data(), streamGradient.data(),
                     weightGradient.data(), biasGradient.data());
   sink(PositionEmbedding, biasGradient.data());

@@ -25,16 +25,24 @@ public:
   /// Takes the gradient of one parameter, valid until it returns.
   using GradientSink = std::function<void(int32_t parameter, const T *)>;
 
-  Model(const ModelShape &shape, int64_t batch);
+  /// The part of a pipeline stage; all of it by default.
+  Model(const ModelShape &shape, int64_t batch, int64_t stage = 0,
+        int64_t stages = 1);
 
   /// |values| are in the order of listParameters, and are read at every
-  /// forward and backward.
+  /// forward and backward; those of other stages may be null.
   void setParameters(std::vector<const T *> values) {
     parameters = std::move(values);
   }
 
-  /// |inputs| and |targets| have batch x context tokens. Returns the mean loss.
+  /// |inputs| and |targets| have batch x context tokens. Returns the mean loss,
+  /// or 0 where that is the business of a later stage.
   double forward(const int32_t *inputs, const int32_t *targets);
+
+  /// What goes from stage to stage, batch x context x width: the values that a
+  /// forward of a stage begins with and leaves, and their gradients.
+  std::vector<T> &residuals() { return stream; }
+  std::vector<T> &residualGradients() { return streamGradient; }
 
   /// The gradients of |scale| times the last forward's loss: hands each over
   /// once, as soon as it is known, which is from the last layer to the first.
@@ -73,13 +81,14 @@ private:
   void addToStream(const std::vector<T> &branch);
 
   ModelShape shape;
+  Part part;
   int64_t rows;
   EmbeddingShape embedding;
   AttentionShape attention;
   LinearShape qkvLinear, outLinear, upLinear, downLinear, headLinear;
   std::vector<const T *> parameters;
   std::vector<int32_t> inputs, targets;
-  std::vector<Block> blocks;
+  std::vector<Block> blocks; // of the part
   Norm finalNorm;
   std::vector<T> stream, branch, logits;
   // Of the backward.

@@ -29,7 +29,6 @@ struct Number {
 
 static std::vector<Number> numbers(Options &o) {
   return {
-      {"--ranks", &o.ranks, 1, 256, "threads, each a data-parallel rank"},
       {"--backwards", &o.backwards, 1, 4096, "accumulated for each step"},
       {"--threads", &o.threads, 0, 256, "of each rank; 0: cores / ranks"},
       {"--steps", &o.steps, 1, 1000000, "updates of the parameters"},
@@ -73,6 +72,14 @@ static bool takeValue(const std::string &name, const char *value, Options &out,
     if (end != value && !*end && out.rate > 0 && std::isfinite(out.rate))
       return true;
     error = "--rate takes a positive number, not '" + std::string(value) + "'";
+    return false;
+  }
+  if (name == "--mesh") {
+    if (parseMesh(value, out.mesh))
+      return true;
+    error = "--mesh takes the sizes of pp and dp, such as pp=2,dp=2, for at "
+            "most 256 ranks, not '" +
+            std::string(value) + "'";
     return false;
   }
   if (name == "--precision") {
@@ -131,6 +138,11 @@ bool parseOptions(int argc, char **argv, Options &out, std::string &error) {
             " does not divide --width " + std::to_string(out.shape.width);
     return false;
   }
+  if (out.mesh.stages > out.shape.layers) {
+    error = "--mesh pp=" + std::to_string(out.mesh.stages) +
+            " needs as many --layers, got " + std::to_string(out.shape.layers);
+    return false;
+  }
   if (out.emitStep == !out.library.empty()) {
     error = "give either --emit-step or --library";
     return false;
@@ -146,12 +158,13 @@ The forward and the backward are C++ in this program; what happens to a gradient
 afterwards (accumulate, reduce, norm, clip, AdamW, gather) is the step, which
 zero-compile compiles. Three commands train on four ranks:
 
-  char_model --emit-step --ranks 4 > step.mlir
-  zero-compile step.mlir -o out --mesh=dp=4 --stage=2
-  char_model --library out/libtrain.so --ranks 4
+  char_model --emit-step --mesh pp=2,dp=2 > step.mlir
+  zero-compile step.mlir -o out --stage=2
+  char_model --library out/libtrain.so --mesh pp=2,dp=2
 
-The ranks, the precision, the text and the model's shape belong to the step, so
+The mesh, the precision, the text and the model's shape belong to the step, so
 give both commands the same; --backwards and --steps do not, and may change at any time.
+Pipeline stages have a part of the layers each, and send activations by 1F1B.
 Beside the step runs AdamW as one would write it by hand, in f64, on the same
 gradients; the program fails if the two part by more than rounding explains.
 
@@ -159,6 +172,7 @@ gradients; the program fails if the two part by more than rounding explains.
   --library FILE     the compiled step to train with
   --text FILE        what to learn (default: /usr/share/common-licenses/*)
   --losses FILE      where to write the loss of every step, a line each
+  --mesh AXES        pipeline stages and data-parallel copies of them (dp=4)
   --precision P      of gradients: bf16, f32, or fp16 with a loss scale (bf16)
   --rate X           peak learning rate (0.004); warm-up, then half a cosine
   --quick            as --steps 300

@@ -7,6 +7,7 @@
 #ifndef ZERO_EXAMPLES_TRANSFORMER_OPTIONS_H
 #define ZERO_EXAMPLES_TRANSFORMER_OPTIONS_H
 
+#include "examples/transformer/Mesh.h"
 #include "examples/transformer/Parameters.h"
 #include "examples/transformer/Precision.h"
 
@@ -23,7 +24,7 @@ struct Options {
   std::string text;   // empty: the licences
   std::string losses; // empty: written nowhere
   ModelShape shape;
-  int64_t ranks = 4;
+  Mesh mesh;
   int64_t backwards = 4;
   int64_t threads = 0; // of each rank; 0: as the cores allow
   int64_t steps = 1000;

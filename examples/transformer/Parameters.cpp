@@ -11,15 +11,22 @@
 
 namespace transformer {
 
-std::vector<Parameter> listParameters(const ModelShape &shape) {
+Part partOf(const ModelShape &shape, int64_t stage, int64_t stages) {
+  return {shape.layers * stage / stages, shape.layers * (stage + 1) / stages,
+          stage == 0, stage + 1 == stages};
+}
+
+std::vector<Parameter> listParameters(const ModelShape &shape, int64_t stages) {
   int64_t width = shape.width;
+  int64_t stage = 0;
   std::vector<Parameter> list;
   auto matrix = [&](std::string name, int64_t rows, int64_t columns,
                     double deviation) {
-    list.push_back({std::move(name), rows, columns, true, 0.0, deviation});
+    list.push_back(
+        {std::move(name), rows, columns, true, 0.0, deviation, stage});
   };
   auto vector = [&](std::string name, int64_t elements, double value) {
-    list.push_back({std::move(name), elements, 0, false, value, 0.0});
+    list.push_back({std::move(name), elements, 0, false, value, 0.0, stage});
   };
   // GPT-2's: what is added to the residual stream is small enough that the
   // stream's size does not grow with the number of layers.
@@ -27,6 +34,7 @@ std::vector<Parameter> listParameters(const ModelShape &shape) {
   matrix("token.embedding", shape.vocabulary, width, usual);
   matrix("position.embedding", shape.context, width, usual);
   for (int64_t layer = 0; layer < shape.layers; ++layer) {
+    stage += layer == partOf(shape, stage, stages).end;
     std::string block = "block" + std::to_string(layer) + ".";
     vector(block + "norm1.scale", width, 1.0);
     vector(block + "norm1.shift", width, 0.0);

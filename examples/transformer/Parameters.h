@@ -28,12 +28,27 @@ struct Parameter {
   bool decay;      // matrices; biases and LayerNorm are not pulled to zero
   double mean;     // of the initial values
   double deviation;
+  int64_t stage = 0; // of the pipeline
 
   int64_t elements() const { return rows * (columns ? columns : 1); }
 };
 
+/// What a pipeline stage has of a model: some layers, and what comes before the
+/// first or behind the last.
+struct Part {
+  int64_t begin; // layers
+  int64_t end;
+  bool isFirst;
+  bool isLast;
+};
+
+/// The part of |stage|, one of |stages|, of which there are at most as many as
+/// layers.
+Part partOf(const ModelShape &shape, int64_t stage, int64_t stages);
+
 /// In the order of the forward, which is the order of the step's text.
-std::vector<Parameter> listParameters(const ModelShape &shape);
+std::vector<Parameter> listParameters(const ModelShape &shape,
+                                      int64_t stages = 1);
 
 /// Positions in that list.
 enum GlobalParameter : int32_t {

@@ -12,8 +12,8 @@
 namespace transformer {
 
 Reference::Reference(std::vector<Parameter> parameters,
-                     const std::vector<std::vector<float>> &initial, int ranks)
-    : parameters(std::move(parameters)), sums(ranks) {
+                     const std::vector<std::vector<float>> &initial, int copies)
+    : parameters(std::move(parameters)), sums(copies) {
   for (const std::vector<float> &values : initial) {
     std::vector<double> zeros(values.size());
     state.push_back({{values.begin(), values.end()}, zeros, zeros});
@@ -22,10 +22,10 @@ Reference::Reference(std::vector<Parameter> parameters,
   }
 }
 
-void Reference::addGradient(int rank, int32_t parameter,
+void Reference::addGradient(int64_t copy, int32_t parameter,
                             const std::vector<float> &gradient, double scale) {
   // Of a power of two the quotient is exact.
-  std::vector<double> &sum = sums[rank][parameter];
+  std::vector<double> &sum = sums[copy][parameter];
   for (size_t i = 0; i < sum.size(); ++i)
     sum[i] += double(gradient[i]) / scale;
 }
@@ -41,8 +41,8 @@ double Reference::update(double learningRate) {
   for (size_t p = 0; p < state.size(); ++p) {
     std::vector<double> &mean = sums[0][p];
     for (size_t i = 0; i < mean.size(); ++i) {
-      for (size_t rank = 1; rank < sums.size(); ++rank)
-        mean[i] += sums[rank][p][i];
+      for (size_t copy = 1; copy < sums.size(); ++copy)
+        mean[i] += sums[copy][p][i];
       mean[i] /= double(sums.size());
       squares += mean[i] * mean[i];
     }

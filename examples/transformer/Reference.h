@@ -30,17 +30,17 @@ struct AdamWConstants {
 class Reference {
 public:
   Reference(std::vector<Parameter> parameters,
-            const std::vector<std::vector<float>> &initial, int ranks);
+            const std::vector<std::vector<float>> &initial, int copies);
 
-  /// Adds what |rank| handed to the step, which is the gradient times |scale|.
-  /// Ranks may do so at the same time.
-  void addGradient(int rank, int32_t parameter,
+  /// Adds what a rank of data-parallel copy |copy| handed to the step, which is
+  /// the gradient times |scale|. Ranks may do so at the same time.
+  void addGradient(int64_t copy, int32_t parameter,
                    const std::vector<float> &gradient, double scale);
 
   /// Forgets the sums of a step that is skipped.
   void drop();
 
-  /// One step with the mean over ranks of the sums since the last one, which
+  /// One step with the mean over copies of the sums since the last one, which
   /// are forgotten. No rank may add meanwhile. Returns the norm before the
   /// clip.
   double update(double learningRate);
@@ -63,7 +63,7 @@ private:
   AdamWConstants constants;
   std::vector<Parameter> parameters;
   std::vector<State> state;
-  std::vector<std::vector<std::vector<double>>> sums; // by rank, parameter
+  std::vector<std::vector<std::vector<double>>> sums; // by copy, parameter
   double beta1Power = 1.0, beta2Power = 1.0;
   int64_t steps = 0;
   double bound = 0.0;

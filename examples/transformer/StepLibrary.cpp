@@ -39,6 +39,9 @@ bool loadStep(const std::string &path, StepLibrary &out, std::string &error) {
   find("train_accumulate", out.accumulate);
   find("train_apply", out.apply);
   find("train_loss_scale", out.lossScale);
+  find("train_find_activation", out.findActivation);
+  find("train_send", out.send);
+  find("train_receive", out.receive);
   find("train_results", out.results);
   return error.empty();
 }

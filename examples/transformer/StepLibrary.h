@@ -29,6 +29,12 @@ struct StepLibrary {
   zero_rt_status (*apply)(zero_rt_step *, const double *, int32_t,
                           zero_rt_stream *);
   zero_rt_status (*lossScale)(zero_rt_step *, double *);
+  zero_rt_status (*findActivation)(zero_rt_step *, const char *, int32_t *);
+  zero_rt_status (*send)(zero_rt_step *, int32_t, int64_t,
+                         const zero_rt_tensor *, const int64_t *,
+                         zero_rt_stream *);
+  zero_rt_status (*receive)(zero_rt_step *, int32_t, int64_t,
+                            const zero_rt_tensor *, zero_rt_stream *);
   zero_rt_status (*results)(zero_rt_step *, zero_rt_results *);
 };
 

@@ -21,6 +21,7 @@ namespace {
 /// Writes lists over some of the parameters.
 struct Writer {
   const std::vector<Parameter> &parameters;
+  bool isPipeline;
 
   using Members = std::vector<size_t>;
 
@@ -46,18 +47,50 @@ struct Writer {
       text += std::to_string(parameter.columns) + "x";
     return text;
   }
-  std::string types(const std::string &element, const Members &members) const {
+  std::string types(const std::string &element, const std::string &arrival,
+                    const std::string &scale, const Members &members) const {
     return join(members, [&](size_t i) {
-      return "!zero.value<" + shape(i) + element + ">";
+      return "!zero.value<" + shape(i) + element + arrival + stage(i) + scale +
+             ">";
     });
+  }
+  std::string types(const Members &members) const {
+    return types("f32", "", "", members);
+  }
+  /// Where a parameter is, if that is not everywhere.
+  std::string stage(size_t i) const {
+    return isPipeline
+               ? ", on = [pp : " + std::to_string(parameters[i].stage) + "]"
+               : "";
   }
 };
 
 } // namespace
 
-std::string stepText(const std::vector<Parameter> &parameters, int ranks,
+std::string activationName(int64_t stage) {
+  return "residual" + std::to_string(stage);
+}
+
+/// The mesh, and what each stage sends to the next.
+static std::string meshText(const ModelShape &shape, const Mesh &mesh) {
+  std::string dp = "\"dp\" = " + std::to_string(mesh.copies) + "]>\n";
+  if (mesh.stages == 1)
+    return "zero.mesh @cluster <[" + dp;
+  std::string text =
+      "zero.mesh @cluster <[\"pp\" = " + std::to_string(mesh.stages) + ", " +
+      dp;
+  for (int64_t s = 0; s + 1 < mesh.stages; ++s)
+    text += "zero.activation @" + activationName(s) + " : tensor<?x" +
+            std::to_string(shape.context) + "x" + std::to_string(shape.width) +
+            "xf32> over pp from " + std::to_string(s) + " to " +
+            std::to_string(s + 1) + "\n";
+  return text;
+}
+
+std::string stepText(const ModelShape &shape, const Mesh &mesh,
                      Precision precision) {
-  Writer w{parameters};
+  std::vector<Parameter> parameters = listParameters(shape, mesh.stages);
+  Writer w{parameters, mesh.stages > 1};
   Writer::Members all, decay, noDecay;
   for (size_t i = 0; i < parameters.size(); ++i) {
     all.push_back(i);
@@ -65,19 +98,19 @@ std::string stepText(const std::vector<Parameter> &parameters, int ranks,
   }
   std::string count = std::to_string(parameters.size());
   const bool isScaled = hasLossScale(precision);
-  const std::string scaled =
+  const std::string scale =
       isScaled ? ", scaled = [@loss_scale : 1, dp : 1]" : ", scaled = [dp : 1]";
   std::string arriving =
-      w.types(typeName(precision) + (", partial = [dp, micro]" + scaled), all);
-  std::string summed = w.types("f32, partial = [dp]" + scaled, all);
-  std::string reduced = w.types("f32", all);
+      w.types(typeName(precision), ", partial = [dp, micro]", scale, all);
+  std::string summed = w.types("f32", ", partial = [dp]", scale, all);
+  std::string reduced = w.types(all);
   const std::string scalar = "!zero.value<f64>";
 
   std::string text = "// Written by char_model --emit-step.\n";
-  text += "zero.mesh @cluster <[\"dp\" = " + std::to_string(ranks) + "]>\n";
+  text += meshText(shape, mesh);
   for (size_t i : all)
-    text +=
-        "zero.parameter @" + parameters[i].name + " : " + w.shape(i) + "f32\n";
+    text += "zero.parameter @" + parameters[i].name + " : " + w.shape(i) +
+            "f32" + w.stage(i) + "\n";
   text += "zero.group @decay [" + w.names(decay) + "]\n";
   text += "zero.group @no_decay [" + w.names(noDecay) + "]\n";
   text += adamWText;
@@ -99,10 +132,10 @@ std::string stepText(const std::vector<Parameter> &parameters, int ranks,
   text += "  %c:" + count + " = zero.clip " + w.values("r", all) +
           " by %norm max 1.0 : " + reduced + " by " + scalar + "\n";
   text += "  zero.update @decay with @adamw(" + w.values("c", decay) +
-          ") hyper(lr = %lr, wd = 0.1) : (" + w.types("f32", decay) + "), (" +
-          scalar + ")\n";
+          ") hyper(lr = %lr, wd = 0.1) : (" + w.types(decay) + "), (" + scalar +
+          ")\n";
   text += "  zero.update @no_decay with @adamw(" + w.values("c", noDecay) +
-          ") hyper(lr = %lr, wd = 0.0) : (" + w.types("f32", noDecay) + "), (" +
+          ") hyper(lr = %lr, wd = 0.0) : (" + w.types(noDecay) + "), (" +
           scalar + ")\n";
   text += "  zero.return [norm] %norm : " + scalar + "\n}\n";
   return text;

@@ -7,19 +7,22 @@
 #ifndef ZERO_EXAMPLES_TRANSFORMER_STEPTEXT_H
 #define ZERO_EXAMPLES_TRANSFORMER_STEPTEXT_H
 
+#include "examples/transformer/Mesh.h"
 #include "examples/transformer/Parameters.h"
 #include "examples/transformer/Precision.h"
 
 #include <string>
-#include <vector>
 
 namespace transformer {
 
-/// What is computed for |parameters| over |ranks| ranks, for zero-compile: the
-/// mean of gradients over backwards and ranks, summed in f32, clipped to
-/// norm 1, then AdamW with decay for matrices only. Gradients arrive in
-/// |precision|, those in f16 times a loss scale.
-std::string stepText(const std::vector<Parameter> &parameters, int ranks,
+/// What a stage sends to the next one.
+std::string activationName(int64_t stage);
+
+/// The step of a model of |shape| on |mesh|, for zero-compile: the mean of
+/// gradients over backwards and copies, summed in f32, clipped to norm 1, then
+/// AdamW with decay for matrices only. Gradients arrive in |precision|, those
+/// in f16 times a loss scale. Stages of the pipeline send f32.
+std::string stepText(const ModelShape &shape, const Mesh &mesh,
                      Precision precision);
 
 } // namespace transformer

@@ -9,6 +9,7 @@
 #include "examples/transformer/Model.h"
 #include "examples/transformer/Progress.h"
 #include "examples/transformer/Reference.h"
+#include "examples/transformer/StepText.h"
 
 #include <pthread.h>
 
@@ -27,14 +28,16 @@ namespace {
 struct Shared {
   Shared(const Options &options, const Text &text, const StepLibrary &library)
       : options(options), text(text), library(library),
-        parameters(listParameters(options.shape)),
+        parameters(listParameters(options.shape, options.mesh.stages)),
         initial(initialValues(parameters, uint64_t(options.seed))),
-        reference(parameters, initial, int(options.ranks)),
-        progress(options.steps, options.ranks * options.backwards *
+        reference(parameters, initial, int(options.mesh.copies)),
+        progress(options.steps, options.mesh.copies * options.backwards *
                                     options.batch * options.shape.context),
-        losses(options.ranks), views(options.ranks) {
-    pthread_barrier_init(&barrier, nullptr, unsigned(options.ranks));
-    check(zero_rt_local_group_create(int32_t(options.ranks), &group),
+        losses(options.mesh.copies),
+        views(options.mesh.copies,
+              std::vector<const float *>(parameters.size())) {
+    pthread_barrier_init(&barrier, nullptr, unsigned(options.mesh.ranks()));
+    check(zero_rt_local_group_create(int32_t(options.mesh.ranks()), &group),
           "zero_rt_local_group_create", 0);
   }
   ~Shared() {
@@ -51,12 +54,14 @@ struct Shared {
   Progress progress;
   zero_rt_group *group = nullptr;
   pthread_barrier_t barrier;
-  std::vector<double> losses;                    // of the step, by rank
-  std::vector<std::vector<const float *>> views; // by rank, parameter
+  std::vector<double> losses;                    // of the step, by copy
+  std::vector<std::vector<const float *>> views; // by copy, parameter
   TrainResult result;
 };
 
-/// One rank: a runtime, a step and a model that reads the step's parameters.
+/// One rank: a runtime, a step and a model that reads the step's parameters. A
+/// model holds the activations of one micro-batch, so a pipeline stage has one
+/// for each that is under way.
 class Rank {
 public:
   Rank(Shared &shared, int rank);
@@ -65,6 +70,12 @@ public:
 private:
   void bind();
   double runStep(int64_t step);
+  double forward(int64_t step, int64_t microBatch);
+  void backward(int64_t microBatch);
+  zero_rt_tensor residualsOf(std::vector<float> &values);
+  Model<float> &modelOf(int64_t microBatch) {
+    return models[size_t(microBatch) % models.size()];
+  }
   void finishStep(int64_t step, double rate);
   void handOver(int32_t parameter, const float *gradient);
   void compareRanks();
@@ -75,11 +86,14 @@ private:
   const Options &options;
   const StepLibrary &library;
   int rank;
+  int64_t stage, copy;
   zero_rt_runtime *runtime = nullptr;
   zero_rt_step *step = nullptr;
   int64_t copiedByBinding = 0; // bytes between spaces
-  Model<float> model;
+  std::vector<Model<float>> models;
   std::vector<int32_t> ids; // of parameters in the step, in the model's order
+  int32_t before = -1;      // the activation that comes from the stage before
+  int32_t behind = -1;      // the one that goes to the next
   double scale = 1;         // what gradients are multiplied by
   Rounded rounded;
 };
@@ -116,13 +130,17 @@ static double learningRate(const Options &options, int64_t step) {
 
 Rank::Rank(Shared &shared, int rank)
     : shared(shared), options(shared.options), library(shared.library),
-      rank(rank), model(shared.options.shape, shared.options.batch) {
+      rank(rank), stage(options.mesh.stageOf(rank)),
+      copy(options.mesh.copyOf(rank)) {
+  for (int64_t m = stage; m < options.mesh.stages; ++m)
+    models.emplace_back(options.shape, options.batch, stage,
+                        options.mesh.stages);
   zero_rt_options settings = {};
   settings.struct_size = sizeof(settings);
   int64_t cores = std::thread::hardware_concurrency();
   settings.threads = static_cast<int32_t>(
       options.threads ? options.threads
-                      : std::max<int64_t>(1, cores / options.ranks));
+                      : std::max<int64_t>(1, cores / options.mesh.ranks()));
   settings.check_promises = options.checkPromises;
   check(zero_rt_create(shared.group, rank, &settings, &runtime),
         "zero_rt_create", rank);
@@ -132,9 +150,13 @@ Rank::Rank(Shared &shared, int rank)
 }
 
 void Rank::bind() {
+  std::vector<const float *> views(shared.parameters.size());
   for (size_t i = 0; i < shared.parameters.size(); ++i) {
     const Parameter &parameter = shared.parameters[i];
-    int32_t id;
+    ids.push_back(-1);
+    if (parameter.stage != stage)
+      continue;
+    int32_t &id = ids.back();
     check(library.findParameter(step, parameter.name.c_str(), &id),
           "train_find_parameter", rank);
     // Refuses another size or dtype, so a step of another model is found out.
@@ -145,11 +167,19 @@ void Rank::bind() {
     zero_rt_tensor view = {};
     view.struct_size = sizeof(view);
     check(library.parameter(step, id, &view), "train_parameter", rank);
-    ids.push_back(id);
     // The model reads the step's own memory; there is no copy to keep fresh.
-    shared.views[rank].push_back(static_cast<const float *>(view.data));
+    views[i] = static_cast<const float *>(view.data);
+    shared.views[copy][i] = views[i];
   }
-  model.setParameters(shared.views[rank]);
+  for (Model<float> &model : models)
+    model.setParameters(views);
+  auto findActivation = [&](int64_t from, int32_t &out) {
+    if (from >= 0 && from + 1 < options.mesh.stages)
+      check(library.findActivation(step, activationName(from).c_str(), &out),
+            "train_find_activation", rank);
+  };
+  findActivation(stage - 1, before);
+  findActivation(stage, behind);
 }
 
 void Rank::handOver(int32_t parameter, const float *gradient) {
@@ -160,31 +190,70 @@ void Rank::handOver(int32_t parameter, const float *gradient) {
   // Without a release: the next gradient overwrites the tensor.
   check(library.gradient(step, ids[parameter], &tensor, nullptr, nullptr),
         "train_gradient", rank);
-  shared.reference.addGradient(rank, parameter, rounded.values, scale);
+  shared.reference.addGradient(copy, parameter, rounded.values, scale);
 }
 
-/// All backwards of one step, up to apply. Returns the mean loss.
-double Rank::runStep(int64_t number) {
+zero_rt_tensor Rank::residualsOf(std::vector<float> &values) {
+  return tensorOf(ZERO_RT_F32, int64_t(values.size()), values.data());
+}
+
+/// The loss of a micro-batch, or 0 on a stage that does not know it.
+double Rank::forward(int64_t number, int64_t microBatch) {
+  Model<float> &model = modelOf(microBatch);
+  zero_rt_tensor residuals = residualsOf(model.residuals());
+  if (before >= 0)
+    check(library.receive(step, before, microBatch, &residuals, nullptr),
+          "train_receive", rank);
+  // All stages know the text: the first reads inputs, the last targets.
   std::vector<int32_t> inputs, targets;
-  double loss = 0;
+  int64_t turn =
+      (number * options.backwards + microBatch) * options.mesh.copies + copy;
+  shared.text.sample(uint64_t(options.seed), uint64_t(turn * options.batch),
+                     options.batch, options.shape.context, inputs, targets);
+  double loss = model.forward(inputs.data(), targets.data());
+  const int64_t shape[] = {options.batch, options.shape.context,
+                           options.shape.width};
+  if (behind >= 0)
+    check(library.send(step, behind, microBatch, &residuals, shape, nullptr),
+          "train_send", rank);
+  return loss;
+}
+
+void Rank::backward(int64_t microBatch) {
+  Model<float> &model = modelOf(microBatch);
+  zero_rt_tensor gradients = residualsOf(model.residualGradients());
+  if (behind >= 0)
+    check(library.receive(step, behind, microBatch, &gradients, nullptr),
+          "train_receive", rank);
+  bool last = microBatch + 1 == options.backwards;
+  check(
+      library.beginBackward(step, last ? ZERO_RT_HINT_LAST : ZERO_RT_HINT_MORE),
+      "train_begin_backward", rank);
+  // The step's text says arrives(accumulation : -1): the mean over backwards
+  // is the caller's part.
+  model.backward(scale / double(options.backwards),
+                 [&](int32_t parameter, const float *gradient) {
+                   handOver(parameter, gradient);
+                 });
+  if (before >= 0)
+    check(library.send(step, before, microBatch, &gradients, nullptr, nullptr),
+          "train_send", rank);
+  if (!last)
+    check(library.accumulate(step), "train_accumulate", rank);
+}
+
+/// All micro-batches of one step, up to apply. Returns the mean loss. 1F1B: a
+/// stage is ahead by as many forwards as there are stages behind it; the last
+/// one, and a model that is whole, makes each backward right after its forward.
+double Rank::runStep(int64_t number) {
   check(library.lossScale(step, &scale), "train_loss_scale", rank);
-  for (int64_t b = 0; b < options.backwards; ++b) {
-    int64_t turn = (number * options.backwards + b) * options.ranks + rank;
-    shared.text.sample(uint64_t(options.seed), uint64_t(turn * options.batch),
-                       options.batch, options.shape.context, inputs, targets);
-    loss += model.forward(inputs.data(), targets.data());
-    bool last = b + 1 == options.backwards;
-    check(library.beginBackward(step,
-                                last ? ZERO_RT_HINT_LAST : ZERO_RT_HINT_MORE),
-          "train_begin_backward", rank);
-    // The step's text says arrives(accumulation : -1): the mean over backwards
-    // is the caller's part.
-    model.backward(scale / double(options.backwards),
-                   [&](int32_t parameter, const float *gradient) {
-                     handOver(parameter, gradient);
-                   });
-    if (!last)
-      check(library.accumulate(step), "train_accumulate", rank);
+  double loss = 0;
+  int64_t forwards = 0, backwards = 0, ahead = int64_t(models.size()) - 1;
+  while (backwards < options.backwards) {
+    if (forwards < options.backwards && forwards <= backwards + ahead)
+      loss += forward(number, forwards++);
+    else
+      backward(backwards++);
   }
   return loss / double(options.backwards);
 }
@@ -207,7 +276,7 @@ void Rank::finishStep(int64_t number, double rate) {
   if (rank == 0) {
     double mean = 0;
     for (double loss : shared.losses)
-      mean += loss / double(options.ranks);
+      mean += loss / double(options.mesh.copies);
     TrainResult &result = shared.result;
     result.losses.push_back(mean);
     result.skipped += isSkipped;
@@ -242,7 +311,9 @@ void Rank::compareRanks() {
 
 void Rank::run() {
   for (int64_t number = 0; number < options.steps; ++number) {
-    shared.losses[rank] = runStep(number);
+    double loss = runStep(number);
+    if (stage + 1 == options.mesh.stages)
+      shared.losses[copy] = loss;
     finishStep(number, learningRate(options, number));
   }
   if (rank == 0) {
@@ -250,7 +321,7 @@ void Rank::run() {
     check(library.lossScale(step, &shared.result.lossScale), "train_loss_scale",
           rank);
     compareRanks();
-    shared.result.counters.resize(options.ranks);
+    shared.result.counters.resize(options.mesh.ranks());
   }
   pthread_barrier_wait(&shared.barrier);
   zero_rt_counters &counters = shared.result.counters[rank];
@@ -277,7 +348,7 @@ TrainResult train(const Options &options, const Text &text,
                   const StepLibrary &library) {
   Shared shared(options, text, library);
   std::vector<std::thread> threads;
-  for (int rank = 0; rank < options.ranks; ++rank)
+  for (int rank = 0; rank < options.mesh.ranks(); ++rank)
     threads.emplace_back([&shared, rank] { Rank(shared, rank).run(); });
   for (std::thread &thread : threads)
     thread.join();

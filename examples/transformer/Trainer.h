@@ -17,10 +17,10 @@
 namespace transformer {
 
 struct TrainResult {
-  std::vector<double> losses; // mean over backwards and ranks, by step
+  std::vector<double> losses; // mean over backwards and copies, by step
   double seconds = 0;
   std::vector<zero_rt_counters> counters;     // by rank
-  std::vector<std::vector<float>> parameters; // of rank 0, at the end
+  std::vector<std::vector<float>> parameters; // of copy 0, at the end
   bool ranksAgree = true;                     // bit by bit
   double difference = 0;                      // max |p - p_ref| over all ranks
   double tolerance = 0;                       // what rounding explains

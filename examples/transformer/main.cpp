@@ -88,9 +88,7 @@ int main(int argc, char **argv) {
          std::to_string(options.shape.context));
   options.shape.vocabulary = text.vocabulary();
   if (options.emitStep) {
-    std::fputs(stepText(listParameters(options.shape), int(options.ranks),
-                        options.precision)
-                   .c_str(),
+    std::fputs(stepText(options.shape, options.mesh, options.precision).c_str(),
                stdout);
     return 0;
   }
@@ -102,10 +100,14 @@ int main(int argc, char **argv) {
   int64_t elements = 0;
   for (const Parameter &parameter : listParameters(options.shape))
     elements += parameter.elements();
-  std::printf("%lld parameters, %lld characters of text, %lld different; "
-              "%lld ranks x %lld backwards\n",
-              (long long)elements, (long long)text.size(),
-              (long long)text.vocabulary(), (long long)options.ranks,
-              (long long)options.backwards);
+  std::printf(
+      "%lld parameters, %lld characters of text, %lld different; "
+      "%lld ranks x %lld backwards%s\n",
+      (long long)elements, (long long)text.size(), (long long)text.vocabulary(),
+      (long long)options.mesh.ranks(), (long long)options.backwards,
+      options.mesh.stages > 1
+          ? (", in " + std::to_string(options.mesh.stages) + " pipeline stages")
+                .c_str()
+          : "");
   return report(options, text, train(options, text, library)) ? 0 : 1;
 }

@@ -10,7 +10,7 @@ usage() {
 usage: demo.sh [OPTION...]
   --check-promises  the runtime checks what the proof takes from a caller
   --quick         300 steps: less than a minute after the build
-  --ranks N       data-parallel ranks, each a thread (4)
+  --mesh AXES     pipeline stages and data-parallel copies: dp=4, pp=2,dp=2 (dp=4)
   --backwards N   accumulated for each step (4)
   --threads N     of each rank (cores / ranks)
   --steps N       updates (1000, a minute or two)
@@ -27,7 +27,7 @@ wrong() {
   exit 2
 }
 
-ranks=4
+mesh=dp=4
 stage=2
 offload=optimizer
 precision=bf16
@@ -37,12 +37,12 @@ while [[ $# -gt 0 ]]; do
   case $1 in
   --help | -h) usage; exit 0 ;;
   --quick | --check-promises) train+=("$1"); shift; continue ;;
-  --ranks | --backwards | --threads | --steps | --stage | --offload | --text | --precision) ;;
+  --mesh | --backwards | --threads | --steps | --stage | --offload | --text | --precision) ;;
   *) wrong "unknown option '$1'" ;;
   esac
   [[ $# -ge 2 ]] || wrong "$1 takes a value"
   case $1 in
-  --ranks) ranks=$2 ;;
+  --mesh) mesh=$2 ;;
   --backwards | --threads | --steps)
     [[ $2 =~ ^[1-9][0-9]*$ ]] || wrong "$1 takes a number, not '$2'"
     train+=("$1" "$2")
@@ -58,7 +58,9 @@ while [[ $# -gt 0 ]]; do
   esac
   shift 2
 done
-[[ $ranks =~ ^[1-9][0-9]*$ ]] || wrong "--ranks takes a number, not '$ranks'"
+axis='(pp|dp)=[1-9][0-9]*'
+[[ $mesh =~ ^$axis(,$axis)?$ ]] ||
+  wrong "--mesh takes sizes such as dp=4 or pp=2,dp=2, not '$mesh'"
 [[ $stage =~ ^[012]$ ]] || wrong "--stage takes 0, 1 or 2, not '$stage'"
 [[ $offload =~ ^(none|optimizer)$ ]] ||
   wrong "--offload takes none or optimizer, not '$offload'"
@@ -73,12 +75,11 @@ bash tools/scripts/build.sh build
 out=build/demo
 mkdir -p "$out"
 echo "== the step as the model writes it: $out/step.mlir"
-build/bin/char_model --emit-step --ranks "$ranks" --precision "$precision" \
+build/bin/char_model --emit-step --mesh "$mesh" --precision "$precision" \
   "${text[@]}" >"$out/step.mlir"
-echo "== zero-compile $out/step.mlir -o $out --mesh=dp=$ranks --stage=$stage" \
-  "--offload=$offload"
-build/bin/zero-compile "$out/step.mlir" -o "$out" --mesh="dp=$ranks" \
-  --stage="$stage" --offload="$offload" --print-plan
+echo "== zero-compile $out/step.mlir -o $out --stage=$stage --offload=$offload"
+build/bin/zero-compile "$out/step.mlir" -o "$out" --stage="$stage" \
+  --offload="$offload" --print-plan
 echo "== training"
-build/bin/char_model --library "$out/libtrain.so" --ranks "$ranks" \
+build/bin/char_model --library "$out/libtrain.so" --mesh "$mesh" \
   --precision "$precision" "${text[@]}" "${train[@]}"

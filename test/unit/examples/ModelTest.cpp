@@ -66,6 +66,36 @@ TEST_F(SmallModel, EveryGradientOnceFromLastLayerToFirst) {
   EXPECT_EQ(parameters[order.back()].name, "token.embedding");
 }
 
+// The same bits, in whatever stages it is cut.
+TEST_F(SmallModel, StagesMakeUpTheWhole) {
+  auto take = [&](auto &gradients) {
+    return [&](int32_t i, const double *gradient) {
+      EXPECT_TRUE(gradients[i].empty());
+      gradients[i].assign(gradient, gradient + parameters[i].elements());
+    };
+  };
+  std::vector<std::vector<double>> whole(parameters.size()),
+      parts(parameters.size());
+  double loss = model.forward(inputs.data(), targets.data());
+  model.backward(0.5, take(whole));
+
+  auto placed = listParameters(shape, 2);
+  std::vector<Model<double>> stages;
+  for (int64_t s = 0; s < 2; ++s) {
+    std::vector<const double *> views;
+    for (size_t i = 0; i < placed.size(); ++i)
+      views.push_back(placed[i].stage == s ? values[i].data() : nullptr);
+    stages.emplace_back(shape, 2, s, 2).setParameters(views);
+  }
+  EXPECT_EQ(stages[0].forward(inputs.data(), targets.data()), 0);
+  stages[1].residuals() = stages[0].residuals();
+  EXPECT_EQ(stages[1].forward(inputs.data(), targets.data()), loss);
+  stages[1].backward(0.5, take(parts));
+  stages[0].residualGradients() = stages[1].residualGradients();
+  stages[0].backward(0.5, take(parts));
+  EXPECT_EQ(parts, whole);
+}
+
 TEST_F(SmallModel, SinglePrecisionFollowsDouble) {
   std::vector<std::vector<float>> single;
   std::vector<const float *> views;

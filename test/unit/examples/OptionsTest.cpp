@@ -27,11 +27,11 @@ static std::string errorOf(std::vector<const char *> arguments,
 TEST(Options, BothFormsOfAValue) {
   Options options;
   EXPECT_EQ(
-      errorOf({"--library", "x.so", "--ranks=3", "--steps", "9", "--rate=0.5"},
+      errorOf({"--library", "x.so", "--batch=3", "--steps", "9", "--rate=0.5"},
               options),
       "");
   EXPECT_EQ(options.library, "x.so");
-  EXPECT_EQ(options.ranks, 3);
+  EXPECT_EQ(options.batch, 3);
   EXPECT_EQ(options.steps, 9);
   EXPECT_EQ(options.rate, 0.5);
   EXPECT_FALSE(options.checkPromises);
@@ -52,14 +52,39 @@ TEST(Options, RefusesNumbersOutOfRange) {
   Options options;
   EXPECT_EQ(errorOf({"--emit-step", "--threads", "-1"}, options),
             "--threads takes a whole number from 0 to 256, not '-1'");
-  for (const char *value : {"0", "-1", "", "4x", "99999999999999999999", "257"})
-    EXPECT_EQ(errorOf({"--emit-step", "--ranks", value}, options),
-              "--ranks takes a whole number from 1 to 256, not '" +
+  for (const char *value :
+       {"0", "-1", "", "4x", "99999999999999999999", "4097"})
+    EXPECT_EQ(errorOf({"--emit-step", "--batch", value}, options),
+              "--batch takes a whole number from 1 to 4096, not '" +
                   std::string(value) + "'");
   EXPECT_EQ(errorOf({"--emit-step", "--rate", "nan"}, options),
             "--rate takes a positive number, not 'nan'");
   EXPECT_EQ(errorOf({"--emit-step", "--heads", "7"}, options),
             "--heads 7 does not divide --width 64");
+}
+
+TEST(Options, AMeshHasStagesAndCopies) {
+  Options options;
+  EXPECT_EQ(options.mesh.ranks(), 4);
+  EXPECT_EQ(errorOf({"--emit-step", "--mesh", "pp=2,dp=3"}, options), "");
+  EXPECT_EQ(options.mesh.stages, 2);
+  EXPECT_EQ(options.mesh.copies, 3);
+  EXPECT_EQ(options.mesh.stageOf(4), 1);
+  EXPECT_EQ(options.mesh.copyOf(4), 1);
+  EXPECT_EQ(errorOf({"--emit-step", "--mesh=dp=2"}, options), "");
+  EXPECT_EQ(options.mesh.stages, 1);
+  EXPECT_EQ(errorOf({"--emit-step", "--mesh=dp=2,pp=2"}, options), "");
+  EXPECT_EQ(options.mesh.stages, 2);
+  for (const char *value :
+       {"", "4", "dp=0", "dp=-1", "dp=2,", "dp=2,dp=2", "tp=2", "dp=2 pp=2",
+        "pp=2;dp=2", "dp=257", "pp=16,dp=17", "dp=99999999999999999999",
+        "dp= 2", "dp=2,pp=", "=2"})
+    EXPECT_EQ(errorOf({"--emit-step", "--mesh", value}, options),
+              "--mesh takes the sizes of pp and dp, such as pp=2,dp=2, for at "
+              "most 256 ranks, not '" +
+                  std::string(value) + "'");
+  EXPECT_EQ(errorOf({"--emit-step", "--mesh", "pp=3"}, options),
+            "--mesh pp=3 needs as many --layers, got 2");
 }
 
 TEST(Options, NeedsAValueAndOneTask) {

@@ -15,7 +15,7 @@ using namespace transformer;
 TEST(StepText, GroupsAndTypes) {
   ModelShape shape{/*vocabulary=*/11, /*context=*/3, /*width=*/4, /*heads=*/2,
                    /*layers=*/1};
-  std::string text = stepText(listParameters(shape), 8, Precision::bf16);
+  std::string text = stepText(shape, {1, 8}, Precision::bf16);
   auto contains = [&](const char *part) {
     return text.find(part) != std::string::npos;
   };
@@ -29,11 +29,30 @@ TEST(StepText, GroupsAndTypes) {
                        "scaled = [dp : 1]>"));
   EXPECT_FALSE(contains("loss_scale"));
 
-  text = stepText(listParameters(shape), 8, Precision::fp16);
+  text = stepText(shape, {1, 8}, Precision::fp16);
   EXPECT_TRUE(contains("zero.loss_scale @loss_scale"));
   EXPECT_TRUE(contains("arrives(@loss_scale : 1, accumulation : -1)"));
   EXPECT_TRUE(contains("!zero.value<11x4xf16, partial = [dp, micro], "
                        "scaled = [@loss_scale : 1, dp : 1]>"));
+}
+
+TEST(StepText, StagesSendWhatTheyLeave) {
+  ModelShape shape{/*vocabulary=*/11, /*context=*/3, /*width=*/4, /*heads=*/2,
+                   /*layers=*/5};
+  std::string text = stepText(shape, {3, 2}, Precision::f32);
+  for (const char *part :
+       {"zero.mesh @cluster <[\"pp\" = 3, \"dp\" = 2]>",
+        "zero.activation @residual0 : tensor<?x3x4xf32> over pp from 0 to 1\n",
+        "zero.activation @residual1 : tensor<?x3x4xf32> over pp from 1 to 2\n",
+        "zero.parameter @token.embedding : 11x4xf32, on = [pp : 0]\n",
+        "zero.parameter @block0.mlp.up.bias : 16xf32, on = [pp : 0]\n",
+        "zero.parameter @block1.mlp.up.bias : 16xf32, on = [pp : 1]\n",
+        "zero.parameter @block2.mlp.up.bias : 16xf32, on = [pp : 1]\n",
+        "zero.parameter @block3.mlp.up.bias : 16xf32, on = [pp : 2]\n",
+        "zero.parameter @head.weight : 11x4xf32, on = [pp : 2]\n",
+        "!zero.value<11x4xf32, partial = [dp, micro], on = [pp : 0], scaled = "
+        "[dp : 1]>"})
+    EXPECT_NE(text.find(part), std::string::npos) << part;
 }
 
 TEST(Text, TargetsAreTheNextCharacters) {
