@@ -79,6 +79,13 @@ static StringRef getComment(Call call) {
     return "Copies an entry out; |bytes| is exactly its size.";
   case Call::state_write:
     return "Copies an entry in; only between steps.";
+  case Call::gradient_of:
+    return "As gradient, where several backwards are under way: of backward "
+           "|backward|, counted from 0 since the last apply or discard. It "
+           "begins by that, and waits where one before has not ended.";
+  case Call::end_backward:
+    return "All gradients of |backward| have come; the last one may be left to "
+           "apply.";
   case Call::find_activation:
     return "The number of the activation called |name|.";
   case Call::send:

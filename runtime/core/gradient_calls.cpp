@@ -11,6 +11,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "core/gradients.h"
+
 #include "core/calls.h"
 #include "core/numeric.h"
 #include "core/promises.h"
@@ -26,8 +28,13 @@ static zero_rt_status checkArrival(const zero_rt_step &step, int32_t parameter,
                                    const char *call,
                                    const zero_rt_transition_row **out) {
   ZERO_RT_TRY(findTransition(step, ZERO_RT_EVENT_ARRIVE, call, out));
-  int64_t arrivals = step.window.arrivals(parameter) +
-                     step.sequence.waitingOf[size_t(parameter)];
+  return checkUses(step, parameter,
+                   step.window.arrivals(parameter) +
+                       step.sequence.waitingOf[size_t(parameter)]);
+}
+
+zero_rt_status zero_rt::checkUses(const zero_rt_step &step, int32_t parameter,
+                                  int64_t arrivals) {
   int64_t uses = step.library->parameters[parameter].uses;
   if (arrivals < uses)
     return ZERO_RT_OK;
@@ -47,28 +54,42 @@ static zero_rt_status arrive(zero_rt_step &step, int32_t parameter,
   return advanceSequence(step, row, parameter, call);
 }
 
-/// Keeps a gradient whose bucket is not open yet: where it lies, if the caller
-/// can be told when it was taken, and else in memory of ours.
-static zero_rt_status keep(zero_rt_step &step, int32_t parameter,
-                           const zero_rt_tensor &tensor,
-                           zero_rt_timepoint *outRelease) {
-  WaitingGradient gradient;
-  gradient.parameter = parameter;
-  gradient.tensor = tensor;
+zero_rt_status zero_rt::makeWaiting(zero_rt_step &step, int32_t parameter,
+                                    const zero_rt_tensor &tensor,
+                                    zero_rt_timepoint *outRelease,
+                                    WaitingGradient &out) {
+  out.parameter = parameter;
+  out.tensor = tensor;
   if (outRelease) {
-    *outRelease = gradient.release = ++step.runtime->timepoints;
+    *outRelease = out.release = ++step.runtime->timepoints;
+    step.runtime->unreleased.insert(out.release);
     if (step.runtime->checkPromises)
-      gradient.digest = digestOf(tensor);
-  } else {
-    int64_t bytes = tensor.elements * elementSize(tensor.dtype);
-    ZERO_RT_TRY(step.runtime->memory.allocate(
-        tensor.space, ZERO_RT_ROLE_STAGING, bytes,
-        step.parameterName(parameter), gradient.copy));
-    if (bytes)
-      std::memcpy(gradient.copy.data, tensor.data, size_t(bytes));
-    gradient.tensor.data = gradient.copy.data;
+      out.digest = digestOf(tensor);
+    return ZERO_RT_OK;
   }
-  waitForBucket(step, gradient);
+  int64_t bytes = tensor.elements * elementSize(tensor.dtype);
+  ZERO_RT_TRY(
+      step.runtime->memory.allocate(tensor.space, ZERO_RT_ROLE_STAGING, bytes,
+                                    step.parameterName(parameter), out.copy));
+  if (bytes)
+    std::memcpy(out.copy.data, tensor.data, size_t(bytes));
+  out.tensor.data = out.copy.data;
+  return ZERO_RT_OK;
+}
+
+zero_rt_status zero_rt::checkGradient(const zero_rt_step &step,
+                                      int32_t parameter,
+                                      const zero_rt_tensor *tensor) {
+  ZERO_RT_TRY(checkParameter(step, parameter));
+  const zero_rt_parameter_row &row = step.library->parameters[parameter];
+  const char *name = step.text(row.name);
+  ZERO_RT_TRY(checkTensor(tensor, "gradient of", name, row.gradient_dtype,
+                          row.elements));
+  // A kernel reads it where it lies, so it must lie where kernels run.
+  if (tensor->space != ZERO_RT_SPACE_DEVICE)
+    return fail(ZERO_RT_INVALID_ARGUMENT,
+                "gradient of '%s' is in space '%s', expected 'device'", name,
+                spaceName(tensor->space));
   return ZERO_RT_OK;
 }
 
@@ -77,25 +98,21 @@ zero_rt_status calls::gradient(zero_rt_step *step, int32_t parameter,
                                zero_rt_timepoint *out_release) {
   if (out_release)
     *out_release = 0; // also where the call fails
-  ZERO_RT_TRY(checkParameter(*step, parameter));
-  const zero_rt_parameter_row &row = step->library->parameters[parameter];
-  const char *name = step->text(row.name);
-  ZERO_RT_TRY(checkTensor(tensor, "gradient of", name, row.gradient_dtype,
-                          row.elements));
-  // A kernel reads it where it lies, so it must lie where kernels run.
-  if (tensor->space != ZERO_RT_SPACE_DEVICE)
-    return fail(ZERO_RT_INVALID_ARGUMENT,
-                "gradient of '%s' is in space '%s', expected 'device'", name,
-                spaceName(tensor->space));
+  ZERO_RT_TRY(checkGradient(*step, parameter, tensor));
   const zero_rt_transition_row *transition;
   ZERO_RT_TRY(checkArrival(*step, parameter, "gradient", &transition));
   if (step->window.slot(parameter) != Slot::None)
     return fail(ZERO_RT_PROTOCOL,
                 "gradient of '%s' while its slot is handed out; call "
                 "gradient_ready first",
-                name);
-  if (!isBucketOpen(*step, *transition, row.bucket))
-    return keep(*step, parameter, *tensor, out_release);
+                step->parameterName(parameter));
+  int64_t bucket = step->library->parameters[parameter].bucket;
+  if (!isBucketOpen(*step, *transition, bucket)) {
+    WaitingGradient waiting;
+    ZERO_RT_TRY(makeWaiting(*step, parameter, *tensor, out_release, waiting));
+    waitForBucket(*step, waiting);
+    return ZERO_RT_OK;
+  }
   return arrive(*step, parameter, tensor, "gradient", *transition);
 }
 

@@ -95,13 +95,7 @@ zero_rt_status calls::begin_backward(zero_rt_step *step, int32_t hint) {
   if (hint < ZERO_RT_HINT_UNKNOWN || hint > ZERO_RT_HINT_MORE)
     return fail(ZERO_RT_INVALID_ARGUMENT,
                 "hint is %d, expected 0 (unknown), 1 (last) or 2 (more)", hint);
-  const zero_rt_transition_row *row;
-  ZERO_RT_TRY(
-      findTransition(*step, ZERO_RT_EVENT_BEGIN, "begin_backward", &row));
-  step->window.begin();
-  beginSequence(*step);
-  return runTransition(*step, *row, {ZERO_RT_EVENT_BEGIN, -1, nullptr},
-                       "begin_backward");
+  return beginBackward(*step, "begin_backward");
 }
 
 zero_rt_status calls::accumulate(zero_rt_step *step) {
@@ -110,11 +104,13 @@ zero_rt_status calls::accumulate(zero_rt_step *step) {
       findTransition(*step, ZERO_RT_EVENT_ACCUMULATE, "accumulate", &row));
   ZERO_RT_TRY(finishSequence(*step, *row, "accumulate"));
   step->window.close();
+  step->backwards.erase(step->window.closedBackwards() - 1);
   return runTransition(*step, *row, {ZERO_RT_EVENT_ACCUMULATE, -1, nullptr},
                        "accumulate");
 }
 
 zero_rt_status calls::discard(zero_rt_step *step) {
+  ZERO_RT_TRY(runToLastBackward(*step, "discard"));
   const zero_rt_transition_row *row;
   ZERO_RT_TRY(findTransition(*step, ZERO_RT_EVENT_DISCARD, "discard", &row));
   ZERO_RT_TRY(finishSequence(*step, *row, "discard"));
@@ -125,6 +121,7 @@ zero_rt_status calls::discard(zero_rt_step *step) {
   forgetGradients(*step);
   step->nonfinite.reset();
   dropWaiting(*step);
+  dropBackwards(*step);
   endWindow(*step);
   return ZERO_RT_OK;
 }
@@ -132,6 +129,7 @@ zero_rt_status calls::discard(zero_rt_step *step) {
 zero_rt_status calls::apply(zero_rt_step *step, const double *inputs,
                             int32_t num_inputs, zero_rt_stream *) {
   const zero_rt_library &library = *step->library;
+  ZERO_RT_TRY(openLastBackward(*step, "apply"));
   const zero_rt_transition_row *row;
   ZERO_RT_TRY(findTransition(*step, ZERO_RT_EVENT_APPLY, "apply", &row));
   if (num_inputs != library.num_inputs)
@@ -157,6 +155,7 @@ zero_rt_status calls::apply(zero_rt_step *step, const double *inputs,
   forgetGradients(*step);
   step->nonfinite.reset();
   dropWaiting(*step);
+  dropBackwards(*step);
   endWindow(*step);
   return ZERO_RT_OK;
 }

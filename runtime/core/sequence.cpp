@@ -54,12 +54,10 @@ bool zero_rt::isBucketOpen(const zero_rt_step &step,
 
 void zero_rt::waitForBucket(zero_rt_step &step, WaitingGradient gradient) {
   ++step.sequence.waitingOf[size_t(gradient.parameter)];
-  if (gradient.release)
-    step.runtime->unreleased.insert(gradient.release);
   step.sequence.waiting.push_back(gradient);
 }
 
-static void release(zero_rt_step &step, WaitingGradient &gradient) {
+void zero_rt::releaseWaiting(zero_rt_step &step, WaitingGradient &gradient) {
   step.runtime->memory.release(gradient.copy);
   step.runtime->unreleased.erase(gradient.release);
 }
@@ -86,7 +84,7 @@ static zero_rt_status packWaiting(zero_rt_step &step, int64_t bucket,
     step.window.arrive(gradient.parameter);
     --step.sequence.outstanding[size_t(bucket)];
     --step.sequence.waitingOf[size_t(gradient.parameter)];
-    release(step, gradient);
+    releaseWaiting(step, gradient);
   }
   waiting.erase(std::remove_if(waiting.begin(), waiting.end(), isOfBucket),
                 waiting.end());
@@ -141,7 +139,22 @@ zero_rt_status zero_rt::packAndAdvance(zero_rt_step &step,
                                        const zero_rt_transition_row &row,
                                        int64_t bucket, const char *call) {
   ZERO_RT_TRY(packWaiting(step, bucket, call));
-  return closeComplete(step, row, call);
+  return row.sequence < 0 ? ZERO_RT_OK : closeComplete(step, row, call);
+}
+
+zero_rt_status zero_rt::arriveAll(zero_rt_step &step,
+                                  const std::vector<WaitingGradient> &gradients,
+                                  const char *call) {
+  const zero_rt_transition_row *row;
+  ZERO_RT_TRY(findTransition(step, ZERO_RT_EVENT_ARRIVE, call, &row));
+  for (const WaitingGradient &gradient : gradients)
+    waitForBucket(step, gradient);
+  for (const WaitingGradient &gradient : gradients) {
+    int64_t bucket = step.library->parameters[gradient.parameter].bucket;
+    if (isBucketOpen(step, *row, bucket))
+      ZERO_RT_TRY(packAndAdvance(step, *row, bucket, call));
+  }
+  return ZERO_RT_OK;
 }
 
 zero_rt_status zero_rt::finishSequence(zero_rt_step &step,
@@ -157,7 +170,7 @@ zero_rt_status zero_rt::finishSequence(zero_rt_step &step,
 void zero_rt::dropWaiting(zero_rt_step &step) {
   for (auto *list : {&step.sequence.waiting, &step.sequence.handedOut}) {
     for (WaitingGradient &gradient : *list)
-      release(step, gradient);
+      releaseWaiting(step, gradient);
     list->clear();
   }
 }

@@ -63,10 +63,19 @@ zero_rt_status packAndAdvance(zero_rt_step &step,
                               const zero_rt_transition_row &row, int64_t bucket,
                               const char *call);
 
+/// Packs those of |gradients| whose buckets are open or open by that; the
+/// others wait.
+zero_rt_status arriveAll(zero_rt_step &step,
+                         const std::vector<WaitingGradient> &gradients,
+                         const char *call);
+
 /// Closes all buckets that are left: what did not arrive, never will.
 zero_rt_status finishSequence(zero_rt_step &step,
                               const zero_rt_transition_row &row,
                               const char *call);
+
+/// Gives back what a gradient waited in, ours or the caller's.
+void releaseWaiting(zero_rt_step &step, WaitingGradient &gradient);
 
 /// Gives back the memory of whatever still waits.
 void dropWaiting(zero_rt_step &step);

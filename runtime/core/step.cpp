@@ -45,6 +45,7 @@ zero_rt_step::zero_rt_step(zero_rt_runtime &runtime,
 zero_rt_step::~zero_rt_step() {
   handle = Handle::None;
   dropWaiting(*this);
+  dropBackwards(*this);
   releaseOutgoing(*this);
   for (size_t b = 0; b < buffers.size(); ++b)
     if (library->buffers[b].shares < 0)

@@ -8,6 +8,7 @@
 #define ZERO_RT_CORE_STEP_H
 
 #include "core/activations.h"
+#include "core/backwards.h"
 #include "core/library_index.h"
 #include "core/localize.h"
 #include "core/memory.h"
@@ -87,6 +88,7 @@ struct zero_rt_step {
   int64_t state = 0; // of the protocol
   zero_rt::Window window;
   zero_rt::SequenceState sequence;
+  zero_rt::NamedBackwards backwards;
   zero_rt::ActivationState activations;
   /// Of what arrived since the last apply, by parameter; 0: nothing did. Empty
   /// unless promises are checked.

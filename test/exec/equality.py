@@ -40,7 +40,7 @@ AXES = {
     "sizes": ["1", "0,1,33,100,7,4097", "31,8193"],
     "bucket": ["25MiB", "1KiB"],
     "threads": [1, 2, 3],
-    "arrivals": ["backward", "shuffled"],
+    "arrivals": ["backward", "shuffled", "interleaved"],
 }
 
 # What --full makes the whole product of.

@@ -72,7 +72,7 @@ class Runner:
         command = [
             self.bin / "zero-run", step, "--json", *flags, f"--against={against}",
             f"--backwards={BACKWARDS}", f"--gradients={gradients}",
-            "--bucket-bytes=2KiB", "--arrivals=shuffled",
+            "--bucket-bytes=2KiB", "--arrivals=interleaved",
         ]
         done = subprocess.run(command, capture_output=True, text=True)
         try:

@@ -6,7 +6,7 @@
 
 #include "codegen/host/Tables.h"
 #include "codegen/library/Compile.h"
-#include "tools/zero-run/Engine.h"
+#include "tools/zero-run/Arrivals.h"
 #include "tools/zero-run/Floats.h"
 #include "zero_rt/library.h"
 
@@ -55,8 +55,9 @@ private:
   bool onEveryRank(llvm::function_ref<bool(int64_t, Rank &)> work);
   /// Whether |status| is ok; keeps the message if not.
   bool check(Rank &rank, zero_rt_status status);
-  std::vector<int32_t> getOrder(Rank &rank);
   bool deliver(Rank &rank, const RankInputs &inputs);
+  bool deliverInOrder(Rank &rank, const RankInputs &inputs);
+  bool deliverInterleaved(Rank &rank, const RankInputs &inputs);
   std::string joinMessages();
   const zero_rt_calls &calls(const Rank &rank) {
     return **reinterpret_cast<const zero_rt_calls *const *>(rank.step);
@@ -70,7 +71,7 @@ private:
   zero_rt_group *group = nullptr;
   std::vector<Rank> ranks;
   std::vector<ParameterInfo> parameters;
-  bool shuffled = false;
+  Arrivals arrivals = Arrivals::backward;
 };
 } // namespace
 
@@ -144,7 +145,7 @@ LogicalResult CompiledEngine::open(ModuleOp scheduled, int64_t numRanks,
     return failure();
   parameters.assign(all.begin(), all.end());
   ranks.resize(numRanks);
-  shuffled = options.shuffleArrivals;
+  arrivals = options.arrivals;
   for (auto [r, rank] : llvm::enumerate(ranks))
     rank.random.seed(r);
   zero_rt_local_group_create(numRanks, &group);
@@ -183,16 +184,6 @@ CompiledEngine::~CompiledEngine() {
 // Steps
 //===----------------------------------------------------------------------===//
 
-static zero_rt_tensor makeTensor(Bytes &bytes, Type type, int64_t elements) {
-  zero_rt_tensor tensor = {};
-  tensor.struct_size = sizeof(tensor);
-  tensor.dtype = getDtype(type);
-  tensor.space = ZERO_RT_SPACE_DEVICE;
-  tensor.elements = elements;
-  tensor.data = bytes.data();
-  return tensor;
-}
-
 LogicalResult CompiledEngine::bind(const ParameterInfo &parameter,
                                    ArrayRef<double> values) {
   bool ok = onEveryRank([&](int64_t r, Rank &rank) {
@@ -215,48 +206,62 @@ LogicalResult CompiledEngine::bind(const ParameterInfo &parameter,
   return success(ok);
 }
 
-/// In the order of a backward pass, the last parameter first; or, where
-/// arrivals are shuffled, in an order of this rank's and this backward's own.
-std::vector<int32_t> CompiledEngine::getOrder(Rank &rank) {
-  std::vector<int32_t> order(parameters.size());
-  std::iota(order.rbegin(), order.rend(), 0);
-  if (shuffled)
-    std::shuffle(order.begin(), order.end(), rank.random);
-  return order;
+bool CompiledEngine::deliverInOrder(Rank &rank, const RankInputs &inputs) {
+  const zero_rt_calls &table = calls(rank);
+  std::vector<Arrival> order =
+      listArrivals(parameters, inputs, arrivals, rank.random);
+  auto next = order.begin();
+  int64_t numBackwards = inputs.backwards.size();
+  for (int64_t k = 0; k < numBackwards; ++k) {
+    if (!check(rank, table.begin_backward(rank.step, ZERO_RT_HINT_UNKNOWN)))
+      return false;
+    for (; next != order.end() && next->backward == k; ++next) {
+      zero_rt_timepoint release = 0;
+      if (!check(rank, table.gradient(rank.step, next->parameter, &next->tensor,
+                                      nullptr, &release)))
+        return false;
+    }
+    // The last one may be left to apply.
+    if ((k + 1 < numBackwards || inputs.closesLast) &&
+        !check(rank, table.accumulate(rank.step)))
+      return false;
+  }
+  return true;
+}
+
+bool CompiledEngine::deliverInterleaved(Rank &rank, const RankInputs &inputs) {
+  const zero_rt_calls &table = calls(rank);
+  std::vector<Arrival> order =
+      listArrivals(parameters, inputs, arrivals, rank.random);
+  int64_t numBackwards = inputs.backwards.size();
+  std::vector<int64_t> left(numBackwards, 0);
+  for (const Arrival &arrival : order)
+    ++left[arrival.backward];
+  for (int64_t k = 0; k < numBackwards; ++k)
+    if (left[k] == 0 && !check(rank, table.end_backward(rank.step, k)))
+      return false;
+  for (Arrival &arrival : order) {
+    // With a release, so that nothing is copied.
+    zero_rt_timepoint release = 0;
+    if (!check(rank,
+               table.gradient_of(rank.step, arrival.backward, arrival.parameter,
+                                 &arrival.tensor, nullptr, &release)))
+      return false;
+    if (--left[arrival.backward] == 0 &&
+        !check(rank, table.end_backward(rank.step, arrival.backward)))
+      return false;
+  }
+  return numBackwards == 0 || !inputs.closesLast ||
+         check(rank, table.accumulate(rank.step));
 }
 
 bool CompiledEngine::deliver(Rank &rank, const RankInputs &inputs) {
-  const zero_rt_calls &table = calls(rank);
-  // Tensors of a backward live until it is closed: then all are released.
-  std::vector<Bytes> tensors;
-  for (auto [k, gradients] : llvm::enumerate(inputs.backwards)) {
-    if (!check(rank, table.begin_backward(rank.step, ZERO_RT_HINT_UNKNOWN)))
-      return false;
-    for (int32_t id : getOrder(rank)) {
-      auto it = gradients.find(parameters[id].name);
-      if (it == gradients.end())
-        continue;
-      // What has several uses comes as itself and zeros: the sum is exact.
-      for (int64_t use = 0; use < parameters[id].uses; ++use) {
-        tensors.push_back(pack(it->second, parameters[id].arrivalType));
-        if (use > 0)
-          std::fill(tensors.back().begin(), tensors.back().end(), 0);
-        zero_rt_tensor tensor = makeTensor(
-            tensors.back(), parameters[id].arrivalType, it->second.size());
-        zero_rt_timepoint release = 0;
-        if (!check(rank,
-                   table.gradient(rank.step, id, &tensor, nullptr, &release)))
-          return false;
-      }
-    }
-    if (k + 1 == inputs.backwards.size() && !inputs.closesLast)
-      break; // apply closes it
-    if (!check(rank, table.accumulate(rank.step)))
-      return false;
-    tensors.clear();
-  }
-  return check(rank, table.apply(rank.step, inputs.inputs.data(),
-                                 inputs.inputs.size(), nullptr));
+  bool isDelivered = arrivals == Arrivals::interleaved
+                         ? deliverInterleaved(rank, inputs)
+                         : deliverInOrder(rank, inputs);
+  return isDelivered &&
+         check(rank, calls(rank).apply(rank.step, inputs.inputs.data(),
+                                       inputs.inputs.size(), nullptr));
 }
 
 double CompiledEngine::getLossScale() {

@@ -102,11 +102,15 @@ public:
 std::unique_ptr<Engine> createInterpreterEngine(mlir::ModuleOp module,
                                                 Arithmetic arithmetic);
 
+/// In which order a compiled step gets its gradients: the last parameter first;
+/// in an order of each rank's and backward's own; or also those of different
+/// backwards in one another.
+enum class Arrivals { backward, shuffled, interleaved };
+
 struct CompiledOptions {
   std::string cpu = "x86-64-v3";
   int threads = 1;
-  /// Gradients arrive in an order that differs by rank and backward.
-  bool shuffleArrivals = false;
+  Arrivals arrivals = Arrivals::backward;
   int64_t timeoutMs = 60000;
 };
 

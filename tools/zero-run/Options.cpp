@@ -64,11 +64,12 @@ static cl::opt<std::string>
                 cl::cat(category),
                 cl::desc("Threads of each rank (default 1)"));
 static cl::opt<std::string> arrivalsFlag(
-    "arrivals", cl::value_desc("backward|shuffled"), cl::init("backward"),
-    cl::cat(category),
+    "arrivals", cl::value_desc("backward|shuffled|interleaved"),
+    cl::init("backward"), cl::cat(category),
     cl::desc("The order in which a compiled step gets its gradients: the "
              "last\nparameter first, or another one on every rank in every "
-             "backward\n(default backward)"));
+             "backward,\nor with several backwards under way (default "
+             "backward)"));
 static cl::opt<std::string>
     cpuFlag("cpu", cl::init("x86-64-v3"), cl::cat(category),
             cl::value_desc("x86-64-v3|x86-64-v4|native"),
@@ -186,9 +187,11 @@ static LogicalResult readChoices(RunOptions &options, std::string &message) {
   else if (engineFlag != "compiled")
     return reject(engineFlag, "compiled or interpreter", message);
   if (arrivalsFlag == "shuffled")
-    options.shuffleArrivals = true;
+    options.arrivals = Arrivals::shuffled;
+  else if (arrivalsFlag == "interleaved")
+    options.arrivals = Arrivals::interleaved;
   else if (arrivalsFlag != "backward")
-    return reject(arrivalsFlag, "backward or shuffled", message);
+    return reject(arrivalsFlag, "backward, shuffled or interleaved", message);
 
   if (againstFlag == "none")
     options.against = Against::none;

@@ -35,7 +35,7 @@ struct RunOptions {
   /// Empty: 0.01 each, or a share of its own for each rank.
   std::vector<double> inputs;
   int64_t threads = 1;
-  bool shuffleArrivals = false;
+  Arrivals arrivals = Arrivals::backward;
   std::string cpu;
   bool json = false;
 

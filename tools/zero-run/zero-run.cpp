@@ -124,7 +124,7 @@ static LogicalResult createEngines(const RunOptions &options, ModuleOp logical,
     CompiledOptions compiled;
     compiled.cpu = options.cpu;
     compiled.threads = options.threads;
-    compiled.shuffleArrivals = options.shuffleArrivals;
+    compiled.arrivals = options.arrivals;
     run.engine = createCompiledEngine(scheduled, run.ranks, run.parameters,
                                       compiled, message);
   } else {

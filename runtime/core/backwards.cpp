@@ -1,0 +1,131 @@
+//===- backwards.cpp - Backwards that are under way together --------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "core/backwards.h"
+
+#include "core/calls.h"
+#include "core/gradients.h"
+#include "core/protocol.h"
+#include "core/status.h"
+
+#include <algorithm>
+
+using namespace zero_rt;
+
+/// Far more than any schedule has under way; where one is dropped, all of these
+/// are run.
+static constexpr int64_t maxAhead = 1024;
+
+/// The number of the open backward; if none is, of the one that begins next.
+static int64_t currentOf(const zero_rt_step &step) {
+  return step.window.closedBackwards();
+}
+
+zero_rt_status zero_rt::beginBackward(zero_rt_step &step, const char *call) {
+  const zero_rt_transition_row *row;
+  ZERO_RT_TRY(findTransition(step, ZERO_RT_EVENT_BEGIN, call, &row));
+  step.window.begin();
+  beginSequence(step);
+  ZERO_RT_TRY(
+      runTransition(step, *row, {ZERO_RT_EVENT_BEGIN, -1, nullptr}, call));
+  auto found = step.backwards.find(currentOf(step));
+  if (found == step.backwards.end())
+    return ZERO_RT_OK;
+  std::vector<WaitingGradient> waiting = std::move(found->second.waiting);
+  found->second.waiting.clear();
+  return arriveAll(step, waiting, call);
+}
+
+/// Closes backwards that have ended and begins those that were named, as far as
+/// their order goes.
+static zero_rt_status advance(zero_rt_step &step, const char *call) {
+  while (!step.backwards.empty()) {
+    if (!step.window.isOpen())
+      ZERO_RT_TRY(beginBackward(step, call));
+    // The last one stays open: whether another follows, or apply, is not known.
+    const auto &[number, named] = *step.backwards.begin();
+    bool isLast = step.backwards.size() == 1;
+    if (number != currentOf(step) || !named.isEnded || isLast)
+      break;
+    ZERO_RT_TRY(calls::accumulate(&step));
+  }
+  return ZERO_RT_OK;
+}
+
+static zero_rt_status checkBackward(const zero_rt_step &step, const char *call,
+                                    int64_t backward) {
+  if (backward < 0 || backward > currentOf(step) + maxAhead)
+    return fail(ZERO_RT_INVALID_ARGUMENT,
+                "%s: backward is %lld, expected 0 to %lld: at most %lld more "
+                "than the open one",
+                call, (long long)backward,
+                (long long)(currentOf(step) + maxAhead), (long long)maxAhead);
+  auto found = step.backwards.find(backward);
+  if (backward < currentOf(step) ||
+      (found != step.backwards.end() && found->second.isEnded))
+    return fail(ZERO_RT_PROTOCOL,
+                "%s: backward %lld has ended; they are numbered from 0 after "
+                "each apply",
+                call, (long long)backward);
+  return ZERO_RT_OK;
+}
+
+zero_rt_status calls::gradient_of(zero_rt_step *step, int64_t backward,
+                                  int32_t parameter,
+                                  const zero_rt_tensor *tensor,
+                                  zero_rt_stream *stream,
+                                  zero_rt_timepoint *out_release) {
+  if (out_release)
+    *out_release = 0;
+  ZERO_RT_TRY(checkBackward(*step, "gradient_of", backward));
+  ZERO_RT_TRY(checkGradient(*step, parameter, tensor));
+  NamedBackward &named = step->backwards[backward];
+  ZERO_RT_TRY(advance(*step, "gradient_of"));
+  if (backward == currentOf(*step))
+    return gradient(step, parameter, tensor, stream, out_release);
+  int64_t arrivals = std::count_if(
+      named.waiting.begin(), named.waiting.end(),
+      [&](const WaitingGradient &g) { return g.parameter == parameter; });
+  ZERO_RT_TRY(checkUses(*step, parameter, arrivals));
+  WaitingGradient waiting;
+  ZERO_RT_TRY(makeWaiting(*step, parameter, *tensor, out_release, waiting));
+  named.waiting.push_back(waiting);
+  return ZERO_RT_OK;
+}
+
+zero_rt_status calls::end_backward(zero_rt_step *step, int64_t backward) {
+  ZERO_RT_TRY(checkBackward(*step, "end_backward", backward));
+  step->backwards[backward].isEnded = true;
+  return advance(*step, "end_backward");
+}
+
+zero_rt_status zero_rt::openLastBackward(zero_rt_step &step, const char *call) {
+  ZERO_RT_TRY(advance(step, call));
+  if (step.backwards.empty() ||
+      step.backwards.rbegin()->first < step.window.backwards())
+    return ZERO_RT_OK;
+  return fail(ZERO_RT_PROTOCOL,
+              "%s: backward %lld has begun, and backward %lld has not ended; "
+              "call end_backward for it first",
+              call, (long long)step.backwards.rbegin()->first,
+              (long long)currentOf(step));
+}
+
+zero_rt_status zero_rt::runToLastBackward(zero_rt_step &step,
+                                          const char *call) {
+  if (step.backwards.empty())
+    return ZERO_RT_OK;
+  for (int64_t b = currentOf(step); b <= step.backwards.rbegin()->first; ++b)
+    step.backwards[b].isEnded = true;
+  return advance(step, call);
+}
+
+void zero_rt::dropBackwards(zero_rt_step &step) {
+  for (auto &[number, named] : step.backwards)
+    for (WaitingGradient &gradient : named.waiting)
+      releaseWaiting(step, gradient);
+  step.backwards.clear();
+}

@@ -1,0 +1,49 @@
+//===- backwards.h - Backwards that are under way together ------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Interleaved pipeline schedules begin a backward before the one before it has
+// delivered all of its gradients. Callers then say which backward a gradient is
+// of. A compiled step sees one backward after the other: the gradients of later
+// ones wait, where they lie or as copies, until those before are closed.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_RT_CORE_BACKWARDS_H
+#define ZERO_RT_CORE_BACKWARDS_H
+
+#include "core/sequence.h"
+
+#include <map>
+#include <vector>
+
+namespace zero_rt {
+
+/// A backward that callers have named and that is not closed.
+struct NamedBackward {
+  bool isEnded = false; // all of its gradients have come
+  std::vector<WaitingGradient> waiting;
+};
+
+/// By number: how many backwards came before since the last apply.
+using NamedBackwards = std::map<int64_t, NamedBackward>;
+
+/// Begins the next backward; what waits for it arrives.
+zero_rt_status beginBackward(zero_rt_step &step, const char *call);
+
+/// Opens the last of the named backwards. Error: protocol (one before it has
+/// not ended).
+zero_rt_status openLastBackward(zero_rt_step &step, const char *call);
+
+/// Ends all named backwards and opens the last of them, so that ranks that drop
+/// them have reduced the same.
+zero_rt_status runToLastBackward(zero_rt_step &step, const char *call);
+
+/// Forgets them, and gives back the memory of what waits.
+void dropBackwards(zero_rt_step &step);
+
+} // namespace zero_rt
+
+#endif // ZERO_RT_CORE_BACKWARDS_H

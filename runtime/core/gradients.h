@@ -1,0 +1,31 @@
+//===- gradients.h - What every gradient is checked for ---------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_RT_CORE_GRADIENTS_H
+#define ZERO_RT_CORE_GRADIENTS_H
+
+#include "core/step.h"
+
+namespace zero_rt {
+
+/// Checks that |tensor| may be a gradient of |parameter|.
+zero_rt_status checkGradient(const zero_rt_step &step, int32_t parameter,
+                             const zero_rt_tensor *tensor);
+
+/// Checks that one more gradient of |parameter| may come in a backward in which
+/// |arrivals| have come.
+zero_rt_status checkUses(const zero_rt_step &step, int32_t parameter,
+                         int64_t arrivals);
+
+/// Makes of |tensor| a gradient that waits: where it lies, if the caller can be
+/// told when it was taken, and else in memory of ours.
+zero_rt_status makeWaiting(zero_rt_step &step, int32_t parameter,
+                           const zero_rt_tensor &tensor,
+                           zero_rt_timepoint *outRelease, WaitingGradient &out);
+
+} // namespace zero_rt
+
+#endif // ZERO_RT_CORE_GRADIENTS_H
