@@ -56,8 +56,10 @@ private:
   /// Whether |status| is ok; keeps the message if not.
   bool check(Rank &rank, zero_rt_status status);
   bool deliver(Rank &rank, const RankInputs &inputs);
-  bool deliverInOrder(Rank &rank, const RankInputs &inputs);
-  bool deliverInterleaved(Rank &rank, const RankInputs &inputs);
+  bool deliverInOrder(Rank &rank, const RankInputs &inputs,
+                      std::vector<Arrival> &order);
+  bool deliverInterleaved(Rank &rank, const RankInputs &inputs,
+                          std::vector<Arrival> &order);
   std::string joinMessages();
   const zero_rt_calls &calls(const Rank &rank) {
     return **reinterpret_cast<const zero_rt_calls *const *>(rank.step);
@@ -206,10 +208,9 @@ LogicalResult CompiledEngine::bind(const ParameterInfo &parameter,
   return success(ok);
 }
 
-bool CompiledEngine::deliverInOrder(Rank &rank, const RankInputs &inputs) {
+bool CompiledEngine::deliverInOrder(Rank &rank, const RankInputs &inputs,
+                                    std::vector<Arrival> &order) {
   const zero_rt_calls &table = calls(rank);
-  std::vector<Arrival> order =
-      listArrivals(parameters, inputs, arrivals, rank.random);
   auto next = order.begin();
   int64_t numBackwards = inputs.backwards.size();
   for (int64_t k = 0; k < numBackwards; ++k) {
@@ -229,10 +230,9 @@ bool CompiledEngine::deliverInOrder(Rank &rank, const RankInputs &inputs) {
   return true;
 }
 
-bool CompiledEngine::deliverInterleaved(Rank &rank, const RankInputs &inputs) {
+bool CompiledEngine::deliverInterleaved(Rank &rank, const RankInputs &inputs,
+                                        std::vector<Arrival> &order) {
   const zero_rt_calls &table = calls(rank);
-  std::vector<Arrival> order =
-      listArrivals(parameters, inputs, arrivals, rank.random);
   int64_t numBackwards = inputs.backwards.size();
   std::vector<int64_t> left(numBackwards, 0);
   for (const Arrival &arrival : order)
@@ -256,9 +256,12 @@ bool CompiledEngine::deliverInterleaved(Rank &rank, const RankInputs &inputs) {
 }
 
 bool CompiledEngine::deliver(Rank &rank, const RankInputs &inputs) {
+  // Tensors live until apply: only then are all released.
+  std::vector<Arrival> order =
+      listArrivals(parameters, inputs, arrivals, rank.random);
   bool isDelivered = arrivals == Arrivals::interleaved
-                         ? deliverInterleaved(rank, inputs)
-                         : deliverInOrder(rank, inputs);
+                         ? deliverInterleaved(rank, inputs, order)
+                         : deliverInOrder(rank, inputs, order);
   return isDelivered &&
          check(rank, calls(rank).apply(rank.step, inputs.inputs.data(),
                                        inputs.inputs.size(), nullptr));
