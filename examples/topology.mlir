@@ -13,7 +13,8 @@
 //   zero-prove examples/topology.mlir --mesh=edp=2:ep=4:tp=2 --stage=2
 //   zero-run examples/topology.mlir --stage=1 --shard-over=edp
 
-zero.mesh @cluster <["edp" = 2, "ep" = 2, "tp" = 2]>
+// Batches are spread over edp and ep together: the view dp is short for both.
+zero.mesh @cluster <["edp" = 2, "ep" = 2, "tp" = 2]> views ["dp" = ["edp", "ep"]]
 
 zero.parameter @bias : 40xbf16
 zero.parameter @norm_weight : 24xbf16
@@ -52,24 +53,24 @@ zero.optimizer @adam hyper [lr, wd] counters [beta1_t = 1.0] state [m, v] {
   zero.yield %p1, %m1, %v1 : f32, f32, f32
 }
 
-zero.step @train on @cluster weight(accumulation : -1, edp : -1, ep : -1) (%lr: !zero.value<f64>) {
+zero.step @train on @cluster weight(accumulation : -1, dp : -1) (%lr: !zero.value<f64>) {
   %g:4 = zero.micro_batches in f32 {
     %d:4 = zero.backward(@bias, @norm_weight, @column, @experts) arrives(accumulation : -1) replicated [tp]
-        : !zero.value<40xbf16, partial = [edp, ep, micro], scaled = [edp : 1, ep : 1]>,
-          !zero.value<24xbf16, partial = [edp, ep, micro, tp], scaled = [edp : 1, ep : 1]>,
-          !zero.value<6x16xbf16, sharded = [tp : 1], partial = [edp, ep, micro], scaled = [edp : 1, ep : 1]>,
-          !zero.value<4x16xbf16, sharded = [ep, tp : 1], partial = [edp, micro], presummed = [ep], scaled = [edp : 1, ep : 1]>
+        : !zero.value<40xbf16, partial = [dp, micro], scaled = [dp : 1]>,
+          !zero.value<24xbf16, partial = [dp, micro, tp], scaled = [dp : 1]>,
+          !zero.value<6x16xbf16, sharded = [tp : 1], partial = [dp, micro], scaled = [dp : 1]>,
+          !zero.value<4x16xbf16, sharded = [ep, tp : 1], partial = [edp, micro], presummed = [ep], scaled = [dp : 1]>
     zero.yield %d#0, %d#1, %d#2, %d#3
-        : !zero.value<40xbf16, partial = [edp, ep, micro], scaled = [edp : 1, ep : 1]>,
-          !zero.value<24xbf16, partial = [edp, ep, micro, tp], scaled = [edp : 1, ep : 1]>,
-          !zero.value<6x16xbf16, sharded = [tp : 1], partial = [edp, ep, micro], scaled = [edp : 1, ep : 1]>,
-          !zero.value<4x16xbf16, sharded = [ep, tp : 1], partial = [edp, micro], presummed = [ep], scaled = [edp : 1, ep : 1]>
+        : !zero.value<40xbf16, partial = [dp, micro], scaled = [dp : 1]>,
+          !zero.value<24xbf16, partial = [dp, micro, tp], scaled = [dp : 1]>,
+          !zero.value<6x16xbf16, sharded = [tp : 1], partial = [dp, micro], scaled = [dp : 1]>,
+          !zero.value<4x16xbf16, sharded = [ep, tp : 1], partial = [edp, micro], presummed = [ep], scaled = [dp : 1]>
   }
   %r:4 = zero.reduce %g#0, %g#1, %g#2, %g#3
-        : !zero.value<40xf32, partial = [edp, ep], scaled = [edp : 1, ep : 1]>,
-          !zero.value<24xf32, partial = [edp, ep, tp], scaled = [edp : 1, ep : 1]>,
-          !zero.value<6x16xf32, sharded = [tp : 1], partial = [edp, ep], scaled = [edp : 1, ep : 1]>,
-          !zero.value<4x16xf32, sharded = [ep, tp : 1], partial = [edp], scaled = [edp : 1, ep : 1]>
+        : !zero.value<40xf32, partial = [dp], scaled = [dp : 1]>,
+          !zero.value<24xf32, partial = [dp, tp], scaled = [dp : 1]>,
+          !zero.value<6x16xf32, sharded = [tp : 1], partial = [dp], scaled = [dp : 1]>,
+          !zero.value<4x16xf32, sharded = [ep, tp : 1], partial = [edp], scaled = [dp : 1]>
   %norm = zero.norm %r#0, %r#1, %r#2, %r#3
         : !zero.value<40xf32>,
           !zero.value<24xf32>,

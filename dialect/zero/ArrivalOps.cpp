@@ -129,14 +129,18 @@ static LogicalResult verifyArrival(BackwardOp op, FlatSymbolRefAttr source,
         return emitError() << " has a placement over '" << p.axis.getValue()
                            << "', which is no axis of mesh @"
                            << mesh.getSymName() << ", got " << each;
+  SmallVector<StringAttr> replicated;
   if (op.getReplicatedAttr())
-    for (auto axis : op.getReplicated()->getAsRange<StringAttr>())
-      if (!mesh.getAxisSize(axis))
+    for (auto name : op.getReplicated()->getAsRange<StringAttr>()) {
+      auto axes = mesh.findAxes(name);
+      if (!axes)
         return op.emitOpError()
-               << "is replicated over " << axis
+               << "is replicated over " << name
                << ", which is no axis of mesh @" << mesh.getSymName();
-  ArrayRef<ScaleFactor> weight =
-      op->getParentOfType<StepOp>().getWeight().getFactors();
+      llvm::append_range(replicated, *axes);
+    }
+  Scale weight =
+      mesh.expandViews(op->getParentOfType<StepOp>().getWeight().getFactors());
   for (auto axis : mesh.getAxes().getAsRange<MeshAxisAttr>()) {
     AxisPlacement arrives = type.getPlacement(axis.getName());
     AxisPlacement lives = declared.getPlacement(axis.getName());
@@ -146,9 +150,7 @@ static LogicalResult verifyArrival(BackwardOp op, FlatSymbolRefAttr source,
       return emitError() << " must be sharded over " << axis.getName()
                          << " as the parameter is, " << declared << ", got "
                          << type;
-    bool mayBeReplicated =
-        op.getReplicatedAttr() &&
-        llvm::is_contained(*op.getReplicated(), axis.getName());
+    bool mayBeReplicated = llvm::is_contained(replicated, axis.getName());
     // On one coordinate there is nobody to add up with.
     bool isOnOne = declared.getCoordinates(axis.getName()).size() == 1;
     bool isReplicated = arrives.kind == PlacementKind::Replicated &&
@@ -233,8 +235,8 @@ LogicalResult BackwardOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return emitOpError() << "has " << getSources().size() << " sources and "
                          << getNumResults() << " results";
 
-  Scale scale = multiply(getArrives().getFactors(),
-                         power(step.getWeight().getFactors(), -1));
+  Scale scale = mesh.expandViews(multiply(
+      getArrives().getFactors(), power(step.getWeight().getFactors(), -1)));
   if (failed(verifySymbols(*this, "arrival", getArrivesAttr(), mesh, symbols)))
     return failure();
   // step_c7
@@ -282,13 +284,20 @@ LogicalResult BackwardOp::verifySymbolUses(SymbolTableCollection &symbols) {
       diag.attachNote(symbol->getLoc()) << source << " is declared here";
       return diag;
     }
-    if (failed(verifyStages(*this, source, declared, mesh)) ||
-        failed(verifyArrival(*this, source, declared, type, mesh)) ||
-        failed(verifyDivides(*this, source, declared, mesh,
-                             isa<BucketOp>(symbol))))
+    auto emitError = [this, source = source] {
+      return emitOpError() << "gradient of " << source << " ";
+    };
+    // From here on in axes of the mesh.
+    FailureOr<ValueType> arriving = mesh.expandViews(type, emitError);
+    FailureOr<ValueType> living = mesh.expandViews(declared, emitError);
+    if (failed(arriving) || failed(living) ||
+        failed(verifyStages(*this, source, *living, mesh)) ||
+        failed(verifyArrival(*this, source, *living, *arriving, mesh)) ||
+        failed(
+            verifyDivides(*this, source, *living, mesh, isa<BucketOp>(symbol))))
       return failure();
     // backward_c4
-    if (Scale(type.getScale()) != scale)
+    if (Scale(arriving->getScale()) != scale)
       return emitOpError() << "gradient of " << source
                            << " must be scaled by arrival / weight = ("
                            << toString(scale) << "), got " << type;

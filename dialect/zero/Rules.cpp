@@ -66,7 +66,7 @@ LogicalResult zero::verifySymbols(Operation *op, StringRef what,
   for (const ScaleFactor &factor : monomial.getFactors()) {
     StringRef symbol = factor.symbol.getValue();
     if (symbol == kAccumulation || symbol == kTokens ||
-        mesh.getAxisSize(symbol))
+        mesh.findAxes(factor.symbol))
       continue;
     if (auto scale = findLossScale(factor)) {
       if (symbols.lookupNearestSymbolFrom<LossScaleOp>(op, scale))

@@ -51,14 +51,20 @@ LogicalResult MeshOp::verify() {
     if (!names.insert(view.getName()).second)
       return emitOpError() << "name " << view.getName() << " is already taken";
     // mesh_c3
-    llvm::StringSet<> seen;
+    SmallVector<StringAttr> listed;
     for (Attribute axis : view.getAxes()) {
       auto name = dyn_cast<StringAttr>(axis);
-      if (!name || !axisNames.contains(name) || !seen.insert(name).second)
+      if (!name || !axisNames.contains(name) ||
+          llvm::is_contained(listed, name))
         return emitOpError()
                << "view " << view.getName()
                << " must list axes of this mesh once each, got " << axis;
+      listed.push_back(name);
     }
+    if (listed != sortAxes(listed))
+      return emitOpError() << "view " << view.getName()
+                           << " must list axes in the order of the mesh, got "
+                           << view.getAxes();
   }
   return success();
 }

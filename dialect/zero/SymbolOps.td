@@ -22,8 +22,9 @@ class Zero_InferredOp<string mnemonic, list<Trait> traits = []>
 def Zero_MeshOp : Zero_Op<"mesh", [Symbol]> {
   let summary = "A mesh of ranks with named axes";
   let description = [{
-    Ranks are numbered row-major over the axes, the last one fastest. A view
-    names several axes together, in order.
+    Ranks are numbered row-major over the axes, the last one fastest. A view is
+    short for several axes together, wherever a step of the mesh names axes; what
+    is `on` a stage or goes between stages names an axis itself.
 
     Constraints:
 
@@ -31,7 +32,7 @@ def Zero_MeshOp : Zero_Op<"mesh", [Symbol]> {
       2^20 ranks;
     - `mesh_c2`: names of axes and views are unique, and `micro`, `accumulation`
       and `tokens` are taken;
-    - `mesh_c3`: a view lists axes of this mesh, each once.
+    - `mesh_c3`: a view lists axes of this mesh, each once and in their order.
 
     Example:
 
@@ -56,6 +57,14 @@ def Zero_MeshOp : Zero_Op<"mesh", [Symbol]> {
     int64_t getNumRanks(::llvm::ArrayRef<::mlir::StringAttr> axes);
     /// The elements that a rank holds of a value of |type|.
     int64_t getNumHeld(::zero::ValueType type);
+    /// The axes that |name| stands for: itself, or those of a view.
+    std::optional<::llvm::SmallVector<::mlir::StringAttr>>
+    findAxes(::mlir::StringAttr name);
+    /// The same without names of views; fails where an axis is named twice.
+    ::mlir::FailureOr<::zero::ValueType>
+    expandViews(::zero::ValueType type,
+                ::llvm::function_ref<::mlir::InFlightDiagnostic()> emitError);
+    ::zero::Scale expandViews(::llvm::ArrayRef<::zero::ScaleFactor> scale);
     /// |axes| in the order of the mesh.
     ::llvm::SmallVector<::mlir::StringAttr>
     sortAxes(::llvm::ArrayRef<::mlir::StringAttr> axes);

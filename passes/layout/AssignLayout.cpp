@@ -7,6 +7,8 @@
 #include "passes/layout/Passes.h"
 #include "passes/layout/StepShape.h"
 
+#include "dialect/zero/Views.h"
+
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/Support/MathExtras.h"
@@ -326,6 +328,10 @@ struct AssignLayoutPass : zero::impl::AssignLayoutPassBase<AssignLayoutPass> {
   using AssignLayoutPassBase::AssignLayoutPassBase;
 
   void runOnOperation() override {
+    if (MeshOp mesh = findViews(getOperation())) {
+      mesh.emitError("has views; run zero-expand-views first");
+      return signalPassFailure();
+    }
     SymbolTableCollection symbols;
     for (auto step : llvm::to_vector(getOperation().getOps<StepOp>())) {
       FailureOr<StepShape> shape = readStep(step, symbols);

@@ -28,6 +28,27 @@ def SetMeshPass : Pass<"zero-set-mesh", "::mlir::ModuleOp"> {
   ];
 }
 
+def ExpandViewsPass : Pass<"zero-expand-views", "::mlir::ModuleOp"> {
+  let summary = "Writes the axes of a mesh for the names of its views";
+  let description = [{
+    A view is short for several axes together: what is partial over it is partial
+    over each of them, and its size is their product. A type that names an axis
+    itself and by a view is refused.
+
+    *Requires:* the logical phase; at most one mesh of the module has views.
+
+    *Guarantees:* no mesh has a view, and nothing names one. A module without views
+    is left as it is.
+
+    ```mlir
+    zero.mesh @m <["edp" = 2, "ep" = 2]> views ["dp" = ["edp", "ep"]]
+    !zero.value<4xf32, partial = [dp], scaled = [dp : 1]>
+      ->   !zero.value<4xf32, partial = [edp, ep], scaled = [edp : 1, ep : 1]>
+    ```
+  }];
+  let dependentDialects = ["::zero::ZeroDialect"];
+}
+
 def AssignLayoutPass : Pass<"zero-assign-layout", "::mlir::ModuleOp"> {
   let summary = "Lays parameters out in buckets and works on buckets from there";
   let description = [{
@@ -40,8 +61,8 @@ def AssignLayoutPass : Pass<"zero-assign-layout", "::mlir::ModuleOp"> {
     `zero.prepare` per group and one `zero.update_bucket` per bucket, with a row
     of scalars for each member. The verdict of the step is made explicit.
 
-    *Requires:* the logical phase; one data-parallel mesh axis; each gradient
-    flows micro_batches -> reduce -> [clip] -> update.
+    *Requires:* the logical phase without views; each gradient flows micro_batches
+    -> reduce -> [clip] -> update.
 
     *Guarantees:* no value of the step belongs to a single parameter.
 

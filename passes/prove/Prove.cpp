@@ -6,6 +6,8 @@
 
 #include "passes/prove/Prove.h"
 
+#include "dialect/zero/Views.h"
+
 #include "passes/prove/Meaning.h"
 #include "passes/prove/Passes.h"
 
@@ -36,6 +38,8 @@ struct ProvedStep::Impl {
 
 ProvedStep::ProvedStep(ModuleOp module) : impl(std::make_unique<Impl>()) {
   impl->module = module.clone();
+  if (failed(expandViews(*impl->module)))
+    return;
   impl->meaning = impl->read(*impl->module);
   impl->proof.hasReference = true;
 }
@@ -73,7 +77,21 @@ Shown ProvedStep::getShown() const {
   return shown;
 }
 
+/// Makes |module| a |copy| without views where it has any: a view has no
+/// meaning but that of its axes.
+static LogicalResult removeViews(ModuleOp &module,
+                                 OwningOpRef<ModuleOp> &copy) {
+  if (!findViews(module))
+    return success();
+  copy = module.clone();
+  module = *copy;
+  return expandViews(module);
+}
+
 bool ProvedStep::isSameAs(ModuleOp module) {
+  OwningOpRef<ModuleOp> copy;
+  if (failed(removeViews(module, copy)))
+    return false;
   std::optional<prove::Meaning> other = impl->read(module);
   if (!other)
     return false;
@@ -126,9 +144,12 @@ std::vector<std::string> zero::getPromises(const Shown &shown) {
 namespace {
 struct ProvePass : zero::impl::ProvePassBase<ProvePass> {
   void runOnOperation() override {
+    ModuleOp module = getOperation();
+    OwningOpRef<ModuleOp> copy;
+    if (failed(removeViews(module, copy)))
+      return signalPassFailure();
     prove::Proof proof;
-    std::optional<prove::Meaning> meaning =
-        prove::readMeaning(proof, getOperation());
+    std::optional<prove::Meaning> meaning = prove::readMeaning(proof, module);
     if (meaning)
       prove::checkMeaning(proof, *meaning);
     if (proof.report.hasErrors())

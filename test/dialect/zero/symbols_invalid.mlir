@@ -40,6 +40,12 @@ zero.mesh @m <["edp" = 2]> views ["dp" = ["edp", "tp"]]
 
 // -----
 
+// mesh_c3
+// expected-error@+1 {{view "dp" must list axes in the order of the mesh, got ["ep", "edp"]}}
+zero.mesh @m <["edp" = 2, "ep" = 2]> views ["dp" = ["ep", "edp"]]
+
+// -----
+
 // parameter_c1
 // expected-error@+1 {{element type must be f16, bf16, f32 or f64, got 'i8'}}
 zero.parameter @w : 4xi8

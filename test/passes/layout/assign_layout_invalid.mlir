@@ -181,3 +181,11 @@ zero.step @s on @m weight() (%loss: !zero.value<f64, partial = [dp]>) {
   zero.update @g with @sgd(%r) hyper(lr = 0.1) : (!zero.value<8xf32>), ()
   zero.return []
 }
+
+// -----
+
+// expected-error@+1 {{has views; run zero-expand-views first}}
+zero.mesh @m <["edp" = 2, "ep" = 2]> views ["dp" = ["edp", "ep"]]
+zero.step @s on @m weight() () {
+  zero.return []
+}

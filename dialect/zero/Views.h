@@ -1,0 +1,26 @@
+//===- Views.h - Names for several axes of a mesh together ------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_DIALECT_ZERO_VIEWS_H
+#define ZERO_DIALECT_ZERO_VIEWS_H
+
+#include "dialect/zero/ZeroDialect.h"
+
+#include "mlir/IR/BuiltinOps.h"
+
+namespace zero {
+
+/// The mesh of |module| that has views; null if there is none.
+MeshOp findViews(mlir::ModuleOp module);
+
+/// Writes axes for the names of views, and removes these. Fails where an axis
+/// is named twice by that, and where several meshes have views: parameters
+/// belong to no mesh, so a name has one meaning in a module.
+mlir::LogicalResult expandViews(mlir::ModuleOp module);
+
+} // namespace zero
+
+#endif // ZERO_DIALECT_ZERO_VIEWS_H
