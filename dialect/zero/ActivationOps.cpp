@@ -7,6 +7,7 @@
 #include "dialect/zero/Rules.h"
 #include "dialect/zero/ZeroDialect.h"
 
+#include "mlir/IR/Verifier.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -22,6 +23,8 @@ LogicalResult ActivationOp::verify() {
   if (!isStorageType(element))
     return emitOpError() << "elements must be f16, bf16, f32 or f64, got "
                          << element;
+  if (type.getEncoding())
+    return emitOpError() << "must have no encoding, got " << type;
   if (type.getRank() > kMaxDims)
     return emitOpError() << "has " << type.getRank()
                          << " dimensions, expected at most " << kMaxDims;
@@ -57,7 +60,9 @@ LogicalResult zero::verifyActivations(Operation *user, MeshOp mesh) {
   llvm::MapVector<StringAttr, SmallVector<ActivationOp>> byAxis;
   for (Operation &op : user->getParentRegion()->front())
     if (auto activation = dyn_cast<ActivationOp>(op)) {
-      if (failed(verifyEnds(activation, mesh)))
+      // One that stands behind its user has not been verified yet.
+      if (failed(mlir::verify(activation)) ||
+          failed(verifyEnds(activation, mesh)))
         return failure();
       byAxis[activation.getAxisAttr()].push_back(activation);
     }

@@ -100,15 +100,15 @@ void zero::printPlacedType(OpAsmPrinter &printer, Operation *, TypeAttr type) {
 }
 
 ParseResult zero::parseName(OpAsmParser &parser, StringAttr &name) {
-  StringRef keyword;
-  if (parser.parseKeyword(&keyword))
+  std::string text;
+  if (parser.parseKeywordOrString(&text))
     return failure();
-  name = parser.getBuilder().getStringAttr(keyword);
+  name = parser.getBuilder().getStringAttr(text);
   return success();
 }
 
 void zero::printName(OpAsmPrinter &printer, Operation *, StringAttr name) {
-  printer << name.getValue();
+  printer.printKeywordOrString(name);
 }
 
 ParseResult zero::parseNameList(OpAsmParser &parser, ArrayAttr &names) {

@@ -34,7 +34,7 @@ mlir::ParseResult parsePlacedType(mlir::OpAsmParser &parser,
 void printPlacedType(mlir::OpAsmPrinter &printer, mlir::Operation *op,
                      mlir::TypeAttr type);
 
-/// `a`
+/// `a`, or `"a b"`
 mlir::ParseResult parseName(mlir::OpAsmParser &parser, mlir::StringAttr &name);
 void printName(mlir::OpAsmPrinter &printer, mlir::Operation *op,
                mlir::StringAttr name);

@@ -80,13 +80,22 @@ LogicalResult zero::expandViews(ModuleOp module) {
   MeshOp mesh = findViews(module);
   if (!mesh)
     return success();
-  for (auto other : module.getOps<MeshOp>())
-    if (other != mesh && !other.getViews().empty()) {
-      InFlightDiagnostic diag = other.emitError()
-                                << "a module has the views of one mesh";
-      diag.attachNote(mesh.getLoc()) << "the other mesh is here";
-      return diag;
-    }
+  for (auto other : module.getOps<MeshOp>()) {
+    if (other == mesh)
+      continue;
+    bool isTaken = llvm::any_of(
+        mesh.getViews().getAsRange<MeshViewAttr>(),
+        [&](MeshViewAttr view) { return other.getAxisSize(view.getName()); });
+    if (other.getViews().empty() && !isTaken)
+      continue;
+    InFlightDiagnostic diag = other.emitError();
+    if (isTaken)
+      diag << "has an axis with the name of a view of another mesh";
+    else
+      diag << "a module has the views of one mesh";
+    diag.attachNote(mesh.getLoc()) << "the other mesh is here";
+    return diag;
+  }
   MLIRContext *context = module.getContext();
   bool isGood = true;
   AttrTypeReplacer replacer;

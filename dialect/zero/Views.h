@@ -17,8 +17,8 @@ namespace zero {
 MeshOp findViews(mlir::ModuleOp module);
 
 /// Writes axes for the names of views, and removes these. Fails where an axis
-/// is named twice by that, and where several meshes have views: parameters
-/// belong to no mesh, so a name has one meaning in a module.
+/// is named twice by that, and where a name has several meanings in the module:
+/// parameters belong to no mesh.
 mlir::LogicalResult expandViews(mlir::ModuleOp module);
 
 } // namespace zero

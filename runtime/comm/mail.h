@@ -67,7 +67,8 @@ public:
   virtual void dropUnread(uint64_t step, int64_t window) = 0;
 
   /// This rank sends nothing more of |step|. Waits until the others have taken
-  /// what it sent, or have left the step themselves. Comes after
+  /// what it sent, or have left the step themselves, or the timeout: then it is
+  /// lost. Comes after
   /// Communicator::leaveStep. Equivalent to: MPI_Waitall.
   virtual void leaveStep(uint64_t step) = 0;
 };

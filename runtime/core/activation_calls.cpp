@@ -90,11 +90,14 @@ static std::string toString(const int64_t *shape, int64_t dims) {
 /// The elements of |shape|, or -1 if a rank could not hold them.
 static int64_t countElements(const std::vector<int64_t> &shape) {
   int64_t elements = 1;
-  for (int64_t extent : shape)
-    if (extent < 0 || __builtin_mul_overflow(elements, extent, &elements) ||
-        elements > int64_t(1) << 48)
-      return -1;
-  return elements;
+  bool isEmpty = false;
+  for (int64_t extent : shape) {
+    isEmpty |= extent == 0;
+    if (extent > 0 && (__builtin_mul_overflow(elements, extent, &elements) ||
+                       elements > int64_t(1) << 48))
+      elements = INT64_MAX / 2; // stays too large
+  }
+  return isEmpty ? 0 : elements > int64_t(1) << 48 ? -1 : elements;
 }
 
 /// Completes |subject|'s shape from what the caller passes, which may be null
@@ -126,27 +129,33 @@ static zero_rt_status checkShape(const Subject &subject, const int64_t *shape,
   return ZERO_RT_OK;
 }
 
-/// A copy of |bytes| at |data|, in memory of an earlier one where one is free.
+/// A copy of |bytes| at |data|, in the memory of one that was taken if there is
+/// any: there are never more than were under way together.
 static zero_rt_status pack(zero_rt_step &step, const Subject &subject,
                            const void *data, int64_t bytes, Outgoing *&out) {
-  std::list<Outgoing> &outgoing = step.activations.outgoing;
   out = nullptr;
-  for (Outgoing &old : outgoing)
-    if (old.parcel.isTaken && old.block.bytes == bytes)
+  for (Outgoing &old : step.activations.outgoing)
+    if (old.parcel.isTaken &&
+        (!out ||
+         (out->block.bytes < bytes ? old.block.bytes > out->block.bytes
+                                   : old.block.bytes >= bytes &&
+                                         old.block.bytes < out->block.bytes)))
       out = &old;
   if (!out) {
-    Block block;
+    out = &step.activations.outgoing.emplace_back();
+    out->parcel.isTaken = true;
+  }
+  if (!out->block.data || out->block.bytes < bytes) {
+    step.runtime->memory.release(out->block);
     ZERO_RT_TRY(step.runtime->memory.allocate(
         ZERO_RT_SPACE_DEVICE, ZERO_RT_ROLE_STAGING, bytes,
-        step.text(subject.row->name), block));
-    out = &outgoing.emplace_back();
-    out->block = block;
+        step.text(subject.row->name), out->block));
   }
-  out->parcel.isTaken = false;
   out->parcel.data = out->block.data;
   out->parcel.bytes = bytes;
   if (bytes)
     std::memcpy(out->block.data, data, size_t(bytes));
+  out->parcel.isTaken = false;
   return ZERO_RT_OK;
 }
 
@@ -188,7 +197,12 @@ zero_rt_status calls::send(zero_rt_step *step, int32_t activation,
     ZERO_RT_TRY(pack(*step, subject, extents.data(),
                      int64_t(extents.size() * sizeof(int64_t)), header));
   int64_t bytes = elements * elementSize(subject.row->dtype);
-  ZERO_RT_TRY(pack(*step, subject, tensor->data, bytes, payload));
+  if (zero_rt_status status =
+          pack(*step, subject, tensor->data, bytes, payload)) {
+    if (header)
+      header->parcel.isTaken = true; // it does not go alone
+    return status;
+  }
   zero_rt_counters &counters = step->runtime->counters;
   Mail &mail = *step->runtime->mail;
   Letter letter = subject.letter;
@@ -202,6 +216,7 @@ zero_rt_status calls::send(zero_rt_step *step, int32_t activation,
   ZERO_RT_TRY(mail.send(subject.peer, letter, payload->parcel));
   ++counters.activations_sent;
   counters.activation_bytes_sent += bytes;
+  ++step->activations.sent;
   passage.isSent = true;
   passage.shape = std::move(extents);
   return ZERO_RT_OK;
@@ -264,6 +279,7 @@ zero_rt_status calls::receive(zero_rt_step *step, int32_t activation,
       step->runtime->mail->receive(subject.peer, letter, tensor->data,
                                    elements * elementSize(subject.row->dtype),
                                    subject.describe(isGradient).c_str()));
+  ++step->activations.received;
   subject.passage->isReceived = true;
   return ZERO_RT_OK;
 }
@@ -288,24 +304,19 @@ zero_rt_status calls::find_activation(zero_rt_step *step, const char *name,
               library.name, known.empty() ? "none" : known.c_str());
 }
 
-zero_rt_status zero_rt::checkAllReceived(zero_rt_step &step, const char *call) {
-  Letter letter;
-  int32_t from;
-  if (!step.runtime->mail->findUnread(step.id, step.activations.window, letter,
-                                      from))
-    return ZERO_RT_OK;
-  return fail(ZERO_RT_PROTOCOL,
-              "%s: %sactivation '%s' of micro-batch %lld from rank %d was not "
-              "received; receive it first, or call discard",
-              call, letter.isGradient ? "the gradient of " : "",
-              step.text(step.library->activations[letter.activation].name),
-              (long long)letter.microBatch, from);
+std::string zero_rt::describe(const zero_rt_step &step, const Letter &letter,
+                              int32_t from) {
+  return std::string(letter.isGradient ? "gradient of " : "") + "activation '" +
+         step.text(step.library->activations[letter.activation].name) +
+         "' of micro-batch " + std::to_string(letter.microBatch) +
+         " from rank " + std::to_string(from);
 }
 
 void zero_rt::endWindow(zero_rt_step &step) {
   ActivationState &state = step.activations;
   step.runtime->mail->dropUnread(step.id, state.window++);
   state.passages.clear();
+  state.sent = state.received = 0;
 }
 
 void zero_rt::releaseOutgoing(zero_rt_step &step) {

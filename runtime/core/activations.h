@@ -18,6 +18,7 @@
 
 #include <list>
 #include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -38,12 +39,16 @@ struct Outgoing {
 
 struct ActivationState {
   int64_t window = 0;
+  /// Of this window. Over all ranks the difference is what nobody received.
+  int64_t sent = 0;
+  int64_t received = 0;
   std::map<std::pair<int32_t, int64_t>, Passage> passages;
   std::list<Outgoing> outgoing; // parcels do not move
 };
 
-/// Checks that everything that was sent to this rank has been received.
-zero_rt_status checkAllReceived(zero_rt_step &step, const char *call);
+/// "activation 'hidden' of micro-batch 3 from rank 0".
+std::string describe(const zero_rt_step &step, const Letter &letter,
+                     int32_t from);
 
 /// Begins the next window. What was not received is dropped.
 void endWindow(zero_rt_step &step);

@@ -34,9 +34,7 @@ zero_rt_status zero_rt::beginBackward(zero_rt_step &step, const char *call) {
   auto found = step.backwards.find(currentOf(step));
   if (found == step.backwards.end())
     return ZERO_RT_OK;
-  std::vector<WaitingGradient> waiting = std::move(found->second.waiting);
-  found->second.waiting.clear();
-  return arriveAll(step, waiting, call);
+  return arriveAll(step, found->second.waiting, call);
 }
 
 /// Closes backwards that have ended and begins those that were named, as far as
@@ -55,6 +53,22 @@ static zero_rt_status advance(zero_rt_step &step, const char *call) {
   return ZERO_RT_OK;
 }
 
+static zero_rt_status failEnded(const char *call, int64_t backward) {
+  return fail(
+      ZERO_RT_PROTOCOL,
+      "%s: backward %lld has ended; they are numbered from 0 after each "
+      "apply",
+      call, (long long)backward);
+}
+
+zero_rt_status zero_rt::checkNotEnded(const zero_rt_step &step,
+                                      const char *call) {
+  auto found = step.backwards.find(currentOf(step));
+  return found != step.backwards.end() && found->second.isEnded
+             ? failEnded(call, currentOf(step))
+             : ZERO_RT_OK;
+}
+
 static zero_rt_status checkBackward(const zero_rt_step &step, const char *call,
                                     int64_t backward) {
   if (backward < 0 || backward > currentOf(step) + maxAhead)
@@ -66,10 +80,7 @@ static zero_rt_status checkBackward(const zero_rt_step &step, const char *call,
   auto found = step.backwards.find(backward);
   if (backward < currentOf(step) ||
       (found != step.backwards.end() && found->second.isEnded))
-    return fail(ZERO_RT_PROTOCOL,
-                "%s: backward %lld has ended; they are numbered from 0 after "
-                "each apply",
-                call, (long long)backward);
+    return failEnded(call, backward);
   return ZERO_RT_OK;
 }
 

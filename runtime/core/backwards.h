@@ -33,6 +33,9 @@ using NamedBackwards = std::map<int64_t, NamedBackward>;
 /// Begins the next backward; what waits for it arrives.
 zero_rt_status beginBackward(zero_rt_step &step, const char *call);
 
+/// Checks that the open backward has not been said to have ended.
+zero_rt_status checkNotEnded(const zero_rt_step &step, const char *call);
+
 /// Opens the last of the named backwards. Error: protocol (one before it has
 /// not ended).
 zero_rt_status openLastBackward(zero_rt_step &step, const char *call);

@@ -28,6 +28,7 @@ static zero_rt_status checkArrival(const zero_rt_step &step, int32_t parameter,
                                    const char *call,
                                    const zero_rt_transition_row **out) {
   ZERO_RT_TRY(findTransition(step, ZERO_RT_EVENT_ARRIVE, call, out));
+  ZERO_RT_TRY(checkNotEnded(step, call));
   return checkUses(step, parameter,
                    step.window.arrivals(parameter) +
                        step.sequence.waitingOf[size_t(parameter)]);

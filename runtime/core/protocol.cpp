@@ -111,6 +111,12 @@ zero_rt_status calls::accumulate(zero_rt_step *step) {
 
 zero_rt_status calls::discard(zero_rt_step *step) {
   ZERO_RT_TRY(runToLastBackward(*step, "discard"));
+  // A stage may have sent or received without a backward; windows end alike.
+  if (step->window.backwards() == 0 && step->library->num_activations > 0) {
+    ZERO_RT_TRY(checkPromises(*step, ZERO_RT_EVENT_DISCARD, nullptr, 0));
+    endWindow(*step);
+    return ZERO_RT_OK;
+  }
   const zero_rt_transition_row *row;
   ZERO_RT_TRY(findTransition(*step, ZERO_RT_EVENT_DISCARD, "discard", &row));
   ZERO_RT_TRY(finishSequence(*step, *row, "discard"));
@@ -129,16 +135,15 @@ zero_rt_status calls::discard(zero_rt_step *step) {
 zero_rt_status calls::apply(zero_rt_step *step, const double *inputs,
                             int32_t num_inputs, zero_rt_stream *) {
   const zero_rt_library &library = *step->library;
-  ZERO_RT_TRY(openLastBackward(*step, "apply"));
-  const zero_rt_transition_row *row;
-  ZERO_RT_TRY(findTransition(*step, ZERO_RT_EVENT_APPLY, "apply", &row));
   if (num_inputs != library.num_inputs)
     return fail(ZERO_RT_INVALID_ARGUMENT,
                 "apply got %d inputs, '%s' takes %lld", num_inputs,
                 library.name, (long long)library.num_inputs);
   if (!inputs && num_inputs)
     return fail(ZERO_RT_INVALID_ARGUMENT, "apply: inputs is null");
-  ZERO_RT_TRY(checkAllReceived(*step, "apply"));
+  ZERO_RT_TRY(openLastBackward(*step, "apply"));
+  const zero_rt_transition_row *row;
+  ZERO_RT_TRY(findTransition(*step, ZERO_RT_EVENT_APPLY, "apply", &row));
   for (int32_t i = 0; i < num_inputs; ++i)
     step->slots()[library.inputs[i].slot] = inputs[i];
 

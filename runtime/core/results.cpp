@@ -28,6 +28,9 @@ struct Record {
   MissingGradient first[Window::maxNamed] = {};
   int64_t nonfinite = 0;
   NonfiniteGradient firstNonfinite[Window::maxNamed] = {};
+  int32_t hasUnread = 0; // letters
+  int32_t unreadFrom = 0;
+  Letter unread;
 };
 
 } // namespace
@@ -64,10 +67,17 @@ static std::string missingText(const zero_rt_step &step,
               std::to_string(record.backwards) + ")";
     }
   }
-  if (total == 0)
-    return text + " a gradient is missing, and no rank knows which";
   if (total > named)
     text += " and " + std::to_string(total - named) + " more";
+  for (size_t r = 0; r < records.size(); ++r) {
+    if (!records[r].hasUnread || named >= 2 * int64_t(Window::maxNamed))
+      continue;
+    text += std::string(named++ ? ", " : " ") +
+            describe(step, records[r].unread, records[r].unreadFrom) +
+            " was not received on rank " + std::to_string(r);
+  }
+  if (named == 0)
+    return text + " a gradient is missing, and no rank knows which";
   return text;
 }
 
@@ -134,6 +144,10 @@ static zero_rt_status explain(zero_rt_step &step, int32_t verdict) {
   for (size_t i = 0; i < std::min(found.size(), Window::maxNamed); ++i)
     mine.firstNonfinite[i] = found[i];
 
+  // All ranks have met since they sent anything.
+  mine.hasUnread = step.runtime->mail->findUnread(
+      step.id, step.activations.window, mine.unread, mine.unreadFrom);
+
   std::vector<Record> records(size_t(step.runtime->ranks));
   Tag tag = {"settle", nullptr, verdict, ZERO_RT_F64, step.id};
   ZERO_RT_TRY(step.runtime->communicator->exchange(tag, &mine, records.data(),
@@ -199,7 +213,10 @@ zero_rt_status calls::count_arrivals(zero_rt_step *step, int32_t,
   ZERO_RT_TRY(checkSlots(*step, "count_arrivals", backwards_slot, 1));
   ZERO_RT_TRY(checkSlots(*step, "count_arrivals", missing_slot, 1));
   step->slots()[backwards_slot] = double(step->window.backwards());
-  step->slots()[missing_slot] = double(step->window.missing());
+  // A sum over the ranks that is 0 says that all was received, too.
+  const ActivationState &activations = step->activations;
+  step->slots()[missing_slot] =
+      double(step->window.missing() + activations.sent - activations.received);
   return ZERO_RT_OK;
 }
 

@@ -143,17 +143,22 @@ zero_rt_status zero_rt::packAndAdvance(zero_rt_step &step,
 }
 
 zero_rt_status zero_rt::arriveAll(zero_rt_step &step,
-                                  const std::vector<WaitingGradient> &gradients,
+                                  std::vector<WaitingGradient> &gradients,
                                   const char *call) {
   const zero_rt_transition_row *row;
   ZERO_RT_TRY(findTransition(step, ZERO_RT_EVENT_ARRIVE, call, &row));
+  std::vector<int64_t> buckets;
+  for (const WaitingGradient &gradient : gradients)
+    buckets.push_back(step.library->parameters[gradient.parameter].bucket);
+  std::vector<WaitingGradient> &waiting = step.sequence.waiting;
+  waiting.reserve(waiting.size() + gradients.size());
+  // Nothing throws until all of them have another owner.
   for (const WaitingGradient &gradient : gradients)
     waitForBucket(step, gradient);
-  for (const WaitingGradient &gradient : gradients) {
-    int64_t bucket = step.library->parameters[gradient.parameter].bucket;
+  gradients.clear();
+  for (int64_t bucket : buckets)
     if (isBucketOpen(step, *row, bucket))
       ZERO_RT_TRY(packAndAdvance(step, *row, bucket, call));
-  }
   return ZERO_RT_OK;
 }
 

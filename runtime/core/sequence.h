@@ -63,10 +63,10 @@ zero_rt_status packAndAdvance(zero_rt_step &step,
                               const zero_rt_transition_row &row, int64_t bucket,
                               const char *call);
 
-/// Packs those of |gradients| whose buckets are open or open by that; the
-/// others wait.
+/// Takes |gradients| over: packs those whose buckets are open or open by that;
+/// the others wait.
 zero_rt_status arriveAll(zero_rt_step &step,
-                         const std::vector<WaitingGradient> &gradients,
+                         std::vector<WaitingGradient> &gradients,
                          const char *call);
 
 /// Closes all buckets that are left: what did not arrive, never will.

@@ -126,10 +126,12 @@ public:
     mine().dropUnread(step, window);
   }
   void leaveStep(uint64_t step) override {
+    auto deadline =
+        std::chrono::steady_clock::now() + std::chrono::milliseconds(timeoutMs);
     for (Mailbox &mailbox : group.mailboxes)
       mailbox.wake();
     for (int32_t to = 0; to < group.size(); ++to)
-      group.mailboxes[size_t(to)].withdraw(rank, step, timeoutMs, [&] {
+      group.mailboxes[size_t(to)].withdraw(rank, step, deadline, [&] {
         // When all have left, the meeting forgets who did.
         return group.meeting.hasLeft(to, step) ||
                !group.meeting.hasLeft(rank, step);

@@ -9,7 +9,6 @@
 #include "core/status.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 
 using namespace zero_rt;
@@ -76,13 +75,14 @@ void Mailbox::dropUnread(uint64_t step, int64_t window) {
   }
 }
 
-void Mailbox::withdraw(int32_t from, uint64_t step, int64_t timeoutMs,
+void Mailbox::withdraw(int32_t from, uint64_t step,
+                       std::chrono::steady_clock::time_point deadline,
                        const std::function<bool()> &isOwnerGone) {
   std::unique_lock<std::mutex> lock(mutex);
   auto isMeant = [&](const auto &entry) {
     return entry.first.second == from && entry.first.first.step == step;
   };
-  changed.wait_for(lock, std::chrono::milliseconds(timeoutMs), [&] {
+  changed.wait_until(lock, deadline, [&] {
     return std::none_of(entries.begin(), entries.end(), isMeant) ||
            isOwnerGone();
   });

@@ -9,6 +9,7 @@
 
 #include "comm/mail.h"
 
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <map>
@@ -31,9 +32,10 @@ public:
 
   bool findUnread(uint64_t step, int64_t window, Letter &letter, int32_t &from);
   void dropUnread(uint64_t step, int64_t window);
-  /// Waits until what |from| sent of |step| has been taken, for |timeoutMs| and
-  /// until |isOwnerGone|; removes what was not. Its memory is then not read.
-  void withdraw(int32_t from, uint64_t step, int64_t timeoutMs,
+  /// Waits until what |from| sent of |step| has been taken, |isOwnerGone|, or
+  /// it is |deadline|; removes what was not. Its memory is then not read.
+  void withdraw(int32_t from, uint64_t step,
+                std::chrono::steady_clock::time_point deadline,
                 const std::function<bool()> &isOwnerGone);
   void wake();
 

@@ -22,6 +22,12 @@ zero.activation @h : tensor<1048576x?x1048577xf32> over pp from 0 to 1
 
 // -----
 
+// activation_c1
+// expected-error@+1 {{must have no encoding, got 'tensor<4xf32, "x">'}}
+zero.activation @h : tensor<4xf32, "x"> over pp from 0 to 1
+
+// -----
+
 // activation_c2
 // expected-error@+1 {{must go from one pipeline stage to another, got 1 and 1}}
 zero.activation @h : tensor<4xf32> over pp from 1 to 1
@@ -71,3 +77,12 @@ zero.activation @i : tensor<4xf32> over pp from 1 to 3
 // expected-error@+1 {{no activation comes to or from pipeline stage pp = 2; declare one, or make 'pp' smaller}}
 zrt.program @p on @m inputs [] results [] [] {
 }
+
+// -----
+
+// activation_c2, where a program is verified first.
+zero.mesh @m <["pp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+}
+// expected-error@+1 {{must go from one pipeline stage to another, got 1 and -1}}
+zero.activation @h : tensor<4xf32> over pp from 1 to -1

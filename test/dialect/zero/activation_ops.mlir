@@ -12,6 +12,9 @@ zero.activation @loss : tensor<f64> over pp from 1 to 0
 // CHECK: zero.activation @none : tensor<0x4xf16> over pp from 0 to 1 {note = "empty"}
 zero.activation @none : tensor<0x4xf16> over pp from 0 to 1 {note = "empty"}
 
+// CHECK: zero.activation @quoted : tensor<4xf16> over "p p" from 0 to 1
+zero.activation @quoted : tensor<4xf16> over "p p" from 0 to 1
+
 // LOWER: zero.activation @embedded : tensor<?x6xf32> over pp from 0 to 1
 // LOWER: zero.activation @hidden : tensor<?x6xf32> over pp from 1 to 2
 // LOWER: zrt.program

@@ -28,3 +28,10 @@ zero.step @s on @m weight() () {
   }
   zero.return []
 }
+
+// -----
+
+// expected-note@+1 {{the other mesh is here}}
+zero.mesh @m <["edp" = 2]> views ["dp" = ["edp"]]
+// expected-error@+1 {{has an axis with the name of a view of another mesh}}
+zero.mesh @n <["edp" = 2, "dp" = 4]>

@@ -75,6 +75,12 @@ zero_rt_status sendOpen(zero_rt_step *step, int64_t microBatch,
                             shape.empty() ? nullptr : shape.data(), nullptr);
 }
 
+int32_t verdictOf(zero_rt_step *step) {
+  auto results = sized<zero_rt_results>();
+  expectOk(callsOf(step).results(step, &results));
+  return results.verdict;
+}
+
 } // namespace
 
 // Ranks send to those at the same place on the other stage, and no order of
@@ -310,42 +316,84 @@ TEST(Activation, BothMayLeaveWithoutReading) {
   });
 }
 
-// A window ends with apply or discard; numbers begin anew, and what was not
-// received is told at apply and dropped by discard.
+// A window ends with apply or discard; numbers begin anew.
 TEST(Activation, EachWindowIsItsOwn) {
   LibraryBuilder library = makePipeline(2);
-  Gate sent;
   runSteps(library.get(), [&](int32_t rank, zero_rt_step *step) {
     const zero_rt_calls &calls = callsOf(step);
     auto backward = [&] {
       expectOk(calls.begin_backward(step, ZERO_RT_HINT_LAST));
       passAll(step);
     };
+    auto exchange = [&](float value) {
+      if (rank == 0)
+        expectOk(send(step, Fixed, 0, std::vector<float>(6, value)));
+      else
+        expectReceived(step, 0, value);
+    };
+    exchange(1);
     backward();
-    if (rank == 0) {
-      expectOk(send(step, Fixed, 0, std::vector<float>(6, 1)));
-      sent.open();
-    } else {
-      sent.wait();
-      double rate = 1;
-      expectStatus(ZERO_RT_PROTOCOL, calls.apply(step, &rate, 1, nullptr),
-                   "apply: activation 'fixed' of micro-batch 0 from rank 0 was "
-                   "not received; receive it first, or call discard");
-      expectReceived(step, 0, 1);
-    }
     expectOk(applyStep(step));
+    EXPECT_EQ(verdictOf(step), ZERO_RT_APPLIED);
     // The same number, in the next window; it is dropped.
     backward();
     if (rank == 0)
       expectOk(send(step, Fixed, 0, std::vector<float>(6, 2)));
     expectOk(calls.discard(step));
+    exchange(3);
+    // A stage that has begun a backward, and one that has only sent.
+    if (rank == 1)
+      backward();
+    expectOk(calls.discard(step));
+    exchange(4);
     backward();
-    if (rank == 0)
-      expectOk(send(step, Fixed, 0, std::vector<float>(6, 3)));
-    else
-      expectReceived(step, 0, 3);
     expectOk(applyStep(step));
+    EXPECT_EQ(verdictOf(step), ZERO_RT_APPLIED);
   });
+}
+
+// Whenever it comes: a step is refused on all ranks if one of them has sent
+// what another did not receive, and nothing of it is left for the next.
+TEST(Activation, WhatNobodyReceivesRefusesTheStep) {
+  LibraryBuilder library = makePipeline(2);
+  for (bool isLate : {false, true})
+    for (bool isGradient : {false, true}) {
+      Gate applies;
+      runSteps(library.get(), [&](int32_t rank, zero_rt_step *step) {
+        const zero_rt_calls &calls = callsOf(step);
+        int32_t sender = isGradient ? 1 : 0;
+        if (isGradient && rank == 0)
+          expectOk(send(step, Fixed, 7, std::vector<float>(6, 1)));
+        if (isGradient && rank == 1)
+          expectReceived(step, 7, 1);
+        expectOk(calls.begin_backward(step, ZERO_RT_HINT_LAST));
+        passAll(step);
+        if (rank == sender) {
+          if (isLate) {
+            applies.wait();
+            std::this_thread::sleep_for(std::chrono::milliseconds(20));
+          }
+          expectOk(send(step, Fixed, 7, std::vector<float>(6, 2)));
+          applies.open();
+        } else {
+          if (!isLate)
+            applies.wait();
+          applies.open();
+        }
+        expectOk(applyStep(step));
+        auto results = sized<zero_rt_results>();
+        expectStatus(
+            ZERO_RT_MISSING_GRADIENT, calls.results(step, &results),
+            isGradient ? "step refused: gradient of activation 'fixed' of "
+                         "micro-batch 7 from rank 1 was not received on rank 0"
+                       : "step refused: activation 'fixed' of micro-batch 7 "
+                         "from rank 0 was not received on rank 1");
+        expectOk(calls.begin_backward(step, ZERO_RT_HINT_LAST));
+        passAll(step);
+        expectOk(applyStep(step));
+        EXPECT_EQ(verdictOf(step), ZERO_RT_APPLIED);
+      });
+    }
 }
 
 // Memory of what was received is used again; all of it counts as staging.
@@ -366,6 +414,29 @@ TEST(Activation, KeepsCopiesForTheNext) {
             counters.allocations[ZERO_RT_SPACE_DEVICE][ZERO_RT_ROLE_STAGING];
         EXPECT_LE(allocations, 2);
         EXPECT_GE(allocations, 1);
+      });
+}
+
+// Of whatever extents: no more than what was under way together, at its
+// largest.
+TEST(Activation, KeepsNoMoreThanWasUnderWay) {
+  constexpr int64_t largest = 200;
+  auto body = [](int32_t rank, zero_rt_step *step) {
+    for (int64_t m = 0; m < largest; ++m) {
+      if (rank == 0)
+        expectOk(sendOpen(step, m, {m + 1, 2, 1}, 2 * (m + 1)));
+      std::vector<uint16_t> values(static_cast<size_t>(2 * (m + 1)));
+      zero_rt_tensor tensor = tensorOf(ZERO_RT_F16, values);
+      expectOk(callsOf(step).receive(step, Open, m, &tensor, nullptr));
+      if (rank == 1)
+        expectOk(sendOpen(step, m, {}, 2 * (m + 1)));
+    }
+  };
+  runCounted(
+      makePipeline(2), body, [](int32_t, const zero_rt_counters &counters) {
+        EXPECT_LE(
+            counters.bytes_peak[ZERO_RT_SPACE_DEVICE][ZERO_RT_ROLE_STAGING],
+            2 * (4 * largest + 24));
       });
 }
 

@@ -163,6 +163,10 @@ TEST(Backwards, RefusesWhatIsOutOfTurn) {
                  "call end_backward for it first");
     expectOk(calls.end_backward(step, 2));
     expectStatus(ZERO_RT_PROTOCOL, passOf(step, 2, Bias), "has ended");
+    expectOk(calls.end_backward(step, 1));
+    // It is open, and has ended all the same.
+    expectStatus(ZERO_RT_PROTOCOL, passGradient(step, Bias),
+                 "gradient: backward 2 has ended");
     expectOk(calls.discard(step));
     EXPECT_EQ(stagingOf(step), 0);
   });
