@@ -9,6 +9,7 @@
 #include "codegen/host/Tables.h"
 
 #include <algorithm>
+#include <set>
 
 using namespace mlir;
 using namespace zero;
@@ -27,27 +28,31 @@ std::vector<Arrival> zero::listArrivals(ArrayRef<ParameterInfo> parameters,
                                         const RankInputs &inputs,
                                         Arrivals arrivals,
                                         std::mt19937_64 &random) {
-  std::vector<Arrival> order;
+  // (backward, parameter) of each piece.
+  std::vector<std::pair<int64_t, int32_t>> order;
   for (auto [k, gradients] : llvm::enumerate(inputs.backwards)) {
     size_t first = order.size();
-    for (int32_t id = parameters.size() - 1; id >= 0; --id) {
-      const ParameterInfo &parameter = parameters[id];
-      auto it = gradients.find(parameter.name);
-      if (it == gradients.end())
-        continue;
-      for (int64_t use = 0; use < parameter.uses; ++use) {
-        Bytes bytes = pack(it->second, parameter.arrivalType);
-        if (use > 0)
-          std::fill(bytes.begin(), bytes.end(), 0);
-        order.push_back({static_cast<int64_t>(k), id, std::move(bytes), {}});
-        order.back().tensor = makeTensor(
-            order.back().bytes, parameter.arrivalType, it->second.size());
-      }
-    }
+    for (int32_t id = parameters.size() - 1; id >= 0; --id)
+      if (gradients.count(parameters[id].name))
+        order.insert(order.end(), parameters[id].uses, {k, id});
     if (arrivals == Arrivals::shuffled)
       std::shuffle(order.begin() + first, order.end(), random);
   }
   if (arrivals == Arrivals::interleaved)
     std::shuffle(order.begin(), order.end(), random);
-  return order;
+
+  std::vector<Arrival> list;
+  std::set<std::pair<int64_t, int32_t>> begun;
+  for (auto [k, id] : order) {
+    const ParameterInfo &parameter = parameters[id];
+    const auto &values = inputs.backwards[k].find(parameter.name)->second;
+    Bytes bytes = pack(values, parameter.arrivalType);
+    // In one order on all ranks: what they promise to deliver alike is alike.
+    if (!begun.insert({k, id}).second)
+      std::fill(bytes.begin(), bytes.end(), 0);
+    list.push_back({k, id, std::move(bytes), {}});
+    list.back().tensor =
+        makeTensor(list.back().bytes, parameter.arrivalType, values.size());
+  }
+  return list;
 }
