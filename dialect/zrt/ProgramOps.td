@@ -164,6 +164,9 @@ def Zrt_CountArrivalsOp : Zrt_CallOp<"count_arrivals",
     (ins FlatSymbolRefAttr:$slots), "`to` $slots"> {
   let summary = "Writes the number of backwards and of missing gradients";
   let description = [{
+    To the second number a rank adds what it sent of activations less what it
+    received: the sum over all ranks is 0 if nothing is missing and nothing lost.
+
     Constraints:
 
     - `count_arrivals_c1`: there are two slots.

@@ -1,5 +1,4 @@
 //===- Trainer.h - Training on several ranks --------------------*- C++ -*-===//
-//-*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -133,13 +133,16 @@ static zero_rt_status checkShape(const Subject &subject, const int64_t *shape,
 /// any: there are never more than were under way together.
 static zero_rt_status pack(zero_rt_step &step, const Subject &subject,
                            const void *data, int64_t bytes, Outgoing *&out) {
+  // The smallest that is large enough, or else the largest.
+  auto isBetter = [&](const Block &a, const Block &b) {
+    bool fits = a.bytes >= bytes;
+    if (fits != (b.bytes >= bytes))
+      return fits;
+    return fits ? a.bytes < b.bytes : a.bytes > b.bytes;
+  };
   out = nullptr;
   for (Outgoing &old : step.activations.outgoing)
-    if (old.parcel.isTaken &&
-        (!out ||
-         (out->block.bytes < bytes ? old.block.bytes > out->block.bytes
-                                   : old.block.bytes >= bytes &&
-                                         old.block.bytes < out->block.bytes)))
+    if (old.parcel.isTaken && (!out || isBetter(old.block, out->block)))
       out = &old;
   if (!out) {
     out = &step.activations.outgoing.emplace_back();
@@ -216,7 +219,6 @@ zero_rt_status calls::send(zero_rt_step *step, int32_t activation,
   ZERO_RT_TRY(mail.send(subject.peer, letter, payload->parcel));
   ++counters.activations_sent;
   counters.activation_bytes_sent += bytes;
-  ++step->activations.sent;
   passage.isSent = true;
   passage.shape = std::move(extents);
   return ZERO_RT_OK;
@@ -279,7 +281,6 @@ zero_rt_status calls::receive(zero_rt_step *step, int32_t activation,
       step->runtime->mail->receive(subject.peer, letter, tensor->data,
                                    elements * elementSize(subject.row->dtype),
                                    subject.describe(isGradient).c_str()));
-  ++step->activations.received;
   subject.passage->isReceived = true;
   return ZERO_RT_OK;
 }
@@ -304,6 +305,13 @@ zero_rt_status calls::find_activation(zero_rt_step *step, const char *name,
               library.name, known.empty() ? "none" : known.c_str());
 }
 
+int64_t zero_rt::countSentLessReceived(const zero_rt_step &step) {
+  int64_t count = 0;
+  for (const auto &[key, passage] : step.activations.passages)
+    count += int64_t(passage.isSent) - int64_t(passage.isReceived);
+  return count;
+}
+
 std::string zero_rt::describe(const zero_rt_step &step, const Letter &letter,
                               int32_t from) {
   return std::string(letter.isGradient ? "gradient of " : "") + "activation '" +
@@ -316,7 +324,6 @@ void zero_rt::endWindow(zero_rt_step &step) {
   ActivationState &state = step.activations;
   step.runtime->mail->dropUnread(step.id, state.window++);
   state.passages.clear();
-  state.sent = state.received = 0;
 }
 
 void zero_rt::releaseOutgoing(zero_rt_step &step) {

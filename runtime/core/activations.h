@@ -39,12 +39,13 @@ struct Outgoing {
 
 struct ActivationState {
   int64_t window = 0;
-  /// Of this window. Over all ranks the difference is what nobody received.
-  int64_t sent = 0;
-  int64_t received = 0;
   std::map<std::pair<int32_t, int64_t>, Passage> passages;
   std::list<Outgoing> outgoing; // parcels do not move
 };
+
+/// What this rank sent in this window less what it received. The sum over all
+/// ranks is what nobody received.
+int64_t countSentLessReceived(const zero_rt_step &step);
 
 /// "activation 'hidden' of micro-batch 3 from rank 0".
 std::string describe(const zero_rt_step &step, const Letter &letter,

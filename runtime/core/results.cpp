@@ -214,9 +214,8 @@ zero_rt_status calls::count_arrivals(zero_rt_step *step, int32_t,
   ZERO_RT_TRY(checkSlots(*step, "count_arrivals", missing_slot, 1));
   step->slots()[backwards_slot] = double(step->window.backwards());
   // A sum over the ranks that is 0 says that all was received, too.
-  const ActivationState &activations = step->activations;
   step->slots()[missing_slot] =
-      double(step->window.missing() + activations.sent - activations.received);
+      double(step->window.missing() + countSentLessReceived(*step));
   return ZERO_RT_OK;
 }
 

@@ -37,18 +37,6 @@ void bindAll(zero_rt_step *step) {
     bindParameter(step, p, 100);
 }
 
-/// The bits of all parameters.
-std::vector<uint16_t> readAll(zero_rt_step *step) {
-  std::vector<uint16_t> values;
-  for (int32_t p = 0; p < NumTrainParameters; ++p) {
-    auto view = sized<zero_rt_tensor>();
-    expectOk(callsOf(step).parameter(step, p, &view));
-    for (int64_t i = 0; i < view.elements; ++i)
-      values.push_back(static_cast<const uint16_t *>(view.data)[i]);
-  }
-  return values;
-}
-
 constexpr int64_t kBackwards = 4;
 float valueOf(int32_t rank, int64_t backward, int32_t parameter) {
   return float((rank + 2) * (backward + 1) + parameter);
@@ -72,7 +60,7 @@ TEST(Backwards, TheirOrderDoesNotMatter) {
         expectOk(callsOf(step).accumulate(step));
     }
     expectOk(applyStep(step, 0.25));
-    expected[rank] = readAll(step);
+    expected[rank] = parameterBits(step);
   });
   for (unsigned seed = 0; seed < 50; ++seed)
     runSteps(library.get(), [&](int32_t rank, zero_rt_step *step) {
@@ -99,7 +87,7 @@ TEST(Backwards, TheirOrderDoesNotMatter) {
       }
       EXPECT_EQ(stagingOf(step), 0);
       expectOk(applyStep(step, 0.25));
-      EXPECT_EQ(readAll(step), expected[rank]) << seed;
+      EXPECT_EQ(parameterBits(step), expected[rank]) << seed;
       auto results = sized<zero_rt_results>();
       expectOk(callsOf(step).results(step, &results));
       EXPECT_EQ(results.backwards, kBackwards);
@@ -200,7 +188,7 @@ TEST(Backwards, AreDroppedTogether) {
   runSteps(library.get(), [](int32_t rank, zero_rt_step *step) {
     const zero_rt_calls &calls = callsOf(step);
     bindAll(step);
-    std::vector<uint16_t> before = readAll(step);
+    std::vector<uint16_t> before = parameterBits(step);
     // One rank has not ended the first, the other both.
     expectOk(passOf(step, 1, Weight, 3));
     expectOk(passOf(step, 0, Bias, 3));
@@ -209,7 +197,7 @@ TEST(Backwards, AreDroppedTogether) {
         expectOk(calls.end_backward(step, b));
     expectOk(calls.discard(step));
     EXPECT_EQ(stagingOf(step), 0);
-    EXPECT_EQ(readAll(step), before);
+    EXPECT_EQ(parameterBits(step), before);
     for (int32_t p : {Weight, Bias, Tied, Tied})
       expectOk(passOf(step, 0, p, p == Tied ? 0.5f : 1));
     expectOk(applyStep(step));

@@ -27,12 +27,8 @@ zero_rt_results resultsOf(zero_rt_step *step, zero_rt_status expected,
 /// All parameters of a step, pads left out.
 std::vector<float> parametersOf(zero_rt_step *step) {
   std::vector<float> all;
-  for (int32_t p = 0; p < NumTrainParameters; ++p) {
-    auto view = sized<zero_rt_tensor>();
-    expectOk(callsOf(step).parameter(step, p, &view));
-    for (int64_t i = 0; i < view.elements; ++i)
-      all.push_back(floatFromBF16(static_cast<uint16_t *>(view.data)[i]));
-  }
+  for (uint16_t bits : parameterBits(step))
+    all.push_back(floatFromBF16(bits));
   return all;
 }
 

@@ -238,6 +238,17 @@ zero_rt_status zero_rt::test::passPieces(zero_rt_step *step, int32_t parameter,
   return parameter == Tied ? passGradient(step, parameter, 0) : ZERO_RT_OK;
 }
 
+std::vector<uint16_t> zero_rt::test::parameterBits(zero_rt_step *step) {
+  std::vector<uint16_t> bits;
+  for (int32_t p = 0; p < NumTrainParameters; ++p) {
+    auto view = sized<zero_rt_tensor>();
+    expectOk(callsOf(step).parameter(step, p, &view));
+    auto *data = static_cast<const uint16_t *>(view.data);
+    bits.insert(bits.end(), data, data + view.elements);
+  }
+  return bits;
+}
+
 zero_rt_status zero_rt::test::applyStep(zero_rt_step *step, double rate) {
   return callsOf(step).apply(step, &rate, 1, nullptr);
 }

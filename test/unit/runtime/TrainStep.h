@@ -71,6 +71,9 @@ zero_rt_status passPieces(zero_rt_step *step, int32_t parameter,
 /// Passes the gradients of all parameters.
 void passAll(zero_rt_step *step, float value = 1);
 
+/// The bits of all parameters, pads left out.
+std::vector<uint16_t> parameterBits(zero_rt_step *step);
+
 zero_rt_status applyStep(zero_rt_step *step, double rate = 1);
 
 } // namespace zero_rt::test
