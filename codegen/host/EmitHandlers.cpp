@@ -128,6 +128,7 @@ Call Arguments::visit(Operation *op) {
       })
       .Case([&](zrt::AllReduceOp reduce) {
         add32(tables.getBuffer(reduce.getBufferAttr()));
+        add32(tables.getBuffer(reduce.getResultBuffer()));
         SymbolTableCollection symbols;
         add32(tables.getAxes(reduce.getAxes(), zrt::getPlace(symbols, op)));
         return Call::all_reduce;

@@ -84,9 +84,11 @@ static Traffic countTraffic(zrt::HandlerOp handler, const Tables &tables) {
   for (Operation &op : handler.getBody().getOps()) {
     if (auto reduce = dyn_cast<zrt::AllReduceOp>(op)) {
       ++traffic.allReduces;
-      traffic.bytesSent +=
-          ring(bufferBytes(reduce.getBufferAttr()),
-               ranksOf(reduce.getAxes(), zrt::getPlace(symbols, reduce)), 2);
+      int64_t ranks =
+          ranksOf(reduce.getAxes(), zrt::getPlace(symbols, reduce));
+      traffic.bytesSent += ring(bufferBytes(reduce.getBufferAttr()) +
+                                    bufferBytes(reduce.getResultBuffer()),
+                                ranks, 1);
     } else if (auto scatter = dyn_cast<zrt::ReduceScatterOp>(op)) {
       ++traffic.reduceScatters;
       traffic.bytesSent += ring(bufferBytes(scatter.getSourceAttr()),

@@ -53,9 +53,8 @@ Array zero::add(const Calculator &calculator, const Array &a, const Array &b) {
   return result;
 }
 
-Array zero::sumInOrder(const Calculator &calculator,
+Array zero::sumInOrder(const Calculator &calculator, const Format &format,
                        ArrayRef<const Array *> addends) {
-  const Format &format = *addends.front()->format;
   // Begins with the first addend and not with zero, which would lose a -0.
   Array sum = *addends.front();
   const Format &wide = kF32.contains(format) ? kF32 : format;
@@ -64,6 +63,15 @@ Array zero::sumInOrder(const Calculator &calculator,
       sum[i] = calculator.add(wide, sum[i], (*addend)[i]);
   sum.format = &wide;
   return convert(calculator, format, sum);
+}
+
+PerRank zero::travel(const Calculator &calculator, const PerRank &addends,
+                     const Format *wire) {
+  PerRank arrived;
+  for (const Array &addend : addends)
+    arrived.push_back(wire && addend.format ? convert(calculator, *wire, addend)
+                                            : addend);
+  return arrived;
 }
 
 /// The sum of |terms|, at most one block, and its lanes folded in halves.

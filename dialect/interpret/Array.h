@@ -53,10 +53,14 @@ Array scale(const Calculator &calculator, const Array &array, Number factor);
 
 Array add(const Calculator &calculator, const Array &a, const Array &b);
 
-/// The element-wise sum of |addends| in order, as collectives compute it: of
-/// 16-bit types in f32, and rounded once.
-Array sumInOrder(const Calculator &calculator,
+/// The element-wise sum of |addends| in order, as collectives compute it: in
+/// |format|, or for one of 16 bits in f32 and rounded once.
+Array sumInOrder(const Calculator &calculator, const Format &format,
                  llvm::ArrayRef<const Array *> addends);
+
+/// |addends| as they arrive when they travel as |wire|; null: as they are.
+PerRank travel(const Calculator &calculator, const PerRank &addends,
+               const Format *wire);
 
 /// The sum of f64 |terms| in the order of all kernels: term i to lane i mod 32,
 /// blocks of 4096 terms, lanes folded in halves, blocks in order.

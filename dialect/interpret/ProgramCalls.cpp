@@ -135,12 +135,12 @@ LogicalResult ProgramInterpreter::launch(zrt::LaunchOp op, int64_t rank) {
 // Collectives
 //===----------------------------------------------------------------------===//
 
-Array ProgramInterpreter::sumOverGroup(Buffer &buffer,
+Array ProgramInterpreter::sumOverGroup(Buffer &buffer, const Format &format,
                                        ArrayRef<int64_t> group) {
   SmallVector<const Array *> addends;
   for (int64_t rank : group)
     addends.push_back(&buffer.contents[rank]);
-  return sumInOrder(calculator, addends);
+  return sumInOrder(calculator, format, addends);
 }
 
 LogicalResult ProgramInterpreter::reduceScatter(Operation *call,
@@ -154,12 +154,48 @@ LogicalResult ProgramInterpreter::reduceScatter(Operation *call,
       return failure();
   Buffer &buffer = program.getBuffer(target);
   for (const auto &group : getGroups(call, axes)) {
-    Array sum = sumOverGroup(program.getBuffer(source), group);
+    Array sum =
+        sumOverGroup(program.getBuffer(source), *buffer.format, group);
     for (int64_t rank : group) {
       Array slice = sum.slice(buffer.held[rank]);
       Array &kept = buffer.contents[rank];
       kept = accumulate ? add(calculator, kept, slice) : slice;
     }
+  }
+  return success();
+}
+
+LogicalResult ProgramInterpreter::allReduce(zrt::AllReduceOp op) {
+  for (int64_t rank = 0; rank < ranks.size(); ++rank)
+    if (isOn(op, rank) &&
+        (failed(requireAllocated(op, op.getBufferAttr(), rank)) ||
+         failed(requireAllocated(op, op.getResultBuffer(), rank))))
+      return failure();
+  Buffer &target = program.getBuffer(op.getResultBuffer());
+  for (const auto &group : getGroups(op, op.getAxes())) {
+    Array sum = sumOverGroup(program.getBuffer(op.getBufferAttr()),
+                             *target.format, group);
+    for (int64_t rank : group)
+      target.contents[rank] = sum;
+  }
+  return success();
+}
+
+LogicalResult ProgramInterpreter::allGather(zrt::AllGatherOp op) {
+  for (int64_t rank = 0; rank < ranks.size(); ++rank)
+    if (isOn(op, rank) &&
+        failed(requireAllocated(op, op.getBufferAttr(), rank)))
+      return failure();
+  Buffer &buffer = program.getBuffer(op.getBufferAttr());
+  for (const auto &group : getGroups(op, op.getAxes())) {
+    Array whole(*buffer.format, 0);
+    for (auto [i, rank] : llvm::enumerate(group)) {
+      const Array &array = buffer.contents[rank];
+      Array slice = array.slice(getSlice(array.size(), i, group.size()));
+      llvm::append_range(whole.elements, slice.elements);
+    }
+    for (int64_t rank : group)
+      buffer.contents[rank] = whole;
   }
   return success();
 }
@@ -185,35 +221,9 @@ LogicalResult ProgramInterpreter::runCollective(Operation *call) {
     return success();
   }
 
-  FlatSymbolRefAttr symbol;
-  ArrayAttr axes;
-  if (auto op = dyn_cast<zrt::AllReduceOp>(call)) {
-    symbol = op.getBufferAttr();
-    axes = op.getAxes();
-  } else {
-    symbol = cast<zrt::AllGatherOp>(call).getBufferAttr();
-    axes = cast<zrt::AllGatherOp>(call).getAxes();
-  }
-  for (int64_t rank = 0; rank < ranks.size(); ++rank)
-    if (isOn(call, rank) && failed(requireAllocated(call, symbol, rank)))
-      return failure();
-  Buffer &buffer = program.getBuffer(symbol);
-  for (const auto &group : getGroups(call, axes)) {
-    Array whole;
-    if (isa<zrt::AllReduceOp>(call)) {
-      whole = sumOverGroup(buffer, group);
-    } else {
-      whole.format = buffer.format;
-      for (auto [i, rank] : llvm::enumerate(group)) {
-        const Array &array = buffer.contents[rank];
-        Array slice = array.slice(getSlice(array.size(), i, group.size()));
-        llvm::append_range(whole.elements, slice.elements);
-      }
-    }
-    for (int64_t rank : group)
-      buffer.contents[rank] = whole;
-  }
-  return success();
+  if (auto op = dyn_cast<zrt::AllReduceOp>(call))
+    return allReduce(op);
+  return allGather(cast<zrt::AllGatherOp>(call));
 }
 
 //===----------------------------------------------------------------------===//

@@ -92,6 +92,8 @@ private:
                                     mlir::FlatSymbolRefAttr source,
                                     mlir::FlatSymbolRefAttr target,
                                     mlir::ArrayAttr axes, bool accumulate);
+  mlir::LogicalResult allReduce(zrt::AllReduceOp op);
+  mlir::LogicalResult allGather(zrt::AllGatherOp op);
   mlir::LogicalResult requireAllocated(mlir::Operation *call,
                                        mlir::FlatSymbolRefAttr buffer,
                                        int64_t rank);
@@ -108,7 +110,9 @@ private:
     ValueType type = places.lookup(call);
     return type ? ranks.getGroups(names, type) : ranks.getGroups(names);
   }
-  Array sumOverGroup(Buffer &buffer, llvm::ArrayRef<int64_t> group);
+  /// What |group| has in |buffer|, summed in |format|.
+  Array sumOverGroup(Buffer &buffer, const Format &format,
+                     llvm::ArrayRef<int64_t> group);
 
   Program program;
   Calculator calculator;

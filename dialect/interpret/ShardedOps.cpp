@@ -21,30 +21,18 @@ std::vector<std::vector<int64_t>> ShardedStep::getGroups(ArrayAttr axes,
 // Collectives
 //===----------------------------------------------------------------------===//
 
-/// What the ranks of |group| hold, added.
-static Array sumOverGroup(const Calculator &calculator, const PerRank &addends,
-                          ArrayRef<int64_t> group) {
-  auto arrays =
-      llvm::map_to_vector(group, [&](int64_t rank) { return &addends[rank]; });
-  return sumInOrder(calculator, arrays);
-}
-
-void ShardedStep::evaluateAllReduce(AllReduceOp op) {
+template <typename OpT> void ShardedStep::evaluateSum(OpT op) {
   PerRank results = values[op.getInput()];
+  PerRank addends = travel(calculator, results, getWire(op));
   for (const auto &group : getGroups(op.getAxes(), op.getInput())) {
-    Array sum = sumOverGroup(calculator, values[op.getInput()], group);
-    for (int64_t rank : group)
-      results[rank] = sum;
-  }
-  values[op.getOutput()] = std::move(results);
-}
-
-void ShardedStep::evaluateReduceScatter(ReduceScatterOp op) {
-  PerRank results = values[op.getInput()];
-  for (const auto &group : getGroups(op.getAxes(), op.getInput())) {
-    Array sum = sumOverGroup(calculator, values[op.getInput()], group);
+    auto arrays = llvm::map_to_vector(
+        group, [&](int64_t rank) { return &addends[rank]; });
+    Array sum =
+        sumInOrder(calculator, *results[group.front()].format, arrays);
     for (auto [i, rank] : llvm::enumerate(group))
-      results[rank] = sum.slice(getSlice(sum.size(), i, group.size()));
+      results[rank] = std::is_same_v<OpT, ReduceScatterOp>
+                          ? sum.slice(getSlice(sum.size(), i, group.size()))
+                          : sum;
   }
   values[op.getOutput()] = std::move(results);
 }
@@ -182,9 +170,9 @@ void ShardedStep::evaluateUpdate(UpdateBucketOp op) {
 
 LogicalResult ShardedStep::evaluateOwn(Operation &op) {
   if (auto reduce = dyn_cast<AllReduceOp>(op)) {
-    evaluateAllReduce(reduce);
+    evaluateSum(reduce);
   } else if (auto scatter = dyn_cast<ReduceScatterOp>(op)) {
-    evaluateReduceScatter(scatter);
+    evaluateSum(scatter);
   } else if (auto gather = dyn_cast<AllGatherOp>(op)) {
     evaluateAllGather(gather);
   } else if (auto transfer = dyn_cast<TransferOp>(op)) {

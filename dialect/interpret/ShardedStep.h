@@ -43,8 +43,8 @@ private:
   /// The ranks that meet in a collective on |input| over |axes|.
   std::vector<std::vector<int64_t>> getGroups(mlir::ArrayAttr axes,
                                               mlir::Value input);
-  void evaluateAllReduce(AllReduceOp op);
-  void evaluateReduceScatter(ReduceScatterOp op);
+  /// A zero.all_reduce or zero.reduce_scatter.
+  template <typename OpT> void evaluateSum(OpT op);
   void evaluateAllGather(AllGatherOp op);
   void evaluateArrivals(ArrivalsOp op);
   void evaluateCountOnce(CountOnceOp op);

@@ -194,9 +194,24 @@ void StepInterpreter::evaluateMicroBatches(MicroBatchesOp op) {
           ? 0
           : Calculator::getSumFactor(format, window->getTotalBackwards());
   for (auto [i, result] : llvm::enumerate(op.getResults())) {
+    double ofResult = factor;
+    double tiny = 0;
+    double limit = HUGE_VAL;
+    // So are the roundings of each backward's gradient before it travels.
+    for (Operation *user : result.getUsers())
+      if (auto reduce = dyn_cast<ReduceOp>(user);
+          reduce && reduce.getWire() && !calculator.isTyped()) {
+        const Format &wire = *getWire(reduce);
+        ofResult += wire.getUnitRoundoff();
+        tiny = wire.getTiny() * double(window->getTotalBackwards());
+        limit = wire.largest;
+      }
     for (int64_t rank = 0; rank < ranks.size(); ++rank)
-      for (int64_t e = 0; factor > 0 && e < sums[i][rank].size(); ++e)
-        sums[i][rank][e].bound += factor * magnitudes[i][rank][e];
+      for (int64_t e = 0; ofResult > 0 && e < sums[i][rank].size(); ++e) {
+        double magnitude = magnitudes[i][rank][e];
+        sums[i][rank][e].bound +=
+            magnitude > limit ? HUGE_VAL : ofResult * magnitude + tiny;
+      }
     // A rank without any backward contributes zero.
     int64_t largest = 0;
     for (const Array &sum : sums[i])

@@ -113,6 +113,11 @@ protected:
   void defineScalar(mlir::Value result,
                     llvm::function_ref<Number(int64_t)> function);
 
+  /// The type that addends of |op| travel as; null: their own.
+  template <typename OpT> static const Format *getWire(OpT op) {
+    return op.getWire() ? getFormat(*op.getWire()) : nullptr;
+  }
+
   ParameterOp findParameter(llvm::StringRef name) {
     return parameters.lookup(name);
   }

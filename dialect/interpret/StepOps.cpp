@@ -106,13 +106,16 @@ void StepInterpreter::evaluateReduce(ReduceOp op) {
   for (auto [input, output] :
        llvm::zip_equal(op.getInputs(), op.getOutputs())) {
     auto type = cast<ValueType>(input.getType());
-    const PerRank &addends = values.find(input)->second;
-    PerRank sums = addends;
+    PerRank sums = values.find(input)->second;
+    bool isPartial = type.has(PlacementKind::Partial);
+    PerRank addends =
+        travel(calculator, sums, isPartial ? getWire(op) : nullptr);
     for (const auto &group :
          ranks.getGroups(type.getAxes(PlacementKind::Partial), type)) {
       auto arrays = llvm::map_to_vector(
           group, [&](int64_t rank) { return &addends[rank]; });
-      Array sum = sumInOrder(calculator, arrays);
+      Array sum =
+          sumInOrder(calculator, *sums[group.front()].format, arrays);
       // What is still to be divided out. A is the same on all ranks, or the
       // step is refused.
       if (type.isScaled()) {

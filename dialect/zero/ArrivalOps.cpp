@@ -90,10 +90,7 @@ LogicalResult MicroBatchesOp::verifyRegions() {
                 "counted once per backward: "
              << value.getType();
     // micro_batches_c2
-    if (!isa<FloatType>(getAccumulatorType()) ||
-        (type.getElementType() != getAccumulatorType() &&
-         type.getElementType().getIntOrFloatBitWidth() >=
-             getAccumulatorType().getIntOrFloatBitWidth()))
+    if (!holdsEveryNumber(getAccumulatorType(), type.getElementType()))
       return emitOpError() << "sums in " << getAccumulatorType()
                            << ", which does not hold every number of the "
                            << type.getElementType() << " that is yielded";

@@ -29,7 +29,7 @@ LogicalResult ReduceOp::verify() {
     if (type.has(PlacementKind::Varying))
       return emitOpError() << "operand is varying and no addend, got " << type;
   }
-  return success();
+  return verifyWire(*this, getInputs(), getWire());
 }
 
 LogicalResult ReduceOp::inferReturnTypes(MLIRContext *, std::optional<Location>,

@@ -214,22 +214,31 @@ def Zero_ReduceOp : Zero_InferredOp<"reduce", [Pure]> {
   let summary = "Sums gradients over the mesh and applies the weight";
   let description = [{
     A result is the sum over every axis that its operand is partial over, divided
-    by the operand's scale: the declared weighted gradient.
+    by the operand's scale: the declared weighted gradient. It is summed in the
+    operand's element type.
+
+    With `wire bf16` what each rank adds to a sum is rounded to bf16 before it travels, and
+    still summed in the operand's type. That takes half the bytes and one rounding
+    of each addend; sums that travel further (to the replicas of a slice) are not
+    rounded again. Where a step reduces in each backward (ZeRO-2), the addends are
+    those of one backward.
 
     Constraints:
 
     - `reduce_c1`: operands are not partial over `micro` (the sum over backwards
-      comes first), nor varying.
+      comes first), nor varying;
+    - `wire_c1`: a wire type is a float type of which the operands, arrays,
+      hold every number.
 
     Example:
 
     ```mlir
-    %r = zero.reduce %g : !zero.value<8xf32, partial = [dp], scaled = [dp : 1]>
+    %r = zero.reduce %g wire bf16 : !zero.value<8xf32, partial = [dp], scaled = [dp : 1]>
     ```
   }];
-  let arguments = (ins Variadic<Zero_Value>:$inputs);
+  let arguments = (ins Variadic<Zero_Value>:$inputs, OptionalAttr<TypeAttr>:$wire);
   let results = (outs Variadic<Zero_Value>:$outputs);
-  let assemblyFormat = "$inputs attr-dict `:` type($inputs)";
+  let assemblyFormat = "$inputs (`wire` $wire^)? attr-dict `:` type($inputs)";
   let hasVerifier = 1;
 }
 

@@ -21,6 +21,29 @@ bool zero::isStorageType(Type type) {
   return type.isF16() || type.isBF16() || type.isF32() || type.isF64();
 }
 
+bool zero::holdsEveryNumber(Type wide, Type narrow) {
+  return isStorageType(wide) && isStorageType(narrow) &&
+         (wide == narrow ||
+          wide.getIntOrFloatBitWidth() > narrow.getIntOrFloatBitWidth());
+}
+
+LogicalResult zero::verifyWire(Operation *op, ValueRange values,
+                               std::optional<Type> wire) {
+  if (!wire)
+    return success();
+  for (Value value : values) {
+    auto type = cast<ValueType>(value.getType());
+    if (type.isScalar())
+      return op->emitOpError() << "operand is a scalar, which travels as it "
+                                  "is; leave 'wire' out";
+    if (!holdsEveryNumber(type.getElementType(), *wire))
+      return op->emitOpError()
+             << "operand is of " << type.getElementType()
+             << ", which does not hold every number of wire type " << *wire;
+  }
+  return success();
+}
+
 LogicalResult zero::verifySize(Operation *op, ArrayRef<int64_t> shape) {
   constexpr int64_t maxElements = int64_t(1) << 40;
   int64_t elements = 1;

@@ -17,6 +17,13 @@ ValueType getScalarType(mlir::MLIRContext *context);
 /// Whether memory may hold elements of |type|: f16, bf16, f32 or f64.
 bool isStorageType(mlir::Type type);
 
+/// Whether |wide| holds every number of |narrow|, both storage types.
+bool holdsEveryNumber(mlir::Type wide, mlir::Type narrow);
+
+/// wire_c1: |values| can travel as |wire|, which may be null.
+mlir::LogicalResult verifyWire(mlir::Operation *op, mlir::ValueRange values,
+                               std::optional<mlir::Type> wire);
+
 /// Checks that something of these extents is no larger than any machine.
 mlir::LogicalResult verifySize(mlir::Operation *op,
                                mlir::ArrayRef<int64_t> shape);

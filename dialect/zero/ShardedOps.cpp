@@ -59,6 +59,14 @@ static LogicalResult inferCollective(std::optional<Location> location,
   return success();
 }
 
+LogicalResult AllReduceOp::verify() {
+  return verifyWire(*this, getInput(), getWire());
+}
+
+LogicalResult ReduceScatterOp::verify() {
+  return verifyWire(*this, getInput(), getWire());
+}
+
 LogicalResult AllReduceOp::inferReturnTypes(MLIRContext *,
                                             std::optional<Location> location,
                                             Adaptor adaptor,

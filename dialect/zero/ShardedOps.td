@@ -76,22 +76,32 @@ def Zero_BucketOp : Zero_Op<"bucket",
 // Collectives
 //===----------------------------------------------------------------------===//
 
-class Zero_CollectiveOp<string mnemonic, Type type> : Zero_InferredOp<mnemonic,
+/// A sum over ranks, whose addends may travel as another type.
+class Zero_SumOp<string mnemonic> : Zero_InferredOp<mnemonic,
     [MemoryEffects<[MemWrite<Zero_CommResource>]>]> {
-  let arguments = (ins type:$input, StrArrayAttr:$axes);
-  let results = (outs type:$output);
-  let assemblyFormat = "$input `over` custom<NameList>($axes) attr-dict `:` type($input)";
+  let arguments = (ins Zero_Value:$input, StrArrayAttr:$axes,
+                       OptionalAttr<TypeAttr>:$wire);
+  let results = (outs Zero_Value:$output);
+  let assemblyFormat = [{
+    $input `over` custom<NameList>($axes) (`wire` $wire^)? attr-dict `:` type($input)
+  }];
+  let hasVerifier = 1;
 }
 
-def Zero_AllReduceOp : Zero_CollectiveOp<"all_reduce", Zero_Value> {
+def Zero_AllReduceOp : Zero_SumOp<"all_reduce"> {
   let summary = "Sums a partial value; every rank gets the whole sum";
   let description = [{
+    With `wire bf16` addends are rounded to bf16 before they travel; they are
+    summed, and sums travel, in the operand's type.
+
     Equivalent to: `ncclAllReduce`, `MPI_Allreduce`.
 
     Constraints:
 
     - `all_reduce_c1`: the operand is partial over each axis;
-    - `collective_c1`: it is on the device.
+    - `collective_c1`: it is on the device;
+    - `wire_c1`: a wire type is a float type of which the operand, an array,
+      holds every number.
 
     Example:
 
@@ -101,11 +111,12 @@ def Zero_AllReduceOp : Zero_CollectiveOp<"all_reduce", Zero_Value> {
   }];
 }
 
-def Zero_ReduceScatterOp : Zero_CollectiveOp<"reduce_scatter", Zero_Value> {
+def Zero_ReduceScatterOp : Zero_SumOp<"reduce_scatter"> {
   let summary = "Sums a partial value; rank i gets slice i of the sum";
   let description = [{
     Slices are those of the last dimension; ranks are numbered in the order of the
-    mesh.
+    mesh. With `wire bf16` addends are rounded to bf16 before they travel, and
+    summed in the operand's type.
 
     Equivalent to: `ncclReduceScatter`, `MPI_Reduce_scatter_block`.
 
@@ -114,17 +125,19 @@ def Zero_ReduceScatterOp : Zero_CollectiveOp<"reduce_scatter", Zero_Value> {
     - `reduce_scatter_c1`: the operand is partial over each axis;
     - `reduce_scatter_c2`: its last dimension, which is scattered, exists and is
       not sharded;
-    - `collective_c1`: it is on the device.
+    - `collective_c1`: it is on the device;
+    - `wire_c1`: as for `zero.all_reduce`.
 
     Example:
 
     ```mlir
-    %r = zero.reduce_scatter %g over [dp] : !zero.value<64xf32, partial = [dp]>
+    %r = zero.reduce_scatter %g over [dp] wire bf16 : !zero.value<64xf32, partial = [dp]>
     ```
   }];
 }
 
-def Zero_AllGatherOp : Zero_CollectiveOp<"all_gather", Zero_Value> {
+def Zero_AllGatherOp : Zero_InferredOp<"all_gather",
+    [MemoryEffects<[MemWrite<Zero_CommResource>]>]> {
   let summary = "Joins the slices of a sharded value on every rank";
   let description = [{
     Equivalent to: `ncclAllGather`, `MPI_Allgather`.
@@ -140,6 +153,9 @@ def Zero_AllGatherOp : Zero_CollectiveOp<"all_gather", Zero_Value> {
     %p = zero.all_gather %s over [dp] : !zero.value<64xbf16, sharded = [dp]>
     ```
   }];
+  let arguments = (ins Zero_Value:$input, StrArrayAttr:$axes);
+  let results = (outs Zero_Value:$output);
+  let assemblyFormat = "$input `over` custom<NameList>($axes) attr-dict `:` type($input)";
 }
 
 //===----------------------------------------------------------------------===//

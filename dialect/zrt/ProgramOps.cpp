@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/zero/Rules.h"
 #include "dialect/zrt/Require.h"
 #include "dialect/zrt/ZrtDialect.h"
 
@@ -247,9 +248,35 @@ LogicalResult CopyOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return success();
 }
 
+/// That a sum in the type of |to| takes addends of the type of |from|.
+static LogicalResult requireHolds(Operation *op, zero::ValueType from,
+                                  zero::ValueType to) {
+  if (zero::holdsEveryNumber(to.getElementType(), from.getElementType()))
+    return success();
+  return op->emitOpError() << "sums in " << to.getElementType()
+                           << ", which does not hold every number of the "
+                           << from.getElementType() << " that travel";
+}
+
 LogicalResult AllReduceOp::verifySymbolUses(SymbolTableCollection &symbols) {
   // all_reduce_c1
-  return requireWhole(symbols, *this, getBufferAttr(), getAxes());
+  FailureOr<BufferOp> buffer =
+      requireWhole(symbols, *this, getBufferAttr(), getAxes());
+  if (failed(buffer) || !getTargetAttr())
+    return buffer;
+  // all_reduce_c2
+  FailureOr<BufferOp> target =
+      requireWhole(symbols, *this, getTargetAttr(), getAxes());
+  if (failed(target))
+    return failure();
+  if (getTargetAttr() == getBufferAttr())
+    return emitOpError() << "target is the buffer itself; leave 'to' out";
+  zero::ValueType from = buffer->getValueType();
+  zero::ValueType to = target->getValueType();
+  if (from != to.withElementType(from.getElementType()))
+    return emitOpError() << "needs a target that is placed as the buffer, got "
+                         << from << " and " << to;
+  return requireHolds(*this, from, to);
 }
 
 LogicalResult AllGatherOp::verifySymbolUses(SymbolTableCollection &symbols) {
@@ -265,7 +292,7 @@ LogicalResult AllGatherOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return success();
 }
 
-/// reduce_scatter_c1 and _c2, and so reduce_scatter_add_c1
+/// reduce_scatter_c1 to _c3, and so reduce_scatter_add_c1
 static LogicalResult verifyScatter(SymbolTableCollection &symbols,
                                    Operation *op, FlatSymbolRefAttr sourceName,
                                    FlatSymbolRefAttr targetName,
@@ -277,11 +304,13 @@ static LogicalResult verifyScatter(SymbolTableCollection &symbols,
   zero::ValueType from = source->getValueType();
   zero::ValueType to = target->getValueType();
   if (source->isSharded() || isShardedOver(from, axes) ||
-      !isSame(target->getOwners(), axes) || !from.hasRowsOf(to) ||
-      from.getElementType() != to.getElementType())
+      !isSame(target->getOwners(), axes) || !from.hasRowsOf(to))
     return op->emitOpError()
            << "needs a full source and a target sharded over " << axes
-           << " with the same rows and type, got " << from << " and " << to;
+           << " with the same rows, got " << from << " and " << to;
+  // reduce_scatter_c3
+  if (failed(requireHolds(op, from, to)))
+    return failure();
   // reduce_scatter_c2
   return failure(failed(requireOnDevice(op, *source)) ||
                  failed(requireOnDevice(op, *target)));

@@ -201,31 +201,45 @@ def Zrt_CopyOp : Zrt_CallOp<"copy", (ins FlatSymbolRefAttr:$source,
   }];
 }
 
-class Zrt_BufferCollectiveOp<string mnemonic>
-    : Zrt_CallOp<mnemonic, (ins FlatSymbolRefAttr:$buffer, StrArrayAttr:$axes),
-        "$buffer `over` custom<NameList>($axes)">;
 class Zrt_ScatterOp<string mnemonic>
     : Zrt_CallOp<mnemonic, (ins FlatSymbolRefAttr:$source,
         FlatSymbolRefAttr:$target, StrArrayAttr:$axes),
         "$source `to` $target `over` custom<NameList>($axes)">;
 
-def Zrt_AllReduceOp : Zrt_BufferCollectiveOp<"all_reduce"> {
-  let summary = "Sums a buffer over the ranks of some axes, in place";
+def Zrt_AllReduceOp : Zrt_CallOp<"all_reduce",
+    (ins FlatSymbolRefAttr:$buffer, OptionalAttr<FlatSymbolRefAttr>:$target,
+         StrArrayAttr:$axes),
+    "$buffer (`to` $target^)? `over` custom<NameList>($axes)"> {
+  let summary = "Sums a buffer over the ranks of some axes, in place or to another";
   let description = [{
+    A target may have a wider type than the buffer: addends travel as the buffer
+    has them, are summed in the target's type, and sums travel in that. Then what
+    a rank sends is that of a reduce_scatter and an all_gather.
+
     Constraints:
 
     - `all_reduce_c1`: the buffer exists, is not sharded over these axes, and is on
-      the device.
+      the device;
+    - `all_reduce_c2`: the target, if there is one, is another buffer on the device
+      with the same placement, whose type holds every number of the buffer's.
 
     Example:
 
     ```mlir
-    %t0 = zrt.all_reduce @b0.gradient over [dp] after()
+    %t0 = zrt.all_reduce @b0.wire to @b0.gradient over [dp] after()
     ```
+  }];
+  let extraClassDeclaration = [{
+    /// The buffer that gets the sum.
+    ::mlir::FlatSymbolRefAttr getResultBuffer() {
+      return getTargetAttr() ? getTargetAttr() : getBufferAttr();
+    }
   }];
 }
 
-def Zrt_AllGatherOp : Zrt_BufferCollectiveOp<"all_gather"> {
+def Zrt_AllGatherOp : Zrt_CallOp<"all_gather",
+    (ins FlatSymbolRefAttr:$buffer, StrArrayAttr:$axes),
+    "$buffer `over` custom<NameList>($axes)"> {
   let summary = "Each rank's slice of a row reaches the others, in place";
   let description = [{
     Constraints:
@@ -244,11 +258,14 @@ def Zrt_AllGatherOp : Zrt_BufferCollectiveOp<"all_gather"> {
 def Zrt_ReduceScatterOp : Zrt_ScatterOp<"reduce_scatter"> {
   let summary = "Sums over the ranks of some axes; rank i gets slice i of a row";
   let description = [{
+    Addends travel as the source has them, and are summed in the target's type.
+
     Constraints:
 
     - `reduce_scatter_c1`: rows of the source are whole and those of the target
-      sharded over these axes, with the same rows and type otherwise;
-    - `reduce_scatter_c2`: both are on the device.
+      sharded over these axes, with the same rows otherwise;
+    - `reduce_scatter_c2`: both are on the device;
+    - `reduce_scatter_c3`: the target's type holds every number of the source's.
 
     Example:
 
@@ -263,7 +280,7 @@ def Zrt_ReduceScatterAddOp : Zrt_ScatterOp<"reduce_scatter_add"> {
   let description = [{
     Constraints:
 
-    - `reduce_scatter_add_c1`: as `reduce_scatter_c1` and `_c2`.
+    - `reduce_scatter_add_c1`: as `reduce_scatter_c1`, `_c2` and `_c3`.
 
     Example:
 

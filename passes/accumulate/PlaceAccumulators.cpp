@@ -32,7 +32,7 @@ static void moveReductionsIn(MicroBatchesOp op) {
     if (ReduceScatterOp scatter = getOnlyUse(sum))
       yield->setOperand(i, builder.create<ReduceScatterOp>(
                                scatter.getLoc(), yield->getOperand(i),
-                               scatter.getAxesAttr()));
+                               scatter.getAxesAttr(), scatter.getWireAttr()));
   builder.setInsertionPoint(op);
   auto moved = builder.create<MicroBatchesOp>(
       op.getLoc(), op.getAccumulatorType(), op.getBody());

@@ -51,8 +51,9 @@ private:
   Value materialize(Location loc, Value old);
   /// The axes whose ranks own slices of |gradient|.
   SmallVector<Attribute> getOwners(ValueType gradient);
-  /// all_reduce over every axis that |value| is partial over.
-  Value allReduce(Location loc, Value value);
+  /// all_reduce over every axis that |value| is partial over; addends travel as
+  /// |wire|.
+  Value allReduce(Location loc, Value value, TypeAttr wire = nullptr);
   /// That of the argument that counts them, once.
   Value sumTokens(Location loc);
 
@@ -78,12 +79,12 @@ static ArrayAttr axesOf(OpBuilder &builder, ValueType type,
   return builder.getArrayAttr(axes);
 }
 
-Value Rewriter::allReduce(Location loc, Value value) {
+Value Rewriter::allReduce(Location loc, Value value, TypeAttr wire) {
   auto type = cast<ValueType>(value.getType());
   if (!type.has(PlacementKind::Partial))
     return value;
   return builder.create<AllReduceOp>(
-      loc, value, axesOf(builder, type, PlacementKind::Partial));
+      loc, value, axesOf(builder, type, PlacementKind::Partial), wire);
 }
 
 Value Rewriter::sumTokens(Location loc) {
@@ -115,10 +116,16 @@ void Rewriter::rewriteReduce(ReduceOp op) {
     }
     Scaled gradient;
     gradient.raw = input;
-    if (SmallVector<Attribute> axes = getOwners(type); !axes.empty())
+    // Addends are rounded once: what is already a sum travels as it is.
+    TypeAttr wire = op.getWireAttr();
+    if (wire && wire.getValue() == type.getElementType())
+      wire = nullptr;
+    if (SmallVector<Attribute> axes = getOwners(type); !axes.empty()) {
       gradient.raw = builder.create<ReduceScatterOp>(
-          op.getLoc(), input, builder.getArrayAttr(axes));
-    gradient.raw = allReduce(op.getLoc(), gradient.raw);
+          op.getLoc(), input, builder.getArrayAttr(axes), wire);
+      wire = nullptr;
+    }
+    gradient.raw = allReduce(op.getLoc(), gradient.raw, wire);
     if (type.isScaled()) {
       auto scale = ScaleAttr::get(op.getContext(), power(type.getScale(), -1));
       Value &factor = factors[scale];

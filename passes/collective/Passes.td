@@ -21,7 +21,9 @@ def InsertCollectivesPass : Pass<"zero-insert-collectives", "::mlir::ModuleOp"> 
     multiplied in once, after the reduction, and the norm is taken of the reduced
     gradients before either: its scale is known from its type.
 
-    What is replicated over an axis is neither reduced nor gathered there.
+    What is replicated over an axis is neither reduced nor gathered there. A wire
+    type goes to the first collective of a gradient; sums of sums travel in the type
+    they are summed in.
 
     *Requires:* the form that `zero-assign-layout` leaves.
 

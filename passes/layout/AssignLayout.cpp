@@ -189,7 +189,7 @@ void Layout::rewriteReduce(ReduceOp op) {
   SmallVector<size_t> indices = bucketsOf(&Way::reduce, op);
   auto inputs =
       llvm::map_to_vector(indices, [&](size_t i) { return current[i]; });
-  auto reduce = builder.create<ReduceOp>(op.getLoc(), inputs);
+  auto reduce = builder.create<ReduceOp>(op.getLoc(), inputs, op.getWireAttr());
   for (auto [i, output] : llvm::zip_equal(indices, reduce.getOutputs()))
     current[i] = reduced[i] = output;
 }
@@ -219,10 +219,13 @@ Value Layout::buildVerdict(Location loc) {
   for (auto axis : shape.mesh.getAxes().getAsRange<MeshAxisAttr>())
     axes.push_back(axis.getName());
   auto arrivals = builder.create<ArrivalsOp>(loc, builder.getArrayAttr(axes));
-  auto sums = builder.create<ReduceOp>(loc, arrivals.getResults());
+  auto sums = builder.create<ReduceOp>(loc, arrivals.getResults(),
+                                       /*wire=*/nullptr);
   Value tokens;
   if (shape.step.dividesByTokens())
-    tokens = builder.create<ReduceOp>(loc, ValueRange(shape.step.getTokens()))
+    tokens = builder
+                 .create<ReduceOp>(loc, ValueRange(shape.step.getTokens()),
+                                   /*wire=*/nullptr)
                  .getOutputs()[0];
   // Not finite if any gradient is not.
   Value norm = builder.create<NormOp>(loc, reduced);

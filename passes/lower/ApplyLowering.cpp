@@ -12,7 +12,13 @@ using namespace zero;
 LogicalResult StepLowering::lowerAllReduce(AllReduceOp op) {
   Value input = op.getInput();
   if (auto buffer = bufferOfValue.lookup(input)) {
-    finish->call<zrt::AllReduceOp>(buffer, op.getAxesAttr());
+    FlatSymbolRefAttr addends = buffer;
+    if (op.getWire())
+      addends = prepareAddends(*program, *finish,
+                               bucketOf(bucketOfValue.lookup(input)), buffer);
+    finish->call<zrt::AllReduceOp>(
+        addends, addends == buffer ? FlatSymbolRefAttr() : buffer,
+        op.getAxesAttr());
     bufferOfValue[op.getOutput()] = buffer;
     bucketOfValue[op.getOutput()] = bucketOfValue.lookup(input);
     bufferOfValue.erase(input); // in place: nothing holds the addends now
@@ -20,7 +26,7 @@ LogicalResult StepLowering::lowerAllReduce(AllReduceOp op) {
   }
   FlatSymbolRefAttr slots = vectors.lookup(input);
   if (!slots) {
-    if (!cast<ValueType>(input.getType()).isScalar())
+    if (!cast<ValueType>(input.getType()).isScalar() || op.getWire())
       return op.emitError()
              << "operand is neither a scalar nor the gradient of "
                 "a bucket, or was reduced before";
@@ -256,8 +262,9 @@ LogicalResult StepLowering::lower(Operation *op) {
     return lowerTransfer(transfer);
   if (auto scatter = dyn_cast<ReduceScatterOp>(op)) {
     BucketBuffers &bucket = bucketOf(bucketOfValue.lookup(scatter.getInput()));
-    finish->call<zrt::ReduceScatterOp>(bucket.gradient, bucket.reduced,
-                                       scatter.getAxesAttr());
+    finish->call<zrt::ReduceScatterOp>(
+        prepareAddends(*program, *finish, bucket, bucket.gradient),
+        bucket.reduced, scatter.getAxesAttr());
     bufferOfValue[scatter.getOutput()] = bucket.reduced;
     bucketOfValue[scatter.getOutput()] =
         bucketOfValue.lookup(scatter.getInput());

@@ -16,6 +16,10 @@ void zero::declareBucket(ProgramBuilder &program, BucketBuffers &bucket) {
   Type master = bucket.optimizer.getMasterType();
   bucket.gradient =
       program.buffer(name + ".gradient", bucket.gradientType, Role::gradient);
+  if (bucket.wireType)
+    bucket.wire = program.buffer(
+        name + ".wire", bucket.gradientType.withElementType(bucket.wireType),
+        Role::gradient);
   if (bucket.reducedType)
     bucket.reduced =
         program.buffer(name + ".reduced", bucket.reducedType, Role::gradient);
@@ -67,9 +71,11 @@ void zero::declareBucket(ProgramBuilder &program, BucketBuffers &bucket) {
 /// loop: one fills while the one before it waits for its last gradients.
 static constexpr int64_t kOpenBuckets = 2;
 
-/// Gives gradients of buckets that are never open together one memory, as large
-/// as the largest of them. Each pipeline stage has memory of its own.
-static void shareMemory(ProgramBuilder &program, BucketMap &buckets) {
+/// Gives buffers of buckets that are never in use together one memory, as large
+/// as the largest of them: gradients of which |kOpenBuckets| are open, or what
+/// travels. Each pipeline stage has memory of its own.
+static void shareMemory(ProgramBuilder &program, BucketMap &buckets,
+                        FlatSymbolRefAttr BucketBuffers::*buffer) {
   struct Ring {
     ArrayRef<AxisCoordinate> stages;
     zrt::BufferOp owners[kOpenBuckets];
@@ -80,6 +86,8 @@ static void shareMemory(ProgramBuilder &program, BucketMap &buckets) {
     for (Ring &ring : rings)
       ring.next = 0;
     for (auto &bucket : llvm::make_second_range(buckets)) {
+      if (!(bucket.*buffer))
+        continue;
       ArrayRef<AxisCoordinate> stages = bucket.gradientType.getPresent();
       auto *ring = llvm::find_if(
           rings, [&](const Ring &ring) { return ring.stages == stages; });
@@ -87,7 +95,7 @@ static void shareMemory(ProgramBuilder &program, BucketMap &buckets) {
         rings.emplace_back().stages = stages;
         ring = &rings.back();
       }
-      function(program.getBuffer(bucket.gradient),
+      function(program.getBuffer(bucket.*buffer),
                ring->owners[ring->next++ % kOpenBuckets]);
     }
   };
@@ -99,6 +107,21 @@ static void shareMemory(ProgramBuilder &program, BucketMap &buckets) {
     if (buffer != owner)
       buffer.setSharesAttr(FlatSymbolRefAttr::get(owner));
   });
+}
+
+FlatSymbolRefAttr zero::prepareAddends(ProgramBuilder &program,
+                                       HandlerBuilder &calls,
+                                       const BucketBuffers &bucket,
+                                       FlatSymbolRefAttr addends) {
+  if (!bucket.wire)
+    return addends;
+  calls.call<zrt::LaunchOp>(
+      program.storeKernel(bucket.gradientType.getElementType(),
+                          bucket.wireType),
+      program.getBuilder().getArrayAttr({addends, bucket.wire}),
+      bucket.whole, /*own=*/ArrayAttr(), /*sum=*/FlatSymbolRefAttr(),
+      /*sum_index=*/IntegerAttr(), /*first_stage=*/UnitAttr());
+  return bucket.wire;
 }
 
 /// Closes buckets one by one: what did not arrive becomes zero, then |ReduceT|
@@ -118,7 +141,9 @@ buildSequence(ProgramBuilder &program, BucketMap &buckets, StringRef name,
     HandlerBuilder calls(handler);
     calls.call<zrt::FillMissingOp>(cast<FlatSymbolRefAttr>(symbols.back()));
     if (bucket.scatterAxes) {
-      calls.call<ReduceT>(bucket.gradient, bucket.reduced, bucket.scatterAxes);
+      FlatSymbolRefAttr addends =
+          prepareAddends(program, calls, bucket, bucket.gradient);
+      calls.call<ReduceT>(addends, bucket.reduced, bucket.scatterAxes);
       continue;
     }
     Type kept = bucket.op.getDtype();
@@ -144,11 +169,12 @@ void zero::buildProtocol(ProgramBuilder &program, BucketMap &buckets,
   zrt::HandlerOp add = program.handler("arrive_next");
   HandlerBuilder(add).call<zrt::PackOp>(/*accumulate=*/!inLoop);
 
+  shareMemory(program, buckets, &BucketBuffers::wire);
   FlatSymbolRefAttr first;
   FlatSymbolRefAttr next;
   SmallVector<zrt::HandlerOp> closeFirst;
   if (inLoop) {
-    shareMemory(program, buckets);
+    shareMemory(program, buckets, &BucketBuffers::gradient);
     first = buildSequence<zrt::ReduceScatterOp>(program, buckets, "first",
                                                 &ProgramBuilder::storeKernel);
     next = buildSequence<zrt::ReduceScatterAddOp>(program, buckets, "next",

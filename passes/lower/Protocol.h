@@ -21,12 +21,14 @@ struct BucketBuffers {
   ValueType reducedType;  // null if the reduction stays in place
   ValueType ownedType;    // what is updated: placement and space of the state
   mlir::Type storageType;
+  mlir::Type wireType;         // that addends travel as; null: as they are
   bool summedInLoop = false;   // backwards are, into |reduced|
   mlir::ArrayAttr scatterAxes; // of the reduction in the loop, or null
   bool isAssigned = false;     // every replica receives the update
 
   mlir::FlatSymbolRefAttr gradient;
   mlir::FlatSymbolRefAttr reduced; // null if the reduction stays in place
+  mlir::FlatSymbolRefAttr wire;    // null if addends travel as they are
   mlir::FlatSymbolRefAttr parameters;
   mlir::FlatSymbolRefAttr master; // the parameters, if these are it
   mlir::FlatSymbolRefAttr
@@ -52,6 +54,13 @@ struct BucketBuffers {
 
 /// By name, in the order in which their gradients are expected.
 using BucketMap = llvm::MapVector<mlir::StringAttr, BucketBuffers>;
+
+/// What a reduction of |addends| of |bucket| reads: these, or the copy that
+/// travels, which |calls| makes first.
+mlir::FlatSymbolRefAttr prepareAddends(ProgramBuilder &program,
+                                       HandlerBuilder &calls,
+                                       const BucketBuffers &bucket,
+                                       mlir::FlatSymbolRefAttr addends);
 
 /// Creates the buffers, arrivals and state of |bucket|.
 void declareBucket(ProgramBuilder &program, BucketBuffers &bucket);

@@ -50,6 +50,7 @@ LogicalResult StepLowering::readMicroBatches(MicroBatchesOp op) {
     if (scatter) {
       buffers.reducedType = withoutMicro(scatter.getOutput().getType());
       buffers.scatterAxes = scatter.getAxesAttr();
+      buffers.wireType = scatter.getWire().value_or(Type());
     }
     bucketOfValue[sum] = source;
   }
@@ -61,7 +62,19 @@ LogicalResult StepLowering::readUpdates() {
     auto it = bucketOfValue.find(scatter.getInput());
     if (it == bucketOfValue.end())
       return scatter.emitError() << "operand is not the gradient of a bucket";
-    bucketOf(it->second).reducedType = withoutMicro(scatter.getType());
+    BucketBuffers &bucket = bucketOf(it->second);
+    bucket.reducedType = withoutMicro(scatter.getType());
+    bucket.wireType = scatter.getWire().value_or(Type());
+  }
+  for (auto reduce : step.getBody().getOps<AllReduceOp>()) {
+    if (!reduce.getWire())
+      continue;
+    auto it = bucketOfValue.find(reduce.getInput());
+    if (it == bucketOfValue.end() || bucketOf(it->second).reducedType)
+      return reduce.emitError()
+             << "only the addends of a bucket that was not scattered can travel "
+                "as another type here; leave 'wire' out";
+    bucketOf(it->second).wireType = *reduce.getWire();
   }
   for (auto update : step.getBody().getOps<UpdateBucketOp>()) {
     BucketBuffers &bucket = bucketOf(update.getBucketAttr());

@@ -94,6 +94,7 @@ bool Calls::requireOwners(Operation *call, const Contents &contents,
 
 static Number sumOf(Algebra &algebra, Number a, const MeshAxes &axes,
                     AxisSet set, AxisSet stages = 0) {
+  a = a.travel();
   a.expr = sumOverRanks(algebra, a.expr, axes, set, stages);
   return a;
 }
@@ -155,10 +156,10 @@ void Calls::allReduce(zrt::AllReduceOp op) {
   AxisSet set = meaning.axes.getSet(op.getAxes());
   send(contents, set);
   Pieces sums = sumOverOwners(algebra, contents, meaning.axes, set);
-  write(op, op.getBufferAttr(), contents.bucket);
-  contents.own = std::move(sums);
-  if (contents.hasOther)
-    contents.other = contents.own;
+  Contents &target = write(op, op.getResultBuffer(), contents.bucket);
+  target.own = std::move(sums);
+  if (target.hasOther)
+    target.other = target.own;
 }
 
 void Calls::reduceScatter(Operation *op, FlatSymbolRefAttr source,

@@ -145,7 +145,8 @@ void Comparison::compareElements(const ParameterMeaning &a,
       continue;
     }
     bool differs = number->expr != expected.expr;
-    if (!differs && number->precision.holds(expected.precision))
+    if (!differs && number->precision.holds(expected.precision) &&
+        number->wire.holds(expected.wire))
       continue;
     size_t size = getSize(number->expr) + getSize(expected.expr);
     if (shown && size >= length)
@@ -179,6 +180,13 @@ void Comparison::compareElements(const ParameterMeaning &a,
                                second.getNumRanks()));
     if (a.writer)
       diagnostic.attachNote(a.writer->getLoc()) << "expected by this update";
+  } else if (shown && shown->precision.holds(shownExpected->precision)) {
+    error(b.writer) << "element " << element << " of '" << op.getSymName()
+                    << "': its gradient travels as " << shown->wire.describe()
+                    << ", expected "
+                    << (shownExpected->wire == Precision()
+                            ? "its own type"
+                            : shownExpected->wire.describe());
   } else if (shown) {
     error(b.writer) << "element " << element << " of '" << op.getSymName()
                     << "': new " << shownRole << " went through "

@@ -82,6 +82,9 @@ bool Calls::launchOver(LaunchedKernel &kernel, bool onOwner,
           continue;
         Precision type(kernel.op.getArrayType(a));
         auto choose = [&](Number made, Number old) {
+          // Only what converts each element does not compute with it.
+          if (numArrays != 2 || made.expr != elements[0].expr)
+            made.unrounded.reset();
           made.expr = joinLast(algebra, made.expr,
                                inApply ? Epoch::all : Epoch::earlier);
           made.narrow(type);

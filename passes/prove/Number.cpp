@@ -76,6 +76,18 @@ void Number::narrowAs(const Number &other) {
   precision = precision.limitedBy(other.precision);
   skipped = skipped.limitedBy(other.skipped);
   nonlinear = nonlinear.limitedBy(other.nonlinear);
+  wire = wire.limitedBy(other.wire);
+  unrounded.reset();
+}
+
+Number Number::travel() const {
+  Number addend = *this;
+  if (!unrounded)
+    return addend;
+  addend.wire = wire.limitedBy(precision);
+  addend.precision = addend.skipped = *unrounded;
+  addend.unrounded.reset();
+  return addend;
 }
 
 /// Of operations in operations: walks over numbers are recursive.
@@ -201,6 +213,8 @@ FailureOr<SmallVector<Number>> prove::evaluateBody(
         result.narrowAs(operand);
       if (op.getNumResults() == 1)
         result.narrow(Precision(op.getResult(0).getType()));
+      if (isa<arith::TruncFOp>(op))
+        result.unrounded = operands[0].unrounded.value_or(operands[0].precision);
     }
     if (result.expr && result.expr->getDepth() > kDeepest)
       return op.emitOpError() << "depends on " << kDeepest

@@ -12,6 +12,7 @@
 #include "mlir/IR/Block.h"
 #include "mlir/IR/BuiltinAttributes.h"
 
+#include <optional>
 #include <tuple>
 
 namespace zero::prove {
@@ -48,13 +49,27 @@ struct Number {
   /// The same since it is a square, or another function of an element that is
   /// not linear: a square overflows where its root does not.
   Precision nonlinear = {};
+  /// The narrowest type in which it, or an addend of it, went to other ranks.
+  Precision wire = {};
+  /// Its precision before a conversion that is all that happened to it since: a
+  /// sum over ranks takes that conversion for one to the wire's type.
+  std::optional<Precision> unrounded = {};
 
   void narrow(Precision to);
+  /// That it has also gone through what |other| did, which it is combined with.
   void narrowAs(const Number &other);
+  /// What a sum over ranks takes as its addend.
+  Number travel() const;
   /// What tells it from others.
-  using Key = std::tuple<Expr, uint64_t, uint64_t, uint64_t>;
+  using Key =
+      std::tuple<Expr, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t>;
   Key getKey() const {
-    return {expr, precision.getKey(), skipped.getKey(), nonlinear.getKey()};
+    return {expr,
+            precision.getKey(),
+            skipped.getKey(),
+            nonlinear.getKey(),
+            wire.getKey(),
+            unrounded ? unrounded->getKey() : 0};
   }
   bool operator==(const Number &other) const {
     return getKey() == other.getKey();

@@ -66,8 +66,11 @@ static Accesses getAccesses(Operation *call, zrt::ProgramOp program,
             add(op.getSourceAttr(), false);
             add(op.getTargetAttr(), true);
           })
-      .Case<zrt::AllReduceOp, zrt::AllGatherOp, zrt::AllocateOp, zrt::ReleaseOp,
-            zrt::RetagOp>([&](auto op) { add(op.getBufferAttr(), true); })
+      .Case([&](zrt::AllReduceOp op) {
+        add(op.getBufferAttr(), false);
+        add(op.getResultBuffer(), true);
+      })
+      .Case<zrt::AllGatherOp, zrt::AllocateOp, zrt::ReleaseOp, zrt::RetagOp>([&](auto op) { add(op.getBufferAttr(), true); })
       .Case<zrt::CountArrivalsOp, zrt::CountOnceOp, zrt::AllReduceScalarsOp>(
           [&](auto op) { add(op.getSlotsAttr(), true); })
       .Case([&](zrt::SettleOp op) {

@@ -81,6 +81,11 @@ bool StepReader::readMicroBatches(MicroBatchesOp op) {
   return true;
 }
 
+/// The type that addends of |op| travel as.
+template <typename OpT> static Precision getWire(OpT op) {
+  return op.getWire() ? Precision(*op.getWire()) : Precision();
+}
+
 void StepReader::readReduce(ReduceOp op) {
   for (auto [input, output] :
        llvm::zip_equal(op.getInputs(), op.getOutputs())) {
@@ -90,6 +95,8 @@ void StepReader::readReduce(ReduceOp op) {
     Expr factor = algebra.divide(algebra.integer(1),
                                  getMonomial(algebra, mesh, type.getScale()));
     auto reduce = [&](Number &number) {
+      if (type.has(PlacementKind::Partial))
+        number.wire = number.wire.limitedBy(getWire(op));
       number.expr = algebra.multiply(
           sumOverRanks(algebra, number.expr, meaning.axes, set, stages),
           factor);
@@ -113,7 +120,10 @@ void StepReader::readScale(Value output, Value input, Expr factor) {
   Precision precision(type.getElementType());
   for (Number &member : copy(input, output).members)
     member = {algebra.multiply(member.expr, factor),
-              member.precision.limitedBy(precision)};
+              member.precision.limitedBy(precision),
+              {},
+              {},
+              member.wire};
 }
 
 Number StepReader::getSumSquares(ValueRange inputs, bool isWhole) {
@@ -267,6 +277,7 @@ bool StepReader::read(Operation &op) {
               cast<ValueType>(op.getInput().getType()).getPresent(), set);
         }
         auto reduce = [&](Number &number) {
+          number.wire = number.wire.limitedBy(getWire(op));
           number.expr = sumOverRanks(algebra, number.expr, meaning.axes, set,
                                      getStages(op.getInput()));
         };
@@ -301,7 +312,11 @@ bool StepReader::read(Operation &op) {
           return false;
         }
         for (auto [a, b] : llvm::zip_equal(sum.members, other.members))
-          a = {algebra.add(a.expr, b.expr), a.precision.limitedBy(b.precision)};
+          a = {algebra.add(a.expr, b.expr),
+               a.precision.limitedBy(b.precision),
+               {},
+               {},
+               a.wire.limitedBy(b.wire)};
         return true;
       })
       .Case([&](ScaleOp op) {

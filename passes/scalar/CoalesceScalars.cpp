@@ -67,7 +67,7 @@ static void stack(ArrayRef<AllReduceOp> reductions) {
   }
   auto vector = builder.create<StackOp>(loc, scalars);
   auto reduced = builder.create<AllReduceOp>(
-      loc, vector, builder.getArrayAttr(axes.getArrayRef()));
+      loc, vector, builder.getArrayAttr(axes.getArrayRef()), /*wire=*/nullptr);
   auto parts =
       builder.create<UnstackOp>(loc, reduced, builder.getArrayAttr(scales));
   for (auto [op, part] : llvm::zip_equal(reductions, parts.getScalars())) {

@@ -24,12 +24,14 @@ namespace zero_rt {
 class ThreadPool;
 
 /// What all ranks must agree on when they meet in a collective. |step| tells
-/// apart steps that have buffers of the same name; 0 is no step.
+/// apart steps that have buffers of the same name; 0 is no step. Elements travel
+/// as |dtype|; sums are taken, and delivered, in |sumType|.
 struct Tag {
   const char *operation;
   const char *name; // of a buffer, or null
   int64_t elements;
   int32_t dtype;
+  int32_t sumType;
   uint64_t step;
 };
 
@@ -37,9 +39,11 @@ class Communicator {
 public:
   virtual ~Communicator() = default;
 
-  /// Sums the elements of |data| over the ranks, in place. Ranks are added in
-  /// the order 0..D-1 with one final rounding, so all get the same bits.
-  virtual zero_rt_status allReduce(const Tag &tag, void *data) = 0;
+  /// Sums the elements of |src| over the ranks into |dst|, which may be the same
+  /// memory. Ranks are added in the order 0..D-1 with one final rounding, so all
+  /// get the same bits.
+  virtual zero_rt_status allReduce(const Tag &tag, const void *src,
+                                   void *dst) = 0;
 
   /// Sums this rank's slice of |src| into |dst|, which holds the slice only;
   /// with |accumulate| adds the rounded sum to what |dst| holds.

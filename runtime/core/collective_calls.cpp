@@ -27,11 +27,16 @@ static int64_t bufferBytes(const zero_rt_step &step, int32_t buffer) {
          elementSize(step.library->buffers[buffer].dtype);
 }
 
-static Tag tagOf(const zero_rt_step &step, const char *operation,
-                 int32_t buffer) {
-  const zero_rt_buffer_row &row = step.library->buffers[buffer];
-  return {operation, step.bufferName(buffer), step.held(buffer).size(),
-          int32_t(row.dtype), step.id};
+/// Of a collective that reads |src| and writes |dst|.
+static Tag tagOf(const zero_rt_step &step, const char *operation, int32_t src,
+                 int32_t dst) {
+  const zero_rt_buffer_row *rows = step.library->buffers;
+  return {operation,
+          step.bufferName(src),
+          step.held(src).size(),
+          int32_t(rows[src].dtype),
+          int32_t(rows[dst].dtype),
+          step.id};
 }
 
 static zero_rt_status checkFull(const zero_rt_step &step, const char *call,
@@ -49,18 +54,27 @@ static Communicator &endOf(const zero_rt_step &step, int32_t axes) {
   return group.end ? *group.end : *step.runtime->communicator;
 }
 
-zero_rt_status calls::all_reduce(zero_rt_step *step, int32_t, int32_t buffer,
-                                 int32_t axes) {
-  // It may be sharded over other axes.
-  ZERO_RT_TRY(checkBuffer(*step, "all_reduce", buffer));
+zero_rt_status calls::all_reduce(zero_rt_step *step, int32_t, int32_t src,
+                                 int32_t dst, int32_t axes) {
+  // They may be sharded over other axes.
+  ZERO_RT_TRY(checkBuffer(*step, "all_reduce", src));
+  ZERO_RT_TRY(checkBuffer(*step, "all_reduce", dst));
   ZERO_RT_TRY(checkAxes(*step, "all_reduce", axes));
+  const zero_rt_buffer_row &from = step->library->buffers[src];
+  const zero_rt_buffer_row &to = step->library->buffers[dst];
+  if (to.owners != from.owners || to.elements != from.elements ||
+      !holdsEveryNumber(to.dtype, from.dtype))
+    return fail(ZERO_RT_INTERNAL, "all_reduce: '%s' cannot take sums of '%s'",
+                step->bufferName(dst), step->bufferName(src));
   ZERO_RT_TRY(endOf(*step, axes)
-                  .allReduce(tagOf(*step, "all_reduce", buffer),
-                             step->buffers[size_t(buffer)].data));
+                  .allReduce(tagOf(*step, "all_reduce", src, dst),
+                             step->buffers[size_t(src)].data,
+                             step->buffers[size_t(dst)].data));
   zero_rt_counters &counters = step->runtime->counters;
   ++counters.all_reduces;
   counters.bytes_sent +=
-      ringBytes(bufferBytes(*step, buffer), 2, step->groupSize(axes));
+      ringBytes(bufferBytes(*step, src) + bufferBytes(*step, dst), 1,
+                step->groupSize(axes));
   return ZERO_RT_OK;
 }
 
@@ -72,12 +86,12 @@ static zero_rt_status reduceScatter(zero_rt_step &step, const char *call,
   ZERO_RT_TRY(checkBuffer(step, call, dst));
   const zero_rt_buffer_row &from = step.library->buffers[src];
   const zero_rt_buffer_row &to = step.library->buffers[dst];
-  if (to.owners != axes || to.dtype != from.dtype ||
+  if (to.owners != axes || !holdsEveryNumber(to.dtype, from.dtype) ||
       to.elements != from.elements)
     return fail(ZERO_RT_INTERNAL, "%s: '%s' is no sharded twin of '%s'", call,
                 step.bufferName(dst), step.bufferName(src));
   ZERO_RT_TRY(endOf(step, axes)
-                  .reduceScatter(tagOf(step, call, src),
+                  .reduceScatter(tagOf(step, call, src, dst),
                                  step.buffers[size_t(src)].data,
                                  step.buffers[size_t(dst)].data, accumulate));
   zero_rt_counters &counters = step.runtime->counters;
@@ -103,7 +117,7 @@ zero_rt_status calls::all_gather(zero_rt_step *step, int32_t, int32_t buffer,
   ZERO_RT_TRY(checkFull(*step, "all_gather", buffer));
   ZERO_RT_TRY(checkAxes(*step, "all_gather", axes));
   ZERO_RT_TRY(endOf(*step, axes)
-                  .allGather(tagOf(*step, "all_gather", buffer),
+                  .allGather(tagOf(*step, "all_gather", buffer, buffer),
                              step->buffers[size_t(buffer)].data));
   zero_rt_counters &counters = step->runtime->counters;
   ++counters.all_gathers;
@@ -129,8 +143,10 @@ zero_rt_status calls::all_reduce_scalars(zero_rt_step *step, int32_t,
   // Named by the first slot; a count of 0 may stand behind the last one.
   const char *name =
       count > 0 ? step->text(step->library->slots[first].name) : nullptr;
-  Tag tag = {"all_reduce_scalars", name, count, ZERO_RT_F64, step->id};
-  ZERO_RT_TRY(endOf(*step, axes).allReduce(tag, step->slots() + first));
+  Tag tag = {"all_reduce_scalars", name,        count,
+             ZERO_RT_F64,          ZERO_RT_F64, step->id};
+  double *slots = step->slots() + first;
+  ZERO_RT_TRY(endOf(*step, axes).allReduce(tag, slots, slots));
   zero_rt_counters &counters = step->runtime->counters;
   ++counters.scalar_all_reduces;
   counters.bytes_sent += ringBytes(int64_t(count) * int64_t(sizeof(double)), 2,

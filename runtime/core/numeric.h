@@ -99,6 +99,11 @@ template <typename Body> auto dispatch(int64_t dtype, Body &&body) {
   }
 }
 
+/// Whether |wide| holds every number of |narrow|.
+inline bool holdsEveryNumber(int64_t wide, int64_t narrow) {
+  return wide == narrow || (wide > narrow && wide >= ZERO_RT_F32);
+}
+
 /// Bytes of one element of a valid dtype.
 int64_t elementSize(int64_t dtype);
 

@@ -33,8 +33,8 @@ static zero_rt_status exchange(zero_rt_step &step,
                                const std::vector<uint64_t> &mine,
                                std::vector<uint64_t> &all) {
   all.resize(mine.size() * size_t(step.runtime->ranks));
-  Tag tag = {"check_promises", nullptr, int64_t(mine.size()), ZERO_RT_F64,
-             step.id};
+  Tag tag = {"check_promises", nullptr,     int64_t(mine.size()),
+             ZERO_RT_F64,      ZERO_RT_F64, step.id};
   return step.runtime->communicator->exchange(
       tag, mine.data(), all.data(), int64_t(mine.size() * sizeof(uint64_t)));
 }

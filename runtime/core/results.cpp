@@ -149,7 +149,7 @@ static zero_rt_status explain(zero_rt_step &step, int32_t verdict) {
       step.id, step.activations.window, mine.unread, mine.unreadFrom);
 
   std::vector<Record> records(size_t(step.runtime->ranks));
-  Tag tag = {"settle", nullptr, verdict, ZERO_RT_F64, step.id};
+  Tag tag = {"settle", nullptr, verdict, ZERO_RT_F64, ZERO_RT_F64, step.id};
   ZERO_RT_TRY(step.runtime->communicator->exchange(tag, &mine, records.data(),
                                                    int64_t(sizeof(Record))));
   switch (verdict) {

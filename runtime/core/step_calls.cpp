@@ -154,7 +154,7 @@ zero_rt_status calls::step_create(zero_rt_runtime *runtime,
   }
 
   Communicator &communicator = *runtime->communicator;
-  Tag tag = {"step_create", nullptr, 0, ZERO_RT_F64, 0};
+  Tag tag = {"step_create", nullptr, 0, ZERO_RT_F64, ZERO_RT_F64, 0};
   ZERO_RT_TRY(communicator.exchange(tag, &mine, reports.data(),
                                     int64_t(sizeof(Report))));
   ZERO_RT_TRY(judge(reports, runtime->rank));

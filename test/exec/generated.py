@@ -78,6 +78,7 @@ def draw(rng):
         dtype=dtype,
         gradient=gradient,
         accumulator=rng.choice(["f32", "f32", "f32", "f64", gradient]),
+        wire="",
         weight=rng.choice(["mean", "mean", "raw", "sum", "tokens"]),
         optional=",".join(some),
         used_twice=",".join(twice),
@@ -102,6 +103,10 @@ def draw(rng):
     if rng.random() < 0.3:
         rule = rng.choice(["constant", "linear", "cosine", "wsd"])
         step.schedule = [ROOT / f"examples/schedules/{rule}.mlir"]
+    # An f16 may overflow where the sum in f64 does not.
+    narrower = {"f32": ["bf16"], "f64": ["bf16", "f32"]}
+    if step.accumulator in narrower and rng.random() < 0.4:
+        step.wire = rng.choice(narrower[step.accumulator])
     over = []
     if rng.random() < 0.6:
         mesh = draw_mesh(rng)
@@ -146,7 +151,7 @@ def simpler(drawn):
             yield change(step, sizes=halved), *drawn[1:]
     plain = {
         "ranks": step.ranks // 2 or 1, "dtype": "f32", "gradient": "f32",
-        "accumulator": "f32", "weight": "mean", "optional": "", "used_twice": "",
+        "accumulator": "f32", "wire": "", "weight": "mean", "optional": "", "used_twice": "",
         "nonfinite": "skip", "max_norm": 0, "groups": 1, "norm": "all",
         "optimizer": step.optimizer[:1], "loss_scale": "", "schedule": [], "tied": "",
     }  # fmt: skip

@@ -89,7 +89,10 @@ BREAKS = [
      "if (!owners.empty())\n    parameters =",
      "if (false)\n    parameters ="),
     ("collective", "what a slice is not summed over stays a share", COLLECTIVE,
-     "gradient.raw = allReduce(op.getLoc(), gradient.raw);", ""),
+     "gradient.raw = allReduce(op.getLoc(), gradient.raw, wire);", ""),
+    ("collective", "every gradient travels as bf16", COLLECTIVE,
+     "TypeAttr wire = op.getWireAttr();",
+     "TypeAttr wire = TypeAttr::get(builder.getBF16Type());"),
     ("collective", "the clip coefficient has another epsilon", COLLECTIVE,
      "op.getEpsilonAttr());\n  // Gradients share", "op.getMaxAttr());\n  // Gradients share"),
     ("collective", "the norm is the sum of squares", COLLECTIVE,
@@ -112,9 +115,9 @@ BREAKS = [
     ("accumulate", "each backward counts twice", ACCUMULATE,
      "yield->setOperand(i, builder.create<ReduceScatterOp>(\n"
      "                               scatter.getLoc(), yield->getOperand(i),\n"
-     "                               scatter.getAxesAttr()));",
+     "                               scatter.getAxesAttr(), scatter.getWireAttr()));",
      "{\n      Value part = builder.create<ReduceScatterOp>(scatter.getLoc(), "
-     "yield->getOperand(i), scatter.getAxesAttr());\n      yield->setOperand(i, "
+     "yield->getOperand(i), scatter.getAxesAttr(), scatter.getWireAttr());\n      yield->setOperand(i, "
      "builder.create<AddOp>(scatter.getLoc(), part, part));\n    }"),
     ("accumulate", "the first sum is never reduced", ACCUMULATE,
      "if (ReduceScatterOp scatter = getOnlyUse(sum))\n",
@@ -127,7 +130,7 @@ BREAKS = [
      "op.getLoc(), op.getAccumulatorType(), op.getBody());\n"
      "  builder.clone(*moved);"),
     ("accumulate", "the reduction is over no axis", ACCUMULATE,
-     "scatter.getAxesAttr()));", "builder.getArrayAttr({})));"),
+     "scatter.getAxesAttr(), scatter", "builder.getArrayAttr({}), scatter"),
     ("accumulate", "sums are yielded in other places", ACCUMULATE,
      "yield->setOperand(i, builder", "yield->setOperand(yield->getNumOperands() - 1 "
      "- i, builder"),
@@ -141,8 +144,8 @@ BREAKS = [
     ("scalar", "what ranks share counts on each of them", SCALAR,
      "if (!further.empty())\n      scalar =", "if (false)\n      scalar ="),
     ("scalar", "one all-reduce is over the axes of the first", SCALAR,
-     "loc, vector, builder.getArrayAttr(axes.getArrayRef()));",
-     "loc, vector, AllReduceOp(reductions.front()).getAxesAttr());"),
+     "loc, vector, builder.getArrayAttr(axes.getArrayRef()), /*wire=*/nullptr);",
+     "loc, vector, AllReduceOp(reductions.front()).getAxesAttr(), nullptr);"),
     ("scalar", "what was stacked is taken apart before it is reduced", SCALAR,
      "auto parts =\n      builder.create<UnstackOp>(loc, reduced, builder",
      "(void)reduced;\n  auto parts = builder.create<UnstackOp>(loc, vector, builder"),
@@ -165,7 +168,7 @@ BREAKS = [
     ("scalar", "the stack is reduced twice", SCALAR,
      "builder.create<AllReduceOp>(\n      loc, vector, ",
      "builder.create<AllReduceOp>(\n      loc, builder.create<AllReduceOp>(loc, "
-     "vector, builder.getArrayAttr(axes.getArrayRef())), "),
+     "vector, builder.getArrayAttr(axes.getArrayRef()), nullptr), "),
     ("scalar", "each result is doubled", SCALAR,
      "replaceAllUsesWith(part);",
      "replaceAllUsesWith(\n        builder.create<AddOp>(loc, part, part));"),
@@ -213,6 +216,14 @@ BREAKS = [
      "HandlerBuilder(add).call<zrt::PackOp>(/*accumulate=*/false);"),
     ("lower", "stage 2 keeps the last backward only", PROTOCOL,
      "buildSequence<zrt::ReduceScatterAddOp>", "buildSequence<zrt::ReduceScatterOp>"),
+    ("lower", "what travels is never converted", PROTOCOL,
+     "if (!bucket.wire)\n    return addends;",
+     "if (!bucket.wire)\n    return addends;\n  return bucket.wire;"),
+    ("lower", "what travels is summed with what is there", PROTOCOL,
+     "program.storeKernel(bucket.gradientType.getElementType(),\n"
+     "                          bucket.wireType),",
+     "program.addKernel(bucket.gradientType.getElementType(),\n"
+     "                        bucket.wireType),"),
     ("lower", "nothing closes what did not arrive", PROTOCOL,
      "transition(\"first\", Event::apply, \"idle\", closeFirst, first);",
      "transition(\"first\", Event::apply, \"idle\", {}, first);"),
@@ -303,7 +314,7 @@ STEPS = [
     "--optimizer adamw --sizes 70,33",
     "--ranks 2 --parameters 5 --optimizer adamw --sizes 70,1,33 --optional 1",
     "--ranks 3 --parameters 3 --optimizer adam --sizes 7,70 --nonfinite error",
-    "--ranks 2 --parameters 4 --optimizer lion --weight raw --sizes 70,3",
+    "--ranks 2 --parameters 4 --optimizer lion --weight raw --sizes 70,3 --wire bf16",
     "--mesh dp=2,tp=2 --parameters 2 --optimizer sgd --weight tokens --sizes 70,2 "
     f"--loss-scale {ROOT}/examples/loss_scales/torch.mlir "
     f"--schedule {ROOT}/examples/schedules/linear.mlir",

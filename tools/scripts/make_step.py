@@ -184,7 +184,8 @@ def write_step(options, out):
     for name in scheduled:
         out.write(f"  %{name}_now = zero.read_schedule @{name}\n")
     partial = types(lambda one: one.type(options.accumulator, one.partial, scaled))
-    out.write(f"  {results('r')} = zero.reduce {values('g')} : {partial}\n")
+    wire = f" wire {options.wire}" * bool(options.wire)
+    out.write(f"  {results('r')} = zero.reduce {values('g')}{wire} : {partial}\n")
     # One norm over all gradients, or one a group.
     normed = groups if options.norm == "group" else [everyone]
     clipped = {}
@@ -249,6 +250,7 @@ def main():
     parser.add_argument("--dtype", default="bf16", help="of parameters")
     parser.add_argument("--gradient", default="bf16", help="as it arrives")
     parser.add_argument("--accumulator", default="f32")
+    parser.add_argument("--wire", default="", help="as what addends travel")
     parser.add_argument(
         "--weight",
         choices=["mean", "raw", "sum", "tokens"],

@@ -72,7 +72,7 @@ public:
       group.forgetDeserted();
   }
 
-  zero_rt_status allReduce(const Tag &tag, void *data) override;
+  zero_rt_status allReduce(const Tag &tag, const void *src, void *dst) override;
   zero_rt_status reduceScatter(const Tag &tag, const void *src, void *dst,
                                bool accumulate) override;
   zero_rt_status allGather(const Tag &tag, void *data) override;
@@ -205,8 +205,8 @@ void LocalCommunicator::reduceOwnSlice(const Tag &tag, void *dst,
   for (int32_t r = 0; r < meeting.size(); ++r)
     sources[size_t(r)] = elementAt(meeting.dataOf(r), tag.dtype, own.begin);
   pool.forChunks(0, own.size(), [&](int64_t begin, int64_t end) {
-    reduceElements(tag.dtype, sources.data(), meeting.size(), dst, accumulate,
-                   begin, end);
+    reduceElements(tag.dtype, sources.data(), meeting.size(), tag.sumType, dst,
+                   accumulate, begin, end);
   });
 }
 
@@ -221,15 +221,22 @@ void LocalCommunicator::copyOtherSlices(const Tag &tag, void *data) {
   }
 }
 
-zero_rt_status LocalCommunicator::allReduce(const Tag &tag, void *data) {
-  ZERO_RT_TRY(enter(tag, data));
+zero_rt_status LocalCommunicator::allReduce(const Tag &tag, const void *src,
+                                            void *dst) {
+  void *own = elementAt(dst, tag.sumType, slice(tag, rank).begin);
+  if (src != dst) {
+    ZERO_RT_TRY(reduceScatter(tag, src, own, false));
+    Tag sums = tag;
+    sums.dtype = tag.sumType;
+    return allGather(sums, dst);
+  }
+  ZERO_RT_TRY(enter(tag, src));
   if (meeting.size() == 1)
     return ZERO_RT_OK; // the sum is where it is
   // In place: only this rank reads slice |rank| of any buffer in this phase.
-  reduceOwnSlice(tag, elementAt(data, tag.dtype, slice(tag, rank).begin),
-                 false);
+  reduceOwnSlice(tag, own, false);
   meeting.sync();
-  copyOtherSlices(tag, data);
+  copyOtherSlices(tag, dst);
   // Nobody may change a buffer that others still copy from.
   meeting.sync();
   return ZERO_RT_OK;

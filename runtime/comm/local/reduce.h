@@ -11,11 +11,13 @@
 
 namespace zero_rt {
 
-/// Sums elements [begin, end) of |sources|, one array per rank in order, into
-/// the same elements of |dst|, rounded once; with |accumulate| that result is
-/// then added to what |dst| holds. |dst| may be one of the sources.
+/// Sums elements [begin, end) of |sources|, arrays of |dtype|, one per rank in
+/// order, into the same elements of |dst|, of |sumType|, rounded once; with
+/// |accumulate| that result is then added to what |dst| holds. |dst| may be one of
+/// the sources if the types are one.
 void reduceElements(int64_t dtype, const void *const *sources, int32_t ranks,
-                    void *dst, bool accumulate, int64_t begin, int64_t end);
+                    int64_t sumType, void *dst, bool accumulate, int64_t begin,
+                    int64_t end);
 
 } // namespace zero_rt
 

@@ -102,7 +102,7 @@ zrt.program @p on @m inputs [] results [] [] {
   zrt.buffer @a : !zero.value<64xf32, partial = [dp]> role gradient in device
   zrt.buffer @b : !zero.value<64xf32, sharded = [tp]> role gradient in device
   zrt.handler @h {
-    // expected-error@+1 {{needs a full source and a target sharded over ["dp"] with the same rows and type}}
+    // expected-error@+1 {{needs a full source and a target sharded over ["dp"] with the same rows}}
     %t = zrt.reduce_scatter @a to @b over [dp] after()
   }
 }
@@ -214,7 +214,7 @@ zrt.program @p on @m inputs [] results [] [] {
   zrt.buffer @a : !zero.value<2x64xf32, sharded = [tp]> role gradient in device
   zrt.buffer @b : !zero.value<2x64xf32, sharded = [tp : 1, ep]> role gradient in device
   zrt.handler @h {
-    // expected-error@+1 {{needs a full source and a target sharded over ["tp"] with the same rows and type}}
+    // expected-error@+1 {{needs a full source and a target sharded over ["tp"] with the same rows}}
     %t = zrt.reduce_scatter @a to @b over [tp] after()
   }
 }
@@ -227,7 +227,7 @@ zrt.program @p on @m inputs [] results [] [] {
   zrt.buffer @a : !zero.value<2x64xf32, sharded = [tp]> role gradient in device
   zrt.buffer @b : !zero.value<2x64xf32, sharded = [dp : 1, ep]> role gradient in device
   zrt.handler @h {
-    // expected-error@+1 {{needs a full source and a target sharded over ["dp"] with the same rows and type}}
+    // expected-error@+1 {{needs a full source and a target sharded over ["dp"] with the same rows}}
     %t = zrt.reduce_scatter @a to @b over [dp] after()
   }
 }

@@ -244,7 +244,7 @@ zrt.program @p on @m inputs [] results [] [] {
   zrt.buffer @a : !zero.value<64xf32> role gradient in device
   zrt.buffer @b : !zero.value<64xf32> role gradient in device
   zrt.handler @h {
-    // expected-error@+1 {{needs a full source and a target sharded over ["dp"] with the same rows and type}}
+    // expected-error@+1 {{needs a full source and a target sharded over ["dp"] with the same rows}}
     %t = zrt.reduce_scatter @a to @b over [dp] after()
   }
 }
@@ -345,5 +345,56 @@ zrt.program @p on @m inputs [] results [] [] {
   zrt.handler @h {
     // expected-error@+1 {{kernel @k takes 2 scalars, @row has 1}}
     %t = zrt.launch @k [@a] over @s after()
+  }
+}
+
+// -----
+
+// reduce_scatter_c3
+zero.mesh @m <["dp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.buffer @a : !zero.value<64xf32> role gradient in device
+  zrt.buffer @b : !zero.value<64xbf16, sharded = [dp]> role gradient in device
+  zrt.handler @h {
+    // expected-error@+1 {{sums in 'bf16', which does not hold every number of the 'f32' that travel}}
+    %t = zrt.reduce_scatter @a to @b over [dp] after()
+  }
+}
+
+// -----
+
+// all_reduce_c2
+zero.mesh @m <["dp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.buffer @a : !zero.value<64xf32, partial = [dp]> role gradient in device
+  zrt.buffer @b : !zero.value<64xbf16, partial = [dp]> role gradient in device
+  zrt.handler @h {
+    // expected-error@+1 {{sums in 'bf16', which does not hold every number of the 'f32' that travel}}
+    %t = zrt.all_reduce @a to @b over [dp] after()
+  }
+}
+
+// -----
+
+// all_reduce_c2: other elements
+zero.mesh @m <["dp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.buffer @a : !zero.value<64xbf16, partial = [dp]> role gradient in device
+  zrt.buffer @b : !zero.value<32xf32, partial = [dp]> role gradient in device
+  zrt.handler @h {
+    // expected-error@+1 {{needs a target that is placed as the buffer}}
+    %t = zrt.all_reduce @a to @b over [dp] after()
+  }
+}
+
+// -----
+
+// all_reduce_c2: in place says nothing of a target
+zero.mesh @m <["dp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.buffer @a : !zero.value<64xf32, partial = [dp]> role gradient in device
+  zrt.handler @h {
+    // expected-error@+1 {{target is the buffer itself; leave 'to' out}}
+    %t = zrt.all_reduce @a to @a over [dp] after()
   }
 }

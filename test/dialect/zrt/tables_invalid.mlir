@@ -93,7 +93,7 @@ zero.mesh @m <["dp" = 2]>
 zrt.program @p on @m inputs [] results [] [] {
   zrt.buffer @a : !zero.value<8xf32> role gradient in device
   zrt.handler @h {
-    // expected-error@+1 {{needs a full source and a target sharded over ["dp"] with the same rows and type}}
+    // expected-error@+1 {{needs a full source and a target sharded over ["dp"] with the same rows}}
     %t = zrt.reduce_scatter_add @a to @a over [dp] after()
   }
 }

@@ -120,7 +120,8 @@ std::string StepText::print() const {
          "    %d:" + n + " = zero.backward(" + names + ") arrives(" +
          multiplied + ") : " + arriving + "\n" + //
          "    zero.yield " + values("%d") + " : " + arriving + "\n  }\n" +
-         "  %r:" + n + " = zero.reduce " + values("%g") + " : " +
+         "  %r:" + n + " = zero.reduce " + values("%g") +
+         (wire.empty() ? "" : " wire " + wire) + " : " +
          types(accumulator, ", partial = [dp]" + scale) + "\n" + //
          "  %norm = zero.norm " + values("%r") + " : " + reduced + "\n" + clip +
          read + "  zero.update @all with @" + optimizer + "(" +

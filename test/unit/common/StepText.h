@@ -42,6 +42,7 @@ struct StepText {
   std::string storage = "f32";
   std::string arrival = "bf16";
   std::string accumulator = "f32";
+  std::string wire; // empty: addends travel as they are accumulated
   /// Monomials of a contribution's weight and of what it arrives with.
   std::string weight = "dp : -1";
   std::string arrives;

@@ -86,13 +86,13 @@ TEST(Axes, SumsStayInTheirGroup) {
       std::vector<int32_t> group =
           groupOf(*step->library, step->library->axis_sets[set], rank);
       fillFull(step, rank);
-      expectOk(calls.all_reduce(step, 0, Full, set));
+      expectOk(calls.all_reduce(step, 0, Full, Full, set));
       for (int64_t i = 0; i < kElements; ++i)
         EXPECT_EQ(dataOf(step, Full)[i], sumOf(group, i));
     }
     // A ring over 2 of 12 ranks sends half of the bytes, there and back.
     zero_rt_counters before = countersOf(step->runtime);
-    expectOk(calls.all_reduce(step, 0, Full, A));
+    expectOk(calls.all_reduce(step, 0, Full, Full, A));
     EXPECT_EQ(countersOf(step->runtime).bytes_sent - before.bytes_sent,
               kElements * 8);
   });
@@ -123,7 +123,7 @@ TEST(Axes, SlicesAreNumberedInTheGroup) {
                   valueOf(group[size_t(i / held.size())], i));
     }
     // A slice may be summed over the other axes.
-    expectOk(calls.all_reduce(step, 0, OverB, AC));
+    expectOk(calls.all_reduce(step, 0, OverB, OverB, AC));
     expectStatus(ZERO_RT_INTERNAL,
                  calls.reduce_scatter(step, 0, Full, OverB, AC),
                  "'over_b' is no sharded twin of 'full'");
@@ -144,7 +144,7 @@ TEST(Axes, SetsMayHaveTheSameRanks) {
   runSteps(library.get(), [&](int32_t rank, zero_rt_step *step) {
     for (int32_t set : {0, 1, 2, 1, 0}) {
       fillFull(step, rank);
-      expectOk(callsOf(step).all_reduce(step, 0, Full, set));
+      expectOk(callsOf(step).all_reduce(step, 0, Full, Full, set));
       std::vector<int32_t> group =
           groupOf(*step->library, step->library->axis_sets[set], rank);
       EXPECT_EQ(group.size(), set == 2 ? 1u : 2u);
@@ -182,7 +182,7 @@ TEST(Axes, SayWhoDidNotComeByItsOwnNumber) {
         if (rank != 7 && rank != 9)
           return; // the third of their group, 11, stays away
         // Who comes second finds a broken group.
-        zero_rt_status status = callsOf(step).all_reduce(step, 0, Full, B);
+        zero_rt_status status = callsOf(step).all_reduce(step, 0, Full, Full, B);
         EXPECT_TRUE(status == ZERO_RT_TIMEOUT || status == ZERO_RT_POISONED);
         expectStatus(status, status, "11");
       },
@@ -198,8 +198,8 @@ TEST(Axes, StepsMeetInGroupsOfTheirOwn) {
       StepHandle two = createStep(runtime, tables);
       fillFull(one.get(), rank);
       fillFull(two.get(), rank);
-      expectOk(callsOf(one.get()).all_reduce(one.get(), 0, Full, A));
-      expectOk(callsOf(two.get()).all_reduce(two.get(), 0, Full, B));
+      expectOk(callsOf(one.get()).all_reduce(one.get(), 0, Full, Full, A));
+      expectOk(callsOf(two.get()).all_reduce(two.get(), 0, Full, Full, B));
     }
   });
 }

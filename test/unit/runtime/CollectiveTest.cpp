@@ -80,7 +80,7 @@ void checkAllReduce(int32_t ranks, int32_t dtype, int64_t elements,
   std::vector<char> expected = sumOf(dtype, ranks, elements, exact);
   runSteps(library.get(), [&](int32_t rank, zero_rt_step *step) {
     writeValues(step, dtype, values(rank, elements, exact));
-    expectOk(callsOf(step).all_reduce(step, 0, Full, 0));
+    expectOk(callsOf(step).all_reduce(step, 0, Full, Full, 0));
     expectBytes(expected, 0, step->buffers[Full].data,
                 int64_t(expected.size()));
     zero_rt_counters counters = countersOf(step->runtime);
@@ -171,7 +171,7 @@ TEST(Collective, ThreadsDoNotChangeSums) {
         library.get(),
         [&](int32_t rank, zero_rt_step *step) {
           writeValues(step, ZERO_RT_F32, values(rank, elements, false));
-          expectOk(callsOf(step).all_reduce(step, 0, Full, 0));
+          expectOk(callsOf(step).all_reduce(step, 0, Full, Full, 0));
           expectBytes(expected, 0, step->buffers[Full].data,
                       int64_t(expected.size()));
         },
@@ -198,7 +198,7 @@ TEST(Collective, KeepsTheSignOfZero) {
   LibraryBuilder library = makeBuffers(2, ZERO_RT_F32, 2);
   runSteps(library.get(), [](int32_t, zero_rt_step *step) {
     writeValues(step, ZERO_RT_F32, {-0.0, 0.0});
-    expectOk(callsOf(step).all_reduce(step, 0, Full, 0));
+    expectOk(callsOf(step).all_reduce(step, 0, Full, Full, 0));
     auto *data = static_cast<float *>(step->buffers[Full].data);
     EXPECT_TRUE(std::signbit(data[0]));
     EXPECT_FALSE(std::signbit(data[1]));
@@ -212,7 +212,7 @@ TEST(Collective, BackToBack) {
     auto *data = static_cast<float *>(step->buffers[Full].data);
     for (int turn = 0; turn < 100; ++turn) {
       std::fill_n(data, 64, float(rank + turn));
-      expectOk(callsOf(step).all_reduce(step, 0, Full, 0));
+      expectOk(callsOf(step).all_reduce(step, 0, Full, Full, 0));
       ASSERT_EQ(data[63], float(4 * turn + 6));
       std::fill_n(data, 64, float(rank));
       expectOk(callsOf(step).reduce_scatter(step, 0, Full, Shard, 0));
@@ -259,9 +259,9 @@ TEST(Collective, RefusesUnfitBuffers) {
                  "'full' is no sharded twin of 'full'");
     expectStatus(ZERO_RT_INTERNAL, calls.reduce_scatter(step, 0, Full, 2, 0),
                  "'other' is no sharded twin of 'full'");
-    expectStatus(ZERO_RT_INTERNAL, calls.all_reduce(step, 0, 3, 0),
+    expectStatus(ZERO_RT_INTERNAL, calls.all_reduce(step, 0, 3, 3, 0),
                  "all_reduce: buffer 'later' is not allocated");
-    expectStatus(ZERO_RT_INTERNAL, calls.all_reduce(step, 0, 4, 0),
+    expectStatus(ZERO_RT_INTERNAL, calls.all_reduce(step, 0, 4, 4, 0),
                  "buffer 4 is out of range");
   });
 }

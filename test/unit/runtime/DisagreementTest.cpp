@@ -33,7 +33,7 @@ TEST(Disagreement, NamesBothOperations) {
     const zero_rt_calls &calls = callsOf(step);
     expectStatus(ZERO_RT_MISMATCH, rank == 1
                                        ? calls.reduce_scatter(step, 0, 0, 2, 0)
-                                       : calls.all_reduce(step, 0, 0, 0));
+                                       : calls.all_reduce(step, 0, 0, 0, 0));
     messages[rank] = zero_rt_message();
   });
   // The text begins with whoever came last.
@@ -53,10 +53,10 @@ TEST(Disagreement, ReachesAllRanks) {
     const zero_rt_calls &calls = callsOf(step);
     if (rank == 2)
       gate.wait();
-    expectStatus(ZERO_RT_MISMATCH, calls.all_reduce(step, 0, rank == 1, 0),
+    expectStatus(ZERO_RT_MISMATCH, calls.all_reduce(step, 0, rank == 1, rank == 1, 0),
                  "all_reduce of 'b1'");
     gate.open();
-    expectStatus(ZERO_RT_POISONED, calls.all_reduce(step, 0, 0, 0),
+    expectStatus(ZERO_RT_POISONED, calls.all_reduce(step, 0, 0, 0, 0),
                  "the group is broken since: rank ");
   });
 }
@@ -67,7 +67,7 @@ TEST(Disagreement, ComparesSizes) {
   const zero_rt_library *libraries[] = {&small.get(), &large.get()};
   runRanks(2, [&](int32_t rank, zero_rt_runtime *runtime) {
     StepHandle step = createStep(runtime, *libraries[rank]);
-    zero_rt_status status = callsOf(step.get()).all_reduce(step.get(), 0, 0, 0);
+    zero_rt_status status = callsOf(step.get()).all_reduce(step.get(), 0, 0, 0, 0);
     expectStatus(ZERO_RT_MISMATCH, status, "all_reduce of 'b0' (4 x f32)");
     expectStatus(ZERO_RT_MISMATCH, status, "all_reduce of 'b0' (6 x f32)");
   });
@@ -80,7 +80,7 @@ TEST(Disagreement, ComparesTypes) {
   const zero_rt_library *libraries[] = {&single.get(), &twice.get()};
   runRanks(2, [&](int32_t rank, zero_rt_runtime *runtime) {
     StepHandle step = createStep(runtime, *libraries[rank]);
-    zero_rt_status status = callsOf(step.get()).all_reduce(step.get(), 0, 0, 0);
+    zero_rt_status status = callsOf(step.get()).all_reduce(step.get(), 0, 0, 0, 0);
     expectStatus(ZERO_RT_MISMATCH, status, "all_reduce of 'b0' (12 x f32)");
     expectStatus(ZERO_RT_MISMATCH, status, "all_reduce of 'b0' (12 x f64)");
   });
@@ -93,7 +93,7 @@ TEST(Disagreement, TellsStepsApart) {
     StepHandle steps[] = {createStep(runtime, tables),
                           createStep(runtime, tables)};
     zero_rt_step *step = steps[rank].get();
-    expectStatus(ZERO_RT_MISMATCH, callsOf(step).all_reduce(step, 0, 0, 0),
+    expectStatus(ZERO_RT_MISMATCH, callsOf(step).all_reduce(step, 0, 0, 0, 0),
                  "of another step or another turn");
   });
 }
@@ -186,7 +186,7 @@ TEST(Disagreement, StepsMayFollowEachOther) {
   runRanks(3, [&](int32_t, zero_rt_runtime *runtime) {
     for (int i = 0; i < 5; ++i) {
       StepHandle step = createStep(runtime, tables);
-      expectOk(callsOf(step.get()).all_reduce(step.get(), 0, 0, 0));
+      expectOk(callsOf(step.get()).all_reduce(step.get(), 0, 0, 0, 0));
     }
   });
 }

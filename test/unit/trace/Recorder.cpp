@@ -63,8 +63,9 @@ struct Describe {
                           int32_t missing) const {
     return {onStream(stream), slot(backwards), slot(missing)};
   }
-  Operands all_reduce(int32_t stream, int32_t b, int32_t over) const {
-    return {onStream(stream), buffer(b), axes(over)};
+  Operands all_reduce(int32_t stream, int32_t from, int32_t to,
+                      int32_t over) const {
+    return {onStream(stream), buffer(from), buffer(to), axes(over)};
   }
   Operands reduce_scatter(int32_t stream, int32_t from, int32_t to,
                           int32_t over) const {

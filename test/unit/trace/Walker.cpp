@@ -199,7 +199,11 @@ std::string Walker::getText(Operation &call, StringRef parameter) {
   TypeSwitch<Operation *>(&call)
       .Case<zrt::AllocateOp, zrt::ReleaseOp>(
           [&](auto op) { add(nameOf(op.getBufferAttr())); })
-      .Case<zrt::AllReduceOp, zrt::AllGatherOp>([&](auto op) {
+      .Case([&](zrt::AllReduceOp op) {
+        add(nameOf(op.getBufferAttr()), nameOf(op.getResultBuffer()),
+            getAxes(program, op.getAxes()));
+      })
+      .Case([&](zrt::AllGatherOp op) {
         add(nameOf(op.getBufferAttr()), getAxes(program, op.getAxes()));
       })
       .Case<zrt::ReduceScatterOp, zrt::ReduceScatterAddOp>([&](auto op) {

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// RUN: zero-opt %s --split-input-file --verify-diagnostics --allow-unregistered-dialect
+
+// wire_c1
+zero.mesh @m <["dp" = 2]>
+zero.step @train on @m weight() () {
+  %g = "test.gradient"() : () -> !zero.value<8xbf16, partial = [dp]>
+  // expected-error@+1 {{operand is of 'bf16', which does not hold every number of wire type 'f32'}}
+  %r = zero.reduce %g wire f32 : !zero.value<8xbf16, partial = [dp]>
+  zero.return []
+}
+
+// -----
+
+// wire_c1: neither holds the other
+zero.mesh @m <["dp" = 2]>
+zero.step @train on @m weight() () {
+  %g = "test.gradient"() : () -> !zero.value<8xbf16, partial = [dp]>
+  // expected-error@+1 {{operand is of 'bf16', which does not hold every number of wire type 'f16'}}
+  %r = zero.reduce_scatter %g over [dp] wire f16 : !zero.value<8xbf16, partial = [dp]>
+  zero.return []
+}
+
+// -----
+
+// wire_c1
+zero.mesh @m <["dp" = 2]>
+zero.step @train on @m weight() () {
+  %g = "test.gradient"() : () -> !zero.value<8xf32, partial = [dp]>
+  // expected-error@+1 {{operand is of 'f32', which does not hold every number of wire type 'i8'}}
+  %r = zero.all_reduce %g over [dp] wire i8 : !zero.value<8xf32, partial = [dp]>
+  zero.return []
+}
+
+// -----
+
+// wire_c1
+zero.mesh @m <["dp" = 2]>
+zero.step @train on @m weight() (%n: !zero.value<f64, partial = [dp]>) {
+  // expected-error@+1 {{operand is a scalar, which travels as it is; leave 'wire' out}}
+  %r = zero.reduce %n wire f32 : !zero.value<f64, partial = [dp]>
+  zero.return []
+}
