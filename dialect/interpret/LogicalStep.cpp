@@ -153,7 +153,7 @@ bool LogicalStep::isFinite() {
 }
 
 int LogicalStep::decide() {
-  if (!window->isEqual())
+  if (!window->isEqual() && !step.takesUnequalBackwards())
     return 3;
   if (window->getTotalMissing() > 0)
     return 2;

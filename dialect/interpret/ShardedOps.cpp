@@ -82,10 +82,12 @@ void ShardedStep::evaluateCountOnce(CountOnceOp op) {
 }
 
 Number ShardedStep::evaluateVerdict(VerdictOp op, int64_t rank) {
-  double sum = getScalar(op.getBackwards(), rank).value;
-  // All ranks made a backwards each exactly if n * sum(a^2) = (sum a)^2.
-  if (op.getRanks() * getScalar(op.getSquared(), rank).value != sum * sum)
-    return {3, 0};
+  if (op.getBackwards()) {
+    double sum = getScalar(op.getBackwards(), rank).value;
+    // All ranks made a backwards each exactly if n * sum(a^2) = (sum a)^2.
+    if (op.getRanks() * getScalar(op.getSquared(), rank).value != sum * sum)
+      return {3, 0};
+  }
   if (getScalar(op.getMissing(), rank).value != 0)
     return {2, 0};
   if (op.getTokens() && !isCount(getScalar(op.getTokens(), rank)))

@@ -36,8 +36,9 @@ def Zero_StepOp : Zero_Op<"step",
 
     `weight(tokens : -1)` divides by a number of tokens, over all backwards and
     ranks: the sum over the ranks of the argument `{zero.tokens}`. So every token
-    counts the same, however unevenly they are spread. A step whose ranks counted
-    no tokens is refused.
+    counts the same, however unevenly they are spread, and ranks may make different
+    numbers of backwards, one at least; any other step is refused where they do. A
+    step whose ranks counted no tokens is refused.
 
     ```mlir
     zero.step @train on @cluster weight(tokens : -1) (%lr: !zero.value<f64>, %n: !zero.value<f64, partial = [dp]> {zero.tokens}) {
@@ -74,8 +75,14 @@ def Zero_StepOp : Zero_Op<"step",
     /// The argument whose sum over the ranks `tokens` stands for; null if there
     /// is none.
     ::mlir::BlockArgument getTokens();
-    /// Whether a gradient arrives with tokens in its scale.
-    bool dividesByTokens();
+    /// Whether a gradient arrives with |symbol| in its scale.
+    bool dividesBy(::llvm::StringRef symbol);
+    bool dividesByTokens() { return dividesBy(::zero::kTokens); }
+    /// Whether ranks may make different numbers of backwards: every token counts
+    /// the same, whichever backward it is in.
+    bool takesUnequalBackwards() {
+      return dividesByTokens() && !dividesBy(::zero::kAccumulation);
+    }
     /// The loss scale that gradients arrive with; null if there is none.
     ::mlir::FlatSymbolRefAttr getLossScale();
   }];

@@ -272,9 +272,9 @@ ClipCoefficientOp::inferReturnTypes(MLIRContext *context,
 LogicalResult VerdictOp::verify() {
   // verdict_c2; groups of single operands are not counted by their definition.
   ArrayRef<int32_t> sizes = getProperties().operandSegmentSizes;
-  if (sizes[1] != 1 || sizes[2] != 1 || sizes[3] != 1 || sizes[4] > 1)
-    return emitOpError() << "needs backwards, squared and missing, and tokens "
-                            "at most, got "
+  if (sizes[1] != 1 || sizes[2] > 1 || sizes[2] != sizes[3] || sizes[4] > 1)
+    return emitOpError() << "needs missing, backwards with squared or neither, "
+                            "and tokens at most, got "
                          << sizes[1] << ", " << sizes[2] << ", " << sizes[3]
                          << " and " << sizes[4] << " of them";
   // verdict_c1

@@ -252,31 +252,32 @@ def Zero_VerdictOp : Zero_InferredOp<"verdict",
     gradients are. The verdict is a `zero_rt_verdict` of the runtime: 0: applied.
     1: skipped, a gradient is not finite (with `nonfinite skip`, the default).
     2: refused, a gradient that is not optional is missing. 3: refused, ranks made
-    different numbers of backwards. 4: refused, a gradient is not finite (with
+    different numbers of backwards, if `backwards` is their sum over the ranks and
+    `squared` that of their squares. 4: refused, a gradient is not finite (with
     `nonfinite error`). 5: refused, `tokens`, which gradients are divided by, are
     not a positive number.
 
     Constraints:
 
     - `verdict_c1`: operands are replicated;
-    - `verdict_c2`: there is one number of each kind, of `tokens` at most one.
+    - `verdict_c2`: `missing` is one number; `backwards` and `squared` are one each
+      or none, and `tokens` at most one.
 
     Example:
 
     ```mlir
-    %v = zero.verdict (%sum), %a, %a2, %missing ranks 4 : (!zero.value<f64>), !zero.value<f64>, !zero.value<f64>, !zero.value<f64>
+    %v = zero.verdict(%sum) missing %missing backwards %a squared %a2 ranks 4 : !zero.value<f64>, !zero.value<f64>, !zero.value<f64>, !zero.value<f64>
     ```
   }];
-  let arguments = (ins Variadic<Zero_Scalar>:$sums, Zero_Scalar:$backwards,
-    Zero_Scalar:$squared, Zero_Scalar:$missing,
+  let arguments = (ins Variadic<Zero_Scalar>:$sums, Zero_Scalar:$missing,
+    Optional<Zero_Scalar>:$backwards, Optional<Zero_Scalar>:$squared,
     Optional<Zero_Scalar>:$tokens, I64Attr:$ranks,
     DefaultValuedAttr<Zero_NonfiniteAttr, "Nonfinite::skip">:$nonfinite);
   let results = (outs Zero_Scalar:$verdict);
   let assemblyFormat = [{
-    `(` $sums `)` `,` $backwards `,` $squared `,` $missing (`tokens` $tokens^)?
-    `ranks` $ranks (`nonfinite` $nonfinite^)? attr-dict `:`
-    custom<TypeList>(type($sums)) `,` type($backwards) `,` type($squared) `,`
-    type($missing) (`,` type($tokens)^)?
+    `(` $sums `)` `missing` $missing (`backwards` $backwards^ `squared` $squared)?
+    (`tokens` $tokens^)? `ranks` $ranks (`nonfinite` $nonfinite^)? attr-dict `:`
+    type(operands)
   }];
   let hasVerifier = 1;
 }

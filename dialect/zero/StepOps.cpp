@@ -111,10 +111,10 @@ BlockArgument StepOp::getTokens() {
              : nullptr;
 }
 
-bool StepOp::dividesByTokens() {
-  WalkResult result = getBody().walk([](BackwardOp op) {
+bool StepOp::dividesBy(StringRef symbol) {
+  WalkResult result = getBody().walk([&](BackwardOp op) {
     for (Type type : op.getGradients().getTypes())
-      if (cast<ValueType>(type).isScaledBy(kTokens))
+      if (cast<ValueType>(type).isScaledBy(symbol))
         return WalkResult::interrupt();
     return WalkResult::advance();
   });

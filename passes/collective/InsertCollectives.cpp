@@ -239,13 +239,13 @@ void Rewriter::rewriteVerdict(VerdictOp op) {
     for (const Scaled &part : sumSquares(norm.getLoc(), norm.getInputs()))
       parts.insert(part.raw);
   }
+  auto lookup = [&](Value operand) {
+    return operand ? mapping.lookupOrDefault(operand) : Value();
+  };
   auto verdict = builder.create<VerdictOp>(
-      op.getLoc(), parts.getArrayRef(),
-      mapping.lookupOrDefault(op.getBackwards()),
-      mapping.lookupOrDefault(op.getSquared()),
-      mapping.lookupOrDefault(op.getMissing()),
-      op.getTokens() ? mapping.lookupOrDefault(op.getTokens()) : nullptr,
-      op.getRanks(), op.getNonfinite());
+      op.getLoc(), parts.getArrayRef(), lookup(op.getMissing()),
+      lookup(op.getBackwards()), lookup(op.getSquared()),
+      lookup(op.getTokens()), op.getRanks(), op.getNonfinite());
   mapping.map(op.getVerdict(), verdict.getVerdict());
 }
 

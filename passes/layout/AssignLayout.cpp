@@ -219,8 +219,13 @@ Value Layout::buildVerdict(Location loc) {
   for (auto axis : shape.mesh.getAxes().getAsRange<MeshAxisAttr>())
     axes.push_back(axis.getName());
   auto arrivals = builder.create<ArrivalsOp>(loc, builder.getArrayAttr(axes));
-  auto sums = builder.create<ReduceOp>(loc, arrivals.getResults(),
-                                       /*wire=*/nullptr);
+  // Ranks that may make different numbers of backwards do not compare them.
+  bool compares = !shape.step.takesUnequalBackwards();
+  SmallVector<Value> counts{arrivals.getMissing()};
+  if (compares)
+    counts = {arrivals.getBackwards(), arrivals.getSquared(),
+              arrivals.getMissing()};
+  auto sums = builder.create<ReduceOp>(loc, counts, /*wire=*/nullptr);
   Value tokens;
   if (shape.step.dividesByTokens())
     tokens = builder
@@ -229,10 +234,11 @@ Value Layout::buildVerdict(Location loc) {
                  .getOutputs()[0];
   // Not finite if any gradient is not.
   Value norm = builder.create<NormOp>(loc, reduced);
-  return builder.create<VerdictOp>(loc, ValueRange(norm), sums.getOutputs()[0],
-                                   sums.getOutputs()[1], sums.getOutputs()[2],
-                                   tokens, shape.mesh.getNumRanks(),
-                                   shape.step.getNonfinite());
+  return builder.create<VerdictOp>(
+      loc, ValueRange(norm), sums.getOutputs().back(),
+      compares ? sums.getOutputs()[0] : Value(),
+      compares ? sums.getOutputs()[1] : Value(), tokens,
+      shape.mesh.getNumRanks(), shape.step.getNonfinite());
 }
 
 SmallVector<Value> Layout::buildPrepare(UpdateOp update, Value verdict) {

@@ -118,11 +118,8 @@ Value ScalarLowering::replaceUnlessDivisor(Value number, Value instead,
 Value ScalarLowering::evaluate(VerdictOp op) {
   SmallVector<Value> sums = llvm::map_to_vector(
       op.getSums(), [&](Value value) { return get(value); });
-  Value sum = get(op.getBackwards());
-  Value squared = get(op.getSquared());
   Value missing = get(op.getMissing());
   Value zero = constant(0.0);
-  Value ranks = constant(op.getRanks());
   OpBuilder &builder = body();
   Location loc = op.getLoc();
   Value verdict = zero;
@@ -142,8 +139,13 @@ Value ScalarLowering::evaluate(VerdictOp op) {
     verdict = replaceUnlessDivisor(get(op.getTokens()), constant(5.0), verdict);
   choose(builder.create<arith::CmpFOp>(loc, CmpFPredicate::UNE, missing, zero),
          2.0);
+  if (!op.getBackwards())
+    return verdict;
   // All ranks made a backwards each exactly if n * sum(a^2) = (sum a)^2.
-  Value left = builder.create<arith::MulFOp>(loc, ranks, squared);
+  Value sum = get(op.getBackwards());
+  Value ranks = constant(op.getRanks());
+  Value left =
+      builder.create<arith::MulFOp>(loc, ranks, get(op.getSquared()));
   Value right = builder.create<arith::MulFOp>(loc, sum, sum);
   choose(builder.create<arith::CmpFOp>(loc, CmpFPredicate::UNE, left, right),
          3.0);

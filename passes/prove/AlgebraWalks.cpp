@@ -167,7 +167,8 @@ Algebra::evaluate(Expr a,
   return evaluate(a, function, known);
 }
 
-void prove::visitBases(Expr a, llvm::function_ref<void(BaseRef)> visit) {
+void prove::visitBases(Expr a, llvm::function_ref<void(BaseRef)> visit,
+                       llvm::function_ref<bool(BaseRef)> enter) {
   llvm::DenseSet<const void *> seen;
   llvm::SmallVector<Expr> stack{a};
   while (!stack.empty()) {
@@ -178,7 +179,8 @@ void prove::visitBases(Expr a, llvm::function_ref<void(BaseRef)> visit) {
       for (auto [ref, exponent] : term.monomial)
         if (seen.insert(ref).second) {
           visit(ref);
-          llvm::append_range(stack, ref->operands);
+          if (enter(ref))
+            llvm::append_range(stack, ref->operands);
         }
   }
 }

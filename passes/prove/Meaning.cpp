@@ -84,6 +84,12 @@ void Meaning::addMeeting(ArrayRef<AxisCoordinate> stages, AxisSet set) {
     meetsOnStages.push_back({stages, set});
 }
 
+bool Meaning::takesUnequal() const {
+  return dividesByTokens && llvm::none_of(parameters, [](const auto &entry) {
+           return dependsOnOwnBackwards(entry.second.weight);
+         });
+}
+
 AxisSet Meaning::getMeetings(ArrayRef<AxisCoordinate> stages) const {
   AxisSet set = meetsOver;
   for (auto &[others, over] : meetsOnStages)
@@ -127,6 +133,18 @@ Expr prove::getInput(Algebra &algebra, size_t index,
 static bool isCount(BaseRef base) {
   return base->kind == BaseKind::missing ||
          (base->kind == BaseKind::symbol && base->name == kAccumulation);
+}
+
+bool prove::dependsOnOwnBackwards(Expr a) {
+  bool depends = false;
+  visitBases(
+      a,
+      [&](BaseRef base) {
+        depends |= base->kind == BaseKind::symbol && base->name == kAccumulation;
+      },
+      // All ranks have the same sum.
+      [](BaseRef base) { return base->kind != BaseKind::rankSum; });
+  return depends;
 }
 
 /// The axes over which ranks may have different numbers for |base|, the number

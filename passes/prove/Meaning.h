@@ -136,9 +136,16 @@ struct Meaning {
   /// The axes over which those that are on |stages| meet.
   AxisSet getMeetings(llvm::ArrayRef<AxisCoordinate> stages) const;
   int64_t getNumRanks() const { return axes.getNumRanks(axes.getAll()); }
+  /// Whether ranks may make different numbers of backwards: gradients are divided
+  /// by tokens, and by no number of backwards.
+  bool takesUnequal() const;
   /// Whether no rank can make a backward without all others.
   bool allMeet() const { return meetsOver == axes.getAll(); }
 };
+
+/// Whether |a| is another number where a rank made another number of backwards,
+/// and not a sum of these numbers.
+bool dependsOnOwnBackwards(Expr a);
 
 /// Whether the calls of a step can lead to |situation|.
 bool mayHappen(Situation situation, const Meaning &meaning);

@@ -12,10 +12,23 @@ using namespace mlir;
 using namespace zero;
 using namespace zero::prove;
 
+/// Whether the step is applied where ranks made different numbers of backwards.
+static bool appliesUnequal(const Meaning &meaning) {
+  for (int i = 0; i < kNumSituations; ++i)
+    if (getSituation(i).unequal && mayHappen(getSituation(i), meaning) &&
+        meaning.verdicts[i] == 0)
+      return true;
+  return false;
+}
+
 /// Reports a number that is not the same on all ranks, or that nobody wrote.
 static bool checkNumber(Proof &proof, Operation *op, const llvm::Twine &what,
-                        Expr number) {
+                        Expr number, const Meaning &meaning) {
   std::string unknown = describeUnknown(number);
+  if (unknown.empty() && dependsOnOwnBackwards(number) &&
+      appliesUnequal(meaning))
+    unknown = "the number of this rank's backwards, and the step is applied "
+              "where others made another number of them";
   if (!unknown.empty()) {
     proof.report.error(op) << what << " depends on " << unknown;
     return false;
@@ -38,7 +51,7 @@ static void checkParameter(Proof &proof, const ParameterMeaning &parameter,
     for (auto &[role, number] : interval.roles)
       if (!checkNumber(proof, writer,
                        "new " + llvm::Twine(role) + " of '" + name + "'",
-                       number.expr))
+                       number.expr, meaning))
         return;
     const Number *master = interval.find("master");
     const Number *value = interval.find("parameter");
@@ -74,11 +87,11 @@ void prove::checkMeaning(Proof &proof, const Meaning &meaning) {
       proof.report.error(meaning.step)
           << "counter '" << name << "' is advanced twice";
     checkNumber(proof, meaning.step, "counter '" + llvm::Twine(name) + "'",
-                number.expr);
+                number.expr, meaning);
   }
   for (auto &[name, number] : meaning.results)
     checkNumber(proof, meaning.step, "result '" + llvm::Twine(name) + "'",
-                number.expr);
+                number.expr, meaning);
   for (int i = 0; i < kNumSituations; ++i) {
     Situation situation = getSituation(i);
     if (!mayHappen(situation, meaning))
@@ -89,8 +102,8 @@ void prove::checkMeaning(Proof &proof, const Meaning &meaning) {
           << "where " << describe(situation) << ", the verdict is "
           << describeVerdict(meaning.verdicts[i])
           << ", expected a whole number from 0 to 5";
-    bool mayApply =
-        !situation.missing && !situation.unequal && !situation.noTokens;
+    bool mayApply = !situation.missing && !situation.noTokens &&
+                    (!situation.unequal || meaning.takesUnequal());
     if ((meaning.verdicts[i] == 0) > mayApply)
       proof.report.error(meaning.step)
           << "the step is applied where " << describe(situation);

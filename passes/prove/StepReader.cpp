@@ -375,7 +375,9 @@ void StepReader::finish(ReturnOp op) {
     for (int i = 0; i < kNumSituations; ++i) {
       Situation situation = getSituation(i);
       meaning.verdicts[i] =
-          situation.unequal && meaning.getNumRanks() > 1                     ? 3
+          situation.unequal && !meaning.takesUnequal() &&
+                  meaning.getNumRanks() > 1
+              ? 3
           : situation.missing                                                ? 2
           : situation.noTokens                                               ? 5
           : !situation.nonfinite || step.getNonfinite() == Nonfinite::poison ? 0

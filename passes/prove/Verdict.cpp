@@ -361,8 +361,10 @@ Expr prove::getVerdict(Algebra &algebra, VerdictOp op,
   if (op.getTokens())
     verdict = replaceUnlessDivisor(algebra, getOperand(op.getTokens()),
                                    algebra.integer(5), verdict);
-  Expr backwards = getOperand(op.getBackwards());
   choose(getOperand(op.getMissing()), zero, 2);
+  if (!op.getBackwards())
+    return verdict;
+  Expr backwards = getOperand(op.getBackwards());
   choose(algebra.multiply(algebra.integer(op.getRanks()),
                           getOperand(op.getSquared())),
          algebra.multiply(backwards, backwards), 3);

@@ -57,9 +57,12 @@ BREAKS = [
      "for (auto [i, bucket] : llvm::enumerate(llvm::drop_end(buckets))) {\n"
      "    // Rows of the groups"),
     ("layout", "the verdict does not count missing gradients", LAYOUT,
-     "sums.getOutputs()[1], sums.getOutputs()[2],",
-     "sums.getOutputs()[1], builder.create<ConstantOp>(loc, "
+     "ValueRange(norm), sums.getOutputs().back(),",
+     "ValueRange(norm), builder.create<ConstantOp>(loc, "
      "builder.getF64FloatAttr(0)),"),
+    ("layout", "ranks never compare their backwards", LAYOUT,
+     "bool compares = !shape.step.takesUnequalBackwards();",
+     "bool compares = false;"),
     ("layout", "gradients are kept as they arrive", LAYOUT,
      "types.push_back(buckets[i].getGradientType(op.getAccumulatorType()));",
      "types.push_back(buckets[i].getGradientType(\n"

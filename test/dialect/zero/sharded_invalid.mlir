@@ -152,7 +152,7 @@ zero.step @s on @m weight() (%a: !zero.value<f64, scaled = [dp : 1]>) {
 zero.mesh @m <["dp" = 2]>
 zero.step @s on @m weight() (%a: !zero.value<f64>, %b: !zero.value<f64, partial = [dp]>) {
   // expected-error@+1 {{operand must be replicated}}
-  %v = zero.verdict(%a), %a, %a, %b ranks 2 : (!zero.value<f64>), !zero.value<f64>, !zero.value<f64>, !zero.value<f64, partial = [dp]>
+  %v = zero.verdict(%a) missing %b backwards %a squared %a ranks 2 : !zero.value<f64>, !zero.value<f64, partial = [dp]>, !zero.value<f64>, !zero.value<f64>
   zero.return []
 }
 

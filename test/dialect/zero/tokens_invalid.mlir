@@ -107,7 +107,7 @@ zero.step @s on @m weight() () {
 zero.mesh @m <["dp" = 2]>
 zero.step @s on @m weight() (%n: !zero.value<f64, partial = [dp]>, %a: !zero.value<f64>) {
   // expected-error@+1 {{operand must be replicated, got '!zero.value<f64, partial = [dp]>'}}
-  %v = zero.verdict (%a), %a, %a, %a tokens %n ranks 2 : (!zero.value<f64>), !zero.value<f64>, !zero.value<f64>, !zero.value<f64>, !zero.value<f64, partial = [dp]>
+  %v = zero.verdict(%a) missing %a backwards %a squared %a tokens %n ranks 2 : !zero.value<f64>, !zero.value<f64>, !zero.value<f64>, !zero.value<f64>, !zero.value<f64, partial = [dp]>
   zero.return []
 }
 
@@ -116,7 +116,7 @@ zero.step @s on @m weight() (%n: !zero.value<f64, partial = [dp]>, %a: !zero.val
 // verdict_c2
 zero.mesh @m <["dp" = 2]>
 zero.step @s on @m weight() (%a: !zero.value<f64>) {
-  // expected-error@+1 {{needs backwards, squared and missing, and tokens at most, got 0, 1, 1 and 1 of them}}
+  // expected-error@+1 {{needs missing, backwards with squared or neither, and tokens at most, got 0, 1, 1 and 1 of them}}
   %v = "zero.verdict"(%a, %a, %a, %a) <{ranks = 2 : i64, operandSegmentSizes = array<i32: 1, 0, 1, 1, 1>}> : (!zero.value<f64>, !zero.value<f64>, !zero.value<f64>, !zero.value<f64>) -> !zero.value<f64>
   zero.return []
 }

@@ -13,7 +13,10 @@ zero.step @train on @cluster weight(tokens : -1) (%lr: !zero.value<f64>, %n: !ze
   %t = zero.factor (tokens : -1) tokens %sum : !zero.value<f64>
   // CHECK: zero.factor (dp : -1){{$}}
   %f = zero.factor (dp : -1)
-  // CHECK: zero.verdict(%[[LR]]), %[[LR]], %[[LR]], %[[LR]] tokens %{{.*}} ranks 2 : (!zero.value<f64>), !zero.value<f64>, !zero.value<f64>, !zero.value<f64>, !zero.value<f64>
-  %v = zero.verdict (%lr), %lr, %lr, %lr tokens %sum ranks 2 : (!zero.value<f64>), !zero.value<f64>, !zero.value<f64>, !zero.value<f64>, !zero.value<f64>
+  // CHECK: zero.verdict(%[[LR]]) missing %[[LR]] backwards %[[LR]] squared %[[LR]] tokens %{{.*}} ranks 2 : !zero.value<f64>, !zero.value<f64>, !zero.value<f64>, !zero.value<f64>, !zero.value<f64>
+  %v = zero.verdict(%lr) missing %lr backwards %lr squared %lr tokens %sum ranks 2 : !zero.value<f64>, !zero.value<f64>, !zero.value<f64>, !zero.value<f64>, !zero.value<f64>
+  // Ranks that may make different numbers of backwards do not compare them.
+  // CHECK: zero.verdict(%[[LR]]) missing %[[LR]] tokens %{{.*}} ranks 2 : !zero.value<f64>, !zero.value<f64>, !zero.value<f64>
+  %u = zero.verdict (%lr) missing %lr tokens %sum ranks 2 : !zero.value<f64>, !zero.value<f64>, !zero.value<f64>
   zero.return []
 }

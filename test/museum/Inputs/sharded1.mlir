@@ -52,7 +52,7 @@ module {
     %5 = zero.stack %4, %backwards, %squared, %missing : !zero.value<f64, partial = [dp], scaled = [dp : 2]>, !zero.value<f64, partial = [dp]>, !zero.value<f64, partial = [dp]>, !zero.value<f64, partial = [dp]>
     %6 = zero.all_reduce %5 over [dp] : !zero.value<4xf64, partial = [dp]>
     %7:4 = zero.unstack %6 [#zero.scale<dp : 2>, #zero.scale<>, #zero.scale<>, #zero.scale<>] : !zero.value<4xf64>
-    %8 = zero.verdict(%7#0), %7#1, %7#2, %7#3 ranks 2 : (!zero.value<f64, scaled = [dp : 2]>), !zero.value<f64>, !zero.value<f64>, !zero.value<f64>
+    %8 = zero.verdict(%7#0) missing %7#3 backwards %7#1 squared %7#2 ranks 2 : !zero.value<f64, scaled = [dp : 2]>, !zero.value<f64>, !zero.value<f64>, !zero.value<f64>
     %9 = zero.constant 1.250000e-01
     %10:2 = zero.prepare @decay with @adam(%arg0, %9) when %8 yields 2 : (!zero.value<f64>, !zero.value<f64>), !zero.value<f64>
     %11 = zero.constant 0.000000e+00

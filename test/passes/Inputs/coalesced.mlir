@@ -28,7 +28,7 @@ zero.step @train on @cluster weight(accumulation : -1, dp : -1) (%arg0: !zero.va
   %4 = zero.stack %3, %backwards, %squared, %missing : !zero.value<f64, partial = [dp], scaled = [dp : 2]>, !zero.value<f64, partial = [dp]>, !zero.value<f64, partial = [dp]>, !zero.value<f64, partial = [dp]>
   %5 = zero.all_reduce %4 over [dp] : !zero.value<4xf64, partial = [dp]>
   %6:4 = zero.unstack %5 [#zero.scale<dp : 2>, #zero.scale<>, #zero.scale<>, #zero.scale<>] : !zero.value<4xf64>
-  %7 = zero.verdict(%6#0), %6#1, %6#2, %6#3 ranks 2 : (!zero.value<f64, scaled = [dp : 2]>), !zero.value<f64>, !zero.value<f64>, !zero.value<f64>
+  %7 = zero.verdict(%6#0) missing %6#3 backwards %6#1 squared %6#2 ranks 2 : !zero.value<f64, scaled = [dp : 2]>, !zero.value<f64>, !zero.value<f64>, !zero.value<f64>
   %8 = zero.prepare @all with @sgd(%arg0) when %7 yields 1 : (!zero.value<f64>), !zero.value<f64>
   %9 = zero.sqrt %6#0 : !zero.value<f64, scaled = [dp : 2]>
   %10 = zero.scale %9 by %2 : !zero.value<f64, scaled = [dp : 1]> by !zero.value<f64, scaled = [dp : -1]>

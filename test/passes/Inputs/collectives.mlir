@@ -33,7 +33,7 @@ zero.step @train on @cluster weight(accumulation : -1, dp : -1) (%arg0: !zero.va
   %9 = zero.all_reduce %backwards over [dp] : !zero.value<f64, partial = [dp]>
   %10 = zero.all_reduce %squared over [dp] : !zero.value<f64, partial = [dp]>
   %11 = zero.all_reduce %missing over [dp] : !zero.value<f64, partial = [dp]>
-  %12 = zero.verdict(%4), %9, %10, %11 ranks 2 : (!zero.value<f64, scaled = [dp : 2]>), !zero.value<f64>, !zero.value<f64>, !zero.value<f64>
+  %12 = zero.verdict(%4) missing %11 backwards %9 squared %10 ranks 2 : !zero.value<f64, scaled = [dp : 2]>, !zero.value<f64>, !zero.value<f64>, !zero.value<f64>
   %13 = zero.prepare @all with @sgd(%arg0) when %12 yields 1 : (!zero.value<f64>), !zero.value<f64>
   %14 = zero.scale %1 by %8 : !zero.value<128xf32, sharded = [dp], scaled = [dp : 1]> by !zero.value<f64, scaled = [dp : -1]>
   %15 = zero.update_bucket @b0 with @sgd(%14) when %12 rows(%13) row_of [0, 0] : f32, !zero.value<128xf32, sharded = [dp]>, !zero.value<f64>, (!zero.value<f64>)

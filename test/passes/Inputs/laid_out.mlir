@@ -27,7 +27,7 @@ zero.step @train on @cluster weight(accumulation : -1, dp : -1) (%arg0: !zero.va
   %backwards, %squared, %missing = zero.arrivals over [dp]
   %4:3 = zero.reduce %backwards, %squared, %missing : !zero.value<f64, partial = [dp]>, !zero.value<f64, partial = [dp]>, !zero.value<f64, partial = [dp]>
   %5 = zero.norm %1 : !zero.value<128xf32>
-  %6 = zero.verdict(%5), %4#0, %4#1, %4#2 ranks 2 : (!zero.value<f64>), !zero.value<f64>, !zero.value<f64>, !zero.value<f64>
+  %6 = zero.verdict(%5) missing %4#2 backwards %4#0 squared %4#1 ranks 2 : !zero.value<f64>, !zero.value<f64>, !zero.value<f64>, !zero.value<f64>
   %7 = zero.prepare @all with @sgd(%arg0) when %6 yields 1 : (!zero.value<f64>), !zero.value<f64>
   %8 = zero.update_bucket @b0 with @sgd(%3) when %6 rows(%7) row_of [0, 0] : f32, !zero.value<128xf32>, !zero.value<f64>, (!zero.value<f64>)
   zero.assign @b0, %8 : !zero.value<128xf32>

@@ -148,7 +148,7 @@ zero.step @s on @m weight() (%v: !zero.value<f64>) {
   }
   %r = zero.all_reduce %g#0 over [dp] : !zero.value<64xf32, partial = [dp]>
   %q = zero.all_reduce %g#1 over [dp] : !zero.value<64xf32, partial = [dp]>
-  %w = zero.verdict(%v), %v, %v, %v ranks 3 : (!zero.value<f64>), !zero.value<f64>, !zero.value<f64>, !zero.value<f64>
+  %w = zero.verdict(%v) missing %v backwards %v squared %v ranks 3 : !zero.value<f64>, !zero.value<f64>, !zero.value<f64>, !zero.value<f64>
   %p0 = zero.update_bucket @b0 with @sgd(%r) when %v rows(%v) row_of [0] : f32, !zero.value<64xf32>, !zero.value<f64>, (!zero.value<f64>)
   zero.assign @b0, %p0 : !zero.value<64xf32>
   %p1 = zero.update_bucket @b1 with @sgd(%q) when %v rows(%v) row_of [0] : f32, !zero.value<64xf32>, !zero.value<f64>, (!zero.value<f64>)

@@ -12,7 +12,7 @@
 // CHECK: %[[S:.*]] = zero.all_reduce %[[V]] over [dp] : !zero.value<4xf64, partial = [dp]>
 // CHECK: %[[U:.*]]:4 = zero.unstack %[[S]] [#zero.scale<dp : 2>, #zero.scale<>, #zero.scale<>, #zero.scale<>]
 // CHECK-NOT: zero.all_reduce
-// CHECK: zero.verdict(%[[U]]#0), %[[U]]#1, %[[U]]#2, %[[U]]#3
+// CHECK: zero.verdict(%[[U]]#0) missing %[[U]]#3 backwards %[[U]]#1 squared %[[U]]#2
 // CHECK: zero.sqrt %[[U]]#0
 //
 // A sum that depends on another one cannot travel with it.

@@ -68,7 +68,7 @@ zero.step @s on @m weight(accumulation : -1, dp : -1) (%lr: !zero.value<f64>) {
   %part = zero.stack %sum, %a, %a2, %missing : !zero.value<f64, partial = [dp], scaled = [dp : 2]>, !zero.value<f64, partial = [dp]>, !zero.value<f64, partial = [dp]>, !zero.value<f64, partial = [dp]>
   %all = zero.all_reduce %part over [dp] : !zero.value<4xf64, partial = [dp]>
   %t:4 = zero.unstack %all [#zero.scale<dp : 2>, #zero.scale<>, #zero.scale<>, #zero.scale<>] : !zero.value<4xf64>
-  %v = zero.verdict(%t#0), %t#1, %t#2, %t#3 ranks 2 : (!zero.value<f64, scaled = [dp : 2]>), !zero.value<f64>, !zero.value<f64>, !zero.value<f64>
+  %v = zero.verdict(%t#0) missing %t#3 backwards %t#1 squared %t#2 ranks 2 : !zero.value<f64, scaled = [dp : 2]>, !zero.value<f64>, !zero.value<f64>, !zero.value<f64>
   %wd = zero.constant 0.125
   %b1 = zero.constant 0.9
   %b2 = zero.constant 0.999

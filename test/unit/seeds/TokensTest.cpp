@@ -106,6 +106,40 @@ TEST_P(Tokens, NoneAreNoStep) {
   EXPECT_EQ(step.get("w")[0], -3);
 }
 
+// Rank 0 makes one backward of two tokens, rank 1 three of six in all: (4 + 2 +
+// 4 + 6) / 8 = 2.
+TEST_P(Tokens, MayBeInMoreBackwardsOnOneRank) {
+  if (GetParam().stage == 2)
+    GTEST_SKIP() << "its ranks wait for each other in each backward";
+  Window window = {{{{"w", {4}}}},
+                   {{{"w", {2}}}, {{"w", {4}}}, {{"w", {6}}}}};
+  Step step(weighByTokens(), GetParam());
+  for (int i = 1; i < 4; ++i) {
+    auto result = step.apply(1, window, {2, 6});
+    ASSERT_TRUE(mlir::succeeded(result));
+    EXPECT_EQ(result->verdict, 0) << result->message;
+    EXPECT_EQ(step.get("w")[0], -2 * i);
+    std::swap(window[0], window[1]);
+  }
+  // Missing in the second backward of the rank that makes three.
+  window[0].size() > 1 ? window[0][1].erase("w") : window[1][1].erase("w");
+  auto result = step.apply(1, window, {2, 6});
+  ASSERT_TRUE(mlir::succeeded(result));
+  EXPECT_EQ(result->verdict, 2) << result->message;
+}
+
+// Where gradients arrive divided by the number of this rank's backwards, that
+// must be the same.
+TEST_P(Tokens, AreNotCountedByBackwards) {
+  if (GetParam().stage == 2)
+    GTEST_SKIP() << "its ranks wait for each other in each backward";
+  Window window = {{{{"w", {4}}}}, {{{"w", {2}}}, {{"w", {4}}}}};
+  Step step(weighByTokens("accumulation : -1"), GetParam());
+  auto result = step.apply(1, window, {2, 6});
+  ASSERT_TRUE(mlir::succeeded(result));
+  EXPECT_EQ(result->verdict, 3) << result->message;
+}
+
 // A gradient that never came is the better reason.
 TEST_P(Tokens, AreLookedAtAfterGradients) {
   Step step(weighByTokens(), GetParam());
