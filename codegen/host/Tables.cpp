@@ -146,6 +146,10 @@ zero_rt_dtype zero::getDtype(Type type) {
     return ZERO_RT_F16;
   if (type.isBF16())
     return ZERO_RT_BF16;
+  if (type.isInteger())
+    return type.isInteger(8)    ? ZERO_RT_I8
+           : type.isInteger(32) ? ZERO_RT_I32
+                                : ZERO_RT_I64;
   return type.isF32() ? ZERO_RT_F32 : ZERO_RT_F64;
 }
 

@@ -20,9 +20,12 @@ LogicalResult ActivationOp::verify() {
   // activation_c1
   RankedTensorType type = getTensorType();
   Type element = type.getElementType();
-  if (!isStorageType(element))
-    return emitOpError() << "elements must be f16, bf16, f32 or f64, got "
-                         << element;
+  bool isWhole = element.isSignlessInteger(8) ||
+                 element.isSignlessInteger(32) || element.isSignlessInteger(64);
+  if (!isStorageType(element) && !isWhole)
+    return emitOpError()
+           << "elements must be f16, bf16, f32, f64, i8, i32 or i64, got "
+           << element;
   if (type.getEncoding())
     return emitOpError() << "must have no encoding, got " << type;
   if (type.getRank() > kMaxDims)

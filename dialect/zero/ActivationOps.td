@@ -15,7 +15,8 @@ def Zero_ActivationOp : Zero_Op<"activation", [Symbol]> {
   let description = [{
     For each micro-batch the ranks at coordinate `from` send the activation, and
     those at `to` send its gradient back, of the same type: each rank to the one
-    that differs over the axis only. The forward is the caller's, and so is the
+    that differs over the axis only. One of whole numbers (token ids, a mask as i8)
+    has no gradient. The forward is the caller's, and so is the
     order of micro-batches (GPipe, 1F1B, interleaved); `send` and `receive` of the
     compiled step move the tensors.
 
@@ -26,8 +27,8 @@ def Zero_ActivationOp : Zero_Op<"activation", [Symbol]> {
 
     Constraints:
 
-    - `activation_c1`: elements are f16, bf16, f32 or f64; there is no encoding, and
-      there are at most 8 dimensions and 2^40 elements, those of extent `?` aside;
+    - `activation_c1`: elements are f16, bf16, f32, f64, i8, i32 or i64; there is no
+      encoding, and there are at most 8 dimensions and 2^40 elements, those of extent `?` aside;
     - `activation_c2`: `from` and `to` differ, and are not negative;
     - `activation_c3`: the axis and both coordinates are those of the mesh of each
       step of the module;

@@ -100,6 +100,16 @@ static int64_t countElements(const std::vector<int64_t> &shape) {
   return isEmpty ? 0 : elements > int64_t(1) << 48 ? -1 : elements;
 }
 
+/// Of whole numbers there is no gradient that could come back.
+static zero_rt_status checkDirection(const Subject &subject, const char *call,
+                                     bool isGradient) {
+  if (!isGradient || isDtype(subject.row->dtype))
+    return ZERO_RT_OK;
+  return fail(ZERO_RT_INVALID_ARGUMENT, "%s: %s, which is of %s and has none",
+              call, subject.describe(true).c_str(),
+              dtypeName(subject.row->dtype));
+}
+
 /// Completes |subject|'s shape from what the caller passes, which may be null
 /// where all of it is declared.
 static zero_rt_status checkShape(const Subject &subject, const int64_t *shape,
@@ -170,6 +180,7 @@ zero_rt_status calls::send(zero_rt_step *step, int32_t activation,
   Passage &passage = *subject.passage;
   bool isGradient = !subject.isSource;
   std::string what = subject.describe(isGradient);
+  ZERO_RT_TRY(checkDirection(subject, "send", isGradient));
   if (isGradient && !passage.isReceived)
     return fail(ZERO_RT_PROTOCOL,
                 "send: %s, which rank %d has not received since the last apply",
@@ -229,6 +240,7 @@ static zero_rt_status awaitShape(zero_rt_step &step, const char *call,
                                  const Subject &subject) {
   Passage &passage = *subject.passage;
   std::string what = subject.describe(subject.isSource);
+  ZERO_RT_TRY(checkDirection(subject, call, subject.isSource));
   if (subject.isSource && !passage.isSent)
     return fail(ZERO_RT_PROTOCOL,
                 "%s: %s, which rank %d has not sent since the last apply", call,

@@ -58,14 +58,24 @@ uint16_t zero_rt::f16FromDouble(double value) { return narrow<5, 10>(value); }
 uint16_t zero_rt::bf16FromDouble(double value) { return narrow<8, 7>(value); }
 
 int64_t zero_rt::elementSize(int64_t dtype) {
-  return dispatch(dtype, [](auto type) {
-    return int64_t(sizeof(typename decltype(type)::Storage));
-  });
+  switch (dtype) {
+  case ZERO_RT_I8:
+    return 1;
+  case ZERO_RT_F16:
+  case ZERO_RT_BF16:
+    return 2;
+  case ZERO_RT_F32:
+  case ZERO_RT_I32:
+    return 4;
+  default:
+    return 8;
+  }
 }
 
 const char *zero_rt::dtypeName(int64_t dtype) {
-  static const char *const names[] = {"f16", "bf16", "f32", "f64"};
-  return isDtype(dtype) ? names[dtype] : "unknown";
+  static const char *const names[] = {"f16", "bf16", "f32", "f64",
+                                      "i8",  "i32",  "i64"};
+  return isActivationDtype(dtype) ? names[dtype] : "unknown";
 }
 
 void zero_rt::convert(int64_t dstDtype, void *dst, int64_t srcDtype,

@@ -85,6 +85,11 @@ inline bool isDtype(int64_t dtype) {
   return dtype >= ZERO_RT_F16 && dtype <= ZERO_RT_F64;
 }
 
+/// Whether an activation may have it, which is moved and never computed with.
+inline bool isActivationDtype(int64_t dtype) {
+  return dtype >= ZERO_RT_F16 && dtype <= ZERO_RT_I64;
+}
+
 /// Calls |body| with an object of the struct above that |dtype| stands for.
 template <typename Body> auto dispatch(int64_t dtype, Body &&body) {
   switch (dtype) {
@@ -104,7 +109,7 @@ inline bool holdsEveryNumber(int64_t wide, int64_t narrow) {
   return wide == narrow || (wide > narrow && wide >= ZERO_RT_F32);
 }
 
-/// Bytes of one element of a valid dtype.
+/// Bytes of one element of a valid dtype, of an activation or not.
 int64_t elementSize(int64_t dtype);
 
 /// "bf16"; "unknown" for what is no dtype.

@@ -28,7 +28,9 @@ static std::string describe(const Tag &tag, bool withSize = false) {
     text += std::string(" of '") + tag.name + "'";
   if (withSize)
     text += " (" + std::to_string(tag.elements) + " x " + dtypeName(tag.dtype) +
-            ")";
+            (tag.sumType == tag.dtype
+                 ? ")"
+                 : std::string(" summed in ") + dtypeName(tag.sumType) + ")");
   return text;
 }
 
@@ -156,7 +158,8 @@ void Rendezvous::breakIfTagsDiffer(int32_t rank) {
       continue;
     bool isSameOp = sameNames(mine.tag, other.tag);
     bool sizes = mine.tag.elements == other.tag.elements &&
-                 mine.tag.dtype == other.tag.dtype;
+                 mine.tag.dtype == other.tag.dtype &&
+                 mine.tag.sumType == other.tag.sumType;
     bool order =
         mine.sequence == other.sequence && mine.tag.step == other.tag.step;
     if (isSameOp && sizes && order)

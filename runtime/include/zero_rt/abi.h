@@ -37,7 +37,11 @@ typedef enum zero_rt_dtype {
   ZERO_RT_F16 = 0,
   ZERO_RT_BF16 = 1,
   ZERO_RT_F32 = 2,
-  ZERO_RT_F64 = 3
+  ZERO_RT_F64 = 3,
+  // Of activations only.
+  ZERO_RT_I8 = 4,
+  ZERO_RT_I32 = 5,
+  ZERO_RT_I64 = 6
 } zero_rt_dtype;
 
 /// Memory spaces. The host device has both, each with its own allocator and

@@ -5,8 +5,14 @@
 // What stages cannot send.
 
 // activation_c1
-// expected-error@+1 {{elements must be f16, bf16, f32 or f64, got 'i32'}}
-zero.activation @h : tensor<4xi32> over pp from 0 to 1
+// expected-error@+1 {{elements must be f16, bf16, f32, f64, i8, i32 or i64, got 'i16'}}
+zero.activation @h : tensor<4xi16> over pp from 0 to 1
+
+// -----
+
+// activation_c1
+// expected-error@+1 {{elements must be f16, bf16, f32, f64, i8, i32 or i64, got 'ui8'}}
+zero.activation @h : tensor<4xui8> over pp from 0 to 1
 
 // -----
 

@@ -11,6 +11,9 @@ zero.activation @hidden : tensor<4x?x96xbf16> over pp from 0 to 1
 zero.activation @loss : tensor<f64> over pp from 1 to 0
 // CHECK: zero.activation @none : tensor<0x4xf16> over pp from 0 to 1 {note = "empty"}
 zero.activation @none : tensor<0x4xf16> over pp from 0 to 1 {note = "empty"}
+// Whole numbers, which have no gradient.
+// CHECK: zero.activation @ids : tensor<4x?xi64> over pp from 0 to 1
+zero.activation @ids : tensor<4x?xi64> over pp from 0 to 1
 
 // CHECK: zero.activation @quoted : tensor<4xf16> over "p p" from 0 to 1
 zero.activation @quoted : tensor<4xf16> over "p p" from 0 to 1

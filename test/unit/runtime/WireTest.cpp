@@ -138,6 +138,19 @@ TEST(Wire, TheSumIsNotRoundedToTheWire) {
   });
 }
 
+TEST(Wire, RanksSumInOneType) {
+  LibraryBuilder single = makeBuffers(2, ZERO_RT_BF16, ZERO_RT_F32, 4);
+  LibraryBuilder twice = makeBuffers(2, ZERO_RT_BF16, ZERO_RT_F64, 4);
+  const zero_rt_library *libraries[] = {&single.get(), &twice.get()};
+  runRanks(2, [&](int32_t rank, zero_rt_runtime *runtime) {
+    StepHandle step = createStep(runtime, *libraries[rank]);
+    zero_rt_status status =
+        callsOf(step.get()).all_reduce(step.get(), 0, Wire, Whole, 0);
+    expectStatus(ZERO_RT_MISMATCH, status, "(4 x bf16 summed in f32)");
+    expectStatus(ZERO_RT_MISMATCH, status, "(4 x bf16 summed in f64)");
+  });
+}
+
 TEST(Wire, ASumInANarrowerTypeIsRefused) {
   LibraryBuilder library = makeBuffers(2, ZERO_RT_F32, ZERO_RT_BF16, 4);
   library.addBuffer({"f16", ZERO_RT_F16, 4});
