@@ -84,8 +84,7 @@ static Traffic countTraffic(zrt::HandlerOp handler, const Tables &tables) {
   for (Operation &op : handler.getBody().getOps()) {
     if (auto reduce = dyn_cast<zrt::AllReduceOp>(op)) {
       ++traffic.allReduces;
-      int64_t ranks =
-          ranksOf(reduce.getAxes(), zrt::getPlace(symbols, reduce));
+      int64_t ranks = ranksOf(reduce.getAxes(), zrt::getPlace(symbols, reduce));
       traffic.bytesSent += ring(bufferBytes(reduce.getBufferAttr()) +
                                     bufferBytes(reduce.getResultBuffer()),
                                 ranks, 1);

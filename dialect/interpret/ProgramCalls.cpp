@@ -154,8 +154,7 @@ LogicalResult ProgramInterpreter::reduceScatter(Operation *call,
       return failure();
   Buffer &buffer = program.getBuffer(target);
   for (const auto &group : getGroups(call, axes)) {
-    Array sum =
-        sumOverGroup(program.getBuffer(source), *buffer.format, group);
+    Array sum = sumOverGroup(program.getBuffer(source), *buffer.format, group);
     for (int64_t rank : group) {
       Array slice = sum.slice(buffer.held[rank]);
       Array &kept = buffer.contents[rank];

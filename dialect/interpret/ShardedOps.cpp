@@ -27,8 +27,7 @@ template <typename OpT> void ShardedStep::evaluateSum(OpT op) {
   for (const auto &group : getGroups(op.getAxes(), op.getInput())) {
     auto arrays = llvm::map_to_vector(
         group, [&](int64_t rank) { return &addends[rank]; });
-    Array sum =
-        sumInOrder(calculator, *results[group.front()].format, arrays);
+    Array sum = sumInOrder(calculator, *results[group.front()].format, arrays);
     for (auto [i, rank] : llvm::enumerate(group))
       results[rank] = std::is_same_v<OpT, ReduceScatterOp>
                           ? sum.slice(getSlice(sum.size(), i, group.size()))

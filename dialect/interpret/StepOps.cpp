@@ -114,8 +114,7 @@ void StepInterpreter::evaluateReduce(ReduceOp op) {
          ranks.getGroups(type.getAxes(PlacementKind::Partial), type)) {
       auto arrays = llvm::map_to_vector(
           group, [&](int64_t rank) { return &addends[rank]; });
-      Array sum =
-          sumInOrder(calculator, *sums[group.front()].format, arrays);
+      Array sum = sumInOrder(calculator, *sums[group.front()].format, arrays);
       // What is still to be divided out. A is the same on all ranks, or the
       // step is refused.
       if (type.isScaled()) {

@@ -36,9 +36,12 @@ def Zero_StepOp : Zero_Op<"step",
 
     `weight(tokens : -1)` divides by a number of tokens, over all backwards and
     ranks: the sum over the ranks of the argument `{zero.tokens}`. So every token
-    counts the same, however unevenly they are spread, and ranks may make different
-    numbers of backwards, one at least; any other step is refused where they do. A
-    step whose ranks counted no tokens is refused.
+    counts the same, however unevenly they are spread. Where each rank passes a
+    number of its own (the argument is partial over all axes of the mesh), and
+    gradients arrive as sums over tokens, ranks may make different numbers of
+    backwards, one at least, unless they wait for each other in each backward, as
+    they do at ZeRO stage 2; any other step is refused where they do. A step whose
+    ranks counted no tokens is refused.
 
     ```mlir
     zero.step @train on @cluster weight(tokens : -1) (%lr: !zero.value<f64>, %n: !zero.value<f64, partial = [dp]> {zero.tokens}) {
@@ -75,14 +78,11 @@ def Zero_StepOp : Zero_Op<"step",
     /// The argument whose sum over the ranks `tokens` stands for; null if there
     /// is none.
     ::mlir::BlockArgument getTokens();
-    /// Whether a gradient arrives with |symbol| in its scale.
-    bool dividesBy(::llvm::StringRef symbol);
-    bool dividesByTokens() { return dividesBy(::zero::kTokens); }
-    /// Whether ranks may make different numbers of backwards: every token counts
-    /// the same, whichever backward it is in.
-    bool takesUnequalBackwards() {
-      return dividesByTokens() && !dividesBy(::zero::kAccumulation);
-    }
+    /// Whether a gradient arrives with tokens in its scale.
+    bool dividesByTokens();
+    /// Whether ranks may make different numbers of backwards: each has tokens of
+    /// its own, and a token counts the same whichever backward it is in.
+    bool takesUnequalBackwards();
     /// The loss scale that gradients arrive with; null if there is none.
     ::mlir::FlatSymbolRefAttr getLossScale();
   }];

@@ -94,12 +94,14 @@ inline constexpr int64_t kMaxExponent = 8;
 Scale multiply(llvm::ArrayRef<ScaleFactor> a, llvm::ArrayRef<ScaleFactor> b);
 /// aⁿ.
 Scale power(llvm::ArrayRef<ScaleFactor> a, int64_t n);
+/// That of |symbol|; 0 where it does not occur.
+int64_t getExponent(llvm::ArrayRef<ScaleFactor> monomial,
+                    llvm::StringRef symbol);
 /// √a, or failure if an exponent is odd.
 mlir::FailureOr<Scale> root(llvm::ArrayRef<ScaleFactor> a);
-/// "dp : 1, @loss_scale : -1", or "1" when empty.
 /// The loss scale in |scale|; null if there is none.
 mlir::FlatSymbolRefAttr findLossScale(llvm::ArrayRef<ScaleFactor> scale);
-
+/// "dp : 1, @loss_scale : -1", or "1" when empty.
 std::string toString(llvm::ArrayRef<ScaleFactor> scale);
 
 } // namespace zero

@@ -33,9 +33,9 @@ LogicalResult zero::verifyWire(Operation *op, ValueRange values,
     return success();
   for (Value value : values) {
     auto type = cast<ValueType>(value.getType());
-    if (type.isScalar())
-      return op->emitOpError() << "operand is a scalar, which travels as it "
-                                  "is; leave 'wire' out";
+    if (type.isScalar() || value.getDefiningOp<StackOp>())
+      return op->emitOpError() << "operand is of scalars, which travel as they "
+                                  "are; leave 'wire' out";
     if (!holdsEveryNumber(type.getElementType(), *wire))
       return op->emitOpError()
              << "operand is of " << type.getElementType()

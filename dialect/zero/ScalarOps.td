@@ -62,9 +62,9 @@ def Zero_ArrivalsOp : Zero_InferredOp<"arrivals",
     [MemoryEffects<[MemRead]>, HasParent<"StepOp">]> {
   let summary = "What this rank counted: backwards, their square, missing gradients";
   let description = [{
-    Three addends over the axes of the mesh. Together with their sums every rank
-    knows whether all ranks made the same number of backwards (n·Σa² = (Σa)²) and
-    whether a gradient that is not optional never came.
+    Three addends over the axes of the mesh. By their sums every rank knows whether
+    all ranks made the same number of backwards (n·Σa² = (Σa)²) and whether a
+    gradient that is not optional never came.
 
     Example:
 

@@ -111,10 +111,38 @@ BlockArgument StepOp::getTokens() {
              : nullptr;
 }
 
-bool StepOp::dividesBy(StringRef symbol) {
+/// Whether the tokens that a gradient with |scale| counts are all that it is
+/// divided by which ranks count.
+static bool dividesByTokensOnly(ArrayRef<ScaleFactor> scale) {
+  return getExponent(scale, kTokens) == 1 &&
+         getExponent(scale, kAccumulation) == 0;
+}
+
+bool StepOp::takesUnequalBackwards() {
+  auto mesh =
+      SymbolTable::lookupNearestSymbolFrom<MeshOp>(*this, getMeshAttr());
+  BlockArgument tokens = getTokens();
+  if (!mesh || !tokens ||
+      !dividesByTokensOnly(power(getWeight().getFactors(), -1)))
+    return false;
+  auto type = cast<ValueType>(tokens.getType());
+  for (auto axis : mesh.getAxes().getAsRange<MeshAxisAttr>())
+    if (axis.getSize() > 1 &&
+        type.getPlacement(axis.getName()).kind != PlacementKind::Partial)
+      return false;
   WalkResult result = getBody().walk([&](BackwardOp op) {
+    return WalkResult(
+        success(llvm::all_of(op.getGradients().getTypes(), [](Type type) {
+          return dividesByTokensOnly(cast<ValueType>(type).getScale());
+        })));
+  });
+  return !result.wasInterrupted();
+}
+
+bool StepOp::dividesByTokens() {
+  WalkResult result = getBody().walk([](BackwardOp op) {
     for (Type type : op.getGradients().getTypes())
-      if (cast<ValueType>(type).isScaledBy(symbol))
+      if (cast<ValueType>(type).isScaledBy(kTokens))
         return WalkResult::interrupt();
     return WalkResult::advance();
   });

@@ -134,10 +134,11 @@ bool ValueType::hasRowsOf(ValueType other) const {
   return true;
 }
 
-bool ValueType::isScaledBy(StringRef symbol) const {
-  return llvm::any_of(getScale(), [&](const ScaleFactor &factor) {
-    return factor.symbol.getValue() == symbol;
-  });
+int64_t zero::getExponent(ArrayRef<ScaleFactor> monomial, StringRef symbol) {
+  for (const ScaleFactor &factor : monomial)
+    if (factor.symbol.getValue() == symbol)
+      return factor.exponent;
+  return 0;
 }
 
 SmallVector<StringAttr> ValueType::getStageAxes() const {

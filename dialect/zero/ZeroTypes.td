@@ -105,7 +105,9 @@ def Zero_ValueType : TypeDef<Zero_Dialect, "Value"> {
     /// row of both.
     bool hasRowsOf(ValueType other) const;
     bool isScaled() const { return !getScale().empty(); }
-    bool isScaledBy(::llvm::StringRef symbol) const;
+    bool isScaledBy(::llvm::StringRef symbol) const {
+      return ::zero::getExponent(getScale(), symbol) != 0;
+    }
     /// The loss scale that it is scaled by; null if it is not.
     ::mlir::FlatSymbolRefAttr getLossScale() const;
     /// Whether a rank has the number, or an addend of it, as it is: without a

@@ -26,7 +26,7 @@ LogicalResult StepLowering::lowerAllReduce(AllReduceOp op) {
   }
   FlatSymbolRefAttr slots = vectors.lookup(input);
   if (!slots) {
-    if (!cast<ValueType>(input.getType()).isScalar() || op.getWire())
+    if (!cast<ValueType>(input.getType()).isScalar())
       return op.emitError()
              << "operand is neither a scalar nor the gradient of "
                 "a bucket, or was reduced before";

@@ -118,8 +118,8 @@ FlatSymbolRefAttr zero::prepareAddends(ProgramBuilder &program,
   calls.call<zrt::LaunchOp>(
       program.storeKernel(bucket.gradientType.getElementType(),
                           bucket.wireType),
-      program.getBuilder().getArrayAttr({addends, bucket.wire}),
-      bucket.whole, /*own=*/ArrayAttr(), /*sum=*/FlatSymbolRefAttr(),
+      program.getBuilder().getArrayAttr({addends, bucket.wire}), bucket.whole,
+      /*own=*/ArrayAttr(), /*sum=*/FlatSymbolRefAttr(),
       /*sum_index=*/IntegerAttr(), /*first_stage=*/UnitAttr());
   return bucket.wire;
 }

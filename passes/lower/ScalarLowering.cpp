@@ -144,8 +144,7 @@ Value ScalarLowering::evaluate(VerdictOp op) {
   // All ranks made a backwards each exactly if n * sum(a^2) = (sum a)^2.
   Value sum = get(op.getBackwards());
   Value ranks = constant(op.getRanks());
-  Value left =
-      builder.create<arith::MulFOp>(loc, ranks, get(op.getSquared()));
+  Value left = builder.create<arith::MulFOp>(loc, ranks, get(op.getSquared()));
   Value right = builder.create<arith::MulFOp>(loc, sum, sum);
   choose(builder.create<arith::CmpFOp>(loc, CmpFPredicate::UNE, left, right),
          3.0);

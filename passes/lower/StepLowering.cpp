@@ -71,9 +71,9 @@ LogicalResult StepLowering::readUpdates() {
       continue;
     auto it = bucketOfValue.find(reduce.getInput());
     if (it == bucketOfValue.end() || bucketOf(it->second).reducedType)
-      return reduce.emitError()
-             << "only the addends of a bucket that was not scattered can travel "
-                "as another type here; leave 'wire' out";
+      return reduce.emitError() << "only the addends of a bucket that was not "
+                                   "scattered can travel "
+                                   "as another type here; leave 'wire' out";
     bucketOf(it->second).wireType = *reduce.getWire();
   }
   for (auto update : step.getBody().getOps<UpdateBucketOp>()) {

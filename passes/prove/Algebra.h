@@ -255,8 +255,8 @@ private:
   llvm::DenseMap<BaseRef, Expr> replacements; // null: stays
 };
 
-/// Visits every base of |a|, those of operands included, each once; of bases for
-/// which |enter| is false not the operands.
+/// Visits every base of |a|, those of operands included, each once; of bases
+/// for which |enter| is false not the operands.
 void visitBases(
     Expr a, llvm::function_ref<void(BaseRef)> visit,
     llvm::function_ref<bool(BaseRef)> enter = [](BaseRef) { return true; });

@@ -60,7 +60,7 @@ void Calls::pack(zrt::PackOp op) {
     }
     Number value = values->front();
     value.precision = value.precision.limitedBy(kept);
-    value.unrounded.reset();
+    value.beforeConversion.reset();
     return value;
   };
   // A gradient that was written in place meets neither kernel, and a further

@@ -92,18 +92,12 @@ bool Calls::requireOwners(Operation *call, const Contents &contents,
 // Collectives and copies
 //===----------------------------------------------------------------------===//
 
-static Number sumOf(Algebra &algebra, Number a, const MeshAxes &axes,
-                    AxisSet set, AxisSet stages = 0) {
-  a = a.travel();
-  a.expr = sumOverRanks(algebra, a.expr, axes, set, stages);
-  return a;
-}
-
 /// The sum over ranks of |own| on one and |other| on the others.
 static Number sumOf(Algebra &algebra, Number own, Number other,
-                    const MeshAxes &axes, AxisSet set, AxisSet stages) {
+                    Precision sumType, const MeshAxes &axes, AxisSet set,
+                    AxisSet stages) {
   if (own == other)
-    return sumOf(algebra, own, axes, set, stages);
+    return sumOverRanks(algebra, own, sumType, axes, set, stages);
   return {algebra.undefined("a sum of different numbers over ranks"), {}};
 }
 
@@ -128,16 +122,20 @@ static AxisSet getStages(const Contents &contents, const MeshAxes &axes) {
   return axes.getSet(buffer.getValueType().getStageAxes());
 }
 
+/// What a buffer of |sumType| gets of the sums of |contents|.
 static Pieces sumOverOwners(Algebra &algebra, const Contents &contents,
-                            const MeshAxes &axes, AxisSet set) {
+                            Precision sumType, const MeshAxes &axes,
+                            AxisSet set) {
   Pieces sums;
   const Pieces &other = contents.hasOther ? contents.other : contents.own;
   AxisSet stages = getStages(contents, axes);
   forEachPart(
       contents.own, other, [&](const Piece &x, const Piece &y, int64_t end) {
-        append(sums,
-               {end, sumOf(algebra, x.element, y.element, axes, set, stages),
-                sumOf(algebra, x.pad, y.pad, axes, set, stages)});
+        append(
+            sums,
+            {end,
+             sumOf(algebra, x.element, y.element, sumType, axes, set, stages),
+             sumOf(algebra, x.pad, y.pad, sumType, axes, set, stages)});
       });
   return sums;
 }
@@ -151,11 +149,17 @@ void Calls::send(const Contents &contents, AxisSet set) {
     sent.push_back(piece.element.expr);
 }
 
+Precision Calls::getPrecision(FlatSymbolRefAttr buffer) {
+  zrt::BufferOp op = memory->get(buffer).op;
+  return Precision(op.getValueType().getElementType());
+}
+
 void Calls::allReduce(zrt::AllReduceOp op) {
   Contents &contents = read(op, op.getBufferAttr());
   AxisSet set = meaning.axes.getSet(op.getAxes());
   send(contents, set);
-  Pieces sums = sumOverOwners(algebra, contents, meaning.axes, set);
+  Pieces sums = sumOverOwners(
+      algebra, contents, getPrecision(op.getResultBuffer()), meaning.axes, set);
   Contents &target = write(op, op.getResultBuffer(), contents.bucket);
   target.own = std::move(sums);
   if (target.hasOther)
@@ -167,7 +171,8 @@ void Calls::reduceScatter(Operation *op, FlatSymbolRefAttr source,
                           bool accumulate) {
   Contents &from = read(op, source);
   send(from, set);
-  Pieces sums = sumOverOwners(algebra, from, meaning.axes, set);
+  Precision sumType = getPrecision(target);
+  Pieces sums = sumOverOwners(algebra, from, sumType, meaning.axes, set);
   Contents &before = accumulate ? read(op, target) : require(op, target);
   if (accumulate && before.bucket && from.bucket &&
       before.bucket != from.bucket)
@@ -182,6 +187,7 @@ void Calls::reduceScatter(Operation *op, FlatSymbolRefAttr source,
       Number sum = a;
       sum.expr = algebra.add(a.expr, b.expr);
       sum.narrowAs(b);
+      sum.narrow(sumType);
       return sum;
     };
     Pieces added;
@@ -319,7 +325,7 @@ void Calls::run(Operation *call, Memory &on) {
           Number &slot = writeSlot(op, op.getSlotsAttr(), i);
           if (set & ~meaning.meetsOver)
             sent.push_back(slot.expr);
-          slot = sumOf(algebra, slot, meaning.axes, set);
+          slot.expr = sumOverRanks(algebra, slot.expr, meaning.axes, set);
         }
       })
       .Case([&](zrt::CountOnceOp op) {

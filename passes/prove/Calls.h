@@ -49,6 +49,8 @@ private:
   void launch(zrt::LaunchOp op);
   void runScalars(zrt::RunScalarsOp op);
   void send(const Contents &contents, AxisSet set);
+  /// What elements of |buffer| can hold.
+  Precision getPrecision(mlir::FlatSymbolRefAttr buffer);
   void allReduce(zrt::AllReduceOp op);
   void allGather(zrt::AllGatherOp op);
   void reduceScatter(mlir::Operation *op, mlir::FlatSymbolRefAttr source,

@@ -82,6 +82,9 @@ void Comparison::compareContract(const ParameterMeaning &a,
   if (a.weight != b.weight)
     differ("weight of an arriving gradient", toString(a.weight),
            toString(b.weight));
+  if (!b.summedWire.holds(a.summedWire))
+    differ("type on the wire of what is summed over", a.summedWire.describe(),
+           b.summedWire.describe());
   if (!b.kept.holds(a.kept))
     differ("type of kept gradients", a.kept.describe(), b.kept.describe());
 }

@@ -82,9 +82,13 @@ bool Calls::launchOver(LaunchedKernel &kernel, bool onOwner,
           continue;
         Precision type(kernel.op.getArrayType(a));
         auto choose = [&](Number made, Number old) {
-          // Only what converts each element does not compute with it.
-          if (numArrays != 2 || made.expr != elements[0].expr)
-            made.unrounded.reset();
+          // A kernel that only converts has one operand to convert.
+          bool converts =
+              numArrays == 2 && llvm::any_of(elements, [&](const Number &from) {
+                return made.expr == from.expr;
+              });
+          if (!converts)
+            made.beforeConversion.reset();
           made.expr = joinLast(algebra, made.expr,
                                inApply ? Epoch::all : Epoch::earlier);
           made.narrow(type);
@@ -157,6 +161,7 @@ Number Calls::sumOverBucket(StringAttr bucketName, const Pieces &addends,
                         : sumOverElements(algebra, addend.expr,
                                           member.getValue(), over, computedIn));
     sum.precision = sum.precision.limitedBy(addend.precision);
+    parameter.summedWire = parameter.summedWire.limitedBy(addend.wire);
   }
   for (const Piece &piece : addends)
     if (!piece.pad.expr->isZero())

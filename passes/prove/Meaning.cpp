@@ -84,12 +84,6 @@ void Meaning::addMeeting(ArrayRef<AxisCoordinate> stages, AxisSet set) {
     meetsOnStages.push_back({stages, set});
 }
 
-bool Meaning::takesUnequal() const {
-  return dividesByTokens && llvm::none_of(parameters, [](const auto &entry) {
-           return dependsOnOwnBackwards(entry.second.weight);
-         });
-}
-
 AxisSet Meaning::getMeetings(ArrayRef<AxisCoordinate> stages) const {
   AxisSet set = meetsOver;
   for (auto &[others, over] : meetsOnStages)
@@ -140,7 +134,8 @@ bool prove::dependsOnOwnBackwards(Expr a) {
   visitBases(
       a,
       [&](BaseRef base) {
-        depends |= base->kind == BaseKind::symbol && base->name == kAccumulation;
+        depends |=
+            base->kind == BaseKind::symbol && base->name == kAccumulation;
       },
       // All ranks have the same sum.
       [](BaseRef base) { return base->kind != BaseKind::rankSum; });
@@ -235,6 +230,28 @@ Expr prove::sumOverRanks(Algebra &algebra, Expr a, const MeshAxes &axes,
   return sum ? sum
              : algebra.undefined(
                    "a sum over ranks of numbers that are no shares of a sum");
+}
+
+/// Whether |a| is a multiple of what ranks of |set| have shares of: a gradient,
+/// and nothing that was there before.
+static bool isShareOfGradient(Expr a, AxisSet set) {
+  return llvm::all_of(a->getTerms(), [&](const Term &term) {
+    return llvm::all_of(term.monomial, [&](auto factor) {
+      auto [base, exponent] = factor;
+      return !base->isElement || (base->kind == BaseKind::gradient &&
+                                  exponent == 1 && (base->over & set) == set);
+    });
+  });
+}
+
+Number prove::sumOverRanks(Algebra &algebra, Number a, Precision sumType,
+                           const MeshAxes &axes, AxisSet set, AxisSet stages) {
+  if (isShareOfGradient(a.expr, set))
+    a.travel();
+  a.beforeConversion.reset();
+  a.expr = sumOverRanks(algebra, a.expr, axes, set, stages);
+  a.narrow(sumType);
+  return a;
 }
 
 Expr prove::countOnce(Algebra &algebra, Expr a, AxisSet set) {

@@ -74,6 +74,9 @@ struct ParameterMeaning {
   Expr weight = nullptr;
   /// The type in which gradients are kept.
   Precision kept;
+  /// The narrowest type that elements went to other ranks in which are summed
+  /// over, as their squares are for a norm.
+  Precision summedWire;
   mlir::Type arrival;
   std::vector<IntervalMeaning> intervals;
 };
@@ -123,6 +126,9 @@ struct Meaning {
   llvm::SmallVector<InputMeaning> inputs;
   /// Whether gradients are divided by the number of tokens.
   bool dividesByTokens = false;
+  /// Whether ranks may make different numbers of backwards: see
+  /// StepOp::takesUnequalBackwards.
+  bool takesUnequal = false;
   /// The axes over which ranks wait for each other in each backward. Ranks with
   /// unequal backwards hang there; those that differ over other axes only do
   /// not, and are refused.
@@ -136,9 +142,6 @@ struct Meaning {
   /// The axes over which those that are on |stages| meet.
   AxisSet getMeetings(llvm::ArrayRef<AxisCoordinate> stages) const;
   int64_t getNumRanks() const { return axes.getNumRanks(axes.getAll()); }
-  /// Whether ranks may make different numbers of backwards: gradients are divided
-  /// by tokens, and by no number of backwards.
-  bool takesUnequal() const;
   /// Whether no rank can make a backward without all others.
   bool allMeet() const { return meetsOver == axes.getAll(); }
 };
@@ -236,6 +239,10 @@ Expr getMissing(Algebra &algebra, const MeshAxes &axes);
 /// take part: what these have alike has no sum that is known.
 Expr sumOverRanks(Algebra &algebra, Expr a, const MeshAxes &axes, AxisSet set,
                   AxisSet stages = 0);
+/// The same, summed in the type of |sumType|. If |a| is this rank's share of a
+/// gradient, its last conversion was one to the type of the wire.
+Number sumOverRanks(Algebra &algebra, Number a, Precision sumType,
+                    const MeshAxes &axes, AxisSet set, AxisSet stages = 0);
 
 /// |a| on the first rank over |set|, 0 on the others.
 Expr countOnce(Algebra &algebra, Expr a, AxisSet set);

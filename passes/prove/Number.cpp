@@ -77,17 +77,21 @@ void Number::narrowAs(const Number &other) {
   skipped = skipped.limitedBy(other.skipped);
   nonlinear = nonlinear.limitedBy(other.nonlinear);
   wire = wire.limitedBy(other.wire);
-  unrounded.reset();
+  beforeConversion.reset();
 }
 
-Number Number::travel() const {
-  Number addend = *this;
-  if (!unrounded)
-    return addend;
-  addend.wire = wire.limitedBy(precision);
-  addend.precision = addend.skipped = *unrounded;
-  addend.unrounded.reset();
-  return addend;
+void Number::convert(Precision to) {
+  if (!beforeConversion)
+    beforeConversion = precision;
+  narrow(to);
+}
+
+void Number::travel() {
+  if (beforeConversion && wire == Precision()) {
+    wire = precision;
+    precision = *beforeConversion;
+  }
+  beforeConversion.reset();
 }
 
 /// Of operations in operations: walks over numbers are recursive.
@@ -214,7 +218,8 @@ FailureOr<SmallVector<Number>> prove::evaluateBody(
       if (op.getNumResults() == 1)
         result.narrow(Precision(op.getResult(0).getType()));
       if (isa<arith::TruncFOp>(op))
-        result.unrounded = operands[0].unrounded.value_or(operands[0].precision);
+        result.beforeConversion =
+            operands[0].beforeConversion.value_or(operands[0].precision);
     }
     if (result.expr && result.expr->getDepth() > kDeepest)
       return op.emitOpError() << "depends on " << kDeepest

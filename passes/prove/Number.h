@@ -51,15 +51,17 @@ struct Number {
   Precision nonlinear = {};
   /// The narrowest type in which it, or an addend of it, went to other ranks.
   Precision wire = {};
-  /// Its precision before a conversion that is all that happened to it since: a
-  /// sum over ranks takes that conversion for one to the wire's type.
-  std::optional<Precision> unrounded = {};
+  /// Its precision before the conversion that is the last that happened to it.
+  std::optional<Precision> beforeConversion = {};
 
   void narrow(Precision to);
   /// That it has also gone through what |other| did, which it is combined with.
   void narrowAs(const Number &other);
-  /// What a sum over ranks takes as its addend.
-  Number travel() const;
+  /// Converts it to the type of |to|.
+  void convert(Precision to);
+  /// Takes the last conversion for one to the type of the wire, which is no
+  /// loss on this rank. Each addend is rounded once on its way.
+  void travel();
   /// What tells it from others.
   using Key =
       std::tuple<Expr, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t>;
@@ -69,7 +71,7 @@ struct Number {
             skipped.getKey(),
             nonlinear.getKey(),
             wire.getKey(),
-            unrounded ? unrounded->getKey() : 0};
+            beforeConversion ? beforeConversion->getKey() : 0};
   }
   bool operator==(const Number &other) const {
     return getKey() == other.getKey();

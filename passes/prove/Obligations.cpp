@@ -60,6 +60,14 @@ static void checkParameter(Proof &proof, const ParameterMeaning &parameter,
           << "'" << name << "' is no state of the step: no checkpoint saves it";
       return;
     }
+    if (!parameter.summedWire.holds(value->wire)) {
+      proof.report.error(writer)
+          << "'" << name
+          << "' is summed over, as for a norm, as it travelled in "
+          << parameter.summedWire.describe()
+          << ", and updated with more than that";
+      return;
+    }
     if (master && value->expr != master->expr) {
       proof.report.error(writer)
           << "'" << name << "' and its master copy become different numbers: "
@@ -103,7 +111,7 @@ void prove::checkMeaning(Proof &proof, const Meaning &meaning) {
           << describeVerdict(meaning.verdicts[i])
           << ", expected a whole number from 0 to 5";
     bool mayApply = !situation.missing && !situation.noTokens &&
-                    (!situation.unequal || meaning.takesUnequal());
+                    (!situation.unequal || meaning.takesUnequal);
     if ((meaning.verdicts[i] == 0) > mayApply)
       proof.report.error(meaning.step)
           << "the step is applied where " << describe(situation);

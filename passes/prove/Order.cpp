@@ -70,7 +70,8 @@ static Accesses getAccesses(Operation *call, zrt::ProgramOp program,
         add(op.getBufferAttr(), false);
         add(op.getResultBuffer(), true);
       })
-      .Case<zrt::AllGatherOp, zrt::AllocateOp, zrt::ReleaseOp, zrt::RetagOp>([&](auto op) { add(op.getBufferAttr(), true); })
+      .Case<zrt::AllGatherOp, zrt::AllocateOp, zrt::ReleaseOp, zrt::RetagOp>(
+          [&](auto op) { add(op.getBufferAttr(), true); })
       .Case<zrt::CountArrivalsOp, zrt::CountOnceOp, zrt::AllReduceScalarsOp>(
           [&](auto op) { add(op.getSlotsAttr(), true); })
       .Case([&](zrt::SettleOp op) {

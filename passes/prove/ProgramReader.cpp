@@ -25,6 +25,11 @@ bool ProgramReader::initialize() {
     meaning.inputs.push_back(
         {over ? meaning.axes.getSet(over) : 0, slots.isTokens()});
   }
+  // What callers divide by themselves only the written step knows.
+  meaning.takesUnequal =
+      llvm::any_of(meaning.inputs, [&](const InputMeaning &input) {
+        return input.isTokens && input.over == meaning.axes.getAll();
+      });
   for (auto slots : program.getOps<zrt::SlotsOp>())
     if (slots.isLossScale())
       meaning.lossScale = slots.getStandsFor()->str();
@@ -53,7 +58,10 @@ bool ProgramReader::initialize() {
       parameter.weight = algebra.divide(
           algebra.integer(1),
           getMonomial(algebra, mesh, gradient.getValueType().getScale()));
-      meaning.dividesByTokens |= gradient.getValueType().isScaledBy(kTokens);
+      ArrayRef<ScaleFactor> divided = gradient.getValueType().getScale();
+      meaning.dividesByTokens |= getExponent(divided, kTokens) != 0;
+      meaning.takesUnequal &= getExponent(divided, kTokens) == 1 &&
+                              getExponent(divided, kAccumulation) == 0;
       parameter.arrival = bucket.getArrivalType();
       parameter.kept = Precision(gradient.getValueType().getElementType());
     }

@@ -70,6 +70,7 @@ Shown ProvedStep::getShown() const {
     if (input.over)
       shown.addends.push_back({int64_t(i), meaning.axes.describe(input.over)});
   shown.allWait = meaning.allMeet();
+  shown.takesUnequal = meaning.takesUnequal;
   prove::AxisSet waitsOver = meaning.meetsOver;
   for (auto &[stages, set] : meaning.meetsOnStages)
     waitsOver |= set;
@@ -106,8 +107,10 @@ std::vector<std::string> zero::getPromises(const Shown &shown) {
   std::vector<std::string> promises = {
       "a gradient that arrives is that of this rank's own micro-batch, and "
       "nobody writes it before it was taken",
-      "all ranks run this step, and call begin, accumulate, apply and discard "
-      "in one order",
+      shown.takesUnequal && !shown.allWait
+          ? "all ranks run this step, and call apply and discard in one order"
+          : "all ranks run this step, and call begin, accumulate, apply and "
+            "discard in one order",
       "all ranks pass the same inputs to apply",
       "all ranks bind the same initial values; who writes parameters or state "
       "between steps writes the same on all ranks"};

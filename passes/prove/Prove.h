@@ -28,6 +28,8 @@ struct Shown {
   /// Inputs of which each rank passes an addend of its own, and the axes over
   /// which they differ.
   std::vector<std::pair<int64_t, std::string>> addends;
+  /// Whether ranks may make different numbers of backwards.
+  bool takesUnequal = false;
   /// Whether all ranks wait for each other before apply, and the axes over
   /// which some do.
   bool allWait = false;

@@ -81,32 +81,40 @@ bool StepReader::readMicroBatches(MicroBatchesOp op) {
   return true;
 }
 
-/// The type that addends of |op| travel as.
-template <typename OpT> static Precision getWire(OpT op) {
-  return op.getWire() ? Precision(*op.getWire()) : Precision();
+template <typename OpT>
+void StepReader::sumAsSent(OpT op, Value input, Number &number) {
+  auto type = cast<ValueType>(input.getType());
+  AxisSet set = getAxes(input, PlacementKind::Partial);
+  if constexpr (!std::is_same_v<OpT, ReduceOp>)
+    set = meaning.axes.getSet(op.getAxes());
+  if (op.getWire() && type.has(PlacementKind::Partial))
+    number.convert(Precision(*op.getWire()));
+  number = sumOverRanks(algebra, number, Precision(type.getElementType()),
+                        meaning.axes, set, getStages(input));
 }
 
 void StepReader::readReduce(ReduceOp op) {
   for (auto [input, output] :
        llvm::zip_equal(op.getInputs(), op.getOutputs())) {
     auto type = cast<ValueType>(input.getType());
-    AxisSet set = getAxes(input, PlacementKind::Partial);
-    AxisSet stages = getStages(input);
     Expr factor = algebra.divide(algebra.integer(1),
                                  getMonomial(algebra, mesh, type.getScale()));
-    auto reduce = [&](Number &number) {
-      if (type.has(PlacementKind::Partial))
-        number.wire = number.wire.limitedBy(getWire(op));
-      number.expr = algebra.multiply(
-          sumOverRanks(algebra, number.expr, meaning.axes, set, stages),
-          factor);
+    auto reduce = [&, input = input](Number &number) {
+      sumAsSent(op, input, number);
+      number.expr = algebra.multiply(number.expr, factor);
     };
     if (!arrays.contains(input)) {
       reduce(scalars[output] = scalar(input));
       continue;
     }
-    for (Number &member : copy(input, output).members)
+    Array &sums = copy(input, output);
+    for (auto [name, member] :
+         llvm::zip_equal(getMembers(sums.source), sums.members)) {
       reduce(member);
+      // Whether it is finite is looked at, too.
+      Precision &sent = meaning.parameters[name].summedWire;
+      sent = sent.limitedBy(member.wire);
+    }
   }
 }
 
@@ -118,12 +126,10 @@ void StepReader::readScale(Value output, Value input, Expr factor) {
     return;
   }
   Precision precision(type.getElementType());
-  for (Number &member : copy(input, output).members)
-    member = {algebra.multiply(member.expr, factor),
-              member.precision.limitedBy(precision),
-              {},
-              {},
-              member.wire};
+  for (Number &member : copy(input, output).members) {
+    member.expr = algebra.multiply(member.expr, factor);
+    member.narrow(precision);
+  }
 }
 
 Number StepReader::getSumSquares(ValueRange inputs, bool isWhole) {
@@ -142,6 +148,8 @@ Number StepReader::getSumSquares(ValueRange inputs, bool isWhole) {
     for (auto [name, member] :
          llvm::zip_equal(getMembers(array.source), array.members)) {
       sum.precision = sum.precision.limitedBy(member.precision);
+      Precision &sent = meaning.parameters[name].summedWire;
+      sent = sent.limitedBy(member.wire);
       if (meaning.parameters[name].elements == 0)
         continue;
       if (member.expr != last)
@@ -277,9 +285,7 @@ bool StepReader::read(Operation &op) {
               cast<ValueType>(op.getInput().getType()).getPresent(), set);
         }
         auto reduce = [&](Number &number) {
-          number.wire = number.wire.limitedBy(getWire(op));
-          number.expr = sumOverRanks(algebra, number.expr, meaning.axes, set,
-                                     getStages(op.getInput()));
+          sumAsSent(op, op.getInput(), number);
         };
         if (auto it = vectors.find(op.getInput()); it != vectors.end()) {
           SmallVector<Number> sums = it->second;
@@ -311,12 +317,10 @@ bool StepReader::read(Operation &op) {
               << other.source.getValue();
           return false;
         }
-        for (auto [a, b] : llvm::zip_equal(sum.members, other.members))
-          a = {algebra.add(a.expr, b.expr),
-               a.precision.limitedBy(b.precision),
-               {},
-               {},
-               a.wire.limitedBy(b.wire)};
+        for (auto [a, b] : llvm::zip_equal(sum.members, other.members)) {
+          a.expr = algebra.add(a.expr, b.expr);
+          a.narrowAs(b);
+        }
         return true;
       })
       .Case([&](ScaleOp op) {
@@ -375,7 +379,7 @@ void StepReader::finish(ReturnOp op) {
     for (int i = 0; i < kNumSituations; ++i) {
       Situation situation = getSituation(i);
       meaning.verdicts[i] =
-          situation.unequal && !meaning.takesUnequal() &&
+          situation.unequal && !meaning.takesUnequal &&
                   meaning.getNumRanks() > 1
               ? 3
           : situation.missing                                                ? 2
@@ -395,6 +399,7 @@ std::optional<Meaning> StepReader::run() {
   if (!readMesh(proof, step, mesh, meaning))
     return std::nullopt;
   meaning.dividesByTokens = step.dividesByTokens();
+  meaning.takesUnequal = step.takesUnequalBackwards();
   if (FlatSymbolRefAttr scale = step.getLossScale())
     meaning.lossScale = (kLossScalePrefix + scale.getValue()).str();
   for (BlockArgument argument : step.getBody().getArguments()) {

@@ -46,6 +46,10 @@ private:
   bool readScalar(mlir::Operation &op);
   /// |a| where tokens and the loss scale are 1.
   Expr withoutScales(Expr a);
+  /// Makes |number|, that of |input|, its sum over the ranks of |op|, which
+  /// adds what travels as its wire type.
+  template <typename OpT>
+  void sumAsSent(OpT op, mlir::Value input, Number &number);
   void readReduce(ReduceOp op);
   void readScale(mlir::Value output, mlir::Value input, Expr factor);
   /// Of the elements of all ranks, or of those that one holds.

@@ -58,7 +58,8 @@ bool StepReader::update(Operation *op, OptimizerOp optimizer, StringAttr name,
   checkGradient(proof, op, parameter, meaning.axes, gradient);
   Type storage = parameter.op.getDtype();
   bool hasMaster = storage != optimizer.getMasterType();
-  UpdateKey key{optimizer, {gradient.getKey(), {nullptr, hasMaster, 0, 0, 0, 0}}};
+  UpdateKey key{optimizer,
+                {gradient.getKey(), {nullptr, hasMaster, 0, 0, 0, 0}}};
   for (Number number : given)
     key.second.push_back(number.getKey());
   SmallVector<Number> &values = updates[key];

@@ -24,8 +24,8 @@ namespace zero_rt {
 class ThreadPool;
 
 /// What all ranks must agree on when they meet in a collective. |step| tells
-/// apart steps that have buffers of the same name; 0 is no step. Elements travel
-/// as |dtype|; sums are taken, and delivered, in |sumType|.
+/// apart steps that have buffers of the same name; 0 is no step. Elements
+/// travel as |dtype|; sums are taken, and delivered, in |sumType|.
 struct Tag {
   const char *operation;
   const char *name; // of a buffer, or null
@@ -39,9 +39,9 @@ class Communicator {
 public:
   virtual ~Communicator() = default;
 
-  /// Sums the elements of |src| over the ranks into |dst|, which may be the same
-  /// memory. Ranks are added in the order 0..D-1 with one final rounding, so all
-  /// get the same bits.
+  /// Sums the elements of |src| over the ranks into |dst|, which may be the
+  /// same memory. Ranks are added in the order 0..D-1 with one final rounding,
+  /// so all get the same bits.
   virtual zero_rt_status allReduce(const Tag &tag, const void *src,
                                    void *dst) = 0;
 

@@ -366,8 +366,8 @@ zero_rt_status Checker::activations() {
   table = "activation";
   for (row = 0; row < library.num_activations; ++row) {
     const zero_rt_activation_row &a = library.activations[row];
-    ZERO_RT_TRY(expect(a.name >= 0 && isActivationDtype(a.dtype),
-                       "bad name or dtype"));
+    ZERO_RT_TRY(
+        expect(a.name >= 0 && isActivationDtype(a.dtype), "bad name or dtype"));
     ZERO_RT_TRY(expect(inRange(a.axis, library.num_axes), "bad axis"));
     int64_t stages = library.axes[a.axis].size;
     ZERO_RT_TRY(expect(inRange(a.from, stages) && inRange(a.to, stages) &&

@@ -13,8 +13,8 @@ namespace zero_rt {
 
 /// Sums elements [begin, end) of |sources|, arrays of |dtype|, one per rank in
 /// order, into the same elements of |dst|, of |sumType|, rounded once; with
-/// |accumulate| that result is then added to what |dst| holds. |dst| may be one of
-/// the sources if the types are one.
+/// |accumulate| that result is then added to what |dst| holds. |dst| may be one
+/// of the sources if the types are one.
 void reduceElements(int64_t dtype, const void *const *sources, int32_t ranks,
                     int64_t sumType, void *dst, bool accumulate, int64_t begin,
                     int64_t end);

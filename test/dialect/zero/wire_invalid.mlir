@@ -38,7 +38,18 @@ zero.step @train on @m weight() () {
 // wire_c1
 zero.mesh @m <["dp" = 2]>
 zero.step @train on @m weight() (%n: !zero.value<f64, partial = [dp]>) {
-  // expected-error@+1 {{operand is a scalar, which travels as it is; leave 'wire' out}}
+  // expected-error@+1 {{operand is of scalars, which travel as they are; leave 'wire' out}}
   %r = zero.reduce %n wire f32 : !zero.value<f64, partial = [dp]>
+  zero.return []
+}
+
+// -----
+
+// wire_c1: several scalars
+zero.mesh @m <["dp" = 2]>
+zero.step @train on @m weight() (%n: !zero.value<f64, partial = [dp]>) {
+  %s = zero.stack %n, %n : !zero.value<f64, partial = [dp]>, !zero.value<f64, partial = [dp]>
+  // expected-error@+1 {{operand is of scalars, which travel as they are; leave 'wire' out}}
+  %r = zero.all_reduce %s over [dp] wire bf16 : !zero.value<2xf64, partial = [dp]>
   zero.return []
 }

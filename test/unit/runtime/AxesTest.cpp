@@ -182,7 +182,8 @@ TEST(Axes, SayWhoDidNotComeByItsOwnNumber) {
         if (rank != 7 && rank != 9)
           return; // the third of their group, 11, stays away
         // Who comes second finds a broken group.
-        zero_rt_status status = callsOf(step).all_reduce(step, 0, Full, Full, B);
+        zero_rt_status status =
+            callsOf(step).all_reduce(step, 0, Full, Full, B);
         EXPECT_TRUE(status == ZERO_RT_TIMEOUT || status == ZERO_RT_POISONED);
         expectStatus(status, status, "11");
       },

@@ -53,7 +53,8 @@ TEST(Disagreement, ReachesAllRanks) {
     const zero_rt_calls &calls = callsOf(step);
     if (rank == 2)
       gate.wait();
-    expectStatus(ZERO_RT_MISMATCH, calls.all_reduce(step, 0, rank == 1, rank == 1, 0),
+    expectStatus(ZERO_RT_MISMATCH,
+                 calls.all_reduce(step, 0, rank == 1, rank == 1, 0),
                  "all_reduce of 'b1'");
     gate.open();
     expectStatus(ZERO_RT_POISONED, calls.all_reduce(step, 0, 0, 0, 0),
@@ -67,7 +68,8 @@ TEST(Disagreement, ComparesSizes) {
   const zero_rt_library *libraries[] = {&small.get(), &large.get()};
   runRanks(2, [&](int32_t rank, zero_rt_runtime *runtime) {
     StepHandle step = createStep(runtime, *libraries[rank]);
-    zero_rt_status status = callsOf(step.get()).all_reduce(step.get(), 0, 0, 0, 0);
+    zero_rt_status status =
+        callsOf(step.get()).all_reduce(step.get(), 0, 0, 0, 0);
     expectStatus(ZERO_RT_MISMATCH, status, "all_reduce of 'b0' (4 x f32)");
     expectStatus(ZERO_RT_MISMATCH, status, "all_reduce of 'b0' (6 x f32)");
   });
@@ -80,7 +82,8 @@ TEST(Disagreement, ComparesTypes) {
   const zero_rt_library *libraries[] = {&single.get(), &twice.get()};
   runRanks(2, [&](int32_t rank, zero_rt_runtime *runtime) {
     StepHandle step = createStep(runtime, *libraries[rank]);
-    zero_rt_status status = callsOf(step.get()).all_reduce(step.get(), 0, 0, 0, 0);
+    zero_rt_status status =
+        callsOf(step.get()).all_reduce(step.get(), 0, 0, 0, 0);
     expectStatus(ZERO_RT_MISMATCH, status, "all_reduce of 'b0' (12 x f32)");
     expectStatus(ZERO_RT_MISMATCH, status, "all_reduce of 'b0' (12 x f64)");
   });

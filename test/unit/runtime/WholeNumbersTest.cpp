@@ -29,7 +29,8 @@ LibraryBuilder makePipeline() {
   return library;
 }
 
-/// What the second stage gets of |values|, with the last element of what it had.
+/// What the second stage gets of |values|, with the last element of what it
+/// had.
 template <typename T>
 void expectThatComes(zero_rt_step *step, int32_t rank, int32_t activation,
                      int32_t dtype, std::vector<T> values,

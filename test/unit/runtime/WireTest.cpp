@@ -83,16 +83,14 @@ TEST(Wire, AllReduceSumsInTheTargetsType) {
     for (int32_t ranks : {1, 2, 3, 4})
       for (int64_t elements : {1, 2, 12, 1021}) {
         LibraryBuilder library = makeBuffers(ranks, wire, sum, elements);
-        std::vector<double> expected =
-            expectedSum(ranks, wire, sum, elements);
-        runSteps(library.get(), [&, wire = wire, sum = sum](
-                                    int32_t rank, zero_rt_step *step) {
+        std::vector<double> expected = expectedSum(ranks, wire, sum, elements);
+        runSteps(library.get(), [&, wire = wire,
+                                 sum = sum](int32_t rank, zero_rt_step *step) {
           writeAddends(step, rank, wire, elements);
           expectOk(callsOf(step).all_reduce(step, 0, Wire, Whole, 0));
           EXPECT_EQ(read(step, Whole, elements), expected);
           // What travelled is as it was.
-          EXPECT_EQ(read(step, Wire, elements),
-                    addends(rank, wire, elements));
+          EXPECT_EQ(read(step, Wire, elements), addends(rank, wire, elements));
           zero_rt_counters counters = countersOf(step->runtime);
           EXPECT_EQ(counters.all_reduces, 1);
           EXPECT_EQ(counters.bytes_sent,
@@ -108,21 +106,21 @@ TEST(Wire, ReduceScatterSumsInTheTargetsType) {
     for (int32_t ranks : {1, 2, 3, 4}) {
       LibraryBuilder library = makeBuffers(ranks, wire, sum, elements);
       std::vector<double> expected = expectedSum(ranks, wire, sum, elements);
-      runSteps(library.get(), [&, wire = wire](int32_t rank,
-                                               zero_rt_step *step) {
-        int64_t size = elements / ranks;
-        std::vector<double> mine(expected.begin() + rank * size,
-                                 expected.begin() + (rank + 1) * size);
-        writeAddends(step, rank, wire, elements);
-        expectOk(callsOf(step).reduce_scatter(step, 0, Wire, Slice, 0));
-        EXPECT_EQ(read(step, Slice, size), mine);
-        expectOk(callsOf(step).reduce_scatter_add(step, 0, Wire, Slice, 0));
-        for (double &value : mine)
-          value *= 2; // exact
-        EXPECT_EQ(read(step, Slice, size), mine);
-        EXPECT_EQ(countersOf(step->runtime).bytes_sent,
-                  2 * elements * elementSize(wire) * (ranks - 1) / ranks);
-      });
+      runSteps(
+          library.get(), [&, wire = wire](int32_t rank, zero_rt_step *step) {
+            int64_t size = elements / ranks;
+            std::vector<double> mine(expected.begin() + rank * size,
+                                     expected.begin() + (rank + 1) * size);
+            writeAddends(step, rank, wire, elements);
+            expectOk(callsOf(step).reduce_scatter(step, 0, Wire, Slice, 0));
+            EXPECT_EQ(read(step, Slice, size), mine);
+            expectOk(callsOf(step).reduce_scatter_add(step, 0, Wire, Slice, 0));
+            for (double &value : mine)
+              value *= 2; // exact
+            EXPECT_EQ(read(step, Slice, size), mine);
+            EXPECT_EQ(countersOf(step->runtime).bytes_sent,
+                      2 * elements * elementSize(wire) * (ranks - 1) / ranks);
+          });
     }
 }
 

@@ -111,8 +111,7 @@ TEST_P(Tokens, NoneAreNoStep) {
 TEST_P(Tokens, MayBeInMoreBackwardsOnOneRank) {
   if (GetParam().stage == 2)
     GTEST_SKIP() << "its ranks wait for each other in each backward";
-  Window window = {{{{"w", {4}}}},
-                   {{{"w", {2}}}, {{"w", {4}}}, {{"w", {6}}}}};
+  Window window = {{{{"w", {4}}}}, {{{"w", {2}}}, {{"w", {4}}}, {{"w", {6}}}}};
   Step step(weighByTokens(), GetParam());
   for (int i = 1; i < 4; ++i) {
     auto result = step.apply(1, window, {2, 6});
@@ -128,16 +127,25 @@ TEST_P(Tokens, MayBeInMoreBackwardsOnOneRank) {
   EXPECT_EQ(result->verdict, 2) << result->message;
 }
 
-// Where gradients arrive divided by the number of this rank's backwards, that
-// must be the same.
+// Where gradients are divided by the number of this rank's backwards as well,
+// or several ranks have the same tokens, these numbers must be the same.
 TEST_P(Tokens, AreNotCountedByBackwards) {
   if (GetParam().stage == 2)
     GTEST_SKIP() << "its ranks wait for each other in each backward";
-  Window window = {{{{"w", {4}}}}, {{{"w", {2}}}, {{"w", {4}}}}};
-  Step step(weighByTokens("accumulation : -1"), GetParam());
-  auto result = step.apply(1, window, {2, 6});
-  ASSERT_TRUE(mlir::succeeded(result));
-  EXPECT_EQ(result->verdict, 3) << result->message;
+  StepText mean = weighByTokens("accumulation : -1");
+  mean.weight = "accumulation : -1, tokens : -1";
+  std::string shared = replaceWords(
+      weighByTokens().print(), {{"[\"dp\" = 2]", "[\"dp\" = 1, \"tp\" = 2]"},
+                                {"arrives()", "arrives() replicated [tp]"}});
+  for (const std::string &text : {weighByTokens("accumulation : -1").print(),
+                                  mean.print(), times.print(), shared}) {
+    Window window = {{{{"w", {4}}}}, {{{"w", {4}}}, {{"w", {4}}}}};
+    Step step(text, GetParam());
+    auto result = step.apply(1, window, {2, 6});
+    ASSERT_TRUE(mlir::succeeded(result));
+    EXPECT_EQ(result->verdict, 3) << result->message;
+    EXPECT_EQ(step.getOn(0, "w"), step.getOn(1, "w"));
+  }
 }
 
 // A gradient that never came is the better reason.
