@@ -137,8 +137,8 @@ TEST_P(Tokens, AreNotCountedByBackwards) {
   std::string shared = replaceWords(
       weighByTokens().print(), {{"[\"dp\" = 2]", "[\"dp\" = 1, \"tp\" = 2]"},
                                 {"arrives()", "arrives() replicated [tp]"}});
-  for (const std::string &text : {weighByTokens("accumulation : -1").print(),
-                                  mean.print(), times.print(), shared}) {
+  for (const std::string &text :
+       {weighByTokens("accumulation : -1").print(), mean.print(), shared}) {
     Window window = {{{{"w", {4}}}}, {{{"w", {4}}}, {{"w", {4}}}}};
     Step step(text, GetParam());
     auto result = step.apply(1, window, {2, 6});
