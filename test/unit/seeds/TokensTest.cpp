@@ -141,10 +141,14 @@ TEST_P(Tokens, AreNotCountedByBackwards) {
        {weighByTokens("accumulation : -1").print(), mean.print(), shared}) {
     Window window = {{{{"w", {4}}}}, {{{"w", {4}}}, {{"w", {4}}}}};
     Step step(text, GetParam());
-    auto result = step.apply(1, window, {2, 6});
-    ASSERT_TRUE(mlir::succeeded(result));
-    EXPECT_EQ(result->verdict, 3) << result->message;
-    EXPECT_EQ(step.getOn(0, "w"), step.getOn(1, "w"));
+    auto result = step.apply(1, window, {4, 4});
+    // Compiled steps find out first that these ranks did not deliver the same.
+    if (mlir::succeeded(result))
+      EXPECT_EQ(result->verdict, 3) << result->message;
+    else
+      EXPECT_TRUE(text == shared && GetParam().how == How::compiled);
+    EXPECT_EQ(step.getOn(0, "w")[0], 0);
+    EXPECT_EQ(step.getOn(1, "w")[0], 0);
   }
 }
 
