@@ -28,7 +28,8 @@ def Zero_ActivationOp : Zero_Op<"activation", [Symbol]> {
     Constraints:
 
     - `activation_c1`: elements are f16, bf16, f32, f64, i8, i32 or i64; there is no
-      encoding, and there are at most 8 dimensions and 2^40 elements, those of extent `?` aside;
+      encoding, and there are at most 8 dimensions and 2^40 elements, those of extent
+      `?` aside;
     - `activation_c2`: `from` and `to` differ, and are not negative;
     - `activation_c3`: the axis and both coordinates are those of the mesh of each
       step of the module;

@@ -224,10 +224,11 @@ def Zero_ReduceOp : Zero_InferredOp<"reduce", [Pure]> {
     by the operand's scale: the declared weighted gradient. It is summed in the
     operand's element type.
 
-    With `wire bf16` what each rank adds to a sum is rounded to bf16 before it travels, and
-    still summed in the operand's type. That takes half the bytes and one rounding
-    of each addend; sums that travel further (to the replicas of a slice) are not
-    rounded again. Where a step reduces in each backward (ZeRO-2), the addends are
+    With `wire bf16` what each rank adds to a sum is rounded to bf16 before it
+    travels, and still summed in the operand's type. Of f32 that sends half the bytes
+    where each rank gets a slice of the sum, and three quarters where all get all of
+    it. Each addend is rounded once: sums that travel further (to the replicas of a
+    slice) are not. Where a step reduces in each backward (ZeRO-2), the addends are
     those of one backward.
 
     Constraints:
