@@ -37,10 +37,11 @@ def Zero_StepOp : Zero_Op<"step",
     `weight(tokens : -1)` divides by a number of tokens, over all backwards and
     ranks: the sum over the ranks of the argument `{zero.tokens}`. So every token
     counts the same, however unevenly they are spread. Where each rank passes a
-    number of its own (the argument is partial over all axes of the mesh), and
-    gradients arrive as sums over tokens, ranks may make different numbers of
-    backwards, one at least, unless they wait for each other in each backward, as
-    they do at ZeRO stage 2; any other step is refused where they do. A step whose
+    number of its own and has an addend of each gradient (both are partial over all
+    axes of the mesh), and gradients arrive as sums over tokens, ranks may make
+    different numbers of backwards, one at least, unless they wait for each other in
+    each backward, as they do at ZeRO stage 2; any other step is refused where they
+    do. A step whose
     ranks counted no tokens is refused.
 
     ```mlir
@@ -80,8 +81,8 @@ def Zero_StepOp : Zero_Op<"step",
     ::mlir::BlockArgument getTokens();
     /// Whether a gradient arrives with tokens in its scale.
     bool dividesByTokens();
-    /// Whether ranks may make different numbers of backwards: each has tokens of
-    /// its own, and a token counts the same whichever backward it is in.
+    /// Whether ranks may make different numbers of backwards: each has tokens and
+    /// gradients of its own, and a token counts the same in whichever backward.
     bool takesUnequalBackwards();
     /// The loss scale that gradients arrive with; null if there is none.
     ::mlir::FlatSymbolRefAttr getLossScale();

@@ -125,18 +125,23 @@ bool StepOp::takesUnequalBackwards() {
   if (!mesh || !tokens ||
       !dividesByTokensOnly(power(getWeight().getFactors(), -1)))
     return false;
-  auto type = cast<ValueType>(tokens.getType());
-  for (auto axis : mesh.getAxes().getAsRange<MeshAxisAttr>())
-    if (axis.getSize() > 1 &&
-        type.getPlacement(axis.getName()).kind != PlacementKind::Partial)
-      return false;
+  auto isOwn = [&](Type type) {
+    return llvm::all_of(mesh.getAxes().getAsRange<MeshAxisAttr>(),
+                        [&](MeshAxisAttr axis) {
+                          auto value = cast<ValueType>(type);
+                          return axis.getSize() == 1 ||
+                                 value.getPlacement(axis.getName()).kind ==
+                                     PlacementKind::Partial;
+                        });
+  };
   WalkResult result = getBody().walk([&](BackwardOp op) {
     return WalkResult(
-        success(llvm::all_of(op.getGradients().getTypes(), [](Type type) {
-          return dividesByTokensOnly(cast<ValueType>(type).getScale());
+        success(llvm::all_of(op.getGradients().getTypes(), [&](Type type) {
+          return isOwn(type) &&
+                 dividesByTokensOnly(cast<ValueType>(type).getScale());
         })));
   });
-  return !result.wasInterrupted();
+  return isOwn(tokens.getType()) && !result.wasInterrupted();
 }
 
 bool StepOp::dividesByTokens() {

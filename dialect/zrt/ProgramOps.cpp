@@ -271,6 +271,9 @@ LogicalResult AllReduceOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return failure();
   if (getTargetAttr() == getBufferAttr())
     return emitOpError() << "target is the buffer itself; leave 'to' out";
+  if (target->getMemory() == buffer->getMemory())
+    return emitOpError() << "target " << getTargetAttr()
+                         << " shares the memory of buffer " << getBufferAttr();
   zero::ValueType from = buffer->getValueType();
   zero::ValueType to = target->getValueType();
   if (from != to.withElementType(from.getElementType()))

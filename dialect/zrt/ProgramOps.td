@@ -221,7 +221,8 @@ def Zrt_AllReduceOp : Zrt_CallOp<"all_reduce",
     - `all_reduce_c1`: the buffer exists, is not sharded over these axes, and is on
       the device;
     - `all_reduce_c2`: the target, if there is one, is another buffer on the device
-      with the same placement, whose type holds every number of the buffer's.
+      with memory of its own and the same placement, whose type holds every number of
+      the buffer's.
 
     Example:
 

@@ -94,10 +94,10 @@ bool Calls::requireOwners(Operation *call, const Contents &contents,
 
 /// The sum over ranks of |own| on one and |other| on the others.
 static Number sumOf(Algebra &algebra, Number own, Number other,
-                    Precision sumType, const MeshAxes &axes, AxisSet set,
-                    AxisSet stages) {
+                    AxisSet arrivesOver, Precision sumType,
+                    const MeshAxes &axes, AxisSet set, AxisSet stages) {
   if (own == other)
-    return sumOverRanks(algebra, own, sumType, axes, set, stages);
+    return sumOverRanks(algebra, own, arrivesOver, sumType, axes, set, stages);
   return {algebra.undefined("a sum of different numbers over ranks"), {}};
 }
 
@@ -122,20 +122,26 @@ static AxisSet getStages(const Contents &contents, const MeshAxes &axes) {
   return axes.getSet(buffer.getValueType().getStageAxes());
 }
 
-/// What a buffer of |sumType| gets of the sums of |contents|.
-static Pieces sumOverOwners(Algebra &algebra, const Contents &contents,
-                            Precision sumType, const MeshAxes &axes,
+Pieces Calls::sumOverOwners(const Contents &contents, Precision sumType,
                             AxisSet set) {
   Pieces sums;
   const Pieces &other = contents.hasOther ? contents.other : contents.own;
-  AxisSet stages = getStages(contents, axes);
+  AxisSet stages = getStages(contents, meaning.axes);
+  // All members of a bucket arrive alike.
+  AxisSet arrivesOver = 0;
+  if (BucketOp bucket = buckets.lookup(contents.bucket).op)
+    arrivesOver =
+        meaning
+            .parameters[cast<FlatSymbolRefAttr>(bucket.getMembers()[0])
+                            .getAttr()]
+            .arrivesOver;
+  auto sum = [&](const Number &own, const Number &others) {
+    return sumOf(algebra, own, others, arrivesOver, sumType, meaning.axes, set,
+                 stages);
+  };
   forEachPart(
       contents.own, other, [&](const Piece &x, const Piece &y, int64_t end) {
-        append(
-            sums,
-            {end,
-             sumOf(algebra, x.element, y.element, sumType, axes, set, stages),
-             sumOf(algebra, x.pad, y.pad, sumType, axes, set, stages)});
+        append(sums, {end, sum(x.element, y.element), sum(x.pad, y.pad)});
       });
   return sums;
 }
@@ -158,8 +164,8 @@ void Calls::allReduce(zrt::AllReduceOp op) {
   Contents &contents = read(op, op.getBufferAttr());
   AxisSet set = meaning.axes.getSet(op.getAxes());
   send(contents, set);
-  Pieces sums = sumOverOwners(
-      algebra, contents, getPrecision(op.getResultBuffer()), meaning.axes, set);
+  Pieces sums =
+      sumOverOwners(contents, getPrecision(op.getResultBuffer()), set);
   Contents &target = write(op, op.getResultBuffer(), contents.bucket);
   target.own = std::move(sums);
   if (target.hasOther)
@@ -172,7 +178,7 @@ void Calls::reduceScatter(Operation *op, FlatSymbolRefAttr source,
   Contents &from = read(op, source);
   send(from, set);
   Precision sumType = getPrecision(target);
-  Pieces sums = sumOverOwners(algebra, from, sumType, meaning.axes, set);
+  Pieces sums = sumOverOwners(from, sumType, set);
   Contents &before = accumulate ? read(op, target) : require(op, target);
   if (accumulate && before.bucket && from.bucket &&
       before.bucket != from.bucket)

@@ -49,6 +49,9 @@ private:
   void launch(zrt::LaunchOp op);
   void runScalars(zrt::RunScalarsOp op);
   void send(const Contents &contents, AxisSet set);
+  /// What a buffer of |sumType| gets of the sums of |contents| over |set|.
+  Pieces sumOverOwners(const Contents &contents, Precision sumType,
+                       AxisSet set);
   /// What elements of |buffer| can hold.
   Precision getPrecision(mlir::FlatSymbolRefAttr buffer);
   void allReduce(zrt::AllReduceOp op);

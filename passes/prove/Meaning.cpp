@@ -232,21 +232,22 @@ Expr prove::sumOverRanks(Algebra &algebra, Expr a, const MeshAxes &axes,
                    "a sum over ranks of numbers that are no shares of a sum");
 }
 
-/// Whether |a| is a multiple of what ranks of |set| have shares of: a gradient,
-/// and nothing that was there before.
-static bool isShareOfGradient(Expr a, AxisSet set) {
+/// Whether |a| is a multiple of a gradient as it arrives: summed over no axis
+/// of those that it |arrivesOver|, and with nothing that was there before.
+static bool isUnreduced(Expr a, AxisSet arrivesOver) {
   return llvm::all_of(a->getTerms(), [&](const Term &term) {
     return llvm::all_of(term.monomial, [&](auto factor) {
       auto [base, exponent] = factor;
       return !base->isElement || (base->kind == BaseKind::gradient &&
-                                  exponent == 1 && (base->over & set) == set);
+                                  exponent == 1 && base->over == arrivesOver);
     });
   });
 }
 
-Number prove::sumOverRanks(Algebra &algebra, Number a, Precision sumType,
-                           const MeshAxes &axes, AxisSet set, AxisSet stages) {
-  if (isShareOfGradient(a.expr, set))
+Number prove::sumOverRanks(Algebra &algebra, Number a, AxisSet arrivesOver,
+                           Precision sumType, const MeshAxes &axes, AxisSet set,
+                           AxisSet stages) {
+  if (isUnreduced(a.expr, arrivesOver))
     a.travel();
   a.beforeConversion.reset();
   a.expr = sumOverRanks(algebra, a.expr, axes, set, stages);

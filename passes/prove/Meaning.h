@@ -239,10 +239,12 @@ Expr getMissing(Algebra &algebra, const MeshAxes &axes);
 /// take part: what these have alike has no sum that is known.
 Expr sumOverRanks(Algebra &algebra, Expr a, const MeshAxes &axes, AxisSet set,
                   AxisSet stages = 0);
-/// The same, summed in the type of |sumType|. If |a| is this rank's share of a
-/// gradient, its last conversion was one to the type of the wire.
-Number sumOverRanks(Algebra &algebra, Number a, Precision sumType,
-                    const MeshAxes &axes, AxisSet set, AxisSet stages = 0);
+/// The same, summed in the type of |sumType|. If |a| is a gradient that is
+/// still this rank's share over all axes that it |arrivesOver|, its last
+/// conversion was one to the type of the wire.
+Number sumOverRanks(Algebra &algebra, Number a, AxisSet arrivesOver,
+                    Precision sumType, const MeshAxes &axes, AxisSet set,
+                    AxisSet stages = 0);
 
 /// |a| on the first rank over |set|, 0 on the others.
 Expr countOnce(Algebra &algebra, Expr a, AxisSet set);

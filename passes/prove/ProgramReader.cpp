@@ -60,7 +60,8 @@ bool ProgramReader::initialize() {
           getMonomial(algebra, mesh, gradient.getValueType().getScale()));
       ArrayRef<ScaleFactor> divided = gradient.getValueType().getScale();
       meaning.dividesByTokens |= getExponent(divided, kTokens) != 0;
-      meaning.takesUnequal &= getExponent(divided, kTokens) == 1 &&
+      meaning.takesUnequal &= parameter.arrivesOver == meaning.axes.getAll() &&
+                              getExponent(divided, kTokens) == 1 &&
                               getExponent(divided, kAccumulation) == 0;
       parameter.arrival = bucket.getArrivalType();
       parameter.kept = Precision(gradient.getValueType().getElementType());

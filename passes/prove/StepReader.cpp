@@ -87,10 +87,17 @@ void StepReader::sumAsSent(OpT op, Value input, Number &number) {
   AxisSet set = getAxes(input, PlacementKind::Partial);
   if constexpr (!std::is_same_v<OpT, ReduceOp>)
     set = meaning.axes.getSet(op.getAxes());
-  if (op.getWire() && type.has(PlacementKind::Partial))
+  if (op.getWire() && *op.getWire() != type.getElementType() &&
+      type.has(PlacementKind::Partial))
     number.convert(Precision(*op.getWire()));
-  number = sumOverRanks(algebra, number, Precision(type.getElementType()),
-                        meaning.axes, set, getStages(input));
+  // All members of a bucket arrive alike.
+  AxisSet arrivesOver = 0;
+  if (auto it = arrays.find(input); it != arrays.end() && it->second.source)
+    arrivesOver =
+        meaning.parameters[getMembers(it->second.source).front()].arrivesOver;
+  number = sumOverRanks(algebra, number, arrivesOver,
+                        Precision(type.getElementType()), meaning.axes, set,
+                        getStages(input));
 }
 
 void StepReader::readReduce(ReduceOp op) {

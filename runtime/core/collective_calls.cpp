@@ -62,14 +62,16 @@ zero_rt_status calls::all_reduce(zero_rt_step *step, int32_t, int32_t src,
   ZERO_RT_TRY(checkAxes(*step, "all_reduce", axes));
   const zero_rt_buffer_row &from = step->library->buffers[src];
   const zero_rt_buffer_row &to = step->library->buffers[dst];
+  const void *addends = step->buffers[size_t(src)].data;
+  void *sums = step->buffers[size_t(dst)].data;
   if (to.owners != from.owners || to.elements != from.elements ||
-      !holdsEveryNumber(to.dtype, from.dtype))
+      !holdsEveryNumber(to.dtype, from.dtype) ||
+      (addends == sums && src != dst))
     return fail(ZERO_RT_INTERNAL, "all_reduce: '%s' cannot take sums of '%s'",
                 step->bufferName(dst), step->bufferName(src));
-  ZERO_RT_TRY(endOf(*step, axes)
-                  .allReduce(tagOf(*step, "all_reduce", src, dst),
-                             step->buffers[size_t(src)].data,
-                             step->buffers[size_t(dst)].data));
+  ZERO_RT_TRY(
+      endOf(*step, axes)
+          .allReduce(tagOf(*step, "all_reduce", src, dst), addends, sums));
   zero_rt_counters &counters = step->runtime->counters;
   ++counters.all_reduces;
   counters.bytes_sent +=

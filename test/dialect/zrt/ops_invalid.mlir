@@ -398,3 +398,16 @@ zrt.program @p on @m inputs [] results [] [] {
     %t = zrt.all_reduce @a to @a over [dp] after()
   }
 }
+
+// -----
+
+// all_reduce_c2: others would read addends where sums are already
+zero.mesh @m <["dp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.buffer @b : !zero.value<64xf32, partial = [dp]> role gradient in device
+  zrt.buffer @a : !zero.value<64xbf16, partial = [dp]> role gradient in device shares @b
+  zrt.handler @h {
+    // expected-error@+1 {{target @b shares the memory of buffer @a}}
+    %t = zrt.all_reduce @a to @b over [dp] after()
+  }
+}

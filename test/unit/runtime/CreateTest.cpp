@@ -13,26 +13,6 @@ using namespace zero_rt::test;
 namespace {
 
 /// Creates a step that must fail, and checks that nothing stays allocated.
-void expectRefused(zero_rt_runtime *runtime, const zero_rt_library &library,
-                   zero_rt_status status, const char *text) {
-  auto *none = reinterpret_cast<zero_rt_step *>(1);
-  expectStatus(status,
-               callsOf(runtime).step_create(runtime, &library, nullptr, &none),
-               text);
-  EXPECT_EQ(none, nullptr);
-  zero_rt_counters counters = countersOf(runtime);
-  for (int space = 0; space < 2; ++space)
-    for (int64_t bytes : counters.bytes_now[space])
-      EXPECT_EQ(bytes, 0);
-}
-
-void expectRefused(const zero_rt_library &library, zero_rt_status status,
-                   const char *text) {
-  runRanks(int32_t(library.ranks), [&](int32_t, zero_rt_runtime *runtime) {
-    expectRefused(runtime, library, status, text);
-  });
-}
-
 TEST(Create, RefusesBadGroups) {
   zero_rt_group *group = nullptr;
   expectStatus(ZERO_RT_INVALID_ARGUMENT, zero_rt_local_group_create(0, &group),

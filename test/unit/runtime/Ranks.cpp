@@ -52,6 +52,27 @@ StepHandle zero_rt::test::createStep(zero_rt_runtime *runtime,
   return StepHandle(step);
 }
 
+void zero_rt::test::expectRefused(zero_rt_runtime *runtime,
+                                  const zero_rt_library &library,
+                                  zero_rt_status status, const char *text) {
+  auto *none = reinterpret_cast<zero_rt_step *>(1);
+  expectStatus(status,
+               callsOf(runtime).step_create(runtime, &library, nullptr, &none),
+               text);
+  EXPECT_EQ(none, nullptr);
+  zero_rt_counters counters = countersOf(runtime);
+  for (int space = 0; space < 2; ++space)
+    for (int64_t bytes : counters.bytes_now[space])
+      EXPECT_EQ(bytes, 0);
+}
+
+void zero_rt::test::expectRefused(const zero_rt_library &library,
+                                  zero_rt_status status, const char *text) {
+  runRanks(int32_t(library.ranks), [&](int32_t, zero_rt_runtime *runtime) {
+    expectRefused(runtime, library, status, text);
+  });
+}
+
 void zero_rt::test::runSteps(
     const zero_rt_library &library,
     const std::function<void(int32_t rank, zero_rt_step *)> &body,

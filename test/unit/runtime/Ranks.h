@@ -62,6 +62,13 @@ using StepHandle = std::unique_ptr<zero_rt_step, StepDeleter>;
 /// Creates a step, which must succeed.
 StepHandle createStep(zero_rt_runtime *runtime, const zero_rt_library &library);
 
+/// Expects that no rank can create a step of |library|: with |status|, a
+/// message that contains |text|, and nothing left behind.
+void expectRefused(zero_rt_runtime *runtime, const zero_rt_library &library,
+                   zero_rt_status status, const char *text);
+void expectRefused(const zero_rt_library &library, zero_rt_status status,
+                   const char *text);
+
 /// As runRanks, with a step of |library| on each rank.
 void runSteps(const zero_rt_library &library,
               const std::function<void(int32_t rank, zero_rt_step *)> &body,

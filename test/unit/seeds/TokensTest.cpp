@@ -109,10 +109,21 @@ TEST_P(Tokens, NoneAreNoStep) {
 // Rank 0 makes one backward of two tokens, rank 1 three of six in all: (4 + 2 +
 // 4 + 6) / 8 = 2.
 TEST_P(Tokens, MayBeInMoreBackwardsOnOneRank) {
-  if (GetParam().stage == 2)
-    GTEST_SKIP() << "its ranks wait for each other in each backward";
   Window window = {{{{"w", {4}}}}, {{{"w", {2}}}, {{"w", {4}}}, {{"w", {6}}}}};
   Step step(weighByTokens(), GetParam());
+  if (GetParam().stage == 2) {
+    // Its ranks wait for each other in each backward.
+    auto result = step.apply(1, window, {2, 6});
+    if (mlir::failed(result)) {
+      // The runtime is of no use to anyone then, so nothing is read of it.
+      EXPECT_EQ(GetParam().how, How::compiled);
+      return;
+    }
+    EXPECT_EQ(result->verdict, 3) << result->message;
+    EXPECT_EQ(step.getOn(0, "w")[0], 0);
+    EXPECT_EQ(step.getOn(1, "w")[0], 0);
+    return;
+  }
   for (int i = 1; i < 4; ++i) {
     auto result = step.apply(1, window, {2, 6});
     ASSERT_TRUE(mlir::succeeded(result));
@@ -130,8 +141,6 @@ TEST_P(Tokens, MayBeInMoreBackwardsOnOneRank) {
 // Where gradients are divided by the number of this rank's backwards as well,
 // or several ranks have the same tokens, these numbers must be the same.
 TEST_P(Tokens, AreNotCountedByBackwards) {
-  if (GetParam().stage == 2)
-    GTEST_SKIP() << "its ranks wait for each other in each backward";
   StepText mean = weighByTokens("accumulation : -1");
   mean.weight = "accumulation : -1, tokens : -1";
   std::string shared = replaceWords(
@@ -142,11 +151,14 @@ TEST_P(Tokens, AreNotCountedByBackwards) {
     Window window = {{{{"w", {4}}}}, {{{"w", {4}}}, {{"w", {4}}}}};
     Step step(text, GetParam());
     auto result = step.apply(1, window, {4, 4});
-    // Compiled steps find out first that these ranks did not deliver the same.
-    if (mlir::succeeded(result))
-      EXPECT_EQ(result->verdict, 3) << result->message;
-    else
-      EXPECT_TRUE(text == shared && GetParam().how == How::compiled);
+    // Compiled steps find out before that ranks did not deliver the same, or
+    // did not meet in each backward.
+    if (mlir::failed(result)) {
+      EXPECT_TRUE(GetParam().how == How::compiled &&
+                  (text == shared || GetParam().stage == 2));
+      continue;
+    }
+    EXPECT_EQ(result->verdict, 3) << result->message;
     EXPECT_EQ(step.getOn(0, "w")[0], 0);
     EXPECT_EQ(step.getOn(1, "w")[0], 0);
   }
