@@ -5,61 +5,47 @@
 //===----------------------------------------------------------------------===//
 //
 // A main loop of 32 elements per iteration without masks, then a scalar loop
-// for the rest. What depends on per-step scalars and constants only is computed
-// once, before the loops.
+// for the rest.
 //
 //===----------------------------------------------------------------------===//
 
 #include "codegen/cpu/EmitKernel.h"
 
-#include "codegen/cpu/Body.h"
+#include "codegen/kernels/Body.h"
+#include "codegen/kernels/Elements.h"
+#include "codegen/kernels/Loops.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 using namespace zero;
 using zrt::Access;
 
-/// Elements of an iteration, and lanes of a sum.
-static constexpr int64_t kLanes = 32;
-/// Elements that are summed into one partial.
-static constexpr int64_t kBlock = 4096;
+/// Elements of an iteration.
+static constexpr int64_t kUnroll = kSumLanes;
 static constexpr int64_t kCacheLine = 64;
 
 namespace {
 
-class KernelEmitter {
+class KernelEmitter : LoopBuilder {
 public:
   KernelEmitter(zrt::KernelOp kernel, const CpuKernelOptions &options)
-      : kernel(kernel), options(options), body(kernel.getBody().front()),
-        loc(kernel.getLoc()), builder(kernel.getContext()) {}
+      : LoopBuilder(kernel.getContext(), kernel.getLoc()), kernel(kernel),
+        options(options), elements(builder, kernel, {options.vectorElements}) {}
 
   LLVM::LLVMFuncOp emit(ModuleOp target, StringRef name);
 
 private:
-  using LoopBody = llvm::function_ref<SmallVector<Value>(Value, ValueRange)>;
-
-  template <typename T, typename... Args> Value create(Args &&...args) {
-    return builder.create<T>(loc, std::forward<Args>(args)...);
-  }
-  Value i64(int64_t value) {
-    return create<arith::ConstantOp>(builder.getI64IntegerAttr(value));
-  }
   Value getAddress(Type element, Value base, Value index) {
-    return create<LLVM::GEPOp>(pointerType, element, base, ValueRange{index});
+    return emitAddress(builder, loc, element, base, index);
   }
   /// |limit| rounded down to where whole iterations from |begin| end.
   Value getMainEnd(Value begin, Value limit) {
     Value whole = create<arith::AndIOp>(create<arith::SubIOp>(limit, begin),
-                                        i64(-kLanes));
+                                        i64(-kUnroll));
     return create<arith::AddIOp>(begin, whole);
   }
-  SmallVector<Value> emitLoop(Value begin, Value end, int64_t step,
-                              ValueRange initial, LoopBody emitBody);
-
   void emitPrologue(Value operands, Value scalars);
   void emitGuarded(Value begin, Value end, Value partials);
   void emitPlain(Value begin, Value end);
@@ -68,41 +54,18 @@ private:
   SmallVector<Value> emitSummedTail(Value begin, Value end, ValueRange lanes);
   Value emitFold(SmallVector<Value> lanes);
   void emitPrefetches(Value index);
-  Value emitElements(Value index, int64_t width);
 
   zrt::KernelOp kernel;
   const CpuKernelOptions &options;
-  Block &body;
-  Location loc;
-  OpBuilder builder;
   Type pointerType;
 
+  Elements elements;
   SmallVector<Value> arrays;
-  /// The ops of the body whose results differ from element to element.
-  SmallVector<Operation *> varyingOps;
-  /// Values of the body that are the same for all elements, as scalars and as
-  /// vectors.
-  IRMapping uniforms;
-  IRMapping broadcasts;
   /// Where lanes wait while a tail is summed.
   Value spill;
 };
 
 } // namespace
-
-SmallVector<Value> KernelEmitter::emitLoop(Value begin, Value end, int64_t step,
-                                           ValueRange initial,
-                                           LoopBody emitBody) {
-  auto loop = builder.create<scf::ForOp>(
-      loc, begin, end, i64(step), initial,
-      [&](OpBuilder &nested, Location, Value index, ValueRange carried) {
-        OpBuilder::InsertionGuard guard(builder);
-        builder.setInsertionPoint(nested.getInsertionBlock(),
-                                  nested.getInsertionPoint());
-        builder.create<scf::YieldOp>(loc, emitBody(index, carried));
-      });
-  return loop.getResults();
-}
 
 //===----------------------------------------------------------------------===//
 // Function and prologue
@@ -123,7 +86,7 @@ LLVM::LLVMFuncOp KernelEmitter::emit(ModuleOp target, StringRef name) {
   Value scalars = entry->getArgument(1);
   if (kernel.getSums())
     spill = create<LLVM::AllocaOp>(pointerType, builder.getF64Type(),
-                                   i64(kLanes), /*alignment=*/kCacheLine);
+                                   i64(kSumLanes), /*alignment=*/kCacheLine);
   auto emitAll = [&] {
     emitPrologue(entry->getArgument(0), scalars);
     emitGuarded(entry->getArgument(2), entry->getArgument(3),
@@ -131,8 +94,8 @@ LLVM::LLVMFuncOp KernelEmitter::emit(ModuleOp target, StringRef name) {
   };
   if (kernel.getPredicated()) {
     Value first = create<LLVM::LoadOp>(builder.getF64Type(), scalars);
-    Value zero = create<arith::ConstantOp>(builder.getF64FloatAttr(0.0));
-    Value go = create<arith::CmpFOp>(arith::CmpFPredicate::OEQ, first, zero);
+    Value go =
+        create<arith::CmpFOp>(arith::CmpFPredicate::OEQ, first, f64(0.0));
     auto guarded = builder.create<scf::IfOp>(loc, go, /*withElse=*/false);
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(guarded.thenBlock());
@@ -149,36 +112,7 @@ void KernelEmitter::emitPrologue(Value operands, Value scalars) {
   for (unsigned i = 0; i < kernel.getNumArrays(); ++i)
     arrays.push_back(create<LLVM::LoadOp>(
         pointerType, getAddress(pointerType, operands, i64(i))));
-  unsigned firstScalar = body.getNumArguments() - kernel.getNumScalars();
-  for (BlockArgument argument : body.getArguments().drop_front(firstScalar)) {
-    Value slot = i64(argument.getArgNumber() - firstScalar);
-    Type f64 = builder.getF64Type();
-    uniforms.map(argument,
-                 create<LLVM::LoadOp>(f64, getAddress(f64, scalars, slot)));
-  }
-
-  auto isUniform = [&](Value value) { return uniforms.contains(value); };
-  for (Operation &op : body.without_terminator()) {
-    if (llvm::all_of(op.getOperands(), isUniform))
-      emitBodyOp(builder, op, uniforms, /*width=*/1);
-    else
-      varyingOps.push_back(&op);
-  }
-
-  auto broadcast = [&](OperandRange values) {
-    for (Value value : values) {
-      if (!isUniform(value) || broadcasts.contains(value))
-        continue;
-      Value scalar = uniforms.lookup(value);
-      Type type = widen(scalar.getType(), options.vectorElements);
-      broadcasts.map(value, options.vectorElements == 1
-                                ? scalar
-                                : create<vector::BroadcastOp>(type, scalar));
-    }
-  };
-  for (Operation *op : varyingOps)
-    broadcast(op->getOperands());
-  broadcast(body.getTerminator()->getOperands());
+  elements.emitUniforms(arrays, scalars);
 }
 
 void KernelEmitter::emitGuarded(Value begin, Value end, Value partials) {
@@ -191,33 +125,6 @@ void KernelEmitter::emitGuarded(Value begin, Value end, Value partials) {
 //===----------------------------------------------------------------------===//
 // Elements
 //===----------------------------------------------------------------------===//
-
-/// Emits the body for the |width| elements from |index| on, and returns what it
-/// adds to the sum, or null. All loads come before all stores, so that an array
-/// may be two operands.
-Value KernelEmitter::emitElements(Value index, int64_t width) {
-  IRMapping mapping = width == 1 ? uniforms : broadcasts;
-  SmallVector<std::pair<unsigned, Value>> written;
-  unsigned argument = 0;
-  for (unsigned i = 0; i < kernel.getNumArrays(); ++i) {
-    Type element = getCpuType(kernel.getArrayType(i));
-    Value address = getAddress(element, arrays[i], index);
-    unsigned alignment = element.getIntOrFloatBitWidth() / 8;
-    if (kernel.getArrayAccess(i) != Access::read)
-      written.push_back({alignment, address});
-    if (kernel.getArrayAccess(i) != Access::write)
-      mapping.map(
-          body.getArgument(argument++),
-          create<LLVM::LoadOp>(widen(element, width), address, alignment));
-  }
-  for (Operation *op : varyingOps)
-    emitBodyOp(builder, *op, mapping, width);
-  OperandRange yields = body.getTerminator()->getOperands();
-  for (auto [target, value] : llvm::zip(written, yields))
-    builder.create<LLVM::StoreOp>(loc, mapping.lookup(value), target.second,
-                                  target.first);
-  return kernel.getSums() ? mapping.lookup(yields.back()) : Value();
-}
 
 /// Prefetches what an iteration from |index| on will read some iterations
 /// later. Without it the hardware's prefetchers lose streams at some placements
@@ -233,9 +140,9 @@ void KernelEmitter::emitPrefetches(Value index) {
   for (unsigned i = 0; i < kernel.getNumArrays(); ++i) {
     if (kernel.getArrayAccess(i) == Access::write)
       continue;
-    Type element = getCpuType(kernel.getArrayType(i));
+    Type element = getStoredType(kernel.getArrayType(i));
     int64_t lineElements = kCacheLine * 8 / element.getIntOrFloatBitWidth();
-    for (int64_t offset = 0; offset < kLanes; offset += lineElements) {
+    for (int64_t offset = 0; offset < kUnroll; offset += lineElements) {
       // The address may lie behind the array: a prefetch never faults.
       Value ahead = create<arith::AddIOp>(index, i64(distance + offset));
       builder.create<LLVM::Prefetch>(loc, getAddress(element, arrays[i], ahead),
@@ -249,13 +156,13 @@ void KernelEmitter::emitPrefetches(Value index) {
 SmallVector<Value> KernelEmitter::emitMainLoop(Value begin, Value end,
                                                ValueRange lanes) {
   return emitLoop(
-      begin, end, kLanes, lanes, [&](Value index, ValueRange carried) {
+      begin, end, kUnroll, lanes, [&](Value index, ValueRange carried) {
         emitPrefetches(index);
         SmallVector<Value> sums(carried);
         int64_t width = options.vectorElements;
-        for (int64_t unit = 0; unit < kLanes / width; ++unit) {
+        for (int64_t unit = 0; unit < kUnroll / width; ++unit) {
           Value at = create<arith::AddIOp>(index, i64(unit * width));
-          if (Value value = emitElements(at, width))
+          if (Value value = elements.emit(at, width))
             sums[unit] = create<arith::AddFOp>(sums[unit], value);
         }
         return sums;
@@ -266,7 +173,7 @@ void KernelEmitter::emitPlain(Value begin, Value end) {
   Value mainEnd = getMainEnd(begin, end);
   emitMainLoop(begin, mainEnd, {});
   emitLoop(mainEnd, end, 1, {}, [&](Value index, ValueRange) {
-    emitElements(index, /*width=*/1);
+    elements.emit(index, /*width=*/1);
     return SmallVector<Value>();
   });
 }
@@ -275,24 +182,21 @@ void KernelEmitter::emitPlain(Value begin, Value end) {
 // Sums
 //===----------------------------------------------------------------------===//
 
-// Element i goes to lane i mod 32, whatever the width of a vector. Lanes start
-// at +0.0, so no lane and no sum is ever -0.0, and a lane that got no element
-// adds nothing.
-
 /// Adds the elements of [begin, end), fewer than 32, to their |lanes|.
 SmallVector<Value> KernelEmitter::emitSummedTail(Value begin, Value end,
                                                  ValueRange lanes) {
-  Type f64 = builder.getF64Type();
-  auto getLane = [&](Value index) { return getAddress(f64, spill, index); };
+  Type f64Type = builder.getF64Type();
+  auto getLane = [&](Value index) { return getAddress(f64Type, spill, index); };
   int64_t width = options.vectorElements;
   unsigned alignment = sizeof(double);
   for (auto [unit, value] : llvm::enumerate(lanes))
     builder.create<LLVM::StoreOp>(loc, value, getLane(i64(unit * width)),
                                   alignment);
   emitLoop(begin, end, 1, {}, [&](Value index, ValueRange) {
-    Value value = emitElements(index, /*width=*/1);
-    Value lane = getLane(create<arith::AndIOp>(index, i64(kLanes - 1)));
-    Value sum = create<arith::AddFOp>(create<LLVM::LoadOp>(f64, lane), value);
+    Value value = elements.emit(index, /*width=*/1);
+    Value lane = getLane(create<arith::AndIOp>(index, i64(kSumLanes - 1)));
+    Value sum =
+        create<arith::AddFOp>(create<LLVM::LoadOp>(f64Type, lane), value);
     builder.create<LLVM::StoreOp>(loc, sum, lane);
     return SmallVector<Value>();
   });
@@ -323,33 +227,25 @@ Value KernelEmitter::emitFold(SmallVector<Value> lanes) {
 }
 
 void KernelEmitter::emitSums(Value begin, Value end, Value partials) {
-  Type f64 = builder.getF64Type();
+  Type f64Type = builder.getF64Type();
   int64_t width = options.vectorElements;
-  Value zero = create<arith::ConstantOp>(builder.getF64FloatAttr(0.0));
+  Value zero = f64(0.0);
   if (width > 1)
-    zero = create<vector::BroadcastOp>(widen(f64, width), zero);
-  SmallVector<Value> zeros(kLanes / width, zero);
-  emitLoop(begin, end, kBlock, {}, [&](Value block, ValueRange) {
-    Value blockEnd =
-        create<arith::MinSIOp>(create<arith::AddIOp>(block, i64(kBlock)), end);
+    zero = create<vector::BroadcastOp>(widen(f64Type, width), zero);
+  SmallVector<Value> zeros(kSumLanes / width, zero);
+  emitLoop(begin, end, kSumBlock, {}, [&](Value block, ValueRange) {
+    Value blockEnd = create<arith::MinSIOp>(
+        create<arith::AddIOp>(block, i64(kSumBlock)), end);
     Value mainEnd = getMainEnd(block, blockEnd);
     SmallVector<Value> lanes = emitMainLoop(block, mainEnd, zeros);
     Value hasTail =
         create<arith::CmpIOp>(arith::CmpIPredicate::slt, mainEnd, blockEnd);
-    auto tail = builder.create<scf::IfOp>(
-        loc, hasTail,
-        [&](OpBuilder &nested, Location) {
-          OpBuilder::InsertionGuard guard(builder);
-          builder.setInsertionPointToEnd(nested.getInsertionBlock());
-          builder.create<scf::YieldOp>(
-              loc, emitSummedTail(mainEnd, blockEnd, lanes));
-        },
-        [&](OpBuilder &nested, Location) {
-          nested.create<scf::YieldOp>(loc, lanes);
-        });
-    Value partial = create<arith::DivSIOp>(block, i64(kBlock));
-    builder.create<LLVM::StoreOp>(loc, emitFold(tail.getResults()),
-                                  getAddress(f64, partials, partial));
+    lanes = emitIf(
+        hasTail, [&] { return emitSummedTail(mainEnd, blockEnd, lanes); },
+        [&] { return lanes; });
+    Value partial = create<arith::DivSIOp>(block, i64(kSumBlock));
+    builder.create<LLVM::StoreOp>(loc, emitFold(lanes),
+                                  getAddress(f64Type, partials, partial));
     return SmallVector<Value>();
   });
 }
@@ -362,13 +258,8 @@ FailureOr<LLVM::LLVMFuncOp>
 zero::emitCpuKernel(zrt::KernelOp kernel, ModuleOp target, StringRef name,
                     const CpuKernelOptions &options) {
   assert(llvm::isPowerOf2_64(options.vectorElements) &&
-         options.vectorElements <= kLanes && "no such vector");
-  for (unsigned i = 0; i < kernel.getNumArrays(); ++i)
-    if (!isCpuElementType(kernel.getArrayType(i)))
-      return kernel.emitOpError()
-             << "operand #" << i << " of type " << kernel.getArrayType(i)
-             << " is not supported on a CPU";
-  if (failed(checkCpuBody(kernel.getBody().front(), "a CPU kernel")))
+         options.vectorElements <= kUnroll && "no such vector");
+  if (failed(checkKernel(kernel, "a CPU kernel")))
     return failure();
   kernel.getContext()
       ->loadDialect<arith::ArithDialect, LLVM::LLVMDialect, math::MathDialect,

@@ -6,31 +6,11 @@
 
 #include "codegen/cpu/EmitObject.h"
 
-// First: some headers of conversions use a complete Pass.
-#include "mlir/Pass/Pass.h"
+#include "codegen/kernels/Lower.h"
 
-#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
-#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
-#include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVMPass.h"
-#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
-#include "mlir/Conversion/ReconcileUnrealizedCasts/ReconcileUnrealizedCasts.h"
-#include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
-#include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVMPass.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "mlir/Pass/PassManager.h"
-#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
-#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
-#include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
-#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Host.h"
@@ -38,27 +18,6 @@
 using namespace mlir;
 
 static constexpr llvm::StringLiteral kTriple = "x86_64-unknown-linux-gnu";
-
-void zero::registerCpuCodegenDialects(DialectRegistry &registry) {
-  registry.insert<arith::ArithDialect, cf::ControlFlowDialect,
-                  func::FuncDialect, LLVM::LLVMDialect, math::MathDialect,
-                  scf::SCFDialect, vector::VectorDialect>();
-  registerBuiltinDialectTranslation(registry);
-  registerLLVMDialectTranslation(registry);
-}
-
-static LogicalResult lowerToLLVM(ModuleOp module) {
-  PassManager passes(module.getContext());
-  passes.addPass(createConvertSCFToCFPass());
-  passes.addPass(createConvertVectorToLLVMPass());
-  // Before arith: it makes arith constants.
-  passes.addPass(createConvertMathToLLVMPass());
-  passes.addPass(createArithToLLVMConversionPass());
-  passes.addPass(createConvertFuncToLLVMPass());
-  passes.addPass(createConvertControlFlowToLLVMPass());
-  passes.addPass(createReconcileUnrealizedCastsPass());
-  return passes.run(module);
-}
 
 static std::unique_ptr<llvm::TargetMachine>
 createTargetMachine(StringRef cpu, std::string &errorMessage) {
@@ -81,27 +40,6 @@ createTargetMachine(StringRef cpu, std::string &errorMessage) {
       /*CM=*/std::nullopt, llvm::CodeGenOptLevel::Aggressive));
 }
 
-static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager sccs;
-  llvm::ModuleAnalysisManager modules;
-  // Kernels are vectors and unrolled as measured; what loops are left run for
-  // fewer than 32 elements.
-  llvm::PipelineTuningOptions tuning;
-  tuning.LoopVectorization = false;
-  tuning.SLPVectorization = false;
-  tuning.LoopUnrolling = false;
-  llvm::PassBuilder builder(&machine, tuning);
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(sccs);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, sccs, modules);
-  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3)
-      .run(module, modules);
-}
-
 LogicalResult zero::emitCpuObject(ModuleOp module,
                                   const CpuTargetOptions &options,
                                   llvm::raw_pwrite_stream &os) {
@@ -114,16 +52,10 @@ LogicalResult zero::emitCpuObject(ModuleOp module,
     return module.emitError()
            << "cannot generate code for " << kTriple << ": " << errorMessage;
 
-  OwningOpRef<ModuleOp> lowered = module.clone();
-  if (failed(lowerToLLVM(*lowered)))
-    return failure();
   llvm::LLVMContext context;
-  std::unique_ptr<llvm::Module> code =
-      translateModuleToLLVMIR(*lowered, context);
+  std::unique_ptr<llvm::Module> code = lowerToLLVMIR(module, *machine, context);
   if (!code)
     return failure();
-  code->setTargetTriple(kTriple);
-  code->setDataLayout(machine->createDataLayout());
   for (llvm::Function &function : *code) {
     if (function.isDeclaration())
       continue;

@@ -23,9 +23,6 @@ struct CpuTargetOptions {
   CpuOutput output = CpuOutput::object;
 };
 
-/// Registers the dialects and translations that emitCpuObject needs.
-void registerCpuCodegenDialects(mlir::DialectRegistry &registry);
-
 /// Lowers a copy of |module|, of func, llvm, cf, scf, vector, arith and math
 /// ops, and writes it to |os|. The code calls no library function on its own
 /// account and contracts nothing.

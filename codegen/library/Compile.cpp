@@ -7,9 +7,9 @@
 #include "codegen/library/Compile.h"
 
 #include "codegen/cpu/EmitKernel.h"
-#include "codegen/cpu/EmitScalars.h"
 #include "codegen/host/Calls.h"
 #include "codegen/host/EmitLibrary.h"
+#include "codegen/kernels/EmitScalars.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
@@ -57,7 +57,7 @@ FailureOr<CompiledStep> zero::compileStep(ModuleOp scheduled,
     if (failed(emitCpuKernel(kernel, *target, kernel.getSymName())))
       return failure();
   for (auto scalars : program->getOps<zrt::ScalarsOp>())
-    if (failed(emitCpuScalars(
+    if (failed(emitScalars(
             scalars, *target, scalars.getSymName(),
             [&](FlatSymbolRefAttr slots) { return tables->getSlot(slots); })))
       return failure();

@@ -7,6 +7,7 @@
 #include "tools/zero-bench/Programs.h"
 
 #include "codegen/cpu/EmitKernel.h"
+#include "codegen/kernels/Lower.h"
 #include "dialect/zrt/ZrtDialect.h"
 
 #include "mlir/Parser/Parser.h"
@@ -27,7 +28,7 @@ static const char *const kAdamW =
 std::unique_ptr<MLIRContext> zero::bench::createContext() {
   DialectRegistry registry;
   registerDriverDialects(registry);
-  registerCpuCodegenDialects(registry);
+  registerCodegenDialects(registry);
   auto context = std::make_unique<MLIRContext>(registry);
   context->loadAllAvailableDialects();
   context->printOpOnDiagnostic(false);

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "codegen/kernels/Lower.h"
 #include "codegen/library/Compile.h"
 #include "passes/pipeline/Pipelines.h"
 #include "tools/driver/Driver.h"
@@ -191,7 +192,7 @@ int main(int argc, char **argv) {
 
   DialectRegistry registry;
   zero::registerDriverDialects(registry);
-  zero::registerCpuCodegenDialects(registry);
+  zero::registerCodegenDialects(registry);
   MLIRContext context(registry);
   zero::LoadedStep loaded(context, input);
   ModuleOp module = loaded.getModule();

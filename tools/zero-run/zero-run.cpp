@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/cpu/EmitObject.h"
+#include "codegen/kernels/Lower.h"
 #include "dialect/zero/ZeroDialect.h"
 #include "tools/driver/Driver.h"
 #include "tools/zero-run/Options.h"
@@ -145,7 +146,7 @@ static LogicalResult runStep(RunOptions &options, Report &report,
                              std::string &message) {
   DialectRegistry registry;
   registerDriverDialects(registry);
-  registerCpuCodegenDialects(registry);
+  registerCodegenDialects(registry);
   MLIRContext context(registry);
   LoadedStep::Collector collect;
   if (options.json)

@@ -6,6 +6,8 @@
 
 #include "KernelLibrary.h"
 
+#include "codegen/kernels/Lower.h"
+
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/FileSystem.h"
 
@@ -31,7 +33,7 @@ std::vector<Target> zero::test::getTargets() {
 Source::Source() {
   DialectRegistry registry;
   registry.insert<zero::ZeroDialect, zrt::ZrtDialect>();
-  registerCpuCodegenDialects(registry);
+  registerCodegenDialects(registry);
   context.appendDialectRegistry(registry);
   context.loadAllAvailableDialects();
 }
@@ -81,7 +83,7 @@ void KernelLibrary::compile(const std::string &symbols, const Target &target) {
     numSlots += slots.size();
   });
   program->walk([&](zrt::ScalarsOp scalars) {
-    EXPECT_TRUE(succeeded(emitCpuScalars(
+    EXPECT_TRUE(succeeded(emitScalars(
         scalars, *code, scalars.getSymName(), [&](FlatSymbolRefAttr symbol) {
           return firstSlots.at(symbol.getValue().str());
         })));

@@ -9,7 +9,7 @@
 
 #include "codegen/cpu/EmitKernel.h"
 #include "codegen/cpu/EmitObject.h"
-#include "codegen/cpu/EmitScalars.h"
+#include "codegen/kernels/EmitScalars.h"
 #include "zero_rt/library.h"
 
 #include "gtest/gtest.h"

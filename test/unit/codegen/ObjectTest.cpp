@@ -43,8 +43,8 @@ std::string getError(const std::string &symbols) {
     EXPECT_TRUE(failed(emitCpuKernel(kernel, *code, kernel.getSymName())));
   });
   program->walk([&](zrt::ScalarsOp scalars) {
-    EXPECT_TRUE(failed(emitCpuScalars(scalars, *code, scalars.getSymName(),
-                                      [](FlatSymbolRefAttr) { return 0; })));
+    EXPECT_TRUE(failed(emitScalars(scalars, *code, scalars.getSymName(),
+                                   [](FlatSymbolRefAttr) { return 0; })));
   });
   EXPECT_TRUE(code->getBody()->empty());
   return text;
@@ -134,7 +134,7 @@ TEST(CpuScalarsError, NamesTheOpThatWouldBeALibraryCall) {
   EXPECT_EQ(getError("zrt.slots @s [1.0]\nzrt.scalars @f {\n"
                      "%x = zrt.load_slot @s[0]\n%y = math.exp %x : f64\n"
                      "zrt.store_slot %y, @s[0]\nzrt.yield\n}\n"),
-            "'math.exp' op is not supported in a scalar program on a CPU");
+            "'math.exp' op is not supported in a scalar program");
 }
 
 TEST(CpuScalars, LoadsComputesAndStoresInOrder) {

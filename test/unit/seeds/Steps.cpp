@@ -7,6 +7,7 @@
 #include "Steps.h"
 
 #include "codegen/cpu/EmitObject.h"
+#include "codegen/kernels/Lower.h"
 #include "dialect/zero/ZeroDialect.h"
 #include "tools/driver/Driver.h"
 
@@ -42,7 +43,7 @@ struct Step::Context {
   static DialectRegistry makeRegistry() {
     DialectRegistry registry;
     registerDriverDialects(registry);
-    registerCpuCodegenDialects(registry);
+    registerCodegenDialects(registry);
     return registry;
   }
   MLIRContext mlir;

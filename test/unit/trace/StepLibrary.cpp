@@ -6,6 +6,7 @@
 
 #include "StepLibrary.h"
 
+#include "codegen/kernels/Lower.h"
 #include "tools/driver/Driver.h"
 
 #include "mlir/IR/Verifier.h"
@@ -41,7 +42,7 @@ std::string StepLibrary::open(const LowerOptions &options,
 
   DialectRegistry registry;
   registerDriverDialects(registry);
-  registerCpuCodegenDialects(registry);
+  registerCodegenDialects(registry);
   context = std::make_unique<MLIRContext>(registry);
   module = parseSourceString<ModuleOp>(text, context.get());
   if (!module || failed(lower(*module, options)))

@@ -7,27 +7,28 @@
 // The ops of a zrt.kernel or zrt.scalars body are cloned with wider types; only
 // conversions of 16-bit floats are rewritten. bf16 has no arithmetic here and
 // is i16 everywhere: LLVM scalarizes vectors of bfloat, and the machine's own
-// conversion flushes subnormals and keeps NaN payloads.
+// conversion flushes subnormals and keeps NaN payloads (AVX-512), or is
+// missing.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef ZERO_CODEGEN_CPU_BODY_H
-#define ZERO_CODEGEN_CPU_BODY_H
+#ifndef ZERO_CODEGEN_KERNELS_BODY_H
+#define ZERO_CODEGEN_KERNELS_BODY_H
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
 
 namespace zero {
 
-/// Emits an error at the first op of |body| that has no exact CPU code without
-/// a library call. |place| completes "is not supported in ".
-mlir::LogicalResult checkCpuBody(mlir::Block &body, llvm::StringRef place);
+/// Emits an error at the first op of |body| that has no exact code without a
+/// library call. |place| completes "is not supported in ".
+mlir::LogicalResult checkBody(mlir::Block &body, llvm::StringRef place);
 
 /// Whether arrays of |type| can be read and written.
-bool isCpuElementType(mlir::Type type);
+bool isElementType(mlir::Type type);
 
 /// |type| as it is in memory and in registers: bf16 is i16.
-mlir::Type getCpuType(mlir::Type type);
+mlir::Type getStoredType(mlir::Type type);
 
 /// |width| elements of |type|; the type itself where |width| is 1.
 mlir::Type widen(mlir::Type type, int64_t width);
@@ -39,4 +40,4 @@ void emitBodyOp(mlir::OpBuilder &builder, mlir::Operation &op,
 
 } // namespace zero
 
-#endif // ZERO_CODEGEN_CPU_BODY_H
+#endif // ZERO_CODEGEN_KERNELS_BODY_H

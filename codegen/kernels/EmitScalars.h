@@ -1,11 +1,12 @@
-//===- EmitScalars.h - CPU code for a zrt.scalars ---------------*- C++ -*-===//
+//===- EmitScalars.h - Code for a zrt.scalars --------------------*- C++
+//-*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef ZERO_CODEGEN_CPU_EMITSCALARS_H
-#define ZERO_CODEGEN_CPU_EMITSCALARS_H
+#ifndef ZERO_CODEGEN_KERNELS_EMITSCALARS_H
+#define ZERO_CODEGEN_KERNELS_EMITSCALARS_H
 
 #include "dialect/zrt/ZrtDialect.h"
 
@@ -16,11 +17,11 @@ namespace zero {
 
 /// Adds to |target| a function |name| with the signature of zero_rt_scalar_fn
 /// that runs |scalars|. |getFirstSlot| says where a zrt.slots begins. Emits a
-/// diagnostic where an op has no CPU code.
-mlir::FailureOr<mlir::LLVM::LLVMFuncOp> emitCpuScalars(
-    zrt::ScalarsOp scalars, mlir::ModuleOp target, llvm::StringRef name,
-    llvm::function_ref<int64_t(mlir::FlatSymbolRefAttr)> getFirstSlot);
+/// diagnostic where an op has no code.
+mlir::FailureOr<mlir::LLVM::LLVMFuncOp>
+emitScalars(zrt::ScalarsOp scalars, mlir::ModuleOp target, llvm::StringRef name,
+            llvm::function_ref<int64_t(mlir::FlatSymbolRefAttr)> getFirstSlot);
 
 } // namespace zero
 
-#endif // ZERO_CODEGEN_CPU_EMITSCALARS_H
+#endif // ZERO_CODEGEN_KERNELS_EMITSCALARS_H

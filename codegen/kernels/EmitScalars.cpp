@@ -1,12 +1,12 @@
-//===- EmitScalars.cpp - CPU code for a zrt.scalars -----------------------===//
+//===- EmitScalars.cpp - Code for a zrt.scalars ---------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "codegen/cpu/EmitScalars.h"
+#include "codegen/kernels/EmitScalars.h"
 
-#include "codegen/cpu/Body.h"
+#include "codegen/kernels/Body.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -15,10 +15,10 @@ using namespace mlir;
 using namespace zero;
 
 FailureOr<LLVM::LLVMFuncOp>
-zero::emitCpuScalars(zrt::ScalarsOp scalars, ModuleOp target, StringRef name,
-                     function_ref<int64_t(FlatSymbolRefAttr)> getFirstSlot) {
+zero::emitScalars(zrt::ScalarsOp scalars, ModuleOp target, StringRef name,
+                  function_ref<int64_t(FlatSymbolRefAttr)> getFirstSlot) {
   Block &body = scalars.getBody().front();
-  if (failed(checkCpuBody(body, "a scalar program on a CPU")))
+  if (failed(checkBody(body, "a scalar program")))
     return failure();
 
   MLIRContext *context = scalars.getContext();

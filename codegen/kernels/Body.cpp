@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "codegen/cpu/Body.h"
+#include "codegen/kernels/Body.h"
 
 #include "dialect/zrt/ZrtDialect.h"
 
@@ -17,14 +17,14 @@ using namespace mlir;
 // What is supported
 //===----------------------------------------------------------------------===//
 
-bool zero::isCpuElementType(Type type) {
+bool zero::isElementType(Type type) {
   if (auto integer = dyn_cast<IntegerType>(type))
     return integer.isSignless() &&
            llvm::is_contained({8u, 16u, 32u, 64u}, integer.getWidth());
   return type.isBF16() || type.isF16() || type.isF32() || type.isF64();
 }
 
-Type zero::getCpuType(Type type) {
+Type zero::getStoredType(Type type) {
   return type.isBF16() ? IntegerType::get(type.getContext(), 16) : type;
 }
 
@@ -48,7 +48,7 @@ static bool hasInstructions(Operation &op) {
 }
 
 static LogicalResult checkType(Operation &op, Type type, StringRef place) {
-  if (!zero::isCpuElementType(type) && !type.isInteger(1))
+  if (!zero::isElementType(type) && !type.isInteger(1))
     return op.emitOpError()
            << "type " << type << " is not supported in " << place;
   // One rounding per op: 16-bit arithmetic would compute in f32 and round
@@ -61,7 +61,7 @@ static LogicalResult checkType(Operation &op, Type type, StringRef place) {
   return success();
 }
 
-LogicalResult zero::checkCpuBody(Block &body, StringRef place) {
+LogicalResult zero::checkBody(Block &body, StringRef place) {
   for (Operation &op : body.without_terminator()) {
     // These have f64 values only, by their definition.
     if (isa<zrt::LoadSlotOp, zrt::StoreSlotOp>(op))
@@ -209,7 +209,7 @@ void zero::emitBodyOp(OpBuilder &builder, Operation &op, IRMapping &mapping,
   }
   Operation *clone = builder.clone(op, mapping);
   for (Value result : clone->getResults())
-    result.setType(widen(getCpuType(result.getType()), width));
+    result.setType(widen(getStoredType(result.getType()), width));
   // Every operation is IEEE, also where the source would allow less: the
   // interpreter and other targets must give the same bits.
   if (auto fast = dyn_cast<arith::ArithFastMathInterface>(clone))
