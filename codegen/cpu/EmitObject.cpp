@@ -59,8 +59,6 @@ LogicalResult zero::emitCpuObject(ModuleOp module,
   for (llvm::Function &function : *code) {
     if (function.isDeclaration())
       continue;
-    // No loop becomes a memset: a library has no undefined symbols.
-    function.addFnAttr("no-builtins");
     if (options.cpu == "native")
       function.addFnAttr("tune-cpu", llvm::sys::getHostCPUName());
   }

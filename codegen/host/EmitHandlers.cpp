@@ -118,7 +118,7 @@ Call Arguments::visit(Operation *op) {
         return Call::launch;
       })
       .Case([&](zrt::RunScalarsOp run) {
-        addAddress(run.getProgram());
+        add32(tables.getScalars(run.getProgramAttr()));
         return Call::run_scalars;
       })
       .Case([&](zrt::CountArrivalsOp count) {

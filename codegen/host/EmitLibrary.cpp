@@ -7,6 +7,7 @@
 #include "codegen/host/EmitLibrary.h"
 
 #include "codegen/host/Calls.h"
+#include "codegen/host/CudaTables.h"
 #include "codegen/host/EmitHandlers.h"
 #include "codegen/host/GlobalBuilder.h"
 
@@ -58,11 +59,16 @@ static SmallVector<Constant> getStageFields(const StageProgram &stage,
   SmallVector<std::string> kernels;
   for (auto kernel : program.getOps<zrt::KernelOp>())
     kernels.push_back(kernel.getSymName().str());
+  SmallVector<std::string> programs;
+  for (auto scalars : program.getOps<zrt::ScalarsOp>())
+    programs.push_back(scalars.getSymName().str());
   SmallVector<std::string> handlers;
   for (auto handler : program.getOps<zrt::HandlerOp>())
     handlers.push_back(getHandlerName(handler, globals));
   fields.push_back(globals.integer(64, kernels.size()));
   fields.push_back(globals.pointers("kernels", kernels));
+  fields.push_back(globals.integer(64, programs.size()));
+  fields.push_back(globals.pointers("scalar_programs", programs));
   fields.push_back(globals.integer(64, handlers.size()));
   fields.push_back(globals.pointers("handlers", handlers));
 
@@ -143,8 +149,10 @@ static void emitForwarder(GlobalBuilder &globals, const CallInfo &info,
 void zero::emitLibrary(ArrayRef<StageProgram> stages,
                        const LibraryOptions &options, ModuleOp target) {
   GlobalBuilder globals(target);
+  CudaTables cuda(globals, options.cuda);
   std::vector<std::string> libraries{"zero_library"};
   SmallVector<Constant> first;
+  Constant firstCuda;
   for (auto [i, stage] : llvm::enumerate(stages)) {
     if (stages.size() > 1)
       globals.setPrefix("stage" + Twine(i) + ".");
@@ -152,14 +160,17 @@ void zero::emitLibrary(ArrayRef<StageProgram> stages,
     for (auto handler : program.getOps<zrt::HandlerOp>())
       emitHandler(handler, stage.tables, globals);
     SmallVector<Constant> fields = getStageFields(stage, options, globals);
+    Constant code = cuda.emit(program);
     if (i == 0) {
       first = std::move(fields);
+      firstCuda = code;
       continue;
     }
     // No stages of its own.
     for (int field = 0; field < 2; ++field)
       fields.push_back(globals.integer(64, 0));
     fields.push_back({});
+    fields.push_back(code);
     libraries.push_back(globals.structure("library", fields).symbol);
   }
   // The first stage's is the way to the others.
@@ -171,6 +182,7 @@ void zero::emitLibrary(ArrayRef<StageProgram> stages,
       globals.integer(64, isSplit ? stages.front().tables.getSet(axes) : 0));
   first.push_back(globals.integer(64, isSplit ? stages.size() : 0));
   first.push_back(isSplit ? globals.pointers("stages", libraries) : Constant());
+  first.push_back(firstCuda);
   globals.structure("zero_library", first);
   for (const CallInfo &info : getCalls())
     if (info.isStepCall)

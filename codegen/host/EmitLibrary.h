@@ -7,6 +7,7 @@
 #ifndef ZERO_CODEGEN_HOST_EMITLIBRARY_H
 #define ZERO_CODEGEN_HOST_EMITLIBRARY_H
 
+#include "codegen/cuda/EmitCuda.h"
 #include "codegen/host/Stages.h"
 
 namespace zero {
@@ -16,6 +17,8 @@ struct LibraryOptions {
   std::string prefix;
   /// CPU features that the runtime must find, comma separated.
   std::string cpuFeatures;
+  /// Null: the library runs on a CPU only.
+  const CudaCode *cuda = nullptr;
 };
 
 /// Appends to |target|, which already has a function for each kernel and scalar
@@ -37,7 +40,8 @@ struct ProofNote {
 /// The plan as JSON: parameters, buckets, bytes per rank by role, collectives;
 /// the latter for each stage, where there are several.
 std::string emitPlan(llvm::ArrayRef<StageProgram> stages, const Tables &whole,
-                     llvm::StringRef cpu, const ProofNote &proof);
+                     llvm::StringRef cpu, const ProofNote &proof,
+                     const CudaCode *cuda = nullptr);
 
 } // namespace zero
 

@@ -216,7 +216,8 @@ static json::Array describeStages(ArrayRef<AxisCoordinate> coordinates) {
 }
 
 std::string zero::emitPlan(ArrayRef<StageProgram> stages, const Tables &whole,
-                           StringRef cpu, const ProofNote &proof) {
+                           StringRef cpu, const ProofNote &proof,
+                           const CudaCode *cuda) {
   json::Array parameters;
   zrt::ProgramOp program = stages.front().program;
   auto declared = program->getParentOfType<ModuleOp>().getOps<ParameterOp>();
@@ -255,6 +256,13 @@ std::string zero::emitPlan(ArrayRef<StageProgram> stages, const Tables &whole,
        describeActivations(program->getParentOfType<ModuleOp>())},
       {"proved", proof.isProved},
       {"promises", json::Array(proof.promises)}};
+  if (cuda) {
+    json::Array archs;
+    for (const auto &cubin : cuda->cubins)
+      archs.push_back(cubin.first);
+    plan["cuda"] =
+        json::Object{{"ptx", getPtxArch()}, {"cubins", std::move(archs)}};
+  }
   if (stages.size() == 1) {
     describeStage(stages.front(), plan);
   } else {

@@ -45,6 +45,9 @@ int64_t Tables::getBucket(FlatSymbolRefAttr s) const {
 int64_t Tables::getKernel(FlatSymbolRefAttr s) const {
   return findRow(kernelRows, s);
 }
+int64_t Tables::getScalars(FlatSymbolRefAttr s) const {
+  return findRow(scalarsRows, s);
+}
 int64_t Tables::getTable(FlatSymbolRefAttr s) const {
   return findRow(tableRows, s);
 }
@@ -410,6 +413,8 @@ FailureOr<Tables> TableReader::build() {
 
   for (auto [i, op] : llvm::enumerate(program.getOps<zrt::KernelOp>()))
     tables.kernelRows[FlatSymbolRefAttr::get(op)] = i;
+  for (auto [i, op] : llvm::enumerate(program.getOps<zrt::ScalarsOp>()))
+    tables.scalarsRows[FlatSymbolRefAttr::get(op)] = i;
   for (auto [i, op] : llvm::enumerate(program.getOps<zrt::HandlerOp>()))
     tables.handlerRows[FlatSymbolRefAttr::get(op)] = i;
   addMesh(mesh);

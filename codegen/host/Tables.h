@@ -66,6 +66,7 @@ struct Tables {
   int64_t getBuffer(mlir::FlatSymbolRefAttr symbol) const;
   int64_t getBucket(mlir::FlatSymbolRefAttr symbol) const;
   int64_t getKernel(mlir::FlatSymbolRefAttr symbol) const;
+  int64_t getScalars(mlir::FlatSymbolRefAttr symbol) const;
   int64_t getTable(mlir::FlatSymbolRefAttr symbol) const;
   /// The first slot of a zrt.slots.
   int64_t getSlot(mlir::FlatSymbolRefAttr symbol) const;
@@ -95,6 +96,7 @@ struct Tables {
   llvm::DenseMap<mlir::Attribute, int64_t> bufferRows;
   llvm::DenseMap<mlir::Attribute, int64_t> bucketRows;
   llvm::DenseMap<mlir::Attribute, int64_t> kernelRows;
+  llvm::DenseMap<mlir::Attribute, int64_t> scalarsRows;
   llvm::DenseMap<mlir::Attribute, int64_t> handlerRows;
   llvm::DenseMap<mlir::Attribute, int64_t> tableRows;
   llvm::DenseMap<mlir::Attribute, int64_t> slotRows;

@@ -63,12 +63,23 @@ std::unique_ptr<llvm::Module> zero::lowerToLLVMIR(ModuleOp module,
   OwningOpRef<ModuleOp> lowered = module.clone();
   if (failed(lowerToLLVM(*lowered)))
     return nullptr;
+  // Before the translation, which takes the alignment of loads from it.
+  auto text = [&](const std::string &text) {
+    return StringAttr::get(module.getContext(), text);
+  };
+  (*lowered)->setAttr(
+      LLVM::LLVMDialect::getDataLayoutAttrName(),
+      text(machine.createDataLayout().getStringRepresentation()));
+  (*lowered)->setAttr(LLVM::LLVMDialect::getTargetTripleAttrName(),
+                      text(machine.getTargetTriple().str()));
   std::unique_ptr<llvm::Module> code =
       translateModuleToLLVMIR(*lowered, context);
   if (!code)
     return nullptr;
-  code->setTargetTriple(machine.getTargetTriple().str());
-  code->setDataLayout(machine.createDataLayout());
+  // No loop becomes a memset: there is no library to call.
+  for (llvm::Function &function : *code)
+    if (!function.isDeclaration())
+      function.addFnAttr("no-builtins");
   return code;
 }
 

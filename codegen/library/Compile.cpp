@@ -56,15 +56,27 @@ FailureOr<CompiledStep> zero::compileStep(ModuleOp scheduled,
   for (auto kernel : program->getOps<zrt::KernelOp>())
     if (failed(emitCpuKernel(kernel, *target, kernel.getSymName())))
       return failure();
+  auto getFirstSlot = [&](FlatSymbolRefAttr slots) {
+    return tables->getSlot(slots);
+  };
   for (auto scalars : program->getOps<zrt::ScalarsOp>())
-    if (failed(emitScalars(
-            scalars, *target, scalars.getSymName(),
-            [&](FlatSymbolRefAttr slots) { return tables->getSlot(slots); })))
+    if (failed(
+            emitScalars(scalars, *target, scalars.getSymName(), getFirstSlot)))
       return failure();
+  std::optional<CudaCode> cuda;
+  if (options.cuda) {
+    FailureOr<CudaCode> code = emitCuda(*program, getFirstSlot, *options.cuda);
+    if (failed(code))
+      return failure();
+    cuda = std::move(*code);
+    step.ptx = cuda->ptx;
+  }
   FailureOr<std::vector<StageProgram>> stages = splitStages(*program, *tables);
   if (failed(stages))
     return failure();
-  emitLibrary(*stages, {step.name, cpuFeatureList(options.target.cpu)},
+  const CudaCode *cudaCode = cuda ? &*cuda : nullptr;
+  emitLibrary(*stages,
+              {step.name, cpuFeatureList(options.target.cpu), cudaCode},
               *target);
 
   SmallVector<char> code;
@@ -74,7 +86,7 @@ FailureOr<CompiledStep> zero::compileStep(ModuleOp scheduled,
   step.code.assign(code.begin(), code.end());
   step.header = emitHeader(*tables, step.name);
   step.plan = emitPlan(*stages, *tables, resolveCpuName(options.target.cpu),
-                       options.proof);
+                       options.proof, cudaCode);
   for (const CallInfo &info : getCalls()) {
     StringRef name = info.name;
     name.consume_front("step_");

@@ -18,6 +18,8 @@ struct CompileOptions {
   /// What the library's functions begin with; the step's name if empty.
   std::string name;
   CpuTargetOptions target;
+  /// None: the library runs on a CPU only.
+  std::optional<CudaTargetOptions> cuda;
   ProofNote proof;
 };
 
@@ -27,6 +29,7 @@ struct CompiledStep {
   std::string code; // object, assembly or LLVM IR, as the target says
   std::string header;
   std::string plan;
+  std::string ptx; // or LLVM IR, as the CUDA target says; empty without one
   std::vector<std::string> exportedSymbols;
 };
 

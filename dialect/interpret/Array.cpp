@@ -75,21 +75,31 @@ PerRank zero::travel(const Calculator &calculator, const PerRank &addends,
 }
 
 /// The sum of |terms|, at most one block, and its lanes folded in halves.
-static double sumBlock(ArrayRef<Number> terms) {
+static double sumBlock(ArrayRef<double> terms) {
   double lanes[kLanes] = {};
   for (size_t i = 0; i < terms.size(); ++i)
-    lanes[i % kLanes] += terms[i].value;
+    lanes[i % kLanes] += terms[i];
   for (size_t half = kLanes / 2; half > 0; half /= 2)
     for (size_t i = 0; i < half; ++i)
       lanes[i] += lanes[i + half];
   return lanes[0];
 }
 
+/// Sums of blocks are terms again.
+static double sumTree(ArrayRef<double> terms) {
+  if (terms.size() <= kBlock)
+    return sumBlock(terms);
+  std::vector<double> sums;
+  for (size_t begin = 0; begin < terms.size(); begin += kBlock)
+    sums.push_back(
+        sumBlock(terms.slice(begin, std::min(kBlock, terms.size() - begin))));
+  return sumTree(sums);
+}
+
 Number zero::sumInLanes(const Calculator &calculator, ArrayRef<Number> terms) {
   Number sum;
-  for (size_t begin = 0; begin < terms.size(); begin += kBlock)
-    sum.value +=
-        sumBlock(terms.slice(begin, std::min(kBlock, terms.size() - begin)));
+  sum.value = sumTree(llvm::map_to_vector(
+      terms, [](const Number &term) { return term.value; }));
   if (calculator.isTyped())
     return sum;
   double magnitude = 0;

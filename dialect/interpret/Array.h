@@ -63,7 +63,8 @@ PerRank travel(const Calculator &calculator, const PerRank &addends,
                const Format *wire);
 
 /// The sum of f64 |terms| in the order of all kernels: term i to lane i mod 32,
-/// blocks of 4096 terms, lanes folded in halves, blocks in order.
+/// blocks of 4096 terms, lanes folded in halves, sums of blocks summed
+/// likewise.
 Number sumInLanes(const Calculator &calculator, llvm::ArrayRef<Number> terms);
 
 /// The sum of the squares of |array|, in f64.

@@ -37,8 +37,8 @@ def Zero_SumSquaresOp : Zero_InferredOp<"sum_squares", [Pure]> {
   let description = [{
     Of a sharded value it is partial over the axis (each rank sums its slice); of
     a replicated one replicated. The scale doubles. The order of the sum is fixed:
-    32 lanes (element i mod 32), blocks of 4096 elements, then blocks and
-    operands in order.
+    32 lanes (element i mod 32), blocks of 4096 elements, the sums of blocks
+    likewise, then operands in order.
 
     Constraints:
 

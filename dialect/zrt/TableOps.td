@@ -172,9 +172,9 @@ def Zrt_KernelOp : Zrt_SymbolOp<"kernel", [IsolatedFromAbove]> {
     element of each operand that is read or updated, then `scalars` f64 per-step
     scalars, and yields the new element of each operand that is written or
     updated. With `sums` it also yields one f64, which is summed over all
-    elements in the fixed order: lane i mod 32, blocks of 4096 elements, lanes
-    folded in halves, blocks in order. `predicated` kernels do nothing unless
-    their first scalar is 0.
+    elements in a fixed order: lane i mod 32, blocks of 4096 elements, lanes
+    folded in halves, and the sums of blocks are summed likewise. `predicated`
+    kernels do nothing unless their first scalar is 0.
 
     Bodies hold `arith` and `math` ops. Multiply-adds are contracted only where
     `math.fma` says so. bf16 is converted by integer rounding to nearest even.

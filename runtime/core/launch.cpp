@@ -75,7 +75,32 @@ static void runPieces(zero_rt_step &step, zero_rt_kernel_fn kernel,
   step.runtime->counters.launches += !step.pieces.empty();
 }
 
-/// Runs a reducing kernel. Its partial sums are added in order, whichever
+/// The sum of |count| terms, at most blockElements, as kernels take it: term i
+/// to lane i mod 32, lanes folded in halves.
+static double sumBlock(const double *terms, int64_t count) {
+  double lanes[sumLanes] = {};
+  for (int64_t i = 0; i < count; ++i)
+    lanes[i % sumLanes] += terms[i];
+  for (int64_t half = sumLanes / 2; half > 0; half /= 2)
+    for (int64_t i = 0; i < half; ++i)
+      lanes[i] += lanes[i + half];
+  return lanes[0];
+}
+
+/// The sum of |partials|, which are terms of a sum themselves, and so on: a
+/// tree that many threads can sum in few rounds. Overwrites them.
+static double sumPartials(double *partials, int64_t count) {
+  while (count > 1) {
+    int64_t blocks = 0;
+    for (int64_t i = 0; i < count; i += blockElements)
+      partials[blocks++] =
+          sumBlock(partials + i, std::min(blockElements, count - i));
+    count = blocks;
+  }
+  return count ? partials[0] : 0;
+}
+
+/// Runs a reducing kernel. Its partial sums are added in one order, whichever
 /// thread made them.
 static zero_rt_status runReducing(zero_rt_step &step, const Launch &launch,
                                   zero_rt_kernel_fn kernel, int32_t sumSlot) {
@@ -97,8 +122,8 @@ static zero_rt_status runReducing(zero_rt_step &step, const Launch &launch,
   int64_t blocks = (end + blockElements - 1) / blockElements;
   step.partials.assign(size_t(blocks), 0.0);
   runPieces(step, kernel, step.partials.data());
-  for (int64_t b = begin / blockElements; b < blocks; ++b)
-    sum += step.partials[size_t(b)];
+  int64_t first = begin / blockElements;
+  sum = sumPartials(step.partials.data() + first, blocks - first);
   return ZERO_RT_OK;
 }
 
@@ -137,9 +162,11 @@ zero_rt_status calls::launch(zero_rt_step *step, int32_t, int32_t kernel,
 }
 
 zero_rt_status calls::run_scalars(zero_rt_step *step, int32_t,
-                                  zero_rt_scalar_fn program) {
-  if (!program)
-    return fail(ZERO_RT_INTERNAL, "run_scalars: program is null");
-  program(step->slots());
+                                  int32_t program) {
+  const zero_rt_library &library = *step->library;
+  if (program < 0 || program >= library.num_scalar_programs)
+    return fail(ZERO_RT_INTERNAL, "run_scalars: program %d is out of range",
+                program);
+  library.scalar_programs[program](step->slots());
   return ZERO_RT_OK;
 }

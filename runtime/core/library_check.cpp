@@ -108,6 +108,7 @@ zero_rt_status Checker::counts() {
       {library.num_inputs, library.inputs, "inputs"},
       {library.num_results, library.results, "results"},
       {library.num_kernels, library.kernels, "kernels"},
+      {library.num_scalar_programs, library.scalar_programs, "scalar programs"},
       {library.num_handlers, library.handlers, "handlers"},
       {library.num_protocol_states, library.protocol_states, "states"},
       {library.num_transitions, library.transitions, "transitions"},
@@ -300,6 +301,9 @@ zero_rt_status Checker::code() {
   table = "kernel";
   for (row = 0; row < library.num_kernels; ++row)
     ZERO_RT_TRY(expect(library.kernels[row], "is null"));
+  table = "scalar program";
+  for (row = 0; row < library.num_scalar_programs; ++row)
+    ZERO_RT_TRY(expect(library.scalar_programs[row], "is null"));
   table = "handler";
   for (row = 0; row < library.num_handlers; ++row)
     ZERO_RT_TRY(expect(library.handlers[row], "is null"));

@@ -25,6 +25,8 @@ namespace zero_rt {
 
 /// Elements of one partial sum of a reducing kernel; part of the kernel ABI.
 constexpr int64_t blockElements = 4096;
+/// Element i of a block, or partial sum i, is added to lane i mod this.
+constexpr int64_t sumLanes = 32;
 /// Elements of one task. Big enough to hide the hand-over, and a multiple of
 /// blockElements, so that no partial sum is split.
 constexpr int64_t chunkElements = 8 * blockElements;

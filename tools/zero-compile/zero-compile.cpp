@@ -32,12 +32,13 @@ static cl::opt<std::string>
 static cl::opt<std::string>
     name("name", cl::cat(category),
          cl::desc("What the C functions begin with; default: the step's name"));
-enum class Emit { mlir, llvmIR, object, library };
+enum class Emit { mlir, llvmIR, ptx, object, library };
 static cl::opt<Emit>
     emit("emit", cl::init(Emit::library), cl::cat(category),
          cl::desc("What to write; text goes to stdout"),
          cl::values(clEnumValN(Emit::mlir, "mlir", "IR after --until"),
                     clEnumValN(Emit::llvmIR, "llvm", "LLVM IR"),
+                    clEnumValN(Emit::ptx, "ptx", "PTX; needs --target=cuda"),
                     clEnumValN(Emit::object, "obj", "NAME.o, header and plan"),
                     clEnumValN(Emit::library, "lib",
                                "libNAME.so, header and plan (default)")));
@@ -45,6 +46,13 @@ static cl::opt<std::string>
     cpu("cpu", cl::init("x86-64-v3"), cl::cat(category),
         cl::desc("x86-64-v3 (default), x86-64-v4 or native; checked when the "
                  "library is loaded"));
+static cl::opt<std::string> target(
+    "target", cl::init("cpu"), cl::cat(category),
+    cl::value_desc("cpu|cuda[:sm_90,...]"),
+    cl::desc(
+        "What kernels are compiled for (default cpu). cuda: also PTX, which "
+        "the driver compiles for any GPU from sm_80 on; with names, machine "
+        "code for these as well, which needs ptxas"));
 static cl::opt<bool> printPlan("print-plan", cl::cat(category),
                                cl::desc("Print the plan as a table"));
 static cl::opt<bool>
@@ -157,6 +165,31 @@ static LogicalResult writeFiles(const zero::CompiledStep &step,
                  succeeded(outputs.commit(message)));
 }
 
+/// What --target says of CUDA; none for a CPU.
+static LogicalResult getCudaTarget(std::optional<zero::CudaTargetOptions> &cuda,
+                                   std::string &message) {
+  auto [kind, archs] = llvm::StringRef(target).split(':');
+  if (kind == "cpu" && target == "cpu")
+    return success();
+  if (kind != "cuda") {
+    message = "--target must be cpu or cuda[:sm_90,...], got '" + target + "'";
+    return failure();
+  }
+  cuda.emplace();
+  if (target == "cuda")
+    return success();
+  SmallVector<llvm::StringRef> list;
+  archs.split(list, ',');
+  for (llvm::StringRef arch : list) {
+    if (failed(zero::checkCudaArch(arch, message))) {
+      message = "--target: " + message;
+      return failure();
+    }
+    cuda->archs.push_back(arch.str());
+  }
+  return success();
+}
+
 /// What goes to stdout can be lost, too: on a full disk, or in a closed pipe.
 static int finishStdout() {
   llvm::outs().flush();
@@ -186,6 +219,11 @@ int main(int argc, char **argv) {
   zero::LowerOptions options;
   if (failed(flags.get(options, message)))
     return fail(message);
+  std::optional<zero::CudaTargetOptions> cuda;
+  if (failed(getCudaTarget(cuda, message)))
+    return fail(message);
+  if (emit == Emit::ptx && !cuda)
+    return fail("--emit=ptx needs --target=cuda");
   if (emit != Emit::mlir && options.until != "scheduled")
     return fail("--until=" + llvm::StringRef(options.until) +
                 " needs --emit=mlir: only a scheduled step has code");
@@ -217,6 +255,7 @@ int main(int argc, char **argv) {
   zero::CompileOptions compileOptions;
   compileOptions.name = name;
   compileOptions.target.cpu = cpu;
+  compileOptions.cuda = std::move(cuda);
   compileOptions.proof = std::move(proof);
   if (emit == Emit::llvmIR)
     compileOptions.target.output = zero::CpuOutput::llvmIR;
@@ -224,8 +263,8 @@ int main(int argc, char **argv) {
       zero::compileStep(module, compileOptions);
   if (failed(step))
     return 1;
-  if (emit == Emit::llvmIR) {
-    llvm::outs() << step->code;
+  if (emit == Emit::llvmIR || emit == Emit::ptx) {
+    llvm::outs() << (emit == Emit::ptx ? step->ptx : step->code);
     return finishStdout();
   }
   SmallVector<std::string> files;

@@ -40,6 +40,51 @@ typedef void (*zero_rt_kernel_fn)(void *const *operands, const double *scalars,
 /// Straight-line f64 math over the step's scalar slots.
 typedef void (*zero_rt_scalar_fn)(double *slots);
 
+/// Elements [begin, end) of a launched range, at most 4096, and where their
+/// scalars begin among the slots: what one or a few threads of a CUDA kernel
+/// run.
+typedef struct zero_rt_cuda_piece {
+  int64_t begin;
+  int64_t end;
+  int64_t scalars;
+} zero_rt_cuda_piece;
+
+/// A CUDA kernel that runs what a zero_rt_kernel_fn runs, and gives its bits:
+///
+///   void name(T0 *operand0, ..., const double *slots,
+///             const zero_rt_cuda_piece *pieces, int64_t num_pieces,
+///             double *partials)
+///
+/// in a one-dimensional grid of num_pieces / pieces_per_block blocks, rounded
+/// up, of ZERO_RT_CUDA_THREADS threads. The sum of piece i goes to partials[i];
+/// pieces of a kernel that sums have 4096 elements each, but the last.
+///
+/// Or one that runs a zero_rt_scalar_fn, in one thread: void name(double
+/// *slots). Its pieces_per_block is 0.
+typedef struct zero_rt_cuda_function {
+  const char *name;
+  int64_t pieces_per_block;
+} zero_rt_cuda_function;
+
+#define ZERO_RT_CUDA_THREADS 256
+
+/// Machine code for one architecture, such as "sm_90".
+typedef struct zero_rt_cubin {
+  const char *arch;
+  const void *data;
+  int64_t bytes;
+} zero_rt_cubin;
+
+typedef struct zero_rt_cuda_code {
+  const char *ptx; // zero-terminated; the driver compiles it
+  int64_t num_cubins;
+  const zero_rt_cubin *cubins;          // of the same, for those who have it
+  const zero_rt_cuda_function *kernels; // as the library's kernels
+  const zero_rt_cuda_function *scalar_programs; // as the library's
+  /// Sums f64 elements, in the order in which partial sums are added.
+  zero_rt_cuda_function sum;
+} zero_rt_cuda_code;
+
 /// What a handler is told about the event that runs it.
 typedef struct zero_rt_event {
   int32_t event;                // zero_rt_event_kind
@@ -221,6 +266,8 @@ struct zero_rt_library {
 
   int64_t num_kernels;
   const zero_rt_kernel_fn *kernels;
+  int64_t num_scalar_programs;
+  const zero_rt_scalar_fn *scalar_programs;
   int64_t num_handlers;
   const zero_rt_handler_fn *handlers;
   /// Names of the protocol's states, as offsets into strings; state 0 is the
@@ -245,6 +292,9 @@ struct zero_rt_library {
   int64_t stage_axes;
   int64_t num_stages;
   const zero_rt_library *const *stages;
+
+  /// The same kernels and scalar programs for a GPU; null: there are none.
+  const zero_rt_cuda_code *cuda;
 };
 
 /// The table of calls. The first word of a runtime and of a step points to it.

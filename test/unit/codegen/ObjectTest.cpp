@@ -118,8 +118,8 @@ TEST(CpuKernelError, RefusesNarrowArithmetic) {
 
 TEST(CpuKernelError, NamesTypesThatItDoesNotKnow) {
   EXPECT_EQ(getError(getKernel("f8E5M2", "%y = arith.negf %x : f8E5M2")),
-            "'zrt.kernel' op operand #0 of type 'f8E5M2' is not supported on a "
-            "CPU");
+            "'zrt.kernel' op operand #0 of type 'f8E5M2' is not supported in a "
+            "CPU kernel");
   EXPECT_EQ(getError(getKernel("f64", "%z = arith.extf %x : f64 to f128\n"
                                       "%y = arith.truncf %z : f128 to f64")),
             "'arith.extf' op type 'f128' is not supported in a CPU kernel");

@@ -109,26 +109,32 @@ TEST(Bounds, AComparisonThatMayTurnOverSaysSo) {
   EXPECT_EQ(exact.select(sure, {5, 0}, {7, 0}).bound, 0);
 }
 
-// Lanes and blocks, written out another way.
+static double foldInLanes(const std::vector<double> &terms, size_t begin) {
+  std::vector<double> lanes(32, 0.0);
+  for (size_t i = begin; i < std::min(terms.size(), begin + 4096); ++i)
+    lanes[i % 32] += terms[i];
+  while (lanes.size() > 1) {
+    std::vector<double> folded;
+    for (size_t i = 0; i < lanes.size() / 2; ++i)
+      folded.push_back(lanes[i] + lanes[i + lanes.size() / 2]);
+    lanes = folded;
+  }
+  return lanes[0];
+}
+
+// Lanes and blocks, and lanes of blocks, written out another way.
 TEST(Sums, AreInLanesThenBlocks) {
-  std::vector<Number> terms(5000);
   std::mt19937 random(5);
   std::normal_distribution<double> normal;
-  for (Number &term : terms)
-    term.value = normal(random);
-  double expected = 0;
-  for (size_t block = 0; block < 2; ++block) {
-    std::vector<double> lanes(32, 0.0);
-    for (size_t i = block * 4096;
-         i < std::min<size_t>(5000, (block + 1) * 4096); ++i)
-      lanes[i % 32] += terms[i].value;
-    while (lanes.size() > 1) {
-      std::vector<double> folded;
-      for (size_t i = 0; i < lanes.size() / 2; ++i)
-        folded.push_back(lanes[i] + lanes[i + lanes.size() / 2]);
-      lanes = folded;
-    }
-    expected += lanes[0];
+  for (size_t size : {0, 1, 5000, 64 * 4096 + 1}) {
+    std::vector<double> values(size), sums;
+    std::vector<Number> terms(size);
+    for (size_t i = 0; i < size; ++i)
+      terms[i].value = values[i] = normal(random);
+    for (size_t begin = 0; begin < size; begin += 4096)
+      sums.push_back(foldInLanes(values, begin));
+    EXPECT_EQ(sumInLanes(Calculator(Arithmetic::Typed), terms).value,
+              foldInLanes(sums, 0))
+        << size;
   }
-  EXPECT_EQ(sumInLanes(Calculator(Arithmetic::Typed), terms).value, expected);
 }

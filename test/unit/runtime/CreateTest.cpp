@@ -242,6 +242,8 @@ TEST(Create, RefusesCorruptTables) {
           [](L &l) { l.states[1].index = GradientBuffer; });
   refuses("state 2: bad slot", [](L &l) { l.states[2].index = 14; });
   refuses("kernel 0: is null", [](L &l) { l.kernels[0] = nullptr; });
+  refuses("scalar program 1: is null",
+          [](L &l) { l.scalarPrograms[1] = nullptr; });
   refuses("handler 0: is null", [](L &l) { l.handlers[0] = nullptr; });
   refuses("transition 0: bad state", [](L &l) { l.transitions[0].next = 4; });
   refuses("transition 0: bad event", [](L &l) { l.transitions[0].event = 5; });

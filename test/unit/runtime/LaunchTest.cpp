@@ -121,13 +121,18 @@ TEST(Launch, ThreadsDoNotChangeResults) {
   LibraryBuilder library = makeBuffers(1, elements);
   library.addTable({{0, elements, 1}});
   library.addTable({{0, 5000, 1}, {5000, 100001, 2}, {100001, elements, 3}});
-  double expected = 0;
+  // 41 partial sums: lanes 0 to 8 get two, and then lanes are folded.
+  double lanes[32] = {};
   for (int64_t block = 0; block < elements; block += 4096) {
     double partial = 0;
     for (int64_t i = block; i < std::min(elements, block + 4096); ++i)
       partial += std::sin(double(i));
-    expected += partial;
+    lanes[block / 4096 % 32] += partial;
   }
+  for (int half : {16, 8, 4, 2, 1})
+    for (int i = 0; i < half; ++i)
+      lanes[i] += lanes[i + half];
+  double expected = lanes[0];
   for (int32_t threads : {1, 2, 4}) {
     Options options;
     options.threads = threads;
@@ -177,7 +182,8 @@ TEST(Launch, RefusesWhatMakesNoSense) {
             "16383 elements are not a multiple of 2 ranks");
     refuses(calls.launch(step, 0, Mark, &operand, 1, 0, 16384, 1, -1),
             "axis set 1 is out of range");
-    refuses(calls.run_scalars(step, 0, nullptr), "program is null");
+    refuses(calls.run_scalars(step, 0, 0), "program 0 is out of range");
+    refuses(calls.run_scalars(step, 0, -1), "program -1 is out of range");
   });
 }
 

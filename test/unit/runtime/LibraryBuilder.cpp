@@ -84,6 +84,7 @@ const zero_rt_library &LibraryBuilder::get() {
   SET_TABLE(num_inputs, inputs, inputs)
   SET_TABLE(num_results, results, results)
   SET_TABLE(num_kernels, kernels, kernels)
+  SET_TABLE(num_scalar_programs, scalar_programs, scalarPrograms)
   SET_TABLE(num_handlers, handlers, handlers)
   SET_TABLE(num_protocol_states, protocol_states, protocolStates)
   SET_TABLE(num_transitions, transitions, transitions)

@@ -79,6 +79,7 @@ public:
   std::vector<zero_rt_input_row> inputs;
   std::vector<int64_t> results;
   std::vector<zero_rt_kernel_fn> kernels;
+  std::vector<zero_rt_scalar_fn> scalarPrograms;
   std::vector<zero_rt_handler_fn> handlers;
   std::vector<int64_t> protocolStates;
   std::vector<zero_rt_transition_row> transitions;

@@ -118,9 +118,9 @@ static zero_rt_status finish(zero_rt_step *step, const zero_rt_event *) {
   TRY_CALL(reduce_scatter(step, 0, GradientBuffer, ShardBuffer, 0));
   TRY_CALL(count_arrivals(step, 0, Backwards, Missing));
   TRY_CALL(launch(step, 0, 2, shard, 1, 0, trainElements, 0, SumOfSquares));
-  TRY_CALL(run_scalars(step, 0, beforeReduction));
+  TRY_CALL(run_scalars(step, 0, 0));
   TRY_CALL(all_reduce_scalars(step, 0, SumOfSquares, 4, 0));
-  TRY_CALL(run_scalars(step, 0, afterReduction));
+  TRY_CALL(run_scalars(step, 0, 1));
   TRY_CALL(launch(step, 0, 3, updated, 3, 1, trainElements, 0, -1));
   TRY_CALL(all_gather(step, 0, ParameterBuffer, 0));
   return callsOf(step).settle(step, 0, Verdict);
@@ -188,6 +188,7 @@ LibraryBuilder zero_rt::test::makeTrainStep(int64_t ranks) {
 
   for (zero_rt_kernel_fn kernel : {storeGradient, addGradient, squares, update})
     library.addKernel(kernel);
+  library.scalarPrograms = {beforeReduction, afterReduction};
   library.addTable({{0, trainElements, 0}});
   library.addTable({{0, 14, FirstRate}, {14, trainElements, SecondRate}});
   library.addState("parameter", 0, ParameterBuffer);

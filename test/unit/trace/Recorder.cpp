@@ -6,6 +6,8 @@
 
 #include "Recorder.h"
 
+#include <cstring>
+
 using namespace zero::test;
 
 /// Ranks are threads, and each has a recorder.
@@ -18,7 +20,6 @@ namespace {
 /// described here does not compile.
 struct Describe {
   const zero_rt_library &library;
-  const std::vector<bool> &written; // slots, by the program that ran last
 
   std::string text(int64_t offset) const { return library.strings + offset; }
   std::string buffer(int32_t row) const {
@@ -58,7 +59,7 @@ struct Describe {
   Operands launch(int32_t stream, int32_t kernel, const int32_t *buffers,
                   int32_t numBuffers, int32_t table, int64_t elements,
                   int32_t own, int32_t sumSlot) const;
-  Operands run_scalars(int32_t stream, zero_rt_scalar_fn) const;
+  Operands run_scalars(int32_t stream, int32_t program) const;
   Operands count_arrivals(int32_t stream, int32_t backwards,
                           int32_t missing) const {
     return {onStream(stream), slot(backwards), slot(missing)};
@@ -118,23 +119,34 @@ Operands Describe::launch(int32_t stream, int32_t kernel,
   return operands;
 }
 
-/// A scalar program is only an address; it is told by the slots that it writes.
-Operands Describe::run_scalars(int32_t stream, zero_rt_scalar_fn) const {
-  Operands operands{onStream(stream)};
+/// Marks the slots that |program| changes.
+static void markWritten(zero_rt_scalar_fn program,
+                        const std::vector<double> &before,
+                        std::vector<bool> &written) {
+  std::vector<double> after = before;
+  program(after.data());
+  for (size_t i = 0; i < before.size(); ++i)
+    if (!(after[i] == before[i])) // so that nan counts, too
+      written[i] = true;
+}
+
+/// Scalar programs have no names either; what they write is told, too. That may
+/// by chance be what is there, or be left alone by a step that is skipped, so
+/// they run on several values: initial ones, and such as no program writes.
+Operands Describe::run_scalars(int32_t stream, int32_t program) const {
+  Operands operands{onStream(stream), "program " + std::to_string(program)};
+  std::vector<bool> written(size_t(library.num_slots));
+  std::vector<double> initial(written.size()), others(written.size());
+  for (size_t i = 0; i < written.size(); ++i) {
+    std::memcpy(&initial[i], &library.slots[i].initial, sizeof(double));
+    others[i] = 1.25 + 0.0009765625 * double(i);
+  }
+  for (const std::vector<double> &before : {initial, others})
+    markWritten(library.scalar_programs[program], before, written);
   for (size_t i = 0; i < written.size(); ++i)
     if (written[i])
       operands.push_back("writes " + slot(int64_t(i)));
   return operands;
-}
-
-/// Runs |program| on |slots| and marks those that change.
-static void runAndCompare(zero_rt_scalar_fn program, double *slots,
-                          std::vector<bool> &written) {
-  std::vector<double> before(slots, slots + written.size());
-  program(slots);
-  for (size_t i = 0; i < before.size(); ++i)
-    if (!(slots[i] == before[i])) // so that nan counts, too
-      written[i] = true;
 }
 
 namespace names {
@@ -162,23 +174,6 @@ struct Rows {
       *reinterpret_cast<const zero_rt_calls **>(*outStep) = &table;
     return status;
   }
-
-  template <typename T> static T watch(T operand) { return operand; }
-  static zero_rt_scalar_fn watch(zero_rt_scalar_fn program) {
-    current->programs.push_back(program);
-    current->written.assign(size_t(current->library->num_slots), false);
-    return observe;
-  }
-
-  /// Runs the last program, once more on slots that hold other values: what it
-  /// writes may by chance be what is there.
-  static void observe(double *slots) {
-    std::vector<double> others(current->written.size());
-    for (size_t i = 0; i < others.size(); ++i)
-      others[i] = 1.25 + 0.0009765625 * double(i);
-    runAndCompare(current->programs.back(), others.data(), current->written);
-    runAndCompare(current->programs.back(), slots, current->written);
-  }
 };
 
 template <typename... Args, zero_rt_status (*zero_rt_calls::*member)(Args...),
@@ -195,13 +190,9 @@ template <typename... Args,
           Operands (Describe::*describe)(Args...) const, const char *name>
 struct Rows::ProgramCall<member, describe, name> {
   static zero_rt_status run(zero_rt_step *step, Args... args) {
-    // What a scalar program wrote is known after it ran. No call makes another.
-    size_t place = current->trace.size();
-    current->trace.emplace_back();
-    zero_rt_status status = (current->real->*member)(step, watch(args)...);
-    Describe describer{*current->library, current->written};
-    current->trace[place] = callText(name, (describer.*describe)(args...));
-    return status;
+    Describe describer{*current->library};
+    current->trace.push_back(callText(name, (describer.*describe)(args...)));
+    return (current->real->*member)(step, args...);
   }
 };
 

@@ -24,15 +24,12 @@ public:
 
   /// Step calls by name, program calls with their operands.
   Trace trace;
-  /// The scalar programs in `trace`, in order.
-  std::vector<zero_rt_scalar_fn> programs;
 
 private:
   friend struct Rows;
   zero_rt_runtime *runtime;
   const zero_rt_calls *real;
   const zero_rt_library *library = nullptr;
-  std::vector<bool> written; // slots, by the program that runs
 };
 
 } // namespace zero::test

@@ -36,7 +36,6 @@ using Script = std::vector<Action>;
 /// What one rank did, and what went wrong.
 struct RankRun {
   Trace trace;
-  std::vector<zero_rt_scalar_fn> programs;
   std::string error;
 };
 
@@ -192,7 +191,6 @@ void TraceTest::runRank(zero_rt_group *group, int rank, const Script &script,
       user.destroy();
     }
     run.trace = recorder.trace;
-    run.programs = recorder.programs;
   }
   user.check(zero_rt_destroy(runtime));
 }
@@ -229,16 +227,6 @@ void TraceTest::expectSame(const Script &script, const RankRun &run) {
   EXPECT_EQ(run.error, "");
   Walker walker = walkScript(library.getModule(), script);
   EXPECT_EQ(firstDifference(run.trace, walker.trace), "");
-  // A program has one address, and an address is one program.
-  ASSERT_EQ(run.programs.size(), walker.programs.size());
-  std::map<zero_rt_scalar_fn, std::string> names;
-  std::map<std::string, zero_rt_scalar_fn> addresses;
-  for (size_t i = 0; i < run.programs.size(); ++i) {
-    const std::string &name = walker.programs[i];
-    EXPECT_EQ(names.emplace(run.programs[i], name).first->second, name);
-    EXPECT_EQ(addresses.emplace(name, run.programs[i]).first->second,
-              run.programs[i]);
-  }
 }
 
 TEST_P(PlanTraceTest, OneBackward) {

@@ -154,15 +154,22 @@ static std::string getAxes(zrt::ProgramOp program, ArrayAttr names) {
   return text;
 }
 
-static void addLaunch(zrt::ProgramOp program, zrt::LaunchOp op,
-                      Operands &operands) {
+/// How many ops of this kind stand before |symbol|.
+template <typename OpT>
+static int64_t getPlace(zrt::ProgramOp program, StringRef symbol) {
   int64_t place = 0;
-  for (auto kernel : program.getOps<zrt::KernelOp>()) {
-    if (kernel.getSymName() == op.getKernel())
+  for (auto op : program.getOps<OpT>()) {
+    if (op.getSymName() == symbol)
       break;
     ++place;
   }
-  operands.push_back("kernel " + std::to_string(place));
+  return place;
+}
+
+static void addLaunch(zrt::ProgramOp program, zrt::LaunchOp op,
+                      Operands &operands) {
+  operands.push_back("kernel " + std::to_string(getPlace<zrt::KernelOp>(
+                                     program, op.getKernel())));
   int64_t elements = 0;
   for (auto buffer : op.getBuffers().getAsRange<FlatSymbolRefAttr>()) {
     operands.push_back(nameOf(buffer));
@@ -228,7 +235,8 @@ std::string Walker::getText(Operation &call, StringRef parameter) {
       .Case([&](zrt::FillMissingOp op) { add(nameOf(op.getBucketAttr())); })
       .Case([&](zrt::LaunchOp op) { addLaunch(program, op, operands); })
       .Case([&](zrt::RunScalarsOp op) {
-        programs.push_back(op.getProgram().str());
+        add("program " +
+            std::to_string(getPlace<zrt::ScalarsOp>(program, op.getProgram())));
         llvm::append_range(operands, getWritten(program, op.getProgramAttr()));
       })
       .Case([&](zrt::CountArrivalsOp op) {

@@ -28,8 +28,6 @@ public:
   void addStepCall(const std::string &call) { trace.push_back(call); }
 
   Trace trace;
-  /// The names of the scalar programs in `trace`, in order.
-  std::vector<std::string> programs;
   /// The handlers that ran.
   llvm::StringMap<int> handlers;
 

@@ -1,0 +1,120 @@
+//===- EmitCuda.cpp - The CUDA code of a program --------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/cuda/EmitCuda.h"
+
+#include "codegen/cuda/EmitKernel.h"
+#include "codegen/kernels/EmitScalars.h"
+
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using namespace zero;
+using zrt::Access;
+
+std::string zero::getCudaName(StringRef symbol) {
+  std::string name = "zero_";
+  for (char c : symbol) {
+    if (llvm::isAlnum(c) || c == '_')
+      name += c;
+    else if (c == '.')
+      name += "$_";
+    else
+      name += "$" + llvm::toHex(StringRef(&c, 1), /*LowerCase=*/true);
+  }
+  return name;
+}
+
+LogicalResult zero::checkCudaArch(StringRef arch, std::string &message) {
+  StringRef number = arch;
+  unsigned value = 0;
+  if (!number.consume_front("sm_") || number.consumeInteger(10, value) ||
+      !(number.empty() || number == "a" || number == "f")) {
+    message = "'" + arch.str() + "' is no CUDA architecture, such as sm_90";
+    return failure();
+  }
+  if (value < 80) {
+    message = "code is for sm_80 and later, not " + arch.str();
+    return failure();
+  }
+  return success();
+}
+
+/// A kernel that sums f64 elements, as all kernels that sum do.
+static OwningOpRef<zrt::KernelOp> makeSum(MLIRContext *context, Location loc) {
+  OpBuilder builder(context);
+  Type f64 = builder.getF64Type();
+  auto kernel = builder.create<zrt::KernelOp>(
+      loc, "sum", builder.getTypeArrayAttr({f64}),
+      builder.getArrayAttr(zrt::AccessAttr::get(context, Access::read)),
+      /*num_scalars=*/0, /*predicated=*/false, /*sums=*/true);
+  Block &body = kernel.getBody().emplaceBlock();
+  body.addArgument(f64, loc);
+  builder.setInsertionPointToEnd(&body);
+  builder.create<zrt::YieldOp>(loc, body.getArgument(0));
+  return kernel;
+}
+
+FailureOr<OwningOpRef<ModuleOp>> zero::emitCudaModule(
+    zrt::ProgramOp program,
+    llvm::function_ref<int64_t(FlatSymbolRefAttr)> getFirstSlot,
+    CudaCode &code) {
+  OwningOpRef<ModuleOp> target = ModuleOp::create(program.getLoc());
+  for (auto kernel : program.getOps<zrt::KernelOp>()) {
+    CudaFunction function = {getCudaName(kernel.getSymName()),
+                             getPiecesPerBlock(kernel)};
+    if (failed(emitCudaKernel(kernel, *target, function.name)))
+      return failure();
+    code.functions[kernel.getSymName()] = function;
+  }
+  for (auto scalars : program.getOps<zrt::ScalarsOp>()) {
+    CudaFunction function = {getCudaName(scalars.getSymName())};
+    FailureOr<LLVM::LLVMFuncOp> emitted =
+        emitScalars(scalars, *target, function.name, getFirstSlot);
+    if (failed(emitted))
+      return failure();
+    markCudaKernel(*emitted, /*threads=*/1);
+    code.functions[scalars.getSymName()] = function;
+  }
+  OwningOpRef<zrt::KernelOp> sum =
+      makeSum(program.getContext(), program.getLoc());
+  // Symbols of the program are spelled otherwise.
+  code.sum = {"zero$sum", getPiecesPerBlock(*sum)};
+  if (failed(emitCudaKernel(*sum, *target, code.sum.name)))
+    return failure();
+  return target;
+}
+
+FailureOr<CudaCode>
+zero::emitCuda(zrt::ProgramOp program,
+               llvm::function_ref<int64_t(FlatSymbolRefAttr)> getFirstSlot,
+               const CudaTargetOptions &options) {
+  CudaCode code;
+  FailureOr<OwningOpRef<ModuleOp>> module =
+      emitCudaModule(program, getFirstSlot, code);
+  if (failed(module))
+    return failure();
+  FailureOr<std::string> ptx = emitPtx(**module, options.output);
+  if (failed(ptx))
+    return failure();
+  code.ptx = std::move(*ptx);
+  if (options.output == CudaOutput::llvmIR || options.archs.empty())
+    return code;
+  std::string ptxas = findPtxas();
+  if (ptxas.empty())
+    return program.emitError()
+           << "machine code for " << options.archs.front()
+           << " needs ptxas, which is neither on the PATH nor in the CUDA "
+              "toolkit; --target=cuda has PTX, which the driver compiles";
+  for (const std::string &arch : options.archs) {
+    std::string message;
+    FailureOr<std::string> cubin = assemble(ptxas, code.ptx, arch, message);
+    if (failed(cubin))
+      return program.emitError() << message;
+    code.cubins.emplace_back(arch, std::move(*cubin));
+  }
+  return code;
+}

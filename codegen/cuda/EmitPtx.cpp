@@ -1,0 +1,73 @@
+//===- EmitPtx.cpp - PTX for a module -------------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/cuda/EmitPtx.h"
+
+#include "codegen/kernels/Lower.h"
+
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Support/TargetSelect.h"
+
+using namespace mlir;
+
+static constexpr llvm::StringLiteral kTriple = "nvptx64-nvidia-cuda";
+// The oldest GPU that has max and min of NaNs, and the PTX that came with it.
+// For a newer chip than it knows LLVM writes a version that ptxas refuses.
+static constexpr llvm::StringLiteral kChip = "sm_80";
+static constexpr llvm::StringLiteral kFeatures = "+ptx70";
+
+StringRef zero::getPtxArch() { return kChip; }
+
+static std::unique_ptr<llvm::TargetMachine>
+createTargetMachine(std::string &errorMessage) {
+  static const bool initialized = [] {
+    LLVMInitializeNVPTXTargetInfo();
+    LLVMInitializeNVPTXTarget();
+    LLVMInitializeNVPTXTargetMC();
+    LLVMInitializeNVPTXAsmPrinter();
+    return true;
+  }();
+  (void)initialized;
+  const llvm::Target *target =
+      llvm::TargetRegistry::lookupTarget(kTriple.str(), errorMessage);
+  if (!target)
+    return nullptr;
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
+  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
+      kTriple, kChip, kFeatures, options, llvm::Reloc::PIC_,
+      /*CM=*/std::nullopt, llvm::CodeGenOptLevel::Aggressive));
+}
+
+FailureOr<std::string> zero::emitPtx(ModuleOp module, CudaOutput output) {
+  std::string errorMessage;
+  std::unique_ptr<llvm::TargetMachine> machine =
+      createTargetMachine(errorMessage);
+  if (!machine)
+    return module.emitError()
+           << "cannot generate code for " << kTriple << ": " << errorMessage;
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> code = lowerToLLVMIR(module, *machine, context);
+  if (!code)
+    return failure();
+  optimize(*code, *machine);
+
+  if (output == CudaOutput::llvmIR) {
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    code->print(os, /*AAW=*/nullptr);
+    return text;
+  }
+  SmallVector<char> text;
+  llvm::raw_svector_ostream os(text);
+  llvm::legacy::PassManager passes;
+  if (machine->addPassesToEmitFile(passes, os, /*DwoOut=*/nullptr,
+                                   llvm::CodeGenFileType::AssemblyFile))
+    return module.emitError() << "cannot generate code for " << kTriple;
+  passes.run(*code);
+  return std::string(text.begin(), text.end());
+}

@@ -1,0 +1,55 @@
+//===- CudaTables.cpp - CUDA code as constants of a library ---------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/host/CudaTables.h"
+
+#include "zero_rt/library.h"
+
+using namespace mlir;
+using namespace zero;
+
+CudaTables::CudaTables(GlobalBuilder &globals, const CudaCode *code)
+    : globals(globals), code(code) {
+  if (!code)
+    return;
+  ptx = globals.string("cuda.ptx", code->ptx);
+  SmallVector<Constant> fields;
+  for (const auto &[arch, data] : code->cubins) {
+    fields.push_back(globals.string("cuda.arch." + arch, arch));
+    fields.push_back(globals.bytes("cuda.cubin." + arch, data));
+    fields.push_back(globals.integer(64, data.size()));
+  }
+  if (!fields.empty())
+    cubins = globals.structure("cuda.cubins", fields);
+}
+
+void CudaTables::add(const CudaFunction &function,
+                     SmallVectorImpl<Constant> &fields) {
+  auto [it, isNew] = names.try_emplace(function.name);
+  if (isNew)
+    it->second = globals.string("cuda.name." + function.name, function.name);
+  fields.push_back(it->second);
+  fields.push_back(globals.integer(64, function.piecesPerBlock));
+}
+
+template <typename OpT>
+Constant CudaTables::emitFunctions(StringRef name, zrt::ProgramOp program) {
+  SmallVector<Constant> fields;
+  for (auto op : program.getOps<OpT>())
+    add(code->functions.lookup(op.getSymName()), fields);
+  return fields.empty() ? Constant() : globals.structure(name, fields);
+}
+
+Constant CudaTables::emit(zrt::ProgramOp program) {
+  if (!code)
+    return {};
+  SmallVector<Constant> fields{
+      ptx, globals.integer(64, code->cubins.size()), cubins,
+      emitFunctions<zrt::KernelOp>("cuda.kernels", program),
+      emitFunctions<zrt::ScalarsOp>("cuda.scalar_programs", program)};
+  add(code->sum, fields);
+  return globals.structure("cuda", fields);
+}

@@ -1,0 +1,52 @@
+//===- CudaEmulator.h - CUDA kernels on a CPU -------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Runs the code of CUDA kernels before it becomes PTX: the same MLIR, compiled
+// for this machine, with calls in place of the few ops that a CPU does not
+// have. So what a grid computes is tested where there is no GPU; what LLVM and
+// ptxas make of it is not.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_TEST_UNIT_CODEGEN_CUDAEMULATOR_H
+#define ZERO_TEST_UNIT_CODEGEN_CUDAEMULATOR_H
+
+#include "KernelLibrary.h"
+#include "codegen/cuda/EmitCuda.h"
+#include "codegen/cuda/EmitKernel.h"
+
+namespace zero::test {
+
+/// One launch of a kernel.
+struct CudaLaunch {
+  std::vector<void *> arrays;
+  const double *slots;
+  std::vector<zero_rt_cuda_piece> pieces;
+  double *partials = nullptr;
+};
+
+class CudaEmulator {
+public:
+  explicit CudaEmulator(const std::string &symbols);
+  ~CudaEmulator();
+
+  /// Runs the kernel of the symbol |name|, or "sum", the one that sums partial
+  /// sums.
+  void launch(const std::string &name, const CudaLaunch &launch) const;
+  void runScalars(const std::string &name, double *slots) const;
+
+private:
+  void compile(const std::string &symbols);
+  void *find(const std::string &name) const;
+
+  Directory directory;
+  CudaCode code;
+  void *handle = nullptr;
+};
+
+} // namespace zero::test
+
+#endif // ZERO_TEST_UNIT_CODEGEN_CUDAEMULATOR_H
