@@ -5,6 +5,7 @@
 # each pass that the step is the one before the first.
 
 import os
+import shutil
 import subprocess
 import tempfile
 
@@ -37,6 +38,12 @@ config.substitutions.append(("%zero_obj", config.zero_obj_root))
 config.substitutions.append(("%cc", config.cc))
 config.substitutions.append(("%python", config.python))
 
+
+cuda_home = os.environ.get("CUDA_HOME", "/usr/local/cuda")
+if shutil.which("ptxas") or shutil.which(os.path.join(cuda_home, "bin", "ptxas")):
+    config.available_features.add("ptxas")
+if "CUDA_HOME" in os.environ:
+    config.environment["CUDA_HOME"] = cuda_home
 
 # %small_disk SIZE FOLDER 'COMMAND' runs COMMAND where FOLDER is a file system of
 # SIZE, which needs a mount namespace.

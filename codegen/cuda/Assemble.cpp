@@ -19,17 +19,10 @@ using namespace mlir;
 std::string zero::findPtxas() {
   if (auto found = llvm::sys::findProgramByName("ptxas"))
     return *found;
-  SmallVector<std::string> folders;
-  if (auto home = llvm::sys::Process::GetEnv("CUDA_HOME"))
-    folders.push_back(*home);
-  folders.push_back("/usr/local/cuda");
-  for (const std::string &folder : folders) {
-    SmallString<128> path(folder);
-    llvm::sys::path::append(path, "bin", "ptxas");
-    if (llvm::sys::fs::can_execute(path))
-      return path.str().str();
-  }
-  return "";
+  auto home = llvm::sys::Process::GetEnv("CUDA_HOME");
+  SmallString<128> path(home ? *home : "/usr/local/cuda");
+  llvm::sys::path::append(path, "bin", "ptxas");
+  return llvm::sys::fs::can_execute(path) ? path.str().str() : "";
 }
 
 namespace {

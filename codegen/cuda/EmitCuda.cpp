@@ -107,8 +107,9 @@ zero::emitCuda(zrt::ProgramOp program,
   if (ptxas.empty())
     return program.emitError()
            << "machine code for " << options.archs.front()
-           << " needs ptxas, which is neither on the PATH nor in the CUDA "
-              "toolkit; --target=cuda has PTX, which the driver compiles";
+           << " needs ptxas, which is neither on the PATH nor in "
+              "$CUDA_HOME/bin; --target=cuda has PTX, which the driver "
+              "compiles";
   for (const std::string &arch : options.archs) {
     std::string message;
     FailureOr<std::string> cubin = assemble(ptxas, code.ptx, arch, message);

@@ -26,7 +26,6 @@
 
 using namespace mlir;
 using namespace zero;
-using zrt::Access;
 
 /// The widest load and store.
 static constexpr int64_t kVectorBytes = 16;

@@ -25,8 +25,8 @@ mlir::FailureOr<std::string> emitPtx(mlir::ModuleOp module,
 /// The architecture that it is for.
 llvm::StringRef getPtxArch();
 
-/// Where ptxas is: on the PATH, in CUDA_HOME, or where the toolkit installs it.
-/// Empty if nowhere.
+/// Where ptxas is: on the PATH, or in $CUDA_HOME/bin, where that is
+/// /usr/local/cuda unless it is set. Empty if nowhere.
 std::string findPtxas();
 
 /// Assembles |ptx| with |ptxas| for |arch|, such as "sm_90". On an error

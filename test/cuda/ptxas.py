@@ -1,0 +1,230 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Assembles the CUDA kernels of every optimizer and type, and looks at the result.
+
+ptxas.py --bin build/bin
+
+For sm_80, sm_90 and sm_100: no spills, no more registers than let a multiprocessor
+have 1024 threads, and 128-bit loads and stores of the widest arrays of every kernel.
+In the PTX: no approximation, no flushing of subnormals, no call, nothing external,
+and a contraction only where a body has one; exit status 77 if that is all there is
+to see, for want of ptxas.
+"""
+
+import argparse
+import os
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+
+PACKAGE = "nvidia-cuda-nvcc-cu12==12.9.86"
+ARCHS = ["sm_80", "sm_90", "sm_100"]
+OPTIMIZERS = ["sgd", "adam", "adamw", "lion"]
+# Of parameters, arriving gradients, accumulators, and what addends travel as.
+TYPES = [
+    ("bf16", "bf16", "f32", None),
+    ("f16", "f16", "f32", None),
+    ("f32", "f32", "f32", "bf16"),
+    ("f64", "f64", "f64", None),
+    ("f32", "bf16", "f32", None),
+    ("bf16", "bf16", "bf16", None),
+]
+BYTES = {"bf16": 2, "f16": 2, "f32": 4, "f64": 8, "i16": 2, "i32": 4, "i64": 8}
+# 65536 registers of a multiprocessor, in 4 blocks of 256 threads.
+MOST_REGISTERS = 64
+
+
+class Kernel:
+    """A zrt.kernel: what it reads and writes."""
+
+    def __init__(self, match):
+        self.name = match[1]
+        self.read, self.written = [], []
+        for operand in filter(None, match[2].split(", ")):
+            access, type = operand.split(" ")
+            if access != "write":
+                self.read.append(type)
+            if access != "read":
+                self.written.append(type)
+        widest = max(BYTES[t] for t in self.read + self.written)
+        # 16 bytes of the widest arrays, or 8 elements.
+        self.width = min(8, 16 // widest)
+
+    def count_wide(self, types):
+        return sum(BYTES[t] * self.width == 16 for t in types)
+
+
+def find_ptxas(folder):
+    """The toolkit's; else that of a PyPI package, which goes to |folder|."""
+    found = shutil.which("ptxas")
+    home = os.environ.get("CUDA_HOME", "/usr/local/cuda")
+    found = found or shutil.which(os.path.join(home, "bin", "ptxas"))
+    if found:
+        return found
+    path = os.path.join(folder, "nvidia", "cuda_nvcc", "bin", "ptxas")
+    if not os.path.exists(path):
+        print(f"no CUDA toolkit: installing {PACKAGE} to {folder}", flush=True)
+        subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--target",
+                        folder, PACKAGE], stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL)
+    return shutil.which(path)
+
+
+def read_sections(cubin):
+    """The code of each kernel in a cubin, an ELF file."""
+    offset, = struct.unpack_from("<Q", cubin, 0x28)
+    size, count, names = struct.unpack_from("<HHH", cubin, 0x3A)
+    headers = [struct.unpack_from("<IIQQQQ", cubin, offset + i * size)
+               for i in range(count)]
+    strings = headers[names][4]
+    for name, _, _, _, begin, length in headers:
+        end = cubin.index(b"\0", strings + name)
+        text = cubin[strings + name:end].decode()
+        if text.startswith(".text."):
+            yield text[len(".text."):], cubin[begin:begin + length]
+
+
+def count_wide_accesses(code):
+    """128-bit loads from global memory, and stores, in SASS since Volta.
+
+    An instruction has 16 bytes; its low 12 bits are the operation and bits 73 to 75
+    the size of a memory access, of which 6 is 128 bits.
+    """
+    loads = stores = 0
+    for low, high in struct.iter_unpack("<QQ", code):
+        if (high >> 9 & 7) == 6:
+            loads += (low & 0xFFF) in (0x981, 0x381)
+            stores += (low & 0xFFF) in (0x986, 0x386)
+    return loads, stores
+
+
+def spell(symbol):
+    """As getCudaName does, for the names that passes give."""
+    return "zero_" + symbol.replace(".", "$_")
+
+
+class Checker:
+    def __init__(self, ptxas):
+        self.ptxas = ptxas
+        self.failures = []
+        self.seen = {}  # (kernel, arch): registers, loads, stores
+
+    def fail(self, text):
+        self.failures.append(text)
+
+    def check_ptx(self, where, ptx, contractions):
+        for bad in ["approx", ".ftz", ".extern", "call", "ex2", "lg2", "div.full",
+                    ".local"]:
+            for line in ptx.splitlines():
+                if bad in line and not line.strip().startswith("//"):
+                    self.fail(f"{where}: '{line.strip()}'")
+                    break
+        for line in ptx.splitlines():
+            words = line.split()
+            if not words:
+                continue
+            # Without .rn ptxas may contract a product and a sum.
+            if re.match(r"(mul|add|sub|div|sqrt)\.(f32|f64)", words[0]):
+                self.fail(f"{where}: '{line.strip()}' does not say how it rounds")
+        if not contractions and "fma." in ptx:
+            self.fail(f"{where}: a contraction that no body asks for")
+
+    def assemble(self, where, ptx, kernels, arch, folder):
+        cubin = os.path.join(folder, "code.cubin")
+        source = os.path.join(folder, "code.ptx")
+        with open(source, "w") as file:
+            file.write(ptx)
+        run = subprocess.run([self.ptxas, "-v", f"-arch={arch}", source, "-o", cubin],
+                             capture_output=True, text=True)
+        if run.returncode:
+            self.fail(f"{where}, {arch}: {run.stderr.strip()}")
+            return
+        registers, spills = {}, {}
+        name = None
+        for line in run.stderr.splitlines():
+            if match := re.search(r"Compiling entry function '(.*)' for", line):
+                name = match[1]
+            if match := re.search(r"(\d+) bytes stack frame, (\d+) bytes spill stores, "
+                                  r"(\d+) bytes spill loads", line):
+                spills[name] = sum(int(n) for n in match.groups())
+            if match := re.search(r"Used (\d+) registers", line):
+                registers[name] = int(match[1])
+        with open(cubin, "rb") as file:
+            accesses = {name: count_wide_accesses(code)
+                        for name, code in read_sections(file.read())}
+        for name, used in registers.items():
+            if spills[name]:
+                self.fail(f"{where}, {arch}: {name} spills {spills[name]} bytes")
+            if used > MOST_REGISTERS:
+                self.fail(f"{where}, {arch}: {name} has {used} registers, at most "
+                          f"{MOST_REGISTERS}")
+        for kernel in kernels:
+            name = spell(kernel.name)
+            if name not in accesses:
+                self.fail(f"{where}, {arch}: no code for {kernel.name}")
+                continue
+            loads, stores = accesses[name]
+            for what, got, types in [("loads", loads, kernel.read),
+                                     ("stores", stores, kernel.written)]:
+                wanted = kernel.count_wide(types)
+                if got < wanted:
+                    self.fail(f"{where}, {arch}: {kernel.name} has {got} 128-bit "
+                              f"{what}, expected {wanted} at least")
+            self.seen[kernel.name, arch] = registers[name], loads, stores
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--bin", required=True, help="folder of zero-compile")
+    parser.add_argument("--table", action="store_true", help="print what was found")
+    options = parser.parse_args()
+    ptxas = find_ptxas(os.path.join(options.bin, "..", "ptxas"))
+    root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+    checker = Checker(ptxas)
+    with tempfile.TemporaryDirectory() as folder:
+        step = os.path.join(folder, "step.mlir")
+        for optimizer in OPTIMIZERS:
+            text = os.path.join(root, "examples", "optimizers", optimizer + ".mlir")
+            with open(text) as file:
+                contractions = "math.fma" in file.read()
+            for dtype, gradient, accumulator, wire in TYPES:
+                where = f"{optimizer} {dtype} {gradient} {accumulator}"
+                with open(step, "w") as file:
+                    subprocess.run(
+                        [sys.executable,
+                         os.path.join(root, "tools", "scripts", "make_step.py"),
+                         "--parameters=4", "--ranks=2", f"--dtype={dtype}",
+                         f"--gradient={gradient}", f"--accumulator={accumulator}",
+                         *([f"--wire={wire}"] if wire else []),
+                         "--optimizer", text],
+                        stdout=file, check=True)
+                compile = [os.path.join(options.bin, "zero-compile"), step,
+                           "--stage=2" if wire is None else "--stage=1", "--no-prove"]
+                ir = subprocess.run([*compile, "--emit=mlir"], check=True,
+                                    capture_output=True, text=True).stdout
+                kernels = [Kernel(m) for m in
+                           re.finditer(r"zrt\.kernel @(\S+) \[(.*?)\]", ir)]
+                ptx = subprocess.run([*compile, "--target=cuda", "--emit=ptx"],
+                                     check=True, capture_output=True, text=True).stdout
+                checker.check_ptx(where, ptx, contractions)
+                for arch in ARCHS if ptxas else []:
+                    checker.assemble(where, ptx, kernels, arch, folder)
+    if options.table:
+        print(f"{'kernel':40} {'arch':7} registers  128-bit loads  stores")
+        for (kernel, arch), (used, loads, stores) in sorted(checker.seen.items()):
+            print(f"{kernel:40} {arch:7} {used:9}  {loads:13}  {stores:6}")
+    for failure in checker.failures[:20]:
+        print("FAILED:", failure)
+    print(f"{len(checker.seen)} kernels, {len(checker.failures)} failures")
+    if not ptxas and not checker.failures:
+        print("skipped: nothing is assembled without ptxas, which is not on the PATH, "
+              "in the CUDA toolkit or on PyPI")
+        return 77
+    return 1 if checker.failures or not checker.seen else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
