@@ -7,6 +7,12 @@
 |*    -Lbuild/lib -lzero_rt -lpthread -o out/two_steps
 |* LD_LIBRARY_PATH=out:build/lib out/two_steps
 |*
+|* The ranks are threads. As processes of MPI, with the same result:
+|*
+|* mpicc -DWITH_MPI examples/two_steps.c -Iout -Iruntime/include -Lout -ltrain \
+|*    -Lbuild/lib -lzero_rt_mpi -lzero_rt -o out/two_steps_mpi
+|* LD_LIBRARY_PATH=out:build/lib mpiexec -n 2 out/two_steps_mpi
+|*
 \*===----------------------------------------------------------------------===*/
 
 #include "train.h"
@@ -14,6 +20,10 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+#ifdef WITH_MPI
+#include "zero_rt/mpi.h"
+#endif
 
 _Static_assert(TRAIN_RANKS == 2, "compile the step with --mesh=dp=2");
 
@@ -78,6 +88,18 @@ static void *run_rank(void *argument) {
   return NULL;
 }
 
+#ifdef WITH_MPI
+int main(int argc, char **argv) {
+  int rank;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  CHECK(zero_rt_mpi_group_create(MPI_COMM_WORLD, &group));
+  run_rank((void *)(intptr_t)rank);
+  CHECK(zero_rt_group_destroy(group));
+  MPI_Finalize();
+  return 0;
+}
+#else
 int main(void) {
   pthread_t threads[RANKS];
   CHECK(zero_rt_local_group_create(RANKS, &group));
@@ -89,3 +111,4 @@ int main(void) {
   CHECK(zero_rt_group_destroy(group));
   return 0;
 }
+#endif

@@ -37,6 +37,17 @@ config.substitutions.append(("%zero_src", config.zero_src_root))
 config.substitutions.append(("%zero_obj", config.zero_obj_root))
 config.substitutions.append(("%cc", config.cc))
 config.substitutions.append(("%python", config.python))
+if config.mpiexec:
+    config.available_features.add("mpi")
+    config.substitutions.append(("%mpi_cflags", config.mpi_cflags))
+    config.substitutions.append(("%mpiexec", config.mpiexec))
+    # More processes than cores, in a container.
+    config.environment.update(
+        OMPI_ALLOW_RUN_AS_ROOT="1",
+        OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+        OMPI_MCA_rmaps_base_oversubscribe="1",
+        OMPI_MCA_btl_vader_single_copy_mechanism="none",
+    )
 
 
 cuda_home = os.environ.get("CUDA_HOME", "/usr/local/cuda")

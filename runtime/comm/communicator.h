@@ -14,6 +14,7 @@
 #define ZERO_RT_COMM_COMMUNICATOR_H
 
 #include "comm/mail.h"
+#include "comm/tag.h"
 #include "zero_rt/abi.h"
 
 #include <memory>
@@ -22,18 +23,6 @@
 namespace zero_rt {
 
 class ThreadPool;
-
-/// What all ranks must agree on when they meet in a collective. |step| tells
-/// apart steps that have buffers of the same name; 0 is no step. Elements
-/// travel as |dtype|; sums are taken, and delivered, in |sumType|.
-struct Tag {
-  const char *operation;
-  const char *name; // of a buffer, or null
-  int64_t elements;
-  int32_t dtype;
-  int32_t sumType;
-  uint64_t step;
-};
 
 class Communicator {
 public:

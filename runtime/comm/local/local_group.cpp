@@ -12,7 +12,7 @@
 #include "comm/local/mailbox.h"
 #include "comm/local/rendezvous.h"
 
-#include "comm/local/reduce.h"
+#include "comm/reduce.h"
 #include "core/localize.h"
 #include "core/numeric.h"
 #include "core/status.h"

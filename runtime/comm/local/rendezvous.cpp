@@ -18,36 +18,12 @@ using namespace zero_rt;
 Rendezvous::Rendezvous(std::vector<int32_t> names, const char *owner)
     : names(std::move(names)), owner(owner), posts(this->names.size()) {}
 
-//===----------------------------------------------------------------------===//
-// Texts
-//===----------------------------------------------------------------------===//
-
-static std::string describe(const Tag &tag, bool withSize = false) {
-  std::string text = tag.operation;
-  if (tag.name)
-    text += std::string(" of '") + tag.name + "'";
-  if (withSize)
-    text += " (" + std::to_string(tag.elements) + " x " + dtypeName(tag.dtype) +
-            (tag.sumType == tag.dtype
-                 ? ")"
-                 : std::string(" summed in ") + dtypeName(tag.sumType) + ")");
-  return text;
-}
-
-static bool sameNames(const Tag &a, const Tag &b) {
-  return std::strcmp(a.operation, b.operation) == 0 &&
-         std::strcmp(a.name ? a.name : "", b.name ? b.name : "") == 0;
-}
-
-std::string Rendezvous::missingRanks() const {
-  std::string list;
-  int count = 0;
-  for (size_t r = 0; r < posts.size(); ++r) {
-    if (posts[r].waiting)
-      continue;
-    list += (count++ ? ", " : "") + std::to_string(names[r]);
-  }
-  return (count == 1 ? "rank " : "ranks ") + list;
+std::vector<int32_t> Rendezvous::missingRanks() const {
+  std::vector<int32_t> missing;
+  for (size_t r = 0; r < posts.size(); ++r)
+    if (!posts[r].waiting)
+      missing.push_back(names[r]);
+  return missing;
 }
 
 //===----------------------------------------------------------------------===//
@@ -143,10 +119,8 @@ void Rendezvous::breakIfAnyoneLeft(int32_t rank) {
     bool left = posts[r].member == Member::Left;
     if (left || hasEnded(int32_t(r), tag.step))
       breakWith(ZERO_RT_TIMEOUT,
-                "rank " + std::to_string(names[r]) + " destroyed its " +
-                    (left ? owner : "step") + " and will not come to " +
-                    describe(tag) + ", where rank " +
-                    std::to_string(names[size_t(rank)]) + " waits");
+                describeLeft(tag, names[r], left ? owner : "step",
+                             names[size_t(rank)]));
   }
 }
 
@@ -156,20 +130,11 @@ void Rendezvous::breakIfTagsDiffer(int32_t rank) {
     const Post &other = posts[r];
     if (!other.waiting || int32_t(r) == rank)
       continue;
-    bool isSameOp = sameNames(mine.tag, other.tag);
-    bool sizes = mine.tag.elements == other.tag.elements &&
-                 mine.tag.dtype == other.tag.dtype &&
-                 mine.tag.sumType == other.tag.sumType;
-    bool order =
-        mine.sequence == other.sequence && mine.tag.step == other.tag.step;
-    if (isSameOp && sizes && order)
+    std::string text =
+        findDifference({names[size_t(rank)], mine.tag, mine.sequence},
+                       {names[r], other.tag, other.sequence});
+    if (text.empty())
       continue;
-    std::string text = "rank " + std::to_string(names[size_t(rank)]) +
-                       " is in " + describe(mine.tag, isSameOp && !sizes) +
-                       ", rank " + std::to_string(names[r]) + " in " +
-                       describe(other.tag, isSameOp && !sizes);
-    if (isSameOp && sizes)
-      text += " of another step or another turn";
     breakWith(ZERO_RT_MISMATCH, std::move(text));
     return;
   }
@@ -213,9 +178,7 @@ zero_rt_status Rendezvous::enter(int32_t rank, const Tag &tag, const void *data,
   if (generation != now)
     return ZERO_RT_OK;
   if (!woken)
-    breakWith(ZERO_RT_TIMEOUT, describe(tag) + " did not finish within " +
-                                   std::to_string(timeoutMs) +
-                                   " ms: " + missingRanks() + " did not come");
+    breakWith(ZERO_RT_TIMEOUT, describeMissing(tag, timeoutMs, missingRanks()));
   return reportBroken(rank, /*waited=*/true);
 }
 

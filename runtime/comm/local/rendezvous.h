@@ -72,7 +72,7 @@ private:
   zero_rt_status reportBroken(int32_t rank, bool waited);
   void breakIfAnyoneLeft(int32_t rank);
   void breakIfTagsDiffer(int32_t rank);
-  std::string missingRanks() const;
+  std::vector<int32_t> missingRanks() const;
   bool hasEnded(int32_t rank, uint64_t step) const;
 
   std::mutex mutex;

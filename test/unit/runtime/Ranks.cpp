@@ -6,6 +6,10 @@
 
 #include "Ranks.h"
 
+#include "ThreadTransport.h"
+
+#include <cstdlib>
+#include <cstring>
 #include <thread>
 
 using namespace zero_rt::test;
@@ -20,12 +24,33 @@ void zero_rt::test::expectStatus(zero_rt_status expected, zero_rt_status status,
   }
 }
 
+std::vector<zero_rt_group *> zero_rt::test::createGroups(int32_t ranks) {
+  std::vector<zero_rt_group *> groups(static_cast<size_t>(ranks), nullptr);
+  const char *kind = std::getenv("ZERO_TEST_GROUP");
+  if (kind && std::strcmp(kind, "transport") == 0) {
+    auto network = std::make_shared<Network>();
+    for (int32_t r = 0; r < ranks; ++r) {
+      zero_rt_transport transport = Network::connect(network, r, ranks);
+      expectOk(zero_rt_transport_group_create(&transport, &groups[size_t(r)]));
+    }
+    return groups;
+  }
+  expectOk(zero_rt_local_group_create(ranks, &groups[0]));
+  std::fill(groups.begin(), groups.end(), groups[0]);
+  return groups;
+}
+
+void zero_rt::test::destroyGroups(const std::vector<zero_rt_group *> &groups) {
+  for (size_t r = 0; r < groups.size(); ++r)
+    if (r == 0 || groups[r] != groups[0])
+      expectOk(zero_rt_group_destroy(groups[r]));
+}
+
 void zero_rt::test::runRanks(
     int32_t ranks,
     const std::function<void(int32_t rank, zero_rt_runtime *)> &body,
     const Options &options) {
-  zero_rt_group *group = nullptr;
-  expectOk(zero_rt_local_group_create(ranks, &group));
+  std::vector<zero_rt_group *> groups = createGroups(ranks);
   auto given = sized<zero_rt_options>();
   given.threads = options.threads;
   given.timeout_ms = options.timeoutMs;
@@ -34,7 +59,8 @@ void zero_rt::test::runRanks(
   given.find_nonfinite = options.findNonfinite;
   std::vector<zero_rt_runtime *> runtimes(size_t(ranks), nullptr);
   for (int32_t r = 0; r < ranks; ++r)
-    expectOk(zero_rt_create(group, r, &given, &runtimes[size_t(r)]));
+    expectOk(
+        zero_rt_create(groups[size_t(r)], r, &given, &runtimes[size_t(r)]));
   std::vector<std::thread> threads;
   for (int32_t r = 0; r < ranks; ++r)
     threads.emplace_back([&, r] { body(r, runtimes[size_t(r)]); });
@@ -42,7 +68,7 @@ void zero_rt::test::runRanks(
     thread.join();
   for (zero_rt_runtime *runtime : runtimes)
     expectOk(zero_rt_destroy(runtime));
-  expectOk(zero_rt_group_destroy(group));
+  destroyGroups(groups);
 }
 
 StepHandle zero_rt::test::createStep(zero_rt_runtime *runtime,

@@ -46,6 +46,11 @@ struct Options {
   bool findNonfinite = false;
 };
 
+/// The ends of a group of |ranks|, by rank: all one, unless the environment
+/// says ZERO_TEST_GROUP=transport; then each is that of a process.
+std::vector<zero_rt_group *> createGroups(int32_t ranks);
+void destroyGroups(const std::vector<zero_rt_group *> &groups);
+
 /// Makes a group and runs |body| for each rank on a thread of its own. All
 /// runtimes exist before the first body runs, and until the last is done.
 void runRanks(int32_t ranks,

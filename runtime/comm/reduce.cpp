@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "comm/local/reduce.h"
+#include "comm/reduce.h"
 
 #include "core/numeric.h"
 

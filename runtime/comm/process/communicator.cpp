@@ -1,0 +1,319 @@
+//===- communicator.cpp - Collectives of processes ------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "comm/process/communicator.h"
+
+#include "comm/reduce.h"
+#include "core/numeric.h"
+#include "core/status.h"
+#include "core/thread_pool.h"
+
+#include <cstdio>
+#include <string_view>
+
+using namespace zero_rt;
+
+/// What is received of one rank before it is summed.
+static constexpr int64_t chunkBytes = int64_t(1) << 18;
+
+/// A header that is sent to all others and waited for by none.
+struct ProcessCommunicator::Farewell {
+  explicit Farewell(Link &link) : transfers(link) {}
+  Header header;
+  Transfers transfers; // goes first
+};
+
+ProcessCommunicator::ProcessCommunicator(std::shared_ptr<Link> link,
+                                         std::vector<int32_t> members,
+                                         uint64_t step, int64_t timeoutMs,
+                                         ThreadPool &pool)
+    : link(std::move(link)), members(std::move(members)), timeoutMs(timeoutMs),
+      pool(pool), headers(this->members.size()), sources(this->members.size()) {
+  auto mine =
+      std::find(this->members.begin(), this->members.end(), this->link->rank());
+  index = size_t(mine - this->members.begin());
+  std::u32string_view ranks(
+      reinterpret_cast<const char32_t *>(this->members.data()),
+      this->members.size());
+  group = std::hash<std::u32string_view>()(ranks) + step;
+}
+
+ProcessCommunicator::~ProcessCommunicator() {
+  if (!isWhole())
+    return;
+  sayFarewell(Header::LeftRuntime, 0);
+  // Others may be waiting for it; they are told at once or never.
+  Deadline end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+  for (Pause pause; !farewells.empty() && !link->isBroken() &&
+                    std::chrono::steady_clock::now() < end;
+       pause()) {
+    if (farewells.front().transfers.poll())
+      break;
+    if (farewells.front().transfers.isDone())
+      farewells.pop_front();
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Meeting
+//===----------------------------------------------------------------------===//
+
+static Tag tagOf(const Header &header) {
+  return {header.operation, header.name[0] ? header.name : nullptr,
+          header.elements,  header.dtype,
+          header.sumType,   header.step};
+}
+
+zero_rt_status ProcessCommunicator::checkEnded(const Tag &tag) {
+  for (int32_t member : members)
+    if (link->ended.count({member, tag.step}))
+      return breakWith(ZERO_RT_TIMEOUT,
+                       describeLeft(tag, member, "step", link->rank()));
+  return ZERO_RT_OK;
+}
+
+/// Looks at what |member| told. |isAgain| is set if it was not about this
+/// collective, and another header must come.
+zero_rt_status ProcessCommunicator::compare(const Header &mine, size_t member,
+                                            bool &isAgain) {
+  const Header &theirs = headers[member];
+  int32_t rank = members[member];
+  isAgain = theirs.kind != Header::Collective;
+  if (theirs.kind == Header::LeftStep) {
+    link->ended.insert({rank, theirs.step});
+    return checkEnded(tagOf(mine));
+  }
+  if (theirs.kind == Header::LeftRuntime)
+    return theirs.incarnation < mine.incarnation
+               ? ZERO_RT_OK
+               : breakWith(
+                     ZERO_RT_TIMEOUT,
+                     describeLeft(tagOf(mine), rank, "runtime", link->rank()));
+  std::string text = findDifference({link->rank(), tagOf(mine), mine.sequence},
+                                    {rank, tagOf(theirs), theirs.sequence});
+  if (text.empty() && mine.group != theirs.group)
+    text = "rank " + std::to_string(link->rank()) + " and rank " +
+           std::to_string(rank) + " are in " + describe(tagOf(mine)) +
+           " of different groups";
+  return text.empty() ? ZERO_RT_OK : breakWith(ZERO_RT_MISMATCH, text);
+}
+
+/// Waits until all members are in a collective with the same tag.
+zero_rt_status ProcessCommunicator::enter(const Tag &tag) {
+  ZERO_RT_TRY(link->check());
+  uint64_t &turn = isWhole() ? link->sequence : sequence;
+  ++turn;
+  if (members.size() == 1)
+    return ZERO_RT_OK;
+  ZERO_RT_TRY(checkEnded(tag));
+  Header mine;
+  mine.incarnation = link->incarnation;
+  mine.dtype = tag.dtype;
+  mine.sumType = tag.sumType;
+  mine.elements = tag.elements;
+  mine.step = tag.step;
+  mine.sequence = turn;
+  mine.group = group;
+  std::snprintf(mine.operation, sizeof(mine.operation), "%s", tag.operation);
+  std::snprintf(mine.name, sizeof(mine.name), "%s", tag.name ? tag.name : "");
+
+  Transfers transfers(*link);
+  std::vector<size_t> missing;
+  auto listen = [&](size_t member) {
+    return transfers.receive(members[member], CollectiveChannel,
+                             &headers[member], sizeof(Header));
+  };
+  for (size_t m = 0; m < members.size(); ++m) {
+    if (m == index)
+      continue;
+    missing.push_back(m);
+    ZERO_RT_TRY(listen(m));
+    ZERO_RT_TRY(
+        transfers.send(members[m], CollectiveChannel, &mine, sizeof(Header)));
+  }
+  Deadline end = deadline();
+  for (Pause pause;; pause()) {
+    ZERO_RT_TRY(link->check(/*waits=*/true));
+    ZERO_RT_TRY(transfers.poll());
+    for (size_t i = 0; i < missing.size();) {
+      bool isAgain = false;
+      if (!transfers.hasAllFrom(members[missing[i]])) {
+        ++i;
+        continue;
+      }
+      ZERO_RT_TRY(compare(mine, missing[i], isAgain));
+      if (isAgain)
+        ZERO_RT_TRY(listen(missing[i++]));
+      else
+        missing.erase(missing.begin() + std::ptrdiff_t(i));
+    }
+    if (missing.empty() && transfers.isDone())
+      return ZERO_RT_OK;
+    if (std::chrono::steady_clock::now() < end)
+      continue;
+    std::vector<int32_t> ranks;
+    for (size_t m : missing)
+      ranks.push_back(members[m]);
+    return breakWith(ZERO_RT_TIMEOUT, describeMissing(tag, timeoutMs, ranks));
+  }
+}
+
+/// Waits for |transfers|. A rank that has entered may still die.
+zero_rt_status ProcessCommunicator::finish(const Tag &tag,
+                                           Transfers &transfers) {
+  Deadline end = deadline();
+  for (Pause pause;; pause()) {
+    ZERO_RT_TRY(link->check(/*waits=*/true));
+    ZERO_RT_TRY(transfers.poll());
+    if (transfers.isDone())
+      return ZERO_RT_OK;
+    if (std::chrono::steady_clock::now() < end)
+      continue;
+    std::vector<int32_t> ranks;
+    for (int32_t member : members)
+      if (!transfers.hasAllFrom(member))
+        ranks.push_back(member);
+    return breakWith(ZERO_RT_TIMEOUT, describeMissing(tag, timeoutMs, ranks));
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Collectives
+//===----------------------------------------------------------------------===//
+
+/// Sums this rank's slice of the |src| of all ranks into |dst|, whose first
+/// element is the first of the slice.
+zero_rt_status ProcessCommunicator::reduceOwnSlice(const Tag &tag,
+                                                   const void *src, void *dst,
+                                                   bool accumulate) {
+  int64_t size = elementSize(tag.dtype);
+  int64_t chunk = chunkBytes / size;
+  Range own = slice(tag, index);
+  int64_t longest = 0;
+  for (size_t m = 0; m < members.size(); ++m)
+    longest = std::max(longest, slice(tag, m).size());
+  staging.resize(members.size() * size_t(std::min(chunk, longest) * size));
+  auto cut = [&](Range range, int64_t begin) {
+    return intersect(range, {range.begin + begin, range.begin + begin + chunk});
+  };
+  for (int64_t begin = 0; begin < longest; begin += chunk) {
+    Range mine = cut(own, begin);
+    Transfers transfers(*link);
+    for (size_t m = 0; m < members.size(); ++m) {
+      if (m == index) {
+        sources[m] = elementAt(src, tag.dtype, mine.begin);
+        continue;
+      }
+      char *place =
+          staging.data() + int64_t(m) * std::min(chunk, longest) * size;
+      sources[m] = place;
+      Range theirs = cut(slice(tag, m), begin);
+      ZERO_RT_TRY(transfers.receive(members[m], CollectiveChannel, place,
+                                    mine.size() * size));
+      ZERO_RT_TRY(transfers.send(members[m], CollectiveChannel,
+                                 elementAt(src, tag.dtype, theirs.begin),
+                                 theirs.size() * size));
+    }
+    ZERO_RT_TRY(finish(tag, transfers));
+    pool.forChunks(0, mine.size(), [&](int64_t from, int64_t to) {
+      reduceElements(tag.dtype, sources.data(), int32_t(members.size()),
+                     tag.sumType, elementAt(dst, tag.sumType, begin),
+                     accumulate, from, to);
+    });
+  }
+  return ZERO_RT_OK;
+}
+
+/// Fills the slices of |data|, of |dtype|, that other ranks have.
+zero_rt_status ProcessCommunicator::gatherSlices(const Tag &tag, int32_t dtype,
+                                                 void *data) {
+  Transfers transfers(*link);
+  Range own = slice(tag, index);
+  int64_t size = elementSize(dtype);
+  for (size_t m = 0; m < members.size(); ++m) {
+    if (m == index)
+      continue;
+    Range theirs = slice(tag, m);
+    ZERO_RT_TRY(transfers.receive(members[m], CollectiveChannel,
+                                  elementAt(data, dtype, theirs.begin),
+                                  theirs.size() * size));
+    ZERO_RT_TRY(transfers.send(members[m], CollectiveChannel,
+                               elementAt(data, dtype, own.begin),
+                               own.size() * size));
+  }
+  return finish(tag, transfers);
+}
+
+zero_rt_status ProcessCommunicator::allReduce(const Tag &tag, const void *src,
+                                              void *dst) {
+  ZERO_RT_TRY(enter(tag));
+  if (members.size() == 1 && src == dst)
+    return ZERO_RT_OK; // the sum is where it is
+  // In place, too: what is sent of |src| are the slices of others.
+  void *own = elementAt(dst, tag.sumType, slice(tag, index).begin);
+  ZERO_RT_TRY(reduceOwnSlice(tag, src, own, /*accumulate=*/false));
+  return gatherSlices(tag, tag.sumType, dst);
+}
+
+zero_rt_status ProcessCommunicator::reduceScatter(const Tag &tag,
+                                                  const void *src, void *dst,
+                                                  bool accumulate) {
+  ZERO_RT_TRY(enter(tag));
+  return reduceOwnSlice(tag, src, dst, accumulate);
+}
+
+zero_rt_status ProcessCommunicator::allGather(const Tag &tag, void *data) {
+  ZERO_RT_TRY(enter(tag));
+  return gatherSlices(tag, tag.dtype, data);
+}
+
+zero_rt_status ProcessCommunicator::exchange(const Tag &tag, const void *mine,
+                                             void *all, int64_t bytes) {
+  ZERO_RT_TRY(enter(tag));
+  Transfers transfers(*link);
+  for (size_t m = 0; m < members.size(); ++m) {
+    char *place = static_cast<char *>(all) + int64_t(m) * bytes;
+    if (m == index) {
+      std::memcpy(place, mine, size_t(bytes));
+      continue;
+    }
+    ZERO_RT_TRY(transfers.receive(members[m], CollectiveChannel, place, bytes));
+    ZERO_RT_TRY(transfers.send(members[m], CollectiveChannel, mine, bytes));
+  }
+  return finish(tag, transfers);
+}
+
+//===----------------------------------------------------------------------===//
+// Groups and steps
+//===----------------------------------------------------------------------===//
+
+zero_rt_status ProcessCommunicator::split(uint64_t step,
+                                          const std::vector<int32_t> &members,
+                                          std::unique_ptr<Communicator> &out) {
+  out = std::make_unique<ProcessCommunicator>(link, members, step, timeoutMs,
+                                              pool);
+  return ZERO_RT_OK;
+}
+
+void ProcessCommunicator::leaveStep(uint64_t step) {
+  sayFarewell(Header::LeftStep, step);
+}
+
+void ProcessCommunicator::sayFarewell(Header::Kind kind, uint64_t step) {
+  while (!farewells.empty() && !link->isBroken() &&
+         !farewells.front().transfers.poll() &&
+         farewells.front().transfers.isDone())
+    farewells.pop_front();
+  Farewell &farewell = farewells.emplace_back(*link);
+  farewell.header.kind = kind;
+  farewell.header.incarnation = link->incarnation;
+  farewell.header.step = step;
+  // Where the link is broken, others find out by themselves.
+  for (int32_t member : members)
+    if (member != link->rank() && !link->isBroken())
+      (void)farewell.transfers.send(member, CollectiveChannel, &farewell.header,
+                                    sizeof(Header));
+}

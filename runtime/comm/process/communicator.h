@@ -1,0 +1,96 @@
+//===- communicator.h - Collectives of processes ----------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Each rank first tells all others of its group which collective it is in, and
+// compares what they tell. Then it sends each its part of the addends, and sums
+// what it gets in the order of the ranks: the traffic of a ring, in fewer
+// steps, with the bits of a group of threads.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_RT_COMM_PROCESS_COMMUNICATOR_H
+#define ZERO_RT_COMM_PROCESS_COMMUNICATOR_H
+
+#include "comm/communicator.h"
+#include "comm/process/link.h"
+#include "core/localize.h"
+
+#include <list>
+
+namespace zero_rt {
+
+/// What ranks tell each other when they meet.
+struct Header {
+  enum Kind : int32_t { Collective, LeftStep, LeftRuntime };
+  int32_t kind = Collective;
+  int32_t incarnation = 0;
+  int32_t dtype = 0;
+  int32_t sumType = 0;
+  int64_t elements = 0;
+  uint64_t step = 0;
+  uint64_t sequence = 0;
+  uint64_t group = 0;
+  char operation[32] = {};
+  char name[160] = {};
+};
+
+class ProcessCommunicator final : public Communicator {
+public:
+  /// |members| are ranks of the link, this one among them. Only that of all of
+  /// them says when it leaves.
+  ProcessCommunicator(std::shared_ptr<Link> link, std::vector<int32_t> members,
+                      uint64_t step, int64_t timeoutMs, ThreadPool &pool);
+  ~ProcessCommunicator() override;
+
+  zero_rt_status allReduce(const Tag &tag, const void *src, void *dst) override;
+  zero_rt_status reduceScatter(const Tag &tag, const void *src, void *dst,
+                               bool accumulate) override;
+  zero_rt_status allGather(const Tag &tag, void *data) override;
+  zero_rt_status exchange(const Tag &tag, const void *mine, void *all,
+                          int64_t bytes) override;
+  zero_rt_status split(uint64_t step, const std::vector<int32_t> &members,
+                       std::unique_ptr<Communicator> &out) override;
+  uint64_t position() const override { return link->sequence; }
+  void leaveStep(uint64_t step) override;
+
+private:
+  bool isWhole() const { return int32_t(members.size()) == link->ranks(); }
+  Range slice(const Tag &tag, size_t owner) const {
+    return ownedSlice(tag.elements, int32_t(owner), int32_t(members.size()));
+  }
+  Deadline deadline() const {
+    return std::chrono::steady_clock::now() +
+           std::chrono::milliseconds(timeoutMs);
+  }
+  zero_rt_status breakWith(zero_rt_status code, const std::string &message) {
+    return link->breakWith(code, message, members);
+  }
+  zero_rt_status enter(const Tag &tag);
+  zero_rt_status compare(const Header &mine, size_t member, bool &isAgain);
+  zero_rt_status checkEnded(const Tag &tag);
+  zero_rt_status finish(const Tag &tag, Transfers &transfers);
+  zero_rt_status reduceOwnSlice(const Tag &tag, const void *src, void *dst,
+                                bool accumulate);
+  zero_rt_status gatherSlices(const Tag &tag, int32_t dtype, void *data);
+  void sayFarewell(Header::Kind kind, uint64_t step);
+
+  std::shared_ptr<Link> link;
+  std::vector<int32_t> members;
+  size_t index; // of this rank
+  uint64_t group;
+  uint64_t sequence = 0; // of a group that is not the whole
+  int64_t timeoutMs;
+  ThreadPool &pool;
+  std::vector<Header> headers; // of the other members
+  std::vector<char> staging;   // addends of the other members
+  std::vector<const void *> sources;
+  struct Farewell;
+  std::list<Farewell> farewells;
+};
+
+} // namespace zero_rt
+
+#endif // ZERO_RT_COMM_PROCESS_COMMUNICATOR_H

@@ -1,0 +1,85 @@
+//===- group.cpp - Ranks that are processes -------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "comm/process/communicator.h"
+#include "comm/process/mail.h"
+
+#include "core/status.h"
+
+#include <numeric>
+
+using namespace zero_rt;
+
+namespace {
+
+/// This process's end of a group, in which it is one rank.
+class ProcessGroup final : public zero_rt_group {
+public:
+  explicit ProcessGroup(const zero_rt_transport &transport)
+      : link(std::make_shared<Link>(transport)) {}
+  int32_t size() const override { return link->ranks(); }
+  // A runtime keeps the link.
+  int32_t members() override { return int32_t(link.use_count() > 1); }
+  zero_rt_status join(int32_t rank, int64_t timeoutMs, ThreadPool &pool,
+                      std::unique_ptr<Communicator> &out,
+                      std::unique_ptr<Mail> &mail) override;
+
+private:
+  std::shared_ptr<Link> link;
+};
+
+} // namespace
+
+zero_rt_status ProcessGroup::join(int32_t rank, int64_t timeoutMs,
+                                  ThreadPool &pool,
+                                  std::unique_ptr<Communicator> &out,
+                                  std::unique_ptr<Mail> &mail) {
+  if (rank != link->rank())
+    return fail(ZERO_RT_INVALID_ARGUMENT,
+                "this process is rank %d of its group, not %d", link->rank(),
+                rank);
+  if (members())
+    return fail(ZERO_RT_INVALID_ARGUMENT, "rank %d is already taken", rank);
+  ++link->incarnation;
+  std::vector<int32_t> all(static_cast<size_t>(link->ranks()));
+  std::iota(all.begin(), all.end(), 0);
+  mail = std::make_unique<ProcessMail>(link, timeoutMs);
+  out = std::make_unique<ProcessCommunicator>(link, std::move(all), /*step=*/0,
+                                              timeoutMs, pool);
+  return ZERO_RT_OK;
+}
+
+ZERO_RT_EXPORT zero_rt_status zero_rt_fail(zero_rt_status code,
+                                           const char *message) {
+  return fail(code, "%s", message);
+}
+
+static zero_rt_status checkTransport(const zero_rt_transport &transport) {
+  if (transport.ranks < 1)
+    return fail(ZERO_RT_INVALID_ARGUMENT,
+                "transport->ranks is %d, expected at least 1", transport.ranks);
+  if (transport.rank < 0 || transport.rank >= transport.ranks)
+    return fail(ZERO_RT_INVALID_ARGUMENT,
+                "transport->rank is %d, expected 0 to %d", transport.rank,
+                transport.ranks - 1);
+  if (!transport.send || !transport.receive || !transport.test ||
+      !transport.cancel || !transport.error || !transport.destroy)
+    return fail(ZERO_RT_INVALID_ARGUMENT, "transport lacks a function");
+  return ZERO_RT_OK;
+}
+
+ZERO_RT_EXPORT zero_rt_status zero_rt_transport_group_create(
+    const zero_rt_transport *transport, zero_rt_group **out_group) {
+  if (!out_group)
+    return fail(ZERO_RT_INVALID_ARGUMENT, "out_group is null");
+  *out_group = nullptr;
+  ZERO_RT_TRY(checkStruct(transport, "transport"));
+  ZERO_RT_TRY(checkTransport(*transport));
+  return guarded("zero_rt_transport_group_create", [&]() -> zero_rt_status {
+    *out_group = new ProcessGroup(*transport);
+    return ZERO_RT_OK;
+  });
+}

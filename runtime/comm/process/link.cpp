@@ -1,0 +1,152 @@
+//===- link.cpp - One process's end of a transport ------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "comm/process/link.h"
+
+#include "core/status.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <numeric>
+#include <thread>
+
+using namespace zero_rt;
+
+Link::Link(const zero_rt_transport &transport)
+    : transport(transport), listeners(size_t(transport.ranks)) {}
+
+Link::~Link() {
+  for (Listener &listener : listeners)
+    if (listener.request)
+      transport.cancel(transport.context, listener.request);
+  // What was said last is on its way, or will not be heard.
+  for (void *request : sent)
+    transport.cancel(transport.context, request);
+  transport.destroy(transport.context);
+}
+
+/// Notes what others have to tell of the group. What this needs of the
+/// transport may fail: the call that follows will say so.
+void Link::listen() {
+  for (int32_t r = 0; r < ranks() && code == ZERO_RT_OK; ++r) {
+    Listener &listener = listeners[size_t(r)];
+    int32_t isDone = 0;
+    if (r == rank() ||
+        (!listener.request &&
+         transport.receive(transport.context, r, NewsChannel, &listener.notice,
+                           sizeof(Notice), &listener.request)) ||
+        transport.test(transport.context, listener.request, &isDone) || !isDone)
+      continue;
+    listener.request = nullptr;
+    code = listener.notice.code;
+    brokenBy = listener.notice.text;
+  }
+}
+
+zero_rt_status Link::breakWith(zero_rt_status code, const std::string &message,
+                               const std::vector<int32_t> &others) {
+  if (this->code == ZERO_RT_OK) {
+    this->code = code;
+    brokenBy = message;
+    isToldHere = true;
+    mine.code = code;
+    std::snprintf(mine.text, sizeof(mine.text), "%s", message.c_str());
+    for (int32_t r : others) {
+      void *request = nullptr;
+      if (r != rank() && !transport.send(transport.context, r, NewsChannel,
+                                         &mine, sizeof(Notice), &request))
+        sent.push_back(request);
+    }
+  }
+  return fail(code, "%s", message.c_str());
+}
+
+zero_rt_status Link::check(bool waits) {
+  listen();
+  if (code == ZERO_RT_OK)
+    return ZERO_RT_OK;
+  bool isFirst = !isToldHere;
+  isToldHere = true;
+  if (isFirst && (waits || code == ZERO_RT_MISMATCH))
+    return fail(code, "%s", brokenBy.c_str());
+  return fail(ZERO_RT_POISONED, "the group is broken since: %s",
+              brokenBy.c_str());
+}
+
+zero_rt_status Link::checkTransport(zero_rt_status status) {
+  if (status == ZERO_RT_OK)
+    return ZERO_RT_OK;
+  std::vector<int32_t> all(static_cast<size_t>(ranks()));
+  std::iota(all.begin(), all.end(), 0);
+  return breakWith(status, transport.error(transport.context), all);
+}
+
+zero_rt_status Transfers::send(int32_t to, int32_t channel, const void *data,
+                               int64_t bytes) {
+  const char *from = static_cast<const char *>(data);
+  for (int64_t done = 0; done < bytes; done += ZERO_RT_TRANSPORT_MOST_BYTES) {
+    int64_t size = std::min(ZERO_RT_TRANSPORT_MOST_BYTES, bytes - done);
+    Request &request = requests.emplace_back();
+    request.from = -1;
+    if (zero_rt_status status =
+            link->transport.send(link->transport.context, to, channel,
+                                 from + done, size, &request.request)) {
+      requests.pop_back();
+      return link->checkTransport(status);
+    }
+  }
+  return ZERO_RT_OK;
+}
+
+zero_rt_status Transfers::receive(int32_t from, int32_t channel, void *data,
+                                  int64_t bytes) {
+  char *to = static_cast<char *>(data);
+  for (int64_t done = 0; done < bytes; done += ZERO_RT_TRANSPORT_MOST_BYTES) {
+    int64_t size = std::min(ZERO_RT_TRANSPORT_MOST_BYTES, bytes - done);
+    Request &request = requests.emplace_back();
+    request.from = from;
+    if (zero_rt_status status =
+            link->transport.receive(link->transport.context, from, channel,
+                                    to + done, size, &request.request)) {
+      requests.pop_back();
+      return link->checkTransport(status);
+    }
+  }
+  return ZERO_RT_OK;
+}
+
+zero_rt_status Transfers::poll() {
+  for (size_t i = 0; i < requests.size();) {
+    int32_t done = 0;
+    ZERO_RT_TRY(link->checkTransport(link->transport.test(
+        link->transport.context, requests[i].request, &done)));
+    if (done)
+      requests.erase(requests.begin() + std::ptrdiff_t(i));
+    else
+      ++i;
+  }
+  return ZERO_RT_OK;
+}
+
+bool Transfers::hasAllFrom(int32_t rank) const {
+  return std::none_of(
+      requests.begin(), requests.end(),
+      [&](const Request &request) { return request.from == rank; });
+}
+
+void Transfers::cancel() {
+  for (const Request &request : requests)
+    link->transport.cancel(link->transport.context, request.request);
+  requests.clear();
+}
+
+void Pause::operator()() {
+  constexpr int eager = 200;
+  if (++looks < eager)
+    std::this_thread::yield();
+  else
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+}

@@ -1,0 +1,117 @@
+//===- link.h - One process's end of a transport ----------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_RT_COMM_PROCESS_LINK_H
+#define ZERO_RT_COMM_PROCESS_LINK_H
+
+#include "zero_rt/transport.h"
+
+#include <chrono>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace zero_rt {
+
+using Deadline = std::chrono::steady_clock::time_point;
+
+/// Channels of a transport.
+enum : int32_t { CollectiveChannel = 0, MailChannel = 1, NewsChannel = 2 };
+
+/// A transport, and what this process knows of the others.
+class Link {
+public:
+  explicit Link(const zero_rt_transport &transport);
+  ~Link();
+  Link(const Link &) = delete;
+  Link &operator=(const Link &) = delete;
+
+  int32_t rank() const { return transport.rank; }
+  int32_t ranks() const { return transport.ranks; }
+
+  /// The link is of no use any more; returns the status with its message, and
+  /// tells |others|. The first cause is what later calls tell.
+  zero_rt_status breakWith(zero_rt_status code, const std::string &message,
+                           const std::vector<int32_t> &others);
+  bool isBroken() const { return code != ZERO_RT_OK; }
+  /// An error if the link is broken, here or elsewhere: poisoned, with the
+  /// cause. That ranks disagree concerns each of them, that others gave up
+  /// waiting only one that |waits|: these get the cause itself, once.
+  zero_rt_status check(bool waits = false);
+  /// The same of what a function of the transport returned.
+  zero_rt_status checkTransport(zero_rt_status status);
+
+  zero_rt_transport transport;
+  /// (rank, step): the rank has destroyed that step.
+  std::set<std::pair<int32_t, uint64_t>> ended;
+  /// How many collectives of all ranks this one has entered.
+  uint64_t sequence = 0;
+  /// How many runtimes this rank has had on it.
+  int32_t incarnation = 0;
+
+private:
+  struct Notice {
+    int32_t code = ZERO_RT_OK;
+    char text[252] = {};
+  };
+  struct Listener {
+    Notice notice;
+    void *request = nullptr;
+  };
+  void listen();
+
+  zero_rt_status code = ZERO_RT_OK;
+  std::string brokenBy;
+  bool isToldHere = false;
+  std::vector<Listener> listeners; // by rank; this one's is idle
+  Notice mine;
+  std::vector<void *> sent; // to the others
+};
+
+/// Messages that are under way together. Those that are not done are given up
+/// at the end.
+class Transfers {
+public:
+  explicit Transfers(Link &link) : link(&link) {}
+  ~Transfers() { cancel(); }
+  Transfers(Transfers &&other) noexcept
+      : link(other.link), requests(std::exchange(other.requests, {})) {}
+  Transfers &operator=(Transfers &&) = delete;
+
+  zero_rt_status send(int32_t to, int32_t channel, const void *data,
+                      int64_t bytes);
+  zero_rt_status receive(int32_t from, int32_t channel, void *data,
+                         int64_t bytes);
+  /// Looks which are done.
+  zero_rt_status poll();
+  bool isDone() const { return requests.empty(); }
+  /// Whether all receives from |rank| are done.
+  bool hasAllFrom(int32_t rank) const;
+  void cancel();
+
+private:
+  struct Request {
+    int32_t from; // -1: a send
+    void *request;
+  };
+  Link *link;
+  std::vector<Request> requests;
+};
+
+/// How long to sleep between two looks: not at all at first, since most of what
+/// is waited for comes at once.
+class Pause {
+public:
+  void operator()();
+
+private:
+  int looks = 0;
+};
+
+} // namespace zero_rt
+
+#endif // ZERO_RT_COMM_PROCESS_LINK_H

@@ -1,0 +1,78 @@
+//===- mail.h - Letters between processes -----------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Letters of one rank arrive in the order in which they were sent, and are read
+// in another: what comes before what is waited for is kept.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_RT_COMM_PROCESS_MAIL_H
+#define ZERO_RT_COMM_PROCESS_MAIL_H
+
+#include "comm/mail.h"
+#include "comm/process/link.h"
+
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+
+namespace zero_rt {
+
+class ProcessMail final : public Mail {
+public:
+  ProcessMail(std::shared_ptr<Link> link, int64_t timeoutMs);
+
+  zero_rt_status send(int32_t to, const Letter &letter,
+                      Parcel &parcel) override;
+  zero_rt_status receive(int32_t from, const Letter &letter, void *data,
+                         int64_t bytes, const char *what) override;
+  bool findUnread(uint64_t step, int64_t window, Letter &letter,
+                  int32_t &from) override;
+  void dropUnread(uint64_t step, int64_t window) override;
+  void leaveStep(uint64_t step) override;
+
+private:
+  /// What goes before a letter's contents; without any, its sender has left.
+  struct Envelope {
+    Letter letter;
+    int64_t bytes = 0;
+    bool hasLeft = false;
+  };
+  struct Outgoing {
+    explicit Outgoing(Link &link) : transfers(link) {}
+    Envelope envelope;
+    int32_t to = 0;
+    Parcel *parcel = nullptr; // null: a farewell
+    Transfers transfers;      // goes first
+  };
+  struct Incoming {
+    explicit Incoming(Link &link) : transfers(link) {}
+    Envelope envelope;
+    std::vector<char> contents;
+    bool isAwaited = false; // a receive of the envelope has begun
+    bool isOpened = false;  // the envelope is here
+    Transfers transfers;    // goes first
+  };
+
+  zero_rt_status post(int32_t to, const Envelope &envelope, Parcel *parcel);
+  /// Takes note of all that has come and gone.
+  zero_rt_status poll();
+  zero_rt_status pollFrom(int32_t from, bool &isMore);
+
+  std::shared_ptr<Link> link;
+  int64_t timeoutMs;
+  std::list<Outgoing> outgoing;
+  std::list<Incoming> incoming; // by rank, without this one
+  std::vector<int32_t> senders; // their ranks
+  std::map<std::pair<Letter, int32_t>, std::vector<char>> unread;
+  /// By step, the first window whose letters are still wanted.
+  std::map<uint64_t, int64_t> wanted;
+};
+
+} // namespace zero_rt
+
+#endif // ZERO_RT_COMM_PROCESS_MAIL_H

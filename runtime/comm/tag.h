@@ -1,0 +1,53 @@
+//===- tag.h - What ranks compare when they meet ----------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_RT_COMM_TAG_H
+#define ZERO_RT_COMM_TAG_H
+
+#include "zero_rt/abi.h"
+
+#include <string>
+#include <vector>
+
+namespace zero_rt {
+
+/// What all ranks must agree on when they meet in a collective. |step| tells
+/// apart steps that have buffers of the same name; 0 is no step. Elements
+/// travel as |dtype|; sums are taken, and delivered, in |sumType|.
+struct Tag {
+  const char *operation;
+  const char *name; // of a buffer, or null
+  int64_t elements;
+  int32_t dtype;
+  int32_t sumType;
+  uint64_t step;
+};
+
+/// What one rank came with, to which of the collectives of a group.
+struct Arrival {
+  int32_t rank; // for messages
+  Tag tag;
+  uint64_t sequence;
+};
+
+/// "all_gather of 'b0'", with elements and types on request.
+std::string describe(const Tag &tag, bool withSize = false);
+
+/// How two ranks disagree, with both sides named; empty if they do not.
+std::string findDifference(const Arrival &one, const Arrival &other);
+
+/// That collective |tag| did not finish, and which |ranks| did not come.
+std::string describeMissing(const Tag &tag, int64_t timeoutMs,
+                            const std::vector<int32_t> &ranks);
+
+/// That |rank| has destroyed its |owner|, "runtime" or "step", and |waiting|
+/// waits.
+std::string describeLeft(const Tag &tag, int32_t rank, const char *owner,
+                         int32_t waiting);
+
+} // namespace zero_rt
+
+#endif // ZERO_RT_COMM_TAG_H
