@@ -7,11 +7,15 @@
 |*    -Lbuild/lib -lzero_rt -lpthread -o out/two_steps
 |* LD_LIBRARY_PATH=out:build/lib out/two_steps
 |*
-|* The ranks are threads. As processes of MPI, with the same result:
+|* The ranks are threads. With -DWITH_TCP they are processes that torchrun, srun
+or
+|* mpiexec has started, or you, with the same result:
 |*
-|* mpicc -DWITH_MPI examples/two_steps.c -Iout -Iruntime/include -Lout -ltrain \
-|*    -Lbuild/lib -lzero_rt_mpi -lzero_rt -o out/two_steps_mpi
-|* LD_LIBRARY_PATH=out:build/lib mpiexec -n 2 out/two_steps_mpi
+|* for r in 0 1; do RANK=$r WORLD_SIZE=2 out/two_steps_tcp & done; wait
+|*
+|* With -DWITH_MPI, mpicc and -lzero_rt_mpi they are those of MPI:
+|*
+|* mpiexec -n 2 out/two_steps_mpi
 |*
 \*===----------------------------------------------------------------------===*/
 
@@ -21,8 +25,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#ifdef WITH_MPI
+#if defined(WITH_MPI)
 #include "zero_rt/mpi.h"
+#elif defined(WITH_TCP)
+#include "zero_rt/tcp.h"
 #endif
 
 _Static_assert(TRAIN_RANKS == 2, "compile the step with --mesh=dp=2");
@@ -88,7 +94,7 @@ static void *run_rank(void *argument) {
   return NULL;
 }
 
-#ifdef WITH_MPI
+#if defined(WITH_MPI)
 int main(int argc, char **argv) {
   int rank;
   MPI_Init(&argc, &argv);
@@ -97,6 +103,15 @@ int main(int argc, char **argv) {
   run_rank((void *)(intptr_t)rank);
   CHECK(zero_rt_group_destroy(group));
   MPI_Finalize();
+  return 0;
+}
+#elif defined(WITH_TCP)
+int main(void) {
+  zero_rt_tcp_options options = {.struct_size = sizeof(options)};
+  CHECK(zero_rt_tcp_environment(&options));
+  CHECK(zero_rt_tcp_group_create(&options, &group));
+  run_rank((void *)(intptr_t)options.rank);
+  CHECK(zero_rt_group_destroy(group));
   return 0;
 }
 #else

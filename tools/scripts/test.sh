@@ -45,7 +45,9 @@ if [[ $quick -eq 0 ]]; then
   echo "== runtime under -fsanitize=thread"
   bash tools/scripts/build.sh build-tsan -DZERO_SANITIZE=thread -- zero_rt_tests
   build-tsan/bin/zero_rt_tests --gtest_brief=1
-  ZERO_TEST_GROUP=transport build-tsan/bin/zero_rt_tests --gtest_brief=1
+  for group in transport tcp; do
+    ZERO_TEST_GROUP=$group build-tsan/bin/zero_rt_tests --gtest_brief=1
+  done
 fi
 if [[ $full -eq 1 ]]; then
   echo "== equality in every configuration"

@@ -101,6 +101,16 @@ zero_rt_status ProcessCommunicator::compare(const Header &mine, size_t member,
   return text.empty() ? ZERO_RT_OK : breakWith(ZERO_RT_MISMATCH, text);
 }
 
+/// Looks which |transfers| are done, and whether the group is still whole.
+zero_rt_status ProcessCommunicator::look(const Tag &tag, Transfers &transfers) {
+  ZERO_RT_TRY(link->check(/*waits=*/true));
+  zero_rt_status status = transfers.poll();
+  if (status && !link->isBroken())
+    return breakWith(status, lastMessage() +
+                                 (" and will not come to " + describe(tag)));
+  return status;
+}
+
 /// Waits until all members are in a collective with the same tag.
 zero_rt_status ProcessCommunicator::enter(const Tag &tag) {
   ZERO_RT_TRY(link->check());
@@ -136,8 +146,7 @@ zero_rt_status ProcessCommunicator::enter(const Tag &tag) {
   }
   Deadline end = deadline();
   for (Pause pause;; pause()) {
-    ZERO_RT_TRY(link->check(/*waits=*/true));
-    ZERO_RT_TRY(transfers.poll());
+    ZERO_RT_TRY(look(tag, transfers));
     for (size_t i = 0; i < missing.size();) {
       bool isAgain = false;
       if (!transfers.hasAllFrom(members[missing[i]])) {
@@ -166,8 +175,7 @@ zero_rt_status ProcessCommunicator::finish(const Tag &tag,
                                            Transfers &transfers) {
   Deadline end = deadline();
   for (Pause pause;; pause()) {
-    ZERO_RT_TRY(link->check(/*waits=*/true));
-    ZERO_RT_TRY(transfers.poll());
+    ZERO_RT_TRY(look(tag, transfers));
     if (transfers.isDone())
       return ZERO_RT_OK;
     if (std::chrono::steady_clock::now() < end)

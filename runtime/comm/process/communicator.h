@@ -71,6 +71,7 @@ private:
   zero_rt_status enter(const Tag &tag);
   zero_rt_status compare(const Header &mine, size_t member, bool &isAgain);
   zero_rt_status checkEnded(const Tag &tag);
+  zero_rt_status look(const Tag &tag, Transfers &transfers);
   zero_rt_status finish(const Tag &tag, Transfers &transfers);
   zero_rt_status reduceOwnSlice(const Tag &tag, const void *src, void *dst,
                                 bool accumulate);

@@ -31,7 +31,7 @@ Link::~Link() {
 /// Notes what others have to tell of the group. What this needs of the
 /// transport may fail: the call that follows will say so.
 void Link::listen() {
-  for (int32_t r = 0; r < ranks() && code == ZERO_RT_OK; ++r) {
+  for (int32_t r = 0; r < ranks() && news.code == ZERO_RT_OK; ++r) {
     Listener &listener = listeners[size_t(r)];
     int32_t isDone = 0;
     if (r == rank() ||
@@ -41,8 +41,8 @@ void Link::listen() {
         transport.test(transport.context, listener.request, &isDone) || !isDone)
       continue;
     listener.request = nullptr;
-    code = listener.notice.code;
-    brokenBy = listener.notice.text;
+    heardAt = std::chrono::steady_clock::now();
+    news = listener.notice;
   }
 }
 
@@ -66,6 +66,14 @@ zero_rt_status Link::breakWith(zero_rt_status code, const std::string &message,
 
 zero_rt_status Link::check(bool waits) {
   listen();
+  // One that waits may be in a collective that those who gave up have left
+  // behind them; what it needs is on its way then.
+  constexpr auto grace = std::chrono::milliseconds(100);
+  if (code == ZERO_RT_OK && news.code &&
+      (!waits || std::chrono::steady_clock::now() - heardAt > grace)) {
+    code = news.code;
+    brokenBy = news.text;
+  }
   if (code == ZERO_RT_OK)
     return ZERO_RT_OK;
   bool isFirst = !isToldHere;
@@ -79,6 +87,8 @@ zero_rt_status Link::check(bool waits) {
 zero_rt_status Link::checkTransport(zero_rt_status status) {
   if (status == ZERO_RT_OK)
     return ZERO_RT_OK;
+  if (status == ZERO_RT_TIMEOUT)
+    return fail(status, "%s", transport.error(transport.context));
   std::vector<int32_t> all(static_cast<size_t>(ranks()));
   std::iota(all.begin(), all.end(), 0);
   return breakWith(status, transport.error(transport.context), all);

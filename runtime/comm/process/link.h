@@ -42,7 +42,8 @@ public:
   /// cause. That ranks disagree concerns each of them, that others gave up
   /// waiting only one that |waits|: these get the cause itself, once.
   zero_rt_status check(bool waits = false);
-  /// The same of what a function of the transport returned.
+  /// What a function of the transport returned, with its message. That a rank
+  /// is gone (timeout) does not break the link yet.
   zero_rt_status checkTransport(zero_rt_status status);
 
   zero_rt_transport transport;
@@ -68,6 +69,8 @@ private:
   std::string brokenBy;
   bool isToldHere = false;
   std::vector<Listener> listeners; // by rank; this one's is idle
+  Notice news;                     // of others, the first
+  Deadline heardAt;
   Notice mine;
   std::vector<void *> sent; // to the others
 };

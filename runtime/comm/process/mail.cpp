@@ -46,6 +46,8 @@ zero_rt_status ProcessMail::post(int32_t to, const Envelope &envelope,
 zero_rt_status ProcessMail::pollFrom(int32_t from, bool &isMore) {
   isMore = false;
   Incoming &next = *std::next(incoming.begin(), from);
+  if (next.isOver)
+    return ZERO_RT_OK;
   int32_t rank = senders[size_t(from)];
   Envelope &envelope = next.envelope;
   if (next.transfers.isDone() && !next.isOpened && !next.isAwaited) {
@@ -53,7 +55,10 @@ zero_rt_status ProcessMail::pollFrom(int32_t from, bool &isMore) {
     ZERO_RT_TRY(
         next.transfers.receive(rank, MailChannel, &envelope, sizeof(Envelope)));
   }
-  ZERO_RT_TRY(next.transfers.poll());
+  zero_rt_status status = next.transfers.poll();
+  next.isOver = status == ZERO_RT_TIMEOUT;
+  if (status)
+    return next.isOver ? ZERO_RT_OK : status;
   if (!next.transfers.isDone())
     return ZERO_RT_OK;
   isMore = true;
@@ -74,10 +79,20 @@ zero_rt_status ProcessMail::pollFrom(int32_t from, bool &isMore) {
   return ZERO_RT_OK;
 }
 
+bool ProcessMail::isOver(int32_t rank) const {
+  for (size_t from = 0; from < senders.size(); ++from)
+    if (senders[from] == rank)
+      return std::next(incoming.begin(), std::ptrdiff_t(from))->isOver;
+  return false;
+}
+
 zero_rt_status ProcessMail::poll() {
   for (auto letter = outgoing.begin(); letter != outgoing.end();) {
-    ZERO_RT_TRY(letter->transfers.poll());
-    bool isDone = letter->transfers.isDone();
+    // What a rank that is gone does not take is taken by none.
+    zero_rt_status status = letter->transfers.poll();
+    if (status && status != ZERO_RT_TIMEOUT)
+      return status;
+    bool isDone = status || letter->transfers.isDone();
     if (isDone && letter->parcel)
       letter->parcel->isTaken = true;
     letter = isDone ? outgoing.erase(letter) : std::next(letter);
@@ -116,6 +131,9 @@ zero_rt_status ProcessMail::receive(int32_t from, const Letter &letter,
       if (link->ended.count({from, letter.step}))
         return fail(ZERO_RT_TIMEOUT,
                     "%s will not come: rank %d destroyed its step", what, from);
+      if (isOver(from))
+        return fail(ZERO_RT_TIMEOUT, "%s will not come: rank %d is gone", what,
+                    from);
       if (std::chrono::steady_clock::now() >= end)
         return fail(ZERO_RT_TIMEOUT,
                     "%s did not come from rank %d within %lld ms", what, from,

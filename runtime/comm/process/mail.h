@@ -55,6 +55,7 @@ private:
     std::vector<char> contents;
     bool isAwaited = false; // a receive of the envelope has begun
     bool isOpened = false;  // the envelope is here
+    bool isOver = false;    // its sender is gone
     Transfers transfers;    // goes first
   };
 
@@ -62,6 +63,8 @@ private:
   /// Takes note of all that has come and gone.
   zero_rt_status poll();
   zero_rt_status pollFrom(int32_t from, bool &isMore);
+  /// Whether |rank| is gone.
+  bool isOver(int32_t rank) const;
 
   std::shared_ptr<Link> link;
   int64_t timeoutMs;

@@ -27,7 +27,9 @@ extern "C" {
 /// arrive in the order in which they were sent; channels are independent of
 /// each other. A receive has exactly the size of the message. Called by one
 /// thread at a time, that which calls the runtime. Errors: any status, with a
-/// text from `error`; the group is of no use after one.
+/// text from `error`; timeout says that the other rank is
+/// gone, which concerns only what needs it, and after any other the group is of
+/// no use.
 typedef struct zero_rt_transport {
   uint32_t struct_size;
   int32_t rank;

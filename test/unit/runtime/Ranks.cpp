@@ -7,6 +7,8 @@
 #include "Ranks.h"
 
 #include "ThreadTransport.h"
+#include "comm/tcp/socket.h"
+#include "zero_rt/tcp.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -24,6 +26,28 @@ void zero_rt::test::expectStatus(zero_rt_status expected, zero_rt_status status,
   }
 }
 
+int32_t zero_rt::test::findFreePort() {
+  zero_rt::Socket socket;
+  expectOk(socket.listen(0));
+  return socket.port();
+}
+
+static void connectOverTcp(std::vector<zero_rt_group *> &groups) {
+  auto options = sized<zero_rt_tcp_options>();
+  options.ranks = int32_t(groups.size());
+  options.port = findFreePort();
+  std::strcpy(options.host, "127.0.0.1");
+  std::vector<std::thread> threads;
+  for (size_t r = 0; r < groups.size(); ++r)
+    threads.emplace_back([&, r] {
+      zero_rt_tcp_options mine = options;
+      mine.rank = int32_t(r);
+      expectOk(zero_rt_tcp_group_create(&mine, &groups[r]));
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+}
+
 std::vector<zero_rt_group *> zero_rt::test::createGroups(int32_t ranks) {
   std::vector<zero_rt_group *> groups(static_cast<size_t>(ranks), nullptr);
   const char *kind = std::getenv("ZERO_TEST_GROUP");
@@ -33,6 +57,10 @@ std::vector<zero_rt_group *> zero_rt::test::createGroups(int32_t ranks) {
       zero_rt_transport transport = Network::connect(network, r, ranks);
       expectOk(zero_rt_transport_group_create(&transport, &groups[size_t(r)]));
     }
+    return groups;
+  }
+  if (kind && std::strcmp(kind, "tcp") == 0) {
+    connectOverTcp(groups);
     return groups;
   }
   expectOk(zero_rt_local_group_create(ranks, &groups[0]));

@@ -47,8 +47,10 @@ struct Options {
 };
 
 /// The ends of a group of |ranks|, by rank: all one, unless the environment
-/// says ZERO_TEST_GROUP=transport; then each is that of a process.
+/// says ZERO_TEST_GROUP=transport or =tcp; then each is that of a process.
 std::vector<zero_rt_group *> createGroups(int32_t ranks);
+/// A port that nobody listens at, for now.
+int32_t findFreePort();
 void destroyGroups(const std::vector<zero_rt_group *> &groups);
 
 /// Makes a group and runs |body| for each rank on a thread of its own. All

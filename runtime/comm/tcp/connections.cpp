@@ -1,0 +1,314 @@
+//===- connections.cpp - Messages over TCP --------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "comm/tcp/connections.h"
+
+#include "core/status.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <thread>
+
+using namespace zero_rt;
+
+/// A send of at most so much is copied, so that it is done at once.
+static constexpr int64_t mostCopied = 4096;
+
+Connections::Connections(int32_t rank, std::vector<Socket> sockets)
+    : rank(rank), peers(sockets.size()) {
+  for (size_t r = 0; r < peers.size(); ++r) {
+    peers[r].socket = std::move(sockets[r]);
+    peers[r].isClosed = int32_t(r) == rank;
+  }
+}
+
+Connections::~Connections() {
+  // What was said last is to be heard.
+  Deadline end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+  auto isDone = [](const Peer &peer) {
+    return peer.isClosed || peer.outgoing.empty();
+  };
+  for (progress(); !std::all_of(peers.begin(), peers.end(), isDone) &&
+                   std::chrono::steady_clock::now() < end;
+       progress())
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  for (Peer &peer : peers)
+    if (!peer.isClosed)
+      ::shutdown(peer.socket.get(), SHUT_WR);
+  progress();
+}
+
+//===----------------------------------------------------------------------===//
+// Reading and writing
+//===----------------------------------------------------------------------===//
+
+/// Reads and writes what can be without waiting.
+void Connections::progress() {
+  std::vector<pollfd> entries;
+  std::vector<Peer *> polled;
+  for (Peer &peer : peers) {
+    if (peer.isClosed)
+      continue;
+    short events = POLLIN;
+    if (!peer.outgoing.empty())
+      events |= POLLOUT;
+    entries.push_back({peer.socket.get(), events, 0});
+    polled.push_back(&peer);
+  }
+  if (entries.empty() || ::poll(entries.data(), entries.size(), 0) <= 0)
+    return;
+  for (size_t i = 0; i < entries.size(); ++i) {
+    if (entries[i].revents & (POLLIN | POLLHUP | POLLERR))
+      read(*polled[i]);
+    if (entries[i].revents & POLLOUT && !polled[i]->isClosed)
+      write(*polled[i]);
+  }
+}
+
+/// Reads up to |bytes| behind what is done; false if there is no more for now.
+bool Connections::readSome(Peer &peer, char *data, size_t bytes) {
+  ssize_t got =
+      ::recv(peer.socket.get(), data + peer.done, bytes - peer.done, 0);
+  if (got > 0) {
+    peer.done += size_t(got);
+    return true;
+  }
+  if (got == 0 || (errno != EAGAIN && errno != EINTR))
+    peer.isClosed = true;
+  return false;
+}
+
+void Connections::read(Peer &peer) {
+  while (!peer.isClosed) {
+    if (peer.isInFrame) {
+      if (!readSome(peer, reinterpret_cast<char *>(&peer.frame), sizeof(Frame)))
+        return;
+      if (peer.done == sizeof(Frame))
+        beginContents(peer);
+      continue;
+    }
+    char *data = peer.target ? peer.target->data : peer.buffer.data();
+    if (!readSome(peer, data, size_t(peer.frame.bytes)))
+      return;
+    if (peer.done == size_t(peer.frame.bytes))
+      endContents(peer);
+  }
+}
+
+void Connections::beginContents(Peer &peer) {
+  peer.isInFrame = false;
+  peer.done = 0;
+  if (peer.frame.bytes <= 0 ||
+      peer.frame.bytes > ZERO_RT_TRANSPORT_MOST_BYTES) {
+    peer.isClosed = true; // these are no frames
+    return;
+  }
+  auto &receives = peer.receives[int32_t(peer.frame.channel)];
+  if (!receives.empty() && receives.front()->bytes == peer.frame.bytes) {
+    peer.target = receives.front();
+    receives.pop_front();
+  } else {
+    peer.buffer.resize(size_t(peer.frame.bytes));
+  }
+}
+
+void Connections::endContents(Peer &peer) {
+  auto channel = int32_t(peer.frame.channel);
+  if (peer.target) {
+    peer.target->isDone = true;
+  } else if (auto &receives = peer.receives[channel]; !receives.empty()) {
+    // It was asked for meanwhile, or with another size.
+    Request *request = receives.front();
+    receives.pop_front();
+    if (request->bytes == peer.frame.bytes)
+      std::copy(peer.buffer.begin(), peer.buffer.end(), request->data);
+    else
+      request->status = ZERO_RT_MISMATCH;
+    request->isDone = true;
+  } else {
+    peer.early[channel].push_back(std::move(peer.buffer));
+  }
+  peer.target = nullptr;
+  peer.buffer = {};
+  peer.isInFrame = true;
+  peer.done = 0;
+}
+
+void Connections::write(Peer &peer) {
+  while (!peer.outgoing.empty()) {
+    Outgoing &next = peer.outgoing.front();
+    auto *frame = reinterpret_cast<char *>(&next.frame);
+    iovec parts[2];
+    int count = 0;
+    size_t bytes = size_t(next.frame.bytes);
+    size_t begin = 0;
+    if (next.done < sizeof(Frame))
+      parts[count++] = {frame + next.done, sizeof(Frame) - next.done};
+    else
+      begin = next.done - sizeof(Frame);
+    parts[count++] = {const_cast<char *>(next.data) + begin, bytes - begin};
+    msghdr header = {};
+    header.msg_iov = parts;
+    header.msg_iovlen = size_t(count);
+    ssize_t sent = ::sendmsg(peer.socket.get(), &header, MSG_NOSIGNAL);
+    if (sent < 0) {
+      if (errno != EAGAIN && errno != EINTR)
+        peer.isClosed = true;
+      return;
+    }
+    next.done += size_t(sent);
+    if (next.done < sizeof(Frame) + bytes)
+      return;
+    if (next.request)
+      next.request->isDone = true;
+    peer.outgoing.pop_front();
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Requests
+//===----------------------------------------------------------------------===//
+
+zero_rt_status Connections::begin(Request *request, const void *data,
+                                  void **out) {
+  *out = request;
+  Peer &peer = peers[size_t(request->rank)];
+  if (!data) {
+    auto &early = peer.early[request->channel];
+    if (early.empty()) {
+      peer.receives[request->channel].push_back(request);
+      return ZERO_RT_OK;
+    }
+    request->isDone = true;
+    if (int64_t(early.front().size()) == request->bytes)
+      std::copy(early.front().begin(), early.front().end(), request->data);
+    else
+      request->status = ZERO_RT_MISMATCH;
+    early.pop_front();
+    return ZERO_RT_OK;
+  }
+  Outgoing next = {{request->bytes, request->channel},
+                   static_cast<const char *>(data),
+                   {},
+                   0,
+                   request};
+  if (request->bytes <= mostCopied) {
+    next.copy.assign(next.data, next.data + request->bytes);
+    next.request = nullptr;
+    request->isDone = true;
+  }
+  peer.outgoing.push_back(std::move(next));
+  Outgoing &queued = peer.outgoing.back();
+  if (!queued.copy.empty())
+    queued.data = queued.copy.data();
+  if (!peer.isClosed)
+    write(peer);
+  return ZERO_RT_OK;
+}
+
+zero_rt_status Connections::test(Request *request, int32_t *outDone) {
+  *outDone = 0;
+  if (!request->isDone)
+    progress();
+  if (!request->isDone) {
+    if (!peers[size_t(request->rank)].isClosed)
+      return ZERO_RT_OK;
+    message = "rank " + std::to_string(request->rank) + " is gone";
+    return ZERO_RT_TIMEOUT;
+  }
+  zero_rt_status status = request->status;
+  if (status) {
+    message = "rank " + std::to_string(request->rank) +
+              " sent a message of another size than was expected";
+    return status;
+  }
+  *outDone = 1;
+  delete request;
+  return ZERO_RT_OK;
+}
+
+void Connections::cancel(Request *request) {
+  Peer &peer = peers[size_t(request->rank)];
+  if (peer.target == request) {
+    // The rest of it goes to a buffer.
+    peer.buffer.resize(size_t(peer.frame.bytes));
+    peer.target = nullptr;
+  }
+  auto &receives = peer.receives[request->channel];
+  receives.erase(std::remove(receives.begin(), receives.end(), request),
+                 receives.end());
+  for (auto it = peer.outgoing.begin(); it != peer.outgoing.end(); ++it) {
+    if (it->request != request)
+      continue;
+    // Half a message would be taken for the next one.
+    if (it->done)
+      peer.isClosed = true;
+    peer.outgoing.erase(it);
+    break;
+  }
+  delete request;
+}
+
+//===----------------------------------------------------------------------===//
+// The transport
+//===----------------------------------------------------------------------===//
+
+/// Runs |body|; what it throws is a status.
+template <typename Body>
+static zero_rt_status callGuarded(std::string &message, Body &&body) {
+  zero_rt_status status = guarded("tcp", body);
+  if (status == ZERO_RT_OUT_OF_MEMORY)
+    message = "out of memory";
+  return status;
+}
+
+zero_rt_transport Connections::makeTransport(Connections *connections) {
+  zero_rt_transport transport = {};
+  transport.struct_size = sizeof(transport);
+  transport.rank = connections->rank;
+  transport.ranks = int32_t(connections->peers.size());
+  transport.context = connections;
+  transport.send = [](void *context, int32_t to, int32_t channel,
+                      const void *data, int64_t bytes, void **out) {
+    auto &self = *static_cast<Connections *>(context);
+    return callGuarded(self.message, [&] {
+      return self.begin(new Request{to, channel, nullptr, bytes}, data, out);
+    });
+  };
+  transport.receive = [](void *context, int32_t from, int32_t channel,
+                         void *data, int64_t bytes, void **out) {
+    auto &self = *static_cast<Connections *>(context);
+    return callGuarded(self.message, [&] {
+      return self.begin(
+          new Request{from, channel, static_cast<char *>(data), bytes}, nullptr,
+          out);
+    });
+  };
+  transport.test = [](void *context, void *request, int32_t *outDone) {
+    auto &self = *static_cast<Connections *>(context);
+    return callGuarded(self.message, [&] {
+      return self.test(static_cast<Request *>(request), outDone);
+    });
+  };
+  transport.cancel = [](void *context, void *request) {
+    auto &self = *static_cast<Connections *>(context);
+    (void)callGuarded(self.message, [&] {
+      self.cancel(static_cast<Request *>(request));
+      return ZERO_RT_OK;
+    });
+  };
+  transport.error = [](void *context) {
+    return static_cast<Connections *>(context)->message.c_str();
+  };
+  transport.destroy = [](void *context) {
+    delete static_cast<Connections *>(context);
+  };
+  return transport;
+}

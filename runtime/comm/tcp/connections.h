@@ -1,0 +1,84 @@
+//===- connections.h - Messages over TCP ------------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A message is a frame on the one connection to its rank. What comes before it
+// is asked for is kept, so that no channel waits for another.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_RT_COMM_TCP_CONNECTIONS_H
+#define ZERO_RT_COMM_TCP_CONNECTIONS_H
+
+#include "comm/tcp/socket.h"
+#include "zero_rt/transport.h"
+
+#include <deque>
+#include <map>
+#include <vector>
+
+namespace zero_rt {
+
+class Connections {
+public:
+  /// |sockets| by rank; this one's is null.
+  Connections(int32_t rank, std::vector<Socket> sockets);
+  ~Connections();
+
+  /// With |connections| as its context, which `destroy` deletes.
+  static zero_rt_transport makeTransport(Connections *connections);
+
+private:
+  struct Frame {
+    int64_t bytes;
+    int64_t channel;
+  };
+  struct Request {
+    int32_t rank;
+    int32_t channel;
+    char *data; // where a message goes; null for a send
+    int64_t bytes;
+    bool isDone = false;
+    zero_rt_status status = ZERO_RT_OK;
+  };
+  struct Outgoing {
+    Frame frame;
+    const char *data;
+    std::vector<char> copy; // of a short one
+    size_t done = 0;        // bytes of both
+    Request *request;       // null: nobody waits for it
+  };
+  struct Peer {
+    Socket socket;
+    bool isClosed = false;
+    std::deque<Outgoing> outgoing;
+    std::map<int32_t, std::deque<Request *>> receives;
+    std::map<int32_t, std::deque<std::vector<char>>> early;
+    // What is being read: a frame, then its contents, to a request or a buffer.
+    Frame frame = {};
+    size_t done = 0;
+    bool isInFrame = true;
+    Request *target = nullptr;
+    std::vector<char> buffer;
+  };
+
+  void progress();
+  void read(Peer &peer);
+  bool readSome(Peer &peer, char *data, size_t bytes);
+  void beginContents(Peer &peer);
+  void endContents(Peer &peer);
+  void write(Peer &peer);
+  zero_rt_status begin(Request *request, const void *data, void **out);
+  zero_rt_status test(Request *request, int32_t *outDone);
+  void cancel(Request *request);
+
+  int32_t rank;
+  std::vector<Peer> peers;
+  std::string message;
+};
+
+} // namespace zero_rt
+
+#endif // ZERO_RT_COMM_TCP_CONNECTIONS_H

@@ -1,0 +1,92 @@
+//===- environment.cpp - What launchers tell a process --------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "zero_rt/tcp.h"
+
+#include "core/status.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+using namespace zero_rt;
+
+/// The variables of a launcher.
+namespace {
+struct Launcher {
+  const char *rank;
+  const char *ranks;
+};
+} // namespace
+
+static const Launcher launchers[] = {
+    {"RANK", "WORLD_SIZE"},
+    {"SLURM_PROCID", "SLURM_NTASKS"},
+    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}};
+
+static zero_rt_status readNumber(const char *name, int32_t least, int32_t most,
+                                 int32_t &out) {
+  const char *text = std::getenv(name);
+  if (!text)
+    return fail(ZERO_RT_INVALID_ARGUMENT, "%s is not set", name);
+  char *end = nullptr;
+  long value = std::strtol(text, &end, 10);
+  if (end == text || *end || value < least || value > most)
+    return fail(ZERO_RT_INVALID_ARGUMENT,
+                "%s is '%s', expected a number from %d to %d", name, text,
+                least, most);
+  out = int32_t(value);
+  return ZERO_RT_OK;
+}
+
+static zero_rt_status readRank(zero_rt_tcp_options &options) {
+  for (const Launcher &launcher : launchers) {
+    if (!std::getenv(launcher.rank) && !std::getenv(launcher.ranks))
+      continue;
+    ZERO_RT_TRY(readNumber(launcher.ranks, 1, 1 << 20, options.ranks));
+    return readNumber(launcher.rank, 0, options.ranks - 1, options.rank);
+  }
+  return fail(ZERO_RT_INVALID_ARGUMENT,
+              "RANK and WORLD_SIZE are not set; start the ranks with torchrun, "
+              "srun or mpiexec, or set them");
+}
+
+/// The first node of a list such as "a[03-07,9],b": "a03".
+static std::string firstNode(const char *list) {
+  std::string node(list, std::strcspn(list, ",["));
+  if (list[node.size()] == '[') {
+    const char *number = list + node.size() + 1;
+    node.append(number, std::strcspn(number, ",-]"));
+  }
+  return node;
+}
+
+ZERO_RT_EXPORT zero_rt_status
+zero_rt_tcp_environment(zero_rt_tcp_options *out_options) {
+  ZERO_RT_TRY(checkStruct(out_options, "out_options"));
+  zero_rt_tcp_options options = {};
+  options.struct_size = out_options->struct_size;
+  ZERO_RT_TRY(readRank(options));
+  constexpr int32_t mostPort = 65535;
+  if (std::getenv("ZERO_RT_PORT")) {
+    ZERO_RT_TRY(readNumber("ZERO_RT_PORT", 1, mostPort, options.port));
+  } else if (std::getenv("MASTER_PORT")) {
+    ZERO_RT_TRY(readNumber("MASTER_PORT", 1, mostPort - 1, options.port));
+    ++options.port;
+  } else {
+    options.port = 29501;
+  }
+  const char *nodes = std::getenv("SLURM_JOB_NODELIST");
+  const char *host = std::getenv("MASTER_ADDR");
+  std::string name = host ? host : nodes ? firstNode(nodes) : "127.0.0.1";
+  if (name.empty() || name.size() >= sizeof(options.host))
+    return fail(ZERO_RT_INVALID_ARGUMENT, "%s is no host: '%s'",
+                host ? "MASTER_ADDR" : "SLURM_JOB_NODELIST", name.c_str());
+  std::snprintf(options.host, sizeof(options.host), "%s", name.c_str());
+  *out_options = options;
+  return ZERO_RT_OK;
+}
