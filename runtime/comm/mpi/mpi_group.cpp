@@ -13,21 +13,21 @@
 #include "zero_rt/mpi.h"
 #include "zero_rt/transport.h"
 
-#include <chrono>
 #include <cstring>
+#include <memory>
 #include <new>
 #include <string>
-#include <thread>
 #include <vector>
 
 namespace {
 
-/// A send of at most so much is copied, so that it needs nobody's memory.
-constexpr int64_t mostCopied = 4096;
-
+/// MPI cannot give up a send, nor a receive that has begun. So it reads and
+/// writes memory of the request's own, which goes on living where a request is
+/// given up.
 struct Request {
   MPI_Request handle = MPI_REQUEST_NULL;
-  std::vector<char> copy; // of what is sent
+  std::vector<char> bytes;
+  void *target = nullptr; // of a receive
 };
 
 /// The context of the transport.
@@ -75,30 +75,26 @@ static zero_rt_status start(Mpi &mpi, const char *call, void **out,
     mpi.message = "MPI is finalized";
     return ZERO_RT_INTERNAL;
   }
-  auto *request = new (std::nothrow) Request;
-  if (!request) {
+  try {
+    auto request = std::make_unique<Request>();
+    if (zero_rt_status status = mpi.check(call, begin(*request)))
+      return status;
+    *out = request.release();
+    return ZERO_RT_OK;
+  } catch (const std::bad_alloc &) {
     mpi.message = "out of memory";
     return ZERO_RT_OUT_OF_MEMORY;
   }
-  zero_rt_status status = mpi.check(call, begin(*request));
-  if (status)
-    delete request;
-  else
-    *out = request;
-  return status;
 }
 
 zero_rt_status Mpi::send(void *context, int32_t to, int32_t channel,
                          const void *data, int64_t bytes, void **out) {
   Mpi &mpi = of(context);
   return start(mpi, "MPI_Isend", out, [&](Request &request) {
-    if (bytes <= mostCopied) {
-      auto *from = static_cast<const char *>(data);
-      request.copy.assign(from, from + bytes);
-      data = request.copy.data();
-    }
-    return MPI_Isend(data, int(bytes), MPI_BYTE, to, channel, mpi.comm,
-                     &request.handle);
+    auto *from = static_cast<const char *>(data);
+    request.bytes.assign(from, from + bytes);
+    return MPI_Isend(request.bytes.data(), int(bytes), MPI_BYTE, to, channel,
+                     mpi.comm, &request.handle);
   });
 }
 
@@ -106,8 +102,10 @@ zero_rt_status Mpi::receive(void *context, int32_t from, int32_t channel,
                             void *data, int64_t bytes, void **out) {
   Mpi &mpi = of(context);
   return start(mpi, "MPI_Irecv", out, [&](Request &request) {
-    return MPI_Irecv(data, int(bytes), MPI_BYTE, from, channel, mpi.comm,
-                     &request.handle);
+    request.bytes.resize(size_t(bytes));
+    request.target = data;
+    return MPI_Irecv(request.bytes.data(), int(bytes), MPI_BYTE, from, channel,
+                     mpi.comm, &request.handle);
   });
 }
 
@@ -122,33 +120,25 @@ zero_rt_status Mpi::test(void *context, void *opaque, int32_t *outDone) {
   zero_rt_status status = of(context).check(
       "MPI_Test", MPI_Test(&request->handle, &done, MPI_STATUS_IGNORE));
   *outDone = done;
-  if (done && !status)
+  if (done && !status) {
+    if (request->target)
+      std::memcpy(request->target, request->bytes.data(),
+                  request->bytes.size());
     delete request;
+  }
   return status;
 }
 
-void Mpi::cancel(void *context, void *opaque) {
+void Mpi::cancel(void *, void *opaque) {
   auto *request = static_cast<Request *>(opaque);
   if (isFinalized())
     return; // it is done, or never will be
-  int done = 0;
-  if (!request->copy.empty()) {
-    MPI_Test(&request->handle, &done, MPI_STATUS_IGNORE);
-    if (done)
-      delete request; // else MPI may still read it, to the end
-    return;
-  }
-  // MPI cancels a receive that has no message yet; one that has, and a send
-  // that has begun, end by themselves, unless the other process has died.
-  if (request->handle != MPI_REQUEST_NULL)
+  if (request->target)
     MPI_Cancel(&request->handle);
-  auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
-  while (!MPI_Test(&request->handle, &done, MPI_STATUS_IGNORE) && !done &&
-         std::chrono::steady_clock::now() < end)
-    std::this_thread::sleep_for(std::chrono::microseconds(50));
-  if (!done)
-    MPI_Request_free(&request->handle);
-  delete request;
+  int done = 0;
+  MPI_Test(&request->handle, &done, MPI_STATUS_IGNORE);
+  if (done)
+    delete request; // else MPI may still use it, to the end
 }
 
 void Mpi::destroy(void *context) {

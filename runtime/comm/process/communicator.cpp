@@ -67,43 +67,45 @@ static Tag tagOf(const Header &header) {
           header.sumType,   header.step};
 }
 
-zero_rt_status ProcessCommunicator::checkEnded(const Tag &tag) {
-  for (int32_t member : members)
-    if (link->ended.count({member, tag.step}))
-      return breakWith(ZERO_RT_TIMEOUT,
-                       describeLeft(tag, member, "step", link->rank()));
-  return ZERO_RT_OK;
+zero_rt_status ProcessCommunicator::breakAsLeft(const Tag &tag, int32_t rank,
+                                                const char *owner) {
+  return breakWith(ZERO_RT_TIMEOUT,
+                   describeLeft(tag, rank, owner, link->rank()));
 }
 
 /// Looks at what |member| told. |isAgain| is set if it was not about this
 /// collective, and another header must come.
-zero_rt_status ProcessCommunicator::compare(const Header &mine, size_t member,
-                                            bool &isAgain) {
+zero_rt_status ProcessCommunicator::compare(const Tag &tag, const Header &mine,
+                                            size_t member, bool &isAgain) {
   const Header &theirs = headers[member];
   int32_t rank = members[member];
   isAgain = theirs.kind != Header::Collective;
   if (theirs.kind == Header::LeftStep) {
-    link->ended.insert({rank, theirs.step});
-    return checkEnded(tagOf(mine));
+    link->noteEnd(rank, theirs.step);
+    return theirs.step == tag.step ? breakAsLeft(tag, rank, "step")
+                                   : ZERO_RT_OK;
   }
-  if (theirs.kind == Header::LeftRuntime)
-    return theirs.incarnation < mine.incarnation
-               ? ZERO_RT_OK
-               : breakWith(
-                     ZERO_RT_TIMEOUT,
-                     describeLeft(tagOf(mine), rank, "runtime", link->rank()));
+  if (theirs.kind == Header::LeftRuntime) {
+    // Said long ago, or it may have made another one since.
+    if (theirs.incarnation >= mine.incarnation)
+      leftAt[member] = std::chrono::steady_clock::now();
+    return ZERO_RT_OK;
+  }
   std::string text = findDifference({link->rank(), tagOf(mine), mine.sequence},
                                     {rank, tagOf(theirs), theirs.sequence});
   if (text.empty() && mine.group != theirs.group)
     text = "rank " + std::to_string(link->rank()) + " and rank " +
            std::to_string(rank) + " are in " + describe(tagOf(mine)) +
            " of different groups";
+  if (text.empty() && mine.nameHash != theirs.nameHash)
+    text = "rank " + std::to_string(link->rank()) + " and rank " +
+           std::to_string(rank) + " are in " + describe(tagOf(mine)) +
+           "... of buffers whose names differ behind that";
   return text.empty() ? ZERO_RT_OK : breakWith(ZERO_RT_MISMATCH, text);
 }
 
-/// Looks which |transfers| are done, and whether the group is still whole.
+/// Looks which |transfers| are done.
 zero_rt_status ProcessCommunicator::look(const Tag &tag, Transfers &transfers) {
-  ZERO_RT_TRY(link->check(/*waits=*/true));
   zero_rt_status status = transfers.poll();
   if (status && !link->isBroken())
     return breakWith(status, lastMessage() +
@@ -111,31 +113,51 @@ zero_rt_status ProcessCommunicator::look(const Tag &tag, Transfers &transfers) {
   return status;
 }
 
+/// Whether what is not done, for want of |ranks|, may still be.
+zero_rt_status
+ProcessCommunicator::checkHope(const Tag &tag, Deadline end,
+                               const std::vector<int32_t> &ranks) {
+  ZERO_RT_TRY(link->check(/*waits=*/true));
+  if (std::chrono::steady_clock::now() < end)
+    return ZERO_RT_OK;
+  return breakWith(ZERO_RT_TIMEOUT, describeMissing(tag, timeoutMs, ranks));
+}
+
+Header ProcessCommunicator::makeHeader(const Tag &tag) const {
+  Header header;
+  header.incarnation = link->incarnation;
+  header.dtype = tag.dtype;
+  header.sumType = tag.sumType;
+  header.elements = tag.elements;
+  header.step = tag.step;
+  header.sequence = isWhole() ? link->sequence : sequence;
+  header.group = group;
+  const char *name = tag.name ? tag.name : "";
+  header.nameHash = std::hash<std::string_view>()(name);
+  std::snprintf(header.operation, sizeof(header.operation), "%s",
+                tag.operation);
+  std::snprintf(header.name, sizeof(header.name), "%s", name);
+  return header;
+}
+
 /// Waits until all members are in a collective with the same tag.
 zero_rt_status ProcessCommunicator::enter(const Tag &tag) {
   ZERO_RT_TRY(link->check());
-  uint64_t &turn = isWhole() ? link->sequence : sequence;
-  ++turn;
+  link->noteStep(tag.step);
+  ++(isWhole() ? link->sequence : sequence);
   if (members.size() == 1)
     return ZERO_RT_OK;
-  ZERO_RT_TRY(checkEnded(tag));
-  Header mine;
-  mine.incarnation = link->incarnation;
-  mine.dtype = tag.dtype;
-  mine.sumType = tag.sumType;
-  mine.elements = tag.elements;
-  mine.step = tag.step;
-  mine.sequence = turn;
-  mine.group = group;
-  std::snprintf(mine.operation, sizeof(mine.operation), "%s", tag.operation);
-  std::snprintf(mine.name, sizeof(mine.name), "%s", tag.name ? tag.name : "");
-
+  for (int32_t member : members)
+    if (link->hasEnded(member, tag.step))
+      return breakAsLeft(tag, member, "step");
+  Header mine = makeHeader(tag);
   Transfers transfers(*link);
   std::vector<size_t> missing;
   auto listen = [&](size_t member) {
     return transfers.receive(members[member], CollectiveChannel,
                              &headers[member], sizeof(Header));
   };
+  leftAt.assign(members.size(), Deadline::max());
   for (size_t m = 0; m < members.size(); ++m) {
     if (m == index)
       continue;
@@ -147,26 +169,31 @@ zero_rt_status ProcessCommunicator::enter(const Tag &tag) {
   Deadline end = deadline();
   for (Pause pause;; pause()) {
     ZERO_RT_TRY(look(tag, transfers));
+    std::vector<int32_t> ranks;
     for (size_t i = 0; i < missing.size();) {
-      bool isAgain = false;
-      if (!transfers.hasAllFrom(members[missing[i]])) {
-        ++i;
+      size_t m = missing[i];
+      bool isAgain = true;
+      if (transfers.hasAllFrom(members[m])) {
+        ZERO_RT_TRY(compare(tag, mine, m, isAgain));
+        if (isAgain)
+          ZERO_RT_TRY(listen(m));
+      }
+      if (!isAgain) {
+        missing.erase(missing.begin() + std::ptrdiff_t(i));
         continue;
       }
-      ZERO_RT_TRY(compare(mine, missing[i], isAgain));
-      if (isAgain)
-        ZERO_RT_TRY(listen(missing[i++]));
-      else
-        missing.erase(missing.begin() + std::ptrdiff_t(i));
-    }
-    if (missing.empty() && transfers.isDone())
-      return ZERO_RT_OK;
-    if (std::chrono::steady_clock::now() < end)
-      continue;
-    std::vector<int32_t> ranks;
-    for (size_t m : missing)
+      constexpr auto grace = std::chrono::milliseconds(100);
+      if (leftAt[m] < std::chrono::steady_clock::now() - grace)
+        return breakAsLeft(tag, members[m], "runtime");
       ranks.push_back(members[m]);
-    return breakWith(ZERO_RT_TIMEOUT, describeMissing(tag, timeoutMs, ranks));
+      ++i;
+    }
+    if (transfers.isDone())
+      return ZERO_RT_OK;
+    for (int32_t member : members)
+      if (ranks.empty() && !transfers.isDoneWith(member))
+        ranks.push_back(member); // it does not even listen
+    ZERO_RT_TRY(checkHope(tag, end, ranks));
   }
 }
 
@@ -178,13 +205,11 @@ zero_rt_status ProcessCommunicator::finish(const Tag &tag,
     ZERO_RT_TRY(look(tag, transfers));
     if (transfers.isDone())
       return ZERO_RT_OK;
-    if (std::chrono::steady_clock::now() < end)
-      continue;
     std::vector<int32_t> ranks;
     for (int32_t member : members)
-      if (!transfers.hasAllFrom(member))
+      if (!transfers.isDoneWith(member))
         ranks.push_back(member);
-    return breakWith(ZERO_RT_TIMEOUT, describeMissing(tag, timeoutMs, ranks));
+    ZERO_RT_TRY(checkHope(tag, end, ranks));
   }
 }
 

@@ -33,6 +33,7 @@ struct Header {
   uint64_t step = 0;
   uint64_t sequence = 0;
   uint64_t group = 0;
+  uint64_t nameHash = 0; // of all of it
   char operation[32] = {};
   char name[160] = {};
 };
@@ -66,11 +67,15 @@ private:
            std::chrono::milliseconds(timeoutMs);
   }
   zero_rt_status breakWith(zero_rt_status code, const std::string &message) {
-    return link->breakWith(code, message, members);
+    return link->breakWith(code, message);
   }
   zero_rt_status enter(const Tag &tag);
-  zero_rt_status compare(const Header &mine, size_t member, bool &isAgain);
-  zero_rt_status checkEnded(const Tag &tag);
+  zero_rt_status compare(const Tag &tag, const Header &mine, size_t member,
+                         bool &isAgain);
+  zero_rt_status breakAsLeft(const Tag &tag, int32_t rank, const char *owner);
+  zero_rt_status checkHope(const Tag &tag, Deadline end,
+                           const std::vector<int32_t> &ranks);
+  Header makeHeader(const Tag &tag) const;
   zero_rt_status look(const Tag &tag, Transfers &transfers);
   zero_rt_status finish(const Tag &tag, Transfers &transfers);
   zero_rt_status reduceOwnSlice(const Tag &tag, const void *src, void *dst,
@@ -85,8 +90,9 @@ private:
   uint64_t sequence = 0; // of a group that is not the whole
   int64_t timeoutMs;
   ThreadPool &pool;
-  std::vector<Header> headers; // of the other members
-  std::vector<char> staging;   // addends of the other members
+  std::vector<Header> headers;  // of the other members
+  std::vector<Deadline> leftAt; // when a member said that its runtime goes
+  std::vector<char> staging;    // addends of the other members
   std::vector<const void *> sources;
   struct Farewell;
   std::list<Farewell> farewells;

@@ -19,7 +19,8 @@ namespace {
 class ProcessGroup final : public zero_rt_group {
 public:
   explicit ProcessGroup(const zero_rt_transport &transport)
-      : link(std::make_shared<Link>(transport)) {}
+      : link(std::make_shared<Link>(transport)),
+        office(std::make_shared<PostOffice>(*link)) {}
   int32_t size() const override { return link->ranks(); }
   // A runtime keeps the link.
   int32_t members() override { return int32_t(link.use_count() > 1); }
@@ -29,6 +30,7 @@ public:
 
 private:
   std::shared_ptr<Link> link;
+  std::shared_ptr<PostOffice> office; // goes first
 };
 
 } // namespace
@@ -43,12 +45,12 @@ zero_rt_status ProcessGroup::join(int32_t rank, int64_t timeoutMs,
                 rank);
   if (members())
     return fail(ZERO_RT_INVALID_ARGUMENT, "rank %d is already taken", rank);
-  ++link->incarnation;
   std::vector<int32_t> all(static_cast<size_t>(link->ranks()));
   std::iota(all.begin(), all.end(), 0);
-  mail = std::make_unique<ProcessMail>(link, timeoutMs);
+  mail = std::make_unique<ProcessMail>(office, timeoutMs);
   out = std::make_unique<ProcessCommunicator>(link, std::move(all), /*step=*/0,
                                               timeoutMs, pool);
+  ++link->incarnation;
   return ZERO_RT_OK;
 }
 

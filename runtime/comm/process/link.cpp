@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <numeric>
 #include <thread>
 
 using namespace zero_rt;
@@ -46,15 +45,15 @@ void Link::listen() {
   }
 }
 
-zero_rt_status Link::breakWith(zero_rt_status code, const std::string &message,
-                               const std::vector<int32_t> &others) {
+zero_rt_status Link::breakWith(zero_rt_status code,
+                               const std::string &message) {
   if (this->code == ZERO_RT_OK) {
     this->code = code;
     brokenBy = message;
     isToldHere = true;
     mine.code = code;
     std::snprintf(mine.text, sizeof(mine.text), "%s", message.c_str());
-    for (int32_t r : others) {
+    for (int32_t r = 0; r < ranks(); ++r) {
       void *request = nullptr;
       if (r != rank() && !transport.send(transport.context, r, NewsChannel,
                                          &mine, sizeof(Notice), &request))
@@ -89,43 +88,64 @@ zero_rt_status Link::checkTransport(zero_rt_status status) {
     return ZERO_RT_OK;
   if (status == ZERO_RT_TIMEOUT)
     return fail(status, "%s", transport.error(transport.context));
-  std::vector<int32_t> all(static_cast<size_t>(ranks()));
-  std::iota(all.begin(), all.end(), 0);
-  return breakWith(status, transport.error(transport.context), all);
+  return breakWith(status, transport.error(transport.context));
+}
+
+void Link::noteStep(uint64_t step) {
+  if (step)
+    live.insert(step);
+}
+
+void Link::endStep(uint64_t step) {
+  live.erase(step);
+  newestOver = std::max(newestOver, step);
+  ended.erase(ended.lower_bound({step, 0}),
+              ended.upper_bound({step, INT32_MAX}));
+}
+
+void Link::noteEnd(int32_t rank, uint64_t step) {
+  if (!isOver(step))
+    ended.insert({step, rank});
+}
+
+//===----------------------------------------------------------------------===//
+// Transfers
+//===----------------------------------------------------------------------===//
+
+/// Calls |begin| for each piece of a message that is not too long.
+template <typename Begin>
+static zero_rt_status cut(Link &link, int64_t bytes, Begin begin) {
+  for (int64_t done = 0; done < bytes; done += ZERO_RT_TRANSPORT_MOST_BYTES) {
+    int64_t size = std::min(ZERO_RT_TRANSPORT_MOST_BYTES, bytes - done);
+    ZERO_RT_TRY(link.checkTransport(begin(done, size)));
+  }
+  return ZERO_RT_OK;
 }
 
 zero_rt_status Transfers::send(int32_t to, int32_t channel, const void *data,
                                int64_t bytes) {
-  const char *from = static_cast<const char *>(data);
-  for (int64_t done = 0; done < bytes; done += ZERO_RT_TRANSPORT_MOST_BYTES) {
-    int64_t size = std::min(ZERO_RT_TRANSPORT_MOST_BYTES, bytes - done);
-    Request &request = requests.emplace_back();
-    request.from = -1;
-    if (zero_rt_status status =
-            link->transport.send(link->transport.context, to, channel,
-                                 from + done, size, &request.request)) {
-      requests.pop_back();
-      return link->checkTransport(status);
-    }
-  }
-  return ZERO_RT_OK;
+  return cut(*link, bytes, [&](int64_t done, int64_t size) -> zero_rt_status {
+    requests.reserve(requests.size() + 1);
+    void *request = nullptr;
+    ZERO_RT_TRY(link->transport.send(link->transport.context, to, channel,
+                                     static_cast<const char *>(data) + done,
+                                     size, &request));
+    requests.push_back({to, /*isSend=*/true, request});
+    return ZERO_RT_OK;
+  });
 }
 
 zero_rt_status Transfers::receive(int32_t from, int32_t channel, void *data,
                                   int64_t bytes) {
-  char *to = static_cast<char *>(data);
-  for (int64_t done = 0; done < bytes; done += ZERO_RT_TRANSPORT_MOST_BYTES) {
-    int64_t size = std::min(ZERO_RT_TRANSPORT_MOST_BYTES, bytes - done);
-    Request &request = requests.emplace_back();
-    request.from = from;
-    if (zero_rt_status status =
-            link->transport.receive(link->transport.context, from, channel,
-                                    to + done, size, &request.request)) {
-      requests.pop_back();
-      return link->checkTransport(status);
-    }
-  }
-  return ZERO_RT_OK;
+  return cut(*link, bytes, [&](int64_t done, int64_t size) -> zero_rt_status {
+    requests.reserve(requests.size() + 1);
+    void *request = nullptr;
+    ZERO_RT_TRY(link->transport.receive(link->transport.context, from, channel,
+                                        static_cast<char *>(data) + done, size,
+                                        &request));
+    requests.push_back({from, /*isSend=*/false, request});
+    return ZERO_RT_OK;
+  });
 }
 
 zero_rt_status Transfers::poll() {
@@ -142,9 +162,14 @@ zero_rt_status Transfers::poll() {
 }
 
 bool Transfers::hasAllFrom(int32_t rank) const {
-  return std::none_of(
-      requests.begin(), requests.end(),
-      [&](const Request &request) { return request.from == rank; });
+  return std::none_of(requests.begin(), requests.end(), [&](const Request &r) {
+    return r.rank == rank && !r.isSend;
+  });
+}
+
+bool Transfers::isDoneWith(int32_t rank) const {
+  return std::none_of(requests.begin(), requests.end(),
+                      [&](const Request &r) { return r.rank == rank; });
 }
 
 void Transfers::cancel() {

@@ -34,9 +34,8 @@ public:
   int32_t ranks() const { return transport.ranks; }
 
   /// The link is of no use any more; returns the status with its message, and
-  /// tells |others|. The first cause is what later calls tell.
-  zero_rt_status breakWith(zero_rt_status code, const std::string &message,
-                           const std::vector<int32_t> &others);
+  /// tells all others. The first cause is what later calls tell.
+  zero_rt_status breakWith(zero_rt_status code, const std::string &message);
   bool isBroken() const { return code != ZERO_RT_OK; }
   /// An error if the link is broken, here or elsewhere: poisoned, with the
   /// cause. That ranks disagree concerns each of them, that others gave up
@@ -46,9 +45,20 @@ public:
   /// is gone (timeout) does not break the link yet.
   zero_rt_status checkTransport(zero_rt_status status);
 
+  /// This rank takes part in |step|, or will not any more. Steps are numbered
+  /// in the order in which they are created.
+  void noteStep(uint64_t step);
+  void endStep(uint64_t step);
+  bool isOver(uint64_t step) const {
+    return step <= newestOver && !live.count(step);
+  }
+  /// |rank| has destroyed |step|.
+  void noteEnd(int32_t rank, uint64_t step);
+  bool hasEnded(int32_t rank, uint64_t step) const {
+    return ended.count({step, rank}) != 0;
+  }
+
   zero_rt_transport transport;
-  /// (rank, step): the rank has destroyed that step.
-  std::set<std::pair<int32_t, uint64_t>> ended;
   /// How many collectives of all ranks this one has entered.
   uint64_t sequence = 0;
   /// How many runtimes this rank has had on it.
@@ -65,6 +75,11 @@ private:
   };
   void listen();
 
+  std::set<uint64_t> live;
+  uint64_t newestOver = 0;
+  /// (step, rank): the rank has destroyed that step, which lives here or is
+  /// new.
+  std::set<std::pair<uint64_t, int32_t>> ended;
   zero_rt_status code = ZERO_RT_OK;
   std::string brokenBy;
   bool isToldHere = false;
@@ -92,13 +107,16 @@ public:
   /// Looks which are done.
   zero_rt_status poll();
   bool isDone() const { return requests.empty(); }
-  /// Whether all receives from |rank| are done.
+  /// Whether all receives from |rank| are done, or all that |rank| takes part
+  /// in.
   bool hasAllFrom(int32_t rank) const;
+  bool isDoneWith(int32_t rank) const;
   void cancel();
 
 private:
   struct Request {
-    int32_t from; // -1: a send
+    int32_t rank;
+    bool isSend;
     void *request;
   };
   Link *link;

@@ -13,47 +13,50 @@
 
 using namespace zero_rt;
 
-ProcessMail::ProcessMail(std::shared_ptr<Link> link, int64_t timeoutMs)
-    : link(std::move(link)), timeoutMs(timeoutMs) {
-  for (int32_t rank = 0; rank < this->link->ranks(); ++rank) {
-    if (rank == this->link->rank())
-      continue;
-    senders.push_back(rank);
-    incoming.emplace_back(*this->link);
-  }
+static Deadline after(int64_t milliseconds) {
+  return std::chrono::steady_clock::now() +
+         std::chrono::milliseconds(milliseconds);
+}
+
+PostOffice::PostOffice(Link &link) : link(link) {
+  for (int32_t rank = 0; rank < link.ranks(); ++rank)
+    if (rank != link.rank())
+      incoming.emplace(rank, link);
 }
 
 //===----------------------------------------------------------------------===//
 // What comes and goes
 //===----------------------------------------------------------------------===//
 
-zero_rt_status ProcessMail::post(int32_t to, const Envelope &envelope,
-                                 Parcel *parcel) {
-  ZERO_RT_TRY(link->check());
-  Outgoing &letter = outgoing.emplace_back(*link);
+/// Copies what is sent: it may be under way when the step that sent it is gone.
+zero_rt_status PostOffice::post(int32_t to, const Envelope &envelope,
+                                const void *data) {
+  ZERO_RT_TRY(link.check());
+  Outgoing &letter = outgoing.emplace_back(link);
   letter.envelope = envelope;
   letter.to = to;
-  letter.parcel = parcel;
+  if (envelope.bytes) {
+    auto *from = static_cast<const char *>(data);
+    letter.contents.assign(from, from + envelope.bytes);
+  }
   ZERO_RT_TRY(letter.transfers.send(to, MailChannel, &letter.envelope,
                                     sizeof(Envelope)));
-  if (!parcel)
-    return ZERO_RT_OK;
-  return letter.transfers.send(to, MailChannel, parcel->data, parcel->bytes);
+  return letter.transfers.send(to, MailChannel, letter.contents.data(),
+                               envelope.bytes);
 }
 
-/// Takes the next step in what comes from |senders[from]|; |isMore| if there
-/// may be another.
-zero_rt_status ProcessMail::pollFrom(int32_t from, bool &isMore) {
+/// Takes the next step in what comes from rank |from|; |isMore| if there may be
+/// another.
+zero_rt_status PostOffice::pollFrom(int32_t from, bool &isMore) {
   isMore = false;
-  Incoming &next = *std::next(incoming.begin(), from);
+  Incoming &next = incoming.at(from);
   if (next.isOver)
     return ZERO_RT_OK;
-  int32_t rank = senders[size_t(from)];
   Envelope &envelope = next.envelope;
-  if (next.transfers.isDone() && !next.isOpened && !next.isAwaited) {
-    next.isAwaited = true;
+  if (!next.isAwaited) {
     ZERO_RT_TRY(
-        next.transfers.receive(rank, MailChannel, &envelope, sizeof(Envelope)));
+        next.transfers.receive(from, MailChannel, &envelope, sizeof(Envelope)));
+    next.isAwaited = true;
   }
   zero_rt_status status = next.transfers.poll();
   next.isOver = status == ZERO_RT_TIMEOUT;
@@ -62,44 +65,37 @@ zero_rt_status ProcessMail::pollFrom(int32_t from, bool &isMore) {
   if (!next.transfers.isDone())
     return ZERO_RT_OK;
   isMore = true;
-  if (!next.isOpened && !envelope.hasLeft) {
-    next.isOpened = true;
+  if (!next.isOpened) {
+    // First: where there is no memory, all stays as it is.
     next.contents.resize(size_t(envelope.bytes));
-    return next.transfers.receive(rank, MailChannel, next.contents.data(),
+    next.isOpened = true;
+    return next.transfers.receive(from, MailChannel, next.contents.data(),
                                   envelope.bytes);
   }
   const Letter &letter = envelope.letter;
   auto first = wanted.find(letter.step);
   if (envelope.hasLeft)
-    link->ended.insert({rank, letter.step});
-  else if (first == wanted.end() || letter.window >= first->second)
-    unread[{letter, rank}] = std::move(next.contents);
+    link.noteEnd(from, letter.step);
+  else if (!link.isOver(letter.step) &&
+           (first == wanted.end() || letter.window >= first->second))
+    unread[{letter, from}] = std::move(next.contents);
   next.contents = {};
   next.isOpened = next.isAwaited = false;
   return ZERO_RT_OK;
 }
 
-bool ProcessMail::isOver(int32_t rank) const {
-  for (size_t from = 0; from < senders.size(); ++from)
-    if (senders[from] == rank)
-      return std::next(incoming.begin(), std::ptrdiff_t(from))->isOver;
-  return false;
-}
-
-zero_rt_status ProcessMail::poll() {
+zero_rt_status PostOffice::poll() {
   for (auto letter = outgoing.begin(); letter != outgoing.end();) {
     // What a rank that is gone does not take is taken by none.
     zero_rt_status status = letter->transfers.poll();
     if (status && status != ZERO_RT_TIMEOUT)
       return status;
     bool isDone = status || letter->transfers.isDone();
-    if (isDone && letter->parcel)
-      letter->parcel->isTaken = true;
     letter = isDone ? outgoing.erase(letter) : std::next(letter);
   }
-  for (size_t from = 0; from < senders.size(); ++from)
+  for (auto &[rank, next] : incoming)
     for (bool isMore = true; isMore;)
-      ZERO_RT_TRY(pollFrom(int32_t(from), isMore));
+      ZERO_RT_TRY(pollFrom(rank, isMore));
   return ZERO_RT_OK;
 }
 
@@ -107,62 +103,60 @@ zero_rt_status ProcessMail::poll() {
 // Letters
 //===----------------------------------------------------------------------===//
 
-zero_rt_status ProcessMail::send(int32_t to, const Letter &letter,
-                                 Parcel &parcel) {
-  return guarded("send", [&] {
+zero_rt_status PostOffice::send(int32_t to, const Letter &letter,
+                                const void *data, int64_t bytes) {
+  link.noteStep(letter.step);
+  ZERO_RT_TRY(poll());
+  return post(to, {letter, bytes, false}, data);
+}
+
+zero_rt_status PostOffice::receive(int32_t from, const Letter &letter,
+                                   void *data, int64_t bytes, const char *what,
+                                   int64_t timeoutMs) {
+  link.noteStep(letter.step);
+  Deadline end = after(timeoutMs);
+  auto it = unread.end();
+  for (Pause pause;; pause()) {
+    ZERO_RT_TRY(link.check(/*waits=*/true));
     ZERO_RT_TRY(poll());
-    return post(to, {letter, parcel.bytes}, &parcel);
-  });
+    it = unread.find({letter, from});
+    if (it != unread.end())
+      break;
+    bool hasLeft = link.hasEnded(from, letter.step);
+    if (hasLeft || incoming.at(from).isOver)
+      return fail(ZERO_RT_TIMEOUT, "%s will not come: rank %d %s", what, from,
+                  hasLeft ? "destroyed its step" : "is gone");
+    if (std::chrono::steady_clock::now() >= end)
+      return fail(ZERO_RT_TIMEOUT,
+                  "%s did not come from rank %d within %lld ms", what, from,
+                  (long long)timeoutMs);
+  }
+  if (int64_t(it->second.size()) != bytes)
+    return fail(ZERO_RT_MISMATCH, "%s has %lld bytes, and rank %d sent %lld",
+                what, (long long)bytes, from, (long long)it->second.size());
+  if (bytes)
+    std::memcpy(data, it->second.data(), size_t(bytes));
+  unread.erase(it);
+  return ZERO_RT_OK;
 }
 
-zero_rt_status ProcessMail::receive(int32_t from, const Letter &letter,
-                                    void *data, int64_t bytes,
-                                    const char *what) {
-  return guarded("receive", [&]() -> zero_rt_status {
-    Deadline end =
-        std::chrono::steady_clock::now() + std::chrono::milliseconds(timeoutMs);
-    auto it = unread.end();
-    for (Pause pause;; pause()) {
-      ZERO_RT_TRY(link->check(/*waits=*/true));
-      ZERO_RT_TRY(poll());
-      it = unread.find({letter, from});
-      if (it != unread.end())
-        break;
-      if (link->ended.count({from, letter.step}))
-        return fail(ZERO_RT_TIMEOUT,
-                    "%s will not come: rank %d destroyed its step", what, from);
-      if (isOver(from))
-        return fail(ZERO_RT_TIMEOUT, "%s will not come: rank %d is gone", what,
-                    from);
-      if (std::chrono::steady_clock::now() >= end)
-        return fail(ZERO_RT_TIMEOUT,
-                    "%s did not come from rank %d within %lld ms", what, from,
-                    (long long)timeoutMs);
-    }
-    if (int64_t(it->second.size()) != bytes)
-      return fail(ZERO_RT_MISMATCH, "%s has %lld bytes, and rank %d sent %lld",
-                  what, (long long)bytes, from, (long long)it->second.size());
-    if (bytes)
-      std::memcpy(data, it->second.data(), size_t(bytes));
-    unread.erase(it);
-    return ZERO_RT_OK;
-  });
-}
-
-bool ProcessMail::findUnread(uint64_t step, int64_t window, Letter &letter,
-                             int32_t &from) {
-  // What is still under way is not found; the ranks know how many there are.
-  if (link->isBroken() || poll())
-    return false;
-  for (const auto &[key, contents] : unread)
-    if (key.first.step == step && key.first.window == window) {
-      std::tie(letter, from) = key;
-      return true;
-    }
+bool PostOffice::findUnread(uint64_t step, int64_t window, Letter &letter,
+                            int32_t &from) {
+  // Only to say which one it is; that there is one, the ranks have found out.
+  Deadline end = after(200);
+  for (Pause pause; !link.isBroken() && !poll(); pause()) {
+    for (const auto &[key, contents] : unread)
+      if (key.first.step == step && key.first.window == window) {
+        std::tie(letter, from) = key;
+        return true;
+      }
+    if (std::chrono::steady_clock::now() >= end)
+      break;
+  }
   return false;
 }
 
-void ProcessMail::dropUnread(uint64_t step, int64_t window) {
+void PostOffice::dropUnread(uint64_t step, int64_t window) {
   wanted[step] = window + 1;
   for (auto it = unread.begin(); it != unread.end();) {
     const Letter &letter = it->first.first;
@@ -171,28 +165,45 @@ void ProcessMail::dropUnread(uint64_t step, int64_t window) {
   }
 }
 
-void ProcessMail::leaveStep(uint64_t step) {
-  dropUnread(step, INT64_MAX - 1);
+void PostOffice::leaveStep(uint64_t step, int64_t timeoutMs) {
   Envelope farewell;
   farewell.letter.step = step;
   farewell.hasLeft = true;
-  for (int32_t rank : senders)
-    if (!link->isBroken())
-      (void)guarded("leave", [&] { return post(rank, farewell, nullptr); });
-  // A step that is gone sends nothing; its memory goes, too.
-  Deadline end =
-      std::chrono::steady_clock::now() + std::chrono::milliseconds(timeoutMs);
-  auto isOf = [&](const Outgoing &letter) {
-    return letter.parcel && letter.envelope.letter.step == step;
-  };
+  for (const auto &[rank, next] : incoming)
+    if (!link.isBroken())
+      (void)post(rank, farewell, nullptr);
+  // The process may end now; what it has said is to be heard.
+  Deadline end = after(timeoutMs);
   auto isWaitedFor = [&](const Outgoing &letter) {
-    return isOf(letter) && !link->ended.count({letter.to, step});
+    return !letter.envelope.hasLeft && letter.envelope.letter.step == step &&
+           !link.hasEnded(letter.to, step);
   };
-  for (Pause pause; !link->isBroken() && std::chrono::steady_clock::now() < end;
-       pause()) {
-    if (guarded("leave", [&] { return poll(); }) ||
-        std::none_of(outgoing.begin(), outgoing.end(), isWaitedFor))
+  for (Pause pause; !link.isBroken() && !poll(); pause())
+    if (std::none_of(outgoing.begin(), outgoing.end(), isWaitedFor) ||
+        std::chrono::steady_clock::now() >= end)
       break;
-  }
-  outgoing.remove_if(isOf);
+  dropUnread(step, INT64_MAX - 1);
+  wanted.erase(step);
+  link.endStep(step);
+}
+
+//===----------------------------------------------------------------------===//
+// A runtime's end
+//===----------------------------------------------------------------------===//
+
+zero_rt_status ProcessMail::send(int32_t to, const Letter &letter,
+                                 Parcel &parcel) {
+  ZERO_RT_TRY(guarded("send", [&] {
+    return office->send(to, letter, parcel.data, parcel.bytes);
+  }));
+  parcel.isTaken = true;
+  return ZERO_RT_OK;
+}
+
+zero_rt_status ProcessMail::receive(int32_t from, const Letter &letter,
+                                    void *data, int64_t bytes,
+                                    const char *what) {
+  return guarded("receive", [&] {
+    return office->receive(from, letter, data, bytes, what, timeoutMs);
+  });
 }

@@ -18,22 +18,22 @@
 #include <list>
 #include <map>
 #include <memory>
-#include <optional>
 
 namespace zero_rt {
 
-class ProcessMail final : public Mail {
+/// All letters of a link. It lives as long as that: half a letter may be under
+/// way when a runtime ends, and must not be taken for one of the next.
+class PostOffice {
 public:
-  ProcessMail(std::shared_ptr<Link> link, int64_t timeoutMs);
+  explicit PostOffice(Link &link);
 
-  zero_rt_status send(int32_t to, const Letter &letter,
-                      Parcel &parcel) override;
+  zero_rt_status send(int32_t to, const Letter &letter, const void *data,
+                      int64_t bytes);
   zero_rt_status receive(int32_t from, const Letter &letter, void *data,
-                         int64_t bytes, const char *what) override;
-  bool findUnread(uint64_t step, int64_t window, Letter &letter,
-                  int32_t &from) override;
-  void dropUnread(uint64_t step, int64_t window) override;
-  void leaveStep(uint64_t step) override;
+                         int64_t bytes, const char *what, int64_t timeoutMs);
+  bool findUnread(uint64_t step, int64_t window, Letter &letter, int32_t &from);
+  void dropUnread(uint64_t step, int64_t window);
+  void leaveStep(uint64_t step, int64_t timeoutMs);
 
 private:
   /// What goes before a letter's contents; without any, its sender has left.
@@ -46,8 +46,8 @@ private:
     explicit Outgoing(Link &link) : transfers(link) {}
     Envelope envelope;
     int32_t to = 0;
-    Parcel *parcel = nullptr; // null: a farewell
-    Transfers transfers;      // goes first
+    std::vector<char> contents;
+    Transfers transfers; // goes first
   };
   struct Incoming {
     explicit Incoming(Link &link) : transfers(link) {}
@@ -59,21 +59,41 @@ private:
     Transfers transfers;    // goes first
   };
 
-  zero_rt_status post(int32_t to, const Envelope &envelope, Parcel *parcel);
+  zero_rt_status post(int32_t to, const Envelope &envelope, const void *data);
   /// Takes note of all that has come and gone.
   zero_rt_status poll();
   zero_rt_status pollFrom(int32_t from, bool &isMore);
-  /// Whether |rank| is gone.
-  bool isOver(int32_t rank) const;
 
-  std::shared_ptr<Link> link;
-  int64_t timeoutMs;
+  Link &link;
   std::list<Outgoing> outgoing;
-  std::list<Incoming> incoming; // by rank, without this one
-  std::vector<int32_t> senders; // their ranks
+  std::map<int32_t, Incoming> incoming; // by rank
   std::map<std::pair<Letter, int32_t>, std::vector<char>> unread;
   /// By step, the first window whose letters are still wanted.
   std::map<uint64_t, int64_t> wanted;
+};
+
+/// One runtime's end of it.
+class ProcessMail final : public Mail {
+public:
+  ProcessMail(std::shared_ptr<PostOffice> office, int64_t timeoutMs)
+      : office(std::move(office)), timeoutMs(timeoutMs) {}
+
+  zero_rt_status send(int32_t to, const Letter &letter,
+                      Parcel &parcel) override;
+  zero_rt_status receive(int32_t from, const Letter &letter, void *data,
+                         int64_t bytes, const char *what) override;
+  bool findUnread(uint64_t step, int64_t window, Letter &letter,
+                  int32_t &from) override {
+    return office->findUnread(step, window, letter, from);
+  }
+  void dropUnread(uint64_t step, int64_t window) override {
+    office->dropUnread(step, window);
+  }
+  void leaveStep(uint64_t step) override { office->leaveStep(step, timeoutMs); }
+
+private:
+  std::shared_ptr<PostOffice> office;
+  int64_t timeoutMs;
 };
 
 } // namespace zero_rt

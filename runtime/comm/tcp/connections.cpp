@@ -247,9 +247,9 @@ void Connections::cancel(Request *request) {
   for (auto it = peer.outgoing.begin(); it != peer.outgoing.end(); ++it) {
     if (it->request != request)
       continue;
-    // Half a message would be taken for the next one.
-    if (it->done)
-      peer.isClosed = true;
+    // Whoever waits for it would take the next message for this one.
+    peer.isClosed = true;
+    ::shutdown(peer.socket.get(), SHUT_RDWR);
     peer.outgoing.erase(it);
     break;
   }

@@ -45,7 +45,8 @@ typedef struct zero_rt_transport {
                             void *data, int64_t bytes, void **out_request);
   /// Whether |request| is done; then it is gone. Equivalent to: MPI_Test.
   zero_rt_status (*test)(void *context, void *request, int32_t *out_done);
-  /// Gives |request| up, so that its memory is not touched any more.
+  /// Gives |request| up: its memory is not touched any more. What was to be
+  /// sent arrives all the same, or nothing more does on that connection.
   void (*cancel)(void *context, void *request);
   /// What the last error was, one sentence.
   const char *(*error)(void *context);

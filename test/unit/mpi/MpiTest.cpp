@@ -110,6 +110,33 @@ TEST_F(Mpi, NamesTheRanksThatDoNotCome) {
       << zero_rt_message();
 }
 
+// MPI sends a long message when its receiver asks for it, and gives up none.
+TEST_F(Mpi, ALetterOutlivesItsStep) {
+  stop();
+  start(/*timeoutMs=*/100);
+  std::vector<char> data(8 << 20, 7);
+  Letter letter;
+  letter.step = 1;
+  if (ranks > 1 && rank == 0) {
+    Parcel parcel;
+    parcel.data = data.data();
+    parcel.bytes = int64_t(data.size());
+    expectOk(runtime->mail->send(1, letter, parcel));
+    runtime->mail->leaveStep(1);
+    std::fill(data.begin(), data.end(), 9);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank != 1)
+    return;
+  std::vector<char> got(data.size());
+  zero_rt_status status = ZERO_RT_TIMEOUT;
+  for (int i = 0; i < 50 && status == ZERO_RT_TIMEOUT; ++i)
+    status = runtime->mail->receive(0, letter, got.data(), int64_t(got.size()),
+                                    "the letter");
+  expectOk(status);
+  EXPECT_EQ(got, data);
+}
+
 TEST_F(Mpi, RefusesWhatIsNoCommunicator) {
   zero_rt_group *none = nullptr;
   expectStatus(ZERO_RT_INVALID_ARGUMENT,

@@ -37,7 +37,7 @@ struct Port {
 
   bool fails() {
     auto it = network->left.find(rank);
-    return it != network->left.end() && it->second-- <= 0;
+    return it != network->left.end() && it->second <= 0;
   }
 
   static zero_rt_status send(void *context, int32_t to, int32_t channel,
@@ -48,6 +48,9 @@ struct Port {
     EXPECT_NE(to, port.rank);
     if (port.fails())
       return ZERO_RT_INTERNAL;
+    if (auto it = port.network->left.find(port.rank);
+        it != port.network->left.end())
+      --it->second;
     auto *request = new Request;
     bool isShort = bytes <= shortBytes;
     request->isDone = std::make_shared<bool>(isShort);
@@ -64,8 +67,11 @@ struct Port {
   static zero_rt_status receive(void *context, int32_t from, int32_t channel,
                                 void *data, int64_t bytes, void **out) {
     Port &port = of(context);
+    std::lock_guard<std::mutex> lock(port.network->mutex);
     EXPECT_GT(bytes, 0);
     EXPECT_NE(from, port.rank);
+    if (port.fails())
+      return ZERO_RT_INTERNAL;
     auto *request = new Request{nullptr, from, channel, data, bytes};
     port.receives[{from, channel}].push_back(request);
     *out = request;
@@ -77,6 +83,8 @@ struct Port {
     auto *request = static_cast<Request *>(opaque);
     std::lock_guard<std::mutex> lock(port.network->mutex);
     *outDone = 0;
+    if (port.fails())
+      return ZERO_RT_INTERNAL;
     if (request->isDone) {
       *outDone = *request->isDone;
     } else {

@@ -31,7 +31,7 @@ public:
   static zero_rt_transport connect(std::shared_ptr<Network> network,
                                    int32_t rank, int32_t ranks);
 
-  /// After that many more messages every call of |rank| fails.
+  /// After it has sent that many more messages every call of |rank| fails.
   void failAfter(int32_t rank, int64_t messages);
 
 private:
