@@ -20,7 +20,7 @@ std::string zero::findPtxas() {
   if (auto found = llvm::sys::findProgramByName("ptxas"))
     return *found;
   auto home = llvm::sys::Process::GetEnv("CUDA_HOME");
-  SmallString<128> path(home ? *home : "/usr/local/cuda");
+  SmallString<128> path(home && !home->empty() ? *home : "/usr/local/cuda");
   llvm::sys::path::append(path, "bin", "ptxas");
   return llvm::sys::fs::can_execute(path) ? path.str().str() : "";
 }
@@ -61,9 +61,12 @@ FailureOr<std::string> zero::assemble(StringRef ptxas, StringRef ptx,
       ptxas, {ptxas, archFlag, "-o", cubin.path, source.path},
       /*Env=*/std::nullopt, {StringRef(), log.path.str(), log.path.str()},
       /*SecondsToWait=*/0, /*MemoryLimit=*/0, &why);
-  if (code == 0)
-    if (auto buffer = llvm::MemoryBuffer::getFile(cubin.path))
+  if (code == 0) {
+    auto buffer = llvm::MemoryBuffer::getFile(cubin.path);
+    if (buffer && (*buffer)->getBufferSize())
       return (*buffer)->getBuffer().str();
+    why = "it wrote nothing";
+  }
   if (auto text = llvm::MemoryBuffer::getFile(log.path))
     why += (*text)->getBuffer().rtrim().str();
   message =

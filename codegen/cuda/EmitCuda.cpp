@@ -31,7 +31,8 @@ std::string zero::getCudaName(StringRef symbol) {
 LogicalResult zero::checkCudaArch(StringRef arch, std::string &message) {
   StringRef number = arch;
   unsigned value = 0;
-  if (!number.consume_front("sm_") || number.consumeInteger(10, value) ||
+  if (!number.consume_front("sm_") || number.starts_with("0") ||
+      number.consumeInteger(10, value) ||
       !(number.empty() || number == "a" || number == "f")) {
     message = "'" + arch.str() + "' is no CUDA architecture, such as sm_90";
     return failure();
@@ -97,11 +98,11 @@ zero::emitCuda(zrt::ProgramOp program,
       emitCudaModule(program, getFirstSlot, code);
   if (failed(module))
     return failure();
-  FailureOr<std::string> ptx = emitPtx(**module, options.output);
+  FailureOr<std::string> ptx = emitPtx(**module);
   if (failed(ptx))
     return failure();
   code.ptx = std::move(*ptx);
-  if (options.output == CudaOutput::llvmIR || options.archs.empty())
+  if (options.archs.empty())
     return code;
   std::string ptxas = findPtxas();
   if (ptxas.empty())

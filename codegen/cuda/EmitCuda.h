@@ -17,7 +17,6 @@ namespace zero {
 struct CudaTargetOptions {
   /// What cubins are assembled for, such as "sm_90"; PTX is there in any case.
   std::vector<std::string> archs;
-  CudaOutput output = CudaOutput::ptx;
 };
 
 /// A row of zero_rt_cuda_function.
@@ -27,7 +26,7 @@ struct CudaFunction {
 };
 
 struct CudaCode {
-  std::string ptx; // or LLVM IR, as the options say; then there is no cubin
+  std::string ptx;
   std::vector<std::pair<std::string, std::string>> cubins; // arch and data
   /// By the symbol of a kernel or scalar program.
   llvm::StringMap<CudaFunction> functions;

@@ -7,14 +7,15 @@
 // A CUDA kernel NAME has these parameters:
 //
 //   void NAME(T0 *array0, ..., const double *slots,
-//             const zero_rt_piece *pieces, int64_t num_pieces,
+//             const zero_rt_cuda_piece *pieces, int64_t num_pieces,
 //             double *partials)
 //
 // Arrays are of the launched range, as on a CPU. A piece is at most 4096
 // elements, with its scalars at slots + scalars. One that sums writes the sum
 // of piece i to partials[i]; its pieces but the last have 4096 elements.
 //
-// The grid has one dimension of getNumBlocks blocks of kCudaThreads threads.
+// The grid has one dimension of as many blocks of kCudaThreads threads as
+// pieces need.
 //
 //===----------------------------------------------------------------------===//
 

@@ -43,7 +43,7 @@ createTargetMachine(std::string &errorMessage) {
       /*CM=*/std::nullopt, llvm::CodeGenOptLevel::Aggressive));
 }
 
-FailureOr<std::string> zero::emitPtx(ModuleOp module, CudaOutput output) {
+FailureOr<std::string> zero::emitPtx(ModuleOp module) {
   std::string errorMessage;
   std::unique_ptr<llvm::TargetMachine> machine =
       createTargetMachine(errorMessage);
@@ -56,12 +56,6 @@ FailureOr<std::string> zero::emitPtx(ModuleOp module, CudaOutput output) {
     return failure();
   optimize(*code, *machine);
 
-  if (output == CudaOutput::llvmIR) {
-    std::string text;
-    llvm::raw_string_ostream os(text);
-    code->print(os, /*AAW=*/nullptr);
-    return text;
-  }
   SmallVector<char> text;
   llvm::raw_svector_ostream os(text);
   llvm::legacy::PassManager passes;

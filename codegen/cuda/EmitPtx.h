@@ -13,14 +13,11 @@
 
 namespace zero {
 
-enum class CudaOutput { ptx, llvmIR };
-
 /// Lowers a copy of |module|, of CUDA kernels, to PTX 7.0 for sm_80, which
 /// every driver since CUDA 11 compiles for every GPU since A100. It divides and
 /// takes roots correctly rounded, keeps subnormals, contracts nothing, and
 /// calls nothing.
-mlir::FailureOr<std::string> emitPtx(mlir::ModuleOp module,
-                                     CudaOutput output = CudaOutput::ptx);
+mlir::FailureOr<std::string> emitPtx(mlir::ModuleOp module);
 
 /// The architecture that it is for.
 llvm::StringRef getPtxArch();

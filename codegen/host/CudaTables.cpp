@@ -6,10 +6,14 @@
 
 #include "codegen/host/CudaTables.h"
 
+#include "codegen/cuda/EmitKernel.h"
 #include "zero_rt/library.h"
 
 using namespace mlir;
 using namespace zero;
+
+static_assert(kCudaThreads == ZERO_RT_CUDA_THREADS,
+              "what a kernel is compiled for is what it is launched with");
 
 CudaTables::CudaTables(GlobalBuilder &globals, const CudaCode *code)
     : globals(globals), code(code) {

@@ -34,13 +34,17 @@ Type zero::widen(Type type, int64_t width) {
 
 static bool isNarrow(Type type) { return type.isBF16() || type.isF16(); }
 
-/// Whether |op| becomes instructions. The others would become calls of a math
-/// library, which a compiled step does not have, or have no lowering.
+/// Whether |op| becomes instructions that give the same on all targets. The
+/// others would become calls of a math library, which a compiled step does not
+/// have, have no lowering, or are undefined for some numbers: a conversion of
+/// one that does not fit, a division by 0, a shift by too much.
 static bool hasInstructions(Operation &op) {
   if (isa<arith::ArithDialect>(op.getDialect()))
     return !isa<arith::RemFOp, arith::CeilDivSIOp, arith::CeilDivUIOp,
-                arith::FloorDivSIOp, arith::IndexCastOp, arith::IndexCastUIOp>(
-        op);
+                arith::FloorDivSIOp, arith::IndexCastOp, arith::IndexCastUIOp,
+                arith::FPToSIOp, arith::FPToUIOp, arith::DivSIOp,
+                arith::DivUIOp, arith::RemSIOp, arith::RemUIOp, arith::ShLIOp,
+                arith::ShRSIOp, arith::ShRUIOp>(op);
   return isa<math::AbsFOp, math::AbsIOp, math::CeilOp, math::CopySignOp,
              math::CountLeadingZerosOp, math::CountTrailingZerosOp,
              math::CtPopOp, math::FloorOp, math::FmaOp, math::RoundEvenOp,
@@ -179,8 +183,48 @@ private:
 // Cloning
 //===----------------------------------------------------------------------===//
 
+/// The larger of two numbers, or the smaller; of a number and a NaN the number,
+/// of 0 and -0 one and the same wherever it runs. A machine's own op takes
+/// either 0.
+template <typename OpT>
+static Value emitNumber(OpBuilder &builder, Location loc, Value a, Value b) {
+  auto isNaN = [&](Value value) -> Value {
+    return builder.create<arith::CmpFOp>(loc, arith::CmpFPredicate::UNO, value,
+                                         value);
+  };
+  Value chosen = builder.create<OpT>(loc, a, b);
+  chosen = builder.create<arith::SelectOp>(loc, isNaN(b), a, chosen);
+  return builder.create<arith::SelectOp>(loc, isNaN(a), b, chosen);
+}
+
+/// The magnitude of |op| with the sign of a number; a NaN has none: which one
+/// it gets, and keeps, depends on the machine.
+static Value emitCopySign(OpBuilder &builder, math::CopySignOp op,
+                          const IRMapping &mapping) {
+  Location loc = op.getLoc();
+  Value sign = mapping.lookup(op.getRhs());
+  Value zero = builder.create<arith::ConstantOp>(
+      loc, builder.getZeroAttr(sign.getType()));
+  Value isNaN =
+      builder.create<arith::CmpFOp>(loc, arith::CmpFPredicate::UNO, sign, sign);
+  return builder.create<math::CopySignOp>(
+      loc, mapping.lookup(op.getLhs()),
+      builder.create<arith::SelectOp>(loc, isNaN, zero, sign));
+}
+
 void zero::emitBodyOp(OpBuilder &builder, Operation &op, IRMapping &mapping,
                       int64_t width) {
+  auto in = [&](unsigned i) { return mapping.lookup(op.getOperand(i)); };
+  if (auto sign = dyn_cast<math::CopySignOp>(op))
+    return mapping.map(sign.getResult(), emitCopySign(builder, sign, mapping));
+  if (isa<arith::MaxNumFOp>(op))
+    return mapping.map(
+        op.getResult(0),
+        emitNumber<arith::MaximumFOp>(builder, op.getLoc(), in(0), in(1)));
+  if (isa<arith::MinNumFOp>(op))
+    return mapping.map(
+        op.getResult(0),
+        emitNumber<arith::MinimumFOp>(builder, op.getLoc(), in(0), in(1)));
   Converter converter(builder, op.getLoc(), width);
   if (isa<arith::ExtFOp, arith::TruncFOp>(op)) {
     Value in = op.getOperand(0);

@@ -29,7 +29,7 @@ struct CompiledStep {
   std::string code; // object, assembly or LLVM IR, as the target says
   std::string header;
   std::string plan;
-  std::string ptx; // or LLVM IR, as the CUDA target says; empty without one
+  std::string ptx; // empty without a CUDA target
   std::vector<std::string> exportedSymbols;
 };
 

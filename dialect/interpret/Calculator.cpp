@@ -141,9 +141,11 @@ Number Calculator::abs(Number a) const { return {std::fabs(a.value), a.bound}; }
 
 Number Calculator::copySign(Number magnitude, Number sign) const {
   bool certain = sign.bound == 0 || sign.bound < std::fabs(sign.value);
-  return {std::copysign(magnitude.value, sign.value),
-          certain ? magnitude.bound
-                  : 2 * std::fabs(magnitude.value) + magnitude.bound};
+  // As kernels do: the sign of a NaN depends on the machine.
+  return {
+      std::copysign(magnitude.value, std::isnan(sign.value) ? 0 : sign.value),
+      certain ? magnitude.bound
+              : 2 * std::fabs(magnitude.value) + magnitude.bound};
 }
 
 Number Calculator::minimum(Number a, Number b, bool ignoreNaN) const {

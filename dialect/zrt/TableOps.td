@@ -178,6 +178,8 @@ def Zrt_KernelOp : Zrt_SymbolOp<"kernel", [IsolatedFromAbove]> {
 
     Bodies hold `arith` and `math` ops. Multiply-adds are contracted only where
     `math.fma` says so. bf16 is converted by integer rounding to nearest even.
+    Results are the same on every machine, but for the sign and the payload of a
+    NaN; `math.copysign` takes the sign of a NaN for that of 0.
 
     Constraints:
 

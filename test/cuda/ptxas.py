@@ -60,7 +60,7 @@ class Kernel:
 def find_ptxas(folder):
     """The toolkit's; else that of a PyPI package, which goes to |folder|."""
     found = shutil.which("ptxas")
-    home = os.environ.get("CUDA_HOME", "/usr/local/cuda")
+    home = os.environ.get("CUDA_HOME") or "/usr/local/cuda"
     found = found or shutil.which(os.path.join(home, "bin", "ptxas"))
     if found:
         return found
@@ -115,7 +115,8 @@ class Checker:
     def fail(self, text):
         self.failures.append(text)
 
-    def check_ptx(self, where, ptx, contractions):
+    def check_ptx(self, where, ptx, contracted):
+        """|contracted|: the names of entries whose bodies have a math.fma."""
         for bad in ["approx", ".ftz", ".extern", "call", "ex2", "lg2", "div.full",
                     ".local"]:
             for line in ptx.splitlines():
@@ -129,8 +130,9 @@ class Checker:
             # Without .rn ptxas may contract a product and a sum.
             if re.match(r"(mul|add|sub|div|sqrt)\.(f32|f64)", words[0]):
                 self.fail(f"{where}: '{line.strip()}' does not say how it rounds")
-        if not contractions and "fma." in ptx:
-            self.fail(f"{where}: a contraction that no body asks for")
+        for name, code in re.findall(r"\.entry (\S+)\((.*?)^}", ptx, re.M | re.S):
+            if "fma." in code and name not in contracted:
+                self.fail(f"{where}: {name} has a contraction that its body has not")
 
     def assemble(self, where, ptx, kernels, arch, folder):
         cubin = os.path.join(folder, "code.cubin")
@@ -188,8 +190,6 @@ def main():
         step = os.path.join(folder, "step.mlir")
         for optimizer in OPTIMIZERS:
             text = os.path.join(root, "examples", "optimizers", optimizer + ".mlir")
-            with open(text) as file:
-                contractions = "math.fma" in file.read()
             for dtype, gradient, accumulator, wire in TYPES:
                 where = f"{optimizer} {dtype} {gradient} {accumulator}"
                 with open(step, "w") as file:
@@ -209,7 +209,12 @@ def main():
                            re.finditer(r"zrt\.kernel @(\S+) \[(.*?)\]", ir)]
                 ptx = subprocess.run([*compile, "--target=cuda", "--emit=ptx"],
                                      check=True, capture_output=True, text=True).stdout
-                checker.check_ptx(where, ptx, contractions)
+                contracted = [
+                    spell(name)
+                    for name, body in re.findall(
+                        r"zrt\.(?:kernel|scalars) @(\S+)(.*?)zrt\.yield", ir, re.S)
+                    if "math.fma" in body]
+                checker.check_ptx(where, ptx, contracted)
                 for arch in ARCHS if ptxas else []:
                     checker.assemble(where, ptx, kernels, arch, folder)
     if options.table:

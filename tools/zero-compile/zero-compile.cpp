@@ -185,6 +185,10 @@ static LogicalResult getCudaTarget(std::optional<zero::CudaTargetOptions> &cuda,
       message = "--target: " + message;
       return failure();
     }
+    if (llvm::is_contained(cuda->archs, arch)) {
+      message = ("--target names " + arch + " twice").str();
+      return failure();
+    }
     cuda->archs.push_back(arch.str());
   }
   return success();
@@ -224,6 +228,8 @@ int main(int argc, char **argv) {
     return fail(message);
   if (emit == Emit::ptx && !cuda)
     return fail("--emit=ptx needs --target=cuda");
+  if (emit == Emit::ptx)
+    cuda->archs.clear(); // of the same PTX
   if (emit != Emit::mlir && options.until != "scheduled")
     return fail("--until=" + llvm::StringRef(options.until) +
                 " needs --emit=mlir: only a scheduled step has code");

@@ -56,8 +56,10 @@ typedef struct zero_rt_cuda_piece {
 ///             double *partials)
 ///
 /// in a one-dimensional grid of num_pieces / pieces_per_block blocks, rounded
-/// up, of ZERO_RT_CUDA_THREADS threads. The sum of piece i goes to partials[i];
-/// pieces of a kernel that sums have 4096 elements each, but the last.
+/// up, of ZERO_RT_CUDA_THREADS threads; of no pieces there is no launch. The
+/// sum of piece i goes to partials[i], which must not overlap an operand, and
+/// stays as it is where a predicated kernel does nothing: set it to 0 before.
+/// Pieces of a kernel that sums have 4096 elements each, but the last.
 ///
 /// Or one that runs a zero_rt_scalar_fn, in one thread: void name(double
 /// *slots). Its pieces_per_block is 0.
@@ -81,7 +83,8 @@ typedef struct zero_rt_cuda_code {
   const zero_rt_cubin *cubins;          // of the same, for those who have it
   const zero_rt_cuda_function *kernels; // as the library's kernels
   const zero_rt_cuda_function *scalar_programs; // as the library's
-  /// Sums f64 elements, in the order in which partial sums are added.
+  /// Sums f64 elements, in the order in which partial sums are added; it takes
+  /// no scalars. Applied to its own partial sums until one is left.
   zero_rt_cuda_function sum;
 } zero_rt_cuda_code;
 

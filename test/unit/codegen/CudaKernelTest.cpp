@@ -58,6 +58,16 @@ zrt.kernel @update [read bf16, update f32, update f32, write bf16] scalars 4
   %out = arith.truncf %p1 : f32 to bf16
   zrt.yield %p1, %v1, %out : f32, f32, bf16
 }
+zrt.kernel @choose [read f32, read f32, write f32, write f32, write f32]
+    scalars 0 {
+^body(%a: f32, %b: f32):
+  %max = arith.maxnumf %a, %b : f32
+  %min = arith.minnumf %b, %a : f32
+  %one = arith.constant 1.0 : f32
+  %d = arith.subf %a, %b : f32
+  %sign = math.copysign %one, %d : f32
+  zrt.yield %max, %min, %sign : f32, f32, f32
+}
 zrt.kernel @squares_f32 [read f32] scalars 0 sums {
 ^body(%g: f32):
   %x = arith.extf %g : f32 to f64
@@ -125,8 +135,13 @@ public:
       word = 0xa5a5a5a5a5a5a5a5;
     begin = (kGuard + 63) / 64 * 64 + offset * operand.size();
     std::normal_distribution<double> normal(0, 4);
+    // Among them zeros of both signs, infinities and, of f32, subnormals.
+    const double special[] = {0.0, -0.0, INFINITY, -INFINITY, 1e-41};
     for (int64_t i = 0; i < elements; ++i)
-      set(operand.type, i, random() % 16 ? normal(random) : 0);
+      set(operand.type, i,
+          random() % 16 || operand.type == Operand::i32
+              ? normal(random)
+              : special[random() % 5]);
   }
   char *data() { return base() + begin; }
   bool operator==(Memory &other) {
@@ -266,6 +281,46 @@ TEST_F(CudaKernel, DoesNothingWhereItsFirstScalarSaysSo) {
       slots[0] = skip;
       compare(kernel, {{0, 5000, 0}}, slots, 0);
     }
+}
+
+// Of 0 and -0 one and the same, of a number and a NaN the number; and the sign
+// of a NaN, which machines give differently, is that of 0.
+TEST_F(CudaKernel, ChoosesAsAnyMachineDoes) {
+  const float inf = INFINITY, nan = NAN, tiny = 1e-41F;
+  std::vector<float> a, b, max, min, sign;
+  auto add = [&](float x, float y, float larger, float smaller, float s) {
+    a.push_back(x);
+    b.push_back(y);
+    max.push_back(larger);
+    min.push_back(smaller);
+    sign.push_back(s);
+  };
+  for (int i = 0; i < 5; ++i) { // in vectors, and behind them
+    add(0.0F, -0.0F, 0.0F, -0.0F, 1);
+    add(-0.0F, 0.0F, 0.0F, -0.0F, -1);
+    add(nan, 2, 2, 2, 1);
+    add(-2, -nan, -2, -2, 1);
+    add(inf, inf, inf, inf, 1); // inf - inf
+    add(-inf, inf, inf, -inf, -1);
+    add(tiny, 2 * tiny, 2 * tiny, tiny, -1);
+  }
+  auto size = int64_t(a.size());
+  std::vector<float> out[2][3];
+  for (auto &arrays : out)
+    for (std::vector<float> &array : arrays)
+      array.resize(a.size(), 77);
+  void *operands[] = {a.data(), b.data(), out[0][0].data(), out[0][1].data(),
+                      out[0][2].data()};
+  cpu->kernel("choose")(operands, nullptr, 0, size, nullptr);
+  cuda->launch("choose", {{a.data(), b.data(), out[1][0].data(),
+                           out[1][1].data(), out[1][2].data()},
+                          kSlots.data(),
+                          {{0, size, 0}}});
+  for (auto &arrays : out) {
+    EXPECT_EQ(std::memcmp(arrays[0].data(), max.data(), a.size() * 4), 0);
+    EXPECT_EQ(std::memcmp(arrays[1].data(), min.data(), a.size() * 4), 0);
+    EXPECT_EQ(arrays[2], sign);
+  }
 }
 
 // One array as two operands, and one that is not written.

@@ -61,7 +61,8 @@ zrt.kernel @mixed [read f64, read i32, update f64, write i32] scalars 1 {
   %t = math.fma %c, %s, %y : f64
   %u = arith.select %less, %t, %c : f64
   %m = arith.minimumf %u, %x fastmath<fast> : f64
-  %i = arith.fptosi %c : f64 to i32
+  %b = arith.bitcast %c : f64 to i64
+  %i = arith.trunci %b : i64 to i32
   %j = arith.addi %n, %i : i32
   zrt.yield %m, %j : f64, i32
 }
@@ -260,7 +261,9 @@ TEST_P(Kernel, RunsOtherOpsAndTypes) {
       double c = std::copysign(std::sqrt(std::fabs(x[i])), y[i]);
       double u = c < scalar ? std::fma(c, scalar, y[i]) : c;
       expected[i] = u < x[i] ? u : x[i];
-      expectedOut[i] = int32_t(uint32_t(n[i]) + uint32_t(int32_t(c)));
+      uint64_t bits;
+      std::memcpy(&bits, &c, sizeof(bits));
+      expectedOut[i] = int32_t(uint32_t(n[i]) + uint32_t(bits));
     }
     void *operands[] = {x.data(), n.data(), y.data(), out.data()};
     library.kernel("mixed")(operands, &scalar, begin, end, nullptr);

@@ -50,7 +50,7 @@ std::string StepLibrary::open(const LowerOptions &options,
   edit(*module);
   if (failed(verify(*module)))
     return "the edited step does not verify";
-  FailureOr<CompiledStep> compiled = compileStep(*module, {});
+  FailureOr<CompiledStep> compiled = compileStep(*module, compileOptions);
   if (failed(compiled))
     return "the step does not compile";
 

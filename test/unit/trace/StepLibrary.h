@@ -41,6 +41,9 @@ public:
     return reinterpret_cast<Function>(find(call));
   }
 
+  /// How `open` compiles.
+  CompileOptions compileOptions;
+
 private:
   void *find(const std::string &call);
 

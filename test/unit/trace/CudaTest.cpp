@@ -1,0 +1,100 @@
+//===- CudaTest.cpp - The CUDA code of a library, as a runtime finds it ---===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "StepLibrary.h"
+
+#include "zero_rt/library.h"
+
+#include "gtest/gtest.h"
+
+#include <set>
+
+using namespace mlir;
+using namespace zero;
+using namespace zero::test;
+
+/// What NAME_create hands to a runtime.
+static const zero_rt_library *handedOver = nullptr;
+
+static const zero_rt_library *getLibrary(StepLibrary &library) {
+  struct {
+    const zero_rt_calls *calls;
+  } runtime;
+  zero_rt_calls table = {};
+  table.abi_version = ZERO_RT_ABI_VERSION;
+  table.step_create = [](zero_rt_runtime *, const zero_rt_library *library,
+                         const void *, zero_rt_step **) {
+    handedOver = library;
+    return zero_rt_status(ZERO_RT_OK);
+  };
+  runtime.calls = &table;
+  auto create =
+      library.get<zero_rt_status (*)(void *, const void *, zero_rt_step **)>(
+          "create");
+  zero_rt_step *step = nullptr;
+  EXPECT_EQ(create(&runtime, nullptr, &step), ZERO_RT_OK);
+  return handedOver;
+}
+
+TEST(Cuda, ALibraryHasACudaKernelForEachOfItsOwn) {
+  if (!canRun())
+    GTEST_SKIP() << "this machine cannot run x86-64-v3";
+  StepLibrary library;
+  library.compileOptions.cuda.emplace();
+  LowerOptions options;
+  options.mesh = "dp=2";
+  options.stage = 1;
+  ASSERT_EQ(library.open(options), "");
+  const zero_rt_library *compiled = getLibrary(library);
+  ASSERT_NE(compiled, nullptr);
+  const zero_rt_cuda_code *code = compiled->cuda;
+  ASSERT_NE(code, nullptr);
+  EXPECT_EQ(code->num_cubins, 0);
+  std::string ptx = code->ptx;
+
+  std::set<std::string> seen;
+  auto expectEntry = [&](const zero_rt_cuda_function &function,
+                         int64_t piecesPerBlock, const std::string &name) {
+    EXPECT_EQ(function.name, name);
+    EXPECT_EQ(function.pieces_per_block, piecesPerBlock) << function.name;
+    EXPECT_NE(ptx.find(".entry " + name + "("), std::string::npos) << name;
+    EXPECT_TRUE(seen.insert(name).second) << name;
+  };
+  auto program = *library.getModule().getOps<zrt::ProgramOp>().begin();
+  int64_t i = 0;
+  for (auto kernel : program.getOps<zrt::KernelOp>()) {
+    // An f32 sum has 8 threads for each piece.
+    int64_t perBlock = kernel.getSums() ? ZERO_RT_CUDA_THREADS / 8 : 1;
+    expectEntry(code->kernels[i++], perBlock, getCudaName(kernel.getSymName()));
+  }
+  EXPECT_EQ(i, compiled->num_kernels);
+  i = 0;
+  for (auto scalars : program.getOps<zrt::ScalarsOp>())
+    expectEntry(code->scalar_programs[i++], 0,
+                getCudaName(scalars.getSymName()));
+  EXPECT_EQ(i, compiled->num_scalar_programs);
+  // Of f64, 16 threads.
+  expectEntry(code->sum, ZERO_RT_CUDA_THREADS / 16, "zero$sum");
+}
+
+TEST(Cuda, ALibraryForACpuHasNone) {
+  if (!canRun())
+    GTEST_SKIP() << "this machine cannot run x86-64-v3";
+  StepLibrary library;
+  LowerOptions options;
+  options.mesh = "dp=2";
+  ASSERT_EQ(library.open(options), "");
+  ASSERT_NE(getLibrary(library), nullptr);
+  EXPECT_EQ(getLibrary(library)->cuda, nullptr);
+}
+
+// Symbols may have any name; no two have the same in PTX.
+TEST(Cuda, NamesAreSpelledAsPtxAllows) {
+  EXPECT_EQ(getCudaName("update.b0_x"), "zero_update$_b0_x");
+  EXPECT_EQ(getCudaName("a b"), "zero_a$20b");
+  EXPECT_EQ(getCudaName("$"), "zero_$24");
+  EXPECT_NE(getCudaName("._"), getCudaName("_."));
+}
