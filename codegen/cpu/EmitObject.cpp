@@ -10,7 +10,6 @@
 
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
-#include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Host.h"
@@ -19,8 +18,7 @@ using namespace mlir;
 
 static constexpr llvm::StringLiteral kTriple = "x86_64-unknown-linux-gnu";
 
-static std::unique_ptr<llvm::TargetMachine>
-createTargetMachine(StringRef cpu, std::string &errorMessage) {
+static void initialize() {
   static const bool initialized = [] {
     LLVMInitializeX86TargetInfo();
     LLVMInitializeX86Target();
@@ -29,15 +27,6 @@ createTargetMachine(StringRef cpu, std::string &errorMessage) {
     return true;
   }();
   (void)initialized;
-  const llvm::Target *target =
-      llvm::TargetRegistry::lookupTarget(kTriple.str(), errorMessage);
-  if (!target)
-    return nullptr;
-  llvm::TargetOptions options;
-  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
-  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
-      kTriple, cpu, /*Features=*/"", options, llvm::Reloc::PIC_,
-      /*CM=*/std::nullopt, llvm::CodeGenOptLevel::Aggressive));
 }
 
 LogicalResult zero::emitCpuObject(ModuleOp module,
@@ -46,8 +35,9 @@ LogicalResult zero::emitCpuObject(ModuleOp module,
   std::string errorMessage;
   if (failed(checkCpuName(options.cpu, errorMessage)))
     return module.emitError() << errorMessage;
-  std::unique_ptr<llvm::TargetMachine> machine =
-      createTargetMachine(resolveCpuName(options.cpu), errorMessage);
+  initialize();
+  std::unique_ptr<llvm::TargetMachine> machine = createTargetMachine(
+      kTriple, resolveCpuName(options.cpu), /*features=*/"", errorMessage);
   if (!machine)
     return module.emitError()
            << "cannot generate code for " << kTriple << ": " << errorMessage;

@@ -9,7 +9,6 @@
 #include "codegen/kernels/Lower.h"
 
 #include "llvm/IR/LegacyPassManager.h"
-#include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/TargetSelect.h"
 
 using namespace mlir;
@@ -22,8 +21,7 @@ static constexpr llvm::StringLiteral kFeatures = "+ptx70";
 
 StringRef zero::getPtxArch() { return kChip; }
 
-static std::unique_ptr<llvm::TargetMachine>
-createTargetMachine(std::string &errorMessage) {
+static void initialize() {
   static const bool initialized = [] {
     LLVMInitializeNVPTXTargetInfo();
     LLVMInitializeNVPTXTarget();
@@ -32,21 +30,13 @@ createTargetMachine(std::string &errorMessage) {
     return true;
   }();
   (void)initialized;
-  const llvm::Target *target =
-      llvm::TargetRegistry::lookupTarget(kTriple.str(), errorMessage);
-  if (!target)
-    return nullptr;
-  llvm::TargetOptions options;
-  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
-  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
-      kTriple, kChip, kFeatures, options, llvm::Reloc::PIC_,
-      /*CM=*/std::nullopt, llvm::CodeGenOptLevel::Aggressive));
 }
 
 FailureOr<std::string> zero::emitPtx(ModuleOp module) {
   std::string errorMessage;
+  initialize();
   std::unique_ptr<llvm::TargetMachine> machine =
-      createTargetMachine(errorMessage);
+      createTargetMachine(kTriple, kChip, kFeatures, errorMessage);
   if (!machine)
     return module.emitError()
            << "cannot generate code for " << kTriple << ": " << errorMessage;

@@ -31,6 +31,9 @@ private:
   llvm::StringMap<int64_t> offsets;
 };
 
+/// Stages that take part in a reduction are bits of a number.
+constexpr int64_t kMaxTiedStages = 62;
+
 struct Tables {
   std::string name;
   uint64_t planHash = 0;

@@ -29,6 +29,7 @@
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
 
 using namespace mlir;
@@ -40,6 +41,20 @@ void zero::registerCodegenDialects(DialectRegistry &registry) {
   registerBuiltinDialectTranslation(registry);
   registerLLVMDialectTranslation(registry);
   registerNVVMDialectTranslation(registry);
+}
+
+std::unique_ptr<llvm::TargetMachine>
+zero::createTargetMachine(StringRef triple, StringRef cpu, StringRef features,
+                          std::string &message) {
+  const llvm::Target *target =
+      llvm::TargetRegistry::lookupTarget(triple.str(), message);
+  if (!target)
+    return nullptr;
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
+  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
+      triple, cpu, features, options, llvm::Reloc::PIC_,
+      /*CM=*/std::nullopt, llvm::CodeGenOptLevel::Aggressive));
 }
 
 static LogicalResult lowerToLLVM(ModuleOp module) {

@@ -18,6 +18,12 @@ namespace zero {
 /// Registers the dialects and translations that code generation needs.
 void registerCodegenDialects(mlir::DialectRegistry &registry);
 
+/// What generates code for |triple|, whose target is initialized, without
+/// fusing floating point. Null where LLVM cannot; |message| says why.
+std::unique_ptr<llvm::TargetMachine>
+createTargetMachine(llvm::StringRef triple, llvm::StringRef cpu,
+                    llvm::StringRef features, std::string &message);
+
 /// LLVM IR of a copy of |module|, of func, llvm, nvvm, cf, scf, vector, arith
 /// and math ops, for |machine|. Null after an error, which is emitted.
 std::unique_ptr<llvm::Module> lowerToLLVMIR(mlir::ModuleOp module,

@@ -172,17 +172,8 @@ void CudaEmulator::compile(const std::string &symbols) {
   ASSERT_TRUE(succeeded(module));
   replaceOps(**module);
 
-  std::error_code error;
-  llvm::raw_fd_ostream object(directory.file("code.o"), error);
-  ASSERT_FALSE(error) << error.message();
-  ASSERT_TRUE(succeeded(emitCpuObject(**module, {"x86-64-v3"}, object)));
-  object.close();
-  std::string message;
-  ASSERT_TRUE(succeeded(linkSharedLibrary(
-      directory.file("code.o"), directory.file("code.so"), {}, message)))
-      << message;
-  handle = dlopen(directory.file("code.so").c_str(), RTLD_NOW | RTLD_LOCAL);
-  ASSERT_NE(handle, nullptr) << dlerror();
+  handle = loadCode(**module, directory, "x86-64-v3");
+  ASSERT_NE(handle, nullptr);
   auto set = [&](const char *name, auto *function) {
     *static_cast<decltype(function) *>(find(name)) = function;
   };

@@ -57,6 +57,23 @@ Directory::~Directory() {
     llvm::sys::fs::remove_directories(path);
 }
 
+void *zero::test::loadCode(ModuleOp code, const Directory &directory,
+                           const std::string &cpu) {
+  std::error_code error;
+  llvm::raw_fd_ostream object(directory.file("code.o"), error);
+  EXPECT_FALSE(error) << error.message();
+  EXPECT_TRUE(succeeded(emitCpuObject(code, {cpu}, object)));
+  object.close();
+  std::string message;
+  EXPECT_TRUE(succeeded(linkSharedLibrary(
+      directory.file("code.o"), directory.file("code.so"), {}, message)))
+      << message;
+  void *handle =
+      dlopen(directory.file("code.so").c_str(), RTLD_NOW | RTLD_LOCAL);
+  EXPECT_NE(handle, nullptr) << dlerror();
+  return handle;
+}
+
 KernelLibrary::KernelLibrary(const std::string &symbols, const Target &target) {
   compile(symbols, target);
 }
@@ -89,17 +106,7 @@ void KernelLibrary::compile(const std::string &symbols, const Target &target) {
         })));
   });
 
-  std::error_code error;
-  llvm::raw_fd_ostream object(directory.file("code.o"), error);
-  ASSERT_FALSE(error) << error.message();
-  ASSERT_TRUE(succeeded(emitCpuObject(*code, {target.cpu}, object)));
-  object.close();
-  std::string message;
-  ASSERT_TRUE(succeeded(linkSharedLibrary(
-      directory.file("code.o"), directory.file("code.so"), {}, message)))
-      << message;
-  handle = dlopen(directory.file("code.so").c_str(), RTLD_NOW | RTLD_LOCAL);
-  ASSERT_NE(handle, nullptr) << dlerror();
+  handle = loadCode(*code, directory, target.cpu);
 }
 
 KernelLibrary::~KernelLibrary() {

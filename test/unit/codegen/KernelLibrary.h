@@ -60,6 +60,11 @@ private:
   std::string path;
 };
 
+/// Compiles |code| for |cpu|, links it in |directory| and loads it; null after
+/// an error.
+void *loadCode(mlir::ModuleOp code, const Directory &directory,
+               const std::string &cpu);
+
 /// Compiles, links and loads all kernels and scalar programs among |symbols|.
 /// Slots are numbered in the order of zrt.slots.
 class KernelLibrary {
