@@ -35,16 +35,16 @@ ProcessCommunicator::ProcessCommunicator(std::shared_ptr<Link> link,
   auto mine =
       std::find(this->members.begin(), this->members.end(), this->link->rank());
   index = size_t(mine - this->members.begin());
-  std::u32string_view ranks(
-      reinterpret_cast<const char32_t *>(this->members.data()),
-      this->members.size());
-  group = std::hash<std::u32string_view>()(ranks) + step;
+  std::u32string ranks(this->members.begin(), this->members.end());
+  group = std::hash<std::u32string>()(ranks) + step;
 }
 
 ProcessCommunicator::~ProcessCommunicator() {
-  if (!isWhole())
+  if (!isWhole() || guarded("leave", [&] {
+        sayFarewell(Header::LeftRuntime, 0);
+        return zero_rt_status(ZERO_RT_OK);
+      }))
     return;
-  sayFarewell(Header::LeftRuntime, 0);
   // Others may be waiting for it; they are told at once or never.
   Deadline end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
   for (Pause pause; !farewells.empty() && !link->isBroken() &&

@@ -84,7 +84,7 @@ zero_rt_status Meeting::takeIn(Socket &listener, int32_t first,
     // Whoever says something else is somebody else. Ranks speak at once.
     Hello hello;
     Deadline soon = std::min(deadline, std::chrono::steady_clock::now() +
-                                           std::chrono::seconds(5));
+                                           std::chrono::seconds(2));
     if (!socket.receiveAll(&hello, sizeof(hello), soon) || hello.magic != magic)
       continue;
     if (hello.ranks != options.ranks)
