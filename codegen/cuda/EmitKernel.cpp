@@ -286,9 +286,8 @@ SmallVector<Value> CudaEmitter::emitRows(Value begin, Value end,
                       Value addends = elements.emitBody(row);
                       for (auto [lane, sum] : llvm::enumerate(sums))
                         sum = create<arith::AddFOp>(
-                            sum, width == 1 ? addends
-                                            : create<vector::ExtractOp>(
-                                                  addends, int64_t(lane)));
+                            sum,
+                            create<vector::ExtractOp>(addends, int64_t(lane)));
                     }
                     return sums;
                   });

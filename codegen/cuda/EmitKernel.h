@@ -36,7 +36,8 @@ constexpr int64_t kCudaThreads = 256;
 int64_t getPiecesPerBlock(zrt::KernelOp kernel);
 
 /// Adds to |target| a CUDA kernel |name| that runs |kernel|; emits a diagnostic
-/// where its body has no code. Gives the bits of the CPU's.
+/// where its body has no code. Gives the bits of the CPU's, but for
+/// signs and payloads of NaNs.
 ///
 /// Arrays need only the alignment of their elements, and are faster with 16
 /// bytes. Two operands may be the same array, but must not overlap otherwise. A

@@ -12,6 +12,7 @@
 
 #include "gtest/gtest.h"
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 
@@ -70,7 +71,8 @@ static void checkCase(Communicator &communicator, int32_t rank, int32_t ranks,
   const void *shifted[] = {sums.data() + own.begin * size};
   ASSERT_EQ(communicator.reduceScatter(tag, mine.data(), slice.data(), false),
             0);
-  EXPECT_EQ(std::memcmp(slice.data(), shifted[0], slice.size()), 0);
+  EXPECT_TRUE(std::equal(slice.begin(), slice.end(),
+                         static_cast<const char *>(shifted[0])));
   // Twice the sum, rounded as one sum that is added to another.
   expected = slice;
   reduceElements(one.sumType, shifted, 1, one.sumType, expected.data(), true, 0,
