@@ -20,6 +20,8 @@ done
 [[ $# -eq 0 ]] || shift
 bash tools/scripts/setup.sh
 mkdir -p "$folder"
+# What ccache needs to be told where headers are precompiled.
+export CCACHE_SLOPPINESS=pch_defines,time_macros
 # Debian's unversioned ld.lld may be another version; clang finds its own.
 cmake -G Ninja -S . -B "$folder" \
   -DCMAKE_C_COMPILER=clang-19 -DCMAKE_CXX_COMPILER=clang++-19 \
