@@ -15,14 +15,12 @@
 
 #include "comm/mail.h"
 #include "comm/tag.h"
-#include "zero_rt/abi.h"
+#include "device/device.h"
 
 #include <memory>
 #include <vector>
 
 namespace zero_rt {
-
-class ThreadPool;
 
 class Communicator {
 public:
@@ -30,14 +28,15 @@ public:
 
   /// Sums the elements of |src| over the ranks into |dst|, which may be the
   /// same memory. Ranks are added in the order 0..D-1 with one final rounding,
-  /// so all get the same bits.
-  virtual zero_rt_status allReduce(const Tag &tag, const void *src,
-                                   void *dst) = 0;
+  /// so all get the same bits. |program| adds.
+  virtual zero_rt_status allReduce(const Tag &tag, Program &program,
+                                   const void *src, void *dst) = 0;
 
   /// Sums this rank's slice of |src| into |dst|, which holds the slice only;
   /// with |accumulate| adds the rounded sum to what |dst| holds.
-  virtual zero_rt_status reduceScatter(const Tag &tag, const void *src,
-                                       void *dst, bool accumulate) = 0;
+  virtual zero_rt_status reduceScatter(const Tag &tag, Program &program,
+                                       const void *src, void *dst,
+                                       bool accumulate) = 0;
 
   /// Fills the slices of |data| that other ranks own.
   virtual zero_rt_status allGather(const Tag &tag, void *data) = 0;
@@ -46,6 +45,15 @@ public:
   /// and for errors; never part of a good step.
   virtual zero_rt_status exchange(const Tag &tag, const void *mine, void *all,
                                   int64_t bytes) = 0;
+
+  /// Leaves |mine|, a record of |bytes| bytes about turn |turn| of |step|, for
+  /// `collect`, in the place of that of the turn before. Waits for nobody.
+  virtual zero_rt_status post(uint64_t step, uint64_t turn, const void *mine,
+                              int64_t bytes) = 0;
+  /// Gathers what all ranks posted for |turn| of the tag's step, as `exchange`
+  /// does.
+  virtual zero_rt_status collect(const Tag &tag, uint64_t turn, void *all,
+                                 int64_t bytes) = 0;
 
   /// Makes this rank's end of a group of |members|, ranks of this group in
   /// ascending order and this one among them. All of them call it with the same
@@ -72,9 +80,9 @@ struct zero_rt_group {
   /// How many ranks of this process have joined and not left.
   virtual int32_t members() = 0;
   /// Makes the ends of |rank|; destroying that of the collectives leaves the
-  /// group, and comes last. |pool| outlives it.
+  /// group, and comes last. |device| outlives it.
   virtual zero_rt_status join(int32_t rank, int64_t timeoutMs,
-                              zero_rt::ThreadPool &pool,
+                              zero_rt::Device &device,
                               std::unique_ptr<zero_rt::Communicator> &out,
                               std::unique_ptr<zero_rt::Mail> &mail) = 0;
 };

@@ -166,8 +166,8 @@ static zero_rt_status pack(zero_rt_step &step, const Subject &subject,
   }
   out->parcel.data = out->block.data;
   out->parcel.bytes = bytes;
-  if (bytes)
-    std::memcpy(out->block.data, data, size_t(bytes));
+  // Steps with activations are on the host device only.
+  ZERO_RT_TRY(step.device().copy(out->block.data, data, bytes));
   out->parcel.isTaken = false;
   return ZERO_RT_OK;
 }

@@ -102,7 +102,8 @@ zero_rt_status calls::gradient_of(zero_rt_step *step, int64_t backward,
       [&](const WaitingGradient &g) { return g.parameter == parameter; });
   ZERO_RT_TRY(checkUses(*step, parameter, arrivals));
   WaitingGradient waiting;
-  ZERO_RT_TRY(makeWaiting(*step, parameter, *tensor, out_release, waiting));
+  ZERO_RT_TRY(
+      makeWaiting(*step, parameter, *tensor, stream, out_release, waiting));
   named.waiting.push_back(waiting);
   return ZERO_RT_OK;
 }

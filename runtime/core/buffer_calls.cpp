@@ -60,8 +60,8 @@ zero_rt_status calls::copy(zero_rt_step *step, int32_t, int32_t src,
   if (src == dst || both.empty())
     return ZERO_RT_OK;
   int64_t bytes = both.size() * elementSize(from.dtype);
-  std::memcpy(step->address(dst, both.begin), step->address(src, both.begin),
-              size_t(bytes));
+  ZERO_RT_TRY(step->device().copy(step->address(dst, both.begin),
+                                  step->address(src, both.begin), bytes));
   if (from.space != to.space)
     step->runtime->counters.bytes_copied_between_spaces += bytes;
   return ZERO_RT_OK;

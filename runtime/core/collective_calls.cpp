@@ -69,9 +69,9 @@ zero_rt_status calls::all_reduce(zero_rt_step *step, int32_t, int32_t src,
       (addends == sums && src != dst))
     return fail(ZERO_RT_INTERNAL, "all_reduce: '%s' cannot take sums of '%s'",
                 step->bufferName(dst), step->bufferName(src));
-  ZERO_RT_TRY(
-      endOf(*step, axes)
-          .allReduce(tagOf(*step, "all_reduce", src, dst), addends, sums));
+  ZERO_RT_TRY(endOf(*step, axes)
+                  .allReduce(tagOf(*step, "all_reduce", src, dst),
+                             *step->program, addends, sums));
   zero_rt_counters &counters = step->runtime->counters;
   ++counters.all_reduces;
   counters.bytes_sent +=
@@ -93,7 +93,7 @@ static zero_rt_status reduceScatter(zero_rt_step &step, const char *call,
     return fail(ZERO_RT_INTERNAL, "%s: '%s' is no sharded twin of '%s'", call,
                 step.bufferName(dst), step.bufferName(src));
   ZERO_RT_TRY(endOf(step, axes)
-                  .reduceScatter(tagOf(step, call, src, dst),
+                  .reduceScatter(tagOf(step, call, src, dst), *step.program,
                                  step.buffers[size_t(src)].data,
                                  step.buffers[size_t(dst)].data, accumulate));
   zero_rt_counters &counters = step.runtime->counters;
@@ -132,9 +132,8 @@ zero_rt_status calls::count_once(zero_rt_step *step, int32_t, int32_t slot,
                                  int32_t axes) {
   ZERO_RT_TRY(checkSlots(*step, "count_once", slot, 1));
   ZERO_RT_TRY(checkAxes(*step, "count_once", axes));
-  if (step->groups[size_t(axes)].rank > 0)
-    step->slots()[slot] = 0;
-  return ZERO_RT_OK;
+  return step->groups[size_t(axes)].rank > 0 ? step->setSlot(slot, 0)
+                                             : ZERO_RT_OK;
 }
 
 zero_rt_status calls::all_reduce_scalars(zero_rt_step *step, int32_t,
@@ -148,7 +147,7 @@ zero_rt_status calls::all_reduce_scalars(zero_rt_step *step, int32_t,
   Tag tag = {"all_reduce_scalars", name,        count,
              ZERO_RT_F64,          ZERO_RT_F64, step->id};
   double *slots = step->slots() + first;
-  ZERO_RT_TRY(endOf(*step, axes).allReduce(tag, slots, slots));
+  ZERO_RT_TRY(endOf(*step, axes).allReduce(tag, *step->program, slots, slots));
   zero_rt_counters &counters = step->runtime->counters;
   ++counters.scalar_all_reduces;
   counters.bytes_sent += ringBytes(int64_t(count) * int64_t(sizeof(double)), 2,

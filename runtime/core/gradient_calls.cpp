@@ -46,36 +46,53 @@ zero_rt_status zero_rt::checkUses(const zero_rt_step &step, int32_t parameter,
               (long long)uses);
 }
 
+/// Gives a tensor back that was read by what is queued: at a timepoint or,
+/// where nobody asks for one, to its stream.
+static zero_rt_status giveBack(zero_rt_step &step, zero_rt_stream *stream,
+                               zero_rt_timepoint *outRelease) {
+  if (!outRelease)
+    return step.device().precede(stream);
+  if (step.device().isImmediate())
+    return ZERO_RT_OK; // at 0
+  *outRelease = ++step.runtime->timepoints;
+  return step.device().mark(*outRelease);
+}
+
 static zero_rt_status arrive(zero_rt_step &step, int32_t parameter,
                              const zero_rt_tensor *tensor, const char *call,
-                             const zero_rt_transition_row &row) {
+                             const zero_rt_transition_row &row,
+                             zero_rt_stream *stream = nullptr,
+                             zero_rt_timepoint *outRelease = nullptr) {
   ZERO_RT_TRY(runTransition(step, row,
                             {ZERO_RT_EVENT_ARRIVE, parameter, tensor}, call));
   step.window.arrive(parameter);
+  if (tensor)
+    ZERO_RT_TRY(giveBack(step, stream, outRelease));
   return advanceSequence(step, row, parameter, call);
 }
 
 zero_rt_status zero_rt::makeWaiting(zero_rt_step &step, int32_t parameter,
                                     const zero_rt_tensor &tensor,
+                                    zero_rt_stream *stream,
                                     zero_rt_timepoint *outRelease,
                                     WaitingGradient &out) {
+  ZERO_RT_TRY(step.device().follow(stream));
   out.parameter = parameter;
   out.tensor = tensor;
   if (outRelease) {
     *outRelease = out.release = ++step.runtime->timepoints;
     step.runtime->unreleased.insert(out.release);
     if (step.runtime->checkPromises)
-      out.digest = digestOf(tensor);
+      ZERO_RT_TRY(digestOf(step, tensor, &out.digest));
     return ZERO_RT_OK;
   }
   int64_t bytes = tensor.elements * elementSize(tensor.dtype);
   ZERO_RT_TRY(
       step.runtime->memory.allocate(tensor.space, ZERO_RT_ROLE_STAGING, bytes,
                                     step.parameterName(parameter), out.copy));
-  if (bytes)
-    std::memcpy(out.copy.data, tensor.data, size_t(bytes));
   out.tensor.data = out.copy.data;
-  return ZERO_RT_OK;
+  ZERO_RT_TRY(step.device().copy(out.copy.data, tensor.data, bytes));
+  return giveBack(step, stream, nullptr);
 }
 
 zero_rt_status zero_rt::checkGradient(const zero_rt_step &step,
@@ -95,7 +112,8 @@ zero_rt_status zero_rt::checkGradient(const zero_rt_step &step,
 }
 
 zero_rt_status calls::gradient(zero_rt_step *step, int32_t parameter,
-                               const zero_rt_tensor *tensor, zero_rt_stream *,
+                               const zero_rt_tensor *tensor,
+                               zero_rt_stream *stream,
                                zero_rt_timepoint *out_release) {
   if (out_release)
     *out_release = 0; // also where the call fails
@@ -110,11 +128,14 @@ zero_rt_status calls::gradient(zero_rt_step *step, int32_t parameter,
   int64_t bucket = step->library->parameters[parameter].bucket;
   if (!isBucketOpen(*step, *transition, bucket)) {
     WaitingGradient waiting;
-    ZERO_RT_TRY(makeWaiting(*step, parameter, *tensor, out_release, waiting));
+    ZERO_RT_TRY(
+        makeWaiting(*step, parameter, *tensor, stream, out_release, waiting));
     waitForBucket(*step, waiting);
     return ZERO_RT_OK;
   }
-  return arrive(*step, parameter, tensor, "gradient", *transition);
+  ZERO_RT_TRY(step->device().follow(stream));
+  return arrive(*step, parameter, tensor, "gradient", *transition, stream,
+                out_release);
 }
 
 static WaitingGradient *findHandedOut(zero_rt_step &step, int32_t parameter) {
@@ -141,9 +162,10 @@ static zero_rt_status handOut(zero_rt_step &step, int32_t parameter,
         row.elements * elementSize(row.gradient_dtype), step.text(row.name),
         fresh.copy));
     fresh.tensor.data = fresh.copy.data;
-    if (step.runtime->poison)
-      poison(row.gradient_dtype, fresh.copy.data, row.elements);
     step.sequence.handedOut.push_back(fresh);
+    if (step.runtime->poison)
+      ZERO_RT_TRY(
+          step.poison(row.gradient_dtype, fresh.copy.data, row.elements));
     slot = &step.sequence.handedOut.back();
   }
   step.window.setSlot(parameter, Slot::Overwrite);
@@ -197,7 +219,7 @@ zero_rt_status calls::gradient_slot(zero_rt_step *step, int32_t parameter,
 }
 
 zero_rt_status calls::gradient_ready(zero_rt_step *step, int32_t parameter,
-                                     zero_rt_stream *) {
+                                     zero_rt_stream *stream) {
   ZERO_RT_TRY(checkParameter(*step, parameter));
   const zero_rt_transition_row *transition;
   ZERO_RT_TRY(checkArrival(*step, parameter, "gradient_ready", &transition));
@@ -206,6 +228,7 @@ zero_rt_status calls::gradient_ready(zero_rt_step *step, int32_t parameter,
                 "gradient_ready of '%s' without a slot; call gradient_slot "
                 "first",
                 step->parameterName(parameter));
+  ZERO_RT_TRY(step->device().follow(stream));
   WaitingGradient *found = findHandedOut(*step, parameter);
   if (!found) {
     ZERO_RT_TRY(
@@ -230,30 +253,26 @@ zero_rt_status calls::gradient_ready(zero_rt_step *step, int32_t parameter,
 //===----------------------------------------------------------------------===//
 
 /// Zeroes [begin, end) of the gradient buffer of a bucket.
-static void zeroGradient(zero_rt_step &step, int64_t buffer, Range range) {
-  if (range.empty())
-    return;
+static zero_rt_status zeroGradient(zero_rt_step &step, int64_t buffer,
+                                   Range range) {
   int64_t size = elementSize(step.library->buffers[buffer].dtype);
-  std::memset(step.address(buffer, range.begin), 0,
-              size_t(range.size() * size));
+  return step.device().set(step.address(buffer, range.begin), 0, size,
+                           range.size());
 }
 
-static void runPack(zero_rt_step &step, const zero_rt_parameter_row &row,
-                    const zero_rt_tensor &tensor, bool add) {
+static zero_rt_status runPack(zero_rt_step &step,
+                              const zero_rt_parameter_row &row,
+                              const zero_rt_tensor &tensor, bool add) {
   const zero_rt_bucket_row &bucket = step.library->buckets[row.bucket];
   void *operands[] = {tensor.data,
                       step.address(bucket.gradient_buffer, row.offset)};
-  zero_rt_kernel_fn kernel =
-      step.library->kernels[add ? bucket.add_kernel : bucket.store_kernel];
-  step.runtime->pool.forChunks(
-      0, row.elements, [&](int64_t begin, int64_t end) {
-        kernel(operands, step.slots(), begin, end, nullptr);
-      });
-  zero_rt_counters &counters = step.runtime->counters;
-  counters.launches += row.elements > 0;
+  int64_t kernel = add ? bucket.add_kernel : bucket.store_kernel;
+  ZERO_RT_TRY(step.launch({int32_t(kernel), operands, 2, /*table=*/-1,
+                           Range{0, row.elements}, /*sumSlot=*/-1}));
   if (step.library->buffers[bucket.gradient_buffer].space != tensor.space)
-    counters.bytes_copied_between_spaces +=
+    step.runtime->counters.bytes_copied_between_spaces +=
         row.elements * elementSize(tensor.dtype);
+  return ZERO_RT_OK;
 }
 
 zero_rt_status calls::pack(zero_rt_step *step, int32_t,
@@ -269,7 +288,7 @@ zero_rt_status calls::pack(zero_rt_step *step, int32_t,
   // A second use within one backward adds to the first.
   bool add = accumulate || step->window.arrivals(event->parameter) > 0;
   if (event->tensor) {
-    runPack(*step, row, *event->tensor, add);
+    ZERO_RT_TRY(runPack(*step, row, *event->tensor, add));
   } else if (step->window.slot(event->parameter) !=
              (add ? Slot::Add : Slot::Overwrite)) {
     // The producer was told another beta than this handler assumes.
@@ -280,18 +299,20 @@ zero_rt_status calls::pack(zero_rt_step *step, int32_t,
                 add ? "adds" : "overwrites");
   }
   if (!add)
-    zeroGradient(*step, buffer,
-                 {row.offset + row.elements, row.offset + row.extent});
+    ZERO_RT_TRY(zeroGradient(
+        *step, buffer, {row.offset + row.elements, row.offset + row.extent}));
   // What was written in place includes what it was added to.
   const void *data =
       event->tensor ? event->tensor->data : step->address(buffer, row.offset);
   int64_t dtype = event->tensor ? event->tensor->dtype
                                 : step->library->buffers[buffer].dtype;
-  noteGradient(*step, event->parameter, data,
-               row.elements * elementSize(dtype));
-  if (step->runtime->findNonfinite)
-    step->nonfinite.look({event->parameter, int32_t(step->window.backwards())},
-                         data, row.elements, dtype);
+  int64_t bytes = row.elements * elementSize(dtype);
+  ZERO_RT_TRY(noteGradient(*step, event->parameter, data, bytes));
+  if (!step->runtime->findNonfinite)
+    return ZERO_RT_OK;
+  ZERO_RT_TRY(step->device().look(data, bytes, &data));
+  step->nonfinite.look({event->parameter, int32_t(step->window.backwards())},
+                       data, row.elements, dtype);
   return ZERO_RT_OK;
 }
 
@@ -307,7 +328,8 @@ zero_rt_status calls::fill_missing(zero_rt_step *step, int32_t,
     if (step->window.arrivals(p) > 0)
       continue;
     const zero_rt_parameter_row &row = library.parameters[p];
-    zeroGradient(*step, buffer, {row.offset, row.offset + row.extent});
+    ZERO_RT_TRY(
+        zeroGradient(*step, buffer, {row.offset, row.offset + row.extent}));
   }
   return ZERO_RT_OK;
 }

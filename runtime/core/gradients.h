@@ -23,7 +23,7 @@ zero_rt_status checkUses(const zero_rt_step &step, int32_t parameter,
 /// Makes of |tensor| a gradient that waits: where it lies, if the caller can be
 /// told when it was taken, and else in memory of ours.
 zero_rt_status makeWaiting(zero_rt_step &step, int32_t parameter,
-                           const zero_rt_tensor &tensor,
+                           const zero_rt_tensor &tensor, zero_rt_stream *stream,
                            zero_rt_timepoint *outRelease, WaitingGradient &out);
 
 } // namespace zero_rt

@@ -9,23 +9,12 @@
 #include "core/status.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 using namespace zero_rt;
 
-/// A cache line, and the widest vector a kernel uses.
-static constexpr int64_t alignment = 64;
-
 zero_rt_status Memory::allocate(int32_t space, int32_t role, int64_t bytes,
                                 const char *name, Block &block) {
-  // Rounding up cannot overflow: a size near the limit is refused before.
-  bool plausible = bytes <= INT64_MAX - alignment;
-  int64_t rounded = std::max<int64_t>(1, bytes);
-  if (plausible)
-    rounded = (rounded + alignment - 1) / alignment * alignment;
-  void *data = plausible
-                   ? std::aligned_alloc(size_t(alignment), size_t(rounded))
-                   : nullptr;
+  void *data = device.allocate(space, bytes);
   if (!data)
     return fail(ZERO_RT_OUT_OF_MEMORY,
                 "no memory for '%s': %lld bytes in space '%s'", name,
@@ -43,7 +32,7 @@ void Memory::release(Block &block) {
   if (!block.data)
     return;
   counters.bytes_now[block.space][block.role] -= block.bytes;
-  std::free(block.data);
+  device.release(block.space, block.data);
   block = Block();
 }
 

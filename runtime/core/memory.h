@@ -4,15 +4,15 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The host device has two spaces. They are the same silicon and differ in what
-// they count as, so that offload is visible without a GPU.
+// On the host device both spaces are the same silicon and differ in what they
+// count as, so that offload is visible without a GPU.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef ZERO_RT_CORE_MEMORY_H
 #define ZERO_RT_CORE_MEMORY_H
 
-#include "zero_rt/abi.h"
+#include "device/device.h"
 
 namespace zero_rt {
 
@@ -26,7 +26,8 @@ struct Block {
 
 class Memory {
 public:
-  explicit Memory(zero_rt_counters &counters) : counters(counters) {}
+  Memory(Device &device, zero_rt_counters &counters)
+      : device(device), counters(counters) {}
 
   /// Allocates |bytes| (0 is allowed), aligned to 64 bytes. The contents are
   /// unspecified.
@@ -38,6 +39,7 @@ public:
 
 private:
   void count(const Block &block);
+  Device &device;
   zero_rt_counters &counters;
 };
 

@@ -98,19 +98,16 @@ void zero_rt::convert(int64_t dstDtype, void *dst, int64_t srcDtype,
   });
 }
 
-void zero_rt::fill(int64_t dtype, void *dst, double value, int64_t elements) {
-  dispatch(dtype, [&](auto type) {
-    using Type = decltype(type);
-    auto *to = static_cast<typename Type::Storage *>(dst);
-    std::fill_n(to, elements, Type::fromDouble(value));
+uint64_t zero_rt::bitsOf(int64_t dtype, double value) {
+  return dispatch(dtype, [&](auto type) {
+    auto element = decltype(type)::fromDouble(value);
+    uint64_t bits = 0;
+    std::memcpy(&bits, &element, sizeof(element));
+    return bits;
   });
 }
 
-void zero_rt::poison(int64_t dtype, void *dst, int64_t elements) {
-  // Copied as bytes: a signalling NaN does not survive every register.
-  dispatch(dtype, [&](auto type) {
-    auto pattern = decltype(type)::poison;
-    for (int64_t i = 0; i < elements; ++i)
-      std::memcpy(elementAt(dst, dtype, i), &pattern, sizeof(pattern));
-  });
+uint64_t zero_rt::poisonOf(int64_t dtype) {
+  return dispatch(dtype,
+                  [](auto type) { return uint64_t(decltype(type)::poison); });
 }

@@ -119,11 +119,11 @@ const char *dtypeName(int64_t dtype);
 void convert(int64_t dstDtype, void *dst, int64_t srcDtype, const void *src,
              int64_t elements);
 
-/// Sets |elements| elements to |value|.
-void fill(int64_t dtype, void *dst, double value, int64_t elements);
+/// The bits of |value| as an element of |dtype|.
+uint64_t bitsOf(int64_t dtype, double value);
 
-/// Sets |elements| elements to the signalling pattern of |dtype|.
-void poison(int64_t dtype, void *dst, int64_t elements);
+/// The signalling pattern of |dtype|.
+uint64_t poisonOf(int64_t dtype);
 
 /// The address of element |index|.
 inline void *elementAt(void *data, int64_t dtype, int64_t index) {

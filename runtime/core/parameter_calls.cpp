@@ -9,6 +9,8 @@
 #include "core/protocol.h"
 #include "core/status.h"
 
+#include <vector>
+
 using namespace zero_rt;
 
 zero_rt_status calls::find_parameter(zero_rt_step *step, const char *name,
@@ -29,22 +31,32 @@ zero_rt_status calls::find_parameter(zero_rt_step *step, const char *name,
 }
 
 /// Writes |tensor|, this rank's part of a parameter, into what this rank holds
-/// of its interval in |buffer|.
-static void writeHeld(zero_rt_step &step, int64_t buffer,
-                      const zero_rt_parameter_row &parameter,
-                      const zero_rt_tensor &tensor) {
+/// of its interval in |buffer|. Waits until that is done.
+static zero_rt_status writeHeld(zero_rt_step &step, int64_t buffer,
+                                const zero_rt_parameter_row &parameter,
+                                const zero_rt_tensor &tensor) {
   Range whole = {parameter.offset, parameter.offset + parameter.elements};
   Range held = intersect(whole, step.held(buffer));
   if (held.empty())
-    return;
+    return ZERO_RT_OK;
   const zero_rt_buffer_row &row = step.library->buffers[buffer];
-  convert(row.dtype, step.address(buffer, held.begin), tensor.dtype,
-          elementAt(static_cast<const void *>(tensor.data), tensor.dtype,
-                    held.begin - whole.begin),
-          held.size());
+  void *place = step.address(buffer, held.begin);
+  const void *values = elementAt(static_cast<const void *>(tensor.data),
+                                 tensor.dtype, held.begin - whole.begin);
+  int64_t bytes = held.size() * elementSize(row.dtype);
+  std::vector<char> converted;
+  if (row.dtype != tensor.dtype) {
+    ZERO_RT_TRY(step.device().look(
+        values, held.size() * elementSize(tensor.dtype), &values));
+    converted.resize(size_t(bytes));
+    convert(row.dtype, converted.data(), tensor.dtype, values, held.size());
+    values = converted.data();
+  }
+  ZERO_RT_TRY(step.device().copy(place, values, bytes));
   if (row.space != tensor.space)
     step.runtime->counters.bytes_copied_between_spaces +=
         held.size() * elementSize(tensor.dtype);
+  return step.device().finish();
 }
 
 zero_rt_status calls::bind_parameter(zero_rt_step *step, int32_t parameter,
@@ -55,10 +67,10 @@ zero_rt_status calls::bind_parameter(zero_rt_step *step, int32_t parameter,
                           row.elements));
   ZERO_RT_TRY(requireIdle(*step, "bind_parameter"));
   const zero_rt_bucket_row &bucket = step->library->buckets[row.bucket];
-  writeHeld(*step, bucket.parameter_buffer, row, *tensor);
+  ZERO_RT_TRY(writeHeld(*step, bucket.parameter_buffer, row, *tensor));
   for (int64_t copy : {bucket.master_buffer, bucket.staged_buffer})
     if (copy >= 0)
-      writeHeld(*step, copy, row, *tensor);
+      ZERO_RT_TRY(writeHeld(*step, copy, row, *tensor));
   return ZERO_RT_OK;
 }
 
@@ -76,7 +88,8 @@ zero_rt_status calls::parameter(zero_rt_step *step, int32_t parameter,
 }
 
 zero_rt_status calls::parameter_wait(zero_rt_step *step, int32_t parameter,
-                                     zero_rt_stream *) {
-  // Nothing to wait for: apply of the host device returns when it is done.
-  return parameter == -1 ? ZERO_RT_OK : checkParameter(*step, parameter);
+                                     zero_rt_stream *stream) {
+  if (parameter != -1)
+    ZERO_RT_TRY(checkParameter(*step, parameter));
+  return step->device().precede(stream);
 }

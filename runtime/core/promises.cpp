@@ -28,6 +28,14 @@ static uint64_t digest(const void *data, int64_t bytes) {
       {static_cast<const char *>(data), size_t(bytes)});
 }
 
+/// Of what the device has at |data|.
+static zero_rt_status digestAt(const zero_rt_step &step, const void *data,
+                               int64_t bytes, uint64_t *out) {
+  ZERO_RT_TRY(step.device().look(data, bytes, &data));
+  *out = digest(data, bytes);
+  return ZERO_RT_OK;
+}
+
 /// A row of words of each rank, one after the other.
 static zero_rt_status exchange(zero_rt_step &step,
                                const std::vector<uint64_t> &mine,
@@ -98,15 +106,16 @@ static bool isWhole(const zero_rt_step &step, const StateEntry &entry) {
 }
 
 /// A digest of each piece of state that ranks have whole; |entries| are theirs.
-static std::vector<uint64_t>
-digestState(zero_rt_step &step, std::vector<const StateEntry *> &entries) {
-  std::vector<uint64_t> digests;
+static zero_rt_status digestState(zero_rt_step &step,
+                                  std::vector<const StateEntry *> &entries,
+                                  std::vector<uint64_t> &digests) {
   for (const StateEntry &entry : step.entries)
     if (isWhole(step, entry)) {
       entries.push_back(&entry);
-      digests.push_back(digest(dataOf(step, entry), bytesOf(step, entry)));
+      ZERO_RT_TRY(digestAt(step, dataOf(step, entry), bytesOf(step, entry),
+                           &digests.emplace_back()));
     }
-  return digests;
+  return ZERO_RT_OK;
 }
 
 static const char *nameOf(uint64_t event) {
@@ -143,7 +152,7 @@ zero_rt_status zero_rt::checkPromises(zero_rt_step &step, int32_t event,
   std::vector<const StateEntry *> entries;
   std::vector<uint64_t> state;
   if (event == ZERO_RT_EVENT_APPLY)
-    state = digestState(step, entries);
+    ZERO_RT_TRY(digestState(step, entries, state));
   // One word for the state of all rows that are divided alike, and one for all
   // gradients that are replicated over the same axes.
   size_t firstDigest = 1 + size_t(step.library->num_inputs);
@@ -218,27 +227,34 @@ zero_rt_status zero_rt::checkPromises(zero_rt_step &step, int32_t event,
               found.first);
 }
 
-void zero_rt::noteGradient(zero_rt_step &step, int32_t parameter,
-                           const void *data, int64_t bytes) {
+zero_rt_status zero_rt::noteGradient(zero_rt_step &step, int32_t parameter,
+                                     const void *data, int64_t bytes) {
   if (!step.runtime->checkPromises || !replicatedOver(step, parameter))
-    return;
+    return ZERO_RT_OK;
   uint64_t &known = step.gradientDigests[size_t(parameter)];
-  const uint64_t words[] = {known, digest(data, bytes)};
+  uint64_t words[] = {known, 0};
+  ZERO_RT_TRY(digestAt(step, data, bytes, &words[1]));
   known = digest(words, int64_t(sizeof(words))) | 1; // never 0
+  return ZERO_RT_OK;
 }
 
 void zero_rt::forgetGradients(zero_rt_step &step) {
   std::fill(step.gradientDigests.begin(), step.gradientDigests.end(), 0);
 }
 
-uint64_t zero_rt::digestOf(const zero_rt_tensor &tensor) {
-  return digest(tensor.data, tensor.elements * elementSize(tensor.dtype));
+zero_rt_status zero_rt::digestOf(const zero_rt_step &step,
+                                 const zero_rt_tensor &tensor, uint64_t *out) {
+  return digestAt(step, tensor.data,
+                  tensor.elements * elementSize(tensor.dtype), out);
 }
 
 zero_rt_status zero_rt::checkUntouched(const zero_rt_step &step,
                                        const WaitingGradient &gradient) {
-  if (!step.runtime->checkPromises || !gradient.release ||
-      digestOf(gradient.tensor) == gradient.digest)
+  if (!step.runtime->checkPromises || !gradient.release)
+    return ZERO_RT_OK;
+  uint64_t now = 0;
+  ZERO_RT_TRY(digestOf(step, gradient.tensor, &now));
+  if (now == gradient.digest)
     return ZERO_RT_OK;
   return fail(ZERO_RT_PROTOCOL,
               "gradient of '%s' was written before it was taken: it promises "

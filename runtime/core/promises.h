@@ -29,13 +29,14 @@ zero_rt_status checkPromises(zero_rt_step &step, int32_t event,
                              const double *inputs, int64_t numInputs);
 
 /// Remembers that |bytes| at |data| arrived as a gradient of |parameter|.
-void noteGradient(zero_rt_step &step, int32_t parameter, const void *data,
-                  int64_t bytes);
+zero_rt_status noteGradient(zero_rt_step &step, int32_t parameter,
+                            const void *data, int64_t bytes);
 /// Forgets what arrived: the backwards since the last apply are done with.
 void forgetGradients(zero_rt_step &step);
 
-/// What a tensor holds, as a number.
-uint64_t digestOf(const zero_rt_tensor &tensor);
+/// What a tensor of the device holds, as a number.
+zero_rt_status digestOf(const zero_rt_step &step, const zero_rt_tensor &tensor,
+                        uint64_t *out);
 
 /// Checks that a gradient that waited is what it was when it came.
 zero_rt_status checkUntouched(const zero_rt_step &step,

@@ -133,7 +133,7 @@ zero_rt_status calls::discard(zero_rt_step *step) {
 }
 
 zero_rt_status calls::apply(zero_rt_step *step, const double *inputs,
-                            int32_t num_inputs, zero_rt_stream *) {
+                            int32_t num_inputs, zero_rt_stream *stream) {
   const zero_rt_library &library = *step->library;
   if (num_inputs != library.num_inputs)
     return fail(ZERO_RT_INVALID_ARGUMENT,
@@ -144,8 +144,10 @@ zero_rt_status calls::apply(zero_rt_step *step, const double *inputs,
   ZERO_RT_TRY(openLastBackward(*step, "apply"));
   const zero_rt_transition_row *row;
   ZERO_RT_TRY(findTransition(*step, ZERO_RT_EVENT_APPLY, "apply", &row));
+  ZERO_RT_TRY(step->device().follow(stream));
+  step->inputs.assign(inputs, inputs + num_inputs);
   for (int32_t i = 0; i < num_inputs; ++i)
-    step->slots()[library.inputs[i].slot] = inputs[i];
+    ZERO_RT_TRY(step->setSlot(library.inputs[i].slot, inputs[i]));
 
   ZERO_RT_TRY(finishSequence(*step, *row, "apply"));
   // Only now have all ranks met as often: where a gradient is late on one, it

@@ -5,7 +5,10 @@
 //===----------------------------------------------------------------------===//
 //
 // A refused step is agreed on by all ranks through the statistics that travel
-// anyway. Only then do they exchange the names, so a good step pays nothing.
+// anyway, and a device may be far behind the calls. So `settle` waits for
+// nothing: it has the scalars copied, and leaves what this rank knows for the
+// others to read. `results` waits for the copy and, where that says that the
+// step was refused, gathers what all ranks left.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,6 +18,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 
 using namespace zero_rt;
 
@@ -127,8 +131,8 @@ static std::string nonfiniteText(const zero_rt_step &step,
   return text + (total > 1 ? " are not finite" : " is not finite");
 }
 
-/// Finds out, together with all ranks, why they refuse the step.
-static zero_rt_status explain(zero_rt_step &step, int32_t verdict) {
+/// Leaves what this rank knows about the step for the others.
+static zero_rt_status post(zero_rt_step &step) {
   const Window &window = step.window;
   Record mine;
   mine.backwards = window.backwards();
@@ -137,7 +141,7 @@ static zero_rt_status explain(zero_rt_step &step, int32_t verdict) {
     mine.first[i] = window.firstMissing()[i];
   for (int64_t i = 0; i < step.library->num_inputs; ++i)
     if (step.library->inputs[i].tokens)
-      mine.tokens = step.slots()[step.library->inputs[i].slot];
+      mine.tokens = step.inputs[size_t(i)];
 
   const std::vector<NonfiniteGradient> &found = step.nonfinite.all();
   mine.nonfinite = int64_t(found.size());
@@ -148,10 +152,16 @@ static zero_rt_status explain(zero_rt_step &step, int32_t verdict) {
   mine.hasUnread = step.runtime->mail->findUnread(
       step.id, step.activations.window, mine.unread, mine.unreadFrom);
 
+  return step.runtime->communicator->post(step.id, step.last.turn, &mine,
+                                          int64_t(sizeof(Record)));
+}
+
+/// Says why all ranks refused the step, from what they left.
+static zero_rt_status explain(zero_rt_step &step, int32_t verdict) {
   std::vector<Record> records(size_t(step.runtime->ranks));
   Tag tag = {"settle", nullptr, verdict, ZERO_RT_F64, ZERO_RT_F64, step.id};
-  ZERO_RT_TRY(step.runtime->communicator->exchange(tag, &mine, records.data(),
-                                                   int64_t(sizeof(Record))));
+  ZERO_RT_TRY(step.runtime->communicator->collect(
+      tag, step.last.turn, records.data(), int64_t(sizeof(Record))));
   switch (verdict) {
   case ZERO_RT_REFUSED_MISSING_GRADIENT:
     step.last.refusal = ZERO_RT_MISSING_GRADIENT;
@@ -174,26 +184,22 @@ static zero_rt_status explain(zero_rt_step &step, int32_t verdict) {
   return ZERO_RT_OK;
 }
 
-zero_rt_status calls::settle(zero_rt_step *step, int32_t,
-                             int32_t verdict_slot) {
-  const zero_rt_library &library = *step->library;
-  ZERO_RT_TRY(checkSlots(*step, "settle", verdict_slot, 1));
-  double value = step->slots()[verdict_slot];
+/// Waits for what `settle` had copied, and makes the results of it.
+static zero_rt_status resolve(zero_rt_step &step) {
+  const zero_rt_library &library = *step.library;
+  Settled &last = step.last;
+  ZERO_RT_TRY(step.device().wait(last.timepoint));
+  double value = last.slots[last.verdictSlot];
   // Written so that nan is refused too.
   if (!(value >= ZERO_RT_APPLIED && value <= ZERO_RT_REFUSED_NO_TOKENS) ||
       value != double(int32_t(value)))
     return fail(ZERO_RT_INTERNAL, "settle: %g is no verdict", value);
   int32_t verdict = int32_t(value);
 
-  Settled &last = step->last;
-  last.results = {};
   last.results.verdict = verdict;
-  last.results.backwards = step->window.backwards();
   last.results.num_values = int32_t(library.num_results);
   for (int64_t i = 0; i < library.num_results; ++i)
-    last.results.values[i] = step->slots()[library.results[i]];
-  last.refusal = ZERO_RT_OK;
-  last.message.clear();
+    last.results.values[i] = last.slots[library.results[i]];
   bool isNonfinite = verdict == ZERO_RT_SKIPPED_NONFINITE ||
                      verdict == ZERO_RT_REFUSED_NONFINITE;
   if (verdict == ZERO_RT_REFUSED_NONFINITE) {
@@ -201,10 +207,31 @@ zero_rt_status calls::settle(zero_rt_step *step, int32_t,
     last.message = "step refused: a gradient is not finite";
   }
   // Which one is known where it was looked for.
-  if (isNonfinite ? step->runtime->findNonfinite : verdict != ZERO_RT_APPLIED)
-    ZERO_RT_TRY(explain(*step, verdict));
-  last.settled = true;
+  if (isNonfinite ? step.runtime->findNonfinite : verdict != ZERO_RT_APPLIED)
+    ZERO_RT_TRY(explain(step, verdict));
+  last.resolved = true;
   return ZERO_RT_OK;
+}
+
+zero_rt_status calls::settle(zero_rt_step *step, int32_t,
+                             int32_t verdict_slot) {
+  ZERO_RT_TRY(checkSlots(*step, "settle", verdict_slot, 1));
+  Settled &last = step->last;
+  ++last.turn;
+  last.verdictSlot = verdict_slot;
+  last.results = {};
+  last.results.backwards = step->window.backwards();
+  last.refusal = ZERO_RT_OK;
+  last.message.clear();
+  last.resolved = false;
+  ZERO_RT_TRY(post(*step));
+  Device &device = step->device();
+  ZERO_RT_TRY(device.copy(last.slots, step->slots(), step->slotBlock.bytes));
+  last.settled = true;
+  if (device.isImmediate())
+    return resolve(*step);
+  last.timepoint = ++step->runtime->timepoints;
+  return device.mark(last.timepoint);
 }
 
 zero_rt_status calls::count_arrivals(zero_rt_step *step, int32_t,
@@ -212,11 +239,10 @@ zero_rt_status calls::count_arrivals(zero_rt_step *step, int32_t,
                                      int32_t missing_slot) {
   ZERO_RT_TRY(checkSlots(*step, "count_arrivals", backwards_slot, 1));
   ZERO_RT_TRY(checkSlots(*step, "count_arrivals", missing_slot, 1));
-  step->slots()[backwards_slot] = double(step->window.backwards());
+  ZERO_RT_TRY(step->setSlot(backwards_slot, double(step->window.backwards())));
   // A sum over the ranks that is 0 says that all was received, too.
-  step->slots()[missing_slot] =
-      double(step->window.missing() + countSentLessReceived(*step));
-  return ZERO_RT_OK;
+  return step->setSlot(missing_slot, double(step->window.missing() +
+                                            countSentLessReceived(*step)));
 }
 
 zero_rt_status calls::results(zero_rt_step *step,
@@ -229,6 +255,8 @@ zero_rt_status calls::results(zero_rt_step *step,
   if (!last.settled)
     return fail(ZERO_RT_INTERNAL, "the last apply of '%s' never settled",
                 step->library->name);
+  if (!last.resolved)
+    ZERO_RT_TRY(resolve(*step));
   uint32_t structSize = out_results->struct_size;
   *out_results = last.results;
   out_results->struct_size = structSize;
@@ -242,6 +270,12 @@ zero_rt_status calls::loss_scale(zero_rt_step *step, double *out_scale) {
   if (!out_scale)
     return fail(ZERO_RT_INVALID_ARGUMENT, "out_scale is null");
   int64_t slot = step->library->loss_scale;
-  *out_scale = slot < 0 ? 1 : step->slots()[slot];
+  *out_scale = 1;
+  if (slot < 0)
+    return ZERO_RT_OK;
+  const void *scale = nullptr;
+  ZERO_RT_TRY(
+      step->device().look(step->slots() + slot, sizeof(double), &scale));
+  std::memcpy(out_scale, scale, sizeof(double));
   return ZERO_RT_OK;
 }

@@ -8,6 +8,7 @@
 
 #include "core/calls.h"
 #include "core/status.h"
+#include "device/host/host_device.h"
 
 #include <algorithm>
 #include <system_error>
@@ -18,11 +19,11 @@ static constexpr int64_t defaultTimeoutMs = 60000;
 static constexpr int32_t maxThreads = 4096;
 
 zero_rt_runtime::zero_rt_runtime(zero_rt_group &group, int32_t rank,
-                                 int32_t threads,
+                                 std::unique_ptr<Device> device,
                                  const zero_rt_options &options)
     : calls(&callTable), rank(rank), ranks(group.size()),
       poison(options.poison != 0), checkPromises(options.check_promises != 0),
-      findNonfinite(options.find_nonfinite != 0), pool(threads) {}
+      findNonfinite(options.find_nonfinite != 0), device(std::move(device)) {}
 
 ZERO_RT_EXPORT zero_rt_status zero_rt_group_destroy(zero_rt_group *group) {
   if (!group)
@@ -71,14 +72,16 @@ ZERO_RT_EXPORT zero_rt_status zero_rt_create(zero_rt_group *group, int32_t rank,
   int64_t timeoutMs = given.timeout_ms ? std::min(given.timeout_ms, longestMs)
                                        : defaultTimeoutMs;
   return guarded("zero_rt_create", [&]() -> zero_rt_status {
-    std::unique_ptr<zero_rt_runtime> runtime;
+    std::unique_ptr<Device> device;
     try {
-      runtime = std::make_unique<zero_rt_runtime>(*group, rank, threads, given);
+      device = std::make_unique<HostDevice>(threads);
     } catch (const std::system_error &) {
       return fail(ZERO_RT_OUT_OF_MEMORY, "could not start %d threads",
                   threads - 1);
     }
-    ZERO_RT_TRY(group->join(rank, timeoutMs, runtime->pool,
+    auto runtime = std::make_unique<zero_rt_runtime>(*group, rank,
+                                                     std::move(device), given);
+    ZERO_RT_TRY(group->join(rank, timeoutMs, *runtime->device,
                             runtime->communicator, runtime->mail));
     *out_runtime = runtime.release();
     return ZERO_RT_OK;

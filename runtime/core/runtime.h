@@ -9,9 +9,9 @@
 
 #include "comm/communicator.h"
 #include "core/memory.h"
-#include "core/thread_pool.h"
 #include "zero_rt/library.h"
 
+#include <memory>
 #include <set>
 
 namespace zero_rt {
@@ -28,7 +28,8 @@ enum class Handle : uint64_t {
 } // namespace zero_rt
 
 struct zero_rt_runtime {
-  zero_rt_runtime(zero_rt_group &group, int32_t rank, int32_t threads,
+  zero_rt_runtime(zero_rt_group &group, int32_t rank,
+                  std::unique_ptr<zero_rt::Device> device,
                   const zero_rt_options &options);
   ~zero_rt_runtime() { handle = zero_rt::Handle::None; }
 
@@ -44,9 +45,9 @@ struct zero_rt_runtime {
   /// Release points of gradients that still lie with the caller.
   std::set<zero_rt_timepoint> unreleased;
   zero_rt_counters counters = {};
-  zero_rt::Memory memory{counters};
-  zero_rt::ThreadPool pool;
-  // After the pool, which it uses.
+  std::unique_ptr<zero_rt::Device> device;
+  // After the device, which they use.
+  zero_rt::Memory memory{*device, counters};
   std::unique_ptr<zero_rt::Communicator> communicator;
   std::unique_ptr<zero_rt::Mail> mail;
 };

@@ -59,7 +59,9 @@ void zero_rt::waitForBucket(zero_rt_step &step, WaitingGradient gradient) {
 
 void zero_rt::releaseWaiting(zero_rt_step &step, WaitingGradient &gradient) {
   step.runtime->memory.release(gradient.copy);
-  step.runtime->unreleased.erase(gradient.release);
+  // Where that fails, waiting for it does.
+  if (step.runtime->unreleased.erase(gradient.release))
+    (void)step.device().mark(gradient.release);
 }
 
 /// Packs what waited for |bucket|.
@@ -103,8 +105,9 @@ static zero_rt_status closeBucket(zero_rt_step &step,
   int64_t buffer = step.library->buckets[entry.bucket].gradient_buffer;
   if (step.runtime->poison && step.buffers[size_t(buffer)].data) {
     // What it held is gone, and whoever still reads it shall see that.
-    poison(step.library->buffers[buffer].dtype,
-           step.buffers[size_t(buffer)].data, step.held(buffer).size());
+    ZERO_RT_TRY(step.poison(step.library->buffers[buffer].dtype,
+                            step.buffers[size_t(buffer)].data,
+                            step.held(buffer).size()));
   }
   int64_t opened = step.sequence.closed++ + sequence.window;
   return opened < sequence.count

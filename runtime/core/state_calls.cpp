@@ -85,14 +85,15 @@ static zero_rt_status locate(zero_rt_step &step, int64_t index,
 
 /// Brings the copies of parameters that an update in another space keeps up to
 /// date with [entry.begin, entry.end) of the parameter itself.
-static void refreshCopies(zero_rt_step &step, const StateEntry &entry) {
+static zero_rt_status refreshCopies(zero_rt_step &step,
+                                    const StateEntry &entry) {
   if (entry.parameter < 0)
-    return;
+    return ZERO_RT_OK;
   const zero_rt_parameter_row &parameter =
       step.library->parameters[entry.parameter];
   const zero_rt_bucket_row &bucket = step.library->buckets[parameter.bucket];
   if (entry.buffer != bucket.parameter_buffer)
-    return;
+    return ZERO_RT_OK;
   const zero_rt_buffer_row &source =
       step.library->buffers[bucket.parameter_buffer];
   Range written = {parameter.offset + entry.begin,
@@ -103,10 +104,12 @@ static void refreshCopies(zero_rt_step &step, const StateEntry &entry) {
       continue;
     Range range = intersect(written, step.held(copy));
     if (!range.empty())
-      std::memcpy(step.address(copy, range.begin),
-                  step.address(bucket.parameter_buffer, range.begin),
-                  size_t(range.size() * elementSize(source.dtype)));
+      ZERO_RT_TRY(
+          step.device().copy(step.address(copy, range.begin),
+                             step.address(bucket.parameter_buffer, range.begin),
+                             range.size() * elementSize(source.dtype)));
   }
+  return ZERO_RT_OK;
 }
 
 zero_rt_status calls::state_count(zero_rt_step *step, int64_t *out_count) {
@@ -134,8 +137,8 @@ zero_rt_status calls::state_read(zero_rt_step *step, int64_t entry,
                                  void *out_data, int64_t bytes) {
   void *memory = nullptr;
   ZERO_RT_TRY(locate(*step, entry, out_data, bytes, &memory));
-  std::memcpy(out_data, memory, size_t(bytes));
-  return ZERO_RT_OK;
+  ZERO_RT_TRY(step->device().copy(out_data, memory, bytes));
+  return step->device().finish();
 }
 
 zero_rt_status calls::state_write(zero_rt_step *step, int64_t entry,
@@ -143,7 +146,7 @@ zero_rt_status calls::state_write(zero_rt_step *step, int64_t entry,
   void *memory = nullptr;
   ZERO_RT_TRY(locate(*step, entry, data, bytes, &memory));
   ZERO_RT_TRY(requireIdle(*step, "state_write"));
-  std::memcpy(memory, data, size_t(bytes));
-  refreshCopies(*step, step->entries[size_t(entry)]);
-  return ZERO_RT_OK;
+  ZERO_RT_TRY(step->device().copy(memory, data, bytes));
+  ZERO_RT_TRY(refreshCopies(*step, step->entries[size_t(entry)]));
+  return step->device().finish(); // then |data| is the caller's again
 }

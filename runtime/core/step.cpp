@@ -47,6 +47,9 @@ zero_rt_step::~zero_rt_step() {
   dropWaiting(*this);
   dropBackwards(*this);
   releaseOutgoing(*this);
+  program.reset();
+  if (last.slots)
+    device().release(ZERO_RT_SPACE_HOST, last.slots);
   for (size_t b = 0; b < buffers.size(); ++b)
     if (library->buffers[b].shares < 0)
       runtime->memory.release(buffers[b]);
@@ -71,10 +74,22 @@ zero_rt_status zero_rt_step::allocate(int64_t buffer) {
                                        elements * elementSize(row.dtype),
                                        bufferName(buffer), block));
   if (!row.on_demand)
-    fill(row.dtype, block.data, bitCast<double>(row.fill), elements);
-  else if (runtime->poison)
-    poison(row.dtype, block.data, elements);
+    return device().set(block.data,
+                        bitsOf(row.dtype, bitCast<double>(row.fill)),
+                        elementSize(row.dtype), elements);
+  if (runtime->poison)
+    return poison(row.dtype, block.data, elements);
   return ZERO_RT_OK;
+}
+
+zero_rt_status zero_rt_step::poison(int64_t dtype, void *data,
+                                    int64_t elements) {
+  return device().set(data, poisonOf(dtype), elementSize(dtype), elements);
+}
+
+zero_rt_status zero_rt_step::setSlot(int64_t slot, double value) {
+  return device().set(slots() + slot, bitCast<uint64_t>(value), sizeof(double),
+                      1);
 }
 
 zero_rt_status zero_rt::checkParameter(const zero_rt_step &step,

@@ -32,13 +32,6 @@ struct StateEntry {
   int64_t end;
 };
 
-/// A part of a launch that one thread runs.
-struct LaunchPiece {
-  int64_t begin;
-  int64_t end;
-  const double *scalars;
-};
-
 /// The ranks that this one meets over a set of axes.
 struct RankGroup {
   std::vector<int32_t> members;
@@ -52,11 +45,17 @@ struct RankGroup {
 
 /// What the last apply left for `results`.
 struct Settled {
-  bool applied = false; // there was an apply
-  bool settled = false; // and it closed its books
+  bool applied = false;  // there was an apply
+  bool settled = false;  // and it closed its books
+  bool resolved = false; // and what follows is known
   zero_rt_results results = {};
   zero_rt_status refusal = ZERO_RT_OK;
   std::string message;
+
+  uint64_t turn = 0; // how often a step was settled
+  int32_t verdictSlot = 0;
+  zero_rt_timepoint timepoint = 0; // when |slots| are there
+  double *slots = nullptr;         // a copy on the host
 };
 
 } // namespace zero_rt
@@ -94,14 +93,17 @@ struct zero_rt_step {
   /// unless promises are checked.
   std::vector<uint64_t> gradientDigests;
   zero_rt::NonfiniteGradients nonfinite; // none unless they are looked for
+  std::vector<double> inputs;            // of the last apply
   zero_rt::Settled last;
 
-  // Scratch of `launch`, kept so that a step in its stride never allocates.
-  std::vector<zero_rt::LaunchPiece> pieces;
-  std::vector<void *> operands;
-  std::vector<double> partials;
+  std::unique_ptr<zero_rt::Program> program;
+  std::vector<void *> operands; // scratch of `launch`
 
-  double *slots() { return static_cast<double *>(slotBlock.data); }
+  zero_rt::Device &device() const { return *runtime->device; }
+  /// In the memory of the device.
+  double *slots() const { return static_cast<double *>(slotBlock.data); }
+  /// Queued.
+  zero_rt_status setSlot(int64_t slot, double value);
   const char *text(int64_t name) const { return library->strings + name; }
   const char *parameterName(int64_t parameter) const {
     return text(library->parameters[parameter].name);
@@ -132,6 +134,10 @@ struct zero_rt_step {
   void *address(int64_t buffer, int64_t element) const;
 
   zero_rt_status allocate(int64_t buffer);
+  /// Fills |elements| elements with the signalling pattern of |dtype|.
+  zero_rt_status poison(int64_t dtype, void *data, int64_t elements);
+  /// Runs and counts.
+  zero_rt_status launch(const zero_rt::Launch &launch);
 };
 
 namespace zero_rt {

@@ -54,13 +54,38 @@ static zero_rt_status checkCompatible(const zero_rt_runtime &runtime,
   return checkCpuFeatures(library.cpu_features, library.name);
 }
 
+/// Checks that this rank's device can do what the step needs.
+static zero_rt_status checkDevice(const zero_rt_step &step) {
+  const Device &device = step.device();
+  if (device.isImmediate())
+    return ZERO_RT_OK;
+  const zero_rt_library &library = *step.library;
+  if (library.num_activations > 0)
+    return fail(ZERO_RT_UNSUPPORTED,
+                "'%s' sends activations, which device '%s' cannot yet",
+                library.name, device.name());
+  for (int64_t b = 0; b < library.num_buffers; ++b)
+    if (library.buffers[b].space != ZERO_RT_SPACE_DEVICE)
+      return fail(ZERO_RT_UNSUPPORTED,
+                  "'%s' keeps buffer '%s' on the host, which device '%s' "
+                  "cannot use yet; compile it without offload",
+                  library.name, step.bufferName(b), device.name());
+  return ZERO_RT_OK;
+}
+
 static zero_rt_status allocateAll(zero_rt_step &step) {
   const zero_rt_library &library = *step.library;
   ZERO_RT_TRY(step.runtime->memory.allocate(
       ZERO_RT_SPACE_DEVICE, ZERO_RT_ROLE_SCALAR,
       library.num_slots * int64_t(sizeof(double)), "scalars", step.slotBlock));
+  // Bookkeeping, and not counted.
+  int64_t bytes = library.num_slots * int64_t(sizeof(double));
+  step.last.slots =
+      static_cast<double *>(step.device().allocate(ZERO_RT_SPACE_HOST, bytes));
+  if (!step.last.slots)
+    return fail(ZERO_RT_OUT_OF_MEMORY, "no memory for a copy of the scalars");
   for (int64_t i = 0; i < library.num_slots; ++i)
-    step.slots()[i] = bitCast<double>(library.slots[i].initial);
+    ZERO_RT_TRY(step.setSlot(i, bitCast<double>(library.slots[i].initial)));
   for (int64_t b = 0; b < library.num_buffers; ++b)
     if (!library.buffers[b].on_demand && library.buffers[b].shares < 0)
       ZERO_RT_TRY(step.allocate(b));
@@ -91,7 +116,10 @@ static zero_rt_status prepare(zero_rt_runtime &runtime,
     ZERO_RT_TRY(checkLibrary(*library->stages[s], /*isStage=*/true));
   step = std::make_unique<zero_rt_step>(runtime, *library,
                                         stageOf(*library, runtime.rank));
+  ZERO_RT_TRY(checkDevice(*step));
   ZERO_RT_TRY(allocateAll(*step));
+  ZERO_RT_TRY(
+      runtime.device->load(*step->library, step->slots(), &step->program));
   step->entries = enumerateState(*step);
   return ZERO_RT_OK;
 }

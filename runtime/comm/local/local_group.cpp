@@ -5,18 +5,19 @@
 //===----------------------------------------------------------------------===//
 //
 // Collectives read the buffers of the other ranks directly. After `enter`
-// nothing here may fail, throw or allocate: others rely on this rank to finish.
+// nothing here may throw, allocate or return before the last `sync`: others
+// rely on this rank. What is done to memory is queued on the devices of the
+// ranks, and signals keep their queues in step.
 //
 //===----------------------------------------------------------------------===//
 
+#include "comm/local/board.h"
 #include "comm/local/mailbox.h"
 #include "comm/local/rendezvous.h"
 
-#include "comm/reduce.h"
 #include "core/localize.h"
 #include "core/numeric.h"
 #include "core/status.h"
-#include "core/thread_pool.h"
 
 #include <algorithm>
 #include <cstring>
@@ -33,10 +34,11 @@ using SplitKey = std::pair<uint64_t, std::vector<int32_t>>;
 class LocalGroup final : public zero_rt_group {
 public:
   explicit LocalGroup(int32_t ranks)
-      : meeting(allOf(ranks), "runtime"), mailboxes(size_t(ranks)) {}
+      : meeting(allOf(ranks), "runtime"), mailboxes(size_t(ranks)),
+        board(ranks) {}
   int32_t size() const override { return meeting.size(); }
   int32_t members() override { return meeting.members(); }
-  zero_rt_status join(int32_t rank, int64_t timeoutMs, ThreadPool &pool,
+  zero_rt_status join(int32_t rank, int64_t timeoutMs, Device &device,
                       std::unique_ptr<Communicator> &out,
                       std::unique_ptr<Mail> &mail) override;
 
@@ -53,9 +55,11 @@ private:
   }
 
   friend class LocalMail;
+  friend class LocalCommunicator;
 
   Rendezvous meeting;
   std::vector<Mailbox> mailboxes; // by rank
+  Board board;
   std::mutex mutex;
   std::map<SplitKey, std::shared_ptr<Rendezvous>> splits;
 };
@@ -63,42 +67,55 @@ private:
 class LocalCommunicator final : public Communicator {
 public:
   LocalCommunicator(LocalGroup &group, Rendezvous &meeting, int32_t rank,
-                    int64_t timeoutMs, ThreadPool &pool)
+                    int64_t timeoutMs, Device &device)
       : group(group), meeting(meeting), rank(rank), timeoutMs(timeoutMs),
-        pool(pool), sources(size_t(meeting.size())) {}
+        device(device), sources(size_t(meeting.size())) {}
   ~LocalCommunicator() override {
     meeting.leave(rank);
     if (kept)
       group.forgetDeserted();
   }
 
-  zero_rt_status allReduce(const Tag &tag, const void *src, void *dst) override;
-  zero_rt_status reduceScatter(const Tag &tag, const void *src, void *dst,
+  zero_rt_status allReduce(const Tag &tag, Program &program, const void *src,
+                           void *dst) override;
+  zero_rt_status reduceScatter(const Tag &tag, Program &program,
+                               const void *src, void *dst,
                                bool accumulate) override;
   zero_rt_status allGather(const Tag &tag, void *data) override;
   zero_rt_status exchange(const Tag &tag, const void *mine, void *all,
                           int64_t bytes) override;
+  zero_rt_status post(uint64_t step, uint64_t turn, const void *mine,
+                      int64_t bytes) override {
+    group.board.post(rank, step, turn, mine, bytes);
+    return ZERO_RT_OK;
+  }
+  zero_rt_status collect(const Tag &tag, uint64_t turn, void *all,
+                         int64_t bytes) override;
   zero_rt_status split(uint64_t step, const std::vector<int32_t> &members,
                        std::unique_ptr<Communicator> &out) override;
   uint64_t position() const override { return meeting.sequenceOf(rank); }
-  void leaveStep(uint64_t step) override { meeting.leaveStep(rank, step); }
+  void leaveStep(uint64_t step) override {
+    meeting.leaveStep(rank, step);
+    group.board.leave(rank, step);
+  }
 
 private:
-  zero_rt_status enter(const Tag &tag, const void *data) {
-    return meeting.enter(rank, tag, data, timeoutMs);
-  }
+  zero_rt_status enter(const Tag &tag, const void *data);
+  zero_rt_status sync(zero_rt_status status);
   Range slice(const Tag &tag, int32_t owner) const {
     return ownedSlice(tag.elements, owner, meeting.size());
   }
-  void reduceOwnSlice(const Tag &tag, void *dst, bool accumulate);
-  void copyOtherSlices(const Tag &tag, void *data);
+  zero_rt_status awaitEntries();
+  zero_rt_status reduceOwnSlice(const Tag &tag, Program &program, void *dst,
+                                bool accumulate);
+  zero_rt_status copyOtherSlices(const Tag &tag, void *data);
 
   LocalGroup &group;
   Rendezvous &meeting;
   std::shared_ptr<Rendezvous> kept; // of a split
   int32_t rank;
   int64_t timeoutMs;
-  ThreadPool &pool;
+  Device &device;
   std::vector<const void *> sources; // of the other ranks; never grows
 };
 
@@ -148,15 +165,14 @@ private:
 
 } // namespace
 
-zero_rt_status LocalGroup::join(int32_t rank, int64_t timeoutMs,
-                                ThreadPool &pool,
+zero_rt_status LocalGroup::join(int32_t rank, int64_t timeoutMs, Device &device,
                                 std::unique_ptr<Communicator> &out,
                                 std::unique_ptr<Mail> &mail) {
   ZERO_RT_TRY(meeting.join(rank));
   try {
     mail = std::make_unique<LocalMail>(*this, rank, timeoutMs);
     out = std::make_unique<LocalCommunicator>(*this, meeting, rank, timeoutMs,
-                                              pool);
+                                              device);
   } catch (...) {
     meeting.leave(rank);
     throw;
@@ -187,7 +203,7 @@ zero_rt_status LocalCommunicator::split(uint64_t step,
   ZERO_RT_TRY(where->join(index));
   try {
     auto end = std::make_unique<LocalCommunicator>(group, *where, index,
-                                                   timeoutMs, pool);
+                                                   timeoutMs, device);
     end->kept = where;
     out = std::move(end);
   } catch (...) {
@@ -197,35 +213,64 @@ zero_rt_status LocalCommunicator::split(uint64_t step,
   return ZERO_RT_OK;
 }
 
+/// Shows |data| to the others once it is there.
+zero_rt_status LocalCommunicator::enter(const Tag &tag, const void *data) {
+  Signal signal = nullptr;
+  ZERO_RT_TRY(device.signal(&signal));
+  return meeting.enter(rank, tag, data, signal, timeoutMs);
+}
+
+/// Ends a phase: what is queued from now on comes after what all ranks have
+/// done in it. |status| is how this rank fared.
+zero_rt_status LocalCommunicator::sync(zero_rt_status status) {
+  Signal signal = nullptr;
+  if (!status)
+    status = device.signal(&signal);
+  ZERO_RT_TRY(meeting.sync(rank, signal, status));
+  for (int32_t r = 0; r < meeting.size() && !status; ++r)
+    if (r != rank)
+      status = device.await(meeting.signalOf(r));
+  return status;
+}
+
+/// What is queued from now on comes after what the ranks have shown.
+zero_rt_status LocalCommunicator::awaitEntries() {
+  for (int32_t r = 0; r < meeting.size(); ++r)
+    if (r != rank)
+      ZERO_RT_TRY(device.await(meeting.entrySignalOf(r)));
+  return ZERO_RT_OK;
+}
+
 /// Sums this rank's slice of what all ranks showed into |dst|, whose first
 /// element is the first of the slice.
-void LocalCommunicator::reduceOwnSlice(const Tag &tag, void *dst,
-                                       bool accumulate) {
+zero_rt_status LocalCommunicator::reduceOwnSlice(const Tag &tag,
+                                                 Program &program, void *dst,
+                                                 bool accumulate) {
   Range own = slice(tag, rank);
   for (int32_t r = 0; r < meeting.size(); ++r)
     sources[size_t(r)] = elementAt(meeting.dataOf(r), tag.dtype, own.begin);
-  pool.forChunks(0, own.size(), [&](int64_t begin, int64_t end) {
-    reduceElements(tag.dtype, sources.data(), meeting.size(), tag.sumType, dst,
-                   accumulate, begin, end);
-  });
+  return program.sum({tag.dtype, tag.sumType, sources.data(), meeting.size(),
+                      dst, accumulate, own.size()});
 }
 
-void LocalCommunicator::copyOtherSlices(const Tag &tag, void *data) {
+zero_rt_status LocalCommunicator::copyOtherSlices(const Tag &tag, void *data) {
   for (int32_t r = 0; r < meeting.size(); ++r) {
     Range theirs = slice(tag, r);
     if (r == rank || theirs.empty())
       continue;
-    std::memcpy(elementAt(data, tag.dtype, theirs.begin),
-                elementAt(meeting.dataOf(r), tag.dtype, theirs.begin),
-                size_t(theirs.size() * elementSize(tag.dtype)));
+    ZERO_RT_TRY(
+        device.copy(elementAt(data, tag.dtype, theirs.begin),
+                    elementAt(meeting.dataOf(r), tag.dtype, theirs.begin),
+                    theirs.size() * elementSize(tag.dtype)));
   }
+  return ZERO_RT_OK;
 }
 
-zero_rt_status LocalCommunicator::allReduce(const Tag &tag, const void *src,
-                                            void *dst) {
+zero_rt_status LocalCommunicator::allReduce(const Tag &tag, Program &program,
+                                            const void *src, void *dst) {
   void *own = elementAt(dst, tag.sumType, slice(tag, rank).begin);
   if (src != dst) {
-    ZERO_RT_TRY(reduceScatter(tag, src, own, false));
+    ZERO_RT_TRY(reduceScatter(tag, program, src, own, false));
     Tag sums = tag;
     sums.dtype = tag.sumType;
     return allGather(sums, dst);
@@ -234,38 +279,48 @@ zero_rt_status LocalCommunicator::allReduce(const Tag &tag, const void *src,
   if (meeting.size() == 1)
     return ZERO_RT_OK; // the sum is where it is
   // In place: only this rank reads slice |rank| of any buffer in this phase.
-  reduceOwnSlice(tag, own, false);
-  meeting.sync();
-  copyOtherSlices(tag, dst);
+  zero_rt_status status = awaitEntries();
+  if (!status)
+    status = reduceOwnSlice(tag, program, own, false);
+  ZERO_RT_TRY(sync(status));
+  status = copyOtherSlices(tag, dst);
   // Nobody may change a buffer that others still copy from.
-  meeting.sync();
-  return ZERO_RT_OK;
+  return sync(status);
 }
 
-zero_rt_status LocalCommunicator::reduceScatter(const Tag &tag, const void *src,
-                                                void *dst, bool accumulate) {
+zero_rt_status LocalCommunicator::reduceScatter(const Tag &tag,
+                                                Program &program,
+                                                const void *src, void *dst,
+                                                bool accumulate) {
   ZERO_RT_TRY(enter(tag, src));
-  reduceOwnSlice(tag, dst, accumulate);
-  meeting.sync();
-  return ZERO_RT_OK;
+  zero_rt_status status = awaitEntries();
+  if (!status)
+    status = reduceOwnSlice(tag, program, dst, accumulate);
+  return sync(status);
 }
 
 zero_rt_status LocalCommunicator::allGather(const Tag &tag, void *data) {
   ZERO_RT_TRY(enter(tag, data));
   // A rank writes the slices of others and is read in its own only.
-  copyOtherSlices(tag, data);
-  meeting.sync();
-  return ZERO_RT_OK;
+  zero_rt_status status = awaitEntries();
+  if (!status)
+    status = copyOtherSlices(tag, data);
+  return sync(status);
 }
 
 zero_rt_status LocalCommunicator::exchange(const Tag &tag, const void *mine,
                                            void *all, int64_t bytes) {
-  ZERO_RT_TRY(enter(tag, mine));
+  // Records are on the host, whatever the device is.
+  ZERO_RT_TRY(meeting.enter(rank, tag, mine, /*signal=*/nullptr, timeoutMs));
   for (int32_t r = 0; r < meeting.size(); ++r)
     std::memcpy(static_cast<char *>(all) + r * bytes, meeting.dataOf(r),
                 size_t(bytes));
-  meeting.sync();
-  return ZERO_RT_OK;
+  return meeting.sync(rank, /*signal=*/nullptr, ZERO_RT_OK);
+}
+
+zero_rt_status LocalCommunicator::collect(const Tag &tag, uint64_t turn,
+                                          void *all, int64_t bytes) {
+  return group.board.collect(tag.step, turn, all, bytes, timeoutMs);
 }
 
 ZERO_RT_EXPORT zero_rt_status

@@ -141,7 +141,7 @@ void Rendezvous::breakIfTagsDiffer(int32_t rank) {
 }
 
 zero_rt_status Rendezvous::enter(int32_t rank, const Tag &tag, const void *data,
-                                 int64_t timeoutMs) {
+                                 Signal signal, int64_t timeoutMs) {
   std::unique_lock<std::mutex> lock(mutex);
   if (brokenCode != ZERO_RT_OK)
     return reportBroken(rank, /*waited=*/false);
@@ -149,6 +149,7 @@ zero_rt_status Rendezvous::enter(int32_t rank, const Tag &tag, const void *data,
   Post &mine = posts[size_t(rank)];
   mine.tag = tag;
   mine.data = data;
+  mine.entrySignal = signal;
   // Counted by the group and not by the rank: a rank may join when another one
   // already waits in the first collective.
   mine.sequence = generation + 1;
@@ -182,14 +183,22 @@ zero_rt_status Rendezvous::enter(int32_t rank, const Tag &tag, const void *data,
   return reportBroken(rank, /*waited=*/true);
 }
 
-void Rendezvous::sync() {
+zero_rt_status Rendezvous::sync(int32_t rank, Signal signal,
+                                zero_rt_status status) {
   std::unique_lock<std::mutex> lock(mutex);
   uint64_t now = syncNumber;
+  posts[size_t(rank)].signals[now % 2] = signal;
+  if (status) {
+    failedSync = now;
+    breakWith(status, "rank " + std::to_string(names[size_t(rank)]) +
+                          " failed: " + lastMessage());
+  }
   if (++synced == size()) {
     synced = 0;
     ++syncNumber;
     changed.notify_all();
-    return;
+  } else {
+    changed.wait(lock, [&] { return syncNumber != now; });
   }
-  changed.wait(lock, [&] { return syncNumber != now; });
+  return failedSync == now ? reportBroken(rank, /*waited=*/true) : ZERO_RT_OK;
 }

@@ -40,15 +40,25 @@ public:
   /// Whether all ranks have come and gone.
   bool isDeserted();
 
-  /// Waits until all ranks are in a collective with the same tag. |data| is
-  /// shown to the others until the last `sync` of this collective.
+  /// Waits until all ranks are in a collective with the same tag. |data|, and
+  /// the |signal| that it is there, are shown to the others until the last
+  /// `sync` of this collective.
   zero_rt_status enter(int32_t rank, const Tag &tag, const void *data,
-                       int64_t timeoutMs);
-  /// Waits until all ranks have done the phase before.
-  void sync();
+                       Signal signal, int64_t timeoutMs);
+  /// Waits until all ranks have begun, or done, the phase before, and shows
+  /// |signal| that it is done to the others until the next sync. Where |status|
+  /// says that a rank failed, all do.
+  zero_rt_status sync(int32_t rank, Signal signal, zero_rt_status status);
 
   /// What |rank| entered the present collective with.
   const void *dataOf(int32_t rank) const { return posts[size_t(rank)].data; }
+  /// What |rank| entered it with, and came to the last sync with.
+  Signal entrySignalOf(int32_t rank) const {
+    return posts[size_t(rank)].entrySignal;
+  }
+  Signal signalOf(int32_t rank) const {
+    return posts[size_t(rank)].signals[(syncNumber + 1) % 2];
+  }
   /// How many collectives |rank| has entered.
   uint64_t sequenceOf(int32_t rank) const {
     return posts[size_t(rank)].sequence;
@@ -64,6 +74,9 @@ private:
     bool told = false;    // knows why the group is broken
     Tag tag = {};
     const void *data = nullptr;
+    Signal entrySignal = nullptr;
+    // Of the last sync and of the next one, to which others may have come.
+    Signal signals[2] = {};
     uint64_t sequence = 0;
   };
 
@@ -84,6 +97,7 @@ private:
   uint64_t generation = 0; // of `enter`
   int32_t synced = 0;      // ranks waiting in `sync`
   uint64_t syncNumber = 0;
+  uint64_t failedSync = UINT64_MAX; // in which a rank said that it failed
   /// (step, rank): the rank destroyed the step while others still have it.
   std::vector<std::pair<uint64_t, int32_t>> ended;
   zero_rt_status brokenCode = ZERO_RT_OK;

@@ -6,7 +6,6 @@
 
 #include "comm/process/communicator.h"
 
-#include "comm/reduce.h"
 #include "core/numeric.h"
 #include "core/status.h"
 #include "core/thread_pool.h"
@@ -28,10 +27,9 @@ struct ProcessCommunicator::Farewell {
 
 ProcessCommunicator::ProcessCommunicator(std::shared_ptr<Link> link,
                                          std::vector<int32_t> members,
-                                         uint64_t step, int64_t timeoutMs,
-                                         ThreadPool &pool)
+                                         uint64_t step, int64_t timeoutMs)
     : link(std::move(link)), members(std::move(members)), timeoutMs(timeoutMs),
-      pool(pool), headers(this->members.size()), sources(this->members.size()) {
+      headers(this->members.size()), sources(this->members.size()) {
   auto mine =
       std::find(this->members.begin(), this->members.end(), this->link->rank());
   index = size_t(mine - this->members.begin());
@@ -220,6 +218,7 @@ zero_rt_status ProcessCommunicator::finish(const Tag &tag,
 /// Sums this rank's slice of the |src| of all ranks into |dst|, whose first
 /// element is the first of the slice.
 zero_rt_status ProcessCommunicator::reduceOwnSlice(const Tag &tag,
+                                                   Program &program,
                                                    const void *src, void *dst,
                                                    bool accumulate) {
   int64_t size = elementSize(tag.dtype);
@@ -251,11 +250,9 @@ zero_rt_status ProcessCommunicator::reduceOwnSlice(const Tag &tag,
                                  theirs.size() * size));
     }
     ZERO_RT_TRY(finish(tag, transfers));
-    pool.forChunks(0, mine.size(), [&](int64_t from, int64_t to) {
-      reduceElements(tag.dtype, sources.data(), int32_t(members.size()),
-                     tag.sumType, elementAt(dst, tag.sumType, begin),
-                     accumulate, from, to);
-    });
+    ZERO_RT_TRY(program.sum(
+        {tag.dtype, tag.sumType, sources.data(), int32_t(members.size()),
+         elementAt(dst, tag.sumType, begin), accumulate, mine.size()}));
   }
   return ZERO_RT_OK;
 }
@@ -280,22 +277,23 @@ zero_rt_status ProcessCommunicator::gatherSlices(const Tag &tag, int32_t dtype,
   return finish(tag, transfers);
 }
 
-zero_rt_status ProcessCommunicator::allReduce(const Tag &tag, const void *src,
-                                              void *dst) {
+zero_rt_status ProcessCommunicator::allReduce(const Tag &tag, Program &program,
+                                              const void *src, void *dst) {
   ZERO_RT_TRY(enter(tag));
   if (members.size() == 1 && src == dst)
     return ZERO_RT_OK; // the sum is where it is
   // In place, too: what is sent of |src| are the slices of others.
   void *own = elementAt(dst, tag.sumType, slice(tag, index).begin);
-  ZERO_RT_TRY(reduceOwnSlice(tag, src, own, /*accumulate=*/false));
+  ZERO_RT_TRY(reduceOwnSlice(tag, program, src, own, /*accumulate=*/false));
   return gatherSlices(tag, tag.sumType, dst);
 }
 
 zero_rt_status ProcessCommunicator::reduceScatter(const Tag &tag,
+                                                  Program &program,
                                                   const void *src, void *dst,
                                                   bool accumulate) {
   ZERO_RT_TRY(enter(tag));
-  return reduceOwnSlice(tag, src, dst, accumulate);
+  return reduceOwnSlice(tag, program, src, dst, accumulate);
 }
 
 zero_rt_status ProcessCommunicator::allGather(const Tag &tag, void *data) {
@@ -319,6 +317,20 @@ zero_rt_status ProcessCommunicator::exchange(const Tag &tag, const void *mine,
   return finish(tag, transfers);
 }
 
+zero_rt_status ProcessCommunicator::post(uint64_t, uint64_t, const void *mine,
+                                         int64_t bytes) {
+  auto *data = static_cast<const char *>(mine);
+  posted.assign(data, data + bytes);
+  return ZERO_RT_OK;
+}
+
+zero_rt_status ProcessCommunicator::collect(const Tag &tag, uint64_t, void *all,
+                                            int64_t bytes) {
+  // On the host device a rank knows at once that it wants to know, and all want
+  // to know alike; so they meet.
+  return exchange(tag, posted.data(), all, bytes);
+}
+
 //===----------------------------------------------------------------------===//
 // Groups and steps
 //===----------------------------------------------------------------------===//
@@ -326,8 +338,7 @@ zero_rt_status ProcessCommunicator::exchange(const Tag &tag, const void *mine,
 zero_rt_status ProcessCommunicator::split(uint64_t step,
                                           const std::vector<int32_t> &members,
                                           std::unique_ptr<Communicator> &out) {
-  out = std::make_unique<ProcessCommunicator>(link, members, step, timeoutMs,
-                                              pool);
+  out = std::make_unique<ProcessCommunicator>(link, members, step, timeoutMs);
   return ZERO_RT_OK;
 }
 

@@ -43,15 +43,21 @@ public:
   /// |members| are ranks of the link, this one among them. Only that of all of
   /// them says when it leaves.
   ProcessCommunicator(std::shared_ptr<Link> link, std::vector<int32_t> members,
-                      uint64_t step, int64_t timeoutMs, ThreadPool &pool);
+                      uint64_t step, int64_t timeoutMs);
   ~ProcessCommunicator() override;
 
-  zero_rt_status allReduce(const Tag &tag, const void *src, void *dst) override;
-  zero_rt_status reduceScatter(const Tag &tag, const void *src, void *dst,
+  zero_rt_status allReduce(const Tag &tag, Program &program, const void *src,
+                           void *dst) override;
+  zero_rt_status reduceScatter(const Tag &tag, Program &program,
+                               const void *src, void *dst,
                                bool accumulate) override;
   zero_rt_status allGather(const Tag &tag, void *data) override;
   zero_rt_status exchange(const Tag &tag, const void *mine, void *all,
                           int64_t bytes) override;
+  zero_rt_status post(uint64_t step, uint64_t turn, const void *mine,
+                      int64_t bytes) override;
+  zero_rt_status collect(const Tag &tag, uint64_t turn, void *all,
+                         int64_t bytes) override;
   zero_rt_status split(uint64_t step, const std::vector<int32_t> &members,
                        std::unique_ptr<Communicator> &out) override;
   uint64_t position() const override { return link->sequence; }
@@ -78,8 +84,8 @@ private:
   Header makeHeader(const Tag &tag) const;
   zero_rt_status look(const Tag &tag, Transfers &transfers);
   zero_rt_status finish(const Tag &tag, Transfers &transfers);
-  zero_rt_status reduceOwnSlice(const Tag &tag, const void *src, void *dst,
-                                bool accumulate);
+  zero_rt_status reduceOwnSlice(const Tag &tag, Program &program,
+                                const void *src, void *dst, bool accumulate);
   zero_rt_status gatherSlices(const Tag &tag, int32_t dtype, void *data);
   void sayFarewell(Header::Kind kind, uint64_t step);
 
@@ -89,11 +95,11 @@ private:
   uint64_t group;
   uint64_t sequence = 0; // of a group that is not the whole
   int64_t timeoutMs;
-  ThreadPool &pool;
   std::vector<Header> headers;  // of the other members
   std::vector<Deadline> leftAt; // when a member said that its runtime goes
   std::vector<char> staging;    // addends of the other members
   std::vector<const void *> sources;
+  std::vector<char> posted; // what this rank did last
   struct Farewell;
   std::list<Farewell> farewells;
 };

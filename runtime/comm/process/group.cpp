@@ -24,7 +24,7 @@ public:
   int32_t size() const override { return link->ranks(); }
   // A runtime keeps the link.
   int32_t members() override { return int32_t(link.use_count() > 1); }
-  zero_rt_status join(int32_t rank, int64_t timeoutMs, ThreadPool &pool,
+  zero_rt_status join(int32_t rank, int64_t timeoutMs, Device &device,
                       std::unique_ptr<Communicator> &out,
                       std::unique_ptr<Mail> &mail) override;
 
@@ -36,20 +36,25 @@ private:
 } // namespace
 
 zero_rt_status ProcessGroup::join(int32_t rank, int64_t timeoutMs,
-                                  ThreadPool &pool,
+                                  Device &device,
                                   std::unique_ptr<Communicator> &out,
                                   std::unique_ptr<Mail> &mail) {
   if (rank != link->rank())
     return fail(ZERO_RT_INVALID_ARGUMENT,
                 "this process is rank %d of its group, not %d", link->rank(),
                 rank);
+  if (!device.isImmediate())
+    return fail(ZERO_RT_UNSUPPORTED,
+                "ranks that are processes cannot meet with device '%s' yet; "
+                "use zero_rt_local_group_create",
+                device.name());
   if (members())
     return fail(ZERO_RT_INVALID_ARGUMENT, "rank %d is already taken", rank);
   std::vector<int32_t> all(static_cast<size_t>(link->ranks()));
   std::iota(all.begin(), all.end(), 0);
   mail = std::make_unique<ProcessMail>(office, timeoutMs);
   out = std::make_unique<ProcessCommunicator>(link, std::move(all), /*step=*/0,
-                                              timeoutMs, pool);
+                                              timeoutMs);
   ++link->incarnation;
   return ZERO_RT_OK;
 }

@@ -6,9 +6,10 @@
 
 #include "CollectiveBits.h"
 
-#include "comm/reduce.h"
 #include "core/localize.h"
 #include "core/numeric.h"
+#include "device/host/host_program.h"
+#include "device/host/reduce.h"
 
 #include "gtest/gtest.h"
 
@@ -44,6 +45,9 @@ static void checkCase(Communicator &communicator, int32_t rank, int32_t ranks,
                << dtypeName(one.dtype) << " summed in "
                << dtypeName(one.sumType) << ", " << one.elements
                << " elements, rank " << rank << " of " << ranks);
+  zero_rt_library library = {};
+  ThreadPool pool(1);
+  HostProgram program(library, nullptr, pool);
   Tag tag = {"test", "b", one.elements, one.dtype, one.sumType, 0};
   std::vector<std::vector<char>> addends;
   std::vector<const void *> sources;
@@ -57,11 +61,13 @@ static void checkCase(Communicator &communicator, int32_t rank, int32_t ranks,
                  false, 0, one.elements);
 
   std::vector<char> mine = addends[size_t(rank)], result(sums.size(), 0x55);
-  ASSERT_EQ(communicator.allReduce(tag, mine.data(), result.data()), 0);
+  ASSERT_EQ(communicator.allReduce(tag, program, mine.data(), result.data()),
+            0);
   EXPECT_EQ(result, sums);
   EXPECT_EQ(mine, addends[size_t(rank)]);
   if (one.dtype == one.sumType) {
-    ASSERT_EQ(communicator.allReduce(tag, mine.data(), mine.data()), 0);
+    ASSERT_EQ(communicator.allReduce(tag, program, mine.data(), mine.data()),
+              0);
     EXPECT_EQ(mine, sums);
     mine = addends[size_t(rank)];
   }
@@ -69,7 +75,8 @@ static void checkCase(Communicator &communicator, int32_t rank, int32_t ranks,
   Range own = ownedSlice(one.elements, rank, ranks);
   std::vector<char> slice(size_t(own.size() * size)), expected(slice.size());
   const void *shifted[] = {sums.data() + own.begin * size};
-  ASSERT_EQ(communicator.reduceScatter(tag, mine.data(), slice.data(), false),
+  ASSERT_EQ(communicator.reduceScatter(tag, program, mine.data(), slice.data(),
+                                       false),
             0);
   EXPECT_TRUE(std::equal(slice.begin(), slice.end(),
                          static_cast<const char *>(shifted[0])));
@@ -77,8 +84,9 @@ static void checkCase(Communicator &communicator, int32_t rank, int32_t ranks,
   expected = slice;
   reduceElements(one.sumType, shifted, 1, one.sumType, expected.data(), true, 0,
                  own.size());
-  ASSERT_EQ(communicator.reduceScatter(tag, mine.data(), slice.data(), true),
-            0);
+  ASSERT_EQ(
+      communicator.reduceScatter(tag, program, mine.data(), slice.data(), true),
+      0);
   EXPECT_EQ(slice, expected);
 
   std::vector<char> gathered(mine.size(), 0x33), all(mine.size());

@@ -103,7 +103,7 @@ TEST(Numeric, PoisonIsSignalling) {
   EXPECT_NE(F32::poison & 0x003FFFFF, 0u);
   EXPECT_EQ(F64::poison & 0x7FF8000000000000, 0x7FF0000000000000u);
   uint32_t words[3] = {};
-  poison(ZERO_RT_F32, words, 2);
+  words[0] = words[1] = uint32_t(poisonOf(ZERO_RT_F32));
   EXPECT_EQ(words[1], F32::poison);
   EXPECT_EQ(words[2], 0u);
 }

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef ZERO_RT_COMM_REDUCE_H
-#define ZERO_RT_COMM_REDUCE_H
+#ifndef ZERO_RT_DEVICE_HOST_REDUCE_H
+#define ZERO_RT_DEVICE_HOST_REDUCE_H
 
 #include <cstdint>
 
@@ -21,4 +21,4 @@ void reduceElements(int64_t dtype, const void *const *sources, int32_t ranks,
 
 } // namespace zero_rt
 
-#endif // ZERO_RT_COMM_REDUCE_H
+#endif // ZERO_RT_DEVICE_HOST_REDUCE_H

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "comm/reduce.h"
+#include "device/host/reduce.h"
 
 #include "core/numeric.h"
 

@@ -1,0 +1,123 @@
+//===- device.h - Where a rank's memory is and its kernels run --*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A device is a queue: what changes memory is done in the order of calls, and
+// perhaps after they have returned. What the caller of the runtime does there
+// is on streams of its own, which the queue follows and precedes. On the host
+// device everything is done at once, and streams mean nothing.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_RT_DEVICE_DEVICE_H
+#define ZERO_RT_DEVICE_DEVICE_H
+
+#include "core/localize.h"
+
+#include <memory>
+
+namespace zero_rt {
+
+/// One launch of a kernel.
+struct Launch {
+  int32_t kernel;
+  /// Of the first element of |domain|.
+  void *const *operands;
+  int64_t numOperands;
+  /// A segment table, of which only what is in |domain| runs; or -1: all of it,
+  /// with scalars from slot 0 on.
+  int32_t table;
+  Range domain; // in bucket coordinates
+  /// The slot that gets the sum of a reducing kernel, or -1.
+  int32_t sumSlot;
+};
+
+/// A sum over ranks: |sources| are one array of |dtype| for each, in order.
+/// Sums are taken in f64 for f64 and in f32 for all others, rounded once to
+/// |sumType|; with |accumulate| that is then added to what |dst| holds.
+struct RankSum {
+  int32_t dtype;
+  int32_t sumType;
+  const void *const *sources;
+  int32_t ranks;
+  void *dst; // may be one of the sources if the types are one
+  bool accumulate;
+  int64_t elements;
+};
+
+/// The kernels and scalar programs of one step on a device. Queued.
+class Program {
+public:
+  virtual ~Program() = default;
+  /// |ran| tells whether there was an element to run.
+  virtual zero_rt_status launch(const Launch &launch, bool *ran) = 0;
+  virtual zero_rt_status runScalars(int32_t program) = 0;
+  virtual zero_rt_status sum(const RankSum &sum) = 0;
+};
+
+/// Tells the queues of other ranks how far that of one has come.
+using Signal = void *;
+
+class Device {
+public:
+  virtual ~Device() = default;
+
+  /// "host" or "cuda".
+  virtual const char *name() const = 0;
+  /// Whether what is queued is done when the call returns.
+  virtual bool isImmediate() const = 0;
+
+  /// Makes the device that of the calling thread, until `leave`.
+  virtual zero_rt_status enter() = 0;
+  virtual void leave() = 0;
+
+  /// Memory in |space|, with unspecified contents and aligned to 64 bytes; null
+  /// where there is none. Host memory can be read by all devices. Queued: what
+  /// was released may come back at once.
+  virtual void *allocate(int32_t space, int64_t bytes) = 0;
+  virtual void release(int32_t space, void *data) = 0;
+
+  /// Queued. Memory of any space, or of the caller.
+  virtual zero_rt_status copy(void *dst, const void *src, int64_t bytes) = 0;
+  /// Sets |count| elements of |size| bytes (1, 2, 4 or 8) to |bits|. Queued.
+  virtual zero_rt_status set(void *data, uint64_t bits, int64_t size,
+                             int64_t count) = 0;
+
+  /// Waits until all is done.
+  virtual zero_rt_status finish() = 0;
+  /// Waits until all is done and shows what is at |data| then, until the next
+  /// call of this device.
+  virtual zero_rt_status look(const void *data, int64_t bytes,
+                              const void **out) = 0;
+
+  /// What is queued from now on comes after what is on |stream|.
+  virtual zero_rt_status follow(zero_rt_stream *stream) = 0;
+  /// What comes to |stream| from now on comes after what is queued.
+  virtual zero_rt_status precede(zero_rt_stream *stream) = 0;
+
+  /// |timepoint| passes when all is done that is queued now.
+  virtual zero_rt_status mark(zero_rt_timepoint timepoint) = 0;
+  /// Waits for a timepoint that was marked.
+  virtual zero_rt_status wait(zero_rt_timepoint timepoint) = 0;
+  /// What comes to |stream| from now on comes after |timepoint|.
+  virtual zero_rt_status precede(zero_rt_stream *stream,
+                                 zero_rt_timepoint timepoint) = 0;
+
+  /// A signal for all that is queued now. It is good until the fourth one after
+  /// it.
+  virtual zero_rt_status signal(Signal *out) = 0;
+  /// What is queued from now on comes after |signal|, of any rank's device of
+  /// the same kind.
+  virtual zero_rt_status await(Signal signal) = 0;
+
+  /// Prepares what |library| has for this device. |slots| are its scalar slots.
+  /// Errors: unsupported (it has nothing for it).
+  virtual zero_rt_status load(const zero_rt_library &library, double *slots,
+                              std::unique_ptr<Program> *out) = 0;
+};
+
+} // namespace zero_rt
+
+#endif // ZERO_RT_DEVICE_DEVICE_H

@@ -1,0 +1,62 @@
+//===- host_device.h - The processor as a device ----------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Both spaces are the same memory, and everything is done at once.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_RT_DEVICE_HOST_HOST_DEVICE_H
+#define ZERO_RT_DEVICE_HOST_HOST_DEVICE_H
+
+#include "core/thread_pool.h"
+#include "device/device.h"
+
+namespace zero_rt {
+
+class HostDevice final : public Device {
+public:
+  /// Throws what std::thread throws.
+  explicit HostDevice(int32_t threads) : pool(threads) {}
+
+  const char *name() const override { return "host"; }
+  bool isImmediate() const override { return true; }
+  zero_rt_status enter() override { return ZERO_RT_OK; }
+  void leave() override {}
+
+  void *allocate(int32_t space, int64_t bytes) override;
+  void release(int32_t space, void *data) override;
+  zero_rt_status copy(void *dst, const void *src, int64_t bytes) override;
+  zero_rt_status set(void *data, uint64_t bits, int64_t size,
+                     int64_t count) override;
+
+  zero_rt_status finish() override { return ZERO_RT_OK; }
+  zero_rt_status look(const void *data, int64_t, const void **out) override {
+    *out = data;
+    return ZERO_RT_OK;
+  }
+  zero_rt_status follow(zero_rt_stream *) override { return ZERO_RT_OK; }
+  zero_rt_status precede(zero_rt_stream *) override { return ZERO_RT_OK; }
+  zero_rt_status mark(zero_rt_timepoint) override { return ZERO_RT_OK; }
+  zero_rt_status wait(zero_rt_timepoint) override { return ZERO_RT_OK; }
+  zero_rt_status precede(zero_rt_stream *, zero_rt_timepoint) override {
+    return ZERO_RT_OK;
+  }
+  zero_rt_status signal(Signal *out) override {
+    *out = nullptr;
+    return ZERO_RT_OK;
+  }
+  zero_rt_status await(Signal) override { return ZERO_RT_OK; }
+
+  zero_rt_status load(const zero_rt_library &library, double *slots,
+                      std::unique_ptr<Program> *out) override;
+
+private:
+  ThreadPool pool;
+};
+
+} // namespace zero_rt
+
+#endif // ZERO_RT_DEVICE_HOST_HOST_DEVICE_H

@@ -1,0 +1,48 @@
+//===- host_program.h - Kernels on the processor ----------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_RT_DEVICE_HOST_HOST_PROGRAM_H
+#define ZERO_RT_DEVICE_HOST_HOST_PROGRAM_H
+
+#include "core/thread_pool.h"
+#include "device/device.h"
+
+#include <vector>
+
+namespace zero_rt {
+
+class HostProgram final : public Program {
+public:
+  HostProgram(const zero_rt_library &library, double *slots, ThreadPool &pool)
+      : library(library), slots(slots), pool(pool) {}
+
+  zero_rt_status launch(const Launch &launch, bool *ran) override;
+  zero_rt_status runScalars(int32_t program) override;
+  zero_rt_status sum(const RankSum &sum) override;
+
+private:
+  /// What one thread runs, from the launch's first element on.
+  struct Piece {
+    int64_t begin;
+    int64_t end;
+    const double *scalars;
+  };
+
+  void cut(Range local, const double *scalars);
+  void setPieces(const Launch &launch);
+  void runPieces(const Launch &launch, double *partials);
+
+  const zero_rt_library &library;
+  double *slots;
+  ThreadPool &pool;
+  // Kept so that a step in its stride never allocates.
+  std::vector<Piece> pieces;
+  std::vector<double> partials;
+};
+
+} // namespace zero_rt
+
+#endif // ZERO_RT_DEVICE_HOST_HOST_PROGRAM_H
