@@ -86,6 +86,14 @@ FailureOr<OwningOpRef<ModuleOp>> zero::emitCudaModule(
   code.sum = {"zero$sum", getPiecesPerBlock(*sum)};
   if (failed(emitCudaKernel(*sum, *target, code.sum.name)))
     return failure();
+  for (const RankSum &rankSum : collectRankSums(program)) {
+    OwningOpRef<zrt::KernelOp> kernel = makeRankSum(rankSum, program.getLoc());
+    CudaFunction function = {"zero$sum_" + getName(rankSum),
+                             getPiecesPerBlock(*kernel)};
+    if (failed(emitCudaKernel(*kernel, *target, function.name)))
+      return failure();
+    code.rankSums.emplace_back(rankSum, function);
+  }
   return target;
 }
 

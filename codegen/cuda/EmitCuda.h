@@ -8,6 +8,7 @@
 #define ZERO_CODEGEN_CUDA_EMITCUDA_H
 
 #include "codegen/cuda/EmitPtx.h"
+#include "codegen/cuda/RankSums.h"
 #include "dialect/zrt/ZrtDialect.h"
 
 #include "llvm/ADT/StringMap.h"
@@ -31,6 +32,7 @@ struct CudaCode {
   /// By the symbol of a kernel or scalar program.
   llvm::StringMap<CudaFunction> functions;
   CudaFunction sum;
+  std::vector<std::pair<RankSum, CudaFunction>> rankSums;
 };
 
 /// Code for all kernels and scalar programs of |program|; emits a diagnostic

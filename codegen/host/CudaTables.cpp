@@ -7,6 +7,7 @@
 #include "codegen/host/CudaTables.h"
 
 #include "codegen/cuda/EmitKernel.h"
+#include "codegen/host/Tables.h"
 #include "zero_rt/library.h"
 
 using namespace mlir;
@@ -47,6 +48,19 @@ Constant CudaTables::emitFunctions(StringRef name, zrt::ProgramOp program) {
   return fields.empty() ? Constant() : globals.structure(name, fields);
 }
 
+Constant CudaTables::emitRankSums() {
+  SmallVector<Constant> fields;
+  for (const auto &[sum, function] : code->rankSums) {
+    for (int64_t value : {int64_t(getDtype(sum.addend)),
+                          int64_t(getDtype(sum.sum)), sum.ranks,
+                          int64_t(sum.accumulates)})
+      fields.push_back(globals.integer(64, value));
+    add(function, fields);
+  }
+  return fields.empty() ? Constant()
+                        : globals.structure("cuda.rank_sums", fields);
+}
+
 Constant CudaTables::emit(zrt::ProgramOp program) {
   if (!code)
     return {};
@@ -55,5 +69,7 @@ Constant CudaTables::emit(zrt::ProgramOp program) {
       emitFunctions<zrt::KernelOp>("cuda.kernels", program),
       emitFunctions<zrt::ScalarsOp>("cuda.scalar_programs", program)};
   add(code->sum, fields);
+  fields.push_back(globals.integer(64, code->rankSums.size()));
+  fields.push_back(emitRankSums());
   return globals.structure("cuda", fields);
 }

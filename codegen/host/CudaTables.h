@@ -22,6 +22,7 @@ public:
 private:
   template <typename OpT>
   Constant emitFunctions(llvm::StringRef name, zrt::ProgramOp program);
+  Constant emitRankSums();
   /// The fields of a zero_rt_cuda_function.
   void add(const CudaFunction &function,
            llvm::SmallVectorImpl<Constant> &fields);

@@ -52,6 +52,9 @@ zero_rt_status checkSubject(Call call, const zero_rt_step *step) {
   return ZERO_RT_OK;
 }
 
+Device &deviceOf(const zero_rt_runtime &runtime) { return *runtime.device; }
+Device &deviceOf(const zero_rt_step &step) { return step.device(); }
+
 /// Gives |function| the checks that all calls share, and stops exceptions.
 template <Call call, auto function> struct Guard;
 template <Call call, typename Subject, typename... Arguments,
@@ -59,8 +62,9 @@ template <Call call, typename Subject, typename... Arguments,
 struct Guard<call, function> {
   static zero_rt_status run(Subject *subject, Arguments... arguments) {
     ZERO_RT_TRY(checkSubject(call, subject));
-    return guarded(callNames[size_t(call)],
-                   [&] { return function(subject, arguments...); });
+    // The subject may be gone when the call returns.
+    return onDevice(deviceOf(*subject), callNames[size_t(call)],
+                    [&] { return function(subject, arguments...); });
   }
 };
 

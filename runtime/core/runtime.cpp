@@ -8,6 +8,7 @@
 
 #include "core/calls.h"
 #include "core/status.h"
+#include "device/cuda/cuda_device.h"
 #include "device/host/host_device.h"
 
 #include <algorithm>
@@ -35,6 +36,20 @@ ZERO_RT_EXPORT zero_rt_status zero_rt_group_destroy(zero_rt_group *group) {
   return ZERO_RT_OK;
 }
 
+static zero_rt_status makeDevice(const zero_rt_options &options,
+                                 std::unique_ptr<Device> &out) {
+  if (options.device == ZERO_RT_DEVICE_CUDA)
+    return CudaDevice::create(options.ordinal, &out);
+  int32_t threads = options.threads ? options.threads : 1;
+  try {
+    out = std::make_unique<HostDevice>(threads);
+  } catch (const std::system_error &) {
+    return fail(ZERO_RT_OUT_OF_MEMORY, "could not start %d threads",
+                threads - 1);
+  }
+  return ZERO_RT_OK;
+}
+
 static zero_rt_status checkOptions(const zero_rt_options &options) {
   if (options.threads < 0 || options.threads > maxThreads)
     return fail(ZERO_RT_INVALID_ARGUMENT,
@@ -44,6 +59,11 @@ static zero_rt_status checkOptions(const zero_rt_options &options) {
     return fail(ZERO_RT_INVALID_ARGUMENT,
                 "options->timeout_ms is %lld, expected at least 0",
                 (long long)options.timeout_ms);
+  if (options.device != ZERO_RT_DEVICE_HOST &&
+      options.device != ZERO_RT_DEVICE_CUDA)
+    return fail(ZERO_RT_INVALID_ARGUMENT,
+                "options->device is %d, expected 0 (host) or 1 (cuda)",
+                options.device);
   return ZERO_RT_OK;
 }
 
@@ -66,19 +86,13 @@ ZERO_RT_EXPORT zero_rt_status zero_rt_create(zero_rt_group *group, int32_t rank,
   }
   ZERO_RT_TRY(checkOptions(given));
 
-  int32_t threads = given.threads ? given.threads : 1;
   // A year at the most: deadlines are counted in nanoseconds.
   constexpr int64_t longestMs = int64_t(365) * 24 * 3600 * 1000;
   int64_t timeoutMs = given.timeout_ms ? std::min(given.timeout_ms, longestMs)
                                        : defaultTimeoutMs;
   return guarded("zero_rt_create", [&]() -> zero_rt_status {
     std::unique_ptr<Device> device;
-    try {
-      device = std::make_unique<HostDevice>(threads);
-    } catch (const std::system_error &) {
-      return fail(ZERO_RT_OUT_OF_MEMORY, "could not start %d threads",
-                  threads - 1);
-    }
+    ZERO_RT_TRY(makeDevice(given, device));
     auto runtime = std::make_unique<zero_rt_runtime>(*group, rank,
                                                      std::move(device), given);
     ZERO_RT_TRY(group->join(rank, timeoutMs, *runtime->device,
@@ -117,15 +131,14 @@ ZERO_RT_EXPORT zero_rt_status zero_rt_read_counters(
   return ZERO_RT_OK;
 }
 
-ZERO_RT_EXPORT zero_rt_status zero_rt_wait(zero_rt_runtime *runtime,
-                                           zero_rt_timepoint timepoint) {
+/// Checks that |timepoint| passes without a call of the caller's.
+static zero_rt_status checkTimepoint(const zero_rt_runtime *runtime,
+                                     zero_rt_timepoint timepoint) {
   ZERO_RT_TRY(checkRuntime(runtime));
   if (timepoint > runtime->timepoints)
     return fail(ZERO_RT_INVALID_ARGUMENT,
                 "timepoint %llu was never given out by this runtime",
                 (unsigned long long)timepoint);
-  // The host device has no thread of its own: what has not happened yet, only a
-  // call of the caller's makes happen.
   if (runtime->unreleased.count(timepoint))
     return fail(ZERO_RT_PROTOCOL,
                 "timepoint %llu is the release of a gradient whose bucket is "
@@ -133,4 +146,60 @@ ZERO_RT_EXPORT zero_rt_status zero_rt_wait(zero_rt_runtime *runtime,
                 "backward, and then wait",
                 (unsigned long long)timepoint);
   return ZERO_RT_OK;
+}
+
+ZERO_RT_EXPORT zero_rt_status zero_rt_wait(zero_rt_runtime *runtime,
+                                           zero_rt_timepoint timepoint) {
+  ZERO_RT_TRY(checkTimepoint(runtime, timepoint));
+  return onDevice(*runtime->device, "zero_rt_wait",
+                  [&] { return runtime->device->wait(timepoint); });
+}
+
+ZERO_RT_EXPORT zero_rt_status zero_rt_stream_wait(zero_rt_runtime *runtime,
+                                                  zero_rt_stream *stream,
+                                                  zero_rt_timepoint timepoint) {
+  ZERO_RT_TRY(checkTimepoint(runtime, timepoint));
+  return onDevice(*runtime->device, "zero_rt_stream_wait", [&] {
+    return runtime->device->precede(stream, timepoint);
+  });
+}
+
+ZERO_RT_EXPORT zero_rt_status zero_rt_allocate(zero_rt_runtime *runtime,
+                                               int64_t bytes, void **out_data) {
+  ZERO_RT_TRY(checkRuntime(runtime));
+  if (bytes < 0 || !out_data)
+    return fail(ZERO_RT_INVALID_ARGUMENT, "%s",
+                out_data ? "bytes is negative" : "out_data is null");
+  Device &device = *runtime->device;
+  return onDevice(device, "zero_rt_allocate", [&]() -> zero_rt_status {
+    *out_data = device.allocate(ZERO_RT_SPACE_DEVICE, bytes);
+    if (*out_data)
+      return device.finish(); // the caller's streams do not wait for it
+    return fail(ZERO_RT_OUT_OF_MEMORY, "no memory for %lld bytes on device '%s'",
+                (long long)bytes, device.name());
+  });
+}
+
+ZERO_RT_EXPORT zero_rt_status zero_rt_release(zero_rt_runtime *runtime,
+                                              void *data) {
+  ZERO_RT_TRY(checkRuntime(runtime));
+  return onDevice(*runtime->device, "zero_rt_release", [&]() -> zero_rt_status {
+    if (data)
+      runtime->device->release(ZERO_RT_SPACE_DEVICE, data);
+    return ZERO_RT_OK;
+  });
+}
+
+ZERO_RT_EXPORT zero_rt_status zero_rt_copy(zero_rt_runtime *runtime, void *dst,
+                                           const void *src, int64_t bytes) {
+  ZERO_RT_TRY(checkRuntime(runtime));
+  if (bytes < 0 || (bytes && (!dst || !src)))
+    return fail(ZERO_RT_INVALID_ARGUMENT, "%s",
+                bytes < 0 ? "bytes is negative"
+                : dst     ? "src is null"
+                          : "dst is null");
+  return onDevice(*runtime->device, "zero_rt_copy", [&] {
+    ZERO_RT_TRY(runtime->device->copy(dst, src, bytes));
+    return runtime->device->finish();
+  });
 }

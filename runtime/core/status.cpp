@@ -50,6 +50,8 @@ ZERO_RT_EXPORT const char *zero_rt_status_name(zero_rt_status status) {
     return "out_of_memory";
   case ZERO_RT_UNSUPPORTED:
     return "unsupported";
+  case ZERO_RT_DEVICE_FAILED:
+    return "device_failed";
   case ZERO_RT_INTERNAL:
     return "internal";
   }

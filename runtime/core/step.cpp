@@ -44,6 +44,7 @@ zero_rt_step::zero_rt_step(zero_rt_runtime &runtime,
 
 zero_rt_step::~zero_rt_step() {
   handle = Handle::None;
+  (void)device().finish(); // others may read what is queued there
   dropWaiting(*this);
   dropBackwards(*this);
   releaseOutgoing(*this);

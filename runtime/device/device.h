@@ -15,6 +15,7 @@
 #define ZERO_RT_DEVICE_DEVICE_H
 
 #include "core/localize.h"
+#include "core/status.h"
 
 #include <memory>
 
@@ -117,6 +118,16 @@ public:
   virtual zero_rt_status load(const zero_rt_library &library, double *slots,
                               std::unique_ptr<Program> *out) = 0;
 };
+
+/// Runs |body| with |device| as that of this thread, and stops exceptions.
+template <typename Body>
+zero_rt_status onDevice(Device &device, const char *name,
+                        Body &&body) noexcept {
+  ZERO_RT_TRY(device.enter());
+  zero_rt_status status = guarded(name, body);
+  device.leave();
+  return status;
+}
 
 } // namespace zero_rt
 

@@ -30,6 +30,7 @@ struct Rank {
   std::string message;
   int64_t copiedByBinding = 0; // bytes between spaces
   std::mt19937_64 random;      // of the order of arrivals
+  std::vector<void *> lent;    // gradients in the memory of a GPU
 };
 
 class CompiledEngine : public Engine {
@@ -56,6 +57,8 @@ private:
   /// Whether |status| is ok; keeps the message if not.
   bool check(Rank &rank, zero_rt_status status);
   bool deliver(Rank &rank, const RankInputs &inputs);
+  bool upload(Rank &rank, std::vector<Arrival> &arrivals);
+  void releaseLent(Rank &rank);
   bool deliverInOrder(Rank &rank, const RankInputs &inputs,
                       std::vector<Arrival> &order);
   bool deliverInterleaved(Rank &rank, const RankInputs &inputs,
@@ -74,6 +77,7 @@ private:
   std::vector<Rank> ranks;
   std::vector<ParameterInfo> parameters;
   Arrivals arrivals = Arrivals::backward;
+  bool isOnGpu = false;
 };
 } // namespace
 
@@ -138,6 +142,9 @@ LogicalResult CompiledEngine::open(ModuleOp scheduled, int64_t numRanks,
   context = scheduled.getContext();
   CompileOptions compileOptions;
   compileOptions.target.cpu = options.cpu;
+  isOnGpu = options.gpu.has_value();
+  if (isOnGpu)
+    compileOptions.cuda.emplace();
   FailureOr<CompiledStep> compiled = compileStep(scheduled, compileOptions);
   if (failed(compiled)) {
     message = "the step does not compile";
@@ -155,6 +162,8 @@ LogicalResult CompiledEngine::open(ModuleOp scheduled, int64_t numRanks,
   runtimeOptions.struct_size = sizeof(runtimeOptions);
   runtimeOptions.threads = options.threads;
   runtimeOptions.timeout_ms = options.timeoutMs;
+  runtimeOptions.device = isOnGpu ? ZERO_RT_DEVICE_CUDA : ZERO_RT_DEVICE_HOST;
+  runtimeOptions.ordinal = options.gpu.value_or(0);
   // A read before the first write must show, and a promise not kept.
   runtimeOptions.poison = 1;
   runtimeOptions.check_promises = 1;
@@ -170,6 +179,7 @@ LogicalResult CompiledEngine::open(ModuleOp scheduled, int64_t numRanks,
 
 CompiledEngine::~CompiledEngine() {
   onEveryRank([&](int64_t, Rank &rank) {
+    releaseLent(rank);
     if (rank.step)
       calls(rank).step_destroy(rank.step);
     if (rank.runtime)
@@ -255,10 +265,35 @@ bool CompiledEngine::deliverInterleaved(Rank &rank, const RankInputs &inputs,
          check(rank, table.accumulate(rank.step));
 }
 
+/// Copies gradients to where kernels can read them.
+bool CompiledEngine::upload(Rank &rank, std::vector<Arrival> &all) {
+  releaseLent(rank);
+  for (Arrival &arrival : all) {
+    void *data = nullptr;
+    int64_t bytes = arrival.bytes.size();
+    if (!check(rank, zero_rt_allocate(rank.runtime, bytes, &data)))
+      return false;
+    rank.lent.push_back(data);
+    if (!check(rank,
+               zero_rt_copy(rank.runtime, data, arrival.bytes.data(), bytes)))
+      return false;
+    arrival.tensor.data = data;
+  }
+  return true;
+}
+
+void CompiledEngine::releaseLent(Rank &rank) {
+  for (void *data : rank.lent)
+    zero_rt_release(rank.runtime, data);
+  rank.lent.clear();
+}
+
 bool CompiledEngine::deliver(Rank &rank, const RankInputs &inputs) {
-  // Tensors live until apply: only then are all released.
+  // Tensors live until apply, those on a GPU until the next step.
   std::vector<Arrival> order =
       listArrivals(parameters, inputs, arrivals, rank.random);
+  if (isOnGpu && !upload(rank, order))
+    return false;
   bool isDelivered = arrivals == Arrivals::interleaved
                          ? deliverInterleaved(rank, inputs, order)
                          : deliverInOrder(rank, inputs, order);
@@ -319,7 +354,11 @@ CompiledEngine::getParameter(int64_t r, const ParameterInfo &parameter) {
                                               &id)) ||
       !check(rank, calls(rank).parameter(rank.step, id, &view)))
     return failure();
-  return unpack(view.data, view.elements, parameter.storageType);
+  Bytes bytes(view.elements * getWidth(parameter.storageType));
+  if (!check(rank, zero_rt_copy(rank.runtime, bytes.data(), view.data,
+                                bytes.size())))
+    return failure();
+  return unpack(bytes.data(), view.elements, parameter.storageType);
 }
 
 FailureOr<std::vector<Number>>

@@ -110,6 +110,8 @@ enum class Arrivals { backward, shuffled, interleaved };
 struct CompiledOptions {
   std::string cpu = "x86-64-v3";
   int threads = 1;
+  /// Which GPU kernels run on; on the processor if there is none.
+  std::optional<int> gpu = std::nullopt;
   Arrivals arrivals = Arrivals::backward;
   int64_t timeoutMs = 60000;
 };

@@ -48,6 +48,8 @@ public:
   void forgetDeserted();
 
 private:
+  zero_rt_status checkDevice(int32_t rank, const char *name);
+
   static std::vector<int32_t> allOf(int32_t ranks) {
     std::vector<int32_t> all(static_cast<size_t>(ranks));
     std::iota(all.begin(), all.end(), 0);
@@ -61,6 +63,7 @@ private:
   std::vector<Mailbox> mailboxes; // by rank
   Board board;
   std::mutex mutex;
+  std::string deviceName; // of those who have joined
   std::map<SplitKey, std::shared_ptr<Rendezvous>> splits;
 };
 
@@ -168,6 +171,7 @@ private:
 zero_rt_status LocalGroup::join(int32_t rank, int64_t timeoutMs, Device &device,
                                 std::unique_ptr<Communicator> &out,
                                 std::unique_ptr<Mail> &mail) {
+  ZERO_RT_TRY(checkDevice(rank, device.name()));
   ZERO_RT_TRY(meeting.join(rank));
   try {
     mail = std::make_unique<LocalMail>(*this, rank, timeoutMs);
@@ -178,6 +182,19 @@ zero_rt_status LocalGroup::join(int32_t rank, int64_t timeoutMs, Device &device,
     throw;
   }
   return ZERO_RT_OK;
+}
+
+/// Ranks read each other's memory.
+zero_rt_status LocalGroup::checkDevice(int32_t rank, const char *name) {
+  std::lock_guard<std::mutex> lock(mutex);
+  if (meeting.members() == 0)
+    deviceName = name;
+  if (deviceName == name)
+    return ZERO_RT_OK;
+  return fail(ZERO_RT_UNSUPPORTED,
+              "rank %d is on device '%s' and others of its group are on '%s'; "
+              "ranks that are threads must share one device for now",
+              rank, name, deviceName.c_str());
 }
 
 std::shared_ptr<Rendezvous> LocalGroup::getSplit(const SplitKey &key) {

@@ -23,7 +23,7 @@ extern "C" {
 #endif
 
 /// Raised whenever calls.def, library.h or a struct below changes meaning.
-#define ZERO_RT_ABI_VERSION 8
+#define ZERO_RT_ABI_VERSION 9
 
 typedef struct zero_rt_group zero_rt_group;     // ranks that communicate
 typedef struct zero_rt_runtime zero_rt_runtime; // one rank: device and streams
@@ -89,6 +89,15 @@ typedef struct zero_rt_tensor {
   void *data; // may be null only when elements is 0
 } zero_rt_tensor;
 
+/// What a runtime keeps its memory on and runs its kernels on.
+typedef enum zero_rt_device {
+  ZERO_RT_DEVICE_HOST = 0,
+  /// A GPU of this machine, through the driver that is installed. Steps must be
+  /// compiled with --target=cuda. What a call does to memory is done later, in
+  /// the order of calls; streams are the caller's CUstream (or cudaStream_t).
+  ZERO_RT_DEVICE_CUDA = 1
+} zero_rt_device;
+
 typedef struct zero_rt_options {
   uint32_t struct_size;
   /// Threads a kernel is spread over on this rank, the caller's included. 0
@@ -112,6 +121,8 @@ typedef struct zero_rt_options {
   /// which, of which rank and backward. Costs a read of every gradient; must be
   /// the same on all ranks.
   int32_t find_nonfinite;
+  int32_t device;  // zero_rt_device
+  int32_t ordinal; // which GPU, as the driver numbers them
   int32_t reserved;
 } zero_rt_options;
 
@@ -165,6 +176,25 @@ zero_rt_status zero_rt_read_counters(zero_rt_runtime *runtime,
 /// Blocks the calling thread until |timepoint| has passed.
 zero_rt_status zero_rt_wait(zero_rt_runtime *runtime,
                             zero_rt_timepoint timepoint);
+
+/// Makes what comes to |stream| from now on wait until |timepoint| has passed,
+/// without waiting for it. Equivalent to: cuStreamWaitEvent.
+zero_rt_status zero_rt_stream_wait(zero_rt_runtime *runtime,
+                                   zero_rt_stream *stream,
+                                   zero_rt_timepoint timepoint);
+
+/// Memory of |runtime|'s device, for callers who have no other means to get some;
+/// aligned to 64 bytes, contents unspecified. Not counted. Errors:
+/// out_of_memory. Ownership: the caller gives it back, before the runtime.
+/// Equivalent to: cudaMalloc, cudaFree.
+zero_rt_status zero_rt_allocate(zero_rt_runtime *runtime, int64_t bytes,
+                                void **out_data);
+zero_rt_status zero_rt_release(zero_rt_runtime *runtime, void *data);
+
+/// Copies between memory of the device, or of the host, after all that the
+/// runtime was called for before, and waits until that is done.
+zero_rt_status zero_rt_copy(zero_rt_runtime *runtime, void *dst,
+                            const void *src, int64_t bytes);
 
 //===----------------------------------------------------------------------===//
 // What a step tells about itself and its last apply

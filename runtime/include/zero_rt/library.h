@@ -70,6 +70,18 @@ typedef struct zero_rt_cuda_function {
 
 #define ZERO_RT_CUDA_THREADS 256
 
+/// A kernel that sums over ranks which see each other's memory: its operands are
+/// an array of |dtype| of each rank, in order, and one of |sum_dtype|. Sums are
+/// taken in f64 for f64 and in f32 for all else, and rounded once; with
+/// |accumulate| that is then added to what is there.
+typedef struct zero_rt_cuda_rank_sum {
+  int64_t dtype;
+  int64_t sum_dtype;
+  int64_t ranks;
+  int64_t accumulate;
+  zero_rt_cuda_function function;
+} zero_rt_cuda_rank_sum;
+
 /// Machine code for one architecture, such as "sm_90".
 typedef struct zero_rt_cubin {
   const char *arch;
@@ -86,6 +98,9 @@ typedef struct zero_rt_cuda_code {
   /// Sums f64 elements, in the order in which partial sums are added; it takes
   /// no scalars. Applied to its own partial sums until one is left.
   zero_rt_cuda_function sum;
+  /// For the groups of the plan's collectives, up to 16 ranks.
+  int64_t num_rank_sums;
+  const zero_rt_cuda_rank_sum *rank_sums;
 } zero_rt_cuda_code;
 
 /// What a handler is told about the event that runs it.

@@ -46,7 +46,10 @@ enum {
   /// feature, an ABI version).
   ZERO_RT_UNSUPPORTED = 9,
   /// A bug in the runtime or in generated code.
-  ZERO_RT_INTERNAL = 10
+  ZERO_RT_INTERNAL = 10,
+  /// The device or its driver failed: a launch, a copy, memory that it may not
+  /// touch. The message names the driver's call and its error.
+  ZERO_RT_DEVICE_FAILED = 11
 };
 
 /// The name of |status| in lower case, e.g. "protocol". Never null; the string

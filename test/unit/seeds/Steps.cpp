@@ -6,6 +6,9 @@
 
 #include "Steps.h"
 
+#include "EmulatedProgram.h"
+#include "FakeDriver.h"
+
 #include "codegen/cpu/EmitObject.h"
 #include "codegen/kernels/Lower.h"
 #include "dialect/zero/ZeroDialect.h"
@@ -29,7 +32,15 @@ std::string zero::test::nameOf(const testing::TestParamInfo<Way> &info) {
   return StringRef(name).rtrim('_').str();
 }
 
+/// Whether what is compiled runs on the GPU that is none.
+static bool isOnGpu() {
+  const char *device = std::getenv("ZERO_TEST_DEVICE");
+  return device && StringRef(device) == "cuda";
+}
+
 std::vector<Way> zero::test::getWays() {
+  if (isOnGpu())
+    return {{How::compiled, 0}, {How::compiled, 1}, {How::compiled, 2}};
   std::vector<Way> ways{{How::logical}};
   for (How how : {How::scheduled, How::compiled})
     for (const char *pipeline : {"", "offload=optimizer"})
@@ -37,6 +48,9 @@ std::vector<Way> zero::test::getWays() {
         ways.push_back({how, stage, pipeline});
   return ways;
 }
+
+/// That live.
+static int stepsOnGpu = 0;
 
 struct Step::Context {
   Context() : mlir(makeRegistry()) {}
@@ -48,6 +62,7 @@ struct Step::Context {
   }
   MLIRContext mlir;
   OwningOpRef<ModuleOp> module;
+  std::unique_ptr<EmulatedProgram> kernels;
 };
 
 Step::Step(const std::string &source, const Way &way, Mutation mutate)
@@ -70,9 +85,16 @@ Step::Step(const std::string &source, const Way &way, Mutation mutate)
   if (mutate)
     mutate(*context->module);
   std::string message = "the step cannot be interpreted";
+  CompiledOptions compiled;
+  if (way.how == How::compiled && isOnGpu()) {
+    if (stepsOnGpu++ == 0)
+      fake::reset(/*seed=*/ranks);
+    context->kernels = std::make_unique<EmulatedProgram>(*context->module);
+    compiled.gpu = 0;
+  }
   if (way.how == How::compiled)
-    engine =
-        createCompiledEngine(*context->module, ranks, parameters, {}, message);
+    engine = createCompiledEngine(*context->module, ranks, parameters, compiled,
+                                  message);
   else
     engine = createInterpreterEngine(*context->module, way.how == How::logical
                                                            ? Arithmetic::F64
@@ -83,7 +105,15 @@ Step::Step(const std::string &source, const Way &way, Mutation mutate)
     bind(info.name, std::vector<double>(info.elements, 0.0));
 }
 
-Step::~Step() = default;
+Step::~Step() {
+  engine.reset();
+  if (!context->kernels)
+    return;
+  for (const std::string &error : fake::takeErrors())
+    ADD_FAILURE() << error;
+  if (--stepsOnGpu == 0)
+    EXPECT_EQ(fake::describeLeaks(), "");
+}
 
 MLIRContext *Step::getContext() { return &context->mlir; }
 

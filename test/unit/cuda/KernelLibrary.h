@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef ZERO_TEST_UNIT_CODEGEN_KERNELLIBRARY_H
-#define ZERO_TEST_UNIT_CODEGEN_KERNELLIBRARY_H
+#ifndef ZERO_TEST_UNIT_CUDA_KERNELLIBRARY_H
+#define ZERO_TEST_UNIT_CUDA_KERNELLIBRARY_H
 
 #include "codegen/cpu/EmitKernel.h"
 #include "codegen/cpu/EmitObject.h"
@@ -120,4 +120,4 @@ constexpr int64_t kSizes[] = {0,  1,    2,    31,   32,   33,
 
 } // namespace zero::test
 
-#endif // ZERO_TEST_UNIT_CODEGEN_KERNELLIBRARY_H
+#endif // ZERO_TEST_UNIT_CUDA_KERNELLIBRARY_H

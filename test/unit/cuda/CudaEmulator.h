@@ -11,8 +11,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef ZERO_TEST_UNIT_CODEGEN_CUDAEMULATOR_H
-#define ZERO_TEST_UNIT_CODEGEN_CUDAEMULATOR_H
+#ifndef ZERO_TEST_UNIT_CUDA_CUDAEMULATOR_H
+#define ZERO_TEST_UNIT_CUDA_CUDAEMULATOR_H
 
 #include "KernelLibrary.h"
 #include "codegen/cuda/EmitCuda.h"
@@ -31,7 +31,18 @@ struct CudaLaunch {
 class CudaEmulator {
 public:
   explicit CudaEmulator(const std::string &symbols);
+  /// Of a whole program.
+  CudaEmulator(
+      zrt::ProgramOp program,
+      llvm::function_ref<int64_t(mlir::FlatSymbolRefAttr)> getFirstSlot);
   ~CudaEmulator();
+
+  /// The names of all kernels, as in PTX.
+  const CudaCode &getCode() const { return code; }
+  /// Runs the kernel |name| of PTX with |arguments|, 8 bytes each, in a grid of
+  /// |blocks| blocks of |threads| threads.
+  void run(const std::string &name, int64_t blocks, int threads,
+           const std::vector<uint64_t> &arguments) const;
 
   /// Runs the kernel of the symbol |name|, or "sum", the one that sums partial
   /// sums.
@@ -39,7 +50,9 @@ public:
   void runScalars(const std::string &name, double *slots) const;
 
 private:
-  void compile(const std::string &symbols);
+  void compile(
+      zrt::ProgramOp program,
+      llvm::function_ref<int64_t(mlir::FlatSymbolRefAttr)> getFirstSlot);
   void *find(const std::string &name) const;
 
   Directory directory;
@@ -49,4 +62,4 @@ private:
 
 } // namespace zero::test
 
-#endif // ZERO_TEST_UNIT_CODEGEN_CUDAEMULATOR_H
+#endif // ZERO_TEST_UNIT_CUDA_CUDAEMULATOR_H

@@ -79,9 +79,9 @@ int32_t exchange(int32_t mask, int32_t value, int32_t distance) {
 
 /// Runs |kernel| in each thread of |blocks| blocks, one after the other.
 template <typename Kernel>
-static void runAlone(int64_t blocks, const Kernel &kernel) {
+static void runAlone(int64_t blocks, int threads, const Kernel &kernel) {
   for (int64_t block = 0; block < blocks; ++block)
-    for (int thread = 0; thread < kCudaThreads; ++thread) {
+    for (int thread = 0; thread < threads; ++thread) {
       place = {thread, int32_t(block), nullptr};
       kernel();
     }
@@ -150,12 +150,13 @@ static void replaceOps(ModuleOp module) {
   }
 }
 
-CudaEmulator::CudaEmulator(const std::string &symbols) { compile(symbols); }
-
-void CudaEmulator::compile(const std::string &symbols) {
+CudaEmulator::CudaEmulator(const std::string &symbols) {
   Source source;
   OwningOpRef<ModuleOp> parsed = source.parse(symbols);
-  ASSERT_TRUE(parsed) << "the test's program does not parse";
+  if (!parsed) {
+    ADD_FAILURE() << "the test's program does not parse";
+    return;
+  }
   auto program = *parsed->getOps<zrt::ProgramOp>().begin();
   llvm::StringMap<int64_t> firstSlots;
   int64_t numSlots = 0;
@@ -163,12 +164,22 @@ void CudaEmulator::compile(const std::string &symbols) {
     firstSlots[slots.getSymName()] = numSlots;
     numSlots += slots.size();
   }
-  FailureOr<OwningOpRef<ModuleOp>> module = emitCudaModule(
-      program,
-      [&](FlatSymbolRefAttr slots) {
-        return firstSlots.lookup(slots.getValue());
-      },
-      code);
+  compile(program, [&](FlatSymbolRefAttr slots) {
+    return firstSlots.lookup(slots.getValue());
+  });
+}
+
+CudaEmulator::CudaEmulator(
+    zrt::ProgramOp program,
+    llvm::function_ref<int64_t(FlatSymbolRefAttr)> getFirstSlot) {
+  compile(program, getFirstSlot);
+}
+
+void CudaEmulator::compile(
+    zrt::ProgramOp program,
+    llvm::function_ref<int64_t(FlatSymbolRefAttr)> getFirstSlot) {
+  FailureOr<OwningOpRef<ModuleOp>> module =
+      emitCudaModule(program, getFirstSlot, code);
   ASSERT_TRUE(succeeded(module));
   replaceOps(**module);
 
@@ -197,38 +208,54 @@ void *CudaEmulator::find(const std::string &name) const {
 // Launching
 //===----------------------------------------------------------------------===//
 
-/// Calls |function| with |arrays| and what every kernel has behind them.
-template <typename... Arrays>
-static void callKernel(void *function, const CudaLaunch &launch,
-                       Arrays... arrays) {
-  if constexpr (sizeof...(Arrays) <= 8) {
-    if (sizeof...(Arrays) < launch.arrays.size())
-      return callKernel(function, launch, arrays...,
-                        launch.arrays[sizeof...(Arrays)]);
-    using Kernel = void (*)(Arrays..., const double *,
-                            const zero_rt_cuda_piece *, int64_t, double *);
-    reinterpret_cast<Kernel>(function)(
-        arrays..., launch.slots, launch.pieces.data(),
-        int64_t(launch.pieces.size()), launch.partials);
+/// Calls |function| with |arguments|, of which each fits a register.
+template <typename... Passed>
+static void call(void *function, const std::vector<uint64_t> &arguments,
+                 Passed... passed) {
+  if constexpr (sizeof...(Passed) < 24) {
+    if (sizeof...(Passed) < arguments.size())
+      return call(function, arguments, passed...,
+                  arguments[sizeof...(Passed)]);
   }
+  reinterpret_cast<void (*)(Passed...)>(function)(passed...);
+}
+
+void CudaEmulator::run(const std::string &name, int64_t blocks, int threads,
+                       const std::vector<uint64_t> &arguments) const {
+  void *kernel = find(name);
+  ASSERT_LE(arguments.size(), 24u) << "call knows no more";
+  auto once = [&] { call(kernel, arguments); };
+  // Threads of a kernel that sums talk to each other.
+  bool sums = name == code.sum.name;
+  for (const auto &function : code.functions)
+    sums |= function.second.name == name && function.second.piecesPerBlock > 1;
+  if (sums)
+    runInWarps(blocks, once);
+  else
+    runAlone(blocks, threads, once);
+}
+
+static uint64_t addressOf(const void *data) {
+  return uint64_t(reinterpret_cast<uintptr_t>(data));
 }
 
 void CudaEmulator::launch(const std::string &name,
                           const CudaLaunch &launch) const {
   CudaFunction function =
       name == "sum" ? code.sum : code.functions.lookup(name);
-  void *kernel = find(function.name);
-  ASSERT_LE(launch.arrays.size(), 8u) << "callKernel knows no more";
-  auto run = [&] { callKernel(kernel, launch); };
-  int64_t pieces = int64_t(launch.pieces.size());
-  if (!launch.partials)
-    return runAlone(pieces, run);
+  std::vector<uint64_t> arguments;
+  for (void *array : launch.arrays)
+    arguments.push_back(addressOf(array));
+  arguments.push_back(addressOf(launch.slots));
+  arguments.push_back(addressOf(launch.pieces.data()));
+  arguments.push_back(launch.pieces.size());
+  arguments.push_back(addressOf(launch.partials));
   int64_t perBlock = function.piecesPerBlock;
-  runInWarps((pieces + perBlock - 1) / perBlock, run);
+  run(function.name,
+      (int64_t(launch.pieces.size()) + perBlock - 1) / perBlock, kCudaThreads,
+      arguments);
 }
 
 void CudaEmulator::runScalars(const std::string &name, double *slots) const {
-  auto *program = reinterpret_cast<zero_rt_scalar_fn>(
-      find(code.functions.lookup(name).name));
-  program(slots);
+  run(code.functions.lookup(name).name, 1, 1, {addressOf(slots)});
 }

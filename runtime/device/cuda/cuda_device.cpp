@@ -1,0 +1,277 @@
+//===- cuda_device.cpp - A GPU as a device --------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "device/cuda/cuda_device.h"
+
+#include "core/status.h"
+#include "device/cuda/cuda_program.h"
+
+#include <algorithm>
+#include <cassert>
+
+using namespace zero_rt;
+
+static CUdeviceptr addressOf(const void *data) {
+  return CUdeviceptr(reinterpret_cast<uintptr_t>(data));
+}
+
+/// A caller's stream; null is the default one.
+static CUstream cudaStream(zero_rt_stream *stream) {
+  return reinterpret_cast<CUstream>(stream);
+}
+
+//===----------------------------------------------------------------------===//
+// Beginning and end
+//===----------------------------------------------------------------------===//
+
+zero_rt_status CudaDevice::create(int32_t ordinal,
+                                  std::unique_ptr<Device> *out) {
+  const Driver *driver = nullptr;
+  ZERO_RT_TRY(getDriver(&driver));
+  std::unique_ptr<CudaDevice> device(new CudaDevice(*driver, ordinal));
+  ZERO_RT_TRY(device->initialize());
+  *out = std::move(device);
+  return ZERO_RT_OK;
+}
+
+zero_rt_status CudaDevice::initialize() {
+  int count = 0;
+  ZERO_RT_CUDA(driver, DeviceGetCount, &count);
+  if (ordinal < 0 || ordinal >= count)
+    return fail(ZERO_RT_UNSUPPORTED,
+                "there is no GPU %d: the CUDA driver has %d", ordinal, count);
+  ZERO_RT_CUDA(driver, DeviceGet, &device, ordinal);
+  int major = 0, minor = 0, hasPools = 0;
+  ZERO_RT_CUDA(driver, DeviceGetAttribute, &major, attributeCapabilityMajor,
+               device);
+  ZERO_RT_CUDA(driver, DeviceGetAttribute, &minor, attributeCapabilityMinor,
+               device);
+  arch = "sm_" + std::to_string(major) + std::to_string(minor);
+  if (major < 8)
+    return fail(ZERO_RT_UNSUPPORTED,
+                "GPU %d is %s, and kernels are for sm_80 and later", ordinal,
+                arch.c_str());
+  ZERO_RT_CUDA(driver, DeviceGetAttribute, &hasPools, attributeMemoryPools,
+               device);
+  if (!hasPools)
+    return fail(ZERO_RT_UNSUPPORTED, "GPU %d has no memory pools", ordinal);
+  // What is released stays for the next step, whoever synchronizes meanwhile.
+  CUmemoryPool pool = nullptr;
+  uint64_t threshold = UINT64_MAX;
+  ZERO_RT_CUDA(driver, DeviceGetDefaultMemPool, &pool, device);
+  ZERO_RT_CUDA(driver, MemPoolSetAttribute, pool, poolReleaseThreshold,
+               &threshold);
+  ZERO_RT_CUDA(driver, DevicePrimaryCtxRetain, &context, device);
+  isRetained = true;
+  ZERO_RT_TRY(enter());
+  zero_rt_status status = [&]() -> zero_rt_status {
+    ZERO_RT_CUDA(driver, StreamCreate, &stream, streamNonBlocking);
+    ZERO_RT_TRY(create(&passing));
+    for (CUevent &event : signals)
+      ZERO_RT_TRY(create(&event));
+    return ZERO_RT_OK;
+  }();
+  leave();
+  return status;
+}
+
+CudaDevice::~CudaDevice() {
+  if (isRetained && !driver.CtxPushCurrent(context)) {
+    for (const auto &[timepoint, event] : events)
+      spare.push_back(event);
+    spare.push_back(passing);
+    spare.insert(spare.end(), std::begin(signals), std::end(signals));
+    for (CUevent event : spare)
+      if (event)
+        driver.EventDestroy(event);
+    if (stream)
+      driver.StreamDestroy(stream);
+    leave();
+  }
+  if (isRetained)
+    driver.DevicePrimaryCtxRelease(device);
+}
+
+zero_rt_status CudaDevice::enter() {
+  ZERO_RT_CUDA(driver, CtxPushCurrent, context);
+  return ZERO_RT_OK;
+}
+
+void CudaDevice::leave() {
+  CUcontext popped = nullptr;
+  (void)driver.CtxPopCurrent(&popped);
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+void *CudaDevice::allocate(int32_t space, int64_t bytes) {
+  size_t size = size_t(std::max<int64_t>(1, bytes));
+  if (space == ZERO_RT_SPACE_HOST) {
+    void *data = nullptr;
+    return driver.MemHostAlloc(&data, size, hostAllocPortable) ? nullptr : data;
+  }
+  CUdeviceptr data = 0;
+  if (driver.MemAllocAsync(&data, size, stream))
+    return nullptr;
+  return reinterpret_cast<void *>(uintptr_t(data));
+}
+
+void CudaDevice::release(int32_t space, void *data) {
+  if (space == ZERO_RT_SPACE_HOST)
+    (void)driver.MemFreeHost(data);
+  else
+    (void)driver.MemFreeAsync(addressOf(data), stream);
+}
+
+zero_rt_status CudaDevice::copy(void *dst, const void *src, int64_t bytes) {
+  // Addresses say where they are.
+  if (bytes)
+    ZERO_RT_CUDA(driver, MemcpyAsync, addressOf(dst), addressOf(src),
+                 size_t(bytes), stream);
+  return ZERO_RT_OK;
+}
+
+zero_rt_status CudaDevice::set(void *data, uint64_t bits, int64_t size,
+                               int64_t count) {
+  if (count <= 0)
+    return ZERO_RT_OK;
+  CUdeviceptr to = addressOf(data);
+  auto low = unsigned(bits), high = unsigned(bits >> 32);
+  switch (size) {
+  case 1:
+    ZERO_RT_CUDA(driver, MemsetD8Async, to, (unsigned char)(bits),
+                 size_t(count), stream);
+    break;
+  case 2:
+    ZERO_RT_CUDA(driver, MemsetD16Async, to, (unsigned short)(bits),
+                 size_t(count), stream);
+    break;
+  case 4:
+    ZERO_RT_CUDA(driver, MemsetD32Async, to, low, size_t(count), stream);
+    break;
+  default:
+    if (low == high) {
+      ZERO_RT_CUDA(driver, MemsetD32Async, to, low, 2 * size_t(count), stream);
+      break;
+    }
+    // Each half as a column of a matrix of two.
+    ZERO_RT_CUDA(driver, MemsetD2D32Async, to, 8, low, 1, size_t(count),
+                 stream);
+    ZERO_RT_CUDA(driver, MemsetD2D32Async, to + 4, 8, high, 1, size_t(count),
+                 stream);
+  }
+  return ZERO_RT_OK;
+}
+
+zero_rt_status CudaDevice::finish() {
+  ZERO_RT_CUDA(driver, StreamSynchronize, stream);
+  return ZERO_RT_OK;
+}
+
+zero_rt_status CudaDevice::look(const void *data, int64_t bytes,
+                                const void **out) {
+  seen.resize(size_t(std::max<int64_t>(1, bytes)));
+  ZERO_RT_TRY(copy(seen.data(), data, bytes));
+  ZERO_RT_TRY(finish());
+  *out = seen.data();
+  return ZERO_RT_OK;
+}
+
+//===----------------------------------------------------------------------===//
+// Streams and time
+//===----------------------------------------------------------------------===//
+
+zero_rt_status CudaDevice::create(CUevent *out) {
+  ZERO_RT_CUDA(driver, EventCreate, out, eventDisableTiming);
+  return ZERO_RT_OK;
+}
+
+zero_rt_status CudaDevice::follow(zero_rt_stream *other) {
+  ZERO_RT_CUDA(driver, EventRecord, passing, cudaStream(other));
+  ZERO_RT_CUDA(driver, StreamWaitEvent, stream, passing, 0);
+  return ZERO_RT_OK;
+}
+
+zero_rt_status CudaDevice::precede(zero_rt_stream *other) {
+  ZERO_RT_CUDA(driver, EventRecord, passing, stream);
+  ZERO_RT_CUDA(driver, StreamWaitEvent, cudaStream(other), passing, 0);
+  return ZERO_RT_OK;
+}
+
+/// One that is not in use, which those of timepoints that have passed are not.
+zero_rt_status CudaDevice::takeEvent(CUevent *out) {
+  while (!marked.empty()) {
+    auto oldest = events.find(marked.front());
+    assert(oldest != events.end() && "each mark has an event");
+    CUresult result = driver.EventQuery(oldest->second);
+    if (result == cudaErrorNotReady)
+      break;
+    ZERO_RT_TRY(check(driver, result, "cuEventQuery"));
+    spare.push_back(oldest->second);
+    events.erase(oldest);
+    marked.pop_front();
+  }
+  if (spare.empty())
+    return create(out);
+  *out = spare.back();
+  spare.pop_back();
+  return ZERO_RT_OK;
+}
+
+zero_rt_status CudaDevice::mark(zero_rt_timepoint timepoint) {
+  CUevent event = nullptr;
+  ZERO_RT_TRY(takeEvent(&event));
+  zero_rt_status status =
+      check(driver, driver.EventRecord(event, stream), "cuEventRecord");
+  if (status) {
+    spare.push_back(event);
+    return status;
+  }
+  events[timepoint] = event;
+  marked.push_back(timepoint);
+  return ZERO_RT_OK;
+}
+
+CUevent CudaDevice::findEvent(zero_rt_timepoint timepoint) const {
+  auto found = events.find(timepoint);
+  return found == events.end() ? nullptr : found->second;
+}
+
+zero_rt_status CudaDevice::wait(zero_rt_timepoint timepoint) {
+  if (CUevent event = findEvent(timepoint))
+    ZERO_RT_CUDA(driver, EventSynchronize, event);
+  return ZERO_RT_OK;
+}
+
+zero_rt_status CudaDevice::precede(zero_rt_stream *other,
+                                   zero_rt_timepoint timepoint) {
+  if (CUevent event = findEvent(timepoint))
+    ZERO_RT_CUDA(driver, StreamWaitEvent, cudaStream(other), event, 0);
+  return ZERO_RT_OK;
+}
+
+zero_rt_status CudaDevice::signal(Signal *out) {
+  CUevent event = signals[nextSignal++ % std::size(signals)];
+  ZERO_RT_CUDA(driver, EventRecord, event, stream);
+  *out = event;
+  return ZERO_RT_OK;
+}
+
+zero_rt_status CudaDevice::await(Signal signal) {
+  ZERO_RT_CUDA(driver, StreamWaitEvent, stream, static_cast<CUevent>(signal),
+               0);
+  return ZERO_RT_OK;
+}
+
+zero_rt_status CudaDevice::load(const zero_rt_library &library, double *slots,
+                                std::unique_ptr<Program> *out) {
+  auto program = std::make_unique<CudaProgram>(*this, library, slots);
+  ZERO_RT_TRY(program->load());
+  *out = std::move(program);
+  return ZERO_RT_OK;
+}

@@ -1,0 +1,92 @@
+//===- cuda_device.h - A GPU as a device ------------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// One stream of its own, in the GPU's primary context, which is also that of
+// the CUDA runtime and of frameworks. Memory is the stream's: what is released
+// may be allocated again without waiting.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_RT_DEVICE_CUDA_CUDA_DEVICE_H
+#define ZERO_RT_DEVICE_CUDA_CUDA_DEVICE_H
+
+#include "device/cuda/driver.h"
+#include "device/device.h"
+
+#include <deque>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace zero_rt {
+
+class CudaDevice final : public Device {
+public:
+  /// The GPU |ordinal|. Errors: unsupported (no driver, no such GPU),
+  /// device_failed.
+  static zero_rt_status create(int32_t ordinal, std::unique_ptr<Device> *out);
+  ~CudaDevice() override;
+
+  const char *name() const override { return label.c_str(); }
+  bool isImmediate() const override { return false; }
+  zero_rt_status enter() override;
+  void leave() override;
+
+  void *allocate(int32_t space, int64_t bytes) override;
+  void release(int32_t space, void *data) override;
+  zero_rt_status copy(void *dst, const void *src, int64_t bytes) override;
+  zero_rt_status set(void *data, uint64_t bits, int64_t size,
+                     int64_t count) override;
+  zero_rt_status finish() override;
+  zero_rt_status look(const void *data, int64_t bytes,
+                      const void **out) override;
+
+  zero_rt_status follow(zero_rt_stream *other) override;
+  zero_rt_status precede(zero_rt_stream *other) override;
+  zero_rt_status mark(zero_rt_timepoint timepoint) override;
+  zero_rt_status wait(zero_rt_timepoint timepoint) override;
+  zero_rt_status precede(zero_rt_stream *other,
+                         zero_rt_timepoint timepoint) override;
+  zero_rt_status signal(Signal *out) override;
+  zero_rt_status await(Signal signal) override;
+
+  zero_rt_status load(const zero_rt_library &library, double *slots,
+                      std::unique_ptr<Program> *out) override;
+
+  const Driver &driver;
+  CUstream stream = nullptr;
+  /// Such as "sm_90".
+  std::string arch;
+
+private:
+  CudaDevice(const Driver &driver, int32_t ordinal)
+      : driver(driver), ordinal(ordinal),
+        label("cuda:" + std::to_string(ordinal)) {}
+  zero_rt_status initialize();
+  zero_rt_status create(CUevent *out);
+  zero_rt_status takeEvent(CUevent *out);
+  /// The event of a timepoint; null where it has passed.
+  CUevent findEvent(zero_rt_timepoint timepoint) const;
+
+  int32_t ordinal;
+  std::string label;
+  CUdevice device = 0;
+  CUcontext context = nullptr;
+  bool isRetained = false;
+  CUevent passing = nullptr; // between two streams; each use ends in its call
+  CUevent signals[4] = {};
+  size_t nextSignal = 0;
+  /// Of timepoints that have perhaps not passed; in the order of their marks,
+  /// which is not that of their numbers.
+  std::map<zero_rt_timepoint, CUevent> events;
+  std::deque<zero_rt_timepoint> marked;
+  std::vector<CUevent> spare;
+  std::vector<char> seen; // what `look` shows
+};
+
+} // namespace zero_rt
+
+#endif // ZERO_RT_DEVICE_CUDA_CUDA_DEVICE_H

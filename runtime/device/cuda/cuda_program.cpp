@@ -1,0 +1,247 @@
+//===- cuda_program.cpp - Kernels on a GPU --------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "device/cuda/cuda_program.h"
+
+#include "core/numeric.h"
+#include "core/status.h"
+#include "core/thread_pool.h"
+
+#include <algorithm>
+#include <cstdio>
+
+using namespace zero_rt;
+
+//===----------------------------------------------------------------------===//
+// Loading
+//===----------------------------------------------------------------------===//
+
+zero_rt_status CudaProgram::load() {
+  const zero_rt_cuda_code *code = library.cuda;
+  if (!code)
+    return fail(ZERO_RT_UNSUPPORTED,
+                "'%s' has no code for a GPU; compile it with --target=cuda",
+                library.name);
+  ZERO_RT_TRY(loadModule(*code));
+  kernels.resize(size_t(library.num_kernels));
+  for (size_t k = 0; k < kernels.size(); ++k)
+    ZERO_RT_TRY(find(code->kernels[k], kernels[k]));
+  scalarPrograms.resize(size_t(library.num_scalar_programs));
+  for (size_t p = 0; p < scalarPrograms.size(); ++p)
+    ZERO_RT_TRY(find(code->scalar_programs[p], scalarPrograms[p]));
+  rankSums.resize(size_t(code->num_rank_sums));
+  for (size_t s = 0; s < rankSums.size(); ++s)
+    ZERO_RT_TRY(find(code->rank_sums[s].function, rankSums[s]));
+  return find(code->sum, sumFunction);
+}
+
+/// Machine code for this GPU, or PTX for the driver to compile.
+zero_rt_status CudaProgram::loadModule(const zero_rt_cuda_code &code) {
+  const void *image = code.ptx;
+  for (int64_t c = 0; c < code.num_cubins; ++c)
+    if (device.arch == code.cubins[c].arch)
+      image = code.cubins[c].data;
+  char log[512] = "";
+  int options[] = {jitErrorLogBuffer, jitErrorLogBufferBytes};
+  void *values[] = {log, reinterpret_cast<void *>(sizeof(log))};
+  CUresult result = driver.ModuleLoadDataEx(&module, image, 2, options, values);
+  if (!result)
+    return ZERO_RT_OK;
+  module = nullptr;
+  zero_rt_status status = check(driver, result, "cuModuleLoadDataEx");
+  log[sizeof(log) - 1] = '\0';
+  return log[0] ? fail(status, "%s: %s", lastMessage(), log) : status;
+}
+
+zero_rt_status CudaProgram::find(const zero_rt_cuda_function &row,
+                                 Function &out) {
+  CUresult result = driver.ModuleGetFunction(&out.handle, module, row.name);
+  if (zero_rt_status status = check(driver, result, "cuModuleGetFunction"))
+    return fail(status, "%s: %s", row.name, lastMessage());
+  out.piecesPerBlock = row.pieces_per_block;
+  return ZERO_RT_OK;
+}
+
+CudaProgram::~CudaProgram() {
+  for (const auto &[key, pieces] : allPieces)
+    if (pieces.data)
+      device.release(ZERO_RT_SPACE_DEVICE, pieces.data);
+  for (void *memory : partials)
+    if (memory)
+      device.release(ZERO_RT_SPACE_DEVICE, memory);
+  // Its kernels may still be running.
+  (void)device.finish();
+  if (module)
+    (void)driver.ModuleUnload(module);
+}
+
+//===----------------------------------------------------------------------===//
+// Launching
+//===----------------------------------------------------------------------===//
+
+static void cut(Range range, int64_t scalars,
+                std::vector<zero_rt_cuda_piece> &rows) {
+  for (int64_t begin = range.begin; begin < range.end;) {
+    int64_t next = (begin / blockElements + 1) * blockElements;
+    int64_t end = std::min(range.end, next);
+    rows.push_back({begin, end, scalars});
+    begin = end;
+  }
+}
+
+zero_rt_status CudaProgram::getPieces(int32_t table, Range domain,
+                                      Pieces &out) {
+  // All of a domain is the same wherever it begins.
+  PiecesKey key = table < 0 ? PiecesKey{-1, 0, domain.size()}
+                            : PiecesKey{table, domain.begin, domain.end};
+  auto found = allPieces.find(key);
+  if (found != allPieces.end()) {
+    out = found->second;
+    return ZERO_RT_OK;
+  }
+  std::vector<zero_rt_cuda_piece> rows;
+  if (table < 0) {
+    cut({0, domain.size()}, 0, rows);
+  } else {
+    const zero_rt_table_row &row = library.tables[table];
+    for (int64_t s = row.first; s < row.first + row.count; ++s) {
+      const zero_rt_segment_row &segment = library.segments[s];
+      cut(localize({segment.begin, segment.end}, domain), segment.scalars,
+          rows);
+    }
+  }
+  Pieces &pieces = allPieces[key];
+  out.count = int64_t(rows.size());
+  if (rows.empty())
+    return ZERO_RT_OK;
+  int64_t bytes = int64_t(rows.size() * sizeof(zero_rt_cuda_piece));
+  out.data = pieces.data = device.allocate(ZERO_RT_SPACE_DEVICE, bytes);
+  if (!pieces.data) {
+    allPieces.erase(key);
+    return fail(ZERO_RT_OUT_OF_MEMORY,
+                "no memory for a table of a launch: %lld bytes",
+                (long long)bytes);
+  }
+  pieces.count = out.count;
+  // The driver has taken pageable memory when this returns.
+  return device.copy(pieces.data, rows.data(), bytes);
+}
+
+zero_rt_status CudaProgram::run(const Function &function, void *const *operands,
+                                int64_t numOperands, const Pieces &pieces,
+                                double *sums) {
+  const void *table = pieces.data;
+  int64_t count = pieces.count;
+  arguments.clear();
+  // What is passed are addresses of arguments.
+  for (int64_t i = 0; i < numOperands; ++i)
+    arguments.push_back(const_cast<void **>(operands + i));
+  arguments.push_back(&slots);
+  arguments.push_back(&table);
+  arguments.push_back(&count);
+  arguments.push_back(&sums);
+  int64_t blocks =
+      (count + function.piecesPerBlock - 1) / function.piecesPerBlock;
+  ZERO_RT_CUDA(driver, LaunchKernel, function.handle, unsigned(blocks), 1, 1,
+               ZERO_RT_CUDA_THREADS, 1, 1, 0, device.stream, arguments.data(),
+               nullptr);
+  return ZERO_RT_OK;
+}
+
+zero_rt_status CudaProgram::launch(const Launch &launch, bool *ran) {
+  Pieces pieces;
+  ZERO_RT_TRY(getPieces(launch.table, launch.domain, pieces));
+  *ran = pieces.count > 0;
+  if (launch.sumSlot >= 0)
+    return runReducing(launch, pieces);
+  if (!*ran)
+    return ZERO_RT_OK;
+  return run(kernels[size_t(launch.kernel)], launch.operands,
+             launch.numOperands, pieces, nullptr);
+}
+
+/// Makes |memory| large enough for |count| partial sums.
+zero_rt_status CudaProgram::reserve(void *&memory, int64_t &capacity,
+                                    int64_t count) {
+  if (count <= capacity)
+    return ZERO_RT_OK;
+  if (memory)
+    device.release(ZERO_RT_SPACE_DEVICE, memory);
+  capacity = 0;
+  int64_t bytes = count * int64_t(sizeof(double));
+  memory = device.allocate(ZERO_RT_SPACE_DEVICE, bytes);
+  if (!memory)
+    return fail(ZERO_RT_OUT_OF_MEMORY, "no memory for sums: %lld bytes",
+                (long long)bytes);
+  capacity = count;
+  return ZERO_RT_OK;
+}
+
+/// Sums pieces, then what came of them, and so on until one sum is left, which
+/// goes to the slot.
+zero_rt_status CudaProgram::runReducing(const Launch &launch,
+                                        const Pieces &pieces) {
+  double *slot = slots + launch.sumSlot;
+  const Function *function = &kernels[size_t(launch.kernel)];
+  void *const *operands = launch.operands;
+  int64_t numOperands = launch.numOperands;
+  Pieces now = pieces;
+  void *terms = nullptr;
+  for (size_t round = 0; now.count > 1; ++round) {
+    void *&memory = partials[round % 2];
+    ZERO_RT_TRY(reserve(memory, numPartials[round % 2], now.count));
+    // A predicated kernel leaves alone what it does not sum.
+    ZERO_RT_TRY(device.set(memory, 0, sizeof(double), now.count));
+    ZERO_RT_TRY(run(*function, operands, numOperands, now,
+                    static_cast<double *>(memory)));
+    terms = memory;
+    operands = &terms;
+    numOperands = 1;
+    function = &sumFunction;
+    ZERO_RT_TRY(getPieces(-1, {0, now.count}, now));
+  }
+  ZERO_RT_TRY(device.set(slot, 0, sizeof(double), 1));
+  if (now.count == 0)
+    return ZERO_RT_OK;
+  return run(*function, operands, numOperands, now, slot);
+}
+
+zero_rt_status CudaProgram::runScalars(int32_t program) {
+  void *argument = &slots;
+  ZERO_RT_CUDA(driver, LaunchKernel, scalarPrograms[size_t(program)].handle, 1,
+               1, 1, 1, 1, 1, 0, device.stream, &argument, nullptr);
+  return ZERO_RT_OK;
+}
+
+zero_rt_status CudaProgram::sum(const RankSum &sum) {
+  if (sum.elements <= 0)
+    return ZERO_RT_OK;
+  if (sum.ranks == 1 && sum.dtype == sum.sumType && !sum.accumulate) {
+    if (sum.sources[0] == sum.dst)
+      return ZERO_RT_OK;
+    return device.copy(sum.dst, sum.sources[0],
+                       sum.elements * elementSize(sum.dtype));
+  }
+  const zero_rt_cuda_code &code = *library.cuda;
+  for (int64_t s = 0; s < code.num_rank_sums; ++s) {
+    const zero_rt_cuda_rank_sum &row = code.rank_sums[s];
+    if (row.dtype != sum.dtype || row.sum_dtype != sum.sumType ||
+        row.ranks != sum.ranks || bool(row.accumulate) != sum.accumulate)
+      continue;
+    std::vector<void *> operands;
+    for (int32_t r = 0; r < sum.ranks; ++r)
+      operands.push_back(const_cast<void *>(sum.sources[r]));
+    operands.push_back(sum.dst);
+    Pieces pieces;
+    ZERO_RT_TRY(getPieces(-1, {0, sum.elements}, pieces));
+    return run(rankSums[size_t(s)], operands.data(), int64_t(operands.size()),
+               pieces, nullptr);
+  }
+  return fail(ZERO_RT_UNSUPPORTED,
+              "'%s' has no GPU code that sums %s of %d ranks in %s",
+              library.name, dtypeName(sum.dtype), sum.ranks,
+              dtypeName(sum.sumType));
+}

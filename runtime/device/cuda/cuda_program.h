@@ -1,0 +1,74 @@
+//===- cuda_program.h - Kernels on a GPU ------------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Functions are looked up once, when the step is created. What a launch runs
+// over is a table in the GPU's memory, made at the first launch of its kind.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_RT_DEVICE_CUDA_CUDA_PROGRAM_H
+#define ZERO_RT_DEVICE_CUDA_CUDA_PROGRAM_H
+
+#include "device/cuda/cuda_device.h"
+
+#include <tuple>
+
+namespace zero_rt {
+
+class CudaProgram final : public Program {
+public:
+  CudaProgram(CudaDevice &device, const zero_rt_library &library, double *slots)
+      : device(device), driver(device.driver), library(library), slots(slots) {}
+  ~CudaProgram() override;
+
+  /// Loads the code and finds its functions; called once.
+  zero_rt_status load();
+
+  zero_rt_status launch(const Launch &launch, bool *ran) override;
+  zero_rt_status runScalars(int32_t program) override;
+  zero_rt_status sum(const RankSum &sum) override;
+
+private:
+  struct Function {
+    CUfunction handle = nullptr;
+    int64_t piecesPerBlock = 0;
+  };
+  /// Rows of zero_rt_cuda_piece in the GPU's memory.
+  struct Pieces {
+    void *data = nullptr;
+    int64_t count = 0;
+  };
+  /// A segment table, or -1, and the domain that it is cut to.
+  using PiecesKey = std::tuple<int32_t, int64_t, int64_t>;
+
+  zero_rt_status loadModule(const zero_rt_cuda_code &code);
+  zero_rt_status find(const zero_rt_cuda_function &row, Function &out);
+  zero_rt_status getPieces(int32_t table, Range domain, Pieces &out);
+  zero_rt_status run(const Function &function, void *const *operands,
+                     int64_t numOperands, const Pieces &pieces,
+                     double *partials);
+  zero_rt_status runReducing(const Launch &launch, const Pieces &pieces);
+  zero_rt_status reserve(void *&memory, int64_t &capacity, int64_t count);
+
+  CudaDevice &device;
+  const Driver &driver;
+  const zero_rt_library &library;
+  double *slots;
+  CUmodule module = nullptr;
+  std::vector<Function> kernels;
+  std::vector<Function> scalarPrograms;
+  std::vector<Function> rankSums;
+  Function sumFunction;
+  std::map<PiecesKey, Pieces> allPieces;
+  // Partial sums, and the sums of those.
+  void *partials[2] = {};
+  int64_t numPartials[2] = {};
+  std::vector<void *> arguments; // scratch of `run`
+};
+
+} // namespace zero_rt
+
+#endif // ZERO_RT_DEVICE_CUDA_CUDA_PROGRAM_H

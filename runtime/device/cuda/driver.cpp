@@ -1,0 +1,69 @@
+//===- driver.cpp - The CUDA driver, if there is one ----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "device/cuda/driver.h"
+
+#include "core/status.h"
+
+#include <dlfcn.h>
+#include <mutex>
+
+using namespace zero_rt;
+
+/// Memory that comes and goes with the work on a stream.
+static constexpr int oldestVersion = 11020;
+
+zero_rt_status zero_rt::check(const Driver &driver, CUresult result,
+                              const char *call) {
+  if (result == cudaSuccess)
+    return ZERO_RT_OK;
+  const char *name = nullptr, *text = nullptr;
+  if (driver.GetErrorName(result, &name))
+    name = "unknown error";
+  if (driver.GetErrorString(result, &text))
+    text = "no description";
+  return fail(result == cudaErrorOutOfMemory ? ZERO_RT_OUT_OF_MEMORY
+                                             : ZERO_RT_DEVICE_FAILED,
+              "%s failed: %s (%d, %s)", call, name, result, text);
+}
+
+static zero_rt_status load(Driver &driver) {
+  // Never closed: the driver has threads of its own.
+  void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (!library)
+    return fail(ZERO_RT_UNSUPPORTED, "there is no CUDA driver here: %s",
+                dlerror());
+#define FUNCTION(NAME, SYMBOL, ARGUMENTS)                                      \
+  driver.NAME = reinterpret_cast<CUresult(*) ARGUMENTS>(dlsym(library, SYMBOL));
+#include "device/cuda/driver.def"
+  // An old driver lacks functions, so its version says more than which.
+  int version = 0;
+  if (!driver.DriverGetVersion || driver.DriverGetVersion(&version) ||
+      version < oldestVersion)
+    return fail(ZERO_RT_UNSUPPORTED,
+                "the CUDA driver is of version %d.%d, expected at least %d.%d",
+                version / 1000, version % 1000 / 10, oldestVersion / 1000,
+                oldestVersion % 1000 / 10);
+#define FUNCTION(NAME, SYMBOL, ARGUMENTS)                                      \
+  if (!driver.NAME)                                                            \
+    return fail(ZERO_RT_UNSUPPORTED, "the CUDA driver has no %s", SYMBOL);
+#include "device/cuda/driver.def"
+  ZERO_RT_CUDA(driver, Init, 0);
+  return ZERO_RT_OK;
+}
+
+zero_rt_status zero_rt::getDriver(const Driver **out) {
+  static std::mutex mutex;
+  static Driver driver;
+  static bool isLoaded = false;
+  // A failure is tried again: its message belongs to each caller.
+  std::lock_guard<std::mutex> lock(mutex);
+  if (!isLoaded)
+    ZERO_RT_TRY(load(driver));
+  isLoaded = true;
+  *out = &driver;
+  return ZERO_RT_OK;
+}

@@ -1,0 +1,64 @@
+//===- driver.h - The CUDA driver, if there is one --------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Found with dlopen, so that one runtime serves machines with and without a
+// GPU, and nothing of CUDA is needed to build it.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_RT_DEVICE_CUDA_DRIVER_H
+#define ZERO_RT_DEVICE_CUDA_DRIVER_H
+
+#include "zero_rt/status.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace zero_rt {
+
+// As cuda.h has them; numbers are part of the driver's ABI.
+using CUresult = int;
+using CUdevice = int;
+using CUdeviceptr = unsigned long long;
+using CUcontext = struct CUctx_st *;
+using CUstream = struct CUstream_st *;
+using CUevent = struct CUevent_st *;
+using CUmodule = struct CUmod_st *;
+using CUfunction = struct CUfunc_st *;
+using CUmemoryPool = struct CUmemPoolHandle_st *;
+
+constexpr CUresult cudaSuccess = 0;
+constexpr CUresult cudaErrorOutOfMemory = 2;
+constexpr CUresult cudaErrorNotReady = 600;
+constexpr unsigned streamNonBlocking = 1;
+constexpr unsigned eventDisableTiming = 2;
+constexpr unsigned hostAllocPortable = 1;
+constexpr int attributeCapabilityMajor = 75;
+constexpr int attributeCapabilityMinor = 76;
+constexpr int attributeMemoryPools = 115;
+constexpr int poolReleaseThreshold = 4;
+constexpr int jitErrorLogBuffer = 5;
+constexpr int jitErrorLogBufferBytes = 6;
+
+struct Driver {
+#define FUNCTION(NAME, SYMBOL, ARGUMENTS) CUresult(*NAME) ARGUMENTS = nullptr;
+#include "device/cuda/driver.def"
+};
+
+/// The driver of this process, loaded and initialized once. Errors: unsupported
+/// (there is none, or one older than CUDA 11.2).
+zero_rt_status getDriver(const Driver **out);
+
+/// What |result| of |call| says.
+zero_rt_status check(const Driver &driver, CUresult result, const char *call);
+
+/// Leaves the enclosing function if a call of the driver |D| failed.
+#define ZERO_RT_CUDA(D, NAME, ...)                                             \
+  ZERO_RT_TRY(check(D, (D).NAME(__VA_ARGS__), "cu" #NAME))
+
+} // namespace zero_rt
+
+#endif // ZERO_RT_DEVICE_CUDA_DRIVER_H

@@ -1,0 +1,425 @@
+//===- FakeDriver.cpp - A CUDA driver without a GPU -----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "FakeGpu.h"
+
+#include <cstring>
+#include <utility>
+
+using namespace zero::test;
+using namespace zero::test::fake;
+
+using CUresult = int;
+using Address = unsigned long long;
+
+constexpr CUresult kInvalidValue = 1;
+constexpr CUresult kInvalidContext = 201;
+constexpr CUresult kNotFound = 500;
+constexpr CUresult kNotReady = 600;
+constexpr CUresult kInvalidImage = 200;
+
+namespace {
+
+/// Every driver's call begins with one: the lock, the record, and the failure
+/// that a test asked for.
+class Entry {
+public:
+  explicit Entry(const char *function, Stream *stream = nullptr,
+                 size_t bytes = 0, bool isWait = false)
+      : lock(gpu().mutex) {
+    call.function = function;
+    call.stream = gpu().streamOf(stream).number;
+    call.bytes = int64_t(bytes);
+    call.isWait = isWait;
+    auto failure = gpu().failures.find(function);
+    if (failure != gpu().failures.end() && --failure->second.count == 0) {
+      error = failure->second.error;
+      gpu().failures.erase(failure);
+    }
+    gpu().runSome();
+  }
+  ~Entry() { gpu().note(call); }
+
+  CUresult error = 0;
+  Call call;
+
+private:
+  std::lock_guard<std::mutex> lock;
+};
+
+/// How many contexts this thread has pushed.
+thread_local int depth = 0;
+
+} // namespace
+
+/// Leaves the call if it is to fail, or if the thread has no context.
+#define CHECK(entry)                                                           \
+  do {                                                                         \
+    if ((entry).error)                                                         \
+      return (entry).error;                                                    \
+    if (!depth)                                                                \
+      return kInvalidContext;                                                  \
+  } while (false)
+
+extern "C" {
+
+CUresult cuGetErrorName(CUresult error, const char **name) {
+  switch (error) {
+  case 2:
+    *name = "CUDA_ERROR_OUT_OF_MEMORY";
+    return 0;
+  case kInvalidContext:
+    *name = "CUDA_ERROR_INVALID_CONTEXT";
+    return 0;
+  case 719:
+    *name = "CUDA_ERROR_LAUNCH_FAILED";
+    return 0;
+  default:
+    return kInvalidValue;
+  }
+}
+CUresult cuGetErrorString(CUresult error, const char **text) {
+  if (error != 719)
+    return kInvalidValue;
+  *text = "unspecified launch failure";
+  return 0;
+}
+CUresult cuInit(unsigned) { return Entry("cuInit").error; }
+CUresult cuDriverGetVersion(int *version) {
+  *version = gpu().version;
+  return 0;
+}
+CUresult cuDeviceGetCount(int *count) {
+  *count = gpu().gpus;
+  return Entry("cuDeviceGetCount").error;
+}
+CUresult cuDeviceGet(int *device, int ordinal) {
+  *device = ordinal;
+  return 0;
+}
+CUresult cuDeviceGetAttribute(int *value, int attribute, int) {
+  *value = attribute == 75 ? gpu().major : attribute == 76 ? gpu().minor : 1;
+  return 0;
+}
+CUresult cuDeviceGetDefaultMemPool(void **pool, int) {
+  *pool = &gpu();
+  return 0;
+}
+CUresult cuMemPoolSetAttribute(void *, int, void *) { return 0; }
+CUresult cuDevicePrimaryCtxRetain(void **context, int) {
+  Entry entry("cuDevicePrimaryCtxRetain");
+  *context = &gpu();
+  gpu().contexts += !entry.error;
+  return entry.error;
+}
+CUresult cuDevicePrimaryCtxRelease_v2(int) {
+  Entry entry("cuDevicePrimaryCtxRelease");
+  --gpu().contexts;
+  return 0;
+}
+CUresult cuCtxPushCurrent_v2(void *) {
+  ++depth;
+  return 0;
+}
+CUresult cuCtxPopCurrent_v2(void **) {
+  --depth;
+  return 0;
+}
+
+CUresult cuMemAllocAsync(Address *out, size_t bytes, Stream *stream) {
+  Entry entry("cuMemAllocAsync", stream, bytes);
+  CHECK(entry);
+  *out = gpu().allocate(bytes, gpu().streamOf(stream));
+  return 0;
+}
+CUresult cuMemFreeAsync(Address address, Stream *stream) {
+  Entry entry("cuMemFreeAsync", stream);
+  CHECK(entry);
+  return gpu().release(address, gpu().streamOf(stream)) ? 0 : kInvalidValue;
+}
+CUresult cuMemHostAlloc(void **out, size_t bytes, unsigned) {
+  Entry entry("cuMemHostAlloc", nullptr, bytes);
+  CHECK(entry);
+  *out = gpu().allocateHost(bytes);
+  return 0;
+}
+CUresult cuMemFreeHost(void *data) {
+  Entry entry("cuMemFreeHost");
+  CHECK(entry);
+  return gpu().releaseHost(data) ? 0 : kInvalidValue;
+}
+
+CUresult cuMemcpyAsync(Address dst, Address src, size_t bytes, Stream *stream) {
+  Entry entry("cuMemcpyAsync", stream, bytes);
+  CHECK(entry);
+  auto isPageable = [](Address address) {
+    return !gpu().isFar(address) && !gpu().isPinned(address);
+  };
+  auto near = [bytes](Address address) {
+    return gpu().toNear(address, bytes, "a copy");
+  };
+  Stream &queue = gpu().streamOf(stream);
+  if (isPageable(src)) {
+    // Taken at once.
+    auto *data = reinterpret_cast<const char *>(uintptr_t(src));
+    std::vector<char> taken(data, data + bytes);
+    gpu().queue(queue, {[=, taken = std::move(taken)] {
+                  if (void *to = near(dst))
+                    std::memcpy(to, taken.data(), bytes);
+                }});
+    return 0;
+  }
+  auto copy = [=](void *to) {
+    const void *from = near(src);
+    if (from && to)
+      std::memmove(to, from, bytes);
+  };
+  if (!isPageable(dst)) {
+    gpu().queue(queue, {[=] { copy(near(dst)); }});
+    return 0;
+  }
+  // Returns when it is done.
+  entry.call.isWait = true;
+  gpu().queue(queue, {[=] { copy(reinterpret_cast<void *>(uintptr_t(dst))); }});
+  gpu().runUntil([&] { return queue.queue.empty(); });
+  return 0;
+}
+
+/// Sets |rows| rows of |width| elements, |pitch| bytes from one to the next.
+static CUresult setAll(const char *function, Address dst, size_t pitch,
+                       unsigned value, size_t size, size_t width, size_t rows,
+                       Stream *stream) {
+  Entry entry(function, stream, size * width * rows);
+  CHECK(entry);
+  if (width == 0 || rows == 0)
+    return kInvalidValue;
+  gpu().queue(gpu().streamOf(stream), {[=] {
+    size_t bytes = pitch * (rows - 1) + size * width;
+    auto *to = static_cast<char *>(gpu().toNear(dst, bytes, "a memset"));
+    for (size_t row = 0; to && row < rows; ++row)
+      for (size_t i = 0; i < width; ++i)
+        std::memcpy(to + row * pitch + i * size, &value, size);
+  }});
+  return 0;
+}
+CUresult cuMemsetD8Async(Address dst, unsigned char value, size_t count,
+                         Stream *stream) {
+  return setAll("cuMemsetD8Async", dst, 0, value, 1, count, 1, stream);
+}
+CUresult cuMemsetD16Async(Address dst, unsigned short value, size_t count,
+                          Stream *stream) {
+  return setAll("cuMemsetD16Async", dst, 0, value, 2, count, 1, stream);
+}
+CUresult cuMemsetD32Async(Address dst, unsigned value, size_t count,
+                          Stream *stream) {
+  return setAll("cuMemsetD32Async", dst, 0, value, 4, count, 1, stream);
+}
+CUresult cuMemsetD2D32Async(Address dst, size_t pitch, unsigned value,
+                            size_t width, size_t rows, Stream *stream) {
+  return setAll("cuMemsetD2D32Async", dst, pitch, value, 4, width, rows,
+                stream);
+}
+
+CUresult cuStreamCreate(Stream **out, unsigned) {
+  Entry entry("cuStreamCreate");
+  CHECK(entry);
+  *out = gpu().createStream();
+  return 0;
+}
+CUresult cuStreamDestroy_v2(Stream *stream) {
+  Entry entry("cuStreamDestroy", stream);
+  CHECK(entry);
+  gpu().destroyStream(stream);
+  return 0;
+}
+CUresult cuStreamSynchronize(Stream *stream) {
+  Entry entry("cuStreamSynchronize", stream, 0, /*isWait=*/true);
+  CHECK(entry);
+  Stream &queue = gpu().streamOf(stream);
+  gpu().runUntil([&] { return queue.queue.empty(); });
+  return 0;
+}
+CUresult cuStreamWaitEvent(Stream *stream, Event *event, unsigned) {
+  Entry entry("cuStreamWaitEvent", stream);
+  CHECK(entry);
+  if (event->recorded)
+    gpu().queue(gpu().streamOf(stream), {{}, nullptr, event, event->recorded});
+  return 0;
+}
+CUresult cuEventCreate(Event **out, unsigned) {
+  Entry entry("cuEventCreate");
+  CHECK(entry);
+  *out = gpu().createEvent();
+  return 0;
+}
+CUresult cuEventDestroy_v2(Event *event) {
+  Entry entry("cuEventDestroy");
+  CHECK(entry);
+  gpu().destroyEvent(event);
+  return 0;
+}
+CUresult cuEventRecord(Event *event, Stream *stream) {
+  Entry entry("cuEventRecord", stream);
+  CHECK(entry);
+  gpu().queue(gpu().streamOf(stream), {{}, event, nullptr, ++event->recorded});
+  return 0;
+}
+CUresult cuEventQuery(Event *event) {
+  Entry entry("cuEventQuery");
+  CHECK(entry);
+  return event->passed < event->recorded ? kNotReady : 0;
+}
+CUresult cuEventSynchronize(Event *event) {
+  Entry entry("cuEventSynchronize", nullptr, 0, /*isWait=*/true);
+  CHECK(entry);
+  uint64_t turn = event->recorded;
+  gpu().runUntil([&] { return event->passed >= turn; });
+  return 0;
+}
+
+CUresult cuModuleLoadDataEx(void **out, const void *image, unsigned numOptions,
+                            int *options, void **values) {
+  Entry entry("cuModuleLoadDataEx");
+  if (entry.error) {
+    char *log = nullptr;
+    for (unsigned i = 0; i < numOptions; ++i)
+      if (options[i] == 5)
+        log = static_cast<char *>(values[i]);
+    for (unsigned i = 0; i < numOptions; ++i)
+      if (options[i] == 6 && log)
+        std::strncpy(log, gpu().log.c_str(),
+                     reinterpret_cast<size_t>(values[i]));
+  }
+  CHECK(entry);
+  std::string text = static_cast<const char *>(image);
+  if (text.find(".version") == std::string::npos)
+    return kInvalidImage;
+  Gpu::Module &module = gpu().modules.emplace_back();
+  const std::string mark = ".entry ";
+  for (size_t at = text.find(mark); at != std::string::npos;
+       at = text.find(mark, at)) {
+    at += mark.size();
+    std::string name = text.substr(at, text.find('(', at) - at);
+    module.functions[name] = {name, gpu().kernels[name]};
+  }
+  *out = &module;
+  return 0;
+}
+CUresult cuModuleUnload(void *module) {
+  Entry entry("cuModuleUnload");
+  CHECK(entry);
+  gpu().modules.remove_if(
+      [&](const Gpu::Module &other) { return &other == module; });
+  return 0;
+}
+CUresult cuModuleGetFunction(void **out, void *module, const char *name) {
+  Entry entry("cuModuleGetFunction");
+  CHECK(entry);
+  auto &functions = static_cast<Gpu::Module *>(module)->functions;
+  auto found = functions.find(name);
+  if (found == functions.end())
+    return kNotFound;
+  *out = &found->second;
+  return 0;
+}
+
+CUresult cuLaunchKernel(void *function, unsigned blocks, unsigned y, unsigned z,
+                        unsigned threads, unsigned, unsigned, unsigned,
+                        Stream *stream, void **parameters, void **) {
+  Entry entry("cuLaunchKernel", stream);
+  CHECK(entry);
+  const auto &[name, kernel] = *static_cast<Gpu::Function *>(function);
+  entry.call.kernel = name;
+  if (!kernel.kernel || !blocks || y != 1 || z != 1) {
+    gpu().complain("a launch of " + name + " in " + std::to_string(blocks) +
+                   " blocks, which no test knows");
+    return kInvalidValue;
+  }
+  std::vector<uint64_t> arguments;
+  for (size_t i = 0; i < kernel.numArguments; ++i)
+    arguments.push_back(*static_cast<uint64_t *>(parameters[i]));
+  gpu().queue(gpu().streamOf(stream),
+              {[=, name = name, kernel = kernel.kernel] {
+                std::vector<uint64_t> near = arguments;
+                for (uint64_t &argument : near)
+                  if (gpu().isFar(argument))
+                    argument = uint64_t(reinterpret_cast<uintptr_t>(
+                        gpu().toNear(argument, 0, name.c_str())));
+                kernel(blocks, threads, near);
+              }});
+  return 0;
+}
+
+} // extern "C"
+
+//===----------------------------------------------------------------------===//
+// What tests call
+//===----------------------------------------------------------------------===//
+
+void fake::reset(unsigned seed) {
+  std::lock_guard<std::mutex> lock(gpu().mutex);
+  gpu().random.seed(seed);
+  gpu().kernels.clear();
+  gpu().failures.clear();
+  gpu().calls.clear();
+  gpu().errors.clear();
+  gpu().log.clear();
+  gpu().version = 12040;
+  gpu().gpus = 1;
+  gpu().major = 9;
+  gpu().minor = 0;
+}
+
+void fake::addKernel(const std::string &name, size_t numArguments,
+                     Kernel kernel) {
+  std::lock_guard<std::mutex> lock(gpu().mutex);
+  gpu().kernels[name] = {numArguments, std::move(kernel)};
+}
+
+std::vector<Call> fake::takeCalls() {
+  std::lock_guard<std::mutex> lock(gpu().mutex);
+  return std::exchange(gpu().calls, {});
+}
+
+void fake::failCall(const std::string &function, int error, int count) {
+  std::lock_guard<std::mutex> lock(gpu().mutex);
+  gpu().failures[function] = {error, count};
+}
+
+void fake::setLog(const std::string &text) { gpu().log = text; }
+void fake::setVersion(int version) { gpu().version = version; }
+void fake::setGpus(int count, int major, int minor) {
+  gpu().gpus = count;
+  gpu().major = major;
+  gpu().minor = minor;
+}
+
+std::vector<std::string> fake::takeErrors() {
+  std::lock_guard<std::mutex> lock(gpu().mutex);
+  return std::exchange(gpu().errors, {});
+}
+
+std::string fake::describeLeaks() {
+  std::lock_guard<std::mutex> lock(gpu().mutex);
+  Gpu &all = gpu();
+  std::string text;
+  auto count = [&](size_t number, const char *what) {
+    if (number)
+      text += std::to_string(number) + " " + what + "; ";
+  };
+  count(all.allocations.size(), "allocations");
+  count(all.pinned.size(), "allocations of host memory");
+  count(all.countStreams(), "streams");
+  count(all.countEvents(), "events");
+  count(all.modules.size(), "modules");
+  count(size_t(all.contexts), "contexts");
+  return text;
+}
+
+void *fake::look(const void *gpuAddress) {
+  auto address = uint64_t(reinterpret_cast<uintptr_t>(gpuAddress));
+  return reinterpret_cast<void *>(uintptr_t(address - kFar));
+}

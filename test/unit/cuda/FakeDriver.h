@@ -1,0 +1,66 @@
+//===- FakeDriver.h - A CUDA driver without a GPU ---------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A libcuda.so.1 for tests. It keeps what is queued on streams and runs it as
+// late as it can, in any order that events allow; memory of its GPU has
+// addresses at which a CPU faults. Kernels are functions that a test brings.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_TEST_UNIT_CUDA_FAKEDRIVER_H
+#define ZERO_TEST_UNIT_CUDA_FAKEDRIVER_H
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace zero::test::fake {
+
+/// One call of the driver.
+struct Call {
+  std::string function; // "cuLaunchKernel"
+  int64_t stream = -1;  // 0: the default one; others in the order of creation
+  int64_t bytes = 0;
+  std::string kernel;   // of a launch
+  bool isWait = false;  // of the host, for the GPU
+};
+
+/// Runs a kernel in |blocks| blocks of |threads| threads. Of |arguments|, 8
+/// bytes each, addresses are such as a CPU can use.
+using Kernel = std::function<void(unsigned blocks, unsigned threads,
+                                  const std::vector<uint64_t> &arguments)>;
+
+/// Forgets kernels, calls and failures. |seed| chooses among the orders in which
+/// work may run.
+void reset(unsigned seed);
+/// For the modules that are loaded from now on.
+void addKernel(const std::string &name, size_t numArguments, Kernel kernel);
+
+/// What was called since `reset` or the last `takeCalls`, in order.
+std::vector<Call> takeCalls();
+
+/// The |count|-th call of |function| from now on fails with |error|, which a
+/// driver would give.
+void failCall(const std::string &function, int error, int count = 1);
+/// What `cuModuleLoadDataEx` writes into the log when it fails.
+void setLog(const std::string &text);
+/// As which driver and GPU it poses; 0: none.
+void setVersion(int version);
+void setGpus(int count, int major, int minor);
+
+/// Accesses of memory that was not there, kernels that do not exist and the
+/// like; empty where all went well.
+std::vector<std::string> takeErrors();
+/// Allocations, events, streams, modules and contexts that nobody gave back.
+std::string describeLeaks();
+
+/// Memory of the GPU as a CPU can use it, once nothing is queued.
+void *look(const void *gpuAddress);
+
+} // namespace zero::test::fake
+
+#endif // ZERO_TEST_UNIT_CUDA_FAKEDRIVER_H

@@ -1,0 +1,131 @@
+//===- FakeGpu.h - Memory and streams of a GPU that is none -----*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_TEST_UNIT_CUDA_FAKEGPU_H
+#define ZERO_TEST_UNIT_CUDA_FAKEGPU_H
+
+#include "FakeDriver.h"
+
+#include <cstdlib>
+#include <deque>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <random>
+
+namespace zero::test::fake {
+
+struct Event {
+  uint64_t recorded = 0; // how often that was queued
+  uint64_t passed = 0;   // which of them was done last
+};
+
+/// Something that is queued.
+struct Work {
+  std::function<void()> run; // may be empty
+  Event *records = nullptr;
+  Event *awaits = nullptr;
+  uint64_t turn = 0; // of either
+};
+
+struct Stream {
+  int64_t number = 0;
+  std::deque<Work> queue;
+};
+
+/// An address that only the GPU can use is that of its memory and this: such as
+/// no CPU has.
+constexpr uint64_t kFar = uint64_t(1) << 60;
+
+/// All of it is under one mutex.
+class Gpu {
+public:
+  std::mutex mutex;
+
+  // Memory.
+  uint64_t allocate(size_t bytes, Stream &stream);
+  bool release(uint64_t address, Stream &stream);
+  void *allocateHost(size_t bytes);
+  bool releaseHost(void *data);
+  bool isFar(uint64_t address) const { return address >= kFar; }
+  /// Whether |bytes| at a near address are pinned.
+  bool isPinned(uint64_t address) const;
+  /// |address| for a CPU, if |bytes| there can be used now; else null and an
+  /// error.
+  void *toNear(uint64_t address, size_t bytes, const char *what);
+
+  // Streams.
+  Stream *createStream();
+  void destroyStream(Stream *stream);
+  Stream &streamOf(Stream *stream) { return stream ? *stream : defaultStream; }
+  Event *createEvent();
+  void destroyEvent(Event *event);
+  void queue(Stream &stream, Work work);
+  /// Runs what is queued, in some order, until |isDone|.
+  void runUntil(const std::function<bool()> &isDone);
+  /// Runs a little of it, perhaps.
+  void runSome();
+
+  void note(Call call) { calls.push_back(std::move(call)); }
+  void complain(std::string text) { errors.push_back(std::move(text)); }
+
+  struct Allocation {
+    std::unique_ptr<char, void (*)(void *)> data{nullptr, std::free};
+    size_t bytes = 0;
+    bool isThere = false; // in the order of its stream
+    bool isReleased = false;
+  };
+  struct NamedKernel {
+    size_t numArguments = 0;
+    Kernel kernel;
+  };
+  struct Function {
+    std::string name;
+    NamedKernel kernel;
+  };
+  struct Module {
+    std::map<std::string, Function> functions;
+  };
+  struct Failure {
+    int error = 0;
+    int count = 0;
+  };
+
+  std::mt19937 random;
+  std::map<std::string, NamedKernel> kernels;
+  std::map<std::string, Failure> failures;
+  std::vector<Call> calls;
+  std::vector<std::string> errors;
+  std::string log;
+  int version = 12040;
+  int gpus = 1;
+  int major = 9;
+  int minor = 0;
+  int contexts = 0;
+  std::map<uint64_t, Allocation> allocations; // by their near address
+  std::map<uint64_t, std::unique_ptr<char[]>> pinned;
+  std::map<uint64_t, size_t> pinnedBytes;
+  std::list<Module> modules;
+
+private:
+  bool runOne();
+
+  Stream defaultStream;
+  std::list<Stream> streams;
+  std::list<Event> events;
+  int64_t numStreams = 0;
+
+public:
+  size_t countStreams() const { return streams.size(); }
+  size_t countEvents() const { return events.size(); }
+};
+
+Gpu &gpu();
+
+} // namespace zero::test::fake
+
+#endif // ZERO_TEST_UNIT_CUDA_FAKEGPU_H
