@@ -17,9 +17,8 @@ namespace {
 class Collector {
 public:
   explicit Collector(zrt::ProgramOp program)
-      : program(program),
-        mesh(SymbolTable::lookupNearestSymbolFrom<MeshOp>(
-            program->getParentOp(), program.getMeshAttr())) {}
+      : program(program), mesh(SymbolTable::lookupNearestSymbolFrom<MeshOp>(
+                              program->getParentOp(), program.getMeshAttr())) {}
 
   std::vector<RankSum> collect() {
     program.walk([&](Operation *op) {
@@ -64,7 +63,8 @@ private:
   void add(const RankSum &found) {
     const auto &[addend, sum, ranks, accumulates] = found;
     bool isCopy = ranks == 1 && addend == sum && !accumulates;
-    if (!isCopy && ranks <= kMaxRanksInSight && !llvm::is_contained(sums, found))
+    if (!isCopy && ranks <= kMaxRanksInSight &&
+        !llvm::is_contained(sums, found))
       sums.push_back(found);
   }
 
@@ -81,9 +81,9 @@ std::vector<RankSum> zero::collectRankSums(zrt::ProgramOp program) {
 
 std::string zero::getName(const RankSum &sum) {
   std::string name;
-  llvm::raw_string_ostream(name) << sum.addend << '_' << sum.sum << '_'
-                                 << sum.ranks
-                                 << (sum.accumulates ? "_add" : "");
+  llvm::raw_string_ostream(name)
+      << sum.addend << '_' << sum.sum << '_' << sum.ranks
+      << (sum.accumulates ? "_add" : "");
   return name;
 }
 
@@ -92,8 +92,8 @@ OwningOpRef<zrt::KernelOp> zero::makeRankSum(const RankSum &sum, Location loc) {
   OpBuilder builder(context);
   SmallVector<Type> types(sum.ranks, sum.addend);
   types.push_back(sum.sum);
-  SmallVector<Attribute> accesses(
-      sum.ranks, zrt::AccessAttr::get(context, Access::read));
+  SmallVector<Attribute> accesses(sum.ranks,
+                                  zrt::AccessAttr::get(context, Access::read));
   accesses.push_back(zrt::AccessAttr::get(
       context, sum.accumulates ? Access::update : Access::write));
   auto kernel = builder.create<zrt::KernelOp>(
@@ -122,8 +122,7 @@ OwningOpRef<zrt::KernelOp> zero::makeRankSum(const RankSum &sum, Location loc) {
   total = narrow(total);
   if (sum.accumulates) {
     Value present = widen(body.addArgument(sum.sum, loc));
-    total =
-        narrow(builder.create<arith::AddFOp>(loc, present, widen(total)));
+    total = narrow(builder.create<arith::AddFOp>(loc, present, widen(total)));
   }
   builder.create<zrt::YieldOp>(loc, total);
   return kernel;

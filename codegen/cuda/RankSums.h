@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Where ranks see each other's memory, a reduction is a kernel that reads all of
-// them in order, so that it gives the bits of the CPU's.
+// Where ranks see each other's memory, a reduction is a kernel that reads all
+// of them in order, so that it gives the bits of the CPU's.
 //
 //===----------------------------------------------------------------------===//
 

@@ -51,9 +51,9 @@ Constant CudaTables::emitFunctions(StringRef name, zrt::ProgramOp program) {
 Constant CudaTables::emitRankSums() {
   SmallVector<Constant> fields;
   for (const auto &[sum, function] : code->rankSums) {
-    for (int64_t value : {int64_t(getDtype(sum.addend)),
-                          int64_t(getDtype(sum.sum)), sum.ranks,
-                          int64_t(sum.accumulates)})
+    for (int64_t value :
+         {int64_t(getDtype(sum.addend)), int64_t(getDtype(sum.sum)), sum.ranks,
+          int64_t(sum.accumulates)})
       fields.push_back(globals.integer(64, value));
     add(function, fields);
   }

@@ -35,29 +35,33 @@ static StringRef getComment(Call call) {
   case Call::parameter:
     return "A view of what this rank holds of a parameter, ours and to be "
            "read; valid until destroy, current after results of the last "
-           "apply.";
+           "apply, or on a stream after parameter_wait.";
   case Call::begin_backward:
     return "Begins a backward. |hint| is a zero_rt_hint and only ever buys "
            "overlap.";
   case Call::gradient:
     return "Hands over the gradient of what this rank holds of one parameter "
-           "in the open backward. The tensor may be reused from |out_release| "
-           "on; if that is null, at once.";
+           "in the open backward, as it is after what is on |stream|. The "
+           "tensor may be reused from |out_release| on; if that is null, at "
+           "once, and on a GPU by what comes to |stream| then.";
   case Call::gradient_slot:
-    return "For producers that write in place: where the gradient belongs; "
-           "overwrite it if |out_beta| is 0, add to it if 1, then call "
+    return "For producers that write in place, by what comes to |stream| from "
+           "now on: where the gradient belongs; overwrite it if |out_beta| is "
+           "0, add to it if 1, then call "
            "gradient_ready. A slot has the dtype in which the gradient "
            "arrives; "
            "where it is kept in another there is none (unsupported).";
   case Call::gradient_ready:
-    return "Says that the slot of a parameter has been written.";
+    return "Says that the slot of a parameter has been written, or is by what "
+           "is on |stream|.";
   case Call::accumulate:
     return "Closes the open backward; another one follows before apply.";
   case Call::discard:
     return "Drops everything since the last apply, on every rank.";
   case Call::apply:
     return "Closes the open backward, if there is one, reduces over the ranks "
-           "and updates. Collective. |inputs| are the step's scalar arguments, "
+           "and updates, after what is on |stream|. Collective. |inputs| are "
+           "the step's scalar arguments, "
            "in order: the same on every rank, or an addend of each where the "
            "step says so.";
   case Call::results:

@@ -178,6 +178,7 @@ static zero_rt_status handOut(zero_rt_step &step, int32_t parameter,
 }
 
 zero_rt_status calls::gradient_slot(zero_rt_step *step, int32_t parameter,
+                                    zero_rt_stream *stream,
                                     zero_rt_tensor *out_slot,
                                     double *out_beta) {
   ZERO_RT_TRY(checkParameter(*step, parameter));
@@ -200,8 +201,10 @@ zero_rt_status calls::gradient_slot(zero_rt_step *step, int32_t parameter,
 
   // A slot keeps its place although its bucket may have opened since.
   if (findHandedOut(*step, parameter) ||
-      !isBucketOpen(*step, *transition, row.bucket))
-    return handOut(*step, parameter, out_slot, out_beta);
+      !isBucketOpen(*step, *transition, row.bucket)) {
+    ZERO_RT_TRY(handOut(*step, parameter, out_slot, out_beta));
+    return step->device().precede(stream);
+  }
 
   // What is there counts if it came in this backward, or if the buffer
   // outlives the backwards and one was closed.
@@ -215,7 +218,7 @@ zero_rt_status calls::gradient_slot(zero_rt_step *step, int32_t parameter,
   out_slot->elements = row.elements;
   out_slot->data = step->address(buffer, row.offset);
   *out_beta = add ? 1 : 0;
-  return ZERO_RT_OK;
+  return step->device().precede(stream);
 }
 
 zero_rt_status calls::gradient_ready(zero_rt_step *step, int32_t parameter,

@@ -159,9 +159,8 @@ ZERO_RT_EXPORT zero_rt_status zero_rt_stream_wait(zero_rt_runtime *runtime,
                                                   zero_rt_stream *stream,
                                                   zero_rt_timepoint timepoint) {
   ZERO_RT_TRY(checkTimepoint(runtime, timepoint));
-  return onDevice(*runtime->device, "zero_rt_stream_wait", [&] {
-    return runtime->device->precede(stream, timepoint);
-  });
+  return onDevice(*runtime->device, "zero_rt_stream_wait",
+                  [&] { return runtime->device->precede(stream, timepoint); });
 }
 
 ZERO_RT_EXPORT zero_rt_status zero_rt_allocate(zero_rt_runtime *runtime,
@@ -175,8 +174,9 @@ ZERO_RT_EXPORT zero_rt_status zero_rt_allocate(zero_rt_runtime *runtime,
     *out_data = device.allocate(ZERO_RT_SPACE_DEVICE, bytes);
     if (*out_data)
       return device.finish(); // the caller's streams do not wait for it
-    return fail(ZERO_RT_OUT_OF_MEMORY, "no memory for %lld bytes on device '%s'",
-                (long long)bytes, device.name());
+    return fail(ZERO_RT_OUT_OF_MEMORY,
+                "no memory for %lld bytes on device '%s'", (long long)bytes,
+                device.name());
   });
 }
 

@@ -58,7 +58,7 @@ bool zero::bench::runStepRows(const Options &options, std::vector<Row> &rows,
     auto begin = [&] {
       double beta = 0;
       ok &= check(calls.begin_backward(step, ZERO_RT_HINT_LAST), error) &&
-            check(calls.gradient_slot(step, 0, &slot, &beta), error);
+            check(calls.gradient_slot(step, 0, nullptr, &slot, &beta), error);
     };
     begin();
     if (!ok)

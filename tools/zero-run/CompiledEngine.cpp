@@ -355,8 +355,8 @@ CompiledEngine::getParameter(int64_t r, const ParameterInfo &parameter) {
       !check(rank, calls(rank).parameter(rank.step, id, &view)))
     return failure();
   Bytes bytes(view.elements * getWidth(parameter.storageType));
-  if (!check(rank, zero_rt_copy(rank.runtime, bytes.data(), view.data,
-                                bytes.size())))
+  if (!check(rank,
+             zero_rt_copy(rank.runtime, bytes.data(), view.data, bytes.size())))
     return failure();
   return unpack(bytes.data(), view.elements, parameter.storageType);
 }

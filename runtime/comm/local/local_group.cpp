@@ -20,6 +20,7 @@
 #include "core/status.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <map>
 #include <numeric>
@@ -243,7 +244,14 @@ zero_rt_status LocalCommunicator::sync(zero_rt_status status) {
   Signal signal = nullptr;
   if (!status)
     status = device.signal(&signal);
-  ZERO_RT_TRY(meeting.sync(rank, signal, status));
+  if (zero_rt_status failure = meeting.sync(rank, signal, status)) {
+    char message[512];
+    std::snprintf(message, sizeof(message), "%s", lastMessage());
+    // What others have queued may read what the caller of this rank frees next.
+    (void)device.finish();
+    (void)meeting.sync(rank, /*signal=*/nullptr, ZERO_RT_OK);
+    return fail(failure, "%s", message);
+  }
   for (int32_t r = 0; r < meeting.size() && !status; ++r)
     if (r != rank)
       status = device.await(meeting.signalOf(r));

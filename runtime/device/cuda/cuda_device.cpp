@@ -263,9 +263,12 @@ zero_rt_status CudaDevice::signal(Signal *out) {
 }
 
 zero_rt_status CudaDevice::await(Signal signal) {
-  ZERO_RT_CUDA(driver, StreamWaitEvent, stream, static_cast<CUevent>(signal),
-               0);
-  return ZERO_RT_OK;
+  auto event = static_cast<CUevent>(signal);
+  CUresult result = driver.StreamWaitEvent(stream, event, 0);
+  // Others may read memory until then, and who fails gives it back.
+  if (result)
+    (void)driver.EventSynchronize(event);
+  return check(driver, result, "cuStreamWaitEvent");
 }
 
 zero_rt_status CudaDevice::load(const zero_rt_library &library, double *slots,

@@ -183,8 +183,8 @@ zero_rt_status zero_rt_stream_wait(zero_rt_runtime *runtime,
                                    zero_rt_stream *stream,
                                    zero_rt_timepoint timepoint);
 
-/// Memory of |runtime|'s device, for callers who have no other means to get some;
-/// aligned to 64 bytes, contents unspecified. Not counted. Errors:
+/// Memory of |runtime|'s device, for callers who have no other means to get
+/// some; aligned to 64 bytes, contents unspecified. Not counted. Errors:
 /// out_of_memory. Ownership: the caller gives it back, before the runtime.
 /// Equivalent to: cudaMalloc, cudaFree.
 zero_rt_status zero_rt_allocate(zero_rt_runtime *runtime, int64_t bytes,

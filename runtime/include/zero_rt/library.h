@@ -70,9 +70,9 @@ typedef struct zero_rt_cuda_function {
 
 #define ZERO_RT_CUDA_THREADS 256
 
-/// A kernel that sums over ranks which see each other's memory: its operands are
-/// an array of |dtype| of each rank, in order, and one of |sum_dtype|. Sums are
-/// taken in f64 for f64 and in f32 for all else, and rounded once; with
+/// A kernel that sums over ranks which see each other's memory: its operands
+/// are an array of |dtype| of each rank, in order, and one of |sum_dtype|. Sums
+/// are taken in f64 for f64 and in f32 for all else, and rounded once; with
 /// |accumulate| that is then added to what is there.
 typedef struct zero_rt_cuda_rank_sum {
   int64_t dtype;

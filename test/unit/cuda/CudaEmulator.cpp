@@ -214,8 +214,7 @@ static void call(void *function, const std::vector<uint64_t> &arguments,
                  Passed... passed) {
   if constexpr (sizeof...(Passed) < 24) {
     if (sizeof...(Passed) < arguments.size())
-      return call(function, arguments, passed...,
-                  arguments[sizeof...(Passed)]);
+      return call(function, arguments, passed..., arguments[sizeof...(Passed)]);
   }
   reinterpret_cast<void (*)(Passed...)>(function)(passed...);
 }
@@ -251,9 +250,8 @@ void CudaEmulator::launch(const std::string &name,
   arguments.push_back(launch.pieces.size());
   arguments.push_back(addressOf(launch.partials));
   int64_t perBlock = function.piecesPerBlock;
-  run(function.name,
-      (int64_t(launch.pieces.size()) + perBlock - 1) / perBlock, kCudaThreads,
-      arguments);
+  run(function.name, (int64_t(launch.pieces.size()) + perBlock - 1) / perBlock,
+      kCudaThreads, arguments);
 }
 
 void CudaEmulator::runScalars(const std::string &name, double *slots) const {

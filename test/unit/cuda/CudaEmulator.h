@@ -50,9 +50,9 @@ public:
   void runScalars(const std::string &name, double *slots) const;
 
 private:
-  void compile(
-      zrt::ProgramOp program,
-      llvm::function_ref<int64_t(mlir::FlatSymbolRefAttr)> getFirstSlot);
+  void
+  compile(zrt::ProgramOp program,
+          llvm::function_ref<int64_t(mlir::FlatSymbolRefAttr)> getFirstSlot);
   void *find(const std::string &name) const;
 
   Directory directory;

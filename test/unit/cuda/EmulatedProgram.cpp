@@ -38,10 +38,10 @@ EmulatedProgram::EmulatedProgram(ModuleOp scheduled) {
 
 void EmulatedProgram::add(const std::string &name, size_t numArguments) {
   // The driver keeps the code as long as it may run it.
-  fake::addKernel(name, numArguments,
-                  [emulator = emulator, name](
-                      unsigned blocks, unsigned threads,
-                      const std::vector<uint64_t> &arguments) {
-                    emulator->run(name, blocks, int(threads), arguments);
-                  });
+  fake::addKernel(
+      name, numArguments,
+      [emulator = emulator, name](unsigned blocks, unsigned threads,
+                                  const std::vector<uint64_t> &arguments) {
+        emulator->run(name, blocks, int(threads), arguments);
+      });
 }

@@ -41,7 +41,10 @@ public:
     }
     gpu().runSome();
   }
-  ~Entry() { gpu().note(call); }
+  ~Entry() {
+    call.thread = std::this_thread::get_id();
+    gpu().note(call);
+  }
 
   CUresult error = 0;
   Call call;
@@ -197,12 +200,13 @@ static CUresult setAll(const char *function, Address dst, size_t pitch,
   if (width == 0 || rows == 0)
     return kInvalidValue;
   gpu().queue(gpu().streamOf(stream), {[=] {
-    size_t bytes = pitch * (rows - 1) + size * width;
-    auto *to = static_cast<char *>(gpu().toNear(dst, bytes, "a memset"));
-    for (size_t row = 0; to && row < rows; ++row)
-      for (size_t i = 0; i < width; ++i)
-        std::memcpy(to + row * pitch + i * size, &value, size);
-  }});
+                size_t bytes = pitch * (rows - 1) + size * width;
+                auto *to =
+                    static_cast<char *>(gpu().toNear(dst, bytes, "a memset"));
+                for (size_t row = 0; to && row < rows; ++row)
+                  for (size_t i = 0; i < width; ++i)
+                    std::memcpy(to + row * pitch + i * size, &value, size);
+              }});
   return 0;
 }
 CUresult cuMemsetD8Async(Address dst, unsigned char value, size_t count,
@@ -378,6 +382,8 @@ void fake::addKernel(const std::string &name, size_t numArguments,
   std::lock_guard<std::mutex> lock(gpu().mutex);
   gpu().kernels[name] = {numArguments, std::move(kernel)};
 }
+
+void fake::mark(const std::string &text) { Entry entry(text.c_str()); }
 
 std::vector<Call> fake::takeCalls() {
   std::lock_guard<std::mutex> lock(gpu().mutex);

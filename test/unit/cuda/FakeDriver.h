@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace zero::test::fake {
@@ -25,8 +26,9 @@ struct Call {
   std::string function; // "cuLaunchKernel"
   int64_t stream = -1;  // 0: the default one; others in the order of creation
   int64_t bytes = 0;
-  std::string kernel;   // of a launch
-  bool isWait = false;  // of the host, for the GPU
+  std::string kernel;  // of a launch
+  bool isWait = false; // of the host, for the GPU
+  std::thread::id thread = {};
 };
 
 /// Runs a kernel in |blocks| blocks of |threads| threads. Of |arguments|, 8
@@ -34,11 +36,14 @@ struct Call {
 using Kernel = std::function<void(unsigned blocks, unsigned threads,
                                   const std::vector<uint64_t> &arguments)>;
 
-/// Forgets kernels, calls and failures. |seed| chooses among the orders in which
-/// work may run.
+/// Forgets kernels, calls and failures. |seed| chooses among the orders in
+/// which work may run.
 void reset(unsigned seed);
 /// For the modules that are loaded from now on.
 void addKernel(const std::string &name, size_t numArguments, Kernel kernel);
+
+/// Puts a mark of the test's among the calls.
+void mark(const std::string &text);
 
 /// What was called since `reset` or the last `takeCalls`, in order.
 std::vector<Call> takeCalls();

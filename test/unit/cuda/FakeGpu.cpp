@@ -84,8 +84,8 @@ void *Gpu::toNear(uint64_t address, size_t bytes, const char *what) {
     return nullptr;
   }
   auto after = allocations.upper_bound(near);
-  auto found = after == allocations.begin() ? allocations.end()
-                                            : std::prev(after);
+  auto found =
+      after == allocations.begin() ? allocations.end() : std::prev(after);
   // A slice may begin, or an empty array be, right behind the last byte.
   if (found == allocations.end() ||
       near + bytes > found->first + found->second.bytes) {
@@ -119,9 +119,10 @@ Event *Gpu::createEvent() { return &events.emplace_back(); }
 void Gpu::destroyEvent(Event *event) {
   // What is queued still refers to it.
   runUntil([&] {
-    return std::all_of(streams.begin(), streams.end(), [](const Stream &stream) {
-             return stream.queue.empty();
-           }) && defaultStream.queue.empty();
+    return std::all_of(
+               streams.begin(), streams.end(),
+               [](const Stream &stream) { return stream.queue.empty(); }) &&
+           defaultStream.queue.empty();
   });
   events.remove_if([&](const Event &other) { return &other == event; });
 }

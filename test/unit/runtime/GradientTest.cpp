@@ -144,7 +144,7 @@ TEST(Gradient, SlotsOverwriteThenAdd) {
         auto slot = sized<zero_rt_tensor>();
         double beta = -1;
         auto produce = [&](int32_t parameter, float value, double expected) {
-          expectOk(calls.gradient_slot(step, parameter, &slot, &beta));
+          expectOk(calls.gradient_slot(step, parameter, nullptr, &slot, &beta));
           EXPECT_EQ(beta, expected);
           EXPECT_EQ(slot.elements, trainSizes[parameter]);
           EXPECT_EQ(slot.dtype, ZERO_RT_F32);
@@ -160,7 +160,7 @@ TEST(Gradient, SlotsOverwriteThenAdd) {
         expectSegment(step, Weight, 1);
         expectSegment(step, Tied, 3);
         expectStatus(ZERO_RT_PROTOCOL,
-                     calls.gradient_slot(step, Weight, &slot, &beta),
+                     calls.gradient_slot(step, Weight, nullptr, &slot, &beta),
                      "arrived 2 times");
         expectOk(calls.accumulate(step));
         expectOk(calls.begin_backward(step, 0));
@@ -196,7 +196,7 @@ TEST(Gradient, SlotsOverwriteWhereNothingAccumulates) {
     expectOk(calls.begin_backward(step, 0));
     auto slot = sized<zero_rt_tensor>();
     double beta = -1;
-    expectOk(calls.gradient_slot(step, Weight, &slot, &beta));
+    expectOk(calls.gradient_slot(step, Weight, nullptr, &slot, &beta));
     EXPECT_EQ(beta, 0);
     std::vector<float> value = trainGradient(Weight, 3);
     std::copy(value.begin(), value.end(), static_cast<float *>(slot.data));
@@ -219,7 +219,7 @@ TEST(Gradient, AWrongBetaIsABug) {
     expectOk(calls.begin_backward(step, 0));
     auto slot = sized<zero_rt_tensor>();
     double beta;
-    expectOk(calls.gradient_slot(step, Weight, &slot, &beta));
+    expectOk(calls.gradient_slot(step, Weight, nullptr, &slot, &beta));
     expectStatus(ZERO_RT_INTERNAL, calls.gradient_ready(step, Weight, nullptr),
                  "the slot of 'fc1.weight' was handed out to overwrite, and "
                  "the handler adds");
@@ -233,14 +233,15 @@ TEST(Gradient, SlotsAreUsedInPairs) {
     auto slot = sized<zero_rt_tensor>();
     double beta;
     expectStatus(ZERO_RT_PROTOCOL,
-                 calls.gradient_slot(step, Bias, &slot, &beta),
+                 calls.gradient_slot(step, Bias, nullptr, &slot, &beta),
                  "gradient_slot in state 'idle'");
     expectOk(calls.begin_backward(step, 0));
     expectStatus(ZERO_RT_PROTOCOL, calls.gradient_ready(step, Bias, nullptr),
                  "gradient_ready of 'fc1.bias' without a slot");
     expectStatus(ZERO_RT_INVALID_ARGUMENT,
-                 calls.gradient_slot(step, Bias, &slot, nullptr), "out_beta");
-    expectOk(calls.gradient_slot(step, Bias, &slot, &beta));
+                 calls.gradient_slot(step, Bias, nullptr, &slot, nullptr),
+                 "out_beta");
+    expectOk(calls.gradient_slot(step, Bias, nullptr, &slot, &beta));
     expectStatus(ZERO_RT_PROTOCOL, passGradient(step, Bias),
                  "while its slot is handed out; call gradient_ready first");
     expectOk(calls.discard(step));
@@ -255,7 +256,7 @@ TEST(Gradient, NoSlotOfAnotherDtype) {
     double beta;
     expectOk(callsOf(step).begin_backward(step, 0));
     expectStatus(ZERO_RT_UNSUPPORTED,
-                 callsOf(step).gradient_slot(step, Bias, &slot, &beta),
+                 callsOf(step).gradient_slot(step, Bias, nullptr, &slot, &beta),
                  "gradient of 'fc1.bias' has no slot: it arrives as bf16 and "
                  "is kept as f32; call gradient instead");
     expectOk(callsOf(step).discard(step));

@@ -247,11 +247,11 @@ TEST(Sequence, SlotsOfLaterBuckets) {
       expectOk(calls.begin_backward(step, 0));
       auto slot = sized<zero_rt_tensor>();
       double beta = -1;
-      expectOk(calls.gradient_slot(step, 2, &slot, &beta));
+      expectOk(calls.gradient_slot(step, 2, nullptr, &slot, &beta));
       EXPECT_EQ(beta, 0);
       EXPECT_EQ(stagingBytes(step), 12);
       auto again = sized<zero_rt_tensor>();
-      expectOk(calls.gradient_slot(step, 2, &again, &beta));
+      expectOk(calls.gradient_slot(step, 2, nullptr, &again, &beta));
       EXPECT_EQ(again.data, slot.data);
       Gradient first(10);
       if (opensBefore)
@@ -279,12 +279,12 @@ TEST(Sequence, ASlotKeepsItsPlace) {
     auto slot = sized<zero_rt_tensor>();
     auto again = sized<zero_rt_tensor>();
     double beta = -1;
-    expectOk(calls.gradient_slot(step, 3, &slot, &beta));
+    expectOk(calls.gradient_slot(step, 3, nullptr, &slot, &beta));
     first.pass(step, 0);
     second.pass(step, 1);
     second.pass(step, 1); // opens the last bucket
     EXPECT_EQ(step->sequence.closed, 2);
-    expectOk(calls.gradient_slot(step, 3, &again, &beta));
+    expectOk(calls.gradient_slot(step, 3, nullptr, &again, &beta));
     EXPECT_EQ(again.data, slot.data);
     EXPECT_EQ(beta, 0);
     zero_rt_tensor tensor = tensorOf(ZERO_RT_F32, piece.data);
@@ -310,7 +310,7 @@ TEST(Sequence, ASlotEndsWithItsBackward) {
     expectOk(calls.begin_backward(step, 0));
     auto slot = sized<zero_rt_tensor>();
     double beta = -1;
-    expectOk(calls.gradient_slot(step, 3, &slot, &beta));
+    expectOk(calls.gradient_slot(step, 3, nullptr, &slot, &beta));
     expectOk(calls.accumulate(step));
     expectOk(calls.begin_backward(step, 0));
     EXPECT_EQ(stagingBytes(step), 0);
@@ -331,7 +331,7 @@ TEST(Sequence, DiscardDropsWhatWaits) {
     last.pass(step, 3);
     auto slot = sized<zero_rt_tensor>();
     double beta = -1;
-    expectOk(calls.gradient_slot(step, 2, &slot, &beta));
+    expectOk(calls.gradient_slot(step, 2, nullptr, &slot, &beta));
     expectOk(calls.discard(step));
     EXPECT_EQ(stagingBytes(step), 0);
     expectOk(zero_rt_wait(step->runtime, last.release));

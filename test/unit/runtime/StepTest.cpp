@@ -167,7 +167,7 @@ TEST(Step, GradientsInPartAreRefused) {
     } else {
       auto slot = sized<zero_rt_tensor>();
       double beta = -1;
-      expectOk(calls.gradient_slot(step, Bias, &slot, &beta));
+      expectOk(calls.gradient_slot(step, Bias, nullptr, &slot, &beta));
       expectOk(passGradient(step, Extra));
       expectOk(passGradient(step, Extra));
     }

@@ -166,7 +166,7 @@ struct Rows {
   static zero_rt_status create(zero_rt_runtime *runtime,
                                const zero_rt_library *library,
                                const void *options, zero_rt_step **outStep) {
-    current->trace.push_back(names::step_create);
+    current->note(names::step_create);
     current->library = library;
     zero_rt_status status =
         current->real->step_create(runtime, library, options, outStep);
@@ -180,7 +180,7 @@ template <typename... Args, zero_rt_status (*zero_rt_calls::*member)(Args...),
           const char *name>
 struct Rows::StepCall<member, name> {
   static zero_rt_status run(Args... args) {
-    current->trace.push_back(name);
+    current->note(name);
     return (current->real->*member)(args...);
   }
 };
@@ -191,7 +191,7 @@ template <typename... Args,
 struct Rows::ProgramCall<member, describe, name> {
   static zero_rt_status run(zero_rt_step *step, Args... args) {
     Describe describer{*current->library};
-    current->trace.push_back(callText(name, (describer.*describe)(args...)));
+    current->note(callText(name, (describer.*describe)(args...)));
     return (current->real->*member)(step, args...);
   }
 };
@@ -213,7 +213,9 @@ static zero_rt_calls makeTable() {
 const zero_rt_calls Rows::table = makeTable();
 } // namespace zero::test
 
-Recorder::Recorder(zero_rt_runtime *runtime) : runtime(runtime) {
+Recorder::Recorder(zero_rt_runtime *runtime,
+                   std::function<void(const std::string &)> onCall)
+    : onCall(std::move(onCall)), runtime(runtime) {
   auto *word = reinterpret_cast<const zero_rt_calls **>(runtime);
   real = *word;
   *word = &Rows::table;

@@ -11,13 +11,18 @@
 
 #include "zero_rt/library.h"
 
+#include <functional>
+
 namespace zero::test {
 
 /// Stands between a runtime and the steps created from it on this thread: every
 /// call of the table is written down, then forwarded to the runtime's own.
 class Recorder {
 public:
-  explicit Recorder(zero_rt_runtime *runtime);
+  /// |onCall| is told each of them before it is made.
+  explicit Recorder(
+      zero_rt_runtime *runtime,
+      std::function<void(const std::string &)> onCall = [](const auto &) {});
   ~Recorder();
   Recorder(const Recorder &) = delete;
   Recorder &operator=(const Recorder &) = delete;
@@ -27,6 +32,11 @@ public:
 
 private:
   friend struct Rows;
+  void note(const std::string &text) {
+    trace.push_back(text);
+    onCall(text);
+  }
+  std::function<void(const std::string &)> onCall;
   zero_rt_runtime *runtime;
   const zero_rt_calls *real;
   const zero_rt_library *library = nullptr;

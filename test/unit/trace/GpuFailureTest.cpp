@@ -1,0 +1,182 @@
+//===- GpuFailureTest.cpp - What may go wrong with a GPU ------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "GpuRank.h"
+
+#include <thread>
+
+using namespace zero;
+using namespace zero::test;
+
+namespace {
+
+constexpr int kOutOfMemory = 2;
+constexpr int kInvalidPtx = 218;
+constexpr int kLaunchFailed = 719;
+
+class GpuFailure : public GpuTest {
+protected:
+  void SetUp() override {
+    GpuTest::SetUp();
+    if (!IsSkipped())
+      ASSERT_EQ(zero_rt_local_group_create(1, &group), ZERO_RT_OK);
+  }
+  void openOn(const std::string &mesh) {
+    LowerOptions options;
+    options.mesh = mesh;
+    open(options);
+  }
+  /// Creates a runtime on GPU |ordinal|, which must fail.
+  void expectNoRuntime(zero_rt_status expected, const std::string &text,
+                       int32_t ordinal = 0) {
+    zero_rt_options options = {};
+    options.struct_size = sizeof(options);
+    options.device = ZERO_RT_DEVICE_CUDA;
+    options.ordinal = ordinal;
+    zero_rt_runtime *runtime = nullptr;
+    EXPECT_EQ(zero_rt_create(group, 0, &options, &runtime), expected);
+    EXPECT_EQ(runtime, nullptr);
+    expectMessage(text);
+  }
+  void expectMessage(const std::string &text) {
+    EXPECT_NE(std::string(zero_rt_message()).find(text), std::string::npos)
+        << zero_rt_message();
+  }
+};
+
+TEST_F(GpuFailure, NoSuchGpu) {
+  expectNoRuntime(ZERO_RT_UNSUPPORTED,
+                  "there is no GPU 1: the CUDA driver has 1", 1);
+  expectNoRuntime(ZERO_RT_UNSUPPORTED, "there is no GPU -1", -1);
+  fake::setGpus(0, 9, 0);
+  expectNoRuntime(ZERO_RT_UNSUPPORTED, "the CUDA driver has 0");
+}
+
+TEST_F(GpuFailure, AGpuThatIsTooOld) {
+  fake::setGpus(1, 7, 5);
+  expectNoRuntime(ZERO_RT_UNSUPPORTED,
+                  "GPU 0 is sm_75, and kernels are for sm_80 and later");
+}
+
+TEST_F(GpuFailure, ACallOfTheDriverFails) {
+  fake::failCall("cuStreamCreate", kOutOfMemory);
+  expectNoRuntime(ZERO_RT_OUT_OF_MEMORY,
+                  "cuStreamCreate failed: CUDA_ERROR_OUT_OF_MEMORY (2");
+  fake::failCall("cuDevicePrimaryCtxRetain", 46);
+  expectNoRuntime(ZERO_RT_DEVICE_FAILED,
+                  "cuDevicePrimaryCtxRetain failed: unknown error (46");
+}
+
+TEST_F(GpuFailure, AnUnknownDevice) {
+  zero_rt_options options = {};
+  options.struct_size = sizeof(options);
+  options.device = 2;
+  zero_rt_runtime *runtime = nullptr;
+  EXPECT_EQ(zero_rt_create(group, 0, &options, &runtime),
+            ZERO_RT_INVALID_ARGUMENT);
+  expectMessage("options->device is 2, expected 0 (host) or 1 (cuda)");
+}
+
+TEST_F(GpuFailure, ALibraryWithoutCudaCode) {
+  LowerOptions options;
+  options.mesh = "dp=1";
+  ASSERT_EQ(library.open(options), "");
+  GpuRank rank(library, group, 0);
+  EXPECT_EQ(rank.create(), ZERO_RT_UNSUPPORTED);
+  expectMessage("'train' has no code for a GPU; compile it with --target=cuda");
+}
+
+TEST_F(GpuFailure, PtxThatTheDriverRefuses) {
+  openOn("dp=1");
+  GpuRank rank(library, group, 0);
+  fake::setLog("ptxas application ptx input, line 5; fatal");
+  fake::failCall("cuModuleLoadDataEx", kInvalidPtx);
+  EXPECT_EQ(rank.create(), ZERO_RT_DEVICE_FAILED);
+  expectMessage("cuModuleLoadDataEx failed");
+  expectMessage("ptxas application ptx input, line 5; fatal");
+}
+
+TEST_F(GpuFailure, NoMemoryForAStep) {
+  openOn("dp=1");
+  GpuRank rank(library, group, 0);
+  fake::failCall("cuMemAllocAsync", kOutOfMemory, /*count=*/4);
+  EXPECT_EQ(rank.create(), ZERO_RT_OUT_OF_MEMORY);
+  expectMessage("bytes in space 'device'");
+  EXPECT_EQ(rank.create(), ZERO_RT_OK) << zero_rt_message();
+}
+
+TEST_F(GpuFailure, OffloadIsRefused) {
+  LowerOptions options;
+  options.mesh = "dp=1";
+  options.stage = 1;
+  options.offload = "optimizer";
+  open(options);
+  GpuRank rank(library, group, 0);
+  EXPECT_EQ(rank.create(), ZERO_RT_UNSUPPORTED);
+  expectMessage("on the host, which device 'cuda:0' cannot use yet");
+}
+
+// A step with a launch that failed is only good for being destroyed.
+TEST_F(GpuFailure, ALaunchFails) {
+  openOn("dp=1");
+  GpuRank rank(library, group, 0);
+  ASSERT_EQ(rank.create(), ZERO_RT_OK) << zero_rt_message();
+  rank.check(rank.calls().begin_backward(rank.step, ZERO_RT_HINT_UNKNOWN));
+  zero_rt_tensor tensor = rank.makeTensor(64, 1);
+  fake::failCall("cuLaunchKernel", kLaunchFailed);
+  EXPECT_EQ(rank.calls().gradient(rank.step, rank.find("fc1.bias"), &tensor,
+                                  nullptr, nullptr),
+            ZERO_RT_DEVICE_FAILED);
+  expectMessage("cuLaunchKernel failed: CUDA_ERROR_LAUNCH_FAILED (719, "
+                "unspecified launch failure)");
+  double rate = 1;
+  EXPECT_EQ(rank.calls().apply(rank.step, &rate, 1, nullptr), ZERO_RT_POISONED);
+  expectMessage("cuLaunchKernel failed");
+}
+
+// What fails in a collective fails on all ranks, and nobody waits.
+TEST_F(GpuFailure, ACollectiveFailsOnOneRank) {
+  openOn("dp=2");
+  EXPECT_EQ(zero_rt_group_destroy(group), ZERO_RT_OK);
+  ASSERT_EQ(zero_rt_local_group_create(2, &group), ZERO_RT_OK);
+  zero_rt_status statuses[2] = {};
+  std::string messages[2];
+  std::thread threads[2];
+  for (int r = 0; r < 2; ++r)
+    threads[r] = std::thread([&, r] {
+      GpuRank rank(library, group, r);
+      ASSERT_EQ(rank.create(), ZERO_RT_OK) << zero_rt_message();
+      rank.check(rank.calls().begin_backward(rank.step, ZERO_RT_HINT_UNKNOWN));
+      if (r == 1)
+        // Events are made at creation and by releases; the first one recorded
+        // in apply is in a collective.
+        fake::failCall("cuStreamWaitEvent", kLaunchFailed, /*count=*/3);
+      double rate = 1;
+      statuses[r] = rank.calls().apply(rank.step, &rate, 1, nullptr);
+      messages[r] = zero_rt_message();
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  EXPECT_EQ(statuses[0], ZERO_RT_DEVICE_FAILED) << messages[0];
+  EXPECT_EQ(statuses[1], ZERO_RT_DEVICE_FAILED) << messages[1];
+  for (const std::string &message : messages)
+    EXPECT_NE(message.find("cuStreamWaitEvent failed"), std::string::npos)
+        << message;
+}
+
+// Ranks that are threads read each other's memory.
+TEST_F(GpuFailure, RanksOnDifferentDevices) {
+  openOn("dp=2");
+  EXPECT_EQ(zero_rt_group_destroy(group), ZERO_RT_OK);
+  ASSERT_EQ(zero_rt_local_group_create(2, &group), ZERO_RT_OK);
+  GpuRank rank(library, group, 0);
+  zero_rt_runtime *other = nullptr;
+  EXPECT_EQ(zero_rt_create(group, 1, nullptr, &other), ZERO_RT_UNSUPPORTED);
+  expectMessage("rank 1 is on device 'host' and others of its group are on "
+                "'cuda:0'");
+}
+
+} // namespace

@@ -1,0 +1,209 @@
+//===- GpuOrderTest.cpp - What a step asks of the driver ------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// TraceTest shows that a step makes the calls of its IR. Here each of these
+// calls must become the launches, copies and events that it stands for, in its
+// order, on the stream of its rank, and without waiting.
+//
+//===----------------------------------------------------------------------===//
+
+#include "GpuRank.h"
+#include "Recorder.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringRef.h"
+
+#include <set>
+#include <thread>
+
+using namespace mlir;
+using namespace zero;
+using namespace zero::test;
+
+namespace {
+
+const std::vector<std::string> kBackToFront = {
+    "fc2.bias", "fc2.weight", "fc1.bias", "fc1.weight", "fc1.weight"};
+const std::vector<std::string> kFrontToBack = {
+    "fc1.weight", "fc1.bias", "fc2.weight", "fc1.weight", "fc2.bias"};
+
+class GpuOrder : public GpuTest, public testing::WithParamInterface<int> {
+protected:
+  void SetUp() override {
+    GpuTest::SetUp();
+    if (IsSkipped())
+      return;
+    LowerOptions options;
+    options.mesh = "dp=2";
+    options.stage = GetParam();
+    options.bucketBytes = 1;
+    open(options);
+    ASSERT_EQ(zero_rt_local_group_create(2, &group), ZERO_RT_OK);
+  }
+  /// Runs |steps| steps on two ranks that deliver in different orders, and
+  /// keeps what each asked of the driver in the last one.
+  void run(int steps);
+  /// The names of what a call of the program launches.
+  std::vector<std::string> expectLaunches(llvm::StringRef call);
+
+  std::vector<fake::Call> calls[2];
+  std::vector<uint16_t> weights[2];
+};
+
+} // namespace
+
+void GpuOrder::run(int steps) {
+  std::thread threads[2];
+  std::thread::id ids[2];
+  for (int r = 0; r < 2; ++r)
+    threads[r] = std::thread([&, r] {
+      ids[r] = std::this_thread::get_id();
+      GpuRank rank(library, group, r);
+      {
+        Recorder recorder(rank.runtime, [](const std::string &call) {
+          fake::mark("call " + call);
+        });
+        ASSERT_EQ(rank.create(), ZERO_RT_OK) << zero_rt_message();
+        for (int step = 0; step < steps; ++step) {
+          fake::mark("step " + std::to_string(step));
+          // Gradients are brought there by the test.
+          rank.run(r ? kFrontToBack : kBackToFront);
+        }
+        fake::mark("end");
+        rank.getResults();
+        weights[r] = rank.getParameter("fc1.weight");
+        rank.destroyStep();
+      }
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  for (const fake::Call &call : fake::takeCalls())
+    for (int r = 0; r < 2; ++r)
+      if (call.thread == ids[r])
+        calls[r].push_back(call);
+  const std::string last = "step " + std::to_string(steps - 1);
+  for (std::vector<fake::Call> &all : calls) {
+    auto isMark = [&](const std::string &text) {
+      return [text](const fake::Call &call) { return call.function == text; };
+    };
+    all.erase(all.begin(), llvm::find_if(all, isMark(last)));
+    all.erase(llvm::find_if(all, isMark("end")), all.end());
+  }
+}
+
+/// "kernel 3" of "launch(stream 0, kernel 3, ...)" is 3; -1 if there is none.
+static int64_t getNumber(StringRef call, StringRef word) {
+  int64_t number = -1;
+  call = call.substr(call.find(word)).drop_front(word.size());
+  return call.consumeInteger(10, number) ? -1 : number;
+}
+
+std::vector<std::string> GpuOrder::expectLaunches(StringRef call) {
+  auto program = *library.getModule().getOps<zrt::ProgramOp>().begin();
+  auto kernels = llvm::to_vector(program.getOps<zrt::KernelOp>());
+  auto scalars = llvm::to_vector(program.getOps<zrt::ScalarsOp>());
+  if (call.starts_with("launch(")) {
+    auto kernel = kernels[getNumber(call, "kernel ")];
+    return {getCudaName(kernel.getSymName())};
+  }
+  if (call.starts_with("run_scalars("))
+    return {getCudaName(scalars[getNumber(call, "program ")].getSymName())};
+  if (call.starts_with("all_reduce_scalars("))
+    return {"zero$sum_f64_f64_2"};
+  if (call.starts_with("all_reduce(") || call.starts_with("reduce_scatter("))
+    return {"zero$sum_f32_f32_2"};
+  if (call.starts_with("reduce_scatter_add("))
+    return {"zero$sum_f32_f32_2_add"};
+  return {};
+}
+
+TEST_P(GpuOrder, EachCallBecomesItsLaunches) {
+  run(/*steps=*/2);
+  for (const std::vector<fake::Call> &all : calls) {
+    int64_t stream = -1;
+    int numCalls = 0;
+    std::set<StringRef> packed;
+    for (size_t i = 0; i < all.size();) {
+      StringRef mark = all[i++].function;
+      if (!mark.consume_front("call "))
+        continue;
+      ++numCalls;
+      std::vector<std::string> launched;
+      int signals = 0, waits = 0, copies = 0;
+      for (; i < all.size() && !StringRef(all[i].function).starts_with("call ");
+           ++i) {
+        const fake::Call &call = all[i];
+        if (call.function == "cuLaunchKernel") {
+          launched.push_back(call.kernel);
+          stream = stream < 0 ? call.stream : stream;
+          EXPECT_EQ(call.stream, stream) << "one stream for all";
+        }
+        signals += call.function == "cuEventRecord";
+        waits += call.function == "cuStreamWaitEvent";
+        copies += call.function == "cuMemcpyAsync";
+      }
+      std::vector<std::string> expected = expectLaunches(mark);
+      if (mark.starts_with("pack(")) {
+        // Which kernel it is says the bucket; the second use adds to the first.
+        const char *kind = packed.insert(mark).second ? "store" : "add";
+        ASSERT_EQ(launched.size(), 1u) << mark.str();
+        EXPECT_NE(launched[0].find(kind), std::string::npos) << mark.str();
+        continue;
+      }
+      EXPECT_EQ(launched, expected) << mark.str();
+      // Shown to the other rank, done with, and seen; and once more where
+      // slices are gathered in place.
+      bool sums =
+          mark.starts_with("reduce_scatter") || mark.starts_with("all_reduce");
+      int phases = mark.starts_with("all_reduce")           ? 3
+                   : sums || mark.starts_with("all_gather") ? 2
+                                                            : 0;
+      if (phases) {
+        EXPECT_EQ(signals, phases) << mark.str();
+        EXPECT_EQ(waits, phases) << mark.str();
+        EXPECT_EQ(copies, mark.starts_with("reduce_scatter") ? 0 : 1);
+      }
+    }
+    EXPECT_GT(numCalls, 10);
+  }
+  EXPECT_EQ(weights[0], weights[1]);
+}
+
+// From the second step on: what the first one makes, stays.
+TEST_P(GpuOrder, AStepNeitherWaitsNorAllocates) {
+  run(/*steps=*/2);
+  for (const std::vector<fake::Call> &all : calls) {
+    bool isInStep = false;
+    for (const fake::Call &call : all) {
+      // The test itself waits where it makes gradients.
+      isInStep = call.function.rfind("call ", 0) == 0 ||
+                 (isInStep && call.function != "cuMemAllocAsync");
+      if (isInStep)
+        EXPECT_FALSE(call.isWait) << call.function;
+      EXPECT_NE(call.function, "cuMemHostAlloc");
+      EXPECT_NE(call.function, "cuEventCreate");
+      EXPECT_NE(call.function, "cuModuleLoadDataEx");
+    }
+  }
+}
+
+// All ranks ask for the same collectives in one order, whatever the order in
+// which their gradients come.
+TEST_P(GpuOrder, CollectivesAreInOneOrder) {
+  run(/*steps=*/1);
+  std::vector<std::string> collectives[2];
+  for (int r = 0; r < 2; ++r)
+    for (const fake::Call &call : calls[r]) {
+      StringRef text = call.function;
+      if (text.consume_front("call ") &&
+          (text.starts_with("all_") || text.starts_with("reduce_")))
+        collectives[r].push_back(text.str());
+    }
+  EXPECT_EQ(collectives[0], collectives[1]);
+  EXPECT_FALSE(collectives[0].empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(Stages, GpuOrder, testing::Values(0, 1, 2));

@@ -1,0 +1,131 @@
+//===- GpuRank.cpp - A rank on a GPU that is none -------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "GpuRank.h"
+
+#include <cstring>
+
+using namespace zero;
+using namespace zero::test;
+
+const std::map<std::string, int64_t> zero::test::kGpuElements = {
+    {"fc1.weight", 64 * 48},
+    {"fc1.bias", 64},
+    {"fc2.weight", 10 * 64},
+    {"fc2.bias", 10}};
+
+uint16_t zero::test::toBF16(float value) {
+  uint32_t bits = 0;
+  std::memcpy(&bits, &value, sizeof(bits));
+  EXPECT_EQ(bits & 0xffff, 0u) << value << " is no bf16";
+  return uint16_t(bits >> 16);
+}
+
+void GpuTest::SetUp() {
+  if (!canRun())
+    GTEST_SKIP() << "this machine cannot run x86-64-v3";
+  fake::reset(/*seed=*/7);
+}
+
+void GpuTest::open(const LowerOptions &options) {
+  library.compileOptions.cuda.emplace();
+  ASSERT_EQ(library.open(options), "");
+  kernels = std::make_unique<EmulatedProgram>(library.getModule());
+}
+
+void GpuTest::TearDown() {
+  if (group)
+    EXPECT_EQ(zero_rt_group_destroy(group), ZERO_RT_OK) << zero_rt_message();
+  for (const std::string &error : fake::takeErrors())
+    ADD_FAILURE() << error;
+  EXPECT_EQ(fake::describeLeaks(), "");
+}
+
+GpuRank::GpuRank(StepLibrary &library, zero_rt_group *group, int rank)
+    : library(library) {
+  zero_rt_options options = {};
+  options.struct_size = sizeof(options);
+  options.device = ZERO_RT_DEVICE_CUDA;
+  options.timeout_ms = 20000;
+  check(zero_rt_create(group, rank, &options, &runtime));
+}
+
+void GpuRank::destroyStep() {
+  for (void *data : memory)
+    check(zero_rt_release(runtime, data));
+  memory.clear();
+  if (step)
+    check(calls().step_destroy(step));
+  step = nullptr;
+}
+
+GpuRank::~GpuRank() {
+  destroyStep();
+  if (runtime)
+    check(zero_rt_destroy(runtime));
+}
+
+zero_rt_status GpuRank::create() {
+  auto create = library.get<zero_rt_status (*)(zero_rt_runtime *, const void *,
+                                               zero_rt_step **)>("create");
+  return create(runtime, nullptr, &step);
+}
+
+void GpuRank::check(zero_rt_status status) {
+  EXPECT_EQ(status, ZERO_RT_OK) << zero_rt_message();
+}
+
+int32_t GpuRank::find(const std::string &name) {
+  int32_t parameter = -1;
+  check(calls().find_parameter(step, name.c_str(), &parameter));
+  return parameter;
+}
+
+zero_rt_tensor GpuRank::makeTensor(int64_t elements, float value) {
+  zero_rt_tensor tensor = {sizeof(zero_rt_tensor),
+                           ZERO_RT_BF16,
+                           ZERO_RT_SPACE_DEVICE,
+                           0,
+                           elements,
+                           nullptr};
+  check(zero_rt_allocate(runtime, elements * 2, &tensor.data));
+  memory.push_back(tensor.data);
+  fill(tensor, value);
+  return tensor;
+}
+
+void GpuRank::fill(const zero_rt_tensor &tensor, float value) {
+  std::vector<uint16_t> values(tensor.elements, toBF16(value));
+  check(zero_rt_copy(runtime, tensor.data, values.data(), tensor.elements * 2));
+}
+
+void GpuRank::run(const std::vector<std::string> &order) {
+  check(calls().begin_backward(step, ZERO_RT_HINT_UNKNOWN));
+  for (const std::string &name : order) {
+    zero_rt_tensor tensor =
+        makeTensor(kGpuElements.at(name), 0.25f * float(1 + find(name)));
+    zero_rt_timepoint release = 0;
+    check(calls().gradient(step, find(name), &tensor, nullptr, &release));
+  }
+  double rate = 0.125;
+  check(calls().apply(step, &rate, 1, nullptr));
+}
+
+zero_rt_results GpuRank::getResults() {
+  zero_rt_results results = {};
+  results.struct_size = sizeof(results);
+  check(calls().results(step, &results));
+  return results;
+}
+
+std::vector<uint16_t> GpuRank::getParameter(const std::string &name) {
+  zero_rt_tensor view = {};
+  view.struct_size = sizeof(view);
+  check(calls().parameter(step, find(name), &view));
+  std::vector<uint16_t> values(view.elements);
+  check(zero_rt_copy(runtime, values.data(), view.data, view.elements * 2));
+  return values;
+}

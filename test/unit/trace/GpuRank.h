@@ -1,0 +1,74 @@
+//===- GpuRank.h - A rank on a GPU that is none -----------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_TEST_UNIT_TRACE_GPURANK_H
+#define ZERO_TEST_UNIT_TRACE_GPURANK_H
+
+#include "StepLibrary.h"
+
+#include "EmulatedProgram.h"
+#include "FakeDriver.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+namespace zero::test {
+
+/// Quickstart, compiled for a GPU, with its kernels known to the driver.
+class GpuTest : public testing::Test {
+protected:
+  void SetUp() override;
+  void TearDown() override;
+  void open(const LowerOptions &options);
+
+  StepLibrary library;
+  std::unique_ptr<EmulatedProgram> kernels;
+  zero_rt_group *group = nullptr;
+};
+
+/// Elements of quickstart's parameters.
+extern const std::map<std::string, int64_t> kGpuElements;
+
+/// One rank: its runtime and step. Methods fail the test where calls do.
+class GpuRank {
+public:
+  GpuRank(StepLibrary &library, zero_rt_group *group, int rank);
+  ~GpuRank();
+  GpuRank(const GpuRank &) = delete;
+  GpuRank &operator=(const GpuRank &) = delete;
+
+  /// Makes the step; what it said.
+  zero_rt_status create();
+  void destroyStep();
+  void check(zero_rt_status status);
+  int32_t find(const std::string &name);
+  /// A tensor of |elements| times |value| in bf16, in the GPU's memory.
+  zero_rt_tensor makeTensor(int64_t elements, float value);
+  void fill(const zero_rt_tensor &tensor, float value);
+  /// Delivers all gradients, each with its own number, and applies.
+  void run(const std::vector<std::string> &order);
+  zero_rt_results getResults();
+  /// What this rank has of a parameter, in bf16.
+  std::vector<uint16_t> getParameter(const std::string &name);
+
+  StepLibrary &library;
+  zero_rt_runtime *runtime = nullptr;
+  zero_rt_step *step = nullptr;
+  const zero_rt_calls &calls() {
+    return **reinterpret_cast<const zero_rt_calls *const *>(step);
+  }
+
+private:
+  std::vector<void *> memory;
+};
+
+/// The bits of |value|, which bf16 has.
+uint16_t toBF16(float value);
+
+} // namespace zero::test
+
+#endif // ZERO_TEST_UNIT_TRACE_GPURANK_H

@@ -1,0 +1,204 @@
+//===- GpuStreamTest.cpp - Streams of the caller --------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The driver runs what is queued late, and in any order that events allow:
+// where the runtime forgets to follow or to precede a stream, numbers are wrong
+// for some seed.
+//
+//===----------------------------------------------------------------------===//
+
+#include "GpuRank.h"
+
+#include <algorithm>
+
+using namespace zero;
+using namespace zero::test;
+
+// The driver's functions that a caller would use.
+extern "C" {
+int cuStreamCreate(zero_rt_stream **, unsigned);
+int cuStreamDestroy_v2(zero_rt_stream *);
+int cuMemsetD16Async(unsigned long long, unsigned short, size_t,
+                     zero_rt_stream *);
+int cuMemcpyAsync(unsigned long long, unsigned long long, size_t,
+                  zero_rt_stream *);
+int cuStreamSynchronize(zero_rt_stream *);
+int cuCtxPushCurrent_v2(void *);
+int cuCtxPopCurrent_v2(void **);
+}
+
+namespace {
+
+unsigned long long addressOf(const void *data) {
+  return static_cast<unsigned long long>(reinterpret_cast<uintptr_t>(data));
+}
+
+/// One rank, and a stream of its caller's.
+class GpuStream : public GpuTest, public testing::WithParamInterface<int> {
+protected:
+  void SetUp() override {
+    GpuTest::SetUp();
+    if (IsSkipped())
+      return;
+    fake::reset(GetParam());
+    LowerOptions options;
+    options.mesh = "dp=1";
+    open(options);
+    ASSERT_EQ(zero_rt_local_group_create(1, &group), ZERO_RT_OK);
+    rank = std::make_unique<GpuRank>(library, group, 0);
+    ASSERT_EQ(rank->create(), ZERO_RT_OK) << zero_rt_message();
+    cuCtxPushCurrent_v2(this);
+    ASSERT_EQ(cuStreamCreate(&stream, 1), 0);
+    for (const auto &[name, elements] : kGpuElements) {
+      zero_rt_tensor tensor = rank->makeTensor(elements, 1);
+      rank->check(
+          rank->calls().bind_parameter(rank->step, rank->find(name), &tensor));
+    }
+  }
+  void TearDown() override {
+    if (IsSkipped())
+      return;
+    EXPECT_EQ(cuStreamDestroy_v2(stream), 0);
+    cuCtxPopCurrent_v2(nullptr);
+    rank.reset();
+    GpuTest::TearDown();
+  }
+
+  /// Queues on the caller's stream that |tensor| gets |value|.
+  void write(const zero_rt_tensor &tensor, float value) {
+    EXPECT_EQ(cuMemsetD16Async(addressOf(tensor.data), toBF16(value),
+                               size_t(tensor.elements), stream),
+              0);
+  }
+  void begin() {
+    rank->check(rank->calls().begin_backward(rank->step, ZERO_RT_HINT_LAST));
+  }
+  /// Delivers |gradients|, by name.
+  void deliver(const std::map<std::string, zero_rt_tensor> &gradients,
+               const std::string &but = "") {
+    for (const auto &[name, tensor] : gradients)
+      for (int use = 0; name != but && use < getUses(name); ++use) {
+        zero_rt_timepoint release = 0;
+        rank->check(rank->calls().gradient(rank->step, rank->find(name),
+                                           &tensor, stream, &release));
+        releases.push_back(release);
+      }
+  }
+  /// fc1.weight is declared with two.
+  int getUses(const std::string &name) { return name == "fc1.weight" ? 2 : 1; }
+  void apply() {
+    double rate = 0.125;
+    rank->check(rank->calls().apply(rank->step, &rate, 1, stream));
+  }
+  std::map<std::string, zero_rt_tensor> makeGradients(float value) {
+    std::map<std::string, zero_rt_tensor> gradients;
+    for (const auto &[name, elements] : kGpuElements)
+      gradients[name] = rank->makeTensor(elements, value);
+    return gradients;
+  }
+  /// The norm before clipping, of gradients of one number for each use.
+  void expectNorm(float value) {
+    double squares = 0;
+    for (const auto &[name, elements] : kGpuElements)
+      squares += double(elements) * value * value *
+                 double(getUses(name) * getUses(name));
+    EXPECT_FLOAT_EQ(float(rank->getResults().values[0]),
+                    float(std::sqrt(squares)));
+  }
+
+  std::unique_ptr<GpuRank> rank;
+  zero_rt_stream *stream = nullptr;
+  std::vector<zero_rt_timepoint> releases;
+};
+
+TEST_P(GpuStream, GradientsAreReadAfterTheyAreWritten) {
+  auto gradients = makeGradients(-3);
+  begin();
+  for (const auto &[name, tensor] : gradients)
+    write(tensor, 0.5);
+  deliver(gradients);
+  apply();
+  expectNorm(0.5);
+}
+
+TEST_P(GpuStream, ReleasedGradientsMayBeOverwritten) {
+  auto gradients = makeGradients(0.5);
+  begin();
+  deliver(gradients);
+  for (zero_rt_timepoint release : releases)
+    rank->check(zero_rt_stream_wait(rank->runtime, stream, release));
+  for (const auto &[name, tensor] : gradients)
+    write(tensor, -3);
+  apply();
+  expectNorm(0.5);
+}
+
+TEST_P(GpuStream, TheHostMayWaitForARelease) {
+  auto gradients = makeGradients(0.5);
+  begin();
+  deliver(gradients);
+  for (zero_rt_timepoint release : releases)
+    rank->check(zero_rt_wait(rank->runtime, release));
+  for (const auto &[name, tensor] : gradients)
+    rank->fill(tensor, -3);
+  apply();
+  expectNorm(0.5);
+}
+
+TEST_P(GpuStream, WithoutAReleaseTheStreamWaits) {
+  auto gradients = makeGradients(0.5);
+  begin();
+  for (const auto &[name, tensor] : gradients)
+    for (int use = 0; use < getUses(name); ++use)
+      rank->check(rank->calls().gradient(rank->step, rank->find(name), &tensor,
+                                         stream, nullptr));
+  for (const auto &[name, tensor] : gradients)
+    write(tensor, -3);
+  apply();
+  expectNorm(0.5);
+}
+
+// Parameters are read by what is on the stream before apply, and as they are
+// after it by what comes after parameter_wait.
+TEST_P(GpuStream, ParametersChangeBetweenReads) {
+  zero_rt_tensor view = {};
+  view.struct_size = sizeof(view);
+  const std::string name = "fc1.bias";
+  rank->check(rank->calls().parameter(rank->step, rank->find(name), &view));
+  zero_rt_tensor before = rank->makeTensor(view.elements, 0);
+  zero_rt_tensor after = rank->makeTensor(view.elements, 0);
+  auto gradients = makeGradients(0.5);
+  begin();
+  deliver(gradients);
+  auto copyTo = [&](const zero_rt_tensor &tensor) {
+    EXPECT_EQ(cuMemcpyAsync(addressOf(tensor.data), addressOf(view.data),
+                            size_t(view.elements * 2), stream),
+              0);
+  };
+  copyTo(before);
+  apply();
+  rank->check(rank->calls().parameter_wait(rank->step, -1, stream));
+  copyTo(after);
+  EXPECT_EQ(cuStreamSynchronize(stream), 0);
+  auto read = [&](const zero_rt_tensor &tensor) {
+    std::vector<uint16_t> values(tensor.elements);
+    rank->check(zero_rt_copy(rank->runtime, values.data(), tensor.data,
+                             tensor.elements * 2));
+    return values;
+  };
+  EXPECT_EQ(read(before), std::vector<uint16_t>(view.elements, toBF16(1)));
+  EXPECT_EQ(read(after), rank->getParameter(name));
+  EXPECT_NE(read(after), read(before));
+}
+
+TEST_P(GpuStream, ATimepointOfTheFutureIsRefused) {
+  EXPECT_EQ(zero_rt_stream_wait(rank->runtime, stream, 1000000),
+            ZERO_RT_INVALID_ARGUMENT);
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, GpuStream, testing::Range(1, 6));
+
+} // namespace
