@@ -17,6 +17,8 @@ or
 |*
 |* mpiexec -n 2 out/two_steps_mpi
 |*
+|* With -DWITH_CUDA, and zero-compile --target=cuda, they run on one GPU.
+|*
 \*===----------------------------------------------------------------------===*/
 
 #include "train.h"
@@ -48,22 +50,26 @@ static zero_rt_group *group;
     }                                                                          \
   } while (0)
 
-/* The gradient of every element is 1 on rank 0 and 2 on rank 1, as bf16. */
-static void run_backward(zero_rt_step *step, int rank) {
+/* The gradient of every element is 1 on rank 0 and 2 on rank 1, as bf16, in
+   memory of the runtime's device. */
+static void run_backward(zero_rt_runtime *runtime, zero_rt_step *step,
+                         int rank) {
   static const int64_t elements[] = {64 * 48, 64, 10 * 64, 10};
   static const uint16_t one_or_two[] = {0x3f80, 0x4000};
   CHECK(train_begin_backward(step, ZERO_RT_HINT_UNKNOWN));
   for (int32_t id = TRAIN_NUM_PARAMETERS - 1; id >= 0; --id) {
-    uint16_t *data = malloc(elements[id] * sizeof(*data));
-    if (!data)
-      exit(1);
+    static _Thread_local uint16_t values[64 * 48];
+    const int64_t bytes = elements[id] * (int64_t)sizeof(values[0]);
     for (int64_t i = 0; i < elements[id]; ++i)
-      data[i] = one_or_two[rank];
+      values[i] = one_or_two[rank];
+    void *data = NULL;
+    CHECK(zero_rt_allocate(runtime, bytes, &data));
+    CHECK(zero_rt_copy(runtime, data, values, bytes));
     zero_rt_tensor gradient = {sizeof(gradient),     ZERO_RT_BF16,
                                ZERO_RT_SPACE_DEVICE, 0,
                                elements[id],         data};
     CHECK(train_gradient(step, id, &gradient, NULL, NULL));
-    free(data); /* on the host device the gradient has been taken */
+    CHECK(zero_rt_release(runtime, data)); /* the gradient has been taken */
   }
 }
 
@@ -71,11 +77,15 @@ static void *run_rank(void *argument) {
   int rank = (int)(intptr_t)argument;
   zero_rt_runtime *runtime;
   zero_rt_step *step;
-  CHECK(zero_rt_create(group, rank, NULL, &runtime));
+  zero_rt_options options = {.struct_size = sizeof(options)};
+#if defined(WITH_CUDA)
+  options.device = ZERO_RT_DEVICE_CUDA;
+#endif
+  CHECK(zero_rt_create(group, rank, &options, &runtime));
   CHECK(train_create(runtime, NULL, &step));
   for (int k = 0; k < STEPS; ++k) {
     for (int b = 0; b < BACKWARDS; ++b) {
-      run_backward(step, rank);
+      run_backward(runtime, step, rank);
       if (b + 1 < BACKWARDS)
         CHECK(train_accumulate(step));
     }
@@ -88,7 +98,9 @@ static void *run_rank(void *argument) {
   }
   zero_rt_tensor view = {.struct_size = sizeof(view)};
   CHECK(train_parameter(step, TRAIN_PARAMETER_FC2_BIAS, &view));
-  printf("rank %d: fc2.bias[0] = 0x%04x\n", rank, *(uint16_t *)view.data);
+  uint16_t bias = 0;
+  CHECK(zero_rt_copy(runtime, &bias, view.data, sizeof(bias)));
+  printf("rank %d: fc2.bias[0] = 0x%04x\n", rank, bias);
   CHECK(train_destroy(step));
   CHECK(zero_rt_destroy(runtime));
   return NULL;

@@ -4,6 +4,7 @@
 # runs each zero-opt under --verify-roundtrip as well, ZERO_PROVE_EACH=1 proves after
 # each pass that the step is the one before the first.
 
+import ctypes
 import os
 import shutil
 import subprocess
@@ -55,6 +56,11 @@ if shutil.which("ptxas") or shutil.which(os.path.join(cuda_home, "bin", "ptxas")
     config.available_features.add("ptxas")
 if "CUDA_HOME" in os.environ:
     config.environment["CUDA_HOME"] = cuda_home
+
+try:
+    ctypes.CDLL("libcuda.so.1")
+except OSError:
+    config.available_features.add("no-cuda-driver")
 
 # %small_disk SIZE FOLDER 'COMMAND' runs COMMAND where FOLDER is a file system of
 # SIZE, which needs a mount namespace.

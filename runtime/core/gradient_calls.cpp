@@ -271,7 +271,8 @@ static zero_rt_status runPack(zero_rt_step &step,
                       step.address(bucket.gradient_buffer, row.offset)};
   int64_t kernel = add ? bucket.add_kernel : bucket.store_kernel;
   ZERO_RT_TRY(step.launch({int32_t(kernel), operands, 2, /*table=*/-1,
-                           Range{0, row.elements}, /*sumSlot=*/-1}));
+                           Range{0, row.elements}, /*sumSlot=*/-1,
+                           /*isOnHost=*/false}));
   if (step.library->buffers[bucket.gradient_buffer].space != tensor.space)
     step.runtime->counters.bytes_copied_between_spaces +=
         row.elements * elementSize(tensor.dtype);

@@ -9,14 +9,17 @@
 #include "core/step.h"
 #include "core/thread_pool.h"
 
+#include <algorithm>
+
 using namespace zero_rt;
 
 /// Fills step.operands: for each buffer the address of the first element of
 /// |domain|, whichever part of the bucket the buffer holds.
 static zero_rt_status setOperands(zero_rt_step &step, const int32_t *buffers,
                                   int32_t numBuffers, int64_t elements,
-                                  Range domain) {
+                                  Range domain, bool &isOnHost) {
   step.operands.clear();
+  isOnHost = numBuffers > 0;
   for (int32_t i = 0; i < numBuffers; ++i) {
     int32_t buffer = buffers[i];
     ZERO_RT_TRY(checkBuffer(step, "launch", buffer));
@@ -32,6 +35,7 @@ static zero_rt_status setOperands(zero_rt_step &step, const int32_t *buffers,
                   "launch: operand '%s' is sharded and the launch is not",
                   step.bufferName(buffer));
     step.operands.push_back(step.address(buffer, domain.begin));
+    isOnHost &= row.space == ZERO_RT_SPACE_HOST;
   }
   return ZERO_RT_OK;
 }
@@ -78,17 +82,30 @@ zero_rt_status calls::launch(zero_rt_step *step, int32_t, int32_t kernel,
   Range domain = {0, elements};
   if (own >= 0)
     domain = step->owned(elements, own);
-  ZERO_RT_TRY(setOperands(*step, buffers, num_buffers, elements, domain));
+  bool isOnHost = false;
+  ZERO_RT_TRY(
+      setOperands(*step, buffers, num_buffers, elements, domain, isOnHost));
   if (sum_slot >= 0)
     ZERO_RT_TRY(checkReducing(*step, table, domain));
-  return step->launch(
-      {kernel, step->operands.data(), num_buffers, table, domain, sum_slot});
+  return step->launch({kernel, step->operands.data(), num_buffers, table,
+                       domain, sum_slot, isOnHost});
+}
+
+/// Whether |launch| has an element to run.
+static bool hasElements(const zero_rt_library &library, const Launch &launch) {
+  if (launch.table < 0)
+    return !launch.domain.empty();
+  const zero_rt_table_row &row = library.tables[launch.table];
+  auto *first = library.segments + row.first;
+  return std::any_of(
+      first, first + row.count, [&](const zero_rt_segment_row &segment) {
+        return !intersect({segment.begin, segment.end}, launch.domain).empty();
+      });
 }
 
 zero_rt_status zero_rt_step::launch(const Launch &launch) {
-  bool ran = false;
-  ZERO_RT_TRY(program->launch(launch, &ran));
-  runtime->counters.launches += ran;
+  ZERO_RT_TRY(program->launch(launch));
+  runtime->counters.launches += hasElements(*library, launch);
   return ZERO_RT_OK;
 }
 

@@ -38,10 +38,10 @@ ZERO_RT_EXPORT zero_rt_status zero_rt_group_destroy(zero_rt_group *group) {
 
 static zero_rt_status makeDevice(const zero_rt_options &options,
                                  std::unique_ptr<Device> &out) {
-  if (options.device == ZERO_RT_DEVICE_CUDA)
-    return CudaDevice::create(options.ordinal, &out);
   int32_t threads = options.threads ? options.threads : 1;
   try {
+    if (options.device == ZERO_RT_DEVICE_CUDA)
+      return CudaDevice::create(options.ordinal, threads, &out);
     out = std::make_unique<HostDevice>(threads);
   } catch (const std::system_error &) {
     return fail(ZERO_RT_OUT_OF_MEMORY, "could not start %d threads",

@@ -64,12 +64,6 @@ static zero_rt_status checkDevice(const zero_rt_step &step) {
     return fail(ZERO_RT_UNSUPPORTED,
                 "'%s' sends activations, which device '%s' cannot yet",
                 library.name, device.name());
-  for (int64_t b = 0; b < library.num_buffers; ++b)
-    if (library.buffers[b].space != ZERO_RT_SPACE_DEVICE)
-      return fail(ZERO_RT_UNSUPPORTED,
-                  "'%s' keeps buffer '%s' on the host, which device '%s' "
-                  "cannot use yet; compile it without offload",
-                  library.name, step.bufferName(b), device.name());
   return ZERO_RT_OK;
 }
 

@@ -33,6 +33,9 @@ struct Launch {
   Range domain; // in bucket coordinates
   /// The slot that gets the sum of a reducing kernel, or -1.
   int32_t sumSlot;
+  /// Whether all operands are in the space of the host, and so the processor
+  /// runs it.
+  bool isOnHost;
 };
 
 /// A sum over ranks: |sources| are one array of |dtype| for each, in order.
@@ -52,8 +55,7 @@ struct RankSum {
 class Program {
 public:
   virtual ~Program() = default;
-  /// |ran| tells whether there was an element to run.
-  virtual zero_rt_status launch(const Launch &launch, bool *ran) = 0;
+  virtual zero_rt_status launch(const Launch &launch) = 0;
   virtual zero_rt_status runScalars(int32_t program) = 0;
   virtual zero_rt_status sum(const RankSum &sum) = 0;
 };

@@ -74,6 +74,11 @@ static cl::opt<std::string>
     cpuFlag("cpu", cl::init("x86-64-v3"), cl::cat(category),
             cl::value_desc("x86-64-v3|x86-64-v4|native"),
             cl::desc("What code is compiled for (default x86-64-v3)"));
+static cl::opt<std::string>
+    deviceFlag("device", cl::init("host"), cl::cat(category),
+               cl::value_desc("host|cuda|cuda:N"),
+               cl::desc("What compiled kernels run on: the processor, or a "
+                        "GPU,\nwhich all ranks share (default host)"));
 static cl::opt<bool>
     jsonFlag("json", cl::ValueDisallowed, cl::cat(category),
              cl::desc("Print one JSON object, errors included (default off)"));
@@ -214,6 +219,19 @@ static LogicalResult readChoices(RunOptions &options, std::string &message) {
       options.lower.until != "scheduled") {
     message = "--until=" + options.lower.until.getValue() +
               " needs --engine=interpreter: only a scheduled step has code";
+    return failure();
+  }
+  StringRef device = deviceFlag;
+  int gpu = 0;
+  if (device.consume_front("cuda") &&
+      (device.empty() || (device.consume_front(":") &&
+                          !device.getAsInteger(10, gpu) && gpu >= 0)))
+    options.gpu = gpu;
+  else if (deviceFlag != "host")
+    return reject(deviceFlag, "host, cuda or cuda:N, such as cuda:1", message);
+  if (options.gpu && options.engine != EngineKind::compiled) {
+    message = "--device=" + deviceFlag +
+              " needs --engine=compiled: the interpreter uses no GPU";
     return failure();
   }
   options.cpu = cpuFlag;

@@ -35,6 +35,7 @@ struct RunOptions {
   /// Empty: 0.01 each, or a share of its own for each rank.
   std::vector<double> inputs;
   int64_t threads = 1;
+  std::optional<int> gpu; // that kernels run on; none: the processor
   Arrivals arrivals = Arrivals::backward;
   std::string cpu;
   bool json = false;

@@ -8,6 +8,7 @@
 
 #include "core/status.h"
 #include "device/cuda/cuda_program.h"
+#include "device/host/host_device.h"
 
 #include <algorithm>
 #include <cassert>
@@ -27,11 +28,11 @@ static CUstream cudaStream(zero_rt_stream *stream) {
 // Beginning and end
 //===----------------------------------------------------------------------===//
 
-zero_rt_status CudaDevice::create(int32_t ordinal,
+zero_rt_status CudaDevice::create(int32_t ordinal, int32_t threads,
                                   std::unique_ptr<Device> *out) {
   const Driver *driver = nullptr;
   ZERO_RT_TRY(getDriver(&driver));
-  std::unique_ptr<CudaDevice> device(new CudaDevice(*driver, ordinal));
+  std::unique_ptr<CudaDevice> device(new CudaDevice(*driver, ordinal, threads));
   ZERO_RT_TRY(device->initialize());
   *out = std::move(device);
   return ZERO_RT_OK;
@@ -113,7 +114,10 @@ void *CudaDevice::allocate(int32_t space, int64_t bytes) {
   size_t size = size_t(std::max<int64_t>(1, bytes));
   if (space == ZERO_RT_SPACE_HOST) {
     void *data = nullptr;
-    return driver.MemHostAlloc(&data, size, hostAllocPortable) ? nullptr : data;
+    if (driver.MemHostAlloc(&data, size, hostAllocPortable))
+      return nullptr;
+    hostMemory[reinterpret_cast<uintptr_t>(data)] = size;
+    return data;
   }
   CUdeviceptr data = 0;
   if (driver.MemAllocAsync(&data, size, stream))
@@ -122,10 +126,50 @@ void *CudaDevice::allocate(int32_t space, int64_t bytes) {
 }
 
 void CudaDevice::release(int32_t space, void *data) {
-  if (space == ZERO_RT_SPACE_HOST)
-    (void)driver.MemFreeHost(data);
-  else
+  if (space == ZERO_RT_SPACE_DEVICE) {
     (void)driver.MemFreeAsync(addressOf(data), stream);
+    return;
+  }
+  hostMemory.erase(reinterpret_cast<uintptr_t>(data));
+  (void)finish(); // what is queued may use it
+  (void)driver.MemFreeHost(data);
+}
+
+bool CudaDevice::isOnHost(const void *data) const {
+  auto address = reinterpret_cast<uintptr_t>(data);
+  auto after = hostMemory.upper_bound(address);
+  if (after == hostMemory.begin())
+    return false;
+  --after;
+  return address < after->first + after->second;
+}
+
+zero_rt_status CudaDevice::queue(std::function<void()> function) {
+  struct Task {
+    std::function<void()> function;
+    std::atomic<bool> &hasFailed;
+  };
+  std::unique_ptr<Task> owned(new Task{std::move(function), hostHasFailed});
+  auto run = [](void *data) {
+    std::unique_ptr<Task> mine(static_cast<Task *>(data));
+    try {
+      mine->function();
+    } catch (...) {
+      mine->hasFailed = true;
+    }
+  };
+  ZERO_RT_CUDA(driver, LaunchHostFunc, stream, run, owned.get());
+  owned.release(); // |run| has it
+  return ZERO_RT_OK;
+}
+
+/// Whether all that the processor did so far went well.
+zero_rt_status CudaDevice::checkHost() const {
+  return hostHasFailed ? fail(ZERO_RT_OUT_OF_MEMORY,
+                              "the processor had no memory for its part of "
+                              "a step on device '%s'",
+                              name())
+                       : ZERO_RT_OK;
 }
 
 zero_rt_status CudaDevice::copy(void *dst, const void *src, int64_t bytes) {
@@ -140,6 +184,8 @@ zero_rt_status CudaDevice::set(void *data, uint64_t bits, int64_t size,
                                int64_t count) {
   if (count <= 0)
     return ZERO_RT_OK;
+  if (isOnHost(data))
+    return queue([=] { setOnHost(data, bits, size, count); });
   CUdeviceptr to = addressOf(data);
   auto low = unsigned(bits), high = unsigned(bits >> 32);
   switch (size) {
@@ -170,7 +216,7 @@ zero_rt_status CudaDevice::set(void *data, uint64_t bits, int64_t size,
 
 zero_rt_status CudaDevice::finish() {
   ZERO_RT_CUDA(driver, StreamSynchronize, stream);
-  return ZERO_RT_OK;
+  return checkHost();
 }
 
 zero_rt_status CudaDevice::look(const void *data, int64_t bytes,
@@ -245,7 +291,7 @@ CUevent CudaDevice::findEvent(zero_rt_timepoint timepoint) const {
 zero_rt_status CudaDevice::wait(zero_rt_timepoint timepoint) {
   if (CUevent event = findEvent(timepoint))
     ZERO_RT_CUDA(driver, EventSynchronize, event);
-  return ZERO_RT_OK;
+  return checkHost();
 }
 
 zero_rt_status CudaDevice::precede(zero_rt_stream *other,

@@ -13,10 +13,13 @@
 #ifndef ZERO_RT_DEVICE_CUDA_CUDA_DEVICE_H
 #define ZERO_RT_DEVICE_CUDA_CUDA_DEVICE_H
 
+#include "core/thread_pool.h"
 #include "device/cuda/driver.h"
 #include "device/device.h"
 
+#include <atomic>
 #include <deque>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -27,7 +30,9 @@ class CudaDevice final : public Device {
 public:
   /// The GPU |ordinal|. Errors: unsupported (no driver, no such GPU),
   /// device_failed.
-  static zero_rt_status create(int32_t ordinal, std::unique_ptr<Device> *out);
+  /// |threads| run what is on the host; throws what std::thread throws.
+  static zero_rt_status create(int32_t ordinal, int32_t threads,
+                               std::unique_ptr<Device> *out);
   ~CudaDevice() override;
 
   const char *name() const override { return label.c_str(); }
@@ -56,14 +61,19 @@ public:
   zero_rt_status load(const zero_rt_library &library, double *slots,
                       std::unique_ptr<Program> *out) override;
 
+  /// Runs |function| on a thread of the driver, in its turn. It must not call
+  /// the driver or throw.
+  zero_rt_status queue(std::function<void()> function);
+
   const Driver &driver;
+  ThreadPool pool;
   CUstream stream = nullptr;
   /// Such as "sm_90".
   std::string arch;
 
 private:
-  CudaDevice(const Driver &driver, int32_t ordinal)
-      : driver(driver), ordinal(ordinal),
+  CudaDevice(const Driver &driver, int32_t ordinal, int32_t threads)
+      : driver(driver), pool(threads), ordinal(ordinal),
         label("cuda:" + std::to_string(ordinal)) {}
   zero_rt_status initialize();
   zero_rt_status create(CUevent *out);
@@ -71,8 +81,13 @@ private:
   /// The event of a timepoint; null where it has passed.
   CUevent findEvent(zero_rt_timepoint timepoint) const;
 
+  bool isOnHost(const void *data) const;
+  zero_rt_status checkHost() const;
+
   int32_t ordinal;
   std::string label;
+  std::map<uintptr_t, size_t> hostMemory; // sizes by address
+  std::atomic<bool> hostHasFailed{false};
   CUdevice device = 0;
   CUcontext context = nullptr;
   bool isRetained = false;

@@ -35,7 +35,14 @@ zero_rt_status CudaProgram::load() {
   rankSums.resize(size_t(code->num_rank_sums));
   for (size_t s = 0; s < rankSums.size(); ++s)
     ZERO_RT_TRY(find(code->rank_sums[s].function, rankSums[s]));
-  return find(code->sum, sumFunction);
+  ZERO_RT_TRY(find(code->sum, sumFunction));
+  auto *slotsOfHost = static_cast<double *>(
+      device.allocate(ZERO_RT_SPACE_HOST, bytesOfSlots()));
+  if (!slotsOfHost)
+    return fail(ZERO_RT_OUT_OF_MEMORY, "no memory for a copy of the scalars");
+  hostSlots = slotsOfHost;
+  host = std::make_unique<HostProgram>(library, hostSlots, device.pool);
+  return ZERO_RT_OK;
 }
 
 /// Machine code for this GPU, or PTX for the driver to compile.
@@ -74,6 +81,8 @@ CudaProgram::~CudaProgram() {
       device.release(ZERO_RT_SPACE_DEVICE, memory);
   // Its kernels may still be running.
   (void)device.finish();
+  if (hostSlots)
+    device.release(ZERO_RT_SPACE_HOST, hostSlots);
   if (module)
     (void)driver.ModuleUnload(module);
 }
@@ -151,13 +160,31 @@ zero_rt_status CudaProgram::run(const Function &function, void *const *operands,
   return ZERO_RT_OK;
 }
 
-zero_rt_status CudaProgram::launch(const Launch &launch, bool *ran) {
+/// The processor runs |launch| in its turn, with the slots as they are then.
+zero_rt_status CudaProgram::runOnHost(const Launch &launch) {
+  ZERO_RT_TRY(device.copy(hostSlots, slots, bytesOfSlots()));
+  std::vector<void *> operands(launch.operands,
+                               launch.operands + launch.numOperands);
+  ZERO_RT_TRY(device.queue(
+      [program = host.get(), launch, operands = std::move(operands)] {
+        Launch mine = launch;
+        mine.operands = operands.data();
+        (void)program->launch(mine); // which never fails
+      }));
+  if (launch.sumSlot < 0)
+    return ZERO_RT_OK;
+  return device.copy(slots + launch.sumSlot, hostSlots + launch.sumSlot,
+                     sizeof(double));
+}
+
+zero_rt_status CudaProgram::launch(const Launch &launch) {
+  if (launch.isOnHost)
+    return runOnHost(launch);
   Pieces pieces;
   ZERO_RT_TRY(getPieces(launch.table, launch.domain, pieces));
-  *ran = pieces.count > 0;
   if (launch.sumSlot >= 0)
     return runReducing(launch, pieces);
-  if (!*ran)
+  if (pieces.count == 0)
     return ZERO_RT_OK;
   return run(kernels[size_t(launch.kernel)], launch.operands,
              launch.numOperands, pieces, nullptr);

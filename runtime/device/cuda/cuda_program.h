@@ -13,6 +13,7 @@
 #define ZERO_RT_DEVICE_CUDA_CUDA_PROGRAM_H
 
 #include "device/cuda/cuda_device.h"
+#include "device/host/host_program.h"
 
 #include <tuple>
 
@@ -27,7 +28,7 @@ public:
   /// Loads the code and finds its functions; called once.
   zero_rt_status load();
 
-  zero_rt_status launch(const Launch &launch, bool *ran) override;
+  zero_rt_status launch(const Launch &launch) override;
   zero_rt_status runScalars(int32_t program) override;
   zero_rt_status sum(const RankSum &sum) override;
 
@@ -50,8 +51,13 @@ private:
   zero_rt_status run(const Function &function, void *const *operands,
                      int64_t numOperands, const Pieces &pieces,
                      double *partials);
+  zero_rt_status runOnHost(const Launch &launch);
   zero_rt_status runReducing(const Launch &launch, const Pieces &pieces);
   zero_rt_status reserve(void *&memory, int64_t &capacity, int64_t count);
+
+  int64_t bytesOfSlots() const {
+    return library.num_slots * int64_t(sizeof(double));
+  }
 
   CudaDevice &device;
   const Driver &driver;
@@ -67,6 +73,9 @@ private:
   void *partials[2] = {};
   int64_t numPartials[2] = {};
   std::vector<void *> arguments; // scratch of `run`
+  // What the processor runs, with a copy of the slots in its memory.
+  double *hostSlots = nullptr;
+  std::unique_ptr<HostProgram> host;
 };
 
 } // namespace zero_rt

@@ -30,6 +30,7 @@ zero_rt_status zero_rt::check(const Driver &driver, CUresult result,
               "%s failed: %s (%d, %s)", call, name, result, text);
 }
 
+/// Finds the driver's functions; those that it lacks are null.
 static zero_rt_status load(Driver &driver) {
   // Never closed: the driver has threads of its own.
   void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -39,6 +40,10 @@ static zero_rt_status load(Driver &driver) {
 #define FUNCTION(NAME, SYMBOL, ARGUMENTS)                                      \
   driver.NAME = reinterpret_cast<CUresult(*) ARGUMENTS>(dlsym(library, SYMBOL));
 #include "device/cuda/driver.def"
+  return ZERO_RT_OK;
+}
+
+static zero_rt_status checkVersion(const Driver &driver) {
   // An old driver lacks functions, so its version says more than which.
   int version = 0;
   if (!driver.DriverGetVersion || driver.DriverGetVersion(&version) ||
@@ -51,7 +56,6 @@ static zero_rt_status load(Driver &driver) {
   if (!driver.NAME)                                                            \
     return fail(ZERO_RT_UNSUPPORTED, "the CUDA driver has no %s", SYMBOL);
 #include "device/cuda/driver.def"
-  ZERO_RT_CUDA(driver, Init, 0);
   return ZERO_RT_OK;
 }
 
@@ -64,6 +68,8 @@ zero_rt_status zero_rt::getDriver(const Driver **out) {
   if (!isLoaded)
     ZERO_RT_TRY(load(driver));
   isLoaded = true;
+  ZERO_RT_TRY(checkVersion(driver));
+  ZERO_RT_CUDA(driver, Init, 0);
   *out = &driver;
   return ZERO_RT_OK;
 }

@@ -28,6 +28,7 @@ using CUstream = struct CUstream_st *;
 using CUevent = struct CUevent_st *;
 using CUmodule = struct CUmod_st *;
 using CUfunction = struct CUfunc_st *;
+using CUhostFn = void (*)(void *);
 using CUmemoryPool = struct CUmemPoolHandle_st *;
 
 constexpr CUresult cudaSuccess = 0;

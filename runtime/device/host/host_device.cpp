@@ -34,8 +34,8 @@ zero_rt_status HostDevice::copy(void *dst, const void *src, int64_t bytes) {
   return ZERO_RT_OK;
 }
 
-zero_rt_status HostDevice::set(void *data, uint64_t bits, int64_t size,
-                               int64_t count) {
+void zero_rt::setOnHost(void *data, uint64_t bits, int64_t size,
+                        int64_t count) {
   switch (size) {
   case 1:
     std::fill_n(static_cast<uint8_t *>(data), count, uint8_t(bits));
@@ -49,6 +49,11 @@ zero_rt_status HostDevice::set(void *data, uint64_t bits, int64_t size,
   default:
     std::fill_n(static_cast<uint64_t *>(data), count, bits);
   }
+}
+
+zero_rt_status HostDevice::set(void *data, uint64_t bits, int64_t size,
+                               int64_t count) {
+  setOnHost(data, bits, size, count);
   return ZERO_RT_OK;
 }
 

@@ -57,6 +57,9 @@ private:
   ThreadPool pool;
 };
 
+/// Sets |count| elements of |size| bytes to |bits|.
+void setOnHost(void *data, uint64_t bits, int64_t size, int64_t count);
+
 } // namespace zero_rt
 
 #endif // ZERO_RT_DEVICE_HOST_HOST_DEVICE_H

@@ -330,6 +330,14 @@ CUresult cuModuleGetFunction(void **out, void *module, const char *name) {
   return 0;
 }
 
+CUresult cuLaunchHostFunc(Stream *stream, void (*function)(void *),
+                          void *data) {
+  Entry entry("cuLaunchHostFunc", stream);
+  CHECK(entry);
+  gpu().queue(gpu().streamOf(stream), {[=] { function(data); }});
+  return 0;
+}
+
 CUresult cuLaunchKernel(void *function, unsigned blocks, unsigned y, unsigned z,
                         unsigned threads, unsigned, unsigned, unsigned,
                         Stream *stream, void **parameters, void **) {

@@ -39,10 +39,13 @@ static bool isOnGpu() {
 }
 
 std::vector<Way> zero::test::getWays() {
+  std::vector<Way> ways;
+  std::vector<How> hows = {How::scheduled, How::compiled};
   if (isOnGpu())
-    return {{How::compiled, 0}, {How::compiled, 1}, {How::compiled, 2}};
-  std::vector<Way> ways{{How::logical}};
-  for (How how : {How::scheduled, How::compiled})
+    hows = {How::compiled};
+  else
+    ways.push_back({How::logical});
+  for (How how : hows)
     for (const char *pipeline : {"", "offload=optimizer"})
       for (int stage : {0, 1, 2})
         ways.push_back({how, stage, pipeline});

@@ -55,6 +55,12 @@ TEST_F(GpuFailure, NoSuchGpu) {
   expectNoRuntime(ZERO_RT_UNSUPPORTED, "the CUDA driver has 0");
 }
 
+TEST_F(GpuFailure, ADriverThatIsTooOld) {
+  fake::setVersion(11010);
+  expectNoRuntime(ZERO_RT_UNSUPPORTED,
+                  "the CUDA driver is of version 11.1, expected at least 11.2");
+}
+
 TEST_F(GpuFailure, AGpuThatIsTooOld) {
   fake::setGpus(1, 7, 5);
   expectNoRuntime(ZERO_RT_UNSUPPORTED,
@@ -106,17 +112,6 @@ TEST_F(GpuFailure, NoMemoryForAStep) {
   EXPECT_EQ(rank.create(), ZERO_RT_OUT_OF_MEMORY);
   expectMessage("bytes in space 'device'");
   EXPECT_EQ(rank.create(), ZERO_RT_OK) << zero_rt_message();
-}
-
-TEST_F(GpuFailure, OffloadIsRefused) {
-  LowerOptions options;
-  options.mesh = "dp=1";
-  options.stage = 1;
-  options.offload = "optimizer";
-  open(options);
-  GpuRank rank(library, group, 0);
-  EXPECT_EQ(rank.create(), ZERO_RT_UNSUPPORTED);
-  expectMessage("on the host, which device 'cuda:0' cannot use yet");
 }
 
 // A step with a launch that failed is only good for being destroyed.
