@@ -10,7 +10,9 @@
 #include "llvm/ADT/bit.h"
 
 #include <condition_variable>
+#include <deque>
 #include <dlfcn.h>
+#include <functional>
 #include <mutex>
 #include <thread>
 
@@ -87,21 +89,71 @@ static void runAlone(int64_t blocks, int threads, const Kernel &kernel) {
     }
 }
 
+namespace {
+/// A thread of this machine for each lane of a warp, kept: kernels are many.
+class Lanes {
+public:
+  Lanes() {
+    for (int lane = 0; lane < kWarpSize; ++lane)
+      threads.emplace_back([this, lane] { work(lane); });
+  }
+  ~Lanes() {
+    start(nullptr);
+    for (std::thread &thread : threads)
+      thread.join();
+  }
+  /// Calls |job| with each lane at once.
+  void run(const std::function<void(int)> &job) {
+    start(&job);
+    std::unique_lock<std::mutex> lock(mutex);
+    changed.wait(lock, [&] { return busy == 0; });
+  }
+
+private:
+  void start(const std::function<void(int)> *next) {
+    std::lock_guard<std::mutex> lock(mutex);
+    job = next;
+    busy = kWarpSize;
+    ++turn;
+    changed.notify_all();
+  }
+  void work(int lane) {
+    for (uint64_t done = 0;;) {
+      std::unique_lock<std::mutex> lock(mutex);
+      changed.wait(lock, [&] { return turn != done; });
+      done = turn;
+      if (!job)
+        return;
+      lock.unlock();
+      (*job)(lane);
+      lock.lock();
+      if (--busy == 0)
+        changed.notify_all();
+    }
+  }
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<std::thread> threads;
+  const std::function<void(int)> *job = nullptr;
+  uint64_t turn = 0;
+  int busy = 0;
+};
+} // namespace
+
 /// The same with the threads of a warp at once, which can talk to each other.
 template <typename Kernel>
 static void runInWarps(int64_t blocks, const Kernel &kernel) {
-  for (int64_t block = 0; block < blocks; ++block)
-    for (int first = 0; first < kCudaThreads; first += kWarpSize) {
-      Warp warp;
-      std::vector<std::thread> threads;
-      for (int lane = 0; lane < kWarpSize; ++lane)
-        threads.emplace_back([&, lane] {
-          place = {first + lane, int32_t(block), &warp};
-          kernel();
-        });
-      for (std::thread &thread : threads)
-        thread.join();
+  static Lanes lanes;
+  constexpr int kWarps = kCudaThreads / kWarpSize;
+  std::deque<Warp> warps(blocks * kWarps);
+  lanes.run([&](int lane) {
+    for (int64_t i = 0; i < blocks * kWarps; ++i) {
+      place = {int32_t(i % kWarps) * kWarpSize + lane, int32_t(i / kWarps),
+               &warps[i]};
+      kernel();
     }
+  });
 }
 
 //===----------------------------------------------------------------------===//

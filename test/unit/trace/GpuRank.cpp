@@ -44,11 +44,12 @@ void GpuTest::TearDown() {
   EXPECT_EQ(fake::describeLeaks(), "");
 }
 
-GpuRank::GpuRank(StepLibrary &library, zero_rt_group *group, int rank)
+GpuRank::GpuRank(StepLibrary &library, zero_rt_group *group, int rank,
+                 zero_rt_device device)
     : library(library) {
   zero_rt_options options = {};
   options.struct_size = sizeof(options);
-  options.device = ZERO_RT_DEVICE_CUDA;
+  options.device = device;
   options.timeout_ms = 20000;
   check(zero_rt_create(group, rank, &options, &runtime));
 }
@@ -84,17 +85,18 @@ int32_t GpuRank::find(const std::string &name) {
   return parameter;
 }
 
-zero_rt_tensor GpuRank::makeTensor(int64_t elements, float value) {
-  zero_rt_tensor tensor = {sizeof(zero_rt_tensor),
-                           ZERO_RT_BF16,
-                           ZERO_RT_SPACE_DEVICE,
-                           0,
-                           elements,
-                           nullptr};
-  check(zero_rt_allocate(runtime, elements * 2, &tensor.data));
+zero_rt_tensor GpuRank::makeTensor(const std::vector<uint16_t> &values) {
+  zero_rt_tensor tensor = {sizeof(zero_rt_tensor), ZERO_RT_BF16,
+                           ZERO_RT_SPACE_DEVICE,   0,
+                           int64_t(values.size()), nullptr};
+  check(zero_rt_allocate(runtime, tensor.elements * 2, &tensor.data));
   memory.push_back(tensor.data);
-  fill(tensor, value);
+  check(zero_rt_copy(runtime, tensor.data, values.data(), tensor.elements * 2));
   return tensor;
+}
+
+zero_rt_tensor GpuRank::makeTensor(int64_t elements, float value) {
+  return makeTensor(std::vector<uint16_t>(elements, toBF16(value)));
 }
 
 void GpuRank::fill(const zero_rt_tensor &tensor, float value) {

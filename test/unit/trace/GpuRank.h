@@ -33,10 +33,12 @@ protected:
 /// Elements of quickstart's parameters.
 extern const std::map<std::string, int64_t> kGpuElements;
 
-/// One rank: its runtime and step. Methods fail the test where calls do.
+/// One rank, by default on a GPU: its runtime and step. Methods fail the test
+/// where calls do.
 class GpuRank {
 public:
-  GpuRank(StepLibrary &library, zero_rt_group *group, int rank);
+  GpuRank(StepLibrary &library, zero_rt_group *group, int rank,
+          zero_rt_device device = ZERO_RT_DEVICE_CUDA);
   ~GpuRank();
   GpuRank(const GpuRank &) = delete;
   GpuRank &operator=(const GpuRank &) = delete;
@@ -46,7 +48,9 @@ public:
   void destroyStep();
   void check(zero_rt_status status);
   int32_t find(const std::string &name);
-  /// A tensor of |elements| times |value| in bf16, in the GPU's memory.
+  /// A tensor of bf16 in the device's memory: |values|, or |elements| times
+  /// |value|.
+  zero_rt_tensor makeTensor(const std::vector<uint16_t> &values);
   zero_rt_tensor makeTensor(int64_t elements, float value);
   void fill(const zero_rt_tensor &tensor, float value);
   /// Delivers all gradients, each with its own number, and applies.

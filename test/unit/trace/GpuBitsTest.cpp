@@ -1,0 +1,136 @@
+//===- GpuBitsTest.cpp - A GPU gives the bits of the processor ------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The same library, gradients and ranks on either device: all state is the
+// same, bit by bit. Gradients are not such as sum exactly.
+//
+//===----------------------------------------------------------------------===//
+
+#include "GpuRank.h"
+
+#include <random>
+#include <thread>
+
+using namespace zero;
+using namespace zero::test;
+
+namespace {
+
+/// (ZeRO stage, offload, ranks).
+using Plan = std::tuple<int, std::string, int>;
+
+class GpuBits : public GpuTest, public testing::WithParamInterface<Plan> {
+protected:
+  /// What each rank has of each piece of state after some steps, and the
+  /// results.
+  using State = std::vector<std::vector<char>>;
+  State runRank(int rank, zero_rt_device device);
+  std::vector<State> run(zero_rt_device device);
+};
+
+} // namespace
+
+GpuBits::State GpuBits::runRank(int r, zero_rt_device device) {
+  std::mt19937 random(unsigned(r) + 1);
+  std::normal_distribution<float> normal;
+  auto draw = [&](int64_t count) {
+    std::vector<uint16_t> values(static_cast<size_t>(count));
+    for (uint16_t &value : values) {
+      float drawn = normal(random);
+      uint32_t bits = 0;
+      std::memcpy(&bits, &drawn, sizeof(bits));
+      value = uint16_t(bits >> 16);
+    }
+    return values;
+  };
+  GpuRank rank(library, group, r, device);
+  rank.check(rank.create());
+  std::mt19937 same(99);
+  for (const auto &[name, elements] : kGpuElements) {
+    std::swap(random, same); // all ranks begin alike
+    zero_rt_tensor tensor = rank.makeTensor(draw(elements));
+    std::swap(random, same);
+    rank.check(
+        rank.calls().bind_parameter(rank.step, rank.find(name), &tensor));
+  }
+  State state;
+  for (int step = 0; step < 3; ++step) {
+    for (int backward = 0; backward < 2; ++backward) {
+      rank.check(rank.calls().begin_backward(rank.step, ZERO_RT_HINT_UNKNOWN));
+      for (const auto &[name, elements] : kGpuElements)
+        for (int use = 0; use < (name == "fc1.weight" ? 2 : 1); ++use) {
+          zero_rt_tensor tensor = rank.makeTensor(draw(elements));
+          zero_rt_timepoint release = 0;
+          rank.check(rank.calls().gradient(rank.step, rank.find(name), &tensor,
+                                           nullptr, &release));
+        }
+      if (backward == 0)
+        rank.check(rank.calls().accumulate(rank.step));
+    }
+    double rate = 1e-3;
+    rank.check(rank.calls().apply(rank.step, &rate, 1, nullptr));
+    double norm = rank.getResults().values[0];
+    state.emplace_back(sizeof(norm));
+    std::memcpy(state.back().data(), &norm, sizeof(norm));
+  }
+  int64_t count = 0;
+  rank.check(rank.calls().state_count(rank.step, &count));
+  for (int64_t i = 0; i < count; ++i) {
+    zero_rt_state_entry entry = {};
+    entry.struct_size = sizeof(entry);
+    rank.check(rank.calls().state_describe(rank.step, i, &entry));
+    int64_t size = entry.dtype == ZERO_RT_F64   ? 8
+                   : entry.dtype == ZERO_RT_F32 ? 4
+                                                : 2;
+    std::vector<char> &bytes = state.emplace_back(
+        static_cast<size_t>((entry.end - entry.begin) * size));
+    rank.check(rank.calls().state_read(rank.step, i, bytes.data(),
+                                       int64_t(bytes.size())));
+  }
+  return state;
+}
+
+std::vector<GpuBits::State> GpuBits::run(zero_rt_device device) {
+  int ranks = std::get<2>(GetParam());
+  EXPECT_EQ(zero_rt_local_group_create(ranks, &group), ZERO_RT_OK);
+  std::vector<State> states(ranks);
+  std::vector<std::thread> threads;
+  for (int r = 0; r < ranks; ++r)
+    threads.emplace_back([&, r] { states[r] = runRank(r, device); });
+  for (std::thread &thread : threads)
+    thread.join();
+  EXPECT_EQ(zero_rt_group_destroy(group), ZERO_RT_OK) << zero_rt_message();
+  group = nullptr;
+  return states;
+}
+
+TEST_P(GpuBits, AreThoseOfTheProcessor) {
+  LowerOptions options;
+  options.mesh = "dp=" + std::to_string(std::get<2>(GetParam()));
+  options.stage = std::get<0>(GetParam());
+  options.offload = std::get<1>(GetParam());
+  options.bucketBytes = 4096;
+  open(options);
+  std::vector<State> processor = run(ZERO_RT_DEVICE_HOST);
+  std::vector<State> gpu = run(ZERO_RT_DEVICE_CUDA);
+  for (size_t r = 0; r < gpu.size(); ++r) {
+    ASSERT_EQ(gpu[r].size(), processor[r].size());
+    for (size_t i = 0; i < gpu[r].size(); ++i)
+      EXPECT_EQ(gpu[r][i], processor[r][i]) << "rank " << r << " piece " << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Plans, GpuBits,
+                         testing::Combine(testing::Values(0, 1, 2),
+                                          testing::Values("none", "optimizer"),
+                                          testing::Values(1, 2, 3)),
+                         [](const testing::TestParamInfo<Plan> &info) {
+                           return "stage" +
+                                  std::to_string(std::get<0>(info.param)) +
+                                  "_offload_" + std::get<1>(info.param) +
+                                  "_ranks" +
+                                  std::to_string(std::get<2>(info.param));
+                         });
