@@ -14,6 +14,8 @@
 
 #include "dialect/zrt/ZrtDialect.h"
 
+#include "mlir/IR/OwningOpRef.h"
+
 namespace zero {
 
 /// More ranks of a group are not on GPUs of one machine.
