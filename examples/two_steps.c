@@ -7,9 +7,8 @@
 |*    -Lbuild/lib -lzero_rt -lpthread -o out/two_steps
 |* LD_LIBRARY_PATH=out:build/lib out/two_steps
 |*
-|* The ranks are threads. With -DWITH_TCP they are processes that torchrun, srun
-or
-|* mpiexec has started, or you, with the same result:
+|* The ranks are threads. With -DWITH_TCP they are processes that you, torchrun,
+|* srun or mpiexec has started, with the same result:
 |*
 |* for r in 0 1; do RANK=$r WORLD_SIZE=2 out/two_steps_tcp & done; wait
 |*

@@ -63,9 +63,6 @@ std::vector<std::string> takeErrors();
 /// Allocations, events, streams, modules and contexts that nobody gave back.
 std::string describeLeaks();
 
-/// Memory of the GPU as a CPU can use it, once nothing is queued.
-void *look(const void *gpuAddress);
-
 } // namespace zero::test::fake
 
 #endif // ZERO_TEST_UNIT_CUDA_FAKEDRIVER_H

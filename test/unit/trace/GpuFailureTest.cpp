@@ -146,8 +146,8 @@ TEST_F(GpuFailure, ACollectiveFailsOnOneRank) {
       ASSERT_EQ(rank.create(), ZERO_RT_OK) << zero_rt_message();
       rank.check(rank.calls().begin_backward(rank.step, ZERO_RT_HINT_UNKNOWN));
       if (r == 1)
-        // Events are made at creation and by releases; the first one recorded
-        // in apply is in a collective.
+        // Streams wait for each other in collectives, and for the caller's in
+        // apply.
         fake::failCall("cuStreamWaitEvent", kLaunchFailed, /*count=*/3);
       double rate = 1;
       statuses[r] = rank.calls().apply(rank.step, &rate, 1, nullptr);
