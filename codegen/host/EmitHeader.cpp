@@ -70,7 +70,8 @@ static StringRef getComment(Call call) {
            "names the cause.";
   case Call::loss_scale:
     return "What the next backward multiplies its loss by: 1 unless the step "
-           "has a loss scale, and then the same until apply.";
+           "has a loss scale, and then the same until apply; for it the last "
+           "apply is waited for.";
   case Call::parameter_wait:
     return "Makes |stream| wait until a parameter (-1: all) may be read.";
   case Call::state_count:

@@ -67,7 +67,10 @@ static zero_rt_status arrive(zero_rt_step &step, int32_t parameter,
                             {ZERO_RT_EVENT_ARRIVE, parameter, tensor}, call));
   step.window.arrive(parameter);
   if (tensor)
-    ZERO_RT_TRY(giveBack(step, stream, outRelease));
+    if (zero_rt_status status = giveBack(step, stream, outRelease)) {
+      poisonStep(step, call); // it has arrived, and who retries counts it twice
+      return status;
+    }
   return advanceSequence(step, row, parameter, call);
 }
 
@@ -91,8 +94,13 @@ zero_rt_status zero_rt::makeWaiting(zero_rt_step &step, int32_t parameter,
       step.runtime->memory.allocate(tensor.space, ZERO_RT_ROLE_STAGING, bytes,
                                     step.parameterName(parameter), out.copy));
   out.tensor.data = out.copy.data;
-  ZERO_RT_TRY(step.device().copy(out.copy.data, tensor.data, bytes));
-  return giveBack(step, stream, nullptr);
+  zero_rt_status status =
+      step.device().copy(out.copy.data, tensor.data, bytes);
+  if (!status)
+    status = giveBack(step, stream, nullptr);
+  if (status)
+    step.runtime->memory.release(out.copy);
+  return status;
 }
 
 zero_rt_status zero_rt::checkGradient(const zero_rt_step &step,

@@ -114,12 +114,13 @@ typedef struct zero_rt_options {
   /// whole, and gradients that ranks promise to deliver alike. A gradient that
   /// waits must stay as it came. What is not kept is an error (mismatch,
   /// protocol) that names it. Costs a read of that state and
-  /// an exchange per step; must be the same on all ranks.
+  /// an exchange per step, for which a GPU is waited for; must be the same on
+  /// all ranks.
   int32_t check_promises;
   /// Non-zero: looks at each gradient as it arrives. Where a step is skipped or
   /// refused because one is not finite, zero_rt_message() tells after results
-  /// which, of which rank and backward. Costs a read of every gradient; must be
-  /// the same on all ranks.
+  /// which, of which rank and backward. Costs a read of every gradient, for
+  /// which a GPU is waited for; must be the same on all ranks.
   int32_t find_nonfinite;
   int32_t device;  // zero_rt_device
   int32_t ordinal; // which GPU, as the driver numbers them
@@ -185,7 +186,8 @@ zero_rt_status zero_rt_stream_wait(zero_rt_runtime *runtime,
 
 /// Memory of |runtime|'s device, for callers who have no other means to get
 /// some; aligned to 64 bytes, contents unspecified. Not counted. Errors:
-/// out_of_memory. Ownership: the caller gives it back, before the runtime.
+/// out_of_memory. Ownership: the caller gives it back, before the runtime and
+/// after what streams of its own do with it; calls of steps may still use it.
 /// Equivalent to: cudaMalloc, cudaFree.
 zero_rt_status zero_rt_allocate(zero_rt_runtime *runtime, int64_t bytes,
                                 void **out_data);

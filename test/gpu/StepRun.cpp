@@ -1,0 +1,290 @@
+//===- StepRun.cpp - Runs a compiled step with random gradients -----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "StepRun.h"
+
+#include <cstring>
+#include <dlfcn.h>
+#include <random>
+#include <thread>
+
+using namespace zero::check;
+
+static constexpr int kSteps = 3;
+static constexpr int kBackwards = 2;
+
+//===----------------------------------------------------------------------===//
+// Libraries
+//===----------------------------------------------------------------------===//
+
+StepLibrary::~StepLibrary() {
+  if (handle)
+    dlclose(handle);
+}
+
+std::string StepLibrary::open(const std::string &path) {
+  handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!handle)
+    return dlerror();
+  size_t slash = path.rfind('/');
+  std::string file = path.substr(slash == std::string::npos ? 0 : slash + 1);
+  const size_t around = std::strlen("lib") + std::strlen(".so");
+  if (file.size() <= around)
+    return "its name is not libNAME.so";
+  name = file.substr(std::strlen("lib"), file.size() - around);
+  create =
+      reinterpret_cast<CreateFn>(dlsym(handle, (name + "_create").c_str()));
+  if (!create)
+    return "it exports no " + name + "_create";
+
+  // A runtime is what its first word points to; this one asks for the tables.
+  static thread_local const zero_rt_library *seen = nullptr;
+  zero_rt_calls calls = {};
+  calls.struct_size = sizeof(calls);
+  calls.abi_version = ZERO_RT_ABI_VERSION;
+  calls.step_create = [](zero_rt_runtime *, const zero_rt_library *library,
+                         const void *, zero_rt_step **) {
+    seen = library;
+    return zero_rt_status(ZERO_RT_OK);
+  };
+  const zero_rt_calls *runtime = &calls;
+  zero_rt_step *none = nullptr;
+  if (create(reinterpret_cast<zero_rt_runtime *>(&runtime), nullptr, &none) ||
+      !seen)
+    return "it is of another version";
+  tables = seen;
+  if (tables->num_stages || tables->num_activations)
+    return "steps with pipeline stages are not checked";
+  for (int64_t b = 0; b < tables->num_buckets; ++b)
+    if (tables->buckets[b].replicated >= 0)
+      return "steps whose ranks promise the same gradients are not checked";
+  return "";
+}
+
+//===----------------------------------------------------------------------===//
+// Numbers
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// How an element type lies in memory.
+struct Format {
+  int64_t size;
+  int mantissaBits;
+  int bias;
+};
+} // namespace
+
+static Format formatOf(int64_t dtype) {
+  switch (dtype) {
+  case ZERO_RT_F16:
+    return {2, 10, 15};
+  case ZERO_RT_BF16:
+    return {2, 7, 127};
+  case ZERO_RT_F32:
+    return {4, 23, 127};
+  default:
+    return {8, 52, 1023};
+  }
+}
+
+/// Numbers with all their bits random, of magnitudes from 2^-6 to 2^2: such as
+/// do not sum exactly.
+static std::vector<char> draw(int64_t dtype, int64_t elements, uint64_t seed) {
+  Format format = formatOf(dtype);
+  std::mt19937_64 random(seed);
+  std::vector<char> data(static_cast<size_t>(elements * format.size));
+  for (int64_t i = 0; i < elements; ++i) {
+    uint64_t drawn = random();
+    uint64_t mantissa = drawn & ((uint64_t(1) << format.mantissaBits) - 1);
+    uint64_t exponent = uint64_t(format.bias - 6) + (drawn >> 56) % 8;
+    uint64_t bits = mantissa | exponent << format.mantissaBits |
+                    (drawn >> 55 & 1) << (8 * format.size - 1);
+    std::memcpy(data.data() + i * format.size, &bits, size_t(format.size));
+  }
+  return data;
+}
+
+//===----------------------------------------------------------------------===//
+// One rank
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// A rank; methods give false after an error.
+class Rank {
+public:
+  Rank(const StepLibrary &library, RankState &state, int32_t rank)
+      : library(library), state(state), rank(rank) {}
+  ~Rank();
+
+  bool create(zero_rt_group *group, zero_rt_device device, int32_t ordinal);
+  bool bind();
+  bool apply(int step);
+  bool read();
+
+private:
+  const zero_rt_calls &calls() const {
+    return **reinterpret_cast<const zero_rt_calls *const *>(step);
+  }
+  bool check(zero_rt_status status) {
+    if (status && state.error.empty())
+      state.error = "rank " + std::to_string(rank) + ": " +
+                    zero_rt_status_name(status) + ": " + zero_rt_message();
+    return status == ZERO_RT_OK;
+  }
+  /// |data| in the memory of the device, until the next release.
+  bool upload(const std::vector<char> &data, int64_t dtype, int64_t elements,
+              zero_rt_tensor &tensor);
+  bool release();
+
+  const StepLibrary &library;
+  RankState &state;
+  int32_t rank;
+  zero_rt_runtime *runtime = nullptr;
+  zero_rt_step *step = nullptr;
+  std::vector<void *> lent;
+};
+
+} // namespace
+
+Rank::~Rank() {
+  release();
+  if (step)
+    check(calls().step_destroy(step));
+  if (runtime)
+    check(zero_rt_destroy(runtime));
+}
+
+bool Rank::create(zero_rt_group *group, zero_rt_device device,
+                  int32_t ordinal) {
+  zero_rt_options options = {};
+  options.struct_size = sizeof(options);
+  options.device = device;
+  options.ordinal = ordinal;
+  options.poison = 1;
+  return check(zero_rt_create(group, rank, &options, &runtime)) &&
+         check(library.create(runtime, nullptr, &step));
+}
+
+bool Rank::upload(const std::vector<char> &data, int64_t dtype,
+                  int64_t elements, zero_rt_tensor &tensor) {
+  tensor = {sizeof(tensor), int32_t(dtype), ZERO_RT_SPACE_DEVICE, 0,
+            elements,       nullptr};
+  if (!check(zero_rt_allocate(runtime, int64_t(data.size()), &tensor.data)))
+    return false;
+  lent.push_back(tensor.data);
+  return check(
+      zero_rt_copy(runtime, tensor.data, data.data(), int64_t(data.size())));
+}
+
+bool Rank::release() {
+  bool ok = true;
+  for (void *data : lent)
+    ok &= check(zero_rt_release(runtime, data));
+  lent.clear();
+  return ok;
+}
+
+/// All ranks begin with the same parameters.
+bool Rank::bind() {
+  for (int64_t p = 0; p < library.tables->num_parameters; ++p) {
+    const zero_rt_parameter_row &row = library.tables->parameters[p];
+    zero_rt_tensor tensor;
+    if (!upload(draw(row.dtype, row.elements, uint64_t(p)), row.dtype,
+                row.elements, tensor) ||
+        !check(calls().bind_parameter(step, int32_t(p), &tensor)))
+      return false;
+  }
+  return release();
+}
+
+bool Rank::apply(int number) {
+  const zero_rt_library &tables = *library.tables;
+  for (int backward = 0; backward < kBackwards; ++backward) {
+    if (!check(calls().begin_backward(step, ZERO_RT_HINT_UNKNOWN)))
+      return false;
+    for (int64_t p = tables.num_parameters - 1; p >= 0; --p) {
+      const zero_rt_parameter_row &row = tables.parameters[p];
+      for (int64_t use = 0; use < row.uses; ++use) {
+        uint64_t seed =
+            ((uint64_t(rank) * kSteps + number) * kBackwards + backward) << 32 |
+            uint64_t(p) << 8 | uint64_t(use);
+        zero_rt_tensor tensor;
+        zero_rt_timepoint released = 0;
+        if (!upload(draw(row.gradient_dtype, row.elements, seed),
+                    row.gradient_dtype, row.elements, tensor) ||
+            !check(calls().gradient(step, int32_t(p), &tensor, nullptr,
+                                    &released)))
+          return false;
+      }
+    }
+    if (backward + 1 < kBackwards && !check(calls().accumulate(step)))
+      return false;
+  }
+  std::vector<double> inputs;
+  for (int64_t i = 0; i < tables.num_inputs; ++i)
+    inputs.push_back(tables.inputs[i].tokens ? 7 + rank : 1e-3);
+  zero_rt_results results = {};
+  results.struct_size = sizeof(results);
+  if (!check(calls().apply(step, inputs.data(), int32_t(inputs.size()),
+                           nullptr)) ||
+      !check(calls().results(step, &results)))
+    return false;
+  auto *begin = reinterpret_cast<const char *>(&results);
+  state.pieces.push_back({"results of step " + std::to_string(number),
+                          {begin, begin + sizeof(results)}});
+  return release();
+}
+
+bool Rank::read() {
+  int64_t count = 0;
+  if (!check(calls().state_count(step, &count)))
+    return false;
+  for (int64_t i = 0; i < count; ++i) {
+    zero_rt_state_entry entry = {};
+    entry.struct_size = sizeof(entry);
+    if (!check(calls().state_describe(step, i, &entry)))
+      return false;
+    std::string name = entry.role;
+    if (entry.parameter >= 0)
+      name += " of " +
+              std::string(library.tables->strings +
+                          library.tables->parameters[entry.parameter].name);
+    int64_t bytes = (entry.end - entry.begin) * formatOf(entry.dtype).size;
+    Piece &piece = state.pieces.emplace_back();
+    piece.name = name;
+    piece.bytes.resize(static_cast<size_t>(bytes));
+    if (!check(calls().state_read(step, i, piece.bytes.data(), bytes)))
+      return false;
+  }
+  return true;
+}
+
+std::string StepRun::run(const StepLibrary &library, zero_rt_device device,
+                         int32_t ordinal) {
+  auto numRanks = int32_t(library.tables->ranks);
+  ranks.assign(static_cast<size_t>(numRanks), {});
+  zero_rt_group *group = nullptr;
+  if (zero_rt_local_group_create(numRanks, &group))
+    return zero_rt_message();
+  std::vector<std::thread> threads;
+  for (int32_t r = 0; r < numRanks; ++r)
+    threads.emplace_back([&, r] {
+      Rank rank(library, ranks[size_t(r)], r);
+      bool ok = rank.create(group, device, ordinal) && rank.bind();
+      for (int step = 0; step < kSteps && ok; ++step)
+        ok = rank.apply(step);
+      if (ok)
+        rank.read();
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  zero_rt_group_destroy(group);
+  for (const RankState &rank : ranks)
+    if (!rank.error.empty())
+      return rank.error;
+  return "";
+}

@@ -1,0 +1,63 @@
+//===- StepRun.h - Runs a compiled step with random gradients ---*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_TEST_GPU_STEPRUN_H
+#define ZERO_TEST_GPU_STEPRUN_H
+
+#include "zero_rt/library.h"
+
+#include <string>
+#include <vector>
+
+namespace zero::check {
+
+/// A step's library, loaded.
+struct StepLibrary {
+  StepLibrary() = default;
+  StepLibrary(const StepLibrary &) = delete;
+  StepLibrary &operator=(const StepLibrary &) = delete;
+  ~StepLibrary();
+
+  /// Loads |path|, .../libNAME.so; empty on success.
+  std::string open(const std::string &path);
+
+  std::string name;
+  using CreateFn = zero_rt_status (*)(zero_rt_runtime *, const void *,
+                                      zero_rt_step **);
+  CreateFn create = nullptr;
+  const zero_rt_library *tables = nullptr;
+
+private:
+  void *handle = nullptr;
+};
+
+/// A result, or an interval of state.
+struct Piece {
+  std::string name;
+  std::vector<char> bytes;
+};
+
+/// What one rank has after its steps.
+struct RankState {
+  std::vector<Piece> pieces;
+  std::string error;
+};
+
+/// The same numbers on every device: those of a rank, step and backward are
+/// drawn from their number.
+class StepRun {
+public:
+  /// Makes a few steps on all ranks, threads of this process, with |device|.
+  /// Empty on success.
+  std::string run(const StepLibrary &library, zero_rt_device device,
+                  int32_t ordinal);
+
+  std::vector<RankState> ranks;
+};
+
+} // namespace zero::check
+
+#endif // ZERO_TEST_GPU_STEPRUN_H

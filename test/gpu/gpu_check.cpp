@@ -1,0 +1,103 @@
+//===- gpu_check.cpp - Steps on a GPU against the processor's -------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Runs compiled steps with random gradients on the processor and on a GPU, and
+// compares results and all state bit by bit. It knows libraries and the runtime
+// only, so that it runs where there is no compiler.
+//
+//===----------------------------------------------------------------------===//
+
+#include "StepRun.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+using namespace zero::check;
+
+static const char *const usage =
+    R"(usage: gpu_check [--device=cuda|host] [--ordinal=N] LIBRARY...
+
+Runs each step on the processor and on GPU N (default 0), and compares results and
+state bit by bit. --device=host compares two runs on the processor.
+)";
+
+namespace {
+struct Options {
+  zero_rt_device device = ZERO_RT_DEVICE_CUDA;
+  int32_t ordinal = 0;
+  std::vector<std::string> libraries;
+};
+} // namespace
+
+/// False where |arguments| are wrong.
+static bool parse(int count, char **arguments, Options &options) {
+  for (int i = 1; i < count; ++i) {
+    std::string argument = arguments[i];
+    if (argument == "--device=host")
+      options.device = ZERO_RT_DEVICE_HOST;
+    else if (argument == "--device=cuda")
+      options.device = ZERO_RT_DEVICE_CUDA;
+    else if (argument.rfind("--ordinal=", 0) == 0)
+      options.ordinal = std::atoi(argument.c_str() + std::strlen("--ordinal="));
+    else if (argument.rfind("-", 0) == 0)
+      return false;
+    else
+      options.libraries.push_back(argument);
+  }
+  return !options.libraries.empty();
+}
+
+/// How many pieces of what both runs left differ; -1 if they cannot be
+/// compared.
+static int64_t countDifferences(const StepRun &a, const StepRun &b) {
+  int64_t differences = 0;
+  for (size_t r = 0; r < a.ranks.size(); ++r) {
+    const std::vector<Piece> &mine = a.ranks[r].pieces;
+    const std::vector<Piece> &other = b.ranks[r].pieces;
+    if (mine.size() != other.size())
+      return -1;
+    for (size_t i = 0; i < mine.size(); ++i) {
+      if (mine[i].bytes == other[i].bytes)
+        continue;
+      if (differences++ == 0)
+        std::printf("  first difference: %s on rank %zu\n",
+                    mine[i].name.c_str(), r);
+    }
+  }
+  return differences;
+}
+
+int main(int count, char **arguments) {
+  Options options;
+  if (!parse(count, arguments, options)) {
+    std::fputs(usage, stderr);
+    return 2;
+  }
+  std::printf("%-44s %5s %6s %11s\n", "step", "ranks", "pieces", "differences");
+  int failures = 0;
+  for (const std::string &path : options.libraries) {
+    StepLibrary library;
+    std::string error = library.open(path);
+    StepRun processor, other;
+    if (error.empty())
+      error = processor.run(library, ZERO_RT_DEVICE_HOST, 0);
+    if (error.empty())
+      error = other.run(library, options.device, options.ordinal);
+    if (!error.empty()) {
+      std::printf("%-44s %s\n", path.c_str(), error.c_str());
+      ++failures;
+      continue;
+    }
+    int64_t differences = countDifferences(processor, other);
+    std::printf("%-44s %5zu %6zu %11lld\n", library.name.c_str(),
+                other.ranks.size(), other.ranks[0].pieces.size(),
+                static_cast<long long>(differences));
+    failures += differences != 0;
+  }
+  std::printf("%zu steps, %d failures\n", options.libraries.size(), failures);
+  return failures != 0;
+}

@@ -1,0 +1,103 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# Runs compiled steps on this machine's GPU and compares them with the processor's,
+# bit by bit: every optimizer and type, ZeRO stages, offload, several ranks.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+usage() {
+  cat <<USAGE
+usage: gpu-check.sh [OPTION...] [FOLDER]
+  FOLDER         the program and the steps (default build/gpu-check); made where it
+                 is not there
+  --make         only make FOLDER, for a machine without compilers: it needs its
+                 driver and FOLDER there, and runs FOLDER/run.sh
+  --build DIR    the build folder to take them from (default build, built first)
+  --device WHAT  cuda (default), or host: the processor with itself
+USAGE
+}
+
+wrong() {
+  echo "gpu-check.sh: $1" >&2
+  usage >&2
+  exit 2
+}
+
+folder=
+build=
+device=cuda
+make=0
+while [[ $# -gt 0 ]]; do
+  case $1 in
+  --help | -h) usage; exit 0 ;;
+  --make) make=1 ;;
+  --build | --device)
+    [[ $# -gt 1 ]] || wrong "$1 needs a value"
+    [[ $1 == --build ]] && build=$2 || device=$2
+    shift
+    ;;
+  -*) wrong "unknown option '$1'" ;;
+  *) folder=$1 ;;
+  esac
+  shift
+done
+[[ $device == cuda || $device == host ]] || wrong "--device must be cuda or host"
+folder=${folder:-build/gpu-check}
+
+# compile NAME STEP OPTION...: FOLDER/NAME/libNAME.so
+compile() {
+  local name=$1 step=$2
+  shift 2
+  "$build/bin/zero-compile" "$step" -o "$folder/$name" --name="$name" \
+    --target=cuda --no-prove "$@" >/dev/null
+}
+
+make_step() {
+  python3 tools/scripts/make_step.py --parameters=7 "$@" >"$folder/step.mlir"
+}
+
+make_folder() {
+  if [[ -z $build ]]; then
+    build=build
+    bash tools/scripts/build.sh build -- zero-compile gpu_check
+  fi
+  rm -rf "$folder"
+  mkdir -p "$folder"
+  local optimizer types dtype gradient accumulator ranks stage
+  for optimizer in sgd adam adamw lion; do
+    for types in "bf16 bf16 f32" "f16 f16 f32" "f32 f32 f32" "f64 f64 f64" \
+      "f32 bf16 f32" "bf16 bf16 bf16"; do
+      read -r dtype gradient accumulator <<<"$types"
+      make_step --ranks=1 --dtype="$dtype" --gradient="$gradient" \
+        --accumulator="$accumulator" \
+        --optimizer "examples/optimizers/$optimizer.mlir"
+      compile "${optimizer}_${types// /_}" "$folder/step.mlir" --stage=0
+    done
+  done
+  for ranks in 2 4; do
+    for stage in 0 1 2; do
+      make_step --ranks="$ranks" --dtype=bf16 --gradient=bf16 --accumulator=f32 \
+        --optimizer examples/optimizers/adamw.mlir
+      compile "ranks${ranks}_stage$stage" "$folder/step.mlir" --stage="$stage"
+      [[ $stage == 0 ]] || compile "ranks${ranks}_stage${stage}_offload" \
+        "$folder/step.mlir" --stage="$stage" --offload=optimizer
+    done
+  done
+  make_step --ranks=2 --dtype=f32 --gradient=f32 --accumulator=f32 --wire=bf16 \
+    --optimizer examples/optimizers/adamw.mlir
+  compile wire "$folder/step.mlir" --stage=1
+  for example in fp16 schedule; do
+    compile "$example" "examples/$example.mlir" --stage=1
+  done
+  rm "$folder/step.mlir"
+  cp "$build/bin/gpu_check" "$build"/lib/libzero_rt.so "$folder"
+  cat >"$folder/run.sh" <<'RUN'
+#!/usr/bin/env bash
+cd "$(dirname "$0")"
+exec ./gpu_check "$@" ./*/lib*.so
+RUN
+}
+
+[[ $make -eq 0 && -x $folder/gpu_check && -z $build ]] || make_folder
+[[ $make -eq 1 ]] || bash "$folder/run.sh" --device="$device"
