@@ -54,8 +54,10 @@ static zero_rt_status giveBack(zero_rt_step &step, zero_rt_stream *stream,
     return step.device().precede(stream);
   if (step.device().isImmediate())
     return ZERO_RT_OK; // at 0
-  *outRelease = ++step.runtime->timepoints;
-  return step.device().mark(*outRelease);
+  zero_rt_timepoint release = ++step.runtime->timepoints;
+  ZERO_RT_TRY(step.device().mark(release));
+  *outRelease = release;
+  return ZERO_RT_OK;
 }
 
 static zero_rt_status arrive(zero_rt_step &step, int32_t parameter,
@@ -83,10 +85,10 @@ zero_rt_status zero_rt::makeWaiting(zero_rt_step &step, int32_t parameter,
   out.parameter = parameter;
   out.tensor = tensor;
   if (outRelease) {
-    *outRelease = out.release = ++step.runtime->timepoints;
-    step.runtime->unreleased.insert(out.release);
     if (step.runtime->checkPromises)
       ZERO_RT_TRY(digestOf(step, tensor, &out.digest));
+    *outRelease = out.release = ++step.runtime->timepoints;
+    step.runtime->unreleased.insert(out.release);
     return ZERO_RT_OK;
   }
   int64_t bytes = tensor.elements * elementSize(tensor.dtype);
@@ -94,8 +96,7 @@ zero_rt_status zero_rt::makeWaiting(zero_rt_step &step, int32_t parameter,
       step.runtime->memory.allocate(tensor.space, ZERO_RT_ROLE_STAGING, bytes,
                                     step.parameterName(parameter), out.copy));
   out.tensor.data = out.copy.data;
-  zero_rt_status status =
-      step.device().copy(out.copy.data, tensor.data, bytes);
+  zero_rt_status status = step.device().copy(out.copy.data, tensor.data, bytes);
   if (!status)
     status = giveBack(step, stream, nullptr);
   if (status)
@@ -185,6 +186,13 @@ static zero_rt_status handOut(zero_rt_step &step, int32_t parameter,
   return ZERO_RT_OK;
 }
 
+/// What comes to |stream| from now on may write to the slot of |parameter|.
+static zero_rt_status lendTo(zero_rt_step &step, int32_t parameter,
+                             zero_rt_stream *stream) {
+  step.sequence.writers[parameter] = stream;
+  return step.device().precede(stream);
+}
+
 zero_rt_status calls::gradient_slot(zero_rt_step *step, int32_t parameter,
                                     zero_rt_stream *stream,
                                     zero_rt_tensor *out_slot,
@@ -211,7 +219,7 @@ zero_rt_status calls::gradient_slot(zero_rt_step *step, int32_t parameter,
   if (findHandedOut(*step, parameter) ||
       !isBucketOpen(*step, *transition, row.bucket)) {
     ZERO_RT_TRY(handOut(*step, parameter, out_slot, out_beta));
-    return step->device().precede(stream);
+    return lendTo(*step, parameter, stream);
   }
 
   // What is there counts if it came in this backward, or if the buffer
@@ -226,7 +234,7 @@ zero_rt_status calls::gradient_slot(zero_rt_step *step, int32_t parameter,
   out_slot->elements = row.elements;
   out_slot->data = step->address(buffer, row.offset);
   *out_beta = add ? 1 : 0;
-  return step->device().precede(stream);
+  return lendTo(*step, parameter, stream);
 }
 
 zero_rt_status calls::gradient_ready(zero_rt_step *step, int32_t parameter,
@@ -240,6 +248,7 @@ zero_rt_status calls::gradient_ready(zero_rt_step *step, int32_t parameter,
                 "first",
                 step->parameterName(parameter));
   ZERO_RT_TRY(step->device().follow(stream));
+  step->sequence.writers.erase(parameter);
   WaitingGradient *found = findHandedOut(*step, parameter);
   if (!found) {
     ZERO_RT_TRY(

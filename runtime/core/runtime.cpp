@@ -199,6 +199,7 @@ ZERO_RT_EXPORT zero_rt_status zero_rt_copy(zero_rt_runtime *runtime, void *dst,
                 : dst     ? "src is null"
                           : "dst is null");
   return onDevice(*runtime->device, "zero_rt_copy", [&] {
+    ZERO_RT_TRY(runtime->device->follow(/*stream=*/nullptr));
     ZERO_RT_TRY(runtime->device->copy(dst, src, bytes));
     return runtime->device->finish();
   });

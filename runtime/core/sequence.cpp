@@ -59,7 +59,7 @@ void zero_rt::waitForBucket(zero_rt_step &step, WaitingGradient gradient) {
 
 void zero_rt::releaseWaiting(zero_rt_step &step, WaitingGradient &gradient) {
   step.runtime->memory.release(gradient.copy);
-  // Where that fails, waiting for it does.
+  // Where that fails, so does whatever comes next, and waiting for it.
   if (step.runtime->unreleased.erase(gradient.release))
     (void)step.device().mark(gradient.release);
 }
@@ -176,6 +176,9 @@ zero_rt_status zero_rt::finishSequence(zero_rt_step &step,
 }
 
 void zero_rt::dropWaiting(zero_rt_step &step) {
+  for (auto [parameter, stream] : step.sequence.writers)
+    (void)step.device().follow(stream);
+  step.sequence.writers.clear();
   for (auto *list : {&step.sequence.waiting, &step.sequence.handedOut}) {
     for (WaitingGradient &gradient : *list)
       releaseWaiting(step, gradient);

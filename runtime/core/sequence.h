@@ -18,6 +18,7 @@
 #include "zero_rt/library.h"
 
 #include <cstddef>
+#include <map>
 #include <vector>
 
 namespace zero_rt {
@@ -40,6 +41,8 @@ struct SequenceState {
   std::vector<int64_t> waitingOf;         // gradients waiting, by parameter
   std::vector<WaitingGradient> waiting;   // as they came
   std::vector<WaitingGradient> handedOut; // slots for later buckets
+  /// Who writes to a slot that is not declared ready, by parameter.
+  std::map<int32_t, zero_rt_stream *> writers;
 };
 
 /// Starts a backward: nothing has arrived.
@@ -77,7 +80,8 @@ zero_rt_status finishSequence(zero_rt_step &step,
 /// Gives back what a gradient waited in, ours or the caller's.
 void releaseWaiting(zero_rt_step &step, WaitingGradient &gradient);
 
-/// Gives back the memory of whatever still waits.
+/// Gives back the memory of whatever still waits. What comes after that comes
+/// after what is on the streams of slots that were never declared ready.
 void dropWaiting(zero_rt_step &step);
 
 } // namespace zero_rt

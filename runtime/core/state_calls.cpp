@@ -146,6 +146,7 @@ zero_rt_status calls::state_write(zero_rt_step *step, int64_t entry,
   void *memory = nullptr;
   ZERO_RT_TRY(locate(*step, entry, data, bytes, &memory));
   ZERO_RT_TRY(requireIdle(*step, "state_write"));
+  ZERO_RT_TRY(step->device().follow(/*stream=*/nullptr));
   ZERO_RT_TRY(step->device().copy(memory, data, bytes));
   ZERO_RT_TRY(refreshCopies(*step, step->entries[size_t(entry)]));
   return step->device().finish(); // then |data| is the caller's again

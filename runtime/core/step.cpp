@@ -44,7 +44,8 @@ zero_rt_step::zero_rt_step(zero_rt_runtime &runtime,
 
 zero_rt_step::~zero_rt_step() {
   handle = Handle::None;
-  (void)device().finish(); // others may read what is queued there
+  (void)device().finish();  // others may read what is queued there
+  sequence.writers.clear(); // streams of the caller may be gone
   dropWaiting(*this);
   dropBackwards(*this);
   releaseOutgoing(*this);

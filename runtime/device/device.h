@@ -100,7 +100,8 @@ public:
   /// What comes to |stream| from now on comes after what is queued.
   virtual zero_rt_status precede(zero_rt_stream *stream) = 0;
 
-  /// |timepoint| passes when all is done that is queued now.
+  /// |timepoint| passes when all is done that is queued now. Where that cannot
+  /// be arranged, waits for it.
   virtual zero_rt_status mark(zero_rt_timepoint timepoint) = 0;
   /// Waits for a timepoint that was marked.
   virtual zero_rt_status wait(zero_rt_timepoint timepoint) = 0;

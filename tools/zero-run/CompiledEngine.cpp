@@ -166,8 +166,8 @@ LogicalResult CompiledEngine::open(ModuleOp scheduled, int64_t numRanks,
   runtimeOptions.ordinal = options.gpu.value_or(0);
   // A read before the first write must show, and a promise not kept.
   runtimeOptions.poison = 1;
-  runtimeOptions.check_promises = 1;
-  runtimeOptions.find_nonfinite = 1;
+  runtimeOptions.check_promises = options.checks;
+  runtimeOptions.find_nonfinite = options.checks;
   bool ok = onEveryRank([&](int64_t r, Rank &rank) {
     return check(rank,
                  zero_rt_create(group, r, &runtimeOptions, &rank.runtime)) &&

@@ -112,6 +112,9 @@ struct CompiledOptions {
   int threads = 1;
   /// Which GPU kernels run on; on the processor if there is none.
   std::optional<int> gpu = std::nullopt;
+  /// Whether the runtime checks promises and looks for what is not finite, for
+  /// which it waits for a GPU at every call.
+  bool checks = true;
   Arrivals arrivals = Arrivals::backward;
   int64_t timeoutMs = 60000;
 };

@@ -105,7 +105,7 @@ public:
 
 private:
   zero_rt_status enter(const Tag &tag, const void *data);
-  zero_rt_status sync(zero_rt_status status);
+  zero_rt_status sync(zero_rt_status &status);
   Range slice(const Tag &tag, int32_t owner) const {
     return ownedSlice(tag.elements, owner, meeting.size());
   }
@@ -172,8 +172,11 @@ private:
 zero_rt_status LocalGroup::join(int32_t rank, int64_t timeoutMs, Device &device,
                                 std::unique_ptr<Communicator> &out,
                                 std::unique_ptr<Mail> &mail) {
-  ZERO_RT_TRY(checkDevice(rank, device.name()));
-  ZERO_RT_TRY(meeting.join(rank));
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    ZERO_RT_TRY(checkDevice(rank, device.name()));
+    ZERO_RT_TRY(meeting.join(rank));
+  }
   try {
     mail = std::make_unique<LocalMail>(*this, rank, timeoutMs);
     out = std::make_unique<LocalCommunicator>(*this, meeting, rank, timeoutMs,
@@ -185,9 +188,8 @@ zero_rt_status LocalGroup::join(int32_t rank, int64_t timeoutMs, Device &device,
   return ZERO_RT_OK;
 }
 
-/// Ranks read each other's memory.
+/// Ranks read each other's memory. Expects the mutex to be held.
 zero_rt_status LocalGroup::checkDevice(int32_t rank, const char *name) {
-  std::lock_guard<std::mutex> lock(mutex);
   if (meeting.members() == 0)
     deviceName = name;
   if (deviceName == name)
@@ -239,8 +241,10 @@ zero_rt_status LocalCommunicator::enter(const Tag &tag, const void *data) {
 }
 
 /// Ends a phase: what is queued from now on comes after what all ranks have
-/// done in it. |status| is how this rank fared.
-zero_rt_status LocalCommunicator::sync(zero_rt_status status) {
+/// done in it. |status| is how this rank fared; where it is no success, this
+/// fails on all ranks. If this rank alone cannot follow the others, |status|
+/// says so, for its next sync to tell them.
+zero_rt_status LocalCommunicator::sync(zero_rt_status &status) {
   Signal signal = nullptr;
   if (!status)
     status = device.signal(&signal);
@@ -250,12 +254,17 @@ zero_rt_status LocalCommunicator::sync(zero_rt_status status) {
     // What others have queued may read what the caller of this rank frees next.
     (void)device.finish();
     (void)meeting.sync(rank, /*signal=*/nullptr, ZERO_RT_OK);
+    meeting.declareSeen(rank);
     return fail(failure, "%s", message);
   }
-  for (int32_t r = 0; r < meeting.size() && !status; ++r)
-    if (r != rank)
-      status = device.await(meeting.signalOf(r));
-  return status;
+  for (int32_t r = 0; r < meeting.size(); ++r) {
+    zero_rt_status followed =
+        r == rank ? ZERO_RT_OK : device.await(meeting.signalOf(r));
+    if (!status)
+      status = followed;
+  }
+  meeting.declareSeen(rank);
+  return ZERO_RT_OK;
 }
 
 /// What is queued from now on comes after what the ranks have shown.
@@ -274,8 +283,10 @@ zero_rt_status LocalCommunicator::reduceOwnSlice(const Tag &tag,
   Range own = slice(tag, rank);
   for (int32_t r = 0; r < meeting.size(); ++r)
     sources[size_t(r)] = elementAt(meeting.dataOf(r), tag.dtype, own.begin);
-  return program.sum({tag.dtype, tag.sumType, sources.data(), meeting.size(),
-                      dst, accumulate, own.size()});
+  return guarded(tag.operation, [&] {
+    return program.sum({tag.dtype, tag.sumType, sources.data(), meeting.size(),
+                        dst, accumulate, own.size()});
+  });
 }
 
 zero_rt_status LocalCommunicator::copyOtherSlices(const Tag &tag, void *data) {
@@ -308,9 +319,11 @@ zero_rt_status LocalCommunicator::allReduce(const Tag &tag, Program &program,
   if (!status)
     status = reduceOwnSlice(tag, program, own, false);
   ZERO_RT_TRY(sync(status));
-  status = copyOtherSlices(tag, dst);
+  if (!status)
+    status = copyOtherSlices(tag, dst);
   // Nobody may change a buffer that others still copy from.
-  return sync(status);
+  ZERO_RT_TRY(sync(status));
+  return status;
 }
 
 zero_rt_status LocalCommunicator::reduceScatter(const Tag &tag,
@@ -321,7 +334,8 @@ zero_rt_status LocalCommunicator::reduceScatter(const Tag &tag,
   zero_rt_status status = awaitEntries();
   if (!status)
     status = reduceOwnSlice(tag, program, dst, accumulate);
-  return sync(status);
+  ZERO_RT_TRY(sync(status));
+  return status;
 }
 
 zero_rt_status LocalCommunicator::allGather(const Tag &tag, void *data) {
@@ -330,7 +344,8 @@ zero_rt_status LocalCommunicator::allGather(const Tag &tag, void *data) {
   zero_rt_status status = awaitEntries();
   if (!status)
     status = copyOtherSlices(tag, data);
-  return sync(status);
+  ZERO_RT_TRY(sync(status));
+  return status;
 }
 
 zero_rt_status LocalCommunicator::exchange(const Tag &tag, const void *mine,
@@ -340,7 +355,9 @@ zero_rt_status LocalCommunicator::exchange(const Tag &tag, const void *mine,
   for (int32_t r = 0; r < meeting.size(); ++r)
     std::memcpy(static_cast<char *>(all) + r * bytes, meeting.dataOf(r),
                 size_t(bytes));
-  return meeting.sync(rank, /*signal=*/nullptr, ZERO_RT_OK);
+  ZERO_RT_TRY(meeting.sync(rank, /*signal=*/nullptr, ZERO_RT_OK));
+  meeting.declareSeen(rank);
+  return ZERO_RT_OK;
 }
 
 zero_rt_status LocalCommunicator::collect(const Tag &tag, uint64_t turn,

@@ -37,11 +37,19 @@ zero_rt_status Rendezvous::join(int32_t rank) {
     return fail(ZERO_RT_INVALID_ARGUMENT, "rank %d is already taken",
                 names[size_t(rank)]);
   mine.member = Member::Present;
+  mine.seen = syncNumber;
   return ZERO_RT_OK;
 }
 
 void Rendezvous::leave(int32_t rank) {
-  std::lock_guard<std::mutex> lock(mutex);
+  std::unique_lock<std::mutex> lock(mutex);
+  // They have come to that sync with this rank, so none of them is long.
+  changed.wait(lock, [&] {
+    return std::all_of(posts.begin(), posts.end(), [&](const Post &post) {
+      return &post == &posts[size_t(rank)] || post.member != Member::Present ||
+             post.seen == syncNumber;
+    });
+  });
   posts[size_t(rank)].member = Member::Left;
   for (size_t r = 0; r < posts.size(); ++r)
     if (posts[r].waiting)
@@ -201,4 +209,10 @@ zero_rt_status Rendezvous::sync(int32_t rank, Signal signal,
     changed.wait(lock, [&] { return syncNumber != now; });
   }
   return failedSync == now ? reportBroken(rank, /*waited=*/true) : ZERO_RT_OK;
+}
+
+void Rendezvous::declareSeen(int32_t rank) {
+  std::lock_guard<std::mutex> lock(mutex);
+  posts[size_t(rank)].seen = syncNumber;
+  changed.notify_all();
 }

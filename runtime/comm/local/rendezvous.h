@@ -32,6 +32,7 @@ public:
   Rendezvous(std::vector<int32_t> names, const char *owner);
 
   zero_rt_status join(int32_t rank);
+  /// Waits until the others have seen what |rank| showed them last.
   void leave(int32_t rank);
   void leaveStep(int32_t rank, uint64_t step);
   /// Whether |rank| has destroyed |step|.
@@ -49,6 +50,10 @@ public:
   /// |signal| that it is done to the others until the next sync. Where |status|
   /// says that a rank failed, all do.
   zero_rt_status sync(int32_t rank, Signal signal, zero_rt_status status);
+
+  /// |rank| needs nothing more of what the others showed in the last sync, such
+  /// as signals, which go with the device of a rank that leaves.
+  void declareSeen(int32_t rank);
 
   /// What |rank| entered the present collective with.
   const void *dataOf(int32_t rank) const { return posts[size_t(rank)].data; }
@@ -78,6 +83,7 @@ private:
     // Of the last sync and of the next one, to which others may have come.
     Signal signals[2] = {};
     uint64_t sequence = 0;
+    uint64_t seen = 0; // syncs
   };
 
   // All of these expect the mutex to be held.

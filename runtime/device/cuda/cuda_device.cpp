@@ -59,16 +59,11 @@ zero_rt_status CudaDevice::initialize() {
                device);
   if (!hasPools)
     return fail(ZERO_RT_UNSUPPORTED, "GPU %d has no memory pools", ordinal);
-  // What is released stays for the next step, whoever synchronizes meanwhile.
-  CUmemoryPool pool = nullptr;
-  uint64_t threshold = UINT64_MAX;
-  ZERO_RT_CUDA(driver, DeviceGetDefaultMemPool, &pool, device);
-  ZERO_RT_CUDA(driver, MemPoolSetAttribute, pool, poolReleaseThreshold,
-               &threshold);
   ZERO_RT_CUDA(driver, DevicePrimaryCtxRetain, &context, device);
   isRetained = true;
   ZERO_RT_TRY(enter());
   zero_rt_status status = [&]() -> zero_rt_status {
+    ZERO_RT_TRY(createPool());
     ZERO_RT_CUDA(driver, StreamCreate, &stream, streamNonBlocking);
     ZERO_RT_TRY(create(&passing));
     for (CUevent &event : signals)
@@ -77,6 +72,20 @@ zero_rt_status CudaDevice::initialize() {
   }();
   leave();
   return status;
+}
+
+/// A pool of our own: the default one is everybody's.
+zero_rt_status CudaDevice::createPool() {
+  PoolProperties properties = {};
+  properties.allocationType = poolAllocationPinned;
+  properties.locationType = poolLocationDevice;
+  properties.location = ordinal;
+  ZERO_RT_CUDA(driver, MemPoolCreate, &memoryPool, &properties);
+  // What is released stays for the next step, whoever synchronizes meanwhile.
+  uint64_t threshold = UINT64_MAX;
+  ZERO_RT_CUDA(driver, MemPoolSetAttribute, memoryPool, poolReleaseThreshold,
+               &threshold);
+  return ZERO_RT_OK;
 }
 
 CudaDevice::~CudaDevice() {
@@ -90,6 +99,8 @@ CudaDevice::~CudaDevice() {
         driver.EventDestroy(event);
     if (stream)
       driver.StreamDestroy(stream);
+    if (memoryPool)
+      driver.MemPoolDestroy(memoryPool);
     leave();
   }
   if (isRetained)
@@ -120,7 +131,7 @@ void *CudaDevice::allocate(int32_t space, int64_t bytes) {
     return data;
   }
   CUdeviceptr data = 0;
-  if (driver.MemAllocAsync(&data, size, stream))
+  if (driver.MemAllocFromPoolAsync(&data, size, memoryPool, stream))
     return nullptr;
   return reinterpret_cast<void *>(uintptr_t(data));
 }
@@ -271,12 +282,16 @@ zero_rt_status CudaDevice::takeEvent(CUevent *out) {
 
 zero_rt_status CudaDevice::mark(zero_rt_timepoint timepoint) {
   CUevent event = nullptr;
-  ZERO_RT_TRY(takeEvent(&event));
-  zero_rt_status status =
-      check(driver, driver.EventRecord(event, stream), "cuEventRecord");
+  zero_rt_status status = takeEvent(&event);
+  if (!status) {
+    status = check(driver, driver.EventRecord(event, stream), "cuEventRecord");
+    if (status)
+      spare.push_back(event);
+  }
   if (status) {
-    spare.push_back(event);
-    return status;
+    // Without an event it passes now, or never.
+    hasLostTimepoint |= finish() != ZERO_RT_OK;
+    return hasLostTimepoint ? status : zero_rt_status(ZERO_RT_OK);
   }
   events[timepoint] = event;
   marked.push_back(timepoint);
@@ -291,6 +306,8 @@ CUevent CudaDevice::findEvent(zero_rt_timepoint timepoint) const {
 zero_rt_status CudaDevice::wait(zero_rt_timepoint timepoint) {
   if (CUevent event = findEvent(timepoint))
     ZERO_RT_CUDA(driver, EventSynchronize, event);
+  else if (hasLostTimepoint)
+    return finish();
   return checkHost();
 }
 
@@ -298,6 +315,8 @@ zero_rt_status CudaDevice::precede(zero_rt_stream *other,
                                    zero_rt_timepoint timepoint) {
   if (CUevent event = findEvent(timepoint))
     ZERO_RT_CUDA(driver, StreamWaitEvent, cudaStream(other), event, 0);
+  else if (hasLostTimepoint)
+    return finish();
   return ZERO_RT_OK;
 }
 

@@ -76,6 +76,7 @@ private:
       : driver(driver), pool(threads), ordinal(ordinal),
         label("cuda:" + std::to_string(ordinal)) {}
   zero_rt_status initialize();
+  zero_rt_status createPool();
   zero_rt_status create(CUevent *out);
   zero_rt_status takeEvent(CUevent *out);
   /// The event of a timepoint; null where it has passed.
@@ -91,6 +92,7 @@ private:
   CUdevice device = 0;
   CUcontext context = nullptr;
   bool isRetained = false;
+  CUmemoryPool memoryPool = nullptr;
   CUevent passing = nullptr; // between two streams; each use ends in its call
   CUevent signals[4] = {};
   size_t nextSignal = 0;
@@ -99,7 +101,8 @@ private:
   std::map<zero_rt_timepoint, CUevent> events;
   std::deque<zero_rt_timepoint> marked;
   std::vector<CUevent> spare;
-  std::vector<char> seen; // what `look` shows
+  bool hasLostTimepoint = false; // one was marked without an event
+  std::vector<char> seen;        // what `look` shows
 };
 
 } // namespace zero_rt

@@ -69,7 +69,9 @@ zero_rt_status zero_rt::getDriver(const Driver **out) {
     ZERO_RT_TRY(load(driver));
   isLoaded = true;
   ZERO_RT_TRY(checkVersion(driver));
-  ZERO_RT_CUDA(driver, Init, 0);
+  // Also what a driver without a GPU says.
+  if (check(driver, driver.Init(0), "cuInit"))
+    return fail(ZERO_RT_UNSUPPORTED, "no GPU can be used: %s", lastMessage());
   *out = &driver;
   return ZERO_RT_OK;
 }

@@ -44,6 +44,20 @@ constexpr int poolReleaseThreshold = 4;
 constexpr int jitErrorLogBuffer = 5;
 constexpr int jitErrorLogBufferBytes = 6;
 
+constexpr int poolAllocationPinned = 1;
+constexpr int poolLocationDevice = 1;
+
+/// CUmemPoolProps. Later versions give meanings to what is reserved here, of
+/// which 0 is the one it had.
+struct PoolProperties {
+  int allocationType;
+  int handleTypes;
+  int locationType;
+  int location;
+  void *securityAttributes;
+  unsigned char reserved[64];
+};
+
 struct Driver {
 #define FUNCTION(NAME, SYMBOL, ARGUMENTS) CUresult(*NAME) ARGUMENTS = nullptr;
 #include "device/cuda/driver.def"

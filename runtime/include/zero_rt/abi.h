@@ -194,7 +194,8 @@ zero_rt_status zero_rt_allocate(zero_rt_runtime *runtime, int64_t bytes,
 zero_rt_status zero_rt_release(zero_rt_runtime *runtime, void *data);
 
 /// Copies between memory of the device, or of the host, after all that the
-/// runtime was called for before, and waits until that is done.
+/// runtime was called for before and what is on the default stream, and waits
+/// until that is done.
 zero_rt_status zero_rt_copy(zero_rt_runtime *runtime, void *dst,
                             const void *src, int64_t bytes);
 

@@ -76,5 +76,6 @@ std::string fake::describeLeaks() {
   count(all.countEvents(), "events");
   count(all.modules.size(), "modules");
   count(size_t(all.contexts), "contexts");
+  count(size_t(all.pools), "pools");
   return text;
 }

@@ -15,6 +15,7 @@ using CUresult = int;
 using Address = unsigned long long;
 
 constexpr CUresult kInvalidValue = 1;
+constexpr CUresult kNoDevice = 100;
 constexpr CUresult kInvalidContext = 201;
 constexpr CUresult kNotFound = 500;
 constexpr CUresult kNotReady = 600;
@@ -73,6 +74,9 @@ CUresult cuGetErrorName(CUresult error, const char **name) {
   case 2:
     *name = "CUDA_ERROR_OUT_OF_MEMORY";
     return 0;
+  case kNoDevice:
+    *name = "CUDA_ERROR_NO_DEVICE";
+    return 0;
   case kInvalidContext:
     *name = "CUDA_ERROR_INVALID_CONTEXT";
     return 0;
@@ -89,7 +93,10 @@ CUresult cuGetErrorString(CUresult error, const char **text) {
   *text = "unspecified launch failure";
   return 0;
 }
-CUresult cuInit(unsigned) { return Entry("cuInit").error; }
+CUresult cuInit(unsigned) {
+  Entry entry("cuInit");
+  return entry.error ? entry.error : gpu().gpus ? 0 : kNoDevice;
+}
 CUresult cuDriverGetVersion(int *version) {
   *version = gpu().version;
   return 0;
@@ -106,8 +113,18 @@ CUresult cuDeviceGetAttribute(int *value, int attribute, int) {
   *value = attribute == 75 ? gpu().major : attribute == 76 ? gpu().minor : 1;
   return 0;
 }
-CUresult cuDeviceGetDefaultMemPool(void **pool, int) {
+CUresult cuMemPoolCreate(void **pool, const int *properties) {
+  Entry entry("cuMemPoolCreate");
+  CHECK(entry);
   *pool = &gpu();
+  ++gpu().pools;
+  // Memory that stays, on a device.
+  return properties[0] == 1 && properties[2] == 1 ? 0 : kInvalidValue;
+}
+CUresult cuMemPoolDestroy(void *) {
+  Entry entry("cuMemPoolDestroy");
+  CHECK(entry);
+  --gpu().pools;
   return 0;
 }
 CUresult cuMemPoolSetAttribute(void *, int, void *) { return 0; }
@@ -131,8 +148,9 @@ CUresult cuCtxPopCurrent_v2(void **) {
   return 0;
 }
 
-CUresult cuMemAllocAsync(Address *out, size_t bytes, Stream *stream) {
-  Entry entry("cuMemAllocAsync", stream, bytes);
+CUresult cuMemAllocFromPoolAsync(Address *out, size_t bytes, void *,
+                                 Stream *stream) {
+  Entry entry("cuMemAllocFromPoolAsync", stream, bytes);
   CHECK(entry);
   *out = gpu().allocate(bytes, gpu().streamOf(stream));
   return 0;

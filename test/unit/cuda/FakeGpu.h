@@ -106,6 +106,7 @@ public:
   int major = 9;
   int minor = 0;
   int contexts = 0;
+  int pools = 0;
   std::map<uint64_t, Allocation> allocations; // by their near address
   std::map<uint64_t, std::unique_ptr<char[]>> pinned;
   std::map<uint64_t, size_t> pinnedBytes;

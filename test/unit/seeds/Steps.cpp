@@ -94,6 +94,7 @@ Step::Step(const std::string &source, const Way &way, Mutation mutate)
       fake::reset(/*seed=*/ranks);
     context->kernels = std::make_unique<EmulatedProgram>(*context->module);
     compiled.gpu = 0;
+    compiled.checks = !std::getenv("ZERO_TEST_UNCHECKED");
   }
   if (way.how == How::compiled)
     engine = createCompiledEngine(*context->module, ranks, parameters, compiled,

@@ -23,6 +23,7 @@ int cuStreamCreate(zero_rt_stream **, unsigned);
 int cuStreamDestroy_v2(zero_rt_stream *);
 int cuMemsetD16Async(unsigned long long, unsigned short, size_t,
                      zero_rt_stream *);
+int cuMemsetD32Async(unsigned long long, unsigned, size_t, zero_rt_stream *);
 int cuMemcpyAsync(unsigned long long, unsigned long long, size_t,
                   zero_rt_stream *);
 int cuStreamSynchronize(zero_rt_stream *);
@@ -36,16 +37,21 @@ unsigned long long addressOf(const void *data) {
   return static_cast<unsigned long long>(reinterpret_cast<uintptr_t>(data));
 }
 
+/// A seed and a ZeRO stage. At stage 2 gradients wait for their buckets.
+using Case = std::tuple<int, int>;
+
 /// One rank, and a stream of its caller's.
-class GpuStream : public GpuTest, public testing::WithParamInterface<int> {
+class GpuStream : public GpuTest, public testing::WithParamInterface<Case> {
 protected:
   void SetUp() override {
     GpuTest::SetUp();
     if (IsSkipped())
       return;
-    fake::reset(GetParam());
+    fake::reset(unsigned(std::get<0>(GetParam())));
     LowerOptions options;
     options.mesh = "dp=1";
+    options.stage = std::get<1>(GetParam());
+    options.bucketBytes = 1;
     open(options);
     ASSERT_EQ(zero_rt_local_group_create(1, &group), ZERO_RT_OK);
     rank = std::make_unique<GpuRank>(library, group, 0);
@@ -53,6 +59,8 @@ protected:
     cuCtxPushCurrent_v2(this);
     ASSERT_EQ(cuStreamCreate(&stream, 1), 0);
     for (const auto &[name, elements] : kGpuElements) {
+      if (library.isF32)
+        break;
       zero_rt_tensor tensor = rank->makeTensor(elements, 1);
       rank->check(
           rank->calls().bind_parameter(rank->step, rank->find(name), &tensor));
@@ -89,6 +97,8 @@ protected:
   }
   /// fc1.weight is declared with two.
   int getUses(const std::string &name) { return name == "fc1.weight" ? 2 : 1; }
+  /// Closes the backward, so that nothing waits any more.
+  void close() { rank->check(rank->calls().accumulate(rank->step)); }
   void apply() {
     double rate = 0.125;
     rank->check(rank->calls().apply(rank->step, &rate, 1, stream));
@@ -128,6 +138,7 @@ TEST_P(GpuStream, ReleasedGradientsMayBeOverwritten) {
   auto gradients = makeGradients(0.5);
   begin();
   deliver(gradients);
+  close();
   for (zero_rt_timepoint release : releases)
     rank->check(zero_rt_stream_wait(rank->runtime, stream, release));
   for (const auto &[name, tensor] : gradients)
@@ -140,10 +151,11 @@ TEST_P(GpuStream, TheHostMayWaitForARelease) {
   auto gradients = makeGradients(0.5);
   begin();
   deliver(gradients);
+  close();
   for (zero_rt_timepoint release : releases)
     rank->check(zero_rt_wait(rank->runtime, release));
   for (const auto &[name, tensor] : gradients)
-    rank->fill(tensor, -3);
+    write(tensor, -3);
   apply();
   expectNorm(0.5);
 }
@@ -199,6 +211,73 @@ TEST_P(GpuStream, ATimepointOfTheFutureIsRefused) {
             ZERO_RT_INVALID_ARGUMENT);
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, GpuStream, testing::Range(1, 6));
+/// Gradients of f32, which are kept as they come and so have slots.
+class GpuSlot : public GpuStream {
+protected:
+  void SetUp() override {
+    library.isF32 = true;
+    GpuStream::SetUp();
+  }
+  /// Asks for the slot of a parameter and queues a write of |value| to it.
+  void writeSlot(const std::string &name, float value) {
+    zero_rt_tensor slot = {};
+    slot.struct_size = sizeof(slot);
+    double beta = -1;
+    rank->check(rank->calls().gradient_slot(rank->step, rank->find(name),
+                                            stream, &slot, &beta));
+    EXPECT_EQ(beta, 0);
+    uint32_t bits = uint32_t(toBF16(value)) << 16;
+    EXPECT_EQ(cuMemsetD32Async(addressOf(slot.data), bits,
+                               size_t(slot.elements), stream),
+              0);
+  }
+  void runBackward(float value) {
+    begin();
+    zero_rt_tensor zeros =
+        rank->makeTensor(2 * kGpuElements.at("fc1.weight"), 0);
+    zeros.dtype = ZERO_RT_F32;
+    zeros.elements /= 2;
+    for (const auto &[name, elements] : kGpuElements) {
+      writeSlot(name, value);
+      rank->check(
+          rank->calls().gradient_ready(rank->step, rank->find(name), stream));
+      if (getUses(name) == 2)
+        rank->check(rank->calls().gradient(rank->step, rank->find(name), &zeros,
+                                           stream, nullptr));
+    }
+  }
+  /// The norm of gradients of one number in each element.
+  void expectNormOfAll(float value) {
+    double squares = 0;
+    for (const auto &[name, elements] : kGpuElements)
+      squares += double(elements) * value * value;
+    EXPECT_FLOAT_EQ(float(rank->getResults().values[0]),
+                    float(std::sqrt(squares)));
+  }
+};
+
+TEST_P(GpuSlot, IsReadAfterItIsWritten) {
+  runBackward(0.5);
+  apply();
+  expectNormOfAll(0.5);
+}
+
+// What the stream wrote to before is free only when it has written.
+TEST_P(GpuSlot, IsKeptUntilItsWriterIsDone) {
+  begin();
+  for (const auto &[name, elements] : kGpuElements)
+    writeSlot(name, -3);
+  rank->check(rank->calls().discard(rank->step));
+  runBackward(0.5);
+  apply();
+  expectNormOfAll(0.5);
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, GpuStream,
+                         testing::Combine(testing::Range(1, 6),
+                                          testing::Values(0, 2)));
+INSTANTIATE_TEST_SUITE_P(Seeds, GpuSlot,
+                         testing::Combine(testing::Range(1, 6),
+                                          testing::Values(0, 2)));
 
 } // namespace

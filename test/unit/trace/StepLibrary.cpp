@@ -40,6 +40,10 @@ std::string StepLibrary::open(const LowerOptions &options,
     return "the example no longer declares " + once;
   text.insert(at + once.size(), " uses 2");
 
+  for (size_t word = text.find("bf16"); isF32 && word != std::string::npos;
+       word = text.find("bf16"))
+    text.replace(word, 4, "f32");
+
   DialectRegistry registry;
   registerDriverDialects(registry);
   registerCodegenDialects(registry);

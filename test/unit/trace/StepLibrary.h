@@ -41,6 +41,8 @@ public:
     return reinterpret_cast<Function>(find(call));
   }
 
+  /// Whether parameters and gradients are f32 instead of bf16.
+  bool isF32 = false;
   /// How `open` compiles.
   CompileOptions compileOptions;
 
