@@ -44,12 +44,14 @@ zero_rt_status Rendezvous::join(int32_t rank) {
 void Rendezvous::leave(int32_t rank) {
   std::unique_lock<std::mutex> lock(mutex);
   // They have come to that sync with this rank, so none of them is long.
+  ++leaving;
   changed.wait(lock, [&] {
     return std::all_of(posts.begin(), posts.end(), [&](const Post &post) {
       return &post == &posts[size_t(rank)] || post.member != Member::Present ||
              post.seen == syncNumber;
     });
   });
+  --leaving;
   posts[size_t(rank)].member = Member::Left;
   for (size_t r = 0; r < posts.size(); ++r)
     if (posts[r].waiting)
@@ -214,5 +216,6 @@ zero_rt_status Rendezvous::sync(int32_t rank, Signal signal,
 void Rendezvous::declareSeen(int32_t rank) {
   std::lock_guard<std::mutex> lock(mutex);
   posts[size_t(rank)].seen = syncNumber;
-  changed.notify_all();
+  if (leaving)
+    changed.notify_all();
 }
