@@ -103,7 +103,7 @@ private:
   uint64_t generation = 0; // of `enter`
   int32_t synced = 0;      // ranks waiting in `sync`
   uint64_t syncNumber = 0;
-  int32_t leaving = 0; // ranks waiting in `leave`
+  int32_t leaving = 0;              // ranks waiting in `leave`
   uint64_t failedSync = UINT64_MAX; // in which a rank said that it failed
   /// (step, rank): the rank destroyed the step while others still have it.
   std::vector<std::pair<uint64_t, int32_t>> ended;
