@@ -18,7 +18,7 @@
 
 namespace zero {
 
-/// More ranks of a group are not on GPUs of one machine.
+/// Larger groups have no kernels: their steps run on the processor only.
 constexpr int64_t kMaxRanksInSight = 16;
 
 /// What a kernel sums: an array of |addend| of each of |ranks|, in f64 for f64
