@@ -67,6 +67,8 @@ public:
   /// given twice. Never 0.
   virtual uint64_t position() const = 0;
 
+  /// Makes ready for the collectives of |step|. All ranks call it.
+  virtual zero_rt_status joinStep(uint64_t step) = 0;
   /// Says that this rank will never again take part in |step|.
   virtual void leaveStep(uint64_t step) = 0;
 };

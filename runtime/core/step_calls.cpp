@@ -120,6 +120,7 @@ static zero_rt_status prepare(zero_rt_runtime &runtime,
 
 /// Makes this rank's ends of the groups of |step|, each once.
 static zero_rt_status joinGroups(zero_rt_step &step) {
+  ZERO_RT_TRY(step.runtime->communicator->joinStep(step.id));
   for (RankGroup &group : step.groups) {
     if (group.size() == step.runtime->ranks || group.members.empty())
       continue;

@@ -98,6 +98,7 @@ public:
   zero_rt_status split(uint64_t step, const std::vector<int32_t> &members,
                        std::unique_ptr<Communicator> &out) override;
   uint64_t position() const override { return meeting.sequenceOf(rank); }
+  zero_rt_status joinStep(uint64_t) override { return ZERO_RT_OK; }
   void leaveStep(uint64_t step) override {
     meeting.leaveStep(rank, step);
     group.board.leave(rank, step);

@@ -7,6 +7,7 @@
 #include "comm/process/communicator.h"
 
 #include "core/numeric.h"
+#include "core/pause.h"
 #include "core/status.h"
 #include "core/thread_pool.h"
 
@@ -26,9 +27,11 @@ struct ProcessCommunicator::Farewell {
 };
 
 ProcessCommunicator::ProcessCommunicator(std::shared_ptr<Link> link,
+                                         std::shared_ptr<Records> records,
                                          std::vector<int32_t> members,
                                          uint64_t step, int64_t timeoutMs)
-    : link(std::move(link)), members(std::move(members)), timeoutMs(timeoutMs),
+    : link(std::move(link)), records(std::move(records)),
+      members(std::move(members)), timeoutMs(timeoutMs),
       headers(this->members.size()), sources(this->members.size()) {
   auto mine =
       std::find(this->members.begin(), this->members.end(), this->link->rank());
@@ -317,18 +320,14 @@ zero_rt_status ProcessCommunicator::exchange(const Tag &tag, const void *mine,
   return finish(tag, transfers);
 }
 
-zero_rt_status ProcessCommunicator::post(uint64_t, uint64_t, const void *mine,
-                                         int64_t bytes) {
-  auto *data = static_cast<const char *>(mine);
-  posted.assign(data, data + bytes);
-  return ZERO_RT_OK;
+zero_rt_status ProcessCommunicator::post(uint64_t step, uint64_t turn,
+                                         const void *mine, int64_t bytes) {
+  return records->keep(step, turn, mine, bytes);
 }
 
-zero_rt_status ProcessCommunicator::collect(const Tag &tag, uint64_t, void *all,
-                                            int64_t bytes) {
-  // On the host device a rank knows at once that it wants to know, and all want
-  // to know alike; so they meet.
-  return exchange(tag, posted.data(), all, bytes);
+zero_rt_status ProcessCommunicator::collect(const Tag &tag, uint64_t turn,
+                                            void *all, int64_t bytes) {
+  return records->collect(tag.step, turn, all, bytes, timeoutMs);
 }
 
 //===----------------------------------------------------------------------===//
@@ -338,12 +337,19 @@ zero_rt_status ProcessCommunicator::collect(const Tag &tag, uint64_t, void *all,
 zero_rt_status ProcessCommunicator::split(uint64_t step,
                                           const std::vector<int32_t> &members,
                                           std::unique_ptr<Communicator> &out) {
-  out = std::make_unique<ProcessCommunicator>(link, members, step, timeoutMs);
+  out = std::make_unique<ProcessCommunicator>(link, records, members, step,
+                                              timeoutMs);
+  return ZERO_RT_OK;
+}
+
+zero_rt_status ProcessCommunicator::joinStep(uint64_t step) {
+  link->noteStep(step);
   return ZERO_RT_OK;
 }
 
 void ProcessCommunicator::leaveStep(uint64_t step) {
   sayFarewell(Header::LeftStep, step);
+  records->leave(step);
 }
 
 void ProcessCommunicator::sayFarewell(Header::Kind kind, uint64_t step) {

@@ -16,6 +16,7 @@
 
 #include "comm/communicator.h"
 #include "comm/process/link.h"
+#include "comm/process/records.h"
 #include "core/localize.h"
 
 #include <list>
@@ -42,8 +43,10 @@ class ProcessCommunicator final : public Communicator {
 public:
   /// |members| are ranks of the link, this one among them. Only that of all of
   /// them says when it leaves.
-  ProcessCommunicator(std::shared_ptr<Link> link, std::vector<int32_t> members,
-                      uint64_t step, int64_t timeoutMs);
+  ProcessCommunicator(std::shared_ptr<Link> link,
+                      std::shared_ptr<Records> records,
+                      std::vector<int32_t> members, uint64_t step,
+                      int64_t timeoutMs);
   ~ProcessCommunicator() override;
 
   zero_rt_status allReduce(const Tag &tag, Program &program, const void *src,
@@ -61,6 +64,7 @@ public:
   zero_rt_status split(uint64_t step, const std::vector<int32_t> &members,
                        std::unique_ptr<Communicator> &out) override;
   uint64_t position() const override { return link->sequence; }
+  zero_rt_status joinStep(uint64_t step) override;
   void leaveStep(uint64_t step) override;
 
 private:
@@ -90,6 +94,7 @@ private:
   void sayFarewell(Header::Kind kind, uint64_t step);
 
   std::shared_ptr<Link> link;
+  std::shared_ptr<Records> records;
   std::vector<int32_t> members;
   size_t index; // of this rank
   uint64_t group;
@@ -99,7 +104,6 @@ private:
   std::vector<Deadline> leftAt; // when a member said that its runtime goes
   std::vector<char> staging;    // addends of the other members
   std::vector<const void *> sources;
-  std::vector<char> posted; // what this rank did last
   struct Farewell;
   std::list<Farewell> farewells;
 };

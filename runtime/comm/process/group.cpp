@@ -20,7 +20,8 @@ class ProcessGroup final : public zero_rt_group {
 public:
   explicit ProcessGroup(const zero_rt_transport &transport)
       : link(std::make_shared<Link>(transport)),
-        office(std::make_shared<PostOffice>(*link)) {}
+        office(std::make_shared<PostOffice>(*link)), notes(*link),
+        records(std::make_shared<Records>(notes)) {}
   int32_t size() const override { return link->ranks(); }
   // A runtime keeps the link.
   int32_t members() override { return int32_t(link.use_count() > 1); }
@@ -30,7 +31,10 @@ public:
 
 private:
   std::shared_ptr<Link> link;
-  std::shared_ptr<PostOffice> office; // goes first
+  // These go first.
+  std::shared_ptr<PostOffice> office;
+  Notes notes;
+  std::shared_ptr<Records> records;
 };
 
 } // namespace
@@ -53,8 +57,8 @@ zero_rt_status ProcessGroup::join(int32_t rank, int64_t timeoutMs,
   std::vector<int32_t> all(static_cast<size_t>(link->ranks()));
   std::iota(all.begin(), all.end(), 0);
   mail = std::make_unique<ProcessMail>(office, timeoutMs);
-  out = std::make_unique<ProcessCommunicator>(link, std::move(all), /*step=*/0,
-                                              timeoutMs);
+  out = std::make_unique<ProcessCommunicator>(link, records, std::move(all),
+                                              /*step=*/0, timeoutMs);
   ++link->incarnation;
   return ZERO_RT_OK;
 }

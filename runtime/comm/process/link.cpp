@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <thread>
 
 using namespace zero_rt;
 
@@ -176,12 +175,4 @@ void Transfers::cancel() {
   for (const Request &request : requests)
     link->transport.cancel(link->transport.context, request.request);
   requests.clear();
-}
-
-void Pause::operator()() {
-  constexpr int eager = 200;
-  if (++looks < eager)
-    std::this_thread::yield();
-  else
-    std::this_thread::sleep_for(std::chrono::microseconds(50));
 }

@@ -20,7 +20,12 @@ namespace zero_rt {
 using Deadline = std::chrono::steady_clock::time_point;
 
 /// Channels of a transport.
-enum : int32_t { CollectiveChannel = 0, MailChannel = 1, NewsChannel = 2 };
+enum : int32_t {
+  CollectiveChannel = 0,
+  MailChannel = 1,
+  NewsChannel = 2,
+  NoteChannel = 3
+};
 
 /// A transport, and what this process knows of the others.
 class Link {
@@ -121,16 +126,6 @@ private:
   };
   Link *link;
   std::vector<Request> requests;
-};
-
-/// How long to sleep between two looks: not at all at first, since most of what
-/// is waited for comes at once.
-class Pause {
-public:
-  void operator()();
-
-private:
-  int looks = 0;
 };
 
 } // namespace zero_rt

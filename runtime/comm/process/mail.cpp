@@ -6,6 +6,7 @@
 
 #include "comm/process/mail.h"
 
+#include "core/pause.h"
 #include "core/status.h"
 
 #include <algorithm>

@@ -1,0 +1,73 @@
+//===- notes.cpp - What ranks tell each other in passing ------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "comm/process/notes.h"
+
+#include "core/status.h"
+
+using namespace zero_rt;
+
+Notes::Notes(Link &link) : link(link) {
+  for (int32_t rank = 0; rank < link.ranks(); ++rank)
+    if (rank != link.rank())
+      incoming.emplace(rank, link);
+}
+
+zero_rt_status Notes::send(int32_t to, const Note &note) {
+  Outgoing &next = outgoing.emplace_back(link);
+  next.note = note;
+  zero_rt_status status =
+      next.transfers.send(to, NoteChannel, &next.note, sizeof(Note));
+  // A rank that is gone reads no notes.
+  return status == ZERO_RT_TIMEOUT ? zero_rt_status(ZERO_RT_OK) : status;
+}
+
+void Notes::sendToAll(const Note &note) {
+  for (const auto &[rank, next] : incoming)
+    if (!link.isBroken())
+      (void)send(rank, note);
+}
+
+zero_rt_status Notes::pollFrom(int32_t from, Incoming &next) {
+  while (!next.isGone) {
+    zero_rt_status status = ZERO_RT_OK;
+    if (!next.isAwaited)
+      status =
+          next.transfers.receive(from, NoteChannel, &next.note, sizeof(Note));
+    next.isAwaited = true;
+    if (!status)
+      status = next.transfers.poll();
+    next.isGone = status == ZERO_RT_TIMEOUT;
+    if (next.isGone)
+      break;
+    ZERO_RT_TRY(status);
+    if (!next.transfers.isDone())
+      break;
+    next.isAwaited = false;
+    size_t kind = size_t(next.note.kind);
+    if (kind < readers.size() && readers[kind])
+      readers[kind](from, next.note);
+  }
+  return ZERO_RT_OK;
+}
+
+zero_rt_status Notes::poll() {
+  for (auto note = outgoing.begin(); note != outgoing.end();) {
+    zero_rt_status status = note->transfers.poll();
+    if (status && status != ZERO_RT_TIMEOUT)
+      return status;
+    bool isDone = status || note->transfers.isDone();
+    note = isDone ? outgoing.erase(note) : std::next(note);
+  }
+  for (auto &[rank, next] : incoming)
+    ZERO_RT_TRY(pollFrom(rank, next));
+  return ZERO_RT_OK;
+}
+
+bool Notes::isGone(int32_t rank) const {
+  auto found = incoming.find(rank);
+  return found != incoming.end() && found->second.isGone;
+}

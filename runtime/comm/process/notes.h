@@ -1,0 +1,84 @@
+//===- notes.h - What ranks tell each other in passing ----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Short messages that have no place in the order of collectives. Nobody waits
+// for their being sent, and they are taken in when this rank looks.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_RT_COMM_PROCESS_NOTES_H
+#define ZERO_RT_COMM_PROCESS_NOTES_H
+
+#include "comm/process/link.h"
+
+#include <array>
+#include <functional>
+#include <list>
+#include <map>
+
+namespace zero_rt {
+
+struct Note {
+  enum Kind : int32_t {
+    Record,    // what a rank knows of a step that was refused (records.h)
+    LeftStep,  // and that it has destroyed it
+    Called,    // a collective was queued (witness.h)
+    Waiting,   // one has come to the head of a queue
+    LeftGroup, // there will be no more
+    NumKinds
+  };
+  int32_t kind = Record;
+  int32_t bytes = 0; // of |data|
+  uint64_t step = 0;
+  uint64_t group = 0;
+  uint64_t turn = 0;
+  char data[480] = {};
+};
+
+/// All notes of a link; lives as long as that.
+class Notes {
+public:
+  explicit Notes(Link &link);
+
+  using Reader = std::function<void(int32_t from, const Note &)>;
+  /// |reader| gets all notes of |kind| from now on.
+  void setReader(Note::Kind kind, Reader reader) {
+    readers[size_t(kind)] = std::move(reader);
+  }
+
+  zero_rt_status send(int32_t to, const Note &note);
+  /// To all other ranks of the link, as far as that goes.
+  void sendToAll(const Note &note);
+  /// Gives to the readers what has come.
+  zero_rt_status poll();
+  /// Whether nothing more will come from |rank|.
+  bool isGone(int32_t rank) const;
+
+  Link &link;
+
+private:
+  struct Outgoing {
+    explicit Outgoing(Link &link) : transfers(link) {}
+    Note note;
+    Transfers transfers; // goes first
+  };
+  struct Incoming {
+    explicit Incoming(Link &link) : transfers(link) {}
+    Note note;
+    bool isAwaited = false;
+    bool isGone = false;
+    Transfers transfers; // goes first
+  };
+  zero_rt_status pollFrom(int32_t from, Incoming &next);
+
+  std::array<Reader, Note::NumKinds> readers;
+  std::list<Outgoing> outgoing;
+  std::map<int32_t, Incoming> incoming; // by rank
+};
+
+} // namespace zero_rt
+
+#endif // ZERO_RT_COMM_PROCESS_NOTES_H

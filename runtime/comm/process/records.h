@@ -1,0 +1,54 @@
+//===- records.h - What ranks leave for each other, by note -----*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A board (comm/local/board.h) for processes: a rank keeps its record, and who
+// wants to know those of the others sends them its own, which they answer when
+// they next look.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_RT_COMM_PROCESS_RECORDS_H
+#define ZERO_RT_COMM_PROCESS_RECORDS_H
+
+#include "comm/process/notes.h"
+
+#include <vector>
+
+namespace zero_rt {
+
+class Records {
+public:
+  explicit Records(Notes &notes);
+
+  /// Replaces what this rank kept of |step| before. Turns of a step ascend.
+  zero_rt_status keep(uint64_t step, uint64_t turn, const void *record,
+                      int64_t bytes);
+  /// Waits until all ranks have sent their records of |turn|, and copies them
+  /// to |all|. Errors: timeout (a rank did not, or has left), mismatch (a rank
+  /// has kept another since).
+  zero_rt_status collect(uint64_t step, uint64_t turn, void *all, int64_t bytes,
+                         int64_t timeoutMs);
+  /// This rank keeps and collects nothing more of |step|.
+  void leave(uint64_t step);
+
+private:
+  struct Step {
+    Note mine;
+    std::map<int32_t, uint64_t> sent; // the last turn, by rank
+    std::map<int32_t, Note> theirs;   // the last ones
+    std::set<int32_t> left;           // who has destroyed it
+  };
+  void take(int32_t from, const Note &note);
+  zero_rt_status answer(Step &step, int32_t to);
+  zero_rt_status await(Step &step, int32_t rank, uint64_t turn, Deadline end);
+
+  Notes &notes;
+  std::map<uint64_t, Step> steps;
+};
+
+} // namespace zero_rt
+
+#endif // ZERO_RT_COMM_PROCESS_RECORDS_H
