@@ -50,6 +50,9 @@ private:
       ranks *= stages ? stages : mesh.getAxisSize(axis).value_or(1);
     }
     add({addend.getElementType(), sum.getElementType(), ranks, accumulates});
+    // Where a network adds, what is left is to add its sum to what is there.
+    if (accumulates && addend.getElementType() == sum.getElementType())
+      add({addend.getElementType(), sum.getElementType(), 1, accumulates});
   }
 
   void addScalars(ArrayAttr axes) {

@@ -200,6 +200,8 @@ ZERO_RT_EXPORT zero_rt_status zero_rt_copy(zero_rt_runtime *runtime, void *dst,
                           : "dst is null");
   return onDevice(*runtime->device, "zero_rt_copy", [&] {
     ZERO_RT_TRY(runtime->device->follow(/*stream=*/nullptr));
+    // A copy to memory of the host may wait by itself, and look after nothing.
+    ZERO_RT_TRY(runtime->device->finish());
     ZERO_RT_TRY(runtime->device->copy(dst, src, bytes));
     return runtime->device->finish();
   });

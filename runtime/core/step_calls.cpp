@@ -29,6 +29,8 @@ namespace {
 struct Report {
   uint64_t planHash = 0;
   zero_rt_status status = ZERO_RT_OK;
+  bool isImmediate = false;
+  char device[27] = "";
   char name[60] = "";
   char message[512] = "";
 };
@@ -153,6 +155,12 @@ static zero_rt_status judge(const std::vector<Report> &reports, int32_t rank) {
                   "of '%s'; load the same library on all ranks",
                   r, (unsigned long long)reports[r].planHash, reports[r].name,
                   (unsigned long long)first.planHash, first.name);
+  for (size_t r = 1; r < reports.size(); ++r)
+    if (reports[r].isImmediate != first.isImmediate)
+      return fail(ZERO_RT_MISMATCH,
+                  "rank %zu is on device '%s', rank 0 on '%s'; the ranks of a "
+                  "step need devices of one kind",
+                  r, reports[r].device, first.device);
   return ZERO_RT_OK;
 }
 
@@ -176,6 +184,9 @@ zero_rt_status calls::step_create(zero_rt_runtime *runtime,
     mine.planHash = library->plan_hash;
   }
 
+  std::snprintf(mine.device, sizeof(mine.device), "%s",
+                runtime->device->name());
+  mine.isImmediate = runtime->device->isImmediate();
   Communicator &communicator = *runtime->communicator;
   Tag tag = {"step_create", nullptr, 0, ZERO_RT_F64, ZERO_RT_F64, 0};
   ZERO_RT_TRY(communicator.exchange(tag, &mine, reports.data(),

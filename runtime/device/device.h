@@ -16,6 +16,7 @@
 
 #include "core/localize.h"
 #include "core/status.h"
+#include "device/interconnect.h"
 
 #include <memory>
 
@@ -115,6 +116,11 @@ public:
   /// What is queued from now on comes after |signal|, of any rank's device of
   /// the same kind.
   virtual zero_rt_status await(Signal signal) = 0;
+
+  /// How this device reaches those of other processes; |out| is null where that
+  /// is for their hosts to do. Errors: unsupported (something is missing for
+  /// it). It lives as long as the device.
+  virtual zero_rt_status getInterconnect(Interconnect **out) = 0;
 
   /// Prepares what |library| has for this device. |slots| are its scalar slots.
   /// Errors: unsupported (it has nothing for it).

@@ -11,8 +11,6 @@
 #include "core/status.h"
 #include "core/thread_pool.h"
 
-#include <cstdio>
-#include <string_view>
 
 using namespace zero_rt;
 
@@ -62,12 +60,6 @@ ProcessCommunicator::~ProcessCommunicator() {
 // Meeting
 //===----------------------------------------------------------------------===//
 
-static Tag tagOf(const Header &header) {
-  return {header.operation, header.name[0] ? header.name : nullptr,
-          header.elements,  header.dtype,
-          header.sumType,   header.step};
-}
-
 zero_rt_status ProcessCommunicator::breakAsLeft(const Tag &tag, int32_t rank,
                                                 const char *owner) {
   return breakWith(ZERO_RT_TIMEOUT,
@@ -92,16 +84,7 @@ zero_rt_status ProcessCommunicator::compare(const Tag &tag, const Header &mine,
       leftAt[member] = std::chrono::steady_clock::now();
     return ZERO_RT_OK;
   }
-  std::string text = findDifference({link->rank(), tagOf(mine), mine.sequence},
-                                    {rank, tagOf(theirs), theirs.sequence});
-  if (text.empty() && mine.group != theirs.group)
-    text = "rank " + std::to_string(link->rank()) + " and rank " +
-           std::to_string(rank) + " are in " + describe(tagOf(mine)) +
-           " of different groups";
-  if (text.empty() && mine.nameHash != theirs.nameHash)
-    text = "rank " + std::to_string(link->rank()) + " and rank " +
-           std::to_string(rank) + " are in " + describe(tagOf(mine)) +
-           "... of buffers whose names differ behind that";
+  std::string text = findDifference(link->rank(), mine, rank, theirs);
   return text.empty() ? ZERO_RT_OK : breakWith(ZERO_RT_MISMATCH, text);
 }
 
@@ -124,23 +107,6 @@ ProcessCommunicator::checkHope(const Tag &tag, Deadline end,
   return breakWith(ZERO_RT_TIMEOUT, describeMissing(tag, timeoutMs, ranks));
 }
 
-Header ProcessCommunicator::makeHeader(const Tag &tag) const {
-  Header header;
-  header.incarnation = link->incarnation;
-  header.dtype = tag.dtype;
-  header.sumType = tag.sumType;
-  header.elements = tag.elements;
-  header.step = tag.step;
-  header.sequence = isWhole() ? link->sequence : sequence;
-  header.group = group;
-  const char *name = tag.name ? tag.name : "";
-  header.nameHash = std::hash<std::string_view>()(name);
-  std::snprintf(header.operation, sizeof(header.operation), "%s",
-                tag.operation);
-  std::snprintf(header.name, sizeof(header.name), "%s", name);
-  return header;
-}
-
 /// Waits until all members are in a collective with the same tag.
 zero_rt_status ProcessCommunicator::enter(const Tag &tag) {
   ZERO_RT_TRY(link->check());
@@ -151,7 +117,9 @@ zero_rt_status ProcessCommunicator::enter(const Tag &tag) {
   for (int32_t member : members)
     if (link->hasEnded(member, tag.step))
       return breakAsLeft(tag, member, "step");
-  Header mine = makeHeader(tag);
+  Header mine =
+      makeHeader(tag, group, isWhole() ? link->sequence : sequence);
+  mine.incarnation = link->incarnation;
   Transfers transfers(*link);
   std::vector<size_t> missing;
   auto listen = [&](size_t member) {

@@ -15,6 +15,7 @@
 #define ZERO_RT_COMM_PROCESS_COMMUNICATOR_H
 
 #include "comm/communicator.h"
+#include "comm/process/header.h"
 #include "comm/process/link.h"
 #include "comm/process/records.h"
 #include "core/localize.h"
@@ -22,22 +23,6 @@
 #include <list>
 
 namespace zero_rt {
-
-/// What ranks tell each other when they meet.
-struct Header {
-  enum Kind : int32_t { Collective, LeftStep, LeftRuntime };
-  int32_t kind = Collective;
-  int32_t incarnation = 0;
-  int32_t dtype = 0;
-  int32_t sumType = 0;
-  int64_t elements = 0;
-  uint64_t step = 0;
-  uint64_t sequence = 0;
-  uint64_t group = 0;
-  uint64_t nameHash = 0; // of all of it
-  char operation[32] = {};
-  char name[160] = {};
-};
 
 class ProcessCommunicator final : public Communicator {
 public:
@@ -85,7 +70,6 @@ private:
   zero_rt_status breakAsLeft(const Tag &tag, int32_t rank, const char *owner);
   zero_rt_status checkHope(const Tag &tag, Deadline end,
                            const std::vector<int32_t> &ranks);
-  Header makeHeader(const Tag &tag) const;
   zero_rt_status look(const Tag &tag, Transfers &transfers);
   zero_rt_status finish(const Tag &tag, Transfers &transfers);
   zero_rt_status reduceOwnSlice(const Tag &tag, Program &program,

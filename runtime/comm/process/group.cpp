@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "comm/process/communicator.h"
+#include "comm/process/fabric_communicator.h"
 #include "comm/process/mail.h"
 
 #include "core/status.h"
@@ -21,7 +21,7 @@ public:
   explicit ProcessGroup(const zero_rt_transport &transport)
       : link(std::make_shared<Link>(transport)),
         office(std::make_shared<PostOffice>(*link)), notes(*link),
-        records(std::make_shared<Records>(notes)) {}
+        records(std::make_shared<Records>(notes)), witness(notes) {}
   int32_t size() const override { return link->ranks(); }
   // A runtime keeps the link.
   int32_t members() override { return int32_t(link.use_count() > 1); }
@@ -35,6 +35,7 @@ private:
   std::shared_ptr<PostOffice> office;
   Notes notes;
   std::shared_ptr<Records> records;
+  Witness witness;
 };
 
 } // namespace
@@ -47,18 +48,20 @@ zero_rt_status ProcessGroup::join(int32_t rank, int64_t timeoutMs,
     return fail(ZERO_RT_INVALID_ARGUMENT,
                 "this process is rank %d of its group, not %d", link->rank(),
                 rank);
-  if (!device.isImmediate())
-    return fail(ZERO_RT_UNSUPPORTED,
-                "ranks that are processes cannot meet with device '%s' yet; "
-                "use zero_rt_local_group_create",
-                device.name());
   if (members())
     return fail(ZERO_RT_INVALID_ARGUMENT, "rank %d is already taken", rank);
   std::vector<int32_t> all(static_cast<size_t>(link->ranks()));
   std::iota(all.begin(), all.end(), 0);
+  Interconnect *interconnect = nullptr;
+  if (link->ranks() > 1)
+    ZERO_RT_TRY(device.getInterconnect(&interconnect));
   mail = std::make_unique<ProcessMail>(office, timeoutMs);
-  out = std::make_unique<ProcessCommunicator>(link, records, std::move(all),
-                                              /*step=*/0, timeoutMs);
+  out = std::make_unique<ProcessCommunicator>(link, records, all, /*step=*/0,
+                                              timeoutMs);
+  if (interconnect)
+    out = std::make_unique<FabricCommunicator>(
+        std::make_shared<Lookout>(*link, witness, *interconnect), device,
+        std::move(out), std::move(all), timeoutMs);
   ++link->incarnation;
   return ZERO_RT_OK;
 }

@@ -26,8 +26,9 @@ struct Note {
     Record,    // what a rank knows of a step that was refused (records.h)
     LeftStep,  // and that it has destroyed it
     Called,    // a collective was queued (witness.h)
-    Waiting,   // one has come to the head of a queue
-    LeftGroup, // there will be no more
+    Waiting,   // a rank waits in one, and asks who is there
+    Came,      // the answer
+    LeftGroup, // there will be no more of a step
     NumKinds
   };
   int32_t kind = Record;

@@ -6,6 +6,7 @@
 
 #include "device/cuda/cuda_device.h"
 
+#include "core/pause.h"
 #include "core/status.h"
 #include "device/cuda/cuda_program.h"
 #include "device/host/host_device.h"
@@ -226,13 +227,26 @@ zero_rt_status CudaDevice::set(void *data, uint64_t bits, int64_t size,
 }
 
 zero_rt_status CudaDevice::finish() {
-  ZERO_RT_CUDA(driver, StreamSynchronize, stream);
+  zero_rt_status status = ZERO_RT_OK;
+  for (Pause pause; watch && !status; pause()) {
+    CUresult result = driver.StreamQuery(stream);
+    if (result != cudaErrorNotReady)
+      break;
+    status = watch->look();
+  }
+  // Where the watch gave up, others are not waited for any more.
+  CUresult result = driver.StreamSynchronize(stream);
+  if (status)
+    return status;
+  ZERO_RT_TRY(check(driver, result, "cuStreamSynchronize"));
   return checkHost();
 }
 
 zero_rt_status CudaDevice::look(const void *data, int64_t bytes,
                                 const void **out) {
   seen.resize(size_t(std::max<int64_t>(1, bytes)));
+  // The driver waits in a copy to pageable memory, and nobody looks.
+  ZERO_RT_TRY(finish());
   ZERO_RT_TRY(copy(seen.data(), data, bytes));
   ZERO_RT_TRY(finish());
   *out = seen.data();
@@ -303,9 +317,21 @@ CUevent CudaDevice::findEvent(zero_rt_timepoint timepoint) const {
   return found == events.end() ? nullptr : found->second;
 }
 
+/// Waits until |event| has passed.
+zero_rt_status CudaDevice::waitFor(CUevent event) {
+  for (Pause pause; watch; pause()) {
+    CUresult result = driver.EventQuery(event);
+    if (result != cudaErrorNotReady)
+      return check(driver, result, "cuEventQuery");
+    ZERO_RT_TRY(watch->look());
+  }
+  ZERO_RT_CUDA(driver, EventSynchronize, event);
+  return ZERO_RT_OK;
+}
+
 zero_rt_status CudaDevice::wait(zero_rt_timepoint timepoint) {
   if (CUevent event = findEvent(timepoint))
-    ZERO_RT_CUDA(driver, EventSynchronize, event);
+    ZERO_RT_TRY(waitFor(event));
   else if (hasLostTimepoint)
     return finish();
   return checkHost();
@@ -334,6 +360,16 @@ zero_rt_status CudaDevice::await(Signal signal) {
   if (result)
     (void)driver.EventSynchronize(event);
   return check(driver, result, "cuStreamWaitEvent");
+}
+
+zero_rt_status CudaDevice::getInterconnect(Interconnect **out) {
+  if (!interconnect) {
+    const Nccl *nccl = nullptr;
+    ZERO_RT_TRY(getNccl(&nccl));
+    interconnect = std::make_unique<NcclInterconnect>(*this, *nccl);
+  }
+  *out = interconnect.get();
+  return ZERO_RT_OK;
 }
 
 zero_rt_status CudaDevice::load(const zero_rt_library &library, double *slots,

@@ -15,6 +15,7 @@
 
 #include "core/thread_pool.h"
 #include "device/cuda/driver.h"
+#include "device/cuda/nccl_fabric.h"
 #include "device/device.h"
 
 #include <atomic>
@@ -58,8 +59,12 @@ public:
   zero_rt_status signal(Signal *out) override;
   zero_rt_status await(Signal signal) override;
 
+  zero_rt_status getInterconnect(Interconnect **out) override;
   zero_rt_status load(const zero_rt_library &library, double *slots,
                       std::unique_ptr<Program> *out) override;
+
+  /// Who looks whenever this device is waited for; may be null.
+  void setWatch(Watch *newWatch) { watch = newWatch; }
 
   /// Runs |function| on a thread of the driver, in its turn. It must not call
   /// the driver or throw.
@@ -82,6 +87,8 @@ private:
   /// The event of a timepoint; null where it has passed.
   CUevent findEvent(zero_rt_timepoint timepoint) const;
 
+  zero_rt_status waitFor(CUevent event);
+
   bool isOnHost(const void *data) const;
   zero_rt_status checkHost() const;
 
@@ -103,6 +110,8 @@ private:
   std::vector<CUevent> spare;
   bool hasLostTimepoint = false; // one was marked without an event
   std::vector<char> seen;        // what `look` shows
+  std::unique_ptr<NcclInterconnect> interconnect;
+  Watch *watch = nullptr;
 };
 
 } // namespace zero_rt

@@ -50,6 +50,10 @@ public:
   }
   zero_rt_status await(Signal) override { return ZERO_RT_OK; }
 
+  zero_rt_status getInterconnect(Interconnect **out) override {
+    *out = nullptr;
+    return ZERO_RT_OK;
+  }
   zero_rt_status load(const zero_rt_library &library, double *slots,
                       std::unique_ptr<Program> *out) override;
 

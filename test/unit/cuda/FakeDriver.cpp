@@ -256,6 +256,11 @@ CUresult cuStreamDestroy_v2(Stream *stream) {
   gpu().destroyStream(stream);
   return 0;
 }
+CUresult cuStreamQuery(Stream *stream) {
+  Entry entry("cuStreamQuery", stream);
+  CHECK(entry);
+  return gpu().streamOf(stream).queue.empty() ? 0 : kNotReady;
+}
 CUresult cuStreamSynchronize(Stream *stream) {
   Entry entry("cuStreamSynchronize", stream, 0, /*isWait=*/true);
   CHECK(entry);

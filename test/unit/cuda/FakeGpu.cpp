@@ -117,14 +117,10 @@ void Gpu::destroyStream(Stream *stream) {
 Event *Gpu::createEvent() { return &events.emplace_back(); }
 
 void Gpu::destroyEvent(Event *event) {
-  // What is queued still refers to it.
-  runUntil([&] {
-    return std::all_of(
-               streams.begin(), streams.end(),
-               [](const Stream &stream) { return stream.queue.empty(); }) &&
-           defaultStream.queue.empty();
-  });
-  events.remove_if([&](const Event &other) { return &other == event; });
+  // What is queued still refers to it, and may wait for other ranks.
+  auto isThis = [&](const Event &other) { return &other == event; };
+  destroyed.splice(destroyed.end(), events,
+                   std::find_if(events.begin(), events.end(), isThis));
 }
 
 void Gpu::queue(Stream &stream, Work work) {

@@ -118,6 +118,7 @@ private:
   Stream defaultStream;
   std::list<Stream> streams;
   std::list<Event> events;
+  std::list<Event> destroyed; // which what is queued may refer to
   int64_t numStreams = 0;
 
 public:

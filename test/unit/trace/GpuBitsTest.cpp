@@ -11,35 +11,45 @@
 
 #include "GpuRank.h"
 
+#include <cstring>
 #include <random>
-#include <thread>
 
 using namespace zero;
 using namespace zero::test;
 
 namespace {
 
-/// (ZeRO stage, offload, ranks).
-using Plan = std::tuple<int, std::string, int>;
+/// What the ranks are: threads on one GPU, or processes with one each, whose
+/// gradients are summed by NCCL, or travel as bf16 and are summed by kernels.
+enum class Ranks { Threads, Processes, ProcessesInBF16 };
+
+/// (ZeRO stage, offload, ranks, what these are).
+using Plan = std::tuple<int, std::string, int, Ranks>;
 
 class GpuBits : public GpuTest, public testing::WithParamInterface<Plan> {
 protected:
   /// What each rank has of each piece of state after some steps, and the
   /// results.
   using State = std::vector<std::vector<char>>;
-  State runRank(int rank, zero_rt_device device);
+  State runRank(int rank, zero_rt_group *group, zero_rt_device device);
   std::vector<State> run(zero_rt_device device);
+  int getNumRanks() { return std::get<2>(GetParam()); }
+  Ranks getRanks() { return std::get<3>(GetParam()); }
 };
 
 } // namespace
 
-GpuBits::State GpuBits::runRank(int r, zero_rt_device device) {
+GpuBits::State GpuBits::runRank(int r, zero_rt_group *group,
+                                zero_rt_device device) {
   std::mt19937 random(unsigned(r) + 1);
   std::normal_distribution<float> normal;
+  std::uniform_int_distribution<int> whole(-20, 20);
+  // NCCL adds in an order of its own.
+  bool isExact = getRanks() == Ranks::Processes;
   auto draw = [&](int64_t count) {
     std::vector<uint16_t> values(static_cast<size_t>(count));
     for (uint16_t &value : values) {
-      float drawn = normal(random);
+      float drawn = isExact ? float(whole(random)) / 16 : normal(random);
       uint32_t bits = 0;
       std::memcpy(&bits, &drawn, sizeof(bits));
       value = uint16_t(bits >> 16);
@@ -94,25 +104,24 @@ GpuBits::State GpuBits::runRank(int r, zero_rt_device device) {
 }
 
 std::vector<GpuBits::State> GpuBits::run(zero_rt_device device) {
-  int ranks = std::get<2>(GetParam());
-  EXPECT_EQ(zero_rt_local_group_create(ranks, &group), ZERO_RT_OK);
-  std::vector<State> states(ranks);
-  std::vector<std::thread> threads;
-  for (int r = 0; r < ranks; ++r)
-    threads.emplace_back([&, r] { states[r] = runRank(r, device); });
-  for (std::thread &thread : threads)
-    thread.join();
-  EXPECT_EQ(zero_rt_group_destroy(group), ZERO_RT_OK) << zero_rt_message();
-  group = nullptr;
+  std::vector<State> states(getNumRanks());
+  auto body = [&](int r, zero_rt_group *group) {
+    states[r] = runRank(r, group, device);
+  };
+  if (device == ZERO_RT_DEVICE_HOST || getRanks() == Ranks::Threads)
+    runThreads(getNumRanks(), body);
+  else
+    runProcesses(getNumRanks(), body);
   return states;
 }
 
 TEST_P(GpuBits, AreThoseOfTheProcessor) {
   LowerOptions options;
-  options.mesh = "dp=" + std::to_string(std::get<2>(GetParam()));
+  options.mesh = "dp=" + std::to_string(getNumRanks());
   options.stage = std::get<0>(GetParam());
   options.offload = std::get<1>(GetParam());
   options.bucketBytes = 4096;
+  library.wire = getRanks() == Ranks::ProcessesInBF16 ? "bf16" : "";
   open(options);
   std::vector<State> processor = run(ZERO_RT_DEVICE_HOST);
   std::vector<State> gpu = run(ZERO_RT_DEVICE_CUDA);
@@ -123,14 +132,24 @@ TEST_P(GpuBits, AreThoseOfTheProcessor) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Plans, GpuBits,
-                         testing::Combine(testing::Values(0, 1, 2),
-                                          testing::Values("none", "optimizer"),
-                                          testing::Values(1, 2, 3)),
-                         [](const testing::TestParamInfo<Plan> &info) {
-                           return "stage" +
-                                  std::to_string(std::get<0>(info.param)) +
-                                  "_offload_" + std::get<1>(info.param) +
-                                  "_ranks" +
-                                  std::to_string(std::get<2>(info.param));
-                         });
+static std::string nameOf(const testing::TestParamInfo<Plan> &info) {
+  static const char *const names[] = {"threads", "processes",
+                                      "processes_in_bf16"};
+  const auto &[stage, offload, ranks, kind] = info.param;
+  return "stage" + std::to_string(stage) + "_offload_" + offload + "_" +
+         std::to_string(ranks) + "_" + names[int(kind)];
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Threads, GpuBits,
+    testing::Combine(testing::Values(0, 1, 2),
+                     testing::Values("none", "optimizer"),
+                     testing::Values(1, 2, 3), testing::Values(Ranks::Threads)),
+    nameOf);
+INSTANTIATE_TEST_SUITE_P(
+    Processes, GpuBits,
+    testing::Combine(testing::Values(0, 1, 2),
+                     testing::Values("none", "optimizer"),
+                     testing::Values(2, 3),
+                     testing::Values(Ranks::Processes, Ranks::ProcessesInBF16)),
+    nameOf);

@@ -6,7 +6,11 @@
 
 #include "GpuRank.h"
 
+#include "FakeNccl.h"
+#include "../runtime/ThreadTransport.h"
+
 #include <cstring>
+#include <thread>
 
 using namespace zero;
 using namespace zero::test;
@@ -28,6 +32,7 @@ void GpuTest::SetUp() {
   if (!canRun())
     GTEST_SKIP() << "this machine cannot run x86-64-v3";
   fake::reset(/*seed=*/7);
+  fake::resetNccl();
 }
 
 void GpuTest::open(const LowerOptions &options) {
@@ -42,15 +47,48 @@ void GpuTest::TearDown() {
   for (const std::string &error : fake::takeErrors())
     ADD_FAILURE() << error;
   EXPECT_EQ(fake::describeLeaks(), "");
+  EXPECT_EQ(fake::countComms(), 0);
+}
+
+/// Runs |body| for each of |groups|.
+static void runAll(const std::vector<zero_rt_group *> &groups,
+                   const std::function<void(int, zero_rt_group *)> &body) {
+  std::vector<std::thread> threads;
+  for (size_t r = 0; r < groups.size(); ++r)
+    threads.emplace_back([&, r] { body(int(r), groups[r]); });
+  for (std::thread &thread : threads)
+    thread.join();
+}
+
+void GpuTest::runThreads(int ranks, const Body &body) {
+  zero_rt_group *threads = nullptr;
+  ASSERT_EQ(zero_rt_local_group_create(ranks, &threads), ZERO_RT_OK);
+  runAll(std::vector<zero_rt_group *>(ranks, threads), body);
+  EXPECT_EQ(zero_rt_group_destroy(threads), ZERO_RT_OK) << zero_rt_message();
+}
+
+void GpuTest::runProcesses(int ranks, const Body &body) {
+  auto network = std::make_shared<zero_rt::test::Network>();
+  std::vector<zero_rt_group *> groups(ranks);
+  for (int r = 0; r < ranks; ++r) {
+    zero_rt_transport transport =
+        zero_rt::test::Network::connect(network, r, ranks);
+    ASSERT_EQ(zero_rt_transport_group_create(&transport, &groups[r]),
+              ZERO_RT_OK);
+  }
+  fake::setGpus(ranks, 9, 0);
+  runAll(groups, body);
+  for (zero_rt_group *end : groups)
+    EXPECT_EQ(zero_rt_group_destroy(end), ZERO_RT_OK) << zero_rt_message();
 }
 
 GpuRank::GpuRank(StepLibrary &library, zero_rt_group *group, int rank,
-                 zero_rt_device device)
+                 zero_rt_device device, int64_t timeoutMs)
     : library(library) {
   zero_rt_options options = {};
   options.struct_size = sizeof(options);
   options.device = device;
-  options.timeout_ms = 20000;
+  options.timeout_ms = timeoutMs;
   check(zero_rt_create(group, rank, &options, &runtime));
 }
 

@@ -14,6 +14,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <map>
 
 namespace zero::test {
@@ -24,6 +25,11 @@ protected:
   void SetUp() override;
   void TearDown() override;
   void open(const LowerOptions &options);
+  /// Runs |body| for each rank on a thread of its own, in a group of threads;
+  /// or each with the group of a process, and a GPU of its own.
+  using Body = std::function<void(int rank, zero_rt_group *group)>;
+  void runThreads(int ranks, const Body &body);
+  void runProcesses(int ranks, const Body &body);
 
   StepLibrary library;
   std::unique_ptr<EmulatedProgram> kernels;
@@ -38,7 +44,8 @@ extern const std::map<std::string, int64_t> kGpuElements;
 class GpuRank {
 public:
   GpuRank(StepLibrary &library, zero_rt_group *group, int rank,
-          zero_rt_device device = ZERO_RT_DEVICE_CUDA);
+          zero_rt_device device = ZERO_RT_DEVICE_CUDA,
+          int64_t timeoutMs = 20000);
   ~GpuRank();
   GpuRank(const GpuRank &) = delete;
   GpuRank &operator=(const GpuRank &) = delete;

@@ -1,0 +1,275 @@
+//===- fabric_communicator.cpp - Collectives of devices -------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "comm/process/fabric_communicator.h"
+
+#include "core/numeric.h"
+#include "core/pause.h"
+#include "core/status.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+using namespace zero_rt;
+
+/// What is received of the others before it is summed.
+static constexpr int64_t mostStagingBytes = int64_t(1) << 26;
+
+FabricCommunicator::FabricCommunicator(std::shared_ptr<Lookout> lookout,
+                                       Device &device,
+                                       std::unique_ptr<Communicator> host,
+                                       std::vector<int32_t> members,
+                                       int64_t timeoutMs)
+    : lookout(std::move(lookout)), device(device), host(std::move(host)),
+      members(std::move(members)), timeoutMs(timeoutMs),
+      sources(this->members.size()) {
+  auto mine = std::find(this->members.begin(), this->members.end(),
+                        this->lookout->link.rank());
+  index = int32_t(mine - this->members.begin());
+}
+
+FabricCommunicator::~FabricCommunicator() {
+  if (watched)
+    lookout->remove(*watched);
+  if (!staging || device.enter())
+    return;
+  device.release(ZERO_RT_SPACE_DEVICE, staging);
+  device.leave();
+}
+
+//===----------------------------------------------------------------------===//
+// Groups and steps
+//===----------------------------------------------------------------------===//
+
+/// Waits until all ranks have come to a fabric, or what was asked of it is
+/// queued.
+zero_rt_status FabricCommunicator::awaitQueued(const std::string &what) {
+  Deadline end =
+      std::chrono::steady_clock::now() + std::chrono::milliseconds(timeoutMs);
+  for (Pause pause;; pause()) {
+    bool isReady = false;
+    ZERO_RT_TRY(watched->fabric->poll(isReady));
+    if (isReady)
+      return ZERO_RT_OK;
+    ZERO_RT_TRY(lookout->look());
+    if (std::chrono::steady_clock::now() >= end)
+      return fail(ZERO_RT_TIMEOUT, "%s did not finish within %lld ms",
+                  what.c_str(), (long long)timeoutMs);
+  }
+}
+
+/// Makes this rank's end of the fabric, with all members at once.
+zero_rt_status FabricCommunicator::connect(uint64_t step) {
+  struct Offer {
+    zero_rt_status status = ZERO_RT_OK;
+    FabricId id;
+    char message[256] = "";
+  } mine;
+  Interconnect &interconnect = lookout->interconnect;
+  if (index == 0)
+    mine.status = interconnect.makeId(mine.id);
+  if (mine.status)
+    std::snprintf(mine.message, sizeof(mine.message), "%s", lastMessage());
+  std::vector<Offer> offers(members.size());
+  Tag tag = {"connect", nullptr, 0, ZERO_RT_F64, ZERO_RT_F64, step};
+  ZERO_RT_TRY(
+      host->exchange(tag, &mine, offers.data(), int64_t(sizeof(Offer))));
+  if (offers[0].status)
+    return fail(offers[0].status, "rank %d: %s", members[0],
+                offers[0].message);
+
+  // All of these ranks agree on it, and no other group has it.
+  std::u32string ranks(members.begin(), members.end());
+  uint64_t group = std::hash<std::u32string>()(ranks) + step;
+  std::unique_ptr<Fabric> fabric;
+  std::string what = "connecting " + std::to_string(size()) + " ranks by " +
+                     interconnect.describe();
+  zero_rt_status status =
+      interconnect.connect(offers[0].id, index, size(), &fabric);
+  if (!status) {
+    watched = std::make_unique<WatchedFabric>(lookout->link, lookout->witness,
+                                              group, members, timeoutMs,
+                                              std::move(fabric));
+    lookout->add(*watched);
+    status = awaitQueued(what);
+  }
+  if (!status || lookout->link.isBroken())
+    return status;
+  return lookout->breakWith(status, "rank " +
+                                        std::to_string(members[size_t(index)]) +
+                                        ": " + what + ": " + lastMessage());
+}
+
+zero_rt_status FabricCommunicator::joinStep(uint64_t step) {
+  ZERO_RT_TRY(host->joinStep(step));
+  return watched || size() == 1 ? zero_rt_status(ZERO_RT_OK) : connect(step);
+}
+
+void FabricCommunicator::leaveStep(uint64_t step) {
+  lookout->leaveStep(step);
+  host->leaveStep(step);
+}
+
+zero_rt_status FabricCommunicator::split(uint64_t step,
+                                         const std::vector<int32_t> &members,
+                                         std::unique_ptr<Communicator> &out) {
+  std::unique_ptr<Communicator> hosts;
+  ZERO_RT_TRY(host->split(step, members, hosts));
+  auto end = std::make_unique<FabricCommunicator>(
+      lookout, device, std::move(hosts), members, timeoutMs);
+  if (members.size() > 1)
+    ZERO_RT_TRY(end->connect(step));
+  out = std::move(end);
+  return ZERO_RT_OK;
+}
+
+//===----------------------------------------------------------------------===//
+// Collectives
+//===----------------------------------------------------------------------===//
+
+/// Queues a collective, which |body| does. A rank that fails tells the others,
+/// whose queues wait for it.
+template <typename Body>
+zero_rt_status FabricCommunicator::run(const Tag &tag, Body &&body) {
+  ZERO_RT_TRY(lookout->check());
+  if (size() == 1)
+    return body();
+  zero_rt_status status = guarded(tag.operation, [&]() -> zero_rt_status {
+    ZERO_RT_TRY(watched->begin(tag));
+    ZERO_RT_TRY(body());
+    return watched->end();
+  });
+  if (!status || lookout->link.isBroken())
+    return status;
+  return lookout->breakWith(status,
+                            describe(tag) + " on rank " +
+                                std::to_string(members[size_t(index)]) + ": " +
+                                lastMessage());
+}
+
+/// What comes behind a call of the fabric must be queued behind it.
+zero_rt_status FabricCommunicator::submit(zero_rt_status status) {
+  ZERO_RT_TRY(status);
+  return awaitQueued("queueing");
+}
+
+/// Makes the staging large enough.
+zero_rt_status FabricCommunicator::reserve(int64_t bytes) {
+  if (bytes <= stagingBytes)
+    return ZERO_RT_OK;
+  if (staging)
+    device.release(ZERO_RT_SPACE_DEVICE, staging);
+  stagingBytes = 0;
+  staging = device.allocate(ZERO_RT_SPACE_DEVICE, bytes);
+  if (!staging)
+    return fail(ZERO_RT_OUT_OF_MEMORY,
+                "no memory for %lld bytes of other ranks", (long long)bytes);
+  stagingBytes = bytes;
+  return ZERO_RT_OK;
+}
+
+/// Sums this rank's slice of the |src| of all ranks, in order, into |dst|,
+/// whose first element is the first of the slice.
+zero_rt_status FabricCommunicator::reduceOwnSlice(const Tag &tag,
+                                                  Program &program,
+                                                  const void *src, void *dst,
+                                                  bool accumulate) {
+  int64_t size = elementSize(tag.dtype);
+  int64_t longest = 0;
+  for (int32_t m = 0; m < this->size(); ++m)
+    longest = std::max(longest, slice(tag, m).size());
+  int64_t chunk = std::min(
+      longest, std::max<int64_t>(1, mostStagingBytes / this->size() / size));
+  ZERO_RT_TRY(reserve(this->size() * chunk * size));
+  auto cut = [&](Range range, int64_t begin) {
+    return intersect(range, {range.begin + begin, range.begin + begin + chunk});
+  };
+  for (int64_t begin = 0; begin < longest; begin += chunk) {
+    Range mine = cut(slice(tag, index), begin);
+    trades.clear();
+    for (int32_t m = 0; m < this->size(); ++m) {
+      if (m == index) {
+        sources[size_t(m)] = elementAt(src, tag.dtype, mine.begin);
+        continue;
+      }
+      char *place = static_cast<char *>(staging) + m * chunk * size;
+      sources[size_t(m)] = place;
+      Range theirs = cut(slice(tag, m), begin);
+      trades.push_back({m, elementAt(src, tag.dtype, theirs.begin),
+                        theirs.size() * size, place, mine.size() * size});
+    }
+    if (!trades.empty())
+      ZERO_RT_TRY(submit(watched->fabric->trade(trades)));
+    ZERO_RT_TRY(program.sum({tag.dtype, tag.sumType, sources.data(),
+                             this->size(), elementAt(dst, tag.sumType, begin),
+                             accumulate, mine.size()}));
+  }
+  return ZERO_RT_OK;
+}
+
+/// Fills the slices of |data|, of |dtype|, that other ranks have.
+zero_rt_status FabricCommunicator::gatherSlices(const Tag &tag, int32_t dtype,
+                                                void *data) {
+  if (size() == 1)
+    return ZERO_RT_OK;
+  int64_t bytes = elementSize(dtype);
+  Range own = slice(tag, index);
+  if (hasEqualSlices(tag))
+    return submit(watched->fabric->allGather(elementAt(data, dtype, own.begin),
+                                             data, own.size() * bytes));
+  trades.clear();
+  for (int32_t m = 0; m < size(); ++m) {
+    Range theirs = slice(tag, m);
+    if (m != index)
+      trades.push_back({m, elementAt(data, dtype, own.begin),
+                        own.size() * bytes,
+                        elementAt(data, dtype, theirs.begin),
+                        theirs.size() * bytes});
+  }
+  return submit(watched->fabric->trade(trades));
+}
+
+zero_rt_status FabricCommunicator::allReduce(const Tag &tag, Program &program,
+                                             const void *src, void *dst) {
+  return run(tag, [&]() -> zero_rt_status {
+    if (size() > 1 && tag.dtype == tag.sumType &&
+        watched->fabric->canSum(tag.dtype))
+      return submit(
+          watched->fabric->allReduce(tag.dtype, src, dst, tag.elements));
+    if (size() == 1 && src == dst)
+      return ZERO_RT_OK; // the sum is where it is
+    // In place, too: what is sent of |src| are the slices of others.
+    void *own = elementAt(dst, tag.sumType, slice(tag, index).begin);
+    ZERO_RT_TRY(reduceOwnSlice(tag, program, src, own, /*accumulate=*/false));
+    return gatherSlices(tag, tag.sumType, dst);
+  });
+}
+
+zero_rt_status FabricCommunicator::reduceScatter(const Tag &tag,
+                                                 Program &program,
+                                                 const void *src, void *dst,
+                                                 bool accumulate) {
+  return run(tag, [&]() -> zero_rt_status {
+    if (size() == 1 || tag.dtype != tag.sumType ||
+        !watched->fabric->canSum(tag.dtype) || !hasEqualSlices(tag))
+      return reduceOwnSlice(tag, program, src, dst, accumulate);
+    int64_t elements = tag.elements / size();
+    if (!accumulate)
+      return submit(
+          watched->fabric->reduceScatter(tag.dtype, src, dst, elements));
+    ZERO_RT_TRY(reserve(elements * elementSize(tag.dtype)));
+    ZERO_RT_TRY(submit(
+        watched->fabric->reduceScatter(tag.dtype, src, staging, elements)));
+    sources[0] = staging;
+    return program.sum({tag.dtype, tag.sumType, sources.data(), /*ranks=*/1,
+                        dst, /*accumulate=*/true, elements});
+  });
+}
+
+zero_rt_status FabricCommunicator::allGather(const Tag &tag, void *data) {
+  return run(tag, [&] { return gatherSlices(tag, tag.dtype, data); });
+}

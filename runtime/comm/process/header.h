@@ -1,0 +1,43 @@
+//===- header.h - What ranks tell of their collectives ----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_RT_COMM_PROCESS_HEADER_H
+#define ZERO_RT_COMM_PROCESS_HEADER_H
+
+#include "comm/tag.h"
+
+namespace zero_rt {
+
+/// A tag on its way.
+struct Header {
+  enum Kind : int32_t { Collective, LeftStep, LeftRuntime };
+  int32_t kind = Collective;
+  int32_t incarnation = 0;
+  int32_t dtype = 0;
+  int32_t sumType = 0;
+  int64_t elements = 0;
+  uint64_t step = 0;
+  uint64_t sequence = 0;
+  uint64_t group = 0;
+  uint64_t nameHash = 0; // of all of it
+  char operation[32] = {};
+  char name[160] = {};
+};
+
+/// |tag| of collective |sequence| of |group|.
+Header makeHeader(const Tag &tag, uint64_t group, uint64_t sequence);
+
+/// What |header| was made of, as far as it fits; it must outlive the tag.
+Tag tagOf(const Header &header);
+
+/// How the collectives of two ranks differ, with both sides named; empty if
+/// they do not.
+std::string findDifference(int32_t rank, const Header &header, int32_t other,
+                           const Header &others);
+
+} // namespace zero_rt
+
+#endif // ZERO_RT_COMM_PROCESS_HEADER_H

@@ -1,0 +1,120 @@
+//===- lookout.cpp - Looks after collectives that are queued --------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "comm/process/lookout.h"
+
+#include "core/status.h"
+
+#include <algorithm>
+
+using namespace zero_rt;
+
+WatchedFabric::WatchedFabric(Link &link, Witness &witness, uint64_t group,
+                             std::vector<int32_t> members, int64_t timeoutMs,
+                             std::unique_ptr<Fabric> fabric)
+    : group(group), fabric(std::move(fabric)), link(link), witness(witness),
+      members(std::move(members)), timeout(timeoutMs) {
+  witness.join(group, this->members);
+}
+
+zero_rt_status WatchedFabric::begin(const Tag &tag) {
+  Header header = makeHeader(tag, group, /*sequence=*/0);
+  ZERO_RT_TRY(witness.call(header));
+  calls.push_back(header);
+  return fabric->beginCall();
+}
+
+zero_rt_status WatchedFabric::look() {
+  bool isReady = false;
+  zero_rt_status status = fabric->poll(isReady);
+  uint64_t done = 0;
+  bool isRunning = false;
+  if (!status)
+    status = fabric->getProgress(done, isRunning);
+  for (; !calls.empty() && calls.front().sequence <= done; calls.pop_front()) {
+    runningSince.reset();
+    isAnnounced = false;
+  }
+  std::string what = calls.empty() ? "a fabric that nobody uses"
+                                   : describe(tagOf(calls.front()));
+  if (status)
+    return breakWith(status, what + " on rank " + std::to_string(link.rank()) +
+                                 ": " + lastMessage());
+  if (calls.empty())
+    return ZERO_RT_OK;
+
+  const Header &header = calls.front();
+  uint64_t number = header.sequence;
+  for (int32_t member : members)
+    if (const char *why = witness.findLoss(group, header.step, member, number))
+      return breakWith(ZERO_RT_TIMEOUT,
+                       "rank " + std::to_string(member) + why +
+                           " and will not come to " + what + ", where rank " +
+                           std::to_string(link.rank()) + " waits");
+  if (!isRunning)
+    return ZERO_RT_OK;
+  Deadline now = std::chrono::steady_clock::now();
+  if (!runningSince)
+    runningSince = now;
+  if (now - *runningSince < timeout / 2)
+    return ZERO_RT_OK;
+  if (!isAnnounced)
+    ZERO_RT_TRY(witness.announce(group, number));
+  isAnnounced = true;
+  if (now - *runningSince < timeout)
+    return ZERO_RT_OK;
+  std::vector<int32_t> missing = witness.findMissing(group, number);
+  if (missing.empty())
+    return breakWith(ZERO_RT_TIMEOUT,
+                     what + " did not finish within " +
+                         std::to_string(timeout.count()) +
+                         " ms, though all its ranks came: their GPUs do not "
+                         "reach each other");
+  return breakWith(ZERO_RT_TIMEOUT,
+                   describeMissing(tagOf(header), timeout.count(), missing));
+}
+
+//===----------------------------------------------------------------------===//
+// All fabrics
+//===----------------------------------------------------------------------===//
+
+void Lookout::remove(WatchedFabric &fabric) {
+  fabrics.erase(std::find(fabrics.begin(), fabrics.end(), &fabric));
+}
+
+void Lookout::abort() {
+  for (WatchedFabric *fabric : fabrics)
+    fabric->fabric->abort();
+}
+
+zero_rt_status Lookout::look() {
+  zero_rt_status status = link.check(/*waits=*/true);
+  if (!status)
+    status = witness.look();
+  for (size_t i = 0; i < fabrics.size() && !status; ++i)
+    status = fabrics[i]->look();
+  if (status)
+    abort();
+  return status;
+}
+
+zero_rt_status Lookout::check() {
+  zero_rt_status status = link.check();
+  if (status)
+    abort();
+  return status;
+}
+
+zero_rt_status Lookout::breakWith(zero_rt_status code,
+                                  const std::string &message) {
+  abort();
+  return link.breakWith(code, message);
+}
+
+void Lookout::leaveStep(uint64_t step) {
+  for (WatchedFabric *fabric : fabrics)
+    witness.leaveStep(fabric->group, step);
+}

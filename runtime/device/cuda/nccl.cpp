@@ -1,0 +1,71 @@
+//===- nccl.cpp - NCCL, if it is there ------------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "device/cuda/nccl.h"
+
+#include "core/status.h"
+
+#include <dlfcn.h>
+#include <mutex>
+
+using namespace zero_rt;
+
+/// Communicators that can be given up at any time.
+static constexpr int oldestVersion = 21400;
+
+std::string zero_rt::describeNcclVersion(int version) {
+  return std::to_string(version / 10000) + "." +
+         std::to_string(version / 100 % 100) + "." +
+         std::to_string(version % 100);
+}
+
+/// Finds NCCL's functions; those that it lacks are null.
+static zero_rt_status load(Nccl &nccl) {
+  // Never closed: it has threads of its own.
+  void *library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
+  if (!library)
+    return fail(ZERO_RT_UNSUPPORTED,
+                "ranks that are processes need NCCL for their GPUs, and there "
+                "is none here: %s; install it, or have its folder in "
+                "LD_LIBRARY_PATH",
+                dlerror());
+#define FUNCTION(NAME, RESULT, ARGUMENTS)                                      \
+  nccl.NAME =                                                                  \
+      reinterpret_cast<RESULT(*) ARGUMENTS>(dlsym(library, "nccl" #NAME));
+#include "device/cuda/nccl.def"
+  return ZERO_RT_OK;
+}
+
+static zero_rt_status checkVersion(Nccl &nccl) {
+  // An old one lacks functions, so its version says more than which. Until 2.8
+  // it was written in another way, which is less than any that will do.
+  if (!nccl.GetVersion || nccl.GetVersion(&nccl.version) ||
+      nccl.version < oldestVersion)
+    return fail(ZERO_RT_UNSUPPORTED,
+                "NCCL is of version %s, expected at least %s",
+                describeNcclVersion(nccl.version).c_str(),
+                describeNcclVersion(oldestVersion).c_str());
+#define FUNCTION(NAME, RESULT, ARGUMENTS)                                      \
+  if (!nccl.NAME)                                                              \
+    return fail(ZERO_RT_UNSUPPORTED, "NCCL %s has no nccl" #NAME,              \
+                describeNcclVersion(nccl.version).c_str());
+#include "device/cuda/nccl.def"
+  return ZERO_RT_OK;
+}
+
+zero_rt_status zero_rt::getNccl(const Nccl **out) {
+  static std::mutex mutex;
+  static Nccl nccl;
+  static bool isLoaded = false;
+  // A failure is tried again: its message belongs to each caller.
+  std::lock_guard<std::mutex> lock(mutex);
+  if (!isLoaded)
+    ZERO_RT_TRY(load(nccl));
+  isLoaded = true;
+  ZERO_RT_TRY(checkVersion(nccl));
+  *out = &nccl;
+  return ZERO_RT_OK;
+}

@@ -1,0 +1,80 @@
+//===- nccl_fabric.h - GPUs of processes, over NCCL -------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_RT_DEVICE_CUDA_NCCL_FABRIC_H
+#define ZERO_RT_DEVICE_CUDA_NCCL_FABRIC_H
+
+#include "device/cuda/nccl.h"
+
+#include <deque>
+
+namespace zero_rt {
+
+class CudaDevice;
+
+/// A communicator of ours, on the stream of a device. It never blocks, so that
+/// it can be given up while ranks are missing.
+class NcclFabric final : public Fabric {
+public:
+  NcclFabric(CudaDevice &device, const Nccl &nccl)
+      : device(device), driver(getDriverOf(device)), nccl(nccl) {}
+  ~NcclFabric() override;
+  zero_rt_status initialize(const FabricId &id, int32_t rank, int32_t ranks);
+
+  bool canSum(int32_t dtype) const override;
+  zero_rt_status allReduce(int32_t dtype, const void *src, void *dst,
+                           int64_t elements) override;
+  zero_rt_status reduceScatter(int32_t dtype, const void *src, void *dst,
+                               int64_t elements) override;
+  zero_rt_status allGather(const void *src, void *dst, int64_t bytes) override;
+  zero_rt_status trade(const std::vector<Trade> &trades) override;
+
+  zero_rt_status poll(bool &isReady) override;
+  zero_rt_status beginCall() override;
+  zero_rt_status endCall() override;
+  zero_rt_status getProgress(uint64_t &done, bool &isRunning) override;
+  void abort() override;
+
+private:
+  static const Driver &getDriverOf(const CudaDevice &device);
+  zero_rt_status checkCall(NcclResult result, const char *call) const;
+  zero_rt_status takeEvent(CUevent &out);
+
+  /// When the queue has come to a call, and when that was done.
+  struct Call {
+    CUevent begin = nullptr;
+    CUevent end = nullptr; // null until it is queued
+  };
+  CudaDevice &device;
+  const Driver &driver;
+  const Nccl &nccl;
+  NcclComm comm = nullptr;
+  uint64_t done = 0;
+  std::deque<Call> calls; // that are not done
+  std::vector<CUevent> spare;
+};
+
+/// What a CudaDevice has of NCCL.
+class NcclInterconnect final : public Interconnect {
+public:
+  NcclInterconnect(CudaDevice &device, const Nccl &nccl)
+      : device(device), nccl(nccl) {}
+  std::string describe() const override {
+    return "NCCL " + describeNcclVersion(nccl.version);
+  }
+  zero_rt_status makeId(FabricId &out) override;
+  zero_rt_status connect(const FabricId &id, int32_t rank, int32_t ranks,
+                         std::unique_ptr<Fabric> *out) override;
+  void setWatch(Watch *watch) override;
+
+private:
+  CudaDevice &device;
+  const Nccl &nccl;
+};
+
+} // namespace zero_rt
+
+#endif // ZERO_RT_DEVICE_CUDA_NCCL_FABRIC_H

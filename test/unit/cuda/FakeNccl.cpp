@@ -1,0 +1,462 @@
+//===- FakeNccl.cpp - NCCL without GPUs -----------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "FakeNccl.h"
+
+#include "FakeGpu.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+using namespace zero::test;
+using namespace zero::test::fake;
+
+constexpr int kSuccess = 0;
+constexpr int kInvalidArgument = 4;
+constexpr int kInvalidUsage = 5;
+constexpr int kInProgress = 7;
+constexpr int kInt8 = 0;
+constexpr int kFloat32 = 7;
+constexpr int kFloat64 = 8;
+
+namespace {
+
+struct UniqueId {
+  char bytes[128];
+};
+
+/// What one rank brings to a collective. Addresses are those of the GPU.
+struct Part {
+  std::string what; // the same on all ranks
+  uint64_t src = 0, dst = 0;
+  size_t count = 0;
+  int type = kInt8;
+  struct Message {
+    int peer;
+    uint64_t address;
+    size_t bytes;
+  };
+  std::vector<Message> sent, received; // of a group
+  bool hasArrived = false;
+};
+
+/// One collective of all ranks.
+struct Joint {
+  explicit Joint(size_t ranks) : parts(ranks), passed(ranks) {}
+  std::vector<std::optional<Part>> parts;
+  std::vector<Event> passed; // by rank
+};
+
+/// The communicators of one unique id.
+struct Clique {
+  std::vector<struct Comm *> comms; // by rank; null: has not come
+  std::map<uint64_t, std::unique_ptr<Joint>> joints;
+};
+
+struct Comm {
+  std::shared_ptr<Clique> clique;
+  int rank = 0;
+  uint64_t calls = 0;
+  /// What is not queued yet, and how often one must ask until it is.
+  std::vector<std::pair<Part, Stream *>> waiting;
+  int asks = 0;
+};
+
+struct State {
+  int version = 21400;
+  bool isStalled = false;
+  std::map<std::string, Gpu::Failure> failures;
+  std::map<int, int> asyncErrors;
+  std::map<std::string, std::shared_ptr<Clique>> cliques;
+  int numIds = 0;
+  int comms = 0;
+};
+
+State &state() {
+  static State theState;
+  return theState;
+}
+
+/// What the calls of a group of this thread have brought so far.
+struct Group {
+  int depth = 0;
+  Comm *comm = nullptr;
+  Stream *stream = nullptr;
+  Part part;
+};
+thread_local Group group;
+
+/// Every call begins with one.
+class Entry {
+public:
+  explicit Entry(const char *function, Stream *stream = nullptr,
+                 size_t bytes = 0)
+      : lock(gpu().mutex) {
+    Call call;
+    call.function = function;
+    call.stream = gpu().streamOf(stream).number;
+    call.bytes = int64_t(bytes);
+    call.thread = std::this_thread::get_id();
+    gpu().note(call);
+    auto failure = state().failures.find(function);
+    if (failure == state().failures.end() || --failure->second.count != 0)
+      return;
+    error = failure->second.error;
+    state().failures.erase(failure);
+  }
+  int error = kSuccess;
+
+private:
+  std::lock_guard<std::mutex> lock;
+};
+
+size_t sizeOf(int type) {
+  return type == kFloat64 ? 8 : type == kFloat32 ? 4 : 1;
+}
+
+void *near(uint64_t address, size_t bytes) {
+  return gpu().toNear(address, bytes, "NCCL");
+}
+
+/// Sums element |at| of what all ranks brought, in |order|.
+template <typename T>
+void sum(const std::vector<const void *> &sources, size_t at, size_t count,
+         void *dst) {
+  for (size_t i = 0; i < count; ++i) {
+    T total = static_cast<const T *>(sources[0])[at + i];
+    for (size_t r = 1; r < sources.size(); ++r)
+      total += static_cast<const T *>(sources[r])[at + i];
+    static_cast<T *>(dst)[i] = total;
+  }
+}
+
+bool agree(const Joint &joint) {
+  const Part &first = *joint.parts[0];
+  for (size_t r = 0; r < joint.parts.size(); ++r) {
+    const Part &part = *joint.parts[r];
+    if (part.what != first.what || part.count != first.count ||
+        part.type != first.type)
+      return false;
+    for (const Part::Message &message : part.sent) {
+      const auto &theirs = joint.parts[size_t(message.peer)]->received;
+      bool fits = std::any_of(theirs.begin(), theirs.end(), [&](auto &other) {
+        return other.peer == int(r) && other.bytes == message.bytes;
+      });
+      if (!fits)
+        return false;
+    }
+  }
+  return true;
+}
+
+void reduce(Joint &joint, bool scatters) {
+  size_t ranks = joint.parts.size();
+  const Part &first = *joint.parts[0];
+  size_t size = sizeOf(first.type);
+  size_t all = scatters ? first.count * ranks : first.count;
+  std::vector<size_t> order(ranks);
+  std::iota(order.begin(), order.end(), 0);
+  std::shuffle(order.begin(), order.end(), gpu().random);
+  std::vector<const void *> sources;
+  for (size_t r : order)
+    sources.push_back(near(joint.parts[r]->src, all * size));
+  std::vector<char> total(all * size);
+  if (first.type == kFloat64)
+    sum<double>(sources, 0, all, total.data());
+  else
+    sum<float>(sources, 0, all, total.data());
+  for (size_t r = 0; r < ranks; ++r) {
+    const Part &part = *joint.parts[r];
+    const char *from = total.data() + (scatters ? r * part.count * size : 0);
+    if (void *to = near(part.dst, part.count * size))
+      std::memcpy(to, from, part.count * size);
+  }
+}
+
+void gather(Joint &joint) {
+  std::vector<std::vector<char>> all;
+  for (auto &part : joint.parts) {
+    auto *from = static_cast<const char *>(near(part->src, part->count));
+    all.emplace_back(from, from + part->count);
+  }
+  for (auto &part : joint.parts)
+    for (size_t r = 0; r < all.size(); ++r)
+      if (void *to = near(part->dst + r * part->count, part->count))
+        std::memcpy(to, all[r].data(), part->count);
+}
+
+void deliver(Joint &joint) {
+  std::map<std::pair<int, int>, std::vector<char>> under; // way, by ends
+  for (size_t r = 0; r < joint.parts.size(); ++r)
+    for (const Part::Message &message : joint.parts[r]->sent) {
+      auto *from =
+          static_cast<const char *>(near(message.address, message.bytes));
+      under[{int(r), message.peer}].assign(from, from + message.bytes);
+    }
+  for (size_t r = 0; r < joint.parts.size(); ++r)
+    for (const Part::Message &message : joint.parts[r]->received) {
+      const std::vector<char> &data = under[{message.peer, int(r)}];
+      if (void *to = near(message.address, message.bytes))
+        std::memcpy(to, data.data(), std::min(data.size(), message.bytes));
+    }
+}
+
+/// Does what all ranks have come for.
+void perform(Joint &joint) {
+  const std::string &what = joint.parts[0]->what;
+  if (what == "AllReduce" || what == "ReduceScatter")
+    reduce(joint, what == "ReduceScatter");
+  else if (what == "AllGather")
+    gather(joint);
+  else
+    deliver(joint);
+  for (Event &event : joint.passed)
+    event.passed = 1;
+}
+
+/// Queues |part| as the next of |comm|.
+void queue(Comm &comm, Part part, Stream *stream) {
+  std::unique_ptr<Joint> &joint = comm.clique->joints[++comm.calls];
+  if (!joint)
+    joint = std::make_unique<Joint>(comm.clique->comms.size());
+  auto rank = size_t(comm.rank);
+  joint->parts[rank] = std::move(part);
+  auto arrive = [clique = comm.clique, joint = joint.get(), rank] {
+    joint->parts[rank]->hasArrived = true;
+    for (const auto &other : joint->parts)
+      if (!other || !other->hasArrived)
+        return;
+    if (!state().isStalled && agree(*joint))
+      perform(*joint);
+  };
+  gpu().queue(gpu().streamOf(stream), {arrive});
+  gpu().queue(gpu().streamOf(stream),
+              {{}, nullptr, &joint->passed[rank], /*turn=*/1});
+}
+
+/// Takes |part| now, to be queued when it has been asked for.
+int submit(Comm *comm, Part part, Stream *stream) {
+  comm->waiting.emplace_back(std::move(part), stream);
+  comm->asks = int(gpu().random() % 3);
+  return comm->asks ? kInProgress : kSuccess;
+}
+
+int call(const char *function, Comm *comm, Stream *stream, Part part) {
+  Entry entry(function, stream, part.count * sizeOf(part.type));
+  if (entry.error)
+    return entry.error;
+  if (!comm || (comm->asks && !comm->waiting.empty()))
+    return kInvalidUsage; // the one before is in progress
+  part.what = function + 4;
+  int result = submit(comm, std::move(part), stream);
+  if (result == kSuccess) {
+    queue(*comm, std::move(comm->waiting.back().first), stream);
+    comm->waiting.clear();
+  }
+  return result;
+}
+
+/// Adds to the group that this thread has begun.
+int addMessage(const char *function, Comm *comm, Stream *stream,
+               std::vector<Part::Message> Part::*list, Part::Message message) {
+  Entry entry(function, stream, message.bytes);
+  if (entry.error)
+    return entry.error;
+  if (!group.depth || (group.comm && group.comm != comm))
+    return kInvalidUsage;
+  group.comm = comm;
+  group.stream = stream;
+  (group.part.*list).push_back(message);
+  return kSuccess;
+}
+
+uint64_t addressOf(const void *data) {
+  return uint64_t(reinterpret_cast<uintptr_t>(data));
+}
+
+void end(Comm *comm) {
+  // What this rank has come to, others may still come to.
+  comm->clique->comms[size_t(comm->rank)] = nullptr;
+  --state().comms;
+  delete comm;
+}
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// What tests say
+//===----------------------------------------------------------------------===//
+
+void fake::resetNccl() {
+  std::lock_guard<std::mutex> lock(gpu().mutex);
+  int ids = state().numIds;
+  state() = {};
+  state().numIds = ids;
+}
+void fake::setNcclVersion(int version) { state().version = version; }
+void fake::failNccl(const std::string &function, int error, int count) {
+  std::lock_guard<std::mutex> lock(gpu().mutex);
+  state().failures[function] = {error, count};
+}
+void fake::setAsyncError(int rank, int error) {
+  std::lock_guard<std::mutex> lock(gpu().mutex);
+  state().asyncErrors[rank] = error;
+}
+void fake::stallNccl(bool isStalled) {
+  std::lock_guard<std::mutex> lock(gpu().mutex);
+  state().isStalled = isStalled;
+}
+int fake::countComms() {
+  std::lock_guard<std::mutex> lock(gpu().mutex);
+  return state().comms;
+}
+
+//===----------------------------------------------------------------------===//
+// What the runtime calls
+//===----------------------------------------------------------------------===//
+
+extern "C" {
+
+int ncclGetVersion(int *version) {
+  *version = state().version;
+  return kSuccess;
+}
+const char *ncclGetErrorString(int error) {
+  switch (error) {
+  case 2:
+    return "unhandled system error";
+  case kInvalidUsage:
+    return "invalid usage";
+  case 6:
+    return "remote process exited or there was a network error";
+  default:
+    return "another error";
+  }
+}
+const char *ncclGetLastError(Comm *) { return ""; }
+
+int ncclGetUniqueId(UniqueId *id) {
+  Entry entry("ncclGetUniqueId");
+  std::memset(id, 0, sizeof(*id));
+  std::string name = "id " + std::to_string(++state().numIds);
+  std::memcpy(id->bytes, name.c_str(), name.size());
+  return entry.error;
+}
+
+struct Config {
+  size_t size;
+  unsigned magic;
+  unsigned version;
+  int blocking;
+};
+int ncclCommInitRankConfig(Comm **out, int ranks, UniqueId id, int rank,
+                           Config *config) {
+  Entry entry("ncclCommInitRankConfig");
+  if (entry.error)
+    return entry.error;
+  if (config->size < sizeof(Config) || config->magic != 0xcafebeef ||
+      config->version > unsigned(state().version) || config->blocking != 0)
+    return kInvalidArgument;
+  std::shared_ptr<Clique> &clique = state().cliques[id.bytes];
+  if (!clique) {
+    clique = std::make_shared<Clique>();
+    clique->comms.resize(size_t(ranks));
+  }
+  if (clique->comms.size() != size_t(ranks) || clique->comms[size_t(rank)])
+    return kInvalidUsage;
+  *out = clique->comms[size_t(rank)] = new Comm{clique, rank, 0, {}, 0};
+  ++state().comms;
+  return kInProgress;
+}
+int ncclCommGetAsyncError(Comm *comm, int *out) {
+  std::lock_guard<std::mutex> lock(gpu().mutex);
+  auto error = state().asyncErrors.find(comm->rank);
+  if (error != state().asyncErrors.end()) {
+    *out = error->second;
+    return kSuccess;
+  }
+  const auto &comms = comm->clique->comms;
+  // Until all have come; later some may have gone.
+  bool isWhole = comm->calls > 0 || !comm->waiting.empty() ||
+                 std::find(comms.begin(), comms.end(), nullptr) == comms.end();
+  *out = isWhole && comm->asks == 0 ? kSuccess : kInProgress;
+  if (!isWhole || comm->asks == 0 || --comm->asks > 0)
+    return kSuccess;
+  for (auto &[part, stream] : comm->waiting)
+    queue(*comm, std::move(part), stream);
+  comm->waiting.clear();
+  *out = kSuccess;
+  return kSuccess;
+}
+int ncclCommDestroy(Comm *comm) {
+  Entry entry("ncclCommDestroy");
+  end(comm);
+  return entry.error;
+}
+int ncclCommAbort(Comm *comm) {
+  Entry entry("ncclCommAbort");
+  // Nothing waits for others any more.
+  for (auto &[number, joint] : comm->clique->joints)
+    joint->passed[size_t(comm->rank)].passed = 1;
+  end(comm);
+  return entry.error;
+}
+
+int ncclGroupStart() {
+  Entry entry("ncclGroupStart");
+  ++group.depth;
+  return entry.error;
+}
+int ncclGroupEnd() {
+  Entry entry("ncclGroupEnd", group.stream);
+  Group mine = std::exchange(group, {});
+  if (entry.error || !mine.comm)
+    return entry.error;
+  if (mine.comm->asks && !mine.comm->waiting.empty())
+    return kInvalidUsage;
+  mine.part.what = "trade";
+  int result = submit(mine.comm, std::move(mine.part), mine.stream);
+  if (result == kSuccess) {
+    queue(*mine.comm, std::move(mine.comm->waiting.back().first), mine.stream);
+    mine.comm->waiting.clear();
+  }
+  return result;
+}
+
+int ncclAllReduce(const void *src, void *dst, size_t count, int type, int op,
+                  Comm *comm, Stream *stream) {
+  if (op != 0 || sizeOf(type) == 1)
+    return kInvalidArgument;
+  return call("ncclAllReduce", comm, stream,
+              {"", addressOf(src), addressOf(dst), count, type, {}, {}});
+}
+int ncclReduceScatter(const void *src, void *dst, size_t count, int type,
+                      int op, Comm *comm, Stream *stream) {
+  if (op != 0 || sizeOf(type) == 1)
+    return kInvalidArgument;
+  return call("ncclReduceScatter", comm, stream,
+              {"", addressOf(src), addressOf(dst), count, type, {}, {}});
+}
+int ncclAllGather(const void *src, void *dst, size_t count, int type,
+                  Comm *comm, Stream *stream) {
+  return call("ncclAllGather", comm, stream,
+              {"", addressOf(src), addressOf(dst), count, type, {}, {}});
+}
+int ncclSend(const void *data, size_t count, int, int peer, Comm *comm,
+             Stream *stream) {
+  return addMessage("ncclSend", comm, stream, &Part::sent,
+                    {peer, addressOf(data), count});
+}
+int ncclRecv(void *data, size_t count, int, int peer, Comm *comm,
+             Stream *stream) {
+  return addMessage("ncclRecv", comm, stream, &Part::received,
+                    {peer, addressOf(data), count});
+}
+
+} // extern "C"
