@@ -8,7 +8,8 @@
 // anyway, and a device may be far behind the calls. So `settle` waits for
 // nothing: it has the scalars copied, and leaves what this rank knows for the
 // others to read. `results` waits for the copy and, where that says that the
-// step was refused, gathers what all ranks left.
+// step was refused, gathers what all ranks left. A device that is not behind
+// does both at once, and leaves something only where others will want it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -148,9 +149,11 @@ static zero_rt_status post(zero_rt_step &step) {
   for (size_t i = 0; i < std::min(found.size(), Window::maxNamed); ++i)
     mine.firstNonfinite[i] = found[i];
 
-  // All ranks have met since they sent anything.
-  mine.hasUnread = step.runtime->mail->findUnread(
-      step.id, step.activations.window, mine.unread, mine.unreadFrom);
+  // All ranks have met since they sent anything; it may still be on its way.
+  mine.hasUnread =
+      step.library->num_activations > 0 &&
+      step.runtime->mail->findUnread(step.id, step.activations.window,
+                                     mine.unread, mine.unreadFrom);
 
   return step.runtime->communicator->post(step.id, step.last.turn, &mine,
                                           int64_t(sizeof(Record)));
@@ -158,6 +161,8 @@ static zero_rt_status post(zero_rt_step &step) {
 
 /// Says why all ranks refused the step, from what they left.
 static zero_rt_status explain(zero_rt_step &step, int32_t verdict) {
+  if (step.device().isImmediate())
+    ZERO_RT_TRY(post(step));
   std::vector<Record> records(size_t(step.runtime->ranks));
   Tag tag = {"settle", nullptr, verdict, ZERO_RT_F64, ZERO_RT_F64, step.id};
   ZERO_RT_TRY(step.runtime->communicator->collect(
@@ -224,8 +229,9 @@ zero_rt_status calls::settle(zero_rt_step *step, int32_t,
   last.refusal = ZERO_RT_OK;
   last.message.clear();
   last.resolved = false;
-  ZERO_RT_TRY(post(*step));
   Device &device = step->device();
+  if (!device.isImmediate())
+    ZERO_RT_TRY(post(*step));
   ZERO_RT_TRY(device.copy(last.slots, step->slots(), step->slotBlock.bytes));
   last.settled = true;
   if (device.isImmediate())

@@ -21,6 +21,9 @@ constexpr CUresult kNotFound = 500;
 constexpr CUresult kNotReady = 600;
 constexpr CUresult kInvalidImage = 200;
 
+/// Of one that asks again and again whether something is done.
+constexpr unsigned kPatience = 32;
+
 namespace {
 
 /// Every driver's call begins with one: the lock, the record, and the failure
@@ -259,6 +262,7 @@ CUresult cuStreamDestroy_v2(Stream *stream) {
 CUresult cuStreamQuery(Stream *stream) {
   Entry entry("cuStreamQuery", stream);
   CHECK(entry);
+  gpu().runSome(kPatience);
   return gpu().streamOf(stream).queue.empty() ? 0 : kNotReady;
 }
 CUresult cuStreamSynchronize(Stream *stream) {
@@ -296,6 +300,7 @@ CUresult cuEventRecord(Event *event, Stream *stream) {
 CUresult cuEventQuery(Event *event) {
   Entry entry("cuEventQuery");
   CHECK(entry);
+  gpu().runSome(kPatience);
   return event->passed < event->recorded ? kNotReady : 0;
 }
 CUresult cuEventSynchronize(Event *event) {

@@ -160,7 +160,7 @@ void Gpu::runUntil(const std::function<bool()> &isDone) {
     }
 }
 
-void Gpu::runSome() {
-  while (random() % 4 == 0 && runOne())
+void Gpu::runSome(unsigned patience) {
+  while (random() % (patience + 3) < patience && runOne())
     ;
 }

@@ -67,8 +67,8 @@ public:
   void queue(Stream &stream, Work work);
   /// Runs what is queued, in some order, until |isDone|.
   void runUntil(const std::function<bool()> &isDone);
-  /// Runs a little of it, perhaps.
-  void runSome();
+  /// Runs a little of it, perhaps: on average as much as |patience| says.
+  void runSome(unsigned patience = 1);
 
   void note(Call call) { calls.push_back(std::move(call)); }
   void complain(std::string text) { errors.push_back(std::move(text)); }
