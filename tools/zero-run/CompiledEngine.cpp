@@ -73,7 +73,7 @@ private:
   using CreateFn = zero_rt_status (*)(zero_rt_runtime *, const void *,
                                       zero_rt_step **);
   CreateFn create = nullptr;
-  zero_rt_group *group = nullptr;
+  std::vector<zero_rt_group *> groups; // one, or that of each rank
   std::vector<Rank> ranks;
   std::vector<ParameterInfo> parameters;
   Arrivals arrivals = Arrivals::backward;
@@ -157,20 +157,27 @@ LogicalResult CompiledEngine::open(ModuleOp scheduled, int64_t numRanks,
   arrivals = options.arrivals;
   for (auto [r, rank] : llvm::enumerate(ranks))
     rank.random.seed(r);
-  zero_rt_local_group_create(numRanks, &group);
+  if (options.connect) {
+    groups = options.connect(numRanks);
+  } else {
+    groups.resize(1);
+    zero_rt_local_group_create(numRanks, &groups[0]);
+  }
   zero_rt_options runtimeOptions = {};
   runtimeOptions.struct_size = sizeof(runtimeOptions);
   runtimeOptions.threads = options.threads;
   runtimeOptions.timeout_ms = options.timeoutMs;
   runtimeOptions.device = isOnGpu ? ZERO_RT_DEVICE_CUDA : ZERO_RT_DEVICE_HOST;
-  runtimeOptions.ordinal = options.gpu.value_or(0);
   // A read before the first write must show, and a promise not kept.
   runtimeOptions.poison = 1;
   runtimeOptions.check_promises = options.checks;
   runtimeOptions.find_nonfinite = options.checks;
   bool ok = onEveryRank([&](int64_t r, Rank &rank) {
-    return check(rank,
-                 zero_rt_create(group, r, &runtimeOptions, &rank.runtime)) &&
+    bool hasOwn = options.connect != nullptr;
+    zero_rt_options mine = runtimeOptions;
+    mine.ordinal = options.gpu.value_or(0) + int32_t(hasOwn ? r : 0);
+    return check(rank, zero_rt_create(groups[hasOwn ? r : 0], r, &mine,
+                                      &rank.runtime)) &&
            check(rank, create(rank.runtime, nullptr, &rank.step));
   });
   message = joinMessages();
@@ -186,7 +193,7 @@ CompiledEngine::~CompiledEngine() {
       zero_rt_destroy(rank.runtime);
     return true;
   });
-  if (group)
+  for (zero_rt_group *group : groups)
     zero_rt_group_destroy(group);
   if (library)
     dlclose(library);

@@ -14,6 +14,7 @@
 #include "zero_rt/abi.h"
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -112,6 +113,10 @@ struct CompiledOptions {
   int threads = 1;
   /// Which GPU kernels run on; on the processor if there is none.
   std::optional<int> gpu = std::nullopt;
+  /// By rank, the ends of a group of processes, which the engine destroys; then
+  /// each rank has a GPU of its own, the first one that of `gpu`. Null: ranks
+  /// are a group of threads.
+  std::function<std::vector<zero_rt_group *>(int64_t ranks)> connect = nullptr;
   /// Whether the runtime checks promises and looks for what is not finite, for
   /// which it waits for a GPU at every call.
   bool checks = true;

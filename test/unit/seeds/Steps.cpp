@@ -8,6 +8,9 @@
 
 #include "EmulatedProgram.h"
 #include "FakeDriver.h"
+#include "FakeNccl.h"
+
+#include "../runtime/ThreadTransport.h"
 
 #include "codegen/cpu/EmitObject.h"
 #include "codegen/kernels/Lower.h"
@@ -52,6 +55,19 @@ std::vector<Way> zero::test::getWays() {
   return ways;
 }
 
+/// Ranks that pose as processes.
+static std::vector<zero_rt_group *> connectInside(int64_t ranks) {
+  using zero_rt::test::Network;
+  auto network = std::make_shared<Network>();
+  std::vector<zero_rt_group *> groups(ranks);
+  for (int64_t r = 0; r < ranks; ++r) {
+    zero_rt_transport transport = Network::connect(network, r, ranks);
+    EXPECT_EQ(zero_rt_transport_group_create(&transport, &groups[r]),
+              ZERO_RT_OK);
+  }
+  return groups;
+}
+
 /// That live.
 static int stepsOnGpu = 0;
 
@@ -90,10 +106,15 @@ Step::Step(const std::string &source, const Way &way, Mutation mutate)
   std::string message = "the step cannot be interpreted";
   CompiledOptions compiled;
   if (way.how == How::compiled && isOnGpu()) {
-    if (stepsOnGpu++ == 0)
+    if (stepsOnGpu++ == 0) {
       fake::reset(/*seed=*/ranks);
+      fake::resetNccl();
+      fake::setGpus(/*count=*/64, 9, 0);
+    }
     context->kernels = std::make_unique<EmulatedProgram>(*context->module);
     compiled.gpu = 0;
+    if (std::getenv("ZERO_TEST_GROUP"))
+      compiled.connect = connectInside;
     compiled.checks = !std::getenv("ZERO_TEST_UNCHECKED");
   }
   if (way.how == How::compiled)
