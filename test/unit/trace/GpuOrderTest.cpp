@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // TraceTest shows that a step makes the calls of its IR. Here each of these
-// calls must become the launches, copies and events that it stands for, in its
-// order, on the stream of its rank, and without waiting.
+// calls must become the launches, copies, events and calls of NCCL that it
+// stands for, in its order, on the stream of its rank, and without waiting.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,6 @@
 #include "llvm/ADT/StringRef.h"
 
 #include <set>
-#include <thread>
 
 using namespace mlir;
 using namespace zero;
@@ -30,7 +29,10 @@ const std::vector<std::string> kBackToFront = {
 const std::vector<std::string> kFrontToBack = {
     "fc1.weight", "fc1.bias", "fc2.weight", "fc1.weight", "fc2.bias"};
 
-class GpuOrder : public GpuTest, public testing::WithParamInterface<int> {
+/// (ZeRO stage, whether ranks are processes).
+using Plan = std::tuple<int, bool>;
+
+class GpuOrder : public GpuTest, public testing::WithParamInterface<Plan> {
 protected:
   void SetUp() override {
     GpuTest::SetUp();
@@ -38,16 +40,19 @@ protected:
       return;
     LowerOptions options;
     options.mesh = "dp=2";
-    options.stage = GetParam();
+    options.stage = std::get<0>(GetParam());
     options.bucketBytes = 1;
     open(options);
-    ASSERT_EQ(zero_rt_local_group_create(2, &group), ZERO_RT_OK);
   }
+  bool isOverNccl() { return std::get<1>(GetParam()); }
   /// Runs |steps| steps on two ranks that deliver in different orders, and
   /// keeps what each asked of the driver in the last one.
   void run(int steps);
   /// The names of what a call of the program launches.
   std::vector<std::string> expectLaunches(llvm::StringRef call);
+  /// What it asks of NCCL: "ncclAllReduce of 12 bytes".
+  std::vector<std::string> expectNccl(llvm::StringRef call);
+  int64_t getBytes(llvm::StringRef buffer);
 
   std::vector<fake::Call> calls[2];
   std::vector<uint16_t> weights[2];
@@ -56,30 +61,28 @@ protected:
 } // namespace
 
 void GpuOrder::run(int steps) {
-  std::thread threads[2];
   std::thread::id ids[2];
-  for (int r = 0; r < 2; ++r)
-    threads[r] = std::thread([&, r] {
-      ids[r] = std::this_thread::get_id();
-      GpuRank rank(library, group, r);
-      {
-        Recorder recorder(rank.runtime, [](const std::string &call) {
-          fake::mark("call " + call);
-        });
-        ASSERT_EQ(rank.create(), ZERO_RT_OK) << zero_rt_message();
-        for (int step = 0; step < steps; ++step) {
-          fake::mark("step " + std::to_string(step));
-          // Gradients are brought there by the test.
-          rank.run(r ? kFrontToBack : kBackToFront);
-        }
-        fake::mark("end");
-        rank.getResults();
-        weights[r] = rank.getParameter("fc1.weight");
-        rank.destroyStep();
-      }
+  auto body = [&](int r, zero_rt_group *group) {
+    ids[r] = std::this_thread::get_id();
+    GpuRank rank(library, group, r);
+    Recorder recorder(rank.runtime, [](const std::string &call) {
+      fake::mark("call " + call);
     });
-  for (std::thread &thread : threads)
-    thread.join();
+    ASSERT_EQ(rank.create(), ZERO_RT_OK) << zero_rt_message();
+    for (int step = 0; step < steps; ++step) {
+      fake::mark("step " + std::to_string(step));
+      // Gradients are brought there by the test.
+      rank.run(r ? kFrontToBack : kBackToFront);
+    }
+    fake::mark("end");
+    rank.getResults();
+    weights[r] = rank.getParameter("fc1.weight");
+    rank.destroyStep();
+  };
+  if (isOverNccl())
+    runProcesses(2, body);
+  else
+    runThreads(2, body);
   for (const fake::Call &call : fake::takeCalls())
     for (int r = 0; r < 2; ++r)
       if (call.thread == ids[r])
@@ -111,12 +114,46 @@ std::vector<std::string> GpuOrder::expectLaunches(StringRef call) {
   }
   if (call.starts_with("run_scalars("))
     return {getCudaName(scalars[getNumber(call, "program ")].getSymName())};
+  if (isOverNccl() && call.starts_with("reduce_scatter_add("))
+    return {"zero$sum_f32_f32_1_add"};
+  if (isOverNccl())
+    return {};
   if (call.starts_with("all_reduce_scalars("))
     return {"zero$sum_f64_f64_2"};
   if (call.starts_with("all_reduce(") || call.starts_with("reduce_scatter("))
     return {"zero$sum_f32_f32_2"};
   if (call.starts_with("reduce_scatter_add("))
     return {"zero$sum_f32_f32_2_add"};
+  return {};
+}
+
+/// All bytes of |buffer|, whoever holds them.
+int64_t GpuOrder::getBytes(StringRef buffer) {
+  auto program = *library.getModule().getOps<zrt::ProgramOp>().begin();
+  ValueType type = program.lookupSymbol<zrt::BufferOp>(buffer).getValueType();
+  return type.getNumElements() * type.getElementType().getIntOrFloatBitWidth() /
+         8;
+}
+
+std::vector<std::string> GpuOrder::expectNccl(StringRef call) {
+  auto describe = [](const char *function, int64_t bytes) {
+    return std::vector<std::string>{std::string(function) + " of " +
+                                    std::to_string(bytes) + " bytes"};
+  };
+  StringRef name = call.take_until([](char c) { return c == '('; });
+  SmallVector<StringRef> operands;
+  call.drop_front(name.size() + 1).drop_back().split(operands, ", ");
+  if (!isOverNccl())
+    return {};
+  if (name == "all_reduce_scalars")
+    return describe("ncclAllReduce", 8 * std::stoll(operands[2].str()));
+  if (name == "all_reduce")
+    return describe("ncclAllReduce", getBytes(operands[1]));
+  // Two ranks share.
+  if (name == "reduce_scatter" || name == "reduce_scatter_add")
+    return describe("ncclReduceScatter", getBytes(operands[1]) / 2);
+  if (name == "all_gather")
+    return describe("ncclAllGather", getBytes(operands[1]) / 2);
   return {};
 }
 
@@ -131,7 +168,7 @@ TEST_P(GpuOrder, EachCallBecomesItsLaunches) {
       if (!mark.consume_front("call "))
         continue;
       ++numCalls;
-      std::vector<std::string> launched;
+      std::vector<std::string> launched, asked;
       int signals = 0, waits = 0, copies = 0;
       for (; i < all.size() && !StringRef(all[i].function).starts_with("call ");
            ++i) {
@@ -139,6 +176,11 @@ TEST_P(GpuOrder, EachCallBecomesItsLaunches) {
         if (call.function == "cuLaunchKernel") {
           launched.push_back(call.kernel);
           stream = stream < 0 ? call.stream : stream;
+          EXPECT_EQ(call.stream, stream) << "one stream for all";
+        }
+        if (StringRef(call.function).starts_with("nccl")) {
+          asked.push_back(call.function + " of " + std::to_string(call.bytes) +
+                          " bytes");
           EXPECT_EQ(call.stream, stream) << "one stream for all";
         }
         signals += call.function == "cuEventRecord";
@@ -154,6 +196,7 @@ TEST_P(GpuOrder, EachCallBecomesItsLaunches) {
         continue;
       }
       EXPECT_EQ(launched, expected) << mark.str();
+      EXPECT_EQ(asked, expectNccl(mark)) << mark.str();
       // Shown to the other rank, done with, and seen; and once more where
       // slices are gathered in place.
       bool sums =
@@ -161,7 +204,11 @@ TEST_P(GpuOrder, EachCallBecomesItsLaunches) {
       int phases = mark.starts_with("all_reduce")           ? 3
                    : sums || mark.starts_with("all_gather") ? 2
                                                             : 0;
-      if (phases) {
+      // Over NCCL: when it began and when it was done, for who looks after it.
+      if (phases && isOverNccl()) {
+        EXPECT_EQ(signals, 2) << mark.str();
+        EXPECT_EQ(waits + copies, 0) << mark.str();
+      } else if (phases) {
         EXPECT_EQ(signals, phases) << mark.str();
         EXPECT_EQ(waits, phases) << mark.str();
         EXPECT_EQ(copies, mark.starts_with("reduce_scatter") ? 0 : 1);
@@ -210,4 +257,10 @@ TEST_P(GpuOrder, CollectivesAreInOneOrder) {
   EXPECT_FALSE(collectives[0].empty());
 }
 
-INSTANTIATE_TEST_SUITE_P(Stages, GpuOrder, testing::Values(0, 1, 2));
+INSTANTIATE_TEST_SUITE_P(
+    Stages, GpuOrder,
+    testing::Combine(testing::Values(0, 1, 2), testing::Bool()),
+    [](const testing::TestParamInfo<Plan> &info) {
+      return "stage" + std::to_string(std::get<0>(info.param)) +
+             (std::get<1>(info.param) ? "_processes" : "_threads");
+    });
