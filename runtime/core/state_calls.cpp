@@ -137,7 +137,8 @@ zero_rt_status calls::state_read(zero_rt_step *step, int64_t entry,
                                  void *out_data, int64_t bytes) {
   void *memory = nullptr;
   ZERO_RT_TRY(locate(*step, entry, out_data, bytes, &memory));
-  // A copy to memory of the caller's may wait by itself, and look after nothing.
+  // A copy to memory of the caller's may wait by itself, and look after
+  // nothing.
   ZERO_RT_TRY(step->device().finish());
   ZERO_RT_TRY(step->device().copy(out_data, memory, bytes));
   return step->device().finish();

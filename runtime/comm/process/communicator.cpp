@@ -11,7 +11,6 @@
 #include "core/status.h"
 #include "core/thread_pool.h"
 
-
 using namespace zero_rt;
 
 /// What is received of one rank before it is summed.
@@ -117,8 +116,7 @@ zero_rt_status ProcessCommunicator::enter(const Tag &tag) {
   for (int32_t member : members)
     if (link->hasEnded(member, tag.step))
       return breakAsLeft(tag, member, "step");
-  Header mine =
-      makeHeader(tag, group, isWhole() ? link->sequence : sequence);
+  Header mine = makeHeader(tag, group, isWhole() ? link->sequence : sequence);
   mine.incarnation = link->incarnation;
   Transfers transfers(*link);
   std::vector<size_t> missing;

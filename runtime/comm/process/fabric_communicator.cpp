@@ -79,8 +79,7 @@ zero_rt_status FabricCommunicator::connect(uint64_t step) {
   ZERO_RT_TRY(
       host->exchange(tag, &mine, offers.data(), int64_t(sizeof(Offer))));
   if (offers[0].status)
-    return fail(offers[0].status, "rank %d: %s", members[0],
-                offers[0].message);
+    return fail(offers[0].status, "rank %d: %s", members[0], offers[0].message);
 
   // All of these ranks agree on it, and no other group has it.
   std::u32string ranks(members.begin(), members.end());
@@ -91,17 +90,24 @@ zero_rt_status FabricCommunicator::connect(uint64_t step) {
   zero_rt_status status =
       interconnect.connect(offers[0].id, index, size(), &fabric);
   if (!status) {
-    watched = std::make_unique<WatchedFabric>(lookout->link, lookout->witness,
-                                              group, members, timeoutMs,
-                                              std::move(fabric));
+    watched =
+        std::make_unique<WatchedFabric>(lookout->link, lookout->witness, group,
+                                        members, timeoutMs, std::move(fabric));
     lookout->add(*watched);
     status = awaitQueued(what);
   }
-  if (!status || lookout->link.isBroken())
-    return status;
-  return lookout->breakWith(status, "rank " +
-                                        std::to_string(members[size_t(index)]) +
-                                        ": " + what + ": " + lastMessage());
+  // All have a step, or none.
+  if (!status) {
+    char done = 1;
+    std::vector<char> all(members.size());
+    tag.operation = "connected";
+    return host->exchange(tag, &done, all.data(), 1);
+  }
+  return lookout->link.isBroken()
+             ? status
+             : lookout->breakWith(
+                   status, "rank " + std::to_string(members[size_t(index)]) +
+                               ": " + what + ": " + lastMessage());
 }
 
 zero_rt_status FabricCommunicator::joinStep(uint64_t step) {
@@ -145,10 +151,9 @@ zero_rt_status FabricCommunicator::run(const Tag &tag, Body &&body) {
   });
   if (!status || lookout->link.isBroken())
     return status;
-  return lookout->breakWith(status,
-                            describe(tag) + " on rank " +
-                                std::to_string(members[size_t(index)]) + ": " +
-                                lastMessage());
+  return lookout->breakWith(status, describe(tag) + " on rank " +
+                                        std::to_string(members[size_t(index)]) +
+                                        ": " + lastMessage());
 }
 
 /// What comes behind a call of the fabric must be queued behind it.
@@ -225,10 +230,9 @@ zero_rt_status FabricCommunicator::gatherSlices(const Tag &tag, int32_t dtype,
   for (int32_t m = 0; m < size(); ++m) {
     Range theirs = slice(tag, m);
     if (m != index)
-      trades.push_back({m, elementAt(data, dtype, own.begin),
-                        own.size() * bytes,
-                        elementAt(data, dtype, theirs.begin),
-                        theirs.size() * bytes});
+      trades.push_back(
+          {m, elementAt(data, dtype, own.begin), own.size() * bytes,
+           elementAt(data, dtype, theirs.begin), theirs.size() * bytes});
   }
   return submit(watched->fabric->trade(trades));
 }

@@ -61,8 +61,7 @@ private:
   }
   zero_rt_status connect(uint64_t step);
   zero_rt_status awaitQueued(const std::string &what);
-  template <typename Body>
-  zero_rt_status run(const Tag &tag, Body &&body);
+  template <typename Body> zero_rt_status run(const Tag &tag, Body &&body);
   zero_rt_status submit(zero_rt_status status);
   zero_rt_status reserve(int64_t bytes);
   zero_rt_status reduceOwnSlice(const Tag &tag, Program &program,

@@ -16,9 +16,8 @@ using namespace zero_rt;
 Witness::Witness(Notes &notes) : notes(notes) {
   for (Note::Kind kind :
        {Note::Called, Note::Waiting, Note::Came, Note::LeftGroup})
-    notes.setReader(kind, [this](int32_t from, const Note &note) {
-      take(from, note);
-    });
+    notes.setReader(
+        kind, [this](int32_t from, const Note &note) { take(from, note); });
 }
 
 void Witness::join(uint64_t group, std::vector<int32_t> members) {
@@ -33,8 +32,8 @@ Witness::Group *Witness::find(uint64_t group) {
 
 /// Member |distance| behind this one, in a ring.
 int32_t Witness::neighbor(const Group &group, size_t distance) const {
-  auto mine = std::find(group.members.begin(), group.members.end(),
-                        notes.link.rank());
+  auto mine =
+      std::find(group.members.begin(), group.members.end(), notes.link.rank());
   size_t index = size_t(mine - group.members.begin()) + distance;
   return group.members[index % group.members.size()];
 }
@@ -103,10 +102,9 @@ void Witness::take(int32_t from, const Note &note) {
 zero_rt_status Witness::compare(Group &group) {
   for (; !group.mine.empty() && !group.theirs.empty();
        group.mine.pop_front(), group.theirs.pop_front()) {
-    std::string text =
-        findDifference(notes.link.rank(), group.mine.front(),
-                       neighbor(group, group.members.size() - 1),
-                       group.theirs.front());
+    std::string text = findDifference(notes.link.rank(), group.mine.front(),
+                                      neighbor(group, group.members.size() - 1),
+                                      group.theirs.front());
     if (!text.empty())
       return notes.link.breakWith(ZERO_RT_MISMATCH, text);
   }

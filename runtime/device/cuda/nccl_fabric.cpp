@@ -21,8 +21,8 @@ static zero_rt_status failWith(const Nccl &nccl, NcclComm comm,
   const char *text = nccl.GetErrorString(result);
   const char *more = nccl.GetLastError(comm);
   return fail(ZERO_RT_DEVICE_FAILED, "%s failed: %s (%d)%s%s", call,
-              text ? text : "no description", result,
-              more && *more ? ": " : "", more ? more : "");
+              text ? text : "no description", result, more && *more ? ": " : "",
+              more ? more : "");
 }
 
 //===----------------------------------------------------------------------===//
@@ -34,7 +34,8 @@ const Driver &NcclFabric::getDriverOf(const CudaDevice &device) {
 }
 
 /// What is in progress may still fail, which `poll` will say.
-zero_rt_status NcclFabric::checkCall(NcclResult result, const char *call) const {
+zero_rt_status NcclFabric::checkCall(NcclResult result,
+                                     const char *call) const {
   if (result == ncclSuccess || result == ncclInProgress)
     return ZERO_RT_OK;
   return failWith(nccl, comm, result, call);

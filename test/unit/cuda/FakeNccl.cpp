@@ -57,6 +57,7 @@ struct Joint {
 struct Clique {
   std::vector<struct Comm *> comms; // by rank; null: has not come
   std::map<uint64_t, std::unique_ptr<Joint>> joints;
+  bool isAborted = false; // by any of them
 };
 
 struct Comm {
@@ -120,20 +121,26 @@ size_t sizeOf(int type) {
   return type == kFloat64 ? 8 : type == kFloat32 ? 4 : 1;
 }
 
-void *near(uint64_t address, size_t bytes) {
-  return gpu().toNear(address, bytes, "NCCL");
+/// What is at |address|; where that is not there, the test fails.
+std::vector<char> read(uint64_t address, size_t bytes) {
+  std::vector<char> data(bytes);
+  if (const void *from = gpu().toNear(address, bytes, "NCCL"))
+    std::memcpy(data.data(), from, bytes);
+  return data;
 }
 
-/// Sums element |at| of what all ranks brought, in |order|.
+void write(uint64_t address, const char *data, size_t bytes) {
+  if (void *to = gpu().toNear(address, bytes, "NCCL"))
+    std::memcpy(to, data, bytes);
+}
+
+/// Adds |addends|, arrays of T, to |total|.
 template <typename T>
-void sum(const std::vector<const void *> &sources, size_t at, size_t count,
-         void *dst) {
-  for (size_t i = 0; i < count; ++i) {
-    T total = static_cast<const T *>(sources[0])[at + i];
-    for (size_t r = 1; r < sources.size(); ++r)
-      total += static_cast<const T *>(sources[r])[at + i];
-    static_cast<T *>(dst)[i] = total;
-  }
+void add(const std::vector<char> &addends, std::vector<char> &total) {
+  auto *from = reinterpret_cast<const T *>(addends.data());
+  auto *to = reinterpret_cast<T *>(total.data());
+  for (size_t i = 0; i < total.size() / sizeof(T); ++i)
+    to[i] += from[i];
 }
 
 bool agree(const Joint &joint) {
@@ -163,47 +170,39 @@ void reduce(Joint &joint, bool scatters) {
   std::vector<size_t> order(ranks);
   std::iota(order.begin(), order.end(), 0);
   std::shuffle(order.begin(), order.end(), gpu().random);
-  std::vector<const void *> sources;
-  for (size_t r : order)
-    sources.push_back(near(joint.parts[r]->src, all * size));
-  std::vector<char> total(all * size);
-  if (first.type == kFloat64)
-    sum<double>(sources, 0, all, total.data());
-  else
-    sum<float>(sources, 0, all, total.data());
+  std::vector<char> total(all * size); // zeros
+  for (size_t r : order) {
+    std::vector<char> addends = read(joint.parts[r]->src, all * size);
+    if (first.type == kFloat64)
+      add<double>(addends, total);
+    else
+      add<float>(addends, total);
+  }
   for (size_t r = 0; r < ranks; ++r) {
     const Part &part = *joint.parts[r];
-    const char *from = total.data() + (scatters ? r * part.count * size : 0);
-    if (void *to = near(part.dst, part.count * size))
-      std::memcpy(to, from, part.count * size);
+    write(part.dst, total.data() + (scatters ? r * part.count * size : 0),
+          part.count * size);
   }
 }
 
 void gather(Joint &joint) {
   std::vector<std::vector<char>> all;
-  for (auto &part : joint.parts) {
-    auto *from = static_cast<const char *>(near(part->src, part->count));
-    all.emplace_back(from, from + part->count);
-  }
+  for (auto &part : joint.parts)
+    all.push_back(read(part->src, part->count));
   for (auto &part : joint.parts)
     for (size_t r = 0; r < all.size(); ++r)
-      if (void *to = near(part->dst + r * part->count, part->count))
-        std::memcpy(to, all[r].data(), part->count);
+      write(part->dst + r * part->count, all[r].data(), part->count);
 }
 
 void deliver(Joint &joint) {
   std::map<std::pair<int, int>, std::vector<char>> under; // way, by ends
   for (size_t r = 0; r < joint.parts.size(); ++r)
-    for (const Part::Message &message : joint.parts[r]->sent) {
-      auto *from =
-          static_cast<const char *>(near(message.address, message.bytes));
-      under[{int(r), message.peer}].assign(from, from + message.bytes);
-    }
+    for (const Part::Message &message : joint.parts[r]->sent)
+      under[{int(r), message.peer}] = read(message.address, message.bytes);
   for (size_t r = 0; r < joint.parts.size(); ++r)
     for (const Part::Message &message : joint.parts[r]->received) {
       const std::vector<char> &data = under[{message.peer, int(r)}];
-      if (void *to = near(message.address, message.bytes))
-        std::memcpy(to, data.data(), std::min(data.size(), message.bytes));
+      write(message.address, data.data(), std::min(data.size(), message.bytes));
     }
 }
 
@@ -232,7 +231,7 @@ void queue(Comm &comm, Part part, Stream *stream) {
     for (const auto &other : joint->parts)
       if (!other || !other->hasArrived)
         return;
-    if (!state().isStalled && agree(*joint))
+    if (!state().isStalled && !clique->isAborted && agree(*joint))
       perform(*joint);
   };
   gpu().queue(gpu().streamOf(stream), {arrive});
@@ -401,7 +400,8 @@ int ncclCommDestroy(Comm *comm) {
 }
 int ncclCommAbort(Comm *comm) {
   Entry entry("ncclCommAbort");
-  // Nothing waits for others any more.
+  // It waits for nobody any more, and nothing is done with its memory.
+  comm->clique->isAborted = true;
   for (auto &[number, joint] : comm->clique->joints)
     joint->passed[size_t(comm->rank)].passed = 1;
   end(comm);

@@ -140,12 +140,12 @@ static std::string nameOf(const testing::TestParamInfo<Plan> &info) {
          std::to_string(ranks) + "_" + names[int(kind)];
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Threads, GpuBits,
-    testing::Combine(testing::Values(0, 1, 2),
-                     testing::Values("none", "optimizer"),
-                     testing::Values(1, 2, 3), testing::Values(Ranks::Threads)),
-    nameOf);
+INSTANTIATE_TEST_SUITE_P(Threads, GpuBits,
+                         testing::Combine(testing::Values(0, 1, 2),
+                                          testing::Values("none", "optimizer"),
+                                          testing::Values(1, 2, 3),
+                                          testing::Values(Ranks::Threads)),
+                         nameOf);
 INSTANTIATE_TEST_SUITE_P(
     Processes, GpuBits,
     testing::Combine(testing::Values(0, 1, 2),

@@ -6,8 +6,8 @@
 
 #include "GpuRank.h"
 
-#include "FakeNccl.h"
 #include "../runtime/ThreadTransport.h"
+#include "FakeNccl.h"
 
 #include <cstring>
 #include <thread>
