@@ -16,7 +16,8 @@
 |*
 |* mpiexec -n 2 out/two_steps_mpi
 |*
-|* With -DWITH_CUDA, and zero-compile --target=cuda, they run on one GPU.
+|* With -DWITH_CUDA, and zero-compile --target=cuda, threads run on one GPU, and
+|* processes on one each, which meet over NCCL.
 |*
 \*===----------------------------------------------------------------------===*/
 
@@ -37,6 +38,7 @@ _Static_assert(TRAIN_RANKS == 2, "compile the step with --mesh=dp=2");
 enum { RANKS = TRAIN_RANKS, STEPS = 2, BACKWARDS = 2 };
 
 static zero_rt_group *group;
+static int gpu; /* which one, of those of this machine */
 
 /* Ends the program with the message of the call that failed. */
 #define CHECK(call)                                                            \
@@ -79,6 +81,7 @@ static void *run_rank(void *argument) {
   zero_rt_options options = {.struct_size = sizeof(options)};
 #if defined(WITH_CUDA)
   options.device = ZERO_RT_DEVICE_CUDA;
+  options.ordinal = gpu;
 #endif
   CHECK(zero_rt_create(group, rank, &options, &runtime));
   CHECK(train_create(runtime, NULL, &step));
@@ -110,6 +113,10 @@ int main(int argc, char **argv) {
   int rank;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm node;
+  MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL,
+                      &node);
+  MPI_Comm_rank(node, &gpu);
   CHECK(zero_rt_mpi_group_create(MPI_COMM_WORLD, &group));
   run_rank((void *)(intptr_t)rank);
   CHECK(zero_rt_group_destroy(group));
@@ -120,6 +127,7 @@ int main(int argc, char **argv) {
 int main(void) {
   zero_rt_tcp_options options = {.struct_size = sizeof(options)};
   CHECK(zero_rt_tcp_environment(&options));
+  gpu = options.local_rank;
   CHECK(zero_rt_tcp_group_create(&options, &group));
   run_rank((void *)(intptr_t)options.rank);
   CHECK(zero_rt_group_destroy(group));

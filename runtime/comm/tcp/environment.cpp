@@ -20,13 +20,15 @@ namespace {
 struct Launcher {
   const char *rank;
   const char *ranks;
+  const char *localRank;
 };
 } // namespace
 
 static const Launcher launchers[] = {
-    {"RANK", "WORLD_SIZE"},
-    {"SLURM_PROCID", "SLURM_NTASKS"},
-    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}};
+    {"RANK", "WORLD_SIZE", "LOCAL_RANK"},
+    {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"},
+    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+     "OMPI_COMM_WORLD_LOCAL_RANK"}};
 
 static zero_rt_status readNumber(const char *name, int32_t least, int32_t most,
                                  int32_t &out) {
@@ -48,6 +50,9 @@ static zero_rt_status readRank(zero_rt_tcp_options &options) {
     if (!std::getenv(launcher.rank) && !std::getenv(launcher.ranks))
       continue;
     ZERO_RT_TRY(readNumber(launcher.ranks, 1, 1 << 20, options.ranks));
+    if (std::getenv(launcher.localRank))
+      ZERO_RT_TRY(readNumber(launcher.localRank, 0, options.ranks - 1,
+                             options.local_rank));
     return readNumber(launcher.rank, 0, options.ranks - 1, options.rank);
   }
   return fail(ZERO_RT_INVALID_ARGUMENT,

@@ -26,15 +26,21 @@ typedef struct zero_rt_tcp_options {
   int32_t port;       // where rank 0 listens
   char host[256];     // of rank 0, a name or an address
   int64_t timeout_ms; // for all to find each other; 0 means 60 000
+  /// Which of the ranks of its node this is. The group does not need it: it
+  /// says which GPU to take (zero_rt_options.ordinal).
+  int32_t local_rank;
+  int32_t reserved;
 } zero_rt_tcp_options;
 
 /// Fills |out_options| from the environment; set out_options->struct_size
 /// first. Rank and number of ranks: RANK and WORLD_SIZE (torchrun),
 /// SLURM_PROCID and SLURM_NTASKS, or OMPI_COMM_WORLD_RANK and
-/// OMPI_COMM_WORLD_SIZE. Host: MASTER_ADDR, else the first of
-/// SLURM_JOB_NODELIST, else 127.0.0.1. Port: ZERO_RT_PORT, else the one behind
-/// MASTER_PORT, where torchrun has a server of its own, else 29501. Errors:
-/// invalid_argument, with the variable that is missing or wrong.
+/// OMPI_COMM_WORLD_SIZE. Rank on its node: LOCAL_RANK, SLURM_LOCALID or
+/// OMPI_COMM_WORLD_LOCAL_RANK, of the same launcher, else 0. Host: MASTER_ADDR,
+/// else the first of SLURM_JOB_NODELIST, else 127.0.0.1. Port: ZERO_RT_PORT,
+/// else the one behind MASTER_PORT, where torchrun has a server of its own,
+/// else 29501. Errors: invalid_argument, with the variable that is missing or
+/// wrong.
 zero_rt_status zero_rt_tcp_environment(zero_rt_tcp_options *out_options);
 
 /// Creates this process's end of a group. All ranks call it; rank 0 listens at

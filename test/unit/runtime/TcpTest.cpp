@@ -42,7 +42,8 @@ private:
     for (const char *name :
          {"RANK", "WORLD_SIZE", "SLURM_PROCID", "SLURM_NTASKS",
           "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "MASTER_ADDR",
-          "MASTER_PORT", "ZERO_RT_PORT", "SLURM_JOB_NODELIST"})
+          "MASTER_PORT", "ZERO_RT_PORT", "SLURM_JOB_NODELIST", "LOCAL_RANK",
+          "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK"})
       ::unsetenv(name);
   }
 };
@@ -79,14 +80,15 @@ void expectCreate(
 
 TEST(Tcp, ReadsWhatLaunchersSay) {
   auto expects = [](std::vector<std::pair<const char *, const char *>> given,
-                    int32_t rank, int32_t ranks, int32_t port,
-                    const char *host) {
+                    int32_t rank, int32_t ranks, int32_t port, const char *host,
+                    int32_t localRank = 0) {
     Environment environment(given);
     auto options = sized<zero_rt_tcp_options>();
     expectOk(zero_rt_tcp_environment(&options));
     EXPECT_EQ(options.rank, rank);
     EXPECT_EQ(options.ranks, ranks);
     EXPECT_EQ(options.port, port);
+    EXPECT_EQ(options.local_rank, localRank);
     EXPECT_STREQ(options.host, host);
   };
   expects({{"RANK", "3"}, {"WORLD_SIZE", "8"}}, 3, 8, 29501, "127.0.0.1");
@@ -110,6 +112,17 @@ TEST(Tcp, ReadsWhatLaunchersSay) {
           0, 1, 29501, "a");
   expects({{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "4"}}, 1, 4,
           29501, "127.0.0.1");
+  expects({{"RANK", "9"}, {"WORLD_SIZE", "16"}, {"LOCAL_RANK", "1"}}, 9, 16,
+          29501, "127.0.0.1", 1);
+  expects({{"SLURM_PROCID", "6"},
+           {"SLURM_NTASKS", "8"},
+           {"SLURM_LOCALID", "2"},
+           {"LOCAL_RANK", "1"}},
+          6, 8, 29501, "127.0.0.1", 2);
+  expects({{"OMPI_COMM_WORLD_RANK", "7"},
+           {"OMPI_COMM_WORLD_SIZE", "8"},
+           {"OMPI_COMM_WORLD_LOCAL_RANK", "3"}},
+          7, 8, 29501, "127.0.0.1", 3);
 }
 
 TEST(Tcp, NamesTheVariableThatIsWrong) {
@@ -126,6 +139,8 @@ TEST(Tcp, NamesTheVariableThatIsWrong) {
   refuses({{"RANK", "2"}, {"WORLD_SIZE", "2"}},
           "RANK is '2', expected a number from 0 to 1");
   refuses({{"RANK", "one"}, {"WORLD_SIZE", "2"}}, "RANK is 'one'");
+  refuses({{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "2"}},
+          "LOCAL_RANK is '2', expected a number from 0 to 1");
   refuses({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_PORT", "99999"}},
           "MASTER_PORT is '99999', expected a number from 1 to 65534");
   refuses({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", ""}},

@@ -1,0 +1,234 @@
+//===- NoteTest.cpp - What ranks tell each other in passing ---------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Each rank is driven by hand, so that what it knows at every point is known:
+// nothing of a note arrives before its receiver looks.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Ranks.h"
+#include "ThreadTransport.h"
+#include "comm/process/records.h"
+#include "comm/process/witness.h"
+
+#include <thread>
+
+using namespace zero_rt;
+using namespace zero_rt::test;
+
+namespace {
+
+constexpr uint64_t kStep = 5;
+constexpr uint64_t kGroup = 77;
+
+/// One rank's end.
+struct End {
+  explicit End(const zero_rt_transport &transport) : link(transport) {
+    link.noteStep(kStep);
+  }
+  zero_rt_status keep(uint64_t turn, int64_t value) {
+    return records.keep(kStep, turn, &value, sizeof(value));
+  }
+  zero_rt_status collect(uint64_t turn, int64_t *all,
+                         int64_t timeoutMs = 20000) {
+    return records.collect(kStep, turn, all, sizeof(int64_t), timeoutMs);
+  }
+  zero_rt_status call(const char *operation, const char *name) {
+    Header header = makeHeader(
+        {operation, name, 8, ZERO_RT_F32, ZERO_RT_F32, kStep}, kGroup, 0);
+    return witness.call(header);
+  }
+
+  Link link;
+  Notes notes{link};
+  Records records{notes};
+  Witness witness{notes};
+};
+
+class NoteTest : public testing::Test {
+protected:
+  void start(int32_t ranks) {
+    auto network = std::make_shared<Network>();
+    std::vector<int32_t> all;
+    for (int32_t r = 0; r < ranks; ++r) {
+      ends.push_back(
+          std::make_unique<End>(Network::connect(network, r, ranks)));
+      all.push_back(r);
+    }
+    for (auto &end : ends)
+      end->witness.join(kGroup, all);
+  }
+  End &end(int32_t rank) { return *ends[size_t(rank)]; }
+
+  std::vector<std::unique_ptr<End>> ends;
+};
+
+using RecordTest = NoteTest;
+using WitnessTest = NoteTest;
+
+//===----------------------------------------------------------------------===//
+// Records
+//===----------------------------------------------------------------------===//
+
+TEST_F(RecordTest, AreSentToThoseWhoAsk) {
+  start(2);
+  expectOk(end(0).keep(1, 10));
+  expectOk(end(1).keep(1, 11));
+  int64_t all[2] = {};
+  std::thread other([&] {
+    int64_t theirs[2] = {};
+    expectOk(end(1).collect(1, theirs));
+    EXPECT_EQ(theirs[0], 10);
+  });
+  expectOk(end(0).collect(1, all));
+  other.join();
+  EXPECT_EQ(all[0], 10);
+  EXPECT_EQ(all[1], 11);
+}
+
+// Who does not want to know answers when it next keeps something.
+TEST_F(RecordTest, AreAnsweredWithTheNextOne) {
+  start(2);
+  expectOk(end(0).keep(1, 10));
+  expectOk(end(1).keep(1, 11));
+  int64_t all[2] = {};
+  std::thread waiting([&] { expectOk(end(0).collect(1, all)); });
+  // It has asked by the time that this has gone well.
+  while (all[1] == 0) {
+    expectOk(end(1).notes.poll());
+    std::this_thread::yield();
+  }
+  waiting.join();
+  EXPECT_EQ(all[1], 11);
+}
+
+TEST_F(RecordTest, AreWaitedForByThoseWhoAreEarly) {
+  start(2);
+  expectOk(end(0).keep(1, 10));
+  expectStatus(ZERO_RT_TIMEOUT,
+               end(0).collect(1, std::array<int64_t, 2>().data(), 20),
+               "rank 1 did not say in time what it lacks");
+  // Its question is not forgotten.
+  expectOk(end(1).keep(1, 11));
+  int64_t all[2] = {};
+  expectOk(end(0).collect(1, all));
+  EXPECT_EQ(all[1], 11);
+}
+
+TEST_F(RecordTest, OfLaterTurnsSaySo) {
+  start(2);
+  expectOk(end(0).keep(1, 10));
+  expectOk(end(1).keep(1, 11));
+  expectOk(end(1).keep(2, 12));
+  std::thread other([&] {
+    // Answers as it waits, and then asks for what it alone has come to.
+    int64_t theirs[2] = {};
+    expectStatus(ZERO_RT_TIMEOUT, end(1).collect(2, theirs, 200),
+                 "rank 0 did not say in time what it lacks");
+  });
+  int64_t all[2] = {};
+  expectStatus(ZERO_RT_MISMATCH, end(0).collect(1, all),
+               "rank 1 has applied its step again");
+  other.join();
+}
+
+TEST_F(RecordTest, OfThoseWhoLeftAreMissed) {
+  start(2);
+  expectOk(end(0).keep(1, 10));
+  end(1).records.leave(kStep);
+  int64_t all[2] = {};
+  expectStatus(ZERO_RT_TIMEOUT, end(0).collect(1, all),
+               "rank 1 has destroyed its step, and did not say what it lacks");
+}
+
+TEST_F(RecordTest, MustFit) {
+  start(1);
+  std::vector<char> large(sizeof(Note::data) + 1);
+  expectStatus(
+      ZERO_RT_INTERNAL,
+      end(0).records.keep(kStep, 1, large.data(), int64_t(large.size())),
+      "a record of 481 bytes, expected at most 480");
+}
+
+//===----------------------------------------------------------------------===//
+// Witnesses
+//===----------------------------------------------------------------------===//
+
+TEST_F(WitnessTest, AgreesWhereAllQueueTheSame) {
+  start(3);
+  for (int32_t r = 0; r < 3; ++r) {
+    expectOk(end(r).call("all_reduce", "b0"));
+    expectOk(end(r).call("all_gather", "b1"));
+  }
+  for (int32_t r = 0; r < 3; ++r)
+    expectOk(end(r).witness.look());
+}
+
+// Rank 1 sees that rank 0 queued something else, and tells the others.
+TEST_F(WitnessTest, FindsDifferences) {
+  start(3);
+  const char *text = "rank 0 is in all_reduce of 'b0', rank 1 in all_gather "
+                     "of 'b1'";
+  expectOk(end(0).call("all_reduce", "b0"));
+  expectStatus(ZERO_RT_MISMATCH, end(1).call("all_gather", "b1"), text);
+  expectStatus(ZERO_RT_MISMATCH, end(2).link.check(), text);
+}
+
+TEST_F(WitnessTest, FindsThoseWhoAreMissing) {
+  start(4);
+  for (int32_t r : {0, 1, 2})
+    expectOk(end(r).call("all_reduce", "b0"));
+  // From the one before it, it knows already.
+  expectOk(end(1).witness.look());
+  EXPECT_EQ(end(1).witness.findMissing(kGroup, 1),
+            (std::vector<int32_t>{2, 3}));
+  expectOk(end(1).witness.announce(kGroup, 1));
+  for (int32_t r : {0, 2, 3})
+    expectOk(end(r).witness.look());
+  expectOk(end(1).witness.look());
+  EXPECT_EQ(end(1).witness.findMissing(kGroup, 1), (std::vector<int32_t>{3}));
+  // Those who were asked know about the one that asked.
+  EXPECT_EQ(end(0).witness.findMissing(kGroup, 1),
+            (std::vector<int32_t>{2, 3}));
+  // It comes late, and remembers who asked.
+  expectOk(end(3).call("all_reduce", "b0"));
+  expectOk(end(1).witness.look());
+  EXPECT_EQ(end(1).witness.findMissing(kGroup, 1), (std::vector<int32_t>{}));
+}
+
+TEST_F(WitnessTest, KnowsWhoLeftBefore) {
+  start(2);
+  expectOk(end(1).call("all_reduce", "b0"));
+  end(1).witness.leaveStep(kGroup, kStep);
+  expectOk(end(0).call("all_reduce", "b0"));
+  expectOk(end(0).witness.look());
+  EXPECT_EQ(end(0).witness.findLoss(kGroup, kStep, 1, 1), nullptr);
+  EXPECT_STREQ(end(0).witness.findLoss(kGroup, kStep, 1, 2),
+               " destroyed its step");
+  EXPECT_EQ(end(0).witness.findLoss(kGroup, kStep + 1, 1, 2), nullptr);
+}
+
+// A group may be told about before this rank has joined it, and after it has
+// left.
+TEST_F(WitnessTest, GroupsBeginAndEndAtDifferentTimes) {
+  start(2);
+  end(0).witness.leave(kGroup);
+  expectOk(end(1).call("all_reduce", "b0"));
+  expectOk(end(0).witness.look());
+  const uint64_t next = kGroup + 1;
+  end(1).witness.join(next, {0, 1});
+  Header header = makeHeader(
+      {"all_gather", "b", 8, ZERO_RT_F32, ZERO_RT_F32, kStep}, next, 0);
+  expectOk(end(1).witness.call(header));
+  expectOk(end(0).witness.look());
+  end(0).witness.join(next, {0, 1});
+  Header other = header;
+  other.operation[0] = 'A';
+  expectStatus(ZERO_RT_MISMATCH, end(0).witness.call(other),
+               "rank 0 is in All_gather of 'b', rank 1 in all_gather of 'b'");
+}
+
+} // namespace
