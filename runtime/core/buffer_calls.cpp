@@ -34,6 +34,7 @@ zero_rt_status calls::allocate(zero_rt_step *step, int32_t buffer) {
 zero_rt_status calls::release(zero_rt_step *step, int32_t buffer) {
   ZERO_RT_TRY(checkOnDemand(*step, "release", buffer));
   ZERO_RT_TRY(checkBuffer(*step, "release", buffer));
+  ZERO_RT_TRY(step->use(buffer));
   step->runtime->memory.release(step->buffers[size_t(buffer)]);
   return ZERO_RT_OK;
 }
@@ -59,6 +60,8 @@ zero_rt_status calls::copy(zero_rt_step *step, int32_t, int32_t src,
   Range both = intersect(step->held(src), step->held(dst));
   if (src == dst || both.empty())
     return ZERO_RT_OK;
+  ZERO_RT_TRY(step->use(src));
+  ZERO_RT_TRY(step->use(dst));
   int64_t bytes = both.size() * elementSize(from.dtype);
   ZERO_RT_TRY(step->device().copy(step->address(dst, both.begin),
                                   step->address(src, both.begin), bytes));

@@ -224,6 +224,7 @@ zero_rt_status calls::gradient_slot(zero_rt_step *step, int32_t parameter,
 
   // What is there counts if it came in this backward, or if the buffer
   // outlives the backwards and one was closed.
+  ZERO_RT_TRY(step->use(buffer));
   const Block &block = step->buffers[size_t(buffer)];
   bool add = step->window.arrivals(parameter) > 0 ||
              (step->window.closedBackwards() > 0 &&
@@ -305,6 +306,7 @@ zero_rt_status calls::pack(zero_rt_step *step, int32_t,
       step->library->parameters[event->parameter];
   int64_t buffer = step->library->buckets[row.bucket].gradient_buffer;
   ZERO_RT_TRY(checkBuffer(*step, "pack", int32_t(buffer)));
+  ZERO_RT_TRY(step->use(buffer));
 
   // A second use within one backward adds to the first.
   bool add = accumulate || step->window.arrivals(event->parameter) > 0;
@@ -345,6 +347,7 @@ zero_rt_status calls::fill_missing(zero_rt_step *step, int32_t,
                 bucket);
   int64_t buffer = library.buckets[bucket].gradient_buffer;
   ZERO_RT_TRY(checkBuffer(*step, "fill_missing", int32_t(buffer)));
+  ZERO_RT_TRY(step->use(buffer));
   for (int32_t p : step->index.parametersOf(bucket)) {
     if (step->window.arrivals(p) > 0)
       continue;

@@ -23,6 +23,7 @@ static zero_rt_status setOperands(zero_rt_step &step, const int32_t *buffers,
   for (int32_t i = 0; i < numBuffers; ++i) {
     int32_t buffer = buffers[i];
     ZERO_RT_TRY(checkBuffer(step, "launch", buffer));
+    ZERO_RT_TRY(step.use(buffer));
     const zero_rt_buffer_row &row = step.library->buffers[buffer];
     if (row.elements != elements)
       return fail(ZERO_RT_INTERNAL,

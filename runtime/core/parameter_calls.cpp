@@ -39,6 +39,7 @@ static zero_rt_status writeHeld(zero_rt_step &step, int64_t buffer,
   Range held = intersect(whole, step.held(buffer));
   if (held.empty())
     return ZERO_RT_OK;
+  ZERO_RT_TRY(step.use(buffer));
   const zero_rt_buffer_row &row = step.library->buffers[buffer];
   void *place = step.address(buffer, held.begin);
   const void *values = elementAt(static_cast<const void *>(tensor.data),
@@ -90,7 +91,13 @@ zero_rt_status calls::parameter(zero_rt_step *step, int32_t parameter,
 
 zero_rt_status calls::parameter_wait(zero_rt_step *step, int32_t parameter,
                                      zero_rt_stream *stream) {
-  if (parameter != -1)
+  const zero_rt_library &library = *step->library;
+  if (parameter != -1) {
     ZERO_RT_TRY(checkParameter(*step, parameter));
+    int64_t bucket = library.parameters[parameter].bucket;
+    return step->lend(library.buckets[bucket].parameter_buffer, stream);
+  }
+  for (int64_t b = 0; b < library.num_buckets; ++b)
+    ZERO_RT_TRY(step->lend(library.buckets[b].parameter_buffer, stream));
   return step->device().precede(stream);
 }

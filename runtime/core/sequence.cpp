@@ -105,6 +105,7 @@ static zero_rt_status closeBucket(zero_rt_step &step,
   int64_t buffer = step.library->buckets[entry.bucket].gradient_buffer;
   if (step.runtime->poison && step.buffers[size_t(buffer)].data) {
     // What it held is gone, and whoever still reads it shall see that.
+    ZERO_RT_TRY(step.use(buffer));
     ZERO_RT_TRY(step.poison(step.library->buffers[buffer].dtype,
                             step.buffers[size_t(buffer)].data,
                             step.held(buffer).size()));

@@ -12,6 +12,7 @@
 #include "core/status.h"
 
 #include <algorithm>
+#include <utility>
 
 using namespace zero_rt;
 
@@ -19,7 +20,8 @@ zero_rt_step::zero_rt_step(zero_rt_runtime &runtime,
                            const zero_rt_library &whole,
                            const zero_rt_library &library)
     : calls(&callTable), runtime(&runtime), library(&library), whole(&whole),
-      index(library), buffers(size_t(library.num_buffers)), window(library) {
+      index(library), buffers(size_t(library.num_buffers)),
+      shared(size_t(library.num_buffers)), window(library) {
   ++runtime.steps;
   if (runtime.checkPromises)
     gradientDigests.assign(size_t(library.num_parameters), 0);
@@ -50,6 +52,9 @@ zero_rt_step::~zero_rt_step() {
   dropBackwards(*this);
   releaseOutgoing(*this);
   program.reset();
+  for (Shared &each : shared)
+    device().dropSignal(each.end);
+  device().dropSignal(scalarsEnd);
   if (last.slots)
     device().release(ZERO_RT_SPACE_HOST, last.slots);
   for (size_t b = 0; b < buffers.size(); ++b)
@@ -66,6 +71,42 @@ void *zero_rt_step::address(int64_t buffer, int64_t element) const {
   uintptr_t base = reinterpret_cast<uintptr_t>(buffers[size_t(buffer)].data);
   return reinterpret_cast<void *>(
       base + uintptr_t(offset * elementSize(library->buffers[buffer].dtype)));
+}
+
+/// What is known of the memory of |buffer|, which may be that of another.
+static Shared &sharedOf(zero_rt_step &step, int64_t buffer) {
+  int64_t owner = step.library->buffers[buffer].shares;
+  return step.shared[size_t(owner < 0 ? buffer : owner)];
+}
+
+zero_rt_status zero_rt_step::use(int64_t buffer) {
+  Shared &mine = sharedOf(*this, buffer);
+  if (!mine.isUnderWay)
+    return ZERO_RT_OK;
+  ZERO_RT_TRY(device().await(mine.end));
+  mine.isUnderWay = false;
+  return ZERO_RT_OK;
+}
+
+zero_rt_status zero_rt_step::lend(int64_t buffer, zero_rt_stream *stream) {
+  Shared &mine = sharedOf(*this, buffer);
+  // What is under way came after all that the first queue did with it.
+  return mine.isUnderWay ? device().precede(stream, mine.end)
+                         : device().precede(stream);
+}
+
+zero_rt_status zero_rt_step::join(std::initializer_list<int64_t> buffers) {
+  zero_rt_status status = ZERO_RT_OK;
+  const Shared *last = nullptr;
+  for (int64_t buffer : buffers) {
+    Shared &each = sharedOf(*this, buffer);
+    if (&each == std::exchange(last, &each))
+      continue; // in place
+    zero_rt_status joined = device().join(&each.end);
+    each.isUnderWay = !joined;
+    status = status ? status : joined;
+  }
+  return status;
 }
 
 zero_rt_status zero_rt_step::allocate(int64_t buffer) {

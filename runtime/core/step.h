@@ -17,6 +17,7 @@
 #include "core/sequence.h"
 #include "core/window.h"
 
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,12 @@ struct RankGroup {
   std::shared_ptr<Communicator> end;
 
   int32_t size() const { return int32_t(members.size()); }
+};
+
+/// What the ranks do together with a buffer, in the second queue of the device.
+struct Shared {
+  Signal end = nullptr;    // of the last such thing
+  bool isUnderWay = false; // for the first queue
 };
 
 /// What the last apply left for `results`.
@@ -81,6 +88,8 @@ struct zero_rt_step {
   std::vector<zero_rt::RankGroup> groups; // as in library->axis_sets
   zero_rt::LibraryIndex index;
   std::vector<zero_rt::Block> buffers; // as in library->buffers
+  std::vector<zero_rt::Shared> shared; // the same
+  zero_rt::Signal scalarsEnd = nullptr;
   zero_rt::Block slotBlock;
   std::vector<zero_rt::StateEntry> entries;
 
@@ -132,6 +141,14 @@ struct zero_rt_step {
   /// The address of element |element| (in bucket coordinates) of an allocated
   /// buffer; it need not be held, as long as nobody goes there.
   void *address(int64_t buffer, int64_t element) const;
+
+  /// What is queued from now on may touch |buffer|: it comes after what ranks
+  /// do with it together.
+  zero_rt_status use(int64_t buffer);
+  /// What comes to |stream| from now on may read |buffer|.
+  zero_rt_status lend(int64_t buffer, zero_rt_stream *stream);
+  /// Ends what `Device::fork` began, which was done with |buffers|.
+  zero_rt_status join(std::initializer_list<int64_t> buffers);
 
   zero_rt_status allocate(int64_t buffer);
   /// Fills |elements| elements with the signalling pattern of |dtype|.

@@ -5,9 +5,11 @@
 //===----------------------------------------------------------------------===//
 //
 // A device is a queue: what changes memory is done in the order of calls, and
-// perhaps after they have returned. What the caller of the runtime does there
-// is on streams of its own, which the queue follows and precedes. On the host
-// device everything is done at once, and streams mean nothing.
+// perhaps after they have returned. What ranks do together goes to a second one
+// (`fork`), so that what comes behind it need not wait. What the caller of the
+// runtime does there is on streams of its own, which the queue follows and
+// precedes. On the host device everything is done at once, and streams mean
+// nothing.
 //
 //===----------------------------------------------------------------------===//
 
@@ -61,7 +63,7 @@ public:
   virtual zero_rt_status sum(const RankSum &sum) = 0;
 };
 
-/// Tells the queues of other ranks how far that of one has come.
+/// Tells other queues how far one has come.
 using Signal = void *;
 
 class Device {
@@ -116,6 +118,17 @@ public:
   /// What is queued from now on comes after |signal|, of any rank's device of
   /// the same kind.
   virtual zero_rt_status await(Signal signal) = 0;
+  /// What comes to |stream| from now on comes after |signal|, of this device.
+  virtual zero_rt_status precede(zero_rt_stream *stream, Signal signal) = 0;
+
+  /// What is queued until `join` goes to the second queue, behind all that is
+  /// in the first one.
+  virtual zero_rt_status fork() = 0;
+  /// Ends this. |end| is a signal for all that is in the second queue now: null
+  /// the first time, and then always the same.
+  virtual zero_rt_status join(Signal *end) = 0;
+  /// Gives back what `join` made.
+  virtual void dropSignal(Signal end) = 0;
 
   /// How this device reaches those of other processes; |out| is null where that
   /// is for their hosts to do. Errors: unsupported (something is missing for

@@ -65,7 +65,9 @@ zero_rt_status CudaDevice::initialize() {
   ZERO_RT_TRY(enter());
   zero_rt_status status = [&]() -> zero_rt_status {
     ZERO_RT_TRY(createPool());
-    ZERO_RT_CUDA(driver, StreamCreate, &stream, streamNonBlocking);
+    for (CUstream &each : streams)
+      ZERO_RT_CUDA(driver, StreamCreate, &each, streamNonBlocking);
+    stream = streams[0];
     ZERO_RT_TRY(create(&passing));
     for (CUevent &event : signals)
       ZERO_RT_TRY(create(&event));
@@ -98,8 +100,9 @@ CudaDevice::~CudaDevice() {
     for (CUevent event : spare)
       if (event)
         driver.EventDestroy(event);
-    if (stream)
-      driver.StreamDestroy(stream);
+    for (CUstream each : streams)
+      if (each)
+        driver.StreamDestroy(each);
     if (memoryPool)
       driver.MemPoolDestroy(memoryPool);
     leave();
@@ -226,19 +229,24 @@ zero_rt_status CudaDevice::set(void *data, uint64_t bits, int64_t size,
   return ZERO_RT_OK;
 }
 
-zero_rt_status CudaDevice::finish() {
+/// Waits until all on |which| is done, also where that goes wrong.
+zero_rt_status CudaDevice::drain(CUstream which) {
   zero_rt_status status = ZERO_RT_OK;
   for (Pause pause; watch && !status; pause()) {
-    CUresult result = driver.StreamQuery(stream);
+    CUresult result = driver.StreamQuery(which);
     if (result != cudaErrorNotReady)
       break;
     status = watch->look();
   }
   // Where the watch gave up, others are not waited for any more.
-  CUresult result = driver.StreamSynchronize(stream);
-  if (status)
-    return status;
-  ZERO_RT_TRY(check(driver, result, "cuStreamSynchronize"));
+  CUresult result = driver.StreamSynchronize(which);
+  return status ? status : check(driver, result, "cuStreamSynchronize");
+}
+
+zero_rt_status CudaDevice::finish() {
+  zero_rt_status second = drain(streams[1]);
+  ZERO_RT_TRY(drain(streams[0]));
+  ZERO_RT_TRY(second);
   return checkHost();
 }
 
@@ -360,6 +368,34 @@ zero_rt_status CudaDevice::await(Signal signal) {
   if (result)
     (void)driver.EventSynchronize(event);
   return check(driver, result, "cuStreamWaitEvent");
+}
+
+zero_rt_status CudaDevice::precede(zero_rt_stream *other, Signal signal) {
+  ZERO_RT_CUDA(driver, StreamWaitEvent, cudaStream(other),
+               static_cast<CUevent>(signal), 0);
+  return ZERO_RT_OK;
+}
+
+zero_rt_status CudaDevice::fork() {
+  ZERO_RT_CUDA(driver, EventRecord, passing, streams[0]);
+  ZERO_RT_CUDA(driver, StreamWaitEvent, streams[1], passing, 0);
+  stream = streams[1];
+  return ZERO_RT_OK;
+}
+
+zero_rt_status CudaDevice::join(Signal *end) {
+  stream = streams[0];
+  auto event = static_cast<CUevent>(*end);
+  if (!event)
+    ZERO_RT_TRY(create(&event));
+  *end = event;
+  ZERO_RT_CUDA(driver, EventRecord, event, streams[1]);
+  return ZERO_RT_OK;
+}
+
+void CudaDevice::dropSignal(Signal end) {
+  if (end)
+    (void)driver.EventDestroy(static_cast<CUevent>(end));
 }
 
 zero_rt_status CudaDevice::getInterconnect(Interconnect **out) {

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One stream of its own, in the GPU's primary context, which is also that of
-// the CUDA runtime and of frameworks. Memory is the stream's: what is released
+// Two streams of its own, in the GPU's primary context, which is also that of
+// the CUDA runtime and of frameworks. Memory is the streams': what is released
 // may be allocated again without waiting.
 //
 //===----------------------------------------------------------------------===//
@@ -58,6 +58,11 @@ public:
                          zero_rt_timepoint timepoint) override;
   zero_rt_status signal(Signal *out) override;
   zero_rt_status await(Signal signal) override;
+  zero_rt_status precede(zero_rt_stream *other, Signal signal) override;
+  zero_rt_status fork() override;
+  zero_rt_status join(Signal *end) override;
+  void dropSignal(Signal end) override;
+  bool isForked() const { return stream == streams[1]; }
 
   zero_rt_status getInterconnect(Interconnect **out) override;
   zero_rt_status load(const zero_rt_library &library, double *slots,
@@ -72,6 +77,7 @@ public:
 
   const Driver &driver;
   ThreadPool pool;
+  /// Which of the two it is that things are queued to.
   CUstream stream = nullptr;
   /// Such as "sm_90".
   std::string arch;
@@ -88,6 +94,7 @@ private:
   CUevent findEvent(zero_rt_timepoint timepoint) const;
 
   zero_rt_status waitFor(CUevent event);
+  zero_rt_status drain(CUstream which);
 
   bool isOnHost(const void *data) const;
   zero_rt_status checkHost() const;
@@ -100,6 +107,7 @@ private:
   CUcontext context = nullptr;
   bool isRetained = false;
   CUmemoryPool memoryPool = nullptr;
+  CUstream streams[2] = {};
   CUevent passing = nullptr; // between two streams; each use ends in its call
   CUevent signals[4] = {};
   size_t nextSignal = 0;

@@ -104,8 +104,10 @@ static void cut(Range range, int64_t scalars,
 zero_rt_status CudaProgram::getPieces(int32_t table, Range domain,
                                       Pieces &out) {
   // All of a domain is the same wherever it begins.
-  PiecesKey key = table < 0 ? PiecesKey{-1, 0, domain.size()}
-                            : PiecesKey{table, domain.begin, domain.end};
+  bool isForked = device.isForked();
+  PiecesKey key = table < 0
+                      ? PiecesKey{-1, 0, domain.size(), isForked}
+                      : PiecesKey{table, domain.begin, domain.end, isForked};
   auto found = allPieces.find(key);
   if (found != allPieces.end()) {
     out = found->second;

@@ -42,8 +42,9 @@ private:
     void *data = nullptr;
     int64_t count = 0;
   };
-  /// A segment table, or -1, and the domain that it is cut to.
-  using PiecesKey = std::tuple<int32_t, int64_t, int64_t>;
+  /// A segment table, or -1, and the domain that it is cut to; and whether it
+  /// is the second queue that made it, which the first does not wait for.
+  using PiecesKey = std::tuple<int32_t, int64_t, int64_t, bool>;
 
   zero_rt_status loadModule(const zero_rt_cuda_code &code);
   zero_rt_status find(const zero_rt_cuda_function &row, Function &out);

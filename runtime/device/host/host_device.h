@@ -49,6 +49,12 @@ public:
     return ZERO_RT_OK;
   }
   zero_rt_status await(Signal) override { return ZERO_RT_OK; }
+  zero_rt_status precede(zero_rt_stream *, Signal) override {
+    return ZERO_RT_OK;
+  }
+  zero_rt_status fork() override { return ZERO_RT_OK; }
+  zero_rt_status join(Signal *) override { return ZERO_RT_OK; }
+  void dropSignal(Signal) override {}
 
   zero_rt_status getInterconnect(Interconnect **out) override {
     *out = nullptr;

@@ -301,13 +301,13 @@ CUresult cuEventQuery(Event *event) {
   Entry entry("cuEventQuery");
   CHECK(entry);
   gpu().runSome(kPatience);
-  return event->passed < event->recorded ? kNotReady : 0;
+  return event->hasPassed(event->recorded) ? 0 : kNotReady;
 }
 CUresult cuEventSynchronize(Event *event) {
   Entry entry("cuEventSynchronize", nullptr, 0, /*isWait=*/true);
   CHECK(entry);
   uint64_t turn = event->recorded;
-  gpu().runUntil([&] { return event->passed >= turn; });
+  gpu().runUntil([&] { return event->hasPassed(turn); });
   return 0;
 }
 

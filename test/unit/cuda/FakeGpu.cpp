@@ -134,7 +134,7 @@ bool Gpu::runOne() {
     if (stream.queue.empty())
       return;
     const Work &head = stream.queue.front();
-    if (!head.awaits || head.awaits->passed >= head.turn)
+    if (!head.awaits || head.awaits->hasPassed(head.turn))
       ready.push_back(&stream);
   };
   look(defaultStream);
@@ -148,7 +148,7 @@ bool Gpu::runOne() {
   if (work.run)
     work.run();
   if (work.records)
-    work.records->passed = std::max(work.records->passed, work.turn);
+    work.records->passed.insert(work.turn);
   return true;
 }
 

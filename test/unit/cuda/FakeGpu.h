@@ -16,12 +16,17 @@
 #include <memory>
 #include <mutex>
 #include <random>
+#include <set>
 
 namespace zero::test::fake {
 
 struct Event {
   uint64_t recorded = 0; // how often that was queued
-  uint64_t passed = 0;   // which of them was done last
+  /// Which of them are done: on several streams not always in that order.
+  std::set<uint64_t> passed;
+  bool hasPassed(uint64_t turn) const {
+    return turn == 0 || passed.count(turn) != 0;
+  }
 };
 
 /// Something that is queued.

@@ -216,7 +216,7 @@ void perform(Joint &joint) {
   else
     deliver(joint);
   for (Event &event : joint.passed)
-    event.passed = 1;
+    event.passed.insert(1);
 }
 
 /// Queues |part| as the next of |comm|.
@@ -403,7 +403,7 @@ int ncclCommAbort(Comm *comm) {
   // It waits for nobody any more, and nothing is done with its memory.
   comm->clique->isAborted = true;
   for (auto &[number, joint] : comm->clique->joints)
-    joint->passed[size_t(comm->rank)].passed = 1;
+    joint->passed[size_t(comm->rank)].passed.insert(1);
   end(comm);
   return entry.error;
 }

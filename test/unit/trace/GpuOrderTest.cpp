@@ -6,7 +6,8 @@
 //
 // TraceTest shows that a step makes the calls of its IR. Here each of these
 // calls must become the launches, copies, events and calls of NCCL that it
-// stands for, in its order, on the stream of its rank, and without waiting.
+// stands for, in its order, on one of the two streams of its rank, and without
+// waiting.
 //
 //===----------------------------------------------------------------------===//
 
@@ -160,7 +161,8 @@ std::vector<std::string> GpuOrder::expectNccl(StringRef call) {
 TEST_P(GpuOrder, EachCallBecomesItsLaunches) {
   run(/*steps=*/2);
   for (const std::vector<fake::Call> &all : calls) {
-    int64_t stream = -1;
+    // What ranks do together is on the second one.
+    int64_t streams[2] = {-1, -1};
     int numCalls = 0;
     std::set<StringRef> packed;
     for (size_t i = 0; i < all.size();) {
@@ -168,6 +170,14 @@ TEST_P(GpuOrder, EachCallBecomesItsLaunches) {
       if (!mark.consume_front("call "))
         continue;
       ++numCalls;
+      bool sums =
+          mark.starts_with("reduce_scatter") || mark.starts_with("all_reduce");
+      bool isTogether = sums || mark.starts_with("all_gather");
+      int64_t &stream = streams[isTogether];
+      auto expectStream = [&](const fake::Call &call) {
+        stream = stream < 0 ? call.stream : stream;
+        EXPECT_EQ(call.stream, stream) << call.function << mark.str();
+      };
       std::vector<std::string> launched, asked;
       int signals = 0, waits = 0, copies = 0;
       for (; i < all.size() && !StringRef(all[i].function).starts_with("call ");
@@ -175,13 +185,13 @@ TEST_P(GpuOrder, EachCallBecomesItsLaunches) {
         const fake::Call &call = all[i];
         if (call.function == "cuLaunchKernel") {
           launched.push_back(call.kernel);
-          stream = stream < 0 ? call.stream : stream;
-          EXPECT_EQ(call.stream, stream) << "one stream for all";
+          expectStream(call);
         }
         if (StringRef(call.function).starts_with("nccl")) {
           asked.push_back(call.function + " of " + std::to_string(call.bytes) +
                           " bytes");
-          EXPECT_EQ(call.stream, stream) << "one stream for all";
+          if (call.bytes) // not the beginning of a group
+            expectStream(call);
         }
         signals += call.function == "cuEventRecord";
         waits += call.function == "cuStreamWaitEvent";
@@ -197,24 +207,25 @@ TEST_P(GpuOrder, EachCallBecomesItsLaunches) {
       }
       EXPECT_EQ(launched, expected) << mark.str();
       EXPECT_EQ(asked, expectNccl(mark)) << mark.str();
+      if (!isTogether)
+        continue;
       // Shown to the other rank, done with, and seen; and once more where
-      // slices are gathered in place.
-      bool sums =
-          mark.starts_with("reduce_scatter") || mark.starts_with("all_reduce");
-      int phases = mark.starts_with("all_reduce")           ? 3
-                   : sums || mark.starts_with("all_gather") ? 2
-                                                            : 0;
-      // Over NCCL: when it began and when it was done, for who looks after it.
-      if (phases && isOverNccl()) {
-        EXPECT_EQ(signals, 2) << mark.str();
-        EXPECT_EQ(waits + copies, 0) << mark.str();
-      } else if (phases) {
-        EXPECT_EQ(signals, phases) << mark.str();
-        EXPECT_EQ(waits, phases) << mark.str();
-        EXPECT_EQ(copies, mark.starts_with("reduce_scatter") ? 0 : 1);
-      }
+      // slices are gathered in place. Over NCCL: when it began and when it was
+      // done, for who looks after it.
+      int phases = mark.starts_with("all_reduce") ? 3 : 2;
+      // The second stream follows the first, and what comes next follows it:
+      // at once, or when it wants one of the buffers.
+      bool isScalars = mark.starts_with("all_reduce_scalars");
+      int buffers = mark.starts_with("reduce_scatter") ? 2 : 1;
+      EXPECT_EQ(signals,
+                phases * !isOverNccl() + 2 * isOverNccl() + 1 + buffers)
+          << mark.str();
+      EXPECT_EQ(waits, phases * !isOverNccl() + 1 + isScalars) << mark.str();
+      EXPECT_EQ(copies,
+                isOverNccl() || mark.starts_with("reduce_scatter") ? 0 : 1);
     }
     EXPECT_GT(numCalls, 10);
+    EXPECT_NE(streams[0], streams[1]);
   }
   EXPECT_EQ(weights[0], weights[1]);
 }
