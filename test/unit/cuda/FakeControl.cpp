@@ -23,6 +23,7 @@ void fake::reset(unsigned seed) {
   gpu().gpus = 1;
   gpu().major = 9;
   gpu().minor = 0;
+  gpu().held = -1;
 }
 
 void fake::addKernel(const std::string &name, size_t numArguments,
@@ -47,6 +48,11 @@ std::vector<Call> fake::takeCalls() {
 void fake::failCall(const std::string &function, int error, int count) {
   std::lock_guard<std::mutex> lock(gpu().mutex);
   gpu().failures[function] = {error, count};
+}
+
+void fake::holdStream(int64_t stream) {
+  std::lock_guard<std::mutex> lock(gpu().mutex);
+  gpu().held = stream;
 }
 
 void fake::setLog(const std::string &text) { gpu().log = text; }

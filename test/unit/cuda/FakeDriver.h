@@ -51,6 +51,8 @@ std::vector<Call> takeCalls();
 /// The |count|-th call of |function| from now on fails with |error|, which a
 /// driver would give.
 void failCall(const std::string &function, int error, int count = 1);
+/// Nothing happens on |stream| from now on; -1: on all something does.
+void holdStream(int64_t stream);
 /// What `cuModuleLoadDataEx` writes into the log when it fails.
 void setLog(const std::string &text);
 /// As which driver and GPU it poses; 0: none.

@@ -110,6 +110,7 @@ public:
   int gpus = 1;
   int major = 9;
   int minor = 0;
+  int64_t held = -1; // a stream that nothing happens on
   int contexts = 0;
   int pools = 0;
   std::map<uint64_t, Allocation> allocations; // by their near address

@@ -1,0 +1,113 @@
+//===- GpuOverlapTest.cpp - What goes on while ranks are together ---------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The stream of collectives is held, as by ranks that are slow: what does not
+// need them must be done all the same.
+//
+//===----------------------------------------------------------------------===//
+
+#include "GpuRank.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+using namespace zero;
+using namespace zero::test;
+
+namespace {
+
+/// One rank, whose collectives run on a stream as those of more do.
+class GpuOverlap : public GpuTest {
+protected:
+  void open(int stage) {
+    LowerOptions options;
+    options.mesh = "dp=1";
+    options.stage = stage;
+    options.bucketBytes = 1; // one for each parameter
+    GpuTest::open(options);
+    ASSERT_EQ(zero_rt_local_group_create(1, &group), ZERO_RT_OK);
+    fake::takeCalls();
+    rank = std::make_unique<GpuRank>(library, group, 0);
+    // The first of the runtime, and then the second.
+    for (const fake::Call &call : fake::takeCalls())
+      numStreams += call.function == "cuStreamCreate";
+    ASSERT_EQ(numStreams, 2);
+    ASSERT_EQ(rank->create(), ZERO_RT_OK) << zero_rt_message();
+  }
+  void TearDown() override {
+    fake::holdStream(-1);
+    rank.reset();
+    GpuTest::TearDown();
+  }
+  /// The number of the second stream.
+  int64_t findSecond() {
+    int64_t number = 0;
+    for (const fake::Call &call : fake::takeCalls())
+      number = std::max(number, call.stream);
+    return number;
+  }
+  void deliver(const std::string &name, zero_rt_timepoint *release) {
+    zero_rt_tensor tensor = rank->makeTensor(kGpuElements.at(name), 1);
+    rank->check(rank->calls().gradient(rank->step, rank->find(name), &tensor,
+                                       nullptr, release));
+  }
+  void runStep() {
+    rank->run({"fc2.bias", "fc2.weight", "fc1.bias", "fc1.weight",
+               "fc1.weight"});
+  }
+
+  std::unique_ptr<GpuRank> rank;
+  int numStreams = 0;
+};
+
+// At stage 2 a bucket is reduced when it is complete. Later gradients are
+// packed meanwhile, and their memory given back.
+TEST_F(GpuOverlap, BackwardGoesOnWhileABucketIsReduced) {
+  open(/*stage=*/2);
+  runStep();
+  rank->getResults();
+  int64_t second = findSecond();
+  // The tensors first: a copy from the host may wait for all.
+  zero_rt_tensor bias = rank->makeTensor(10, 1);
+  zero_rt_tensor weight = rank->makeTensor(640, 1);
+  zero_rt_timepoint releases[2] = {};
+  rank->check(rank->calls().begin_backward(rank->step, ZERO_RT_HINT_UNKNOWN));
+  fake::holdStream(second);
+  rank->check(rank->calls().gradient(rank->step, rank->find("fc2.bias"), &bias,
+                                     nullptr, &releases[0]));
+  rank->check(rank->calls().gradient(rank->step, rank->find("fc2.weight"),
+                                     &weight, nullptr, &releases[1]));
+  // It has been reduced, as far as the calls go.
+  bool isQueued = llvm::any_of(fake::takeCalls(), [&](const fake::Call &call) {
+    return call.stream == second && call.function == "cuMemcpyAsync";
+  });
+  EXPECT_TRUE(isQueued);
+  for (zero_rt_timepoint release : releases)
+    rank->check(zero_rt_wait(rank->runtime, release));
+  EXPECT_TRUE(fake::takeErrors().empty());
+}
+
+// What touches a bucket that is being reduced waits for that.
+TEST_F(GpuOverlap, TheNextBackwardWaitsForABucketThatIsReduced) {
+  open(/*stage=*/2);
+  runStep();
+  rank->getResults();
+  int64_t second = findSecond();
+  zero_rt_tensor bias = rank->makeTensor(10, 1);
+  rank->check(rank->calls().begin_backward(rank->step, ZERO_RT_HINT_UNKNOWN));
+  fake::holdStream(second);
+  rank->check(rank->calls().gradient(rank->step, rank->find("fc2.bias"), &bias,
+                                     nullptr, nullptr));
+  rank->check(rank->calls().accumulate(rank->step));
+  rank->check(rank->calls().begin_backward(rank->step, ZERO_RT_HINT_UNKNOWN));
+  zero_rt_timepoint release = 0;
+  rank->check(rank->calls().gradient(rank->step, rank->find("fc2.bias"), &bias,
+                                     nullptr, &release));
+  rank->check(zero_rt_wait(rank->runtime, release));
+  EXPECT_EQ(fake::takeErrors(),
+            std::vector<std::string>{"streams wait for each other"});
+}
+
+} // namespace
