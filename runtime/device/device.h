@@ -75,8 +75,11 @@ public:
   /// Whether what is queued is done when the call returns.
   virtual bool isImmediate() const = 0;
 
-  /// Makes the device that of the calling thread, until `leave`.
+  /// Makes the device that of the calling thread, until `leave`. A queue has
+  /// one thread at a time, which may enter again.
   virtual zero_rt_status enter() = 0;
+  /// The same if no other thread is there; false if it cannot.
+  virtual bool tryEnter() = 0;
   virtual void leave() = 0;
 
   /// Memory in |space|, with unspecified contents and aligned to 64 bytes; null

@@ -174,6 +174,10 @@ zero_rt_mpi_group_create(MPI_Comm comm, zero_rt_group **out_group) {
     MPI_Comm_set_errhandler(mpi->comm, MPI_ERRORS_RETURN);
     MPI_Comm_rank(mpi->comm, &transport.rank);
     MPI_Comm_size(mpi->comm, &transport.ranks);
+    // Callers may be in a call of MPI's at the same time.
+    int threads = MPI_THREAD_SINGLE;
+    MPI_Query_thread(&threads);
+    transport.any_thread = threads == MPI_THREAD_MULTIPLE;
     transport.context = mpi;
     transport.send = Mpi::send;
     transport.receive = Mpi::receive;

@@ -33,6 +33,9 @@ FabricCommunicator::FabricCommunicator(std::shared_ptr<Lookout> lookout,
 }
 
 FabricCommunicator::~FabricCommunicator() {
+  // The others go with their steps.
+  if (size() == lookout->link.ranks())
+    lookout->stopLooking();
   if (watched)
     lookout->remove(*watched);
   if (!staging || device.enter())

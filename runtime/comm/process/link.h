@@ -42,6 +42,8 @@ public:
   /// tells all others. The first cause is what later calls tell.
   zero_rt_status breakWith(zero_rt_status code, const std::string &message);
   bool isBroken() const { return code != ZERO_RT_OK; }
+  /// Whoever got the cause has not passed it on.
+  void setUntold() { isToldHere = false; }
   /// An error if the link is broken, here or elsewhere: poisoned, with the
   /// cause. That ranks disagree concerns each of them, that others gave up
   /// waiting only one that |waits|: these get the cause itself, once.

@@ -81,6 +81,19 @@ zero_rt_status WatchedFabric::look() {
 // All fabrics
 //===----------------------------------------------------------------------===//
 
+void Lookout::add(WatchedFabric &fabric) {
+  fabrics.push_back(&fabric);
+  if (watchdog || !link.transport.any_thread)
+    return;
+  watchdog = std::make_unique<Watchdog>(device, [this] {
+    zero_rt_status status = look();
+    // A watchdog cannot tell anybody: the next call does.
+    if (status)
+      link.setUntold();
+    return status;
+  });
+}
+
 void Lookout::remove(WatchedFabric &fabric) {
   fabrics.erase(std::find(fabrics.begin(), fabrics.end(), &fabric));
 }

@@ -13,6 +13,7 @@
 #ifndef ZERO_RT_COMM_PROCESS_LOOKOUT_H
 #define ZERO_RT_COMM_PROCESS_LOOKOUT_H
 
+#include "comm/process/watchdog.h"
 #include "comm/process/witness.h"
 #include "device/interconnect.h"
 
@@ -55,14 +56,19 @@ private:
 /// All fabrics of a runtime. It watches the device as long as it lives.
 class Lookout final : public Watch {
 public:
-  Lookout(Link &link, Witness &witness, Interconnect &interconnect)
-      : link(link), witness(witness), interconnect(interconnect) {
+  Lookout(Link &link, Witness &witness, Device &device,
+          Interconnect &interconnect)
+      : link(link), witness(witness), interconnect(interconnect),
+        device(device) {
     interconnect.setWatch(this);
   }
   ~Lookout() override { interconnect.setWatch(nullptr); }
 
-  void add(WatchedFabric &fabric) { fabrics.push_back(&fabric); }
+  void add(WatchedFabric &fabric);
   void remove(WatchedFabric &fabric);
+  /// Looks by itself from the first fabric on, where the transport lets it,
+  /// until this.
+  void stopLooking() { watchdog.reset(); }
 
   /// What is wrong; then everything is given up.
   zero_rt_status look() override;
@@ -81,7 +87,9 @@ public:
 private:
   void abort();
 
+  Device &device;
   std::vector<WatchedFabric *> fabrics;
+  std::unique_ptr<Watchdog> watchdog;
 };
 
 } // namespace zero_rt

@@ -271,6 +271,7 @@ static zero_rt_status callGuarded(std::string &message, Body &&body) {
 
 zero_rt_transport Connections::makeTransport(Connections *connections) {
   zero_rt_transport transport = {};
+  transport.any_thread = 1;
   transport.struct_size = sizeof(transport);
   transport.rank = connections->rank;
   transport.ranks = int32_t(connections->peers.size());

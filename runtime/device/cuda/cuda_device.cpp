@@ -92,7 +92,7 @@ zero_rt_status CudaDevice::createPool() {
 }
 
 CudaDevice::~CudaDevice() {
-  if (isRetained && !driver.CtxPushCurrent(context)) {
+  if (isRetained && !enter()) {
     for (const auto &[timepoint, event] : events)
       spare.push_back(event);
     spare.push_back(passing);
@@ -112,13 +112,26 @@ CudaDevice::~CudaDevice() {
 }
 
 zero_rt_status CudaDevice::enter() {
-  ZERO_RT_CUDA(driver, CtxPushCurrent, context);
-  return ZERO_RT_OK;
+  entered.lock();
+  CUresult result = driver.CtxPushCurrent(context);
+  if (result)
+    entered.unlock();
+  return check(driver, result, "cuCtxPushCurrent");
+}
+
+bool CudaDevice::tryEnter() {
+  if (!entered.try_lock())
+    return false;
+  if (!driver.CtxPushCurrent(context))
+    return true;
+  entered.unlock();
+  return false;
 }
 
 void CudaDevice::leave() {
   CUcontext popped = nullptr;
   (void)driver.CtxPopCurrent(&popped);
+  entered.unlock();
 }
 
 //===----------------------------------------------------------------------===//
@@ -240,6 +253,8 @@ zero_rt_status CudaDevice::drain(CUstream which) {
   }
   // Where the watch gave up, others are not waited for any more.
   CUresult result = driver.StreamSynchronize(which);
+  if (watch && !status)
+    status = watch->look();
   return status ? status : check(driver, result, "cuStreamSynchronize");
 }
 
@@ -325,13 +340,13 @@ CUevent CudaDevice::findEvent(zero_rt_timepoint timepoint) const {
   return found == events.end() ? nullptr : found->second;
 }
 
-/// Waits until |event| has passed.
+/// Waits until |event| has passed. It also does where all is given up.
 zero_rt_status CudaDevice::waitFor(CUevent event) {
   for (Pause pause; watch; pause()) {
     CUresult result = driver.EventQuery(event);
+    ZERO_RT_TRY(watch->look());
     if (result != cudaErrorNotReady)
       return check(driver, result, "cuEventQuery");
-    ZERO_RT_TRY(watch->look());
   }
   ZERO_RT_CUDA(driver, EventSynchronize, event);
   return ZERO_RT_OK;

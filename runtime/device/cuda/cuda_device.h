@@ -22,6 +22,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,7 @@ public:
   const char *name() const override { return label.c_str(); }
   bool isImmediate() const override { return false; }
   zero_rt_status enter() override;
+  bool tryEnter() override;
   void leave() override;
 
   void *allocate(int32_t space, int64_t bytes) override;
@@ -103,6 +105,7 @@ private:
   std::string label;
   std::map<uintptr_t, size_t> hostMemory; // sizes by address
   std::atomic<bool> hostHasFailed{false};
+  std::recursive_mutex entered; // by a caller of the runtime, or a watchdog
   CUdevice device = 0;
   CUcontext context = nullptr;
   bool isRetained = false;

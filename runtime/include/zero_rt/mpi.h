@@ -24,9 +24,10 @@ extern "C" {
 /// its rank there to zero_rt_create. Collective over |comm|, which is
 /// duplicated, so that no message of the caller's is taken; the duplicate
 /// lives until MPI_Finalize. MPI must be initialized, with
-/// MPI_THREAD_SERIALIZED if not only the main thread calls the runtime, and be
-/// finalized after the group is destroyed. Errors: invalid_argument, internal
-/// (what MPI says).
+/// MPI_THREAD_SERIALIZED if not only the main thread calls the runtime (with
+/// MPI_THREAD_MULTIPLE ranks on GPUs are looked after while nobody calls it),
+/// and be finalized after the group is destroyed. Errors: invalid_argument,
+/// internal (what MPI says).
 zero_rt_status zero_rt_mpi_group_create(MPI_Comm comm,
                                         zero_rt_group **out_group);
 

@@ -26,7 +26,8 @@ extern "C" {
 /// How one rank moves bytes. Messages of one channel from one rank to another
 /// arrive in the order in which they were sent; channels are independent of
 /// each other. A receive has exactly the size of the message. Called by one
-/// thread at a time, that which calls the runtime. Errors: any status, with a
+/// thread at a time: that which calls the runtime, or any (see any_thread).
+/// Errors: any status, with a
 /// text from `error`; timeout says that the other rank is
 /// gone, which concerns only what needs it, and after any other the group is of
 /// no use.
@@ -34,7 +35,10 @@ typedef struct zero_rt_transport {
   uint32_t struct_size;
   int32_t rank;
   int32_t ranks;
-  int32_t reserved;
+  /// Non-zero: also a thread of the runtime may call. It looks after ranks with
+  /// GPUs while their callers are elsewhere; without it a caller that waits for
+  /// its GPU by itself waits for ever if a rank does not come.
+  int32_t any_thread;
   void *context; // what the functions get
   /// Begins to send; |data| must stay as it is until the request is done. Never
   /// waits for the receiver. Equivalent to: MPI_Isend.

@@ -54,8 +54,8 @@ protected:
                                        nullptr, release));
   }
   void runStep() {
-    rank->run({"fc2.bias", "fc2.weight", "fc1.bias", "fc1.weight",
-               "fc1.weight"});
+    rank->run(
+        {"fc2.bias", "fc2.weight", "fc1.bias", "fc1.weight", "fc1.weight"});
   }
 
   std::unique_ptr<GpuRank> rank;

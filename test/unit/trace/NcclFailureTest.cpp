@@ -19,6 +19,15 @@
 using namespace zero;
 using namespace zero::test;
 
+// The driver's functions that a caller would use.
+extern "C" {
+int cuCtxPushCurrent_v2(void *);
+int cuCtxPopCurrent_v2(void **);
+int cuStreamCreate(zero_rt_stream **, unsigned);
+int cuStreamDestroy_v2(zero_rt_stream *);
+int cuStreamQuery(zero_rt_stream *);
+}
+
 namespace {
 
 constexpr int kSystemError = 2;
@@ -227,6 +236,39 @@ TEST_F(NcclFailure, ARankThatNeverComes) {
            "reduce_scatter of 'b0.gradient' did not finish within 300 ms: rank "
            "2 did not come");
   expect(2, ZERO_RT_POISONED, "the group is broken since: reduce_scatter");
+}
+
+// A framework synchronizes its stream by itself: a thread of the runtime looks.
+TEST_F(NcclFailure, TheCallerIsElsewhere) {
+  openOn(2);
+  std::promise<void> isOver;
+  runSteps(
+      [&](int r, GpuRank &rank) {
+        if (r == 1) {
+          isOver.get_future().wait();
+          return;
+        }
+        zero_rt_stream *stream = nullptr;
+        ASSERT_EQ(cuCtxPushCurrent_v2(nullptr), 0);
+        ASSERT_EQ(cuStreamCreate(&stream, 1), 0);
+        rank.check(
+            rank.calls().begin_backward(rank.step, ZERO_RT_HINT_UNKNOWN));
+        double rate = 1;
+        rank.check(rank.calls().apply(rank.step, &rate, 1, nullptr));
+        rank.check(rank.calls().parameter_wait(rank.step, -1, stream));
+        while (cuStreamQuery(stream))
+          std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        zero_rt_results results = {};
+        results.struct_size = sizeof(results);
+        keep(r, rank.calls().results(rank.step, &results));
+        EXPECT_EQ(cuStreamDestroy_v2(stream), 0);
+        ASSERT_EQ(cuCtxPopCurrent_v2(nullptr), 0);
+        isOver.set_value();
+      },
+      /*timeoutMs=*/300);
+  expect(0, ZERO_RT_TIMEOUT,
+         "reduce_scatter of 'b0.gradient' did not finish within 300 ms: rank 1 "
+         "did not come");
 }
 
 TEST_F(NcclFailure, AllComeAndNothingMoves) {

@@ -1,0 +1,35 @@
+//===- watchdog.cpp - Looks while nobody calls the runtime ----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "comm/process/watchdog.h"
+
+using namespace zero_rt;
+
+Watchdog::Watchdog(Device &device, std::function<zero_rt_status()> look)
+    : device(device), look(std::move(look)), thread([this] { run(); }) {}
+
+Watchdog::~Watchdog() {
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    isOver = true;
+  }
+  changed.notify_all();
+  thread.join();
+}
+
+void Watchdog::run() {
+  constexpr auto interval = std::chrono::milliseconds(100);
+  std::unique_lock<std::mutex> lock(mutex);
+  while (!changed.wait_for(lock, interval, [this] { return isOver; })) {
+    // Who is there looks by itself, where it waits.
+    if (!device.tryEnter())
+      continue;
+    zero_rt_status status = guarded("watchdog", look);
+    device.leave();
+    if (status)
+      return;
+  }
+}
