@@ -20,11 +20,6 @@ static CUdeviceptr addressOf(const void *data) {
   return CUdeviceptr(reinterpret_cast<uintptr_t>(data));
 }
 
-/// A caller's stream; null is the default one.
-static CUstream cudaStream(zero_rt_stream *stream) {
-  return reinterpret_cast<CUstream>(stream);
-}
-
 //===----------------------------------------------------------------------===//
 // Beginning and end
 //===----------------------------------------------------------------------===//
@@ -277,141 +272,8 @@ zero_rt_status CudaDevice::look(const void *data, int64_t bytes,
 }
 
 //===----------------------------------------------------------------------===//
-// Streams and time
+// What it has
 //===----------------------------------------------------------------------===//
-
-zero_rt_status CudaDevice::create(CUevent *out) {
-  ZERO_RT_CUDA(driver, EventCreate, out, eventDisableTiming);
-  return ZERO_RT_OK;
-}
-
-zero_rt_status CudaDevice::follow(zero_rt_stream *other) {
-  ZERO_RT_CUDA(driver, EventRecord, passing, cudaStream(other));
-  ZERO_RT_CUDA(driver, StreamWaitEvent, stream, passing, 0);
-  return ZERO_RT_OK;
-}
-
-zero_rt_status CudaDevice::precede(zero_rt_stream *other) {
-  ZERO_RT_CUDA(driver, EventRecord, passing, stream);
-  ZERO_RT_CUDA(driver, StreamWaitEvent, cudaStream(other), passing, 0);
-  return ZERO_RT_OK;
-}
-
-/// One that is not in use, which those of timepoints that have passed are not.
-zero_rt_status CudaDevice::takeEvent(CUevent *out) {
-  while (!marked.empty()) {
-    auto oldest = events.find(marked.front());
-    assert(oldest != events.end() && "each mark has an event");
-    CUresult result = driver.EventQuery(oldest->second);
-    if (result == cudaErrorNotReady)
-      break;
-    ZERO_RT_TRY(check(driver, result, "cuEventQuery"));
-    spare.push_back(oldest->second);
-    events.erase(oldest);
-    marked.pop_front();
-  }
-  if (spare.empty())
-    return create(out);
-  *out = spare.back();
-  spare.pop_back();
-  return ZERO_RT_OK;
-}
-
-zero_rt_status CudaDevice::mark(zero_rt_timepoint timepoint) {
-  CUevent event = nullptr;
-  zero_rt_status status = takeEvent(&event);
-  if (!status) {
-    status = check(driver, driver.EventRecord(event, stream), "cuEventRecord");
-    if (status)
-      spare.push_back(event);
-  }
-  if (status) {
-    // Without an event it passes now, or never.
-    hasLostTimepoint |= finish() != ZERO_RT_OK;
-    return hasLostTimepoint ? status : zero_rt_status(ZERO_RT_OK);
-  }
-  events[timepoint] = event;
-  marked.push_back(timepoint);
-  return ZERO_RT_OK;
-}
-
-CUevent CudaDevice::findEvent(zero_rt_timepoint timepoint) const {
-  auto found = events.find(timepoint);
-  return found == events.end() ? nullptr : found->second;
-}
-
-/// Waits until |event| has passed. It also does where all is given up.
-zero_rt_status CudaDevice::waitFor(CUevent event) {
-  for (Pause pause; watch; pause()) {
-    CUresult result = driver.EventQuery(event);
-    ZERO_RT_TRY(watch->look());
-    if (result != cudaErrorNotReady)
-      return check(driver, result, "cuEventQuery");
-  }
-  ZERO_RT_CUDA(driver, EventSynchronize, event);
-  return ZERO_RT_OK;
-}
-
-zero_rt_status CudaDevice::wait(zero_rt_timepoint timepoint) {
-  if (CUevent event = findEvent(timepoint))
-    ZERO_RT_TRY(waitFor(event));
-  else if (hasLostTimepoint)
-    return finish();
-  return checkHost();
-}
-
-zero_rt_status CudaDevice::precede(zero_rt_stream *other,
-                                   zero_rt_timepoint timepoint) {
-  if (CUevent event = findEvent(timepoint))
-    ZERO_RT_CUDA(driver, StreamWaitEvent, cudaStream(other), event, 0);
-  else if (hasLostTimepoint)
-    return finish();
-  return ZERO_RT_OK;
-}
-
-zero_rt_status CudaDevice::signal(Signal *out) {
-  CUevent event = signals[nextSignal++ % std::size(signals)];
-  ZERO_RT_CUDA(driver, EventRecord, event, stream);
-  *out = event;
-  return ZERO_RT_OK;
-}
-
-zero_rt_status CudaDevice::await(Signal signal) {
-  auto event = static_cast<CUevent>(signal);
-  CUresult result = driver.StreamWaitEvent(stream, event, 0);
-  // Others may read memory until then, and who fails gives it back.
-  if (result)
-    (void)driver.EventSynchronize(event);
-  return check(driver, result, "cuStreamWaitEvent");
-}
-
-zero_rt_status CudaDevice::precede(zero_rt_stream *other, Signal signal) {
-  ZERO_RT_CUDA(driver, StreamWaitEvent, cudaStream(other),
-               static_cast<CUevent>(signal), 0);
-  return ZERO_RT_OK;
-}
-
-zero_rt_status CudaDevice::fork() {
-  ZERO_RT_CUDA(driver, EventRecord, passing, streams[0]);
-  ZERO_RT_CUDA(driver, StreamWaitEvent, streams[1], passing, 0);
-  stream = streams[1];
-  return ZERO_RT_OK;
-}
-
-zero_rt_status CudaDevice::join(Signal *end) {
-  stream = streams[0];
-  auto event = static_cast<CUevent>(*end);
-  if (!event)
-    ZERO_RT_TRY(create(&event));
-  *end = event;
-  ZERO_RT_CUDA(driver, EventRecord, event, streams[1]);
-  return ZERO_RT_OK;
-}
-
-void CudaDevice::dropSignal(Signal end) {
-  if (end)
-    (void)driver.EventDestroy(static_cast<CUevent>(end));
-}
 
 zero_rt_status CudaDevice::getInterconnect(Interconnect **out) {
   if (!interconnect) {
