@@ -28,6 +28,7 @@ int cuMemsetD32Async(unsigned long long, unsigned, size_t, zero_rt_stream *);
 int cuMemcpyAsync(unsigned long long, unsigned long long, size_t,
                   zero_rt_stream *);
 int cuStreamSynchronize(zero_rt_stream *);
+int cuStreamQuery(zero_rt_stream *);
 int cuCtxPushCurrent_v2(void *);
 int cuCtxPopCurrent_v2(void **);
 }
@@ -52,7 +53,7 @@ protected:
     LowerOptions options;
     options.mesh = "dp=1";
     options.stage = std::get<1>(GetParam());
-    options.bucketBytes = 1;
+    options.bucketBytes = bucketBytes;
     open(options);
     ASSERT_EQ(zero_rt_local_group_create(1, &group), ZERO_RT_OK);
     rank = std::make_unique<GpuRank>(library, group, 0);
@@ -76,6 +77,7 @@ protected:
     GpuTest::TearDown();
   }
 
+  int64_t bucketBytes = 1; // one for each parameter
   /// Queues on the caller's stream that |tensor| gets |value|.
   void write(const zero_rt_tensor &tensor, float value) {
     EXPECT_EQ(cuMemsetD16Async(addressOf(tensor.data), toBF16(value),
@@ -315,6 +317,55 @@ TEST_P(GpuSlot, IsKeptUntilItsWriterIsDone) {
   expectNormOfAll(0.5);
 }
 
+/// One bucket, which is reduced while the next backward has begun.
+class GpuSlotInFlight : public GpuSlot {
+protected:
+  void SetUp() override {
+    bucketBytes = 1 << 20;
+    GpuSlot::SetUp();
+  }
+};
+
+// Who writes to a slot waits for those who still read there.
+TEST_P(GpuSlotInFlight, IsLentBehindTheReduction) {
+  runBackward(0.5); // once, so that nothing is made while a stream is held
+  apply();
+  rank->getResults();
+  int64_t second = 0;
+  for (const fake::Call &call : fake::takeCalls())
+    if (call.function == "cuMemcpyAsync") // the reduction of one rank is one
+      second = std::max(second, call.stream);
+  begin();
+  for (const auto &[name, elements] : kGpuElements)
+    writeSlot(name, 0.5);
+  zero_rt_tensor zeros = rank->makeTensor(2 * kGpuElements.at("fc1.weight"), 0);
+  zeros.dtype = ZERO_RT_F32;
+  zeros.elements /= 2;
+  fake::holdStream(second);
+  for (const auto &[name, elements] : kGpuElements)
+    rank->check(
+        rank->calls().gradient_ready(rank->step, rank->find(name), stream));
+  rank->check(rank->calls().gradient(rank->step, rank->find("fc1.weight"),
+                                     &zeros, stream, nullptr));
+  rank->check(rank->calls().accumulate(rank->step));
+  begin();
+  for (const auto &[name, elements] : kGpuElements)
+    writeSlot(name, 2.5);
+  // Whatever can be done is done.
+  for (int i = 0; i < 1000; ++i)
+    (void)cuStreamQuery(stream);
+  fake::holdStream(-1);
+  for (const auto &[name, elements] : kGpuElements)
+    rank->check(
+        rank->calls().gradient_ready(rank->step, rank->find(name), stream));
+  rank->check(rank->calls().gradient(rank->step, rank->find("fc1.weight"),
+                                     &zeros, stream, nullptr));
+  apply();
+  expectNormOfAll(3); // the caller has divided
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, GpuSlotInFlight,
+                         testing::Values(Case(1, 2), Case(2, 2)));
 INSTANTIATE_TEST_SUITE_P(Seeds, GpuStream,
                          testing::Combine(testing::Range(1, 6),
                                           testing::Values(0, 2)));
