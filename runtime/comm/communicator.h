@@ -28,7 +28,8 @@ public:
 
   /// Sums the elements of |src| over the ranks into |dst|, which may be the
   /// same memory. Ranks are added in the order 0..D-1 with one final rounding,
-  /// so all get the same bits. |program| adds.
+  /// by |program|; or in another order, where a fabric adds f32 or f64. All get
+  /// the same bits.
   virtual zero_rt_status allReduce(const Tag &tag, Program &program,
                                    const void *src, void *dst) = 0;
 

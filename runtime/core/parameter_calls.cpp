@@ -68,6 +68,8 @@ zero_rt_status calls::bind_parameter(zero_rt_step *step, int32_t parameter,
                           row.elements));
   ZERO_RT_TRY(requireIdle(*step, "bind_parameter"));
   ZERO_RT_TRY(step->device().follow(/*stream=*/nullptr));
+  // A copy from memory of the host may wait by itself, and look after nothing.
+  ZERO_RT_TRY(step->device().finish());
   const zero_rt_bucket_row &bucket = step->library->buckets[row.bucket];
   ZERO_RT_TRY(writeHeld(*step, bucket.parameter_buffer, row, *tensor));
   for (int64_t copy : {bucket.master_buffer, bucket.staged_buffer})

@@ -155,6 +155,7 @@ zero_rt_status calls::state_write(zero_rt_step *step, int64_t entry,
   if (written.parameter >= 0)
     ZERO_RT_TRY(step->use(written.buffer));
   ZERO_RT_TRY(step->device().follow(/*stream=*/nullptr));
+  ZERO_RT_TRY(step->device().finish());
   ZERO_RT_TRY(step->device().copy(memory, data, bytes));
   ZERO_RT_TRY(refreshCopies(*step, written));
   return step->device().finish(); // then |data| is the caller's again

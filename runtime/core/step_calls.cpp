@@ -174,6 +174,8 @@ zero_rt_status calls::step_create(zero_rt_runtime *runtime,
   std::unique_ptr<zero_rt_step> step;
   Report mine;
   mine.status = guarded("step_create", [&] {
+    // Of other steps: a driver that allocates may wait for them.
+    ZERO_RT_TRY(runtime->device->finish());
     return prepare(*runtime, library, options, out_step, step);
   });
   if (mine.status)

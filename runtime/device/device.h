@@ -78,7 +78,8 @@ public:
   /// Makes the device that of the calling thread, until `leave`. A queue has
   /// one thread at a time, which may enter again.
   virtual zero_rt_status enter() = 0;
-  /// The same if no other thread is there; false if it cannot.
+  /// The same for a thread of the runtime's own, if no other is there; false if
+  /// it cannot.
   virtual bool tryEnter() = 0;
   virtual void leave() = 0;
 

@@ -67,9 +67,15 @@ public:
   /// How many calls are done, of those that were made, and whether the next one
   /// is waiting for other ranks only: all before it in the queue is done.
   virtual zero_rt_status getProgress(uint64_t &done, bool &isRunning) = 0;
+  /// Begins to end it in peace, after the last call: `poll` says when all has
+  /// been sent. Equivalent to: ncclCommFinalize.
+  virtual zero_rt_status close() = 0;
   /// Ends what is under way, whatever becomes of its memory; nothing but the
-  /// destructor is left. Equivalent to: ncclCommAbort.
+  /// destructor is left. Waits for other ranks no longer than a second. All
+  /// fabrics of a device must be given up before one is waited for, so this
+  /// only begins, and `awaitEnd` waits. Equivalent to: ncclCommAbort.
   virtual void abort() = 0;
+  virtual void awaitEnd() = 0;
 };
 
 /// Looks after what a device waits for.

@@ -101,6 +101,7 @@ zero_rt_status
 ProcessCommunicator::checkHope(const Tag &tag, Deadline end,
                                const std::vector<int32_t> &ranks) {
   ZERO_RT_TRY(link->check(/*waits=*/true));
+  ZERO_RT_TRY(records->look());
   if (std::chrono::steady_clock::now() < end)
     return ZERO_RT_OK;
   return breakWith(ZERO_RT_TIMEOUT, describeMissing(tag, timeoutMs, ranks));
@@ -293,7 +294,12 @@ zero_rt_status ProcessCommunicator::post(uint64_t step, uint64_t turn,
 
 zero_rt_status ProcessCommunicator::collect(const Tag &tag, uint64_t turn,
                                             void *all, int64_t bytes) {
-  return records->collect(tag.step, turn, all, bytes, timeoutMs);
+  // All wait for each other here, so who gives up tells the others.
+  zero_rt_status status =
+      records->collect(tag.step, turn, all, bytes, timeoutMs);
+  return status == ZERO_RT_TIMEOUT && !link->isBroken()
+             ? breakWith(status, lastMessage())
+             : status;
 }
 
 //===----------------------------------------------------------------------===//

@@ -20,12 +20,13 @@ using namespace zero_rt;
 static constexpr int64_t mostStagingBytes = int64_t(1) << 26;
 
 FabricCommunicator::FabricCommunicator(std::shared_ptr<Lookout> lookout,
+                                       std::shared_ptr<Records> records,
                                        Device &device,
                                        std::unique_ptr<Communicator> host,
                                        std::vector<int32_t> members,
                                        int64_t timeoutMs)
-    : lookout(std::move(lookout)), device(device), host(std::move(host)),
-      members(std::move(members)), timeoutMs(timeoutMs),
+    : lookout(std::move(lookout)), records(std::move(records)), device(device),
+      host(std::move(host)), members(std::move(members)), timeoutMs(timeoutMs),
       sources(this->members.size()) {
   auto mine = std::find(this->members.begin(), this->members.end(),
                         this->lookout->link.rank());
@@ -34,10 +35,9 @@ FabricCommunicator::FabricCommunicator(std::shared_ptr<Lookout> lookout,
 
 FabricCommunicator::~FabricCommunicator() {
   // The others go with their steps.
-  if (size() == lookout->link.ranks())
+  if (isWhole())
     lookout->stopLooking();
-  if (watched)
-    lookout->remove(*watched);
+  disconnect();
   if (!staging || device.enter())
     return;
   device.release(ZERO_RT_SPACE_DEVICE, staging);
@@ -49,20 +49,36 @@ FabricCommunicator::~FabricCommunicator() {
 //===----------------------------------------------------------------------===//
 
 /// Waits until all ranks have come to a fabric, or what was asked of it is
-/// queued.
-zero_rt_status FabricCommunicator::awaitQueued(const std::string &what) {
-  Deadline end =
-      std::chrono::steady_clock::now() + std::chrono::milliseconds(timeoutMs);
+/// queued or sent. Others may be what that waits for.
+zero_rt_status FabricCommunicator::awaitReady(std::chrono::milliseconds most) {
+  Deadline begin = std::chrono::steady_clock::now();
   for (Pause pause;; pause()) {
     bool isReady = false;
     ZERO_RT_TRY(watched->fabric->poll(isReady));
     if (isReady)
       return ZERO_RT_OK;
     ZERO_RT_TRY(lookout->look());
-    if (std::chrono::steady_clock::now() >= end)
-      return fail(ZERO_RT_TIMEOUT, "%s did not finish within %lld ms",
-                  what.c_str(), (long long)timeoutMs);
+    if (std::chrono::steady_clock::now() - begin >= most)
+      return fail(ZERO_RT_TIMEOUT, "it did not finish within %lld ms",
+                  (long long)most.count());
   }
+}
+
+/// Gives the fabric back, if there is one. What is not sent within a second is
+/// not sent.
+void FabricCommunicator::disconnect() {
+  if (!watched || device.enter())
+    return;
+  (void)guarded("disconnect", [&]() -> zero_rt_status {
+    if (lookout->link.isBroken())
+      return ZERO_RT_OK;
+    ZERO_RT_TRY(device.finish());
+    ZERO_RT_TRY(watched->fabric->close());
+    return awaitReady(std::chrono::seconds(1));
+  });
+  lookout->remove(*watched);
+  watched.reset();
+  device.leave();
 }
 
 /// Makes this rank's end of the fabric, with all members at once.
@@ -81,8 +97,13 @@ zero_rt_status FabricCommunicator::connect(uint64_t step) {
   Tag tag = {"connect", nullptr, 0, ZERO_RT_F64, ZERO_RT_F64, step};
   ZERO_RT_TRY(
       host->exchange(tag, &mine, offers.data(), int64_t(sizeof(Offer))));
-  if (offers[0].status)
-    return fail(offers[0].status, "rank %d: %s", members[0], offers[0].message);
+  if (offers[0].status) {
+    std::string text =
+        "rank " + std::to_string(members[0]) + ": " + offers[0].message;
+    // Ranks that are not members go on with their steps.
+    return isWhole() ? fail(offers[0].status, "%s", text.c_str())
+                     : lookout->breakWith(offers[0].status, text);
+  }
 
   // All of these ranks agree on it, and no other group has it.
   std::u32string ranks(members.begin(), members.end());
@@ -97,7 +118,7 @@ zero_rt_status FabricCommunicator::connect(uint64_t step) {
         std::make_unique<WatchedFabric>(lookout->link, lookout->witness, group,
                                         members, timeoutMs, std::move(fabric));
     lookout->add(*watched);
-    status = awaitQueued(what);
+    status = awaitReady(std::chrono::milliseconds(timeoutMs));
   }
   // All have a step, or none.
   if (!status) {
@@ -115,7 +136,19 @@ zero_rt_status FabricCommunicator::connect(uint64_t step) {
 
 zero_rt_status FabricCommunicator::joinStep(uint64_t step) {
   ZERO_RT_TRY(host->joinStep(step));
-  return watched || size() == 1 ? zero_rt_status(ZERO_RT_OK) : connect(step);
+  if (size() == 1)
+    return ZERO_RT_OK;
+  // Some may have made their runtimes again, and have none.
+  uint64_t mine = watched ? watched->group : 0;
+  std::vector<uint64_t> all(members.size());
+  Tag tag = {"join", nullptr, 0, ZERO_RT_F64, ZERO_RT_F64, step};
+  ZERO_RT_TRY(
+      host->exchange(tag, &mine, all.data(), int64_t(sizeof(uint64_t))));
+  if (mine && std::all_of(all.begin(), all.end(),
+                          [&](uint64_t group) { return group == mine; }))
+    return ZERO_RT_OK;
+  disconnect();
+  return connect(step);
 }
 
 void FabricCommunicator::leaveStep(uint64_t step) {
@@ -129,7 +162,7 @@ zero_rt_status FabricCommunicator::split(uint64_t step,
   std::unique_ptr<Communicator> hosts;
   ZERO_RT_TRY(host->split(step, members, hosts));
   auto end = std::make_unique<FabricCommunicator>(
-      lookout, device, std::move(hosts), members, timeoutMs);
+      lookout, records, device, std::move(hosts), members, timeoutMs);
   if (members.size() > 1)
     ZERO_RT_TRY(end->connect(step));
   out = std::move(end);
@@ -162,7 +195,8 @@ zero_rt_status FabricCommunicator::run(const Tag &tag, Body &&body) {
 /// What comes behind a call of the fabric must be queued behind it.
 zero_rt_status FabricCommunicator::submit(zero_rt_status status) {
   ZERO_RT_TRY(status);
-  return awaitQueued("queueing");
+  // Who is missing for that is what the lookout finds out.
+  return awaitReady(std::chrono::hours(24 * 365));
 }
 
 /// Makes the staging large enough.

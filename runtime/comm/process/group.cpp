@@ -61,7 +61,7 @@ zero_rt_status ProcessGroup::join(int32_t rank, int64_t timeoutMs,
   if (interconnect)
     out = std::make_unique<FabricCommunicator>(
         std::make_shared<Lookout>(*link, witness, device, *interconnect),
-        device, std::move(out), std::move(all), timeoutMs);
+        records, device, std::move(out), std::move(all), timeoutMs);
   ++link->incarnation;
   return ZERO_RT_OK;
 }

@@ -36,9 +36,9 @@ zero_rt_status WatchedFabric::look() {
     status = fabric->getProgress(done, isRunning);
   for (; !calls.empty() && calls.front().sequence <= done; calls.pop_front()) {
     runningSince.reset();
-    isAnnounced = false;
+    announcedAt.reset();
   }
-  std::string what = calls.empty() ? "a fabric that nobody uses"
+  std::string what = calls.empty() ? "a communicator without work"
                                    : describe(tagOf(calls.front()));
   if (status)
     return breakWith(status, what + " on rank " + std::to_string(link.rank()) +
@@ -61,10 +61,13 @@ zero_rt_status WatchedFabric::look() {
     runningSince = now;
   if (now - *runningSince < timeout / 2)
     return ZERO_RT_OK;
-  if (!isAnnounced)
+  if (!announcedAt) {
     ZERO_RT_TRY(witness.announce(group, number));
-  isAnnounced = true;
-  if (now - *runningSince < timeout)
+    announcedAt = now;
+  }
+  // Answers take a while, and this rank may not have looked for long.
+  constexpr auto grace = std::chrono::milliseconds(100);
+  if (now - *runningSince < timeout || now - *announcedAt < grace)
     return ZERO_RT_OK;
   std::vector<int32_t> missing = witness.findMissing(group, number);
   if (missing.empty())
@@ -86,9 +89,10 @@ void Lookout::add(WatchedFabric &fabric) {
   if (watchdog || !link.transport.any_thread)
     return;
   watchdog = std::make_unique<Watchdog>(device, [this] {
+    bool isKnown = link.isBroken();
     zero_rt_status status = look();
     // A watchdog cannot tell anybody: the next call does.
-    if (status)
+    if (status && !isKnown)
       link.setUntold();
     return status;
   });
@@ -101,6 +105,8 @@ void Lookout::remove(WatchedFabric &fabric) {
 void Lookout::abort() {
   for (WatchedFabric *fabric : fabrics)
     fabric->fabric->abort();
+  for (WatchedFabric *fabric : fabrics)
+    fabric->fabric->awaitEnd();
 }
 
 zero_rt_status Lookout::look() {
@@ -109,22 +115,27 @@ zero_rt_status Lookout::look() {
     status = witness.look();
   for (size_t i = 0; i < fabrics.size() && !status; ++i)
     status = fabrics[i]->look();
-  if (status)
-    abort();
-  return status;
+  return status ? giveUp(status) : status;
+}
+
+/// Gives everything up; returns |status| with the message that it has.
+zero_rt_status Lookout::giveUp(zero_rt_status status) {
+  std::string message = lastMessage();
+  abort();
+  return fail(status, "%s", message.c_str());
 }
 
 zero_rt_status Lookout::check() {
   zero_rt_status status = link.check();
-  if (status)
-    abort();
-  return status;
+  return status ? giveUp(status) : status;
 }
 
 zero_rt_status Lookout::breakWith(zero_rt_status code,
                                   const std::string &message) {
+  // Others may be what an abort waits for.
+  (void)link.breakWith(code, message);
   abort();
-  return link.breakWith(code, message);
+  return fail(code, "%s", message.c_str());
 }
 
 void Lookout::leaveStep(uint64_t step) {

@@ -50,7 +50,7 @@ private:
   std::deque<Header> calls; // that are not done
   /// Since when the first of these is waiting for others only.
   std::optional<Deadline> runningSince;
-  bool isAnnounced = false; // that it does
+  std::optional<Deadline> announcedAt; // that it does
 };
 
 /// All fabrics of a runtime. It watches the device as long as it lives.
@@ -72,8 +72,7 @@ public:
 
   /// What is wrong; then everything is given up.
   zero_rt_status look() override;
-  /// The same before something is queued: that others gave up waiting does not
-  /// concern this rank yet.
+  /// What is known to be wrong, before something is queued.
   zero_rt_status check();
   /// Gives everything up, and tells the others why; returns |code|.
   zero_rt_status breakWith(zero_rt_status code, const std::string &message);
@@ -86,6 +85,7 @@ public:
 
 private:
   void abort();
+  zero_rt_status giveUp(zero_rt_status status);
 
   Device &device;
   std::vector<WatchedFabric *> fabrics;

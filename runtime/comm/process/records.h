@@ -31,6 +31,8 @@ public:
   /// has kept another since).
   zero_rt_status collect(uint64_t step, uint64_t turn, void *all, int64_t bytes,
                          int64_t timeoutMs);
+  /// Answers those who have asked meanwhile; who waits for something else does.
+  zero_rt_status look() { return notes.poll(); }
   /// This rank keeps and collects nothing more of |step|.
   void leave(uint64_t step);
 

@@ -117,6 +117,9 @@ zero_rt_status CudaDevice::enter() {
 bool CudaDevice::tryEnter() {
   if (!entered.try_lock())
     return false;
+  // This thread may look at events while others capture graphs.
+  int mode = captureModeRelaxed;
+  (void)driver.ThreadExchangeStreamCaptureMode(&mode);
   if (!driver.CtxPushCurrent(context))
     return true;
   entered.unlock();

@@ -35,6 +35,7 @@ constexpr CUresult cudaSuccess = 0;
 constexpr CUresult cudaErrorOutOfMemory = 2;
 constexpr CUresult cudaErrorNotReady = 600;
 constexpr unsigned streamNonBlocking = 1;
+constexpr int captureModeRelaxed = 2;
 constexpr unsigned eventDisableTiming = 2;
 constexpr unsigned hostAllocPortable = 1;
 constexpr int attributeCapabilityMajor = 75;

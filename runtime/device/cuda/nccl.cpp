@@ -17,8 +17,10 @@ using namespace zero_rt;
 static constexpr int oldestVersion = 21400;
 
 std::string zero_rt::describeNcclVersion(int version) {
-  return std::to_string(version / 10000) + "." +
-         std::to_string(version / 100 % 100) + "." +
+  // Until 2.8 the first number had one digit behind it less.
+  int major = version < 10000 ? 1000 : 10000;
+  return std::to_string(version / major) + "." +
+         std::to_string(version % major / 100) + "." +
          std::to_string(version % 100);
 }
 
@@ -40,8 +42,7 @@ static zero_rt_status load(Nccl &nccl) {
 }
 
 static zero_rt_status checkVersion(Nccl &nccl) {
-  // An old one lacks functions, so its version says more than which. Until 2.8
-  // it was written in another way, which is less than any that will do.
+  // An old one lacks functions, so its version says more than which.
   if (!nccl.GetVersion || nccl.GetVersion(&nccl.version) ||
       nccl.version < oldestVersion)
     return fail(ZERO_RT_UNSUPPORTED,

@@ -9,6 +9,9 @@
 #include "core/status.h"
 #include "device/cuda/cuda_device.h"
 
+#include <chrono>
+#include <thread>
+
 using namespace zero_rt;
 
 /// Leaves the enclosing function if a call of NCCL failed.
@@ -53,8 +56,11 @@ NcclFabric::~NcclFabric() {
     return;
   // Kernels of it may be under way.
   (void)device.finish();
+  bool isReady = false;
   if (comm)
-    (void)nccl.CommDestroy(comm);
+    end(isClosed && !poll(isReady) && isReady ? nccl.CommDestroy
+                                              : nccl.CommAbort);
+  awaitEnd();
   for (const Call &call : calls)
     spare.insert(spare.end(), {call.begin, call.end});
   for (CUevent event : spare)
@@ -63,10 +69,31 @@ NcclFabric::~NcclFabric() {
   device.leave();
 }
 
-void NcclFabric::abort() {
-  if (comm)
-    (void)nccl.CommAbort(comm);
+zero_rt_status NcclFabric::close() {
+  isClosed = true;
+  ZERO_RT_NCCL(CommFinalize, comm);
+  return ZERO_RT_OK;
+}
+
+/// Calls |function|, which gives the communicator back. It may wait for ranks
+/// of this machine that never come, and so is on a thread of its own.
+void NcclFabric::end(NcclResult (*function)(NcclComm)) {
+  if (!comm)
+    return;
+  std::packaged_task<void()> task(
+      [function, given = comm] { (void)function(given); });
   comm = nullptr;
+  ended = task.get_future();
+  try {
+    std::thread(std::move(task)).detach();
+  } catch (...) {
+    // Without a thread it is leaked.
+  }
+}
+
+void NcclFabric::awaitEnd() {
+  if (ended.valid())
+    (void)ended.wait_for(std::chrono::seconds(1));
 }
 
 zero_rt_status NcclFabric::poll(bool &isReady) {

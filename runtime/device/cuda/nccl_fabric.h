@@ -10,6 +10,7 @@
 #include "device/cuda/nccl.h"
 
 #include <deque>
+#include <future>
 
 namespace zero_rt {
 
@@ -36,9 +37,12 @@ public:
   zero_rt_status beginCall() override;
   zero_rt_status endCall() override;
   zero_rt_status getProgress(uint64_t &done, bool &isRunning) override;
-  void abort() override;
+  zero_rt_status close() override;
+  void abort() override { end(nccl.CommAbort); }
+  void awaitEnd() override;
 
 private:
+  void end(NcclResult (*function)(NcclComm));
   static const Driver &getDriverOf(const CudaDevice &device);
   zero_rt_status checkCall(NcclResult result, const char *call) const;
   zero_rt_status takeEvent(CUevent &out);
@@ -52,6 +56,8 @@ private:
   const Driver &driver;
   const Nccl &nccl;
   NcclComm comm = nullptr;
+  bool isClosed = false;
+  std::future<void> ended; // where a thread ends it
   uint64_t done = 0;
   std::deque<Call> calls; // that are not done
   std::vector<CUevent> spare;

@@ -9,6 +9,7 @@
 #include "FakeJoint.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <utility>
 
@@ -31,6 +32,7 @@ struct Clique {
   std::vector<struct Comm *> comms; // by rank; null: has not come
   std::map<uint64_t, std::unique_ptr<Joint>> joints;
   bool isAborted = false; // by any of them
+  int ended = 0;
 };
 
 struct Comm {
@@ -40,11 +42,14 @@ struct Comm {
   /// What is not queued yet, and how often one must ask until it is.
   std::vector<std::pair<Part, Stream *>> waiting;
   int asks = 0;
+  bool isFinal = false;
 };
 
 struct State {
   int version = 21400;
   bool isStalled = false;
+  bool isLate = false;
+  bool abortsTogether = false;
   std::map<std::string, Gpu::Failure> failures;
   std::map<int, int> asyncErrors;
   std::map<std::string, std::shared_ptr<Clique>> cliques;
@@ -113,7 +118,7 @@ void queue(Comm &comm, Part part, Stream *stream) {
 /// Takes |part| now, to be queued when it has been asked for.
 int submit(Comm *comm, Part part, Stream *stream) {
   comm->waiting.emplace_back(std::move(part), stream);
-  comm->asks = int(gpu().random() % 3);
+  comm->asks = int(gpu().random() % 3) + (state().isLate && !comm->calls);
   return comm->asks ? kInProgress : kSuccess;
 }
 
@@ -153,8 +158,17 @@ uint64_t addressOf(const void *data) {
 void end(Comm *comm) {
   // What this rank has come to, others may still come to.
   comm->clique->comms[size_t(comm->rank)] = nullptr;
+  ++comm->clique->ended;
   --state().comms;
   delete comm;
+}
+
+/// Whether all ranks have come to their first collective, or one is gone.
+bool areAllThere(const Clique &clique) {
+  return std::all_of(
+      clique.comms.begin(), clique.comms.end(), [](const Comm *comm) {
+        return !comm || comm->calls > 0 || !comm->waiting.empty();
+      });
 }
 
 } // namespace
@@ -177,6 +191,14 @@ void fake::failNccl(const std::string &function, int error, int count) {
 void fake::setAsyncError(int rank, int error) {
   std::lock_guard<std::mutex> lock(gpu().mutex);
   state().asyncErrors[rank] = error;
+}
+void fake::connectLate(bool isLate) {
+  std::lock_guard<std::mutex> lock(gpu().mutex);
+  state().isLate = isLate;
+}
+void fake::abortTogether(bool isTogether) {
+  std::lock_guard<std::mutex> lock(gpu().mutex);
+  state().abortsTogether = isTogether;
 }
 void fake::stallNccl(bool isStalled) {
   std::lock_guard<std::mutex> lock(gpu().mutex);
@@ -240,7 +262,7 @@ int ncclCommInitRankConfig(Comm **out, int ranks, UniqueId id, int rank,
   }
   if (clique->comms.size() != size_t(ranks) || clique->comms[size_t(rank)])
     return kInvalidUsage;
-  *out = clique->comms[size_t(rank)] = new Comm{clique, rank, 0, {}, 0};
+  *out = clique->comms[size_t(rank)] = new Comm{clique, rank, 0, {}, 0, false};
   ++state().comms;
   return kInProgress;
 }
@@ -256,6 +278,11 @@ int ncclCommGetAsyncError(Comm *comm, int *out) {
   bool isWhole = comm->calls > 0 || !comm->waiting.empty() ||
                  std::find(comms.begin(), comms.end(), nullptr) == comms.end();
   *out = isWhole && comm->asks == 0 ? kSuccess : kInProgress;
+  if (state().isLate && comm->calls == 0 && !comm->waiting.empty() &&
+      !areAllThere(*comm->clique)) {
+    *out = kInProgress;
+    return kSuccess;
+  }
   if (!isWhole || comm->asks == 0 || --comm->asks > 0)
     return kSuccess;
   for (auto &[part, stream] : comm->waiting)
@@ -264,19 +291,36 @@ int ncclCommGetAsyncError(Comm *comm, int *out) {
   *out = kSuccess;
   return kSuccess;
 }
+int ncclCommFinalize(Comm *comm) {
+  Entry entry("ncclCommFinalize");
+  comm->isFinal = true;
+  return entry.error;
+}
 int ncclCommDestroy(Comm *comm) {
   Entry entry("ncclCommDestroy");
+  if (!comm->isFinal)
+    gpu().complain("a communicator is destroyed that was not finalized");
   end(comm);
   return entry.error;
 }
 int ncclCommAbort(Comm *comm) {
-  Entry entry("ncclCommAbort");
-  // It waits for nobody any more, and nothing is done with its memory.
-  comm->clique->isAborted = true;
-  for (auto &[number, joint] : comm->clique->joints)
-    joint->passed[size_t(comm->rank)].passed.insert(1);
-  end(comm);
-  return entry.error;
+  std::shared_ptr<Clique> clique = comm->clique;
+  bool isTogether = false;
+  {
+    Entry entry("ncclCommAbort");
+    // It waits for nobody any more, and nothing is done with its memory.
+    clique->isAborted = true;
+    for (auto &[number, joint] : clique->joints)
+      joint->passed[size_t(comm->rank)].passed.insert(1);
+    end(comm);
+    isTogether = state().abortsTogether;
+  }
+  for (int i = 0; isTogether && i < 20000; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::lock_guard<std::mutex> lock(gpu().mutex);
+    isTogether = clique->ended < int(clique->comms.size());
+  }
+  return kSuccess;
 }
 
 int ncclGroupStart() {

@@ -30,6 +30,11 @@ void setAsyncError(int rank, int error);
 /// Whether work of NCCL's does nothing from now on: ranks come, and their GPUs
 /// do not reach each other.
 void stallNccl(bool isStalled);
+/// Whether a communicator's first collective is queued only when all ranks have
+/// come to it, since they connect there.
+void connectLate(bool isLate);
+/// Whether giving up waits until all ranks give up, as it may on one machine.
+void abortTogether(bool isTogether);
 /// Communicators that nobody gave back.
 int countComms();
 

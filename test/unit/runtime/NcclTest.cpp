@@ -43,4 +43,5 @@ TEST(Nccl, SaysWhatIsMissing) {
 TEST(Nccl, DescribesVersions) {
   EXPECT_EQ(describeNcclVersion(22809), "2.28.9");
   EXPECT_EQ(describeNcclVersion(21400), "2.14.0");
+  EXPECT_EQ(describeNcclVersion(2804), "2.8.4");
 }

@@ -236,7 +236,7 @@ TEST_P(GpuOrder, AStepNeitherWaitsNorAllocates) {
   run(/*steps=*/2);
   for (const std::vector<fake::Call> &all : calls) {
     bool isOfTest = false;
-    int numCalls = 0;
+    int numCalls = 0, numAsked = 0;
     for (const fake::Call &call : all) {
       if (call.function == "test" || call.function == "end of test")
         isOfTest = call.function == "test";
@@ -244,6 +244,10 @@ TEST_P(GpuOrder, AStepNeitherWaitsNorAllocates) {
         continue;
       numCalls += call.function.rfind("cu", 0) == 0;
       EXPECT_FALSE(call.isWait) << call.function;
+      // Who asks again and again waits too.
+      StringRef function = call.function;
+      numAsked = function.ends_with("Query") ? numAsked + 1 : 0;
+      EXPECT_LE(numAsked, 4) << call.function;
       for (const char *lasting : {"cuMemAllocFromPoolAsync", "cuMemHostAlloc",
                                   "cuStreamCreate", "cuModuleLoadDataEx"})
         EXPECT_NE(call.function, lasting);

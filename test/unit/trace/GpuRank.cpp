@@ -47,6 +47,9 @@ void GpuTest::TearDown() {
   for (const std::string &error : fake::takeErrors())
     ADD_FAILURE() << error;
   EXPECT_EQ(fake::describeLeaks(), "");
+  // Threads of the runtime may still be giving them back.
+  for (int i = 0; i < 5000 && fake::countComms(); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   EXPECT_EQ(fake::countComms(), 0);
 }
 

@@ -15,6 +15,7 @@
 #include <atomic>
 #include <future>
 #include <thread>
+#include <utility>
 
 using namespace zero;
 using namespace zero::test;
@@ -215,9 +216,20 @@ TEST_F(NcclFailure, AnAsynchronousErrorIsSeenWhileWaiting) {
          "NCCL failed: remote process exited");
 }
 
+/// (whether ranks connect in their first collective, and give up together).
+class NcclAbsence : public NcclFailure,
+                    public testing::WithParamInterface<std::tuple<bool, bool>> {
+protected:
+  void start() {
+    fake::connectLate(std::get<0>(GetParam()));
+    fake::abortTogether(std::get<1>(GetParam()));
+  }
+};
+
 // Rank 2 is alive and does not come; the others know that they both did.
-TEST_F(NcclFailure, ARankThatNeverComes) {
+TEST_P(NcclAbsence, ARankThatNeverComes) {
   openOn(3);
+  start();
   std::promise<void> isOver[2];
   runSteps(
       [&](int r, GpuRank &rank) {
@@ -236,6 +248,36 @@ TEST_F(NcclFailure, ARankThatNeverComes) {
            "reduce_scatter of 'b0.gradient' did not finish within 300 ms: rank "
            "2 did not come");
   expect(2, ZERO_RT_POISONED, "the group is broken since: reduce_scatter");
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, NcclAbsence,
+                         testing::Combine(testing::Bool(), testing::Bool()));
+
+// The others are told why although giving up waits for them.
+TEST_F(NcclFailure, OthersAreToldBeforeTheyAreWaitedFor) {
+  openOn(2);
+  fake::abortTogether(true);
+  runSteps([&](int r, GpuRank &rank) { keep(r, apply(rank)); }, 20000,
+           [] { fake::failNccl("ncclReduceScatter", kSystemError); });
+  for (int r = 0; r < 2; ++r)
+    expect(r, statuses[r], "ncclReduceScatter failed: unhandled system error");
+}
+
+// Whoever makes its runtime again, all connect again.
+TEST_F(NcclFailure, OneRankMakesItsRuntimeAgain) {
+  openOn(2);
+  runProcesses(2, [&](int r, zero_rt_group *group) {
+    auto rank = std::make_unique<GpuRank>(library, group, r);
+    for (int round = 0; round < 2; ++round) {
+      ASSERT_EQ(rank->create(), ZERO_RT_OK) << zero_rt_message();
+      EXPECT_EQ(apply(*rank), ZERO_RT_MISSING_GRADIENT) << zero_rt_message();
+      rank->destroyStep();
+      if (r == 0 && round == 0) {
+        rank.reset(); // before the other is made
+        rank = std::make_unique<GpuRank>(library, group, r);
+      }
+    }
+  });
 }
 
 // A framework synchronizes its stream by itself: a thread of the runtime looks.
@@ -353,27 +395,52 @@ TEST_F(NcclFailure, NoMemoryForAddends) {
 // Refusals
 //===----------------------------------------------------------------------===//
 
-// Each rank learns what the others lack, whenever it asks.
+// Each rank learns what the others lack, also from one that does not ask.
 TEST_F(NcclFailure, AMissingGradientIsNamed) {
   openOn(2);
-  std::promise<void> isRead;
+  runSteps([&](int r, GpuRank &rank) {
+    if (r == 0) {
+      keep(r, apply(rank));
+    } else {
+      rank.check(rank.calls().begin_backward(rank.step, ZERO_RT_HINT_UNKNOWN));
+      zero_rt_tensor tensor = rank.makeTensor(64, 1);
+      rank.check(rank.calls().gradient(rank.step, rank.find("fc1.bias"),
+                                       &tensor, nullptr, nullptr));
+      double rate = 1;
+      rank.check(rank.calls().apply(rank.step, &rate, 1, nullptr));
+    }
+    // The other one meets here, or settles the next step.
+    EXPECT_EQ(apply(rank), ZERO_RT_MISSING_GRADIENT) << zero_rt_message();
+    zero_rt_step *first = std::exchange(rank.step, nullptr);
+    EXPECT_EQ(rank.create(), ZERO_RT_OK) << zero_rt_message();
+    rank.destroyStep();
+    rank.step = first;
+  });
+  expect(0, ZERO_RT_MISSING_GRADIENT,
+         "gradient of 'fc1.bias' never arrived on rank 0 (backward 1 of 1)");
+  EXPECT_EQ(messages[0].find("gradient of 'fc1.bias' never arrived on rank 1"),
+            std::string::npos);
+}
+
+// A rank that goes on to a meeting answers there.
+TEST_F(NcclFailure, WhoMeetsAnswers) {
+  openOn(2);
   runSteps([&](int r, GpuRank &rank) {
     rank.check(rank.calls().begin_backward(rank.step, ZERO_RT_HINT_UNKNOWN));
-    zero_rt_tensor tensor = rank.makeTensor(64 * 48, 1);
-    for (const auto &[name, elements] : kGpuElements)
-      for (int use = 0; use < (name == "fc1.weight" ? 2 : 1); ++use) {
-        if (r == 1 && name == "fc1.bias")
-          continue;
-        tensor.elements = elements;
-        rank.check(rank.calls().gradient(rank.step, rank.find(name), &tensor,
-                                         nullptr, nullptr));
-      }
-    keep(r, finishStep(rank));
+    double rate = 1;
+    rank.check(rank.calls().apply(rank.step, &rate, 1, nullptr));
+    zero_rt_step *first = rank.step;
+    if (r == 0) {
+      zero_rt_results results = {};
+      results.struct_size = sizeof(results);
+      keep(r, rank.calls().results(rank.step, &results));
+    }
+    rank.step = nullptr;
+    EXPECT_EQ(rank.create(), ZERO_RT_OK) << zero_rt_message();
+    rank.destroyStep();
+    rank.step = first;
   });
-  for (int r = 0; r < 2; ++r)
-    expect(r, ZERO_RT_MISSING_GRADIENT,
-           "step refused: gradient of 'fc1.bias' never arrived on rank 1 "
-           "(backward 1 of 1)");
+  expect(0, ZERO_RT_MISSING_GRADIENT, "gradient of 'fc1.weight'");
 }
 
 } // namespace
