@@ -39,7 +39,6 @@ static zero_rt_status writeHeld(zero_rt_step &step, int64_t buffer,
   Range held = intersect(whole, step.held(buffer));
   if (held.empty())
     return ZERO_RT_OK;
-  ZERO_RT_TRY(step.use(buffer));
   const zero_rt_buffer_row &row = step.library->buffers[buffer];
   void *place = step.address(buffer, held.begin);
   const void *values = elementAt(static_cast<const void *>(tensor.data),
@@ -68,7 +67,8 @@ zero_rt_status calls::bind_parameter(zero_rt_step *step, int32_t parameter,
                           row.elements));
   ZERO_RT_TRY(requireIdle(*step, "bind_parameter"));
   ZERO_RT_TRY(step->device().follow(/*stream=*/nullptr));
-  // A copy from memory of the host may wait by itself, and look after nothing.
+  // Also what ranks do together. And a copy from memory of the host may wait by
+  // itself, and look after nothing.
   ZERO_RT_TRY(step->device().finish());
   const zero_rt_bucket_row &bucket = step->library->buckets[row.bucket];
   ZERO_RT_TRY(writeHeld(*step, bucket.parameter_buffer, row, *tensor));

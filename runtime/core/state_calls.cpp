@@ -103,13 +103,11 @@ static zero_rt_status refreshCopies(zero_rt_step &step,
     if (copy < 0 || step.library->buffers[copy].dtype != source.dtype)
       continue;
     Range range = intersect(written, step.held(copy));
-    if (!range.empty()) {
-      ZERO_RT_TRY(step.use(copy));
+    if (!range.empty())
       ZERO_RT_TRY(
           step.device().copy(step.address(copy, range.begin),
                              step.address(bucket.parameter_buffer, range.begin),
                              range.size() * elementSize(source.dtype)));
-    }
   }
   return ZERO_RT_OK;
 }
@@ -151,12 +149,10 @@ zero_rt_status calls::state_write(zero_rt_step *step, int64_t entry,
   void *memory = nullptr;
   ZERO_RT_TRY(locate(*step, entry, data, bytes, &memory));
   ZERO_RT_TRY(requireIdle(*step, "state_write"));
-  const StateEntry &written = step->entries[size_t(entry)];
-  if (written.parameter >= 0)
-    ZERO_RT_TRY(step->use(written.buffer));
   ZERO_RT_TRY(step->device().follow(/*stream=*/nullptr));
+  // Also what ranks do together.
   ZERO_RT_TRY(step->device().finish());
   ZERO_RT_TRY(step->device().copy(memory, data, bytes));
-  ZERO_RT_TRY(refreshCopies(*step, written));
+  ZERO_RT_TRY(refreshCopies(*step, step->entries[size_t(entry)]));
   return step->device().finish(); // then |data| is the caller's again
 }

@@ -50,9 +50,10 @@ void fake::failCall(const std::string &function, int error, int count) {
   gpu().failures[function] = {error, count};
 }
 
-void fake::holdStream(int64_t stream) {
+void fake::holdStream(int64_t stream, size_t last) {
   std::lock_guard<std::mutex> lock(gpu().mutex);
   gpu().held = stream;
+  gpu().heldLast = last;
 }
 
 void fake::setLog(const std::string &text) { gpu().log = text; }

@@ -51,8 +51,9 @@ std::vector<Call> takeCalls();
 /// The |count|-th call of |function| from now on fails with |error|, which a
 /// driver would give.
 void failCall(const std::string &function, int error, int count = 1);
-/// Nothing happens on |stream| from now on; -1: on all something does.
-void holdStream(int64_t stream);
+/// Nothing happens on |stream| from now on, or only the |last| things do not;
+/// -1: on all streams everything does.
+void holdStream(int64_t stream, size_t last = SIZE_MAX);
 /// What `cuModuleLoadDataEx` writes into the log when it fails.
 void setLog(const std::string &text);
 /// As which driver and GPU it poses; 0: none.

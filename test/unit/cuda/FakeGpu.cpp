@@ -131,7 +131,8 @@ void Gpu::queue(Stream &stream, Work work) {
 bool Gpu::runOne() {
   std::vector<Stream *> ready;
   auto look = [&](Stream &stream) {
-    if (stream.queue.empty() || stream.number == held)
+    if (stream.queue.empty() ||
+        (stream.number == held && stream.queue.size() <= heldLast))
       return;
     const Work &head = stream.queue.front();
     if (!head.awaits || head.awaits->hasPassed(head.turn))

@@ -110,7 +110,8 @@ public:
   int gpus = 1;
   int major = 9;
   int minor = 0;
-  int64_t held = -1; // a stream that nothing happens on
+  int64_t held = -1; // a stream whose last things do not happen
+  size_t heldLast = 0;
   int contexts = 0;
   int pools = 0;
   std::map<uint64_t, Allocation> allocations; // by their near address

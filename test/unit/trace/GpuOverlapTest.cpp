@@ -16,6 +16,16 @@
 using namespace zero;
 using namespace zero::test;
 
+// The driver's functions that a caller would use.
+extern "C" {
+int cuCtxPushCurrent_v2(void *);
+int cuCtxPopCurrent_v2(void **);
+int cuStreamCreate(zero_rt_stream **, unsigned);
+int cuStreamDestroy_v2(zero_rt_stream *);
+int cuStreamQuery(zero_rt_stream *);
+int cuStreamSynchronize(zero_rt_stream *);
+}
+
 namespace {
 
 /// One rank, whose collectives run on a stream as those of more do.
@@ -108,6 +118,41 @@ TEST_F(GpuOverlap, TheNextBackwardWaitsForABucketThatIsReduced) {
   rank->check(zero_rt_wait(rank->runtime, release));
   EXPECT_EQ(fake::takeErrors(),
             std::vector<std::string>{"streams wait for each other"});
+}
+
+// Buckets are gathered one after the other. A parameter is there when its own
+// is, and all are when the last is.
+TEST_F(GpuOverlap, AParameterWaitsForItsOwnBucket) {
+  open(/*stage=*/1);
+  runStep();
+  rank->getResults();
+  int64_t second = findSecond();
+  cuCtxPushCurrent_v2(nullptr);
+  zero_rt_stream *streams[3] = {};
+  for (zero_rt_stream *&stream : streams)
+    ASSERT_EQ(cuStreamCreate(&stream, 1), 0);
+  rank->check(rank->calls().begin_backward(rank->step, ZERO_RT_HINT_UNKNOWN));
+  // Only that the last bucket has been gathered does not happen.
+  fake::holdStream(second, /*last=*/1);
+  double rate = 1;
+  rank->check(rank->calls().apply(rank->step, &rate, 1, nullptr));
+  auto wait = [&](int32_t parameter, zero_rt_stream *stream) {
+    rank->check(rank->calls().parameter_wait(rank->step, parameter, stream));
+  };
+  wait(rank->find("fc2.bias"), streams[0]);   // in the first one
+  wait(rank->find("fc1.weight"), streams[1]); // in the last one
+  wait(-1, streams[2]);
+  for (int i = 0; i < 1000; ++i)
+    (void)cuStreamQuery(streams[0]);
+  EXPECT_EQ(cuStreamQuery(streams[0]), 0);
+  EXPECT_NE(cuStreamQuery(streams[1]), 0);
+  EXPECT_NE(cuStreamQuery(streams[2]), 0);
+  fake::holdStream(-1);
+  for (zero_rt_stream *stream : streams) {
+    EXPECT_EQ(cuStreamSynchronize(stream), 0);
+    EXPECT_EQ(cuStreamDestroy_v2(stream), 0);
+  }
+  cuCtxPopCurrent_v2(nullptr);
 }
 
 } // namespace
