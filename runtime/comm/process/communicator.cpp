@@ -33,8 +33,7 @@ ProcessCommunicator::ProcessCommunicator(std::shared_ptr<Link> link,
   auto mine =
       std::find(this->members.begin(), this->members.end(), this->link->rank());
   index = size_t(mine - this->members.begin());
-  std::u32string ranks(this->members.begin(), this->members.end());
-  group = std::hash<std::u32string>()(ranks) + step;
+  group = numberOf(this->members, step);
 }
 
 ProcessCommunicator::~ProcessCommunicator() {

@@ -67,10 +67,11 @@ zero_rt_status FabricCommunicator::awaitReady(std::chrono::milliseconds most) {
 /// Gives the fabric back, if there is one. What is not sent within a second is
 /// not sent.
 void FabricCommunicator::disconnect() {
-  if (!watched || device.enter())
+  if (!watched)
     return;
+  bool isEntered = !device.enter();
   (void)guarded("disconnect", [&]() -> zero_rt_status {
-    if (lookout->link.isBroken())
+    if (!isEntered || lookout->link.isBroken())
       return ZERO_RT_OK;
     ZERO_RT_TRY(device.finish());
     ZERO_RT_TRY(watched->fabric->close());
@@ -78,7 +79,8 @@ void FabricCommunicator::disconnect() {
   });
   lookout->remove(*watched);
   watched.reset();
-  device.leave();
+  if (isEntered)
+    device.leave();
 }
 
 /// Makes this rank's end of the fabric, with all members at once.
@@ -106,8 +108,7 @@ zero_rt_status FabricCommunicator::connect(uint64_t step) {
   }
 
   // All of these ranks agree on it, and no other group has it.
-  std::u32string ranks(members.begin(), members.end());
-  uint64_t group = std::hash<std::u32string>()(ranks) + step;
+  uint64_t group = numberOf(members, step);
   std::unique_ptr<Fabric> fabric;
   std::string what = "connecting " + std::to_string(size()) + " ranks by " +
                      interconnect.describe();

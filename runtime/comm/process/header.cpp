@@ -8,9 +8,15 @@
 
 #include <cstdio>
 #include <functional>
+#include <string>
 #include <string_view>
 
 using namespace zero_rt;
+
+uint64_t zero_rt::numberOf(const std::vector<int32_t> &members, uint64_t step) {
+  std::u32string ranks(members.begin(), members.end());
+  return std::hash<std::u32string>()(ranks) + step;
+}
 
 Header zero_rt::makeHeader(const Tag &tag, uint64_t group, uint64_t sequence) {
   Header header;

@@ -27,6 +27,9 @@ struct Header {
   char name[160] = {};
 };
 
+/// A number for the group of |members| of |step|, the same on all of them.
+uint64_t numberOf(const std::vector<int32_t> &members, uint64_t step);
+
 /// |tag| of collective |sequence| of |group|.
 Header makeHeader(const Tag &tag, uint64_t group, uint64_t sequence);
 

@@ -9,22 +9,13 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "CallerDriver.h"
 #include "GpuRank.h"
 
 #include "llvm/ADT/STLExtras.h"
 
 using namespace zero;
 using namespace zero::test;
-
-// The driver's functions that a caller would use.
-extern "C" {
-int cuCtxPushCurrent_v2(void *);
-int cuCtxPopCurrent_v2(void **);
-int cuStreamCreate(zero_rt_stream **, unsigned);
-int cuStreamDestroy_v2(zero_rt_stream *);
-int cuStreamQuery(zero_rt_stream *);
-int cuStreamSynchronize(zero_rt_stream *);
-}
 
 namespace {
 

@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "CallerDriver.h"
 #include "GpuRank.h"
 
 #include <algorithm>
@@ -17,21 +18,6 @@
 
 using namespace zero;
 using namespace zero::test;
-
-// The driver's functions that a caller would use.
-extern "C" {
-int cuStreamCreate(zero_rt_stream **, unsigned);
-int cuStreamDestroy_v2(zero_rt_stream *);
-int cuMemsetD16Async(unsigned long long, unsigned short, size_t,
-                     zero_rt_stream *);
-int cuMemsetD32Async(unsigned long long, unsigned, size_t, zero_rt_stream *);
-int cuMemcpyAsync(unsigned long long, unsigned long long, size_t,
-                  zero_rt_stream *);
-int cuStreamSynchronize(zero_rt_stream *);
-int cuStreamQuery(zero_rt_stream *);
-int cuCtxPushCurrent_v2(void *);
-int cuCtxPopCurrent_v2(void **);
-}
 
 namespace {
 

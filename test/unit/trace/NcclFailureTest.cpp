@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "CallerDriver.h"
 #include "FakeNccl.h"
 #include "GpuRank.h"
 
@@ -19,15 +20,6 @@
 
 using namespace zero;
 using namespace zero::test;
-
-// The driver's functions that a caller would use.
-extern "C" {
-int cuCtxPushCurrent_v2(void *);
-int cuCtxPopCurrent_v2(void **);
-int cuStreamCreate(zero_rt_stream **, unsigned);
-int cuStreamDestroy_v2(zero_rt_stream *);
-int cuStreamQuery(zero_rt_stream *);
-}
 
 namespace {
 
