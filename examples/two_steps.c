@@ -81,8 +81,8 @@ static void *run_rank(void *argument) {
   zero_rt_options options = {.struct_size = sizeof(options)};
 #if defined(WITH_CUDA)
   options.device = ZERO_RT_DEVICE_CUDA;
-  options.ordinal = gpu;
 #endif
+  options.ordinal = gpu;
   CHECK(zero_rt_create(group, rank, &options, &runtime));
   CHECK(train_create(runtime, NULL, &step));
   for (int k = 0; k < STEPS; ++k) {
