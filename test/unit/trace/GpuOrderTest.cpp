@@ -141,9 +141,9 @@ std::vector<std::string> GpuOrder::expectNccl(StringRef call) {
     return std::vector<std::string>{std::string(function) + " of " +
                                     std::to_string(bytes) + " bytes"};
   };
-  StringRef name = call.take_until([](char c) { return c == '('; });
+  auto [name, rest] = call.split('(');
   SmallVector<StringRef> operands;
-  call.drop_front(name.size() + 1).drop_back().split(operands, ", ");
+  rest.rtrim(')').split(operands, ", ");
   if (!isOverNccl())
     return {};
   if (name == "all_reduce_scalars")
