@@ -72,6 +72,12 @@ public:
   virtual zero_rt_status joinStep(uint64_t step) = 0;
   /// Says that this rank will never again take part in |step|.
   virtual void leaveStep(uint64_t step) = 0;
+
+  /// Whether what is queued will be what it was meant to be, as far as is
+  /// known.
+  virtual zero_rt_status check() { return ZERO_RT_OK; }
+  /// Says that this rank cannot go on, where others would wait for it in vain.
+  virtual void giveUp(zero_rt_status code, const char *message) {}
 };
 
 } // namespace zero_rt

@@ -94,6 +94,7 @@ zero_rt_status calls::parameter(zero_rt_step *step, int32_t parameter,
 zero_rt_status calls::parameter_wait(zero_rt_step *step, int32_t parameter,
                                      zero_rt_stream *stream) {
   const zero_rt_library &library = *step->library;
+  ZERO_RT_TRY(step->runtime->communicator->check());
   if (parameter != -1) {
     ZERO_RT_TRY(checkParameter(*step, parameter));
     int64_t bucket = library.parameters[parameter].bucket;

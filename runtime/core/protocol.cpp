@@ -60,13 +60,18 @@ zero_rt_status zero_rt::runHandler(zero_rt_step &step, int64_t handler,
                                    const char *call) {
   zero_rt_status status = step.library->handlers[handler](&step, &event);
   if (status)
-    poisonStep(step, call);
+    poisonStep(step, call, status);
   return status;
 }
 
-void zero_rt::poisonStep(zero_rt_step &step, const char *call) {
+void zero_rt::poisonStep(zero_rt_step &step, const char *call,
+                         zero_rt_status status) {
+  char message[512];
+  std::snprintf(message, sizeof(message), "%s", lastMessage());
   std::snprintf(step.poisonedBy, sizeof(step.poisonedBy), "%s failed: %s", call,
-                lastMessage());
+                message);
+  step.runtime->communicator->giveUp(status, step.poisonedBy);
+  (void)fail(status, "%s", message);
 }
 
 zero_rt_status zero_rt::runTransition(zero_rt_step &step,

@@ -26,8 +26,9 @@ zero_rt_status runTransition(zero_rt_step &step,
 zero_rt_status runHandler(zero_rt_step &step, int64_t handler,
                           const zero_rt_event &event, const char *call);
 
-/// Leaves only destroy, because of the last message.
-void poisonStep(zero_rt_step &step, const char *call);
+/// Leaves only destroy, because of the last message, which goes with |status|.
+/// Tells others that wait for this rank.
+void poisonStep(zero_rt_step &step, const char *call, zero_rt_status status);
 
 /// Refuses |call| in any other state than the initial one.
 zero_rt_status requireIdle(const zero_rt_step &step, const char *call);

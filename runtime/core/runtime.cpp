@@ -159,8 +159,10 @@ ZERO_RT_EXPORT zero_rt_status zero_rt_stream_wait(zero_rt_runtime *runtime,
                                                   zero_rt_stream *stream,
                                                   zero_rt_timepoint timepoint) {
   ZERO_RT_TRY(checkTimepoint(runtime, timepoint));
-  return onDevice(*runtime->device, "zero_rt_stream_wait",
-                  [&] { return runtime->device->precede(stream, timepoint); });
+  return onDevice(*runtime->device, "zero_rt_stream_wait", [&] {
+    ZERO_RT_TRY(runtime->communicator->check());
+    return runtime->device->precede(stream, timepoint);
+  });
 }
 
 ZERO_RT_EXPORT zero_rt_status zero_rt_allocate(zero_rt_runtime *runtime,

@@ -78,7 +78,7 @@ static zero_rt_status packWaiting(zero_rt_step &step, int64_t bucket,
     if (!isOfBucket(gradient))
       continue;
     if (!status && (status = checkUntouched(step, gradient)))
-      poisonStep(step, call);
+      poisonStep(step, call, status);
     if (!status)
       status = runTransition(
           step, arrive,
@@ -171,6 +171,9 @@ zero_rt_status zero_rt::finishSequence(zero_rt_step &step,
                                        const char *call) {
   if (row.sequence < 0)
     return ZERO_RT_OK;
+  // Who still writes to a slot writes to memory that is given back here.
+  for (auto [parameter, stream] : step.sequence.writers)
+    ZERO_RT_TRY(step.device().follow(stream));
   while (step.sequence.closed < sequenceOf(step, row).count)
     ZERO_RT_TRY(closeBucket(step, row, call));
   return ZERO_RT_OK;

@@ -84,7 +84,7 @@ void FabricCommunicator::disconnect() {
 }
 
 /// Makes this rank's end of the fabric, with all members at once.
-zero_rt_status FabricCommunicator::connect(uint64_t step) {
+zero_rt_status FabricCommunicator::connect(uint64_t step, bool &isAgreed) {
   struct Offer {
     zero_rt_status status = ZERO_RT_OK;
     FabricId id;
@@ -102,9 +102,9 @@ zero_rt_status FabricCommunicator::connect(uint64_t step) {
   if (offers[0].status) {
     std::string text =
         "rank " + std::to_string(members[0]) + ": " + offers[0].message;
-    // Ranks that are not members go on with their steps.
-    return isWhole() ? fail(offers[0].status, "%s", text.c_str())
-                     : lookout->breakWith(offers[0].status, text);
+    // All of them give up here. But where there are others, they go on.
+    isAgreed = isWhole();
+    return fail(offers[0].status, "%s", text.c_str());
   }
 
   // All of these ranks agree on it, and no other group has it.
@@ -128,11 +128,22 @@ zero_rt_status FabricCommunicator::connect(uint64_t step) {
     tag.operation = "connected";
     return host->exchange(tag, &done, all.data(), 1);
   }
-  return lookout->link.isBroken()
-             ? status
-             : lookout->breakWith(
-                   status, "rank " + std::to_string(members[size_t(index)]) +
-                               ": " + what + ": " + lastMessage());
+  return fail(status, "rank %d: %s: %s", members[size_t(index)], what.c_str(),
+              lastMessage());
+}
+
+/// Does that anew. Where this rank cannot, the others are told.
+zero_rt_status FabricCommunicator::reconnect(uint64_t step) {
+  bool hadOne = watched != nullptr;
+  bool isAgreed = false;
+  zero_rt_status status = guarded("step_create", [&] {
+    disconnect();
+    return connect(step, isAgreed);
+  });
+  // Steps that have used the one before cannot go on without.
+  if (!status || lookout->link.isBroken() || (isAgreed && !hadOne))
+    return status;
+  return lookout->breakWith(status, lastMessage());
 }
 
 zero_rt_status FabricCommunicator::joinStep(uint64_t step) {
@@ -148,8 +159,14 @@ zero_rt_status FabricCommunicator::joinStep(uint64_t step) {
   if (mine && std::all_of(all.begin(), all.end(),
                           [&](uint64_t group) { return group == mine; }))
     return ZERO_RT_OK;
-  disconnect();
-  return connect(step);
+  return reconnect(step);
+}
+
+void FabricCommunicator::giveUp(zero_rt_status code, const char *message) {
+  if (!watched || lookout->link.isBroken())
+    return;
+  std::string text = "rank " + std::to_string(members[size_t(index)]) + ": ";
+  (void)lookout->breakWith(code, text + message);
 }
 
 void FabricCommunicator::leaveStep(uint64_t step) {
@@ -165,7 +182,7 @@ zero_rt_status FabricCommunicator::split(uint64_t step,
   auto end = std::make_unique<FabricCommunicator>(
       lookout, records, device, std::move(hosts), members, timeoutMs);
   if (members.size() > 1)
-    ZERO_RT_TRY(end->connect(step));
+    ZERO_RT_TRY(end->reconnect(step));
   out = std::move(end);
   return ZERO_RT_OK;
 }

@@ -52,6 +52,8 @@ public:
   uint64_t position() const override { return host->position(); }
   zero_rt_status joinStep(uint64_t step) override;
   void leaveStep(uint64_t step) override;
+  zero_rt_status check() override { return lookout->check(); }
+  void giveUp(zero_rt_status code, const char *message) override;
 
 private:
   int32_t size() const { return int32_t(members.size()); }
@@ -62,7 +64,8 @@ private:
     return tag.elements % size() == 0;
   }
   bool isWhole() const { return size() == lookout->link.ranks(); }
-  zero_rt_status connect(uint64_t step);
+  zero_rt_status connect(uint64_t step, bool &isAgreed);
+  zero_rt_status reconnect(uint64_t step);
   void disconnect();
   zero_rt_status awaitReady(std::chrono::milliseconds most);
   template <typename Body> zero_rt_status run(const Tag &tag, Body &&body);

@@ -46,6 +46,13 @@ void Link::listen() {
 
 zero_rt_status Link::breakWith(zero_rt_status code,
                                const std::string &message) {
+  if (this->code == ZERO_RT_OK && news.code) {
+    // What is found out now may have come of what others have told.
+    this->code = news.code;
+    brokenBy = news.text;
+    isToldHere = true;
+    return fail(this->code, "%s", brokenBy.c_str());
+  }
   if (this->code == ZERO_RT_OK) {
     this->code = code;
     brokenBy = message;
@@ -74,10 +81,10 @@ zero_rt_status Link::check(bool waits) {
   }
   if (code == ZERO_RT_OK)
     return ZERO_RT_OK;
-  bool isFirst = !isToldHere;
-  isToldHere = true;
-  if (isFirst && (waits || code == ZERO_RT_MISMATCH))
+  if (!isToldHere && (waits || code == ZERO_RT_MISMATCH)) {
+    isToldHere = true;
     return fail(code, "%s", brokenBy.c_str());
+  }
   return fail(ZERO_RT_POISONED, "the group is broken since: %s",
               brokenBy.c_str());
 }

@@ -38,13 +38,13 @@ zero_rt_status WatchedFabric::look() {
     runningSince.reset();
     announcedAt.reset();
   }
-  std::string what = calls.empty() ? "a communicator without work"
-                                   : describe(tagOf(calls.front()));
+  // One without work may be of a step that others have destroyed.
+  if (calls.empty())
+    return ZERO_RT_OK;
+  std::string what = describe(tagOf(calls.front()));
   if (status)
     return breakWith(status, what + " on rank " + std::to_string(link.rank()) +
                                  ": " + lastMessage());
-  if (calls.empty())
-    return ZERO_RT_OK;
 
   const Header &header = calls.front();
   uint64_t number = header.sequence;
@@ -74,8 +74,8 @@ zero_rt_status WatchedFabric::look() {
     return breakWith(ZERO_RT_TIMEOUT,
                      what + " did not finish within " +
                          std::to_string(timeout.count()) +
-                         " ms, though all its ranks came: their GPUs do not "
-                         "reach each other");
+                         " ms, though all its ranks queued it: a GPU has not "
+                         "come to it, or they do not reach each other");
   return breakWith(ZERO_RT_TIMEOUT,
                    describeMissing(tagOf(header), timeout.count(), missing));
 }
@@ -90,11 +90,10 @@ void Lookout::add(WatchedFabric &fabric) {
     return;
   watchdog = std::make_unique<Watchdog>(device, [this] {
     bool isKnown = link.isBroken();
-    zero_rt_status status = look();
     // A watchdog cannot tell anybody: the next call does.
-    if (status && !isKnown)
+    if (look() && !isKnown)
       link.setUntold();
-    return status;
+    return link.isBroken();
   });
 }
 
@@ -133,9 +132,7 @@ zero_rt_status Lookout::check() {
 zero_rt_status Lookout::breakWith(zero_rt_status code,
                                   const std::string &message) {
   // Others may be what an abort waits for.
-  (void)link.breakWith(code, message);
-  abort();
-  return fail(code, "%s", message.c_str());
+  return giveUp(link.breakWith(code, message));
 }
 
 void Lookout::leaveStep(uint64_t step) {

@@ -8,7 +8,7 @@
 
 using namespace zero_rt;
 
-Watchdog::Watchdog(Device &device, std::function<zero_rt_status()> look)
+Watchdog::Watchdog(Device &device, std::function<bool()> look)
     : device(device), look(std::move(look)), thread([this] { run(); }) {}
 
 Watchdog::~Watchdog() {
@@ -27,9 +27,14 @@ void Watchdog::run() {
     // Who is there looks by itself, where it waits.
     if (!device.tryEnter())
       continue;
-    zero_rt_status status = guarded("watchdog", look);
+    bool isDone = false;
+    // Where there is no memory now, there may be next time.
+    (void)guarded("watchdog", [&]() -> zero_rt_status {
+      isDone = look();
+      return ZERO_RT_OK;
+    });
     device.leave();
-    if (status)
+    if (isDone)
       return;
   }
 }

@@ -22,18 +22,18 @@
 namespace zero_rt {
 
 /// Calls |look| ten times a second, on a thread of its own, when no other is on
-/// |device|; until that fails, or this is destroyed. Throws what std::thread
-/// throws.
+/// |device|; until that says that there is nothing more to see, or this is
+/// destroyed. Throws what std::thread throws.
 class Watchdog {
 public:
-  Watchdog(Device &device, std::function<zero_rt_status()> look);
+  Watchdog(Device &device, std::function<bool()> look);
   ~Watchdog();
 
 private:
   void run();
 
   Device &device;
-  std::function<zero_rt_status()> look;
+  std::function<bool()> look;
   std::mutex mutex;
   std::condition_variable changed;
   bool isOver = false;

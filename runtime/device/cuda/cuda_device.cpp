@@ -66,6 +66,8 @@ zero_rt_status CudaDevice::initialize() {
     ZERO_RT_TRY(create(&passing));
     for (CUevent &event : signals)
       ZERO_RT_TRY(create(&event));
+    for (CUevent &event : milestones)
+      ZERO_RT_TRY(create(&event));
     return ZERO_RT_OK;
   }();
   leave();
@@ -92,6 +94,7 @@ CudaDevice::~CudaDevice() {
       spare.push_back(event);
     spare.push_back(passing);
     spare.insert(spare.end(), std::begin(signals), std::end(signals));
+    spare.insert(spare.end(), std::begin(milestones), std::end(milestones));
     for (CUevent event : spare)
       if (event)
         driver.EventDestroy(event);
@@ -257,9 +260,11 @@ zero_rt_status CudaDevice::drain(CUstream which) {
 }
 
 zero_rt_status CudaDevice::finish() {
-  zero_rt_status second = drain(streams[1]);
+  if (zero_rt_status status = drain(streams[1])) {
+    (void)driver.StreamSynchronize(streams[0]);
+    return status;
+  }
   ZERO_RT_TRY(drain(streams[0]));
-  ZERO_RT_TRY(second);
   return checkHost();
 }
 

@@ -72,6 +72,11 @@ public:
 
   /// Who looks whenever this device is waited for; may be null.
   void setWatch(Watch *newWatch) { watch = newWatch; }
+  bool isWatched() const { return watch != nullptr; }
+
+  /// Comes before a launch. A queue of the driver has an end, and who is there
+  /// waits in the driver, where nobody looks; so a watched device waits before.
+  zero_rt_status keepShort();
 
   /// Runs |function| on a thread of the driver, in its turn. It must not call
   /// the driver or throw.
@@ -113,6 +118,8 @@ private:
   CUstream streams[2] = {};
   CUevent passing = nullptr; // between two streams; each use ends in its call
   CUevent signals[4] = {};
+  CUevent milestones[2] = {}; // of `keepShort`, one after the other
+  uint64_t launches = 0;
   size_t nextSignal = 0;
   /// Of timepoints that have perhaps not passed; in the order of their marks,
   /// which is not that of their numbers.

@@ -137,6 +137,11 @@ zero_rt_status CudaProgram::getPieces(int32_t table, Range domain,
                 (long long)bytes);
   }
   pieces.count = out.count;
+  // With more than it takes at once the driver may wait for what is queued, and
+  // look after nothing.
+  constexpr int64_t taken = int64_t(1) << 16;
+  if (device.isWatched() && bytes > taken)
+    ZERO_RT_TRY(device.finish());
   // The driver has taken pageable memory when this returns.
   return device.copy(pieces.data, rows.data(), bytes);
 }
@@ -144,6 +149,7 @@ zero_rt_status CudaProgram::getPieces(int32_t table, Range domain,
 zero_rt_status CudaProgram::run(const Function &function, void *const *operands,
                                 int64_t numOperands, const Pieces &pieces,
                                 double *sums) {
+  ZERO_RT_TRY(device.keepShort());
   const void *table = pieces.data;
   int64_t count = pieces.count;
   arguments.clear();

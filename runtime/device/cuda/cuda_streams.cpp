@@ -10,6 +10,7 @@
 #include "core/status.h"
 
 #include <cassert>
+#include <iterator>
 
 using namespace zero_rt;
 
@@ -143,6 +144,18 @@ zero_rt_status CudaDevice::join(Signal *end) {
     ZERO_RT_TRY(create(&event));
   *end = event;
   ZERO_RT_CUDA(driver, EventRecord, event, streams[1]);
+  return ZERO_RT_OK;
+}
+
+zero_rt_status CudaDevice::keepShort() {
+  // Some things are queued for each launch, and a queue holds about a thousand.
+  constexpr uint64_t distance = 64;
+  if (!watch || ++launches % distance != 0)
+    return ZERO_RT_OK;
+  CUevent event = milestones[launches / distance % std::size(milestones)];
+  if (launches / distance > std::size(milestones))
+    ZERO_RT_TRY(waitFor(event));
+  ZERO_RT_CUDA(driver, EventRecord, event, stream);
   return ZERO_RT_OK;
 }
 

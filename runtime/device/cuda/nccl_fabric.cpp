@@ -11,6 +11,7 @@
 
 #include <chrono>
 #include <thread>
+#include <utility>
 
 using namespace zero_rt;
 
@@ -56,10 +57,10 @@ NcclFabric::~NcclFabric() {
     return;
   // Kernels of it may be under way.
   (void)device.finish();
+  // What is not sent yet is sent by the thread that ends it.
   bool isReady = false;
   if (comm)
-    end(isClosed && !poll(isReady) && isReady ? nccl.CommDestroy
-                                              : nccl.CommAbort);
+    end(isClosed && !poll(isReady) ? nccl.CommDestroy : nccl.CommAbort);
   awaitEnd();
   for (const Call &call : calls)
     spare.insert(spare.end(), {call.begin, call.end});
@@ -80,14 +81,14 @@ zero_rt_status NcclFabric::close() {
 void NcclFabric::end(NcclResult (*function)(NcclComm)) {
   if (!comm)
     return;
-  std::packaged_task<void()> task(
-      [function, given = comm] { (void)function(given); });
-  comm = nullptr;
-  ended = task.get_future();
+  NcclComm given = std::exchange(comm, nullptr);
   try {
+    std::packaged_task<void()> task([=] { (void)function(given); });
+    std::future<void> future = task.get_future();
     std::thread(std::move(task)).detach();
+    ended = std::move(future);
   } catch (...) {
-    // Without a thread it is leaked.
+    (void)function(given); // where there is no thread
   }
 }
 
