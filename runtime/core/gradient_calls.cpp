@@ -70,8 +70,8 @@ static zero_rt_status arrive(zero_rt_step &step, int32_t parameter,
   step.window.arrive(parameter);
   if (tensor)
     if (zero_rt_status status = giveBack(step, stream, outRelease)) {
-      poisonStep(step, call,
-                 status); // it has arrived, and who retries counts it twice
+      // It has arrived, and who retries counts it twice.
+      poisonStep(step, call, status);
       return status;
     }
   return advanceSequence(step, row, parameter, call);

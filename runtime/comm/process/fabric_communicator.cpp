@@ -65,7 +65,7 @@ zero_rt_status FabricCommunicator::awaitReady(std::chrono::milliseconds most) {
 }
 
 /// Gives the fabric back, if there is one. What is not sent within a second is
-/// not sent.
+/// left to the fabric, which may need longer than this lives.
 void FabricCommunicator::disconnect() {
   if (!watched)
     return;
