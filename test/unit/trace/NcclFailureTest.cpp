@@ -14,6 +14,7 @@
 #include "GpuRank.h"
 
 #include <atomic>
+#include <chrono>
 #include <future>
 #include <thread>
 #include <utility>
@@ -441,6 +442,8 @@ TEST_F(NcclFailure, WhoMeetsAnswers) {
     rank.check(rank.calls().apply(rank.step, &rate, 1, nullptr));
     zero_rt_step *first = rank.step;
     if (r == 0) {
+      // The other one is in the meeting by then.
+      std::this_thread::sleep_for(std::chrono::milliseconds(200));
       zero_rt_results results = {};
       results.struct_size = sizeof(results);
       keep(r, rank.calls().results(rank.step, &results));
