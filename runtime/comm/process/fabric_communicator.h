@@ -20,8 +20,8 @@ namespace zero_rt {
 
 class FabricCommunicator final : public Communicator {
 public:
-  /// |host| is that of the same ranks, and of one |member| of them this
-  /// process.
+  /// |members| are ranks of the link, this one among them, and |host| is the
+  /// communicator of their hosts.
   FabricCommunicator(std::shared_ptr<Lookout> lookout,
                      std::shared_ptr<Records> records, Device &device,
                      std::unique_ptr<Communicator> host,
@@ -40,7 +40,7 @@ public:
   }
   zero_rt_status post(uint64_t step, uint64_t turn, const void *mine,
                       int64_t bytes) override {
-    return host->post(step, turn, mine, bytes);
+    return records->keep(step, turn, mine, bytes);
   }
   zero_rt_status collect(const Tag &tag, uint64_t turn, void *all,
                          int64_t bytes) override {

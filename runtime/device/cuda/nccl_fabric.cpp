@@ -33,9 +33,8 @@ static zero_rt_status failWith(const Nccl &nccl, NcclComm comm,
 // Beginning and end
 //===----------------------------------------------------------------------===//
 
-const Driver &NcclFabric::getDriverOf(const CudaDevice &device) {
-  return device.driver;
-}
+NcclFabric::NcclFabric(CudaDevice &device, const Nccl &nccl)
+    : device(device), driver(device.driver), nccl(nccl) {}
 
 /// What is in progress may still fail, which `poll` will say.
 zero_rt_status NcclFabric::checkCall(NcclResult result,

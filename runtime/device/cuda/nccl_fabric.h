@@ -20,8 +20,7 @@ class CudaDevice;
 /// it can be given up while ranks are missing.
 class NcclFabric final : public Fabric {
 public:
-  NcclFabric(CudaDevice &device, const Nccl &nccl)
-      : device(device), driver(getDriverOf(device)), nccl(nccl) {}
+  NcclFabric(CudaDevice &device, const Nccl &nccl);
   ~NcclFabric() override;
   zero_rt_status initialize(const FabricId &id, int32_t rank, int32_t ranks);
 
@@ -43,7 +42,6 @@ public:
 
 private:
   void end(NcclResult (*function)(NcclComm));
-  static const Driver &getDriverOf(const CudaDevice &device);
   zero_rt_status checkCall(NcclResult result, const char *call) const;
   zero_rt_status takeEvent(CUevent &out);
 
