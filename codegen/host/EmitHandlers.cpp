@@ -155,6 +155,12 @@ Call Arguments::visit(Operation *op) {
         add32(tables.getBuffer(copy.getTargetAttr()));
         return Call::copy;
       })
+      .Case([&](zrt::UnreduceOp unreduce) {
+        add32(tables.getBuffer(unreduce.getSourceAttr()));
+        add32(tables.getBuffer(unreduce.getTargetAttr()));
+        add32(unreduce.getAxes() ? tables.getAxes(*unreduce.getAxes()) : -1);
+        return Call::unreduce;
+      })
       .Case([&](zrt::AllReduceScalarsOp reduce) {
         int64_t first = tables.getSlot(reduce.getSlotsAttr());
         add32(first);

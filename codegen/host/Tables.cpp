@@ -266,6 +266,32 @@ void TableReader::addStates() {
                                  static_cast<int64_t>(op.getIndex())});
 }
 
+/// Whether no handler but those that close buckets reads the buffers that their
+/// gradients arrive in.
+static bool leavesScratch(zrt::ProgramOp program, zrt::SequenceOp sequence) {
+  llvm::DenseSet<Attribute> gradients, closing;
+  for (auto op : program.getOps<zrt::ArrivalsOp>())
+    if (llvm::is_contained(sequence.getBuckets(), op.getBucketAttr()))
+      gradients.insert(op.getGradientAttr());
+  for (auto op : program.getOps<zrt::SequenceOp>())
+    closing.insert(op.getHandlers().begin(), op.getHandlers().end());
+  for (auto handler : program.getOps<zrt::HandlerOp>()) {
+    if (closing.contains(FlatSymbolRefAttr::get(handler)))
+      continue;
+    for (Operation &call : handler.getBody().front()) {
+      if (isa<zrt::RetagOp>(call))
+        continue;
+      WalkResult walk = call.getAttrDictionary().walk([&](Attribute symbol) {
+        return gradients.contains(symbol) ? WalkResult::interrupt()
+                                          : WalkResult::advance();
+      });
+      if (walk.wasInterrupted())
+        return false;
+    }
+  }
+  return true;
+}
+
 void TableReader::addProtocol() {
   llvm::StringMap<int64_t> states;
   auto getState = [&](StringRef name) {
@@ -280,7 +306,7 @@ void TableReader::addProtocol() {
     tables.sequences.push_back(
         {static_cast<int64_t>(tables.sequenceEntries.size()),
          static_cast<int64_t>(op.getBuckets().size()),
-         static_cast<int64_t>(op.getWindow())});
+         static_cast<int64_t>(op.getWindow()), leavesScratch(program, op)});
     for (auto [bucket, handler] :
          llvm::zip_equal(op.getBuckets().getAsRange<FlatSymbolRefAttr>(),
                          op.getHandlers().getAsRange<FlatSymbolRefAttr>()))

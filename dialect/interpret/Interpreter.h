@@ -19,6 +19,7 @@
 #include "llvm/ADT/StringMap.h"
 
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,8 @@ struct RankInputs {
   /// Whether the last backward is closed by an accumulate of its own, and not
   /// by the apply or discard that follows.
   bool closesLast = false;
+  /// Backwards that the rank begins with the hint that they are the last.
+  std::set<int64_t> begunAsLast;
 };
 
 /// What a step reports. Verdicts are those of zero.verdict; |bounds| are those

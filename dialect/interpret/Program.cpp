@@ -67,13 +67,11 @@ LogicalResult Program::initialize(const Ranks &ranks) {
   return success();
 }
 
-void Program::poisonMemoryOf(FlatSymbolRefAttr symbol) {
+void Program::poisonMemoryOf(FlatSymbolRefAttr symbol, int64_t rank) {
   FlatSymbolRefAttr memory = getBuffer(symbol).op.getMemory();
   for (auto &entry : buffers)
-    if (entry.second.op.getMemory() == memory)
-      for (size_t rank = 0; rank < entry.second.contents.size(); ++rank)
-        if (entry.second.allocated[rank])
-          entry.second.allocate(rank, kPoison);
+    if (entry.second.op.getMemory() == memory && entry.second.allocated[rank])
+      entry.second.allocate(rank, kPoison);
 }
 
 void Program::poisonGradients() {

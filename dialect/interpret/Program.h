@@ -76,8 +76,8 @@ public:
   /// Gradient buffers are nan when a step begins, so that a read before the
   /// first write shows.
   void poisonGradients();
-  /// Whatever shares the memory of |buffer| is nan, itself included.
-  void poisonMemoryOf(mlir::FlatSymbolRefAttr buffer);
+  /// Whatever shares the memory of |buffer| on |rank| is nan, itself included.
+  void poisonMemoryOf(mlir::FlatSymbolRefAttr buffer, int64_t rank);
 
 private:
   zrt::ProgramOp op;

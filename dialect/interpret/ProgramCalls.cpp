@@ -29,13 +29,14 @@ LogicalResult ProgramInterpreter::requireAllocated(Operation *call,
 //===----------------------------------------------------------------------===//
 
 LogicalResult ProgramInterpreter::pack(zrt::PackOp op, int64_t rank) {
+  RankState &state = states[rank];
+  const Parameter *arriving = state.arriving;
   if (!arriving)
     return op.emitOpError() << "runs in an event that brings no gradient";
   ParameterOp parameter = arriving->op;
   zrt::ArrivalsOp arrivals = arriving->arrivals;
   if (failed(requireAllocated(op, arrivals.getGradientAttr(), rank)))
     return failure();
-  RankState &state = states[rank];
   // A second use within one backward adds to the first.
   bool adds =
       op.getAccumulate() || state.arrived.lookup(parameter.getSymName()) > 0;
@@ -243,6 +244,29 @@ LogicalResult ProgramInterpreter::copy(zrt::CopyOp op, int64_t rank) {
   return success();
 }
 
+LogicalResult ProgramInterpreter::unreduce(zrt::UnreduceOp op, int64_t rank) {
+  if (failed(requireAllocated(op, op.getSourceAttr(), rank)) ||
+      failed(requireAllocated(op, op.getTargetAttr(), rank)))
+    return failure();
+  Buffer &source = program.getBuffer(op.getSourceAttr());
+  Buffer &target = program.getBuffer(op.getTargetAttr());
+  bool isFirst = !op.getAxes() || isFirstOver(rank, *op.getAxes());
+  Range kept = source.held[rank];
+  Range all = target.held[rank];
+  for (int64_t e = all.begin; e < all.end; ++e)
+    target.at(rank, e) = isFirst && e >= kept.begin && e < kept.end
+                             ? source.at(rank, e)
+                             : Number();
+  return success();
+}
+
+/// Whether |rank| is the first of its group over |axes|.
+bool ProgramInterpreter::isFirstOver(int64_t rank, ArrayAttr axes) {
+  return llvm::all_of(axes.getAsRange<StringAttr>(), [&](StringAttr axis) {
+    return ranks.getCoordinate(rank, axis) == 0;
+  });
+}
+
 LogicalResult ProgramInterpreter::run(Operation *call, int64_t rank) {
   if (!isOn(call, rank))
     return success();
@@ -273,6 +297,8 @@ LogicalResult ProgramInterpreter::run(Operation *call, int64_t rank) {
   }
   if (auto op = dyn_cast<zrt::CopyOp>(call))
     return copy(op, rank);
+  if (auto op = dyn_cast<zrt::UnreduceOp>(call))
+    return unreduce(op, rank);
   if (isa<zrt::RetagOp>(call))
     return success(); // moves no byte
   if (auto op = dyn_cast<zrt::RunScalarsOp>(call)) {
@@ -286,11 +312,7 @@ LogicalResult ProgramInterpreter::run(Operation *call, int64_t rank) {
     return success();
   }
   if (auto op = dyn_cast<zrt::CountOnceOp>(call)) {
-    bool isFirst =
-        llvm::all_of(op.getAxes().getAsRange<StringAttr>(), [&](auto axis) {
-          return ranks.getCoordinate(rank, axis) == 0;
-        });
-    if (!isFirst)
+    if (!isFirstOver(rank, op.getAxes()))
       slots[program.getFirstSlot(op.getSlotsAttr()) + op.getIndex()] = {};
     return success();
   }

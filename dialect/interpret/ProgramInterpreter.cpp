@@ -83,26 +83,175 @@ void ProgramInterpreter::initializeProtocol() {
 // The protocol
 //===----------------------------------------------------------------------===//
 
-LogicalResult ProgramInterpreter::runSideBySide(std::vector<Calls> calls) {
-  std::vector<size_t> cursors(calls.size(), 0);
+void ProgramInterpreter::planHandler(int64_t rank, FlatSymbolRefAttr handler) {
+  for (Operation &call : program.getHandler(handler).getBody().front())
+    plans[rank].push_back({&call, {}});
+}
+
+LogicalResult ProgramInterpreter::planEvent(int64_t rank, Event event) {
+  RankState &state = states[rank];
+  auto transition = transitions.lookup(getKey(state.protocol, event));
+  if (!transition)
+    return program.getOp().emitError()
+           << zrt::stringifyEvent(event) << " is not allowed in state '"
+           << state.protocol << "'";
+  for (auto handler : transition.getHandlers().getAsRange<FlatSymbolRefAttr>())
+    planHandler(rank, handler);
+  state.protocol = transition.getNext().str();
+  return success();
+}
+
+void ProgramInterpreter::closeBackward(int64_t rank) {
+  RankState &state = states[rank];
+  for (const ExpectedGradient &gradient : expected)
+    state.missing += gradient.arrivesOn[rank] && !gradient.optional &&
+                     !state.arrived.contains(gradient.name);
+}
+
+LogicalResult ProgramInterpreter::planArrival(int64_t rank, int64_t backward,
+                                              const Parameter &parameter) {
+  StringRef name = expected[&parameter - parameters.data()].name;
+  if (!window->find(rank, backward, name))
+    return success();
+  RankState &state = states[rank];
+  note(rank, [&] { state.arriving = &parameter; });
+  if (failed(planEvent(rank, Event::arrive)))
+    return failure();
+  note(rank, [&state, name] {
+    state.arriving = nullptr;
+    ++state.arrived[name];
+  });
+  return success();
+}
+
+/// One order of arrivals that is allowed: bucket by bucket. Others differ in
+/// when a bucket is closed, and not in what is in it.
+LogicalResult ProgramInterpreter::planSequence(int64_t rank, int64_t backward,
+                                               zrt::TransitionOp arrive) {
+  auto sequence =
+      program.getOp().lookupSymbol<zrt::SequenceOp>(arrive.getSequenceAttr());
+  // What is stored over what was there must not depend on it.
+  bool stores = true;
+  for (auto symbol : arrive.getHandlers().getAsRange<FlatSymbolRefAttr>())
+    for (Operation &call : program.getHandler(symbol).getBody().front())
+      if (auto pack = dyn_cast<zrt::PackOp>(call))
+        stores &= !pack.getAccumulate();
+  for (auto [bucket, handler] : llvm::zip_equal(
+           sequence.getBuckets(),
+           sequence.getHandlers().getAsRange<FlatSymbolRefAttr>())) {
+    bool isFirst = true;
+    for (const Parameter &parameter : parameters) {
+      BucketOp own = parameter.bucket;
+      if (FlatSymbolRefAttr::get(own) != bucket)
+        continue;
+      if (isFirst && stores)
+        note(rank, [this, rank, &parameter] {
+          zrt::ArrivalsOp arrivals = parameter.arrivals;
+          program.poisonMemoryOf(arrivals.getGradientAttr(), rank);
+        });
+      isFirst = false;
+      if (failed(planArrival(rank, backward, parameter)))
+        return failure();
+    }
+    planHandler(rank, handler);
+  }
+  return success();
+}
+
+/// Whether |action| is a call for which ranks meet.
+static bool meets(const ProgramInterpreter::Action &action) {
+  return action.call && zrt::isCollective(action.call);
+}
+
+LogicalResult ProgramInterpreter::planBackward(int64_t rank, int64_t backward) {
+  RankState &state = states[rank];
+  size_t before = plans[rank].size();
+  note(rank, [&state, backward] {
+    state.backward = backward;
+    state.arrived.clear();
+  });
+  bool isHinted =
+      window->isBegunAsLast(rank, backward) &&
+      transitions.contains(getKey(state.protocol, Event::begin_last));
+  if (failed(planEvent(rank, isHinted ? Event::begin_last : Event::begin)))
+    return failure();
+  auto arrive = transitions.lookup(getKey(state.protocol, Event::arrive));
+  if (arrive && arrive.getSequenceAttr()) {
+    if (failed(planSequence(rank, backward, arrive)))
+      return failure();
+  } else {
+    for (const Parameter &parameter : parameters)
+      if (failed(planArrival(rank, backward, parameter)))
+        return failure();
+  }
+  note(rank, [this, rank] { closeBackward(rank); });
+  // A rank's last backward may be closed by apply.
+  if ((backward + 1 < window->getBackwards(rank) || window->closesLast(rank)) &&
+      failed(planEvent(rank, Event::accumulate)))
+    return failure();
+  meetsInBackwards |=
+      !isHinted && llvm::any_of(llvm::drop_begin(plans[rank], before), meets);
+  return success();
+}
+
+LogicalResult ProgramInterpreter::plan(int64_t rank, Event end) {
+  for (int64_t b = 0; b < window->getBackwards(rank); ++b)
+    if (failed(planBackward(rank, b)))
+      return failure();
+  if (end == Event::apply)
+    note(rank, [this, rank] {
+      zrt::ProgramOp op = program.getOp();
+      for (auto [symbol, value] :
+           llvm::zip_equal(op.getInputs().getAsRange<FlatSymbolRefAttr>(),
+                           window->getInputs(rank)))
+        program.getSlots(rank)[program.getFirstSlot(symbol)] = {value, 0};
+    });
+  return planEvent(rank, end);
+}
+
+/// Whether ranks meet at |a| as at |b|: what handler these are of says nothing.
+static bool isSameCollective(Operation *a, Operation *b) {
+  return a == b || (a && b && a->getName() == b->getName() &&
+                    a->getAttrDictionary() == b->getAttrDictionary());
+}
+
+bool ProgramInterpreter::isStuck() {
+  if (window->isEqual())
+    return false;
+  auto first = llvm::make_filter_range(plans[0], meets);
+  return meetsInBackwards || llvm::any_of(plans, [&](Actions &actions) {
+           auto own = llvm::make_filter_range(actions, meets);
+           return !std::equal(own.begin(), own.end(), first.begin(),
+                              first.end(),
+                              [](const Action &a, const Action &b) {
+                                return isSameCollective(a.call, b.call);
+                              });
+         });
+}
+
+LogicalResult ProgramInterpreter::runSideBySide() {
+  std::vector<size_t> cursors(plans.size(), 0);
   while (true) {
-    for (size_t rank = 0; rank < calls.size(); ++rank)
-      for (; cursors[rank] < calls[rank].size(); ++cursors[rank]) {
-        Operation *call = calls[rank][cursors[rank]];
-        if (zrt::isCollective(call))
+    for (size_t rank = 0; rank < plans.size(); ++rank)
+      for (; cursors[rank] < plans[rank].size(); ++cursors[rank]) {
+        const Action &action = plans[rank][cursors[rank]];
+        if (!action.call)
+          action.note();
+        else if (zrt::isCollective(action.call))
           break;
-        if (failed(run(call, rank)))
+        else if (failed(run(action.call, rank)))
           return failure();
       }
     // Every rank is at a collective, or done.
     auto getNext = [&](size_t rank) {
-      return cursors[rank] < calls[rank].size() ? calls[rank][cursors[rank]]
-                                                : nullptr;
+      return cursors[rank] < plans[rank].size()
+                 ? plans[rank][cursors[rank]].call
+                 : nullptr;
     };
     Operation *first = getNext(0);
-    for (size_t rank = 1; rank < calls.size(); ++rank) {
+    for (size_t rank = 1; rank < plans.size(); ++rank) {
       Operation *other = getNext(rank);
-      if (other == first)
+      if (isSameCollective(first, other))
         continue;
       auto describe = [](Operation *op) -> StringRef {
         return op ? op->getName().getStringRef() : "no collective";
@@ -121,134 +270,6 @@ LogicalResult ProgramInterpreter::runSideBySide(std::vector<Calls> calls) {
   }
 }
 
-LogicalResult ProgramInterpreter::runEvent(Event event,
-                                           ArrayRef<int64_t> participants) {
-  std::vector<Calls> calls(ranks.size());
-  for (int64_t rank : participants) {
-    RankState &state = states[rank];
-    auto transition = transitions.lookup(getKey(state.protocol, event));
-    if (!transition)
-      return program.getOp().emitError()
-             << zrt::stringifyEvent(event) << " is not allowed in state '"
-             << state.protocol << "'";
-    for (auto symbol :
-         transition.getHandlers().getAsRange<FlatSymbolRefAttr>()) {
-      zrt::HandlerOp handler = program.getHandler(symbol);
-      for (Operation &call : handler.getBody().front())
-        calls[rank].push_back(&call);
-    }
-    state.protocol = transition.getNext().str();
-  }
-  return runSideBySide(std::move(calls));
-}
-
-void ProgramInterpreter::closeBackward(int64_t rank) {
-  RankState &state = states[rank];
-  for (const ExpectedGradient &gradient : expected)
-    state.missing += gradient.arrivesOn[rank] && !gradient.optional &&
-                     !state.arrived.contains(gradient.name);
-}
-
-LogicalResult ProgramInterpreter::arrive(const Parameter &parameter,
-                                         ArrayRef<int64_t> participants) {
-  StringRef name = expected[&parameter - parameters.data()].name;
-  SmallVector<int64_t> receivers;
-  llvm::copy_if(participants, std::back_inserter(receivers), [&](int64_t rank) {
-    return window->find(rank, states[rank].backward, name) != nullptr;
-  });
-  arriving = &parameter;
-  LogicalResult result = runEvent(Event::arrive, receivers);
-  arriving = nullptr;
-  for (int64_t rank : receivers)
-    ++states[rank].arrived[name];
-  return result;
-}
-
-/// One order of arrivals that is allowed: bucket by bucket. Others differ in
-/// when a bucket is closed, and not in what is in it.
-LogicalResult ProgramInterpreter::runSequence(FlatSymbolRefAttr symbol,
-                                              ArrayRef<int64_t> participants) {
-  auto sequence = program.getOp().lookupSymbol<zrt::SequenceOp>(symbol);
-  for (auto [bucket, handler] : llvm::zip_equal(
-           sequence.getBuckets(),
-           sequence.getHandlers().getAsRange<FlatSymbolRefAttr>())) {
-    for (const Parameter &parameter : parameters) {
-      BucketOp own = parameter.bucket;
-      if (FlatSymbolRefAttr::get(own) != bucket)
-        continue;
-      zrt::ArrivalsOp arrivals = parameter.arrivals;
-      program.poisonMemoryOf(arrivals.getGradientAttr());
-      break;
-    }
-    for (const Parameter &parameter : parameters) {
-      BucketOp own = parameter.bucket;
-      if (FlatSymbolRefAttr::get(own) == bucket &&
-          failed(arrive(parameter, participants)))
-        return failure();
-    }
-    std::vector<Calls> calls(ranks.size());
-    for (int64_t rank : participants)
-      for (Operation &call : program.getHandler(handler).getBody().front())
-        calls[rank].push_back(&call);
-    if (failed(runSideBySide(std::move(calls))))
-      return failure();
-  }
-  return success();
-}
-
-LogicalResult ProgramInterpreter::runBackward(int64_t backward) {
-  SmallVector<int64_t> participants;
-  for (int64_t rank = 0; rank < ranks.size(); ++rank)
-    if (backward < window->getBackwards(rank))
-      participants.push_back(rank);
-  for (int64_t rank : participants) {
-    states[rank].backward = backward;
-    states[rank].arrived.clear();
-  }
-  if (failed(runEvent(Event::begin, participants)))
-    return failure();
-
-  auto transition = transitions.lookup(
-      getKey(states[participants.front()].protocol, Event::arrive));
-  if (transition && transition.getSequenceAttr()) {
-    if (failed(runSequence(transition.getSequenceAttr(), participants)))
-      return failure();
-  } else {
-    for (const Parameter &parameter : parameters)
-      if (failed(arrive(parameter, participants)))
-        return failure();
-  }
-
-  // A rank's last backward may be closed by apply.
-  SmallVector<int64_t> closing;
-  for (int64_t rank : participants) {
-    closeBackward(rank);
-    if (backward + 1 < window->getBackwards(rank) || window->closesLast(rank))
-      closing.push_back(rank);
-  }
-  return runEvent(Event::accumulate, closing);
-}
-
-/// Whether a handler of |event| has a collective, anywhere in the protocol.
-bool ProgramInterpreter::communicatesBefore(Event event) {
-  for (auto op : program.getOp().getOps<zrt::TransitionOp>()) {
-    if (op.getEvent() == Event::discard || op.getEvent() >= event)
-      continue;
-    SmallVector<Attribute> handlers(op.getHandlers().getValue());
-    if (FlatSymbolRefAttr symbol = op.getSequenceAttr())
-      llvm::append_range(
-          handlers,
-          program.getOp().lookupSymbol<zrt::SequenceOp>(symbol).getHandlers());
-    for (Attribute symbol : handlers)
-      for (Operation &call : program.getHandler(cast<FlatSymbolRefAttr>(symbol))
-                                 .getBody()
-                                 .front())
-        if (zrt::isCollective(&call))
-          return true;
-  }
-  return false;
-}
-
 LogicalResult ProgramInterpreter::openWindow(ArrayRef<RankInputs> perRank) {
   zrt::ProgramOp op = program.getOp();
   FailureOr<Window> created = Window::create(
@@ -256,40 +277,35 @@ LogicalResult ProgramInterpreter::openWindow(ArrayRef<RankInputs> perRank) {
   if (failed(created))
     return failure();
   window = *created;
-  return success();
-}
-
-bool ProgramInterpreter::isStuck() {
-  return !window->isEqual() && communicatesBefore(Event::apply);
-}
-
-LogicalResult ProgramInterpreter::runBackwards() {
-  program.poisonGradients();
+  plans.assign(ranks.size(), {});
+  meetsInBackwards = false;
   for (RankState &state : states) {
     state.missing = 0;
     state.settled = false;
   }
-  for (int64_t b = 0; b < window->getLargestBackwards(); ++b)
-    if (failed(runBackward(b)))
-      return failure();
   return success();
 }
 
 LogicalResult ProgramInterpreter::discard(ArrayRef<RankInputs> perRank) {
   if (failed(openWindow(perRank)))
     return failure();
+  for (int64_t rank = 0; rank < ranks.size(); ++rank)
+    if (failed(plan(rank, Event::discard)))
+      return failure();
   if (isStuck())
     return program.getOp().emitError()
            << "ranks that wait for each other in each backward make "
               "different numbers of them";
-  if (failed(runBackwards()))
-    return failure();
-  return runEvent(Event::discard, getEveryone());
+  program.poisonGradients();
+  return runSideBySide();
 }
 
 FailureOr<StepResult> ProgramInterpreter::apply(ArrayRef<RankInputs> perRank) {
   if (failed(openWindow(perRank)))
     return failure();
+  for (int64_t rank = 0; rank < ranks.size(); ++rank)
+    if (failed(plan(rank, Event::apply)))
+      return failure();
   if (isStuck()) {
     StepResult refused;
     refused.verdict = 3;
@@ -297,15 +313,8 @@ FailureOr<StepResult> ProgramInterpreter::apply(ArrayRef<RankInputs> perRank) {
     refused.message = window->describe(3);
     return refused;
   }
-  if (failed(runBackwards()))
-    return failure();
-  zrt::ProgramOp op = program.getOp();
-  for (int64_t rank = 0; rank < ranks.size(); ++rank)
-    for (auto [symbol, value] :
-         llvm::zip_equal(op.getInputs().getAsRange<FlatSymbolRefAttr>(),
-                         window->getInputs(rank)))
-      program.getSlots(rank)[program.getFirstSlot(symbol)] = {value, 0};
-  if (failed(runEvent(Event::apply, getEveryone())))
+  program.poisonGradients();
+  if (failed(runSideBySide()))
     return failure();
   return collectResult();
 }

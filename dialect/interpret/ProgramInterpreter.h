@@ -11,10 +11,12 @@
 #include "dialect/interpret/Ranks.h"
 #include "dialect/interpret/Window.h"
 
+#include <functional>
+
 namespace zero {
 
-/// The scheduled phase. An event of the protocol runs its handlers on all ranks
-/// side by side: each rank goes on alone up to its next collective, which is
+/// The scheduled phase. What a rank does in a step is a list of calls; ranks
+/// run side by side: each goes on alone up to its next collective, which is
 /// where all ranks must meet.
 class ProgramInterpreter : public Interpreter {
 public:
@@ -34,6 +36,12 @@ public:
   std::vector<Number> getState(llvm::StringRef role,
                                llvm::StringRef name) override;
 
+  /// A call, or what is noted between two.
+  struct Action {
+    mlir::Operation *call = nullptr;
+    std::function<void()> note;
+  };
+
 private:
   /// A parameter, its place in a bucket and what arrivals do there.
   struct Parameter {
@@ -46,13 +54,14 @@ private:
   /// Where a rank stands.
   struct RankState {
     std::string protocol;
-    int64_t backward = -1;            // the one opened last
+    int64_t backward = -1; // the one opened last
+    const Parameter *arriving = nullptr;
     llvm::StringMap<int64_t> arrived; // in that one
     int64_t missing = 0;
     int verdict = 0;
     bool settled = false;
   };
-  using Calls = std::vector<mlir::Operation *>;
+  using Actions = std::vector<Action>;
 
   mlir::LogicalResult initializeParameters();
   void initializeProtocol();
@@ -60,24 +69,25 @@ private:
 
   // The protocol (ProgramInterpreter.cpp).
 
-  /// Runs |event| on |participants|, which move on to their next states.
-  mlir::LogicalResult runEvent(zrt::Event event,
-                               llvm::ArrayRef<int64_t> participants);
-  mlir::LogicalResult runSideBySide(std::vector<Calls> calls);
-  mlir::LogicalResult arrive(const Parameter &parameter,
-                             llvm::ArrayRef<int64_t> participants);
   mlir::LogicalResult openWindow(llvm::ArrayRef<RankInputs> perRank);
-  /// Whether a rank would wait for one that makes no such backward.
-  bool isStuck();
-  mlir::LogicalResult runBackwards();
-  mlir::LogicalResult runBackward(int64_t backward);
-  mlir::LogicalResult runSequence(mlir::FlatSymbolRefAttr sequence,
-                                  llvm::ArrayRef<int64_t> participants);
-  void closeBackward(int64_t rank);
-  llvm::SmallVector<int64_t> getEveryone() {
-    return llvm::to_vector(llvm::seq<int64_t>(0, ranks.size()));
+  /// Plans what |rank| does from its first backward up to |end|.
+  mlir::LogicalResult plan(int64_t rank, zrt::Event end);
+  mlir::LogicalResult planBackward(int64_t rank, int64_t backward);
+  mlir::LogicalResult planSequence(int64_t rank, int64_t backward,
+                                   zrt::TransitionOp arrive);
+  mlir::LogicalResult planArrival(int64_t rank, int64_t backward,
+                                  const Parameter &parameter);
+  /// |rank| runs the handlers of |event| and moves on to its next state.
+  mlir::LogicalResult planEvent(int64_t rank, zrt::Event event);
+  void planHandler(int64_t rank, mlir::FlatSymbolRefAttr handler);
+  void note(int64_t rank, std::function<void()> what) {
+    plans[rank].push_back({nullptr, std::move(what)});
   }
-  bool communicatesBefore(zrt::Event event);
+  void closeBackward(int64_t rank);
+  /// Whether a rank would wait for one that makes no such backward, or take
+  /// what it met it at in another one.
+  bool isStuck();
+  mlir::LogicalResult runSideBySide();
   mlir::FailureOr<StepResult> collectResult();
 
   // One call of one rank, or of all (ProgramCalls.cpp).
@@ -88,6 +98,8 @@ private:
   mlir::LogicalResult pack(zrt::PackOp op, int64_t rank);
   void fillMissing(zrt::FillMissingOp op, int64_t rank);
   mlir::LogicalResult copy(zrt::CopyOp op, int64_t rank);
+  mlir::LogicalResult unreduce(zrt::UnreduceOp op, int64_t rank);
+  bool isFirstOver(int64_t rank, mlir::ArrayAttr axes);
   mlir::LogicalResult reduceScatter(mlir::Operation *call,
                                     mlir::FlatSymbolRefAttr source,
                                     mlir::FlatSymbolRefAttr target,
@@ -127,7 +139,9 @@ private:
   // The step that is running.
   std::optional<Window> window;
   std::vector<RankState> states;
-  const Parameter *arriving = nullptr;
+  std::vector<Actions> plans; // by rank
+  /// Whether ranks meet where a backward is closed that may not be the last.
+  bool meetsInBackwards = false;
 };
 
 } // namespace zero

@@ -32,6 +32,9 @@ public:
     return inputs[rank].backwards.size();
   }
   bool closesLast(int64_t rank) const { return inputs[rank].closesLast; }
+  bool isBegunAsLast(int64_t rank, int64_t backward) const {
+    return inputs[rank].begunAsLast.count(backward) > 0;
+  }
   /// The number of backwards of the rank that made most.
   int64_t getLargestBackwards() const;
   /// The sum over the ranks.

@@ -21,14 +21,11 @@ LogicalResult SequenceOp::verifySymbolUses(SymbolTableCollection &symbols) {
     if (failed(handler))
       return failure();
     // sequence_c5
-    auto fills = handler->getBody().getOps<FillMissingOp>();
-    if (fills.empty() ||
-        llvm::any_of(fills, [bucket = Attribute(bucket)](FillMissingOp fill) {
-          return fill.getBucketAttr() != bucket;
-        }))
-      return emitOpError() << "handler " << symbol << " of bucket " << bucket
-                           << " must fill what is missing in it, and in no "
-                              "other";
+    for (auto fill : handler->getBody().getOps<FillMissingOp>())
+      if (fill.getBucketAttr() != bucket)
+        return emitOpError()
+               << "handler " << symbol << " of bucket " << bucket
+               << " fills what is missing in " << fill.getBucketAttr();
     // sequence_c6
     auto owner =
         lookup<zero::BucketOp>(symbols, *this, cast<FlatSymbolRefAttr>(bucket));
@@ -95,9 +92,8 @@ LogicalResult TransitionOp::verifySymbolUses(SymbolTableCollection &symbols) {
   for (Operation *op = (*this)->getPrevNode(); op; op = op->getPrevNode()) {
     auto other = dyn_cast<TransitionOp>(op);
     // transition_c3
-    if (other && other.getState() == getState() &&
-        other.getEvent() != Event::begin && getEvent() != Event::begin &&
-        other.getSequenceAttr() != getSequenceAttr()) {
+    if (other && other.getState() == getState() && !other.begins() &&
+        !begins() && other.getSequenceAttr() != getSequenceAttr()) {
       InFlightDiagnostic diag = emitOpError()
                                 << "events of state '" << getState()
                                 << "' must have one sequence, or none";
@@ -113,8 +109,19 @@ LogicalResult TransitionOp::verifySymbolUses(SymbolTableCollection &symbols) {
       return diag;
     }
   }
-  if (getEvent() == Event::begin && getSequenceAttr())
+  if (begins() && getSequenceAttr())
     return emitOpError() << "begins a backward, and has a sequence";
+  // transition_c4
+  if (getEvent() == Event::begin_last &&
+      llvm::none_of(
+          (*this)->getParentOfType<ProgramOp>().getOps<TransitionOp>(),
+          [&](TransitionOp other) {
+            return other.getEvent() == Event::begin &&
+                   other.getState() == getState();
+          }))
+    return emitOpError() << "state '" << getState()
+                         << "' has no transition on begin, which callers "
+                            "without a hint need";
   // transition_c2
   for (auto symbol : getHandlers().getAsRange<FlatSymbolRefAttr>())
     if (failed(require<HandlerOp>(symbols, *this, symbol)))

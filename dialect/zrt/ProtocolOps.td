@@ -28,8 +28,7 @@ def Zrt_SequenceOp : Zrt_SymbolOp<"sequence",
     - `sequence_c3`: each bucket with arrivals is listed once;
     - `sequence_c4`: gradients of buckets that may be open together do not share
       memory;
-    - `sequence_c5`: a bucket's handler fills what is missing in that bucket, and in
-      no other;
+    - `sequence_c5`: a bucket's handler fills what is missing in no other bucket;
     - `sequence_c6`: the handler of a bucket that is on some pipeline stages works on
       what is on the same ones: the others never run it.
 
@@ -55,12 +54,17 @@ def Zrt_TransitionOp : Zrt_UserOp<"transition"> {
     With a sequence, an arrival runs its handlers once its bucket is open, and then
     the sequence advances; any other event first runs the sequence to its end.
 
+    `begin_last` is a begin of which the caller says that it is the last before
+    apply. Where it is not listed, it is a `begin`. The caller may be wrong: what
+    follows must be right in any case.
+
     Constraints:
 
     - `transition_c1`: a state has one transition per event;
     - `transition_c2`: handlers and sequence exist;
-    - `transition_c3`: what may happen to an open backward (all events but begin)
-      has one sequence, or none; begin has none.
+    - `transition_c3`: what may happen to an open backward (all events that begin
+      none) has one sequence, or none; a begin has none;
+    - `transition_c4`: a state that lists `begin_last` lists `begin`.
 
     Example:
 
@@ -74,6 +78,12 @@ def Zrt_TransitionOp : Zrt_UserOp<"transition"> {
   let assemblyFormat = [{
     custom<Keyword>($state) `on` custom<Event>($event) `to` custom<Keyword>($next)
     `run` $handlers (`sequence` $sequence^)? attr-dict
+  }];
+  let extraClassDeclaration = [{
+    /// Whether a backward begins, whatever the caller says of it.
+    bool begins() {
+      return getEvent() == Event::begin || getEvent() == Event::begin_last;
+    }
   }];
 }
 

@@ -80,7 +80,7 @@ def Zrt_AccessAttr : Zrt_EnumAttr<Zrt_Access, "access">;
 def Zrt_Event : Zrt_Enum<"Event", "an event of the protocol", [
   I32EnumAttrCase<"begin", 0>, I32EnumAttrCase<"arrive", 1>,
   I32EnumAttrCase<"accumulate", 2>, I32EnumAttrCase<"apply", 3>,
-  I32EnumAttrCase<"discard", 4>]>;
+  I32EnumAttrCase<"discard", 4>, I32EnumAttrCase<"begin_last", 5>]>;
 def Zrt_EventAttr : Zrt_EnumAttr<Zrt_Event, "event">;
 
 #endif // ZRT_DIALECT_TD

@@ -9,19 +9,46 @@
 using namespace mlir;
 using namespace zero;
 
-LogicalResult StepLowering::lowerAllReduce(AllReduceOp op) {
+/// Whether the sum of |bucket| over |axes| may be taken before apply, where the
+/// caller says that no backward follows.
+static bool maySumEarly(const BucketBuffers &bucket, ArrayAttr axes,
+                        bool wire) {
+  // A stage may close a backward that another has not begun: until all are
+  // closed, stages do not wait for each other. And if another backward follows
+  // all the same, the sum travels once more, as no sum may in a type of the
+  // wire.
+  bool crossesStages =
+      llvm::any_of(bucket.gradientType.getStageAxes(), [&](StringAttr axis) {
+        return llvm::is_contained(axes, axis);
+      });
+  return !bucket.summedInLoop && !bucket.isSummedAtApply && !crossesStages &&
+         !wire;
+}
+
+void StepLowering::lowerGradientSum(AllReduceOp op, FlatSymbolRefAttr buffer) {
   Value input = op.getInput();
-  if (auto buffer = bufferOfValue.lookup(input)) {
-    FlatSymbolRefAttr addends = buffer;
-    if (op.getWire())
-      addends = prepareAddends(*program, *finish,
-                               bucketOf(bucketOfValue.lookup(input)), buffer);
+  FlatSymbolRefAttr symbol = bucketOfValue.lookup(input);
+  BucketBuffers &bucket = bucketOf(symbol);
+  bool wire = op.getWire().has_value();
+  if (maySumEarly(bucket, op.getAxes(), wire)) {
+    bucket.sums.push_back({op.getAxesAttr()});
+  } else {
+    FlatSymbolRefAttr addends =
+        wire ? prepareAddends(*program, *finish, bucket) : buffer;
     finish->call<zrt::AllReduceOp>(
         addends, addends == buffer ? FlatSymbolRefAttr() : buffer,
         op.getAxesAttr());
-    bufferOfValue[op.getOutput()] = buffer;
-    bucketOfValue[op.getOutput()] = bucketOfValue.lookup(input);
-    bufferOfValue.erase(input); // in place: nothing holds the addends now
+    bucket.isSummedAtApply = true;
+  }
+  bufferOfValue[op.getOutput()] = buffer;
+  bucketOfValue[op.getOutput()] = symbol;
+  bufferOfValue.erase(input); // in place: nothing holds the addends now
+}
+
+LogicalResult StepLowering::lowerAllReduce(AllReduceOp op) {
+  Value input = op.getInput();
+  if (auto buffer = bufferOfValue.lookup(input)) {
+    lowerGradientSum(op, buffer);
     return success();
   }
   FlatSymbolRefAttr slots = vectors.lookup(input);
@@ -262,9 +289,14 @@ LogicalResult StepLowering::lower(Operation *op) {
     return lowerTransfer(transfer);
   if (auto scatter = dyn_cast<ReduceScatterOp>(op)) {
     BucketBuffers &bucket = bucketOf(bucketOfValue.lookup(scatter.getInput()));
-    finish->call<zrt::ReduceScatterOp>(
-        prepareAddends(*program, *finish, bucket, bucket.gradient),
-        bucket.reduced, scatter.getAxesAttr());
+    if (maySumEarly(bucket, scatter.getAxes(), scatter.getWire().has_value())) {
+      bucket.sums.push_back({scatter.getAxesAttr(), /*scatters=*/true});
+    } else {
+      finish->call<zrt::ReduceScatterOp>(
+          prepareAddends(*program, *finish, bucket), bucket.reduced,
+          scatter.getAxesAttr());
+      bucket.isSummedAtApply = true;
+    }
     bufferOfValue[scatter.getOutput()] = bucket.reduced;
     bucketOfValue[scatter.getOutput()] =
         bucketOfValue.lookup(scatter.getInput());

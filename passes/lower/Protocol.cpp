@@ -111,40 +111,81 @@ static void shareMemory(ProgramBuilder &program, BucketMap &buckets,
 
 FlatSymbolRefAttr zero::prepareAddends(ProgramBuilder &program,
                                        HandlerBuilder &calls,
-                                       const BucketBuffers &bucket,
-                                       FlatSymbolRefAttr addends) {
+                                       const BucketBuffers &bucket) {
   if (!bucket.wire)
-    return addends;
+    return bucket.gradient;
   calls.call<zrt::LaunchOp>(
       program.storeKernel(bucket.gradientType.getElementType(),
                           bucket.wireType),
-      program.getBuilder().getArrayAttr({addends, bucket.wire}), bucket.whole,
-      /*own=*/ArrayAttr(), /*sum=*/FlatSymbolRefAttr(),
+      program.getBuilder().getArrayAttr({bucket.gradient, bucket.wire}),
+      bucket.whole, /*own=*/ArrayAttr(), /*sum=*/FlatSymbolRefAttr(),
       /*sum_index=*/IntegerAttr(), /*first_stage=*/UnitAttr());
   return bucket.wire;
 }
 
-/// Closes buckets one by one: what did not arrive becomes zero, then |ReduceT|
-/// takes the sum over the ranks into the bucket's slice. Where no rank shares
-/// in it, |sum| takes the bucket as it is.
-template <typename ReduceT>
-static FlatSymbolRefAttr
-buildSequence(ProgramBuilder &program, BucketMap &buckets, StringRef name,
-              FlatSymbolRefAttr (ProgramBuilder::*sum)(Type, Type)) {
-  SmallVector<Attribute> symbols;
-  SmallVector<Attribute> handlers;
+/// Does all |sums| of |bucket|.
+static void emitSums(HandlerBuilder &calls, const BucketBuffers &bucket) {
+  FlatSymbolRefAttr buffer = bucket.gradient;
+  for (const GradientSum &sum : bucket.sums) {
+    if (!sum.scatters) {
+      calls.call<zrt::AllReduceOp>(buffer, FlatSymbolRefAttr(), sum.axes);
+      continue;
+    }
+    calls.call<zrt::ReduceScatterOp>(buffer, bucket.reduced, sum.axes);
+    buffer = bucket.reduced;
+  }
+}
+
+/// Undoes them: from now on the sum is an addend like the gradients of
+/// backwards that follow.
+static void emitUnreduce(ProgramBuilder &program, HandlerBuilder &calls,
+                         const BucketBuffers &bucket) {
+  SmallVector<Attribute> first;
+  FlatSymbolRefAttr buffer = bucket.gradient;
+  for (const GradientSum &sum : bucket.sums) {
+    if (sum.scatters)
+      buffer = bucket.reduced;
+    else
+      llvm::append_range(first, sum.axes);
+  }
+  calls.call<zrt::UnreduceOp>(
+      buffer, bucket.gradient,
+      first.empty() ? ArrayAttr() : program.getBuilder().getArrayAttr(first));
+}
+
+using CloseBucket = llvm::function_ref<void(HandlerBuilder &, BucketBuffers &,
+                                            FlatSymbolRefAttr symbol)>;
+
+/// A sequence that closes buckets one by one, each as |close| says.
+static FlatSymbolRefAttr buildSequence(ProgramBuilder &program,
+                                       BucketMap &buckets, StringRef name,
+                                       int64_t window, CloseBucket close) {
+  SmallVector<Attribute> symbols, handlers;
   for (auto &[bucketName, bucket] : buckets) {
     symbols.push_back(FlatSymbolRefAttr::get(bucket.op));
     zrt::HandlerOp handler =
         program.handler(bucketName.getValue() + ".close_" + name);
     handlers.push_back(FlatSymbolRefAttr::get(handler));
     HandlerBuilder calls(handler);
-    calls.call<zrt::FillMissingOp>(cast<FlatSymbolRefAttr>(symbols.back()));
+    close(calls, bucket, cast<FlatSymbolRefAttr>(symbols.back()));
+  }
+  return program.sequence(name, symbols, handlers, window);
+}
+
+/// What did not arrive becomes zero, then |ReduceT| takes the sum over the
+/// ranks into the bucket's slice. Where no rank shares in it, |sum| takes the
+/// bucket as it is.
+template <typename ReduceT>
+static FlatSymbolRefAttr
+buildLoopSequence(ProgramBuilder &program, BucketMap &buckets, StringRef name,
+                  FlatSymbolRefAttr (ProgramBuilder::*sum)(Type, Type)) {
+  auto close = [&](HandlerBuilder &calls, BucketBuffers &bucket,
+                   FlatSymbolRefAttr symbol) {
+    calls.call<zrt::FillMissingOp>(symbol);
     if (bucket.scatterAxes) {
-      FlatSymbolRefAttr addends =
-          prepareAddends(program, calls, bucket, bucket.gradient);
-      calls.call<ReduceT>(addends, bucket.reduced, bucket.scatterAxes);
-      continue;
+      calls.call<ReduceT>(prepareAddends(program, calls, bucket),
+                          bucket.reduced, bucket.scatterAxes);
+      return;
     }
     Type kept = bucket.op.getDtype();
     calls.call<zrt::LaunchOp>(
@@ -152,82 +193,189 @@ buildSequence(ProgramBuilder &program, BucketMap &buckets, StringRef name,
         program.getBuilder().getArrayAttr({bucket.gradient, bucket.reduced}),
         bucket.whole, /*own=*/ArrayAttr(), /*sum=*/FlatSymbolRefAttr(),
         /*sum_index=*/IntegerAttr(), /*first_stage=*/UnitAttr());
-  }
-  return program.sequence(name, symbols, handlers, kOpenBuckets);
+  };
+  return buildSequence(program, buckets, name, kOpenBuckets, close);
 }
 
-/// Buckets whose reduction is in the loop store each backward; the others add
-/// to what the first one left.
-void zero::buildProtocol(ProgramBuilder &program, BucketMap &buckets,
-                         FlatSymbolRefAttr finish) {
-  bool inLoop = buckets.front().second.summedInLoop;
+namespace {
+/// Builds the automaton of one program.
+class ProtocolBuilder {
+public:
+  ProtocolBuilder(ProgramBuilder &program, BucketMap &buckets,
+                  FlatSymbolRefAttr finish)
+      : program(program), buckets(buckets), finish(finish) {}
+
+  void build();
+
+private:
+  using Handlers = SmallVector<FlatSymbolRefAttr>;
+
+  FlatSymbolRefAttr
+  handler(StringRef name,
+          llvm::function_ref<void(HandlerBuilder &, BucketBuffers &)> each);
+  FlatSymbolRefAttr packHandler(StringRef name, bool accumulate);
+  void buildRetags();
+  void buildSummedInLoop();
+  void buildSummedAtApply();
+  void transition(StringRef state, Event event, StringRef target,
+                  const Handlers &handlers, FlatSymbolRefAttr sequence = {});
+
+  ProgramBuilder &program;
+  BucketMap &buckets;
+  FlatSymbolRefAttr finish;
+  FlatSymbolRefAttr beginNext; // the buffer outlives the backward that wrote it
+  FlatSymbolRefAttr reset;
+};
+} // namespace
+
+FlatSymbolRefAttr ProtocolBuilder::handler(
+    StringRef name,
+    llvm::function_ref<void(HandlerBuilder &, BucketBuffers &)> each) {
+  zrt::HandlerOp op = program.handler(name);
+  HandlerBuilder calls(op);
+  for (auto &bucket : llvm::make_second_range(buckets))
+    each(calls, bucket);
+  return FlatSymbolRefAttr::get(op);
+}
+
+FlatSymbolRefAttr ProtocolBuilder::packHandler(StringRef name,
+                                               bool accumulate) {
+  zrt::HandlerOp op = program.handler(name);
+  HandlerBuilder(op).call<zrt::PackOp>(accumulate);
+  return FlatSymbolRefAttr::get(op);
+}
+
+void ProtocolBuilder::transition(StringRef state, Event event, StringRef target,
+                                 const Handlers &handlers,
+                                 FlatSymbolRefAttr sequence) {
   OpBuilder &builder = program.getBuilder();
-  MLIRContext *context = builder.getContext();
+  SmallVector<Attribute> symbols(handlers.begin(), handlers.end());
+  builder.create<zrt::TransitionOp>(
+      buckets.front().second.op.getLoc(), builder.getStringAttr(state),
+      zrt::EventAttr::get(builder.getContext(), event),
+      builder.getStringAttr(target), builder.getArrayAttr(symbols), sequence);
+}
 
-  zrt::HandlerOp store = program.handler("arrive_first");
-  HandlerBuilder(store).call<zrt::PackOp>(/*accumulate=*/false);
-  zrt::HandlerOp add = program.handler("arrive_next");
-  HandlerBuilder(add).call<zrt::PackOp>(/*accumulate=*/!inLoop);
-
-  shareMemory(program, buckets, &BucketBuffers::wire);
-  FlatSymbolRefAttr first;
-  FlatSymbolRefAttr next;
-  SmallVector<zrt::HandlerOp> closeFirst;
-  if (inLoop) {
-    shareMemory(program, buckets, &BucketBuffers::gradient);
-    first = buildSequence<zrt::ReduceScatterOp>(program, buckets, "first",
-                                                &ProgramBuilder::storeKernel);
-    next = buildSequence<zrt::ReduceScatterAddOp>(program, buckets, "next",
-                                                  &ProgramBuilder::addKernel);
-  } else {
-    // What did not arrive counts as zero. Later on a missing gradient adds
-    // nothing.
-    closeFirst.push_back(program.handler("close_first"));
-    HandlerBuilder calls(closeFirst.front());
-    for (auto &[name, bucket] : buckets)
-      calls.call<zrt::FillMissingOp>(FlatSymbolRefAttr::get(bucket.op));
-  }
-
-  // From the second backward on the buffer outlives the one that wrote it.
-  zrt::HandlerOp beginNext = program.handler("begin_next");
-  zrt::HandlerOp reset = program.handler("reset");
-  HandlerBuilder begin(beginNext);
-  HandlerBuilder back(reset);
-  for (auto &[name, bucket] : buckets) {
-    begin.call<zrt::RetagOp>(bucket.getAccumulator(),
-                             zrt::RoleAttr::get(context, Role::accumulator));
-    back.call<zrt::RetagOp>(bucket.getAccumulator(),
-                            zrt::RoleAttr::get(context, Role::gradient));
-  }
-
-  auto transition = [&](StringRef state, Event event, StringRef target,
-                        ArrayRef<zrt::HandlerOp> handlers,
-                        FlatSymbolRefAttr sequence) {
-    auto symbols =
-        llvm::map_to_vector(handlers, [](zrt::HandlerOp handler) -> Attribute {
-          return FlatSymbolRefAttr::get(handler);
-        });
-    if (event == Event::apply) {
-      symbols.push_back(finish);
-      symbols.push_back(FlatSymbolRefAttr::get(reset));
-    }
-    builder.create<zrt::TransitionOp>(
-        reset.getLoc(), builder.getStringAttr(state),
-        zrt::EventAttr::get(context, event), builder.getStringAttr(target),
-        builder.getArrayAttr(symbols), sequence);
+void ProtocolBuilder::buildRetags() {
+  auto retagAs = [&](Role role) {
+    return [&, role](HandlerBuilder &calls, BucketBuffers &bucket) {
+      calls.call<zrt::RetagOp>(
+          bucket.getAccumulator(),
+          zrt::RoleAttr::get(program.getBuilder().getContext(), role));
+    };
   };
-  transition("idle", Event::begin, "first", {}, {});
+  beginNext = handler("begin_next", retagAs(Role::accumulator));
+  reset = handler("reset", retagAs(Role::gradient));
+}
+
+/// Each backward stores, and buckets are reduced as they are complete.
+void ProtocolBuilder::buildSummedInLoop() {
+  FlatSymbolRefAttr store = packHandler("arrive_first", /*accumulate=*/false);
+  FlatSymbolRefAttr storeNext = packHandler("arrive_next", false);
+  shareMemory(program, buckets, &BucketBuffers::gradient);
+  FlatSymbolRefAttr first = buildLoopSequence<zrt::ReduceScatterOp>(
+      program, buckets, "first", &ProgramBuilder::storeKernel);
+  FlatSymbolRefAttr next = buildLoopSequence<zrt::ReduceScatterAddOp>(
+      program, buckets, "next", &ProgramBuilder::addKernel);
+  buildRetags();
+
+  transition("idle", Event::begin, "first", {});
   transition("first", Event::arrive, "first", {store}, first);
-  transition("first", Event::accumulate, "between", closeFirst, first);
-  transition("first", Event::apply, "idle", closeFirst, first);
+  transition("first", Event::accumulate, "between", {}, first);
+  transition("first", Event::apply, "idle", {finish, reset}, first);
   // Ranks that drop a backward have reduced different parts of it: with the
   // sequence they drop it at the same place.
   transition("first", Event::discard, "idle", {}, first);
-  transition("between", Event::begin, "next", {beginNext}, {});
-  transition("between", Event::apply, "idle", {}, {});
-  transition("between", Event::discard, "idle", {reset}, {});
-  transition("next", Event::arrive, "next", {add}, next);
+  transition("between", Event::begin, "next", {beginNext});
+  transition("between", Event::apply, "idle", {finish, reset});
+  transition("between", Event::discard, "idle", {reset});
+  transition("next", Event::arrive, "next", {storeNext}, next);
   transition("next", Event::accumulate, "between", {}, next);
-  transition("next", Event::apply, "idle", {}, next);
+  transition("next", Event::apply, "idle", {finish, reset}, next);
   transition("next", Event::discard, "idle", {reset}, next);
+}
+
+/// The first backward stores, later ones add, and apply reduces; but for a
+/// backward that callers say is the last, of which buckets are reduced as they
+/// are complete. Where another one follows all the same, sums become addends
+/// again.
+void ProtocolBuilder::buildSummedAtApply() {
+  FlatSymbolRefAttr store = packHandler("arrive_first", /*accumulate=*/false);
+  FlatSymbolRefAttr add = packHandler("arrive_next", /*accumulate=*/true);
+  // What did not arrive counts as zero. Later on a missing gradient adds
+  // nothing.
+  FlatSymbolRefAttr closeFirst =
+      handler("close_first", [](HandlerBuilder &calls, BucketBuffers &bucket) {
+        calls.call<zrt::FillMissingOp>(FlatSymbolRefAttr::get(bucket.op));
+      });
+  buildRetags();
+  bool sums = llvm::any_of(
+      buckets, [](auto &entry) { return !entry.second.sums.empty(); });
+  FlatSymbolRefAttr only, last, reopen;
+  Handlers apply = {finish, reset};
+  if (sums) {
+    apply.insert(apply.begin(), handler("reduce", [](HandlerBuilder &calls,
+                                                     BucketBuffers &bucket) {
+                   emitSums(calls, bucket);
+                 }));
+    int64_t all = buckets.size(); // no two share memory: all are open
+    only = buildSequence(
+        program, buckets, "only", all,
+        [](HandlerBuilder &calls, BucketBuffers &bucket, auto symbol) {
+          calls.call<zrt::FillMissingOp>(symbol);
+          emitSums(calls, bucket);
+        });
+    last = buildSequence(program, buckets, "last", all,
+                         [](HandlerBuilder &calls, BucketBuffers &bucket,
+                            auto) { emitSums(calls, bucket); });
+    reopen =
+        handler("reopen", [&](HandlerBuilder &calls, BucketBuffers &bucket) {
+          if (!bucket.sums.empty())
+            emitUnreduce(program, calls, bucket);
+        });
+  }
+  Handlers applyFirst = apply;
+  applyFirst.insert(applyFirst.begin(), closeFirst);
+
+  transition("idle", Event::begin, "first", {});
+  transition("first", Event::arrive, "first", {store});
+  transition("first", Event::accumulate, "between", {closeFirst});
+  transition("first", Event::apply, "idle", applyFirst);
+  transition("first", Event::discard, "idle", {});
+  transition("between", Event::begin, "next", {beginNext});
+  transition("between", Event::apply, "idle", apply);
+  transition("between", Event::discard, "idle", {reset});
+  transition("next", Event::arrive, "next", {add});
+  transition("next", Event::accumulate, "between", {});
+  transition("next", Event::apply, "idle", apply);
+  transition("next", Event::discard, "idle", {reset});
+  if (!sums)
+    return;
+  transition("idle", Event::begin_last, "only", {});
+  transition("only", Event::arrive, "only", {store}, only);
+  transition("only", Event::accumulate, "reduced", {}, only);
+  transition("only", Event::apply, "idle", {finish, reset}, only);
+  transition("only", Event::discard, "idle", {}, only);
+  transition("between", Event::begin_last, "last", {beginNext});
+  transition("last", Event::arrive, "last", {add}, last);
+  transition("last", Event::accumulate, "reduced", {}, last);
+  transition("last", Event::apply, "idle", {finish, reset}, last);
+  transition("last", Event::discard, "idle", {reset}, last);
+  transition("reduced", Event::begin, "next", {reopen, beginNext});
+  transition("reduced", Event::begin_last, "last", {reopen, beginNext});
+  transition("reduced", Event::apply, "idle", {finish, reset});
+  transition("reduced", Event::discard, "idle", {reset});
+}
+
+void ProtocolBuilder::build() {
+  shareMemory(program, buckets, &BucketBuffers::wire);
+  if (buckets.front().second.summedInLoop)
+    buildSummedInLoop();
+  else
+    buildSummedAtApply();
+}
+
+void zero::buildProtocol(ProgramBuilder &program, BucketMap &buckets,
+                         FlatSymbolRefAttr finish) {
+  ProtocolBuilder(program, buckets, finish).build();
 }

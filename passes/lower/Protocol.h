@@ -13,6 +13,12 @@
 
 namespace zero {
 
+/// A collective that sums gradients over ranks.
+struct GradientSum {
+  mlir::ArrayAttr axes;
+  bool scatters = false; // to |reduced|, else in place
+};
+
 /// What one bucket is kept in.
 struct BucketBuffers {
   BucketOp op;
@@ -24,7 +30,10 @@ struct BucketBuffers {
   mlir::Type wireType;         // that addends travel as; null: as they are
   bool summedInLoop = false;   // backwards are, into |reduced|
   mlir::ArrayAttr scatterAxes; // of the reduction in the loop, or null
-  bool isAssigned = false;     // every replica receives the update
+  /// Behind the loop, as soon as a gradient is whole; more may follow at apply.
+  llvm::SmallVector<GradientSum, 2> sums;
+  bool isSummedAtApply = false;
+  bool isAssigned = false; // every replica receives the update
 
   mlir::FlatSymbolRefAttr gradient;
   mlir::FlatSymbolRefAttr reduced; // null if the reduction stays in place
@@ -55,18 +64,17 @@ struct BucketBuffers {
 /// By name, in the order in which their gradients are expected.
 using BucketMap = llvm::MapVector<mlir::StringAttr, BucketBuffers>;
 
-/// What a reduction of |addends| of |bucket| reads: these, or the copy that
+/// What a reduction of the gradient of |bucket| reads: that, or the copy that
 /// travels, which |calls| makes first.
 mlir::FlatSymbolRefAttr prepareAddends(ProgramBuilder &program,
                                        HandlerBuilder &calls,
-                                       const BucketBuffers &bucket,
-                                       mlir::FlatSymbolRefAttr addends);
+                                       const BucketBuffers &bucket);
 
 /// Creates the buffers, arrivals and state of |bucket|.
 void declareBucket(ProgramBuilder &program, BucketBuffers &bucket);
 
 /// Creates the handlers of the backwards and the automaton. |finish| runs when
-/// all backwards are closed.
+/// all backwards are closed and summed as the buckets' |sums| say.
 void buildProtocol(ProgramBuilder &program, BucketMap &buckets,
                    mlir::FlatSymbolRefAttr finish);
 

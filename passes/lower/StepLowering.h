@@ -29,6 +29,7 @@ private:
   void declareBuckets();
   mlir::LogicalResult lower(mlir::Operation *op);
   mlir::LogicalResult lowerAllReduce(AllReduceOp op);
+  void lowerGradientSum(AllReduceOp op, mlir::FlatSymbolRefAttr buffer);
   mlir::LogicalResult lowerSumSquares(SumSquaresOp op);
   void lowerCountOnce(CountOnceOp op);
   void lowerStack(StackOp op);

@@ -225,6 +225,52 @@ void Calls::allGather(zrt::AllGatherOp op) {
   contents.other = contents.own;
 }
 
+/// A sum over |set| as addends: all that matters of these is what they add up
+/// to, so they are as good as those that were summed.
+static Expr unreduce(Algebra &algebra, Expr sum, const MeshAxes &axes,
+                     AxisSet set) {
+  return algebra.mapTerms(sum, [&](const Term &term) -> Expr {
+    BaseRef gradient = nullptr;
+    Monomial rest;
+    bool isLinear = true;
+    for (auto [base, exponent] : term.monomial) {
+      if (base->kind == BaseKind::gradient) {
+        isLinear &= !gradient && exponent == 1 && (base->over & set) == 0;
+        gradient = base;
+        continue;
+      }
+      rest.push_back({base, exponent});
+    }
+    Expr factor = algebra.product(term.coefficient, rest);
+    if (!gradient || !isLinear || (factor->getOwn() & set))
+      return algebra.undefined("addends of what is no sum of gradients over " +
+                               axes.describe(set));
+    return algebra.multiply(
+        factor, algebra.gradient(gradient->epoch, gradient->over | set));
+  });
+}
+
+void Calls::unreduce(zrt::UnreduceOp op) {
+  Contents &from = read(op, op.getSourceAttr());
+  AxisSet set = op.getAxes() ? meaning.axes.getSet(*op.getAxes()) : 0;
+  if (from.op.isSharded())
+    set |= meaning.axes.getSet(from.op.getOwners());
+  bool isAlike = !from.hasOther || from.isAlike();
+  Pieces addends = from.own;
+  for (Piece &piece : addends)
+    for (Number *number : {&piece.element, &piece.pad}) {
+      number->expr =
+          isAlike
+              ? ::unreduce(algebra, number->expr, meaning.axes, set)
+              : algebra.undefined("addends of what ranks do not have alike");
+      number->beforeConversion.reset();
+    }
+  Contents &to = write(op, op.getTargetAttr(), from.bucket);
+  to.own = std::move(addends);
+  if (to.hasOther)
+    to.other = to.own;
+}
+
 void Calls::copy(zrt::CopyOp op) {
   Contents &from = read(op, op.getSourceAttr());
   const Contents &target = memory->get(op.getTargetAttr());
@@ -296,6 +342,7 @@ void Calls::run(Operation *call, Memory &on) {
                       meaning.axes.getSet(op.getAxes()), true);
       })
       .Case([&](zrt::CopyOp op) { copy(op); })
+      .Case([&](zrt::UnreduceOp op) { unreduce(op); })
       .Case([&](zrt::AllocateOp op) {
         Contents &contents = memory->get(op.getBufferAttr());
         if (filling.contains(contents.op.getSymNameAttr()))

@@ -60,6 +60,7 @@ private:
                      mlir::FlatSymbolRefAttr target, AxisSet set,
                      bool accumulate);
   void copy(zrt::CopyOp op);
+  void unreduce(zrt::UnreduceOp op);
 
   // Accesses, which every call makes through these.
 

@@ -133,6 +133,8 @@ struct Meaning {
   /// unequal backwards hang there; those that differ over other axes only do
   /// not, and are refused.
   AxisSet meetsOver = 0;
+  /// Whether ranks wait for each other in a backward that is begun as the last.
+  bool takesHints = false;
   /// The same among ranks that are on the same pipeline stages.
   llvm::SmallVector<std::pair<llvm::ArrayRef<AxisCoordinate>, AxisSet>>
       meetsOnStages;

@@ -61,11 +61,11 @@ static Accesses getAccesses(Operation *call, zrt::ProgramOp program,
           else if (auto store = dyn_cast<zrt::StoreSlotOp>(inner))
             add(store.getSlotsAttr(), true);
       })
-      .Case<zrt::ReduceScatterOp, zrt::ReduceScatterAddOp, zrt::CopyOp>(
-          [&](auto op) {
-            add(op.getSourceAttr(), false);
-            add(op.getTargetAttr(), true);
-          })
+      .Case<zrt::ReduceScatterOp, zrt::ReduceScatterAddOp, zrt::CopyOp,
+            zrt::UnreduceOp>([&](auto op) {
+        add(op.getSourceAttr(), false);
+        add(op.getTargetAttr(), true);
+      })
       .Case([&](zrt::AllReduceOp op) {
         add(op.getBufferAttr(), false);
         add(op.getResultBuffer(), true);

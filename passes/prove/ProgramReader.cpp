@@ -128,6 +128,12 @@ void ProgramReader::enter(Node node, Operation *from) {
     }
     isNew |= !contents.holdsSame(before);
   }
+  if (known->sent != node.sent) {
+    std::vector<Expr> some = {algebra.undefined(
+        "what other ranks got, which depends on the number of backwards")};
+    isNew |= known->sent != some;
+    known->sent = std::move(some);
+  }
   for (auto &[slot, number] : known->memory.slots) {
     Number now = node.memory.slots.lookup(slot);
     if (number == now)
@@ -157,10 +163,13 @@ void ProgramReader::explore(const Node &node, zrt::TransitionOp transition) {
   };
   switch (event) {
   case zrt::Event::begin:
+  case zrt::Event::begin_last:
     if (node.isOpen)
       return refuse("begins a backward while one is open");
     runHandlers(transition, next.memory);
     next.isOpen = true;
+    next.met.clear();
+    next.sent.clear();
     return enter(std::move(next), transition);
   case zrt::Event::arrive:
     if (!node.isOpen)
@@ -172,6 +181,9 @@ void ProgramReader::explore(const Node &node, zrt::TransitionOp transition) {
     closeBackward(algebra, next.memory, !node.hasEarlier);
     runHandlers(transition, next.memory);
     calls->settleAbsent(transition, next.memory);
+    next.met = getMet(node, transition);
+    for (Expr &sent : next.sent)
+      sent = closeBackward(algebra, sent, !node.hasEarlier);
     next.isOpen = false;
     next.hasEarlier = true;
     return enter(std::move(next), transition);
@@ -206,6 +218,11 @@ void ProgramReader::apply(const Node &node, zrt::TransitionOp transition,
   calls->settled = nullptr;
   calls->inApply = true;
   calls->sent.clear();
+  for (Expr sent : node.sent) {
+    if (node.isOpen)
+      sent = closeBackward(algebra, sent, !node.hasEarlier);
+    calls->sent.push_back(closeStep(algebra, sent));
+  }
   runHandlers(transition, memory);
   calls->inApply = false;
   Operation *settled = calls->settled;
@@ -242,7 +259,7 @@ void ProgramReader::apply(const Node &node, zrt::TransitionOp transition,
   if (!proof.report.hasErrors())
     idle->checkSkipped(transition, skipped, /*isSkipped=*/true);
   idle->checkReplicas(transition, memory);
-  compareCollectives(transition);
+  compareCollectives(node, transition);
   if (!applied) {
     applied = meaning;
   } else {
@@ -271,8 +288,10 @@ std::optional<Meaning> ProgramReader::run() {
     Node node = std::move(pending.back());
     pending.pop_back();
     requireEvents(node);
+    calls->sent.clear();
     if (node.isOpen)
       receive(node);
+    llvm::append_range(node.sent, calls->sent);
     for (zrt::TransitionOp transition : transitions)
       if (transition.getStateAttr() == node.state && !proof.report.hasErrors())
         explore(node, transition);
@@ -282,6 +301,8 @@ std::optional<Meaning> ProgramReader::run() {
       proof.report.error(op) << "ranks meet in some backwards and not in each: "
                                 "with different numbers of them they would "
                                 "wait for each other for ever";
+  if (!proof.report.hasErrors())
+    checkHints();
   if (proof.report.hasErrors())
     return std::nullopt;
   if (!applied) {

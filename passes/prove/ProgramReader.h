@@ -21,20 +21,6 @@
 
 namespace zero::prove {
 
-/// A state of the protocol, and what is known there.
-struct Node {
-  mlir::StringAttr state;
-  bool isOpen = false;
-  bool hasEarlier = false; // a backward was closed
-  Memory memory;
-
-  /// Contents must be a function of these.
-  bool isAt(const Node &other) const {
-    return state == other.state && isOpen == other.isOpen &&
-           hasEarlier == other.hasEarlier && memory.hasSameRoles(other.memory);
-  }
-};
-
 /// A collective, as ranks compare it: what it is, and of what.
 struct Collective {
   llvm::StringRef name;
@@ -46,6 +32,24 @@ struct Collective {
   }
 };
 using Collectives = llvm::SmallVector<Collective>;
+
+/// A state of the protocol, and what is known there.
+struct Node {
+  mlir::StringAttr state;
+  bool isOpen = false;
+  bool hasEarlier = false; // a backward was closed
+  Memory memory;
+  /// What ranks met at before the step is applied, other than in each backward,
+  /// and what went through that. A backward that begins takes it back.
+  Collectives met;
+  std::vector<Expr> sent;
+
+  /// Contents must be a function of these.
+  bool isAt(const Node &other) const {
+    return state == other.state && isOpen == other.isOpen &&
+           hasEarlier == other.hasEarlier && memory.hasSameRoles(other.memory);
+  }
+};
 
 /// Reads one program, once.
 class ProgramReader {
@@ -74,11 +78,14 @@ private:
   // What a protocol must allow (Protocol.cpp).
 
   void requireEvents(const Node &node);
-  void compareCollectives(zrt::TransitionOp transition);
+  void compareCollectives(const Node &node, zrt::TransitionOp transition);
+  void checkHints();
   bool returns(zrt::TransitionOp transition);
   Collectives getCollectives(zrt::TransitionOp transition);
+  Collectives getMet(const Node &node, zrt::TransitionOp transition);
   AxisSet getAxes(const Collective &collective);
   void findMeetings();
+  bool isHinted(mlir::StringAttr state);
   void checkStages(zrt::TransitionOp op, const Collective &collective);
 
   zrt::TransitionOp getTransition(mlir::StringAttr state, zrt::Event event) {
@@ -101,6 +108,8 @@ private:
   std::vector<Node> nodes;
   std::vector<Node> pending;
   llvm::SetVector<zrt::TransitionOp> meetsSometimes;
+  /// What closes a backward that was begun as the last, and is not.
+  llvm::SetVector<zrt::TransitionOp> closesHinted;
   std::optional<Meaning> applied;
   zrt::TransitionOp appliedBy; // the first
   mlir::SymbolTableCollection places;

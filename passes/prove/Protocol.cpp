@@ -74,6 +74,41 @@ void ProgramReader::checkStages(zrt::TransitionOp op,
     }
 }
 
+/// Whether a backward that is open in |state| was begun as the last.
+bool ProgramReader::isHinted(StringAttr state) {
+  bool hinted = false;
+  for (zrt::TransitionOp op : transitions) {
+    if (op.getNextAttr() != state || !op.begins())
+      continue;
+    if (op.getEvent() == zrt::Event::begin)
+      return false;
+    hinted = true;
+  }
+  return hinted;
+}
+
+/// Ranks may meet where a backward is closed that was begun as the last: that
+/// all are told so in vain, if one is, they promise. Where one alone is, it
+/// comes to the same collectives once more, and others must be at another one
+/// by then, so that they find out.
+void ProgramReader::checkHints() {
+  for (zrt::TransitionOp op : closesHinted) {
+    Collectives again = getCollectives(op);
+    if (again.empty())
+      continue;
+    bool isFoundOut = applyCollectives.size() > again.size() &&
+                      ArrayRef(applyCollectives).take_front(again.size()) ==
+                          ArrayRef(again) &&
+                      !(applyCollectives[again.size()] == again.front());
+    if (!isFoundOut)
+      proof.report.error(op)
+          << "what ranks meet at in state '" << op.getState()
+          << "' is not what apply begins with, and goes on from: a rank that "
+             "is told in vain that no backward follows would take numbers of "
+             "others for what they are not";
+  }
+}
+
 /// The axes over which ranks meet in each backward. Then those that make more
 /// of them wait for the others for ever, or find them at another collective.
 /// Where they meet in some backwards only is left in |meetsSometimes|.
@@ -98,17 +133,20 @@ void ProgramReader::findMeetings() {
         continue;
       }
       Collectives collectives = getCollectives(op);
-      if (event == zrt::Event::begin && !collectives.empty())
+      if (op.begins() && !collectives.empty())
         proof.report.error(op) << "ranks meet where a backward begins, before "
                                   "they know that all begin one";
-      if (event == zrt::Event::accumulate) {
+      if (event == zrt::Event::accumulate && isHinted(state)) {
+        closesHinted.insert(op);
+        meaning.takesHints |= !collectives.empty();
+      } else if (event == zrt::Event::accumulate) {
         closing.push_back(op);
         for (const Collective &collective : collectives) {
           meaning.addMeeting(collective.stages, getAxes(collective));
           checkStages(op, collective);
         }
       }
-      stack.push_back({op.getNextAttr(), event == zrt::Event::begin});
+      stack.push_back({op.getNextAttr(), op.begins()});
     }
   }
   if (!meaning.meetsOver && meaning.meetsOnStages.empty())
@@ -142,15 +180,24 @@ void ProgramReader::findMeetings() {
   }
 }
 
+/// What ranks have met at after |transition|, other than in each backward.
+Collectives ProgramReader::getMet(const Node &node,
+                                  zrt::TransitionOp transition) {
+  Collectives collectives = node.met;
+  llvm::append_range(collectives, getCollectives(transition));
+  llvm::erase_if(collectives, [&](const Collective &collective) {
+    return (getAxes(collective) & ~meaning.getMeetings(collective.stages)) == 0;
+  });
+  return collectives;
+}
+
 /// Ranks with unequal numbers of backwards apply from different states, and
 /// agree to refuse the step only if they meet at the same collectives on the
 /// way. Those that meet in each backward have equal numbers, and apply from one
 /// state: what they do among themselves is the same.
-void ProgramReader::compareCollectives(zrt::TransitionOp transition) {
-  Collectives collectives = getCollectives(transition);
-  llvm::erase_if(collectives, [&](const Collective &collective) {
-    return (getAxes(collective) & ~meaning.getMeetings(collective.stages)) == 0;
-  });
+void ProgramReader::compareCollectives(const Node &node,
+                                       zrt::TransitionOp transition) {
+  Collectives collectives = getMet(node, transition);
   if (!appliedBy) {
     applyCollectives = std::move(collectives);
     appliedBy = transition;

@@ -75,6 +75,7 @@ Shown ProvedStep::getShown() const {
   for (auto &[stages, set] : meaning.meetsOnStages)
     waitsOver |= set;
   shown.waitsOver = meaning.axes.describe(waitsOver);
+  shown.takesHints = meaning.takesHints;
   return shown;
 }
 
@@ -98,6 +99,7 @@ bool ProvedStep::isSameAs(ModuleOp module) {
     return false;
   prove::compareMeanings(impl->proof, *impl->meaning, *other);
   impl->meaning->meetsOver |= other->meetsOver;
+  impl->meaning->takesHints |= other->takesHints;
   llvm::append_range(impl->meaning->meetsOnStages, other->meetsOnStages);
   return !impl->proof.report.hasErrors();
 }
@@ -127,6 +129,9 @@ std::vector<std::string> zero::getPromises(const Shown &shown) {
                                             shown.waitsOver + " only") +
                        " make the same number of backwards: they wait for each "
                        "other in each one");
+  if (shown.takesHints)
+    promises.push_back("where another backward, or discard, follows one that "
+                       "was begun as the last, it does so on all ranks");
   // One line for all parameters that are alike over the same axes.
   llvm::MapVector<StringRef, SmallVector<StringRef>> byAxes;
   for (auto &[name, axes] : shown.replicated)

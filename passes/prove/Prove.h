@@ -34,6 +34,8 @@ struct Shown {
   /// which some do.
   bool allWait = false;
   std::string waitsOver;
+  /// Whether some do in a backward that is begun as the last.
+  bool takesHints = false;
 };
 
 /// What a proof takes from whoever calls the step, in sentences.

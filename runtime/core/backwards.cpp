@@ -24,13 +24,17 @@ static int64_t currentOf(const zero_rt_step &step) {
   return step.window.closedBackwards();
 }
 
-zero_rt_status zero_rt::beginBackward(zero_rt_step &step, const char *call) {
-  const zero_rt_transition_row *row;
-  ZERO_RT_TRY(findTransition(step, ZERO_RT_EVENT_BEGIN, call, &row));
+zero_rt_status zero_rt::beginBackward(zero_rt_step &step, int32_t hint,
+                                      const char *call) {
+  const zero_rt_transition_row *row = nullptr;
+  if (hint == ZERO_RT_HINT_LAST)
+    row = step.index.transition(step.state, ZERO_RT_EVENT_BEGIN_LAST);
+  if (!row)
+    ZERO_RT_TRY(findTransition(step, ZERO_RT_EVENT_BEGIN, call, &row));
   step.window.begin();
   beginSequence(step);
   ZERO_RT_TRY(
-      runTransition(step, *row, {ZERO_RT_EVENT_BEGIN, -1, nullptr}, call));
+      runTransition(step, *row, {int32_t(row->event), -1, nullptr}, call));
   auto found = step.backwards.find(currentOf(step));
   if (found == step.backwards.end())
     return ZERO_RT_OK;
@@ -42,7 +46,7 @@ zero_rt_status zero_rt::beginBackward(zero_rt_step &step, const char *call) {
 static zero_rt_status advance(zero_rt_step &step, const char *call) {
   while (!step.backwards.empty()) {
     if (!step.window.isOpen())
-      ZERO_RT_TRY(beginBackward(step, call));
+      ZERO_RT_TRY(beginBackward(step, ZERO_RT_HINT_UNKNOWN, call));
     // The last one stays open: whether another follows, or apply, is not known.
     const auto &[number, named] = *step.backwards.begin();
     bool isLast = step.backwards.size() == 1;

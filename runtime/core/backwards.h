@@ -30,8 +30,10 @@ struct NamedBackward {
 /// By number: how many backwards came before since the last apply.
 using NamedBackwards = std::map<int64_t, NamedBackward>;
 
-/// Begins the next backward; what waits for it arrives.
-zero_rt_status beginBackward(zero_rt_step &step, const char *call);
+/// Begins the next backward; what waits for it arrives. |hint| is a
+/// zero_rt_hint.
+zero_rt_status beginBackward(zero_rt_step &step, int32_t hint,
+                             const char *call);
 
 /// Checks that the open backward has not been said to have ended.
 zero_rt_status checkNotEnded(const zero_rt_step &step, const char *call);

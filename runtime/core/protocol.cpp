@@ -24,6 +24,7 @@ static const char *adviceFor(const zero_rt_step &step, int32_t event) {
   bool none = step.window.backwards() == 0;
   switch (event) {
   case ZERO_RT_EVENT_BEGIN:
+  case ZERO_RT_EVENT_BEGIN_LAST:
     if (open)
       return "a backward is open; call accumulate, apply or discard first";
     break;
@@ -100,7 +101,7 @@ zero_rt_status calls::begin_backward(zero_rt_step *step, int32_t hint) {
   if (hint < ZERO_RT_HINT_UNKNOWN || hint > ZERO_RT_HINT_MORE)
     return fail(ZERO_RT_INVALID_ARGUMENT,
                 "hint is %d, expected 0 (unknown), 1 (last) or 2 (more)", hint);
-  return beginBackward(*step, "begin_backward");
+  return beginBackward(*step, hint, "begin_backward");
 }
 
 zero_rt_status calls::accumulate(zero_rt_step *step) {

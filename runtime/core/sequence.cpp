@@ -103,7 +103,8 @@ static zero_rt_status closeBucket(zero_rt_step &step,
   ZERO_RT_TRY(
       runHandler(step, entry.handler, {int32_t(row.event), -1, nullptr}, call));
   int64_t buffer = step.library->buckets[entry.bucket].gradient_buffer;
-  if (step.runtime->poison && step.buffers[size_t(buffer)].data) {
+  if (step.runtime->poison && sequence.scratch &&
+      step.buffers[size_t(buffer)].data) {
     // What it held is gone, and whoever still reads it shall see that.
     ZERO_RT_TRY(step.use(buffer));
     ZERO_RT_TRY(step.poison(step.library->buffers[buffer].dtype,

@@ -42,6 +42,7 @@ AXES = {
     "bucket": ["25MiB", "1KiB"],
     "threads": [1, 2, 3],
     "arrivals": ["backward", "shuffled", "interleaved"],
+    "hints": ["unknown", "last", "random"],
 }
 
 # What --full makes the whole product of.
@@ -81,6 +82,11 @@ def covering(rng):
     return rows
 
 
+def hints_of(row):
+    """What callers say; nobody begins a backward that others are under way with."""
+    return "unknown" if row["arrivals"] == "interleaved" else row["hints"]
+
+
 class Runner:
     def __init__(self, bin_dir):
         self.bin = pathlib.Path(bin_dir)
@@ -112,6 +118,7 @@ class Runner:
             f"--ranks={row['ranks']}", f"--stage={row['stage']}",
             f"--offload={row['offload']}", f"--arrivals={row['arrivals']}",
             f"--backwards={row['backwards']}", f"--threads-per-rank={row['threads']}",
+            f"--hints={hints_of(row)}",
             f"--bucket-bytes={row['bucket']}", f"--against={against}",
             f"--gradients={gradients}", "--inputs=0.0078125",
         ]
@@ -218,8 +225,9 @@ def main():
             if not outcome["equal"]:
                 failures += 1
                 print(f"FAIL {claim} {row}: {outcome['first_outside']}")
-        difference = against_plan(row, runner.plan(row),
-                                  outcomes["bound"].get("counters"))
+        # A backward that is said to be the last, and is not, costs a reduction.
+        difference = hints_of(row) != "random" and against_plan(
+            row, runner.plan(row), outcomes["bound"].get("counters"))
         if difference:
             failures += 1
             print(f"FAIL plan {row}: {difference}")

@@ -231,7 +231,9 @@ bool CompiledEngine::deliverInOrder(Rank &rank, const RankInputs &inputs,
   auto next = order.begin();
   int64_t numBackwards = inputs.backwards.size();
   for (int64_t k = 0; k < numBackwards; ++k) {
-    if (!check(rank, table.begin_backward(rank.step, ZERO_RT_HINT_UNKNOWN)))
+    int32_t hint =
+        inputs.begunAsLast.count(k) ? ZERO_RT_HINT_LAST : ZERO_RT_HINT_UNKNOWN;
+    if (!check(rank, table.begin_backward(rank.step, hint)))
       return false;
     for (; next != order.end() && next->backward == k; ++next) {
       zero_rt_timepoint release = 0;

@@ -44,6 +44,10 @@ double Inputs::getShare(size_t index, int64_t step, int64_t share,
   return sum;
 }
 
+bool Inputs::isBegunAsLast(int64_t step, int64_t backward) const {
+  return makeGenerator(seed, seed >> 32, 5, step, backward)() & 1;
+}
+
 std::vector<double> Inputs::getGradient(size_t index, const ParameterInfo &info,
                                         int64_t step, int64_t rank,
                                         int64_t ranks, int64_t backward,

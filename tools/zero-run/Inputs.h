@@ -20,6 +20,13 @@ enum class GradientKind {
   exact
 };
 
+/// What callers say where a backward begins, the same on all ranks.
+enum class Hints {
+  unknown, // nothing
+  last,    // of the last backward of a step that it is
+  random   // of any backward that it is the last
+};
+
 /// Makes every number of a run from one seed, the same whatever runs it.
 class Inputs {
 public:
@@ -39,6 +46,10 @@ public:
   /// number of shares.
   double getShare(size_t index, int64_t step, int64_t share,
                   int64_t shares) const;
+
+  /// Whether backward |backward| of step |step| is begun as the last, in a run
+  /// in which callers say so at random.
+  bool isBegunAsLast(int64_t step, int64_t backward) const;
 
 private:
   uint64_t seed;

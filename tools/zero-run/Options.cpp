@@ -70,6 +70,12 @@ static cl::opt<std::string> arrivalsFlag(
              "last\nparameter first, or another one on every rank in every "
              "backward,\nor with several backwards under way (default "
              "backward)"));
+static cl::opt<std::string> hintsFlag(
+    "hints", cl::value_desc("unknown|last|random"), cl::init("unknown"),
+    cl::cat(category),
+    cl::desc("What is said where a backward begins: nothing; of the last one "
+             "of\neach step that it is; or that of any, at random, which costs "
+             "time\nand changes no sum but by rounding (default unknown)"));
 static cl::opt<std::string>
     cpuFlag("cpu", cl::init("x86-64-v3"), cl::cat(category),
             cl::value_desc("x86-64-v3|x86-64-v4|native"),
@@ -197,6 +203,19 @@ static LogicalResult readChoices(RunOptions &options, std::string &message) {
     options.arrivals = Arrivals::interleaved;
   else if (arrivalsFlag != "backward")
     return reject(arrivalsFlag, "backward, shuffled or interleaved", message);
+
+  if (hintsFlag == "last")
+    options.hints = Hints::last;
+  else if (hintsFlag == "random")
+    options.hints = Hints::random;
+  else if (hintsFlag != "unknown")
+    return reject(hintsFlag, "unknown, last or random", message);
+  if (options.hints != Hints::unknown &&
+      options.arrivals == Arrivals::interleaved) {
+    message = "--hints says something where a backward begins, and with "
+              "--arrivals=interleaved none does: its first gradient opens it";
+    return failure();
+  }
 
   if (againstFlag == "none")
     options.against = Against::none;

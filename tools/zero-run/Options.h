@@ -37,6 +37,7 @@ struct RunOptions {
   int64_t threads = 1;
   std::optional<int> gpu; // that kernels run on; none: the processor
   Arrivals arrivals = Arrivals::backward;
+  Hints hints = Hints::unknown;
   std::string cpu;
   bool json = false;
 

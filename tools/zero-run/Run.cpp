@@ -73,7 +73,10 @@ std::vector<RankInputs> Run::deliver(int64_t index) {
   for (int64_t r = 0; r < ranks; ++r) {
     delivered[r].inputs = getInputs(index, r);
     delivered[r].backwards.resize(count);
-    for (int64_t k = 0; k < count; ++k)
+    for (int64_t k = 0; k < count; ++k) {
+      if (hints == Hints::random ? numbers->isBegunAsLast(index, k)
+                                 : hints == Hints::last && k + 1 == count)
+        delivered[r].begunAsLast.insert(k);
       for (auto [i, info] : llvm::enumerate(parameters)) {
         auto &arrived = delivered[r].backwards[k];
         if (!info.holders[r])
@@ -87,6 +90,7 @@ std::vector<RankInputs> Run::deliver(int64_t index) {
         else if (auto gradient = file->find(index, k, r, info))
           arrived[info.name] = scaleUp(std::move(*gradient), scale, info);
       }
+    }
   }
   return delivered;
 }

@@ -79,6 +79,7 @@ static LogicalResult prepare(const RunOptions &options, StepOp step, Run &run,
   run.numbers.emplace(options.seed, options.gradients);
   run.steps = options.steps.value_or(kDefaultSteps);
   run.backwards = options.backwards;
+  run.hints = options.hints;
   if (!options.gradientFile.empty()) {
     auto file = GradientFile::open(options.gradientFile, run.parameters,
                                    run.ranks, message);

@@ -117,7 +117,10 @@ typedef enum zero_rt_event_kind {
   ZERO_RT_EVENT_ACCUMULATE = 2,
   ZERO_RT_EVENT_APPLY = 3,
   ZERO_RT_EVENT_DISCARD = 4,
-  ZERO_RT_EVENT_COUNT = 5
+  /// A begin with the hint that no other backward follows. Where it is not
+  /// listed, it is a begin like any other.
+  ZERO_RT_EVENT_BEGIN_LAST = 5,
+  ZERO_RT_EVENT_COUNT = 6
 } zero_rt_event_kind;
 
 /// A handler: runs program calls in order, stops at the first that fails.
@@ -189,11 +192,13 @@ typedef struct zero_rt_state_row {
 /// The order in which the buckets of a backward are closed: entries
 /// [first, first + count). A bucket is closed by its handler as soon as all its
 /// gradients arrived and the buckets before it are closed. |window| buckets are
-/// open at once; gradients of later ones wait.
+/// open at once; gradients of later ones wait. |scratch| is 1 where nobody
+/// reads the gradient buffer of a bucket that is closed.
 typedef struct zero_rt_sequence_row {
   int64_t first;
   int64_t count;
   int64_t window;
+  int64_t scratch;
 } zero_rt_sequence_row;
 
 typedef struct zero_rt_sequence_entry {

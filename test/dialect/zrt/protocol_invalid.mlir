@@ -147,8 +147,9 @@ zero.parameter @w : 8xf32
 zero.bucket @b0 : 8xf32 arrives f32 [@w] offsets [0] extents [8]
 zrt.program @p on @m inputs [] results [] [] {
   zrt.handler @h {
+    %t = zrt.fill_missing @b1 after()
   }
-  // expected-error@+1 {{handler @h of bucket @b0 must fill what is missing in it, and in no other}}
+  // expected-error@+1 {{handler @h of bucket @b0 fills what is missing in @b1}}
   zrt.sequence @s [@b0] run [@h] window 2
 }
 
@@ -176,6 +177,26 @@ zrt.program @p on @m inputs [] results [] [] {
 
 // -----
 
+// transition_c3
+zero.mesh @m <["dp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.sequence @s [] run [] window 2
+  zrt.transition idle on begin to open run []
+  // expected-error@+1 {{begins a backward, and has a sequence}}
+  zrt.transition idle on begin_last to open run [] sequence @s
+}
+
+// -----
+
+// transition_c4
+zero.mesh @m <["dp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  // expected-error@+1 {{state 'idle' has no transition on begin, which callers without a hint need}}
+  zrt.transition idle on begin_last to open run []
+}
+
+// -----
+
 // copy_c3
 zero.mesh @m <["dp" = 2]>
 zrt.program @p on @m inputs [] results [] [] {
@@ -197,5 +218,94 @@ zrt.program @p on @m inputs [] results [] [] {
   zrt.handler @h {
     // expected-error@+1 {{buffer @b has no memory of its own}}
     %t = zrt.retag @b as accumulator after()
+  }
+}
+
+// -----
+
+// unreduce_c1
+zero.mesh @m <["dp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.buffer @sum : !zero.value<8xf32, sharded = [dp]> role gradient in device
+  zrt.buffer @all : !zero.value<8xbf16, partial = [dp]> role gradient in device
+  zrt.handler @h {
+    // expected-error@+1 {{needs buffers of one shape and type, got '!zero.value<8xf32, sharded = [dp]>' and '!zero.value<8xbf16, partial = [dp]>'}}
+    %t = zrt.unreduce @sum to @all after()
+  }
+}
+
+// -----
+
+// unreduce_c1
+zero.mesh @m <["dp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.buffer @sum : !zero.value<8xf32, sharded = [dp]> role gradient in host
+  zrt.buffer @all : !zero.value<8xf32, partial = [dp]> role gradient in device
+  zrt.handler @h {
+    // expected-error@+1 {{buffer @sum must be on the device, got host}}
+    %t = zrt.unreduce @sum to @all after()
+  }
+}
+
+// -----
+
+// unreduce_c2
+zero.mesh @m <["dp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.buffer @sum : !zero.value<8xf32, sharded = [dp]> role gradient in device
+  zrt.buffer @all : !zero.value<8xf32> role gradient in device
+  zrt.handler @h {
+    // expected-error@+1 {{makes addends over "dp", and the target is none there: '!zero.value<8xf32>'}}
+    %t = zrt.unreduce @sum to @all after()
+  }
+}
+
+// -----
+
+// unreduce_c2
+zero.mesh @m <["dp" = 2, "tp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.buffer @all : !zero.value<8xf32, partial = [dp]> role gradient in device
+  zrt.handler @h {
+    // expected-error@+1 {{makes addends over "tp", and the target is none there}}
+    %t = zrt.unreduce @all to @all first [dp, tp] after()
+  }
+}
+
+// -----
+
+// unreduce_c3
+zero.mesh @m <["dp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.buffer @sum : !zero.value<8xf32> role gradient in device
+  zrt.buffer @all : !zero.value<8xf32, partial = [dp]> role gradient in device
+  zrt.handler @h {
+    // expected-error@+1 {{needs a source that is sharded, with the rows of the target, or the target itself and axes; got '!zero.value<8xf32>' and '!zero.value<8xf32, partial = [dp]>'}}
+    %t = zrt.unreduce @sum to @all first [dp] after()
+  }
+}
+
+// -----
+
+// unreduce_c3
+zero.mesh @m <["dp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.buffer @all : !zero.value<8xf32, partial = [dp]> role gradient in device
+  zrt.handler @h {
+    // expected-error@+1 {{or the target itself and axes}}
+    %t = zrt.unreduce @all to @all after()
+  }
+}
+
+// -----
+
+// unreduce_c3
+zero.mesh @m <["dp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.buffer @sum : !zero.value<8xf32, sharded = [dp]> role gradient in device
+  zrt.buffer @all : !zero.value<8xf32, partial = [dp]> role gradient in device
+  zrt.handler @h {
+    // expected-error@+1 {{keeps on the first rank of "dp" what is sharded over it}}
+    %t = zrt.unreduce @sum to @all first [dp] after()
   }
 }

@@ -63,6 +63,8 @@ struct Script {
   bool closesLast = false;          // by accumulate, and not by what follows
   bool isDiscarded = false;         // given up, and not applied
   double counts = 1;                // times what ranks count, where they do
+  /// Which backwards are begun as the last.
+  enum { none, last, first, all } hinted = none;
 };
 } // namespace
 
@@ -102,6 +104,10 @@ static std::vector<RankInputs> getInputs(const Subject &subject,
     int count =
         script.backwards[std::min<size_t>(rank, script.backwards.size() - 1)];
     for (int b = 0; b < count; ++b) {
+      if (script.hinted == Script::all ||
+          (script.hinted == Script::last && b + 1 == count) ||
+          (script.hinted == Script::first && b == 0))
+        given.begunAsLast.insert(b);
       auto &backward = given.backwards.emplace_back();
       for (const ParameterInfo &parameter : subject.parameters) {
         if (!parameter.holders[rank])
@@ -190,6 +196,20 @@ Behaviour test::run(ModuleOp module, const Subject &subject,
     add({backwards}, true, true);
     add({backwards}, false, false);
   }
+  // A hint changes nothing, be it right or wrong.
+  for (auto hinted : {Script::last, Script::first, Script::all})
+    for (int backwards : {1, 2, 3}) {
+      add({backwards}, false, false);
+      scripts.back().hinted = hinted;
+      add({backwards}, true, backwards == 2);
+      scripts.back().hinted = hinted;
+    }
+  add({2}, false, false);
+  scripts.back().absentIn = 1;
+  scripts.back().hinted = Script::last;
+  add({1}, false, false);
+  scripts.back().absentIn = 0;
+  scripts.back().hinted = Script::last;
   // What did not arrive at last did before.
   add({2}, true, false);
   scripts.back().absentIn = 1;

@@ -32,10 +32,22 @@
 // CHECK: zrt.handler @begin_next
 // CHECK-NEXT: zrt.retag @b0.gradient as accumulator
 //
-// One collective for each of gradients, statistics and parameters.
+// One collective for each of gradients, statistics and parameters. That of gradients
+// runs in a backward that is said to be the last, and else when the step is applied.
+// CHECK: zrt.handler @reduce
+// CHECK-NEXT: zrt.reduce_scatter @b0.gradient to @b0.reduced
+// CHECK: zrt.handler @b0.close_only
+// CHECK-NEXT: zrt.fill_missing @b0
+// CHECK-NEXT: zrt.reduce_scatter @b0.gradient to @b0.reduced
+// CHECK: zrt.sequence @only [@b0] run [@b0.close_only] window 1
+// CHECK: zrt.handler @b0.close_last
+// CHECK-NEXT: zrt.reduce_scatter @b0.gradient to @b0.reduced
+// CHECK: zrt.sequence @last [@b0] run [@b0.close_last] window 1
+// CHECK: zrt.handler @reopen
+// CHECK-NEXT: zrt.unreduce @b0.reduced to @b0.gradient after()
 // CHECK: zrt.handler @finish
+// CHECK-NOT: zrt.reduce_scatter
 // CHECK: zrt.count_arrivals to @arrivals
-// CHECK: zrt.reduce_scatter @b0.gradient to @b0.reduced
 // CHECK: zrt.launch @sum_squares.f32 [@b0.reduced] over @b0.whole own [dp] sum @sums at 0
 // CHECK: zrt.all_reduce_scalars @statistics
 // CHECK: zrt.launch @update.sgd.f32.f32 [@b0.reduced, @b0.parameters] over @b0.groups own
@@ -43,6 +55,10 @@
 // CHECK: zrt.settle @verdict
 //
 // CHECK: zrt.transition idle on begin to first run []
-// CHECK: zrt.transition first on apply to idle run [@close_first, @finish, @reset]
-// CHECK: zrt.transition next on apply to idle run [@finish, @reset]
+// CHECK: zrt.transition first on apply to idle run [@close_first, @reduce, @finish, @reset]
+// CHECK: zrt.transition next on apply to idle run [@reduce, @finish, @reset]
+// CHECK: zrt.transition only on accumulate to reduced run [] sequence @only
+// CHECK: zrt.transition last on arrive to last run [@arrive_next] sequence @last
+// CHECK: zrt.transition last on apply to idle run [@finish, @reset] sequence @last
+// CHECK: zrt.transition reduced on begin to next run [@reopen, @begin_next]
 // CHECK-NOT: zrt.transition idle on apply

@@ -36,6 +36,8 @@ zero_rt_status raise(zero_rt_step *step, int event) {
     return calls.accumulate(step);
   case ZERO_RT_EVENT_APPLY:
     return applyStep(step);
+  case ZERO_RT_EVENT_BEGIN_LAST:
+    return calls.begin_backward(step, ZERO_RT_HINT_LAST);
   default:
     return calls.discard(step);
   }
@@ -48,13 +50,13 @@ TEST(Protocol, EveryEventInEveryState) {
   const char *close = "call accumulate, apply or discard first";
   const char *nothing = "there is nothing to discard";
   const char *const refusals[NumTrainStates][ZERO_RT_EVENT_COUNT] = {
-      {nullptr, begin, begin, begin, nothing},
-      {close, nullptr, nullptr, nullptr, nullptr},
-      {nullptr, begin, begin, nullptr, nullptr},
-      {close, nullptr, nullptr, nullptr, nullptr}};
+      {nullptr, begin, begin, begin, nothing, nullptr},
+      {close, nullptr, nullptr, nullptr, nullptr, close},
+      {nullptr, begin, begin, nullptr, nullptr, nullptr},
+      {close, nullptr, nullptr, nullptr, nullptr, close}};
   const char *const states[] = {"idle", "first", "between", "later"};
   const char *const calls[] = {"begin_backward", "gradient", "accumulate",
-                               "apply", "discard"};
+                               "apply",          "discard",  "begin_backward"};
   LibraryBuilder library = makeTrainStep(1);
   for (int state = 0; state < NumTrainStates; ++state) {
     for (int event = 0; event < ZERO_RT_EVENT_COUNT; ++event) {

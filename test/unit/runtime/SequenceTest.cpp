@@ -84,7 +84,7 @@ LibraryBuilder makeLibrary() {
   library.addTransition(1, ZERO_RT_EVENT_DISCARD, 0, {});
   zero_rt_handler_fn close[] = {closeHandler<0>, closeHandler<1>,
                                 closeHandler<2>, closeHandler<3>};
-  library.sequences.push_back({0, kBuckets, /*window=*/2});
+  library.sequences.push_back({0, kBuckets, /*window=*/2, /*scratch=*/1});
   for (int b = 0; b < kBuckets; ++b) {
     library.sequenceEntries.push_back({b, int64_t(library.handlers.size())});
     library.handlers.push_back(close[b]);

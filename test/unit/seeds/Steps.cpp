@@ -151,7 +151,9 @@ FailureOr<StepResult> Step::apply(double rate, const Window &window,
                                   const std::vector<double> &tokens) {
   std::vector<RankInputs> inputs;
   for (auto [rank, backwards] : llvm::enumerate(window)) {
-    inputs.push_back({backwards, {rate}});
+    inputs.emplace_back();
+    inputs.back().backwards = backwards;
+    inputs.back().inputs = {rate};
     if (!tokens.empty())
       inputs.back().inputs.push_back(tokens[rank]);
   }

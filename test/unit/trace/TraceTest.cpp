@@ -19,6 +19,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <set>
 #include <thread>
 
 using namespace mlir;
@@ -80,14 +81,15 @@ const std::map<std::string, int64_t> kElements = {{"fc1.weight", 64 * 48},
                                                   {"fc2.bias", 10}};
 
 /// Backwards in which the gradients of |arrivals| come, in that order; the last
-/// one ends with |end|.
+/// one ends with |end|. Those in |hinted| are begun as the last.
 Script makeScript(std::vector<std::vector<std::string>> backwards,
-                  zrt::Event end) {
+                  zrt::Event end, const std::set<size_t> &hinted = {}) {
   Script script;
-  for (auto &arrivals : backwards) {
+  for (auto [b, arrivals] : llvm::enumerate(backwards)) {
     if (!script.empty())
       script.push_back({zrt::Event::accumulate, ""});
-    script.push_back({zrt::Event::begin, ""});
+    script.push_back(
+        {hinted.count(b) ? zrt::Event::begin_last : zrt::Event::begin, ""});
     for (std::string &parameter : arrivals)
       script.push_back({zrt::Event::arrive, parameter});
   }
@@ -149,6 +151,9 @@ void User::act(const Action &action) {
   switch (action.event) {
   case zrt::Event::begin:
     check(EXPORTED(begin_backward)(step, ZERO_RT_HINT_UNKNOWN));
+    return;
+  case zrt::Event::begin_last:
+    check(EXPORTED(begin_backward)(step, ZERO_RT_HINT_LAST));
     return;
   case zrt::Event::arrive:
     arrive(action.parameter);
@@ -212,7 +217,8 @@ static Walker walkScript(ModuleOp module, const Script &script) {
   Walker walker(module);
   walker.addStepCall("step_create");
   static const char *const calls[] = {"begin_backward", "gradient",
-                                      "accumulate", "apply", "discard"};
+                                      "accumulate",     "apply",
+                                      "discard",        "begin_backward"};
   for (const Action &action : script) {
     if (action.event == zrt::Event::arrive)
       walker.addStepCall("find_parameter");
@@ -254,12 +260,30 @@ TEST_P(PlanTraceTest, SeveralBackwardsAndADiscardedOne) {
     expectSame(scripts[r], runs[r]);
 }
 
+// Backwards that are begun as the last, and are or are not.
+TEST_P(PlanTraceTest, Hints) {
+  auto make = [](const std::vector<std::string> &order,
+                 const std::vector<std::string> &other) {
+    return makeScript({order, other}, zrt::Event::apply, {1}) +
+           makeScript({order, other, order}, zrt::Event::apply, {0, 1}) +
+           makeScript({other}, zrt::Event::discard, {0}) +
+           makeScript({kWithoutOptional}, zrt::Event::apply, {0});
+  };
+  const Script scripts[] = {make(kBackToFront, kFrontToBack),
+                            make(kFrontToBack, kWithoutOptional)};
+  std::vector<RankRun> runs = runOnTwoRanks(scripts);
+  for (int r = 0; r < 2; ++r)
+    expectSame(scripts[r], runs[r]);
+}
+
 // The comparison sees every call: without any one of them the IR says something
 // else than what ran.
 TEST_P(PlanTraceTest, EveryCallCounts) {
-  const Script script = makeScript({kBackToFront, kFrontToBack, kBackToFront},
-                                   zrt::Event::apply) +
-                        makeScript({kBackToFront}, zrt::Event::apply);
+  const Script script =
+      makeScript({kBackToFront, kFrontToBack, kBackToFront},
+                 zrt::Event::apply) +
+      makeScript({kBackToFront, kBackToFront}, zrt::Event::apply, {0, 1}) +
+      makeScript({kBackToFront}, zrt::Event::apply);
   std::vector<RankRun> runs = runOnTwoRanks({script, script});
   ASSERT_EQ(runs[0].error, "");
   Walker whole = walkScript(library.getModule(), script);

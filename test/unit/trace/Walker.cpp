@@ -34,12 +34,14 @@ zrt::TransitionOp Walker::find(zrt::Event event) {
 
 void Walker::walk(zrt::Event event, StringRef parameter) {
   zrt::TransitionOp transition = find(event);
+  if (!transition && event == zrt::Event::begin_last)
+    transition = find(zrt::Event::begin);
   if (!transition) {
     trace.push_back("refused in state " + state);
     return;
   }
   zrt::SequenceOp sequence = getSequence(transition);
-  if (event == zrt::Event::begin) {
+  if (transition.begins()) {
     closed = 0;
     outstanding.clear();
     for (auto op : program->getParentOfType<ModuleOp>().getOps<ParameterOp>())
@@ -219,6 +221,11 @@ std::string Walker::getText(Operation &call, StringRef parameter) {
       })
       .Case([&](zrt::CopyOp op) {
         add(nameOf(op.getSourceAttr()), nameOf(op.getTargetAttr()));
+      })
+      .Case([&](zrt::UnreduceOp op) {
+        add(nameOf(op.getSourceAttr()), nameOf(op.getTargetAttr()),
+            op.getAxes() ? "first " + getAxes(program, *op.getAxes())
+                         : std::string("all"));
       })
       .Case([&](zrt::CountOnceOp op) {
         add(slotText(op.getSlots().str(), op.getIndex()),
