@@ -156,9 +156,8 @@ Call Arguments::visit(Operation *op) {
         return Call::copy;
       })
       .Case([&](zrt::UnreduceOp unreduce) {
-        add32(tables.getBuffer(unreduce.getSourceAttr()));
-        add32(tables.getBuffer(unreduce.getTargetAttr()));
-        add32(unreduce.getAxes() ? tables.getAxes(*unreduce.getAxes()) : -1);
+        add32(tables.getBuffer(unreduce.getBufferAttr()));
+        add32(tables.getAxes(unreduce.getAxes()));
         return Call::unreduce;
       })
       .Case([&](zrt::AllReduceScalarsOp reduce) {

@@ -245,18 +245,11 @@ LogicalResult ProgramInterpreter::copy(zrt::CopyOp op, int64_t rank) {
 }
 
 LogicalResult ProgramInterpreter::unreduce(zrt::UnreduceOp op, int64_t rank) {
-  if (failed(requireAllocated(op, op.getSourceAttr(), rank)) ||
-      failed(requireAllocated(op, op.getTargetAttr(), rank)))
+  if (failed(requireAllocated(op, op.getBufferAttr(), rank)))
     return failure();
-  Buffer &source = program.getBuffer(op.getSourceAttr());
-  Buffer &target = program.getBuffer(op.getTargetAttr());
-  bool isFirst = !op.getAxes() || isFirstOver(rank, *op.getAxes());
-  Range kept = source.held[rank];
-  Range all = target.held[rank];
-  for (int64_t e = all.begin; e < all.end; ++e)
-    target.at(rank, e) = isFirst && e >= kept.begin && e < kept.end
-                             ? source.at(rank, e)
-                             : Number();
+  Buffer &buffer = program.getBuffer(op.getBufferAttr());
+  if (!isFirstOver(rank, op.getAxes()))
+    buffer.allocate(rank, 0.0);
   return success();
 }
 

@@ -333,42 +333,16 @@ ReduceScatterAddOp::verifySymbolUses(SymbolTableCollection &symbols) {
 
 LogicalResult UnreduceOp::verifySymbolUses(SymbolTableCollection &symbols) {
   // unreduce_c1
-  FailureOr<BufferOp> source =
-      require<BufferOp>(symbols, *this, getSourceAttr());
-  FailureOr<BufferOp> target =
-      require<BufferOp>(symbols, *this, getTargetAttr());
-  if (failed(source) || failed(target) ||
-      failed(requireOnDevice(*this, *source)) ||
-      failed(requireOnDevice(*this, *target)))
+  FailureOr<BufferOp> buffer =
+      requireWhole(symbols, *this, getBufferAttr(), getAxes());
+  if (failed(buffer))
     return failure();
-  zero::ValueType from = source->getValueType();
-  zero::ValueType to = target->getValueType();
-  if (from.getShape() != to.getShape() ||
-      from.getElementType() != to.getElementType())
-    return emitOpError() << "needs buffers of one shape and type, got " << from
-                         << " and " << to;
-  // unreduce_c3
-  SmallVector<StringAttr> axes = llvm::to_vector(source->getOwners());
-  bool isSlice = source->isSharded();
-  if (getSourceAttr() == getTargetAttr() ? isSlice || !getAxes()
-                                         : !isSlice || !to.hasRowsOf(from))
-    return emitOpError() << "needs a source that is sharded, with the rows of "
-                            "the target, or the target itself and axes; got "
-                         << from << " and " << to;
-  if (getAxes())
-    for (auto axis : getAxes()->getAsRange<StringAttr>()) {
-      if (llvm::is_contained(axes, axis))
-        return emitOpError() << "keeps on the first rank of " << axis
-                             << " what is sharded over it, " << from;
-      axes.push_back(axis);
-    }
   // unreduce_c2
-  if (target->isSharded())
-    return emitOpError() << "needs a full target, got " << to;
-  for (StringAttr axis : axes)
-    if (to.getPlacement(axis).kind != zero::PlacementKind::Partial)
-      return emitOpError() << "makes addends over " << axis
-                           << ", and the target is none there: " << to;
+  zero::ValueType type = buffer->getValueType();
+  for (auto axis : getAxes().getAsRange<StringAttr>())
+    if (type.getPlacement(axis).kind != zero::PlacementKind::Partial)
+      return emitOpError() << "makes addends over " << axis << ", and buffer "
+                           << getBufferAttr() << " is no sum over it, " << type;
   return success();
 }
 

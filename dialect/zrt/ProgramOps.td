@@ -292,29 +292,23 @@ def Zrt_ReduceScatterAddOp : Zrt_ScatterOp<"reduce_scatter_add"> {
 }
 
 def Zrt_UnreduceOp : Zrt_CallOp<"unreduce",
-    (ins FlatSymbolRefAttr:$source, FlatSymbolRefAttr:$target,
-         OptionalAttr<StrArrayAttr>:$axes),
-    "$source `to` $target (`first` custom<NameList>($axes)^)?"> {
-  let summary = "Makes addends of a sum again";
+    (ins FlatSymbolRefAttr:$buffer, StrArrayAttr:$axes),
+    "$buffer `over` custom<NameList>($axes)"> {
+  let summary = "Makes addends of a sum again, in place";
   let description = [{
-    The target is zero but for what this rank holds of the source, and that is kept
-    on the first rank of `axes` only: over the axes that the source is sharded over,
-    and over `axes`, targets add up to the source. Source and target may be one
-    buffer. Equivalent to: resharding from `Shard` or `Replicate` to `Partial`.
+    The first rank of the axes keeps what all of them have, and the others have
+    zeros. Equivalent to: resharding from `Replicate` to `Partial`.
 
     Constraints:
 
-    - `unreduce_c1`: source and target exist, are on the device, and have one shape
-      and type;
-    - `unreduce_c2`: the target is not sharded, and is a sum over the ranks of each
-      axis over which it was divided or kept once;
-    - `unreduce_c3`: the source is the target, which `axes` then name, or it is
-      sharded over other axes than these, with the target's rows.
+    - `unreduce_c1`: the buffer exists, is not sharded over these axes, and is on
+      the device;
+    - `unreduce_c2`: ranks of each of the axes have addends of it.
 
     Example:
 
     ```mlir
-    %t0 = zrt.unreduce @b0.reduced to @b0.gradient after()
+    %t0 = zrt.unreduce @b0.gradient over [dp] after()
     ```
   }];
 }

@@ -11,18 +11,14 @@ using namespace zero;
 
 /// Whether the sum of |bucket| over |axes| may be taken before apply, where the
 /// caller says that no backward follows.
-static bool maySumEarly(const BucketBuffers &bucket, ArrayAttr axes,
-                        bool wire) {
+static bool maySumEarly(const BucketBuffers &bucket, ArrayAttr axes) {
   // A stage may close a backward that another has not begun: until all are
-  // closed, stages do not wait for each other. And if another backward follows
-  // all the same, the sum travels once more, as no sum may in a type of the
-  // wire.
+  // closed, stages do not wait for each other.
   bool crossesStages =
       llvm::any_of(bucket.gradientType.getStageAxes(), [&](StringAttr axis) {
         return llvm::is_contained(axes, axis);
       });
-  return !bucket.summedInLoop && !bucket.isSummedAtApply && !crossesStages &&
-         !wire;
+  return !bucket.summedInLoop && !bucket.isSummedAtApply && !crossesStages;
 }
 
 void StepLowering::lowerGradientSum(AllReduceOp op, FlatSymbolRefAttr buffer) {
@@ -30,7 +26,9 @@ void StepLowering::lowerGradientSum(AllReduceOp op, FlatSymbolRefAttr buffer) {
   FlatSymbolRefAttr symbol = bucketOfValue.lookup(input);
   BucketBuffers &bucket = bucketOf(symbol);
   bool wire = op.getWire().has_value();
-  if (maySumEarly(bucket, op.getAxes(), wire)) {
+  // If another backward follows all the same, what was summed in place travels
+  // once more, as no sum may in a type of the wire.
+  if (maySumEarly(bucket, op.getAxes()) && !wire) {
     bucket.sums.push_back({op.getAxesAttr()});
   } else {
     FlatSymbolRefAttr addends =
@@ -289,7 +287,7 @@ LogicalResult StepLowering::lower(Operation *op) {
     return lowerTransfer(transfer);
   if (auto scatter = dyn_cast<ReduceScatterOp>(op)) {
     BucketBuffers &bucket = bucketOf(bucketOfValue.lookup(scatter.getInput()));
-    if (maySumEarly(bucket, scatter.getAxes(), scatter.getWire().has_value())) {
+    if (maySumEarly(bucket, scatter.getAxes())) {
       bucket.sums.push_back({scatter.getAxesAttr(), /*scatters=*/true});
     } else {
       finish->call<zrt::ReduceScatterOp>(

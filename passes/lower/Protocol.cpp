@@ -124,33 +124,33 @@ FlatSymbolRefAttr zero::prepareAddends(ProgramBuilder &program,
 }
 
 /// Does all |sums| of |bucket|.
-static void emitSums(HandlerBuilder &calls, const BucketBuffers &bucket) {
+static void emitSums(ProgramBuilder &program, HandlerBuilder &calls,
+                     const BucketBuffers &bucket) {
   FlatSymbolRefAttr buffer = bucket.gradient;
   for (const GradientSum &sum : bucket.sums) {
     if (!sum.scatters) {
       calls.call<zrt::AllReduceOp>(buffer, FlatSymbolRefAttr(), sum.axes);
       continue;
     }
-    calls.call<zrt::ReduceScatterOp>(buffer, bucket.reduced, sum.axes);
+    calls.call<zrt::ReduceScatterOp>(prepareAddends(program, calls, bucket),
+                                     bucket.reduced, sum.axes);
     buffer = bucket.reduced;
   }
 }
 
-/// Undoes them: from now on the sum is an addend like the gradients of
-/// backwards that follow.
+/// Undoes those that are in place: from now on the sum is an addend, like the
+/// gradients of backwards that follow. What was scattered is there still.
 static void emitUnreduce(ProgramBuilder &program, HandlerBuilder &calls,
                          const BucketBuffers &bucket) {
-  SmallVector<Attribute> first;
-  FlatSymbolRefAttr buffer = bucket.gradient;
+  SmallVector<Attribute> axes;
   for (const GradientSum &sum : bucket.sums) {
     if (sum.scatters)
-      buffer = bucket.reduced;
-    else
-      llvm::append_range(first, sum.axes);
+      break;
+    llvm::append_range(axes, sum.axes);
   }
-  calls.call<zrt::UnreduceOp>(
-      buffer, bucket.gradient,
-      first.empty() ? ArrayAttr() : program.getBuilder().getArrayAttr(first));
+  if (!axes.empty())
+    calls.call<zrt::UnreduceOp>(bucket.gradient,
+                                program.getBuilder().getArrayAttr(axes));
 }
 
 using CloseBucket = llvm::function_ref<void(HandlerBuilder &, BucketBuffers &,
@@ -314,24 +314,23 @@ void ProtocolBuilder::buildSummedAtApply() {
   FlatSymbolRefAttr only, last, reopen;
   Handlers apply = {finish, reset};
   if (sums) {
-    apply.insert(apply.begin(), handler("reduce", [](HandlerBuilder &calls,
-                                                     BucketBuffers &bucket) {
-                   emitSums(calls, bucket);
+    apply.insert(apply.begin(), handler("reduce", [&](HandlerBuilder &calls,
+                                                      BucketBuffers &bucket) {
+                   emitSums(program, calls, bucket);
                  }));
     int64_t all = buckets.size(); // no two share memory: all are open
     only = buildSequence(
         program, buckets, "only", all,
-        [](HandlerBuilder &calls, BucketBuffers &bucket, auto symbol) {
+        [&](HandlerBuilder &calls, BucketBuffers &bucket, auto symbol) {
           calls.call<zrt::FillMissingOp>(symbol);
-          emitSums(calls, bucket);
+          emitSums(program, calls, bucket);
         });
     last = buildSequence(program, buckets, "last", all,
-                         [](HandlerBuilder &calls, BucketBuffers &bucket,
-                            auto) { emitSums(calls, bucket); });
+                         [&](HandlerBuilder &calls, BucketBuffers &bucket,
+                             auto) { emitSums(program, calls, bucket); });
     reopen =
         handler("reopen", [&](HandlerBuilder &calls, BucketBuffers &bucket) {
-          if (!bucket.sums.empty())
-            emitUnreduce(program, calls, bucket);
+          emitUnreduce(program, calls, bucket);
         });
   }
   Handlers applyFirst = apply;

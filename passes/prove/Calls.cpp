@@ -251,13 +251,11 @@ static Expr unreduce(Algebra &algebra, Expr sum, const MeshAxes &axes,
 }
 
 void Calls::unreduce(zrt::UnreduceOp op) {
-  Contents &from = read(op, op.getSourceAttr());
-  AxisSet set = op.getAxes() ? meaning.axes.getSet(*op.getAxes()) : 0;
-  if (from.op.isSharded())
-    set |= meaning.axes.getSet(from.op.getOwners());
-  bool isAlike = !from.hasOther || from.isAlike();
-  Pieces addends = from.own;
-  for (Piece &piece : addends)
+  Contents &contents = read(op, op.getBufferAttr());
+  AxisSet set = meaning.axes.getSet(op.getAxes());
+  bool isAlike = !contents.hasOther || contents.isAlike();
+  Contents &addends = write(op, op.getBufferAttr(), contents.bucket);
+  for (Piece &piece : addends.own)
     for (Number *number : {&piece.element, &piece.pad}) {
       number->expr =
           isAlike
@@ -265,10 +263,8 @@ void Calls::unreduce(zrt::UnreduceOp op) {
               : algebra.undefined("addends of what ranks do not have alike");
       number->beforeConversion.reset();
     }
-  Contents &to = write(op, op.getTargetAttr(), from.bucket);
-  to.own = std::move(addends);
-  if (to.hasOther)
-    to.other = to.own;
+  if (addends.hasOther)
+    addends.other = addends.own;
 }
 
 void Calls::copy(zrt::CopyOp op) {

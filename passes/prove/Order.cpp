@@ -61,17 +61,17 @@ static Accesses getAccesses(Operation *call, zrt::ProgramOp program,
           else if (auto store = dyn_cast<zrt::StoreSlotOp>(inner))
             add(store.getSlotsAttr(), true);
       })
-      .Case<zrt::ReduceScatterOp, zrt::ReduceScatterAddOp, zrt::CopyOp,
-            zrt::UnreduceOp>([&](auto op) {
-        add(op.getSourceAttr(), false);
-        add(op.getTargetAttr(), true);
-      })
+      .Case<zrt::ReduceScatterOp, zrt::ReduceScatterAddOp, zrt::CopyOp>(
+          [&](auto op) {
+            add(op.getSourceAttr(), false);
+            add(op.getTargetAttr(), true);
+          })
       .Case([&](zrt::AllReduceOp op) {
         add(op.getBufferAttr(), false);
         add(op.getResultBuffer(), true);
       })
-      .Case<zrt::AllGatherOp, zrt::AllocateOp, zrt::ReleaseOp, zrt::RetagOp>(
-          [&](auto op) { add(op.getBufferAttr(), true); })
+      .Case<zrt::AllGatherOp, zrt::UnreduceOp, zrt::AllocateOp, zrt::ReleaseOp,
+            zrt::RetagOp>([&](auto op) { add(op.getBufferAttr(), true); })
       .Case<zrt::CountArrivalsOp, zrt::CountOnceOp, zrt::AllReduceScalarsOp>(
           [&](auto op) { add(op.getSlotsAttr(), true); })
       .Case([&](zrt::SettleOp op) {

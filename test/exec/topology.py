@@ -13,7 +13,8 @@ for each mesh, ZeRO stage, offload and choice of axes to shard over:
   plan   bytes, collectives and bytes sent are exactly what the plan says;
   one    each rank took part in exactly one scalar all-reduce a step;
   exact  for gradients whose sums are exact, they are the same bits for every stage,
-         offload and choice of axes.
+         offload and choice of axes;
+  hints  so they are where any backward is said to be the last, at random.
 """
 
 import argparse
@@ -68,11 +69,12 @@ class Runner:
         self.bin = pathlib.Path(bin_dir)
         self.folder = pathlib.Path(folder)
 
-    def run(self, step, flags, against, gradients="random"):
+    def run(self, step, flags, against, gradients="random", arrivals="interleaved",
+            hints="unknown"):
         command = [
             self.bin / "zero-run", step, "--json", *flags, f"--against={against}",
             f"--backwards={BACKWARDS}", f"--gradients={gradients}",
-            "--bucket-bytes=2KiB", "--arrivals=interleaved",
+            "--bucket-bytes=2KiB", f"--arrivals={arrivals}", f"--hints={hints}",
         ]
         done = subprocess.run(command, capture_output=True, text=True)
         try:
@@ -132,6 +134,10 @@ def main():
                 exact = runner.run(summed, flags, "none", "exact").get("state_hash")
                 state = state or exact
                 claim("exact", what, exact and exact == state, f"{exact} and {state}")
+                # Backwards that are said to be the last, and are or are not.
+                hinted = runner.run(summed, flags, "typed", "exact", "shuffled", "random")
+                claim("hints", what, hinted["equal"] and hinted["state_hash"] == state,
+                      hinted.get("first_outside"))
     print(f"{len(meshes)} meshes, {elements} elements compared")
     return claims.finish()
 

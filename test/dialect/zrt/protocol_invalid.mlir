@@ -227,10 +227,9 @@ zrt.program @p on @m inputs [] results [] [] {
 zero.mesh @m <["dp" = 2]>
 zrt.program @p on @m inputs [] results [] [] {
   zrt.buffer @sum : !zero.value<8xf32, sharded = [dp]> role gradient in device
-  zrt.buffer @all : !zero.value<8xbf16, partial = [dp]> role gradient in device
   zrt.handler @h {
-    // expected-error@+1 {{needs buffers of one shape and type, got '!zero.value<8xf32, sharded = [dp]>' and '!zero.value<8xbf16, partial = [dp]>'}}
-    %t = zrt.unreduce @sum to @all after()
+    // expected-error@+1 {{buffer @sum must not be sharded over ["dp"], got '!zero.value<8xf32, sharded = [dp]>'}}
+    %t = zrt.unreduce @sum over [dp] after()
   }
 }
 
@@ -239,24 +238,10 @@ zrt.program @p on @m inputs [] results [] [] {
 // unreduce_c1
 zero.mesh @m <["dp" = 2]>
 zrt.program @p on @m inputs [] results [] [] {
-  zrt.buffer @sum : !zero.value<8xf32, sharded = [dp]> role gradient in host
-  zrt.buffer @all : !zero.value<8xf32, partial = [dp]> role gradient in device
+  zrt.buffer @sum : !zero.value<8xf32, partial = [dp]> role gradient in host
   zrt.handler @h {
     // expected-error@+1 {{buffer @sum must be on the device, got host}}
-    %t = zrt.unreduce @sum to @all after()
-  }
-}
-
-// -----
-
-// unreduce_c2
-zero.mesh @m <["dp" = 2]>
-zrt.program @p on @m inputs [] results [] [] {
-  zrt.buffer @sum : !zero.value<8xf32, sharded = [dp]> role gradient in device
-  zrt.buffer @all : !zero.value<8xf32> role gradient in device
-  zrt.handler @h {
-    // expected-error@+1 {{makes addends over "dp", and the target is none there: '!zero.value<8xf32>'}}
-    %t = zrt.unreduce @sum to @all after()
+    %t = zrt.unreduce @sum over [dp] after()
   }
 }
 
@@ -265,47 +250,9 @@ zrt.program @p on @m inputs [] results [] [] {
 // unreduce_c2
 zero.mesh @m <["dp" = 2, "tp" = 2]>
 zrt.program @p on @m inputs [] results [] [] {
-  zrt.buffer @all : !zero.value<8xf32, partial = [dp]> role gradient in device
+  zrt.buffer @sum : !zero.value<8xf32, partial = [dp]> role gradient in device
   zrt.handler @h {
-    // expected-error@+1 {{makes addends over "tp", and the target is none there}}
-    %t = zrt.unreduce @all to @all first [dp, tp] after()
-  }
-}
-
-// -----
-
-// unreduce_c3
-zero.mesh @m <["dp" = 2]>
-zrt.program @p on @m inputs [] results [] [] {
-  zrt.buffer @sum : !zero.value<8xf32> role gradient in device
-  zrt.buffer @all : !zero.value<8xf32, partial = [dp]> role gradient in device
-  zrt.handler @h {
-    // expected-error@+1 {{needs a source that is sharded, with the rows of the target, or the target itself and axes; got '!zero.value<8xf32>' and '!zero.value<8xf32, partial = [dp]>'}}
-    %t = zrt.unreduce @sum to @all first [dp] after()
-  }
-}
-
-// -----
-
-// unreduce_c3
-zero.mesh @m <["dp" = 2]>
-zrt.program @p on @m inputs [] results [] [] {
-  zrt.buffer @all : !zero.value<8xf32, partial = [dp]> role gradient in device
-  zrt.handler @h {
-    // expected-error@+1 {{or the target itself and axes}}
-    %t = zrt.unreduce @all to @all after()
-  }
-}
-
-// -----
-
-// unreduce_c3
-zero.mesh @m <["dp" = 2]>
-zrt.program @p on @m inputs [] results [] [] {
-  zrt.buffer @sum : !zero.value<8xf32, sharded = [dp]> role gradient in device
-  zrt.buffer @all : !zero.value<8xf32, partial = [dp]> role gradient in device
-  zrt.handler @h {
-    // expected-error@+1 {{keeps on the first rank of "dp" what is sharded over it}}
-    %t = zrt.unreduce @sum to @all first [dp] after()
+    // expected-error@+1 {{makes addends over "tp", and buffer @sum is no sum over it, '!zero.value<8xf32, partial = [dp]>'}}
+    %t = zrt.unreduce @sum over [dp, tp] after()
   }
 }

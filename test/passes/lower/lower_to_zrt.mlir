@@ -44,7 +44,7 @@
 // CHECK-NEXT: zrt.reduce_scatter @b0.gradient to @b0.reduced
 // CHECK: zrt.sequence @last [@b0] run [@b0.close_last] window 1
 // CHECK: zrt.handler @reopen
-// CHECK-NEXT: zrt.unreduce @b0.reduced to @b0.gradient after()
+// CHECK-NEXT: }
 // CHECK: zrt.handler @finish
 // CHECK-NOT: zrt.reduce_scatter
 // CHECK: zrt.count_arrivals to @arrivals

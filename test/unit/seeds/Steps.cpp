@@ -27,9 +27,11 @@ using namespace zero::test;
 
 std::string zero::test::nameOf(const testing::TestParamInfo<Way> &info) {
   static const char *const names[] = {"logical", "scheduled", "compiled"};
-  std::string name =
-      llvm::formatv("{0}_stage{1}_{2}", names[static_cast<int>(info.param.how)],
-                    info.param.stage, info.param.pipeline);
+  static const char *const hints[] = {"", "last", "each"};
+  std::string name = llvm::formatv("{0}_stage{1}_{2}{3}",
+                                   names[static_cast<int>(info.param.how)],
+                                   info.param.stage, info.param.pipeline,
+                                   hints[static_cast<int>(info.param.hinted)]);
   for (char &c : name)
     c = isalnum(static_cast<unsigned char>(c)) ? c : '_';
   return StringRef(name).rtrim('_').str();
@@ -52,6 +54,12 @@ std::vector<Way> zero::test::getWays() {
     for (const char *pipeline : {"", "offload=optimizer"})
       for (int stage : {0, 1, 2})
         ways.push_back({how, stage, pipeline});
+  for (How how : hows)
+    for (int stage : {0, 1})
+      for (Hinted hinted : {Hinted::last, Hinted::each}) {
+        ways.push_back({how, stage});
+        ways.back().hinted = hinted;
+      }
   return ways;
 }
 
@@ -85,7 +93,7 @@ struct Step::Context {
 };
 
 Step::Step(const std::string &source, const Way &way, Mutation mutate)
-    : context(std::make_unique<Context>()) {
+    : context(std::make_unique<Context>()), hinted(way.hinted) {
   context->module = parseSourceString<ModuleOp>(source, &context->mlir);
   if (!context->module)
     llvm::report_fatal_error(
@@ -150,10 +158,18 @@ const ParameterInfo &Step::find(const std::string &name) const {
 FailureOr<StepResult> Step::apply(double rate, const Window &window,
                                   const std::vector<double> &tokens) {
   std::vector<RankInputs> inputs;
+  bool isEqual = llvm::all_of(window, [&](const auto &backwards) {
+    return backwards.size() == window[0].size();
+  });
   for (auto [rank, backwards] : llvm::enumerate(window)) {
     inputs.emplace_back();
     inputs.back().backwards = backwards;
     inputs.back().inputs = {rate};
+    int64_t last = int64_t(backwards.size()) - 1;
+    for (int64_t b = 0; b <= last; ++b)
+      if ((hinted == Hinted::each && isEqual) ||
+          (hinted != Hinted::none && b == last))
+        inputs.back().begunAsLast.insert(b);
     if (!tokens.empty())
       inputs.back().inputs.push_back(tokens[rank]);
   }

@@ -18,6 +18,10 @@ namespace zero::test {
 /// interpreter at the scheduled phase, or compiled code.
 enum class How { logical, scheduled, compiled };
 
+/// Which backwards are begun as the last: none, the last, or each (but only the
+/// last where ranks make different numbers of them).
+enum class Hinted { none, last, each };
+
 /// How a step is lowered and run.
 struct Way {
   How how;
@@ -26,10 +30,12 @@ struct Way {
   std::string pipeline = "";
   /// By default small enough for several buckets.
   int64_t bucketBytes = 256;
+  Hinted hinted = Hinted::none;
 };
 std::string nameOf(const testing::TestParamInfo<Way> &info);
 
-/// The logical step, and stages 0, 1 and 2 interpreted and compiled.
+/// The logical step, and stages 0, 1 and 2 interpreted and compiled, with and
+/// without hints where these make a difference.
 std::vector<Way> getWays();
 
 /// The gradients of one backward on one rank, by the name of the parameter.
@@ -71,6 +77,7 @@ private:
   std::unique_ptr<Engine> engine;
   std::vector<ParameterInfo> parameters;
   int64_t ranks;
+  Hinted hinted;
 };
 
 } // namespace zero::test

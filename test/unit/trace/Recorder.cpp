@@ -76,10 +76,8 @@ struct Describe {
                               int32_t over) const {
     return {onStream(stream), buffer(from), buffer(to), axes(over)};
   }
-  Operands unreduce(int32_t stream, int32_t from, int32_t to,
-                    int32_t first) const {
-    return {onStream(stream), buffer(from), buffer(to),
-            first < 0 ? "all" : "first " + axes(first)};
+  Operands unreduce(int32_t stream, int32_t b, int32_t over) const {
+    return {onStream(stream), buffer(b), axes(over)};
   }
   Operands all_gather(int32_t stream, int32_t b, int32_t over) const {
     return {onStream(stream), buffer(b), axes(over)};

@@ -223,9 +223,7 @@ std::string Walker::getText(Operation &call, StringRef parameter) {
         add(nameOf(op.getSourceAttr()), nameOf(op.getTargetAttr()));
       })
       .Case([&](zrt::UnreduceOp op) {
-        add(nameOf(op.getSourceAttr()), nameOf(op.getTargetAttr()),
-            op.getAxes() ? "first " + getAxes(program, *op.getAxes())
-                         : std::string("all"));
+        add(nameOf(op.getBufferAttr()), getAxes(program, op.getAxes()));
       })
       .Case([&](zrt::CountOnceOp op) {
         add(slotText(op.getSlots().str(), op.getIndex()),
