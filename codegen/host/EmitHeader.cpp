@@ -37,8 +37,9 @@ static StringRef getComment(Call call) {
            "read; valid until destroy, current after results of the last "
            "apply, or on a stream after parameter_wait.";
   case Call::begin_backward:
-    return "Begins a backward. |hint| is a zero_rt_hint and only ever buys "
-           "overlap.";
+    return "Begins a backward. |hint| is a zero_rt_hint: in a backward that is "
+           "said to be the last, buckets are reduced as they are complete. One "
+           "that is wrong on all ranks costs a reduction, and nothing else.";
   case Call::gradient:
     return "Hands over the gradient of what this rank holds of one parameter "
            "in the open backward, as it is after what is on |stream|. The "

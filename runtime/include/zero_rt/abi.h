@@ -62,8 +62,14 @@ typedef enum zero_rt_role {
   ZERO_RT_ROLE_COUNT = 6
 } zero_rt_role;
 
-/// What the caller knows about the backward that begins. A hint only ever buys
-/// overlap: a wrong one costs time and never correctness.
+/// What the caller knows about the backward that begins: that it is the last
+/// before apply, or that more follow. In the last one buckets are reduced as
+/// they are complete, where they would wait for apply otherwise. A hint only
+/// ever buys overlap: if another backward follows all the same, what was
+/// reduced is so once more. Ranks need not say the same, unless promises are
+/// checked; but where LAST is wrong, or discard follows it, it is so on all
+/// ranks, as the numbers of collectives are else not the same on all of them,
+/// which is a mismatch.
 typedef enum zero_rt_hint {
   ZERO_RT_HINT_UNKNOWN = 0,
   ZERO_RT_HINT_LAST = 1,
@@ -116,8 +122,8 @@ typedef struct zero_rt_options {
   /// whole, and gradients that ranks promise to deliver alike. A gradient that
   /// waits must stay as it came. What is not kept is an error (mismatch,
   /// protocol) that names it. Costs a read of that state and
-  /// an exchange per step, for which a GPU is waited for; must be the same on
-  /// all ranks.
+  /// an exchange per step, for which a GPU is waited for; it, and what hints
+  /// say, must be the same on all ranks.
   int32_t check_promises;
   /// Non-zero: looks at each gradient as it arrives. Where a step is skipped or
   /// refused because one is not finite, zero_rt_message() tells after results

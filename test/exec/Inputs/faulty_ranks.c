@@ -5,7 +5,9 @@
 |* faulty_ranks FAULT prints what each call that matters answered on each rank,
 |* where rank 1 has the fault: none, plan (it loads the library of another
 |* plan), absent (it creates no step), leaves (it destroys its step before
-|* apply) or stalls (it comes to apply after rank 0 gave up).
+|* apply), stalls (it comes to apply after rank 0 gave up) or vain (both make
+two
+|* backwards, and it alone says of the first that it is the last).
 |*
 \*===----------------------------------------------------------------------===*/
 
@@ -32,10 +34,10 @@ static int report(int rank, const char *call, zero_rt_status status) {
 }
 
 /* Every gradient is 0. */
-static void run_backward(zero_rt_step *step) {
+static void run_backward(zero_rt_step *step, int32_t hint) {
   static const int64_t elements[] = {64 * 48, 64, 10 * 64, 10};
   static uint16_t zeros[64 * 48];
-  one_begin_backward(step, ZERO_RT_HINT_UNKNOWN);
+  one_begin_backward(step, hint);
   for (int32_t id = 0; id < ONE_NUM_PARAMETERS; ++id) {
     zero_rt_tensor gradient = {sizeof(gradient),     ZERO_RT_BF16,
                                ZERO_RT_SPACE_DEVICE, 0,
@@ -46,7 +48,12 @@ static void run_backward(zero_rt_step *step) {
 
 static void run_step(int rank, zero_rt_step *step) {
   const double learning_rate = 0.5;
-  run_backward(step);
+  if (strcmp(fault, "vain") == 0) {
+    run_backward(step, is_fault(rank, "vain") ? ZERO_RT_HINT_LAST
+                                              : ZERO_RT_HINT_UNKNOWN);
+    one_accumulate(step);
+  }
+  run_backward(step, ZERO_RT_HINT_UNKNOWN);
   if (is_fault(rank, "leaves"))
     return;
   if (is_fault(rank, "stalls"))

@@ -69,7 +69,12 @@ GpuBits::State GpuBits::runRank(int r, zero_rt_group *group,
   State state;
   for (int step = 0; step < 3; ++step) {
     for (int backward = 0; backward < 2; ++backward) {
-      rank.check(rank.calls().begin_backward(rank.step, ZERO_RT_HINT_UNKNOWN));
+      // Nothing is said; what is right; in the last step that both are the
+      // last.
+      zero_rt_hint hint = step == 0                    ? ZERO_RT_HINT_UNKNOWN
+                          : backward == 1 || step == 2 ? ZERO_RT_HINT_LAST
+                                                       : ZERO_RT_HINT_MORE;
+      rank.check(rank.calls().begin_backward(rank.step, hint));
       for (const auto &[name, elements] : kGpuElements)
         for (int use = 0; use < (name == "fc1.weight" ? 2 : 1); ++use) {
           zero_rt_tensor tensor = rank.makeTensor(draw(elements));

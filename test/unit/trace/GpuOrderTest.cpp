@@ -30,8 +30,8 @@ const std::vector<std::string> kBackToFront = {
 const std::vector<std::string> kFrontToBack = {
     "fc1.weight", "fc1.bias", "fc2.weight", "fc1.weight", "fc2.bias"};
 
-/// (ZeRO stage, whether ranks are processes).
-using Plan = std::tuple<int, bool>;
+/// (ZeRO stage, whether ranks are processes, what is said of a backward).
+using Plan = std::tuple<int, bool, zero_rt_hint>;
 
 class GpuOrder : public GpuTest, public testing::WithParamInterface<Plan> {
 protected:
@@ -73,7 +73,7 @@ void GpuOrder::run(int steps) {
     for (int step = 0; step < steps; ++step) {
       fake::mark("step " + std::to_string(step));
       // Gradients are brought there by the test.
-      rank.run(r ? kFrontToBack : kBackToFront);
+      rank.run(r ? kFrontToBack : kBackToFront, std::get<2>(GetParam()));
     }
     fake::mark("end");
     rank.getResults();
@@ -274,8 +274,10 @@ TEST_P(GpuOrder, CollectivesAreInOneOrder) {
 
 INSTANTIATE_TEST_SUITE_P(
     Stages, GpuOrder,
-    testing::Combine(testing::Values(0, 1, 2), testing::Bool()),
+    testing::Combine(testing::Values(0, 1, 2), testing::Bool(),
+                     testing::Values(ZERO_RT_HINT_UNKNOWN, ZERO_RT_HINT_LAST)),
     [](const testing::TestParamInfo<Plan> &info) {
       return "stage" + std::to_string(std::get<0>(info.param)) +
-             (std::get<1>(info.param) ? "_processes" : "_threads");
+             (std::get<1>(info.param) ? "_processes" : "_threads") +
+             (std::get<2>(info.param) == ZERO_RT_HINT_LAST ? "_last" : "");
     });

@@ -63,10 +63,22 @@ protected:
   int numStreams = 0;
 };
 
-// At stage 2 a bucket is reduced when it is complete. Later gradients are
-// packed meanwhile, and their memory given back.
-TEST_F(GpuOverlap, BackwardGoesOnWhileABucketIsReduced) {
-  open(/*stage=*/2);
+/// A stage, what is said where a backward begins, and whether buckets are
+/// reduced while it goes on.
+struct Reduction {
+  int64_t stage;
+  zero_rt_hint hint;
+  bool isEarly;
+};
+
+class GpuEarlyReduction : public GpuOverlap,
+                          public testing::WithParamInterface<Reduction> {};
+
+// A bucket is reduced when it is complete: at stage 2 always, before that where
+// the backward is said to be the last. Later gradients are packed meanwhile,
+// and their memory given back.
+TEST_P(GpuEarlyReduction, BackwardGoesOnWhileABucketIsReduced) {
+  open(GetParam().stage);
   runStep();
   rank->getResults();
   int64_t second = findSecond();
@@ -74,7 +86,7 @@ TEST_F(GpuOverlap, BackwardGoesOnWhileABucketIsReduced) {
   zero_rt_tensor bias = rank->makeTensor(10, 1);
   zero_rt_tensor weight = rank->makeTensor(640, 1);
   zero_rt_timepoint releases[2] = {};
-  rank->check(rank->calls().begin_backward(rank->step, ZERO_RT_HINT_UNKNOWN));
+  rank->check(rank->calls().begin_backward(rank->step, GetParam().hint));
   fake::holdStream(second);
   rank->check(rank->calls().gradient(rank->step, rank->find("fc2.bias"), &bias,
                                      nullptr, &releases[0]));
@@ -84,20 +96,20 @@ TEST_F(GpuOverlap, BackwardGoesOnWhileABucketIsReduced) {
   bool isQueued = llvm::any_of(fake::takeCalls(), [&](const fake::Call &call) {
     return call.stream == second && call.function == "cuMemcpyAsync";
   });
-  EXPECT_TRUE(isQueued);
+  EXPECT_EQ(isQueued, GetParam().isEarly);
   for (zero_rt_timepoint release : releases)
     rank->check(zero_rt_wait(rank->runtime, release));
   EXPECT_TRUE(fake::takeErrors().empty());
 }
 
 // What touches a bucket that is being reduced waits for that.
-TEST_F(GpuOverlap, TheNextBackwardWaitsForABucketThatIsReduced) {
-  open(/*stage=*/2);
+TEST_P(GpuEarlyReduction, TheNextBackwardWaitsForABucketThatIsReduced) {
+  open(GetParam().stage);
   runStep();
   rank->getResults();
   int64_t second = findSecond();
   zero_rt_tensor bias = rank->makeTensor(10, 1);
-  rank->check(rank->calls().begin_backward(rank->step, ZERO_RT_HINT_UNKNOWN));
+  rank->check(rank->calls().begin_backward(rank->step, GetParam().hint));
   fake::holdStream(second);
   rank->check(rank->calls().gradient(rank->step, rank->find("fc2.bias"), &bias,
                                      nullptr, nullptr));
@@ -107,9 +119,26 @@ TEST_F(GpuOverlap, TheNextBackwardWaitsForABucketThatIsReduced) {
   rank->check(rank->calls().gradient(rank->step, rank->find("fc2.bias"), &bias,
                                      nullptr, &release));
   rank->check(zero_rt_wait(rank->runtime, release));
-  EXPECT_EQ(fake::takeErrors(),
-            std::vector<std::string>{"streams wait for each other"});
+  std::vector<std::string> expected;
+  if (GetParam().isEarly)
+    expected.push_back("streams wait for each other");
+  EXPECT_EQ(fake::takeErrors(), expected);
 }
+
+std::string nameOf(const testing::TestParamInfo<Reduction> &info) {
+  const char *hint = info.param.hint == ZERO_RT_HINT_LAST   ? "last"
+                     : info.param.hint == ZERO_RT_HINT_MORE ? "more"
+                                                            : "";
+  return "stage" + std::to_string(info.param.stage) + hint;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Stages, GpuEarlyReduction,
+    testing::Values(Reduction{2, ZERO_RT_HINT_UNKNOWN, true},
+                    Reduction{1, ZERO_RT_HINT_LAST, true},
+                    Reduction{1, ZERO_RT_HINT_UNKNOWN, false},
+                    Reduction{1, ZERO_RT_HINT_MORE, false}),
+    nameOf);
 
 // Buckets are gathered one after the other. A parameter is there when its own
 // is, and all are when the last is.

@@ -148,8 +148,8 @@ void GpuRank::fill(const zero_rt_tensor &tensor, float value) {
   check(zero_rt_copy(runtime, tensor.data, values.data(), tensor.elements * 2));
 }
 
-void GpuRank::run(const std::vector<std::string> &order) {
-  check(calls().begin_backward(step, ZERO_RT_HINT_UNKNOWN));
+void GpuRank::run(const std::vector<std::string> &order, zero_rt_hint hint) {
+  check(calls().begin_backward(step, hint));
   for (const std::string &name : order) {
     zero_rt_tensor tensor =
         makeTensor(kGpuElements.at(name), 0.25f * float(1 + find(name)));

@@ -61,7 +61,8 @@ public:
   zero_rt_tensor makeTensor(int64_t elements, float value);
   void fill(const zero_rt_tensor &tensor, float value);
   /// Delivers all gradients, each with its own number, and applies.
-  void run(const std::vector<std::string> &order);
+  void run(const std::vector<std::string> &order,
+           zero_rt_hint hint = ZERO_RT_HINT_UNKNOWN);
   zero_rt_results getResults();
   /// What this rank has of a parameter, in bf16.
   std::vector<uint16_t> getParameter(const std::string &name);
