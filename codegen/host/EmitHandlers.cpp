@@ -63,9 +63,6 @@ private:
 };
 } // namespace
 
-/// The only stream there is yet.
-static constexpr int32_t kComputeStream = 0;
-
 void Arguments::addLaunch(zrt::LaunchOp op) {
   SmallVector<int32_t> buffers;
   for (auto buffer : op.getBuffers().getAsRange<FlatSymbolRefAttr>())
@@ -101,8 +98,6 @@ Call Arguments::visit(Operation *op) {
     add32(static_cast<int64_t>(retag.getRole()));
     return Call::retag;
   }
-  // The others run on a stream.
-  add32(kComputeStream);
   return TypeSwitch<Operation *, Call>(op)
       .Case([&](zrt::PackOp pack) {
         values.push_back(event);

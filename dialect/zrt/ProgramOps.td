@@ -13,7 +13,7 @@
 
 include "dialect/zrt/TableOps.td"
 
-/// Runs on the compute stream after its operands' timepoints.
+/// Runs after its operands' timepoints.
 class Zrt_CallOp<string mnemonic, dag extra = (ins), string format = "",
                  list<Trait> traits = []>
     : Zrt_Op<mnemonic, traits # [

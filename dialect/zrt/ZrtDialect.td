@@ -45,8 +45,8 @@ def Zrt_TimepointType : TypeDef<Zrt_Dialect, "Timepoint"> {
   let mnemonic = "timepoint";
   let summary = "When an asynchronous op has finished";
   let description = [{
-    Equivalent to: `cudaEvent_t`. Two ops that touch the same bytes must be
-    ordered by timepoints or by their stream.
+    Equivalent to: `cudaEvent_t`. Two ops of a handler that touch the same bytes must
+    be ordered by timepoints. Which streams they run on is the runtime's choice.
   }];
 }
 

@@ -48,8 +48,7 @@ zero_rt_status calls::retag(zero_rt_step *step, int32_t buffer, int32_t role) {
   return ZERO_RT_OK;
 }
 
-zero_rt_status calls::copy(zero_rt_step *step, int32_t, int32_t src,
-                           int32_t dst) {
+zero_rt_status calls::copy(zero_rt_step *step, int32_t src, int32_t dst) {
   ZERO_RT_TRY(checkBuffer(*step, "copy", src));
   ZERO_RT_TRY(checkBuffer(*step, "copy", dst));
   const zero_rt_buffer_row &from = step->library->buffers[src];
@@ -70,7 +69,7 @@ zero_rt_status calls::copy(zero_rt_step *step, int32_t, int32_t src,
   return ZERO_RT_OK;
 }
 
-zero_rt_status calls::unreduce(zero_rt_step *step, int32_t, int32_t buffer,
+zero_rt_status calls::unreduce(zero_rt_step *step, int32_t buffer,
                                int32_t axes) {
   ZERO_RT_TRY(checkBuffer(*step, "unreduce", buffer));
   ZERO_RT_TRY(checkAxes(*step, "unreduce", axes));

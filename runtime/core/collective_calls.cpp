@@ -65,8 +65,8 @@ static zero_rt_status together(zero_rt_step &step, const char *call,
   return status ? status : joined;
 }
 
-zero_rt_status calls::all_reduce(zero_rt_step *step, int32_t, int32_t src,
-                                 int32_t dst, int32_t axes) {
+zero_rt_status calls::all_reduce(zero_rt_step *step, int32_t src, int32_t dst,
+                                 int32_t axes) {
   // They may be sharded over other axes.
   ZERO_RT_TRY(checkBuffer(*step, "all_reduce", src));
   ZERO_RT_TRY(checkBuffer(*step, "all_reduce", dst));
@@ -118,18 +118,17 @@ static zero_rt_status reduceScatter(zero_rt_step &step, const char *call,
   return ZERO_RT_OK;
 }
 
-zero_rt_status calls::reduce_scatter(zero_rt_step *step, int32_t, int32_t src,
+zero_rt_status calls::reduce_scatter(zero_rt_step *step, int32_t src,
                                      int32_t dst, int32_t axes) {
   return reduceScatter(*step, "reduce_scatter", src, dst, axes, false);
 }
 
-zero_rt_status calls::reduce_scatter_add(zero_rt_step *step, int32_t,
-                                         int32_t src, int32_t dst,
-                                         int32_t axes) {
+zero_rt_status calls::reduce_scatter_add(zero_rt_step *step, int32_t src,
+                                         int32_t dst, int32_t axes) {
   return reduceScatter(*step, "reduce_scatter_add", src, dst, axes, true);
 }
 
-zero_rt_status calls::all_gather(zero_rt_step *step, int32_t, int32_t buffer,
+zero_rt_status calls::all_gather(zero_rt_step *step, int32_t buffer,
                                  int32_t axes) {
   ZERO_RT_TRY(checkFull(*step, "all_gather", buffer));
   ZERO_RT_TRY(checkAxes(*step, "all_gather", axes));
@@ -145,7 +144,7 @@ zero_rt_status calls::all_gather(zero_rt_step *step, int32_t, int32_t buffer,
   return ZERO_RT_OK;
 }
 
-zero_rt_status calls::count_once(zero_rt_step *step, int32_t, int32_t slot,
+zero_rt_status calls::count_once(zero_rt_step *step, int32_t slot,
                                  int32_t axes) {
   ZERO_RT_TRY(checkSlots(*step, "count_once", slot, 1));
   ZERO_RT_TRY(checkAxes(*step, "count_once", axes));
@@ -153,9 +152,8 @@ zero_rt_status calls::count_once(zero_rt_step *step, int32_t, int32_t slot,
                                              : ZERO_RT_OK;
 }
 
-zero_rt_status calls::all_reduce_scalars(zero_rt_step *step, int32_t,
-                                         int32_t first, int32_t count,
-                                         int32_t axes) {
+zero_rt_status calls::all_reduce_scalars(zero_rt_step *step, int32_t first,
+                                         int32_t count, int32_t axes) {
   ZERO_RT_TRY(checkSlots(*step, "all_reduce_scalars", first, count));
   ZERO_RT_TRY(checkAxes(*step, "all_reduce_scalars", axes));
   // Named by the first slot; a count of 0 may stand behind the last one.

@@ -298,8 +298,8 @@ static zero_rt_status runPack(zero_rt_step &step,
   return ZERO_RT_OK;
 }
 
-zero_rt_status calls::pack(zero_rt_step *step, int32_t,
-                           const zero_rt_event *event, int32_t accumulate) {
+zero_rt_status calls::pack(zero_rt_step *step, const zero_rt_event *event,
+                           int32_t accumulate) {
   if (!event || event->event != ZERO_RT_EVENT_ARRIVE)
     return fail(ZERO_RT_INTERNAL, "pack: not in an arrive handler");
   ZERO_RT_TRY(checkParameter(*step, event->parameter));
@@ -340,8 +340,7 @@ zero_rt_status calls::pack(zero_rt_step *step, int32_t,
   return ZERO_RT_OK;
 }
 
-zero_rt_status calls::fill_missing(zero_rt_step *step, int32_t,
-                                   int32_t bucket) {
+zero_rt_status calls::fill_missing(zero_rt_step *step, int32_t bucket) {
   const zero_rt_library &library = *step->library;
   if (bucket < 0 || bucket >= library.num_buckets)
     return fail(ZERO_RT_INTERNAL, "fill_missing: bucket %d is out of range",

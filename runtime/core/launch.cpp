@@ -59,7 +59,7 @@ static zero_rt_status checkReducing(const zero_rt_step &step, int32_t table,
   return ZERO_RT_OK;
 }
 
-zero_rt_status calls::launch(zero_rt_step *step, int32_t, int32_t kernel,
+zero_rt_status calls::launch(zero_rt_step *step, int32_t kernel,
                              const int32_t *buffers, int32_t num_buffers,
                              int32_t table, int64_t elements, int32_t own,
                              int32_t sum_slot) {
@@ -110,8 +110,7 @@ zero_rt_status zero_rt_step::launch(const Launch &launch) {
   return ZERO_RT_OK;
 }
 
-zero_rt_status calls::run_scalars(zero_rt_step *step, int32_t,
-                                  int32_t program) {
+zero_rt_status calls::run_scalars(zero_rt_step *step, int32_t program) {
   if (program < 0 || program >= step->library->num_scalar_programs)
     return fail(ZERO_RT_INTERNAL, "run_scalars: program %d is out of range",
                 program);

@@ -218,8 +218,7 @@ static zero_rt_status resolve(zero_rt_step &step) {
   return ZERO_RT_OK;
 }
 
-zero_rt_status calls::settle(zero_rt_step *step, int32_t,
-                             int32_t verdict_slot) {
+zero_rt_status calls::settle(zero_rt_step *step, int32_t verdict_slot) {
   ZERO_RT_TRY(checkSlots(*step, "settle", verdict_slot, 1));
   Settled &last = step->last;
   ++last.turn;
@@ -240,8 +239,7 @@ zero_rt_status calls::settle(zero_rt_step *step, int32_t,
   return device.mark(last.timepoint);
 }
 
-zero_rt_status calls::count_arrivals(zero_rt_step *step, int32_t,
-                                     int32_t backwards_slot,
+zero_rt_status calls::count_arrivals(zero_rt_step *step, int32_t backwards_slot,
                                      int32_t missing_slot) {
   ZERO_RT_TRY(checkSlots(*step, "count_arrivals", backwards_slot, 1));
   ZERO_RT_TRY(checkSlots(*step, "count_arrivals", missing_slot, 1));

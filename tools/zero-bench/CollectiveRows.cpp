@@ -53,9 +53,9 @@ static bool addRows(const Options &options, int32_t ranks,
       return ok;
     };
     for (int round = 0; round < options.rounds; ++round) {
-      if (!collective([&] { return calls.reduce_scatter(step, 0, 0, 1, 0); },
+      if (!collective([&] { return calls.reduce_scatter(step, 0, 1, 0); },
                       scatters) ||
-          !collective([&] { return calls.all_reduce(step, 0, 0, 0, 0); },
+          !collective([&] { return calls.all_reduce(step, 0, 0, 0); },
                       reductions))
         return false;
       double time = measure([&] {

@@ -63,8 +63,8 @@ struct Script {
   bool closesLast = false;          // by accumulate, and not by what follows
   bool isDiscarded = false;         // given up, and not applied
   double counts = 1;                // times what ranks count, where they do
-  /// Which backwards are begun as the last.
-  enum { none, last, first, all } hinted = none;
+  unsigned hinted = 0;              // bit b: backward b is begun as the last
+  bool hintsOnFirst = false;        // on rank 0 only
 };
 } // namespace
 
@@ -104,9 +104,7 @@ static std::vector<RankInputs> getInputs(const Subject &subject,
     int count =
         script.backwards[std::min<size_t>(rank, script.backwards.size() - 1)];
     for (int b = 0; b < count; ++b) {
-      if (script.hinted == Script::all ||
-          (script.hinted == Script::last && b + 1 == count) ||
-          (script.hinted == Script::first && b == 0))
+      if ((script.hinted >> b & 1) && (rank == 0 || !script.hintsOnFirst))
         given.begunAsLast.insert(b);
       auto &backward = given.backwards.emplace_back();
       for (const ParameterInfo &parameter : subject.parameters) {
@@ -197,19 +195,29 @@ Behaviour test::run(ModuleOp module, const Subject &subject,
     add({backwards}, false, false);
   }
   // A hint changes nothing, be it right or wrong.
-  for (auto hinted : {Script::last, Script::first, Script::all})
-    for (int backwards : {1, 2, 3}) {
+  for (int backwards : {1, 2, 3})
+    for (unsigned hinted = 1; hinted < 1u << backwards; ++hinted)
+      for (bool closesLast : {false, true})
+        for (bool isDiscarded : {false, true}) {
+          add({backwards}, closesLast, isDiscarded);
+          scripts.back().hinted = hinted;
+        }
+  for (int backwards : {1, 2}) {
+    const unsigned last = 1u << (backwards - 1);
+    // Ranks need not say the same.
+    add({backwards}, false, false);
+    scripts.back().hinted = last;
+    scripts.back().hintsOnFirst = true;
+    for (bool early : {false, true}) {
       add({backwards}, false, false);
-      scripts.back().hinted = hinted;
-      add({backwards}, true, backwards == 2);
-      scripts.back().hinted = hinted;
+      scripts.back().hinted = last;
+      scripts.back().missing = 0;
+      scripts.back().early = early;
     }
-  add({2}, false, false);
-  scripts.back().absentIn = 1;
-  scripts.back().hinted = Script::last;
-  add({1}, false, false);
-  scripts.back().absentIn = 0;
-  scripts.back().hinted = Script::last;
+    add({backwards}, false, false);
+    scripts.back().hinted = last;
+    scripts.back().absentIn = backwards - 1;
+  }
   // What did not arrive at last did before.
   add({2}, true, false);
   scripts.back().absentIn = 1;

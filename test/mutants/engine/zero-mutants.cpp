@@ -138,19 +138,26 @@ private:
 } // namespace
 
 /// Calls of a handler in another order that timepoints allow: each as early as
-/// may be, later ones first.
+/// may be, later ones first. Collectives keep theirs, in which they are called.
 static void hurry(ModuleOp module) {
   module.walk([](zrt::HandlerOp handler) {
     Block &block = handler.getBody().front();
     SmallVector<Operation *> order;
     llvm::DenseSet<Operation *> done;
     auto calls = llvm::to_vector(llvm::make_pointer_range(block));
+    llvm::DenseMap<Operation *, Operation *> before; // of collectives
+    Operation *last = nullptr;
+    for (Operation *call : calls)
+      if (zrt::isCollective(call))
+        before[call] = std::exchange(last, call);
     while (order.size() < calls.size())
       for (Operation *call : llvm::reverse(calls)) {
         bool isReady = llvm::all_of(call->getOperands(), [&](Value value) {
           return done.contains(value.getDefiningOp());
         });
-        if (done.contains(call) || !isReady)
+        Operation *earlier = before.lookup(call);
+        if (done.contains(call) || !isReady ||
+            (earlier && !done.contains(earlier)))
           continue;
         done.insert(call);
         order.push_back(call);

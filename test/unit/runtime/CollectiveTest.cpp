@@ -80,7 +80,7 @@ void checkAllReduce(int32_t ranks, int32_t dtype, int64_t elements,
   std::vector<char> expected = sumOf(dtype, ranks, elements, exact);
   runSteps(library.get(), [&](int32_t rank, zero_rt_step *step) {
     writeValues(step, dtype, values(rank, elements, exact));
-    expectOk(callsOf(step).all_reduce(step, 0, Full, Full, 0));
+    expectOk(callsOf(step).all_reduce(step, Full, Full, 0));
     expectBytes(expected, 0, step->buffers[Full].data,
                 int64_t(expected.size()));
     zero_rt_counters counters = countersOf(step->runtime);
@@ -104,9 +104,9 @@ void checkReduceScatter(int32_t ranks, int32_t dtype, int64_t elements,
   runSteps(library.get(), [&](int32_t rank, zero_rt_step *step) {
     int64_t bytes = int64_t(expected.size()) / ranks;
     writeValues(step, dtype, values(rank, elements, exact));
-    expectOk(callsOf(step).reduce_scatter(step, 0, Full, Shard, 0));
+    expectOk(callsOf(step).reduce_scatter(step, Full, Shard, 0));
     expectBytes(expected, rank * bytes, step->buffers[Shard].data, bytes);
-    expectOk(callsOf(step).reduce_scatter_add(step, 0, Full, Shard, 0));
+    expectOk(callsOf(step).reduce_scatter_add(step, Full, Shard, 0));
     expectBytes(expectedTwice, rank * bytes, step->buffers[Shard].data, bytes);
     zero_rt_counters counters = countersOf(step->runtime);
     EXPECT_EQ(counters.reduce_scatters, 2);
@@ -119,7 +119,7 @@ void checkAllGather(int32_t ranks, int32_t dtype, int64_t elements) {
   runSteps(library.get(), [&](int32_t rank, zero_rt_step *step) {
     // Every rank has values of its own everywhere; only its slice counts.
     writeValues(step, dtype, values(rank, elements, true));
-    expectOk(callsOf(step).all_gather(step, 0, Full, 0));
+    expectOk(callsOf(step).all_gather(step, Full, 0));
     std::vector<double> gathered(static_cast<size_t>(elements));
     convert(ZERO_RT_F64, gathered.data(), dtype, step->buffers[Full].data,
             elements);
@@ -171,7 +171,7 @@ TEST(Collective, ThreadsDoNotChangeSums) {
         library.get(),
         [&](int32_t rank, zero_rt_step *step) {
           writeValues(step, ZERO_RT_F32, values(rank, elements, false));
-          expectOk(callsOf(step).all_reduce(step, 0, Full, Full, 0));
+          expectOk(callsOf(step).all_reduce(step, Full, Full, 0));
           expectBytes(expected, 0, step->buffers[Full].data,
                       int64_t(expected.size()));
         },
@@ -186,7 +186,7 @@ TEST(Collective, AddsTheRoundedSum) {
   library.buffers[Shard].fill = bitsOf(1);
   runSteps(library.get(), [](int32_t rank, zero_rt_step *step) {
     writeValues(step, ZERO_RT_BF16, std::vector<double>(2, rank ? 256 : 1));
-    expectOk(callsOf(step).reduce_scatter_add(step, 0, Full, Shard, 0));
+    expectOk(callsOf(step).reduce_scatter_add(step, Full, Shard, 0));
     auto *shard = static_cast<uint16_t *>(step->buffers[Shard].data);
     EXPECT_EQ(floatFromBF16(*shard), 256);
   });
@@ -198,7 +198,7 @@ TEST(Collective, KeepsTheSignOfZero) {
   LibraryBuilder library = makeBuffers(2, ZERO_RT_F32, 2);
   runSteps(library.get(), [](int32_t, zero_rt_step *step) {
     writeValues(step, ZERO_RT_F32, {-0.0, 0.0});
-    expectOk(callsOf(step).all_reduce(step, 0, Full, Full, 0));
+    expectOk(callsOf(step).all_reduce(step, Full, Full, 0));
     auto *data = static_cast<float *>(step->buffers[Full].data);
     EXPECT_TRUE(std::signbit(data[0]));
     EXPECT_FALSE(std::signbit(data[1]));
@@ -212,12 +212,12 @@ TEST(Collective, BackToBack) {
     auto *data = static_cast<float *>(step->buffers[Full].data);
     for (int turn = 0; turn < 100; ++turn) {
       std::fill_n(data, 64, float(rank + turn));
-      expectOk(callsOf(step).all_reduce(step, 0, Full, Full, 0));
+      expectOk(callsOf(step).all_reduce(step, Full, Full, 0));
       ASSERT_EQ(data[63], float(4 * turn + 6));
       std::fill_n(data, 64, float(rank));
-      expectOk(callsOf(step).reduce_scatter(step, 0, Full, Shard, 0));
+      expectOk(callsOf(step).reduce_scatter(step, Full, Shard, 0));
       std::fill_n(data, 64, float(rank));
-      expectOk(callsOf(step).all_gather(step, 0, Full, 0));
+      expectOk(callsOf(step).all_gather(step, Full, 0));
       ASSERT_EQ(data[0], 0);
       ASSERT_EQ(data[63], 3);
     }
@@ -231,13 +231,13 @@ TEST(Collective, Scalars) {
   runSteps(library.get(), [](int32_t rank, zero_rt_step *step) {
     step->slots()[1] = rank;
     step->slots()[2] = std::ldexp(1.0, -60 * rank);
-    expectOk(callsOf(step).all_reduce_scalars(step, 0, 1, 2, 0));
+    expectOk(callsOf(step).all_reduce_scalars(step, 1, 2, 0));
     EXPECT_EQ(step->slots()[0], 1);
     EXPECT_EQ(step->slots()[1], 3);
     EXPECT_EQ(step->slots()[2], 1); // in order: the small ones are lost
-    expectOk(callsOf(step).all_reduce_scalars(step, 0, 3, 0, 0));
+    expectOk(callsOf(step).all_reduce_scalars(step, 3, 0, 0));
     expectStatus(ZERO_RT_INTERNAL,
-                 callsOf(step).all_reduce_scalars(step, 0, 2, 2, 0),
+                 callsOf(step).all_reduce_scalars(step, 2, 2, 0),
                  "scalar slots [2, 4) of 3");
     zero_rt_counters counters = countersOf(step->runtime);
     EXPECT_EQ(counters.scalar_all_reduces, 2);
@@ -253,15 +253,15 @@ TEST(Collective, RefusesUnfitBuffers) {
                      ZERO_RT_SPACE_DEVICE, true});
   runSteps(library.get(), [](int32_t, zero_rt_step *step) {
     const zero_rt_calls &calls = callsOf(step);
-    expectStatus(ZERO_RT_INTERNAL, calls.all_gather(step, 0, Shard, 0),
+    expectStatus(ZERO_RT_INTERNAL, calls.all_gather(step, Shard, 0),
                  "all_gather: buffer 'shard' is sharded, expected full");
-    expectStatus(ZERO_RT_INTERNAL, calls.reduce_scatter(step, 0, Full, Full, 0),
+    expectStatus(ZERO_RT_INTERNAL, calls.reduce_scatter(step, Full, Full, 0),
                  "'full' is no sharded twin of 'full'");
-    expectStatus(ZERO_RT_INTERNAL, calls.reduce_scatter(step, 0, Full, 2, 0),
+    expectStatus(ZERO_RT_INTERNAL, calls.reduce_scatter(step, Full, 2, 0),
                  "'other' is no sharded twin of 'full'");
-    expectStatus(ZERO_RT_INTERNAL, calls.all_reduce(step, 0, 3, 3, 0),
+    expectStatus(ZERO_RT_INTERNAL, calls.all_reduce(step, 3, 3, 0),
                  "all_reduce: buffer 'later' is not allocated");
-    expectStatus(ZERO_RT_INTERNAL, calls.all_reduce(step, 0, 4, 4, 0),
+    expectStatus(ZERO_RT_INTERNAL, calls.all_reduce(step, 4, 4, 0),
                  "buffer 4 is out of range");
   });
 }

@@ -63,7 +63,7 @@ zero_rt_status launch(zero_rt_step *step, int32_t kernel,
                       std::vector<int32_t> buffers, int32_t table, bool own,
                       int32_t sumSlot = -1) {
   return callsOf(step).launch(
-      step, 0, kernel, buffers.data(), int32_t(buffers.size()), table,
+      step, kernel, buffers.data(), int32_t(buffers.size()), table,
       step->library->buffers[Full].elements, own ? 0 : -1, sumSlot);
 }
 
@@ -174,16 +174,16 @@ TEST(Launch, RefusesWhatMakesNoSense) {
             "begins at element 100, which is no multiple of 4096");
     const int32_t operand = Full;
     const zero_rt_calls &calls = callsOf(step);
-    refuses(calls.launch(step, 0, Mark, &operand, 1, 0, 8192, -1, -1),
+    refuses(calls.launch(step, Mark, &operand, 1, 0, 8192, -1, -1),
             "operand 'full' has 16384 elements, expected 8192");
-    refuses(calls.launch(step, 0, Mark, nullptr, 1, 0, 16384, -1, -1),
+    refuses(calls.launch(step, Mark, nullptr, 1, 0, 16384, -1, -1),
             "bad list of operands");
-    refuses(calls.launch(step, 0, Mark, &operand, 1, 0, 16383, 0, -1),
+    refuses(calls.launch(step, Mark, &operand, 1, 0, 16383, 0, -1),
             "16383 elements are not a multiple of 2 ranks");
-    refuses(calls.launch(step, 0, Mark, &operand, 1, 0, 16384, 1, -1),
+    refuses(calls.launch(step, Mark, &operand, 1, 0, 16384, 1, -1),
             "axis set 1 is out of range");
-    refuses(calls.run_scalars(step, 0, 0), "program 0 is out of range");
-    refuses(calls.run_scalars(step, 0, -1), "program -1 is out of range");
+    refuses(calls.run_scalars(step, 0), "program 0 is out of range");
+    refuses(calls.run_scalars(step, -1), "program -1 is out of range");
   });
 }
 

@@ -42,13 +42,13 @@ void add(void *const *operands, const double *, int64_t begin, int64_t end,
 }
 
 zero_rt_status arriveHandler(zero_rt_step *step, const zero_rt_event *event) {
-  return callsOf(step).pack(step, 0, event, 0);
+  return callsOf(step).pack(step, event, 0);
 }
 
 template <int B>
 zero_rt_status closeHandler(zero_rt_step *step, const zero_rt_event *) {
-  ZERO_RT_TRY(callsOf(step).fill_missing(step, 0, B));
-  return callsOf(step).copy(step, 0, B, Closed0 + B);
+  ZERO_RT_TRY(callsOf(step).fill_missing(step, B));
+  return callsOf(step).copy(step, B, Closed0 + B);
 }
 
 LibraryBuilder makeLibrary() {

@@ -97,15 +97,15 @@ static zero_rt_status releaseGradient(zero_rt_step *step,
 }
 
 static zero_rt_status store(zero_rt_step *step, const zero_rt_event *event) {
-  return callsOf(step).pack(step, 0, event, 0);
+  return callsOf(step).pack(step, event, 0);
 }
 
 static zero_rt_status add(zero_rt_step *step, const zero_rt_event *event) {
-  return callsOf(step).pack(step, 0, event, 1);
+  return callsOf(step).pack(step, event, 1);
 }
 
 static zero_rt_status fill(zero_rt_step *step, const zero_rt_event *) {
-  return callsOf(step).fill_missing(step, 0, 0);
+  return callsOf(step).fill_missing(step, 0);
 }
 
 static zero_rt_status keep(zero_rt_step *step, const zero_rt_event *) {
@@ -115,15 +115,15 @@ static zero_rt_status keep(zero_rt_step *step, const zero_rt_event *) {
 static zero_rt_status finish(zero_rt_step *step, const zero_rt_event *) {
   const int32_t shard[] = {ShardBuffer};
   const int32_t updated[] = {ShardBuffer, MasterBuffer, ParameterBuffer};
-  TRY_CALL(reduce_scatter(step, 0, GradientBuffer, ShardBuffer, 0));
-  TRY_CALL(count_arrivals(step, 0, Backwards, Missing));
-  TRY_CALL(launch(step, 0, 2, shard, 1, 0, trainElements, 0, SumOfSquares));
-  TRY_CALL(run_scalars(step, 0, 0));
-  TRY_CALL(all_reduce_scalars(step, 0, SumOfSquares, 4, 0));
-  TRY_CALL(run_scalars(step, 0, 1));
-  TRY_CALL(launch(step, 0, 3, updated, 3, 1, trainElements, 0, -1));
-  TRY_CALL(all_gather(step, 0, ParameterBuffer, 0));
-  return callsOf(step).settle(step, 0, Verdict);
+  TRY_CALL(reduce_scatter(step, GradientBuffer, ShardBuffer, 0));
+  TRY_CALL(count_arrivals(step, Backwards, Missing));
+  TRY_CALL(launch(step, 2, shard, 1, 0, trainElements, 0, SumOfSquares));
+  TRY_CALL(run_scalars(step, 0));
+  TRY_CALL(all_reduce_scalars(step, SumOfSquares, 4, 0));
+  TRY_CALL(run_scalars(step, 1));
+  TRY_CALL(launch(step, 3, updated, 3, 1, trainElements, 0, -1));
+  TRY_CALL(all_gather(step, ParameterBuffer, 0));
+  return callsOf(step).settle(step, Verdict);
 }
 
 //===----------------------------------------------------------------------===//

@@ -98,7 +98,7 @@ void GpuOrder::run(int steps) {
   }
 }
 
-/// "kernel 3" of "launch(stream 0, kernel 3, ...)" is 3; -1 if there is none.
+/// "kernel 3" of "launch(kernel 3, ...)" is 3; -1 if there is none.
 static int64_t getNumber(StringRef call, StringRef word) {
   int64_t number = -1;
   call = call.substr(call.find(word)).drop_front(word.size());
@@ -147,14 +147,14 @@ std::vector<std::string> GpuOrder::expectNccl(StringRef call) {
   if (!isOverNccl())
     return {};
   if (name == "all_reduce_scalars")
-    return describe("ncclAllReduce", 8 * std::stoll(operands[2].str()));
+    return describe("ncclAllReduce", 8 * std::stoll(operands[1].str()));
   if (name == "all_reduce")
-    return describe("ncclAllReduce", getBytes(operands[1]));
+    return describe("ncclAllReduce", getBytes(operands[0]));
   // Two ranks share.
   if (name == "reduce_scatter" || name == "reduce_scatter_add")
-    return describe("ncclReduceScatter", getBytes(operands[1]) / 2);
+    return describe("ncclReduceScatter", getBytes(operands[0]) / 2);
   if (name == "all_gather")
-    return describe("ncclAllGather", getBytes(operands[1]) / 2);
+    return describe("ncclAllGather", getBytes(operands[0]) / 2);
   return {};
 }
 

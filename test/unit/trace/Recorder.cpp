@@ -47,67 +47,55 @@ struct Describe {
   Operands retag(int32_t b, int32_t role) const {
     return {buffer(b), "role " + std::to_string(role)};
   }
-  Operands pack(int32_t stream, const zero_rt_event *event,
-                int32_t accumulate) const {
-    return {onStream(stream), "event " + std::to_string(event->event),
+  Operands pack(const zero_rt_event *event, int32_t accumulate) const {
+    return {"event " + std::to_string(event->event),
             text(library.parameters[event->parameter].name),
             event->tensor ? "tensor" : "slot", accumulate ? "add" : "store"};
   }
-  Operands fill_missing(int32_t stream, int32_t bucket) const {
-    return {onStream(stream), text(library.buckets[bucket].name)};
+  Operands fill_missing(int32_t bucket) const {
+    return {text(library.buckets[bucket].name)};
   }
-  Operands launch(int32_t stream, int32_t kernel, const int32_t *buffers,
-                  int32_t numBuffers, int32_t table, int64_t elements,
-                  int32_t own, int32_t sumSlot) const;
-  Operands run_scalars(int32_t stream, int32_t program) const;
-  Operands count_arrivals(int32_t stream, int32_t backwards,
-                          int32_t missing) const {
-    return {onStream(stream), slot(backwards), slot(missing)};
+  Operands launch(int32_t kernel, const int32_t *buffers, int32_t numBuffers,
+                  int32_t table, int64_t elements, int32_t own,
+                  int32_t sumSlot) const;
+  Operands run_scalars(int32_t program) const;
+  Operands count_arrivals(int32_t backwards, int32_t missing) const {
+    return {slot(backwards), slot(missing)};
   }
-  Operands all_reduce(int32_t stream, int32_t from, int32_t to,
-                      int32_t over) const {
-    return {onStream(stream), buffer(from), buffer(to), axes(over)};
+  Operands all_reduce(int32_t from, int32_t to, int32_t over) const {
+    return {buffer(from), buffer(to), axes(over)};
   }
-  Operands reduce_scatter(int32_t stream, int32_t from, int32_t to,
-                          int32_t over) const {
-    return {onStream(stream), buffer(from), buffer(to), axes(over)};
+  Operands reduce_scatter(int32_t from, int32_t to, int32_t over) const {
+    return {buffer(from), buffer(to), axes(over)};
   }
-  Operands reduce_scatter_add(int32_t stream, int32_t from, int32_t to,
+  Operands reduce_scatter_add(int32_t from, int32_t to, int32_t over) const {
+    return {buffer(from), buffer(to), axes(over)};
+  }
+  Operands unreduce(int32_t b, int32_t over) const {
+    return {buffer(b), axes(over)};
+  }
+  Operands all_gather(int32_t b, int32_t over) const {
+    return {buffer(b), axes(over)};
+  }
+  Operands count_once(int32_t row, int32_t over) const {
+    return {slot(row), axes(over)};
+  }
+  Operands all_reduce_scalars(int32_t first, int32_t count,
                               int32_t over) const {
-    return {onStream(stream), buffer(from), buffer(to), axes(over)};
+    return {slot(first), std::to_string(count), axes(over)};
   }
-  Operands unreduce(int32_t stream, int32_t b, int32_t over) const {
-    return {onStream(stream), buffer(b), axes(over)};
+  Operands copy(int32_t from, int32_t to) const {
+    return {buffer(from), buffer(to)};
   }
-  Operands all_gather(int32_t stream, int32_t b, int32_t over) const {
-    return {onStream(stream), buffer(b), axes(over)};
-  }
-  Operands count_once(int32_t stream, int32_t row, int32_t over) const {
-    return {onStream(stream), slot(row), axes(over)};
-  }
-  Operands all_reduce_scalars(int32_t stream, int32_t first, int32_t count,
-                              int32_t over) const {
-    return {onStream(stream), slot(first), std::to_string(count), axes(over)};
-  }
-  Operands copy(int32_t stream, int32_t from, int32_t to) const {
-    return {onStream(stream), buffer(from), buffer(to)};
-  }
-  Operands settle(int32_t stream, int32_t verdict) const {
-    return {onStream(stream), slot(verdict)};
-  }
-
-  static std::string onStream(int32_t stream) {
-    return "stream " + std::to_string(stream);
-  }
+  Operands settle(int32_t verdict) const { return {slot(verdict)}; }
 };
 } // namespace
 
-Operands Describe::launch(int32_t stream, int32_t kernel,
-                          const int32_t *buffers, int32_t numBuffers,
-                          int32_t table, int64_t elements, int32_t own,
-                          int32_t sumSlot) const {
+Operands Describe::launch(int32_t kernel, const int32_t *buffers,
+                          int32_t numBuffers, int32_t table, int64_t elements,
+                          int32_t own, int32_t sumSlot) const {
   // Kernels have no names in a library, only places.
-  Operands operands{onStream(stream), "kernel " + std::to_string(kernel)};
+  Operands operands{"kernel " + std::to_string(kernel)};
   for (int32_t i = 0; i < numBuffers; ++i)
     operands.push_back(buffer(buffers[i]));
   const zero_rt_table_row &row = library.tables[table];
@@ -136,8 +124,8 @@ static void markWritten(zero_rt_scalar_fn program,
 /// Scalar programs have no names either; what they write is told, too. That may
 /// by chance be what is there, or be left alone by a step that is skipped, so
 /// they run on several values: initial ones, and such as no program writes.
-Operands Describe::run_scalars(int32_t stream, int32_t program) const {
-  Operands operands{onStream(stream), "program " + std::to_string(program)};
+Operands Describe::run_scalars(int32_t program) const {
+  Operands operands{"program " + std::to_string(program)};
   std::vector<bool> written(size_t(library.num_slots));
   std::vector<double> initial(written.size()), others(written.size());
   for (size_t i = 0; i < written.size(); ++i) {

@@ -200,10 +200,6 @@ static void addLaunch(zrt::ProgramOp program, zrt::LaunchOp op,
 
 std::string Walker::getText(Operation &call, StringRef parameter) {
   Operands operands;
-  // What only keeps books has no stream; all the rest is on that of
-  // computation.
-  if (!isa<zrt::AllocateOp, zrt::ReleaseOp, zrt::RetagOp>(call))
-    operands.push_back("stream 0");
   auto add = [&](auto... texts) { (operands.push_back(texts), ...); };
   TypeSwitch<Operation *>(&call)
       .Case<zrt::AllocateOp, zrt::ReleaseOp>(
