@@ -59,13 +59,19 @@ zero_rt_status calls::copy(zero_rt_step *step, int32_t src, int32_t dst) {
   Range both = intersect(step->held(src), step->held(dst));
   if (src == dst || both.empty())
     return ZERO_RT_OK;
-  ZERO_RT_TRY(step->use(src));
-  ZERO_RT_TRY(step->use(dst));
   int64_t bytes = both.size() * elementSize(from.dtype);
-  ZERO_RT_TRY(step->device().copy(step->address(dst, both.begin),
-                                  step->address(src, both.begin), bytes));
-  if (from.space != to.space)
-    step->runtime->counters.bytes_copied_between_spaces += bytes;
+  auto copyBoth = [&] {
+    return step->device().copy(step->address(dst, both.begin),
+                               step->address(src, both.begin), bytes);
+  };
+  if (from.space == to.space) {
+    ZERO_RT_TRY(step->use(src));
+    ZERO_RT_TRY(step->use(dst));
+    return copyBoth();
+  }
+  Lane lane = to.space == ZERO_RT_SPACE_HOST ? Lane::ToHost : Lane::ToDevice;
+  ZERO_RT_TRY(step->in(lane, "copy", {src, dst}, copyBoth));
+  step->runtime->counters.bytes_copied_between_spaces += bytes;
   return ZERO_RT_OK;
 }
 

@@ -54,17 +54,6 @@ static Communicator &endOf(const zero_rt_step &step, int32_t axes) {
   return group.end ? *group.end : *step.runtime->communicator;
 }
 
-/// Runs |body| in the second queue, where it does something with |buffers|.
-template <typename Body>
-static zero_rt_status together(zero_rt_step &step, const char *call,
-                               std::initializer_list<int64_t> buffers,
-                               Body &&body) {
-  ZERO_RT_TRY(step.device().fork());
-  zero_rt_status status = guarded(call, body);
-  zero_rt_status joined = step.join(buffers);
-  return status ? status : joined;
-}
-
 zero_rt_status calls::all_reduce(zero_rt_step *step, int32_t src, int32_t dst,
                                  int32_t axes) {
   // They may be sharded over other axes.
@@ -80,7 +69,7 @@ zero_rt_status calls::all_reduce(zero_rt_step *step, int32_t src, int32_t dst,
       (addends == sums && src != dst))
     return fail(ZERO_RT_INTERNAL, "all_reduce: '%s' cannot take sums of '%s'",
                 step->bufferName(dst), step->bufferName(src));
-  ZERO_RT_TRY(together(*step, "all_reduce", {src, dst}, [&] {
+  ZERO_RT_TRY(step->in(Lane::Together, "all_reduce", {src, dst}, [&] {
     return endOf(*step, axes)
         .allReduce(tagOf(*step, "all_reduce", src, dst), *step->program,
                    addends, sums);
@@ -105,7 +94,7 @@ static zero_rt_status reduceScatter(zero_rt_step &step, const char *call,
       to.elements != from.elements)
     return fail(ZERO_RT_INTERNAL, "%s: '%s' is no sharded twin of '%s'", call,
                 step.bufferName(dst), step.bufferName(src));
-  ZERO_RT_TRY(together(step, call, {src, dst}, [&] {
+  ZERO_RT_TRY(step.in(Lane::Together, call, {src, dst}, [&] {
     return endOf(step, axes)
         .reduceScatter(tagOf(step, call, src, dst), *step.program,
                        step.buffers[size_t(src)].data,
@@ -132,7 +121,7 @@ zero_rt_status calls::all_gather(zero_rt_step *step, int32_t buffer,
                                  int32_t axes) {
   ZERO_RT_TRY(checkFull(*step, "all_gather", buffer));
   ZERO_RT_TRY(checkAxes(*step, "all_gather", axes));
-  ZERO_RT_TRY(together(*step, "all_gather", {buffer}, [&] {
+  ZERO_RT_TRY(step->in(Lane::Together, "all_gather", {buffer}, [&] {
     return endOf(*step, axes)
         .allGather(tagOf(*step, "all_gather", buffer, buffer),
                    step->buffers[size_t(buffer)].data);
@@ -162,15 +151,13 @@ zero_rt_status calls::all_reduce_scalars(zero_rt_step *step, int32_t first,
   Tag tag = {"all_reduce_scalars", name,        count,
              ZERO_RT_F64,          ZERO_RT_F64, step->id};
   double *slots = step->slots() + first;
-  Device &device = step->device();
-  ZERO_RT_TRY(device.fork());
-  zero_rt_status status = guarded("all_reduce_scalars", [&] {
-    return endOf(*step, axes).allReduce(tag, *step->program, slots, slots);
-  });
-  ZERO_RT_TRY(device.join(&step->scalarsEnd));
-  ZERO_RT_TRY(status);
+  ZERO_RT_TRY(step->in(Lane::Together, "all_reduce_scalars", {}, [&] {
+    ZERO_RT_TRY(
+        endOf(*step, axes).allReduce(tag, *step->program, slots, slots));
+    return step->device().record(&step->scalarsEnd);
+  }));
   // Whatever comes next needs them.
-  ZERO_RT_TRY(device.await(step->scalarsEnd));
+  ZERO_RT_TRY(step->device().await(step->scalarsEnd));
   zero_rt_counters &counters = step->runtime->counters;
   ++counters.scalar_all_reduces;
   counters.bytes_sent += ringBytes(int64_t(count) * int64_t(sizeof(double)), 2,

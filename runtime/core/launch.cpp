@@ -23,7 +23,6 @@ static zero_rt_status setOperands(zero_rt_step &step, const int32_t *buffers,
   for (int32_t i = 0; i < numBuffers; ++i) {
     int32_t buffer = buffers[i];
     ZERO_RT_TRY(checkBuffer(step, "launch", buffer));
-    ZERO_RT_TRY(step.use(buffer));
     const zero_rt_buffer_row &row = step.library->buffers[buffer];
     if (row.elements != elements)
       return fail(ZERO_RT_INTERNAL,
@@ -88,8 +87,19 @@ zero_rt_status calls::launch(zero_rt_step *step, int32_t kernel,
       setOperands(*step, buffers, num_buffers, elements, domain, isOnHost));
   if (sum_slot >= 0)
     ZERO_RT_TRY(checkReducing(*step, table, domain));
-  return step->launch({kernel, step->operands.data(), num_buffers, table,
-                       domain, sum_slot, isOnHost});
+  Launch launch = {
+      kernel,  step->operands.data(), num_buffers, table, domain, sum_slot,
+      isOnHost};
+  if (isOnHost) {
+    ZERO_RT_TRY(step->program->showSlots());
+    ZERO_RT_TRY(step->in(Lane::Host, "launch", {buffers, num_buffers},
+                         [&] { return step->launch(launch); }));
+    // Who asks for the sum does not say so.
+    return sum_slot >= 0 ? step->use(buffers[0]) : zero_rt_status(ZERO_RT_OK);
+  }
+  for (int32_t i = 0; i < num_buffers; ++i)
+    ZERO_RT_TRY(step->use(buffers[i]));
+  return step->launch(launch);
 }
 
 /// Whether |launch| has an element to run.

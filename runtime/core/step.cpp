@@ -21,7 +21,7 @@ zero_rt_step::zero_rt_step(zero_rt_runtime &runtime,
                            const zero_rt_library &library)
     : calls(&callTable), runtime(&runtime), library(&library), whole(&whole),
       index(library), buffers(size_t(library.num_buffers)),
-      shared(size_t(library.num_buffers)), window(library) {
+      underWay(size_t(library.num_buffers)), window(library) {
   ++runtime.steps;
   if (runtime.checkPromises)
     gradientDigests.assign(size_t(library.num_parameters), 0);
@@ -52,7 +52,7 @@ zero_rt_step::~zero_rt_step() {
   dropBackwards(*this);
   releaseOutgoing(*this);
   program.reset();
-  for (Shared &each : shared)
+  for (UnderWay &each : underWay)
     device().dropSignal(each.end);
   device().dropSignal(scalarsEnd);
   if (last.slots)
@@ -74,38 +74,49 @@ void *zero_rt_step::address(int64_t buffer, int64_t element) const {
 }
 
 /// What is known of the memory of |buffer|, which may be that of another.
-static Shared &sharedOf(zero_rt_step &step, int64_t buffer) {
+static UnderWay &underWayWith(zero_rt_step &step, int64_t buffer) {
   int64_t owner = step.library->buffers[buffer].shares;
-  return step.shared[size_t(owner < 0 ? buffer : owner)];
+  return step.underWay[size_t(owner < 0 ? buffer : owner)];
 }
 
 zero_rt_status zero_rt_step::use(int64_t buffer) {
-  Shared &mine = sharedOf(*this, buffer);
-  if (!mine.isUnderWay)
+  UnderWay &last = underWayWith(*this, buffer);
+  if (last.lane == Lane::Compute)
     return ZERO_RT_OK;
-  ZERO_RT_TRY(device().await(mine.end));
-  mine.isUnderWay = false;
+  ZERO_RT_TRY(device().await(last.end));
+  last.lane = Lane::Compute;
   return ZERO_RT_OK;
 }
 
 zero_rt_status zero_rt_step::lend(int64_t buffer, zero_rt_stream *stream) {
-  Shared &mine = sharedOf(*this, buffer);
+  UnderWay &last = underWayWith(*this, buffer);
   // What is under way came after all that the first queue did with it.
-  return mine.isUnderWay ? device().precede(stream, mine.end)
-                         : device().precede(stream);
+  return last.lane == Lane::Compute ? device().precede(stream)
+                                    : device().precede(stream, last.end);
 }
 
-zero_rt_status zero_rt_step::join(std::initializer_list<int64_t> buffers) {
-  zero_rt_status status = ZERO_RT_OK;
-  const Shared *last = nullptr;
-  for (int64_t buffer : buffers) {
-    Shared &each = sharedOf(*this, buffer);
-    if (&each == std::exchange(last, &each))
-      continue; // in place
-    zero_rt_status joined = device().join(&each.end);
-    each.isUnderWay = !joined;
-    status = status ? status : joined;
+zero_rt_status zero_rt_step::fork(Lane lane, BufferList buffers) {
+  ZERO_RT_TRY(device().fork(lane));
+  for (int32_t buffer : buffers) {
+    UnderWay &last = underWayWith(*this, buffer);
+    if (last.lane != Lane::Compute && last.lane != lane)
+      ZERO_RT_TRY(device().await(last.end));
   }
+  return ZERO_RT_OK;
+}
+
+zero_rt_status zero_rt_step::join(Lane lane, BufferList buffers) {
+  zero_rt_status status = ZERO_RT_OK;
+  const UnderWay *before = nullptr;
+  for (int32_t buffer : buffers) {
+    UnderWay &last = underWayWith(*this, buffer);
+    if (&last == std::exchange(before, &last))
+      continue; // in place
+    zero_rt_status recorded = device().record(&last.end);
+    last.lane = recorded ? Lane::Compute : lane;
+    status = status ? status : recorded;
+  }
+  device().join();
   return status;
 }
 

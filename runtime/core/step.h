@@ -44,10 +44,23 @@ struct RankGroup {
   int32_t size() const { return int32_t(members.size()); }
 };
 
-/// What the ranks do together with a buffer, in the second queue of the device.
-struct Shared {
-  Signal end = nullptr;    // of the last such thing
-  bool isUnderWay = false; // for the first queue
+/// What is under way with the memory of a buffer, other than in the first queue
+/// of the device.
+struct UnderWay {
+  Lane lane = Lane::Compute; // Compute: nothing is
+  Signal end = nullptr;      // of the last such thing
+};
+
+/// Numbers of buffers, which others keep.
+struct BufferList {
+  BufferList(const int32_t *data, int32_t size) : data(data), size(size) {}
+  BufferList(std::initializer_list<int32_t> list)
+      : data(list.begin()), size(int32_t(list.size())) {}
+  const int32_t *begin() const { return data; }
+  const int32_t *end() const { return data + size; }
+
+  const int32_t *data;
+  int32_t size;
 };
 
 /// What the last apply left for `results`.
@@ -87,8 +100,8 @@ struct zero_rt_step {
 
   std::vector<zero_rt::RankGroup> groups; // as in library->axis_sets
   zero_rt::LibraryIndex index;
-  std::vector<zero_rt::Block> buffers; // as in library->buffers
-  std::vector<zero_rt::Shared> shared; // the same
+  std::vector<zero_rt::Block> buffers;     // as in library->buffers
+  std::vector<zero_rt::UnderWay> underWay; // the same
   zero_rt::Signal scalarsEnd = nullptr;
   zero_rt::Block slotBlock;
   std::vector<zero_rt::StateEntry> entries;
@@ -142,13 +155,25 @@ struct zero_rt_step {
   /// buffer; it need not be held, as long as nobody goes there.
   void *address(int64_t buffer, int64_t element) const;
 
-  /// What is queued from now on may touch |buffer|: it comes after what ranks
-  /// do with it together.
+  /// What is queued from now on may touch |buffer|: it comes after what is
+  /// under way with it.
   zero_rt_status use(int64_t buffer);
   /// What comes to |stream| from now on may read |buffer|.
   zero_rt_status lend(int64_t buffer, zero_rt_stream *stream);
-  /// Ends what `Device::fork` began, which was done with |buffers|.
-  zero_rt_status join(std::initializer_list<int64_t> buffers);
+  /// What is queued until `join` goes to |lane|, does something with |buffers|,
+  /// and comes after what is under way with them. `join` is called in any case.
+  zero_rt_status fork(zero_rt::Lane lane, zero_rt::BufferList buffers);
+  zero_rt_status join(zero_rt::Lane lane, zero_rt::BufferList buffers);
+  /// Runs |body| between the two.
+  template <typename Body>
+  zero_rt_status in(zero_rt::Lane lane, const char *call,
+                    zero_rt::BufferList buffers, Body &&body) {
+    zero_rt_status status = fork(lane, buffers);
+    if (!status)
+      status = zero_rt::guarded(call, body);
+    zero_rt_status joined = join(lane, buffers);
+    return status ? status : joined;
+  }
 
   zero_rt_status allocate(int64_t buffer);
   /// Fills |elements| elements with the signalling pattern of |dtype|.

@@ -5,11 +5,11 @@
 //===----------------------------------------------------------------------===//
 //
 // A device is a queue: what changes memory is done in the order of calls, and
-// perhaps after they have returned. What ranks do together goes to a second one
-// (`fork`), so that what comes behind it need not wait. What the caller of the
-// runtime does there is on streams of its own, which the queue follows and
-// precedes. On the host device everything is done at once, and streams mean
-// nothing.
+// perhaps after they have returned. What ranks do together, and what offload
+// does, goes to others (`fork`), so that what comes behind it need not wait.
+// What the caller of the runtime does there is on streams of its own, which the
+// queue follows and precedes. On the host device everything is done at once,
+// and streams mean nothing.
 //
 //===----------------------------------------------------------------------===//
 
@@ -58,6 +58,9 @@ struct RankSum {
 class Program {
 public:
   virtual ~Program() = default;
+  /// Comes before a launch on the host, in the first queue: shows it the slots
+  /// as they are there.
+  virtual zero_rt_status showSlots() = 0;
   virtual zero_rt_status launch(const Launch &launch) = 0;
   virtual zero_rt_status runScalars(int32_t program) = 0;
   virtual zero_rt_status sum(const RankSum &sum) = 0;
@@ -65,6 +68,16 @@ public:
 
 /// Tells other queues how far one has come.
 using Signal = void *;
+
+/// The queues of a device. Where not said otherwise things go to the first.
+enum class Lane {
+  Compute,
+  Together, // what ranks do together
+  ToHost,   // copies to the memory of the host
+  Host,     // kernels on the processor
+  ToDevice  // copies from there
+};
+constexpr int numLanes = 5;
 
 class Device {
 public:
@@ -125,13 +138,14 @@ public:
   /// What comes to |stream| from now on comes after |signal|, of this device.
   virtual zero_rt_status precede(zero_rt_stream *stream, Signal signal) = 0;
 
-  /// What is queued until `join` goes to the second queue, behind all that is
-  /// in the first one.
-  virtual zero_rt_status fork() = 0;
-  /// Ends this. |end| is a signal for all that is in the second queue now: null
+  /// What is queued until `join` goes to |lane|, behind all that is in the
+  /// first queue.
+  virtual zero_rt_status fork(Lane lane) = 0;
+  virtual void join() = 0;
+  /// |end| is a signal for all that is queued now, where things go to now: null
   /// the first time, and then always the same.
-  virtual zero_rt_status join(Signal *end) = 0;
-  /// Gives back what `join` made.
+  virtual zero_rt_status record(Signal *end) = 0;
+  /// Gives back what `record` made.
   virtual void dropSignal(Signal end) = 0;
 
   /// How this device reaches those of other processes; |out| is null where that

@@ -260,12 +260,15 @@ zero_rt_status CudaDevice::drain(CUstream which) {
 }
 
 zero_rt_status CudaDevice::finish() {
-  if (zero_rt_status status = drain(streams[1])) {
-    (void)driver.StreamSynchronize(streams[0]);
-    return status;
-  }
-  ZERO_RT_TRY(drain(streams[0]));
-  return checkHost();
+  // What ranks do together may be given up, and then nothing is waited for
+  // with care.
+  zero_rt_status status = drain(streams[size_t(Lane::Together)]);
+  for (CUstream each : streams)
+    if (status)
+      (void)driver.StreamSynchronize(each);
+    else
+      status = drain(each);
+  return status ? status : checkHost();
 }
 
 zero_rt_status CudaDevice::look(const void *data, int64_t bytes,

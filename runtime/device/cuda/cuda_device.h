@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Two streams of its own, in the GPU's primary context, which is also that of
+// A stream for each lane, in the GPU's primary context, which is also that of
 // the CUDA runtime and of frameworks. Memory is the streams': what is released
 // may be allocated again without waiting.
 //
@@ -61,10 +61,11 @@ public:
   zero_rt_status signal(Signal *out) override;
   zero_rt_status await(Signal signal) override;
   zero_rt_status precede(zero_rt_stream *other, Signal signal) override;
-  zero_rt_status fork() override;
-  zero_rt_status join(Signal *end) override;
+  zero_rt_status fork(Lane to) override;
+  void join() override;
+  zero_rt_status record(Signal *end) override;
   void dropSignal(Signal end) override;
-  bool isForked() const { return stream == streams[1]; }
+  Lane getLane() const { return lane; }
 
   zero_rt_status getInterconnect(Interconnect **out) override;
   zero_rt_status load(const zero_rt_library &library, double *slots,
@@ -84,7 +85,7 @@ public:
 
   const Driver &driver;
   ThreadPool pool;
-  /// Which of the two it is that things are queued to.
+  /// That of the lane that things go to.
   CUstream stream = nullptr;
   /// Such as "sm_90".
   std::string arch;
@@ -115,7 +116,8 @@ private:
   CUcontext context = nullptr;
   bool isRetained = false;
   CUmemoryPool memoryPool = nullptr;
-  CUstream streams[2] = {};
+  Lane lane = Lane::Compute;
+  CUstream streams[numLanes] = {}; // by lane
   CUevent passing = nullptr; // between two streams; each use ends in its call
   CUevent signals[4] = {};
   CUevent milestones[2] = {}; // of `keepShort`, one after the other

@@ -36,12 +36,14 @@ zero_rt_status CudaProgram::load() {
   for (size_t s = 0; s < rankSums.size(); ++s)
     ZERO_RT_TRY(find(code->rank_sums[s].function, rankSums[s]));
   ZERO_RT_TRY(find(code->sum, sumFunction));
-  auto *slotsOfHost = static_cast<double *>(
-      device.allocate(ZERO_RT_SPACE_HOST, bytesOfSlots()));
-  if (!slotsOfHost)
-    return fail(ZERO_RT_OUT_OF_MEMORY, "no memory for a copy of the scalars");
-  hostSlots = slotsOfHost;
-  host = std::make_unique<HostProgram>(library, hostSlots, device.pool);
+  for (View &view : views) {
+    view.slots = static_cast<double *>(
+        device.allocate(ZERO_RT_SPACE_HOST, bytesOfSlots()));
+    if (!view.slots)
+      return fail(ZERO_RT_OUT_OF_MEMORY, "no memory for a copy of the scalars");
+    view.program =
+        std::make_unique<HostProgram>(library, view.slots, device.pool);
+  }
   return ZERO_RT_OK;
 }
 
@@ -81,8 +83,11 @@ CudaProgram::~CudaProgram() {
       device.release(ZERO_RT_SPACE_DEVICE, memory);
   // Its kernels may still be running.
   (void)device.finish();
-  if (hostSlots)
-    device.release(ZERO_RT_SPACE_HOST, hostSlots);
+  for (View &view : views) {
+    device.dropSignal(view.end);
+    if (view.slots)
+      device.release(ZERO_RT_SPACE_HOST, view.slots);
+  }
   if (module)
     (void)driver.ModuleUnload(module);
 }
@@ -104,10 +109,9 @@ static void cut(Range range, int64_t scalars,
 zero_rt_status CudaProgram::getPieces(int32_t table, Range domain,
                                       Pieces &out) {
   // All of a domain is the same wherever it begins.
-  bool isForked = device.isForked();
-  PiecesKey key = table < 0
-                      ? PiecesKey{-1, 0, domain.size(), isForked}
-                      : PiecesKey{table, domain.begin, domain.end, isForked};
+  Lane lane = device.getLane();
+  PiecesKey key = table < 0 ? PiecesKey{-1, 0, domain.size(), lane}
+                            : PiecesKey{table, domain.begin, domain.end, lane};
   auto found = allPieces.find(key);
   if (found != allPieces.end()) {
     out = found->second;
@@ -168,21 +172,29 @@ zero_rt_status CudaProgram::run(const Function &function, void *const *operands,
   return ZERO_RT_OK;
 }
 
-/// The processor runs |launch| in its turn, with the slots as they are then.
+zero_rt_status CudaProgram::showSlots() {
+  // One is shown while the processor looks at the other.
+  std::swap(views[0], views[1]);
+  if (views[0].end)
+    ZERO_RT_TRY(device.await(views[0].end));
+  return device.copy(views[0].slots, slots, bytesOfSlots());
+}
+
+/// The processor runs |launch| in its turn, with the slots that were shown.
 zero_rt_status CudaProgram::runOnHost(const Launch &launch) {
-  ZERO_RT_TRY(device.copy(hostSlots, slots, bytesOfSlots()));
+  View &view = views[0];
   std::vector<void *> operands(launch.operands,
                                launch.operands + launch.numOperands);
   ZERO_RT_TRY(device.queue(
-      [program = host.get(), launch, operands = std::move(operands)] {
+      [program = view.program.get(), launch, operands = std::move(operands)] {
         Launch mine = launch;
         mine.operands = operands.data();
         (void)program->launch(mine); // which never fails
       }));
-  if (launch.sumSlot < 0)
-    return ZERO_RT_OK;
-  return device.copy(slots + launch.sumSlot, hostSlots + launch.sumSlot,
-                     sizeof(double));
+  if (launch.sumSlot >= 0)
+    ZERO_RT_TRY(device.copy(slots + launch.sumSlot, view.slots + launch.sumSlot,
+                            sizeof(double)));
+  return device.record(&view.end);
 }
 
 zero_rt_status CudaProgram::launch(const Launch &launch) {

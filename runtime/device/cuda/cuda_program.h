@@ -28,6 +28,7 @@ public:
   /// Loads the code and finds its functions; called once.
   zero_rt_status load();
 
+  zero_rt_status showSlots() override;
   zero_rt_status launch(const Launch &launch) override;
   zero_rt_status runScalars(int32_t program) override;
   zero_rt_status sum(const RankSum &sum) override;
@@ -42,9 +43,15 @@ private:
     void *data = nullptr;
     int64_t count = 0;
   };
-  /// A segment table, or -1, and the domain that it is cut to; and whether it
-  /// is the second queue that made it, which the first does not wait for.
-  using PiecesKey = std::tuple<int32_t, int64_t, int64_t, bool>;
+  /// A segment table, or -1, and the domain that it is cut to; and the lane
+  /// that made it, which others do not wait for.
+  using PiecesKey = std::tuple<int32_t, int64_t, int64_t, Lane>;
+  /// What the processor runs, with a copy of the slots in its memory.
+  struct View {
+    double *slots = nullptr;
+    std::unique_ptr<HostProgram> program;
+    Signal end = nullptr; // of what looked at it last
+  };
 
   zero_rt_status loadModule(const zero_rt_cuda_code &code);
   zero_rt_status find(const zero_rt_cuda_function &row, Function &out);
@@ -74,9 +81,7 @@ private:
   void *partials[2] = {};
   int64_t numPartials[2] = {};
   std::vector<void *> arguments; // scratch of `run`
-  // What the processor runs, with a copy of the slots in its memory.
-  double *hostSlots = nullptr;
-  std::unique_ptr<HostProgram> host;
+  View views[2];                 // the first was shown last
 };
 
 } // namespace zero_rt

@@ -130,20 +130,25 @@ zero_rt_status CudaDevice::precede(zero_rt_stream *other, Signal signal) {
   return ZERO_RT_OK;
 }
 
-zero_rt_status CudaDevice::fork() {
+zero_rt_status CudaDevice::fork(Lane to) {
   ZERO_RT_CUDA(driver, EventRecord, passing, streams[0]);
-  ZERO_RT_CUDA(driver, StreamWaitEvent, streams[1], passing, 0);
-  stream = streams[1];
+  ZERO_RT_CUDA(driver, StreamWaitEvent, streams[size_t(to)], passing, 0);
+  lane = to;
+  stream = streams[size_t(to)];
   return ZERO_RT_OK;
 }
 
-zero_rt_status CudaDevice::join(Signal *end) {
+void CudaDevice::join() {
+  lane = Lane::Compute;
   stream = streams[0];
+}
+
+zero_rt_status CudaDevice::record(Signal *end) {
   auto event = static_cast<CUevent>(*end);
   if (!event)
     ZERO_RT_TRY(create(&event));
   *end = event;
-  ZERO_RT_CUDA(driver, EventRecord, event, streams[1]);
+  ZERO_RT_CUDA(driver, EventRecord, event, stream);
   return ZERO_RT_OK;
 }
 

@@ -53,8 +53,9 @@ public:
   zero_rt_status precede(zero_rt_stream *, Signal) override {
     return ZERO_RT_OK;
   }
-  zero_rt_status fork() override { return ZERO_RT_OK; }
-  zero_rt_status join(Signal *) override { return ZERO_RT_OK; }
+  zero_rt_status fork(Lane) override { return ZERO_RT_OK; }
+  void join() override {}
+  zero_rt_status record(Signal *) override { return ZERO_RT_OK; }
   void dropSignal(Signal) override {}
 
   zero_rt_status getInterconnect(Interconnect **out) override {

@@ -19,6 +19,7 @@ public:
   HostProgram(const zero_rt_library &library, double *slots, ThreadPool &pool)
       : library(library), slots(slots), pool(pool) {}
 
+  zero_rt_status showSlots() override { return ZERO_RT_OK; }
   zero_rt_status launch(const Launch &launch) override;
   zero_rt_status runScalars(int32_t program) override;
   zero_rt_status sum(const RankSum &sum) override;

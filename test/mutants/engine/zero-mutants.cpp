@@ -69,6 +69,9 @@ constexpr Explanation kExplained[] = {
      "where none is optional a step without one is refused, whatever it reads"},
     {"zrt.transition", "ranks meet where a backward begins",
      "the interpreter refuses unequal backwards before they begin"},
+    {"zrt.transition event", " in state '",
+     "where begin_last is not listed it is a begin, and nobody calls what is "
+     "listed instead"},
     {"zrt.transition", "the order of arrivals",
      "the interpreter knows one order"},
     {"zrt.transition handlers", " holds select(", "as above"},

@@ -14,6 +14,8 @@
 
 #include "llvm/ADT/STLExtras.h"
 
+#include <set>
+
 using namespace zero;
 using namespace zero::test;
 
@@ -22,19 +24,15 @@ namespace {
 /// One rank, whose collectives run on a stream as those of more do.
 class GpuOverlap : public GpuTest {
 protected:
-  void open(int stage) {
+  void open(int stage, const std::string &offload = "none") {
     LowerOptions options;
     options.mesh = "dp=1";
     options.stage = stage;
+    options.offload = offload;
     options.bucketBytes = 1; // one for each parameter
     GpuTest::open(options);
     ASSERT_EQ(zero_rt_local_group_create(1, &group), ZERO_RT_OK);
-    fake::takeCalls();
     rank = std::make_unique<GpuRank>(library, group, 0);
-    // The first of the runtime, and then the second.
-    for (const fake::Call &call : fake::takeCalls())
-      numStreams += call.function == "cuStreamCreate";
-    ASSERT_EQ(numStreams, 2);
     ASSERT_EQ(rank->create(), ZERO_RT_OK) << zero_rt_message();
   }
   void TearDown() override {
@@ -42,12 +40,33 @@ protected:
     rank.reset();
     GpuTest::TearDown();
   }
-  /// The number of the second stream.
-  int64_t findSecond() {
-    int64_t number = 0;
+  enum Lane { Compute, Together, ToHost, Host, ToDevice };
+  /// The number of the stream of |lane|. Waits for all that was queued.
+  int64_t findLane(Lane lane) {
+    rank->getResults();
+    fake::takeCalls();
+    rank->getParameter("fc2.bias");
+    std::set<int64_t> streams;
     for (const fake::Call &call : fake::takeCalls())
-      number = std::max(number, call.stream);
-    return number;
+      if (call.function == "cuStreamSynchronize")
+        streams.insert(call.stream);
+    EXPECT_EQ(streams.size(), 5u); // made in this order
+    return *std::next(streams.begin(), lane);
+  }
+  void apply() {
+    double rate = 1;
+    rank->check(rank->calls().apply(rank->step, &rate, 1, nullptr));
+  }
+  zero_rt_status waitForResults() {
+    zero_rt_results results = {};
+    results.struct_size = sizeof(results);
+    return rank->calls().results(rank->step, &results);
+  }
+  /// Whether what came to |stream| has happened, if it can.
+  bool hasPassed(zero_rt_stream *stream) {
+    for (int i = 0; i < 1000; ++i)
+      (void)cuStreamQuery(stream);
+    return cuStreamQuery(stream) == 0;
   }
   void deliver(const std::string &name, zero_rt_timepoint *release) {
     zero_rt_tensor tensor = rank->makeTensor(kGpuElements.at(name), 1);
@@ -60,7 +79,6 @@ protected:
   }
 
   std::unique_ptr<GpuRank> rank;
-  int numStreams = 0;
 };
 
 /// A stage, what is said where a backward begins, and whether buckets are
@@ -80,8 +98,7 @@ class GpuEarlyReduction : public GpuOverlap,
 TEST_P(GpuEarlyReduction, BackwardGoesOnWhileABucketIsReduced) {
   open(GetParam().stage);
   runStep();
-  rank->getResults();
-  int64_t second = findSecond();
+  int64_t second = findLane(Together);
   // The tensors first: a copy from the host may wait for all.
   zero_rt_tensor bias = rank->makeTensor(10, 1);
   zero_rt_tensor weight = rank->makeTensor(640, 1);
@@ -106,8 +123,7 @@ TEST_P(GpuEarlyReduction, BackwardGoesOnWhileABucketIsReduced) {
 TEST_P(GpuEarlyReduction, TheNextBackwardWaitsForABucketThatIsReduced) {
   open(GetParam().stage);
   runStep();
-  rank->getResults();
-  int64_t second = findSecond();
+  int64_t second = findLane(Together);
   zero_rt_tensor bias = rank->makeTensor(10, 1);
   rank->check(rank->calls().begin_backward(rank->step, GetParam().hint));
   fake::holdStream(second);
@@ -145,8 +161,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST_F(GpuOverlap, AParameterWaitsForItsOwnBucket) {
   open(/*stage=*/1);
   runStep();
-  rank->getResults();
-  int64_t second = findSecond();
+  int64_t second = findLane(Together);
   cuCtxPushCurrent_v2(nullptr);
   zero_rt_stream *streams[3] = {};
   for (zero_rt_stream *&stream : streams)
@@ -154,25 +169,65 @@ TEST_F(GpuOverlap, AParameterWaitsForItsOwnBucket) {
   rank->check(rank->calls().begin_backward(rank->step, ZERO_RT_HINT_UNKNOWN));
   // Only that the last bucket has been gathered does not happen.
   fake::holdStream(second, /*last=*/1);
-  double rate = 1;
-  rank->check(rank->calls().apply(rank->step, &rate, 1, nullptr));
+  apply();
   auto wait = [&](int32_t parameter, zero_rt_stream *stream) {
     rank->check(rank->calls().parameter_wait(rank->step, parameter, stream));
   };
   wait(rank->find("fc2.bias"), streams[0]);   // in the first one
   wait(rank->find("fc1.weight"), streams[1]); // in the last one
   wait(-1, streams[2]);
-  for (int i = 0; i < 1000; ++i)
-    (void)cuStreamQuery(streams[0]);
-  EXPECT_EQ(cuStreamQuery(streams[0]), 0);
-  EXPECT_NE(cuStreamQuery(streams[1]), 0);
-  EXPECT_NE(cuStreamQuery(streams[2]), 0);
+  EXPECT_TRUE(hasPassed(streams[0]));
+  EXPECT_FALSE(hasPassed(streams[1]));
+  EXPECT_FALSE(hasPassed(streams[2]));
   fake::holdStream(-1);
   for (zero_rt_stream *stream : streams) {
     EXPECT_EQ(cuStreamSynchronize(stream), 0);
     EXPECT_EQ(cuStreamDestroy_v2(stream), 0);
   }
   cuCtxPopCurrent_v2(nullptr);
+}
+
+// Gradients go to the host, buckets are updated there and come back, one while
+// the other: nothing waits for what it does not need.
+TEST_F(GpuOverlap, UpdatesGoOnWhileParametersAreCopiedBack) {
+  open(/*stage=*/1, "optimizer");
+  runStep();
+  int64_t back = findLane(ToDevice);
+  cuCtxPushCurrent_v2(nullptr);
+  zero_rt_stream *stream = nullptr;
+  ASSERT_EQ(cuStreamCreate(&stream, 1), 0);
+  rank->check(rank->calls().begin_backward(rank->step, ZERO_RT_HINT_UNKNOWN));
+  fake::holdStream(back);
+  apply();
+  // The results come behind all updates but the last two.
+  EXPECT_EQ(waitForResults(), ZERO_RT_MISSING_GRADIENT);
+  rank->check(
+      rank->calls().parameter_wait(rank->step, rank->find("fc2.bias"), stream));
+  EXPECT_FALSE(hasPassed(stream));
+  fake::holdStream(-1);
+  EXPECT_TRUE(hasPassed(stream));
+  EXPECT_EQ(cuStreamDestroy_v2(stream), 0);
+  cuCtxPopCurrent_v2(nullptr);
+  EXPECT_TRUE(fake::takeErrors().empty());
+}
+
+TEST_F(GpuOverlap, GradientsAreCopiedWhileTheProcessorUpdates) {
+  open(/*stage=*/1, "optimizer");
+  runStep();
+  int64_t host = findLane(Host);
+  rank->check(rank->calls().begin_backward(rank->step, ZERO_RT_HINT_UNKNOWN));
+  // The last two buckets are not updated, which is what these calls are for;
+  // their gradients have been copied all the same.
+  fake::takeCalls();
+  fake::holdStream(host, /*last=*/18);
+  apply();
+  EXPECT_EQ(waitForResults(), ZERO_RT_MISSING_GRADIENT);
+  int64_t updates = llvm::count_if(fake::takeCalls(), [&](const auto &call) {
+    return call.stream == host && call.function == "cuLaunchHostFunc";
+  });
+  EXPECT_EQ(updates, 4);
+  fake::holdStream(-1);
+  EXPECT_TRUE(fake::takeErrors().empty());
 }
 
 } // namespace
