@@ -205,14 +205,15 @@ Behaviour test::run(ModuleOp module, const Subject &subject,
   for (int backwards : {1, 2}) {
     const unsigned last = 1u << (backwards - 1);
     // Ranks need not say the same.
-    add({backwards}, false, false);
-    scripts.back().hinted = last;
-    scripts.back().hintsOnFirst = true;
-    for (bool early : {false, true}) {
+    for (bool closesLast : {false, true}) {
+      add({backwards}, closesLast, false);
+      scripts.back().hinted = last;
+      scripts.back().hintsOnFirst = true;
+    }
+    for (int i = 0; i < int(subject.parameters.size()); ++i) {
       add({backwards}, false, false);
       scripts.back().hinted = last;
-      scripts.back().missing = 0;
-      scripts.back().early = early;
+      scripts.back().missing = i;
     }
     add({backwards}, false, false);
     scripts.back().hinted = last;

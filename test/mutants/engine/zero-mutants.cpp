@@ -72,6 +72,8 @@ constexpr Explanation kExplained[] = {
     {"zrt.transition event", " in state '",
      "where begin_last is not listed it is a begin, and nobody calls what is "
      "listed instead"},
+    {"zrt.transition event", " leads to state '", "as above"},
+    {"zrt.unreduce: twice", "", "what one rank alone has it keeps"},
     {"zrt.transition", "the order of arrivals",
      "the interpreter knows one order"},
     {"zrt.transition handlers", " holds select(", "as above"},
