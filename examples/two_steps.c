@@ -53,11 +53,11 @@ static int gpu; /* which one, of those of this machine */
 
 /* The gradient of every element is 1 on rank 0 and 2 on rank 1, as bf16, in
    memory of the runtime's device. */
-static void run_backward(zero_rt_runtime *runtime, zero_rt_step *step,
-                         int rank) {
+static void run_backward(zero_rt_runtime *runtime, zero_rt_step *step, int rank,
+                         zero_rt_hint hint) {
   static const int64_t elements[] = {64 * 48, 64, 10 * 64, 10};
   static const uint16_t one_or_two[] = {0x3f80, 0x4000};
-  CHECK(train_begin_backward(step, ZERO_RT_HINT_UNKNOWN));
+  CHECK(train_begin_backward(step, hint));
   for (int32_t id = TRAIN_NUM_PARAMETERS - 1; id >= 0; --id) {
     static _Thread_local uint16_t values[64 * 48];
     const int64_t bytes = elements[id] * (int64_t)sizeof(values[0]);
@@ -87,8 +87,12 @@ static void *run_rank(void *argument) {
   CHECK(train_create(runtime, NULL, &step));
   for (int k = 0; k < STEPS; ++k) {
     for (int b = 0; b < BACKWARDS; ++b) {
-      run_backward(runtime, step, rank);
-      if (b + 1 < BACKWARDS)
+      /* In the last one gradients are reduced while others are still to come.
+       */
+      int is_last = b + 1 == BACKWARDS;
+      run_backward(runtime, step, rank,
+                   is_last ? ZERO_RT_HINT_LAST : ZERO_RT_HINT_MORE);
+      if (!is_last)
         CHECK(train_accumulate(step));
     }
     const double learning_rate = 0.5;

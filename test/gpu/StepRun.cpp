@@ -204,7 +204,11 @@ bool Rank::bind() {
 bool Rank::apply(int number) {
   const zero_rt_library &tables = *library.tables;
   for (int backward = 0; backward < kBackwards; ++backward) {
-    if (!check(calls().begin_backward(step, ZERO_RT_HINT_UNKNOWN)))
+    // In every other step gradients are reduced early, which changes no bit.
+    zero_rt_hint hint = number % 2 == 0              ? ZERO_RT_HINT_UNKNOWN
+                        : backward + 1 == kBackwards ? ZERO_RT_HINT_LAST
+                                                     : ZERO_RT_HINT_MORE;
+    if (!check(calls().begin_backward(step, hint)))
       return false;
     for (int64_t p = tables.num_parameters - 1; p >= 0; --p) {
       const zero_rt_parameter_row &row = tables.parameters[p];
