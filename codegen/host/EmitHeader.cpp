@@ -34,12 +34,13 @@ static StringRef getComment(Call call) {
            "that hold the same pass the same. Only between steps.";
   case Call::parameter:
     return "A view of what this rank holds of a parameter, ours and to be "
-           "read; valid until destroy, current after results of the last "
-           "apply, or on a stream after parameter_wait.";
+           "read; valid until destroy. It is current after apply; on a GPU for "
+           "what comes to a stream after parameter_wait, and for zero_rt_copy.";
   case Call::begin_backward:
     return "Begins a backward. |hint| is a zero_rt_hint: in a backward that is "
            "said to be the last, buckets are reduced as they are complete. One "
-           "that is wrong on all ranks costs a reduction, and nothing else.";
+           "that is wrong on all ranks costs a reduction, and sums are rounded "
+           "otherwise.";
   case Call::gradient:
     return "Hands over the gradient of what this rank holds of one parameter "
            "in the open backward, as it is after what is on |stream|. The "

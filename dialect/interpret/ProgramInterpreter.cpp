@@ -215,20 +215,6 @@ static bool isSameCollective(Operation *a, Operation *b) {
                     a->getAttrDictionary() == b->getAttrDictionary());
 }
 
-bool ProgramInterpreter::isStuck() {
-  if (window->isEqual())
-    return false;
-  auto first = llvm::make_filter_range(plans[0], meets);
-  return meetsInBackwards || llvm::any_of(plans, [&](Actions &actions) {
-           auto own = llvm::make_filter_range(actions, meets);
-           return !std::equal(own.begin(), own.end(), first.begin(),
-                              first.end(),
-                              [](const Action &a, const Action &b) {
-                                return isSameCollective(a.call, b.call);
-                              });
-         });
-}
-
 LogicalResult ProgramInterpreter::runSideBySide() {
   std::vector<size_t> cursors(plans.size(), 0);
   while (true) {

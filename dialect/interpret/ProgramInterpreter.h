@@ -86,7 +86,7 @@ private:
   void closeBackward(int64_t rank);
   /// Whether a rank would wait for one that makes no such backward, or take
   /// what it met it at in another one.
-  bool isStuck();
+  bool isStuck() { return !window->isEqual() && meetsInBackwards; }
   mlir::LogicalResult runSideBySide();
   mlir::FailureOr<StepResult> collectResult();
 

@@ -28,7 +28,8 @@ def Zrt_SequenceOp : Zrt_SymbolOp<"sequence",
     - `sequence_c3`: each bucket with arrivals is listed once;
     - `sequence_c4`: gradients of buckets that may be open together do not share
       memory;
-    - `sequence_c5`: a bucket's handler fills what is missing in no other bucket;
+    - `sequence_c5`: a bucket's handler fills what is missing in no other bucket (that
+      it does so in its own where gradients are stored, the proof looks after);
     - `sequence_c6`: the handler of a bucket that is on some pipeline stages works on
       what is on the same ones: the others never run it.
 

@@ -128,6 +128,13 @@ void ProgramReader::enter(Node node, Operation *from) {
     }
     isNew |= !contents.holdsSame(before);
   }
+  if (known->met != node.met)
+    proof.report.error(from)
+        << "state '" << node.state.getValue()
+        << "' is reached after other collectives, depending on how backwards "
+           "were begun: ranks that are told otherwise would wait for each "
+           "other "
+           "for ever";
   if (known->sent != node.sent) {
     std::vector<Expr> some = {algebra.undefined(
         "what other ranks got, which depends on the number of backwards")};
@@ -179,11 +186,13 @@ void ProgramReader::explore(const Node &node, zrt::TransitionOp transition) {
     if (!node.isOpen)
       return refuse("closes a backward that is not open");
     closeBackward(algebra, next.memory, !node.hasEarlier);
+    calls->sent.clear();
     runHandlers(transition, next.memory);
     calls->settleAbsent(transition, next.memory);
     next.met = getMet(node, transition);
     for (Expr &sent : next.sent)
       sent = closeBackward(algebra, sent, !node.hasEarlier);
+    llvm::append_range(next.sent, calls->sent);
     next.isOpen = false;
     next.hasEarlier = true;
     return enter(std::move(next), transition);

@@ -87,19 +87,33 @@ bool ProgramReader::isHinted(StringAttr state) {
   return hinted;
 }
 
+/// What of |all| ranks take part in that are on the stages of |place|.
+static Collectives takePart(const Collectives &all, const Collective &place) {
+  Collectives part;
+  llvm::copy_if(all, std::back_inserter(part), [&](const Collective &one) {
+    return one.stages.empty() ||
+           llvm::any_of(place.stages, [&](const AxisCoordinate &c) {
+             return llvm::is_contained(one.stages, c);
+           });
+  });
+  return part;
+}
+
 /// Ranks may meet where a backward is closed that was begun as the last: that
 /// all are told so in vain, if one is, they promise. Where one alone is, it
 /// comes to the same collectives once more, and others must be at another one
-/// by then, so that they find out.
+/// by then: in the same group they find out, in others they wait in vain.
 void ProgramReader::checkHints() {
   for (zrt::TransitionOp op : closesHinted) {
-    Collectives again = getCollectives(op);
-    if (again.empty())
-      continue;
-    bool isFoundOut = applyCollectives.size() > again.size() &&
-                      ArrayRef(applyCollectives).take_front(again.size()) ==
-                          ArrayRef(again) &&
-                      !(applyCollectives[again.size()] == again.front());
+    Collectives all = getCollectives(op);
+    // Stage by stage: each has its own first one.
+    bool isFoundOut = llvm::all_of(all, [&](const Collective &place) {
+      Collectives again = takePart(all, place);
+      Collectives applied = takePart(applyCollectives, place);
+      return applied.size() > again.size() &&
+             ArrayRef(applied).take_front(again.size()) == ArrayRef(again) &&
+             !(applied[again.size()] == again.front());
+    });
     if (!isFoundOut)
       proof.report.error(op)
           << "what ranks meet at in state '" << op.getState()
@@ -139,6 +153,8 @@ void ProgramReader::findMeetings() {
       if (event == zrt::Event::accumulate && isHinted(state)) {
         closesHinted.insert(op);
         meaning.takesHints |= !collectives.empty();
+        for (const Collective &collective : collectives)
+          checkStages(op, collective);
       } else if (event == zrt::Event::accumulate) {
         closing.push_back(op);
         for (const Collective &collective : collectives) {

@@ -58,8 +58,8 @@ struct RankSum {
 class Program {
 public:
   virtual ~Program() = default;
-  /// Comes before a launch on the host, in the first queue: shows it the slots
-  /// as they are there.
+  /// Comes before each launch on the host, in the first queue: shows it the
+  /// slots as they are there.
   virtual zero_rt_status showSlots() = 0;
   virtual zero_rt_status launch(const Launch &launch) = 0;
   virtual zero_rt_status runScalars(int32_t program) = 0;

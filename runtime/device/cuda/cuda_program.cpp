@@ -43,6 +43,7 @@ zero_rt_status CudaProgram::load() {
       return fail(ZERO_RT_OUT_OF_MEMORY, "no memory for a copy of the scalars");
     view.program =
         std::make_unique<HostProgram>(library, view.slots, device.pool);
+    ZERO_RT_TRY(device.record(&view.end));
   }
   return ZERO_RT_OK;
 }
@@ -175,8 +176,7 @@ zero_rt_status CudaProgram::run(const Function &function, void *const *operands,
 zero_rt_status CudaProgram::showSlots() {
   // One is shown while the processor looks at the other.
   std::swap(views[0], views[1]);
-  if (views[0].end)
-    ZERO_RT_TRY(device.await(views[0].end));
+  ZERO_RT_TRY(device.await(views[0].end));
   return device.copy(views[0].slots, slots, bytesOfSlots());
 }
 

@@ -66,10 +66,11 @@ typedef enum zero_rt_role {
 /// before apply, or that more follow. In the last one buckets are reduced as
 /// they are complete, where they would wait for apply otherwise. A hint only
 /// ever buys overlap: if another backward follows all the same, what was
-/// reduced is so once more. Ranks need not say the same, unless promises are
-/// checked; but where LAST is wrong, or discard follows it, it is so on all
-/// ranks, as the numbers of collectives are else not the same on all of them,
-/// which is a mismatch.
+/// reduced is so once more, and rounded otherwise. Ranks need not say the same,
+/// unless promises are checked; but where LAST is wrong, or discard follows it,
+/// it is so on all ranks: the numbers of collectives are else not the same on
+/// all of them, which is a mismatch, or a timeout where some are in other
+/// groups by then.
 typedef enum zero_rt_hint {
   ZERO_RT_HINT_UNKNOWN = 0,
   ZERO_RT_HINT_LAST = 1,

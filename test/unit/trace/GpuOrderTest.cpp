@@ -6,8 +6,8 @@
 //
 // TraceTest shows that a step makes the calls of its IR. Here each of these
 // calls must become the launches, copies, events and calls of NCCL that it
-// stands for, in its order, on one of the two streams of its rank, and without
-// waiting.
+// stands for, in its order, on one of the first two streams of its rank, and
+// without waiting.
 //
 //===----------------------------------------------------------------------===//
 

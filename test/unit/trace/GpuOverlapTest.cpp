@@ -230,4 +230,42 @@ TEST_F(GpuOverlap, GradientsAreCopiedWhileTheProcessorUpdates) {
   EXPECT_TRUE(fake::takeErrors().empty());
 }
 
+// The scalars of the next step do not get to the processor before it is there,
+// however late that is.
+TEST_F(GpuOverlap, TheProcessorSeesTheScalarsOfItsStep) {
+  open(/*stage=*/1, "optimizer");
+  auto runTwoSteps = [&](bool isLate) {
+    runStep();
+    int64_t host = findLane(Host);
+    // The tensors first: a copy from the host may wait for all.
+    std::map<std::string, zero_rt_tensor> tensors;
+    for (const auto &[name, elements] : kGpuElements)
+      tensors[name] = rank->makeTensor(elements, 1);
+    for (double rate : {1.0, 1024.0}) {
+      rank->check(rank->calls().begin_backward(rank->step, ZERO_RT_HINT_LAST));
+      for (auto &[name, tensor] : tensors)
+        for (int use = 0; use < (name == "fc1.weight" ? 2 : 1); ++use) {
+          zero_rt_timepoint release = 0;
+          rank->check(rank->calls().gradient(rank->step, rank->find(name),
+                                             &tensor, nullptr, &release));
+        }
+      // Two launches: those of the first step's last buckets.
+      if (isLate && rate == 1)
+        fake::holdStream(host, /*last=*/18);
+      rank->check(rank->calls().apply(rank->step, &rate, 1, nullptr));
+    }
+    fake::holdStream(-1);
+    std::vector<uint16_t> all;
+    for (const auto &[name, elements] : kGpuElements)
+      llvm::append_range(all, rank->getParameter(name));
+    return all;
+  };
+  std::vector<uint16_t> expected = runTwoSteps(/*isLate=*/false);
+  rank.reset();
+  rank = std::make_unique<GpuRank>(library, group, 0);
+  ASSERT_EQ(rank->create(), ZERO_RT_OK) << zero_rt_message();
+  EXPECT_EQ(runTwoSteps(/*isLate=*/true), expected);
+  EXPECT_TRUE(fake::takeErrors().empty());
+}
+
 } // namespace
