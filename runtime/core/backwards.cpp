@@ -31,7 +31,7 @@ zero_rt_status zero_rt::beginBackward(zero_rt_step &step, int32_t hint,
     row = step.index.transition(step.state, ZERO_RT_EVENT_BEGIN_LAST);
   if (!row)
     ZERO_RT_TRY(findTransition(step, ZERO_RT_EVENT_BEGIN, call, &row));
-  step.window.begin();
+  step.window.begin(row->event == ZERO_RT_EVENT_BEGIN_LAST);
   beginSequence(step);
   ZERO_RT_TRY(
       runTransition(step, *row, {int32_t(row->event), -1, nullptr}, call));

@@ -68,7 +68,14 @@ zero_rt_status zero_rt::runHandler(zero_rt_step &step, int64_t handler,
 void zero_rt::poisonStep(zero_rt_step &step, const char *call,
                          zero_rt_status status) {
   char message[512];
-  std::snprintf(message, sizeof(message), "%s", lastMessage());
+  int64_t inVain = step.window.begunAsLastInVain();
+  if (inVain > 0 && (status == ZERO_RT_MISMATCH || status == ZERO_RT_TIMEOUT))
+    std::snprintf(message, sizeof(message),
+                  "%s; rank %d began backward %lld as the last, and another "
+                  "one followed: was that so on all ranks?",
+                  lastMessage(), step.runtime->rank, (long long)inVain);
+  else
+    std::snprintf(message, sizeof(message), "%s", lastMessage());
   std::snprintf(step.poisonedBy, sizeof(step.poisonedBy), "%s failed: %s", call,
                 message);
   step.runtime->communicator->giveUp(status, step.poisonedBy);

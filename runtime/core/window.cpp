@@ -16,9 +16,13 @@ Window::Window(const zero_rt_library &library)
   first.reserve(maxNamed);
 }
 
-void Window::begin() {
+void Window::begin(bool isAsLast) {
   open = true;
   ++numBackwards;
+  if (inVain == 0)
+    inVain = asLast;
+  if (isAsLast)
+    asLast = numBackwards;
   std::fill(numArrivals.begin(), numArrivals.end(), 0);
   std::fill(slots.begin(), slots.end(), Slot::None);
 }
@@ -48,5 +52,6 @@ void Window::reset() {
   open = false;
   numBackwards = 0;
   numMissing = 0;
+  asLast = inVain = 0;
   first.clear();
 }

@@ -31,7 +31,8 @@ class Window {
 public:
   explicit Window(const zero_rt_library &library);
 
-  void begin();
+  /// |isAsLast|: the caller says that it is the last one, and ranks meet in it.
+  void begin(bool isAsLast);
   void arrive(int32_t parameter);
   /// Ends the open backward, if any, and books what did not arrive whole: an
   /// optional gradient may stay away, and nothing may come in part. Arrivals
@@ -51,6 +52,10 @@ public:
   /// The first few of them, for messages.
   const std::vector<MissingGradient> &firstMissing() const { return first; }
 
+  /// The first backward that was begun as the last and was not, counted from 1;
+  /// or 0.
+  int64_t begunAsLastInVain() const { return inVain; }
+
   // A slot that was handed out and not yet declared ready.
   enum class Slot : int8_t { None, Overwrite, Add };
   Slot slot(int32_t parameter) const { return slots[std::size_t(parameter)]; }
@@ -66,6 +71,8 @@ private:
   bool open = false;
   int64_t numBackwards = 0;
   int64_t numMissing = 0;
+  int64_t asLast = 0; // the backward that was begun so, counted from 1; or 0
+  int64_t inVain = 0;
   std::vector<int64_t> numArrivals; // of the backward opened last
   std::vector<Slot> slots;
   std::vector<MissingGradient> first;
