@@ -14,6 +14,11 @@ using zrt::Access;
 
 namespace {
 
+/// In which sums over ranks are taken.
+Type getWideType(Type sum) {
+  return sum.isF64() ? sum : Float32Type::get(sum.getContext());
+}
+
 class Collector {
 public:
   explicit Collector(zrt::ProgramOp program)
@@ -24,13 +29,13 @@ public:
     program.walk([&](Operation *op) {
       if (auto call = dyn_cast<zrt::AllReduceOp>(op))
         add(getType(call.getBufferAttr()), getType(call.getResultBuffer()),
-            call.getAxes(), false);
+            call.getAxes(), ZERO_RT_RANK_SUM_WRITE);
       else if (auto call = dyn_cast<zrt::ReduceScatterOp>(op))
         add(getType(call.getSourceAttr()), getType(call.getTargetAttr()),
-            call.getAxes(), false);
+            call.getAxes(), ZERO_RT_RANK_SUM_WRITE);
       else if (auto call = dyn_cast<zrt::ReduceScatterAddOp>(op))
         add(getType(call.getSourceAttr()), getType(call.getTargetAttr()),
-            call.getAxes(), true);
+            call.getAxes(), ZERO_RT_RANK_SUM_ADD);
       else if (auto call = dyn_cast<zrt::AllReduceScalarsOp>(op))
         addScalars(call.getAxes());
     });
@@ -42,17 +47,18 @@ private:
     return program.lookupSymbol<zrt::BufferOp>(name).getValueType();
   }
 
-  void add(ValueType addend, ValueType sum, ArrayAttr axes, bool accumulates) {
+  void add(ValueType addend, ValueType sum, ArrayAttr axes,
+           zero_rt_rank_sum_kind kind) {
     int64_t ranks = 1;
     for (auto axis : axes.getAsRange<StringAttr>()) {
       // Of pipeline stages only those that have the buffer.
       size_t stages = addend.getCoordinates(axis).size();
       ranks *= stages ? stages : mesh.getAxisSize(axis).value_or(1);
     }
-    add({addend.getElementType(), sum.getElementType(), ranks, accumulates});
+    add({addend.getElementType(), sum.getElementType(), ranks, kind});
     // Where a network adds, what is left is to add its sum to what is there.
-    if (accumulates && addend.getElementType() == sum.getElementType())
-      add({addend.getElementType(), sum.getElementType(), 1, accumulates});
+    if (addend.getElementType() == sum.getElementType())
+      addKernel({addend.getElementType(), sum.getElementType(), 1, kind});
   }
 
   void addScalars(ArrayAttr axes) {
@@ -60,15 +66,27 @@ private:
     int64_t ranks = 1;
     for (auto axis : axes.getAsRange<StringAttr>())
       ranks *= mesh.getAxisSize(axis).value_or(1);
-    add({f64, f64, ranks, /*accumulates=*/false});
+    add({f64, f64, ranks, ZERO_RT_RANK_SUM_WRITE});
   }
 
-  void add(const RankSum &found) {
-    const auto &[addend, sum, ranks, accumulates] = found;
-    bool isCopy = ranks == 1 && addend == sum && !accumulates;
-    if (!isCopy && ranks <= kMaxRanksInSight &&
-        !llvm::is_contained(sums, found))
-      sums.push_back(found);
+  void add(const RankSum &sum) {
+    constexpr int64_t most = ZERO_RT_CUDA_MOST_RANKS;
+    if (sum.ranks <= most)
+      return addKernel(sum);
+    Type wide = getWideType(sum.sum);
+    addKernel({sum.addend, wide, most, ZERO_RT_RANK_SUM_WRITE});
+    if (sum.ranks >= 2 * most)
+      addKernel({sum.addend, wide, most, ZERO_RT_RANK_SUM_CONTINUE});
+    if (int64_t rest = sum.ranks % most)
+      addKernel({sum.addend, wide, rest, ZERO_RT_RANK_SUM_CONTINUE});
+    addKernel({wide, sum.sum, 1, sum.kind});
+  }
+
+  void addKernel(const RankSum &sum) {
+    bool isCopy = sum.ranks == 1 && sum.addend == sum.sum &&
+                  sum.kind == ZERO_RT_RANK_SUM_WRITE;
+    if (!isCopy && !llvm::is_contained(sums, sum))
+      sums.push_back(sum);
   }
 
   zrt::ProgramOp program;
@@ -86,7 +104,9 @@ std::string zero::getName(const RankSum &sum) {
   std::string name;
   llvm::raw_string_ostream(name)
       << sum.addend << '_' << sum.sum << '_' << sum.ranks
-      << (sum.accumulates ? "_add" : "");
+      << (sum.kind == ZERO_RT_RANK_SUM_ADD        ? "_add"
+          : sum.kind == ZERO_RT_RANK_SUM_CONTINUE ? "_more"
+                                                  : "");
   return name;
 }
 
@@ -98,7 +118,8 @@ OwningOpRef<zrt::KernelOp> zero::makeRankSum(const RankSum &sum, Location loc) {
   SmallVector<Attribute> accesses(sum.ranks,
                                   zrt::AccessAttr::get(context, Access::read));
   accesses.push_back(zrt::AccessAttr::get(
-      context, sum.accumulates ? Access::update : Access::write));
+      context,
+      sum.kind == ZERO_RT_RANK_SUM_WRITE ? Access::write : Access::update));
   auto kernel = builder.create<zrt::KernelOp>(
       loc, getName(sum), builder.getTypeArrayAttr(types),
       builder.getArrayAttr(accesses), /*num_scalars=*/0, /*predicated=*/false,
@@ -106,7 +127,7 @@ OwningOpRef<zrt::KernelOp> zero::makeRankSum(const RankSum &sum, Location loc) {
   Block &body = kernel.getBody().emplaceBlock();
   builder.setInsertionPointToEnd(&body);
 
-  Type wide = sum.sum.isF64() ? builder.getF64Type() : builder.getF32Type();
+  Type wide = getWideType(sum.sum);
   auto widen = [&](Value value) -> Value {
     return value.getType() == wide
                ? value
@@ -117,16 +138,19 @@ OwningOpRef<zrt::KernelOp> zero::makeRankSum(const RankSum &sum, Location loc) {
                ? value
                : builder.create<arith::TruncFOp>(loc, sum.sum, value);
   };
-  Value total;
-  for (int64_t rank = 0; rank < sum.ranks; ++rank) {
-    Value addend = widen(body.addArgument(sum.addend, loc));
-    total = rank ? builder.create<arith::AddFOp>(loc, total, addend) : addend;
-  }
+  SmallVector<Value> addends;
+  for (int64_t rank = 0; rank < sum.ranks; ++rank)
+    addends.push_back(widen(body.addArgument(sum.addend, loc)));
+  Value present;
+  if (sum.kind != ZERO_RT_RANK_SUM_WRITE)
+    present = widen(body.addArgument(sum.sum, loc));
+  bool continues = sum.kind == ZERO_RT_RANK_SUM_CONTINUE;
+  Value total = continues ? present : Value();
+  for (Value addend : addends)
+    total = total ? builder.create<arith::AddFOp>(loc, total, addend) : addend;
   total = narrow(total);
-  if (sum.accumulates) {
-    Value present = widen(body.addArgument(sum.sum, loc));
+  if (sum.kind == ZERO_RT_RANK_SUM_ADD)
     total = narrow(builder.create<arith::AddFOp>(loc, present, widen(total)));
-  }
   builder.create<zrt::YieldOp>(loc, total);
   return kernel;
 }

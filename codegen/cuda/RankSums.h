@@ -13,26 +13,25 @@
 #define ZERO_CODEGEN_CUDA_RANKSUMS_H
 
 #include "dialect/zrt/ZrtDialect.h"
+#include "zero_rt/library.h"
 
 #include "mlir/IR/OwningOpRef.h"
 
 namespace zero {
 
-/// Larger groups have no kernels: their steps run on the processor only.
-constexpr int64_t kMaxRanksInSight = 16;
-
 /// What a kernel sums: an array of |addend| of each of |ranks|, in f64 for f64
-/// and in f32 for all else, rounded once to |sum|; |accumulates| adds that to
-/// what is there.
+/// and in f32 for all else. Of more than ZERO_RT_CUDA_MOST_RANKS one kernel
+/// sums the first, others go on from there, and the last rounds what came of
+/// it.
 struct RankSum {
   mlir::Type addend;
   mlir::Type sum;
   int64_t ranks;
-  bool accumulates;
+  zero_rt_rank_sum_kind kind;
 
   auto key() const {
     return std::make_tuple(addend.getAsOpaquePointer(),
-                           sum.getAsOpaquePointer(), ranks, accumulates);
+                           sum.getAsOpaquePointer(), ranks, kind);
   }
   bool operator==(const RankSum &other) const { return key() == other.key(); }
 };
@@ -46,7 +45,7 @@ std::vector<RankSum> collectRankSums(zrt::ProgramOp program);
 mlir::OwningOpRef<zrt::KernelOp> makeRankSum(const RankSum &sum,
                                              mlir::Location loc);
 
-/// "bf16_f32_4", with "_add" where it accumulates.
+/// "bf16_f32_4", with "_add" or "_more" where it begins with what is there.
 std::string getName(const RankSum &sum);
 
 } // namespace zero

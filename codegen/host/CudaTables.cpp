@@ -53,7 +53,7 @@ Constant CudaTables::emitRankSums() {
   for (const auto &[sum, function] : code->rankSums) {
     for (int64_t value :
          {int64_t(getDtype(sum.addend)), int64_t(getDtype(sum.sum)), sum.ranks,
-          int64_t(sum.accumulates)})
+          int64_t(sum.kind)})
       fields.push_back(globals.integer(64, value));
     add(function, fields);
   }

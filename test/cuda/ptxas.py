@@ -33,8 +33,8 @@ TYPES = [
     ("bf16", "bf16", "bf16", None),
 ]
 BYTES = {"bf16": 2, "f16": 2, "f32": 4, "f64": 8, "i16": 2, "i32": 4, "i64": 8}
-# Of a group whose sums have a kernel.
-MOST_RANKS = 16
+# Of a group whose sums are one kernel, and of one whose are several.
+ONE_KERNEL, SEVERAL_KERNELS = 16, 37
 # 65536 registers of a multiprocessor, in 4 blocks of 256 threads; or in 3 where each
 # thread has many loads under way.
 MOST_REGISTERS = 64
@@ -209,7 +209,8 @@ def main():
         for optimizer in OPTIMIZERS:
             text = os.path.join(root, "examples", "optimizers", optimizer + ".mlir")
             # Sums over ranks do not depend on the optimizer.
-            many = [(*TYPES[i], MOST_RANKS) for i in (2, 5)]
+            many = [(*TYPES[2], ONE_KERNEL), (*TYPES[5], ONE_KERNEL),
+                    (*TYPES[5], SEVERAL_KERNELS)]
             for dtype, gradient, accumulator, wire, ranks in (
                     [(*types, 2) for types in TYPES] +
                     (many if optimizer == OPTIMIZERS[0] else [])):
@@ -232,7 +233,8 @@ def main():
                 kernels = [Kernel.of_op(m) for m in
                            re.finditer(r"zrt\.kernel @(\S+) \[(.*?)\]", ir)]
                 kernels += [Kernel.of_sum(m) for m in re.finditer(
-                    r"\.entry (zero\$sum_([a-z0-9]+)_([a-z0-9]+)_(\d+)(_add)?)\(", ptx)]
+                    r"\.entry (zero\$sum_([a-z0-9]+)_([a-z0-9]+)_(\d+)(_add|_more)?)\(",
+                    ptx)]
                 contracted = [
                     spell(name)
                     for name, body in re.findall(

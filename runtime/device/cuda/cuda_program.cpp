@@ -79,7 +79,7 @@ CudaProgram::~CudaProgram() {
   for (const auto &[key, pieces] : allPieces)
     if (pieces.data)
       device.release(ZERO_RT_SPACE_DEVICE, pieces.data);
-  for (void *memory : partials)
+  for (void *memory : {partials[0], partials[1], carry})
     if (memory)
       device.release(ZERO_RT_SPACE_DEVICE, memory);
   // Its kernels may still be running.
@@ -210,7 +210,7 @@ zero_rt_status CudaProgram::launch(const Launch &launch) {
              launch.numOperands, pieces, nullptr);
 }
 
-/// Makes |memory| large enough for |count| partial sums.
+/// Makes |memory| large enough for |count| sums.
 zero_rt_status CudaProgram::reserve(void *&memory, int64_t &capacity,
                                     int64_t count) {
   if (count <= capacity)
@@ -261,34 +261,4 @@ zero_rt_status CudaProgram::runScalars(int32_t program) {
   ZERO_RT_CUDA(driver, LaunchKernel, scalarPrograms[size_t(program)].handle, 1,
                1, 1, 1, 1, 1, 0, device.stream, &argument, nullptr);
   return ZERO_RT_OK;
-}
-
-zero_rt_status CudaProgram::sum(const RankSum &sum) {
-  if (sum.elements <= 0)
-    return ZERO_RT_OK;
-  if (sum.ranks == 1 && sum.dtype == sum.sumType && !sum.accumulate) {
-    if (sum.sources[0] == sum.dst)
-      return ZERO_RT_OK;
-    return device.copy(sum.dst, sum.sources[0],
-                       sum.elements * elementSize(sum.dtype));
-  }
-  const zero_rt_cuda_code &code = *library.cuda;
-  for (int64_t s = 0; s < code.num_rank_sums; ++s) {
-    const zero_rt_cuda_rank_sum &row = code.rank_sums[s];
-    if (row.dtype != sum.dtype || row.sum_dtype != sum.sumType ||
-        row.ranks != sum.ranks || bool(row.accumulate) != sum.accumulate)
-      continue;
-    std::vector<void *> operands;
-    for (int32_t r = 0; r < sum.ranks; ++r)
-      operands.push_back(const_cast<void *>(sum.sources[r]));
-    operands.push_back(sum.dst);
-    Pieces pieces;
-    ZERO_RT_TRY(getPieces(-1, {0, sum.elements}, pieces));
-    return run(rankSums[size_t(s)], operands.data(), int64_t(operands.size()),
-               pieces, nullptr);
-  }
-  return fail(ZERO_RT_UNSUPPORTED,
-              "'%s' has no GPU code that sums %s of %d ranks in %s",
-              library.name, dtypeName(sum.dtype), sum.ranks,
-              dtypeName(sum.sumType));
 }

@@ -62,6 +62,8 @@ private:
   zero_rt_status runOnHost(const Launch &launch);
   zero_rt_status runReducing(const Launch &launch, const Pieces &pieces);
   zero_rt_status reserve(void *&memory, int64_t &capacity, int64_t count);
+  zero_rt_status sumMany(const RankSum &sum);
+  zero_rt_status runSum(const RankSum &sum, zero_rt_rank_sum_kind kind);
 
   int64_t bytesOfSlots() const {
     return library.num_slots * int64_t(sizeof(double));
@@ -80,6 +82,9 @@ private:
   // Partial sums, and the sums of those.
   void *partials[2] = {};
   int64_t numPartials[2] = {};
+  // What sums over many ranks go on from, in f32 or f64.
+  void *carry = nullptr;
+  int64_t sizeOfCarry = 0;       // in f64
   std::vector<void *> arguments; // scratch of `run`
   View views[2];                 // the first was shown last
 };

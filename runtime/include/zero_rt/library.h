@@ -69,16 +69,23 @@ typedef struct zero_rt_cuda_function {
 } zero_rt_cuda_function;
 
 #define ZERO_RT_CUDA_THREADS 256
+#define ZERO_RT_CUDA_MOST_RANKS 16
+
+/// What a sum over ranks does with what is there.
+typedef enum zero_rt_rank_sum_kind {
+  ZERO_RT_RANK_SUM_WRITE = 0,
+  ZERO_RT_RANK_SUM_ADD = 1,     // the sum, rounded, is added to it
+  ZERO_RT_RANK_SUM_CONTINUE = 2 // addends are added to it, one by one
+} zero_rt_rank_sum_kind;
 
 /// A kernel that sums over ranks which see each other's memory: its operands
 /// are an array of |dtype| of each rank, in order, and one of |sum_dtype|. Sums
-/// are taken in f64 for f64 and in f32 for all else, and rounded once; with
-/// |accumulate| that is then added to what is there.
+/// are taken in f64 for f64 and in f32 for all else, and rounded once.
 typedef struct zero_rt_cuda_rank_sum {
   int64_t dtype;
   int64_t sum_dtype;
   int64_t ranks;
-  int64_t accumulate;
+  int64_t kind; // zero_rt_rank_sum_kind
   zero_rt_cuda_function function;
 } zero_rt_cuda_rank_sum;
 
@@ -98,7 +105,10 @@ typedef struct zero_rt_cuda_code {
   /// Sums f64 elements, in the order in which partial sums are added; it takes
   /// no scalars. Applied to its own partial sums until one is left.
   zero_rt_cuda_function sum;
-  /// For the groups of the plan's collectives, up to 16 ranks.
+  /// For the groups of the plan's collectives. Of more than
+  /// ZERO_RT_CUDA_MOST_RANKS they write the sum of as many in the type that
+  /// sums are taken in, continue it with as many or with the rest, and write or
+  /// add what comes of it as the sum of one.
   int64_t num_rank_sums;
   const zero_rt_cuda_rank_sum *rank_sums;
 } zero_rt_cuda_code;

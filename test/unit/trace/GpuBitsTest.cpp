@@ -151,6 +151,19 @@ INSTANTIATE_TEST_SUITE_P(Threads, GpuBits,
                                           testing::Values(1, 2, 3),
                                           testing::Values(Ranks::Threads)),
                          nameOf);
+// More than one kernel has in sight, with a rest and without.
+INSTANTIATE_TEST_SUITE_P(ManyThreads, GpuBits,
+                         testing::Combine(testing::Values(0, 2),
+                                          testing::Values("none"),
+                                          testing::Values(17, 32),
+                                          testing::Values(Ranks::Threads)),
+                         nameOf);
+INSTANTIATE_TEST_SUITE_P(
+    ManyProcesses, GpuBits,
+    testing::Combine(testing::Values(2), testing::Values("none"),
+                     testing::Values(35),
+                     testing::Values(Ranks::ProcessesInBF16)),
+    nameOf);
 INSTANTIATE_TEST_SUITE_P(
     Processes, GpuBits,
     testing::Combine(testing::Values(0, 1, 2),

@@ -1,0 +1,79 @@
+//===- cuda_sums.cpp - Sums over ranks on a GPU ---------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "device/cuda/cuda_program.h"
+
+#include "core/localize.h"
+#include "core/numeric.h"
+#include "core/status.h"
+
+#include <algorithm>
+
+using namespace zero_rt;
+
+zero_rt_status CudaProgram::sum(const RankSum &sum) {
+  if (sum.elements <= 0)
+    return ZERO_RT_OK;
+  if (sum.ranks > ZERO_RT_CUDA_MOST_RANKS)
+    return sumMany(sum);
+  if (sum.ranks > 1 || sum.dtype != sum.sumType || sum.accumulate)
+    return runSum(sum, sum.accumulate ? ZERO_RT_RANK_SUM_ADD
+                                      : ZERO_RT_RANK_SUM_WRITE);
+  if (sum.sources[0] == sum.dst)
+    return ZERO_RT_OK;
+  return device.copy(sum.dst, sum.sources[0],
+                     sum.elements * elementSize(sum.dtype));
+}
+
+/// A kernel has some ranks in sight, and goes on where the one before ended.
+/// The carry is not |dst|, which others may have to read yet.
+zero_rt_status CudaProgram::sumMany(const RankSum &sum) {
+  constexpr int64_t most = int64_t(1) << 21; // 16 MiB
+  int32_t wide = sum.sumType == ZERO_RT_F64 ? ZERO_RT_F64 : ZERO_RT_F32;
+  ZERO_RT_TRY(reserve(carry, sizeOfCarry, std::min(most, sum.elements)));
+  for (int64_t begin = 0; begin < sum.elements; begin += most) {
+    int64_t elements = std::min(most, sum.elements - begin);
+    for (int32_t rank = 0; rank < sum.ranks; rank += ZERO_RT_CUDA_MOST_RANKS) {
+      const void *sources[ZERO_RT_CUDA_MOST_RANKS];
+      int32_t ranks = std::min(ZERO_RT_CUDA_MOST_RANKS, sum.ranks - rank);
+      for (int32_t r = 0; r < ranks; ++r)
+        sources[r] = elementAt(sum.sources[rank + r], sum.dtype, begin);
+      ZERO_RT_TRY(
+          runSum({sum.dtype, wide, sources, ranks, carry, /*accumulate=*/false,
+                  elements},
+                 rank ? ZERO_RT_RANK_SUM_CONTINUE : ZERO_RT_RANK_SUM_WRITE));
+    }
+    const void *source = carry;
+    ZERO_RT_TRY(this->sum({wide, sum.sumType, &source, /*ranks=*/1,
+                           elementAt(sum.dst, sum.sumType, begin),
+                           sum.accumulate, elements}));
+  }
+  return ZERO_RT_OK;
+}
+
+/// As one launch.
+zero_rt_status CudaProgram::runSum(const RankSum &sum,
+                                   zero_rt_rank_sum_kind kind) {
+  const zero_rt_cuda_code &code = *library.cuda;
+  for (int64_t s = 0; s < code.num_rank_sums; ++s) {
+    const zero_rt_cuda_rank_sum &row = code.rank_sums[s];
+    if (row.dtype != sum.dtype || row.sum_dtype != sum.sumType ||
+        row.ranks != sum.ranks || row.kind != kind)
+      continue;
+    std::vector<void *> operands;
+    for (int32_t r = 0; r < sum.ranks; ++r)
+      operands.push_back(const_cast<void *>(sum.sources[r]));
+    operands.push_back(sum.dst);
+    Pieces pieces;
+    ZERO_RT_TRY(getPieces(-1, {0, sum.elements}, pieces));
+    return run(rankSums[size_t(s)], operands.data(), int64_t(operands.size()),
+               pieces, nullptr);
+  }
+  return fail(ZERO_RT_UNSUPPORTED,
+              "'%s' has no GPU code that sums %s of %d ranks in %s",
+              library.name, dtypeName(sum.dtype), sum.ranks,
+              dtypeName(sum.sumType));
+}
