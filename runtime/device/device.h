@@ -96,6 +96,10 @@ public:
   virtual bool tryEnter() = 0;
   virtual void leave() = 0;
 
+  /// Lets this device and |other|, of one kind, use each other's memory. Comes
+  /// from any thread. Errors: unsupported.
+  virtual zero_rt_status share(Device &other) = 0;
+
   /// Memory in |space|, with unspecified contents and aligned to 64 bytes; null
   /// where there is none. Host memory can be read by all devices. Queued: what
   /// was released may come back at once.

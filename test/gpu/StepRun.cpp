@@ -268,7 +268,7 @@ bool Rank::read() {
 }
 
 std::string StepRun::run(const StepLibrary &library, zero_rt_device device,
-                         int32_t ordinal) {
+                         const std::vector<int32_t> &gpus) {
   auto numRanks = int32_t(library.tables->ranks);
   ranks.assign(static_cast<size_t>(numRanks), {});
   zero_rt_group *group = nullptr;
@@ -278,7 +278,8 @@ std::string StepRun::run(const StepLibrary &library, zero_rt_device device,
   for (int32_t r = 0; r < numRanks; ++r)
     threads.emplace_back([&, r] {
       Rank rank(library, ranks[size_t(r)], r);
-      bool ok = rank.create(group, device, ordinal) && rank.bind();
+      int32_t gpu = gpus[size_t(r) % gpus.size()];
+      bool ok = rank.create(group, device, gpu) && rank.bind();
       for (int step = 0; step < kSteps && ok; ++step)
         ok = rank.apply(step);
       if (ok)

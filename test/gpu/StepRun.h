@@ -53,7 +53,7 @@ public:
   /// Makes a few steps on all ranks, threads of this process, with |device|.
   /// Empty on success.
   std::string run(const StepLibrary &library, zero_rt_device device,
-                  int32_t ordinal);
+                  const std::vector<int32_t> &gpus);
 
   std::vector<RankState> ranks;
 };

@@ -15,20 +15,21 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <sstream>
 
 using namespace zero::check;
 
 static const char *const usage =
-    R"(usage: gpu_check [--device=cuda|host] [--ordinal=N] LIBRARY...
+    R"(usage: gpu_check [--device=cuda|host] [--gpus=N,...] LIBRARY...
 
-Runs each step on the processor and on GPU N (default 0), and compares results and
-state bit by bit. --device=host compares two runs on the processor.
+Runs each step on the processor and on GPUs (default 0), which ranks take in turn, and
+compares results and state bit by bit. --device=host compares two runs on the processor.
 )";
 
 namespace {
 struct Options {
   zero_rt_device device = ZERO_RT_DEVICE_CUDA;
-  int32_t ordinal = 0;
+  std::vector<int32_t> gpus = {0};
   std::vector<std::string> libraries;
 };
 } // namespace
@@ -41,14 +42,17 @@ static bool parse(int count, char **arguments, Options &options) {
       options.device = ZERO_RT_DEVICE_HOST;
     else if (argument == "--device=cuda")
       options.device = ZERO_RT_DEVICE_CUDA;
-    else if (argument.rfind("--ordinal=", 0) == 0)
-      options.ordinal = std::atoi(argument.c_str() + std::strlen("--ordinal="));
-    else if (argument.rfind("-", 0) == 0)
+    else if (argument.rfind("--gpus=", 0) == 0) {
+      std::stringstream list(argument.substr(std::strlen("--gpus=")));
+      options.gpus.clear();
+      for (std::string gpu; std::getline(list, gpu, ',');)
+        options.gpus.push_back(std::atoi(gpu.c_str()));
+    } else if (argument.rfind("-", 0) == 0)
       return false;
     else
       options.libraries.push_back(argument);
   }
-  return !options.libraries.empty();
+  return !options.libraries.empty() && !options.gpus.empty();
 }
 
 /// How many pieces of what both runs left differ; -1 if they cannot be
@@ -84,9 +88,9 @@ int main(int count, char **arguments) {
     std::string error = library.open(path);
     StepRun processor, other;
     if (error.empty())
-      error = processor.run(library, ZERO_RT_DEVICE_HOST, 0);
+      error = processor.run(library, ZERO_RT_DEVICE_HOST, options.gpus);
     if (error.empty())
-      error = other.run(library, options.device, options.ordinal);
+      error = other.run(library, options.device, options.gpus);
     if (!error.empty()) {
       std::printf("%-44s %s\n", path.c_str(), error.c_str());
       ++failures;

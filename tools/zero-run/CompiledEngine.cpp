@@ -142,7 +142,7 @@ LogicalResult CompiledEngine::open(ModuleOp scheduled, int64_t numRanks,
   context = scheduled.getContext();
   CompileOptions compileOptions;
   compileOptions.target.cpu = options.cpu;
-  isOnGpu = options.gpu.has_value();
+  isOnGpu = !options.gpus.empty();
   if (isOnGpu)
     compileOptions.cuda.emplace();
   FailureOr<CompiledStep> compiled = compileStep(scheduled, compileOptions);
@@ -175,7 +175,8 @@ LogicalResult CompiledEngine::open(ModuleOp scheduled, int64_t numRanks,
   bool ok = onEveryRank([&](int64_t r, Rank &rank) {
     bool hasOwn = options.connect != nullptr;
     zero_rt_options mine = runtimeOptions;
-    mine.ordinal = options.gpu.value_or(0) + int32_t(hasOwn ? r : 0);
+    if (isOnGpu)
+      mine.ordinal = options.gpus[size_t(r) % options.gpus.size()];
     return check(rank, zero_rt_create(groups[hasOwn ? r : 0], r, &mine,
                                       &rank.runtime)) &&
            check(rank, create(rank.runtime, nullptr, &rank.step));

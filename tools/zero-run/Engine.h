@@ -111,11 +111,11 @@ enum class Arrivals { backward, shuffled, interleaved };
 struct CompiledOptions {
   std::string cpu = "x86-64-v3";
   int threads = 1;
-  /// Which GPU kernels run on; on the processor if there is none.
-  std::optional<int> gpu = std::nullopt;
-  /// By rank, the ends of a group of processes, which the engine destroys; then
-  /// each rank has a GPU of its own, the first one that of `gpu`. Null: ranks
-  /// are a group of threads.
+  /// Which GPUs kernels run on, taken by ranks in turn; on the processor if
+  /// there are none.
+  std::vector<int> gpus = {};
+  /// By rank, the ends of a group of processes, which the engine destroys.
+  /// Null: ranks are a group of threads.
   std::function<std::vector<zero_rt_group *>(int64_t ranks)> connect = nullptr;
   /// Whether the runtime checks promises and looks for what is not finite, for
   /// which it waits for a GPU at every call.

@@ -82,9 +82,9 @@ static cl::opt<std::string>
             cl::desc("What code is compiled for (default x86-64-v3)"));
 static cl::opt<std::string>
     deviceFlag("device", cl::init("host"), cl::cat(category),
-               cl::value_desc("host|cuda|cuda:N"),
-               cl::desc("What compiled kernels run on: the processor, or a "
-                        "GPU,\nwhich all ranks share (default host)"));
+               cl::value_desc("host|cuda|cuda:N,..."),
+               cl::desc("What compiled kernels run on: the processor, or "
+                        "GPUs,\nwhich ranks take in turn (default host)"));
 static cl::opt<bool>
     jsonFlag("json", cl::ValueDisallowed, cl::cat(category),
              cl::desc("Print one JSON object, errors included (default off)"));
@@ -192,6 +192,23 @@ static LogicalResult readNumbers(RunOptions &options, std::string &message) {
   return readNumber(threadsFlag, 1, kMaxThreads, options.threads, message);
 }
 
+/// "cuda", "cuda:1", "cuda:0,1".
+static LogicalResult parseGpus(StringRef device, std::vector<int> &gpus) {
+  if (device == "cuda") {
+    gpus = {0};
+    return success();
+  }
+  if (!device.consume_front("cuda:"))
+    return failure();
+  for (StringRef part : llvm::split(device, ',')) {
+    int gpu = 0;
+    if (part.getAsInteger(10, gpu) || gpu < 0)
+      return failure();
+    gpus.push_back(gpu);
+  }
+  return success();
+}
+
 static LogicalResult readChoices(RunOptions &options, std::string &message) {
   if (engineFlag == "interpreter")
     options.engine = EngineKind::interpreter;
@@ -240,15 +257,10 @@ static LogicalResult readChoices(RunOptions &options, std::string &message) {
               " needs --engine=interpreter: only a scheduled step has code";
     return failure();
   }
-  StringRef device = deviceFlag;
-  int gpu = 0;
-  if (device.consume_front("cuda") &&
-      (device.empty() || (device.consume_front(":") &&
-                          !device.getAsInteger(10, gpu) && gpu >= 0)))
-    options.gpu = gpu;
-  else if (deviceFlag != "host")
-    return reject(deviceFlag, "host, cuda or cuda:N, such as cuda:1", message);
-  if (options.gpu && options.engine != EngineKind::compiled) {
+  if (deviceFlag != "host" && failed(parseGpus(deviceFlag, options.gpus)))
+    return reject(deviceFlag, "host, cuda or cuda:N,..., such as cuda:0,1",
+                  message);
+  if (!options.gpus.empty() && options.engine != EngineKind::compiled) {
     message = "--device=" + deviceFlag +
               " needs --engine=compiled: the interpreter uses no GPU";
     return failure();

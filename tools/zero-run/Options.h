@@ -35,7 +35,7 @@ struct RunOptions {
   /// Empty: 0.01 each, or a share of its own for each rank.
   std::vector<double> inputs;
   int64_t threads = 1;
-  std::optional<int> gpu; // that kernels run on; none: the processor
+  std::vector<int> gpus; // that kernels run on; none: the processor
   Arrivals arrivals = Arrivals::backward;
   Hints hints = Hints::unknown;
   std::string cpu;

@@ -127,7 +127,7 @@ static LogicalResult createEngines(const RunOptions &options, ModuleOp logical,
     compiled.cpu = options.cpu;
     compiled.threads = options.threads;
     compiled.arrivals = options.arrivals;
-    compiled.gpu = options.gpu;
+    compiled.gpus = options.gpus;
     run.engine = createCompiledEngine(scheduled, run.ranks, run.parameters,
                                       compiled, message);
   } else {

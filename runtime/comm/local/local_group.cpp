@@ -36,7 +36,7 @@ class LocalGroup final : public zero_rt_group {
 public:
   explicit LocalGroup(int32_t ranks)
       : meeting(allOf(ranks), "runtime"), mailboxes(size_t(ranks)),
-        board(ranks) {}
+        board(ranks), devices(size_t(ranks)) {}
   int32_t size() const override { return meeting.size(); }
   int32_t members() override { return meeting.members(); }
   zero_rt_status join(int32_t rank, int64_t timeoutMs, Device &device,
@@ -49,7 +49,8 @@ public:
   void forgetDeserted();
 
 private:
-  zero_rt_status checkDevice(int32_t rank, const char *name);
+  zero_rt_status share(int32_t rank, Device &device);
+  void forgetDevice(int32_t rank);
 
   static std::vector<int32_t> allOf(int32_t ranks) {
     std::vector<int32_t> all(static_cast<size_t>(ranks));
@@ -64,7 +65,7 @@ private:
   std::vector<Mailbox> mailboxes; // by rank
   Board board;
   std::mutex mutex;
-  std::string deviceName; // of those who have joined
+  std::vector<Device *> devices; // of those who have joined
   std::map<SplitKey, std::shared_ptr<Rendezvous>> splits;
 };
 
@@ -78,6 +79,8 @@ public:
     meeting.leave(rank);
     if (kept)
       group.forgetDeserted();
+    else
+      group.forgetDevice(rank);
   }
 
   zero_rt_status allReduce(const Tag &tag, Program &program, const void *src,
@@ -175,8 +178,9 @@ zero_rt_status LocalGroup::join(int32_t rank, int64_t timeoutMs, Device &device,
                                 std::unique_ptr<Mail> &mail) {
   {
     std::lock_guard<std::mutex> lock(mutex);
-    ZERO_RT_TRY(checkDevice(rank, device.name()));
+    ZERO_RT_TRY(share(rank, device));
     ZERO_RT_TRY(meeting.join(rank));
+    devices[size_t(rank)] = &device;
   }
   try {
     mail = std::make_unique<LocalMail>(*this, rank, timeoutMs);
@@ -184,21 +188,31 @@ zero_rt_status LocalGroup::join(int32_t rank, int64_t timeoutMs, Device &device,
                                               device);
   } catch (...) {
     meeting.leave(rank);
+    forgetDevice(rank);
     throw;
   }
   return ZERO_RT_OK;
 }
 
 /// Ranks read each other's memory. Expects the mutex to be held.
-zero_rt_status LocalGroup::checkDevice(int32_t rank, const char *name) {
-  if (meeting.members() == 0)
-    deviceName = name;
-  if (deviceName == name)
-    return ZERO_RT_OK;
-  return fail(ZERO_RT_UNSUPPORTED,
-              "rank %d is on device '%s' and others of its group are on '%s'; "
-              "ranks that are threads must share one device for now",
-              rank, name, deviceName.c_str());
+zero_rt_status LocalGroup::share(int32_t rank, Device &device) {
+  for (size_t r = 0; r < devices.size(); ++r) {
+    Device *other = devices[r];
+    if (!other)
+      continue;
+    if (other->isImmediate() != device.isImmediate())
+      return fail(ZERO_RT_UNSUPPORTED,
+                  "rank %d is on device '%s' and rank %d on '%s'; ranks that "
+                  "are threads must all be on GPUs, or none",
+                  rank, device.name(), int(r), other->name());
+    ZERO_RT_TRY(device.share(*other));
+  }
+  return ZERO_RT_OK;
+}
+
+void LocalGroup::forgetDevice(int32_t rank) {
+  std::lock_guard<std::mutex> lock(mutex);
+  devices[size_t(rank)] = nullptr;
 }
 
 std::shared_ptr<Rendezvous> LocalGroup::getSplit(const SplitKey &key) {

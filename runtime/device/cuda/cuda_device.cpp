@@ -88,6 +88,28 @@ zero_rt_status CudaDevice::createPool() {
   return ZERO_RT_OK;
 }
 
+/// Lets |other| use the memory of this one.
+zero_rt_status CudaDevice::openTo(const CudaDevice &other) {
+  int can = 0;
+  ZERO_RT_CUDA(driver, DeviceCanAccessPeer, &can, other.device, device);
+  if (!can)
+    return fail(ZERO_RT_UNSUPPORTED,
+                "GPU %d cannot use memory of GPU %d, as ranks that are threads "
+                "do; let each be a process",
+                other.ordinal, ordinal);
+  PoolAccess access = {poolLocationDevice, other.ordinal, poolReadWrite};
+  ZERO_RT_CUDA(driver, MemPoolSetAccess, memoryPool, &access, 1);
+  return ZERO_RT_OK;
+}
+
+zero_rt_status CudaDevice::share(Device &other) {
+  auto &peer = static_cast<CudaDevice &>(other);
+  if (peer.ordinal == ordinal)
+    return ZERO_RT_OK;
+  ZERO_RT_TRY(openTo(peer));
+  return peer.openTo(*this);
+}
+
 CudaDevice::~CudaDevice() {
   if (isRetained && !enter()) {
     for (const auto &[timepoint, event] : events)

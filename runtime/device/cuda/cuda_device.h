@@ -43,6 +43,7 @@ public:
   bool tryEnter() override;
   void leave() override;
 
+  zero_rt_status share(Device &other) override;
   void *allocate(int32_t space, int64_t bytes) override;
   void release(int32_t space, void *data) override;
   zero_rt_status copy(void *dst, const void *src, int64_t bytes) override;
@@ -96,6 +97,7 @@ private:
         label("cuda:" + std::to_string(ordinal)) {}
   zero_rt_status initialize();
   zero_rt_status createPool();
+  zero_rt_status openTo(const CudaDevice &other);
   zero_rt_status create(CUevent *out);
   zero_rt_status takeEvent(CUevent *out);
   /// The event of a timepoint; null where it has passed.

@@ -47,6 +47,7 @@ constexpr int jitErrorLogBufferBytes = 6;
 
 constexpr int poolAllocationPinned = 1;
 constexpr int poolLocationDevice = 1;
+constexpr int poolReadWrite = 3;
 
 /// CUmemPoolProps. Later versions give meanings to what is reserved here, of
 /// which 0 is the one it had.
@@ -57,6 +58,13 @@ struct PoolProperties {
   int location;
   void *securityAttributes;
   unsigned char reserved[64];
+};
+
+/// CUmemAccessDesc.
+struct PoolAccess {
+  int locationType;
+  int location;
+  int flags;
 };
 
 struct Driver {

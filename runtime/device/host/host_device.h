@@ -27,6 +27,7 @@ public:
   bool tryEnter() override { return true; }
   void leave() override {}
 
+  zero_rt_status share(Device &) override { return ZERO_RT_OK; }
   void *allocate(int32_t space, int64_t bytes) override;
   void release(int32_t space, void *data) override;
   zero_rt_status copy(void *dst, const void *src, int64_t bytes) override;

@@ -102,8 +102,8 @@ typedef enum zero_rt_device {
   /// A GPU of this machine, through the driver that is installed. Steps must be
   /// compiled with --target=cuda. What a call does to memory is done later, in
   /// the order of calls; streams are the caller's CUstream (or cudaStream_t).
-  /// Ranks that are threads share one; those that are processes have one each
-  /// and need NCCL.
+  /// Ranks that are threads share one, or are on several that can use each
+  /// other's memory; those that are processes have one each and need NCCL.
   ZERO_RT_DEVICE_CUDA = 1
 } zero_rt_device;
 

@@ -21,6 +21,7 @@ void fake::reset(unsigned seed) {
   gpu().log.clear();
   gpu().version = 12040;
   gpu().gpus = 1;
+  gpu().arePeers = true;
   gpu().major = 9;
   gpu().minor = 0;
   gpu().held = -1;
@@ -63,6 +64,11 @@ void fake::setGpus(int count, int major, int minor) {
   gpu().major = major;
   gpu().minor = minor;
 }
+/// Its number, and one.
+void *fake::contextOf(int gpu) {
+  return reinterpret_cast<void *>(intptr_t(gpu) + 1);
+}
+void fake::setPeers(bool arePeers) { gpu().arePeers = arePeers; }
 
 std::vector<std::string> fake::takeErrors() {
   std::lock_guard<std::mutex> lock(gpu().mutex);
@@ -83,6 +89,6 @@ std::string fake::describeLeaks() {
   count(all.countEvents(), "events");
   count(all.modules.size(), "modules");
   count(size_t(all.contexts), "contexts");
-  count(size_t(all.pools), "pools");
+  count(all.pools.size(), "pools");
   return text;
 }

@@ -17,6 +17,7 @@ using Address = unsigned long long;
 constexpr CUresult kInvalidValue = 1;
 constexpr CUresult kNoDevice = 100;
 constexpr CUresult kInvalidContext = 201;
+constexpr CUresult kInvalidHandle = 400;
 constexpr CUresult kNotFound = 500;
 constexpr CUresult kNotReady = 600;
 constexpr CUresult kInvalidImage = 200;
@@ -56,8 +57,24 @@ private:
   std::lock_guard<std::mutex> lock;
 };
 
-/// How many contexts this thread has pushed.
-thread_local int depth = 0;
+/// Those that this thread has pushed.
+thread_local std::vector<void *> contexts;
+
+int currentGpu() {
+  return int(reinterpret_cast<intptr_t>(contexts.back())) - 1;
+}
+
+/// Whether what is made for |gpu| can be used on |stream|.
+bool fits(int gpu, const Stream &stream) {
+  return fake::gpu().isDefault(stream) || stream.gpu == gpu;
+}
+
+/// |address| for a CPU, where the GPU of |stream| uses it.
+void *toNear(uint64_t address, size_t bytes, const char *what,
+             const Stream &stream) {
+  int user = fake::gpu().isDefault(stream) ? -1 : stream.gpu;
+  return fake::gpu().toNear(address, bytes, what, user);
+}
 
 } // namespace
 
@@ -66,7 +83,7 @@ thread_local int depth = 0;
   do {                                                                         \
     if ((entry).error)                                                         \
       return (entry).error;                                                    \
-    if (!depth)                                                                \
+    if (contexts.empty())                                                      \
       return kInvalidContext;                                                  \
   } while (false)
 
@@ -116,24 +133,38 @@ CUresult cuDeviceGetAttribute(int *value, int attribute, int) {
   *value = attribute == 75 ? gpu().major : attribute == 76 ? gpu().minor : 1;
   return 0;
 }
+CUresult cuDeviceCanAccessPeer(int *can, int, int) {
+  *can = gpu().arePeers;
+  return Entry("cuDeviceCanAccessPeer").error;
+}
 CUresult cuMemPoolCreate(void **pool, const int *properties) {
   Entry entry("cuMemPoolCreate");
   CHECK(entry);
-  *pool = &gpu();
-  ++gpu().pools;
+  *pool = &gpu().pools.emplace_back();
+  gpu().pools.back().users->insert(properties[3]);
   // Memory that stays, on a device.
   return properties[0] == 1 && properties[2] == 1 ? 0 : kInvalidValue;
 }
-CUresult cuMemPoolDestroy(void *) {
+CUresult cuMemPoolDestroy(void *pool) {
   Entry entry("cuMemPoolDestroy");
   CHECK(entry);
-  --gpu().pools;
+  gpu().pools.remove_if([&](const Pool &other) { return &other == pool; });
+  return 0;
+}
+CUresult cuMemPoolSetAccess(void *pool, const int *access, size_t count) {
+  Entry entry("cuMemPoolSetAccess");
+  if (entry.error)
+    return entry.error;
+  // One GPU, to read and write.
+  if (count != 1 || access[0] != 1 || access[2] != 3 || !gpu().arePeers)
+    return kInvalidValue;
+  static_cast<Pool *>(pool)->users->insert(access[1]);
   return 0;
 }
 CUresult cuMemPoolSetAttribute(void *, int, void *) { return 0; }
-CUresult cuDevicePrimaryCtxRetain(void **context, int) {
+CUresult cuDevicePrimaryCtxRetain(void **context, int device) {
   Entry entry("cuDevicePrimaryCtxRetain");
-  *context = &gpu();
+  *context = contextOf(device);
   gpu().contexts += !entry.error;
   return entry.error;
 }
@@ -142,20 +173,21 @@ CUresult cuDevicePrimaryCtxRelease_v2(int) {
   --gpu().contexts;
   return 0;
 }
-CUresult cuCtxPushCurrent_v2(void *) {
-  ++depth;
+CUresult cuCtxPushCurrent_v2(void *context) {
+  contexts.push_back(context);
   return 0;
 }
 CUresult cuCtxPopCurrent_v2(void **) {
-  --depth;
+  contexts.pop_back();
   return 0;
 }
 
-CUresult cuMemAllocFromPoolAsync(Address *out, size_t bytes, void *,
+CUresult cuMemAllocFromPoolAsync(Address *out, size_t bytes, void *pool,
                                  Stream *stream) {
   Entry entry("cuMemAllocFromPoolAsync", stream, bytes);
   CHECK(entry);
-  *out = gpu().allocate(bytes, gpu().streamOf(stream));
+  *out =
+      gpu().allocate(bytes, *static_cast<Pool *>(pool), gpu().streamOf(stream));
   return 0;
 }
 CUresult cuMemFreeAsync(Address address, Stream *stream) {
@@ -219,10 +251,11 @@ static CUresult setAll(const char *function, Address dst, size_t pitch,
   CHECK(entry);
   if (width == 0 || rows == 0)
     return kInvalidValue;
-  gpu().queue(gpu().streamOf(stream), {[=] {
+  const Stream &where = gpu().streamOf(stream);
+  gpu().queue(gpu().streamOf(stream), {[=, &where] {
                 size_t bytes = pitch * (rows - 1) + size * width;
                 auto *to =
-                    static_cast<char *>(gpu().toNear(dst, bytes, "a memset"));
+                    static_cast<char *>(toNear(dst, bytes, "a memset", where));
                 for (size_t row = 0; to && row < rows; ++row)
                   for (size_t i = 0; i < width; ++i)
                     std::memcpy(to + row * pitch + i * size, &value, size);
@@ -254,7 +287,7 @@ CUresult cuThreadExchangeStreamCaptureMode(int *mode) {
 CUresult cuStreamCreate(Stream **out, unsigned) {
   Entry entry("cuStreamCreate");
   CHECK(entry);
-  *out = gpu().createStream();
+  *out = gpu().createStream(currentGpu());
   return 0;
 }
 CUresult cuStreamDestroy_v2(Stream *stream) {
@@ -286,7 +319,7 @@ CUresult cuStreamWaitEvent(Stream *stream, Event *event, unsigned) {
 CUresult cuEventCreate(Event **out, unsigned) {
   Entry entry("cuEventCreate");
   CHECK(entry);
-  *out = gpu().createEvent();
+  *out = gpu().createEvent(currentGpu());
   return 0;
 }
 CUresult cuEventDestroy_v2(Event *event) {
@@ -298,6 +331,8 @@ CUresult cuEventDestroy_v2(Event *event) {
 CUresult cuEventRecord(Event *event, Stream *stream) {
   Entry entry("cuEventRecord", stream);
   CHECK(entry);
+  if (!fits(event->gpu, gpu().streamOf(stream)))
+    return kInvalidHandle;
   gpu().queue(gpu().streamOf(stream), {{}, event, nullptr, ++event->recorded});
   return 0;
 }
@@ -338,7 +373,7 @@ CUresult cuModuleLoadDataEx(void **out, const void *image, unsigned numOptions,
        at = text.find(mark, at)) {
     at += mark.size();
     std::string name = text.substr(at, text.find('(', at) - at);
-    module.functions[name] = {name, gpu().kernels[name]};
+    module.functions[name] = {currentGpu(), name, gpu().kernels[name]};
   }
   *out = &module;
   return 0;
@@ -374,8 +409,11 @@ CUresult cuLaunchKernel(void *function, unsigned blocks, unsigned y, unsigned z,
                         Stream *stream, void **parameters, void **) {
   Entry entry("cuLaunchKernel", stream);
   CHECK(entry);
-  const auto &[name, kernel] = *static_cast<Gpu::Function *>(function);
+  const auto &[owner, name, kernel] = *static_cast<Gpu::Function *>(function);
   entry.call.kernel = name;
+  Stream &where = gpu().streamOf(stream);
+  if (!fits(owner, where))
+    return kInvalidHandle;
   if (!kernel.kernel || !blocks || y != 1 || z != 1) {
     gpu().complain("a launch of " + name + " in " + std::to_string(blocks) +
                    " blocks, which no test knows");
@@ -384,13 +422,12 @@ CUresult cuLaunchKernel(void *function, unsigned blocks, unsigned y, unsigned z,
   std::vector<uint64_t> arguments;
   for (size_t i = 0; i < kernel.numArguments; ++i)
     arguments.push_back(*static_cast<uint64_t *>(parameters[i]));
-  gpu().queue(gpu().streamOf(stream),
-              {[=, name = name, kernel = kernel.kernel] {
+  gpu().queue(where, {[=, &where, name = name, kernel = kernel.kernel] {
                 std::vector<uint64_t> near = arguments;
                 for (uint64_t &argument : near)
                   if (gpu().isFar(argument))
                     argument = uint64_t(reinterpret_cast<uintptr_t>(
-                        gpu().toNear(argument, 0, name.c_str())));
+                        toNear(argument, 0, name.c_str(), where)));
                 kernel(blocks, threads, near);
               }});
   return 0;

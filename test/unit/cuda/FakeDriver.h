@@ -59,6 +59,10 @@ void setLog(const std::string &text);
 /// As which driver and GPU it poses; 0: none.
 void setVersion(int version);
 void setGpus(int count, int major, int minor);
+/// Whether GPUs can use each other's memory, as they can at first.
+void setPeers(bool arePeers);
+/// The primary context of a GPU, for callers of the driver.
+void *contextOf(int gpu);
 
 /// Accesses of memory that was not there, kernels that do not exist and the
 /// like; empty where all went well.

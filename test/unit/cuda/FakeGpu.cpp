@@ -27,7 +27,7 @@ static std::string hex(uint64_t value) {
 // Memory
 //===----------------------------------------------------------------------===//
 
-uint64_t Gpu::allocate(size_t bytes, Stream &stream) {
+uint64_t Gpu::allocate(size_t bytes, const Pool &pool, Stream &stream) {
   void *data = nullptr;
   if (posix_memalign(&data, 256, bytes))
     return 0;
@@ -37,6 +37,7 @@ uint64_t Gpu::allocate(size_t bytes, Stream &stream) {
   Allocation &fresh = allocations[address];
   fresh.data.reset(static_cast<char *>(data));
   fresh.bytes = bytes;
+  fresh.users = pool.users;
   queue(stream, {[this, address] { allocations[address].isThere = true; }});
   return address + kFar;
 }
@@ -74,7 +75,7 @@ bool Gpu::isPinned(uint64_t address) const {
   return address < found->first + found->second;
 }
 
-void *Gpu::toNear(uint64_t address, size_t bytes, const char *what) {
+void *Gpu::toNear(uint64_t address, size_t bytes, const char *what, int user) {
   uint64_t near = isFar(address) ? address - kFar : address;
   auto *data = reinterpret_cast<void *>(uintptr_t(near));
   if (!isFar(address)) {
@@ -97,6 +98,10 @@ void *Gpu::toNear(uint64_t address, size_t bytes, const char *what) {
     complain(std::string(what) + " uses memory before it is allocated");
     return nullptr;
   }
+  if (user >= 0 && !found->second.users->count(user)) {
+    complain(std::string(what) + " uses memory of another GPU");
+    return nullptr;
+  }
   return data;
 }
 
@@ -104,8 +109,10 @@ void *Gpu::toNear(uint64_t address, size_t bytes, const char *what) {
 // Streams
 //===----------------------------------------------------------------------===//
 
-Stream *Gpu::createStream() {
-  streams.emplace_back().number = ++numStreams;
+Stream *Gpu::createStream(int gpu) {
+  Stream &stream = streams.emplace_back();
+  stream.number = ++numStreams;
+  stream.gpu = gpu;
   return &streams.back();
 }
 
@@ -114,7 +121,10 @@ void Gpu::destroyStream(Stream *stream) {
   streams.remove_if([&](const Stream &other) { return &other == stream; });
 }
 
-Event *Gpu::createEvent() { return &events.emplace_back(); }
+Event *Gpu::createEvent(int gpu) {
+  events.emplace_back().gpu = gpu;
+  return &events.back();
+}
 
 void Gpu::destroyEvent(Event *event) {
   // What is queued still refers to it, and may wait for other ranks.

@@ -20,7 +20,14 @@
 
 namespace zero::test::fake {
 
+/// Memory of one GPU.
+struct Pool {
+  /// The GPUs that may use all of it, whenever it was allocated.
+  std::shared_ptr<std::set<int>> users = std::make_shared<std::set<int>>();
+};
+
 struct Event {
+  int gpu = 0;
   uint64_t recorded = 0; // how often that was queued
   /// Which of them are done: on several streams not always in that order.
   std::set<uint64_t> passed;
@@ -39,6 +46,7 @@ struct Work {
 
 struct Stream {
   int64_t number = 0;
+  int gpu = 0;
   std::deque<Work> queue;
 };
 
@@ -52,22 +60,25 @@ public:
   std::mutex mutex;
 
   // Memory.
-  uint64_t allocate(size_t bytes, Stream &stream);
+  uint64_t allocate(size_t bytes, const Pool &pool, Stream &stream);
   bool release(uint64_t address, Stream &stream);
   void *allocateHost(size_t bytes);
   bool releaseHost(void *data);
   bool isFar(uint64_t address) const { return address >= kFar; }
   /// Whether |bytes| at a near address are pinned.
   bool isPinned(uint64_t address) const;
-  /// |address| for a CPU, if |bytes| there can be used now; else null and an
-  /// error.
-  void *toNear(uint64_t address, size_t bytes, const char *what);
+  /// |address| for a CPU, if |bytes| there can be used now, and by |user|, a
+  /// GPU or -1; else null and an error.
+  void *toNear(uint64_t address, size_t bytes, const char *what, int user = -1);
 
   // Streams.
-  Stream *createStream();
+  Stream *createStream(int gpu);
   void destroyStream(Stream *stream);
   Stream &streamOf(Stream *stream) { return stream ? *stream : defaultStream; }
-  Event *createEvent();
+  bool isDefault(const Stream &stream) const {
+    return &stream == &defaultStream;
+  }
+  Event *createEvent(int gpu);
   void destroyEvent(Event *event);
   void queue(Stream &stream, Work work);
   /// Runs what is queued, in some order, until |isDone|.
@@ -83,12 +94,14 @@ public:
     size_t bytes = 0;
     bool isThere = false; // in the order of its stream
     bool isReleased = false;
+    std::shared_ptr<const std::set<int>> users;
   };
   struct NamedKernel {
     size_t numArguments = 0;
     Kernel kernel;
   };
   struct Function {
+    int gpu = 0;
     std::string name;
     NamedKernel kernel;
   };
@@ -108,12 +121,13 @@ public:
   std::string log;
   int version = 12040;
   int gpus = 1;
+  bool arePeers = true; // whether GPUs can use each other's memory
   int major = 9;
   int minor = 0;
   int64_t held = -1; // a stream whose last things do not happen
   size_t heldLast = 0;
   int contexts = 0;
-  int pools = 0;
+  std::list<Pool> pools;
   std::map<uint64_t, Allocation> allocations; // by their near address
   std::map<uint64_t, std::unique_ptr<char[]>> pinned;
   std::map<uint64_t, size_t> pinnedBytes;

@@ -21,6 +21,8 @@
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/FormatVariadic.h"
 
+#include <numeric>
+
 using namespace mlir;
 using namespace zero;
 using namespace zero::test;
@@ -122,9 +124,12 @@ Step::Step(const std::string &source, const Way &way, Mutation mutate)
       fake::setGpus(/*count=*/64, 9, 0);
     }
     context->kernels = std::make_unique<EmulatedProgram>(*context->module);
-    compiled.gpu = 0;
-    if (std::getenv("ZERO_TEST_GROUP"))
+    compiled.gpus = {0, 1};
+    if (std::getenv("ZERO_TEST_GROUP")) {
+      compiled.gpus.resize(ranks);
+      std::iota(compiled.gpus.begin(), compiled.gpus.end(), 0);
       compiled.connect = connectInside;
+    }
     compiled.checks = !std::getenv("ZERO_TEST_UNCHECKED");
   }
   if (way.how == How::compiled)

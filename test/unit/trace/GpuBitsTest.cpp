@@ -19,9 +19,10 @@ using namespace zero::test;
 
 namespace {
 
-/// What the ranks are: threads on one GPU, or processes with one each, whose
-/// gradients are summed by NCCL, or travel as bf16 and are summed by kernels.
-enum class Ranks { Threads, Processes, ProcessesInBF16 };
+/// What the ranks are: threads on one GPU, or on two that use each other's
+/// memory; or processes with one each, whose gradients are summed by NCCL, or
+/// travel as bf16 and are summed by kernels.
+enum class Ranks { Threads, ThreadsOnTwo, Processes, ProcessesInBF16 };
 
 /// (ZeRO stage, offload, ranks, what these are).
 using Plan = std::tuple<int, std::string, int, Ranks>;
@@ -44,8 +45,9 @@ GpuBits::State GpuBits::runRank(int r, zero_rt_group *group,
   std::mt19937 random(unsigned(r) + 1);
   std::normal_distribution<float> normal;
   std::uniform_int_distribution<int> whole(-20, 20);
-  // NCCL adds in an order of its own.
-  bool isExact = getRanks() == Ranks::Processes;
+  // NCCL adds in an order of its own: gradients, or the norm of many ranks.
+  bool isExact = getRanks() == Ranks::Processes ||
+                 (getRanks() == Ranks::ProcessesInBF16 && getNumRanks() > 3);
   auto draw = [&](int64_t count) {
     std::vector<uint16_t> values(static_cast<size_t>(count));
     for (uint16_t &value : values) {
@@ -56,7 +58,10 @@ GpuBits::State GpuBits::runRank(int r, zero_rt_group *group,
     }
     return values;
   };
-  GpuRank rank(library, group, r, device);
+  int gpu = getRanks() == Ranks::Threads        ? 0
+            : getRanks() == Ranks::ThreadsOnTwo ? r % 2
+                                                : r;
+  GpuRank rank(library, group, r, device, /*timeoutMs=*/20000, gpu);
   rank.check(rank.create());
   std::mt19937 same(99);
   for (const auto &[name, elements] : kGpuElements) {
@@ -113,7 +118,8 @@ std::vector<GpuBits::State> GpuBits::run(zero_rt_device device) {
   auto body = [&](int r, zero_rt_group *group) {
     states[r] = runRank(r, group, device);
   };
-  if (device == ZERO_RT_DEVICE_HOST || getRanks() == Ranks::Threads)
+  fake::setGpus(getNumRanks(), 9, 0);
+  if (device == ZERO_RT_DEVICE_HOST || getRanks() < Ranks::Processes)
     runThreads(getNumRanks(), body);
   else
     runProcesses(getNumRanks(), body);
@@ -138,7 +144,7 @@ TEST_P(GpuBits, AreThoseOfTheProcessor) {
 }
 
 static std::string nameOf(const testing::TestParamInfo<Plan> &info) {
-  static const char *const names[] = {"threads", "processes",
+  static const char *const names[] = {"threads", "threads_on_two", "processes",
                                       "processes_in_bf16"};
   const auto &[stage, offload, ranks, kind] = info.param;
   return "stage" + std::to_string(stage) + "_offload_" + offload + "_" +
@@ -150,6 +156,12 @@ INSTANTIATE_TEST_SUITE_P(Threads, GpuBits,
                                           testing::Values("none", "optimizer"),
                                           testing::Values(1, 2, 3),
                                           testing::Values(Ranks::Threads)),
+                         nameOf);
+INSTANTIATE_TEST_SUITE_P(ThreadsOnTwo, GpuBits,
+                         testing::Combine(testing::Values(0, 1, 2),
+                                          testing::Values("none", "optimizer"),
+                                          testing::Values(3),
+                                          testing::Values(Ranks::ThreadsOnTwo)),
                          nameOf);
 // More than one kernel has in sight, with a rest and without.
 INSTANTIATE_TEST_SUITE_P(ManyThreads, GpuBits,

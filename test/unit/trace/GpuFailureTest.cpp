@@ -68,6 +68,28 @@ TEST_F(GpuFailure, AGpuThatIsTooOld) {
                   "GPU 0 is sm_75, and kernels are for sm_80 and later");
 }
 
+TEST_F(GpuFailure, ThreadsOnGpusThatAreNoPeers) {
+  zero_rt_group *two = nullptr;
+  ASSERT_EQ(zero_rt_local_group_create(2, &two), ZERO_RT_OK);
+  fake::setGpus(2, 9, 0);
+  zero_rt_options options = {};
+  options.struct_size = sizeof(options);
+  options.device = ZERO_RT_DEVICE_CUDA;
+  zero_rt_runtime *first = nullptr, *second = nullptr;
+  EXPECT_EQ(zero_rt_create(two, 0, &options, &first), ZERO_RT_OK);
+  options.ordinal = 1;
+  fake::setPeers(false);
+  EXPECT_EQ(zero_rt_create(two, 1, &options, &second), ZERO_RT_UNSUPPORTED);
+  expectMessage("GPU 0 cannot use memory of GPU 1, as ranks that are threads "
+                "do; let each be a process");
+  // Who could not join is not in the way.
+  fake::setPeers(true);
+  EXPECT_EQ(zero_rt_create(two, 1, &options, &second), ZERO_RT_OK);
+  EXPECT_EQ(zero_rt_destroy(first), ZERO_RT_OK);
+  EXPECT_EQ(zero_rt_destroy(second), ZERO_RT_OK);
+  EXPECT_EQ(zero_rt_group_destroy(two), ZERO_RT_OK);
+}
+
 TEST_F(GpuFailure, ACallOfTheDriverFails) {
   fake::failCall("cuStreamCreate", kOutOfMemory);
   expectNoRuntime(ZERO_RT_OUT_OF_MEMORY,
@@ -183,8 +205,8 @@ TEST_F(GpuFailure, RanksOnDifferentDevices) {
   GpuRank rank(library, group, 0);
   zero_rt_runtime *other = nullptr;
   EXPECT_EQ(zero_rt_create(group, 1, nullptr, &other), ZERO_RT_UNSUPPORTED);
-  expectMessage("rank 1 is on device 'host' and others of its group are on "
-                "'cuda:0'");
+  expectMessage("rank 1 is on device 'host' and rank 0 on 'cuda:0'; ranks that "
+                "are threads must all be on GPUs, or none");
 }
 
 } // namespace

@@ -162,7 +162,7 @@ TEST_F(GpuOverlap, AParameterWaitsForItsOwnBucket) {
   open(/*stage=*/1);
   runStep();
   int64_t second = findLane(Together);
-  cuCtxPushCurrent_v2(nullptr);
+  cuCtxPushCurrent_v2(fake::contextOf(0));
   zero_rt_stream *streams[3] = {};
   for (zero_rt_stream *&stream : streams)
     ASSERT_EQ(cuStreamCreate(&stream, 1), 0);
@@ -193,7 +193,7 @@ TEST_F(GpuOverlap, UpdatesGoOnWhileParametersAreCopiedBack) {
   open(/*stage=*/1, "optimizer");
   runStep();
   int64_t back = findLane(ToDevice);
-  cuCtxPushCurrent_v2(nullptr);
+  cuCtxPushCurrent_v2(fake::contextOf(0));
   zero_rt_stream *stream = nullptr;
   ASSERT_EQ(cuStreamCreate(&stream, 1), 0);
   rank->check(rank->calls().begin_backward(rank->step, ZERO_RT_HINT_UNKNOWN));
@@ -256,7 +256,7 @@ TEST_F(GpuOverlap, TheProcessorSeesTheScalarsOfItsStep) {
     }
     if (isLate) {
       // All else goes on as far as it can.
-      cuCtxPushCurrent_v2(nullptr);
+      cuCtxPushCurrent_v2(fake::contextOf(0));
       zero_rt_stream *stream = nullptr;
       EXPECT_EQ(cuStreamCreate(&stream, 1), 0);
       rank->check(rank->calls().parameter_wait(rank->step, -1, stream));

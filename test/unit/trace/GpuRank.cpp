@@ -86,12 +86,13 @@ void GpuTest::runProcesses(int ranks, const Body &body) {
 }
 
 GpuRank::GpuRank(StepLibrary &library, zero_rt_group *group, int rank,
-                 zero_rt_device device, int64_t timeoutMs)
+                 zero_rt_device device, int64_t timeoutMs, int gpu)
     : library(library) {
   zero_rt_options options = {};
   options.struct_size = sizeof(options);
   options.device = device;
   options.timeout_ms = timeoutMs;
+  options.ordinal = gpu;
   check(zero_rt_create(group, rank, &options, &runtime));
 }
 

@@ -44,7 +44,7 @@ protected:
     ASSERT_EQ(zero_rt_local_group_create(1, &group), ZERO_RT_OK);
     rank = std::make_unique<GpuRank>(library, group, 0);
     ASSERT_EQ(rank->create(), ZERO_RT_OK) << zero_rt_message();
-    cuCtxPushCurrent_v2(this);
+    cuCtxPushCurrent_v2(fake::contextOf(0));
     ASSERT_EQ(cuStreamCreate(&stream, 1), 0);
     for (const auto &[name, elements] : kGpuElements) {
       if (library.isF32)

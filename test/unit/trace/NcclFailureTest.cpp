@@ -284,7 +284,7 @@ TEST_F(NcclFailure, TheCallerIsElsewhere) {
           return;
         }
         zero_rt_stream *stream = nullptr;
-        ASSERT_EQ(cuCtxPushCurrent_v2(nullptr), 0);
+        ASSERT_EQ(cuCtxPushCurrent_v2(fake::contextOf(0)), 0);
         ASSERT_EQ(cuStreamCreate(&stream, 1), 0);
         rank.check(
             rank.calls().begin_backward(rank.step, ZERO_RT_HINT_UNKNOWN));
