@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # Runs compiled steps on this machine's GPU and compares them with the processor's,
-# bit by bit: every optimizer and type, ZeRO stages, offload, several ranks.
+# bit by bit: every optimizer and type, ZeRO stages, offload, several ranks. Then looks
+# at memory with compute-sanitizer, and times steps against copies and PyTorch.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -15,6 +16,7 @@ usage: gpu-check.sh [OPTION...] [FOLDER]
                  driver and FOLDER there, and runs FOLDER/run.sh
   --build DIR    the build folder to take them from (default build, built first)
   --device WHAT  cuda (default), or host: the processor with itself
+  --elements N   of the steps that are timed (default 134217728)
 USAGE
 }
 
@@ -28,13 +30,18 @@ folder=
 build=
 device=cuda
 make=0
+elements=$((1 << 27))
 while [[ $# -gt 0 ]]; do
   case $1 in
   --help | -h) usage; exit 0 ;;
   --make) make=1 ;;
-  --build | --device)
+  --build | --device | --elements)
     [[ $# -gt 1 ]] || wrong "$1 needs a value"
-    [[ $1 == --build ]] && build=$2 || device=$2
+    case $1 in
+    --build) build=$2 ;;
+    --device) device=$2 ;;
+    --elements) elements=$2 ;;
+    esac
     shift
     ;;
   -*) wrong "unknown option '$1'" ;;
@@ -43,6 +50,7 @@ while [[ $# -gt 0 ]]; do
   shift
 done
 [[ $device == cuda || $device == host ]] || wrong "--device must be cuda or host"
+[[ $elements =~ ^[0-9]{5,10}$ ]] || wrong "--elements must be a number, at least 10000"
 folder=${folder:-build/gpu-check}
 
 # compile NAME STEP OPTION...: FOLDER/NAME/libNAME.so
@@ -55,6 +63,29 @@ compile() {
 
 make_step() {
   python3 tools/scripts/make_step.py --parameters=7 "$@" >"$folder/step.mlir"
+}
+
+# bench NAME PARAMETERS SIZES DTYPE MAX_NORM OPTION...: FOLDER/bench/NAME/libNAME.so
+bench() {
+  local name=$1 parameters=$2 sizes=$3 dtype=$4 max_norm=$5
+  shift 5
+  python3 tools/scripts/make_step.py --parameters="$parameters" --sizes="$sizes" \
+    --ranks=1 --groups=1 --dtype="$dtype" --gradient=f32 --accumulator=f32 \
+    --max-norm="$max_norm" --optimizer examples/optimizers/adamw.mlir \
+    >"$folder/step.mlir"
+  "$build/bin/zero-compile" "$folder/step.mlir" -o "$folder/bench/$name" \
+    --name="$name" --target=cuda --no-prove "$@" >/dev/null
+}
+
+make_bench() {
+  local average=$((elements / 10000))
+  bench update 1 "$elements" f32 0 --stage=0
+  bench flat 1 "$elements" f32 1.0 --stage=0
+  bench ragged 10000 \
+    "1,$((average / 2 + 1)),$((average + 1)),$((2 * average - 1)),$((3 * average / 2 - 2))" \
+    f32 1.0 --stage=0
+  bench offload 16 "$((elements / 16))" bf16 1.0 --stage=1 --offload=optimizer
+  cp test/gpu/{peers,clocks,compiled_step}.py "$folder"
 }
 
 make_folder() {
@@ -90,12 +121,33 @@ make_folder() {
   for example in fp16 schedule; do
     compile "$example" "examples/$example.mlir" --stage=1
   done
+  make_bench
   rm "$folder/step.mlir"
   cp "$build/bin/gpu_check" "$build"/lib/libzero_rt.so "$folder"
   cat >"$folder/run.sh" <<'RUN'
 #!/usr/bin/env bash
+# run.sh [--device=host] [--gpus=N,...]
 cd "$(dirname "$0")"
-exec ./gpu_check "$@" ./*/lib*.so
+failures=0
+check() {
+  local status=0
+  "$@" || status=$?
+  [[ $status == 0 || $status == 77 ]] || failures=$((failures + 1))
+}
+check ./gpu_check "$@" ./*/lib*.so
+# Each instruction is looked at: a few steps are enough.
+if [[ " $* " == *" --device=host "* ]]; then
+  device=host
+elif sanitizer=$(command -v compute-sanitizer); then
+  for tool in memcheck racecheck; do
+    check "$sanitizer" --tool "$tool" --error-exitcode 1 ./gpu_check "$@" \
+      ./{adamw_bf16_bf16_f32,lion_f64_f64_f64,ranks4_stage2,ranks2_stage1_offload}/lib*.so
+  done
+else
+  echo "skipped: no compute-sanitizer on the PATH"
+fi
+check python3 peers.py --device="${device:-cuda}" .
+exit $((failures > 0))
 RUN
 }
 

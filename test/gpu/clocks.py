@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What times the processor or a GPU, and the references that each has."""
+
+import ctypes
+import platform
+import statistics
+import time
+
+REPEATS = 7
+# The host queues a step while the GPU is busy with something else for so long.
+BUSY_CYCLES = 4_000_000
+LONG_CYCLES = 100_000_000
+
+
+class Host:
+    """Everything is done when a call returns."""
+
+    stream = 0
+    machine = f"processor: {platform.processor() or platform.machine()}"
+
+    def time(self, body, before=lambda: None):
+        """Seconds of |body| on the device, and those of the host in it."""
+        seconds = []
+        for _ in range(REPEATS):
+            before()
+            begin = time.perf_counter()
+            body()
+            seconds.append(time.perf_counter() - begin)
+        median = statistics.median(seconds)
+        return median, median
+
+    def time_while_busy(self, body):
+        body()
+        return None, None
+
+    def count_launches(self, body):
+        body()
+
+    def time_copy(self, size, to_host=False, to_device=False):
+        del to_host, to_device
+        source = ctypes.create_string_buffer(max(1, size))
+        target = ctypes.create_string_buffer(max(1, size))
+        return self.time(lambda: ctypes.memmove(target, source, size))[0]
+
+    def time_peer(self, sizes):
+        del sizes
+
+    def fill(self, parameter, slot):
+        del parameter
+        if slot.elements:
+            values = (ctypes.c_float * slot.elements).from_address(slot.data)
+            values[0] = 1e-3
+            # Each half is copied to the next.
+            done = 1
+            while done < slot.elements:
+                count = min(done, slot.elements - done)
+                ctypes.memmove(slot.data + 4 * done, slot.data, 4 * count)
+                done += count
+
+
+class Memory:
+    """Memory of a GPU for PyTorch."""
+
+    def __init__(self, data, elements):
+        self.__cuda_array_interface__ = {"shape": (elements,), "typestr": "<f4",
+                                         "data": (data, False), "version": 2}
+
+
+class Cuda:
+    """Times by events on PyTorch's stream."""
+
+    def __init__(self, torch):
+        self.torch = torch
+        self.stream = torch.cuda.current_stream().cuda_stream
+        self.machine = (f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, "
+                        f"CUDA {torch.version.cuda}")
+
+    def sleep(self, cycles):
+        self.torch.cuda._sleep(cycles)
+
+    def time(self, body, before=lambda: None):
+        torch = self.torch
+        device, host = [], []
+        for _ in range(REPEATS):
+            before()
+            torch.cuda.synchronize()
+            begin = torch.cuda.Event(enable_timing=True)
+            end = torch.cuda.Event(enable_timing=True)
+            self.sleep(BUSY_CYCLES)
+            begin.record()
+            start = time.perf_counter()
+            body()
+            host.append(time.perf_counter() - start)
+            end.record()
+            torch.cuda.synchronize()
+            device.append(begin.elapsed_time(end) * 1e-3)
+        return statistics.median(device), statistics.median(host)
+
+    def time_while_busy(self, body):
+        """Seconds of the host in |body| behind a GPU that is busy, and of that."""
+        torch = self.torch
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        self.sleep(LONG_CYCLES)
+        body()
+        returned = time.perf_counter() - start
+        torch.cuda.synchronize()
+        return returned, time.perf_counter() - start
+
+    def count_launches(self, body):
+        """Kernels that the GPU runs in |body|."""
+        from torch.profiler import DeviceType, ProfilerActivity, profile
+        with profile(activities=[ProfilerActivity.CUDA]) as seen:
+            body()
+            self.torch.cuda.synchronize()
+        return sum(event.device_type == DeviceType.CUDA and
+                   not event.name.startswith(("Memcpy", "Memset"))
+                   for event in seen.events())
+
+    def time_copy(self, size, to_host=False, to_device=False):
+        torch = self.torch
+
+        def make(is_on_host):
+            place = {"pin_memory": True} if is_on_host else {"device": "cuda"}
+            return torch.zeros(max(1, size), dtype=torch.uint8, **place)
+
+        source, target = make(to_device), make(to_host)
+        return self.time(lambda: target.copy_(source, non_blocking=True))[0]
+
+    def time_peer(self, sizes):
+        """clip_grad_norm_, fused AdamW and zero_grad, which drops gradients."""
+        torch = self.torch
+        parameters = [torch.nn.Parameter(torch.randn(size, device="cuda"))
+                      for size in sizes]
+        gradients = [torch.full_like(p, 1e-3) for p in parameters]
+        optimizer = torch.optim.AdamW(parameters, lr=1e-3, weight_decay=0.1,
+                                      fused=True)
+
+        def give():
+            for parameter, gradient in zip(parameters, gradients):
+                parameter.grad = gradient
+
+        def step():
+            torch.nn.utils.clip_grad_norm_(parameters, 1.0)
+            optimizer.step()
+            optimizer.zero_grad()
+
+        seconds = self.time(step, before=give)[0]
+        del parameters, gradients, optimizer
+        torch.cuda.empty_cache()
+        return seconds
+
+    def fill(self, parameter, slot):
+        del parameter
+        if slot.elements:
+            memory = Memory(slot.data, slot.elements)
+            self.torch.as_tensor(memory, device="cuda").fill_(1e-3)
+
+
+def make_cuda():
+    """A clock, or why there is none."""
+    try:
+        import torch
+    except ImportError as error:
+        return None, str(error)
+    if not torch.cuda.is_available():
+        return None, f"PyTorch {torch.__version__} finds no GPU"
+    return Cuda(torch), None

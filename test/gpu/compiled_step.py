@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""A compiled step on one rank, through its C interface."""
+
+import ctypes
+import json
+import os
+from ctypes import byref, c_char_p, c_double, c_int32, c_int64, c_uint32, c_void_p
+
+HOST, CUDA = 0, 1
+
+
+class Options(ctypes.Structure):
+    _fields_ = [("struct_size", c_uint32), ("threads", c_int32),
+                ("timeout_ms", c_int64), ("poison", c_int32),
+                ("check_promises", c_int32), ("find_nonfinite", c_int32),
+                ("device", c_int32), ("ordinal", c_int32), ("reserved", c_int32)]
+
+
+class Tensor(ctypes.Structure):
+    _fields_ = [("struct_size", c_uint32), ("dtype", c_int32), ("space", c_int32),
+                ("reserved", c_int32), ("elements", c_int64), ("data", c_void_p)]
+
+
+class Results(ctypes.Structure):
+    _fields_ = [("struct_size", c_uint32), ("verdict", c_int32),
+                ("backwards", c_int64), ("num_values", c_int32),
+                ("reserved", c_int32), ("values", c_double * 16)]
+
+
+class Step:
+    """A compiled step on one rank, with its gradients in slots."""
+
+    def __init__(self, folder, name, device):
+        self.name = name
+        self.zero = ctypes.CDLL(os.path.join(folder, "libzero_rt.so"),
+                                mode=ctypes.RTLD_GLOBAL)
+        self.zero.zero_rt_message.restype = c_char_p
+        self.library = ctypes.CDLL(
+            os.path.join(folder, "bench", name, f"lib{name}.so"))
+        with open(os.path.join(folder, "bench", name, f"{name}.plan.json")) as file:
+            self.sizes = [p["elements"] for p in json.load(file)["parameters"]]
+        self.group, self.runtime, self.step = c_void_p(), c_void_p(), c_void_p()
+        options = Options(ctypes.sizeof(Options), os.cpu_count(), 0, 0, 0, 0, device)
+        self.check(self.zero.zero_rt_local_group_create(1, byref(self.group)))
+        self.check(self.zero.zero_rt_create(self.group, 0, byref(options),
+                                            byref(self.runtime)))
+        self.check(self.call("create")(self.runtime, None, byref(self.step)))
+
+    def call(self, name):
+        return getattr(self.library, f"{self.name}_{name}")
+
+    def check(self, status):
+        if status:
+            raise RuntimeError(f"{self.name}: {self.zero.zero_rt_message().decode()}")
+
+    def open(self, stream, write=None):
+        """Everything before apply; |write|(parameter, slot) fills gradients."""
+        self.check(self.call("begin_backward")(self.step, c_int32(0)))
+        slot, beta = Tensor(ctypes.sizeof(Tensor)), c_double()
+        get, ready = self.call("gradient_slot"), self.call("gradient_ready")
+        for parameter in range(len(self.sizes)):
+            self.check(get(self.step, c_int32(parameter), c_void_p(stream), byref(slot),
+                           byref(beta)))
+            if write:
+                write(parameter, slot)
+            self.check(ready(self.step, c_int32(parameter), c_void_p(stream)))
+
+    def apply(self, stream):
+        rate = (c_double * 1)(1e-3)
+        self.check(self.call("apply")(self.step, rate, c_int32(1), c_void_p(stream)))
+
+    def wait(self, stream):
+        self.check(self.call("parameter_wait")(self.step, c_int32(-1), c_void_p(stream)))
+
+    def get_results(self):
+        results = Results(ctypes.sizeof(Results))
+        self.check(self.call("results")(self.step, byref(results)))
+        if results.verdict:
+            raise RuntimeError(f"{self.name}: the step was not applied "
+                               f"(verdict {results.verdict})")
+        return results
+
+    def close(self):
+        self.check(self.call("destroy")(self.step))
+        self.check(self.zero.zero_rt_destroy(self.runtime))
+        self.check(self.zero.zero_rt_group_destroy(self.group))
