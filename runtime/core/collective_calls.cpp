@@ -54,6 +54,12 @@ static Communicator &endOf(const zero_rt_step &step, int32_t axes) {
   return group.end ? *group.end : *step.runtime->communicator;
 }
 
+/// Whether a sum in place over |axes| is what is there, so that nothing needs
+/// to be queued elsewhere.
+static bool isAlone(const zero_rt_step &step, int32_t axes) {
+  return step.groupSize(axes) == 1;
+}
+
 zero_rt_status calls::all_reduce(zero_rt_step *step, int32_t src, int32_t dst,
                                  int32_t axes) {
   // They may be sharded over other axes.
@@ -69,11 +75,15 @@ zero_rt_status calls::all_reduce(zero_rt_step *step, int32_t src, int32_t dst,
       (addends == sums && src != dst))
     return fail(ZERO_RT_INTERNAL, "all_reduce: '%s' cannot take sums of '%s'",
                 step->bufferName(dst), step->bufferName(src));
-  ZERO_RT_TRY(step->in(Lane::Together, "all_reduce", {src, dst}, [&] {
+  auto reduce = [&] {
     return endOf(*step, axes)
         .allReduce(tagOf(*step, "all_reduce", src, dst), *step->program,
                    addends, sums);
-  }));
+  };
+  if (isAlone(*step, axes) && src == dst)
+    ZERO_RT_TRY(guarded("all_reduce", reduce));
+  else
+    ZERO_RT_TRY(step->in(Lane::Together, "all_reduce", {src, dst}, reduce));
   zero_rt_counters &counters = step->runtime->counters;
   ++counters.all_reduces;
   counters.bytes_sent +=
@@ -151,13 +161,20 @@ zero_rt_status calls::all_reduce_scalars(zero_rt_step *step, int32_t first,
   Tag tag = {"all_reduce_scalars", name,        count,
              ZERO_RT_F64,          ZERO_RT_F64, step->id};
   double *slots = step->slots() + first;
-  ZERO_RT_TRY(step->in(Lane::Together, "all_reduce_scalars", {}, [&] {
-    ZERO_RT_TRY(
-        endOf(*step, axes).allReduce(tag, *step->program, slots, slots));
-    return step->device().record(&step->scalarsEnd);
-  }));
-  // Whatever comes next needs them.
-  ZERO_RT_TRY(step->device().await(step->scalarsEnd));
+  auto reduce = [&] {
+    return endOf(*step, axes).allReduce(tag, *step->program, slots, slots);
+  };
+  if (isAlone(*step, axes)) {
+    ZERO_RT_TRY(guarded("all_reduce_scalars", reduce));
+  } else {
+    ZERO_RT_TRY(step->in(Lane::Together, "all_reduce_scalars", {},
+                         [&]() -> zero_rt_status {
+                           ZERO_RT_TRY(reduce());
+                           return step->device().record(&step->scalarsEnd);
+                         }));
+    // Whatever comes next needs them.
+    ZERO_RT_TRY(step->device().await(step->scalarsEnd));
+  }
   zero_rt_counters &counters = step->runtime->counters;
   ++counters.scalar_all_reduces;
   counters.bytes_sent += ringBytes(int64_t(count) * int64_t(sizeof(double)), 2,

@@ -145,6 +145,25 @@ zero_rt_status calls::discard(zero_rt_step *step) {
   return ZERO_RT_OK;
 }
 
+/// Closes the open backward, reduces and updates.
+static zero_rt_status applyOpened(zero_rt_step &step,
+                                  const zero_rt_transition_row &row) {
+  const zero_rt_library &library = *step.library;
+  const std::vector<double> &inputs = step.inputs;
+  for (int64_t i = 0; i < library.num_inputs; ++i)
+    ZERO_RT_TRY(step.setSlot(library.inputs[i].slot, inputs[size_t(i)]));
+
+  ZERO_RT_TRY(finishSequence(step, row, "apply"));
+  // Only now have all ranks met as often: where a gradient is late on one, it
+  // closes here what others closed before.
+  ZERO_RT_TRY(checkPromises(step, ZERO_RT_EVENT_APPLY, inputs.data(),
+                            int32_t(inputs.size())));
+  step.window.close();
+  step.last.applied = true;
+  step.last.settled = false;
+  return runTransition(step, row, {ZERO_RT_EVENT_APPLY, -1, nullptr}, "apply");
+}
+
 zero_rt_status calls::apply(zero_rt_step *step, const double *inputs,
                             int32_t num_inputs, zero_rt_stream *stream) {
   const zero_rt_library &library = *step->library;
@@ -159,18 +178,12 @@ zero_rt_status calls::apply(zero_rt_step *step, const double *inputs,
   ZERO_RT_TRY(findTransition(*step, ZERO_RT_EVENT_APPLY, "apply", &row));
   ZERO_RT_TRY(step->device().follow(stream));
   step->inputs.assign(inputs, inputs + num_inputs);
-  for (int32_t i = 0; i < num_inputs; ++i)
-    ZERO_RT_TRY(step->setSlot(library.inputs[i].slot, inputs[i]));
-
-  ZERO_RT_TRY(finishSequence(*step, *row, "apply"));
-  // Only now have all ranks met as often: where a gradient is late on one, it
-  // closes here what others closed before.
-  ZERO_RT_TRY(checkPromises(*step, ZERO_RT_EVENT_APPLY, inputs, num_inputs));
-  step->window.close();
-  step->last.applied = true;
-  step->last.settled = false;
-  ZERO_RT_TRY(
-      runTransition(*step, *row, {ZERO_RT_EVENT_APPLY, -1, nullptr}, "apply"));
+  ZERO_RT_TRY(step->program->beginGraphs());
+  zero_rt_status status = applyOpened(*step, *row);
+  zero_rt_status ended = step->program->endGraphs();
+  if (!status && ended)
+    poisonStep(*step, "apply", ended);
+  ZERO_RT_TRY(status ? status : ended);
   step->window.reset();
   forgetGradients(*step);
   step->nonfinite.reset();

@@ -41,7 +41,8 @@ static zero_rt_status makeDevice(const zero_rt_options &options,
   int32_t threads = options.threads ? options.threads : 1;
   try {
     if (options.device == ZERO_RT_DEVICE_CUDA)
-      return CudaDevice::create(options.ordinal, threads, &out);
+      return CudaDevice::create(options.ordinal, threads, options.graphs != 0,
+                                &out);
     out = std::make_unique<HostDevice>(threads);
   } catch (const std::system_error &) {
     return fail(ZERO_RT_OUT_OF_MEMORY, "could not start %d threads",

@@ -64,6 +64,10 @@ public:
   virtual zero_rt_status launch(const Launch &launch) = 0;
   virtual zero_rt_status runScalars(int32_t program) = 0;
   virtual zero_rt_status sum(const RankSum &sum) = 0;
+  /// What is queued between these two may be started together, where nothing
+  /// stands between.
+  virtual zero_rt_status beginGraphs() = 0;
+  virtual zero_rt_status endGraphs() = 0;
 };
 
 /// Tells other queues how far one has come.

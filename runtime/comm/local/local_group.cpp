@@ -251,7 +251,8 @@ zero_rt_status LocalCommunicator::split(uint64_t step,
 /// Shows |data| to the others once it is there.
 zero_rt_status LocalCommunicator::enter(const Tag &tag, const void *data) {
   Signal signal = nullptr;
-  ZERO_RT_TRY(device.signal(&signal));
+  if (meeting.size() > 1)
+    ZERO_RT_TRY(device.signal(&signal));
   return meeting.enter(rank, tag, data, signal, timeoutMs);
 }
 
@@ -261,7 +262,7 @@ zero_rt_status LocalCommunicator::enter(const Tag &tag, const void *data) {
 /// says so, for its next sync to tell them.
 zero_rt_status LocalCommunicator::sync(zero_rt_status &status) {
   Signal signal = nullptr;
-  if (!status)
+  if (!status && meeting.size() > 1)
     status = device.signal(&signal);
   if (zero_rt_status failure = meeting.sync(rank, signal, status)) {
     char message[512];

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <utility>
 
 using namespace zero_rt;
 
@@ -24,11 +25,12 @@ static CUdeviceptr addressOf(const void *data) {
 // Beginning and end
 //===----------------------------------------------------------------------===//
 
-zero_rt_status CudaDevice::create(int32_t ordinal, int32_t threads,
+zero_rt_status CudaDevice::create(int32_t ordinal, int32_t threads, bool graphs,
                                   std::unique_ptr<Device> *out) {
   const Driver *driver = nullptr;
   ZERO_RT_TRY(getDriver(&driver));
-  std::unique_ptr<CudaDevice> device(new CudaDevice(*driver, ordinal, threads));
+  std::unique_ptr<CudaDevice> device(
+      new CudaDevice(*driver, ordinal, threads, graphs));
   ZERO_RT_TRY(device->initialize());
   *out = std::move(device);
   return ZERO_RT_OK;
@@ -171,6 +173,7 @@ void *CudaDevice::allocate(int32_t space, int64_t bytes) {
     return data;
   }
   CUdeviceptr data = 0;
+  (void)flush(); // where that fails, what comes next does
   if (driver.MemAllocFromPoolAsync(&data, size, memoryPool, stream))
     return nullptr;
   return reinterpret_cast<void *>(uintptr_t(data));
@@ -178,6 +181,7 @@ void *CudaDevice::allocate(int32_t space, int64_t bytes) {
 
 void CudaDevice::release(int32_t space, void *data) {
   if (space == ZERO_RT_SPACE_DEVICE) {
+    (void)flush();
     (void)driver.MemFreeAsync(addressOf(data), stream);
     return;
   }
@@ -209,6 +213,7 @@ zero_rt_status CudaDevice::queue(std::function<void()> function) {
       mine->hasFailed = true;
     }
   };
+  ZERO_RT_TRY(flush());
   ZERO_RT_CUDA(driver, LaunchHostFunc, stream, run, owned.get());
   owned.release(); // |run| has it
   return ZERO_RT_OK;
@@ -224,11 +229,22 @@ zero_rt_status CudaDevice::checkHost() const {
 }
 
 zero_rt_status CudaDevice::copy(void *dst, const void *src, int64_t bytes) {
+  if (bytes == 0)
+    return ZERO_RT_OK;
+  ZERO_RT_TRY(prepare());
   // Addresses say where they are.
-  if (bytes)
-    ZERO_RT_CUDA(driver, MemcpyAsync, addressOf(dst), addressOf(src),
-                 size_t(bytes), stream);
+  ZERO_RT_CUDA(driver, MemcpyAsync, addressOf(dst), addressOf(src),
+               size_t(bytes), stream);
   return ZERO_RT_OK;
+}
+
+zero_rt_status CudaDevice::copyNow(void *dst, const void *src, int64_t bytes) {
+  // A graph reads when it runs.
+  ZERO_RT_TRY(flush());
+  CudaGraphs *kept = std::exchange(graphs, nullptr);
+  zero_rt_status status = copy(dst, src, bytes);
+  graphs = kept;
+  return status;
 }
 
 zero_rt_status CudaDevice::set(void *data, uint64_t bits, int64_t size,
@@ -237,6 +253,7 @@ zero_rt_status CudaDevice::set(void *data, uint64_t bits, int64_t size,
     return ZERO_RT_OK;
   if (isOnHost(data))
     return queue([=] { setOnHost(data, bits, size, count); });
+  ZERO_RT_TRY(prepare());
   CUdeviceptr to = addressOf(data);
   auto low = unsigned(bits), high = unsigned(bits >> 32);
   switch (size) {
@@ -254,6 +271,11 @@ zero_rt_status CudaDevice::set(void *data, uint64_t bits, int64_t size,
   default:
     if (low == high) {
       ZERO_RT_CUDA(driver, MemsetD32Async, to, low, 2 * size_t(count), stream);
+      break;
+    }
+    if (count == 1) { // what graphs can update
+      ZERO_RT_CUDA(driver, MemsetD32Async, to, low, 1, stream);
+      ZERO_RT_CUDA(driver, MemsetD32Async, to + 4, high, 1, stream);
       break;
     }
     // Each half as a column of a matrix of two.
@@ -282,6 +304,7 @@ zero_rt_status CudaDevice::drain(CUstream which) {
 }
 
 zero_rt_status CudaDevice::finish() {
+  zero_rt_status flushed = flush();
   // What ranks do together may be given up, and then nothing is waited for
   // with care.
   zero_rt_status status = drain(streams[size_t(Lane::Together)]);
@@ -290,6 +313,7 @@ zero_rt_status CudaDevice::finish() {
       (void)driver.StreamSynchronize(each);
     else
       status = drain(each);
+  status = status ? status : flushed;
   return status ? status : checkHost();
 }
 
@@ -298,7 +322,7 @@ zero_rt_status CudaDevice::look(const void *data, int64_t bytes,
   seen.resize(size_t(std::max<int64_t>(1, bytes)));
   // The driver waits in a copy to pageable memory, and nobody looks.
   ZERO_RT_TRY(finish());
-  ZERO_RT_TRY(copy(seen.data(), data, bytes));
+  ZERO_RT_TRY(copyNow(seen.data(), data, bytes));
   ZERO_RT_TRY(finish());
   *out = seen.data();
   return ZERO_RT_OK;

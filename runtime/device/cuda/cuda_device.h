@@ -14,6 +14,7 @@
 #define ZERO_RT_DEVICE_CUDA_CUDA_DEVICE_H
 
 #include "core/thread_pool.h"
+#include "device/cuda/cuda_graphs.h"
 #include "device/cuda/driver.h"
 #include "device/cuda/nccl_fabric.h"
 #include "device/device.h"
@@ -33,7 +34,8 @@ public:
   /// The GPU |ordinal|. Errors: unsupported (no driver, no such GPU),
   /// device_failed.
   /// |threads| run what is on the host; throws what std::thread throws.
-  static zero_rt_status create(int32_t ordinal, int32_t threads,
+  /// |graphs|: whether what can be is put together into graphs.
+  static zero_rt_status create(int32_t ordinal, int32_t threads, bool graphs,
                                std::unique_ptr<Device> *out);
   ~CudaDevice() override;
 
@@ -76,6 +78,19 @@ public:
   void setWatch(Watch *newWatch) { watch = newWatch; }
   bool isWatched() const { return watch != nullptr; }
 
+  bool wantsGraphs() const { return useGraphs; }
+  /// Where what comes to the first queue goes, if it can; null: to the stream.
+  void setGraphs(CudaGraphs *newGraphs) { graphs = newGraphs; }
+  /// Comes before a launch, a copy or a memset.
+  zero_rt_status prepare() {
+    return graphs && stream == streams[0] ? graphs->capture(stream)
+                                          : ZERO_RT_OK;
+  }
+  /// Comes before whatever else is queued or waited for.
+  zero_rt_status flush() { return graphs ? graphs->flush() : ZERO_RT_OK; }
+  /// Takes |src|, which may be pageable memory, before it returns.
+  zero_rt_status copyNow(void *dst, const void *src, int64_t bytes);
+
   /// Comes before a launch. A queue of the driver has an end, and who is there
   /// waits in the driver, where nobody looks; so a watched device waits before.
   zero_rt_status keepShort();
@@ -92,8 +107,9 @@ public:
   std::string arch;
 
 private:
-  CudaDevice(const Driver &driver, int32_t ordinal, int32_t threads)
-      : driver(driver), pool(threads), ordinal(ordinal),
+  CudaDevice(const Driver &driver, int32_t ordinal, int32_t threads,
+             bool useGraphs)
+      : driver(driver), pool(threads), ordinal(ordinal), useGraphs(useGraphs),
         label("cuda:" + std::to_string(ordinal)) {}
   zero_rt_status initialize();
   zero_rt_status createPool();
@@ -110,6 +126,8 @@ private:
   zero_rt_status checkHost() const;
 
   int32_t ordinal;
+  bool useGraphs;
+  CudaGraphs *graphs = nullptr;
   std::string label;
   std::map<uintptr_t, size_t> hostMemory; // sizes by address
   std::atomic<bool> hostHasFailed{false};

@@ -147,8 +147,7 @@ zero_rt_status CudaProgram::getPieces(int32_t table, Range domain,
   constexpr int64_t taken = int64_t(1) << 16;
   if (device.isWatched() && bytes > taken)
     ZERO_RT_TRY(device.finish());
-  // The driver has taken pageable memory when this returns.
-  return device.copy(pieces.data, rows.data(), bytes);
+  return device.copyNow(pieces.data, rows.data(), bytes);
 }
 
 zero_rt_status CudaProgram::run(const Function &function, void *const *operands,
@@ -165,6 +164,7 @@ zero_rt_status CudaProgram::run(const Function &function, void *const *operands,
   arguments.push_back(&table);
   arguments.push_back(&count);
   arguments.push_back(&sums);
+  ZERO_RT_TRY(device.prepare());
   int64_t blocks =
       (count + function.piecesPerBlock - 1) / function.piecesPerBlock;
   ZERO_RT_CUDA(driver, LaunchKernel, function.handle, unsigned(blocks), 1, 1,
@@ -258,7 +258,19 @@ zero_rt_status CudaProgram::runReducing(const Launch &launch,
 
 zero_rt_status CudaProgram::runScalars(int32_t program) {
   void *argument = &slots;
+  ZERO_RT_TRY(device.prepare());
   ZERO_RT_CUDA(driver, LaunchKernel, scalarPrograms[size_t(program)].handle, 1,
                1, 1, 1, 1, 1, 0, device.stream, &argument, nullptr);
   return ZERO_RT_OK;
+}
+
+zero_rt_status CudaProgram::beginGraphs() {
+  graphs.begin();
+  device.setGraphs(device.wantsGraphs() ? &graphs : nullptr);
+  return ZERO_RT_OK;
+}
+
+zero_rt_status CudaProgram::endGraphs() {
+  device.setGraphs(nullptr);
+  return graphs.flush();
 }

@@ -13,6 +13,7 @@
 #define ZERO_RT_DEVICE_CUDA_CUDA_PROGRAM_H
 
 #include "device/cuda/cuda_device.h"
+#include "device/cuda/cuda_graphs.h"
 #include "device/host/host_program.h"
 
 #include <tuple>
@@ -32,6 +33,8 @@ public:
   zero_rt_status launch(const Launch &launch) override;
   zero_rt_status runScalars(int32_t program) override;
   zero_rt_status sum(const RankSum &sum) override;
+  zero_rt_status beginGraphs() override;
+  zero_rt_status endGraphs() override;
 
 private:
   struct Function {
@@ -87,6 +90,7 @@ private:
   int64_t sizeOfCarry = 0;       // in f64
   std::vector<void *> arguments; // scratch of `run`
   View views[2];                 // the first was shown last
+  CudaGraphs graphs{driver};
 };
 
 } // namespace zero_rt

@@ -25,12 +25,14 @@ zero_rt_status CudaDevice::create(CUevent *out) {
 }
 
 zero_rt_status CudaDevice::follow(zero_rt_stream *other) {
+  ZERO_RT_TRY(flush());
   ZERO_RT_CUDA(driver, EventRecord, passing, cudaStream(other));
   ZERO_RT_CUDA(driver, StreamWaitEvent, stream, passing, 0);
   return ZERO_RT_OK;
 }
 
 zero_rt_status CudaDevice::precede(zero_rt_stream *other) {
+  ZERO_RT_TRY(flush());
   ZERO_RT_CUDA(driver, EventRecord, passing, stream);
   ZERO_RT_CUDA(driver, StreamWaitEvent, cudaStream(other), passing, 0);
   return ZERO_RT_OK;
@@ -58,7 +60,9 @@ zero_rt_status CudaDevice::takeEvent(CUevent *out) {
 
 zero_rt_status CudaDevice::mark(zero_rt_timepoint timepoint) {
   CUevent event = nullptr;
-  zero_rt_status status = takeEvent(&event);
+  zero_rt_status status = flush();
+  if (!status)
+    status = takeEvent(&event);
   if (!status) {
     status = check(driver, driver.EventRecord(event, stream), "cuEventRecord");
     if (status)
@@ -81,6 +85,7 @@ CUevent CudaDevice::findEvent(zero_rt_timepoint timepoint) const {
 
 /// Waits until |event| has passed. It also does where all is given up.
 zero_rt_status CudaDevice::waitFor(CUevent event) {
+  ZERO_RT_TRY(flush());
   for (Pause pause; watch; pause()) {
     CUresult result = driver.EventQuery(event);
     ZERO_RT_TRY(watch->look());
@@ -109,6 +114,7 @@ zero_rt_status CudaDevice::precede(zero_rt_stream *other,
 }
 
 zero_rt_status CudaDevice::signal(Signal *out) {
+  ZERO_RT_TRY(flush());
   CUevent event = signals[nextSignal++ % std::size(signals)];
   ZERO_RT_CUDA(driver, EventRecord, event, stream);
   *out = event;
@@ -116,12 +122,13 @@ zero_rt_status CudaDevice::signal(Signal *out) {
 }
 
 zero_rt_status CudaDevice::await(Signal signal) {
+  zero_rt_status flushed = flush();
   auto event = static_cast<CUevent>(signal);
   CUresult result = driver.StreamWaitEvent(stream, event, 0);
   // Others may read memory until then, and who fails gives it back.
   if (result)
     (void)driver.EventSynchronize(event);
-  return check(driver, result, "cuStreamWaitEvent");
+  return flushed ? flushed : check(driver, result, "cuStreamWaitEvent");
 }
 
 zero_rt_status CudaDevice::precede(zero_rt_stream *other, Signal signal) {
@@ -131,6 +138,7 @@ zero_rt_status CudaDevice::precede(zero_rt_stream *other, Signal signal) {
 }
 
 zero_rt_status CudaDevice::fork(Lane to) {
+  ZERO_RT_TRY(flush());
   ZERO_RT_CUDA(driver, EventRecord, passing, streams[0]);
   ZERO_RT_CUDA(driver, StreamWaitEvent, streams[size_t(to)], passing, 0);
   lane = to;
@@ -144,6 +152,7 @@ void CudaDevice::join() {
 }
 
 zero_rt_status CudaDevice::record(Signal *end) {
+  ZERO_RT_TRY(flush());
   auto event = static_cast<CUevent>(*end);
   if (!event)
     ZERO_RT_TRY(create(&event));
@@ -160,6 +169,7 @@ zero_rt_status CudaDevice::keepShort() {
   CUevent event = milestones[launches / distance % std::size(milestones)];
   if (launches / distance > std::size(milestones))
     ZERO_RT_TRY(waitFor(event));
+  ZERO_RT_TRY(flush());
   ZERO_RT_CUDA(driver, EventRecord, event, stream);
   return ZERO_RT_OK;
 }

@@ -23,6 +23,8 @@ public:
   zero_rt_status launch(const Launch &launch) override;
   zero_rt_status runScalars(int32_t program) override;
   zero_rt_status sum(const RankSum &sum) override;
+  zero_rt_status beginGraphs() override { return ZERO_RT_OK; }
+  zero_rt_status endGraphs() override { return ZERO_RT_OK; }
 
 private:
   /// What one thread runs, from the launch's first element on.

@@ -133,7 +133,10 @@ typedef struct zero_rt_options {
   int32_t find_nonfinite;
   int32_t device;  // zero_rt_device
   int32_t ordinal; // which GPU, as the driver numbers them
-  int32_t reserved;
+  /// Non-zero: on a GPU apply starts its kernels and copies together, as CUDA
+  /// graphs, as far as no other rank and no processor stands between. Changes
+  /// no bit; need not be the same on all ranks.
+  int32_t graphs;
 } zero_rt_options;
 
 /// What was really allocated, launched and sent on this rank since it was

@@ -90,5 +90,6 @@ std::string fake::describeLeaks() {
   count(all.modules.size(), "modules");
   count(size_t(all.contexts), "contexts");
   count(all.pools.size(), "pools");
+  count(all.graphs.size(), "graphs");
   return text;
 }

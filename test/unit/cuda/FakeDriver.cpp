@@ -6,7 +6,9 @@
 
 #include "FakeGpu.h"
 
+#include <algorithm>
 #include <cstring>
+#include <utility>
 
 using namespace zero::test;
 using namespace zero::test::fake;
@@ -21,6 +23,8 @@ constexpr CUresult kInvalidHandle = 400;
 constexpr CUresult kNotFound = 500;
 constexpr CUresult kNotReady = 600;
 constexpr CUresult kInvalidImage = 200;
+constexpr CUresult kNotWhenCapturing = 900;
+constexpr CUresult kCannotUpdate = 910;
 
 /// Of one that asks again and again whether something is done.
 constexpr unsigned kPatience = 32;
@@ -64,6 +68,10 @@ int currentGpu() {
   return int(reinterpret_cast<intptr_t>(contexts.back())) - 1;
 }
 
+void destroy(Graph *graph) {
+  gpu().graphs.remove_if([&](const Graph &other) { return &other == graph; });
+}
+
 /// Whether what is made for |gpu| can be used on |stream|.
 bool fits(int gpu, const Stream &stream) {
   return fake::gpu().isDefault(stream) || stream.gpu == gpu;
@@ -77,6 +85,15 @@ void *toNear(uint64_t address, size_t bytes, const char *what,
 }
 
 } // namespace
+
+/// Leaves the call if |stream| is captured, which has no place for it.
+#define CHECK_NOT_CAPTURED(stream)                                             \
+  do {                                                                         \
+    if (gpu().streamOf(stream).capture) {                                      \
+      gpu().complain(std::string(__func__) + " of a stream that is captured"); \
+      return kNotWhenCapturing;                                                \
+    }                                                                          \
+  } while (false)
 
 /// Leaves the call if it is to fail, or if the thread has no context.
 #define CHECK(entry)                                                           \
@@ -186,6 +203,7 @@ CUresult cuMemAllocFromPoolAsync(Address *out, size_t bytes, void *pool,
                                  Stream *stream) {
   Entry entry("cuMemAllocFromPoolAsync", stream, bytes);
   CHECK(entry);
+  CHECK_NOT_CAPTURED(stream);
   *out =
       gpu().allocate(bytes, *static_cast<Pool *>(pool), gpu().streamOf(stream));
   return 0;
@@ -193,6 +211,7 @@ CUresult cuMemAllocFromPoolAsync(Address *out, size_t bytes, void *pool,
 CUresult cuMemFreeAsync(Address address, Stream *stream) {
   Entry entry("cuMemFreeAsync", stream);
   CHECK(entry);
+  CHECK_NOT_CAPTURED(stream);
   return gpu().release(address, gpu().streamOf(stream)) ? 0 : kInvalidValue;
 }
 CUresult cuMemHostAlloc(void **out, size_t bytes, unsigned) {
@@ -217,6 +236,8 @@ CUresult cuMemcpyAsync(Address dst, Address src, size_t bytes, Stream *stream) {
     return gpu().toNear(address, bytes, "a copy");
   };
   Stream &queue = gpu().streamOf(stream);
+  if (isPageable(src) || isPageable(dst))
+    CHECK_NOT_CAPTURED(stream);
   if (isPageable(src)) {
     // Taken at once.
     auto *data = reinterpret_cast<const char *>(uintptr_t(src));
@@ -233,7 +254,7 @@ CUresult cuMemcpyAsync(Address dst, Address src, size_t bytes, Stream *stream) {
       std::memmove(to, from, bytes);
   };
   if (!isPageable(dst)) {
-    gpu().queue(queue, {[=] { copy(near(dst)); }});
+    gpu().add(queue, "copy", [=] { copy(near(dst)); });
     return 0;
   }
   // Returns when it is done.
@@ -252,14 +273,17 @@ static CUresult setAll(const char *function, Address dst, size_t pitch,
   if (width == 0 || rows == 0)
     return kInvalidValue;
   const Stream &where = gpu().streamOf(stream);
-  gpu().queue(gpu().streamOf(stream), {[=, &where] {
-                size_t bytes = pitch * (rows - 1) + size * width;
-                auto *to =
-                    static_cast<char *>(toNear(dst, bytes, "a memset", where));
-                for (size_t row = 0; to && row < rows; ++row)
-                  for (size_t i = 0; i < width; ++i)
-                    std::memcpy(to + row * pitch + i * size, &value, size);
-              }});
+  // Of several rows a driver updates nothing.
+  std::string what = "memset of " + std::to_string(size) + " bytes";
+  if (rows > 1)
+    what += ", rows at " + std::to_string(dst) + ": " + std::to_string(value);
+  gpu().add(gpu().streamOf(stream), what, [=, &where] {
+    size_t bytes = pitch * (rows - 1) + size * width;
+    auto *to = static_cast<char *>(toNear(dst, bytes, "a memset", where));
+    for (size_t row = 0; to && row < rows; ++row)
+      for (size_t i = 0; i < width; ++i)
+        std::memcpy(to + row * pitch + i * size, &value, size);
+  });
   return 0;
 }
 CUresult cuMemsetD8Async(Address dst, unsigned char value, size_t count,
@@ -296,15 +320,80 @@ CUresult cuStreamDestroy_v2(Stream *stream) {
   gpu().destroyStream(stream);
   return 0;
 }
+CUresult cuStreamBeginCapture_v2(Stream *stream, int) {
+  Entry entry("cuStreamBeginCapture", stream);
+  CHECK(entry);
+  CHECK_NOT_CAPTURED(stream);
+  if (!stream)
+    return kInvalidValue;
+  stream->capture = &gpu().graphs.emplace_back();
+  return 0;
+}
+CUresult cuStreamEndCapture(Stream *stream, Graph **out) {
+  Entry entry("cuStreamEndCapture", stream);
+  *out = nullptr;
+  if (!stream->capture)
+    return kInvalidValue;
+  Graph *graph = std::exchange(stream->capture, nullptr);
+  if (entry.error)
+    destroy(graph);
+  else
+    *out = graph;
+  return entry.error;
+}
+CUresult cuGraphInstantiate_v2(Graph **out, Graph *graph, void **, char *,
+                               size_t) {
+  Entry entry("cuGraphInstantiate");
+  CHECK(entry);
+  *out = &gpu().graphs.emplace_back(*graph);
+  return 0;
+}
+CUresult cuGraphExecUpdate(Graph *executable, Graph *graph, void **,
+                           int *verdict) {
+  Entry entry("cuGraphExecUpdate");
+  CHECK(entry);
+  auto isSame = [](const Graph::Node &a, const Graph::Node &b) {
+    return a.what == b.what;
+  };
+  *verdict = !std::equal(executable->nodes.begin(), executable->nodes.end(),
+                         graph->nodes.begin(), graph->nodes.end(), isSame);
+  if (*verdict)
+    return kCannotUpdate;
+  executable->nodes = graph->nodes;
+  return 0;
+}
+CUresult cuGraphLaunch(Graph *executable, Stream *stream) {
+  Entry entry("cuGraphLaunch", stream);
+  CHECK(entry);
+  CHECK_NOT_CAPTURED(stream);
+  for (const Graph::Node &node : executable->nodes)
+    gpu().queue(gpu().streamOf(stream), {node.run});
+  return 0;
+}
+CUresult cuGraphExecDestroy(Graph *executable) {
+  Entry entry("cuGraphExecDestroy");
+  CHECK(entry);
+  destroy(executable);
+  return 0;
+}
+CUresult cuGraphDestroy(Graph *graph) {
+  Entry entry("cuGraphDestroy");
+  CHECK(entry);
+  destroy(graph);
+  return 0;
+}
+
 CUresult cuStreamQuery(Stream *stream) {
   Entry entry("cuStreamQuery", stream);
   CHECK(entry);
+  CHECK_NOT_CAPTURED(stream);
   gpu().runSome(kPatience);
   return gpu().streamOf(stream).queue.empty() ? 0 : kNotReady;
 }
 CUresult cuStreamSynchronize(Stream *stream) {
   Entry entry("cuStreamSynchronize", stream, 0, /*isWait=*/true);
   CHECK(entry);
+  CHECK_NOT_CAPTURED(stream);
   Stream &queue = gpu().streamOf(stream);
   gpu().runUntil([&] { return queue.queue.empty(); });
   return 0;
@@ -312,6 +401,7 @@ CUresult cuStreamSynchronize(Stream *stream) {
 CUresult cuStreamWaitEvent(Stream *stream, Event *event, unsigned) {
   Entry entry("cuStreamWaitEvent", stream);
   CHECK(entry);
+  CHECK_NOT_CAPTURED(stream);
   if (event->recorded)
     gpu().queue(gpu().streamOf(stream), {{}, nullptr, event, event->recorded});
   return 0;
@@ -331,6 +421,7 @@ CUresult cuEventDestroy_v2(Event *event) {
 CUresult cuEventRecord(Event *event, Stream *stream) {
   Entry entry("cuEventRecord", stream);
   CHECK(entry);
+  CHECK_NOT_CAPTURED(stream);
   if (!fits(event->gpu, gpu().streamOf(stream)))
     return kInvalidHandle;
   gpu().queue(gpu().streamOf(stream), {{}, event, nullptr, ++event->recorded});
@@ -400,6 +491,7 @@ CUresult cuLaunchHostFunc(Stream *stream, void (*function)(void *),
                           void *data) {
   Entry entry("cuLaunchHostFunc", stream);
   CHECK(entry);
+  CHECK_NOT_CAPTURED(stream);
   gpu().queue(gpu().streamOf(stream), {[=] { function(data); }});
   return 0;
 }
@@ -422,14 +514,14 @@ CUresult cuLaunchKernel(void *function, unsigned blocks, unsigned y, unsigned z,
   std::vector<uint64_t> arguments;
   for (size_t i = 0; i < kernel.numArguments; ++i)
     arguments.push_back(*static_cast<uint64_t *>(parameters[i]));
-  gpu().queue(where, {[=, &where, name = name, kernel = kernel.kernel] {
-                std::vector<uint64_t> near = arguments;
-                for (uint64_t &argument : near)
-                  if (gpu().isFar(argument))
-                    argument = uint64_t(reinterpret_cast<uintptr_t>(
-                        toNear(argument, 0, name.c_str(), where)));
-                kernel(blocks, threads, near);
-              }});
+  gpu().add(where, name, [=, &where, name = name, kernel = kernel.kernel] {
+    std::vector<uint64_t> near = arguments;
+    for (uint64_t &argument : near)
+      if (gpu().isFar(argument))
+        argument = uint64_t(reinterpret_cast<uintptr_t>(
+            toNear(argument, 0, name.c_str(), where)));
+    kernel(blocks, threads, near);
+  });
   return 0;
 }
 

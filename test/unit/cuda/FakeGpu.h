@@ -44,9 +44,19 @@ struct Work {
   uint64_t turn = 0; // of either
 };
 
+/// What is captured on a stream, or can be launched.
+struct Graph {
+  struct Node {
+    std::string what; // of which one can be updated to another
+    std::function<void()> run;
+  };
+  std::vector<Node> nodes;
+};
+
 struct Stream {
   int64_t number = 0;
   int gpu = 0;
+  Graph *capture = nullptr; // what comes goes there
   std::deque<Work> queue;
 };
 
@@ -81,6 +91,8 @@ public:
   Event *createEvent(int gpu);
   void destroyEvent(Event *event);
   void queue(Stream &stream, Work work);
+  /// The same, or captured as a node, of which |what| must stay.
+  void add(Stream &stream, const std::string &what, std::function<void()> run);
   /// Runs what is queued, in some order, until |isDone|.
   void runUntil(const std::function<bool()> &isDone);
   /// Runs a little of it, perhaps: on average as much as |patience| says.
@@ -128,6 +140,7 @@ public:
   size_t heldLast = 0;
   int contexts = 0;
   std::list<Pool> pools;
+  std::list<Graph> graphs;
   std::map<uint64_t, Allocation> allocations; // by their near address
   std::map<uint64_t, std::unique_ptr<char[]>> pinned;
   std::map<uint64_t, size_t> pinnedBytes;

@@ -86,13 +86,14 @@ void GpuTest::runProcesses(int ranks, const Body &body) {
 }
 
 GpuRank::GpuRank(StepLibrary &library, zero_rt_group *group, int rank,
-                 zero_rt_device device, int64_t timeoutMs, int gpu)
+                 zero_rt_device device, int64_t timeoutMs, int gpu, bool graphs)
     : library(library) {
   zero_rt_options options = {};
   options.struct_size = sizeof(options);
   options.device = device;
   options.timeout_ms = timeoutMs;
   options.ordinal = gpu;
+  options.graphs = graphs;
   check(zero_rt_create(group, rank, &options, &runtime));
 }
 
