@@ -7,9 +7,8 @@ import statistics
 import time
 
 REPEATS = 7
-# The host queues a step while the GPU is busy with something else for so long.
-BUSY_CYCLES = 4_000_000
-LONG_CYCLES = 100_000_000
+# No GPU has more cycles in a second.
+HERTZ = 3e9
 
 
 class Host:
@@ -33,7 +32,7 @@ class Host:
         body()
         return None, None
 
-    def count_launches(self, body):
+    def list_kernels(self, body):
         body()
 
     def time_copy(self, size, to_host=False, to_device=False):
@@ -75,8 +74,8 @@ class Cuda:
         self.machine = (f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, "
                         f"CUDA {torch.version.cuda}")
 
-    def sleep(self, cycles):
-        self.torch.cuda._sleep(cycles)
+    def sleep(self, seconds):
+        self.torch.cuda._sleep(int(seconds * HERTZ))
 
     def time(self, body, before=lambda: None):
         torch = self.torch
@@ -84,9 +83,12 @@ class Cuda:
         for _ in range(REPEATS):
             before()
             torch.cuda.synchronize()
+            # The host queues all of it while the GPU is busy with something else, or
+            # the GPU would wait for the host in between.
+            busy = 2 * max(host) if host else 0
             begin = torch.cuda.Event(enable_timing=True)
             end = torch.cuda.Event(enable_timing=True)
-            self.sleep(BUSY_CYCLES)
+            self.sleep(busy)
             begin.record()
             start = time.perf_counter()
             body()
@@ -94,28 +96,30 @@ class Cuda:
             end.record()
             torch.cuda.synchronize()
             device.append(begin.elapsed_time(end) * 1e-3)
-        return statistics.median(device), statistics.median(host)
+        return statistics.median(device[1:]), statistics.median(host[1:])
 
     def time_while_busy(self, body):
         """Seconds of the host in |body| behind a GPU that is busy, and of that."""
         torch = self.torch
         torch.cuda.synchronize()
         start = time.perf_counter()
-        self.sleep(LONG_CYCLES)
+        self.sleep(0.05)
         body()
         returned = time.perf_counter() - start
         torch.cuda.synchronize()
         return returned, time.perf_counter() - start
 
-    def count_launches(self, body):
-        """Kernels that the GPU runs in |body|."""
+    def list_kernels(self, body):
+        """Names and seconds of the kernels that the GPU runs in |body|; None where the
+        profiler sees nothing."""
         from torch.profiler import DeviceType, ProfilerActivity, profile
         with profile(activities=[ProfilerActivity.CUDA]) as seen:
             body()
             self.torch.cuda.synchronize()
-        return sum(event.device_type == DeviceType.CUDA and
-                   not event.name.startswith(("Memcpy", "Memset"))
-                   for event in seen.events())
+        return [(event.name, event.time_range.elapsed_us() * 1e-6)
+                for event in seen.events()
+                if event.device_type == DeviceType.CUDA and
+                not event.name.startswith(("Memcpy", "Memset"))] or None
 
     def time_copy(self, size, to_host=False, to_device=False):
         torch = self.torch
@@ -157,7 +161,7 @@ class Cuda:
             self.torch.as_tensor(memory, device="cuda").fill_(1e-3)
 
 
-def make_cuda():
+def make_cuda(gpu):
     """A clock, or why there is none."""
     try:
         import torch
@@ -165,4 +169,7 @@ def make_cuda():
         return None, str(error)
     if not torch.cuda.is_available():
         return None, f"PyTorch {torch.__version__} finds no GPU"
+    if not 0 <= gpu < torch.cuda.device_count():
+        return None, f"PyTorch finds no GPU {gpu}"
+    torch.cuda.set_device(gpu)
     return Cuda(torch), None

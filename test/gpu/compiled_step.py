@@ -30,7 +30,7 @@ class Results(ctypes.Structure):
 class Step:
     """A compiled step on one rank, with its gradients in slots."""
 
-    def __init__(self, folder, name, device):
+    def __init__(self, folder, name, device, gpu):
         self.name = name
         self.zero = ctypes.CDLL(os.path.join(folder, "libzero_rt.so"),
                                 mode=ctypes.RTLD_GLOBAL)
@@ -40,7 +40,8 @@ class Step:
         with open(os.path.join(folder, "bench", name, f"{name}.plan.json")) as file:
             self.sizes = [p["elements"] for p in json.load(file)["parameters"]]
         self.group, self.runtime, self.step = c_void_p(), c_void_p(), c_void_p()
-        options = Options(ctypes.sizeof(Options), os.cpu_count(), 0, 0, 0, 0, device)
+        threads = len(os.sched_getaffinity(0))
+        options = Options(ctypes.sizeof(Options), threads, 0, 0, 0, 0, device, gpu)
         self.check(self.zero.zero_rt_local_group_create(1, byref(self.group)))
         self.check(self.zero.zero_rt_create(self.group, 0, byref(options),
                                             byref(self.runtime)))

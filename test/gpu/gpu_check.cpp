@@ -45,8 +45,12 @@ static bool parse(int count, char **arguments, Options &options) {
     else if (argument.rfind("--gpus=", 0) == 0) {
       std::stringstream list(argument.substr(std::strlen("--gpus=")));
       options.gpus.clear();
-      for (std::string gpu; std::getline(list, gpu, ',');)
-        options.gpus.push_back(std::atoi(gpu.c_str()));
+      for (std::string gpu; std::getline(list, gpu, ',');) {
+        if (gpu.empty() || gpu.size() > 3 ||
+            gpu.find_first_not_of("0123456789") != std::string::npos)
+          return false;
+        options.gpus.push_back(std::stoi(gpu));
+      }
     } else if (argument.rfind("-", 0) == 0)
       return false;
     else

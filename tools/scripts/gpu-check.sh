@@ -16,6 +16,7 @@ usage: gpu-check.sh [OPTION...] [FOLDER]
                  driver and FOLDER there, and runs FOLDER/run.sh
   --build DIR    the build folder to take them from (default build, built first)
   --device WHAT  cuda (default), or host: the processor with itself
+  --gpus N,...   which ranks take in turn (default 0); the first is timed
   --elements N   of the steps that are timed (default 134217728)
 USAGE
 }
@@ -30,17 +31,19 @@ folder=
 build=
 device=cuda
 make=0
-elements=$((1 << 27))
+elements=
+gpus=0
 while [[ $# -gt 0 ]]; do
   case $1 in
   --help | -h) usage; exit 0 ;;
   --make) make=1 ;;
-  --build | --device | --elements)
+  --build | --device | --elements | --gpus)
     [[ $# -gt 1 ]] || wrong "$1 needs a value"
     case $1 in
     --build) build=$2 ;;
     --device) device=$2 ;;
     --elements) elements=$2 ;;
+    --gpus) gpus=$2 ;;
     esac
     shift
     ;;
@@ -50,7 +53,8 @@ while [[ $# -gt 0 ]]; do
   shift
 done
 [[ $device == cuda || $device == host ]] || wrong "--device must be cuda or host"
-[[ $elements =~ ^[0-9]{5,10}$ ]] || wrong "--elements must be a number, at least 10000"
+[[ -z $elements || $elements =~ ^[2-9][0-9]{4}$ || $elements =~ ^[1-9][0-9]{5,9}$ ]] ||
+  wrong "--elements must be a number from 20000 on"
 folder=${folder:-build/gpu-check}
 
 # compile NAME STEP OPTION...: FOLDER/NAME/libNAME.so
@@ -65,26 +69,27 @@ make_step() {
   python3 tools/scripts/make_step.py --parameters=7 "$@" >"$folder/step.mlir"
 }
 
-# bench NAME PARAMETERS SIZES DTYPE MAX_NORM OPTION...: FOLDER/bench/NAME/libNAME.so
+# bench NAME PARAMETERS SIZES DTYPE OPTION...: FOLDER/bench/NAME/libNAME.so
 bench() {
-  local name=$1 parameters=$2 sizes=$3 dtype=$4 max_norm=$5
-  shift 5
+  local name=$1 parameters=$2 sizes=$3 dtype=$4
+  shift 4
   python3 tools/scripts/make_step.py --parameters="$parameters" --sizes="$sizes" \
     --ranks=1 --groups=1 --dtype="$dtype" --gradient=f32 --accumulator=f32 \
-    --max-norm="$max_norm" --optimizer examples/optimizers/adamw.mlir \
+    --optimizer examples/optimizers/adamw.mlir \
     >"$folder/step.mlir"
   "$build/bin/zero-compile" "$folder/step.mlir" -o "$folder/bench/$name" \
     --name="$name" --target=cuda --no-prove "$@" >/dev/null
 }
 
 make_bench() {
+  local elements=${elements:-134217728}
   local average=$((elements / 10000))
-  bench update 1 "$elements" f32 0 --stage=0
-  bench flat 1 "$elements" f32 1.0 --stage=0
+  bench flat 1 "$elements" f32 --stage=0
   bench ragged 10000 \
     "1,$((average / 2 + 1)),$((average + 1)),$((2 * average - 1)),$((3 * average / 2 - 2))" \
-    f32 1.0 --stage=0
-  bench offload 16 "$((elements / 16))" bf16 1.0 --stage=1 --offload=optimizer
+    f32 --stage=0
+  bench offload 16 "$((elements / 16))" bf16 --stage=1 --offload=optimizer
+  bench unoffloaded 16 "$((elements / 16))" bf16 --stage=1
   cp test/gpu/{peers,clocks,compiled_step}.py "$folder"
 }
 
@@ -115,6 +120,10 @@ make_folder() {
         "$folder/step.mlir" --stage="$stage" --offload=optimizer
     done
   done
+  # More ranks than one kernel sums.
+  make_step --ranks=35 --dtype=bf16 --gradient=bf16 --accumulator=bf16 \
+    --optimizer examples/optimizers/sgd.mlir
+  compile ranks35 "$folder/step.mlir" --stage=2
   make_step --ranks=2 --dtype=f32 --gradient=f32 --accumulator=f32 --wire=bf16 \
     --optimizer examples/optimizers/adamw.mlir
   compile wire "$folder/step.mlir" --stage=1
@@ -141,15 +150,23 @@ if [[ " $* " == *" --device=host "* ]]; then
 elif sanitizer=$(command -v compute-sanitizer); then
   for tool in memcheck racecheck; do
     check "$sanitizer" --tool "$tool" --error-exitcode 1 ./gpu_check "$@" \
-      ./{adamw_bf16_bf16_f32,lion_f64_f64_f64,ranks4_stage2,ranks2_stage1_offload}/lib*.so
+      ./{adamw_bf16_bf16_f32,lion_f64_f64_f64,ranks4_stage2,ranks2_stage1_offload,ranks35}/lib*.so
   done
 else
   echo "skipped: no compute-sanitizer on the PATH"
 fi
-check python3 peers.py --device="${device:-cuda}" .
+gpus=0
+for option in "$@"; do
+  [[ $option == --gpus=* ]] && gpus=${option#--gpus=}
+done
+if command -v python3 >/dev/null; then
+  check python3 peers.py --device="${device:-cuda}" --gpu="${gpus%%,*}" .
+else
+  echo "skipped: no python3 for the table"
+fi
 exit $((failures > 0))
 RUN
 }
 
-[[ $make -eq 0 && -x $folder/gpu_check && -z $build ]] || make_folder
-[[ $make -eq 1 ]] || bash "$folder/run.sh" --device="$device"
+[[ $make -eq 0 && -e $folder/run.sh && -z $build$elements ]] || make_folder
+[[ $make -eq 1 ]] || bash "$folder/run.sh" --device="$device" --gpus="$gpus"

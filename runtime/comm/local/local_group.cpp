@@ -76,11 +76,12 @@ public:
       : group(group), meeting(meeting), rank(rank), timeoutMs(timeoutMs),
         device(device), sources(size_t(meeting.size())) {}
   ~LocalCommunicator() override {
+    // When all have left, the group may go.
+    if (!kept)
+      group.forgetDevice(rank);
     meeting.leave(rank);
     if (kept)
       group.forgetDeserted();
-    else
-      group.forgetDevice(rank);
   }
 
   zero_rt_status allReduce(const Tag &tag, Program &program, const void *src,
@@ -187,8 +188,8 @@ zero_rt_status LocalGroup::join(int32_t rank, int64_t timeoutMs, Device &device,
     out = std::make_unique<LocalCommunicator>(*this, meeting, rank, timeoutMs,
                                               device);
   } catch (...) {
-    meeting.leave(rank);
     forgetDevice(rank);
+    meeting.leave(rank);
     throw;
   }
   return ZERO_RT_OK;
@@ -198,7 +199,7 @@ zero_rt_status LocalGroup::join(int32_t rank, int64_t timeoutMs, Device &device,
 zero_rt_status LocalGroup::share(int32_t rank, Device &device) {
   for (size_t r = 0; r < devices.size(); ++r) {
     Device *other = devices[r];
-    if (!other)
+    if (!other || int32_t(r) == rank)
       continue;
     if (other->isImmediate() != device.isImmediate())
       return fail(ZERO_RT_UNSUPPORTED,
