@@ -120,7 +120,7 @@ public:
       : library(library), state(state), rank(rank) {}
   ~Rank();
 
-  bool create(zero_rt_group *group, zero_rt_device device, int32_t ordinal);
+  bool create(zero_rt_group *group, const Place &place);
   bool bind();
   bool apply(int step);
   bool read();
@@ -158,12 +158,12 @@ Rank::~Rank() {
     check(zero_rt_destroy(runtime));
 }
 
-bool Rank::create(zero_rt_group *group, zero_rt_device device,
-                  int32_t ordinal) {
+bool Rank::create(zero_rt_group *group, const Place &place) {
   zero_rt_options options = {};
   options.struct_size = sizeof(options);
-  options.device = device;
-  options.ordinal = ordinal;
+  options.device = place.device;
+  options.ordinal = place.gpus[size_t(rank) % place.gpus.size()];
+  options.graphs = place.graphs;
   options.poison = 1;
   return check(zero_rt_create(group, rank, &options, &runtime)) &&
          check(library.create(runtime, nullptr, &step));
@@ -267,8 +267,7 @@ bool Rank::read() {
   return true;
 }
 
-std::string StepRun::run(const StepLibrary &library, zero_rt_device device,
-                         const std::vector<int32_t> &gpus) {
+std::string StepRun::run(const StepLibrary &library, const Place &place) {
   auto numRanks = int32_t(library.tables->ranks);
   ranks.assign(static_cast<size_t>(numRanks), {});
   zero_rt_group *group = nullptr;
@@ -278,8 +277,7 @@ std::string StepRun::run(const StepLibrary &library, zero_rt_device device,
   for (int32_t r = 0; r < numRanks; ++r)
     threads.emplace_back([&, r] {
       Rank rank(library, ranks[size_t(r)], r);
-      int32_t gpu = gpus[size_t(r) % gpus.size()];
-      bool ok = rank.create(group, device, gpu) && rank.bind();
+      bool ok = rank.create(group, place) && rank.bind();
       for (int step = 0; step < kSteps && ok; ++step)
         ok = rank.apply(step);
       if (ok)

@@ -46,14 +46,19 @@ struct RankState {
   std::string error;
 };
 
+/// Where ranks are.
+struct Place {
+  zero_rt_device device = ZERO_RT_DEVICE_HOST;
+  std::vector<int32_t> gpus = {0}; // which ranks take in turn
+  bool graphs = false;
+};
+
 /// The same numbers on every device: those of a rank, step and backward are
 /// drawn from their number.
 class StepRun {
 public:
-  /// Makes a few steps on all ranks, threads of this process, with |device|.
-  /// Empty on success.
-  std::string run(const StepLibrary &library, zero_rt_device device,
-                  const std::vector<int32_t> &gpus);
+  /// Makes a few steps on all ranks, threads of this process. Empty on success.
+  std::string run(const StepLibrary &library, const Place &place);
 
   std::vector<RankState> ranks;
 };

@@ -22,14 +22,14 @@ using namespace zero::check;
 static const char *const usage =
     R"(usage: gpu_check [--device=cuda|host] [--gpus=N,...] LIBRARY...
 
-Runs each step on the processor and on GPUs (default 0), which ranks take in turn, and
-compares results and state bit by bit. --device=host compares two runs on the processor.
+Runs each step on the processor and on GPUs (default 0), which ranks take in turn, once
+call by call and once as CUDA graphs, and compares results and state bit by bit.
+--device=host compares runs on the processor.
 )";
 
 namespace {
 struct Options {
-  zero_rt_device device = ZERO_RT_DEVICE_CUDA;
-  std::vector<int32_t> gpus = {0};
+  Place place = {ZERO_RT_DEVICE_CUDA};
   std::vector<std::string> libraries;
 };
 } // namespace
@@ -39,24 +39,24 @@ static bool parse(int count, char **arguments, Options &options) {
   for (int i = 1; i < count; ++i) {
     std::string argument = arguments[i];
     if (argument == "--device=host")
-      options.device = ZERO_RT_DEVICE_HOST;
+      options.place.device = ZERO_RT_DEVICE_HOST;
     else if (argument == "--device=cuda")
-      options.device = ZERO_RT_DEVICE_CUDA;
+      options.place.device = ZERO_RT_DEVICE_CUDA;
     else if (argument.rfind("--gpus=", 0) == 0) {
       std::stringstream list(argument.substr(std::strlen("--gpus=")));
-      options.gpus.clear();
+      options.place.gpus.clear();
       for (std::string gpu; std::getline(list, gpu, ',');) {
         if (gpu.empty() || gpu.size() > 3 ||
             gpu.find_first_not_of("0123456789") != std::string::npos)
           return false;
-        options.gpus.push_back(std::stoi(gpu));
+        options.place.gpus.push_back(std::stoi(gpu));
       }
     } else if (argument.rfind("-", 0) == 0)
       return false;
     else
       options.libraries.push_back(argument);
   }
-  return !options.libraries.empty() && !options.gpus.empty();
+  return !options.libraries.empty() && !options.place.gpus.empty();
 }
 
 /// How many pieces of what both runs left differ; -1 if they cannot be
@@ -85,26 +85,33 @@ int main(int count, char **arguments) {
     std::fputs(usage, stderr);
     return 2;
   }
-  std::printf("%-44s %5s %6s %11s\n", "step", "ranks", "pieces", "differences");
+  std::printf("%-44s %5s %6s %11s %11s\n", "step", "ranks", "pieces",
+              "differences", "as graphs");
   int failures = 0;
   for (const std::string &path : options.libraries) {
     StepLibrary library;
     std::string error = library.open(path);
-    StepRun processor, other;
+    StepRun processor, other, graphs;
+    Place asGraphs = options.place;
+    asGraphs.graphs = true;
     if (error.empty())
-      error = processor.run(library, ZERO_RT_DEVICE_HOST, options.gpus);
+      error = processor.run(library, Place());
     if (error.empty())
-      error = other.run(library, options.device, options.gpus);
+      error = other.run(library, options.place);
+    if (error.empty())
+      error = graphs.run(library, asGraphs);
     if (!error.empty()) {
       std::printf("%-44s %s\n", path.c_str(), error.c_str());
       ++failures;
       continue;
     }
     int64_t differences = countDifferences(processor, other);
-    std::printf("%-44s %5zu %6zu %11lld\n", library.name.c_str(),
+    int64_t inGraphs = countDifferences(processor, graphs);
+    std::printf("%-44s %5zu %6zu %11lld %11lld\n", library.name.c_str(),
                 other.ranks.size(), other.ranks[0].pieces.size(),
-                static_cast<long long>(differences));
-    failures += differences != 0;
+                static_cast<long long>(differences),
+                static_cast<long long>(inGraphs));
+    failures += differences != 0 || inGraphs != 0;
   }
   std::printf("%zu steps, %d failures\n", options.libraries.size(), failures);
   return failures != 0;
