@@ -172,6 +172,7 @@ LogicalResult CompiledEngine::open(ModuleOp scheduled, int64_t numRanks,
   runtimeOptions.poison = 1;
   runtimeOptions.check_promises = options.checks;
   runtimeOptions.find_nonfinite = options.checks;
+  runtimeOptions.graphs = options.graphs;
   bool ok = onEveryRank([&](int64_t r, Rank &rank) {
     bool hasOwn = options.connect != nullptr;
     zero_rt_options mine = runtimeOptions;

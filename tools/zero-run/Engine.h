@@ -114,6 +114,8 @@ struct CompiledOptions {
   /// Which GPUs kernels run on, taken by ranks in turn; on the processor if
   /// there are none.
   std::vector<int> gpus = {};
+  /// Whether apply is started as graphs on a GPU.
+  bool graphs = false;
   /// By rank, the ends of a group of processes, which the engine destroys.
   /// Null: ranks are a group of threads.
   std::function<std::vector<zero_rt_group *>(int64_t ranks)> connect = nullptr;
