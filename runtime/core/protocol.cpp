@@ -179,11 +179,15 @@ zero_rt_status calls::apply(zero_rt_step *step, const double *inputs,
   ZERO_RT_TRY(step->device().follow(stream));
   step->inputs.assign(inputs, inputs + num_inputs);
   ZERO_RT_TRY(step->program->beginGraphs());
-  zero_rt_status status = applyOpened(*step, *row);
+  zero_rt_status status =
+      guarded("apply", [&] { return applyOpened(*step, *row); });
+  std::string why = status ? lastMessage() : "";
   zero_rt_status ended = step->program->endGraphs();
-  if (!status && ended)
+  if (ended)
     poisonStep(*step, "apply", ended);
-  ZERO_RT_TRY(status ? status : ended);
+  if (status)
+    return fail(status, "%s", why.c_str());
+  ZERO_RT_TRY(ended);
   step->window.reset();
   forgetGradients(*step);
   step->nonfinite.reset();

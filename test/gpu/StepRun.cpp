@@ -13,7 +13,7 @@
 
 using namespace zero::check;
 
-static constexpr int kSteps = 3;
+static constexpr int kSteps = 4;
 static constexpr int kBackwards = 2;
 
 //===----------------------------------------------------------------------===//
@@ -204,8 +204,9 @@ bool Rank::bind() {
 bool Rank::apply(int number) {
   const zero_rt_library &tables = *library.tables;
   for (int backward = 0; backward < kBackwards; ++backward) {
-    // In every other step gradients are reduced early, which changes no bit.
-    zero_rt_hint hint = number % 2 == 0              ? ZERO_RT_HINT_UNKNOWN
+    // In one step gradients are reduced early, which changes no bit. The last
+    // two applies have the same to do.
+    zero_rt_hint hint = number != 1                  ? ZERO_RT_HINT_UNKNOWN
                         : backward + 1 == kBackwards ? ZERO_RT_HINT_LAST
                                                      : ZERO_RT_HINT_MORE;
     if (!check(calls().begin_backward(step, hint)))
@@ -230,7 +231,7 @@ bool Rank::apply(int number) {
   }
   std::vector<double> inputs;
   for (int64_t i = 0; i < tables.num_inputs; ++i)
-    inputs.push_back(tables.inputs[i].tokens ? 7 + rank : 1e-3);
+    inputs.push_back(tables.inputs[i].tokens ? 7 + rank : 1e-3 * (number + 1));
   zero_rt_results results = {};
   results.struct_size = sizeof(results);
   if (!check(calls().apply(step, inputs.data(), int32_t(inputs.size()),

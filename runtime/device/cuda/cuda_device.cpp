@@ -144,7 +144,7 @@ zero_rt_status CudaDevice::enter() {
 bool CudaDevice::tryEnter() {
   if (!entered.try_lock())
     return false;
-  // This thread may look at events while others capture graphs.
+  // This thread may look at events while others capture graphs of theirs.
   int mode = captureModeRelaxed;
   (void)driver.ThreadExchangeStreamCaptureMode(&mode);
   if (!driver.CtxPushCurrent(context))
@@ -231,8 +231,9 @@ zero_rt_status CudaDevice::checkHost() const {
 zero_rt_status CudaDevice::copy(void *dst, const void *src, int64_t bytes) {
   if (bytes == 0)
     return ZERO_RT_OK;
-  ZERO_RT_TRY(prepare());
   // Addresses say where they are.
+  if (isForGraph())
+    return graphs->addCopy(addressOf(dst), addressOf(src), size_t(bytes));
   ZERO_RT_CUDA(driver, MemcpyAsync, addressOf(dst), addressOf(src),
                size_t(bytes), stream);
   return ZERO_RT_OK;
@@ -253,38 +254,53 @@ zero_rt_status CudaDevice::set(void *data, uint64_t bits, int64_t size,
     return ZERO_RT_OK;
   if (isOnHost(data))
     return queue([=] { setOnHost(data, bits, size, count); });
-  ZERO_RT_TRY(prepare());
   CUdeviceptr to = addressOf(data);
   auto low = unsigned(bits), high = unsigned(bits >> 32);
-  switch (size) {
-  case 1:
-    ZERO_RT_CUDA(driver, MemsetD8Async, to, (unsigned char)(bits),
-                 size_t(count), stream);
-    break;
-  case 2:
-    ZERO_RT_CUDA(driver, MemsetD16Async, to, (unsigned short)(bits),
-                 size_t(count), stream);
-    break;
-  case 4:
-    ZERO_RT_CUDA(driver, MemsetD32Async, to, low, size_t(count), stream);
-    break;
-  default:
-    if (low == high) {
-      ZERO_RT_CUDA(driver, MemsetD32Async, to, low, 2 * size_t(count), stream);
-      break;
-    }
-    if (count == 1) { // what graphs can update
-      ZERO_RT_CUDA(driver, MemsetD32Async, to, low, 1, stream);
-      ZERO_RT_CUDA(driver, MemsetD32Async, to + 4, high, 1, stream);
-      break;
-    }
-    // Each half as a column of a matrix of two.
-    ZERO_RT_CUDA(driver, MemsetD2D32Async, to, 8, low, 1, size_t(count),
+  auto elements = size_t(count);
+  if (size < 8)
+    return setOnDevice({to, 0, low, unsigned(size), elements, 1});
+  if (low == high && count > 1)
+    return setOnDevice({to, 0, low, 4, 2 * elements, 1});
+  // Each half as a column of a matrix of two. Of one element there are always
+  // two, so that a graph can have another value.
+  ZERO_RT_TRY(setOnDevice({to, 8, low, 4, 1, elements}));
+  return setOnDevice({to + 4, 8, high, 4, 1, elements});
+}
+
+zero_rt_status CudaDevice::setOnDevice(const MemsetNode &node) {
+  if (isForGraph())
+    return graphs->addMemset(node);
+  const auto &[to, pitch, value, size, width, height] = node;
+  if (height > 1)
+    ZERO_RT_CUDA(driver, MemsetD2D32Async, to, pitch, value, width, height,
                  stream);
-    ZERO_RT_CUDA(driver, MemsetD2D32Async, to + 4, 8, high, 1, size_t(count),
+  else if (size == 1)
+    ZERO_RT_CUDA(driver, MemsetD8Async, to, (unsigned char)(value), width,
                  stream);
-  }
+  else if (size == 2)
+    ZERO_RT_CUDA(driver, MemsetD16Async, to, (unsigned short)(value), width,
+                 stream);
+  else
+    ZERO_RT_CUDA(driver, MemsetD32Async, to, value, width, stream);
   return ZERO_RT_OK;
+}
+
+zero_rt_status CudaDevice::launch(CUfunction function, unsigned blocks,
+                                  unsigned threads, void **arguments) {
+  if (isForGraph())
+    return graphs->addKernel(
+        {function, blocks, 1, 1, threads, 1, 1, 0, arguments, nullptr});
+  ZERO_RT_TRY(keepShort());
+  ZERO_RT_CUDA(driver, LaunchKernel, function, blocks, 1, 1, threads, 1, 1, 0,
+               stream, arguments, nullptr);
+  return ZERO_RT_OK;
+}
+
+zero_rt_status CudaDevice::flush() {
+  if (!graphs || !graphs->isOpen())
+    return ZERO_RT_OK;
+  zero_rt_status status = graphs->flush(streams[0]);
+  return status ? status : keepShort();
 }
 
 /// Waits until all on |which| is done, also where that goes wrong.

@@ -81,19 +81,16 @@ public:
   bool wantsGraphs() const { return useGraphs; }
   /// Where what comes to the first queue goes, if it can; null: to the stream.
   void setGraphs(CudaGraphs *newGraphs) { graphs = newGraphs; }
-  /// Comes before a launch, a copy or a memset.
-  zero_rt_status prepare() {
-    return graphs && stream == streams[0] ? graphs->capture(stream)
-                                          : ZERO_RT_OK;
-  }
-  /// Comes before whatever else is queued or waited for.
-  zero_rt_status flush() { return graphs ? graphs->flush() : ZERO_RT_OK; }
+  CudaGraphs *getGraphs() const { return graphs; }
+  CUcontext getContext() const { return context; }
+  /// Queues what is in a graph. Comes before whatever else is queued than
+  /// launches, copies and memsets, or waited for.
+  zero_rt_status flush();
+  /// Queued.
+  zero_rt_status launch(CUfunction function, unsigned blocks, unsigned threads,
+                        void **arguments);
   /// Takes |src|, which may be pageable memory, before it returns.
   zero_rt_status copyNow(void *dst, const void *src, int64_t bytes);
-
-  /// Comes before a launch. A queue of the driver has an end, and who is there
-  /// waits in the driver, where nobody looks; so a watched device waits before.
-  zero_rt_status keepShort();
 
   /// Runs |function| on a thread of the driver, in its turn. It must not call
   /// the driver or throw.
@@ -121,7 +118,13 @@ private:
 
   zero_rt_status waitFor(CUevent event);
   zero_rt_status drain(CUstream which);
+  /// Comes before a launch. A queue of the driver has an end, and who is there
+  /// waits in the driver, where nobody looks; so a watched device waits before.
+  zero_rt_status keepShort();
 
+  /// Whether what is queued now goes to a graph.
+  bool isForGraph() const { return graphs && stream == streams[0]; }
+  zero_rt_status setOnDevice(const MemsetNode &node);
   bool isOnHost(const void *data) const;
   zero_rt_status checkHost() const;
 

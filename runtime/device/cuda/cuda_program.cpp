@@ -84,6 +84,7 @@ CudaProgram::~CudaProgram() {
       device.release(ZERO_RT_SPACE_DEVICE, memory);
   // Its kernels may still be running.
   (void)device.finish();
+  graphs.clear(); // which have its functions
   for (View &view : views) {
     device.dropSignal(view.end);
     if (view.slots)
@@ -153,7 +154,6 @@ zero_rt_status CudaProgram::getPieces(int32_t table, Range domain,
 zero_rt_status CudaProgram::run(const Function &function, void *const *operands,
                                 int64_t numOperands, const Pieces &pieces,
                                 double *sums) {
-  ZERO_RT_TRY(device.keepShort());
   const void *table = pieces.data;
   int64_t count = pieces.count;
   arguments.clear();
@@ -164,13 +164,10 @@ zero_rt_status CudaProgram::run(const Function &function, void *const *operands,
   arguments.push_back(&table);
   arguments.push_back(&count);
   arguments.push_back(&sums);
-  ZERO_RT_TRY(device.prepare());
   int64_t blocks =
       (count + function.piecesPerBlock - 1) / function.piecesPerBlock;
-  ZERO_RT_CUDA(driver, LaunchKernel, function.handle, unsigned(blocks), 1, 1,
-               ZERO_RT_CUDA_THREADS, 1, 1, 0, device.stream, arguments.data(),
-               nullptr);
-  return ZERO_RT_OK;
+  return device.launch(function.handle, unsigned(blocks), ZERO_RT_CUDA_THREADS,
+                       arguments.data());
 }
 
 zero_rt_status CudaProgram::showSlots() {
@@ -258,10 +255,8 @@ zero_rt_status CudaProgram::runReducing(const Launch &launch,
 
 zero_rt_status CudaProgram::runScalars(int32_t program) {
   void *argument = &slots;
-  ZERO_RT_TRY(device.prepare());
-  ZERO_RT_CUDA(driver, LaunchKernel, scalarPrograms[size_t(program)].handle, 1,
-               1, 1, 1, 1, 1, 0, device.stream, &argument, nullptr);
-  return ZERO_RT_OK;
+  return device.launch(scalarPrograms[size_t(program)].handle, /*blocks=*/1,
+                       /*threads=*/1, &argument);
 }
 
 zero_rt_status CudaProgram::beginGraphs() {
@@ -271,6 +266,7 @@ zero_rt_status CudaProgram::beginGraphs() {
 }
 
 zero_rt_status CudaProgram::endGraphs() {
+  zero_rt_status status = graphs.flush(device.stream);
   device.setGraphs(nullptr);
-  return graphs.flush();
+  return status;
 }

@@ -90,7 +90,7 @@ private:
   int64_t sizeOfCarry = 0;       // in f64
   std::vector<void *> arguments; // scratch of `run`
   View views[2];                 // the first was shown last
-  CudaGraphs graphs{driver};
+  CudaGraphs graphs{driver, device.getContext()};
 };
 
 } // namespace zero_rt

@@ -169,7 +169,6 @@ zero_rt_status CudaDevice::keepShort() {
   CUevent event = milestones[launches / distance % std::size(milestones)];
   if (launches / distance > std::size(milestones))
     ZERO_RT_TRY(waitFor(event));
-  ZERO_RT_TRY(flush());
   ZERO_RT_CUDA(driver, EventRecord, event, stream);
   return ZERO_RT_OK;
 }

@@ -30,6 +30,7 @@ using CUmodule = struct CUmod_st *;
 using CUfunction = struct CUfunc_st *;
 using CUhostFn = void (*)(void *);
 using CUgraph = struct CUgraph_st *;
+using CUgraphNode = struct CUgraphNode_st *;
 using CUgraphExec = struct CUgraphExec_st *;
 using CUmemoryPool = struct CUmemPoolHandle_st *;
 
@@ -50,6 +51,7 @@ constexpr int jitErrorLogBufferBytes = 6;
 constexpr int poolAllocationPinned = 1;
 constexpr int poolLocationDevice = 1;
 constexpr int poolReadWrite = 3;
+constexpr int memoryTypeUnified = 4;
 
 /// CUmemPoolProps. Later versions give meanings to what is reserved here, of
 /// which 0 is the one it had.
@@ -67,6 +69,44 @@ struct PoolAccess {
   int locationType;
   int location;
   int flags;
+};
+
+/// CUDA_KERNEL_NODE_PARAMS.
+struct KernelNode {
+  CUfunction function;
+  unsigned gridX, gridY, gridZ;
+  unsigned blockX, blockY, blockZ;
+  unsigned sharedBytes;
+  void **arguments;
+  void **extra;
+};
+
+/// CUDA_MEMSET_NODE_PARAMS: |height| rows of |width| elements.
+struct MemsetNode {
+  CUdeviceptr dst;
+  size_t pitch;
+  unsigned value;
+  unsigned elementSize;
+  size_t width;
+  size_t height;
+};
+
+/// CUDA_MEMCPY3D.
+struct CopyNode {
+  struct Side {
+    size_t x, y, z, level;
+    int memoryType;
+    const void *host;
+    CUdeviceptr device;
+    void *array;
+    void *reserved;
+    size_t pitch;
+    size_t height;
+  };
+  Side src, dst;
+  size_t widthInBytes;
+  size_t height;
+  size_t depth;
 };
 
 struct Driver {

@@ -23,7 +23,6 @@ constexpr CUresult kInvalidHandle = 400;
 constexpr CUresult kNotFound = 500;
 constexpr CUresult kNotReady = 600;
 constexpr CUresult kInvalidImage = 200;
-constexpr CUresult kNotWhenCapturing = 900;
 constexpr CUresult kCannotUpdate = 910;
 
 /// Of one that asks again and again whether something is done.
@@ -64,6 +63,10 @@ private:
 /// Those that this thread has pushed.
 thread_local std::vector<void *> contexts;
 
+int gpuOf(void *context) {
+  return int(reinterpret_cast<intptr_t>(context)) - 1;
+}
+
 int currentGpu() {
   return int(reinterpret_cast<intptr_t>(contexts.back())) - 1;
 }
@@ -77,23 +80,87 @@ bool fits(int gpu, const Stream &stream) {
   return fake::gpu().isDefault(stream) || stream.gpu == gpu;
 }
 
-/// |address| for a CPU, where the GPU of |stream| uses it.
-void *toNear(uint64_t address, size_t bytes, const char *what,
-             const Stream &stream) {
-  int user = fake::gpu().isDefault(stream) ? -1 : stream.gpu;
-  return fake::gpu().toNear(address, bytes, what, user);
+/// The GPU whose kernels run on |stream|, or -1.
+int userOf(const Stream &stream) {
+  return fake::gpu().isDefault(stream) ? -1 : stream.gpu;
+}
+
+/// What a launch of |function| does on |user|; empty where no test knows it.
+std::function<void()> makeLaunch(const Gpu::Function &function, unsigned blocks,
+                                 unsigned threads, void **parameters,
+                                 int user) {
+  if (!function.kernel.kernel || !blocks) {
+    gpu().complain("a launch of " + function.name + " in " +
+                   std::to_string(blocks) + " blocks, which no test knows");
+    return {};
+  }
+  std::vector<uint64_t> arguments;
+  for (size_t i = 0; i < function.kernel.numArguments; ++i)
+    arguments.push_back(*static_cast<uint64_t *>(parameters[i]));
+  return [=, name = function.name, kernel = function.kernel.kernel] {
+    std::vector<uint64_t> near = arguments;
+    for (uint64_t &argument : near)
+      if (gpu().isFar(argument))
+        argument = uint64_t(reinterpret_cast<uintptr_t>(
+            gpu().toNear(argument, 0, name.c_str(), user)));
+    kernel(blocks, threads, near);
+  };
+}
+
+/// What sets |rows| rows of |width| elements of |size| bytes, |pitch| bytes
+/// from one to the next.
+std::function<void()> makeSet(Address dst, size_t pitch, unsigned value,
+                              size_t size, size_t width, size_t rows,
+                              int user) {
+  return [=] {
+    size_t bytes = pitch * (rows - 1) + size * width;
+    auto *to = static_cast<char *>(gpu().toNear(dst, bytes, "a memset", user));
+    for (size_t row = 0; to && row < rows; ++row)
+      for (size_t i = 0; i < width; ++i)
+        std::memcpy(to + row * pitch + i * size, &value, size);
+  };
+}
+
+/// As cuda.h has them.
+struct KernelParameters {
+  void *function;
+  unsigned gridX, gridY, gridZ, blockX, blockY, blockZ, shared;
+  void **parameters, **extra;
+};
+struct MemsetParameters {
+  Address dst;
+  size_t pitch;
+  unsigned value, size;
+  size_t width, rows;
+};
+struct CopyParameters {
+  struct Side {
+    size_t x, y, z, level;
+    int memoryType;
+    const void *host;
+    Address device;
+    void *array, *reserved;
+    size_t pitch, height;
+  };
+  Side src, dst;
+  size_t bytes, height, depth;
+};
+
+using Node = Graph::Node;
+
+/// Adds a node to |graph|, behind the last one and nothing else.
+CUresult add(Graph &graph, Node *const *dependencies, size_t count,
+             const std::string &what, std::function<void()> run, Node **out) {
+  Node *last = graph.nodes.empty() ? nullptr : &graph.nodes.back();
+  if (count != (last ? 1 : 0) || (last && *dependencies != last)) {
+    gpu().complain("a graph is no chain");
+    return kInvalidValue;
+  }
+  *out = &graph.nodes.emplace_back(Node{what, std::move(run)});
+  return 0;
 }
 
 } // namespace
-
-/// Leaves the call if |stream| is captured, which has no place for it.
-#define CHECK_NOT_CAPTURED(stream)                                             \
-  do {                                                                         \
-    if (gpu().streamOf(stream).capture) {                                      \
-      gpu().complain(std::string(__func__) + " of a stream that is captured"); \
-      return kNotWhenCapturing;                                                \
-    }                                                                          \
-  } while (false)
 
 /// Leaves the call if it is to fail, or if the thread has no context.
 #define CHECK(entry)                                                           \
@@ -203,7 +270,6 @@ CUresult cuMemAllocFromPoolAsync(Address *out, size_t bytes, void *pool,
                                  Stream *stream) {
   Entry entry("cuMemAllocFromPoolAsync", stream, bytes);
   CHECK(entry);
-  CHECK_NOT_CAPTURED(stream);
   *out =
       gpu().allocate(bytes, *static_cast<Pool *>(pool), gpu().streamOf(stream));
   return 0;
@@ -211,7 +277,6 @@ CUresult cuMemAllocFromPoolAsync(Address *out, size_t bytes, void *pool,
 CUresult cuMemFreeAsync(Address address, Stream *stream) {
   Entry entry("cuMemFreeAsync", stream);
   CHECK(entry);
-  CHECK_NOT_CAPTURED(stream);
   return gpu().release(address, gpu().streamOf(stream)) ? 0 : kInvalidValue;
 }
 CUresult cuMemHostAlloc(void **out, size_t bytes, unsigned) {
@@ -237,24 +302,23 @@ CUresult cuMemcpyAsync(Address dst, Address src, size_t bytes, Stream *stream) {
   };
   Stream &queue = gpu().streamOf(stream);
   if (isPageable(src) || isPageable(dst))
-    CHECK_NOT_CAPTURED(stream);
-  if (isPageable(src)) {
-    // Taken at once.
-    auto *data = reinterpret_cast<const char *>(uintptr_t(src));
-    std::vector<char> taken(data, data + bytes);
-    gpu().queue(queue, {[=, taken = std::move(taken)] {
-                  if (void *to = near(dst))
-                    std::memcpy(to, taken.data(), bytes);
-                }});
-    return 0;
-  }
+    if (isPageable(src)) {
+      // Taken at once.
+      auto *data = reinterpret_cast<const char *>(uintptr_t(src));
+      std::vector<char> taken(data, data + bytes);
+      gpu().queue(queue, {[=, taken = std::move(taken)] {
+                    if (void *to = near(dst))
+                      std::memcpy(to, taken.data(), bytes);
+                  }});
+      return 0;
+    }
   auto copy = [=](void *to) {
     const void *from = near(src);
     if (from && to)
       std::memmove(to, from, bytes);
   };
   if (!isPageable(dst)) {
-    gpu().add(queue, "copy", [=] { copy(near(dst)); });
+    gpu().queue(queue, {[=] { copy(near(dst)); }});
     return 0;
   }
   // Returns when it is done.
@@ -272,18 +336,9 @@ static CUresult setAll(const char *function, Address dst, size_t pitch,
   CHECK(entry);
   if (width == 0 || rows == 0)
     return kInvalidValue;
-  const Stream &where = gpu().streamOf(stream);
-  // Of several rows a driver updates nothing.
-  std::string what = "memset of " + std::to_string(size) + " bytes";
-  if (rows > 1)
-    what += ", rows at " + std::to_string(dst) + ": " + std::to_string(value);
-  gpu().add(gpu().streamOf(stream), what, [=, &where] {
-    size_t bytes = pitch * (rows - 1) + size * width;
-    auto *to = static_cast<char *>(toNear(dst, bytes, "a memset", where));
-    for (size_t row = 0; to && row < rows; ++row)
-      for (size_t i = 0; i < width; ++i)
-        std::memcpy(to + row * pitch + i * size, &value, size);
-  });
+  Stream &where = gpu().streamOf(stream);
+  gpu().queue(where,
+              {makeSet(dst, pitch, value, size, width, rows, userOf(where))});
   return 0;
 }
 CUresult cuMemsetD8Async(Address dst, unsigned char value, size_t count,
@@ -320,26 +375,62 @@ CUresult cuStreamDestroy_v2(Stream *stream) {
   gpu().destroyStream(stream);
   return 0;
 }
-CUresult cuStreamBeginCapture_v2(Stream *stream, int) {
-  Entry entry("cuStreamBeginCapture", stream);
+CUresult cuGraphCreate(Graph **out, unsigned) {
+  Entry entry("cuGraphCreate");
   CHECK(entry);
-  CHECK_NOT_CAPTURED(stream);
-  if (!stream)
-    return kInvalidValue;
-  stream->capture = &gpu().graphs.emplace_back();
+  *out = &gpu().graphs.emplace_back();
   return 0;
 }
-CUresult cuStreamEndCapture(Stream *stream, Graph **out) {
-  Entry entry("cuStreamEndCapture", stream);
-  *out = nullptr;
-  if (!stream->capture)
+CUresult cuGraphAddKernelNode(Node **out, Graph *graph,
+                              Node *const *dependencies, size_t count,
+                              const KernelParameters *node) {
+  Entry entry("cuGraphAddKernelNode");
+  CHECK(entry);
+  const auto &[function, gridX, gridY, gridZ, blockX, blockY, blockZ, shared,
+               parameters, extra] = *node;
+  auto &kernel = *static_cast<Gpu::Function *>(function);
+  entry.call.kernel = kernel.name;
+  if (gridY != 1 || gridZ != 1 || blockY != 1 || blockZ != 1 || shared || extra)
     return kInvalidValue;
-  Graph *graph = std::exchange(stream->capture, nullptr);
-  if (entry.error)
-    destroy(graph);
-  else
-    *out = graph;
-  return entry.error;
+  std::function<void()> run = makeLaunch(kernel, gridX, blockX, parameters,
+                                         /*user=*/kernel.gpu);
+  return run ? add(*graph, dependencies, count, kernel.name, run, out)
+             : kInvalidValue;
+}
+CUresult cuGraphAddMemsetNode(Node **out, Graph *graph,
+                              Node *const *dependencies, size_t count,
+                              const MemsetParameters *node, void *context) {
+  Entry entry("cuGraphAddMemsetNode");
+  CHECK(entry);
+  const auto &[dst, pitch, value, size, width, rows] = *node;
+  if (!width || !rows)
+    return kInvalidValue;
+  // Of several rows a driver updates nothing.
+  std::string what = "memset of " + std::to_string(size) + " bytes";
+  if (rows > 1)
+    what += ", rows at " + std::to_string(dst) + ": " + std::to_string(value);
+  return add(*graph, dependencies, count, what,
+             makeSet(dst, pitch, value, size, width, rows, gpuOf(context)),
+             out);
+}
+CUresult cuGraphAddMemcpyNode(Node **out, Graph *graph,
+                              Node *const *dependencies, size_t count,
+                              const CopyParameters *node, void *) {
+  Entry entry("cuGraphAddMemcpyNode");
+  CHECK(entry);
+  const auto &[src, dst, bytes, height, depth] = *node;
+  // In one row, of unified addresses.
+  if (src.memoryType != 4 || dst.memoryType != 4 || height != 1 || depth != 1)
+    return kInvalidValue;
+  return add(
+      *graph, dependencies, count, "copy",
+      [from = src.device, to = dst.device, bytes = bytes] {
+        const void *source = gpu().toNear(from, bytes, "a copy");
+        void *target = gpu().toNear(to, bytes, "a copy");
+        if (source && target)
+          std::memmove(target, source, bytes);
+      },
+      out);
 }
 CUresult cuGraphInstantiate_v2(Graph **out, Graph *graph, void **, char *,
                                size_t) {
@@ -365,7 +456,6 @@ CUresult cuGraphExecUpdate(Graph *executable, Graph *graph, void **,
 CUresult cuGraphLaunch(Graph *executable, Stream *stream) {
   Entry entry("cuGraphLaunch", stream);
   CHECK(entry);
-  CHECK_NOT_CAPTURED(stream);
   for (const Graph::Node &node : executable->nodes)
     gpu().queue(gpu().streamOf(stream), {node.run});
   return 0;
@@ -386,14 +476,12 @@ CUresult cuGraphDestroy(Graph *graph) {
 CUresult cuStreamQuery(Stream *stream) {
   Entry entry("cuStreamQuery", stream);
   CHECK(entry);
-  CHECK_NOT_CAPTURED(stream);
   gpu().runSome(kPatience);
   return gpu().streamOf(stream).queue.empty() ? 0 : kNotReady;
 }
 CUresult cuStreamSynchronize(Stream *stream) {
   Entry entry("cuStreamSynchronize", stream, 0, /*isWait=*/true);
   CHECK(entry);
-  CHECK_NOT_CAPTURED(stream);
   Stream &queue = gpu().streamOf(stream);
   gpu().runUntil([&] { return queue.queue.empty(); });
   return 0;
@@ -401,7 +489,6 @@ CUresult cuStreamSynchronize(Stream *stream) {
 CUresult cuStreamWaitEvent(Stream *stream, Event *event, unsigned) {
   Entry entry("cuStreamWaitEvent", stream);
   CHECK(entry);
-  CHECK_NOT_CAPTURED(stream);
   if (event->recorded)
     gpu().queue(gpu().streamOf(stream), {{}, nullptr, event, event->recorded});
   return 0;
@@ -421,7 +508,6 @@ CUresult cuEventDestroy_v2(Event *event) {
 CUresult cuEventRecord(Event *event, Stream *stream) {
   Entry entry("cuEventRecord", stream);
   CHECK(entry);
-  CHECK_NOT_CAPTURED(stream);
   if (!fits(event->gpu, gpu().streamOf(stream)))
     return kInvalidHandle;
   gpu().queue(gpu().streamOf(stream), {{}, event, nullptr, ++event->recorded});
@@ -491,7 +577,6 @@ CUresult cuLaunchHostFunc(Stream *stream, void (*function)(void *),
                           void *data) {
   Entry entry("cuLaunchHostFunc", stream);
   CHECK(entry);
-  CHECK_NOT_CAPTURED(stream);
   gpu().queue(gpu().streamOf(stream), {[=] { function(data); }});
   return 0;
 }
@@ -501,27 +586,18 @@ CUresult cuLaunchKernel(void *function, unsigned blocks, unsigned y, unsigned z,
                         Stream *stream, void **parameters, void **) {
   Entry entry("cuLaunchKernel", stream);
   CHECK(entry);
-  const auto &[owner, name, kernel] = *static_cast<Gpu::Function *>(function);
-  entry.call.kernel = name;
+  const auto &kernel = *static_cast<Gpu::Function *>(function);
+  entry.call.kernel = kernel.name;
   Stream &where = gpu().streamOf(stream);
-  if (!fits(owner, where))
+  if (!fits(kernel.gpu, where))
     return kInvalidHandle;
-  if (!kernel.kernel || !blocks || y != 1 || z != 1) {
-    gpu().complain("a launch of " + name + " in " + std::to_string(blocks) +
-                   " blocks, which no test knows");
+  if (y != 1 || z != 1)
     return kInvalidValue;
-  }
-  std::vector<uint64_t> arguments;
-  for (size_t i = 0; i < kernel.numArguments; ++i)
-    arguments.push_back(*static_cast<uint64_t *>(parameters[i]));
-  gpu().add(where, name, [=, &where, name = name, kernel = kernel.kernel] {
-    std::vector<uint64_t> near = arguments;
-    for (uint64_t &argument : near)
-      if (gpu().isFar(argument))
-        argument = uint64_t(reinterpret_cast<uintptr_t>(
-            toNear(argument, 0, name.c_str(), where)));
-    kernel(blocks, threads, near);
-  });
+  std::function<void()> run =
+      makeLaunch(kernel, blocks, threads, parameters, userOf(where));
+  if (!run)
+    return kInvalidValue;
+  gpu().queue(where, {std::move(run)});
   return 0;
 }
 

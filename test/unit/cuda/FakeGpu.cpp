@@ -137,14 +137,6 @@ void Gpu::queue(Stream &stream, Work work) {
   stream.queue.push_back(std::move(work));
 }
 
-void Gpu::add(Stream &stream, const std::string &what,
-              std::function<void()> run) {
-  if (stream.capture)
-    stream.capture->nodes.push_back({what, std::move(run)});
-  else
-    queue(stream, {std::move(run)});
-}
-
 /// Runs the head of some stream that need not wait; false if there is none.
 bool Gpu::runOne() {
   std::vector<Stream *> ready;

@@ -44,19 +44,18 @@ struct Work {
   uint64_t turn = 0; // of either
 };
 
-/// What is captured on a stream, or can be launched.
+/// What is put together, or can be launched.
 struct Graph {
   struct Node {
     std::string what; // of which one can be updated to another
     std::function<void()> run;
   };
-  std::vector<Node> nodes;
+  std::list<Node> nodes;
 };
 
 struct Stream {
   int64_t number = 0;
   int gpu = 0;
-  Graph *capture = nullptr; // what comes goes there
   std::deque<Work> queue;
 };
 
@@ -91,8 +90,6 @@ public:
   Event *createEvent(int gpu);
   void destroyEvent(Event *event);
   void queue(Stream &stream, Work work);
-  /// The same, or captured as a node, of which |what| must stay.
-  void add(Stream &stream, const std::string &what, std::function<void()> run);
   /// Runs what is queued, in some order, until |isDone|.
   void runUntil(const std::function<bool()> &isDone);
   /// Runs a little of it, perhaps: on average as much as |patience| says.
