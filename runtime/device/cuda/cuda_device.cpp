@@ -257,8 +257,10 @@ zero_rt_status CudaDevice::set(void *data, uint64_t bits, int64_t size,
   CUdeviceptr to = addressOf(data);
   auto low = unsigned(bits), high = unsigned(bits >> 32);
   auto elements = size_t(count);
-  if (size < 8)
-    return setOnDevice({to, 0, low, unsigned(size), elements, 1});
+  if (size < 8) {
+    unsigned mask = size < 4 ? (1u << (8 * size)) - 1 : UINT32_MAX;
+    return setOnDevice({to, 0, low & mask, unsigned(size), elements, 1});
+  }
   if (low == high && count > 1)
     return setOnDevice({to, 0, low, 4, 2 * elements, 1});
   // Each half as a column of a matrix of two. Of one element there are always
@@ -297,10 +299,11 @@ zero_rt_status CudaDevice::launch(CUfunction function, unsigned blocks,
 }
 
 zero_rt_status CudaDevice::flush() {
-  if (!graphs || !graphs->isOpen())
+  if (!graphs)
     return ZERO_RT_OK;
-  zero_rt_status status = graphs->flush(streams[0]);
-  return status ? status : keepShort();
+  bool wasOpen = graphs->isOpen();
+  ZERO_RT_TRY(graphs->flush(streams[0]));
+  return wasOpen ? keepShort() : ZERO_RT_OK;
 }
 
 /// Waits until all on |which| is done, also where that goes wrong.

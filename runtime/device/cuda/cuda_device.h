@@ -81,7 +81,6 @@ public:
   bool wantsGraphs() const { return useGraphs; }
   /// Where what comes to the first queue goes, if it can; null: to the stream.
   void setGraphs(CudaGraphs *newGraphs) { graphs = newGraphs; }
-  CudaGraphs *getGraphs() const { return graphs; }
   CUcontext getContext() const { return context; }
   /// Queues what is in a graph. Comes before whatever else is queued than
   /// launches, copies and memsets, or waited for.

@@ -59,16 +59,14 @@ private:
   std::lock_guard<std::mutex> lock;
 };
 
-/// Those that this thread has pushed.
+/// Contexts that this thread has pushed.
 inline thread_local std::vector<void *> contexts;
 
 inline int gpuOf(void *context) {
   return int(reinterpret_cast<intptr_t>(context)) - 1;
 }
 
-inline int currentGpu() {
-  return int(reinterpret_cast<intptr_t>(contexts.back())) - 1;
-}
+inline int currentGpu() { return gpuOf(contexts.back()); }
 
 /// Whether what is made for |gpu| can be used on |stream|.
 inline bool fits(int gpu, const Stream &stream) {
