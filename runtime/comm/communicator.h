@@ -88,6 +88,9 @@ struct zero_rt_group {
   virtual int32_t size() const = 0;
   /// How many ranks of this process have joined and not left.
   virtual int32_t members() = 0;
+  /// Whether ranks have devices of their own, which reach each other by
+  /// themselves where they can.
+  virtual bool usesInterconnect() const { return false; }
   /// Makes the ends of |rank|; destroying that of the collectives leaves the
   /// group, and comes last. |device| outlives it.
   virtual zero_rt_status join(int32_t rank, int64_t timeoutMs,

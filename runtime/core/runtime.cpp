@@ -41,8 +41,9 @@ static zero_rt_status makeDevice(const zero_rt_options &options,
   int32_t threads = options.threads ? options.threads : 1;
   try {
     if (options.device == ZERO_RT_DEVICE_CUDA)
-      return CudaDevice::create(options.ordinal, threads, options.graphs != 0,
-                                &out);
+      return CudaDevice::create(
+          options.ordinal, threads, options.graphs != 0,
+          {static_cast<NcclComm>(options.nccl), options.give_up_nccl}, &out);
     out = std::make_unique<HostDevice>(threads);
   } catch (const std::system_error &) {
     return fail(ZERO_RT_OUT_OF_MEMORY, "could not start %d threads",
@@ -51,7 +52,8 @@ static zero_rt_status makeDevice(const zero_rt_options &options,
   return ZERO_RT_OK;
 }
 
-static zero_rt_status checkOptions(const zero_rt_options &options) {
+static zero_rt_status checkOptions(const zero_rt_options &options,
+                                   const zero_rt_group &group) {
   if (options.threads < 0 || options.threads > maxThreads)
     return fail(ZERO_RT_INVALID_ARGUMENT,
                 "options->threads is %d, expected 0 to %d", options.threads,
@@ -65,6 +67,10 @@ static zero_rt_status checkOptions(const zero_rt_options &options) {
     return fail(ZERO_RT_INVALID_ARGUMENT,
                 "options->device is %d, expected 0 (host) or 1 (cuda)",
                 options.device);
+  if (options.nccl &&
+      (options.device != ZERO_RT_DEVICE_CUDA || !group.usesInterconnect()))
+    return fail(ZERO_RT_INVALID_ARGUMENT,
+                "options->nccl is for ranks that are processes with GPUs");
   return ZERO_RT_OK;
 }
 
@@ -85,7 +91,7 @@ ZERO_RT_EXPORT zero_rt_status zero_rt_create(zero_rt_group *group, int32_t rank,
     ZERO_RT_TRY(checkStruct(options, "options"));
     given = *options;
   }
-  ZERO_RT_TRY(checkOptions(given));
+  ZERO_RT_TRY(checkOptions(given, *group));
 
   // A year at the most: deadlines are counted in nanoseconds.
   constexpr int64_t longestMs = int64_t(365) * 24 * 3600 * 1000;

@@ -96,6 +96,12 @@ public:
   virtual zero_rt_status connect(const FabricId &id, int32_t rank,
                                  int32_t ranks,
                                  std::unique_ptr<Fabric> *out) = 0;
+  /// Whether the caller has lent this rank's end of a fabric of all ranks.
+  virtual bool hasLent() const = 0;
+  /// Whether it is that of |rank| of |ranks|. Errors: invalid_argument.
+  virtual zero_rt_status checkLent(int32_t rank, int32_t ranks) = 0;
+  /// The lent one; closing it leaves it to the caller.
+  virtual zero_rt_status borrow(std::unique_ptr<Fabric> *out) = 0;
   /// While the device is waited for, |watch| looks; null: nobody does.
   virtual void setWatch(Watch *watch) = 0;
 };

@@ -13,7 +13,8 @@ class Options(ctypes.Structure):
     _fields_ = [("struct_size", c_uint32), ("threads", c_int32),
                 ("timeout_ms", c_int64), ("poison", c_int32),
                 ("check_promises", c_int32), ("find_nonfinite", c_int32),
-                ("device", c_int32), ("ordinal", c_int32), ("graphs", c_int32)]
+                ("device", c_int32), ("ordinal", c_int32), ("graphs", c_int32),
+                ("nccl", c_void_p), ("give_up_nccl", c_void_p)]
 
 
 class Tensor(ctypes.Structure):

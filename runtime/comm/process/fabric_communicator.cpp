@@ -88,10 +88,12 @@ zero_rt_status FabricCommunicator::connect(uint64_t step, bool &isAgreed) {
   struct Offer {
     zero_rt_status status = ZERO_RT_OK;
     FabricId id;
+    bool lends = false; // this rank's end, which its caller has made
     char message[256] = "";
   } mine;
   Interconnect &interconnect = lookout->interconnect;
-  if (index == 0)
+  mine.lends = isWhole() && interconnect.hasLent();
+  if (index == 0 && !mine.lends)
     mine.status = interconnect.makeId(mine.id);
   if (mine.status)
     std::snprintf(mine.message, sizeof(mine.message), "%s", lastMessage());
@@ -107,13 +109,24 @@ zero_rt_status FabricCommunicator::connect(uint64_t step, bool &isAgreed) {
     return fail(offers[0].status, "%s", text.c_str());
   }
 
+  for (size_t m = 1; m < offers.size(); ++m)
+    if (offers[m].lends != offers[0].lends) {
+      isAgreed = true;
+      return fail(ZERO_RT_MISMATCH,
+                  "rank %d %s a communicator in options->nccl, and rank %d "
+                  "%s; all ranks do, or none",
+                  members[m], offers[m].lends ? "lends" : "does not lend",
+                  members[0], offers[0].lends ? "does" : "does not");
+    }
+
   // All of these ranks agree on it, and no other group has it.
   uint64_t group = numberOf(members, step);
   std::unique_ptr<Fabric> fabric;
   std::string what = "connecting " + std::to_string(size()) + " ranks by " +
                      interconnect.describe();
   zero_rt_status status =
-      interconnect.connect(offers[0].id, index, size(), &fabric);
+      mine.lends ? interconnect.borrow(&fabric)
+                 : interconnect.connect(offers[0].id, index, size(), &fabric);
   if (!status) {
     watched =
         std::make_unique<WatchedFabric>(lookout->link, lookout->witness, group,

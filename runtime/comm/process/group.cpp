@@ -23,6 +23,7 @@ public:
         office(std::make_shared<PostOffice>(*link)), notes(*link),
         records(std::make_shared<Records>(notes)), witness(notes) {}
   int32_t size() const override { return link->ranks(); }
+  bool usesInterconnect() const override { return true; }
   // A runtime keeps the link.
   int32_t members() override { return int32_t(link.use_count() > 1); }
   zero_rt_status join(int32_t rank, int64_t timeoutMs, Device &device,
@@ -55,6 +56,8 @@ zero_rt_status ProcessGroup::join(int32_t rank, int64_t timeoutMs,
   Interconnect *interconnect = nullptr;
   if (link->ranks() > 1)
     ZERO_RT_TRY(device.getInterconnect(&interconnect));
+  if (interconnect && interconnect->hasLent())
+    ZERO_RT_TRY(interconnect->checkLent(rank, link->ranks()));
   mail = std::make_unique<ProcessMail>(office, timeoutMs);
   out = std::make_unique<ProcessCommunicator>(link, records, all, /*step=*/0,
                                               timeoutMs);

@@ -26,11 +26,13 @@ static CUdeviceptr addressOf(const void *data) {
 //===----------------------------------------------------------------------===//
 
 zero_rt_status CudaDevice::create(int32_t ordinal, int32_t threads, bool graphs,
+                                  const LentNccl &lent,
                                   std::unique_ptr<Device> *out) {
   const Driver *driver = nullptr;
   ZERO_RT_TRY(getDriver(&driver));
   std::unique_ptr<CudaDevice> device(
       new CudaDevice(*driver, ordinal, threads, graphs));
+  device->lent = lent;
   ZERO_RT_TRY(device->initialize());
   *out = std::move(device);
   return ZERO_RT_OK;
@@ -355,7 +357,7 @@ zero_rt_status CudaDevice::getInterconnect(Interconnect **out) {
   if (!interconnect) {
     const Nccl *nccl = nullptr;
     ZERO_RT_TRY(getNccl(&nccl));
-    interconnect = std::make_unique<NcclInterconnect>(*this, *nccl);
+    interconnect = std::make_unique<NcclInterconnect>(*this, *nccl, lent);
   }
   *out = interconnect.get();
   return ZERO_RT_OK;

@@ -36,6 +36,7 @@ public:
   /// |threads| run what is on the host; throws what std::thread throws.
   /// |graphs|: whether what can be is put together into graphs.
   static zero_rt_status create(int32_t ordinal, int32_t threads, bool graphs,
+                               const LentNccl &lent,
                                std::unique_ptr<Device> *out);
   ~CudaDevice() override;
 
@@ -82,6 +83,7 @@ public:
   /// Where what comes to the first queue goes, if it can; null: to the stream.
   void setGraphs(CudaGraphs *newGraphs) { graphs = newGraphs; }
   CUcontext getContext() const { return context; }
+  int32_t getOrdinal() const { return ordinal; }
   /// Queues what is in a graph. Comes before whatever else is queued than
   /// launches, copies and memsets, or waited for.
   zero_rt_status flush();
@@ -152,6 +154,7 @@ private:
   std::vector<CUevent> spare;
   bool hasLostTimepoint = false; // one was marked without an event
   std::vector<char> seen;        // what `look` shows
+  LentNccl lent;
   std::unique_ptr<NcclInterconnect> interconnect;
   Watch *watch = nullptr;
 };

@@ -37,6 +37,13 @@ struct NcclConfig {
   int blocking = 0;
 };
 
+/// A communicator of the caller's, and what gives it up; null: there is none,
+/// ncclCommAbort does.
+struct LentNccl {
+  NcclComm comm = nullptr;
+  void (*giveUp)(void *comm) = nullptr;
+};
+
 struct Nccl {
   int version = 0;
 #define FUNCTION(NAME, RESULT, ARGUMENTS) RESULT(*NAME) ARGUMENTS = nullptr;

@@ -11,6 +11,7 @@
 
 #include <chrono>
 #include <thread>
+#include <tuple>
 #include <utility>
 
 using namespace zero_rt;
@@ -58,8 +59,10 @@ NcclFabric::~NcclFabric() {
   (void)device.finish();
   // What is not sent yet is sent by the thread that ends it.
   bool isReady = false;
-  if (comm)
-    end(isClosed && !poll(isReady) ? nccl.CommDestroy : nccl.CommAbort);
+  if (!isClosed || poll(isReady))
+    abort();
+  else if (!lent)
+    end(nccl.CommDestroy);
   awaitEnd();
   for (const Call &call : calls)
     spare.insert(spare.end(), {call.begin, call.end});
@@ -71,23 +74,33 @@ NcclFabric::~NcclFabric() {
 
 zero_rt_status NcclFabric::close() {
   isClosed = true;
-  ZERO_RT_NCCL(CommFinalize, comm);
+  if (!lent)
+    ZERO_RT_NCCL(CommFinalize, comm);
   return ZERO_RT_OK;
+}
+
+void NcclFabric::abort() {
+  if (lent)
+    lent->comm = nullptr;
+  if (lent && lent->giveUp)
+    end(lent->giveUp);
+  else
+    end(nccl.CommAbort);
 }
 
 /// Calls |function|, which gives the communicator back. It may wait for ranks
 /// of this machine that never come, and so is on a thread of its own.
-void NcclFabric::end(NcclResult (*function)(NcclComm)) {
+void NcclFabric::end(std::function<void(NcclComm)> function) {
   if (!comm)
     return;
   NcclComm given = std::exchange(comm, nullptr);
   try {
-    std::packaged_task<void()> task([=] { (void)function(given); });
+    std::packaged_task<void()> task([=] { function(given); });
     std::future<void> future = task.get_future();
     std::thread(std::move(task)).detach();
     ended = std::move(future);
   } catch (...) {
-    (void)function(given); // where there is no thread
+    function(given); // where there is no thread
   }
 }
 
@@ -230,6 +243,29 @@ zero_rt_status NcclInterconnect::connect(const FabricId &id, int32_t rank,
                                          std::unique_ptr<Fabric> *out) {
   auto fabric = std::make_unique<NcclFabric>(device, nccl);
   ZERO_RT_TRY(fabric->initialize(id, rank, ranks));
+  *out = std::move(fabric);
+  return ZERO_RT_OK;
+}
+
+zero_rt_status NcclInterconnect::checkLent(int32_t rank, int32_t ranks) {
+  int count = 0, number = 0, gpu = 0;
+  for (auto [function, out, call] :
+       {std::tuple(nccl.CommCount, &count, "ncclCommCount"),
+        std::tuple(nccl.CommUserRank, &number, "ncclCommUserRank"),
+        std::tuple(nccl.CommCuDevice, &gpu, "ncclCommCuDevice")})
+    if (NcclResult result = function(lent.comm, out))
+      return failWith(nccl, nullptr, result, call);
+  if (count != ranks || number != rank || gpu != device.getOrdinal())
+    return fail(ZERO_RT_INVALID_ARGUMENT,
+                "options->nccl is rank %d of %d on GPU %d, expected rank %d of "
+                "%d on GPU %d",
+                number, count, gpu, rank, ranks, device.getOrdinal());
+  return ZERO_RT_OK;
+}
+
+zero_rt_status NcclInterconnect::borrow(std::unique_ptr<Fabric> *out) {
+  auto fabric = std::make_unique<NcclFabric>(device, nccl);
+  fabric->borrow(lent);
   *out = std::move(fabric);
   return ZERO_RT_OK;
 }

@@ -10,19 +10,25 @@
 #include "device/cuda/nccl.h"
 
 #include <deque>
+#include <functional>
 #include <future>
 
 namespace zero_rt {
 
 class CudaDevice;
 
-/// A communicator of ours, on the stream of a device. It never blocks, so that
+/// A communicator on the stream of a device. One of ours never blocks, so that
 /// it can be given up while ranks are missing.
 class NcclFabric final : public Fabric {
 public:
   NcclFabric(CudaDevice &device, const Nccl &nccl);
   ~NcclFabric() override;
   zero_rt_status initialize(const FabricId &id, int32_t rank, int32_t ranks);
+  /// |newLent| outlives this, and has none any more when this gave it up.
+  void borrow(LentNccl &newLent) {
+    lent = &newLent;
+    comm = lent->comm;
+  }
 
   bool canSum(int32_t dtype) const override;
   zero_rt_status allReduce(int32_t dtype, const void *src, void *dst,
@@ -37,11 +43,11 @@ public:
   zero_rt_status endCall() override;
   zero_rt_status getProgress(uint64_t &done, bool &isRunning) override;
   zero_rt_status close() override;
-  void abort() override { end(nccl.CommAbort); }
+  void abort() override;
   void awaitEnd() override;
 
 private:
-  void end(NcclResult (*function)(NcclComm));
+  void end(std::function<void(NcclComm)> function);
   zero_rt_status checkCall(NcclResult result, const char *call) const;
   zero_rt_status takeEvent(CUevent &out);
 
@@ -54,6 +60,7 @@ private:
   const Driver &driver;
   const Nccl &nccl;
   NcclComm comm = nullptr;
+  LentNccl *lent = nullptr; // whose it is, if not ours
   bool isClosed = false;
   std::future<void> ended; // where a thread ends it
   uint64_t done = 0;
@@ -64,19 +71,23 @@ private:
 /// What a CudaDevice has of NCCL.
 class NcclInterconnect final : public Interconnect {
 public:
-  NcclInterconnect(CudaDevice &device, const Nccl &nccl)
-      : device(device), nccl(nccl) {}
+  NcclInterconnect(CudaDevice &device, const Nccl &nccl, const LentNccl &lent)
+      : device(device), nccl(nccl), lent(lent) {}
   std::string describe() const override {
     return "NCCL " + describeNcclVersion(nccl.version);
   }
   zero_rt_status makeId(FabricId &out) override;
   zero_rt_status connect(const FabricId &id, int32_t rank, int32_t ranks,
                          std::unique_ptr<Fabric> *out) override;
+  bool hasLent() const override { return lent.comm != nullptr; }
+  zero_rt_status checkLent(int32_t rank, int32_t ranks) override;
+  zero_rt_status borrow(std::unique_ptr<Fabric> *out) override;
   void setWatch(Watch *watch) override;
 
 private:
   CudaDevice &device;
   const Nccl &nccl;
+  LentNccl lent;
 };
 
 } // namespace zero_rt

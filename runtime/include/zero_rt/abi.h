@@ -137,6 +137,17 @@ typedef struct zero_rt_options {
   /// graphs, as far as no other rank and no processor stands between. Changes
   /// no bit; need not be the same on all ranks.
   int32_t graphs;
+  /// An ncclComm_t that is lent until zero_rt_destroy, for what all ranks do
+  /// together instead of one of the runtime's; or null. It is ready, and has
+  /// the ranks of the group, which are processes, with their numbers and GPUs;
+  /// all of them lend one, or none. What the caller does with it comes in one
+  /// order on all ranks, calls of steps included. One that blocks may block
+  /// them, too.
+  void *nccl;
+  /// Called at most once, by any thread, where |nccl| must be given up, since a
+  /// rank has failed or did not come: ends what is under way on it, or GPUs
+  /// wait for ever. Null: ncclCommAbort, and |nccl| is gone.
+  void (*give_up_nccl)(void *nccl);
 } zero_rt_options;
 
 /// What was really allocated, launched and sent on this rank since it was

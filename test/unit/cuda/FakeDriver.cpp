@@ -9,6 +9,8 @@
 using namespace zero::test;
 using namespace zero::test::fake;
 
+int fake::getCurrentGpu() { return contexts.empty() ? 0 : currentGpu(); }
+
 extern "C" {
 
 CUresult cuGetErrorName(CUresult error, const char **name) {

@@ -61,6 +61,8 @@ void setVersion(int version);
 void setGpus(int count, int major, int minor);
 /// Whether GPUs can use each other's memory, as they can at first.
 void setPeers(bool arePeers);
+/// That of this thread's context; 0 if it has none.
+int getCurrentGpu();
 /// The primary context of a GPU, for callers of the driver.
 void *contextOf(int gpu);
 

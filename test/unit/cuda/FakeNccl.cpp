@@ -38,6 +38,7 @@ struct Clique {
 struct Comm {
   std::shared_ptr<Clique> clique;
   int rank = 0;
+  int gpu = 0;
   uint64_t calls = 0;
   /// What is not queued yet, and how often one must ask until it is.
   std::vector<std::pair<Part, Stream *>> waiting;
@@ -262,7 +263,10 @@ int ncclCommInitRankConfig(Comm **out, int ranks, UniqueId id, int rank,
   }
   if (clique->comms.size() != size_t(ranks) || clique->comms[size_t(rank)])
     return kInvalidUsage;
-  *out = clique->comms[size_t(rank)] = new Comm{clique, rank, 0, {}, 0, false};
+  *out = clique->comms[size_t(rank)] = new Comm;
+  (*out)->clique = clique;
+  (*out)->rank = rank;
+  (*out)->gpu = getCurrentGpu();
   ++state().comms;
   return kInProgress;
 }
@@ -289,6 +293,18 @@ int ncclCommGetAsyncError(Comm *comm, int *out) {
     queue(*comm, std::move(part), stream);
   comm->waiting.clear();
   *out = kSuccess;
+  return kSuccess;
+}
+int ncclCommCount(Comm *comm, int *out) {
+  *out = int(comm->clique->comms.size());
+  return kSuccess;
+}
+int ncclCommUserRank(Comm *comm, int *out) {
+  *out = comm->rank;
+  return kSuccess;
+}
+int ncclCommCuDevice(Comm *comm, int *out) {
+  *out = comm->gpu;
   return kSuccess;
 }
 int ncclCommFinalize(Comm *comm) {

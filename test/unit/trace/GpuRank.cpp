@@ -85,15 +85,25 @@ void GpuTest::runProcesses(int ranks, const Body &body) {
     EXPECT_EQ(zero_rt_group_destroy(end), ZERO_RT_OK) << zero_rt_message();
 }
 
-GpuRank::GpuRank(StepLibrary &library, zero_rt_group *group, int rank,
-                 zero_rt_device device, int64_t timeoutMs, int gpu, bool graphs)
-    : library(library) {
+static zero_rt_options makeOptions(zero_rt_device device, int64_t timeoutMs,
+                                   int gpu, bool graphs) {
   zero_rt_options options = {};
   options.struct_size = sizeof(options);
   options.device = device;
   options.timeout_ms = timeoutMs;
   options.ordinal = gpu;
   options.graphs = graphs;
+  return options;
+}
+
+GpuRank::GpuRank(StepLibrary &library, zero_rt_group *group, int rank,
+                 zero_rt_device device, int64_t timeoutMs, int gpu, bool graphs)
+    : GpuRank(library, group, rank,
+              makeOptions(device, timeoutMs, gpu, graphs)) {}
+
+GpuRank::GpuRank(StepLibrary &library, zero_rt_group *group, int rank,
+                 const zero_rt_options &options)
+    : library(library) {
   check(zero_rt_create(group, rank, &options, &runtime));
 }
 
