@@ -175,7 +175,6 @@ void *CudaDevice::allocate(int32_t space, int64_t bytes) {
     return data;
   }
   CUdeviceptr data = 0;
-  (void)flush(); // where that fails, what comes next does
   if (driver.MemAllocFromPoolAsync(&data, size, memoryPool, stream))
     return nullptr;
   return reinterpret_cast<void *>(uintptr_t(data));
@@ -183,7 +182,7 @@ void *CudaDevice::allocate(int32_t space, int64_t bytes) {
 
 void CudaDevice::release(int32_t space, void *data) {
   if (space == ZERO_RT_SPACE_DEVICE) {
-    (void)flush();
+    (void)flush(); // where that fails, what comes next does
     (void)driver.MemFreeAsync(addressOf(data), stream);
     return;
   }
@@ -242,8 +241,6 @@ zero_rt_status CudaDevice::copy(void *dst, const void *src, int64_t bytes) {
 }
 
 zero_rt_status CudaDevice::copyNow(void *dst, const void *src, int64_t bytes) {
-  // A graph reads when it runs.
-  ZERO_RT_TRY(flush());
   CudaGraphs *kept = std::exchange(graphs, nullptr);
   zero_rt_status status = copy(dst, src, bytes);
   graphs = kept;

@@ -90,7 +90,9 @@ public:
   /// Queued.
   zero_rt_status launch(CUfunction function, unsigned blocks, unsigned threads,
                         void **arguments);
-  /// Takes |src|, which may be pageable memory, before it returns.
+  /// Takes |src|, which may be pageable memory, before it returns. Comes before
+  /// what is in a graph that is not queued, and reads and writes nothing of
+  /// that.
   zero_rt_status copyNow(void *dst, const void *src, int64_t bytes);
 
   /// Runs |function| on a thread of the driver, in its turn. It must not call
