@@ -127,7 +127,7 @@ int call(const char *function, Comm *comm, Stream *stream, Part part) {
   Entry entry(function, stream, part.count * sizeOf(part.type));
   if (entry.error)
     return entry.error;
-  if (!comm || (comm->asks && !comm->waiting.empty()))
+  if (!comm || comm->isFinal || (comm->asks && !comm->waiting.empty()))
     return kInvalidUsage; // the one before is in progress
   part.what = function + 4;
   int result = submit(comm, std::move(part), stream);
@@ -309,6 +309,8 @@ int ncclCommCuDevice(Comm *comm, int *out) {
 }
 int ncclCommFinalize(Comm *comm) {
   Entry entry("ncclCommFinalize");
+  if (comm->isFinal)
+    gpu().complain("a communicator is finalized twice");
   comm->isFinal = true;
   return entry.error;
 }
