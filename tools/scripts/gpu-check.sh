@@ -16,6 +16,7 @@ usage: gpu-check.sh [OPTION...] [FOLDER]
                  driver and FOLDER there, and runs FOLDER/run.sh
   --build DIR    the build folder to take them from (default build, built first)
   --device WHAT  cuda (default), or host: the processor with itself
+  --no-table     compare only, and time nothing
   --gpus N,...   which ranks take in turn (default 0); the first is timed
   --elements N   of the steps that are timed (default 134217728)
 USAGE
@@ -33,10 +34,12 @@ device=cuda
 make=0
 elements=
 gpus=0
+table=()
 while [[ $# -gt 0 ]]; do
   case $1 in
   --help | -h) usage; exit 0 ;;
   --make) make=1 ;;
+  --no-table) table=(--no-table) ;;
   --build | --device | --elements | --gpus)
     [[ $# -gt 1 ]] || wrong "$1 needs a value"
     case $1 in
@@ -135,8 +138,13 @@ make_folder() {
   cp "$build/bin/gpu_check" "$build"/lib/libzero_rt.so "$folder"
   cat >"$folder/run.sh" <<'RUN'
 #!/usr/bin/env bash
-# run.sh [--device=host] [--gpus=N,...]
+# run.sh [--no-table] [--device=host] [--gpus=N,...]
 cd "$(dirname "$0")"
+table=1
+if [[ ${1:-} == --no-table ]]; then
+  table=0
+  shift
+fi
 failures=0
 check() {
   local status=0
@@ -159,7 +167,9 @@ gpus=0
 for option in "$@"; do
   [[ $option == --gpus=* ]] && gpus=${option#--gpus=}
 done
-if command -v python3 >/dev/null; then
+if [[ $table == 0 ]]; then
+  : # nothing is timed
+elif command -v python3 >/dev/null; then
   check python3 peers.py --device="${device:-cuda}" --gpu="${gpus%%,*}" .
 else
   echo "skipped: no python3 for the table"
@@ -169,4 +179,4 @@ RUN
 }
 
 [[ $make -eq 0 && -e $folder/run.sh && -z $build$elements ]] || make_folder
-[[ $make -eq 1 ]] || bash "$folder/run.sh" --device="$device" --gpus="$gpus"
+[[ $make -eq 1 ]] || bash "$folder/run.sh" "${table[@]}" --device="$device" --gpus="$gpus"
