@@ -181,13 +181,12 @@ zero_rt_status calls::apply(zero_rt_step *step, const double *inputs,
   ZERO_RT_TRY(step->program->beginGraphs());
   zero_rt_status status =
       guarded("apply", [&] { return applyOpened(*step, *row); });
-  std::string why = status ? lastMessage() : "";
-  zero_rt_status ended = step->program->endGraphs();
-  if (ended)
+  // Where the device fails here, it does not matter what else did.
+  if (zero_rt_status ended = step->program->endGraphs()) {
     poisonStep(*step, "apply", ended);
-  if (status)
-    return fail(status, "%s", why.c_str());
-  ZERO_RT_TRY(ended);
+    return ended;
+  }
+  ZERO_RT_TRY(status);
   step->window.reset();
   forgetGradients(*step);
   step->nonfinite.reset();

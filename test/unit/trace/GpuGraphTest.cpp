@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// That bits are the same GpuBitsTest shows. Here it is seen what is captured,
+// That bits are the same GpuBitsTest shows. Here it is seen what is in them,
 // how often graphs are made, and what comes of failures.
 //
 //===----------------------------------------------------------------------===//
