@@ -13,7 +13,6 @@
 
 using namespace mlir;
 using namespace zero;
-using zrt::Access;
 
 std::string zero::getCudaName(StringRef symbol) {
   std::string name = "zero_";
@@ -44,21 +43,6 @@ LogicalResult zero::checkCudaArch(StringRef arch, std::string &message) {
   return success();
 }
 
-/// A kernel that sums f64 elements, as all kernels that sum do.
-static OwningOpRef<zrt::KernelOp> makeSum(MLIRContext *context, Location loc) {
-  OpBuilder builder(context);
-  Type f64 = builder.getF64Type();
-  auto kernel = builder.create<zrt::KernelOp>(
-      loc, "sum", builder.getTypeArrayAttr({f64}),
-      builder.getArrayAttr(zrt::AccessAttr::get(context, Access::read)),
-      /*num_scalars=*/0, /*predicated=*/false, /*sums=*/true);
-  Block &body = kernel.getBody().emplaceBlock();
-  body.addArgument(f64, loc);
-  builder.setInsertionPointToEnd(&body);
-  builder.create<zrt::YieldOp>(loc, body.getArgument(0));
-  return kernel;
-}
-
 FailureOr<OwningOpRef<ModuleOp>> zero::emitCudaModule(
     zrt::ProgramOp program,
     llvm::function_ref<int64_t(FlatSymbolRefAttr)> getFirstSlot,
@@ -80,14 +64,9 @@ FailureOr<OwningOpRef<ModuleOp>> zero::emitCudaModule(
     markCudaKernel(*emitted, /*threads=*/1);
     code.functions[scalars.getSymName()] = function;
   }
-  OwningOpRef<zrt::KernelOp> sum =
-      makeSum(program.getContext(), program.getLoc());
-  // Symbols of the program are spelled otherwise.
-  code.sum = {"zero$sum", getPiecesPerBlock(*sum)};
-  if (failed(emitCudaKernel(*sum, *target, code.sum.name)))
-    return failure();
   for (const RankSum &rankSum : collectRankSums(program)) {
     OwningOpRef<zrt::KernelOp> kernel = makeRankSum(rankSum, program.getLoc());
+    // Symbols of the program are spelled otherwise.
     CudaFunction function = {"zero$sum_" + getName(rankSum),
                              getPiecesPerBlock(*kernel)};
     if (failed(emitCudaKernel(*kernel, *target, function.name)))

@@ -31,7 +31,6 @@ struct CudaCode {
   std::vector<std::pair<std::string, std::string>> cubins; // arch and data
   /// By the symbol of a kernel or scalar program.
   llvm::StringMap<CudaFunction> functions;
-  CudaFunction sum;
   std::vector<std::pair<RankSum, CudaFunction>> rankSums;
 };
 

@@ -10,17 +10,17 @@
 // A kernel that does not sum has a block for each piece, whose threads have
 // neighbouring vectors. One that sums has 32 / width threads for each piece:
 // each has the same lanes in all rows of 32 elements, adds in the order of the
-// rows, and the threads of a piece, all in one warp, fold their lanes.
+// rows, and the threads of a piece, all in one warp, fold their lanes. What
+// comes of that is summed by SumTree.
 //
 //===----------------------------------------------------------------------===//
 
 #include "codegen/cuda/EmitKernel.h"
 
+#include "codegen/cuda/SumTree.h"
 #include "codegen/kernels/Body.h"
 #include "codegen/kernels/Elements.h"
-#include "codegen/kernels/Loops.h"
 
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -30,7 +30,6 @@ using namespace zero;
 /// The widest load and store.
 static constexpr int64_t kVectorBytes = 16;
 static constexpr int64_t kMaxWidth = 8;
-static constexpr int64_t kWarp = 32;
 /// Rows whose loads are under way at once in a sum, which has few threads.
 static constexpr int64_t kRows = 8;
 
@@ -60,10 +59,10 @@ void zero::markCudaKernel(LLVM::LLVMFuncOp function, int32_t threads) {
 
 namespace {
 
-class CudaEmitter : LoopBuilder {
+class CudaEmitter : WarpBuilder {
 public:
   explicit CudaEmitter(zrt::KernelOp kernel)
-      : LoopBuilder(kernel.getContext(), kernel.getLoc()), kernel(kernel),
+      : WarpBuilder(kernel.getContext(), kernel.getLoc()), kernel(kernel),
         width(getWidth(kernel)),
         elements(builder, kernel, {width, /*alignedVectors=*/true}) {}
 
@@ -77,30 +76,17 @@ private:
     Value scalars;
   };
 
-  template <typename RegisterOp> Value readRegister() {
-    return create<arith::ExtUIOp>(builder.getI64Type(),
-                                  create<RegisterOp>(builder.getI32Type()));
-  }
-  Value add(Value a, Value b) { return create<arith::AddIOp>(a, b); }
-  Value mul(Value a, int64_t b) { return create<arith::MulIOp>(a, i64(b)); }
-  Value both(Value a, Value b) { return create<arith::AndIOp>(a, b); }
-  Value compare(arith::CmpIPredicate predicate, Value a, Value b) {
-    return create<arith::CmpIOp>(predicate, a, b);
-  }
-  Value isLess(Value a, Value b) {
-    return compare(arith::CmpIPredicate::slt, a, b);
-  }
-  void emitWhere(Value condition, llvm::function_ref<void()> emitThen);
-
   Piece loadPiece(Value index);
-  void emitGuarded(const Piece &piece, llvm::function_ref<void()> emitAll);
+  void emitGuarded(const Piece &piece, llvm::function_ref<void()> emitAll,
+                   llvm::function_ref<void()> emitNone);
   Value emitAligned();
   void emitPlain(const Piece &piece);
+  void emitTeam(Value block, Value numPieces, const SumTree::Memory &memory);
   void emitSum(const Piece &piece, Value partial);
+  void emitPartial(Value sum, Value partial);
   SmallVector<Value> emitRows(Value begin, Value end, SmallVector<Value> lanes);
   SmallVector<Value> emitTail(Value begin, Value end, SmallVector<Value> lanes);
   Value emitFold(SmallVector<Value> lanes);
-  Value exchange(Value value, int64_t distance);
 
   zrt::KernelOp kernel;
   int64_t width;
@@ -117,18 +103,6 @@ private:
 
 } // namespace
 
-void CudaEmitter::emitWhere(Value condition,
-                            llvm::function_ref<void()> emitThen) {
-  auto none = [] { return SmallVector<Value>(); };
-  emitIf(
-      condition,
-      [&] {
-        emitThen();
-        return none();
-      },
-      none);
-}
-
 //===----------------------------------------------------------------------===//
 // Function and pieces
 //===----------------------------------------------------------------------===//
@@ -138,7 +112,8 @@ LLVM::LLVMFuncOp CudaEmitter::emit(ModuleOp target, StringRef name) {
   pointerType = LLVM::LLVMPointerType::get(context);
   SmallVector<Type> types(kernel.getNumArrays() + 2, pointerType);
   types.push_back(builder.getI64Type());
-  types.push_back(pointerType);
+  if (kernel.getSums())
+    types.append(3, pointerType);
   builder.setInsertionPointToEnd(target.getBody());
   auto function = builder.create<LLVM::LLVMFuncOp>(
       loc, name,
@@ -147,33 +122,19 @@ LLVM::LLVMFuncOp CudaEmitter::emit(ModuleOp target, StringRef name) {
   Block *entry = function.addEntryBlock(builder);
   builder.setInsertionPointToStart(entry);
   auto arguments = entry->getArguments();
-  arrays.append(arguments.begin(), arguments.end() - 4);
-  slots = *(arguments.end() - 4);
-  pieces = *(arguments.end() - 3);
-  Value numPieces = *(arguments.end() - 2);
-  Value partials = *(arguments.end() - 1);
+  arrays.append(arguments.begin(), arguments.begin() + kernel.getNumArrays());
+  arguments = arguments.drop_front(arrays.size());
+  slots = arguments[0];
+  pieces = arguments[1];
 
   thread = readRegister<NVVM::ThreadIdXOp>();
   Value block = readRegister<NVVM::BlockIdXOp>();
   if (kernel.getSums()) {
-    int64_t threads = kSumLanes / width;
-    Value team = create<arith::DivUIOp>(thread, i64(threads));
-    Value index = add(mul(block, kCudaThreads / threads), team);
-    Value inWarp = both(thread, i64(kWarp - threads));
-    thread = both(thread, i64(threads - 1));
-    members = create<arith::TruncIOp>(
-        builder.getI32Type(),
-        create<arith::ShLIOp>(i64((int64_t(1) << threads) - 1), inWarp));
-    emitWhere(isLess(index, numPieces), [&] {
-      Piece piece = loadPiece(index);
-      emitGuarded(piece, [&] {
-        emitSum(piece, emitAddress(builder, loc, builder.getF64Type(), partials,
-                                   index));
-      });
-    });
+    emitTeam(block, /*numPieces=*/arguments[2],
+             {arguments[3], arguments[4], arguments[5]});
   } else {
     Piece piece = loadPiece(block);
-    emitGuarded(piece, [&] { emitPlain(piece); });
+    emitGuarded(piece, [&] { emitPlain(piece); }, [] {});
   }
   builder.create<LLVM::ReturnOp>(loc, ValueRange());
   return function;
@@ -194,8 +155,10 @@ CudaEmitter::Piece CudaEmitter::loadPiece(Value index) {
   return piece;
 }
 
+/// |emitNone| is for where a predicated kernel does nothing.
 void CudaEmitter::emitGuarded(const Piece &piece,
-                              llvm::function_ref<void()> emitAll) {
+                              llvm::function_ref<void()> emitAll,
+                              llvm::function_ref<void()> emitNone) {
   auto emit = [&] {
     elements.emitUniforms(arrays, piece.scalars);
     emitAll();
@@ -203,8 +166,14 @@ void CudaEmitter::emitGuarded(const Piece &piece,
   if (!kernel.getPredicated())
     return emit();
   Value first = create<LLVM::LoadOp>(builder.getF64Type(), piece.scalars);
-  emitWhere(create<arith::CmpFOp>(arith::CmpFPredicate::OEQ, first, f64(0.0)),
-            emit);
+  auto branch = [](llvm::function_ref<void()> code) {
+    return [code] {
+      code();
+      return SmallVector<Value>();
+    };
+  };
+  emitIf(create<arith::CmpFOp>(arith::CmpFPredicate::OEQ, first, f64(0.0)),
+         branch(emit), branch(emitNone));
 }
 
 /// Whether vectors of all arrays can be loaded and stored at once.
@@ -216,7 +185,7 @@ Value CudaEmitter::emitAligned() {
     Value address = create<LLVM::PtrToIntOp>(builder.getI64Type(), array);
     wrong = create<arith::OrIOp>(wrong, both(address, i64(alignment - 1)));
   }
-  return compare(arith::CmpIPredicate::eq, wrong, i64(0));
+  return isEqual(wrong, i64(0));
 }
 
 //===----------------------------------------------------------------------===//
@@ -258,6 +227,40 @@ void CudaEmitter::emitPlain(const Piece &piece) {
 // With a sum
 //===----------------------------------------------------------------------===//
 
+/// The threads of a warp in teams, each with a piece, if it is one; and then
+/// together.
+void CudaEmitter::emitTeam(Value block, Value numPieces,
+                           const SumTree::Memory &memory) {
+  int64_t threads = kSumLanes / width;
+  int64_t perWarp = kWarp / threads;
+  Value inBlock = thread;
+  Value team = create<arith::DivUIOp>(inBlock, i64(threads));
+  Value firstOfBlock = mul(block, kCudaThreads / threads);
+  Value inWarp = both(inBlock, i64(kWarp - threads));
+  thread = both(inBlock, i64(threads - 1));
+  members = create<arith::TruncIOp>(
+      builder.getI32Type(),
+      create<arith::ShLIOp>(i64((int64_t(1) << threads) - 1), inWarp));
+  Value index = add(firstOfBlock, team);
+  emitWhere(isLess(index, numPieces), [&] {
+    Piece piece = loadPiece(index);
+    Value partial =
+        emitAddress(builder, loc, builder.getF64Type(), memory.partials, index);
+    emitGuarded(
+        piece, [&] { emitSum(piece, partial); },
+        [&] { emitPartial(f64(0.0), partial); });
+  });
+  SumTree tree(builder, loc, memory);
+  Value firstTeam = both(team, i64(-perWarp));
+  tree.emit(add(firstOfBlock, firstTeam), perWarp, numPieces,
+            both(inBlock, i64(kWarp - 1)));
+}
+
+void CudaEmitter::emitPartial(Value sum, Value partial) {
+  emitWhere(isEqual(thread, i64(0)),
+            [&] { builder.create<LLVM::StoreOp>(loc, sum, partial); });
+}
+
 void CudaEmitter::emitSum(const Piece &piece, Value partial) {
   Value size = create<arith::SubIOp>(piece.end, piece.begin);
   Value whole = both(size, i64(-kRows * kSumLanes));
@@ -266,9 +269,7 @@ void CudaEmitter::emitSum(const Piece &piece, Value partial) {
   SmallVector<Value> lanes(width, f64(0.0));
   lanes = emitRows(piece.begin, mainEnd, lanes);
   lanes = emitTail(mainEnd, piece.end, lanes);
-  Value sum = emitFold(lanes);
-  emitWhere(compare(arith::CmpIPredicate::eq, thread, i64(0)),
-            [&] { builder.create<LLVM::StoreOp>(loc, sum, partial); });
+  emitPartial(emitFold(lanes), partial);
 }
 
 /// Whole rows, kRows at a time.
@@ -320,33 +321,11 @@ SmallVector<Value> CudaEmitter::emitTail(Value begin, Value end,
 Value CudaEmitter::emitFold(SmallVector<Value> lanes) {
   for (int64_t half = kSumLanes / 2; half >= width; half /= 2)
     for (Value &lane : lanes)
-      lane = create<arith::AddFOp>(lane, exchange(lane, half / width));
+      lane = create<arith::AddFOp>(lane, exchange(members, lane, half / width));
   for (int64_t half = width / 2; half > 0; half /= 2)
     for (int64_t i = 0; i < half; ++i)
       lanes[i] = create<arith::AddFOp>(lanes[i], lanes[i + half]);
   return lanes.front();
-}
-
-/// The |value| of the thread whose number differs in the bit |distance|.
-Value CudaEmitter::exchange(Value value, int64_t distance) {
-  Type i32Type = builder.getI32Type();
-  Type i64Type = builder.getI64Type();
-  auto i32 = [&](int32_t number) {
-    return create<arith::ConstantOp>(builder.getI32IntegerAttr(number));
-  };
-  auto shuffle = [&](Value word) {
-    return create<NVVM::ShflOp>(i32Type, members, word, i32(distance),
-                                i32(kWarp - 1), NVVM::ShflKind::bfly,
-                                UnitAttr());
-  };
-  Value bits = create<arith::BitcastOp>(i64Type, value);
-  Value low = shuffle(create<arith::TruncIOp>(i32Type, bits));
-  Value high = shuffle(
-      create<arith::TruncIOp>(i32Type, create<arith::ShRUIOp>(bits, i64(32))));
-  Value joined = create<arith::OrIOp>(
-      create<arith::ExtUIOp>(i64Type, low),
-      create<arith::ShLIOp>(create<arith::ExtUIOp>(i64Type, high), i64(32)));
-  return create<arith::BitcastOp>(builder.getF64Type(), joined);
 }
 
 //===----------------------------------------------------------------------===//

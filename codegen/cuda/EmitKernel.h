@@ -7,12 +7,13 @@
 // A CUDA kernel NAME has these parameters:
 //
 //   void NAME(T0 *array0, ..., const double *slots,
-//             const zero_rt_cuda_piece *pieces, int64_t num_pieces,
-//             double *partials)
+//             const zero_rt_cuda_piece *pieces, int64_t num_pieces
+//             [, double *partials, int32_t *arrivals, double *sum])
 //
 // Arrays are of the launched range, as on a CPU. A piece is at most 4096
-// elements, with its scalars at slots + scalars. One that sums writes the sum
-// of piece i to partials[i]; its pieces but the last have 4096 elements.
+// elements, with its scalars at slots + scalars. One that sums has the last
+// three; it writes the sum to *sum, and its pieces but the last have 4096
+// elements. What partials and arrivals are is in zero_rt/library.h.
 //
 // The grid has one dimension of as many blocks of kCudaThreads threads as
 // pieces need.
@@ -40,8 +41,8 @@ int64_t getPiecesPerBlock(zrt::KernelOp kernel);
 /// signs and payloads of NaNs.
 ///
 /// Arrays need only the alignment of their elements, and are faster with 16
-/// bytes. Two operands may be the same array, but must not overlap otherwise. A
-/// predicated kernel that does nothing leaves its partials alone, too.
+/// bytes. Two operands may be the same array, but must not overlap otherwise.
+/// The sum of a predicated kernel that does nothing is 0.
 mlir::FailureOr<mlir::LLVM::LLVMFuncOp> emitCudaKernel(zrt::KernelOp kernel,
                                                        mlir::ModuleOp target,
                                                        llvm::StringRef name);

@@ -68,7 +68,6 @@ Constant CudaTables::emit(zrt::ProgramOp program) {
       ptx, globals.integer(64, code->cubins.size()), cubins,
       emitFunctions<zrt::KernelOp>("cuda.kernels", program),
       emitFunctions<zrt::ScalarsOp>("cuda.scalar_programs", program)};
-  add(code->sum, fields);
   fields.push_back(globals.integer(64, code->rankSums.size()));
   fields.push_back(emitRankSums());
   return globals.structure("cuda", fields);

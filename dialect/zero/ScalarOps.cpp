@@ -285,6 +285,11 @@ LogicalResult VerdictOp::verify() {
     if (failed(verifyEverywhere(*this, type)))
       return failure();
   }
+  // verdict_c3
+  if (getSums().empty() && getNonfinite() != Nonfinite::poison)
+    return emitOpError() << "needs the sums of squares of the gradients to see "
+                            "whether they are finite, unless it is 'nonfinite "
+                            "poison'";
   if (getRanks() < 1)
     return emitOpError() << "ranks must be at least 1, got " << getRanks();
   return success();

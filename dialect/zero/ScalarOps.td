@@ -249,7 +249,7 @@ def Zero_VerdictOp : Zero_InferredOp<"verdict",
   let summary = "Whether the step is applied, the same on every rank";
   let description = [{
     `sums` are over the squares of all gradients, each finite exactly where its
-    gradients are. The verdict is a `zero_rt_verdict` of the runtime: 0: applied.
+    gradients are; with `nonfinite poison` nobody asks for them. The verdict is a `zero_rt_verdict` of the runtime: 0: applied.
     1: skipped, a gradient is not finite (with `nonfinite skip`, the default).
     2: refused, a gradient that is not optional is missing. 3: refused, ranks made
     different numbers of backwards, if `backwards` is their sum over the ranks and
@@ -261,7 +261,8 @@ def Zero_VerdictOp : Zero_InferredOp<"verdict",
 
     - `verdict_c1`: operands are replicated;
     - `verdict_c2`: `missing` is one number; `backwards` and `squared` are one each
-      or none, and `tokens` at most one.
+      or none, and `tokens` at most one;
+    - `verdict_c3`: there are `sums`, unless it is `nonfinite poison`.
 
     Example:
 

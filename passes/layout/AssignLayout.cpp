@@ -233,12 +233,14 @@ Value Layout::buildVerdict(Location loc) {
                                    /*wire=*/nullptr)
                  .getOutputs()[0];
   // Not finite if any gradient is not.
-  Value norm = builder.create<NormOp>(loc, reduced);
-  return builder.create<VerdictOp>(
-      loc, ValueRange(norm), sums.getOutputs().back(),
-      compares ? sums.getOutputs()[0] : Value(),
-      compares ? sums.getOutputs()[1] : Value(), tokens,
-      shape.mesh.getNumRanks(), shape.step.getNonfinite());
+  Nonfinite nonfinite = shape.step.getNonfinite();
+  SmallVector<Value> norms;
+  if (nonfinite != Nonfinite::poison)
+    norms.push_back(builder.create<NormOp>(loc, reduced));
+  return builder.create<VerdictOp>(loc, norms, sums.getOutputs().back(),
+                                   compares ? sums.getOutputs()[0] : Value(),
+                                   compares ? sums.getOutputs()[1] : Value(),
+                                   tokens, shape.mesh.getNumRanks(), nonfinite);
 }
 
 SmallVector<Value> Layout::buildPrepare(UpdateOp update, Value verdict) {

@@ -58,8 +58,15 @@ LogicalResult StepLowering::lowerAllReduce(AllReduceOp op) {
     slots = program->slots("reduced", {0.0});
     scalars->store(input, {slots, 0});
   }
-  scalars->flush();
-  finish->call<zrt::AllReduceScalarsOp>(slots, op.getAxesAttr());
+  // One rank's sum is its own.
+  bool isOfSeveral =
+      llvm::any_of(op.getAxes().getAsRange<StringAttr>(), [&](StringAttr axis) {
+        return mesh.getAxisSize(axis) != 1;
+      });
+  if (isOfSeveral) {
+    scalars->flush();
+    finish->call<zrt::AllReduceScalarsOp>(slots, op.getAxesAttr());
+  }
   vectors[op.getOutput()] = slots;
   if (cast<ValueType>(op.getOutput().getType()).isScalar())
     scalars->place(op.getOutput(), {slots, 0});
@@ -140,10 +147,11 @@ void StepLowering::lowerPrepare(PrepareOp op) {
   scalars->lowerPrepare(op, optimizer, slot);
 }
 
-FlatSymbolRefAttr StepLowering::getRow(ValueRange values, Value factor,
-                                       Value verdict) {
-  SmallVector<Value> key{verdict, factor};
-  llvm::append_range(key, values);
+FlatSymbolRefAttr StepLowering::getRow(UpdateBucketOp op, int64_t index) {
+  ScaleOp scale = scaled.lookup(op.getGradient());
+  unsigned width = bucketOf(op.getBucketAttr()).optimizer.getNumScalars();
+  SmallVector<Value> key{op.getVerdict(), scale ? scale.getFactor() : Value()};
+  llvm::append_range(key, op.getRows().slice(index * width, width));
   for (auto &[known, row] : rows)
     if (known == key)
       return row;
@@ -171,10 +179,8 @@ LogicalResult StepLowering::lowerUpdate(UpdateBucketOp op) {
       raw.getDefiningOp<UpdateBucketOp>())
     return op.emitError() << "gradient is not that of bucket "
                           << op.getBucketAttr();
-  Value factor = scale ? scale.getFactor() : Value();
 
   // Neighbours of one group run as one segment.
-  unsigned width = bucket.optimizer.getNumScalars();
   SmallVector<int64_t> ends;
   SmallVector<int64_t> segmentRows;
   SmallVector<Attribute> slots;
@@ -182,8 +188,7 @@ LogicalResult StepLowering::lowerUpdate(UpdateBucketOp op) {
   for (auto [i, row] : llvm::enumerate(op.getRowOf())) {
     auto [it, isNew] = slotsOfRow.insert({row, slots.size()});
     if (isNew)
-      slots.push_back(getRow(op.getRows().slice(row * width, width), factor,
-                             op.getVerdict()));
+      slots.push_back(getRow(op, row));
     int64_t begin = ends.empty() ? 0 : ends.back();
     int64_t end = bucket.op.getOffsets()[i] + bucket.op.getExtents()[i];
     if (end == begin)
@@ -195,7 +200,6 @@ LogicalResult StepLowering::lowerUpdate(UpdateBucketOp op) {
     ends.push_back(end);
     segmentRows.push_back(it->second);
   }
-  scalars->flush();
   FlatSymbolRefAttr segments = program->segments(
       bucket.op.getSymName() + ".groups", ends, segmentRows, slots);
 
@@ -248,8 +252,6 @@ void StepLowering::lowerReturn(ReturnOp op) {
   }
   for (auto op : step.getBody().getOps<VerdictOp>())
     scalars->store(op.getVerdict(), {verdict, 0});
-  scalars->flush();
-  finish->call<zrt::SettleOp>(verdict);
   auto programOp = cast<zrt::ProgramOp>(
       program->getBuilder().getInsertionBlock()->getParentOp());
   programOp.setResultsAttr(program->getBuilder().getArrayAttr(results));

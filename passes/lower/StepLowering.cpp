@@ -116,6 +116,26 @@ void StepLowering::declareBuckets() {
   }
 }
 
+LogicalResult StepLowering::lowerBody() {
+  // What the scalars are for, and what comes of that.
+  SmallVector<Operation *> later;
+  for (Operation &op : step.getBody().front())
+    if (isa<TransferOp, UpdateBucketOp, AllGatherOp, AssignOp>(op))
+      later.push_back(&op);
+    else if (failed(lower(&op)))
+      return failure();
+  for (Operation *op : later)
+    if (auto update = dyn_cast<UpdateBucketOp>(op))
+      for (int64_t row : update.getRowOf())
+        (void)getRow(update, row);
+  scalars->flush();
+  for (Operation *op : later)
+    if (failed(lower(op)))
+      return failure();
+  finish->call<zrt::SettleOp>(verdict);
+  return success();
+}
+
 LogicalResult StepLowering::run() {
   for (auto op : step.getBody().getOps<MicroBatchesOp>())
     if (failed(readMicroBatches(op)))
@@ -145,9 +165,8 @@ LogicalResult StepLowering::run() {
     scalars->place(argument, {cast<FlatSymbolRefAttr>(input), 0});
 
   finish->call<zrt::CountArrivalsOp>(arrivals);
-  for (Operation &op : step.getBody().front())
-    if (failed(lower(&op)))
-      return failure();
+  if (failed(lowerBody()))
+    return failure();
   for (auto &[name, bucket] : buckets)
     if (!bucket.isAssigned)
       return step.emitError() << "the update of bucket @" << name.getValue()

@@ -13,7 +13,8 @@
 namespace zero {
 
 /// Lowers one step. What runs at apply is the body of the step behind the loop
-/// over backwards, in its order; the rest is the protocol's.
+/// over backwards, in its order, but for scalars, all of which come before the
+/// first update: a GPU runs them in one launch. The rest is the protocol's.
 class StepLowering {
 public:
   StepLowering(StepOp step, mlir::SymbolTableCollection &symbols)
@@ -27,6 +28,7 @@ private:
   mlir::LogicalResult readMicroBatches(MicroBatchesOp op);
   mlir::LogicalResult readUpdates();
   void declareBuckets();
+  mlir::LogicalResult lowerBody();
   mlir::LogicalResult lower(mlir::Operation *op);
   mlir::LogicalResult lowerAllReduce(AllReduceOp op);
   void lowerGradientSum(AllReduceOp op, mlir::FlatSymbolRefAttr buffer);
@@ -39,8 +41,9 @@ private:
   void lowerReturn(ReturnOp op);
   /// The loss scale or schedule |symbol|, whose counters get slots.
   CounterRule declareCounters(mlir::FlatSymbolRefAttr symbol);
-  mlir::FlatSymbolRefAttr getRow(mlir::ValueRange scalars, mlir::Value factor,
-                                 mlir::Value verdict);
+  /// The slots that a launch for |op| takes row |index| of its scalars from,
+  /// and before them its verdict and factor; stores them if they are new.
+  mlir::FlatSymbolRefAttr getRow(UpdateBucketOp op, int64_t index);
 
   /// The axes over which the rows of |type| are divided; null if they are not.
   mlir::ArrayAttr getOwn(ValueType type) {

@@ -28,6 +28,7 @@ OFFLOAD = "passes/offload/InsertOffload.cpp"
 APPLY = "passes/lower/ApplyLowering.cpp"
 KERNELS = "passes/lower/Kernels.cpp"
 PROTOCOL = "passes/lower/Protocol.cpp"
+STEP = "passes/lower/StepLowering.cpp"
 SCALARS = "passes/lower/ScalarLowering.cpp"
 PROGRAM = "passes/lower/ProgramBuilder.cpp"
 
@@ -36,8 +37,8 @@ BREAKS = [
     ("layout", "a parameter takes a row of another group", LAYOUT,
      "memberRows.push_back(it->second);", "memberRows.push_back(0);"),
     ("layout", "the verdict is over the first bucket only", LAYOUT,
-     "builder.create<NormOp>(loc, reduced);",
-     "builder.create<NormOp>(loc, ArrayRef<Value>(reduced).take_front());"),
+     "builder.create<NormOp>(loc, reduced));",
+     "builder.create<NormOp>(loc, ArrayRef<Value>(reduced).take_front()));"),
     ("layout", "the norm is over the first bucket only", LAYOUT,
      "builder.create<NormOp>(op.getLoc(), inputs).getNorm()",
      "builder.create<NormOp>(op.getLoc(), ArrayRef<Value>(inputs).take_front())"
@@ -57,8 +58,8 @@ BREAKS = [
      "for (auto [i, bucket] : llvm::enumerate(llvm::drop_end(buckets))) {\n"
      "    // Rows of the groups"),
     ("layout", "the verdict does not count missing gradients", LAYOUT,
-     "ValueRange(norm), sums.getOutputs().back(),",
-     "ValueRange(norm), builder.create<ConstantOp>(loc, "
+     "loc, norms, sums.getOutputs().back(),",
+     "loc, norms, builder.create<ConstantOp>(loc, "
      "builder.getF64FloatAttr(0)),"),
     ("layout", "ranks never compare their backwards", LAYOUT,
      "bool compares = !shape.step.takesUnequalBackwards();",
@@ -71,7 +72,8 @@ BREAKS = [
      "shape.mesh.getNumHeld(parameter.getValueType()), kAlignment);",
      "parameter.getNumElements() / 2, kAlignment);"),
     ("layout", "nonfinite gradients are always skipped", LAYOUT,
-     "shape.step.getNonfinite());", "Nonfinite::skip);"),
+     "Nonfinite nonfinite = shape.step.getNonfinite();",
+     "Nonfinite nonfinite = Nonfinite::skip;"),
 
     ("collective", "sums of squares are not reduced", COLLECTIVE,
      "{allReduce(loc, sum), key.first}", "{sum, key.first}"),
@@ -301,9 +303,20 @@ BREAKS = [
      "define(result, arguments.front());"),
     ("lower", "a schedule advances as after a skipped step", SCALARS,
      "body().getBoolAttr(isSkipped)", "body().getBoolAttr(true)"),
-    ("lower", "the verdict is settled before it is stored", APPLY,
-     "scalars->flush();\n  finish->call<zrt::SettleOp>(verdict);",
-     "finish->call<zrt::SettleOp>(verdict);\n  scalars->flush();"),
+    ("lower", "the verdict is settled before it is stored", STEP,
+     "  scalars->flush();\n  for (Operation *op : later)\n"
+     "    if (failed(lower(op)))\n      return failure();\n"
+     "  finish->call<zrt::SettleOp>(verdict);",
+     "  finish->call<zrt::SettleOp>(verdict);\n  scalars->flush();\n"
+     "  for (Operation *op : later)\n    if (failed(lower(op)))\n"
+     "      return failure();"),
+    ("lower", "updates come before the scalars that they take", STEP,
+     "  scalars->flush();\n  for (Operation *op : later)\n"
+     "    if (failed(lower(op)))\n      return failure();\n",
+     "  for (Operation *op : later)\n    if (failed(lower(op)))\n"
+     "      return failure();\n  scalars->flush();\n"),
+    ("lower", "scalars of several ranks are not reduced", APPLY,
+     "if (isOfSeveral) {", "if (false && isOfSeveral) {"),
     ("lower", "gathers are left out", APPLY,
      "finish->call<zrt::AllGatherOp>(buffer, gather.getAxesAttr());",
      "(void)buffer;"),

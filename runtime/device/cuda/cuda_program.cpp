@@ -35,7 +35,6 @@ zero_rt_status CudaProgram::load() {
   rankSums.resize(size_t(code->num_rank_sums));
   for (size_t s = 0; s < rankSums.size(); ++s)
     ZERO_RT_TRY(find(code->rank_sums[s].function, rankSums[s]));
-  ZERO_RT_TRY(find(code->sum, sumFunction));
   for (View &view : views) {
     view.slots = static_cast<double *>(
         device.allocate(ZERO_RT_SPACE_HOST, bytesOfSlots()));
@@ -79,9 +78,9 @@ CudaProgram::~CudaProgram() {
   for (const auto &[key, pieces] : allPieces)
     if (pieces.data)
       device.release(ZERO_RT_SPACE_DEVICE, pieces.data);
-  for (void *memory : {partials[0], partials[1], carry})
-    if (memory)
-      device.release(ZERO_RT_SPACE_DEVICE, memory);
+  for (const Scratch &scratch : {partials, arrivals, carry})
+    if (scratch.data)
+      device.release(ZERO_RT_SPACE_DEVICE, scratch.data);
   // Its kernels may still be running.
   (void)device.finish();
   graphs.clear(); // which have its functions
@@ -153,9 +152,10 @@ zero_rt_status CudaProgram::getPieces(int32_t table, Range domain,
 
 zero_rt_status CudaProgram::run(const Function &function, void *const *operands,
                                 int64_t numOperands, const Pieces &pieces,
-                                double *sums) {
+                                const Summing *summing) {
   const void *table = pieces.data;
   int64_t count = pieces.count;
+  Summing mine = summing ? *summing : Summing();
   arguments.clear();
   // What is passed are addresses of arguments.
   for (int64_t i = 0; i < numOperands; ++i)
@@ -163,7 +163,9 @@ zero_rt_status CudaProgram::run(const Function &function, void *const *operands,
   arguments.push_back(&slots);
   arguments.push_back(&table);
   arguments.push_back(&count);
-  arguments.push_back(&sums);
+  if (summing)
+    for (void **memory : {&mine.partials, &mine.arrivals, &mine.sum})
+      arguments.push_back(memory);
   int64_t blocks =
       (count + function.piecesPerBlock - 1) / function.piecesPerBlock;
   return device.launch(function.handle, unsigned(blocks), ZERO_RT_CUDA_THREADS,
@@ -204,53 +206,45 @@ zero_rt_status CudaProgram::launch(const Launch &launch) {
   if (pieces.count == 0)
     return ZERO_RT_OK;
   return run(kernels[size_t(launch.kernel)], launch.operands,
-             launch.numOperands, pieces, nullptr);
+             launch.numOperands, pieces);
 }
 
-/// Makes |memory| large enough for |count| sums.
-zero_rt_status CudaProgram::reserve(void *&memory, int64_t &capacity,
-                                    int64_t count) {
-  if (count <= capacity)
+/// Makes |scratch| large enough for |bytes|.
+zero_rt_status CudaProgram::reserve(Scratch &scratch, int64_t bytes) {
+  if (bytes <= scratch.bytes)
     return ZERO_RT_OK;
-  if (memory)
-    device.release(ZERO_RT_SPACE_DEVICE, memory);
-  capacity = 0;
-  int64_t bytes = count * int64_t(sizeof(double));
-  memory = device.allocate(ZERO_RT_SPACE_DEVICE, bytes);
-  if (!memory)
-    return fail(ZERO_RT_OUT_OF_MEMORY, "no memory for sums: %lld bytes",
-                (long long)bytes);
-  capacity = count;
-  return ZERO_RT_OK;
+  if (scratch.data)
+    device.release(ZERO_RT_SPACE_DEVICE, scratch.data);
+  scratch = {device.allocate(ZERO_RT_SPACE_DEVICE, bytes), bytes};
+  if (scratch.data)
+    return ZERO_RT_OK;
+  scratch.bytes = 0;
+  return fail(ZERO_RT_OUT_OF_MEMORY, "no memory for sums: %lld bytes",
+              (long long)bytes);
 }
 
-/// Sums pieces, then what came of them, and so on until one sum is left, which
-/// goes to the slot.
+/// One launch, whatever the number of pieces.
 zero_rt_status CudaProgram::runReducing(const Launch &launch,
                                         const Pieces &pieces) {
   double *slot = slots + launch.sumSlot;
-  const Function *function = &kernels[size_t(launch.kernel)];
-  void *const *operands = launch.operands;
-  int64_t numOperands = launch.numOperands;
-  Pieces now = pieces;
-  void *terms = nullptr;
-  for (size_t round = 0; now.count > 1; ++round) {
-    void *&memory = partials[round % 2];
-    ZERO_RT_TRY(reserve(memory, numPartials[round % 2], now.count));
-    // A predicated kernel leaves alone what it does not sum.
-    ZERO_RT_TRY(device.set(memory, 0, sizeof(double), now.count));
-    ZERO_RT_TRY(run(*function, operands, numOperands, now,
-                    static_cast<double *>(memory)));
-    terms = memory;
-    operands = &terms;
-    numOperands = 1;
-    function = &sumFunction;
-    ZERO_RT_TRY(getPieces(-1, {0, now.count}, now));
+  if (pieces.count == 0)
+    return device.set(slot, 0, sizeof(double), 1);
+  int64_t sums = 0, groups = 0;
+  for (int64_t level = pieces.count; level > 1 || groups == 0;) {
+    sums += level;
+    level = (level + blockElements - 1) / blockElements;
+    groups += level;
   }
-  ZERO_RT_TRY(device.set(slot, 0, sizeof(double), 1));
-  if (now.count == 0)
-    return ZERO_RT_OK;
-  return run(*function, operands, numOperands, now, slot);
+  ZERO_RT_TRY(reserve(partials, sums * int64_t(sizeof(double))));
+  int64_t known = arrivals.bytes;
+  ZERO_RT_TRY(reserve(arrivals, groups * int64_t(sizeof(int32_t))));
+  if (arrivals.bytes > known) { // and kernels leave it so
+    std::vector<int32_t> zeros(static_cast<size_t>(groups));
+    ZERO_RT_TRY(device.copyNow(arrivals.data, zeros.data(), arrivals.bytes));
+  }
+  Summing summing = {partials.data, arrivals.data, slot};
+  return run(kernels[size_t(launch.kernel)], launch.operands,
+             launch.numOperands, pieces, &summing);
 }
 
 zero_rt_status CudaProgram::runScalars(int32_t program) {

@@ -49,6 +49,17 @@ private:
   /// A segment table, or -1, and the domain that it is cut to; and the lane
   /// that made it, which others do not wait for.
   using PiecesKey = std::tuple<int32_t, int64_t, int64_t, Lane>;
+  /// What a kernel that sums has behind its other arguments; see library.h.
+  struct Summing {
+    void *partials = nullptr;
+    void *arrivals = nullptr;
+    void *sum = nullptr;
+  };
+  /// Memory of the GPU that is kept from launch to launch.
+  struct Scratch {
+    void *data = nullptr;
+    int64_t bytes = 0;
+  };
   /// What the processor runs, with a copy of the slots in its memory.
   struct View {
     double *slots = nullptr;
@@ -61,10 +72,10 @@ private:
   zero_rt_status getPieces(int32_t table, Range domain, Pieces &out);
   zero_rt_status run(const Function &function, void *const *operands,
                      int64_t numOperands, const Pieces &pieces,
-                     double *partials);
+                     const Summing *summing = nullptr);
   zero_rt_status runOnHost(const Launch &launch);
   zero_rt_status runReducing(const Launch &launch, const Pieces &pieces);
-  zero_rt_status reserve(void *&memory, int64_t &capacity, int64_t count);
+  zero_rt_status reserve(Scratch &scratch, int64_t bytes);
   zero_rt_status sumMany(const RankSum &sum);
   zero_rt_status runSum(const RankSum &sum, zero_rt_rank_sum_kind kind);
 
@@ -80,14 +91,10 @@ private:
   std::vector<Function> kernels;
   std::vector<Function> scalarPrograms;
   std::vector<Function> rankSums;
-  Function sumFunction;
   std::map<PiecesKey, Pieces> allPieces;
-  // Partial sums, and the sums of those.
-  void *partials[2] = {};
-  int64_t numPartials[2] = {};
-  // What sums over many ranks go on from, in f32 or f64.
-  void *carry = nullptr;
-  int64_t sizeOfCarry = 0;       // in f64
+  Scratch partials;
+  Scratch arrivals;
+  Scratch carry; // what sums over many ranks go on from, in f32 or f64
   std::vector<void *> arguments; // scratch of `run`
   View views[2];                 // the first was shown last
   CudaGraphs graphs{driver, device.getContext()};

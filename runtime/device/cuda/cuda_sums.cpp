@@ -33,7 +33,7 @@ zero_rt_status CudaProgram::sum(const RankSum &sum) {
 zero_rt_status CudaProgram::sumMany(const RankSum &sum) {
   constexpr int64_t most = int64_t(1) << 21; // 16 MiB
   int32_t wide = sum.sumType == ZERO_RT_F64 ? ZERO_RT_F64 : ZERO_RT_F32;
-  ZERO_RT_TRY(reserve(carry, sizeOfCarry, std::min(most, sum.elements)));
+  ZERO_RT_TRY(reserve(carry, std::min(most, sum.elements) * elementSize(wide)));
   for (int64_t begin = 0; begin < sum.elements; begin += most) {
     int64_t elements = std::min(most, sum.elements - begin);
     for (int32_t rank = 0; rank < sum.ranks; rank += ZERO_RT_CUDA_MOST_RANKS) {
@@ -42,11 +42,11 @@ zero_rt_status CudaProgram::sumMany(const RankSum &sum) {
       for (int32_t r = 0; r < ranks; ++r)
         sources[r] = elementAt(sum.sources[rank + r], sum.dtype, begin);
       ZERO_RT_TRY(
-          runSum({sum.dtype, wide, sources, ranks, carry, /*accumulate=*/false,
-                  elements},
+          runSum({sum.dtype, wide, sources, ranks, carry.data,
+                  /*accumulate=*/false, elements},
                  rank ? ZERO_RT_RANK_SUM_CONTINUE : ZERO_RT_RANK_SUM_WRITE));
     }
-    const void *source = carry;
+    const void *source = carry.data;
     ZERO_RT_TRY(this->sum({wide, sum.sumType, &source, /*ranks=*/1,
                            elementAt(sum.dst, sum.sumType, begin),
                            sum.accumulate, elements}));
@@ -70,7 +70,7 @@ zero_rt_status CudaProgram::runSum(const RankSum &sum,
     Pieces pieces;
     ZERO_RT_TRY(getPieces(-1, {0, sum.elements}, pieces));
     return run(rankSums[size_t(s)], operands.data(), int64_t(operands.size()),
-               pieces, nullptr);
+               pieces);
   }
   return fail(ZERO_RT_UNSUPPORTED,
               "'%s' has no GPU code that sums %s of %d ranks in %s",

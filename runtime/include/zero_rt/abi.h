@@ -23,7 +23,7 @@ extern "C" {
 #endif
 
 /// Raised whenever calls.def, library.h or a struct below changes meaning.
-#define ZERO_RT_ABI_VERSION 11
+#define ZERO_RT_ABI_VERSION 12
 
 typedef struct zero_rt_group zero_rt_group;     // ranks that communicate
 typedef struct zero_rt_runtime zero_rt_runtime; // one rank: device and streams

@@ -52,14 +52,18 @@ typedef struct zero_rt_cuda_piece {
 /// A CUDA kernel that runs what a zero_rt_kernel_fn runs, and gives its bits:
 ///
 ///   void name(T0 *operand0, ..., const double *slots,
-///             const zero_rt_cuda_piece *pieces, int64_t num_pieces,
-///             double *partials)
+///             const zero_rt_cuda_piece *pieces, int64_t num_pieces
+///             [, double *partials, int32_t *arrivals, double *sum])
 ///
 /// in a one-dimensional grid of num_pieces / pieces_per_block blocks, rounded
-/// up, of ZERO_RT_CUDA_THREADS threads; of no pieces there is no launch. The
-/// sum of piece i goes to partials[i], which must not overlap an operand, and
-/// stays as it is where a predicated kernel does nothing: set it to 0 before.
-/// Pieces of a kernel that sums have 4096 elements each, but the last.
+/// up, of ZERO_RT_CUDA_THREADS threads; of no pieces there is no launch.
+///
+/// One that sums has the last three, and writes its sum to *sum. Its pieces but
+/// the last have 4096 elements. The sums of pieces are written to partials, and
+/// behind them those of 4096 of them each, and so on, until one is left, which
+/// is not written there. For each of those groups, in the same order, and for
+/// the last, arrivals has a number that is 0 before and after the launch.
+/// Nothing of that may overlap an operand, or be another launch's meanwhile.
 ///
 /// Or one that runs a zero_rt_scalar_fn, in one thread: void name(double
 /// *slots). Its pieces_per_block is 0.
@@ -102,9 +106,6 @@ typedef struct zero_rt_cuda_code {
   const zero_rt_cubin *cubins;          // of the same, for those who have it
   const zero_rt_cuda_function *kernels; // as the library's kernels
   const zero_rt_cuda_function *scalar_programs; // as the library's
-  /// Sums f64 elements, in the order in which partial sums are added; it takes
-  /// no scalars. Applied to its own partial sums until one is left.
-  zero_rt_cuda_function sum;
   /// For the groups of the plan's collectives. Of more than
   /// ZERO_RT_CUDA_MOST_RANKS they write the sum of as many in the type that
   /// sums are taken in, continue it with as many or with the rest, and write or

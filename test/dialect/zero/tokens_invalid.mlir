@@ -113,6 +113,16 @@ zero.step @s on @m weight() (%n: !zero.value<f64, partial = [dp]>, %a: !zero.val
 
 // -----
 
+// verdict_c3
+zero.mesh @m <["dp" = 2]>
+zero.step @s on @m weight() (%a: !zero.value<f64>) {
+  // expected-error@+1 {{needs the sums of squares of the gradients to see whether they are finite, unless it is 'nonfinite poison'}}
+  %v = zero.verdict() missing %a ranks 2 nonfinite error : !zero.value<f64>
+  zero.return []
+}
+
+// -----
+
 // verdict_c2
 zero.mesh @m <["dp" = 2]>
 zero.step @s on @m weight() (%a: !zero.value<f64>) {

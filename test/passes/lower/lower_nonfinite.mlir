@@ -15,8 +15,12 @@
 // ERROR: %[[BAD:.*]] = arith.cmpf une
 // ERROR-NEXT: %[[FOUR:.*]] = arith.constant 4.000000e+00 : f64
 // ERROR-NEXT: arith.select %[[BAD]], %[[FOUR]]
+// Where it makes nothing of it there is none.
+//
+// POISON-NOT: sum_squares
 // POISON: arith.cmpf une
 // POISON-NEXT: arith.constant 2.000000e+00 : f64
+// POISON-NOT: sum_squares
 // UNKNOWN: expected skip, poison or error, got 'panic'
 
 zero.mesh @m <["dp" = 2]>

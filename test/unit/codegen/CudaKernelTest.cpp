@@ -6,6 +6,7 @@
 
 #include "CudaEmulator.h"
 
+#include <algorithm>
 #include <cmath>
 
 using namespace zero::test;
@@ -194,6 +195,32 @@ cut(const std::vector<zero_rt_cuda_piece> &rows) {
   return pieces;
 }
 
+/// The sum of |terms|, as all targets take it.
+double sumAll(std::vector<double> terms) {
+  do {
+    std::vector<double> sums;
+    for (size_t begin = 0; begin < terms.size(); begin += 4096) {
+      double lanes[32] = {};
+      for (size_t i = begin; i < std::min(begin + 4096, terms.size()); ++i)
+        lanes[i % 32] += terms[i];
+      for (int half : {16, 8, 4, 2, 1})
+        for (int i = 0; i < half; ++i)
+          lanes[i] += lanes[i + half];
+      sums.push_back(lanes[0]);
+    }
+    terms = sums;
+  } while (terms.size() > 1);
+  return terms.empty() ? 0 : terms[0];
+}
+
+/// What a kernel that sums has for |pieces| pieces.
+struct Sums {
+  explicit Sums(size_t pieces) : partials(2 * pieces + 2, -7), arrivals(4) {}
+  std::vector<double> partials;
+  std::vector<int32_t> arrivals;
+  double sum = -7;
+};
+
 class CudaKernel : public testing::Test {
 protected:
   static void SetUpTestSuite() {
@@ -223,15 +250,20 @@ protected:
                              offset * int64_t(memory->size() + 1), random);
     }
     std::vector<zero_rt_cuda_piece> pieces = cut(rows);
-    std::vector<double> sums(pieces.size() + 1, -7), expectedSums = sums;
+    Sums sums(pieces.size());
+    std::vector<double> expectedSums(pieces.size());
     std::vector<void *> operands;
     for (Memory &memory : expected)
       operands.push_back(memory.data());
     for (const zero_rt_cuda_piece &row : rows)
       cpu->kernel(kernel.name)(operands.data(), slots.data() + row.scalars,
                                row.begin, row.end, expectedSums.data());
-    CudaLaunch launch = {
-        {}, slots.data(), pieces, kernel.sums ? sums.data() : nullptr};
+    CudaLaunch launch = {{},
+                         slots.data(),
+                         pieces,
+                         sums.partials.data(),
+                         sums.arrivals.data(),
+                         &sums.sum};
     for (Memory &memory : actual)
       launch.arrays.push_back(memory.data());
     cuda->launch(kernel.name, launch);
@@ -240,10 +272,16 @@ protected:
       EXPECT_TRUE(expected[i] == actual[i])
           << kernel.name << ", operand " << i << ", " << elements
           << " elements, offset " << offset;
-    if (kernel.sums)
-      EXPECT_EQ(std::memcmp(sums.data(), expectedSums.data(), sums.size() * 8),
-                0)
-          << kernel.name << ", " << elements << " elements, offset " << offset;
+    if (!kernel.sums || pieces.empty())
+      return;
+    double sum = sumAll(expectedSums);
+    EXPECT_EQ(std::memcmp(&sums.sum, &sum, 8), 0)
+        << kernel.name << ", " << elements << " elements, offset " << offset;
+    EXPECT_EQ(std::memcmp(sums.partials.data(), expectedSums.data(),
+                          expectedSums.size() * 8),
+              0)
+        << kernel.name << ", " << elements << " elements, offset " << offset;
+    EXPECT_EQ(sums.arrivals, std::vector<int32_t>(4)) << kernel.name;
   }
 
   static std::unique_ptr<KernelLibrary> cpu;
@@ -339,28 +377,38 @@ TEST_F(CudaKernel, MayReadAndWriteOneArray) {
   EXPECT_EQ(out, expectedOut);
 }
 
-// More pieces than one block has, the last of them short.
+// One group, of more pieces than a block has; as many as it can have; and
+// several groups, whose sums are summed. Whichever warp comes last, and as
+// often as one likes.
 TEST_F(CudaKernel, SumsPartialSumsAsARuntimeDoes) {
-  std::vector<float> in(70 * 4096 + 5);
+  std::vector<float> in(2 * 4097);
   for (size_t i = 0; i < in.size(); ++i)
     in[i] = float(std::sin(double(i)));
-  std::vector<zero_rt_cuda_piece> pieces = cut({{0, int64_t(in.size()), 0}});
-  std::vector<double> sums(pieces.size()), expected(pieces.size());
-  void *operands[] = {in.data()};
-  cpu->kernel("squares_f32")(operands, nullptr, 0, int64_t(in.size()),
-                             expected.data());
-  cuda->launch("squares_f32", {{in.data()}, nullptr, pieces, sums.data()});
-  EXPECT_EQ(sums, expected);
-
-  double lanes[32] = {}, sum = 0;
-  for (size_t i = 0; i < expected.size(); ++i)
-    lanes[i % 32] += expected[i];
-  for (int half : {16, 8, 4, 2, 1})
-    for (int i = 0; i < half; ++i)
-      lanes[i] += lanes[i + half];
-  cuda->launch("sum",
-               {{sums.data()}, nullptr, {{0, int64_t(sums.size()), 0}}, &sum});
-  EXPECT_EQ(sum, lanes[0]);
+  for (int64_t count : {1, 2, 71, 4096, 4097}) {
+    std::vector<zero_rt_cuda_piece> pieces;
+    std::vector<double> expected;
+    for (int64_t i = 0; i < count; ++i) { // short ones, for the test's sake
+      pieces.push_back({2 * i, 2 * i + 2, 0});
+      expected.push_back(double(in[2 * i]) * double(in[2 * i]) +
+                         double(in[2 * i + 1]) * double(in[2 * i + 1]));
+    }
+    Sums sums(pieces.size());
+    for (int launch = 0; launch < 2; ++launch) {
+      sums.sum = -7;
+      cuda->launch("squares_f32", {{in.data()},
+                                   nullptr,
+                                   pieces,
+                                   sums.partials.data(),
+                                   sums.arrivals.data(),
+                                   &sums.sum});
+      EXPECT_EQ(sums.sum, sumAll(expected)) << count;
+      EXPECT_EQ(sums.arrivals, std::vector<int32_t>(4)) << count;
+    }
+    // Nothing is written behind the sums of groups.
+    size_t written = size_t(count) + (count > 4096 ? 2 : 0);
+    EXPECT_EQ(std::count(sums.partials.begin(), sums.partials.end(), -7.0),
+              int64_t(sums.partials.size() - written));
+  }
 }
 
 TEST_F(CudaKernel, RunsScalarPrograms) {

@@ -6,21 +6,18 @@
 
 #include "CudaEmulator.h"
 
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
-#include "llvm/ADT/bit.h"
+#include "EmulatedWarp.h"
 
-#include <condition_variable>
-#include <deque>
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+
+#include <algorithm>
 #include <dlfcn.h>
-#include <functional>
-#include <mutex>
-#include <thread>
+#include <numeric>
+#include <random>
 
 using namespace mlir;
 using namespace zero;
 using namespace zero::test;
-
-static constexpr int kWarpSize = 32;
 
 //===----------------------------------------------------------------------===//
 // The machine
@@ -28,53 +25,20 @@ static constexpr int kWarpSize = 32;
 
 namespace {
 
-/// The threads of a warp, of which each runs on a thread of this machine.
-class Warp {
-public:
-  /// What a member of |mask| that calls it with its |lane| gets from the one
-  /// whose lane differs by |distance|, as soon as all members have called.
-  uint32_t exchange(uint32_t mask, int lane, uint32_t value, int distance) {
-    std::unique_lock<std::mutex> lock(mutex);
-    EXPECT_TRUE(mask >> lane & 1) << "lane " << lane << " is no member";
-    EXPECT_TRUE(mask >> (lane ^ distance) & 1) << "nor is its partner";
-    Team &team = teams[llvm::countr_zero(mask)];
-    team.given[lane] = value;
-    uint64_t now = team.turn;
-    if (++team.arrived == llvm::popcount(mask)) {
-      std::copy_n(team.given, kWarpSize, team.taken);
-      team.arrived = 0;
-      ++team.turn;
-      changed.notify_all();
-    }
-    changed.wait(lock, [&] { return team.turn != now; });
-    return team.taken[lane ^ distance];
-  }
-
-private:
-  struct Team {
-    uint32_t given[kWarpSize] = {};
-    uint32_t taken[kWarpSize] = {};
-    int arrived = 0;
-    uint64_t turn = 0;
-  };
-  std::mutex mutex;
-  std::condition_variable changed;
-  Team teams[kWarpSize]; // by their first lane
-};
-
 struct Place {
   int32_t thread = 0;
   int32_t block = 0;
-  Warp *warp = nullptr;
 };
 
 thread_local Place place;
+thread_local EmulatedWarp *warp = nullptr;
 
 int32_t getThread() { return place.thread; }
 int32_t getBlock() { return place.block; }
-int32_t exchange(int32_t mask, int32_t value, int32_t distance) {
-  return int32_t(place.warp->exchange(uint32_t(mask), place.thread % kWarpSize,
-                                      uint32_t(value), distance));
+int32_t exchange(int32_t mask, int32_t value, int32_t which, int32_t isLane) {
+  int lane = place.thread % kWarpSize;
+  return int32_t(warp->exchange(uint32_t(mask), uint32_t(value),
+                                isLane ? which : lane ^ which));
 }
 
 } // namespace
@@ -84,76 +48,29 @@ template <typename Kernel>
 static void runAlone(int64_t blocks, int threads, const Kernel &kernel) {
   for (int64_t block = 0; block < blocks; ++block)
     for (int thread = 0; thread < threads; ++thread) {
-      place = {thread, int32_t(block), nullptr};
+      place = {thread, int32_t(block)};
       kernel();
     }
 }
 
-namespace {
-/// A thread of this machine for each lane of a warp, kept: kernels are many.
-class Lanes {
-public:
-  Lanes() {
-    for (int lane = 0; lane < kWarpSize; ++lane)
-      threads.emplace_back([this, lane] { work(lane); });
-  }
-  ~Lanes() {
-    start(nullptr);
-    for (std::thread &thread : threads)
-      thread.join();
-  }
-  /// Calls |job| with each lane at once.
-  void run(const std::function<void(int)> &job) {
-    start(&job);
-    std::unique_lock<std::mutex> lock(mutex);
-    changed.wait(lock, [&] { return busy == 0; });
-  }
-
-private:
-  void start(const std::function<void(int)> *next) {
-    std::lock_guard<std::mutex> lock(mutex);
-    job = next;
-    busy = kWarpSize;
-    ++turn;
-    changed.notify_all();
-  }
-  void work(int lane) {
-    for (uint64_t done = 0;;) {
-      std::unique_lock<std::mutex> lock(mutex);
-      changed.wait(lock, [&] { return turn != done; });
-      done = turn;
-      if (!job)
-        return;
-      lock.unlock();
-      (*job)(lane);
-      lock.lock();
-      if (--busy == 0)
-        changed.notify_all();
-    }
-  }
-
-  std::mutex mutex;
-  std::condition_variable changed;
-  std::vector<std::thread> threads;
-  const std::function<void(int)> *job = nullptr;
-  uint64_t turn = 0;
-  int busy = 0;
-};
-} // namespace
-
-/// The same with the threads of a warp at once, which can talk to each other.
+/// The same with the threads of a warp at once, which can talk to each other;
+/// and the warps in any order.
 template <typename Kernel>
 static void runInWarps(int64_t blocks, const Kernel &kernel) {
-  static Lanes lanes;
   constexpr int kWarps = kCudaThreads / kWarpSize;
-  std::deque<Warp> warps(blocks * kWarps);
-  lanes.run([&](int lane) {
-    for (int64_t i = 0; i < blocks * kWarps; ++i) {
-      place = {int32_t(i % kWarps) * kWarpSize + lane, int32_t(i / kWarps),
-               &warps[i]};
-      kernel();
-    }
-  });
+  std::vector<int64_t> order(size_t(blocks * kWarps));
+  std::iota(order.begin(), order.end(), int64_t(0));
+  static thread_local std::mt19937 random(17);
+  std::shuffle(order.begin(), order.end(), random);
+  static thread_local EmulatedWarp lanes;
+  warp = &lanes;
+  for (int64_t i : order) {
+    auto enter = [i](int lane) {
+      place = {int32_t(i % kWarps) * kWarpSize + lane, int32_t(i / kWarps)};
+    };
+    bool isDone = lanes.run(enter, kernel);
+    ASSERT_TRUE(isDone) << "threads of warp " << i << " wait for each other";
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -184,8 +101,14 @@ static void replaceOps(ModuleOp module) {
     auto type = LLVM::LLVMFunctionType::get(
         i32, SmallVector<Type>(operands.size(), i32));
     auto result = at.create<LLVM::CallOp>(loc, type, all);
-    op->replaceAllUsesWith(result);
+    if (op->getNumResults())
+      op->replaceAllUsesWith(result);
     op->erase();
+  };
+  auto i32 = [&](Operation *op, int32_t value) -> Value {
+    OpBuilder at(op);
+    return at.create<LLVM::ConstantOp>(loc, at.getI32Type(),
+                                       at.getI32IntegerAttr(value));
   };
   module.walk([&](Operation *op) {
     if (isa<NVVM::ThreadIdXOp>(op))
@@ -194,7 +117,16 @@ static void replaceOps(ModuleOp module) {
       call(op, "get_block", {});
     else if (auto shuffle = dyn_cast<NVVM::ShflOp>(op))
       call(op, "exchange",
-           {shuffle.getThreadMask(), shuffle.getVal(), shuffle.getOffset()});
+           {shuffle.getThreadMask(), shuffle.getVal(), shuffle.getOffset(),
+            i32(op, shuffle.getKind() == NVVM::ShflKind::idx)});
+    else if (auto meet = dyn_cast<NVVM::SyncWarpOp>(op))
+      call(op, "exchange",
+           {meet.getMask(), i32(op, 0), i32(op, 0), i32(op, 0)});
+    else if (auto fence = dyn_cast<LLVM::CallIntrinsicOp>(op)) {
+      EXPECT_EQ(fence.getIntrin(), "llvm.nvvm.membar.gl");
+      OpBuilder(op).create<LLVM::FenceOp>(loc, LLVM::AtomicOrdering::seq_cst);
+      op->erase();
+    }
   });
   for (auto function : module.getOps<LLVM::LLVMFuncOp>()) {
     function->removeAttr(NVVM::NVVMDialect::getKernelFuncAttrName());
@@ -277,7 +209,7 @@ void CudaEmulator::run(const std::string &name, int64_t blocks, int threads,
   ASSERT_LE(arguments.size(), 24u) << "call knows no more";
   auto once = [&] { call(kernel, arguments); };
   // Threads of a kernel that sums talk to each other.
-  bool sums = name == code.sum.name;
+  bool sums = false;
   for (const auto &function : code.functions)
     sums |= function.second.name == name && function.second.piecesPerBlock > 1;
   if (sums)
@@ -292,15 +224,18 @@ static uint64_t addressOf(const void *data) {
 
 void CudaEmulator::launch(const std::string &name,
                           const CudaLaunch &launch) const {
-  CudaFunction function =
-      name == "sum" ? code.sum : code.functions.lookup(name);
+  CudaFunction function = code.functions.lookup(name);
   std::vector<uint64_t> arguments;
   for (void *array : launch.arrays)
     arguments.push_back(addressOf(array));
   arguments.push_back(addressOf(launch.slots));
   arguments.push_back(addressOf(launch.pieces.data()));
   arguments.push_back(launch.pieces.size());
-  arguments.push_back(addressOf(launch.partials));
+  if (function.piecesPerBlock > 1)
+    for (const void *memory : {static_cast<const void *>(launch.partials),
+                               static_cast<const void *>(launch.arrivals),
+                               static_cast<const void *>(launch.sum)})
+      arguments.push_back(addressOf(memory));
   int64_t perBlock = function.piecesPerBlock;
   run(function.name, (int64_t(launch.pieces.size()) + perBlock - 1) / perBlock,
       kCudaThreads, arguments);

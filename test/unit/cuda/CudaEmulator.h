@@ -25,7 +25,10 @@ struct CudaLaunch {
   std::vector<void *> arrays;
   const double *slots;
   std::vector<zero_rt_cuda_piece> pieces;
+  // Of a kernel that sums.
   double *partials = nullptr;
+  int32_t *arrivals = nullptr;
+  double *sum = nullptr;
 };
 
 class CudaEmulator {
@@ -44,8 +47,7 @@ public:
   void run(const std::string &name, int64_t blocks, int threads,
            const std::vector<uint64_t> &arguments) const;
 
-  /// Runs the kernel of the symbol |name|, or "sum", the one that sums partial
-  /// sums.
+  /// Runs the kernel of the symbol |name|.
   void launch(const std::string &name, const CudaLaunch &launch) const;
   void runScalars(const std::string &name, double *slots) const;
 

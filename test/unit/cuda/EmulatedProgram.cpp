@@ -13,8 +13,10 @@ using namespace mlir;
 using namespace zero;
 using namespace zero::test;
 
-/// Slots, pieces, their number and partial sums.
-static constexpr size_t kBehindArrays = 4;
+/// Slots, pieces and their number.
+static constexpr size_t kBehindArrays = 3;
+/// Partial sums, arrivals and the sum.
+static constexpr size_t kOfSums = 3;
 
 EmulatedProgram::EmulatedProgram(ModuleOp scheduled) {
   zrt::ProgramOp program = *scheduled.getOps<zrt::ProgramOp>().begin();
@@ -28,10 +30,10 @@ EmulatedProgram::EmulatedProgram(ModuleOp scheduled) {
   const CudaCode &code = emulator->getCode();
   for (auto kernel : program.getOps<zrt::KernelOp>())
     add(code.functions.lookup(kernel.getSymName()).name,
-        kernel.getNumArrays() + kBehindArrays);
+        kernel.getNumArrays() + kBehindArrays +
+            (kernel.getSums() ? kOfSums : 0));
   for (auto scalars : program.getOps<zrt::ScalarsOp>())
     add(code.functions.lookup(scalars.getSymName()).name, 1);
-  add(code.sum.name, 1 + kBehindArrays);
   for (const auto &[sum, function] : code.rankSums)
     add(function.name, size_t(sum.ranks) + 1 + kBehindArrays);
 }

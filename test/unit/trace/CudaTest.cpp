@@ -76,8 +76,6 @@ TEST(Cuda, ALibraryHasACudaKernelForEachOfItsOwn) {
     expectEntry(code->scalar_programs[i++], 0,
                 getCudaName(scalars.getSymName()));
   EXPECT_EQ(i, compiled->num_scalar_programs);
-  // Of f64, 16 threads.
-  expectEntry(code->sum, ZERO_RT_CUDA_THREADS / 16, "zero$sum");
 }
 
 TEST(Cuda, ALibraryForACpuHasNone) {

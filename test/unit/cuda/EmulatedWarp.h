@@ -1,0 +1,72 @@
+//===- EmulatedWarp.h - The threads of a warp on one thread -----*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Each has a stack of its own and runs until it waits for others of its warp.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_TEST_UNIT_CUDA_EMULATEDWARP_H
+#define ZERO_TEST_UNIT_CUDA_EMULATEDWARP_H
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <ucontext.h>
+
+namespace zero::test {
+
+constexpr int kWarpSize = 32;
+
+class EmulatedWarp {
+public:
+  EmulatedWarp();
+  ~EmulatedWarp();
+
+  /// Calls |job| in each lane; |enter| is told which lane it is whenever that
+  /// goes on. False where lanes wait that are not all who would have to come;
+  /// then they are left where they are, and nothing else is run here.
+  bool run(const std::function<void(int)> &enter,
+           const std::function<void()> &job);
+
+  /// What the member of |mask| that calls it gets from the lane |other|, as
+  /// soon as all members have called.
+  uint32_t exchange(uint32_t mask, uint32_t value, int other);
+
+private:
+  struct Stack;
+  struct Lane {
+    ucontext_t context;
+    std::unique_ptr<Stack> stack;
+    bool isDone = true;
+    void *fakeStack = nullptr; // of the address sanitizer
+  };
+  struct Team {
+    uint32_t given[kWarpSize] = {};
+    uint32_t taken[kWarpSize] = {};
+    int arrived = 0;
+    uint64_t turn = 0;
+  };
+
+  static void begin(unsigned high, unsigned low);
+  void work();
+  void enterLane(int lane);
+  /// Goes back to `run`, for good or until it comes back.
+  void leaveLane(bool forGood);
+
+  Lane lanes[kWarpSize];
+  ucontext_t scheduler;
+  const void *schedulerStack = nullptr;
+  size_t schedulerSize = 0;
+  int current = 0;
+  bool hasMoved = false; // since the last look
+  const std::function<void()> *job = nullptr;
+  std::map<uint32_t, Team> teams; // by their members
+};
+
+} // namespace zero::test
+
+#endif // ZERO_TEST_UNIT_CUDA_EMULATEDWARP_H
