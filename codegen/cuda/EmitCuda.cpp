@@ -7,7 +7,7 @@
 #include "codegen/cuda/EmitCuda.h"
 
 #include "codegen/cuda/EmitKernel.h"
-#include "codegen/kernels/EmitScalars.h"
+#include "codegen/cuda/EmitScalarKernel.h"
 
 #include "llvm/ADT/StringExtras.h"
 
@@ -57,16 +57,17 @@ FailureOr<OwningOpRef<ModuleOp>> zero::emitCudaModule(
   }
   for (auto scalars : program.getOps<zrt::ScalarsOp>()) {
     CudaFunction function = {getCudaName(scalars.getSymName())};
-    FailureOr<LLVM::LLVMFuncOp> emitted =
-        emitScalars(scalars, *target, function.name, getFirstSlot);
-    if (failed(emitted))
+    if (failed(emitScalarKernel(scalars, *target, function.name, getFirstSlot)))
       return failure();
-    markCudaKernel(*emitted, /*threads=*/1);
     code.functions[scalars.getSymName()] = function;
   }
+  // Symbols of the program are spelled otherwise.
+  code.giveSlots = {"zero$give_slots"};
+  if (failed(emitScalarKernel(nullptr, *target, code.giveSlots.name,
+                              getFirstSlot)))
+    return failure();
   for (const RankSum &rankSum : collectRankSums(program)) {
     OwningOpRef<zrt::KernelOp> kernel = makeRankSum(rankSum, program.getLoc());
-    // Symbols of the program are spelled otherwise.
     CudaFunction function = {"zero$sum_" + getName(rankSum),
                              getPiecesPerBlock(*kernel)};
     if (failed(emitCudaKernel(*kernel, *target, function.name)))

@@ -31,6 +31,8 @@ struct CudaCode {
   std::vector<std::pair<std::string, std::string>> cubins; // arch and data
   /// By the symbol of a kernel or scalar program.
   llvm::StringMap<CudaFunction> functions;
+  /// Runs no scalar program, and writes what it is given.
+  CudaFunction giveSlots;
   std::vector<std::pair<RankSum, CudaFunction>> rankSums;
 };
 

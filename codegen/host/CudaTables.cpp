@@ -7,13 +7,15 @@
 #include "codegen/host/CudaTables.h"
 
 #include "codegen/cuda/EmitKernel.h"
+#include "codegen/cuda/EmitScalarKernel.h"
 #include "codegen/host/Tables.h"
 #include "zero_rt/library.h"
 
 using namespace mlir;
 using namespace zero;
 
-static_assert(kCudaThreads == ZERO_RT_CUDA_THREADS,
+static_assert(kCudaThreads == ZERO_RT_CUDA_THREADS &&
+                  kMaxGivenSlots == ZERO_RT_CUDA_MOST_GIVEN,
               "what a kernel is compiled for is what it is launched with");
 
 CudaTables::CudaTables(GlobalBuilder &globals, const CudaCode *code)
@@ -68,6 +70,7 @@ Constant CudaTables::emit(zrt::ProgramOp program) {
       ptx, globals.integer(64, code->cubins.size()), cubins,
       emitFunctions<zrt::KernelOp>("cuda.kernels", program),
       emitFunctions<zrt::ScalarsOp>("cuda.scalar_programs", program)};
+  add(code->giveSlots, fields);
   fields.push_back(globals.integer(64, code->rankSums.size()));
   fields.push_back(emitRankSums());
   return globals.structure("cuda", fields);

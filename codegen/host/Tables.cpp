@@ -179,7 +179,7 @@ void TableReader::addSegments() {
                              static_cast<int64_t>(op.getEnds().size())});
     int64_t begin = 0;
     for (auto [i, end] : llvm::enumerate(op.getEnds())) {
-      int64_t slot = 0;
+      int64_t slot = -1;
       if (!op.getScalars().empty())
         slot = tables.getSlot(
             cast<FlatSymbolRefAttr>(op.getScalars()[op.getRows()[i]]));

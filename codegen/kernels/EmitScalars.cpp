@@ -14,30 +14,16 @@
 using namespace mlir;
 using namespace zero;
 
-FailureOr<LLVM::LLVMFuncOp>
-zero::emitScalars(zrt::ScalarsOp scalars, ModuleOp target, StringRef name,
-                  function_ref<int64_t(FlatSymbolRefAttr)> getFirstSlot) {
+void zero::emitScalarOps(
+    OpBuilder &builder, zrt::ScalarsOp scalars, Value slots,
+    function_ref<int64_t(FlatSymbolRefAttr)> getFirstSlot) {
   Block &body = scalars.getBody().front();
-  if (failed(checkBody(body, "a scalar program")))
-    return failure();
-
-  MLIRContext *context = scalars.getContext();
-  context->loadDialect<arith::ArithDialect, LLVM::LLVMDialect,
-                       math::MathDialect>();
   Location loc = scalars.getLoc();
-  OpBuilder builder = OpBuilder::atBlockEnd(target.getBody());
-  auto pointer = LLVM::LLVMPointerType::get(context);
   Type f64 = builder.getF64Type();
-  auto function = builder.create<LLVM::LLVMFuncOp>(
-      loc, name,
-      LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context), {pointer}));
-  Block *entry = function.addEntryBlock(builder);
-  builder.setInsertionPointToStart(entry);
-
-  auto getAddress = [&](FlatSymbolRefAttr slots, int64_t index) -> Value {
+  auto getAddress = [&](FlatSymbolRefAttr symbol, int64_t index) -> Value {
     Value slot = builder.create<arith::ConstantOp>(
-        loc, builder.getI64IntegerAttr(getFirstSlot(slots) + index));
-    return builder.create<LLVM::GEPOp>(loc, pointer, f64, entry->getArgument(0),
+        loc, builder.getI64IntegerAttr(getFirstSlot(symbol) + index));
+    return builder.create<LLVM::GEPOp>(loc, slots.getType(), f64, slots,
                                        ValueRange{slot});
   };
   IRMapping mapping;
@@ -54,6 +40,26 @@ zero::emitScalars(zrt::ScalarsOp scalars, ModuleOp target, StringRef name,
     else
       emitBodyOp(builder, op, mapping, /*width=*/1);
   }
+}
+
+FailureOr<LLVM::LLVMFuncOp>
+zero::emitScalars(zrt::ScalarsOp scalars, ModuleOp target, StringRef name,
+                  function_ref<int64_t(FlatSymbolRefAttr)> getFirstSlot) {
+  // Nothing is left in |target| where an op has no code.
+  if (failed(checkBody(scalars.getBody().front(), "a scalar program")))
+    return failure();
+  MLIRContext *context = scalars.getContext();
+  context->loadDialect<arith::ArithDialect, LLVM::LLVMDialect,
+                       math::MathDialect>();
+  Location loc = scalars.getLoc();
+  OpBuilder builder = OpBuilder::atBlockEnd(target.getBody());
+  auto pointer = LLVM::LLVMPointerType::get(context);
+  auto function = builder.create<LLVM::LLVMFuncOp>(
+      loc, name,
+      LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context), {pointer}));
+  Block *entry = function.addEntryBlock(builder);
+  builder.setInsertionPointToStart(entry);
+  emitScalarOps(builder, scalars, entry->getArgument(0), getFirstSlot);
   builder.create<LLVM::ReturnOp>(loc, ValueRange());
   return function;
 }

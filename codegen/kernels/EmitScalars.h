@@ -22,6 +22,12 @@ mlir::FailureOr<mlir::LLVM::LLVMFuncOp>
 emitScalars(zrt::ScalarsOp scalars, mlir::ModuleOp target, llvm::StringRef name,
             llvm::function_ref<int64_t(mlir::FlatSymbolRefAttr)> getFirstSlot);
 
+/// The same at the insertion point of |builder|, with the slots at the address
+/// |slots|. All ops have code: see checkBody.
+void emitScalarOps(
+    mlir::OpBuilder &builder, zrt::ScalarsOp scalars, mlir::Value slots,
+    llvm::function_ref<int64_t(mlir::FlatSymbolRefAttr)> getFirstSlot);
+
 } // namespace zero
 
 #endif // ZERO_CODEGEN_KERNELS_EMITSCALARS_H

@@ -147,7 +147,7 @@ zero_rt_status calls::count_once(zero_rt_step *step, int32_t slot,
                                  int32_t axes) {
   ZERO_RT_TRY(checkSlots(*step, "count_once", slot, 1));
   ZERO_RT_TRY(checkAxes(*step, "count_once", axes));
-  return step->groups[size_t(axes)].rank > 0 ? step->setSlot(slot, 0)
+  return step->groups[size_t(axes)].rank > 0 ? step->program->setSlot(slot, 0)
                                              : ZERO_RT_OK;
 }
 
@@ -160,7 +160,9 @@ zero_rt_status calls::all_reduce_scalars(zero_rt_step *step, int32_t first,
       count > 0 ? step->text(step->library->slots[first].name) : nullptr;
   Tag tag = {"all_reduce_scalars", name,        count,
              ZERO_RT_F64,          ZERO_RT_F64, step->id};
-  double *slots = step->slots() + first;
+  double *slots = nullptr;
+  ZERO_RT_TRY(step->getSlots(&slots));
+  slots += first;
   auto reduce = [&] {
     return endOf(*step, axes).allReduce(tag, *step->program, slots, slots);
   };

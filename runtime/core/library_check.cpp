@@ -245,8 +245,7 @@ zero_rt_status Checker::segments() {
   for (row = 0; row < library.num_segments; ++row) {
     const zero_rt_segment_row &s = library.segments[row];
     ZERO_RT_TRY(expect(s.begin >= 0 && s.begin <= s.end, "bad interval"));
-    // A kernel without scalars may point behind the last slot.
-    ZERO_RT_TRY(expect(s.scalars >= 0 && s.scalars <= library.num_slots,
+    ZERO_RT_TRY(expect(s.scalars == -1 || inRange(s.scalars, library.num_slots),
                        "bad scalar slot"));
   }
   table = "segment table";

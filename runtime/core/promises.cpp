@@ -112,8 +112,10 @@ static zero_rt_status digestState(zero_rt_step &step,
   for (const StateEntry &entry : step.entries)
     if (isWhole(step, entry)) {
       entries.push_back(&entry);
-      ZERO_RT_TRY(digestAt(step, dataOf(step, entry), bytesOf(step, entry),
-                           &digests.emplace_back()));
+      void *data = nullptr;
+      ZERO_RT_TRY(dataOf(step, entry, &data));
+      ZERO_RT_TRY(
+          digestAt(step, data, bytesOf(step, entry), &digests.emplace_back()));
     }
   return ZERO_RT_OK;
 }

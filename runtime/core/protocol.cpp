@@ -151,7 +151,8 @@ static zero_rt_status applyOpened(zero_rt_step &step,
   const zero_rt_library &library = *step.library;
   const std::vector<double> &inputs = step.inputs;
   for (int64_t i = 0; i < library.num_inputs; ++i)
-    ZERO_RT_TRY(step.setSlot(library.inputs[i].slot, inputs[size_t(i)]));
+    ZERO_RT_TRY(
+        step.program->setSlot(library.inputs[i].slot, inputs[size_t(i)]));
 
   ZERO_RT_TRY(finishSequence(step, row, "apply"));
   // Only now have all ranks met as often: where a gradient is late on one, it

@@ -231,7 +231,9 @@ zero_rt_status calls::settle(zero_rt_step *step, int32_t verdict_slot) {
   Device &device = step->device();
   if (!device.isImmediate())
     ZERO_RT_TRY(post(*step));
-  ZERO_RT_TRY(device.copy(last.slots, step->slots(), step->slotBlock.bytes));
+  double *slots = nullptr;
+  ZERO_RT_TRY(step->getSlots(&slots));
+  ZERO_RT_TRY(device.copy(last.slots, slots, step->slotBlock.bytes));
   last.settled = true;
   if (device.isImmediate())
     return resolve(*step);
@@ -243,10 +245,12 @@ zero_rt_status calls::count_arrivals(zero_rt_step *step, int32_t backwards_slot,
                                      int32_t missing_slot) {
   ZERO_RT_TRY(checkSlots(*step, "count_arrivals", backwards_slot, 1));
   ZERO_RT_TRY(checkSlots(*step, "count_arrivals", missing_slot, 1));
-  ZERO_RT_TRY(step->setSlot(backwards_slot, double(step->window.backwards())));
+  ZERO_RT_TRY(
+      step->program->setSlot(backwards_slot, double(step->window.backwards())));
   // A sum over the ranks that is 0 says that all was received, too.
-  return step->setSlot(missing_slot, double(step->window.missing() +
-                                            countSentLessReceived(*step)));
+  return step->program->setSlot(
+      missing_slot,
+      double(step->window.missing() + countSentLessReceived(*step)));
 }
 
 zero_rt_status calls::results(zero_rt_step *step,
@@ -277,9 +281,10 @@ zero_rt_status calls::loss_scale(zero_rt_step *step, double *out_scale) {
   *out_scale = 1;
   if (slot < 0)
     return ZERO_RT_OK;
+  double *slots = nullptr;
+  ZERO_RT_TRY(step->getSlots(&slots));
   const void *scale = nullptr;
-  ZERO_RT_TRY(
-      step->device().look(step->slots() + slot, sizeof(double), &scale));
+  ZERO_RT_TRY(step->device().look(slots + slot, sizeof(double), &scale));
   std::memcpy(out_scale, scale, sizeof(double));
   return ZERO_RT_OK;
 }

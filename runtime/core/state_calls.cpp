@@ -57,12 +57,18 @@ int64_t zero_rt::bytesOf(const zero_rt_step &step, const StateEntry &entry) {
   return (entry.end - entry.begin) * elementSize(dtypeOf(step, entry));
 }
 
-void *zero_rt::dataOf(zero_rt_step &step, const StateEntry &entry) {
-  if (entry.parameter < 0)
-    return step.slots() + entry.buffer;
-  return step.address(entry.buffer,
+zero_rt_status zero_rt::dataOf(zero_rt_step &step, const StateEntry &entry,
+                               void **out) {
+  if (entry.parameter < 0) {
+    double *slots = nullptr;
+    ZERO_RT_TRY(step.getSlots(&slots));
+    *out = slots + entry.buffer;
+    return ZERO_RT_OK;
+  }
+  *out = step.address(entry.buffer,
                       step.library->parameters[entry.parameter].offset +
                           entry.begin);
+  return ZERO_RT_OK;
 }
 
 /// Finds the memory of an entry, which must be |bytes| long.
@@ -79,8 +85,7 @@ static zero_rt_status locate(zero_rt_step &step, int64_t index,
   if (!data)
     return fail(ZERO_RT_INVALID_ARGUMENT, "data of state entry %lld is null",
                 (long long)index);
-  *out = dataOf(step, entry);
-  return ZERO_RT_OK;
+  return dataOf(step, entry, out);
 }
 
 /// Brings the copies of parameters that an update in another space keeps up to

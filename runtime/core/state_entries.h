@@ -16,7 +16,7 @@ namespace zero_rt {
 std::vector<StateEntry> enumerateState(const zero_rt_step &step);
 
 int64_t bytesOf(const zero_rt_step &step, const StateEntry &entry);
-void *dataOf(zero_rt_step &step, const StateEntry &entry);
+zero_rt_status dataOf(zero_rt_step &step, const StateEntry &entry, void **out);
 
 } // namespace zero_rt
 

@@ -141,9 +141,9 @@ zero_rt_status zero_rt_step::poison(int64_t dtype, void *data,
   return device().set(data, poisonOf(dtype), elementSize(dtype), elements);
 }
 
-zero_rt_status zero_rt_step::setSlot(int64_t slot, double value) {
-  return device().set(slots() + slot, bitCast<uint64_t>(value), sizeof(double),
-                      1);
+zero_rt_status zero_rt_step::getSlots(double **out) {
+  *out = static_cast<double *>(slotBlock.data);
+  return program->writeSlots();
 }
 
 zero_rt_status zero_rt::checkParameter(const zero_rt_step &step,

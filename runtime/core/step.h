@@ -122,10 +122,9 @@ struct zero_rt_step {
   std::vector<void *> operands; // scratch of `launch`
 
   zero_rt::Device &device() const { return *runtime->device; }
-  /// In the memory of the device.
-  double *slots() const { return static_cast<double *>(slotBlock.data); }
-  /// Queued.
-  zero_rt_status setSlot(int64_t slot, double value);
+  /// Where slots are in the memory of the device. What is queued from now on
+  /// may read and write them.
+  zero_rt_status getSlots(double **out);
   const char *text(int64_t name) const { return library->strings + name; }
   const char *parameterName(int64_t parameter) const {
     return text(library->parameters[parameter].name);

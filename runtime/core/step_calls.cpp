@@ -81,7 +81,8 @@ static zero_rt_status allocateAll(zero_rt_step &step) {
   if (!step.last.slots)
     return fail(ZERO_RT_OUT_OF_MEMORY, "no memory for a copy of the scalars");
   for (int64_t i = 0; i < library.num_slots; ++i)
-    ZERO_RT_TRY(step.setSlot(i, bitCast<double>(library.slots[i].initial)));
+    step.last.slots[i] = bitCast<double>(library.slots[i].initial);
+  ZERO_RT_TRY(step.device().copy(step.slotBlock.data, step.last.slots, bytes));
   for (int64_t b = 0; b < library.num_buffers; ++b)
     if (!library.buffers[b].on_demand && library.buffers[b].shares < 0)
       ZERO_RT_TRY(step.allocate(b));
@@ -114,8 +115,9 @@ static zero_rt_status prepare(zero_rt_runtime &runtime,
                                         stageOf(*library, runtime.rank));
   ZERO_RT_TRY(checkDevice(*step));
   ZERO_RT_TRY(allocateAll(*step));
-  ZERO_RT_TRY(
-      runtime.device->load(*step->library, step->slots(), &step->program));
+  ZERO_RT_TRY(runtime.device->load(*step->library,
+                                   static_cast<double *>(step->slotBlock.data),
+                                   &step->program));
   step->entries = enumerateState(*step);
   return ZERO_RT_OK;
 }

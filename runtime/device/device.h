@@ -63,6 +63,10 @@ public:
   virtual zero_rt_status showSlots() = 0;
   virtual zero_rt_status launch(const Launch &launch) = 0;
   virtual zero_rt_status runScalars(int32_t program) = 0;
+  /// What the host has for a slot. Programs and launches find it there.
+  virtual zero_rt_status setSlot(int64_t slot, double value) = 0;
+  /// Comes before slots are read or written in the queue by who is neither.
+  virtual zero_rt_status writeSlots() = 0;
   virtual zero_rt_status sum(const RankSum &sum) = 0;
   /// What is queued between these two may be started together, where nothing
   /// stands between.

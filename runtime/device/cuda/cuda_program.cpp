@@ -35,6 +35,7 @@ zero_rt_status CudaProgram::load() {
   rankSums.resize(size_t(code->num_rank_sums));
   for (size_t s = 0; s < rankSums.size(); ++s)
     ZERO_RT_TRY(find(code->rank_sums[s].function, rankSums[s]));
+  ZERO_RT_TRY(find(code->give_slots, giveSlots));
   for (View &view : views) {
     view.slots = static_cast<double *>(
         device.allocate(ZERO_RT_SPACE_HOST, bytesOfSlots()));
@@ -125,8 +126,8 @@ zero_rt_status CudaProgram::getPieces(int32_t table, Range domain,
     const zero_rt_table_row &row = library.tables[table];
     for (int64_t s = row.first; s < row.first + row.count; ++s) {
       const zero_rt_segment_row &segment = library.segments[s];
-      cut(localize({segment.begin, segment.end}, domain), segment.scalars,
-          rows);
+      cut(localize({segment.begin, segment.end}, domain),
+          std::max<int64_t>(0, segment.scalars), rows);
     }
   }
   Pieces &pieces = allPieces[key];
@@ -173,6 +174,7 @@ zero_rt_status CudaProgram::run(const Function &function, void *const *operands,
 }
 
 zero_rt_status CudaProgram::showSlots() {
+  ZERO_RT_TRY(writeSlots());
   // One is shown while the processor looks at the other.
   std::swap(views[0], views[1]);
   ZERO_RT_TRY(device.await(views[0].end));
@@ -199,6 +201,8 @@ zero_rt_status CudaProgram::runOnHost(const Launch &launch) {
 zero_rt_status CudaProgram::launch(const Launch &launch) {
   if (launch.isOnHost)
     return runOnHost(launch);
+  if (readsSlots(launch))
+    ZERO_RT_TRY(writeSlots());
   Pieces pieces;
   ZERO_RT_TRY(getPieces(launch.table, launch.domain, pieces));
   if (launch.sumSlot >= 0)
@@ -247,11 +251,68 @@ zero_rt_status CudaProgram::runReducing(const Launch &launch,
              launch.numOperands, pieces, &summing);
 }
 
-zero_rt_status CudaProgram::runScalars(int32_t program) {
-  void *argument = &slots;
-  return device.launch(scalarPrograms[size_t(program)].handle, /*blocks=*/1,
-                       /*threads=*/1, &argument);
+//===----------------------------------------------------------------------===//
+// Scalars
+//===----------------------------------------------------------------------===//
+
+zero_rt_status CudaProgram::setSlot(int64_t slot, double value) {
+  for (GivenSlot &known : given)
+    if (known.slot == slot) {
+      known.value = value;
+      return ZERO_RT_OK;
+    }
+  given.push_back({slot, value});
+  return ZERO_RT_OK;
 }
+
+/// Whether |launch| has scalars, or its sum goes to where another value has to
+/// go first.
+bool CudaProgram::readsSlots(const Launch &launch) const {
+  if (launch.table < 0)
+    return false;
+  const zero_rt_table_row &table = library.tables[launch.table];
+  const zero_rt_segment_row *first = library.segments + table.first;
+  return std::any_of(
+             first, first + table.count,
+             [](const auto &segment) { return segment.scalars >= 0; }) ||
+         std::any_of(given.begin(), given.end(), [&](const GivenSlot &each) {
+           return each.slot == launch.sumSlot;
+         });
+}
+
+/// With the first of the slots that are given, which have to be few enough.
+zero_rt_status CudaProgram::runScalars(const Function &function) {
+  constexpr size_t most = ZERO_RT_CUDA_MOST_GIVEN;
+  size_t count = std::min(given.size(), most);
+  GivenSlot passed[most] = {};
+  std::copy_n(given.begin(), count, passed);
+  auto number = int64_t(count);
+  void *addresses[2 + 2 * most] = {&slots, &number};
+  for (size_t i = 0; i < most; ++i) {
+    addresses[2 + 2 * i] = &passed[i].slot;
+    addresses[3 + 2 * i] = &passed[i].value;
+  }
+  ZERO_RT_TRY(
+      device.launch(function.handle, /*blocks=*/1, /*threads=*/1, addresses));
+  given.erase(given.begin(), given.begin() + number);
+  return ZERO_RT_OK;
+}
+
+zero_rt_status CudaProgram::writeSlots() {
+  while (!given.empty())
+    ZERO_RT_TRY(runScalars(giveSlots));
+  return ZERO_RT_OK;
+}
+
+zero_rt_status CudaProgram::runScalars(int32_t program) {
+  while (given.size() > ZERO_RT_CUDA_MOST_GIVEN)
+    ZERO_RT_TRY(runScalars(giveSlots));
+  return runScalars(scalarPrograms[size_t(program)]);
+}
+
+//===----------------------------------------------------------------------===//
+// Graphs
+//===----------------------------------------------------------------------===//
 
 zero_rt_status CudaProgram::beginGraphs() {
   graphs.begin();

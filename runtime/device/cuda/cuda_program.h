@@ -32,6 +32,8 @@ public:
   zero_rt_status showSlots() override;
   zero_rt_status launch(const Launch &launch) override;
   zero_rt_status runScalars(int32_t program) override;
+  zero_rt_status setSlot(int64_t slot, double value) override;
+  zero_rt_status writeSlots() override;
   zero_rt_status sum(const RankSum &sum) override;
   zero_rt_status beginGraphs() override;
   zero_rt_status endGraphs() override;
@@ -55,6 +57,10 @@ private:
     void *arrivals = nullptr;
     void *sum = nullptr;
   };
+  struct GivenSlot {
+    int64_t slot;
+    double value;
+  };
   /// Memory of the GPU that is kept from launch to launch.
   struct Scratch {
     void *data = nullptr;
@@ -74,6 +80,8 @@ private:
                      int64_t numOperands, const Pieces &pieces,
                      const Summing *summing = nullptr);
   zero_rt_status runOnHost(const Launch &launch);
+  zero_rt_status runScalars(const Function &function);
+  bool readsSlots(const Launch &launch) const;
   zero_rt_status runReducing(const Launch &launch, const Pieces &pieces);
   zero_rt_status reserve(Scratch &scratch, int64_t bytes);
   zero_rt_status sumMany(const RankSum &sum);
@@ -92,6 +100,9 @@ private:
   std::vector<Function> scalarPrograms;
   std::vector<Function> rankSums;
   std::map<PiecesKey, Pieces> allPieces;
+  Function giveSlots;
+  /// Slots that the host has set and the GPU has not.
+  std::vector<GivenSlot> given;
   Scratch partials;
   Scratch arrivals;
   Scratch carry; // what sums over many ranks go on from, in f32 or f64

@@ -26,14 +26,14 @@ void HostProgram::cut(Range local, const double *scalars) {
 void HostProgram::setPieces(const Launch &launch) {
   pieces.clear();
   if (launch.table < 0) {
-    cut({0, launch.domain.size()}, slots);
+    cut({0, launch.domain.size()}, nullptr);
     return;
   }
   const zero_rt_table_row &table = library.tables[launch.table];
   for (int64_t s = 0; s < table.count; ++s) {
     const zero_rt_segment_row &segment = library.segments[table.first + s];
     cut(localize({segment.begin, segment.end}, launch.domain),
-        slots + segment.scalars);
+        segment.scalars < 0 ? nullptr : slots + segment.scalars);
   }
 }
 

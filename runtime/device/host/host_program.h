@@ -22,6 +22,11 @@ public:
   zero_rt_status showSlots() override { return ZERO_RT_OK; }
   zero_rt_status launch(const Launch &launch) override;
   zero_rt_status runScalars(int32_t program) override;
+  zero_rt_status setSlot(int64_t slot, double value) override {
+    slots[slot] = value;
+    return ZERO_RT_OK;
+  }
+  zero_rt_status writeSlots() override { return ZERO_RT_OK; }
   zero_rt_status sum(const RankSum &sum) override;
   zero_rt_status beginGraphs() override { return ZERO_RT_OK; }
   zero_rt_status endGraphs() override { return ZERO_RT_OK; }

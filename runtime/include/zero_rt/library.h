@@ -65,8 +65,13 @@ typedef struct zero_rt_cuda_piece {
 /// the last, arrivals has a number that is 0 before and after the launch.
 /// Nothing of that may overlap an operand, or be another launch's meanwhile.
 ///
-/// Or one that runs a zero_rt_scalar_fn, in one thread: void name(double
-/// *slots). Its pieces_per_block is 0.
+/// Or one that runs a zero_rt_scalar_fn, in one thread:
+///
+///   void name(double *slots, int64_t num_given,
+///             int64_t slot0, int64_t bits0, ...)
+///
+/// with ZERO_RT_CUDA_MOST_GIVEN slots, of which the first num_given are written
+/// before. Its pieces_per_block is 0.
 typedef struct zero_rt_cuda_function {
   const char *name;
   int64_t pieces_per_block;
@@ -74,6 +79,7 @@ typedef struct zero_rt_cuda_function {
 
 #define ZERO_RT_CUDA_THREADS 256
 #define ZERO_RT_CUDA_MOST_RANKS 16
+#define ZERO_RT_CUDA_MOST_GIVEN 8
 
 /// What a sum over ranks does with what is there.
 typedef enum zero_rt_rank_sum_kind {
@@ -106,6 +112,7 @@ typedef struct zero_rt_cuda_code {
   const zero_rt_cubin *cubins;          // of the same, for those who have it
   const zero_rt_cuda_function *kernels; // as the library's kernels
   const zero_rt_cuda_function *scalar_programs; // as the library's
+  zero_rt_cuda_function give_slots; // runs no program behind what it is given
   /// For the groups of the plan's collectives. Of more than
   /// ZERO_RT_CUDA_MOST_RANKS they write the sum of as many in the type that
   /// sums are taken in, continue it with as many or with the rest, and write or
@@ -180,11 +187,12 @@ typedef struct zero_rt_buffer_row {
   int64_t shares;    // the buffer whose memory this one uses, or -1: its own
 } zero_rt_buffer_row;
 
-/// [begin, end) of a bucket runs with the scalars from |scalars| on.
+/// [begin, end) of a bucket runs with the scalars from |scalars| on, or with
+/// none.
 typedef struct zero_rt_segment_row {
   int64_t begin;
   int64_t end;
-  int64_t scalars; // a scalar slot
+  int64_t scalars; // a scalar slot, or -1
 } zero_rt_segment_row;
 
 typedef struct zero_rt_table_row {

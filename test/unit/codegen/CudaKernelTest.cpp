@@ -418,3 +418,21 @@ TEST_F(CudaKernel, RunsScalarPrograms) {
   EXPECT_EQ(std::memcmp(slots, expected, sizeof(slots)), 0);
   EXPECT_EQ(slots[2], std::sqrt(2.0) / 0.3);
 }
+
+// Before the program begins, of one slot the last; and of no program.
+TEST_F(CudaKernel, WritesTheSlotsThatItIsGiven) {
+  std::vector<double> slots(12, -7);
+  cuda->runScalars("half", slots.data(), {{1, 9}, {5, NAN}, {2, 8}, {1, 2}});
+  EXPECT_EQ(slots[1], 2);
+  EXPECT_EQ(slots[2], std::sqrt(2.0) / 0.3);
+  EXPECT_TRUE(std::isnan(slots[5]));
+  EXPECT_EQ(std::count(slots.begin(), slots.end(), -7), 9);
+  std::vector<std::pair<int64_t, double>> most;
+  for (int64_t i = 0; i < 8; ++i)
+    most.emplace_back(i + 3, double(i));
+  cuda->runScalars("", slots.data(), most);
+  for (int64_t i = 0; i < 8; ++i)
+    EXPECT_EQ(slots[size_t(i + 3)], double(i));
+  EXPECT_EQ(slots[1], 2);
+  EXPECT_EQ(slots[11], -7);
+}

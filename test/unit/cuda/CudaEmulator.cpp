@@ -7,8 +7,10 @@
 #include "CudaEmulator.h"
 
 #include "EmulatedWarp.h"
+#include "codegen/cuda/EmitScalarKernel.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "llvm/ADT/bit.h"
 
 #include <algorithm>
 #include <dlfcn.h>
@@ -241,6 +243,17 @@ void CudaEmulator::launch(const std::string &name,
       kCudaThreads, arguments);
 }
 
-void CudaEmulator::runScalars(const std::string &name, double *slots) const {
-  run(code.functions.lookup(name).name, 1, 1, {addressOf(slots)});
+void CudaEmulator::runScalars(
+    const std::string &name, double *slots,
+    const std::vector<std::pair<int64_t, double>> &given) const {
+  std::vector<uint64_t> arguments{addressOf(slots), given.size()};
+  for (const auto &[slot, value] : given) {
+    arguments.push_back(uint64_t(slot));
+    arguments.push_back(llvm::bit_cast<uint64_t>(value));
+  }
+  // What is not given is not looked at.
+  arguments.resize(2 + 2 * kMaxGivenSlots, uint64_t(1) << 60);
+  CudaFunction function =
+      name.empty() ? code.giveSlots : code.functions.lookup(name);
+  run(function.name, 1, 1, arguments);
 }

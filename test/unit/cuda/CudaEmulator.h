@@ -49,7 +49,11 @@ public:
 
   /// Runs the kernel of the symbol |name|.
   void launch(const std::string &name, const CudaLaunch &launch) const;
-  void runScalars(const std::string &name, double *slots) const;
+  /// Runs a scalar program, or none if |name| is empty, behind what is |given|:
+  /// slots and their values.
+  void
+  runScalars(const std::string &name, double *slots,
+             const std::vector<std::pair<int64_t, double>> &given = {}) const;
 
 private:
   void

@@ -7,16 +7,21 @@
 #include "EmulatedProgram.h"
 
 #include "FakeDriver.h"
+#include "codegen/cuda/EmitScalarKernel.h"
 #include "codegen/host/Tables.h"
 
 using namespace mlir;
 using namespace zero;
 using namespace zero::test;
 
-/// Slots, pieces and their number.
-static constexpr size_t kBehindArrays = 3;
-/// Partial sums, arrivals and the sum.
-static constexpr size_t kOfSums = 3;
+/// Which arguments of a kernel are addresses: arrays, slots and pieces, and not
+/// their number; partial sums, arrivals and the sum.
+static std::vector<bool> getAddresses(size_t numArrays, bool sums) {
+  std::vector<bool> addresses(numArrays + 2, true);
+  addresses.push_back(false);
+  addresses.insert(addresses.end(), sums ? 3 : 0, true);
+  return addresses;
+}
 
 EmulatedProgram::EmulatedProgram(ModuleOp scheduled) {
   zrt::ProgramOp program = *scheduled.getOps<zrt::ProgramOp>().begin();
@@ -30,18 +35,21 @@ EmulatedProgram::EmulatedProgram(ModuleOp scheduled) {
   const CudaCode &code = emulator->getCode();
   for (auto kernel : program.getOps<zrt::KernelOp>())
     add(code.functions.lookup(kernel.getSymName()).name,
-        kernel.getNumArrays() + kBehindArrays +
-            (kernel.getSums() ? kOfSums : 0));
+        getAddresses(kernel.getNumArrays(), kernel.getSums()));
+  std::vector<bool> ofScalars(2 + 2 * kMaxGivenSlots);
+  ofScalars[0] = true;
   for (auto scalars : program.getOps<zrt::ScalarsOp>())
-    add(code.functions.lookup(scalars.getSymName()).name, 1);
+    add(code.functions.lookup(scalars.getSymName()).name, ofScalars);
+  add(code.giveSlots.name, ofScalars);
   for (const auto &[sum, function] : code.rankSums)
-    add(function.name, size_t(sum.ranks) + 1 + kBehindArrays);
+    add(function.name, getAddresses(size_t(sum.ranks) + 1, /*sums=*/false));
 }
 
-void EmulatedProgram::add(const std::string &name, size_t numArguments) {
+void EmulatedProgram::add(const std::string &name,
+                          std::vector<bool> areAddresses) {
   // The driver keeps the code as long as it may run it.
   fake::addKernel(
-      name, numArguments,
+      name, std::move(areAddresses),
       [emulator = emulator, name](unsigned blocks, unsigned threads,
                                   const std::vector<uint64_t> &arguments) {
         emulator->run(name, blocks, int(threads), arguments);

@@ -17,7 +17,7 @@ public:
   explicit EmulatedProgram(mlir::ModuleOp scheduled);
 
 private:
-  void add(const std::string &name, size_t numArguments);
+  void add(const std::string &name, std::vector<bool> areAddresses);
 
   std::shared_ptr<CudaEmulator> emulator;
 };

@@ -88,14 +88,15 @@ inline std::function<void()> makeLaunch(const Gpu::Function &function,
     return {};
   }
   std::vector<uint64_t> arguments;
-  for (size_t i = 0; i < function.kernel.numArguments; ++i)
+  std::vector<bool> areAddresses = function.kernel.areAddresses;
+  for (size_t i = 0; i < areAddresses.size(); ++i)
     arguments.push_back(*static_cast<uint64_t *>(parameters[i]));
   return [=, name = function.name, kernel = function.kernel.kernel] {
     std::vector<uint64_t> near = arguments;
-    for (uint64_t &argument : near)
-      if (gpu().isFar(argument))
-        argument = uint64_t(reinterpret_cast<uintptr_t>(
-            gpu().toNear(argument, 0, name.c_str(), user)));
+    for (size_t i = 0; i < near.size(); ++i)
+      if (areAddresses[i] && gpu().isFar(near[i]))
+        near[i] = uint64_t(reinterpret_cast<uintptr_t>(
+            gpu().toNear(near[i], 0, name.c_str(), user)));
     kernel(blocks, threads, near);
   };
 }

@@ -27,10 +27,10 @@ void fake::reset(unsigned seed) {
   gpu().held = -1;
 }
 
-void fake::addKernel(const std::string &name, size_t numArguments,
+void fake::addKernel(const std::string &name, std::vector<bool> areAddresses,
                      Kernel kernel) {
   std::lock_guard<std::mutex> lock(gpu().mutex);
-  gpu().kernels[name] = {numArguments, std::move(kernel)};
+  gpu().kernels[name] = {std::move(areAddresses), std::move(kernel)};
 }
 
 void fake::mark(const std::string &text) {

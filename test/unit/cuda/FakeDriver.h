@@ -39,8 +39,10 @@ using Kernel = std::function<void(unsigned blocks, unsigned threads,
 /// Forgets kernels, calls and failures. |seed| chooses among the orders in
 /// which work may run.
 void reset(unsigned seed);
-/// For the modules that are loaded from now on.
-void addKernel(const std::string &name, size_t numArguments, Kernel kernel);
+/// For the modules that are loaded from now on. Of each argument, whether it is
+/// an address; the others are numbers.
+void addKernel(const std::string &name, std::vector<bool> areAddresses,
+               Kernel kernel);
 
 /// Puts a mark of the test's among the calls.
 void mark(const std::string &text);

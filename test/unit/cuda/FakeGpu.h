@@ -106,7 +106,7 @@ public:
     std::shared_ptr<const std::set<int>> users;
   };
   struct NamedKernel {
-    size_t numArguments = 0;
+    std::vector<bool> areAddresses;
     Kernel kernel;
   };
   struct Function {

@@ -229,12 +229,12 @@ TEST(Collective, Scalars) {
   for (const char *name : {"a", "b", "c"})
     library.addSlot(name, 1);
   runSteps(library.get(), [](int32_t rank, zero_rt_step *step) {
-    step->slots()[1] = rank;
-    step->slots()[2] = std::ldexp(1.0, -60 * rank);
+    slotsOf(step)[1] = rank;
+    slotsOf(step)[2] = std::ldexp(1.0, -60 * rank);
     expectOk(callsOf(step).all_reduce_scalars(step, 1, 2, 0));
-    EXPECT_EQ(step->slots()[0], 1);
-    EXPECT_EQ(step->slots()[1], 3);
-    EXPECT_EQ(step->slots()[2], 1); // in order: the small ones are lost
+    EXPECT_EQ(slotsOf(step)[0], 1);
+    EXPECT_EQ(slotsOf(step)[1], 3);
+    EXPECT_EQ(slotsOf(step)[2], 1); // in order: the small ones are lost
     expectOk(callsOf(step).all_reduce_scalars(step, 3, 0, 0));
     expectStatus(ZERO_RT_INTERNAL,
                  callsOf(step).all_reduce_scalars(step, 2, 2, 0),

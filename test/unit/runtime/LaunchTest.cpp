@@ -107,11 +107,11 @@ TEST(Launch, NothingToDoIsNoLaunch) {
   LibraryBuilder library = makeBuffers(2, 4);
   library.addTable({{0, 2, 1}});
   runSteps(library.get(), [](int32_t rank, zero_rt_step *step) {
-    step->slots()[3] = 7;
+    slotsOf(step)[3] = 7;
     expectOk(launch(step, Mark, {Shard}, 0, true));
     expectOk(launch(step, Sum, {Shard}, 0, true, 3));
     EXPECT_EQ(countersOf(step->runtime).launches, rank == 0 ? 2 : 0);
-    EXPECT_EQ(step->slots()[3], rank == 0 ? 2 : 0);
+    EXPECT_EQ(slotsOf(step)[3], rank == 0 ? 2 : 0);
   });
 }
 
@@ -142,7 +142,7 @@ TEST(Launch, ThreadsDoNotChangeResults) {
           for (int64_t i = 0; i < elements; ++i)
             dataOf(step, Full)[i] = std::sin(double(i));
           expectOk(launch(step, Sum, {Full}, 0, false, 0));
-          EXPECT_EQ(step->slots()[0], expected) << threads;
+          EXPECT_EQ(slotsOf(step)[0], expected) << threads;
           expectOk(launch(step, Mark, {Other}, 1, false));
           for (int64_t i = 0; i < elements; ++i)
             ASSERT_EQ(dataOf(step, Other)[i], i < 5000     ? 1

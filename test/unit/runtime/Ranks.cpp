@@ -8,6 +8,7 @@
 
 #include "ThreadTransport.h"
 #include "comm/tcp/socket.h"
+#include "core/step.h"
 #include "zero_rt/tcp.h"
 
 #include <cstdlib>
@@ -24,6 +25,12 @@ void zero_rt::test::expectStatus(zero_rt_status expected, zero_rt_status status,
     EXPECT_NE(std::string(zero_rt_message()).find(text), std::string::npos)
         << "message: " << zero_rt_message() << "\nexpected: " << text;
   }
+}
+
+double *zero_rt::test::slotsOf(zero_rt_step *step) {
+  double *slots = nullptr;
+  expectOk(step->getSlots(&slots));
+  return slots;
 }
 
 int32_t zero_rt::test::findFreePort() {

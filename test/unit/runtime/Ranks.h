@@ -24,6 +24,9 @@ template <typename T> const zero_rt_calls &callsOf(const T *object) {
   return **reinterpret_cast<const zero_rt_calls *const *>(object);
 }
 
+/// The scalars of |step| on the processor.
+double *slotsOf(zero_rt_step *step);
+
 /// Expects |status| to be |expected| and the message to contain |text|.
 void expectStatus(zero_rt_status expected, zero_rt_status status,
                   const char *text = "");

@@ -301,7 +301,7 @@ TEST(Step, NonfiniteCanBeAnError) {
     expectOk(callsOf(step).begin_backward(step, 0));
     passAll(step);
     expectOk(applyStep(step));
-    step->slots()[Verdict] = ZERO_RT_REFUSED_NONFINITE;
+    slotsOf(step)[Verdict] = ZERO_RT_REFUSED_NONFINITE;
     expectOk(callsOf(step).settle(step, Verdict));
     resultsOf(step, ZERO_RT_NONFINITE,
               "step refused: a gradient is not finite");
@@ -312,7 +312,7 @@ TEST(Step, AVerdictMustBeOne) {
   LibraryBuilder library = makeTrainStep(1);
   runSteps(library.get(), [](int32_t, zero_rt_step *step) {
     for (double value : {-1.0, 0.5, 6.0, std::nan("")}) {
-      step->slots()[Verdict] = value;
+      slotsOf(step)[Verdict] = value;
       expectStatus(ZERO_RT_INTERNAL, callsOf(step).settle(step, Verdict),
                    "is no verdict");
     }

@@ -76,6 +76,7 @@ TEST(Cuda, ALibraryHasACudaKernelForEachOfItsOwn) {
     expectEntry(code->scalar_programs[i++], 0,
                 getCudaName(scalars.getSymName()));
   EXPECT_EQ(i, compiled->num_scalar_programs);
+  expectEntry(code->give_slots, 0, "zero$give_slots");
 }
 
 TEST(Cuda, ALibraryForACpuHasNone) {

@@ -102,7 +102,8 @@ Operands Describe::launch(int32_t kernel, const int32_t *buffers,
   for (int64_t i = row.first; i < row.first + row.count; ++i) {
     const zero_rt_segment_row &segment = library.segments[i];
     operands.push_back(
-        segmentText(segment.begin, segment.end, slot(segment.scalars)));
+        segmentText(segment.begin, segment.end,
+                    segment.scalars < 0 ? "none" : slot(segment.scalars)));
   }
   operands.push_back(std::to_string(elements) + " elements");
   operands.push_back(own >= 0 ? "own " + axes(own) : "all");

@@ -180,13 +180,12 @@ static void addLaunch(zrt::ProgramOp program, zrt::LaunchOp op,
   auto segments = program.lookupSymbol<zrt::SegmentsOp>(op.getSegmentsAttr());
   int64_t begin = 0;
   for (auto [i, end] : llvm::enumerate(segments.getEnds())) {
-    // Where a kernel takes no scalars, it is shown the first slot of all.
-    std::string slots =
-        (*program.getOps<zrt::SlotsOp>().begin()).getSymName().str();
+    std::string slot = "none";
     if (!segments.getScalars().empty())
-      slots = nameOf(cast<FlatSymbolRefAttr>(
-          segments.getScalars()[segments.getRows()[i]]));
-    operands.push_back(segmentText(begin, end, slotText(slots, 0)));
+      slot = slotText(nameOf(cast<FlatSymbolRefAttr>(
+                          segments.getScalars()[segments.getRows()[i]])),
+                      0);
+    operands.push_back(segmentText(begin, end, slot));
     begin = end;
   }
   operands.push_back(std::to_string(elements) + " elements");
