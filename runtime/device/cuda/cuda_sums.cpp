@@ -6,7 +6,6 @@
 
 #include "device/cuda/cuda_program.h"
 
-#include "core/localize.h"
 #include "core/numeric.h"
 #include "core/status.h"
 
@@ -29,29 +28,21 @@ zero_rt_status CudaProgram::sum(const RankSum &sum) {
 }
 
 /// A kernel has some ranks in sight, and goes on where the one before ended.
-/// The carry is not |dst|, which others may have to read yet.
+/// The carry is not |dst|, which others may have to read yet. What is summed is
+/// one rank's share, so there are as many as it takes to make this small.
 zero_rt_status CudaProgram::sumMany(const RankSum &sum) {
-  constexpr int64_t most = int64_t(1) << 21; // 16 MiB
   int32_t wide = sum.sumType == ZERO_RT_F64 ? ZERO_RT_F64 : ZERO_RT_F32;
-  ZERO_RT_TRY(reserve(carry, std::min(most, sum.elements) * elementSize(wide)));
-  for (int64_t begin = 0; begin < sum.elements; begin += most) {
-    int64_t elements = std::min(most, sum.elements - begin);
-    for (int32_t rank = 0; rank < sum.ranks; rank += ZERO_RT_CUDA_MOST_RANKS) {
-      const void *sources[ZERO_RT_CUDA_MOST_RANKS];
-      int32_t ranks = std::min(ZERO_RT_CUDA_MOST_RANKS, sum.ranks - rank);
-      for (int32_t r = 0; r < ranks; ++r)
-        sources[r] = elementAt(sum.sources[rank + r], sum.dtype, begin);
-      ZERO_RT_TRY(
-          runSum({sum.dtype, wide, sources, ranks, carry.data,
-                  /*accumulate=*/false, elements},
-                 rank ? ZERO_RT_RANK_SUM_CONTINUE : ZERO_RT_RANK_SUM_WRITE));
-    }
-    const void *source = carry.data;
-    ZERO_RT_TRY(this->sum({wide, sum.sumType, &source, /*ranks=*/1,
-                           elementAt(sum.dst, sum.sumType, begin),
-                           sum.accumulate, elements}));
+  ZERO_RT_TRY(reserve(carry, sum.elements * elementSize(wide)));
+  for (int32_t rank = 0; rank < sum.ranks; rank += ZERO_RT_CUDA_MOST_RANKS) {
+    int32_t ranks = std::min(ZERO_RT_CUDA_MOST_RANKS, sum.ranks - rank);
+    ZERO_RT_TRY(
+        runSum({sum.dtype, wide, sum.sources + rank, ranks, carry.data,
+                /*accumulate=*/false, sum.elements},
+               rank ? ZERO_RT_RANK_SUM_CONTINUE : ZERO_RT_RANK_SUM_WRITE));
   }
-  return ZERO_RT_OK;
+  const void *source = carry.data;
+  return this->sum({wide, sum.sumType, &source, /*ranks=*/1, sum.dst,
+                    sum.accumulate, sum.elements});
 }
 
 /// As one launch.
