@@ -119,6 +119,26 @@ protected:
 
 } // namespace
 
+// It is that of all ranks. Gradients are summed over some, which have their
+// own.
+TEST_F(NcclLent, GroupsOfSomeRanksHaveTheirOwn) {
+  library.isReplicated = true;
+  openOn("dp=2:tp=2");
+  runProcesses(4, [&](int r, zero_rt_group *process) {
+    void *comm = makeComm(r, 4, r);
+    {
+      GpuRank rank(library, process, r, makeOptions(r, comm));
+      rank.check(rank.create());
+      runStep(rank);
+      runStep(rank);
+    }
+    dropComm(comm);
+  });
+  // The test's, and those of each rank over dp and over tp.
+  EXPECT_EQ(count("ncclCommInitRankConfig"), 4 + 2 * 4);
+  EXPECT_TRUE(givenUp.empty());
+}
+
 TEST_F(NcclLent, IsUsedAndLeftToItsOwner) {
   openOn("dp=2");
   runProcesses(2, [&](int r, zero_rt_group *process) {

@@ -44,6 +44,19 @@ std::string StepLibrary::open(const LowerOptions &options,
        word = text.find("bf16"))
     text.replace(word, 4, "f32");
 
+  const std::string mesh = "\"dp\" = 4";
+  at = text.find(mesh);
+  if (at == std::string::npos)
+    return "the example no longer has a mesh of " + mesh;
+  if (isReplicated)
+    text.insert(at + mesh.size(), ", \"tp\" = 2");
+  const std::string arrives = "arrives(accumulation : -1)";
+  at = text.find(arrives);
+  if (at == std::string::npos)
+    return "the example no longer has gradients that come with " + arrives;
+  if (isReplicated)
+    text.insert(at + arrives.size(), " replicated [tp]");
+
   const std::string reduced = "zero.reduce %g#0, %g#1, %g#2, %g#3";
   at = text.find(reduced);
   if (at == std::string::npos)

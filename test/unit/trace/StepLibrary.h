@@ -43,6 +43,8 @@ public:
 
   /// Whether parameters and gradients are f32 instead of bf16.
   bool isF32 = false;
+  /// Whether there is another axis, "tp", over which all is the same.
+  bool isReplicated = false;
   /// The type in which gradients travel, such as "bf16"; or that of their sum.
   std::string wire;
   /// How `open` compiles.
