@@ -34,35 +34,24 @@ std::string StepLibrary::open(const LowerOptions &options,
   if (!file)
     return "cannot read " ZERO_QUICKSTART;
   std::string text = (*file)->getBuffer().str();
-  const std::string once = "@fc1.weight : 64x48xbf16";
-  size_t at = text.find(once);
-  if (at == std::string::npos)
-    return "the example no longer declares " + once;
-  text.insert(at + once.size(), " uses 2");
-
+  std::string missing;
+  auto append = [&](const std::string &known, bool wanted,
+                    const std::string &more) {
+    size_t at = text.find(known);
+    if (at == std::string::npos)
+      missing = known;
+    else if (wanted)
+      text.insert(at + known.size(), more);
+  };
+  append("@fc1.weight : 64x48xbf16", true, " uses 2");
+  append("\"dp\" = 4", isReplicated, ", \"tp\" = 2");
+  append("arrives(accumulation : -1)", isReplicated, " replicated [tp]");
   for (size_t word = text.find("bf16"); isF32 && word != std::string::npos;
        word = text.find("bf16"))
     text.replace(word, 4, "f32");
-
-  const std::string mesh = "\"dp\" = 4";
-  at = text.find(mesh);
-  if (at == std::string::npos)
-    return "the example no longer has a mesh of " + mesh;
-  if (isReplicated)
-    text.insert(at + mesh.size(), ", \"tp\" = 2");
-  const std::string arrives = "arrives(accumulation : -1)";
-  at = text.find(arrives);
-  if (at == std::string::npos)
-    return "the example no longer has gradients that come with " + arrives;
-  if (isReplicated)
-    text.insert(at + arrives.size(), " replicated [tp]");
-
-  const std::string reduced = "zero.reduce %g#0, %g#1, %g#2, %g#3";
-  at = text.find(reduced);
-  if (at == std::string::npos)
-    return "the example no longer has " + reduced;
-  if (!wire.empty())
-    text.insert(at + reduced.size(), " wire " + wire);
+  append("zero.reduce %g#0, %g#1, %g#2, %g#3", !wire.empty(), " wire " + wire);
+  if (!missing.empty())
+    return "the example no longer has " + missing;
 
   DialectRegistry registry;
   registerDriverDialects(registry);
