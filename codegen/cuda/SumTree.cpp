@@ -27,8 +27,9 @@ Value SumTree::address(Type type, Value base, Value index) {
   return emitAddress(builder, loc, type, base, index);
 }
 
-/// What this thread wrote before is seen by who sees what it writes later; and
-/// what others wrote before what this one has read can be read.
+/// What this thread, and those that it has met, wrote before is seen by who
+/// sees what it writes later; and what others wrote before what this one has
+/// read can be read.
 void SumTree::fence() {
   builder.create<LLVM::CallIntrinsicOp>(
       loc, TypeRange(), builder.getStringAttr("llvm.nvvm.membar.gl"),
@@ -96,13 +97,13 @@ SumTree::Level SumTree::emitLevel(const Level &level) {
 
 /// How many members of a group have come, with |mine| of this warp.
 Value SumTree::emitArrival(Value arrivals, Value mine) {
-  fence();
   meet();
   Type i32Type = builder.getI32Type();
   Value narrow = create<arith::TruncIOp>(i32Type, mine);
   Value before = emitIf(
       isEqual(lane, i64(0)),
       [&] {
+        fence();
         SmallVector<Value> result{
             create<LLVM::AtomicRMWOp>(LLVM::AtomicBinOp::add, arrivals, narrow,
                                       LLVM::AtomicOrdering::monotonic)};

@@ -9,13 +9,15 @@
 #include "codegen/cuda/EmitKernel.h"
 #include "codegen/cuda/EmitScalarKernel.h"
 #include "codegen/host/Tables.h"
+#include "codegen/kernels/Loops.h"
 #include "zero_rt/library.h"
 
 using namespace mlir;
 using namespace zero;
 
 static_assert(kCudaThreads == ZERO_RT_CUDA_THREADS &&
-                  kMaxGivenSlots == ZERO_RT_CUDA_MOST_GIVEN,
+                  kMaxGivenSlots == ZERO_RT_CUDA_MOST_GIVEN &&
+                  kSumBlock == ZERO_RT_CUDA_SUM_GROUP,
               "what a kernel is compiled for is what it is launched with");
 
 CudaTables::CudaTables(GlobalBuilder &globals, const CudaCode *code)

@@ -31,7 +31,7 @@ struct Launch {
   void *const *operands;
   int64_t numOperands;
   /// A segment table, of which only what is in |domain| runs; or -1: all of it,
-  /// with scalars from slot 0 on.
+  /// without scalars.
   int32_t table;
   Range domain; // in bucket coordinates
   /// The slot that gets the sum of a reducing kernel, or -1.

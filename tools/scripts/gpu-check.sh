@@ -123,6 +123,13 @@ make_folder() {
         "$folder/step.mlir" --stage="$stage" --offload=optimizer
     done
   done
+  # Norms of many partial sums, and of so many that their sums are summed. The second
+  # bucket has the more, and gradients are others at each step.
+  local large=$((${elements:-17000003} < 17000003 ? elements : 17000003))
+  make_step --ranks=1 --parameters=3 --sizes="$((large / 13)),$large,5" \
+    --dtype=bf16 --gradient=bf16 --accumulator=f32 \
+    --optimizer examples/optimizers/sgd.mlir
+  compile large "$folder/step.mlir" --stage=0 --bucket-bytes=1
   # More ranks than one kernel sums.
   make_step --ranks=35 --dtype=bf16 --gradient=bf16 --accumulator=bf16 \
     --optimizer examples/optimizers/sgd.mlir
@@ -156,7 +163,7 @@ check ./gpu_check "$@" ./*/lib*.so
 if [[ " $* " == *" --device=host "* ]]; then
   device=host
 elif sanitizer=$(command -v compute-sanitizer); then
-  for tool in memcheck racecheck; do
+  for tool in memcheck racecheck synccheck; do
     check "$sanitizer" --tool "$tool" --error-exitcode 1 ./gpu_check "$@" \
       ./{adamw_bf16_bf16_f32,lion_f64_f64_f64,ranks4_stage2,ranks2_stage1_offload,ranks35}/lib*.so
   done

@@ -262,8 +262,7 @@ zero_rt_status CudaDevice::set(void *data, uint64_t bits, int64_t size,
   }
   if (low == high && count > 1)
     return setOnDevice({to, 0, low, 4, 2 * elements, 1});
-  // Each half as a column of a matrix of two. Of one element there are always
-  // two, so that a graph can have another value.
+  // Each half as a column of a matrix of two.
   ZERO_RT_TRY(setOnDevice({to, 8, low, 4, 1, elements}));
   return setOnDevice({to + 4, 8, high, 4, 1, elements});
 }

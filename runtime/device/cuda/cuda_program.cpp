@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <utility>
 
 using namespace zero_rt;
 
@@ -236,15 +237,17 @@ zero_rt_status CudaProgram::runReducing(const Launch &launch,
   int64_t sums = 0, groups = 0;
   for (int64_t level = pieces.count; level > 1 || groups == 0;) {
     sums += level;
-    level = (level + blockElements - 1) / blockElements;
+    level = (level + ZERO_RT_CUDA_SUM_GROUP - 1) / ZERO_RT_CUDA_SUM_GROUP;
     groups += level;
   }
   ZERO_RT_TRY(reserve(partials, sums * int64_t(sizeof(double))));
   int64_t known = arrivals.bytes;
   ZERO_RT_TRY(reserve(arrivals, groups * int64_t(sizeof(int32_t))));
-  if (arrivals.bytes > known) { // and kernels leave it so
+  if (arrivals.bytes > known) {                       // and kernels leave it so
+    int64_t bytes = std::exchange(arrivals.bytes, 0); // until that is done
     std::vector<int32_t> zeros(static_cast<size_t>(groups));
-    ZERO_RT_TRY(device.copyNow(arrivals.data, zeros.data(), arrivals.bytes));
+    ZERO_RT_TRY(device.copyNow(arrivals.data, zeros.data(), bytes));
+    arrivals.bytes = bytes;
   }
   Summing summing = {partials.data, arrivals.data, slot};
   return run(kernels[size_t(launch.kernel)], launch.operands,
@@ -268,16 +271,17 @@ zero_rt_status CudaProgram::setSlot(int64_t slot, double value) {
 /// Whether |launch| has scalars, or its sum goes to where another value has to
 /// go first.
 bool CudaProgram::readsSlots(const Launch &launch) const {
+  auto isGiven = [&](const GivenSlot &each) {
+    return each.slot == launch.sumSlot;
+  };
+  if (std::any_of(given.begin(), given.end(), isGiven))
+    return true;
   if (launch.table < 0)
     return false;
   const zero_rt_table_row &table = library.tables[launch.table];
   const zero_rt_segment_row *first = library.segments + table.first;
-  return std::any_of(
-             first, first + table.count,
-             [](const auto &segment) { return segment.scalars >= 0; }) ||
-         std::any_of(given.begin(), given.end(), [&](const GivenSlot &each) {
-           return each.slot == launch.sumSlot;
-         });
+  return std::any_of(first, first + table.count,
+                     [](const auto &segment) { return segment.scalars >= 0; });
 }
 
 /// With the first of the slots that are given, which have to be few enough.

@@ -31,9 +31,9 @@ extern "C" {
 
 /// A fused loop over elements [begin, end) of its operands (already offset to
 /// the launched range). |scalars| are this segment's per-step scalars, loaded
-/// from memory and never passed by value, so that a captured graph stays
-/// right. A reducing kernel writes one f64 per started block of 4096 elements
-/// to partials[element / 4096]; its |begin| is a multiple of 4096.
+/// from memory and never passed by value; null for a segment without. A
+/// reducing kernel writes one f64 per started block of 4096 elements to
+/// partials[element / 4096]; its |begin| is a multiple of 4096.
 typedef void (*zero_rt_kernel_fn)(void *const *operands, const double *scalars,
                                   int64_t begin, int64_t end, double *partials);
 
@@ -60,10 +60,11 @@ typedef struct zero_rt_cuda_piece {
 ///
 /// One that sums has the last three, and writes its sum to *sum. Its pieces but
 /// the last have 4096 elements. The sums of pieces are written to partials, and
-/// behind them those of 4096 of them each, and so on, until one is left, which
-/// is not written there. For each of those groups, in the same order, and for
-/// the last, arrivals has a number that is 0 before and after the launch.
-/// Nothing of that may overlap an operand, or be another launch's meanwhile.
+/// behind them those of ZERO_RT_CUDA_SUM_GROUP of them each, and so on, until
+/// one is left, which is not written there. For each of those groups, in the
+/// same order, and for the last, arrivals has a number that is 0 before and
+/// after the launch. Nothing of that may overlap an operand, or be another
+/// launch's meanwhile.
 ///
 /// Or one that runs a zero_rt_scalar_fn, in one thread:
 ///
@@ -71,7 +72,8 @@ typedef struct zero_rt_cuda_piece {
 ///             int64_t slot0, int64_t bits0, ...)
 ///
 /// with ZERO_RT_CUDA_MOST_GIVEN slots, of which the first num_given are written
-/// before. Its pieces_per_block is 0.
+/// before: what the host has for them is passed by value. Its pieces_per_block
+/// is 0.
 typedef struct zero_rt_cuda_function {
   const char *name;
   int64_t pieces_per_block;
@@ -80,6 +82,7 @@ typedef struct zero_rt_cuda_function {
 #define ZERO_RT_CUDA_THREADS 256
 #define ZERO_RT_CUDA_MOST_RANKS 16
 #define ZERO_RT_CUDA_MOST_GIVEN 8
+#define ZERO_RT_CUDA_SUM_GROUP 4096
 
 /// What a sum over ranks does with what is there.
 typedef enum zero_rt_rank_sum_kind {

@@ -384,7 +384,7 @@ TEST_F(CudaKernel, SumsPartialSumsAsARuntimeDoes) {
   std::vector<float> in(2 * 4097);
   for (size_t i = 0; i < in.size(); ++i)
     in[i] = float(std::sin(double(i)));
-  for (int64_t count : {1, 2, 71, 4096, 4097}) {
+  for (int64_t count : {1, 2, 9, 71, 4096, 4097}) {
     std::vector<zero_rt_cuda_piece> pieces;
     std::vector<double> expected;
     for (int64_t i = 0; i < count; ++i) { // short ones, for the test's sake
@@ -393,7 +393,9 @@ TEST_F(CudaKernel, SumsPartialSumsAsARuntimeDoes) {
                          double(in[2 * i + 1]) * double(in[2 * i + 1]));
     }
     Sums sums(pieces.size());
-    for (int launch = 0; launch < 2; ++launch) {
+    // A few warps in many orders.
+    for (int launch = 0; launch < (count < 10 ? 500 : 2); ++launch) {
+      std::fill(sums.partials.begin(), sums.partials.end(), -7);
       sums.sum = -7;
       cuda->launch("squares_f32", {{in.data()},
                                    nullptr,

@@ -37,10 +37,15 @@ thread_local EmulatedWarp *warp = nullptr;
 
 int32_t getThread() { return place.thread; }
 int32_t getBlock() { return place.block; }
-int32_t exchange(int32_t mask, int32_t value, int32_t which, int32_t isLane) {
+int32_t exchange(int32_t site, int32_t mask, int32_t value, int32_t which,
+                 int32_t isLane) {
   int lane = place.thread % kWarpSize;
-  return int32_t(warp->exchange(uint32_t(mask), uint32_t(value),
+  return int32_t(warp->exchange(site, uint32_t(mask), uint32_t(value),
                                 isLane ? which : lane ^ which));
+}
+int32_t letOthersGo() {
+  warp->pause();
+  return 0;
 }
 
 } // namespace
@@ -56,22 +61,44 @@ static void runAlone(int64_t blocks, int threads, const Kernel &kernel) {
 }
 
 /// The same with the threads of a warp at once, which can talk to each other;
-/// and the warps in any order.
+/// the warps in any order, and some of them at once.
 template <typename Kernel>
 static void runInWarps(int64_t blocks, const Kernel &kernel) {
   constexpr int kWarps = kCudaThreads / kWarpSize;
-  std::vector<int64_t> order(size_t(blocks * kWarps));
-  std::iota(order.begin(), order.end(), int64_t(0));
+  constexpr int kAtOnce = 3;
   static thread_local std::mt19937 random(17);
-  std::shuffle(order.begin(), order.end(), random);
-  static thread_local EmulatedWarp lanes;
-  warp = &lanes;
-  for (int64_t i : order) {
+  static thread_local EmulatedWarp warps[kAtOnce];
+  std::vector<int64_t> waiting(size_t(blocks * kWarps));
+  std::iota(waiting.begin(), waiting.end(), int64_t(0));
+  std::shuffle(waiting.begin(), waiting.end(), random);
+  auto start = [&](EmulatedWarp &next) {
+    int64_t i = waiting.back();
+    waiting.pop_back();
     auto enter = [i](int lane) {
       place = {int32_t(i % kWarps) * kWarpSize + lane, int32_t(i / kWarps)};
     };
-    bool isDone = lanes.run(enter, kernel);
-    ASSERT_TRUE(isDone) << "threads of warp " << i << " wait for each other";
+    next.start(enter, kernel);
+  };
+  std::vector<EmulatedWarp *> going;
+  for (EmulatedWarp &each : warps)
+    if (!waiting.empty()) {
+      start(each);
+      going.push_back(&each);
+    }
+  // One for a while, so that others stay where they are.
+  for (size_t drawn = 0; !going.empty();) {
+    if (random() % 16 == 0 || drawn >= going.size())
+      drawn = random() % going.size();
+    warp = going[drawn];
+    EmulatedWarp::Progress progress = warp->advance(random);
+    ASSERT_NE(progress, EmulatedWarp::Progress::Stuck)
+        << "threads of a warp wait for each other";
+    if (progress == EmulatedWarp::Progress::Going)
+      continue;
+    if (waiting.empty())
+      going.erase(going.begin() + int64_t(drawn));
+    else
+      start(*warp);
   }
 }
 
@@ -84,7 +111,8 @@ static void replaceOps(ModuleOp module) {
   OpBuilder builder(module.getBodyRegion());
   Location loc = module.getLoc();
   Type pointer = LLVM::LLVMPointerType::get(module.getContext());
-  for (StringRef name : {"get_thread", "get_block", "exchange"})
+  for (StringRef name :
+       {"get_thread", "get_block", "exchange", "let_others_go"})
     builder
         .create<LLVM::GlobalOp>(loc, pointer, /*isConstant=*/false,
                                 LLVM::Linkage::External, name, Attribute())
@@ -112,6 +140,7 @@ static void replaceOps(ModuleOp module) {
     return at.create<LLVM::ConstantOp>(loc, at.getI32Type(),
                                        at.getI32IntegerAttr(value));
   };
+  int site = 0;
   module.walk([&](Operation *op) {
     if (isa<NVVM::ThreadIdXOp>(op))
       call(op, "get_thread", {});
@@ -119,15 +148,16 @@ static void replaceOps(ModuleOp module) {
       call(op, "get_block", {});
     else if (auto shuffle = dyn_cast<NVVM::ShflOp>(op))
       call(op, "exchange",
-           {shuffle.getThreadMask(), shuffle.getVal(), shuffle.getOffset(),
+           {i32(op, ++site), shuffle.getThreadMask(), shuffle.getVal(),
+            shuffle.getOffset(),
             i32(op, shuffle.getKind() == NVVM::ShflKind::idx)});
     else if (auto meet = dyn_cast<NVVM::SyncWarpOp>(op))
       call(op, "exchange",
-           {meet.getMask(), i32(op, 0), i32(op, 0), i32(op, 0)});
+           {i32(op, ++site), meet.getMask(), i32(op, 0), i32(op, 0),
+            i32(op, 0)});
     else if (auto fence = dyn_cast<LLVM::CallIntrinsicOp>(op)) {
       EXPECT_EQ(fence.getIntrin(), "llvm.nvvm.membar.gl");
-      OpBuilder(op).create<LLVM::FenceOp>(loc, LLVM::AtomicOrdering::seq_cst);
-      op->erase();
+      call(op, "let_others_go", {});
     }
   });
   for (auto function : module.getOps<LLVM::LLVMFuncOp>()) {
@@ -177,6 +207,7 @@ void CudaEmulator::compile(
   set("get_thread", getThread);
   set("get_block", getBlock);
   set("exchange", exchange);
+  set("let_others_go", letOthersGo);
 }
 
 CudaEmulator::~CudaEmulator() {

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <gtest/gtest.h>
+#include <numeric>
 
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
@@ -60,7 +61,7 @@ void EmulatedWarp::begin(unsigned high, unsigned low) {
 
 void EmulatedWarp::work() {
   arrive(nullptr, &schedulerStack, &schedulerSize);
-  (*job)();
+  job();
   lanes[current].isDone = true;
   leaveLane(/*forGood=*/true);
 }
@@ -81,13 +82,15 @@ void EmulatedWarp::enterLane(int index) {
   arrive(fakeStack, nullptr, nullptr);
 }
 
-bool EmulatedWarp::run(const std::function<void(int)> &enter,
-                       const std::function<void()> &newJob) {
-  job = &newJob;
+void EmulatedWarp::start(std::function<void(int)> newEnter,
+                         std::function<void()> newJob) {
+  enter = std::move(newEnter);
+  job = std::move(newJob);
   auto address = reinterpret_cast<uintptr_t>(this);
   for (Lane &lane : lanes) {
     if (!lane.isDone)
-      return false; // since an earlier run
+      continue; // for ever
+    lane.isDone = false;
     getcontext(&lane.context);
     lane.context.uc_stack.ss_sp = lane.stack->bytes;
     lane.context.uc_stack.ss_size = sizeof(lane.stack->bytes);
@@ -95,34 +98,40 @@ bool EmulatedWarp::run(const std::function<void(int)> &enter,
     makecontext(&lane.context, reinterpret_cast<void (*)()>(begin), 2,
                 unsigned(address >> 32), unsigned(address));
   }
-  for (Lane &lane : lanes)
-    lane.isDone = false;
-  for (bool isDone = false; !isDone;) {
-    isDone = true;
-    hasMoved = false;
-    for (int lane = 0; lane < kWarpSize; ++lane) {
-      if (lanes[lane].isDone)
-        continue;
-      enter(lane);
-      enterLane(lane);
-      hasMoved |= lanes[lane].isDone;
-      isDone &= lanes[lane].isDone;
+}
+
+EmulatedWarp::Progress EmulatedWarp::advance(std::mt19937 &random) {
+  int order[kWarpSize];
+  std::iota(order, order + kWarpSize, 0);
+  std::shuffle(order, order + kWarpSize, random);
+  bool isDone = true;
+  hasMoved = false;
+  for (int lane : order) {
+    if (lanes[lane].isDone)
+      continue;
+    if (random() % 4 == 0) { // it is late
+      isDone = false;
+      hasMoved = true;
+      continue;
     }
-    if (!isDone && !hasMoved)
-      return false;
+    enter(lane);
+    enterLane(lane);
+    hasMoved |= lanes[lane].isDone;
+    isDone &= lanes[lane].isDone;
   }
-  return true;
+  return isDone ? Progress::Done : hasMoved ? Progress::Going : Progress::Stuck;
 }
 
 //===----------------------------------------------------------------------===//
 // Talk
 //===----------------------------------------------------------------------===//
 
-uint32_t EmulatedWarp::exchange(uint32_t mask, uint32_t value, int other) {
+uint32_t EmulatedWarp::exchange(int site, uint32_t mask, uint32_t value,
+                                int other) {
   int lane = current;
   EXPECT_TRUE(mask >> lane & 1) << "lane " << lane << " is no member";
   EXPECT_TRUE(mask >> other & 1) << "nor is lane " << other;
-  Team &team = teams[mask];
+  Team &team = teams[{site, mask}];
   team.given[lane] = value;
   uint64_t now = team.turn;
   hasMoved = true;
@@ -134,4 +143,9 @@ uint32_t EmulatedWarp::exchange(uint32_t mask, uint32_t value, int other) {
   while (team.turn == now)
     leaveLane(/*forGood=*/false);
   return team.taken[other];
+}
+
+void EmulatedWarp::pause() {
+  hasMoved = true;
+  leaveLane(/*forGood=*/false);
 }

@@ -15,7 +15,9 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <random>
 #include <ucontext.h>
+#include <utility>
 
 namespace zero::test {
 
@@ -26,15 +28,20 @@ public:
   EmulatedWarp();
   ~EmulatedWarp();
 
-  /// Calls |job| in each lane; |enter| is told which lane it is whenever that
-  /// goes on. False where lanes wait that are not all who would have to come;
-  /// then they are left where they are, and nothing else is run here.
-  bool run(const std::function<void(int)> &enter,
-           const std::function<void()> &job);
+  /// Has |job| called in each lane; |enter| is told which lane it is whenever
+  /// that goes on. Where lanes of an earlier job wait for ever, they stay.
+  void start(std::function<void(int)> enter, std::function<void()> job);
+
+  /// Lets most lanes go on, in an order of |random|'s, until they wait.
+  /// Stuck: all wait, and not all have come who would have to.
+  enum class Progress { Done, Going, Stuck };
+  Progress advance(std::mt19937 &random);
 
   /// What the member of |mask| that calls it gets from the lane |other|, as
-  /// soon as all members have called.
-  uint32_t exchange(uint32_t mask, uint32_t value, int other);
+  /// soon as all members have called it from the same |site| of the code.
+  uint32_t exchange(int site, uint32_t mask, uint32_t value, int other);
+  /// Lets others go on before the lane that calls it.
+  void pause();
 
 private:
   struct Stack;
@@ -63,8 +70,9 @@ private:
   size_t schedulerSize = 0;
   int current = 0;
   bool hasMoved = false; // since the last look
-  const std::function<void()> *job = nullptr;
-  std::map<uint32_t, Team> teams; // by their members
+  std::function<void(int)> enter;
+  std::function<void()> job;
+  std::map<std::pair<int, uint32_t>, Team> teams; // by site and members
 };
 
 } // namespace zero::test

@@ -152,6 +152,32 @@ TEST_F(GpuGraph, WithoutTheOptionThereIsNone) {
   });
 }
 
+// They come in two launches, in the order in which they were given.
+TEST_F(GpuGraph, MoreIsGivenThanALaunchTakes) {
+  library.numEchoes = 9;
+  open("dp=1");
+  runThreads(1, [&](int r, zero_rt_group *threads) {
+    std::unique_ptr<GpuRank> rank = makeRank(library, threads, r);
+    for (int step = 0; step < 2; ++step) {
+      deliver(*rank);
+      fake::takeCalls();
+      std::vector<double> inputs{1e-2};
+      for (int i = 0; i < library.numEchoes; ++i)
+        inputs.push_back(step + i / 16.0);
+      rank->check(rank->calls().apply(rank->step, inputs.data(),
+                                      int32_t(inputs.size()), nullptr));
+      // Behind the norm, which reads none of them.
+      EXPECT_EQ(count(fake::takeCalls(), "cuGraphAddKernelNode"), 4);
+      zero_rt_results results = rank->getResults();
+      EXPECT_EQ(results.verdict, ZERO_RT_APPLIED);
+      EXPECT_EQ(results.backwards, 1);
+      ASSERT_EQ(results.num_values, 1 + library.numEchoes);
+      for (int i = 0; i < library.numEchoes; ++i)
+        EXPECT_EQ(results.values[1 + i], step + i / 16.0);
+    }
+  });
+}
+
 TEST_F(GpuGraph, AFailureIsThatOfTheStepAlone) {
   open("dp=1");
   for (const char *function :

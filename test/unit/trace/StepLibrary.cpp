@@ -44,6 +44,18 @@ std::string StepLibrary::open(const LowerOptions &options,
       text.insert(at + known.size(), more);
   };
   append("@fc1.weight : 64x48xbf16", true, " uses 2");
+  std::string arguments, names, values, types;
+  for (int i = 0; i < numEchoes; ++i) {
+    std::string name = "echo" + std::to_string(i);
+    arguments += ", %" + name + ": !zero.value<f64>";
+    names += ", " + name;
+    values += ", %" + name;
+    types += ", !zero.value<f64>";
+  }
+  append("(%lr: !zero.value<f64>", true, arguments);
+  append("zero.return [norm", true, names);
+  append("] %norm", true, values);
+  append("] %norm" + values + " : !zero.value<f64>", true, types);
   append("\"dp\" = 4", isReplicated, ", \"tp\" = 2");
   append("arrives(accumulation : -1)", isReplicated, " replicated [tp]");
   for (size_t word = text.find("bf16"); isF32 && word != std::string::npos;
