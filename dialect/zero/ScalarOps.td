@@ -249,13 +249,13 @@ def Zero_VerdictOp : Zero_InferredOp<"verdict",
   let summary = "Whether the step is applied, the same on every rank";
   let description = [{
     `sums` are over the squares of all gradients, each finite exactly where its
-    gradients are; with `nonfinite poison` nobody asks for them. The verdict is a `zero_rt_verdict` of the runtime: 0: applied.
-    1: skipped, a gradient is not finite (with `nonfinite skip`, the default).
-    2: refused, a gradient that is not optional is missing. 3: refused, ranks made
-    different numbers of backwards, if `backwards` is their sum over the ranks and
-    `squared` that of their squares. 4: refused, a gradient is not finite (with
-    `nonfinite error`). 5: refused, `tokens`, which gradients are divided by, are
-    not a positive number.
+    gradients are; with `nonfinite poison` nobody asks for them. The verdict is a
+    `zero_rt_verdict` of the runtime: 0: applied. 1: skipped, a gradient is not finite
+    (with `nonfinite skip`, the default). 2: refused, a gradient that is not optional is
+    missing. 3: refused, ranks made different numbers of backwards, if `backwards` is
+    their sum over the ranks and `squared` that of their squares. 4: refused, a gradient
+    is not finite (with `nonfinite error`). 5: refused, `tokens`, which gradients are
+    divided by, are not a positive number.
 
     Constraints:
 
