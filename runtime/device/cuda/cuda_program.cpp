@@ -243,8 +243,9 @@ zero_rt_status CudaProgram::runReducing(const Launch &launch,
   ZERO_RT_TRY(reserve(partials, sums * int64_t(sizeof(double))));
   int64_t known = arrivals.bytes;
   ZERO_RT_TRY(reserve(arrivals, groups * int64_t(sizeof(int32_t))));
-  if (arrivals.bytes > known) {                       // and kernels leave it so
-    int64_t bytes = std::exchange(arrivals.bytes, 0); // until that is done
+  // Kernels leave them 0. They are not there until that is done.
+  if (arrivals.bytes > known) {
+    int64_t bytes = std::exchange(arrivals.bytes, 0);
     std::vector<int32_t> zeros(static_cast<size_t>(groups));
     ZERO_RT_TRY(device.copyNow(arrivals.data, zeros.data(), bytes));
     arrivals.bytes = bytes;
