@@ -83,7 +83,11 @@ zero_rt_status ProcessCommunicator::compare(const Tag &tag, const Header &mine,
     return ZERO_RT_OK;
   }
   std::string text = findDifference(link->rank(), mine, rank, theirs);
-  return text.empty() ? ZERO_RT_OK : breakWith(ZERO_RT_MISMATCH, text);
+  if (text.empty())
+    return ZERO_RT_OK;
+  // Who has given up what this says, and told so, is not there any more.
+  ZERO_RT_TRY(link->check());
+  return breakWith(ZERO_RT_MISMATCH, text);
 }
 
 /// Looks which |transfers| are done.

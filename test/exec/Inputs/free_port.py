@@ -1,8 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Prints a port that nobody listens at, for now."""
+"""Prints a port that nobody listens at, for now.
 
+Not one that the system gives to whoever asks for any: those of other tests would have
+it before it is used.
+"""
+
+import random
 import socket
 
-with socket.socket() as s:
-    s.bind(("127.0.0.1", 0))
-    print(s.getsockname()[1])
+while True:
+    port = random.randrange(10000, 30000)
+    with socket.socket() as s:
+        try:
+            s.bind(("127.0.0.1", port))
+        except OSError:
+            continue
+    print(port)
+    break

@@ -103,7 +103,7 @@ TEST(Disagreement, StalledRanksAreNamed) {
   LibraryBuilder library = makeBuffers(4);
   Options options;
   options.timeoutMs = 100;
-  Gate gate;
+  Gate gates[2]; // each of the others has given up
   runSteps(
       library.get(),
       [&](int32_t rank, zero_rt_step *step) {
@@ -112,9 +112,10 @@ TEST(Disagreement, StalledRanksAreNamed) {
           expectStatus(ZERO_RT_TIMEOUT, calls.reduce_scatter(step, 0, 2, 0),
                        "reduce_scatter of 'b0' did not finish within 100 ms: "
                        "ranks 1, 3 did not come");
-          gate.open();
+          gates[rank / 2].open();
         } else {
-          gate.wait();
+          for (Gate &gate : gates)
+            gate.wait();
         }
         expectStatus(ZERO_RT_POISONED, calls.all_gather(step, 0, 0),
                      "the group is broken since: reduce_scatter of 'b0' did "
