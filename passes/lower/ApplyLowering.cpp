@@ -59,11 +59,8 @@ LogicalResult StepLowering::lowerAllReduce(AllReduceOp op) {
     scalars->store(input, {slots, 0});
   }
   // One rank's sum is its own.
-  bool isOfSeveral =
-      llvm::any_of(op.getAxes().getAsRange<StringAttr>(), [&](StringAttr axis) {
-        return mesh.getAxisSize(axis) != 1;
-      });
-  if (isOfSeveral) {
+  SmallVector<StringAttr> axes(op.getAxes().getAsRange<StringAttr>());
+  if (mesh.getNumRanks(axes) > 1) {
     scalars->flush();
     finish->call<zrt::AllReduceScalarsOp>(slots, op.getAxesAttr());
   }

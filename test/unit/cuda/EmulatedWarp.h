@@ -61,7 +61,7 @@ private:
   static void begin(unsigned high, unsigned low);
   void work();
   void enterLane(int lane);
-  /// Goes back to `run`, for good or until it comes back.
+  /// Goes back to `advance`, for good or until that comes back.
   void leaveLane(bool forGood);
 
   Lane lanes[kWarpSize];
