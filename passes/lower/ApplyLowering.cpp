@@ -58,9 +58,13 @@ LogicalResult StepLowering::lowerAllReduce(AllReduceOp op) {
     slots = program->slots("reduced", {0.0});
     scalars->store(input, {slots, 0});
   }
-  // One rank's sum is its own.
-  SmallVector<StringAttr> axes(op.getAxes().getAsRange<StringAttr>());
-  if (mesh.getNumRanks(axes) > 1) {
+  // One rank's sum is its own. An axis that the mesh has not is no reason to
+  // leave it out, but an error of the program.
+  bool isOfSeveral =
+      llvm::any_of(op.getAxes().getAsRange<StringAttr>(), [&](StringAttr axis) {
+        return mesh.getAxisSize(axis) != 1;
+      });
+  if (isOfSeveral) {
     scalars->flush();
     finish->call<zrt::AllReduceScalarsOp>(slots, op.getAxesAttr());
   }

@@ -316,7 +316,7 @@ BREAKS = [
      "  for (Operation *op : later)\n    if (failed(lower(op)))\n"
      "      return failure();\n  scalars->flush();\n"),
     ("lower", "scalars of several ranks are not reduced", APPLY,
-     "if (mesh.getNumRanks(axes) > 1) {", "if (mesh.getNumRanks(axes) < 0) {"),
+     "if (isOfSeveral) {", "if (false && isOfSeveral) {"),
     ("lower", "gathers are left out", APPLY,
      "finish->call<zrt::AllGatherOp>(buffer, gather.getAxesAttr());",
      "(void)buffer;"),
