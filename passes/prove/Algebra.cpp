@@ -6,6 +6,8 @@
 
 #include "passes/prove/Algebra.h"
 
+#include "dialect/zero/Placement.h"
+
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/Hashing.h"
 #include "llvm/ADT/STLExtras.h"
@@ -121,6 +123,7 @@ Expr Algebra::intern(std::vector<Term> terms) {
       made->undefined |= base->isUndefined;
       made->nan |= base->mayBeNan;
       made->gradient |= base->hasGradient;
+      made->ownCount |= base->hasOwnCount;
       made->own |= base->own;
       made->depth = std::max(made->depth, base->depth);
     }
@@ -151,6 +154,8 @@ Expr Algebra::base(Base given) {
         made->kind == BaseKind::gradient || made->kind == BaseKind::state;
     made->isUndefined = made->kind == BaseKind::undefined;
     made->hasGradient = made->kind == BaseKind::gradient;
+    made->hasOwnCount =
+        made->kind == BaseKind::symbol && made->name == kAccumulation;
     made->mayBeNan =
         made->kind == BaseKind::gradient || made->kind == BaseKind::undefined ||
         made->kind == BaseKind::tokens ||
@@ -164,8 +169,10 @@ Expr Algebra::base(Base given) {
       made->mayBeNan |= operand->mayBeNan();
       made->hasGradient |= operand->hasGradient();
       made->depth = std::max(made->depth, operand->getDepth() + 1);
-      if (made->kind != BaseKind::rankSum)
-        made->own |= operand->getOwn();
+      if (made->kind == BaseKind::rankSum)
+        continue;
+      made->own |= operand->getOwn();
+      made->hasOwnCount |= operand->hasOwnCount();
     }
     made->index = tables->bases.size();
     found = made.get();

@@ -98,7 +98,8 @@ struct Base {
   AxisSet own = 0;       // axes over which ranks have different numbers
   bool mayBeNan = false; // or infinite: see Polynomial::mayBeNan
   bool hasGradient = false;
-  unsigned depth = 0; // of operations in operations
+  bool hasOwnCount = false; // see Polynomial::hasOwnCount
+  unsigned depth = 0;       // of operations in operations
   unsigned index = 0;
 };
 using BaseRef = const Base *;
@@ -133,6 +134,9 @@ public:
   /// their backwards apart. What an element of a sharded buffer holds is the
   /// same for all ranks: its owner's.
   AxisSet getOwn() const { return own; }
+  /// Whether it is another number where this rank made another number of
+  /// backward passes. A sum of these numbers over ranks is the same on all.
+  bool hasOwnCount() const { return ownCount; }
   /// Of operations in operations: walks go as deep.
   unsigned getDepth() const { return depth; }
   /// The number, if it is a constant fraction.
@@ -150,6 +154,7 @@ private:
   bool undefined = false;
   bool nan = false;
   bool gradient = false;
+  bool ownCount = false;
   AxisSet own = 0;
   unsigned depth = 0;
   size_t hash = 0;

@@ -129,32 +129,10 @@ static bool isCount(BaseRef base) {
          (base->kind == BaseKind::symbol && base->name == kAccumulation);
 }
 
-bool prove::dependsOnOwnBackwards(Expr a) {
-  bool depends = false;
-  visitBases(
-      a,
-      [&](BaseRef base) {
-        depends |=
-            base->kind == BaseKind::symbol && base->name == kAccumulation;
-      },
-      // All ranks have the same sum.
-      [](BaseRef base) { return base->kind != BaseKind::rankSum; });
-  return depends;
-}
-
 /// The axes over which ranks may have different numbers for |base|, the number
 /// of their backwards among them.
 static AxisSet getDifference(BaseRef base, const MeshAxes &axes) {
-  if (base->kind == BaseKind::rankSum)
-    return base->over;
-  if (isCount(base))
-    return axes.getAll();
-  AxisSet set = base->own;
-  for (Expr operand : base->operands)
-    for (const Term &term : operand->getTerms())
-      for (auto [inner, exponent] : term.monomial)
-        set |= getDifference(inner, axes);
-  return set;
+  return base->hasOwnCount ? axes.getAll() : base->own;
 }
 
 Expr prove::getMissing(Algebra &algebra, const MeshAxes &axes) {

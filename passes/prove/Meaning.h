@@ -148,10 +148,6 @@ struct Meaning {
   bool allMeet() const { return meetsOver == axes.getAll(); }
 };
 
-/// Whether |a| is another number where a rank made another number of backwards,
-/// and not a sum of these numbers.
-bool dependsOnOwnBackwards(Expr a);
-
 /// Whether the calls of a step can lead to |situation|.
 bool mayHappen(Situation situation, const Meaning &meaning);
 

@@ -25,8 +25,7 @@ static bool appliesUnequal(const Meaning &meaning) {
 static bool checkNumber(Proof &proof, Operation *op, const llvm::Twine &what,
                         Expr number, const Meaning &meaning) {
   std::string unknown = describeUnknown(number);
-  if (unknown.empty() && dependsOnOwnBackwards(number) &&
-      appliesUnequal(meaning))
+  if (unknown.empty() && number->hasOwnCount() && appliesUnequal(meaning))
     unknown = "the number of this rank's backwards, and the step is applied "
               "where others made another number of them";
   if (!unknown.empty()) {
