@@ -95,8 +95,8 @@ def Zero_ReturnOp : Zero_Op<"return",
   let description = [{
     Constraints:
 
-    - `return_c1`: there is one name per value, at most 16, all different, of
-      letters, digits and underscores;
+    - `return_c1`: there is one name per value, all different, of letters, digits
+      and underscores;
     - `return_c2`: values are replicated and unscaled.
 
     Example:

@@ -238,9 +238,6 @@ LogicalResult ReturnOp::verify() {
       return emitOpError() << "name " << name
                            << " must be a word that no other result has";
   }
-  if (getValues().size() > 16)
-    return emitOpError() << "reports at most 16 values, got "
-                         << getValues().size();
   // return_c2
   return verifyFinal(*this, getValues());
 }

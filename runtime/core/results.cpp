@@ -202,9 +202,10 @@ static zero_rt_status resolve(zero_rt_step &step) {
   int32_t verdict = int32_t(value);
 
   last.results.verdict = verdict;
-  last.results.num_values = int32_t(library.num_results);
   for (int64_t i = 0; i < library.num_results; ++i)
-    last.results.values[i] = last.slots[library.results[i]];
+    last.values[size_t(i)] = last.slots[library.results[i]];
+  last.results.values = last.values.data();
+  last.results.num_values = int32_t(library.num_results);
   bool isNonfinite = verdict == ZERO_RT_SKIPPED_NONFINITE ||
                      verdict == ZERO_RT_REFUSED_NONFINITE;
   if (verdict == ZERO_RT_REFUSED_NONFINITE) {

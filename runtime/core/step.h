@@ -69,6 +69,7 @@ struct Settled {
   bool settled = false;  // and it closed its books
   bool resolved = false; // and what follows is known
   zero_rt_results results = {};
+  std::vector<double> values; // of the results
   zero_rt_status refusal = ZERO_RT_OK;
   std::string message;
 

@@ -75,6 +75,7 @@ static zero_rt_status allocateAll(zero_rt_step &step) {
       ZERO_RT_SPACE_DEVICE, ZERO_RT_ROLE_SCALAR,
       library.num_slots * int64_t(sizeof(double)), "scalars", step.slotBlock));
   // Bookkeeping, and not counted.
+  step.last.values.resize(size_t(library.num_results));
   int64_t bytes = library.num_slots * int64_t(sizeof(double));
   step.last.slots =
       static_cast<double *>(step.device().allocate(ZERO_RT_SPACE_HOST, bytes));

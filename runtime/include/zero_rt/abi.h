@@ -23,7 +23,7 @@ extern "C" {
 #endif
 
 /// Raised whenever calls.def, library.h or a struct below changes meaning.
-#define ZERO_RT_ABI_VERSION 12
+#define ZERO_RT_ABI_VERSION 13
 
 typedef struct zero_rt_group zero_rt_group;     // ranks that communicate
 typedef struct zero_rt_runtime zero_rt_runtime; // one rank: device and streams
@@ -237,14 +237,15 @@ typedef enum zero_rt_verdict {
 } zero_rt_verdict;
 
 /// The results of the last apply. |values| are the operands of zero.return, in
-/// order; generated headers give them names.
+/// order; generated headers give them names. Ownership: |values| belong to the
+/// step, and hold until its next apply or its destruction.
 typedef struct zero_rt_results {
   uint32_t struct_size;
   int32_t verdict;   // zero_rt_verdict, the same on all ranks
   int64_t backwards; // since the apply before
   int32_t num_values;
   int32_t reserved;
-  double values[16];
+  const double *values; // num_values of them
 } zero_rt_results;
 
 /// One piece of state on this rank: elements [begin, end) of what it holds of a
