@@ -14,12 +14,15 @@ using namespace mlir;
 using namespace zero;
 using namespace zero::prove;
 
-Calls::Calls(Proof &proof, zrt::ProgramOp program, const Buckets &buckets,
-             Meaning &meaning)
+Calls::Calls(Proof &proof, zrt::ProgramOp program, const SymbolTable &symbols,
+             const Buckets &buckets, Meaning &meaning)
     : proof(proof), algebra(proof.algebra), program(program), buckets(buckets),
-      meaning(meaning), symbols(program), writers(readSlotWriters(program)) {
+      meaning(meaning), symbols(symbols),
+      writers(readSlotWriters(program, symbols)) {
   for (auto op : program.getOps<zrt::ArrivalsOp>())
     arrivals[op.getBucketAttr().getAttr()] = op;
+  for (auto op : program.getOps<zrt::BufferOp>())
+    sharers[op.getMemory().getAttr()].push_back(op.getSymNameAttr());
 }
 
 //===----------------------------------------------------------------------===//
@@ -45,12 +48,13 @@ Contents &Calls::read(Operation *call, FlatSymbolRefAttr symbol) {
 }
 
 void Calls::overwrite(Contents &contents) {
-  StringAttr memoryOwner = contents.op.getMemory().getAttr();
-  for (auto &[name, sharer] : memory->buffers)
-    if (name != contents.op.getSymNameAttr() &&
-        sharer.op.getMemory().getAttr() == memoryOwner)
+  auto it = sharers.find(contents.op.getMemory().getAttr());
+  for (StringAttr name : it->second) {
+    Contents &sharer = memory->get(name);
+    if (&sharer != &contents && !sharer.isForgotten())
       sharer.forget(algebra,
                     "what @" + contents.op.getSymName() + " overwrote");
+  }
 }
 
 Contents &Calls::write(Operation *call, FlatSymbolRefAttr symbol,

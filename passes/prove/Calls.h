@@ -19,8 +19,9 @@ namespace zero::prove {
 /// call.
 class Calls {
 public:
-  Calls(Proof &proof, zrt::ProgramOp program, const Buckets &buckets,
-        Meaning &meaning);
+  /// |symbols| are those of |program|.
+  Calls(Proof &proof, zrt::ProgramOp program, const mlir::SymbolTable &symbols,
+        const Buckets &buckets, Meaning &meaning);
 
   void run(mlir::Operation *call, Memory &memory);
   /// No further call can make up for a gradient that did not arrive.
@@ -117,8 +118,11 @@ private:
   const Buckets &buckets;
   Meaning &meaning;
   Memory *memory = nullptr;
-  mlir::SymbolTable symbols;
+  const mlir::SymbolTable &symbols;
   llvm::DenseMap<mlir::StringAttr, zrt::ArrivalsOp> arrivals; // by bucket
+  /// Buffers, by the one whose memory they share; that one is among them.
+  llvm::DenseMap<mlir::StringAttr, llvm::SmallVector<mlir::StringAttr, 1>>
+      sharers;
   mlir::SymbolTableCollection places;
   /// What writes each slot.
   SlotWriters writers;

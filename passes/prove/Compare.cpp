@@ -7,6 +7,8 @@
 #include "passes/prove/Example.h"
 #include "passes/prove/Meaning.h"
 
+#include "llvm/ADT/StringMap.h"
+
 using namespace mlir;
 using namespace zero;
 using namespace zero::prove;
@@ -235,15 +237,13 @@ void Comparison::compareParameter(const ParameterMeaning &a,
 void Comparison::compareScalars(StringRef kind,
                                 ArrayRef<std::pair<std::string, Number>> a,
                                 ArrayRef<std::pair<std::string, Number>> b) {
-  auto find = [](ArrayRef<std::pair<std::string, Number>> list,
-                 StringRef name) -> const Number * {
-    for (auto &[known, number] : list)
-      if (known == name)
-        return &number;
-    return nullptr;
-  };
+  llvm::StringMap<const Number *> expectedByName, byName;
+  for (auto &[name, number] : a)
+    expectedByName.try_emplace(name, &number);
+  for (auto &[name, number] : b)
+    byName.try_emplace(name, &number);
   for (auto &[name, expected] : a) {
-    const Number *number = find(b, name);
+    const Number *number = byName.lookup(name);
     if (!number)
       error(second.step) << kind << " '" << name << "' is missing";
     else if (number->expr != expected.expr) {
@@ -259,7 +259,7 @@ void Comparison::compareScalars(StringRef kind,
                          << expected.precision.describe();
   }
   for (auto &[name, number] : b)
-    if (!find(a, name))
+    if (!expectedByName.contains(name))
       error(second.step) << kind << " '" << name
                          << "' is none of the other step";
 }

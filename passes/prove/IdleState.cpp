@@ -13,8 +13,10 @@ using namespace zero;
 using namespace zero::prove;
 
 IdleState::IdleState(Proof &proof, zrt::ProgramOp program,
-                     const Buckets &buckets, const MeshAxes &axes)
-    : proof(proof), algebra(proof.algebra), program(program), buckets(buckets) {
+                     const SymbolTable &symbols, const Buckets &buckets,
+                     const MeshAxes &axes)
+    : proof(proof), algebra(proof.algebra), program(program), symbols(symbols),
+      buckets(buckets) {
   readStates();
   fillBuffers(axes);
   fillSlots();
@@ -72,7 +74,7 @@ void IdleState::readCopy(zrt::ArrivalsOp op, FlatSymbolRefAttr copy) {
                            << entry.role << "' of @" << entry.bucket.getValue();
     return;
   }
-  auto buffer = program.lookupSymbol<zrt::BufferOp>(copy);
+  auto buffer = symbols.lookup<zrt::BufferOp>(copy.getAttr());
   Type type = buckets.lookup(bucket).storage;
   if (!isMaster && buffer.getValueType().getElementType() != type)
     proof.report.error(op) << copy << " is a copy of parameters in another "
@@ -86,7 +88,7 @@ bool IdleState::isParameters(zrt::ArrivalsOp op) {
   if (it == lasting.end() || it->second.role != "parameter" ||
       it->second.bucket != op.getBucketAttr().getAttr())
     return false;
-  auto buffer = program.lookupSymbol<zrt::BufferOp>(op.getParametersAttr());
+  auto buffer = symbols.lookup<zrt::BufferOp>(op.getParametersAttr().getAttr());
   Type type = buckets.lookup(it->second.bucket).storage;
   return !buffer.isSharded() && buffer.getValueType().getElementType() == type;
 }
@@ -118,7 +120,7 @@ void IdleState::fillBuffers(const MeshAxes &axes) {
 
 void IdleState::fillSlots() {
   // Slots that nobody writes are constants.
-  SlotWriters writers = readSlotWriters(program);
+  SlotWriters writers = readSlotWriters(program, symbols);
   for (auto op : program.getOps<zrt::SlotsOp>())
     for (auto [i, initial] : llvm::enumerate(op.getInitial())) {
       std::pair<StringAttr, int64_t> slot{op.getSymNameAttr(), i};
@@ -130,7 +132,7 @@ void IdleState::fillSlots() {
               : algebra.constant(initial);
     }
   for (auto op : program.getOps<zrt::ScalarStateOp>()) {
-    auto slots = program.lookupSymbol<zrt::SlotsOp>(op.getSlotsAttr());
+    auto slots = symbols.lookup<zrt::SlotsOp>(op.getSlotsAttr().getAttr());
     Number &number = idle.slots[{op.getSlotsAttr().getAttr(), op.getIndex()}];
     if (slots.isLossScale() && op.getIndex() == 0)
       number = {algebra.symbol(*slots.getStandsFor()),

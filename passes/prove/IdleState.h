@@ -16,7 +16,9 @@ namespace zero::prove {
 /// over, which is what makes the next one mean the same.
 class IdleState {
 public:
-  IdleState(Proof &proof, zrt::ProgramOp program, const Buckets &buckets,
+  /// |symbols| are those of |program|.
+  IdleState(Proof &proof, zrt::ProgramOp program,
+            const mlir::SymbolTable &symbols, const Buckets &buckets,
             const MeshAxes &axes);
 
   const Memory &getMemory() const { return idle; }
@@ -43,6 +45,7 @@ private:
   Proof &proof;
   Algebra &algebra;
   zrt::ProgramOp program;
+  const mlir::SymbolTable &symbols;
   const Buckets &buckets;
   Memory idle;
   struct Entry {

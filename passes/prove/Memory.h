@@ -79,6 +79,8 @@ struct Contents {
   void fill(Number element, Number pad);
   /// Nothing that anybody wrote.
   void forget(Algebra &algebra, const llvm::Twine &what);
+  /// Whether there is nothing to forget.
+  bool isForgotten() const;
   bool holdsSame(const Contents &other) const;
   /// Where both hold the same but for what it went through: then it went
   /// through both. Otherwise false, and nothing is done.
@@ -90,8 +92,11 @@ struct Memory {
   llvm::MapVector<mlir::StringAttr, Contents> buffers;
   llvm::DenseMap<std::pair<mlir::StringAttr, int64_t>, Number> slots;
 
-  Contents &get(mlir::FlatSymbolRefAttr symbol) {
-    return buffers.find(symbol.getAttr())->second;
+  Contents &get(mlir::StringAttr buffer) {
+    return buffers.find(buffer)->second;
+  }
+  Contents &get(mlir::FlatSymbolRefAttr buffer) {
+    return get(buffer.getAttr());
   }
   /// Applies |function| to every number.
   void map(llvm::function_ref<Expr(Expr)> function);

@@ -22,7 +22,7 @@ using Accesses = SmallVector<Access, 4>;
 } // namespace
 
 static Accesses getAccesses(Operation *call, zrt::ProgramOp program,
-                            SymbolTable &symbols) {
+                            const SymbolTable &symbols) {
   Accesses accesses;
   auto add = [&](FlatSymbolRefAttr symbol, bool writes) {
     if (auto buffer = symbols.lookup<zrt::BufferOp>(symbol.getAttr()))
@@ -95,12 +95,12 @@ static bool isChain(Block &block) {
   return true;
 }
 
-void prove::checkOrder(Proof &proof, zrt::HandlerOp handler) {
+void prove::checkOrder(Proof &proof, zrt::HandlerOp handler,
+                       const SymbolTable &symbols) {
   Block &block = handler.getBody().front();
   if (isChain(block))
     return;
   auto program = handler->getParentOfType<zrt::ProgramOp>();
-  SymbolTable symbols(program);
   auto calls = llvm::to_vector(llvm::make_pointer_range(block));
   llvm::DenseMap<Operation *, unsigned> indices;
   std::vector<llvm::BitVector> before; // what has finished when call i starts

@@ -13,7 +13,9 @@ namespace zero::prove {
 
 /// Reports two calls that touch the same memory, one of them to write, and of
 /// which neither awaits the other.
-void checkOrder(Proof &proof, zrt::HandlerOp handler);
+/// |symbols| are those of its program.
+void checkOrder(Proof &proof, zrt::HandlerOp handler,
+                const mlir::SymbolTable &symbols);
 
 } // namespace zero::prove
 

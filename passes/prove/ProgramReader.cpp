@@ -16,8 +16,8 @@ using namespace zero::prove;
 
 bool ProgramReader::initialize() {
   auto module = program->getParentOfType<ModuleOp>();
-  SymbolTable symbols(module);
-  mesh = symbols.lookup<MeshOp>(program.getMeshAttr().getAttr());
+  SymbolTable outer(module);
+  mesh = outer.lookup<MeshOp>(program.getMeshAttr().getAttr());
   if (!readMesh(proof, program, mesh, meaning))
     return false;
   for (zrt::SlotsOp slots : program.getInputSlots()) {
@@ -35,10 +35,10 @@ bool ProgramReader::initialize() {
       meaning.lossScale = slots.getStandsFor()->str();
   llvm::append_range(transitions, program.getOps<zrt::TransitionOp>());
   llvm::append_range(arrivals, program.getOps<zrt::ArrivalsOp>());
-  SymbolTable inner(program);
   for (zrt::ArrivalsOp op : arrivals) {
-    auto bucket = symbols.lookup<BucketOp>(op.getBucketAttr().getAttr());
-    auto gradient = inner.lookup<zrt::BufferOp>(op.getGradientAttr().getAttr());
+    auto bucket = outer.lookup<BucketOp>(op.getBucketAttr().getAttr());
+    auto gradient =
+        symbols.lookup<zrt::BufferOp>(op.getGradientAttr().getAttr());
     FlatSymbolRefAttr scale = gradient.getValueType().getLossScale();
     std::string arrivesWith =
         scale ? (kLossScalePrefix + scale.getValue()).str() : "none";
@@ -51,7 +51,7 @@ bool ProgramReader::initialize() {
       ParameterMeaning &parameter = meaning.parameters[member.getAttr()];
       if (parameter.op)
         proof.report.error(op) << "gradient of " << member << " arrives twice";
-      parameter.op = symbols.lookup<ParameterOp>(member.getAttr());
+      parameter.op = outer.lookup<ParameterOp>(member.getAttr());
       parameter.elements = mesh.getNumHeld(parameter.op.getValueType());
       parameter.arrivesOver = meaning.axes.getSet(
           gradient.getValueType().getAxes(PlacementKind::Partial));
@@ -68,8 +68,8 @@ bool ProgramReader::initialize() {
     }
   }
   buckets = readBuckets(module);
-  calls.emplace(proof, program, buckets, meaning);
-  idle.emplace(proof, program, buckets, meaning.axes);
+  calls.emplace(proof, program, symbols, buckets, meaning);
+  idle.emplace(proof, program, symbols, buckets, meaning.axes);
   if (transitions.empty()) {
     proof.report.error(program) << "has no protocol: no gradient can arrive";
     return false;
@@ -83,7 +83,7 @@ bool ProgramReader::initialize() {
 //===----------------------------------------------------------------------===//
 
 void ProgramReader::runHandler(FlatSymbolRefAttr symbol, Memory &memory) {
-  auto handler = program.lookupSymbol<zrt::HandlerOp>(symbol);
+  auto handler = symbols.lookup<zrt::HandlerOp>(symbol.getAttr());
   for (Operation &call : handler.getBody().front())
     calls->run(&call, memory);
 }
@@ -287,7 +287,7 @@ std::optional<Meaning> ProgramReader::run() {
   if (!initialize())
     return std::nullopt;
   for (auto handler : program.getOps<zrt::HandlerOp>())
-    checkOrder(proof, handler);
+    checkOrder(proof, handler, symbols);
   Node start;
   start.state = transitions.front().getStateAttr();
   start.memory = idle->getMemory();

@@ -55,7 +55,8 @@ struct Node {
 class ProgramReader {
 public:
   ProgramReader(Proof &proof, zrt::ProgramOp program)
-      : proof(proof), algebra(proof.algebra), program(program) {}
+      : proof(proof), algebra(proof.algebra), program(program),
+        symbols(program) {}
 
   /// Nothing where an obligation is broken, which is reported.
   std::optional<Meaning> run();
@@ -98,6 +99,7 @@ private:
   Proof &proof;
   Algebra &algebra;
   zrt::ProgramOp program;
+  const mlir::SymbolTable symbols; // of the program
   MeshOp mesh;
   Meaning meaning;
   Buckets buckets;

@@ -42,12 +42,13 @@ Collectives ProgramReader::getCollectives(zrt::TransitionOp transition) {
   SmallVector<Attribute> handlers;
   if (FlatSymbolRefAttr symbol = transition.getSequenceAttr())
     llvm::append_range(
-        handlers, program.lookupSymbol<zrt::SequenceOp>(symbol).getHandlers());
+        handlers,
+        symbols.lookup<zrt::SequenceOp>(symbol.getAttr()).getHandlers());
   llvm::append_range(handlers, transition.getHandlers());
   Collectives found;
   for (Attribute symbol : handlers) {
-    auto handler =
-        program.lookupSymbol<zrt::HandlerOp>(cast<FlatSymbolRefAttr>(symbol));
+    auto handler = symbols.lookup<zrt::HandlerOp>(
+        cast<FlatSymbolRefAttr>(symbol).getAttr());
     for (Operation &call : handler.getBody().front())
       if (zrt::isCollective(&call)) {
         ValueType place = zrt::getPlace(places, &call);

@@ -6,6 +6,8 @@
 
 #include "passes/prove/ProgramReader.h"
 
+#include "llvm/ADT/SmallBitVector.h"
+
 using namespace mlir;
 using namespace zero;
 using namespace zero::prove;
@@ -21,24 +23,44 @@ void ProgramReader::receiveBucket(Node &node, zrt::TransitionOp transition,
 /// may be; buckets that may be open by then must not be touched.
 void ProgramReader::receiveInOrder(Node &node, zrt::TransitionOp transition) {
   auto sequence =
-      program.lookupSymbol<zrt::SequenceOp>(transition.getSequenceAttr());
+      symbols.lookup<zrt::SequenceOp>(transition.getSequenceAttr().getAttr());
   auto buckets =
       llvm::to_vector(sequence.getBuckets().getAsRange<FlatSymbolRefAttr>());
   auto getGradient = [&](size_t i) -> Contents & {
     return node.memory.get(calls->getArrivals(buckets[i]).getGradientAttr());
   };
-  auto getStages = [&](size_t i) {
-    return getGradient(i).op.getValueType().getPresent();
+  // Where a bucket's gradients arrive: everywhere, or on some pipeline stages.
+  SmallVector<ArrayRef<AxisCoordinate>, 1> places;
+  auto placeOf =
+      llvm::map_to_vector(llvm::seq(buckets.size()), [&](size_t i) -> size_t {
+        ArrayRef<AxisCoordinate> place =
+            getGradient(i).op.getValueType().getPresent();
+        auto *known = llvm::find(places, place);
+        if (known == places.end())
+          known = &places.emplace_back(place);
+        return known - places.begin();
+      });
+  // The buckets that may be open when that at |from| is the first: those with
+  // less than a window of buckets between that their ranks get gradients of,
+  // too. Once a bucket of each place has to wait, all that follow have to.
+  auto getMayBeOpen = [&](size_t from) {
+    uint64_t everywhere = 0;
+    SmallVector<uint64_t, 1> before(places.size());
+    llvm::SmallBitVector waits(places.size());
+    SmallVector<size_t> open;
+    for (size_t i = from; i < buckets.size() && !waits.all(); ++i) {
+      size_t place = placeOf[i];
+      bool isEverywhere = places[place].empty();
+      if (everywhere + before[place] < sequence.getWindow())
+        open.push_back(i);
+      else
+        waits.set(place);
+      ++(isEverywhere ? everywhere : before[place]);
+    }
+    return open;
   };
-  // Of the buckets before it count those that are wherever it is.
-  auto mayBeOpen = [&](size_t i, size_t from) {
-    auto before = llvm::count_if(llvm::seq(from, i), [&](size_t other) {
-      return getStages(other).empty() || getStages(other) == getStages(i);
-    });
-    return static_cast<uint64_t>(before) < sequence.getWindow();
-  };
-  for (size_t i = 0; i < buckets.size(); ++i)
-    if (mayBeOpen(i, /*from=*/0) && !getGradient(i).allocated)
+  for (size_t i : getMayBeOpen(/*from=*/0))
+    if (!getGradient(i).allocated)
       proof.report.error(sequence)
           << FlatSymbolRefAttr::get(getGradient(i).op)
           << ", into which gradients may arrive at once, is not allocated in "
@@ -47,8 +69,8 @@ void ProgramReader::receiveInOrder(Node &node, zrt::TransitionOp transition) {
   for (auto [i, handler] : llvm::enumerate(
            sequence.getHandlers().getAsRange<FlatSymbolRefAttr>())) {
     receiveBucket(node, transition, buckets[i]);
-    for (size_t open = i + 1; open < buckets.size(); ++open)
-      if (mayBeOpen(open, i))
+    for (size_t open : getMayBeOpen(i))
+      if (open != i)
         calls->filling.insert(getGradient(open).op.getMemory().getAttr());
     runHandler(handler, node.memory);
     calls->filling.clear();
@@ -67,7 +89,7 @@ void ProgramReader::receive(Node &node) {
   int64_t packs = 0;
   for (auto symbol : transition.getHandlers().getAsRange<FlatSymbolRefAttr>())
     for (Operation &call :
-         program.lookupSymbol<zrt::HandlerOp>(symbol).getBody().front()) {
+         symbols.lookup<zrt::HandlerOp>(symbol.getAttr()).getBody().front()) {
       if (!isa<zrt::PackOp>(call)) {
         proof.report.error(&call)
             << "runs once per arriving gradient, in an order that differs by "

@@ -10,8 +10,8 @@ using namespace mlir;
 using namespace zero;
 using namespace zero::prove;
 
-SlotWriters prove::readSlotWriters(zrt::ProgramOp program) {
-  SymbolTable symbols(program);
+SlotWriters prove::readSlotWriters(zrt::ProgramOp program,
+                                   const SymbolTable &symbols) {
   SlotWriters writers;
   auto add = [&](Operation *op, FlatSymbolRefAttr slots, int64_t index) {
     writers[{slots.getAttr(), index}].push_back(op);

@@ -17,7 +17,9 @@ namespace zero::prove {
 using SlotWriters = llvm::DenseMap<std::pair<mlir::StringAttr, int64_t>,
                                    llvm::SmallVector<mlir::Operation *, 1>>;
 
-SlotWriters readSlotWriters(zrt::ProgramOp program);
+/// |symbols| are those of |program|.
+SlotWriters readSlotWriters(zrt::ProgramOp program,
+                            const mlir::SymbolTable &symbols);
 
 } // namespace zero::prove
 
