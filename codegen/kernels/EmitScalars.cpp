@@ -57,6 +57,10 @@ zero::emitScalars(zrt::ScalarsOp scalars, ModuleOp target, StringRef name,
   auto function = builder.create<LLVM::LLVMFuncOp>(
       loc, name,
       LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context), {pointer}));
+  // Scheduling takes time with the square of a block's length.
+  constexpr size_t kLong = 500;
+  if (scalars.getBody().front().getOperations().size() > kLong)
+    function.setPassthroughAttr(builder.getStrArrayAttr({"noinline", "optnone"}));
   Block *entry = function.addEntryBlock(builder);
   builder.setInsertionPointToStart(entry);
   emitScalarOps(builder, scalars, entry->getArgument(0), getFirstSlot);
