@@ -28,17 +28,27 @@ class Results(ctypes.Structure):
                 ("reserved", c_int32), ("values", c_double * 16)]
 
 
-class Step:
-    """A compiled step on one rank, with its gradients in slots."""
+class StateEntry(ctypes.Structure):
+    _fields_ = [("struct_size", c_uint32), ("parameter", c_int32), ("role", c_char_p),
+                ("dtype", c_int32), ("reserved", c_int32), ("begin", c_int64),
+                ("end", c_int64)]
 
-    def __init__(self, folder, name, device, gpu):
-        self.name = name
+
+BYTES = [2, 2, 4, 8]  # by zero_rt_dtype
+
+
+class Step:
+    """A compiled step on one rank."""
+
+    def __init__(self, folder, place, device, gpu):
+        """|place| is its folder below |folder|, and ends in its name."""
+        self.name = name = os.path.basename(place)
         self.zero = ctypes.CDLL(os.path.join(folder, "libzero_rt.so"),
                                 mode=ctypes.RTLD_GLOBAL)
         self.zero.zero_rt_message.restype = c_char_p
         self.library = ctypes.CDLL(
-            os.path.join(folder, "bench", name, f"lib{name}.so"))
-        with open(os.path.join(folder, "bench", name, f"{name}.plan.json")) as file:
+            os.path.join(folder, place, f"lib{name}.so"))
+        with open(os.path.join(folder, place, f"{name}.plan.json")) as file:
             self.sizes = [p["elements"] for p in json.load(file)["parameters"]]
         self.group, self.runtime, self.step = c_void_p(), c_void_p(), c_void_p()
         threads = len(os.sched_getaffinity(0))
@@ -56,7 +66,8 @@ class Step:
             raise RuntimeError(f"{self.name}: {self.zero.zero_rt_message().decode()}")
 
     def open(self, stream, write=None):
-        """Everything before apply; |write|(parameter, slot) fills gradients."""
+        """Everything before apply, with gradients in slots; |write|(parameter, slot)
+        fills them."""
         self.check(self.call("begin_backward")(self.step, c_int32(0)))
         slot, beta = Tensor(ctypes.sizeof(Tensor)), c_double()
         get, ready = self.call("gradient_slot"), self.call("gradient_ready")
@@ -66,6 +77,17 @@ class Step:
             if write:
                 write(parameter, slot)
             self.check(ready(self.step, c_int32(parameter), c_void_p(stream)))
+
+    def begin(self):
+        self.check(self.call("begin_backward")(self.step, c_int32(0)))
+
+    def give(self, parameter, dtype, data, stream):
+        """A gradient at the address |data|; |stream| goes on when it was read."""
+        elements = self.sizes[parameter]
+        tensor = Tensor(ctypes.sizeof(Tensor), dtype, 0, 0, elements,
+                        data if elements else None)
+        self.check(self.call("gradient")(self.step, c_int32(parameter), byref(tensor),
+                                         c_void_p(stream), None))
 
     def apply(self, stream):
         rate = (c_double * 1)(1e-3)
@@ -81,6 +103,21 @@ class Step:
             raise RuntimeError(f"{self.name}: the step was not applied "
                                f"(verdict {results.verdict})")
         return results
+
+    def read_state(self):
+        """A name and the bytes of each piece."""
+        count, state = c_int64(), []
+        self.check(self.call("state_count")(self.step, byref(count)))
+        for i in range(count.value):
+            entry = StateEntry(ctypes.sizeof(StateEntry))
+            self.check(self.call("state_describe")(self.step, c_int64(i), byref(entry)))
+            size = (entry.end - entry.begin) * BYTES[entry.dtype]
+            data = ctypes.create_string_buffer(max(1, size))
+            self.check(self.call("state_read")(self.step, c_int64(i), data,
+                                               c_int64(size)))
+            state.append((f"{entry.role.decode()} of parameter {entry.parameter}",
+                          data.raw[:size]))
+        return state
 
     def close(self):
         self.check(self.call("destroy")(self.step))

@@ -4,7 +4,8 @@
 
 peers.py [--device=cuda|host] [--gpu=N] [--json] FOLDER
 
-FOLDER has libzero_rt.so and bench/, as gpu-check.sh makes them. On a GPU it needs
+Each row is printed when it is measured, and what fails takes only the rows of its
+section with it. FOLDER has libzero_rt.so and bench/, as gpu-check.sh makes them. On a GPU it needs
 PyTorch, whose copies, clip_grad_norm_ and fused AdamW are the references, in the same
 run. With --device=host it tries that all steps run: without a GPU its times are those of
 the processor, and there is no PyTorch in them. Each time is a median of several.
@@ -26,26 +27,38 @@ TO_HOST, FROM_HOST = 4, 2
 
 
 class Table:
-    def __init__(self, has_goals):
+    def __init__(self, has_goals, prints):
         self.has_goals = has_goals
+        self.prints = prints
         self.rows = []
+        self.failures = []
+
+    def begin(self, machine):
+        self.print(machine)
+        self.print(f"{'what':52} {'ours':>9} {'reference':>9}  {'unit':4} {'ratio':>7} "
+                   "goal")
 
     def add(self, what, ours, reference, ratio, goal, unit="ms"):
         """|goal| is such as '>= 0.97'; a ratio of None could not be had."""
         goal = goal if self.has_goals else ""
-        self.rows.append({"what": what, "ours": ours, "reference": reference,
-                          "unit": unit, "ratio": ratio, "goal": goal,
-                          "met": meets(ratio, goal)})
+        row = {"what": what, "ours": ours, "reference": reference, "unit": unit,
+               "ratio": ratio, "goal": goal, "met": meets(ratio, goal)}
+        self.rows.append(row)
+        met = {True: "met", False: "MISSED", None: ""}[row["met"]]
+        self.print(f"{what:52} {show(ours):>9} {show(reference):>9}  {unit:4} "
+                   f"{show(ratio):>7} {goal:8} {met}")
 
-    def print(self):
-        def show(value):
-            return "-" if value is None else f"{value:.3f}"
-        print(f"{'what':52} {'ours':>9} {'reference':>9}  {'unit':4} {'ratio':>7} goal")
-        for row in self.rows:
-            met = {True: "met", False: "MISSED", None: ""}[row["met"]]
-            print(f"{row['what']:52} {show(row['ours']):>9} "
-                  f"{show(row['reference']):>9}  {row['unit']:4} "
-                  f"{show(row['ratio']):>7} {row['goal']:8} {met}")
+    def fail(self, section, error):
+        self.failures.append(section)
+        self.print(f"{section}: {type(error).__name__}: {error}")
+
+    def print(self, line):
+        if self.prints:
+            print(line, flush=True)
+
+
+def show(value):
+    return "-" if value is None else f"{value:.3f}"
 
 
 def meets(ratio, goal):
@@ -92,42 +105,63 @@ def sum_kernels(kernels, part):
     return kernels and sum(seconds for name, seconds in kernels if part in name)
 
 
-def measure(clock, folder, device, gpu, table):
-    flat = time_step(clock, folder, "flat", device, gpu)
-    for what, part, size, goal in [("AdamW", "update", ADAMW_BYTES, ">= 0.97"),
-                                   ("norm", "sum", NORM_BYTES, ">= 0.95")]:
-        copy = clock.time_copy(size * flat.elements // 2)
-        ours = sum_kernels(flat.kernels, part)
-        table.add(f"{what}: bytes/s / those of a copy", in_ms(ours), in_ms(copy),
-                  divide(copy, ours), goal)
-    ragged = time_step(clock, folder, "ragged", device, gpu)
-    for seen in (flat, ragged):
+class Measurement:
+    """What the sections have in common. Each adds its rows."""
+
+    def __init__(self, clock, folder, device, gpu, table):
+        self.clock, self.folder, self.table = clock, folder, table
+        self.device, self.gpu = device, gpu
+        self.flat = None
+
+    def time(self, name):
+        return time_step(self.clock, self.folder, f"bench/{name}", self.device, self.gpu)
+
+    def measure_flat(self):
+        self.flat = flat = self.time("flat")
+        for what, part, size, goal in [("AdamW", "update", ADAMW_BYTES, ">= 0.97"),
+                                       ("norm", "sum", NORM_BYTES, ">= 0.95")]:
+            copy = self.clock.time_copy(size * flat.elements // 2)
+            ours = sum_kernels(flat.kernels, part)
+            self.table.add(f"{what}: bytes/s / those of a copy", in_ms(ours),
+                           in_ms(copy), divide(copy, ours), goal)
+        launches = flat.kernels and len(flat.kernels)
+        self.table.add("kernels in an apply", launches, None, launches, "<= 4", "")
+        host = flat.host * 1e6
+        self.table.add("time of the host in an apply", host, None, host, "<= 50", "us")
+        # One that waits for the GPU takes as long.
+        busy = flat.while_busy
+        self.table.add("host in an apply while the GPU is busy / busy time",
+                       in_ms(busy[0]), in_ms(busy[1]), divide(*busy), "<= 0.2")
+        self.add_peer(flat)
+
+    def measure_ragged(self):
+        ragged = self.time("ragged")
+        flat = self.flat and self.flat.device
+        self.table.add(f"{len(ragged.sizes)} ragged tensors / 1 flat",
+                       in_ms(ragged.device), in_ms(flat), divide(ragged.device, flat),
+                       "<= 1.1")
+        self.add_peer(ragged)
+
+    def add_peer(self, seen):
         tensors = "1 tensor" if len(seen.sizes) == 1 else f"{len(seen.sizes)} tensors"
-        peer = clock.time_peer(seen.sizes)
-        table.add(f"whole step: PyTorch's time / ours, {tensors}", in_ms(seen.device),
-                  in_ms(peer), divide(peer, seen.device), ">= 1.3")
-    table.add(f"{len(ragged.sizes)} ragged tensors / 1 flat", in_ms(ragged.device),
-              in_ms(flat.device), divide(ragged.device, flat.device), "<= 1.1")
+        peer = self.clock.time_peer(seen.sizes)
+        self.table.add(f"whole step: PyTorch's time / ours, {tensors}",
+                       in_ms(seen.device), in_ms(peer), divide(peer, seen.device),
+                       ">= 1.3")
 
-    launches = flat.kernels and len(flat.kernels)
-    table.add("kernels in an apply", launches, None, launches, "<= 4", "")
-    host = flat.host * 1e6
-    table.add("time of the host in an apply", host, None, host, "<= 50", "us")
-    # One that waits for the GPU takes as long.
-    busy = flat.while_busy
-    table.add("host in an apply while the GPU is busy / busy time", in_ms(busy[0]),
-              in_ms(busy[1]), divide(*busy), "<= 0.2")
-
-    offload = time_step(clock, folder, "offload", device, gpu)
-    parts = {
-        "to the host": clock.time_copy(TO_HOST * offload.elements, to_host=True),
-        "to the device": clock.time_copy(FROM_HOST * offload.elements, to_device=True),
-        "norm and update on the host":
-            time_step(clocks.Host(), folder, "unoffloaded", HOST, 0).device,
-    }
-    slowest = max(parts, key=parts.get)
-    table.add(f"offloaded step / slowest: {slowest}", in_ms(offload.device),
-              in_ms(parts[slowest]), divide(offload.device, parts[slowest]), "<= 1.1")
+    def measure_offload(self):
+        clock, offload = self.clock, self.time("offload")
+        host = time_step(clocks.Host(), self.folder, "bench/unoffloaded", HOST, 0)
+        parts = {
+            "to the host": clock.time_copy(TO_HOST * offload.elements, to_host=True),
+            "to the device": clock.time_copy(FROM_HOST * offload.elements,
+                                             to_device=True),
+            "norm and update on the host": host.device,
+        }
+        slowest = max(parts, key=parts.get)
+        self.table.add(f"offloaded step / slowest: {slowest}", in_ms(offload.device),
+                       in_ms(parts[slowest]), divide(offload.device, parts[slowest]),
+                       "<= 1.1")
 
 
 def main():
@@ -148,15 +182,20 @@ def main():
                   file=sys.stderr)
             return 77
     # Goals are those of a GPU.
-    table = Table(has_goals=options.device == "cuda")
-    measure(clock, os.path.abspath(options.folder),
-            CUDA if options.device == "cuda" else HOST, options.gpu, table)
+    table = Table(has_goals=options.device == "cuda", prints=not options.json)
+    table.begin(clock.machine)
+    measurement = Measurement(clock, os.path.abspath(options.folder),
+                              CUDA if options.device == "cuda" else HOST, options.gpu,
+                              table)
+    for section in ("flat", "ragged", "offload"):
+        try:
+            getattr(measurement, f"measure_{section}")()
+        except Exception as error:  # pylint: disable=broad-except
+            table.fail(section, error)
     if options.json:
-        print(json.dumps({"machine": clock.machine, "rows": table.rows}))
-    else:
-        print(clock.machine)
-        table.print()
-    return 0
+        print(json.dumps({"machine": clock.machine, "rows": table.rows,
+                          "failed": table.failures}))
+    return 1 if table.failures else 0
 
 
 if __name__ == "__main__":
