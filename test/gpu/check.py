@@ -29,7 +29,7 @@ import time
 from dataclasses import dataclass
 from typing import Callable, Sequence
 
-from processes import Ended, Task, run, run_all
+from processes import Ended, Task, end_with_this_process, run, run_all
 
 HERE = pathlib.Path(__file__).resolve().parent
 SKIPPED = 77
@@ -332,6 +332,7 @@ def parse() -> argparse.Namespace:
 
 def main() -> int:
     options = parse()
+    end_with_this_process()
     check = Check(options)
     for name in options.pieces or PIECES:
         piece = PIECES[name]

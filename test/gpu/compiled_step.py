@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """A compiled step on one rank, through its C interface."""
 
+from __future__ import annotations
+
 import ctypes
 import json
 import os
 from ctypes import byref, c_char_p, c_double, c_int32, c_int64, c_uint32, c_void_p
+from typing import Any, Callable
 
 HOST, CUDA = 0, 1
 
@@ -40,7 +43,7 @@ BYTES = [2, 2, 4, 8]  # by zero_rt_dtype
 class Step:
     """A compiled step on one rank."""
 
-    def __init__(self, folder, place, device, gpu):
+    def __init__(self, folder: str, place: str, device: int, gpu: int) -> None:
         """|place| is its folder below |folder|, and ends in its name."""
         self.name = name = os.path.basename(place)
         self.zero = ctypes.CDLL(os.path.join(folder, "libzero_rt.so"),
@@ -49,7 +52,7 @@ class Step:
         self.library = ctypes.CDLL(
             os.path.join(folder, place, f"lib{name}.so"))
         with open(os.path.join(folder, place, f"{name}.plan.json")) as file:
-            self.sizes = [p["elements"] for p in json.load(file)["parameters"]]
+            self.sizes: list[int] = [p["elements"] for p in json.load(file)["parameters"]]
         self.group, self.runtime, self.step = c_void_p(), c_void_p(), c_void_p()
         threads = len(os.sched_getaffinity(0))
         options = Options(ctypes.sizeof(Options), threads, 0, 0, 0, 0, device, gpu)
@@ -58,14 +61,16 @@ class Step:
                                             byref(self.runtime)))
         self.check(self.call("create")(self.runtime, None, byref(self.step)))
 
-    def call(self, name):
-        return getattr(self.library, f"{self.name}_{name}")
+    def call(self, name: str) -> Callable[..., int]:
+        function: Callable[..., int] = getattr(self.library, f"{self.name}_{name}")
+        return function
 
-    def check(self, status):
+    def check(self, status: int) -> None:
         if status:
             raise RuntimeError(f"{self.name}: {self.zero.zero_rt_message().decode()}")
 
-    def open(self, stream, write=None):
+    def open(self, stream: int,
+             write: Callable[[int, Any], None] | None = None) -> None:
         """Everything before apply, with gradients in slots; |write|(parameter, slot)
         fills them."""
         self.check(self.call("begin_backward")(self.step, c_int32(0)))
@@ -78,10 +83,10 @@ class Step:
                 write(parameter, slot)
             self.check(ready(self.step, c_int32(parameter), c_void_p(stream)))
 
-    def begin(self):
+    def begin(self) -> None:
         self.check(self.call("begin_backward")(self.step, c_int32(0)))
 
-    def give(self, parameter, dtype, data, stream):
+    def give(self, parameter: int, dtype: int, data: int, stream: int) -> None:
         """A gradient at the address |data|; |stream| goes on when it was read."""
         elements = self.sizes[parameter]
         tensor = Tensor(ctypes.sizeof(Tensor), dtype, 0, 0, elements,
@@ -89,14 +94,14 @@ class Step:
         self.check(self.call("gradient")(self.step, c_int32(parameter), byref(tensor),
                                          c_void_p(stream), None))
 
-    def apply(self, stream):
+    def apply(self, stream: int) -> None:
         rate = (c_double * 1)(1e-3)
         self.check(self.call("apply")(self.step, rate, c_int32(1), c_void_p(stream)))
 
-    def wait(self, stream):
+    def wait(self, stream: int) -> None:
         self.check(self.call("parameter_wait")(self.step, c_int32(-1), c_void_p(stream)))
 
-    def get_results(self):
+    def get_results(self) -> Results:
         results = Results(ctypes.sizeof(Results))
         self.check(self.call("results")(self.step, byref(results)))
         if results.verdict:
@@ -104,7 +109,7 @@ class Step:
                                f"(verdict {results.verdict})")
         return results
 
-    def read_state(self):
+    def read_state(self) -> list[tuple[str, bytes]]:
         """A name and the bytes of each piece."""
         count, state = c_int64(), []
         self.check(self.call("state_count")(self.step, byref(count)))
@@ -119,7 +124,7 @@ class Step:
                           data.raw[:size]))
         return state
 
-    def close(self):
+    def close(self) -> None:
         self.check(self.call("destroy")(self.step))
         self.check(self.zero.zero_rt_destroy(self.runtime))
         self.check(self.zero.zero_rt_group_destroy(self.group))

@@ -8,10 +8,13 @@ import signal
 import subprocess
 import tempfile
 import time
+import types
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from typing import Iterator, Mapping, Sequence
 
+# Process groups that are running.
+_running: set[int] = set()
 # A driver that hangs may keep a process that was killed.
 KILL_SECONDS = 5.0
 
@@ -46,6 +49,25 @@ class Ended:
         return ""
 
 
+def _kill(group: int) -> None:
+    try:
+        os.killpg(group, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+def _end(number: int, frame: types.FrameType | None) -> None:
+    for group in list(_running):
+        _kill(group)
+    os._exit(128 + number)
+
+
+def end_with_this_process() -> None:
+    """What hangs does not keep the GPU when this process is told to end."""
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _end)
+
+
 def run(task: Task, deadline: float) -> Ended:
     """Runs until it ends, its limit is over, or time.monotonic() is |deadline|."""
     begin = time.monotonic()
@@ -63,15 +85,17 @@ def run(task: Task, deadline: float) -> Ended:
                 env={**os.environ, **task.environment})
         except OSError as error:
             return Ended(task, 127, time.monotonic() - begin, str(error))
+        _running.add(process.pid)
         status: int | None = None
         try:
             status = process.wait(limit)
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
+            _kill(process.pid)
             try:
                 process.wait(KILL_SECONDS)
             except subprocess.TimeoutExpired:
                 pass
+        _running.discard(process.pid)
         output.seek(0)
         text = output.read().decode(errors="replace")
     return Ended(task, status, time.monotonic() - begin, text)

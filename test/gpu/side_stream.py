@@ -46,13 +46,14 @@ class HostStream:
         self.values = values
 
     def produce(self, parameter: int) -> int:
-        values = self.values[parameter]
-        self.data[parameter][:len(values)] = values
+        for i, value in enumerate(self.values[parameter]):
+            self.data[parameter][i] = value
         return ctypes.addressof(self.data[parameter])
 
     def spoil(self, parameter: int) -> None:
         data = self.data[parameter]
-        data[:] = [math.nan] * len(data)
+        for i in range(len(data)):
+            data[i] = math.nan
 
 
 class SideStream:
