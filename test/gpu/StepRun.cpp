@@ -6,6 +6,9 @@
 
 #include "StepRun.h"
 
+#include "zero_rt/tcp.h"
+
+#include <csignal>
 #include <cstring>
 #include <dlfcn.h>
 #include <random>
@@ -164,7 +167,9 @@ bool Rank::create(zero_rt_group *group, const Place &place) {
   options.device = place.device;
   options.ordinal = place.gpus[size_t(rank) % place.gpus.size()];
   options.graphs = place.graphs;
-  options.poison = 1;
+  options.poison = place.poison;
+  // Long enough for ranks that begin late, and shorter than a process may take.
+  options.timeout_ms = 30'000;
   return check(zero_rt_create(group, rank, &options, &runtime)) &&
          check(library.create(runtime, nullptr, &step));
 }
@@ -268,24 +273,58 @@ bool Rank::read() {
   return true;
 }
 
+/// All steps of |rank|.
+static void runRank(const StepLibrary &library, zero_rt_group *group,
+                    const Place &place, int32_t number, RankState &state) {
+  Rank rank(library, state, number);
+  bool ok = rank.create(group, place) && rank.bind();
+  for (int step = 0; step < kSteps && ok; ++step) {
+    if (step == place.dies)
+      std::raise(SIGKILL);
+    ok = rank.apply(step);
+  }
+  if (ok)
+    rank.read();
+}
+
+/// The group of the process, and which rank of it that is.
+static zero_rt_status joinProcesses(zero_rt_group **group, int32_t &rank,
+                                    int32_t &count) {
+  zero_rt_tcp_options options = {};
+  options.struct_size = sizeof(options);
+  if (zero_rt_status status = zero_rt_tcp_environment(&options))
+    return status;
+  options.timeout_ms = 30'000;
+  rank = options.rank;
+  count = options.ranks;
+  return zero_rt_tcp_group_create(&options, group);
+}
+
 std::string StepRun::run(const StepLibrary &library, const Place &place) {
   auto numRanks = int32_t(library.tables->ranks);
-  ranks.assign(static_cast<size_t>(numRanks), {});
   zero_rt_group *group = nullptr;
-  if (zero_rt_local_group_create(numRanks, &group))
-    return zero_rt_message();
-  std::vector<std::thread> threads;
-  for (int32_t r = 0; r < numRanks; ++r)
-    threads.emplace_back([&, r] {
-      Rank rank(library, ranks[size_t(r)], r);
-      bool ok = rank.create(group, place) && rank.bind();
-      for (int step = 0; step < kSteps && ok; ++step)
-        ok = rank.apply(step);
-      if (ok)
-        rank.read();
-    });
-  for (std::thread &thread : threads)
-    thread.join();
+  if (place.processes) {
+    int32_t count = 0;
+    if (joinProcesses(&group, first, count))
+      return zero_rt_message();
+    ranks.assign(1, {});
+    if (count == numRanks)
+      runRank(library, group, place, first, ranks[0]);
+    else
+      ranks[0].error = "the step is for " + std::to_string(numRanks) +
+                       " ranks, and there are " + std::to_string(count) +
+                       " processes";
+  } else {
+    if (zero_rt_local_group_create(numRanks, &group))
+      return zero_rt_message();
+    ranks.assign(static_cast<size_t>(numRanks), {});
+    std::vector<std::thread> threads;
+    for (int32_t r = 0; r < numRanks; ++r)
+      threads.emplace_back(
+          [&, r] { runRank(library, group, place, r, ranks[size_t(r)]); });
+    for (std::thread &thread : threads)
+      thread.join();
+  }
   zero_rt_group_destroy(group);
   for (const RankState &rank : ranks)
     if (!rank.error.empty())

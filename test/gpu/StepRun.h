@@ -51,15 +51,25 @@ struct Place {
   zero_rt_device device = ZERO_RT_DEVICE_HOST;
   std::vector<int32_t> gpus = {0}; // which ranks take in turn
   bool graphs = false;
+  /// Fresh memory is filled, so that a read before a write changes bits; but
+  /// then initcheck of compute-sanitizer sees no such read.
+  bool poison = true;
+  /// This process is one rank, which finds the others over TCP as the
+  /// environment says.
+  bool processes = false;
+  /// Before which step the process kills itself; -1: never.
+  int dies = -1;
 };
 
 /// The same numbers on every device: those of a rank, step and backward are
 /// drawn from their number.
 class StepRun {
 public:
-  /// Makes a few steps on all ranks, threads of this process. Empty on success.
+  /// Makes a few steps on all ranks, threads of this process, or on the one
+  /// that it is. Empty on success.
   std::string run(const StepLibrary &library, const Place &place);
 
+  int32_t first = 0; // the rank that ranks[0] is
   std::vector<RankState> ranks;
 };
 

@@ -1,10 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What times the processor or a GPU, and the references that each has."""
 
+from __future__ import annotations
+
 import ctypes
 import platform
 import statistics
 import time
+from typing import Any, Callable, Optional
+
+# Names and seconds of kernels.
+Kernels = list[tuple[str, float]]
 
 REPEATS = 7
 # No GPU has more cycles in a second.
@@ -17,7 +23,8 @@ class Host:
     stream = 0
     machine = f"processor: {platform.processor() or platform.machine()}"
 
-    def time(self, body, before=lambda: None):
+    def time(self, body: Callable[[], Any],
+             before: Callable[[], Any] = lambda: None) -> tuple[float, float]:
         """Seconds of |body| on the device, and those of the host in it."""
         seconds = []
         for _ in range(REPEATS):
@@ -28,23 +35,27 @@ class Host:
         median = statistics.median(seconds)
         return median, median
 
-    def time_while_busy(self, body):
+    def time_while_busy(self, body: Callable[[], Any]) -> tuple[
+            float | None, float | None]:
         body()
         return None, None
 
-    def list_kernels(self, body):
+    def list_kernels(self, body: Callable[[], Any]) -> Kernels | None:
         body()
+        return None
 
-    def time_copy(self, size, to_host=False, to_device=False):
+    def time_copy(self, size: int, to_host: bool = False,
+                  to_device: bool = False) -> float:
         del to_host, to_device
         source = ctypes.create_string_buffer(max(1, size))
         target = ctypes.create_string_buffer(max(1, size))
         return self.time(lambda: ctypes.memmove(target, source, size))[0]
 
-    def time_peer(self, sizes):
+    def time_peer(self, sizes: list[int]) -> float | None:
         del sizes
+        return None
 
-    def fill(self, parameter, slot):
+    def fill(self, parameter: int, slot: Any) -> None:
         del parameter
         if slot.elements:
             values = (ctypes.c_float * slot.elements).from_address(slot.data)
@@ -60,7 +71,7 @@ class Host:
 class Memory:
     """Memory of a GPU for PyTorch."""
 
-    def __init__(self, data, elements):
+    def __init__(self, data: int, elements: int) -> None:
         self.__cuda_array_interface__ = {"shape": (elements,), "typestr": "<f4",
                                          "data": (data, False), "version": 2}
 
@@ -68,18 +79,20 @@ class Memory:
 class Cuda:
     """Times by events on PyTorch's stream."""
 
-    def __init__(self, torch):
+    def __init__(self, torch: Any) -> None:
         self.torch = torch
-        self.stream = torch.cuda.current_stream().cuda_stream
+        self.stream: int = torch.cuda.current_stream().cuda_stream
         self.machine = (f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, "
                         f"CUDA {torch.version.cuda}")
 
-    def sleep(self, seconds):
+    def sleep(self, seconds: float) -> None:
         self.torch.cuda._sleep(int(seconds * HERTZ))
 
-    def time(self, body, before=lambda: None):
+    def time(self, body: Callable[[], Any],
+             before: Callable[[], Any] = lambda: None) -> tuple[float, float]:
         torch = self.torch
-        device, host = [], []
+        device: list[float] = []
+        host: list[float] = []
         for _ in range(REPEATS):
             before()
             torch.cuda.synchronize()
@@ -98,7 +111,7 @@ class Cuda:
             device.append(begin.elapsed_time(end) * 1e-3)
         return statistics.median(device[1:]), statistics.median(host[1:])
 
-    def time_while_busy(self, body):
+    def time_while_busy(self, body: Callable[[], Any]) -> tuple[float, float]:
         """Seconds of the host in |body| behind a GPU that is busy, and of that."""
         torch = self.torch
         torch.cuda.synchronize()
@@ -109,7 +122,7 @@ class Cuda:
         torch.cuda.synchronize()
         return returned, time.perf_counter() - start
 
-    def list_kernels(self, body):
+    def list_kernels(self, body: Callable[[], Any]) -> Kernels | None:
         """Names and seconds of the kernels that the GPU runs in |body|; None where the
         profiler sees nothing."""
         from torch.profiler import DeviceType, ProfilerActivity, profile
@@ -121,17 +134,18 @@ class Cuda:
                 if event.device_type == DeviceType.CUDA and
                 not event.name.startswith(("Memcpy", "Memset"))] or None
 
-    def time_copy(self, size, to_host=False, to_device=False):
+    def time_copy(self, size: int, to_host: bool = False,
+                  to_device: bool = False) -> float:
         torch = self.torch
 
-        def make(is_on_host):
-            place = {"pin_memory": True} if is_on_host else {"device": "cuda"}
+        def make(is_on_host: bool) -> Any:
+            place: dict[str, Any] = {"pin_memory": True} if is_on_host else {"device": "cuda"}
             return torch.zeros(max(1, size), dtype=torch.uint8, **place)
 
         source, target = make(to_device), make(to_host)
         return self.time(lambda: target.copy_(source, non_blocking=True))[0]
 
-    def time_peer(self, sizes):
+    def time_peer(self, sizes: list[int]) -> float:
         """clip_grad_norm_, fused AdamW and zero_grad, which drops gradients."""
         torch = self.torch
         parameters = [torch.nn.Parameter(torch.randn(size, device="cuda"))
@@ -140,11 +154,11 @@ class Cuda:
         optimizer = torch.optim.AdamW(parameters, lr=1e-3, weight_decay=0.1,
                                       fused=True)
 
-        def give():
+        def give() -> None:
             for parameter, gradient in zip(parameters, gradients):
                 parameter.grad = gradient
 
-        def step():
+        def step() -> None:
             torch.nn.utils.clip_grad_norm_(parameters, 1.0)
             optimizer.step()
             optimizer.zero_grad()
@@ -154,14 +168,14 @@ class Cuda:
         torch.cuda.empty_cache()
         return seconds
 
-    def fill(self, parameter, slot):
+    def fill(self, parameter: int, slot: Any) -> None:
         del parameter
         if slot.elements:
             memory = Memory(slot.data, slot.elements)
             self.torch.as_tensor(memory, device="cuda").fill_(1e-3)
 
 
-def make_cuda(gpu):
+def make_cuda(gpu: int) -> tuple[Optional[Cuda], str]:
     """A clock, or why there is none."""
     try:
         import torch
@@ -172,4 +186,4 @@ def make_cuda(gpu):
     if not 0 <= gpu < torch.cuda.device_count():
         return None, f"PyTorch finds no GPU {gpu}"
     torch.cuda.set_device(gpu)
-    return Cuda(torch), None
+    return Cuda(torch), ""

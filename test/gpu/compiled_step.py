@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """A compiled step on one rank, through its C interface."""
 
+from __future__ import annotations
+
 import ctypes
 import json
 import os
 from ctypes import byref, c_char_p, c_double, c_int32, c_int64, c_uint32, c_void_p
+from typing import Any, Callable
 
 HOST, CUDA = 0, 1
 
@@ -28,18 +31,28 @@ class Results(ctypes.Structure):
                 ("reserved", c_int32), ("values", c_double * 16)]
 
 
-class Step:
-    """A compiled step on one rank, with its gradients in slots."""
+class StateEntry(ctypes.Structure):
+    _fields_ = [("struct_size", c_uint32), ("parameter", c_int32), ("role", c_char_p),
+                ("dtype", c_int32), ("reserved", c_int32), ("begin", c_int64),
+                ("end", c_int64)]
 
-    def __init__(self, folder, name, device, gpu):
-        self.name = name
+
+BYTES = [2, 2, 4, 8]  # by zero_rt_dtype
+
+
+class Step:
+    """A compiled step on one rank."""
+
+    def __init__(self, folder: str, place: str, device: int, gpu: int) -> None:
+        """|place| is its folder below |folder|, and ends in its name."""
+        self.name = name = os.path.basename(place)
         self.zero = ctypes.CDLL(os.path.join(folder, "libzero_rt.so"),
                                 mode=ctypes.RTLD_GLOBAL)
         self.zero.zero_rt_message.restype = c_char_p
         self.library = ctypes.CDLL(
-            os.path.join(folder, "bench", name, f"lib{name}.so"))
-        with open(os.path.join(folder, "bench", name, f"{name}.plan.json")) as file:
-            self.sizes = [p["elements"] for p in json.load(file)["parameters"]]
+            os.path.join(folder, place, f"lib{name}.so"))
+        with open(os.path.join(folder, place, f"{name}.plan.json")) as file:
+            self.sizes: list[int] = [p["elements"] for p in json.load(file)["parameters"]]
         self.group, self.runtime, self.step = c_void_p(), c_void_p(), c_void_p()
         threads = len(os.sched_getaffinity(0))
         options = Options(ctypes.sizeof(Options), threads, 0, 0, 0, 0, device, gpu)
@@ -48,15 +61,18 @@ class Step:
                                             byref(self.runtime)))
         self.check(self.call("create")(self.runtime, None, byref(self.step)))
 
-    def call(self, name):
-        return getattr(self.library, f"{self.name}_{name}")
+    def call(self, name: str) -> Callable[..., int]:
+        function: Callable[..., int] = getattr(self.library, f"{self.name}_{name}")
+        return function
 
-    def check(self, status):
+    def check(self, status: int) -> None:
         if status:
             raise RuntimeError(f"{self.name}: {self.zero.zero_rt_message().decode()}")
 
-    def open(self, stream, write=None):
-        """Everything before apply; |write|(parameter, slot) fills gradients."""
+    def open(self, stream: int,
+             write: Callable[[int, Any], None] | None = None) -> None:
+        """Everything before apply, with gradients in slots; |write|(parameter, slot)
+        fills them."""
         self.check(self.call("begin_backward")(self.step, c_int32(0)))
         slot, beta = Tensor(ctypes.sizeof(Tensor)), c_double()
         get, ready = self.call("gradient_slot"), self.call("gradient_ready")
@@ -67,14 +83,25 @@ class Step:
                 write(parameter, slot)
             self.check(ready(self.step, c_int32(parameter), c_void_p(stream)))
 
-    def apply(self, stream):
+    def begin(self) -> None:
+        self.check(self.call("begin_backward")(self.step, c_int32(0)))
+
+    def give(self, parameter: int, dtype: int, data: int, stream: int) -> None:
+        """A gradient at the address |data|; |stream| goes on when it was read."""
+        elements = self.sizes[parameter]
+        tensor = Tensor(ctypes.sizeof(Tensor), dtype, 0, 0, elements,
+                        data if elements else None)
+        self.check(self.call("gradient")(self.step, c_int32(parameter), byref(tensor),
+                                         c_void_p(stream), None))
+
+    def apply(self, stream: int) -> None:
         rate = (c_double * 1)(1e-3)
         self.check(self.call("apply")(self.step, rate, c_int32(1), c_void_p(stream)))
 
-    def wait(self, stream):
+    def wait(self, stream: int) -> None:
         self.check(self.call("parameter_wait")(self.step, c_int32(-1), c_void_p(stream)))
 
-    def get_results(self):
+    def get_results(self) -> Results:
         results = Results(ctypes.sizeof(Results))
         self.check(self.call("results")(self.step, byref(results)))
         if results.verdict:
@@ -82,7 +109,22 @@ class Step:
                                f"(verdict {results.verdict})")
         return results
 
-    def close(self):
+    def read_state(self) -> list[tuple[str, bytes]]:
+        """A name and the bytes of each piece."""
+        count, state = c_int64(), []
+        self.check(self.call("state_count")(self.step, byref(count)))
+        for i in range(count.value):
+            entry = StateEntry(ctypes.sizeof(StateEntry))
+            self.check(self.call("state_describe")(self.step, c_int64(i), byref(entry)))
+            size = (entry.end - entry.begin) * BYTES[entry.dtype]
+            data = ctypes.create_string_buffer(max(1, size))
+            self.check(self.call("state_read")(self.step, c_int64(i), data,
+                                               c_int64(size)))
+            state.append((f"{entry.role.decode()} of parameter {entry.parameter}",
+                          data.raw[:size]))
+        return state
+
+    def close(self) -> None:
         self.check(self.call("destroy")(self.step))
         self.check(self.zero.zero_rt_destroy(self.runtime))
         self.check(self.zero.zero_rt_group_destroy(self.group))

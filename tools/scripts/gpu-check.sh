@@ -1,22 +1,24 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# Runs compiled steps on this machine's GPU and compares them with the processor's,
-# bit by bit: every optimizer and type, ZeRO stages, offload, several ranks. Then looks
-# at memory with compute-sanitizer, and times steps against copies and PyTorch.
+# Compiles steps and runs them on this machine's GPU: compares every optimizer and type,
+# ZeRO stages, offload and several ranks with the processor, bit by bit, times steps
+# against copies and PyTorch, tries NCCL, and looks at memory with compute-sanitizer
+# (test/gpu/check.py, which is copied to the folder).
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 usage() {
   cat <<USAGE
-usage: gpu-check.sh [OPTION...] [FOLDER]
-  FOLDER         the program and the steps (default build/gpu-check); made where it
+usage: gpu-check.sh [OPTION...] [FOLDER [PIECE...]]
+  FOLDER         the programs and the steps (default build/gpu-check); made where it
                  is not there
+  PIECE          of what FOLDER/run.sh --help lists (default: all)
   --make         only make FOLDER, for a machine without compilers: it needs its
-                 driver and FOLDER there, and runs FOLDER/run.sh
+                 driver, Python and FOLDER there, and runs FOLDER/run.sh [PIECE...]
+  --arch ARCH    the steps have machine code for it (default sm_90), all but one
   --build DIR    the build folder to take them from (default build, built first)
   --device WHAT  cuda (default), or host: the processor with itself
-  --no-table     compare only, and time nothing
   --gpus N,...   which ranks take in turn (default 0); the first is timed
   --elements N   of the steps that are timed (default 134217728)
 USAGE
@@ -34,15 +36,16 @@ device=cuda
 make=0
 elements=
 gpus=0
-table=()
+arch=sm_90
+pieces=()
 while [[ $# -gt 0 ]]; do
   case $1 in
   --help | -h) usage; exit 0 ;;
   --make) make=1 ;;
-  --no-table) table=(--no-table) ;;
-  --build | --device | --elements | --gpus)
+  --arch | --build | --device | --elements | --gpus)
     [[ $# -gt 1 ]] || wrong "$1 needs a value"
     case $1 in
+    --arch) arch=$2 ;;
     --build) build=$2 ;;
     --device) device=$2 ;;
     --elements) elements=$2 ;;
@@ -51,7 +54,9 @@ while [[ $# -gt 0 ]]; do
     shift
     ;;
   -*) wrong "unknown option '$1'" ;;
-  *) folder=$1 ;;
+  *)
+    if [[ -z $folder ]]; then folder=$1; else pieces+=("$1"); fi
+    ;;
   esac
   shift
 done
@@ -60,12 +65,19 @@ done
   wrong "--elements must be a number from 20000 on"
 folder=${folder:-build/gpu-check}
 
+# Machine code, so that not every step waits for the driver to compile it.
+target=cuda:$arch
+if ! command -v ptxas >/dev/null && [[ ! -x ${CUDA_HOME:-/usr/local/cuda}/bin/ptxas ]]; then
+  target=cuda
+  [[ $make -eq 0 ]] || echo "no ptxas: all steps are PTX, which the driver compiles"
+fi
+
 # compile NAME STEP OPTION...: FOLDER/NAME/libNAME.so
 compile() {
   local name=$1 step=$2
   shift 2
   "$build/bin/zero-compile" "$step" -o "$folder/$name" --name="$name" \
-    --target=cuda --no-prove "$@" >/dev/null
+    --target="$target" --no-prove "$@" >/dev/null
 }
 
 make_step() {
@@ -81,7 +93,7 @@ bench() {
     --optimizer examples/optimizers/adamw.mlir \
     >"$folder/step.mlir"
   "$build/bin/zero-compile" "$folder/step.mlir" -o "$folder/bench/$name" \
-    --name="$name" --target=cuda --no-prove "$@" >/dev/null
+    --name="$name" --target="$target" --no-prove "$@" >/dev/null
 }
 
 make_bench() {
@@ -93,13 +105,13 @@ make_bench() {
     f32 --stage=0
   bench offload 16 "$((elements / 16))" bf16 --stage=1 --offload=optimizer
   bench unoffloaded 16 "$((elements / 16))" bf16 --stage=1
-  cp test/gpu/{peers,clocks,compiled_step}.py "$folder"
+  cp test/gpu/*.py "$folder"
 }
 
 make_folder() {
   if [[ -z $build ]]; then
     build=build
-    bash tools/scripts/build.sh build -- zero-compile gpu_check
+    bash tools/scripts/build.sh build -- zero-compile gpu_check gpu_machine
   fi
   rm -rf "$folder"
   mkdir -p "$folder"
@@ -114,6 +126,9 @@ make_folder() {
       compile "${optimizer}_${types// /_}" "$folder/step.mlir" --stage=0
     done
   done
+  make_step --ranks=1 --dtype=bf16 --gradient=bf16 --accumulator=f32 \
+    --optimizer examples/optimizers/adamw.mlir
+  compile adamw_ptx "$folder/step.mlir" --stage=0 --target=cuda
   for ranks in 2 4; do
     for stage in 0 1 2; do
       make_step --ranks="$ranks" --dtype=bf16 --gradient=bf16 --accumulator=f32 \
@@ -142,48 +157,15 @@ make_folder() {
   done
   make_bench
   rm "$folder/step.mlir"
-  cp "$build/bin/gpu_check" "$build"/lib/libzero_rt.so "$folder"
+  cp "$build"/bin/gpu_{check,machine} "$build"/lib/libzero_rt.so "$folder"
   cat >"$folder/run.sh" <<'RUN'
 #!/usr/bin/env bash
-# run.sh [--no-table] [--device=host] [--gpus=N,...]
-cd "$(dirname "$0")"
-table=1
-if [[ ${1:-} == --no-table ]]; then
-  table=0
-  shift
-fi
-failures=0
-check() {
-  local status=0
-  "$@" || status=$?
-  [[ $status == 0 || $status == 77 ]] || failures=$((failures + 1))
-}
-check ./gpu_check "$@" ./*/lib*.so
-# Each instruction is looked at: a few steps are enough.
-if [[ " $* " == *" --device=host "* ]]; then
-  device=host
-elif sanitizer=$(command -v compute-sanitizer); then
-  for tool in memcheck racecheck synccheck; do
-    check "$sanitizer" --tool "$tool" --error-exitcode 1 ./gpu_check "$@" \
-      ./{adamw_bf16_bf16_f32,lion_f64_f64_f64,ranks4_stage2,ranks2_stage1_offload,ranks35}/lib*.so
-  done
-else
-  echo "skipped: no compute-sanitizer on the PATH"
-fi
-gpus=0
-for option in "$@"; do
-  [[ $option == --gpus=* ]] && gpus=${option#--gpus=}
-done
-if [[ $table == 0 ]]; then
-  : # nothing is timed
-elif command -v python3 >/dev/null; then
-  check python3 peers.py --device="${device:-cuda}" --gpu="${gpus%%,*}" .
-else
-  echo "skipped: no python3 for the table"
-fi
-exit $((failures > 0))
+# run.sh [OPTION...] [PIECE...]: see run.sh --help
+exec python3 "$(dirname "$0")/check.py" "$@"
 RUN
+  chmod +x "$folder/run.sh"
 }
 
 [[ $make -eq 0 && -e $folder/run.sh && -z $build$elements ]] || make_folder
-[[ $make -eq 1 ]] || bash "$folder/run.sh" "${table[@]}" --device="$device" --gpus="$gpus"
+[[ $make -eq 1 ]] || bash "$folder/run.sh" --device="$device" \
+  --gpus="$gpus" "${pieces[@]}"

@@ -38,7 +38,8 @@ static zero_rt_status load(Driver &driver) {
     return fail(ZERO_RT_UNSUPPORTED, "there is no CUDA driver here: %s",
                 dlerror());
 #define FUNCTION(NAME, SYMBOL, ARGUMENTS)                                      \
-  driver.NAME = reinterpret_cast<CUresult(*) ARGUMENTS>(dlsym(library, SYMBOL));
+  driver.NAME =                                                                \
+      reinterpret_cast<CUresult(*) ARGUMENTS>(dlsym(library, #SYMBOL));
 #include "device/cuda/driver.def"
   return ZERO_RT_OK;
 }
@@ -54,7 +55,7 @@ static zero_rt_status checkVersion(const Driver &driver) {
                 oldestVersion % 1000 / 10);
 #define FUNCTION(NAME, SYMBOL, ARGUMENTS)                                      \
   if (!driver.NAME)                                                            \
-    return fail(ZERO_RT_UNSUPPORTED, "the CUDA driver has no %s", SYMBOL);
+    return fail(ZERO_RT_UNSUPPORTED, "the CUDA driver has no " #SYMBOL);
 #include "device/cuda/driver.def"
   return ZERO_RT_OK;
 }

@@ -6,10 +6,18 @@
 
 #include "FakeCalls.h"
 
+#include <cstdio>
+
 using namespace zero::test;
 using namespace zero::test::fake;
 
 int fake::getCurrentGpu() { return contexts.empty() ? 0 : currentGpu(); }
+
+/// For tests of whole programs.
+static void tellContext(const char *what) {
+  if (std::getenv("ZERO_FAKE_DRIVER_CONTEXTS"))
+    std::fprintf(stderr, "fake driver: a context is %s\n", what);
+}
 
 extern "C" {
 
@@ -89,12 +97,14 @@ CUresult cuMemPoolSetAttribute(void *, int, void *) { return 0; }
 CUresult cuDevicePrimaryCtxRetain(void **context, int device) {
   Entry entry("cuDevicePrimaryCtxRetain");
   *context = contextOf(device);
-  gpu().contexts += !entry.error;
+  if (!entry.error && gpu().contexts++ == 0)
+    tellContext("made");
   return entry.error;
 }
 CUresult cuDevicePrimaryCtxRelease_v2(int) {
   Entry entry("cuDevicePrimaryCtxRelease");
-  --gpu().contexts;
+  if (--gpu().contexts == 0)
+    tellContext("destroyed");
   return 0;
 }
 CUresult cuCtxPushCurrent_v2(void *context) {
