@@ -8,6 +8,7 @@ import ctypes
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 
 import lit.formats
@@ -37,6 +38,10 @@ if os.environ.get("ZERO_PROVE_EACH"):
 config.substitutions.append(("%zero_src", config.zero_src_root))
 config.substitutions.append(("%zero_obj", config.zero_obj_root))
 config.substitutions.append(("%cc", config.cc))
+# %edit BASE TEST edits lowered IR; its --help says how.
+config.substitutions.append(
+    ("%edit", f"{sys.executable} -S {config.zero_src_root}/test/edit.py")
+)
 config.substitutions.append(("%python", config.python))
 if config.mpiexec:
     config.available_features.add("mpi")

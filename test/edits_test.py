@@ -1,0 +1,233 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Tests edits.py: what edits do, and the edits that it refuses."""
+
+import unittest
+
+from edits import EditError, edited
+
+IR = """\
+module {
+  zrt.program @train on @cluster {
+    zrt.buffer @b0.m : !zero.value<128xf32> role state in device
+    zrt.scalars @scalars {
+      %0 = zrt.load_slot @sums[0]
+      %1 = arith.mulf %0, %0 : f64
+      zrt.store_slot %1, @scalar[0]
+      zrt.yield
+    }
+    zrt.scalars @scalars_2 {
+      %cst = arith.constant 2.000000e+00 : f64
+      %0 = zrt.load_slot @sums[1]
+      %1 = arith.mulf %0, %cst : f64
+      zrt.store_slot %1, @scalar_2[0]
+      zrt.yield
+    }
+    zrt.handler @finish {
+      %0 = zrt.count_arrivals to @arrivals after()
+      %1 = zrt.run_scalars @scalars after(%0)
+      %2 = zrt.run_scalars @scalars_2 after(%1)
+      %3 = zrt.settle @verdict after(%2)
+    }
+    zrt.handler @finish_last {
+      %0 = zrt.settle @verdict after()
+    }
+  }
+}
+"""
+
+
+def changes(edits: str, ir: str = IR) -> list[str]:
+    """The lines that edits remove and add, without indentation."""
+    import difflib
+
+    old, new = ir.splitlines(), edited(ir, edits).splitlines()
+    lines = list(difflib.unified_diff(old, new, n=0, lineterm=""))[2:]
+    return [line[0] + line[1:].strip() for line in lines if line[0] in "-+"]
+
+
+class Applies(unittest.TestCase):
+    def test_values_match_whatever_their_number(self) -> None:
+        edit = """@@ zrt.handler @finish
+ %a = zrt.count_arrivals to @arrivals after()
+...
+ %b = zrt.run_scalars @scalars_2 after(%x)
+-%c = zrt.settle @verdict after(%b)
++%c = zrt.settle @verdict after(%a)
+"""
+        expected = [
+            "-%3 = zrt.settle @verdict after(%2)",
+            "+%3 = zrt.settle @verdict after(%0)",
+        ]
+        self.assertEqual(changes(edit), expected)
+        for number in "3210":
+            renumbered = IR.replace(f"%{number}", f"%{int(number) + 10}")
+            self.assertEqual(len(changes(edit, renumbered)), 2)
+
+    def test_text_that_is_matched_comes_again(self) -> None:
+        edit = """@@ zrt.program
+-zrt.buffer @b0.m : $type role state $rest
++zrt.buffer @b0.m : $type role gradient $rest
+"""
+        expected = "+zrt.buffer @b0.m : !zero.value<128xf32> role gradient in device"
+        self.assertEqual(changes(edit)[1], expected)
+
+    def test_text_at_the_end_may_be_missing(self) -> None:
+        edit = """@@ zrt.handler @finish_last
+-%0 = zrt.settle @verdict after() $attributes
++%0 = zrt.settle @other after() $attributes
+"""
+        self.assertEqual(changes(edit)[1].rstrip(), "+%0 = zrt.settle @other after()")
+
+    def test_one_of_several_regions(self) -> None:
+        edit = """@@ zrt.scalars
+-zrt.store_slot %1, @scalar_2[0]
+"""
+        self.assertEqual(changes(edit), ["-zrt.store_slot %1, @scalar_2[0]"])
+
+    def test_other_names_are_other_values(self) -> None:
+        edit = """@@ zrt.scalars
+-%x = arith.mulf %a, %b : f64
++%x = arith.mulf %b, %b : f64
+"""
+        self.assertEqual(changes(edit)[1], "+%1 = arith.mulf %cst, %cst : f64")
+
+    def test_new_values_get_new_names(self) -> None:
+        edit = """@@ zrt.scalars @scalars_2
+-%x = arith.mulf %a, %b : f64
++%cst = arith.constant 3.0 : f64
++%x = arith.mulf %a, %cst : f64
+"""
+        added = changes(edit)[1:]
+        name = added[0][1:].split(" ")[0]
+        self.assertNotEqual(name, "%cst")
+        self.assertEqual(added[1], f"+%1 = arith.mulf %0, {name} : f64")
+
+    def test_lines_go_where_they_stand(self) -> None:
+        edit = """@@ zrt.handler @finish_last
++%first = zrt.fill_missing @b0 after()
+ %0 = zrt.settle @verdict after()
++%last = zrt.fill_missing @b1 after(%0)
+"""
+        new = edited(IR, edit).splitlines()
+        place = next(i for i, line in enumerate(new) if "fill_missing @b0" in line)
+        self.assertIn("fill_missing @b1", new[place + 2])
+
+    def test_lines_alone_go_to_the_end_of_the_region(self) -> None:
+        edit = """@@ zrt.program
++zrt.handler @reset {
++  %0 = zrt.settle @verdict after()
++}
+"""
+        ending = edited(IR, edit).splitlines()[-5:]
+        self.assertEqual(ending[0], "    zrt.handler @reset {")
+        self.assertEqual(ending[1], "      %0 = zrt.settle @verdict after()")
+
+    def test_copy(self) -> None:
+        edit = """@@ copy zrt.scalars as @twin
+ zrt.store_slot %x, @scalar_2[0]
+
+# The copy alone is edited.
+@@ zrt.scalars @twin
+-zrt.store_slot %x, @scalar_2[0]
+"""
+        self.assertEqual(edited(IR, edit).count("@scalar_2[0]"), 1)
+        self.assertEqual(edited(IR, edit).count("zrt.scalars @twin {"), 1)
+
+    def test_edits_follow_each_other(self) -> None:
+        edit = """@@ zrt.handler @finish_last
+-%0 = zrt.settle @verdict after()
++%0 = zrt.settle @other after()
+
+@@ zrt.handler @finish_last
+-%0 = zrt.settle @other after()
+"""
+        self.assertEqual(changes(edit), ["-%0 = zrt.settle @verdict after()"])
+
+
+class Refuses(unittest.TestCase):
+    def refuses(self, edit: str, *messages: str) -> None:
+        with self.assertRaises(EditError) as caught:
+            edited(IR, edit)
+        for message in messages:
+            self.assertIn(message, str(caught.exception))
+
+    def test_no_match_shows_the_nearest_lines(self) -> None:
+        edit = """@@ zrt.handler @finish
+-%1 = zrt.run_scalars @scalars_3 after(%0)
+"""
+        self.refuses(
+            edit,
+            "2: error: no such line in 'zrt.handler @finish': %1 = zrt.run_scalars",
+            "     20:",
+            "@scalars_2 after(%1)",
+        )
+
+    def test_the_line_that_does_not_match_is_named(self) -> None:
+        edit = """@@ zrt.handler @finish
+ %0 = zrt.count_arrivals to @arrivals after()
+-%2 = zrt.run_scalars @scalars_2 after(%0)
+"""
+        self.refuses(edit, "3: error: no such line", "%2 = zrt.run_scalars")
+
+    def test_two_matches_are_shown(self) -> None:
+        edit = """@@ zrt.handler @finish
+-%1 = zrt.run_scalars $scalars after(%0)
+"""
+        self.refuses(edit, "1: error: more than one place", "     19:", "     20:")
+
+    def test_two_regions_match(self) -> None:
+        edit = """@@ zrt.scalars
+-%0 = zrt.load_slot $slot
+"""
+        self.refuses(edit, "1: error: more than one place", "      5:", "     12:")
+
+    def test_lines_alone_need_one_region(self) -> None:
+        self.refuses("@@ zrt.scalars\n+zrt.yield\n", "begins lines 4, 10")
+
+    def test_no_region(self) -> None:
+        self.refuses("@@ zrt.handler @end\n-x\n", "no region", "zrt.handler @finish {")
+        # A name is a whole name.
+        self.refuses("@@ zrt.handler @fin\n-x\n", "no region")
+
+    def test_unbound_names(self) -> None:
+        head = "@@ zrt.handler @finish_last\n-%0 = zrt.settle @verdict after()\n"
+        unbound = head + "+%0 = zrt.settle @verdict after(%9)\n"
+        self.refuses(unbound, "3: error: %9 is neither matched nor defined")
+        unbound = head + "+%0 = zrt.settle $symbol after()\n"
+        self.refuses(unbound, "3: error: $symbol is neither matched nor defined")
+        unbound = head + "+%0 = zrt.settle ... after()\n"
+        self.refuses(unbound, "3: error: '...' in an added line")
+
+    def test_one_value_is_not_two(self) -> None:
+        edit = """@@ zrt.scalars @scalars
+-%1 = arith.mulf %a, %b : f64
+"""
+        self.refuses(edit, "no such line")
+
+    def test_a_line_that_stands_nowhere(self) -> None:
+        edit = """@@ zrt.handler @finish
+ %0 = zrt.count_arrivals to @arrivals after()
+...
++%9 = zrt.settle @verdict after()
+...
+ %3 = zrt.settle @verdict after(%2)
+"""
+        self.refuses(edit, "4: error: no line beside it")
+
+    def test_nothing_changes(self) -> None:
+        self.refuses("# RUN: true\n", "there are no edits")
+        context = "@@ zrt.handler @finish_last\n %0 = zrt.settle @verdict after()\n"
+        self.refuses(context, "changes nothing")
+        same = context.replace("\n ", "\n-") + "+%0 = zrt.settle @verdict after()\n"
+        self.refuses(same, "1: error: this edit changes nothing")
+
+    def test_a_line_without_a_kind(self) -> None:
+        self.refuses("@@ zrt.handler @finish\n%0 = zrt.settle\n", "2: error: a line of")
+
+    def test_a_copy_is_not_edited_at_once(self) -> None:
+        self.refuses("@@ copy zrt.handler @finish as @x\n-zrt.yield\n", "of its own")
+
+
+if __name__ == "__main__":
+    unittest.main()
