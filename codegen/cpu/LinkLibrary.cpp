@@ -6,6 +6,7 @@
 
 #include "codegen/cpu/EmitObject.h"
 
+#include "llvm/BinaryFormat/Magic.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -55,6 +56,21 @@ static LogicalResult writeVersionScript(StringRef path,
   os.clear_error();
   errorMessage = "cannot write '" + path.str() + "': " + error.message();
   return failure();
+}
+
+/// What is wrong with the library |path| that a linker claims to have written,
+/// or "".
+static std::string findFault(StringRef path) {
+  auto file = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
+                                          /*RequiresNullTerminator=*/false);
+  if (!file)
+    return file.getError().message();
+  if ((*file)->getBufferSize() == 0)
+    return "it is empty";
+  if (llvm::identify_magic((*file)->getBuffer()) !=
+      llvm::file_magic::elf_shared_object)
+    return "it is no shared library";
+  return "";
 }
 
 LogicalResult zero::linkSharedLibrary(StringRef objectPath,
@@ -107,12 +123,16 @@ LogicalResult zero::linkSharedLibrary(StringRef objectPath,
       linker, arguments, /*Env=*/std::nullopt,
       /*Redirects=*/{StringRef(""), StringRef(messages), StringRef(messages)},
       /*SecondsToWait=*/0, /*MemoryLimit=*/0, &launchError);
-  if (status == 0)
+  std::string fault;
+  if (status == 0 && (fault = findFault(outputPath)).empty())
     return success();
   errorMessage = linker + " could not link '" + outputPath.str() + "'";
+  if (!fault.empty())
+    errorMessage += ", and reported no error: " + fault;
   if (!launchError.empty())
     errorMessage += ": " + launchError;
-  if (auto text = llvm::MemoryBuffer::getFile(messages))
+  auto text = llvm::MemoryBuffer::getFile(messages);
+  if (text && !(*text)->getBuffer().trim().empty())
     errorMessage += "\n" + (*text)->getBuffer().rtrim().str();
   return failure();
 }

@@ -28,13 +28,6 @@ static FailureOr<zrt::ProgramOp> getProgram(ModuleOp module) {
   return programs.front();
 }
 
-/// Names of C functions begin with it.
-static bool isIdentifier(StringRef name) {
-  return !name.empty() && !llvm::isDigit(name.front()) &&
-         llvm::all_of(name,
-                      [](char c) { return llvm::isAlnum(c) || c == '_'; });
-}
-
 FailureOr<CompiledStep> zero::compileStep(ModuleOp scheduled,
                                           const CompileOptions &options) {
   FailureOr<zrt::ProgramOp> program = getProgram(scheduled);
@@ -42,11 +35,8 @@ FailureOr<CompiledStep> zero::compileStep(ModuleOp scheduled,
     return failure();
   CompiledStep step;
   step.name = options.name.empty() ? program->getSymName().str() : options.name;
-  if (!isIdentifier(step.name))
-    return program->emitError()
-           << "'" << step.name
-           << "' cannot begin the names of C functions; give another with "
-              "--name";
+  if (std::string message; failed(checkLibraryName(step.name, message)))
+    return program->emitError() << message;
   FailureOr<Tables> tables = buildTables(*program);
   if (failed(tables))
     return failure();

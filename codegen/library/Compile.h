@@ -33,6 +33,11 @@ struct CompiledStep {
   std::vector<std::string> exportedSymbols;
 };
 
+/// Whether |name| can be that of a library, its header and its functions; else
+/// |message| says why not.
+mlir::LogicalResult checkLibraryName(llvm::StringRef name,
+                                     std::string &message);
+
 /// Compiles |scheduled|; emits a diagnostic where that is not possible.
 mlir::FailureOr<CompiledStep> compileStep(mlir::ModuleOp scheduled,
                                           const CompileOptions &options);

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialect/zero/Rules.h"
+#include "dialect/zero/Suggest.h"
 #include "dialect/zero/ZeroDialect.h"
 
 #include "mlir/IR/Builders.h"
@@ -106,20 +107,63 @@ LogicalResult MicroBatchesOp::verifyRegions() {
 // zero.backward
 //===----------------------------------------------------------------------===//
 
+/// Whether |weight| divides by the size of |axis|.
+static bool isBatchAxis(const Scale &weight, StringAttr axis) {
+  return llvm::any_of(weight, [&](const ScaleFactor &factor) {
+    return factor.symbol == axis && factor.exponent < 0;
+  });
+}
+
+/// The type with which the gradient of a parameter that is |declared| arrives,
+/// in |elementType| and with |scale|: partial over whatever does not shard it,
+/// unless the step says that it is replicated there.
+static ValueType getExpectedArrival(BackwardOp op, ValueType declared,
+                                    Type elementType, const Scale &scale,
+                                    MeshOp mesh) {
+  SmallVector<StringAttr> replicated;
+  if (op.getReplicatedAttr())
+    for (auto name : op.getReplicated()->getAsRange<StringAttr>())
+      if (auto axes = mesh.findAxes(name))
+        llvm::append_range(replicated, *axes);
+  Scale weight =
+      mesh.expandViews(op->getParentOfType<StepOp>().getWeight().getFactors());
+  ValueType type = declared.withElementType(elementType).withScale(scale);
+  SmallVector<StringAttr> axes{StringAttr::get(op.getContext(), kMicroAxis)};
+  for (auto axis : mesh.getAxes().getAsRange<MeshAxisAttr>())
+    axes.push_back(axis.getName());
+  for (StringAttr axis : axes) {
+    AxisPlacement placement = declared.getPlacement(axis);
+    size_t stages = declared.getCoordinates(axis).size();
+    // Ranks with batches of their own, or with stages, have addends.
+    bool hasAddends = isBatchAxis(weight, axis) || stages > 1;
+    if (placement.kind == PlacementKind::Sharded)
+      placement.presummed = hasAddends;
+    else if (hasAddends ||
+             (stages == 0 && !llvm::is_contained(replicated, axis)))
+      placement = {axis, PlacementKind::Partial};
+    type = type.withPlacement(placement);
+  }
+  return type;
+}
+
 /// backward_c3 and backward_c7: how the gradient of |source|, which is
 /// |declared|, arrives over each axis.
 static LogicalResult verifyArrival(BackwardOp op, FlatSymbolRefAttr source,
                                    ValueType declared, ValueType type,
-                                   MeshOp mesh) {
+                                   const Scale &scale, MeshOp mesh) {
+  auto expected = [&] {
+    return getExpectedArrival(op, declared, type.getElementType(), scale, mesh);
+  };
   auto emitError = [&]() {
     return op.emitOpError() << "gradient of " << source;
   };
   auto micro = StringAttr::get(op.getContext(), kMicroAxis);
   if (type.getPlacement(micro).kind != PlacementKind::Partial)
-    return emitError() << " must be partial over 'micro', got " << type;
+    return emitError() << " must be partial over 'micro', got " << type
+                       << ", expected " << expected();
   if (type.getPresent() != declared.getPresent())
     return emitError() << " must be where " << source << " is, " << declared
-                       << ", got " << type;
+                       << ", got " << type << ", expected " << expected();
   for (ValueType each : {declared, type})
     for (const AxisPlacement &p : each.getPlacements())
       if (p.axis != micro && !mesh.getAxisSize(p.axis))
@@ -146,7 +190,7 @@ static LogicalResult verifyArrival(BackwardOp op, FlatSymbolRefAttr source,
         (isSharded && arrives.dim != lives.dim))
       return emitError() << " must be sharded over " << axis.getName()
                          << " as the parameter is, " << declared << ", got "
-                         << type;
+                         << type << ", expected " << expected();
     bool mayBeReplicated = llvm::is_contained(replicated, axis.getName());
     // On one coordinate there is nobody to add up with.
     bool isOnOne = declared.getCoordinates(axis.getName()).size() == 1;
@@ -157,26 +201,23 @@ static LogicalResult verifyArrival(BackwardOp op, FlatSymbolRefAttr source,
                          << (mayBeReplicated
                                  ? ""
                                  : ", or said to be 'replicated' there")
-                         << ", got " << type;
+                         << ", got " << type << ", expected " << expected();
     // backward_c7
-    bool isBatchAxis = llvm::any_of(weight, [&](const ScaleFactor &factor) {
-      return factor.symbol == axis.getName() && factor.exponent < 0;
-    });
+    bool isBatch = isBatchAxis(weight, axis.getName());
     // backward_c9
     size_t stages = declared.getCoordinates(axis.getName()).size();
-    if (isBatchAxis && stages > 0)
+    if (isBatch && stages > 0)
       return emitError() << " must be on all ranks of " << axis.getName()
                          << ", by which the weight divides, got " << type;
     if (stages > 1 && arrives.kind != PlacementKind::Partial)
       return emitError() << " must be partial over " << axis.getName()
                          << ": each of its stages delivers an addend, got "
-                         << type;
-    if (isBatchAxis && arrives.kind != PlacementKind::Partial &&
-        !arrives.presummed)
+                         << type << ", expected " << expected();
+    if (isBatch && arrives.kind != PlacementKind::Partial && !arrives.presummed)
       return emitError() << " must be partial or presummed over "
                          << axis.getName()
                          << ", whose ranks have batches of their own, got "
-                         << type;
+                         << type << ", expected " << expected();
   }
   return success();
 }
@@ -261,7 +302,8 @@ LogicalResult BackwardOp::verifySymbolUses(SymbolTableCollection &symbols) {
     if (!isa_and_present<ParameterOp, BucketOp>(symbol))
       return emitOpError() << "source " << source
                            << " is not a zero.parameter or zero.bucket of this "
-                              "module";
+                              "module"
+                           << suggest<ParameterOp, BucketOp>(*this, source);
     if (!seen.insert(source).second)
       return emitOpError() << "source " << source << " is listed twice";
     // backward_c2, backward_c5
@@ -274,22 +316,28 @@ LogicalResult BackwardOp::verifySymbolUses(SymbolTableCollection &symbols) {
     } else {
       declared = cast<ParameterOp>(symbol).getValueType();
     }
-    if (declared.getShape() != type.getShape()) {
-      InFlightDiagnostic diag = emitOpError()
-                                << "gradient of " << source
-                                << " must have its shape, got " << type;
-      diag.attachNote(symbol->getLoc()) << source << " is declared here";
-      return diag;
-    }
     auto emitError = [this, source = source] {
       return emitOpError() << "gradient of " << source << " ";
     };
     // From here on in axes of the mesh.
     FailureOr<ValueType> arriving = mesh.expandViews(type, emitError);
     FailureOr<ValueType> living = mesh.expandViews(declared, emitError);
-    if (failed(arriving) || failed(living) ||
-        failed(verifyStages(*this, source, *living, mesh)) ||
-        failed(verifyArrival(*this, source, *living, *arriving, mesh)) ||
+    if (failed(arriving) || failed(living))
+      return failure();
+    auto getExpected = [&, &living = *living] {
+      return getExpectedArrival(*this, living, type.getElementType(), scale,
+                                mesh);
+    };
+    if (declared.getShape() != type.getShape()) {
+      InFlightDiagnostic diag = emitOpError()
+                                << "gradient of " << source
+                                << " must have its shape, got " << type
+                                << ", expected " << getExpected();
+      diag.attachNote(symbol->getLoc()) << source << " is declared here";
+      return diag;
+    }
+    if (failed(verifyStages(*this, source, *living, mesh)) ||
+        failed(verifyArrival(*this, source, *living, *arriving, scale, mesh)) ||
         failed(
             verifyDivides(*this, source, *living, mesh, isa<BucketOp>(symbol))))
       return failure();
@@ -297,7 +345,8 @@ LogicalResult BackwardOp::verifySymbolUses(SymbolTableCollection &symbols) {
     if (Scale(arriving->getScale()) != scale)
       return emitOpError() << "gradient of " << source
                            << " must be scaled by arrival / weight = ("
-                           << toString(scale) << "), got " << type;
+                           << toString(scale) << "), got " << type
+                           << ", expected " << getExpected();
   }
   return success();
 }

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialect/zero/Rules.h"
+#include "dialect/zero/Suggest.h"
 #include "dialect/zero/ZeroDialect.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -120,7 +121,8 @@ LogicalResult ReadScaleOp::verifySymbolUses(SymbolTableCollection &symbols) {
   // read_scale_c1
   if (!symbols.lookupNearestSymbolFrom<LossScaleOp>(*this, getLossScaleAttr()))
     return emitOpError() << getLossScaleAttr()
-                         << " is not a zero.loss_scale of this module";
+                         << " is not a zero.loss_scale of this module"
+                         << suggest<LossScaleOp>(*this, getLossScaleAttr());
   // read_scale_c2
   for (auto other : (*this)->getBlock()->getOps<ReadScaleOp>()) {
     if (other == *this)
@@ -154,7 +156,8 @@ LogicalResult ReadScheduleOp::verifySymbolUses(SymbolTableCollection &symbols) {
   // read_schedule_c1
   if (!symbols.lookupNearestSymbolFrom<ScheduleOp>(*this, getScheduleAttr()))
     return emitOpError() << getScheduleAttr()
-                         << " is not a zero.schedule of this module";
+                         << " is not a zero.schedule of this module"
+                         << suggest<ScheduleOp>(*this, getScheduleAttr());
   // read_schedule_c2
   for (auto other : (*this)->getBlock()->getOps<ReadScheduleOp>()) {
     if (other == *this)

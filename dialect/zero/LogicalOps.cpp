@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialect/zero/Rules.h"
+#include "dialect/zero/Suggest.h"
 #include "dialect/zero/ZeroDialect.h"
 
 #include "mlir/IR/Builders.h"
@@ -115,12 +116,14 @@ LogicalResult UpdateOp::verifySymbolUses(SymbolTableCollection &symbols) {
   auto group = symbols.lookupNearestSymbolFrom<GroupOp>(*this, getGroupAttr());
   if (!group)
     return emitOpError() << "group " << getGroupAttr()
-                         << " is not a zero.group of this module";
+                         << " is not a zero.group of this module"
+                         << suggest<GroupOp>(*this, getGroupAttr());
   auto optimizer =
       symbols.lookupNearestSymbolFrom<OptimizerOp>(*this, getOptimizerAttr());
   if (!optimizer)
     return emitOpError() << "optimizer " << getOptimizerAttr()
-                         << " is not a zero.optimizer of this module";
+                         << " is not a zero.optimizer of this module"
+                         << suggest<OptimizerOp>(*this, getOptimizerAttr());
   // update_c2
   if (group.getMembers().size() != getGradients().size()) {
     InFlightDiagnostic diag = emitOpError()
@@ -138,14 +141,18 @@ LogicalResult UpdateOp::verifySymbolUses(SymbolTableCollection &symbols) {
     if (!parameter)
       return success(); // group_c1 says so
     auto type = cast<ValueType>(gradient.getType());
+    ValueType expected =
+        parameter.getValueType().withElementType(type.getElementType());
     if (parameter.getShape() != type.getShape())
       return emitOpError() << "gradient of " << member
-                           << " must have its shape, got " << type;
+                           << " must have its shape, got " << type
+                           << ", expected " << expected;
     // update_c3
     if (!type.hasPlacementOf(parameter.getValueType())) {
-      InFlightDiagnostic diag =
-          emitOpError() << "gradient of " << member
-                        << " must be placed as the parameter, got " << type;
+      InFlightDiagnostic diag = emitOpError()
+                                << "gradient of " << member
+                                << " must be placed as the parameter, got "
+                                << type << ", expected " << expected;
       diag.attachNote(parameter.getLoc())
           << member << " is " << parameter.getValueType();
       return diag;

@@ -6,6 +6,8 @@
 
 #include "dialect/zero/Rules.h"
 
+#include "dialect/zero/Suggest.h"
+
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Support/MathExtras.h"
@@ -96,7 +98,8 @@ LogicalResult zero::verifySymbols(Operation *op, StringRef what,
         continue;
       return op->emitOpError() << what << " names " << scale
                                << ", which is not a zero.loss_scale of this "
-                                  "module";
+                                  "module"
+                               << suggest<LossScaleOp>(op, scale);
     }
     InFlightDiagnostic diag =
         op->emitOpError() << what << " names '" << symbol

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialect/zero/Rules.h"
+#include "dialect/zero/Suggest.h"
 #include "dialect/zero/ZeroDialect.h"
 
 #include "mlir/IR/Builders.h"
@@ -129,12 +130,14 @@ LogicalResult PrepareOp::verifySymbolUses(SymbolTableCollection &symbols) {
   // prepare_c1
   if (!symbols.lookupNearestSymbolFrom<GroupOp>(*this, getGroupAttr()))
     return emitOpError() << "group " << getGroupAttr()
-                         << " is not a zero.group of this module";
+                         << " is not a zero.group of this module"
+                         << suggest<GroupOp>(*this, getGroupAttr());
   auto optimizer =
       symbols.lookupNearestSymbolFrom<OptimizerOp>(*this, getOptimizerAttr());
   if (!optimizer)
     return emitOpError() << "optimizer " << getOptimizerAttr()
-                         << " is not a zero.optimizer of this module";
+                         << " is not a zero.optimizer of this module"
+                         << suggest<OptimizerOp>(*this, getOptimizerAttr());
   // prepare_c2
   if (optimizer.getHyperNames().size() != getHyper().size() ||
       optimizer.getNumScalars() != getNumResults())
@@ -170,12 +173,14 @@ LogicalResult UpdateBucketOp::verifySymbolUses(SymbolTableCollection &symbols) {
       symbols.lookupNearestSymbolFrom<BucketOp>(*this, getBucketAttr());
   if (!bucket)
     return emitOpError() << "bucket " << getBucketAttr()
-                         << " is not a zero.bucket of this module";
+                         << " is not a zero.bucket of this module"
+                         << suggest<BucketOp>(*this, getBucketAttr());
   auto optimizer =
       symbols.lookupNearestSymbolFrom<OptimizerOp>(*this, getOptimizerAttr());
   if (!optimizer)
     return emitOpError() << "optimizer " << getOptimizerAttr()
-                         << " is not a zero.optimizer of this module";
+                         << " is not a zero.optimizer of this module"
+                         << suggest<OptimizerOp>(*this, getOptimizerAttr());
   // update_bucket_c2; over further axes the last dimension may be sharded
   auto gradient = cast<ValueType>(getGradient().getType());
   ValueType bucketType = bucket.getValueType();

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialect/zero/Rules.h"
+#include "dialect/zero/Suggest.h"
 #include "dialect/zero/ZeroDialect.h"
 
 #include "mlir/IR/Builders.h"
@@ -194,7 +195,8 @@ LogicalResult StepOp::verifySymbolUses(SymbolTableCollection &symbols) {
   auto mesh = symbols.lookupNearestSymbolFrom<MeshOp>(*this, getMeshAttr());
   if (!mesh)
     return emitOpError() << "mesh " << getMeshAttr()
-                         << " is not a zero.mesh of this module";
+                         << " is not a zero.mesh of this module"
+                         << suggest<MeshOp>(*this, getMeshAttr());
   if (failed(verifyActivations(*this, mesh)))
     return failure();
   // step_c2

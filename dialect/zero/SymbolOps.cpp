@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialect/zero/Rules.h"
+#include "dialect/zero/Suggest.h"
 #include "dialect/zero/ZeroDialect.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -138,8 +139,9 @@ forEachMember(Operation *op, ArrayAttr members, SymbolTableCollection &symbols,
        llvm::enumerate(members.getAsRange<FlatSymbolRefAttr>())) {
     auto parameter = symbols.lookupNearestSymbolFrom<ParameterOp>(op, member);
     if (!parameter)
-      return op->emitOpError() << "member " << member
-                               << " is not a zero.parameter of this module";
+      return op->emitOpError()
+             << "member " << member << " is not a zero.parameter of this module"
+             << suggest<ParameterOp>(op, member);
     if (!seen.insert(member).second)
       return op->emitOpError() << "member " << member << " is listed twice";
     if (failed(visit(i, parameter)))

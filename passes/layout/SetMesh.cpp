@@ -41,6 +41,9 @@ static LogicalResult setAxis(ModuleOp module, StringRef axis, int64_t size) {
   }
   if (found)
     return success();
+  if (module.getOps<MeshOp>().empty())
+    return module.emitError() << "module has no zero.mesh, and so no axis '"
+                              << axis << "' to set the size of";
   InFlightDiagnostic diag = module.emitError()
                             << "mesh has no axis '" << axis << "'";
   for (auto mesh : module.getOps<MeshOp>())

@@ -1,4 +1,4 @@
-//===- Driver.h - What zero-compile and zero-run share ----------*- C++ -*-===//
+//===- Driver.h - What the tools share --------------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -9,11 +9,10 @@
 
 #include "passes/pipeline/Pipelines.h"
 #include "passes/prove/Prove.h"
+#include "tools/driver/Errors.h"
 
 #include "mlir/IR/BuiltinOps.h"
-#include "mlir/IR/Diagnostics.h"
 #include "llvm/Support/CommandLine.h"
-#include "llvm/Support/SourceMgr.h"
 
 namespace zero {
 
@@ -24,11 +23,19 @@ public:
 
   /// Checks the options and puts them into |options|.
   mlir::LogicalResult get(LowerOptions &options, std::string &message) const;
+  /// Checks that the mesh of |module|, which was read from |file|, has the axes
+  /// that |flag|, such as "--mesh=dp=4", gives sizes to.
+  static mlir::LogicalResult
+  checkAxes(mlir::ModuleOp module, llvm::StringRef file, llvm::StringRef mesh,
+            llvm::StringRef flag, std::string &message);
+  /// The same for --mesh.
+  mlir::LogicalResult checkMesh(mlir::ModuleOp module, llvm::StringRef file,
+                                std::string &message) const;
   /// The first of them that was given, "" where none was.
   llvm::StringRef findGiven() const;
 
   llvm::cl::opt<std::string> mesh;
-  llvm::cl::opt<int> stage;
+  llvm::cl::opt<std::string> stage;
   llvm::cl::opt<std::string> shardOver;
   llvm::cl::opt<std::string> offload;
   llvm::cl::opt<std::string> bucketBytes;
@@ -40,39 +47,50 @@ std::optional<int64_t> parseBytes(llvm::StringRef text);
 
 void registerDriverDialects(mlir::DialectRegistry &registry);
 
-/// The file, line and column that a location names; line 0 where it is about
-/// the whole file, and no file where it is about none.
-struct Place {
-  explicit Place(mlir::Location location);
+/// Has diagnostics of contexts made from |registry| printed as Errors prints
+/// them, and not as MLIR does: without dumps of the IR, and with lines of
+/// |sources|. Diagnostics about other files are left to MLIR.
+void registerDiagnostics(mlir::DialectRegistry &registry,
+                         std::shared_ptr<llvm::SourceMgr> sources);
 
-  std::string file;
-  int64_t line = 0;
-  int64_t column = 0;
+/// What messages call the input |path|: "-" is stdin.
+llvm::StringRef describeInput(llvm::StringRef path);
+
+/// Opens |path|, "-" for stdin. A person at a terminal is told that |tool|
+/// waits.
+std::unique_ptr<llvm::MemoryBuffer>
+openInput(llvm::StringRef tool, llvm::StringRef path, std::string &message);
+
+/// The option that chooses a step.
+class StepFlag : public llvm::cl::opt<std::string> {
+public:
+  explicit StepFlag(llvm::cl::OptionCategory &category);
 };
 
-/// Prints diagnostics about a whole file as "FILE: error: ..." and not as
-/// "FILE:0:0: error: ...", in contexts made from |registry|.
-void registerPlacelessDiagnostics(mlir::DialectRegistry &registry);
-
-/// A step read from a file. Diagnostics about it quote the text, and leave out
-/// dumps of the IR, as long as this object lives.
+/// A step read from a file. Diagnostics about it go to errors, which quote the
+/// text, and leave out dumps of the IR, as long as this object lives.
 class LoadedStep {
 public:
-  using Collector = std::function<void(mlir::Diagnostic &)>;
-
-  /// Reads |path| ("-": stdin). On an error the module is null. Diagnostics are
-  /// printed, or given to |collect|.
+  /// Reads |path| ("-": stdin) and keeps the step called |name|, or the only
+  /// one if that is empty. On an error, which goes to |errors|, the module is
+  /// null. Messages say that the step is to be |verb|: "compiled".
   LoadedStep(mlir::MLIRContext &context, llvm::StringRef path,
-             Collector collect = {});
+             llvm::StringRef name, llvm::StringRef verb, Errors &errors);
 
   mlir::ModuleOp getModule() { return module.get(); }
 
 private:
   std::shared_ptr<llvm::SourceMgr> sources;
-  mlir::SourceMgrDiagnosticHandler handler;
-  mlir::ScopedDiagnosticHandler first; // asked before |handler|
+  mlir::ScopedDiagnosticHandler handler;
   mlir::OwningOpRef<mlir::ModuleOp> module;
 };
+
+/// Erases all steps of |module| but the one called |name|, with the groups and
+/// parameters that only they use. An empty name stands for the only step.
+/// |file| is where they were read from.
+mlir::LogicalResult chooseStep(mlir::ModuleOp module, llvm::StringRef name,
+                               llvm::StringRef verb, llvm::StringRef file,
+                               std::string &message);
 
 /// Lowers |module| to |options|.until.
 mlir::LogicalResult lower(mlir::ModuleOp module, const LowerOptions &options);

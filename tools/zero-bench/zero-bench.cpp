@@ -5,13 +5,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/cpu/EmitObject.h"
+#include "tools/driver/Tool.h"
 #include "tools/zero-bench/Bench.h"
 
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/Format.h"
-#include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/JSON.h"
-#include "llvm/Support/WithColor.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/TargetParser/Host.h"
 
@@ -47,11 +46,6 @@ static const std::pair<const char *, Group> kGroups[] = {
 static const char *const kHeader =
     "row                             time ms  reference                       "
     "    time ms      value  of               goal\n\n";
-
-static int fail(const llvm::Twine &message) {
-  llvm::WithColor::error(llvm::errs(), "zero-bench") << message << "\n";
-  return 1;
-}
 
 static llvm::json::Object toJson(const Row &row) {
   llvm::json::Object object{{"name", row.name},
@@ -91,10 +85,9 @@ static void print(const Row &row) {
 }
 
 int main(int argc, char **argv) {
-  llvm::InitLLVM init(argc, argv);
-  cl::HideUnrelatedOptions(category);
-  cl::ParseCommandLineOptions(
-      argc, argv,
+  zero::Tool tool("zero-bench", argc, argv);
+  bool isParsed = tool.parse(
+      category,
       "zero-bench: speed of generated code, as ratios to references in the "
       "same run\n\n"
       "  zero-bench                       everything, some minutes\n"
@@ -103,21 +96,29 @@ int main(int argc, char **argv) {
       "the median\nof ratios of neighbours. Kernels are linked at four places, "
       "in turn. The A/A row\nis a kernel against itself at another place. "
       "Kernels and the step run on one\nthread. The exit code is 0 whatever "
-      "the ratios are: this is no test.\n");
+      "the ratios are: this is no test.\n",
+      json);
+  if (!isParsed)
+    return tool.finish();
+  auto wrong = [&](const llvm::Twine &message) {
+    return tool.fail(zero::ExitCode::usage, message);
+  };
   if (elements < 4096)
-    return fail("--elements must be at least 4096, got " +
-                llvm::Twine(elements));
+    return wrong("--elements must be at least 4096, got " +
+                 llvm::Twine(elements));
   if (rounds < 1)
-    return fail("--rounds must be at least 1, got " + llvm::Twine(rounds));
+    return wrong("--rounds must be at least 1, got " + llvm::Twine(rounds));
   llvm::SmallVector<llvm::StringRef> names;
   llvm::StringRef(only).split(names, ',', -1, /*KeepEmpty=*/false);
   for (llvm::StringRef name : names)
     if (llvm::none_of(kGroups,
                       [&](auto &group) { return name == group.first; }))
-      return fail("unknown group '" + name +
-                  "'; there are kernels, step, collectives, compile and prove");
+      return wrong(
+          "unknown group '" + name +
+          "'; there are kernels, step, collectives, compile and prove");
   if (zero::resolveCpuName("native").empty())
-    return fail("this machine cannot run x86-64-v3 code");
+    return tool.fail(zero::ExitCode::environment,
+                     "this machine cannot run x86-64-v3 code");
 
   Options options{elements, rounds, int64_t(64) << 20, {1000, 10000, 46000}};
   if (quick)
@@ -135,7 +136,8 @@ int main(int argc, char **argv) {
     std::vector<Row> rows;
     std::string message;
     if (!group(options, rows, message))
-      return fail(llvm::Twine(name) + ": " + message);
+      return tool.fail(zero::ExitCode::environment,
+                       llvm::Twine(name) + ": " + message);
     for (const Row &row : rows) {
       if (json)
         array.push_back(toJson(row));
@@ -143,13 +145,10 @@ int main(int argc, char **argv) {
         print(row);
     }
   }
-  if (json)
-    llvm::outs() << llvm::json::Value(llvm::json::Object{
-                        {"cpu", llvm::sys::getHostCPUName()},
-                        {"cores", int64_t(std::thread::hardware_concurrency())},
-                        {"elements", options.elements},
-                        {"rounds", options.rounds},
-                        {"rows", std::move(array)}})
-                 << "\n";
-  return 0;
+  return tool.finish(llvm::json::Object{
+      {"cpu", llvm::sys::getHostCPUName()},
+      {"cores", int64_t(std::thread::hardware_concurrency())},
+      {"elements", options.elements},
+      {"rounds", options.rounds},
+      {"rows", std::move(array)}});
 }

@@ -7,6 +7,14 @@
 #include "tools/zero-compile/Outputs.h"
 
 #include "llvm/Support/Error.h"
+#include "llvm/Support/Path.h"
+
+#include <cerrno>
+#include <chrono>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <thread>
+#include <unistd.h>
 
 using namespace mlir;
 using namespace zero;
@@ -45,7 +53,50 @@ LogicalResult Outputs::add(StringRef path,
   return failure();
 }
 
+namespace {
+/// A lock on a folder, which other processes that publish there wait for. It
+/// ends with this object, or with the process.
+class FolderLock {
+public:
+  explicit FolderLock(StringRef folder)
+      : fd(::open(folder.str().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {}
+  ~FolderLock() {
+    if (fd >= 0)
+      ::close(fd);
+  }
+
+  /// Waits up to |timeout|; false where another process has it that long. A
+  /// folder that cannot be locked, as on some network file systems, is as if
+  /// nobody else used it.
+  bool take(std::chrono::milliseconds timeout) {
+    auto end = std::chrono::steady_clock::now() + timeout;
+    while (fd >= 0 && ::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+      if (errno != EWOULDBLOCK && errno != EINTR)
+        return true;
+      if (std::chrono::steady_clock::now() > end)
+        return false;
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    return true;
+  }
+
+private:
+  int fd;
+};
+} // namespace
+
 LogicalResult Outputs::commit(std::string &message) {
+  if (files.empty())
+    return success();
+  // Renames of two processes must not mix.
+  StringRef folder = llvm::sys::path::parent_path(files.front().path);
+  FolderLock lock(folder.empty() ? "." : folder);
+  if (!lock.take(std::chrono::seconds(10))) {
+    message = ("cannot write to '" + folder +
+               "': another process has held its lock for 10 s")
+                  .str();
+    return failure();
+  }
   for (File &file : files)
     if (llvm::Error error = file.written.keep(file.path))
       return fail(file.path, std::move(error), message);

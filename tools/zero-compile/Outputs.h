@@ -29,7 +29,8 @@ public:
       llvm::function_ref<mlir::LogicalResult(llvm::StringRef)> write,
       std::string &message);
 
-  /// Moves all files to their places.
+  /// Moves all files, which are in one folder, to their places. The folder is
+  /// locked meanwhile, so that the files of two processes do not mix.
   mlir::LogicalResult commit(std::string &message);
 
 private:

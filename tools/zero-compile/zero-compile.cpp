@@ -8,18 +8,19 @@
 #include "codegen/library/Compile.h"
 #include "passes/pipeline/Pipelines.h"
 #include "tools/driver/Driver.h"
+#include "tools/driver/Tool.h"
 #include "tools/zero-compile/Outputs.h"
 
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/Path.h"
-#include "llvm/Support/WithColor.h"
 
 #include <chrono>
 
 using namespace mlir;
+using zero::ExitCode;
 namespace cl = llvm::cl;
 
 static cl::OptionCategory category("zero-compile options");
@@ -33,15 +34,13 @@ static cl::opt<std::string>
     name("name", cl::cat(category),
          cl::desc("What the C functions begin with; default: the step's name"));
 enum class Emit { mlir, llvmIR, ptx, object, library };
-static cl::opt<Emit>
-    emit("emit", cl::init(Emit::library), cl::cat(category),
-         cl::desc("What to write; text goes to stdout"),
-         cl::values(clEnumValN(Emit::mlir, "mlir", "IR after --until"),
-                    clEnumValN(Emit::llvmIR, "llvm", "LLVM IR"),
-                    clEnumValN(Emit::ptx, "ptx", "PTX; needs --target=cuda"),
-                    clEnumValN(Emit::object, "obj", "NAME.o, header and plan"),
-                    clEnumValN(Emit::library, "lib",
-                               "libNAME.so, header and plan (default)")));
+static cl::opt<std::string> emitFlag(
+    "emit", cl::init("lib"), cl::cat(category),
+    cl::value_desc("lib|obj|llvm|mlir|ptx"),
+    cl::desc("What to write. lib: libNAME.so, header and plan "
+             "(default);\nobj: NAME.o, header and plan; and to "
+             "stdout llvm: LLVM IR;\nmlir: IR after --until; ptx: PTX, "
+             "which needs --target=cuda"));
 static cl::opt<std::string>
     cpu("cpu", cl::init("x86-64-v3"), cl::cat(category),
         cl::desc("x86-64-v3 (default), x86-64-v4 or native; checked when the "
@@ -59,8 +58,9 @@ static cl::opt<bool>
     noProve("no-prove", cl::cat(category),
             cl::desc("Do not prove that the library does what the step "
                      "declares"));
-static cl::opt<bool> json("json", cl::cat(category),
-                          cl::desc("Print what was done as JSON"));
+static cl::opt<bool> json("json", cl::cat(category), cl::ValueDisallowed,
+                          cl::desc("Print what was done, or the errors, as "
+                                   "JSON"));
 
 /// Prints bytes and collectives of |plan|, or of one stage of it.
 static void printStageTable(const llvm::json::Object &plan) {
@@ -123,13 +123,8 @@ static void printPlanTable(StringRef text) {
   }
 }
 
-static int fail(const llvm::Twine &message) {
-  llvm::WithColor::error(llvm::errs(), "zero-compile") << message << "\n";
-  return 1;
-}
-
 /// Writes the files of |step| below |output|; their paths go to |files|.
-static LogicalResult writeFiles(const zero::CompiledStep &step,
+static LogicalResult writeFiles(const zero::CompiledStep &step, Emit emit,
                                 SmallVectorImpl<std::string> &files,
                                 std::string &message) {
   if (std::error_code error = llvm::sys::fs::create_directories(output)) {
@@ -194,107 +189,140 @@ static LogicalResult getCudaTarget(std::optional<zero::CudaTargetOptions> &cuda,
   return success();
 }
 
-/// What goes to stdout can be lost, too: on a full disk, or in a closed pipe.
-static int finishStdout() {
-  llvm::outs().flush();
-  std::error_code error = llvm::outs().error();
-  if (!error)
-    return 0;
-  llvm::outs().clear_error();
-  return fail("cannot write to stdout: " + error.message());
+static std::optional<Emit> parseEmit(llvm::StringRef text) {
+  return llvm::StringSwitch<std::optional<Emit>>(text)
+      .Case("lib", Emit::library)
+      .Case("obj", Emit::object)
+      .Case("llvm", Emit::llvmIR)
+      .Case("mlir", Emit::mlir)
+      .Case("ptx", Emit::ptx)
+      .Default(std::nullopt);
 }
 
-int main(int argc, char **argv) {
-  llvm::InitLLVM init(argc, argv);
-  zero::LowerFlags flags(category);
-  cl::HideUnrelatedOptions(category);
-  cl::ParseCommandLineOptions(
-      argc, argv,
-      "zero-compile: compiles the update of a training step to a shared "
-      "library\n\n"
-      "  zero-compile step.mlir -o out --mesh=dp=4 --stage=2\n\n"
-      "writes out/libNAME.so, out/NAME.h and out/NAME.plan.json, where NAME is "
-      "the name of\nthe zero.step.\n");
-
-  auto start = std::chrono::steady_clock::now();
-  std::string message;
-  if (failed(zero::checkCpuName(cpu, message)))
-    return fail(message);
-  zero::LowerOptions options;
-  if (failed(flags.get(options, message)))
-    return fail(message);
+namespace {
+/// What the command line asks for.
+struct Wanted {
+  zero::LowerOptions lower;
   std::optional<zero::CudaTargetOptions> cuda;
-  if (failed(getCudaTarget(cuda, message)))
-    return fail(message);
-  if (emit == Emit::ptx && !cuda)
-    return fail("--emit=ptx needs --target=cuda");
+  Emit emit = Emit::library;
+};
+} // namespace
+
+static LogicalResult readOptions(const zero::LowerFlags &flags, Wanted &wanted,
+                                 std::string &message) {
+  std::optional<Emit> emit = parseEmit(emitFlag);
+  if (!emit) {
+    message =
+        "--emit must be lib, obj, llvm, mlir or ptx, got '" + emitFlag + "'";
+    return failure();
+  }
+  wanted.emit = *emit;
+  if (failed(zero::checkCpuName(cpu, message)) ||
+      failed(flags.get(wanted.lower, message)) ||
+      failed(getCudaTarget(wanted.cuda, message)))
+    return failure();
+  if (emit == Emit::ptx && !wanted.cuda) {
+    message = "--emit=ptx needs --target=cuda";
+    return failure();
+  }
   if (emit == Emit::ptx)
-    cuda->archs.clear(); // of the same PTX
-  if (emit != Emit::mlir && options.until != "scheduled")
-    return fail("--until=" + llvm::StringRef(options.until) +
-                " needs --emit=mlir: only a scheduled step has code");
-
-  DialectRegistry registry;
-  zero::registerDriverDialects(registry);
-  zero::registerCodegenDialects(registry);
-  MLIRContext context(registry);
-  zero::LoadedStep loaded(context, input);
-  ModuleOp module = loaded.getModule();
-  if (!module)
-    return 1;
-  zero::ProofNote proof;
-  if (noProve) {
-    if (failed(zero::lower(module, options)))
-      return 1;
-  } else {
-    FailureOr<zero::Shown> shown = zero::lowerAndProve(module, options);
-    if (failed(shown))
-      return 1;
-    proof = {true, zero::getPromises(*shown)};
+    wanted.cuda->archs.clear(); // of the same PTX
+  if (emit != Emit::mlir && wanted.lower.until != "scheduled") {
+    message = "--until=" + wanted.lower.until.getValue() +
+              " needs --emit=mlir: only a scheduled step has code";
+    return failure();
   }
-  if (emit == Emit::mlir) {
-    module.print(llvm::outs());
-    llvm::outs() << "\n";
-    return finishStdout();
-  }
+  return success(name.getNumOccurrences() == 0 ||
+                 succeeded(zero::checkLibraryName(name, message)));
+}
 
-  zero::CompileOptions compileOptions;
-  compileOptions.name = name;
-  compileOptions.target.cpu = cpu;
-  compileOptions.cuda = std::move(cuda);
-  compileOptions.proof = std::move(proof);
-  if (emit == Emit::llvmIR)
-    compileOptions.target.output = zero::CpuOutput::llvmIR;
-  FailureOr<zero::CompiledStep> step =
-      zero::compileStep(module, compileOptions);
-  if (failed(step))
-    return 1;
-  if (emit == Emit::llvmIR || emit == Emit::ptx) {
-    llvm::outs() << (emit == Emit::ptx ? step->ptx : step->code);
-    return finishStdout();
-  }
-  SmallVector<std::string> files;
-  if (failed(writeFiles(*step, files, message)))
-    return fail(message);
-
-  double seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
-          .count();
+/// Prints what was written, as words or as JSON.
+static int finish(zero::Tool &tool, const zero::CompiledStep &step,
+                  ArrayRef<std::string> files, double seconds) {
   if (json) {
-    llvm::json::Object done{{"name", step->name},
+    llvm::json::Object done{{"name", step.name},
                             {"files", llvm::json::Array(files)},
                             {"seconds", seconds}};
     if (printPlan)
-      if (auto plan = llvm::json::parse(step->plan))
+      if (auto plan = llvm::json::parse(step.plan))
         done["plan"] = std::move(*plan);
-    llvm::outs() << llvm::json::Value(std::move(done)) << "\n";
-    return finishStdout();
+    return tool.finish(std::move(done));
   }
   for (const std::string &file : files)
     llvm::outs() << file << "\n";
   if (printPlan) {
     llvm::outs() << "\n";
-    printPlanTable(step->plan);
+    printPlanTable(step.plan);
   }
-  return finishStdout();
+  return tool.finish();
+}
+
+int main(int argc, char **argv) {
+  zero::Tool tool("zero-compile", argc, argv);
+  zero::LowerFlags flags(category);
+  zero::StepFlag stepFlag(category);
+  if (!tool.parse(
+          category,
+          "zero-compile: compiles the update of a training step to a shared "
+          "library\n\n"
+          "  zero-compile step.mlir -o out --mesh=dp=4 --stage=2\n\n"
+          "writes out/libNAME.so, out/NAME.h and out/NAME.plan.json, where "
+          "NAME is the name of\nthe zero.step.\n",
+          json))
+    return tool.finish();
+
+  auto start = std::chrono::steady_clock::now();
+  std::string message;
+  Wanted wanted;
+  if (failed(readOptions(flags, wanted, message)))
+    return tool.fail(ExitCode::usage, message);
+
+  DialectRegistry registry;
+  zero::registerDriverDialects(registry);
+  zero::registerCodegenDialects(registry);
+  MLIRContext context(registry);
+  zero::LoadedStep loaded(context, input, stepFlag, "compiled", tool.errors);
+  ModuleOp module = loaded.getModule();
+  if (!module)
+    return tool.finish();
+  if (failed(flags.checkMesh(module, zero::describeInput(input), message)))
+    return tool.fail(ExitCode::usage, message);
+  zero::ProofNote proof;
+  if (noProve) {
+    if (failed(zero::lower(module, wanted.lower)))
+      return tool.finish();
+  } else {
+    FailureOr<zero::Shown> shown = zero::lowerAndProve(module, wanted.lower);
+    if (failed(shown))
+      return tool.finish();
+    proof = {true, zero::getPromises(*shown)};
+  }
+  if (wanted.emit == Emit::mlir) {
+    module.print(llvm::outs());
+    llvm::outs() << "\n";
+    return 0;
+  }
+
+  zero::CompileOptions compileOptions;
+  compileOptions.name = name;
+  compileOptions.target.cpu = cpu;
+  compileOptions.cuda = std::move(wanted.cuda);
+  compileOptions.proof = std::move(proof);
+  if (wanted.emit == Emit::llvmIR)
+    compileOptions.target.output = zero::CpuOutput::llvmIR;
+  FailureOr<zero::CompiledStep> step =
+      zero::compileStep(module, compileOptions);
+  if (failed(step))
+    return tool.finish();
+  if (wanted.emit == Emit::llvmIR || wanted.emit == Emit::ptx) {
+    llvm::outs() << (wanted.emit == Emit::ptx ? step->ptx : step->code);
+    return 0;
+  }
+  SmallVector<std::string> files;
+  if (failed(writeFiles(*step, wanted.emit, files, message)))
+    return tool.fail(ExitCode::environment, message);
+  double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+          .count();
+  return finish(tool, *step, files, seconds);
 }

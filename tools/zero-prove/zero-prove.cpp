@@ -7,24 +7,25 @@
 #include "dialect/zero/ZeroDialect.h"
 #include "passes/prove/ProveEachPass.h"
 #include "tools/driver/Driver.h"
+#include "tools/driver/Tool.h"
 
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/CommandLine.h"
-#include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/JSON.h"
-#include "llvm/Support/WithColor.h"
 
 #include <chrono>
 
 using namespace mlir;
+using zero::ExitCode;
 namespace cl = llvm::cl;
 
 static cl::OptionCategory category("zero-prove options");
 
 static cl::list<std::string> inputs(cl::Positional, cl::desc("<step.mlir>..."),
                                     cl::cat(category));
-static cl::opt<bool> json("json", cl::cat(category),
-                          cl::desc("Print what was shown as JSON"));
+static cl::opt<bool> json("json", cl::cat(category), cl::ValueDisallowed,
+                          cl::desc("Print what was shown, or the errors, as "
+                                   "JSON"));
 
 namespace {
 
@@ -33,15 +34,9 @@ struct Outcome {
   bool isProved = false;
   std::optional<zero::Shown> shown;
   std::string compared; // with what
-  std::vector<std::string> errors;
 };
 
 } // namespace
-
-static int fail(const llvm::Twine &message) {
-  llvm::WithColor::error(llvm::errs(), "zero-prove") << message << "\n";
-  return 2;
-}
 
 static bool isLogical(ModuleOp module) {
   return !module.getOps<zero::StepOp>().empty() &&
@@ -82,12 +77,12 @@ static void prove(ModuleOp module, ModuleOp other,
   outcome.shown = step.getShown();
 }
 
-static void print(const Outcome &outcome, double seconds) {
+/// Prints |outcome|, as words or as JSON.
+static int finish(zero::Tool &tool, const Outcome &outcome, double seconds) {
   auto &os = llvm::outs();
   if (json) {
     llvm::json::Object object{{"proved", outcome.isProved},
-                              {"seconds", seconds},
-                              {"errors", llvm::json::Array(outcome.errors)}};
+                              {"seconds", seconds}};
     if (outcome.shown) {
       const zero::Shown &shown = *outcome.shown;
       object["step"] = shown.step;
@@ -99,11 +94,10 @@ static void print(const Outcome &outcome, double seconds) {
       if (!outcome.compared.empty())
         object["compared"] = outcome.compared;
     }
-    os << llvm::json::Value(std::move(object)) << "\n";
-    return;
+    return tool.finish(std::move(object));
   }
   if (!outcome.isProved || !outcome.shown)
-    return;
+    return tool.finish();
   const zero::Shown &shown = *outcome.shown;
   os << "step " << shown.step << ": proved in "
      << llvm::format("%.3f s", seconds) << "\n\n"
@@ -116,64 +110,64 @@ static void print(const Outcome &outcome, double seconds) {
   os << "\nif the caller keeps these promises:\n";
   for (const std::string &promise : zero::getPromises(shown))
     os << "  - " << promise << "\n";
+  return tool.finish();
 }
 
 int main(int argc, char **argv) {
-  llvm::InitLLVM init(argc, argv);
+  zero::Tool tool("zero-prove", argc, argv);
   zero::LowerFlags flags(category);
-  cl::HideUnrelatedOptions(category);
-  cl::ParseCommandLineOptions(
-      argc, argv,
-      "zero-prove: shows that a training step does what it declares\n\n"
-      "  zero-prove step.mlir --mesh=dp=4 --stage=2   a logical step, and all "
-      "that the compiler makes of it\n"
-      "  zero-prove lowered.mlir                      a step at any other "
-      "phase, by itself\n"
-      "  zero-prove a.mlir b.mlir                     two steps: are they the "
-      "same?\n\n"
-      "Exit codes: 0 proved, 1 not proved, 2 wrong usage.\n");
+  zero::StepFlag stepFlag(category);
+  Outcome outcome;
+  auto fail = [&](ExitCode code, const llvm::Twine &message) {
+    tool.errors.add(code, message);
+    return finish(tool, outcome, 0);
+  };
+  if (!tool.parse(
+          category,
+          "zero-prove: shows that a training step does what it declares\n\n"
+          "  zero-prove step.mlir --mesh=dp=4 --stage=2   a logical step, and "
+          "all that the compiler makes of it\n"
+          "  zero-prove lowered.mlir                      a step at any other "
+          "phase, by itself\n"
+          "  zero-prove a.mlir b.mlir                     two steps: are they "
+          "the same?\n",
+          json))
+    return finish(tool, outcome, 0);
   if (inputs.empty() || inputs.size() > 2)
-    return fail("one or two steps can be proved, got " +
-                llvm::Twine(inputs.size()));
+    return fail(ExitCode::usage,
+                "expected one step to prove, or two to compare, got " +
+                    llvm::Twine(inputs.size()) + " files");
   zero::LowerOptions options;
   std::string message;
   if (failed(flags.get(options, message)))
-    return fail(message);
+    return fail(ExitCode::usage, message);
 
   DialectRegistry registry;
   zero::registerDriverDialects(registry);
   MLIRContext context(registry);
-  Outcome outcome;
-  zero::LoadedStep::Collector collect;
-  if (json)
-    collect = [&](Diagnostic &diagnostic) {
-      zero::Place place(diagnostic.getLocation());
-      outcome.errors.push_back(place.file + ":" + std::to_string(place.line) +
-                               ": " + diagnostic.str());
-    };
-  zero::LoadedStep first(context, inputs[0], collect);
-  if (!first.getModule()) {
-    print(outcome, 0);
-    return 1;
-  }
+  zero::LoadedStep first(context, inputs[0], stepFlag, "proved", tool.errors);
+  if (!first.getModule())
+    return finish(tool, outcome, 0);
   std::optional<zero::LoadedStep> second;
   if (inputs.size() == 2) {
-    second.emplace(context, inputs[1], collect);
-    if (!second->getModule()) {
-      print(outcome, 0);
-      return 1;
-    }
+    second.emplace(context, inputs[1], stepFlag, "proved", tool.errors);
+    if (!second->getModule())
+      return finish(tool, outcome, 0);
   }
   StringRef given = flags.findGiven();
   if (!given.empty() && (second || !isLogical(first.getModule())))
-    return fail("--" + given + " says how a logical step is lowered, " +
-                (second ? "two steps are compared as they are"
-                        : inputs[0] + " has no logical step"));
+    return fail(ExitCode::usage,
+                "--" + given + " says how a logical step is lowered, " +
+                    (second ? "two steps are compared as they are"
+                            : inputs[0] + " has no logical step"));
+  if (failed(flags.checkMesh(first.getModule(), zero::describeInput(inputs[0]),
+                             message)))
+    return fail(ExitCode::usage, message);
   auto start = std::chrono::steady_clock::now();
   prove(first.getModule(), second ? second->getModule() : ModuleOp(), options,
         outcome);
-  print(outcome,
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
-            .count());
-  return outcome.isProved ? 0 : 1;
+  return finish(
+      tool, outcome,
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+          .count());
 }

@@ -5,12 +5,14 @@
 //===----------------------------------------------------------------------===//
 
 #include "tools/driver/Driver.h"
+#include "tools/driver/Tool.h"
 
 #include "mlir/Reducer/Passes.h"
 #include "mlir/Tools/mlir-reduce/MlirReduceMain.h"
 #include "mlir/Transforms/Passes.h"
 
 int main(int argc, char **argv) {
+  zero::initProcess("zero-reduce");
   mlir::DialectRegistry registry;
   zero::registerDriverDialects(registry);
   mlir::registerTransformsPasses();

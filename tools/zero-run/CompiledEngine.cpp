@@ -141,15 +141,14 @@ LogicalResult CompiledEngine::open(ModuleOp scheduled, int64_t numRanks,
                                    std::string &message) {
   context = scheduled.getContext();
   CompileOptions compileOptions;
+  compileOptions.name = "step"; // whatever the step's name is
   compileOptions.target.cpu = options.cpu;
   isOnGpu = !options.gpus.empty();
   if (isOnGpu)
     compileOptions.cuda.emplace();
   FailureOr<CompiledStep> compiled = compileStep(scheduled, compileOptions);
-  if (failed(compiled)) {
-    message = "the step does not compile";
-    return failure();
-  }
+  if (failed(compiled))
+    return failure(); // diagnosed
   if (failed(load(*compiled, message)))
     return failure();
   parameters.assign(all.begin(), all.end());
@@ -224,7 +223,10 @@ LogicalResult CompiledEngine::bind(const ParameterInfo &parameter,
     if (std::optional<zero_rt_counters> counters = getCounters(r))
       rank.copiedByBinding = counters->bytes_copied_between_spaces;
   }
-  return success(ok);
+  if (!ok)
+    return emitError(UnknownLoc::get(context))
+           << "@" << parameter.name << ": " << joinMessages();
+  return success();
 }
 
 bool CompiledEngine::deliverInOrder(Rank &rank, const RankInputs &inputs,

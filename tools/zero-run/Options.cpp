@@ -112,9 +112,7 @@ these.
 
 With --json numbers that are not finite are the strings "nan", "inf", "-inf".
 
-Exit codes: 0 where all steps ran and everything compared is equal within its
-bound; 1 where something differs, a step was refused or the engine failed; 2
-where nothing ran, because of an option, a file or the step itself.
+Where a step was refused or something differs, the check failed: code 1.
 )";
 
 /// A message for |option|, which must be |expected|.
@@ -165,6 +163,9 @@ static LogicalResult readNumbers(RunOptions &options, std::string &message) {
     }
     options.lower.mesh = "dp=" + std::to_string(number);
   }
+  options.meshFlag = ranksFlag.getNumOccurrences()
+                         ? "--ranks=" + ranksFlag.getValue()
+                         : "--mesh=" + options.lower.mesh.getValue();
   if (stepsFlag.getNumOccurrences()) {
     if (failed(readNumber(stepsFlag, 1, kMaxSteps, number, message)))
       return failure();
@@ -281,26 +282,21 @@ StringRef RunOptions::getReferenceName() const {
              : "the logical step in f64, within its rounding bound";
 }
 
-LogicalResult zero::parseOptions(int argc, char **argv, RunOptions &options,
-                                 std::string &message) {
-  static LowerFlags flags(category); // the registry of options keeps it
-  cl::HideUnrelatedOptions(category);
-  llvm::raw_string_ostream os(message);
-  bool parsed = cl::ParseCommandLineOptions(argc, argv, kOverview, &os);
+LogicalResult zero::parseOptions(Tool &tool, RunOptions &options) {
+  // The registry of options keeps them.
+  static LowerFlags flags(category);
+  static StepFlag stepFlag(category);
+  bool isParsed = tool.parse(category, kOverview, jsonFlag);
   options.json = jsonFlag;
   options.input = inputFlag;
-  if (!parsed) {
-    // Lines that each begin with the tool's name.
-    SmallVector<StringRef> lines;
-    StringRef(message).split(lines, '\n', -1, /*KeepEmpty=*/false);
-    for (StringRef &line : lines)
-      line = line.contains(": ") && !line.starts_with(" ")
-                 ? line.split(": ").second
-                 : line;
-    message = llvm::join(lines, " ");
+  options.step = stepFlag;
+  if (!isParsed)
     return failure();
-  }
-  return success(succeeded(flags.get(options.lower, message)) &&
-                 succeeded(readNumbers(options, message)) &&
-                 succeeded(readChoices(options, message)));
+  std::string message;
+  if (succeeded(flags.get(options.lower, message)) &&
+      succeeded(readNumbers(options, message)) &&
+      succeeded(readChoices(options, message)))
+    return success();
+  tool.errors.add(ExitCode::usage, message);
+  return failure();
 }

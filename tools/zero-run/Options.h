@@ -8,6 +8,7 @@
 #define ZERO_TOOLS_ZERO_RUN_OPTIONS_H
 
 #include "passes/pipeline/Pipelines.h"
+#include "tools/driver/Tool.h"
 #include "tools/zero-run/Inputs.h"
 
 namespace zero {
@@ -22,7 +23,9 @@ constexpr int64_t kMaxThreads = 4096;
 
 struct RunOptions {
   std::string input;
-  LowerOptions lower; // its mesh is that of --mesh or --ranks
+  std::string step;     // its name, empty: the only one
+  LowerOptions lower;   // its mesh is that of --mesh or --ranks
+  std::string meshFlag; // as it was given: "--ranks=4"
   EngineKind engine = EngineKind::compiled;
   Against against = Against::logical;
   /// A safetensors file; empty: made from |seed|.
@@ -48,11 +51,9 @@ struct RunOptions {
 
 constexpr int64_t kDefaultSteps = 5;
 
-/// Fills |options|; prints and exits for --help. On an error |message| says
-/// what is wrong, unless the option parser has printed that, and |options|.json
-/// is right nevertheless.
-mlir::LogicalResult parseOptions(int argc, char **argv, RunOptions &options,
-                                 std::string &message);
+/// Reads the command line of |tool| into |options|; what is wrong is added to
+/// the tool's errors. |options|.json is right nevertheless.
+mlir::LogicalResult parseOptions(Tool &tool, RunOptions &options);
 
 } // namespace zero
 

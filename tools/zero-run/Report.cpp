@@ -81,15 +81,8 @@ int64_t Report::count(Outcome outcome) const {
   });
 }
 
-void Report::addError(const llvm::Twine &message) {
-  std::string text = message.str();
-  if (!json)
-    llvm::WithColor::error(llvm::errs(), "zero-run") << text << "\n";
-  errors.push_back(llvm::json::Object{{"message", std::move(text)}});
-}
-
 void Report::addStep(StepReport step) {
-  if (!json) {
+  if (!errors.areForJson()) {
     llvm::outs() << "step " << step.index << ": "
                  << countOf(step.result.backwards, "backward") << ", ";
     if (step.lossScale != 1)
@@ -104,14 +97,13 @@ void Report::addStep(StepReport step) {
   steps.push_back(std::move(step));
 }
 
-Report::ExitCode Report::finish() {
-  if (json)
-    printJson();
-  else if (started)
+int Report::finish() {
+  if (started && !errors.areForJson())
     printSummary();
-  if (!started)
-    return kNothingRan;
-  return isEqual() && count(Outcome::refused) == 0 ? kEqual : kDiffers;
+  int code = tool.finish(toJson());
+  if (code == 0 && !(isEqual() && count(Outcome::refused) == 0))
+    return static_cast<int>(ExitCode::failed);
+  return code;
 }
 
 void Report::printTable() {

@@ -7,9 +7,9 @@
 #ifndef ZERO_TOOLS_ZERO_RUN_REPORT_H
 #define ZERO_TOOLS_ZERO_RUN_REPORT_H
 
+#include "tools/driver/Tool.h"
 #include "tools/zero-run/Compare.h"
 
-#include "mlir/IR/Diagnostics.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/JSON.h"
@@ -40,12 +40,16 @@ struct StepReport {
 /// The outcome of a run, in words as it goes or as one JSON object at the end.
 class Report {
 public:
-  explicit Report(bool json) : json(json) {}
+  explicit Report(Tool &tool) : tool(tool), errors(tool.errors) {}
 
-  /// An error; printed at once where errors are words.
-  void addError(const llvm::Twine &message);
-  /// A diagnostic, for JSON.
-  void addDiagnostic(mlir::Diagnostic &diagnostic);
+  void addError(ExitCode code, const llvm::Twine &message) {
+    errors.add(code, message);
+  }
+  /// Why the run stopped, unless an error or a difference says so.
+  void addStop(const llvm::Twine &message) {
+    if (isEqual())
+      errors.add(ExitCode::failed, message);
+  }
 
   /// From here on the run fails, and not what it was given.
   void start() { started = true; }
@@ -62,9 +66,8 @@ public:
       firstOutside = text.str();
   }
 
-  /// Prints the rest.
-  enum ExitCode { kEqual = 0, kDiffers = 1, kNothingRan = 2 };
-  ExitCode finish();
+  /// Prints the rest; the result is the exit code.
+  int finish();
 
   // What main and the run know.
   std::vector<std::string> valueNames;
@@ -81,12 +84,12 @@ private:
   int64_t count(Outcome outcome) const;
   void printTable();
   void printSummary();
-  void printJson();
+  llvm::json::Object toJson() const;
 
-  bool json;
+  Tool &tool;
+  Errors &errors;
   bool started = false;
   std::vector<StepReport> steps;
-  llvm::json::Array errors;
   /// By role; owns the names, for a report outlives its run.
   llvm::MapVector<std::string, Difference, llvm::StringMap<unsigned>>
       differences;

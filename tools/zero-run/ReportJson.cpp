@@ -4,7 +4,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "tools/driver/Driver.h"
 #include "tools/zero-run/Report.h"
 
 #include <cmath>
@@ -59,23 +58,6 @@ static json::Value toJson(const zero_rt_counters &counters) {
       {"bytes_copied_between_spaces", counters.bytes_copied_between_spaces}};
 }
 
-void Report::addDiagnostic(mlir::Diagnostic &diagnostic) {
-  if (diagnostic.getSeverity() != mlir::DiagnosticSeverity::Error)
-    return;
-  Place place(diagnostic.getLocation());
-  std::string text = diagnostic.str();
-  for (mlir::Diagnostic &note : diagnostic.getNotes())
-    text += "; " + note.str();
-  json::Object error{{"message", json::fixUTF8(text)}};
-  if (!place.file.empty())
-    error["file"] = json::fixUTF8(place.file);
-  if (place.line > 0) {
-    error["line"] = place.line;
-    error["column"] = place.column;
-  }
-  errors.push_back(std::move(error));
-}
-
 static json::Object toJson(const StepReport &step,
                            llvm::ArrayRef<std::string> valueNames) {
   const StepResult &result = step.result;
@@ -98,36 +80,32 @@ static json::Object toJson(const StepReport &step,
       {"message", result.message}};
 }
 
-void Report::printJson() {
+json::Object Report::toJson() const {
   json::Object roles;
   for (auto &[role, difference] : differences)
-    roles[role] = toJson(difference);
+    roles[role] = ::toJson(difference);
   // Where nothing ran, what went wrong stands for the first difference.
   std::string first = firstOutside;
-  if (first.empty() && !errors.empty())
-    first = errors.front().getAsObject()->getString("message")->str();
+  if (first.empty())
+    first = errors.getFirstMessage().str();
   json::Array stepObjects;
   for (const StepReport &step : steps)
-    stepObjects.push_back(toJson(step, valueNames));
+    stepObjects.push_back(::toJson(step, valueNames));
   json::Array byRank;
   for (const zero_rt_counters &counted : counters)
-    byRank.push_back(toJson(counted));
-  // Before the errors are moved away.
-  bool equal = isEqual();
-  json::Object whole{
+    byRank.push_back(::toJson(counted));
+  return json::Object{
       {"engine", engine},
       {"against", against.empty() ? json::Value(nullptr) : against},
       {"ranks", ranks},
-      {"equal", equal},
+      {"equal", isEqual()},
       {"first_outside", first},
       {"roles", std::move(roles)},
-      {"reported", toJson(reported)},
+      {"reported", ::toJson(reported)},
       {"applied", count(Outcome::applied)},
       {"skipped", count(Outcome::skipped)},
       {"refused", count(Outcome::refused)},
       {"steps", std::move(stepObjects)},
-      {"errors", std::move(errors)},
       {"counters", std::move(byRank)},
       {"state_hash", stateHash.empty() ? json::Value(nullptr) : stateHash}};
-  llvm::outs() << json::Value(std::move(whole)) << "\n";
 }

@@ -16,13 +16,13 @@ using namespace zero;
 
 LogicalResult Run::run() {
   if (failed(bind())) {
-    report.addError("initial values cannot be set");
+    report.addStop("initial values cannot be set");
     return failure();
   }
   report.start();
   for (int64_t i = 0; i < steps; ++i)
     if (failed(runStep(i))) {
-      report.addError("the run stopped in step " + llvm::Twine(i));
+      report.addStop("the run stopped in step " + llvm::Twine(i));
       return failure();
     }
   for (int64_t rank = 0; rank < ranks; ++rank)
@@ -219,8 +219,9 @@ LogicalResult Run::hashState() {
       ok = ok && succeeded(append(engine->getState(role, info)));
     if (ok)
       continue;
-    report.addError("the final state of @" + llvm::Twine(info.name) +
-                    " cannot be read");
+    report.addError(ExitCode::failed, "the final state of @" +
+                                          llvm::Twine(info.name) +
+                                          " cannot be read");
     return failure();
   }
   auto *bytes = reinterpret_cast<const uint8_t *>(values.data());

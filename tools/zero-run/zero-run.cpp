@@ -11,8 +11,8 @@
 #include "tools/zero-run/Options.h"
 #include "tools/zero-run/Run.h"
 
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <unistd.h>
@@ -30,22 +30,11 @@ static std::vector<std::string> getRoles(ModuleOp module) {
   return roles;
 }
 
-/// The one step of |module|, or null and a message.
-static StepOp findStep(ModuleOp module, StringRef input, std::string &message) {
-  auto steps = llvm::to_vector(module.getOps<StepOp>());
-  if (steps.size() == 1)
-    return steps.front();
-  message = llvm::formatv("'{0}' must have one zero.step, got {1}", input,
-                          steps.size());
-  for (StepOp step : steps)
-    message +=
-        (step == steps.front() ? ": @" : ", @") + step.getSymName().str();
-  return nullptr;
-}
-
-/// Puts what |options| and |step| say into |run|.
+/// Puts what |options| and |step| say into |run|; else |message| and |code| say
+/// what is wrong.
 static LogicalResult prepare(const RunOptions &options, StepOp step, Run &run,
-                             std::string &message) {
+                             std::string &message, ExitCode &code) {
+  code = ExitCode::usage;
   auto module = step->getParentOfType<ModuleOp>();
   auto mesh = module.lookupSymbol<MeshOp>(step.getMeshAttr());
   run.ranks = mesh.getNumRanks();
@@ -81,6 +70,9 @@ static LogicalResult prepare(const RunOptions &options, StepOp step, Run &run,
   run.backwards = options.backwards;
   run.hints = options.hints;
   if (!options.gradientFile.empty()) {
+    code = llvm::sys::fs::is_regular_file(options.gradientFile)
+               ? ExitCode::failed
+               : ExitCode::environment;
     auto file = GradientFile::open(options.gradientFile, run.parameters,
                                    run.ranks, message);
     if (failed(file))
@@ -143,29 +135,40 @@ static LogicalResult createEngines(const RunOptions &options, ModuleOp logical,
   return success(run.reference != nullptr);
 }
 
-/// All of it; failures have been diagnosed, or are in |message|.
-static LogicalResult runStep(RunOptions &options, Report &report,
-                             std::string &message) {
+/// All of it; failures have been added to the errors of |report|.
+static LogicalResult runStep(RunOptions &options, Errors &errors,
+                             Report &report) {
   DialectRegistry registry;
   registerDriverDialects(registry);
   registerCodegenDialects(registry);
   MLIRContext context(registry);
-  LoadedStep::Collector collect;
-  if (options.json)
-    collect = [&](Diagnostic &diagnostic) { report.addDiagnostic(diagnostic); };
-  LoadedStep loaded(context, options.input, collect);
+  LoadedStep loaded(context, options.input, options.step, "run", errors);
   ModuleOp logical = loaded.getModule();
   if (!logical)
     return failure();
-  StepOp step = findStep(logical, options.input, message);
+  std::string message;
+  auto fail = [&](ExitCode code) {
+    // Else it has been diagnosed.
+    if (!message.empty())
+      errors.add(code, message);
+    return failure();
+  };
+  if (failed(LowerFlags::checkAxes(logical, describeInput(options.input),
+                                   options.lower.mesh, options.meshFlag,
+                                   message)))
+    return fail(ExitCode::usage);
   LowerOptions setMesh;
   setMesh.mesh = options.lower.mesh.getValue();
   setMesh.until = std::string("logical");
-  Run run(report);
-  if (!step || failed(lower(logical, setMesh)) ||
-      failed(prepare(options, step, run, message)) ||
-      failed(checkMemory(run, message)))
+  if (failed(lower(logical, setMesh)))
     return failure();
+  StepOp step = *logical.getOps<StepOp>().begin();
+  Run run(report);
+  ExitCode code;
+  if (failed(prepare(options, step, run, message, code)))
+    return fail(code);
+  if (failed(checkMemory(run, message)))
+    return fail(ExitCode::environment);
 
   report.ranks = run.ranks;
   auto returnOp = cast<ReturnOp>(step.getBody().front().getTerminator());
@@ -179,29 +182,25 @@ static LogicalResult runStep(RunOptions &options, Report &report,
   toScheduled.copyOptionValuesFrom(options.lower);
   toScheduled.until = std::string("scheduled");
   if (failed(lower(*lowered, options.lower)) ||
-      failed(lower(*scheduled, toScheduled)) ||
-      failed(
-          createEngines(options, logical, *lowered, *scheduled, run, message)))
+      failed(lower(*scheduled, toScheduled)))
     return failure();
+  if (failed(
+          createEngines(options, logical, *lowered, *scheduled, run, message)))
+    return fail(ExitCode::environment);
   return run.run();
 }
 
 int main(int argc, char **argv) {
-  llvm::InitLLVM init(argc, argv);
+  Tool tool("zero-run", argc, argv);
   RunOptions options;
-  std::string message;
-  bool isParsed = succeeded(parseOptions(argc, argv, options, message));
-  Report report(options.json);
+  bool isParsed = succeeded(parseOptions(tool, options));
+  Report report(tool);
   report.engine =
       options.engine == EngineKind::compiled ? "compiled" : "interpreter";
   report.against = options.getAgainstName();
   report.referenceName = options.getReferenceName();
-  // What fails is in the report, or printed.
+  // What fails is among the errors, or a difference.
   if (isParsed)
-    (void)runStep(options, report, message);
-  else if (message.empty() && options.json)
-    message = "the command line does not parse; stderr says why";
-  if (!message.empty())
-    report.addError(message);
+    (void)runStep(options, tool.errors, report);
   return report.finish();
 }

@@ -176,7 +176,7 @@ zero.mesh @m <["dp" = 2]>
 zero.parameter @w : 9xf32
 zero.step @s on @m weight() () {
   %g = zero.micro_batches in f32 {
-    // expected-error@+1 {{gradient of @w must have its shape, got '!zero.value<8xf32, partial = [dp, micro]>'}}
+    // expected-error@+1 {{gradient of @w must have its shape, got '!zero.value<8xf32, partial = [dp, micro]>', expected '!zero.value<9xf32, partial = [dp, micro]>'}}
     %d = zero.backward(@w) arrives() : !zero.value<8xf32, partial = [dp, micro]>
     zero.yield %d : !zero.value<8xf32, partial = [dp, micro]>
   }
@@ -190,7 +190,7 @@ zero.mesh @m <["dp" = 2]>
 zero.parameter @w : 8xf32
 zero.step @s on @m weight() () {
   %g = zero.micro_batches in f32 {
-    // expected-error@+1 {{gradient of @w must be partial over "dp", or said to be 'replicated' there, got '!zero.value<8xf32, partial = [micro]>'}}
+    // expected-error@+1 {{gradient of @w must be partial over "dp", or said to be 'replicated' there, got '!zero.value<8xf32, partial = [micro]>', expected '!zero.value<8xf32, partial = [dp, micro]>'}}
     %d = zero.backward(@w) arrives() : !zero.value<8xf32, partial = [micro]>
     zero.yield %d : !zero.value<8xf32, partial = [micro]>
   }
@@ -205,7 +205,7 @@ zero.mesh @m <["dp" = 2]>
 zero.parameter @w : 8xf32
 zero.step @s on @m weight(dp : -1) () {
   %g = zero.micro_batches in f32 {
-    // expected-error@+1 {{gradient of @w must be scaled by arrival / weight = (accumulation : -1, dp : 1), got '!zero.value<8xf32, partial = [dp, micro]>'}}
+    // expected-error@+1 {{gradient of @w must be scaled by arrival / weight = (accumulation : -1, dp : 1), got '!zero.value<8xf32, partial = [dp, micro]>', expected '!zero.value<8xf32, partial = [dp, micro], scaled = [accumulation : -1, dp : 1]>'}}
     %d = zero.backward(@w) arrives(accumulation : -1) : !zero.value<8xf32, partial = [dp, micro]>
     zero.yield %d : !zero.value<8xf32, partial = [dp, micro]>
   }

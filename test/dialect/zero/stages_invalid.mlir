@@ -149,7 +149,7 @@ zero.mesh @m <["pp" = 2, "dp" = 2]>
 zero.parameter @w : 8xf32, on = [pp : 0, pp : 1]
 zero.step @s on @m weight() () {
   %g = zero.micro_batches in f32 {
-    // expected-error@+1 {{gradient of @w must be partial over "pp": each of its stages delivers an addend}}
+    // expected-error@+1 {{gradient of @w must be partial over "pp": each of its stages delivers an addend, got '!zero.value<8xf32, partial = [dp, micro], on = [pp : 0, pp : 1]>', expected '!zero.value<8xf32, partial = [dp, micro, pp], on = [pp : 0, pp : 1]>'}}
     %d = zero.backward(@w) arrives() replicated [pp] : !zero.value<8xf32, partial = [dp, micro], on = [pp : 0, pp : 1]>
     zero.yield %d : !zero.value<8xf32, partial = [dp, micro], on = [pp : 0, pp : 1]>
   }

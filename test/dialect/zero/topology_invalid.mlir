@@ -145,7 +145,7 @@ zero.mesh @m <["edp" = 2, "ep" = 2]>
 zero.parameter @w : 8xf32, sharded = [ep]
 zero.step @s on @m weight(edp : -1, ep : -1) () {
   %g = zero.micro_batches in f32 {
-    // expected-error@+1 {{gradient of @w must be partial or presummed over "ep", whose ranks have batches of their own}}
+    // expected-error@+1 {{gradient of @w must be partial or presummed over "ep", whose ranks have batches of their own, got '!zero.value<8xf32, sharded = [ep], partial = [edp, micro], scaled = [edp : 1, ep : 1]>', expected '!zero.value<8xf32, sharded = [ep], partial = [edp, micro], presummed = [ep], scaled = [edp : 1, ep : 1]>'}}
     %d = zero.backward(@w) arrives()
         : !zero.value<8xf32, sharded = [ep], partial = [edp, micro], scaled = [edp : 1, ep : 1]>
     zero.yield %d : !zero.value<8xf32, sharded = [ep], partial = [edp, micro], scaled = [edp : 1, ep : 1]>
@@ -221,7 +221,7 @@ zero.step @s on @m weight() (%lr: !zero.value<f64>) {
     zero.yield %d#0, %d#1 : !zero.value<8xf32, partial = [dp, micro]>, !zero.value<8xf32, sharded = [tp], partial = [dp, micro]>
   }
   %r:2 = zero.reduce %g#0, %g#1 : !zero.value<8xf32, partial = [dp]>, !zero.value<8xf32, sharded = [tp], partial = [dp]>
-  // expected-error@+1 {{gradient of @w must be placed as the parameter, got '!zero.value<8xf32, sharded = [tp]>'}}
+  // expected-error@+1 {{gradient of @w must be placed as the parameter, got '!zero.value<8xf32, sharded = [tp]>', expected '!zero.value<8xf32>'}}
   zero.update @g with @sgd(%r#1) hyper(lr = %lr) : (!zero.value<8xf32, sharded = [tp]>), (!zero.value<f64>)
   zero.return []
 }

@@ -273,7 +273,8 @@ int main(int argc, char **argv) {
   DialectRegistry registry;
   registerDriverDialects(registry);
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
-  LoadedStep loaded(context, input);
+  Errors errors("zero-mutants");
+  LoadedStep loaded(context, input, /*name=*/"", "mutated", errors);
   if (!loaded.getModule())
     return 2;
   LowerOptions onMesh;
