@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "tools/driver/Driver.h"
+#include "tools/zero-reduce/ReduceStep.h"
 
 #include "mlir/Reducer/Passes.h"
 #include "mlir/Tools/mlir-reduce/MlirReduceMain.h"
@@ -16,6 +17,7 @@ int main(int argc, char **argv) {
   mlir::registerTransformsPasses();
   mlir::registerReducerPasses();
   zero::registerZeroPasses();
+  zero::registerReduceStepPass();
   mlir::MLIRContext context(registry);
   return mlir::failed(mlir::mlirReduceMain(argc, argv, context)) ? 1 : 0;
 }
