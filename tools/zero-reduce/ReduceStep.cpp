@@ -84,10 +84,11 @@ void ReduceStepPass::runOnOperation() {
                           "there is nothing to keep while reducing";
     return signalPassFailure();
   }
-  // Until no part can go by itself.
-  for (bool changed = true; changed;) {
+  // In ever smaller runs, then until no part can go by itself.
+  size_t largest = findParts(module).size();
+  for (bool changed = true; changed; largest = 1) {
     changed = false;
-    for (size_t count = findParts(module).size(); count > 0; count /= 2) {
+    for (size_t count = largest; count > 0; count /= 2) {
       for (size_t first = 0; first < findParts(module).size();) {
         size_t taken = std::min(count, findParts(module).size() - first);
         OwningOpRef<ModuleOp> smaller = without(first, taken);
