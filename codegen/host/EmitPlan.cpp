@@ -6,6 +6,7 @@
 
 #include "codegen/host/Activations.h"
 #include "codegen/host/EmitLibrary.h"
+#include "codegen/host/NarrowSums.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -54,11 +55,6 @@ static StringRef nameOf(int64_t dtype) {
   }
 }
 
-/// What a ring sends for |bytes|: (D-1)/D of them, |times| times over.
-static int64_t ring(int64_t bytes, int64_t ranks, int64_t times) {
-  return times * bytes * (ranks - 1) / ranks;
-}
-
 /// Bytes that one rank's |copy| moves to another space.
 static int64_t copiedBytes(zrt::CopyOp copy, const Tables &tables) {
   const zero_rt_buffer_row &from =
@@ -85,21 +81,22 @@ static Traffic countTraffic(zrt::HandlerOp handler, const Tables &tables) {
     if (auto reduce = dyn_cast<zrt::AllReduceOp>(op)) {
       ++traffic.allReduces;
       int64_t ranks = ranksOf(reduce.getAxes(), zrt::getPlace(symbols, reduce));
-      traffic.bytesSent += ring(bufferBytes(reduce.getBufferAttr()) +
-                                    bufferBytes(reduce.getResultBuffer()),
-                                ranks, 1);
+      traffic.bytesSent +=
+          getRingBytes(bufferBytes(reduce.getBufferAttr()) +
+                           bufferBytes(reduce.getResultBuffer()),
+                       ranks, 1);
     } else if (auto scatter = dyn_cast<zrt::ReduceScatterOp>(op)) {
       ++traffic.reduceScatters;
-      traffic.bytesSent += ring(bufferBytes(scatter.getSourceAttr()),
-                                ranksOf(scatter.getAxes()), 1);
+      traffic.bytesSent += getRingBytes(bufferBytes(scatter.getSourceAttr()),
+                                        ranksOf(scatter.getAxes()), 1);
     } else if (auto scatter = dyn_cast<zrt::ReduceScatterAddOp>(op)) {
       ++traffic.reduceScatters;
-      traffic.bytesSent += ring(bufferBytes(scatter.getSourceAttr()),
-                                ranksOf(scatter.getAxes()), 1);
+      traffic.bytesSent += getRingBytes(bufferBytes(scatter.getSourceAttr()),
+                                        ranksOf(scatter.getAxes()), 1);
     } else if (auto gather = dyn_cast<zrt::AllGatherOp>(op)) {
       ++traffic.allGathers;
-      traffic.bytesSent += ring(bufferBytes(gather.getBufferAttr()),
-                                ranksOf(gather.getAxes()), 1);
+      traffic.bytesSent += getRingBytes(bufferBytes(gather.getBufferAttr()),
+                                        ranksOf(gather.getAxes()), 1);
     } else if (auto copy = dyn_cast<zrt::CopyOp>(op)) {
       traffic.bytesCopied += copiedBytes(copy, tables);
     } else if (auto scalars = dyn_cast<zrt::AllReduceScalarsOp>(op)) {
@@ -107,7 +104,7 @@ static Traffic countTraffic(zrt::HandlerOp handler, const Tables &tables) {
       auto slots =
           zrt::lookup<zrt::SlotsOp>(symbols, &op, scalars.getSlotsAttr());
       traffic.bytesSent +=
-          ring(8 * slots.size(), ranksOf(scalars.getAxes()), 2);
+          getRingBytes(8 * slots.size(), ranksOf(scalars.getAxes()), 2);
     }
   }
   return traffic;
@@ -175,6 +172,38 @@ static json::Object countBytes(zrt::ProgramOp program, const Tables &tables,
   return object;
 }
 
+/// The sums over the roles of what countBytes says.
+static json::Object sumBytes(const json::Object &bytes) {
+  json::Object sums;
+  for (const auto &[space, roles] : bytes) {
+    int64_t sum = 0;
+    for (const auto &entry : *roles.getAsObject())
+      sum += *entry.second.getAsInteger();
+    sums[space] = sum;
+  }
+  return sums;
+}
+
+/// The buffers that take most of a rank's memory, the largest first.
+static json::Array describeLargest(const Tables &tables) {
+  constexpr size_t kShown = 5;
+  std::vector<std::pair<int64_t, const zero_rt_buffer_row *>> sizes;
+  for (const zero_rt_buffer_row &row : tables.buffers)
+    if (row.shares < 0)
+      sizes.push_back({tables.getHeldElements(row) * bytesOf(row.dtype), &row});
+  llvm::sort(sizes, [](const auto &a, const auto &b) {
+    return std::pair(-a.first, a.second) < std::pair(-b.first, b.second);
+  });
+  json::Array largest;
+  for (auto [bytes, row] : ArrayRef(sizes).take_front(kShown))
+    largest.push_back(json::Object{
+        {"name", tables.strings.getBytes().data() + row->name},
+        {"space", zrt::stringifySpace(static_cast<zrt::Space>(row->space))},
+        {"role", zrt::stringifyRole(static_cast<zrt::Role>(row->role))},
+        {"bytes", bytes}});
+  return largest;
+}
+
 /// How a parameter is split: `{"axis": "tp", "dimension": 1}` for each axis.
 static json::Array describeSharding(ValueType type) {
   json::Array sharding;
@@ -185,7 +214,8 @@ static json::Array describeSharding(ValueType type) {
 }
 
 /// What is the same on all ranks of a stage, and no other.
-static void describeStage(const StageProgram &stage, json::Object &object) {
+static void describeStage(const StageProgram &stage, json::Array warnings,
+                          json::Object &object) {
   zrt::ProgramOp program = stage.program;
   const Tables &tables = stage.tables;
   json::Array buckets;
@@ -194,9 +224,16 @@ static void describeStage(const StageProgram &stage, json::Object &object) {
         json::Object{{"name", tables.strings.getBytes().data() + row.name},
                      {"elements", row.elements}});
   object["buckets"] = std::move(buckets);
+  json::Object one = countBytes(program, tables, false);
+  json::Object several = countBytes(program, tables, true);
+  object["total_bytes_per_rank"] =
+      json::Object{{"one_backward", sumBytes(one)},
+                   {"several_backwards", sumBytes(several)}};
   object["bytes_per_rank"] =
-      json::Object{{"one_backward", countBytes(program, tables, false)},
-                   {"several_backwards", countBytes(program, tables, true)}};
+      json::Object{{"one_backward", std::move(one)},
+                   {"several_backwards", std::move(several)}};
+  object["largest_buffers"] = describeLargest(tables);
+  object["warnings"] = std::move(warnings);
   object["traffic_per_rank"] = json::Object{
       {"first_backward",
        countTraffic(program, tables, "first", zrt::Event::accumulate).toJson()},
@@ -263,13 +300,14 @@ std::string zero::emitPlan(ArrayRef<StageProgram> stages, const Tables &whole,
     plan["cuda"] =
         json::Object{{"ptx", getPtxArch()}, {"cubins", std::move(archs)}};
   }
+  std::vector<json::Array> warnings = describeNarrowSums(stages);
   if (stages.size() == 1) {
-    describeStage(stages.front(), plan);
+    describeStage(stages.front(), std::move(warnings.front()), plan);
   } else {
     json::Array list;
-    for (const StageProgram &stage : stages) {
+    for (auto [stage, ofStage] : llvm::zip_equal(stages, warnings)) {
       json::Object object{{"on", describeStages(stage.coordinates)}};
-      describeStage(stage, object);
+      describeStage(stage, std::move(ofStage), object);
       list.push_back(std::move(object));
     }
     plan["stages"] = std::move(list);

@@ -146,7 +146,7 @@ void Layout::declareBuckets() {
       type = type.withPlacement(placement);
     }
     bucket.op = builder.create<BucketOp>(
-        shape.step.getLoc(), ("b" + Twine(i)).str(), type,
+        bucket.way.backward.getLoc(), ("b" + Twine(i)).str(), type,
         bucket.way.arrivalType.getElementType(), builder.getArrayAttr(members),
         bucket.offsets, bucket.extents);
     table.insert(bucket.op, Block::iterator(shape.step));
@@ -235,8 +235,14 @@ Value Layout::buildVerdict(Location loc) {
   // Not finite if any gradient is not.
   Nonfinite nonfinite = shape.step.getNonfinite();
   SmallVector<Value> norms;
-  if (nonfinite != Nonfinite::poison)
-    norms.push_back(builder.create<NormOp>(loc, reduced));
+  if (nonfinite != Nonfinite::poison) {
+    SmallVector<Location> reduces;
+    for (const Bucket &bucket : buckets)
+      if (reduces.empty() || reduces.back() != bucket.way.reduce->getLoc())
+        reduces.push_back(bucket.way.reduce->getLoc());
+    norms.push_back(
+        builder.create<NormOp>(builder.getFusedLoc(reduces), reduced));
+  }
   return builder.create<VerdictOp>(loc, norms, sums.getOutputs().back(),
                                    compares ? sums.getOutputs()[0] : Value(),
                                    compares ? sums.getOutputs()[1] : Value(),
@@ -284,16 +290,18 @@ void Layout::rewriteUpdates(Location loc) {
         llvm::append_range(operands, rows[update]);
       memberRows.push_back(it->second);
     }
+    Location from = builder.getFusedLoc(llvm::map_to_vector(
+        rowOf, [](auto &entry) { return entry.first->getLoc(); }));
     auto updated = builder.create<UpdateBucketOp>(
-        loc, FlatSymbolRefAttr::get(bucket.op),
+        from, FlatSymbolRefAttr::get(bucket.op),
         FlatSymbolRefAttr::get(bucket.way.optimizer),
         TypeAttr::get(bucket.way.storageType), current[i], verdict, operands,
         builder.getDenseI64ArrayAttr(memberRows));
-    builder.create<AssignOp>(loc, FlatSymbolRefAttr::get(bucket.op),
+    builder.create<AssignOp>(from, FlatSymbolRefAttr::get(bucket.op),
                              updated.getParameters());
   }
   for (Value read : rules)
-    builder.create<AdvanceOp>(loc, read, verdict);
+    builder.create<AdvanceOp>(read.getLoc(), read, verdict);
 }
 
 void Layout::run() {
@@ -310,7 +318,8 @@ void Layout::run() {
   for (BlockArgument argument : block.getArguments())
     scalars.map(argument, argument);
   if (FlatSymbolRefAttr scale = shape.step.getLossScale())
-    rules.push_back(builder.create<ReadScaleOp>(shape.step.getLoc(), scale));
+    rules.push_back(builder.create<ReadScaleOp>(
+        symbols.lookupNearestSymbolFrom(shape.step, scale)->getLoc(), scale));
   for (Operation *op : old) {
     if (auto microBatches = dyn_cast<MicroBatchesOp>(op)) {
       rewriteMicroBatches(microBatches);

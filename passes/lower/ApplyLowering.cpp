@@ -29,7 +29,7 @@ void StepLowering::lowerGradientSum(AllReduceOp op, FlatSymbolRefAttr buffer) {
   // If another backward follows all the same, what was summed in place travels
   // once more, as no sum may in a type of the wire.
   if (maySumEarly(bucket, op.getAxes()) && !wire) {
-    bucket.sums.push_back({op.getAxesAttr()});
+    bucket.sums.push_back({op.getLoc(), op.getAxesAttr()});
   } else {
     FlatSymbolRefAttr addends =
         wire ? prepareAddends(*program, *finish, bucket) : buffer;
@@ -149,6 +149,7 @@ void StepLowering::lowerPrepare(PrepareOp op) {
 }
 
 FlatSymbolRefAttr StepLowering::getRow(UpdateBucketOp op, int64_t index) {
+  setLoc(op.getLoc());
   ScaleOp scale = scaled.lookup(op.getGradient());
   unsigned width = bucketOf(op.getBucketAttr()).optimizer.getNumScalars();
   SmallVector<Value> key{op.getVerdict(), scale ? scale.getFactor() : Value()};
@@ -268,6 +269,7 @@ CounterRule StepLowering::declareCounters(FlatSymbolRefAttr symbol) {
 }
 
 LogicalResult StepLowering::lower(Operation *op) {
+  setLoc(op->getLoc());
   if (auto verdict = dyn_cast<VerdictOp>(op);
       verdict && static_cast<int64_t>(verdict.getRanks()) != mesh.getNumRanks())
     return op->emitError() << "verdict is for " << verdict.getRanks()
@@ -291,7 +293,8 @@ LogicalResult StepLowering::lower(Operation *op) {
   if (auto scatter = dyn_cast<ReduceScatterOp>(op)) {
     BucketBuffers &bucket = bucketOf(bucketOfValue.lookup(scatter.getInput()));
     if (maySumEarly(bucket, scatter.getAxes())) {
-      bucket.sums.push_back({scatter.getAxesAttr(), /*scatters=*/true});
+      bucket.sums.push_back(
+          {scatter.getLoc(), scatter.getAxesAttr(), /*scatters=*/true});
     } else {
       finish->call<zrt::ReduceScatterOp>(
           prepareAddends(*program, *finish, bucket), bucket.reduced,

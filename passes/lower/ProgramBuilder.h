@@ -20,6 +20,9 @@ public:
       : builder(mlir::OpBuilder::atBlockEnd(&handler.getBody().front())),
         loc(handler.getLoc()) {}
 
+  /// Where calls from here on come from; at first, where the handler does.
+  void setLoc(mlir::Location from) { loc = from; }
+
   template <typename OpT, typename... Args> void call(Args &&...args) {
     mlir::SmallVector<mlir::Value> awaits;
     if (last)
@@ -83,6 +86,10 @@ public:
     return symbols.lookup<zrt::BufferOp>(symbol.getValue());
   }
   mlir::OpBuilder &getBuilder() { return builder; }
+
+  /// Where what is created from here on comes from.
+  void setLoc(mlir::Location from) { loc = from; }
+  mlir::Location getLoc() const { return loc; }
 
 private:
   /// Appends |op| under a name of its own.

@@ -128,6 +128,7 @@ static void emitSums(ProgramBuilder &program, HandlerBuilder &calls,
                      const BucketBuffers &bucket) {
   FlatSymbolRefAttr buffer = bucket.gradient;
   for (const GradientSum &sum : bucket.sums) {
+    calls.setLoc(sum.loc);
     if (!sum.scatters) {
       calls.call<zrt::AllReduceOp>(buffer, FlatSymbolRefAttr(), sum.axes);
       continue;
@@ -163,6 +164,7 @@ static FlatSymbolRefAttr buildSequence(ProgramBuilder &program,
   SmallVector<Attribute> symbols, handlers;
   for (auto &[bucketName, bucket] : buckets) {
     symbols.push_back(FlatSymbolRefAttr::get(bucket.op));
+    program.setLoc(bucket.op.getLoc());
     zrt::HandlerOp handler =
         program.handler(bucketName.getValue() + ".close_" + name);
     handlers.push_back(FlatSymbolRefAttr::get(handler));
@@ -183,6 +185,7 @@ buildLoopSequence(ProgramBuilder &program, BucketMap &buckets, StringRef name,
                    FlatSymbolRefAttr symbol) {
     calls.call<zrt::FillMissingOp>(symbol);
     if (bucket.scatterAxes) {
+      calls.setLoc(bucket.scatterLoc);
       calls.call<ReduceT>(prepareAddends(program, calls, bucket),
                           bucket.reduced, bucket.scatterAxes);
       return;
@@ -233,8 +236,10 @@ FlatSymbolRefAttr ProtocolBuilder::handler(
     llvm::function_ref<void(HandlerBuilder &, BucketBuffers &)> each) {
   zrt::HandlerOp op = program.handler(name);
   HandlerBuilder calls(op);
-  for (auto &bucket : llvm::make_second_range(buckets))
+  for (auto &bucket : llvm::make_second_range(buckets)) {
+    calls.setLoc(bucket.op.getLoc());
     each(calls, bucket);
+  }
   return FlatSymbolRefAttr::get(op);
 }
 

@@ -15,6 +15,7 @@ namespace zero {
 
 /// A collective that sums gradients over ranks.
 struct GradientSum {
+  mlir::Location loc; // of what asks for it
   mlir::ArrayAttr axes;
   bool scatters = false; // to |reduced|, else in place
 };
@@ -30,6 +31,7 @@ struct BucketBuffers {
   mlir::Type wireType;         // that addends travel as; null: as they are
   bool summedInLoop = false;   // backwards are, into |reduced|
   mlir::ArrayAttr scatterAxes; // of the reduction in the loop, or null
+  mlir::LocationAttr scatterLoc;
   /// Behind the loop, as soon as a gradient is whole; more may follow at apply.
   llvm::SmallVector<GradientSum, 2> sums;
   bool isSummedAtApply = false;

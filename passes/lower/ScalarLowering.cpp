@@ -31,7 +31,7 @@ OpBuilder &ScalarLowering::body() {
 void ScalarLowering::flush() {
   if (!open)
     return;
-  open->create<zrt::YieldOp>(openProgram.getLoc(), ValueRange());
+  open->create<zrt::YieldOp>(program.getLoc(), ValueRange());
   handler.call<zrt::RunScalarsOp>(FlatSymbolRefAttr::get(openProgram));
   open.reset();
   registers.clear();
@@ -39,8 +39,8 @@ void ScalarLowering::flush() {
 
 Value ScalarLowering::load(Slot slot) {
   OpBuilder &builder = body();
-  return builder.create<zrt::LoadSlotOp>(openProgram.getLoc(),
-                                         builder.getF64Type(), slot.slots,
+  return builder.create<zrt::LoadSlotOp>(program.getLoc(), builder.getF64Type(),
+                                         slot.slots,
                                          builder.getI64IntegerAttr(slot.index));
 }
 
@@ -54,7 +54,7 @@ Value ScalarLowering::get(Value scalar) {
 
 void ScalarLowering::storeNumber(Value number, Slot slot) {
   OpBuilder &builder = body();
-  builder.create<zrt::StoreSlotOp>(openProgram.getLoc(), number, slot.slots,
+  builder.create<zrt::StoreSlotOp>(program.getLoc(), number, slot.slots,
                                    builder.getI64IntegerAttr(slot.index));
 }
 
@@ -75,7 +75,7 @@ void ScalarLowering::define(Value scalar, Value number) {
 
 Value ScalarLowering::constant(double value) {
   OpBuilder &builder = body();
-  return builder.create<arith::ConstantOp>(openProgram.getLoc(),
+  return builder.create<arith::ConstantOp>(program.getLoc(),
                                            builder.getF64FloatAttr(value));
 }
 
@@ -105,7 +105,7 @@ Value ScalarLowering::evaluate(FactorOp op) {
 Value ScalarLowering::replaceUnlessDivisor(Value number, Value instead,
                                            Value result) {
   using Limits = std::numeric_limits<double>;
-  Location loc = openProgram.getLoc();
+  Location loc = program.getLoc();
   for (auto [compare, limit] : {std::pair(CmpFPredicate::ULT, Limits::min()),
                                 std::pair(CmpFPredicate::UGT, Limits::max())}) {
     Value isNone =

@@ -50,6 +50,7 @@ LogicalResult StepLowering::readMicroBatches(MicroBatchesOp op) {
     if (scatter) {
       buffers.reducedType = withoutMicro(scatter.getOutput().getType());
       buffers.scatterAxes = scatter.getAxesAttr();
+      buffers.scatterLoc = scatter.getLoc();
       buffers.wireType = scatter.getWire().value_or(Type());
     }
     bucketOfValue[sum] = source;
@@ -107,8 +108,10 @@ LogicalResult StepLowering::readUpdates() {
 }
 
 void StepLowering::declareBuckets() {
-  for (auto &[name, bucket] : buckets)
+  for (auto &[name, bucket] : buckets) {
+    program->setLoc(bucket.op.getLoc());
     declareBucket(*program, bucket);
+  }
   for (auto &[value, source] : bucketOfValue) {
     BucketBuffers &bucket = bucketOf(source);
     bufferOfValue[value] =
@@ -132,6 +135,7 @@ LogicalResult StepLowering::lowerBody() {
   for (Operation *op : later)
     if (failed(lower(op)))
       return failure();
+  setLoc(step.getBody().front().getTerminator()->getLoc());
   finish->call<zrt::SettleOp>(verdict);
   return success();
 }
@@ -157,6 +161,7 @@ LogicalResult StepLowering::run() {
   programOp.setInputsAttr(builder.getArrayAttr(inputs));
 
   declareBuckets();
+  program->setLoc(step.getBody().front().getTerminator()->getLoc());
   zrt::HandlerOp handler = program->handler("finish");
   finish.emplace(handler);
   scalars.emplace(*program, *finish, mesh, Slot{arrivals, 0});
@@ -164,6 +169,10 @@ LogicalResult StepLowering::run() {
        llvm::zip_equal(step.getBody().getArguments(), inputs))
     scalars->place(argument, {cast<FlatSymbolRefAttr>(input), 0});
 
+  Location arrive = step.getLoc();
+  for (auto op : step.getBody().getOps<MicroBatchesOp>())
+    arrive = op.getLoc();
+  setLoc(arrive);
   finish->call<zrt::CountArrivalsOp>(arrivals);
   if (failed(lowerBody()))
     return failure();
@@ -171,6 +180,7 @@ LogicalResult StepLowering::run() {
     if (!bucket.isAssigned)
       return step.emitError() << "the update of bucket @" << name.getValue()
                               << " reaches no zero.assign";
+  program->setLoc(arrive);
   buildProtocol(*program, buckets, FlatSymbolRefAttr::get(handler));
   // Handlers read best behind everything they name.
   Block &body = programOp.getBody().front();

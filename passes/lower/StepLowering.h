@@ -28,6 +28,11 @@ private:
   mlir::LogicalResult readMicroBatches(MicroBatchesOp op);
   mlir::LogicalResult readUpdates();
   void declareBuckets();
+  /// Where what is made from here on comes from.
+  void setLoc(mlir::Location loc) {
+    program->setLoc(loc);
+    finish->setLoc(loc);
+  }
   mlir::LogicalResult lowerBody();
   mlir::LogicalResult lower(mlir::Operation *op);
   mlir::LogicalResult lowerAllReduce(AllReduceOp op);

@@ -49,7 +49,8 @@ static void stack(ArrayRef<AllReduceOp> reductions) {
   // The last one's operand is the last to be defined.
   AllReduceOp last = reductions.back();
   OpBuilder builder(last);
-  Location loc = last.getLoc();
+  Location loc = builder.getFusedLoc(llvm::map_to_vector(
+      reductions, [](AllReduceOp op) { return Location(op.getLoc()); }));
   SmallVector<Value> scalars;
   SmallVector<Attribute> scales;
   for (AllReduceOp op : reductions) {

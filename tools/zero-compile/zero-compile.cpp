@@ -10,6 +10,7 @@
 #include "tools/driver/Driver.h"
 #include "tools/driver/Tool.h"
 #include "tools/zero-compile/Outputs.h"
+#include "tools/zero-compile/PlanTable.h"
 
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/CommandLine.h"
@@ -62,65 +63,6 @@ static cl::opt<bool> json("json", cl::cat(category), cl::ValueDisallowed,
                           cl::desc("Print what was done, or the errors, as "
                                    "JSON"));
 
-/// Prints bytes and collectives of |plan|, or of one stage of it.
-static void printStageTable(const llvm::json::Object &plan) {
-  auto &os = llvm::outs();
-  os << "bytes per rank          one backward   several backwards\n";
-  const auto *bytes = plan.getObject("bytes_per_rank");
-  for (StringRef space : {"device", "host"}) {
-    const auto *one = bytes->getObject("one_backward")->getObject(space);
-    const auto *more = bytes->getObject("several_backwards")->getObject(space);
-    for (StringRef role :
-         {"parameter", "gradient", "accumulator", "state", "staging"}) {
-      int64_t a = *one->getInteger(role), b = *more->getInteger(role);
-      if (a || b || space == "device")
-        os << llvm::format("  %-6s %-12s %15lld %19lld\n", space.data(),
-                           role.data(), (long long)a, (long long)b);
-    }
-  }
-  os << "\ntraffic per rank   all_reduce  scalars  reduce_scatter  all_gather"
-        "      bytes sent    bytes copied\n";
-  const auto *traffic = plan.getObject("traffic_per_rank");
-  for (StringRef when : {"first_backward", "each_later_backward", "apply"}) {
-    const auto *row = traffic->getObject(when);
-    os << llvm::format(
-        "  %-20s %6lld %8lld %15lld %11lld %15lld "
-        "%15lld\n",
-        when.data(), (long long)*row->getInteger("all_reduces"),
-        (long long)*row->getInteger("scalar_all_reduces"),
-        (long long)*row->getInteger("reduce_scatters"),
-        (long long)*row->getInteger("all_gathers"),
-        (long long)*row->getInteger("bytes_sent"),
-        (long long)*row->getInteger("bytes_copied_between_spaces"));
-  }
-}
-
-/// Prints the tables of |text|, which this tool has just made.
-static void printPlanTable(StringRef text) {
-  llvm::Expected<llvm::json::Value> plan = llvm::json::parse(text);
-  if (!plan) {
-    llvm::consumeError(plan.takeError());
-    return;
-  }
-  const llvm::json::Object &root = *plan->getAsObject();
-  auto &os = llvm::outs();
-  os << "step " << *root.getString("step") << ", " << *root.getInteger("ranks")
-     << " ranks, " << root.getArray("parameters")->size() << " parameters in ";
-  const llvm::json::Array *stages = root.getArray("stages");
-  if (!stages) {
-    os << root.getArray("buckets")->size() << " buckets\n\n";
-    return printStageTable(root);
-  }
-  os << stages->size() << " stages\n";
-  for (const llvm::json::Value &value : *stages) {
-    const llvm::json::Object &stage = *value.getAsObject();
-    os << "\nstage";
-    for (const llvm::json::Value &on : *stage.getArray("on"))
-      os << " " << *on.getAsObject()->getString("axis") << "="
-         << *on.getAsObject()->getInteger("coordinate");
-    os << ", " << stage.getArray("buckets")->size() << " buckets\n";
-    printStageTable(stage);
-  }
 }
 
 /// Writes the files of |step| below |output|; their paths go to |files|.
@@ -252,7 +194,7 @@ static int finish(zero::Tool &tool, const zero::CompiledStep &step,
     llvm::outs() << file << "\n";
   if (printPlan) {
     llvm::outs() << "\n";
-    printPlanTable(step.plan);
+    zero::printPlanTable(step.plan, llvm::outs());
   }
   return tool.finish();
 }

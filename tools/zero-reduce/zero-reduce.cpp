@@ -6,6 +6,7 @@
 
 #include "tools/driver/Driver.h"
 #include "tools/driver/Tool.h"
+#include "tools/zero-reduce/ReduceStep.h"
 
 #include "mlir/Reducer/Passes.h"
 #include "mlir/Tools/mlir-reduce/MlirReduceMain.h"
@@ -18,6 +19,7 @@ int main(int argc, char **argv) {
   mlir::registerTransformsPasses();
   mlir::registerReducerPasses();
   zero::registerZeroPasses();
+  zero::registerReduceStepPass();
   mlir::MLIRContext context(registry);
   return mlir::failed(mlir::mlirReduceMain(argc, argv, context)) ? 1 : 0;
 }
