@@ -62,6 +62,8 @@ public:
       firstOutside = text.str();
   }
 
+  /// "3 steps: 3 applied, 0 skipped, 0 refused; equal".
+  std::string getSummary() const;
   /// Prints the rest.
   enum ExitCode { kEqual = 0, kDiffers = 1, kNothingRan = 2 };
   ExitCode finish();
@@ -72,6 +74,8 @@ public:
   std::string against; // empty: nothing is compared
   std::string referenceName;
   int64_t ranks = 0;
+  int64_t elements = 0; // of all parameters
+  int64_t comparedElements = 0;
   std::string stateHash;
   /// By rank; empty where nothing is counted.
   std::vector<zero_rt_counters> counters;

@@ -118,6 +118,8 @@ void Report::printJson() {
       {"engine", engine},
       {"against", against.empty() ? json::Value(nullptr) : against},
       {"ranks", ranks},
+      {"elements", elements},
+      {"compared_elements", against.empty() ? 0 : comparedElements},
       {"equal", equal},
       {"first_outside", first},
       {"roles", std::move(roles)},
