@@ -42,6 +42,7 @@ class Report {
 public:
   explicit Report(bool json) : json(json) {}
 
+  bool isJson() const { return json; }
   /// An error; printed at once where errors are words.
   void addError(const llvm::Twine &message);
   /// A diagnostic, for JSON.
