@@ -63,7 +63,6 @@ static cl::opt<bool> json("json", cl::cat(category), cl::ValueDisallowed,
                           cl::desc("Print what was done, or the errors, as "
                                    "JSON"));
 
-
 /// Writes the files of |step| below |output|; their paths go to |files|.
 static LogicalResult writeFiles(const zero::CompiledStep &step, Emit emit,
                                 SmallVectorImpl<std::string> &files,

@@ -7,6 +7,7 @@
 #include "dialect/zero/ZeroDialect.h"
 #include "passes/prove/ProveEachPass.h"
 #include "tools/driver/Driver.h"
+#include "tools/driver/Progress.h"
 #include "tools/driver/Tool.h"
 
 #include "mlir/Pass/PassManager.h"
@@ -29,6 +30,27 @@ static cl::opt<bool> json("json", cl::cat(category), cl::ValueDisallowed,
 
 namespace {
 
+/// Tells |progress| after which pass the step is compared.
+class TellPasses : public PassInstrumentation {
+public:
+  TellPasses(zero::Progress &progress, int64_t total)
+      : progress(progress), total(total) {}
+
+  void runBeforePass(Pass *pass, Operation *) override {
+    progress.update("proving the step after --" + pass->getArgument(), done,
+                    total);
+    progress.setSummary("the step as written is proved, and the same after " +
+                        llvm::Twine(done) + " of " + llvm::Twine(total) +
+                        " passes");
+    ++done;
+  }
+
+private:
+  zero::Progress &progress;
+  int64_t done = 0;
+  int64_t total;
+};
+
 /// What was found, for the table and for JSON.
 struct Outcome {
   bool isProved = false;
@@ -45,6 +67,8 @@ static bool isLogical(ModuleOp module) {
 
 static void prove(ModuleOp module, ModuleOp other,
                   const zero::LowerOptions &options, Outcome &outcome) {
+  zero::Progress progress("zero-prove");
+  progress.update("proving the step as written", 0, 0);
   bool isLowered = !other && isLogical(module);
   if (isLowered && !options.mesh.empty()) {
     zero::LowerOptions onMesh;
@@ -57,6 +81,8 @@ static void prove(ModuleOp module, ModuleOp other,
   if (!step.isProved())
     return;
   if (other) {
+    progress.update("proving the second step", 0, 0);
+    progress.setSummary("the first step is proved");
     outcome.compared = "the same step as " + inputs[0];
     outcome.isProved = step.isSameAs(other);
   } else if (isLowered) {
@@ -64,6 +90,7 @@ static void prove(ModuleOp module, ModuleOp other,
     zero::ProveEachPass::Result result;
     pm.addInstrumentation(std::make_unique<zero::ProveEachPass>(&step, result));
     zero::buildLowerPipeline(pm, options);
+    pm.addInstrumentation(std::make_unique<TellPasses>(progress, pm.size()));
     if (failed(pm.run(module)))
       return;
     outcome.isProved = result.broken.empty();

@@ -8,7 +8,9 @@
 
 #include "tools/zero-run/Floats.h"
 
+#include <cmath>
 #include <random>
+#include <utility>
 
 using namespace zero;
 
@@ -19,6 +21,37 @@ template <typename... Keys> static std::mt19937_64 makeGenerator(Keys... keys) {
   std::seed_seq sequence{static_cast<uint32_t>(keys)...};
   return std::mt19937_64(sequence);
 }
+
+namespace {
+/// The numbers of libstdc++'s std::normal_distribution, which takes a logarithm
+/// of the generator's range for each: Marsaglia's polar method.
+class NormalNumbers {
+public:
+  double operator()(std::mt19937_64 &generator) {
+    if (std::exchange(hasSaved, false))
+      return saved;
+    double x, y, square;
+    do {
+      x = 2 * getUniform(generator) - 1;
+      y = 2 * getUniform(generator) - 1;
+      square = x * x + y * y;
+    } while (square > 1 || square == 0);
+    double factor = std::sqrt(-2 * std::log(square) / square);
+    saved = x * factor;
+    hasSaved = true;
+    return y * factor;
+  }
+
+private:
+  static double getUniform(std::mt19937_64 &generator) {
+    double number = static_cast<double>(generator()) * 0x1p-64;
+    return number < 1 ? number : std::nextafter(1.0, 0.0);
+  }
+
+  double saved = 0;
+  bool hasSaved = false;
+};
+} // namespace
 
 std::vector<double> Inputs::getInitial(size_t index,
                                        const ParameterInfo &info) const {
@@ -56,9 +89,10 @@ std::vector<double> Inputs::getGradient(size_t index, const ParameterInfo &info,
   if (kind == GradientKind::random) {
     std::mt19937_64 generator =
         makeGenerator(seed, seed >> 32, 2, index, step, rank, backward);
-    std::normal_distribution<double> distribution;
+    NormalNumbers distribution;
+    Format format = *getFormat(info.arrivalType);
     for (double &value : values)
-      value = roundTo(*getFormat(info.arrivalType), distribution(generator));
+      value = roundTo(format, distribution(generator));
     return values;
   }
   // Contribution c of n takes the numbers [c * 336 / n, (c + 1) * 336 / n).

@@ -85,6 +85,13 @@ static cl::opt<std::string>
                cl::value_desc("host|cuda|cuda:N,..."),
                cl::desc("What compiled kernels run on: the processor, or "
                         "GPUs,\nwhich ranks take in turn (default host)"));
+static cl::opt<std::string> elementsFlag(
+    "elements", cl::value_desc("auto|all|N"), cl::init("auto"),
+    cl::cat(category),
+    cl::desc(
+        "How many elements of each parameter are compared with the "
+        "logical\nstep (default auto: all, or 1024 of each parameter where "
+        "the step\nhas more than 2097152 and all ranks hold all of them)"));
 static cl::opt<bool>
     jsonFlag("json", cl::ValueDisallowed, cl::cat(category),
              cl::desc("Print one JSON object, errors included (default off)"));
@@ -108,7 +115,11 @@ Each step is "applied", "skipped" because a gradient is not finite, or
 each step all parameters, all optimizer state and the reported values are
 compared: each must lie within the bound that the reference has for it. A bound
 of the size of its value or more says nothing about it; the last column counts
-these.
+these. Of a step of more than 2097152 elements 1024 of each parameter are compared,
+and the report says so; --elements=all compares all.
+
+On a terminal a line on stderr says how far a run of more than two seconds is.
+Ctrl-C prints what was done.
 
 With --json numbers that are not finite are the strings "nan", "inf", "-inf".
 
@@ -241,6 +252,20 @@ static LogicalResult readChoices(RunOptions &options, std::string &message) {
     options.against = Against::typed;
   else if (againstFlag != "logical")
     return reject(againstFlag, "logical, typed or none", message);
+
+  int64_t elements = 0;
+  if (elementsFlag == "all")
+    options.elements = 0;
+  else if (!StringRef(elementsFlag).getAsInteger(10, elements) && elements >= 1)
+    options.elements = elements;
+  else if (elementsFlag != "auto")
+    return reject(elementsFlag, "auto, all or a number of at least 1", message);
+  if (elements > 0 && options.against != Against::logical) {
+    message = "--elements=" + elementsFlag +
+              " needs --against=logical: only elements of the logical step can "
+              "be computed apart from each other";
+    return failure();
+  }
 
   if (StringRef(gradientsFlag).ends_with(".safetensors"))
     options.gradientFile = gradientsFlag;

@@ -42,6 +42,9 @@ struct RunOptions {
   Arrivals arrivals = Arrivals::backward;
   Hints hints = Hints::unknown;
   std::string cpu;
+  /// Elements of each parameter that are compared; 0: all; nothing: all of a
+  /// small step, kSampledElements of each parameter of a large one.
+  std::optional<int64_t> elements;
   bool json = false;
 
   /// "logical", "typed" or, where nothing is compared, "".
@@ -50,6 +53,9 @@ struct RunOptions {
 };
 
 constexpr int64_t kDefaultSteps = 5;
+/// A step of more elements is large: the reference takes seconds for each step.
+constexpr int64_t kLargeStep = int64_t(1) << 21;
+constexpr int64_t kSampledElements = 1024;
 
 /// Reads the command line of |tool| into |options|; what is wrong is added to
 /// the tool's errors. |options|.json is right nevertheless.

@@ -93,6 +93,7 @@ void Report::addStep(StepReport step) {
       for (auto [name, value] : llvm::zip(valueNames, step.result.values))
         llvm::outs() << ", " << name << llvm::format(" %.9g", value);
     llvm::outs() << "\n";
+    llvm::outs().flush(); // a step that follows may be interrupted
   }
   steps.push_back(std::move(step));
 }
@@ -107,8 +108,12 @@ int Report::finish() {
 }
 
 void Report::printTable() {
-  llvm::outs() << "\ncompared with " << referenceName << "\n"
-               << "role          elements    outside  worst error  "
+  llvm::outs() << "\ncompared with " << referenceName << "\n";
+  if (comparedElements < elements)
+    llvm::outs() << "a sample, chosen by the seed: " << comparedElements
+                 << " of " << elements
+                 << " elements; --elements=all compares all\n";
+  llvm::outs() << "role          elements    outside  worst error  "
                   "share of bound  bound says nothing\n";
   auto printRow = [](llvm::StringRef role, const Difference &d) {
     llvm::outs() << llvm::format(
@@ -122,16 +127,20 @@ void Report::printTable() {
     printRow("reported", reported);
 }
 
+std::string Report::getSummary() const {
+  std::string text =
+      llvm::formatv("{0}: {1} applied, {2} skipped, {3} refused",
+                    countOf(steps.size(), "step"), count(Outcome::applied),
+                    count(Outcome::skipped), count(Outcome::refused));
+  if (!against.empty())
+    text += isEqual() ? "; equal" : "; not equal";
+  return text;
+}
+
 void Report::printSummary() {
   if (!against.empty())
     printTable();
-  llvm::outs() << llvm::formatv(
-      "\n{0}: {1} applied, {2} skipped, {3} refused",
-      countOf(steps.size(), "step"), count(Outcome::applied),
-      count(Outcome::skipped), count(Outcome::refused));
-  if (!against.empty())
-    llvm::outs() << (isEqual() ? "; equal" : "; not equal");
-  llvm::outs() << "\n";
+  llvm::outs() << "\n" << getSummary() << "\n";
   if (!firstOutside.empty())
     llvm::WithColor::error(llvm::errs(), "zero-run") << firstOutside << "\n";
 }

@@ -51,6 +51,9 @@ public:
       errors.add(ExitCode::failed, message);
   }
 
+  /// Whether the report is printed as JSON.
+  bool isJson() const { return errors.areForJson(); }
+
   /// From here on the run fails, and not what it was given.
   void start() { started = true; }
   void addStep(StepReport step);
@@ -66,6 +69,8 @@ public:
       firstOutside = text.str();
   }
 
+  /// "3 steps: 3 applied, 0 skipped, 0 refused; equal".
+  std::string getSummary() const;
   /// Prints the rest; the result is the exit code.
   int finish();
 
@@ -75,6 +80,8 @@ public:
   std::string against; // empty: nothing is compared
   std::string referenceName;
   int64_t ranks = 0;
+  int64_t elements = 0; // of all parameters
+  int64_t comparedElements = 0;
   std::string stateHash;
   /// By rank; empty where nothing is counted.
   std::vector<zero_rt_counters> counters;

@@ -98,6 +98,8 @@ json::Object Report::toJson() const {
       {"engine", engine},
       {"against", against.empty() ? json::Value(nullptr) : against},
       {"ranks", ranks},
+      {"elements", elements},
+      {"compared_elements", against.empty() ? 0 : comparedElements},
       {"equal", isEqual()},
       {"first_outside", first},
       {"roles", std::move(roles)},

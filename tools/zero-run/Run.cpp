@@ -9,12 +9,20 @@
 #include "tools/zero-run/Floats.h"
 
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Parallel.h"
 #include "llvm/Support/xxhash.h"
 
 using namespace mlir;
 using namespace zero;
 
+void Run::tell(StringRef what, int64_t index, int64_t part) {
+  constexpr int64_t kParts = 4;
+  progress.update(llvm::formatv("step {0} of {1}: {2}", index + 1, steps, what),
+                  index * kParts + part, steps * kParts);
+}
+
 LogicalResult Run::run() {
+  progress.update("setting initial values", 0, 0);
   if (failed(bind())) {
     report.addStop("initial values cannot be set");
     return failure();
@@ -28,6 +36,9 @@ LogicalResult Run::run() {
   for (int64_t rank = 0; rank < ranks; ++rank)
     if (std::optional<zero_rt_counters> counters = engine->getCounters(rank))
       report.counters.push_back(*counters);
+  if (!report.isJson()) // only that has the hash
+    return success();
+  progress.update("hashing the state", 0, 0);
   return hashState();
 }
 
@@ -73,25 +84,32 @@ std::vector<RankInputs> Run::deliver(int64_t index) {
   for (int64_t r = 0; r < ranks; ++r) {
     delivered[r].inputs = getInputs(index, r);
     delivered[r].backwards.resize(count);
-    for (int64_t k = 0; k < count; ++k) {
+    for (int64_t k = 0; k < count; ++k)
       if (hints == Hints::random ? numbers->isBegunAsLast(index, k)
                                  : hints == Hints::last && k + 1 == count)
         delivered[r].begunAsLast.insert(k);
-      for (auto [i, info] : llvm::enumerate(parameters)) {
-        auto &arrived = delivered[r].backwards[k];
-        if (!info.holders[r])
-          continue;
-        if (!file)
-          arrived[info.name] = info.take(
-              scaleUp(numbers->getGradient(i, info, index, info.giver[r], ranks,
-                                           k, count),
-                      scale, info),
-              r);
-        else if (auto gradient = file->find(index, k, r, info))
-          arrived[info.name] = scaleUp(std::move(*gradient), scale, info);
-      }
-    }
   }
+  auto fill = [&](int64_t r, int64_t k) {
+    auto &arrived = delivered[r].backwards[k];
+    for (auto [i, info] : llvm::enumerate(parameters)) {
+      if (!info.holders[r])
+        continue;
+      if (!file)
+        arrived[info.name] = info.take(
+            scaleUp(numbers->getGradient(i, info, index, info.giver[r], ranks,
+                                         k, count),
+                    scale, info),
+            r);
+      else if (auto gradient = file->find(index, k, r, info))
+        arrived[info.name] = scaleUp(std::move(*gradient), scale, info);
+    }
+  };
+  if (file)
+    for (int64_t i = 0; i < ranks * count; ++i)
+      fill(i / count, i % count);
+  else
+    llvm::parallelFor(0, ranks * count,
+                      [&](size_t i) { fill(i / count, i % count); });
   return delivered;
 }
 
@@ -108,15 +126,20 @@ std::vector<MissingGradient> Run::findMissing(ArrayRef<RankInputs> delivered) {
 
 LogicalResult Run::runStep(int64_t index) {
   double scale = engine->getLossScale();
+  tell("making gradients", index, 0);
   std::vector<RankInputs> delivered = deliver(index);
+  tell("running the step", index, 1);
   FailureOr<StepResult> result = engine->apply(delivered);
   if (failed(result))
     return failure();
   StepReport step{index, std::move(*result), {}, scale};
   if (step.result.verdict == ZERO_RT_REFUSED_MISSING_GRADIENT)
     step.missing = findMissing(delivered);
+  progress.clear();
   report.addStep(step);
-  return reference ? compareStep(step, delivered) : success();
+  LogicalResult compared = reference ? compareStep(step, delivered) : success();
+  progress.setSummary(report.getSummary());
+  return compared;
 }
 
 //===----------------------------------------------------------------------===//
@@ -125,6 +148,7 @@ LogicalResult Run::runStep(int64_t index) {
 
 LogicalResult Run::compareStep(const StepReport &step,
                                ArrayRef<RankInputs> delivered) {
+  tell("running the reference", step.index, 2);
   FailureOr<StepResult> expected = reference->apply(delivered);
   if (failed(expected))
     return failure();
@@ -172,14 +196,18 @@ void Run::record(StringRef role, const ParameterInfo &info, int64_t step,
                  const Difference &difference) {
   report.addDifference(role, difference);
   if (difference.first)
-    report.setFirstOutside(llvm::formatv("{0} of @{1}[{2}] after step {3} is "
-                                         "{4}",
-                                         role, info.name, *difference.first,
-                                         step, difference.describe())
-                               .str());
+    report.setFirstOutside(
+        llvm::formatv("{0} of @{1}[{2}] after step {3} is "
+                      "{4}",
+                      role, info.name,
+                      sample ? sample->getPosition(info, *difference.first)
+                             : *difference.first,
+                      step, difference.describe())
+            .str());
 }
 
 LogicalResult Run::compareState(int64_t index) {
+  tell("comparing", index, 3);
   for (const ParameterInfo &info : parameters) {
     for (int64_t r = 0; r < ranks; ++r) {
       if (!info.holders[r])
@@ -188,7 +216,8 @@ LogicalResult Run::compareState(int64_t index) {
       auto expected = reference->getParameter(r, info);
       if (failed(got) || failed(expected))
         return failure();
-      record("parameter", info, index, compare(*got, *expected));
+      record("parameter", info, index,
+             compare(pick(info, std::move(*got)), *expected));
     }
     for (StringRef role : roles) {
       auto got = engine->getState(role, info);
@@ -198,7 +227,8 @@ LogicalResult Run::compareState(int64_t index) {
       // Parameters that are their own master copy have none besides.
       if (got->empty())
         continue;
-      record(role, info, index, compare(*got, *expected));
+      record(role, info, index,
+             compare(pick(info, std::move(*got)), *expected));
     }
   }
   return success();

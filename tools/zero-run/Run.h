@@ -7,9 +7,11 @@
 #ifndef ZERO_TOOLS_ZERO_RUN_RUN_H
 #define ZERO_TOOLS_ZERO_RUN_RUN_H
 
+#include "tools/driver/Progress.h"
 #include "tools/zero-run/GradientFile.h"
 #include "tools/zero-run/Inputs.h"
 #include "tools/zero-run/Report.h"
+#include "tools/zero-run/Sample.h"
 
 namespace zero {
 
@@ -17,10 +19,13 @@ namespace zero {
 /// report. What fails has been diagnosed, or is an error of the report.
 class Run {
 public:
-  explicit Run(Report &report) : report(report) {}
+  Run(Report &report, Progress &progress)
+      : report(report), progress(progress) {}
 
   std::unique_ptr<Engine> engine;
   std::unique_ptr<Engine> reference;
+  /// The reference, if that has some elements only.
+  const SampledReference *sample = nullptr;
   std::vector<ParameterInfo> parameters;
   std::vector<std::string> roles; // of state
   int64_t ranks = 1;
@@ -53,7 +58,14 @@ private:
   /// A hash over the bits of all parameters and state, wherever they are kept.
   mlir::LogicalResult hashState();
 
+  /// Says that |what| of step |index| is next, of the four parts of each step.
+  void tell(llvm::StringRef what, int64_t index, int64_t part);
+  std::vector<Number> pick(const ParameterInfo &info, std::vector<Number> all) {
+    return sample ? sample->pick(info, std::move(all)) : all;
+  }
+
   Report &report;
+  Progress &progress;
 };
 
 } // namespace zero

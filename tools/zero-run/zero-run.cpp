@@ -14,6 +14,7 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
+#include "llvm/Support/WithColor.h"
 
 #include <unistd.h>
 
@@ -110,6 +111,14 @@ static LogicalResult checkMemory(const Run &run, std::string &message) {
   return failure();
 }
 
+/// Of all parameters.
+static int64_t getNumElements(const Run &run) {
+  int64_t count = 0;
+  for (const ParameterInfo &info : run.parameters)
+    count += info.elements;
+  return count;
+}
+
 /// Makes the engine and the reference.
 static LogicalResult createEngines(const RunOptions &options, ModuleOp logical,
                                    ModuleOp lowered, ModuleOp scheduled,
@@ -129,10 +138,55 @@ static LogicalResult createEngines(const RunOptions &options, ModuleOp logical,
     return failure();
   if (options.against == Against::none)
     return success();
-  run.reference = options.against == Against::logical
-                      ? createInterpreterEngine(logical, Arithmetic::F64)
-                      : createInterpreterEngine(scheduled, Arithmetic::Typed);
+  if (options.against == Against::typed) {
+    run.reference = createInterpreterEngine(scheduled, Arithmetic::Typed);
+    return success(run.reference != nullptr);
+  }
+  bool isLarge = getNumElements(run) > kLargeStep;
+  if (int64_t count =
+          options.elements.value_or(isLarge ? kSampledElements : 0)) {
+    auto sampled =
+        SampledReference::create(logical, run.parameters, count, options.seed);
+    run.sample = sampled.get();
+    run.reference = std::move(sampled);
+    if (!run.reference && options.elements) {
+      message = "--elements=" + std::to_string(count) +
+                " needs a step in which every rank holds whole parameters and "
+                "delivers an addend of each gradient, not in f16; give "
+                "--elements=all";
+      return failure();
+    }
+  }
+  if (!run.reference)
+    run.reference = createInterpreterEngine(logical, Arithmetic::F64);
   return success(run.reference != nullptr);
+}
+
+/// Says before it begins what takes long.
+static void announce(const Run &run, Report &report) {
+  report.elements = getNumElements(run);
+  report.comparedElements =
+      run.sample ? run.sample->getNumElements() : report.elements;
+  constexpr int64_t kSlowNumbers = 200000000;
+  int64_t backwards = *llvm::max_element(run.backwards);
+  int64_t numbers = report.elements * run.ranks * backwards;
+  bool isReferenceSlow = run.reference && report.comparedElements > kLargeStep;
+  if (numbers > kSlowNumbers)
+    llvm::WithColor::note(llvm::errs(), "zero-run")
+        << report.elements << " elements, " << run.ranks << " ranks and "
+        << backwards << " backward passes: each of " << run.steps
+        << " steps makes " << numbers
+        << " numbers, which is slow; fewer ranks, --backwards or --steps take "
+           "less\n";
+  if (isReferenceSlow)
+    llvm::WithColor::note(llvm::errs(), "zero-run")
+        << "the reference computes all " << report.comparedElements
+        << " elements on each rank, which is slow"
+        << (run.sample || report.against == "typed"
+                ? "; --against=none does without"
+                : "; --elements takes fewer where all ranks hold all of them, "
+                  "--against=none does without")
+        << "\n";
 }
 
 /// All of it; failures have been added to the errors of |report|.
@@ -163,7 +217,9 @@ static LogicalResult runStep(RunOptions &options, Errors &errors,
   if (failed(lower(logical, setMesh)))
     return failure();
   StepOp step = *logical.getOps<StepOp>().begin();
-  Run run(report);
+  Progress progress("zero-run");
+  progress.update("compiling", 0, 0);
+  Run run(report, progress);
   ExitCode code;
   if (failed(prepare(options, step, run, message, code)))
     return fail(code);
@@ -187,6 +243,8 @@ static LogicalResult runStep(RunOptions &options, Errors &errors,
   if (failed(
           createEngines(options, logical, *lowered, *scheduled, run, message)))
     return fail(ExitCode::environment);
+  progress.clear();
+  announce(run, report);
   return run.run();
 }
 
