@@ -319,8 +319,8 @@ LogicalResult Rewriter::rewrite(Operation *op) {
   }
   for (Value operand : op->getOperands())
     if (gradients.contains(operand))
-      return op->emitError() << "of a reduced gradient is not laid out; run "
-                                "zero-assign-layout first";
+      return op->emitOpError() << "of a reduced gradient is not laid out; run "
+                                  "zero-assign-layout first";
   Operation *copy = builder.clone(*op, mapping);
   if (auto read = dyn_cast<ReadScaleOp>(copy))
     lossScale = read.getValue();
@@ -360,7 +360,7 @@ struct InsertCollectivesPass
           symbols.lookupNearestSymbolFrom<MeshOp>(step, step.getMeshAttr());
       for (StringRef axis : owners)
         if (!mesh.getAxisSize(axis)) {
-          InFlightDiagnostic diag = step.emitError()
+          InFlightDiagnostic diag = step.emitOpError()
                                     << "cannot shard over '" << axis
                                     << "', which is no axis of its mesh; names "
                                        "are separated by commas";
@@ -370,8 +370,8 @@ struct InsertCollectivesPass
       for (auto bucket : getOperation().getOps<BucketOp>())
         for (StringAttr axis : bucket.getValueType().getStageAxes())
           if (llvm::is_contained(owners, axis.getValue())) {
-            bucket.emitError() << "cannot shard over '" << axis.getValue()
-                               << "', whose ranks are pipeline stages";
+            bucket.emitOpError() << "cannot shard over '" << axis.getValue()
+                                 << "', whose ranks are pipeline stages";
             return signalPassFailure();
           }
       if (failed(Rewriter(step, /*shard=*/stage > 0, owners).run()))

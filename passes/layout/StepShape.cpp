@@ -65,10 +65,10 @@ LogicalResult Reader::readBackward(BackwardOp backward) {
     auto parameter =
         symbols.lookupNearestSymbolFrom<ParameterOp>(backward, source);
     if (!parameter)
-      return backward.emitError()
+      return backward.emitOpError()
              << "source " << source << " is already laid out";
     if (shape.ways.contains(parameter))
-      return backward.emitError()
+      return backward.emitOpError()
              << "gradient of " << source << " arrives in two places";
     auto type = cast<ValueType>(gradient.getType());
     parameterOf[gradient] = parameter;
@@ -87,9 +87,9 @@ LogicalResult Reader::forward(Operation *op, ValueRange operands,
   for (auto [operand, result] : llvm::zip_equal(operands, results)) {
     ParameterOp parameter = parameterOf.lookup(operand);
     if (!parameter)
-      return op->emitError() << "operand is not the gradient of a parameter";
+      return op->emitOpError() << "operand is not the gradient of a parameter";
     if (last.lookup(parameter) != operand)
-      return op->emitError()
+      return op->emitOpError()
              << "uses the gradient of @" << parameter.getSymName()
              << " at a point that it has left; a gradient can go one way only "
                 "yet: micro_batches, reduce, at most one clip, update";
@@ -105,8 +105,8 @@ LogicalResult Reader::readMicroBatches(MicroBatchesOp microBatches) {
   for (Operation &op : microBatches.getBody().front().without_terminator()) {
     auto backward = dyn_cast<BackwardOp>(op);
     if (!backward)
-      return op.emitError() << "only zero.backward can be laid out inside "
-                               "zero.micro_batches yet";
+      return op.emitOpError() << "only zero.backward can be laid out inside "
+                                 "zero.micro_batches yet";
     if (failed(readBackward(backward)))
       return failure();
   }
@@ -118,16 +118,17 @@ LogicalResult Reader::readMicroBatches(MicroBatchesOp microBatches) {
 LogicalResult Reader::readNorm(NormOp norm) {
   for (Value input : norm.getInputs()) {
     if (!input.getDefiningOp<ReduceOp>())
-      return norm.emitError()
+      return norm.emitOpError()
              << "only a norm of what zero.reduce delivers can be "
                 "laid out yet, got another operand";
     ParameterOp parameter = parameterOf.lookup(input);
     if (!parameter)
-      return norm.emitError() << "only a norm of gradients can be laid out yet";
+      return norm.emitOpError()
+             << "only a norm of gradients can be laid out yet";
     auto &norms = shape.ways[parameter].norms;
     if (llvm::is_contained(norms, norm))
-      return norm.emitError() << "counts the gradient of @"
-                              << parameter.getSymName() << " twice";
+      return norm.emitOpError() << "counts the gradient of @"
+                                << parameter.getSymName() << " twice";
     norms.push_back(norm);
   }
   return success();
@@ -141,24 +142,27 @@ LogicalResult Reader::readUpdate(UpdateOp update) {
                        update.getGradients())) {
     ParameterOp parameter = parameterOf.lookup(gradient);
     if (!parameter)
-      return update.emitError() << "operand is not the gradient of a parameter";
+      return update.emitOpError()
+             << "operand is not the gradient of a parameter";
     if (parameter.getSymName() != member.getValue()) {
-      InFlightDiagnostic diag = update.emitError() << "updates " << member
-                                                   << " with the gradient of @"
-                                                   << parameter.getSymName();
+      InFlightDiagnostic diag = update.emitOpError()
+                                << "updates " << member
+                                << " with the gradient of @"
+                                << parameter.getSymName();
       diag.attachNote(group.getLoc()) << "group is declared here";
       return diag;
     }
     if (last.lookup(parameter) != gradient)
-      return update.emitError() << "updates " << member
-                                << " with a gradient that goes on to another "
-                                   "op; only the last one "
-                                   "of its way (micro_batches, reduce, at most "
-                                   "one clip) can be laid "
-                                   "out yet";
+      return update.emitOpError()
+             << "updates " << member
+             << " with a gradient that goes on to another "
+                "op; only the last one "
+                "of its way (micro_batches, reduce, at most "
+                "one clip) can be laid "
+                "out yet";
     Way &way = shape.ways[parameter];
     if (!way.reduce)
-      return update.emitError()
+      return update.emitOpError()
              << "gradient of " << member << " does not come from a zero.reduce";
     way.optimizer = update.getOptimizerAttr().getAttr();
     shape.updates[parameter] = update;
@@ -175,7 +179,7 @@ bool zero::isOfScalars(ReduceOp op) {
 LogicalResult Reader::checkArgument(BlockArgument argument) {
   auto type = cast<ValueType>(argument.getType());
   if (!type.isShare())
-    return shape.step.emitError()
+    return shape.step.emitOpError()
            << "argument " << argument.getArgNumber()
            << " cannot be laid out yet: it must be replicated or partial, and "
               "have no scale, got "
@@ -183,7 +187,7 @@ LogicalResult Reader::checkArgument(BlockArgument argument) {
   for (const AxisPlacement &placement : type.getPlacements())
     if (!shape.mesh.getAxisSize(placement.axis)) {
       InFlightDiagnostic diag =
-          shape.step.emitError()
+          shape.step.emitOpError()
           << "argument " << argument.getArgNumber() << " is partial over '"
           << placement.axis.getValue() << "', which is no axis of mesh @"
           << shape.mesh.getSymName();
@@ -206,7 +210,7 @@ FailureOr<StepShape> Reader::read() {
       result = forward(reduce, reduce.getInputs(), reduce.getOutputs(),
                        [&](Way &way) -> LogicalResult {
                          if (way.reduce)
-                           return reduce.emitError()
+                           return reduce.emitOpError()
                                   << "reduces a gradient a second time";
                          way.reduce = reduce;
                          return success();
@@ -217,7 +221,7 @@ FailureOr<StepShape> Reader::read() {
       result = forward(clip, clip.getInputs(), clip.getOutputs(),
                        [&](Way &way) -> LogicalResult {
                          if (way.clip || !way.reduce)
-                           return clip.emitError()
+                           return clip.emitOpError()
                                   << "can be laid out once, after zero.reduce";
                          way.clip = clip;
                          return success();
@@ -227,13 +231,13 @@ FailureOr<StepShape> Reader::read() {
     } else if (llvm::any_of(op.getOperands(), [&](Value operand) {
                  return parameterOf.contains(operand);
                })) {
-      result = op.emitError() << "of a gradient cannot be laid out yet";
+      result = op.emitOpError() << "of a gradient cannot be laid out yet";
     }
     if (failed(result))
       return failure();
   }
   if (shape.ways.empty()) {
-    shape.step.emitError() << "has no gradients";
+    shape.step.emitOpError() << "has no gradients";
     return failure();
   }
   return std::move(shape);

@@ -100,3 +100,17 @@ LogicalResult zero::chooseStep(ModuleOp module, StringRef name, StringRef verb,
   eraseUnused<ParameterOp>(module, names);
   return success();
 }
+
+bool zero::isLogical(ModuleOp module) {
+  return !module.getOps<StepOp>().empty() && module.getOps<BucketOp>().empty();
+}
+
+LogicalResult zero::checkLogical(ModuleOp module, StringRef verb,
+                                 StringRef file, std::string &message) {
+  if (isLogical(module))
+    return success();
+  message = ("step " + listNames(getSteps(module)) + " of " + file +
+             " is lowered: a logical step can be " + verb)
+                .str();
+  return failure();
+}

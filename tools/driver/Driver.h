@@ -92,6 +92,13 @@ mlir::LogicalResult chooseStep(mlir::ModuleOp module, llvm::StringRef name,
                                llvm::StringRef verb, llvm::StringRef file,
                                std::string &message);
 
+/// Whether the step of |module| is at the logical phase.
+bool isLogical(mlir::ModuleOp module);
+
+/// Checks that it is; |file| is where it was read from, and it is to be |verb|.
+mlir::LogicalResult checkLogical(mlir::ModuleOp module, llvm::StringRef verb,
+                                 llvm::StringRef file, std::string &message);
+
 /// Lowers |module| to |options|.until.
 mlir::LogicalResult lower(mlir::ModuleOp module, const LowerOptions &options);
 

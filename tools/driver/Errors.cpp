@@ -113,6 +113,14 @@ static unsigned findBuffer(llvm::SourceMgr &sources, const std::string &file) {
   return sources.AddIncludeFile(file, llvm::SMLoc(), opened);
 }
 
+/// |text| without bytes that a terminal would take as orders.
+static std::string makePrintable(std::string text) {
+  for (char &c : text)
+    if (c != '\t' && (static_cast<unsigned char>(c) < 0x20 || c == 0x7f))
+      c = '?';
+  return json::fixUTF8(text);
+}
+
 static void print(Diagnostic &diagnostic, llvm::SourceMgr &sources,
                   bool isQuoted) {
   auto &os = llvm::errs();
@@ -136,7 +144,7 @@ static void print(Diagnostic &diagnostic, llvm::SourceMgr &sources,
   llvm::SMDiagnostic(sources, at, place.file, at.isValid() ? place.line : -1,
                      at.isValid() ? quoted.caret : -1,
                      getKind(diagnostic.getSeverity()), diagnostic.str(),
-                     quoted.text, /*Ranges=*/{})
+                     makePrintable(quoted.text), /*Ranges=*/{})
       .print(/*ProgName=*/nullptr, os, /*ShowColors=*/true,
              /*ShowKindLabel=*/true, /*ShowLocation=*/false);
 }

@@ -225,7 +225,10 @@ int main(int argc, char **argv) {
   ModuleOp module = loaded.getModule();
   if (!module)
     return tool.finish();
-  if (failed(flags.checkMesh(module, zero::describeInput(input), message)))
+  StringRef file = zero::describeInput(input);
+  if (failed(zero::checkLogical(module, "compiled", file, message)))
+    return tool.fail(ExitCode::failed, message);
+  if (failed(flags.checkMesh(module, file, message)))
     return tool.fail(ExitCode::usage, message);
   zero::ProofNote proof;
   if (noProve) {

@@ -60,16 +60,11 @@ struct Outcome {
 
 } // namespace
 
-static bool isLogical(ModuleOp module) {
-  return !module.getOps<zero::StepOp>().empty() &&
-         module.getOps<zero::BucketOp>().empty();
-}
-
 static void prove(ModuleOp module, ModuleOp other,
                   const zero::LowerOptions &options, Outcome &outcome) {
   zero::Progress progress("zero-prove");
   progress.update("proving the step as written", 0, 0);
-  bool isLowered = !other && isLogical(module);
+  bool isLowered = !other && zero::isLogical(module);
   if (isLowered && !options.mesh.empty()) {
     zero::LowerOptions onMesh;
     onMesh.mesh = options.mesh.getValue();
@@ -182,7 +177,7 @@ int main(int argc, char **argv) {
       return finish(tool, outcome, 0);
   }
   StringRef given = flags.findGiven();
-  if (!given.empty() && (second || !isLogical(first.getModule())))
+  if (!given.empty() && (second || !zero::isLogical(first.getModule())))
     return fail(ExitCode::usage,
                 "--" + given + " says how a logical step is lowered, " +
                     (second ? "two steps are compared as they are"

@@ -101,11 +101,16 @@ bool CompiledEngine::onEveryRank(
 }
 
 std::string CompiledEngine::joinMessages() {
+  // What several ranks say is said once.
+  llvm::MapVector<StringRef, std::string> byMessage;
+  for (auto [r, rank] : llvm::enumerate(ranks))
+    if (!rank.message.empty()) {
+      std::string &names = byMessage[rank.message];
+      names += (names.empty() ? "rank " : ", ") + std::to_string(r);
+    }
   std::string text;
-  for (size_t r = 0; r < ranks.size(); ++r)
-    if (!ranks[r].message.empty())
-      text += (text.empty() ? "rank " : "; rank ") + std::to_string(r) + ": " +
-              ranks[r].message;
+  for (const auto &[message, names] : byMessage)
+    text += (text.empty() ? "" : "; ") + names + ": " + message.str();
   return text;
 }
 

@@ -207,9 +207,11 @@ static LogicalResult runStep(RunOptions &options, Errors &errors,
       errors.add(code, message);
     return failure();
   };
-  if (failed(LowerFlags::checkAxes(logical, describeInput(options.input),
-                                   options.lower.mesh, options.meshFlag,
-                                   message)))
+  StringRef file = describeInput(options.input);
+  if (failed(checkLogical(logical, "run", file, message)))
+    return fail(ExitCode::failed);
+  if (failed(LowerFlags::checkAxes(logical, file, options.lower.mesh,
+                                   options.meshFlag, message)))
     return fail(ExitCode::usage);
   LowerOptions setMesh;
   setMesh.mesh = options.lower.mesh.getValue();
