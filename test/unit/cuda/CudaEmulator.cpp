@@ -210,11 +210,6 @@ void CudaEmulator::compile(
   set("let_others_go", letOthersGo);
 }
 
-CudaEmulator::~CudaEmulator() {
-  if (handle)
-    dlclose(handle);
-}
-
 void *CudaEmulator::find(const std::string &name) const {
   void *symbol = handle ? dlsym(handle, name.c_str()) : nullptr;
   EXPECT_NE(symbol, nullptr) << "no symbol " << name;

@@ -38,7 +38,6 @@ public:
   CudaEmulator(
       zrt::ProgramOp program,
       llvm::function_ref<int64_t(mlir::FlatSymbolRefAttr)> getFirstSlot);
-  ~CudaEmulator();
 
   /// The names of all kernels, as in PTX.
   const CudaCode &getCode() const { return code; }

@@ -12,6 +12,7 @@
 #include "llvm/Support/FileSystem.h"
 
 #include <dlfcn.h>
+#include <mutex>
 
 using namespace mlir;
 using namespace zero::test;
@@ -59,6 +60,15 @@ Directory::~Directory() {
 
 void *zero::test::loadCode(ModuleOp code, const Directory &directory,
                            const std::string &cpu) {
+  // Many programs have the same kernels.
+  static std::mutex mutex;
+  static std::map<std::string, void *> loaded;
+  std::string text;
+  llvm::raw_string_ostream(text) << cpu << "\n" << code;
+  std::lock_guard<std::mutex> lock(mutex);
+  void *&handle = loaded[text];
+  if (handle)
+    return handle;
   std::error_code error;
   llvm::raw_fd_ostream object(directory.file("code.o"), error);
   EXPECT_FALSE(error) << error.message();
@@ -68,8 +78,7 @@ void *zero::test::loadCode(ModuleOp code, const Directory &directory,
   EXPECT_TRUE(succeeded(linkSharedLibrary(
       directory.file("code.o"), directory.file("code.so"), {}, message)))
       << message;
-  void *handle =
-      dlopen(directory.file("code.so").c_str(), RTLD_NOW | RTLD_LOCAL);
+  handle = dlopen(directory.file("code.so").c_str(), RTLD_NOW | RTLD_LOCAL);
   EXPECT_NE(handle, nullptr) << dlerror();
   return handle;
 }
@@ -107,11 +116,6 @@ void KernelLibrary::compile(const std::string &symbols, const Target &target) {
   });
 
   handle = loadCode(*code, directory, target.cpu);
-}
-
-KernelLibrary::~KernelLibrary() {
-  if (handle)
-    dlclose(handle);
 }
 
 void *KernelLibrary::find(const char *name) const {

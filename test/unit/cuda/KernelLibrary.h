@@ -61,7 +61,7 @@ private:
 };
 
 /// Compiles |code| for |cpu|, links it in |directory| and loads it; null after
-/// an error.
+/// an error. Equal code is compiled once, and stays loaded.
 void *loadCode(mlir::ModuleOp code, const Directory &directory,
                const std::string &cpu);
 
@@ -70,7 +70,6 @@ void *loadCode(mlir::ModuleOp code, const Directory &directory,
 class KernelLibrary {
 public:
   explicit KernelLibrary(const std::string &symbols, const Target &target);
-  ~KernelLibrary();
 
   zero_rt_kernel_fn kernel(const char *name) const {
     return reinterpret_cast<zero_rt_kernel_fn>(find(name));

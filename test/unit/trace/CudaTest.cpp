@@ -43,7 +43,7 @@ TEST(Cuda, ALibraryHasACudaKernelForEachOfItsOwn) {
   if (!canRun())
     GTEST_SKIP() << "this machine cannot run x86-64-v3";
   StepLibrary library;
-  library.compileOptions.cuda.emplace();
+  library.isForCuda = true;
   LowerOptions options;
   options.mesh = "dp=2";
   options.stage = 1;

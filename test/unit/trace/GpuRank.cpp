@@ -36,7 +36,7 @@ void GpuTest::SetUp() {
 }
 
 void GpuTest::open(const LowerOptions &options) {
-  library.compileOptions.cuda.emplace();
+  library.isForCuda = true;
   ASSERT_EQ(library.open(options), "");
   kernels = std::make_unique<EmulatedProgram>(library.getModule());
 }

@@ -16,6 +16,7 @@
 #include "llvm/Support/MemoryBuffer.h"
 
 #include <dlfcn.h>
+#include <map>
 
 using namespace mlir;
 using namespace zero;
@@ -75,20 +76,44 @@ std::string StepLibrary::open(const LowerOptions &options,
   edit(*module);
   if (failed(verify(*module)))
     return "the edited step does not verify";
-  FailureOr<CompiledStep> compiled = compileStep(*module, compileOptions);
-  if (failed(compiled))
-    return "the step does not compile";
-
   SmallString<128> path;
   if (llvm::sys::fs::createTemporaryFile("trace", "so", path))
     return "cannot create a temporary file";
   // Once it is loaded, the file may go.
   llvm::FileRemover remover(path);
-  std::string message;
-  if (failed(writeLibrary(*compiled, path, message)))
+  std::string message = writeOnce(path);
+  if (!message.empty())
     return message;
   library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   return library ? "" : dlerror();
+}
+
+std::string StepLibrary::writeOnce(StringRef path) {
+  // By what is compiled, and how. Each test loads a file of its own, so that
+  // globals begin anew.
+  static std::map<std::string, std::string> libraries;
+  std::string key = isForCuda ? "cuda\n" : "\n";
+  llvm::raw_string_ostream(key) << *module;
+  auto known = libraries.find(key);
+  if (known != libraries.end()) {
+    std::error_code error;
+    llvm::raw_fd_ostream(path, error) << known->second;
+    return error ? error.message() : "";
+  }
+  CompileOptions options;
+  if (isForCuda)
+    options.cuda.emplace();
+  FailureOr<CompiledStep> compiled = compileStep(*module, options);
+  if (failed(compiled))
+    return "the step does not compile";
+  std::string message;
+  if (failed(writeLibrary(*compiled, path, message)))
+    return message;
+  auto file = llvm::MemoryBuffer::getFile(path);
+  if (!file)
+    return "cannot read the library";
+  libraries[key] = (*file)->getBuffer().str();
+  return "";
 }
 
 void *StepLibrary::find(const std::string &call) {

@@ -49,11 +49,14 @@ public:
   int numEchoes = 0;
   /// The type in which gradients travel, such as "bf16"; or that of their sum.
   std::string wire;
-  /// How `open` compiles.
-  CompileOptions compileOptions;
+  /// Whether kernels are compiled for GPUs as well.
+  bool isForCuda = false;
 
 private:
   void *find(const std::string &call);
+  /// Writes the compiled module to |path|; what was compiled before is written
+  /// again. Empty on success.
+  std::string writeOnce(llvm::StringRef path);
 
   std::unique_ptr<mlir::MLIRContext> context;
   mlir::OwningOpRef<mlir::ModuleOp> module;
