@@ -196,8 +196,8 @@ std::string zero::emitHeader(const Tables &tables, StringRef prefix) {
      << (tables.ranks == 1 ? "" : "s") << describeMesh(tables) << ".\n"
      << "//\n// Every call returns a zero_rt_status; zero_rt_message() says "
         "what went wrong,\n// except that a null step or runtime leaves the "
-        "message of the call before. A\n// step is used by one thread at a "
-        "time; each rank is a thread of its own.\n\n";
+        "message of the call before.\n// One thread at a time uses a "
+        "runtime and its steps.\n\n";
   os << "#ifndef " << macro << "_H\n#define " << macro << "_H\n\n"
      << "#include \"zero_rt/abi.h\"\n\n"
      << "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n";

@@ -80,11 +80,12 @@ public:
   virtual void giveUp(zero_rt_status code, const char *message) {}
 };
 
-} // namespace zero_rt
+/// No group has more, as no mesh has.
+constexpr int32_t mostRanks = 1 << 20;
 
 /// A group of any kind.
-struct zero_rt_group {
-  virtual ~zero_rt_group() = default;
+struct Group {
+  virtual ~Group() = default;
   virtual int32_t size() const = 0;
   /// How many ranks of this process have joined and not left.
   virtual int32_t members() = 0;
@@ -93,10 +94,11 @@ struct zero_rt_group {
   virtual bool usesInterconnect() const { return false; }
   /// Makes the ends of |rank|; destroying that of the collectives leaves the
   /// group, and comes last. |device| outlives it.
-  virtual zero_rt_status join(int32_t rank, int64_t timeoutMs,
-                              zero_rt::Device &device,
-                              std::unique_ptr<zero_rt::Communicator> &out,
-                              std::unique_ptr<zero_rt::Mail> &mail) = 0;
+  virtual zero_rt_status join(int32_t rank, int64_t timeoutMs, Device &device,
+                              std::unique_ptr<Communicator> &out,
+                              std::unique_ptr<Mail> &mail) = 0;
 };
+
+} // namespace zero_rt
 
 #endif // ZERO_RT_COMM_COMMUNICATOR_H

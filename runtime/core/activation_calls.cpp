@@ -45,7 +45,7 @@ struct Subject {
 
 } // namespace
 
-static zero_rt_status findSubject(zero_rt_step &step, const char *call,
+static zero_rt_status findSubject(Step &step, const char *call,
                                   int32_t activation, int64_t microBatch,
                                   Subject &subject) {
   const zero_rt_library &library = *step.library;
@@ -141,8 +141,8 @@ static zero_rt_status checkShape(const Subject &subject, const int64_t *shape,
 
 /// A copy of |bytes| at |data|, in the memory of one that was taken if there is
 /// any: there are never more than were under way together.
-static zero_rt_status pack(zero_rt_step &step, const Subject &subject,
-                           const void *data, int64_t bytes, Outgoing *&out) {
+static zero_rt_status pack(Step &step, const Subject &subject, const void *data,
+                           int64_t bytes, Outgoing *&out) {
   // The smallest that is large enough, or else the largest.
   auto isBetter = [&](const Block &a, const Block &b) {
     bool fits = a.bytes >= bytes;
@@ -172,9 +172,9 @@ static zero_rt_status pack(zero_rt_step &step, const Subject &subject,
   return ZERO_RT_OK;
 }
 
-zero_rt_status calls::send(zero_rt_step *step, int32_t activation,
-                           int64_t micro_batch, const zero_rt_tensor *tensor,
-                           const int64_t *shape, zero_rt_stream *) {
+zero_rt_status calls::send(Step *step, int32_t activation, int64_t micro_batch,
+                           const zero_rt_tensor *tensor, const int64_t *shape,
+                           zero_rt_stream *) {
   Subject subject;
   ZERO_RT_TRY(findSubject(*step, "send", activation, micro_batch, subject));
   Passage &passage = *subject.passage;
@@ -208,11 +208,11 @@ zero_rt_status calls::send(zero_rt_step *step, int32_t activation,
   Outgoing *header = nullptr, *payload = nullptr;
   bool needsHeader = subject.isSource && subject.isDynamic();
   if (needsHeader)
-    ZERO_RT_TRY(pack(*step, subject, extents.data(),
-                     int64_t(extents.size() * sizeof(int64_t)), header));
+    ZERO_RT_TRY(::pack(*step, subject, extents.data(),
+                       int64_t(extents.size() * sizeof(int64_t)), header));
   int64_t bytes = elements * elementSize(subject.row->dtype);
   if (zero_rt_status status =
-          pack(*step, subject, tensor->data, bytes, payload)) {
+          ::pack(*step, subject, tensor->data, bytes, payload)) {
     if (header)
       header->parcel.isTaken = true; // it does not go alone
     return status;
@@ -236,7 +236,7 @@ zero_rt_status calls::send(zero_rt_step *step, int32_t activation,
 }
 
 /// Checks that |subject| may come, and waits for its extents.
-static zero_rt_status awaitShape(zero_rt_step &step, const char *call,
+static zero_rt_status awaitShape(Step &step, const char *call,
                                  const Subject &subject) {
   Passage &passage = *subject.passage;
   std::string what = subject.describe(subject.isSource);
@@ -263,7 +263,7 @@ static zero_rt_status awaitShape(zero_rt_step &step, const char *call,
   return ZERO_RT_OK;
 }
 
-zero_rt_status calls::receive_shape(zero_rt_step *step, int32_t activation,
+zero_rt_status calls::receive_shape(Step *step, int32_t activation,
                                     int64_t micro_batch, int64_t *out_shape) {
   Subject subject;
   ZERO_RT_TRY(
@@ -276,7 +276,7 @@ zero_rt_status calls::receive_shape(zero_rt_step *step, int32_t activation,
   return ZERO_RT_OK;
 }
 
-zero_rt_status calls::receive(zero_rt_step *step, int32_t activation,
+zero_rt_status calls::receive(Step *step, int32_t activation,
                               int64_t micro_batch, const zero_rt_tensor *tensor,
                               zero_rt_stream *) {
   Subject subject;
@@ -297,7 +297,7 @@ zero_rt_status calls::receive(zero_rt_step *step, int32_t activation,
   return ZERO_RT_OK;
 }
 
-zero_rt_status calls::find_activation(zero_rt_step *step, const char *name,
+zero_rt_status calls::find_activation(Step *step, const char *name,
                                       int32_t *out_activation) {
   if (!name || !out_activation)
     return fail(ZERO_RT_INVALID_ARGUMENT, "find_activation: %s is null",
@@ -317,14 +317,14 @@ zero_rt_status calls::find_activation(zero_rt_step *step, const char *name,
               library.name, known.empty() ? "none" : known.c_str());
 }
 
-int64_t zero_rt::countSentLessReceived(const zero_rt_step &step) {
+int64_t zero_rt::countSentLessReceived(const Step &step) {
   int64_t count = 0;
   for (const auto &[key, passage] : step.activations.passages)
     count += int64_t(passage.isSent) - int64_t(passage.isReceived);
   return count;
 }
 
-std::string zero_rt::describe(const zero_rt_step &step, const Letter &letter,
+std::string zero_rt::describe(const Step &step, const Letter &letter,
                               int32_t from) {
   return std::string(letter.isGradient ? "gradient of " : "") + "activation '" +
          step.text(step.library->activations[letter.activation].name) +
@@ -332,13 +332,13 @@ std::string zero_rt::describe(const zero_rt_step &step, const Letter &letter,
          " from rank " + std::to_string(from);
 }
 
-void zero_rt::endWindow(zero_rt_step &step) {
+void zero_rt::endWindow(Step &step) {
   ActivationState &state = step.activations;
   step.runtime->mail->dropUnread(step.id, state.window++);
   state.passages.clear();
 }
 
-void zero_rt::releaseOutgoing(zero_rt_step &step) {
+void zero_rt::releaseOutgoing(Step &step) {
   for (Outgoing &outgoing : step.activations.outgoing)
     step.runtime->memory.release(outgoing.block);
 }

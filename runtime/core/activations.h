@@ -24,6 +24,8 @@
 
 namespace zero_rt {
 
+struct Step;
+
 /// One micro-batch of one activation, on this rank.
 struct Passage {
   bool isSent = false;
@@ -45,17 +47,16 @@ struct ActivationState {
 
 /// What this rank sent in this window less what it received. The sum over all
 /// ranks is what nobody received.
-int64_t countSentLessReceived(const zero_rt_step &step);
+int64_t countSentLessReceived(const Step &step);
 
 /// "activation 'hidden' of micro-batch 3 from rank 0".
-std::string describe(const zero_rt_step &step, const Letter &letter,
-                     int32_t from);
+std::string describe(const Step &step, const Letter &letter, int32_t from);
 
 /// Begins the next window. What was not received is dropped.
-void endWindow(zero_rt_step &step);
+void endWindow(Step &step);
 
 /// Gives back the copies. Nobody reads them any more.
-void releaseOutgoing(zero_rt_step &step);
+void releaseOutgoing(Step &step);
 
 } // namespace zero_rt
 

@@ -20,11 +20,11 @@ using namespace zero_rt;
 static constexpr int64_t maxAhead = 1024;
 
 /// The number of the open backward; if none is, of the one that begins next.
-static int64_t currentOf(const zero_rt_step &step) {
+static int64_t currentOf(const Step &step) {
   return step.window.closedBackwards();
 }
 
-zero_rt_status zero_rt::beginBackward(zero_rt_step &step, int32_t hint,
+zero_rt_status zero_rt::beginBackward(Step &step, int32_t hint,
                                       const char *call) {
   const zero_rt_transition_row *row = nullptr;
   if (hint == ZERO_RT_HINT_LAST)
@@ -43,7 +43,7 @@ zero_rt_status zero_rt::beginBackward(zero_rt_step &step, int32_t hint,
 
 /// Closes backwards that have ended and begins those that were named, as far as
 /// their order goes.
-static zero_rt_status advance(zero_rt_step &step, const char *call) {
+static zero_rt_status advance(Step &step, const char *call) {
   while (!step.backwards.empty()) {
     if (!step.window.isOpen())
       ZERO_RT_TRY(beginBackward(step, ZERO_RT_HINT_UNKNOWN, call));
@@ -65,15 +65,14 @@ static zero_rt_status failEnded(const char *call, int64_t backward) {
       call, (long long)backward);
 }
 
-zero_rt_status zero_rt::checkNotEnded(const zero_rt_step &step,
-                                      const char *call) {
+zero_rt_status zero_rt::checkNotEnded(const Step &step, const char *call) {
   auto found = step.backwards.find(currentOf(step));
   return found != step.backwards.end() && found->second.isEnded
              ? failEnded(call, currentOf(step))
              : ZERO_RT_OK;
 }
 
-static zero_rt_status checkBackward(const zero_rt_step &step, const char *call,
+static zero_rt_status checkBackward(const Step &step, const char *call,
                                     int64_t backward) {
   if (backward < 0 || backward > currentOf(step) + maxAhead)
     return fail(ZERO_RT_INVALID_ARGUMENT,
@@ -88,7 +87,7 @@ static zero_rt_status checkBackward(const zero_rt_step &step, const char *call,
   return ZERO_RT_OK;
 }
 
-zero_rt_status calls::gradient_of(zero_rt_step *step, int64_t backward,
+zero_rt_status calls::gradient_of(Step *step, int64_t backward,
                                   int32_t parameter,
                                   const zero_rt_tensor *tensor,
                                   zero_rt_stream *stream,
@@ -112,13 +111,13 @@ zero_rt_status calls::gradient_of(zero_rt_step *step, int64_t backward,
   return ZERO_RT_OK;
 }
 
-zero_rt_status calls::end_backward(zero_rt_step *step, int64_t backward) {
+zero_rt_status calls::end_backward(Step *step, int64_t backward) {
   ZERO_RT_TRY(checkBackward(*step, "end_backward", backward));
   step->backwards[backward].isEnded = true;
   return advance(*step, "end_backward");
 }
 
-zero_rt_status zero_rt::openLastBackward(zero_rt_step &step, const char *call) {
+zero_rt_status zero_rt::openLastBackward(Step &step, const char *call) {
   ZERO_RT_TRY(advance(step, call));
   if (step.backwards.empty() ||
       step.backwards.rbegin()->first < step.window.backwards())
@@ -130,8 +129,7 @@ zero_rt_status zero_rt::openLastBackward(zero_rt_step &step, const char *call) {
               (long long)currentOf(step));
 }
 
-zero_rt_status zero_rt::runToLastBackward(zero_rt_step &step,
-                                          const char *call) {
+zero_rt_status zero_rt::runToLastBackward(Step &step, const char *call) {
   if (step.backwards.empty())
     return ZERO_RT_OK;
   for (int64_t b = currentOf(step); b <= step.backwards.rbegin()->first; ++b)
@@ -139,7 +137,7 @@ zero_rt_status zero_rt::runToLastBackward(zero_rt_step &step,
   return advance(step, call);
 }
 
-void zero_rt::dropBackwards(zero_rt_step &step) {
+void zero_rt::dropBackwards(Step &step) {
   for (auto &[number, named] : step.backwards)
     for (WaitingGradient &gradient : named.waiting)
       releaseWaiting(step, gradient);

@@ -21,6 +21,8 @@
 
 namespace zero_rt {
 
+struct Step;
+
 /// A backward that callers have named and that is not closed.
 struct NamedBackward {
   bool isEnded = false; // all of its gradients have come
@@ -32,22 +34,21 @@ using NamedBackwards = std::map<int64_t, NamedBackward>;
 
 /// Begins the next backward; what waits for it arrives. |hint| is a
 /// zero_rt_hint.
-zero_rt_status beginBackward(zero_rt_step &step, int32_t hint,
-                             const char *call);
+zero_rt_status beginBackward(Step &step, int32_t hint, const char *call);
 
 /// Checks that the open backward has not been said to have ended.
-zero_rt_status checkNotEnded(const zero_rt_step &step, const char *call);
+zero_rt_status checkNotEnded(const Step &step, const char *call);
 
 /// Opens the last of the named backwards. Error: protocol (one before it has
 /// not ended).
-zero_rt_status openLastBackward(zero_rt_step &step, const char *call);
+zero_rt_status openLastBackward(Step &step, const char *call);
 
 /// Ends all named backwards and opens the last of them, so that ranks that drop
 /// them have reduced the same.
-zero_rt_status runToLastBackward(zero_rt_step &step, const char *call);
+zero_rt_status runToLastBackward(Step &step, const char *call);
 
 /// Forgets them, and gives back the memory of what waits.
-void dropBackwards(zero_rt_step &step);
+void dropBackwards(Step &step);
 
 } // namespace zero_rt
 

@@ -12,7 +12,7 @@
 using namespace zero_rt;
 
 /// Checks that |buffer| is one that handlers allocate and give back.
-static zero_rt_status checkOnDemand(const zero_rt_step &step, const char *call,
+static zero_rt_status checkOnDemand(const Step &step, const char *call,
                                     int32_t buffer) {
   if (buffer < 0 || buffer >= step.library->num_buffers)
     return fail(ZERO_RT_INTERNAL, "%s: buffer %d is out of range", call,
@@ -23,7 +23,7 @@ static zero_rt_status checkOnDemand(const zero_rt_step &step, const char *call,
   return ZERO_RT_OK;
 }
 
-zero_rt_status calls::allocate(zero_rt_step *step, int32_t buffer) {
+zero_rt_status calls::allocate(Step *step, int32_t buffer) {
   ZERO_RT_TRY(checkOnDemand(*step, "allocate", buffer));
   if (step->buffers[size_t(buffer)].data)
     return fail(ZERO_RT_INTERNAL, "allocate: buffer '%s' is allocated already",
@@ -31,7 +31,7 @@ zero_rt_status calls::allocate(zero_rt_step *step, int32_t buffer) {
   return step->allocate(buffer);
 }
 
-zero_rt_status calls::release(zero_rt_step *step, int32_t buffer) {
+zero_rt_status calls::release(Step *step, int32_t buffer) {
   ZERO_RT_TRY(checkOnDemand(*step, "release", buffer));
   ZERO_RT_TRY(checkBuffer(*step, "release", buffer));
   ZERO_RT_TRY(step->use(buffer));
@@ -39,7 +39,7 @@ zero_rt_status calls::release(zero_rt_step *step, int32_t buffer) {
   return ZERO_RT_OK;
 }
 
-zero_rt_status calls::retag(zero_rt_step *step, int32_t buffer, int32_t role) {
+zero_rt_status calls::retag(Step *step, int32_t buffer, int32_t role) {
   ZERO_RT_TRY(checkBuffer(*step, "retag", buffer));
   if (role < 0 || role >= ZERO_RT_ROLE_COUNT)
     return fail(ZERO_RT_INTERNAL, "retag: role %d of '%s' is out of range",
@@ -48,7 +48,7 @@ zero_rt_status calls::retag(zero_rt_step *step, int32_t buffer, int32_t role) {
   return ZERO_RT_OK;
 }
 
-zero_rt_status calls::copy(zero_rt_step *step, int32_t src, int32_t dst) {
+zero_rt_status calls::copy(Step *step, int32_t src, int32_t dst) {
   ZERO_RT_TRY(checkBuffer(*step, "copy", src));
   ZERO_RT_TRY(checkBuffer(*step, "copy", dst));
   const zero_rt_buffer_row &from = step->library->buffers[src];
@@ -75,8 +75,7 @@ zero_rt_status calls::copy(zero_rt_step *step, int32_t src, int32_t dst) {
   return ZERO_RT_OK;
 }
 
-zero_rt_status calls::unreduce(zero_rt_step *step, int32_t buffer,
-                               int32_t axes) {
+zero_rt_status calls::unreduce(Step *step, int32_t buffer, int32_t axes) {
   ZERO_RT_TRY(checkBuffer(*step, "unreduce", buffer));
   ZERO_RT_TRY(checkAxes(*step, "unreduce", axes));
   Range held = step->held(buffer);

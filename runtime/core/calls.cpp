@@ -10,6 +10,8 @@
 #include "core/status.h"
 #include "core/step.h"
 
+#include <type_traits>
+
 using namespace zero_rt;
 
 namespace {
@@ -26,55 +28,69 @@ constexpr const char *callNames[] = {
 #include "zero_rt/calls.def"
 };
 
-zero_rt_status checkSubject(Call call, const zero_rt_runtime *runtime) {
-  if (!runtime)
-    return fail(ZERO_RT_INVALID_ARGUMENT, "%s: runtime is null",
-                callNames[size_t(call)]);
-  if (runtime->handle != Handle::Runtime)
-    return fail(ZERO_RT_INVALID_ARGUMENT,
-                "%s: this is no runtime, or one that was destroyed",
-                callNames[size_t(call)]);
-  return ZERO_RT_OK;
+template <typename Object> struct HandleTo;
+template <> struct HandleTo<Runtime> {
+  using Type = zero_rt_runtime;
+};
+template <> struct HandleTo<Step> {
+  using Type = zero_rt_step;
+};
+
+zero_rt_status checkUsable(Call, const Runtime &) { return ZERO_RT_OK; }
+zero_rt_status checkUsable(Call call, const Step &step) {
+  if (!step.poisonedBy[0] || call == Call::step_destroy)
+    return ZERO_RT_OK;
+  return fail(ZERO_RT_POISONED, "%s: step '%s' can only be destroyed since: %s",
+              callNames[size_t(call)], step.library->name, step.poisonedBy);
 }
 
-zero_rt_status checkSubject(Call call, const zero_rt_step *step) {
-  if (!step)
-    return fail(ZERO_RT_INVALID_ARGUMENT, "%s: step is null",
-                callNames[size_t(call)]);
-  if (step->handle != Handle::Step)
-    return fail(ZERO_RT_INVALID_ARGUMENT,
-                "%s: this is no step, or one that was destroyed",
-                callNames[size_t(call)]);
-  if (step->poisonedBy[0] && call != Call::step_destroy)
-    return fail(ZERO_RT_POISONED,
-                "%s: step '%s' can only be destroyed since: %s",
-                callNames[size_t(call)], step->library->name, step->poisonedBy);
-  return ZERO_RT_OK;
-}
+Device &deviceOf(const Runtime &runtime) { return *runtime.device; }
+Device &deviceOf(const Step &step) { return step.device(); }
 
-Device &deviceOf(const zero_rt_runtime &runtime) { return *runtime.device; }
-Device &deviceOf(const zero_rt_step &step) { return step.device(); }
-
-/// Gives |function| the checks that all calls share, and stops exceptions.
+/// Gives |function| the object behind the handle and the checks that all calls
+/// share, and stops exceptions.
 template <Call call, auto function> struct Guard;
-template <Call call, typename Subject, typename... Arguments,
-          zero_rt_status (*function)(Subject *, Arguments...)>
+template <Call call, typename Object, typename... Arguments,
+          zero_rt_status (*function)(Object *, Arguments...)>
 struct Guard<call, function> {
+  using Subject = typename HandleTo<Object>::Type;
   static zero_rt_status run(Subject *subject, Arguments... arguments) {
-    ZERO_RT_TRY(checkSubject(call, subject));
-    // The subject may be gone when the call returns.
-    return onDevice(deviceOf(*subject), callNames[size_t(call)],
-                    [&] { return function(subject, arguments...); });
+    const char *name = callNames[size_t(call)];
+    RankCall rankCall;
+    ZERO_RT_TRY(rankCall.begin(name, subject, Subject::theKind));
+    Object *object = subject->get();
+    ZERO_RT_TRY(checkUsable(call, *object));
+    // The object may be gone when the call returns.
+    return onDevice(deviceOf(*object), name,
+                    [&] { return function(object, arguments...); });
   }
 };
+
+/// The call that makes a handle.
+struct CreateStep {
+  static zero_rt_status run(zero_rt_runtime *runtime,
+                            const zero_rt_library *library, const void *options,
+                            zero_rt_step **outStep) {
+    Step *step = nullptr;
+    zero_rt_status status = Guard<Call::step_create, calls::step_create>::run(
+        runtime, library, options, outStep ? &step : nullptr);
+    if (outStep)
+      *outStep = step ? step->handle : nullptr;
+    return status;
+  }
+};
+
+template <Call call, auto function>
+struct Entry : std::conditional_t<call == Call::step_create, CreateStep,
+                                  Guard<call, function>> {};
 
 } // namespace
 
 const zero_rt_calls zero_rt::callTable = {
     sizeof(zero_rt_calls),
     ZERO_RT_ABI_VERSION,
-#define ZERO_RT_STEP_CALL(NAME, ARGUMENTS) Guard<Call::NAME, calls::NAME>::run,
+#define ZERO_RT_STEP_CALL(NAME, ARGUMENTS) Entry<Call::NAME, calls::NAME>::run,
 #define ZERO_RT_PROGRAM_CALL(NAME, ARGUMENTS)                                  \
-  Guard<Call::NAME, calls::NAME>::run,
+  Entry<Call::NAME, calls::NAME>::run,
 #include "zero_rt/calls.def"
 };

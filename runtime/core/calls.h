@@ -11,10 +11,15 @@
 
 namespace zero_rt {
 
-/// The calls themselves, named as in calls.def. They may assume that the step
-/// (or runtime) is not null and not poisoned, and they may throw: the table
+struct Runtime;
+struct Step;
+
+/// The calls themselves, named as in calls.def. They get objects in place of
+/// handles, may assume that the step is not poisoned, and may throw: the table
 /// holds guarded versions.
 namespace calls {
+using zero_rt_runtime = Runtime;
+using zero_rt_step = Step;
 #define ZERO_RT_STEP_CALL(NAME, ARGUMENTS) zero_rt_status NAME ARGUMENTS;
 #define ZERO_RT_PROGRAM_CALL(NAME, ARGUMENTS) zero_rt_status NAME ARGUMENTS;
 #include "zero_rt/calls.def"

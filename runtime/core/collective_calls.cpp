@@ -22,13 +22,13 @@ static int64_t ringBytes(int64_t bytes, int64_t passes, int64_t ranks) {
 }
 
 /// What this rank holds of |buffer|.
-static int64_t bufferBytes(const zero_rt_step &step, int32_t buffer) {
+static int64_t bufferBytes(const Step &step, int32_t buffer) {
   return step.held(buffer).size() *
          elementSize(step.library->buffers[buffer].dtype);
 }
 
 /// Of a collective that reads |src| and writes |dst|.
-static Tag tagOf(const zero_rt_step &step, const char *operation, int32_t src,
+static Tag tagOf(const Step &step, const char *operation, int32_t src,
                  int32_t dst) {
   const zero_rt_buffer_row *rows = step.library->buffers;
   return {operation,
@@ -39,7 +39,7 @@ static Tag tagOf(const zero_rt_step &step, const char *operation, int32_t src,
           step.id};
 }
 
-static zero_rt_status checkFull(const zero_rt_step &step, const char *call,
+static zero_rt_status checkFull(const Step &step, const char *call,
                                 int32_t buffer) {
   ZERO_RT_TRY(checkBuffer(step, call, buffer));
   if (step.library->buffers[buffer].owners >= 0)
@@ -49,18 +49,18 @@ static zero_rt_status checkFull(const zero_rt_step &step, const char *call,
 }
 
 /// This rank's end of the group of |axes|.
-static Communicator &endOf(const zero_rt_step &step, int32_t axes) {
+static Communicator &endOf(const Step &step, int32_t axes) {
   const RankGroup &group = step.groups[size_t(axes)];
   return group.end ? *group.end : *step.runtime->communicator;
 }
 
 /// Whether a sum in place over |axes| is what is there, so that nothing needs
 /// to be queued elsewhere.
-static bool isAlone(const zero_rt_step &step, int32_t axes) {
+static bool isAlone(const Step &step, int32_t axes) {
   return step.groupSize(axes) == 1;
 }
 
-zero_rt_status calls::all_reduce(zero_rt_step *step, int32_t src, int32_t dst,
+zero_rt_status calls::all_reduce(Step *step, int32_t src, int32_t dst,
                                  int32_t axes) {
   // They may be sharded over other axes.
   ZERO_RT_TRY(checkBuffer(*step, "all_reduce", src));
@@ -92,8 +92,8 @@ zero_rt_status calls::all_reduce(zero_rt_step *step, int32_t src, int32_t dst,
   return ZERO_RT_OK;
 }
 
-static zero_rt_status reduceScatter(zero_rt_step &step, const char *call,
-                                    int32_t src, int32_t dst, int32_t axes,
+static zero_rt_status reduceScatter(Step &step, const char *call, int32_t src,
+                                    int32_t dst, int32_t axes,
                                     bool accumulate) {
   ZERO_RT_TRY(checkFull(step, call, src));
   ZERO_RT_TRY(checkAxes(step, call, axes));
@@ -117,18 +117,17 @@ static zero_rt_status reduceScatter(zero_rt_step &step, const char *call,
   return ZERO_RT_OK;
 }
 
-zero_rt_status calls::reduce_scatter(zero_rt_step *step, int32_t src,
-                                     int32_t dst, int32_t axes) {
+zero_rt_status calls::reduce_scatter(Step *step, int32_t src, int32_t dst,
+                                     int32_t axes) {
   return reduceScatter(*step, "reduce_scatter", src, dst, axes, false);
 }
 
-zero_rt_status calls::reduce_scatter_add(zero_rt_step *step, int32_t src,
-                                         int32_t dst, int32_t axes) {
+zero_rt_status calls::reduce_scatter_add(Step *step, int32_t src, int32_t dst,
+                                         int32_t axes) {
   return reduceScatter(*step, "reduce_scatter_add", src, dst, axes, true);
 }
 
-zero_rt_status calls::all_gather(zero_rt_step *step, int32_t buffer,
-                                 int32_t axes) {
+zero_rt_status calls::all_gather(Step *step, int32_t buffer, int32_t axes) {
   ZERO_RT_TRY(checkFull(*step, "all_gather", buffer));
   ZERO_RT_TRY(checkAxes(*step, "all_gather", axes));
   ZERO_RT_TRY(step->in(Lane::Together, "all_gather", {buffer}, [&] {
@@ -143,15 +142,14 @@ zero_rt_status calls::all_gather(zero_rt_step *step, int32_t buffer,
   return ZERO_RT_OK;
 }
 
-zero_rt_status calls::count_once(zero_rt_step *step, int32_t slot,
-                                 int32_t axes) {
+zero_rt_status calls::count_once(Step *step, int32_t slot, int32_t axes) {
   ZERO_RT_TRY(checkSlots(*step, "count_once", slot, 1));
   ZERO_RT_TRY(checkAxes(*step, "count_once", axes));
   return step->groups[size_t(axes)].rank > 0 ? step->program->setSlot(slot, 0)
                                              : ZERO_RT_OK;
 }
 
-zero_rt_status calls::all_reduce_scalars(zero_rt_step *step, int32_t first,
+zero_rt_status calls::all_reduce_scalars(Step *step, int32_t first,
                                          int32_t count, int32_t axes) {
   ZERO_RT_TRY(checkSlots(*step, "all_reduce_scalars", first, count));
   ZERO_RT_TRY(checkAxes(*step, "all_reduce_scalars", axes));

@@ -24,7 +24,7 @@ using namespace zero_rt;
 using Slot = Window::Slot;
 
 /// Checks that one more gradient of |parameter| may arrive now.
-static zero_rt_status checkArrival(const zero_rt_step &step, int32_t parameter,
+static zero_rt_status checkArrival(const Step &step, int32_t parameter,
                                    const char *call,
                                    const zero_rt_transition_row **out) {
   ZERO_RT_TRY(findTransition(step, ZERO_RT_EVENT_ARRIVE, call, out));
@@ -34,7 +34,7 @@ static zero_rt_status checkArrival(const zero_rt_step &step, int32_t parameter,
                        step.sequence.waitingOf[size_t(parameter)]);
 }
 
-zero_rt_status zero_rt::checkUses(const zero_rt_step &step, int32_t parameter,
+zero_rt_status zero_rt::checkUses(const Step &step, int32_t parameter,
                                   int64_t arrivals) {
   int64_t uses = step.library->parameters[parameter].uses;
   if (arrivals < uses)
@@ -48,7 +48,7 @@ zero_rt_status zero_rt::checkUses(const zero_rt_step &step, int32_t parameter,
 
 /// Gives a tensor back that was read by what is queued: at a timepoint or,
 /// where nobody asks for one, to its stream.
-static zero_rt_status giveBack(zero_rt_step &step, zero_rt_stream *stream,
+static zero_rt_status giveBack(Step &step, zero_rt_stream *stream,
                                zero_rt_timepoint *outRelease) {
   if (!outRelease)
     return step.device().precede(stream);
@@ -60,7 +60,7 @@ static zero_rt_status giveBack(zero_rt_step &step, zero_rt_stream *stream,
   return ZERO_RT_OK;
 }
 
-static zero_rt_status arrive(zero_rt_step &step, int32_t parameter,
+static zero_rt_status arrive(Step &step, int32_t parameter,
                              const zero_rt_tensor *tensor, const char *call,
                              const zero_rt_transition_row &row,
                              zero_rt_stream *stream = nullptr,
@@ -77,7 +77,7 @@ static zero_rt_status arrive(zero_rt_step &step, int32_t parameter,
   return advanceSequence(step, row, parameter, call);
 }
 
-zero_rt_status zero_rt::makeWaiting(zero_rt_step &step, int32_t parameter,
+zero_rt_status zero_rt::makeWaiting(Step &step, int32_t parameter,
                                     const zero_rt_tensor &tensor,
                                     zero_rt_stream *stream,
                                     zero_rt_timepoint *outRelease,
@@ -105,8 +105,7 @@ zero_rt_status zero_rt::makeWaiting(zero_rt_step &step, int32_t parameter,
   return status;
 }
 
-zero_rt_status zero_rt::checkGradient(const zero_rt_step &step,
-                                      int32_t parameter,
+zero_rt_status zero_rt::checkGradient(const Step &step, int32_t parameter,
                                       const zero_rt_tensor *tensor) {
   ZERO_RT_TRY(checkParameter(step, parameter));
   const zero_rt_parameter_row &row = step.library->parameters[parameter];
@@ -121,7 +120,7 @@ zero_rt_status zero_rt::checkGradient(const zero_rt_step &step,
   return ZERO_RT_OK;
 }
 
-zero_rt_status calls::gradient(zero_rt_step *step, int32_t parameter,
+zero_rt_status calls::gradient(Step *step, int32_t parameter,
                                const zero_rt_tensor *tensor,
                                zero_rt_stream *stream,
                                zero_rt_timepoint *out_release) {
@@ -148,7 +147,7 @@ zero_rt_status calls::gradient(zero_rt_step *step, int32_t parameter,
                 out_release);
 }
 
-static WaitingGradient *findHandedOut(zero_rt_step &step, int32_t parameter) {
+static WaitingGradient *findHandedOut(Step &step, int32_t parameter) {
   for (WaitingGradient &slot : step.sequence.handedOut)
     if (slot.parameter == parameter)
       return &slot;
@@ -156,7 +155,7 @@ static WaitingGradient *findHandedOut(zero_rt_step &step, int32_t parameter) {
 }
 
 /// A slot in memory of its own, for a bucket that is not open yet.
-static zero_rt_status handOut(zero_rt_step &step, int32_t parameter,
+static zero_rt_status handOut(Step &step, int32_t parameter,
                               zero_rt_tensor *outSlot, double *outBeta) {
   const zero_rt_parameter_row &row = step.library->parameters[parameter];
   WaitingGradient *slot = findHandedOut(step, parameter);
@@ -188,13 +187,13 @@ static zero_rt_status handOut(zero_rt_step &step, int32_t parameter,
 }
 
 /// What comes to |stream| from now on may write to the slot of |parameter|.
-static zero_rt_status lendTo(zero_rt_step &step, int32_t parameter,
+static zero_rt_status lendTo(Step &step, int32_t parameter,
                              zero_rt_stream *stream) {
   step.sequence.writers[parameter] = stream;
   return step.device().precede(stream);
 }
 
-zero_rt_status calls::gradient_slot(zero_rt_step *step, int32_t parameter,
+zero_rt_status calls::gradient_slot(Step *step, int32_t parameter,
                                     zero_rt_stream *stream,
                                     zero_rt_tensor *out_slot,
                                     double *out_beta) {
@@ -239,7 +238,7 @@ zero_rt_status calls::gradient_slot(zero_rt_step *step, int32_t parameter,
   return lendTo(*step, parameter, stream);
 }
 
-zero_rt_status calls::gradient_ready(zero_rt_step *step, int32_t parameter,
+zero_rt_status calls::gradient_ready(Step *step, int32_t parameter,
                                      zero_rt_stream *stream) {
   ZERO_RT_TRY(checkParameter(*step, parameter));
   const zero_rt_transition_row *transition;
@@ -275,15 +274,13 @@ zero_rt_status calls::gradient_ready(zero_rt_step *step, int32_t parameter,
 //===----------------------------------------------------------------------===//
 
 /// Zeroes [begin, end) of the gradient buffer of a bucket.
-static zero_rt_status zeroGradient(zero_rt_step &step, int64_t buffer,
-                                   Range range) {
+static zero_rt_status zeroGradient(Step &step, int64_t buffer, Range range) {
   int64_t size = elementSize(step.library->buffers[buffer].dtype);
   return step.device().set(step.address(buffer, range.begin), 0, size,
                            range.size());
 }
 
-static zero_rt_status runPack(zero_rt_step &step,
-                              const zero_rt_parameter_row &row,
+static zero_rt_status runPack(Step &step, const zero_rt_parameter_row &row,
                               const zero_rt_tensor &tensor, bool add) {
   const zero_rt_bucket_row &bucket = step.library->buckets[row.bucket];
   void *operands[] = {tensor.data,
@@ -298,7 +295,7 @@ static zero_rt_status runPack(zero_rt_step &step,
   return ZERO_RT_OK;
 }
 
-zero_rt_status calls::pack(zero_rt_step *step, const zero_rt_event *event,
+zero_rt_status calls::pack(Step *step, const zero_rt_event *event,
                            int32_t accumulate) {
   if (!event || event->event != ZERO_RT_EVENT_ARRIVE)
     return fail(ZERO_RT_INTERNAL, "pack: not in an arrive handler");
@@ -340,7 +337,7 @@ zero_rt_status calls::pack(zero_rt_step *step, const zero_rt_event *event,
   return ZERO_RT_OK;
 }
 
-zero_rt_status calls::fill_missing(zero_rt_step *step, int32_t bucket) {
+zero_rt_status calls::fill_missing(Step *step, int32_t bucket) {
   const zero_rt_library &library = *step->library;
   if (bucket < 0 || bucket >= library.num_buckets)
     return fail(ZERO_RT_INTERNAL, "fill_missing: bucket %d is out of range",

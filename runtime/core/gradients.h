@@ -12,17 +12,16 @@
 namespace zero_rt {
 
 /// Checks that |tensor| may be a gradient of |parameter|.
-zero_rt_status checkGradient(const zero_rt_step &step, int32_t parameter,
+zero_rt_status checkGradient(const Step &step, int32_t parameter,
                              const zero_rt_tensor *tensor);
 
 /// Checks that one more gradient of |parameter| may come in a backward in which
 /// |arrivals| have come.
-zero_rt_status checkUses(const zero_rt_step &step, int32_t parameter,
-                         int64_t arrivals);
+zero_rt_status checkUses(const Step &step, int32_t parameter, int64_t arrivals);
 
 /// Makes of |tensor| a gradient that waits: where it lies, if the caller can be
 /// told when it was taken, and else in memory of ours.
-zero_rt_status makeWaiting(zero_rt_step &step, int32_t parameter,
+zero_rt_status makeWaiting(Step &step, int32_t parameter,
                            const zero_rt_tensor &tensor, zero_rt_stream *stream,
                            zero_rt_timepoint *outRelease, WaitingGradient &out);
 

@@ -15,7 +15,7 @@ using namespace zero_rt;
 
 /// Fills step.operands: for each buffer the address of the first element of
 /// |domain|, whichever part of the bucket the buffer holds.
-static zero_rt_status setOperands(zero_rt_step &step, const int32_t *buffers,
+static zero_rt_status setOperands(Step &step, const int32_t *buffers,
                                   int32_t numBuffers, int64_t elements,
                                   Range domain, bool &isOnHost) {
   step.operands.clear();
@@ -41,7 +41,7 @@ static zero_rt_status setOperands(zero_rt_step &step, const int32_t *buffers,
 }
 
 /// What a reducing kernel runs must be one range of whole blocks.
-static zero_rt_status checkReducing(const zero_rt_step &step, int32_t table,
+static zero_rt_status checkReducing(const Step &step, int32_t table,
                                     Range domain) {
   const zero_rt_table_row &row = step.library->tables[table];
   if (row.count != 1)
@@ -58,10 +58,9 @@ static zero_rt_status checkReducing(const zero_rt_step &step, int32_t table,
   return ZERO_RT_OK;
 }
 
-zero_rt_status calls::launch(zero_rt_step *step, int32_t kernel,
-                             const int32_t *buffers, int32_t num_buffers,
-                             int32_t table, int64_t elements, int32_t own,
-                             int32_t sum_slot) {
+zero_rt_status calls::launch(Step *step, int32_t kernel, const int32_t *buffers,
+                             int32_t num_buffers, int32_t table,
+                             int64_t elements, int32_t own, int32_t sum_slot) {
   const zero_rt_library &library = *step->library;
   if (kernel < 0 || kernel >= library.num_kernels)
     return fail(ZERO_RT_INTERNAL, "launch: kernel %d is out of range", kernel);
@@ -114,13 +113,13 @@ static bool hasElements(const zero_rt_library &library, const Launch &launch) {
       });
 }
 
-zero_rt_status zero_rt_step::launch(const Launch &launch) {
+zero_rt_status Step::launch(const Launch &launch) {
   ZERO_RT_TRY(program->launch(launch));
   runtime->counters.launches += hasElements(*library, launch);
   return ZERO_RT_OK;
 }
 
-zero_rt_status calls::run_scalars(zero_rt_step *step, int32_t program) {
+zero_rt_status calls::run_scalars(Step *step, int32_t program) {
   if (program < 0 || program >= step->library->num_scalar_programs)
     return fail(ZERO_RT_INTERNAL, "run_scalars: program %d is out of range",
                 program);

@@ -13,7 +13,7 @@
 
 using namespace zero_rt;
 
-zero_rt_status calls::find_parameter(zero_rt_step *step, const char *name,
+zero_rt_status calls::find_parameter(Step *step, const char *name,
                                      int32_t *out_parameter) {
   if (!name || !out_parameter)
     return fail(ZERO_RT_INVALID_ARGUMENT, "find_parameter: %s is null",
@@ -32,7 +32,7 @@ zero_rt_status calls::find_parameter(zero_rt_step *step, const char *name,
 
 /// Writes |tensor|, this rank's part of a parameter, into what this rank holds
 /// of its interval in |buffer|. Waits until that is done.
-static zero_rt_status writeHeld(zero_rt_step &step, int64_t buffer,
+static zero_rt_status writeHeld(Step &step, int64_t buffer,
                                 const zero_rt_parameter_row &parameter,
                                 const zero_rt_tensor &tensor) {
   Range whole = {parameter.offset, parameter.offset + parameter.elements};
@@ -59,7 +59,7 @@ static zero_rt_status writeHeld(zero_rt_step &step, int64_t buffer,
   return step.device().finish();
 }
 
-zero_rt_status calls::bind_parameter(zero_rt_step *step, int32_t parameter,
+zero_rt_status calls::bind_parameter(Step *step, int32_t parameter,
                                      const zero_rt_tensor *tensor) {
   ZERO_RT_TRY(checkParameter(*step, parameter));
   const zero_rt_parameter_row &row = step->library->parameters[parameter];
@@ -78,7 +78,7 @@ zero_rt_status calls::bind_parameter(zero_rt_step *step, int32_t parameter,
   return ZERO_RT_OK;
 }
 
-zero_rt_status calls::parameter(zero_rt_step *step, int32_t parameter,
+zero_rt_status calls::parameter(Step *step, int32_t parameter,
                                 zero_rt_tensor *out_view) {
   ZERO_RT_TRY(checkParameter(*step, parameter));
   ZERO_RT_TRY(checkStruct(out_view, "out_view"));
@@ -91,7 +91,7 @@ zero_rt_status calls::parameter(zero_rt_step *step, int32_t parameter,
   return ZERO_RT_OK;
 }
 
-zero_rt_status calls::parameter_wait(zero_rt_step *step, int32_t parameter,
+zero_rt_status calls::parameter_wait(Step *step, int32_t parameter,
                                      zero_rt_stream *stream) {
   const zero_rt_library &library = *step->library;
   ZERO_RT_TRY(step->runtime->communicator->check());

@@ -29,7 +29,7 @@ static uint64_t digest(const void *data, int64_t bytes) {
 }
 
 /// Of what the device has at |data|.
-static zero_rt_status digestAt(const zero_rt_step &step, const void *data,
+static zero_rt_status digestAt(const Step &step, const void *data,
                                int64_t bytes, uint64_t *out) {
   ZERO_RT_TRY(step.device().look(data, bytes, &data));
   *out = digest(data, bytes);
@@ -37,8 +37,7 @@ static zero_rt_status digestAt(const zero_rt_step &step, const void *data,
 }
 
 /// A row of words of each rank, one after the other.
-static zero_rt_status exchange(zero_rt_step &step,
-                               const std::vector<uint64_t> &mine,
+static zero_rt_status exchange(Step &step, const std::vector<uint64_t> &mine,
                                std::vector<uint64_t> &all) {
   all.resize(mine.size() * size_t(step.runtime->ranks));
   Tag tag = {"check_promises", nullptr,     int64_t(mine.size()),
@@ -66,7 +65,7 @@ static int64_t allAxesBut(const zero_rt_library &library, int64_t set) {
 /// Compares what each rank told, word by word, over the ranks that differ over
 /// the axes |axesOf| gives for a word.
 template <typename Function>
-static Difference findDifference(const zero_rt_step &step,
+static Difference findDifference(const Step &step,
                                  const std::vector<uint64_t> &all,
                                  Function axesOf) {
   size_t width = all.size() / size_t(step.runtime->ranks);
@@ -80,7 +79,7 @@ static Difference findDifference(const zero_rt_step &step,
 }
 
 /// The axes over which the rows are divided that |entry| is in.
-static int64_t rowsOf(const zero_rt_step &step, const StateEntry &entry) {
+static int64_t rowsOf(const Step &step, const StateEntry &entry) {
   if (entry.parameter < 0)
     return -1;
   int64_t bucket = step.library->parameters[entry.parameter].bucket;
@@ -89,7 +88,7 @@ static int64_t rowsOf(const zero_rt_step &step, const StateEntry &entry) {
 
 /// The axes over which ranks promise to deliver the gradient of |parameter|
 /// alike; 0 for none.
-static int64_t replicatedOver(const zero_rt_step &step, int64_t parameter) {
+static int64_t replicatedOver(const Step &step, int64_t parameter) {
   // All ranks judge alike, those of other stages too.
   const zero_rt_library *library = step.library;
   if (library->parameters[parameter].bucket < 0)
@@ -101,12 +100,12 @@ static int64_t replicatedOver(const zero_rt_step &step, int64_t parameter) {
 }
 
 /// Whether every rank has all of |entry|'s row, and not a slice.
-static bool isWhole(const zero_rt_step &step, const StateEntry &entry) {
+static bool isWhole(const Step &step, const StateEntry &entry) {
   return entry.parameter < 0 || step.library->buffers[entry.buffer].owners < 0;
 }
 
 /// A digest of each piece of state that ranks have whole; |entries| are theirs.
-static zero_rt_status digestState(zero_rt_step &step,
+static zero_rt_status digestState(Step &step,
                                   std::vector<const StateEntry *> &entries,
                                   std::vector<uint64_t> &digests) {
   for (const StateEntry &entry : step.entries)
@@ -126,7 +125,7 @@ static const char *nameOf(uint64_t event) {
 
 /// Says which gradient is not the same on ranks that promise it. One that is
 /// missing on some of them is for the verdict to tell.
-static zero_rt_status compareGradients(zero_rt_step &step) {
+static zero_rt_status compareGradients(Step &step) {
   std::vector<uint64_t> all;
   ZERO_RT_TRY(exchange(step, step.gradientDigests, all));
   size_t width = step.gradientDigests.size();
@@ -146,7 +145,7 @@ static zero_rt_status compareGradients(zero_rt_step &step) {
   return ZERO_RT_OK;
 }
 
-zero_rt_status zero_rt::checkPromises(zero_rt_step &step, int32_t event,
+zero_rt_status zero_rt::checkPromises(Step &step, int32_t event,
                                       const double *inputs, int64_t numInputs) {
   if (!step.runtime->checkPromises || step.runtime->ranks == 1)
     return ZERO_RT_OK;
@@ -190,7 +189,7 @@ zero_rt_status zero_rt::checkPromises(zero_rt_step &step, int32_t event,
   std::vector<uint64_t> all;
   ZERO_RT_TRY(exchange(step, mine, all));
   Difference found =
-      findDifference(step, all, [&](size_t word) { return axes[word]; });
+      ::findDifference(step, all, [&](size_t word) { return axes[word]; });
   if (found.rank == found.first)
     return ZERO_RT_OK;
   auto wordOf = [&](int32_t rank) {
@@ -216,7 +215,7 @@ zero_rt_status zero_rt::checkPromises(zero_rt_step &step, int32_t event,
                 "to bind the same values, and to write the same between steps",
                 found.rank, found.first);
   ZERO_RT_TRY(exchange(step, state, all));
-  found = findDifference(step, all, [&](size_t word) {
+  found = ::findDifference(step, all, [&](size_t word) {
     return allAxesBut(library, rowsOf(step, *entries[word]));
   });
   const StateEntry &entry = *entries[found.word];
@@ -229,7 +228,7 @@ zero_rt_status zero_rt::checkPromises(zero_rt_step &step, int32_t event,
               found.first);
 }
 
-zero_rt_status zero_rt::noteGradient(zero_rt_step &step, int32_t parameter,
+zero_rt_status zero_rt::noteGradient(Step &step, int32_t parameter,
                                      const void *data, int64_t bytes) {
   if (!step.runtime->checkPromises || !replicatedOver(step, parameter))
     return ZERO_RT_OK;
@@ -240,17 +239,17 @@ zero_rt_status zero_rt::noteGradient(zero_rt_step &step, int32_t parameter,
   return ZERO_RT_OK;
 }
 
-void zero_rt::forgetGradients(zero_rt_step &step) {
+void zero_rt::forgetGradients(Step &step) {
   std::fill(step.gradientDigests.begin(), step.gradientDigests.end(), 0);
 }
 
-zero_rt_status zero_rt::digestOf(const zero_rt_step &step,
-                                 const zero_rt_tensor &tensor, uint64_t *out) {
+zero_rt_status zero_rt::digestOf(const Step &step, const zero_rt_tensor &tensor,
+                                 uint64_t *out) {
   return digestAt(step, tensor.data,
                   tensor.elements * elementSize(tensor.dtype), out);
 }
 
-zero_rt_status zero_rt::checkUntouched(const zero_rt_step &step,
+zero_rt_status zero_rt::checkUntouched(const Step &step,
                                        const WaitingGradient &gradient) {
   if (!step.runtime->checkPromises || !gradient.release)
     return ZERO_RT_OK;

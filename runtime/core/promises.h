@@ -19,27 +19,29 @@
 
 namespace zero_rt {
 
+struct Step;
+
 /// Compares, over all ranks, which of apply and discard they call (|event|),
 /// with which inputs, the state that all of them have whole, and gradients that
 /// they promise to deliver alike. An error is
 /// the same on all ranks, and the step can still be applied or discarded.
 /// Collective, where all buckets are closed; does nothing unless promises are
 /// checked.
-zero_rt_status checkPromises(zero_rt_step &step, int32_t event,
-                             const double *inputs, int64_t numInputs);
+zero_rt_status checkPromises(Step &step, int32_t event, const double *inputs,
+                             int64_t numInputs);
 
 /// Remembers that |bytes| at |data| arrived as a gradient of |parameter|.
-zero_rt_status noteGradient(zero_rt_step &step, int32_t parameter,
-                            const void *data, int64_t bytes);
+zero_rt_status noteGradient(Step &step, int32_t parameter, const void *data,
+                            int64_t bytes);
 /// Forgets what arrived: the backwards since the last apply are done with.
-void forgetGradients(zero_rt_step &step);
+void forgetGradients(Step &step);
 
 /// What a tensor of the device holds, as a number.
-zero_rt_status digestOf(const zero_rt_step &step, const zero_rt_tensor &tensor,
+zero_rt_status digestOf(const Step &step, const zero_rt_tensor &tensor,
                         uint64_t *out);
 
 /// Checks that a gradient that waited is what it was when it came.
-zero_rt_status checkUntouched(const zero_rt_step &step,
+zero_rt_status checkUntouched(const Step &step,
                               const WaitingGradient &gradient);
 
 } // namespace zero_rt

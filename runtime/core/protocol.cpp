@@ -19,7 +19,7 @@
 
 using namespace zero_rt;
 
-static const char *adviceFor(const zero_rt_step &step, int32_t event) {
+static const char *adviceFor(const Step &step, int32_t event) {
   bool open = step.window.isOpen();
   bool none = step.window.backwards() == 0;
   switch (event) {
@@ -46,7 +46,7 @@ static const char *adviceFor(const zero_rt_step &step, int32_t event) {
          "backwards, or call apply or discard first";
 }
 
-zero_rt_status zero_rt::findTransition(const zero_rt_step &step, int32_t event,
+zero_rt_status zero_rt::findTransition(const Step &step, int32_t event,
                                        const char *call,
                                        const zero_rt_transition_row **out) {
   *out = step.index.transition(step.state, event);
@@ -56,17 +56,16 @@ zero_rt_status zero_rt::findTransition(const zero_rt_step &step, int32_t event,
               adviceFor(step, event));
 }
 
-zero_rt_status zero_rt::runHandler(zero_rt_step &step, int64_t handler,
+zero_rt_status zero_rt::runHandler(Step &step, int64_t handler,
                                    const zero_rt_event &event,
                                    const char *call) {
-  zero_rt_status status = step.library->handlers[handler](&step, &event);
+  zero_rt_status status = step.library->handlers[handler](step.handle, &event);
   if (status)
     poisonStep(step, call, status);
   return status;
 }
 
-void zero_rt::poisonStep(zero_rt_step &step, const char *call,
-                         zero_rt_status status) {
+void zero_rt::poisonStep(Step &step, const char *call, zero_rt_status status) {
   char message[512];
   int64_t inVain = step.window.begunAsLastInVain();
   if (inVain > 0 && (status == ZERO_RT_MISMATCH || status == ZERO_RT_TIMEOUT))
@@ -82,7 +81,7 @@ void zero_rt::poisonStep(zero_rt_step &step, const char *call,
   (void)fail(status, "%s", message);
 }
 
-zero_rt_status zero_rt::runTransition(zero_rt_step &step,
+zero_rt_status zero_rt::runTransition(Step &step,
                                       const zero_rt_transition_row &row,
                                       const zero_rt_event &event,
                                       const char *call) {
@@ -93,8 +92,7 @@ zero_rt_status zero_rt::runTransition(zero_rt_step &step,
   return ZERO_RT_OK;
 }
 
-zero_rt_status zero_rt::requireIdle(const zero_rt_step &step,
-                                    const char *call) {
+zero_rt_status zero_rt::requireIdle(const Step &step, const char *call) {
   if (step.state == 0)
     return ZERO_RT_OK;
   return fail(ZERO_RT_PROTOCOL,
@@ -104,14 +102,14 @@ zero_rt_status zero_rt::requireIdle(const zero_rt_step &step,
               step.text(step.library->protocol_states[0]));
 }
 
-zero_rt_status calls::begin_backward(zero_rt_step *step, int32_t hint) {
+zero_rt_status calls::begin_backward(Step *step, int32_t hint) {
   if (hint < ZERO_RT_HINT_UNKNOWN || hint > ZERO_RT_HINT_MORE)
     return fail(ZERO_RT_INVALID_ARGUMENT,
                 "hint is %d, expected 0 (unknown), 1 (last) or 2 (more)", hint);
   return beginBackward(*step, hint, "begin_backward");
 }
 
-zero_rt_status calls::accumulate(zero_rt_step *step) {
+zero_rt_status calls::accumulate(Step *step) {
   const zero_rt_transition_row *row;
   ZERO_RT_TRY(
       findTransition(*step, ZERO_RT_EVENT_ACCUMULATE, "accumulate", &row));
@@ -122,7 +120,7 @@ zero_rt_status calls::accumulate(zero_rt_step *step) {
                        "accumulate");
 }
 
-zero_rt_status calls::discard(zero_rt_step *step) {
+zero_rt_status calls::discard(Step *step) {
   ZERO_RT_TRY(runToLastBackward(*step, "discard"));
   // A stage may have sent or received without a backward; windows end alike.
   if (step->window.backwards() == 0 && step->library->num_activations > 0) {
@@ -146,7 +144,7 @@ zero_rt_status calls::discard(zero_rt_step *step) {
 }
 
 /// Closes the open backward, reduces and updates.
-static zero_rt_status applyOpened(zero_rt_step &step,
+static zero_rt_status applyOpened(Step &step,
                                   const zero_rt_transition_row &row) {
   const zero_rt_library &library = *step.library;
   const std::vector<double> &inputs = step.inputs;
@@ -165,7 +163,7 @@ static zero_rt_status applyOpened(zero_rt_step &step,
   return runTransition(step, row, {ZERO_RT_EVENT_APPLY, -1, nullptr}, "apply");
 }
 
-zero_rt_status calls::apply(zero_rt_step *step, const double *inputs,
+zero_rt_status calls::apply(Step *step, const double *inputs,
                             int32_t num_inputs, zero_rt_stream *stream) {
   const zero_rt_library &library = *step->library;
   if (num_inputs != library.num_inputs)

@@ -12,26 +12,24 @@
 namespace zero_rt {
 
 /// Finds what |event| does in the present state; |call| is for the message.
-zero_rt_status findTransition(const zero_rt_step &step, int32_t event,
-                              const char *call,
+zero_rt_status findTransition(const Step &step, int32_t event, const char *call,
                               const zero_rt_transition_row **out);
 
 /// Runs the handlers of |row| and takes its state.
-zero_rt_status runTransition(zero_rt_step &step,
-                             const zero_rt_transition_row &row,
+zero_rt_status runTransition(Step &step, const zero_rt_transition_row &row,
                              const zero_rt_event &event, const char *call);
 
 /// Runs one handler. One that fails leaves buffers half written, so the step is
 /// poisoned.
-zero_rt_status runHandler(zero_rt_step &step, int64_t handler,
+zero_rt_status runHandler(Step &step, int64_t handler,
                           const zero_rt_event &event, const char *call);
 
 /// Leaves only destroy, because of the last message, which goes with |status|.
 /// Tells others that wait for this rank.
-void poisonStep(zero_rt_step &step, const char *call, zero_rt_status status);
+void poisonStep(Step &step, const char *call, zero_rt_status status);
 
 /// Refuses |call| in any other state than the initial one.
-zero_rt_status requireIdle(const zero_rt_step &step, const char *call);
+zero_rt_status requireIdle(const Step &step, const char *call);
 
 } // namespace zero_rt
 

@@ -41,8 +41,7 @@ struct Record {
 } // namespace
 
 /// What is wrong with |gradient|, and what to do where that is not plain.
-static std::string describe(const zero_rt_step &step,
-                            const MissingGradient &gradient) {
+static std::string describe(const Step &step, const MissingGradient &gradient) {
   std::string text = std::string("gradient of '") +
                      step.parameterName(gradient.parameter) + "'";
   if (gradient.slotOpen)
@@ -54,7 +53,7 @@ static std::string describe(const zero_rt_step &step,
          " pieces";
 }
 
-static std::string missingText(const zero_rt_step &step,
+static std::string missingText(const Step &step,
                                const std::vector<Record> &records) {
   std::string text = "step refused:";
   int64_t named = 0;
@@ -106,7 +105,7 @@ static std::string tokensText(const std::vector<Record> &records) {
 }
 
 /// Why a step is not applied that has a gradient which is not finite.
-static std::string nonfiniteText(const zero_rt_step &step,
+static std::string nonfiniteText(const Step &step,
                                  const std::vector<Record> &records) {
   std::string text;
   size_t named = 0;
@@ -133,7 +132,7 @@ static std::string nonfiniteText(const zero_rt_step &step,
 }
 
 /// Leaves what this rank knows about the step for the others.
-static zero_rt_status post(zero_rt_step &step) {
+static zero_rt_status post(Step &step) {
   const Window &window = step.window;
   Record mine;
   mine.backwards = window.backwards();
@@ -160,7 +159,7 @@ static zero_rt_status post(zero_rt_step &step) {
 }
 
 /// Says why all ranks refused the step, from what they left.
-static zero_rt_status explain(zero_rt_step &step, int32_t verdict) {
+static zero_rt_status explain(Step &step, int32_t verdict) {
   if (step.device().isImmediate())
     ZERO_RT_TRY(post(step));
   std::vector<Record> records(size_t(step.runtime->ranks));
@@ -190,7 +189,7 @@ static zero_rt_status explain(zero_rt_step &step, int32_t verdict) {
 }
 
 /// Waits for what `settle` had copied, and makes the results of it.
-static zero_rt_status resolve(zero_rt_step &step) {
+static zero_rt_status resolve(Step &step) {
   const zero_rt_library &library = *step.library;
   Settled &last = step.last;
   ZERO_RT_TRY(step.device().wait(last.timepoint));
@@ -218,7 +217,7 @@ static zero_rt_status resolve(zero_rt_step &step) {
   return ZERO_RT_OK;
 }
 
-zero_rt_status calls::settle(zero_rt_step *step, int32_t verdict_slot) {
+zero_rt_status calls::settle(Step *step, int32_t verdict_slot) {
   ZERO_RT_TRY(checkSlots(*step, "settle", verdict_slot, 1));
   Settled &last = step->last;
   ++last.turn;
@@ -241,7 +240,7 @@ zero_rt_status calls::settle(zero_rt_step *step, int32_t verdict_slot) {
   return device.mark(last.timepoint);
 }
 
-zero_rt_status calls::count_arrivals(zero_rt_step *step, int32_t backwards_slot,
+zero_rt_status calls::count_arrivals(Step *step, int32_t backwards_slot,
                                      int32_t missing_slot) {
   ZERO_RT_TRY(checkSlots(*step, "count_arrivals", backwards_slot, 1));
   ZERO_RT_TRY(checkSlots(*step, "count_arrivals", missing_slot, 1));
@@ -253,8 +252,7 @@ zero_rt_status calls::count_arrivals(zero_rt_step *step, int32_t backwards_slot,
       double(step->window.missing() + countSentLessReceived(*step)));
 }
 
-zero_rt_status calls::results(zero_rt_step *step,
-                              zero_rt_results *out_results) {
+zero_rt_status calls::results(Step *step, zero_rt_results *out_results) {
   ZERO_RT_TRY(checkStruct(out_results, "out_results"));
   const Settled &last = step->last;
   if (!last.applied)
@@ -274,7 +272,7 @@ zero_rt_status calls::results(zero_rt_step *step,
   return ZERO_RT_OK;
 }
 
-zero_rt_status calls::loss_scale(zero_rt_step *step, double *out_scale) {
+zero_rt_status calls::loss_scale(Step *step, double *out_scale) {
   if (!out_scale)
     return fail(ZERO_RT_INVALID_ARGUMENT, "out_scale is null");
   int64_t slot = step->library->loss_scale;

@@ -13,26 +13,30 @@
 
 #include <algorithm>
 #include <system_error>
+#include <utility>
 
 using namespace zero_rt;
 
 static constexpr int64_t defaultTimeoutMs = 60000;
 static constexpr int32_t maxThreads = 4096;
 
-zero_rt_runtime::zero_rt_runtime(zero_rt_group &group, int32_t rank,
-                                 std::unique_ptr<Device> device,
-                                 const zero_rt_options &options)
-    : calls(&callTable), rank(rank), ranks(group.size()),
-      poison(options.poison != 0), checkPromises(options.check_promises != 0),
+Runtime::Runtime(Group &group, int32_t rank, std::unique_ptr<Device> device,
+                 const zero_rt_options &options)
+    : rank(rank), ranks(group.size()), poison(options.poison != 0),
+      checkPromises(options.check_promises != 0),
       findNonfinite(options.find_nonfinite != 0), device(std::move(device)) {}
 
+Runtime::~Runtime() {
+  if (handle)
+    handle->object = nullptr;
+}
+
 ZERO_RT_EXPORT zero_rt_status zero_rt_group_destroy(zero_rt_group *group) {
-  if (!group)
-    return fail(ZERO_RT_INVALID_ARGUMENT, "group is null");
-  if (int32_t members = group->members())
+  ZERO_RT_TRY(checkHandle("zero_rt_group_destroy", group, HandleKind::Group));
+  if (int32_t members = group->get()->members())
     return fail(ZERO_RT_INVALID_ARGUMENT,
                 "group still has %d runtimes; destroy them first", members);
-  delete group;
+  delete static_cast<Group *>(group->object.exchange(nullptr));
   return ZERO_RT_OK;
 }
 
@@ -53,7 +57,7 @@ static zero_rt_status makeDevice(const zero_rt_options &options,
 }
 
 static zero_rt_status checkOptions(const zero_rt_options &options,
-                                   const zero_rt_group &group) {
+                                   const Group &group) {
   if (options.threads < 0 || options.threads > maxThreads)
     return fail(ZERO_RT_INVALID_ARGUMENT,
                 "options->threads is %d, expected 0 to %d", options.threads,
@@ -80,18 +84,18 @@ ZERO_RT_EXPORT zero_rt_status zero_rt_create(zero_rt_group *group, int32_t rank,
   if (!out_runtime)
     return fail(ZERO_RT_INVALID_ARGUMENT, "out_runtime is null");
   *out_runtime = nullptr;
-  if (!group)
-    return fail(ZERO_RT_INVALID_ARGUMENT, "group is null");
-  if (rank < 0 || rank >= group->size())
+  ZERO_RT_TRY(checkHandle("zero_rt_create", group, HandleKind::Group));
+  Group &ranks = *group->get();
+  if (rank < 0 || rank >= ranks.size())
     return fail(ZERO_RT_INVALID_ARGUMENT,
                 "rank %d is out of range for a group of %d", rank,
-                group->size());
+                ranks.size());
   zero_rt_options given = {};
   if (options) {
     ZERO_RT_TRY(checkStruct(options, "options"));
     given = *options;
   }
-  ZERO_RT_TRY(checkOptions(given, *group));
+  ZERO_RT_TRY(checkOptions(given, ranks));
 
   // A year at the most: deadlines are counted in nanoseconds.
   constexpr int64_t longestMs = int64_t(365) * 24 * 3600 * 1000;
@@ -100,53 +104,68 @@ ZERO_RT_EXPORT zero_rt_status zero_rt_create(zero_rt_group *group, int32_t rank,
   return guarded("zero_rt_create", [&]() -> zero_rt_status {
     std::unique_ptr<Device> device;
     ZERO_RT_TRY(makeDevice(given, device));
-    auto runtime = std::make_unique<zero_rt_runtime>(*group, rank,
-                                                     std::move(device), given);
-    ZERO_RT_TRY(group->join(rank, timeoutMs, *runtime->device,
-                            runtime->communicator, runtime->mail));
-    *out_runtime = runtime.release();
+    auto handle = std::make_unique<zero_rt_runtime>();
+    auto runtime =
+        std::make_unique<Runtime>(ranks, rank, std::move(device), given);
+    ZERO_RT_TRY(ranks.join(rank, timeoutMs, *runtime->device,
+                           runtime->communicator, runtime->mail));
+    runtime->handle = giveOut(std::move(handle), runtime.get());
+    *out_runtime = runtime.release()->handle;
     return ZERO_RT_OK;
   });
 }
 
-static zero_rt_status checkRuntime(const zero_rt_runtime *runtime) {
-  if (!runtime)
-    return fail(ZERO_RT_INVALID_ARGUMENT, "runtime is null");
-  if (runtime->handle != Handle::Runtime)
-    return fail(ZERO_RT_INVALID_ARGUMENT,
-                "this is no runtime, or one that was destroyed");
-  return ZERO_RT_OK;
+/// Runs |body| with the runtime behind |handle|. Calls that may touch its
+/// device give |body| to `onDevice`.
+template <typename Body>
+static zero_rt_status withRuntime(const char *call, zero_rt_runtime *handle,
+                                  Body &&body) {
+  RankCall rankCall;
+  ZERO_RT_TRY(rankCall.begin(call, handle, HandleKind::Runtime));
+  return body(*handle->get());
+}
+
+/// The same on its device.
+template <typename Body>
+static zero_rt_status onRuntime(const char *call, zero_rt_runtime *handle,
+                                Body &&body) {
+  return withRuntime(call, handle, [&](Runtime &runtime) {
+    return onDevice(*runtime.device, call, [&] { return body(runtime); });
+  });
 }
 
 ZERO_RT_EXPORT zero_rt_status zero_rt_destroy(zero_rt_runtime *runtime) {
-  ZERO_RT_TRY(checkRuntime(runtime));
-  if (runtime->steps)
-    return fail(ZERO_RT_INVALID_ARGUMENT,
-                "runtime of rank %d still has %lld steps; destroy them first",
-                runtime->rank, (long long)runtime->steps);
-  delete runtime;
-  return ZERO_RT_OK;
+  auto destroy = [](Runtime &runtime) {
+    if (runtime.steps)
+      return fail(ZERO_RT_INVALID_ARGUMENT,
+                  "runtime of rank %d still has %lld steps; destroy them first",
+                  runtime.rank, (long long)runtime.steps);
+    delete &runtime;
+    return zero_rt_status(ZERO_RT_OK);
+  };
+  return withRuntime("zero_rt_destroy", runtime, destroy);
 }
 
 ZERO_RT_EXPORT zero_rt_status zero_rt_read_counters(
     zero_rt_runtime *runtime, zero_rt_counters *out_counters) {
-  ZERO_RT_TRY(checkRuntime(runtime));
-  ZERO_RT_TRY(checkStruct(out_counters, "out_counters"));
-  uint32_t structSize = out_counters->struct_size;
-  *out_counters = runtime->counters;
-  out_counters->struct_size = structSize;
-  return ZERO_RT_OK;
+  auto read = [&](Runtime &runtime) -> zero_rt_status {
+    ZERO_RT_TRY(checkStruct(out_counters, "out_counters"));
+    uint32_t structSize = out_counters->struct_size;
+    *out_counters = runtime.counters;
+    out_counters->struct_size = structSize;
+    return ZERO_RT_OK;
+  };
+  return withRuntime("zero_rt_read_counters", runtime, read);
 }
 
 /// Checks that |timepoint| passes without a call of the caller's.
-static zero_rt_status checkTimepoint(const zero_rt_runtime *runtime,
+static zero_rt_status checkTimepoint(const Runtime &runtime,
                                      zero_rt_timepoint timepoint) {
-  ZERO_RT_TRY(checkRuntime(runtime));
-  if (timepoint > runtime->timepoints)
+  if (timepoint > runtime.timepoints)
     return fail(ZERO_RT_INVALID_ARGUMENT,
                 "timepoint %llu was never given out by this runtime",
                 (unsigned long long)timepoint);
-  if (runtime->unreleased.count(timepoint))
+  if (runtime.unreleased.count(timepoint))
     return fail(ZERO_RT_PROTOCOL,
                 "timepoint %llu is the release of a gradient whose bucket is "
                 "not open yet; deliver the gradients before it, or close the "
@@ -157,61 +176,73 @@ static zero_rt_status checkTimepoint(const zero_rt_runtime *runtime,
 
 ZERO_RT_EXPORT zero_rt_status zero_rt_wait(zero_rt_runtime *runtime,
                                            zero_rt_timepoint timepoint) {
-  ZERO_RT_TRY(checkTimepoint(runtime, timepoint));
-  return onDevice(*runtime->device, "zero_rt_wait",
-                  [&] { return runtime->device->wait(timepoint); });
+  auto wait = [&](Runtime &runtime) -> zero_rt_status {
+    ZERO_RT_TRY(checkTimepoint(runtime, timepoint));
+    return runtime.device->wait(timepoint);
+  };
+  return onRuntime("zero_rt_wait", runtime, wait);
 }
 
 ZERO_RT_EXPORT zero_rt_status zero_rt_stream_wait(zero_rt_runtime *runtime,
                                                   zero_rt_stream *stream,
                                                   zero_rt_timepoint timepoint) {
-  ZERO_RT_TRY(checkTimepoint(runtime, timepoint));
-  return onDevice(*runtime->device, "zero_rt_stream_wait", [&] {
-    ZERO_RT_TRY(runtime->communicator->check());
-    return runtime->device->precede(stream, timepoint);
-  });
+  auto wait = [&](Runtime &runtime) -> zero_rt_status {
+    ZERO_RT_TRY(checkTimepoint(runtime, timepoint));
+    ZERO_RT_TRY(runtime.communicator->check());
+    return runtime.device->precede(stream, timepoint);
+  };
+  return onRuntime("zero_rt_stream_wait", runtime, wait);
 }
 
 ZERO_RT_EXPORT zero_rt_status zero_rt_allocate(zero_rt_runtime *runtime,
                                                int64_t bytes, void **out_data) {
-  ZERO_RT_TRY(checkRuntime(runtime));
-  if (bytes < 0 || !out_data)
-    return fail(ZERO_RT_INVALID_ARGUMENT, "%s",
-                out_data ? "bytes is negative" : "out_data is null");
-  Device &device = *runtime->device;
-  return onDevice(device, "zero_rt_allocate", [&]() -> zero_rt_status {
-    *out_data = device.allocate(ZERO_RT_SPACE_DEVICE, bytes);
-    if (*out_data)
-      return device.finish(); // the caller's streams do not wait for it
-    return fail(ZERO_RT_OUT_OF_MEMORY,
-                "no memory for %lld bytes on device '%s'", (long long)bytes,
-                device.name());
-  });
+  auto allocate = [&](Runtime &runtime) -> zero_rt_status {
+    if (bytes < 0 || !out_data)
+      return fail(ZERO_RT_INVALID_ARGUMENT, "%s",
+                  out_data ? "bytes is negative" : "out_data is null");
+    Device &device = *runtime.device;
+    // A place in the list first: nothing may throw once there is memory.
+    auto place = runtime.lent.extract(runtime.lent.insert(nullptr).first);
+    place.value() = device.allocate(ZERO_RT_SPACE_DEVICE, bytes);
+    *out_data = place.value();
+    if (!*out_data)
+      return fail(ZERO_RT_OUT_OF_MEMORY,
+                  "no memory for %lld bytes on device '%s'", (long long)bytes,
+                  device.name());
+    runtime.lent.insert(std::move(place));
+    return device.finish(); // the caller's streams do not wait for it
+  };
+  return onRuntime("zero_rt_allocate", runtime, allocate);
 }
 
 ZERO_RT_EXPORT zero_rt_status zero_rt_release(zero_rt_runtime *runtime,
                                               void *data) {
-  ZERO_RT_TRY(checkRuntime(runtime));
-  return onDevice(*runtime->device, "zero_rt_release", [&]() -> zero_rt_status {
-    if (data)
-      runtime->device->release(ZERO_RT_SPACE_DEVICE, data);
+  auto release = [&](Runtime &runtime) -> zero_rt_status {
+    if (!data)
+      return ZERO_RT_OK;
+    if (!runtime.lent.erase(data))
+      return fail(ZERO_RT_INVALID_ARGUMENT,
+                  "data is not from zero_rt_allocate of this runtime, or was "
+                  "released before");
+    runtime.device->release(ZERO_RT_SPACE_DEVICE, data);
     return ZERO_RT_OK;
-  });
+  };
+  return onRuntime("zero_rt_release", runtime, release);
 }
 
 ZERO_RT_EXPORT zero_rt_status zero_rt_copy(zero_rt_runtime *runtime, void *dst,
                                            const void *src, int64_t bytes) {
-  ZERO_RT_TRY(checkRuntime(runtime));
-  if (bytes < 0 || (bytes && (!dst || !src)))
-    return fail(ZERO_RT_INVALID_ARGUMENT, "%s",
-                bytes < 0 ? "bytes is negative"
-                : dst     ? "src is null"
-                          : "dst is null");
-  return onDevice(*runtime->device, "zero_rt_copy", [&] {
-    ZERO_RT_TRY(runtime->device->follow(/*stream=*/nullptr));
+  auto copy = [&](Runtime &runtime) -> zero_rt_status {
+    if (bytes < 0 || (bytes && (!dst || !src)))
+      return fail(ZERO_RT_INVALID_ARGUMENT, "%s",
+                  bytes < 0 ? "bytes is negative"
+                  : dst     ? "src is null"
+                            : "dst is null");
+    ZERO_RT_TRY(runtime.device->follow(/*stream=*/nullptr));
     // A copy to memory of the host may wait by itself, and look after nothing.
-    ZERO_RT_TRY(runtime->device->finish());
-    ZERO_RT_TRY(runtime->device->copy(dst, src, bytes));
-    return runtime->device->finish();
-  });
+    ZERO_RT_TRY(runtime.device->finish());
+    ZERO_RT_TRY(runtime.device->copy(dst, src, bytes));
+    return runtime.device->finish();
+  };
+  return onRuntime("zero_rt_copy", runtime, copy);
 }

@@ -17,17 +17,16 @@
 using namespace zero_rt;
 
 static const zero_rt_sequence_row &
-sequenceOf(const zero_rt_step &step, const zero_rt_transition_row &row) {
+sequenceOf(const Step &step, const zero_rt_transition_row &row) {
   return step.library->sequences[row.sequence];
 }
 
-static const zero_rt_sequence_entry &entryAt(const zero_rt_step &step,
-                                             const zero_rt_transition_row &row,
-                                             int64_t position) {
+static const zero_rt_sequence_entry &
+entryAt(const Step &step, const zero_rt_transition_row &row, int64_t position) {
   return step.library->sequence_entries[sequenceOf(step, row).first + position];
 }
 
-void zero_rt::beginSequence(zero_rt_step &step) {
+void zero_rt::beginSequence(Step &step) {
   const zero_rt_library &library = *step.library;
   SequenceState &state = step.sequence;
   dropWaiting(step); // slots that were never declared ready
@@ -39,8 +38,8 @@ void zero_rt::beginSequence(zero_rt_step &step) {
   state.waitingOf.assign(size_t(library.num_parameters), 0);
 }
 
-bool zero_rt::isBucketOpen(const zero_rt_step &step,
-                           const zero_rt_transition_row &row, int64_t bucket) {
+bool zero_rt::isBucketOpen(const Step &step, const zero_rt_transition_row &row,
+                           int64_t bucket) {
   if (row.sequence < 0)
     return true;
   const zero_rt_sequence_row &sequence = sequenceOf(step, row);
@@ -52,12 +51,12 @@ bool zero_rt::isBucketOpen(const zero_rt_step &step,
   return false;
 }
 
-void zero_rt::waitForBucket(zero_rt_step &step, WaitingGradient gradient) {
+void zero_rt::waitForBucket(Step &step, WaitingGradient gradient) {
   ++step.sequence.waitingOf[size_t(gradient.parameter)];
   step.sequence.waiting.push_back(gradient);
 }
 
-void zero_rt::releaseWaiting(zero_rt_step &step, WaitingGradient &gradient) {
+void zero_rt::releaseWaiting(Step &step, WaitingGradient &gradient) {
   step.runtime->memory.release(gradient.copy);
   // Where that fails, so does whatever comes next, and waiting for it.
   if (step.runtime->unreleased.erase(gradient.release))
@@ -65,7 +64,7 @@ void zero_rt::releaseWaiting(zero_rt_step &step, WaitingGradient &gradient) {
 }
 
 /// Packs what waited for |bucket|.
-static zero_rt_status packWaiting(zero_rt_step &step, int64_t bucket,
+static zero_rt_status packWaiting(Step &step, int64_t bucket,
                                   const char *call) {
   const zero_rt_transition_row &arrive =
       *step.index.transition(step.state, ZERO_RT_EVENT_ARRIVE);
@@ -94,8 +93,7 @@ static zero_rt_status packWaiting(zero_rt_step &step, int64_t bucket,
 }
 
 /// Closes the first open bucket, and opens the one behind the last.
-static zero_rt_status closeBucket(zero_rt_step &step,
-                                  const zero_rt_transition_row &row,
+static zero_rt_status closeBucket(Step &step, const zero_rt_transition_row &row,
                                   const char *call) {
   const zero_rt_sequence_row &sequence = sequenceOf(step, row);
   const zero_rt_sequence_entry &entry =
@@ -118,9 +116,8 @@ static zero_rt_status closeBucket(zero_rt_step &step,
 }
 
 /// Closes the buckets that are complete, as far as the order goes.
-static zero_rt_status closeComplete(zero_rt_step &step,
-                                    const zero_rt_transition_row &row,
-                                    const char *call) {
+static zero_rt_status
+closeComplete(Step &step, const zero_rt_transition_row &row, const char *call) {
   while (step.sequence.closed < sequenceOf(step, row).count) {
     int64_t bucket = entryAt(step, row, step.sequence.closed).bucket;
     if (step.sequence.outstanding[size_t(bucket)] > 0)
@@ -130,7 +127,7 @@ static zero_rt_status closeComplete(zero_rt_step &step,
   return ZERO_RT_OK;
 }
 
-zero_rt_status zero_rt::advanceSequence(zero_rt_step &step,
+zero_rt_status zero_rt::advanceSequence(Step &step,
                                         const zero_rt_transition_row &row,
                                         int32_t parameter, const char *call) {
   if (row.sequence < 0)
@@ -140,14 +137,14 @@ zero_rt_status zero_rt::advanceSequence(zero_rt_step &step,
   return closeComplete(step, row, call);
 }
 
-zero_rt_status zero_rt::packAndAdvance(zero_rt_step &step,
+zero_rt_status zero_rt::packAndAdvance(Step &step,
                                        const zero_rt_transition_row &row,
                                        int64_t bucket, const char *call) {
   ZERO_RT_TRY(packWaiting(step, bucket, call));
   return row.sequence < 0 ? ZERO_RT_OK : closeComplete(step, row, call);
 }
 
-zero_rt_status zero_rt::arriveAll(zero_rt_step &step,
+zero_rt_status zero_rt::arriveAll(Step &step,
                                   std::vector<WaitingGradient> &gradients,
                                   const char *call) {
   const zero_rt_transition_row *row;
@@ -167,7 +164,7 @@ zero_rt_status zero_rt::arriveAll(zero_rt_step &step,
   return ZERO_RT_OK;
 }
 
-zero_rt_status zero_rt::finishSequence(zero_rt_step &step,
+zero_rt_status zero_rt::finishSequence(Step &step,
                                        const zero_rt_transition_row &row,
                                        const char *call) {
   if (row.sequence < 0)
@@ -180,7 +177,7 @@ zero_rt_status zero_rt::finishSequence(zero_rt_step &step,
   return ZERO_RT_OK;
 }
 
-void zero_rt::dropWaiting(zero_rt_step &step) {
+void zero_rt::dropWaiting(Step &step) {
   for (auto [parameter, stream] : step.sequence.writers)
     (void)step.device().follow(stream);
   step.sequence.writers.clear();

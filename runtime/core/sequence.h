@@ -23,6 +23,8 @@
 
 namespace zero_rt {
 
+struct Step;
+
 /// A gradient that came before its bucket was open.
 struct WaitingGradient {
   int32_t parameter = -1;
@@ -46,43 +48,39 @@ struct SequenceState {
 };
 
 /// Starts a backward: nothing has arrived.
-void beginSequence(zero_rt_step &step);
+void beginSequence(Step &step);
 
 /// Whether gradients of |bucket| are packed as they come.
-bool isBucketOpen(const zero_rt_step &step, const zero_rt_transition_row &row,
+bool isBucketOpen(const Step &step, const zero_rt_transition_row &row,
                   int64_t bucket);
 
 /// Keeps |gradient| until its bucket opens.
-void waitForBucket(zero_rt_step &step, WaitingGradient gradient);
+void waitForBucket(Step &step, WaitingGradient gradient);
 
 /// Books a packed gradient and closes the buckets that are complete now.
-zero_rt_status advanceSequence(zero_rt_step &step,
-                               const zero_rt_transition_row &row,
+zero_rt_status advanceSequence(Step &step, const zero_rt_transition_row &row,
                                int32_t parameter, const char *call);
 
 /// Packs what waits for |bucket|, which is open, and closes the buckets that
 /// are complete then.
-zero_rt_status packAndAdvance(zero_rt_step &step,
-                              const zero_rt_transition_row &row, int64_t bucket,
-                              const char *call);
+zero_rt_status packAndAdvance(Step &step, const zero_rt_transition_row &row,
+                              int64_t bucket, const char *call);
 
 /// Takes |gradients| over: packs those whose buckets are open or open by that;
 /// the others wait.
-zero_rt_status arriveAll(zero_rt_step &step,
-                         std::vector<WaitingGradient> &gradients,
+zero_rt_status arriveAll(Step &step, std::vector<WaitingGradient> &gradients,
                          const char *call);
 
 /// Closes all buckets that are left: what did not arrive, never will.
-zero_rt_status finishSequence(zero_rt_step &step,
-                              const zero_rt_transition_row &row,
+zero_rt_status finishSequence(Step &step, const zero_rt_transition_row &row,
                               const char *call);
 
 /// Gives back what a gradient waited in, ours or the caller's.
-void releaseWaiting(zero_rt_step &step, WaitingGradient &gradient);
+void releaseWaiting(Step &step, WaitingGradient &gradient);
 
 /// Gives back the memory of whatever still waits. What comes after that comes
 /// after what is on the streams of slots that were never declared ready.
-void dropWaiting(zero_rt_step &step);
+void dropWaiting(Step &step);
 
 } // namespace zero_rt
 

@@ -17,7 +17,7 @@
 
 using namespace zero_rt;
 
-std::vector<StateEntry> zero_rt::enumerateState(const zero_rt_step &step) {
+std::vector<StateEntry> zero_rt::enumerateState(const Step &step) {
   const zero_rt_library &library = *step.library;
   std::vector<StateEntry> entries;
   for (int64_t s = 0; s < library.num_states; ++s) {
@@ -39,13 +39,13 @@ std::vector<StateEntry> zero_rt::enumerateState(const zero_rt_step &step) {
   return entries;
 }
 
-static int32_t dtypeOf(const zero_rt_step &step, const StateEntry &entry) {
+static int32_t dtypeOf(const Step &step, const StateEntry &entry) {
   return entry.parameter < 0
              ? ZERO_RT_F64
              : int32_t(step.library->buffers[entry.buffer].dtype);
 }
 
-static zero_rt_status checkEntry(const zero_rt_step &step, int64_t entry) {
+static zero_rt_status checkEntry(const Step &step, int64_t entry) {
   if (entry >= 0 && entry < int64_t(step.entries.size()))
     return ZERO_RT_OK;
   return fail(ZERO_RT_INVALID_ARGUMENT,
@@ -53,11 +53,11 @@ static zero_rt_status checkEntry(const zero_rt_step &step, int64_t entry) {
               (long long)entry, step.entries.size());
 }
 
-int64_t zero_rt::bytesOf(const zero_rt_step &step, const StateEntry &entry) {
+int64_t zero_rt::bytesOf(const Step &step, const StateEntry &entry) {
   return (entry.end - entry.begin) * elementSize(dtypeOf(step, entry));
 }
 
-zero_rt_status zero_rt::dataOf(zero_rt_step &step, const StateEntry &entry,
+zero_rt_status zero_rt::dataOf(Step &step, const StateEntry &entry,
                                void **out) {
   if (entry.parameter < 0) {
     double *slots = nullptr;
@@ -72,8 +72,8 @@ zero_rt_status zero_rt::dataOf(zero_rt_step &step, const StateEntry &entry,
 }
 
 /// Finds the memory of an entry, which must be |bytes| long.
-static zero_rt_status locate(zero_rt_step &step, int64_t index,
-                             const void *data, int64_t bytes, void **out) {
+static zero_rt_status locate(Step &step, int64_t index, const void *data,
+                             int64_t bytes, void **out) {
   ZERO_RT_TRY(checkEntry(step, index));
   const StateEntry &entry = step.entries[size_t(index)];
   int64_t expected = bytesOf(step, entry);
@@ -90,8 +90,7 @@ static zero_rt_status locate(zero_rt_step &step, int64_t index,
 
 /// Brings the copies of parameters that an update in another space keeps up to
 /// date with [entry.begin, entry.end) of the parameter itself.
-static zero_rt_status refreshCopies(zero_rt_step &step,
-                                    const StateEntry &entry) {
+static zero_rt_status refreshCopies(Step &step, const StateEntry &entry) {
   if (entry.parameter < 0)
     return ZERO_RT_OK;
   const zero_rt_parameter_row &parameter =
@@ -117,14 +116,14 @@ static zero_rt_status refreshCopies(zero_rt_step &step,
   return ZERO_RT_OK;
 }
 
-zero_rt_status calls::state_count(zero_rt_step *step, int64_t *out_count) {
+zero_rt_status calls::state_count(Step *step, int64_t *out_count) {
   if (!out_count)
     return fail(ZERO_RT_INVALID_ARGUMENT, "out_count is null");
   *out_count = int64_t(step->entries.size());
   return ZERO_RT_OK;
 }
 
-zero_rt_status calls::state_describe(zero_rt_step *step, int64_t entry,
+zero_rt_status calls::state_describe(Step *step, int64_t entry,
                                      zero_rt_state_entry *out_entry) {
   ZERO_RT_TRY(checkEntry(*step, entry));
   ZERO_RT_TRY(checkStruct(out_entry, "out_entry"));
@@ -138,8 +137,8 @@ zero_rt_status calls::state_describe(zero_rt_step *step, int64_t entry,
   return ZERO_RT_OK;
 }
 
-zero_rt_status calls::state_read(zero_rt_step *step, int64_t entry,
-                                 void *out_data, int64_t bytes) {
+zero_rt_status calls::state_read(Step *step, int64_t entry, void *out_data,
+                                 int64_t bytes) {
   void *memory = nullptr;
   ZERO_RT_TRY(locate(*step, entry, out_data, bytes, &memory));
   // A copy to memory of the caller's may wait by itself, and look after
@@ -149,8 +148,8 @@ zero_rt_status calls::state_read(zero_rt_step *step, int64_t entry,
   return step->device().finish();
 }
 
-zero_rt_status calls::state_write(zero_rt_step *step, int64_t entry,
-                                  const void *data, int64_t bytes) {
+zero_rt_status calls::state_write(Step *step, int64_t entry, const void *data,
+                                  int64_t bytes) {
   void *memory = nullptr;
   ZERO_RT_TRY(locate(*step, entry, data, bytes, &memory));
   ZERO_RT_TRY(requireIdle(*step, "state_write"));

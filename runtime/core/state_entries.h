@@ -13,10 +13,10 @@ namespace zero_rt {
 
 /// Lists the state of this rank by parameter and role, in the order of the
 /// library's rows and then of the parameters.
-std::vector<StateEntry> enumerateState(const zero_rt_step &step);
+std::vector<StateEntry> enumerateState(const Step &step);
 
-int64_t bytesOf(const zero_rt_step &step, const StateEntry &entry);
-zero_rt_status dataOf(zero_rt_step &step, const StateEntry &entry, void **out);
+int64_t bytesOf(const Step &step, const StateEntry &entry);
+zero_rt_status dataOf(Step &step, const StateEntry &entry, void **out);
 
 } // namespace zero_rt
 

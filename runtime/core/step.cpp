@@ -16,11 +16,10 @@
 
 using namespace zero_rt;
 
-zero_rt_step::zero_rt_step(zero_rt_runtime &runtime,
-                           const zero_rt_library &whole,
-                           const zero_rt_library &library)
-    : calls(&callTable), runtime(&runtime), library(&library), whole(&whole),
-      index(library), buffers(size_t(library.num_buffers)),
+Step::Step(Runtime &runtime, const zero_rt_library &whole,
+           const zero_rt_library &library)
+    : runtime(&runtime), library(&library), whole(&whole), index(library),
+      buffers(size_t(library.num_buffers)),
       underWay(size_t(library.num_buffers)), window(library) {
   ++runtime.steps;
   if (runtime.checkPromises)
@@ -44,8 +43,9 @@ zero_rt_step::zero_rt_step(zero_rt_runtime &runtime,
   }
 }
 
-zero_rt_step::~zero_rt_step() {
-  handle = Handle::None;
+Step::~Step() {
+  if (handle)
+    handle->object = nullptr;
   (void)device().finish();  // others may read what is queued there
   sequence.writers.clear(); // streams of the caller may be gone
   dropWaiting(*this);
@@ -64,7 +64,7 @@ zero_rt_step::~zero_rt_step() {
   --runtime->steps;
 }
 
-void *zero_rt_step::address(int64_t buffer, int64_t element) const {
+void *Step::address(int64_t buffer, int64_t element) const {
   // In integers: the base of a slice lies before its first element, where a
   // pointer must not go.
   int64_t offset = element - held(buffer).begin;
@@ -74,12 +74,12 @@ void *zero_rt_step::address(int64_t buffer, int64_t element) const {
 }
 
 /// What is known of the memory of |buffer|, which may be that of another.
-static UnderWay &underWayWith(zero_rt_step &step, int64_t buffer) {
+static UnderWay &underWayWith(Step &step, int64_t buffer) {
   int64_t owner = step.library->buffers[buffer].shares;
   return step.underWay[size_t(owner < 0 ? buffer : owner)];
 }
 
-zero_rt_status zero_rt_step::use(int64_t buffer) {
+zero_rt_status Step::use(int64_t buffer) {
   UnderWay &last = underWayWith(*this, buffer);
   if (last.lane == Lane::Compute)
     return ZERO_RT_OK;
@@ -88,14 +88,14 @@ zero_rt_status zero_rt_step::use(int64_t buffer) {
   return ZERO_RT_OK;
 }
 
-zero_rt_status zero_rt_step::lend(int64_t buffer, zero_rt_stream *stream) {
+zero_rt_status Step::lend(int64_t buffer, zero_rt_stream *stream) {
   UnderWay &last = underWayWith(*this, buffer);
   // What is under way came after all that the first queue did with it.
   return last.lane == Lane::Compute ? device().precede(stream)
                                     : device().precede(stream, last.end);
 }
 
-zero_rt_status zero_rt_step::fork(Lane lane, BufferList buffers) {
+zero_rt_status Step::fork(Lane lane, BufferList buffers) {
   ZERO_RT_TRY(device().fork(lane));
   for (int32_t buffer : buffers) {
     UnderWay &last = underWayWith(*this, buffer);
@@ -105,7 +105,7 @@ zero_rt_status zero_rt_step::fork(Lane lane, BufferList buffers) {
   return ZERO_RT_OK;
 }
 
-zero_rt_status zero_rt_step::join(Lane lane, BufferList buffers) {
+zero_rt_status Step::join(Lane lane, BufferList buffers) {
   zero_rt_status status = ZERO_RT_OK;
   const UnderWay *before = nullptr;
   for (int32_t buffer : buffers) {
@@ -120,7 +120,7 @@ zero_rt_status zero_rt_step::join(Lane lane, BufferList buffers) {
   return status;
 }
 
-zero_rt_status zero_rt_step::allocate(int64_t buffer) {
+zero_rt_status Step::allocate(int64_t buffer) {
   const zero_rt_buffer_row &row = library->buffers[buffer];
   Block &block = buffers[size_t(buffer)];
   int64_t elements = held(buffer).size();
@@ -136,18 +136,16 @@ zero_rt_status zero_rt_step::allocate(int64_t buffer) {
   return ZERO_RT_OK;
 }
 
-zero_rt_status zero_rt_step::poison(int64_t dtype, void *data,
-                                    int64_t elements) {
+zero_rt_status Step::poison(int64_t dtype, void *data, int64_t elements) {
   return device().set(data, poisonOf(dtype), elementSize(dtype), elements);
 }
 
-zero_rt_status zero_rt_step::getSlots(double **out) {
+zero_rt_status Step::getSlots(double **out) {
   *out = static_cast<double *>(slotBlock.data);
   return program->writeSlots();
 }
 
-zero_rt_status zero_rt::checkParameter(const zero_rt_step &step,
-                                       int32_t parameter) {
+zero_rt_status zero_rt::checkParameter(const Step &step, int32_t parameter) {
   if (parameter < 0 || parameter >= step.library->num_parameters)
     return fail(ZERO_RT_INVALID_ARGUMENT,
                 "parameter %d is out of range, step '%s' has %lld", parameter,
@@ -182,7 +180,7 @@ zero_rt_status zero_rt::checkTensor(const zero_rt_tensor *tensor,
   return ZERO_RT_OK;
 }
 
-zero_rt_status zero_rt::checkBuffer(const zero_rt_step &step, const char *call,
+zero_rt_status zero_rt::checkBuffer(const Step &step, const char *call,
                                     int32_t buffer) {
   if (buffer < 0 || buffer >= step.library->num_buffers)
     return fail(ZERO_RT_INTERNAL, "%s: buffer %d is out of range", call,
@@ -193,7 +191,7 @@ zero_rt_status zero_rt::checkBuffer(const zero_rt_step &step, const char *call,
   return ZERO_RT_OK;
 }
 
-zero_rt_status zero_rt::checkAxes(const zero_rt_step &step, const char *call,
+zero_rt_status zero_rt::checkAxes(const Step &step, const char *call,
                                   int32_t axes) {
   if (axes < 0 || axes >= step.library->num_axis_sets)
     return fail(ZERO_RT_INTERNAL, "%s: axis set %d is out of range", call,
@@ -205,7 +203,7 @@ zero_rt_status zero_rt::checkAxes(const zero_rt_step &step, const char *call,
   return ZERO_RT_OK;
 }
 
-zero_rt_status zero_rt::checkSlots(const zero_rt_step &step, const char *call,
+zero_rt_status zero_rt::checkSlots(const Step &step, const char *call,
                                    int64_t first, int64_t count) {
   int64_t slots = step.library->num_slots;
   if (first >= 0 && count >= 0 && count <= slots && first <= slots - count)

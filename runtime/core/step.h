@@ -78,19 +78,16 @@ struct Settled {
   double *slots = nullptr;         // a copy on the host
 };
 
-} // namespace zero_rt
-
-struct zero_rt_step {
+struct Step {
   /// |library| is that of this rank's stage, and part of |whole|.
-  zero_rt_step(zero_rt_runtime &runtime, const zero_rt_library &whole,
-               const zero_rt_library &library);
-  ~zero_rt_step();
-  zero_rt_step(const zero_rt_step &) = delete;
-  zero_rt_step &operator=(const zero_rt_step &) = delete;
+  Step(Runtime &runtime, const zero_rt_library &whole,
+       const zero_rt_library &library);
+  ~Step();
+  Step(const Step &) = delete;
+  Step &operator=(const Step &) = delete;
 
-  const zero_rt_calls *calls; // first, see library.h
-  volatile zero_rt::Handle handle = zero_rt::Handle::Step;
-  zero_rt_runtime *runtime;
+  zero_rt_step *handle = nullptr; // null until it is given out
+  Runtime *runtime;
   const zero_rt_library *library;
   const zero_rt_library *whole; // lists those of other stages
   uint64_t id = 0;              // the same on all ranks
@@ -98,30 +95,30 @@ struct zero_rt_step {
   /// poisoning never allocates.
   char poisonedBy[512] = "";
 
-  std::vector<zero_rt::RankGroup> groups; // as in library->axis_sets
-  zero_rt::LibraryIndex index;
-  std::vector<zero_rt::Block> buffers;     // as in library->buffers
-  std::vector<zero_rt::UnderWay> underWay; // the same
-  zero_rt::Signal scalarsEnd = nullptr;
-  zero_rt::Block slotBlock;
-  std::vector<zero_rt::StateEntry> entries;
+  std::vector<RankGroup> groups; // as in library->axis_sets
+  LibraryIndex index;
+  std::vector<Block> buffers;     // as in library->buffers
+  std::vector<UnderWay> underWay; // the same
+  Signal scalarsEnd = nullptr;
+  Block slotBlock;
+  std::vector<StateEntry> entries;
 
   int64_t state = 0; // of the protocol
-  zero_rt::Window window;
-  zero_rt::SequenceState sequence;
-  zero_rt::NamedBackwards backwards;
-  zero_rt::ActivationState activations;
+  Window window;
+  SequenceState sequence;
+  NamedBackwards backwards;
+  ActivationState activations;
   /// Of what arrived since the last apply, by parameter; 0: nothing did. Empty
   /// unless promises are checked.
   std::vector<uint64_t> gradientDigests;
-  zero_rt::NonfiniteGradients nonfinite; // none unless they are looked for
-  std::vector<double> inputs;            // of the last apply
-  zero_rt::Settled last;
+  NonfiniteGradients nonfinite; // none unless they are looked for
+  std::vector<double> inputs;   // of the last apply
+  Settled last;
 
-  std::unique_ptr<zero_rt::Program> program;
+  std::unique_ptr<Program> program;
   std::vector<void *> operands; // scratch of `launch`
 
-  zero_rt::Device &device() const { return *runtime->device; }
+  Device &device() const { return *runtime->device; }
   /// Where slots are in the memory of the device. What is queued from now on
   /// may read and write them.
   zero_rt_status getSlots(double **out);
@@ -136,13 +133,13 @@ struct zero_rt_step {
     return text(library->protocol_states[state]);
   }
   /// What this rank owns of |elements| that are divided over |axes|.
-  zero_rt::Range owned(int64_t elements, int64_t axes) const {
-    const zero_rt::RankGroup &group = groups[size_t(axes)];
-    return zero_rt::ownedSlice(elements, group.rank, group.size());
+  Range owned(int64_t elements, int64_t axes) const {
+    const RankGroup &group = groups[size_t(axes)];
+    return ownedSlice(elements, group.rank, group.size());
   }
   /// What this rank holds of a buffer, in bucket coordinates. The first element
   /// of this range is the first in memory.
-  zero_rt::Range held(int64_t buffer) const {
+  Range held(int64_t buffer) const {
     const zero_rt_buffer_row &row = library->buffers[buffer];
     if (row.owners < 0)
       return {0, row.elements};
@@ -161,15 +158,15 @@ struct zero_rt_step {
   zero_rt_status lend(int64_t buffer, zero_rt_stream *stream);
   /// What is queued until `join` goes to |lane|, does something with |buffers|,
   /// and comes after what is under way with them. `join` is called in any case.
-  zero_rt_status fork(zero_rt::Lane lane, zero_rt::BufferList buffers);
-  zero_rt_status join(zero_rt::Lane lane, zero_rt::BufferList buffers);
+  zero_rt_status fork(Lane lane, BufferList buffers);
+  zero_rt_status join(Lane lane, BufferList buffers);
   /// Runs |body| between the two.
   template <typename Body>
-  zero_rt_status in(zero_rt::Lane lane, const char *call,
-                    zero_rt::BufferList buffers, Body &&body) {
+  zero_rt_status in(Lane lane, const char *call, BufferList buffers,
+                    Body &&body) {
     zero_rt_status status = fork(lane, buffers);
     if (!status)
-      status = zero_rt::guarded(call, body);
+      status = guarded(call, body);
     zero_rt_status joined = join(lane, buffers);
     return status ? status : joined;
   }
@@ -178,13 +175,11 @@ struct zero_rt_step {
   /// Fills |elements| elements with the signalling pattern of |dtype|.
   zero_rt_status poison(int64_t dtype, void *data, int64_t elements);
   /// Runs and counts.
-  zero_rt_status launch(const zero_rt::Launch &launch);
+  zero_rt_status launch(const Launch &launch);
 };
 
-namespace zero_rt {
-
 /// Checks a parameter index of the caller's.
-zero_rt_status checkParameter(const zero_rt_step &step, int32_t parameter);
+zero_rt_status checkParameter(const Step &step, int32_t parameter);
 
 /// Checks a tensor that stands for |elements| elements of |dtype|. |what| is
 /// "gradient of 'w'".
@@ -193,16 +188,14 @@ zero_rt_status checkTensor(const zero_rt_tensor *tensor, const char *what,
 
 /// Checks a buffer index that generated code passed to |call|, and that the
 /// buffer is allocated.
-zero_rt_status checkBuffer(const zero_rt_step &step, const char *call,
-                           int32_t buffer);
+zero_rt_status checkBuffer(const Step &step, const char *call, int32_t buffer);
 
 /// Checks an axis set that generated code passed to |call|.
-zero_rt_status checkAxes(const zero_rt_step &step, const char *call,
-                         int32_t axes);
+zero_rt_status checkAxes(const Step &step, const char *call, int32_t axes);
 
 /// Checks scalar slots [first, first + count) that generated code passed.
-zero_rt_status checkSlots(const zero_rt_step &step, const char *call,
-                          int64_t first, int64_t count);
+zero_rt_status checkSlots(const Step &step, const char *call, int64_t first,
+                          int64_t count);
 
 } // namespace zero_rt
 

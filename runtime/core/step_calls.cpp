@@ -37,7 +37,7 @@ struct Report {
 
 } // namespace
 
-static zero_rt_status checkCompatible(const zero_rt_runtime &runtime,
+static zero_rt_status checkCompatible(const Runtime &runtime,
                                       const zero_rt_library &library) {
   if (library.struct_size != sizeof(zero_rt_library) ||
       library.abi_version != ZERO_RT_ABI_VERSION)
@@ -57,7 +57,7 @@ static zero_rt_status checkCompatible(const zero_rt_runtime &runtime,
 }
 
 /// Checks that this rank's device can do what the step needs.
-static zero_rt_status checkDevice(const zero_rt_step &step) {
+static zero_rt_status checkDevice(const Step &step) {
   const Device &device = step.device();
   if (device.isImmediate())
     return ZERO_RT_OK;
@@ -69,7 +69,7 @@ static zero_rt_status checkDevice(const zero_rt_step &step) {
   return ZERO_RT_OK;
 }
 
-static zero_rt_status allocateAll(zero_rt_step &step) {
+static zero_rt_status allocateAll(Step &step) {
   const zero_rt_library &library = *step.library;
   ZERO_RT_TRY(step.runtime->memory.allocate(
       ZERO_RT_SPACE_DEVICE, ZERO_RT_ROLE_SCALAR,
@@ -95,10 +95,9 @@ static zero_rt_status allocateAll(zero_rt_step &step) {
   return ZERO_RT_OK;
 }
 
-static zero_rt_status prepare(zero_rt_runtime &runtime,
-                              const zero_rt_library *library,
-                              const void *options, zero_rt_step **outStep,
-                              std::unique_ptr<zero_rt_step> &step) {
+static zero_rt_status prepare(Runtime &runtime, const zero_rt_library *library,
+                              const void *options, Step **outStep,
+                              std::unique_ptr<Step> &step) {
   if (!library)
     return fail(ZERO_RT_INVALID_ARGUMENT, "library is null");
   if (!outStep)
@@ -111,8 +110,8 @@ static zero_rt_status prepare(zero_rt_runtime &runtime,
     ZERO_RT_TRY(checkLibrary(*library, /*isStage=*/false));
   for (int64_t s = 0; s < library->num_stages; ++s)
     ZERO_RT_TRY(checkLibrary(*library->stages[s], /*isStage=*/true));
-  step = std::make_unique<zero_rt_step>(runtime, *library,
-                                        stageOf(*library, runtime.rank));
+  step = std::make_unique<Step>(runtime, *library,
+                                stageOf(*library, runtime.rank));
   ZERO_RT_TRY(checkDevice(*step));
   ZERO_RT_TRY(allocateAll(*step));
   ZERO_RT_TRY(runtime.device->load(*step->library,
@@ -123,7 +122,7 @@ static zero_rt_status prepare(zero_rt_runtime &runtime,
 }
 
 /// Makes this rank's ends of the groups of |step|, each once.
-static zero_rt_status joinGroups(zero_rt_step &step) {
+static zero_rt_status joinGroups(Step &step) {
   ZERO_RT_TRY(step.runtime->communicator->joinStep(step.id));
   for (RankGroup &group : step.groups) {
     if (group.size() == step.runtime->ranks || group.members.empty())
@@ -166,16 +165,17 @@ static zero_rt_status judge(const std::vector<Report> &reports, int32_t rank) {
   return ZERO_RT_OK;
 }
 
-zero_rt_status calls::step_create(zero_rt_runtime *runtime,
+zero_rt_status calls::step_create(Runtime *runtime,
                                   const zero_rt_library *library,
-                                  const void *options,
-                                  zero_rt_step **out_step) {
+                                  const void *options, Step **out_step) {
   if (out_step)
     *out_step = nullptr;
   std::vector<Report> reports(size_t(runtime->ranks));
-  std::unique_ptr<zero_rt_step> step;
+  std::unique_ptr<::zero_rt_step> handle;
+  std::unique_ptr<Step> step;
   Report mine;
   mine.status = guarded("step_create", [&] {
+    handle = std::make_unique<::zero_rt_step>(runtime->handle);
     // Of other steps: a driver that allocates may wait for them.
     ZERO_RT_TRY(runtime->device->finish());
     return prepare(*runtime, library, options, out_step, step);
@@ -198,12 +198,13 @@ zero_rt_status calls::step_create(zero_rt_runtime *runtime,
   ZERO_RT_TRY(judge(reports, runtime->rank));
   step->id = communicator.position();
   ZERO_RT_TRY(guarded("step_create", [&] { return joinGroups(*step); }));
+  step->handle = giveOut(std::move(handle), step.get());
   *out_step = step.release();
   return ZERO_RT_OK;
 }
 
-zero_rt_status calls::step_destroy(zero_rt_step *step) {
-  std::unique_ptr<zero_rt_step> owned(step);
+zero_rt_status calls::step_destroy(Step *step) {
+  std::unique_ptr<Step> owned(step);
   step->runtime->communicator->leaveStep(step->id);
   step->runtime->mail->leaveStep(step->id);
   return ZERO_RT_OK;

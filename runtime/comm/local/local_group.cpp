@@ -15,6 +15,7 @@
 #include "comm/local/mailbox.h"
 #include "comm/local/rendezvous.h"
 
+#include "core/handle.h"
 #include "core/localize.h"
 #include "core/numeric.h"
 #include "core/status.h"
@@ -27,12 +28,15 @@
 
 using namespace zero_rt;
 
+/// Each rank is a thread of this process.
+static constexpr int32_t mostThreads = 4096;
+
 namespace {
 
 /// A group of some of the ranks, for one step.
 using SplitKey = std::pair<uint64_t, std::vector<int32_t>>;
 
-class LocalGroup final : public zero_rt_group {
+class LocalGroup final : public Group {
 public:
   explicit LocalGroup(int32_t ranks)
       : meeting(allOf(ranks), "runtime"), mailboxes(size_t(ranks)),
@@ -387,11 +391,13 @@ zero_rt_local_group_create(int32_t ranks, zero_rt_group **out_group) {
   if (!out_group)
     return fail(ZERO_RT_INVALID_ARGUMENT, "out_group is null");
   *out_group = nullptr;
-  if (ranks < 1)
-    return fail(ZERO_RT_INVALID_ARGUMENT, "ranks is %d, expected at least 1",
-                ranks);
+  if (ranks < 1 || ranks > mostThreads)
+    return fail(ZERO_RT_INVALID_ARGUMENT, "ranks is %d, expected 1 to %d",
+                ranks, mostThreads);
   return guarded("zero_rt_local_group_create", [&]() -> zero_rt_status {
-    *out_group = new LocalGroup(ranks);
+    auto handle = std::make_unique<zero_rt_group>();
+    Group *group = new LocalGroup(ranks);
+    *out_group = giveOut(std::move(handle), group);
     return ZERO_RT_OK;
   });
 }

@@ -7,6 +7,7 @@
 #include "comm/process/fabric_communicator.h"
 #include "comm/process/mail.h"
 
+#include "core/handle.h"
 #include "core/status.h"
 
 #include <numeric>
@@ -16,7 +17,7 @@ using namespace zero_rt;
 namespace {
 
 /// This process's end of a group, in which it is one rank.
-class ProcessGroup final : public zero_rt_group {
+class ProcessGroup final : public Group {
 public:
   explicit ProcessGroup(const zero_rt_transport &transport)
       : link(std::make_shared<Link>(transport)),
@@ -75,9 +76,10 @@ ZERO_RT_EXPORT zero_rt_status zero_rt_fail(zero_rt_status code,
 }
 
 static zero_rt_status checkTransport(const zero_rt_transport &transport) {
-  if (transport.ranks < 1)
+  if (transport.ranks < 1 || transport.ranks > mostRanks)
     return fail(ZERO_RT_INVALID_ARGUMENT,
-                "transport->ranks is %d, expected at least 1", transport.ranks);
+                "transport->ranks is %d, expected 1 to %d", transport.ranks,
+                mostRanks);
   if (transport.rank < 0 || transport.rank >= transport.ranks)
     return fail(ZERO_RT_INVALID_ARGUMENT,
                 "transport->rank is %d, expected 0 to %d", transport.rank,
@@ -96,7 +98,9 @@ ZERO_RT_EXPORT zero_rt_status zero_rt_transport_group_create(
   ZERO_RT_TRY(checkStruct(transport, "transport"));
   ZERO_RT_TRY(checkTransport(*transport));
   return guarded("zero_rt_transport_group_create", [&]() -> zero_rt_status {
-    *out_group = new ProcessGroup(*transport);
+    auto handle = std::make_unique<zero_rt_group>();
+    Group *group = new ProcessGroup(*transport);
+    *out_group = giveOut(std::move(handle), group);
     return ZERO_RT_OK;
   });
 }

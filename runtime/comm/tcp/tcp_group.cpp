@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "comm/communicator.h"
 #include "comm/tag.h"
 #include "comm/tcp/connections.h"
 #include "core/status.h"
@@ -159,9 +160,10 @@ zero_rt_status Meeting::run() {
 }
 
 static zero_rt_status checkOptions(const zero_rt_tcp_options &options) {
-  if (options.ranks < 1)
+  if (options.ranks < 1 || options.ranks > mostRanks)
     return fail(ZERO_RT_INVALID_ARGUMENT,
-                "options->ranks is %d, expected at least 1", options.ranks);
+                "options->ranks is %d, expected 1 to %d", options.ranks,
+                mostRanks);
   if (options.rank < 0 || options.rank >= options.ranks)
     return fail(ZERO_RT_INVALID_ARGUMENT,
                 "options->rank is %d, expected 0 to %d", options.rank,

@@ -8,6 +8,15 @@
 // generated NAME_create. The runtime carries a table of calls (calls.def), so a
 // compiled step has no undefined symbol: no rpath and no link order.
 //
+// A group, a runtime and a step are handles. A call with the handle of a
+// destroyed object, or of another kind of object, is invalid_argument, and so
+// is a second destroy. A process that is forked off has no use of its parent's
+// handles: calls with them are invalid_argument, destroy included.
+//
+// One thread at a time uses a runtime and its steps; different threads may take
+// turns. A call while another thread is in one of the same rank is an error
+// (protocol), and does nothing. Any thread may create a runtime of a group.
+//
 // Structs that may grow begin with `struct_size`, which the caller sets to
 // sizeof of the struct it was compiled with.
 //
@@ -178,7 +187,8 @@ typedef struct zero_rt_counters {
 //===----------------------------------------------------------------------===//
 
 /// Creates a group of |ranks| threads of this process. Each rank thread calls
-/// zero_rt_create with its own rank. Errors: invalid_argument (ranks < 1).
+/// zero_rt_create with its own rank. Errors: invalid_argument (ranks < 1
+/// or > 4096).
 /// Ownership: the caller destroys the group after all its runtimes.
 /// Equivalent to: MPI_Comm_split_type, ncclCommInitAll.
 zero_rt_status zero_rt_local_group_create(int32_t ranks,
@@ -209,9 +219,11 @@ zero_rt_status zero_rt_stream_wait(zero_rt_runtime *runtime,
 
 /// Memory of |runtime|'s device, for callers who have no other means to get
 /// some; aligned to 64 bytes, contents unspecified. Not counted. Errors:
-/// out_of_memory. Ownership: the caller gives it back, before the runtime and
-/// after what streams of its own do with it; calls of steps may still use it.
-/// Equivalent to: cudaMalloc, cudaFree.
+/// out_of_memory; for zero_rt_release invalid_argument (|data| is not from
+/// zero_rt_allocate of |runtime|, or was released before). Ownership: the
+/// caller gives it back, before the runtime and after what streams of its own
+/// do with it; calls of steps may still use it. Equivalent to: cudaMalloc,
+/// cudaFree.
 zero_rt_status zero_rt_allocate(zero_rt_runtime *runtime, int64_t bytes,
                                 void **out_data);
 zero_rt_status zero_rt_release(zero_rt_runtime *runtime, void *data);

@@ -68,7 +68,7 @@ std::vector<uint16_t> train(zero_rt_step *step, int rank) {
 } // namespace
 
 TEST_F(Mpi, GivesTheBitsOfSumsInOrder) {
-  checkCollectives(*runtime->communicator, rank, ranks);
+  checkCollectives(*runtime->get()->communicator, rank, ranks);
 }
 
 TEST_F(Mpi, TrainsAsThreadsDo) {
@@ -92,7 +92,7 @@ TEST_F(Mpi, NamesTheRanksThatDoNotCome) {
   std::vector<float> data(64);
   Tag tag = {"all_gather", "b0", 64, ZERO_RT_F32, ZERO_RT_F32, 0};
   auto gather = [&] {
-    return runtime->communicator->allGather(tag, data.data());
+    return runtime->get()->communicator->allGather(tag, data.data());
   };
   if (ranks > 1 && rank == 0)
     expectStatus(ZERO_RT_TIMEOUT, gather(),
@@ -121,8 +121,8 @@ TEST_F(Mpi, ALetterOutlivesItsStep) {
     Parcel parcel;
     parcel.data = data.data();
     parcel.bytes = int64_t(data.size());
-    expectOk(runtime->mail->send(1, letter, parcel));
-    runtime->mail->leaveStep(1);
+    expectOk(runtime->get()->mail->send(1, letter, parcel));
+    runtime->get()->mail->leaveStep(1);
     std::fill(data.begin(), data.end(), 9);
   }
   MPI_Barrier(MPI_COMM_WORLD);
@@ -131,8 +131,8 @@ TEST_F(Mpi, ALetterOutlivesItsStep) {
   std::vector<char> got(data.size());
   zero_rt_status status = ZERO_RT_TIMEOUT;
   for (int i = 0; i < 50 && status == ZERO_RT_TIMEOUT; ++i)
-    status = runtime->mail->receive(0, letter, got.data(), int64_t(got.size()),
-                                    "the letter");
+    status = runtime->get()->mail->receive(0, letter, got.data(),
+                                           int64_t(got.size()), "the letter");
   expectOk(status);
   EXPECT_EQ(got, data);
 }

@@ -42,7 +42,7 @@ LibraryBuilder makeMesh() {
 }
 
 double *dataOf(zero_rt_step *step, int32_t buffer) {
-  return static_cast<double *>(step->buffers[size_t(buffer)].data);
+  return static_cast<double *>(step->get()->buffers[size_t(buffer)].data);
 }
 
 /// Element |i| of |rank|: sums of these tell every rank apart.
@@ -83,17 +83,17 @@ TEST(Axes, SumsStayInTheirGroup) {
   runSteps(library.get(), [&](int32_t rank, zero_rt_step *step) {
     const zero_rt_calls &calls = callsOf(step);
     for (Sets set : {B, AC, ABC, A}) {
-      std::vector<int32_t> group =
-          groupOf(*step->library, step->library->axis_sets[set], rank);
+      std::vector<int32_t> group = groupOf(
+          *step->get()->library, step->get()->library->axis_sets[set], rank);
       fillFull(step, rank);
       expectOk(calls.all_reduce(step, Full, Full, set));
       for (int64_t i = 0; i < kElements; ++i)
         EXPECT_EQ(dataOf(step, Full)[i], sumOf(group, i));
     }
     // A ring over 2 of 12 ranks sends half of the bytes, there and back.
-    zero_rt_counters before = countersOf(step->runtime);
+    zero_rt_counters before = countersOf(runtimeOf(step));
     expectOk(calls.all_reduce(step, Full, Full, A));
-    EXPECT_EQ(countersOf(step->runtime).bytes_sent - before.bytes_sent,
+    EXPECT_EQ(countersOf(runtimeOf(step)).bytes_sent - before.bytes_sent,
               kElements * 8);
   });
 }
@@ -103,14 +103,15 @@ TEST(Axes, SlicesAreNumberedInTheGroup) {
   runSteps(library.get(), [&](int32_t rank, zero_rt_step *step) {
     const zero_rt_calls &calls = callsOf(step);
     for (auto [set, buffer] : {std::pair(B, OverB), std::pair(AC, OverAC)}) {
-      std::vector<int32_t> group =
-          groupOf(*step->library, step->library->axis_sets[set], rank);
+      std::vector<int32_t> group = groupOf(
+          *step->get()->library, step->get()->library->axis_sets[set], rank);
       fillFull(step, rank);
       expectOk(calls.reduce_scatter(step, Full, buffer, set));
       expectOk(calls.reduce_scatter_add(step, Full, buffer, set));
-      Range held = step->held(buffer);
+      Range held = step->get()->held(buffer);
       EXPECT_EQ(held.size(), kElements / int64_t(group.size()));
-      EXPECT_EQ(held.begin, held.size() * step->groups[size_t(set)].rank);
+      EXPECT_EQ(held.begin,
+                held.size() * step->get()->groups[size_t(set)].rank);
       for (int64_t i = held.begin; i < held.end; ++i)
         EXPECT_EQ(dataOf(step, buffer)[i - held.begin], 2 * sumOf(group, i));
       // Each rank's slice of the full buffer reaches its group.
@@ -144,8 +145,8 @@ TEST(Axes, SetsMayHaveTheSameRanks) {
     for (int32_t set : {0, 1, 2, 1, 0}) {
       fillFull(step, rank);
       expectOk(callsOf(step).all_reduce(step, Full, Full, set));
-      std::vector<int32_t> group =
-          groupOf(*step->library, step->library->axis_sets[set], rank);
+      std::vector<int32_t> group = groupOf(
+          *step->get()->library, step->get()->library->axis_sets[set], rank);
       EXPECT_EQ(group.size(), set == 2 ? 1u : 2u);
       EXPECT_EQ(dataOf(step, Full)[0], sumOf(group, 0));
     }

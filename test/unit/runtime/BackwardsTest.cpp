@@ -28,7 +28,7 @@ zero_rt_status passOf(zero_rt_step *step, int64_t backward, int32_t parameter,
 }
 
 int64_t stagingOf(zero_rt_step *step) {
-  return countersOf(step->runtime)
+  return countersOf(runtimeOf(step))
       .bytes_now[ZERO_RT_SPACE_DEVICE][ZERO_RT_ROLE_STAGING];
 }
 
@@ -109,11 +109,11 @@ TEST(Backwards, ALaterGradientWaits) {
     expectOk(calls.gradient_of(step, 1, Bias, &tensor, nullptr, &release));
     EXPECT_NE(release, 0u);
     EXPECT_EQ(stagingOf(step), trainSizes[Weight] * 4);
-    expectStatus(ZERO_RT_PROTOCOL, zero_rt_wait(step->runtime, release),
+    expectStatus(ZERO_RT_PROTOCOL, zero_rt_wait(runtimeOf(step), release),
                  "is the release of a gradient");
     expectOk(calls.end_backward(step, 0));
     // It is open now.
-    expectOk(zero_rt_wait(step->runtime, release));
+    expectOk(zero_rt_wait(runtimeOf(step), release));
     EXPECT_EQ(stagingOf(step), 0);
     expectStatus(ZERO_RT_INVALID_ARGUMENT,
                  calls.gradient_of(step, 1, Tied, &tensor, nullptr, &release),

@@ -63,7 +63,7 @@ std::vector<char> sumOf(int32_t dtype, int32_t ranks, int64_t elements,
 
 void writeValues(zero_rt_step *step, int32_t dtype,
                  const std::vector<double> &data) {
-  convert(dtype, step->buffers[Full].data, ZERO_RT_F64, data.data(),
+  convert(dtype, step->get()->buffers[Full].data, ZERO_RT_F64, data.data(),
           int64_t(data.size()));
 }
 
@@ -81,9 +81,9 @@ void checkAllReduce(int32_t ranks, int32_t dtype, int64_t elements,
   runSteps(library.get(), [&](int32_t rank, zero_rt_step *step) {
     writeValues(step, dtype, values(rank, elements, exact));
     expectOk(callsOf(step).all_reduce(step, Full, Full, 0));
-    expectBytes(expected, 0, step->buffers[Full].data,
+    expectBytes(expected, 0, step->get()->buffers[Full].data,
                 int64_t(expected.size()));
-    zero_rt_counters counters = countersOf(step->runtime);
+    zero_rt_counters counters = countersOf(runtimeOf(step));
     EXPECT_EQ(counters.all_reduces, 1);
     EXPECT_EQ(counters.bytes_sent,
               2 * int64_t(expected.size()) * (ranks - 1) / ranks);
@@ -105,10 +105,12 @@ void checkReduceScatter(int32_t ranks, int32_t dtype, int64_t elements,
     int64_t bytes = int64_t(expected.size()) / ranks;
     writeValues(step, dtype, values(rank, elements, exact));
     expectOk(callsOf(step).reduce_scatter(step, Full, Shard, 0));
-    expectBytes(expected, rank * bytes, step->buffers[Shard].data, bytes);
+    expectBytes(expected, rank * bytes, step->get()->buffers[Shard].data,
+                bytes);
     expectOk(callsOf(step).reduce_scatter_add(step, Full, Shard, 0));
-    expectBytes(expectedTwice, rank * bytes, step->buffers[Shard].data, bytes);
-    zero_rt_counters counters = countersOf(step->runtime);
+    expectBytes(expectedTwice, rank * bytes, step->get()->buffers[Shard].data,
+                bytes);
+    zero_rt_counters counters = countersOf(runtimeOf(step));
     EXPECT_EQ(counters.reduce_scatters, 2);
     EXPECT_EQ(counters.bytes_sent, 2 * (bytes * (ranks - 1)));
   });
@@ -121,15 +123,15 @@ void checkAllGather(int32_t ranks, int32_t dtype, int64_t elements) {
     writeValues(step, dtype, values(rank, elements, true));
     expectOk(callsOf(step).all_gather(step, Full, 0));
     std::vector<double> gathered(static_cast<size_t>(elements));
-    convert(ZERO_RT_F64, gathered.data(), dtype, step->buffers[Full].data,
-            elements);
+    convert(ZERO_RT_F64, gathered.data(), dtype,
+            step->get()->buffers[Full].data, elements);
     for (int32_t r = 0; r < ranks; ++r) {
       std::vector<double> theirs = values(r, elements, true);
       for (int64_t i = r * elements / ranks; i < (r + 1) * elements / ranks;
            ++i)
         ASSERT_EQ(gathered[size_t(i)], theirs[size_t(i)]) << i;
     }
-    EXPECT_EQ(countersOf(step->runtime).all_gathers, 1);
+    EXPECT_EQ(countersOf(runtimeOf(step)).all_gathers, 1);
   });
 }
 
@@ -172,7 +174,7 @@ TEST(Collective, ThreadsDoNotChangeSums) {
         [&](int32_t rank, zero_rt_step *step) {
           writeValues(step, ZERO_RT_F32, values(rank, elements, false));
           expectOk(callsOf(step).all_reduce(step, Full, Full, 0));
-          expectBytes(expected, 0, step->buffers[Full].data,
+          expectBytes(expected, 0, step->get()->buffers[Full].data,
                       int64_t(expected.size()));
         },
         options);
@@ -187,7 +189,7 @@ TEST(Collective, AddsTheRoundedSum) {
   runSteps(library.get(), [](int32_t rank, zero_rt_step *step) {
     writeValues(step, ZERO_RT_BF16, std::vector<double>(2, rank ? 256 : 1));
     expectOk(callsOf(step).reduce_scatter_add(step, Full, Shard, 0));
-    auto *shard = static_cast<uint16_t *>(step->buffers[Shard].data);
+    auto *shard = static_cast<uint16_t *>(step->get()->buffers[Shard].data);
     EXPECT_EQ(floatFromBF16(*shard), 256);
   });
 }
@@ -199,7 +201,7 @@ TEST(Collective, KeepsTheSignOfZero) {
   runSteps(library.get(), [](int32_t, zero_rt_step *step) {
     writeValues(step, ZERO_RT_F32, {-0.0, 0.0});
     expectOk(callsOf(step).all_reduce(step, Full, Full, 0));
-    auto *data = static_cast<float *>(step->buffers[Full].data);
+    auto *data = static_cast<float *>(step->get()->buffers[Full].data);
     EXPECT_TRUE(std::signbit(data[0]));
     EXPECT_FALSE(std::signbit(data[1]));
   });
@@ -209,7 +211,7 @@ TEST(Collective, KeepsTheSignOfZero) {
 TEST(Collective, BackToBack) {
   LibraryBuilder library = makeBuffers(4, ZERO_RT_F32, 64);
   runSteps(library.get(), [](int32_t rank, zero_rt_step *step) {
-    auto *data = static_cast<float *>(step->buffers[Full].data);
+    auto *data = static_cast<float *>(step->get()->buffers[Full].data);
     for (int turn = 0; turn < 100; ++turn) {
       std::fill_n(data, 64, float(rank + turn));
       expectOk(callsOf(step).all_reduce(step, Full, Full, 0));
@@ -239,7 +241,7 @@ TEST(Collective, Scalars) {
     expectStatus(ZERO_RT_INTERNAL,
                  callsOf(step).all_reduce_scalars(step, 2, 2, 0),
                  "scalar slots [2, 4) of 3");
-    zero_rt_counters counters = countersOf(step->runtime);
+    zero_rt_counters counters = countersOf(runtimeOf(step));
     EXPECT_EQ(counters.scalar_all_reduces, 2);
     EXPECT_EQ(counters.all_reduces, 0);
     EXPECT_EQ(counters.bytes_sent, 2 * 16 * 2 / 3);

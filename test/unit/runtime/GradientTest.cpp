@@ -16,7 +16,7 @@ namespace {
 
 /// The gradient buffer, which the ABI does not show.
 std::vector<float> gradientBuffer(zero_rt_step *step) {
-  auto *data = static_cast<float *>(step->buffers[GradientBuffer].data);
+  auto *data = static_cast<float *>(step->get()->buffers[GradientBuffer].data);
   return std::vector<float>(data, data + trainElements);
 }
 

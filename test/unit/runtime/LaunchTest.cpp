@@ -56,7 +56,7 @@ LibraryBuilder makeBuffers(int32_t ranks, int64_t elements) {
 }
 
 double *dataOf(zero_rt_step *step, int buffer) {
-  return static_cast<double *>(step->buffers[size_t(buffer)].data);
+  return static_cast<double *>(step->get()->buffers[size_t(buffer)].data);
 }
 
 zero_rt_status launch(zero_rt_step *step, int32_t kernel,
@@ -64,7 +64,7 @@ zero_rt_status launch(zero_rt_step *step, int32_t kernel,
                       int32_t sumSlot = -1) {
   return callsOf(step).launch(
       step, kernel, buffers.data(), int32_t(buffers.size()), table,
-      step->library->buffers[Full].elements, own ? 0 : -1, sumSlot);
+      step->get()->library->buffers[Full].elements, own ? 0 : -1, sumSlot);
 }
 
 // Each row gets its scalar; what no row names is not touched.
@@ -76,7 +76,7 @@ TEST(Launch, RunsAllRowsWithTheirScalars) {
     std::vector<double> expected = {1, 1, 1, 1, 1, 0, 0, 2, 2, 2, 2, 2};
     EXPECT_EQ(std::vector<double>(dataOf(step, Full), dataOf(step, Full) + 12),
               expected);
-    EXPECT_EQ(countersOf(step->runtime).launches, 1);
+    EXPECT_EQ(countersOf(runtimeOf(step)).launches, 1);
   });
 }
 
@@ -110,7 +110,7 @@ TEST(Launch, NothingToDoIsNoLaunch) {
     slotsOf(step)[3] = 7;
     expectOk(launch(step, Mark, {Shard}, 0, true));
     expectOk(launch(step, Sum, {Shard}, 0, true, 3));
-    EXPECT_EQ(countersOf(step->runtime).launches, rank == 0 ? 2 : 0);
+    EXPECT_EQ(countersOf(runtimeOf(step)).launches, rank == 0 ? 2 : 0);
     EXPECT_EQ(slotsOf(step)[3], rank == 0 ? 2 : 0);
   });
 }

@@ -54,7 +54,7 @@ TEST(Memory, CountsAllocationsOnDemand) {
   const int role = ZERO_RT_ROLE_STAGING;
   runSteps(library.get(), [&](int32_t, zero_rt_step *step) {
     const zero_rt_calls &calls = callsOf(step);
-    zero_rt_runtime *runtime = step->runtime;
+    zero_rt_runtime *runtime = runtimeOf(step);
     expectCount(countersOf(runtime), 0, ZERO_RT_ROLE_GRADIENT, 24, 24, 1);
     expectCount(countersOf(runtime), 0, ZERO_RT_ROLE_SCALAR, 8, 8, 1);
     expectCount(countersOf(runtime), host, role, 0, 0, 0);
@@ -93,10 +93,10 @@ TEST(Memory, RetagMovesTheCount) {
   LibraryBuilder library = makeBuffers();
   runSteps(library.get(), [](int32_t, zero_rt_step *step) {
     const zero_rt_calls &calls = callsOf(step);
-    void *before = step->buffers[Gradient].data;
+    void *before = step->get()->buffers[Gradient].data;
     expectOk(calls.retag(step, Gradient, ZERO_RT_ROLE_ACCUMULATOR));
-    EXPECT_EQ(step->buffers[Gradient].data, before);
-    zero_rt_counters counters = countersOf(step->runtime);
+    EXPECT_EQ(step->get()->buffers[Gradient].data, before);
+    zero_rt_counters counters = countersOf(runtimeOf(step));
     expectCount(counters, 0, ZERO_RT_ROLE_GRADIENT, 0, 24, 1);
     expectCount(counters, 0, ZERO_RT_ROLE_ACCUMULATOR, 24, 24, 0);
     // A buffer that is allocated again counts as what it was declared.
@@ -104,7 +104,7 @@ TEST(Memory, RetagMovesTheCount) {
     expectOk(calls.retag(step, Staging, ZERO_RT_ROLE_ACCUMULATOR));
     expectOk(calls.release(step, Staging));
     expectOk(calls.allocate(step, Staging));
-    counters = countersOf(step->runtime);
+    counters = countersOf(runtimeOf(step));
     expectCount(counters, 1, ZERO_RT_ROLE_STAGING, 12, 12, 2);
     expectCount(counters, 1, ZERO_RT_ROLE_ACCUMULATOR, 0, 12, 0);
   });
@@ -117,11 +117,13 @@ TEST(Memory, FillsAndPoisons) {
   runSteps(
       library.get(),
       [](int32_t, zero_rt_step *step) {
-        auto *gradient = static_cast<float *>(step->buffers[Gradient].data);
+        auto *gradient =
+            static_cast<float *>(step->get()->buffers[Gradient].data);
         EXPECT_EQ(std::vector<float>(gradient, gradient + 6),
                   std::vector<float>(6, 1.5f));
         expectOk(callsOf(step).allocate(step, Staging));
-        auto *words = static_cast<uint32_t *>(step->buffers[Staging].data);
+        auto *words =
+            static_cast<uint32_t *>(step->get()->buffers[Staging].data);
         EXPECT_EQ(std::vector<uint32_t>(words, words + 3),
                   std::vector<uint32_t>(3, F32::poison));
       },
@@ -133,7 +135,8 @@ TEST(Memory, IsAligned) {
   runSteps(library.get(), [](int32_t, zero_rt_step *step) {
     expectOk(callsOf(step).allocate(step, Staging));
     for (int buffer : {Gradient, Staging})
-      EXPECT_EQ(reinterpret_cast<uintptr_t>(step->buffers[buffer].data) % 64,
+      EXPECT_EQ(reinterpret_cast<uintptr_t>(step->get()->buffers[buffer].data) %
+                    64,
                 0u);
   });
 }
@@ -144,15 +147,16 @@ TEST(Memory, CopiesBetweenSpacesAreCounted) {
     const zero_rt_calls &calls = callsOf(step);
     expectOk(calls.allocate(step, Twin));
     expectOk(calls.copy(step, Gradient, Twin));
-    EXPECT_EQ(static_cast<float *>(step->buffers[Twin].data)[5], 1.5f);
-    EXPECT_EQ(countersOf(step->runtime).bytes_copied_between_spaces, 24);
+    EXPECT_EQ(static_cast<float *>(step->get()->buffers[Twin].data)[5], 1.5f);
+    EXPECT_EQ(countersOf(runtimeOf(step)).bytes_copied_between_spaces, 24);
     expectOk(calls.copy(step, Twin, Twin));
-    EXPECT_EQ(countersOf(step->runtime).bytes_copied_between_spaces, 24);
+    EXPECT_EQ(countersOf(runtimeOf(step)).bytes_copied_between_spaces, 24);
     expectOk(calls.allocate(step, Staging));
     // Of a full buffer the slice that the other one holds.
     expectOk(calls.copy(step, Gradient, Staging));
-    EXPECT_EQ(static_cast<float *>(step->buffers[Staging].data)[2], 1.5f);
-    EXPECT_EQ(countersOf(step->runtime).bytes_copied_between_spaces, 36);
+    EXPECT_EQ(static_cast<float *>(step->get()->buffers[Staging].data)[2],
+              1.5f);
+    EXPECT_EQ(countersOf(runtimeOf(step)).bytes_copied_between_spaces, 36);
     expectOk(calls.allocate(step, Short));
     expectStatus(ZERO_RT_INTERNAL, calls.copy(step, Gradient, Short),
                  "copy: 'gradient' and 'short' differ in type or size");
@@ -165,11 +169,11 @@ TEST(Memory, CopiesASliceToItsPlace) {
   runSteps(library.get(), [](int32_t rank, zero_rt_step *step) {
     const zero_rt_calls &calls = callsOf(step);
     expectOk(calls.allocate(step, Staging));
-    auto *slice = static_cast<float *>(step->buffers[Staging].data);
+    auto *slice = static_cast<float *>(step->get()->buffers[Staging].data);
     for (int i = 0; i < 3; ++i)
       slice[i] = float(10 * rank + i);
     expectOk(calls.copy(step, Staging, Gradient));
-    auto *full = static_cast<float *>(step->buffers[Gradient].data);
+    auto *full = static_cast<float *>(step->get()->buffers[Gradient].data);
     for (int i = 0; i < 6; ++i)
       EXPECT_EQ(full[i], i / 3 == rank ? float(10 * rank + i % 3) : 1.5f);
   });

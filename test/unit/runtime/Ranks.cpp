@@ -29,9 +29,13 @@ void zero_rt::test::expectStatus(zero_rt_status expected, zero_rt_status status,
   }
 }
 
+zero_rt_runtime *zero_rt::test::runtimeOf(zero_rt_step *step) {
+  return step->get()->runtime->handle;
+}
+
 double *zero_rt::test::slotsOf(zero_rt_step *step) {
   double *slots = nullptr;
-  expectOk(step->getSlots(&slots));
+  expectOk(step->get()->getSlots(&slots));
   return slots;
 }
 

@@ -24,6 +24,9 @@ template <typename T> const zero_rt_calls &callsOf(const T *object) {
   return **reinterpret_cast<const zero_rt_calls *const *>(object);
 }
 
+/// The runtime of |step|.
+zero_rt_runtime *runtimeOf(zero_rt_step *step);
+
 /// The scalars of |step| on the processor.
 double *slotsOf(zero_rt_step *step);
 

@@ -108,7 +108,8 @@ struct Gradient {
 };
 
 const float *closed(zero_rt_step *step, int bucket) {
-  return static_cast<float *>(step->buffers[size_t(Closed0 + bucket)].data);
+  return static_cast<float *>(
+      step->get()->buffers[size_t(Closed0 + bucket)].data);
 }
 
 void expectClosed(zero_rt_step *step, int bucket, float value) {
@@ -118,16 +119,16 @@ void expectClosed(zero_rt_step *step, int bucket, float value) {
 }
 
 int64_t stagingBytes(zero_rt_step *step) {
-  return countersOf(step->runtime).bytes_now[0][ZERO_RT_ROLE_STAGING];
+  return countersOf(runtimeOf(step)).bytes_now[0][ZERO_RT_ROLE_STAGING];
 }
 
 // Memory of two buckets, whatever their number.
 TEST(Sequence, SharedMemoryCountsOnce) {
   LibraryBuilder library = makeLibrary();
   runSteps(library.get(), [](int32_t, zero_rt_step *step) {
-    EXPECT_EQ(countersOf(step->runtime).bytes_now[0][ZERO_RT_ROLE_GRADIENT],
+    EXPECT_EQ(countersOf(runtimeOf(step)).bytes_now[0][ZERO_RT_ROLE_GRADIENT],
               2 * kElements * 4);
-    EXPECT_EQ(step->buffers[2].data, step->buffers[0].data);
+    EXPECT_EQ(step->get()->buffers[2].data, step->get()->buffers[0].data);
   });
 }
 
@@ -147,7 +148,7 @@ TEST(Sequence, AnyOrderOfArrivals) {
         gradients[i].pass(step, order[i]);
       // Whoever was released may be overwritten; the others may not.
       for (Gradient &gradient : gradients) {
-        expectOk(zero_rt_wait(step->runtime, gradient.release));
+        expectOk(zero_rt_wait(runtimeOf(step), gradient.release));
         gradient.data.assign(3, -1);
       }
       expectOk(calls.apply(step, nullptr, 0, nullptr));
@@ -157,7 +158,7 @@ TEST(Sequence, AnyOrderOfArrivals) {
       expectClosed(step, 2, 30);
       expectClosed(step, 3, 40);
     } while (std::next_permutation(order.begin(), order.end()));
-    EXPECT_EQ(countersOf(step->runtime).allocations[0][ZERO_RT_ROLE_STAGING],
+    EXPECT_EQ(countersOf(runtimeOf(step)).allocations[0][ZERO_RT_ROLE_STAGING],
               0);
   });
 }
@@ -171,10 +172,10 @@ TEST(Sequence, WaitingForAClosedBucketIsAnError) {
     Gradient last(40), first(10);
     last.pass(step, 3);
     EXPECT_NE(last.release, 0u);
-    expectStatus(ZERO_RT_PROTOCOL, zero_rt_wait(step->runtime, last.release),
+    expectStatus(ZERO_RT_PROTOCOL, zero_rt_wait(runtimeOf(step), last.release),
                  "is the release of a gradient whose bucket is not open yet");
     expectStatus(ZERO_RT_INVALID_ARGUMENT,
-                 zero_rt_wait(step->runtime, last.release + 1),
+                 zero_rt_wait(runtimeOf(step), last.release + 1),
                  "was never given out");
     first.pass(step, 0);
     EXPECT_EQ(first.release, 0u);
@@ -184,7 +185,7 @@ TEST(Sequence, WaitingForAClosedBucketIsAnError) {
                  calls.gradient(step, 3, &tensor, nullptr, nullptr),
                  "gradient of 'w3' arrived 2 times in this backward");
     expectOk(calls.apply(step, nullptr, 0, nullptr));
-    expectOk(zero_rt_wait(step->runtime, last.release));
+    expectOk(zero_rt_wait(runtimeOf(step), last.release));
     expectClosed(step, 0, 10);
     expectClosed(step, 3, 40);
     for (int i = 0; i < 4; ++i) // never came
@@ -283,7 +284,7 @@ TEST(Sequence, ASlotKeepsItsPlace) {
     first.pass(step, 0);
     second.pass(step, 1);
     second.pass(step, 1); // opens the last bucket
-    EXPECT_EQ(step->sequence.closed, 2);
+    EXPECT_EQ(step->get()->sequence.closed, 2);
     expectOk(calls.gradient_slot(step, 3, nullptr, &again, &beta));
     EXPECT_EQ(again.data, slot.data);
     EXPECT_EQ(beta, 0);
@@ -334,8 +335,8 @@ TEST(Sequence, DiscardDropsWhatWaits) {
     expectOk(calls.gradient_slot(step, 2, nullptr, &slot, &beta));
     expectOk(calls.discard(step));
     EXPECT_EQ(stagingBytes(step), 0);
-    expectOk(zero_rt_wait(step->runtime, last.release));
-    EXPECT_EQ(step->sequence.closed, kBuckets);
+    expectOk(zero_rt_wait(runtimeOf(step), last.release));
+    EXPECT_EQ(step->get()->sequence.closed, kBuckets);
   });
 }
 

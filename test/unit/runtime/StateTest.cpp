@@ -93,7 +93,7 @@ TEST(State, BindChecksTheTensor) {
     tensor.dtype = ZERO_RT_BF16;
     tensor.space = ZERO_RT_SPACE_HOST;
     expectOk(calls.bind_parameter(step, Bias, &tensor));
-    EXPECT_EQ(countersOf(step->runtime).bytes_copied_between_spaces, 2 * 6);
+    EXPECT_EQ(countersOf(runtimeOf(step)).bytes_copied_between_spaces, 2 * 6);
   });
 }
 
@@ -109,14 +109,14 @@ TEST(State, StagedCopiesFollowTheParameter) {
   runSteps(library.get(), [&](int32_t, zero_rt_step *step) {
     const zero_rt_calls &calls = callsOf(step);
     auto expectCopies = [&] {
-      Range held = step->held(staged);
+      Range held = step->get()->held(staged);
       for (int32_t p = 0; p < NumTrainParameters; ++p)
         for (int64_t i = 0; i < trainSizes[p]; ++i) {
           int64_t e = trainOffsets[p] + i;
           if (e >= held.begin && e < held.end)
-            EXPECT_EQ(
-                *static_cast<uint16_t *>(step->address(staged, e)),
-                *static_cast<uint16_t *>(step->address(ParameterBuffer, e)));
+            EXPECT_EQ(*static_cast<uint16_t *>(step->get()->address(staged, e)),
+                      *static_cast<uint16_t *>(
+                          step->get()->address(ParameterBuffer, e)));
         }
     };
     bindAll(step);
@@ -132,8 +132,9 @@ TEST(State, StagedCopiesFollowTheParameter) {
                                  bytesOf(entries[e])));
     }
     expectCopies();
-    EXPECT_EQ(*static_cast<uint16_t *>(step->address(ParameterBuffer, 0)),
-              bf16FromFloat(0.5f));
+    EXPECT_EQ(
+        *static_cast<uint16_t *>(step->get()->address(ParameterBuffer, 0)),
+        bf16FromFloat(0.5f));
   });
 }
 

@@ -96,7 +96,7 @@ TEST(Step, CountersAreExact) {
     expectOk(calls.begin_backward(step, 0));
     passAll(step);
     expectOk(applyStep(step));
-    zero_rt_counters counters = countersOf(step->runtime);
+    zero_rt_counters counters = countersOf(runtimeOf(step));
     const int64_t now[] = {24 * 2, 8 * 4, 0, 8 * 4, 14 * 8, 0};
     const int64_t peak[] = {24 * 2, 8 * 4 + 24 * 4, 24 * 4, 8 * 4, 14 * 8, 0};
     const int64_t allocations[] = {1, 2, 0, 1, 1, 0};
@@ -138,7 +138,7 @@ TEST(Step, AMissingGradientRefusesOnAllRanks) {
     EXPECT_EQ(results.backwards, 4);
     EXPECT_EQ(parametersOf(step), expectedParameters(0));
     // The exchange of names is no collective of a step.
-    EXPECT_EQ(countersOf(step->runtime).scalar_all_reduces, 1);
+    EXPECT_EQ(countersOf(runtimeOf(step)).scalar_all_reduces, 1);
 
     // The next step is a good one, although the optional one never comes.
     expectOk(calls.begin_backward(step, 0));

@@ -157,6 +157,8 @@ TEST(Tcp, RefusesBadOptions) {
   };
   refuses([](auto &o) { o.struct_size = 4; }, "options->struct_size is 4");
   refuses([](auto &o) { o.ranks = 0; }, "options->ranks is 0");
+  refuses([](auto &o) { o.ranks = INT32_MAX; },
+          "options->ranks is 2147483647, expected 1 to 1048576");
   refuses([](auto &o) { o.rank = 2; }, "options->rank is 2, expected 0 to 1");
   refuses([](auto &o) { o.port = 0; }, "options->port is 0");
   refuses([](auto &o) { o.host[0] = 0; }, "options->host is empty");

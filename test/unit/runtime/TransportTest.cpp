@@ -72,7 +72,9 @@ TEST(Transport, RefusesWhatIsIncomplete) {
   bad.rank = 2;
   refuses(&bad, "transport->rank is 2, expected 0 to 1");
   bad.ranks = 0;
-  refuses(&bad, "transport->ranks is 0, expected at least 1");
+  refuses(&bad, "transport->ranks is 0, expected 1 to 1048576");
+  bad.ranks = INT32_MAX;
+  refuses(&bad, "transport->ranks is 2147483647, expected 1 to 1048576");
   bad = good;
   bad.test = nullptr;
   refuses(&bad, "transport lacks a function");
@@ -99,8 +101,8 @@ TEST(Transport, GivesTheBitsOfSumsInOrder) {
   for (int32_t ranks : {1, 2, 3, 5}) {
     Cluster cluster(ranks);
     cluster.run([&](int32_t rank) {
-      checkCollectives(*cluster.runtimes[size_t(rank)]->communicator, rank,
-                       ranks);
+      checkCollectives(*cluster.runtimes[size_t(rank)]->get()->communicator,
+                       rank, ranks);
     });
   }
 }
@@ -108,7 +110,7 @@ TEST(Transport, GivesTheBitsOfSumsInOrder) {
 // And so does a group of threads.
 TEST(Transport, GivesTheBitsOfThreads) {
   runRanks(3, [&](int32_t rank, zero_rt_runtime *runtime) {
-    checkCollectives(*runtime->communicator, rank, 3);
+    checkCollectives(*runtime->get()->communicator, rank, 3);
   });
 }
 
@@ -116,8 +118,8 @@ TEST(Transport, GivesTheBitsOfThreads) {
 std::unique_ptr<Communicator> join(Cluster &cluster, int32_t rank,
                                    const std::vector<int32_t> &members) {
   std::unique_ptr<Communicator> end;
-  expectOk(
-      cluster.runtimes[size_t(rank)]->communicator->split(1, members, end));
+  expectOk(cluster.runtimes[size_t(rank)]->get()->communicator->split(
+      1, members, end));
   return end;
 }
 
@@ -132,7 +134,8 @@ TEST(Transport, SplitsIntoGroups) {
     for (int i = 0; i < 3; ++i) {
       checkCollectives(*rows, column, 2);
       checkCollectives(*columns, rank / 2, 2);
-      checkCollectives(*mesh.runtimes[size_t(rank)]->communicator, rank, 4);
+      checkCollectives(*mesh.runtimes[size_t(rank)]->get()->communicator, rank,
+                       4);
     }
   });
   Cluster odd(5);
@@ -167,10 +170,10 @@ TEST(Transport, ComparesWholeNames) {
   cluster.run([&](int32_t rank) {
     std::string mine = name + (rank ? "a" : "b");
     Tag tag = {"all_gather", mine.c_str(), 0, ZERO_RT_F32, ZERO_RT_F32, 0};
-    expectStatus(
-        ZERO_RT_MISMATCH,
-        cluster.runtimes[size_t(rank)]->communicator->allGather(tag, nullptr),
-        "names differ");
+    expectStatus(ZERO_RT_MISMATCH,
+                 cluster.runtimes[size_t(rank)]->get()->communicator->allGather(
+                     tag, nullptr),
+                 "names differ");
   });
 }
 
@@ -186,9 +189,10 @@ TEST(Transport, AFailureIsToldToAll) {
                    join(cluster, rank, {0, 1})->allGather(tag, nullptr),
                    "rank 0 is in all_gather of 'b0', rank 1 in all_gather of");
     else
-      expectStatus(ZERO_RT_MISMATCH,
-                   cluster.runtimes[2]->communicator->allGather(tag, nullptr),
-                   "rank 0 is in all_gather of 'b0', rank 1 in all_gather of");
+      expectStatus(
+          ZERO_RT_MISMATCH,
+          cluster.runtimes[2]->get()->communicator->allGather(tag, nullptr),
+          "rank 0 is in all_gather of 'b0', rank 1 in all_gather of");
   });
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
 }
@@ -201,7 +205,7 @@ TEST(Transport, ALetterOutlivesItsStep) {
   Letter letter;
   letter.step = 1;
   cluster.run([&](int32_t rank) {
-    zero_rt_runtime &runtime = *cluster.runtimes[size_t(rank)];
+    Runtime &runtime = *cluster.runtimes[size_t(rank)]->get();
     if (rank == 0) {
       Parcel parcel;
       parcel.data = data.data();
@@ -262,7 +266,8 @@ TEST(Transport, RuntimesMayFollowEachOther) {
   Cluster cluster(3);
   for (int i = 0; i < 3; ++i) {
     cluster.run([&](int32_t rank) {
-      checkCollectives(*cluster.runtimes[size_t(rank)]->communicator, rank, 3);
+      checkCollectives(*cluster.runtimes[size_t(rank)]->get()->communicator,
+                       rank, 3);
       expectOk(zero_rt_destroy(cluster.runtimes[size_t(rank)]));
       expectOk(zero_rt_create(cluster.groups[size_t(rank)], rank, nullptr,
                               &cluster.runtimes[size_t(rank)]));

@@ -59,7 +59,7 @@ TEST(WholeNumbers, ComeAsTheyAre) {
                             &extent);
     expectThatComes<int32_t>(step, rank, Places, ZERO_RT_I32,
                              {1 << 24 | 1, -7});
-    zero_rt_counters counters = countersOf(step->runtime);
+    zero_rt_counters counters = countersOf(runtimeOf(step));
     EXPECT_EQ(counters.activation_bytes_sent, rank ? 0 : 24 + 5 + 8);
   });
 }

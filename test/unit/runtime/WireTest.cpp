@@ -58,15 +58,17 @@ std::vector<double> expectedSum(int32_t ranks, int32_t wire, int32_t sum,
 std::vector<double> read(const zero_rt_step *step, int32_t buffer,
                          int64_t elements) {
   std::vector<double> values(static_cast<size_t>(elements));
-  convert(ZERO_RT_F64, values.data(), step->library->buffers[buffer].dtype,
-          step->buffers[size_t(buffer)].data, elements);
+  convert(ZERO_RT_F64, values.data(),
+          step->get()->library->buffers[buffer].dtype,
+          step->get()->buffers[size_t(buffer)].data, elements);
   return values;
 }
 
 void writeAddends(const zero_rt_step *step, int32_t rank, int32_t wire,
                   int64_t elements) {
   std::vector<double> mine = addends(rank, wire, elements);
-  convert(wire, step->buffers[Wire].data, ZERO_RT_F64, mine.data(), elements);
+  convert(wire, step->get()->buffers[Wire].data, ZERO_RT_F64, mine.data(),
+          elements);
 }
 
 struct Types {
@@ -91,7 +93,7 @@ TEST(Wire, AllReduceSumsInTheTargetsType) {
           EXPECT_EQ(read(step, Whole, elements), expected);
           // What travelled is as it was.
           EXPECT_EQ(read(step, Wire, elements), addends(rank, wire, elements));
-          zero_rt_counters counters = countersOf(step->runtime);
+          zero_rt_counters counters = countersOf(runtimeOf(step));
           EXPECT_EQ(counters.all_reduces, 1);
           EXPECT_EQ(counters.bytes_sent,
                     elements * (elementSize(wire) + elementSize(sum)) *
@@ -118,7 +120,7 @@ TEST(Wire, ReduceScatterSumsInTheTargetsType) {
             for (double &value : mine)
               value *= 2; // exact
             EXPECT_EQ(read(step, Slice, size), mine);
-            EXPECT_EQ(countersOf(step->runtime).bytes_sent,
+            EXPECT_EQ(countersOf(runtimeOf(step)).bytes_sent,
                       2 * elements * elementSize(wire) * (ranks - 1) / ranks);
           });
     }
@@ -129,8 +131,8 @@ TEST(Wire, TheSumIsNotRoundedToTheWire) {
   LibraryBuilder library = makeBuffers(2, ZERO_RT_BF16, ZERO_RT_F32, 2);
   runSteps(library.get(), [](int32_t rank, zero_rt_step *step) {
     std::vector<double> mine(2, rank ? 256 : 1);
-    convert(ZERO_RT_BF16, step->buffers[Wire].data, ZERO_RT_F64, mine.data(),
-            2);
+    convert(ZERO_RT_BF16, step->get()->buffers[Wire].data, ZERO_RT_F64,
+            mine.data(), 2);
     expectOk(callsOf(step).all_reduce(step, Wire, Whole, 0));
     EXPECT_EQ(read(step, Whole, 2), std::vector<double>(2, 257));
   });
