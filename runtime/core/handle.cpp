@@ -86,6 +86,7 @@ zero_rt_status RankCall::begin(const char *call, Handle *handle,
                   "one of its steps; use them from one thread at a time",
                   call);
     rank = handle->rank;
+    mode.emplace();
   }
   // Another thread may have destroyed it in the meantime.
   return checkHandle(call, handle, kind);

@@ -14,10 +14,12 @@
 #ifndef ZERO_RT_CORE_HANDLE_H
 #define ZERO_RT_CORE_HANDLE_H
 
+#include "core/floating_point.h"
 #include "zero_rt/abi.h"
 
 #include <atomic>
 #include <memory>
+#include <optional>
 
 namespace zero_rt {
 
@@ -66,7 +68,8 @@ Typed *giveOut(std::unique_ptr<Typed> handle, Object *object) noexcept {
 zero_rt_status checkHandle(const char *call, const Handle *handle,
                            HandleKind kind);
 
-/// A call of one thread on a rank. A rank is its runtime and all its steps.
+/// A call of one thread on a rank, which is a runtime and all its steps. Sets
+/// the floating-point mode of the thread.
 class RankCall {
 public:
   RankCall() = default;
@@ -81,6 +84,7 @@ public:
 
 private:
   Handle *rank = nullptr; // null: begun by an outer call, or not at all
+  std::optional<FloatingPointMode> mode;
 };
 
 } // namespace zero_rt

@@ -6,6 +6,8 @@
 
 #include "core/thread_pool.h"
 
+#include "core/floating_point.h"
+
 using namespace zero_rt;
 
 ThreadPool::ThreadPool(int32_t threads) {
@@ -59,6 +61,7 @@ void ThreadPool::drain() {
 }
 
 void ThreadPool::work() {
+  FloatingPointMode mode; // a thread begins with that of its creator
   uint64_t seen = 0;
   for (;;) {
     {

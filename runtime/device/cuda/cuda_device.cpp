@@ -6,6 +6,7 @@
 
 #include "device/cuda/cuda_device.h"
 
+#include "core/floating_point.h"
 #include "core/pause.h"
 #include "core/status.h"
 #include "device/cuda/cuda_program.h"
@@ -208,6 +209,7 @@ zero_rt_status CudaDevice::queue(std::function<void()> function) {
   std::unique_ptr<Task> owned(new Task{std::move(function), hostHasFailed});
   auto run = [](void *data) {
     std::unique_ptr<Task> mine(static_cast<Task *>(data));
+    FloatingPointMode mode; // of a thread of the driver
     try {
       mine->function();
     } catch (...) {

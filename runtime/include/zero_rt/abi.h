@@ -17,6 +17,9 @@
 // turns. A call while another thread is in one of the same rank is an error
 // (protocol), and does nothing. Any thread may create a runtime of a group.
 //
+// Calls round to nearest and keep subnormal numbers, whatever floating-point
+// mode the calling thread has (x86-64), and leave the mode as it was.
+//
 // Structs that may grow begin with `struct_size`, which the caller sets to
 // sizeof of the struct it was compiled with.
 //

@@ -319,7 +319,12 @@ CUresult cuLaunchHostFunc(Stream *stream, void (*function)(void *),
                           void *data) {
   Entry entry("cuLaunchHostFunc", stream);
   CHECK(entry);
-  gpu().queue(gpu().streamOf(stream), {[=] { function(data); }});
+  // It runs on a thread of the driver's, whose floating-point mode is any.
+  auto run = [=] {
+    Rounding rounding(FE_UPWARD);
+    function(data);
+  };
+  gpu().queue(gpu().streamOf(stream), {run});
   return 0;
 }
 

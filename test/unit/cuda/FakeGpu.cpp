@@ -156,8 +156,10 @@ bool Gpu::runOne() {
   Stream &chosen = *ready[random() % ready.size()];
   Work work = std::move(chosen.queue.front());
   chosen.queue.pop_front();
-  if (work.run)
+  if (work.run) {
+    Rounding rounding(FE_TONEAREST); // however the thread rounds that calls
     work.run();
+  }
   if (work.records)
     work.records->passed.insert(work.turn);
   return true;

@@ -9,6 +9,7 @@
 
 #include "FakeDriver.h"
 
+#include <cfenv>
 #include <cstdlib>
 #include <deque>
 #include <list>
@@ -62,6 +63,20 @@ struct Stream {
 /// An address that only the GPU can use is that of its memory and this: such as
 /// no CPU has.
 constexpr uint64_t kFar = uint64_t(1) << 60;
+
+/// While one lives, its thread rounds as it says.
+class Rounding {
+public:
+  explicit Rounding(int mode) : before(std::fegetround()) {
+    std::fesetround(mode);
+  }
+  ~Rounding() { std::fesetround(before); }
+  Rounding(const Rounding &) = delete;
+  Rounding &operator=(const Rounding &) = delete;
+
+private:
+  int before;
+};
 
 /// All of it is under one mutex.
 class Gpu {

@@ -11,6 +11,8 @@
 
 #include "GpuRank.h"
 
+#include <cfenv>
+#include <cmath>
 #include <cstring>
 #include <random>
 
@@ -33,8 +35,10 @@ protected:
   /// results.
   using State = std::vector<std::vector<char>>;
   State runRank(int rank, zero_rt_group *group, zero_rt_device device,
-                bool graphs);
-  std::vector<State> run(zero_rt_device device, bool graphs = false);
+                bool graphs, int rounding);
+  /// Rank 0 calls with |rounding|.
+  std::vector<State> run(zero_rt_device device, bool graphs = false,
+                         int rounding = FE_TONEAREST);
   void expectEqual(const std::vector<State> &a, const std::vector<State> &b);
   int getNumRanks() { return std::get<2>(GetParam()); }
   Ranks getRanks() { return std::get<3>(GetParam()); }
@@ -43,7 +47,8 @@ protected:
 } // namespace
 
 GpuBits::State GpuBits::runRank(int r, zero_rt_group *group,
-                                zero_rt_device device, bool graphs) {
+                                zero_rt_device device, bool graphs,
+                                int rounding) {
   std::mt19937 random(unsigned(r) + 1);
   std::normal_distribution<float> normal;
   std::uniform_int_distribution<int> whole(-20, 20);
@@ -52,12 +57,15 @@ GpuBits::State GpuBits::runRank(int r, zero_rt_group *group,
                  (getRanks() == Ranks::ProcessesInBF16 && getNumRanks() > 3);
   auto draw = [&](int64_t count) {
     std::vector<uint16_t> values(static_cast<size_t>(count));
+    std::fesetround(FE_TONEAREST);
     for (uint16_t &value : values) {
       float drawn = isExact ? float(whole(random)) / 16 : normal(random);
       uint32_t bits = 0;
       std::memcpy(&bits, &drawn, sizeof(bits));
       value = uint16_t(bits >> 16);
     }
+    if (r == 0)
+      std::fesetround(rounding);
     return values;
   };
   int gpu = getRanks() == Ranks::Threads        ? 0
@@ -92,7 +100,7 @@ GpuBits::State GpuBits::runRank(int r, zero_rt_group *group,
       if (backward == 0)
         rank.check(rank.calls().accumulate(rank.step));
     }
-    double rate = 1e-3 * (step + 1);
+    double rate = std::ldexp(1e-3, step);
     rank.check(rank.calls().apply(rank.step, &rate, 1, nullptr));
     double norm = rank.getResults().values[0];
     state.emplace_back(sizeof(norm));
@@ -115,10 +123,11 @@ GpuBits::State GpuBits::runRank(int r, zero_rt_group *group,
   return state;
 }
 
-std::vector<GpuBits::State> GpuBits::run(zero_rt_device device, bool graphs) {
+std::vector<GpuBits::State> GpuBits::run(zero_rt_device device, bool graphs,
+                                         int rounding) {
   std::vector<State> states(getNumRanks());
   auto body = [&](int r, zero_rt_group *group) {
-    states[r] = runRank(r, group, device, graphs);
+    states[r] = runRank(r, group, device, graphs, rounding);
   };
   fake::setGpus(getNumRanks(), 9, 0);
   if (device == ZERO_RT_DEVICE_HOST || getRanks() < Ranks::Processes)
@@ -149,6 +158,10 @@ TEST_P(GpuBits, AreThoseOfTheProcessor) {
   expectEqual(run(ZERO_RT_DEVICE_CUDA), processor);
   if (getNumRanks() <= 2)
     expectEqual(run(ZERO_RT_DEVICE_CUDA, /*graphs=*/true), processor);
+  // How a caller rounds is no matter.
+  if (getNumRanks() == 2)
+    for (zero_rt_device device : {ZERO_RT_DEVICE_HOST, ZERO_RT_DEVICE_CUDA})
+      expectEqual(run(device, /*graphs=*/false, FE_TOWARDZERO), processor);
 }
 
 static std::string nameOf(const testing::TestParamInfo<Plan> &info) {
