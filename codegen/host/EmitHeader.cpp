@@ -85,7 +85,13 @@ static StringRef getComment(Call call) {
   case Call::state_read:
     return "Copies an entry out; |bytes| is exactly its size.";
   case Call::state_write:
-    return "Copies an entry in; only between steps.";
+    return "Copies an entry in; only between steps. A checkpoint may be "
+           "written in any order: each entry stays as written. Writing "
+           "'master' alone also sets 'parameter', rounded, and writing "
+           "'parameter' alone also sets 'master'. Where 'master' is divided "
+           "over ranks, writing it alone makes the next backward an error "
+           "(protocol), since a rank lacks the other slices: write "
+           "'parameter', too, on every rank.";
   case Call::gradient_of:
     return "As gradient, where several backwards are under way: of backward "
            "|backward|, counted from 0 since the last apply or discard. It "

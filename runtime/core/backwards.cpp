@@ -9,6 +9,7 @@
 #include "core/calls.h"
 #include "core/gradients.h"
 #include "core/protocol.h"
+#include "core/state_entries.h"
 #include "core/status.h"
 
 #include <algorithm>
@@ -31,6 +32,7 @@ zero_rt_status zero_rt::beginBackward(Step &step, int32_t hint,
     row = step.index.transition(step.state, ZERO_RT_EVENT_BEGIN_LAST);
   if (!row)
     ZERO_RT_TRY(findTransition(step, ZERO_RT_EVENT_BEGIN, call, &row));
+  ZERO_RT_TRY(closeWrites(step, call));
   step.window.begin(row->event == ZERO_RT_EVENT_BEGIN_LAST);
   beginSequence(step);
   ZERO_RT_TRY(

@@ -94,5 +94,5 @@ zero_rt_status RankCall::begin(const char *call, Handle *handle,
 
 RankCall::~RankCall() {
   if (rank)
-    rank->thread = nullptr;
+    rank->thread.store(nullptr, std::memory_order_release);
 }

@@ -7,9 +7,8 @@
 #include "core/calls.h"
 #include "core/numeric.h"
 #include "core/protocol.h"
+#include "core/state_entries.h"
 #include "core/status.h"
-
-#include <vector>
 
 using namespace zero_rt;
 
@@ -40,19 +39,9 @@ static zero_rt_status writeHeld(Step &step, int64_t buffer,
   if (held.empty())
     return ZERO_RT_OK;
   const zero_rt_buffer_row &row = step.library->buffers[buffer];
-  void *place = step.address(buffer, held.begin);
   const void *values = elementAt(static_cast<const void *>(tensor.data),
                                  tensor.dtype, held.begin - whole.begin);
-  int64_t bytes = held.size() * elementSize(row.dtype);
-  std::vector<char> converted;
-  if (row.dtype != tensor.dtype) {
-    ZERO_RT_TRY(step.device().look(
-        values, held.size() * elementSize(tensor.dtype), &values));
-    converted.resize(size_t(bytes));
-    convert(row.dtype, converted.data(), tensor.dtype, values, held.size());
-    values = converted.data();
-  }
-  ZERO_RT_TRY(step.device().copy(place, values, bytes));
+  ZERO_RT_TRY(writeElements(step, buffer, held, tensor.dtype, values));
   if (row.space != tensor.space)
     step.runtime->counters.bytes_copied_between_spaces +=
         held.size() * elementSize(tensor.dtype);
@@ -75,6 +64,8 @@ zero_rt_status calls::bind_parameter(Step *step, int32_t parameter,
   for (int64_t copy : {bucket.master_buffer, bucket.staged_buffer})
     if (copy >= 0)
       ZERO_RT_TRY(writeHeld(*step, copy, row, *tensor));
+  step->written.resize(size_t(step->library->num_parameters));
+  step->written[size_t(parameter)] = {/*parameter=*/true};
   return ZERO_RT_OK;
 }
 

@@ -15,6 +15,8 @@
 #include "core/state_entries.h"
 #include "core/status.h"
 
+#include <vector>
+
 using namespace zero_rt;
 
 std::vector<StateEntry> zero_rt::enumerateState(const Step &step) {
@@ -88,31 +90,70 @@ static zero_rt_status locate(Step &step, int64_t index, const void *data,
   return dataOf(step, entry, out);
 }
 
-/// Brings the copies of parameters that an update in another space keeps up to
-/// date with [entry.begin, entry.end) of the parameter itself.
-static zero_rt_status refreshCopies(Step &step, const StateEntry &entry) {
+zero_rt_status zero_rt::writeElements(Step &step, int64_t buffer, Range range,
+                                      int64_t dtype, const void *values) {
+  int64_t own = step.library->buffers[buffer].dtype;
+  void *place = step.address(buffer, range.begin);
+  if (own == dtype)
+    return step.device().copy(place, values, range.size() * elementSize(own));
+  ZERO_RT_TRY(
+      step.device().look(values, range.size() * elementSize(dtype), &values));
+  std::vector<char> converted(size_t(range.size() * elementSize(own)));
+  convert(own, converted.data(), dtype, values, range.size());
+  ZERO_RT_TRY(
+      step.device().copy(place, converted.data(), int64_t(converted.size())));
+  return step.device().finish(); // it is read until then
+}
+
+/// Writes what |source| and |target| both hold of |range| to |target|.
+static zero_rt_status derive(Step &step, int64_t source, int64_t target,
+                             Range range) {
+  range = intersect(intersect(range, step.held(source)), step.held(target));
+  if (range.empty())
+    return ZERO_RT_OK;
+  return writeElements(step, target, range, step.library->buffers[source].dtype,
+                       step.address(source, range.begin));
+}
+
+/// Gives a parameter the values of its master copy, or the other way round,
+/// after |entry| was written. What was itself written since the last backward
+/// stays as it is, so a checkpoint may be loaded in any order.
+static zero_rt_status deriveFrom(Step &step, const StateEntry &entry) {
   if (entry.parameter < 0)
     return ZERO_RT_OK;
-  const zero_rt_parameter_row &parameter =
-      step.library->parameters[entry.parameter];
-  const zero_rt_bucket_row &bucket = step.library->buckets[parameter.bucket];
-  if (entry.buffer != bucket.parameter_buffer)
-    return ZERO_RT_OK;
-  const zero_rt_buffer_row &source =
-      step.library->buffers[bucket.parameter_buffer];
-  Range written = {parameter.offset + entry.begin,
-                   parameter.offset + entry.end};
-  for (int64_t copy : {bucket.master_buffer, bucket.staged_buffer}) {
-    // A master of another type is state of its own.
-    if (copy < 0 || step.library->buffers[copy].dtype != source.dtype)
-      continue;
-    Range range = intersect(written, step.held(copy));
-    if (!range.empty())
-      ZERO_RT_TRY(
-          step.device().copy(step.address(copy, range.begin),
-                             step.address(bucket.parameter_buffer, range.begin),
-                             range.size() * elementSize(source.dtype)));
+  const zero_rt_library &library = *step.library;
+  const zero_rt_parameter_row &parameter = library.parameters[entry.parameter];
+  const zero_rt_bucket_row &bucket = library.buckets[parameter.bucket];
+  int64_t master = bucket.master_buffer;
+  bool isParameter = entry.buffer == bucket.parameter_buffer;
+  if (!isParameter && entry.buffer != master)
+    return ZERO_RT_OK; // state of the optimizer's own
+  step.written.resize(size_t(library.num_parameters));
+  WrittenState &written = step.written[size_t(entry.parameter)];
+  (isParameter ? written.parameter : written.master) = true;
+  Range range = {parameter.offset + entry.begin, parameter.offset + entry.end};
+  if (isParameter) {
+    written.isStale = false;
+    if (master >= 0 && !written.master)
+      ZERO_RT_TRY(derive(step, bucket.parameter_buffer, master, range));
+  } else if (!written.parameter) {
+    ZERO_RT_TRY(derive(step, master, bucket.parameter_buffer, range));
+    int64_t owners = library.buffers[master].owners;
+    written.isStale = owners >= 0 && step.groupSize(owners) > 1;
   }
+  if (bucket.staged_buffer < 0)
+    return ZERO_RT_OK;
+  return derive(step, bucket.parameter_buffer, bucket.staged_buffer, range);
+}
+
+zero_rt_status zero_rt::closeWrites(Step &step, const char *call) {
+  for (size_t p = 0; p < step.written.size(); ++p)
+    if (step.written[p].isStale)
+      return fail(ZERO_RT_PROTOCOL,
+                  "%s: 'master' of '%s' was written, and rank %d has a slice "
+                  "of it only; write its 'parameter', too, on every rank",
+                  call, step.parameterName(int64_t(p)), step.runtime->rank);
+  step.written.clear();
   return ZERO_RT_OK;
 }
 
@@ -157,6 +198,6 @@ zero_rt_status calls::state_write(Step *step, int64_t entry, const void *data,
   // Also what ranks do together.
   ZERO_RT_TRY(step->device().finish());
   ZERO_RT_TRY(step->device().copy(memory, data, bytes));
-  ZERO_RT_TRY(refreshCopies(*step, step->entries[size_t(entry)]));
+  ZERO_RT_TRY(deriveFrom(*step, step->entries[size_t(entry)]));
   return step->device().finish(); // then |data| is the caller's again
 }

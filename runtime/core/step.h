@@ -33,6 +33,15 @@ struct StateEntry {
   int64_t end;
 };
 
+/// What state_write and bind_parameter wrote of a parameter since the last
+/// backward began.
+struct WrittenState {
+  bool parameter = false;
+  bool master = false;
+  /// The master copy was written, and other ranks have slices of it.
+  bool isStale = false;
+};
+
 /// The ranks that this one meets over a set of axes.
 struct RankGroup {
   std::vector<int32_t> members;
@@ -103,6 +112,7 @@ struct Step {
   Signal scalarsEnd = nullptr;
   Block slotBlock;
   std::vector<StateEntry> entries;
+  std::vector<WrittenState> written; // by parameter; empty: nothing was
 
   int64_t state = 0; // of the protocol
   Window window;

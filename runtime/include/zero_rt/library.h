@@ -165,8 +165,10 @@ typedef struct zero_rt_bucket_row {
   int64_t elements;         // of a row, pads included
   int64_t gradient_buffer;  // where arrivals go; full
   int64_t parameter_buffer; // full
-  int64_t master_buffer;    // sharded or full, or -1 if the parameter is it
-  int64_t store_kernel;     // operands: arriving gradient, gradient buffer
+  /// Sharded or full, or -1 if the parameter is it. Between steps the parameter
+  /// is the master rounded, unless state_write wrote both otherwise.
+  int64_t master_buffer;
+  int64_t store_kernel; // operands: arriving gradient, gradient buffer
   int64_t add_kernel;
   /// What the update writes, where that is in another space than the
   /// parameters: a copy of this rank's part of them. Or -1.

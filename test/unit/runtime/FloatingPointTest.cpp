@@ -10,9 +10,10 @@
 #include "core/step.h"
 #include "core/thread_pool.h"
 
-#include <cmath>
+#include <atomic>
 #include <mutex>
 #include <stdexcept>
+#include <thread>
 
 using namespace zero_rt;
 using namespace zero_rt::test;

@@ -18,9 +18,11 @@
 #include <regex>
 #include <set>
 #include <sstream>
+#include <string_view>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
+#include <utility>
 
 using namespace zero_rt::test;
 
