@@ -309,7 +309,7 @@ void Layout::run() {
   builder.setInsertionPointToStart(&block);
   for (BlockArgument argument : block.getArguments())
     scalars.map(argument, argument);
-  if (FlatSymbolRefAttr scale = shape.step.getLossScale())
+  if (FlatSymbolRefAttr scale = shape.step.getLossScaleAttr())
     rules.push_back(builder.create<ReadScaleOp>(shape.step.getLoc(), scale));
   for (Operation *op : old) {
     if (auto microBatches = dyn_cast<MicroBatchesOp>(op)) {

@@ -105,7 +105,10 @@ static void printPlanTable(StringRef text) {
   const llvm::json::Object &root = *plan->getAsObject();
   auto &os = llvm::outs();
   os << "step " << *root.getString("step") << ", " << *root.getInteger("ranks")
-     << " ranks, " << root.getArray("parameters")->size() << " parameters in ";
+     << " ranks, ";
+  if (size_t frozen = root.getArray("frozen")->size())
+    os << frozen << " frozen parameters, ";
+  os << root.getArray("parameters")->size() << " parameters in ";
   const llvm::json::Array *stages = root.getArray("stages");
   if (!stages) {
     os << root.getArray("buckets")->size() << " buckets\n\n";
