@@ -47,13 +47,13 @@ zero.optimizer @sgd hyper [lr, momentum = 0.875] state [momentum_buffer] {
   zero.yield %p1, %b1 : f32, f32
 }
 
-zero.step @train on @cluster weight(accumulation : -1, dp : -1) (%lr: !zero.value<f64>) {
+zero.step @train on @cluster weight(accumulation : -1, dp : -1) loss_scale @loss_scale (%lr: !zero.value<f64>) {
   %g:2 = zero.micro_batches in f32 {
-    %d:2 = zero.backward(@weight, @bias) arrives(@loss_scale : 1, accumulation : -1)
-        : !zero.value<70xf16, partial = [dp, micro], scaled = [@loss_scale : 1, dp : 1]>, !zero.value<33xf16, partial = [dp, micro], scaled = [@loss_scale : 1, dp : 1]>
-    zero.yield %d#0, %d#1 : !zero.value<70xf16, partial = [dp, micro], scaled = [@loss_scale : 1, dp : 1]>, !zero.value<33xf16, partial = [dp, micro], scaled = [@loss_scale : 1, dp : 1]>
+    %d:2 = zero.backward(@weight, @bias) arrives(loss_scale : 1, accumulation : -1)
+        : !zero.value<70xf16, partial = [dp, micro], scaled = [dp : 1, loss_scale : 1]>, !zero.value<33xf16, partial = [dp, micro], scaled = [dp : 1, loss_scale : 1]>
+    zero.yield %d#0, %d#1 : !zero.value<70xf16, partial = [dp, micro], scaled = [dp : 1, loss_scale : 1]>, !zero.value<33xf16, partial = [dp, micro], scaled = [dp : 1, loss_scale : 1]>
   }
-  %r:2 = zero.reduce %g#0, %g#1 : !zero.value<70xf32, partial = [dp], scaled = [@loss_scale : 1, dp : 1]>, !zero.value<33xf32, partial = [dp], scaled = [@loss_scale : 1, dp : 1]>
+  %r:2 = zero.reduce %g#0, %g#1 : !zero.value<70xf32, partial = [dp], scaled = [dp : 1, loss_scale : 1]>, !zero.value<33xf32, partial = [dp], scaled = [dp : 1, loss_scale : 1]>
   %norm = zero.norm %r#0, %r#1 : !zero.value<70xf32>, !zero.value<33xf32>
   %c:2 = zero.clip %r#0, %r#1 by %norm max 1.0 : !zero.value<70xf32>, !zero.value<33xf32> by !zero.value<f64>
   zero.update @all with @sgd(%c#0, %c#1) hyper(lr = %lr) : (!zero.value<70xf32>, !zero.value<33xf32>), (!zero.value<f64>)

@@ -252,14 +252,41 @@ static json::Array describeStages(ArrayRef<AxisCoordinate> coordinates) {
   return array;
 }
 
+/// Parameters that the library does not know, and the bytes of each that a rank
+/// keeps.
+static json::Array describeFrozen(ModuleOp module, zrt::ProgramOp program,
+                                  bool hasStages) {
+  json::Array array;
+  auto mesh = module.lookupSymbol<MeshOp>(program.getMeshAttr());
+  for (auto op : module.getOps<ParameterOp>()) {
+    if (!op.getFrozen())
+      continue;
+    int64_t elements = mesh.getNumHeld(op.getValueType());
+    int64_t dtype = getDtype(op.getDtype());
+    json::Object parameter{{"name", op.getSymName()},
+                           {"shape", json::Array(op.getShape())},
+                           {"sharded", describeSharding(op.getValueType())},
+                           {"dtype", nameOf(dtype)},
+                           {"elements", elements},
+                           {"bytes_per_rank", elements * bytesOf(dtype)}};
+    if (hasStages)
+      parameter["on"] = describeStages(op.getValueType().getPresent());
+    array.push_back(std::move(parameter));
+  }
+  return array;
+}
+
 std::string zero::emitPlan(ArrayRef<StageProgram> stages, const Tables &whole,
                            StringRef cpu, const ProofNote &proof,
                            const CudaCode *cuda) {
   json::Array parameters;
   zrt::ProgramOp program = stages.front().program;
-  auto declared = program->getParentOfType<ModuleOp>().getOps<ParameterOp>();
+  auto module = program->getParentOfType<ModuleOp>();
+  auto trained =
+      llvm::make_filter_range(module.getOps<ParameterOp>(),
+                              [](ParameterOp op) { return !op.getFrozen(); });
   for (auto [op, name, row] :
-       llvm::zip_equal(declared, whole.parameterNames, whole.parameters)) {
+       llvm::zip_equal(trained, whole.parameterNames, whole.parameters)) {
     json::Object parameter{{"name", name},
                            {"shape", json::Array(op.getShape())},
                            {"sharded", describeSharding(op.getValueType())},
@@ -289,8 +316,8 @@ std::string zero::emitPlan(ArrayRef<StageProgram> stages, const Tables &whole,
       {"mesh", std::move(mesh)},
       {"cpu", cpu},
       {"parameters", std::move(parameters)},
-      {"activations",
-       describeActivations(program->getParentOfType<ModuleOp>())},
+      {"frozen", describeFrozen(module, program, stages.size() > 1)},
+      {"activations", describeActivations(module)},
       {"proved", proof.isProved},
       {"promises", json::Array(proof.promises)}};
   if (cuda) {

@@ -190,11 +190,14 @@ void TableReader::addSegments() {
 }
 
 LogicalResult TableReader::addBuckets(MeshOp mesh) {
-  // Parameters in order of declaration; their numbers are the user's.
+  // Parameters in order of declaration; their numbers are the user's. Frozen
+  // ones have none.
   llvm::DenseMap<Attribute, size_t> rowOf;
   SmallVector<ParameterOp> declared;
   auto module = program->getParentOfType<ModuleOp>();
   for (auto op : module.getOps<ParameterOp>()) {
+    if (op.getFrozen())
+      continue;
     rowOf[FlatSymbolRefAttr::get(op)] = tables.parameters.size();
     declared.push_back(op);
     zero_rt_parameter_row row = {};

@@ -62,7 +62,7 @@ LogicalResult StepInterpreter::readExpected() {
 LogicalResult StepInterpreter::readRules() {
   auto module = step->getParentOfType<ModuleOp>();
   SmallVector<FlatSymbolRefAttr> names;
-  if (FlatSymbolRefAttr scale = step.getLossScale())
+  if (FlatSymbolRefAttr scale = step.getLossScaleAttr())
     names.push_back(scale);
   for (auto read : step.getBody().getOps<ReadScheduleOp>())
     names.push_back(read.getScheduleAttr());
@@ -80,7 +80,8 @@ LogicalResult StepInterpreter::initialize() {
   auto module = step->getParentOfType<ModuleOp>();
   ranks = Ranks(module.lookupSymbol<MeshOp>(step.getMeshAttr()));
   for (auto parameter : module.getOps<ParameterOp>())
-    parameters[parameter.getSymName()] = parameter;
+    if (!parameter.getFrozen())
+      parameters[parameter.getSymName()] = parameter;
   for (auto op : module.getOps<OptimizerOp>()) {
     FailureOr<Optimizer> optimizer = Optimizer::create(op);
     if (failed(optimizer))

@@ -34,7 +34,7 @@ public:
   apply(llvm::ArrayRef<RankInputs> perRank) override;
   mlir::LogicalResult discard(llvm::ArrayRef<RankInputs> perRank) override;
   double getLossScale() override {
-    mlir::FlatSymbolRefAttr scale = step.getLossScale();
+    mlir::FlatSymbolRefAttr scale = step.getLossScaleAttr();
     return scale ? getRule(scale).read(calculator, /*rank=*/0).value : 1;
   }
 

@@ -25,7 +25,7 @@ Number StepInterpreter::evaluateMonomial(ArrayRef<ScaleFactor> monomial,
     StringRef symbol = factor.symbol.getValue();
     Number base = symbol == kTokens         ? symbols.tokens
                   : symbol == kAccumulation ? symbols.accumulation
-                  : findLossScale(factor)
+                  : symbol == kLossScale
                       ? symbols.lossScale
                       : Number{double(ranks.getAxisSize(symbol)), 0};
     int64_t exponent = sign * factor.exponent;

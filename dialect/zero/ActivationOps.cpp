@@ -33,8 +33,8 @@ LogicalResult ActivationOp::verify() {
                          << " dimensions, expected at most " << kMaxDims;
   auto extents = llvm::make_filter_range(
       type.getShape(), [](int64_t n) { return !ShapedType::isDynamic(n); });
-  if (failed(verifySize(*this, llvm::to_vector(extents))))
-    return failure();
+  if (!areExtentsInRange(llvm::to_vector(extents)))
+    return emitOpError() << "must have at most " << kMaxElements << " elements";
   // activation_c2
   if (getFrom() == getTo() || int64_t(getFrom()) < 0 || int64_t(getTo()) < 0)
     return emitOpError() << "must go from one pipeline stage to another, got "

@@ -49,6 +49,8 @@ def Zero_ActivationOp : Zero_Op<"activation", [Symbol]> {
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
+    /// No op names an activation.
+    bool canDiscardOnUseEmpty() { return false; }
     ::mlir::RankedTensorType getTensorType() {
       return ::llvm::cast<::mlir::RankedTensorType>(getType());
     }

@@ -55,9 +55,9 @@ ParseResult MicroBatchesOp::parse(OpAsmParser &parser, OperationState &result) {
     if (!value)
       return parser.emitError(loc)
              << "body must yield !zero.value, got " << yielded;
-    if (!isa<FloatType>(type))
+    if (!isStorageType(type))
       return parser.emitError(loc)
-             << "expected a float type after 'in', got " << type;
+             << "expected f16, bf16, f32 or f64 after 'in', got " << type;
     result.addTypes(sumOverMicro(value, type));
   }
   return success();
@@ -275,20 +275,21 @@ LogicalResult BackwardOp::verifySymbolUses(SymbolTableCollection &symbols) {
 
   Scale scale = mesh.expandViews(multiply(
       getArrives().getFactors(), power(step.getWeight().getFactors(), -1)));
-  if (failed(verifySymbols(*this, "arrival", getArrivesAttr(), mesh, symbols)))
+  if (failed(verifySymbols(*this, "arrival", getArrivesAttr(), step, mesh)))
     return failure();
   // step_c7
-  FlatSymbolRefAttr lossScale = step.getLossScale();
-  for (const ScaleFactor &factor : getArrives().getFactors())
-    if (findLossScale(factor) &&
-        (findLossScale(factor) != lossScale || factor.exponent != 1))
-      return emitOpError() << "arrives with ("
-                           << toString(getArrives().getFactors())
-                           << "), expected one loss scale, to the power of 1";
-  if (findLossScale(getArrives().getFactors()) != lossScale)
-    return emitOpError() << "arrives without loss scale " << lossScale
-                         << ", which another zero.backward of the step names: "
-                            "all gradients are of one loss";
+  int64_t lossScale = getExponent(getArrives().getFactors(), kLossScale);
+  if (lossScale != (step.getLossScaleAttr() ? 1 : 0)) {
+    InFlightDiagnostic diag =
+        emitOpError() << "arrives with (" << toString(getArrives().getFactors())
+                      << "), expected "
+                      << (step.getLossScaleAttr()
+                              ? "loss_scale to the power of 1"
+                              : "no loss_scale");
+    diag.attachNote(step.getLoc())
+        << "all gradients of the step are of one loss";
+    return diag;
+  }
   llvm::DenseSet<Attribute> seen;
   for (auto [source, resultType] :
        llvm::zip_equal(getSources().getAsRange<FlatSymbolRefAttr>(),
@@ -314,7 +315,10 @@ LogicalResult BackwardOp::verifySymbolUses(SymbolTableCollection &symbols) {
         return emitOpError() << "bucket " << source << " keeps "
                              << bucket.getDtype() << ", got " << type;
     } else {
-      declared = cast<ParameterOp>(symbol).getValueType();
+      auto parameter = cast<ParameterOp>(symbol);
+      if (failed(verifyTrained(*this, parameter)))
+        return failure();
+      declared = parameter.getValueType();
     }
     auto emitError = [this, source = source] {
       return emitOpError() << "gradient of " << source << " ";

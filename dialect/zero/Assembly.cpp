@@ -154,13 +154,8 @@ void zero::printSymbolList(OpAsmPrinter &printer, Operation *,
 
 ParseResult zero::parseScaleList(OpAsmParser &parser, ScaleAttr &scale) {
   Scale factors;
-  SMLoc loc = parser.getCurrentLocation();
-  if (parseScaleFactors(parser, factors, Delimiter::Paren))
+  if (parseMonomial(parser, factors, Delimiter::Paren))
     return failure();
-  if (multiply(factors, {}).size() != factors.size())
-    return parser.emitError(loc)
-           << "expected each symbol once and no exponent 0, got ("
-           << toString(factors) << ")";
   scale = ScaleAttr::get(parser.getContext(), factors);
   return success();
 }

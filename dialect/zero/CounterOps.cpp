@@ -132,10 +132,11 @@ LogicalResult ReadScaleOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return diag;
   }
   // read_scale_c3
-  FlatSymbolRefAttr arrives = (*this)->getParentOfType<StepOp>().getLossScale();
+  FlatSymbolRefAttr arrives =
+      (*this)->getParentOfType<StepOp>().getLossScaleAttr();
   if (arrives != getLossScaleAttr()) {
     InFlightDiagnostic diag = emitOpError() << "reads " << getLossScaleAttr()
-                                            << ", and gradients arrive with ";
+                                            << ", and the step has ";
     if (arrives)
       diag << arrives;
     else

@@ -17,7 +17,7 @@ def Zero_LossScaleOp : Zero_Op<"loss_scale",
   let description = [{
     Small gradients vanish in f16; multiplied by a scale they do not. The caller
     asks for the scale (`NAME_loss_scale`) and multiplies the loss of each backward
-    by it, which `arrives(@scale : 1)` says. It is divided out again behind the
+    by it, which `arrives(loss_scale : 1)` says; the step names it. It is divided out again behind the
     reduction, by the scale that was asked for: the rule runs at the end of a step,
     and the next step is the first to see what it makes.
 
@@ -70,7 +70,7 @@ def Zero_ReadScaleOp : Zero_InferredOp<"read_scale",
 
     - `read_scale_c1`: the loss scale exists;
     - `read_scale_c2`: a step reads it once, so that there is one version of it;
-    - `read_scale_c3`: it is the one that gradients arrive with.
+    - `read_scale_c3`: it is the loss scale of the step.
 
     Example:
 

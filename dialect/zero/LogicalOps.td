@@ -48,6 +48,9 @@ def Zero_StepOp : Zero_Op<"step",
     zero.step @train on @cluster weight(tokens : -1) (%lr: !zero.value<f64>, %n: !zero.value<f64, partial = [dp]> {zero.tokens}) {
     ```
 
+    `loss_scale @scale` says that losses are multiplied by a `zero.loss_scale`;
+    `loss_scale` in monomials and types stands for it.
+
     `nonfinite skip` (the default) leaves everything untouched when any gradient
     is not finite; `error` does so, too, and makes it an error of the step;
     `poison` applies the step all the same.
@@ -63,14 +66,15 @@ def Zero_StepOp : Zero_Op<"step",
       `zero.update`, and each update names parameters that arrive;
     - `step_c6`: at most one argument is `{zero.tokens}`, replicated or partial and
       without a scale, and one is where a gradient is scaled by tokens;
-    - `step_c7`: gradients arrive with no loss scale, or all with the same one, to
-      the power of 1; then the step is not `nonfinite poison`.
+    - `step_c7`: the loss scale exists; then all gradients arrive with it, to the
+      power of 1, and the step is not `nonfinite poison`; without one none does.
 
     Example: see `examples/quickstart.mlir`.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$mesh,
     Zero_ScaleAttr:$weight,
     DefaultValuedAttr<Zero_NonfiniteAttr, "::zero::Nonfinite::skip">:$nonfinite,
+    OptionalAttr<FlatSymbolRefAttr>:$loss_scale,
     OptionalAttr<I64Attr>:$tokens_argument);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
@@ -84,8 +88,6 @@ def Zero_StepOp : Zero_Op<"step",
     /// Whether ranks may make different numbers of backwards: each has tokens and
     /// gradients of its own, and a token counts the same in whichever backward.
     bool takesUnequalBackwards();
-    /// The loss scale that gradients arrive with; null if there is none.
-    ::mlir::FlatSymbolRefAttr getLossScale();
   }];
 }
 
@@ -171,7 +173,7 @@ def Zero_BackwardOp : Zero_Op<"backward",
     Sources are parameters (logical) or buckets (sharded). `arrives` is the
     arrival contract: what the caller has already multiplied in, e.g.
     `arrives(accumulation : -1)` when the loss was divided by the number of
-    backwards, or `arrives(@scale : 1)` when it was multiplied by a loss scale. The
+    backwards, or `arrives(loss_scale : 1)` when it was multiplied by one. The
     result's scale is arrival ÷ weight: what is still to be
     divided out.
 

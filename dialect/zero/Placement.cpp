@@ -7,6 +7,7 @@
 #include "dialect/zero/Placement.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
@@ -30,6 +31,16 @@ llvm::StringRef zero::stringifyPlacementKind(PlacementKind kind) {
     return "varying";
   }
   llvm_unreachable("unknown placement kind");
+}
+
+bool zero::areExtentsInRange(ArrayRef<int64_t> shape) {
+  int64_t elements = 1;
+  return llvm::all_of(shape, [&](int64_t extent) {
+    return extent >= 0 &&
+           !llvm::MulOverflow(elements, std::max<int64_t>(extent, 1),
+                              elements) &&
+           elements <= kMaxElements;
+  });
 }
 
 Scale zero::multiply(ArrayRef<ScaleFactor> a, ArrayRef<ScaleFactor> b) {
@@ -66,15 +77,6 @@ FailureOr<Scale> zero::root(ArrayRef<ScaleFactor> a) {
     result.push_back({f.symbol, f.exponent / 2});
   }
   return result;
-}
-
-FlatSymbolRefAttr zero::findLossScale(ArrayRef<ScaleFactor> scale) {
-  for (const ScaleFactor &factor : scale) {
-    StringRef name = factor.symbol.getValue();
-    if (name.consume_front(kLossScalePrefix))
-      return FlatSymbolRefAttr::get(factor.symbol.getContext(), name);
-  }
-  return nullptr;
 }
 
 std::string zero::toString(ArrayRef<ScaleFactor> scale) {

@@ -22,8 +22,8 @@ inline constexpr llvm::StringLiteral kMicroAxis = "micro";
 inline constexpr llvm::StringLiteral kAccumulation = "accumulation";
 /// The symbol of the number of tokens in one step.
 inline constexpr llvm::StringLiteral kTokens = "tokens";
-/// What the name of a loss scale begins with, where it is a symbol of a scale.
-inline constexpr llvm::StringLiteral kLossScalePrefix = "@";
+/// The symbol of the loss scale of a step, which the step names.
+inline constexpr llvm::StringLiteral kLossScale = "loss_scale";
 /// Says of an argument of a step that it is their number.
 inline constexpr llvm::StringLiteral kTokensArgument = "zero.tokens";
 
@@ -71,7 +71,7 @@ struct AxisCoordinate {
   }
 };
 
-/// One power of a monomial. Loss scales are spelled with their '@'.
+/// One power of a monomial.
 struct ScaleFactor {
   mlir::StringAttr symbol;
   int64_t exponent = 0;
@@ -90,6 +90,11 @@ using Scale = llvm::SmallVector<ScaleFactor>;
 /// numbers stays finite.
 inline constexpr int64_t kMaxExponent = 8;
 
+/// Far beyond any machine, so that products of sizes stay in 64 bits.
+inline constexpr int64_t kMaxElements = int64_t(1) << 40;
+/// Whether no product of some of |shape| is more than |kMaxElements|.
+bool areExtentsInRange(llvm::ArrayRef<int64_t> shape);
+
 /// a · b, sorted, without zero exponents.
 Scale multiply(llvm::ArrayRef<ScaleFactor> a, llvm::ArrayRef<ScaleFactor> b);
 /// aⁿ.
@@ -99,9 +104,7 @@ int64_t getExponent(llvm::ArrayRef<ScaleFactor> monomial,
                     llvm::StringRef symbol);
 /// √a, or failure if an exponent is odd.
 mlir::FailureOr<Scale> root(llvm::ArrayRef<ScaleFactor> a);
-/// The loss scale in |scale|; null if there is none.
-mlir::FlatSymbolRefAttr findLossScale(llvm::ArrayRef<ScaleFactor> scale);
-/// "dp : 1, @loss_scale : -1", or "1" when empty.
+/// "dp : 1, loss_scale : -1", or "1" when empty.
 std::string toString(llvm::ArrayRef<ScaleFactor> scale);
 
 } // namespace zero

@@ -10,7 +10,6 @@
 
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/MapVector.h"
-#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace zero;
@@ -46,17 +45,6 @@ LogicalResult zero::verifyWire(Operation *op, ValueRange values,
   return success();
 }
 
-LogicalResult zero::verifySize(Operation *op, ArrayRef<int64_t> shape) {
-  constexpr int64_t maxElements = int64_t(1) << 40;
-  int64_t elements = 1;
-  for (int64_t extent : shape)
-    if (extent < 0 || llvm::MulOverflow(elements, extent, elements) ||
-        elements > maxElements)
-      return op->emitOpError() << "must have at most " << maxElements
-                               << " elements and no negative extent";
-  return success();
-}
-
 static LogicalResult verifyUnscaled(Operation *op, ValueType type) {
   if (type.isScaled())
     return op->emitOpError() << "operand is still scaled by ("
@@ -86,30 +74,44 @@ LogicalResult zero::verifyFinal(Operation *op, ValueRange values) {
 }
 
 LogicalResult zero::verifySymbols(Operation *op, StringRef what,
-                                  ScaleAttr monomial, MeshOp mesh,
-                                  SymbolTableCollection &symbols) {
+                                  ScaleAttr monomial, StepOp step,
+                                  MeshOp mesh) {
   for (const ScaleFactor &factor : monomial.getFactors()) {
     StringRef symbol = factor.symbol.getValue();
     if (symbol == kAccumulation || symbol == kTokens ||
         mesh.findAxes(factor.symbol))
       continue;
-    if (auto scale = findLossScale(factor)) {
-      if (symbols.lookupNearestSymbolFrom<LossScaleOp>(op, scale))
+    if (symbol == kLossScale) {
+      if (step.getLossScaleAttr())
         continue;
-      return op->emitOpError() << what << " names " << scale
-                               << ", which is not a zero.loss_scale of this "
-                                  "module"
-                               << suggest<LossScaleOp>(op, scale);
+      InFlightDiagnostic diag = op->emitOpError()
+                                << what << " names '" << symbol
+                                << "', and the step has none";
+      diag.attachNote(step.getLoc())
+          << "write 'loss_scale @name' behind its weight";
+      return diag;
     }
     InFlightDiagnostic diag =
-        op->emitOpError() << what << " names '" << symbol
-                          << "', which is neither accumulation, tokens nor an "
-                             "axis of mesh @"
-                          << mesh.getSymName();
+        op->emitOpError()
+        << what << " names '" << symbol
+        << "', which is neither accumulation, tokens, loss_scale "
+           "nor an axis of mesh @"
+        << mesh.getSymName();
     diag.attachNote(mesh.getLoc()) << "axes are declared here";
     return diag;
   }
   return success();
+}
+
+LogicalResult zero::verifyTrained(Operation *op, ParameterOp parameter) {
+  if (!parameter.getFrozen())
+    return success();
+  InFlightDiagnostic diag = op->emitOpError()
+                            << "names @" << parameter.getSymName()
+                            << ", which is frozen: no gradient of it arrives";
+  diag.attachNote(parameter.getLoc())
+      << "leave it out of the step, or do not declare it 'frozen' here";
+  return diag;
 }
 
 LogicalResult zero::verifyReduced(Operation *op, ValueRange values) {

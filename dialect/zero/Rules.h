@@ -24,10 +24,6 @@ bool holdsEveryNumber(mlir::Type wide, mlir::Type narrow);
 mlir::LogicalResult verifyWire(mlir::Operation *op, mlir::ValueRange values,
                                std::optional<mlir::Type> wire);
 
-/// Checks that something of these extents is no larger than any machine.
-mlir::LogicalResult verifySize(mlir::Operation *op,
-                               mlir::ArrayRef<int64_t> shape);
-
 /// Checks that |values| are on every rank, replicated and unscaled: what
 /// non-linear ops and the update accept.
 mlir::LogicalResult verifyFinal(mlir::Operation *op, mlir::ValueRange values);
@@ -45,11 +41,13 @@ mlir::LogicalResult verifyReduced(mlir::Operation *op, mlir::ValueRange values);
 mlir::LogicalResult verifyNotPartial(mlir::Operation *op,
                                      mlir::ValueRange values);
 
+/// parameter_c4: that |parameter|, which |op| names, is not frozen.
+mlir::LogicalResult verifyTrained(mlir::Operation *op, ParameterOp parameter);
+
 /// Checks that the symbols of |monomial|, which is called |what|, have a number
-/// in every step on |mesh|. Loss scales are looked up in |symbols|.
+/// in |step|, which is on |mesh|.
 mlir::LogicalResult verifySymbols(mlir::Operation *op, llvm::StringRef what,
-                                  ScaleAttr monomial, MeshOp mesh,
-                                  mlir::SymbolTableCollection &symbols);
+                                  ScaleAttr monomial, StepOp step, MeshOp mesh);
 
 /// activation_c3 and activation_c4: the activations next to |user|, a step or a
 /// program on |mesh|, go between its stages.

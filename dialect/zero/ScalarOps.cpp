@@ -12,6 +12,17 @@
 using namespace mlir;
 using namespace zero;
 
+/// That |scale|, of a result, can be written: exponents stay small.
+static LogicalResult checkExponents(std::optional<Location> location,
+                                    StringRef op, ArrayRef<ScaleFactor> scale) {
+  for (const ScaleFactor &factor : scale)
+    if (factor.exponent < -kMaxExponent || factor.exponent > kMaxExponent)
+      return emitOptionalError(
+          location, "'", op, "' op result would have scale (", toString(scale),
+          "), expected exponents of -", kMaxExponent, " to ", kMaxExponent);
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // Linear arithmetic
 //===----------------------------------------------------------------------===//
@@ -62,13 +73,17 @@ LogicalResult ScaleOp::verify() {
   return success();
 }
 
-LogicalResult ScaleOp::inferReturnTypes(MLIRContext *, std::optional<Location>,
+LogicalResult ScaleOp::inferReturnTypes(MLIRContext *,
+                                        std::optional<Location> location,
                                         Adaptor adaptor,
                                         SmallVectorImpl<Type> &inferred) {
   auto type = cast<ValueType>(adaptor.getInput().getType());
   auto factor = cast<ValueType>(adaptor.getFactor().getType());
-  inferred.push_back(
-      type.withScale(multiply(type.getScale(), factor.getScale())));
+  Scale scale = multiply(type.getScale(), factor.getScale());
+  // scale_c3
+  if (failed(checkExponents(location, getOperationName(), scale)))
+    return failure();
+  inferred.push_back(type.withScale(scale));
   return success();
 }
 
@@ -79,7 +94,7 @@ LogicalResult FactorOp::verify() {
     return emitOpError() << (getTokens()
                                  ? "has tokens and no scale by them"
                                  : "needs the number of tokens as operand");
-  if (bool(type.getLossScale()) != bool(getLossScale()))
+  if (type.isScaledBy(kLossScale) != bool(getLossScale()))
     return emitOpError() << (getLossScale()
                                  ? "has a loss scale and none in its "
                                    "monomial"
@@ -93,7 +108,7 @@ LogicalResult FactorOp::verifySymbolUses(SymbolTableCollection &symbols) {
   auto mesh = symbols.lookupNearestSymbolFrom<MeshOp>(step, step.getMeshAttr());
   if (!mesh)
     return success(); // step_c1 says so
-  return verifySymbols(*this, "factor", getScaleAttr(), mesh, symbols);
+  return verifySymbols(*this, "factor", getScaleAttr(), step, mesh);
 }
 
 LogicalResult FactorOp::inferReturnTypes(MLIRContext *context,
@@ -140,13 +155,16 @@ LogicalResult SumSquaresOp::inferReturnTypes(MLIRContext *context,
     return emitOptionalError(location, "'", getOperationName(),
                              "' op needs an operand");
   auto input = cast<ValueType>(adaptor.getInputs().front().getType());
+  // sum_squares_c3
+  Scale scale = power(input.getScale(), 2);
+  if (failed(checkExponents(location, getOperationName(), scale)))
+    return failure();
   SmallVector<AxisPlacement> placements;
   for (StringAttr axis : input.getAxes(PlacementKind::Sharded))
     placements.push_back({axis, PlacementKind::Partial});
-  inferred.push_back(
-      ValueType::getSorted(context, {}, Float64Type::get(context), placements,
-                           SmallVector<AxisCoordinate>(input.getPresent()),
-                           power(input.getScale(), 2)));
+  inferred.push_back(ValueType::getSorted(
+      context, {}, Float64Type::get(context), placements,
+      SmallVector<AxisCoordinate>(input.getPresent()), scale));
   return success();
 }
 
@@ -210,7 +228,7 @@ LogicalResult StackOp::inferReturnTypes(MLIRContext *,
 LogicalResult UnstackOp::verify() {
   // unstack_c1
   auto type = cast<ValueType>(getVector().getType());
-  if (type.getShape().size() != 1 || !type.getElementType().isF64() ||
+  if (!type.getElementType().isF64() ||
       type.getShape()[0] != static_cast<int64_t>(getScales().size()))
     return emitOpError() << "needs an f64 vector with one element per scale, "
                             "got "
@@ -222,8 +240,14 @@ LogicalResult UnstackOp::inferReturnTypes(MLIRContext *,
                                           std::optional<Location> location,
                                           Adaptor adaptor,
                                           SmallVectorImpl<Type> &inferred) {
-  auto type = cast<ValueType>(adaptor.getVector().getType())
-                  .withSpace(MemorySpace::device); // scalars are in no space
+  auto vector = cast<ValueType>(adaptor.getVector().getType());
+  // unstack_c2
+  if (vector.getShape().size() != 1 || vector.has(PlacementKind::Sharded))
+    return emitOptionalError(location, "'", getOperationName(),
+                             "' op needs a vector that is not sharded, got ",
+                             vector);
+  // Scalars are in no space.
+  ValueType type = vector.withSpace(MemorySpace::device);
   for (Attribute scale : adaptor.getScales()) {
     auto factors = dyn_cast<ScaleAttr>(scale);
     if (!factors)

@@ -44,7 +44,8 @@ def Zero_SumSquaresOp : Zero_InferredOp<"sum_squares", [Pure]> {
 
     - `sum_squares_c1`: operands are not partial or varying: a square of a part
       is no part of a square;
-    - `sum_squares_c2`: operands have the same placement and scale.
+    - `sum_squares_c2`: operands have the same placement and scale;
+    - `sum_squares_c3`: exponents of the result's scale are -8 to 8.
 
     Example:
 
@@ -129,7 +130,8 @@ def Zero_UnstackOp : Zero_InferredOp<"unstack", [Pure]> {
   let description = [{
     Constraints:
 
-    - `unstack_c1`: there is one scale per element of the f64 vector.
+    - `unstack_c1`: there is one scale per element of the f64 vector;
+    - `unstack_c2`: the vector has one dimension and is not sharded.
 
     Example:
 
@@ -165,7 +167,7 @@ def Zero_FactorOp : Zero_InferredOp<"factor",
     ```mlir
     %f = zero.factor (dp : -1) // 1 / |dp|, scaled = [dp : -1]
     %t = zero.factor (tokens : -1) tokens %n : !zero.value<f64>
-    %u = zero.factor (@scale : -1) loss_scale %s : !zero.value<f64>
+    %u = zero.factor (loss_scale : -1) loss_scale %s : !zero.value<f64>
     ```
   }];
   let arguments = (ins Zero_ScaleAttr:$scale, Optional<Zero_Scalar>:$tokens,
@@ -186,7 +188,8 @@ def Zero_ScaleOp : Zero_InferredOp<"scale", [Pure]> {
     Constraints:
 
     - `scale_c1`: the scalar is replicated over every axis;
-    - `scale_c2`: the value is not varying.
+    - `scale_c2`: the value is not varying;
+    - `scale_c3`: exponents of the result's scale are -8 to 8.
 
     Example:
 

@@ -35,6 +35,17 @@ static FailureOr<ValueType> moveAxes(std::optional<Location> location,
                               axis.getValue(), "', got ", type);
       return failure();
     }
+    // What no type can say (value_c5, value_c8).
+    bool isTime = axis.getValue() == kMicroAxis;
+    if (to == PlacementKind::Sharded &&
+        (isTime || !type.getCoordinates(axis).empty())) {
+      (void)emitOptionalError(
+          location, "'", op, "' op operand cannot be sharded over '",
+          axis.getValue(), "', ",
+          isTime ? "the axis of time" : "of which it is on some coordinates",
+          ", got ", type);
+      return failure();
+    }
     placement.kind = to;
     placement.dim =
         to == PlacementKind::Sharded ? type.getShape().size() - 1 : 0;
@@ -150,9 +161,15 @@ LogicalResult PrepareOp::verifySymbolUses(SymbolTableCollection &symbols) {
 }
 
 LogicalResult PrepareOp::inferReturnTypes(MLIRContext *context,
-                                          std::optional<Location>,
+                                          std::optional<Location> location,
                                           Adaptor adaptor,
                                           SmallVectorImpl<Type> &inferred) {
+  // prepare_c4
+  constexpr uint64_t kMostScalars = 4096; // what a kernel takes
+  if (adaptor.getNumScalars() > kMostScalars)
+    return emitOptionalError(location, "'", getOperationName(), "' op yields ",
+                             int64_t(adaptor.getNumScalars()),
+                             " scalars, expected 0 to ", kMostScalars);
   inferred.append(adaptor.getNumScalars(), getScalarType(context));
   return success();
 }
@@ -205,10 +222,15 @@ LogicalResult UpdateBucketOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return success();
 }
 
-LogicalResult
-UpdateBucketOp::inferReturnTypes(MLIRContext *, std::optional<Location>,
-                                 Adaptor adaptor,
-                                 SmallVectorImpl<Type> &inferred) {
+LogicalResult UpdateBucketOp::inferReturnTypes(
+    MLIRContext *, std::optional<Location> location, Adaptor adaptor,
+    SmallVectorImpl<Type> &inferred) {
+  // update_bucket_c5
+  if (!isStorageType(adaptor.getParameterType()))
+    return emitOptionalError(location, "'", getOperationName(),
+                             "' op parameters must be f16, bf16, f32 or f64, "
+                             "got ",
+                             adaptor.getParameterType());
   inferred.push_back(cast<ValueType>(adaptor.getGradient().getType())
                          .withElementType(adaptor.getParameterType()));
   return success();

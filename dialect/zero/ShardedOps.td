@@ -65,6 +65,9 @@ def Zero_BucketOp : Zero_Op<"bucket",
     }
     ::llvm::ArrayRef<int64_t> getShape() { return getValueType().getShape(); }
     ::mlir::Type getDtype() { return getValueType().getElementType(); }
+    /// A `zrt.program` names it from a symbol table of its own, into which what
+    /// erases symbols does not look.
+    bool canDiscardOnUseEmpty() { return false; }
     /// The elements of a row, pads included: what offsets count.
     int64_t getRowLength() { return getShape().back(); }
     /// The elements that a rank holds of |parameter|.
@@ -174,7 +177,8 @@ def Zero_PrepareOp : Zero_InferredOp<"prepare",
 
     - `prepare_c1`: group and optimizer exist;
     - `prepare_c2`: there is one scalar per hyperparameter, in order;
-    - `prepare_c3`: operands are replicated and unscaled.
+    - `prepare_c3`: operands are replicated and unscaled;
+    - `prepare_c4`: it yields at most 4096 scalars.
 
     Example:
 
@@ -210,7 +214,8 @@ def Zero_UpdateBucketOp : Zero_InferredOp<"update_bucket",
       bucket is, and neither partial, varying, presummed nor scaled;
     - `update_bucket_c3`: there is a row for each member;
     - `update_bucket_c4`: the verdict and the scalars are replicated and
-      unscaled.
+      unscaled;
+    - `update_bucket_c5`: parameters are f16, bf16, f32 or f64.
 
     Example:
 

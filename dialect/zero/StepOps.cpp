@@ -23,7 +23,6 @@ ParseResult StepOp::parse(OpAsmParser &parser, OperationState &result) {
   StringAttr name;
   FlatSymbolRefAttr mesh;
   Scale weight;
-  SMLoc weightLoc;
   SmallVector<OpAsmParser::Argument> arguments;
   SMLoc argumentsLoc;
   if (parser.parseSymbolName(name, getSymNameAttrName(result.name),
@@ -31,13 +30,9 @@ ParseResult StepOp::parse(OpAsmParser &parser, OperationState &result) {
       parser.parseKeyword("on") ||
       parser.parseAttribute(mesh, getMeshAttrName(result.name),
                             result.attributes) ||
-      parser.parseKeyword("weight") || parser.getCurrentLocation(&weightLoc) ||
-      parseScaleFactors(parser, weight, AsmParser::Delimiter::Paren))
+      parser.parseKeyword("weight") ||
+      parseMonomial(parser, weight, AsmParser::Delimiter::Paren))
     return failure();
-  if (multiply(weight, {}).size() != weight.size())
-    return parser.emitError(weightLoc)
-           << "expected each symbol once and no exponent 0, got ("
-           << toString(weight) << ")";
   result.addAttribute(getWeightAttrName(result.name),
                       ScaleAttr::get(parser.getContext(), weight));
   Nonfinite nonfinite = Nonfinite::skip;
@@ -54,6 +49,11 @@ ParseResult StepOp::parse(OpAsmParser &parser, OperationState &result) {
   }
   result.addAttribute(getNonfiniteAttrName(result.name),
                       NonfiniteAttr::get(parser.getContext(), nonfinite));
+  FlatSymbolRefAttr lossScale;
+  if (succeeded(parser.parseOptionalKeyword("loss_scale")) &&
+      parser.parseAttribute(lossScale, getLossScaleAttrName(result.name),
+                            result.attributes))
+    return failure();
   if (parser.getCurrentLocation(&argumentsLoc) ||
       parser.parseArgumentList(arguments, AsmParser::Delimiter::Paren,
                                /*allowType=*/true, /*allowAttrs=*/true))
@@ -87,6 +87,8 @@ void StepOp::print(OpAsmPrinter &printer) {
   printer << ") ";
   if (getNonfinite() != Nonfinite::skip)
     printer << "nonfinite " << stringifyNonfinite(getNonfinite()) << " ";
+  if (getLossScaleAttr())
+    printer << "loss_scale " << getLossScaleAttr() << " ";
   printer << "(";
   NamedAttribute tokens(StringAttr::get(getContext(), kTokensArgument),
                         UnitAttr::get(getContext()));
@@ -100,7 +102,8 @@ void StepOp::print(OpAsmPrinter &printer) {
   printer.printOptionalAttrDictWithKeyword(
       (*this)->getAttrs(),
       {getSymNameAttrName(), getMeshAttrName(), getWeightAttrName(),
-       getNonfiniteAttrName(), getTokensArgumentAttrName()});
+       getNonfiniteAttrName(), getLossScaleAttrName(),
+       getTokensArgumentAttrName()});
   printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
 }
 
@@ -155,15 +158,6 @@ bool StepOp::dividesByTokens() {
   return result.wasInterrupted();
 }
 
-FlatSymbolRefAttr StepOp::getLossScale() {
-  FlatSymbolRefAttr found;
-  getBody().walk([&](BackwardOp op) {
-    if (auto scale = findLossScale(op.getArrives().getFactors()))
-      found = scale;
-  });
-  return found;
-}
-
 LogicalResult StepOp::verifyRegions() {
   Block &block = getBody().front();
   // step_c3
@@ -200,14 +194,18 @@ LogicalResult StepOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (failed(verifyActivations(*this, mesh)))
     return failure();
   // step_c2
-  if (failed(verifySymbols(*this, "weight", getWeightAttr(), mesh, symbols)))
+  if (failed(verifySymbols(*this, "weight", getWeightAttr(), *this, mesh)))
     return failure();
   // step_c7
-  if (findLossScale(getWeight().getFactors()))
+  if (getLossScaleAttr() &&
+      !symbols.lookupNearestSymbolFrom<LossScaleOp>(*this, getLossScaleAttr()))
+    return emitOpError() << "loss scale " << getLossScaleAttr()
+                         << " is not a zero.loss_scale of this module";
+  if (getExponent(getWeight().getFactors(), kLossScale) != 0)
     return emitOpError() << "weighs by a loss scale, which belongs to what "
                             "gradients arrive with: ("
                          << toString(getWeight().getFactors()) << ")";
-  if (getLossScale() && getNonfinite() == Nonfinite::poison)
+  if (getLossScaleAttr() && getNonfinite() == Nonfinite::poison)
     return emitOpError() << "has a loss scale and nonfinite poison: no step "
                             "would tell that it is too large";
   // step_c6

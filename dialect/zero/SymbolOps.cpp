@@ -26,7 +26,7 @@ static constexpr int64_t kMaxUses = 1024;
 //===----------------------------------------------------------------------===//
 
 LogicalResult MeshOp::verify() {
-  llvm::StringSet<> names{kMicroAxis, kAccumulation, kTokens};
+  llvm::StringSet<> names{kMicroAxis, kAccumulation, kTokens, kLossScale};
   llvm::StringSet<> axisNames;
   int64_t ranks = 1;
   for (auto axis : getAxes().getAsRange<MeshAxisAttr>()) {
@@ -120,8 +120,10 @@ LogicalResult ParameterOp::verify() {
   if (type.isScaled() || type.isOnHost())
     return emitOpError() << "must be unscaled and on the device, got " << type;
   // parameter_c3
-  if (failed(verifySize(*this, getShape())))
-    return failure();
+  if (getFrozen() && (getOptional() || getUses() != 1))
+    return emitOpError() << "is frozen and "
+                         << (getOptional() ? "optional" : "has uses")
+                         << ", which says how gradients arrive: none does";
   // parameter_c2
   if (getUses() < 1 || getUses() > kMaxUses)
     return emitOpError() << "uses must be at least 1 and at most " << kMaxUses
@@ -144,6 +146,8 @@ forEachMember(Operation *op, ArrayAttr members, SymbolTableCollection &symbols,
              << suggest<ParameterOp>(op, member);
     if (!seen.insert(member).second)
       return op->emitOpError() << "member " << member << " is listed twice";
+    if (failed(verifyTrained(op, parameter)))
+      return failure();
     if (failed(visit(i, parameter)))
       return failure();
   }
@@ -185,6 +189,10 @@ LogicalResult BucketOp::verify() {
     if (offset != end)
       return emitOpError() << "member " << member << " must begin at " << end
                            << ", where the one before ends, got " << offset;
+    if (extent < 0 || extent > getRowLength() - end)
+      return emitOpError() << "member " << member << " has an interval of "
+                           << extent << " elements from " << offset
+                           << " on, in a row of " << getRowLength();
     end = offset + extent;
   }
   if (end != getRowLength())

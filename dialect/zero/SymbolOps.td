@@ -15,9 +15,39 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 include "mlir/IR/EnumAttr.td"
 include "dialect/zero/ZeroTypes.td"
 
+/// `InferTypeOpAdaptor` for ops of values: a parser infers types before a verifier
+/// has seen the operands, so they are looked at first.
+def Zero_InferTypes : TraitList<[
+  DeclareOpInterfaceMethods<InferTypeOpInterface>,
+  NativeOpTrait<"InferTypeOpAdaptor", [], /*extraOpDeclaration=*/[{
+    static ::llvm::LogicalResult
+    inferReturnTypes(::mlir::MLIRContext *context,
+                     std::optional<::mlir::Location> location, Adaptor adaptor,
+                     ::llvm::SmallVectorImpl<::mlir::Type> &inferred);
+  }], /*extraOpDefinition=*/[{
+    ::llvm::LogicalResult
+    $cppClass::inferReturnTypes(::mlir::MLIRContext *context,
+                                std::optional<::mlir::Location> location,
+                                ::mlir::ValueRange operands,
+                                ::mlir::DictionaryAttr attributes,
+                                ::mlir::OpaqueProperties properties,
+                                ::mlir::RegionRange regions,
+                                ::llvm::SmallVectorImpl<::mlir::Type> &inferred) {
+      for (::mlir::Type type : operands.getTypes())
+        if (!::llvm::isa<::zero::ValueType>(type))
+          return ::mlir::emitOptionalError(
+              location, "'", getOperationName(),
+              "' op operand must be a !zero.value, got ", type);
+      return $cppClass::inferReturnTypes(
+          context, location,
+          Adaptor(operands, attributes, properties, regions), inferred);
+    }
+  }]>
+]>;
+
 /// Infers its result types; the text spells operand types only.
 class Zero_InferredOp<string mnemonic, list<Trait> traits = []>
-    : Zero_Op<mnemonic, traits # [InferTypeOpAdaptor]>;
+    : Zero_Op<mnemonic, traits # [Zero_InferTypes]>;
 
 def Zero_MeshOp : Zero_Op<"mesh", [Symbol]> {
   let summary = "A mesh of ranks with named axes";
@@ -30,8 +60,8 @@ def Zero_MeshOp : Zero_Op<"mesh", [Symbol]> {
 
     - `mesh_c1`: an axis has a size of at least 1; there are at most 32 axes and
       2^20 ranks;
-    - `mesh_c2`: names of axes and views are unique, and `micro`, `accumulation`
-      and `tokens` are taken;
+    - `mesh_c2`: names of axes and views are unique, and `micro`, `accumulation`,
+      `tokens` and `loss_scale` are taken;
     - `mesh_c3`: a view lists axes of this mesh, each once and in their order.
 
     Example:
@@ -85,28 +115,37 @@ def Zero_ParameterOp : Zero_Op<"parameter", [Symbol]> {
     counts as zero; a missing gradient of any other parameter refuses the step.
     `uses 2` says that each backward delivers it in two pieces, which add up.
 
+    `frozen` says that it is not trained: it takes part in nothing but the bytes of
+    the plan. The compiled step does not know it, and its caller keeps it. A frozen
+    parameter may as well not be declared; any other one whose gradient arrives
+    nowhere is an error.
+
     Constraints:
 
     - `parameter_c1`: its placement is replicated or sharded, and not presummed;
       it is unscaled and on the device;
     - `parameter_c2`: `uses` is at least 1 and at most 1024;
-    - `parameter_c3`: it has at most 2^40 elements.
+    - `parameter_c3`: a frozen one is neither `optional` nor has `uses`;
+    - `parameter_c4`: a frozen one is named by no `zero.backward`, `zero.group` or
+      `zero.bucket`.
 
     Example:
 
     ```mlir
     zero.parameter @fc1.weight : 64x64xbf16
     zero.parameter @expert.7 : 128xf32 optional
+    zero.parameter @embedding : 512x64xbf16 frozen
     zero.parameter @qkv : 64x192xbf16, sharded = [tp : 1]
     zero.parameter @head : 96x64xbf16, on = [pp : 2]
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name,
                        TypeAttrOf<Zero_ValueType>:$type, UnitAttr:$optional,
+                       UnitAttr:$frozen,
                        DefaultValuedOptionalAttr<I64Attr, "1">:$uses);
   let assemblyFormat = [{
     $sym_name `:` custom<PlacedType>($type)
-    (`optional` $optional^)? (`uses` $uses^)? attr-dict
+    (`optional` $optional^)? (`frozen` $frozen^)? (`uses` $uses^)? attr-dict
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
@@ -115,6 +154,8 @@ def Zero_ParameterOp : Zero_Op<"parameter", [Symbol]> {
     }
     ::llvm::ArrayRef<int64_t> getShape() { return getValueType().getShape(); }
     ::mlir::Type getDtype() { return getValueType().getElementType(); }
+    /// A frozen one is named by nothing, and stands in the plan all the same.
+    bool canDiscardOnUseEmpty() { return !getFrozen() && isPrivate(); }
     /// Of the whole parameter.
     int64_t getNumElements() { return getValueType().getNumElements(); }
   }];

@@ -19,19 +19,20 @@ ParseResult zero::parseScaleFactors(AsmParser &parser, Scale &scale,
   auto parseFactor = [&]() -> ParseResult {
     ScaleFactor factor;
     StringAttr symbol;
-    if (succeeded(parser.parseOptionalSymbolName(symbol))) {
-      factor.symbol = StringAttr::get(context, "@" + symbol.getValue());
-    } else {
-      StringRef keyword;
-      if (parser.parseKeyword(&keyword))
-        return failure();
-      factor.symbol = StringAttr::get(context, keyword);
-    }
-    SMLoc loc;
+    SMLoc loc = parser.getCurrentLocation();
+    if (succeeded(parser.parseOptionalSymbolName(symbol)))
+      return parser.emitError(loc)
+             << "expected '" << kLossScale << "' instead of @"
+             << symbol.getValue()
+             << ": which loss scale it is the zero.step says";
+    StringRef keyword;
+    if (parser.parseKeyword(&keyword))
+      return failure();
+    factor.symbol = StringAttr::get(context, keyword);
     if (parser.parseColon() || parser.getCurrentLocation(&loc) ||
         parser.parseInteger(factor.exponent))
       return failure();
-    if (std::abs(factor.exponent) > kMaxExponent)
+    if (factor.exponent < -kMaxExponent || factor.exponent > kMaxExponent)
       return parser.emitError(loc)
              << "exponent must be within -" << kMaxExponent << " and "
              << kMaxExponent << ", got " << factor.exponent;
@@ -46,14 +47,22 @@ ParseResult zero::parseScaleFactors(AsmParser &parser, Scale &scale,
   return success();
 }
 
+ParseResult zero::parseMonomial(AsmParser &parser, Scale &scale,
+                                AsmParser::Delimiter delimiter) {
+  SMLoc loc = parser.getCurrentLocation();
+  if (parseScaleFactors(parser, scale, delimiter))
+    return failure();
+  for (auto [i, factor] : llvm::enumerate(scale))
+    if (factor.exponent == 0 || (i > 0 && scale[i - 1].symbol == factor.symbol))
+      return parser.emitError(loc)
+             << "expected each symbol once and no exponent 0, got ("
+             << toString(scale) << ")";
+  return success();
+}
+
 void zero::printScaleFactors(AsmPrinter &printer, ArrayRef<ScaleFactor> scale) {
   llvm::interleaveComma(scale, printer, [&](const ScaleFactor &f) {
-    StringRef name = f.symbol.getValue();
-    if (name.consume_front("@"))
-      printer.printSymbolName(name);
-    else
-      printer << name;
-    printer << " : " << f.exponent;
+    printer << f.symbol.getValue() << " : " << f.exponent;
   });
 }
 

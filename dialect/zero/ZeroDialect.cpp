@@ -42,15 +42,8 @@ void ZeroDialect::initialize() {
 
 Attribute ScaleAttr::parse(AsmParser &parser, Type) {
   Scale factors;
-  SMLoc loc = parser.getCurrentLocation();
-  if (parseScaleFactors(parser, factors, AsmParser::Delimiter::LessGreater))
+  if (parseMonomial(parser, factors, AsmParser::Delimiter::LessGreater))
     return {};
-  if (multiply(factors, {}).size() != factors.size()) {
-    parser.emitError(loc)
-        << "expected each symbol once and no exponent 0, got ("
-        << toString(factors) << ")";
-    return {};
-  }
   return get(parser.getContext(), factors);
 }
 

@@ -34,10 +34,13 @@ struct CommResource : mlir::SideEffects::Resource::Base<CommResource> {
   llvm::StringRef getName() final { return "zero.comm"; }
 };
 
-/// `accumulation : -1, @loss_scale : 1` between the delimiters. Duplicates are
+/// `accumulation : -1, loss_scale : 1` between the delimiters. Duplicates are
 /// kept for a verifier to name.
 mlir::ParseResult parseScaleFactors(mlir::AsmParser &parser, Scale &scale,
                                     mlir::AsmParser::Delimiter delimiter);
+/// The same, each symbol once and with an exponent.
+mlir::ParseResult parseMonomial(mlir::AsmParser &parser, Scale &scale,
+                                mlir::AsmParser::Delimiter delimiter);
 void printScaleFactors(mlir::AsmPrinter &printer,
                        llvm::ArrayRef<ScaleFactor> scale);
 

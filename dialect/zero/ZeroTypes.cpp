@@ -185,10 +185,6 @@ SmallVector<AxisCoordinate> ValueType::getFirstStage() const {
   return first;
 }
 
-FlatSymbolRefAttr ValueType::getLossScale() const {
-  return findLossScale(getScale());
-}
-
 bool ValueType::isShare() const {
   return !isScaled() && getPresent().empty() &&
          llvm::all_of(getPlacements(), [](const AxisPlacement &placement) {
@@ -219,6 +215,10 @@ LogicalResult ValueType::verify(function_ref<InFlightDiagnostic()> emitError,
       !elementType.isF64())
     return emitError() << "element type must be f16, bf16, f32 or f64, got "
                        << elementType;
+  // value_c9
+  if (!areExtentsInRange(shape))
+    return emitError() << "must have at most " << kMaxElements
+                       << " elements and no negative dimension";
   for (auto [i, p] : llvm::enumerate(placements)) {
     // value_c2
     if (i > 0 && placements[i - 1].axis == p.axis)

@@ -29,9 +29,10 @@ def Zero_ValueType : TypeDef<Zero_Dialect, "Value"> {
     An axis may also be `presummed` (autograd has already summed over it), and
     `on = [pp : 0, pp : 3]` says that the value exists only at these coordinates.
 
-    `scaled = [@loss_scale : 1, dp : 1]` is the monomial that the value still has
+    `scaled = [dp : 1, loss_scale : 1]` is the monomial that the value still has
     to be divided by to be what the step declares; squares double it, roots halve
-    it.
+    it. Which `zero.loss_scale` it is the step says: a type names no symbol, since
+    what renames or erases symbols does not look into types of results.
 
     `space = host` says that the value is in the memory of the host; others are in
     the device's, where gradients arrive and collectives run. What needs no
@@ -47,12 +48,14 @@ def Zero_ValueType : TypeDef<Zero_Dialect, "Value"> {
     - `value_c6`: a scalar is in no space: both sides read it;
     - `value_c7`: a presummed axis is sharded or replicated;
     - `value_c8`: a coordinate is listed once, and its axis is not sharded; where
-      it is the only one, the value is replicated there.
+      it is the only one, the value is replicated there;
+    - `value_c9`: it has at most 2^40 elements, and would have if none of its
+      dimensions were empty.
 
     Example:
 
     ```mlir
-    !zero.value<64x64xf32, partial = [dp, micro], scaled = [@loss_scale : 1]>
+    !zero.value<64x64xf32, partial = [dp, micro], scaled = [loss_scale : 1]>
     ```
   }];
   let parameters = (ins
@@ -108,8 +111,6 @@ def Zero_ValueType : TypeDef<Zero_Dialect, "Value"> {
     bool isScaledBy(::llvm::StringRef symbol) const {
       return ::zero::getExponent(getScale(), symbol) != 0;
     }
-    /// The loss scale that it is scaled by; null if it is not.
-    ::mlir::FlatSymbolRefAttr getLossScale() const;
     /// Whether a rank has the number, or an addend of it, as it is: without a
     /// scale, and not one of several backwards.
     bool isShare() const;
@@ -135,8 +136,8 @@ def Zero_ScaleAttr : AttrDef<Zero_Dialect, "Scale"> {
   let summary = "A monomial in step symbols, e.g. `<accumulation : -1, dp : -1>`";
   let description = [{
     A product of powers of: `accumulation` (the number of backwards in this
-    step), the size of a mesh axis, `tokens`, and loss scales (`@name`). An empty
-    monomial is 1.
+    step), the size of a mesh axis, `tokens`, and `loss_scale`, that of the step. An
+    empty monomial is 1.
 
     Example:
 

@@ -16,7 +16,8 @@ def Zrt_ProgramOp : Zrt_Op<"program",
   let description = [{
     Slots, buffers, kernels, handlers and the rest are symbols of the program;
     parameters, buckets and the mesh are symbols of the module. `inputs` are the
-    slots that `apply` fills, `results` those it reports.
+    slots that `apply` fills, `results` those it reports, `loss_scale` is what
+    multiplies losses.
 
     Constraints:
 
@@ -25,7 +26,8 @@ def Zrt_ProgramOp : Zrt_Op<"program",
     - `program_c2`: axes that buffers and calls name are axes of the mesh;
     - `program_c3`: what a call works on slices of divides evenly;
     - `program_c4`: a call that works on what is on some pipeline stages only is not
-      over their axis; but for an `all_reduce` of what is on several of them.
+      over their axis; but for an `all_reduce` of what is on several of them;
+    - `program_c5`: the loss scale exists, and slots are its number.
 
     Example:
 
@@ -37,12 +39,13 @@ def Zrt_ProgramOp : Zrt_Op<"program",
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$mesh,
+    OptionalAttr<FlatSymbolRefAttr>:$loss_scale,
     FlatSymbolRefArrayAttr:$inputs, StrArrayAttr:$result_names,
     FlatSymbolRefArrayAttr:$results);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
-    $sym_name `on` $mesh `inputs` $inputs `results` custom<NameList>($result_names)
-    $results attr-dict-with-keyword $body
+    $sym_name `on` $mesh (`loss_scale` $loss_scale^)? `inputs` $inputs
+    `results` custom<NameList>($result_names) $results attr-dict-with-keyword $body
   }];
   let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
@@ -70,22 +73,22 @@ def Zrt_SlotsOp : Zrt_SymbolOp<"slots"> {
     Of an input of the program `over` names the axes over which each rank passes
     an addend of its own to `apply`; over the others all pass the same. `is` names
     the symbol of scales that the first slot is the number of: of an input, whose
-    sum it is, `tokens`; of state, a loss scale, until the step changes it.
+    sum it is, `tokens`; of state, `loss_scale`, until the step changes it.
 
     Constraints:
 
     - `slots_c1`: there is at least one;
     - `slots_c2`: what is `over` axes or `is` `tokens` is an input of the program,
       of one slot; axes are those of the mesh;
-    - `slots_c3`: a symbol is `tokens` or that of a `zero.loss_scale`, and one at
-      most of each is there; a loss scale lives across steps.
+    - `slots_c3`: a symbol is `tokens` or, where the program has one, `loss_scale`,
+      and one at most of each is there; a loss scale lives across steps.
 
     Example:
 
     ```mlir
     zrt.slots @decay.counters [1.0, 1.0]
     zrt.slots @input.1 [0.0] over [dp] is "tokens"
-    zrt.slots @scale.counters [1024.0, 0.0] is "@scale"
+    zrt.slots @scale.counters [1024.0, 0.0] is "loss_scale"
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, DenseF64ArrayAttr:$initial,
@@ -99,7 +102,7 @@ def Zrt_SlotsOp : Zrt_SymbolOp<"slots"> {
     int64_t size() { return getInitial().size(); }
     bool isTokens() { return getStandsFor() == ::zero::kTokens; }
     bool isLossScale() {
-      return getStandsFor().value_or("").starts_with(::zero::kLossScalePrefix);
+      return getStandsFor() == ::zero::kLossScale;
     }
   }];
 }

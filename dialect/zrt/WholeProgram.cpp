@@ -143,15 +143,11 @@ static LogicalResult verifySymbols(ProgramOp program,
     first = slots;
     if (slots.isTokens())
       continue;
-    StringRef symbol = name;
-    if (!symbol.consume_front(zero::kLossScalePrefix) ||
-        !dyn_cast_or_null<zero::LossScaleOp>(symbols.lookupSymbolIn(
-            program->getParentOp(),
-            StringAttr::get(program.getContext(), symbol))))
+    if (!slots.isLossScale() || !program.getLossScaleAttr())
       return slots.emitOpError()
              << "is '" << name
-             << "', which is neither tokens nor a zero.loss_scale of this "
-                "module";
+             << "', which is neither tokens nor the loss_scale of a program "
+                "that has one";
     bool isState =
         llvm::any_of(program.getOps<ScalarStateOp>(), [&](ScalarStateOp state) {
           return state.getSlots() == slots.getSymName() &&
@@ -162,6 +158,17 @@ static LogicalResult verifySymbols(ProgramOp program,
              << "is a loss scale, and no zrt.scalar_state: it would begin anew "
                 "when a checkpoint is loaded";
   }
+  // program_c5
+  FlatSymbolRefAttr symbol = program.getLossScaleAttr();
+  if (!symbol)
+    return success();
+  if (!isa_and_present<zero::LossScaleOp>(
+          symbols.lookupSymbolIn(program->getParentOp(), symbol.getAttr())))
+    return program.emitOpError() << "loss scale " << symbol
+                                 << " is not a zero.loss_scale of this module";
+  if (!lossScale)
+    return program.emitOpError()
+           << "has loss scale " << symbol << ", and no slots are its number";
   return success();
 }
 

@@ -47,6 +47,13 @@ T lookup(mlir::SymbolTableCollection &symbols, mlir::Operation *op,
 zero::ValueType getPlace(mlir::SymbolTableCollection &symbols,
                          mlir::Operation *call);
 
+/// Checks that a gradient of each parameter that is not frozen arrives in a
+/// step or program of |module|, if it has one, and that its mesh can hold the
+/// frozen ones. Another check looks at the rest.
+mlir::LogicalResult verifyParameters(
+    mlir::ModuleOp module,
+    llvm::function_ref<mlir::InFlightDiagnostic(mlir::Operation *)> emitError);
+
 /// Whether all ranks must meet at this call.
 bool isCollective(mlir::Operation *call);
 

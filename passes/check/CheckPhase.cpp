@@ -67,6 +67,8 @@ struct CheckPhasePass : zero::impl::CheckPhasePassBase<CheckPhasePass> {
       failed = true;
       return WalkResult::skip();
     });
+    failed |= mlir::failed(zrt::verifyParameters(
+        getOperation(), [](Operation *op) { return op->emitError(); }));
     if (failed)
       signalPassFailure();
     markAllAnalysesPreserved();

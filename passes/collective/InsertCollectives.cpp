@@ -133,7 +133,7 @@ void Rewriter::rewriteReduce(ReduceOp op) {
         factor = builder.create<FactorOp>(
             op.getLoc(), scale,
             type.isScaledBy(kTokens) ? sumTokens(op.getLoc()) : nullptr,
-            type.getLossScale() ? lossScale : nullptr);
+            type.isScaledBy(kLossScale) ? lossScale : nullptr);
       gradient.factor = factor;
     }
     gradients[result] = gradient;
@@ -286,7 +286,7 @@ LogicalResult Rewriter::checkForm(Operation *op) {
     ok = gradients.contains(update.getGradient());
   if (auto reduce = dyn_cast<ReduceOp>(op))
     ok &= lossScale || llvm::none_of(reduce.getInputs(), [](Value input) {
-            return bool(cast<ValueType>(input.getType()).getLossScale());
+            return cast<ValueType>(input.getType()).isScaledBy(kLossScale);
           });
   if (ok)
     return success();

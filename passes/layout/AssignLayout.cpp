@@ -317,7 +317,7 @@ void Layout::run() {
   builder.setInsertionPointToStart(&block);
   for (BlockArgument argument : block.getArguments())
     scalars.map(argument, argument);
-  if (FlatSymbolRefAttr scale = shape.step.getLossScale())
+  if (FlatSymbolRefAttr scale = shape.step.getLossScaleAttr())
     rules.push_back(builder.create<ReadScaleOp>(
         symbols.lookupNearestSymbolFrom(shape.step, scale)->getLoc(), scale));
   for (Operation *op : old) {

@@ -31,7 +31,7 @@ FlatSymbolRefAttr ProgramBuilder::lastingSlots(StringRef name,
                                                CounterRule rule) {
   StringAttr standsFor;
   if (isa_and_present<LossScaleOp>(rule.getOperation()))
-    standsFor = builder.getStringAttr(kLossScalePrefix + name);
+    standsFor = builder.getStringAttr(kLossScale);
   FlatSymbolRefAttr slots = append(builder.create<zrt::SlotsOp>(
       loc, (name + ".counters").str(), initial, ArrayAttr(), standsFor));
   for (auto [i, counter] : llvm::enumerate(counters.getAsRange<StringAttr>()))

@@ -92,7 +92,7 @@ Value ScalarLowering::evaluate(FactorOp op) {
     StringRef symbol = factor.symbol.getValue();
     Value base = symbol == kAccumulation ? load(backwards)
                  : symbol == kTokens     ? get(op.getTokens())
-                 : findLossScale(factor) ? get(op.getLossScale())
+                 : symbol == kLossScale  ? get(op.getLossScale())
                                          : constant(*mesh.getAxisSize(symbol));
     for (int64_t i = 0; i < std::abs(factor.exponent); ++i) {
       Value &side = factor.exponent > 0 ? numerator : denominator;

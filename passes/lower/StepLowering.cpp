@@ -144,13 +144,16 @@ LogicalResult StepLowering::run() {
   for (auto op : step.getBody().getOps<MicroBatchesOp>())
     if (failed(readMicroBatches(op)))
       return failure();
+  if (buckets.empty())
+    return step.emitError() << "has no gradients";
   if (failed(readUpdates()))
     return failure();
 
   OpBuilder builder(step);
   ArrayAttr none = builder.getArrayAttr({});
   auto programOp = builder.create<zrt::ProgramOp>(
-      step.getLoc(), step.getSymName(), step.getMesh(), none, none, none);
+      step.getLoc(), step.getSymName(), step.getMesh(), step.getLossScaleAttr(),
+      none, none, none);
   programOp.getBody().emplaceBlock();
   program.emplace(programOp);
   arrivals = program->slots("arrivals", {0.0, 0.0});

@@ -126,7 +126,7 @@ bool Comparison::dependsOnNextScale(Expr a) {
   bool depends = false;
   for (auto &[name, number] : second.counters)
     if (!second.lossScale.empty() &&
-        StringRef(name).starts_with(second.lossScale.substr(1) + "."))
+        StringRef(name).starts_with(second.lossScale + "."))
       if (BaseRef next = number.expr->asBase();
           next && next->kind == BaseKind::operation)
         visitBases(a, [&](BaseRef base) { depends |= base == next; });
@@ -165,7 +165,8 @@ void Comparison::compareElements(const ParameterMeaning &a,
     InFlightDiagnostic diagnostic = error(b.writer);
     if (dependsOnNextScale(shown->expr)) {
       diagnostic << "element " << element << " of '" << op.getSymName()
-                 << "': new " << shownRole << " depends on " << second.lossScale
+                 << "': new " << shownRole << " depends on @"
+                 << second.lossScale
                  << " as it is for the next step, expected the version that "
                     "multiplied its gradients";
       return;
@@ -274,10 +275,12 @@ void Comparison::run() {
   }
   if (first.lossScale != second.lossScale)
     error(second.step) << "has "
-                       << (second.lossScale.empty() ? "no loss scale"
-                                                    : "loss scale ")
-                       << second.lossScale << ", expected "
-                       << (first.lossScale.empty() ? "none" : first.lossScale);
+                       << (second.lossScale.empty()
+                               ? "no loss scale"
+                               : "loss scale @" + second.lossScale)
+                       << ", expected "
+                       << (first.lossScale.empty() ? "none"
+                                                   : "@" + first.lossScale);
   if (first.inputs.size() != second.inputs.size())
     error(second.step) << "takes " << second.inputs.size()
                        << " scalars at apply, expected " << first.inputs.size();

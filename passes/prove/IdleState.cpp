@@ -135,7 +135,7 @@ void IdleState::fillSlots() {
     auto slots = symbols.lookup<zrt::SlotsOp>(op.getSlotsAttr().getAttr());
     Number &number = idle.slots[{op.getSlotsAttr().getAttr(), op.getIndex()}];
     if (slots.isLossScale() && op.getIndex() == 0)
-      number = {algebra.symbol(*slots.getStandsFor()),
+      number = {algebra.symbol(kLossScale),
                 Precision(Float64Type::get(program.getContext()))};
     else
       number.expr = algebra.base({BaseKind::old, op.getRole().str()});

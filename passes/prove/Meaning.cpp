@@ -106,7 +106,7 @@ Expr prove::getMonomial(Algebra &algebra, MeshOp mesh,
       base = algebra.integer(*size);
     else if (tokens && factor.symbol.getValue() == kTokens)
       base = tokens;
-    else if (lossScale && findLossScale(factor))
+    else if (lossScale && factor.symbol.getValue() == kLossScale)
       base = lossScale;
     else
       base = algebra.symbol(factor.symbol.getValue());
@@ -311,6 +311,14 @@ std::optional<Meaning> prove::readMeaning(Proof &proof, ModuleOp module) {
                                << steps.size() + programs.size();
     return std::nullopt;
   }
-  return steps.empty() ? readProgram(proof, programs.front())
-                       : readStep(proof, steps.front());
+  std::optional<Meaning> meaning = steps.empty()
+                                       ? readProgram(proof, programs.front())
+                                       : readStep(proof, steps.front());
+  // What is wrong with an op explains more than that a gradient does not
+  // arrive.
+  if (!proof.report.hasErrors() &&
+      failed(zrt::verifyParameters(
+          module, [&](Operation *op) { return proof.report.error(op); })))
+    return std::nullopt;
+  return meaning;
 }

@@ -116,7 +116,7 @@ struct Meaning {
   /// What the counters of the loss scale and of schedules become where the step
   /// is skipped.
   llvm::SmallVector<std::pair<std::string, Number>> skipped;
-  /// The loss scale that gradients arrive with, as a symbol; empty: none.
+  /// The name of the loss scale that gradients arrive with; empty: none.
   std::string lossScale;
   /// What counters are before the first step.
   llvm::SmallVector<std::pair<std::string, Number>> initials;

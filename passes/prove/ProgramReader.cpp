@@ -30,23 +30,18 @@ bool ProgramReader::initialize() {
       llvm::any_of(meaning.inputs, [&](const InputMeaning &input) {
         return input.isTokens && input.over == meaning.axes.getAll();
       });
-  for (auto slots : program.getOps<zrt::SlotsOp>())
-    if (slots.isLossScale())
-      meaning.lossScale = slots.getStandsFor()->str();
+  meaning.lossScale = program.getLossScale().value_or("").str();
   llvm::append_range(transitions, program.getOps<zrt::TransitionOp>());
   llvm::append_range(arrivals, program.getOps<zrt::ArrivalsOp>());
   for (zrt::ArrivalsOp op : arrivals) {
     auto bucket = outer.lookup<BucketOp>(op.getBucketAttr().getAttr());
-    auto gradient =
-        symbols.lookup<zrt::BufferOp>(op.getGradientAttr().getAttr());
-    FlatSymbolRefAttr scale = gradient.getValueType().getLossScale();
-    std::string arrivesWith =
-        scale ? (kLossScalePrefix + scale.getValue()).str() : "none";
-    std::string told = meaning.lossScale.empty() ? "none" : meaning.lossScale;
-    if (arrivesWith != told)
+    auto gradient = symbols.lookup<zrt::BufferOp>(op.getGradientAttr().getAttr());
+    bool isScaled = gradient.getValueType().isScaledBy(kLossScale);
+    if (isScaled == meaning.lossScale.empty())
       proof.report.error(op)
-          << "gradients arrive with loss scale " << arrivesWith
-          << ", and callers are told " << told;
+          << "gradients arrive with " << (isScaled ? "a" : "no")
+          << " loss scale, and callers are told "
+          << (isScaled ? "none" : "@" + meaning.lossScale);
     for (auto member : bucket.getMembers().getAsRange<FlatSymbolRefAttr>()) {
       ParameterMeaning &parameter = meaning.parameters[member.getAttr()];
       if (parameter.op)
@@ -99,9 +94,9 @@ void ProgramReader::enter(Node node, Operation *from) {
   for (auto slots : program.getOps<zrt::SlotsOp>())
     if (slots.isLossScale() &&
         node.memory.slots.lookup({slots.getSymNameAttr(), 0}).expr !=
-            algebra.symbol(meaning.lossScale))
+            algebra.symbol(kLossScale))
       proof.report.error(from)
-          << "state '" << node.state.getValue() << "' is reached with another "
+          << "state '" << node.state.getValue() << "' is reached with another @"
           << meaning.lossScale << " than gradients are divided by";
   auto known =
       llvm::find_if(nodes, [&](const Node &known) { return known.isAt(node); });

@@ -203,7 +203,7 @@ bool StepReader::readScalar(Operation &op) {
       })
       .Case([&](ReadScaleOp op) {
         scalars[op.getValue()] = {
-            algebra.symbol((kLossScalePrefix + op.getLossScale()).str()),
+            algebra.symbol(kLossScale),
             Precision(Float64Type::get(step.getContext()))};
         return true;
       })
@@ -379,7 +379,7 @@ void StepReader::finish(ReturnOp op) {
        llvm::zip_equal(op.getNames().getAsRange<StringAttr>(), op.getValues()))
     meaning.results.push_back({name.getValue().str(), scalar(value)});
   if (isLogical) {
-    if (FlatSymbolRefAttr scale = step.getLossScale())
+    if (FlatSymbolRefAttr scale = step.getLossScaleAttr())
       advance(scale);
     llvm::for_each(schedules,
                    [&](FlatSymbolRefAttr schedule) { advance(schedule); });
@@ -407,8 +407,7 @@ std::optional<Meaning> StepReader::run() {
     return std::nullopt;
   meaning.dividesByTokens = step.dividesByTokens();
   meaning.takesUnequal = step.takesUnequalBackwards();
-  if (FlatSymbolRefAttr scale = step.getLossScale())
-    meaning.lossScale = (kLossScalePrefix + scale.getValue()).str();
+  meaning.lossScale = step.getLossScale().value_or("").str();
   for (BlockArgument argument : step.getBody().getArguments()) {
     InputMeaning input{getAxes(argument, PlacementKind::Partial),
                        argument == step.getTokens()};

@@ -188,8 +188,7 @@ Rule StepReader::getRule(FlatSymbolRefAttr symbol) {
     rule.counters.push_back({algebra.base({BaseKind::old, rule.roles.back()})});
   }
   if (isa<LossScaleOp>(rule.op))
-    rule.counters[0] = {
-        algebra.symbol((kLossScalePrefix + symbol.getValue()).str())};
+    rule.counters[0] = {algebra.symbol(kLossScale)};
   return rule;
 }
 

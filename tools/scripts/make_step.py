@@ -148,7 +148,7 @@ def write_step(options, out):
         "tokens": (["tokens"], []),
     }
     divided, arrived = weights[options.weight]
-    multiplied = ["@loss_scale : 1"] * bool(options.loss_scale)
+    multiplied = ["loss_scale : 1"] * bool(options.loss_scale)
     left = multiplied + [f"{symbol} : 1" for symbol in divided if symbol not in arrived]
     scaled = f", scaled = [{', '.join(left)}]" * bool(left)
     weight = ", ".join(f"{symbol} : -1" for symbol in divided)
@@ -158,6 +158,7 @@ def write_step(options, out):
     counts = f", partial = [{', '.join(counted)}]" * bool(counted)
     tokens = f", %tokens: !zero.value<f64{counts}> {{zero.tokens}}"
     tokens *= options.weight == "tokens"
+    loss_scale = " loss_scale @loss_scale" * bool(options.loss_scale)
     nonfinite = f" nonfinite {options.nonfinite}" * (options.nonfinite != "skip")
     alike = [
         axis
@@ -173,7 +174,7 @@ def write_step(options, out):
         lambda one: one.type(options.gradient, one.partial + ["micro"], scaled, True)
     )
     out.write(
-        f"zero.step @train on @cluster weight({weight}){nonfinite} "
+        f"zero.step @train on @cluster weight({weight}){nonfinite}{loss_scale} "
         f"(%lr: !zero.value<f64>{tokens}) {{\n"
         f"  {results('g')} = zero.micro_batches in {options.accumulator} {{\n"
         f"    {results('d')} = zero.backward("

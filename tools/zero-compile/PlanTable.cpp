@@ -93,7 +93,10 @@ void zero::printPlanTable(StringRef text, llvm::raw_ostream &os) {
   }
   const json::Object &root = *plan->getAsObject();
   os << "step " << *root.getString("step") << ", " << *root.getInteger("ranks")
-     << " ranks, " << root.getArray("parameters")->size() << " parameters in ";
+     << " ranks, ";
+  if (size_t frozen = root.getArray("frozen")->size())
+    os << frozen << " frozen parameters, ";
+  os << root.getArray("parameters")->size() << " parameters in ";
   const json::Array *stages = root.getArray("stages");
   if (!stages) {
     os << root.getArray("buckets")->size() << " buckets\n\n";

@@ -22,6 +22,8 @@ std::vector<ParameterInfo> zero::readParameters(ModuleOp module, MeshOp mesh) {
   });
   std::vector<ParameterInfo> parameters;
   for (auto op : module.getOps<ParameterOp>()) {
+    if (op.getFrozen())
+      continue;
     ParameterInfo info;
     info.name = op.getSymName().str();
     info.elements = op.getNumElements();

@@ -21,8 +21,8 @@ zero.bucket @b0 : 8xf32 arrives f32 [@w] offsets [0] extents [8]
 
 // -----
 
-// parameter_c3
-// expected-error@+1 {{must have at most 1099511627776 elements and no negative extent}}
+// value_c9
+// expected-error@+1 {{must have at most 1099511627776 elements and no negative dimension}}
 zero.parameter @w : 1048576x1048576x2xf32
 
 // -----
@@ -268,5 +268,99 @@ zero.optimizer @sgd hyper [lr] {
 zero.step @s on @m weight() (%v: !zero.value<f64>, %x: !zero.value<f64, varying = [dp]>) {
   // expected-error@+1 {{operand must be replicated, got varying over 'dp'}}
   zero.update @all with @sgd(%v) hyper(lr = %x) : (!zero.value<f64>), (!zero.value<f64, varying = [dp]>)
+  zero.return []
+}
+
+// -----
+
+// value_c9: an empty dimension hides no product that is too large.
+// expected-error@+1 {{must have at most 1099511627776 elements and no negative dimension}}
+zero.parameter @w : 1099511627776x1099511627776x0xf32
+
+// -----
+
+// value_c9: of a bucket the same, which divides by its rows.
+zero.parameter @w : 8xf32
+// expected-error@+1 {{must have at most 1099511627776 elements and no negative dimension}}
+zero.bucket @b0 : 4294967296x4294967296x8xf32, sharded = [ep, tp : 1] arrives f32 [@w] offsets [0] extents [8]
+
+// -----
+
+// bucket_c2: the end of an interval is no number that overflows.
+zero.parameter @w : 8xf32
+zero.parameter @u : 8xf32
+// expected-error@+1 {{member @u has an interval of 9223372036854775807 elements from 8 on, in a row of 16}}
+zero.bucket @b0 : 16xf32 arrives f32 [@w, @u] offsets [0, 8] extents [8, 9223372036854775807]
+
+// -----
+
+// prepare_c4
+zero.mesh @m <["dp" = 2]>
+zero.step @s on @m weight() (%v: !zero.value<f64>) {
+  // expected-error@+1 {{yields 9223372036854775807 scalars, expected 0 to 4096}}
+  zero.prepare @all with @sgd(%v) when %v yields 9223372036854775807 : (!zero.value<f64>), !zero.value<f64>
+  zero.return []
+}
+
+// -----
+
+// prepare_c4
+zero.mesh @m <["dp" = 2]>
+zero.step @s on @m weight() (%v: !zero.value<f64>) {
+  // expected-error@+1 {{yields -1 scalars, expected 0 to 4096}}
+  zero.prepare @all with @sgd(%v) when %v yields -1 : (!zero.value<f64>), !zero.value<f64>
+  zero.return []
+}
+
+// -----
+
+// update_bucket_c5
+zero.mesh @m <["dp" = 2]>
+zero.step @s on @m weight() (%v: !zero.value<f64>, %g: !zero.value<8xf32>) {
+  // expected-error@+1 {{parameters must be f16, bf16, f32 or f64, got 'f128'}}
+  %p = zero.update_bucket @b0 with @sgd (%g) when %v rows(%v) row_of [0] : f128, !zero.value<8xf32>, !zero.value<f64>, (!zero.value<f64>)
+  zero.return []
+}
+
+// -----
+
+// parameter_c3
+// expected-error@+1 {{is frozen and optional, which says how gradients arrive: none does}}
+zero.parameter @w : 8xf32 optional frozen
+
+// -----
+
+// parameter_c3
+// expected-error@+1 {{is frozen and has uses, which says how gradients arrive: none does}}
+zero.parameter @w : 8xf32 frozen uses 2
+
+// -----
+
+// parameter_c4
+// expected-note@+1 {{leave it out of the step, or do not declare it 'frozen' here}}
+zero.parameter @w : 8xf32 frozen
+// expected-error@+1 {{names @w, which is frozen: no gradient of it arrives}}
+zero.group @all [@w]
+
+// -----
+
+// parameter_c4
+// expected-note@+1 {{leave it out of the step, or do not declare it 'frozen' here}}
+zero.parameter @w : 8xf32 frozen
+// expected-error@+1 {{names @w, which is frozen: no gradient of it arrives}}
+zero.bucket @b0 : 8xf32 arrives f32 [@w] offsets [0] extents [8]
+
+// -----
+
+// parameter_c4
+zero.mesh @m <["dp" = 2]>
+// expected-note@+1 {{leave it out of the step, or do not declare it 'frozen' here}}
+zero.parameter @w : 8xf32 frozen
+zero.step @s on @m weight() () {
+  %g = zero.micro_batches in f32 {
+    // expected-error@+1 {{names @w, which is frozen: no gradient of it arrives}}
+    %d = zero.backward(@w) arrives() : !zero.value<8xf32, partial = [dp, micro]>
+    zero.yield %d : !zero.value<8xf32, partial = [dp, micro]>
+  }
   zero.return []
 }

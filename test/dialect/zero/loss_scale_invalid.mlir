@@ -75,10 +75,10 @@ zero.loss_scale @scale counters [scale = 4.0] {
 ^update(%overflow: i1, %scale: f64):
   zero.yield %scale : f64
 }
-zero.step @s on @m weight() (%v: !zero.value<f64>) {
+zero.step @s on @m weight() loss_scale @scale (%v: !zero.value<f64>) {
   %g = zero.micro_batches in f32 {
-    %d = zero.backward(@w) arrives(@scale : 1) : !zero.value<8xf32, partial = [dp, micro], scaled = [@scale : 1]>
-    zero.yield %d : !zero.value<8xf32, partial = [dp, micro], scaled = [@scale : 1]>
+    %d = zero.backward(@w) arrives(loss_scale : 1) : !zero.value<8xf32, partial = [dp, micro], scaled = [loss_scale : 1]>
+    zero.yield %d : !zero.value<8xf32, partial = [dp, micro], scaled = [loss_scale : 1]>
   }
   // expected-note@+1 {{it was read here}}
   %s = zero.read_scale @scale
@@ -97,7 +97,7 @@ zero.loss_scale @scale counters [scale = 4.0] {
   zero.yield %scale : f64
 }
 zero.step @s on @m weight() () {
-  // expected-error@+1 {{reads @scale, and gradients arrive with no loss scale}}
+  // expected-error@+1 {{reads @scale, and the step has no loss scale}}
   %s = zero.read_scale @scale
   zero.return []
 }
@@ -120,7 +120,7 @@ zero.loss_scale @scale counters [scale = 4.0] {
 ^update(%overflow: i1, %scale: f64):
   zero.yield %scale : f64
 }
-zero.step @s on @m weight() (%v: !zero.value<f64, partial = [dp]>) {
+zero.step @s on @m weight() loss_scale @scale (%v: !zero.value<f64, partial = [dp]>) {
   %s = zero.read_scale @scale
   // expected-error@+1 {{verdict must be replicated, got '!zero.value<f64, partial = [dp]>'}}
   zero.advance %s when %v : !zero.value<f64>, !zero.value<f64, partial = [dp]>
@@ -135,9 +135,9 @@ zero.loss_scale @scale counters [scale = 4.0] {
 ^update(%overflow: i1, %scale: f64):
   zero.yield %scale : f64
 }
-zero.step @s on @m weight() () {
+zero.step @s on @m weight() loss_scale @scale () {
   // expected-error@+1 {{needs the loss scale as operand}}
-  %f = zero.factor (@scale : -1)
+  %f = zero.factor (loss_scale : -1)
   zero.return []
 }
 
@@ -155,9 +155,10 @@ zero.step @s on @m weight() (%s: !zero.value<f64>) {
 
 // factor_c2
 zero.mesh @m <["dp" = 2]>
+// expected-note@+1 {{write 'loss_scale @name' behind its weight}}
 zero.step @s on @m weight() (%s: !zero.value<f64>) {
-  // expected-error@+1 {{factor names @scale, which is not a zero.loss_scale of this module}}
-  %f = zero.factor (@scale : -1) loss_scale %s : !zero.value<f64>
+  // expected-error@+1 {{factor names 'loss_scale', and the step has none}}
+  %f = zero.factor (loss_scale : -1) loss_scale %s : !zero.value<f64>
   zero.return []
 }
 
@@ -169,8 +170,8 @@ zero.loss_scale @scale counters [scale = 4.0] {
 ^update(%overflow: i1, %scale: f64):
   zero.yield %scale : f64
 }
-// expected-error@+1 {{weighs by a loss scale, which belongs to what gradients arrive with: (@scale : 1)}}
-zero.step @s on @m weight(@scale : 1) () {
+// expected-error@+1 {{weighs by a loss scale, which belongs to what gradients arrive with: (loss_scale : 1)}}
+zero.step @s on @m weight(loss_scale : 1) loss_scale @scale () {
   zero.return []
 }
 
@@ -184,10 +185,10 @@ zero.loss_scale @scale counters [scale = 4.0] {
   zero.yield %scale : f64
 }
 // expected-error@+1 {{has a loss scale and nonfinite poison: no step would tell that it is too large}}
-zero.step @s on @m weight() nonfinite poison () {
+zero.step @s on @m weight() nonfinite poison loss_scale @scale () {
   %g = zero.micro_batches in f32 {
-    %d = zero.backward(@w) arrives(@scale : 1) : !zero.value<8xf32, partial = [dp, micro], scaled = [@scale : 1]>
-    zero.yield %d : !zero.value<8xf32, partial = [dp, micro], scaled = [@scale : 1]>
+    %d = zero.backward(@w) arrives(loss_scale : 1) : !zero.value<8xf32, partial = [dp, micro], scaled = [loss_scale : 1]>
+    zero.yield %d : !zero.value<8xf32, partial = [dp, micro], scaled = [loss_scale : 1]>
   }
   zero.return []
 }
@@ -202,12 +203,13 @@ zero.loss_scale @scale counters [scale = 4.0] {
 ^update(%overflow: i1, %scale: f64):
   zero.yield %scale : f64
 }
-zero.step @s on @m weight() () {
+// expected-note@+1 {{all gradients of the step are of one loss}}
+zero.step @s on @m weight() loss_scale @scale () {
   %g:2 = zero.micro_batches in f32 {
-    // expected-error@+1 {{arrives without loss scale @scale, which another zero.backward of the step names: all gradients are of one loss}}
+    // expected-error@+1 {{arrives with (1), expected loss_scale to the power of 1}}
     %d = zero.backward(@w) arrives() : !zero.value<8xf32, partial = [dp, micro]>
-    %e = zero.backward(@u) arrives(@scale : 1) : !zero.value<8xf32, partial = [dp, micro], scaled = [@scale : 1]>
-    zero.yield %d, %e : !zero.value<8xf32, partial = [dp, micro]>, !zero.value<8xf32, partial = [dp, micro], scaled = [@scale : 1]>
+    %e = zero.backward(@u) arrives(loss_scale : 1) : !zero.value<8xf32, partial = [dp, micro], scaled = [loss_scale : 1]>
+    zero.yield %d, %e : !zero.value<8xf32, partial = [dp, micro]>, !zero.value<8xf32, partial = [dp, micro], scaled = [loss_scale : 1]>
   }
   zero.return []
 }
@@ -217,11 +219,12 @@ zero.step @s on @m weight() () {
 // step_c2
 zero.mesh @m <["dp" = 2]>
 zero.parameter @w : 8xf32
+// expected-note@+1 {{write 'loss_scale @name' behind its weight}}
 zero.step @s on @m weight() () {
   %g = zero.micro_batches in f32 {
-    // expected-error@+1 {{arrival names @scale, which is not a zero.loss_scale of this module}}
-    %d = zero.backward(@w) arrives(@scale : 1) : !zero.value<8xf32, partial = [dp, micro], scaled = [@scale : 1]>
-    zero.yield %d : !zero.value<8xf32, partial = [dp, micro], scaled = [@scale : 1]>
+    // expected-error@+1 {{arrival names 'loss_scale', and the step has none}}
+    %d = zero.backward(@w) arrives(loss_scale : 1) : !zero.value<8xf32, partial = [dp, micro], scaled = [loss_scale : 1]>
+    zero.yield %d : !zero.value<8xf32, partial = [dp, micro], scaled = [loss_scale : 1]>
   }
   zero.return []
 }
@@ -235,11 +238,12 @@ zero.loss_scale @scale counters [scale = 4.0] {
 ^update(%overflow: i1, %scale: f64):
   zero.yield %scale : f64
 }
-zero.step @s on @m weight() () {
+// expected-note@+1 {{all gradients of the step are of one loss}}
+zero.step @s on @m weight() loss_scale @scale () {
   %g = zero.micro_batches in f32 {
-    // expected-error@+1 {{arrives with (@scale : 2), expected one loss scale, to the power of 1}}
-    %d = zero.backward(@w) arrives(@scale : 2) : !zero.value<8xf32, partial = [dp, micro], scaled = [@scale : 2]>
-    zero.yield %d : !zero.value<8xf32, partial = [dp, micro], scaled = [@scale : 2]>
+    // expected-error@+1 {{arrives with (loss_scale : 2), expected loss_scale to the power of 1}}
+    %d = zero.backward(@w) arrives(loss_scale : 2) : !zero.value<8xf32, partial = [dp, micro], scaled = [loss_scale : 2]>
+    zero.yield %d : !zero.value<8xf32, partial = [dp, micro], scaled = [loss_scale : 2]>
   }
   zero.return []
 }
@@ -253,4 +257,22 @@ zero.loss_scale @s counters [scale = 4.0] {
   // expected-error@+1 {{is not allowed in the body of a loss_scale, which holds arith ops and math.sqrt, fma, absf and copysign in f64 only}}
   %integer = arith.constant 1 : i32
   zero.yield %scale : f64
+}
+
+// -----
+
+// step_c7
+zero.mesh @m <["dp" = 2]>
+// expected-error@+1 {{loss scale @m is not a zero.loss_scale of this module}}
+zero.step @s on @m weight() loss_scale @m () {
+  zero.return []
+}
+
+// -----
+
+// step_c7: a name in a type is none that could be renamed.
+zero.mesh @m <["dp" = 2]>
+// expected-error@+1 {{expected 'loss_scale' instead of @scale: which loss scale it is the zero.step says}}
+zero.step @s on @m weight() (%a: !zero.value<f64, scaled = [@scale : 1]>) {
+  zero.return []
 }

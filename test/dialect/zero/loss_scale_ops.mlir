@@ -27,18 +27,18 @@ zero.optimizer @sgd hyper [lr] {
   zero.yield %p1 : f32
 }
 
-zero.step @train on @cluster weight() (%v: !zero.value<f64>) {
+zero.step @train on @cluster weight() loss_scale @scale (%v: !zero.value<f64>) {
   // CHECK: %[[S:.*]] = zero.read_scale @scale
   %s = zero.read_scale @scale
-  // CHECK: zero.backward(@w) arrives (@scale : 1)
+  // CHECK: zero.backward(@w) arrives (loss_scale : 1)
   %g = zero.micro_batches in f32 {
-    %d = zero.backward(@w) arrives(@scale : 1) : !zero.value<8xf16, partial = [dp, micro], scaled = [@scale : 1]>
-    zero.yield %d : !zero.value<8xf16, partial = [dp, micro], scaled = [@scale : 1]>
+    %d = zero.backward(@w) arrives(loss_scale : 1) : !zero.value<8xf16, partial = [dp, micro], scaled = [loss_scale : 1]>
+    zero.yield %d : !zero.value<8xf16, partial = [dp, micro], scaled = [loss_scale : 1]>
   }
-  %a = zero.all_reduce %g over [dp] : !zero.value<8xf32, partial = [dp], scaled = [@scale : 1]>
-  // CHECK: %[[U:.*]] = zero.factor (@scale : -1) loss_scale %[[S]] : !zero.value<f64>
-  %u = zero.factor (@scale : -1) loss_scale %s : !zero.value<f64>
-  %r = zero.scale %a by %u : !zero.value<8xf32, scaled = [@scale : 1]> by !zero.value<f64, scaled = [@scale : -1]>
+  %a = zero.all_reduce %g over [dp] : !zero.value<8xf32, partial = [dp], scaled = [loss_scale : 1]>
+  // CHECK: %[[U:.*]] = zero.factor (loss_scale : -1) loss_scale %[[S]] : !zero.value<f64>
+  %u = zero.factor (loss_scale : -1) loss_scale %s : !zero.value<f64>
+  %r = zero.scale %a by %u : !zero.value<8xf32, scaled = [loss_scale : 1]> by !zero.value<f64, scaled = [loss_scale : -1]>
   zero.update @all with @sgd(%r) hyper(lr = 0.1) : (!zero.value<8xf32>), ()
   // CHECK: zero.advance %[[S]] when %{{.*}} : !zero.value<f64>, !zero.value<f64>
   zero.advance %s when %v : !zero.value<f64>, !zero.value<f64>

@@ -189,3 +189,66 @@ zero.step @s on @m weight() (%v: !zero.value<f64>) {
   zero.assign @b0, %r : !zero.value<64xf32, sharded = [dp]>
   zero.return []
 }
+
+// -----
+
+// reduce_scatter_c1: of what is on some stages nobody else has a slice.
+zero.mesh @m <["dp" = 2]>
+zero.step @s on @m weight() (%g: !zero.value<8xf32, partial = [micro]>) {
+  // expected-error@+1 {{operand cannot be sharded over 'micro', the axis of time}}
+  %r = zero.reduce_scatter %g over [micro] : !zero.value<8xf32, partial = [micro]>
+  zero.return []
+}
+
+// -----
+
+// reduce_scatter_c1
+zero.mesh @m <["pp" = 4]>
+zero.step @s on @m weight() (%g: !zero.value<8xf32, partial = [pp], on = [pp : 0, pp : 3]>) {
+  // expected-error@+1 {{operand cannot be sharded over 'pp', of which it is on some coordinates}}
+  %r = zero.reduce_scatter %g over [pp] : !zero.value<8xf32, partial = [pp], on = [pp : 0, pp : 3]>
+  zero.return []
+}
+
+// -----
+
+// unstack_c2
+zero.mesh @m <["dp" = 2]>
+zero.step @s on @m weight() (%v: !zero.value<2xf64, sharded = [dp]>) {
+  // expected-error@+1 {{needs a vector that is not sharded, got '!zero.value<2xf64, sharded = [dp]>'}}
+  %r:2 = zero.unstack %v [#zero.scale<>, #zero.scale<>] : !zero.value<2xf64, sharded = [dp]>
+  zero.return []
+}
+
+// -----
+
+// sum_squares_c3
+zero.mesh @m <["dp" = 2]>
+zero.step @s on @m weight() (%a: !zero.value<f64, scaled = [dp : 8]>) {
+  // expected-error@+1 {{result would have scale (dp : 16), expected exponents of -8 to 8}}
+  %r = zero.sum_squares %a : !zero.value<f64, scaled = [dp : 8]>
+  zero.return []
+}
+
+// -----
+
+// scale_c3
+zero.mesh @m <["dp" = 2]>
+zero.step @s on @m weight() (%a: !zero.value<f64, scaled = [dp : 8]>, %b: !zero.value<f64, scaled = [dp : 1]>) {
+  // expected-error@+1 {{result would have scale (dp : 9), expected exponents of -8 to 8}}
+  %r = zero.scale %a by %b : !zero.value<f64, scaled = [dp : 8]> by !zero.value<f64, scaled = [dp : 1]>
+  zero.return []
+}
+
+// -----
+
+// micro_batches_c2
+zero.mesh @m <["dp" = 2]>
+zero.step @s on @m weight() () {
+  // expected-error@+1 {{expected f16, bf16, f32 or f64 after 'in', got 'tf32'}}
+  %g = zero.micro_batches in tf32 {
+    %d = zero.backward(@w) arrives() : !zero.value<8xf32, partial = [dp, micro]>
+    zero.yield %d : !zero.value<8xf32, partial = [dp, micro]>
+  }
+  zero.return []
+}

@@ -96,7 +96,7 @@ zero.step @s on @m weight() (%n: !zero.value<f64, partial = [dp]> {zero.tokens})
 // expected-note@+1 {{axes are declared here}}
 zero.mesh @m <["dp" = 2]>
 zero.step @s on @m weight() () {
-  // expected-error@+1 {{factor names 'tp', which is neither accumulation, tokens nor an axis of mesh @m}}
+  // expected-error@+1 {{factor names 'tp', which is neither accumulation, tokens, loss_scale nor an axis of mesh @m}}
   %f = zero.factor (tp : -1)
   zero.return []
 }
@@ -128,5 +128,31 @@ zero.mesh @m <["dp" = 2]>
 zero.step @s on @m weight() (%a: !zero.value<f64>) {
   // expected-error@+1 {{needs missing, backwards with squared or neither, and tokens at most, got 0, 1, 1 and 1 of them}}
   %v = "zero.verdict"(%a, %a, %a, %a) <{ranks = 2 : i64, operandSegmentSizes = array<i32: 1, 0, 1, 1, 1>}> : (!zero.value<f64>, !zero.value<f64>, !zero.value<f64>, !zero.value<f64>) -> !zero.value<f64>
+  zero.return []
+}
+
+// -----
+
+// value_c4: in an attribute as in a type.
+zero.mesh @m <["dp" = 2]>
+zero.step @s on @m weight() (%v: !zero.value<1xf64>) {
+  // expected-error@+1 {{expected each symbol once and no exponent 0, got (dp : 2, dp : 2)}}
+  %r = zero.unstack %v [#zero.scale<dp : 2, dp : 2>] : !zero.value<1xf64>
+  zero.return []
+}
+
+// -----
+
+zero.mesh @m <["dp" = 2]>
+// expected-error@+1 {{expected each symbol once and no exponent 0, got (dp : -1, dp : -1)}}
+zero.step @s on @m weight(dp : -1, dp : -1) () {
+  zero.return []
+}
+
+// -----
+
+zero.mesh @m <["dp" = 2]>
+// expected-error@+1 {{exponent must be within -8 and 8, got -1000}}
+zero.step @s on @m weight(dp : -1000) () {
   zero.return []
 }

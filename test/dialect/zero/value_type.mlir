@@ -11,8 +11,8 @@ zero.step @scalar on @cluster weight() (%a: !zero.value<f64>) {
   zero.return [a] %a : !zero.value<f64>
 }
 
-// CHECK: !zero.value<f64, partial = [dp, micro], scaled = [@loss_scale : 1, dp : -2]>
-zero.step @partial on @cluster weight() (%a: !zero.value<f64, scaled = [dp : -2, @loss_scale : 1], partial = [micro, dp]>) {
+// CHECK: !zero.value<f64, partial = [dp, micro], scaled = [dp : -2, loss_scale : 1]>
+zero.step @partial on @cluster weight() (%a: !zero.value<f64, scaled = [dp : -2, loss_scale : 1], partial = [micro, dp]>) {
   zero.return []
 }
 

@@ -332,8 +332,8 @@ zrt.program @p on @m inputs [@a, @b] results [] [] {
 // slots_c3
 zero.mesh @m <["dp" = 2]>
 zrt.program @p on @m inputs [] results [] [] {
-  // expected-error@+1 {{is '@scale', which is neither tokens nor a zero.loss_scale of this module}}
-  zrt.slots @a [4.0] is "@scale"
+  // expected-error@+1 {{is 'loss_scale', which is neither tokens nor the loss_scale of a program that has one}}
+  zrt.slots @a [4.0] is "loss_scale"
 }
 
 // -----
@@ -344,9 +344,9 @@ zero.loss_scale @scale counters [scale = 4.0] {
 ^update(%overflow: i1, %scale: f64):
   zero.yield %scale : f64
 }
-zrt.program @p on @m inputs [] results [] [] {
+zrt.program @p on @m loss_scale @scale inputs [] results [] [] {
   // expected-error@+1 {{is a loss scale, and no zrt.scalar_state: it would begin anew when a checkpoint is loaded}}
-  zrt.slots @a [4.0] is "@scale"
+  zrt.slots @a [4.0] is "loss_scale"
 }
 
 // -----
@@ -357,11 +357,31 @@ zero.loss_scale @scale counters [scale = 4.0] {
 ^update(%overflow: i1, %scale: f64):
   zero.yield %scale : f64
 }
-zrt.program @p on @m inputs [] results [] [] {
+zrt.program @p on @m loss_scale @scale inputs [] results [] [] {
   // expected-note@+1 {{the first one is here}}
-  zrt.slots @a [4.0] is "@scale"
+  zrt.slots @a [4.0] is "loss_scale"
   zrt.scalar_state "scale.scale" in @a[0]
   // expected-error@+1 {{is a second loss scale}}
-  zrt.slots @b [4.0] is "@scale"
+  zrt.slots @b [4.0] is "loss_scale"
   zrt.scalar_state "scale.other" in @b[0]
+}
+
+// -----
+
+// program_c5
+zero.mesh @m <["dp" = 2]>
+// expected-error@+1 {{loss scale @scale is not a zero.loss_scale of this module}}
+zrt.program @p on @m loss_scale @scale inputs [] results [] [] {
+}
+
+// -----
+
+// program_c5
+zero.mesh @m <["dp" = 2]>
+zero.loss_scale @scale counters [scale = 4.0] {
+^update(%overflow: i1, %scale: f64):
+  zero.yield %scale : f64
+}
+// expected-error@+1 {{has loss scale @scale, and no slots are its number}}
+zrt.program @p on @m loss_scale @scale inputs [] results [] [] {
 }

@@ -24,12 +24,12 @@ module {
     zero.yield %6, %7 : f64, f64
   }
   zero.bucket @b0 : 192xf32 arrives f16 [@bias, @weight] offsets [0, 64] extents [64, 128]
-  zrt.program @train on @cluster inputs [@input.0] results [norm] [@result.norm] {
+  zrt.program @train on @cluster loss_scale @loss_scale inputs [@input.0] results [norm] [@result.norm] {
     zrt.slots @arrivals [0.000000e+00, 0.000000e+00]
     zrt.slots @verdict [0.000000e+00]
     zrt.slots @input.0 [0.000000e+00]
-    zrt.buffer @b0.gradient : !zero.value<192xf32, partial = [dp], scaled = [@loss_scale : 1, dp : 1]> role gradient in device
-    zrt.buffer @b0.reduced : !zero.value<192xf32, sharded = [dp], scaled = [@loss_scale : 1, dp : 1]> role gradient in device
+    zrt.buffer @b0.gradient : !zero.value<192xf32, partial = [dp], scaled = [dp : 1, loss_scale : 1]> role gradient in device
+    zrt.buffer @b0.reduced : !zero.value<192xf32, sharded = [dp], scaled = [dp : 1, loss_scale : 1]> role gradient in device
     zrt.buffer @b0.parameters : !zero.value<192xf16> role parameter in device
     zrt.buffer @b0.master : !zero.value<192xf32, sharded = [dp]> role state in device
     zrt.state parameter of @b0 in @b0.parameters
@@ -49,7 +49,7 @@ module {
       zrt.yield %1 : f32
     }
     zrt.arrivals @b0 into @b0.gradient store @store.f16.f32 add @add.f16.f32 parameters @b0.parameters master @b0.master
-    zrt.slots @loss_scale.counters [6.553600e+04, 0.000000e+00] is "@loss_scale"
+    zrt.slots @loss_scale.counters [6.553600e+04, 0.000000e+00] is "loss_scale"
     zrt.scalar_state "loss_scale.scale" in @loss_scale.counters[0] changes_on_skip
     zrt.scalar_state "loss_scale.clean" in @loss_scale.counters[1] changes_on_skip
     zrt.scalars @scalars {

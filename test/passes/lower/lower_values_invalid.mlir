@@ -7,6 +7,7 @@
 // RUN: not zero-opt %t/scaled.mlir --zero-lower-to-zrt 2>&1 | FileCheck %t/scaled.mlir
 // RUN: not zero-opt %t/ranks.mlir --zero-lower-to-zrt 2>&1 | FileCheck %t/ranks.mlir
 // RUN: not zero-opt %t/sides.mlir --zero-lower-to-zrt 2>&1 | FileCheck %t/sides.mlir
+// RUN: not zero-opt %t/none.mlir --zero-lower-to-zrt 2>&1 | FileCheck %t/none.mlir
 //
 // Sharded steps that verify and mean something that buffers cannot hold.
 
@@ -183,5 +184,13 @@ zero.step @s on @m weight() (%v: !zero.value<f64>) {
   %p1 = zero.update_bucket @b1 with @sgd(%r) when %v rows(%v) row_of [0] : f32, !zero.value<64xf32, sharded = [dp]>, !zero.value<f64>, (!zero.value<f64>)
   %f1 = zero.all_gather %p1 over [dp] : !zero.value<64xf32, sharded = [dp]>
   zero.assign @b1, %f1 : !zero.value<64xf32>
+  zero.return []
+}
+
+//--- none.mlir
+// A step of no buckets has no protocol.
+// CHECK: error: has no gradients
+zero.mesh @m <["dp" = 2]>
+zero.step @s on @m weight() (%lr: !zero.value<f64>) {
   zero.return []
 }

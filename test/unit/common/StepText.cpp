@@ -77,10 +77,10 @@ std::string StepText::print() const {
   std::string scale = getScale(weight, arrives);
   std::string multiplied = arrives;
   if (!lossScale.empty()) {
-    multiplied += std::string(arrives.empty() ? "" : ", ") + "@loss_scale : 1";
+    multiplied += std::string(arrives.empty() ? "" : ", ") + "loss_scale : 1";
     scale = scale.empty()
-                ? ", scaled = [@loss_scale : 1]"
-                : scale.insert(scale.find('[') + 1, "@loss_scale : 1, ");
+                ? ", scaled = [loss_scale : 1]"
+                : scale.insert(scale.find('[') + 1, "loss_scale : 1, ");
   }
   const std::string names =
       list([&](size_t i) { return "@" + parameters[i].name; });
@@ -115,7 +115,8 @@ std::string StepText::print() const {
             parameter.flags + "\n";
   return text + "zero.group @all [" + names + "]\n" + getOptimizer(optimizer) +
          lossScale + schedule + "zero.step @s on @m weight(" + weight + ") " +
-         nonfinite + " (%lr: !zero.value<f64>" + tokens + ") {\n" + //
+         nonfinite + (lossScale.empty() ? "" : " loss_scale @loss_scale") +
+         " (%lr: !zero.value<f64>" + tokens + ") {\n" + //
          "  %g:" + n + " = zero.micro_batches in " + accumulator + " {\n" +
          "    %d:" + n + " = zero.backward(" + names + ") arrives(" +
          multiplied + ") : " + arriving + "\n" + //

@@ -31,9 +31,9 @@ TEST(StepText, GroupsAndTypes) {
 
   text = stepText(shape, {1, 8}, Precision::fp16);
   EXPECT_TRUE(contains("zero.loss_scale @loss_scale"));
-  EXPECT_TRUE(contains("arrives(@loss_scale : 1, accumulation : -1)"));
+  EXPECT_TRUE(contains("arrives(loss_scale : 1, accumulation : -1)"));
   EXPECT_TRUE(contains("!zero.value<11x4xf16, partial = [dp, micro], "
-                       "scaled = [@loss_scale : 1, dp : 1]>"));
+                       "scaled = [dp : 1, loss_scale : 1]>"));
 }
 
 TEST(StepText, StagesSendWhatTheyLeave) {

@@ -45,7 +45,8 @@ void Walker::walk(zrt::Event event, StringRef parameter) {
     closed = 0;
     outstanding.clear();
     for (auto op : program->getParentOfType<ModuleOp>().getOps<ParameterOp>())
-      outstanding[bucketOf[op.getSymName()]] += op.getUses();
+      if (!op.getFrozen())
+        outstanding[bucketOf[op.getSymName()]] += op.getUses();
   }
   if (event == zrt::Event::arrive) {
     if (sequence && !isOpen(sequence, bucketOf[parameter])) {
