@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Checks that compiling and proving take work in proportion to the step.
+
+zero-compile runs under valgrind on steps of two sizes, one four times the other,
+and each function of the tool, of MLIR and of LLVM is charged with the instructions
+that it executes itself. The whole run, and each function with more than 3 % of it,
+may grow by a factor of 4.6. Instructions are counted, not time, so the result does
+not depend on the machine.
+
+  work.py --bin build/bin             all cases
+  work.py --bin build/bin --case groups --table
+"""
+
+from __future__ import annotations
+
+import argparse
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+ADAMW = str(ROOT / "examples/optimizers/adamw.mlir")
+MOST = 4.6  # what four times the step may take
+SHARE = 0.03  # of the run: functions with less are left out
+SKIPPED = 77
+
+# By case: the smaller size, options of make_step.py (SIZE stands for the size)
+# and options of zero-compile.
+CASES: dict[str, tuple[int, list[str], list[str]]] = {
+    "parameters": (1000, ["--parameters", "SIZE"], ["--mesh=dp=4", "--stage=2"]),
+    "groups": (
+        30,
+        ["--parameters", "SIZE", "--groups", "SIZE", "--norm", "group"],
+        ["--mesh=dp=4", "--stage=2"],
+    ),
+    "stages": (
+        2,
+        ["--parameters", "64", "--mesh", "pp=SIZE,dp=2"],
+        ["--stage=1", "--offload=optimizer"],
+    ),
+}
+
+
+def read_costs(path: pathlib.Path) -> Counter[str]:
+    """Sums what cachegrind wrote for each function; the whole is under 'all'."""
+    costs: Counter[str] = Counter()
+    function = ""
+    for line in path.read_text(errors="replace").splitlines():
+        if line.startswith("fn="):
+            function = line[3:]
+        elif line.startswith("summary:"):
+            costs["all"] = int(line.split()[1])
+        elif line[:1].isdigit():
+            costs[function] += int(line.split()[1])
+    # Many functions without a name are one here.
+    costs.pop("???", None)
+    return costs
+
+
+def count(binaries: pathlib.Path, case: str, size: int) -> Counter[str]:
+    """Instructions of one compile by function."""
+    _, make_options, options = CASES[case]
+    with tempfile.TemporaryDirectory() as folder:
+        step = pathlib.Path(folder, "step.mlir")
+        costs = pathlib.Path(folder, "costs")
+        make = [sys.executable, str(ROOT / "tools/scripts/make_step.py")]
+        make += [option.replace("SIZE", str(size)) for option in make_options]
+        with step.open("w") as file:
+            subprocess.run([*make, "--optimizer", ADAMW], stdout=file, check=True)
+        valgrind = ["valgrind", "-q", "--tool=cachegrind", "--cache-sim=no"]
+        valgrind.append(f"--cachegrind-out-file={costs}")
+        compiler = [str(binaries / "zero-compile"), str(step), "-o", folder]
+        done = subprocess.run(
+            [*valgrind, *compiler, *options], capture_output=True, text=True, check=False
+        )
+        if done.returncode != 0:
+            sys.exit(f"work.py: zero-compile fails for {case} {size}:\n{done.stderr}")
+        return read_costs(costs)
+
+
+def shorten(name: str) -> str:
+    """A name without the arguments of templates."""
+    while re.search(r"<[^<>]*>", name):
+        name = re.sub(r"<[^<>]*>", "", name)
+    return name[:90]
+
+
+def check(case: str, binaries: pathlib.Path, table: bool) -> bool:
+    size = CASES[case][0]
+    small = count(binaries, case, size)
+    large = count(binaries, case, 4 * size)
+    rows = [
+        (cost / max(small[name], 1), cost / large["all"], name)
+        for name, cost in large.items()
+        if cost >= SHARE * large["all"]
+    ]
+    rows.sort(reverse=True)
+    print(
+        f"{case}: {small['all'] / 1e6:.0f} million instructions for {size}, "
+        f"{large['all'] / 1e6:.0f} for {4 * size}"
+    )
+    good = all(factor <= MOST for factor, _, _ in rows)
+    for factor, share, name in rows:
+        if table or factor > MOST:
+            print(f"  {factor:6.2f} times, {share:4.0%} of all: {shorten(name)}")
+    if not good:
+        print(f"  expected at most {MOST} times, as the step is 4 times as large")
+    return good
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--bin", type=pathlib.Path, default=ROOT / "build/bin")
+    parser.add_argument("--case", choices=sorted(CASES), help="this one only")
+    parser.add_argument("--table", action="store_true", help="functions that are right")
+    options = parser.parse_args()
+    if not shutil.which("valgrind"):
+        print("skipped: valgrind is not installed")
+        return SKIPPED
+    cases = [options.case] if options.case else list(CASES)
+    results = [check(case, options.bin, options.table) for case in cases]
+    return 0 if all(results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
