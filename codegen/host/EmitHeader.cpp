@@ -65,11 +65,15 @@ static StringRef getComment(Call call) {
            "and updates, after what is on |stream|. Collective. |inputs| are "
            "the step's scalar arguments, "
            "in order: the same on every rank, or an addend of each where the "
-           "step says so.";
+           "step says so. One that updates depend on, such as a learning rate, "
+           "must be finite: where it is nan or infinite on any rank, all ranks "
+           "refuse the step and change nothing. One that is only reported may "
+           "be.";
   case Call::results:
     return "Waits for the last apply; set out_results->struct_size first. "
            "Skipped steps are ok with a verdict, refused ones an error that "
-           "names the cause.";
+           "names the cause: a gradient, or an input of apply that is not "
+           "finite, and its rank.";
   case Call::loss_scale:
     return "What the next backward multiplies its loss by: 1 unless the step "
            "has a loss scale, and then the same until apply; for it the last "

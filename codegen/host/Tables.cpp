@@ -7,6 +7,7 @@
 #include "codegen/host/Tables.h"
 
 #include "codegen/host/Activations.h"
+#include "codegen/host/HyperInputs.h"
 
 #include "passes/stage/Passes.h"
 
@@ -100,12 +101,17 @@ void TableReader::addSlots() {
       tables.slots.push_back(
           {tables.strings.add(op.getSymName()), bits(initial)});
   }
-  for (zrt::SlotsOp input : program.getInputSlots()) {
+  SmallVector<bool> isHyper = findHyperInputs(program);
+  for (auto [i, input] : llvm::enumerate(program.getInputSlots())) {
     SmallVector<StringAttr> over;
     if (input.getOver())
       llvm::append_range(over, input.getOver()->getAsRange<StringAttr>());
-    tables.inputs.push_back({tables.getSlot(FlatSymbolRefAttr::get(input)),
-                             addAxes(over), input.isTokens()});
+    tables.inputs.push_back(
+        {tables.getSlot(FlatSymbolRefAttr::get(input)), addAxes(over),
+         input.isTokens(),
+         // The other stages may depend on it.
+         whole ? whole->inputs[i].hyper : isHyper[i],
+         tables.strings.add(input.getHyper().value_or(""))});
   }
   for (auto [name, result] :
        llvm::zip_equal(program.getResultNames().getAsRange<StringAttr>(),

@@ -165,7 +165,9 @@ def Zrt_CountArrivalsOp : Zrt_CallOp<"count_arrivals",
   let summary = "Writes the number of backwards and of missing gradients";
   let description = [{
     To the second number a rank adds what it sent of activations less what it
-    received: the sum over all ranks is 0 if nothing is missing and nothing lost.
+    received, and the number of its inputs that updates depend on and that are not
+    finite: the sum over all ranks is 0 if nothing is missing, nothing lost and
+    every such input finite.
 
     Constraints:
 

@@ -73,13 +73,14 @@ def Zrt_SlotsOp : Zrt_SymbolOp<"slots"> {
     Of an input of the program `over` names the axes over which each rank passes
     an addend of its own to `apply`; over the others all pass the same. `is` names
     the symbol of scales that the first slot is the number of: of an input, whose
-    sum it is, `tokens`; of state, `loss_scale`, until the step changes it.
+    sum it is, `tokens`; of state, `loss_scale`, until the step changes it. `hyper`
+    is the name of the hyperparameter that an input is, for messages.
 
     Constraints:
 
     - `slots_c1`: there is at least one;
-    - `slots_c2`: what is `over` axes or `is` `tokens` is an input of the program,
-      of one slot; axes are those of the mesh;
+    - `slots_c2`: what is `over` axes, `is` `tokens` or is `hyper` is an input of the
+      program, of one slot; axes are those of the mesh;
     - `slots_c3`: a symbol is `tokens` or, where the program has one, `loss_scale`,
       and one at most of each is there; a loss scale lives across steps.
 
@@ -87,15 +88,17 @@ def Zrt_SlotsOp : Zrt_SymbolOp<"slots"> {
 
     ```mlir
     zrt.slots @decay.counters [1.0, 1.0]
+    zrt.slots @input.0 [0.0] hyper "lr"
     zrt.slots @input.1 [0.0] over [dp] is "tokens"
     zrt.slots @scale.counters [1024.0, 0.0] is "loss_scale"
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, DenseF64ArrayAttr:$initial,
-    OptionalAttr<StrArrayAttr>:$over, OptionalAttr<StrAttr>:$stands_for);
+    OptionalAttr<StrArrayAttr>:$over, OptionalAttr<StrAttr>:$stands_for,
+    OptionalAttr<StrAttr>:$hyper);
   let assemblyFormat = [{
     $sym_name $initial (`over` custom<NameList>($over)^)? (`is` $stands_for^)?
-    attr-dict
+    (`hyper` $hyper^)? attr-dict
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{

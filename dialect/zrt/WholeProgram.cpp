@@ -112,7 +112,7 @@ int64_t ProgramOp::getTokensInput() {
 static LogicalResult verifyInputs(ProgramOp program, zero::MeshOp mesh) {
   std::vector<SlotsOp> inputs = program.getInputSlots();
   for (auto slots : program.getOps<SlotsOp>()) {
-    if (!slots.getOver() && !slots.isTokens())
+    if (!slots.getOver() && !slots.isTokens() && !slots.getHyper())
       continue;
     if (!llvm::is_contained(inputs, slots) || slots.size() != 1)
       return slots.emitOpError()

@@ -22,7 +22,8 @@ FlatSymbolRefAttr ProgramBuilder::slots(const Twine &name,
                                         ArrayRef<double> initial) {
   return append(builder.create<zrt::SlotsOp>(loc, name.str(), initial,
                                              /*over=*/ArrayAttr(),
-                                             /*stands_for=*/StringAttr()));
+                                             /*stands_for=*/StringAttr(),
+                                             /*hyper=*/StringAttr()));
 }
 
 FlatSymbolRefAttr ProgramBuilder::lastingSlots(StringRef name,
@@ -33,7 +34,8 @@ FlatSymbolRefAttr ProgramBuilder::lastingSlots(StringRef name,
   if (isa_and_present<LossScaleOp>(rule.getOperation()))
     standsFor = builder.getStringAttr(kLossScale);
   FlatSymbolRefAttr slots = append(builder.create<zrt::SlotsOp>(
-      loc, (name + ".counters").str(), initial, ArrayAttr(), standsFor));
+      loc, (name + ".counters").str(), initial, ArrayAttr(), standsFor,
+      /*hyper=*/StringAttr()));
   for (auto [i, counter] : llvm::enumerate(counters.getAsRange<StringAttr>()))
     builder.create<zrt::ScalarStateOp>(
         loc, builder.getStringAttr(name + "." + counter.getValue()), slots,
@@ -42,14 +44,15 @@ FlatSymbolRefAttr ProgramBuilder::lastingSlots(StringRef name,
   return slots;
 }
 
-FlatSymbolRefAttr ProgramBuilder::input(BlockArgument argument, bool isTokens) {
+FlatSymbolRefAttr ProgramBuilder::input(BlockArgument argument, bool isTokens,
+                                        StringAttr hyper) {
   auto type = cast<ValueType>(argument.getType());
   SmallVector<Attribute> over;
   llvm::append_range(over, type.getAxes(PlacementKind::Partial));
   return append(builder.create<zrt::SlotsOp>(
       loc, ("input." + Twine(argument.getArgNumber())).str(), 0.0,
       over.empty() ? ArrayAttr() : builder.getArrayAttr(over),
-      isTokens ? builder.getStringAttr(kTokens) : StringAttr()));
+      isTokens ? builder.getStringAttr(kTokens) : StringAttr(), hyper));
 }
 
 FlatSymbolRefAttr ProgramBuilder::buffer(const Twine &name, ValueType type,

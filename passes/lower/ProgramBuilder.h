@@ -52,7 +52,8 @@ public:
                                        llvm::ArrayRef<double> initial,
                                        CounterRule rule = nullptr);
   /// The slot of an argument of the step.
-  mlir::FlatSymbolRefAttr input(mlir::BlockArgument argument, bool isTokens);
+  mlir::FlatSymbolRefAttr input(mlir::BlockArgument argument, bool isTokens,
+                                mlir::StringAttr hyper);
   /// A buffer for values of |type|, in its space.
   mlir::FlatSymbolRefAttr buffer(const llvm::Twine &name, ValueType type,
                                  zrt::Role role);

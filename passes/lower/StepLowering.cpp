@@ -107,6 +107,19 @@ LogicalResult StepLowering::readUpdates() {
   return success();
 }
 
+llvm::DenseMap<Value, StringAttr> StepLowering::readHyperNames() {
+  llvm::DenseMap<Value, StringAttr> names;
+  for (auto prepare : step.getBody().getOps<PrepareOp>()) {
+    auto optimizer = symbols.lookupNearestSymbolFrom<OptimizerOp>(
+        step, prepare.getOptimizerAttr());
+    for (auto [value, name] :
+         llvm::zip_equal(prepare.getHyper(),
+                         optimizer.getHyperNames().getAsRange<StringAttr>()))
+      names.try_emplace(value, name);
+  }
+  return names;
+}
+
 void StepLowering::declareBuckets() {
   for (auto &[name, bucket] : buckets) {
     program->setLoc(bucket.op.getLoc());
@@ -159,8 +172,10 @@ LogicalResult StepLowering::run() {
   arrivals = program->slots("arrivals", {0.0, 0.0});
   verdict = program->slots("verdict", {0.0});
   SmallVector<Attribute> inputs;
+  llvm::DenseMap<Value, StringAttr> hyperNames = readHyperNames();
   for (BlockArgument argument : step.getBody().getArguments())
-    inputs.push_back(program->input(argument, argument == step.getTokens()));
+    inputs.push_back(program->input(argument, argument == step.getTokens(),
+                                    hyperNames.lookup(argument)));
   programOp.setInputsAttr(builder.getArrayAttr(inputs));
 
   declareBuckets();

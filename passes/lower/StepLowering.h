@@ -27,6 +27,8 @@ public:
 private:
   mlir::LogicalResult readMicroBatches(MicroBatchesOp op);
   mlir::LogicalResult readUpdates();
+  /// What the first optimizer that a scalar goes to calls it.
+  llvm::DenseMap<mlir::Value, mlir::StringAttr> readHyperNames();
   void declareBuckets();
   /// Where what is made from here on comes from.
   void setLoc(mlir::Location loc) {

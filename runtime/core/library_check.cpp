@@ -267,8 +267,9 @@ zero_rt_status Checker::slots() {
     ZERO_RT_TRY(
         expect(inRange(library.inputs[row].slot, library.num_slots) &&
                    (library.inputs[row].over == -1 ||
-                    inRange(library.inputs[row].over, library.num_axis_sets)),
-               "bad slot or axes"));
+                    inRange(library.inputs[row].over, library.num_axis_sets)) &&
+                   library.inputs[row].name >= 0,
+               "bad slot, axes or name"));
   table = "result";
   for (row = 0; row < library.num_results; ++row)
     ZERO_RT_TRY(

@@ -18,12 +18,19 @@
 #include "core/step.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 
 using namespace zero_rt;
 
 namespace {
+
+/// A hyperparameter that is not finite.
+struct BadInput {
+  int32_t input;
+  double value;
+};
 
 /// What a rank tells the others about a refused step.
 struct Record {
@@ -33,12 +40,23 @@ struct Record {
   MissingGradient first[Window::maxNamed] = {};
   int64_t nonfinite = 0;
   NonfiniteGradient firstNonfinite[Window::maxNamed] = {};
+  int64_t badInputs = 0;
+  BadInput firstBad[Window::maxNamed] = {};
   int32_t hasUnread = 0; // letters
   int32_t unreadFrom = 0;
   Letter unread;
 };
 
 } // namespace
+
+/// Inputs of this rank that updates depend on, and that are not finite.
+static std::vector<BadInput> findBadInputs(const Step &step) {
+  std::vector<BadInput> bad;
+  for (size_t i = 0; i < step.inputs.size(); ++i)
+    if (step.library->inputs[i].hyper && !std::isfinite(step.inputs[i]))
+      bad.push_back({int32_t(i), step.inputs[i]});
+  return bad;
+}
 
 /// What is wrong with |gradient|, and what to do where that is not plain.
 static std::string describe(const Step &step, const MissingGradient &gradient) {
@@ -83,6 +101,42 @@ static std::string missingText(const Step &step,
   if (named == 0)
     return text + " a gradient is missing, and no rank knows which";
   return text;
+}
+
+/// Which inputs are not finite on which ranks; empty where all are.
+static std::string inputsText(const Step &step,
+                              const std::vector<Record> &records) {
+  std::string text;
+  int64_t named = 0;
+  int64_t total = 0;
+  for (size_t r = 0; r < records.size(); ++r) {
+    const Record &record = records[r];
+    total += record.badInputs;
+    for (size_t i = 0; i < Window::maxNamed && int64_t(i) < record.badInputs &&
+                       named < int64_t(Window::maxNamed);
+         ++i) {
+      const BadInput &bad = record.firstBad[i];
+      const char *name = step.text(step.library->inputs[bad.input].name);
+      text += (named++ ? ", input " : "input ") + std::to_string(bad.input);
+      if (*name)
+        text += std::string(" ('") + name + "')";
+      text += std::string(" of apply is ") +
+              (std::isnan(bad.value) ? "nan"
+               : bad.value < 0       ? "-inf"
+                                     : "inf") +
+              " on rank " + std::to_string(r);
+    }
+  }
+  if (total > named)
+    text += " and " + std::to_string(total - named) + " more";
+  return total ? text + "; pass finite numbers" : text;
+}
+
+/// Whether a rank knows of a gradient or an activation that is missing.
+static bool anyMissing(const std::vector<Record> &records) {
+  return std::any_of(records.begin(), records.end(), [](const Record &record) {
+    return record.missing > 0 || record.hasUnread;
+  });
 }
 
 static std::string unequalText(const std::vector<Record> &records) {
@@ -148,6 +202,11 @@ static zero_rt_status post(Step &step) {
   for (size_t i = 0; i < std::min(found.size(), Window::maxNamed); ++i)
     mine.firstNonfinite[i] = found[i];
 
+  std::vector<BadInput> bad = findBadInputs(step);
+  mine.badInputs = int64_t(bad.size());
+  for (size_t i = 0; i < std::min(bad.size(), Window::maxNamed); ++i)
+    mine.firstBad[i] = bad[i];
+
   // All ranks have met since they sent anything; it may still be on its way.
   mine.hasUnread =
       step.library->num_activations > 0 &&
@@ -166,6 +225,16 @@ static zero_rt_status explain(Step &step, int32_t verdict) {
   Tag tag = {"settle", nullptr, verdict, ZERO_RT_F64, ZERO_RT_F64, step.id};
   ZERO_RT_TRY(step.runtime->communicator->collect(
       tag, step.last.turn, records.data(), int64_t(sizeof(Record))));
+  // A program counts an input that is not finite as a missing gradient. All
+  // ranks have the same records, so they agree on what it was.
+  std::string inputs = inputsText(step, records);
+  if (verdict == ZERO_RT_REFUSED_MISSING_GRADIENT && !inputs.empty() &&
+      !anyMissing(records)) {
+    step.last.results.verdict = ZERO_RT_REFUSED_INPUT;
+    step.last.refusal = ZERO_RT_INVALID_ARGUMENT;
+    step.last.message = "step refused: " + inputs;
+    return ZERO_RT_OK;
+  }
   switch (verdict) {
   case ZERO_RT_REFUSED_MISSING_GRADIENT:
     step.last.refusal = ZERO_RT_MISSING_GRADIENT;
@@ -185,6 +254,8 @@ static zero_rt_status explain(Step &step, int32_t verdict) {
     step.last.refusal = ZERO_RT_MISMATCH;
     step.last.message = unequalText(records);
   }
+  if (!inputs.empty())
+    step.last.message += "; " + inputs;
   return ZERO_RT_OK;
 }
 
@@ -247,10 +318,12 @@ zero_rt_status calls::count_arrivals(Step *step, int32_t backwards_slot,
   ZERO_RT_TRY(checkSlots(*step, "count_arrivals", missing_slot, 1));
   ZERO_RT_TRY(
       step->program->setSlot(backwards_slot, double(step->window.backwards())));
-  // A sum over the ranks that is 0 says that all was received, too.
-  return step->program->setSlot(
-      missing_slot,
-      double(step->window.missing() + countSentLessReceived(*step)));
+  // A sum over the ranks that is 0 says that all was received, too, and that
+  // all inputs are good.
+  return step->program->setSlot(missing_slot,
+                                double(step->window.missing() +
+                                       countSentLessReceived(*step) +
+                                       int64_t(findBadInputs(*step).size())));
 }
 
 zero_rt_status calls::results(Step *step, zero_rt_results *out_results) {

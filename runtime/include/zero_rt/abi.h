@@ -248,7 +248,12 @@ typedef enum zero_rt_verdict {
   ZERO_RT_REFUSED_MISSING_GRADIENT = 2,
   ZERO_RT_REFUSED_UNEQUAL_BACKWARDS = 3,
   ZERO_RT_REFUSED_NONFINITE = 4,
-  ZERO_RT_REFUSED_NO_TOKENS = 5 // gradients would be divided by nothing
+  ZERO_RT_REFUSED_NO_TOKENS = 5, // gradients would be divided by nothing
+  /// An input of apply that updates depend on, such as a learning rate, is nan
+  /// or infinite on some rank. Inputs that are only reported may be. Where
+  /// gradients are missing or backwards unequal as well, the verdict is that
+  /// one, and the message names both.
+  ZERO_RT_REFUSED_INPUT = 6
 } zero_rt_verdict;
 
 /// The results of the last apply. |values| are the operands of zero.return, in

@@ -256,6 +256,11 @@ typedef struct zero_rt_input_row {
   /// the same.
   int64_t over;
   int64_t tokens; // 1: what gradients are divided by; 0: anything else
+  /// 1: updates depend on it, so the runtime refuses a step in which it is nan
+  /// or infinite; 0: only results depend on it, or it is the number of tokens,
+  /// which the step's program checks.
+  int64_t hyper;
+  int64_t name; // of the hyperparameter that it is; may be empty
 } zero_rt_input_row;
 
 /// What the ranks at coordinate |from| of an axis send to those at |to|, and

@@ -5,6 +5,7 @@
 // Every op of a scheduled program survives a round trip.
 //
 // CHECK: zrt.program @train on @cluster inputs [@lr] results [norm] [@norm]
+// CHECK: zrt.slots @lr [0.000000e+00] hyper "lr"
 // CHECK: zrt.slots @row [0.000000e+00, 1.000000e+00]
 // CHECK: zrt.buffer @b0.gradient : !zero.value<64xf32, partial = [dp]> role gradient in device
 // CHECK: zrt.buffer @b0.reduced : {{.*}} role gradient in device on_demand
@@ -30,7 +31,7 @@ zero.mesh @cluster <["dp" = 2]>
 zero.parameter @w : 64xbf16
 zero.bucket @b0 : 64xf32 arrives bf16 [@w] offsets [0] extents [64]
 zrt.program @train on @cluster inputs [@lr] results [norm] [@norm] {
-  zrt.slots @lr [0.0]
+  zrt.slots @lr [0.0] hyper "lr"
   zrt.slots @norm [0.0]
   zrt.slots @row [0.0, 1.0]
   zrt.buffer @b0.gradient : !zero.value<64xf32, partial = [dp]> role gradient in device

@@ -312,6 +312,16 @@ zrt.program @p on @m inputs [@a] results [] [] {
 // slots_c2
 zero.mesh @m <["dp" = 2]>
 zrt.program @p on @m inputs [@a] results [] [] {
+  zrt.slots @a [0.0] hyper "lr"
+  // expected-error@+1 {{of what apply takes must be an input of one slot}}
+  zrt.slots @b [0.0] hyper "lr"
+}
+
+// -----
+
+// slots_c2
+zero.mesh @m <["dp" = 2]>
+zrt.program @p on @m inputs [@a] results [] [] {
   // expected-error@+1 {{names "tp", which is no axis of mesh @m}}
   zrt.slots @a [0.0] over [tp] is "tokens"
 }

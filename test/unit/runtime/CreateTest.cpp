@@ -236,8 +236,10 @@ TEST(Create, RefusesCorruptTables) {
           [](L &l) { l.segments[1].scalars = 15; });
   refuses("segment table 1: segments are out of range",
           [](L &l) { l.tables[1].count = 3; });
-  refuses("input 0: bad slot or axes", [](L &l) { l.inputs[0].slot = 14; });
-  refuses("input 0: bad slot or axes", [](L &l) { l.inputs[0].over = 99; });
+  const char *input = "input 0: bad slot, axes or name";
+  refuses(input, [](L &l) { l.inputs[0].slot = 14; });
+  refuses(input, [](L &l) { l.inputs[0].over = 99; });
+  refuses(input, [](L &l) { l.inputs[0].name = -1; });
   refuses("loss scale 0: bad slot", [](L &l) { l.lossScale = 14; });
   refuses("result 0: bad slot", [](L &l) { l.results[0] = -1; });
   refuses("state 1: bad buffer", [](L &l) { l.states[1].index = 4; });

@@ -183,7 +183,8 @@ LibraryBuilder zero_rt::test::makeTrainStep(int64_t ranks) {
   library.lossScale = LossScale;
   for (const char *name : {"rate0", "skip0", "rate1", "skip1"})
     library.addSlot(name);
-  library.inputs = {{LearningRate, -1, 0}};
+  library.inputs = {
+      {LearningRate, -1, /*tokens=*/0, /*hyper=*/1, library.addText("lr")}};
   library.results = {Norm};
 
   for (zero_rt_kernel_fn kernel : {storeGradient, addGradient, squares, update})

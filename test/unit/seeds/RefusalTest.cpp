@@ -79,4 +79,34 @@ TEST_P(Refusal, NonfiniteStepChangesNothing) {
   EXPECT_NEAR(step.get("w")[0], -0.002, 1e-8);
 }
 
+// A rate that is not finite on any rank: all refuse, and counters and moments
+// are what they were. The check of promises reports a rate that only one rank
+// has; runtime/InputTest.cpp tests that case without the check.
+TEST_P(Refusal, RateThatIsNotFiniteChangesNothing) {
+  if (GetParam().how != How::compiled)
+    GTEST_SKIP() << "the runtime refuses it, and no program";
+  StepText text;
+  text.optimizer = "adamw";
+  Step step(text, GetParam());
+  Window window{{{{"w", {1.0}}}}, {{{"w", {1.0}}}}};
+  ASSERT_TRUE(mlir::succeeded(step.apply(1e-3, window)));
+  std::vector<double> before = step.get("w");
+  std::vector<double> moment = step.getState("m", "w");
+  for (double rate : {double(NAN), double(INFINITY), -double(INFINITY)}) {
+    auto result = step.apply(rate, window);
+    ASSERT_TRUE(mlir::succeeded(result));
+    EXPECT_EQ(result->verdict, 6);
+    for (const char *part :
+         {"step refused: input 0 ('lr') of apply is ", " on rank 0, input 0",
+          " on rank 1; pass finite numbers"})
+      EXPECT_NE(result->message.find(part), std::string::npos)
+          << result->message;
+    EXPECT_EQ(step.get("w"), before);
+    EXPECT_EQ(step.getState("m", "w"), moment);
+  }
+  // Had the counters advanced, w would be near -0.00186.
+  ASSERT_TRUE(mlir::succeeded(step.apply(1e-3, window)));
+  EXPECT_NEAR(step.get("w")[0], -0.002, 1e-8);
+}
+
 INSTANTIATE_TEST_SUITE_P(Seeds, Refusal, testing::ValuesIn(getWays()), nameOf);

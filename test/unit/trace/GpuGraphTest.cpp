@@ -12,6 +12,7 @@
 #include "GpuRank.h"
 
 #include <algorithm>
+#include <cmath>
 
 using namespace zero;
 using namespace zero::test;
@@ -174,6 +175,41 @@ TEST_F(GpuGraph, MoreIsGivenThanALaunchTakes) {
       ASSERT_EQ(results.num_values, 1 + library.numEchoes);
       for (int i = 0; i < library.numEchoes; ++i)
         EXPECT_EQ(results.values[1 + i], step + i / 16.0);
+    }
+  });
+}
+
+// The host knows which input it is, and all ranks learn it behind the step. The
+// other input is but a result.
+TEST_F(GpuGraph, AnInputThatIsNotFiniteRefusesTheStepOfAllRanks) {
+  library.numEchoes = 1;
+  open("dp=2");
+  runThreads(2, [&](int r, zero_rt_group *threads) {
+    std::unique_ptr<GpuRank> rank = makeRank(library, threads, r);
+    auto applyInputs = [&](std::vector<double> inputs) {
+      deliver(*rank);
+      rank->check(rank->calls().apply(rank->step, inputs.data(), 2, nullptr));
+    };
+    for (double bad : {double(NAN), double(INFINITY)}) {
+      applyInputs({1e-2, NAN});
+      zero_rt_results results = rank->getResults();
+      EXPECT_EQ(results.verdict, ZERO_RT_APPLIED);
+      EXPECT_TRUE(std::isnan(results.values[1]));
+      std::vector<uint16_t> before = rank->getParameter("fc1.bias");
+
+      applyInputs({r == 1 ? bad : 1e-2, 1});
+      EXPECT_EQ(rank->calls().results(rank->step, &results),
+                ZERO_RT_INVALID_ARGUMENT);
+      EXPECT_EQ(std::string(zero_rt_message()),
+                "step refused: input 0 ('lr') of apply is " +
+                    std::string(std::isnan(bad) ? "nan" : "inf") +
+                    " on rank 1; pass finite numbers");
+      EXPECT_EQ(results.verdict, ZERO_RT_REFUSED_INPUT);
+      EXPECT_EQ(rank->getParameter("fc1.bias"), before);
+
+      applyInputs({1e-2, 1});
+      EXPECT_EQ(rank->getResults().verdict, ZERO_RT_APPLIED);
+      EXPECT_NE(rank->getParameter("fc1.bias"), before);
     }
   });
 }

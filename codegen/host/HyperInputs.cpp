@@ -1,0 +1,64 @@
+//===- HyperInputs.cpp - Inputs that updates depend on --------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/host/HyperInputs.h"
+
+using namespace mlir;
+using namespace zero;
+
+/// One slot of a zrt.slots.
+using Slot = std::pair<StringRef, int64_t>;
+
+/// The slots that kernels read, and those that live across steps.
+static llvm::DenseSet<Slot> findRoots(zrt::ProgramOp program) {
+  llvm::StringMap<int64_t> sizes;
+  for (auto slots : program.getOps<zrt::SlotsOp>())
+    sizes[slots.getSymName()] = slots.size();
+  llvm::DenseSet<Slot> roots;
+  for (auto segments : program.getOps<zrt::SegmentsOp>())
+    for (auto row : segments.getScalars().getAsRange<FlatSymbolRefAttr>())
+      for (int64_t i = 0; i < sizes.lookup(row.getValue()); ++i)
+        roots.insert({row.getValue(), i});
+  for (auto state : program.getOps<zrt::ScalarStateOp>())
+    roots.insert({state.getSlots(), state.getIndex()});
+  return roots;
+}
+
+/// Adds to |slots| what |program| loads for them; whether there is anything
+/// new.
+static bool addLoaded(zrt::ScalarsOp program, llvm::DenseSet<Slot> &slots) {
+  bool isChanged = false;
+  llvm::DenseSet<Value> needed;
+  for (Operation &op : llvm::reverse(program.getBody().front())) {
+    if (auto store = dyn_cast<zrt::StoreSlotOp>(op)) {
+      if (slots.contains({store.getSlots(), store.getIndex()}))
+        needed.insert(store.getValue());
+      continue;
+    }
+    if (!llvm::any_of(op.getResults(),
+                      [&](Value result) { return needed.contains(result); }))
+      continue;
+    if (auto load = dyn_cast<zrt::LoadSlotOp>(op))
+      isChanged |= slots.insert({load.getSlots(), load.getIndex()}).second;
+    else
+      needed.insert(op.operand_begin(), op.operand_end());
+  }
+  return isChanged;
+}
+
+SmallVector<bool> zero::findHyperInputs(zrt::ProgramOp program) {
+  llvm::DenseSet<Slot> slots = findRoots(program);
+  SmallVector<zrt::ScalarsOp> programs(program.getOps<zrt::ScalarsOp>());
+  // Programs mostly stand in the order in which they run.
+  for (bool isChanged = true; isChanged;) {
+    isChanged = false;
+    for (zrt::ScalarsOp scalars : llvm::reverse(programs))
+      isChanged |= addLoaded(scalars, slots);
+  }
+  return llvm::map_to_vector(program.getInputSlots(), [&](zrt::SlotsOp input) {
+    return !input.isTokens() && slots.contains({input.getSymName(), 0});
+  });
+}
