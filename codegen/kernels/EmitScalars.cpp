@@ -60,7 +60,8 @@ zero::emitScalars(zrt::ScalarsOp scalars, ModuleOp target, StringRef name,
   // Scheduling takes time with the square of a block's length.
   constexpr size_t kLong = 500;
   if (scalars.getBody().front().getOperations().size() > kLong)
-    function.setPassthroughAttr(builder.getStrArrayAttr({"noinline", "optnone"}));
+    function.setPassthroughAttr(
+        builder.getStrArrayAttr({"noinline", "optnone"}));
   Block *entry = function.addEntryBlock(builder);
   builder.setInsertionPointToStart(entry);
   emitScalarOps(builder, scalars, entry->getArgument(0), getFirstSlot);

@@ -35,7 +35,8 @@ bool ProgramReader::initialize() {
   llvm::append_range(arrivals, program.getOps<zrt::ArrivalsOp>());
   for (zrt::ArrivalsOp op : arrivals) {
     auto bucket = outer.lookup<BucketOp>(op.getBucketAttr().getAttr());
-    auto gradient = symbols.lookup<zrt::BufferOp>(op.getGradientAttr().getAttr());
+    auto gradient =
+        symbols.lookup<zrt::BufferOp>(op.getGradientAttr().getAttr());
     bool isScaled = gradient.getValueType().isScaledBy(kLossScale);
     if (isScaled == meaning.lossScale.empty())
       proof.report.error(op)
