@@ -47,9 +47,9 @@ zero.optimizer @sgd hyper [lr, momentum = 0.875] state [momentum_buffer] {
   zero.yield %p1, %b1 : f32, f32
 }
 
-zero.step @train on @cluster weight(accumulation : -1, dp : -1) loss_scale @loss_scale (%lr: !zero.value<f64>) {
+zero.step @train on @cluster normalize(accumulation : -1, dp : -1) loss_scale @loss_scale (%lr: !zero.value<f64>) {
   %g:2 = zero.micro_batches in f32 {
-    %d:2 = zero.backward(@weight, @bias) arrives(loss_scale : 1, accumulation : -1)
+    %d:2 = zero.backward(@weight, @bias) prescaled(loss_scale : 1, accumulation : -1)
         : !zero.value<70xf16, partial = [dp, micro], scaled = [dp : 1, loss_scale : 1]>, !zero.value<33xf16, partial = [dp, micro], scaled = [dp : 1, loss_scale : 1]>
     zero.yield %d#0, %d#1 : !zero.value<70xf16, partial = [dp, micro], scaled = [dp : 1, loss_scale : 1]>, !zero.value<33xf16, partial = [dp, micro], scaled = [dp : 1, loss_scale : 1]>
   }

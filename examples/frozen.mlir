@@ -21,9 +21,9 @@ zero.optimizer @sgd hyper [lr] {
   zero.yield %p1 : f32
 }
 
-zero.step @train on @cluster weight(dp : -1) (%lr: !zero.value<f64>) {
+zero.step @train on @cluster normalize(dp : -1) (%lr: !zero.value<f64>) {
   %g:2 = zero.micro_batches in f32 {
-    %d:2 = zero.backward(@proj.lora_a, @proj.lora_b) arrives()
+    %d:2 = zero.backward(@proj.lora_a, @proj.lora_b) prescaled()
         : !zero.value<8x64xf32, partial = [dp, micro, tp], scaled = [dp : 1]>,
           !zero.value<64x8xf32, partial = [dp, micro], sharded = [tp], scaled = [dp : 1]>
     zero.yield %d#0, %d#1

@@ -27,9 +27,9 @@ zero.optimizer @sgd hyper [lr] {
 
 // Every stage makes a backward for each micro-batch; the mean is over these and over
 // data-parallel ranks, and never over stages.
-zero.step @train on @cluster weight(accumulation : -1, dp : -1) (%lr: !zero.value<f64>) {
+zero.step @train on @cluster normalize(accumulation : -1, dp : -1) (%lr: !zero.value<f64>) {
   %g:4 = zero.micro_batches in f32 {
-    %d:4 = zero.backward(@embedding, @block.weight, @block.norm, @head) arrives(accumulation : -1)
+    %d:4 = zero.backward(@embedding, @block.weight, @block.norm, @head) prescaled(accumulation : -1)
         : !zero.value<40x6xf32, partial = [dp, micro], on = [pp : 0], scaled = [dp : 1]>,
           !zero.value<6x6xf32, partial = [dp, micro], on = [pp : 1], scaled = [dp : 1]>,
           !zero.value<6xf32, partial = [dp, micro], on = [pp : 1], scaled = [dp : 1]>,

@@ -46,10 +46,10 @@ zero.optimizer @adamw hyper [lr, wd, beta1 = 0.9, beta2 = 0.999, eps = 1.0e-8] c
   zero.yield %p1, %m1, %v1 : f32, f32, f32
 }
 
-zero.step @train on @cluster weight(accumulation : -1, dp : -1) (%lr: !zero.value<f64>) {
+zero.step @train on @cluster normalize(accumulation : -1, dp : -1) (%lr: !zero.value<f64>) {
   // Once per backward: 1, 4, or as many as the caller makes. A result is the sum.
   %g:4 = zero.micro_batches in f32 {
-    %d:4 = zero.backward(@fc1.weight, @fc1.bias, @fc2.weight, @fc2.bias) arrives(accumulation : -1)
+    %d:4 = zero.backward(@fc1.weight, @fc1.bias, @fc2.weight, @fc2.bias) prescaled(accumulation : -1)
         : !zero.value<64x48xbf16, partial = [dp, micro], scaled = [dp : 1]>,
           !zero.value<64xbf16, partial = [dp, micro], scaled = [dp : 1]>,
           !zero.value<10x64xbf16, partial = [dp, micro], scaled = [dp : 1]>,

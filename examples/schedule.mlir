@@ -35,9 +35,9 @@ zero.optimizer @sgd hyper [lr] {
   zero.yield %p1 : f32
 }
 
-zero.step @train on @cluster weight(accumulation : -1, dp : -1) () {
+zero.step @train on @cluster normalize(accumulation : -1, dp : -1) () {
   %g = zero.micro_batches in f32 {
-    %d = zero.backward(@weight) arrives(accumulation : -1)
+    %d = zero.backward(@weight) prescaled(accumulation : -1)
         : !zero.value<48x5xf32, partial = [dp, micro], scaled = [dp : 1]>
     zero.yield %d : !zero.value<48x5xf32, partial = [dp, micro], scaled = [dp : 1]>
   }

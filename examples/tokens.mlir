@@ -9,7 +9,7 @@
 // pass the same. The counts are added up in the all-reduce that the norm needs.
 //
 //   zero-prove examples/tokens.mlir --stage=2
-//   zero-run examples/tokens.mlir --stage=1 --backwards=1,3
+//   zero-run examples/tokens.mlir --stage=1 --accumulation=1,3
 
 zero.mesh @cluster <["dp" = 2, "tp" = 2]>
 
@@ -29,9 +29,9 @@ zero.optimizer @sgd hyper [lr, momentum = 0.875] state [momentum_buffer] {
   zero.yield %p1, %b1 : f32, f32
 }
 
-zero.step @train on @cluster weight(tokens : -1) (%lr: !zero.value<f64>, %n: !zero.value<f64, partial = [dp]> {zero.tokens}) {
+zero.step @train on @cluster normalize(tokens : -1) (%lr: !zero.value<f64>, %n: !zero.value<f64, partial = [dp]> {zero.tokens}) {
   %g:2 = zero.micro_batches in f32 {
-    %d:2 = zero.backward(@bias, @column) arrives() replicated [tp]
+    %d:2 = zero.backward(@bias, @column) prescaled() replicated [tp]
         : !zero.value<40xbf16, partial = [dp, micro], scaled = [tokens : 1]>, !zero.value<6x16xbf16, partial = [dp, micro], sharded = [tp : 1], scaled = [tokens : 1]>
     zero.yield %d#0, %d#1 : !zero.value<40xbf16, partial = [dp, micro], scaled = [tokens : 1]>, !zero.value<6x16xbf16, partial = [dp, micro], sharded = [tp : 1], scaled = [tokens : 1]>
   }

@@ -8,13 +8,13 @@
 //   parts of its gradient, which add up (`partial = [..., tp]`).
 // - @column, of which each tensor-parallel rank has columns.
 // - @experts, split over ep. The all-to-all has summed over the batches of the
-//   ranks of ep (`presummed`), so what is left to sum over is edp.
+//   ranks of ep (`reduced`), so what is left to sum over is edp.
 //
 //   zero-prove examples/topology.mlir --mesh=edp=2:ep=4:tp=2 --stage=2
 //   zero-run examples/topology.mlir --stage=1 --shard-over=edp
 
 // Batches are spread over edp and ep together: the view dp is short for both.
-zero.mesh @cluster <["edp" = 2, "ep" = 2, "tp" = 2]> views ["dp" = ["edp", "ep"]]
+zero.mesh @cluster <["edp" = 2, "ep" = 2, "tp" = 2]> flattened ["dp" = ["edp", "ep"]]
 
 zero.parameter @bias : 40xbf16
 zero.parameter @norm_weight : 24xbf16
@@ -53,18 +53,18 @@ zero.optimizer @adam hyper [lr, wd] counters [beta1_t = 1.0] state [m, v] {
   zero.yield %p1, %m1, %v1 : f32, f32, f32
 }
 
-zero.step @train on @cluster weight(accumulation : -1, dp : -1) (%lr: !zero.value<f64>) {
+zero.step @train on @cluster normalize(accumulation : -1, dp : -1) (%lr: !zero.value<f64>) {
   %g:4 = zero.micro_batches in f32 {
-    %d:4 = zero.backward(@bias, @norm_weight, @column, @experts) arrives(accumulation : -1) replicated [tp]
+    %d:4 = zero.backward(@bias, @norm_weight, @column, @experts) prescaled(accumulation : -1) replicated [tp]
         : !zero.value<40xbf16, partial = [dp, micro], scaled = [dp : 1]>,
           !zero.value<24xbf16, partial = [dp, micro, tp], scaled = [dp : 1]>,
           !zero.value<6x16xbf16, sharded = [tp : 1], partial = [dp, micro], scaled = [dp : 1]>,
-          !zero.value<4x16xbf16, sharded = [ep, tp : 1], partial = [edp, micro], presummed = [ep], scaled = [dp : 1]>
+          !zero.value<4x16xbf16, sharded = [ep, tp : 1], partial = [edp, micro], reduced = [ep], scaled = [dp : 1]>
     zero.yield %d#0, %d#1, %d#2, %d#3
         : !zero.value<40xbf16, partial = [dp, micro], scaled = [dp : 1]>,
           !zero.value<24xbf16, partial = [dp, micro, tp], scaled = [dp : 1]>,
           !zero.value<6x16xbf16, sharded = [tp : 1], partial = [dp, micro], scaled = [dp : 1]>,
-          !zero.value<4x16xbf16, sharded = [ep, tp : 1], partial = [edp, micro], presummed = [ep], scaled = [dp : 1]>
+          !zero.value<4x16xbf16, sharded = [ep, tp : 1], partial = [edp, micro], reduced = [ep], scaled = [dp : 1]>
   }
   %r:4 = zero.reduce %g#0, %g#1, %g#2, %g#3
         : !zero.value<40xf32, partial = [dp], scaled = [dp : 1]>,

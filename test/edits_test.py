@@ -27,10 +27,10 @@ module {
       %0 = zrt.count_arrivals to @arrivals after()
       %1 = zrt.run_scalars @scalars after(%0)
       %2 = zrt.run_scalars @scalars_2 after(%1)
-      %3 = zrt.settle @verdict after(%2)
+      %3 = zrt.commit @outcome after(%2)
     }
     zrt.handler @finish_last {
-      %0 = zrt.settle @verdict after()
+      %0 = zrt.commit @outcome after()
     }
   }
 }
@@ -52,12 +52,12 @@ class Applies(unittest.TestCase):
  %a = zrt.count_arrivals to @arrivals after()
 ...
  %b = zrt.run_scalars @scalars_2 after(%x)
--%c = zrt.settle @verdict after(%b)
-+%c = zrt.settle @verdict after(%a)
+-%c = zrt.commit @outcome after(%b)
++%c = zrt.commit @outcome after(%a)
 """
         expected = [
-            "-%3 = zrt.settle @verdict after(%2)",
-            "+%3 = zrt.settle @verdict after(%0)",
+            "-%3 = zrt.commit @outcome after(%2)",
+            "+%3 = zrt.commit @outcome after(%0)",
         ]
         self.assertEqual(changes(edit), expected)
         for number in "3210":
@@ -74,10 +74,10 @@ class Applies(unittest.TestCase):
 
     def test_text_at_the_end_may_be_missing(self) -> None:
         edit = """@@ zrt.handler @finish_last
--%0 = zrt.settle @verdict after() $attributes
-+%0 = zrt.settle @other after() $attributes
+-%0 = zrt.commit @outcome after() $attributes
++%0 = zrt.commit @other after() $attributes
 """
-        self.assertEqual(changes(edit)[1].rstrip(), "+%0 = zrt.settle @other after()")
+        self.assertEqual(changes(edit)[1].rstrip(), "+%0 = zrt.commit @other after()")
 
     def test_one_of_several_regions(self) -> None:
         edit = """@@ zrt.scalars
@@ -106,7 +106,7 @@ class Applies(unittest.TestCase):
     def test_lines_go_where_they_stand(self) -> None:
         edit = """@@ zrt.handler @finish_last
 +%first = zrt.fill_missing @b0 after()
- %0 = zrt.settle @verdict after()
+ %0 = zrt.commit @outcome after()
 +%last = zrt.fill_missing @b1 after(%0)
 """
         new = edited(IR, edit).splitlines()
@@ -116,12 +116,12 @@ class Applies(unittest.TestCase):
     def test_lines_alone_go_to_the_end_of_the_region(self) -> None:
         edit = """@@ zrt.program
 +zrt.handler @reset {
-+  %0 = zrt.settle @verdict after()
++  %0 = zrt.commit @outcome after()
 +}
 """
         ending = edited(IR, edit).splitlines()[-5:]
         self.assertEqual(ending[0], "    zrt.handler @reset {")
-        self.assertEqual(ending[1], "      %0 = zrt.settle @verdict after()")
+        self.assertEqual(ending[1], "      %0 = zrt.commit @outcome after()")
 
     def test_copy(self) -> None:
         edit = """@@ copy zrt.scalars as @twin
@@ -136,13 +136,13 @@ class Applies(unittest.TestCase):
 
     def test_edits_follow_each_other(self) -> None:
         edit = """@@ zrt.handler @finish_last
--%0 = zrt.settle @verdict after()
-+%0 = zrt.settle @other after()
+-%0 = zrt.commit @outcome after()
++%0 = zrt.commit @other after()
 
 @@ zrt.handler @finish_last
--%0 = zrt.settle @other after()
+-%0 = zrt.commit @other after()
 """
-        self.assertEqual(changes(edit), ["-%0 = zrt.settle @verdict after()"])
+        self.assertEqual(changes(edit), ["-%0 = zrt.commit @outcome after()"])
 
 
 class Refuses(unittest.TestCase):
@@ -191,12 +191,12 @@ class Refuses(unittest.TestCase):
         self.refuses("@@ zrt.handler @fin\n-x\n", "no region")
 
     def test_unbound_names(self) -> None:
-        head = "@@ zrt.handler @finish_last\n-%0 = zrt.settle @verdict after()\n"
-        unbound = head + "+%0 = zrt.settle @verdict after(%9)\n"
+        head = "@@ zrt.handler @finish_last\n-%0 = zrt.commit @outcome after()\n"
+        unbound = head + "+%0 = zrt.commit @outcome after(%9)\n"
         self.refuses(unbound, "3: error: %9 is neither matched nor defined")
-        unbound = head + "+%0 = zrt.settle $symbol after()\n"
+        unbound = head + "+%0 = zrt.commit $symbol after()\n"
         self.refuses(unbound, "3: error: $symbol is neither matched nor defined")
-        unbound = head + "+%0 = zrt.settle ... after()\n"
+        unbound = head + "+%0 = zrt.commit ... after()\n"
         self.refuses(unbound, "3: error: '...' in an added line")
 
     def test_one_value_is_not_two(self) -> None:
@@ -209,21 +209,21 @@ class Refuses(unittest.TestCase):
         edit = """@@ zrt.handler @finish
  %0 = zrt.count_arrivals to @arrivals after()
 ...
-+%9 = zrt.settle @verdict after()
++%9 = zrt.commit @outcome after()
 ...
- %3 = zrt.settle @verdict after(%2)
+ %3 = zrt.commit @outcome after(%2)
 """
         self.refuses(edit, "4: error: no line beside it")
 
     def test_nothing_changes(self) -> None:
         self.refuses("# RUN: true\n", "there are no edits")
-        context = "@@ zrt.handler @finish_last\n %0 = zrt.settle @verdict after()\n"
+        context = "@@ zrt.handler @finish_last\n %0 = zrt.commit @outcome after()\n"
         self.refuses(context, "changes nothing")
-        same = context.replace("\n ", "\n-") + "+%0 = zrt.settle @verdict after()\n"
+        same = context.replace("\n ", "\n-") + "+%0 = zrt.commit @outcome after()\n"
         self.refuses(same, "1: error: this edit changes nothing")
 
     def test_a_line_without_a_kind(self) -> None:
-        self.refuses("@@ zrt.handler @finish\n%0 = zrt.settle\n", "2: error: a line of")
+        self.refuses("@@ zrt.handler @finish\n%0 = zrt.commit\n", "2: error: a line of")
 
     def test_a_copy_is_not_edited_at_once(self) -> None:
         self.refuses("@@ copy zrt.handler @finish as @x\n-zrt.yield\n", "of its own")

@@ -93,10 +93,10 @@ Call Arguments::visit(Operation *op) {
     add32(tables.getBuffer(release.getBufferAttr()));
     return Call::release;
   }
-  if (auto retag = dyn_cast<zrt::RetagOp>(op)) {
-    add32(tables.getBuffer(retag.getBufferAttr()));
-    add32(static_cast<int64_t>(retag.getRole()));
-    return Call::retag;
+  if (auto setRole = dyn_cast<zrt::SetRoleOp>(op)) {
+    add32(tables.getBuffer(setRole.getBufferAttr()));
+    add32(static_cast<int64_t>(setRole.getRole()));
+    return Call::set_role;
   }
   return TypeSwitch<Operation *, Call>(op)
       .Case([&](zrt::PackOp pack) {
@@ -150,10 +150,10 @@ Call Arguments::visit(Operation *op) {
         add32(tables.getBuffer(copy.getTargetAttr()));
         return Call::copy;
       })
-      .Case([&](zrt::UnreduceOp unreduce) {
-        add32(tables.getBuffer(unreduce.getBufferAttr()));
-        add32(tables.getAxes(unreduce.getAxes()));
-        return Call::unreduce;
+      .Case([&](zrt::KeepOnRootOp keepOnRoot) {
+        add32(tables.getBuffer(keepOnRoot.getBufferAttr()));
+        add32(tables.getAxes(keepOnRoot.getAxes()));
+        return Call::keep_on_root;
       })
       .Case([&](zrt::AllReduceScalarsOp reduce) {
         int64_t first = tables.getSlot(reduce.getSlotsAttr());
@@ -164,15 +164,15 @@ Call Arguments::visit(Operation *op) {
         add32(tables.getAxes(reduce.getAxes()));
         return Call::all_reduce_scalars;
       })
-      .Case([&](zrt::CountOnceOp once) {
+      .Case([&](zrt::CountReplicatedOnceOp once) {
         add32(tables.getSlot(once.getSlotsAttr()) +
               static_cast<int64_t>(once.getIndex()));
         add32(tables.getAxes(once.getAxes()));
-        return Call::count_once;
+        return Call::count_replicated_once;
       })
-      .Case([&](zrt::SettleOp settle) {
-        add32(tables.getSlot(settle.getVerdictAttr()));
-        return Call::settle;
+      .Case([&](zrt::CommitOp commit) {
+        add32(tables.getSlot(commit.getOutcomeAttr()));
+        return Call::commit;
       })
       .Default([](Operation *) -> Call {
         llvm_unreachable("handler_c1 admits only calls of the runtime");

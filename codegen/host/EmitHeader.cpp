@@ -71,7 +71,7 @@ static StringRef getComment(Call call) {
            "be.";
   case Call::results:
     return "Waits for the last apply; set out_results->struct_size first. "
-           "Skipped steps are ok with a verdict, refused ones an error that "
+           "Skipped steps are ok with a outcome, refused ones an error that "
            "names the cause: a gradient, or an input of apply that is not "
            "finite, and its rank.";
   case Call::loss_scale:

@@ -34,7 +34,7 @@ std::string emitHeader(const Tables &tables, llvm::StringRef prefix);
 struct ProofNote {
   bool isProved = false;
   /// What the proof takes from whoever calls the step.
-  std::vector<std::string> promises;
+  std::vector<std::string> preconditions;
 };
 
 /// The plan as JSON: parameters, buckets, bytes per rank by role, collectives;

@@ -139,16 +139,16 @@ static Traffic countTraffic(zrt::ProgramOp program, const Tables &tables,
   return total;
 }
 
-/// Bytes per rank by space and role. With |several| backwards, retagged buffers
-/// count as what they become.
+/// Bytes per rank by space and role. With |several| backwards, buffers that
+/// change their role count as what they become.
 static json::Object countBytes(zrt::ProgramOp program, const Tables &tables,
                                bool several) {
-  llvm::DenseMap<int64_t, zrt::Role> retagged;
+  llvm::DenseMap<int64_t, zrt::Role> roles;
   if (several)
     for (auto handler : program.getOps<zrt::HandlerOp>())
-      for (auto retag : handler.getBody().getOps<zrt::RetagOp>())
-        if (retag.getRole() == zrt::Role::accumulator)
-          retagged[tables.getBuffer(retag.getBufferAttr())] = retag.getRole();
+      for (auto setRole : handler.getBody().getOps<zrt::SetRoleOp>())
+        if (setRole.getRole() == zrt::Role::accumulator)
+          roles[tables.getBuffer(setRole.getBufferAttr())] = setRole.getRole();
   llvm::MapVector<int64_t, llvm::MapVector<int64_t, int64_t>> bytes;
   for (int64_t space : {ZERO_RT_SPACE_DEVICE, ZERO_RT_SPACE_HOST})
     for (int64_t role = 0; role < ZERO_RT_ROLE_COUNT; ++role)
@@ -156,9 +156,9 @@ static json::Object countBytes(zrt::ProgramOp program, const Tables &tables,
   for (auto [i, row] : llvm::enumerate(tables.buffers)) {
     if (row.shares >= 0)
       continue; // counted where the memory is
-    auto it = retagged.find(i);
+    auto it = roles.find(i);
     int64_t role =
-        it == retagged.end() ? row.role : static_cast<int64_t>(it->second);
+        it == roles.end() ? row.role : static_cast<int64_t>(it->second);
     bytes[row.space][role] += tables.getHeldElements(row) * bytesOf(row.dtype);
   }
   json::Object object;
@@ -319,7 +319,7 @@ std::string zero::emitPlan(ArrayRef<StageProgram> stages, const Tables &whole,
       {"frozen", describeFrozen(module, program, stages.size() > 1)},
       {"activations", describeActivations(module)},
       {"proved", proof.isProved},
-      {"promises", json::Array(proof.promises)}};
+      {"preconditions", json::Array(proof.preconditions)}};
   if (cuda) {
     json::Array archs;
     for (const auto &cubin : cuda->cubins)

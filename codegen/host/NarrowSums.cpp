@@ -85,8 +85,8 @@ static SmallVector<Sum> findNarrowSums(const StageProgram &stage) {
   if (accumulatesArrivals(program))
     return {};
   SymbolTableCollection symbols;
-  llvm::DenseMap<Attribute, zrt::ArrivalsOp> arrivals;
-  for (auto op : program.getOps<zrt::ArrivalsOp>())
+  llvm::DenseMap<Attribute, zrt::BucketTableOp> arrivals;
+  for (auto op : program.getOps<zrt::BucketTableOp>())
     arrivals[op.getBucketAttr()] = op;
   llvm::MapVector<Attribute, Sum> sums;
   for (auto sequence : program.getOps<zrt::SequenceOp>())
@@ -149,7 +149,8 @@ static json::Array describe(ArrayRef<Sum> all,
     std::string message =
         llvm::formatv(
             "gradients of {0} parameter{1} arrive in {2} and are reduced in "
-            "each backward pass as {3}: 'zero.reduce ... wire {2}' sends {4} "
+            "each backward pass as {3}: 'zero.reduce ... reduce_dtype {2}' "
+            "sends {4} "
             "bytes instead of {5} per backward pass and rounds nothing, for a "
             "copy to one more buffer; at stages 0 and 1 it rounds sums of "
             "several backward passes",
@@ -158,11 +159,11 @@ static json::Array describe(ArrayRef<Sum> all,
             .str();
     if (hasOthers(arrives))
       message += "; other gradients need a zero.reduce of their own, without "
-                 "'wire', as it may round theirs";
+                 "'reduce_dtype', as it may round theirs";
     warnings.push_back(
         json::Object{{"message", std::move(message)},
                      {"buckets", std::move(buckets)},
-                     {"wire", print(arrives)},
+                     {"reduce_dtype", print(arrives)},
                      {"bytes_sent_per_backward",
                       json::Object{{"now", bytes}, {"then", narrowBytes}}}});
   }
@@ -176,7 +177,7 @@ zero::describeNarrowSums(ArrayRef<StageProgram> stages) {
   llvm::DenseMap<Type, size_t> narrow;
   for (const StageProgram &stage : stages) {
     zrt::ProgramOp program = stage.program;
-    buckets += llvm::range_size(program.getOps<zrt::ArrivalsOp>());
+    buckets += llvm::range_size(program.getOps<zrt::BucketTableOp>());
     for (const Sum &sum : sums.emplace_back(findNarrowSums(stage)))
       ++narrow[sum.arrives];
   }

@@ -216,7 +216,7 @@ LogicalResult TableReader::addBuckets(MeshOp mesh) {
     tables.parameters.push_back(row);
     tables.parameterNames.push_back(op.getSymName().str());
   }
-  for (auto arrivals : program.getOps<zrt::ArrivalsOp>()) {
+  for (auto arrivals : program.getOps<zrt::BucketTableOp>()) {
     auto bucket =
         zrt::lookup<BucketOp>(symbols, arrivals, arrivals.getBucketAttr());
     int64_t index = tables.buckets.size();
@@ -244,9 +244,9 @@ LogicalResult TableReader::addBuckets(MeshOp mesh) {
                             : -1;
     row.store_kernel = tables.getKernel(arrivals.getStoreAttr());
     row.add_kernel = tables.getKernel(arrivals.getAddAttr());
-    row.staged_buffer = arrivals.getStagedAttr()
-                            ? tables.getBuffer(arrivals.getStagedAttr())
-                            : -1;
+    row.staging_buffer = arrivals.getStagingAttr()
+                             ? tables.getBuffer(arrivals.getStagingAttr())
+                             : -1;
     tables.buckets.push_back(row);
     for (auto [i, member] : llvm::enumerate(bucket.getMembers())) {
       zero_rt_parameter_row &parameter = tables.parameters[rowOf[member]];
@@ -279,7 +279,7 @@ void TableReader::addStates() {
 /// gradients arrive in.
 static bool leavesScratch(zrt::ProgramOp program, zrt::SequenceOp sequence) {
   llvm::DenseSet<Attribute> gradients, closing;
-  for (auto op : program.getOps<zrt::ArrivalsOp>())
+  for (auto op : program.getOps<zrt::BucketTableOp>())
     if (llvm::is_contained(sequence.getBuckets(), op.getBucketAttr()))
       gradients.insert(op.getGradientAttr());
   for (auto op : program.getOps<zrt::SequenceOp>())
@@ -288,7 +288,7 @@ static bool leavesScratch(zrt::ProgramOp program, zrt::SequenceOp sequence) {
     if (closing.contains(FlatSymbolRefAttr::get(handler)))
       continue;
     for (Operation &call : handler.getBody().front()) {
-      if (isa<zrt::RetagOp>(call))
+      if (isa<zrt::SetRoleOp>(call))
         continue;
       WalkResult walk = call.getAttrDictionary().walk([&](Attribute symbol) {
         return gradients.contains(symbol) ? WalkResult::interrupt()

@@ -49,11 +49,11 @@ std::optional<Number> Counters::find(StringRef role, int64_t rank) {
 }
 
 void Counters::advance(const Calculator &calculator, int64_t rank,
-                       int verdict) {
-  if (verdict > 1)
+                       int outcome) {
+  if (outcome > 1)
     return;
   std::vector<Number> &counters = byRank[rank];
-  std::vector<Number> arguments{{double(verdict), 0}};
+  std::vector<Number> arguments{{double(outcome), 0}};
   llvm::append_range(arguments, counters);
   std::vector<Number> next(counters.size());
   rule.run(calculator, arguments, next);

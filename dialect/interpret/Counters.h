@@ -21,8 +21,8 @@ public:
   Number read(const Calculator &calculator, int64_t rank);
   /// The counter of |rank| that |role| names, or nothing.
   std::optional<Number> find(llvm::StringRef role, int64_t rank);
-  /// Makes the counters of |rank| those after a step with |verdict|.
-  void advance(const Calculator &calculator, int64_t rank, int verdict);
+  /// Makes the counters of |rank| those after a step with |outcome|.
+  void advance(const Calculator &calculator, int64_t rank, int outcome);
 
 private:
   Counters(CounterRule op, ScalarBody rule) : op(op), rule(std::move(rule)) {}

@@ -37,11 +37,11 @@ struct RankInputs {
   std::set<int64_t> begunAsLast;
 };
 
-/// What a step reports. Verdicts are those of zero.verdict; |bounds| are those
+/// What a step reports. Outcomes are those of zero.outcome; |bounds| are those
 /// of the reported |values|, and empty where compiled code ran the step;
 /// |message| says why a step was refused.
 struct StepResult {
-  int verdict = 0;
+  int outcome = 0;
   int64_t backwards = 0;
   std::vector<double> values;
   std::vector<double> bounds;
@@ -61,7 +61,7 @@ public:
   virtual int64_t getNumRanks() = 0;
 
   /// Sets a parameter on all ranks, each to what it holds of |full|, rounded to
-  /// its storage type, and its master copy to the same.
+  /// its storage type, and its master weights to the same.
   virtual mlir::LogicalResult bindParameter(llvm::StringRef name,
                                             llvm::ArrayRef<double> full) = 0;
 
@@ -83,8 +83,8 @@ public:
 
   /// Optimizer state of a parameter, joined over its owners: "master" or a
   /// state of the optimizer. Empty if there is none; a parameter in the
-  /// optimizer's own type has no master copy besides. With an empty |name| the
-  /// role is a counter, e.g. "decay.beta1_t".
+  /// optimizer's own type has no master weights besides. With an empty |name|
+  /// the role is a counter, e.g. "decay.beta1_t".
   virtual std::vector<Number> getState(llvm::StringRef role,
                                        llvm::StringRef name) = 0;
 };

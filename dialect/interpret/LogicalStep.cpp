@@ -19,7 +19,7 @@ namespace {
 
 struct Parameter {
   Array value;
-  Array master; // empty where the parameter is its own master copy
+  Array master; // empty where the parameter is its own master weights
   std::vector<Array> states;
   Optimizer *optimizer = nullptr;
 };
@@ -159,20 +159,20 @@ int LogicalStep::decide() {
     return 2;
   if (step.dividesByTokens() && !isCount(sumTokens(0)))
     return 5;
-  if (step.getNonfinite() != Nonfinite::poison && !isFinite())
+  if (step.getNonfinite() != Nonfinite::apply && !isFinite())
     return step.getNonfinite() == Nonfinite::skip ? 1 : 4;
   return 0;
 }
 
 FailureOr<int> LogicalStep::finish() {
-  int verdict = decide();
-  if (verdict == 0)
+  int outcome = decide();
+  if (outcome == 0)
     for (auto op : step.getBody().getOps<UpdateOp>())
       update(op);
   for (auto &[name, rule] : rules)
     for (int64_t rank = 0; rank < ranks.size(); ++rank)
-      rule.advance(calculator, rank, verdict);
-  return verdict;
+      rule.advance(calculator, rank, outcome);
+  return outcome;
 }
 
 std::vector<Number> LogicalStep::getHyper(UpdateOp op, OptimizerOp optimizer) {

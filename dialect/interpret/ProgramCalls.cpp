@@ -34,7 +34,7 @@ LogicalResult ProgramInterpreter::pack(zrt::PackOp op, int64_t rank) {
   if (!arriving)
     return op.emitOpError() << "runs in an event that brings no gradient";
   ParameterOp parameter = arriving->op;
-  zrt::ArrivalsOp arrivals = arriving->arrivals;
+  zrt::BucketTableOp arrivals = arriving->arrivals;
   if (failed(requireAllocated(op, arrivals.getGradientAttr(), rank)))
     return failure();
   // A second use within one backward adds to the first.
@@ -63,7 +63,7 @@ void ProgramInterpreter::fillMissing(zrt::FillMissingOp op, int64_t rank) {
   for (const Parameter &parameter : parameters) {
     BucketOp bucket = parameter.bucket;
     ParameterOp parameterOp = parameter.op;
-    zrt::ArrivalsOp arrivals = parameter.arrivals;
+    zrt::BucketTableOp arrivals = parameter.arrivals;
     if (bucket.getSymName() != op.getBucket() ||
         states[rank].arrived.contains(parameterOp.getSymName()))
       continue;
@@ -244,7 +244,8 @@ LogicalResult ProgramInterpreter::copy(zrt::CopyOp op, int64_t rank) {
   return success();
 }
 
-LogicalResult ProgramInterpreter::unreduce(zrt::UnreduceOp op, int64_t rank) {
+LogicalResult ProgramInterpreter::keepOnRoot(zrt::KeepOnRootOp op,
+                                             int64_t rank) {
   if (failed(requireAllocated(op, op.getBufferAttr(), rank)))
     return failure();
   Buffer &buffer = program.getBuffer(op.getBufferAttr());
@@ -290,9 +291,9 @@ LogicalResult ProgramInterpreter::run(Operation *call, int64_t rank) {
   }
   if (auto op = dyn_cast<zrt::CopyOp>(call))
     return copy(op, rank);
-  if (auto op = dyn_cast<zrt::UnreduceOp>(call))
-    return unreduce(op, rank);
-  if (isa<zrt::RetagOp>(call))
+  if (auto op = dyn_cast<zrt::KeepOnRootOp>(call))
+    return keepOnRoot(op, rank);
+  if (isa<zrt::SetRoleOp>(call))
     return success(); // moves no byte
   if (auto op = dyn_cast<zrt::RunScalarsOp>(call)) {
     program.getScalars(op.getProgramAttr()).run(calculator, {}, {}, slots);
@@ -304,18 +305,18 @@ LogicalResult ProgramInterpreter::run(Operation *call, int64_t rank) {
     slots[first + 1] = {static_cast<double>(state.missing), 0};
     return success();
   }
-  if (auto op = dyn_cast<zrt::CountOnceOp>(call)) {
+  if (auto op = dyn_cast<zrt::CountReplicatedOnceOp>(call)) {
     if (!isFirstOver(rank, op.getAxes()))
       slots[program.getFirstSlot(op.getSlotsAttr()) + op.getIndex()] = {};
     return success();
   }
-  if (auto op = dyn_cast<zrt::SettleOp>(call)) {
-    double verdict = slots[program.getFirstSlot(op.getVerdictAttr())].value;
+  if (auto op = dyn_cast<zrt::CommitOp>(call)) {
+    double outcome = slots[program.getFirstSlot(op.getOutcomeAttr())].value;
     // Written so that nan is refused, too.
-    if (!(verdict >= 0 && verdict <= 5) || verdict != static_cast<int>(verdict))
-      return op.emitOpError() << "got " << verdict << ", which is no verdict";
-    state.verdict = static_cast<int>(verdict);
-    state.settled = true;
+    if (!(outcome >= 0 && outcome <= 5) || outcome != static_cast<int>(outcome))
+      return op.emitOpError() << "got " << outcome << ", which is no outcome";
+    state.outcome = static_cast<int>(outcome);
+    state.committed = true;
     return success();
   }
   return call->emitOpError() << "is not supported by the interpreter";

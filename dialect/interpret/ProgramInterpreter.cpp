@@ -33,7 +33,7 @@ LogicalResult ProgramInterpreter::initialize() {
 LogicalResult ProgramInterpreter::initializeParameters() {
   auto module = program.getOp()->getParentOfType<ModuleOp>();
   llvm::StringMap<Parameter> placed;
-  for (auto arrivals : program.getOp().getOps<zrt::ArrivalsOp>()) {
+  for (auto arrivals : program.getOp().getOps<zrt::BucketTableOp>()) {
     auto bucket = module.lookupSymbol<BucketOp>(arrivals.getBucketAttr());
     for (auto [i, member] :
          llvm::enumerate(bucket.getMembers().getAsRange<FlatSymbolRefAttr>())) {
@@ -146,7 +146,7 @@ LogicalResult ProgramInterpreter::planSequence(int64_t rank, int64_t backward,
         continue;
       if (isFirst && stores)
         note(rank, [this, rank, &parameter] {
-          zrt::ArrivalsOp arrivals = parameter.arrivals;
+          zrt::BucketTableOp arrivals = parameter.arrivals;
           program.poisonMemoryOf(arrivals.getGradientAttr(), rank);
         });
       isFirst = false;
@@ -267,7 +267,7 @@ LogicalResult ProgramInterpreter::openWindow(ArrayRef<RankInputs> perRank) {
   meetsInBackwards = false;
   for (RankState &state : states) {
     state.missing = 0;
-    state.settled = false;
+    state.committed = false;
   }
   return success();
 }
@@ -294,7 +294,7 @@ FailureOr<StepResult> ProgramInterpreter::apply(ArrayRef<RankInputs> perRank) {
       return failure();
   if (isStuck()) {
     StepResult refused;
-    refused.verdict = 3;
+    refused.outcome = 3;
     refused.backwards = window->getBackwards(0);
     refused.message = window->describe(3);
     return refused;
@@ -308,22 +308,22 @@ FailureOr<StepResult> ProgramInterpreter::apply(ArrayRef<RankInputs> perRank) {
 FailureOr<StepResult> ProgramInterpreter::collectResult() {
   zrt::ProgramOp op = program.getOp();
   StepResult result;
-  result.verdict = states[0].verdict;
+  result.outcome = states[0].outcome;
   result.backwards = window->getBackwards(0);
   for (int64_t rank = 0; rank < ranks.size(); ++rank) {
-    if (!states[rank].settled)
+    if (!states[rank].committed)
       return op.emitError()
-             << "apply ends on rank " << rank << " without zrt.settle";
-    if (states[rank].verdict != result.verdict)
+             << "apply ends on rank " << rank << " without zrt.commit";
+    if (states[rank].outcome != result.outcome)
       return op.emitError()
-             << "ranks 0 and " << rank << " disagree on the verdict, "
-             << result.verdict << " and " << states[rank].verdict;
+             << "ranks 0 and " << rank << " disagree on the outcome, "
+             << result.outcome << " and " << states[rank].outcome;
   }
   for (auto symbol : op.getResults().getAsRange<FlatSymbolRefAttr>()) {
     Number slot = program.getSlots(0)[program.getFirstSlot(symbol)];
     result.values.push_back(slot.value);
     result.bounds.push_back(slot.bound);
   }
-  result.message = window->describe(result.verdict, op.getTokensInput());
+  result.message = window->describe(result.outcome, op.getTokensInput());
   return result;
 }

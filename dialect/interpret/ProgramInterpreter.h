@@ -47,7 +47,7 @@ private:
   struct Parameter {
     ParameterOp op;
     BucketOp bucket;
-    zrt::ArrivalsOp arrivals;
+    zrt::BucketTableOp arrivals;
     Range range;
     int64_t padEnd = 0;
   };
@@ -58,8 +58,8 @@ private:
     const Parameter *arriving = nullptr;
     llvm::StringMap<int64_t> arrived; // in that one
     int64_t missing = 0;
-    int verdict = 0;
-    bool settled = false;
+    int outcome = 0;
+    bool committed = false;
   };
   using Actions = std::vector<Action>;
 
@@ -98,7 +98,7 @@ private:
   mlir::LogicalResult pack(zrt::PackOp op, int64_t rank);
   void fillMissing(zrt::FillMissingOp op, int64_t rank);
   mlir::LogicalResult copy(zrt::CopyOp op, int64_t rank);
-  mlir::LogicalResult unreduce(zrt::UnreduceOp op, int64_t rank);
+  mlir::LogicalResult keepOnRoot(zrt::KeepOnRootOp op, int64_t rank);
   bool isFirstOver(int64_t rank, mlir::ArrayAttr axes);
   mlir::LogicalResult reduceScatter(mlir::Operation *call,
                                     mlir::FlatSymbolRefAttr source,

@@ -23,8 +23,8 @@ LogicalResult ProgramInterpreter::bindParameter(StringRef name,
   const Format &storage = *getFormat(parameter.op.getDtype());
   SmallVector<FlatSymbolRefAttr> targets{
       parameter.arrivals.getParametersAttr()};
-  for (FlatSymbolRefAttr copy :
-       {parameter.arrivals.getMasterAttr(), parameter.arrivals.getStagedAttr()})
+  for (FlatSymbolRefAttr copy : {parameter.arrivals.getMasterAttr(),
+                                 parameter.arrivals.getStagingAttr()})
     if (copy)
       targets.push_back(copy);
   for (FlatSymbolRefAttr target : targets) {

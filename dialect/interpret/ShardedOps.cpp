@@ -23,7 +23,7 @@ std::vector<std::vector<int64_t>> ShardedStep::getGroups(ArrayAttr axes,
 
 template <typename OpT> void ShardedStep::evaluateSum(OpT op) {
   PerRank results = values[op.getInput()];
-  PerRank addends = travel(calculator, results, getWire(op));
+  PerRank addends = travel(calculator, results, getReduceDtype(op));
   for (const auto &group : getGroups(op.getAxes(), op.getInput())) {
     auto arrays = llvm::map_to_vector(
         group, [&](int64_t rank) { return &addends[rank]; });
@@ -53,7 +53,7 @@ void ShardedStep::evaluateAllGather(AllGatherOp op) {
 // Statistics
 //===----------------------------------------------------------------------===//
 
-void ShardedStep::evaluateArrivals(ArrivalsOp op) {
+void ShardedStep::evaluateArrivals(ArrivalCountOp op) {
   auto count = [&](int64_t rank) -> double {
     return window->getBackwards(rank);
   };
@@ -67,7 +67,7 @@ void ShardedStep::evaluateArrivals(ArrivalsOp op) {
   });
 }
 
-void ShardedStep::evaluateCountOnce(CountOnceOp op) {
+void ShardedStep::evaluateCountReplicatedOnce(CountReplicatedOnceOp op) {
   auto type = cast<ValueType>(op.getInput().getType());
   defineScalar(op.getOutput(), [&](int64_t rank) {
     bool isFirst =
@@ -80,7 +80,7 @@ void ShardedStep::evaluateCountOnce(CountOnceOp op) {
   });
 }
 
-Number ShardedStep::evaluateVerdict(VerdictOp op, int64_t rank) {
+Number ShardedStep::evaluateOutcome(OutcomeOp op, int64_t rank) {
   if (op.getBackwards()) {
     double sum = getScalar(op.getBackwards(), rank).value;
     // All ranks made a backwards each exactly if n * sum(a^2) = (sum a)^2.
@@ -94,20 +94,20 @@ Number ShardedStep::evaluateVerdict(VerdictOp op, int64_t rank) {
   bool isFinite = llvm::all_of(op.getSums(), [&](Value each) {
     return std::isfinite(getScalar(each, rank).value);
   });
-  if (op.getNonfinite() != Nonfinite::poison && !isFinite)
+  if (op.getNonfinite() != Nonfinite::apply && !isFinite)
     return {op.getNonfinite() == Nonfinite::skip ? 1.0 : 4.0, 0};
   return {0, 0};
 }
 
 FailureOr<int> ShardedStep::finish() {
-  for (auto op : step.getBody().getOps<VerdictOp>()) {
-    double verdict = getScalar(op.getVerdict(), 0).value;
+  for (auto op : step.getBody().getOps<OutcomeOp>()) {
+    double outcome = getScalar(op.getOutcome(), 0).value;
     for (int64_t rank = 1; rank < ranks.size(); ++rank)
-      if (getScalar(op.getVerdict(), rank).value != verdict)
+      if (getScalar(op.getOutcome(), rank).value != outcome)
         return op.emitError()
-               << "ranks 0 and " << rank << " disagree, " << verdict << " and "
-               << getScalar(op.getVerdict(), rank).value;
-    return static_cast<int>(verdict);
+               << "ranks 0 and " << rank << " disagree, " << outcome << " and "
+               << getScalar(op.getOutcome(), rank).value;
+    return static_cast<int>(outcome);
   }
   return 0;
 }
@@ -122,7 +122,7 @@ void ShardedStep::evaluatePrepare(PrepareOp op) {
   for (int64_t rank = 0; rank < ranks.size(); ++rank) {
     auto hyper = llvm::map_to_vector(
         op.getHyper(), [&](Value value) { return getScalar(value, rank); });
-    bool applied = getScalar(op.getVerdict(), rank).value == 0;
+    bool applied = getScalar(op.getOutcome(), rank).value == 0;
     scalars.push_back(optimizer.prepare(
         calculator, hyper, counters[op.getGroup()][rank], applied));
   }
@@ -138,7 +138,7 @@ void ShardedStep::evaluateUpdate(UpdateBucketOp op) {
   for (int64_t rank = 0; rank < ranks.size(); ++rank) {
     Range owned = bucket.owned[rank];
     Array &whole = bucket.parameters[rank];
-    if (getScalar(op.getVerdict(), rank).value != 0 || !bucket.isOn[rank]) {
+    if (getScalar(op.getOutcome(), rank).value != 0 || !bucket.isOn[rank]) {
       results.push_back(whole.slice(owned));
       continue;
     }
@@ -180,10 +180,10 @@ LogicalResult ShardedStep::evaluateOwn(Operation &op) {
     // Where a value lives is not what it is.
     define(transfer.getOutput(),
            [&](int64_t rank) { return values[transfer.getInput()][rank]; });
-  } else if (auto arrivals = dyn_cast<ArrivalsOp>(op)) {
+  } else if (auto arrivals = dyn_cast<ArrivalCountOp>(op)) {
     evaluateArrivals(arrivals);
-  } else if (auto once = dyn_cast<CountOnceOp>(op)) {
-    evaluateCountOnce(once);
+  } else if (auto once = dyn_cast<CountReplicatedOnceOp>(op)) {
+    evaluateCountReplicatedOnce(once);
   } else if (auto stack = dyn_cast<StackOp>(op)) {
     define(stack.getVector(), [&](int64_t rank) {
       Array vector(kF64, 0);
@@ -196,9 +196,9 @@ LogicalResult ShardedStep::evaluateOwn(Operation &op) {
       defineScalar(scalar, [&, i = i](int64_t rank) {
         return values[unstack.getVector()][rank][i];
       });
-  } else if (auto verdict = dyn_cast<VerdictOp>(op)) {
-    defineScalar(verdict.getVerdict(),
-                 [&](int64_t rank) { return evaluateVerdict(verdict, rank); });
+  } else if (auto outcome = dyn_cast<OutcomeOp>(op)) {
+    defineScalar(outcome.getOutcome(),
+                 [&](int64_t rank) { return evaluateOutcome(outcome, rank); });
   } else if (auto read = dyn_cast<ReadScaleOp>(op)) {
     defineScalar(read.getValue(), [&](int64_t rank) {
       return getRule(read.getLossScaleAttr()).read(calculator, rank);
@@ -207,7 +207,7 @@ LogicalResult ShardedStep::evaluateOwn(Operation &op) {
     Counters &rule = getRule(advance.getRuleSymbol());
     for (int64_t rank = 0; rank < ranks.size(); ++rank)
       rule.advance(calculator, rank,
-                   int(getScalar(advance.getVerdict(), rank).value));
+                   int(getScalar(advance.getOutcome(), rank).value));
   } else if (auto prepare = dyn_cast<PrepareOp>(op)) {
     evaluatePrepare(prepare);
   } else if (auto update = dyn_cast<UpdateBucketOp>(op)) {

@@ -19,7 +19,7 @@ struct BucketState {
   std::vector<Range> owned;
   PerRank parameters;
   std::vector<bool> isOn; // by rank
-  PerRank master; // empty where the parameters are their own master copy
+  PerRank master; // empty where the parameters are their own master weights
   std::vector<PerRank> states;
 };
 
@@ -46,9 +46,9 @@ private:
   /// A zero.all_reduce or zero.reduce_scatter.
   template <typename OpT> void evaluateSum(OpT op);
   void evaluateAllGather(AllGatherOp op);
-  void evaluateArrivals(ArrivalsOp op);
-  void evaluateCountOnce(CountOnceOp op);
-  Number evaluateVerdict(VerdictOp op, int64_t rank);
+  void evaluateArrivals(ArrivalCountOp op);
+  void evaluateCountReplicatedOnce(CountReplicatedOnceOp op);
+  Number evaluateOutcome(OutcomeOp op, int64_t rank);
   void evaluatePrepare(PrepareOp op);
   void evaluateUpdate(UpdateBucketOp op);
 

@@ -114,7 +114,7 @@ FailureOr<StepResult> StepInterpreter::apply(ArrayRef<RankInputs> perRank) {
   result.backwards = window->getBackwards(0);
   if (communicatesInLoop && !window->isEqual()) {
     // A rank would wait for one that makes no such backward.
-    result.verdict = 3;
+    result.outcome = 3;
     result.message = describe(3);
     return result;
   }
@@ -126,11 +126,11 @@ FailureOr<StepResult> StepInterpreter::apply(ArrayRef<RankInputs> perRank) {
   for (Operation &op : step.getBody().front())
     if (failed(evaluate(op)))
       return failure();
-  FailureOr<int> verdict = finish();
-  if (failed(verdict))
+  FailureOr<int> outcome = finish();
+  if (failed(outcome))
     return failure();
-  result.verdict = *verdict;
-  result.message = describe(*verdict);
+  result.outcome = *outcome;
+  result.message = describe(*outcome);
   auto returnOp = cast<ReturnOp>(step.getBody().front().getTerminator());
   for (Value value : returnOp.getValues()) {
     Number number = getScalar(value, 0);
@@ -201,8 +201,8 @@ void StepInterpreter::evaluateMicroBatches(MicroBatchesOp op) {
     // So are the roundings of each backward's gradient before it travels.
     for (Operation *user : result.getUsers())
       if (auto reduce = dyn_cast<ReduceOp>(user);
-          reduce && reduce.getWire() && !calculator.isTyped()) {
-        const Format &wire = *getWire(reduce);
+          reduce && reduce.getReduceDtype() && !calculator.isTyped()) {
+        const Format &wire = *getReduceDtype(reduce);
         ofResult += wire.getUnitRoundoff();
         tiny = wire.getTiny() * double(window->getTotalBackwards());
         limit = wire.largest;

@@ -52,7 +52,7 @@ protected:
                           const Format &format) = 0;
   /// Evaluates an op that only this phase has.
   virtual mlir::LogicalResult evaluateOwn(mlir::Operation &op) = 0;
-  /// After all ops: the verdict, after which nothing of this step happens.
+  /// After all ops: the outcome, after which nothing of this step happens.
   virtual mlir::FailureOr<int> finish() = 0;
 
   // What they share.
@@ -114,8 +114,8 @@ protected:
                     llvm::function_ref<Number(int64_t)> function);
 
   /// The type that addends of |op| travel as; null: their own.
-  template <typename OpT> static const Format *getWire(OpT op) {
-    return op.getWire() ? getFormat(*op.getWire()) : nullptr;
+  template <typename OpT> static const Format *getReduceDtype(OpT op) {
+    return op.getReduceDtype() ? getFormat(*op.getReduceDtype()) : nullptr;
   }
 
   ParameterOp findParameter(llvm::StringRef name) {
@@ -138,9 +138,9 @@ protected:
   llvm::DenseMap<mlir::Value, PerRank> values;
 
 private:
-  std::string describe(int verdict) {
+  std::string describe(int outcome) {
     mlir::BlockArgument tokens = step.getTokens();
-    return window->describe(verdict, tokens ? tokens.getArgNumber() : -1);
+    return window->describe(outcome, tokens ? tokens.getArgNumber() : -1);
   }
   mlir::LogicalResult checkSupported();
   mlir::LogicalResult readRules();

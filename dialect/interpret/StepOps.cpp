@@ -109,7 +109,7 @@ void StepInterpreter::evaluateReduce(ReduceOp op) {
     PerRank sums = values.find(input)->second;
     bool isPartial = type.has(PlacementKind::Partial);
     PerRank addends =
-        travel(calculator, sums, isPartial ? getWire(op) : nullptr);
+        travel(calculator, sums, isPartial ? getReduceDtype(op) : nullptr);
     for (const auto &group :
          ranks.getGroups(type.getAxes(PlacementKind::Partial), type)) {
       auto arrays = llvm::map_to_vector(

@@ -93,25 +93,25 @@ const std::vector<double> *Window::find(int64_t rank, int64_t backward,
   return it == arrived.end() ? nullptr : &it->second;
 }
 
-std::string Window::describe(int verdict, int64_t tokens) const {
+std::string Window::describe(int outcome, int64_t tokens) const {
   std::string text;
   llvm::raw_string_ostream os(text);
   StringRef separator = " ";
-  if (verdict == 4)
+  if (outcome == 4)
     os << "step refused: a gradient is not finite";
-  if (verdict == 5) {
+  if (outcome == 5) {
     os << "step refused: the number of tokens must be positive"
        << (tokens < 0 ? "" : ":");
     for (size_t r = 0; tokens >= 0 && r < inputs.size(); ++r, separator = ", ")
       os << separator << "rank " << r << " counted "
          << llvm::format("%g", inputs[r].inputs[tokens]);
   }
-  if (verdict == 3) {
+  if (outcome == 3) {
     os << "step refused: ranks made unequal numbers of backwards:";
     for (size_t r = 0; r < inputs.size(); ++r, separator = ", ")
       os << separator << "rank " << r << " made " << getBackwards(r);
   }
-  if (verdict == 2) {
+  if (outcome == 2) {
     os << "step refused:";
     for (size_t r = 0; r < inputs.size(); ++r)
       for (int64_t b = 0; b < getBackwards(r); ++b)

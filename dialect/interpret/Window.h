@@ -51,9 +51,9 @@ public:
     return inputs[rank].inputs;
   }
 
-  /// Why a step with this verdict is refused; empty if it is not. |tokens| is
+  /// Why a step with this outcome is refused; empty if it is not. |tokens| is
   /// the input that is the number of tokens, or -1.
-  std::string describe(int verdict, int64_t tokens = -1) const;
+  std::string describe(int outcome, int64_t tokens = -1) const;
 
 private:
   llvm::ArrayRef<ExpectedGradient> expected;

@@ -22,7 +22,7 @@ using namespace zero;
 static ValueType sumOverMicro(ValueType type, Type accumulatorType) {
   auto micro = StringAttr::get(type.getContext(), kMicroAxis);
   for (AxisPlacement placement : llvm::to_vector(type.getPlacements())) {
-    placement.presummed = false;
+    placement.reduced = false;
     type = type.withPlacement(placement);
   }
   return type.withPlacement({micro}).withElementType(accumulatorType);
@@ -125,8 +125,8 @@ static ValueType getExpectedArrival(BackwardOp op, ValueType declared,
     for (auto name : op.getReplicated()->getAsRange<StringAttr>())
       if (auto axes = mesh.findAxes(name))
         llvm::append_range(replicated, *axes);
-  Scale weight =
-      mesh.expandViews(op->getParentOfType<StepOp>().getWeight().getFactors());
+  Scale weight = mesh.expandFlattened(
+      op->getParentOfType<StepOp>().getNormalize().getFactors());
   ValueType type = declared.withElementType(elementType).withScale(scale);
   SmallVector<StringAttr> axes{StringAttr::get(op.getContext(), kMicroAxis)};
   for (auto axis : mesh.getAxes().getAsRange<MeshAxisAttr>())
@@ -137,7 +137,7 @@ static ValueType getExpectedArrival(BackwardOp op, ValueType declared,
     // Ranks with batches of their own, or with stages, have addends.
     bool hasAddends = isBatchAxis(weight, axis) || stages > 1;
     if (placement.kind == PlacementKind::Sharded)
-      placement.presummed = hasAddends;
+      placement.reduced = hasAddends;
     else if (hasAddends ||
              (stages == 0 && !llvm::is_contained(replicated, axis)))
       placement = {axis, PlacementKind::Partial};
@@ -180,8 +180,8 @@ static LogicalResult verifyArrival(BackwardOp op, FlatSymbolRefAttr source,
                << ", which is no axis of mesh @" << mesh.getSymName();
       llvm::append_range(replicated, *axes);
     }
-  Scale weight =
-      mesh.expandViews(op->getParentOfType<StepOp>().getWeight().getFactors());
+  Scale weight = mesh.expandFlattened(
+      op->getParentOfType<StepOp>().getNormalize().getFactors());
   for (auto axis : mesh.getAxes().getAsRange<MeshAxisAttr>()) {
     AxisPlacement arrives = type.getPlacement(axis.getName());
     AxisPlacement lives = declared.getPlacement(axis.getName());
@@ -195,7 +195,7 @@ static LogicalResult verifyArrival(BackwardOp op, FlatSymbolRefAttr source,
     // On one coordinate there is nobody to add up with.
     bool isOnOne = declared.getCoordinates(axis.getName()).size() == 1;
     bool isReplicated = arrives.kind == PlacementKind::Replicated &&
-                        (mayBeReplicated || arrives.presummed || isOnOne);
+                        (mayBeReplicated || arrives.reduced || isOnOne);
     if (!isSharded && !isReplicated && arrives.kind != PlacementKind::Partial)
       return emitError() << " must be partial over " << axis.getName()
                          << (mayBeReplicated
@@ -213,8 +213,8 @@ static LogicalResult verifyArrival(BackwardOp op, FlatSymbolRefAttr source,
       return emitError() << " must be partial over " << axis.getName()
                          << ": each of its stages delivers an addend, got "
                          << type << ", expected " << expected();
-    if (isBatch && arrives.kind != PlacementKind::Partial && !arrives.presummed)
-      return emitError() << " must be partial or presummed over "
+    if (isBatch && arrives.kind != PlacementKind::Partial && !arrives.reduced)
+      return emitError() << " must be partial or reduced over "
                          << axis.getName()
                          << ", whose ranks have batches of their own, got "
                          << type << ", expected " << expected();
@@ -273,16 +273,17 @@ LogicalResult BackwardOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return emitOpError() << "has " << getSources().size() << " sources and "
                          << getNumResults() << " results";
 
-  Scale scale = mesh.expandViews(multiply(
-      getArrives().getFactors(), power(step.getWeight().getFactors(), -1)));
-  if (failed(verifySymbols(*this, "arrival", getArrivesAttr(), step, mesh)))
+  Scale scale = mesh.expandFlattened(
+      multiply(getPrescaled().getFactors(),
+               power(step.getNormalize().getFactors(), -1)));
+  if (failed(verifySymbols(*this, "arrival", getPrescaledAttr(), step, mesh)))
     return failure();
   // step_c7
-  int64_t lossScale = getExponent(getArrives().getFactors(), kLossScale);
+  int64_t lossScale = getExponent(getPrescaled().getFactors(), kLossScale);
   if (lossScale != (step.getLossScaleAttr() ? 1 : 0)) {
     InFlightDiagnostic diag =
-        emitOpError() << "arrives with (" << toString(getArrives().getFactors())
-                      << "), expected "
+        emitOpError() << "arrives with ("
+                      << toString(getPrescaled().getFactors()) << "), expected "
                       << (step.getLossScaleAttr()
                               ? "loss_scale to the power of 1"
                               : "no loss_scale");
@@ -324,8 +325,8 @@ LogicalResult BackwardOp::verifySymbolUses(SymbolTableCollection &symbols) {
       return emitOpError() << "gradient of " << source << " ";
     };
     // From here on in axes of the mesh.
-    FailureOr<ValueType> arriving = mesh.expandViews(type, emitError);
-    FailureOr<ValueType> living = mesh.expandViews(declared, emitError);
+    FailureOr<ValueType> arriving = mesh.expandFlattened(type, emitError);
+    FailureOr<ValueType> living = mesh.expandFlattened(declared, emitError);
     if (failed(arriving) || failed(living))
       return failure();
     auto getExpected = [&, &living = *living] {

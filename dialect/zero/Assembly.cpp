@@ -53,7 +53,7 @@ void zero::printMeshAxes(OpAsmPrinter &printer, Operation *, ArrayAttr axes) {
   printer << "]";
 }
 
-ParseResult zero::parseMeshViews(OpAsmParser &parser, ArrayAttr &views) {
+ParseResult zero::parseFlattenedAxess(OpAsmParser &parser, ArrayAttr &views) {
   SmallVector<Attribute> list;
   auto parseView = [&]() -> ParseResult {
     std::string name;
@@ -61,23 +61,24 @@ ParseResult zero::parseMeshViews(OpAsmParser &parser, ArrayAttr &views) {
     if (parser.parseString(&name) || parser.parseEqual() ||
         parser.parseAttribute(axes))
       return failure();
-    list.push_back(MeshViewAttr::get(
+    list.push_back(FlattenedAxesAttr::get(
         parser.getContext(), parser.getBuilder().getStringAttr(name), axes));
     return success();
   };
-  if (succeeded(parser.parseOptionalKeyword("views")) &&
+  if (succeeded(parser.parseOptionalKeyword("flattened")) &&
       parser.parseCommaSeparatedList(Delimiter::Square, parseView))
     return failure();
   views = parser.getBuilder().getArrayAttr(list);
   return success();
 }
 
-void zero::printMeshViews(OpAsmPrinter &printer, Operation *, ArrayAttr views) {
+void zero::printFlattenedAxess(OpAsmPrinter &printer, Operation *,
+                               ArrayAttr views) {
   if (views.empty())
     return;
-  printer << "views [";
-  llvm::interleaveComma(views.getAsRange<MeshViewAttr>(), printer,
-                        [&](MeshViewAttr view) {
+  printer << "flattened [";
+  llvm::interleaveComma(views.getAsRange<FlattenedAxesAttr>(), printer,
+                        [&](FlattenedAxesAttr view) {
                           printer << view.getName() << " = " << view.getAxes();
                         });
   printer << "]";

@@ -22,11 +22,11 @@ mlir::ParseResult parseMeshAxes(mlir::OpAsmParser &parser,
 void printMeshAxes(mlir::OpAsmPrinter &printer, mlir::Operation *op,
                    mlir::ArrayAttr axes);
 
-/// (`views` `[` `"dp" = ["edp", "ep"]` ... `]`)?
-mlir::ParseResult parseMeshViews(mlir::OpAsmParser &parser,
-                                 mlir::ArrayAttr &views);
-void printMeshViews(mlir::OpAsmPrinter &printer, mlir::Operation *op,
-                    mlir::ArrayAttr views);
+/// (`flattened` `[` `"dp" = ["edp", "ep"]` ... `]`)?
+mlir::ParseResult parseFlattenedAxess(mlir::OpAsmParser &parser,
+                                      mlir::ArrayAttr &views);
+void printFlattenedAxess(mlir::OpAsmPrinter &printer, mlir::Operation *op,
+                         mlir::ArrayAttr views);
 
 /// `64x64xbf16, sharded = [tp]`: a !zero.value without its brackets.
 mlir::ParseResult parsePlacedType(mlir::OpAsmParser &parser,

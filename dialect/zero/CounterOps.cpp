@@ -204,8 +204,8 @@ LogicalResult AdvanceOp::verify() {
     return diag;
   }
   // advance_c2
-  auto type = cast<ValueType>(getVerdict().getType());
+  auto type = cast<ValueType>(getOutcome().getType());
   if (!type.getPlacements().empty())
-    return emitOpError() << "verdict must be replicated, got " << type;
+    return emitOpError() << "outcome must be replicated, got " << type;
   return verifyEverywhere(*this, type);
 }

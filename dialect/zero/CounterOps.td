@@ -17,7 +17,7 @@ def Zero_LossScaleOp : Zero_Op<"loss_scale",
   let description = [{
     Small gradients vanish in f16; multiplied by a scale they do not. The caller
     asks for the scale (`NAME_loss_scale`) and multiplies the loss of each backward
-    by it, which `arrives(loss_scale : 1)` says; the step names it. It is divided out again behind the
+    by it, which `prescaled(loss_scale : 1)` says; the step names it. It is divided out again behind the
     reduction, by the scale that was asked for: the rule runs at the end of a step,
     and the next step is the first to see what it makes.
 
@@ -142,7 +142,7 @@ def Zero_ReadScheduleOp : Zero_InferredOp<"read_schedule",
   let summary = "What a schedule is in this step";
   let description = [{
     A step as its author writes it only reads; that the schedule advances behind
-    the verdict is made explicit by `zero-assign-layout`.
+    the outcome is made explicit by `zero-assign-layout`.
 
     Constraints:
 
@@ -164,7 +164,7 @@ def Zero_AdvanceOp : Zero_Op<"advance",
     [MemoryEffects<[MemRead, MemWrite]>, HasParent<"StepOp">]> {
   let summary = "Makes the loss scale or the schedule of the next step";
   let description = [{
-    Runs the rule of what `value` was read from, where the verdict is 0 or 1.
+    Runs the rule of what `value` was read from, where the outcome is 0 or 1.
     `value` stays what it is: whatever divides by a loss scale divides by the one
     that multiplied.
 
@@ -172,7 +172,7 @@ def Zero_AdvanceOp : Zero_Op<"advance",
 
     - `advance_c1`: `value` is what `zero.read_scale` or `zero.read_schedule` read,
       and it is advanced once;
-    - `advance_c2`: the verdict is replicated.
+    - `advance_c2`: the outcome is replicated.
 
     Example:
 
@@ -180,8 +180,8 @@ def Zero_AdvanceOp : Zero_Op<"advance",
     zero.advance %s when %v : !zero.value<f64>, !zero.value<f64>
     ```
   }];
-  let arguments = (ins Zero_Scalar:$value, Zero_Scalar:$verdict);
-  let assemblyFormat = "$value `when` $verdict attr-dict `:` type($value) `,` type($verdict)";
+  let arguments = (ins Zero_Scalar:$value, Zero_Scalar:$outcome);
+  let assemblyFormat = "$value `when` $outcome attr-dict `:` type($value) `,` type($outcome)";
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     /// The loss scale or schedule that it advances.

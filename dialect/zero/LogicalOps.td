@@ -14,11 +14,11 @@ include "dialect/zero/SymbolOps.td"
 //===----------------------------------------------------------------------===//
 
 def Zero_NonfiniteSkip : I32EnumAttrCase<"skip", 0>;
-def Zero_NonfinitePoison : I32EnumAttrCase<"poison", 1>;
+def Zero_NonfiniteApply : I32EnumAttrCase<"apply", 1>;
 def Zero_NonfiniteError : I32EnumAttrCase<"error", 2>;
 def Zero_NonfiniteAttr : I32EnumAttr<"Nonfinite",
     "what happens to a step with a gradient that is not finite",
-    [Zero_NonfiniteSkip, Zero_NonfinitePoison, Zero_NonfiniteError]> {
+    [Zero_NonfiniteSkip, Zero_NonfiniteApply, Zero_NonfiniteError]> {
   let cppNamespace = "::zero";
 }
 
@@ -27,14 +27,14 @@ def Zero_StepOp : Zero_Op<"step",
      DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "One update of all parameters, over the whole mesh";
   let description = [{
-    `weight(accumulation : -1, dp : -1)` declares what each gradient contribution
+    `normalize(accumulation : -1, dp : -1)` declares what each gradient contribution
     counts for: here the mean over backwards and data ranks. It is one monomial
     for the whole step and never derived from the axes a parameter happens to be
     reduced over. Arguments are scalars that the caller passes to `apply`; a
     replicated type is the caller's promise that all ranks pass the same, and of a
     partial one each rank passes its own addend.
 
-    `weight(tokens : -1)` divides by a number of tokens, over all backwards and
+    `normalize(tokens : -1)` divides by a number of tokens, over all backwards and
     ranks: the sum over the ranks of the argument `{zero.tokens}`. So every token
     counts the same, however unevenly they are spread. Where each rank passes a
     number of its own and has an addend of each gradient (both are partial over all
@@ -45,7 +45,7 @@ def Zero_StepOp : Zero_Op<"step",
     ranks counted no tokens is refused.
 
     ```mlir
-    zero.step @train on @cluster weight(tokens : -1) (%lr: !zero.value<f64>, %n: !zero.value<f64, partial = [dp]> {zero.tokens}) {
+    zero.step @train on @cluster normalize(tokens : -1) (%lr: !zero.value<f64>, %n: !zero.value<f64, partial = [dp]> {zero.tokens}) {
     ```
 
     `loss_scale @scale` says that losses are multiplied by a `zero.loss_scale`;
@@ -53,7 +53,7 @@ def Zero_StepOp : Zero_Op<"step",
 
     `nonfinite skip` (the default) leaves everything untouched when any gradient
     is not finite; `error` does so, too, and makes it an error of the step;
-    `poison` applies the step all the same.
+    `apply` applies the step all the same.
 
     Constraints:
 
@@ -67,12 +67,12 @@ def Zero_StepOp : Zero_Op<"step",
     - `step_c6`: at most one argument is `{zero.tokens}`, replicated or partial and
       without a scale, and one is where a gradient is scaled by tokens;
     - `step_c7`: the loss scale exists; then all gradients arrive with it, to the
-      power of 1, and the step is not `nonfinite poison`; without one none does.
+      power of 1, and the step is not `nonfinite apply`; without one none does.
 
     Example: see `examples/quickstart.mlir`.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$mesh,
-    Zero_ScaleAttr:$weight,
+    Zero_ScaleAttr:$normalize,
     DefaultValuedAttr<Zero_NonfiniteAttr, "::zero::Nonfinite::skip">:$nonfinite,
     OptionalAttr<FlatSymbolRefAttr>:$loss_scale,
     OptionalAttr<I64Attr>:$tokens_argument);
@@ -135,7 +135,7 @@ def Zero_MicroBatchesOp : Zero_Op<"micro_batches",
     makes one. A result is the **sum** over the backwards of what the body
     yields, in the element type `in`, so there is no accumulator that could lose
     a contribution. Inside, values are partial over `micro`; results are not, and
-    what was presummed counts as summed from here on.
+    what was reduced counts as summed from here on.
 
     Constraints:
 
@@ -149,7 +149,7 @@ def Zero_MicroBatchesOp : Zero_Op<"micro_batches",
 
     ```mlir
     %g = zero.micro_batches in f32 {
-      %d = zero.backward(@w) arrives() : !zero.value<8xbf16, partial = [dp, micro], scaled = [dp : 1]>
+      %d = zero.backward(@w) prescaled() : !zero.value<8xbf16, partial = [dp, micro], scaled = [dp : 1]>
       zero.yield %d : !zero.value<8xbf16, partial = [dp, micro], scaled = [dp : 1]>
     }
     ```
@@ -170,16 +170,16 @@ def Zero_BackwardOp : Zero_Op<"backward",
      MemoryEffects<[MemRead, MemWrite]>, HasParent<"MicroBatchesOp">]> {
   let summary = "Where the gradients of one backward arrive";
   let description = [{
-    Sources are parameters (logical) or buckets (sharded). `arrives` is the
+    Sources are parameters (logical) or buckets (sharded). `prescaled` is the
     arrival contract: what the caller has already multiplied in, e.g.
-    `arrives(accumulation : -1)` when the loss was divided by the number of
-    backwards, or `arrives(loss_scale : 1)` when it was multiplied by one. The
+    `prescaled(accumulation : -1)` when the loss was divided by the number of
+    backwards, or `prescaled(loss_scale : 1)` when it was multiplied by one. The
     result's scale is arrival ÷ weight: what is still to be
     divided out.
 
     The types say how gradients arrive over each axis: `partial`, each rank has an
     addend of its own (a batch, a part of a sequence); `sharded`, each rank has
-    the slice of the parameter that it holds; `presummed`, autograd has already
+    the slice of the parameter that it holds; `reduced`, autograd has already
     summed over the ranks' batches, as the all-to-all of experts does. What a type
     does not list is replicated, and only over axes that `replicated` names: there
     the caller promises that all ranks deliver the same gradient, as
@@ -194,11 +194,11 @@ def Zero_BackwardOp : Zero_Op<"backward",
     - `backward_c3`: a result is partial over `micro`, sharded exactly where its
       source is, and over the other axes of the mesh partial, or replicated where
       `replicated` says so;
-    - `backward_c4`: a result's scale is `arrives` ÷ the step's `weight`;
+    - `backward_c4`: a result's scale is `prescaled` ÷ the step's `normalize`;
     - `backward_c5`: a bucket's element type is its result's;
     - `backward_c6`: gradients arrive on the device;
     - `backward_c7`: over an axis that the weight divides by, the ranks have
-      batches of their own: a result is partial or presummed there;
+      batches of their own: a result is partial or reduced there;
     - `backward_c8`: axes divide what they shard, and a bucket has one row for
       each of their ranks;
     - `backward_c9`: a source is on pipeline stages that the mesh has, and its
@@ -207,11 +207,11 @@ def Zero_BackwardOp : Zero_Op<"backward",
 
     Example: see `zero.micro_batches`.
   }];
-  let arguments = (ins FlatSymbolRefArrayAttr:$sources, Zero_ScaleAttr:$arrives,
+  let arguments = (ins FlatSymbolRefArrayAttr:$sources, Zero_ScaleAttr:$prescaled,
                        OptionalAttr<StrArrayAttr>:$replicated);
   let results = (outs Variadic<Zero_Value>:$gradients);
   let assemblyFormat = [{
-    `(` custom<SymbolList>($sources) `)` `arrives` custom<ScaleList>($arrives)
+    `(` custom<SymbolList>($sources) `)` `prescaled` custom<ScaleList>($prescaled)
     (`replicated` custom<NameList>($replicated)^)? attr-dict (`:` type($gradients)^)?
   }];
 }
@@ -227,7 +227,7 @@ def Zero_ReduceOp : Zero_InferredOp<"reduce", [Pure]> {
     by the operand's scale: the declared weighted gradient. It is summed in the
     operand's element type.
 
-    With `wire bf16` what each rank adds to a sum is rounded to bf16 before it
+    With `reduce_dtype bf16` what each rank adds to a sum is rounded to bf16 before it
     travels, and still summed in the operand's type. Of f32 that sends half the bytes
     where each rank gets a slice of the sum, and three quarters where all get all of
     it. Each addend is rounded once: sums that travel further (to the replicas of a
@@ -238,18 +238,18 @@ def Zero_ReduceOp : Zero_InferredOp<"reduce", [Pure]> {
 
     - `reduce_c1`: operands are not partial over `micro` (the sum over backwards
       comes first), nor varying;
-    - `wire_c1`: a wire type is a float type of which the operands, arrays,
+    - `wire_c1`: a reduce dtype is a float type of which the operands, arrays,
       hold every number.
 
     Example:
 
     ```mlir
-    %r = zero.reduce %g wire bf16 : !zero.value<8xf32, partial = [dp], scaled = [dp : 1]>
+    %r = zero.reduce %g reduce_dtype bf16 : !zero.value<8xf32, partial = [dp], scaled = [dp : 1]>
     ```
   }];
-  let arguments = (ins Variadic<Zero_Value>:$inputs, OptionalAttr<TypeAttr>:$wire);
+  let arguments = (ins Variadic<Zero_Value>:$inputs, OptionalAttr<TypeAttr>:$reduceDtype);
   let results = (outs Variadic<Zero_Value>:$outputs);
-  let assemblyFormat = "$inputs (`wire` $wire^)? attr-dict `:` type($inputs)";
+  let assemblyFormat = "$inputs (`reduce_dtype` $reduceDtype^)? attr-dict `:` type($inputs)";
   let hasVerifier = 1;
 }
 
@@ -258,7 +258,7 @@ def Zero_NormOp : Zero_InferredOp<"norm", [Pure]> {
   let description = [{
     Constraints:
 
-    - `norm_c1`: operands are reduced (not partial, varying or presummed) and
+    - `norm_c1`: operands are reduced (not partial, varying or reduced) and
       unscaled.
 
     Example:

@@ -44,16 +44,16 @@ llvm::StringRef stringifyPlacementKind(PlacementKind kind);
 struct AxisPlacement {
   mlir::StringAttr axis;
   PlacementKind kind = PlacementKind::Replicated;
-  int64_t dim = 0;        // of a sharded axis
-  bool presummed = false; // autograd has already summed over the axis
+  int64_t dim = 0;      // of a sharded axis
+  bool reduced = false; // autograd has already summed over the axis
 
   bool operator==(const AxisPlacement &other) const {
     return axis == other.axis && kind == other.kind && dim == other.dim &&
-           presummed == other.presummed;
+           reduced == other.reduced;
   }
   friend llvm::hash_code hash_value(const AxisPlacement &p) {
     return llvm::hash_combine(p.axis.getAsOpaquePointer(), p.kind, p.dim,
-                              p.presummed);
+                              p.reduced);
   }
 };
 

@@ -36,11 +36,11 @@ LogicalResult zero::verifyWire(Operation *op, ValueRange values,
     auto type = cast<ValueType>(value.getType());
     if (type.isScalar() || value.getDefiningOp<StackOp>())
       return op->emitOpError() << "operand is of scalars, which travel as they "
-                                  "are; leave 'wire' out";
+                                  "are; leave 'reduce_dtype' out";
     if (!holdsEveryNumber(type.getElementType(), *wire))
       return op->emitOpError()
              << "operand is of " << type.getElementType()
-             << ", which does not hold every number of wire type " << *wire;
+             << ", which does not hold every number of reduce dtype " << *wire;
   }
   return success();
 }
@@ -55,8 +55,9 @@ static LogicalResult verifyUnscaled(Operation *op, ValueType type) {
 LogicalResult zero::verifyEverywhere(Operation *op, ValueType type) {
   if (type.getPresent().empty())
     return success();
-  return op->emitOpError() << "operand must be on every rank, got " << type
-                           << "; zero.count_once makes a share of a sum of it";
+  return op->emitOpError()
+         << "operand must be on every rank, got " << type
+         << "; zero.count_replicated_once makes a share of a sum of it";
 }
 
 LogicalResult zero::verifyFinal(Operation *op, ValueRange values) {
@@ -118,11 +119,11 @@ LogicalResult zero::verifyReduced(Operation *op, ValueRange values) {
   for (Value value : values) {
     auto type = cast<ValueType>(value.getType());
     for (const AxisPlacement &p : type.getPlacements())
-      if (p.presummed || (p.kind != PlacementKind::Replicated &&
-                          p.kind != PlacementKind::Sharded))
+      if (p.reduced || (p.kind != PlacementKind::Replicated &&
+                        p.kind != PlacementKind::Sharded))
         return op->emitOpError()
                << "operand must be reduced, got "
-               << (p.presummed ? "presummed" : stringifyPlacementKind(p.kind))
+               << (p.reduced ? "reduced" : stringifyPlacementKind(p.kind))
                << " over '" << p.axis.getValue() << "' in " << type
                << "; zero.reduce it first";
     if (failed(verifyUnscaled(op, type)))

@@ -1,4 +1,4 @@
-//===- ScalarOps.cpp - Rules of statistics, factors, the verdict ----------===//
+//===- ScalarOps.cpp - Rules of statistics, factors, the outcome ----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -168,10 +168,10 @@ LogicalResult SumSquaresOp::inferReturnTypes(MLIRContext *context,
   return success();
 }
 
-LogicalResult ArrivalsOp::inferReturnTypes(MLIRContext *context,
-                                           std::optional<Location>,
-                                           Adaptor adaptor,
-                                           SmallVectorImpl<Type> &inferred) {
+LogicalResult
+ArrivalCountOp::inferReturnTypes(MLIRContext *context, std::optional<Location>,
+                                 Adaptor adaptor,
+                                 SmallVectorImpl<Type> &inferred) {
   ValueType type = getScalarType(context);
   for (auto axis : adaptor.getAxes().getAsRange<StringAttr>())
     type = type.withPlacement({axis, PlacementKind::Partial});
@@ -179,18 +179,17 @@ LogicalResult ArrivalsOp::inferReturnTypes(MLIRContext *context,
   return success();
 }
 
-LogicalResult CountOnceOp::inferReturnTypes(MLIRContext *,
-                                            std::optional<Location> location,
-                                            Adaptor adaptor,
-                                            SmallVectorImpl<Type> &inferred) {
+LogicalResult CountReplicatedOnceOp::inferReturnTypes(
+    MLIRContext *, std::optional<Location> location, Adaptor adaptor,
+    SmallVectorImpl<Type> &inferred) {
   auto type = cast<ValueType>(adaptor.getInput().getType());
   if (adaptor.getAxes().empty())
     return emitOptionalError(location, "'", getOperationName(),
                              "' op needs an axis");
   for (auto axis : adaptor.getAxes().getAsRange<StringAttr>()) {
-    // count_once_c1
+    // count_replicated_once_c1
     AxisPlacement placement = type.getPlacement(axis);
-    if (placement.kind != PlacementKind::Replicated || placement.presummed)
+    if (placement.kind != PlacementKind::Replicated || placement.reduced)
       return emitOptionalError(location, "'", getOperationName(),
                                "' op operand must be replicated over '",
                                axis.getValue(), "', got ", type);
@@ -293,15 +292,15 @@ ClipCoefficientOp::inferReturnTypes(MLIRContext *context,
   return success();
 }
 
-LogicalResult VerdictOp::verify() {
-  // verdict_c2; groups of single operands are not counted by their definition.
+LogicalResult OutcomeOp::verify() {
+  // outcome_c2; groups of single operands are not counted by their definition.
   ArrayRef<int32_t> sizes = getProperties().operandSegmentSizes;
   if (sizes[1] != 1 || sizes[2] > 1 || sizes[2] != sizes[3] || sizes[4] > 1)
     return emitOpError() << "needs missing, backwards with squared or neither, "
                             "and tokens at most, got "
                          << sizes[1] << ", " << sizes[2] << ", " << sizes[3]
                          << " and " << sizes[4] << " of them";
-  // verdict_c1
+  // outcome_c1
   for (Value operand : getOperands()) {
     auto type = cast<ValueType>(operand.getType());
     if (!type.getPlacements().empty())
@@ -309,8 +308,8 @@ LogicalResult VerdictOp::verify() {
     if (failed(verifyEverywhere(*this, type)))
       return failure();
   }
-  // verdict_c3
-  if (getSums().empty() && getNonfinite() != Nonfinite::poison)
+  // outcome_c3
+  if (getSums().empty() && getNonfinite() != Nonfinite::apply)
     return emitOpError() << "needs the sums of squares of the gradients to see "
                             "whether they are finite, unless it is 'nonfinite "
                             "poison'";
@@ -319,7 +318,7 @@ LogicalResult VerdictOp::verify() {
   return success();
 }
 
-LogicalResult VerdictOp::inferReturnTypes(MLIRContext *context,
+LogicalResult OutcomeOp::inferReturnTypes(MLIRContext *context,
                                           std::optional<Location>, Adaptor,
                                           SmallVectorImpl<Type> &inferred) {
   inferred.push_back(getScalarType(context));

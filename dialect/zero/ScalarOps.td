@@ -1,4 +1,4 @@
-//===- ScalarOps.td - Statistics, factors, the verdict -----*- tablegen -*-===//
+//===- ScalarOps.td - Statistics, factors, the outcome -----*- tablegen -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -59,7 +59,7 @@ def Zero_SumSquaresOp : Zero_InferredOp<"sum_squares", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Zero_ArrivalsOp : Zero_InferredOp<"arrivals",
+def Zero_ArrivalCountOp : Zero_InferredOp<"arrival_count",
     [MemoryEffects<[MemRead]>, HasParent<"StepOp">]> {
   let summary = "What this rank counted: backwards, their square, missing gradients";
   let description = [{
@@ -70,7 +70,7 @@ def Zero_ArrivalsOp : Zero_InferredOp<"arrivals",
     Example:
 
     ```mlir
-    %a, %a2, %missing = zero.arrivals over [dp]
+    %a, %a2, %missing = zero.arrival_count over [dp]
     ```
   }];
   let arguments = (ins StrArrayAttr:$axes);
@@ -79,7 +79,7 @@ def Zero_ArrivalsOp : Zero_InferredOp<"arrivals",
   let assemblyFormat = "`over` custom<NameList>($axes) attr-dict";
 }
 
-def Zero_CountOnceOp : Zero_InferredOp<"count_once", [Pure]> {
+def Zero_CountReplicatedOnceOp : Zero_InferredOp<"count_replicated_once", [Pure]> {
   let summary = "A scalar that all ranks have, as an addend of one of them";
   let description = [{
     Ranks whose coordinate over each axis is 0 keep it, the others get 0: their
@@ -90,13 +90,13 @@ def Zero_CountOnceOp : Zero_InferredOp<"count_once", [Pure]> {
 
     Constraints:
 
-    - `count_once_c1`: the scalar is replicated over each axis.
+    - `count_replicated_once_c1`: the scalar is replicated over each axis.
 
     Example:
 
     ```mlir
-    %o = zero.count_once %s over [tp] : !zero.value<f64, partial = [dp]>
-    %p = zero.count_once %t over [pp] : !zero.value<f64, partial = [dp], on = [pp : 1]>
+    %o = zero.count_replicated_once %s over [tp] : !zero.value<f64, partial = [dp]>
+    %p = zero.count_replicated_once %t over [pp] : !zero.value<f64, partial = [dp], on = [pp : 1]>
     ```
   }];
   let arguments = (ins Zero_Scalar:$input, StrArrayAttr:$axes);
@@ -247,12 +247,12 @@ def Zero_ClipCoefficientOp : Zero_InferredOp<"clip_coefficient", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Zero_VerdictOp : Zero_InferredOp<"verdict",
+def Zero_OutcomeOp : Zero_InferredOp<"outcome",
     [Pure, AttrSizedOperandSegments]> {
   let summary = "Whether the step is applied, the same on every rank";
   let description = [{
     `sums` are over the squares of all gradients, each finite exactly where its
-    gradients are; with `nonfinite poison` nobody asks for them. The verdict is a
+    gradients are; with `nonfinite apply` nobody asks for them. The outcome is a
     `zero_rt_verdict` of the runtime: 0: applied. 1: skipped, a gradient is not finite
     (with `nonfinite skip`, the default). 2: refused, a gradient that is not optional is
     missing. 3: refused, ranks made different numbers of backwards, if `backwards` is
@@ -262,22 +262,22 @@ def Zero_VerdictOp : Zero_InferredOp<"verdict",
 
     Constraints:
 
-    - `verdict_c1`: operands are replicated;
-    - `verdict_c2`: `missing` is one number; `backwards` and `squared` are one each
+    - `outcome_c1`: operands are replicated;
+    - `outcome_c2`: `missing` is one number; `backwards` and `squared` are one each
       or none, and `tokens` at most one;
-    - `verdict_c3`: there are `sums`, unless it is `nonfinite poison`.
+    - `outcome_c3`: there are `sums`, unless it is `nonfinite apply`.
 
     Example:
 
     ```mlir
-    %v = zero.verdict(%sum) missing %missing backwards %a squared %a2 ranks 4 : !zero.value<f64>, !zero.value<f64>, !zero.value<f64>, !zero.value<f64>
+    %v = zero.outcome(%sum) missing %missing backwards %a squared %a2 ranks 4 : !zero.value<f64>, !zero.value<f64>, !zero.value<f64>, !zero.value<f64>
     ```
   }];
   let arguments = (ins Variadic<Zero_Scalar>:$sums, Zero_Scalar:$missing,
     Optional<Zero_Scalar>:$backwards, Optional<Zero_Scalar>:$squared,
     Optional<Zero_Scalar>:$tokens, I64Attr:$ranks,
     DefaultValuedAttr<Zero_NonfiniteAttr, "Nonfinite::skip">:$nonfinite);
-  let results = (outs Zero_Scalar:$verdict);
+  let results = (outs Zero_Scalar:$outcome);
   let assemblyFormat = [{
     `(` $sums `)` `missing` $missing (`backwards` $backwards^ `squared` $squared)?
     (`tokens` $tokens^)? `ranks` $ranks (`nonfinite` $nonfinite^)? attr-dict `:`

@@ -72,11 +72,11 @@ static LogicalResult inferCollective(std::optional<Location> location,
 }
 
 LogicalResult AllReduceOp::verify() {
-  return verifyWire(*this, getInput(), getWire());
+  return verifyWire(*this, getInput(), getReduceDtype());
 }
 
 LogicalResult ReduceScatterOp::verify() {
-  return verifyWire(*this, getInput(), getWire());
+  return verifyWire(*this, getInput(), getReduceDtype());
 }
 
 LogicalResult AllReduceOp::inferReturnTypes(MLIRContext *,
@@ -134,7 +134,7 @@ LogicalResult PrepareOp::verify() {
   // prepare_c3
   if (failed(verifyFinal(*this, getHyper())))
     return failure();
-  return verifyFinal(*this, getVerdict());
+  return verifyFinal(*this, getOutcome());
 }
 
 LogicalResult PrepareOp::verifySymbolUses(SymbolTableCollection &symbols) {
@@ -179,7 +179,7 @@ LogicalResult UpdateBucketOp::verify() {
   if (failed(verifyReduced(*this, getGradient())))
     return failure();
   // update_bucket_c4
-  if (failed(verifyFinal(*this, getVerdict())))
+  if (failed(verifyFinal(*this, getOutcome())))
     return failure();
   return verifyFinal(*this, getRows());
 }

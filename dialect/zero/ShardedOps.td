@@ -22,7 +22,7 @@ def Zero_BucketOp : Zero_Op<"bucket",
   let summary = "Parameters laid out one behind the other";
   let description = [{
     One row of the layout table. `64xf32` is the whole bucket and the type in
-    which its gradients are kept; `arrives` is the type in which the caller
+    which its gradients are kept; `prescaled` is the type in which the caller
     delivers them. Parameter i occupies [offsets[i], offsets[i] + extents[i]):
     its elements in row-major order and the pad behind them, so whoever writes a
     parameter zeroes its pad. Over the axes whose ranks divide the work of the
@@ -55,7 +55,7 @@ def Zero_BucketOp : Zero_Op<"bucket",
     FlatSymbolRefArrayAttr:$members, DenseI64ArrayAttr:$offsets,
     DenseI64ArrayAttr:$extents);
   let assemblyFormat = [{
-    $sym_name `:` custom<PlacedType>($type) `arrives` $arrival_type
+    $sym_name `:` custom<PlacedType>($type) `prescaled` $arrival_type
     $members `offsets` $offsets `extents` $extents attr-dict
   }];
   let hasVerifier = 1;
@@ -83,10 +83,10 @@ def Zero_BucketOp : Zero_Op<"bucket",
 class Zero_SumOp<string mnemonic> : Zero_InferredOp<mnemonic,
     [MemoryEffects<[MemWrite<Zero_CommResource>]>]> {
   let arguments = (ins Zero_Value:$input, StrArrayAttr:$axes,
-                       OptionalAttr<TypeAttr>:$wire);
+                       OptionalAttr<TypeAttr>:$reduceDtype);
   let results = (outs Zero_Value:$output);
   let assemblyFormat = [{
-    $input `over` custom<NameList>($axes) (`wire` $wire^)? attr-dict `:` type($input)
+    $input `over` custom<NameList>($axes) (`reduce_dtype` $reduceDtype^)? attr-dict `:` type($input)
   }];
   let hasVerifier = 1;
 }
@@ -94,7 +94,7 @@ class Zero_SumOp<string mnemonic> : Zero_InferredOp<mnemonic,
 def Zero_AllReduceOp : Zero_SumOp<"all_reduce"> {
   let summary = "Sums a partial value; every rank gets the whole sum";
   let description = [{
-    With `wire bf16` addends are rounded to bf16 before they travel; they are
+    With `reduce_dtype bf16` addends are rounded to bf16 before they travel; they are
     summed, and sums travel, in the operand's type.
 
     Equivalent to: `ncclAllReduce`, `MPI_Allreduce`.
@@ -103,7 +103,7 @@ def Zero_AllReduceOp : Zero_SumOp<"all_reduce"> {
 
     - `all_reduce_c1`: the operand is partial over each axis;
     - `collective_c1`: it is on the device;
-    - `wire_c1`: a wire type is a float type of which the operand, an array,
+    - `wire_c1`: a reduce dtype is a float type of which the operand, an array,
       holds every number.
 
     Example:
@@ -118,7 +118,7 @@ def Zero_ReduceScatterOp : Zero_SumOp<"reduce_scatter"> {
   let summary = "Sums a partial value; rank i gets slice i of the sum";
   let description = [{
     Slices are those of the last dimension; ranks are numbered in the order of the
-    mesh. With `wire bf16` addends are rounded to bf16 before they travel, and
+    mesh. With `reduce_dtype bf16` addends are rounded to bf16 before they travel, and
     summed in the operand's type.
 
     Equivalent to: `ncclReduceScatter`, `MPI_Reduce_scatter_block`.
@@ -134,7 +134,7 @@ def Zero_ReduceScatterOp : Zero_SumOp<"reduce_scatter"> {
     Example:
 
     ```mlir
-    %r = zero.reduce_scatter %g over [dp] wire bf16 : !zero.value<64xf32, partial = [dp]>
+    %r = zero.reduce_scatter %g over [dp] reduce_dtype bf16 : !zero.value<64xf32, partial = [dp]>
     ```
   }];
 }
@@ -170,7 +170,7 @@ def Zero_PrepareOp : Zero_InferredOp<"prepare",
      MemoryEffects<[MemRead, MemWrite]>, HasParent<"StepOp">]> {
   let summary = "Runs an optimizer's scalar math for one group";
   let description = [{
-    Advances the group's counters where the verdict is 0 and yields the scalars
+    Advances the group's counters where the outcome is 0 and yields the scalars
     that the element-wise update needs.
 
     Constraints:
@@ -187,11 +187,11 @@ def Zero_PrepareOp : Zero_InferredOp<"prepare",
     ```
   }];
   let arguments = (ins FlatSymbolRefAttr:$group, FlatSymbolRefAttr:$optimizer,
-    I64Attr:$num_scalars, Variadic<Zero_Scalar>:$hyper, Zero_Scalar:$verdict);
+    I64Attr:$num_scalars, Variadic<Zero_Scalar>:$hyper, Zero_Scalar:$outcome);
   let results = (outs Variadic<Zero_Scalar>:$scalars);
   let assemblyFormat = [{
-    $group `with` $optimizer `(` $hyper `)` `when` $verdict `yields` $num_scalars
-    attr-dict `:` custom<TypeList>(type($hyper)) `,` type($verdict)
+    $group `with` $optimizer `(` $hyper `)` `when` $outcome `yields` $num_scalars
+    attr-dict `:` custom<TypeList>(type($hyper)) `,` type($outcome)
   }];
   let hasVerifier = 1;
 }
@@ -201,8 +201,8 @@ def Zero_UpdateBucketOp : Zero_InferredOp<"update_bucket",
      MemoryEffects<[MemRead, MemWrite]>, HasParent<"StepOp">]> {
   let summary = "Updates the optimizer state of a bucket, element by element";
   let description = [{
-    Reads and writes the master copy and the state of the bucket's slice, where
-    the verdict is 0, and yields the new parameter values in storage type. Rows
+    Reads and writes the master weights and the state of the bucket's slice, where
+    the outcome is 0, and yields the new parameter values in storage type. Rows
     hold the scalars of `zero.prepare`, `num_scalars` each; member i of the bucket
     uses row `row_of[i]`. The update runs, and its state lives, where the gradient
     is.
@@ -211,9 +211,9 @@ def Zero_UpdateBucketOp : Zero_InferredOp<"update_bucket",
 
     - `update_bucket_c1`: bucket and optimizer exist;
     - `update_bucket_c2`: the gradient has the bucket's shape, is sharded where the
-      bucket is, and neither partial, varying, presummed nor scaled;
+      bucket is, and neither partial, varying, reduced nor scaled;
     - `update_bucket_c3`: there is a row for each member;
-    - `update_bucket_c4`: the verdict and the scalars are replicated and
+    - `update_bucket_c4`: the outcome and the scalars are replicated and
       unscaled;
     - `update_bucket_c5`: parameters are f16, bf16, f32 or f64.
 
@@ -224,13 +224,13 @@ def Zero_UpdateBucketOp : Zero_InferredOp<"update_bucket",
     ```
   }];
   let arguments = (ins FlatSymbolRefAttr:$bucket, FlatSymbolRefAttr:$optimizer,
-    TypeAttr:$parameter_type, Zero_Value:$gradient, Zero_Scalar:$verdict,
+    TypeAttr:$parameter_type, Zero_Value:$gradient, Zero_Scalar:$outcome,
     Variadic<Zero_Scalar>:$rows, DenseI64ArrayAttr:$row_of);
   let results = (outs Zero_Value:$parameters);
   let assemblyFormat = [{
-    $bucket `with` $optimizer `(` $gradient `)` `when` $verdict
+    $bucket `with` $optimizer `(` $gradient `)` `when` $outcome
     `rows` `(` $rows `)` `row_of` $row_of attr-dict
-    `:` $parameter_type `,` type($gradient) `,` type($verdict) `,`
+    `:` $parameter_type `,` type($gradient) `,` type($outcome) `,`
     custom<TypeList>(type($rows))
   }];
   let hasVerifier = 1;

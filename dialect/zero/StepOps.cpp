@@ -30,10 +30,10 @@ ParseResult StepOp::parse(OpAsmParser &parser, OperationState &result) {
       parser.parseKeyword("on") ||
       parser.parseAttribute(mesh, getMeshAttrName(result.name),
                             result.attributes) ||
-      parser.parseKeyword("weight") ||
+      parser.parseKeyword("normalize") ||
       parseMonomial(parser, weight, AsmParser::Delimiter::Paren))
     return failure();
-  result.addAttribute(getWeightAttrName(result.name),
+  result.addAttribute(getNormalizeAttrName(result.name),
                       ScaleAttr::get(parser.getContext(), weight));
   Nonfinite nonfinite = Nonfinite::skip;
   if (succeeded(parser.parseOptionalKeyword("nonfinite"))) {
@@ -82,8 +82,8 @@ ParseResult StepOp::parse(OpAsmParser &parser, OperationState &result) {
 void StepOp::print(OpAsmPrinter &printer) {
   printer << " ";
   printer.printSymbolName(getSymName());
-  printer << " on " << getMeshAttr() << " weight(";
-  printScaleFactors(printer, getWeight().getFactors());
+  printer << " on " << getMeshAttr() << " normalize(";
+  printScaleFactors(printer, getNormalize().getFactors());
   printer << ") ";
   if (getNonfinite() != Nonfinite::skip)
     printer << "nonfinite " << stringifyNonfinite(getNonfinite()) << " ";
@@ -101,7 +101,7 @@ void StepOp::print(OpAsmPrinter &printer) {
   printer << ") ";
   printer.printOptionalAttrDictWithKeyword(
       (*this)->getAttrs(),
-      {getSymNameAttrName(), getMeshAttrName(), getWeightAttrName(),
+      {getSymNameAttrName(), getMeshAttrName(), getNormalizeAttrName(),
        getNonfiniteAttrName(), getLossScaleAttrName(),
        getTokensArgumentAttrName()});
   printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
@@ -127,7 +127,7 @@ bool StepOp::takesUnequalBackwards() {
       SymbolTable::lookupNearestSymbolFrom<MeshOp>(*this, getMeshAttr());
   BlockArgument tokens = getTokens();
   if (!mesh || !tokens ||
-      !dividesByTokensOnly(power(getWeight().getFactors(), -1)))
+      !dividesByTokensOnly(power(getNormalize().getFactors(), -1)))
     return false;
   auto isOwn = [&](Type type) {
     return llvm::all_of(mesh.getAxes().getAsRange<MeshAxisAttr>(),
@@ -194,19 +194,20 @@ LogicalResult StepOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (failed(verifyActivations(*this, mesh)))
     return failure();
   // step_c2
-  if (failed(verifySymbols(*this, "weight", getWeightAttr(), *this, mesh)))
+  if (failed(
+          verifySymbols(*this, "normalize", getNormalizeAttr(), *this, mesh)))
     return failure();
   // step_c7
   if (getLossScaleAttr() &&
       !symbols.lookupNearestSymbolFrom<LossScaleOp>(*this, getLossScaleAttr()))
     return emitOpError() << "loss scale " << getLossScaleAttr()
                          << " is not a zero.loss_scale of this module";
-  if (getExponent(getWeight().getFactors(), kLossScale) != 0)
+  if (getExponent(getNormalize().getFactors(), kLossScale) != 0)
     return emitOpError() << "weighs by a loss scale, which belongs to what "
                             "gradients arrive with: ("
-                         << toString(getWeight().getFactors()) << ")";
-  if (getLossScaleAttr() && getNonfinite() == Nonfinite::poison)
-    return emitOpError() << "has a loss scale and nonfinite poison: no step "
+                         << toString(getNormalize().getFactors()) << ")";
+  if (getLossScaleAttr() && getNonfinite() == Nonfinite::apply)
+    return emitOpError() << "has a loss scale and nonfinite apply: no step "
                             "would tell that it is too large";
   // step_c6
   if (!getTokens() && dividesByTokens())

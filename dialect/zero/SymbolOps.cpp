@@ -47,7 +47,7 @@ LogicalResult MeshOp::verify() {
   if (getAxes().size() > kMaxAxes)
     return emitOpError() << "has " << getAxes().size()
                          << " axes, expected at most " << kMaxAxes;
-  for (auto view : getViews().getAsRange<MeshViewAttr>()) {
+  for (auto view : getFlattened().getAsRange<FlattenedAxesAttr>()) {
     // mesh_c2
     if (!names.insert(view.getName()).second)
       return emitOpError() << "name " << view.getName() << " is already taken";
@@ -112,10 +112,10 @@ LogicalResult ParameterOp::verify() {
   // parameter_c1
   ValueType type = getValueType();
   for (const AxisPlacement &p : type.getPlacements())
-    if (p.kind != PlacementKind::Sharded || p.presummed)
+    if (p.kind != PlacementKind::Sharded || p.reduced)
       return emitOpError() << "must be replicated or sharded, got "
-                           << (p.presummed ? "presummed"
-                                           : stringifyPlacementKind(p.kind))
+                           << (p.reduced ? "reduced"
+                                         : stringifyPlacementKind(p.kind))
                            << " over '" << p.axis.getValue() << "'";
   if (type.isScaled() || type.isOnHost())
     return emitOpError() << "must be unscaled and on the device, got " << type;

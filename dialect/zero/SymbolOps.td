@@ -67,14 +67,14 @@ def Zero_MeshOp : Zero_Op<"mesh", [Symbol]> {
     Example:
 
     ```mlir
-    zero.mesh @cluster <["pp" = 1, "edp" = 2, "ep" = 2]> views ["dp" = ["edp", "ep"]]
+    zero.mesh @cluster <["pp" = 1, "edp" = 2, "ep" = 2]> flattened ["dp" = ["edp", "ep"]]
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Zero_MeshAxisArrayAttr:$axes,
-                       Zero_MeshViewArrayAttr:$views);
+                       Zero_FlattenedAxesArrayAttr:$flattened);
   let assemblyFormat = [{
     $sym_name `<` custom<MeshAxes>($axes) `>`
-    custom<MeshViews>($views) attr-dict
+    custom<FlattenedAxess>($flattened) attr-dict
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
@@ -92,9 +92,9 @@ def Zero_MeshOp : Zero_Op<"mesh", [Symbol]> {
     findAxes(::mlir::StringAttr name);
     /// The same without names of views; fails where an axis is named twice.
     ::mlir::FailureOr<::zero::ValueType>
-    expandViews(::zero::ValueType type,
+    expandFlattened(::zero::ValueType type,
                 ::llvm::function_ref<::mlir::InFlightDiagnostic()> emitError);
-    ::zero::Scale expandViews(::llvm::ArrayRef<::zero::ScaleFactor> scale);
+    ::zero::Scale expandFlattened(::llvm::ArrayRef<::zero::ScaleFactor> scale);
     /// |axes| in the order of the mesh.
     ::llvm::SmallVector<::mlir::StringAttr>
     sortAxes(::llvm::ArrayRef<::mlir::StringAttr> axes);
@@ -107,7 +107,7 @@ def Zero_ParameterOp : Zero_Op<"parameter", [Symbol]> {
     The shape is global. `sharded = [tp]` says that each rank holds a slice, as
     with tensor or expert parallelism; over an axis that is not listed every rank
     holds a replica. How its gradient arrives over such an axis, as an addend or
-    replicated as well, `zero.backward` says. Slices of master copy and optimizer
+    replicated as well, `zero.backward` says. Slices of master weights and optimizer
     state, and who owns them, are derived. `on = [pp : 2]` says that only the ranks
     of this pipeline stage hold it.
 
@@ -122,7 +122,7 @@ def Zero_ParameterOp : Zero_Op<"parameter", [Symbol]> {
 
     Constraints:
 
-    - `parameter_c1`: its placement is replicated or sharded, and not presummed;
+    - `parameter_c1`: its placement is replicated or sharded, and not reduced;
       it is unscaled and on the device;
     - `parameter_c2`: `uses` is at least 1 and at most 1024;
     - `parameter_c3`: a frozen one is neither `optional` nor has `uses`;

@@ -124,10 +124,10 @@ ParseResult zero::parseValueBody(AsmParser &parser, ValueType &type) {
     if (keyword == "space")
       return parseSpace(parser, space);
     std::optional<PlacementKind> kind = kindFromKeyword(keyword);
-    if (!kind && keyword != "presummed" && keyword != "on")
+    if (!kind && keyword != "reduced" && keyword != "on")
       return parser.emitError(clauseLoc)
              << "expected sharded, partial, partial_max, partial_min, "
-                "partial_or, varying, presummed, on, scaled or space, got '"
+                "partial_or, varying, reduced, on, scaled or space, got '"
              << keyword << "'";
     return parser.parseCommaSeparatedList(
         AsmParser::Delimiter::Square, [&]() -> ParseResult {
@@ -149,13 +149,13 @@ ParseResult zero::parseValueBody(AsmParser &parser, ValueType &type) {
           if (hasNumber && kind != PlacementKind::Sharded)
             return parser.emitError(axisLoc)
                    << "only a sharded axis has a dimension";
-          // `presummed` joins what another clause says of the axis.
-          if (keyword == "presummed") {
+          // `reduced` joins what another clause says of the axis.
+          if (keyword == "reduced") {
             auto *it = llvm::find_if(placements, [&](const AxisPlacement &p) {
               return p.axis == axis;
             });
             if (it != placements.end())
-              it->presummed = true;
+              it->reduced = true;
             else
               placements.push_back({axis, PlacementKind::Replicated, 0, true});
             return success();
@@ -205,13 +205,13 @@ void zero::printValueBody(AsmPrinter &printer, ValueType type) {
     });
     printer << "]";
   }
-  SmallVector<StringAttr> presummed;
+  SmallVector<StringAttr> reduced;
   for (const AxisPlacement &p : type.getPlacements())
-    if (p.presummed)
-      presummed.push_back(p.axis);
-  if (!presummed.empty()) {
-    printer << ", presummed = [";
-    llvm::interleaveComma(presummed, printer,
+    if (p.reduced)
+      reduced.push_back(p.axis);
+  if (!reduced.empty()) {
+    printer << ", reduced = [";
+    llvm::interleaveComma(reduced, printer,
                           [&](StringAttr axis) { printer << axis.getValue(); });
     printer << "]";
   }

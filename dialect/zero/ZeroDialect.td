@@ -37,7 +37,7 @@ def Zero_Dialect : Dialect {
     | `partial = [dp]` | `Partial('sum')` | `P(unreduced={'dp'})` |
     | `partial_max`, `partial_min` | `Partial('max')`, `Partial('min')` | – |
     | `varying = [dp]` | – | `varying` in `shard_map` |
-    | `presummed = [ep]` | – | `P(reduced={'ep'})` |
+    | `reduced = [ep]` | – | `P(reduced={'ep'})` |
     | `space = host` | `device="cpu"` of the local tensor | `memory_kind="pinned_host"` |
   }];
   let useDefaultTypePrinterParser = 1;

@@ -29,7 +29,7 @@ void ZeroDialect::registerTypes() {
 static void sortPlacements(SmallVectorImpl<AxisPlacement> &placements,
                            SmallVectorImpl<AxisCoordinate> &present) {
   llvm::erase_if(placements, [](const AxisPlacement &p) {
-    return p.kind == PlacementKind::Replicated && !p.presummed;
+    return p.kind == PlacementKind::Replicated && !p.reduced;
   });
   llvm::sort(placements, [](const AxisPlacement &l, const AxisPlacement &r) {
     return l.axis.getValue() < r.axis.getValue();
@@ -227,10 +227,9 @@ LogicalResult ValueType::verify(function_ref<InFlightDiagnostic()> emitError,
                          << stringifyPlacementKind(placements[i - 1].kind)
                          << " and " << stringifyPlacementKind(p.kind);
     // value_c7
-    if (p.presummed && p.kind != PlacementKind::Replicated &&
+    if (p.reduced && p.kind != PlacementKind::Replicated &&
         p.kind != PlacementKind::Sharded)
-      return emitError() << "axis '" << p.axis.getValue()
-                         << "' is presummed and "
+      return emitError() << "axis '" << p.axis.getValue() << "' is reduced and "
                          << stringifyPlacementKind(p.kind)
                          << ": it would be summed over twice";
     // value_c3
@@ -245,11 +244,11 @@ LogicalResult ValueType::verify(function_ref<InFlightDiagnostic()> emitError,
                          << "' shards a scalar";
     // value_c5
     if (p.axis.getValue() == kMicroAxis &&
-        (p.presummed || (p.kind != PlacementKind::Partial &&
-                         p.kind != PlacementKind::Replicated)))
+        (p.reduced || (p.kind != PlacementKind::Partial &&
+                       p.kind != PlacementKind::Replicated)))
       return emitError() << "time ('micro') can only be partial, got "
-                         << (p.presummed ? "presummed"
-                                         : stringifyPlacementKind(p.kind));
+                         << (p.reduced ? "reduced"
+                                       : stringifyPlacementKind(p.kind));
   }
   // value_c8
   for (auto [i, c] : llvm::enumerate(present)) {

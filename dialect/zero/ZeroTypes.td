@@ -26,7 +26,7 @@ def Zero_ValueType : TypeDef<Zero_Dialect, "Value"> {
       `partial_max`, `partial_min`, `partial_or`);
     - `varying = [dp]`: it differs per rank and is no addend.
 
-    An axis may also be `presummed` (autograd has already summed over it), and
+    An axis may also be `reduced` (autograd has already summed over it), and
     `on = [pp : 0, pp : 3]` says that the value exists only at these coordinates.
 
     `scaled = [dp : 1, loss_scale : 1]` is the monomial that the value still has
@@ -44,9 +44,9 @@ def Zero_ValueType : TypeDef<Zero_Dialect, "Value"> {
     - `value_c2`: an axis has one placement;
     - `value_c3`: the dimension of a sharded axis exists;
     - `value_c4`: no exponent is zero and no scale symbol is listed twice;
-    - `value_c5`: time is never sharded, varying or presummed;
+    - `value_c5`: time is never sharded, varying or reduced;
     - `value_c6`: a scalar is in no space: both sides read it;
-    - `value_c7`: a presummed axis is sharded or replicated;
+    - `value_c7`: a reduced axis is sharded or replicated;
     - `value_c8`: a coordinate is listed once, and its axis is not sharded; where
       it is the only one, the value is replicated there;
     - `value_c9`: it has at most 2^40 elements, and would have if none of its
@@ -156,7 +156,7 @@ def Zero_MeshAxisAttr : AttrDef<Zero_Dialect, "MeshAxis"> {
   let assemblyFormat = "`<` $name `=` $size `>`";
 }
 
-def Zero_MeshViewAttr : AttrDef<Zero_Dialect, "MeshView"> {
+def Zero_FlattenedAxesAttr : AttrDef<Zero_Dialect, "FlattenedAxes"> {
   let mnemonic = "view";
   let summary = "Another name for several axes of the mesh together";
   let parameters = (ins "::mlir::StringAttr":$name, "::mlir::ArrayAttr":$axes);
@@ -165,8 +165,8 @@ def Zero_MeshViewAttr : AttrDef<Zero_Dialect, "MeshView"> {
 
 def Zero_MeshAxisArrayAttr
     : TypedArrayAttrBase<Zero_MeshAxisAttr, "axes of a mesh">;
-def Zero_MeshViewArrayAttr
-    : TypedArrayAttrBase<Zero_MeshViewAttr, "views of a mesh">;
+def Zero_FlattenedAxesArrayAttr
+    : TypedArrayAttrBase<Zero_FlattenedAxesAttr, "views of a mesh">;
 
 def Zero_Value : Type<CPred<"::llvm::isa<::zero::ValueType>($_self)">,
                       "value with a placement">;

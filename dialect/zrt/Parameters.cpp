@@ -27,8 +27,9 @@ static llvm::DenseSet<Attribute> findReached(ModuleOp module) {
       buckets.insert(source);
     }
   });
-  module.walk(
-      [&](ArrivalsOp arrivals) { buckets.insert(arrivals.getBucketAttr()); });
+  module.walk([&](BucketTableOp arrivals) {
+    buckets.insert(arrivals.getBucketAttr());
+  });
   bool hasPrograms = !module.getOps<ProgramOp>().empty();
   for (auto bucket : module.getOps<zero::BucketOp>()) {
     // A program of one pipeline stage has no arrivals of the others.
@@ -48,8 +49,8 @@ verifyOnMesh(zero::ParameterOp parameter, zero::MeshOp mesh,
   auto emit = [&]() {
     return emitError(parameter) << "parameter @" << parameter.getSymName();
   };
-  FailureOr<zero::ValueType> type =
-      mesh.expandViews(parameter.getValueType(), [&] { return emit() << " "; });
+  FailureOr<zero::ValueType> type = mesh.expandFlattened(
+      parameter.getValueType(), [&] { return emit() << " "; });
   if (failed(type))
     return failure();
   for (const zero::AxisPlacement &p : type->getPlacements())

@@ -60,8 +60,8 @@ LogicalResult ReleaseOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return requireOnDemand(symbols, *this, getBufferAttr()); // release_c1
 }
 
-LogicalResult RetagOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  // retag_c1
+LogicalResult SetRoleOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  // set_role_c1
   FailureOr<BufferOp> buffer =
       require<BufferOp>(symbols, *this, getBufferAttr());
   if (failed(buffer))
@@ -79,11 +79,11 @@ LogicalResult PackOp::verifySymbolUses(SymbolTableCollection &) {
 LogicalResult FillMissingOp::verifySymbolUses(SymbolTableCollection &) {
   // fill_missing_c1
   for (auto arrivals :
-       (*this)->getParentOfType<ProgramOp>().getOps<ArrivalsOp>())
+       (*this)->getParentOfType<ProgramOp>().getOps<BucketTableOp>())
     if (arrivals.getBucketAttr() == getBucketAttr())
       return success();
   return emitOpError() << "bucket " << getBucketAttr()
-                       << " has no zrt.arrivals in this program";
+                       << " has no zrt.bucket_table in this program";
 }
 
 /// Whether |names| are |axes|, in any order. Null names none.
@@ -331,13 +331,13 @@ ReduceScatterAddOp::verifySymbolUses(SymbolTableCollection &symbols) {
                        getAxes());
 }
 
-LogicalResult UnreduceOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  // unreduce_c1
+LogicalResult KeepOnRootOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  // keep_on_root_c1
   FailureOr<BufferOp> buffer =
       requireWhole(symbols, *this, getBufferAttr(), getAxes());
   if (failed(buffer))
     return failure();
-  // unreduce_c2
+  // keep_on_root_c2
   zero::ValueType type = buffer->getValueType();
   for (auto axis : getAxes().getAsRange<StringAttr>())
     if (type.getPlacement(axis).kind != zero::PlacementKind::Partial)
@@ -346,8 +346,9 @@ LogicalResult UnreduceOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return success();
 }
 
-LogicalResult CountOnceOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  // count_once_c1
+LogicalResult
+CountReplicatedOnceOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  // count_replicated_once_c1
   FailureOr<SlotsOp> slots = require<SlotsOp>(symbols, *this, getSlotsAttr());
   if (failed(slots))
     return failure();
@@ -365,7 +366,7 @@ AllReduceScalarsOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return require<SlotsOp>(symbols, *this, getSlotsAttr());
 }
 
-LogicalResult SettleOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  // settle_c1
-  return require<SlotsOp>(symbols, *this, getVerdictAttr());
+LogicalResult CommitOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  // commit_c1
+  return require<SlotsOp>(symbols, *this, getOutcomeAttr());
 }

@@ -56,7 +56,7 @@ def Zrt_ReleaseOp : Zrt_CallOp<"release",
   }];
 }
 
-def Zrt_RetagOp : Zrt_CallOp<"retag",
+def Zrt_SetRoleOp : Zrt_CallOp<"set_role",
     (ins FlatSymbolRefAttr:$buffer, Zrt_RoleAttr:$role),
     "$buffer `as` custom<Role>($role)"> {
   let summary = "Changes what a buffer counts as; moves no byte";
@@ -66,12 +66,12 @@ def Zrt_RetagOp : Zrt_CallOp<"retag",
 
     Constraints:
 
-    - `retag_c1`: the buffer exists and has memory of its own.
+    - `set_role_c1`: the buffer exists and has memory of its own.
 
     Example:
 
     ```mlir
-    %t0 = zrt.retag @b0.gradient as accumulator after()
+    %t0 = zrt.set_role @b0.gradient as accumulator after()
     ```
   }];
 }
@@ -198,7 +198,7 @@ def Zrt_CopyOp : Zrt_CallOp<"copy", (ins FlatSymbolRefAttr:$source,
     Example:
 
     ```mlir
-    %t0 = zrt.copy @b0.staged to @b0.parameters after()
+    %t0 = zrt.copy @b0.staging to @b0.parameters after()
     ```
   }];
 }
@@ -293,7 +293,7 @@ def Zrt_ReduceScatterAddOp : Zrt_ScatterOp<"reduce_scatter_add"> {
   }];
 }
 
-def Zrt_UnreduceOp : Zrt_CallOp<"unreduce",
+def Zrt_KeepOnRootOp : Zrt_CallOp<"keep_on_root",
     (ins FlatSymbolRefAttr:$buffer, StrArrayAttr:$axes),
     "$buffer `over` custom<NameList>($axes)"> {
   let summary = "Makes addends of a sum again, in place";
@@ -303,19 +303,19 @@ def Zrt_UnreduceOp : Zrt_CallOp<"unreduce",
 
     Constraints:
 
-    - `unreduce_c1`: the buffer exists, is not sharded over these axes, and is on
+    - `keep_on_root_c1`: the buffer exists, is not sharded over these axes, and is on
       the device;
-    - `unreduce_c2`: ranks of each of the axes have addends of it.
+    - `keep_on_root_c2`: ranks of each of the axes have addends of it.
 
     Example:
 
     ```mlir
-    %t0 = zrt.unreduce @b0.gradient over [dp] after()
+    %t0 = zrt.keep_on_root @b0.gradient over [dp] after()
     ```
   }];
 }
 
-def Zrt_CountOnceOp : Zrt_CallOp<"count_once",
+def Zrt_CountReplicatedOnceOp : Zrt_CallOp<"count_replicated_once",
     (ins FlatSymbolRefAttr:$slots, I64Attr:$index, StrArrayAttr:$axes),
     "$slots `[` $index `]` `over` custom<NameList>($axes)"> {
   let summary = "Zeroes a slot on all ranks but the first of some axes";
@@ -324,12 +324,12 @@ def Zrt_CountOnceOp : Zrt_CallOp<"count_once",
 
     Constraints:
 
-    - `count_once_c1`: the slot exists.
+    - `count_replicated_once_c1`: the slot exists.
 
     Example:
 
     ```mlir
-    %t0 = zrt.count_once @statistics[0] over [tp] after()
+    %t0 = zrt.count_replicated_once @statistics[0] over [tp] after()
     ```
   }];
 }
@@ -351,18 +351,18 @@ def Zrt_AllReduceScalarsOp : Zrt_CallOp<"all_reduce_scalars",
   }];
 }
 
-def Zrt_SettleOp : Zrt_CallOp<"settle",
-    (ins FlatSymbolRefAttr:$verdict), "$verdict"> {
-  let summary = "Closes the step's books with the verdict";
+def Zrt_CommitOp : Zrt_CallOp<"commit",
+    (ins FlatSymbolRefAttr:$outcome), "$outcome"> {
+  let summary = "Closes the step's books with the outcome";
   let description = [{
     Constraints:
 
-    - `settle_c1`: the slot exists.
+    - `commit_c1`: the slot exists.
 
     Example:
 
     ```mlir
-    %t0 = zrt.settle @verdict after()
+    %t0 = zrt.commit @outcome after()
     ```
   }];
 }

@@ -48,17 +48,17 @@ LogicalResult SequenceOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return emitOpError() << "window must be at least 1, got "
                          << static_cast<int64_t>(getWindow());
   // sequence_c3
-  llvm::DenseMap<Attribute, ArrivalsOp> arrivals;
-  for (auto op : (*this)->getParentOfType<ProgramOp>().getOps<ArrivalsOp>())
+  llvm::DenseMap<Attribute, BucketTableOp> arrivals;
+  for (auto op : (*this)->getParentOfType<ProgramOp>().getOps<BucketTableOp>())
     arrivals[op.getBucketAttr()] = op;
   llvm::DenseMap<Attribute, int64_t> positions;
   llvm::DenseMap<Attribute, int64_t> lastWithMemory;
   SmallVector<ArrayRef<zero::AxisCoordinate>> stages;
   for (auto [i, symbol] : llvm::enumerate(getBuckets())) {
-    ArrivalsOp op = arrivals.lookup(symbol);
+    BucketTableOp op = arrivals.lookup(symbol);
     if (!op)
       return emitOpError() << "bucket " << symbol
-                           << " has no zrt.arrivals in this program";
+                           << " has no zrt.bucket_table in this program";
     if (!positions.insert({symbol, i}).second)
       return emitOpError() << "bucket " << symbol << " is listed twice";
     // sequence_c4
@@ -66,7 +66,7 @@ LogicalResult SequenceOp::verifySymbolUses(SymbolTableCollection &symbols) {
     stages.push_back(buffer ? buffer.getValueType().getPresent()
                             : ArrayRef<zero::AxisCoordinate>());
     if (!buffer)
-      continue; // arrivals_c1 says so
+      continue; // bucket_table_c1 says so
     auto [it, isNew] = lastWithMemory.insert({buffer.getMemory(), i});
     // Of those from the other one on count the ones that are wherever it is.
     auto before = llvm::count_if(
@@ -80,7 +80,7 @@ LogicalResult SequenceOp::verifySymbolUses(SymbolTableCollection &symbols) {
                            << buffer.getMemory();
     it->second = i;
   }
-  for (auto op : (*this)->getParentOfType<ProgramOp>().getOps<ArrivalsOp>())
+  for (auto op : (*this)->getParentOfType<ProgramOp>().getOps<BucketTableOp>())
     if (!positions.contains(op.getBucketAttr()))
       return emitOpError() << "bucket " << op.getBucketAttr()
                            << " has arrivals and is not listed";

@@ -217,8 +217,8 @@ static LogicalResult requireShape(Operation *op, BufferOp buffer,
                            << bucket.getValueType();
 }
 
-LogicalResult ArrivalsOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  // arrivals_c1
+LogicalResult BucketTableOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  // bucket_table_c1
   auto bucket = lookup<zero::BucketOp>(symbols, *this, getBucketAttr());
   if (!bucket)
     return emitOpError() << "refers to " << getBucketAttr()
@@ -237,41 +237,41 @@ LogicalResult ArrivalsOp::verifySymbolUses(SymbolTableCollection &symbols) {
       return failure();
     buffers.push_back(*master);
   }
-  if (getStagedAttr()) {
-    FailureOr<BufferOp> staged =
-        require<BufferOp>(symbols, *this, getStagedAttr());
-    if (failed(staged))
+  if (getStagingAttr()) {
+    FailureOr<BufferOp> staging =
+        require<BufferOp>(symbols, *this, getStagingAttr());
+    if (failed(staging))
       return failure();
-    buffers.push_back(*staged);
-    // arrivals_c5
+    buffers.push_back(*staging);
+    // bucket_table_c5
     Type type = parameters->getValueType().getElementType();
-    if (staged->getValueType().getElementType() != type)
-      return emitOpError() << "staged buffer " << getStagedAttr() << " holds "
-                           << staged->getValueType().getElementType()
+    if (staging->getValueType().getElementType() != type)
+      return emitOpError() << "staging buffer " << getStagingAttr() << " holds "
+                           << staging->getValueType().getElementType()
                            << " and the parameters are " << type;
   }
-  // arrivals_c4
+  // bucket_table_c4
   for (BufferOp buffer : {*gradient, *parameters})
     if (buffer.getSpace() != Space::device)
       return emitOpError() << "buffer @" << buffer.getSymName()
                            << " must be on the device, got "
                            << stringifySpace(buffer.getSpace());
-  // arrivals_c2
+  // bucket_table_c2
   for (BufferOp buffer : buffers)
     if (failed(requireShape(*this, buffer, bucket)))
       return failure();
-  // arrivals_c6
+  // bucket_table_c6
   if (gradient->isSharded())
     return emitOpError() << "gradients arrive whole, and buffer "
                          << getGradientAttr() << " is sharded";
   if (parameters->isSharded())
     return emitOpError() << "parameters are read whole, and buffer "
                          << getParametersAttr() << " is sharded";
-  // arrivals_c7
+  // bucket_table_c7
   for (BufferOp buffer : ArrayRef(buffers).drop_front())
     if (failed(requireLasting(*this, buffer)))
       return failure();
-  // arrivals_c3
+  // bucket_table_c3
   for (FlatSymbolRefAttr symbol : {getStoreAttr(), getAddAttr()}) {
     FailureOr<KernelOp> kernel = require<KernelOp>(symbols, *this, symbol);
     if (failed(kernel))

@@ -323,41 +323,41 @@ def Zrt_SegmentsOp : Zrt_SymbolOp<"segments",
   let hasVerifier = 1;
 }
 
-def Zrt_ArrivalsOp : Zrt_UserOp<"arrivals"> {
+def Zrt_BucketTableOp : Zrt_UserOp<"bucket_table"> {
   let summary = "Where the gradients of a bucket go, and where its values live";
   let description = [{
     `store` writes the first contribution of a parameter, `add` a later one; both
     have the operands (arriving gradient, gradient buffer). `master` is left out
-    where the parameters themselves are the master copy. `staged` is what the
+    where the parameters themselves are the master weights. `staging` is what the
     update writes where that is in another space than the parameters: a copy of
     this rank's part of them, so whoever writes parameters writes it, too.
 
     Constraints:
 
-    - `arrivals_c1`: the bucket, the buffers and the kernels exist;
-    - `arrivals_c2`: buffers have the bucket's shape;
-    - `arrivals_c3`: kernels take the arrival type and the gradient buffer's, read
+    - `bucket_table_c1`: the bucket, the buffers and the kernels exist;
+    - `bucket_table_c2`: buffers have the bucket's shape;
+    - `bucket_table_c3`: kernels take the arrival type and the gradient buffer's, read
       the first and write or update the second, and sum nothing;
-    - `arrivals_c4`: gradients arrive, and parameters are read, on the device;
-    - `arrivals_c5`: `staged` has the parameters' element type;
-    - `arrivals_c6`: the gradient and the parameter buffer are not sharded: a rank
+    - `bucket_table_c4`: gradients arrive, and parameters are read, on the device;
+    - `bucket_table_c5`: `staging` has the parameters' element type;
+    - `bucket_table_c6`: the gradient and the parameter buffer are not sharded: a rank
       delivers and reads all that it holds of a parameter;
-    - `arrivals_c7`: parameters, `master` and `staged` live across steps: they are
+    - `bucket_table_c7`: parameters, `master` and `staging` live across steps: they are
       not on demand, and share no memory.
 
     Example:
 
     ```mlir
-    zrt.arrivals @b0 into @b0.gradient store @store add @add parameters @b0.parameters master @b0.master
+    zrt.bucket_table @b0 into @b0.gradient store @store add @add parameters @b0.parameters master @b0.master
     ```
   }];
   let arguments = (ins FlatSymbolRefAttr:$bucket, FlatSymbolRefAttr:$gradient,
     FlatSymbolRefAttr:$store, FlatSymbolRefAttr:$add,
     FlatSymbolRefAttr:$parameters, OptionalAttr<FlatSymbolRefAttr>:$master,
-    OptionalAttr<FlatSymbolRefAttr>:$staged);
+    OptionalAttr<FlatSymbolRefAttr>:$staging);
   let assemblyFormat = [{
     $bucket `into` $gradient `store` $store `add` $add `parameters` $parameters
-    (`master` $master^)? (`staged` $staged^)? attr-dict
+    (`master` $master^)? (`staging` $staging^)? attr-dict
   }];
 }
 

@@ -29,7 +29,7 @@ struct Number {
 
 static std::vector<Number> numbers(Options &o) {
   return {
-      {"--backwards", &o.backwards, 1, 4096, "accumulated for each step"},
+      {"--accumulation", &o.backwards, 1, 4096, "accumulated for each step"},
       {"--threads", &o.threads, 0, 256, "of each rank; 0: cores / ranks"},
       {"--steps", &o.steps, 1, 1000000, "updates of the parameters"},
       {"--batch", &o.batch, 1, 4096, "pieces of text, per backward and rank"},
@@ -113,8 +113,8 @@ bool parseOptions(int argc, char **argv, Options &out, std::string &error) {
       out.emitStep = true;
       continue;
     }
-    if (name == "--check-promises") {
-      out.checkPromises = true;
+    if (name == "--check-preconditions") {
+      out.checkPreconditions = true;
       continue;
     }
     if (name == "--quick") {
@@ -163,7 +163,7 @@ zero-compile compiles. Three commands train on four ranks:
   char_model --library out/libtrain.so --mesh pp=2,dp=2
 
 The mesh, the precision, the text and the model's shape belong to the step, so
-give both commands the same; --backwards and --steps do not, and may change at any time.
+give both commands the same; --accumulation and --steps do not, and may change at any time.
 Pipeline stages have a part of the layers each, and send activations by 1F1B.
 Beside the step runs AdamW as one would write it by hand, in f64, on the same
 gradients; the program fails if the two part by more than rounding explains.
@@ -176,7 +176,7 @@ gradients; the program fails if the two part by more than rounding explains.
   --precision P      of gradients: bf16, f32, or fp16 with a loss scale (bf16)
   --rate X           peak learning rate (0.004); warm-up, then half a cosine
   --quick            as --steps 300
-  --check-promises   the runtime checks what the step's proof takes from a caller
+  --check-preconditions   the runtime checks what the step's proof takes from a caller
   --help             this text
 )";
   Options defaults;

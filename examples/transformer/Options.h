@@ -19,7 +19,7 @@ namespace transformer {
 struct Options {
   bool emitStep = false;
   bool help = false;
-  bool checkPromises = false;
+  bool checkPreconditions = false;
   std::string library;
   std::string text;   // empty: the licences
   std::string losses; // empty: written nowhere

@@ -118,12 +118,12 @@ std::string stepText(const ModelShape &shape, const Mesh &mesh,
     text += lossScaleText;
   // The caller divides its loss by the number of backwards; the division by
   // the ranks is the compiler's.
-  text += "zero.step @train on @cluster weight(accumulation : -1, dp : -1) ";
+  text += "zero.step @train on @cluster normalize(accumulation : -1, dp : -1) ";
   text += isScaled ? "loss_scale @loss_scale " : "";
   text += "(%lr: " + scalar + ") {\n";
   text += "  %g:" + count + " = zero.micro_batches in f32 {\n";
   text += "    %d:" + count + " = zero.backward(" + w.names(all) +
-          ") arrives(" + (isScaled ? "loss_scale : 1, " : "") +
+          ") prescaled(" + (isScaled ? "loss_scale : 1, " : "") +
           "accumulation : -1) : " + arriving + "\n";
   text += "    zero.yield " + w.values("d", all) + " : " + arriving + "\n  }\n";
   text += "  %r:" + count + " = zero.reduce " + w.values("g", all) + " : " +

@@ -141,7 +141,7 @@ Rank::Rank(Shared &shared, int rank)
   settings.threads = static_cast<int32_t>(
       options.threads ? options.threads
                       : std::max<int64_t>(1, cores / options.mesh.ranks()));
-  settings.check_promises = options.checkPromises;
+  settings.check_promises = options.checkPreconditions;
   check(zero_rt_create(shared.group, rank, &settings, &runtime),
         "zero_rt_create", rank);
   check(library.create(runtime, nullptr, &step), "train_create", rank);
@@ -229,7 +229,7 @@ void Rank::backward(int64_t microBatch) {
   check(
       library.beginBackward(step, last ? ZERO_RT_HINT_LAST : ZERO_RT_HINT_MORE),
       "train_begin_backward", rank);
-  // The step's text says arrives(accumulation : -1): the mean over backwards
+  // The step's text says prescaled(accumulation : -1): the mean over backwards
   // is the caller's part.
   model.backward(scale / double(options.backwards),
                  [&](int32_t parameter, const float *gradient) {

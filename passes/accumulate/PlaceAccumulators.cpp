@@ -32,7 +32,8 @@ static void moveReductionsIn(MicroBatchesOp op) {
     if (ReduceScatterOp scatter = getOnlyUse(sum))
       yield->setOperand(i, builder.create<ReduceScatterOp>(
                                scatter.getLoc(), yield->getOperand(i),
-                               scatter.getAxesAttr(), scatter.getWireAttr()));
+                               scatter.getAxesAttr(),
+                               scatter.getReduceDtypeAttr()));
   builder.setInsertionPoint(op);
   auto moved = builder.create<MicroBatchesOp>(
       op.getLoc(), op.getAccumulatorType(), op.getBody());

@@ -28,9 +28,9 @@ static bool isLogicalOnly(Operation *op) {
 
 static bool isShardedOnly(Operation *op) {
   return isa<BucketOp, AllReduceOp, ReduceScatterOp, AllGatherOp, PrepareOp,
-             UpdateBucketOp, AssignOp, ArrivalsOp, VerdictOp, StackOp,
-             UnstackOp, FactorOp, SumSquaresOp, CountOnceOp, ReadScaleOp,
-             AdvanceOp, TransferOp>(op);
+             UpdateBucketOp, AssignOp, ArrivalCountOp, OutcomeOp, StackOp,
+             UnstackOp, FactorOp, SumSquaresOp, CountReplicatedOnceOp,
+             ReadScaleOp, AdvanceOp, TransferOp>(op);
 }
 
 namespace {

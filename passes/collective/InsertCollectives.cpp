@@ -43,7 +43,7 @@ private:
   void rewriteReduce(ReduceOp op);
   void rewriteNorm(NormOp op);
   void rewriteClip(ClipOp op);
-  void rewriteVerdict(VerdictOp op);
+  void rewriteOutcome(OutcomeOp op);
   void rewriteUpdate(UpdateBucketOp op);
   /// Sums of the squares, and what their roots still have to be multiplied by:
   /// one sum for all |inputs| that have one placement and factor.
@@ -117,7 +117,7 @@ void Rewriter::rewriteReduce(ReduceOp op) {
     Scaled gradient;
     gradient.raw = input;
     // Addends are rounded once: what is already a sum travels as it is.
-    TypeAttr wire = op.getWireAttr();
+    TypeAttr wire = op.getReduceDtypeAttr();
     if (wire && wire.getValue() == type.getElementType())
       wire = nullptr;
     if (SmallVector<Attribute> axes = getOwners(type); !axes.empty()) {
@@ -162,7 +162,7 @@ SmallVector<Scaled> Rewriter::sumSquares(Location loc, ValueRange inputs) {
       // Other pipeline stages know nothing of it.
       if (SmallVector<StringAttr> stages = key.second.getStageAxes();
           !stages.empty())
-        sum = builder.create<CountOnceOp>(
+        sum = builder.create<CountReplicatedOnceOp>(
             loc, sum,
             builder.getArrayAttr(
                 SmallVector<Attribute>(stages.begin(), stages.end())));
@@ -175,9 +175,9 @@ SmallVector<Scaled> Rewriter::sumSquares(Location loc, ValueRange inputs) {
 }
 
 void Rewriter::rewriteNorm(NormOp op) {
-  // A verdict needs the sums only.
+  // A outcome needs the sums only.
   if (llvm::all_of(op->getUsers(),
-                   [](Operation *user) { return isa<VerdictOp>(user); }))
+                   [](Operation *user) { return isa<OutcomeOp>(user); }))
     return;
   Location loc = op.getLoc();
   SmallVector<Scaled> squares = sumSquares(loc, op.getInputs());
@@ -227,7 +227,7 @@ Value Rewriter::materialize(Location loc, Value old) {
   return builder.create<ScaleOp>(loc, gradient.raw, gradient.factor);
 }
 
-void Rewriter::rewriteVerdict(VerdictOp op) {
+void Rewriter::rewriteOutcome(OutcomeOp op) {
   // Of a norm the sums that travel anyway: they are finite where it is.
   llvm::SetVector<Value> parts;
   for (Value sum : op.getSums()) {
@@ -242,11 +242,11 @@ void Rewriter::rewriteVerdict(VerdictOp op) {
   auto lookup = [&](Value operand) {
     return operand ? mapping.lookupOrDefault(operand) : Value();
   };
-  auto verdict = builder.create<VerdictOp>(
+  auto outcome = builder.create<OutcomeOp>(
       op.getLoc(), parts.getArrayRef(), lookup(op.getMissing()),
       lookup(op.getBackwards()), lookup(op.getSquared()),
       lookup(op.getTokens()), op.getRanks(), op.getNonfinite());
-  mapping.map(op.getVerdict(), verdict.getVerdict());
+  mapping.map(op.getOutcome(), outcome.getOutcome());
 }
 
 void Rewriter::rewriteUpdate(UpdateBucketOp op) {
@@ -255,7 +255,7 @@ void Rewriter::rewriteUpdate(UpdateBucketOp op) {
   Value parameters = builder.create<UpdateBucketOp>(
       op.getLoc(), op.getBucketAttr(), op.getOptimizerAttr(),
       op.getParameterTypeAttr(), materialize(op.getLoc(), op.getGradient()),
-      mapping.lookupOrDefault(op.getVerdict()), rows, op.getRowOfAttr());
+      mapping.lookupOrDefault(op.getOutcome()), rows, op.getRowOfAttr());
   auto type = cast<ValueType>(parameters.getType());
   SmallVector<StringAttr> owners =
       type.getAxesOfDim(type.getShape().size() - 1);
@@ -309,8 +309,8 @@ LogicalResult Rewriter::rewrite(Operation *op) {
     rewriteClip(clip);
     return success();
   }
-  if (auto verdict = dyn_cast<VerdictOp>(op)) {
-    rewriteVerdict(verdict);
+  if (auto outcome = dyn_cast<OutcomeOp>(op)) {
+    rewriteOutcome(outcome);
     return success();
   }
   if (auto update = dyn_cast<UpdateBucketOp>(op)) {

@@ -17,7 +17,7 @@ def InsertCollectivesPass : Pass<"zero-insert-collectives", "::mlir::ModuleOp"> 
     its reduction is one `reduce_scatter`, its new parameters come back by one
     `all_gather`. With `shard-over` only the ranks of these axes own slices, and an
     `all_reduce` of the slice sums over the other axes (hybrid sharding): then each
-    of their ranks has a replica of master copy and state. The factor weight ÷ arrival and the clip coefficient are
+    of their ranks has a replica of master weights and state. The factor weight ÷ arrival and the clip coefficient are
     multiplied in once, after the reduction, and the norm is taken of the reduced
     gradients before either: its scale is known from its type.
 

@@ -7,7 +7,7 @@
 #include "passes/layout/Passes.h"
 #include "passes/layout/StepShape.h"
 
-#include "dialect/zero/Views.h"
+#include "dialect/zero/Flattened.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
@@ -26,9 +26,9 @@ using namespace zero;
 static constexpr int64_t kAlignment = 32;
 
 namespace {
-/// Parameters that share a way, and the bucket they are laid out in.
+/// Parameters that share a path, and the bucket they are laid out in.
 struct Bucket {
-  Way way;
+  GradientPath path;
   SmallVector<ParameterOp> members;
   SmallVector<int64_t> offsets;
   SmallVector<int64_t> extents;
@@ -37,9 +37,9 @@ struct Bucket {
 
   /// The gradients of all members, kept in |type|.
   ValueType getGradientType(Type type) const {
-    SmallVector<int64_t> shape(way.arrivalType.getShape());
+    SmallVector<int64_t> shape(path.arrivalType.getShape());
     shape.back() = elements;
-    return ValueType(way.arrivalType).withShape(shape).withElementType(type);
+    return ValueType(path.arrivalType).withShape(shape).withElementType(type);
   }
 };
 
@@ -59,16 +59,16 @@ private:
   void rewriteReduce(ReduceOp op);
   void rewriteNorm(NormOp op);
   void rewriteClip(ClipOp op);
-  Value buildVerdict(Location loc);
+  Value buildOutcome(Location loc);
   void rewriteUpdates(Location loc);
-  SmallVector<Value> buildPrepare(UpdateOp update, Value verdict);
+  SmallVector<Value> buildPrepare(UpdateOp update, Value outcome);
 
   /// The buckets whose members go through |op|.
   template <typename OpT>
-  SmallVector<size_t> bucketsOf(OpT Way::*member, OpT op) {
+  SmallVector<size_t> bucketsOf(OpT GradientPath::*member, OpT op) {
     SmallVector<size_t> indices;
     for (auto [i, bucket] : llvm::enumerate(buckets))
-      if (bucket.way.*member == op)
+      if (bucket.path.*member == op)
         indices.push_back(i);
     return indices;
   }
@@ -92,25 +92,25 @@ private:
 //===----------------------------------------------------------------------===//
 
 void Layout::fillBuckets() {
-  auto parameters = llvm::to_vector(shape.ways);
+  auto parameters = llvm::to_vector(shape.paths);
   for (auto &entry : llvm::reverse(parameters)) {
     ParameterOp parameter = entry.first;
-    const Way &way = entry.second;
+    const GradientPath &path = entry.second;
     int64_t extent = llvm::alignTo(
         shape.mesh.getNumHeld(parameter.getValueType()), kAlignment);
-    int64_t width = cast<MicroBatchesOp>(way.backward->getParentOp())
+    int64_t width = cast<MicroBatchesOp>(path.backward->getParentOp())
                         .getAccumulatorType()
                         .getIntOrFloatBitWidth() /
                     8;
     // The open bucket of a way is its last one.
     auto it = llvm::find_if(llvm::reverse(buckets), [&](const Bucket &bucket) {
-      return bucket.way == way;
+      return bucket.path == path;
     });
     bool isFull =
         it == buckets.rend() ||
         (!it->members.empty() && (it->elements + extent) * width > bucketBytes);
     Bucket &bucket = isFull ? buckets.emplace_back() : *it;
-    bucket.way = way;
+    bucket.path = path;
     bucket.members.push_back(parameter);
     bucket.offsets.push_back(bucket.elements);
     bucket.extents.push_back(extent);
@@ -120,7 +120,7 @@ void Layout::fillBuckets() {
   // never empty, even if all its parameters are.
   for (Bucket &bucket : buckets) {
     int64_t owners = shape.mesh.getNumRanks(
-        bucket.way.arrivalType.getAxes(PlacementKind::Partial));
+        bucket.path.arrivalType.getAxes(PlacementKind::Partial));
     int64_t slice = owners * kAlignment;
     int64_t elements =
         llvm::alignTo(std::max<int64_t>(bucket.elements, 1), slice);
@@ -136,18 +136,18 @@ void Layout::declareBuckets() {
     auto members = llvm::map_to_vector(bucket.members, [](ParameterOp op) {
       return cast<Attribute>(FlatSymbolRefAttr::get(op));
     });
-    Type kept = cast<MicroBatchesOp>(bucket.way.backward->getParentOp())
+    Type kept = cast<MicroBatchesOp>(bucket.path.backward->getParentOp())
                     .getAccumulatorType();
     ValueType type = bucket.getGradientType(kept).withScale({});
     for (AxisPlacement placement : llvm::to_vector(type.getPlacements())) {
-      placement.presummed = false;
+      placement.reduced = false;
       if (placement.kind != PlacementKind::Sharded)
         placement.kind = PlacementKind::Replicated;
       type = type.withPlacement(placement);
     }
     bucket.op = builder.create<BucketOp>(
-        bucket.way.backward.getLoc(), ("b" + Twine(i)).str(), type,
-        bucket.way.arrivalType.getElementType(), builder.getArrayAttr(members),
+        bucket.path.backward.getLoc(), ("b" + Twine(i)).str(), type,
+        bucket.path.arrivalType.getElementType(), builder.getArrayAttr(members),
         bucket.offsets, bucket.extents);
     table.insert(bucket.op, Block::iterator(shape.step));
   }
@@ -167,7 +167,7 @@ void Layout::rewriteMicroBatches(MicroBatchesOp op) {
   for (auto backward : op.getBody().front().getOps<BackwardOp>()) {
     SmallVector<Attribute> sources;
     SmallVector<Type> types;
-    for (size_t i : bucketsOf(&Way::backward, backward)) {
+    for (size_t i : bucketsOf(&GradientPath::backward, backward)) {
       sources.push_back(FlatSymbolRefAttr::get(buckets[i].op));
       // Arriving gradients are converted when they are packed.
       types.push_back(buckets[i].getGradientType(op.getAccumulatorType()));
@@ -175,7 +175,7 @@ void Layout::rewriteMicroBatches(MicroBatchesOp op) {
     }
     auto packed = inner.create<BackwardOp>(
         backward.getLoc(), types, inner.getArrayAttr(sources),
-        backward.getArrivesAttr(), backward.getReplicatedAttr());
+        backward.getPrescaledAttr(), backward.getReplicatedAttr());
     llvm::append_range(yields, packed.getGradients());
   }
   inner.create<YieldOp>(op.getLoc(), yields);
@@ -186,10 +186,11 @@ void Layout::rewriteMicroBatches(MicroBatchesOp op) {
 }
 
 void Layout::rewriteReduce(ReduceOp op) {
-  SmallVector<size_t> indices = bucketsOf(&Way::reduce, op);
+  SmallVector<size_t> indices = bucketsOf(&GradientPath::reduce, op);
   auto inputs =
       llvm::map_to_vector(indices, [&](size_t i) { return current[i]; });
-  auto reduce = builder.create<ReduceOp>(op.getLoc(), inputs, op.getWireAttr());
+  auto reduce =
+      builder.create<ReduceOp>(op.getLoc(), inputs, op.getReduceDtypeAttr());
   for (auto [i, output] : llvm::zip_equal(indices, reduce.getOutputs()))
     current[i] = reduced[i] = output;
 }
@@ -197,14 +198,14 @@ void Layout::rewriteReduce(ReduceOp op) {
 void Layout::rewriteNorm(NormOp op) {
   SmallVector<Value> inputs;
   for (auto [bucket, gradient] : llvm::zip_equal(buckets, reduced))
-    if (llvm::is_contained(bucket.way.norms, op))
+    if (llvm::is_contained(bucket.path.norms, op))
       inputs.push_back(gradient);
   scalars.map(op.getNorm(),
               builder.create<NormOp>(op.getLoc(), inputs).getNorm());
 }
 
 void Layout::rewriteClip(ClipOp op) {
-  SmallVector<size_t> indices = bucketsOf(&Way::clip, op);
+  SmallVector<size_t> indices = bucketsOf(&GradientPath::clip, op);
   auto inputs =
       llvm::map_to_vector(indices, [&](size_t i) { return current[i]; });
   auto clip =
@@ -214,11 +215,12 @@ void Layout::rewriteClip(ClipOp op) {
     current[i] = output;
 }
 
-Value Layout::buildVerdict(Location loc) {
+Value Layout::buildOutcome(Location loc) {
   SmallVector<Attribute> axes;
   for (auto axis : shape.mesh.getAxes().getAsRange<MeshAxisAttr>())
     axes.push_back(axis.getName());
-  auto arrivals = builder.create<ArrivalsOp>(loc, builder.getArrayAttr(axes));
+  auto arrivals =
+      builder.create<ArrivalCountOp>(loc, builder.getArrayAttr(axes));
   // Ranks that may make different numbers of backwards do not compare them.
   bool compares = !shape.step.takesUnequalBackwards();
   SmallVector<Value> counts{arrivals.getMissing()};
@@ -235,21 +237,21 @@ Value Layout::buildVerdict(Location loc) {
   // Not finite if any gradient is not.
   Nonfinite nonfinite = shape.step.getNonfinite();
   SmallVector<Value> norms;
-  if (nonfinite != Nonfinite::poison) {
+  if (nonfinite != Nonfinite::apply) {
     SmallVector<Location> reduces;
     for (const Bucket &bucket : buckets)
-      if (reduces.empty() || reduces.back() != bucket.way.reduce->getLoc())
-        reduces.push_back(bucket.way.reduce->getLoc());
+      if (reduces.empty() || reduces.back() != bucket.path.reduce->getLoc())
+        reduces.push_back(bucket.path.reduce->getLoc());
     norms.push_back(
         builder.create<NormOp>(builder.getFusedLoc(reduces), reduced));
   }
-  return builder.create<VerdictOp>(loc, norms, sums.getOutputs().back(),
+  return builder.create<OutcomeOp>(loc, norms, sums.getOutputs().back(),
                                    compares ? sums.getOutputs()[0] : Value(),
                                    compares ? sums.getOutputs()[1] : Value(),
                                    tokens, shape.mesh.getNumRanks(), nonfinite);
 }
 
-SmallVector<Value> Layout::buildPrepare(UpdateOp update, Value verdict) {
+SmallVector<Value> Layout::buildPrepare(UpdateOp update, Value outcome) {
   auto optimizer = symbols.lookupNearestSymbolFrom<OptimizerOp>(
       update, update.getOptimizerAttr());
   SmallVector<Value> hyper;
@@ -269,15 +271,15 @@ SmallVector<Value> Layout::buildPrepare(UpdateOp update, Value verdict) {
   }
   auto prepare = builder.create<PrepareOp>(
       update.getLoc(), update.getGroupAttr(), update.getOptimizerAttr(),
-      builder.getI64IntegerAttr(optimizer.getNumScalars()), hyper, verdict);
+      builder.getI64IntegerAttr(optimizer.getNumScalars()), hyper, outcome);
   return SmallVector<Value>(prepare.getScalars());
 }
 
 void Layout::rewriteUpdates(Location loc) {
-  Value verdict = buildVerdict(loc);
+  Value outcome = buildOutcome(loc);
   llvm::MapVector<Operation *, SmallVector<Value>> rows;
   for (auto update : shape.step.getBody().getOps<UpdateOp>())
-    rows[update] = buildPrepare(update, verdict);
+    rows[update] = buildPrepare(update, outcome);
   for (auto [i, bucket] : llvm::enumerate(buckets)) {
     // Rows of the groups that have a member here, in order of first use.
     llvm::MapVector<Operation *, int64_t> rowOf;
@@ -294,14 +296,14 @@ void Layout::rewriteUpdates(Location loc) {
         rowOf, [](auto &entry) { return entry.first->getLoc(); }));
     auto updated = builder.create<UpdateBucketOp>(
         from, FlatSymbolRefAttr::get(bucket.op),
-        FlatSymbolRefAttr::get(bucket.way.optimizer),
-        TypeAttr::get(bucket.way.storageType), current[i], verdict, operands,
+        FlatSymbolRefAttr::get(bucket.path.optimizer),
+        TypeAttr::get(bucket.path.storageType), current[i], outcome, operands,
         builder.getDenseI64ArrayAttr(memberRows));
     builder.create<AssignOp>(from, FlatSymbolRefAttr::get(bucket.op),
                              updated.getParameters());
   }
   for (Value read : rules)
-    builder.create<AdvanceOp>(read.getLoc(), read, verdict);
+    builder.create<AdvanceOp>(read.getLoc(), read, outcome);
 }
 
 void Layout::run() {
@@ -348,8 +350,8 @@ struct AssignLayoutPass : zero::impl::AssignLayoutPassBase<AssignLayoutPass> {
   using AssignLayoutPassBase::AssignLayoutPassBase;
 
   void runOnOperation() override {
-    if (MeshOp mesh = findViews(getOperation())) {
-      mesh.emitError("has views; run zero-expand-views first");
+    if (MeshOp mesh = findFlattened(getOperation())) {
+      mesh.emitError("has views; run zero-expand-flattened first");
       return signalPassFailure();
     }
     SymbolTableCollection symbols;

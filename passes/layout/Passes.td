@@ -28,7 +28,7 @@ def SetMeshPass : Pass<"zero-set-mesh", "::mlir::ModuleOp"> {
   ];
 }
 
-def ExpandViewsPass : Pass<"zero-expand-views", "::mlir::ModuleOp"> {
+def ExpandFlattenedPass : Pass<"zero-expand-flattened", "::mlir::ModuleOp"> {
   let summary = "Writes the axes of a mesh for the names of its views";
   let description = [{
     A view is short for several axes together: what is partial over it is partial
@@ -41,7 +41,7 @@ def ExpandViewsPass : Pass<"zero-expand-views", "::mlir::ModuleOp"> {
     is left as it is.
 
     ```mlir
-    zero.mesh @m <["edp" = 2, "ep" = 2]> views ["dp" = ["edp", "ep"]]
+    zero.mesh @m <["edp" = 2, "ep" = 2]> flattened ["dp" = ["edp", "ep"]]
     !zero.value<4xf32, partial = [dp], scaled = [dp : 1]>
       ->   !zero.value<4xf32, partial = [edp, ep], scaled = [edp : 1, ep : 1]>
     ```
@@ -59,7 +59,7 @@ def AssignLayoutPass : Pass<"zero-assign-layout", "::mlir::ModuleOp"> {
     multiple of 32 elements per rank, so that each rank owns an equal slice.
     Optimizer groups do not split buckets: `zero.update` becomes one
     `zero.prepare` per group and one `zero.update_bucket` per bucket, with a row
-    of scalars for each member. The verdict of the step is made explicit.
+    of scalars for each member. The outcome of the step is made explicit.
 
     *Requires:* the logical phase without views; each gradient flows micro_batches
     -> reduce -> [clip] -> update.

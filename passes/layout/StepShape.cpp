@@ -31,8 +31,9 @@ private:
   LogicalResult readUpdate(UpdateOp update);
   /// |results|[i] belongs to the parameter of |operands|[i]. Each gradient goes
   /// one way: an operand must be as far as its way has been read.
-  LogicalResult forward(Operation *op, ValueRange operands, ValueRange results,
-                        llvm::function_ref<LogicalResult(Way &)> visit);
+  LogicalResult
+  forward(Operation *op, ValueRange operands, ValueRange results,
+          llvm::function_ref<LogicalResult(GradientPath &)> visit);
 
   SymbolTableCollection &symbols;
   StepShape shape;
@@ -67,23 +68,23 @@ LogicalResult Reader::readBackward(BackwardOp backward) {
     if (!parameter)
       return backward.emitOpError()
              << "source " << source << " is already laid out";
-    if (shape.ways.contains(parameter))
+    if (shape.paths.contains(parameter))
       return backward.emitOpError()
              << "gradient of " << source << " arrives in two places";
     auto type = cast<ValueType>(gradient.getType());
     parameterOf[gradient] = parameter;
     last[parameter] = gradient;
-    Way &way = shape.ways[parameter];
-    way.backward = backward;
-    way.arrivalType = getRowType(type, shape.mesh);
-    way.storageType = parameter.getDtype();
+    GradientPath &path = shape.paths[parameter];
+    path.backward = backward;
+    path.arrivalType = getRowType(type, shape.mesh);
+    path.storageType = parameter.getDtype();
   }
   return success();
 }
 
-LogicalResult Reader::forward(Operation *op, ValueRange operands,
-                              ValueRange results,
-                              llvm::function_ref<LogicalResult(Way &)> visit) {
+LogicalResult
+Reader::forward(Operation *op, ValueRange operands, ValueRange results,
+                llvm::function_ref<LogicalResult(GradientPath &)> visit) {
   for (auto [operand, result] : llvm::zip_equal(operands, results)) {
     ParameterOp parameter = parameterOf.lookup(operand);
     if (!parameter)
@@ -95,7 +96,7 @@ LogicalResult Reader::forward(Operation *op, ValueRange operands,
                 "yet: micro_batches, reduce, at most one clip, update";
     parameterOf[result] = parameter;
     last[parameter] = result;
-    if (failed(visit(shape.ways[parameter])))
+    if (failed(visit(shape.paths[parameter])))
       return failure();
   }
   return success();
@@ -112,7 +113,8 @@ LogicalResult Reader::readMicroBatches(MicroBatchesOp microBatches) {
   }
   return forward(microBatches,
                  microBatches.getBody().front().getTerminator()->getOperands(),
-                 microBatches.getSums(), [](Way &) { return success(); });
+                 microBatches.getSums(),
+                 [](GradientPath &) { return success(); });
 }
 
 LogicalResult Reader::readNorm(NormOp norm) {
@@ -125,7 +127,7 @@ LogicalResult Reader::readNorm(NormOp norm) {
     if (!parameter)
       return norm.emitOpError()
              << "only a norm of gradients can be laid out yet";
-    auto &norms = shape.ways[parameter].norms;
+    auto &norms = shape.paths[parameter].norms;
     if (llvm::is_contained(norms, norm))
       return norm.emitOpError() << "counts the gradient of @"
                                 << parameter.getSymName() << " twice";
@@ -160,11 +162,11 @@ LogicalResult Reader::readUpdate(UpdateOp update) {
                 "of its way (micro_batches, reduce, at most "
                 "one clip) can be laid "
                 "out yet";
-    Way &way = shape.ways[parameter];
-    if (!way.reduce)
+    GradientPath &path = shape.paths[parameter];
+    if (!path.reduce)
       return update.emitOpError()
              << "gradient of " << member << " does not come from a zero.reduce";
-    way.optimizer = update.getOptimizerAttr().getAttr();
+    path.optimizer = update.getOptimizerAttr().getAttr();
     shape.updates[parameter] = update;
   }
   return success();
@@ -208,22 +210,22 @@ FailureOr<StepShape> Reader::read() {
     } else if (auto reduce = dyn_cast<ReduceOp>(op);
                reduce && !isOfScalars(reduce)) {
       result = forward(reduce, reduce.getInputs(), reduce.getOutputs(),
-                       [&](Way &way) -> LogicalResult {
-                         if (way.reduce)
+                       [&](GradientPath &path) -> LogicalResult {
+                         if (path.reduce)
                            return reduce.emitOpError()
                                   << "reduces a gradient a second time";
-                         way.reduce = reduce;
+                         path.reduce = reduce;
                          return success();
                        });
     } else if (auto norm = dyn_cast<NormOp>(op)) {
       result = readNorm(norm);
     } else if (auto clip = dyn_cast<ClipOp>(op)) {
       result = forward(clip, clip.getInputs(), clip.getOutputs(),
-                       [&](Way &way) -> LogicalResult {
-                         if (way.clip || !way.reduce)
+                       [&](GradientPath &path) -> LogicalResult {
+                         if (path.clip || !path.reduce)
                            return clip.emitOpError()
                                   << "can be laid out once, after zero.reduce";
-                         way.clip = clip;
+                         path.clip = clip;
                          return success();
                        });
     } else if (auto update = dyn_cast<UpdateOp>(op)) {
@@ -236,7 +238,7 @@ FailureOr<StepShape> Reader::read() {
     if (failed(result))
       return failure();
   }
-  if (shape.ways.empty()) {
+  if (shape.paths.empty()) {
     shape.step.emitOpError() << "has no gradients";
     return failure();
   }

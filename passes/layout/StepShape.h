@@ -14,8 +14,8 @@
 namespace zero {
 
 /// The way of one parameter's gradient through a logical step. Parameters with
-/// equal ways can share a bucket.
-struct Way {
+/// equal paths can share a bucket.
+struct GradientPath {
   BackwardOp backward;
   ReduceOp reduce;
   /// In which the gradient counts, in their order.
@@ -27,7 +27,7 @@ struct Way {
   ValueType arrivalType;
   mlir::Type storageType;
 
-  bool operator==(const Way &other) const {
+  bool operator==(const GradientPath &other) const {
     return backward == other.backward && reduce == other.reduce &&
            norms == other.norms && clip == other.clip &&
            optimizer == other.optimizer && arrivalType == other.arrivalType &&
@@ -39,8 +39,8 @@ struct Way {
 struct StepShape {
   StepOp step;
   MeshOp mesh;
-  /// Parameters in order of declaration, each with its way.
-  llvm::MapVector<ParameterOp, Way> ways;
+  /// Parameters in order of declaration, each with its path.
+  llvm::MapVector<ParameterOp, GradientPath> paths;
   /// The group of each parameter.
   llvm::DenseMap<ParameterOp, UpdateOp> updates;
 };

@@ -25,7 +25,7 @@ void StepLowering::lowerGradientSum(AllReduceOp op, FlatSymbolRefAttr buffer) {
   Value input = op.getInput();
   FlatSymbolRefAttr symbol = bucketOfValue.lookup(input);
   BucketBuffers &bucket = bucketOf(symbol);
-  bool wire = op.getWire().has_value();
+  bool wire = op.getReduceDtype().has_value();
   // If another backward follows all the same, what was summed in place travels
   // once more, as no sum may in a type of the wire.
   if (maySumEarly(bucket, op.getAxes()) && !wire) {
@@ -102,7 +102,7 @@ LogicalResult StepLowering::lowerSumSquares(SumSquaresOp op) {
   return success();
 }
 
-void StepLowering::lowerCountOnce(CountOnceOp op) {
+void StepLowering::lowerCountReplicatedOnce(CountReplicatedOnceOp op) {
   // Only the first of its stages writes its slot, which is 0 on the others.
   auto type = cast<ValueType>(op.getInput().getType());
   SmallVector<Attribute> axes;
@@ -132,7 +132,7 @@ void StepLowering::lowerStack(StackOp op) {
   if (!counted.empty())
     scalars->flush();
   for (auto &[index, axes] : counted)
-    finish->call<zrt::CountOnceOp>(
+    finish->call<zrt::CountReplicatedOnceOp>(
         slots, program->getBuilder().getI64IntegerAttr(index), axes);
   vectors[op.getVector()] = slots;
 }
@@ -152,7 +152,7 @@ FlatSymbolRefAttr StepLowering::getRow(UpdateBucketOp op, int64_t index) {
   setLoc(op.getLoc());
   ScaleOp scale = scaled.lookup(op.getGradient());
   unsigned width = bucketOf(op.getBucketAttr()).optimizer.getNumScalars();
-  SmallVector<Value> key{op.getVerdict(), scale ? scale.getFactor() : Value()};
+  SmallVector<Value> key{op.getOutcome(), scale ? scale.getFactor() : Value()};
   llvm::append_range(key, op.getRows().slice(index * width, width));
   for (auto &[known, row] : rows)
     if (known == key)
@@ -252,8 +252,8 @@ void StepLowering::lowerReturn(ReturnOp op) {
     scalars->store(value, {slot, 0});
     results.push_back(slot);
   }
-  for (auto op : step.getBody().getOps<VerdictOp>())
-    scalars->store(op.getVerdict(), {verdict, 0});
+  for (auto op : step.getBody().getOps<OutcomeOp>())
+    scalars->store(op.getOutcome(), {outcome, 0});
   auto programOp = cast<zrt::ProgramOp>(
       program->getBuilder().getInsertionBlock()->getParentOp());
   programOp.setResultsAttr(program->getBuilder().getArrayAttr(results));
@@ -270,9 +270,9 @@ CounterRule StepLowering::declareCounters(FlatSymbolRefAttr symbol) {
 
 LogicalResult StepLowering::lower(Operation *op) {
   setLoc(op->getLoc());
-  if (auto verdict = dyn_cast<VerdictOp>(op);
-      verdict && static_cast<int64_t>(verdict.getRanks()) != mesh.getNumRanks())
-    return op->emitError() << "verdict is for " << verdict.getRanks()
+  if (auto outcome = dyn_cast<OutcomeOp>(op);
+      outcome && static_cast<int64_t>(outcome.getRanks()) != mesh.getNumRanks())
+    return op->emitError() << "outcome is for " << outcome.getRanks()
                            << " ranks, the mesh has " << mesh.getNumRanks();
   if (isa<MicroBatchesOp>(op) || scalars->lower(op))
     return success();
@@ -314,12 +314,12 @@ LogicalResult StepLowering::lower(Operation *op) {
     return lowerSumSquares(squares);
   } else if (auto scale = dyn_cast<ScaleOp>(op)) {
     scaled[scale.getOutput()] = scale;
-  } else if (auto counts = dyn_cast<ArrivalsOp>(op)) {
+  } else if (auto counts = dyn_cast<ArrivalCountOp>(op)) {
     scalars->place(counts.getBackwards(), {arrivals, 0});
     scalars->place(counts.getMissing(), {arrivals, 1});
     scalars->defineSquare(counts.getSquared(), {arrivals, 0});
-  } else if (auto once = dyn_cast<CountOnceOp>(op)) {
-    lowerCountOnce(once);
+  } else if (auto once = dyn_cast<CountReplicatedOnceOp>(op)) {
+    lowerCountReplicatedOnce(once);
   } else if (auto stack = dyn_cast<StackOp>(op)) {
     lowerStack(stack);
   } else if (auto unstack = dyn_cast<UnstackOp>(op)) {
@@ -337,7 +337,7 @@ LogicalResult StepLowering::lower(Operation *op) {
   } else if (auto advance = dyn_cast<AdvanceOp>(op)) {
     FlatSymbolRefAttr symbol = advance.getRuleSymbol();
     auto rule = symbols.lookupNearestSymbolFrom<CounterRule>(step, symbol);
-    scalars->lowerAdvance(advance.getVerdict(), rule,
+    scalars->lowerAdvance(advance.getOutcome(), rule,
                           countersOf[symbol.getAttr()]);
   } else if (auto prepare = dyn_cast<PrepareOp>(op)) {
     lowerPrepare(prepare);

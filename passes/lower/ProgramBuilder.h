@@ -78,7 +78,8 @@ public:
   mlir::FlatSymbolRefAttr squaresKernel(mlir::Type type);
   /// The fused update: gradient of |gradient| type, times a factor if |scaled|;
   /// master and state of |optimizer|; then the cast to |storage|, unless the
-  /// parameters are the master copy. Scalars: verdict, factor, the optimizer's.
+  /// parameters are the master weights. Scalars: outcome, factor, the
+  /// optimizer's.
   mlir::FlatSymbolRefAttr updateKernel(OptimizerOp optimizer,
                                        mlir::Type gradient, mlir::Type storage,
                                        bool scaled);

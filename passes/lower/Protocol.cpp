@@ -32,8 +32,8 @@ void zero::declareBucket(ProgramBuilder &program, BucketBuffers &bucket) {
         program.buffer(name + ".master",
                        bucket.ownedType.withElementType(master), Role::state);
   if (master != bucket.storageType && bucket.isOffloaded())
-    bucket.staged = program.buffer(
-        name + ".staged", bucket.ownedType.withElementType(bucket.storageType),
+    bucket.staging = program.buffer(
+        name + ".staging", bucket.ownedType.withElementType(bucket.storageType),
         Role::parameter);
 
   OpBuilder &builder = program.getBuilder();
@@ -60,11 +60,11 @@ void zero::declareBucket(ProgramBuilder &program, BucketBuffers &bucket) {
 
   Type arrival = bucket.op.getArrivalType();
   Type kept = bucket.op.getDtype();
-  builder.create<zrt::ArrivalsOp>(
+  builder.create<zrt::BucketTableOp>(
       loc, symbol, bucket.gradient, program.storeKernel(arrival, kept),
       program.addKernel(arrival, kept), bucket.parameters,
       bucket.master != bucket.parameters ? bucket.master : FlatSymbolRefAttr(),
-      bucket.staged);
+      bucket.staging);
 }
 
 /// Buckets of one backward that are open at once where each is reduced in the
@@ -150,8 +150,8 @@ static void emitUnreduce(ProgramBuilder &program, HandlerBuilder &calls,
     llvm::append_range(axes, sum.axes);
   }
   if (!axes.empty())
-    calls.call<zrt::UnreduceOp>(bucket.gradient,
-                                program.getBuilder().getArrayAttr(axes));
+    calls.call<zrt::KeepOnRootOp>(bucket.gradient,
+                                  program.getBuilder().getArrayAttr(axes));
 }
 
 using CloseBucket = llvm::function_ref<void(HandlerBuilder &, BucketBuffers &,
@@ -217,7 +217,7 @@ private:
   handler(StringRef name,
           llvm::function_ref<void(HandlerBuilder &, BucketBuffers &)> each);
   FlatSymbolRefAttr packHandler(StringRef name, bool accumulate);
-  void buildRetags();
+  void buildRoleChanges();
   void buildSummedInLoop();
   void buildSummedAtApply();
   void transition(StringRef state, Event event, StringRef target,
@@ -261,16 +261,16 @@ void ProtocolBuilder::transition(StringRef state, Event event, StringRef target,
       builder.getStringAttr(target), builder.getArrayAttr(symbols), sequence);
 }
 
-void ProtocolBuilder::buildRetags() {
-  auto retagAs = [&](Role role) {
+void ProtocolBuilder::buildRoleChanges() {
+  auto setRoleTo = [&](Role role) {
     return [&, role](HandlerBuilder &calls, BucketBuffers &bucket) {
-      calls.call<zrt::RetagOp>(
+      calls.call<zrt::SetRoleOp>(
           bucket.getAccumulator(),
           zrt::RoleAttr::get(program.getBuilder().getContext(), role));
     };
   };
-  beginNext = handler("begin_next", retagAs(Role::accumulator));
-  reset = handler("reset", retagAs(Role::gradient));
+  beginNext = handler("begin_next", setRoleTo(Role::accumulator));
+  reset = handler("reset", setRoleTo(Role::gradient));
 }
 
 /// Each backward stores, and buckets are reduced as they are complete.
@@ -282,7 +282,7 @@ void ProtocolBuilder::buildSummedInLoop() {
       program, buckets, "first", &ProgramBuilder::storeKernel);
   FlatSymbolRefAttr next = buildLoopSequence<zrt::ReduceScatterAddOp>(
       program, buckets, "next", &ProgramBuilder::addKernel);
-  buildRetags();
+  buildRoleChanges();
 
   transition("idle", Event::begin, "first", {});
   transition("first", Event::arrive, "first", {store}, first);
@@ -313,7 +313,7 @@ void ProtocolBuilder::buildSummedAtApply() {
       handler("close_first", [](HandlerBuilder &calls, BucketBuffers &bucket) {
         calls.call<zrt::FillMissingOp>(FlatSymbolRefAttr::get(bucket.op));
       });
-  buildRetags();
+  buildRoleChanges();
   bool sums = llvm::any_of(
       buckets, [](auto &entry) { return !entry.second.sums.empty(); });
   FlatSymbolRefAttr only, last, reopen;

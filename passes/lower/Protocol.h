@@ -43,7 +43,7 @@ struct BucketBuffers {
   mlir::FlatSymbolRefAttr parameters;
   mlir::FlatSymbolRefAttr master; // the parameters, if these are it
   mlir::FlatSymbolRefAttr
-      staged; // the update's parameters on the host, or null
+      staging; // the update's parameters on the host, or null
   llvm::SmallVector<mlir::Attribute> states;
   mlir::FlatSymbolRefAttr whole; // one segment
 
@@ -55,7 +55,7 @@ struct BucketBuffers {
   mlir::FlatSymbolRefAttr getUpdated() const {
     if (!isOffloaded())
       return parameters;
-    return staged ? staged : master;
+    return staging ? staging : master;
   }
   /// What outlives a backward when there are several.
   mlir::FlatSymbolRefAttr getAccumulator() const {

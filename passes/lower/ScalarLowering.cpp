@@ -115,19 +115,19 @@ Value ScalarLowering::replaceUnlessDivisor(Value number, Value instead,
   return result;
 }
 
-Value ScalarLowering::evaluate(VerdictOp op) {
+Value ScalarLowering::evaluate(OutcomeOp op) {
   SmallVector<Value> sums = llvm::map_to_vector(
       op.getSums(), [&](Value value) { return get(value); });
   Value missing = get(op.getMissing());
   Value zero = constant(0.0);
   OpBuilder &builder = body();
   Location loc = op.getLoc();
-  Value verdict = zero;
+  Value outcome = zero;
   auto choose = [&](Value condition, double value) {
-    verdict = builder.create<arith::SelectOp>(loc, condition, constant(value),
-                                              verdict);
+    outcome = builder.create<arith::SelectOp>(loc, condition, constant(value),
+                                              outcome);
   };
-  if (op.getNonfinite() != Nonfinite::poison) {
+  if (op.getNonfinite() != Nonfinite::apply) {
     for (Value each : sums) {
       // x - x is 0 for every finite x and nan for the others.
       Value rest = builder.create<arith::SubFOp>(loc, each, each);
@@ -136,11 +136,11 @@ Value ScalarLowering::evaluate(VerdictOp op) {
     }
   }
   if (op.getTokens())
-    verdict = replaceUnlessDivisor(get(op.getTokens()), constant(5.0), verdict);
+    outcome = replaceUnlessDivisor(get(op.getTokens()), constant(5.0), outcome);
   choose(builder.create<arith::CmpFOp>(loc, CmpFPredicate::UNE, missing, zero),
          2.0);
   if (!op.getBackwards())
-    return verdict;
+    return outcome;
   // All ranks made a backwards each exactly if n * sum(a^2) = (sum a)^2.
   Value sum = get(op.getBackwards());
   Value ranks = constant(op.getRanks());
@@ -148,7 +148,7 @@ Value ScalarLowering::evaluate(VerdictOp op) {
   Value right = builder.create<arith::MulFOp>(loc, sum, sum);
   choose(builder.create<arith::CmpFOp>(loc, CmpFPredicate::UNE, left, right),
          3.0);
-  return verdict;
+  return outcome;
 }
 
 void ScalarLowering::defineCopy(Value result, Slot slot) {
@@ -198,8 +198,8 @@ bool ScalarLowering::lower(Operation *op) {
     Value ratio = body().create<arith::DivFOp>(loc, max, shifted);
     define(clip.getCoefficient(),
            body().create<arith::MinimumFOp>(loc, one, ratio));
-  } else if (auto verdict = dyn_cast<VerdictOp>(op)) {
-    define(verdict.getVerdict(), evaluate(verdict));
+  } else if (auto outcome = dyn_cast<OutcomeOp>(op)) {
+    define(outcome.getOutcome(), evaluate(outcome));
   } else {
     return false;
   }
@@ -236,13 +236,13 @@ void ScalarLowering::lowerPrepare(PrepareOp op, OptimizerOp optimizer,
       op.getHyper(), [&](Value value) { return get(value); });
   SmallVector<Value> old = loadAll(counters, numCounters);
   llvm::append_range(arguments, old);
-  Value verdict = get(op.getVerdict());
+  Value outcome = get(op.getOutcome());
   SmallVector<Value> made =
       inlineBody(optimizer.getPrepare().front(), arguments);
 
   // Counters advance on applied steps only.
   Value applied = body().create<arith::CmpFOp>(op.getLoc(), CmpFPredicate::OEQ,
-                                               verdict, constant(0.0));
+                                               outcome, constant(0.0));
   for (auto [i, number] : llvm::enumerate(made)) {
     if (i >= numCounters) {
       define(op.getScalars()[i - numCounters], number);
@@ -261,10 +261,10 @@ void ScalarLowering::lowerReadSchedule(Value result, ScheduleOp schedule,
   define(result, inlineBody(schedule.getValue().front(), arguments).front());
 }
 
-void ScalarLowering::lowerAdvance(Value verdict, CounterRule rule,
+void ScalarLowering::lowerAdvance(Value outcome, CounterRule rule,
                                   Slot counters) {
   Location loc = rule.getLoc();
-  Value decided = get(verdict);
+  Value decided = get(outcome);
   SmallVector<Value> old = loadAll(counters, rule.getCounterNames().size());
   SmallVector<Value> next = old;
   // As it is after a step that was skipped, and after one that was applied.

@@ -31,8 +31,8 @@ public:
   /// |result| is the value of a schedule.
   void lowerReadSchedule(mlir::Value result, ScheduleOp schedule,
                          Slot counters);
-  /// |counters| become those of the next step, where |verdict| is 0 or 1.
-  void lowerAdvance(mlir::Value verdict, CounterRule rule, Slot counters);
+  /// |counters| become those of the next step, where |outcome| is 0 or 1.
+  void lowerAdvance(mlir::Value outcome, CounterRule rule, Slot counters);
 
   /// Says that |scalar| already is in |slot|.
   void place(mlir::Value scalar, Slot slot) { slotOf[scalar] = slot; }
@@ -68,7 +68,7 @@ private:
   mlir::Value replaceUnlessDivisor(mlir::Value number, mlir::Value instead,
                                    mlir::Value result);
   mlir::Value evaluate(FactorOp op);
-  mlir::Value evaluate(VerdictOp op);
+  mlir::Value evaluate(OutcomeOp op);
 
   ProgramBuilder &program;
   HandlerBuilder &handler;

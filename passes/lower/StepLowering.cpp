@@ -14,7 +14,7 @@ using namespace zero;
 static ValueType withoutMicro(Type type) {
   auto value = cast<ValueType>(type);
   for (AxisPlacement placement : llvm::to_vector(value.getPlacements())) {
-    placement.presummed = false;
+    placement.reduced = false;
     value = value.withPlacement(placement);
   }
   return value.withPlacement({StringAttr::get(type.getContext(), kMicroAxis)});
@@ -51,7 +51,7 @@ LogicalResult StepLowering::readMicroBatches(MicroBatchesOp op) {
       buffers.reducedType = withoutMicro(scatter.getOutput().getType());
       buffers.scatterAxes = scatter.getAxesAttr();
       buffers.scatterLoc = scatter.getLoc();
-      buffers.wireType = scatter.getWire().value_or(Type());
+      buffers.wireType = scatter.getReduceDtype().value_or(Type());
     }
     bucketOfValue[sum] = source;
   }
@@ -65,17 +65,18 @@ LogicalResult StepLowering::readUpdates() {
       return scatter.emitError() << "operand is not the gradient of a bucket";
     BucketBuffers &bucket = bucketOf(it->second);
     bucket.reducedType = withoutMicro(scatter.getType());
-    bucket.wireType = scatter.getWire().value_or(Type());
+    bucket.wireType = scatter.getReduceDtype().value_or(Type());
   }
   for (auto reduce : step.getBody().getOps<AllReduceOp>()) {
-    if (!reduce.getWire())
+    if (!reduce.getReduceDtype())
       continue;
     auto it = bucketOfValue.find(reduce.getInput());
     if (it == bucketOfValue.end() || bucketOf(it->second).reducedType)
-      return reduce.emitError() << "only the addends of a bucket that was not "
-                                   "scattered can travel "
-                                   "as another type here; leave 'wire' out";
-    bucketOf(it->second).wireType = *reduce.getWire();
+      return reduce.emitError()
+             << "only the addends of a bucket that was not "
+                "scattered can travel "
+                "as another type here; leave 'reduce_dtype' out";
+    bucketOf(it->second).wireType = *reduce.getReduceDtype();
   }
   for (auto update : step.getBody().getOps<UpdateBucketOp>()) {
     BucketBuffers &bucket = bucketOf(update.getBucketAttr());
@@ -149,7 +150,7 @@ LogicalResult StepLowering::lowerBody() {
     if (failed(lower(op)))
       return failure();
   setLoc(step.getBody().front().getTerminator()->getLoc());
-  finish->call<zrt::SettleOp>(verdict);
+  finish->call<zrt::CommitOp>(outcome);
   return success();
 }
 
@@ -170,7 +171,7 @@ LogicalResult StepLowering::run() {
   programOp.getBody().emplaceBlock();
   program.emplace(programOp);
   arrivals = program->slots("arrivals", {0.0, 0.0});
-  verdict = program->slots("verdict", {0.0});
+  outcome = program->slots("outcome", {0.0});
   SmallVector<Attribute> inputs;
   llvm::DenseMap<Value, StringAttr> hyperNames = readHyperNames();
   for (BlockArgument argument : step.getBody().getArguments())

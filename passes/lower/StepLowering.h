@@ -40,7 +40,7 @@ private:
   mlir::LogicalResult lowerAllReduce(AllReduceOp op);
   void lowerGradientSum(AllReduceOp op, mlir::FlatSymbolRefAttr buffer);
   mlir::LogicalResult lowerSumSquares(SumSquaresOp op);
-  void lowerCountOnce(CountOnceOp op);
+  void lowerCountReplicatedOnce(CountReplicatedOnceOp op);
   void lowerStack(StackOp op);
   void lowerPrepare(PrepareOp op);
   mlir::LogicalResult lowerUpdate(UpdateBucketOp op);
@@ -49,7 +49,7 @@ private:
   /// The loss scale or schedule |symbol|, whose counters get slots.
   CounterRule declareCounters(mlir::FlatSymbolRefAttr symbol);
   /// The slots that a launch for |op| takes row |index| of its scalars from,
-  /// and before them its verdict and factor; stores them if they are new.
+  /// and before them its outcome and factor; stores them if they are new.
   mlir::FlatSymbolRefAttr getRow(UpdateBucketOp op, int64_t index);
 
   /// The axes over which the rows of |type| are divided; null if they are not.
@@ -89,7 +89,7 @@ private:
       std::pair<llvm::SmallVector<mlir::Value>, mlir::FlatSymbolRefAttr>>
       rows;
   mlir::FlatSymbolRefAttr arrivals;
-  mlir::FlatSymbolRefAttr verdict;
+  mlir::FlatSymbolRefAttr outcome;
 };
 
 } // namespace zero

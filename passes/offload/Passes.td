@@ -12,7 +12,7 @@ include "mlir/Pass/PassBase.td"
 def InsertOffloadPass : Pass<"zero-insert-offload", "::mlir::ModuleOp"> {
   let summary = "Moves updates, and with them optimizer state, to the host";
   let description = [{
-    An update runs where its gradient is, and master copy and state live there.
+    An update runs where its gradient is, and master weights and state live there.
     So each bucket's reduced gradient is transferred to the host before its
     update, and the new parameters back to the device after it. Partition first,
     then move: a rank transfers its own slice, D times less than the whole.

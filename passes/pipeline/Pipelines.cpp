@@ -25,7 +25,7 @@ using namespace zero;
 void zero::buildLowerPipeline(OpPassManager &pm, const LowerOptions &options) {
   if (!options.mesh.empty())
     pm.addPass(createSetMeshPass({options.mesh}));
-  pm.addPass(createExpandViewsPass());
+  pm.addPass(createExpandFlattenedPass());
   pm.addPass(createCheckPhasePass({"logical"}));
   if (options.until == "logical")
     return;

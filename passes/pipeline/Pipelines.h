@@ -22,7 +22,7 @@ struct LowerOptions : mlir::PassPipelineOptions<LowerOptions> {
   Option<std::string> shardOver{
       *this, "shard-over",
       llvm::cl::desc(
-          "Axes that divide master copy and optimizer state, such as "
+          "Axes that divide master weights and optimizer state, such as "
           "edp,ep; by default all that a gradient is summed over."),
       llvm::cl::init("")};
   Option<std::string> offload{

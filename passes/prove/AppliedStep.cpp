@@ -10,11 +10,11 @@ using namespace mlir;
 using namespace zero;
 using namespace zero::prove;
 
-void prove::decide(Algebra &algebra, Memory &memory, Expr verdict,
+void prove::decide(Algebra &algebra, Memory &memory, Expr outcome,
                    Decision decision, bool hasTokens) {
   bool isApplied = decision == Decision::applied;
-  Expr applies = algebra.symmetric("cmpf oeq", verdict, algebra.integer(0));
-  Expr skips = algebra.symmetric("cmpf oeq", verdict, algebra.integer(1));
+  Expr applies = algebra.symmetric("cmpf oeq", outcome, algebra.integer(0));
+  Expr skips = algebra.symmetric("cmpf oeq", outcome, algebra.integer(1));
   // Skipping must not take arithmetic: nothing times nan is nothing.
   Expr unknown = algebra.undefined("a gradient that may not be finite");
   Substitution decide(algebra, [&](BaseRef base) -> Expr {
@@ -43,17 +43,18 @@ void prove::decide(Algebra &algebra, Memory &memory, Expr verdict,
 }
 
 /// Adds what |contents| hold of a parameter, which begins at |offset|.
-static void readIntervals(ParameterMeaning &parameter, const Contents &contents,
-                          StringRef role, int64_t offset) {
+static void readIntervals(ParameterSemantics &parameter,
+                          const Contents &contents, StringRef role,
+                          int64_t offset) {
   int64_t length = parameter.elements;
   if (contents.writer)
     parameter.writer = contents.writer;
-  std::vector<IntervalMeaning> result;
+  std::vector<IntervalSemantics> result;
   auto known = parameter.intervals.begin();
   const Piece *piece = llvm::partition_point(
       contents.own, [&](const Piece &piece) { return piece.end <= offset; });
   for (int64_t begin = 0; begin < length;) {
-    IntervalMeaning interval;
+    IntervalSemantics interval;
     int64_t end = std::min(length, piece->end - offset);
     if (known != parameter.intervals.end()) {
       end = std::min(end, known->end);
@@ -74,7 +75,7 @@ static void readIntervals(ParameterMeaning &parameter, const Contents &contents,
 
 void prove::readApplied(Proof &proof, zrt::ProgramOp program,
                         const Buckets &buckets, Memory &memory,
-                        Meaning &meaning) {
+                        StepSemantics &semantics) {
   for (auto op : program.getOps<zrt::StateOp>()) {
     const Contents &contents = memory.get(op.getBufferAttr());
     BucketOp bucket = buckets.lookup(op.getBucketAttr().getAttr()).op;
@@ -95,31 +96,31 @@ void prove::readApplied(Proof &proof, zrt::ProgramOp program,
     for (auto [member, offset] :
          llvm::zip_equal(bucket.getMembers().getAsRange<FlatSymbolRefAttr>(),
                          bucket.getOffsets()))
-      readIntervals(meaning.parameters[member.getAttr()], contents,
+      readIntervals(semantics.parameters[member.getAttr()], contents,
                     op.getRole(), offset);
   }
   SymbolTable symbols(program);
   for (auto op : program.getOps<zrt::ScalarStateOp>()) {
     auto slots = symbols.lookup<zrt::SlotsOp>(op.getSlotsAttr().getAttr());
-    meaning.initials.push_back(
+    semantics.initials.push_back(
         {op.getRole().str(),
          {proof.algebra.constant(slots.getInitial()[op.getIndex()]), {}}});
-    meaning.counters.push_back(
+    semantics.counters.push_back(
         {op.getRole().str(),
          memory.slots[{op.getSlotsAttr().getAttr(), op.getIndex()}]});
   }
   for (auto [name, slots] :
        llvm::zip_equal(program.getResultNames().getAsRange<StringAttr>(),
                        program.getResults().getAsRange<FlatSymbolRefAttr>()))
-    meaning.results.push_back(
+    semantics.results.push_back(
         {name.getValue().str(), memory.slots[{slots.getAttr(), 0}]});
 }
 
 void prove::readSkipped(zrt::ProgramOp program, Memory &memory,
-                        Meaning &meaning) {
+                        StepSemantics &semantics) {
   for (auto op : program.getOps<zrt::ScalarStateOp>())
     if (op.getChangesOnSkip())
-      meaning.skipped.push_back(
+      semantics.skipped.push_back(
           {op.getRole().str(),
            memory.slots[{op.getSlotsAttr().getAttr(), op.getIndex()}]});
 }

@@ -11,20 +11,21 @@
 
 namespace zero::prove {
 
-/// What a verdict says: 0, 1 or another number.
+/// What a outcome says: 0, 1 or another number.
 enum class Decision { applied, skipped, refused };
 
-/// Takes one side of every choice that depends on the settled verdict.
+/// Takes one side of every choice that depends on the committed outcome.
 /// |hasTokens|: an applied step has some, or is refused.
-void decide(Algebra &algebra, Memory &memory, Expr verdict, Decision decision,
+void decide(Algebra &algebra, Memory &memory, Expr outcome, Decision decision,
             bool hasTokens);
 
 /// Reads parameters, states, counters and results from |memory|.
 void readApplied(Proof &proof, zrt::ProgramOp program, const Buckets &buckets,
-                 Memory &memory, Meaning &meaning);
+                 Memory &memory, StepSemantics &semantics);
 
 /// Reads the loss scale from |memory|, that of a skipped step.
-void readSkipped(zrt::ProgramOp program, Memory &memory, Meaning &meaning);
+void readSkipped(zrt::ProgramOp program, Memory &memory,
+                 StepSemantics &semantics);
 
 } // namespace zero::prove
 

@@ -23,7 +23,7 @@ void Calls::reportRole(zrt::PackOp op, const Contents &contents) {
     Report::attach(diagnostic, op.getLoc(),
                    findExample(algebra, algebra.gradient(Epoch::last, 0),
                                algebra.gradient(Epoch::all, 0),
-                               meaning.getNumRanks()));
+                               semantics.getNumRanks()));
   noteMembers(diagnostic, buckets.find(contents.bucket)->second);
 }
 
@@ -34,7 +34,7 @@ void Calls::pack(zrt::PackOp op) {
   }
   StringAttr bucket = arriving.getBucketAttr().getAttr();
   // What was there before is not read unless it is added to; so nothing is
-  // settled here.
+  // committed here.
   Contents &before = memory->get(arriving.getGradientAttr());
   if (op.getAccumulate() && before.bucket && before.bucket != bucket)
     proof.report.error(op) << "adds gradients of @" << bucket.getValue()
@@ -46,7 +46,7 @@ void Calls::pack(zrt::PackOp op) {
   auto add = symbols.lookup<zrt::KernelOp>(arriving.getAddAttr().getAttr());
   Precision kept(contents.op.getValueType().getElementType());
   // All members of a bucket arrive alike.
-  AxisSet over = meaning.axes.getSet(
+  AxisSet over = semantics.axes.getSet(
       contents.op.getValueType().getAxes(PlacementKind::Partial));
   Expr gradient = algebra.gradient(Epoch::current, over);
   auto evaluate = [&](zrt::KernelOp kernel, Number old) -> Number {

@@ -15,11 +15,11 @@ using namespace zero;
 using namespace zero::prove;
 
 Calls::Calls(Proof &proof, zrt::ProgramOp program, const SymbolTable &symbols,
-             const Buckets &buckets, Meaning &meaning)
+             const Buckets &buckets, StepSemantics &semantics)
     : proof(proof), algebra(proof.algebra), program(program), buckets(buckets),
-      meaning(meaning), symbols(symbols),
+      semantics(semantics), symbols(symbols),
       writers(readSlotWriters(program, symbols)) {
-  for (auto op : program.getOps<zrt::ArrivalsOp>())
+  for (auto op : program.getOps<zrt::BucketTableOp>())
     arrivals[op.getBucketAttr().getAttr()] = op;
   for (auto op : program.getOps<zrt::BufferOp>())
     sharers[op.getMemory().getAttr()].push_back(op.getSymNameAttr());
@@ -86,9 +86,9 @@ bool Calls::requireOwners(Operation *call, const Contents &contents,
   zrt::BufferOp buffer = contents.op;
   proof.report.error(call)
       << "uses @" << buffer.getSymName() << ", of which owners over "
-      << meaning.axes.describe(contents.owners)
+      << semantics.axes.describe(contents.owners)
       << " hold other numbers than the rest, as if owners over "
-      << meaning.axes.describe(owners) << " did";
+      << semantics.axes.describe(owners) << " did";
   return false;
 }
 
@@ -130,18 +130,18 @@ Pieces Calls::sumOverOwners(const Contents &contents, Precision sumType,
                             AxisSet set) {
   Pieces sums;
   const Pieces &other = contents.hasOther ? contents.other : contents.own;
-  AxisSet stages = getStages(contents, meaning.axes);
+  AxisSet stages = getStages(contents, semantics.axes);
   // All members of a bucket arrive alike.
   AxisSet arrivesOver = 0;
   if (BucketOp bucket = buckets.lookup(contents.bucket).op)
     arrivesOver =
-        meaning
+        semantics
             .parameters[cast<FlatSymbolRefAttr>(bucket.getMembers()[0])
                             .getAttr()]
             .arrivesOver;
   auto sum = [&](const Number &own, const Number &others) {
-    return sumOf(algebra, own, others, arrivesOver, sumType, meaning.axes, set,
-                 stages);
+    return sumOf(algebra, own, others, arrivesOver, sumType, semantics.axes,
+                 set, stages);
   };
   forEachPart(
       contents.own, other, [&](const Piece &x, const Piece &y, int64_t end) {
@@ -152,7 +152,7 @@ Pieces Calls::sumOverOwners(const Contents &contents, Precision sumType,
 
 void Calls::send(const Contents &contents, AxisSet set) {
   zrt::BufferOp buffer = contents.op;
-  AxisSet meets = meaning.getMeetings(buffer.getValueType().getPresent());
+  AxisSet meets = semantics.getMeetings(buffer.getValueType().getPresent());
   if ((set & ~meets) == 0)
     return;
   for (const Piece &piece : contents.own)
@@ -166,7 +166,7 @@ Precision Calls::getPrecision(FlatSymbolRefAttr buffer) {
 
 void Calls::allReduce(zrt::AllReduceOp op) {
   Contents &contents = read(op, op.getBufferAttr());
-  AxisSet set = meaning.axes.getSet(op.getAxes());
+  AxisSet set = semantics.axes.getSet(op.getAxes());
   send(contents, set);
   Pieces sums =
       sumOverOwners(contents, getPrecision(op.getResultBuffer()), set);
@@ -213,7 +213,7 @@ void Calls::reduceScatter(Operation *op, FlatSymbolRefAttr source,
 
 void Calls::allGather(zrt::AllGatherOp op) {
   Contents &contents = read(op, op.getBufferAttr());
-  AxisSet set = meaning.axes.getSet(op.getAxes());
+  AxisSet set = semantics.axes.getSet(op.getAxes());
   send(contents, set);
   if (!requireOwners(op, contents, set))
     return;
@@ -231,8 +231,8 @@ void Calls::allGather(zrt::AllGatherOp op) {
 
 /// A sum over |set| as addends: all that matters of these is what they add up
 /// to, so they are as good as those that were summed.
-static Expr unreduce(Algebra &algebra, Expr sum, const MeshAxes &axes,
-                     AxisSet set) {
+static Expr keepOnRoot(Algebra &algebra, Expr sum, const MeshAxes &axes,
+                       AxisSet set) {
   return algebra.mapTerms(sum, [&](const Term &term) -> Expr {
     BaseRef gradient = nullptr;
     Monomial rest;
@@ -254,16 +254,16 @@ static Expr unreduce(Algebra &algebra, Expr sum, const MeshAxes &axes,
   });
 }
 
-void Calls::unreduce(zrt::UnreduceOp op) {
+void Calls::keepOnRoot(zrt::KeepOnRootOp op) {
   Contents &contents = read(op, op.getBufferAttr());
-  AxisSet set = meaning.axes.getSet(op.getAxes());
+  AxisSet set = semantics.axes.getSet(op.getAxes());
   bool isAlike = !contents.hasOther || contents.isAlike();
   Contents &addends = write(op, op.getBufferAttr(), contents.bucket);
   for (Piece &piece : addends.own)
     for (Number *number : {&piece.element, &piece.pad}) {
       number->expr =
           isAlike
-              ? ::unreduce(algebra, number->expr, meaning.axes, set)
+              ? ::keepOnRoot(algebra, number->expr, semantics.axes, set)
               : algebra.undefined("addends of what ranks do not have alike");
       number->beforeConversion.reset();
     }
@@ -298,13 +298,13 @@ Number &Calls::writeSlot(Operation *call, FlatSymbolRefAttr slots,
     proof.report.error(call)
         << "writes " << slots << ", which the caller passes to apply";
   // Whoever asks for the loss scale may do so from then on.
-  if (settled && symbols.lookup<zrt::SlotsOp>(slots.getAttr()).isLossScale())
-    proof.report.error(call)
-        << "writes " << slots << ", the loss scale, after the step is settled";
+  if (committed && symbols.lookup<zrt::SlotsOp>(slots.getAttr()).isLossScale())
+    proof.report.error(call) << "writes " << slots
+                             << ", the loss scale, after the step is committed";
   // Settling reports the results as they are then.
-  if (settled && llvm::is_contained(program.getResults(), slots))
+  if (committed && llvm::is_contained(program.getResults(), slots))
     proof.report.error(call)
-        << "writes result " << slots << " after the step is settled";
+        << "writes result " << slots << " after the step is committed";
   return getSlot(slots, index);
 }
 
@@ -335,14 +335,14 @@ void Calls::run(Operation *call, Memory &on) {
       .Case([&](zrt::AllGatherOp op) { allGather(op); })
       .Case([&](zrt::ReduceScatterOp op) {
         reduceScatter(op, op.getSourceAttr(), op.getTargetAttr(),
-                      meaning.axes.getSet(op.getAxes()), false);
+                      semantics.axes.getSet(op.getAxes()), false);
       })
       .Case([&](zrt::ReduceScatterAddOp op) {
         reduceScatter(op, op.getSourceAttr(), op.getTargetAttr(),
-                      meaning.axes.getSet(op.getAxes()), true);
+                      semantics.axes.getSet(op.getAxes()), true);
       })
       .Case([&](zrt::CopyOp op) { copy(op); })
-      .Case([&](zrt::UnreduceOp op) { unreduce(op); })
+      .Case([&](zrt::KeepOnRootOp op) { keepOnRoot(op); })
       .Case([&](zrt::AllocateOp op) {
         Contents &contents = memory->get(op.getBufferAttr());
         if (filling.contains(contents.op.getSymNameAttr()))
@@ -360,7 +360,7 @@ void Calls::run(Operation *call, Memory &on) {
       .Case([&](zrt::ReleaseOp op) {
         require(op, op.getBufferAttr()).allocated = false;
       })
-      .Case([&](zrt::RetagOp op) {
+      .Case([&](zrt::SetRoleOp op) {
         require(op, op.getBufferAttr()).role = op.getRole();
       })
       .Case([&](zrt::CountArrivalsOp op) {
@@ -368,33 +368,33 @@ void Calls::run(Operation *call, Memory &on) {
         writeSlot(op, op.getSlotsAttr(), 0) =
             inApply ? Number{algebra.symbol(kAccumulation), {}} : early;
         writeSlot(op, op.getSlotsAttr(), 1) =
-            inApply ? Number{getMissing(algebra, meaning.axes), {}} : early;
+            inApply ? Number{getMissing(algebra, semantics.axes), {}} : early;
       })
       .Case([&](zrt::AllReduceScalarsOp op) {
         int64_t size =
             symbols.lookup<zrt::SlotsOp>(op.getSlotsAttr().getAttr()).size();
-        AxisSet set = meaning.axes.getSet(op.getAxes());
+        AxisSet set = semantics.axes.getSet(op.getAxes());
         for (int64_t i = 0; i < size; ++i) {
           Number &slot = writeSlot(op, op.getSlotsAttr(), i);
-          if (set & ~meaning.meetsOver)
+          if (set & ~semantics.meetsOver)
             sent.push_back(slot.expr);
-          slot.expr = sumOverRanks(algebra, slot.expr, meaning.axes, set);
+          slot.expr = sumOverRanks(algebra, slot.expr, semantics.axes, set);
         }
       })
-      .Case([&](zrt::CountOnceOp op) {
+      .Case([&](zrt::CountReplicatedOnceOp op) {
         Number &slot = writeSlot(op, op.getSlotsAttr(), op.getIndex());
-        slot.expr =
-            countOnce(algebra, slot.expr, meaning.axes.getSet(op.getAxes()));
+        slot.expr = countReplicatedOnce(algebra, slot.expr,
+                                        semantics.axes.getSet(op.getAxes()));
       })
-      .Case([&](zrt::SettleOp op) {
+      .Case([&](zrt::CommitOp op) {
         if (!inApply)
-          proof.report.error(op) << "settles a step that is not being applied";
-        Expr number = getSlot(op.getVerdictAttr(), 0).expr;
-        if (settled && verdict != number)
-          proof.report.error(op) << "settles a step a second time, with "
-                                    "another verdict";
-        settled = op;
-        verdict = number;
+          proof.report.error(op) << "commits a step that is not being applied";
+        Expr number = getSlot(op.getOutcomeAttr(), 0).expr;
+        if (committed && outcome != number)
+          proof.report.error(op) << "commits a step a second time, with "
+                                    "another outcome";
+        committed = op;
+        outcome = number;
       })
       .Default([&](Operation *op) {
         proof.report.error(op)

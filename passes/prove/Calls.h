@@ -21,14 +21,14 @@ class Calls {
 public:
   /// |symbols| are those of |program|.
   Calls(Proof &proof, zrt::ProgramOp program, const mlir::SymbolTable &symbols,
-        const Buckets &buckets, Meaning &meaning);
+        const Buckets &buckets, StepSemantics &semantics);
 
   void run(mlir::Operation *call, Memory &memory);
   /// No further call can make up for a gradient that did not arrive.
   void settleAbsent(mlir::Operation *op, Memory &memory);
 
   /// The bucket whose gradients arrive, for zrt.pack; null: none do.
-  zrt::ArrivalsOp arriving = nullptr;
+  zrt::BucketTableOp arriving = nullptr;
   /// Whether a backward is open or being closed.
   bool inBackward = false;
   /// Whether apply runs: all that arrives is known.
@@ -38,11 +38,11 @@ public:
   /// What this rank gave to collectives with ranks that may have made another
   /// number of backwards.
   std::vector<Expr> sent;
-  /// What was settled, and where; null if nothing was.
-  Expr verdict = nullptr;
-  mlir::Operation *settled = nullptr;
+  /// What was committed, and where; null if nothing was.
+  Expr outcome = nullptr;
+  mlir::Operation *committed = nullptr;
 
-  zrt::ArrivalsOp getArrivals(mlir::FlatSymbolRefAttr bucket) {
+  zrt::BucketTableOp getArrivals(mlir::FlatSymbolRefAttr bucket) {
     return arrivals.lookup(bucket.getAttr());
   }
 
@@ -61,7 +61,7 @@ private:
                      mlir::FlatSymbolRefAttr target, AxisSet set,
                      bool accumulate);
   void copy(zrt::CopyOp op);
-  void unreduce(zrt::UnreduceOp op);
+  void keepOnRoot(zrt::KeepOnRootOp op);
 
   // Accesses, which every call makes through these.
 
@@ -116,10 +116,10 @@ private:
   Algebra &algebra;
   zrt::ProgramOp program;
   const Buckets &buckets;
-  Meaning &meaning;
+  StepSemantics &semantics;
   Memory *memory = nullptr;
   const mlir::SymbolTable &symbols;
-  llvm::DenseMap<mlir::StringAttr, zrt::ArrivalsOp> arrivals; // by bucket
+  llvm::DenseMap<mlir::StringAttr, zrt::BucketTableOp> arrivals; // by bucket
   /// Buffers, by the one whose memory they share; that one is among them.
   llvm::DenseMap<mlir::StringAttr, llvm::SmallVector<mlir::StringAttr, 1>>
       sharers;

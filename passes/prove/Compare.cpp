@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/prove/Example.h"
-#include "passes/prove/Meaning.h"
+#include "passes/prove/StepSemantics.h"
 
 #include "llvm/ADT/StringMap.h"
 
@@ -16,7 +16,8 @@ using namespace zero::prove;
 namespace {
 class Comparison {
 public:
-  Comparison(Proof &proof, const Meaning &first, const Meaning &second)
+  Comparison(Proof &proof, const StepSemantics &first,
+             const StepSemantics &second)
       : proof(proof), first(first), second(second) {}
 
   void run();
@@ -26,10 +27,12 @@ private:
     InFlightDiagnostic diagnostic = proof.report.error(op ? op : second.step);
     return diagnostic;
   }
-  void compareContract(const ParameterMeaning &a, const ParameterMeaning &b);
-  void compareParameter(const ParameterMeaning &a, const ParameterMeaning &b);
-  void compareElements(const ParameterMeaning &a, const ParameterMeaning &b,
-                       const IntervalMeaning &x, const IntervalMeaning &y,
+  void compareContract(const ParameterSemantics &a,
+                       const ParameterSemantics &b);
+  void compareParameter(const ParameterSemantics &a,
+                        const ParameterSemantics &b);
+  void compareElements(const ParameterSemantics &a, const ParameterSemantics &b,
+                       const IntervalSemantics &x, const IntervalSemantics &y,
                        int64_t element);
   bool dependsOnNextScale(Expr a);
   void compareScalars(StringRef kind,
@@ -37,13 +40,13 @@ private:
                       ArrayRef<std::pair<std::string, Number>> b);
 
   Proof &proof;
-  const Meaning &first;
-  const Meaning &second;
+  const StepSemantics &first;
+  const StepSemantics &second;
 };
 } // namespace
 
-void Comparison::compareContract(const ParameterMeaning &a,
-                                 const ParameterMeaning &b) {
+void Comparison::compareContract(const ParameterSemantics &a,
+                                 const ParameterSemantics &b) {
   ParameterOp one = a.op, two = b.op;
   StringRef name = one.getSymName();
   auto differ = [&](StringRef what, const llvm::Twine &x,
@@ -133,10 +136,10 @@ bool Comparison::dependsOnNextScale(Expr a) {
   return depends;
 }
 
-void Comparison::compareElements(const ParameterMeaning &a,
-                                 const ParameterMeaning &b,
-                                 const IntervalMeaning &x,
-                                 const IntervalMeaning &y, int64_t element) {
+void Comparison::compareElements(const ParameterSemantics &a,
+                                 const ParameterSemantics &b,
+                                 const IntervalSemantics &x,
+                                 const IntervalSemantics &y, int64_t element) {
   ParameterOp op = b.op;
   // One mistake is in all roles: the shortest of them tells most.
   const Number *shown = nullptr;
@@ -205,15 +208,16 @@ void Comparison::compareElements(const ParameterMeaning &a,
                       << ", which the other step has not";
 }
 
-void Comparison::compareParameter(const ParameterMeaning &a,
-                                  const ParameterMeaning &b) {
+void Comparison::compareParameter(const ParameterSemantics &a,
+                                  const ParameterSemantics &b) {
   compareContract(a, b);
   ParameterOp op = a.op;
   int64_t end = a.elements;
   auto x = a.intervals.begin(), y = b.intervals.begin();
   // Neighbours with one meaning are one interval to the reader of a report.
-  const IntervalMeaning *lastX = nullptr, *lastY = nullptr;
-  auto isSame = [](const IntervalMeaning *last, const IntervalMeaning &now) {
+  const IntervalSemantics *lastX = nullptr, *lastY = nullptr;
+  auto isSame = [](const IntervalSemantics *last,
+                   const IntervalSemantics &now) {
     return last && last->roles == now.roles;
   };
   for (int64_t element = 0; element < end;) {
@@ -286,8 +290,8 @@ void Comparison::run() {
                        << " scalars at apply, expected " << first.inputs.size();
   for (size_t i = 0; i < std::min(first.inputs.size(), second.inputs.size());
        ++i) {
-    const InputMeaning &a = first.inputs[i], &b = second.inputs[i];
-    auto describe = [&](const InputMeaning &input) {
+    const InputSemantics &a = first.inputs[i], &b = second.inputs[i];
+    auto describe = [&](const InputSemantics &input) {
       std::string over = first.axes.describe(input.over);
       return std::string(input.isTokens ? "a number of tokens" : "a number") +
              (over.empty() ? ", the same on all ranks"
@@ -323,14 +327,14 @@ void Comparison::run() {
   for (int i = 0; i < kNumSituations; ++i)
     if (mayHappen(getSituation(i), first) &&
         mayHappen(getSituation(i), second) &&
-        first.verdicts[i] != second.verdicts[i])
+        first.outcomes[i] != second.outcomes[i])
       error(second.step) << "where " << describe(getSituation(i))
-                         << ", the verdict is "
-                         << describeVerdict(second.verdicts[i]) << ", expected "
-                         << describeVerdict(first.verdicts[i]);
+                         << ", the outcome is "
+                         << describeOutcome(second.outcomes[i]) << ", expected "
+                         << describeOutcome(first.outcomes[i]);
 }
 
-void prove::compareMeanings(Proof &proof, const Meaning &first,
-                            const Meaning &second) {
+void prove::compareSemantics(Proof &proof, const StepSemantics &first,
+                             const StepSemantics &second) {
   Comparison(proof, first, second).run();
 }

@@ -11,7 +11,7 @@
 
 #include "passes/prove/Example.h"
 
-#include "passes/prove/Meaning.h"
+#include "passes/prove/StepSemantics.h"
 
 #include "llvm/Support/Format.h"
 

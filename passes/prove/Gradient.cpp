@@ -258,7 +258,7 @@ static const Clipping &getClipping(Proof &proof, Expr factor) {
 }
 
 void prove::checkGradient(Proof &proof, Operation *op,
-                          const ParameterMeaning &parameter,
+                          const ParameterSemantics &parameter,
                           const MeshAxes &axes, Number gradient) {
   ParameterOp parameterOp = parameter.op;
   StringRef name = parameterOp.getSymName();
@@ -327,11 +327,11 @@ static ArrayRef<BaseRef> findGradients(Proof &proof, Expr a) {
   return it->second;
 }
 
-void prove::checkArrived(Proof &proof, const ParameterMeaning &parameter,
-                         const Meaning &meaning) {
+void prove::checkArrived(Proof &proof, const ParameterSemantics &parameter,
+                         const StepSemantics &semantics) {
   ParameterOp op = parameter.op;
-  Operation *writer = parameter.writer ? parameter.writer : meaning.step;
-  for (const IntervalMeaning &interval : parameter.intervals) {
+  Operation *writer = parameter.writer ? parameter.writer : semantics.step;
+  for (const IntervalSemantics &interval : parameter.intervals) {
     llvm::SmallSetVector<BaseRef, 4> found;
     bool isKnown = true;
     for (auto &[role, number] : interval.roles) {
@@ -363,10 +363,10 @@ void prove::checkArrived(Proof &proof, const ParameterMeaning &parameter,
         [&] { diagnostic << " and "; });
     Expr expected = proof.algebra.gradient(Epoch::all, 0);
     diagnostic << ", expected " << toString(expected) << ": "
-               << explainGradient(sum, meaning.axes);
+               << explainGradient(sum, semantics.axes);
     Report::attach(
         diagnostic, writer->getLoc(),
-        findExample(proof.algebra, sum, expected, meaning.getNumRanks()));
+        findExample(proof.algebra, sum, expected, semantics.getNumRanks()));
     return;
   }
 }

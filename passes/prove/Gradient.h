@@ -7,7 +7,7 @@
 #ifndef ZERO_PASSES_PROVE_GRADIENT_H
 #define ZERO_PASSES_PROVE_GRADIENT_H
 
-#include "passes/prove/Meaning.h"
+#include "passes/prove/StepSemantics.h"
 
 namespace zero::prove {
 
@@ -37,13 +37,13 @@ bool isWholeGradient(Algebra &algebra, Expr a, Expr *factor = nullptr);
 /// Reports a gradient that does not reach its update exactly once, with the
 /// declared weight, from every backward and rank, in the type it is kept in.
 void checkGradient(Proof &proof, mlir::Operation *op,
-                   const ParameterMeaning &parameter, const MeshAxes &axes,
+                   const ParameterSemantics &parameter, const MeshAxes &axes,
                    Number gradient);
 
 /// Reports where a parameter of a program becomes something with gradients that
 /// are not of all backwards and ranks.
-void checkArrived(Proof &proof, const ParameterMeaning &parameter,
-                  const Meaning &meaning);
+void checkArrived(Proof &proof, const ParameterSemantics &parameter,
+                  const StepSemantics &semantics);
 
 /// What is wrong with |a| where the gradient of all backwards and ranks was
 /// expected, in words: "rank 1 adds ... ".

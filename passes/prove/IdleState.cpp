@@ -23,8 +23,8 @@ IdleState::IdleState(Proof &proof, zrt::ProgramOp program,
 }
 
 void IdleState::readStates() {
-  llvm::DenseMap<StringAttr, zrt::ArrivalsOp> arrivals;
-  for (auto op : program.getOps<zrt::ArrivalsOp>())
+  llvm::DenseMap<StringAttr, zrt::BucketTableOp> arrivals;
+  for (auto op : program.getOps<zrt::BucketTableOp>())
     arrivals[op.getBucketAttr().getAttr()] = op;
   for (auto op : program.getOps<zrt::StateOp>()) {
     Entry &entry = lasting[op.getBufferAttr().getAttr()];
@@ -36,31 +36,31 @@ void IdleState::readStates() {
     entry = {op.getRole().str(), op.getBucketAttr().getAttr()};
     // Who gives parameters their first values, gives them to what arrivals
     // name.
-    zrt::ArrivalsOp bound = arrivals.lookup(op.getBucketAttr().getAttr());
+    zrt::BucketTableOp bound = arrivals.lookup(op.getBucketAttr().getAttr());
     if (!bound)
       proof.report.error(op) << "is state of " << op.getBucketAttr()
                              << ", whose gradients never arrive";
     if (matters && op.getRole() == "master" &&
         (!bound || bound.getMasterAttr() != op.getBufferAttr()))
       proof.report.error(op)
-          << op.getBufferAttr() << " is not the master copy of "
+          << op.getBufferAttr() << " is not the master weights of "
           << op.getBucketAttr() << " that arrivals name: it has no first value";
   }
-  for (auto op : program.getOps<zrt::ArrivalsOp>()) {
+  for (auto op : program.getOps<zrt::BucketTableOp>()) {
     if (hasElements(op.getBucketAttr().getAttr()) && !isParameters(op))
       proof.report.error(op)
           << op.getParametersAttr() << " is not the state 'parameter' of "
           << op.getBucketAttr() << ": no checkpoint would restore it";
     // Copies of the parameters: whoever writes those writes these, too.
-    for (FlatSymbolRefAttr copy : {op.getMasterAttr(), op.getStagedAttr()})
+    for (FlatSymbolRefAttr copy : {op.getMasterAttr(), op.getStagingAttr()})
       if (copy)
         readCopy(op, copy);
   }
 }
 
 /// What |op| names as |copy| of its parameters gets their first values: that is
-/// their master copy, or a copy that no checkpoint needs.
-void IdleState::readCopy(zrt::ArrivalsOp op, FlatSymbolRefAttr copy) {
+/// their master weights, or a copy that no checkpoint needs.
+void IdleState::readCopy(zrt::BucketTableOp op, FlatSymbolRefAttr copy) {
   StringAttr bucket = op.getBucketAttr().getAttr();
   if (!hasElements(bucket))
     return;
@@ -83,7 +83,7 @@ void IdleState::readCopy(zrt::ArrivalsOp op, FlatSymbolRefAttr copy) {
 
 /// Whether what |op| names as parameters is the state of its bucket, whole and
 /// in the parameters' type.
-bool IdleState::isParameters(zrt::ArrivalsOp op) {
+bool IdleState::isParameters(zrt::BucketTableOp op) {
   auto it = lasting.find(op.getParametersAttr().getAttr());
   if (it == lasting.end() || it->second.role != "parameter" ||
       it->second.bucket != op.getBucketAttr().getAttr())
@@ -228,8 +228,8 @@ void IdleState::checkReplicas(Operation *transition, Memory &memory) {
       noteMembers(diagnostic, buckets.find(entry.bucket)->second);
     }
   }
-  for (auto op : program.getOps<zrt::ArrivalsOp>())
-    for (FlatSymbolRefAttr copy : {op.getMasterAttr(), op.getStagedAttr()}) {
+  for (auto op : program.getOps<zrt::BucketTableOp>())
+    for (FlatSymbolRefAttr copy : {op.getMasterAttr(), op.getStagingAttr()}) {
       if (!copy || lasting[copy.getAttr()].role != "parameter" ||
           !hasElements(op.getBucketAttr().getAttr()))
         continue;

@@ -36,9 +36,9 @@ private:
   bool hasElements(mlir::StringAttr bucket) {
     return buckets.lookup(bucket).hasElements;
   }
-  bool isParameters(zrt::ArrivalsOp op);
+  bool isParameters(zrt::BucketTableOp op);
   void readStates();
-  void readCopy(zrt::ArrivalsOp op, mlir::FlatSymbolRefAttr copy);
+  void readCopy(zrt::BucketTableOp op, mlir::FlatSymbolRefAttr copy);
   void fillBuffers(const MeshAxes &axes);
   void fillSlots();
 

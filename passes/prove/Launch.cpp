@@ -139,13 +139,13 @@ Number Calls::sumOverBucket(StringAttr bucketName, const Pieces &addends,
             {}};
   }
   // A rank adds the elements of its row, and of these its own.
-  AxisSet over = owners | meaning.axes.getSet(bucket.getValueType().getAxes(
+  AxisSet over = owners | semantics.axes.getSet(bucket.getValueType().getAxes(
                               PlacementKind::Sharded));
   const Piece *piece = addends.begin();
   for (auto [member, offset] :
        llvm::zip_equal(bucket.getMembers().getAsRange<FlatSymbolRefAttr>(),
                        bucket.getOffsets())) {
-    ParameterMeaning &parameter = meaning.parameters[member.getAttr()];
+    ParameterSemantics &parameter = semantics.parameters[member.getAttr()];
     int64_t length = parameter.elements;
     if (length == 0)
       continue;
@@ -188,7 +188,7 @@ bool Calls::isZeroElsewhere(zrt::LaunchOp op) {
 
 bool Calls::findOwners(zrt::LaunchOp op, ArrayRef<Contents *> operands,
                        AxisSet &owners) {
-  AxisSet set = op.getOwn() ? meaning.axes.getSet(*op.getOwn()) : 0;
+  AxisSet set = op.getOwn() ? semantics.axes.getSet(*op.getOwn()) : 0;
   owners = set;
   for (auto [i, contents] : llvm::enumerate(operands)) {
     auto kernel = symbols.lookup<zrt::KernelOp>(op.getKernelAttr().getAttr());
@@ -254,7 +254,7 @@ void Calls::launch(zrt::LaunchOp op) {
     return;
   std::vector<Pieces> own, other;
   Pieces addends, otherAddends;
-  AxisSet set = op.getOwn() ? meaning.axes.getSet(*op.getOwn()) : 0;
+  AxisSet set = op.getOwn() ? semantics.axes.getSet(*op.getOwn()) : 0;
   bool everywhere =
       set == 0 && llvm::any_of(kernel.operands, [](Contents *contents) {
         return contents->hasOther;
@@ -283,7 +283,7 @@ void Calls::launch(zrt::LaunchOp op) {
   AxisSet stages =
       kernel.operands.empty()
           ? 0
-          : meaning.axes.getSet(
+          : semantics.axes.getSet(
                 kernel.operands[0]->op.getValueType().getStageAxes());
   if (stages && !isZeroElsewhere(op))
     slot = {algebra.undefined("a number that some pipeline stages only write"),

@@ -13,7 +13,7 @@
 #ifndef ZERO_PASSES_PROVE_MEMORY_H
 #define ZERO_PASSES_PROVE_MEMORY_H
 
-#include "passes/prove/Meaning.h"
+#include "passes/prove/StepSemantics.h"
 
 namespace zero::prove {
 

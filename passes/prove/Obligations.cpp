@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/prove/Meaning.h"
+#include "passes/prove/StepSemantics.h"
 
 #include <cmath>
 
@@ -13,19 +13,19 @@ using namespace zero;
 using namespace zero::prove;
 
 /// Whether the step is applied where ranks made different numbers of backwards.
-static bool appliesUnequal(const Meaning &meaning) {
+static bool appliesUnequal(const StepSemantics &semantics) {
   for (int i = 0; i < kNumSituations; ++i)
-    if (getSituation(i).unequal && mayHappen(getSituation(i), meaning) &&
-        meaning.verdicts[i] == 0)
+    if (getSituation(i).unequal && mayHappen(getSituation(i), semantics) &&
+        semantics.outcomes[i] == 0)
       return true;
   return false;
 }
 
 /// Reports a number that is not the same on all ranks, or that nobody wrote.
 static bool checkNumber(Proof &proof, Operation *op, const llvm::Twine &what,
-                        Expr number, const Meaning &meaning) {
+                        Expr number, const StepSemantics &semantics) {
   std::string unknown = describeUnknown(number);
-  if (unknown.empty() && number->hasOwnCount() && appliesUnequal(meaning))
+  if (unknown.empty() && number->hasOwnCount() && appliesUnequal(semantics))
     unknown = "the number of this rank's backwards, and the step is applied "
               "where others made another number of them";
   if (!unknown.empty()) {
@@ -35,27 +35,27 @@ static bool checkNumber(Proof &proof, Operation *op, const llvm::Twine &what,
   return true;
 }
 
-static void checkParameter(Proof &proof, const ParameterMeaning &parameter,
-                           const Meaning &meaning) {
+static void checkParameter(Proof &proof, const ParameterSemantics &parameter,
+                           const StepSemantics &semantics) {
   ParameterOp op = parameter.op;
   if (parameter.elements == 0)
     return;
   std::string name = op.getSymName().str();
-  Operation *writer = parameter.writer ? parameter.writer : meaning.step;
+  Operation *writer = parameter.writer ? parameter.writer : semantics.step;
   int64_t next = 0;
-  for (const IntervalMeaning &interval : parameter.intervals) {
+  for (const IntervalSemantics &interval : parameter.intervals) {
     if (interval.begin != next)
       break;
     next = interval.end;
     for (auto &[role, number] : interval.roles)
       if (!checkNumber(proof, writer,
                        "new " + llvm::Twine(role) + " of '" + name + "'",
-                       number.expr, meaning))
+                       number.expr, semantics))
         return;
     const Number *master = interval.find("master");
     const Number *value = interval.find("parameter");
     if (!value) {
-      proof.report.error(meaning.step)
+      proof.report.error(semantics.step)
           << "'" << name << "' is no state of the step: no checkpoint saves it";
       return;
     }
@@ -69,7 +69,8 @@ static void checkParameter(Proof &proof, const ParameterMeaning &parameter,
     }
     if (master && value->expr != master->expr) {
       proof.report.error(writer)
-          << "'" << name << "' and its master copy become different numbers: "
+          << "'" << name
+          << "' and its master weights become different numbers: "
           << toString(value->expr) << " and " << toString(master->expr);
       return;
     }
@@ -85,37 +86,37 @@ static void checkParameter(Proof &proof, const ParameterMeaning &parameter,
                << " on, a rank holds " << parameter.elements;
 }
 
-void prove::checkMeaning(Proof &proof, const Meaning &meaning) {
-  for (auto &[name, parameter] : meaning.parameters)
-    checkParameter(proof, parameter, meaning);
+void prove::checkSemantics(Proof &proof, const StepSemantics &semantics) {
+  for (auto &[name, parameter] : semantics.parameters)
+    checkParameter(proof, parameter, semantics);
   llvm::StringSet<> counters;
-  for (auto &[name, number] : meaning.counters) {
+  for (auto &[name, number] : semantics.counters) {
     if (!counters.insert(name).second)
-      proof.report.error(meaning.step)
+      proof.report.error(semantics.step)
           << "counter '" << name << "' is advanced twice";
-    checkNumber(proof, meaning.step, "counter '" + llvm::Twine(name) + "'",
-                number.expr, meaning);
+    checkNumber(proof, semantics.step, "counter '" + llvm::Twine(name) + "'",
+                number.expr, semantics);
   }
-  for (auto &[name, number] : meaning.results)
-    checkNumber(proof, meaning.step, "result '" + llvm::Twine(name) + "'",
-                number.expr, meaning);
+  for (auto &[name, number] : semantics.results)
+    checkNumber(proof, semantics.step, "result '" + llvm::Twine(name) + "'",
+                number.expr, semantics);
   for (int i = 0; i < kNumSituations; ++i) {
     Situation situation = getSituation(i);
-    if (!mayHappen(situation, meaning))
+    if (!mayHappen(situation, semantics))
       continue;
-    if (!(meaning.verdicts[i] >= 0 && meaning.verdicts[i] <= 5) ||
-        meaning.verdicts[i] != std::floor(meaning.verdicts[i]))
-      proof.report.error(meaning.step)
-          << "where " << describe(situation) << ", the verdict is "
-          << describeVerdict(meaning.verdicts[i])
+    if (!(semantics.outcomes[i] >= 0 && semantics.outcomes[i] <= 5) ||
+        semantics.outcomes[i] != std::floor(semantics.outcomes[i]))
+      proof.report.error(semantics.step)
+          << "where " << describe(situation) << ", the outcome is "
+          << describeOutcome(semantics.outcomes[i])
           << ", expected a whole number from 0 to 5";
     bool mayApply = !situation.missing && !situation.noTokens &&
-                    (!situation.unequal || meaning.takesUnequal);
-    if ((meaning.verdicts[i] == 0) > mayApply)
-      proof.report.error(meaning.step)
+                    (!situation.unequal || semantics.takesUnequal);
+    if ((semantics.outcomes[i] == 0) > mayApply)
+      proof.report.error(semantics.step)
           << "the step is applied where " << describe(situation);
   }
-  if (meaning.verdicts[0] != 0)
-    proof.report.error(meaning.step)
+  if (semantics.outcomes[0] != 0)
+    proof.report.error(semantics.step)
         << "the step is not applied where " << describe(getSituation(0));
 }

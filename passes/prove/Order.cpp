@@ -30,7 +30,7 @@ static Accesses getAccesses(Operation *call, zrt::ProgramOp program,
     accesses.push_back({symbol.getAttr(), writes});
   };
   auto addBucket = [&](FlatSymbolRefAttr bucket) {
-    for (auto op : program.getOps<zrt::ArrivalsOp>())
+    for (auto op : program.getOps<zrt::BucketTableOp>())
       if (!bucket || op.getBucketAttr() == bucket)
         add(op.getGradientAttr(), true);
   };
@@ -70,12 +70,14 @@ static Accesses getAccesses(Operation *call, zrt::ProgramOp program,
         add(op.getBufferAttr(), false);
         add(op.getResultBuffer(), true);
       })
-      .Case<zrt::AllGatherOp, zrt::UnreduceOp, zrt::AllocateOp, zrt::ReleaseOp,
-            zrt::RetagOp>([&](auto op) { add(op.getBufferAttr(), true); })
-      .Case<zrt::CountArrivalsOp, zrt::CountOnceOp, zrt::AllReduceScalarsOp>(
+      .Case<zrt::AllGatherOp, zrt::KeepOnRootOp, zrt::AllocateOp,
+            zrt::ReleaseOp, zrt::SetRoleOp>(
+          [&](auto op) { add(op.getBufferAttr(), true); })
+      .Case<zrt::CountArrivalsOp, zrt::CountReplicatedOnceOp,
+            zrt::AllReduceScalarsOp>(
           [&](auto op) { add(op.getSlotsAttr(), true); })
-      .Case([&](zrt::SettleOp op) {
-        add(op.getVerdictAttr(), false);
+      .Case([&](zrt::CommitOp op) {
+        add(op.getOutcomeAttr(), false);
         for (auto slots : program.getResults().getAsRange<FlatSymbolRefAttr>())
           add(slots, false);
       });

@@ -7,7 +7,7 @@
 #ifndef ZERO_PASSES_PROVE_ORDER_H
 #define ZERO_PASSES_PROVE_ORDER_H
 
-#include "passes/prove/Meaning.h"
+#include "passes/prove/StepSemantics.h"
 
 namespace zero::prove {
 

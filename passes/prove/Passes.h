@@ -1,4 +1,5 @@
-//===- Passes.h - Passes of the prove room ----------------------*- C++ -*-===//
+//===- Passes.h - Passes of the prove component ----------------------*- C++
+//-*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

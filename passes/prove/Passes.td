@@ -16,7 +16,7 @@ def ProvePass : Pass<"zero-prove", "::mlir::ModuleOp"> {
     becomes, at whatever phase the step is, for every number of backwards, and
     reports each way in which that is not what the step declares: a gradient that is
     lost, counted twice or with another weight, a norm over other elements than the
-    clipped ones, a verdict on which ranks may disagree, a value that nobody wrote.
+    clipped ones, a outcome on which ranks may disagree, a value that nobody wrote.
 
     *Requires* one step in the module. *Guarantees* the obligations that
     passes/prove/README.md explains; changes nothing.

@@ -18,54 +18,55 @@ bool ProgramReader::initialize() {
   auto module = program->getParentOfType<ModuleOp>();
   SymbolTable outer(module);
   mesh = outer.lookup<MeshOp>(program.getMeshAttr().getAttr());
-  if (!readMesh(proof, program, mesh, meaning))
+  if (!readMesh(proof, program, mesh, semantics))
     return false;
   for (zrt::SlotsOp slots : program.getInputSlots()) {
     ArrayAttr over = slots.getOverAttr();
-    meaning.inputs.push_back(
-        {over ? meaning.axes.getSet(over) : 0, slots.isTokens()});
+    semantics.inputs.push_back(
+        {over ? semantics.axes.getSet(over) : 0, slots.isTokens()});
   }
   // What callers divide by themselves only the written step knows.
-  meaning.takesUnequal =
-      llvm::any_of(meaning.inputs, [&](const InputMeaning &input) {
-        return input.isTokens && input.over == meaning.axes.getAll();
+  semantics.takesUnequal =
+      llvm::any_of(semantics.inputs, [&](const InputSemantics &input) {
+        return input.isTokens && input.over == semantics.axes.getAll();
       });
-  meaning.lossScale = program.getLossScale().value_or("").str();
+  semantics.lossScale = program.getLossScale().value_or("").str();
   llvm::append_range(transitions, program.getOps<zrt::TransitionOp>());
-  llvm::append_range(arrivals, program.getOps<zrt::ArrivalsOp>());
-  for (zrt::ArrivalsOp op : arrivals) {
+  llvm::append_range(arrivals, program.getOps<zrt::BucketTableOp>());
+  for (zrt::BucketTableOp op : arrivals) {
     auto bucket = outer.lookup<BucketOp>(op.getBucketAttr().getAttr());
     auto gradient =
         symbols.lookup<zrt::BufferOp>(op.getGradientAttr().getAttr());
     bool isScaled = gradient.getValueType().isScaledBy(kLossScale);
-    if (isScaled == meaning.lossScale.empty())
+    if (isScaled == semantics.lossScale.empty())
       proof.report.error(op)
           << "gradients arrive with " << (isScaled ? "a" : "no")
           << " loss scale, and callers are told "
-          << (isScaled ? "none" : "@" + meaning.lossScale);
+          << (isScaled ? "none" : "@" + semantics.lossScale);
     for (auto member : bucket.getMembers().getAsRange<FlatSymbolRefAttr>()) {
-      ParameterMeaning &parameter = meaning.parameters[member.getAttr()];
+      ParameterSemantics &parameter = semantics.parameters[member.getAttr()];
       if (parameter.op)
         proof.report.error(op) << "gradient of " << member << " arrives twice";
       parameter.op = outer.lookup<ParameterOp>(member.getAttr());
       parameter.elements = mesh.getNumHeld(parameter.op.getValueType());
-      parameter.arrivesOver = meaning.axes.getSet(
+      parameter.arrivesOver = semantics.axes.getSet(
           gradient.getValueType().getAxes(PlacementKind::Partial));
       parameter.weight = algebra.divide(
           algebra.integer(1),
           getMonomial(algebra, mesh, gradient.getValueType().getScale()));
       ArrayRef<ScaleFactor> divided = gradient.getValueType().getScale();
-      meaning.dividesByTokens |= getExponent(divided, kTokens) != 0;
-      meaning.takesUnequal &= parameter.arrivesOver == meaning.axes.getAll() &&
-                              getExponent(divided, kTokens) == 1 &&
-                              getExponent(divided, kAccumulation) == 0;
+      semantics.dividesByTokens |= getExponent(divided, kTokens) != 0;
+      semantics.takesUnequal &=
+          parameter.arrivesOver == semantics.axes.getAll() &&
+          getExponent(divided, kTokens) == 1 &&
+          getExponent(divided, kAccumulation) == 0;
       parameter.arrival = bucket.getArrivalType();
       parameter.kept = Precision(gradient.getValueType().getElementType());
     }
   }
   buckets = readBuckets(module);
-  calls.emplace(proof, program, symbols, buckets, meaning);
-  idle.emplace(proof, program, symbols, buckets, meaning.axes);
+  calls.emplace(proof, program, symbols, buckets, semantics);
+  idle.emplace(proof, program, symbols, buckets, semantics.axes);
   if (transitions.empty()) {
     proof.report.error(program) << "has no protocol: no gradient can arrive";
     return false;
@@ -98,7 +99,7 @@ void ProgramReader::enter(Node node, Operation *from) {
             algebra.symbol(kLossScale))
       proof.report.error(from)
           << "state '" << node.state.getValue() << "' is reached with another @"
-          << meaning.lossScale << " than gradients are divided by";
+          << semantics.lossScale << " than gradients are divided by";
   auto known =
       llvm::find_if(nodes, [&](const Node &known) { return known.isAt(node); });
   if (known == nodes.end()) {
@@ -218,9 +219,9 @@ void ProgramReader::apply(const Node &node, zrt::TransitionOp transition,
   for (auto [i, symbol] :
        llvm::enumerate(program.getInputs().getAsRange<FlatSymbolRefAttr>()))
     memory.slots[{symbol.getAttr(), 0}] = {
-        getInput(algebra, i, meaning.inputs[i]),
+        getInput(algebra, i, semantics.inputs[i]),
         Precision(Float64Type::get(program.getContext()))};
-  calls->settled = nullptr;
+  calls->committed = nullptr;
   calls->inApply = true;
   calls->sent.clear();
   for (Expr sent : node.sent) {
@@ -230,34 +231,34 @@ void ProgramReader::apply(const Node &node, zrt::TransitionOp transition,
   }
   runHandlers(transition, memory);
   calls->inApply = false;
-  Operation *settled = calls->settled;
-  calls->settled = nullptr;
+  Operation *committed = calls->committed;
+  calls->committed = nullptr;
   if (!returns(transition))
     return;
   idle->checkBuffers(transition, memory);
-  if (!settled) {
+  if (!committed) {
     proof.report.error(transition)
         << "apply in state '" << transition.getState()
-        << "' never settles: nobody learns whether the step was applied";
+        << "' never commits: nobody learns whether the step was applied";
     return;
   }
   Memory skipped = memory, refused = memory;
-  decide(algebra, memory, calls->verdict, Decision::applied,
-         meaning.dividesByTokens);
-  decide(algebra, skipped, calls->verdict, Decision::skipped,
-         meaning.dividesByTokens);
-  decide(algebra, refused, calls->verdict, Decision::refused,
-         meaning.dividesByTokens);
+  decide(algebra, memory, calls->outcome, Decision::applied,
+         semantics.dividesByTokens);
+  decide(algebra, skipped, calls->outcome, Decision::skipped,
+         semantics.dividesByTokens);
+  decide(algebra, refused, calls->outcome, Decision::refused,
+         semantics.dividesByTokens);
 
-  Meaning before = meaning; // the contract, without what apply does
-  readApplied(proof, program, buckets, memory, meaning);
-  readSkipped(program, skipped, meaning);
-  for (auto &[name, parameter] : meaning.parameters)
-    checkArrived(proof, parameter, meaning);
+  StepSemantics before = semantics; // the contract, without what apply does
+  readApplied(proof, program, buckets, memory, semantics);
+  readSkipped(program, skipped, semantics);
+  for (auto &[name, parameter] : semantics.parameters)
+    checkArrived(proof, parameter, semantics);
   // What is wrong with gradients is wrong with all that is made of them.
   if (proof.report.hasErrors())
     return;
-  readVerdict(proof, settled, calls->verdict, meaning);
+  readOutcome(proof, committed, calls->outcome, semantics);
   if (proof.report.hasErrors())
     return;
   idle->checkSkipped(transition, refused, /*isSkipped=*/false);
@@ -266,20 +267,20 @@ void ProgramReader::apply(const Node &node, zrt::TransitionOp transition,
   idle->checkReplicas(transition, memory);
   compareCollectives(node, transition);
   if (!applied) {
-    applied = meaning;
+    applied = semantics;
   } else {
     unsigned errors = proof.report.getNumErrors();
-    compareMeanings(proof, *applied, meaning);
+    compareSemantics(proof, *applied, semantics);
     if (proof.report.getNumErrors() > errors)
       mlir::emitRemark(transition.getLoc())
           << "apply in state '" << transition.getState()
           << "' does something else than in state '" << appliedBy.getState()
           << "'";
   }
-  meaning = std::move(before);
+  semantics = std::move(before);
 }
 
-std::optional<Meaning> ProgramReader::run() {
+std::optional<StepSemantics> ProgramReader::run() {
   if (!initialize())
     return std::nullopt;
   for (auto handler : program.getOps<zrt::HandlerOp>())
@@ -317,7 +318,7 @@ std::optional<Meaning> ProgramReader::run() {
   return applied;
 }
 
-std::optional<Meaning> prove::readProgram(Proof &proof,
-                                          zrt::ProgramOp program) {
+std::optional<StepSemantics> prove::readProgram(Proof &proof,
+                                                zrt::ProgramOp program) {
   return ProgramReader(proof, program).run();
 }

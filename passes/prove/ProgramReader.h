@@ -59,7 +59,7 @@ public:
         symbols(program) {}
 
   /// Nothing where an obligation is broken, which is reported.
-  std::optional<Meaning> run();
+  std::optional<StepSemantics> run();
 
 private:
   bool initialize();
@@ -101,18 +101,18 @@ private:
   zrt::ProgramOp program;
   const mlir::SymbolTable symbols; // of the program
   MeshOp mesh;
-  Meaning meaning;
+  StepSemantics semantics;
   Buckets buckets;
   std::optional<Calls> calls;
   llvm::SmallVector<zrt::TransitionOp> transitions;
-  llvm::SmallVector<zrt::ArrivalsOp> arrivals;
+  llvm::SmallVector<zrt::BucketTableOp> arrivals;
   std::optional<IdleState> idle;
   std::vector<Node> nodes;
   std::vector<Node> pending;
   llvm::SetVector<zrt::TransitionOp> meetsSometimes;
   /// What closes a backward that was begun as the last, and is not.
   llvm::SetVector<zrt::TransitionOp> closesHinted;
-  std::optional<Meaning> applied;
+  std::optional<StepSemantics> applied;
   zrt::TransitionOp appliedBy; // the first
   mlir::SymbolTableCollection places;
   Collectives applyCollectives;

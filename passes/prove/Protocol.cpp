@@ -34,7 +34,7 @@ void ProgramReader::requireEvents(const Node &node) {
 
 /// The axes of |collective| that have several ranks.
 AxisSet ProgramReader::getAxes(const Collective &collective) {
-  return meaning.axes.getSet(collective.attributes.getAs<ArrayAttr>("axes"));
+  return semantics.axes.getSet(collective.attributes.getAs<ArrayAttr>("axes"));
 }
 
 /// The collectives of |transition|, with those of the buckets that it closes.
@@ -67,7 +67,7 @@ Collectives ProgramReader::getCollectives(zrt::TransitionOp transition) {
 void ProgramReader::checkStages(zrt::TransitionOp op,
                                 const Collective &collective) {
   for (const AxisCoordinate &c : collective.stages)
-    if (meaning.axes.getSet({c.axis}) & getAxes(collective)) {
+    if (semantics.axes.getSet({c.axis}) & getAxes(collective)) {
       proof.report.error(op)
           << "ranks of several pipeline stages meet where a backward is "
              "closed, and one may not have begun it yet";
@@ -153,28 +153,28 @@ void ProgramReader::findMeetings() {
                                   "they know that all begin one";
       if (event == zrt::Event::accumulate && isHinted(state)) {
         closesHinted.insert(op);
-        meaning.takesHints |= !collectives.empty();
+        semantics.takesHints |= !collectives.empty();
         for (const Collective &collective : collectives)
           checkStages(op, collective);
       } else if (event == zrt::Event::accumulate) {
         closing.push_back(op);
         for (const Collective &collective : collectives) {
-          meaning.addMeeting(collective.stages, getAxes(collective));
+          semantics.addMeeting(collective.stages, getAxes(collective));
           checkStages(op, collective);
         }
       }
       stack.push_back({op.getNextAttr(), op.begins()});
     }
   }
-  if (!meaning.meetsOver && meaning.meetsOnStages.empty())
+  if (!semantics.meetsOver && semantics.meetsOnStages.empty())
     return;
   for (zrt::TransitionOp op : closing) {
-    Meaning own;
+    StepSemantics own;
     for (const Collective &collective : getCollectives(op))
       own.addMeeting(collective.stages, getAxes(collective));
-    bool isEach = own.meetsOver == meaning.meetsOver;
-    for (auto &[stages, set] : meaning.meetsOnStages)
-      isEach &= own.getMeetings(stages) == meaning.getMeetings(stages);
+    bool isEach = own.meetsOver == semantics.meetsOver;
+    for (auto &[stages, set] : semantics.meetsOnStages)
+      isEach &= own.getMeetings(stages) == semantics.getMeetings(stages);
     if (!isEach)
       meetsSometimes.insert(op);
   }
@@ -203,7 +203,8 @@ Collectives ProgramReader::getMet(const Node &node,
   Collectives collectives = node.met;
   llvm::append_range(collectives, getCollectives(transition));
   llvm::erase_if(collectives, [&](const Collective &collective) {
-    return (getAxes(collective) & ~meaning.getMeetings(collective.stages)) == 0;
+    return (getAxes(collective) & ~semantics.getMeetings(collective.stages)) ==
+           0;
   });
   return collectives;
 }

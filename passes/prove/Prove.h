@@ -15,7 +15,7 @@
 namespace zero {
 
 /// What a proof was about.
-struct Shown {
+struct ProofSummary {
   std::string step;
   int64_t ranks = 0;
   int64_t parameters = 0;
@@ -39,7 +39,7 @@ struct Shown {
 };
 
 /// What a proof takes from whoever calls the step, in sentences.
-std::vector<std::string> getPromises(const Shown &shown);
+std::vector<std::string> getPreconditions(const ProofSummary &summary);
 
 /// A step that was proved, and that others are compared with. Owns a copy: the
 /// module that it was read from may be lowered meanwhile.
@@ -51,7 +51,7 @@ public:
 
   /// Whether the step does what it declares.
   bool isProved() const;
-  Shown getShown() const;
+  ProofSummary getSummary() const;
 
   /// Whether |module| has a step that does what it declares, and the same as
   /// this one. Emits an error for each difference.

@@ -108,6 +108,6 @@ void ProgramReader::receive(Node &node) {
   calls->inBackward = true;
   if (transition.getSequenceAttr())
     return receiveInOrder(node, transition);
-  for (zrt::ArrivalsOp op : arrivals)
+  for (zrt::BucketTableOp op : arrivals)
     receiveBucket(node, transition, op.getBucketAttr());
 }

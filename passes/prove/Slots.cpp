@@ -31,7 +31,7 @@ SlotWriters prove::readSlotWriters(zrt::ProgramOp program,
       addAll(op, count.getSlotsAttr());
     else if (auto sum = dyn_cast<zrt::AllReduceScalarsOp>(op))
       addAll(op, sum.getSlotsAttr());
-    else if (auto once = dyn_cast<zrt::CountOnceOp>(op))
+    else if (auto once = dyn_cast<zrt::CountReplicatedOnceOp>(op))
       add(op, once.getSlotsAttr(), once.getIndex());
     else if (auto state = dyn_cast<zrt::ScalarStateOp>(op))
       add(op, state.getSlotsAttr(), state.getIndex());

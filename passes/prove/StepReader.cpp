@@ -48,7 +48,7 @@ void StepReader::readBackward(BackwardOp op) {
     arrays[result] = {symbol.getAttr(),
                       SmallVector<Number, 1>(members.size(), arriving)};
     for (StringAttr member : members) {
-      ParameterMeaning &parameter = meaning.parameters[member];
+      ParameterSemantics &parameter = semantics.parameters[member];
       if (parameter.op)
         proof.report.error(op)
             << "gradient of '" << member.getValue() << "' arrives twice";
@@ -76,7 +76,7 @@ bool StepReader::readMicroBatches(MicroBatchesOp op) {
       member.precision = member.precision.limitedBy(kept);
     }
     for (StringAttr member : getMembers(sum.source))
-      meaning.parameters[member].kept = kept;
+      semantics.parameters[member].kept = kept;
   }
   return true;
 }
@@ -86,17 +86,17 @@ void StepReader::sumAsSent(OpT op, Value input, Number &number) {
   auto type = cast<ValueType>(input.getType());
   AxisSet set = getAxes(input, PlacementKind::Partial);
   if constexpr (!std::is_same_v<OpT, ReduceOp>)
-    set = meaning.axes.getSet(op.getAxes());
-  if (op.getWire() && *op.getWire() != type.getElementType() &&
+    set = semantics.axes.getSet(op.getAxes());
+  if (op.getReduceDtype() && *op.getReduceDtype() != type.getElementType() &&
       type.has(PlacementKind::Partial))
-    number.convert(Precision(*op.getWire()));
+    number.convert(Precision(*op.getReduceDtype()));
   // All members of a bucket arrive alike.
   AxisSet arrivesOver = 0;
   if (auto it = arrays.find(input); it != arrays.end() && it->second.source)
     arrivesOver =
-        meaning.parameters[getMembers(it->second.source).front()].arrivesOver;
+        semantics.parameters[getMembers(it->second.source).front()].arrivesOver;
   number = sumOverRanks(algebra, number, arrivesOver,
-                        Precision(type.getElementType()), meaning.axes, set,
+                        Precision(type.getElementType()), semantics.axes, set,
                         getStages(input));
 }
 
@@ -119,7 +119,7 @@ void StepReader::readReduce(ReduceOp op) {
          llvm::zip_equal(getMembers(sums.source), sums.members)) {
       reduce(member);
       // Whether it is finite is looked at, too.
-      Precision &sent = meaning.parameters[name].summedWire;
+      Precision &sent = semantics.parameters[name].summedWire;
       sent = sent.limitedBy(member.wire);
     }
   }
@@ -155,14 +155,14 @@ Number StepReader::getSumSquares(ValueRange inputs, bool isWhole) {
     for (auto [name, member] :
          llvm::zip_equal(getMembers(array.source), array.members)) {
       sum.precision = sum.precision.limitedBy(member.precision);
-      Precision &sent = meaning.parameters[name].summedWire;
+      Precision &sent = semantics.parameters[name].summedWire;
       sent = sent.limitedBy(member.wire);
-      if (meaning.parameters[name].elements == 0)
+      if (semantics.parameters[name].elements == 0)
         continue;
       if (member.expr != last)
         square = algebra.multiply(member.expr, member.expr);
       last = member.expr;
-      Precision kept = meaning.parameters[name].kept;
+      Precision kept = semantics.parameters[name].kept;
       addends.push_back(sumOverElements(
           algebra, square, name,
           isWhole ? 0 : getAxes(input, PlacementKind::Sharded) | stages,
@@ -224,18 +224,18 @@ bool StepReader::readScalar(Operation &op) {
             op.getEpsilon().convertToDouble());
         return true;
       })
-      .Case([&](ArrivalsOp op) {
+      .Case([&](ArrivalCountOp op) {
         Expr count = algebra.symbol(kAccumulation);
         scalars[op.getBackwards()] = {count};
         scalars[op.getSquared()] = {algebra.multiply(count, count)};
-        scalars[op.getMissing()] = {getMissing(algebra, meaning.axes)};
+        scalars[op.getMissing()] = {getMissing(algebra, semantics.axes)};
         return true;
       })
-      .Case([&](CountOnceOp op) {
+      .Case([&](CountReplicatedOnceOp op) {
         Number once = scalar(op.getInput());
-        once.expr = countOnce(algebra, once.expr,
-                              meaning.axes.getSet(op.getAxes()) &
-                                  ~getStages(op.getInput()));
+        once.expr = countReplicatedOnce(algebra, once.expr,
+                                        semantics.axes.getSet(op.getAxes()) &
+                                            ~getStages(op.getInput()));
         scalars[op.getOutput()] = once;
         return true;
       })
@@ -254,21 +254,21 @@ bool StepReader::readScalar(Operation &op) {
             scalars[result] = number;
         return true;
       })
-      .Case([&](VerdictOp op) {
-        if (verdict)
-          proof.report.error(op) << "a step has one verdict";
-        verdict = op.getVerdict();
-        scalars[verdict] = {algebra.undefined("the verdict"), {}};
-        if (int64_t(op.getRanks()) != meaning.getNumRanks())
+      .Case([&](OutcomeOp op) {
+        if (outcome)
+          proof.report.error(op) << "a step has one outcome";
+        outcome = op.getOutcome();
+        scalars[outcome] = {algebra.undefined("the outcome"), {}};
+        if (int64_t(op.getRanks()) != semantics.getNumRanks())
           proof.report.error(op)
-              << "verdict is for " << op.getRanks() << " ranks, the mesh has "
-              << meaning.getNumRanks();
-        Expr number = getVerdict(algebra, op, [&](Value operand) {
+              << "outcome is for " << op.getRanks() << " ranks, the mesh has "
+              << semantics.getNumRanks();
+        Expr number = getOutcome(algebra, op, [&](Value operand) {
           Expr expr = scalar(operand).expr;
           // A norm is finite where its sum is, whatever it is divided by.
           return operand.getDefiningOp<NormOp>() ? withoutScales(expr) : expr;
         });
-        readVerdict(proof, op, number, meaning);
+        readOutcome(proof, op, number, semantics);
         return true;
       })
       .Default([](Operation *) { return false; });
@@ -282,13 +282,13 @@ bool StepReader::read(Operation &op) {
       .Case([&](BackwardOp op) { return readBackward(op), true; })
       .Case([&](ReduceOp op) { return readReduce(op), true; })
       .Case<AllReduceOp, ReduceScatterOp>([&](auto op) {
-        AxisSet set = meaning.axes.getSet(op.getAxes());
+        AxisSet set = semantics.axes.getSet(op.getAxes());
         if (isa<MicroBatchesOp>(op->getParentOp())) {
           if (set & getStages(op.getInput()))
             proof.report.error(op)
                 << "ranks of several pipeline stages meet in each backward, "
                    "which one may not have begun yet";
-          meaning.addMeeting(
+          semantics.addMeeting(
               cast<ValueType>(op.getInput().getType()).getPresent(), set);
         }
         auto reduce = [&](Number &number) {
@@ -361,9 +361,9 @@ bool StepReader::read(Operation &op) {
       .Case([&](AssignOp op) { return readAssign(op), true; })
       .Case([&](ReadScheduleOp op) { return readSchedule(op); })
       .Case([&](AdvanceOp op) {
-        if (op.getVerdict() != verdict)
+        if (op.getOutcome() != outcome)
           proof.report.error(op)
-              << "runs under another verdict than the step's";
+              << "runs under another outcome than the step's";
         return advance(op.getRuleSymbol());
       })
       .Case([&](ReturnOp op) { return finish(op), true; })
@@ -377,7 +377,7 @@ bool StepReader::read(Operation &op) {
 void StepReader::finish(ReturnOp op) {
   for (auto [name, value] :
        llvm::zip_equal(op.getNames().getAsRange<StringAttr>(), op.getValues()))
-    meaning.results.push_back({name.getValue().str(), scalar(value)});
+    semantics.results.push_back({name.getValue().str(), scalar(value)});
   if (isLogical) {
     if (FlatSymbolRefAttr scale = step.getLossScaleAttr())
       advance(scale);
@@ -385,47 +385,47 @@ void StepReader::finish(ReturnOp op) {
                    [&](FlatSymbolRefAttr schedule) { advance(schedule); });
     for (int i = 0; i < kNumSituations; ++i) {
       Situation situation = getSituation(i);
-      meaning.verdicts[i] =
-          situation.unequal && !meaning.takesUnequal &&
-                  meaning.getNumRanks() > 1
+      semantics.outcomes[i] =
+          situation.unequal && !semantics.takesUnequal &&
+                  semantics.getNumRanks() > 1
               ? 3
-          : situation.missing                                                ? 2
-          : situation.noTokens                                               ? 5
-          : !situation.nonfinite || step.getNonfinite() == Nonfinite::poison ? 0
-          : step.getNonfinite() == Nonfinite::skip                           ? 1
-                                                   : 4;
+          : situation.missing                                               ? 2
+          : situation.noTokens                                              ? 5
+          : !situation.nonfinite || step.getNonfinite() == Nonfinite::apply ? 0
+          : step.getNonfinite() == Nonfinite::skip                          ? 1
+                                                                            : 4;
     }
     return;
   }
-  if (!verdict)
-    proof.report.error(step) << "has updates and no verdict: they would run "
+  if (!outcome)
+    proof.report.error(step) << "has updates and no outcome: they would run "
                                 "with gradients that are missing";
 }
 
-std::optional<Meaning> StepReader::run() {
-  if (!readMesh(proof, step, mesh, meaning))
+std::optional<StepSemantics> StepReader::run() {
+  if (!readMesh(proof, step, mesh, semantics))
     return std::nullopt;
-  meaning.dividesByTokens = step.dividesByTokens();
-  meaning.takesUnequal = step.takesUnequalBackwards();
-  meaning.lossScale = step.getLossScale().value_or("").str();
+  semantics.dividesByTokens = step.dividesByTokens();
+  semantics.takesUnequal = step.takesUnequalBackwards();
+  semantics.lossScale = step.getLossScale().value_or("").str();
   for (BlockArgument argument : step.getBody().getArguments()) {
-    InputMeaning input{getAxes(argument, PlacementKind::Partial),
-                       argument == step.getTokens()};
+    InputSemantics input{getAxes(argument, PlacementKind::Partial),
+                         argument == step.getTokens()};
     // Where gradients are divided by it no step is applied without any.
-    Expr passed = input.isTokens && meaning.dividesByTokens
+    Expr passed = input.isTokens && semantics.dividesByTokens
                       ? algebra.base({BaseKind::symbol, kTokens.str(),
                                       Epoch::all, input.over})
                       : getInput(algebra, argument.getArgNumber(), input);
     scalars[argument] = {passed,
                          Precision(Float64Type::get(step.getContext()))};
-    meaning.inputs.push_back(input);
+    semantics.inputs.push_back(input);
   }
   for (Operation &op : step.getBody().front())
     if (!read(op))
       return std::nullopt;
-  return std::move(meaning);
+  return std::move(semantics);
 }
 
-std::optional<Meaning> prove::readStep(Proof &proof, StepOp step) {
+std::optional<StepSemantics> prove::readStep(Proof &proof, StepOp step) {
   return StepReader(proof, step).run();
 }

@@ -7,7 +7,7 @@
 #ifndef ZERO_PASSES_PROVE_STEPREADER_H
 #define ZERO_PASSES_PROVE_STEPREADER_H
 
-#include "passes/prove/Meaning.h"
+#include "passes/prove/StepSemantics.h"
 
 #include "mlir/IR/SymbolTable.h"
 
@@ -37,7 +37,7 @@ public:
         symbols(step->getParentOfType<mlir::ModuleOp>()),
         mesh(symbols.lookup<MeshOp>(step.getMeshAttr().getAttr())) {}
 
-  std::optional<Meaning> run();
+  std::optional<StepSemantics> run();
 
 private:
   bool read(mlir::Operation &op);
@@ -47,7 +47,7 @@ private:
   /// |a| where tokens and the loss scale are 1.
   Expr withoutScales(Expr a);
   /// Makes |number|, that of |input|, its sum over the ranks of |op|, which
-  /// adds what travels as its wire type.
+  /// adds what travels as its reduce dtype.
   template <typename OpT>
   void sumAsSent(OpT op, mlir::Value input, Number &number);
   void readReduce(ReduceOp op);
@@ -80,13 +80,13 @@ private:
   }
   /// The axes over which |value| has this kind of placement.
   AxisSet getAxes(mlir::Value value, PlacementKind kind) {
-    return meaning.axes.getSet(
+    return semantics.axes.getSet(
         llvm::cast<ValueType>(value.getType()).getAxes(kind));
   }
 
   /// The axes of which |value| is on some coordinates only.
   AxisSet getStages(mlir::Value value) {
-    return meaning.axes.getSet(
+    return semantics.axes.getSet(
         llvm::cast<ValueType>(value.getType()).getStageAxes());
   }
 
@@ -95,7 +95,7 @@ private:
   StepOp step;
   mlir::SymbolTable symbols;
   MeshOp mesh;
-  Meaning meaning;
+  StepSemantics semantics;
   llvm::DenseMap<mlir::Value, Array> arrays;
   llvm::DenseMap<mlir::Value, Number> scalars;
   llvm::DenseMap<mlir::Value, llvm::SmallVector<Number>> vectors;
@@ -104,7 +104,7 @@ private:
   /// What an update computed, by what it depends on.
   using UpdateKey = std::pair<mlir::Operation *, std::vector<Number::Key>>;
   std::map<UpdateKey, llvm::SmallVector<Number>> updates;
-  mlir::Value verdict;
+  mlir::Value outcome;
   bool isLogical = false;
   /// Those that the step reads.
   llvm::SmallVector<mlir::FlatSymbolRefAttr> schedules;

@@ -26,8 +26,8 @@ FailureOr<SmallVector<Number>> StepReader::prepare(OptimizerOp optimizer,
   for (auto [name, initial, value] :
        llvm::zip(names, optimizer.getCounterInitial(), *values)) {
     std::string role = (group + "." + name.getValue()).str();
-    meaning.initials.push_back({role, {algebra.constant(initial), {}}});
-    meaning.counters.push_back({role, value});
+    semantics.initials.push_back({role, {algebra.constant(initial), {}}});
+    semantics.counters.push_back({role, value});
   }
   values->erase(values->begin(),
                 values->begin() + optimizer.getCounterNames().size());
@@ -37,8 +37,8 @@ FailureOr<SmallVector<Number>> StepReader::prepare(OptimizerOp optimizer,
 bool StepReader::readPrepare(PrepareOp op) {
   // Only counters depend on it.
   auto optimizer = symbols.lookup<OptimizerOp>(op.getOptimizerAttr().getAttr());
-  if (op.getVerdict() != verdict && !optimizer.getCounterNames().empty())
-    proof.report.error(op) << "runs under another verdict than the step's";
+  if (op.getOutcome() != outcome && !optimizer.getCounterNames().empty())
+    proof.report.error(op) << "runs under another outcome than the step's";
   auto hyper = llvm::map_to_vector(op.getHyper(),
                                    [&](Value value) { return scalar(value); });
   auto values = prepare(optimizer, op.getGroup(), hyper);
@@ -51,11 +51,11 @@ bool StepReader::readPrepare(PrepareOp op) {
 
 bool StepReader::update(Operation *op, OptimizerOp optimizer, StringAttr name,
                         Number gradient, ArrayRef<Number> given) {
-  ParameterMeaning &parameter = meaning.parameters[name];
+  ParameterSemantics &parameter = semantics.parameters[name];
   if (!parameter.intervals.empty())
     proof.report.error(op) << "'" << name.getValue()
                            << "' is updated twice in one step";
-  checkGradient(proof, op, parameter, meaning.axes, gradient);
+  checkGradient(proof, op, parameter, semantics.axes, gradient);
   Type storage = parameter.op.getDtype();
   bool hasMaster = storage != optimizer.getMasterType();
   UpdateKey key{optimizer,
@@ -81,7 +81,7 @@ bool StepReader::update(Operation *op, OptimizerOp optimizer, StringAttr name,
       return false;
     values = *computed;
   }
-  IntervalMeaning whole;
+  IntervalSemantics whole;
   whole.end = parameter.elements;
   Number stored = values[0];
   if (hasMaster)
@@ -133,8 +133,8 @@ bool StepReader::readUpdate(UpdateOp op) {
 }
 
 bool StepReader::readUpdateBucket(UpdateBucketOp op) {
-  if (op.getVerdict() != verdict)
-    proof.report.error(op) << "runs under another verdict than the step's";
+  if (op.getOutcome() != outcome)
+    proof.report.error(op) << "runs under another outcome than the step's";
   auto optimizer = symbols.lookup<OptimizerOp>(op.getOptimizerAttr().getAttr());
   Array &array = arrays[op.getGradient()];
   if (array.source != op.getBucketAttr().getAttr()) {
@@ -152,7 +152,7 @@ bool StepReader::readUpdateBucket(UpdateBucketOp op) {
     if (!update(op, optimizer, name, array.members[i], row))
       return false;
     // Until it is assigned, nobody has the new value.
-    auto &roles = meaning.parameters[name].intervals.back().roles;
+    auto &roles = semantics.parameters[name].intervals.back().roles;
     auto *it = llvm::find_if(
         roles, [](auto &role) { return role.first == "parameter"; });
     updated.members.push_back(it->second);
@@ -172,7 +172,7 @@ void StepReader::readAssign(AssignOp op) {
   }
   for (auto [name, number] :
        llvm::zip_equal(getMembers(array.source), array.members)) {
-    auto &intervals = meaning.parameters[name].intervals;
+    auto &intervals = semantics.parameters[name].intervals;
     if (intervals.empty())
       continue; // reported at the end
     for (auto &[role, value] : intervals.back().roles)
@@ -219,11 +219,12 @@ bool StepReader::advance(FlatSymbolRefAttr symbol) {
           replaceUnlessDivisor(algebra, first, rule.counters[0].expr, first);
     for (auto [role, value] : llvm::zip_equal(rule.roles, *values)) {
       value.narrow(Precision(Float64Type::get(step.getContext())));
-      (isSkipped ? meaning.skipped : meaning.counters).push_back({role, value});
+      (isSkipped ? semantics.skipped : semantics.counters)
+          .push_back({role, value});
     }
   }
   for (auto [role, initial] :
        llvm::zip_equal(rule.roles, rule.op.getCounterInitial()))
-    meaning.initials.push_back({role, {algebra.constant(initial), {}}});
+    semantics.initials.push_back({role, {algebra.constant(initial), {}}});
   return true;
 }

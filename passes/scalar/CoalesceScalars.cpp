@@ -60,8 +60,8 @@ static void stack(ArrayRef<AllReduceOp> reductions) {
         further.push_back(axis);
     Value scalar = op.getInput();
     if (!further.empty())
-      scalar = builder.create<CountOnceOp>(loc, scalar,
-                                           builder.getArrayAttr(further));
+      scalar = builder.create<CountReplicatedOnceOp>(
+          loc, scalar, builder.getArrayAttr(further));
     auto type = cast<ValueType>(scalar.getType());
     scalars.push_back(scalar);
     scales.push_back(ScaleAttr::get(type.getContext(), type.getScale()));

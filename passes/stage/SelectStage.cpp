@@ -88,7 +88,7 @@ void zero::selectStage(zrt::ProgramOp program,
                                             cast<FlatSymbolRefAttr>(symbol));
         return isOn(bucket.getValueType(), coordinates);
       });
-    else if (isa<zrt::ArrivalsOp, zrt::StateOp>(op) && isElsewhere(&op))
+    else if (isa<zrt::BucketTableOp, zrt::StateOp>(op) && isElsewhere(&op))
       tables.push_back(&op);
     else if (auto buffer = dyn_cast<zrt::BufferOp>(op);
              buffer && !isOn(buffer.getValueType(), coordinates))

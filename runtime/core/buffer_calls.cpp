@@ -39,12 +39,12 @@ zero_rt_status calls::release(Step *step, int32_t buffer) {
   return ZERO_RT_OK;
 }
 
-zero_rt_status calls::retag(Step *step, int32_t buffer, int32_t role) {
-  ZERO_RT_TRY(checkBuffer(*step, "retag", buffer));
+zero_rt_status calls::set_role(Step *step, int32_t buffer, int32_t role) {
+  ZERO_RT_TRY(checkBuffer(*step, "set_role", buffer));
   if (role < 0 || role >= ZERO_RT_ROLE_COUNT)
-    return fail(ZERO_RT_INTERNAL, "retag: role %d of '%s' is out of range",
+    return fail(ZERO_RT_INTERNAL, "set_role: role %d of '%s' is out of range",
                 role, step->bufferName(buffer));
-  step->runtime->memory.retag(step->buffers[size_t(buffer)], role);
+  step->runtime->memory.set_role(step->buffers[size_t(buffer)], role);
   return ZERO_RT_OK;
 }
 
@@ -75,9 +75,9 @@ zero_rt_status calls::copy(Step *step, int32_t src, int32_t dst) {
   return ZERO_RT_OK;
 }
 
-zero_rt_status calls::unreduce(Step *step, int32_t buffer, int32_t axes) {
-  ZERO_RT_TRY(checkBuffer(*step, "unreduce", buffer));
-  ZERO_RT_TRY(checkAxes(*step, "unreduce", axes));
+zero_rt_status calls::keep_on_root(Step *step, int32_t buffer, int32_t axes) {
+  ZERO_RT_TRY(checkBuffer(*step, "keep_on_root", buffer));
+  ZERO_RT_TRY(checkAxes(*step, "keep_on_root", axes));
   Range held = step->held(buffer);
   if (step->groups[size_t(axes)].rank == 0 || held.empty())
     return ZERO_RT_OK;

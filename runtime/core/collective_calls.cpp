@@ -142,9 +142,10 @@ zero_rt_status calls::all_gather(Step *step, int32_t buffer, int32_t axes) {
   return ZERO_RT_OK;
 }
 
-zero_rt_status calls::count_once(Step *step, int32_t slot, int32_t axes) {
-  ZERO_RT_TRY(checkSlots(*step, "count_once", slot, 1));
-  ZERO_RT_TRY(checkAxes(*step, "count_once", axes));
+zero_rt_status calls::count_replicated_once(Step *step, int32_t slot,
+                                            int32_t axes) {
+  ZERO_RT_TRY(checkSlots(*step, "count_replicated_once", slot, 1));
+  ZERO_RT_TRY(checkAxes(*step, "count_replicated_once", axes));
   return step->groups[size_t(axes)].rank > 0 ? step->program->setSlot(slot, 0)
                                              : ZERO_RT_OK;
 }

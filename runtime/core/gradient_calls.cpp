@@ -15,7 +15,7 @@
 
 #include "core/calls.h"
 #include "core/numeric.h"
-#include "core/promises.h"
+#include "core/preconditions.h"
 #include "core/protocol.h"
 #include "core/status.h"
 
@@ -86,7 +86,7 @@ zero_rt_status zero_rt::makeWaiting(Step &step, int32_t parameter,
   out.parameter = parameter;
   out.tensor = tensor;
   if (outRelease) {
-    if (step.runtime->checkPromises)
+    if (step.runtime->checkPreconditions)
       ZERO_RT_TRY(digestOf(step, tensor, &out.digest));
     *outRelease = out.release = ++step.runtime->timepoints;
     step.runtime->unreleased.insert(out.release);

@@ -202,11 +202,11 @@ zero_rt_status Checker::buckets() {
     ZERO_RT_TRY(
         expect(b.master_buffer == -1 || isBufferOf(b.master_buffer, row),
                "bad master buffer"));
-    ZERO_RT_TRY(expect(b.staged_buffer == -1 ||
-                           (isBufferOf(b.staged_buffer, row) &&
-                            library.buffers[b.staged_buffer].dtype ==
+    ZERO_RT_TRY(expect(b.staging_buffer == -1 ||
+                           (isBufferOf(b.staging_buffer, row) &&
+                            library.buffers[b.staging_buffer].dtype ==
                                 library.buffers[b.parameter_buffer].dtype),
-                       "bad staged buffer"));
+                       "bad staging buffer"));
     for (int64_t axes : {b.rows, b.replicated})
       ZERO_RT_TRY(expect(axes == -1 || inRange(axes, library.num_axis_sets),
                          "bad axes"));

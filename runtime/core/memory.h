@@ -35,7 +35,7 @@ public:
                           const char *name, Block &block);
   void release(Block &block);
   /// Moves the bytes of |block| to another role; no byte of it is touched.
-  void retag(Block &block, int32_t role);
+  void set_role(Block &block, int32_t role);
 
 private:
   void count(const Block &block);

@@ -61,7 +61,7 @@ zero_rt_status calls::bind_parameter(Step *step, int32_t parameter,
   ZERO_RT_TRY(step->device().finish());
   const zero_rt_bucket_row &bucket = step->library->buckets[row.bucket];
   ZERO_RT_TRY(writeHeld(*step, bucket.parameter_buffer, row, *tensor));
-  for (int64_t copy : {bucket.master_buffer, bucket.staged_buffer})
+  for (int64_t copy : {bucket.master_buffer, bucket.staging_buffer})
     if (copy >= 0)
       ZERO_RT_TRY(writeHeld(*step, copy, row, *tensor));
   step->written.resize(size_t(step->library->num_parameters));

@@ -12,7 +12,7 @@
 #include "core/protocol.h"
 
 #include "core/calls.h"
-#include "core/promises.h"
+#include "core/preconditions.h"
 #include "core/status.h"
 
 #include <cstdio>
@@ -124,14 +124,14 @@ zero_rt_status calls::discard(Step *step) {
   ZERO_RT_TRY(runToLastBackward(*step, "discard"));
   // A stage may have sent or received without a backward; windows end alike.
   if (step->window.backwards() == 0 && step->library->num_activations > 0) {
-    ZERO_RT_TRY(checkPromises(*step, ZERO_RT_EVENT_DISCARD, nullptr, 0));
+    ZERO_RT_TRY(checkPreconditions(*step, ZERO_RT_EVENT_DISCARD, nullptr, 0));
     endWindow(*step);
     return ZERO_RT_OK;
   }
   const zero_rt_transition_row *row;
   ZERO_RT_TRY(findTransition(*step, ZERO_RT_EVENT_DISCARD, "discard", &row));
   ZERO_RT_TRY(finishSequence(*step, *row, "discard"));
-  ZERO_RT_TRY(checkPromises(*step, ZERO_RT_EVENT_DISCARD, nullptr, 0));
+  ZERO_RT_TRY(checkPreconditions(*step, ZERO_RT_EVENT_DISCARD, nullptr, 0));
   ZERO_RT_TRY(runTransition(*step, *row, {ZERO_RT_EVENT_DISCARD, -1, nullptr},
                             "discard"));
   step->window.reset();
@@ -155,11 +155,11 @@ static zero_rt_status applyOpened(Step &step,
   ZERO_RT_TRY(finishSequence(step, row, "apply"));
   // Only now have all ranks met as often: where a gradient is late on one, it
   // closes here what others closed before.
-  ZERO_RT_TRY(checkPromises(step, ZERO_RT_EVENT_APPLY, inputs.data(),
-                            int32_t(inputs.size())));
+  ZERO_RT_TRY(checkPreconditions(step, ZERO_RT_EVENT_APPLY, inputs.data(),
+                                 int32_t(inputs.size())));
   step.window.close();
   step.last.applied = true;
-  step.last.settled = false;
+  step.last.committed = false;
   return runTransition(step, row, {ZERO_RT_EVENT_APPLY, -1, nullptr}, "apply");
 }
 

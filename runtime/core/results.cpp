@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // A refused step is agreed on by all ranks through the statistics that travel
-// anyway, and a device may be far behind the calls. So `settle` waits for
+// anyway, and a device may be far behind the calls. So `commit` waits for
 // nothing: it has the scalars copied, and leaves what this rank knows for the
 // others to read. `results` waits for the copy and, where that says that the
 // step was refused, gathers what all ranks left. A device that is not behind
@@ -222,7 +222,7 @@ static zero_rt_status explain(Step &step, int32_t verdict) {
   if (step.device().isImmediate())
     ZERO_RT_TRY(post(step));
   std::vector<Record> records(size_t(step.runtime->ranks));
-  Tag tag = {"settle", nullptr, verdict, ZERO_RT_F64, ZERO_RT_F64, step.id};
+  Tag tag = {"commit", nullptr, verdict, ZERO_RT_F64, ZERO_RT_F64, step.id};
   ZERO_RT_TRY(step.runtime->communicator->collect(
       tag, step.last.turn, records.data(), int64_t(sizeof(Record))));
   // A program counts an input that is not finite as a missing gradient. All
@@ -259,16 +259,16 @@ static zero_rt_status explain(Step &step, int32_t verdict) {
   return ZERO_RT_OK;
 }
 
-/// Waits for what `settle` had copied, and makes the results of it.
+/// Waits for what `commit` had copied, and makes the results of it.
 static zero_rt_status resolve(Step &step) {
   const zero_rt_library &library = *step.library;
-  Settled &last = step.last;
+  Committed &last = step.last;
   ZERO_RT_TRY(step.device().wait(last.timepoint));
   double value = last.slots[last.verdictSlot];
   // Written so that nan is refused too.
   if (!(value >= ZERO_RT_APPLIED && value <= ZERO_RT_REFUSED_NO_TOKENS) ||
       value != double(int32_t(value)))
-    return fail(ZERO_RT_INTERNAL, "settle: %g is no verdict", value);
+    return fail(ZERO_RT_INTERNAL, "commit: %g is no verdict", value);
   int32_t verdict = int32_t(value);
 
   last.results.verdict = verdict;
@@ -289,9 +289,9 @@ static zero_rt_status resolve(Step &step) {
   return ZERO_RT_OK;
 }
 
-zero_rt_status calls::settle(Step *step, int32_t verdict_slot) {
-  ZERO_RT_TRY(checkSlots(*step, "settle", verdict_slot, 1));
-  Settled &last = step->last;
+zero_rt_status calls::commit(Step *step, int32_t verdict_slot) {
+  ZERO_RT_TRY(checkSlots(*step, "commit", verdict_slot, 1));
+  Committed &last = step->last;
   ++last.turn;
   last.verdictSlot = verdict_slot;
   last.results = {};
@@ -305,7 +305,7 @@ zero_rt_status calls::settle(Step *step, int32_t verdict_slot) {
   double *slots = nullptr;
   ZERO_RT_TRY(step->getSlots(&slots));
   ZERO_RT_TRY(device.copy(last.slots, slots, step->slotBlock.bytes));
-  last.settled = true;
+  last.committed = true;
   if (device.isImmediate())
     return resolve(*step);
   last.timepoint = ++step->runtime->timepoints;
@@ -328,12 +328,12 @@ zero_rt_status calls::count_arrivals(Step *step, int32_t backwards_slot,
 
 zero_rt_status calls::results(Step *step, zero_rt_results *out_results) {
   ZERO_RT_TRY(checkStruct(out_results, "out_results"));
-  const Settled &last = step->last;
+  const Committed &last = step->last;
   if (!last.applied)
     return fail(ZERO_RT_PROTOCOL, "results of '%s' before the first apply",
                 step->library->name);
-  if (!last.settled)
-    return fail(ZERO_RT_INTERNAL, "the last apply of '%s' never settled",
+  if (!last.committed)
+    return fail(ZERO_RT_INTERNAL, "the last apply of '%s' never committed",
                 step->library->name);
   if (!last.resolved)
     ZERO_RT_TRY(resolve(*step));

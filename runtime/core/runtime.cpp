@@ -23,7 +23,7 @@ static constexpr int32_t maxThreads = 4096;
 Runtime::Runtime(Group &group, int32_t rank, std::unique_ptr<Device> device,
                  const zero_rt_options &options)
     : rank(rank), ranks(group.size()), poison(options.poison != 0),
-      checkPromises(options.check_promises != 0),
+      checkPreconditions(options.check_promises != 0),
       findNonfinite(options.find_nonfinite != 0), device(std::move(device)) {}
 
 Runtime::~Runtime() {

@@ -26,7 +26,7 @@ struct Runtime {
   int32_t rank;
   int32_t ranks;
   bool poison;
-  bool checkPromises;
+  bool checkPreconditions;
   bool findNonfinite;
   int64_t steps = 0;       // that live
   uint64_t timepoints = 0; // given out, 0 aside

@@ -7,7 +7,7 @@
 #include "core/sequence.h"
 
 #include "core/numeric.h"
-#include "core/promises.h"
+#include "core/preconditions.h"
 #include "core/protocol.h"
 #include "core/status.h"
 #include "core/step.h"

@@ -33,7 +33,7 @@ struct WaitingGradient {
   /// caller's tensor is lent to us until |release|.
   Block copy;
   zero_rt_timepoint release = 0;
-  uint64_t digest = 0; // of what is lent, where promises are checked
+  uint64_t digest = 0; // of what is lent, where preconditions are checked
 };
 
 /// Where the open backward stands.

@@ -115,7 +115,7 @@ static zero_rt_status derive(Step &step, int64_t source, int64_t target,
                        step.address(source, range.begin));
 }
 
-/// Gives a parameter the values of its master copy, or the other way round,
+/// Gives a parameter the values of its master weights, or the other way round,
 /// after |entry| was written. What was itself written since the last backward
 /// stays as it is, so a checkpoint may be loaded in any order.
 static zero_rt_status deriveFrom(Step &step, const StateEntry &entry) {
@@ -141,9 +141,9 @@ static zero_rt_status deriveFrom(Step &step, const StateEntry &entry) {
     int64_t owners = library.buffers[master].owners;
     written.isStale = owners >= 0 && step.groupSize(owners) > 1;
   }
-  if (bucket.staged_buffer < 0)
+  if (bucket.staging_buffer < 0)
     return ZERO_RT_OK;
-  return derive(step, bucket.parameter_buffer, bucket.staged_buffer, range);
+  return derive(step, bucket.parameter_buffer, bucket.staging_buffer, range);
 }
 
 zero_rt_status zero_rt::closeWrites(Step &step, const char *call) {

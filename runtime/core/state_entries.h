@@ -24,8 +24,8 @@ zero_rt_status dataOf(Step &step, const StateEntry &entry, void **out);
 zero_rt_status writeElements(Step &step, int64_t buffer, Range range,
                              int64_t dtype, const void *values);
 
-/// Checks that each parameter has the values of its master copy, as far as this
-/// rank can know, and begins to note anew what is written.
+/// Checks that each parameter has the values of its master weights, as far as
+/// this rank can know, and begins to note anew what is written.
 zero_rt_status closeWrites(Step &step, const char *call);
 
 } // namespace zero_rt

@@ -22,7 +22,7 @@ Step::Step(Runtime &runtime, const zero_rt_library &whole,
       buffers(size_t(library.num_buffers)),
       underWay(size_t(library.num_buffers)), window(library) {
   ++runtime.steps;
-  if (runtime.checkPromises)
+  if (runtime.checkPreconditions)
     gradientDigests.assign(size_t(library.num_parameters), 0);
   for (int64_t s = 0; s < library.num_axis_sets; ++s) {
     RankGroup &group = groups.emplace_back();

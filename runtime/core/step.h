@@ -38,7 +38,7 @@ struct StateEntry {
 struct WrittenState {
   bool parameter = false;
   bool master = false;
-  /// The master copy was written, and other ranks have slices of it.
+  /// The master weights was written, and other ranks have slices of it.
   bool isStale = false;
 };
 
@@ -73,16 +73,16 @@ struct BufferList {
 };
 
 /// What the last apply left for `results`.
-struct Settled {
-  bool applied = false;  // there was an apply
-  bool settled = false;  // and it closed its books
-  bool resolved = false; // and what follows is known
+struct Committed {
+  bool applied = false;   // there was an apply
+  bool committed = false; // and it closed its books
+  bool resolved = false;  // and what follows is known
   zero_rt_results results = {};
   std::vector<double> values; // of the results
   zero_rt_status refusal = ZERO_RT_OK;
   std::string message;
 
-  uint64_t turn = 0; // how often a step was settled
+  uint64_t turn = 0; // how often a step was committed
   int32_t verdictSlot = 0;
   zero_rt_timepoint timepoint = 0; // when |slots| are there
   double *slots = nullptr;         // a copy on the host
@@ -120,11 +120,11 @@ struct Step {
   NamedBackwards backwards;
   ActivationState activations;
   /// Of what arrived since the last apply, by parameter; 0: nothing did. Empty
-  /// unless promises are checked.
+  /// unless preconditions are checked.
   std::vector<uint64_t> gradientDigests;
   NonfiniteGradients nonfinite; // none unless they are looked for
   std::vector<double> inputs;   // of the last apply
-  Settled last;
+  Committed last;
 
   std::unique_ptr<Program> program;
   std::vector<void *> operands; // scratch of `launch`

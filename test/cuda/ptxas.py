@@ -221,7 +221,7 @@ def main():
                          os.path.join(root, "tools", "scripts", "make_step.py"),
                          "--parameters=4", f"--ranks={ranks}", f"--dtype={dtype}",
                          f"--gradient={gradient}", f"--accumulator={accumulator}",
-                         *([f"--wire={wire}"] if wire else []),
+                         *([f"--reduce-dtype={wire}"] if wire else []),
                          "--optimizer", text],
                         stdout=file, check=True)
                 compile = [os.path.join(options.bin, "zero-compile"), step,

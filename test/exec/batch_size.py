@@ -51,7 +51,7 @@ def train(bin_dir, folder, parts, copies, batch):
     backwards = SEQUENCES // (copies * batch)
     losses = folder / f"losses{batch}"
     call([bin_dir / "char_model", "--library", folder / "libtrain.so",
-          f"--mesh=pp={parts},dp={copies}", f"--backwards={backwards}",
+          f"--mesh=pp={parts},dp={copies}", f"--accumulation={backwards}",
           f"--batch={batch}",
           f"--steps={STEPS}", "--losses", losses, *MODEL])
     return [float(line) for line in losses.read_text().split()]

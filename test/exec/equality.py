@@ -35,7 +35,7 @@ AXES = {
     "offload": ["none", "optimizer"],
     "backwards": ["1", "2", "4", "7", "1,4,2,7,1"],
     "gradient": ["bf16", "f32"],
-    "wire": ["", "bf16"],
+    "reduce_dtype": ["", "bf16"],
     "dtype": ["bf16", "f32"],
     "optimizer": ["adamw", "adam", "sgd", "lion"],
     "sizes": ["1", "0,1,33,100,7,4097", "31,8193"],
@@ -95,7 +95,7 @@ class Runner:
 
     def step(self, row, weight):
         """The file of the step that |row| describes."""
-        key = (row["dtype"], row["gradient"], row["wire"], row["optimizer"],
+        key = (row["dtype"], row["gradient"], row["reduce_dtype"], row["optimizer"],
                row["sizes"], weight)
         if key not in self.cache:
             path = pathlib.Path(self.steps.name) / f"step{len(self.cache)}.mlir"
@@ -103,7 +103,7 @@ class Runner:
                 sys.executable, ROOT / "tools/scripts/make_step.py",
                 "--parameters", str(row["sizes"].count(",") + 1),
                 "--sizes", row["sizes"], "--dtype", row["dtype"],
-                "--gradient", row["gradient"], "--wire", row["wire"],
+                "--gradient", row["gradient"], "--reduce-dtype", row["reduce_dtype"],
                 "--weight", weight,
                 "--optimizer", ROOT / f"examples/optimizers/{row['optimizer']}.mlir",
             ]
@@ -117,7 +117,7 @@ class Runner:
             self.bin / "zero-run", self.step(row, weight), "--json",
             f"--ranks={row['ranks']}", f"--stage={row['stage']}",
             f"--offload={row['offload']}", f"--arrivals={row['arrivals']}",
-            f"--backwards={row['backwards']}", f"--threads-per-rank={row['threads']}",
+            f"--accumulation={row['backwards']}", f"--threads-per-rank={row['threads']}",
             f"--hints={hints_of(row)}",
             f"--bucket-bytes={row['bucket']}", f"--against={against}",
             f"--gradients={gradients}", "--inputs=0.0078125",

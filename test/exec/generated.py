@@ -82,7 +82,7 @@ def draw(rng):
         weight=rng.choice(["mean", "mean", "raw", "sum", "tokens"]),
         optional=",".join(some),
         used_twice=",".join(twice),
-        nonfinite=rng.choice(["skip", "skip", "poison", "error"]),
+        nonfinite=rng.choice(["skip", "skip", "apply", "error"]),
         max_norm=rng.choice([0, 0.5, 1.0, 1000.0]),
         groups=rng.choice([1, 2, 2, 3]),
         norm=rng.choice(["all", "all", "group"]),
@@ -128,7 +128,7 @@ def draw(rng):
         f"--shard-over={','.join(over)}",
     ]
     running = [
-        f"--backwards={rng.choice(['1', '2', '3', '1,4,2', '2,1'])}",
+        f"--accumulation={rng.choice(['1', '2', '3', '1,4,2', '2,1'])}",
         f"--seed={rng.randrange(1, 1000)}",
         "--steps=3",
     ]
@@ -151,7 +151,7 @@ def simpler(drawn):
             yield change(step, sizes=halved), *drawn[1:]
     plain = {
         "ranks": step.ranks // 2 or 1, "dtype": "f32", "gradient": "f32",
-        "accumulator": "f32", "wire": "", "weight": "mean", "optional": "", "used_twice": "",
+        "accumulator": "f32", "reduce_dtype": "", "weight": "mean", "optional": "", "used_twice": "",
         "nonfinite": "skip", "max_norm": 0, "groups": 1, "norm": "all",
         "optimizer": step.optimizer[:1], "loss_scale": "", "schedule": [], "tied": "",
     }  # fmt: skip
@@ -173,7 +173,7 @@ def simpler(drawn):
     for i, flag in enumerate(flags[: len(lowering)]):
         if lowering[i] != flag:
             yield step, [*lowering[:i], flag, *lowering[i + 1 :]], running, phase
-    for i, flag in [(0, "--backwards=1"), (2, "--steps=1")]:
+    for i, flag in [(0, "--accumulation=1"), (2, "--steps=1")]:
         if running[i] != flag:
             yield step, lowering, [*running[:i], flag, *running[i + 1 :]], phase
 

@@ -74,7 +74,7 @@ class Runner:
             hints="unknown"):
         command = [
             self.bin / "zero-run", step, "--json", *flags, f"--against={against}",
-            f"--backwards={BACKWARDS}", f"--gradients={gradients}",
+            f"--accumulation={BACKWARDS}", f"--gradients={gradients}",
             "--bucket-bytes=2KiB", f"--arrivals={arrivals}", f"--hints={hints}",
         ]
         done = subprocess.run(command, capture_output=True, text=True)

@@ -37,7 +37,7 @@ AT_ONCE = 4
 # Those that take longest.
 LARGE = ("ranks35", "large")
 MACHINE_CODE, PTX = "adamw_bf16_bf16_f32", "adamw_ptx"
-ON_PROCESSES = ("ranks2_stage1", "ranks2_stage2", "wire")
+ON_PROCESSES = ("ranks2_stage1", "ranks2_stage2", "reduce_dtype")
 SANITIZED = ("adamw_bf16_bf16_f32", "ranks2_stage1_offload", "ranks4_stage2")
 # racecheck and synccheck look at shared memory and barriers, of which there are none.
 SANITIZERS = {

@@ -36,7 +36,7 @@ PROGRAM = "passes/lower/ProgramBuilder.cpp"
 BREAKS = [
     ("layout", "a parameter takes a row of another group", LAYOUT,
      "memberRows.push_back(it->second);", "memberRows.push_back(0);"),
-    ("layout", "the verdict is over the first bucket only", LAYOUT,
+    ("layout", "the outcome is over the first bucket only", LAYOUT,
      "builder.create<NormOp>(loc, reduced));",
      "builder.create<NormOp>(loc, ArrayRef<Value>(reduced).take_front()));"),
     ("layout", "the norm is over the first bucket only", LAYOUT,
@@ -57,7 +57,7 @@ BREAKS = [
      "    // Rows of the groups",
      "for (auto [i, bucket] : llvm::enumerate(llvm::drop_end(buckets))) {\n"
      "    // Rows of the groups"),
-    ("layout", "the verdict does not count missing gradients", LAYOUT,
+    ("layout", "the outcome does not count missing gradients", LAYOUT,
      "loc, norms, sums.getOutputs().back(),",
      "loc, norms, builder.create<ConstantOp>(loc, "
      "builder.getF64FloatAttr(0)),"),
@@ -96,7 +96,7 @@ BREAKS = [
     ("collective", "what a slice is not summed over stays a share", COLLECTIVE,
      "gradient.raw = allReduce(op.getLoc(), gradient.raw, wire);", ""),
     ("collective", "every gradient travels as bf16", COLLECTIVE,
-     "TypeAttr wire = op.getWireAttr();",
+     "TypeAttr wire = op.getReduceDtypeAttr();",
      "TypeAttr wire = TypeAttr::get(builder.getBF16Type());"),
     ("collective", "the clip coefficient has another epsilon", COLLECTIVE,
      "op.getEpsilonAttr());\n  // Gradients share", "op.getMaxAttr());\n  // Gradients share"),
@@ -120,9 +120,9 @@ BREAKS = [
     ("accumulate", "each backward counts twice", ACCUMULATE,
      "yield->setOperand(i, builder.create<ReduceScatterOp>(\n"
      "                               scatter.getLoc(), yield->getOperand(i),\n"
-     "                               scatter.getAxesAttr(), scatter.getWireAttr()));",
+     "                               scatter.getAxesAttr(), scatter.getReduceDtypeAttr()));",
      "{\n      Value part = builder.create<ReduceScatterOp>(scatter.getLoc(), "
-     "yield->getOperand(i), scatter.getAxesAttr(), scatter.getWireAttr());\n      yield->setOperand(i, "
+     "yield->getOperand(i), scatter.getAxesAttr(), scatter.getReduceDtypeAttr());\n      yield->setOperand(i, "
      "builder.create<AddOp>(scatter.getLoc(), part, part));\n    }"),
     ("accumulate", "the first sum is never reduced", ACCUMULATE,
      "if (ReduceScatterOp scatter = getOnlyUse(sum))\n",
@@ -189,19 +189,19 @@ BREAKS = [
      "moved.getParameters(), MemorySpace::device);",
      "Value back = moved.getParameters();"),
     ("offload", "rows are forgotten", OFFLOAD,
-     "update.getVerdict(), update.getRows(), update.getRowOfAttr());",
-     "update.getVerdict(), ValueRange(), update.getRowOfAttr());"),
+     "update.getOutcome(), update.getRows(), update.getRowOfAttr());",
+     "update.getOutcome(), ValueRange(), update.getRowOfAttr());"),
 
     ("offload", "the factor counts twice", OFFLOAD,
      "moveToHost(builder, scale.getInput()), scale.getFactor());",
      "builder.create<ScaleOp>(scale.getLoc(), moveToHost(builder, scale.getInput()), "
      "scale.getFactor()), scale.getFactor());"),
-    ("offload", "updates heed a hyperparameter, not the verdict", OFFLOAD,
-     "update.getVerdict(), update.getRows(),",
+    ("offload", "updates heed a hyperparameter, not the outcome", OFFLOAD,
+     "update.getOutcome(), update.getRows(),",
      "update.getRows().front(), update.getRows(),"),
     ("offload", "hyperparameters change places", OFFLOAD,
-     "update.getVerdict(), update.getRows(),",
-     "update.getVerdict(),\n"
+     "update.getOutcome(), update.getRows(),",
+     "update.getOutcome(),\n"
      "      llvm::to_vector(llvm::reverse(SmallVector<Value>(update.getRows()))),"),
     ("offload", "all parameters are of the first group", OFFLOAD,
      "update.getRowOfAttr());",
@@ -231,8 +231,8 @@ BREAKS = [
      "program.addKernel(bucket.gradientType.getElementType(),\n"
      "                        bucket.wireType),"),
     ("lower", "what was summed early stays a sum", PROTOCOL,
-     "  if (!axes.empty())\n    calls.call<zrt::UnreduceOp>",
-     "  if (axes.size() > 99)\n    calls.call<zrt::UnreduceOp>"),
+     "  if (!axes.empty())\n    calls.call<zrt::KeepOnRootOp>",
+     "  if (axes.size() > 99)\n    calls.call<zrt::KeepOnRootOp>"),
     ("lower", "what was summed early is added to as it is", PROTOCOL,
      "transition(\"reduced\", Event::begin, \"next\", {reopen, beginNext});",
      "transition(\"reduced\", Event::begin, \"next\", {beginNext});"),
@@ -259,7 +259,7 @@ BREAKS = [
      "Handlers apply = {finish, reset};", "Handlers apply = {finish};"),
     ("lower", "all gradients have one memory", PROTOCOL,
      "owners[ring->next++ % kOpenBuckets]);", "owners[0]);"),
-    ("lower", "updates do not depend on the verdict", KERNELS,
+    ("lower", "updates do not depend on the outcome", KERNELS,
      "/*predicated=*/true", "/*predicated=*/false"),
     ("lower", "a kernel ignores its factor", KERNELS,
      "if (scaled)\n    g =", "if (false)\n    g ="),
@@ -303,11 +303,11 @@ BREAKS = [
      "define(result, arguments.front());"),
     ("lower", "a schedule advances as after a skipped step", SCALARS,
      "body().getBoolAttr(isSkipped)", "body().getBoolAttr(true)"),
-    ("lower", "the verdict is settled before it is stored", STEP,
+    ("lower", "the outcome is committed before it is stored", STEP,
      "  scalars->flush();\n  for (Operation *op : later)\n"
      "    if (failed(lower(op)))\n      return failure();\n"
-     "  finish->call<zrt::SettleOp>(verdict);",
-     "  finish->call<zrt::SettleOp>(verdict);\n  scalars->flush();\n"
+     "  finish->call<zrt::CommitOp>(outcome);",
+     "  finish->call<zrt::CommitOp>(outcome);\n  scalars->flush();\n"
      "  for (Operation *op : later)\n    if (failed(lower(op)))\n"
      "      return failure();"),
     ("lower", "updates come before the scalars that they take", STEP,
@@ -353,7 +353,7 @@ STEPS = [
     "--optimizer adamw --sizes 70,33",
     "--ranks 2 --parameters 5 --optimizer adamw --sizes 70,1,33 --optional 1",
     "--ranks 3 --parameters 3 --optimizer adam --sizes 7,70 --nonfinite error",
-    "--ranks 2 --parameters 4 --optimizer lion --weight raw --sizes 70,3 --wire bf16",
+    "--ranks 2 --parameters 4 --optimizer lion --weight raw --sizes 70,3 --reduce_dtype bf16",
     "--mesh dp=2,tp=2 --parameters 2 --optimizer sgd --weight tokens --sizes 70,2 "
     f"--loss-scale {ROOT}/examples/loss_scales/torch.mlir "
     f"--schedule {ROOT}/examples/schedules/linear.mlir",

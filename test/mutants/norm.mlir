@@ -7,7 +7,7 @@
 
 // Once more.
 zero.mesh @m <["dp" = 2]>
-zero.step @s on @m weight() (%a: !zero.value<64xf32, sharded = [dp]>, %b: !zero.value<64xf32, sharded = [dp]>) {
+zero.step @s on @m normalize() (%a: !zero.value<64xf32, sharded = [dp]>, %b: !zero.value<64xf32, sharded = [dp]>) {
   %sum0 = zero.sum_squares %a : !zero.value<64xf32, sharded = [dp]>
   %sum1 = zero.sum_squares %b : !zero.value<64xf32, sharded = [dp]>
   %group0 = zero.all_reduce %sum0 over [dp] : !zero.value<f64, partial = [dp]>
@@ -22,7 +22,7 @@ zero.step @s on @m weight() (%a: !zero.value<64xf32, sharded = [dp]>, %b: !zero.
 
 // One group was reduced and the other was not.
 zero.mesh @m <["dp" = 2]>
-zero.step @s on @m weight() (%a: !zero.value<64xf32, sharded = [dp]>, %b: !zero.value<64xf32, sharded = [dp]>) {
+zero.step @s on @m normalize() (%a: !zero.value<64xf32, sharded = [dp]>, %b: !zero.value<64xf32, sharded = [dp]>) {
   %sum0 = zero.sum_squares %a : !zero.value<64xf32, sharded = [dp]>
   %sum1 = zero.sum_squares %b : !zero.value<64xf32, sharded = [dp]>
   %group0 = zero.all_reduce %sum0 over [dp] : !zero.value<f64, partial = [dp]>
@@ -35,7 +35,7 @@ zero.step @s on @m weight() (%a: !zero.value<64xf32, sharded = [dp]>, %b: !zero.
 
 // Never: the root of a rank's own part.
 zero.mesh @m <["dp" = 2]>
-zero.step @s on @m weight() (%a: !zero.value<64xf32, sharded = [dp]>) {
+zero.step @s on @m normalize() (%a: !zero.value<64xf32, sharded = [dp]>) {
   %sum = zero.sum_squares %a : !zero.value<64xf32, sharded = [dp]>
   // expected-error@+1 {{operand must be replicated, got '!zero.value<f64, partial = [dp]>'}}
   %norm = zero.sqrt %sum : !zero.value<f64, partial = [dp]>
@@ -47,9 +47,9 @@ zero.step @s on @m weight() (%a: !zero.value<64xf32, sharded = [dp]>) {
 // The norm of gradients before they are reduced.
 zero.mesh @m <["dp" = 2]>
 zero.parameter @w : 8xf32
-zero.step @s on @m weight(dp : -1) () {
+zero.step @s on @m normalize(dp : -1) () {
   %g = zero.micro_batches in f32 {
-    %d = zero.backward(@w) arrives() : !zero.value<8xf32, partial = [dp, micro], scaled = [dp : 1]>
+    %d = zero.backward(@w) prescaled() : !zero.value<8xf32, partial = [dp, micro], scaled = [dp : 1]>
     zero.yield %d : !zero.value<8xf32, partial = [dp, micro], scaled = [dp : 1]>
   }
   // expected-error@+1 {{operand must be reduced, got partial over 'dp' in '!zero.value<8xf32, partial = [dp], scaled = [dp : 1]>'}}

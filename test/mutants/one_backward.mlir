@@ -8,9 +8,9 @@
 
 zero.mesh @m <["dp" = 2]>
 zero.parameter @w : 8xbf16
-zero.step @s on @m weight(dp : -1) () {
+zero.step @s on @m normalize(dp : -1) () {
   // expected-error@+1 {{expects parent op 'zero.micro_batches'}}
-  %last = zero.backward(@w) arrives() : !zero.value<8xbf16, partial = [dp, micro], scaled = [dp : 1]>
+  %last = zero.backward(@w) prescaled() : !zero.value<8xbf16, partial = [dp, micro], scaled = [dp : 1]>
   zero.return []
 }
 
@@ -18,9 +18,9 @@ zero.step @s on @m weight(dp : -1) () {
 
 zero.mesh @m <["dp" = 2]>
 zero.parameter @w : 8xbf16
-zero.step @s on @m weight(dp : -1) () {
+zero.step @s on @m normalize(dp : -1) () {
   %g = zero.micro_batches in f32 {
-    %d = zero.backward(@w) arrives() : !zero.value<8xbf16, partial = [dp, micro], scaled = [dp : 1]>
+    %d = zero.backward(@w) prescaled() : !zero.value<8xbf16, partial = [dp, micro], scaled = [dp : 1]>
     // expected-error@+1 {{operand is still partial over 'micro': sum it over the backwards first}}
     %r = zero.reduce %d : !zero.value<8xbf16, partial = [dp, micro], scaled = [dp : 1]>
     zero.yield %d : !zero.value<8xbf16, partial = [dp, micro], scaled = [dp : 1]>
@@ -33,9 +33,9 @@ zero.step @s on @m weight(dp : -1) () {
 // Nor may a backward claim to be the sum.
 zero.mesh @m <["dp" = 2]>
 zero.parameter @w : 8xbf16
-zero.step @s on @m weight(dp : -1) () {
+zero.step @s on @m normalize(dp : -1) () {
   %g = zero.micro_batches in f32 {
-    %d = zero.backward(@w) arrives() : !zero.value<8xbf16, partial = [dp], scaled = [dp : 1]>
+    %d = zero.backward(@w) prescaled() : !zero.value<8xbf16, partial = [dp], scaled = [dp : 1]>
     // expected-error@+1 {{yields a value that is not partial over 'micro' and would be counted once per backward}}
     zero.yield %d : !zero.value<8xbf16, partial = [dp], scaled = [dp : 1]>
   }
@@ -48,9 +48,9 @@ zero.step @s on @m weight(dp : -1) () {
 zero.mesh @m <["dp" = 2]>
 zero.parameter @w : 64xbf16
 zero.bucket @b0 : 64xf32 arrives bf16 [@w] offsets [0] extents [64]
-zero.step @s on @m weight(dp : -1) () {
+zero.step @s on @m normalize(dp : -1) () {
   %g = zero.micro_batches in f32 {
-    %d = zero.backward(@b0) arrives() : !zero.value<64xf32, partial = [dp, micro], scaled = [dp : 1]>
+    %d = zero.backward(@b0) prescaled() : !zero.value<64xf32, partial = [dp, micro], scaled = [dp : 1]>
     %slice = zero.reduce_scatter %d over [dp] : !zero.value<64xf32, partial = [dp, micro], scaled = [dp : 1]>
     // expected-error@+1 {{operand must not be partial over 'micro'}}
     %sum = zero.sum_squares %slice : !zero.value<64xf32, sharded = [dp], partial = [micro], scaled = [dp : 1]>

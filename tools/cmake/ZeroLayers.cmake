@@ -104,7 +104,7 @@ macro(zero_tablegen output)
     EXTRA_INCLUDES ${PROJECT_SOURCE_DIR} ${MLIR_INCLUDE_DIRS})
 endmacro()
 
-# zero_passes(<Name> <source>...): a room of passes, with Passes.td.
+# zero_passes(<Name> <source>...): a component of passes, with Passes.td.
 function(zero_passes name)
   set(LLVM_TARGET_DEFINITIONS Passes.td)
   zero_tablegen(Passes.h.inc -gen-pass-decls -name=Zero${name})

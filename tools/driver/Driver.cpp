@@ -88,8 +88,8 @@ LogicalResult zero::lower(ModuleOp module, const LowerOptions &options) {
   return pm.run(module);
 }
 
-FailureOr<Shown> zero::lowerAndProve(ModuleOp module,
-                                     const LowerOptions &options) {
+FailureOr<ProofSummary> zero::lowerAndProve(ModuleOp module,
+                                            const LowerOptions &options) {
   // Ranks are part of what is proved.
   LowerOptions onMesh;
   onMesh.mesh = options.mesh.getValue();
@@ -103,5 +103,5 @@ FailureOr<Shown> zero::lowerAndProve(ModuleOp module,
     return module.emitError()
            << "the lowered step is not the step that was written: this is a "
               "mistake of a pass; zero-prove tells which one";
-  return step.getShown();
+  return step.getSummary();
 }

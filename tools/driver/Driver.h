@@ -104,8 +104,8 @@ mlir::LogicalResult lower(mlir::ModuleOp module, const LowerOptions &options);
 
 /// Lowers |module|, a logical step, and proves that it does what it declares
 /// and that what was made of it does the same.
-mlir::FailureOr<Shown> lowerAndProve(mlir::ModuleOp module,
-                                     const LowerOptions &options);
+mlir::FailureOr<ProofSummary> lowerAndProve(mlir::ModuleOp module,
+                                            const LowerOptions &options);
 
 } // namespace zero
 

@@ -30,13 +30,13 @@ LowerFlags::LowerFlags(cl::OptionCategory &category)
             cl::desc("ZeRO stage (default 1)")),
       shardOver(
           "shard-over", cl::cat(category), cl::value_desc("edp,ep"),
-          cl::desc("Axes that divide master copy and optimizer state; over "
+          cl::desc("Axes that divide master weights and optimizer state; over "
                    "others\nthere are replicas (default: all that a "
                    "gradient is summed over)")),
       offload("offload", cl::init("none"), cl::cat(category),
               cl::value_desc("none|optimizer"),
               cl::desc("What lives in the host's memory: none (default), or "
-                       "optimizer: master copy and state, updated there")),
+                       "optimizer: master weights and state, updated there")),
       bucketBytes(
           "bucket-bytes", cl::init("25MiB"), cl::cat(category),
           cl::desc("Size from which on a bucket is closed (default 25MiB)")),
@@ -167,7 +167,7 @@ LogicalResult LowerFlags::get(LowerOptions &options,
                                : "");
   if (offload != "none" && offload != "optimizer")
     return reject(offload, "none or optimizer", message,
-                  offload == "cpu" ? "; optimizer keeps the master copy and "
+                  offload == "cpu" ? "; optimizer keeps the master weights and "
                                      "the optimizer state in the memory of the "
                                      "CPU, and updates there"
                                    : "");

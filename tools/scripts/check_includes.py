@@ -19,10 +19,10 @@ ALLOWED = {
     "passes/pipeline": ["dialect/", "passes/"],
     "codegen": ["dialect/", "passes/stage/", "codegen/", "zero_rt/"],
 }
-# Rooms of passes/ do not know each other.
-for room in ["layout", "collective", "accumulate", "offload", "scalar", "lower",
+# Folders of passes/ do not know each other.
+for folder in ["layout", "collective", "accumulate", "offload", "scalar", "lower",
              "stage", "check"]:
-    ALLOWED[f"passes/{room}"] = ["dialect/", f"passes/{room}/"]
+    ALLOWED[f"passes/{folder}"] = ["dialect/", f"passes/{folder}/"]
 
 FOREIGN_TO_RUNTIME = ["mlir/", "llvm/", "dialect/", "passes/", "codegen/"]
 LAYERS = ["dialect/", "passes/", "codegen/", "tools/", "zero_rt/"]

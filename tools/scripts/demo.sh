@@ -8,10 +8,10 @@ set -euo pipefail
 usage() {
   cat <<USAGE
 usage: demo.sh [OPTION...]
-  --check-promises  the runtime checks what the proof takes from a caller
+  --check-preconditions  the runtime checks what the proof takes from a caller
   --quick         300 steps: less than a minute after the build
   --mesh AXES     pipeline stages and data-parallel copies: dp=4, pp=2,dp=2 (dp=4)
-  --backwards N   accumulated for each step (4)
+  --accumulation N   accumulated for each step (4)
   --threads N     of each rank (cores / ranks)
   --steps N       updates (1000, a minute or two)
   --stage S       ZeRO stage: 0, 1 or 2 (2)
@@ -36,14 +36,14 @@ train=()
 while [[ $# -gt 0 ]]; do
   case $1 in
   --help | -h) usage; exit 0 ;;
-  --quick | --check-promises) train+=("$1"); shift; continue ;;
-  --mesh | --backwards | --threads | --steps | --stage | --offload | --text | --precision) ;;
+  --quick | --check-preconditions) train+=("$1"); shift; continue ;;
+  --mesh | --accumulation | --threads | --steps | --stage | --offload | --text | --precision) ;;
   *) wrong "unknown option '$1'" ;;
   esac
   [[ $# -ge 2 ]] || wrong "$1 takes a value"
   case $1 in
   --mesh) mesh=$2 ;;
-  --backwards | --threads | --steps)
+  --accumulation | --threads | --steps)
     [[ $2 =~ ^[1-9][0-9]*$ ]] || wrong "$1 takes a number, not '$2'"
     train+=("$1" "$2")
     ;;

@@ -149,7 +149,7 @@ make_folder() {
   make_step --ranks=35 --dtype=bf16 --gradient=bf16 --accumulator=bf16 \
     --optimizer examples/optimizers/sgd.mlir
   compile ranks35 "$folder/step.mlir" --stage=2
-  make_step --ranks=2 --dtype=f32 --gradient=f32 --accumulator=f32 --wire=bf16 \
+  make_step --ranks=2 --dtype=f32 --gradient=f32 --accumulator=f32 --reduce-dtype=bf16 \
     --optimizer examples/optimizers/adamw.mlir
   compile wire "$folder/step.mlir" --stage=1
   for example in fp16 schedule; do

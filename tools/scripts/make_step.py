@@ -29,7 +29,7 @@ class Placement:
 
     sharded: dict = field(default_factory=dict)
     partial: list = field(default_factory=list)
-    presummed: list = field(default_factory=list)
+    reduced: list = field(default_factory=list)
 
 
 # As models have them; an axis that a mesh lacks is left out.
@@ -59,7 +59,7 @@ class Parameter:
         self.partial = [axis for axis in placement.partial if axis in mesh]
         if len(stages) > 1:
             self.partial.append("pp")
-        self.presummed = [axis for axis in placement.presummed if axis in mesh]
+        self.reduced = [axis for axis in placement.reduced if axis in mesh]
         # A slice of |size| elements in the last dimension that is sharded.
         self.shape = [1] * max([0, *self.sharded.values()]) + [size]
         for axis, dim in self.sharded.items():
@@ -74,8 +74,8 @@ class Parameter:
         text = "x".join(map(str, [*self.shape, dtype])) + self.lives()
         if axes:
             text += f", partial = [{', '.join(axes)}]"
-        if arrives and self.presummed:
-            text += f", presummed = [{', '.join(self.presummed)}]"
+        if arrives and self.reduced:
+            text += f", reduced = [{', '.join(self.reduced)}]"
         return f"!zero.value<{text}{scaled}>"
 
 
@@ -165,7 +165,7 @@ def write_step(options, out):
         for axis in mesh
         if axis != "pp"
         and any(
-            axis not in [*one.sharded, *one.partial, *one.presummed]
+            axis not in [*one.sharded, *one.partial, *one.reduced]
             for one in parameters
         )
     ]
@@ -174,18 +174,18 @@ def write_step(options, out):
         lambda one: one.type(options.gradient, one.partial + ["micro"], scaled, True)
     )
     out.write(
-        f"zero.step @train on @cluster weight({weight}){nonfinite}{loss_scale} "
+        f"zero.step @train on @cluster normalize({weight}){nonfinite}{loss_scale} "
         f"(%lr: !zero.value<f64>{tokens}) {{\n"
         f"  {results('g')} = zero.micro_batches in {options.accumulator} {{\n"
         f"    {results('d')} = zero.backward("
         f"{', '.join(one.name for one in parameters)}) "
-        f"arrives({arrival}){replicated} : {arriving}\n"
+        f"prescaled({arrival}){replicated} : {arriving}\n"
         f"    zero.yield {values('d')} : {arriving}\n  }}\n"
     )
     for name in scheduled:
         out.write(f"  %{name}_now = zero.read_schedule @{name}\n")
     partial = types(lambda one: one.type(options.accumulator, one.partial, scaled))
-    wire = f" wire {options.wire}" * bool(options.wire)
+    wire = f" reduce_dtype {options.reduce_dtype}" * bool(options.reduce_dtype)
     out.write(f"  {results('r')} = zero.reduce {values('g')}{wire} : {partial}\n")
     # One norm over all gradients, or one a group.
     normed = groups if options.norm == "group" else [everyone]
@@ -251,7 +251,7 @@ def main():
     parser.add_argument("--dtype", default="bf16", help="of parameters")
     parser.add_argument("--gradient", default="bf16", help="as it arrives")
     parser.add_argument("--accumulator", default="f32")
-    parser.add_argument("--wire", default="", help="as what addends travel")
+    parser.add_argument("--reduce-dtype", default="", help="as what addends travel")
     parser.add_argument(
         "--weight",
         choices=["mean", "raw", "sum", "tokens"],
@@ -265,7 +265,7 @@ def main():
     )
     parser.add_argument("--used-twice", default="", help="which parameters")
     parser.add_argument(
-        "--nonfinite", choices=["skip", "poison", "error"], default="skip"
+        "--nonfinite", choices=["skip", "apply", "error"], default="skip"
     )
     parser.add_argument(
         "--loss-scale", default="", help=".mlir file of the scale that losses arrive with"

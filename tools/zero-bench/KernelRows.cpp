@@ -78,7 +78,7 @@ struct Placements {
 };
 } // namespace
 
-/// verdict, factor, then what prepare of AdamW yields.
+/// outcome, factor, then what prepare of AdamW yields.
 static const double kScalars[] = {0,   1,     1 - 1e-4, -1e-3, 0.9,
                                   0.1, 0.999, 1e-3,     1,     1e-8};
 

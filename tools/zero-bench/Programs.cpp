@@ -72,12 +72,12 @@ std::string zero::bench::getStepText(ArrayRef<int64_t> sizes,
   os << "zero.group @all [";
   list([&](size_t i) { os << "@p" << i; });
   os << "]\n" << kAdamW << "\n";
-  os << "zero.step @train on @cluster weight(accumulation : -1, dp : -1) "
+  os << "zero.step @train on @cluster normalize(accumulation : -1, dp : -1) "
         "(%lr: !zero.value<f64>) {\n  %g:"
      << sizes.size() << " = zero.micro_batches in " << gradient
      << " {\n    %d:" << sizes.size() << " = zero.backward(";
   list([&](size_t i) { os << "@p" << i; });
-  os << ") arrives(accumulation : -1) : ";
+  os << ") prescaled(accumulation : -1) : ";
   list(arrived);
   os << "\n    zero.yield ";
   values("%d");

@@ -24,7 +24,7 @@ std::unique_ptr<mlir::MLIRContext> createContext();
 std::vector<int64_t> getSizes(int64_t count);
 
 /// A clipped AdamW step over parameters of |sizes| elements, bf16 with an f32
-/// master copy, whose gradients arrive and are kept in |gradient| type.
+/// master weights, whose gradients arrive and are kept in |gradient| type.
 std::string getStepText(llvm::ArrayRef<int64_t> sizes,
                         llvm::StringRef gradient);
 

@@ -235,10 +235,11 @@ int main(int argc, char **argv) {
     if (failed(zero::lower(module, wanted.lower)))
       return tool.finish();
   } else {
-    FailureOr<zero::Shown> shown = zero::lowerAndProve(module, wanted.lower);
-    if (failed(shown))
+    FailureOr<zero::ProofSummary> summary =
+        zero::lowerAndProve(module, wanted.lower);
+    if (failed(summary))
       return tool.finish();
-    proof = {true, zero::getPromises(*shown)};
+    proof = {true, zero::getPreconditions(*summary)};
   }
   if (wanted.emit == Emit::mlir) {
     module.print(llvm::outs());

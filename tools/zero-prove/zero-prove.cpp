@@ -25,7 +25,7 @@ static cl::OptionCategory category("zero-prove options");
 static cl::list<std::string> inputs(cl::Positional, cl::desc("<step.mlir>..."),
                                     cl::cat(category));
 static cl::opt<bool> json("json", cl::cat(category), cl::ValueDisallowed,
-                          cl::desc("Print what was shown, or the errors, as "
+                          cl::desc("Print what was summary, or the errors, as "
                                    "JSON"));
 
 namespace {
@@ -54,7 +54,7 @@ private:
 /// What was found, for the table and for JSON.
 struct Outcome {
   bool isProved = false;
-  std::optional<zero::Shown> shown;
+  std::optional<zero::ProofSummary> summary;
   std::string compared; // with what
 };
 
@@ -96,7 +96,7 @@ static void prove(ModuleOp module, ModuleOp other,
   } else {
     outcome.isProved = true;
   }
-  outcome.shown = step.getShown();
+  outcome.summary = step.getSummary();
 }
 
 /// Prints |outcome|, as words or as JSON.
@@ -105,33 +105,34 @@ static int finish(zero::Tool &tool, const Outcome &outcome, double seconds) {
   if (json) {
     llvm::json::Object object{{"proved", outcome.isProved},
                               {"seconds", seconds}};
-    if (outcome.shown) {
-      const zero::Shown &shown = *outcome.shown;
-      object["step"] = shown.step;
-      object["ranks"] = shown.ranks;
+    if (outcome.summary) {
+      const zero::ProofSummary &summary = *outcome.summary;
+      object["step"] = summary.step;
+      object["ranks"] = summary.ranks;
       object["backwards"] = "any number";
-      object["parameters"] = shown.parameters;
-      object["elements"] = shown.elements;
-      object["promises"] = llvm::json::Array(zero::getPromises(shown));
+      object["parameters"] = summary.parameters;
+      object["elements"] = summary.elements;
+      object["preconditions"] =
+          llvm::json::Array(zero::getPreconditions(summary));
       if (!outcome.compared.empty())
         object["compared"] = outcome.compared;
     }
     return tool.finish(std::move(object));
   }
-  if (!outcome.isProved || !outcome.shown)
+  if (!outcome.isProved || !outcome.summary)
     return tool.finish();
-  const zero::Shown &shown = *outcome.shown;
-  os << "step " << shown.step << ": proved in "
+  const zero::ProofSummary &summary = *outcome.summary;
+  os << "step " << summary.step << ": proved in "
      << llvm::format("%.3f s", seconds) << "\n\n"
-     << "  ranks       " << shown.ranks << "\n"
+     << "  ranks       " << summary.ranks << "\n"
      << "  backwards   any number\n"
-     << "  parameters  " << shown.parameters << ", " << shown.elements
+     << "  parameters  " << summary.parameters << ", " << summary.elements
      << " elements\n";
   if (!outcome.compared.empty())
     os << "  compared    " << outcome.compared << "\n";
-  os << "\nif the caller keeps these promises:\n";
-  for (const std::string &promise : zero::getPromises(shown))
-    os << "  - " << promise << "\n";
+  os << "\nif the caller keeps these preconditions:\n";
+  for (const std::string &precondition : zero::getPreconditions(summary))
+    os << "  - " << precondition << "\n";
   return tool.finish();
 }
 

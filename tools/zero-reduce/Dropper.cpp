@@ -85,7 +85,7 @@ void Dropper::dropOp(Operation *op) {
   if (isa<SymbolOpInterface>(op))
     dropSymbol(op);
   if (isa<zrt::LaunchOp, zrt::ReduceScatterOp, zrt::ReduceScatterAddOp,
-          zrt::ArrivalsOp, zrt::StateOp>(op))
+          zrt::BucketTableOp, zrt::StateOp>(op))
     dropBuffers(op);
 }
 

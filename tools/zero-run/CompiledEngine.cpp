@@ -340,7 +340,7 @@ FailureOr<StepResult> CompiledEngine::apply(ArrayRef<RankInputs> inputs) {
     if (!deliver(rank, inputs[r]))
       return false;
     results[r].struct_size = sizeof(zero_rt_results);
-    // A refused step is an error with a verdict: here the verdict counts.
+    // A refused step is an error with a outcome: here the outcome counts.
     bool known = check(rank, calls(rank).results(rank.step, &results[r])) ||
                  results[r].verdict != ZERO_RT_APPLIED;
     // All ranks say the same.
@@ -353,7 +353,7 @@ FailureOr<StepResult> CompiledEngine::apply(ArrayRef<RankInputs> inputs) {
   result.message = joinMessages();
   if (!ok)
     return emitError(UnknownLoc::get(context)) << result.message;
-  result.verdict = results[0].verdict;
+  result.outcome = results[0].verdict;
   if (!notFinite.empty())
     result.message = notFinite;
   result.backwards = results[0].backwards;

@@ -119,8 +119,8 @@ struct CompiledOptions {
   /// By rank, the ends of a group of processes, which the engine destroys.
   /// Null: ranks are a group of threads.
   std::function<std::vector<zero_rt_group *>(int64_t ranks)> connect = nullptr;
-  /// Whether the runtime checks promises and looks for what is not finite, for
-  /// which it waits for a GPU at every call.
+  /// Whether the runtime checks preconditions and looks for what is not finite,
+  /// for which it waits for a GPU at every call.
   bool checks = true;
   Arrivals arrivals = Arrivals::backward;
   int64_t timeoutMs = 60000;

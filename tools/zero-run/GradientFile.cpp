@@ -195,7 +195,7 @@ LogicalResult GradientFile::checkTaken(int64_t steps,
     if (backward >= made)
       return fail(message, llvm::formatv(
                                "{0}backward {1}, step {2} makes {3}; give more "
-                               "with --backwards",
+                               "with --accumulation",
                                start, backward, step, made)
                                .str());
   }

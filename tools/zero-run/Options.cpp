@@ -99,7 +99,7 @@ static cl::opt<bool>
 static const char *const kOverview =
     R"(zero-run: runs a step on N ranks and compares it with a reference
 
-  zero-run step.mlir --ranks=4 --stage=2 --backwards=1,4,2 --steps=5
+  zero-run step.mlir --ranks=4 --stage=2 --accumulation=1,4,2 --steps=5
   zero-run step.mlir --ranks=2 --gradients=recorded.safetensors --json
 
 Gradients of a file have the keys STEP/BACKWARD/RANK/PARAMETER, counted from 0,
@@ -108,7 +108,7 @@ rank 1 delivers for @fc1.weight in the fourth backward of the first step. Type
 and shape are those with which the gradient arrives (F16, BF16, F32 or F64;
 nothing is converted). A gradient without a key does not arrive: one of an
 optional parameter counts as zeros, for any other the step is refused, with
-names. Without --steps and --backwards the run is as long as the file.
+names. Without --steps and --accumulation the run is as long as the file.
 
 Each step is "applied", "skipped" because a gradient is not finite, or
 "refused", with the reason; then come the values that the step reports. After

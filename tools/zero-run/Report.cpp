@@ -46,7 +46,7 @@ static std::string describeNonfinite(llvm::StringRef message) {
 }
 
 std::string StepReport::describe() const {
-  switch (result.verdict) {
+  switch (result.outcome) {
   case ZERO_RT_APPLIED:
     return "applied";
   case ZERO_RT_SKIPPED_NONFINITE:
@@ -65,7 +65,7 @@ std::string StepReport::describe() const {
 }
 
 Outcome StepReport::getOutcome() const {
-  switch (result.verdict) {
+  switch (result.outcome) {
   case ZERO_RT_APPLIED:
     return Outcome::applied;
   case ZERO_RT_SKIPPED_NONFINITE:

@@ -74,7 +74,7 @@ static json::Object toJson(const StepReport &step,
                                    {"backward", gradient.backward}});
   return json::Object{
       {"step", step.index},           {"backwards", result.backwards},
-      {"loss_scale", step.lossScale}, {"verdict", result.verdict},
+      {"loss_scale", step.lossScale}, {"outcome", result.outcome},
       {"outcome", step.describe()},   {"values", std::move(values)},
       {"reported", std::move(named)}, {"missing", std::move(missing)},
       {"message", result.message}};

@@ -133,7 +133,7 @@ LogicalResult Run::runStep(int64_t index) {
   if (failed(result))
     return failure();
   StepReport step{index, std::move(*result), {}, scale};
-  if (step.result.verdict == ZERO_RT_REFUSED_MISSING_GRADIENT)
+  if (step.result.outcome == ZERO_RT_REFUSED_MISSING_GRADIENT)
     step.missing = findMissing(delivered);
   progress.clear();
   report.addStep(step);
@@ -152,7 +152,7 @@ LogicalResult Run::compareStep(const StepReport &step,
   FailureOr<StepResult> expected = reference->apply(delivered);
   if (failed(expected))
     return failure();
-  if (expected->verdict != step.result.verdict) {
+  if (expected->outcome != step.result.outcome) {
     StepReport other{step.index, std::move(*expected), findMissing(delivered),
                      step.lossScale};
     report.setFirstOutside(llvm::formatv("step {0} is {1}; by the reference it "
@@ -224,7 +224,7 @@ LogicalResult Run::compareState(int64_t index) {
       auto expected = reference->getState(role, info);
       if (failed(got) || failed(expected))
         return failure();
-      // Parameters that are their own master copy have none besides.
+      // Parameters that are their own master weights have none besides.
       if (got->empty())
         continue;
       record(role, info, index,

@@ -38,7 +38,7 @@ static bool isDataParallel(ModuleOp logical) {
                         cast<ValueType>(type).getPlacement(axis.getName());
                     if (mesh.getAxisSize(axis.getName()) != 1 &&
                         (placement.kind != PlacementKind::Partial ||
-                         placement.presummed))
+                         placement.reduced))
                       return WalkResult::interrupt();
                   }
                 return WalkResult::advance();

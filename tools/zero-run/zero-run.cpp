@@ -176,7 +176,8 @@ static void announce(const Run &run, Report &report) {
         << report.elements << " elements, " << run.ranks << " ranks and "
         << backwards << " backward passes: each of " << run.steps
         << " steps makes " << numbers
-        << " numbers, which is slow; fewer ranks, --backwards or --steps take "
+        << " numbers, which is slow; fewer ranks, --accumulation or --steps "
+           "take "
            "less\n";
   if (isReferenceSlow)
     llvm::WithColor::note(llvm::errs(), "zero-run")

@@ -68,7 +68,7 @@ typedef enum zero_rt_role {
   ZERO_RT_ROLE_PARAMETER = 0,
   ZERO_RT_ROLE_GRADIENT = 1,    // what one backward writes, and its reduction
   ZERO_RT_ROLE_ACCUMULATOR = 2, // what outlives the backward that wrote it
-  ZERO_RT_ROLE_STATE = 3,       // optimizer state, the master copy included
+  ZERO_RT_ROLE_STATE = 3,       // optimizer state, the master weights included
   ZERO_RT_ROLE_SCALAR = 4,
   ZERO_RT_ROLE_STAGING = 5,
   ZERO_RT_ROLE_COUNT = 6
@@ -79,10 +79,10 @@ typedef enum zero_rt_role {
 /// they are complete, where they would wait for apply otherwise. A hint only
 /// ever buys overlap: if another backward follows all the same, what was
 /// reduced is so once more, and rounded otherwise. Ranks need not say the same,
-/// unless promises are checked; but where LAST is wrong, or discard follows it,
-/// it is so on all ranks: the numbers of collectives are else not the same on
-/// all of them, which is a mismatch, or a timeout where some are in other
-/// groups by then.
+/// unless preconditions are checked; but where LAST is wrong, or discard
+/// follows it, it is so on all ranks: the numbers of collectives are else not
+/// the same on all of them, which is a mismatch, or a timeout where some are in
+/// other groups by then.
 typedef enum zero_rt_hint {
   ZERO_RT_HINT_UNKNOWN = 0,
   ZERO_RT_HINT_LAST = 1,

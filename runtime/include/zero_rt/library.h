@@ -172,7 +172,7 @@ typedef struct zero_rt_bucket_row {
   int64_t add_kernel;
   /// What the update writes, where that is in another space than the
   /// parameters: a copy of this rank's part of them. Or -1.
-  int64_t staged_buffer;
+  int64_t staging_buffer;
   /// Axes whose ranks hold rows of their own, or nothing of the bucket; -1: all
   /// ranks hold the same row.
   int64_t rows;
@@ -182,7 +182,7 @@ typedef struct zero_rt_bucket_row {
 
 typedef struct zero_rt_buffer_row {
   int64_t name;
-  int64_t role;      // zero_rt_role, until retagged
+  int64_t role;      // zero_rt_role, until set_role
   int64_t space;     // zero_rt_space
   int64_t dtype;     // zero_rt_dtype
   int64_t elements;  // of a row

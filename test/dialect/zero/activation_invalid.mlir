@@ -69,7 +69,7 @@ zrt.program @p on @m inputs [] results [] [] {
 zero.mesh @m <["pp" = 2]>
 // expected-error@+1 {{is over 'pq', which is no axis of the mesh}}
 zero.activation @h : tensor<4xf32> over pq from 0 to 1
-zero.step @s on @m weight() () {
+zero.step @s on @m normalize() () {
   zero.return []
 }
 

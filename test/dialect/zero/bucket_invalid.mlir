@@ -30,9 +30,9 @@ zero.parameter @w : 1048576x1048576x2xf32
 // micro_batches_c3
 zero.mesh @m <["dp" = 2]>
 zero.parameter @w : 8xf32
-zero.step @s on @m weight() () {
+zero.step @s on @m normalize() () {
   %g = zero.micro_batches in f32 {
-    %d = zero.backward(@w) arrives() : !zero.value<8xf32, partial = [dp, micro]>
+    %d = zero.backward(@w) prescaled() : !zero.value<8xf32, partial = [dp, micro]>
     // expected-error@+1 {{must not be nested}}
     %e = zero.micro_batches in f32 {
       zero.yield %d : !zero.value<8xf32, partial = [dp, micro]>
@@ -48,10 +48,10 @@ zero.step @s on @m weight() () {
 zero.mesh @m <["dp" = 2]>
 zero.parameter @w : 8xf32
 zero.bucket @b0 : 8xf32 arrives f32 [@w] offsets [0] extents [8]
-zero.step @s on @m weight() () {
+zero.step @s on @m normalize() () {
   %g = zero.micro_batches in f32 {
     // expected-error@+1 {{bucket @b0 keeps 'f32', got '!zero.value<8xbf16, partial = [dp, micro]>'}}
-    %d = zero.backward(@b0) arrives() : !zero.value<8xbf16, partial = [dp, micro]>
+    %d = zero.backward(@b0) prescaled() : !zero.value<8xbf16, partial = [dp, micro]>
     zero.yield %d : !zero.value<8xbf16, partial = [dp, micro]>
   }
   zero.return []
@@ -63,7 +63,7 @@ zero.step @s on @m weight() () {
 zero.mesh @m <["dp" = 2]>
 zero.parameter @w : 8xf32
 zero.bucket @b0 : 8xf32 arrives f32 [@w] offsets [0] extents [8]
-zero.step @s on @m weight() (%v: !zero.value<f64>) {
+zero.step @s on @m normalize() (%v: !zero.value<f64>) {
   %a = zero.stack %v, %v : !zero.value<f64>, !zero.value<f64>
   // expected-error@+1 {{value must have the shape of bucket @b0 and its members' storage type, got '!zero.value<2xf64>'}}
   zero.assign @b0, %a : !zero.value<2xf64>
@@ -74,7 +74,7 @@ zero.step @s on @m weight() (%v: !zero.value<f64>) {
 
 // clip_coefficient_c1
 zero.mesh @m <["dp" = 2]>
-zero.step @s on @m weight() (%n: !zero.value<f64, partial = [dp]>) {
+zero.step @s on @m normalize() (%n: !zero.value<f64, partial = [dp]>) {
   // expected-error@+1 {{operand must be replicated, got partial over 'dp'}}
   %c = zero.clip_coefficient %n max 1.0 : !zero.value<f64, partial = [dp]>
   zero.return []
@@ -93,7 +93,7 @@ zero.optimizer @sgd hyper [lr] {
 ^update(%g: f32, %p: f32, %step: f32):
   zero.yield %p : f32
 }
-zero.step @s on @m weight() (%v: !zero.value<f64>, %x: !zero.value<f64, varying = [dp]>) {
+zero.step @s on @m normalize() (%v: !zero.value<f64>, %x: !zero.value<f64, varying = [dp]>) {
   // expected-error@+1 {{group @g is not a zero.group of this module}}
   %s = zero.prepare @g with @sgd(%v) when %v yields 1 : (!zero.value<f64>), !zero.value<f64>
   zero.return []
@@ -112,7 +112,7 @@ zero.optimizer @sgd hyper [lr] {
 ^update(%g: f32, %p: f32, %step: f32):
   zero.yield %p : f32
 }
-zero.step @s on @m weight() (%v: !zero.value<f64>, %x: !zero.value<f64, varying = [dp]>) {
+zero.step @s on @m normalize() (%v: !zero.value<f64>, %x: !zero.value<f64, varying = [dp]>) {
   // expected-error@+1 {{optimizer @none is not a zero.optimizer of this module}}
   %s = zero.prepare @all with @none(%v) when %v yields 1 : (!zero.value<f64>), !zero.value<f64>
   zero.return []
@@ -131,7 +131,7 @@ zero.optimizer @sgd hyper [lr] {
 ^update(%g: f32, %p: f32, %step: f32):
   zero.yield %p : f32
 }
-zero.step @s on @m weight() (%v: !zero.value<f64>, %x: !zero.value<f64, varying = [dp]>) {
+zero.step @s on @m normalize() (%v: !zero.value<f64>, %x: !zero.value<f64, varying = [dp]>) {
   // expected-error@+1 {{optimizer @sgd takes 1 hyperparameters and yields 1 scalars, got 2 and 1}}
   %s = zero.prepare @all with @sgd(%v, %v) when %v yields 1 : (!zero.value<f64>, !zero.value<f64>), !zero.value<f64>
   zero.return []
@@ -150,7 +150,7 @@ zero.optimizer @sgd hyper [lr] {
 ^update(%g: f32, %p: f32, %step: f32):
   zero.yield %p : f32
 }
-zero.step @s on @m weight() (%v: !zero.value<f64>, %x: !zero.value<f64, varying = [dp]>) {
+zero.step @s on @m normalize() (%v: !zero.value<f64>, %x: !zero.value<f64, varying = [dp]>) {
   // expected-error@+1 {{operand must be replicated, got varying over}}
   %s = zero.prepare @all with @sgd(%x) when %v yields 1 : (!zero.value<f64, varying = [dp]>), !zero.value<f64>
   zero.return []
@@ -169,9 +169,9 @@ zero.optimizer @sgd hyper [lr] {
 ^update(%g: f32, %p: f32, %step: f32):
   zero.yield %p : f32
 }
-zero.step @s on @m weight() (%v: !zero.value<f64>, %x: !zero.value<f64, varying = [dp]>) {
+zero.step @s on @m normalize() (%v: !zero.value<f64>, %x: !zero.value<f64, varying = [dp]>) {
   %g = zero.micro_batches in f32 {
-    %d = zero.backward(@b0) arrives() : !zero.value<8xf32, partial = [dp, micro]>
+    %d = zero.backward(@b0) prescaled() : !zero.value<8xf32, partial = [dp, micro]>
     zero.yield %d : !zero.value<8xf32, partial = [dp, micro]>
   }
   %r = zero.all_reduce %g over [dp] : !zero.value<8xf32, partial = [dp]>
@@ -193,9 +193,9 @@ zero.optimizer @sgd hyper [lr] {
 ^update(%g: f32, %p: f32, %step: f32):
   zero.yield %p : f32
 }
-zero.step @s on @m weight() (%v: !zero.value<f64>, %x: !zero.value<f64, varying = [dp]>) {
+zero.step @s on @m normalize() (%v: !zero.value<f64>, %x: !zero.value<f64, varying = [dp]>) {
   %g = zero.micro_batches in f32 {
-    %d = zero.backward(@b0) arrives() : !zero.value<8xf32, partial = [dp, micro]>
+    %d = zero.backward(@b0) prescaled() : !zero.value<8xf32, partial = [dp, micro]>
     zero.yield %d : !zero.value<8xf32, partial = [dp, micro]>
   }
   %r = zero.all_reduce %g over [dp] : !zero.value<8xf32, partial = [dp]>
@@ -217,9 +217,9 @@ zero.optimizer @sgd hyper [lr] {
 ^update(%g: f32, %p: f32, %step: f32):
   zero.yield %p : f32
 }
-zero.step @s on @m weight() (%v: !zero.value<f64>, %x: !zero.value<f64, varying = [dp]>) {
+zero.step @s on @m normalize() (%v: !zero.value<f64>, %x: !zero.value<f64, varying = [dp]>) {
   %g = zero.micro_batches in f32 {
-    %d = zero.backward(@b0) arrives() : !zero.value<8xf32, partial = [dp, micro]>
+    %d = zero.backward(@b0) prescaled() : !zero.value<8xf32, partial = [dp, micro]>
     zero.yield %d : !zero.value<8xf32, partial = [dp, micro]>
   }
   %r = zero.all_reduce %g over [dp] : !zero.value<8xf32, partial = [dp]>
@@ -241,9 +241,9 @@ zero.optimizer @sgd hyper [lr] {
 ^update(%g: f32, %p: f32, %step: f32):
   zero.yield %p : f32
 }
-zero.step @s on @m weight() (%v: !zero.value<f64>, %x: !zero.value<f64, varying = [dp]>) {
+zero.step @s on @m normalize() (%v: !zero.value<f64>, %x: !zero.value<f64, varying = [dp]>) {
   %g = zero.micro_batches in f32 {
-    %d = zero.backward(@b0) arrives() : !zero.value<8xf32, partial = [dp, micro]>
+    %d = zero.backward(@b0) prescaled() : !zero.value<8xf32, partial = [dp, micro]>
     zero.yield %d : !zero.value<8xf32, partial = [dp, micro]>
   }
   %r = zero.all_reduce %g over [dp] : !zero.value<8xf32, partial = [dp]>
@@ -265,7 +265,7 @@ zero.optimizer @sgd hyper [lr] {
 ^update(%g: f64, %p: f64, %step: f64):
   zero.yield %p : f64
 }
-zero.step @s on @m weight() (%v: !zero.value<f64>, %x: !zero.value<f64, varying = [dp]>) {
+zero.step @s on @m normalize() (%v: !zero.value<f64>, %x: !zero.value<f64, varying = [dp]>) {
   // expected-error@+1 {{operand must be replicated, got varying over 'dp'}}
   zero.update @all with @sgd(%v) hyper(lr = %x) : (!zero.value<f64>), (!zero.value<f64, varying = [dp]>)
   zero.return []
@@ -296,7 +296,7 @@ zero.bucket @b0 : 16xf32 arrives f32 [@w, @u] offsets [0, 8] extents [8, 9223372
 
 // prepare_c4
 zero.mesh @m <["dp" = 2]>
-zero.step @s on @m weight() (%v: !zero.value<f64>) {
+zero.step @s on @m normalize() (%v: !zero.value<f64>) {
   // expected-error@+1 {{yields 9223372036854775807 scalars, expected 0 to 4096}}
   zero.prepare @all with @sgd(%v) when %v yields 9223372036854775807 : (!zero.value<f64>), !zero.value<f64>
   zero.return []
@@ -306,7 +306,7 @@ zero.step @s on @m weight() (%v: !zero.value<f64>) {
 
 // prepare_c4
 zero.mesh @m <["dp" = 2]>
-zero.step @s on @m weight() (%v: !zero.value<f64>) {
+zero.step @s on @m normalize() (%v: !zero.value<f64>) {
   // expected-error@+1 {{yields -1 scalars, expected 0 to 4096}}
   zero.prepare @all with @sgd(%v) when %v yields -1 : (!zero.value<f64>), !zero.value<f64>
   zero.return []
@@ -316,7 +316,7 @@ zero.step @s on @m weight() (%v: !zero.value<f64>) {
 
 // update_bucket_c5
 zero.mesh @m <["dp" = 2]>
-zero.step @s on @m weight() (%v: !zero.value<f64>, %g: !zero.value<8xf32>) {
+zero.step @s on @m normalize() (%v: !zero.value<f64>, %g: !zero.value<8xf32>) {
   // expected-error@+1 {{parameters must be f16, bf16, f32 or f64, got 'f128'}}
   %p = zero.update_bucket @b0 with @sgd (%g) when %v rows(%v) row_of [0] : f128, !zero.value<8xf32>, !zero.value<f64>, (!zero.value<f64>)
   zero.return []
@@ -356,10 +356,10 @@ zero.bucket @b0 : 8xf32 arrives f32 [@w] offsets [0] extents [8]
 zero.mesh @m <["dp" = 2]>
 // expected-note@+1 {{leave it out of the step, or do not declare it 'frozen' here}}
 zero.parameter @w : 8xf32 frozen
-zero.step @s on @m weight() () {
+zero.step @s on @m normalize() () {
   %g = zero.micro_batches in f32 {
     // expected-error@+1 {{names @w, which is frozen: no gradient of it arrives}}
-    %d = zero.backward(@w) arrives() : !zero.value<8xf32, partial = [dp, micro]>
+    %d = zero.backward(@w) prescaled() : !zero.value<8xf32, partial = [dp, micro]>
     zero.yield %d : !zero.value<8xf32, partial = [dp, micro]>
   }
   zero.return []

@@ -7,7 +7,7 @@
 // update_c3: the last backward of #7985, added after the reduction, would need
 // an add of a partial and a replicated value.
 zero.mesh @m <["dp" = 2]>
-zero.step @s on @m weight() (%a: !zero.value<f64, partial = [dp]>, %b: !zero.value<f64>) {
+zero.step @s on @m normalize() (%a: !zero.value<f64, partial = [dp]>, %b: !zero.value<f64>) {
   // expected-error@+1 {{operands must have the same placement, or a side would be counted once per rank: got '!zero.value<f64, partial = [dp]>' and '!zero.value<f64>'}}
   %s = zero.add %a, %b : !zero.value<f64, partial = [dp]>, !zero.value<f64>
   zero.return []
@@ -17,7 +17,7 @@ zero.step @s on @m weight() (%a: !zero.value<f64, partial = [dp]>, %b: !zero.val
 
 // reduce_c1: #7981 before there are buffers, a gradient of one backward only.
 zero.mesh @m <["dp" = 2]>
-zero.step @s on @m weight() (%a: !zero.value<f64, partial = [dp, micro]>) {
+zero.step @s on @m normalize() (%a: !zero.value<f64, partial = [dp, micro]>) {
   // expected-error@+1 {{operand is still partial over 'micro': sum it over the backwards first}}
   %r = zero.reduce %a : !zero.value<f64, partial = [dp, micro]>
   zero.return []
@@ -27,7 +27,7 @@ zero.step @s on @m weight() (%a: !zero.value<f64, partial = [dp, micro]>) {
 
 // reduce_c1
 zero.mesh @m <["dp" = 2]>
-zero.step @s on @m weight() (%a: !zero.value<f64, varying = [dp]>) {
+zero.step @s on @m normalize() (%a: !zero.value<f64, varying = [dp]>) {
   // expected-error@+1 {{operand is varying and no addend}}
   %r = zero.reduce %a : !zero.value<f64, varying = [dp]>
   zero.return []
@@ -37,7 +37,7 @@ zero.step @s on @m weight() (%a: !zero.value<f64, varying = [dp]>) {
 
 // step_c1
 // expected-error@+1 {{mesh @m is not a zero.mesh of this module}}
-zero.step @s on @m weight() () {
+zero.step @s on @m normalize() () {
   zero.return []
 }
 
@@ -47,7 +47,7 @@ zero.step @s on @m weight() () {
 // expected-note@+1 {{axes are declared here}}
 zero.mesh @m <["dp" = 2]>
 // expected-error@+1 {{weight names 'data', which is neither accumulation, tokens, loss_scale nor an axis of mesh @m}}
-zero.step @s on @m weight(data : -1) () {
+zero.step @s on @m normalize(data : -1) () {
   zero.return []
 }
 
@@ -56,7 +56,7 @@ zero.step @s on @m weight(data : -1) () {
 // step_c3
 zero.mesh @m <["dp" = 2]>
 // expected-error@+1 {{argument 0 must be an f64 scalar, got '!zero.value<f32>'}}
-zero.step @s on @m weight() (%lr: !zero.value<f32>) {
+zero.step @s on @m normalize() (%lr: !zero.value<f32>) {
   zero.return []
 }
 
@@ -64,7 +64,7 @@ zero.step @s on @m weight() (%lr: !zero.value<f32>) {
 
 // step_c4
 zero.mesh @m <["dp" = 2]>
-zero.step @s on @m weight() (%lr: !zero.value<f64>) {
+zero.step @s on @m normalize() (%lr: !zero.value<f64>) {
   // expected-error@+1 {{block with no terminator}}
   %r = zero.sqrt %lr : !zero.value<f64>
 }
@@ -75,9 +75,9 @@ zero.step @s on @m weight() (%lr: !zero.value<f64>) {
 zero.mesh @m <["dp" = 2]>
 zero.parameter @w : 8xf32
 // expected-error@+1 {{gradient of @w arrives and is never updated}}
-zero.step @s on @m weight() () {
+zero.step @s on @m normalize() () {
   %g = zero.micro_batches in f32 {
-    %d = zero.backward(@w) arrives() : !zero.value<8xf32, partial = [dp, micro]>
+    %d = zero.backward(@w) prescaled() : !zero.value<8xf32, partial = [dp, micro]>
     zero.yield %d : !zero.value<8xf32, partial = [dp, micro]>
   }
   zero.return []
@@ -98,9 +98,9 @@ zero.optimizer @sgd hyper [lr] {
   %p1 = math.fma %g, %step, %p : f32
   zero.yield %p1 : f32
 }
-zero.step @s on @m weight() () {
+zero.step @s on @m normalize() () {
   %g = zero.micro_batches in f32 {
-    %d = zero.backward(@w) arrives() : !zero.value<8xf32, partial = [dp, micro]>
+    %d = zero.backward(@w) prescaled() : !zero.value<8xf32, partial = [dp, micro]>
     zero.yield %d : !zero.value<8xf32, partial = [dp, micro]>
   }
   %r = zero.reduce %g : !zero.value<8xf32, partial = [dp]>
@@ -115,7 +115,7 @@ zero.step @s on @m weight() () {
 
 // return_c1
 zero.mesh @m <["dp" = 2]>
-zero.step @s on @m weight() (%a: !zero.value<f64>) {
+zero.step @s on @m normalize() (%a: !zero.value<f64>) {
   // expected-error@+1 {{has 1 values and 2 names}}
   zero.return [a, b] %a : !zero.value<f64>
 }
@@ -124,7 +124,7 @@ zero.step @s on @m weight() (%a: !zero.value<f64>) {
 
 // return_c2
 zero.mesh @m <["dp" = 2]>
-zero.step @s on @m weight() (%a: !zero.value<f64, scaled = [dp : 1]>) {
+zero.step @s on @m normalize() (%a: !zero.value<f64, scaled = [dp : 1]>) {
   // expected-error@+1 {{operand is still scaled by (dp : 1)}}
   zero.return [a] %a : !zero.value<f64, scaled = [dp : 1]>
 }
@@ -133,7 +133,7 @@ zero.step @s on @m weight() (%a: !zero.value<f64, scaled = [dp : 1]>) {
 
 // micro_batches_c1
 zero.mesh @m <["dp" = 2]>
-zero.step @s on @m weight() (%a: !zero.value<f64>) {
+zero.step @s on @m normalize() (%a: !zero.value<f64>) {
   %g = zero.micro_batches in f64 {
     // expected-error@+1 {{yields a value that is not partial over 'micro' and would be counted once per backward: '!zero.value<f64>'}}
     zero.yield %a : !zero.value<f64>
@@ -146,10 +146,10 @@ zero.step @s on @m weight() (%a: !zero.value<f64>) {
 // micro_batches_c2
 zero.mesh @m <["dp" = 2]>
 zero.parameter @w : 8xf32
-zero.step @s on @m weight() () {
+zero.step @s on @m normalize() () {
   // expected-error@+1 {{sums in 'bf16', which does not hold every number of the 'f32' that is yielded}}
   %g = zero.micro_batches in bf16 {
-    %d = zero.backward(@w) arrives() : !zero.value<8xf32, partial = [dp, micro]>
+    %d = zero.backward(@w) prescaled() : !zero.value<8xf32, partial = [dp, micro]>
     zero.yield %d : !zero.value<8xf32, partial = [dp, micro]>
   }
   zero.return []
@@ -159,10 +159,10 @@ zero.step @s on @m weight() () {
 
 // backward_c1
 zero.mesh @m <["dp" = 2]>
-zero.step @s on @m weight() () {
+zero.step @s on @m normalize() () {
   %g = zero.micro_batches in f32 {
     // expected-error@+1 {{source @w is not a zero.parameter or zero.bucket of this module}}
-    %d = zero.backward(@w) arrives() : !zero.value<8xf32, partial = [dp, micro]>
+    %d = zero.backward(@w) prescaled() : !zero.value<8xf32, partial = [dp, micro]>
     zero.yield %d : !zero.value<8xf32, partial = [dp, micro]>
   }
   zero.return []
@@ -174,10 +174,10 @@ zero.step @s on @m weight() () {
 zero.mesh @m <["dp" = 2]>
 // expected-note@+1 {{@w is declared here}}
 zero.parameter @w : 9xf32
-zero.step @s on @m weight() () {
+zero.step @s on @m normalize() () {
   %g = zero.micro_batches in f32 {
     // expected-error@+1 {{gradient of @w must have its shape, got '!zero.value<8xf32, partial = [dp, micro]>', expected '!zero.value<9xf32, partial = [dp, micro]>'}}
-    %d = zero.backward(@w) arrives() : !zero.value<8xf32, partial = [dp, micro]>
+    %d = zero.backward(@w) prescaled() : !zero.value<8xf32, partial = [dp, micro]>
     zero.yield %d : !zero.value<8xf32, partial = [dp, micro]>
   }
   zero.return []
@@ -188,10 +188,10 @@ zero.step @s on @m weight() () {
 // backward_c3
 zero.mesh @m <["dp" = 2]>
 zero.parameter @w : 8xf32
-zero.step @s on @m weight() () {
+zero.step @s on @m normalize() () {
   %g = zero.micro_batches in f32 {
     // expected-error@+1 {{gradient of @w must be partial over "dp", or said to be 'replicated' there, got '!zero.value<8xf32, partial = [micro]>', expected '!zero.value<8xf32, partial = [dp, micro]>'}}
-    %d = zero.backward(@w) arrives() : !zero.value<8xf32, partial = [micro]>
+    %d = zero.backward(@w) prescaled() : !zero.value<8xf32, partial = [micro]>
     zero.yield %d : !zero.value<8xf32, partial = [micro]>
   }
   zero.return []
@@ -203,10 +203,10 @@ zero.step @s on @m weight() () {
 // nothing of it.
 zero.mesh @m <["dp" = 2]>
 zero.parameter @w : 8xf32
-zero.step @s on @m weight(dp : -1) () {
+zero.step @s on @m normalize(dp : -1) () {
   %g = zero.micro_batches in f32 {
     // expected-error@+1 {{gradient of @w must be scaled by arrival / weight = (accumulation : -1, dp : 1), got '!zero.value<8xf32, partial = [dp, micro]>', expected '!zero.value<8xf32, partial = [dp, micro], scaled = [accumulation : -1, dp : 1]>'}}
-    %d = zero.backward(@w) arrives(accumulation : -1) : !zero.value<8xf32, partial = [dp, micro]>
+    %d = zero.backward(@w) prescaled(accumulation : -1) : !zero.value<8xf32, partial = [dp, micro]>
     zero.yield %d : !zero.value<8xf32, partial = [dp, micro]>
   }
   zero.return []
@@ -216,7 +216,7 @@ zero.step @s on @m weight(dp : -1) () {
 
 // norm_c1: the norm of what is not reduced (and would be counted per rank).
 zero.mesh @m <["dp" = 2]>
-zero.step @s on @m weight() (%a: !zero.value<f64, partial = [dp]>) {
+zero.step @s on @m normalize() (%a: !zero.value<f64, partial = [dp]>) {
   // expected-error@+1 {{operand must be reduced, got partial over 'dp'}}
   %n = zero.norm %a : !zero.value<f64, partial = [dp]>
   zero.return []
@@ -226,7 +226,7 @@ zero.step @s on @m weight() (%a: !zero.value<f64, partial = [dp]>) {
 
 // clip_c1
 zero.mesh @m <["dp" = 2]>
-zero.step @s on @m weight() (%a: !zero.value<f64, scaled = [dp : 1]>, %n: !zero.value<f64>) {
+zero.step @s on @m normalize() (%a: !zero.value<f64, scaled = [dp : 1]>, %n: !zero.value<f64>) {
   // expected-error@+1 {{operand is still scaled by (dp : 1)}}
   %c = zero.clip %a by %n max 1.0 : !zero.value<f64, scaled = [dp : 1]> by !zero.value<f64>
   zero.return []
@@ -236,7 +236,7 @@ zero.step @s on @m weight() (%a: !zero.value<f64, scaled = [dp : 1]>, %n: !zero.
 
 // clip_c2
 zero.mesh @m <["dp" = 2]>
-zero.step @s on @m weight() (%a: !zero.value<f64>, %n: !zero.value<f64>) {
+zero.step @s on @m normalize() (%a: !zero.value<f64>, %n: !zero.value<f64>) {
   // expected-error@+1 {{max must be positive, got 0}}
   %c = zero.clip %a by %n max 0.0 : !zero.value<f64> by !zero.value<f64>
   zero.return []

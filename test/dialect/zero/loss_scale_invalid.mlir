@@ -60,7 +60,7 @@ zero.loss_scale @s counters [scale = 4.0] {
 
 // read_scale_c1
 zero.mesh @m <["dp" = 2]>
-zero.step @s on @m weight() () {
+zero.step @s on @m normalize() () {
   // expected-error@+1 {{@scale is not a zero.loss_scale of this module}}
   %s = zero.read_scale @scale
   zero.return []
@@ -75,9 +75,9 @@ zero.loss_scale @scale counters [scale = 4.0] {
 ^update(%overflow: i1, %scale: f64):
   zero.yield %scale : f64
 }
-zero.step @s on @m weight() loss_scale @scale (%v: !zero.value<f64>) {
+zero.step @s on @m normalize() loss_scale @scale (%v: !zero.value<f64>) {
   %g = zero.micro_batches in f32 {
-    %d = zero.backward(@w) arrives(loss_scale : 1) : !zero.value<8xf32, partial = [dp, micro], scaled = [loss_scale : 1]>
+    %d = zero.backward(@w) prescaled(loss_scale : 1) : !zero.value<8xf32, partial = [dp, micro], scaled = [loss_scale : 1]>
     zero.yield %d : !zero.value<8xf32, partial = [dp, micro], scaled = [loss_scale : 1]>
   }
   // expected-note@+1 {{it was read here}}
@@ -96,7 +96,7 @@ zero.loss_scale @scale counters [scale = 4.0] {
 ^update(%overflow: i1, %scale: f64):
   zero.yield %scale : f64
 }
-zero.step @s on @m weight() () {
+zero.step @s on @m normalize() () {
   // expected-error@+1 {{reads @scale, and the step has no loss scale}}
   %s = zero.read_scale @scale
   zero.return []
@@ -106,7 +106,7 @@ zero.step @s on @m weight() () {
 
 // advance_c1
 zero.mesh @m <["dp" = 2]>
-zero.step @s on @m weight() (%v: !zero.value<f64>) {
+zero.step @s on @m normalize() (%v: !zero.value<f64>) {
   // expected-error@+1 {{needs what zero.read_scale or zero.read_schedule read}}
   zero.advance %v when %v : !zero.value<f64>, !zero.value<f64>
   zero.return []
@@ -120,9 +120,9 @@ zero.loss_scale @scale counters [scale = 4.0] {
 ^update(%overflow: i1, %scale: f64):
   zero.yield %scale : f64
 }
-zero.step @s on @m weight() loss_scale @scale (%v: !zero.value<f64, partial = [dp]>) {
+zero.step @s on @m normalize() loss_scale @scale (%v: !zero.value<f64, partial = [dp]>) {
   %s = zero.read_scale @scale
-  // expected-error@+1 {{verdict must be replicated, got '!zero.value<f64, partial = [dp]>'}}
+  // expected-error@+1 {{outcome must be replicated, got '!zero.value<f64, partial = [dp]>'}}
   zero.advance %s when %v : !zero.value<f64>, !zero.value<f64, partial = [dp]>
   zero.return []
 }
@@ -135,7 +135,7 @@ zero.loss_scale @scale counters [scale = 4.0] {
 ^update(%overflow: i1, %scale: f64):
   zero.yield %scale : f64
 }
-zero.step @s on @m weight() loss_scale @scale () {
+zero.step @s on @m normalize() loss_scale @scale () {
   // expected-error@+1 {{needs the loss scale as operand}}
   %f = zero.factor (loss_scale : -1)
   zero.return []
@@ -145,7 +145,7 @@ zero.step @s on @m weight() loss_scale @scale () {
 
 // factor_c1
 zero.mesh @m <["dp" = 2]>
-zero.step @s on @m weight() (%s: !zero.value<f64>) {
+zero.step @s on @m normalize() (%s: !zero.value<f64>) {
   // expected-error@+1 {{has a loss scale and none in its monomial}}
   %f = zero.factor (dp : -1) loss_scale %s : !zero.value<f64>
   zero.return []
@@ -156,7 +156,7 @@ zero.step @s on @m weight() (%s: !zero.value<f64>) {
 // factor_c2
 zero.mesh @m <["dp" = 2]>
 // expected-note@+1 {{write 'loss_scale @name' behind its weight}}
-zero.step @s on @m weight() (%s: !zero.value<f64>) {
+zero.step @s on @m normalize() (%s: !zero.value<f64>) {
   // expected-error@+1 {{factor names 'loss_scale', and the step has none}}
   %f = zero.factor (loss_scale : -1) loss_scale %s : !zero.value<f64>
   zero.return []
@@ -171,7 +171,7 @@ zero.loss_scale @scale counters [scale = 4.0] {
   zero.yield %scale : f64
 }
 // expected-error@+1 {{weighs by a loss scale, which belongs to what gradients arrive with: (loss_scale : 1)}}
-zero.step @s on @m weight(loss_scale : 1) loss_scale @scale () {
+zero.step @s on @m normalize(loss_scale : 1) loss_scale @scale () {
   zero.return []
 }
 
@@ -184,10 +184,10 @@ zero.loss_scale @scale counters [scale = 4.0] {
 ^update(%overflow: i1, %scale: f64):
   zero.yield %scale : f64
 }
-// expected-error@+1 {{has a loss scale and nonfinite poison: no step would tell that it is too large}}
-zero.step @s on @m weight() nonfinite poison loss_scale @scale () {
+// expected-error@+1 {{has a loss scale and nonfinite apply: no step would tell that it is too large}}
+zero.step @s on @m normalize() nonfinite apply loss_scale @scale () {
   %g = zero.micro_batches in f32 {
-    %d = zero.backward(@w) arrives(loss_scale : 1) : !zero.value<8xf32, partial = [dp, micro], scaled = [loss_scale : 1]>
+    %d = zero.backward(@w) prescaled(loss_scale : 1) : !zero.value<8xf32, partial = [dp, micro], scaled = [loss_scale : 1]>
     zero.yield %d : !zero.value<8xf32, partial = [dp, micro], scaled = [loss_scale : 1]>
   }
   zero.return []
@@ -204,11 +204,11 @@ zero.loss_scale @scale counters [scale = 4.0] {
   zero.yield %scale : f64
 }
 // expected-note@+1 {{all gradients of the step are of one loss}}
-zero.step @s on @m weight() loss_scale @scale () {
+zero.step @s on @m normalize() loss_scale @scale () {
   %g:2 = zero.micro_batches in f32 {
     // expected-error@+1 {{arrives with (1), expected loss_scale to the power of 1}}
-    %d = zero.backward(@w) arrives() : !zero.value<8xf32, partial = [dp, micro]>
-    %e = zero.backward(@u) arrives(loss_scale : 1) : !zero.value<8xf32, partial = [dp, micro], scaled = [loss_scale : 1]>
+    %d = zero.backward(@w) prescaled() : !zero.value<8xf32, partial = [dp, micro]>
+    %e = zero.backward(@u) prescaled(loss_scale : 1) : !zero.value<8xf32, partial = [dp, micro], scaled = [loss_scale : 1]>
     zero.yield %d, %e : !zero.value<8xf32, partial = [dp, micro]>, !zero.value<8xf32, partial = [dp, micro], scaled = [loss_scale : 1]>
   }
   zero.return []
@@ -220,10 +220,10 @@ zero.step @s on @m weight() loss_scale @scale () {
 zero.mesh @m <["dp" = 2]>
 zero.parameter @w : 8xf32
 // expected-note@+1 {{write 'loss_scale @name' behind its weight}}
-zero.step @s on @m weight() () {
+zero.step @s on @m normalize() () {
   %g = zero.micro_batches in f32 {
     // expected-error@+1 {{arrival names 'loss_scale', and the step has none}}
-    %d = zero.backward(@w) arrives(loss_scale : 1) : !zero.value<8xf32, partial = [dp, micro], scaled = [loss_scale : 1]>
+    %d = zero.backward(@w) prescaled(loss_scale : 1) : !zero.value<8xf32, partial = [dp, micro], scaled = [loss_scale : 1]>
     zero.yield %d : !zero.value<8xf32, partial = [dp, micro], scaled = [loss_scale : 1]>
   }
   zero.return []
@@ -239,10 +239,10 @@ zero.loss_scale @scale counters [scale = 4.0] {
   zero.yield %scale : f64
 }
 // expected-note@+1 {{all gradients of the step are of one loss}}
-zero.step @s on @m weight() loss_scale @scale () {
+zero.step @s on @m normalize() loss_scale @scale () {
   %g = zero.micro_batches in f32 {
     // expected-error@+1 {{arrives with (loss_scale : 2), expected loss_scale to the power of 1}}
-    %d = zero.backward(@w) arrives(loss_scale : 2) : !zero.value<8xf32, partial = [dp, micro], scaled = [loss_scale : 2]>
+    %d = zero.backward(@w) prescaled(loss_scale : 2) : !zero.value<8xf32, partial = [dp, micro], scaled = [loss_scale : 2]>
     zero.yield %d : !zero.value<8xf32, partial = [dp, micro], scaled = [loss_scale : 2]>
   }
   zero.return []
@@ -264,7 +264,7 @@ zero.loss_scale @s counters [scale = 4.0] {
 // step_c7
 zero.mesh @m <["dp" = 2]>
 // expected-error@+1 {{loss scale @m is not a zero.loss_scale of this module}}
-zero.step @s on @m weight() loss_scale @m () {
+zero.step @s on @m normalize() loss_scale @m () {
   zero.return []
 }
 
@@ -273,6 +273,6 @@ zero.step @s on @m weight() loss_scale @m () {
 // step_c7: a name in a type is none that could be renamed.
 zero.mesh @m <["dp" = 2]>
 // expected-error@+1 {{expected 'loss_scale' instead of @scale: which loss scale it is the zero.step says}}
-zero.step @s on @m weight() (%a: !zero.value<f64, scaled = [@scale : 1]>) {
+zero.step @s on @m normalize() (%a: !zero.value<f64, scaled = [@scale : 1]>) {
   zero.return []
 }

@@ -27,12 +27,12 @@ zero.optimizer @sgd hyper [lr] {
   zero.yield %p1 : f32
 }
 
-zero.step @train on @cluster weight() loss_scale @scale (%v: !zero.value<f64>) {
+zero.step @train on @cluster normalize() loss_scale @scale (%v: !zero.value<f64>) {
   // CHECK: %[[S:.*]] = zero.read_scale @scale
   %s = zero.read_scale @scale
   // CHECK: zero.backward(@w) arrives (loss_scale : 1)
   %g = zero.micro_batches in f32 {
-    %d = zero.backward(@w) arrives(loss_scale : 1) : !zero.value<8xf16, partial = [dp, micro], scaled = [loss_scale : 1]>
+    %d = zero.backward(@w) prescaled(loss_scale : 1) : !zero.value<8xf16, partial = [dp, micro], scaled = [loss_scale : 1]>
     zero.yield %d : !zero.value<8xf16, partial = [dp, micro], scaled = [loss_scale : 1]>
   }
   %a = zero.all_reduce %g over [dp] : !zero.value<8xf32, partial = [dp], scaled = [loss_scale : 1]>

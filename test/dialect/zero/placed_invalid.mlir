@@ -6,7 +6,7 @@
 
 // transfer_c1
 zero.mesh @m <["dp" = 2]>
-zero.step @s on @m weight() (%g: !zero.value<8xf32>) {
+zero.step @s on @m normalize() (%g: !zero.value<8xf32>) {
   // expected-error@+1 {{operand is on the device already, got '!zero.value<8xf32>'}}
   %h = zero.transfer %g to device : !zero.value<8xf32>
   zero.return []
@@ -16,7 +16,7 @@ zero.step @s on @m weight() (%g: !zero.value<8xf32>) {
 
 // transfer_c2
 zero.mesh @m <["dp" = 2]>
-zero.step @s on @m weight() (%g: !zero.value<f64>) {
+zero.step @s on @m normalize() (%g: !zero.value<f64>) {
   // expected-error@+1 {{operand is a scalar, which both sides read}}
   %h = zero.transfer %g to host : !zero.value<f64>
   zero.return []
@@ -27,7 +27,7 @@ zero.step @s on @m weight() (%g: !zero.value<f64>) {
 // value_c6
 zero.mesh @m <["dp" = 2]>
 // expected-error@+1 {{a scalar is in no space, got 'host'}}
-zero.step @s on @m weight() (%g: !zero.value<f64, space = host>) {
+zero.step @s on @m normalize() (%g: !zero.value<f64, space = host>) {
   zero.return []
 }
 
@@ -36,7 +36,7 @@ zero.step @s on @m weight() (%g: !zero.value<f64, space = host>) {
 // A space that does not exist.
 zero.mesh @m <["dp" = 2]>
 // expected-error@+1 {{expected device or host, got 'disk'}}
-zero.step @s on @m weight() (%g: !zero.value<8xf32, space = disk>) {
+zero.step @s on @m normalize() (%g: !zero.value<8xf32, space = disk>) {
   zero.return []
 }
 
@@ -44,7 +44,7 @@ zero.step @s on @m weight() (%g: !zero.value<8xf32, space = disk>) {
 
 // collective_c1
 zero.mesh @m <["dp" = 2]>
-zero.step @s on @m weight() (%g: !zero.value<8xf32, partial = [dp], space = host>) {
+zero.step @s on @m normalize() (%g: !zero.value<8xf32, partial = [dp], space = host>) {
   // expected-error@+1 {{operand must be on the device, got '!zero.value<8xf32, partial = [dp], space = host>'; zero.transfer it first}}
   %r = zero.all_reduce %g over [dp] : !zero.value<8xf32, partial = [dp], space = host>
   zero.return []
@@ -54,7 +54,7 @@ zero.step @s on @m weight() (%g: !zero.value<8xf32, partial = [dp], space = host
 
 // add_c2: memory is part of where a value is.
 zero.mesh @m <["dp" = 2]>
-zero.step @s on @m weight() (%a: !zero.value<8xf32>, %b: !zero.value<8xf32, space = host>) {
+zero.step @s on @m normalize() (%a: !zero.value<8xf32>, %b: !zero.value<8xf32, space = host>) {
   // expected-error@+1 {{operands must have the same placement}}
   %r = zero.add %a, %b : !zero.value<8xf32>, !zero.value<8xf32, space = host>
   zero.return []
@@ -66,7 +66,7 @@ zero.step @s on @m weight() (%a: !zero.value<8xf32>, %b: !zero.value<8xf32, spac
 zero.mesh @m <["dp" = 2]>
 zero.parameter @w : 8xf32
 zero.bucket @b0 : 64xf32 arrives f32 [@w] offsets [0] extents [64]
-zero.step @s on @m weight() (%p: !zero.value<64xf32, space = host>) {
+zero.step @s on @m normalize() (%p: !zero.value<64xf32, space = host>) {
   // expected-error@+1 {{value must be on the device, got '!zero.value<64xf32, space = host>'; zero.transfer it first}}
   zero.assign @b0, %p : !zero.value<64xf32, space = host>
   zero.return []
@@ -77,10 +77,10 @@ zero.step @s on @m weight() (%p: !zero.value<64xf32, space = host>) {
 // backward_c6
 zero.mesh @m <["dp" = 2]>
 zero.parameter @w : 8xf32
-zero.step @s on @m weight() () {
+zero.step @s on @m normalize() () {
   %g = zero.micro_batches in f32 {
     // expected-error@+1 {{gradients arrive on the device, got '!zero.value<8xf32, partial = [dp, micro], space = host>'}}
-    %d = zero.backward(@w) arrives() : !zero.value<8xf32, partial = [dp, micro], space = host>
+    %d = zero.backward(@w) prescaled() : !zero.value<8xf32, partial = [dp, micro], space = host>
     zero.yield %d : !zero.value<8xf32, partial = [dp, micro], space = host>
   }
   zero.return []

@@ -21,9 +21,9 @@ zero.optimizer @sgd hyper [lr] {
 ^update(%g: f32, %p: f32, %step: f32):
   zero.yield %p : f32
 }
-zero.step @s on @m weight() (%v: !zero.value<f64>) {
+zero.step @s on @m normalize() (%v: !zero.value<f64>) {
   %g = zero.micro_batches in f32 {
-    %d = zero.backward(@b0) arrives() : !zero.value<64xf32, partial = [dp, micro]>
+    %d = zero.backward(@b0) prescaled() : !zero.value<64xf32, partial = [dp, micro]>
     zero.yield %d : !zero.value<64xf32, partial = [dp, micro]>
   }
   %r = zero.all_reduce %g over [dp] : !zero.value<64xf32, partial = [dp]>

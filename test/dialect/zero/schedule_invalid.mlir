@@ -66,7 +66,7 @@ zero.schedule @lr counters [step = 1.0] value {
 
 // read_schedule_c1
 zero.mesh @m <["dp" = 2]>
-zero.step @s on @m weight() () {
+zero.step @s on @m normalize() () {
   // expected-error@+1 {{@lr is not a zero.schedule of this module}}
   %lr = zero.read_schedule @lr
   zero.return []
@@ -83,7 +83,7 @@ zero.schedule @lr counters [rate = 1.0] value {
 ^next(%skipped: i1, %rate: f64):
   zero.yield %rate : f64
 }
-zero.step @s on @m weight() (%v: !zero.value<f64>) {
+zero.step @s on @m normalize() (%v: !zero.value<f64>) {
   // expected-note@+1 {{it was read here}}
   %a = zero.read_schedule @lr
   // expected-error@+1 {{reads @lr again}}
@@ -101,7 +101,7 @@ zero.schedule @lr counters [rate = 1.0] value {
 ^next(%skipped: i1, %rate: f64):
   zero.yield %rate : f64
 }
-zero.step @s on @m weight() (%v: !zero.value<f64>) {
+zero.step @s on @m normalize() (%v: !zero.value<f64>) {
   %a = zero.read_schedule @lr
   // expected-note@+1 {{it was advanced here}}
   zero.advance %a when %v : !zero.value<f64>, !zero.value<f64>

@@ -39,9 +39,9 @@ zero.optimizer @sgd hyper [lr] {
   zero.yield %p1 : f32
 }
 
-zero.step @train on @cluster weight() (%v: !zero.value<f64>) {
+zero.step @train on @cluster normalize() (%v: !zero.value<f64>) {
   %g = zero.micro_batches in f32 {
-    %d = zero.backward(@w) arrives() : !zero.value<8xf32, partial = [dp, micro]>
+    %d = zero.backward(@w) prescaled() : !zero.value<8xf32, partial = [dp, micro]>
     zero.yield %d : !zero.value<8xf32, partial = [dp, micro]>
   }
   %a = zero.all_reduce %g over [dp] : !zero.value<8xf32, partial = [dp]>

@@ -22,10 +22,10 @@ zero.parameter @w : 8xf32, sharded = [pp], on = [pp : 1]
 // expected-note@+1 {{axes are declared here}}
 zero.mesh @m <["pp" = 2, "dp" = 2]>
 zero.parameter @w : 8xf32, on = [pp : 2]
-zero.step @s on @m weight() () {
+zero.step @s on @m normalize() () {
   %g = zero.micro_batches in f32 {
     // expected-error@+1 {{gradient of @w is on coordinate 2 of "pp", which has 2}}
-    %d = zero.backward(@w) arrives() : !zero.value<8xf32, partial = [dp, micro], on = [pp : 2]>
+    %d = zero.backward(@w) prescaled() : !zero.value<8xf32, partial = [dp, micro], on = [pp : 2]>
     zero.yield %d : !zero.value<8xf32, partial = [dp, micro], on = [pp : 2]>
   }
   zero.return []
@@ -37,10 +37,10 @@ zero.step @s on @m weight() () {
 // expected-note@+1 {{axes are declared here}}
 zero.mesh @m <["dp" = 2]>
 zero.parameter @w : 8xf32, on = [pp : 0]
-zero.step @s on @m weight() () {
+zero.step @s on @m normalize() () {
   %g = zero.micro_batches in f32 {
     // expected-error@+1 {{gradient of @w is on coordinate 0 of "pp", which is no axis of mesh @m}}
-    %d = zero.backward(@w) arrives() : !zero.value<8xf32, partial = [dp, micro], on = [pp : 0]>
+    %d = zero.backward(@w) prescaled() : !zero.value<8xf32, partial = [dp, micro], on = [pp : 0]>
     zero.yield %d : !zero.value<8xf32, partial = [dp, micro], on = [pp : 0]>
   }
   zero.return []
@@ -51,10 +51,10 @@ zero.step @s on @m weight() () {
 // backward_c9: on another stage than its parameter.
 zero.mesh @m <["pp" = 2, "dp" = 2]>
 zero.parameter @w : 8xf32, on = [pp : 1]
-zero.step @s on @m weight() () {
+zero.step @s on @m normalize() () {
   %g = zero.micro_batches in f32 {
     // expected-error@+1 {{gradient of @w must be where @w is}}
-    %d = zero.backward(@w) arrives() : !zero.value<8xf32, partial = [dp, micro], on = [pp : 0]>
+    %d = zero.backward(@w) prescaled() : !zero.value<8xf32, partial = [dp, micro], on = [pp : 0]>
     zero.yield %d : !zero.value<8xf32, partial = [dp, micro], on = [pp : 0]>
   }
   zero.return []
@@ -65,10 +65,10 @@ zero.step @s on @m weight() () {
 // backward_c7: ranks with batches of their own are no stages.
 zero.mesh @m <["pp" = 2, "dp" = 2]>
 zero.parameter @w : 8xf32, on = [dp : 1]
-zero.step @s on @m weight(dp : -1) () {
+zero.step @s on @m normalize(dp : -1) () {
   %g = zero.micro_batches in f32 {
     // expected-error@+1 {{gradient of @w must be on all ranks of "dp", by which the weight divides}}
-    %d = zero.backward(@w) arrives() replicated [pp] : !zero.value<8xf32, partial = [micro], on = [dp : 1], scaled = [dp : 1]>
+    %d = zero.backward(@w) prescaled() replicated [pp] : !zero.value<8xf32, partial = [micro], on = [dp : 1], scaled = [dp : 1]>
     zero.yield %d : !zero.value<8xf32, partial = [micro], on = [dp : 1], scaled = [dp : 1]>
   }
   zero.return []
@@ -78,8 +78,8 @@ zero.step @s on @m weight(dp : -1) () {
 
 // sqrt_c1, and all others that want what every rank has: the norm of one stage.
 zero.mesh @m <["pp" = 2]>
-zero.step @s on @m weight() (%a: !zero.value<f64, on = [pp : 1]>) {
-  // expected-error@+1 {{operand must be on every rank, got '!zero.value<f64, on = [pp : 1]>'; zero.count_once makes a share of a sum of it}}
+zero.step @s on @m normalize() (%a: !zero.value<f64, on = [pp : 1]>) {
+  // expected-error@+1 {{operand must be on every rank, got '!zero.value<f64, on = [pp : 1]>'; zero.count_replicated_once makes a share of a sum of it}}
   %n = zero.sqrt %a : !zero.value<f64, on = [pp : 1]>
   zero.return []
 }
@@ -88,7 +88,7 @@ zero.step @s on @m weight() (%a: !zero.value<f64, on = [pp : 1]>) {
 
 // scale_c1
 zero.mesh @m <["pp" = 2]>
-zero.step @s on @m weight() (%a: !zero.value<f64, on = [pp : 1]>, %b: !zero.value<8xf32>) {
+zero.step @s on @m normalize() (%a: !zero.value<f64, on = [pp : 1]>, %b: !zero.value<8xf32>) {
   // expected-error@+1 {{operand must be on every rank, got '!zero.value<f64, on = [pp : 1]>'}}
   %n = zero.scale %b by %a : !zero.value<8xf32> by !zero.value<f64, on = [pp : 1]>
   zero.return []
@@ -98,7 +98,7 @@ zero.step @s on @m weight() (%a: !zero.value<f64, on = [pp : 1]>, %b: !zero.valu
 
 // stack_c1, sum_squares_c2: what is on different stages is no one vector, and no one sum.
 zero.mesh @m <["pp" = 2]>
-zero.step @s on @m weight() (%a: !zero.value<f64, on = [pp : 1]>, %b: !zero.value<f64, on = [pp : 0]>) {
+zero.step @s on @m normalize() (%a: !zero.value<f64, on = [pp : 1]>, %b: !zero.value<f64, on = [pp : 0]>) {
   // expected-error@+1 {{operands must have the same placement}}
   %v = zero.stack %a, %b : !zero.value<f64, on = [pp : 1]>, !zero.value<f64, on = [pp : 0]>
   zero.return []
@@ -107,7 +107,7 @@ zero.step @s on @m weight() (%a: !zero.value<f64, on = [pp : 1]>, %b: !zero.valu
 // -----
 
 zero.mesh @m <["pp" = 2]>
-zero.step @s on @m weight() (%a: !zero.value<8xf32, on = [pp : 1]>, %b: !zero.value<8xf32, on = [pp : 0]>) {
+zero.step @s on @m normalize() (%a: !zero.value<8xf32, on = [pp : 1]>, %b: !zero.value<8xf32, on = [pp : 0]>) {
   // expected-error@+1 {{operands must have the same placement and scale}}
   %v = zero.sum_squares %a, %b : !zero.value<8xf32, on = [pp : 1]>, !zero.value<8xf32, on = [pp : 0]>
   zero.return []
@@ -117,8 +117,8 @@ zero.step @s on @m weight() (%a: !zero.value<8xf32, on = [pp : 1]>, %b: !zero.va
 
 // all_reduce_c1: over stages only what is counted once adds up.
 zero.mesh @m <["pp" = 2]>
-zero.step @s on @m weight() (%a: !zero.value<f64, on = [pp : 1]>) {
-  %o = zero.count_once %a over [pp] : !zero.value<f64, on = [pp : 1]>
+zero.step @s on @m normalize() (%a: !zero.value<f64, on = [pp : 1]>) {
+  %o = zero.count_replicated_once %a over [pp] : !zero.value<f64, on = [pp : 1]>
   %s = zero.all_reduce %o over [pp] : !zero.value<f64, partial = [pp]>
   // expected-error@+1 {{operand must be partial over 'pp', got '!zero.value<f64, on = [pp : 1]>'}}
   %t = zero.all_reduce %a over [pp] : !zero.value<f64, on = [pp : 1]>
@@ -138,7 +138,7 @@ zero.bucket @b : 8xf32, on = [pp : 0] arrives f32 [@w] offsets [0] extents [8]
 // value_c8: with whom would it add up?
 zero.mesh @m <["pp" = 2]>
 // expected-error@+1 {{axis 'pp' is partial of a value that is on one of its coordinates, where nobody has another part}}
-zero.step @s on @m weight() (%a: !zero.value<f64, partial = [pp], on = [pp : 1]>) {
+zero.step @s on @m normalize() (%a: !zero.value<f64, partial = [pp], on = [pp : 1]>) {
   zero.return []
 }
 
@@ -147,10 +147,10 @@ zero.step @s on @m weight() (%a: !zero.value<f64, partial = [pp], on = [pp : 1]>
 // backward_c9: tied, and each stage would keep its own.
 zero.mesh @m <["pp" = 2, "dp" = 2]>
 zero.parameter @w : 8xf32, on = [pp : 0, pp : 1]
-zero.step @s on @m weight() () {
+zero.step @s on @m normalize() () {
   %g = zero.micro_batches in f32 {
     // expected-error@+1 {{gradient of @w must be partial over "pp": each of its stages delivers an addend, got '!zero.value<8xf32, partial = [dp, micro], on = [pp : 0, pp : 1]>', expected '!zero.value<8xf32, partial = [dp, micro, pp], on = [pp : 0, pp : 1]>'}}
-    %d = zero.backward(@w) arrives() replicated [pp] : !zero.value<8xf32, partial = [dp, micro], on = [pp : 0, pp : 1]>
+    %d = zero.backward(@w) prescaled() replicated [pp] : !zero.value<8xf32, partial = [dp, micro], on = [pp : 0, pp : 1]>
     zero.yield %d : !zero.value<8xf32, partial = [dp, micro], on = [pp : 0, pp : 1]>
   }
   zero.return []
@@ -161,10 +161,10 @@ zero.step @s on @m weight() () {
 // backward_c9: a third of what two of three deliver is no mean.
 zero.mesh @m <["pp" = 3, "dp" = 2]>
 zero.parameter @w : 8xf32, on = [pp : 0, pp : 1]
-zero.step @s on @m weight(pp : -1) () {
+zero.step @s on @m normalize(pp : -1) () {
   %g = zero.micro_batches in f32 {
     // expected-error@+1 {{gradient of @w must be on all ranks of "pp", by which the weight divides}}
-    %d = zero.backward(@w) arrives() : !zero.value<8xf32, partial = [dp, pp, micro], on = [pp : 0, pp : 1], scaled = [pp : 1]>
+    %d = zero.backward(@w) prescaled() : !zero.value<8xf32, partial = [dp, pp, micro], on = [pp : 0, pp : 1], scaled = [pp : 1]>
     zero.yield %d : !zero.value<8xf32, partial = [dp, pp, micro], on = [pp : 0, pp : 1], scaled = [pp : 1]>
   }
   zero.return []

@@ -57,9 +57,9 @@ zero.optimizer @sgd hyper [lr] attributes {sym_visibility = "private"} {
   zero.yield %p1 : f32
 }
 
-zero.step @train on @m weight(dp : -1) loss_scale @scale () {
+zero.step @train on @m normalize(dp : -1) loss_scale @scale () {
   %g = zero.micro_batches in f32 {
-    %d = zero.backward(@w) arrives(loss_scale : 1) replicated [pp] : !zero.value<8xf16, partial = [dp, micro], scaled = [dp : 1, loss_scale : 1]>
+    %d = zero.backward(@w) prescaled(loss_scale : 1) replicated [pp] : !zero.value<8xf16, partial = [dp, micro], scaled = [dp : 1, loss_scale : 1]>
     zero.yield %d : !zero.value<8xf16, partial = [dp, micro], scaled = [dp : 1, loss_scale : 1]>
   }
   %r = zero.reduce %g : !zero.value<8xf32, partial = [dp], scaled = [dp : 1, loss_scale : 1]>

@@ -6,9 +6,9 @@
 zero.mesh @m <["dp" = 2]>
 zero.parameter @w : 8xf32
 // expected-error@+1 {{divides by tokens, and no argument is said to be their number: write {zero.tokens} behind its type}}
-zero.step @s on @m weight(tokens : -1) (%n: !zero.value<f64, partial = [dp]>) {
+zero.step @s on @m normalize(tokens : -1) (%n: !zero.value<f64, partial = [dp]>) {
   %g = zero.micro_batches in f32 {
-    %d = zero.backward(@w) arrives() : !zero.value<8xf32, partial = [dp, micro], scaled = [tokens : 1]>
+    %d = zero.backward(@w) prescaled() : !zero.value<8xf32, partial = [dp, micro], scaled = [tokens : 1]>
     zero.yield %d : !zero.value<8xf32, partial = [dp, micro], scaled = [tokens : 1]>
   }
   zero.return []
@@ -19,7 +19,7 @@ zero.step @s on @m weight(tokens : -1) (%n: !zero.value<f64, partial = [dp]>) {
 // step_c6
 zero.mesh @m <["dp" = 2]>
 // expected-error@+1 {{argument 0 may be {zero.tokens} and nothing else, got {zero.token}}}
-zero.step @s on @m weight() (%n: !zero.value<f64> {zero.token}) {
+zero.step @s on @m normalize() (%n: !zero.value<f64> {zero.token}) {
   zero.return []
 }
 
@@ -28,7 +28,7 @@ zero.step @s on @m weight() (%n: !zero.value<f64> {zero.token}) {
 // step_c6
 zero.mesh @m <["dp" = 2]>
 // expected-error@+1 {{argument 0 may be {zero.tokens} and nothing else, got {zero.tokens = false}}}
-zero.step @s on @m weight() (%n: !zero.value<f64> {zero.tokens = false}) {
+zero.step @s on @m normalize() (%n: !zero.value<f64> {zero.tokens = false}) {
   zero.return []
 }
 
@@ -37,7 +37,7 @@ zero.step @s on @m weight() (%n: !zero.value<f64> {zero.tokens = false}) {
 // step_c6
 zero.mesh @m <["dp" = 2]>
 // expected-error@+1 {{two arguments are {zero.tokens}}}
-zero.step @s on @m weight() (%n: !zero.value<f64> {zero.tokens}, %k: !zero.value<f64> {zero.tokens}) {
+zero.step @s on @m normalize() (%n: !zero.value<f64> {zero.tokens}, %k: !zero.value<f64> {zero.tokens}) {
   zero.return []
 }
 
@@ -56,7 +56,7 @@ zero.mesh @m <["dp" = 2]>
 // step_c6: a count that is still to be divided by something is none.
 zero.mesh @m <["dp" = 2]>
 // expected-error@+1 {{tokens must be replicated or partial, and have no scale, got '!zero.value<f64, partial = [dp, micro]>'}}
-zero.step @s on @m weight() (%n: !zero.value<f64, partial = [dp, micro]> {zero.tokens}) {
+zero.step @s on @m normalize() (%n: !zero.value<f64, partial = [dp, micro]> {zero.tokens}) {
   zero.return []
 }
 
@@ -64,7 +64,7 @@ zero.step @s on @m weight() (%n: !zero.value<f64, partial = [dp, micro]> {zero.t
 
 // factor_c1
 zero.mesh @m <["dp" = 2]>
-zero.step @s on @m weight() () {
+zero.step @s on @m normalize() () {
   // expected-error@+1 {{needs the number of tokens as operand}}
   %f = zero.factor (tokens : -1)
   zero.return []
@@ -74,7 +74,7 @@ zero.step @s on @m weight() () {
 
 // factor_c1
 zero.mesh @m <["dp" = 2]>
-zero.step @s on @m weight() (%n: !zero.value<f64>) {
+zero.step @s on @m normalize() (%n: !zero.value<f64>) {
   // expected-error@+1 {{has tokens and no scale by them}}
   %f = zero.factor (dp : -1) tokens %n : !zero.value<f64>
   zero.return []
@@ -84,7 +84,7 @@ zero.step @s on @m weight() (%n: !zero.value<f64>) {
 
 // factor_c1: what one rank counted is not what all did.
 zero.mesh @m <["dp" = 2]>
-zero.step @s on @m weight() (%n: !zero.value<f64, partial = [dp]> {zero.tokens}) {
+zero.step @s on @m normalize() (%n: !zero.value<f64, partial = [dp]> {zero.tokens}) {
   // expected-error@+1 {{operand must be replicated, got partial over 'dp'}}
   %f = zero.factor (tokens : -1) tokens %n : !zero.value<f64, partial = [dp]>
   zero.return []
@@ -95,7 +95,7 @@ zero.step @s on @m weight() (%n: !zero.value<f64, partial = [dp]> {zero.tokens})
 // factor_c2
 // expected-note@+1 {{axes are declared here}}
 zero.mesh @m <["dp" = 2]>
-zero.step @s on @m weight() () {
+zero.step @s on @m normalize() () {
   // expected-error@+1 {{factor names 'tp', which is neither accumulation, tokens, loss_scale nor an axis of mesh @m}}
   %f = zero.factor (tp : -1)
   zero.return []
@@ -103,31 +103,31 @@ zero.step @s on @m weight() () {
 
 // -----
 
-// verdict_c1: so is whether there are any.
+// outcome_c1: so is whether there are any.
 zero.mesh @m <["dp" = 2]>
-zero.step @s on @m weight() (%n: !zero.value<f64, partial = [dp]>, %a: !zero.value<f64>) {
+zero.step @s on @m normalize() (%n: !zero.value<f64, partial = [dp]>, %a: !zero.value<f64>) {
   // expected-error@+1 {{operand must be replicated, got '!zero.value<f64, partial = [dp]>'}}
-  %v = zero.verdict(%a) missing %a backwards %a squared %a tokens %n ranks 2 : !zero.value<f64>, !zero.value<f64>, !zero.value<f64>, !zero.value<f64>, !zero.value<f64, partial = [dp]>
+  %v = zero.outcome(%a) missing %a backwards %a squared %a tokens %n ranks 2 : !zero.value<f64>, !zero.value<f64>, !zero.value<f64>, !zero.value<f64>, !zero.value<f64, partial = [dp]>
   zero.return []
 }
 
 // -----
 
-// verdict_c3
+// outcome_c3
 zero.mesh @m <["dp" = 2]>
-zero.step @s on @m weight() (%a: !zero.value<f64>) {
-  // expected-error@+1 {{needs the sums of squares of the gradients to see whether they are finite, unless it is 'nonfinite poison'}}
-  %v = zero.verdict() missing %a ranks 2 nonfinite error : !zero.value<f64>
+zero.step @s on @m normalize() (%a: !zero.value<f64>) {
+  // expected-error@+1 {{needs the sums of squares of the gradients to see whether they are finite, unless it is 'nonfinite apply'}}
+  %v = zero.outcome() missing %a ranks 2 nonfinite error : !zero.value<f64>
   zero.return []
 }
 
 // -----
 
-// verdict_c2
+// outcome_c2
 zero.mesh @m <["dp" = 2]>
-zero.step @s on @m weight() (%a: !zero.value<f64>) {
+zero.step @s on @m normalize() (%a: !zero.value<f64>) {
   // expected-error@+1 {{needs missing, backwards with squared or neither, and tokens at most, got 0, 1, 1 and 1 of them}}
-  %v = "zero.verdict"(%a, %a, %a, %a) <{ranks = 2 : i64, operandSegmentSizes = array<i32: 1, 0, 1, 1, 1>}> : (!zero.value<f64>, !zero.value<f64>, !zero.value<f64>, !zero.value<f64>) -> !zero.value<f64>
+  %v = "zero.outcome"(%a, %a, %a, %a) <{ranks = 2 : i64, operandSegmentSizes = array<i32: 1, 0, 1, 1, 1>}> : (!zero.value<f64>, !zero.value<f64>, !zero.value<f64>, !zero.value<f64>) -> !zero.value<f64>
   zero.return []
 }
 
@@ -135,7 +135,7 @@ zero.step @s on @m weight() (%a: !zero.value<f64>) {
 
 // value_c4: in an attribute as in a type.
 zero.mesh @m <["dp" = 2]>
-zero.step @s on @m weight() (%v: !zero.value<1xf64>) {
+zero.step @s on @m normalize() (%v: !zero.value<1xf64>) {
   // expected-error@+1 {{expected each symbol once and no exponent 0, got (dp : 2, dp : 2)}}
   %r = zero.unstack %v [#zero.scale<dp : 2, dp : 2>] : !zero.value<1xf64>
   zero.return []
@@ -145,7 +145,7 @@ zero.step @s on @m weight() (%v: !zero.value<1xf64>) {
 
 zero.mesh @m <["dp" = 2]>
 // expected-error@+1 {{expected each symbol once and no exponent 0, got (dp : -1, dp : -1)}}
-zero.step @s on @m weight(dp : -1, dp : -1) () {
+zero.step @s on @m normalize(dp : -1, dp : -1) () {
   zero.return []
 }
 
@@ -153,6 +153,6 @@ zero.step @s on @m weight(dp : -1, dp : -1) () {
 
 zero.mesh @m <["dp" = 2]>
 // expected-error@+1 {{exponent must be within -8 and 8, got -1000}}
-zero.step @s on @m weight(dp : -1000) () {
+zero.step @s on @m normalize(dp : -1000) () {
   zero.return []
 }

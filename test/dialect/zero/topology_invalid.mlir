@@ -7,8 +7,8 @@
 
 // value_c7
 zero.mesh @m <["ep" = 2]>
-// expected-error@+1 {{axis 'ep' is presummed and partial: it would be summed over twice}}
-zero.step @s on @m weight() (%a: !zero.value<8xf32, partial = [ep], presummed = [ep]>) {
+// expected-error@+1 {{axis 'ep' is reduced and partial: it would be summed over twice}}
+zero.step @s on @m normalize() (%a: !zero.value<8xf32, partial = [ep], reduced = [ep]>) {
   zero.return []
 }
 
@@ -21,8 +21,8 @@ zero.parameter @w : 8xf32, partial = [dp]
 // -----
 
 // parameter_c1
-// expected-error@+1 {{must be replicated or sharded, got presummed over 'ep'}}
-zero.parameter @w : 8xf32, sharded = [ep], presummed = [ep]
+// expected-error@+1 {{must be replicated or sharded, got reduced over 'ep'}}
+zero.parameter @w : 8xf32, sharded = [ep], reduced = [ep]
 
 // -----
 
@@ -59,10 +59,10 @@ zero.bucket @b0 : 2x8xf32, sharded = [tp] arrives f32 [@w] offsets [0] extents [
 // backward_c3: a slice of what the rank holds whole.
 zero.mesh @m <["dp" = 2, "tp" = 2]>
 zero.parameter @w : 8xf32
-zero.step @s on @m weight() () {
+zero.step @s on @m normalize() () {
   %g = zero.micro_batches in f32 {
     // expected-error@+1 {{gradient of @w must be sharded over "tp" as the parameter is, '!zero.value<8xf32>'}}
-    %d = zero.backward(@w) arrives() : !zero.value<8xf32, sharded = [tp], partial = [dp, micro]>
+    %d = zero.backward(@w) prescaled() : !zero.value<8xf32, sharded = [tp], partial = [dp, micro]>
     zero.yield %d : !zero.value<8xf32, sharded = [tp], partial = [dp, micro]>
   }
   zero.return []
@@ -73,10 +73,10 @@ zero.step @s on @m weight() () {
 // backward_c3: a slice along the other dimension.
 zero.mesh @m <["dp" = 2, "tp" = 2]>
 zero.parameter @w : 8x8xf32, sharded = [tp : 1]
-zero.step @s on @m weight() () {
+zero.step @s on @m normalize() () {
   %g = zero.micro_batches in f32 {
     // expected-error@+1 {{gradient of @w must be sharded over "tp" as the parameter is, '!zero.value<8x8xf32, sharded = [tp : 1]>'}}
-    %d = zero.backward(@w) arrives() : !zero.value<8x8xf32, sharded = [tp], partial = [dp, micro]>
+    %d = zero.backward(@w) prescaled() : !zero.value<8x8xf32, sharded = [tp], partial = [dp, micro]>
     zero.yield %d : !zero.value<8x8xf32, sharded = [tp], partial = [dp, micro]>
   }
   zero.return []
@@ -87,10 +87,10 @@ zero.step @s on @m weight() () {
 // backward_c3: the tensor-parallel ranks' gradients are the same, and nobody said so.
 zero.mesh @m <["dp" = 2, "tp" = 2]>
 zero.parameter @w : 8xf32
-zero.step @s on @m weight() () {
+zero.step @s on @m normalize() () {
   %g = zero.micro_batches in f32 {
     // expected-error@+1 {{gradient of @w must be partial over "tp", or said to be 'replicated' there}}
-    %d = zero.backward(@w) arrives() : !zero.value<8xf32, partial = [dp, micro]>
+    %d = zero.backward(@w) prescaled() : !zero.value<8xf32, partial = [dp, micro]>
     zero.yield %d : !zero.value<8xf32, partial = [dp, micro]>
   }
   zero.return []
@@ -101,10 +101,10 @@ zero.step @s on @m weight() () {
 // backward_c3
 zero.mesh @m <["dp" = 2]>
 zero.parameter @w : 8xf32
-zero.step @s on @m weight() () {
+zero.step @s on @m normalize() () {
   %g = zero.micro_batches in f32 {
     // expected-error@+1 {{is replicated over "tp", which is no axis of mesh @m}}
-    %d = zero.backward(@w) arrives() replicated [tp] : !zero.value<8xf32, partial = [dp, micro]>
+    %d = zero.backward(@w) prescaled() replicated [tp] : !zero.value<8xf32, partial = [dp, micro]>
     zero.yield %d : !zero.value<8xf32, partial = [dp, micro]>
   }
   zero.return []
@@ -115,10 +115,10 @@ zero.step @s on @m weight() () {
 // backward_c3
 zero.mesh @m <["dp" = 2]>
 zero.parameter @w : 8xf32
-zero.step @s on @m weight() () {
+zero.step @s on @m normalize() () {
   %g = zero.micro_batches in f32 {
     // expected-error@+1 {{gradient of @w has a placement over 'tp', which is no axis of mesh @m}}
-    %d = zero.backward(@w) arrives() : !zero.value<8xf32, partial = [dp, micro, tp]>
+    %d = zero.backward(@w) prescaled() : !zero.value<8xf32, partial = [dp, micro, tp]>
     zero.yield %d : !zero.value<8xf32, partial = [dp, micro, tp]>
   }
   zero.return []
@@ -129,10 +129,10 @@ zero.step @s on @m weight() () {
 // backward_c3: of one pipeline stage, and of all.
 zero.mesh @m <["pp" = 2, "dp" = 2]>
 zero.parameter @w : 8xf32, on = [pp : 0]
-zero.step @s on @m weight() () {
+zero.step @s on @m normalize() () {
   %g = zero.micro_batches in f32 {
     // expected-error@+1 {{gradient of @w must be where @w is, '!zero.value<8xf32, on = [pp : 0]>'}}
-    %d = zero.backward(@w) arrives() replicated [pp] : !zero.value<8xf32, partial = [dp, micro]>
+    %d = zero.backward(@w) prescaled() replicated [pp] : !zero.value<8xf32, partial = [dp, micro]>
     zero.yield %d : !zero.value<8xf32, partial = [dp, micro]>
   }
   zero.return []
@@ -143,10 +143,10 @@ zero.step @s on @m weight() () {
 // backward_c7: an expert whose gradient lacks the other experts' batches.
 zero.mesh @m <["edp" = 2, "ep" = 2]>
 zero.parameter @w : 8xf32, sharded = [ep]
-zero.step @s on @m weight(edp : -1, ep : -1) () {
+zero.step @s on @m normalize(edp : -1, ep : -1) () {
   %g = zero.micro_batches in f32 {
-    // expected-error@+1 {{gradient of @w must be partial or presummed over "ep", whose ranks have batches of their own, got '!zero.value<8xf32, sharded = [ep], partial = [edp, micro], scaled = [edp : 1, ep : 1]>', expected '!zero.value<8xf32, sharded = [ep], partial = [edp, micro], presummed = [ep], scaled = [edp : 1, ep : 1]>'}}
-    %d = zero.backward(@w) arrives()
+    // expected-error@+1 {{gradient of @w must be partial or reduced over "ep", whose ranks have batches of their own, got '!zero.value<8xf32, sharded = [ep], partial = [edp, micro], scaled = [edp : 1, ep : 1]>', expected '!zero.value<8xf32, sharded = [ep], partial = [edp, micro], reduced = [ep], scaled = [edp : 1, ep : 1]>'}}
+    %d = zero.backward(@w) prescaled()
         : !zero.value<8xf32, sharded = [ep], partial = [edp, micro], scaled = [edp : 1, ep : 1]>
     zero.yield %d : !zero.value<8xf32, sharded = [ep], partial = [edp, micro], scaled = [edp : 1, ep : 1]>
   }
@@ -158,10 +158,10 @@ zero.step @s on @m weight(edp : -1, ep : -1) () {
 // backward_c7: a gradient that all data-parallel ranks are said to share.
 zero.mesh @m <["dp" = 2]>
 zero.parameter @w : 8xf32
-zero.step @s on @m weight(dp : -1) () {
+zero.step @s on @m normalize(dp : -1) () {
   %g = zero.micro_batches in f32 {
-    // expected-error@+1 {{gradient of @w must be partial or presummed over "dp"}}
-    %d = zero.backward(@w) arrives() replicated [dp] : !zero.value<8xf32, partial = [micro], scaled = [dp : 1]>
+    // expected-error@+1 {{gradient of @w must be partial or reduced over "dp"}}
+    %d = zero.backward(@w) prescaled() replicated [dp] : !zero.value<8xf32, partial = [micro], scaled = [dp : 1]>
     zero.yield %d : !zero.value<8xf32, partial = [micro], scaled = [dp : 1]>
   }
   zero.return []
@@ -173,10 +173,10 @@ zero.step @s on @m weight(dp : -1) () {
 // expected-note@+1 {{give the axes that shard it a size that divides 8}}
 zero.mesh @m <["dp" = 2, "tp" = 3]>
 zero.parameter @w : 6x8xf32, sharded = [tp : 1]
-zero.step @s on @m weight() () {
+zero.step @s on @m normalize() () {
   %g = zero.micro_batches in f32 {
     // expected-error@+1 {{parameter @w has 8 elements in dimension 1, sharded over 3 ranks}}
-    %d = zero.backward(@w) arrives() : !zero.value<6x8xf32, sharded = [tp : 1], partial = [dp, micro]>
+    %d = zero.backward(@w) prescaled() : !zero.value<6x8xf32, sharded = [tp : 1], partial = [dp, micro]>
     zero.yield %d : !zero.value<6x8xf32, sharded = [tp : 1], partial = [dp, micro]>
   }
   zero.return []
@@ -189,10 +189,10 @@ zero.step @s on @m weight() () {
 zero.mesh @m <["dp" = 2, "tp" = 2]>
 zero.parameter @w : 8xf32, sharded = [tp]
 zero.bucket @b0 : 4x8xf32, sharded = [tp] arrives f32 [@w] offsets [0] extents [8]
-zero.step @s on @m weight() () {
+zero.step @s on @m normalize() () {
   %g = zero.micro_batches in f32 {
     // expected-error@+1 {{bucket @b0 has 4 elements in dimension 0, sharded over 2 ranks}}
-    %d = zero.backward(@b0) arrives() : !zero.value<4x8xf32, sharded = [tp], partial = [dp, micro]>
+    %d = zero.backward(@b0) prescaled() : !zero.value<4x8xf32, sharded = [tp], partial = [dp, micro]>
     zero.yield %d : !zero.value<4x8xf32, sharded = [tp], partial = [dp, micro]>
   }
   zero.return []
@@ -214,9 +214,9 @@ zero.optimizer @sgd hyper [lr] {
 ^update(%g: f32, %p: f32, %s: f32):
   zero.yield %p : f32
 }
-zero.step @s on @m weight() (%lr: !zero.value<f64>) {
+zero.step @s on @m normalize() (%lr: !zero.value<f64>) {
   %g:2 = zero.micro_batches in f32 {
-    %d:2 = zero.backward(@w, @v) arrives() replicated [tp]
+    %d:2 = zero.backward(@w, @v) prescaled() replicated [tp]
         : !zero.value<8xf32, partial = [dp, micro]>, !zero.value<8xf32, sharded = [tp], partial = [dp, micro]>
     zero.yield %d#0, %d#1 : !zero.value<8xf32, partial = [dp, micro]>, !zero.value<8xf32, sharded = [tp], partial = [dp, micro]>
   }
@@ -228,11 +228,11 @@ zero.step @s on @m weight() (%lr: !zero.value<f64>) {
 
 // -----
 
-// count_once_c1
+// count_replicated_once_c1
 zero.mesh @m <["dp" = 2, "tp" = 2]>
-zero.step @s on @m weight() (%a: !zero.value<f64, partial = [dp]>) {
+zero.step @s on @m normalize() (%a: !zero.value<f64, partial = [dp]>) {
   // expected-error@+1 {{operand must be replicated over 'dp', got '!zero.value<f64, partial = [dp]>'}}
-  %o = zero.count_once %a over [dp] : !zero.value<f64, partial = [dp]>
+  %o = zero.count_replicated_once %a over [dp] : !zero.value<f64, partial = [dp]>
   zero.return []
 }
 
@@ -240,9 +240,9 @@ zero.step @s on @m weight() (%a: !zero.value<f64, partial = [dp]>) {
 
 // all_gather_c1: the rows of tensor-parallel ranks are no slices of one.
 zero.mesh @m <["dp" = 2, "tp" = 2]>
-zero.step @s on @m weight() (%a: !zero.value<f64>) {
+zero.step @s on @m normalize() (%a: !zero.value<f64>) {
   %g = zero.micro_batches in f32 {
-    %d = zero.backward(@b0) arrives() : !zero.value<2x8xf32, sharded = [tp], partial = [dp, micro]>
+    %d = zero.backward(@b0) prescaled() : !zero.value<2x8xf32, sharded = [tp], partial = [dp, micro]>
     zero.yield %d : !zero.value<2x8xf32, sharded = [tp], partial = [dp, micro]>
   }
   %r = zero.reduce_scatter %g over [dp] : !zero.value<2x8xf32, sharded = [tp], partial = [dp]>

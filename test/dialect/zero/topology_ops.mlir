@@ -28,15 +28,15 @@ zero.optimizer @sgd hyper [lr] {
 zero.group @all [@expert]
 
 // CHECK: zero.step @step
-zero.step @step on @cluster weight(edp : -1, ep : -1) (%lr: !zero.value<f64>, %v: !zero.value<f64>) {
+zero.step @step on @cluster normalize(edp : -1, ep : -1) (%lr: !zero.value<f64>, %v: !zero.value<f64>) {
   // CHECK: zero.backward(@rows) arrives () replicated [tp]
   %g = zero.micro_batches in f32 {
-    %d = zero.backward(@rows) arrives() replicated [tp]
-        : !zero.value<2x2x32xf32, sharded = [ep, tp : 1], partial = [edp, micro], presummed = [ep], scaled = [edp : 1, ep : 1]>
+    %d = zero.backward(@rows) prescaled() replicated [tp]
+        : !zero.value<2x2x32xf32, sharded = [ep, tp : 1], partial = [edp, micro], reduced = [ep], scaled = [edp : 1, ep : 1]>
     zero.yield %d
-        : !zero.value<2x2x32xf32, sharded = [ep, tp : 1], partial = [edp, micro], presummed = [ep], scaled = [edp : 1, ep : 1]>
+        : !zero.value<2x2x32xf32, sharded = [ep, tp : 1], partial = [edp, micro], reduced = [ep], scaled = [edp : 1, ep : 1]>
   }
-  // What was presummed is a gradient like any other behind the loop; slices are
+  // What was reduced is a gradient like any other behind the loop; slices are
   // those of the last dimension.
   // CHECK: zero.reduce_scatter {{.*}} over [edp] : !zero.value<2x2x32xf32, sharded = [ep, tp : 1], partial = [edp], scaled
   %r = zero.reduce_scatter %g over [edp]
@@ -44,9 +44,9 @@ zero.step @step on @cluster weight(edp : -1, ep : -1) (%lr: !zero.value<f64>, %v
   // CHECK: zero.sum_squares {{.*}} : !zero.value<2x2x32xf32, sharded = [edp : 2, ep, tp : 1], scaled
   %s = zero.sum_squares %r : !zero.value<2x2x32xf32, sharded = [edp : 2, ep, tp : 1], scaled = [edp : 1, ep : 1]>
   %c = zero.constant 1.0
-  // CHECK: %[[O:.*]] = zero.count_once {{.*}} over [tp] : !zero.value<f64>
+  // CHECK: %[[O:.*]] = zero.count_replicated_once {{.*}} over [tp] : !zero.value<f64>
   // CHECK: zero.all_reduce %[[O]] over [tp] : !zero.value<f64, partial = [tp]>
-  %o = zero.count_once %c over [tp] : !zero.value<f64>
+  %o = zero.count_replicated_once %c over [tp] : !zero.value<f64>
   %a = zero.all_reduce %o over [tp] : !zero.value<f64, partial = [tp]>
   // CHECK: zero.all_gather {{.*}} over [edp] : !zero.value<2x2x32xf32, sharded = [edp : 2, ep, tp : 1]>
   // CHECK: zero.assign @rows, {{.*}} : !zero.value<2x2x32xf32, sharded = [ep, tp : 1]>

@@ -14,7 +14,7 @@
 // update_c1
 // CHECK: group @g is not a zero.group of this module
 zero.mesh @m <["dp" = 2]>
-zero.step @s on @m weight() (%r: !zero.value<f64>) {
+zero.step @s on @m normalize() (%r: !zero.value<f64>) {
   zero.update @g with @sgd(%r) hyper(lr = 0.1) : (!zero.value<f64>), ()
   zero.return []
 }
@@ -34,7 +34,7 @@ zero.optimizer @sgd hyper [lr] {
 ^update(%g: f32, %p: f32, %step: f32):
   zero.yield %p : f32
 }
-zero.step @s on @m weight() (%r: !zero.value<f64>) {
+zero.step @s on @m normalize() (%r: !zero.value<f64>) {
   zero.update @g with @sgd(%r) hyper(lr = 0.1) : (!zero.value<f64>), ()
   zero.return []
 }
@@ -53,7 +53,7 @@ zero.optimizer @sgd hyper [lr] {
 ^update(%g: f32, %p: f32, %step: f32):
   zero.yield %p : f32
 }
-zero.step @s on @m weight() (%r: !zero.value<f64>) {
+zero.step @s on @m normalize() (%r: !zero.value<f64>) {
   zero.update @g with @sgd(%r) hyper(learning_rate = 0.1) : (!zero.value<f64>), ()
   zero.return []
 }
@@ -71,7 +71,7 @@ zero.optimizer @sgd hyper [lr] {
 ^update(%g: f32, %p: f32, %step: f32):
   zero.yield %p : f32
 }
-zero.step @s on @m weight() (%r: !zero.value<f64>) {
+zero.step @s on @m normalize() (%r: !zero.value<f64>) {
   zero.update @g with @sgd(%r) hyper() : (!zero.value<f64>), ()
   zero.return []
 }
@@ -80,7 +80,7 @@ zero.step @s on @m weight() (%r: !zero.value<f64>) {
 // update_c4
 // CHECK: hyperparameter 'lr' is given twice
 zero.mesh @m <["dp" = 2]>
-zero.step @s on @m weight() (%r: !zero.value<f64>) {
+zero.step @s on @m normalize() (%r: !zero.value<f64>) {
   zero.update @g with @sgd(%r) hyper(lr = 0.1, lr = %r) : (!zero.value<f64>), (!zero.value<f64>)
   zero.return []
 }
@@ -89,7 +89,7 @@ zero.step @s on @m weight() (%r: !zero.value<f64>) {
 // update_c3: #7981, a gradient of one backward reaches the update.
 // CHECK: operand must be reduced, got partial over 'micro'
 zero.mesh @m <["dp" = 2]>
-zero.step @s on @m weight() (%r: !zero.value<f64, partial = [micro]>) {
+zero.step @s on @m normalize() (%r: !zero.value<f64, partial = [micro]>) {
   zero.update @g with @sgd(%r) hyper(lr = 0.1) : (!zero.value<f64, partial = [micro]>), ()
   zero.return []
 }

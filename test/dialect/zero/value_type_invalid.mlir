@@ -7,7 +7,7 @@
 // value_c1
 zero.mesh @m <["dp" = 2]>
 // expected-error@+1 {{element type must be f16, bf16, f32 or f64, got 'i32'}}
-zero.step @s on @m weight() (%a: !zero.value<8xi32>) {
+zero.step @s on @m normalize() (%a: !zero.value<8xi32>) {
   zero.return []
 }
 
@@ -16,7 +16,7 @@ zero.step @s on @m weight() (%a: !zero.value<8xi32>) {
 // value_c2
 zero.mesh @m <["dp" = 2]>
 // expected-error@+1 {{axis 'dp' has two placements, sharded and partial}}
-zero.step @s on @m weight() (%a: !zero.value<8xf32, sharded = [dp], partial = [dp]>) {
+zero.step @s on @m normalize() (%a: !zero.value<8xf32, sharded = [dp], partial = [dp]>) {
   zero.return []
 }
 
@@ -25,7 +25,7 @@ zero.step @s on @m weight() (%a: !zero.value<8xf32, sharded = [dp], partial = [d
 // value_c3
 zero.mesh @m <["dp" = 2]>
 // expected-error@+1 {{axis 'dp' shards dimension 1 of a value with 1 dimensions}}
-zero.step @s on @m weight() (%a: !zero.value<8xf32, sharded = [dp : 1]>) {
+zero.step @s on @m normalize() (%a: !zero.value<8xf32, sharded = [dp : 1]>) {
   zero.return []
 }
 
@@ -34,7 +34,7 @@ zero.step @s on @m weight() (%a: !zero.value<8xf32, sharded = [dp : 1]>) {
 // value_c3
 zero.mesh @m <["dp" = 2]>
 // expected-error@+1 {{axis 'dp' shards a scalar}}
-zero.step @s on @m weight() (%a: !zero.value<f64, sharded = [dp]>) {
+zero.step @s on @m normalize() (%a: !zero.value<f64, sharded = [dp]>) {
   zero.return []
 }
 
@@ -43,7 +43,7 @@ zero.step @s on @m weight() (%a: !zero.value<f64, sharded = [dp]>) {
 // value_c4
 zero.mesh @m <["dp" = 2]>
 // expected-error@+1 {{scale symbol 'dp' has exponent 0}}
-zero.step @s on @m weight() (%a: !zero.value<f64, scaled = [dp : 0]>) {
+zero.step @s on @m normalize() (%a: !zero.value<f64, scaled = [dp : 0]>) {
   zero.return []
 }
 
@@ -52,7 +52,7 @@ zero.step @s on @m weight() (%a: !zero.value<f64, scaled = [dp : 0]>) {
 // value_c4
 zero.mesh @m <["dp" = 2]>
 // expected-error@+1 {{scale symbol 'dp' is listed twice}}
-zero.step @s on @m weight() (%a: !zero.value<f64, scaled = [dp : 1, dp : 2]>) {
+zero.step @s on @m normalize() (%a: !zero.value<f64, scaled = [dp : 1, dp : 2]>) {
   zero.return []
 }
 
@@ -61,7 +61,7 @@ zero.step @s on @m weight() (%a: !zero.value<f64, scaled = [dp : 1, dp : 2]>) {
 // value_c5
 zero.mesh @m <["dp" = 2]>
 // expected-error@+1 {{time ('micro') can only be partial, got varying}}
-zero.step @s on @m weight() (%a: !zero.value<f64, varying = [micro]>) {
+zero.step @s on @m normalize() (%a: !zero.value<f64, varying = [micro]>) {
   zero.return []
 }
 
@@ -69,7 +69,7 @@ zero.step @s on @m weight() (%a: !zero.value<f64, varying = [micro]>) {
 
 // A typo in a clause lists the clauses there are.
 zero.mesh @m <["dp" = 2]>
-// expected-error@+1 {{expected sharded, partial, partial_max, partial_min, partial_or, varying, presummed, on, scaled or space, got 'parital'}}
-zero.step @s on @m weight() (%a: !zero.value<f64, parital = [dp]>) {
+// expected-error@+1 {{expected sharded, partial, partial_max, partial_min, partial_or, varying, reduced, on, scaled or space, got 'parital'}}
+zero.step @s on @m normalize() (%a: !zero.value<f64, parital = [dp]>) {
   zero.return []
 }

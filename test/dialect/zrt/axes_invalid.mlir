@@ -67,13 +67,13 @@ zrt.program @p on @m inputs [] results [] [] {
 
 // -----
 
-// count_once_c1
+// count_replicated_once_c1
 zero.mesh @m <["dp" = 2, "tp" = 2]>
 zrt.program @p on @m inputs [] results [] [] {
   zrt.slots @s [0.0, 0.0]
   zrt.handler @h {
     // expected-error@+1 {{index 2 is out of range, @s has 2 slots}}
-    %t = zrt.count_once @s[2] over [tp] after()
+    %t = zrt.count_replicated_once @s[2] over [tp] after()
   }
 }
 

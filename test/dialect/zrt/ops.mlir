@@ -13,7 +13,7 @@
 // CHECK: zrt.kernel @store [read bf16, write f32] scalars 0
 // CHECK: zrt.kernel @squares [read f32] scalars 0 sums
 // CHECK: zrt.segments @b0.all ends [64] rows [0] scalars [@row]
-// CHECK: zrt.arrivals @b0 into @b0.gradient store @store add @add parameters @b0.parameters staged @b0.staged
+// CHECK: zrt.bucket_table @b0 into @b0.gradient store @store add @add parameters @b0.parameters staging @b0.staging
 // CHECK: zrt.state parameter of @b0 in @b0.parameters
 // CHECK: zrt.scalar_state "decay.beta1_t" in @row[0]
 // CHECK: zrt.scalars @half
@@ -22,9 +22,9 @@
 // CHECK: %[[T0:.*]] = zrt.allocate @b0.reduced after()
 // CHECK: %[[T1:.*]] = zrt.reduce_scatter @b0.gradient to @b0.reduced over [dp] after(%[[T0]])
 // CHECK: zrt.launch @squares [@b0.reduced] over @b0.all own [dp] sum @norm after(%[[T1]])
-// CHECK: zrt.copy @b0.staged to @b0.parameters
-// CHECK: zrt.retag @b0.gradient as accumulator
-// CHECK: zrt.settle @norm
+// CHECK: zrt.copy @b0.staging to @b0.parameters
+// CHECK: zrt.set_role @b0.gradient as accumulator
+// CHECK: zrt.commit @norm
 // CHECK: zrt.transition idle on begin to first run [@finish]
 
 zero.mesh @cluster <["dp" = 2]>
@@ -37,7 +37,7 @@ zrt.program @train on @cluster inputs [@lr] results [norm] [@norm] {
   zrt.buffer @b0.gradient : !zero.value<64xf32, partial = [dp]> role gradient in device
   zrt.buffer @b0.reduced : !zero.value<64xf32, sharded = [dp]> role gradient in device on_demand
   zrt.buffer @b0.parameters : !zero.value<64xbf16> role parameter in device fill 1.5
-  zrt.buffer @b0.staged : !zero.value<64xbf16, sharded = [dp]> role parameter in host
+  zrt.buffer @b0.staging : !zero.value<64xbf16, sharded = [dp]> role parameter in host
   zrt.kernel @store [read bf16, write f32] scalars 0 {
   ^body(%g: bf16):
     %x = arith.extf %g : bf16 to f32
@@ -56,7 +56,7 @@ zrt.program @train on @cluster inputs [@lr] results [norm] [@norm] {
     zrt.yield %s : f64
   }
   zrt.segments @b0.all ends [64] rows [0] scalars [@row]
-  zrt.arrivals @b0 into @b0.gradient store @store add @add parameters @b0.parameters staged @b0.staged
+  zrt.bucket_table @b0 into @b0.gradient store @store add @add parameters @b0.parameters staging @b0.staging
   zrt.state parameter of @b0 in @b0.parameters
   zrt.scalar_state "decay.beta1_t" in @row[0]
   zrt.scalars @half {
@@ -71,9 +71,9 @@ zrt.program @train on @cluster inputs [@lr] results [norm] [@norm] {
     %t1 = zrt.reduce_scatter @b0.gradient to @b0.reduced over [dp] after(%t0)
     %t2 = zrt.launch @squares [@b0.reduced] over @b0.all own [dp] sum @norm after(%t1)
     %t3 = zrt.run_scalars @half after(%t2)
-    %t4 = zrt.copy @b0.staged to @b0.parameters after(%t3)
-    %t5 = zrt.retag @b0.gradient as accumulator after(%t4)
-    %t6 = zrt.settle @norm after(%t5)
+    %t4 = zrt.copy @b0.staging to @b0.parameters after(%t3)
+    %t5 = zrt.set_role @b0.gradient as accumulator after(%t4)
+    %t6 = zrt.commit @norm after(%t5)
   }
   zrt.transition idle on begin to first run [@finish]
 }

@@ -231,7 +231,7 @@ zrt.program @p on @m inputs [] results [] [] {
 zero.mesh @m <["dp" = 2]>
 zrt.program @p on @m inputs [] results [] [] {
   zrt.handler @h {
-    // expected-error@+1 {{bucket @b0 has no zrt.arrivals in this program}}
+    // expected-error@+1 {{bucket @b0 has no zrt.bucket_table in this program}}
     %t = zrt.fill_missing @b0 after()
   }
 }

@@ -80,7 +80,7 @@ zrt.program @p on @m inputs [] results [] [] {
   ^body(%g: f32):
     zrt.yield %g : f32
   }
-  zrt.arrivals @b0 into @g store @k add @k parameters @p
+  zrt.bucket_table @b0 into @g store @k add @k parameters @p
   // expected-error@+1 {{bucket @b0 has arrivals and is not listed}}
   zrt.sequence @s [] run [] window 2
 }
@@ -101,8 +101,8 @@ zrt.program @p on @m inputs [] results [] [] {
   ^body(%g: f32):
     zrt.yield %g : f32
   }
-  zrt.arrivals @b0 into @g0 store @k add @k parameters @p
-  zrt.arrivals @b1 into @g1 store @k add @k parameters @p
+  zrt.bucket_table @b0 into @g0 store @k add @k parameters @p
+  zrt.bucket_table @b1 into @g1 store @k add @k parameters @p
   zrt.handler @h0 {
     %t = zrt.fill_missing @b0 after()
   }
@@ -210,49 +210,49 @@ zrt.program @p on @m inputs [] results [] [] {
 
 // -----
 
-// retag_c1
+// set_role_c1
 zero.mesh @m <["dp" = 2]>
 zrt.program @p on @m inputs [] results [] [] {
   zrt.buffer @a : !zero.value<8xf32> role gradient in device
   zrt.buffer @b : !zero.value<8xf32> role gradient in device shares @a
   zrt.handler @h {
     // expected-error@+1 {{buffer @b has no memory of its own}}
-    %t = zrt.retag @b as accumulator after()
+    %t = zrt.set_role @b as accumulator after()
   }
 }
 
 // -----
 
-// unreduce_c1
+// keep_on_root_c1
 zero.mesh @m <["dp" = 2]>
 zrt.program @p on @m inputs [] results [] [] {
   zrt.buffer @sum : !zero.value<8xf32, sharded = [dp]> role gradient in device
   zrt.handler @h {
     // expected-error@+1 {{buffer @sum must not be sharded over ["dp"], got '!zero.value<8xf32, sharded = [dp]>'}}
-    %t = zrt.unreduce @sum over [dp] after()
+    %t = zrt.keep_on_root @sum over [dp] after()
   }
 }
 
 // -----
 
-// unreduce_c1
+// keep_on_root_c1
 zero.mesh @m <["dp" = 2]>
 zrt.program @p on @m inputs [] results [] [] {
   zrt.buffer @sum : !zero.value<8xf32, partial = [dp]> role gradient in host
   zrt.handler @h {
     // expected-error@+1 {{buffer @sum must be on the device, got host}}
-    %t = zrt.unreduce @sum over [dp] after()
+    %t = zrt.keep_on_root @sum over [dp] after()
   }
 }
 
 // -----
 
-// unreduce_c2
+// keep_on_root_c2
 zero.mesh @m <["dp" = 2, "tp" = 2]>
 zrt.program @p on @m inputs [] results [] [] {
   zrt.buffer @sum : !zero.value<8xf32, partial = [dp]> role gradient in device
   zrt.handler @h {
     // expected-error@+1 {{makes addends over "tp", and buffer @sum is no sum over it, '!zero.value<8xf32, partial = [dp]>'}}
-    %t = zrt.unreduce @sum over [dp, tp] after()
+    %t = zrt.keep_on_root @sum over [dp, tp] after()
   }
 }

@@ -81,7 +81,7 @@ zrt.program @p on @m inputs [] results [] [] {
 
 // -----
 
-// arrivals_c4
+// bucket_table_c4
 zero.mesh @m <["dp" = 2]>
 zero.parameter @w : 8xf32
 zero.bucket @b0 : 8xf32 arrives f32 [@w] offsets [0] extents [8]
@@ -93,12 +93,12 @@ zrt.program @p on @m inputs [] results [] [] {
     zrt.yield %g : f32
   }
   // expected-error@+1 {{buffer @g must be on the device, got host}}
-  zrt.arrivals @b0 into @g store @k add @k parameters @p
+  zrt.bucket_table @b0 into @g store @k add @k parameters @p
 }
 
 // -----
 
-// arrivals_c5
+// bucket_table_c5
 zero.mesh @m <["dp" = 2]>
 zero.parameter @w : 8xbf16
 zero.bucket @b0 : 8xf32 arrives f32 [@w] offsets [0] extents [8]
@@ -110,6 +110,6 @@ zrt.program @p on @m inputs [] results [] [] {
   ^body(%g: f32):
     zrt.yield %g : f32
   }
-  // expected-error@+1 {{staged buffer @s holds 'f32' and the parameters are 'bf16'}}
-  zrt.arrivals @b0 into @g store @k add @k parameters @p staged @s
+  // expected-error@+1 {{staging buffer @s holds 'f32' and the parameters are 'bf16'}}
+  zrt.bucket_table @b0 into @g store @k add @k parameters @p staging @s
 }

@@ -143,9 +143,9 @@ zrt.program @p on @m inputs [] results [] [] {
     %z = arith.addf %x, %y : f32
     zrt.yield %z : f32
   }
-  zrt.arrivals @b0 into @g0 store @store add @add parameters @p0
-  zrt.arrivals @b1 into @g1 store @store add @add parameters @p1
-  zrt.arrivals @b2 into @g2 store @store add @add parameters @p2
+  zrt.bucket_table @b0 into @g0 store @store add @add parameters @p0
+  zrt.bucket_table @b1 into @g1 store @store add @add parameters @p1
+  zrt.bucket_table @b2 into @g2 store @store add @add parameters @p2
   zrt.handler @h0 {
     %0 = zrt.fill_missing @b0 after()
   }

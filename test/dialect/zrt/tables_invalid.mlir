@@ -15,7 +15,7 @@ zrt.program @p on @m inputs [] results [] [] {
 
 // -----
 
-// arrivals_c1
+// bucket_table_c1
 zero.mesh @m <["dp" = 2]>
 zrt.program @p on @m inputs [] results [] [] {
   zrt.kernel @k [read f32, write f32] scalars 0 {
@@ -24,12 +24,12 @@ zrt.program @p on @m inputs [] results [] [] {
   }
   zrt.buffer @g : !zero.value<8xf32> role gradient in device
   // expected-error@+1 {{refers to @b0, which is no zero.bucket of this module}}
-  zrt.arrivals @b0 into @g store @k add @k parameters @g
+  zrt.bucket_table @b0 into @g store @k add @k parameters @g
 }
 
 // -----
 
-// arrivals_c2
+// bucket_table_c2
 zero.mesh @m <["dp" = 2]>
 zero.parameter @w : 8xf32
 zero.bucket @b0 : 8xf32 arrives f32 [@w] offsets [0] extents [8]
@@ -41,12 +41,12 @@ zrt.program @p on @m inputs [] results [] [] {
   zrt.buffer @g : !zero.value<16xf32> role gradient in device
   zrt.buffer @p : !zero.value<8xf32> role parameter in device
   // expected-error@+1 {{buffer @g has other rows than bucket @b0}}
-  zrt.arrivals @b0 into @g store @k add @k parameters @p
+  zrt.bucket_table @b0 into @g store @k add @k parameters @p
 }
 
 // -----
 
-// arrivals_c3
+// bucket_table_c3
 zero.mesh @m <["dp" = 2]>
 zero.parameter @w : 8xf32
 zero.bucket @b0 : 8xf32 arrives f32 [@w] offsets [0] extents [8]
@@ -59,7 +59,7 @@ zrt.program @p on @m inputs [] results [] [] {
   zrt.buffer @g : !zero.value<8xf32> role gradient in device
   zrt.buffer @p : !zero.value<8xf32> role parameter in device
   // expected-error@+1 {{kernel @k must take ('f32', 'f32') and no scalars}}
-  zrt.arrivals @b0 into @g store @k add @k parameters @p
+  zrt.bucket_table @b0 into @g store @k add @k parameters @p
 }
 
 // -----
@@ -112,12 +112,12 @@ zrt.program @p on @m inputs [] results [] [] {
 
 // -----
 
-// retag_c1
+// set_role_c1
 zero.mesh @m <["dp" = 2]>
 zrt.program @p on @m inputs [] results [] [] {
   zrt.handler @h {
     // expected-error@+1 {{refers to @none, which is no zrt.buffer of this program}}
-    %t = zrt.retag @none as accumulator after()
+    %t = zrt.set_role @none as accumulator after()
   }
 }
 
@@ -159,12 +159,12 @@ zrt.program @p on @m inputs [] results [] [] {
 
 // -----
 
-// settle_c1
+// commit_c1
 zero.mesh @m <["dp" = 2]>
 zrt.program @p on @m inputs [] results [] [] {
   zrt.handler @h {
     // expected-error@+1 {{refers to @none, which is no zrt.slots of this program}}
-    %t = zrt.settle @none after()
+    %t = zrt.commit @none after()
   }
 }
 
@@ -226,7 +226,7 @@ zrt.program @p on @m inputs [] results [] [] {
 
 // -----
 
-// arrivals_c6
+// bucket_table_c6
 zero.mesh @m <["dp" = 2]>
 zero.parameter @w : 8xf32
 zero.bucket @b0 : 8xf32 arrives f32 [@w] offsets [0] extents [8]
@@ -238,12 +238,12 @@ zrt.program @p on @m inputs [] results [] [] {
     zrt.yield %g : f32
   }
   // expected-error@+1 {{gradients arrive whole, and buffer @g is sharded}}
-  zrt.arrivals @b0 into @g store @store add @store parameters @w
+  zrt.bucket_table @b0 into @g store @store add @store parameters @w
 }
 
 // -----
 
-// arrivals_c6
+// bucket_table_c6
 zero.mesh @m <["dp" = 2]>
 zero.parameter @w : 8xf32
 zero.bucket @b0 : 8xf32 arrives f32 [@w] offsets [0] extents [8]
@@ -255,12 +255,12 @@ zrt.program @p on @m inputs [] results [] [] {
     zrt.yield %g : f32
   }
   // expected-error@+1 {{parameters are read whole, and buffer @w is sharded}}
-  zrt.arrivals @b0 into @g store @store add @store parameters @w
+  zrt.bucket_table @b0 into @g store @store add @store parameters @w
 }
 
 // -----
 
-// arrivals_c7
+// bucket_table_c7
 zero.mesh @m <["dp" = 2]>
 zero.parameter @w : 8xf32
 zero.bucket @b0 : 8xf32 arrives f32 [@w] offsets [0] extents [8]
@@ -272,7 +272,7 @@ zrt.program @p on @m inputs [] results [] [] {
     zrt.yield %g : f32
   }
   // expected-error@+1 {{buffer @w lives across steps and must not share memory}}
-  zrt.arrivals @b0 into @g store @store add @store parameters @w
+  zrt.bucket_table @b0 into @g store @store add @store parameters @w
 }
 
 // -----

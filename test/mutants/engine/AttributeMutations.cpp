@@ -243,7 +243,7 @@ void Changes::addAll() {
     } else if (auto symbol = dyn_cast<FlatSymbolRefAttr>(value)) {
       for (FlatSymbolRefAttr other : getOthers(symbol))
         add(name, "another symbol", other);
-      if (name == "sequence" || name == "shares" || name == "staged" ||
+      if (name == "sequence" || name == "shares" || name == "staging" ||
           name == "master")
         add(name, "cleared", {});
     } else if (auto array = dyn_cast<ArrayAttr>(value)) {

@@ -28,7 +28,7 @@ Subject test::getSubject(ModuleOp logical) {
       if (!llvm::is_contained(subject.states, name.getValue()))
         subject.states.push_back(name.getValue().str());
   for (auto step : logical.getOps<StepOp>()) {
-    subject.poison = step.getNonfinite() == Nonfinite::poison;
+    subject.poison = step.getNonfinite() == Nonfinite::apply;
     step.walk([&](UpdateOp update) {
       auto optimizer =
           logical.lookupSymbol<OptimizerOp>(update.getOptimizerAttr());
@@ -252,7 +252,7 @@ Behaviour test::run(ModuleOp module, const Subject &subject,
       if (failed(result))
         return fail();
       // One backward more on another rank is refused, or no step at all.
-      behaviour.numbers.push_back(result->verdict);
+      behaviour.numbers.push_back(result->outcome);
       llvm::append_range(behaviour.numbers, result->values);
     }
     for (const ParameterInfo &parameter : subject.parameters) {
@@ -307,7 +307,7 @@ std::string test::getInterface(ModuleOp module) {
          << "\n";
   });
   module.walk([&](zrt::ScalarStateOp op) { os << op.getRole() << "\n"; });
-  module.walk([&](zrt::ArrivalsOp op) {
+  module.walk([&](zrt::BucketTableOp op) {
     if (isEmpty(op.getBucketAttr()))
       return;
     os << op.getParameters() << " " << op.getMasterAttr();

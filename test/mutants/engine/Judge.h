@@ -12,7 +12,7 @@
 namespace zero::test {
 
 /// Everything that can be seen of some steps in a row: parameters on each rank,
-/// state, counters, results and verdicts, in one order.
+/// state, counters, results and outcomes, in one order.
 struct Behaviour {
   bool failed = false; // to run at all
   std::vector<double> numbers;

@@ -73,12 +73,12 @@ constexpr Explanation kExplained[] = {
      "where begin_last is not listed it is a begin, and nobody calls what is "
      "listed instead"},
     {"zrt.transition event", " leads to state '", "as above"},
-    {"zrt.unreduce: twice", "", "what one rank alone has it keeps"},
+    {"zrt.keep_on_root: twice", "", "what one rank alone has it keeps"},
     {"zrt.transition", "the order of arrivals",
      "the interpreter knows one order"},
     {"zrt.transition handlers", " holds select(", "as above"},
-    {"zrt.transition", "settles a step that is not being applied",
-     "what apply settles is what counts"},
+    {"zrt.transition", "commits a step that is not being applied",
+     "what apply commits is what counts"},
     {"zrt.pack", "packs an arriving gradient",
      "to store it twice is to store it"},
     {"zrt.transition handlers", "packs an arriving gradient",
@@ -91,7 +91,7 @@ constexpr Explanation kExplained[] = {
     {"arith.", "1.79769313e+308",
      "no script brings the loss scale to its limits"},
     {"arith.",
-     "where ranks made different numbers of backwards, the verdict is ",
+     "where ranks made different numbers of backwards, the outcome is ",
      "where some ranks wait for each other, the interpreter refuses them "
      "before they apply"},
     {"arith.",
@@ -103,14 +103,14 @@ constexpr Explanation kExplained[] = {
     {"zrt.store_slot: operand", "select(cmpf oeq(0, ", "as above: Lion's"},
     {"arith.mulf: operand from elsewhere", "inverse(1 + ",
      "0 times a quotient is 0 unless that divides by 0"},
-    {"zero.prepare", "depends on the verdict",
+    {"zero.prepare", "depends on the outcome",
      "it is 0 where a step is applied"},
     {"zero.update_bucket: operand", "old '",
      "counters of two groups are equal until a checkpoint is loaded"},
     {"zrt.store_slot: operand", "old '", "as above"},
 };
 
-struct Verdict {
+struct Outcome {
   Fate fate = Fate::invalid;
   std::string message;
   double distance = 0;
@@ -126,7 +126,7 @@ public:
         getDistance(before[0], run(lowered, subject, Arithmetic::Typed, seed));
   }
   bool isSound();
-  Verdict judge(const Mutation &mutation);
+  Outcome judge(const Mutation &mutation);
 
 private:
   double getChange(ModuleOp mutant, unsigned draw);
@@ -215,45 +215,45 @@ double Bench::getChange(ModuleOp mutant, unsigned draw) {
   return now > 4 * precision ? now : 0;
 }
 
-Verdict Bench::judge(const Mutation &mutation) {
-  Verdict verdict;
+Outcome Bench::judge(const Mutation &mutation) {
+  Outcome outcome;
   OwningOpRef<ModuleOp> mutant = lowered.clone();
   mutation.apply(getOps(*mutant));
   ScopedDiagnosticHandler handler(
       lowered.getContext(), [&](Diagnostic &diagnostic) {
-        if (verdict.message.empty() &&
+        if (outcome.message.empty() &&
             diagnostic.getSeverity() == DiagnosticSeverity::Error)
-          verdict.message = diagnostic.str();
+          outcome.message = diagnostic.str();
         return success();
       });
   if (failed(verify(*mutant)))
-    return verdict;
+    return outcome;
   // What is known of numbers is kept: now and then a new start.
   if (uses++ % 256 == 0)
     reference = std::make_unique<ProvedStep>(logical);
-  verdict.message.clear();
+  outcome.message.clear();
   bool isAccepted = reference->isSameAs(*mutant);
-  std::string message = verdict.message;
+  std::string message = outcome.message;
   // One that is rejected gets some more chances to show why.
   for (unsigned draw = 0; draw < (isAccepted ? 1 : 12); ++draw)
-    if ((verdict.distance = getChange(*mutant, draw)) > 0)
+    if ((outcome.distance = getChange(*mutant, draw)) > 0)
       break;
-  verdict.message = message;
+  outcome.message = message;
   bool isChanged =
-      verdict.distance > 1e-9 || getInterface(*mutant) != getInterface(lowered);
+      outcome.distance > 1e-9 || getInterface(*mutant) != getInterface(lowered);
   if (!isChanged && getCost(*mutant) != getCost(lowered)) {
-    verdict.fate = Fate::costly;
-    return verdict;
+    outcome.fate = Fate::costly;
+    return outcome;
   }
-  verdict.fate = isAccepted ? (isChanged ? Fate::missed : Fate::harmless)
+  outcome.fate = isAccepted ? (isChanged ? Fate::missed : Fate::harmless)
                             : (isChanged ? Fate::caught : Fate::suspicious);
-  if (verdict.fate == Fate::suspicious &&
+  if (outcome.fate == Fate::suspicious &&
       llvm::any_of(kExplained, [&](const Explanation &explanation) {
         return StringRef(mutation.kind).contains(explanation.kind) &&
                StringRef(message).contains(explanation.message);
       }))
-    verdict.fate = Fate::explained;
-  return verdict;
+    outcome.fate = Fate::explained;
+  return outcome;
 }
 
 int main(int argc, char **argv) {
@@ -312,20 +312,20 @@ int main(int argc, char **argv) {
     llvm::PrettyStackTraceFormat trace("mutant %u: %s", index,
                                        mutation.kind.c_str());
     alarm(60);
-    Verdict verdict = bench.judge(mutation);
+    Outcome outcome = bench.judge(mutation);
     alarm(0);
-    ++counts[mutation.kind][int(verdict.fate)];
+    ++counts[mutation.kind][int(outcome.fate)];
     bool isTold =
-        verdict.fate == Fate::missed || verdict.fate == Fate::suspicious;
+        outcome.fate == Fate::missed || outcome.fate == Fate::suspicious;
     if (!isTold && only < 0)
       continue;
     static constexpr StringLiteral words[] = {
         "invalid",   "caught",     "harmless", "costly",
         "explained", "suspicious", "missed"};
-    llvm::outs() << words[int(verdict.fate)] << " " << index << " "
+    llvm::outs() << words[int(outcome.fate)] << " " << index << " "
                  << mutation.kind << " at " << ops[mutation.op]->getLoc()
-                 << " [" << verdict.distance << "] "
-                 << StringRef(verdict.message).take_front(300) << "\n";
+                 << " [" << outcome.distance << "] "
+                 << StringRef(outcome.message).take_front(300) << "\n";
     if (only >= 0) {
       OwningOpRef<ModuleOp> mutant = lowered->clone();
       mutation.apply(getOps(*mutant));

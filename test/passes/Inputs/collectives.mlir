@@ -16,7 +16,7 @@ zero.optimizer @sgd hyper [lr]   {
   zero.yield %0 : f32
 }
 zero.bucket @b0 : 128xf32 arrives bf16 [@b, @w] offsets [0, 32] extents [32, 96]
-zero.step @train on @cluster weight(accumulation : -1, dp : -1) (%arg0: !zero.value<f64>) {
+zero.step @train on @cluster normalize(accumulation : -1, dp : -1) (%arg0: !zero.value<f64>) {
   %0 = zero.micro_batches in f32 {
     %17 = zero.backward(@b0) arrives (accumulation : -1) : !zero.value<128xf32, partial = [dp, micro], scaled = [dp : 1]>
     zero.yield %17 : !zero.value<128xf32, partial = [dp, micro], scaled = [dp : 1]>
@@ -29,11 +29,11 @@ zero.step @train on @cluster weight(accumulation : -1, dp : -1) (%arg0: !zero.va
   %6 = zero.scale %5 by %2 : !zero.value<f64, scaled = [dp : 1]> by !zero.value<f64, scaled = [dp : -1]>
   %7 = zero.clip_coefficient %6 max 1.000000e+00  : !zero.value<f64>
   %8 = zero.scale %2 by %7 : !zero.value<f64, scaled = [dp : -1]> by !zero.value<f64>
-  %backwards, %squared, %missing = zero.arrivals over [dp]
+  %backwards, %squared, %missing = zero.arrival_count over [dp]
   %9 = zero.all_reduce %backwards over [dp] : !zero.value<f64, partial = [dp]>
   %10 = zero.all_reduce %squared over [dp] : !zero.value<f64, partial = [dp]>
   %11 = zero.all_reduce %missing over [dp] : !zero.value<f64, partial = [dp]>
-  %12 = zero.verdict(%4) missing %11 backwards %9 squared %10 ranks 2 : !zero.value<f64, scaled = [dp : 2]>, !zero.value<f64>, !zero.value<f64>, !zero.value<f64>
+  %12 = zero.outcome(%4) missing %11 backwards %9 squared %10 ranks 2 : !zero.value<f64, scaled = [dp : 2]>, !zero.value<f64>, !zero.value<f64>, !zero.value<f64>
   %13 = zero.prepare @all with @sgd(%arg0) when %12 yields 1 : (!zero.value<f64>), !zero.value<f64>
   %14 = zero.scale %1 by %8 : !zero.value<128xf32, sharded = [dp], scaled = [dp : 1]> by !zero.value<f64, scaled = [dp : -1]>
   %15 = zero.update_bucket @b0 with @sgd(%14) when %12 rows(%13) row_of [0, 0] : f32, !zero.value<128xf32, sharded = [dp]>, !zero.value<f64>, (!zero.value<f64>)

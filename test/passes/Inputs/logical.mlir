@@ -15,9 +15,9 @@ zero.optimizer @sgd hyper [lr] {
   %p1 = math.fma %g, %step, %p : f32
   zero.yield %p1 : f32
 }
-zero.step @train on @cluster weight(accumulation : -1, dp : -1) (%lr: !zero.value<f64>) {
+zero.step @train on @cluster normalize(accumulation : -1, dp : -1) (%lr: !zero.value<f64>) {
   %g:2 = zero.micro_batches in f32 {
-    %d:2 = zero.backward(@w, @b) arrives(accumulation : -1)
+    %d:2 = zero.backward(@w, @b) prescaled(accumulation : -1)
         : !zero.value<5x7xbf16, partial = [dp, micro], scaled = [dp : 1]>, !zero.value<7xbf16, partial = [dp, micro], scaled = [dp : 1]>
     zero.yield %d#0, %d#1 : !zero.value<5x7xbf16, partial = [dp, micro], scaled = [dp : 1]>, !zero.value<7xbf16, partial = [dp, micro], scaled = [dp : 1]>
   }

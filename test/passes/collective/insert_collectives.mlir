@@ -18,7 +18,7 @@
 //
 // Factor and coefficient are multiplied before they meet the gradient.
 // CHECK: %[[FC:.*]] = zero.scale %[[F]] by %[[C]]
-// CHECK: %[[V:.*]] = zero.verdict(%[[S]])
+// CHECK: %[[V:.*]] = zero.outcome(%[[S]])
 // CHECK: %[[U:.*]] = zero.scale %[[R]] by %[[FC]]
 // CHECK: %[[P:.*]] = zero.update_bucket @b0 with @sgd(%[[U]]) when %[[V]]
 // CHECK: %[[A:.*]] = zero.all_gather %[[P]] over [dp]

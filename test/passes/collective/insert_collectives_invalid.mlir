@@ -18,9 +18,9 @@ zero.optimizer @sgd hyper [lr] {
 ^update(%g: f32, %p: f32, %step: f32):
   zero.yield %p : f32
 }
-zero.step @s on @m weight() () {
+zero.step @s on @m normalize() () {
   %g = zero.micro_batches in f32 {
-    %d = zero.backward(@w) arrives() : !zero.value<8xf32, partial = [dp, micro]>
+    %d = zero.backward(@w) prescaled() : !zero.value<8xf32, partial = [dp, micro]>
     zero.yield %d : !zero.value<8xf32, partial = [dp, micro]>
   }
   %r = zero.reduce %g : !zero.value<8xf32, partial = [dp]>

@@ -15,11 +15,11 @@
 // CHECK: %[[N:.*]] = zero.norm %[[R]]
 // CHECK: %[[C:.*]] = zero.clip %[[R]] by %[[N]]
 //
-// The verdict reads every gradient and what the ranks counted.
-// CHECK: %[[A:.*]], %[[A2:.*]], %[[M:.*]] = zero.arrivals over [dp]
+// The outcome reads every gradient and what the ranks counted.
+// CHECK: %[[A:.*]], %[[A2:.*]], %[[M:.*]] = zero.arrival_count over [dp]
 // CHECK: %[[S:.*]]:3 = zero.reduce %[[A]], %[[A2]], %[[M]]
 // CHECK: %[[T:.*]] = zero.norm %[[R]]
-// CHECK: %[[V:.*]] = zero.verdict(%[[T]]) missing %[[S]]#2 backwards %[[S]]#0 squared %[[S]]#1 ranks 2
+// CHECK: %[[V:.*]] = zero.outcome(%[[T]]) missing %[[S]]#2 backwards %[[S]]#0 squared %[[S]]#1 ranks 2
 // CHECK: %[[P:.*]] = zero.prepare @all with @sgd(%{{.*}}) when %[[V]] yields 1
 // CHECK: %[[U:.*]] = zero.update_bucket @b0 with @sgd(%[[C]]) when %[[V]] rows(%[[P]]) row_of [0, 0]
 // CHECK: zero.assign @b0, %[[U]]

@@ -5,7 +5,7 @@
 // A step without gradients.
 zero.mesh @m <["dp" = 2]>
 // expected-error@+1 {{has no gradients}}
-zero.step @s on @m weight() () {
+zero.step @s on @m normalize() () {
   zero.return []
 }
 
@@ -24,9 +24,9 @@ zero.optimizer @sgd hyper [lr] {
 ^update(%g: f32, %p: f32, %step: f32):
   zero.yield %p : f32
 }
-zero.step @s on @m weight() () {
+zero.step @s on @m normalize() () {
   %g:2 = zero.micro_batches in f32 {
-    %d:2 = zero.backward(@v, @w) arrives() : !zero.value<8xf32, partial = [dp, micro]>, !zero.value<8xf32, partial = [dp, micro]>
+    %d:2 = zero.backward(@v, @w) prescaled() : !zero.value<8xf32, partial = [dp, micro]>, !zero.value<8xf32, partial = [dp, micro]>
     zero.yield %d#0, %d#1 : !zero.value<8xf32, partial = [dp, micro]>, !zero.value<8xf32, partial = [dp, micro]>
   }
   %r:2 = zero.reduce %g#0, %g#1 : !zero.value<8xf32, partial = [dp]>, !zero.value<8xf32, partial = [dp]>
@@ -48,9 +48,9 @@ zero.optimizer @sgd hyper [lr] {
 ^update(%g: f32, %p: f32, %step: f32):
   zero.yield %p : f32
 }
-zero.step @s on @m weight() () {
+zero.step @s on @m normalize() () {
   %g = zero.micro_batches in f32 {
-    %d = zero.backward(@w) arrives() : !zero.value<8xf32, partial = [dp, micro]>
+    %d = zero.backward(@w) prescaled() : !zero.value<8xf32, partial = [dp, micro]>
     zero.yield %d : !zero.value<8xf32, partial = [dp, micro]>
   }
   %r = zero.reduce %g : !zero.value<8xf32, partial = [dp]>
@@ -74,9 +74,9 @@ zero.optimizer @sgd hyper [lr] {
 ^update(%g: f32, %p: f32, %step: f32):
   zero.yield %p : f32
 }
-zero.step @s on @m weight() () {
+zero.step @s on @m normalize() () {
   %g = zero.micro_batches in f32 {
-    %d = zero.backward(@w) arrives() : !zero.value<8xf32, partial = [dp, micro]>
+    %d = zero.backward(@w) prescaled() : !zero.value<8xf32, partial = [dp, micro]>
     zero.yield %d : !zero.value<8xf32, partial = [dp, micro]>
   }
   %r = zero.reduce %g : !zero.value<8xf32, partial = [dp]>
@@ -101,9 +101,9 @@ zero.optimizer @sgd hyper [lr] {
 ^update(%g: f32, %p: f32, %step: f32):
   zero.yield %p : f32
 }
-zero.step @s on @m weight() () {
+zero.step @s on @m normalize() () {
   %g = zero.micro_batches in f32 {
-    %d = zero.backward(@w) arrives() : !zero.value<8xf32, partial = [dp, micro]>
+    %d = zero.backward(@w) prescaled() : !zero.value<8xf32, partial = [dp, micro]>
     zero.yield %d : !zero.value<8xf32, partial = [dp, micro]>
   }
   %r = zero.reduce %g : !zero.value<8xf32, partial = [dp]>
@@ -126,9 +126,9 @@ zero.optimizer @sgd hyper [lr] {
 ^update(%g: f32, %p: f32, %step: f32):
   zero.yield %p : f32
 }
-zero.step @s on @m weight() () {
+zero.step @s on @m normalize() () {
   %g = zero.micro_batches in f32 {
-    %d = zero.backward(@w) arrives() : !zero.value<8xf32, partial = [dp, micro]>
+    %d = zero.backward(@w) prescaled() : !zero.value<8xf32, partial = [dp, micro]>
     zero.yield %d : !zero.value<8xf32, partial = [dp, micro]>
   }
   %r = zero.reduce %g : !zero.value<8xf32, partial = [dp]>
@@ -143,7 +143,7 @@ zero.step @s on @m weight() () {
 // What differs from rank to rank, and is no share of a sum.
 zero.mesh @m <["dp" = 2]>
 // expected-error@+1 {{argument 0 cannot be laid out yet: it must be replicated or partial, and have no scale, got '!zero.value<f64, varying = [dp]>'}}
-zero.step @s on @m weight() (%loss: !zero.value<f64, varying = [dp]>) {
+zero.step @s on @m normalize() (%loss: !zero.value<f64, varying = [dp]>) {
   zero.return []
 }
 
@@ -152,7 +152,7 @@ zero.step @s on @m weight() (%loss: !zero.value<f64, varying = [dp]>) {
 // expected-note@+1 {{axes are declared here}}
 zero.mesh @m <["dp" = 2]>
 // expected-error@+1 {{argument 0 is partial over 'pp', which is no axis of mesh @m}}
-zero.step @s on @m weight() (%loss: !zero.value<f64, partial = [pp]>) {
+zero.step @s on @m normalize() (%loss: !zero.value<f64, partial = [pp]>) {
   zero.return []
 }
 
@@ -169,9 +169,9 @@ zero.optimizer @sgd hyper [lr] {
 ^update(%g: f32, %p: f32, %step: f32):
   zero.yield %p : f32
 }
-zero.step @s on @m weight() (%loss: !zero.value<f64, partial = [dp]>) {
+zero.step @s on @m normalize() (%loss: !zero.value<f64, partial = [dp]>) {
   %g = zero.micro_batches in f32 {
-    %d = zero.backward(@w) arrives() : !zero.value<8xf32, partial = [dp, micro]>
+    %d = zero.backward(@w) prescaled() : !zero.value<8xf32, partial = [dp, micro]>
     zero.yield %d : !zero.value<8xf32, partial = [dp, micro]>
   }
   %r = zero.reduce %g : !zero.value<8xf32, partial = [dp]>
@@ -184,8 +184,8 @@ zero.step @s on @m weight() (%loss: !zero.value<f64, partial = [dp]>) {
 
 // -----
 
-// expected-error@+1 {{has views; run zero-expand-views first}}
-zero.mesh @m <["edp" = 2, "ep" = 2]> views ["dp" = ["edp", "ep"]]
-zero.step @s on @m weight() () {
+// expected-error@+1 {{has views; run zero-expand-flattened first}}
+zero.mesh @m <["edp" = 2, "ep" = 2]> flattened ["dp" = ["edp", "ep"]]
+zero.step @s on @m normalize() () {
   zero.return []
 }

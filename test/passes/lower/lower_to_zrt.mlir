@@ -6,7 +6,7 @@
 // LOGICAL: only gradients of buckets, reduced and scattered or not, can be lowered yet
 //
 // Buffers say what they hold; parameters in the optimizer's own type have no
-// master copy.
+// master weights.
 // CHECK: zrt.program @train on @cluster inputs [@input.0] results [norm] [@result.norm]
 // CHECK: zrt.buffer @b0.gradient : !zero.value<128xf32, partial = [dp], scaled = [dp : 1]> role gradient in device
 // CHECK: zrt.buffer @b0.reduced : !zero.value<128xf32, sharded = [dp], scaled = [dp : 1]> role gradient in device
@@ -30,7 +30,7 @@
 // CHECK: zrt.handler @close_first
 // CHECK-NEXT: zrt.fill_missing @b0
 // CHECK: zrt.handler @begin_next
-// CHECK-NEXT: zrt.retag @b0.gradient as accumulator
+// CHECK-NEXT: zrt.set_role @b0.gradient as accumulator
 //
 // One collective for each of gradients, statistics and parameters. That of gradients
 // runs in a backward that is said to be the last, and else when the step is applied.
@@ -52,7 +52,7 @@
 // CHECK: zrt.all_reduce_scalars @statistics
 // CHECK: zrt.launch @update.sgd.f32.f32 [@b0.reduced, @b0.parameters] over @b0.groups own
 // CHECK: zrt.all_gather @b0.parameters
-// CHECK: zrt.settle @verdict
+// CHECK: zrt.commit @outcome
 //
 // CHECK: zrt.transition idle on begin to first run []
 // CHECK: zrt.transition first on apply to idle run [@close_first, @reduce, @finish, @reset]

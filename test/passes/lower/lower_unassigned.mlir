@@ -20,7 +20,7 @@ zero.optimizer @sgd hyper [lr]   {
   zero.yield %0 : f32
 }
 zero.bucket @b0 : 128xf32 arrives bf16 [@b, @w] offsets [0, 32] extents [32, 96]
-zero.step @train on @cluster weight(accumulation : -1, dp : -1) (%arg0: !zero.value<f64>) {
+zero.step @train on @cluster normalize(accumulation : -1, dp : -1) (%arg0: !zero.value<f64>) {
   %0 = zero.micro_batches in f32 {
     %16 = zero.backward(@b0) arrives (accumulation : -1) : !zero.value<128xf32, partial = [dp, micro], scaled = [dp : 1]>
     zero.yield %16 : !zero.value<128xf32, partial = [dp, micro], scaled = [dp : 1]>
@@ -28,11 +28,11 @@ zero.step @train on @cluster weight(accumulation : -1, dp : -1) (%arg0: !zero.va
   %1 = zero.reduce_scatter %0 over [dp] : !zero.value<128xf32, partial = [dp], scaled = [dp : 1]>
   %2 = zero.factor (dp : -1)
   %3 = zero.sum_squares %1 : !zero.value<128xf32, sharded = [dp], scaled = [dp : 1]>
-  %backwards, %squared, %missing = zero.arrivals over [dp]
+  %backwards, %squared, %missing = zero.arrival_count over [dp]
   %4 = zero.stack %3, %backwards, %squared, %missing : !zero.value<f64, partial = [dp], scaled = [dp : 2]>, !zero.value<f64, partial = [dp]>, !zero.value<f64, partial = [dp]>, !zero.value<f64, partial = [dp]>
   %5 = zero.all_reduce %4 over [dp] : !zero.value<4xf64, partial = [dp]>
   %6:4 = zero.unstack %5 [#zero.scale<dp : 2>, #zero.scale<>, #zero.scale<>, #zero.scale<>] : !zero.value<4xf64>
-  %7 = zero.verdict(%6#0) missing %6#3 backwards %6#1 squared %6#2 ranks 2 : !zero.value<f64, scaled = [dp : 2]>, !zero.value<f64>, !zero.value<f64>, !zero.value<f64>
+  %7 = zero.outcome(%6#0) missing %6#3 backwards %6#1 squared %6#2 ranks 2 : !zero.value<f64, scaled = [dp : 2]>, !zero.value<f64>, !zero.value<f64>, !zero.value<f64>
   %8 = zero.prepare @all with @sgd(%arg0) when %7 yields 1 : (!zero.value<f64>), !zero.value<f64>
   %9 = zero.sqrt %6#0 : !zero.value<f64, scaled = [dp : 2]>
   %10 = zero.scale %9 by %2 : !zero.value<f64, scaled = [dp : 1]> by !zero.value<f64, scaled = [dp : -1]>

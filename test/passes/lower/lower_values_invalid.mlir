@@ -25,9 +25,9 @@ zero.optimizer @sgd hyper [lr] {
 ^update(%g: f32, %p: f32, %step: f32):
   zero.yield %p : f32
 }
-zero.step @s on @m weight() (%v: !zero.value<f64>) {
+zero.step @s on @m normalize() (%v: !zero.value<f64>) {
   %g:2 = zero.micro_batches in f32 {
-    %d:2 = zero.backward(@b0, @b1) arrives() : !zero.value<64xf32, partial = [dp, micro]>, !zero.value<64xf32, partial = [dp, micro]>
+    %d:2 = zero.backward(@b0, @b1) prescaled() : !zero.value<64xf32, partial = [dp, micro]>, !zero.value<64xf32, partial = [dp, micro]>
     zero.yield %d#0, %d#1 : !zero.value<64xf32, partial = [dp, micro]>, !zero.value<64xf32, partial = [dp, micro]>
   }
   %r = zero.all_reduce %g#0 over [dp] : !zero.value<64xf32, partial = [dp]>
@@ -54,9 +54,9 @@ zero.optimizer @sgd hyper [lr] {
 ^update(%g: f32, %p: f32, %step: f32):
   zero.yield %p : f32
 }
-zero.step @s on @m weight() (%v: !zero.value<f64>) {
+zero.step @s on @m normalize() (%v: !zero.value<f64>) {
   %g:2 = zero.micro_batches in f32 {
-    %d:2 = zero.backward(@b0, @b1) arrives() : !zero.value<64xf32, partial = [dp, micro]>, !zero.value<64xf32, partial = [dp, micro]>
+    %d:2 = zero.backward(@b0, @b1) prescaled() : !zero.value<64xf32, partial = [dp, micro]>, !zero.value<64xf32, partial = [dp, micro]>
     zero.yield %d#0, %d#1 : !zero.value<64xf32, partial = [dp, micro]>, !zero.value<64xf32, partial = [dp, micro]>
   }
   %r = zero.all_reduce %g#0 over [dp] : !zero.value<64xf32, partial = [dp]>
@@ -82,9 +82,9 @@ zero.optimizer @sgd hyper [lr] {
 ^update(%g: f32, %p: f32, %step: f32):
   zero.yield %p : f32
 }
-zero.step @s on @m weight() (%v: !zero.value<f64>) {
+zero.step @s on @m normalize() (%v: !zero.value<f64>) {
   %g:2 = zero.micro_batches in f32 {
-    %d:2 = zero.backward(@b0, @b1) arrives() : !zero.value<64xf32, partial = [dp, micro]>, !zero.value<64xf32, partial = [dp, micro]>
+    %d:2 = zero.backward(@b0, @b1) prescaled() : !zero.value<64xf32, partial = [dp, micro]>, !zero.value<64xf32, partial = [dp, micro]>
     zero.yield %d#0, %d#1 : !zero.value<64xf32, partial = [dp, micro]>, !zero.value<64xf32, partial = [dp, micro]>
   }
   %r = zero.all_reduce %g#0 over [dp] : !zero.value<64xf32, partial = [dp]>
@@ -112,9 +112,9 @@ zero.optimizer @sgd hyper [lr] {
 ^update(%g: f32, %p: f32, %step: f32):
   zero.yield %p : f32
 }
-zero.step @s on @m weight() (%v: !zero.value<f64>) {
+zero.step @s on @m normalize() (%v: !zero.value<f64>) {
   %g:2 = zero.micro_batches in f32 {
-    %d:2 = zero.backward(@b0, @b1) arrives() : !zero.value<64xf32, partial = [dp, micro]>, !zero.value<64xf32, partial = [dp, micro]>
+    %d:2 = zero.backward(@b0, @b1) prescaled() : !zero.value<64xf32, partial = [dp, micro]>, !zero.value<64xf32, partial = [dp, micro]>
     zero.yield %d#0, %d#1 : !zero.value<64xf32, partial = [dp, micro]>, !zero.value<64xf32, partial = [dp, micro]>
   }
   %r = zero.all_reduce %g#0 over [dp] : !zero.value<64xf32, partial = [dp]>
@@ -129,7 +129,7 @@ zero.step @s on @m weight() (%v: !zero.value<f64>) {
 }
 
 //--- ranks.mlir
-// CHECK: error: verdict is for 3 ranks, the mesh has 2
+// CHECK: error: outcome is for 3 ranks, the mesh has 2
 zero.mesh @m <["dp" = 2]>
 zero.parameter @w : 8xf32
 zero.parameter @x : 8xf32
@@ -142,14 +142,14 @@ zero.optimizer @sgd hyper [lr] {
 ^update(%g: f32, %p: f32, %step: f32):
   zero.yield %p : f32
 }
-zero.step @s on @m weight() (%v: !zero.value<f64>) {
+zero.step @s on @m normalize() (%v: !zero.value<f64>) {
   %g:2 = zero.micro_batches in f32 {
-    %d:2 = zero.backward(@b0, @b1) arrives() : !zero.value<64xf32, partial = [dp, micro]>, !zero.value<64xf32, partial = [dp, micro]>
+    %d:2 = zero.backward(@b0, @b1) prescaled() : !zero.value<64xf32, partial = [dp, micro]>, !zero.value<64xf32, partial = [dp, micro]>
     zero.yield %d#0, %d#1 : !zero.value<64xf32, partial = [dp, micro]>, !zero.value<64xf32, partial = [dp, micro]>
   }
   %r = zero.all_reduce %g#0 over [dp] : !zero.value<64xf32, partial = [dp]>
   %q = zero.all_reduce %g#1 over [dp] : !zero.value<64xf32, partial = [dp]>
-  %w = zero.verdict(%v) missing %v backwards %v squared %v ranks 3 : !zero.value<f64>, !zero.value<f64>, !zero.value<f64>, !zero.value<f64>
+  %w = zero.outcome(%v) missing %v backwards %v squared %v ranks 3 : !zero.value<f64>, !zero.value<f64>, !zero.value<f64>, !zero.value<f64>
   %p0 = zero.update_bucket @b0 with @sgd(%r) when %v rows(%v) row_of [0] : f32, !zero.value<64xf32>, !zero.value<f64>, (!zero.value<f64>)
   zero.assign @b0, %p0 : !zero.value<64xf32>
   %p1 = zero.update_bucket @b1 with @sgd(%q) when %v rows(%v) row_of [0] : f32, !zero.value<64xf32>, !zero.value<f64>, (!zero.value<f64>)
@@ -171,9 +171,9 @@ zero.optimizer @sgd hyper [lr] {
 ^update(%g: f32, %p: f32, %step: f32):
   zero.yield %p : f32
 }
-zero.step @s on @m weight() (%v: !zero.value<f64>) {
+zero.step @s on @m normalize() (%v: !zero.value<f64>) {
   %g:2 = zero.micro_batches in f32 {
-    %d:2 = zero.backward(@b0, @b1) arrives() : !zero.value<64xf32, partial = [dp, micro]>, !zero.value<64xf32, partial = [dp, micro]>
+    %d:2 = zero.backward(@b0, @b1) prescaled() : !zero.value<64xf32, partial = [dp, micro]>, !zero.value<64xf32, partial = [dp, micro]>
     %s = zero.reduce_scatter %d#0 over [dp] : !zero.value<64xf32, partial = [dp, micro]>
     zero.yield %s, %d#1 : !zero.value<64xf32, sharded = [dp], partial = [micro]>, !zero.value<64xf32, partial = [dp, micro]>
   }
@@ -191,6 +191,6 @@ zero.step @s on @m weight() (%v: !zero.value<f64>) {
 // A step of no buckets has no protocol.
 // CHECK: error: has no gradients
 zero.mesh @m <["dp" = 2]>
-zero.step @s on @m weight() (%lr: !zero.value<f64>) {
+zero.step @s on @m normalize() (%lr: !zero.value<f64>) {
   zero.return []
 }

@@ -26,7 +26,7 @@
 // ZRT-DAG: zrt.buffer @b0.parameters : {{.*}} in device
 // ZRT-DAG: zrt.buffer @b0.master : !zero.value<128xf32, sharded = [dp]> role state in host
 // ZRT-NOT: zrt.state master
-// ZRT: zrt.arrivals @b0 {{.*}} parameters @b0.parameters master @b0.master{{$}}
+// ZRT: zrt.bucket_table @b0 {{.*}} parameters @b0.parameters master @b0.master{{$}}
 // ZRT: zrt.buffer @b0.moved : !zero.value<128xf32, sharded = [dp], scaled = [dp : 1]> role gradient in host
 // ZRT: zrt.copy @b0.reduced to @b0.moved
 // ZRT: zrt.launch @update.sgd.f32.f32 [@b0.moved, @b0.master]

@@ -27,20 +27,20 @@
 //
 // New values that are assigned to nobody, at the sharded phase.
 //
-// RUN: sed '/zero.assign @b0/d' %zero_src/test/museum/Inputs/sharded1.mlir > %t.assign
+// RUN: sed '/zero.assign @b0/d' %zero_src/test/known-bugs/Inputs/sharded1.mlir > %t.assign
 // RUN: not zero-opt %t.assign --zero-prove 2>&1 | FileCheck %s --check-prefix=ASSIGN
-// ASSIGN: error: 'u' and its master copy become different numbers: old parameter and
+// ASSIGN: error: 'u' and its master weights become different numbers: old parameter and
 //
 // A gradient that is scaled once more, placed.
 //
-// RUN: zero-opt %zero_src/test/museum/Inputs/step.mlir --zero-lower="offload=optimizer until=placed bucket-bytes=16" -o %t.placed
+// RUN: zero-opt %zero_src/test/known-bugs/Inputs/step.mlir --zero-lower="offload=optimizer until=placed bucket-bytes=16" -o %t.placed
 // RUN: sed 's/zero.clip_coefficient \(.*\) max 1.0*e+00/zero.clip_coefficient \1 max 2.0/' %t.placed > %t.max
 // RUN: not zero-prove %t.placed %t.max 2>&1 | FileCheck %s --check-prefix=MAX
 // MAX: error: element 0 of 'w': new m is {{.*}} * minimumf(1, 2 * inverse({{.*}}expected {{.*}} * minimumf(1, inverse(
 //
 // A factor that is put elsewhere and stays 0, scheduled.
 //
-// RUN: sed 's/@row\[1\]/@row[2]/' %zero_src/test/museum/Inputs/stage1.mlir > %t.row
+// RUN: sed 's/@row\[1\]/@row[2]/' %zero_src/test/known-bugs/Inputs/stage1.mlir > %t.row
 // RUN: not zero-opt %t.row --zero-prove 2>&1 | FileCheck %s --check-prefix=ROW
 // ROW: error: gradient of 'u' never reaches its update
 //

@@ -5,7 +5,7 @@
 // DEFINE: %{stage} = stage0
 // DEFINE: %{edit} =
 // DEFINE: %{check} =
-// DEFINE: %{bad} = bash -c 'sed "$1" %zero_src/test/museum/Inputs/%{stage}.mlir | not zero-opt --zero-prove 2>&1' - %{edit} | FileCheck %s --check-prefix=%{check}
+// DEFINE: %{bad} = bash -c 'sed "$1" %zero_src/test/known-bugs/Inputs/%{stage}.mlir | not zero-opt --zero-prove 2>&1' - %{edit} | FileCheck %s --check-prefix=%{check}
 //
 // REDEFINE: %{edit} = '/transition next on apply/d'
 // REDEFINE: %{check} = NOAPPLY
@@ -27,10 +27,10 @@
 // RUN: %{bad}
 // NEXT: error: apply leads to state 'next', expected 'idle', where steps begin
 //
-// REDEFINE: %{edit} = '/zrt.settle/d'
+// REDEFINE: %{edit} = '/zrt.commit/d'
 // REDEFINE: %{check} = SETTLE
 // RUN: %{bad}
-// SETTLE: error: apply in state 'first' never settles
+// SETTLE: error: apply in state 'first' never commits
 //
 // REDEFINE: %{edit} = 's/first on discard to idle run \[\]/first on discard to idle run [@close_first, @begin_next]/'
 // REDEFINE: %{check} = DISCARD

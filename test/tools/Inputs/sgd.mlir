@@ -18,9 +18,9 @@ zero.optimizer @sgd hyper [lr] {
   zero.yield %p1 : f32
 }
 
-zero.step @train on @cluster weight(dp : -1) (%lr: !zero.value<f64>) {
+zero.step @train on @cluster normalize(dp : -1) (%lr: !zero.value<f64>) {
   %g:2 = zero.micro_batches in f32 {
-    %d:2 = zero.backward(@w, @expert) arrives()
+    %d:2 = zero.backward(@w, @expert) prescaled()
         : !zero.value<2x3xf32, partial = [dp, micro], scaled = [dp : 1]>,
           !zero.value<1xf32, partial = [dp, micro], scaled = [dp : 1]>
     zero.yield %d#0, %d#1

@@ -114,15 +114,16 @@ std::string StepText::print() const {
             std::to_string(parameter.elements) + "x" + storage + " " +
             parameter.flags + "\n";
   return text + "zero.group @all [" + names + "]\n" + getOptimizer(optimizer) +
-         lossScale + schedule + "zero.step @s on @m weight(" + weight + ") " +
-         nonfinite + (lossScale.empty() ? "" : " loss_scale @loss_scale") +
+         lossScale + schedule + "zero.step @s on @m normalize(" + weight +
+         ") " + nonfinite +
+         (lossScale.empty() ? "" : " loss_scale @loss_scale") +
          " (%lr: !zero.value<f64>" + tokens + ") {\n" + //
          "  %g:" + n + " = zero.micro_batches in " + accumulator + " {\n" +
-         "    %d:" + n + " = zero.backward(" + names + ") arrives(" +
+         "    %d:" + n + " = zero.backward(" + names + ") prescaled(" +
          multiplied + ") : " + arriving + "\n" + //
          "    zero.yield " + values("%d") + " : " + arriving + "\n  }\n" +
          "  %r:" + n + " = zero.reduce " + values("%g") +
-         (wire.empty() ? "" : " wire " + wire) + " : " +
+         (wire.empty() ? "" : " reduce_dtype " + wire) + " : " +
          types(accumulator, ", partial = [dp]" + scale) + "\n" + //
          "  %norm = zero.norm " + values("%r") + " : " + reduced + "\n" + clip +
          read + "  zero.update @all with @" + optimizer + "(" +

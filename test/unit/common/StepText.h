@@ -46,7 +46,7 @@ struct StepText {
   /// Monomials of a contribution's weight and of what it arrives with.
   std::string weight = "dp : -1";
   std::string arrives;
-  std::string nonfinite; // e.g. "nonfinite poison"
+  std::string nonfinite; // e.g. "nonfinite apply"
   /// The text of a zero.loss_scale that gradients arrive with; empty: none.
   std::string lossScale;
   /// The text of a zero.schedule @lr, which the step reports besides the norm;

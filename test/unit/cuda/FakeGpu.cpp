@@ -1,4 +1,4 @@
-//===- FakeGpu.cpp - Memory and streams of a GPU that is none -------------===//
+//===- FakeGpu.cpp - Memory and streams of a fake GPU -------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

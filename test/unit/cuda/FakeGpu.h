@@ -1,4 +1,4 @@
-//===- FakeGpu.h - Memory and streams of a GPU that is none -----*- C++ -*-===//
+//===- FakeGpu.h - Memory and streams of a fake GPU -----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

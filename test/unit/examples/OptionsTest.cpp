@@ -34,9 +34,10 @@ TEST(Options, BothFormsOfAValue) {
   EXPECT_EQ(options.batch, 3);
   EXPECT_EQ(options.steps, 9);
   EXPECT_EQ(options.rate, 0.5);
-  EXPECT_FALSE(options.checkPromises);
-  EXPECT_EQ(errorOf({"--library", "x.so", "--check-promises"}, options), "");
-  EXPECT_TRUE(options.checkPromises);
+  EXPECT_FALSE(options.checkPreconditions);
+  EXPECT_EQ(errorOf({"--library", "x.so", "--check-preconditions"}, options),
+            "");
+  EXPECT_TRUE(options.checkPreconditions);
 }
 
 TEST(Options, RefusesWhatItDoesNotKnow) {

@@ -31,7 +31,7 @@ TEST(StepText, GroupsAndTypes) {
 
   text = stepText(shape, {1, 8}, Precision::fp16);
   EXPECT_TRUE(contains("zero.loss_scale @loss_scale"));
-  EXPECT_TRUE(contains("arrives(loss_scale : 1, accumulation : -1)"));
+  EXPECT_TRUE(contains("prescaled(loss_scale : 1, accumulation : -1)"));
   EXPECT_TRUE(contains("!zero.value<11x4xf16, partial = [dp, micro], "
                        "scaled = [dp : 1, loss_scale : 1]>"));
 }

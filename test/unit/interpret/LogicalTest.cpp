@@ -47,7 +47,7 @@ TEST(Logical, EveryOneHotContributionIsInTheMean) {
       }
     }
     StepResult result = run.apply(gradients, {1.0});
-    EXPECT_EQ(result.verdict, 0);
+    EXPECT_EQ(result.outcome, 0);
     EXPECT_EQ(result.backwards, 4);
     EXPECT_EQ(result.values[0], std::sqrt(1.0 / 8));
     EXPECT_EQ(run.parameter(), std::vector<double>(8, -0.125));
@@ -103,7 +103,7 @@ TEST(Logical, ParametersAreRoundedAndMastersAreNot) {
   ASSERT_TRUE(mlir::succeeded(run->bindParameter("w", {1.001})));
   EXPECT_EQ(run.parameter(), std::vector<double>{1});
   EXPECT_EQ(run.state("master"), std::vector<double>{1});
-  // 1 - 2^-10 is no bf16; the master copy keeps it.
+  // 1 - 2^-10 is no bf16; the master weights keeps it.
   run.apply({{{1}, {1}}}, {std::ldexp(1.0, -10)});
   EXPECT_EQ(run.parameter(), std::vector<double>{1});
   EXPECT_EQ(run.state("master"), std::vector<double>{1 - std::ldexp(1.0, -10)});

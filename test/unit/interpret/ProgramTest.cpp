@@ -28,7 +28,7 @@ zrt.program @s on @m inputs [@lr] results [sum, backwards] [@sums, @statistics] 
   zrt.slots @sums [0.0]
   zrt.slots @counts [0.0, 0.0]
   zrt.slots @statistics [0.0, 0.0]
-  zrt.slots @verdict [0.0]
+  zrt.slots @outcome [0.0]
   zrt.slots @row [0.0, 0.0]
   zrt.slots @steps [0.0]
   zrt.scalar_state "steps" in @steps[0]
@@ -65,7 +65,7 @@ zrt.program @s on @m inputs [@lr] results [sum, backwards] [@sums, @statistics] 
   }
   zrt.segments @whole ends [8] rows [] scalars []
   zrt.segments @groups ends [4, 8] rows [0, 0] scalars [@row]
-  zrt.arrivals @b0 into @gradient store @store add @add parameters @parameters master @master
+  zrt.bucket_table @b0 into @gradient store @store add @add parameters @parameters master @master
   zrt.scalars @decide {
     %a = zrt.load_slot @counts[0]
     %m = zrt.load_slot @counts[1]
@@ -80,7 +80,7 @@ zrt.program @s on @m inputs [@lr] results [sum, backwards] [@sums, @statistics] 
     %m = zrt.load_slot @statistics[1]
     %missing = arith.cmpf une, %m, %zero : f64
     %v = arith.select %missing, %two, %zero : f64
-    zrt.store_slot %v, @verdict[0]
+    zrt.store_slot %v, @outcome[0]
     zrt.store_slot %v, @row[0]
     %lr = zrt.load_slot @lr[0]
     zrt.store_slot %lr, @row[1]
@@ -112,7 +112,7 @@ zrt.program @s on @m inputs [@lr] results [sum, backwards] [@sums, @statistics] 
     %t7 = zrt.launch @update [@reduced, @master, @parameters] over @groups own [dp] after()
     %t8 = zrt.all_gather @parameters over [dp] after()
     %t9 = zrt.release @reduced after()
-    %t10 = zrt.settle @verdict after()
+    %t10 = zrt.commit @outcome after()
   }
   zrt.transition idle on begin to first run []
   zrt.transition first on arrive to first run [@arrive_first]
@@ -155,7 +155,7 @@ TEST(Program, RunsItsProtocol) {
     EXPECT_EQ(run.state("master", "w"), (Gradient{1, 1, 1}));
     EXPECT_EQ(run.state("master", "b"), (Gradient{1.5, 1.5}));
     StepResult result = run.applyInputs(makeInputs());
-    EXPECT_EQ(result.verdict, 0);
+    EXPECT_EQ(result.outcome, 0);
     EXPECT_EQ(result.backwards, 2);
     // w sums to 26, 0, 4 and b to 4, 8; pads are zero.
     EXPECT_EQ(result.values, (std::vector<double>{676 + 16 + 16 + 64, 4}));
@@ -201,7 +201,7 @@ TEST(Program, APredicatedKernelLeavesStateAlone) {
   std::vector<RankInputs> inputs = makeInputs();
   inputs[0].backwards[1].erase("w");
   StepResult result = run.applyInputs(inputs);
-  EXPECT_EQ(result.verdict, 2);
+  EXPECT_EQ(result.outcome, 2);
   EXPECT_EQ(result.message, "step refused: gradient of 'w' never arrived on "
                             "rank 0 (backward 2 of 2)");
   EXPECT_EQ(run.state("master", "w"), Gradient(3, 1.5));
@@ -245,7 +245,7 @@ TEST(Program, ACollectiveInOneRanksProtocolOnlyIsRefused) {
   std::vector<RankInputs> inputs = makeInputs();
   inputs[0].backwards.pop_back();
   StepResult result = run.applyInputs(inputs);
-  EXPECT_EQ(result.verdict, 3);
+  EXPECT_EQ(result.outcome, 3);
   EXPECT_EQ(result.message, "step refused: ranks made unequal numbers of "
                             "backwards: rank 0 made 1, rank 1 made 2");
 }

@@ -17,7 +17,7 @@ using namespace zero::test;
 
 namespace {
 
-/// Two parameters in bf16 with master copies, laid out with pads.
+/// Two parameters in bf16 with master weights, laid out with pads.
 std::string getTables() {
   return std::string(R"(
 zero.mesh @m <["dp" = 2]>
@@ -28,9 +28,9 @@ zero.group @all [@w, @b]
 }
 
 const char *const kLogical = R"(
-zero.step @s on @m weight(accumulation : -1, dp : -1) (%lr: !zero.value<f64>) {
+zero.step @s on @m normalize(accumulation : -1, dp : -1) (%lr: !zero.value<f64>) {
   %g:2 = zero.micro_batches in f32 {
-    %d:2 = zero.backward(@w, @b) arrives(accumulation : -1)
+    %d:2 = zero.backward(@w, @b) prescaled(accumulation : -1)
         : !zero.value<5x7xbf16, partial = [dp, micro], scaled = [dp : 1]>, !zero.value<7xbf16, partial = [dp, micro], scaled = [dp : 1]>
     zero.yield %d#0, %d#1 : !zero.value<5x7xbf16, partial = [dp, micro], scaled = [dp : 1]>, !zero.value<7xbf16, partial = [dp, micro], scaled = [dp : 1]>
   }
@@ -45,30 +45,30 @@ zero.step @s on @m weight(accumulation : -1, dp : -1) (%lr: !zero.value<f64>) {
 std::string getSharded(int stage) {
   std::string text = R"(
 zero.bucket @b0 : 128xf32 arrives bf16 [@b, @w] offsets [0, 32] extents [32, 96]
-zero.step @s on @m weight(accumulation : -1, dp : -1) (%lr: !zero.value<f64>) {
+zero.step @s on @m normalize(accumulation : -1, dp : -1) (%lr: !zero.value<f64>) {
 )";
   if (stage == 2)
     text += R"(
   %r = zero.micro_batches in f32 {
-    %d = zero.backward(@b0) arrives(accumulation : -1) : !zero.value<128xf32, partial = [dp, micro], scaled = [dp : 1]>
+    %d = zero.backward(@b0) prescaled(accumulation : -1) : !zero.value<128xf32, partial = [dp, micro], scaled = [dp : 1]>
     %s = zero.reduce_scatter %d over [dp] : !zero.value<128xf32, partial = [dp, micro], scaled = [dp : 1]>
     zero.yield %s : !zero.value<128xf32, sharded = [dp], partial = [micro], scaled = [dp : 1]>
   })";
   else
     text += R"(
   %g = zero.micro_batches in f32 {
-    %d = zero.backward(@b0) arrives(accumulation : -1) : !zero.value<128xf32, partial = [dp, micro], scaled = [dp : 1]>
+    %d = zero.backward(@b0) prescaled(accumulation : -1) : !zero.value<128xf32, partial = [dp, micro], scaled = [dp : 1]>
     zero.yield %d : !zero.value<128xf32, partial = [dp, micro], scaled = [dp : 1]>
   }
   %r = zero.reduce_scatter %g over [dp] : !zero.value<128xf32, partial = [dp], scaled = [dp : 1]>)";
   return text + R"(
   %f = zero.factor (dp : -1)
   %sum = zero.sum_squares %r : !zero.value<128xf32, sharded = [dp], scaled = [dp : 1]>
-  %a, %a2, %missing = zero.arrivals over [dp]
+  %a, %a2, %missing = zero.arrival_count over [dp]
   %part = zero.stack %sum, %a, %a2, %missing : !zero.value<f64, partial = [dp], scaled = [dp : 2]>, !zero.value<f64, partial = [dp]>, !zero.value<f64, partial = [dp]>, !zero.value<f64, partial = [dp]>
   %all = zero.all_reduce %part over [dp] : !zero.value<4xf64, partial = [dp]>
   %t:4 = zero.unstack %all [#zero.scale<dp : 2>, #zero.scale<>, #zero.scale<>, #zero.scale<>] : !zero.value<4xf64>
-  %v = zero.verdict(%t#0) missing %t#3 backwards %t#1 squared %t#2 ranks 2 : !zero.value<f64, scaled = [dp : 2]>, !zero.value<f64>, !zero.value<f64>, !zero.value<f64>
+  %v = zero.outcome(%t#0) missing %t#3 backwards %t#1 squared %t#2 ranks 2 : !zero.value<f64, scaled = [dp : 2]>, !zero.value<f64>, !zero.value<f64>, !zero.value<f64>
   %wd = zero.constant 0.125
   %b1 = zero.constant 0.9
   %b2 = zero.constant 0.999
@@ -132,8 +132,8 @@ TEST_P(Sharded, EqualsLogicalForExactSums) {
     std::vector<RankInputs> inputs = drawIntegers(random, backwards);
     StepResult a = logical.applyInputs(inputs);
     StepResult b = sharded.applyInputs(inputs);
-    EXPECT_EQ(a.verdict, 0);
-    EXPECT_EQ(b.verdict, 0);
+    EXPECT_EQ(a.outcome, 0);
+    EXPECT_EQ(b.outcome, 0);
     EXPECT_EQ(a.values, b.values);
     expectSame(logical, sharded);
     EXPECT_NE(sharded.state("m", "w"), Gradient(35, 0.0));
@@ -149,7 +149,7 @@ TEST_P(Sharded, RefusalsAreThoseOfTheLogicalStep) {
   EXPECT_EQ(logical.applyInputs(inputs).message,
             sharded.applyInputs(inputs).message);
   inputs[0].backwards.pop_back();
-  EXPECT_EQ(sharded.applyInputs(inputs).verdict, 3);
+  EXPECT_EQ(sharded.applyInputs(inputs).outcome, 3);
   EXPECT_EQ(logical.applyInputs(inputs).message,
             sharded.applyInputs(inputs).message);
   expectSame(logical, sharded);

@@ -124,28 +124,34 @@ TEST_F(GradientTest, SumsOverSomeAxes) {
 
 TEST_F(GradientTest, WhatCountsOnceIsAnAddend) {
   Expr whole = g(Epoch::all, 0);
-  EXPECT_EQ(sum(countOnce(algebra, whole, kTp), kTp), whole);
-  EXPECT_EQ(countOnce(algebra, whole, kTp)->getOwn(), kTp);
-  EXPECT_EQ(sum(countOnce(algebra, g(Epoch::all), kTp), kDp | kEp | kTp),
-            whole);
+  EXPECT_EQ(sum(countReplicatedOnce(algebra, whole, kTp), kTp), whole);
+  EXPECT_EQ(countReplicatedOnce(algebra, whole, kTp)->getOwn(), kTp);
+  EXPECT_EQ(
+      sum(countReplicatedOnce(algebra, g(Epoch::all), kTp), kDp | kEp | kTp),
+      whole);
   // Twice is once.
-  EXPECT_EQ(countOnce(algebra, countOnce(algebra, whole, kTp), kTp),
-            countOnce(algebra, whole, kTp));
-  EXPECT_EQ(countOnce(algebra, countOnce(algebra, whole, kTp), kDp),
-            countOnce(algebra, whole, kDp | kTp));
+  EXPECT_EQ(countReplicatedOnce(algebra,
+                                countReplicatedOnce(algebra, whole, kTp), kTp),
+            countReplicatedOnce(algebra, whole, kTp));
+  EXPECT_EQ(countReplicatedOnce(algebra,
+                                countReplicatedOnce(algebra, whole, kTp), kDp),
+            countReplicatedOnce(algebra, whole, kDp | kTp));
   // Of what differs over the axis one rank's is no sum.
-  EXPECT_TRUE(sum(countOnce(algebra, g(Epoch::all), kDp), kDp)->isUndefined());
-  EXPECT_EQ(sum(countOnce(algebra, whole, kDp | kTp), kDp)->getOwn(), kTp);
+  EXPECT_TRUE(sum(countReplicatedOnce(algebra, g(Epoch::all), kDp), kDp)
+                  ->isUndefined());
+  EXPECT_EQ(sum(countReplicatedOnce(algebra, whole, kDp | kTp), kDp)->getOwn(),
+            kTp);
 }
 
 TEST_F(GradientTest, WhatCountsOnceIsZeroOnTheOtherRanks) {
   Expr whole = g(Epoch::all, 0);
-  Expr once = countOnce(algebra, algebra.integer(1), kTp);
+  Expr once = countReplicatedOnce(algebra, algebra.integer(1), kTp);
   // 0/0 on them, and 1 on the first.
   EXPECT_NE(algebra.divide(once, once), algebra.integer(1));
-  EXPECT_NE(algebra.divide(countOnce(algebra, whole, kTp), once), whole);
+  EXPECT_NE(algebra.divide(countReplicatedOnce(algebra, whole, kTp), once),
+            whole);
   Expr inverse = algebra.divide(algebra.integer(1), once);
-  EXPECT_NE(countOnce(algebra, inverse, kTp), once);
+  EXPECT_NE(countReplicatedOnce(algebra, inverse, kTp), once);
   EXPECT_TRUE(sum(algebra.divide(once, once), kTp)->isUndefined());
 }
 

@@ -25,7 +25,7 @@ struct PoisonPass : PassWrapper<PoisonPass, OperationPass<ModuleOp>> {
   StringRef getArgument() const override { return "test-poison"; }
   void runOnOperation() override {
     for (auto step : getOperation().getOps<zero::StepOp>())
-      step.setNonfinite(zero::Nonfinite::poison);
+      step.setNonfinite(zero::Nonfinite::apply);
   }
 };
 
@@ -76,14 +76,14 @@ TEST_F(ProveEachPassTest, ThePassThatChangedTheStepIsNamed) {
   EXPECT_EQ(result.passes, 1u);
   // What the pass behind it finds changed is not its own.
   ASSERT_EQ(errors.size(), 2u);
-  EXPECT_EQ(errors[0], "where a gradient is not finite, the verdict is 0, "
+  EXPECT_EQ(errors[0], "where a gradient is not finite, the outcome is 0, "
                        "expected 1");
   EXPECT_EQ(errors[1], "pass 'test-poison' changed what the step does");
 }
 
 TEST_F(ProveEachPassTest, AStepThatStaysIsTheSame) {
   zero::test::StepText step;
-  step.nonfinite = "nonfinite poison";
+  step.nonfinite = "nonfinite apply";
   zero::ProveEachPass::Result result = run(step.print());
   EXPECT_EQ(result.broken, "");
   EXPECT_EQ(result.passes, 3u);

@@ -47,5 +47,5 @@ TEST(Symbols, OfAStepCanAllBeRenamed) {
   ASSERT_NE(module->lookupSymbol("new_loss_scale"), nullptr);
   zero::ProvedStep proved(*module);
   ASSERT_TRUE(proved.isProved());
-  EXPECT_EQ(proved.getShown().lossScale, "new_loss_scale");
+  EXPECT_EQ(proved.getSummary().lossScale, "new_loss_scale");
 }

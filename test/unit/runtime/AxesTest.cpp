@@ -153,20 +153,20 @@ TEST(Axes, SetsMayHaveTheSameRanks) {
   });
 }
 
-TEST(Axes, ScalarsCountOnce) {
+TEST(Axes, ScalarsCountReplicatedOnce) {
   LibraryBuilder library = makeMesh();
   runSteps(library.get(), [&](int32_t rank, zero_rt_step *step) {
     const zero_rt_calls &calls = callsOf(step);
     int32_t b = rank / 2 % 3;
     slotsOf(step)[0] = 1 + b; // the same over a and c
     slotsOf(step)[1] = 1;
-    expectOk(calls.count_once(step, 0, AC));
+    expectOk(calls.count_replicated_once(step, 0, AC));
     expectOk(calls.all_reduce_scalars(step, 0, 2, ABC));
     EXPECT_EQ(slotsOf(step)[0], 1 + 2 + 3);
     EXPECT_EQ(slotsOf(step)[1], 12);
     // Nothing is left of what is not a number.
     slotsOf(step)[0] = rank == 0 ? 7 : std::nan("");
-    expectOk(calls.count_once(step, 0, ABC));
+    expectOk(calls.count_replicated_once(step, 0, ABC));
     expectOk(calls.all_reduce_scalars(step, 0, 1, ABC));
     EXPECT_EQ(slotsOf(step)[0], 7);
   });

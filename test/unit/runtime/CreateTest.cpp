@@ -221,8 +221,8 @@ TEST(Create, RefusesCorruptTables) {
           [](L &l) { l.buckets[0].parameter_buffer = GradientBuffer; });
   refuses("bucket 0: bad master buffer",
           [](L &l) { l.buckets[0].master_buffer = 4; });
-  refuses("bucket 0: bad staged buffer",
-          [](L &l) { l.buckets[0].staged_buffer = MasterBuffer; });
+  refuses("bucket 0: bad staging buffer",
+          [](L &l) { l.buckets[0].staging_buffer = MasterBuffer; });
   refuses("bucket 0: bad store or add kernel",
           [](L &l) { l.buckets[0].add_kernel = 4; });
   refuses("buffer 1: bad role",

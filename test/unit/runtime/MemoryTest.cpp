@@ -84,24 +84,24 @@ TEST(Memory, RefusesWrongAllocations) {
     expectStatus(ZERO_RT_INTERNAL, calls.allocate(step, Staging),
                  "allocate: buffer 'staging' is allocated already");
     expectStatus(ZERO_RT_INTERNAL, calls.allocate(step, 4), "out of range");
-    expectStatus(ZERO_RT_INTERNAL, calls.retag(step, Gradient, 6),
-                 "retag: role 6 of 'gradient' is out of range");
+    expectStatus(ZERO_RT_INTERNAL, calls.set_role(step, Gradient, 6),
+                 "set_role: role 6 of 'gradient' is out of range");
   });
 }
 
-TEST(Memory, RetagMovesTheCount) {
+TEST(Memory, SetRoleMovesTheCount) {
   LibraryBuilder library = makeBuffers();
   runSteps(library.get(), [](int32_t, zero_rt_step *step) {
     const zero_rt_calls &calls = callsOf(step);
     void *before = step->get()->buffers[Gradient].data;
-    expectOk(calls.retag(step, Gradient, ZERO_RT_ROLE_ACCUMULATOR));
+    expectOk(calls.set_role(step, Gradient, ZERO_RT_ROLE_ACCUMULATOR));
     EXPECT_EQ(step->get()->buffers[Gradient].data, before);
     zero_rt_counters counters = countersOf(runtimeOf(step));
     expectCount(counters, 0, ZERO_RT_ROLE_GRADIENT, 0, 24, 1);
     expectCount(counters, 0, ZERO_RT_ROLE_ACCUMULATOR, 24, 24, 0);
     // A buffer that is allocated again counts as what it was declared.
     expectOk(calls.allocate(step, Staging));
-    expectOk(calls.retag(step, Staging, ZERO_RT_ROLE_ACCUMULATOR));
+    expectOk(calls.set_role(step, Staging, ZERO_RT_ROLE_ACCUMULATOR));
     expectOk(calls.release(step, Staging));
     expectOk(calls.allocate(step, Staging));
     counters = countersOf(runtimeOf(step));

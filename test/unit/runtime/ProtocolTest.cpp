@@ -153,7 +153,7 @@ TEST(Protocol, AnApplyThatNeverSettlesIsABug) {
     expectOk(applyStep(step));
     auto results = sized<zero_rt_results>();
     expectStatus(ZERO_RT_INTERNAL, callsOf(step).results(step, &results),
-                 "never settled");
+                 "never committed");
   });
 }
 

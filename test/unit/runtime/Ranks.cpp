@@ -104,7 +104,7 @@ void zero_rt::test::runRanks(
   given.threads = options.threads;
   given.timeout_ms = options.timeoutMs;
   given.poison = options.poison;
-  given.check_promises = options.checkPromises;
+  given.check_promises = options.checkPreconditions;
   given.find_nonfinite = options.findNonfinite;
   std::vector<zero_rt_runtime *> runtimes(size_t(ranks), nullptr);
   for (int32_t r = 0; r < ranks; ++r)

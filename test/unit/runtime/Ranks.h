@@ -48,7 +48,7 @@ struct Options {
   int32_t threads = 1;
   int64_t timeoutMs = 20000;
   bool poison = false;
-  bool checkPromises = false;
+  bool checkPreconditions = false;
   bool findNonfinite = false;
 };
 

@@ -68,7 +68,7 @@ LibraryBuilder makeLibrary() {
   library.addKernel(add);
   for (int b = 0; b < kBuckets; ++b) {
     library.buckets.push_back({library.addText(names[b]), kElements, b,
-                               Parameters, -1, 0, 1, /*staged=*/-1,
+                               Parameters, -1, 0, 1, /*staging=*/-1,
                                /*rows=*/-1, /*replicated=*/-1});
     library.parameters.push_back({library.addText(names[b]), ZERO_RT_F32,
                                   ZERO_RT_F32, 3, b, 0, kElements,
@@ -210,12 +210,12 @@ TEST(Sequence, CopiesWithoutARelease) {
   });
 }
 
-// With a release it is lent: whoever writes it meanwhile is told, if promises
-// are checked.
+// With a release it is lent: whoever writes it meanwhile is told, if
+// preconditions are checked.
 TEST(Sequence, WhatIsLentStaysAsItCame) {
   LibraryBuilder library = makeLibrary();
   Options options;
-  options.checkPromises = true;
+  options.checkPreconditions = true;
   auto run = [](bool isWritten) {
     return [=](int32_t, zero_rt_step *step) {
       expectOk(callsOf(step).begin_backward(step, 0));

@@ -1,4 +1,5 @@
-//===- StateOrderTest.cpp - A parameter and its master copy ---------------===//
+//===- StateOrderTest.cpp - A parameter and its master weights
+//---------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -19,7 +20,7 @@ using namespace zero_rt::test;
 
 namespace {
 
-/// (ranks, whether the master copy is divided over them).
+/// (ranks, whether the master weights is divided over them).
 using Layout = std::tuple<int, bool>;
 
 class StateOrder : public testing::TestWithParam<Layout> {
@@ -27,18 +28,18 @@ protected:
   StateOrder() : library(makeTrainStep(std::get<0>(GetParam()))) {
     if (!isSharded())
       library.buffers[MasterBuffer].owners = -1;
-    library.addBuffer({"staged", ZERO_RT_BF16, trainElements, true,
+    library.addBuffer({"staging", ZERO_RT_BF16, trainElements, true,
                        ZERO_RT_ROLE_PARAMETER, ZERO_RT_SPACE_HOST});
-    library.buckets[0].staged_buffer = int64_t(library.buffers.size()) - 1;
+    library.buckets[0].staging_buffer = int64_t(library.buffers.size()) - 1;
   }
   bool isSharded() const { return std::get<1>(GetParam()); }
-  /// Whether a rank lacks a part of the master copy.
+  /// Whether a rank lacks a part of the master weights.
   bool lacksSome() const { return isSharded() && std::get<0>(GetParam()) > 1; }
 
   LibraryBuilder library;
 };
 
-/// Element |i| of a master copy: bf16 rounds it up, down, and at ties both
+/// Element |i| of a master weights: bf16 rounds it up, down, and at ties both
 /// ways.
 float masterValue(int32_t parameter, int64_t i) {
   return float(parameter + 1) * (1 + float(i) / 512);
@@ -81,13 +82,13 @@ void bindOther(zero_rt_step *step) {
 
 enum class Value { Initial, Master, Other };
 
-/// Expects parameters to have |parameter|, rounded, and master copies
-/// |master|, where this rank has them; and the staged copy to follow. Where
+/// Expects parameters to have |parameter|, rounded, and master weights
+/// |master|, where this rank has them; and the staging copy to follow. Where
 /// |ownOnly|, looks at no more of parameters than this rank has of the master.
 void expectValues(zero_rt_step *step, Value parameter, Value master,
                   bool ownOnly = false) {
   const Step &inside = *step->get();
-  auto staged = int32_t(inside.library->buckets[0].staged_buffer);
+  auto staging = int32_t(inside.library->buckets[0].staging_buffer);
   for (int32_t p = 0; p < NumTrainParameters; ++p)
     for (int64_t i = 0; i < trainSizes[p]; ++i) {
       int64_t e = trainOffsets[p] + i;
@@ -105,8 +106,8 @@ void expectValues(zero_rt_step *step, Value parameter, Value master,
         EXPECT_EQ(*static_cast<float *>(inside.address(MasterBuffer, e)),
                   expected[int(master)])
             << p << i;
-      if (isHeld(staged))
-        EXPECT_EQ(*static_cast<uint16_t *>(inside.address(staged, e)), narrow)
+      if (isHeld(staging))
+        EXPECT_EQ(*static_cast<uint16_t *>(inside.address(staging, e)), narrow)
             << p << i;
     }
 }

@@ -100,23 +100,24 @@ TEST(State, BindChecksTheTensor) {
 // Whoever writes a parameter writes the copy that its update stages it in: a
 // step that is skipped leaves both as they are, and copies the one to the
 // other.
-TEST(State, StagedCopiesFollowTheParameter) {
+TEST(State, StagingCopiesFollowTheParameter) {
   LibraryBuilder library = makeTrainStep(2);
-  library.addBuffer({"staged", ZERO_RT_BF16, trainElements, true,
+  library.addBuffer({"staging", ZERO_RT_BF16, trainElements, true,
                      ZERO_RT_ROLE_PARAMETER, ZERO_RT_SPACE_HOST});
-  const auto staged = int32_t(library.buffers.size() - 1);
-  library.buckets[0].staged_buffer = staged;
+  const auto staging = int32_t(library.buffers.size() - 1);
+  library.buckets[0].staging_buffer = staging;
   runSteps(library.get(), [&](int32_t, zero_rt_step *step) {
     const zero_rt_calls &calls = callsOf(step);
     auto expectCopies = [&] {
-      Range held = step->get()->held(staged);
+      Range held = step->get()->held(staging);
       for (int32_t p = 0; p < NumTrainParameters; ++p)
         for (int64_t i = 0; i < trainSizes[p]; ++i) {
           int64_t e = trainOffsets[p] + i;
           if (e >= held.begin && e < held.end)
-            EXPECT_EQ(*static_cast<uint16_t *>(step->get()->address(staged, e)),
-                      *static_cast<uint16_t *>(
-                          step->get()->address(ParameterBuffer, e)));
+            EXPECT_EQ(
+                *static_cast<uint16_t *>(step->get()->address(staging, e)),
+                *static_cast<uint16_t *>(
+                    step->get()->address(ParameterBuffer, e)));
         }
     };
     bindAll(step);

@@ -302,7 +302,7 @@ TEST(Step, NonfiniteCanBeAnError) {
     passAll(step);
     expectOk(applyStep(step));
     slotsOf(step)[Verdict] = ZERO_RT_REFUSED_NONFINITE;
-    expectOk(callsOf(step).settle(step, Verdict));
+    expectOk(callsOf(step).commit(step, Verdict));
     resultsOf(step, ZERO_RT_NONFINITE,
               "step refused: a gradient is not finite");
   });
@@ -313,11 +313,11 @@ TEST(Step, AVerdictMustBeOne) {
   runSteps(library.get(), [](int32_t, zero_rt_step *step) {
     for (double value : {-1.0, 0.5, 6.0, std::nan("")}) {
       slotsOf(step)[Verdict] = value;
-      expectStatus(ZERO_RT_INTERNAL, callsOf(step).settle(step, Verdict),
+      expectStatus(ZERO_RT_INTERNAL, callsOf(step).commit(step, Verdict),
                    "is no verdict");
     }
-    expectStatus(ZERO_RT_INTERNAL, callsOf(step).settle(step, 14),
-                 "settle: scalar slots [14, 15) of 14");
+    expectStatus(ZERO_RT_INTERNAL, callsOf(step).commit(step, 14),
+                 "commit: scalar slots [14, 15) of 14");
   });
 }
 

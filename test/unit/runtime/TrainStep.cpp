@@ -109,7 +109,7 @@ static zero_rt_status fill(zero_rt_step *step, const zero_rt_event *) {
 }
 
 static zero_rt_status keep(zero_rt_step *step, const zero_rt_event *) {
-  return callsOf(step).retag(step, GradientBuffer, ZERO_RT_ROLE_ACCUMULATOR);
+  return callsOf(step).set_role(step, GradientBuffer, ZERO_RT_ROLE_ACCUMULATOR);
 }
 
 static zero_rt_status finish(zero_rt_step *step, const zero_rt_event *) {
@@ -123,7 +123,7 @@ static zero_rt_status finish(zero_rt_step *step, const zero_rt_event *) {
   TRY_CALL(run_scalars(step, 1));
   TRY_CALL(launch(step, 3, updated, 3, 1, trainElements, 0, -1));
   TRY_CALL(all_gather(step, ParameterBuffer, 0));
-  return callsOf(step).settle(step, Verdict);
+  return callsOf(step).commit(step, Verdict);
 }
 
 //===----------------------------------------------------------------------===//
@@ -164,9 +164,9 @@ LibraryBuilder zero_rt::test::makeTrainStep(int64_t ranks) {
                      ZERO_RT_ROLE_GRADIENT, ZERO_RT_SPACE_DEVICE, true});
   library.addBuffer({"b0.shard", ZERO_RT_F32, trainElements, true});
 
-  library.buckets.push_back({library.addText("b0"), trainElements,
-                             GradientBuffer, ParameterBuffer, MasterBuffer, 0,
-                             1, /*staged=*/-1, /*rows=*/-1, /*replicated=*/-1});
+  library.buckets.push_back(
+      {library.addText("b0"), trainElements, GradientBuffer, ParameterBuffer,
+       MasterBuffer, 0, 1, /*staging=*/-1, /*rows=*/-1, /*replicated=*/-1});
   const char *names[] = {"fc1.weight", "fc1.bias", "tied", "extra"};
   for (int32_t p = 0; p < NumTrainParameters; ++p)
     library.parameters.push_back(

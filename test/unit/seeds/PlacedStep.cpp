@@ -60,9 +60,9 @@ zero.optimizer @sgd hyper [lr] {{
   %p1 = math.fma %g, %step, %p : f32
   zero.yield %p1 : f32
 }
-zero.step @train on @m weight({3}) (%lr: !zero.value<f64>) {{
+zero.step @train on @m normalize({3}) (%lr: !zero.value<f64>) {{
   %g{4} = zero.micro_batches in f32 {{
-    %d{4} = zero.backward({2}) arrives() {5} : {6}
+    %d{4} = zero.backward({2}) prescaled() {5} : {6}
     zero.yield {7} : {6}
   }
   %r{4} = zero.reduce {8} : {9}
@@ -104,7 +104,7 @@ void PlacedStepTest::run(const std::string &source,
                          const std::vector<Backward> &gradients) {
   step = std::make_unique<Step>(source, GetParam());
   StepResult result = apply(gradients);
-  ASSERT_EQ(result.verdict, 0) << result.message;
+  ASSERT_EQ(result.outcome, 0) << result.message;
   norm = result.values[0];
 }
 

@@ -16,7 +16,7 @@ using Values = std::vector<double>;
 struct Placed {
   std::string name;
   std::string type;    // "2xf32, sharded = [ep]"
-  std::string arrival; // "partial = [edp, micro], presummed = [ep]"
+  std::string arrival; // "partial = [edp, micro], reduced = [ep]"
 };
 
 /// SGD on |mesh|, with a norm over all and no clipping. |weight| is divided out

@@ -26,7 +26,7 @@ TEST_P(Refusal, MissingGradientIsNamed) {
   Backward part{{"used", {1, 1, 1}}};
   auto result = step.apply(1.0, {{whole, whole}, {whole, part}});
   ASSERT_TRUE(mlir::succeeded(result));
-  EXPECT_EQ(result->verdict, 2);
+  EXPECT_EQ(result->outcome, 2);
   EXPECT_EQ(step.get("used"), (std::vector<double>{1, 2, 3}));
   EXPECT_EQ(step.get("unused"), (std::vector<double>{0, 0}));
   if (GetParam().how == How::compiled) {
@@ -39,7 +39,7 @@ TEST_P(Refusal, MissingGradientIsNamed) {
   // The refused window is gone; the next step is a good one.
   result = step.apply(1.0, {{whole}, {whole}});
   ASSERT_TRUE(mlir::succeeded(result));
-  EXPECT_EQ(result->verdict, 0);
+  EXPECT_EQ(result->outcome, 0);
   EXPECT_EQ(step.get("used"), (std::vector<double>{0, 1, 2}));
 }
 
@@ -52,7 +52,7 @@ TEST_P(Refusal, OptionalParametersMayStayUnused) {
   Backward part{{"used", {1, 1, 1}}};
   auto result = step.apply(1.0, {{part}, {part}});
   ASSERT_TRUE(mlir::succeeded(result));
-  EXPECT_EQ(result->verdict, 0);
+  EXPECT_EQ(result->outcome, 0);
   EXPECT_EQ(step.get("used"), (std::vector<double>{-1, -1, -1}));
   EXPECT_EQ(step.get("unused"), std::vector<double>(100, 0.0));
 }
@@ -72,7 +72,7 @@ TEST_P(Refusal, NonfiniteStepChangesNothing) {
   std::vector<double> moment = step.getState("m", "w");
   auto result = step.apply(1e-3, {{good}, {bad}});
   ASSERT_TRUE(mlir::succeeded(result));
-  EXPECT_EQ(result->verdict, 1);
+  EXPECT_EQ(result->outcome, 1);
   EXPECT_EQ(step.get("w"), before);
   EXPECT_EQ(step.getState("m", "w"), moment);
   ASSERT_TRUE(mlir::succeeded(step.apply(1e-3, {{good}, {good}})));
@@ -80,8 +80,8 @@ TEST_P(Refusal, NonfiniteStepChangesNothing) {
 }
 
 // A rate that is not finite on any rank: all refuse, and counters and moments
-// are what they were. The check of promises reports a rate that only one rank
-// has; runtime/InputTest.cpp tests that case without the check.
+// are what they were. The check of preconditions reports a rate that only one
+// rank has; runtime/InputTest.cpp tests that case without the check.
 TEST_P(Refusal, RateThatIsNotFiniteChangesNothing) {
   if (GetParam().how != How::compiled)
     GTEST_SKIP() << "the runtime refuses it, and no program";
@@ -95,7 +95,7 @@ TEST_P(Refusal, RateThatIsNotFiniteChangesNothing) {
   for (double rate : {double(NAN), double(INFINITY), -double(INFINITY)}) {
     auto result = step.apply(rate, window);
     ASSERT_TRUE(mlir::succeeded(result));
-    EXPECT_EQ(result->verdict, 6);
+    EXPECT_EQ(result->outcome, 6);
     for (const char *part :
          {"step refused: input 0 ('lr') of apply is ", " on rank 0, input 0",
           " on rank 1; pass finite numbers"})

@@ -39,7 +39,7 @@ std::string zero::test::nameOf(const testing::TestParamInfo<Way> &info) {
   return StringRef(name).rtrim('_').str();
 }
 
-/// Whether what is compiled runs on the GPU that is none.
+/// Whether what is compiled runs on the fake GPU.
 static bool isOnGpu() {
   const char *device = std::getenv("ZERO_TEST_DEVICE");
   return device && StringRef(device) == "cuda";

@@ -50,7 +50,7 @@ TEST_P(Tokens, WeighAsManyAsThereAre) {
   Step step(weighByTokens(), GetParam());
   auto result = step.apply(1, deliver(/*isSum=*/true), {2, 6});
   ASSERT_TRUE(mlir::succeeded(result));
-  EXPECT_EQ(result->verdict, 0) << result->message;
+  EXPECT_EQ(result->outcome, 0) << result->message;
   EXPECT_EQ(step.get("w")[0], -3);
   EXPECT_EQ(result->values[0], 3);
 
@@ -92,7 +92,7 @@ TEST_P(Tokens, NoneAreNoStep) {
                                      {1.0, kNan}}) {
     auto result = step.apply(1, deliver(/*isSum=*/true), tokens);
     ASSERT_TRUE(mlir::succeeded(result));
-    EXPECT_EQ(result->verdict, 5);
+    EXPECT_EQ(result->outcome, 5);
     EXPECT_EQ(step.get("w")[0], 0);
     if (tokens[1] == -4)
       EXPECT_NE(result->message.find(
@@ -119,7 +119,7 @@ TEST_P(Tokens, MayBeInMoreBackwardsOnOneRank) {
       EXPECT_EQ(GetParam().how, How::compiled);
       return;
     }
-    EXPECT_EQ(result->verdict, 3) << result->message;
+    EXPECT_EQ(result->outcome, 3) << result->message;
     EXPECT_EQ(step.getOn(0, "w")[0], 0);
     EXPECT_EQ(step.getOn(1, "w")[0], 0);
     return;
@@ -127,7 +127,7 @@ TEST_P(Tokens, MayBeInMoreBackwardsOnOneRank) {
   for (int i = 1; i < 4; ++i) {
     auto result = step.apply(1, window, {2, 6});
     ASSERT_TRUE(mlir::succeeded(result));
-    EXPECT_EQ(result->verdict, 0) << result->message;
+    EXPECT_EQ(result->outcome, 0) << result->message;
     EXPECT_EQ(step.get("w")[0], -2 * i);
     std::swap(window[0], window[1]);
   }
@@ -135,7 +135,7 @@ TEST_P(Tokens, MayBeInMoreBackwardsOnOneRank) {
   window[0].size() > 1 ? window[0][1].erase("w") : window[1][1].erase("w");
   auto result = step.apply(1, window, {2, 6});
   ASSERT_TRUE(mlir::succeeded(result));
-  EXPECT_EQ(result->verdict, 2) << result->message;
+  EXPECT_EQ(result->outcome, 2) << result->message;
 }
 
 // Where gradients are divided by the number of this rank's backwards as well,
@@ -143,9 +143,10 @@ TEST_P(Tokens, MayBeInMoreBackwardsOnOneRank) {
 TEST_P(Tokens, AreNotCountedByBackwards) {
   StepText mean = weighByTokens("accumulation : -1");
   mean.weight = "accumulation : -1, tokens : -1";
-  std::string shared = replaceWords(
-      weighByTokens().print(), {{"[\"dp\" = 2]", "[\"dp\" = 1, \"tp\" = 2]"},
-                                {"arrives()", "arrives() replicated [tp]"}});
+  std::string shared =
+      replaceWords(weighByTokens().print(),
+                   {{"[\"dp\" = 2]", "[\"dp\" = 1, \"tp\" = 2]"},
+                    {"prescaled()", "prescaled() replicated [tp]"}});
   for (const std::string &text :
        {weighByTokens("accumulation : -1").print(), mean.print(), shared}) {
     Window window = {{{{"w", {4}}}}, {{{"w", {4}}}, {{"w", {4}}}}};
@@ -158,7 +159,7 @@ TEST_P(Tokens, AreNotCountedByBackwards) {
                   (text == shared || GetParam().stage == 2));
       continue;
     }
-    EXPECT_EQ(result->verdict, 3) << result->message;
+    EXPECT_EQ(result->outcome, 3) << result->message;
     EXPECT_EQ(step.getOn(0, "w")[0], 0);
     EXPECT_EQ(step.getOn(1, "w")[0], 0);
   }
@@ -171,7 +172,7 @@ TEST_P(Tokens, AreLookedAtAfterGradients) {
   window[1][0].erase("w");
   auto result = step.apply(1, window, {0, 0});
   ASSERT_TRUE(mlir::succeeded(result));
-  EXPECT_EQ(result->verdict, 2);
+  EXPECT_EQ(result->outcome, 2);
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, Tokens, testing::ValuesIn(getWays()), nameOf);

@@ -26,7 +26,7 @@ INSTANTIATE_TEST_SUITE_P(Ways, Topology, testing::ValuesIn(getWays()), nameOf);
 constexpr const char *kExpertMesh = R"("edp" = 2, "ep" = 2)";
 const Placed kDense = {"dense", "1xf32", "partial = [edp, ep, micro]"};
 const Placed kExperts = {"experts", "2xf32, sharded = [ep]",
-                         "partial = [edp, micro], presummed = [ep]"};
+                         "partial = [edp, micro], reduced = [ep]"};
 
 } // namespace
 
@@ -69,13 +69,13 @@ TEST_P(Topology, TheNormDoesNotDependOnWhereExpertsLive) {
   const std::vector<Backward> together = {{{"w", {2, 4, 6, 8}}}};
   run(printStep(R"("edp" = 1, "ep" = 2)", "", "",
                 {{"w", "4xf32, sharded = [ep]",
-                  "partial = [edp, micro], presummed = [ep]"}}),
+                  "partial = [edp, micro], reduced = [ep]"}}),
       apart);
   EXPECT_DOUBLE_EQ(norm, std::sqrt(120.0));
   EXPECT_NEAR(norm, 10.954, 1e-3);
   run(printStep(R"("edp" = 1, "ep" = 1)", "", "",
                 {{"w", "4xf32, sharded = [ep]",
-                  "partial = [edp, micro], presummed = [ep]"}}),
+                  "partial = [edp, micro], reduced = [ep]"}}),
       together);
   EXPECT_DOUBLE_EQ(norm, std::sqrt(120.0));
 }
@@ -90,7 +90,7 @@ TEST_P(Topology, TheNormCountsEverySliceOfAnExpert) {
   run(printStep(R"("edp" = 1, "ep" = 1, "tp" = 2)", "", "replicated [tp]",
                 {{"shared", "1xf32", "partial = [edp, ep, micro]"},
                  {"expert", "1x2xf32, sharded = [ep, tp : 1]",
-                  "partial = [edp, micro], presummed = [ep]"}}),
+                  "partial = [edp, micro], reduced = [ep]"}}),
       {each, each});
   EXPECT_NEAR(norm, 12.2754, 1e-4);
   EXPECT_NEAR(std::sqrt(norm * norm - slice * slice), 11.5135, 1e-4);
@@ -124,7 +124,7 @@ TEST_P(Topology, ALayerNormSumsOverTheSequence) {
 
 // Declared as the same on tensor-parallel ranks, which it is not, half of it is
 // lost: 85 / 2 on one of them, and 170 / 2 on the other. A runtime that checks
-// promises says so.
+// preconditions says so.
 TEST_P(Topology, WhatIsNotReplicatedIsFoundOut) {
   std::string source =
       printStep(kSequenceMesh, "dp : -1", "replicated [tp]",
@@ -159,7 +159,7 @@ TEST_P(Topology, AMeanOverTheSequenceIsTooSmall) {
 
 // What every rank has whole counts once, and what is split counts with each
 // slice.
-TEST_P(Topology, SharedParametersCountOnceInTheNorm) {
+TEST_P(Topology, SharedParametersCountReplicatedOnceInTheNorm) {
   run(printStep(R"("dp" = 2, "tp" = 4)", "", "replicated [tp]",
                 {{"shared", "1xf32", "partial = [dp, micro]"},
                  {"split", "4xf32, sharded = [tp]", "partial = [dp, micro]"}}),
@@ -193,7 +193,7 @@ TEST(UnequalBackwards, AreRefusedWhereRanksDoNotMeet) {
           {backward}, {backward}, {backward, backward}, {backward, backward}};
       mlir::FailureOr<StepResult> result = step.apply(1, window);
       ASSERT_TRUE(mlir::succeeded(result));
-      EXPECT_EQ(result->verdict, 3) << result->message;
+      EXPECT_EQ(result->outcome, 3) << result->message;
       for (int64_t rank = 0; rank < 4; ++rank)
         EXPECT_EQ(step.getOn(rank, "dense"), Values{0});
     }

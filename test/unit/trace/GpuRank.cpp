@@ -1,4 +1,4 @@
-//===- GpuRank.cpp - A rank on a GPU that is none -------------------------===//
+//===- GpuRank.cpp - A rank on a fake GPU -------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

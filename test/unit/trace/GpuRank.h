@@ -1,4 +1,4 @@
-//===- GpuRank.h - A rank on a GPU that is none -----------------*- C++ -*-===//
+//===- GpuRank.h - A rank on a fake GPU -----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

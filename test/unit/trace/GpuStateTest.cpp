@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The runtime rounds a master copy that is written to the parameter, as the
+// The runtime rounds a master weights that is written to the parameter, as the
 // compiled update does: on the processor and on a GPU, at every stage.
 //
 //===----------------------------------------------------------------------===//
@@ -81,8 +81,8 @@ static void train(GpuRank &rank) {
   EXPECT_EQ(rank.getResults().verdict, ZERO_RT_APPLIED);
 }
 
-/// Loads |saved|, the master copies first: parameters have their numbers at
-/// once, as far as the master copy is on this rank.
+/// Loads |saved|, the master weights first: parameters have their numbers at
+/// once, as far as the master weights is on this rank.
 void GpuState::expectLoads(GpuRank &rank, const std::vector<Entry> &saved) {
   writeState(rank, saved, /*areMasters=*/true);
   std::vector<Entry> loaded = readState(rank);

@@ -44,7 +44,7 @@ struct Describe {
 
   Operands allocate(int32_t b) const { return {buffer(b)}; }
   Operands release(int32_t b) const { return {buffer(b)}; }
-  Operands retag(int32_t b, int32_t role) const {
+  Operands set_role(int32_t b, int32_t role) const {
     return {buffer(b), "role " + std::to_string(role)};
   }
   Operands pack(const zero_rt_event *event, int32_t accumulate) const {
@@ -71,13 +71,13 @@ struct Describe {
   Operands reduce_scatter_add(int32_t from, int32_t to, int32_t over) const {
     return {buffer(from), buffer(to), axes(over)};
   }
-  Operands unreduce(int32_t b, int32_t over) const {
+  Operands keep_on_root(int32_t b, int32_t over) const {
     return {buffer(b), axes(over)};
   }
   Operands all_gather(int32_t b, int32_t over) const {
     return {buffer(b), axes(over)};
   }
-  Operands count_once(int32_t row, int32_t over) const {
+  Operands count_replicated_once(int32_t row, int32_t over) const {
     return {slot(row), axes(over)};
   }
   Operands all_reduce_scalars(int32_t first, int32_t count,
@@ -87,7 +87,7 @@ struct Describe {
   Operands copy(int32_t from, int32_t to) const {
     return {buffer(from), buffer(to)};
   }
-  Operands settle(int32_t verdict) const { return {slot(verdict)}; }
+  Operands commit(int32_t verdict) const { return {slot(verdict)}; }
 };
 } // namespace
 

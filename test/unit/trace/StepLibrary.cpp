@@ -58,11 +58,12 @@ std::string StepLibrary::open(const LowerOptions &options,
   append("] %norm", true, values);
   append("] %norm" + values + " : !zero.value<f64>", true, types);
   append("\"dp\" = 4", isReplicated, ", \"tp\" = 2");
-  append("arrives(accumulation : -1)", isReplicated, " replicated [tp]");
+  append("prescaled(accumulation : -1)", isReplicated, " replicated [tp]");
   for (size_t word = text.find("bf16"); isF32 && word != std::string::npos;
        word = text.find("bf16"))
     text.replace(word, 4, "f32");
-  append("zero.reduce %g#0, %g#1, %g#2, %g#3", !wire.empty(), " wire " + wire);
+  append("zero.reduce %g#0, %g#1, %g#2, %g#3", !wire.empty(),
+         " reduce_dtype " + wire);
   if (!missing.empty())
     return "the example no longer has " + missing;
 

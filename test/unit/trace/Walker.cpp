@@ -218,14 +218,14 @@ std::string Walker::getText(Operation &call, StringRef parameter) {
       .Case([&](zrt::CopyOp op) {
         add(nameOf(op.getSourceAttr()), nameOf(op.getTargetAttr()));
       })
-      .Case([&](zrt::UnreduceOp op) {
+      .Case([&](zrt::KeepOnRootOp op) {
         add(nameOf(op.getBufferAttr()), getAxes(program, op.getAxes()));
       })
-      .Case([&](zrt::CountOnceOp op) {
+      .Case([&](zrt::CountReplicatedOnceOp op) {
         add(slotText(op.getSlots().str(), op.getIndex()),
             getAxes(program, op.getAxes()));
       })
-      .Case([&](zrt::RetagOp op) {
+      .Case([&](zrt::SetRoleOp op) {
         add(nameOf(op.getBufferAttr()),
             "role " + std::to_string(int64_t(op.getRole())));
       })
@@ -248,7 +248,7 @@ std::string Walker::getText(Operation &call, StringRef parameter) {
         add(slotText(op.getSlots().str(), 0), std::to_string(slots.size()),
             getAxes(program, op.getAxes()));
       })
-      .Case([&](zrt::SettleOp op) { add(slotText(op.getVerdict().str(), 0)); })
+      .Case([&](zrt::CommitOp op) { add(slotText(op.getOutcome().str(), 0)); })
       .Default([&](Operation *) { add("unknown to the walker"); });
   return callText(call.getName().stripDialect().str(), operands);
 }

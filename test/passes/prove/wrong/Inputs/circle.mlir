@@ -16,9 +16,9 @@ zero.optimizer @sgd hyper [lr] {
   %p1 = math.fma %g, %step, %p : f32
   zero.yield %p1 : f32
 }
-zero.step @train on @cluster weight(accumulation : -1) (%lr: !zero.value<f64>) {
+zero.step @train on @cluster normalize(accumulation : -1) (%lr: !zero.value<f64>) {
   %g:3 = zero.micro_batches in f32 {
-    %d:3 = zero.backward(@ab, @bc, @ca) arrives(accumulation : -1)
+    %d:3 = zero.backward(@ab, @bc, @ca) prescaled(accumulation : -1)
         : !zero.value<64xf32, partial = [pp, micro], on = [pp : 0, pp : 1]>, !zero.value<64xf32, partial = [pp, micro], on = [pp : 1, pp : 2]>, !zero.value<64xf32, partial = [pp, micro], on = [pp : 0, pp : 2]>
     zero.yield %d#0, %d#1, %d#2 : !zero.value<64xf32, partial = [pp, micro], on = [pp : 0, pp : 1]>, !zero.value<64xf32, partial = [pp, micro], on = [pp : 1, pp : 2]>, !zero.value<64xf32, partial = [pp, micro], on = [pp : 0, pp : 2]>
   }

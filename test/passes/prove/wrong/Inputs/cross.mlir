@@ -16,9 +16,9 @@ zero.optimizer @sgd hyper [lr] {
   %p1 = math.fma %g, %step, %p : f32
   zero.yield %p1 : f32
 }
-zero.step @train on @cluster weight(accumulation : -1, dp : -1) (%lr: !zero.value<f64>) {
+zero.step @train on @cluster normalize(accumulation : -1, dp : -1) (%lr: !zero.value<f64>) {
   %g:3 = zero.micro_batches in f32 {
-    %d:3 = zero.backward(@a, @b, @c) arrives(accumulation : -1)  : !zero.value<40x6xf32, partial = [dp, micro, y], on = [x : 0], scaled = [dp : 1]>, !zero.value<40x6xf32, partial = [dp, micro, x], on = [y : 0], scaled = [dp : 1]>, !zero.value<40x6xf32, partial = [dp, micro], on = [x : 1, y : 1], scaled = [dp : 1]>
+    %d:3 = zero.backward(@a, @b, @c) prescaled(accumulation : -1)  : !zero.value<40x6xf32, partial = [dp, micro, y], on = [x : 0], scaled = [dp : 1]>, !zero.value<40x6xf32, partial = [dp, micro, x], on = [y : 0], scaled = [dp : 1]>, !zero.value<40x6xf32, partial = [dp, micro], on = [x : 1, y : 1], scaled = [dp : 1]>
     zero.yield %d#0, %d#1, %d#2 : !zero.value<40x6xf32, partial = [dp, micro, y], on = [x : 0], scaled = [dp : 1]>, !zero.value<40x6xf32, partial = [dp, micro, x], on = [y : 0], scaled = [dp : 1]>, !zero.value<40x6xf32, partial = [dp, micro], on = [x : 1, y : 1], scaled = [dp : 1]>
   }
   %r:3 = zero.reduce %g#0, %g#1, %g#2 : !zero.value<40x6xf32, partial = [dp, y], on = [x : 0], scaled = [dp : 1]>, !zero.value<40x6xf32, partial = [dp, x], on = [y : 0], scaled = [dp : 1]>, !zero.value<40x6xf32, partial = [dp], on = [x : 1, y : 1], scaled = [dp : 1]>

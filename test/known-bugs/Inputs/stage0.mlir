@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// step.mlir as the compiler lowers it: --zero-lower="stage=0 offload=none
+// bucket-bytes=16 until=scheduled".
+
+module {
+  zero.mesh @cluster<["dp" = 2]> 
+  zero.parameter @w : 70xbf16
+  zero.parameter @u : 80xbf16 optional
+  zero.bucket @b0 : 128xf32 arrives bf16 [@u] offsets [0] extents [128]
+  zero.bucket @b1 : 128xf32 arrives bf16 [@w] offsets [0] extents [128]
+  zrt.program @train on @cluster inputs [@input.0] results [norm] [@result.norm] {
+    zrt.slots @arrivals [0.000000e+00, 0.000000e+00]
+    zrt.slots @outcome [0.000000e+00]
+    zrt.slots @input.0 [0.000000e+00]
+    zrt.buffer @b0.gradient : !zero.value<128xf32, partial = [dp], scaled = [dp : 1]> role gradient in device
+    zrt.buffer @b0.parameters : !zero.value<128xbf16> role parameter in device
+    zrt.buffer @b0.master : !zero.value<128xf32> role state in device
+    zrt.state parameter of @b0 in @b0.parameters
+    zrt.state master of @b0 in @b0.master
+    zrt.buffer @b0.m : !zero.value<128xf32> role state in device
+    zrt.state m of @b0 in @b0.m
+    zrt.buffer @b0.v : !zero.value<128xf32> role state in device
+    zrt.state v of @b0 in @b0.v
+    zrt.segments @b0.whole ends [128] rows [] scalars []
+    zrt.kernel @store.bf16.f32 [read bf16, write f32] scalars 0 {
+    ^bb0(%arg0: bf16):
+      %0 = arith.extf %arg0 : bf16 to f32
+      zrt.yield %0 : f32
+    }
+    zrt.kernel @add.bf16.f32 [read bf16, update f32] scalars 0 {
+    ^bb0(%arg0: bf16, %arg1: f32):
+      %0 = arith.extf %arg0 : bf16 to f32
+      %1 = arith.addf %arg1, %0 : f32
+      zrt.yield %1 : f32
+    }
+    zrt.bucket_table @b0 into @b0.gradient store @store.bf16.f32 add @add.bf16.f32 parameters @b0.parameters master @b0.master
+    zrt.buffer @b1.gradient : !zero.value<128xf32, partial = [dp], scaled = [dp : 1]> role gradient in device
+    zrt.buffer @b1.parameters : !zero.value<128xbf16> role parameter in device
+    zrt.buffer @b1.master : !zero.value<128xf32> role state in device
+    zrt.state parameter of @b1 in @b1.parameters
+    zrt.state master of @b1 in @b1.master
+    zrt.buffer @b1.m : !zero.value<128xf32> role state in device
+    zrt.state m of @b1 in @b1.m
+    zrt.buffer @b1.v : !zero.value<128xf32> role state in device
+    zrt.state v of @b1 in @b1.v
+    zrt.segments @b1.whole ends [128] rows [] scalars []
+    zrt.bucket_table @b1 into @b1.gradient store @store.bf16.f32 add @add.bf16.f32 parameters @b1.parameters master @b1.master
+    zrt.scalars @scalars {
+      %cst = arith.constant 1.000000e+00 : f64
+      %cst_0 = arith.constant 1.000000e+00 : f64
+      %cst_1 = arith.constant 2.000000e+00 : f64
+      %0 = arith.mulf %cst_0, %cst_1 : f64
+      %1 = arith.divf %cst, %0 : f64
+      zrt.store_slot %1, @scalar[0]
+      %2 = zrt.load_slot @sums[0]
+      %3 = zrt.load_slot @sums[1]
+      %4 = arith.addf %2, %3 : f64
+      zrt.store_slot %4, @scalar_0[0]
+      %5 = math.sqrt %4 : f64
+      zrt.store_slot %5, @scalar_1[0]
+      %6 = arith.mulf %5, %1 : f64
+      zrt.store_slot %6, @scalar_2[0]
+      %cst_2 = arith.constant 1.000000e+00 : f64
+      %cst_3 = arith.constant 9.9999999999999995E-7 : f64
+      %cst_4 = arith.constant 1.000000e+00 : f64
+      %7 = arith.addf %6, %cst_3 : f64
+      %8 = arith.divf %cst_2, %7 : f64
+      %9 = arith.minimumf %cst_4, %8 : f64
+      zrt.store_slot %9, @scalar_3[0]
+      %10 = arith.mulf %1, %9 : f64
+      zrt.store_slot %10, @scalar_4[0]
+      %11 = zrt.load_slot @arrivals[0]
+      %12 = arith.mulf %11, %11 : f64
+      zrt.store_slot %12, @scalar_5[0]
+      %13 = zrt.load_slot @arrivals[0]
+      zrt.store_slot %13, @statistics[0]
+      zrt.store_slot %12, @statistics[1]
+      %14 = zrt.load_slot @arrivals[1]
+      zrt.store_slot %14, @statistics[2]
+      zrt.yield
+    }
+    zrt.slots @scalar [0.000000e+00]
+    zrt.slots @sums [0.000000e+00, 0.000000e+00]
+    zrt.kernel @sum_squares.f32 [read f32] scalars 0 sums {
+    ^bb0(%arg0: f32):
+      %0 = arith.extf %arg0 : f32 to f64
+      %1 = arith.mulf %0, %0 : f64
+      zrt.yield %1 : f64
+    }
+    zrt.slots @scalar_0 [0.000000e+00]
+    zrt.slots @scalar_1 [0.000000e+00]
+    zrt.slots @scalar_2 [0.000000e+00]
+    zrt.slots @scalar_3 [0.000000e+00]
+    zrt.slots @scalar_4 [0.000000e+00]
+    zrt.slots @scalar_5 [0.000000e+00]
+    zrt.slots @statistics [0.000000e+00, 0.000000e+00, 0.000000e+00]
+    zrt.scalars @scalars_6 {
+      %0 = zrt.load_slot @scalar_0[0]
+      %1 = zrt.load_slot @statistics[0]
+      %2 = zrt.load_slot @statistics[1]
+      %3 = zrt.load_slot @statistics[2]
+      %cst = arith.constant 0.000000e+00 : f64
+      %cst_0 = arith.constant 2.000000e+00 : f64
+      %4 = arith.subf %0, %0 : f64
+      %5 = arith.cmpf une, %4, %cst : f64
+      %cst_1 = arith.constant 1.000000e+00 : f64
+      %6 = arith.select %5, %cst_1, %cst : f64
+      %7 = arith.cmpf une, %3, %cst : f64
+      %cst_2 = arith.constant 2.000000e+00 : f64
+      %8 = arith.select %7, %cst_2, %6 : f64
+      %9 = arith.mulf %cst_0, %2 : f64
+      %10 = arith.mulf %1, %1 : f64
+      %11 = arith.cmpf une, %9, %10 : f64
+      %cst_3 = arith.constant 3.000000e+00 : f64
+      %12 = arith.select %11, %cst_3, %8 : f64
+      zrt.store_slot %12, @scalar_7[0]
+      %cst_4 = arith.constant 1.250000e-01 : f64
+      zrt.store_slot %cst_4, @scalar_8[0]
+      %13 = zrt.load_slot @input.0[0]
+      %14 = zrt.load_slot @decay.counters[0]
+      %cst_5 = arith.constant 1.000000e+00 : f64
+      %cst_6 = arith.constant 7.500000e-01 : f64
+      %15 = arith.mulf %14, %cst_6 : f64
+      %16 = arith.subf %cst_5, %15 : f64
+      %17 = arith.divf %13, %16 : f64
+      %18 = arith.negf %17 : f64
+      %19 = arith.mulf %13, %cst_4 : f64
+      %20 = arith.subf %cst_5, %19 : f64
+      %cst_7 = arith.constant 0.000000e+00 : f64
+      %21 = arith.cmpf oeq, %12, %cst_7 : f64
+      %22 = arith.select %21, %15, %14 : f64
+      zrt.store_slot %22, @decay.counters[0]
+      zrt.store_slot %18, @scalar_9[0]
+      zrt.store_slot %20, @scalar_10[0]
+      %cst_8 = arith.constant 0.000000e+00 : f64
+      zrt.store_slot %cst_8, @scalar_11[0]
+      %23 = zrt.load_slot @no_decay.counters[0]
+      %cst_9 = arith.constant 1.000000e+00 : f64
+      %cst_10 = arith.constant 7.500000e-01 : f64
+      %24 = arith.mulf %23, %cst_10 : f64
+      %25 = arith.subf %cst_9, %24 : f64
+      %26 = arith.divf %13, %25 : f64
+      %27 = arith.negf %26 : f64
+      %28 = arith.mulf %13, %cst_8 : f64
+      %29 = arith.subf %cst_9, %28 : f64
+      %cst_11 = arith.constant 0.000000e+00 : f64
+      %30 = arith.cmpf oeq, %12, %cst_11 : f64
+      %31 = arith.select %30, %24, %23 : f64
+      zrt.store_slot %31, @no_decay.counters[0]
+      zrt.store_slot %27, @scalar_12[0]
+      zrt.store_slot %29, @scalar_13[0]
+      zrt.store_slot %12, @row[0]
+      %32 = zrt.load_slot @scalar_4[0]
+      zrt.store_slot %32, @row[1]
+      zrt.store_slot %27, @row[2]
+      zrt.store_slot %29, @row[3]
+      zrt.yield
+    }
+    zrt.slots @scalar_7 [0.000000e+00]
+    zrt.slots @scalar_8 [0.000000e+00]
+    zrt.slots @decay.counters [1.000000e+00]
+    zrt.scalar_state "decay.beta1_t" in @decay.counters[0]
+    zrt.slots @scalar_9 [0.000000e+00]
+    zrt.slots @scalar_10 [0.000000e+00]
+    zrt.slots @scalar_11 [0.000000e+00]
+    zrt.slots @no_decay.counters [1.000000e+00]
+    zrt.scalar_state "no_decay.beta1_t" in @no_decay.counters[0]
+    zrt.slots @scalar_12 [0.000000e+00]
+    zrt.slots @scalar_13 [0.000000e+00]
+    zrt.slots @row [0.000000e+00, 0.000000e+00, 0.000000e+00, 0.000000e+00]
+    zrt.segments @b0.groups ends [128] rows [0] scalars [@row]
+    zrt.kernel @update.adam.f32.bf16 [read f32, update f32, update f32, update f32, write bf16] scalars 4 predicated {
+    ^bb0(%arg0: f32, %arg1: f32, %arg2: f32, %arg3: f32, %arg4: f64, %arg5: f64, %arg6: f64, %arg7: f64):
+      %0 = arith.truncf %arg5 : f64 to f32
+      %1 = arith.mulf %arg0, %0 : f32
+      %2 = arith.truncf %arg6 : f64 to f32
+      %3 = arith.truncf %arg7 : f64 to f32
+      %cst = arith.constant 7.500000e-01 : f32
+      %cst_0 = arith.constant 2.500000e-01 : f32
+      %cst_1 = arith.constant 9.99999993E-9 : f32
+      %4 = arith.mulf %arg2, %cst : f32
+      %5 = math.fma %1, %cst_0, %4 : f32
+      %6 = arith.mulf %1, %1 : f32
+      %7 = arith.mulf %arg3, %cst : f32
+      %8 = math.fma %6, %cst_0, %7 : f32
+      %9 = math.sqrt %8 : f32
+      %10 = arith.addf %9, %cst_1 : f32
+      %11 = arith.divf %5, %10 : f32
+      %12 = arith.mulf %arg1, %3 : f32
+      %13 = math.fma %11, %2, %12 : f32
+      %14 = arith.truncf %13 : f32 to bf16
+      zrt.yield %13, %5, %8, %14 : f32, f32, f32, bf16
+    }
+    zrt.slots @row_14 [0.000000e+00, 0.000000e+00, 0.000000e+00, 0.000000e+00]
+    zrt.scalars @scalars_15 {
+      %0 = zrt.load_slot @scalar_7[0]
+      zrt.store_slot %0, @row_14[0]
+      %1 = zrt.load_slot @scalar_4[0]
+      zrt.store_slot %1, @row_14[1]
+      %2 = zrt.load_slot @scalar_9[0]
+      zrt.store_slot %2, @row_14[2]
+      %3 = zrt.load_slot @scalar_10[0]
+      zrt.store_slot %3, @row_14[3]
+      zrt.yield
+    }
+    zrt.segments @b1.groups ends [128] rows [0] scalars [@row_14]
+    zrt.slots @result.norm [0.000000e+00]
+    zrt.scalars @scalars_16 {
+      %0 = zrt.load_slot @scalar_2[0]
+      zrt.store_slot %0, @result.norm[0]
+      %1 = zrt.load_slot @scalar_7[0]
+      zrt.store_slot %1, @outcome[0]
+      zrt.yield
+    }
+    zrt.handler @arrive_first {
+      %0 = zrt.pack after()
+    }
+    zrt.handler @arrive_next {
+      %0 = zrt.pack accumulate after()
+    }
+    zrt.handler @close_first {
+      %0 = zrt.fill_missing @b0 after()
+      %1 = zrt.fill_missing @b1 after(%0)
+    }
+    zrt.handler @begin_next {
+      %0 = zrt.set_role @b0.gradient as accumulator after()
+      %1 = zrt.set_role @b1.gradient as accumulator after(%0)
+    }
+    zrt.handler @reset {
+      %0 = zrt.set_role @b0.gradient as gradient after()
+      %1 = zrt.set_role @b1.gradient as gradient after(%0)
+    }
+    zrt.handler @finish {
+      %0 = zrt.count_arrivals to @arrivals after()
+      %1 = zrt.all_reduce @b0.gradient over [dp] after(%0)
+      %2 = zrt.all_reduce @b1.gradient over [dp] after(%1)
+      %3 = zrt.launch @sum_squares.f32 [@b0.gradient] over @b0.whole sum @sums at 0 after(%2)
+      %4 = zrt.launch @sum_squares.f32 [@b1.gradient] over @b1.whole sum @sums at 1 after(%3)
+      %5 = zrt.run_scalars @scalars after(%4)
+      %6 = zrt.all_reduce_scalars @statistics over [dp] after(%5)
+      %7 = zrt.run_scalars @scalars_6 after(%6)
+      %8 = zrt.launch @update.adam.f32.bf16 [@b0.gradient, @b0.master, @b0.m, @b0.v, @b0.parameters] over @b0.groups after(%7)
+      %9 = zrt.run_scalars @scalars_15 after(%8)
+      %10 = zrt.launch @update.adam.f32.bf16 [@b1.gradient, @b1.master, @b1.m, @b1.v, @b1.parameters] over @b1.groups after(%9)
+      %11 = zrt.run_scalars @scalars_16 after(%10)
+      %12 = zrt.commit @outcome after(%11)
+    }
+    zrt.transition idle on begin to first run []
+    zrt.transition first on arrive to first run [@arrive_first]
+    zrt.transition first on accumulate to between run [@close_first]
+    zrt.transition first on apply to idle run [@close_first, @finish, @reset]
+    zrt.transition first on discard to idle run []
+    zrt.transition between on begin to next run [@begin_next]
+    zrt.transition between on apply to idle run [@finish, @reset]
+    zrt.transition between on discard to idle run [@reset]
+    zrt.transition next on arrive to next run [@arrive_next]
+    zrt.transition next on accumulate to between run []
+    zrt.transition next on apply to idle run [@finish, @reset]
+    zrt.transition next on discard to idle run [@reset]
+  }
+}
+

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Inputs/tied.mlir as the compiler lowers it: --zero-lower=stage=1.
+
+module {
+  zero.mesh @m<["pp" = 2, "dp" = 2]> 
+  zero.parameter @embedding : 8x4xf32, on = [pp : 0, pp : 1]
+  zero.parameter @block : 4x4xf32, on = [pp : 0]
+  zero.bucket @b0 : 64xf32, on = [pp : 0] arrives f32 [@block] offsets [0] extents [64]
+  zero.bucket @b1 : 128xf32, on = [pp : 0, pp : 1] arrives f32 [@embedding] offsets [0] extents [128]
+  zrt.program @train on @m inputs [@input.0] results [norm] [@result.norm] {
+    zrt.slots @arrivals [0.000000e+00, 0.000000e+00]
+    zrt.slots @outcome [0.000000e+00]
+    zrt.slots @input.0 [0.000000e+00]
+    zrt.buffer @b0.gradient : !zero.value<64xf32, partial = [dp], on = [pp : 0], scaled = [dp : 1]> role gradient in device
+    zrt.buffer @b0.reduced : !zero.value<64xf32, sharded = [dp], on = [pp : 0], scaled = [dp : 1]> role gradient in device
+    zrt.buffer @b0.parameters : !zero.value<64xf32, on = [pp : 0]> role parameter in device
+    zrt.state parameter of @b0 in @b0.parameters
+    zrt.segments @b0.whole ends [64] rows [] scalars []
+    zrt.kernel @store.f32.f32 [read f32, write f32] scalars 0 {
+    ^bb0(%arg0: f32):
+      zrt.yield %arg0 : f32
+    }
+    zrt.kernel @add.f32.f32 [read f32, update f32] scalars 0 {
+    ^bb0(%arg0: f32, %arg1: f32):
+      %0 = arith.addf %arg1, %arg0 : f32
+      zrt.yield %0 : f32
+    }
+    zrt.bucket_table @b0 into @b0.gradient store @store.f32.f32 add @add.f32.f32 parameters @b0.parameters
+    zrt.buffer @b1.gradient : !zero.value<128xf32, partial = [dp, pp], on = [pp : 0, pp : 1], scaled = [dp : 1]> role gradient in device
+    zrt.buffer @b1.reduced : !zero.value<128xf32, sharded = [dp], partial = [pp], on = [pp : 0, pp : 1], scaled = [dp : 1]> role gradient in device
+    zrt.buffer @b1.parameters : !zero.value<128xf32, on = [pp : 0, pp : 1]> role parameter in device
+    zrt.state parameter of @b1 in @b1.parameters
+    zrt.segments @b1.whole ends [128] rows [] scalars []
+    zrt.bucket_table @b1 into @b1.gradient store @store.f32.f32 add @add.f32.f32 parameters @b1.parameters
+    zrt.scalars @scalars {
+      %cst = arith.constant 1.000000e+00 : f64
+      %cst_0 = arith.constant 1.000000e+00 : f64
+      %cst_1 = arith.constant 2.000000e+00 : f64
+      %0 = arith.mulf %cst_0, %cst_1 : f64
+      %1 = arith.divf %cst, %0 : f64
+      zrt.store_slot %1, @scalar[0]
+      %2 = zrt.load_slot @sums[0]
+      zrt.store_slot %2, @scalar_0[0]
+      %3 = zrt.load_slot @sums_1[0]
+      zrt.store_slot %3, @scalar_2[0]
+      %4 = zrt.load_slot @arrivals[0]
+      %5 = arith.mulf %4, %4 : f64
+      zrt.store_slot %5, @scalar_3[0]
+      %6 = zrt.load_slot @scalar_0[0]
+      zrt.store_slot %6, @statistics[0]
+      %7 = zrt.load_slot @scalar_2[0]
+      zrt.store_slot %7, @statistics[1]
+      %8 = zrt.load_slot @arrivals[0]
+      zrt.store_slot %8, @statistics[2]
+      zrt.store_slot %5, @statistics[3]
+      %9 = zrt.load_slot @arrivals[1]
+      zrt.store_slot %9, @statistics[4]
+      zrt.yield
+    }
+    zrt.slots @scalar [0.000000e+00]
+    zrt.slots @sums [0.000000e+00]
+    zrt.kernel @sum_squares.f32 [read f32] scalars 0 sums {
+    ^bb0(%arg0: f32):
+      %0 = arith.extf %arg0 : f32 to f64
+      %1 = arith.mulf %0, %0 : f64
+      zrt.yield %1 : f64
+    }
+    zrt.slots @scalar_0 [0.000000e+00]
+    zrt.slots @sums_1 [0.000000e+00]
+    zrt.slots @scalar_2 [0.000000e+00]
+    zrt.slots @scalar_3 [0.000000e+00]
+    zrt.slots @statistics [0.000000e+00, 0.000000e+00, 0.000000e+00, 0.000000e+00, 0.000000e+00]
+    zrt.scalars @scalars_4 {
+      %0 = zrt.load_slot @statistics[0]
+      %1 = zrt.load_slot @statistics[1]
+      %2 = zrt.load_slot @statistics[2]
+      %3 = zrt.load_slot @statistics[3]
+      %4 = zrt.load_slot @statistics[4]
+      %cst = arith.constant 0.000000e+00 : f64
+      %cst_0 = arith.constant 4.000000e+00 : f64
+      %5 = arith.subf %0, %0 : f64
+      %6 = arith.cmpf une, %5, %cst : f64
+      %cst_1 = arith.constant 1.000000e+00 : f64
+      %7 = arith.select %6, %cst_1, %cst : f64
+      %8 = arith.subf %1, %1 : f64
+      %9 = arith.cmpf une, %8, %cst : f64
+      %cst_2 = arith.constant 1.000000e+00 : f64
+      %10 = arith.select %9, %cst_2, %7 : f64
+      %11 = arith.cmpf une, %4, %cst : f64
+      %cst_3 = arith.constant 2.000000e+00 : f64
+      %12 = arith.select %11, %cst_3, %10 : f64
+      %13 = arith.mulf %cst_0, %3 : f64
+      %14 = arith.mulf %2, %2 : f64
+      %15 = arith.cmpf une, %13, %14 : f64
+      %cst_4 = arith.constant 3.000000e+00 : f64
+      %16 = arith.select %15, %cst_4, %12 : f64
+      zrt.store_slot %16, @scalar_5[0]
+      %17 = zrt.load_slot @input.0[0]
+      %18 = arith.negf %17 : f64
+      %cst_5 = arith.constant 0.000000e+00 : f64
+      %19 = arith.cmpf oeq, %16, %cst_5 : f64
+      zrt.store_slot %18, @scalar_6[0]
+      %20 = arith.addf %0, %1 : f64
+      zrt.store_slot %20, @scalar_7[0]
+      %21 = math.sqrt %20 : f64
+      zrt.store_slot %21, @scalar_8[0]
+      %22 = zrt.load_slot @scalar[0]
+      %23 = arith.mulf %21, %22 : f64
+      zrt.store_slot %23, @scalar_9[0]
+      %cst_6 = arith.constant 1.000000e+00 : f64
+      %cst_7 = arith.constant 9.9999999999999995E-7 : f64
+      %cst_8 = arith.constant 1.000000e+00 : f64
+      %24 = arith.addf %23, %cst_7 : f64
+      %25 = arith.divf %cst_6, %24 : f64
+      %26 = arith.minimumf %cst_8, %25 : f64
+      zrt.store_slot %26, @scalar_10[0]
+      %27 = arith.mulf %22, %26 : f64
+      zrt.store_slot %27, @scalar_11[0]
+      zrt.store_slot %16, @row[0]
+      zrt.store_slot %27, @row[1]
+      zrt.store_slot %18, @row[2]
+      zrt.yield
+    }
+    zrt.slots @scalar_5 [0.000000e+00]
+    zrt.slots @scalar_6 [0.000000e+00]
+    zrt.slots @scalar_7 [0.000000e+00]
+    zrt.slots @scalar_8 [0.000000e+00]
+    zrt.slots @scalar_9 [0.000000e+00]
+    zrt.slots @scalar_10 [0.000000e+00]
+    zrt.slots @scalar_11 [0.000000e+00]
+    zrt.slots @row [0.000000e+00, 0.000000e+00, 0.000000e+00]
+    zrt.segments @b0.groups ends [64] rows [0] scalars [@row]
+    zrt.kernel @update.sgd.f32.f32 [read f32, update f32] scalars 3 predicated {
+    ^bb0(%arg0: f32, %arg1: f32, %arg2: f64, %arg3: f64, %arg4: f64):
+      %0 = arith.truncf %arg3 : f64 to f32
+      %1 = arith.mulf %arg0, %0 : f32
+      %2 = arith.truncf %arg4 : f64 to f32
+      %3 = math.fma %1, %2, %arg1 : f32
+      zrt.yield %3 : f32
+    }
+    zrt.segments @b1.groups ends [128] rows [0] scalars [@row]
+    zrt.slots @result.norm [0.000000e+00]
+    zrt.scalars @scalars_12 {
+      %0 = zrt.load_slot @scalar_9[0]
+      zrt.store_slot %0, @result.norm[0]
+      %1 = zrt.load_slot @scalar_5[0]
+      zrt.store_slot %1, @outcome[0]
+      zrt.yield
+    }
+    zrt.handler @arrive_first {
+      %0 = zrt.pack after()
+    }
+    zrt.handler @arrive_next {
+      %0 = zrt.pack accumulate after()
+    }
+    zrt.handler @close_first {
+      %0 = zrt.fill_missing @b0 after()
+      %1 = zrt.fill_missing @b1 after(%0)
+    }
+    zrt.handler @begin_next {
+      %0 = zrt.set_role @b0.gradient as accumulator after()
+      %1 = zrt.set_role @b1.gradient as accumulator after(%0)
+    }
+    zrt.handler @reset {
+      %0 = zrt.set_role @b0.gradient as gradient after()
+      %1 = zrt.set_role @b1.gradient as gradient after(%0)
+    }
+    zrt.handler @finish {
+      %0 = zrt.count_arrivals to @arrivals after()
+      %1 = zrt.reduce_scatter @b0.gradient to @b0.reduced over [dp] after(%0)
+      %2 = zrt.reduce_scatter @b1.gradient to @b1.reduced over [dp] after(%1)
+      %3 = zrt.all_reduce @b1.reduced over [pp] after(%2)
+      %4 = zrt.launch @sum_squares.f32 [@b0.reduced] over @b0.whole own [dp] sum @sums at 0 after(%3)
+      %5 = zrt.launch @sum_squares.f32 [@b1.reduced] over @b1.whole own [dp] sum @sums_1 at 0 first_stage after(%4)
+      %6 = zrt.run_scalars @scalars after(%5)
+      %7 = zrt.all_reduce_scalars @statistics over [dp, pp] after(%6)
+      %8 = zrt.run_scalars @scalars_4 after(%7)
+      %9 = zrt.launch @update.sgd.f32.f32 [@b0.reduced, @b0.parameters] over @b0.groups own [dp] after(%8)
+      %10 = zrt.all_gather @b0.parameters over [dp] after(%9)
+      %11 = zrt.launch @update.sgd.f32.f32 [@b1.reduced, @b1.parameters] over @b1.groups own [dp] after(%10)
+      %12 = zrt.all_gather @b1.parameters over [dp] after(%11)
+      %13 = zrt.run_scalars @scalars_12 after(%12)
+      %14 = zrt.commit @outcome after(%13)
+    }
+    zrt.transition idle on begin to first run []
+    zrt.transition first on arrive to first run [@arrive_first]
+    zrt.transition first on accumulate to between run [@close_first]
+    zrt.transition first on apply to idle run [@close_first, @finish, @reset]
+    zrt.transition first on discard to idle run []
+    zrt.transition between on begin to next run [@begin_next]
+    zrt.transition between on apply to idle run [@finish, @reset]
+    zrt.transition between on discard to idle run [@reset]
+    zrt.transition next on arrive to next run [@arrive_next]
+    zrt.transition next on accumulate to between run []
+    zrt.transition next on apply to idle run [@finish, @reset]
+    zrt.transition next on discard to idle run [@reset]
+  }
+}
+

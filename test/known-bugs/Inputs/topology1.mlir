@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// examples/topology.mlir as the compiler lowers it: --zero-lower=stage=1.
+
+module {
+  zero.mesh @cluster<["edp" = 2, "ep" = 2, "tp" = 2]> 
+  zero.parameter @bias : 40xbf16
+  zero.parameter @norm_weight : 24xbf16
+  zero.parameter @column : 6x16xbf16, sharded = [tp : 1]
+  zero.parameter @experts : 4x16xbf16, sharded = [ep, tp : 1]
+  zero.bucket @b0 : 2x2x64xf32, sharded = [ep, tp : 1] arrives bf16 [@experts] offsets [0] extents [64]
+  zero.bucket @b1 : 2x128xf32, sharded = [tp] arrives bf16 [@column] offsets [0] extents [128]
+  zero.bucket @b2 : 256xf32 arrives bf16 [@norm_weight] offsets [0] extents [256]
+  zero.bucket @b3 : 128xf32 arrives bf16 [@bias] offsets [0] extents [128]
+  zrt.program @train on @cluster inputs [@input.0] results [norm] [@result.norm] {
+    zrt.slots @arrivals [0.000000e+00, 0.000000e+00]
+    zrt.slots @outcome [0.000000e+00]
+    zrt.slots @input.0 [0.000000e+00]
+    zrt.buffer @b0.gradient : !zero.value<2x2x64xf32, sharded = [ep, tp : 1], partial = [edp], scaled = [edp : 1, ep : 1]> role gradient in device
+    zrt.buffer @b0.reduced : !zero.value<2x2x64xf32, sharded = [edp : 2, ep, tp : 1], scaled = [edp : 1, ep : 1]> role gradient in device
+    zrt.buffer @b0.parameters : !zero.value<2x2x64xbf16, sharded = [ep, tp : 1]> role parameter in device
+    zrt.buffer @b0.master : !zero.value<2x2x64xf32, sharded = [edp : 2, ep, tp : 1]> role state in device
+    zrt.state parameter of @b0 in @b0.parameters
+    zrt.state master of @b0 in @b0.master
+    zrt.buffer @b0.m : !zero.value<2x2x64xf32, sharded = [edp : 2, ep, tp : 1]> role state in device
+    zrt.state m of @b0 in @b0.m
+    zrt.buffer @b0.v : !zero.value<2x2x64xf32, sharded = [edp : 2, ep, tp : 1]> role state in device
+    zrt.state v of @b0 in @b0.v
+    zrt.segments @b0.whole ends [64] rows [] scalars []
+    zrt.kernel @store.bf16.f32 [read bf16, write f32] scalars 0 {
+    ^bb0(%arg0: bf16):
+      %0 = arith.extf %arg0 : bf16 to f32
+      zrt.yield %0 : f32
+    }
+    zrt.kernel @add.bf16.f32 [read bf16, update f32] scalars 0 {
+    ^bb0(%arg0: bf16, %arg1: f32):
+      %0 = arith.extf %arg0 : bf16 to f32
+      %1 = arith.addf %arg1, %0 : f32
+      zrt.yield %1 : f32
+    }
+    zrt.bucket_table @b0 into @b0.gradient store @store.bf16.f32 add @add.bf16.f32 parameters @b0.parameters master @b0.master
+    zrt.buffer @b1.gradient : !zero.value<2x128xf32, sharded = [tp], partial = [edp, ep], scaled = [edp : 1, ep : 1]> role gradient in device
+    zrt.buffer @b1.reduced : !zero.value<2x128xf32, sharded = [edp : 1, ep : 1, tp], scaled = [edp : 1, ep : 1]> role gradient in device
+    zrt.buffer @b1.parameters : !zero.value<2x128xbf16, sharded = [tp]> role parameter in device
+    zrt.buffer @b1.master : !zero.value<2x128xf32, sharded = [edp : 1, ep : 1, tp]> role state in device
+    zrt.state parameter of @b1 in @b1.parameters
+    zrt.state master of @b1 in @b1.master
+    zrt.buffer @b1.m : !zero.value<2x128xf32, sharded = [edp : 1, ep : 1, tp]> role state in device
+    zrt.state m of @b1 in @b1.m
+    zrt.buffer @b1.v : !zero.value<2x128xf32, sharded = [edp : 1, ep : 1, tp]> role state in device
+    zrt.state v of @b1 in @b1.v
+    zrt.segments @b1.whole ends [128] rows [] scalars []
+    zrt.bucket_table @b1 into @b1.gradient store @store.bf16.f32 add @add.bf16.f32 parameters @b1.parameters master @b1.master
+    zrt.buffer @b2.gradient : !zero.value<256xf32, partial = [edp, ep, tp], scaled = [edp : 1, ep : 1]> role gradient in device
+    zrt.buffer @b2.reduced : !zero.value<256xf32, sharded = [edp, ep, tp], scaled = [edp : 1, ep : 1]> role gradient in device
+    zrt.buffer @b2.parameters : !zero.value<256xbf16> role parameter in device
+    zrt.buffer @b2.master : !zero.value<256xf32, sharded = [edp, ep, tp]> role state in device
+    zrt.state parameter of @b2 in @b2.parameters
+    zrt.state master of @b2 in @b2.master
+    zrt.buffer @b2.m : !zero.value<256xf32, sharded = [edp, ep, tp]> role state in device
+    zrt.state m of @b2 in @b2.m
+    zrt.buffer @b2.v : !zero.value<256xf32, sharded = [edp, ep, tp]> role state in device
+    zrt.state v of @b2 in @b2.v
+    zrt.segments @b2.whole ends [256] rows [] scalars []
+    zrt.bucket_table @b2 into @b2.gradient store @store.bf16.f32 add @add.bf16.f32 parameters @b2.parameters master @b2.master
+    zrt.buffer @b3.gradient : !zero.value<128xf32, partial = [edp, ep], scaled = [edp : 1, ep : 1]> role gradient in device
+    zrt.buffer @b3.reduced : !zero.value<128xf32, sharded = [edp, ep], scaled = [edp : 1, ep : 1]> role gradient in device
+    zrt.buffer @b3.parameters : !zero.value<128xbf16> role parameter in device
+    zrt.buffer @b3.master : !zero.value<128xf32, sharded = [edp, ep]> role state in device
+    zrt.state parameter of @b3 in @b3.parameters
+    zrt.state master of @b3 in @b3.master
+    zrt.buffer @b3.m : !zero.value<128xf32, sharded = [edp, ep]> role state in device
+    zrt.state m of @b3 in @b3.m
+    zrt.buffer @b3.v : !zero.value<128xf32, sharded = [edp, ep]> role state in device
+    zrt.state v of @b3 in @b3.v
+    zrt.segments @b3.whole ends [128] rows [] scalars []
+    zrt.bucket_table @b3 into @b3.gradient store @store.bf16.f32 add @add.bf16.f32 parameters @b3.parameters master @b3.master
+    zrt.scalars @scalars {
+      %cst = arith.constant 1.000000e+00 : f64
+      %cst_0 = arith.constant 1.000000e+00 : f64
+      %cst_1 = arith.constant 2.000000e+00 : f64
+      %0 = arith.mulf %cst_0, %cst_1 : f64
+      %cst_2 = arith.constant 2.000000e+00 : f64
+      %1 = arith.mulf %0, %cst_2 : f64
+      %2 = arith.divf %cst, %1 : f64
+      zrt.store_slot %2, @scalar[0]
+      %3 = zrt.load_slot @sums[0]
+      zrt.store_slot %3, @scalar_0[0]
+      %4 = zrt.load_slot @sums_1[0]
+      zrt.store_slot %4, @scalar_2[0]
+      %5 = zrt.load_slot @sums_3[0]
+      zrt.store_slot %5, @scalar_4[0]
+      %6 = zrt.load_slot @sums_5[0]
+      zrt.store_slot %6, @scalar_6[0]
+      %7 = zrt.load_slot @arrivals[0]
+      %8 = arith.mulf %7, %7 : f64
+      zrt.store_slot %8, @scalar_7[0]
+      zrt.store_slot %3, @statistics[0]
+      zrt.store_slot %4, @statistics[1]
+      zrt.store_slot %5, @statistics[2]
+      zrt.store_slot %6, @statistics[3]
+      %9 = zrt.load_slot @arrivals[0]
+      zrt.store_slot %9, @statistics[4]
+      zrt.store_slot %8, @statistics[5]
+      %10 = zrt.load_slot @arrivals[1]
+      zrt.store_slot %10, @statistics[6]
+      zrt.yield
+    }
+    zrt.slots @scalar [0.000000e+00]
+    zrt.slots @sums [0.000000e+00]
+    zrt.kernel @sum_squares.f32 [read f32] scalars 0 sums {
+    ^bb0(%arg0: f32):
+      %0 = arith.extf %arg0 : f32 to f64
+      %1 = arith.mulf %0, %0 : f64
+      zrt.yield %1 : f64
+    }
+    zrt.slots @scalar_0 [0.000000e+00]
+    zrt.slots @sums_1 [0.000000e+00]
+    zrt.slots @scalar_2 [0.000000e+00]
+    zrt.slots @sums_3 [0.000000e+00]
+    zrt.slots @scalar_4 [0.000000e+00]
+    zrt.slots @sums_5 [0.000000e+00]
+    zrt.slots @scalar_6 [0.000000e+00]
+    zrt.slots @scalar_7 [0.000000e+00]
+    zrt.slots @statistics [0.000000e+00, 0.000000e+00, 0.000000e+00, 0.000000e+00, 0.000000e+00, 0.000000e+00, 0.000000e+00]
+    zrt.scalars @scalars_8 {
+      %0 = zrt.load_slot @statistics[0]
+      %1 = zrt.load_slot @statistics[1]
+      %2 = zrt.load_slot @statistics[2]
+      %3 = zrt.load_slot @statistics[3]
+      %4 = zrt.load_slot @statistics[4]
+      %5 = zrt.load_slot @statistics[5]
+      %6 = zrt.load_slot @statistics[6]
+      %cst = arith.constant 0.000000e+00 : f64
+      %cst_0 = arith.constant 8.000000e+00 : f64
+      %7 = arith.subf %0, %0 : f64
+      %8 = arith.cmpf une, %7, %cst : f64
+      %cst_1 = arith.constant 1.000000e+00 : f64
+      %9 = arith.select %8, %cst_1, %cst : f64
+      %10 = arith.subf %1, %1 : f64
+      %11 = arith.cmpf une, %10, %cst : f64
+      %cst_2 = arith.constant 1.000000e+00 : f64
+      %12 = arith.select %11, %cst_2, %9 : f64
+      %13 = arith.subf %2, %2 : f64
+      %14 = arith.cmpf une, %13, %cst : f64
+      %cst_3 = arith.constant 1.000000e+00 : f64
+      %15 = arith.select %14, %cst_3, %12 : f64
+      %16 = arith.subf %3, %3 : f64
+      %17 = arith.cmpf une, %16, %cst : f64
+      %cst_4 = arith.constant 1.000000e+00 : f64
+      %18 = arith.select %17, %cst_4, %15 : f64
+      %19 = arith.cmpf une, %6, %cst : f64
+      %cst_5 = arith.constant 2.000000e+00 : f64
+      %20 = arith.select %19, %cst_5, %18 : f64
+      %21 = arith.mulf %cst_0, %5 : f64
+      %22 = arith.mulf %4, %4 : f64
+      %23 = arith.cmpf une, %21, %22 : f64
+      %cst_6 = arith.constant 3.000000e+00 : f64
+      %24 = arith.select %23, %cst_6, %20 : f64
+      zrt.store_slot %24, @scalar_9[0]
+      %cst_7 = arith.constant 1.250000e-01 : f64
+      zrt.store_slot %cst_7, @scalar_10[0]
+      %25 = zrt.load_slot @input.0[0]
+      %26 = zrt.load_slot @decay.counters[0]
+      %cst_8 = arith.constant 1.000000e+00 : f64
+      %cst_9 = arith.constant 7.500000e-01 : f64
+      %27 = arith.mulf %26, %cst_9 : f64
+      %28 = arith.subf %cst_8, %27 : f64
+      %29 = arith.divf %25, %28 : f64
+      %30 = arith.negf %29 : f64
+      %31 = arith.mulf %25, %cst_7 : f64
+      %32 = arith.subf %cst_8, %31 : f64
+      %cst_10 = arith.constant 0.000000e+00 : f64
+      %33 = arith.cmpf oeq, %24, %cst_10 : f64
+      %34 = arith.select %33, %27, %26 : f64
+      zrt.store_slot %34, @decay.counters[0]
+      zrt.store_slot %30, @scalar_11[0]
+      zrt.store_slot %32, @scalar_12[0]
+      %cst_11 = arith.constant 0.000000e+00 : f64
+      zrt.store_slot %cst_11, @scalar_13[0]
+      %35 = zrt.load_slot @no_decay.counters[0]
+      %cst_12 = arith.constant 1.000000e+00 : f64
+      %cst_13 = arith.constant 7.500000e-01 : f64
+      %36 = arith.mulf %35, %cst_13 : f64
+      %37 = arith.subf %cst_12, %36 : f64
+      %38 = arith.divf %25, %37 : f64
+      %39 = arith.negf %38 : f64
+      %40 = arith.mulf %25, %cst_11 : f64
+      %41 = arith.subf %cst_12, %40 : f64
+      %cst_14 = arith.constant 0.000000e+00 : f64
+      %42 = arith.cmpf oeq, %24, %cst_14 : f64
+      %43 = arith.select %42, %36, %35 : f64
+      zrt.store_slot %43, @no_decay.counters[0]
+      zrt.store_slot %39, @scalar_14[0]
+      zrt.store_slot %41, @scalar_15[0]
+      %44 = arith.addf %0, %1 : f64
+      zrt.store_slot %44, @scalar_16[0]
+      %45 = arith.addf %44, %2 : f64
+      zrt.store_slot %45, @scalar_17[0]
+      %46 = arith.addf %45, %3 : f64
+      zrt.store_slot %46, @scalar_18[0]
+      %47 = math.sqrt %46 : f64
+      zrt.store_slot %47, @scalar_19[0]
+      %48 = zrt.load_slot @scalar[0]
+      %49 = arith.mulf %47, %48 : f64
+      zrt.store_slot %49, @scalar_20[0]
+      %cst_15 = arith.constant 1.000000e+00 : f64
+      %cst_16 = arith.constant 9.9999999999999995E-7 : f64
+      %cst_17 = arith.constant 1.000000e+00 : f64
+      %50 = arith.addf %49, %cst_16 : f64
+      %51 = arith.divf %cst_15, %50 : f64
+      %52 = arith.minimumf %cst_17, %51 : f64
+      zrt.store_slot %52, @scalar_21[0]
+      %53 = arith.mulf %48, %52 : f64
+      zrt.store_slot %53, @scalar_22[0]
+      zrt.store_slot %24, @row[0]
+      zrt.store_slot %53, @row[1]
+      zrt.store_slot %30, @row[2]
+      zrt.store_slot %32, @row[3]
+      zrt.yield
+    }
+    zrt.slots @scalar_9 [0.000000e+00]
+    zrt.slots @scalar_10 [0.000000e+00]
+    zrt.slots @decay.counters [1.000000e+00]
+    zrt.scalar_state "decay.beta1_t" in @decay.counters[0]
+    zrt.slots @scalar_11 [0.000000e+00]
+    zrt.slots @scalar_12 [0.000000e+00]
+    zrt.slots @scalar_13 [0.000000e+00]
+    zrt.slots @no_decay.counters [1.000000e+00]
+    zrt.scalar_state "no_decay.beta1_t" in @no_decay.counters[0]
+    zrt.slots @scalar_14 [0.000000e+00]
+    zrt.slots @scalar_15 [0.000000e+00]
+    zrt.slots @scalar_16 [0.000000e+00]
+    zrt.slots @scalar_17 [0.000000e+00]
+    zrt.slots @scalar_18 [0.000000e+00]
+    zrt.slots @scalar_19 [0.000000e+00]
+    zrt.slots @scalar_20 [0.000000e+00]
+    zrt.slots @scalar_21 [0.000000e+00]
+    zrt.slots @scalar_22 [0.000000e+00]
+    zrt.slots @row [0.000000e+00, 0.000000e+00, 0.000000e+00, 0.000000e+00]
+    zrt.segments @b0.groups ends [64] rows [0] scalars [@row]
+    zrt.kernel @update.adam.f32.bf16 [read f32, update f32, update f32, update f32, write bf16] scalars 4 predicated {
+    ^bb0(%arg0: f32, %arg1: f32, %arg2: f32, %arg3: f32, %arg4: f64, %arg5: f64, %arg6: f64, %arg7: f64):
+      %0 = arith.truncf %arg5 : f64 to f32
+      %1 = arith.mulf %arg0, %0 : f32
+      %2 = arith.truncf %arg6 : f64 to f32
+      %3 = arith.truncf %arg7 : f64 to f32
+      %cst = arith.constant 7.500000e-01 : f32
+      %cst_0 = arith.constant 2.500000e-01 : f32
+      %cst_1 = arith.constant 9.99999993E-9 : f32
+      %4 = arith.mulf %arg2, %cst : f32
+      %5 = math.fma %1, %cst_0, %4 : f32
+      %6 = arith.mulf %1, %1 : f32
+      %7 = arith.mulf %arg3, %cst : f32
+      %8 = math.fma %6, %cst_0, %7 : f32
+      %9 = math.sqrt %8 : f32
+      %10 = arith.addf %9, %cst_1 : f32
+      %11 = arith.divf %5, %10 : f32
+      %12 = arith.mulf %arg1, %3 : f32
+      %13 = math.fma %11, %2, %12 : f32
+      %14 = arith.truncf %13 : f32 to bf16
+      zrt.yield %13, %5, %8, %14 : f32, f32, f32, bf16
+    }
+    zrt.segments @b1.groups ends [128] rows [0] scalars [@row]
+    zrt.slots @row_23 [0.000000e+00, 0.000000e+00, 0.000000e+00, 0.000000e+00]
+    zrt.scalars @scalars_24 {
+      %0 = zrt.load_slot @scalar_9[0]
+      zrt.store_slot %0, @row_23[0]
+      %1 = zrt.load_slot @scalar_22[0]
+      zrt.store_slot %1, @row_23[1]
+      %2 = zrt.load_slot @scalar_14[0]
+      zrt.store_slot %2, @row_23[2]
+      %3 = zrt.load_slot @scalar_15[0]
+      zrt.store_slot %3, @row_23[3]
+      zrt.yield
+    }
+    zrt.segments @b2.groups ends [256] rows [0] scalars [@row_23]
+    zrt.segments @b3.groups ends [128] rows [0] scalars [@row_23]
+    zrt.slots @result.norm [0.000000e+00]
+    zrt.scalars @scalars_25 {
+      %0 = zrt.load_slot @scalar_20[0]
+      zrt.store_slot %0, @result.norm[0]
+      %1 = zrt.load_slot @scalar_9[0]
+      zrt.store_slot %1, @outcome[0]
+      zrt.yield
+    }
+    zrt.handler @arrive_first {
+      %0 = zrt.pack after()
+    }
+    zrt.handler @arrive_next {
+      %0 = zrt.pack accumulate after()
+    }
+    zrt.handler @close_first {
+      %0 = zrt.fill_missing @b0 after()
+      %1 = zrt.fill_missing @b1 after(%0)
+      %2 = zrt.fill_missing @b2 after(%1)
+      %3 = zrt.fill_missing @b3 after(%2)
+    }
+    zrt.handler @begin_next {
+      %0 = zrt.set_role @b0.gradient as accumulator after()
+      %1 = zrt.set_role @b1.gradient as accumulator after(%0)
+      %2 = zrt.set_role @b2.gradient as accumulator after(%1)
+      %3 = zrt.set_role @b3.gradient as accumulator after(%2)
+    }
+    zrt.handler @reset {
+      %0 = zrt.set_role @b0.gradient as gradient after()
+      %1 = zrt.set_role @b1.gradient as gradient after(%0)
+      %2 = zrt.set_role @b2.gradient as gradient after(%1)
+      %3 = zrt.set_role @b3.gradient as gradient after(%2)
+    }
+    zrt.handler @finish {
+      %0 = zrt.count_arrivals to @arrivals after()
+      %1 = zrt.reduce_scatter @b0.gradient to @b0.reduced over [edp] after(%0)
+      %2 = zrt.reduce_scatter @b1.gradient to @b1.reduced over [edp, ep] after(%1)
+      %3 = zrt.reduce_scatter @b2.gradient to @b2.reduced over [edp, ep, tp] after(%2)
+      %4 = zrt.reduce_scatter @b3.gradient to @b3.reduced over [edp, ep] after(%3)
+      %5 = zrt.launch @sum_squares.f32 [@b0.reduced] over @b0.whole own [edp] sum @sums at 0 after(%4)
+      %6 = zrt.launch @sum_squares.f32 [@b1.reduced] over @b1.whole own [edp, ep] sum @sums_1 at 0 after(%5)
+      %7 = zrt.launch @sum_squares.f32 [@b2.reduced] over @b2.whole own [edp, ep, tp] sum @sums_3 at 0 after(%6)
+      %8 = zrt.launch @sum_squares.f32 [@b3.reduced] over @b3.whole own [edp, ep] sum @sums_5 at 0 after(%7)
+      %9 = zrt.run_scalars @scalars after(%8)
+      %10 = zrt.count_replicated_once @statistics[3] over [tp] after(%9)
+      %11 = zrt.all_reduce_scalars @statistics over [edp, ep, tp] after(%10)
+      %12 = zrt.run_scalars @scalars_8 after(%11)
+      %13 = zrt.launch @update.adam.f32.bf16 [@b0.reduced, @b0.master, @b0.m, @b0.v, @b0.parameters] over @b0.groups own [edp] after(%12)
+      %14 = zrt.all_gather @b0.parameters over [edp] after(%13)
+      %15 = zrt.launch @update.adam.f32.bf16 [@b1.reduced, @b1.master, @b1.m, @b1.v, @b1.parameters] over @b1.groups own [edp, ep] after(%14)
+      %16 = zrt.all_gather @b1.parameters over [edp, ep] after(%15)
+      %17 = zrt.run_scalars @scalars_24 after(%16)
+      %18 = zrt.launch @update.adam.f32.bf16 [@b2.reduced, @b2.master, @b2.m, @b2.v, @b2.parameters] over @b2.groups own [edp, ep, tp] after(%17)
+      %19 = zrt.all_gather @b2.parameters over [edp, ep, tp] after(%18)
+      %20 = zrt.launch @update.adam.f32.bf16 [@b3.reduced, @b3.master, @b3.m, @b3.v, @b3.parameters] over @b3.groups own [edp, ep] after(%19)
+      %21 = zrt.all_gather @b3.parameters over [edp, ep] after(%20)
+      %22 = zrt.run_scalars @scalars_25 after(%21)
+      %23 = zrt.commit @outcome after(%22)
+    }
+    zrt.transition idle on begin to first run []
+    zrt.transition first on arrive to first run [@arrive_first]
+    zrt.transition first on accumulate to between run [@close_first]
+    zrt.transition first on apply to idle run [@close_first, @finish, @reset]
+    zrt.transition first on discard to idle run []
+    zrt.transition between on begin to next run [@begin_next]
+    zrt.transition between on apply to idle run [@finish, @reset]
+    zrt.transition between on discard to idle run [@reset]
+    zrt.transition next on arrive to next run [@arrive_next]
+    zrt.transition next on accumulate to between run []
+    zrt.transition next on apply to idle run [@finish, @reset]
+    zrt.transition next on discard to idle run [@reset]
+  }
+}
+
