@@ -238,7 +238,7 @@ def Zero_ReduceOp : Zero_InferredOp<"reduce", [Pure]> {
 
     - `reduce_c1`: operands are not partial over `micro` (the sum over backwards
       comes first), nor varying;
-    - `wire_c1`: a reduce dtype is a float type of which the operands, arrays,
+    - `reduce_dtype_c1`: a reduce dtype is a float type of which the operands, arrays,
       hold every number.
 
     Example:

@@ -20,7 +20,7 @@ bool isStorageType(mlir::Type type);
 /// Whether |wide| holds every number of |narrow|, both storage types.
 bool holdsEveryNumber(mlir::Type wide, mlir::Type narrow);
 
-/// wire_c1: |values| can travel as |wire|, which may be null.
+/// reduce_dtype_c1: |values| can travel as |wire|, which may be null.
 mlir::LogicalResult verifyWire(mlir::Operation *op, mlir::ValueRange values,
                                std::optional<mlir::Type> wire);
 

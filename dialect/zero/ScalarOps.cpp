@@ -312,7 +312,7 @@ LogicalResult OutcomeOp::verify() {
   if (getSums().empty() && getNonfinite() != Nonfinite::apply)
     return emitOpError() << "needs the sums of squares of the gradients to see "
                             "whether they are finite, unless it is 'nonfinite "
-                            "poison'";
+                            "apply'";
   if (getRanks() < 1)
     return emitOpError() << "ranks must be at least 1, got " << getRanks();
   return success();

@@ -22,7 +22,7 @@ def Zero_BucketOp : Zero_Op<"bucket",
   let summary = "Parameters laid out one behind the other";
   let description = [{
     One row of the layout table. `64xf32` is the whole bucket and the type in
-    which its gradients are kept; `prescaled` is the type in which the caller
+    which its gradients are kept; `arrives` is the type in which the caller
     delivers them. Parameter i occupies [offsets[i], offsets[i] + extents[i]):
     its elements in row-major order and the pad behind them, so whoever writes a
     parameter zeroes its pad. Over the axes whose ranks divide the work of the
@@ -55,7 +55,7 @@ def Zero_BucketOp : Zero_Op<"bucket",
     FlatSymbolRefArrayAttr:$members, DenseI64ArrayAttr:$offsets,
     DenseI64ArrayAttr:$extents);
   let assemblyFormat = [{
-    $sym_name `:` custom<PlacedType>($type) `prescaled` $arrival_type
+    $sym_name `:` custom<PlacedType>($type) `arrives` $arrival_type
     $members `offsets` $offsets `extents` $extents attr-dict
   }];
   let hasVerifier = 1;
@@ -103,7 +103,7 @@ def Zero_AllReduceOp : Zero_SumOp<"all_reduce"> {
 
     - `all_reduce_c1`: the operand is partial over each axis;
     - `collective_c1`: it is on the device;
-    - `wire_c1`: a reduce dtype is a float type of which the operand, an array,
+    - `reduce_dtype_c1`: a reduce dtype is a float type of which the operand, an array,
       holds every number.
 
     Example:
@@ -129,7 +129,7 @@ def Zero_ReduceScatterOp : Zero_SumOp<"reduce_scatter"> {
     - `reduce_scatter_c2`: its last dimension, which is scattered, exists and is
       not sharded;
     - `collective_c1`: it is on the device;
-    - `wire_c1`: as for `zero.all_reduce`.
+    - `reduce_dtype_c1`: as for `zero.all_reduce`.
 
     Example:
 

@@ -44,7 +44,7 @@ ParseResult StepOp::parse(OpAsmParser &parser, OperationState &result) {
     std::optional<Nonfinite> parsed = symbolizeNonfinite(keyword);
     if (!parsed)
       return parser.emitError(loc)
-             << "expected skip, poison or error, got '" << keyword << "'";
+             << "expected skip, apply or error, got '" << keyword << "'";
     nonfinite = *parsed;
   }
   result.addAttribute(getNonfiniteAttrName(result.name),

@@ -104,7 +104,7 @@ class Runner:
                 "--parameters", str(row["sizes"].count(",") + 1),
                 "--sizes", row["sizes"], "--dtype", row["dtype"],
                 "--gradient", row["gradient"], "--reduce-dtype", row["reduce_dtype"],
-                "--weight", weight,
+                "--normalize", weight,
                 "--optimizer", ROOT / f"examples/optimizers/{row['optimizer']}.mlir",
             ]
             with open(path, "w") as out:

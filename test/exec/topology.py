@@ -58,7 +58,7 @@ def write_step(mesh, weight, path):
     command = [
         sys.executable, ROOT / "tools/scripts/make_step.py", "--mesh", mesh,
         "--classes", CLASSES, "--parameters", "17", "--sizes", "33,1,7,130,0",
-        "--weight", weight, "--groups", "3", "--optional", "2,9", "--tied", "0,7",
+        "--normalize", weight, "--groups", "3", "--optional", "2,9", "--tied", "0,7",
         "--optimizer", ROOT / "examples/optimizers/adamw.mlir",
     ]
     with open(path, "w") as out:

@@ -28,7 +28,7 @@ class Tensor(ctypes.Structure):
 class Results(ctypes.Structure):
     _fields_ = [("struct_size", c_uint32), ("verdict", c_int32),
                 ("backwards", c_int64), ("num_values", c_int32),
-                ("reserved", c_int32), ("values", c_double * 16)]
+                ("reserved", c_int32), ("values", ctypes.POINTER(c_double))]
 
 
 class StateEntry(ctypes.Structure):

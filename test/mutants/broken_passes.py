@@ -37,8 +37,8 @@ BREAKS = [
     ("layout", "a parameter takes a row of another group", LAYOUT,
      "memberRows.push_back(it->second);", "memberRows.push_back(0);"),
     ("layout", "the outcome is over the first bucket only", LAYOUT,
-     "builder.create<NormOp>(loc, reduced));",
-     "builder.create<NormOp>(loc, ArrayRef<Value>(reduced).take_front()));"),
+     "builder.create<NormOp>(builder.getFusedLoc(reduces), reduced));",
+     "builder.create<NormOp>(builder.getFusedLoc(reduces), ArrayRef<Value>(reduced).take_front()));"),
     ("layout", "the norm is over the first bucket only", LAYOUT,
      "builder.create<NormOp>(op.getLoc(), inputs).getNorm()",
      "builder.create<NormOp>(op.getLoc(), ArrayRef<Value>(inputs).take_front())"
@@ -353,8 +353,8 @@ STEPS = [
     "--optimizer adamw --sizes 70,33",
     "--ranks 2 --parameters 5 --optimizer adamw --sizes 70,1,33 --optional 1",
     "--ranks 3 --parameters 3 --optimizer adam --sizes 7,70 --nonfinite error",
-    "--ranks 2 --parameters 4 --optimizer lion --weight raw --sizes 70,3 --reduce_dtype bf16",
-    "--mesh dp=2,tp=2 --parameters 2 --optimizer sgd --weight tokens --sizes 70,2 "
+    "--ranks 2 --parameters 4 --optimizer lion --normalize raw --sizes 70,3 --reduce-dtype bf16",
+    "--mesh dp=2,tp=2 --parameters 2 --optimizer sgd --normalize tokens --sizes 70,2 "
     f"--loss-scale {ROOT}/examples/loss_scales/torch.mlir "
     f"--schedule {ROOT}/examples/schedules/linear.mlir",
 ]
@@ -393,6 +393,12 @@ def find_rejection(build, folder):
     return ""
 
 
+def pattern_of(text):
+    """Matches |text| however it is broken into lines."""
+    tokens = re.findall(r"\w+|[^\w\s]", text)
+    return re.compile(r"\s*".join(map(re.escape, tokens)))
+
+
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -409,7 +415,7 @@ def main():
         or re.search(options.only, entry[1])
     ]
     for _, _, path, text, _ in BREAKS:
-        if text not in (ROOT / path).read_text():
+        if not pattern_of(text).search((ROOT / path).read_text()):
             sys.exit(f"{path} has changed: no '{text}'")
     if options.list:
         for name, what, *_ in breaks:
@@ -435,7 +441,7 @@ def main():
         for name, what, path, text, other in breaks:
             file = source / path
             right = file.read_text()
-            file.write_text(right.replace(text, other, 1))
+            file.write_text(pattern_of(text).sub(lambda _: other, right, count=1))
             done = subprocess.run(
                 compile_step, capture_output=True, text=True, cwd=source
             )

@@ -147,7 +147,7 @@ def write_step(options, out):
         "mean": (["accumulation", *batch], ["accumulation"]),
         "tokens": (["tokens"], []),
     }
-    divided, arrived = weights[options.weight]
+    divided, arrived = weights[options.normalize]
     multiplied = ["loss_scale : 1"] * bool(options.loss_scale)
     left = multiplied + [f"{symbol} : 1" for symbol in divided if symbol not in arrived]
     scaled = f", scaled = [{', '.join(left)}]" * bool(left)
@@ -157,7 +157,7 @@ def write_step(options, out):
     counted = [axis for axis in CLASSES["dense"].partial if axis in mesh]
     counts = f", partial = [{', '.join(counted)}]" * bool(counted)
     tokens = f", %tokens: !zero.value<f64{counts}> {{zero.tokens}}"
-    tokens *= options.weight == "tokens"
+    tokens *= options.normalize == "tokens"
     loss_scale = " loss_scale @loss_scale" * bool(options.loss_scale)
     nonfinite = f" nonfinite {options.nonfinite}" * (options.nonfinite != "skip")
     alike = [
@@ -253,7 +253,7 @@ def main():
     parser.add_argument("--accumulator", default="f32")
     parser.add_argument("--reduce-dtype", default="", help="as what addends travel")
     parser.add_argument(
-        "--weight",
+        "--normalize",
         choices=["mean", "raw", "sum", "tokens"],
         default="mean",
         help="of a contribution; raw: a mean of gradients that arrive as they are; "

@@ -109,7 +109,7 @@ static int finish(zero::Tool &tool, const Outcome &outcome, double seconds) {
       const zero::ProofSummary &summary = *outcome.summary;
       object["step"] = summary.step;
       object["ranks"] = summary.ranks;
-      object["backwards"] = "any number";
+      object["accumulation"] = "any number";
       object["parameters"] = summary.parameters;
       object["elements"] = summary.elements;
       object["preconditions"] =

@@ -29,7 +29,7 @@ static cl::opt<std::string>
     ranksFlag("ranks", cl::value_desc("N"), cl::cat(category),
               cl::desc("Short for --mesh=dp=N (default as in the IR)"));
 static cl::opt<std::string>
-    backwardsFlag("backwards", cl::value_desc("N,..."), cl::cat(category),
+    backwardsFlag("accumulation", cl::value_desc("N,..."), cl::cat(category),
                   cl::desc("Backwards of each step, such as 1,4,2, repeated "
                            "(default 1, or as in the gradient file)"));
 static cl::opt<std::string>

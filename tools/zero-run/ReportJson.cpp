@@ -73,8 +73,8 @@ static json::Object toJson(const StepReport &step,
                                    {"rank", gradient.rank},
                                    {"backward", gradient.backward}});
   return json::Object{
-      {"step", step.index},           {"backwards", result.backwards},
-      {"loss_scale", step.lossScale}, {"outcome", result.outcome},
+      {"step", step.index},           {"accumulation", result.backwards},
+      {"loss_scale", step.lossScale}, {"outcome_code", result.outcome},
       {"outcome", step.describe()},   {"values", std::move(values)},
       {"reported", std::move(named)}, {"missing", std::move(missing)},
       {"message", result.message}};

@@ -46,7 +46,7 @@ zero.step @s on @m normalize() () {
 // step_c2
 // expected-note@+1 {{axes are declared here}}
 zero.mesh @m <["dp" = 2]>
-// expected-error@+1 {{weight names 'data', which is neither accumulation, tokens, loss_scale nor an axis of mesh @m}}
+// expected-error@+1 {{normalize names 'data', which is neither accumulation, tokens, loss_scale nor an axis of mesh @m}}
 zero.step @s on @m normalize(data : -1) () {
   zero.return []
 }

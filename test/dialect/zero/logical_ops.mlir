@@ -12,7 +12,7 @@
 // CHECK-SAME: counters [beta1_t = 1.000000e+00, beta2_t = 1.000000e+00] state [m, v]
 // CHECK: zero.step @train on @cluster normalize(accumulation : -1, dp : -1)
 // CHECK: %[[G:.*]]:4 = zero.micro_batches in f32
-// CHECK: zero.backward(@fc1.weight, @fc1.bias, @fc2.weight, @fc2.bias) arrives (accumulation : -1)
+// CHECK: zero.backward(@fc1.weight, @fc1.bias, @fc2.weight, @fc2.bias) prescaled (accumulation : -1)
 // CHECK: %[[R:.*]]:4 = zero.reduce %[[G]]#0
 // CHECK-SAME: !zero.value<64x48xf32, partial = [dp], scaled = [dp : 1]>
 // CHECK: %[[N:.*]] = zero.norm %[[R]]#0

@@ -30,7 +30,7 @@ zero.optimizer @sgd hyper [lr] {
 zero.step @train on @cluster normalize() loss_scale @scale (%v: !zero.value<f64>) {
   // CHECK: %[[S:.*]] = zero.read_scale @scale
   %s = zero.read_scale @scale
-  // CHECK: zero.backward(@w) arrives (loss_scale : 1)
+  // CHECK: zero.backward(@w) prescaled (loss_scale : 1)
   %g = zero.micro_batches in f32 {
     %d = zero.backward(@w) prescaled(loss_scale : 1) : !zero.value<8xf16, partial = [dp, micro], scaled = [loss_scale : 1]>
     zero.yield %d : !zero.value<8xf16, partial = [dp, micro], scaled = [loss_scale : 1]>

@@ -2,7 +2,7 @@
 //
 // RUN: zero-opt %s --split-input-file --verify-diagnostics --allow-unregistered-dialect
 
-// wire_c1
+// reduce_dtype_c1
 zero.mesh @m <["dp" = 2]>
 zero.step @train on @m normalize() () {
   %g = "test.gradient"() : () -> !zero.value<8xbf16, partial = [dp]>
@@ -13,7 +13,7 @@ zero.step @train on @m normalize() () {
 
 // -----
 
-// wire_c1: neither holds the other
+// reduce_dtype_c1: neither holds the other
 zero.mesh @m <["dp" = 2]>
 zero.step @train on @m normalize() () {
   %g = "test.gradient"() : () -> !zero.value<8xbf16, partial = [dp]>
@@ -24,18 +24,18 @@ zero.step @train on @m normalize() () {
 
 // -----
 
-// wire_c1
+// reduce_dtype_c1
 zero.mesh @m <["dp" = 2]>
 zero.step @train on @m normalize() () {
   %g = "test.gradient"() : () -> !zero.value<8xf32, partial = [dp]>
   // expected-error@+1 {{operand is of 'f32', which does not hold every number of reduce dtype 'i8'}}
-  %r = zero.all_reduce %g over [dp] wire i8 : !zero.value<8xf32, partial = [dp]>
+  %r = zero.all_reduce %g over [dp] reduce_dtype i8 : !zero.value<8xf32, partial = [dp]>
   zero.return []
 }
 
 // -----
 
-// wire_c1
+// reduce_dtype_c1
 zero.mesh @m <["dp" = 2]>
 zero.step @train on @m normalize() (%n: !zero.value<f64, partial = [dp]>) {
   // expected-error@+1 {{operand is of scalars, which travel as they are; leave 'reduce_dtype' out}}
@@ -45,7 +45,7 @@ zero.step @train on @m normalize() (%n: !zero.value<f64, partial = [dp]>) {
 
 // -----
 
-// wire_c1: several scalars
+// reduce_dtype_c1: several scalars
 zero.mesh @m <["dp" = 2]>
 zero.step @train on @m normalize() (%n: !zero.value<f64, partial = [dp]>) {
   %s = zero.stack %n, %n : !zero.value<f64, partial = [dp]>, !zero.value<f64, partial = [dp]>

@@ -29,7 +29,7 @@ zero.group @all [@expert]
 
 // CHECK: zero.step @step
 zero.step @step on @cluster normalize(edp : -1, ep : -1) (%lr: !zero.value<f64>, %v: !zero.value<f64>) {
-  // CHECK: zero.backward(@rows) arrives () replicated [tp]
+  // CHECK: zero.backward(@rows) prescaled () replicated [tp]
   %g = zero.micro_batches in f32 {
     %d = zero.backward(@rows) prescaled() replicated [tp]
         : !zero.value<2x2x32xf32, sharded = [ep, tp : 1], partial = [edp, micro], reduced = [ep], scaled = [edp : 1, ep : 1]>

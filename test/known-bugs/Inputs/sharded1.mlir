@@ -41,7 +41,7 @@ module {
   zero.bucket @b1 : 128xf32 arrives bf16 [@w] offsets [0] extents [128]
   zero.step @train on @cluster normalize(accumulation : -1, dp : -1) (%arg0: !zero.value<f64>) {
     %0:2 = zero.micro_batches in f32 {
-      %23:2 = zero.backward(@b0, @b1) arrives (accumulation : -1) : !zero.value<128xf32, partial = [dp, micro], scaled = [dp : 1]>, !zero.value<128xf32, partial = [dp, micro], scaled = [dp : 1]>
+      %23:2 = zero.backward(@b0, @b1) prescaled (accumulation : -1) : !zero.value<128xf32, partial = [dp, micro], scaled = [dp : 1]>, !zero.value<128xf32, partial = [dp, micro], scaled = [dp : 1]>
       zero.yield %23#0, %23#1 : !zero.value<128xf32, partial = [dp, micro], scaled = [dp : 1]>, !zero.value<128xf32, partial = [dp, micro], scaled = [dp : 1]>
     }
     %1 = zero.reduce_scatter %0#0 over [dp] : !zero.value<128xf32, partial = [dp], scaled = [dp : 1]>

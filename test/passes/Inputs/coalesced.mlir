@@ -18,7 +18,7 @@ zero.optimizer @sgd hyper [lr]   {
 zero.bucket @b0 : 128xf32 arrives bf16 [@b, @w] offsets [0, 32] extents [32, 96]
 zero.step @train on @cluster normalize(accumulation : -1, dp : -1) (%arg0: !zero.value<f64>) {
   %0 = zero.micro_batches in f32 {
-    %16 = zero.backward(@b0) arrives (accumulation : -1) : !zero.value<128xf32, partial = [dp, micro], scaled = [dp : 1]>
+    %16 = zero.backward(@b0) prescaled (accumulation : -1) : !zero.value<128xf32, partial = [dp, micro], scaled = [dp : 1]>
     zero.yield %16 : !zero.value<128xf32, partial = [dp, micro], scaled = [dp : 1]>
   }
   %1 = zero.reduce_scatter %0 over [dp] : !zero.value<128xf32, partial = [dp], scaled = [dp : 1]>

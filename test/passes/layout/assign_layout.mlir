@@ -10,7 +10,7 @@
 //
 // The step works on the bucket; gradients arrive in the accumulator's type.
 // CHECK: %[[G:.*]] = zero.micro_batches in f32
-// CHECK: zero.backward(@b0) arrives (accumulation : -1) : !zero.value<128xf32, partial = [dp, micro], scaled = [dp : 1]>
+// CHECK: zero.backward(@b0) prescaled (accumulation : -1) : !zero.value<128xf32, partial = [dp, micro], scaled = [dp : 1]>
 // CHECK: %[[R:.*]] = zero.reduce %[[G]] : !zero.value<128xf32, partial = [dp], scaled = [dp : 1]>
 // CHECK: %[[N:.*]] = zero.norm %[[R]]
 // CHECK: %[[C:.*]] = zero.clip %[[R]] by %[[N]]

@@ -31,7 +31,7 @@ zero.step @s on @m normalize(accumulation : -1, dp : -1, tokens : -1)
     (%n: !zero.value<f64, partial = [dp]> {zero.tokens}) {
   // CHECK: %{{.*}}:2 = zero.micro_batches in f32
   %g:2 = zero.micro_batches in f32 {
-    // CHECK: zero.backward(@v, @w) arrives (accumulation : -1, tokens : -1) replicated [tp, sp]
+    // CHECK: zero.backward(@v, @w) prescaled (accumulation : -1, tokens : -1) replicated [tp, sp]
     // CHECK-SAME: !zero.value<8xf32, partial = [edp, ep, micro], scaled = [edp : 1, ep : 1]>
     // CHECK-SAME: !zero.value<12x8xf32, sharded = [sp, tp], partial = [edp, ep, micro], scaled = [edp : 1, ep : 1]>
     %d:2 = zero.backward(@v, @w) prescaled(accumulation : -1, tokens : -1) replicated [model]

@@ -21,7 +21,7 @@
 // POISON: arith.cmpf une
 // POISON-NEXT: arith.constant 2.000000e+00 : f64
 // POISON-NOT: sum_squares
-// UNKNOWN: expected skip, poison or error, got 'panic'
+// UNKNOWN: expected skip, apply or error, got 'panic'
 
 zero.mesh @m <["dp" = 2]>
 zero.parameter @w : 8xf32

@@ -32,7 +32,7 @@ struct ParameterText {
 
 /// A step @s over the axis dp that sums, reduces, takes the norm and updates
 /// all parameters; its result is the norm, its arguments the learning rate and,
-/// where the weight names them, the tokens of each rank.
+/// where the normalize names them, the tokens of each rank.
 struct StepText {
   int64_t ranks = 2;
   std::vector<ParameterText> parameters = {{"w", 1, ""}};
