@@ -227,8 +227,8 @@ static LogicalResult verifyNoSharedMember(ModuleOp module) {
 
 LogicalResult BucketOp::verifySymbolUses(SymbolTableCollection &symbols) {
   // bucket_c1, once for all buckets
-  auto module = (*this)->getParentOfType<ModuleOp>();
-  if (module && *module.getOps<BucketOp>().begin() == *this &&
+  if (auto module = dyn_cast_if_present<ModuleOp>((*this)->getParentOp());
+      module && *module.getOps<BucketOp>().begin() == *this &&
       failed(verifyNoSharedMember(module)))
     return failure();
   Type storage;

@@ -72,8 +72,11 @@ static LogicalResult verifySlices(Operation *call, ArrayAttr axes,
          << ranks << " ranks of " << axes;
 }
 
-/// The list |name| of |call|; null if it has none.
+/// The list |name| of |call|; null if it has none. What stands in a program and
+/// is no call, such as a module, has lists of something else.
 static ArrayAttr getOwnList(Operation *call, StringRef name) {
+  if (!isa_and_present<ZrtDialect>(call->getDialect()))
+    return nullptr;
   std::optional<Attribute> own = call->getInherentAttr(name);
   return own ? dyn_cast_if_present<ArrayAttr>(*own) : ArrayAttr();
 }

@@ -364,3 +364,12 @@ zero.step @s on @m normalize() () {
   }
   zero.return []
 }
+
+// -----
+
+// bucket_c1: also of a bucket that stands in a program by mistake.
+zero.mesh @m <["dp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  // expected-error@+1 {{member @w is not a zero.parameter of this module}}
+  zero.bucket @b0 : 8xf32 arrives f32 [@w] offsets [0] extents [8]
+}

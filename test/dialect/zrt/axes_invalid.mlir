@@ -231,3 +231,16 @@ zrt.program @p on @m inputs [] results [] [] {
     %t = zrt.reduce_scatter @a to @b over [dp] after()
   }
 }
+
+// -----
+
+// program_c2: what stands in a program by mistake has axes of another kind.
+zero.mesh @m <["dp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  zero.mesh @inner <["dp" = 2]>
+  zrt.slots @s [0.0]
+  zrt.handler @h {
+    // expected-error@+1 {{names "tp", which is no axis of mesh @m}}
+    %0 = zrt.all_reduce_scalars @s over [tp] after()
+  }
+}
