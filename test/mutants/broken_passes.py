@@ -306,6 +306,7 @@ BREAKS = [
     ("lower", "the outcome is committed before it is stored", STEP,
      "  scalars->flush();\n  for (Operation *op : later)\n"
      "    if (failed(lower(op)))\n      return failure();\n"
+     "  setLoc(step.getBody().front().getTerminator()->getLoc());\n"
      "  finish->call<zrt::CommitOp>(outcome);",
      "  finish->call<zrt::CommitOp>(outcome);\n  scalars->flush();\n"
      "  for (Operation *op : later)\n    if (failed(lower(op)))\n"
