@@ -243,9 +243,17 @@ bool Rank::apply(int number) {
                            nullptr)) ||
       !check(calls().results(step, &results)))
     return false;
-  auto *begin = reinterpret_cast<const char *>(&results);
-  state.pieces.push_back({"results of step " + std::to_string(number),
-                          {begin, begin + sizeof(results)}});
+  // The outcome, the number of backward passes, and the values.
+  std::vector<char> bytes;
+  auto add = [&](const void *data, size_t size) {
+    auto *begin = static_cast<const char *>(data);
+    bytes.insert(bytes.end(), begin, begin + size);
+  };
+  add(&results.verdict, sizeof(results.verdict));
+  add(&results.backwards, sizeof(results.backwards));
+  add(results.values, size_t(results.num_values) * sizeof(double));
+  state.pieces.push_back(
+      {"results of step " + std::to_string(number), std::move(bytes)});
   return release();
 }
 
