@@ -79,7 +79,7 @@ def draw(rng):
         gradient=gradient,
         accumulator=rng.choice(["f32", "f32", "f32", "f64", gradient]),
         wire="",
-        weight=rng.choice(["mean", "mean", "raw", "sum", "tokens"]),
+        normalize=rng.choice(["mean", "mean", "raw", "sum", "tokens"]),
         optional=",".join(some),
         used_twice=",".join(twice),
         nonfinite=rng.choice(["skip", "skip", "apply", "error"]),
@@ -151,7 +151,7 @@ def simpler(drawn):
             yield change(step, sizes=halved), *drawn[1:]
     plain = {
         "ranks": step.ranks // 2 or 1, "dtype": "f32", "gradient": "f32",
-        "accumulator": "f32", "reduce_dtype": "", "weight": "mean", "optional": "", "used_twice": "",
+        "accumulator": "f32", "reduce_dtype": "", "normalize": "mean", "optional": "", "used_twice": "",
         "nonfinite": "skip", "max_norm": 0, "groups": 1, "norm": "all",
         "optimizer": step.optimizer[:1], "loss_scale": "", "schedule": [], "tied": "",
     }  # fmt: skip
