@@ -76,6 +76,10 @@ try:
 except OSError:
     config.available_features.add("no-cuda-driver")
 
+# The target zero-docs makes it.
+if os.path.exists(os.path.join(config.zero_obj_root, "docs", "zero.md")):
+    config.available_features.add("generated-docs")
+
 # %small_disk SIZE FOLDER 'COMMAND' runs COMMAND where FOLDER is a file system of
 # SIZE, which needs a mount namespace.
 small_disk = "unshare -rm sh -c 'mount -t tmpfs -o size=$0 none $1 && eval \"$2\"'"

@@ -27,38 +27,45 @@ def Zero_StepOp : Zero_Op<"step",
      DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "One update of all parameters, over the whole mesh";
   let description = [{
-    `normalize(accumulation : -1, dp : -1)` declares what each gradient contribution
-    counts for: here the mean over backwards and data ranks. It is one monomial
-    for the whole step and never derived from the axes a parameter happens to be
-    reduced over. Arguments are scalars that the caller passes to `apply`; a
-    replicated type is the caller's promise that all ranks pass the same, and of a
-    partial one each rank passes its own addend.
+    `normalize(accumulation : -1, dp : -1)` declares the factor of each gradient
+    contribution: here the mean over backward passes and data-parallel ranks. It is
+    one monomial for the whole step. It does not depend on the axes that a parameter
+    is reduced over.
 
-    `normalize(tokens : -1)` divides by a number of tokens, over all backwards and
-    ranks: the sum over the ranks of the argument `{zero.tokens}`. So every token
-    counts the same, however unevenly they are spread. Where each rank passes a
-    number of its own and has an addend of each gradient (both are partial over all
-    axes of the mesh), and gradients arrive as sums over tokens, ranks may make
-    different numbers of backwards, one at least, unless they wait for each other in
-    each backward, as they do at ZeRO stage 2; any other step is refused where they
-    do. A step whose
-    ranks counted no tokens is refused.
+    Arguments are scalars that the caller passes to `apply`. An argument of a
+    replicated type is the same on all ranks, which is a precondition. Of a partial
+    type each rank passes an addend of its own.
+
+    `normalize(tokens : -1)` divides by a number of tokens: the sum of the argument
+    `{zero.tokens}` over the ranks, each of which counts the tokens of all its
+    backward passes. So every token counts the same, however unevenly tokens are
+    spread. A step whose ranks counted no tokens is refused.
+
+    Ranks make the same number of backward passes, or the step is refused. They may
+    make different numbers, at least one each, where all of this holds:
+
+    - the step divides by tokens, and gradients arrive as sums over tokens;
+    - each rank has a number of tokens and an addend of each gradient of its own:
+      both are partial over all axes of the mesh;
+    - no rank waits for others within a backward pass, as ranks do at ZeRO stage 2.
 
     ```mlir
     zero.step @train on @cluster normalize(tokens : -1) (%lr: !zero.value<f64>, %n: !zero.value<f64, partial = [dp]> {zero.tokens}) {
     ```
 
-    `loss_scale @scale` says that losses are multiplied by a `zero.loss_scale`;
-    `loss_scale` in monomials and types stands for it.
+    `loss_scale @scale` declares that losses are multiplied by this
+    `zero.loss_scale`. In monomials and types it is called `loss_scale`.
 
-    `nonfinite skip` (the default) leaves everything untouched when any gradient
-    is not finite; `error` does so, too, and makes it an error of the step;
-    `apply` applies the step all the same.
+    `nonfinite` decides what happens to a step in which a gradient is not finite:
+
+    - `skip` (the default) changes nothing;
+    - `error` changes nothing, and the step is refused with an error;
+    - `apply` applies the step all the same.
 
     Constraints:
 
     - `step_c1`: the mesh exists;
-    - `step_c2`: the weight's symbols are `accumulation`, `tokens` and axes of the
+    - `step_c2`: the symbols of `normalize` are `accumulation`, `tokens` and axes of the
       mesh;
     - `step_c3`: arguments are f64 scalars;
     - `step_c4`: the body ends with `zero.return`;
