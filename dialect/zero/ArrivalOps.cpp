@@ -349,7 +349,7 @@ LogicalResult BackwardOp::verifySymbolUses(SymbolTableCollection &symbols) {
     // backward_c4
     if (Scale(arriving->getScale()) != scale)
       return emitOpError() << "gradient of " << source
-                           << " must be scaled by arrival / weight = ("
+                           << " must be scaled by prescaled / normalize = ("
                            << toString(scale) << "), got " << type
                            << ", expected " << getExpected();
   }

@@ -53,7 +53,8 @@ void zero::printMeshAxes(OpAsmPrinter &printer, Operation *, ArrayAttr axes) {
   printer << "]";
 }
 
-ParseResult zero::parseFlattenedAxess(OpAsmParser &parser, ArrayAttr &views) {
+ParseResult zero::parseFlattenedAxesList(OpAsmParser &parser,
+                                         ArrayAttr &views) {
   SmallVector<Attribute> list;
   auto parseView = [&]() -> ParseResult {
     std::string name;
@@ -72,8 +73,8 @@ ParseResult zero::parseFlattenedAxess(OpAsmParser &parser, ArrayAttr &views) {
   return success();
 }
 
-void zero::printFlattenedAxess(OpAsmPrinter &printer, Operation *,
-                               ArrayAttr views) {
+void zero::printFlattenedAxesList(OpAsmPrinter &printer, Operation *,
+                                  ArrayAttr views) {
   if (views.empty())
     return;
   printer << "flattened [";

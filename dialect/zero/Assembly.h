@@ -23,10 +23,10 @@ void printMeshAxes(mlir::OpAsmPrinter &printer, mlir::Operation *op,
                    mlir::ArrayAttr axes);
 
 /// (`flattened` `[` `"dp" = ["edp", "ep"]` ... `]`)?
-mlir::ParseResult parseFlattenedAxess(mlir::OpAsmParser &parser,
-                                      mlir::ArrayAttr &views);
-void printFlattenedAxess(mlir::OpAsmPrinter &printer, mlir::Operation *op,
-                         mlir::ArrayAttr views);
+mlir::ParseResult parseFlattenedAxesList(mlir::OpAsmParser &parser,
+                                         mlir::ArrayAttr &views);
+void printFlattenedAxesList(mlir::OpAsmPrinter &printer, mlir::Operation *op,
+                            mlir::ArrayAttr views);
 
 /// `64x64xbf16, sharded = [tp]`: a !zero.value without its brackets.
 mlir::ParseResult parsePlacedType(mlir::OpAsmParser &parser,

@@ -74,7 +74,7 @@ def Zero_MeshOp : Zero_Op<"mesh", [Symbol]> {
                        Zero_FlattenedAxesArrayAttr:$flattened);
   let assemblyFormat = [{
     $sym_name `<` custom<MeshAxes>($axes) `>`
-    custom<FlattenedAxess>($flattened) attr-dict
+    custom<FlattenedAxesList>($flattened) attr-dict
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{

@@ -234,7 +234,7 @@ def main():
         # The sum over backwards and ranks is the same list of integers however it
         # is dealt out, so one hash is right for all rows that share the rest. Of
         # addends that travel as bf16 the large ones are rounded.
-        exact = runner.run(dict(row, wire=""), "none", gradients="exact",
+        exact = runner.run(dict(row, reduce_dtype=""), "none", gradients="exact",
                            weight="sum")
         key = tuple(row[name] for name in ("dtype", "gradient", "optimizer", "sizes"))
         expected = hashes.setdefault(key, (exact.get("state_hash"), row))

@@ -78,7 +78,7 @@ def draw(rng):
         dtype=dtype,
         gradient=gradient,
         accumulator=rng.choice(["f32", "f32", "f32", "f64", gradient]),
-        wire="",
+        reduce_dtype="",
         normalize=rng.choice(["mean", "mean", "raw", "sum", "tokens"]),
         optional=",".join(some),
         used_twice=",".join(twice),
@@ -106,7 +106,7 @@ def draw(rng):
     # An f16 may overflow where the sum in f64 does not.
     narrower = {"f32": ["bf16"], "f64": ["bf16", "f32"]}
     if step.accumulator in narrower and rng.random() < 0.4:
-        step.wire = rng.choice(narrower[step.accumulator])
+        step.reduce_dtype = rng.choice(narrower[step.accumulator])
     over = []
     if rng.random() < 0.6:
         mesh = draw_mesh(rng)

@@ -25,7 +25,7 @@ static cl::OptionCategory category("zero-prove options");
 static cl::list<std::string> inputs(cl::Positional, cl::desc("<step.mlir>..."),
                                     cl::cat(category));
 static cl::opt<bool> json("json", cl::cat(category), cl::ValueDisallowed,
-                          cl::desc("Print what was summary, or the errors, as "
+                          cl::desc("Print what was proved, or the errors, as "
                                    "JSON"));
 
 namespace {

@@ -205,7 +205,7 @@ zero.mesh @m <["dp" = 2]>
 zero.parameter @w : 8xf32
 zero.step @s on @m normalize(dp : -1) () {
   %g = zero.micro_batches in f32 {
-    // expected-error@+1 {{gradient of @w must be scaled by arrival / weight = (accumulation : -1, dp : 1), got '!zero.value<8xf32, partial = [dp, micro]>', expected '!zero.value<8xf32, partial = [dp, micro], scaled = [accumulation : -1, dp : 1]>'}}
+    // expected-error@+1 {{gradient of @w must be scaled by prescaled / normalize = (accumulation : -1, dp : 1), got '!zero.value<8xf32, partial = [dp, micro]>', expected '!zero.value<8xf32, partial = [dp, micro], scaled = [accumulation : -1, dp : 1]>'}}
     %d = zero.backward(@w) prescaled(accumulation : -1) : !zero.value<8xf32, partial = [dp, micro]>
     zero.yield %d : !zero.value<8xf32, partial = [dp, micro]>
   }

@@ -2,7 +2,7 @@
 //
 // RUN: zero-opt %s --split-input-file --verify-diagnostics --zero-expand-flattened
 //
-// Views that name an axis twice.
+// Flattened axes that name an axis twice.
 
 // expected-error@+1 {{a value names axis 'ep' twice, by a view of the mesh, got '!zero.value<8x8xf32, sharded = [ep, model : 1]>'}}
 zero.mesh @m <["ep" = 2, "tp" = 2]> flattened ["model" = ["ep", "tp"]]

@@ -40,8 +40,8 @@ std::string zero::test::replaceWords(
   return text;
 }
 
-/// What a gradient is still multiplied with: arrival / weight. Both hold -1 at
-/// most, so an axis is left where only one of them names it.
+/// What a gradient is still multiplied with: prescaled / normalize. Both hold
+/// -1 at most, so an axis is left where only one of them names it.
 static std::string getScale(const std::string &weight,
                             const std::string &arrives) {
   std::string scale;
