@@ -265,8 +265,8 @@ def Zero_NormOp : Zero_InferredOp<"norm", [Pure]> {
   let description = [{
     Constraints:
 
-    - `norm_c1`: operands are reduced (not partial, varying or reduced) and
-      unscaled.
+    - `norm_c1`: operands are not partial, varying or `reduced`, and unscaled;
+    - `norm_c2`: each operand stands there once.
 
     Example:
 
@@ -288,7 +288,7 @@ def Zero_ClipOp : Zero_InferredOp<"clip", [Pure]> {
 
     Constraints:
 
-    - `clip_c1`: operands are reduced and unscaled, the norm replicated;
+    - `clip_c1`: operands are as for `zero.norm`, and the norm is replicated;
     - `clip_c2`: `max` is positive and `epsilon` is not negative.
 
     Example:
@@ -320,7 +320,7 @@ def Zero_UpdateOp : Zero_Op<"update",
 
     - `update_c1`: group and optimizer exist;
     - `update_c2`: there is one gradient per member, of its shape;
-    - `update_c3`: gradients are reduced and unscaled, and placed as their
+    - `update_c3`: gradients are as for `zero.norm`, and placed as their
       parameters;
     - `update_c4`: hyperparameters are those of the optimizer, each at most once,
       none without a value;

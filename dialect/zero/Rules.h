@@ -32,8 +32,8 @@ mlir::LogicalResult verifyFinal(mlir::Operation *op, mlir::ValueRange values);
 /// stages only.
 mlir::LogicalResult verifyEverywhere(mlir::Operation *op, ValueType type);
 
-/// Checks that |values| are gradients as they are meant: reduced and unscaled.
-/// They may be sharded.
+/// Checks that |values| are gradients as they are meant: not partial, varying
+/// or `reduced`, and unscaled. They may be sharded.
 mlir::LogicalResult verifyReduced(mlir::Operation *op, mlir::ValueRange values);
 
 /// Checks that |values| are neither partial nor varying: a function of a part

@@ -6,6 +6,7 @@
 
 #include "tools/driver/Errors.h"
 
+#include "mlir/IR/BuiltinAttributes.h"
 #include "llvm/Support/WithColor.h"
 
 using namespace mlir;

@@ -10,6 +10,7 @@
 #include "tools/driver/Progress.h"
 #include "tools/driver/Tool.h"
 
+#include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/JSON.h"

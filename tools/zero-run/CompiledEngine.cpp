@@ -10,6 +10,7 @@
 #include "tools/zero-run/Floats.h"
 #include "zero_rt/library.h"
 
+#include "llvm/ADT/MapVector.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
 
