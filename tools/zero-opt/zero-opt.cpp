@@ -51,9 +51,8 @@ static constexpr StringRef kShown[] = {"o",
                                        "mlir-print-ir-after-change"};
 
 /// Our passes and pipelines, with what they do, for the top of --help. Hides
-/// the options that are not shown, MLIR's list of all passes among them. Types
-/// of options in LLVM's library are not known here to -fsanitize=vptr.
-LLVM_NO_SANITIZE("vptr") static std::string arrangeHelp() {
+/// the options that are not shown, MLIR's list of all passes among them.
+static std::string arrangeHelp() {
   std::map<StringRef, StringRef> ours;
   for (auto &entry : cl::getRegisteredOptions()) {
     StringRef name = entry.getKey();
