@@ -46,12 +46,6 @@ LogicalResult ReduceOp::inferReturnTypes(MLIRContext *, std::optional<Location>,
 }
 
 LogicalResult NormOp::verify() {
-  // norm_c2
-  llvm::SmallDenseSet<Value> counted;
-  for (auto [i, input] : llvm::enumerate(getInputs()))
-    if (!counted.insert(input).second)
-      return emitOpError() << "counts operand " << i
-                           << " twice; name each gradient once";
   return verifyReduced(*this, getInputs()); // norm_c1
 }
 

@@ -265,8 +265,7 @@ def Zero_NormOp : Zero_InferredOp<"norm", [Pure]> {
   let description = [{
     Constraints:
 
-    - `norm_c1`: operands are not partial, varying or `reduced`, and unscaled;
-    - `norm_c2`: each operand stands there once.
+    - `norm_c1`: operands are not partial, varying or `reduced`, and unscaled.
 
     Example:
 

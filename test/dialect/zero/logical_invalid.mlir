@@ -113,22 +113,6 @@ zero.step @s on @m normalize() () {
 
 // -----
 
-// norm_c2
-zero.mesh @m <["dp" = 2]>
-zero.parameter @w : 8xf32
-zero.step @s on @m normalize() () {
-  %g = zero.micro_batches in f32 {
-    %d = zero.backward(@w) prescaled() : !zero.value<8xf32, partial = [dp, micro]>
-    zero.yield %d : !zero.value<8xf32, partial = [dp, micro]>
-  }
-  %r = zero.reduce %g : !zero.value<8xf32, partial = [dp]>
-  // expected-error@+1 {{counts operand 1 twice; name each gradient once}}
-  %n = zero.norm %r, %r : !zero.value<8xf32>, !zero.value<8xf32>
-  zero.return []
-}
-
-// -----
-
 // return_c1
 zero.mesh @m <["dp" = 2]>
 zero.step @s on @m normalize() (%a: !zero.value<f64>) {
