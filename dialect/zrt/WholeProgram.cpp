@@ -72,8 +72,8 @@ static LogicalResult verifySlices(Operation *call, ArrayAttr axes,
          << ranks << " ranks of " << axes;
 }
 
-/// The list |name| of |call|; null if it has none. What stands in a program and
-/// is no call, such as a module, has lists of something else.
+/// The list |name| of |call|; null if it has none. An op of
+/// another dialect is no call: its list means something else.
 static ArrayAttr getOwnList(Operation *call, StringRef name) {
   if (!isa_and_present<ZrtDialect>(call->getDialect()))
     return nullptr;

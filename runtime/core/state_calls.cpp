@@ -116,8 +116,8 @@ static zero_rt_status derive(Step &step, int64_t source, int64_t target,
 }
 
 /// Gives a parameter the values of its master weights, or the other way round,
-/// after |entry| was written. What was itself written since the last backward
-/// stays as it is, so a checkpoint may be loaded in any order.
+/// after |entry| was written. Elements that the caller wrote since the last
+/// backward pass keep their values, so a checkpoint may be loaded in any order.
 static zero_rt_status deriveFrom(Step &step, const StateEntry &entry) {
   if (entry.parameter < 0)
     return ZERO_RT_OK;

@@ -39,7 +39,7 @@ protected:
   LibraryBuilder library;
 };
 
-/// Element |i| of a master weights: bf16 rounds it up, down, and at ties both
+/// Element |i| of master weights: bf16 rounds it up, down, and at ties both
 /// ways.
 float masterValue(int32_t parameter, int64_t i) {
   return float(parameter + 1) * (1 + float(i) / 512);

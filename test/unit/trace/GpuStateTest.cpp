@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The runtime rounds a master weights that is written to the parameter, as the
+// The runtime rounds master weights that are written to the parameter, as the
 // compiled update does: on the processor and on a GPU, at every stage.
 //
 //===----------------------------------------------------------------------===//
