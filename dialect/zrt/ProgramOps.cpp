@@ -370,3 +370,28 @@ LogicalResult CommitOp::verifySymbolUses(SymbolTableCollection &symbols) {
   // commit_c1
   return require<SlotsOp>(symbols, *this, getOutcomeAttr());
 }
+
+LogicalResult RecordOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  // record_c1
+  return require<EventOp>(symbols, *this, getEventAttr());
+}
+
+LogicalResult WaitOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  // wait_c1
+  FailureOr<EventOp> event = require<EventOp>(symbols, *this, getEventAttr());
+  if (failed(event))
+    return failure();
+  if (event->getStream() == getStream())
+    return emitOpError() << "event " << getEventAttr() << " is of stream '"
+                         << stringifyStream(getStream())
+                         << "' itself, which runs in order";
+  return success();
+}
+
+LogicalResult WaitWritableOp::verifySymbolUses(SymbolTableCollection &) {
+  return success();
+}
+
+LogicalResult CopyScalarsOp::verifySymbolUses(SymbolTableCollection &) {
+  return success();
+}

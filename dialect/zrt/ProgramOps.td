@@ -11,17 +11,26 @@
 #ifndef ZRT_PROGRAM_OPS_TD
 #define ZRT_PROGRAM_OPS_TD
 
+include "dialect/zrt/RuntimeCall.td"
 include "dialect/zrt/TableOps.td"
 
-/// Runs after its operands' timepoints.
+/// A call of the runtime. What it queues goes to the stream that it names.
 class Zrt_CallOp<string mnemonic, dag extra = (ins), string format = "",
                  list<Trait> traits = []>
     : Zrt_Op<mnemonic, traits # [
         HasParent<"HandlerOp">, MemoryEffects<[MemRead, MemWrite]>,
+        DeclareOpInterfaceMethods<Zrt_RuntimeCall>,
         DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let arguments = !con(extra, (ins Variadic<Zrt_TimepointType>:$awaits));
-  let results = (outs Zrt_TimepointType:$done);
-  let assemblyFormat = format # " `after` `(` $awaits `)` attr-dict";
+  let arguments = extra;
+  let assemblyFormat = format # " attr-dict";
+}
+
+/// One that queues work.
+class Zrt_QueuedOp<string mnemonic, dag extra = (ins), string format = "">
+    : Zrt_CallOp<mnemonic, extra, format> {
+  let arguments = !con(extra,
+      (ins DefaultValuedOptionalAttr<Zrt_StreamAttr, "Stream::compute">:$stream));
+  let assemblyFormat = format # " (`on` custom<Stream>($stream)^)? attr-dict";
 }
 
 def Zrt_AllocateOp : Zrt_CallOp<"allocate",
@@ -35,7 +44,7 @@ def Zrt_AllocateOp : Zrt_CallOp<"allocate",
     Example:
 
     ```mlir
-    %t0 = zrt.allocate @b0.reduced after()
+    zrt.allocate @b0.reduced
     ```
   }];
 }
@@ -51,7 +60,7 @@ def Zrt_ReleaseOp : Zrt_CallOp<"release",
     Example:
 
     ```mlir
-    %t1 = zrt.release @b0.reduced after(%t0)
+    zrt.release @b0.reduced
     ```
   }];
 }
@@ -71,7 +80,7 @@ def Zrt_SetRoleOp : Zrt_CallOp<"set_role",
     Example:
 
     ```mlir
-    %t0 = zrt.set_role @b0.gradient as accumulator after()
+    zrt.set_role @b0.gradient as accumulator
     ```
   }];
 }
@@ -86,12 +95,12 @@ def Zrt_PackOp : Zrt_CallOp<"pack", (ins UnitAttr:$accumulate),
     Example:
 
     ```mlir
-    %t0 = zrt.pack accumulate after()
+    zrt.pack accumulate
     ```
   }];
 }
 
-def Zrt_FillMissingOp : Zrt_CallOp<"fill_missing",
+def Zrt_FillMissingOp : Zrt_QueuedOp<"fill_missing",
     (ins FlatSymbolRefAttr:$bucket), "$bucket"> {
   let summary = "Zeroes what did not arrive in this backward, pads included";
   let description = [{
@@ -102,12 +111,12 @@ def Zrt_FillMissingOp : Zrt_CallOp<"fill_missing",
     Example:
 
     ```mlir
-    %t0 = zrt.fill_missing @b0 after()
+    zrt.fill_missing @b0
     ```
   }];
 }
 
-def Zrt_LaunchOp : Zrt_CallOp<"launch",
+def Zrt_LaunchOp : Zrt_QueuedOp<"launch",
     (ins FlatSymbolRefAttr:$kernel, FlatSymbolRefArrayAttr:$buffers,
          FlatSymbolRefAttr:$segments, OptionalAttr<StrArrayAttr>:$own,
          OptionalAttr<FlatSymbolRefAttr>:$sum,
@@ -139,12 +148,12 @@ def Zrt_LaunchOp : Zrt_CallOp<"launch",
     Example:
 
     ```mlir
-    %t0 = zrt.launch @squares [@b0.reduced] over @b0.all own [dp] sum @norm at 0 after()
+    zrt.launch @squares [@b0.reduced] over @b0.all own [dp] sum @norm at 0
     ```
   }];
 }
 
-def Zrt_RunScalarsOp : Zrt_CallOp<"run_scalars",
+def Zrt_RunScalarsOp : Zrt_QueuedOp<"run_scalars",
     (ins FlatSymbolRefAttr:$program), "$program"> {
   let summary = "Runs a scalar program";
   let description = [{
@@ -155,7 +164,7 @@ def Zrt_RunScalarsOp : Zrt_CallOp<"run_scalars",
     Example:
 
     ```mlir
-    %t0 = zrt.run_scalars @half after()
+    zrt.run_scalars @half
     ```
   }];
 }
@@ -176,12 +185,12 @@ def Zrt_CountArrivalsOp : Zrt_CallOp<"count_arrivals",
     Example:
 
     ```mlir
-    %t0 = zrt.count_arrivals to @arrivals after()
+    zrt.count_arrivals to @arrivals
     ```
   }];
 }
 
-def Zrt_CopyOp : Zrt_CallOp<"copy", (ins FlatSymbolRefAttr:$source,
+def Zrt_CopyOp : Zrt_QueuedOp<"copy", (ins FlatSymbolRefAttr:$source,
     FlatSymbolRefAttr:$target), "$source `to` $target"> {
   let summary = "Copies what this rank holds of both buffers";
   let description = [{
@@ -198,17 +207,17 @@ def Zrt_CopyOp : Zrt_CallOp<"copy", (ins FlatSymbolRefAttr:$source,
     Example:
 
     ```mlir
-    %t0 = zrt.copy @b0.staging to @b0.parameters after()
+    zrt.copy @b0.staging to @b0.parameters
     ```
   }];
 }
 
 class Zrt_ScatterOp<string mnemonic>
-    : Zrt_CallOp<mnemonic, (ins FlatSymbolRefAttr:$source,
+    : Zrt_QueuedOp<mnemonic, (ins FlatSymbolRefAttr:$source,
         FlatSymbolRefAttr:$target, StrArrayAttr:$axes),
         "$source `to` $target `over` custom<NameList>($axes)">;
 
-def Zrt_AllReduceOp : Zrt_CallOp<"all_reduce",
+def Zrt_AllReduceOp : Zrt_QueuedOp<"all_reduce",
     (ins FlatSymbolRefAttr:$buffer, OptionalAttr<FlatSymbolRefAttr>:$target,
          StrArrayAttr:$axes),
     "$buffer (`to` $target^)? `over` custom<NameList>($axes)"> {
@@ -229,7 +238,7 @@ def Zrt_AllReduceOp : Zrt_CallOp<"all_reduce",
     Example:
 
     ```mlir
-    %t0 = zrt.all_reduce @b0.wire to @b0.gradient over [dp] after()
+    zrt.all_reduce @b0.wire to @b0.gradient over [dp]
     ```
   }];
   let extraClassDeclaration = [{
@@ -240,7 +249,7 @@ def Zrt_AllReduceOp : Zrt_CallOp<"all_reduce",
   }];
 }
 
-def Zrt_AllGatherOp : Zrt_CallOp<"all_gather",
+def Zrt_AllGatherOp : Zrt_QueuedOp<"all_gather",
     (ins FlatSymbolRefAttr:$buffer, StrArrayAttr:$axes),
     "$buffer `over` custom<NameList>($axes)"> {
   let summary = "Each rank's slice of a row reaches the others, in place";
@@ -253,7 +262,7 @@ def Zrt_AllGatherOp : Zrt_CallOp<"all_gather",
     Example:
 
     ```mlir
-    %t0 = zrt.all_gather @b0.parameters over [dp] after()
+    zrt.all_gather @b0.parameters over [dp]
     ```
   }];
 }
@@ -273,7 +282,7 @@ def Zrt_ReduceScatterOp : Zrt_ScatterOp<"reduce_scatter"> {
     Example:
 
     ```mlir
-    %t0 = zrt.reduce_scatter @b0.gradient to @b0.reduced over [dp] after()
+    zrt.reduce_scatter @b0.gradient to @b0.reduced over [dp]
     ```
   }];
 }
@@ -288,12 +297,12 @@ def Zrt_ReduceScatterAddOp : Zrt_ScatterOp<"reduce_scatter_add"> {
     Example:
 
     ```mlir
-    %t0 = zrt.reduce_scatter_add @b0.gradient to @b0.reduced over [dp] after()
+    zrt.reduce_scatter_add @b0.gradient to @b0.reduced over [dp]
     ```
   }];
 }
 
-def Zrt_KeepOnRootOp : Zrt_CallOp<"keep_on_root",
+def Zrt_KeepOnRootOp : Zrt_QueuedOp<"keep_on_root",
     (ins FlatSymbolRefAttr:$buffer, StrArrayAttr:$axes),
     "$buffer `over` custom<NameList>($axes)"> {
   let summary = "Makes addends of a sum again, in place";
@@ -310,12 +319,12 @@ def Zrt_KeepOnRootOp : Zrt_CallOp<"keep_on_root",
     Example:
 
     ```mlir
-    %t0 = zrt.keep_on_root @b0.gradient over [dp] after()
+    zrt.keep_on_root @b0.gradient over [dp]
     ```
   }];
 }
 
-def Zrt_CountReplicatedOnceOp : Zrt_CallOp<"count_replicated_once",
+def Zrt_CountReplicatedOnceOp : Zrt_QueuedOp<"count_replicated_once",
     (ins FlatSymbolRefAttr:$slots, I64Attr:$index, StrArrayAttr:$axes),
     "$slots `[` $index `]` `over` custom<NameList>($axes)"> {
   let summary = "Zeroes a slot on all ranks but the first of some axes";
@@ -329,12 +338,12 @@ def Zrt_CountReplicatedOnceOp : Zrt_CallOp<"count_replicated_once",
     Example:
 
     ```mlir
-    %t0 = zrt.count_replicated_once @statistics[0] over [tp] after()
+    zrt.count_replicated_once @statistics[0] over [tp]
     ```
   }];
 }
 
-def Zrt_AllReduceScalarsOp : Zrt_CallOp<"all_reduce_scalars",
+def Zrt_AllReduceScalarsOp : Zrt_QueuedOp<"all_reduce_scalars",
     (ins FlatSymbolRefAttr:$slots, StrArrayAttr:$axes),
     "$slots `over` custom<NameList>($axes)"> {
   let summary = "Sums slots over the ranks of some axes";
@@ -346,12 +355,12 @@ def Zrt_AllReduceScalarsOp : Zrt_CallOp<"all_reduce_scalars",
     Example:
 
     ```mlir
-    %t0 = zrt.all_reduce_scalars @statistics over [dp] after()
+    zrt.all_reduce_scalars @statistics over [dp]
     ```
   }];
 }
 
-def Zrt_CommitOp : Zrt_CallOp<"commit",
+def Zrt_CommitOp : Zrt_QueuedOp<"commit",
     (ins FlatSymbolRefAttr:$outcome), "$outcome"> {
   let summary = "Closes the step's books with the outcome";
   let description = [{
@@ -362,7 +371,79 @@ def Zrt_CommitOp : Zrt_CallOp<"commit",
     Example:
 
     ```mlir
-    %t0 = zrt.commit @outcome after()
+    zrt.commit @outcome
+    ```
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// The schedule
+//===----------------------------------------------------------------------===//
+
+def Zrt_RecordOp : Zrt_CallOp<"record",
+    (ins FlatSymbolRefAttr:$event), "$event"> {
+  let summary = "Records an event on its stream";
+  let description = [{
+    The event passes when everything is done that was queued to its stream before.
+    A record replaces the one before it. Equivalent to: `cudaEventRecord`.
+
+    Constraints:
+
+    - `record_c1`: the event exists;
+    - `record_c2`: one call records an event.
+
+    Example:
+
+    ```mlir
+    zrt.record @b0.reduced.done
+    ```
+  }];
+}
+
+def Zrt_WaitOp : Zrt_CallOp<"wait",
+    (ins FlatSymbolRefAttr:$event, Zrt_StreamAttr:$stream),
+    "$event `on` custom<Stream>($stream)"> {
+  let summary = "Makes a stream wait for an event";
+  let description = [{
+    What is queued to the stream from now on starts after the event, as it was
+    recorded last, has passed. An event that was never recorded has passed: a
+    handler may wait for what other paths of the protocol leave in flight.
+    Equivalent to: `cudaStreamWaitEvent`.
+
+    Constraints:
+
+    - `wait_c1`: the event exists, and is of another stream.
+
+    Example:
+
+    ```mlir
+    zrt.wait @b0.reduced.done on compute
+    ```
+  }];
+}
+
+def Zrt_WaitWritableOp : Zrt_CallOp<"wait_writable"> {
+  let summary = "Makes the compute stream wait until gradients may be written";
+  let description = [{
+    Waits for the `writable` events of the bucket of the arriving gradient.
+
+    Example:
+
+    ```mlir
+    zrt.wait_writable
+    ```
+  }];
+}
+
+def Zrt_CopyScalarsOp : Zrt_QueuedOp<"copy_scalars"> {
+  let summary = "Copies the slots to where kernels on the host read them";
+  let description = [{
+    A kernel on the host reads its scalars from this copy.
+
+    Example:
+
+    ```mlir
+    zrt.copy_scalars
     ```
   }];
 }

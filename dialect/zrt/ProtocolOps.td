@@ -102,7 +102,7 @@ def Zrt_HandlerOp : Zrt_SymbolOp<"handler",
 
     ```mlir
     zrt.handler @finish {
-      %t0 = zrt.all_reduce @b0.gradient over [dp] after()
+      zrt.all_reduce @b0.gradient over [dp]
     }
     ```
   }];

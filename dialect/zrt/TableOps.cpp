@@ -271,6 +271,19 @@ LogicalResult BucketTableOp::verifySymbolUses(SymbolTableCollection &symbols) {
   for (BufferOp buffer : ArrayRef(buffers).drop_front())
     if (failed(requireLasting(*this, buffer)))
       return failure();
+  // bucket_table_c8
+  for (auto [list, isWritable] :
+       {std::pair(getWritableAttr(), true), {getReadableAttr(), false}})
+    if (list)
+      for (auto symbol : list.getAsRange<FlatSymbolRefAttr>()) {
+        FailureOr<EventOp> event = require<EventOp>(symbols, *this, symbol);
+        if (failed(event))
+          return failure();
+        if (isWritable && event->getStream() == Stream::compute)
+          return emitOpError() << "gradients are written on stream 'compute', "
+                                  "of which event "
+                               << symbol << " is";
+      }
   // bucket_table_c3
   for (FlatSymbolRefAttr symbol : {getStoreAttr(), getAddAttr()}) {
     FailureOr<KernelOp> kernel = require<KernelOp>(symbols, *this, symbol);

@@ -323,6 +323,22 @@ def Zrt_SegmentsOp : Zrt_SymbolOp<"segments",
   let hasVerifier = 1;
 }
 
+def Zrt_EventOp : Zrt_SymbolOp<"event"> {
+  let summary = "A point in a stream, for which other streams can wait";
+  let description = [{
+    What a handler leaves in flight is a named event, so that other handlers and the
+    caller can wait for it. Equivalent to: `cudaEvent_t`.
+
+    Example:
+
+    ```mlir
+    zrt.event @b0.reduced.done on collective
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, Zrt_StreamAttr:$stream);
+  let assemblyFormat = "$sym_name `on` custom<Stream>($stream) attr-dict";
+}
+
 def Zrt_BucketTableOp : Zrt_UserOp<"bucket_table"> {
   let summary = "Where the gradients of a bucket go, and where its values live";
   let description = [{
@@ -331,6 +347,12 @@ def Zrt_BucketTableOp : Zrt_UserOp<"bucket_table"> {
     where the parameters themselves are the master weights. `staging` is what the
     update writes where that is in another space than the parameters: a copy of
     this rank's part of them, so whoever writes parameters writes it, too.
+
+    `writable` lists the events after which gradients may be written: the compute
+    stream waits for them at `wait_writable`, and where the caller asks for a view
+    of a gradient. `readable` lists the events after which parameters may be read:
+    the caller's stream waits for them at `parameter_wait`. Without that list it
+    waits for what the compute stream has queued.
 
     Constraints:
 
@@ -343,7 +365,9 @@ def Zrt_BucketTableOp : Zrt_UserOp<"bucket_table"> {
     - `bucket_table_c6`: the gradient and the parameter buffer are not sharded: a rank
       delivers and reads all that it holds of a parameter;
     - `bucket_table_c7`: parameters, `master` and `staging` live across steps: they are
-      not on demand, and share no memory.
+      not on demand, and share no memory;
+    - `bucket_table_c8`: the events exist, and `writable` ones are of other streams than
+      compute.
 
     Example:
 
@@ -354,10 +378,13 @@ def Zrt_BucketTableOp : Zrt_UserOp<"bucket_table"> {
   let arguments = (ins FlatSymbolRefAttr:$bucket, FlatSymbolRefAttr:$gradient,
     FlatSymbolRefAttr:$store, FlatSymbolRefAttr:$add,
     FlatSymbolRefAttr:$parameters, OptionalAttr<FlatSymbolRefAttr>:$master,
-    OptionalAttr<FlatSymbolRefAttr>:$staging);
+    OptionalAttr<FlatSymbolRefAttr>:$staging,
+    OptionalAttr<FlatSymbolRefArrayAttr>:$writable,
+    OptionalAttr<FlatSymbolRefArrayAttr>:$readable);
   let assemblyFormat = [{
     $bucket `into` $gradient `store` $store `add` $add `parameters` $parameters
-    (`master` $master^)? (`staging` $staging^)? attr-dict
+    (`master` $master^)? (`staging` $staging^)? (`writable` $writable^)?
+    (`readable` $readable^)? attr-dict
   }];
 }
 

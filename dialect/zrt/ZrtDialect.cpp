@@ -57,6 +57,14 @@ static void printEvent(OpAsmPrinter &printer, Operation *, EventAttr attr) {
   printer << stringifyEvent(attr.getValue());
 }
 
+static ParseResult parseStream(OpAsmParser &parser, StreamAttr &attr) {
+  return parseEnum(parser, attr,
+                   [](StringRef k) { return symbolizeStream(k); });
+}
+static void printStream(OpAsmPrinter &printer, Operation *, StreamAttr attr) {
+  printer << stringifyStream(attr.getValue());
+}
+
 static ParseResult parseKeyword(OpAsmParser &parser, StringAttr &attr) {
   StringRef keyword;
   if (parser.parseKeyword(&keyword))
@@ -109,8 +117,7 @@ static void printKernelOperands(OpAsmPrinter &printer, Operation *,
 #include "dialect/zrt/ZrtDialect.cpp.inc"
 #include "dialect/zrt/ZrtEnums.cpp.inc"
 
-#define GET_TYPEDEF_CLASSES
-#include "dialect/zrt/ZrtTypes.cpp.inc"
+#include "dialect/zrt/RuntimeCall.cpp.inc"
 
 #define GET_ATTRDEF_CLASSES
 #include "dialect/zrt/ZrtAttrs.cpp.inc"
@@ -119,10 +126,6 @@ static void printKernelOperands(OpAsmPrinter &printer, Operation *,
 #include "dialect/zrt/ZrtOps.cpp.inc"
 
 void ZrtDialect::initialize() {
-  addTypes<
-#define GET_TYPEDEF_LIST
-#include "dialect/zrt/ZrtTypes.cpp.inc"
-      >();
   addAttributes<
 #define GET_ATTRDEF_LIST
 #include "dialect/zrt/ZrtAttrs.cpp.inc"

@@ -21,8 +21,12 @@
 #include "dialect/zrt/ZrtDialect.h.inc"
 #include "dialect/zrt/ZrtEnums.h.inc"
 
-#define GET_TYPEDEF_CLASSES
-#include "dialect/zrt/ZrtTypes.h.inc"
+namespace zrt {
+class ProgramSymbols;
+struct MemoryUse;
+} // namespace zrt
+
+#include "dialect/zrt/RuntimeCall.h.inc"
 
 #define GET_ATTRDEF_CLASSES
 #include "dialect/zrt/ZrtAttrs.h.inc"

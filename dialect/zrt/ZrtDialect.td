@@ -32,7 +32,6 @@ def Zrt_Dialect : Dialect {
 
     Shapes stay global. The runtime localizes them to its rank in one place.
   }];
-  let useDefaultTypePrinterParser = 1;
   let useDefaultAttributePrinterParser = 1;
   let dependentDialects = ["::zero::ZeroDialect", "::mlir::arith::ArithDialect",
                            "::mlir::math::MathDialect"];
@@ -40,15 +39,6 @@ def Zrt_Dialect : Dialect {
 
 class Zrt_Op<string mnemonic, list<Trait> traits = []>
     : Op<Zrt_Dialect, mnemonic, traits>;
-
-def Zrt_TimepointType : TypeDef<Zrt_Dialect, "Timepoint"> {
-  let mnemonic = "timepoint";
-  let summary = "When an asynchronous op has finished";
-  let description = [{
-    Equivalent to: `cudaEvent_t`. Two ops of a handler that touch the same bytes must
-    be ordered by timepoints. Which streams they run on is the runtime's choice.
-  }];
-}
 
 //===----------------------------------------------------------------------===//
 // Enums. Numbers are those of zero_rt/abi.h and zero_rt/library.h.
@@ -82,5 +72,11 @@ def Zrt_Event : Zrt_Enum<"Event", "an event of the protocol", [
   I32EnumAttrCase<"accumulate", 2>, I32EnumAttrCase<"apply", 3>,
   I32EnumAttrCase<"discard", 4>, I32EnumAttrCase<"begin_last", 5>]>;
 def Zrt_EventAttr : Zrt_EnumAttr<Zrt_Event, "event">;
+
+def Zrt_Stream : Zrt_Enum<"Stream", "a queue of a rank's device", [
+  I32EnumAttrCase<"compute", 0>, I32EnumAttrCase<"collective", 1>,
+  I32EnumAttrCase<"to_host", 2>, I32EnumAttrCase<"host", 3>,
+  I32EnumAttrCase<"to_device", 4>]>;
+def Zrt_StreamAttr : Zrt_EnumAttr<Zrt_Stream, "stream">;
 
 #endif // ZRT_DIALECT_TD

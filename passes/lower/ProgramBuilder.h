@@ -10,10 +10,11 @@
 #include "dialect/zrt/ZrtDialect.h"
 
 #include "mlir/IR/Builders.h"
+#include "llvm/ADT/STLExtras.h"
 
 namespace zero {
 
-/// Appends calls to one zrt.handler, each after the one before.
+/// Appends calls to one zrt.handler.
 class HandlerBuilder {
 public:
   explicit HandlerBuilder(zrt::HandlerOp handler)
@@ -24,18 +25,19 @@ public:
   void setLoc(mlir::Location from) { loc = from; }
 
   template <typename OpT, typename... Args> void call(Args &&...args) {
-    mlir::SmallVector<mlir::Value> awaits;
-    if (last)
-      awaits.push_back(last);
-    last =
-        builder.create<OpT>(loc, zrt::TimepointType::get(builder.getContext()),
-                            std::forward<Args>(args)..., awaits);
+    if constexpr (llvm::is_detected<StreamOf, OpT>::value)
+      // The schedule chooses another one.
+      builder.create<OpT>(loc, std::forward<Args>(args)..., zrt::StreamAttr());
+    else
+      builder.create<OpT>(loc, std::forward<Args>(args)...);
   }
 
 private:
+  template <typename OpT>
+  using StreamOf = decltype(std::declval<OpT>().getStreamAttr());
+
   mlir::OpBuilder builder;
   mlir::Location loc;
-  mlir::Value last;
 };
 
 /// Creates the tables of a zrt.program; every function returns the symbol.

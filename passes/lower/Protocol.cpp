@@ -64,7 +64,7 @@ void zero::declareBucket(ProgramBuilder &program, BucketBuffers &bucket) {
       loc, symbol, bucket.gradient, program.storeKernel(arrival, kept),
       program.addKernel(arrival, kept), bucket.parameters,
       bucket.master != bucket.parameters ? bucket.master : FlatSymbolRefAttr(),
-      bucket.staging);
+      bucket.staging, /*writable=*/ArrayAttr(), /*readable=*/ArrayAttr());
 }
 
 /// Buckets of one backward that are open at once where each is reduced in the

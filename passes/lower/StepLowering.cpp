@@ -146,6 +146,10 @@ LogicalResult StepLowering::lowerBody() {
       for (int64_t row : update.getRowOf())
         (void)getRow(update, row);
   scalars->flush();
+  bool isOnHost = llvm::any_of(
+      buckets, [](auto &entry) { return entry.second.isOffloaded(); });
+  if (isOnHost)
+    finish->call<zrt::CopyScalarsOp>();
   for (Operation *op : later)
     if (failed(lower(op)))
       return failure();

@@ -14,6 +14,7 @@
 #include "passes/offload/Passes.h"
 #include "passes/prove/Passes.h"
 #include "passes/scalar/Passes.h"
+#include "passes/schedule/Passes.h"
 #include "passes/stage/Passes.h"
 
 #include "mlir/Pass/PassRegistry.h"
@@ -49,6 +50,8 @@ void zero::buildLowerPipeline(OpPassManager &pm, const LowerOptions &options) {
     return;
 
   pm.addPass(createLowerToZrtPass());
+  pm.addPass(createSchedulePass());
+  pm.addPass(createElideWaitsPass());
   // The only phase left; any other word is reported by the check.
   pm.addPass(createCheckPhasePass({options.until}));
 }
@@ -60,6 +63,7 @@ void zero::registerZeroPasses() {
   registerZeroOffloadPasses();
   registerZeroScalarPasses();
   registerZeroLowerPasses();
+  registerZeroSchedulePasses();
   registerZeroStagePasses();
   registerZeroCheckPasses();
   registerZeroProvePasses();

@@ -324,6 +324,18 @@ void Calls::runScalars(zrt::RunScalarsOp op) {
     proof.report.count();
 }
 
+Number Calls::getScalar(bool isOnHost, FlatSymbolRefAttr slots, int64_t index) {
+  if (!isOnHost)
+    return getSlot(slots, index);
+  auto it = hostSlots.find({slots.getAttr(), index});
+  if (it != hostSlots.end())
+    return it->second;
+  return {algebra.undefined("slot " + std::to_string(index) + " of @" +
+                            slots.getValue().str() +
+                            ", which was not copied to the host"),
+          {}};
+}
+
 void Calls::run(Operation *call, Memory &on) {
   memory = &on;
   llvm::TypeSwitch<Operation *>(call)
@@ -386,6 +398,7 @@ void Calls::run(Operation *call, Memory &on) {
         slot.expr = countReplicatedOnce(algebra, slot.expr,
                                         semantics.axes.getSet(op.getAxes()));
       })
+      .Case([&](zrt::CopyScalarsOp) { hostSlots = memory->slots; })
       .Case([&](zrt::CommitOp op) {
         if (!inApply)
           proof.report.error(op) << "commits a step that is not being applied";

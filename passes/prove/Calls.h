@@ -24,6 +24,8 @@ public:
         const Buckets &buckets, StepSemantics &semantics);
 
   void run(mlir::Operation *call, Memory &memory);
+  /// Comes before the calls of a transition.
+  void begin() { hostSlots.clear(); }
   /// No further call can make up for a gradient that did not arrive.
   void settleAbsent(mlir::Operation *op, Memory &memory);
 
@@ -84,6 +86,9 @@ private:
     return memory->slots[{slots.getAttr(), index}];
   }
 
+  /// A scalar of a kernel on the host or elsewhere: on the host it is what
+  /// `copy_scalars` left there.
+  Number getScalar(bool isOnHost, mlir::FlatSymbolRefAttr slots, int64_t index);
   Number &writeSlot(mlir::Operation *call, mlir::FlatSymbolRefAttr slots,
                     int64_t index);
 
@@ -124,6 +129,8 @@ private:
   llvm::DenseMap<mlir::StringAttr, llvm::SmallVector<mlir::StringAttr, 1>>
       sharers;
   mlir::SymbolTableCollection places;
+  /// What slots were when they were copied to the host, by this transition.
+  llvm::DenseMap<std::pair<mlir::StringAttr, int64_t>, Number> hostSlots;
   /// What writes each slot.
   SlotWriters writers;
   /// What kernels made of which arguments.

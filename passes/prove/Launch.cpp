@@ -210,12 +210,16 @@ void Calls::launch(zrt::LaunchOp op) {
   kernel.op = symbols.lookup<zrt::KernelOp>(op.getKernelAttr().getAttr());
   kernel.segments =
       symbols.lookup<zrt::SegmentsOp>(op.getSegmentsAttr().getAttr());
+  bool isOnHost =
+      !op.getBuffers().empty() &&
+      memory->get(cast<FlatSymbolRefAttr>(op.getBuffers()[0])).op.getSpace() ==
+          zrt::Space::host;
   if (kernel.op.getNumScalars() > 0)
     for (auto slots :
          kernel.segments.getScalars().getAsRange<FlatSymbolRefAttr>()) {
       auto &row = kernel.rows.emplace_back();
       for (uint64_t i = 0; i < kernel.op.getNumScalars(); ++i)
-        row.push_back(getSlot(slots, i));
+        row.push_back(getScalar(isOnHost, slots, i));
       if (kernel.op.getPredicated())
         kernel.conditions.push_back(algebra.symmetric(
             "cmpf oeq", row.front().expr, algebra.integer(0)));

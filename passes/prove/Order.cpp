@@ -1,144 +1,345 @@
-//===- Order.cpp - Which calls of a handler may race ----------------------===//
+//===- Order.cpp - Which calls of a program may race ----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The proof follows each path of the protocol. For each memory it has the calls
+// that touched the memory and may be in flight: the last write, and reads
+// behind it. A call that touches the memory must follow those that it conflicts
+// with. Of paths that lead to one state, calls in flight are united, and a
+// stream follows a call only if it does on each path.
 //
 //===----------------------------------------------------------------------===//
 
 #include "passes/prove/Order.h"
 
-#include "llvm/ADT/BitVector.h"
-#include "llvm/ADT/TypeSwitch.h"
+#include "dialect/zrt/MemoryUses.h"
+#include "dialect/zrt/Paths.h"
 
 using namespace mlir;
 using namespace zero;
 using namespace zero::prove;
+using zrt::Stream;
 
 namespace {
+constexpr unsigned kNumStreams = zrt::getMaxEnumValForStream() + 1;
+
+/// How far each stream has come, or is followed: counted in records.
+using Clock = std::array<int64_t, kNumStreams>;
+
+/// A call that touched some memory.
 struct Access {
-  StringAttr memory; // a buffer with memory of its own, or slots
+  Operation *call = nullptr; // null: the caller, who is ordered with compute
+  unsigned stream = 0;
   bool writes = false;
+  /// The time of each stream from which on the stream follows the call.
+  Clock since = {};
+
+  bool isSame(const Access &other) const {
+    return call == other.call && stream == other.stream &&
+           writes == other.writes;
+  }
 };
-using Accesses = SmallVector<Access, 4>;
+using State = llvm::DenseMap<StringAttr, SmallVector<Access, 2>>;
+
+class OrderChecker {
+public:
+  OrderChecker(Proof &proof, zrt::ProgramOp program)
+      : proof(proof), program(program), symbols(program) {}
+
+  void run();
+
+private:
+  static constexpr int64_t kNever = INT64_MAX;
+
+  void findCovered();
+  void begin(const zrt::Path &path, State &state);
+  void walk(const zrt::Path &path);
+  void visit(Operation *call, zrt::PathStep step);
+  void checkView(zrt::PathStep step);
+  void record(zrt::RecordOp op);
+  void wait(StringAttr event, unsigned stream);
+  void touch(Access access, StringAttr memory);
+  bool follows(unsigned stream, const Access &access) const;
+  void leave(StringAttr target);
+  void checkReadable();
+  void report(Operation *call, const Access &earlier, StringAttr memory);
+  static bool isListed(ArrayAttr events, StringAttr event) {
+    return events &&
+           llvm::any_of(events.getAsRange<FlatSymbolRefAttr>(),
+                        [&](auto symbol) { return symbol.getAttr() == event; });
+  }
+
+  Proof &proof;
+  zrt::ProgramOp program;
+  zrt::ProgramSymbols symbols;
+  StringAttr initial;
+  /// The event that is recorded behind a call, and the memory of those calls.
+  llvm::DenseMap<Operation *, StringAttr> eventOf;
+  llvm::DenseMap<StringAttr, SmallVector<StringAttr>> covered;
+  llvm::MapVector<StringAttr, State> states; // of the protocol
+  bool hasChanged = false;
+
+  // Of the path that is walked.
+  const zrt::Path *path = nullptr;
+  State state;
+  Clock now = {};
+  std::array<Clock, kNumStreams> followed; // by stream
+  llvm::DenseMap<StringAttr, Clock> recorded;
+};
 } // namespace
 
-static Accesses getAccesses(Operation *call, zrt::ProgramOp program,
-                            const SymbolTable &symbols) {
-  Accesses accesses;
-  auto add = [&](FlatSymbolRefAttr symbol, bool writes) {
-    if (auto buffer = symbols.lookup<zrt::BufferOp>(symbol.getAttr()))
-      symbol = buffer.getMemory();
-    accesses.push_back({symbol.getAttr(), writes});
-  };
-  auto addBucket = [&](FlatSymbolRefAttr bucket) {
-    for (auto op : program.getOps<zrt::BucketTableOp>())
-      if (!bucket || op.getBucketAttr() == bucket)
-        add(op.getGradientAttr(), true);
-  };
-  llvm::TypeSwitch<Operation *>(call)
-      .Case([&](zrt::PackOp op) { addBucket({}); })
-      .Case([&](zrt::FillMissingOp op) { addBucket(op.getBucketAttr()); })
-      .Case([&](zrt::LaunchOp op) {
-        auto kernel =
-            symbols.lookup<zrt::KernelOp>(op.getKernelAttr().getAttr());
-        for (auto [i, buffer] :
-             llvm::enumerate(op.getBuffers().getAsRange<FlatSymbolRefAttr>()))
-          add(buffer, kernel.getArrayAccess(i) != zrt::Access::read);
-        if (kernel.getNumScalars() > 0)
-          for (auto slots :
-               symbols.lookup<zrt::SegmentsOp>(op.getSegmentsAttr().getAttr())
-                   .getScalars()
-                   .getAsRange<FlatSymbolRefAttr>())
-            add(slots, false);
-        if (op.getSumAttr())
-          add(op.getSumAttr(), true);
-      })
-      .Case([&](zrt::RunScalarsOp op) {
-        auto scalars =
-            symbols.lookup<zrt::ScalarsOp>(op.getProgramAttr().getAttr());
-        for (Operation &inner : scalars.getBody().front())
-          if (auto load = dyn_cast<zrt::LoadSlotOp>(inner))
-            add(load.getSlotsAttr(), false);
-          else if (auto store = dyn_cast<zrt::StoreSlotOp>(inner))
-            add(store.getSlotsAttr(), true);
-      })
-      .Case<zrt::ReduceScatterOp, zrt::ReduceScatterAddOp, zrt::CopyOp>(
-          [&](auto op) {
-            add(op.getSourceAttr(), false);
-            add(op.getTargetAttr(), true);
-          })
-      .Case([&](zrt::AllReduceOp op) {
-        add(op.getBufferAttr(), false);
-        add(op.getResultBuffer(), true);
-      })
-      .Case<zrt::AllGatherOp, zrt::KeepOnRootOp, zrt::AllocateOp,
-            zrt::ReleaseOp, zrt::SetRoleOp>(
-          [&](auto op) { add(op.getBufferAttr(), true); })
-      .Case<zrt::CountArrivalsOp, zrt::CountReplicatedOnceOp,
-            zrt::AllReduceScalarsOp>(
-          [&](auto op) { add(op.getSlotsAttr(), true); })
-      .Case([&](zrt::CommitOp op) {
-        add(op.getOutcomeAttr(), false);
-        for (auto slots : program.getResults().getAsRange<FlatSymbolRefAttr>())
-          add(slots, false);
-      });
-  return accesses;
-}
-
-/// Whether every call awaits the one before it: the usual case, in which
-/// nothing can race.
-static bool isChain(Block &block) {
-  Operation *previous = nullptr;
-  for (Operation &call : block) {
-    if (previous &&
-        !llvm::is_contained(call.getOperands(), previous->getResult(0)))
-      return false;
-    previous = &call;
-  }
-  return true;
-}
-
-void prove::checkOrder(Proof &proof, zrt::HandlerOp handler,
-                       const SymbolTable &symbols) {
-  Block &block = handler.getBody().front();
-  if (isChain(block))
-    return;
-  auto program = handler->getParentOfType<zrt::ProgramOp>();
-  auto calls = llvm::to_vector(llvm::make_pointer_range(block));
-  llvm::DenseMap<Operation *, unsigned> indices;
-  std::vector<llvm::BitVector> before; // what has finished when call i starts
-  struct Last {
-    SmallVector<unsigned> reads; // since the last write
-    int64_t write = -1;
-  };
-  llvm::DenseMap<StringAttr, Last> touched;
-  for (unsigned i = 0; i < calls.size(); ++i) {
-    Operation *call = calls[i];
-    indices[call] = i;
-    llvm::BitVector &finished = before.emplace_back(calls.size());
-    for (Value timepoint : call->getOperands()) {
-      unsigned awaited = indices.lookup(timepoint.getDefiningOp());
-      finished |= before[awaited];
-      finished.set(awaited);
-    }
-    auto require = [&](int64_t other, StringAttr memory) {
-      if (other < 0 || other == int64_t(i) || finished.test(other))
-        return;
-      InFlightDiagnostic diagnostic = proof.report.error(call);
-      diagnostic << "races with '" << calls[other]->getName() << "' for @"
-                 << memory.getValue() << ": it does not await that call";
-      diagnostic.attachNote(calls[other]->getLoc()) << "which is here";
-    };
-    for (const Access &access : getAccesses(call, program, symbols)) {
-      Last &last = touched[access.memory];
-      require(last.write, access.memory);
-      if (!access.writes) {
-        last.reads.push_back(i);
+/// A handler records an event for the calls of the event's stream in front of
+/// it.
+void OrderChecker::findCovered() {
+  for (auto handler : program.getOps<zrt::HandlerOp>()) {
+    std::array<SmallVector<zrt::RuntimeCall>, kNumStreams> open;
+    for (auto call : handler.getBody().getOps<zrt::RuntimeCall>()) {
+      auto record = dyn_cast<zrt::RecordOp>(call.getOperation());
+      if (!record) {
+        open[static_cast<unsigned>(call.getStream())].push_back(call);
         continue;
       }
-      for (unsigned reader : last.reads)
-        require(reader, access.memory);
-      last.reads.clear();
-      last.write = i;
+      auto event = symbols.lookup<zrt::EventOp>(record.getEventAttr());
+      for (zrt::RuntimeCall before :
+           std::exchange(open[static_cast<unsigned>(event.getStream())], {})) {
+        eventOf[before] = event.getSymNameAttr();
+        SmallVector<zrt::MemoryUse> uses;
+        before.getMemoryUses(symbols, nullptr, uses);
+        for (const zrt::MemoryUse &use : uses)
+          covered[event.getSymNameAttr()].push_back(use.memory);
+      }
     }
   }
+}
+
+bool OrderChecker::follows(unsigned stream, const Access &access) const {
+  for (unsigned s = 0; s < kNumStreams; ++s)
+    if (access.since[s] != kNever && access.since[s] <= followed[stream][s])
+      return true;
+  return false;
+}
+
+void OrderChecker::record(zrt::RecordOp op) {
+  auto event = symbols.lookup<zrt::EventOp>(op.getEventAttr());
+  auto stream = static_cast<unsigned>(event.getStream());
+  Clock &clock = recorded[event.getSymNameAttr()];
+  clock = followed[stream];
+  clock[stream] = ++now[stream];
+}
+
+void OrderChecker::wait(StringAttr event, unsigned stream) {
+  if (auto it = recorded.find(event); it != recorded.end()) {
+    for (unsigned s = 0; s < kNumStreams; ++s)
+      followed[stream][s] = std::max(followed[stream][s], it->second[s]);
+    return;
+  }
+  // It was recorded on an earlier path, if at all.
+  for (StringAttr memory : covered.lookup(event))
+    for (Access &access : state[memory])
+      if (access.call && eventOf.lookup(access.call) == event)
+        access.since[stream] = std::min(access.since[stream], now[stream] + 1);
+}
+
+static void note(InFlightDiagnostic &diagnostic, const Access &earlier,
+                 Operation *program) {
+  if (earlier.call)
+    diagnostic.attachNote(earlier.call->getLoc()) << "which is here";
+  else
+    diagnostic.attachNote(program->getLoc())
+        << "the caller reads parameters until apply, and writes state between "
+           "steps";
+}
+
+static std::string describe(const Access &access) {
+  if (!access.call)
+    return "the caller";
+  return ("'" + access.call->getName().getStringRef() + "' on stream '" +
+          zrt::stringifyStream(static_cast<Stream>(access.stream)) + "'")
+      .str();
+}
+
+void OrderChecker::report(Operation *call, const Access &earlier,
+                          StringAttr memory) {
+  auto stream = cast<zrt::RuntimeCall>(call).getStream();
+  InFlightDiagnostic diagnostic = proof.report.error(call);
+  diagnostic << "races with " << describe(earlier) << " for @"
+             << memory.getValue() << ": on " << zrt::stringifyEvent(path->event)
+             << " in state '" << path->from.getValue() << "', stream '"
+             << zrt::stringifyStream(stream)
+             << "' does not wait for an event behind that";
+  note(diagnostic, earlier, program);
+}
+
+void OrderChecker::touch(Access access, StringAttr memory) {
+  SmallVector<Access, 2> &inFlight = state[memory];
+  bool reported = false;
+  for (const Access &earlier : inFlight)
+    if ((access.writes || earlier.writes) && access.call && !reported &&
+        !follows(access.stream, earlier)) {
+      report(access.call, earlier, memory);
+      reported = true;
+    }
+  // Whoever follows a write follows all that it conflicted with, and whoever
+  // follows a call follows those before it on its stream.
+  llvm::erase_if(inFlight, [&](const Access &earlier) {
+    return access.writes ||
+           (!earlier.writes && earlier.stream == access.stream);
+  });
+  access.since.fill(kNever);
+  access.since[access.stream] = now[access.stream] + 1;
+  inFlight.push_back(access);
+}
+
+/// The caller writes to a view of a gradient when it likes, after the events of
+/// the bucket's table.
+void OrderChecker::checkView(zrt::PathStep step) {
+  zrt::BucketTableOp table = symbols.getTable(step.arriving);
+  StringAttr memory = symbols.getMemory(table.getGradientAttr());
+  for (const Access &earlier : state[memory]) {
+    if (follows(static_cast<unsigned>(Stream::compute), earlier) ||
+        isListed(table.getWritableAttr(), eventOf.lookup(earlier.call)))
+      continue;
+    InFlightDiagnostic diagnostic = proof.report.error(table);
+    diagnostic << "lends @" << memory.getValue() << " to the caller while "
+               << describe(earlier)
+               << " may use it: add the event of that call to 'writable'";
+    note(diagnostic, earlier, program);
+    return;
+  }
+}
+
+void OrderChecker::visit(Operation *op, zrt::PathStep step) {
+  if (auto wait = dyn_cast<zrt::WaitOp>(op))
+    return this->wait(wait.getEventAttr().getAttr(),
+                      static_cast<unsigned>(wait.getStream()));
+  if (auto record = dyn_cast<zrt::RecordOp>(op))
+    return this->record(record);
+  if (isa<zrt::WaitWritableOp>(op)) {
+    ArrayAttr events = step.arriving
+                           ? symbols.getTable(step.arriving).getWritableAttr()
+                           : nullptr;
+    if (events)
+      for (auto event : events.getAsRange<FlatSymbolRefAttr>())
+        wait(event.getAttr(), static_cast<unsigned>(Stream::compute));
+    return;
+  }
+  auto call = cast<zrt::RuntimeCall>(op);
+  SmallVector<zrt::MemoryUse> uses;
+  call.getMemoryUses(symbols, step.arriving, uses);
+  Access access;
+  access.call = call;
+  access.stream = static_cast<unsigned>(call.getStream());
+  for (const zrt::MemoryUse &use : uses) {
+    access.writes = use.writes;
+    touch(access, use.memory);
+  }
+}
+
+void OrderChecker::begin(const zrt::Path &next, State &entered) {
+  path = &next;
+  state = entered;
+  now.fill(0);
+  recorded.clear();
+  for (unsigned s = 0; s < kNumStreams; ++s) {
+    followed[s].fill(-1);
+    followed[s][s] = kNever - 1; // a stream follows itself
+  }
+  Access caller;
+  if (path->from == initial) {
+    caller.writes = true;
+    for (auto op : program.getOps<zrt::StateOp>())
+      touch(caller, symbols.getMemory(op.getBufferAttr()));
+  }
+  caller.writes = false;
+  if (path->event == zrt::Event::apply)
+    for (auto table : program.getOps<zrt::BucketTableOp>())
+      touch(caller, symbols.getMemory(table.getParametersAttr()));
+}
+
+void OrderChecker::walk(const zrt::Path &next) {
+  begin(next, states[next.from]);
+  for (zrt::PathStep step : next.steps) {
+    if (step.arriving)
+      checkView(step);
+    for (Operation &call : step.handler.getBody().front())
+      visit(&call, step);
+  }
+  leave(next.to);
+}
+
+/// Joins what is in flight with what other paths leave in |target|.
+void OrderChecker::leave(StringAttr target) {
+  hasChanged |= !states.contains(target);
+  State &joined = states[target];
+  for (auto &[memory, accesses] : state) {
+    SmallVector<Access, 2> &known = joined[memory];
+    for (Access access : accesses) {
+      Clock since;
+      for (unsigned s = 0; s < kNumStreams; ++s)
+        since[s] = follows(s, access) ? 0 : kNever;
+      access.since = since;
+      auto same = llvm::find_if(
+          known, [&](const Access &other) { return other.isSame(access); });
+      if (same == known.end()) {
+        known.push_back(access);
+        hasChanged = true;
+        continue;
+      }
+      for (unsigned s = 0; s < kNumStreams; ++s)
+        if (since[s] == kNever && same->since[s] != kNever) {
+          same->since[s] = kNever;
+          hasChanged = true;
+        }
+    }
+  }
+}
+
+/// What writes parameters must have an event that `parameter_wait` waits for.
+void OrderChecker::checkReadable() {
+  for (auto table : program.getOps<zrt::BucketTableOp>()) {
+    StringAttr memory = symbols.getMemory(table.getParametersAttr());
+    ArrayAttr events = table.getReadableAttr();
+    for (auto &[name, left] : states)
+      for (const Access &access : left.lookup(memory)) {
+        constexpr auto compute = static_cast<unsigned>(Stream::compute);
+        if (!access.call || !access.writes ||
+            (events ? isListed(events, eventOf.lookup(access.call))
+                    : access.since[compute] == 0))
+          continue;
+        InFlightDiagnostic diagnostic = proof.report.error(table);
+        diagnostic << "lets the caller read @" << memory.getValue() << " while "
+                   << describe(access)
+                   << " may write it: add the event of that call to 'readable'";
+        note(diagnostic, access, program);
+        return;
+      }
+  }
+}
+
+void OrderChecker::run() {
+  auto transitions = program.getOps<zrt::TransitionOp>();
+  if (transitions.empty())
+    return;
+  findCovered();
+  initial = (*transitions.begin()).getStateAttr();
+  states[initial];
+  std::vector<zrt::Path> paths = zrt::enumeratePaths(program);
+  // More is in flight each time, and less is followed, so this ends.
+  do {
+    hasChanged = false;
+    for (const zrt::Path &next : paths) {
+      if (!states.contains(next.from))
+        continue;
+      walk(next);
+      if (proof.report.hasErrors())
+        return;
+    }
+  } while (hasChanged);
+  checkReadable();
+}
+
+void prove::checkOrder(Proof &proof, zrt::ProgramOp program) {
+  OrderChecker(proof, program).run();
 }

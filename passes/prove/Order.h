@@ -1,4 +1,4 @@
-//===- Order.h - Which calls of a handler may race --------------*- C++ -*-===//
+//===- Order.h - Which calls of a program may race --------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -11,11 +11,11 @@
 
 namespace zero::prove {
 
-/// Reports two calls that touch the same memory, one of them to write, and of
-/// which neither awaits the other.
-/// |symbols| are those of its program.
-void checkOrder(Proof &proof, zrt::HandlerOp handler,
-                const mlir::SymbolTable &symbols);
+/// Reports two calls that touch the same memory on different streams, one of
+/// them to write, of which neither follows the other on some path of the
+/// protocol. The caller is one of the two where gradients and parameters are
+/// lent.
+void checkOrder(Proof &proof, zrt::ProgramOp program);
 
 } // namespace zero::prove
 

@@ -86,6 +86,7 @@ void ProgramReader::runHandler(FlatSymbolRefAttr symbol, Memory &memory) {
 }
 
 void ProgramReader::runHandlers(zrt::TransitionOp transition, Memory &memory) {
+  calls->begin();
   for (auto symbol : transition.getHandlers().getAsRange<FlatSymbolRefAttr>())
     runHandler(symbol, memory);
 }
@@ -283,8 +284,7 @@ void ProgramReader::apply(const Node &node, zrt::TransitionOp transition,
 std::optional<StepSemantics> ProgramReader::run() {
   if (!initialize())
     return std::nullopt;
-  for (auto handler : program.getOps<zrt::HandlerOp>())
-    checkOrder(proof, handler, symbols);
+  checkOrder(proof, program);
   Node start;
   start.state = transitions.front().getStateAttr();
   start.memory = idle->getMemory();

@@ -37,21 +37,6 @@ static bool isOn(ValueType type, ArrayRef<AxisCoordinate> coordinates) {
   });
 }
 
-/// Whoever awaits |call| awaits what it awaits.
-static void eraseCall(Operation *call) {
-  for (Operation *user : llvm::to_vector(call->getUsers())) {
-    llvm::SetVector<Value> awaits;
-    for (Value operand : user->getOperands()) {
-      if (operand.getDefiningOp() == call)
-        awaits.insert(call->operand_begin(), call->operand_end());
-      else
-        awaits.insert(operand);
-    }
-    user->setOperands(awaits.getArrayRef());
-  }
-  call->erase();
-}
-
 /// Leaves in |sequence| the buckets for which |isHere| holds.
 static void shorten(zrt::SequenceOp sequence,
                     llvm::function_ref<bool(Attribute)> isHere) {
@@ -94,11 +79,10 @@ void zero::selectStage(zrt::ProgramOp program,
              buffer && !isOn(buffer.getValueType(), coordinates))
       buffers.push_back(buffer);
   }
-  llvm::for_each(llvm::reverse(calls), eraseCall);
-  for (Operation *op : tables)
-    op->erase();
-  for (Operation *op : buffers)
-    op->erase();
+  // Records and waits stay: what other calls follow may go through them.
+  for (const auto &list : {calls, tables, buffers})
+    for (Operation *op : list)
+      op->erase();
 }
 
 namespace {

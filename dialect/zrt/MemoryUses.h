@@ -1,0 +1,47 @@
+//===- MemoryUses.h - What calls of the runtime touch -----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_DIALECT_ZRT_MEMORYUSES_H
+#define ZERO_DIALECT_ZRT_MEMORYUSES_H
+
+#include "dialect/zrt/ZrtDialect.h"
+
+namespace zrt {
+
+/// A buffer with memory of its own, slots, or the copy of the slots that is in
+/// the memory of the host.
+struct MemoryUse {
+  mlir::StringAttr memory;
+  bool writes = false;
+};
+
+/// The symbols of a program, looked up once.
+class ProgramSymbols {
+public:
+  explicit ProgramSymbols(ProgramOp program);
+
+  template <typename T> T lookup(mlir::FlatSymbolRefAttr symbol) const {
+    return table.lookup<T>(symbol.getAttr());
+  }
+  /// The name of the memory of a buffer or of slots.
+  mlir::StringAttr getMemory(mlir::FlatSymbolRefAttr symbol) const;
+  BucketTableOp getTable(mlir::FlatSymbolRefAttr bucket) const {
+    return tables.lookup(bucket);
+  }
+  mlir::ArrayRef<mlir::StringAttr> getSlots() const { return slots; }
+  /// What kernels on the host read: `copy_scalars` writes it.
+  mlir::StringAttr getHostScalars() const { return hostScalars; }
+
+private:
+  mlir::SymbolTable table;
+  llvm::DenseMap<mlir::Attribute, BucketTableOp> tables;
+  llvm::SmallVector<mlir::StringAttr> slots;
+  mlir::StringAttr hostScalars;
+};
+
+} // namespace zrt
+
+#endif // ZERO_DIALECT_ZRT_MEMORYUSES_H

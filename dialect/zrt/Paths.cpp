@@ -1,0 +1,84 @@
+//===- Paths.cpp - The order in which a protocol runs handlers ------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialect/zrt/Paths.h"
+
+#include "dialect/zrt/MemoryUses.h"
+
+using namespace mlir;
+using namespace zrt;
+
+namespace {
+class PathBuilder {
+public:
+  explicit PathBuilder(ProgramOp program) : program(program), symbols(program) {
+    for (auto op : program.getOps<TransitionOp>())
+      if (op.getEvent() == Event::arrive)
+        arrivals[op.getStateAttr()] = op;
+  }
+
+  Path build(TransitionOp transition);
+
+private:
+  void run(ArrayAttr handlers, FlatSymbolRefAttr arriving = nullptr);
+  void runSequence(TransitionOp arrive);
+
+  ProgramOp program;
+  ProgramSymbols symbols;
+  llvm::DenseMap<StringAttr, TransitionOp> arrivals;
+  Path path;
+};
+} // namespace
+
+void PathBuilder::run(ArrayAttr handlers, FlatSymbolRefAttr arriving) {
+  for (auto symbol : handlers.getAsRange<FlatSymbolRefAttr>())
+    path.steps.push_back({symbols.lookup<HandlerOp>(symbol), arriving});
+}
+
+void PathBuilder::runSequence(TransitionOp arrive) {
+  auto sequence = symbols.lookup<SequenceOp>(arrive.getSequenceAttr());
+  auto buckets =
+      llvm::to_vector(sequence.getBuckets().getAsRange<FlatSymbolRefAttr>());
+  auto handlers =
+      llvm::to_vector(sequence.getHandlers().getAsRange<FlatSymbolRefAttr>());
+  auto open = [&](size_t bucket) {
+    if (bucket < buckets.size())
+      run(arrive.getHandlers(), buckets[bucket]);
+  };
+  auto window = static_cast<size_t>(sequence.getWindow());
+  for (size_t i = 0; i < std::min(window, buckets.size()); ++i)
+    open(i);
+  for (size_t i = 0; i < buckets.size(); ++i) {
+    run(arrive.getHandlers(), buckets[i]);
+    path.steps.push_back({symbols.lookup<HandlerOp>(handlers[i]), nullptr});
+    open(i + window);
+  }
+}
+
+Path PathBuilder::build(TransitionOp transition) {
+  path = {transition.getStateAttr(),
+          transition.getNextAttr(),
+          transition.getEvent(),
+          {}};
+  if (TransitionOp arrive = arrivals.lookup(transition.getStateAttr())) {
+    if (arrive.getSequenceAttr())
+      runSequence(arrive);
+    else
+      for (auto table : program.getOps<BucketTableOp>())
+        run(arrive.getHandlers(), table.getBucketAttr());
+  }
+  run(transition.getHandlers());
+  return std::move(path);
+}
+
+std::vector<Path> zrt::enumeratePaths(ProgramOp program) {
+  PathBuilder builder(program);
+  std::vector<Path> paths;
+  for (auto transition : program.getOps<TransitionOp>())
+    if (transition.getEvent() != Event::arrive)
+      paths.push_back(builder.build(transition));
+  return paths;
+}

@@ -1,0 +1,237 @@
+//===- ElideWaits.cpp - Removes waits that other waits imply --------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/schedule/Passes.h"
+
+#include "dialect/zrt/MemoryUses.h"
+#include "dialect/zrt/Paths.h"
+
+#include "llvm/ADT/DenseSet.h"
+
+#include <array>
+#include <limits>
+
+namespace zero {
+#define GEN_PASS_DEF_ELIDEWAITSPASS
+#include "passes/schedule/Passes.h.inc"
+} // namespace zero
+
+using namespace mlir;
+using namespace zero;
+using zrt::Stream;
+
+namespace {
+constexpr size_t kNumStreams = zrt::getMaxEnumValForStream() + 1;
+/// A place in a stream: how many records of a path are in front of it.
+using Place = int32_t;
+constexpr Place kNever = std::numeric_limits<Place>::max();
+constexpr Place kNow = kNever - 1;
+/// By stream.
+using Places = std::array<Place, kNumStreams>;
+
+/// What streams follow at some point of a path.
+struct Knowledge {
+  /// By event: the place in each stream from which on it follows the event, as
+  /// it was recorded last.
+  std::vector<Places> follows;
+  /// By stream: the place up to which it follows each other stream.
+  std::array<Places, kNumStreams> upTo;
+  /// The same of the stream of an event when it was recorded on this path.
+  llvm::DenseMap<unsigned, Places> atRecord;
+  Places records = {};
+
+  bool knows(size_t stream, unsigned event) const {
+    for (size_t s = 0; s < kNumStreams; ++s)
+      if (follows[event][s] <= upTo[stream][s])
+        return true;
+    return false;
+  }
+};
+
+/// A wait of a program: an op, or an event in the `writable` list of a bucket.
+using WaitKey = std::pair<const void *, unsigned>;
+
+class Elider {
+public:
+  explicit Elider(zrt::ProgramOp program)
+      : program(program), symbols(program) {}
+
+  void run();
+
+private:
+  /// By event: a bit for each stream that follows it.
+  using State = std::vector<uint8_t>;
+
+  State walk(const zrt::Path &path, const State &state);
+  void visit(Operation *call, FlatSymbolRefAttr arriving, Knowledge &known);
+  void record(unsigned event, Knowledge &known);
+  void wait(WaitKey key, unsigned event, Stream stream, Knowledge &known);
+  unsigned number(FlatSymbolRefAttr event) {
+    return numbers.lookup(event.getAttr());
+  }
+  void eraseWaits();
+  void eraseEvents();
+
+  zrt::ProgramOp program;
+  zrt::ProgramSymbols symbols;
+  SmallVector<zrt::EventOp> events;
+  llvm::DenseMap<StringAttr, unsigned> numbers;
+  llvm::DenseSet<WaitKey> needed;
+};
+} // namespace
+
+void Elider::record(unsigned event, Knowledge &known) {
+  auto stream = static_cast<size_t>(events[event].getStream());
+  Place place = ++known.records[stream];
+  known.follows[event].fill(kNever);
+  known.follows[event][stream] = place;
+  Places &atRecord = known.atRecord[event];
+  atRecord = known.upTo[stream];
+  atRecord[stream] = place;
+}
+
+void Elider::wait(WaitKey key, unsigned event, Stream on, Knowledge &known) {
+  auto stream = static_cast<size_t>(on);
+  if (!known.knows(stream, event))
+    needed.insert(key);
+  auto it = known.atRecord.find(event);
+  if (it == known.atRecord.end()) {
+    // Of an earlier path: nothing else is known of what its stream followed.
+    Place &from = known.follows[event][stream];
+    from = std::min(from, known.records[stream] + 1);
+    return;
+  }
+  for (size_t s = 0; s < kNumStreams; ++s)
+    if (s != stream)
+      known.upTo[stream][s] = std::max(known.upTo[stream][s], it->second[s]);
+}
+
+void Elider::visit(Operation *call, FlatSymbolRefAttr arriving,
+                   Knowledge &known) {
+  if (auto op = dyn_cast<zrt::RecordOp>(call))
+    return record(number(op.getEventAttr()), known);
+  if (auto op = dyn_cast<zrt::WaitOp>(call))
+    return wait({op, 0}, number(op.getEventAttr()), op.getStream(), known);
+  if (!isa<zrt::WaitWritableOp>(call) || !arriving)
+    return;
+  ArrayAttr list = symbols.getTable(arriving).getWritableAttr();
+  if (!list)
+    return;
+  for (auto symbol : list.getAsRange<FlatSymbolRefAttr>()) {
+    unsigned event = number(symbol);
+    wait({arriving.getAsOpaquePointer(), event}, event, Stream::compute, known);
+  }
+}
+
+Elider::State Elider::walk(const zrt::Path &path, const State &state) {
+  Knowledge known;
+  known.follows.resize(events.size());
+  for (auto [event, follows] : llvm::enumerate(known.follows))
+    for (size_t s = 0; s < kNumStreams; ++s)
+      follows[s] = state[event] >> s & 1 ? 0 : kNever;
+  for (size_t stream = 0; stream < kNumStreams; ++stream) {
+    known.upTo[stream].fill(-1);
+    known.upTo[stream][stream] = kNow;
+  }
+  for (zrt::PathStep step : path.steps)
+    for (Operation &call : step.handler.getBody().front())
+      visit(&call, step.arriving, known);
+  State after(events.size());
+  for (unsigned event = 0; event < events.size(); ++event)
+    for (size_t s = 0; s < kNumStreams; ++s)
+      if (known.knows(s, event))
+        after[event] |= 1 << s;
+  return after;
+}
+
+void Elider::eraseWaits() {
+  for (auto handler : program.getOps<zrt::HandlerOp>())
+    for (auto op : llvm::to_vector(handler.getBody().getOps<zrt::WaitOp>()))
+      if (!needed.contains({op, 0}))
+        op.erase();
+  bool anyWritable = false;
+  for (auto table : program.getOps<zrt::BucketTableOp>()) {
+    if (!table.getWritableAttr())
+      continue;
+    SmallVector<Attribute> left;
+    for (auto symbol : table.getWritableAttr().getAsRange<FlatSymbolRefAttr>())
+      if (needed.contains(
+              {table.getBucketAttr().getAsOpaquePointer(), number(symbol)}))
+        left.push_back(symbol);
+    anyWritable |= !left.empty();
+    table.setWritableAttr(
+        left.empty() ? nullptr : ArrayAttr::get(program.getContext(), left));
+  }
+  if (anyWritable)
+    return;
+  for (auto handler : program.getOps<zrt::HandlerOp>())
+    for (auto op :
+         llvm::to_vector(handler.getBody().getOps<zrt::WaitWritableOp>()))
+      op.erase();
+}
+
+/// Erases events for which nothing waits.
+void Elider::eraseEvents() {
+  llvm::DenseSet<StringAttr> used;
+  for (auto handler : program.getOps<zrt::HandlerOp>())
+    for (auto op : handler.getBody().getOps<zrt::WaitOp>())
+      used.insert(op.getEventAttr().getAttr());
+  for (auto table : program.getOps<zrt::BucketTableOp>())
+    for (ArrayAttr list : {table.getWritableAttr(), table.getReadableAttr()})
+      if (list)
+        for (auto symbol : list.getAsRange<FlatSymbolRefAttr>())
+          used.insert(symbol.getAttr());
+  for (auto handler : program.getOps<zrt::HandlerOp>())
+    for (auto op : llvm::to_vector(handler.getBody().getOps<zrt::RecordOp>()))
+      if (!used.contains(op.getEventAttr().getAttr()))
+        op.erase();
+  for (zrt::EventOp event : events)
+    if (!used.contains(event.getSymNameAttr()))
+      event.erase();
+}
+
+void Elider::run() {
+  for (auto event : program.getOps<zrt::EventOp>()) {
+    numbers[event.getSymNameAttr()] = events.size();
+    events.push_back(event);
+  }
+  auto transitions = program.getOps<zrt::TransitionOp>();
+  if (events.empty() || transitions.empty())
+    return;
+  // Where nothing was recorded yet, all has passed.
+  llvm::DenseMap<StringAttr, State> states;
+  states[(*transitions.begin()).getStateAttr()].assign(events.size(), 0xff);
+  std::vector<zrt::Path> paths = zrt::enumeratePaths(program);
+  // Streams only ever follow less, so this ends. A wait that is needed where
+  // more is followed is needed where less is.
+  for (bool hasChanged = true; hasChanged;) {
+    hasChanged = false;
+    for (const zrt::Path &path : paths) {
+      auto from = states.find(path.from);
+      if (from == states.end())
+        continue;
+      State after = walk(path, from->second);
+      auto [to, isNew] = states.try_emplace(path.to, after);
+      hasChanged |= isNew;
+      for (unsigned event = 0; event < events.size(); ++event) {
+        auto both = static_cast<uint8_t>(to->second[event] & after[event]);
+        hasChanged |= both != to->second[event];
+        to->second[event] = both;
+      }
+    }
+  }
+  eraseWaits();
+  eraseEvents();
+}
+
+namespace {
+struct ElideWaitsPass : zero::impl::ElideWaitsPassBase<ElideWaitsPass> {
+  void runOnOperation() override {
+    for (auto program : getOperation().getOps<zrt::ProgramOp>())
+      Elider(program).run();
+  }
+};
+} // namespace

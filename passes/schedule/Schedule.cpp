@@ -1,0 +1,303 @@
+//===- Schedule.cpp - Streams for calls, and waits for hazards ------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/schedule/Passes.h"
+#include "passes/schedule/Streams.h"
+
+#include "dialect/zrt/MemoryUses.h"
+#include "dialect/zrt/Paths.h"
+
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace zero {
+#define GEN_PASS_DEF_SCHEDULEPASS
+#include "passes/schedule/Passes.h.inc"
+} // namespace zero
+
+using namespace mlir;
+using namespace zero;
+using zrt::Stream;
+
+//===----------------------------------------------------------------------===//
+// Hazards
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// A call that may be in flight, and touches some memory.
+struct InFlight {
+  zrt::RuntimeCall call; // null: the caller, who is ordered with compute
+  Stream stream;
+  bool writes;
+  int64_t step = -1; // of the path; -1: the call is of an earlier path
+
+  bool operator==(const InFlight &other) const {
+    return call == other.call && stream == other.stream &&
+           writes == other.writes;
+  }
+};
+
+/// By number of a memory: the last write, and reads behind it.
+using State = std::vector<SmallVector<InFlight, 2>>;
+
+class Scheduler {
+public:
+  explicit Scheduler(zrt::ProgramOp program)
+      : program(program), symbols(program), names(program) {}
+
+  void run();
+
+private:
+  using Uses = SmallVector<std::pair<unsigned, bool>>;
+
+  void walk(const zrt::Path &path, State state);
+  void visit(zrt::RuntimeCall call, zrt::PathStep step, int64_t index,
+             State &state);
+  void addHazard(zrt::RuntimeCall call, zrt::PathStep step, int64_t index,
+                 InFlight earlier);
+  Uses getUses(zrt::RuntimeCall call, FlatSymbolRefAttr arriving);
+  unsigned number(StringAttr memory);
+  /// What the caller does, who touches |buffer| before the path.
+  void touchByCaller(FlatSymbolRefAttr buffer, bool writes, State &state);
+  void touch(unsigned memory, const InFlight &use, State &state);
+  void join(StringAttr name, const State &state);
+  void findReadable();
+
+  FlatSymbolRefAttr getEvent(Operation *source);
+  ArrayAttr getEvents(const llvm::SetVector<Operation *> &sources);
+  void emit();
+
+  zrt::ProgramOp program;
+  zrt::ProgramSymbols symbols;
+  SymbolTable names;
+  llvm::DenseMap<StringAttr, unsigned> numbers;
+  llvm::DenseMap<Operation *, Uses> usesOf;
+  llvm::DenseMap<StringAttr, State> states; // of the protocol
+  StringAttr initial;
+  bool hasChanged = false;
+  /// The sources of each call's hazards: calls, or the handler of the call for
+  /// what the compute stream did before it.
+  llvm::MapVector<Operation *, llvm::SetVector<Operation *>> waits;
+  llvm::DenseMap<Attribute, llvm::SetVector<Operation *>> writable;
+  llvm::MapVector<zrt::BucketTableOp, llvm::SetVector<Operation *>> readable;
+  llvm::DenseMap<Operation *, FlatSymbolRefAttr> events;
+};
+} // namespace
+
+unsigned Scheduler::number(StringAttr memory) {
+  return numbers.try_emplace(memory, numbers.size()).first->second;
+}
+
+Scheduler::Uses Scheduler::getUses(zrt::RuntimeCall call,
+                                   FlatSymbolRefAttr arriving) {
+  auto collect = [&] {
+    SmallVector<zrt::MemoryUse> found;
+    call.getMemoryUses(symbols, arriving, found);
+    Uses uses;
+    for (const zrt::MemoryUse &use : found)
+      uses.push_back({number(use.memory), use.writes});
+    return uses;
+  };
+  if (arriving)
+    return collect();
+  auto [it, isNew] = usesOf.try_emplace(call);
+  if (isNew)
+    it->second = collect();
+  return it->second;
+}
+
+void Scheduler::addHazard(zrt::RuntimeCall call, zrt::PathStep step,
+                          int64_t index, InFlight earlier) {
+  bool hasEvent = earlier.call &&
+                  (earlier.step == index || earlier.stream != Stream::compute);
+  Operation *source =
+      hasEvent ? earlier.call.getOperation() : step.handler.getOperation();
+  if (isa<zrt::PackOp>(call))
+    writable[step.arriving].insert(source);
+  else
+    waits[call].insert(source);
+}
+
+void Scheduler::touch(unsigned memory, const InFlight &use, State &state) {
+  if (memory >= state.size())
+    state.resize(memory + 1);
+  // A write follows all that was in flight; a read replaces one of its stream.
+  llvm::erase_if(state[memory], [&](const InFlight &other) {
+    return use.writes || (!other.writes && other.stream == use.stream);
+  });
+  state[memory].push_back(use);
+}
+
+void Scheduler::visit(zrt::RuntimeCall call, zrt::PathStep step, int64_t index,
+                      State &state) {
+  Stream stream = call.getStream();
+  Uses uses = getUses(call, step.arriving);
+  // All of them first: a call does not wait for itself.
+  for (auto [memory, writes] : uses) {
+    if (memory >= state.size())
+      state.resize(memory + 1);
+    for (const InFlight &earlier : state[memory])
+      if (earlier.stream != stream && (writes || earlier.writes))
+        addHazard(call, step, index, earlier);
+  }
+  for (auto [memory, writes] : uses)
+    touch(memory, {call, stream, writes, index}, state);
+}
+
+void Scheduler::touchByCaller(FlatSymbolRefAttr buffer, bool writes,
+                              State &state) {
+  touch(number(symbols.getMemory(buffer)),
+        {nullptr, Stream::compute, writes, -1}, state);
+}
+
+void Scheduler::join(StringAttr name, const State &state) {
+  State &known = states[name];
+  known.resize(std::max(known.size(), state.size()));
+  for (size_t memory = 0; memory < state.size(); ++memory)
+    for (InFlight use : state[memory]) {
+      use.step = -1;
+      if (llvm::is_contained(known[memory], use))
+        continue;
+      known[memory].push_back(use);
+      hasChanged = true;
+    }
+}
+
+void Scheduler::walk(const zrt::Path &path, State state) {
+  // Between steps the caller writes parameters and state. Before an apply,
+  // which the compute stream follows, the caller has read parameters.
+  if (path.from == initial)
+    for (auto op : program.getOps<zrt::StateOp>())
+      touchByCaller(op.getBufferAttr(), /*writes=*/true, state);
+  if (path.event == zrt::Event::apply)
+    for (auto table : program.getOps<zrt::BucketTableOp>())
+      touchByCaller(table.getParametersAttr(), /*writes=*/false, state);
+  int64_t index = 0;
+  for (zrt::PathStep step : path.steps) {
+    for (auto call : step.handler.getBody().getOps<zrt::RuntimeCall>())
+      visit(call, step, index, state);
+    ++index;
+  }
+  join(path.to, state);
+}
+
+/// The writes of parameters that the caller may find in flight. Where all are
+/// on the compute stream, the caller waits for that one.
+void Scheduler::findReadable() {
+  for (auto table : program.getOps<zrt::BucketTableOp>()) {
+    unsigned memory = number(symbols.getMemory(table.getParametersAttr()));
+    llvm::SetVector<Operation *> writes;
+    bool isOnCompute = true;
+    for (auto state : program.getOps<zrt::TransitionOp>()) {
+      State &known = states[state.getNextAttr()];
+      if (memory < known.size())
+        for (const InFlight &use : known[memory])
+          if (use.call && use.writes) {
+            writes.insert(use.call);
+            isOnCompute &= use.stream == Stream::compute;
+          }
+    }
+    if (!isOnCompute)
+      readable[table] = std::move(writes);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Events
+//===----------------------------------------------------------------------===//
+
+/// A call is named by the first buffer or slots that it writes.
+static std::string getEventName(Operation *source,
+                                const zrt::ProgramSymbols &symbols) {
+  if (auto handler = dyn_cast<zrt::HandlerOp>(source))
+    return (handler.getSymName() + ".begin").str();
+  SmallVector<zrt::MemoryUse> uses;
+  cast<zrt::RuntimeCall>(source).getMemoryUses(symbols, nullptr, uses);
+  StringRef kind = source->getName().stripDialect();
+  for (const zrt::MemoryUse &use : uses)
+    if (use.writes && use.memory != symbols.getHostScalars())
+      return (use.memory.getValue() + "." + kind).str();
+  return kind.str();
+}
+
+/// The event of |source|, which is recorded behind a call, or where a handler
+/// begins.
+FlatSymbolRefAttr Scheduler::getEvent(Operation *source) {
+  FlatSymbolRefAttr &symbol = events[source];
+  if (symbol)
+    return symbol;
+  auto handler = dyn_cast<zrt::HandlerOp>(source);
+  Stream stream =
+      handler ? Stream::compute : cast<zrt::RuntimeCall>(source).getStream();
+  OpBuilder builder(*program.getOps<zrt::HandlerOp>().begin());
+  auto event = builder.create<zrt::EventOp>(
+      source->getLoc(), getEventName(source, symbols), stream);
+  names.insert(event);
+  symbol = FlatSymbolRefAttr::get(event);
+  if (handler)
+    builder.setInsertionPointToStart(&handler.getBody().front());
+  else
+    builder.setInsertionPointAfter(source);
+  builder.create<zrt::RecordOp>(source->getLoc(), symbol);
+  return symbol;
+}
+
+ArrayAttr Scheduler::getEvents(const llvm::SetVector<Operation *> &sources) {
+  SmallVector<Attribute> symbols;
+  for (Operation *source : sources)
+    symbols.push_back(getEvent(source));
+  return ArrayAttr::get(program.getContext(), symbols);
+}
+
+void Scheduler::emit() {
+  for (auto &[call, sources] : waits)
+    for (Operation *source : sources) {
+      FlatSymbolRefAttr event = getEvent(source);
+      OpBuilder(call).create<zrt::WaitOp>(
+          call->getLoc(), event,
+          zrt::StreamAttr::get(program.getContext(),
+                               cast<zrt::RuntimeCall>(call).getStream()));
+    }
+  for (auto table : program.getOps<zrt::BucketTableOp>())
+    if (auto it = writable.find(table.getBucketAttr()); it != writable.end())
+      table.setWritableAttr(getEvents(it->second));
+  for (auto &[table, sources] : readable)
+    table.setReadableAttr(getEvents(sources));
+  if (writable.empty())
+    return;
+  for (auto handler : program.getOps<zrt::HandlerOp>())
+    for (auto pack : llvm::to_vector(handler.getBody().getOps<zrt::PackOp>()))
+      OpBuilder(pack).create<zrt::WaitWritableOp>(pack.getLoc());
+}
+
+void Scheduler::run() {
+  auto transitions = program.getOps<zrt::TransitionOp>();
+  if (transitions.empty())
+    return;
+  assignStreams(program, symbols);
+  initial = (*transitions.begin()).getStateAttr();
+  states[initial];
+  std::vector<zrt::Path> paths = zrt::enumeratePaths(program);
+  // Uses in flight are only ever added, so this ends.
+  do {
+    hasChanged = false;
+    for (const zrt::Path &path : paths)
+      if (auto it = states.find(path.from); it != states.end())
+        walk(path, it->second);
+  } while (hasChanged);
+  findReadable();
+  emit();
+}
+
+namespace {
+struct SchedulePass : zero::impl::SchedulePassBase<SchedulePass> {
+  void runOnOperation() override {
+    for (auto program : getOperation().getOps<zrt::ProgramOp>())
+      Scheduler(program).run();
+  }
+};
+} // namespace

@@ -1,0 +1,57 @@
+//===- Streams.cpp - The stream of each call ------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/schedule/Streams.h"
+
+using namespace mlir;
+using namespace zero;
+using zrt::Stream;
+
+/// Whether a group over |axes| is one rank, whose sum in place is what is
+/// there.
+static bool isAlone(ArrayAttr axes, MeshOp mesh) {
+  return mesh.getNumRanks(llvm::to_vector(axes.getAsRange<StringAttr>())) == 1;
+}
+
+static Stream chooseStream(Operation *call, const zrt::ProgramSymbols &symbols,
+                           MeshOp mesh) {
+  if (auto reduce = dyn_cast<zrt::AllReduceOp>(call))
+    return !reduce.getTargetAttr() && isAlone(reduce.getAxes(), mesh)
+               ? Stream::compute
+               : Stream::collective;
+  if (auto reduce = dyn_cast<zrt::AllReduceScalarsOp>(call))
+    return isAlone(reduce.getAxes(), mesh) ? Stream::compute
+                                           : Stream::collective;
+  if (zrt::isCollective(call))
+    return Stream::collective;
+  auto spaceOf = [&](FlatSymbolRefAttr buffer) {
+    return symbols.lookup<zrt::BufferOp>(buffer).getSpace();
+  };
+  if (auto copy = dyn_cast<zrt::CopyOp>(call)) {
+    zrt::Space target = spaceOf(copy.getTargetAttr());
+    if (spaceOf(copy.getSourceAttr()) == target)
+      return target == zrt::Space::host ? Stream::host : Stream::compute;
+    return target == zrt::Space::host ? Stream::to_host : Stream::to_device;
+  }
+  auto launch = dyn_cast<zrt::LaunchOp>(call);
+  if (launch && !launch.getBuffers().empty() &&
+      spaceOf(cast<FlatSymbolRefAttr>(launch.getBuffers()[0])) ==
+          zrt::Space::host)
+    return Stream::host;
+  return Stream::compute;
+}
+
+void zero::assignStreams(zrt::ProgramOp program,
+                         const zrt::ProgramSymbols &symbols) {
+  auto module = program->getParentOfType<ModuleOp>();
+  auto mesh = module.lookupSymbol<MeshOp>(program.getMeshAttr());
+  for (auto handler : program.getOps<zrt::HandlerOp>())
+    for (Operation &call : handler.getBody().front()) {
+      Stream stream = chooseStream(&call, symbols, mesh);
+      if (stream != Stream::compute)
+        call.setAttr("stream", zrt::StreamAttr::get(call.getContext(), stream));
+    }
+}
