@@ -3,11 +3,12 @@
 """Training does not depend on how a step's sequences are shared out.
 
 The end-to-end run of report #7985: ten steps of 64 sequences each, as two sequences
-a backward and as eight, which ended 0.103 apart in loss with the bug and 0.0002
+a backward pass and as eight, which ended 0.103 apart in loss with the bug and 0.0002
 without it. Here the character model learns from the same 64 sequences at every step,
-on 1, 2 and 4 copies at every ZeRO stage, with 2 or 8 sequences a backward and rank.
-The control is one rank that takes all 64 in one backward and has nothing to accumulate
-or to reduce. Losses are compared at each of the ten steps, and after the tenth.
+on 1, 2 and 4 copies at every ZeRO stage, with 2 or 8 sequences a backward pass and
+rank. The control is one rank that takes all 64 in one backward pass and has nothing to
+accumulate or to reduce. Losses are compared at each of the ten steps, and after the
+tenth.
 
 Where the model is on two pipeline stages, which send activations by 1F1B, every loss
 is that of as many copies of the whole model, digit by digit.
@@ -88,7 +89,7 @@ def main():
                 same = losses == whole[copies, stage, batch]
                 failed += not (good and same)
                 print(f"{parts} x {copies} ranks, stage {stage}, {batch} sequences x "
-                      f"{SEQUENCES // (copies * batch)} backwards: loss "
+                      f"{SEQUENCES // (copies * batch)} backward passes: loss "
                       f"{losses[-1]:.6f}, largest gap {max(gaps):.1e}"
                       f"{'' if good else '  TOO LARGE'}"
                       f"{'' if same else '  NOT THAT OF THE WHOLE MODEL'}")

@@ -5,8 +5,8 @@
 Each step is proved after every pass to the scheduled phase; it is interpreted there, or
 at a phase before, and must lie within the rounding bound of the logical step in f64;
 every tenth is compiled and run instead, with
-gradients that arrive in another order on each rank, those of different backwards in
-one another. So a step that the proof rejects is a false
+gradients that arrive in another order on each rank, those of different backward passes
+in one another. So a step that the proof rejects is a false
 alarm, and one that differs is a wrong step that it accepted. Such a step is made
 smaller as long as it is wrong, and left in the current folder with the command that
 shows it.

@@ -3,8 +3,8 @@
 """Steps with gradients that are not finite, on meshes of several axes.
 
 Each parameter in turn, of every class, has one element that is inf, -inf or nan in
-the second of two backwards, on one rank and on those that deliver the same gradient.
-One group of two is clipped. Claims, for each mesh, ZeRO stage and offload:
+the second of two backward passes, on one rank and on those that deliver the same
+gradient. One group of two is clipped. Claims, for each mesh, ZeRO stage and offload:
 
   skipped    exactly these steps are skipped, on all ranks, clipped or not;
   group      exactly the norm of that parameter's group is not finite;
@@ -76,7 +76,7 @@ def read_parameters(text, axes):
 
 
 class Gradients:
-    """Of all steps, backwards, ranks and parameters, as they are written down."""
+    """Of all steps, backward passes, ranks and parameters, as they are written down."""
 
     def __init__(self, axes, parameters):
         self.ranks = list(itertools.product(*map(range, axes.values())))

@@ -15,7 +15,7 @@ for each mesh, ZeRO stage, offload and choice of axes to shard over:
          it is the only one;
   exact  for gradients whose sums are exact, they are the same bits for every stage,
          offload and choice of axes;
-  hints  so they are where any backward is said to be the last, at random.
+  hints  so they are where any backward pass is said to be the last, at random.
 """
 
 import argparse
@@ -137,7 +137,7 @@ def main():
                 exact = runner.run(summed, flags, "none", "exact").get("state_hash")
                 state = state or exact
                 claim("exact", what, exact and exact == state, f"{exact} and {state}")
-                # Backwards that are said to be the last, and are or are not.
+                # Backward passes that are said to be the last, and are or are not.
                 hinted = runner.run(summed, flags, "typed", "exact", "shuffled", "random")
                 claim("hints", what, hinted["equal"] and hinted["state_hash"] == state,
                       hinted.get("first_outside"))

@@ -61,7 +61,7 @@ BREAKS = [
      "loc, norms, sums.getOutputs().back(),",
      "loc, norms, builder.create<ConstantOp>(loc, "
      "builder.getF64FloatAttr(0)),"),
-    ("layout", "ranks never compare their backwards", LAYOUT,
+    ("layout", "ranks never compare their backward passes", LAYOUT,
      "bool compares = !shape.step.takesUnequalBackwards();",
      "bool compares = false;"),
     ("layout", "gradients are kept as they arrive", LAYOUT,
@@ -117,7 +117,7 @@ BREAKS = [
      "op.getLoc(), op.getAccumulatorType(), op.getBody());",
      "op.getLoc(), builder.getBF16Type(), op.getBody());"),
 
-    ("accumulate", "each backward counts twice", ACCUMULATE,
+    ("accumulate", "each backward pass counts twice", ACCUMULATE,
      "yield->setOperand(i, builder.create<ReduceScatterOp>(\n"
      "                               scatter.getLoc(), yield->getOperand(i),\n"
      "                               scatter.getAxesAttr(), scatter.getReduceDtypeAttr()));",
@@ -216,10 +216,10 @@ BREAKS = [
     ("offload", "parameters are stored in another type", OFFLOAD,
      "update.getParameterTypeAttr(),", "TypeAttr::get(builder.getF16Type()),"),
 
-    ("lower", "later backwards are stored over the first", PROTOCOL,
+    ("lower", "later backward passes are stored over the first", PROTOCOL,
      "packHandler(\"arrive_next\", /*accumulate=*/true);",
      "packHandler(\"arrive_next\", /*accumulate=*/false);"),
-    ("lower", "stage 2 keeps the last backward only", PROTOCOL,
+    ("lower", "stage 2 keeps the last backward pass only", PROTOCOL,
      "buildLoopSequence<zrt::ReduceScatterAddOp>",
      "buildLoopSequence<zrt::ReduceScatterOp>"),
     ("lower", "what travels is never converted", PROTOCOL,
@@ -236,13 +236,13 @@ BREAKS = [
     ("lower", "what was summed early is added to as it is", PROTOCOL,
      "transition(\"reduced\", Event::begin, \"next\", {reopen, beginNext});",
      "transition(\"reduced\", Event::begin, \"next\", {beginNext});"),
-    ("lower", "a last backward is stored over the ones before", PROTOCOL,
+    ("lower", "a last backward pass is stored over the ones before", PROTOCOL,
      "transition(\"last\", Event::arrive, \"last\", {add}, last);",
      "transition(\"last\", Event::arrive, \"last\", {store}, last);"),
     ("lower", "what was summed early is summed again", PROTOCOL,
      "transition(\"last\", Event::apply, \"idle\", {finish, reset}, last);",
      "transition(\"last\", Event::apply, \"idle\", apply, last);"),
-    ("lower", "an only backward leaves what is missing", PROTOCOL,
+    ("lower", "an only backward pass leaves what is missing", PROTOCOL,
      "          calls.call<zrt::FillMissingOp>(symbol);\n"
      "          emitSums(program, calls, bucket);",
      "          (void)symbol;\n"

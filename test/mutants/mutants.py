@@ -7,10 +7,10 @@
 
 Each mutant is drawn from the ops and attributes of a lowered step. The verifier may
 refuse it; otherwise the proof accepts or rejects it, and the interpreter says whether
-it does anything else than the step: in f64 over 1, 2 and 3 backwards, with gradients
-that are absent, missing and not finite, with unequal backwards, and with the calls of
-each handler in another order that timepoints allow; in the declared types for what is
-merely less precise; and by the plan for what merely costs.
+it does anything else than the step: in f64 over 1, 2 and 3 backward passes, with
+gradients that are absent, missing and not finite, with unequal backward passes, and
+with the calls of each handler in another order that timepoints allow; in the declared
+types for what is merely less precise; and by the plan for what merely costs.
 
 Fails where the proof accepts what does something else, or rejects what does not.
 """

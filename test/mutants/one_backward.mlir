@@ -2,8 +2,8 @@
 //
 // RUN: zero-opt %s --split-input-file --verify-diagnostics
 //
-// #7981: the update sees one backward instead of the sum of all. There is no
-// accumulator that could be written over. What is left is to take one backward for
+// #7981: the update sees one backward pass instead of the sum of all. There is no
+// accumulator that could be written over. What is left is to take one backward pass for
 // the sum, which neither its place nor its type allows.
 
 zero.mesh @m <["dp" = 2]>
@@ -30,7 +30,7 @@ zero.step @s on @m normalize(dp : -1) () {
 
 // -----
 
-// Nor may a backward claim to be the sum.
+// Nor may a backward pass claim to be the sum.
 zero.mesh @m <["dp" = 2]>
 zero.parameter @w : 8xbf16
 zero.step @s on @m normalize(dp : -1) () {

@@ -125,12 +125,12 @@ static int finish(zero::Tool &tool, const Outcome &outcome, double seconds) {
   const zero::ProofSummary &summary = *outcome.summary;
   os << "step " << summary.step << ": proved in "
      << llvm::format("%.3f s", seconds) << "\n\n"
-     << "  ranks       " << summary.ranks << "\n"
-     << "  backwards   any number\n"
-     << "  parameters  " << summary.parameters << ", " << summary.elements
+     << "  ranks            " << summary.ranks << "\n"
+     << "  backward passes  any number\n"
+     << "  parameters       " << summary.parameters << ", " << summary.elements
      << " elements\n";
   if (!outcome.compared.empty())
-    os << "  compared    " << outcome.compared << "\n";
+    os << "  compared         " << outcome.compared << "\n";
   os << "\nif the caller keeps these preconditions:\n";
   for (const std::string &precondition : zero::getPreconditions(summary))
     os << "  - " << precondition << "\n";

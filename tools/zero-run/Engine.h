@@ -105,7 +105,7 @@ std::unique_ptr<Engine> createInterpreterEngine(mlir::ModuleOp module,
 
 /// In which order a compiled step gets its gradients: the last parameter first;
 /// in an order of each rank's and backward's own; or also those of different
-/// backwards in one another.
+/// backward passes in one another.
 enum class Arrivals { backward, shuffled, interleaved };
 
 struct CompiledOptions {

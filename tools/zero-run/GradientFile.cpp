@@ -193,11 +193,12 @@ LogicalResult GradientFile::checkTaken(int64_t steps,
                       .str());
     int64_t made = backwards[step % backwards.size()];
     if (backward >= made)
-      return fail(message, llvm::formatv(
-                               "{0}backward {1}, step {2} makes {3}; give more "
-                               "with --accumulation",
-                               start, backward, step, made)
-                               .str());
+      return fail(
+          message,
+          llvm::formatv("{0}backward pass {1}, step {2} makes {3}; give more "
+                        "with --accumulation",
+                        start, backward, step, made)
+              .str());
   }
   return success();
 }

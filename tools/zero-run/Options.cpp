@@ -241,8 +241,9 @@ static LogicalResult readChoices(RunOptions &options, std::string &message) {
     return reject(hintsFlag, "unknown, last or random", message);
   if (options.hints != Hints::unknown &&
       options.arrivals == Arrivals::interleaved) {
-    message = "--hints says something where a backward begins, and with "
-              "--arrivals=interleaved none does: its first gradient opens it";
+    message = "--hints needs the begin of a backward pass, and "
+              "--arrivals=interleaved has none: the first gradient of a "
+              "backward pass opens it; leave out --hints";
     return failure();
   }
 

@@ -105,8 +105,9 @@ static LogicalResult checkMemory(const Run &run, std::string &message) {
   uint64_t memory = uint64_t(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
   if (bytes <= memory)
     return success();
-  message = llvm::formatv("the gradients of {0} backwards on {1} ranks take "
-                          "{2} bytes, this machine has {3}; give fewer",
+  message = llvm::formatv("the gradients of {0} backward passes on {1} "
+                          "ranks take {2} bytes, this machine has {3}; give "
+                          "fewer backward passes or ranks",
                           backwards, run.ranks, bytes, memory);
   return failure();
 }

@@ -13,7 +13,7 @@ using namespace transformer;
 namespace {
 
 /// A model in f64 with values far from the initial ones, so that every term of
-/// the backward counts.
+/// the backward pass counts.
 struct SmallModel : testing::Test {
   ModelShape shape{/*vocabulary=*/7, /*context=*/5, /*width=*/8, /*heads=*/2,
                    /*layers=*/2};

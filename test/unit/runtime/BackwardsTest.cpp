@@ -1,4 +1,4 @@
-//===- BackwardsTest.cpp - Backwards that are under way together ----------===//
+//===- BackwardsTest.cpp - Backward passes that are under way together ----===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -44,8 +44,8 @@ float valueOf(int32_t rank, int64_t backward, int32_t parameter) {
 
 } // namespace
 
-// Whatever the order, a step with several backwards under way is the step with
-// one after the other.
+// Whatever the order, a step with several backward passes under way is the step
+// with one after the other.
 TEST(Backwards, TheirOrderDoesNotMatter) {
   LibraryBuilder library = makeTrainStep(2);
   std::vector<uint16_t> expected[2];
@@ -94,7 +94,7 @@ TEST(Backwards, TheirOrderDoesNotMatter) {
     });
 }
 
-// A gradient of a later backward waits in our memory, or where it lies.
+// A gradient of a later backward pass waits in our memory, or where it lies.
 TEST(Backwards, ALaterGradientWaits) {
   LibraryBuilder library = makeTrainStep(1);
   runSteps(library.get(), [](int32_t, zero_rt_step *step) {
@@ -160,7 +160,7 @@ TEST(Backwards, RefusesWhatIsOutOfTurn) {
   });
 }
 
-// What is missing is told with the backward that it is missing in.
+// What is missing is told with the backward pass that it is missing in.
 TEST(Backwards, AMissingGradientIsThatOfItsBackward) {
   LibraryBuilder library = makeTrainStep(1);
   runSteps(library.get(), [](int32_t, zero_rt_step *step) {
@@ -208,7 +208,7 @@ TEST(Backwards, AreDroppedTogether) {
   });
 }
 
-// Numbers and the calls without them count the same backwards.
+// Numbers and the calls without them count the same backward passes.
 TEST(Backwards, NumbersMayBeginLate) {
   LibraryBuilder library = makeTrainStep(1);
   runSteps(library.get(), [](int32_t, zero_rt_step *step) {

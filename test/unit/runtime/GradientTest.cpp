@@ -77,7 +77,7 @@ TEST(Gradient, ASecondArrivalIsNamed) {
     expectStatus(ZERO_RT_PROTOCOL, passGradient(step, Weight),
                  "gradient of 'fc1.weight' arrived 2 times in this backward, "
                  "declared 1");
-    // The next backward counts anew.
+    // The next backward pass counts anew.
     expectOk(callsOf(step).accumulate(step));
     expectOk(callsOf(step).begin_backward(step, 0));
     expectOk(passGradient(step, Weight));
@@ -124,7 +124,7 @@ TEST(Gradient, PadsAndMissingOnesAreZero) {
         expectSegment(step, Bias, 0);
         expectSegment(step, Tied, 1);
         expectSegment(step, Extra, 0);
-        // First seen in the second backward: added to zeros.
+        // First seen in the second backward pass: added to zeros.
         expectOk(calls.begin_backward(step, 0));
         expectOk(passGradient(step, Extra, 5));
         expectSegment(step, Extra, 5);
@@ -176,7 +176,7 @@ TEST(Gradient, SlotsOverwriteThenAdd) {
       options);
 }
 
-// A plan that reduces every backward stores each one anew.
+// A plan that reduces every backward pass stores each one anew.
 TEST(Gradient, SlotsOverwriteWhereNothingAccumulates) {
   LibraryBuilder library = makeTrainStep(1);
   auto row = [&](int64_t state, int64_t event) -> zero_rt_transition_row & {

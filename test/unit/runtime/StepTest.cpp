@@ -50,8 +50,8 @@ double expectedNorm(double total) {
   return std::sqrt(sum);
 }
 
-// 1 to 4 ranks, 1 to 3 backwards, closed by accumulate or by apply: sums small
-// enough to be exact, so all must be equal.
+// 1 to 4 ranks, 1 to 3 backward passes, closed by accumulate or by apply: sums
+// small enough to be exact, so all must be equal.
 TEST(Step, UpdatesLikeOneRank) {
   for (int32_t ranks : {1, 2, 3, 4}) {
     LibraryBuilder library = makeTrainStep(ranks);
@@ -66,7 +66,7 @@ TEST(Step, UpdatesLikeOneRank) {
               expectOk(calls.accumulate(step));
           }
           expectOk(applyStep(step, 0.125));
-          // Sum over ranks and backwards of rank + b.
+          // Sum over ranks and backward passes of rank + b.
           int total = backwards * ranks * (ranks - 1) / 2 +
                       ranks * backwards * (backwards - 1) / 2;
           zero_rt_results results = resultsOf(step, ZERO_RT_OK);

@@ -349,7 +349,7 @@ TEST_F(NcclFailure, ARankMayLeaveFirst) {
   });
 }
 
-// At stage 2 each backward has collectives of its own.
+// At stage 2 each backward pass has collectives of its own.
 TEST_F(NcclFailure, RanksQueueDifferentCollectives) {
   openOn(2, /*stage=*/2);
   runSteps([&](int r, GpuRank &rank) {
