@@ -2,21 +2,21 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Compiled steps against the interpreter, over a product of configurations.
 
-Five claims, each for every configuration tried:
+Five claims, each for every configuration:
 
   bound  compiled parameters and state lie within the rounding bound of the logical
          step in f64, element by element, after five steps;
   typed  they equal the interpreter at the scheduled phase bit for bit, with one,
          two or three threads a rank;
   plan   bytes by role, collectives, bytes sent and bytes copied between device and
-         host are exactly what the plan says;
-  exact  for gradients whose sums are exact, they are the same bits for any number
-         of ranks and backward passes, any stage and any order of arrivals;
-  moved  they are the same bits with and without optimizer offload.
+         host equal the plan;
+  exact  for gradients with exact sums, the bits do not depend on the number of ranks
+         and backward passes, the stage or the order of arrivals;
+  moved  the bits do not depend on optimizer offload.
 
-Without --full a covering subset is tried: every pair of values occurs. With it, the
-whole product of what a user chooses; the rest (sizes, buckets, threads, the order of
-arrivals) is drawn for each from the seed, which is printed.
+Without --full the configurations are a covering subset: every pair of values occurs.
+With --full they are the whole product of the user's choices. The other values (sizes,
+buckets, threads, order of arrivals) are drawn from the seed, which is printed.
 """
 
 import argparse

@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Breaks each pass on purpose, rebuilds it, and sees whether the proof notices.
+"""Breaks each pass on purpose, rebuilds it, and checks that the proof notices.
 
   broken_passes.py --build /tmp/broken [--only collective] [--list]
 
-Works on a copy of the sources, in a build folder of its own. A break is caught where
-some step of a few is rejected after the broken pass: by a verifier, by a pass behind
-it, or by zero-prove. It takes about half a minute a break, so it is no part of the
-tests.
+The script works on a copy of the sources, in a separate build folder. A break is caught
+if some step is rejected after the broken pass: by a verifier, by a later pass, or by
+zero-prove. A break takes about half a minute, so the script is not part of the tests.
 """
 
 import argparse
@@ -404,8 +403,8 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--build", type=pathlib.Path, help="a folder for the copy")
-    parser.add_argument("--only", help="breaks of this pass, or that match this")
+    parser.add_argument("--build", type=pathlib.Path, help="folder for the copy")
+    parser.add_argument("--only", help="breaks of this pass, or breaks that match")
     parser.add_argument("--list", action="store_true")
     options = parser.parse_args()
     breaks = [
