@@ -37,13 +37,14 @@ static StringRef getComment(Call call) {
            "read; valid until destroy. It is current after apply; on a GPU for "
            "what comes to a stream after parameter_wait, and for zero_rt_copy.";
   case Call::begin_backward:
-    return "Begins a backward. |hint| is a zero_rt_hint: in a backward that is "
+    return "Begins a backward pass. |hint| is a zero_rt_hint: in a backward "
+           "pass that is "
            "said to be the last, buckets are reduced as they are complete. One "
            "that is wrong on all ranks costs a reduction, and sums are rounded "
            "otherwise.";
   case Call::gradient:
     return "Hands over the gradient of what this rank holds of one parameter "
-           "in the open backward, as it is after what is on |stream|. The "
+           "in the open backward pass, as it is after what is on |stream|. The "
            "tensor may be reused from |out_release| on; if that is null, at "
            "once, and on a GPU by what comes to |stream| then.";
   case Call::gradient_slot:
@@ -57,11 +58,12 @@ static StringRef getComment(Call call) {
     return "Says that the slot of a parameter has been written, or is by what "
            "is on |stream|.";
   case Call::accumulate:
-    return "Closes the open backward; another one follows before apply.";
+    return "Closes the open backward pass; another one follows before apply.";
   case Call::discard:
     return "Drops everything since the last apply, on every rank.";
   case Call::apply:
-    return "Closes the open backward, if there is one, reduces over the ranks "
+    return "Closes the open backward pass, if there is one, reduces over the "
+           "ranks "
            "and updates, after what is on |stream|. Collective. |inputs| are "
            "the step's scalar arguments, "
            "in order: the same on every rank, or an addend of each where the "
@@ -75,7 +77,8 @@ static StringRef getComment(Call call) {
            "names the cause: a gradient, or an input of apply that is not "
            "finite, and its rank.";
   case Call::loss_scale:
-    return "What the next backward multiplies its loss by: 1 unless the step "
+    return "What the next backward pass multiplies its loss by: 1 unless the "
+           "step "
            "has a loss scale, and then the same until apply; for it the last "
            "apply is waited for.";
   case Call::parameter_wait:
@@ -93,7 +96,7 @@ static StringRef getComment(Call call) {
            "written in any order: each entry stays as written. Writing "
            "'master' alone also sets 'parameter', rounded, and writing "
            "'parameter' alone also sets 'master'. Where 'master' is divided "
-           "over ranks, writing it alone makes the next backward an error "
+           "over ranks, writing it alone makes the next backward pass an error "
            "(protocol), since a rank lacks the other slices: write "
            "'parameter', too, on every rank.";
   case Call::gradient_of:

@@ -40,8 +40,8 @@ zero_rt_status zero_rt::checkUses(const Step &step, int32_t parameter,
   if (arrivals < uses)
     return ZERO_RT_OK;
   return fail(ZERO_RT_PROTOCOL,
-              "gradient of '%s' arrived %lld times in this backward, declared "
-              "%lld",
+              "gradient of '%s' arrived %lld times in this backward pass, "
+              "declared %lld",
               step.parameterName(parameter), (long long)arrivals + 1,
               (long long)uses);
 }
@@ -222,8 +222,8 @@ zero_rt_status calls::gradient_slot(Step *step, int32_t parameter,
     return lendTo(*step, parameter, stream);
   }
 
-  // What is there counts if it came in this backward, or if the buffer
-  // outlives the backwards and one was closed.
+  // What is there counts if it came in this backward pass, or if the buffer
+  // outlives the backward passes and one was closed.
   ZERO_RT_TRY(step->use(buffer));
   const Block &block = step->buffers[size_t(buffer)];
   bool add = step->window.arrivals(parameter) > 0 ||
@@ -306,7 +306,7 @@ zero_rt_status calls::pack(Step *step, const zero_rt_event *event,
   ZERO_RT_TRY(checkBuffer(*step, "pack", int32_t(buffer)));
   ZERO_RT_TRY(step->use(buffer));
 
-  // A second use within one backward adds to the first.
+  // A second use within one backward pass adds to the first.
   bool add = accumulate || step->window.arrivals(event->parameter) > 0;
   if (event->tensor) {
     ZERO_RT_TRY(runPack(*step, row, *event->tensor, add));

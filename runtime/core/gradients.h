@@ -15,8 +15,8 @@ namespace zero_rt {
 zero_rt_status checkGradient(const Step &step, int32_t parameter,
                              const zero_rt_tensor *tensor);
 
-/// Checks that one more gradient of |parameter| may come in a backward in which
-/// |arrivals| have come.
+/// Checks that one more gradient of |parameter| may come in a backward pass in
+/// which |arrivals| have come.
 zero_rt_status checkUses(const Step &step, int32_t parameter, int64_t arrivals);
 
 /// Makes of |tensor| a gradient that waits: where it lies, if the caller can be

@@ -19,7 +19,7 @@
 
 namespace zero_rt {
 
-/// Backwards count from 1.
+/// Backward passes count from 1.
 struct NonfiniteGradient {
   int32_t parameter;
   int32_t backward;

@@ -33,7 +33,8 @@ zero_rt_status checkPreconditions(Step &step, int32_t event,
 /// Remembers that |bytes| at |data| arrived as a gradient of |parameter|.
 zero_rt_status noteGradient(Step &step, int32_t parameter, const void *data,
                             int64_t bytes);
-/// Forgets what arrived: the backwards since the last apply are done with.
+/// Forgets what arrived: the backward passes since the last apply are done
+/// with.
 void forgetGradients(Step &step);
 
 /// What a tensor of the device holds, as a number.

@@ -84,7 +84,7 @@ static std::string missingText(const Step &step,
         break;
       const MissingGradient &gradient = record.first[i];
       text += std::string(named++ ? ", " : " ") + describe(step, gradient) +
-              " on rank " + std::to_string(r) + " (backward " +
+              " on rank " + std::to_string(r) + " (backward pass " +
               std::to_string(gradient.backward) + " of " +
               std::to_string(record.backwards) + ")";
     }
@@ -140,7 +140,8 @@ static bool anyMissing(const std::vector<Record> &records) {
 }
 
 static std::string unequalText(const std::vector<Record> &records) {
-  std::string text = "step refused: ranks made unequal numbers of backwards:";
+  std::string text =
+      "step refused: ranks made unequal numbers of backward passes:";
   for (size_t r = 0; r < records.size(); ++r)
     text += (r ? ", rank " : " rank ") + std::to_string(r) + " made " +
             std::to_string(records[r].backwards);
@@ -173,7 +174,7 @@ static std::string nonfiniteText(const Step &step,
       const NonfiniteGradient &gradient = record.firstNonfinite[i];
       text += std::string(named++ ? ", gradient of '" : "gradient of '") +
               step.parameterName(gradient.parameter) + "' on rank " +
-              std::to_string(r) + " (backward " +
+              std::to_string(r) + " (backward pass " +
               std::to_string(gradient.backward) + " of " +
               std::to_string(record.backwards) + ")";
     }

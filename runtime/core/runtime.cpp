@@ -169,7 +169,7 @@ static zero_rt_status checkTimepoint(const Runtime &runtime,
     return fail(ZERO_RT_PROTOCOL,
                 "timepoint %llu is the release of a gradient whose bucket is "
                 "not open yet; deliver the gradients before it, or close the "
-                "backward, and then wait",
+                "backward pass, and then wait",
                 (unsigned long long)timepoint);
   return ZERO_RT_OK;
 }

@@ -1,11 +1,11 @@
-//===- window.h - The backwards since the last apply ------------*- C++ -*-===//
+//===- window.h - The backward passes since the last apply ------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Counts backwards and arrivals; the protocol driver decides when. It knows
-// nothing of buffers.
+// Counts backward passes and arrivals; the protocol driver decides when. It
+// knows nothing of buffers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,7 @@
 
 namespace zero_rt {
 
-/// One gradient that did not arrive whole; backwards count from 1.
+/// One gradient that did not arrive whole; backward passes count from 1.
 struct MissingGradient {
   int32_t parameter;
   int32_t backward;
@@ -34,8 +34,8 @@ public:
   /// |isAsLast|: the caller says that it is the last one, and ranks meet in it.
   void begin(bool isAsLast);
   void arrive(int32_t parameter);
-  /// Ends the open backward, if any, and books what did not arrive whole: an
-  /// optional gradient may stay away, and nothing may come in part. Arrivals
+  /// Ends the open backward pass, if any, and books what did not arrive whole:
+  /// an optional gradient may stay away, and nothing may come in part. Arrivals
   /// stay readable until the next `begin`, for the handlers that fill.
   void close();
   /// Forgets everything: the window begins anew.
@@ -47,13 +47,13 @@ public:
   int64_t arrivals(int32_t parameter) const {
     return numArrivals[std::size_t(parameter)];
   }
-  /// All (parameter, backward) pairs that count as missing.
+  /// All (parameter, backward pass) pairs that count as missing.
   int64_t missing() const { return numMissing; }
   /// The first few of them, for messages.
   const std::vector<MissingGradient> &firstMissing() const { return first; }
 
-  /// The first backward that was begun as the last and was not, counted from 1;
-  /// or 0.
+  /// The first backward pass that was begun as the last and was not, counted
+  /// from 1; or 0.
   int64_t begunAsLastInVain() const { return inVain; }
 
   // A slot that was handed out and not yet declared ready.
@@ -71,9 +71,10 @@ private:
   bool open = false;
   int64_t numBackwards = 0;
   int64_t numMissing = 0;
-  int64_t asLast = 0; // the backward that was begun so, counted from 1; or 0
+  int64_t asLast =
+      0; // the backward pass that was begun so, counted from 1; or 0
   int64_t inVain = 0;
-  std::vector<int64_t> numArrivals; // of the backward opened last
+  std::vector<int64_t> numArrivals; // of the backward pass opened last
   std::vector<Slot> slots;
   std::vector<MissingGradient> first;
 };

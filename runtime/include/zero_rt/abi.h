@@ -66,18 +66,18 @@ typedef enum zero_rt_space {
 /// What a buffer is for; counters and the plan report bytes by role and space.
 typedef enum zero_rt_role {
   ZERO_RT_ROLE_PARAMETER = 0,
-  ZERO_RT_ROLE_GRADIENT = 1,    // what one backward writes, and its reduction
-  ZERO_RT_ROLE_ACCUMULATOR = 2, // what outlives the backward that wrote it
+  ZERO_RT_ROLE_GRADIENT = 1, // what one backward pass writes, and its reduction
+  ZERO_RT_ROLE_ACCUMULATOR = 2, // what outlives the backward pass that wrote it
   ZERO_RT_ROLE_STATE = 3,       // optimizer state, the master weights included
   ZERO_RT_ROLE_SCALAR = 4,
   ZERO_RT_ROLE_STAGING = 5,
   ZERO_RT_ROLE_COUNT = 6
 } zero_rt_role;
 
-/// What the caller knows about the backward that begins: that it is the last
-/// before apply, or that more follow. In the last one buckets are reduced as
-/// they are complete, where they would wait for apply otherwise. A hint only
-/// ever buys overlap: if another backward follows all the same, what was
+/// What the caller knows about the backward pass that begins: that it is the
+/// last before apply, or that more follow. In the last one buckets are reduced
+/// as they are complete, where they would wait for apply otherwise. A hint only
+/// ever buys overlap: if another backward pass follows all the same, what was
 /// reduced is so once more, and rounded otherwise. Ranks need not say the same,
 /// unless preconditions are checked; but where LAST is wrong, or discard
 /// follows it, it is so on all ranks: the numbers of collectives are else not
@@ -140,8 +140,8 @@ typedef struct zero_rt_options {
   int32_t check_promises;
   /// Non-zero: looks at each gradient as it arrives. Where a step is skipped or
   /// refused because one is not finite, zero_rt_message() tells after results
-  /// which, of which rank and backward. Costs a read of every gradient, for
-  /// which a GPU is waited for; must be the same on all ranks.
+  /// which, of which rank and backward pass. Costs a read of every gradient,
+  /// for which a GPU is waited for; must be the same on all ranks.
   int32_t find_nonfinite;
   int32_t device;  // zero_rt_device
   int32_t ordinal; // which GPU, as the driver numbers them
@@ -251,8 +251,8 @@ typedef enum zero_rt_verdict {
   ZERO_RT_REFUSED_NO_TOKENS = 5, // gradients would be divided by nothing
   /// An input of apply that updates depend on, such as a learning rate, is nan
   /// or infinite on some rank. Inputs that are only reported may be. Where
-  /// gradients are missing or backwards unequal as well, the verdict is that
-  /// one, and the message names both.
+  /// gradients are missing or backward passes unequal as well, the verdict is
+  /// that one, and the message names both.
   ZERO_RT_REFUSED_INPUT = 6
 } zero_rt_verdict;
 

@@ -138,7 +138,7 @@ typedef enum zero_rt_event_kind {
   ZERO_RT_EVENT_ACCUMULATE = 2,
   ZERO_RT_EVENT_APPLY = 3,
   ZERO_RT_EVENT_DISCARD = 4,
-  /// A begin with the hint that no other backward follows. Where it is not
+  /// A begin with the hint that no other backward pass follows. Where it is not
   /// listed, it is a begin like any other.
   ZERO_RT_EVENT_BEGIN_LAST = 5,
   ZERO_RT_EVENT_COUNT = 6
@@ -157,7 +157,7 @@ typedef struct zero_rt_parameter_row {
   int64_t offset;         // of the first element in the bucket
   int64_t extent;         // elements and the pad behind them
   int64_t optional;       // 1: may be absent, counts as zero
-  int64_t uses; // arrivals in one backward, all or none; 1 unless declared
+  int64_t uses; // arrivals in one backward pass, all or none; 1 unless declared
 } zero_rt_parameter_row;
 
 typedef struct zero_rt_bucket_row {
@@ -213,7 +213,7 @@ typedef struct zero_rt_state_row {
   int64_t index;
 } zero_rt_state_row;
 
-/// The order in which the buckets of a backward are closed: entries
+/// The order in which the buckets of a backward pass are closed: entries
 /// [first, first + count). A bucket is closed by its handler as soon as all its
 /// gradients arrived and the buckets before it are closed. |window| buckets are
 /// open at once; gradients of later ones wait. |scratch| is 1 where nobody

@@ -35,7 +35,7 @@ enum {
   /// says `nonfinite = error`. State is untouched.
   ZERO_RT_NONFINITE = 4,
   /// Ranks disagree: another plan, another collective, another number of
-  /// backwards.
+  /// backward passes.
   ZERO_RT_MISMATCH = 5,
   /// A collective did not finish in time; the message names who did not come.
   ZERO_RT_TIMEOUT = 6,

@@ -14,7 +14,7 @@ using namespace zero::test;
 
 static constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// Inputs of two ranks with so many backwards each, every gradient 1.
+/// Inputs of two ranks with so many backward passes each, every gradient 1.
 static std::vector<RankInputs> makeInputs(int first, int second) {
   std::vector<RankInputs> ranks(2);
   for (RankInputs &rank : ranks)

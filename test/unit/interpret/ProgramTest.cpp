@@ -14,7 +14,7 @@ using namespace zero::test;
 namespace {
 
 /// SGD over the sum of all gradients, on two ranks. What varies is what runs
-/// when a backward is closed, and when the step is applied.
+/// when a backward pass is closed, and when the step is applied.
 std::string makeProgram(const std::string &closeFirst,
                         const std::string &beforeUpdate,
                         const std::string &arriveNext = "zrt.pack accumulate") {
@@ -134,7 +134,7 @@ const char *const kReduce = R"(
     %a = zrt.allocate @reduced after()
     %b = zrt.reduce_scatter @gradient to @reduced over [dp] after(%a))";
 
-/// Two backwards of two ranks; b arrives once.
+/// Two backward passes of two ranks; b arrives once.
 std::vector<RankInputs> makeInputs() {
   std::vector<RankInputs> ranks(2);
   for (int r : {0, 1}) {
@@ -170,7 +170,7 @@ TEST(Program, RunsItsProtocol) {
   }
 }
 
-// Who closes the last backward makes no difference, on any rank.
+// Who closes the last backward pass makes no difference, on any rank.
 TEST(Program, AccumulateMayCloseTheLastBackward) {
   for (int closing : {1, 2}) {
     Runner run(makeProgram(kFill, kReduce), Arithmetic::Typed);
@@ -213,7 +213,7 @@ TEST(Program, ReadBeforeWriteIsNaN) {
   EXPECT_TRUE(std::isnan(run.applyInputs(makeInputs()).values[0]));
 }
 
-// Mutant, seed #7981: a second backward that stores loses the first.
+// Mutant, seed #7981: a second backward pass that stores loses the first.
 TEST(Program, StoringTwiceLosesAContribution) {
   Runner run(makeProgram(kFill, kReduce, "zrt.pack"));
   EXPECT_NE(run.applyInputs(makeInputs()).values[0], 676 + 16 + 16 + 64);
@@ -226,8 +226,8 @@ TEST(Program, UnallocatedBuffersAreErrors) {
   EXPECT_TRUE(mlir::failed(run->apply(makeInputs())));
 }
 
-// Ranks that made different numbers of backwards apply from different states,
-// and meet at the same collectives.
+// Ranks that made different numbers of backward passes apply from different
+// states, and meet at the same collectives.
 TEST(Program, UnequalBackwardsReachApplyTogether) {
   Runner run(makeProgram(kFill, kReduce));
   std::vector<RankInputs> inputs = makeInputs();

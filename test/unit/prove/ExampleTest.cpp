@@ -19,7 +19,7 @@ protected:
   Expr half = algebra.rational({1, 2});
 };
 
-// A factor shows in one backward, an epoch in two.
+// A factor shows in one backward pass, an epoch in two.
 TEST_F(ExampleTest, IsAsSmallAsItCanBe) {
   EXPECT_EQ(findExample(algebra, algebra.multiply(half, all), all, 2),
             "counterexample: the gradient of 1 backward is 1 on rank 0, 10 on "
