@@ -16,12 +16,11 @@
 
 using namespace zero_rt;
 
-/// Far more than any schedule has under way; where one is dropped, all of these
-/// are run.
+/// More concurrent backward passes than any schedule has. Dropping a backward
+/// pass runs all of them, so the number must be bounded.
 static constexpr int64_t maxAhead = 1024;
 
-/// The number of the open backward pass; if none is, of the one that begins
-/// next.
+/// The number of the open backward pass or, if none is open, of the next one.
 static int64_t currentOf(const Step &step) {
   return step.window.closedBackwards();
 }
@@ -44,13 +43,14 @@ zero_rt_status zero_rt::beginBackward(Step &step, int32_t hint,
   return arriveAll(step, found->second.waiting, call);
 }
 
-/// Closes backward passes that have ended and begins those that were named, as
-/// far as their order goes.
+/// Closes the backward passes that have ended and begins the ones that were
+/// named, as far as their order allows.
 static zero_rt_status advance(Step &step, const char *call) {
   while (!step.backwards.empty()) {
     if (!step.window.isOpen())
       ZERO_RT_TRY(beginBackward(step, ZERO_RT_HINT_UNKNOWN, call));
-    // The last one stays open: whether another follows, or apply, is not known.
+    // The last one stays open, because the next call may be apply or begin
+    // another one.
     const auto &[number, named] = *step.backwards.begin();
     bool isLast = step.backwards.size() == 1;
     if (number != currentOf(step) || !named.isEnded || isLast)

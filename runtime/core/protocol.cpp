@@ -1,11 +1,11 @@
-//===- protocol.cpp - The automaton that a library brings -----------------===//
+//===- protocol.cpp - The protocol of a library ---------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The library lists what is allowed; this file never decides it. It only knows
-// the window well enough to tell a caller what to do instead.
+// The library lists the allowed calls; this file never decides what is allowed.
+// It uses the window only to tell a caller what to do instead.
 //
 //===----------------------------------------------------------------------===//
 
@@ -123,8 +123,8 @@ zero_rt_status calls::accumulate(Step *step) {
 
 zero_rt_status calls::discard(Step *step) {
   ZERO_RT_TRY(runToLastBackward(*step, "discard"));
-  // A stage may have sent or received without a backward pass; windows end
-  // alike.
+  // A pipeline stage may have sent or received without a backward pass. Windows
+  // end together on all stages.
   if (step->window.backwards() == 0 && step->library->num_activations > 0) {
     ZERO_RT_TRY(checkPreconditions(*step, ZERO_RT_EVENT_DISCARD, nullptr, 0));
     endWindow(*step);
@@ -155,8 +155,8 @@ static zero_rt_status applyOpened(Step &step,
         step.program->setSlot(library.inputs[i].slot, inputs[size_t(i)]));
 
   ZERO_RT_TRY(finishSequence(step, row, "apply"));
-  // Only now have all ranks met as often: where a gradient is late on one, it
-  // closes here what others closed before.
+  // Only now have all ranks run the same number of collectives: a rank with a
+  // late gradient closes here the buckets that other ranks closed before.
   ZERO_RT_TRY(checkPreconditions(step, ZERO_RT_EVENT_APPLY, inputs.data(),
                                  int32_t(inputs.size())));
   step.window.close();
@@ -182,7 +182,7 @@ zero_rt_status calls::apply(Step *step, const double *inputs,
   ZERO_RT_TRY(step->program->beginGraphs());
   zero_rt_status status =
       guarded("apply", [&] { return applyOpened(*step, *row); });
-  // Where the device fails here, it does not matter what else did.
+  // An error of the device comes before other errors.
   if (zero_rt_status ended = step->program->endGraphs()) {
     poisonStep(*step, "apply", ended);
     return ended;
