@@ -142,7 +142,7 @@ def main():
                 group_of[some.steps] = i % 2
                 origin = (3 * i + 1) % len(some.ranks)
                 named[some.steps] = (f"gradient of '{parameter.name}' on rank ",
-                                     f"rank {origin} (backward {BACKWARDS} of ")
+                                     f"rank {origin} (backward pass {BACKWARDS} of ")
                 some.add(0.5, BAD[i % 3], parameter, origin)
                 outcomes += ["applied", "skipped"]
             for value in (0.0, SQUARE_IS_NO_F32, 0.125):

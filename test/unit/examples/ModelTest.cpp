@@ -1,4 +1,5 @@
-//===- ModelTest.cpp - The whole model's backward against differences -----===//
+//===- ModelTest.cpp - The whole model's backward pass against differences
+//-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

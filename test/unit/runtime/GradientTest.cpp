@@ -74,9 +74,10 @@ TEST(Gradient, ASecondArrivalIsNamed) {
   runSteps(library.get(), [](int32_t, zero_rt_step *step) {
     expectOk(callsOf(step).begin_backward(step, 0));
     expectOk(passGradient(step, Weight));
-    expectStatus(ZERO_RT_PROTOCOL, passGradient(step, Weight),
-                 "gradient of 'fc1.weight' arrived 2 times in this backward, "
-                 "declared 1");
+    expectStatus(
+        ZERO_RT_PROTOCOL, passGradient(step, Weight),
+        "gradient of 'fc1.weight' arrived 2 times in this backward pass, "
+        "declared 1");
     // The next backward pass counts anew.
     expectOk(callsOf(step).accumulate(step));
     expectOk(callsOf(step).begin_backward(step, 0));
@@ -95,7 +96,7 @@ TEST(Gradient, DeclaredUsesAddUp) {
     expectOk(passGradient(step, Tied, 2));
     expectSegment(step, Tied, 3);
     expectStatus(ZERO_RT_PROTOCOL, passGradient(step, Tied, 2),
-                 "gradient of 'tied' arrived 3 times in this backward, "
+                 "gradient of 'tied' arrived 3 times in this backward pass, "
                  "declared 2");
     expectOk(calls.accumulate(step));
     expectOk(calls.begin_backward(step, 0));

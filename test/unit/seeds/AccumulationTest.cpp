@@ -46,8 +46,7 @@ TEST_P(Accumulation, LastMicroBatchIsReduced) {
 
 // Report #7981: two ranks, four backward passes, g = 2^(k+4r), the sum over
 // backward passes and the mean over ranks: 127.5. The last one only gives 68;
-// the first and the last
-// (#6550) 76.5.
+// the first and the last (#6550) 76.5.
 TEST_P(Accumulation, EveryBackwardCounts) {
   Step step(StepText(), GetParam());
   Window ranks(2);

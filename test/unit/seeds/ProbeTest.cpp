@@ -27,7 +27,7 @@ constexpr int64_t kRanks = 2;
 constexpr int64_t kBackwards = 4;
 using Values = std::vector<double>;
 
-/// One element's contributions, [rank][backward].
+/// One element's contributions, [rank][backward pass].
 using Element = std::vector<std::vector<float>>;
 
 class Probe : public testing::TestWithParam<Way> {

@@ -41,7 +41,7 @@ std::vector<Way> getWays();
 /// The gradients of one backward pass on one rank, by the name of the
 /// parameter.
 using Backward = llvm::StringMap<std::vector<double>>;
-/// By rank and backward.
+/// By rank and backward pass.
 using Window = std::vector<std::vector<Backward>>;
 
 /// A step that runs one way.

@@ -140,7 +140,7 @@ TEST_P(Topology, WhatIsNotReplicatedIsFoundOut) {
   step = std::make_unique<Step>(source, GetParam());
   std::string message = refused(powersOfTwo());
   EXPECT_NE(message.find("gradient of 'ln' differs between rank 1 and rank 0, "
-                         "which promise to deliver the same"),
+                         "which must deliver the same"),
             std::string::npos)
       << message;
 }
