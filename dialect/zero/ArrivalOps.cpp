@@ -17,8 +17,8 @@ using namespace zero;
 // zero.micro_batches
 //===----------------------------------------------------------------------===//
 
-/// What the sum over the backwards of |type| is. What autograd has summed is a
-/// gradient like any other from here on.
+/// What the sum over the backward passes of |type| is. What autograd has summed
+/// is a gradient like any other from here on.
 static ValueType sumOverMicro(ValueType type, Type accumulatorType) {
   auto micro = StringAttr::get(type.getContext(), kMicroAxis);
   for (AxisPlacement placement : llvm::to_vector(type.getPlacements())) {
@@ -88,7 +88,7 @@ LogicalResult MicroBatchesOp::verifyRegions() {
     if (!type || type.getPlacement(micro).kind != PlacementKind::Partial)
       return yield.emitOpError()
              << "yields a value that is not partial over 'micro' and would be "
-                "counted once per backward: "
+                "counted once per backward pass: "
              << value.getType();
     // micro_batches_c2
     if (!holdsEveryNumber(getAccumulatorType(), type.getElementType()))

@@ -16,7 +16,7 @@ def Zero_LossScaleOp : Zero_Op<"loss_scale",
   let summary = "A loss scale and the rule that changes it, as data";
   let description = [{
     Small gradients vanish in f16; multiplied by a scale they do not. The caller
-    asks for the scale (`NAME_loss_scale`) and multiplies the loss of each backward
+    asks for the scale (`NAME_loss_scale`) and multiplies the loss of each backward pass
     by it, which `prescaled(loss_scale : 1)` says; the step names it. It is divided out again behind the
     reduction, by the scale that was asked for: the rule runs at the end of a step,
     and the next step is the first to see what it makes.

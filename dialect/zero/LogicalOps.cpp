@@ -25,7 +25,7 @@ LogicalResult ReduceOp::verify() {
     // reduce_c1
     if (type.getPlacement(micro).kind == PlacementKind::Partial)
       return emitOpError() << "operand is still partial over 'micro': sum it "
-                              "over the backwards first, got "
+                              "over the backward passes first, got "
                            << type;
     if (type.has(PlacementKind::Varying))
       return emitOpError() << "operand is varying and no addend, got " << type;

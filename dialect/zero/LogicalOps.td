@@ -92,8 +92,8 @@ def Zero_StepOp : Zero_Op<"step",
     ::mlir::BlockArgument getTokens();
     /// Whether a gradient arrives with tokens in its scale.
     bool dividesByTokens();
-    /// Whether ranks may make different numbers of backwards: each has tokens and
-    /// gradients of its own, and a token counts the same in whichever backward.
+    /// Whether ranks may make different numbers of backward passes: each has tokens and
+    /// gradients of its own, and a token counts the same in whichever backward pass.
     bool takesUnequalBackwards();
   }];
 }
@@ -136,10 +136,10 @@ def Zero_YieldOp : Zero_Op<"yield", [Terminator, Pure,
 
 def Zero_MicroBatchesOp : Zero_Op<"micro_batches",
     [SingleBlock, RecursiveMemoryEffects]> {
-  let summary = "The sum over the backwards of one step";
+  let summary = "The sum over the backward passes of one step";
   let description = [{
-    The body runs once per backward: once, four times, or as often as the caller
-    makes one. A result is the **sum** over the backwards of what the body
+    The body runs once per backward pass: once, four times, or as often as the caller
+    makes one. A result is the **sum** over the backward passes of what the body
     yields, in the element type `in`, so there is no accumulator that could lose
     a contribution. Inside, values are partial over `micro`; results are not, and
     what was reduced counts as summed from here on.
@@ -147,7 +147,7 @@ def Zero_MicroBatchesOp : Zero_Op<"micro_batches",
     Constraints:
 
     - `micro_batches_c1`: what is yielded is partial over `micro`: anything else
-      would be counted once per backward;
+      would be counted once per backward pass;
     - `micro_batches_c2`: the type of the sum holds every number of what is
       yielded: not narrower, and not f16 for bf16 or the reverse;
     - `micro_batches_c3`: it is not nested.
@@ -175,12 +175,12 @@ def Zero_MicroBatchesOp : Zero_Op<"micro_batches",
 def Zero_BackwardOp : Zero_Op<"backward",
     [DeclareOpInterfaceMethods<SymbolUserOpInterface>,
      MemoryEffects<[MemRead, MemWrite]>, HasParent<"MicroBatchesOp">]> {
-  let summary = "Where the gradients of one backward arrive";
+  let summary = "Where the gradients of one backward pass arrive";
   let description = [{
     Sources are parameters (logical) or buckets (sharded). `prescaled` is the
     arrival contract: what the caller has already multiplied in, e.g.
     `prescaled(accumulation : -1)` when the loss was divided by the number of
-    backwards, or `prescaled(loss_scale : 1)` when it was multiplied by one. The
+    backward passes, or `prescaled(loss_scale : 1)` when it was multiplied by one. The
     result's scale is arrival ÷ weight: what is still to be
     divided out.
 
@@ -238,12 +238,12 @@ def Zero_ReduceOp : Zero_InferredOp<"reduce", [Pure]> {
     travels, and still summed in the operand's type. Of f32 that sends half the bytes
     where each rank gets a slice of the sum, and three quarters where all get all of
     it. Each addend is rounded once: sums that travel further (to the replicas of a
-    slice) are not. Where a step reduces in each backward (ZeRO-2), the addends are
-    those of one backward.
+    slice) are not. Where a step reduces in each backward pass (ZeRO-2), the addends are
+    those of one backward pass.
 
     Constraints:
 
-    - `reduce_c1`: operands are not partial over `micro` (the sum over backwards
+    - `reduce_c1`: operands are not partial over `micro` (the sum over backward passes
       comes first), nor varying;
     - `reduce_dtype_c1`: a reduce dtype is a float type of which the operands, arrays,
       hold every number.

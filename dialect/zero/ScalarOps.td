@@ -61,10 +61,10 @@ def Zero_SumSquaresOp : Zero_InferredOp<"sum_squares", [Pure]> {
 
 def Zero_ArrivalCountOp : Zero_InferredOp<"arrival_count",
     [MemoryEffects<[MemRead]>, HasParent<"StepOp">]> {
-  let summary = "What this rank counted: backwards, their square, missing gradients";
+  let summary = "What this rank counted: backward passes, their square, missing gradients";
   let description = [{
     Three addends over the axes of the mesh. By their sums every rank knows whether
-    all ranks made the same number of backwards (n·Σa² = (Σa)²) and whether a
+    all ranks made the same number of backward passes (n·Σa² = (Σa)²) and whether a
     gradient that is not optional never came.
 
     Example:

@@ -111,9 +111,9 @@ def Zero_ParameterOp : Zero_Op<"parameter", [Symbol]> {
     state, and who owns them, are derived. `on = [pp : 2]` says that only the ranks
     of this pipeline stage hold it.
 
-    `optional` says that a backward may produce no gradient for it, which then
+    `optional` says that a backward pass may produce no gradient for it, which then
     counts as zero; a missing gradient of any other parameter refuses the step.
-    `uses 2` says that each backward delivers it in two pieces, which add up.
+    `uses 2` says that each backward pass delivers it in two pieces, which add up.
 
     `frozen` says that it is not trained: it takes part in nothing but the bytes of
     the plan. The compiled step does not know it, and its caller keeps it. A frozen

@@ -15,7 +15,7 @@ def Zero_ValueType : TypeDef<Zero_Dialect, "Value"> {
   let summary = "A value over all ranks, with its placement and scale";
   let description = [{
     A float array that exists on the ranks of a mesh. The shape is *global*. Over
-    each mesh axis, and over the axis of time `micro` (the backwards of one
+    each mesh axis, and over the axis of time `micro` (the backward passes of one
     step), the value is exactly one of:
 
     - replicated (not listed): every rank holds the value;
@@ -112,7 +112,7 @@ def Zero_ValueType : TypeDef<Zero_Dialect, "Value"> {
       return ::zero::getExponent(getScale(), symbol) != 0;
     }
     /// Whether a rank has the number, or an addend of it, as it is: without a
-    /// scale, and not one of several backwards.
+    /// scale, and not one of several backward passes.
     bool isShare() const;
     /// The axes of which it is on some coordinates only, in sorted order.
     ::llvm::SmallVector<::mlir::StringAttr> getStageAxes() const;
@@ -135,7 +135,7 @@ def Zero_ScaleAttr : AttrDef<Zero_Dialect, "Scale"> {
   let mnemonic = "scale";
   let summary = "A monomial in step symbols, e.g. `<accumulation : -1, dp : -1>`";
   let description = [{
-    A product of powers of: `accumulation` (the number of backwards in this
+    A product of powers of: `accumulation` (the number of backward passes in this
     step), the size of a mesh axis, `tokens`, and `loss_scale`, that of the step. An
     empty monomial is 1.
 

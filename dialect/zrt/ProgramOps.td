@@ -61,7 +61,7 @@ def Zrt_SetRoleOp : Zrt_CallOp<"set_role",
     "$buffer `as` custom<Role>($role)"> {
   let summary = "Changes what a buffer counts as; moves no byte";
   let description = [{
-    The buffer that the first backward wrote becomes the accumulator when a second
+    The buffer that the first backward pass wrote becomes the accumulator when a second
     one begins.
 
     Constraints:
@@ -80,7 +80,7 @@ def Zrt_PackOp : Zrt_CallOp<"pack", (ins UnitAttr:$accumulate),
     "(`accumulate` $accumulate^)?"> {
   let summary = "Writes, or adds, the arriving gradient into its bucket";
   let description = [{
-    Runs in an `arrive` handler. A further use of a parameter within one backward
+    Runs in an `arrive` handler. A further use of a parameter within one backward pass
     adds to the one before, whatever is said here.
 
     Example:
@@ -93,7 +93,7 @@ def Zrt_PackOp : Zrt_CallOp<"pack", (ins UnitAttr:$accumulate),
 
 def Zrt_FillMissingOp : Zrt_CallOp<"fill_missing",
     (ins FlatSymbolRefAttr:$bucket), "$bucket"> {
-  let summary = "Zeroes what did not arrive in this backward, pads included";
+  let summary = "Zeroes what did not arrive in this backward pass, pads included";
   let description = [{
     Constraints:
 
@@ -162,7 +162,7 @@ def Zrt_RunScalarsOp : Zrt_CallOp<"run_scalars",
 
 def Zrt_CountArrivalsOp : Zrt_CallOp<"count_arrivals",
     (ins FlatSymbolRefAttr:$slots), "`to` $slots"> {
-  let summary = "Writes the number of backwards and of missing gradients";
+  let summary = "Writes the number of backward passes and of missing gradients";
   let description = [{
     To the second number a rank adds what it sent of activations less what it
     received, and the number of its inputs that updates depend on and that are not

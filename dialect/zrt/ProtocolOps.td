@@ -14,7 +14,7 @@ def Zrt_SequenceOp : Zrt_SymbolOp<"sequence",
   let summary = "The order in which a backward's buckets are closed";
   let description = [{
     Bucket i is closed by handler i: as soon as all its gradients arrived and every
-    bucket before it is closed, and at the latest with the backward. So the order
+    bucket before it is closed, and at the latest with the backward pass. So the order
     of collectives never depends on the order of arrivals.
 
     Only `window` buckets are open at once, the ones after the last closed. A
@@ -63,7 +63,7 @@ def Zrt_TransitionOp : Zrt_UserOp<"transition"> {
 
     - `transition_c1`: a state has one transition per event;
     - `transition_c2`: handlers and sequence exist;
-    - `transition_c3`: what may happen to an open backward (all events that begin
+    - `transition_c3`: what may happen to an open backward pass (all events that begin
       none) has one sequence, or none; a begin has none;
     - `transition_c4`: a state that lists `begin_last` lists `begin`.
 
@@ -81,7 +81,7 @@ def Zrt_TransitionOp : Zrt_UserOp<"transition"> {
     `run` $handlers (`sequence` $sequence^)? attr-dict
   }];
   let extraClassDeclaration = [{
-    /// Whether a backward begins, whatever the caller says of it.
+    /// Whether a backward pass begins, whatever the caller says of it.
     bool begins() {
       return getEvent() == Event::begin || getEvent() == Event::begin_last;
     }

@@ -175,7 +175,7 @@ SmallVector<Scaled> Rewriter::sumSquares(Location loc, ValueRange inputs) {
 }
 
 void Rewriter::rewriteNorm(NormOp op) {
-  // A outcome needs the sums only.
+  // An outcome needs the sums only.
   if (llvm::all_of(op->getUsers(),
                    [](Operation *user) { return isa<OutcomeOp>(user); }))
     return;

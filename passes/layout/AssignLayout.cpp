@@ -221,7 +221,8 @@ Value Layout::buildOutcome(Location loc) {
     axes.push_back(axis.getName());
   auto arrivals =
       builder.create<ArrivalCountOp>(loc, builder.getArrayAttr(axes));
-  // Ranks that may make different numbers of backwards do not compare them.
+  // Ranks that may make different numbers of backward passes do not compare
+  // them.
   bool compares = !shape.step.takesUnequalBackwards();
   SmallVector<Value> counts{arrivals.getMissing()};
   if (compares)

@@ -18,9 +18,9 @@ def LowerToZrtPass : Pass<"zero-lower-to-zrt", "::mlir::ModuleOp"> {
     memory. Scalars become slots and straight-line f64 programs: one for each
     all-reduce of scalars that it has to wait for, and one before the first update,
     since on a GPU each is a launch; one rank has no all-reduce. What runs when is the
-    protocol: the first backward stores, later ones add (stage 2: are reduced
+    protocol: the first backward pass stores, later ones add (stage 2: are reduced
     and added), and the buffer that the first one wrote is given another role as the
-    accumulator when a second one begins, so that one backward has none.
+    accumulator when a second one begins, so that one backward pass has none.
 
     *Requires:* the form that `zero-coalesce-scalars` leaves.
 

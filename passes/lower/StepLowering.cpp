@@ -94,10 +94,10 @@ LogicalResult StepLowering::readUpdates() {
     if (!anyInLoop || bucket.scatterAxes)
       continue;
     if (bucket.reducedType)
-      return step.emitError()
-             << "bucket @" << name.getValue()
-             << " is scattered after the loop over backwards and others in it, "
-                "which cannot be lowered yet";
+      return step.emitError() << "bucket @" << name.getValue()
+                              << " is scattered after the loop over backward "
+                                 "passes and others in it, "
+                                 "which cannot be lowered yet";
     bucket.summedInLoop = true;
     bucket.reducedType = bucket.gradientType;
   }

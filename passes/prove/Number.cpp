@@ -212,7 +212,7 @@ FailureOr<SmallVector<Number>> prove::evaluateBody(
       result = *given;
     } else if (!isa<arith::CmpFOp>(op) || !isScalarProgram(block)) {
       // A truth value is as good as what was compared. In a scalar program,
-      // which computes in f64, a outcome makes no counter narrower.
+      // which computes in f64, an outcome makes no counter narrower.
       for (const Number &operand : operands)
         result.narrowAs(operand);
       if (op.getNumResults() == 1)

@@ -285,9 +285,9 @@ bool StepReader::read(Operation &op) {
         AxisSet set = semantics.axes.getSet(op.getAxes());
         if (isa<MicroBatchesOp>(op->getParentOp())) {
           if (set & getStages(op.getInput()))
-            proof.report.error(op)
-                << "ranks of several pipeline stages meet in each backward, "
-                   "which one may not have begun yet";
+            proof.report.error(op) << "ranks of several pipeline stages meet "
+                                      "in each backward pass, "
+                                      "which one may not have begun yet";
           semantics.addMeeting(
               cast<ValueType>(op.getInput().getType()).getPresent(), set);
         }

@@ -13,7 +13,7 @@ def CoalesceScalarsPass : Pass<"zero-coalesce-scalars", "::mlir::ModuleOp"> {
   let summary = "Stacks independent scalar all-reduces into one";
   let description = [{
     Scalars that are reduced and do not depend on each other (sums of squares,
-    numbers of backwards, missing gradients) are stacked into a vector, reduced
+    numbers of backward passes, missing gradients) are stacked into a vector, reduced
     once, and unstacked. It is reduced over the axes of all of them: what the ranks
     of an axis hold alike is counted once there. One all-reduce remains per level
     of dependency.

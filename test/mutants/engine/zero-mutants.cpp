@@ -63,11 +63,11 @@ constexpr Explanation kExplained[] = {
      "roles move no byte; they decide what is accounted where"},
     {"zrt.scalar_state changes_on_skip", "changes where a step is not applied",
      "nothing runs by it; it says what readers may rely on"},
-    {"zrt.transition", "fills gradients where no backward is open",
+    {"zrt.transition", "fills gradients where no backward pass is open",
      "where none is optional it fills those of steps that are refused"},
     {"zrt.fill_missing", " did not arrive, it reads ",
      "where none is optional a step without one is refused, whatever it reads"},
-    {"zrt.transition", "ranks meet where a backward begins",
+    {"zrt.transition", "ranks meet where a backward pass begins",
      "the interpreter refuses unequal backwards before they begin"},
     {"zrt.transition event", " in state '",
      "where begin_last is not listed it is a begin, and nobody calls what is "
@@ -91,11 +91,12 @@ constexpr Explanation kExplained[] = {
     {"arith.", "1.79769313e+308",
      "no script brings the loss scale to its limits"},
     {"arith.",
-     "where ranks made different numbers of backwards, the outcome is ",
+     "where ranks made different numbers of backward passes, the outcome is ",
      "where some ranks wait for each other, the interpreter refuses them "
      "before they apply"},
     {"arith.",
-     "the step is applied where ranks made different numbers of backwards",
+     "the step is applied where ranks made different numbers of backward "
+     "passes",
      "as above"},
     {"arith.", "copysign(",
      "a sign hides most changes of what it is the sign of"},
