@@ -135,7 +135,7 @@ zero.step @s on @m normalize() (%a: !zero.value<f64, scaled = [dp : 1]>) {
 zero.mesh @m <["dp" = 2]>
 zero.step @s on @m normalize() (%a: !zero.value<f64>) {
   %g = zero.micro_batches in f64 {
-    // expected-error@+1 {{yields a value that is not partial over 'micro' and would be counted once per backward: '!zero.value<f64>'}}
+    // expected-error@+1 {{yields a value that is not partial over 'micro' and would be counted once per backward pass: '!zero.value<f64>'}}
     zero.yield %a : !zero.value<f64>
   }
   zero.return []
