@@ -202,10 +202,10 @@ void StepInterpreter::evaluateMicroBatches(MicroBatchesOp op) {
     for (Operation *user : result.getUsers())
       if (auto reduce = dyn_cast<ReduceOp>(user);
           reduce && reduce.getReduceDtype() && !calculator.isTyped()) {
-        const Format &wire = *getReduceDtype(reduce);
-        ofResult += wire.getUnitRoundoff();
-        tiny = wire.getTiny() * double(window->getTotalBackwards());
-        limit = wire.largest;
+        const Format &reduceDtype = *getReduceDtype(reduce);
+        ofResult += reduceDtype.getUnitRoundoff();
+        tiny = reduceDtype.getTiny() * double(window->getTotalBackwards());
+        limit = reduceDtype.largest;
       }
     for (int64_t rank = 0; rank < ranks.size(); ++rank)
       for (int64_t e = 0; ofResult > 0 && e < sums[i][rank].size(); ++e) {

@@ -30,7 +30,7 @@ LogicalResult ReduceOp::verify() {
     if (type.has(PlacementKind::Varying))
       return emitOpError() << "operand is varying and no addend, got " << type;
   }
-  return verifyWire(*this, getInputs(), getReduceDtype());
+  return verifyReduceDtype(*this, getInputs(), getReduceDtype());
 }
 
 LogicalResult ReduceOp::inferReturnTypes(MLIRContext *, std::optional<Location>,

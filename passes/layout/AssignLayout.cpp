@@ -228,12 +228,12 @@ Value Layout::buildOutcome(Location loc) {
   if (compares)
     counts = {arrivals.getBackwards(), arrivals.getSquared(),
               arrivals.getMissing()};
-  auto sums = builder.create<ReduceOp>(loc, counts, /*wire=*/nullptr);
+  auto sums = builder.create<ReduceOp>(loc, counts, /*reduceDtype=*/nullptr);
   Value tokens;
   if (shape.step.dividesByTokens())
     tokens = builder
                  .create<ReduceOp>(loc, ValueRange(shape.step.getTokens()),
-                                   /*wire=*/nullptr)
+                                   /*reduceDtype=*/nullptr)
                  .getOutputs()[0];
   // Not finite if any gradient is not.
   Nonfinite nonfinite = shape.step.getNonfinite();

@@ -25,14 +25,14 @@ void StepLowering::lowerGradientSum(AllReduceOp op, FlatSymbolRefAttr buffer) {
   Value input = op.getInput();
   FlatSymbolRefAttr symbol = bucketOfValue.lookup(input);
   BucketBuffers &bucket = bucketOf(symbol);
-  bool wire = op.getReduceDtype().has_value();
+  bool hasReduceDtype = op.getReduceDtype().has_value();
   // If another backward pass follows all the same, what was summed in place
-  // travels once more, as no sum may in a type of the wire.
-  if (maySumEarly(bucket, op.getAxes()) && !wire) {
+  // travels once more, as no sum may in the reduce dtype.
+  if (maySumEarly(bucket, op.getAxes()) && !hasReduceDtype) {
     bucket.sums.push_back({op.getLoc(), op.getAxesAttr()});
   } else {
     FlatSymbolRefAttr addends =
-        wire ? prepareAddends(*program, *finish, bucket) : buffer;
+        hasReduceDtype ? prepareAddends(*program, *finish, bucket) : buffer;
     finish->call<zrt::AllReduceOp>(
         addends, addends == buffer ? FlatSymbolRefAttr() : buffer,
         op.getAxesAttr());

@@ -16,9 +16,9 @@ void zero::declareBucket(ProgramBuilder &program, BucketBuffers &bucket) {
   Type master = bucket.optimizer.getMasterType();
   bucket.gradient =
       program.buffer(name + ".gradient", bucket.gradientType, Role::gradient);
-  if (bucket.wireType)
-    bucket.wire = program.buffer(
-        name + ".wire", bucket.gradientType.withElementType(bucket.wireType),
+  if (bucket.reduceDtype)
+    bucket.reduceBuffer = program.buffer(
+        name + ".wire", bucket.gradientType.withElementType(bucket.reduceDtype),
         Role::gradient);
   if (bucket.reducedType)
     bucket.reduced =
@@ -112,15 +112,15 @@ static void shareMemory(ProgramBuilder &program, BucketMap &buckets,
 FlatSymbolRefAttr zero::prepareAddends(ProgramBuilder &program,
                                        HandlerBuilder &calls,
                                        const BucketBuffers &bucket) {
-  if (!bucket.wire)
+  if (!bucket.reduceBuffer)
     return bucket.gradient;
   calls.call<zrt::LaunchOp>(
       program.storeKernel(bucket.gradientType.getElementType(),
-                          bucket.wireType),
-      program.getBuilder().getArrayAttr({bucket.gradient, bucket.wire}),
+                          bucket.reduceDtype),
+      program.getBuilder().getArrayAttr({bucket.gradient, bucket.reduceBuffer}),
       bucket.whole, /*own=*/ArrayAttr(), /*sum=*/FlatSymbolRefAttr(),
       /*sum_index=*/IntegerAttr(), /*first_stage=*/UnitAttr());
-  return bucket.wire;
+  return bucket.reduceBuffer;
 }
 
 /// Does all |sums| of |bucket|.
@@ -372,7 +372,7 @@ void ProtocolBuilder::buildSummedAtApply() {
 }
 
 void ProtocolBuilder::build() {
-  shareMemory(program, buckets, &BucketBuffers::wire);
+  shareMemory(program, buckets, &BucketBuffers::reduceBuffer);
   if (buckets.front().second.summedInLoop)
     buildSummedInLoop();
   else

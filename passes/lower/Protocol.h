@@ -28,7 +28,7 @@ struct BucketBuffers {
   ValueType reducedType;  // null if the reduction stays in place
   ValueType ownedType;    // what is updated: placement and space of the state
   mlir::Type storageType;
-  mlir::Type wireType;         // that addends travel as; null: as they are
+  mlir::Type reduceDtype;      // that addends travel as; null: as they are
   bool summedInLoop = false;   // backward passes are, into |reduced|
   mlir::ArrayAttr scatterAxes; // of the reduction in the loop, or null
   mlir::LocationAttr scatterLoc;
@@ -38,8 +38,8 @@ struct BucketBuffers {
   bool isAssigned = false; // every replica receives the update
 
   mlir::FlatSymbolRefAttr gradient;
-  mlir::FlatSymbolRefAttr reduced; // null if the reduction stays in place
-  mlir::FlatSymbolRefAttr wire;    // null if addends travel as they are
+  mlir::FlatSymbolRefAttr reduced;      // null if the reduction stays in place
+  mlir::FlatSymbolRefAttr reduceBuffer; // null if addends travel as they are
   mlir::FlatSymbolRefAttr parameters;
   mlir::FlatSymbolRefAttr master; // the parameters, if these are it
   mlir::FlatSymbolRefAttr

@@ -269,8 +269,8 @@ void prove::checkGradient(Proof &proof, Operation *op,
   Algebra &algebra = proof.algebra;
   Expr factor = nullptr;
   if (!isWholeGradient(algebra, gradient.expr, &factor)) {
-    Expr expected =
-        algebra.multiply(parameter.weight, algebra.gradient(Epoch::all, 0));
+    Expr expected = algebra.multiply(parameter.normalization,
+                                     algebra.gradient(Epoch::all, 0));
     InFlightDiagnostic diagnostic = proof.report.error(op);
     diagnostic << "gradient of '" << name << "' reaches its update as "
                << toString(gradient.expr) << ", expected " << toString(expected)
@@ -279,13 +279,13 @@ void prove::checkGradient(Proof &proof, Operation *op,
                    findExample(algebra, gradient.expr, expected, 2));
     return;
   }
-  Expr ratio = algebra.divide(factor, parameter.weight);
+  Expr ratio = algebra.divide(factor, parameter.normalization);
   if (ratio != algebra.integer(1)) {
     const Clipping &clipping = getClipping(proof, ratio);
     if (!clipping.isClipping)
       proof.report.error(op)
           << "gradient of '" << name << "' counts " << toString(factor)
-          << ", the step declares " << toString(parameter.weight);
+          << ", the step declares " << toString(parameter.normalization);
     else if (clipping.miscounted.contains(name))
       proof.report.error(op) << "gradient of '" << name
                              << "' is clipped by a norm in which not every "

@@ -76,7 +76,7 @@ void Number::narrowAs(const Number &other) {
   precision = precision.limitedBy(other.precision);
   skipped = skipped.limitedBy(other.skipped);
   nonlinear = nonlinear.limitedBy(other.nonlinear);
-  wire = wire.limitedBy(other.wire);
+  reduceDtype = reduceDtype.limitedBy(other.reduceDtype);
   beforeConversion.reset();
 }
 
@@ -87,8 +87,8 @@ void Number::convert(Precision to) {
 }
 
 void Number::travel() {
-  if (beforeConversion && wire == Precision()) {
-    wire = precision;
+  if (beforeConversion && reduceDtype == Precision()) {
+    reduceDtype = precision;
     precision = *beforeConversion;
   }
   beforeConversion.reset();

@@ -61,11 +61,11 @@ static void checkParameter(Proof &proof, const ParameterSemantics &parameter,
           << "'" << name << "' is no state of the step: no checkpoint saves it";
       return;
     }
-    if (!parameter.summedWire.holds(value->wire)) {
+    if (!parameter.summedReduceDtype.holds(value->reduceDtype)) {
       proof.report.error(writer)
           << "'" << name
           << "' is summed over, as for a norm, as it travelled in "
-          << parameter.summedWire.describe()
+          << parameter.summedReduceDtype.describe()
           << ", and updated with more than that";
       return;
     }

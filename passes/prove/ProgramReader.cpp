@@ -51,7 +51,7 @@ bool ProgramReader::initialize() {
       parameter.elements = mesh.getNumHeld(parameter.op.getValueType());
       parameter.arrivesOver = semantics.axes.getSet(
           gradient.getValueType().getAxes(PlacementKind::Partial));
-      parameter.weight = algebra.divide(
+      parameter.normalization = algebra.divide(
           algebra.integer(1),
           getMonomial(algebra, mesh, gradient.getValueType().getScale()));
       ArrayRef<ScaleFactor> divided = gradient.getValueType().getScale();

@@ -71,13 +71,13 @@ struct ParameterSemantics {
   AxisSet arrivesOver = 0;
   /// What makes the new values, for diagnostics.
   mlir::Operation *writer = nullptr;
-  /// weight / arrival: what one arriving gradient counts for.
-  Expr weight = nullptr;
+  /// normalize / prescaled: the factor of one arriving gradient.
+  Expr normalization = nullptr;
   /// The type in which gradients are kept.
   Precision kept;
   /// The narrowest type that elements went to other ranks in which are summed
   /// over, as their squares are for a norm.
-  Precision summedWire;
+  Precision summedReduceDtype;
   mlir::Type arrival;
   std::vector<IntervalSemantics> intervals;
 };
@@ -242,7 +242,7 @@ Expr sumOverRanks(Algebra &algebra, Expr a, const MeshAxes &axes, AxisSet set,
                   AxisSet stages = 0);
 /// The same, summed in the type of |sumType|. If |a| is a gradient that is
 /// still this rank's share over all axes that it |arrivesOver|, its last
-/// conversion was one to the type of the wire.
+/// conversion was one to the reduce dtype.
 Number sumOverRanks(Algebra &algebra, Number a, AxisSet arrivesOver,
                     Precision sumType, const MeshAxes &axes, AxisSet set,
                     AxisSet stages = 0);
