@@ -93,10 +93,10 @@ BREAKS = [
      "if (!owners.empty())\n    parameters =",
      "if (false)\n    parameters ="),
     ("collective", "what a slice is not summed over stays a share", COLLECTIVE,
-     "gradient.raw = allReduce(op.getLoc(), gradient.raw, wire);", ""),
+     "gradient.raw = allReduce(op.getLoc(), gradient.raw, reduceDtype);", ""),
     ("collective", "every gradient travels as bf16", COLLECTIVE,
-     "TypeAttr wire = op.getReduceDtypeAttr();",
-     "TypeAttr wire = TypeAttr::get(builder.getBF16Type());"),
+     "TypeAttr reduceDtype = op.getReduceDtypeAttr();",
+     "TypeAttr reduceDtype = TypeAttr::get(builder.getBF16Type());"),
     ("collective", "the clip coefficient has another epsilon", COLLECTIVE,
      "op.getEpsilonAttr());\n  // Gradients share", "op.getMaxAttr());\n  // Gradients share"),
     ("collective", "the norm is the sum of squares", COLLECTIVE,
@@ -119,7 +119,8 @@ BREAKS = [
     ("accumulate", "each backward pass counts twice", ACCUMULATE,
      "yield->setOperand(i, builder.create<ReduceScatterOp>(\n"
      "                               scatter.getLoc(), yield->getOperand(i),\n"
-     "                               scatter.getAxesAttr(), scatter.getReduceDtypeAttr()));",
+     "                               scatter.getAxesAttr(),\n"
+     "                               scatter.getReduceDtypeAttr()));",
      "{\n      Value part = builder.create<ReduceScatterOp>(scatter.getLoc(), "
      "yield->getOperand(i), scatter.getAxesAttr(), scatter.getReduceDtypeAttr());\n      yield->setOperand(i, "
      "builder.create<AddOp>(scatter.getLoc(), part, part));\n    }"),
@@ -134,7 +135,7 @@ BREAKS = [
      "op.getLoc(), op.getAccumulatorType(), op.getBody());\n"
      "  builder.clone(*moved);"),
     ("accumulate", "the reduction is over no axis", ACCUMULATE,
-     "scatter.getAxesAttr(), scatter", "builder.getArrayAttr({}), scatter"),
+     "scatter.getAxesAttr(),\n", "builder.getArrayAttr({}),\n"),
     ("accumulate", "sums are yielded in other places", ACCUMULATE,
      "yield->setOperand(i, builder", "yield->setOperand(yield->getNumOperands() - 1 "
      "- i, builder"),
@@ -148,7 +149,8 @@ BREAKS = [
     ("scalar", "what ranks share counts on each of them", SCALAR,
      "if (!further.empty())\n      scalar =", "if (false)\n      scalar ="),
     ("scalar", "one all-reduce is over the axes of the first", SCALAR,
-     "loc, vector, builder.getArrayAttr(axes.getArrayRef()), /*wire=*/nullptr);",
+     "loc, vector, builder.getArrayAttr(axes.getArrayRef()),\n"
+     "      /*reduceDtype=*/nullptr);",
      "loc, vector, AllReduceOp(reductions.front()).getAxesAttr(), nullptr);"),
     ("scalar", "what was stacked is taken apart before it is reduced", SCALAR,
      "auto parts =\n      builder.create<UnstackOp>(loc, reduced, builder",
@@ -222,13 +224,13 @@ BREAKS = [
      "buildLoopSequence<zrt::ReduceScatterAddOp>",
      "buildLoopSequence<zrt::ReduceScatterOp>"),
     ("lower", "what travels is never converted", PROTOCOL,
-     "if (!bucket.wire)\n    return bucket.gradient;",
-     "if (!bucket.wire)\n    return bucket.gradient;\n  return bucket.wire;"),
+     "if (!bucket.reduceBuffer)\n    return bucket.gradient;",
+     "if (!bucket.reduceBuffer)\n    return bucket.gradient;\n  return bucket.reduceBuffer;"),
     ("lower", "what travels is summed with what is there", PROTOCOL,
      "program.storeKernel(bucket.gradientType.getElementType(),\n"
-     "                          bucket.wireType),",
+     "                          bucket.reduceDtype),",
      "program.addKernel(bucket.gradientType.getElementType(),\n"
-     "                        bucket.wireType),"),
+     "                        bucket.reduceDtype),"),
     ("lower", "what was summed early stays a sum", PROTOCOL,
      "  if (!axes.empty())\n    calls.call<zrt::KeepOnRootOp>",
      "  if (axes.size() > 99)\n    calls.call<zrt::KeepOnRootOp>"),
@@ -250,7 +252,7 @@ BREAKS = [
      "!bucket.isSummedAtApply && !crossesStages;",
      "(crossesStages || !bucket.isSummedAtApply);"),
     ("lower", "what travels narrow is summed early", APPLY,
-     "maySumEarly(bucket, op.getAxes()) && !wire", "maySumEarly(bucket, op.getAxes())"),
+     "maySumEarly(bucket, op.getAxes()) && !hasReduceDtype", "maySumEarly(bucket, op.getAxes())"),
     ("lower", "nothing closes what did not arrive", PROTOCOL,
      "applyFirst.insert(applyFirst.begin(), closeFirst);",
      "(void)closeFirst;"),

@@ -21,7 +21,7 @@ zero.parameter @w : 8xbf16
 zero.step @s on @m normalize(dp : -1) () {
   %g = zero.micro_batches in f32 {
     %d = zero.backward(@w) prescaled() : !zero.value<8xbf16, partial = [dp, micro], scaled = [dp : 1]>
-    // expected-error@+1 {{operand is still partial over 'micro': sum it over the backwards first}}
+    // expected-error@+1 {{operand is still partial over 'micro': sum it over the backward passes first}}
     %r = zero.reduce %d : !zero.value<8xbf16, partial = [dp, micro], scaled = [dp : 1]>
     zero.yield %d : !zero.value<8xbf16, partial = [dp, micro], scaled = [dp : 1]>
   }
@@ -36,7 +36,7 @@ zero.parameter @w : 8xbf16
 zero.step @s on @m normalize(dp : -1) () {
   %g = zero.micro_batches in f32 {
     %d = zero.backward(@w) prescaled() : !zero.value<8xbf16, partial = [dp], scaled = [dp : 1]>
-    // expected-error@+1 {{yields a value that is not partial over 'micro' and would be counted once per backward}}
+    // expected-error@+1 {{yields a value that is not partial over 'micro' and would be counted once per backward pass}}
     zero.yield %d : !zero.value<8xbf16, partial = [dp], scaled = [dp : 1]>
   }
   zero.return []

@@ -18,7 +18,7 @@ zero.step @s on @m normalize() (%a: !zero.value<f64, partial = [dp]>, %b: !zero.
 // reduce_c1: #7981 before there are buffers, a gradient of one backward pass only.
 zero.mesh @m <["dp" = 2]>
 zero.step @s on @m normalize() (%a: !zero.value<f64, partial = [dp, micro]>) {
-  // expected-error@+1 {{operand is still partial over 'micro': sum it over the backwards first}}
+  // expected-error@+1 {{operand is still partial over 'micro': sum it over the backward passes first}}
   %r = zero.reduce %a : !zero.value<f64, partial = [dp, micro]>
   zero.return []
 }
@@ -135,7 +135,7 @@ zero.step @s on @m normalize() (%a: !zero.value<f64, scaled = [dp : 1]>) {
 zero.mesh @m <["dp" = 2]>
 zero.step @s on @m normalize() (%a: !zero.value<f64>) {
   %g = zero.micro_batches in f64 {
-    // expected-error@+1 {{yields a value that is not partial over 'micro' and would be counted once per backward: '!zero.value<f64>'}}
+    // expected-error@+1 {{yields a value that is not partial over 'micro' and would be counted once per backward pass: '!zero.value<f64>'}}
     zero.yield %a : !zero.value<f64>
   }
   zero.return []

@@ -67,8 +67,8 @@ constexpr Explanation kExplained[] = {
      "where none is optional it fills those of steps that are refused"},
     {"zrt.fill_missing", " did not arrive, it reads ",
      "where none is optional a step without one is refused, whatever it reads"},
-    {"zrt.transition", "ranks meet where a backward begins",
-     "the interpreter refuses unequal backward passes before they begin"},
+    {"zrt.transition", "ranks meet where a backward pass begins",
+     "the interpreter refuses unequal backwards before they begin"},
     {"zrt.transition event", " in state '",
      "where begin_last is not listed it is a begin, and nobody calls what is "
      "listed instead"},
@@ -91,11 +91,12 @@ constexpr Explanation kExplained[] = {
     {"arith.", "1.79769313e+308",
      "no script brings the loss scale to its limits"},
     {"arith.",
-     "where ranks made different numbers of backwards, the outcome is ",
+     "where ranks made different numbers of backward passes, the outcome is ",
      "where some ranks wait for each other, the interpreter refuses them "
      "before they apply"},
     {"arith.",
-     "the step is applied where ranks made different numbers of backwards",
+     "the step is applied where ranks made different numbers of backward "
+     "passes",
      "as above"},
     {"arith.", "copysign(",
      "a sign hides most changes of what it is the sign of"},

@@ -203,7 +203,7 @@ TEST(Program, APredicatedKernelLeavesStateAlone) {
   StepResult result = run.applyInputs(inputs);
   EXPECT_EQ(result.outcome, 2);
   EXPECT_EQ(result.message, "step refused: gradient of 'w' never arrived on "
-                            "rank 0 (backward 2 of 2)");
+                            "rank 0 (backward pass 2 of 2)");
   EXPECT_EQ(run.state("master", "w"), Gradient(3, 1.5));
 }
 
@@ -247,7 +247,7 @@ TEST(Program, ACollectiveInOneRanksProtocolOnlyIsRefused) {
   StepResult result = run.applyInputs(inputs);
   EXPECT_EQ(result.outcome, 3);
   EXPECT_EQ(result.message, "step refused: ranks made unequal numbers of "
-                            "backwards: rank 0 made 1, rank 1 made 2");
+                            "backward passes: rank 0 made 1, rank 1 made 2");
 }
 
 // A collective where only some ranks have an arrival would wait forever.
