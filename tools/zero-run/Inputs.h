@@ -48,8 +48,8 @@ public:
   double getShare(size_t index, int64_t step, int64_t share,
                   int64_t shares) const;
 
-  /// Whether backward |backward| of step |step| is begun as the last, in a run
-  /// in which callers say so at random.
+  /// Whether backward pass |backward| of step |step| is begun as the last, in a
+  /// run in which callers say so at random.
   bool isBegunAsLast(int64_t step, int64_t backward) const;
 
 private:

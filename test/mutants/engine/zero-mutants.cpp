@@ -68,7 +68,7 @@ constexpr Explanation kExplained[] = {
     {"zrt.fill_missing", " did not arrive, it reads ",
      "where none is optional a step without one is refused, whatever it reads"},
     {"zrt.transition", "ranks meet where a backward pass begins",
-     "the interpreter refuses unequal backwards before they begin"},
+     "the interpreter refuses unequal backward passes before they begin"},
     {"zrt.transition event", " in state '",
      "where begin_last is not listed it is a begin, and nobody calls what is "
      "listed instead"},
