@@ -17,8 +17,8 @@ using namespace zero;
 namespace json = llvm::json;
 
 namespace {
-/// What one rank does in a step: constant + perBackward * backwards, except
-/// that the first backward differs by |first|.
+/// What one rank does in a step: constant + perBackward * backward passes,
+/// except that the first backward pass differs by |first|.
 struct Traffic {
   int64_t allReduces = 0;
   int64_t scalarAllReduces = 0;
@@ -139,8 +139,8 @@ static Traffic countTraffic(zrt::ProgramOp program, const Tables &tables,
   return total;
 }
 
-/// Bytes per rank by space and role. With |several| backwards, buffers that
-/// change their role count as what they become.
+/// Bytes per rank by space and role. With |several| backward passes, buffers
+/// that change their role count as what they become.
 static json::Object countBytes(zrt::ProgramOp program, const Tables &tables,
                                bool several) {
   llvm::DenseMap<int64_t, zrt::Role> roles;

@@ -58,9 +58,10 @@ Array add(const Calculator &calculator, const Array &a, const Array &b);
 Array sumInOrder(const Calculator &calculator, const Format &format,
                  llvm::ArrayRef<const Array *> addends);
 
-/// |addends| as they arrive when they travel as |wire|; null: as they are.
+/// |addends| as they arrive when they travel as |reduceDtype|; null: as they
+/// are.
 PerRank travel(const Calculator &calculator, const PerRank &addends,
-               const Format *wire);
+               const Format *reduceDtype);
 
 /// The sum of f64 |terms| in the order of all kernels: term i to lane i mod 32,
 /// blocks of 4096 terms, lanes folded in halves, sums of blocks summed

@@ -30,10 +30,10 @@ namespace zero {
 struct RankInputs {
   std::vector<llvm::StringMap<std::vector<double>>> backwards;
   std::vector<double> inputs;
-  /// Whether the last backward is closed by an accumulate of its own, and not
-  /// by the apply or discard that follows.
+  /// Whether the last backward pass is closed by an accumulate of its own, and
+  /// not by the apply or discard that follows.
   bool closesLast = false;
-  /// Backwards that the rank begins with the hint that they are the last.
+  /// Backward passes that the rank begins with the hint that they are the last.
   std::set<int64_t> begunAsLast;
 };
 
@@ -70,8 +70,8 @@ public:
   virtual mlir::FailureOr<StepResult>
   apply(llvm::ArrayRef<RankInputs> perRank) = 0;
 
-  /// Backwards that are given up: nothing is left of them. Errors are those of
-  /// apply.
+  /// Backward passes that are given up: nothing is left of them. Errors are
+  /// those of apply.
   virtual mlir::LogicalResult discard(llvm::ArrayRef<RankInputs> perRank) = 0;
 
   /// What the gradients of the next step are to be multiplied by.

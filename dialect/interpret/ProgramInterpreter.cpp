@@ -185,7 +185,7 @@ LogicalResult ProgramInterpreter::planBackward(int64_t rank, int64_t backward) {
         return failure();
   }
   note(rank, [this, rank] { closeBackward(rank); });
-  // A rank's last backward may be closed by apply.
+  // A rank's last backward pass may be closed by apply.
   if ((backward + 1 < window->getBackwards(rank) || window->closesLast(rank)) &&
       failed(planEvent(rank, Event::accumulate)))
     return failure();
@@ -280,7 +280,7 @@ LogicalResult ProgramInterpreter::discard(ArrayRef<RankInputs> perRank) {
       return failure();
   if (isStuck())
     return program.getOp().emitError()
-           << "ranks that wait for each other in each backward make "
+           << "ranks that wait for each other in each backward pass make "
               "different numbers of them";
   program.poisonGradients();
   return runSideBySide();

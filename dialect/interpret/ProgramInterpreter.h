@@ -70,7 +70,7 @@ private:
   // The protocol (ProgramInterpreter.cpp).
 
   mlir::LogicalResult openWindow(llvm::ArrayRef<RankInputs> perRank);
-  /// Plans what |rank| does from its first backward up to |end|.
+  /// Plans what |rank| does from its first backward pass up to |end|.
   mlir::LogicalResult plan(int64_t rank, zrt::Event end);
   mlir::LogicalResult planBackward(int64_t rank, int64_t backward);
   mlir::LogicalResult planSequence(int64_t rank, int64_t backward,
@@ -84,8 +84,8 @@ private:
     plans[rank].push_back({nullptr, std::move(what)});
   }
   void closeBackward(int64_t rank);
-  /// Whether a rank would wait for one that makes no such backward, or take
-  /// what it met it at in another one.
+  /// Whether a rank would wait for one that makes no such backward pass, or
+  /// take what it met it at in another one.
   bool isStuck() { return !window->isEqual() && meetsInBackwards; }
   mlir::LogicalResult runSideBySide();
   mlir::FailureOr<StepResult> collectResult();
@@ -140,7 +140,8 @@ private:
   std::optional<Window> window;
   std::vector<RankState> states;
   std::vector<Actions> plans; // by rank
-  /// Whether ranks meet where a backward is closed that may not be the last.
+  /// Whether ranks meet where a backward pass is closed that may not be the
+  /// last.
   bool meetsInBackwards = false;
 };
 

@@ -83,7 +83,7 @@ void ShardedStep::evaluateCountReplicatedOnce(CountReplicatedOnceOp op) {
 Number ShardedStep::evaluateOutcome(OutcomeOp op, int64_t rank) {
   if (op.getBackwards()) {
     double sum = getScalar(op.getBackwards(), rank).value;
-    // All ranks made a backwards each exactly if n * sum(a^2) = (sum a)^2.
+    // n * sum(a^2) = (sum a)^2 exactly if all ranks have the same count a.
     if (op.getRanks() * getScalar(op.getSquared(), rank).value != sum * sum)
       return {3, 0};
   }

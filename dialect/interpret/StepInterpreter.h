@@ -46,8 +46,8 @@ protected:
   // What a phase defines.
 
   virtual mlir::LogicalResult initializeState() = 0;
-  /// The gradients of the current backward for |source|; empty arrays on ranks
-  /// that make no such backward.
+  /// The gradients of the current backward pass for |source|; empty arrays on
+  /// ranks that make no such backward pass.
   virtual PerRank deliver(mlir::FlatSymbolRefAttr source,
                           const Format &format) = 0;
   /// Evaluates an op that only this phase has.
@@ -61,8 +61,8 @@ protected:
   void evaluateMicroBatches(MicroBatchesOp op);
   void evaluateReduce(ReduceOp op);
 
-  /// A gradient as it arrives on |rank| in the current backward; zeros if it
-  /// never does.
+  /// A gradient as it arrives on |rank| in the current backward pass; zeros if
+  /// it never does.
   Array readGradient(int64_t rank, llvm::StringRef name, int64_t elements,
                      const Format &arrival);
   bool makesBackward(int64_t rank) const {

@@ -1,4 +1,4 @@
-//===- Window.h - The backwards since the last apply ------------*- C++ -*-===//
+//===- Window.h - The backward passes since the last apply ------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -11,7 +11,7 @@
 
 namespace zero {
 
-/// A gradient that every backward is to deliver.
+/// A gradient that every backward pass is to deliver.
 struct ExpectedGradient {
   std::string name;
   int64_t elements = 0;
@@ -35,12 +35,12 @@ public:
   bool isBegunAsLast(int64_t rank, int64_t backward) const {
     return inputs[rank].begunAsLast.count(backward) > 0;
   }
-  /// The number of backwards of the rank that made most.
+  /// The number of backward passes of the rank that made most.
   int64_t getLargestBackwards() const;
   /// The sum over the ranks.
   int64_t getTotalBackwards() const;
   bool isEqual() const;
-  /// Pairs (gradient that is not optional, backward) that never arrived.
+  /// Pairs (gradient that is not optional, backward pass) that never arrived.
   int64_t getMissing(int64_t rank) const { return missing[rank]; }
   int64_t getTotalMissing() const;
 

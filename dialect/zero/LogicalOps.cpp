@@ -25,12 +25,12 @@ LogicalResult ReduceOp::verify() {
     // reduce_c1
     if (type.getPlacement(micro).kind == PlacementKind::Partial)
       return emitOpError() << "operand is still partial over 'micro': sum it "
-                              "over the backwards first, got "
+                              "over the backward passes first, got "
                            << type;
     if (type.has(PlacementKind::Varying))
       return emitOpError() << "operand is varying and no addend, got " << type;
   }
-  return verifyWire(*this, getInputs(), getReduceDtype());
+  return verifyReduceDtype(*this, getInputs(), getReduceDtype());
 }
 
 LogicalResult ReduceOp::inferReturnTypes(MLIRContext *, std::optional<Location>,

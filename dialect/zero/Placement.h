@@ -16,9 +16,9 @@
 
 namespace zero {
 
-/// The axis of time: the backwards of one step.
+/// The axis of time: the backward passes of one step.
 inline constexpr llvm::StringLiteral kMicroAxis = "micro";
-/// The symbol of the number of backwards in one step.
+/// The symbol of the number of backward passes in one step.
 inline constexpr llvm::StringLiteral kAccumulation = "accumulation";
 /// The symbol of the number of tokens in one step.
 inline constexpr llvm::StringLiteral kTokens = "tokens";

@@ -20,9 +20,10 @@ bool isStorageType(mlir::Type type);
 /// Whether |wide| holds every number of |narrow|, both storage types.
 bool holdsEveryNumber(mlir::Type wide, mlir::Type narrow);
 
-/// reduce_dtype_c1: |values| can travel as |wire|, which may be null.
-mlir::LogicalResult verifyWire(mlir::Operation *op, mlir::ValueRange values,
-                               std::optional<mlir::Type> wire);
+/// reduce_dtype_c1: |values| can travel as |reduceDtype|, which may be null.
+mlir::LogicalResult verifyReduceDtype(mlir::Operation *op,
+                                      mlir::ValueRange values,
+                                      std::optional<mlir::Type> reduceDtype);
 
 /// Checks that |values| are on every rank, replicated and unscaled: what
 /// non-linear ops and the update accept.

@@ -72,11 +72,11 @@ static LogicalResult inferCollective(std::optional<Location> location,
 }
 
 LogicalResult AllReduceOp::verify() {
-  return verifyWire(*this, getInput(), getReduceDtype());
+  return verifyReduceDtype(*this, getInput(), getReduceDtype());
 }
 
 LogicalResult ReduceScatterOp::verify() {
-  return verifyWire(*this, getInput(), getReduceDtype());
+  return verifyReduceDtype(*this, getInput(), getReduceDtype());
 }
 
 LogicalResult AllReduceOp::inferReturnTypes(MLIRContext *,

@@ -22,7 +22,7 @@ using namespace zero;
 ParseResult StepOp::parse(OpAsmParser &parser, OperationState &result) {
   StringAttr name;
   FlatSymbolRefAttr mesh;
-  Scale weight;
+  Scale normalize;
   SmallVector<OpAsmParser::Argument> arguments;
   SMLoc argumentsLoc;
   if (parser.parseSymbolName(name, getSymNameAttrName(result.name),
@@ -31,10 +31,10 @@ ParseResult StepOp::parse(OpAsmParser &parser, OperationState &result) {
       parser.parseAttribute(mesh, getMeshAttrName(result.name),
                             result.attributes) ||
       parser.parseKeyword("normalize") ||
-      parseMonomial(parser, weight, AsmParser::Delimiter::Paren))
+      parseMonomial(parser, normalize, AsmParser::Delimiter::Paren))
     return failure();
   result.addAttribute(getNormalizeAttrName(result.name),
-                      ScaleAttr::get(parser.getContext(), weight));
+                      ScaleAttr::get(parser.getContext(), normalize));
   Nonfinite nonfinite = Nonfinite::skip;
   if (succeeded(parser.parseOptionalKeyword("nonfinite"))) {
     SMLoc loc = parser.getCurrentLocation();

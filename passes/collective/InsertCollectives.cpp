@@ -52,8 +52,8 @@ private:
   /// The axes whose ranks own slices of |gradient|.
   SmallVector<Attribute> getOwners(ValueType gradient);
   /// all_reduce over every axis that |value| is partial over; addends travel as
-  /// |wire|.
-  Value allReduce(Location loc, Value value, TypeAttr wire = nullptr);
+  /// |reduceDtype|.
+  Value allReduce(Location loc, Value value, TypeAttr reduceDtype = nullptr);
   /// That of the argument that counts them, once.
   Value sumTokens(Location loc);
 
@@ -79,12 +79,12 @@ static ArrayAttr axesOf(OpBuilder &builder, ValueType type,
   return builder.getArrayAttr(axes);
 }
 
-Value Rewriter::allReduce(Location loc, Value value, TypeAttr wire) {
+Value Rewriter::allReduce(Location loc, Value value, TypeAttr reduceDtype) {
   auto type = cast<ValueType>(value.getType());
   if (!type.has(PlacementKind::Partial))
     return value;
   return builder.create<AllReduceOp>(
-      loc, value, axesOf(builder, type, PlacementKind::Partial), wire);
+      loc, value, axesOf(builder, type, PlacementKind::Partial), reduceDtype);
 }
 
 Value Rewriter::sumTokens(Location loc) {
@@ -117,15 +117,15 @@ void Rewriter::rewriteReduce(ReduceOp op) {
     Scaled gradient;
     gradient.raw = input;
     // Addends are rounded once: what is already a sum travels as it is.
-    TypeAttr wire = op.getReduceDtypeAttr();
-    if (wire && wire.getValue() == type.getElementType())
-      wire = nullptr;
+    TypeAttr reduceDtype = op.getReduceDtypeAttr();
+    if (reduceDtype && reduceDtype.getValue() == type.getElementType())
+      reduceDtype = nullptr;
     if (SmallVector<Attribute> axes = getOwners(type); !axes.empty()) {
       gradient.raw = builder.create<ReduceScatterOp>(
-          op.getLoc(), input, builder.getArrayAttr(axes), wire);
-      wire = nullptr;
+          op.getLoc(), input, builder.getArrayAttr(axes), reduceDtype);
+      reduceDtype = nullptr;
     }
-    gradient.raw = allReduce(op.getLoc(), gradient.raw, wire);
+    gradient.raw = allReduce(op.getLoc(), gradient.raw, reduceDtype);
     if (type.isScaled()) {
       auto scale = ScaleAttr::get(op.getContext(), power(type.getScale(), -1));
       Value &factor = factors[scale];
@@ -175,7 +175,7 @@ SmallVector<Scaled> Rewriter::sumSquares(Location loc, ValueRange inputs) {
 }
 
 void Rewriter::rewriteNorm(NormOp op) {
-  // A outcome needs the sums only.
+  // An outcome needs the sums only.
   if (llvm::all_of(op->getUsers(),
                    [](Operation *user) { return isa<OutcomeOp>(user); }))
     return;

@@ -221,18 +221,19 @@ Value Layout::buildOutcome(Location loc) {
     axes.push_back(axis.getName());
   auto arrivals =
       builder.create<ArrivalCountOp>(loc, builder.getArrayAttr(axes));
-  // Ranks that may make different numbers of backwards do not compare them.
+  // Ranks that may make different numbers of backward passes do not compare
+  // them.
   bool compares = !shape.step.takesUnequalBackwards();
   SmallVector<Value> counts{arrivals.getMissing()};
   if (compares)
     counts = {arrivals.getBackwards(), arrivals.getSquared(),
               arrivals.getMissing()};
-  auto sums = builder.create<ReduceOp>(loc, counts, /*wire=*/nullptr);
+  auto sums = builder.create<ReduceOp>(loc, counts, /*reduceDtype=*/nullptr);
   Value tokens;
   if (shape.step.dividesByTokens())
     tokens = builder
                  .create<ReduceOp>(loc, ValueRange(shape.step.getTokens()),
-                                   /*wire=*/nullptr)
+                                   /*reduceDtype=*/nullptr)
                  .getOutputs()[0];
   // Not finite if any gradient is not.
   Nonfinite nonfinite = shape.step.getNonfinite();

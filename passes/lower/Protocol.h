@@ -24,12 +24,12 @@ struct GradientSum {
 struct BucketBuffers {
   BucketOp op;
   OptimizerOp optimizer;
-  ValueType gradientType; // what one backward leaves
+  ValueType gradientType; // what one backward pass leaves
   ValueType reducedType;  // null if the reduction stays in place
   ValueType ownedType;    // what is updated: placement and space of the state
   mlir::Type storageType;
-  mlir::Type wireType;         // that addends travel as; null: as they are
-  bool summedInLoop = false;   // backwards are, into |reduced|
+  mlir::Type reduceDtype;      // that addends travel as; null: as they are
+  bool summedInLoop = false;   // backward passes are, into |reduced|
   mlir::ArrayAttr scatterAxes; // of the reduction in the loop, or null
   mlir::LocationAttr scatterLoc;
   /// Behind the loop, as soon as a gradient is whole; more may follow at apply.
@@ -38,8 +38,8 @@ struct BucketBuffers {
   bool isAssigned = false; // every replica receives the update
 
   mlir::FlatSymbolRefAttr gradient;
-  mlir::FlatSymbolRefAttr reduced; // null if the reduction stays in place
-  mlir::FlatSymbolRefAttr wire;    // null if addends travel as they are
+  mlir::FlatSymbolRefAttr reduced;      // null if the reduction stays in place
+  mlir::FlatSymbolRefAttr reduceBuffer; // null if addends travel as they are
   mlir::FlatSymbolRefAttr parameters;
   mlir::FlatSymbolRefAttr master; // the parameters, if these are it
   mlir::FlatSymbolRefAttr
@@ -57,7 +57,7 @@ struct BucketBuffers {
       return parameters;
     return staging ? staging : master;
   }
-  /// What outlives a backward when there are several.
+  /// What outlives a backward pass when there are several.
   mlir::FlatSymbolRefAttr getAccumulator() const {
     return summedInLoop ? reduced : gradient;
   }
@@ -75,8 +75,8 @@ mlir::FlatSymbolRefAttr prepareAddends(ProgramBuilder &program,
 /// Creates the buffers, arrivals and state of |bucket|.
 void declareBucket(ProgramBuilder &program, BucketBuffers &bucket);
 
-/// Creates the handlers of the backwards and the automaton. |finish| runs when
-/// all backwards are closed and summed as the buckets' |sums| say.
+/// Creates the handlers of the backward passes and the automaton. |finish| runs
+/// when all backward passes are closed and summed as the buckets' |sums| say.
 void buildProtocol(ProgramBuilder &program, BucketMap &buckets,
                    mlir::FlatSymbolRefAttr finish);
 

@@ -13,8 +13,9 @@
 namespace zero {
 
 /// Lowers one step. What runs at apply is the body of the step behind the loop
-/// over backwards, in its order, but for scalars, all of which come before the
-/// first update: a GPU runs them in one launch. The rest is the protocol's.
+/// over backward passes, in its order, but for scalars, all of which come
+/// before the first update: a GPU runs them in one launch. The rest is the
+/// protocol's.
 class StepLowering {
 public:
   StepLowering(StepOp step, mlir::SymbolTableCollection &symbols)

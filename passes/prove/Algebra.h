@@ -6,9 +6,9 @@
 //
 // The proof computes with a step's numbers over the reals: each is a polynomial
 // with rational coefficients over bases (an arriving gradient, a value from the
-// step before, the number of backwards, a square root of something ...). Equal
-// polynomials are one object, so two numbers are the same if their pointers
-// are.
+// step before, the number of backward passes, a square root of something ...).
+// Equal polynomials are one object, so two numbers are the same if their
+// pointers are.
 //
 //===----------------------------------------------------------------------===//
 
@@ -55,13 +55,13 @@ std::optional<Rational> multiply(Rational a, Rational b);
 /// the others there is nothing to tell apart.
 using AxisSet = uint32_t;
 
-/// Which backwards of the step a gradient is of.
+/// Which backward passes of the step a gradient is of.
 enum class Epoch {
   current, ///< the open one
   earlier, ///< the sum over all that are closed
   former,  ///< of those closed not all: the last is not among them
   last,    ///< the one closed last, where others were closed before
-  all,     ///< the sum over all backwards of the step
+  all,     ///< the sum over all backward passes of the step
 };
 
 enum class BaseKind {
@@ -131,8 +131,8 @@ public:
   /// Whether it depends on an arriving gradient, also by a norm.
   bool hasGradient() const { return gradient; }
   /// The axes over which ranks have different numbers for it, the number of
-  /// their backwards apart. What an element of a sharded buffer holds is the
-  /// same for all ranks: its owner's.
+  /// their backward passes apart. What an element of a sharded buffer holds is
+  /// the same for all ranks: its owner's.
   AxisSet getOwn() const { return own; }
   /// Whether it is another number where this rank made another number of
   /// backward passes. A sum of these numbers over ranks is the same on all.

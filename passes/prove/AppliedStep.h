@@ -11,7 +11,7 @@
 
 namespace zero::prove {
 
-/// What a outcome says: 0, 1 or another number.
+/// What an outcome says: 0, 1 or another number.
 enum class Decision { applied, skipped, refused };
 
 /// Takes one side of every choice that depends on the committed outcome.

@@ -29,14 +29,14 @@ public:
 
   /// The bucket whose gradients arrive, for zrt.pack; null: none do.
   zrt::BucketTableOp arriving = nullptr;
-  /// Whether a backward is open or being closed.
+  /// Whether a backward pass is open or being closed.
   bool inBackward = false;
   /// Whether apply runs: all that arrives is known.
   bool inApply = false;
   /// Buffers with memory that arrivals may write into meanwhile.
   llvm::SmallDenseSet<mlir::StringAttr> filling;
   /// What this rank gave to collectives with ranks that may have made another
-  /// number of backwards.
+  /// number of backward passes.
   std::vector<Expr> sent;
   /// What was committed, and where; null if nothing was.
   Expr outcome = nullptr;

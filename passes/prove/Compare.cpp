@@ -84,12 +84,12 @@ void Comparison::compareContract(const ParameterSemantics &a,
            llvm::Twine(two.getUses()));
   if (a.arrival != b.arrival)
     differ("type of arriving gradients", toText(a.arrival), toText(b.arrival));
-  if (a.weight != b.weight)
-    differ("weight of an arriving gradient", toString(a.weight),
-           toString(b.weight));
-  if (!b.summedWire.holds(a.summedWire))
-    differ("type on the wire of what is summed over", a.summedWire.describe(),
-           b.summedWire.describe());
+  if (a.normalization != b.normalization)
+    differ("normalization of an arriving gradient", toString(a.normalization),
+           toString(b.normalization));
+  if (!b.summedReduceDtype.holds(a.summedReduceDtype))
+    differ("reduce dtype of sums over elements", a.summedReduceDtype.describe(),
+           b.summedReduceDtype.describe());
   if (!b.kept.holds(a.kept))
     differ("type of kept gradients", a.kept.describe(), b.kept.describe());
 }
@@ -154,7 +154,7 @@ void Comparison::compareElements(const ParameterSemantics &a,
     }
     bool differs = number->expr != expected.expr;
     if (!differs && number->precision.holds(expected.precision) &&
-        number->wire.holds(expected.wire))
+        number->reduceDtype.holds(expected.reduceDtype))
       continue;
     size_t size = getSize(number->expr) + getSize(expected.expr);
     if (shown && size >= length)
@@ -191,11 +191,11 @@ void Comparison::compareElements(const ParameterSemantics &a,
       diagnostic.attachNote(a.writer->getLoc()) << "expected by this update";
   } else if (shown && shown->precision.holds(shownExpected->precision)) {
     error(b.writer) << "element " << element << " of '" << op.getSymName()
-                    << "': its gradient travels as " << shown->wire.describe()
-                    << ", expected "
-                    << (shownExpected->wire == Precision()
+                    << "': its gradient travels as "
+                    << shown->reduceDtype.describe() << ", expected "
+                    << (shownExpected->reduceDtype == Precision()
                             ? "its own type"
-                            : shownExpected->wire.describe());
+                            : shownExpected->reduceDtype.describe());
   } else if (shown) {
     error(b.writer) << "element " << element << " of '" << op.getSymName()
                     << "': new " << shownRole << " went through "

@@ -17,8 +17,8 @@ using namespace zero;
 using namespace zero::prove;
 
 /// The gradient that a term is linear in: once, times what depends on none. A
-/// sum of terms of several backwards is the term of their sum only then. Null
-/// if there is none, or another one.
+/// sum of terms of several backward passes is the term of their sum only then.
+/// Null if there is none, or another one.
 static BaseRef getLinearGradient(const Term &term) {
   BaseRef found = nullptr;
   for (auto [base, exponent] : term.monomial) {
@@ -107,8 +107,9 @@ Expr prove::closeBackward(Algebra &algebra, Expr a, bool isFirst) {
     each = algebra.substitute(each, [&](BaseRef base) -> Expr {
       bool isOld = base->kind == BaseKind::gradient &&
                    (base->epoch == Epoch::last || base->epoch == Epoch::former);
-      return isOld ? algebra.undefined("gradients of some of the backwards")
-                   : nullptr;
+      return isOld
+                 ? algebra.undefined("gradients of some of the backward passes")
+                 : nullptr;
     });
     return rename(algebra, each, [](Epoch epoch) {
       return epoch == Epoch::current   ? Epoch::last
@@ -132,7 +133,7 @@ Expr prove::sumOverBackwards(Algebra &algebra, Expr a) {
     if (getLinearGradient(term))
       return closeStep(algebra, rename(algebra, each, closeFirst));
     if (each->hasGradient())
-      return algebra.operation("sum over backwards", {each});
+      return algebra.operation("sum over backward passes", {each});
     return algebra.multiply(each, algebra.symbol(kAccumulation));
   });
 }
@@ -204,9 +205,11 @@ std::string prove::explainGradient(Expr a, const MeshAxes &axes) {
   else if (!any)
     os << "no gradient is in it";
   else if (last && !former && !all)
-    os << "what earlier backwards left is lost; a step of 2 backwards shows it";
+    os << "what earlier backward passes left is lost; a step of 2 backward "
+          "passes shows it";
   else if (former && !last && !all)
-    os << "the last backward is lost; a step of 2 backwards shows it";
+    os << "the last backward pass is lost; a step of 2 backward passes shows "
+          "it";
   else if (own && summed)
     os << "a rank's own share is added to a sum over ranks: rank 1 applies its "
           "own whole and none of rank 0's";
@@ -215,7 +218,8 @@ std::string prove::explainGradient(Expr a, const MeshAxes &axes) {
   else if (own)
     os << "it is never summed over " << axes.describe(missing);
   else if (last || former)
-    os << "backwards do not count alike; a step of 2 backwards shows it";
+    os << "backward passes do not count alike; a step of 2 backward passes "
+          "shows it";
   else
     os << "it does not count once";
   return text;
@@ -265,8 +269,8 @@ void prove::checkGradient(Proof &proof, Operation *op,
   Algebra &algebra = proof.algebra;
   Expr factor = nullptr;
   if (!isWholeGradient(algebra, gradient.expr, &factor)) {
-    Expr expected =
-        algebra.multiply(parameter.weight, algebra.gradient(Epoch::all, 0));
+    Expr expected = algebra.multiply(parameter.normalization,
+                                     algebra.gradient(Epoch::all, 0));
     InFlightDiagnostic diagnostic = proof.report.error(op);
     diagnostic << "gradient of '" << name << "' reaches its update as "
                << toString(gradient.expr) << ", expected " << toString(expected)
@@ -275,13 +279,13 @@ void prove::checkGradient(Proof &proof, Operation *op,
                    findExample(algebra, gradient.expr, expected, 2));
     return;
   }
-  Expr ratio = algebra.divide(factor, parameter.weight);
+  Expr ratio = algebra.divide(factor, parameter.normalization);
   if (ratio != algebra.integer(1)) {
     const Clipping &clipping = getClipping(proof, ratio);
     if (!clipping.isClipping)
       proof.report.error(op)
           << "gradient of '" << name << "' counts " << toString(factor)
-          << ", the step declares " << toString(parameter.weight);
+          << ", the step declares " << toString(parameter.normalization);
     else if (clipping.miscounted.contains(name))
       proof.report.error(op) << "gradient of '" << name
                              << "' is clipped by a norm in which not every "

@@ -161,7 +161,8 @@ Number Calls::sumOverBucket(StringAttr bucketName, const Pieces &addends,
                         : sumOverElements(algebra, addend.expr,
                                           member.getValue(), over, computedIn));
     sum.precision = sum.precision.limitedBy(addend.precision);
-    parameter.summedWire = parameter.summedWire.limitedBy(addend.wire);
+    parameter.summedReduceDtype =
+        parameter.summedReduceDtype.limitedBy(addend.reduceDtype);
   }
   for (const Piece &piece : addends)
     if (!piece.pad.expr->isZero())

@@ -37,8 +37,8 @@ struct Piece {
   int64_t end = 0;
   Number element;
   Number pad;
-  /// The element and pad where no gradient arrived in the last backward, and
-  /// what the element must be then. Null once that is known to hold.
+  /// The element and pad where no gradient arrived in the last backward pass,
+  /// and what the element must be then. Null once that is known to hold.
   Expr absent = nullptr;
   Expr absentPad = nullptr;
   Expr expected = nullptr;
@@ -103,7 +103,7 @@ struct Memory {
   bool hasSameRoles(const Memory &other) const;
 };
 
-/// A backward is closed; the first of its step if |isFirst|.
+/// A backward pass is closed; the first of its step if |isFirst|.
 void closeBackward(Algebra &algebra, Memory &memory, bool isFirst);
 void closeStep(Algebra &algebra, Memory &memory);
 

@@ -76,7 +76,7 @@ void Number::narrowAs(const Number &other) {
   precision = precision.limitedBy(other.precision);
   skipped = skipped.limitedBy(other.skipped);
   nonlinear = nonlinear.limitedBy(other.nonlinear);
-  wire = wire.limitedBy(other.wire);
+  reduceDtype = reduceDtype.limitedBy(other.reduceDtype);
   beforeConversion.reset();
 }
 
@@ -87,8 +87,8 @@ void Number::convert(Precision to) {
 }
 
 void Number::travel() {
-  if (beforeConversion && wire == Precision()) {
-    wire = precision;
+  if (beforeConversion && reduceDtype == Precision()) {
+    reduceDtype = precision;
     precision = *beforeConversion;
   }
   beforeConversion.reset();
@@ -212,7 +212,7 @@ FailureOr<SmallVector<Number>> prove::evaluateBody(
       result = *given;
     } else if (!isa<arith::CmpFOp>(op) || !isScalarProgram(block)) {
       // A truth value is as good as what was compared. In a scalar program,
-      // which computes in f64, a outcome makes no counter narrower.
+      // which computes in f64, an outcome makes no counter narrower.
       for (const Number &operand : operands)
         result.narrowAs(operand);
       if (op.getNumResults() == 1)

@@ -50,7 +50,7 @@ struct Number {
   /// not linear: a square overflows where its root does not.
   Precision nonlinear = {};
   /// The narrowest type in which it, or an addend of it, went to other ranks.
-  Precision wire = {};
+  Precision reduceDtype = {};
   /// Its precision before the conversion that is the last that happened to it.
   std::optional<Precision> beforeConversion = {};
 
@@ -59,7 +59,7 @@ struct Number {
   void narrowAs(const Number &other);
   /// Converts it to the type of |to|.
   void convert(Precision to);
-  /// Takes the last conversion for one to the type of the wire, which is no
+  /// Takes the last conversion for one to the reduce dtype, which is no
   /// loss on this rank. Each addend is rounded once on its way.
   void travel();
   /// What tells it from others.
@@ -70,7 +70,7 @@ struct Number {
             precision.getKey(),
             skipped.getKey(),
             nonlinear.getKey(),
-            wire.getKey(),
+            reduceDtype.getKey(),
             beforeConversion ? beforeConversion->getKey() : 0};
   }
   bool operator==(const Number &other) const {

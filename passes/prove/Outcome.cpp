@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A outcome is a number that a scalar program computes, and programs that
+// An outcome is a number that a scalar program computes, and programs that
 // differ may compute the same one. So it is not compared as an expression: it
 // is evaluated in each situation that it is about.
 //
@@ -42,7 +42,8 @@ bool prove::mayHappen(Situation situation, const StepSemantics &semantics) {
     return false;
   if (situation.noTokens && !semantics.dividesByTokens)
     return false;
-  // Ranks that wait for each other in each backward make equally many, or stop.
+  // Ranks that wait for each other in each backward pass make equally many, or
+  // stop.
   return !situation.unequal || !semantics.allMeet();
 }
 
@@ -53,7 +54,7 @@ std::string prove::describe(Situation situation) {
   if (situation.missing)
     parts.push_back("a gradient is missing");
   if (situation.unequal)
-    parts.push_back("ranks made different numbers of backwards");
+    parts.push_back("ranks made different numbers of backward passes");
   if (situation.noTokens)
     parts.push_back("the number of tokens is not positive");
   if (parts.empty())
@@ -81,8 +82,8 @@ struct Infection {
 enum class Viewer { first, second, other };
 } // namespace
 
-/// What a outcome must not depend on: how many backwards, and of what size.
-/// Counts of which one is the mean are among them.
+/// What an outcome must not depend on: how many backward passes, and of what
+/// size. Counts of which one is the mean are among them.
 static constexpr Draw kDraws[] = {
     {1, 2, 1, 1, 1.0, 1, 0},           {3, 2, 4, 2, 1e30, 4.5e15, -1},
     {4, 7, 4, 7, 0.0, 0.25, INFINITY}, {7, 1, 13, 1, 1e-40, 1e-300, NAN},
@@ -99,7 +100,7 @@ static bool isOfSquares(BaseRef sum) {
   });
 }
 
-/// What the bases of a outcome are in |situation|.
+/// What the bases of an outcome are in |situation|.
 static std::optional<double> getValue(BaseRef base, Situation situation,
                                       const Draw &draw, Infection infection,
                                       int64_t ranks, Viewer viewer) {
@@ -141,9 +142,9 @@ static std::optional<double> getValue(BaseRef base, Situation situation,
 }
 
 namespace {
-/// What of a outcome the tries depend on.
+/// What of an outcome the tries depend on.
 struct Ingredients {
-  bool hasOwnCount = false;  // of backwards
+  bool hasOwnCount = false;  // of backward passes
   BaseRef foreign = nullptr; // what no outcome may depend on
   BaseRef narrow = nullptr;  // a sum in which a finite gradient overflows
 };

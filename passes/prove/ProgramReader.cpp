@@ -51,7 +51,7 @@ bool ProgramReader::initialize() {
       parameter.elements = mesh.getNumHeld(parameter.op.getValueType());
       parameter.arrivesOver = semantics.axes.getSet(
           gradient.getValueType().getAxes(PlacementKind::Partial));
-      parameter.weight = algebra.divide(
+      parameter.normalization = algebra.divide(
           algebra.integer(1),
           getMonomial(algebra, mesh, gradient.getValueType().getScale()));
       ArrayRef<ScaleFactor> divided = gradient.getValueType().getScale();
@@ -128,13 +128,15 @@ void ProgramReader::enter(Node node, Operation *from) {
   if (known->met != node.met)
     proof.report.error(from)
         << "state '" << node.state.getValue()
-        << "' is reached after other collectives, depending on how backwards "
+        << "' is reached after other collectives, depending on how "
+           "backward passes "
            "were begun: ranks that are told otherwise would wait for each "
            "other "
            "for ever";
   if (known->sent != node.sent) {
-    std::vector<Expr> some = {algebra.undefined(
-        "what other ranks got, which depends on the number of backwards")};
+    std::vector<Expr> some = {
+        algebra.undefined("what other ranks got, which depends on the number "
+                          "of backward passes")};
     isNew |= known->sent != some;
     known->sent = std::move(some);
   }
@@ -145,10 +147,11 @@ void ProgramReader::enter(Node node, Operation *from) {
     Number before = number;
     number.narrowAs(now);
     if (number.expr != now.expr)
-      number = {algebra.undefined("slot " + std::to_string(slot.second) +
-                                  " of @" + slot.first.getValue().str() +
-                                  ", which depends on the number of backwards"),
-                {}};
+      number = {
+          algebra.undefined("slot " + std::to_string(slot.second) + " of @" +
+                            slot.first.getValue().str() +
+                            ", which depends on the number of backward passes"),
+          {}};
     isNew |= !(number == before);
   }
   if (isNew)
@@ -169,7 +172,7 @@ void ProgramReader::explore(const Node &node, zrt::TransitionOp transition) {
   case zrt::Event::begin:
   case zrt::Event::begin_last:
     if (node.isOpen)
-      return refuse("begins a backward while one is open");
+      return refuse("begins a backward pass while one is open");
     runHandlers(transition, next.memory);
     next.isOpen = true;
     next.met.clear();
@@ -177,11 +180,11 @@ void ProgramReader::explore(const Node &node, zrt::TransitionOp transition) {
     return enter(std::move(next), transition);
   case zrt::Event::arrive:
     if (!node.isOpen)
-      refuse("takes a gradient of no open backward");
+      refuse("takes a gradient of no open backward pass");
     return; // when the state was entered
   case zrt::Event::accumulate:
     if (!node.isOpen)
-      return refuse("closes a backward that is not open");
+      return refuse("closes a backward pass that is not open");
     closeBackward(algebra, next.memory, !node.hasEarlier);
     calls->sent.clear();
     runHandlers(transition, next.memory);
@@ -195,7 +198,7 @@ void ProgramReader::explore(const Node &node, zrt::TransitionOp transition) {
     return enter(std::move(next), transition);
   case zrt::Event::apply:
     if (!node.isOpen && !node.hasEarlier)
-      return refuse("applies a step of no backward");
+      return refuse("applies a step of no backward pass");
     return apply(node, transition, next.memory);
   case zrt::Event::discard:
     runHandlers(transition, next.memory);
@@ -304,9 +307,10 @@ std::optional<StepSemantics> ProgramReader::run() {
   }
   if (!proof.report.hasErrors())
     for (zrt::TransitionOp op : meetsSometimes)
-      proof.report.error(op) << "ranks meet in some backwards and not in each: "
-                                "with different numbers of them they would "
-                                "wait for each other for ever";
+      proof.report.error(op)
+          << "ranks meet in some backward passes and not in each: "
+             "with different numbers of them they would "
+             "wait for each other for ever";
   if (!proof.report.hasErrors())
     checkHints();
   if (proof.report.hasErrors())

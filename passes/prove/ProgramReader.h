@@ -6,8 +6,8 @@
 //
 // Walks the protocol's automaton. In each state memory is one function of what
 // arrived so far, however often the state was passed: that is the induction
-// over the number of backwards. Each way to apply gives a meaning, and all must
-// agree.
+// over the number of backward passes. Each way to apply gives a meaning, and
+// all must agree.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,10 +37,11 @@ using Collectives = llvm::SmallVector<Collective>;
 struct Node {
   mlir::StringAttr state;
   bool isOpen = false;
-  bool hasEarlier = false; // a backward was closed
+  bool hasEarlier = false; // a backward pass was closed
   Memory memory;
-  /// What ranks met at before the step is applied, other than in each backward,
-  /// and what went through that. A backward that begins takes it back.
+  /// What ranks met at before the step is applied, other than in each backward
+  /// pass, and what went through that. A backward pass that begins takes it
+  /// back.
   Collectives met;
   std::vector<Expr> sent;
 
@@ -69,7 +70,7 @@ private:
   void runHandlers(zrt::TransitionOp transition, Memory &memory);
   void apply(const Node &node, zrt::TransitionOp transition, Memory &memory);
 
-  // The gradients of a backward (Receive.cpp).
+  // The gradients of a backward pass (Receive.cpp).
 
   void receive(Node &node);
   void receiveInOrder(Node &node, zrt::TransitionOp transition);
@@ -110,7 +111,7 @@ private:
   std::vector<Node> nodes;
   std::vector<Node> pending;
   llvm::SetVector<zrt::TransitionOp> meetsSometimes;
-  /// What closes a backward that was begun as the last, and is not.
+  /// What closes a backward pass that was begun as the last, and is not.
   llvm::SetVector<zrt::TransitionOp> closesHinted;
   std::optional<StepSemantics> applied;
   zrt::TransitionOp appliedBy; // the first

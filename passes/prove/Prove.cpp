@@ -124,17 +124,17 @@ std::vector<std::string> zero::getPreconditions(const ProofSummary &summary) {
   if (!summary.lossScale.empty())
     preconditions.push_back(
         "gradients are multiplied by what loss_scale says when "
-        "their backward begins");
+        "their backward pass begins");
   if (!summary.waitsOver.empty())
     preconditions.push_back(
         (summary.allWait
              ? "all ranks"
              : "ranks that differ over " + summary.waitsOver + " only") +
-        " make the same number of backwards: they wait for each "
+        " make the same number of backward passes: they wait for each "
         "other in each one");
   if (summary.takesHints)
     preconditions.push_back(
-        "where another backward, or discard, follows one that "
+        "where another backward pass, or discard, follows one that "
         "was begun as the last, it does so on all ranks");
   // One line for all parameters that are alike over the same axes.
   llvm::MapVector<StringRef, SmallVector<StringRef>> byAxes;

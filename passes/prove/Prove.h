@@ -28,13 +28,13 @@ struct ProofSummary {
   /// Inputs of which each rank passes an addend of its own, and the axes over
   /// which they differ.
   std::vector<std::pair<int64_t, std::string>> addends;
-  /// Whether ranks may make different numbers of backwards.
+  /// Whether ranks may make different numbers of backward passes.
   bool takesUnequal = false;
   /// Whether all ranks wait for each other before apply, and the axes over
   /// which some do.
   bool allWait = false;
   std::string waitsOver;
-  /// Whether some do in a backward that is begun as the last.
+  /// Whether some do in a backward pass that is begun as the last.
   bool takesHints = false;
 };
 

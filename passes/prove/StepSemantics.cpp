@@ -131,7 +131,7 @@ static bool isCount(BaseRef base) {
 }
 
 /// The axes over which ranks may have different numbers for |base|, the number
-/// of their backwards among them.
+/// of their backward passes among them.
 static AxisSet getDifference(BaseRef base, const MeshAxes &axes) {
   return base->hasOwnCount ? axes.getAll() : base->own;
 }
@@ -145,7 +145,8 @@ Expr prove::getMissing(Algebra &algebra, const MeshAxes &axes) {
 /// known.
 static Expr sumAddend(Algebra &algebra, BaseRef base, int64_t exponent,
                       const MeshAxes &axes, AxisSet set) {
-  // How often ranks made a backward is no addend of anything; its sums are.
+  // How often ranks made a backward pass is no addend of anything; its sums
+  // are.
   if (isCount(base) && exponent > 0)
     return algebra.base({BaseKind::rankSum,
                          "",

@@ -71,18 +71,18 @@ struct ParameterSemantics {
   AxisSet arrivesOver = 0;
   /// What makes the new values, for diagnostics.
   mlir::Operation *writer = nullptr;
-  /// weight / arrival: what one arriving gradient counts for.
-  Expr weight = nullptr;
+  /// normalize / prescaled: the factor of one arriving gradient.
+  Expr normalization = nullptr;
   /// The type in which gradients are kept.
   Precision kept;
   /// The narrowest type that elements went to other ranks in which are summed
   /// over, as their squares are for a norm.
-  Precision summedWire;
+  Precision summedReduceDtype;
   mlir::Type arrival;
   std::vector<IntervalSemantics> intervals;
 };
 
-/// Whether a step is applied in one of the situations a outcome is about.
+/// Whether a step is applied in one of the situations an outcome is about.
 struct Situation {
   bool nonfinite = false;
   bool missing = false;
@@ -127,14 +127,15 @@ struct StepSemantics {
   llvm::SmallVector<InputSemantics> inputs;
   /// Whether gradients are divided by the number of tokens.
   bool dividesByTokens = false;
-  /// Whether ranks may make different numbers of backwards: see
+  /// Whether ranks may make different numbers of backward passes: see
   /// StepOp::takesUnequalBackwards.
   bool takesUnequal = false;
-  /// The axes over which ranks wait for each other in each backward. Ranks with
-  /// unequal backwards hang there; those that differ over other axes only do
-  /// not, and are refused.
+  /// The axes over which ranks wait for each other in each backward pass. Ranks
+  /// with unequal backward passes hang there; those that differ over other axes
+  /// only do not, and are refused.
   AxisSet meetsOver = 0;
-  /// Whether ranks wait for each other in a backward that is begun as the last.
+  /// Whether ranks wait for each other in a backward pass that is begun as the
+  /// last.
   bool takesHints = false;
   /// The same among ranks that are on the same pipeline stages.
   llvm::SmallVector<std::pair<llvm::ArrayRef<AxisCoordinate>, AxisSet>>
@@ -145,7 +146,7 @@ struct StepSemantics {
   /// The axes over which those that are on |stages| meet.
   AxisSet getMeetings(llvm::ArrayRef<AxisCoordinate> stages) const;
   int64_t getNumRanks() const { return axes.getNumRanks(axes.getAll()); }
-  /// Whether no rank can make a backward without all others.
+  /// Whether no rank can make a backward pass without all others.
   bool allMeet() const { return meetsOver == axes.getAll(); }
 };
 
@@ -241,7 +242,7 @@ Expr sumOverRanks(Algebra &algebra, Expr a, const MeshAxes &axes, AxisSet set,
                   AxisSet stages = 0);
 /// The same, summed in the type of |sumType|. If |a| is a gradient that is
 /// still this rank's share over all axes that it |arrivesOver|, its last
-/// conversion was one to the type of the wire.
+/// conversion was one to the reduce dtype.
 Number sumOverRanks(Algebra &algebra, Number a, AxisSet arrivesOver,
                     Precision sumType, const MeshAxes &axes, AxisSet set,
                     AxisSet stages = 0);

@@ -68,7 +68,8 @@ static void stack(ArrayRef<AllReduceOp> reductions) {
   }
   auto vector = builder.create<StackOp>(loc, scalars);
   auto reduced = builder.create<AllReduceOp>(
-      loc, vector, builder.getArrayAttr(axes.getArrayRef()), /*wire=*/nullptr);
+      loc, vector, builder.getArrayAttr(axes.getArrayRef()),
+      /*reduceDtype=*/nullptr);
   auto parts =
       builder.create<UnstackOp>(loc, reduced, builder.getArrayAttr(scales));
   for (auto [op, part] : llvm::zip_equal(reductions, parts.getScalars())) {

@@ -14,8 +14,8 @@
 
 using namespace zero_rt;
 
-/// The number of this process. A fork updates it, so calls need not ask the
-/// system.
+/// The id of this process. A handler of fork updates it, so that calls need not
+/// ask the system.
 static std::atomic<int32_t> thisProcess{0};
 static std::atomic<Handle *> newest{nullptr};
 
@@ -76,7 +76,7 @@ zero_rt_status zero_rt::checkHandle(const char *call, const Handle *handle,
 
 zero_rt_status RankCall::begin(const char *call, Handle *handle,
                                HandleKind kind) {
-  static thread_local char self; // its address is that of no other thread
+  static thread_local char self; // has another address on each thread
   ZERO_RT_TRY(checkHandle(call, handle, kind));
   if (handle->rank->thread != &self) {
     const void *none = nullptr;

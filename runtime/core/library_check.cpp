@@ -1,12 +1,11 @@
-//===- library_check.cpp - Is a library what it claims to be --------------===//
+//===- library_check.cpp - Checks of the tables of a library --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A compiled step is trusted to compute the right thing, and not to have intact
-// tables: a library of another version or a damaged one is an error, not a
-// crash.
+// The runtime trusts the computation of a compiled step, but not its tables: a
+// library of another version or a damaged library is an error, not a crash.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +18,8 @@
 
 using namespace zero_rt;
 
-/// Larger than any machine; keeps sums and byte sizes from overflowing.
+/// More than any machine has. With this limit sums and byte sizes do not
+/// overflow.
 static constexpr int64_t maxElements = int64_t(1) << 48;
 
 static bool inRange(int64_t index, int64_t count) {
@@ -28,7 +28,7 @@ static bool inRange(int64_t index, int64_t count) {
 
 namespace {
 
-/// Checks one library. |table| and |row| say where, for the message.
+/// Checks one library. |table| and |row| are the place, for the message.
 class Checker {
 public:
   Checker(const zero_rt_library &library, bool isStage)
@@ -68,7 +68,7 @@ zero_rt_status Checker::expect(bool holds, const char *what) const {
               library.name, table, (long long)row, what);
 }
 
-/// Whether |buffer| is one that spans all of |bucket| and lives with the step.
+/// Whether |buffer| spans all of |bucket| and has the lifetime of the step.
 bool Checker::isBufferOf(int64_t buffer, int64_t bucket) const {
   return inRange(buffer, library.num_buffers) &&
          !library.buffers[buffer].on_demand &&
@@ -152,7 +152,7 @@ zero_rt_status Checker::axes() {
   return ZERO_RT_OK;
 }
 
-/// How many ranks differ over a set of axes.
+/// The number of ranks that differ over a set of axes.
 int64_t Checker::ranksOf(int64_t axes) const {
   int64_t ranks = 1;
   for (int64_t a = 0; a < library.num_axes; ++a)

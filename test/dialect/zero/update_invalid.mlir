@@ -86,7 +86,7 @@ zero.step @s on @m normalize() (%r: !zero.value<f64>) {
 }
 
 //--- partial.mlir
-// update_c3: #7981, a gradient of one backward reaches the update.
+// update_c3: #7981, a gradient of one backward pass reaches the update.
 // CHECK: operand must be reduced, got partial over 'micro'
 zero.mesh @m <["dp" = 2]>
 zero.step @s on @m normalize() (%r: !zero.value<f64, partial = [micro]>) {

@@ -74,10 +74,11 @@ TEST(Gradient, ASecondArrivalIsNamed) {
   runSteps(library.get(), [](int32_t, zero_rt_step *step) {
     expectOk(callsOf(step).begin_backward(step, 0));
     expectOk(passGradient(step, Weight));
-    expectStatus(ZERO_RT_PROTOCOL, passGradient(step, Weight),
-                 "gradient of 'fc1.weight' arrived 2 times in this backward, "
-                 "declared 1");
-    // The next backward counts anew.
+    expectStatus(
+        ZERO_RT_PROTOCOL, passGradient(step, Weight),
+        "gradient of 'fc1.weight' arrived 2 times in this backward pass, "
+        "declared 1");
+    // The next backward pass counts anew.
     expectOk(callsOf(step).accumulate(step));
     expectOk(callsOf(step).begin_backward(step, 0));
     expectOk(passGradient(step, Weight));
@@ -95,7 +96,7 @@ TEST(Gradient, DeclaredUsesAddUp) {
     expectOk(passGradient(step, Tied, 2));
     expectSegment(step, Tied, 3);
     expectStatus(ZERO_RT_PROTOCOL, passGradient(step, Tied, 2),
-                 "gradient of 'tied' arrived 3 times in this backward, "
+                 "gradient of 'tied' arrived 3 times in this backward pass, "
                  "declared 2");
     expectOk(calls.accumulate(step));
     expectOk(calls.begin_backward(step, 0));
@@ -124,7 +125,7 @@ TEST(Gradient, PadsAndMissingOnesAreZero) {
         expectSegment(step, Bias, 0);
         expectSegment(step, Tied, 1);
         expectSegment(step, Extra, 0);
-        // First seen in the second backward: added to zeros.
+        // First seen in the second backward pass: added to zeros.
         expectOk(calls.begin_backward(step, 0));
         expectOk(passGradient(step, Extra, 5));
         expectSegment(step, Extra, 5);
@@ -176,7 +177,7 @@ TEST(Gradient, SlotsOverwriteThenAdd) {
       options);
 }
 
-// A plan that reduces every backward stores each one anew.
+// A plan that reduces every backward pass stores each one anew.
 TEST(Gradient, SlotsOverwriteWhereNothingAccumulates) {
   LibraryBuilder library = makeTrainStep(1);
   auto row = [&](int64_t state, int64_t event) -> zero_rt_transition_row & {

@@ -252,7 +252,8 @@ TEST_F(HandleTest, EveryCallRefusesASecondThread) {
   inHandler = &entered;
   mayLeave = &end;
   LibraryBuilder slow = makeTrainStep(1);
-  slow.handlers[size_t(slow.transitionHandlers[0])] = stay; // begins a backward
+  slow.handlers[size_t(slow.transitionHandlers[0])] =
+      stay; // begins a backward pass
   zero_rt_step *busy = nullptr;
   expectOk(table().step_create(runtime, &slow.get(), nullptr, &busy));
   std::thread caller([&] { expectOk(callsOf(busy).begin_backward(busy, 0)); });

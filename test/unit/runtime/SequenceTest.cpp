@@ -163,7 +163,8 @@ TEST(Sequence, AnyOrderOfArrivals) {
   });
 }
 
-// A wait that only the caller could end says so; closing the backward ends it.
+// A wait that only the caller could end says so; closing the backward pass ends
+// it.
 TEST(Sequence, WaitingForAClosedBucketIsAnError) {
   LibraryBuilder library = makeLibrary();
   runSteps(library.get(), [](int32_t, zero_rt_step *step) {
@@ -183,7 +184,7 @@ TEST(Sequence, WaitingForAClosedBucketIsAnError) {
     zero_rt_tensor tensor = tensorOf(ZERO_RT_F32, last.data);
     expectStatus(ZERO_RT_PROTOCOL,
                  calls.gradient(step, 3, &tensor, nullptr, nullptr),
-                 "gradient of 'w3' arrived 2 times in this backward");
+                 "gradient of 'w3' arrived 2 times in this backward pass");
     expectOk(calls.apply(step, nullptr, 0, nullptr));
     expectOk(zero_rt_wait(runtimeOf(step), last.release));
     expectClosed(step, 0, 10);
@@ -301,7 +302,7 @@ TEST(Sequence, ASlotKeepsItsPlace) {
   });
 }
 
-// A slot that was never declared ready is not there in the next backward.
+// A slot that was never declared ready is not there in the next backward pass.
 TEST(Sequence, ASlotEndsWithItsBackward) {
   LibraryBuilder library = makeLibrary();
   library.addTransition(1, ZERO_RT_EVENT_ACCUMULATE, 0, {});
