@@ -140,7 +140,7 @@ LogicalResult PrepareOp::verify() {
 LogicalResult PrepareOp::verifySymbolUses(SymbolTableCollection &symbols) {
   // prepare_c1
   if (!symbols.lookupNearestSymbolFrom<GroupOp>(*this, getGroupAttr()))
-    return emitOpError() << "group " << getGroupAttr()
+    return emitOpError() << "parameter group " << getGroupAttr()
                          << " is not a zero.group of this module"
                          << suggest<GroupOp>(*this, getGroupAttr());
   auto optimizer =

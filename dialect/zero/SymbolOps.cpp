@@ -58,12 +58,12 @@ LogicalResult MeshOp::verify() {
       if (!name || !axisNames.contains(name) ||
           llvm::is_contained(listed, name))
         return emitOpError()
-               << "view " << view.getName()
+               << "flattened axis " << view.getName()
                << " must list axes of this mesh once each, got " << axis;
       listed.push_back(name);
     }
     if (listed != sortAxes(listed))
-      return emitOpError() << "view " << view.getName()
+      return emitOpError() << "flattened axis " << view.getName()
                            << " must list axes in the order of the mesh, got "
                            << view.getAxes();
   }

@@ -169,7 +169,7 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
   bool hasSum = static_cast<bool>(getSumAttr());
   if (kernel->getSums() != hasSum ||
       (hasSum && segments->getEnds().size() != 1))
-    return emitOpError() << "a slot for the sum is given exactly where the "
+    return emitOpError() << "a scalar slot for the sum is given exactly if the "
                             "kernel sums, over one segment";
   if (getSumAttr()) {
     FailureOr<SlotsOp> slots = require<SlotsOp>(symbols, *this, getSumAttr());
@@ -179,7 +179,7 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
         static_cast<int64_t>(getSumIndex()) >= slots->size())
       return emitOpError() << "sum index " << int64_t(getSumIndex())
                            << " is out of range, " << getSumAttr() << " has "
-                           << slots->size() << " slots";
+                           << slots->size() << " scalar slots";
   }
   // launch_c6
   if (kernel->getNumScalars() > 0 && segments->getScalars().empty())
@@ -207,8 +207,8 @@ CountArrivalsOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (failed(slots))
     return failure();
   if (slots->size() != 2)
-    return emitOpError() << "needs two slots, " << getSlotsAttr() << " has "
-                         << slots->size();
+    return emitOpError() << "needs two scalar slots, " << getSlotsAttr()
+                         << " has " << slots->size();
   return success();
 }
 
@@ -356,7 +356,7 @@ CountReplicatedOnceOp::verifySymbolUses(SymbolTableCollection &symbols) {
       static_cast<int64_t>(getIndex()) < 0)
     return emitOpError() << "index " << int64_t(getIndex())
                          << " is out of range, " << getSlotsAttr() << " has "
-                         << slots->size() << " slots";
+                         << slots->size() << " scalar slots";
   return success();
 }
 

@@ -118,8 +118,8 @@ static LogicalResult verifyInputs(ProgramOp program, zero::MeshOp mesh) {
     if (!slots.getOver() && !slots.isTokens() && !slots.getHyper())
       continue;
     if (!llvm::is_contained(inputs, slots) || slots.size() != 1)
-      return slots.emitOpError()
-             << "of what apply takes must be an input of one slot";
+      return slots.emitOpError() << "with 'over', 'hyper' or tokens must be an "
+                                    "input of one scalar slot";
     if (slots.getOver() && failed(verifyAxes(slots, *slots.getOver(), mesh)))
       return failure();
   }
@@ -171,7 +171,7 @@ static LogicalResult verifySymbols(ProgramOp program,
                                  << " is not a zero.loss_scale of this module";
   if (!lossScale)
     return program.emitOpError()
-           << "has loss scale " << symbol << ", and no slots are its number";
+           << "has loss scale " << symbol << ", and no slots with its number";
   return success();
 }
 
@@ -203,10 +203,11 @@ LogicalResult ProgramOp::verifyRegions() {
     auto [known, isNew] = states.try_emplace(state.getRole(), state);
     if (isNew)
       continue;
-    InFlightDiagnostic diag = state.emitOpError()
-                              << "role '" << state.getRole()
-                              << "' is taken: rename a group, a loss scale, a "
-                                 "schedule or a counter";
+    InFlightDiagnostic diag =
+        state.emitOpError()
+        << "role '" << state.getRole()
+        << "' is taken: rename a parameter group, a loss scale, a "
+           "schedule or a counter";
     diag.attachNote(known->second.getLoc()) << "the other one is here";
     return diag;
   }

@@ -352,7 +352,7 @@ struct AssignLayoutPass : zero::impl::AssignLayoutPassBase<AssignLayoutPass> {
 
   void runOnOperation() override {
     if (MeshOp mesh = findFlattened(getOperation())) {
-      mesh.emitError("has views; run zero-expand-flattened first");
+      mesh.emitError("has flattened axes; run zero-expand-flattened first");
       return signalPassFailure();
     }
     SymbolTableCollection symbols;

@@ -151,7 +151,7 @@ LogicalResult Reader::readUpdate(UpdateOp update) {
                                 << "updates " << member
                                 << " with the gradient of @"
                                 << parameter.getSymName();
-      diag.attachNote(group.getLoc()) << "group is declared here";
+      diag.attachNote(group.getLoc()) << "parameter group is declared here";
       return diag;
     }
     if (last.lookup(parameter) != gradient)
