@@ -182,7 +182,7 @@ LogicalResult BucketOp::verify() {
     return emitOpError() << "has " << getMembers().size() << " members but "
                          << getOffsets().size() << " offsets and "
                          << getExtents().size() << " extents";
-  // bucket_c2; what lies behind the last member belongs to it.
+  // bucket_c2. The elements after the last member are its pad.
   int64_t end = 0;
   for (auto [member, offset, extent] :
        llvm::zip_equal(getMembers(), getOffsets(), getExtents())) {

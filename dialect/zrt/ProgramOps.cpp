@@ -36,7 +36,8 @@ static bool isShardedOver(zero::ValueType type, ArrayAttr axes) {
   });
 }
 
-/// That |symbol| is a buffer on the device which is not sharded over |axes|.
+/// Checks that |symbol| is a buffer on the device that is not sharded over
+/// |axes|.
 static FailureOr<BufferOp> requireWhole(SymbolTableCollection &symbols,
                                         Operation *op, FlatSymbolRefAttr symbol,
                                         ArrayAttr axes) {
@@ -86,7 +87,7 @@ LogicalResult FillMissingOp::verifySymbolUses(SymbolTableCollection &) {
                        << " has no zrt.bucket_table in this program";
 }
 
-/// Whether |names| are |axes|, in any order. Null names none.
+/// Whether |names| are |axes|, in any order. Null has no names.
 static bool isSame(ArrayRef<StringAttr> axes, ArrayAttr names) {
   return names && names.size() == axes.size() &&
          llvm::all_of(axes, [&](StringAttr axis) {
@@ -212,7 +213,7 @@ CountArrivalsOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return success();
 }
 
-/// What |buffer| would hold with whole rows.
+/// The type of |buffer| with whole rows.
 static zero::ValueType gatherRows(BufferOp buffer) {
   zero::ValueType type = buffer.getValueType();
   for (StringAttr axis : buffer.getOwners())
@@ -248,7 +249,7 @@ LogicalResult CopyOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return success();
 }
 
-/// That a sum in the type of |to| takes addends of the type of |from|.
+/// Checks that the type of |to| holds every number of the type of |from|.
 static LogicalResult requireHolds(Operation *op, zero::ValueType from,
                                   zero::ValueType to) {
   if (zero::holdsEveryNumber(to.getElementType(), from.getElementType()))

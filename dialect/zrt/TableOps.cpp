@@ -196,7 +196,7 @@ LogicalResult SegmentsOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return success();
 }
 
-/// That |buffer| can hold something across steps.
+/// Checks that |buffer| keeps its contents across steps.
 static LogicalResult requireLasting(Operation *op, BufferOp buffer) {
   if (!buffer.getOnDemand() && !buffer.getShares())
     return success();

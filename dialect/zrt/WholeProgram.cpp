@@ -72,8 +72,8 @@ static LogicalResult verifySlices(Operation *call, ArrayAttr axes,
          << ranks << " ranks of " << axes;
 }
 
-/// The list |name| of |call|; null if it has none. An op of
-/// another dialect is no call: its list means something else.
+/// The list |name| of |call|; null if there is none. A list of an op of another
+/// dialect has another meaning.
 static ArrayAttr getOwnList(Operation *call, StringRef name) {
   if (!isa_and_present<ZrtDialect>(call->getDialect()))
     return nullptr;
@@ -84,7 +84,7 @@ static ArrayAttr getOwnList(Operation *call, StringRef name) {
 /// program_c4: ranks of other stages would not come.
 static LogicalResult verifyMeets(Operation *call, ArrayAttr axes,
                                  zero::ValueType place) {
-  // What is on several stages is reduced over these.
+  // A buffer that is on several stages is reduced over them.
   bool isReduction = isa<AllReduceOp>(call);
   for (StringAttr axis : place.getStageAxes())
     if (llvm::is_contained(axes, axis) &&
