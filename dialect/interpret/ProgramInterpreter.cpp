@@ -124,13 +124,13 @@ LogicalResult ProgramInterpreter::planArrival(int64_t rank, int64_t backward,
   return success();
 }
 
-/// One order of arrivals that is allowed: bucket by bucket. Others differ in
-/// when a bucket is closed, and not in what is in it.
+/// Gradients arrive bucket by bucket. Other orders change the time at which a
+/// bucket is closed, and not its contents.
 LogicalResult ProgramInterpreter::planSequence(int64_t rank, int64_t backward,
                                                zrt::TransitionOp arrive) {
   auto sequence =
       program.getOp().lookupSymbol<zrt::SequenceOp>(arrive.getSequenceAttr());
-  // What is stored over what was there must not depend on it.
+  // A gradient that is stored must not depend on the old contents.
   bool stores = true;
   for (auto symbol : arrive.getHandlers().getAsRange<FlatSymbolRefAttr>())
     for (Operation &call : program.getHandler(symbol).getBody().front())
@@ -209,7 +209,8 @@ LogicalResult ProgramInterpreter::plan(int64_t rank, Event end) {
   return planEvent(rank, end);
 }
 
-/// Whether ranks meet at |a| as at |b|: what handler these are of says nothing.
+/// Whether |a| and |b| are the same collective. They may be in different
+/// handlers.
 static bool isSameCollective(Operation *a, Operation *b) {
   return a == b || (a && b && a->getName() == b->getName() &&
                     a->getAttrDictionary() == b->getAttrDictionary());

@@ -177,7 +177,7 @@ LogicalResult ShardedStep::evaluateOwn(Operation &op) {
   } else if (auto gather = dyn_cast<AllGatherOp>(op)) {
     evaluateAllGather(gather);
   } else if (auto transfer = dyn_cast<TransferOp>(op)) {
-    // Where a value lives is not what it is.
+    // A transfer does not change the value.
     define(transfer.getOutput(),
            [&](int64_t rank) { return values[transfer.getInput()][rank]; });
   } else if (auto arrivals = dyn_cast<ArrivalCountOp>(op)) {

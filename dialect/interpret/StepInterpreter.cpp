@@ -141,7 +141,7 @@ FailureOr<StepResult> StepInterpreter::apply(ArrayRef<RankInputs> perRank) {
 }
 
 LogicalResult StepInterpreter::discard(ArrayRef<RankInputs> perRank) {
-  // A written step has no memory of what was not applied.
+  // A step in the zero dialect keeps nothing of a step that is not applied.
   return Window::create(step, ranks.size(), step.getBody().getNumArguments(),
                         expected, perRank);
 }

@@ -17,8 +17,8 @@ using namespace zero;
 // zero.micro_batches
 //===----------------------------------------------------------------------===//
 
-/// What the sum over the backward passes of |type| is. What autograd has summed
-/// is a gradient like any other from here on.
+/// The type of the sum over the backward passes. `reduced` axes become
+/// ordinary: autograd has summed over them.
 static ValueType sumOverMicro(ValueType type, Type accumulatorType) {
   auto micro = StringAttr::get(type.getContext(), kMicroAxis);
   for (AxisPlacement placement : llvm::to_vector(type.getPlacements())) {
@@ -114,9 +114,9 @@ static bool isBatchAxis(const Scale &normalize, StringAttr axis) {
   });
 }
 
-/// The type with which the gradient of a parameter that is |declared| arrives,
-/// in |elementType| and with |scale|: partial over whatever does not shard it,
-/// unless the step says that it is replicated there.
+/// The type of the arriving gradient of a parameter of type |declared|, in
+/// |elementType| and with |scale|. It is partial over each axis that does not
+/// shard the parameter, unless |op| says that it is replicated there.
 static ValueType getExpectedArrival(BackwardOp op, ValueType declared,
                                     Type elementType, const Scale &scale,
                                     MeshOp mesh) {
@@ -192,7 +192,7 @@ static LogicalResult verifyArrival(BackwardOp op, FlatSymbolRefAttr source,
                          << " as the parameter is, " << declared << ", got "
                          << type << ", expected " << expected();
     bool mayBeReplicated = llvm::is_contained(replicated, axis.getName());
-    // On one coordinate there is nobody to add up with.
+    // A single coordinate has no other addends.
     bool isOnOne = declared.getCoordinates(axis.getName()).size() == 1;
     bool isReplicated = arrives.kind == PlacementKind::Replicated &&
                         (mayBeReplicated || arrives.reduced || isOnOne);
@@ -242,7 +242,7 @@ static LogicalResult verifyStages(BackwardOp op, FlatSymbolRefAttr source,
   return success();
 }
 
-/// backward_c8: axes divide what they shard.
+/// backward_c8: the sizes of axes divide the extents that they shard.
 static LogicalResult verifyDivides(BackwardOp op, FlatSymbolRefAttr source,
                                    ValueType declared, MeshOp mesh,
                                    bool isBucket) {

@@ -115,7 +115,7 @@ LogicalResult UpdateOp::verifySymbolUses(SymbolTableCollection &symbols) {
   // update_c1
   auto group = symbols.lookupNearestSymbolFrom<GroupOp>(*this, getGroupAttr());
   if (!group)
-    return emitOpError() << "group " << getGroupAttr()
+    return emitOpError() << "parameter group " << getGroupAttr()
                          << " is not a zero.group of this module"
                          << suggest<GroupOp>(*this, getGroupAttr());
   auto optimizer =
@@ -127,10 +127,10 @@ LogicalResult UpdateOp::verifySymbolUses(SymbolTableCollection &symbols) {
   // update_c2
   if (group.getMembers().size() != getGradients().size()) {
     InFlightDiagnostic diag = emitOpError()
-                              << "group " << getGroupAttr() << " has "
+                              << "parameter group " << getGroupAttr() << " has "
                               << group.getMembers().size() << " members, got "
                               << getGradients().size() << " gradients";
-    diag.attachNote(group.getLoc()) << "group is declared here";
+    diag.attachNote(group.getLoc()) << "parameter group is declared here";
     return diag;
   }
   for (auto [member, gradient] :

@@ -214,8 +214,7 @@ LogicalResult StepOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return emitOpError() << "divides by tokens, and no argument is said to be "
                             "their number: write {"
                          << kTokensArgument << "} behind its type";
-  // What is wrong with an op inside explains more than that a gradient has no
-  // update.
+  // An error of an op inside explains more than a gradient without an update.
   WalkResult users = getBody().walk([&](SymbolUserOpInterface user) {
     return WalkResult(user.verifySymbolUses(symbols));
   });

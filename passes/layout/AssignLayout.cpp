@@ -78,7 +78,7 @@ private:
   int64_t bucketBytes;
   OpBuilder builder;
   IRMapping scalars;
-  /// What was read of loss scales and schedules.
+  /// The values that the step reads from loss scales and schedules.
   SmallVector<Value> rules;
   std::vector<Bucket> buckets;
   /// Per bucket: its gradient as far as the rewrite has come, and as reduced.
@@ -102,7 +102,7 @@ void Layout::fillBuckets() {
                         .getAccumulatorType()
                         .getIntOrFloatBitWidth() /
                     8;
-    // The open bucket of a way is its last one.
+    // The open bucket of a path is its last one.
     auto it = llvm::find_if(llvm::reverse(buckets), [&](const Bucket &bucket) {
       return bucket.path == path;
     });
@@ -313,7 +313,7 @@ void Layout::run() {
   current.resize(buckets.size());
   reduced.resize(buckets.size());
 
-  // The new body grows in front of the old one, which goes away at the end.
+  // The new body is built before the old one, which is erased at the end.
   Block &block = shape.step.getBody().front();
   SmallVector<Operation *> old =
       llvm::map_to_vector(block, [](Operation &op) { return &op; });
@@ -352,7 +352,7 @@ struct AssignLayoutPass : zero::impl::AssignLayoutPassBase<AssignLayoutPass> {
 
   void runOnOperation() override {
     if (MeshOp mesh = findFlattened(getOperation())) {
-      mesh.emitError("has views; run zero-expand-flattened first");
+      mesh.emitError("has flattened axes; run zero-expand-flattened first");
       return signalPassFailure();
     }
     SymbolTableCollection symbols;

@@ -12,8 +12,8 @@
 using namespace zero;
 using namespace zero::prove;
 
-/// Longer sums are cut: nobody reads them, and a norm has a term a parameter.
-/// So are those deep inside, which are the same in most numbers of a step.
+/// Longer sums are cut, since a norm has one term per parameter. Deeply nested
+/// sums are cut, too: they are the same in most numbers of a step.
 static constexpr size_t kMostTerms = 4;
 static constexpr int kMostDepth = 3;
 

@@ -33,8 +33,7 @@ void Calls::pack(zrt::PackOp op) {
     return;
   }
   StringAttr bucket = arriving.getBucketAttr().getAttr();
-  // What was there before is not read unless it is added to; so nothing is
-  // committed here.
+  // The old contents are read only if the gradient is added to them.
   Contents &before = memory->get(arriving.getGradientAttr());
   if (op.getAccumulate() && before.bucket && before.bucket != bucket)
     proof.report.error(op) << "adds gradients of @" << bucket.getValue()

@@ -124,7 +124,7 @@ static std::optional<Rational> getShare(Algebra &algebra, Expr a,
   return algebra.divide(part, whole)->asRational();
 }
 
-/// Whether |a| has in it what the step makes of the loss scale.
+/// Whether |a| contains the loss scale of the next step.
 bool Comparison::dependsOnNextScale(Expr a) {
   bool depends = false;
   for (auto &[name, number] : second.counters)
@@ -141,7 +141,7 @@ void Comparison::compareElements(const ParameterSemantics &a,
                                  const IntervalSemantics &x,
                                  const IntervalSemantics &y, int64_t element) {
   ParameterOp op = b.op;
-  // One mistake is in all roles: the shortest of them tells most.
+  // A mistake shows in all roles. The shortest expression explains it best.
   const Number *shown = nullptr;
   const Number *shownExpected = nullptr;
   std::string shownRole;

@@ -21,7 +21,7 @@ using namespace zero;
 using namespace zero::prove;
 
 namespace {
-/// What a step is given, as rank 0 sees it.
+/// The inputs of a step, as rank 0 sees them.
 struct Example {
   Algebra &algebra;
   int64_t ranks;

@@ -16,9 +16,9 @@ using namespace mlir;
 using namespace zero;
 using namespace zero::prove;
 
-/// The gradient that a term is linear in: once, times what depends on none. A
-/// sum of terms of several backward passes is the term of their sum only then.
-/// Null if there is none, or another one.
+/// The gradient in which a term is linear: it occurs once, and the other
+/// factors have no gradient. Only then is the sum of such terms over backward
+/// passes the term of the summed gradient. Null if there is no such gradient.
 static BaseRef getLinearGradient(const Term &term) {
   BaseRef found = nullptr;
   for (auto [base, exponent] : term.monomial) {
@@ -61,8 +61,8 @@ static Expr selectLinear(Algebra &algebra, Expr a, Epoch epoch, AxisSet over,
                 [&](Epoch old) { return old == epoch ? whole : old; });
 }
 
-/// |a| where terms of |part| and of |rest| are one of |whole|, if both count
-/// the same; |other| makes what every other term becomes.
+/// |a| with terms of |part| and of |rest| joined to one term of |whole|, if
+/// both have the same factor. |other| maps every other term.
 static Expr join(Algebra &algebra, Expr a, Epoch part, Epoch rest, Epoch whole,
                  llvm::function_ref<Expr(Expr)> other) {
   std::map<AxisSet, bool> known;
@@ -88,7 +88,8 @@ static Expr join(Algebra &algebra, Expr a, Epoch part, Epoch rest, Epoch whole,
 }
 
 Expr prove::joinLast(Algebra &algebra, Expr a, Epoch whole) {
-  // What is not linear never joins, and most numbers have no such gradient.
+  // Terms that are not linear never join, and most numbers have no such
+  // gradient.
   auto isOfLast = [](const Term &term) {
     BaseRef base = getLinearGradient(term);
     return base && base->epoch == Epoch::last;
@@ -103,7 +104,7 @@ Expr prove::closeBackward(Algebra &algebra, Expr a, bool isFirst) {
   if (isFirst)
     return rename(algebra, a, closeFirst);
   auto close = [&](Expr each) {
-    // What was the last one is now some of those before.
+    // The last backward pass is now one of the earlier ones.
     each = algebra.substitute(each, [&](BaseRef base) -> Expr {
       bool isOld = base->kind == BaseKind::gradient &&
                    (base->epoch == Epoch::last || base->epoch == Epoch::former);
@@ -225,7 +226,8 @@ std::string prove::explainGradient(Expr a, const MeshAxes &axes) {
   return text;
 }
 
-/// Whether |factor| is a product of clip coefficients, and what they count.
+/// Whether |factor| is a product of clip coefficients, and the parameters that
+/// their norms count.
 static const Clipping &getClipping(Proof &proof, Expr factor) {
   auto [it, isNew] = proof.clippings.try_emplace(factor);
   Clipping &clipping = it->second;

@@ -159,7 +159,7 @@ static Expr evaluate(Algebra &algebra, Operation &op, ArrayRef<Number> x) {
   if (isa<arith::SelectOp>(op)) {
     if (auto condition = x[0].expr->asRational())
       return x[condition->numerator ? 1 : 2].expr;
-    // A second choice by the same condition is none.
+    // A second selection by the same condition has no effect.
     auto choose = [&](Expr side, int operand) {
       BaseRef base = side->asBase();
       return base && base->kind == BaseKind::operation &&

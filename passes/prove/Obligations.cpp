@@ -22,7 +22,7 @@ static bool appliesUnequal(const StepSemantics &semantics) {
   return false;
 }
 
-/// Reports a number that is not the same on all ranks, or that nobody wrote.
+/// Reports a number that differs between ranks, or that was never written.
 static bool checkNumber(Proof &proof, Operation *op, const llvm::Twine &what,
                         Expr number, const StepSemantics &semantics) {
   std::string unknown = describeUnknown(number);

@@ -25,7 +25,8 @@ bool ProgramReader::initialize() {
     semantics.inputs.push_back(
         {over ? semantics.axes.getSet(over) : 0, slots.isTokens()});
   }
-  // What callers divide by themselves only the written step knows.
+  // Only the step in the zero dialect knows by which numbers the caller
+  // divides.
   semantics.takesUnequal =
       llvm::any_of(semantics.inputs, [&](const InputSemantics &input) {
         return input.isTokens && input.over == semantics.axes.getAll();
@@ -90,9 +91,9 @@ void ProgramReader::runHandlers(zrt::TransitionOp transition, Memory &memory) {
     runHandler(symbol, memory);
 }
 
-/// What is known where |node| was reached in several ways: what they agree on.
+/// Adds |node|. If its state was reached before, keeps the numbers that agree.
 void ProgramReader::enter(Node node, Operation *from) {
-  // Whoever asks for the loss scale in this state multiplies by it.
+  // The caller may read the loss scale in this state and multiply by it.
   for (auto slots : program.getOps<zrt::SlotsOp>())
     if (slots.isLossScale() &&
         node.memory.slots.lookup({slots.getSymNameAttr(), 0}).expr !=
@@ -120,7 +121,7 @@ void ProgramReader::enter(Node node, Operation *from) {
     if (!contents.join(now)) {
       contents.forget(algebra, "what @" + name.getValue() +
                                    " holds, which depends on the number of "
-                                   "backwards");
+                                   "backward passes");
       contents.writer = now.writer;
     }
     isNew |= !contents.holdsSame(before);
@@ -258,7 +259,7 @@ void ProgramReader::apply(const Node &node, zrt::TransitionOp transition,
   readSkipped(program, skipped, semantics);
   for (auto &[name, parameter] : semantics.parameters)
     checkArrived(proof, parameter, semantics);
-  // What is wrong with gradients is wrong with all that is made of them.
+  // An error in a gradient is also in every number that depends on it.
   if (proof.report.hasErrors())
     return;
   readOutcome(proof, committed, calls->outcome, semantics);
@@ -292,7 +293,7 @@ std::optional<StepSemantics> ProgramReader::run() {
   start.state = transitions.front().getStateAttr();
   start.memory = idle->getMemory();
   enter(std::move(start), program);
-  // What is wrong once is wrong on every way that follows: it is told once.
+  // An error would repeat on every path that follows. It is reported once.
   while (!pending.empty() && !proof.report.hasErrors()) {
     Node node = std::move(pending.back());
     pending.pop_back();

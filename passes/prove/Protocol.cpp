@@ -12,8 +12,8 @@ using namespace mlir;
 using namespace zero;
 using namespace zero::prove;
 
-/// That a step may have any number of backward passes, and be given up at any
-/// time.
+/// Checks that a step may have any number of backward passes, and may be
+/// discarded at any time.
 void ProgramReader::requireEvents(const Node &node) {
   SmallVector<zrt::Event> events;
   if (node.isOpen)
@@ -89,7 +89,7 @@ bool ProgramReader::isHinted(StringAttr state) {
   return hinted;
 }
 
-/// What of |all| ranks take part in that are on the stages of |place|.
+/// The collectives of |all| in which ranks on the stages of |place| take part.
 static Collectives takePart(const Collectives &all, const Collective &place) {
   Collectives part;
   llvm::copy_if(all, std::back_inserter(part), [&](const Collective &one) {
@@ -101,10 +101,11 @@ static Collectives takePart(const Collectives &all, const Collective &place) {
   return part;
 }
 
-/// Ranks may meet where a backward pass is closed that was begun as the last:
-/// that all are told so in vain, if one is, they promise. Where one alone is,
-/// it comes to the same collectives once more, and others must be at another
-/// one by then: in the same group they find out, in others they wait in vain.
+/// Ranks may meet when a backward pass that was begun as the last is closed. It
+/// is a precondition that a wrong hint goes to all ranks. If one rank alone
+/// gets it, this rank comes to the same collectives once more, and other ranks
+/// must be at another collective by then. Ranks of the same process group
+/// detect this. Ranks of other groups wait until a timeout.
 void ProgramReader::checkHints() {
   for (zrt::TransitionOp op : closesHinted) {
     Collectives all = getCollectives(op);
@@ -121,8 +122,7 @@ void ProgramReader::checkHints() {
           << "what ranks meet at in state '" << op.getState()
           << "' is not what apply begins with, and goes on from: a rank that "
              "is told in vain that no backward pass follows would take "
-             "numbers of "
-             "others for what they are not";
+             "numbers of others for what they are not";
   }
 }
 
@@ -182,8 +182,8 @@ void ProgramReader::findMeetings() {
     if (!isEach)
       meetsSometimes.insert(op);
   }
-  // Apply closes what is open as accumulate does. What it meets at then must
-  // not be what another rank meets at when it closes one backward pass more.
+  // Apply closes an open backward pass as accumulate does. The collectives that
+  // follow must differ from those of a rank that closes one more backward pass.
   for (zrt::TransitionOp op : applying) {
     Collectives all = getCollectives(op), first;
     if (zrt::TransitionOp open =
@@ -201,7 +201,7 @@ void ProgramReader::findMeetings() {
   }
 }
 
-/// What ranks have met at after |transition|, other than in each backward pass.
+/// The collectives up to |transition| that are not part of each backward pass.
 Collectives ProgramReader::getMet(const Node &node,
                                   zrt::TransitionOp transition) {
   Collectives collectives = node.met;
@@ -213,10 +213,10 @@ Collectives ProgramReader::getMet(const Node &node,
   return collectives;
 }
 
-/// Ranks with unequal numbers of backward passes apply from different states,
-/// and agree to refuse the step only if they meet at the same collectives on
-/// the way. Those that meet in each backward pass have equal numbers, and apply
-/// from one state: what they do among themselves is the same.
+/// Ranks with unequal numbers of backward passes apply from different states.
+/// They agree to refuse the step only if they meet at the same collectives on
+/// the way. Ranks that meet in each backward pass have equal numbers and apply
+/// from one state, so collectives among them are the same.
 void ProgramReader::compareCollectives(const Node &node,
                                        zrt::TransitionOp transition) {
   Collectives collectives = getMet(node, transition);

@@ -148,8 +148,8 @@ Number StepReader::getSumSquares(ValueRange inputs, bool isWhole) {
       addends.push_back(algebra.undefined("a sum of squares of no gradient"));
       continue;
     }
-    // Other stages add nothing; what is not a share of a sum there, types do
-    // not let anybody use.
+    // Other stages add nothing. Types forbid uses of a value there that is not
+    // a share of a sum.
     AxisSet stages = getStages(input);
     Expr last = nullptr, square = nullptr;
     for (auto [name, member] :
@@ -265,7 +265,7 @@ bool StepReader::readScalar(Operation &op) {
               << semantics.getNumRanks();
         Expr number = getOutcome(algebra, op, [&](Value operand) {
           Expr expr = scalar(operand).expr;
-          // A norm is finite where its sum is, whatever it is divided by.
+          // A norm is finite exactly if its sum is, whatever its scale.
           return operand.getDefiningOp<NormOp>() ? withoutScales(expr) : expr;
         });
         readOutcome(proof, op, number, semantics);
