@@ -269,16 +269,16 @@ zero_rt_status Checker::slots() {
                    (library.inputs[row].over == -1 ||
                     inRange(library.inputs[row].over, library.num_axis_sets)) &&
                    library.inputs[row].name >= 0,
-               "bad slot, axes or name"));
+               "bad scalar slot, axes or name"));
   table = "result";
   for (row = 0; row < library.num_results; ++row)
-    ZERO_RT_TRY(
-        expect(inRange(library.results[row], library.num_slots), "bad slot"));
+    ZERO_RT_TRY(expect(inRange(library.results[row], library.num_slots),
+                       "bad scalar slot"));
   table = "loss scale";
   row = 0;
   return expect(library.loss_scale == -1 ||
                     inRange(library.loss_scale, library.num_slots),
-                "bad slot");
+                "bad scalar slot");
 }
 
 zero_rt_status Checker::states() {
@@ -287,7 +287,8 @@ zero_rt_status Checker::states() {
     const zero_rt_state_row &s = library.states[row];
     ZERO_RT_TRY(expect(s.role >= 0, "bad role"));
     if (s.bucket == -1) {
-      ZERO_RT_TRY(expect(inRange(s.index, library.num_slots), "bad slot"));
+      ZERO_RT_TRY(
+          expect(inRange(s.index, library.num_slots), "bad scalar slot"));
       continue;
     }
     ZERO_RT_TRY(expect(inRange(s.bucket, library.num_buckets), "bad bucket"));

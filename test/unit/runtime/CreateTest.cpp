@@ -236,16 +236,16 @@ TEST(Create, RefusesCorruptTables) {
           [](L &l) { l.segments[1].scalars = 15; });
   refuses("segment table 1: segments are out of range",
           [](L &l) { l.tables[1].count = 3; });
-  const char *input = "input 0: bad slot, axes or name";
+  const char *input = "input 0: bad scalar slot, axes or name";
   refuses(input, [](L &l) { l.inputs[0].slot = 14; });
   refuses(input, [](L &l) { l.inputs[0].over = 99; });
   refuses(input, [](L &l) { l.inputs[0].name = -1; });
-  refuses("loss scale 0: bad slot", [](L &l) { l.lossScale = 14; });
-  refuses("result 0: bad slot", [](L &l) { l.results[0] = -1; });
+  refuses("loss scale 0: bad scalar slot", [](L &l) { l.lossScale = 14; });
+  refuses("result 0: bad scalar slot", [](L &l) { l.results[0] = -1; });
   refuses("state 1: bad buffer", [](L &l) { l.states[1].index = 4; });
   refuses("state 1: bad buffer",
           [](L &l) { l.states[1].index = GradientBuffer; });
-  refuses("state 2: bad slot", [](L &l) { l.states[2].index = 14; });
+  refuses("state 2: bad scalar slot", [](L &l) { l.states[2].index = 14; });
   refuses("kernel 0: is null", [](L &l) { l.kernels[0] = nullptr; });
   refuses("scalar program 1: is null",
           [](L &l) { l.scalarPrograms[1] = nullptr; });
