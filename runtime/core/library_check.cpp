@@ -134,11 +134,12 @@ zero_rt_status Checker::axes() {
     int64_t size = library.axes[row].size;
     ZERO_RT_TRY(expect(library.axes[row].name >= 0, "bad name"));
     ZERO_RT_TRY(expect(size >= 1 && size <= library.ranks / ranks,
-                       "size does not divide the group"));
+                       "size does not divide the number of ranks"));
     ranks *= size;
   }
   row = 0;
-  ZERO_RT_TRY(expect(ranks == library.ranks, "sizes do not make up the group"));
+  ZERO_RT_TRY(expect(ranks == library.ranks,
+                     "product of sizes is not the number of ranks"));
   table = "axis set";
   ZERO_RT_TRY(expect(library.num_axis_sets == 0 || library.axis_set_stages,
                      "no stages"));
@@ -233,7 +234,7 @@ zero_rt_status Checker::buffers() {
     ZERO_RT_TRY(
         expect(b.owners == -1 ||
                    b.elements % ranksOf(library.axis_sets[b.owners]) == 0,
-               "elements are not a multiple of the group"));
+               "elements are not a multiple of the number of owners"));
     ZERO_RT_TRY(expect(b.shares == -1 || mayShare(b), "bad memory"));
   }
   return ZERO_RT_OK;
