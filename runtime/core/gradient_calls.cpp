@@ -132,7 +132,7 @@ zero_rt_status calls::gradient(Step *step, int32_t parameter,
   ZERO_RT_TRY(checkArrival(*step, parameter, "gradient", &transition));
   if (step->window.slot(parameter) != Slot::None)
     return fail(ZERO_RT_PROTOCOL,
-                "gradient of '%s' while its slot is handed out; call "
+                "gradient of '%s' while its gradient view is handed out; call "
                 "gradient_ready first",
                 step->parameterName(parameter));
   int64_t bucket = step->library->parameters[parameter].bucket;
@@ -211,7 +211,8 @@ zero_rt_status calls::gradient_slot(Step *step, int32_t parameter,
   const zero_rt_buffer_row &bufferRow = step->library->buffers[buffer];
   if (row.gradient_dtype != bufferRow.dtype)
     return fail(ZERO_RT_UNSUPPORTED,
-                "gradient of '%s' has no slot: it arrives as %s and is kept as "
+                "gradient of '%s' has no gradient view: it arrives as %s and "
+                "is kept as "
                 "%s; call gradient instead",
                 step->text(row.name), dtypeName(row.gradient_dtype),
                 dtypeName(bufferRow.dtype));
@@ -246,10 +247,11 @@ zero_rt_status calls::gradient_ready(Step *step, int32_t parameter,
   const zero_rt_transition_row *transition;
   ZERO_RT_TRY(checkArrival(*step, parameter, "gradient_ready", &transition));
   if (step->window.slot(parameter) == Slot::None)
-    return fail(ZERO_RT_PROTOCOL,
-                "gradient_ready of '%s' without a slot; call gradient_slot "
-                "first",
-                step->parameterName(parameter));
+    return fail(
+        ZERO_RT_PROTOCOL,
+        "gradient_ready of '%s' without a gradient view; call gradient_slot "
+        "first",
+        step->parameterName(parameter));
   ZERO_RT_TRY(step->device().follow(stream));
   step->sequence.writers.erase(parameter);
   WaitingGradient *found = findHandedOut(*step, parameter);
@@ -315,11 +317,12 @@ zero_rt_status calls::pack(Step *step, const zero_rt_event *event,
   } else if (step->window.slot(event->parameter) !=
              (add ? Slot::Add : Slot::Overwrite)) {
     // The caller has another beta than this handler assumes.
-    return fail(ZERO_RT_INTERNAL,
-                "pack: the slot of '%s' was handed out to %s, and the handler "
-                "%s",
-                step->text(row.name), add ? "overwrite" : "add",
-                add ? "adds" : "overwrites");
+    return fail(
+        ZERO_RT_INTERNAL,
+        "pack: the gradient view of '%s' was handed out to %s, and the handler "
+        "%s",
+        step->text(row.name), add ? "overwrite" : "add",
+        add ? "adds" : "overwrites");
   }
   if (!add)
     ZERO_RT_TRY(zeroGradient(

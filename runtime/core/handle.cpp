@@ -44,7 +44,7 @@ void zero_rt::giveOut(Handle *handle, void *object) noexcept {
 static const char *nameOf(HandleKind kind) {
   switch (kind) {
   case HandleKind::Group:
-    return "group";
+    return "process group";
   case HandleKind::Runtime:
     return "runtime";
   case HandleKind::Step:
@@ -69,7 +69,7 @@ zero_rt_status zero_rt::checkHandle(const char *call, const Handle *handle,
   if (handle->process != thisProcess)
     return fail(ZERO_RT_INVALID_ARGUMENT,
                 "%s: process %d created the %s, and this is process %d; after "
-                "a fork, create groups, runtimes and steps anew",
+                "a fork, create process groups, runtimes and steps anew",
                 call, handle->process, name, thisProcess.load());
   return ZERO_RT_OK;
 }

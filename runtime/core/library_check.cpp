@@ -134,11 +134,12 @@ zero_rt_status Checker::axes() {
     int64_t size = library.axes[row].size;
     ZERO_RT_TRY(expect(library.axes[row].name >= 0, "bad name"));
     ZERO_RT_TRY(expect(size >= 1 && size <= library.ranks / ranks,
-                       "size does not divide the group"));
+                       "size does not divide the number of ranks"));
     ranks *= size;
   }
   row = 0;
-  ZERO_RT_TRY(expect(ranks == library.ranks, "sizes do not make up the group"));
+  ZERO_RT_TRY(expect(ranks == library.ranks,
+                     "product of sizes is not the number of ranks"));
   table = "axis set";
   ZERO_RT_TRY(expect(library.num_axis_sets == 0 || library.axis_set_stages,
                      "no stages"));
@@ -233,7 +234,7 @@ zero_rt_status Checker::buffers() {
     ZERO_RT_TRY(
         expect(b.owners == -1 ||
                    b.elements % ranksOf(library.axis_sets[b.owners]) == 0,
-               "elements are not a multiple of the group"));
+               "elements are not a multiple of the number of owners"));
     ZERO_RT_TRY(expect(b.shares == -1 || mayShare(b), "bad memory"));
   }
   return ZERO_RT_OK;
@@ -269,16 +270,16 @@ zero_rt_status Checker::slots() {
                    (library.inputs[row].over == -1 ||
                     inRange(library.inputs[row].over, library.num_axis_sets)) &&
                    library.inputs[row].name >= 0,
-               "bad slot, axes or name"));
+               "bad scalar slot, axes or name"));
   table = "result";
   for (row = 0; row < library.num_results; ++row)
-    ZERO_RT_TRY(
-        expect(inRange(library.results[row], library.num_slots), "bad slot"));
+    ZERO_RT_TRY(expect(inRange(library.results[row], library.num_slots),
+                       "bad scalar slot"));
   table = "loss scale";
   row = 0;
   return expect(library.loss_scale == -1 ||
                     inRange(library.loss_scale, library.num_slots),
-                "bad slot");
+                "bad scalar slot");
 }
 
 zero_rt_status Checker::states() {
@@ -287,7 +288,8 @@ zero_rt_status Checker::states() {
     const zero_rt_state_row &s = library.states[row];
     ZERO_RT_TRY(expect(s.role >= 0, "bad role"));
     if (s.bucket == -1) {
-      ZERO_RT_TRY(expect(inRange(s.index, library.num_slots), "bad slot"));
+      ZERO_RT_TRY(
+          expect(inRange(s.index, library.num_slots), "bad scalar slot"));
       continue;
     }
     ZERO_RT_TRY(expect(inRange(s.bucket, library.num_buckets), "bad bucket"));

@@ -63,7 +63,7 @@ static std::string describe(const Step &step, const MissingGradient &gradient) {
   std::string text = std::string("gradient of '") +
                      step.parameterName(gradient.parameter) + "'";
   if (gradient.slotOpen)
-    return text + " has a slot and no gradient_ready";
+    return text + " has a gradient view and no gradient_ready";
   if (gradient.pieces == 0)
     return text + " never arrived";
   return text + " arrived in " + std::to_string(gradient.pieces) + " of " +

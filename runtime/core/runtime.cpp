@@ -35,7 +35,8 @@ ZERO_RT_EXPORT zero_rt_status zero_rt_group_destroy(zero_rt_group *group) {
   ZERO_RT_TRY(checkHandle("zero_rt_group_destroy", group, HandleKind::Group));
   if (int32_t members = group->get()->members())
     return fail(ZERO_RT_INVALID_ARGUMENT,
-                "group still has %d runtimes; destroy them first", members);
+                "process group still has %d runtimes; destroy them first",
+                members);
   delete static_cast<Group *>(group->object.exchange(nullptr));
   return ZERO_RT_OK;
 }
@@ -88,7 +89,7 @@ ZERO_RT_EXPORT zero_rt_status zero_rt_create(zero_rt_group *group, int32_t rank,
   Group &ranks = *group->get();
   if (rank < 0 || rank >= ranks.size())
     return fail(ZERO_RT_INVALID_ARGUMENT,
-                "rank %d is out of range for a group of %d", rank,
+                "rank %d is out of range for a process group of %d", rank,
                 ranks.size());
   zero_rt_options given = {};
   if (options) {

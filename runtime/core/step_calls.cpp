@@ -49,8 +49,8 @@ static zero_rt_status checkCompatible(const Runtime &runtime,
     return fail(ZERO_RT_INTERNAL, "library is corrupt: it has no name");
   if (library.ranks != runtime.ranks)
     return fail(ZERO_RT_INVALID_ARGUMENT,
-                "library '%s' was compiled for %lld ranks and this group has "
-                "%d; recompile with --mesh",
+                "library '%s' was compiled for %lld ranks and this process "
+                "group has %d; recompile with --mesh",
                 library.name, (long long)library.ranks, runtime.ranks);
   return checkCpuFeatures(library.cpu_features, library.name);
 }

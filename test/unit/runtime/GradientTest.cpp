@@ -221,9 +221,10 @@ TEST(Gradient, AWrongBetaIsABug) {
     auto slot = sized<zero_rt_tensor>();
     double beta;
     expectOk(calls.gradient_slot(step, Weight, nullptr, &slot, &beta));
-    expectStatus(ZERO_RT_INTERNAL, calls.gradient_ready(step, Weight, nullptr),
-                 "the slot of 'fc1.weight' was handed out to overwrite, and "
-                 "the handler adds");
+    expectStatus(
+        ZERO_RT_INTERNAL, calls.gradient_ready(step, Weight, nullptr),
+        "the gradient view of 'fc1.weight' was handed out to overwrite, and "
+        "the handler adds");
   });
 }
 
@@ -238,13 +239,14 @@ TEST(Gradient, SlotsAreUsedInPairs) {
                  "gradient_slot in state 'idle'");
     expectOk(calls.begin_backward(step, 0));
     expectStatus(ZERO_RT_PROTOCOL, calls.gradient_ready(step, Bias, nullptr),
-                 "gradient_ready of 'fc1.bias' without a slot");
+                 "gradient_ready of 'fc1.bias' without a gradient view");
     expectStatus(ZERO_RT_INVALID_ARGUMENT,
                  calls.gradient_slot(step, Bias, nullptr, &slot, nullptr),
                  "out_beta");
     expectOk(calls.gradient_slot(step, Bias, nullptr, &slot, &beta));
-    expectStatus(ZERO_RT_PROTOCOL, passGradient(step, Bias),
-                 "while its slot is handed out; call gradient_ready first");
+    expectStatus(
+        ZERO_RT_PROTOCOL, passGradient(step, Bias),
+        "while its gradient view is handed out; call gradient_ready first");
     expectOk(calls.discard(step));
   });
 }
@@ -256,10 +258,11 @@ TEST(Gradient, NoSlotOfAnotherDtype) {
     auto slot = sized<zero_rt_tensor>();
     double beta;
     expectOk(callsOf(step).begin_backward(step, 0));
-    expectStatus(ZERO_RT_UNSUPPORTED,
-                 callsOf(step).gradient_slot(step, Bias, nullptr, &slot, &beta),
-                 "gradient of 'fc1.bias' has no slot: it arrives as bf16 and "
-                 "is kept as f32; call gradient instead");
+    expectStatus(
+        ZERO_RT_UNSUPPORTED,
+        callsOf(step).gradient_slot(step, Bias, nullptr, &slot, &beta),
+        "gradient of 'fc1.bias' has no gradient view: it arrives as bf16 and "
+        "is kept as f32; call gradient instead");
     expectOk(callsOf(step).discard(step));
   });
 }

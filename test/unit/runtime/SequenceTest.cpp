@@ -292,7 +292,7 @@ TEST(Sequence, ASlotKeepsItsPlace) {
     zero_rt_tensor tensor = tensorOf(ZERO_RT_F32, piece.data);
     expectStatus(ZERO_RT_PROTOCOL,
                  calls.gradient(step, 3, &tensor, nullptr, nullptr),
-                 "while its slot is handed out");
+                 "while its gradient view is handed out");
     for (int i = 0; i < 3; ++i)
       static_cast<float *>(slot.data)[i] = 100;
     expectOk(calls.gradient_ready(step, 3, nullptr));
@@ -317,7 +317,7 @@ TEST(Sequence, ASlotEndsWithItsBackward) {
     expectOk(calls.begin_backward(step, 0));
     EXPECT_EQ(stagingBytes(step), 0);
     expectStatus(ZERO_RT_PROTOCOL, calls.gradient_ready(step, 3, nullptr),
-                 "without a slot");
+                 "without a gradient view");
     expectOk(calls.apply(step, nullptr, 0, nullptr));
   });
 }

@@ -174,7 +174,7 @@ TEST(Step, GradientsInPartAreRefused) {
     expectOk(applyStep(step));
     resultsOf(
         step, ZERO_RT_MISSING_GRADIENT,
-        "step refused: gradient of 'fc1.bias' has a slot and no "
+        "step refused: gradient of 'fc1.bias' has a gradient view and no "
         "gradient_ready on rank 1 (backward pass 1 of 1), gradient of 'tied' "
         "arrived in 1 of 2 pieces on rank 1 (backward pass 1 of 1), gradient "
         "of 'extra' arrived in 2 of 3 pieces on rank 1 (backward pass 1 of 1)");
@@ -318,7 +318,7 @@ TEST(Step, AVerdictMustBeOne) {
     for (double value : {-1.0, 0.5, 6.0, std::nan("")}) {
       slotsOf(step)[Verdict] = value;
       expectStatus(ZERO_RT_INTERNAL, callsOf(step).commit(step, Verdict),
-                   "is no verdict");
+                   "is not an outcome");
     }
     expectStatus(ZERO_RT_INTERNAL, callsOf(step).commit(step, 14),
                  "commit: scalar slots [14, 15) of 14");
