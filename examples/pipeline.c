@@ -120,7 +120,7 @@ typedef struct {
   int is_backward, micro_batch;
 } Event;
 
-/* GPipe: all forwards, then all backwards, the last one first. */
+/* GPipe: all forwards, then all backward passes, the last one first. */
 static void order_gpipe(Event *events) {
   for (int m = 0; m < MICRO_BATCHES; ++m) {
     events[m] = (Event){0, m};
@@ -209,7 +209,7 @@ typedef struct {
   int stage, copy;
   zero_rt_step *step;
   Model parameters;
-  Rows inputs[MICRO_BATCHES]; /* of the stage, kept for the backward */
+  Rows inputs[MICRO_BATCHES]; /* of the stage, kept for the backward pass */
   int rows[MICRO_BATCHES];
   int backwards;
 } Rank;
@@ -236,7 +236,7 @@ static void backward(Rank *rank, int m) {
   memset(&gradient, 0, sizeof(gradient));
   Rows d_out, d_in;
   if (rank->stage == 2) {
-    /* The mean over backwards is the caller's part, as the step says. */
+    /* The mean over backward passes is the caller's part, as the step says. */
     backward_head(&rank->parameters, &gradient, 1.0f / MICRO_BATCHES,
                   rank->copy, m, rank->inputs[m], d_in);
     send_rows(rank->step, TRAIN_ACTIVATION_HIDDEN, m, d_in, rank->rows[m]);

@@ -25,8 +25,8 @@ zero.optimizer @sgd hyper [lr] {
   zero.yield %p1 : f32
 }
 
-// Every stage makes a backward for each micro-batch; the mean is over these and over
-// data-parallel ranks, and never over stages.
+// Every stage makes a backward pass for each micro-batch; the mean is over these and
+// over data-parallel ranks, and never over stages.
 zero.step @train on @cluster normalize(accumulation : -1, dp : -1) (%lr: !zero.value<f64>) {
   %g:4 = zero.micro_batches in f32 {
     %d:4 = zero.backward(@embedding, @block.weight, @block.norm, @head) prescaled(accumulation : -1)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A two-layer network on four data-parallel ranks: AdamW with and without
-// weight decay, gradients clipped to norm 1, the mean over backwards and ranks.
+// weight decay, gradients clipped to norm 1, the mean over backward passes and ranks.
 
 zero.mesh @cluster <["dp" = 4]>
 
@@ -47,7 +47,7 @@ zero.optimizer @adamw hyper [lr, wd, beta1 = 0.9, beta2 = 0.999, eps = 1.0e-8] c
 }
 
 zero.step @train on @cluster normalize(accumulation : -1, dp : -1) (%lr: !zero.value<f64>) {
-  // Once per backward: 1, 4, or as many as the caller makes. A result is the sum.
+  // Once per backward pass: 1, 4, or as many as the caller makes. A result is the sum.
   %g:4 = zero.micro_batches in f32 {
     %d:4 = zero.backward(@fc1.weight, @fc1.bias, @fc2.weight, @fc2.bias) prescaled(accumulation : -1)
         : !zero.value<64x48xbf16, partial = [dp, micro], scaled = [dp : 1]>,

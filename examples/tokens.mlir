@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A step in which every token counts the same. Sequences have different lengths, so
-// ranks and backwards have different numbers of tokens: a mean of their means would
-// give more weight to a token of a short sequence.
+// ranks and backward passes have different numbers of tokens: a mean of their means
+// would give more weight to a token of a short sequence.
 //
-// The loss is a sum over tokens. Each rank counts its own over all backwards of the
-// step and passes the count to apply; tensor-parallel ranks see the same tokens and
+// The loss is a sum over tokens. Each rank counts its own over all backward passes of
+// the step and passes the count to apply; tensor-parallel ranks see the same tokens and
 // pass the same. The counts are added up in the all-reduce that the norm needs.
 //
 //   zero-prove examples/tokens.mlir --stage=2

@@ -3,7 +3,7 @@
 """Edits lowered IR by patterns, to make a program wrong in one way.
 
   edit.py BASE TEST [-o OUT]   applies the edits in TEST to the IR in BASE
-  edit.py --check TEST...      says which tests' edits no longer apply, to files
+  edit.py --check TEST...      lists the tests with edits that no longer apply
 
 A test calls it %edit, and has its edits below its comments:
 
@@ -13,27 +13,27 @@ A test calls it %edit, and has its edits below its comments:
   -%7 = zrt.run_scalars $outcome after(%6)
   +%7 = zrt.run_scalars $outcome after(%5)
 
-'@@ OP' begins an edit of the region of the operation whose line begins with OP,
-such as 'zrt.handler @finish' or 'zrt.program'; '@@' alone edits the whole file.
-Where several operations begin so, the edit must match in one of them.
-'@@ copy OP as @NAME' copies an operation, with a name of its own, behind itself; lines
-below it tell which of several.
+'@@ OP' begins an edit of the region of one operation. The line of that operation begins
+with OP, such as 'zrt.handler @finish' or 'zrt.program'. '@@' alone edits the whole
+file. If several operations begin with OP, the edit must match in one of them.
+'@@ copy OP as @NAME' inserts a copy of an operation, with the name NAME, behind the
+operation. If several operations begin with OP, the lines below select one.
 
-Lines that begin with a space must be there, those with '-' are removed, those with
-'+' are added where they stand. Consecutive lines match consecutive lines; a line
-'...' lets others between them. Edits with '+' only add at the end of the region.
-Lines with '#' are comments. Indentation does not count.
+A line that begins with a space must exist. A line with '-' is removed. A line with '+'
+is added at its place. Consecutive lines match consecutive lines. A line '...' allows
+other lines in between. An edit with only '+' lines adds at the end of the region. A
+line with '#' is a comment. Indentation does not count.
 
-  %name   one SSA value, whatever its number: the same name is the same value in all
-          lines of an edit, another name is another value. A name that only '+' lines
-          define is a new value, and is renamed where there is such a one.
-  $name   any text within a line, to be repeated in '+' lines or in others
+  %name   one SSA value with any number. The same name is the same value in all lines
+          of an edit, and another name is another value. A name that only '+' lines
+          define is a new value; edit.py renames it if the IR has that name.
+  $name   any text within a line, which other lines of the edit may repeat
   ...     any text within a line
 
-Each edit must match exactly once and change something; otherwise edit.py fails, and
-shows the nearest lines, or the places that match. So copy lines from the IR, remove
-what does not matter, and add lines that tell one place from others: a value that is
-used is best told by the line that defines it.
+Each edit must match exactly once and change something. Otherwise edit.py fails, and
+prints the nearest lines, or the places that match. So copy lines of the IR, remove the
+parts that do not matter, and add lines that identify the place: the line that defines a
+value identifies it best.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("files", nargs="+", metavar="FILE")
-    parser.add_argument("-o", metavar="OUT", help="where the IR goes")
+    parser.add_argument("-o", metavar="OUT", help="file for the IR (default: stdout)")
     parser.add_argument("--check", action="store_true", help="try each FILE")
     arguments = parser.parse_args()
     if arguments.check:

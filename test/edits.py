@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Edits of lowered IR by patterns, as 'edit.py --help' explains them."""
+"""Edits of lowered IR by patterns. 'edit.py --help' explains the patterns."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@
 
 using namespace mlir;
 
-/// What a level adds to those before it, as far as vector code cares.
+/// The features of a level that vector code uses, beyond the previous level.
 static constexpr llvm::StringLiteral kV3Features[] = {"avx",  "avx2", "bmi",
                                                       "bmi2", "f16c", "fma"};
 static constexpr llvm::StringLiteral kV4Features[] = {
@@ -20,8 +20,8 @@ static constexpr llvm::StringLiteral kV4Features[] = {
 std::string zero::resolveCpuName(StringRef cpu) {
   if (cpu != "native")
     return cpu.str();
-  // A level, not the processor's name: that would bring in features beyond
-  // those that the runtime compares before it runs a library.
+  // Uses a level, not the name of the CPU. The name would enable features that
+  // the runtime does not check before it runs a library.
   llvm::StringMap<bool> host = llvm::sys::getHostCPUFeatures();
   auto hasFeature = [&](StringRef name) { return host.lookup(name); };
   if (!llvm::all_of(kV3Features, hasFeature))

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A main loop of 32 elements per iteration without masks, then a scalar loop
-// for the rest.
+// A kernel has a main loop with 32 elements per iteration and without masks,
+// and a scalar loop for the rest.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@ using namespace mlir;
 using namespace zero;
 using zrt::Access;
 
-/// Elements of an iteration.
+/// Elements of an iteration of the main loop.
 static constexpr int64_t kUnroll = kSumLanes;
 static constexpr int64_t kCacheLine = 64;
 
@@ -40,7 +40,7 @@ private:
   Value getAddress(Type element, Value base, Value index) {
     return emitAddress(builder, loc, element, base, index);
   }
-  /// |limit| rounded down to where whole iterations from |begin| end.
+  /// The end of the whole iterations from |begin| up to |limit|.
   Value getMainEnd(Value begin, Value limit) {
     Value whole = create<arith::AndIOp>(create<arith::SubIOp>(limit, begin),
                                         i64(-kUnroll));
@@ -61,7 +61,7 @@ private:
 
   Elements elements;
   SmallVector<Value> arrays;
-  /// Where lanes wait while a tail is summed.
+  /// Memory for lanes while a tail is summed.
   Value spill;
 };
 
@@ -126,9 +126,9 @@ void KernelEmitter::emitGuarded(Value begin, Value end, Value partials) {
 // Elements
 //===----------------------------------------------------------------------===//
 
-/// Prefetches what an iteration from |index| on will read some iterations
-/// later. Without it the hardware's prefetchers lose streams at some placements
-/// of the code, and a kernel's speed depends on where it was linked.
+/// Prefetches the elements of a later iteration. Without prefetches the
+/// hardware prefetchers lose streams at some addresses of the code, and the
+/// speed of a kernel depends on its place in the library.
 void KernelEmitter::emitPrefetches(Value index) {
   bool onlyReads = kernel.getSums();
   for (unsigned i = 0; i < kernel.getNumArrays(); ++i)
@@ -143,7 +143,7 @@ void KernelEmitter::emitPrefetches(Value index) {
     Type element = getStoredType(kernel.getArrayType(i));
     int64_t lineElements = kCacheLine * 8 / element.getIntOrFloatBitWidth();
     for (int64_t offset = 0; offset < kUnroll; offset += lineElements) {
-      // The address may lie behind the array: a prefetch never faults.
+      // The address may be behind the array, because a prefetch never faults.
       Value ahead = create<arith::AddIOp>(index, i64(distance + offset));
       builder.create<LLVM::Prefetch>(loc, getAddress(element, arrays[i], ahead),
                                      /*rw=*/0, /*hint=*/3,
@@ -152,7 +152,8 @@ void KernelEmitter::emitPrefetches(Value index) {
   }
 }
 
-/// Whole iterations of [begin, end). |lanes| are the sums so far, or empty.
+/// Emits whole iterations of [begin, end). |lanes| are the sums so far, or
+/// empty.
 SmallVector<Value> KernelEmitter::emitMainLoop(Value begin, Value end,
                                                ValueRange lanes) {
   return emitLoop(
@@ -207,7 +208,8 @@ SmallVector<Value> KernelEmitter::emitSummedTail(Value begin, Value end,
   return sums;
 }
 
-/// Adds lane i + n/2 to lane i, then so with half the lanes, down to one.
+/// Adds lane i + n/2 to lane i, and repeats this with half the lanes until one
+/// is left.
 Value KernelEmitter::emitFold(SmallVector<Value> lanes) {
   for (size_t half = lanes.size() / 2; half > 0; half /= 2) {
     for (size_t i = 0; i < half; ++i)

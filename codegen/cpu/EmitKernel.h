@@ -14,24 +14,24 @@
 
 namespace zero {
 
-/// The shape of a kernel's loop. The numbers are measured; none changes a bit
-/// of a result.
+/// The shape of the loop of a kernel. The defaults are measured. No option
+/// changes a bit of a result.
 struct CpuKernelOptions {
-  /// Elements of one vector op, a power of two up to 32; an iteration of the
-  /// main loop covers 32.
+  /// Elements of one vector op, a power of two up to 32. An iteration of the
+  /// main loop covers 32 elements.
   int64_t vectorElements = 8;
-  /// How far ahead arrays are prefetched, in elements; 0: not at all.
+  /// The distance of prefetches, in elements; 0: no prefetches.
   int64_t prefetchDistance = 1024;
-  /// The same for kernels that only read, and sum.
+  /// The same for reducing kernels, which only read.
   int64_t reductionPrefetchDistance = 2048;
 };
 
 /// Adds to |target| a function |name| with the signature of zero_rt_kernel_fn
-/// that runs |kernel|; emits a diagnostic where its body has no CPU code.
+/// that runs |kernel|. Emits a diagnostic if the body has no CPU code.
 ///
-/// Arrays need only the alignment of their elements. Two operands may be the
-/// same array, but must not overlap otherwise. A predicated kernel that does
-/// nothing leaves its partials alone, too.
+/// Arrays need the alignment of their elements only. Two operands may be the
+/// same array, but must not overlap otherwise. A predicated kernel whose
+/// predicate is false writes nothing, partials included.
 mlir::FailureOr<mlir::LLVM::LLVMFuncOp>
 emitCpuKernel(zrt::KernelOp kernel, mlir::ModuleOp target, llvm::StringRef name,
               const CpuKernelOptions &options = {});

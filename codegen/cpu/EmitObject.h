@@ -17,33 +17,34 @@ namespace zero {
 enum class CpuOutput { object, assembly, llvmIR };
 
 struct CpuTargetOptions {
-  /// "x86-64-v3", "x86-64-v4" or "native": the higher of the two that this
-  /// machine can run, scheduled for its processor.
+  /// "x86-64-v3", "x86-64-v4" or "native". "native" is the higher of the two
+  /// levels that this machine can run, with scheduling for its CPU.
   std::string cpu = "x86-64-v3";
   CpuOutput output = CpuOutput::object;
 };
 
-/// Lowers a copy of |module|, of func, llvm, cf, scf, vector, arith and math
-/// ops, and writes it to |os|. The code calls no library function on its own
-/// account and contracts nothing.
+/// Lowers a copy of |module|, which has func, llvm, cf, scf, vector, arith and
+/// math ops, and writes it to |os|. The lowering adds no calls of library
+/// functions and no contractions.
 mlir::LogicalResult emitCpuObject(mlir::ModuleOp module,
                                   const CpuTargetOptions &options,
                                   llvm::raw_pwrite_stream &os);
 
-/// Whether |cpu| can be generated for; else |errorMessage| says why not.
+/// Checks that code can be generated for |cpu|. On an error |errorMessage| says
+/// why not.
 mlir::LogicalResult checkCpuName(llvm::StringRef cpu,
                                  std::string &errorMessage);
 
-/// The features that a machine needs for code for |cpu|, as comma separated
-/// LLVM names; empty where checkCpuName fails.
+/// The features that code for |cpu| needs, as comma separated LLVM names. Empty
+/// if checkCpuName fails.
 std::string cpuFeatureList(llvm::StringRef cpu);
 
-/// What "native" stands for on this machine: "x86-64-v3" or "x86-64-v4", or
-/// empty. Other names stand for themselves.
+/// For "native", the level of this machine: "x86-64-v3" or "x86-64-v4", or
+/// empty. Other names are returned unchanged.
 std::string resolveCpuName(llvm::StringRef cpu);
 
 /// Links an object into a shared library without undefined symbols. Exports
-/// |exportedSymbols| only, or everything where it is empty.
+/// |exportedSymbols| only, or every symbol if that list is empty.
 mlir::LogicalResult
 linkSharedLibrary(llvm::StringRef objectPath, llvm::StringRef outputPath,
                   llvm::ArrayRef<std::string> exportedSymbols,

@@ -23,7 +23,7 @@ static std::string findLinker() {
   return "";
 }
 
-/// Creates an empty file that |remover| deletes in the end.
+/// Creates an empty file, which |remover| deletes.
 static LogicalResult createTemporary(StringRef suffix,
                                      llvm::FileRemover &remover,
                                      SmallString<128> &path,
@@ -44,7 +44,7 @@ static LogicalResult writeVersionScript(StringRef path,
   std::error_code error;
   llvm::raw_fd_ostream os(path, error);
   os << "{\n  global:\n";
-  // Quoted, or a name could be a pattern.
+  // Quoted, because a name could be a pattern otherwise.
   for (const std::string &symbol : symbols)
     os << "    \"" << symbol << "\";\n";
   os << "  local: *;\n};\n";
@@ -58,8 +58,7 @@ static LogicalResult writeVersionScript(StringRef path,
   return failure();
 }
 
-/// What is wrong with the library |path| that a linker claims to have written,
-/// or "".
+/// Checks the library |path| after a successful link. Returns the error, or "".
 static std::string findFault(StringRef path) {
   auto file = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
                                           /*RequiresNullTerminator=*/false);
@@ -105,7 +104,8 @@ LogicalResult zero::linkSharedLibrary(StringRef objectPath,
                                    "noexecstack",
                                    "--build-id=none",
                                    "--no-undefined"};
-  // On a full disk a mapped file is a signal, and a written one an error.
+  // On a full disk, a write to a mapped file raises a signal, and a write call
+  // returns an error.
   if (llvm::sys::path::filename(linker).contains("lld"))
     arguments.push_back("--no-mmap-output-file");
   std::string scriptArgument;

@@ -26,7 +26,7 @@ std::string zero::findPtxas() {
 }
 
 namespace {
-/// A file that goes with this object.
+/// A file that this object removes in its destructor.
 struct TemporaryFile {
   explicit TemporaryFile(StringRef suffix)
       : error(llvm::sys::fs::createTemporaryFile("zero", suffix, path)),

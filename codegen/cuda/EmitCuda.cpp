@@ -61,7 +61,7 @@ FailureOr<OwningOpRef<ModuleOp>> zero::emitCudaModule(
       return failure();
     code.functions[scalars.getSymName()] = function;
   }
-  // Symbols of the program are spelled otherwise.
+  // getCudaName gives no symbol of the program this name.
   code.giveSlots = {"zero$give_slots"};
   if (failed(emitScalarKernel(nullptr, *target, code.giveSlots.name,
                               getFirstSlot)))

@@ -16,7 +16,8 @@
 namespace zero {
 
 struct CudaTargetOptions {
-  /// What cubins are assembled for, such as "sm_90"; PTX is there in any case.
+  /// The architectures of the cubins, such as "sm_90". The library always has
+  /// PTX.
   std::vector<std::string> archs;
 };
 
@@ -29,30 +30,32 @@ struct CudaFunction {
 struct CudaCode {
   std::string ptx;
   std::vector<std::pair<std::string, std::string>> cubins; // arch and data
-  /// By the symbol of a kernel or scalar program.
+  /// Keys are symbols of kernels and scalar programs.
   llvm::StringMap<CudaFunction> functions;
-  /// Runs no scalar program, and writes what it is given.
+  /// Writes values to scalar slots, and runs no scalar program.
   CudaFunction giveSlots;
   std::vector<std::pair<RankSum, CudaFunction>> rankSums;
 };
 
-/// Code for all kernels and scalar programs of |program|; emits a diagnostic
-/// where that is not possible. |getFirstSlot| says where a zrt.slots begins.
+/// Emits code for all kernels and scalar programs of |program|. Emits a
+/// diagnostic on an error. |getFirstSlot| returns the first scalar slot of a
+/// zrt.slots.
 mlir::FailureOr<CudaCode>
 emitCuda(zrt::ProgramOp program,
          llvm::function_ref<int64_t(mlir::FlatSymbolRefAttr)> getFirstSlot,
          const CudaTargetOptions &options);
 
-/// |symbol| as PTX can spell it; another one for another symbol.
+/// The name of |symbol| in PTX. Different symbols have different names.
 std::string getCudaName(llvm::StringRef symbol);
 
-/// The MLIR of that code, before it is lowered.
+/// Emits the MLIR of this code, before it is lowered.
 mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>> emitCudaModule(
     zrt::ProgramOp program,
     llvm::function_ref<int64_t(mlir::FlatSymbolRefAttr)> getFirstSlot,
     CudaCode &code);
 
-/// Whether |arch| can be assembled for; else |message| says why not.
+/// Checks that code can be assembled for |arch|. On an error |message| says why
+/// not.
 mlir::LogicalResult checkCudaArch(llvm::StringRef arch, std::string &message);
 
 } // namespace zero

@@ -4,14 +4,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A thread has vectors of as many elements as fill 16 bytes of the widest
-// array.
+// A thread uses vectors whose elements fill 16 bytes of the widest array.
 //
 // A kernel that does not sum has a block for each piece, whose threads have
-// neighbouring vectors. One that sums has 32 / width threads for each piece:
-// each has the same lanes in all rows of 32 elements, adds in the order of the
-// rows, and the threads of a piece, all in one warp, fold their lanes. What
-// comes of that is summed by SumTree.
+// neighbouring vectors. A reducing kernel has 32 / width threads for each
+// piece, all in one warp. Each thread has the same lanes in all rows of 32
+// elements and adds in the order of the rows, and the threads of a piece fold
+// their lanes. SumTree sums the results.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +29,7 @@ using namespace zero;
 /// The widest load and store.
 static constexpr int64_t kVectorBytes = 16;
 static constexpr int64_t kMaxWidth = 8;
-/// Rows whose loads are under way at once in a sum, which has few threads.
+/// Rows that a sum loads together, because a sum has few threads.
 static constexpr int64_t kRows = 8;
 
 static int64_t getNumBytes(Type element) {
@@ -95,9 +94,9 @@ private:
   SmallVector<Value> arrays;
   Value slots;
   Value pieces;
-  /// The number of this thread in its block, or of those with its piece.
+  /// The number of this thread in its block, or among the threads of its piece.
   Value thread;
-  /// The threads of this one's piece, as bits of its warp.
+  /// The threads of this thread's piece, as bits of the warp.
   Value members;
 };
 
@@ -155,7 +154,7 @@ CudaEmitter::Piece CudaEmitter::loadPiece(Value index) {
   return piece;
 }
 
-/// |emitNone| is for where a predicated kernel does nothing.
+/// |emitNone| emits the code for a predicate that is false.
 void CudaEmitter::emitGuarded(const Piece &piece,
                               llvm::function_ref<void()> emitAll,
                               llvm::function_ref<void()> emitNone) {
@@ -176,7 +175,7 @@ void CudaEmitter::emitGuarded(const Piece &piece,
          branch(emit), branch(emitNone));
 }
 
-/// Whether vectors of all arrays can be loaded and stored at once.
+/// Whether all arrays are aligned for vector loads and stores.
 Value CudaEmitter::emitAligned() {
   Value wrong = i64(0);
   for (auto [i, array] : llvm::enumerate(arrays)) {
@@ -194,7 +193,7 @@ Value CudaEmitter::emitAligned() {
 
 void CudaEmitter::emitPlain(const Piece &piece) {
   Value aligned = emitAligned();
-  // Vectors begin at multiples of their width, as arrays do.
+  // Vectors begin at multiples of their width, because arrays do.
   Value first = add(both(piece.begin, i64(-width)), mul(thread, width));
   emitLoop(
       first, piece.end, kCudaThreads * width, {}, [&](Value index, ValueRange) {
@@ -227,8 +226,8 @@ void CudaEmitter::emitPlain(const Piece &piece) {
 // With a sum
 //===----------------------------------------------------------------------===//
 
-/// The threads of a warp in teams, each with a piece, if it is one; and then
-/// together.
+/// Emits the code of the threads of a warp: first in teams, each with one piece
+/// at most, and then together.
 void CudaEmitter::emitTeam(Value block, Value numPieces,
                            const SumTree::Memory &memory) {
   int64_t threads = kSumLanes / width;
@@ -316,8 +315,8 @@ SmallVector<Value> CudaEmitter::emitTail(Value begin, Value end,
                   });
 }
 
-/// Adds lane i + n/2 to lane i, then so with half the lanes, down to one, in
-/// the first thread.
+/// Adds lane i + n/2 to lane i, and repeats this with half the lanes until one
+/// is left, in the first thread.
 Value CudaEmitter::emitFold(SmallVector<Value> lanes) {
   for (int64_t half = kSumLanes / 2; half >= width; half /= 2)
     for (Value &lane : lanes)

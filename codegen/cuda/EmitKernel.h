@@ -10,13 +10,14 @@
 //             const zero_rt_cuda_piece *pieces, int64_t num_pieces
 //             [, double *partials, int32_t *arrivals, double *sum])
 //
-// Arrays are of the launched range, as on a CPU. A piece is at most 4096
-// elements, with its scalars at slots + scalars. One that sums has the last
-// three; it writes the sum to *sum, and its pieces but the last have 4096
-// elements. What partials and arrivals are is in zero_rt/library.h.
+// Arrays point to the launched range, as on a CPU. A piece has at most 4096
+// elements, and its scalars are at slots + scalars. A reducing kernel has the
+// last three parameters. It writes the sum to *sum, and each of its pieces but
+// the last has 4096 elements. zero_rt/library.h describes partials and
+// arrivals.
 //
-// The grid has one dimension of as many blocks of kCudaThreads threads as
-// pieces need.
+// The grid has one dimension, with enough blocks of kCudaThreads threads for
+// all pieces.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,25 +31,24 @@
 
 namespace zero {
 
-/// Threads of a block.
+/// The number of threads of a block.
 constexpr int64_t kCudaThreads = 256;
 
-/// Pieces that one block of |kernel| runs.
+/// The number of pieces that one block of |kernel| runs.
 int64_t getPiecesPerBlock(zrt::KernelOp kernel);
 
-/// Adds to |target| a CUDA kernel |name| that runs |kernel|; emits a diagnostic
-/// where its body has no code. Gives the bits of the CPU's, but for
+/// Adds to |target| a CUDA kernel |name| that runs |kernel|. Emits a diagnostic
+/// if the body has no code. The results have the bits of the CPU kernel, except
 /// signs and payloads of NaNs.
 ///
-/// Arrays need only the alignment of their elements, and are faster with 16
-/// bytes. Two operands may be the same array, but must not overlap otherwise.
-/// The sum of a predicated kernel that does nothing is 0.
+/// Arrays need the alignment of their elements only; an alignment of 16 bytes
+/// is faster. Two operands may be the same array, but must not overlap
+/// otherwise. The sum of a predicated kernel whose predicate is false is 0.
 mlir::FailureOr<mlir::LLVM::LLVMFuncOp> emitCudaKernel(zrt::KernelOp kernel,
                                                        mlir::ModuleOp target,
                                                        llvm::StringRef name);
 
-/// Makes a CUDA kernel of |function|, to be launched with |threads| threads a
-/// block at most.
+/// Marks |function| as a CUDA kernel with at most |threads| threads per block.
 void markCudaKernel(mlir::LLVM::LLVMFuncOp function, int32_t threads);
 
 } // namespace zero

@@ -14,8 +14,9 @@
 using namespace mlir;
 
 static constexpr llvm::StringLiteral kTriple = "nvptx64-nvidia-cuda";
-// The oldest GPU that has max and min of NaNs, and the PTX that came with it.
-// For a newer chip than it knows LLVM writes a version that ptxas refuses.
+// sm_80 is the oldest GPU with max and min that propagate NaNs, and PTX 7.0 is
+// its first version. For a chip that LLVM does not know, LLVM writes a PTX
+// version that ptxas refuses.
 static constexpr llvm::StringLiteral kChip = "sm_80";
 static constexpr llvm::StringLiteral kFeatures = "+ptx70";
 

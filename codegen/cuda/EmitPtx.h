@@ -13,21 +13,21 @@
 
 namespace zero {
 
-/// Lowers a copy of |module|, of CUDA kernels, to PTX 7.0 for sm_80, which
-/// every driver since CUDA 11 compiles for every GPU since A100. It divides and
-/// takes roots correctly rounded, keeps subnormals, contracts nothing, and
-/// calls nothing.
+/// Lowers a copy of |module|, which has CUDA kernels, to PTX 7.0 for sm_80.
+/// Every driver since CUDA 11 compiles this PTX for every GPU since A100.
+/// Divisions and square roots are correctly rounded, subnormals are kept, and
+/// there are no contractions and no calls.
 mlir::FailureOr<std::string> emitPtx(mlir::ModuleOp module);
 
-/// The architecture that it is for.
+/// The architecture of the PTX.
 llvm::StringRef getPtxArch();
 
-/// Where ptxas is: on the PATH, or in $CUDA_HOME/bin, where that is
-/// /usr/local/cuda unless it is set. Empty if nowhere.
+/// The path of ptxas: on the PATH, or in $CUDA_HOME/bin, with the default
+/// /usr/local/cuda. Empty if there is no ptxas.
 std::string findPtxas();
 
 /// Assembles |ptx| with |ptxas| for |arch|, such as "sm_90". On an error
-/// |message| says what ptxas did.
+/// |message| is the error of ptxas.
 mlir::FailureOr<std::string> assemble(llvm::StringRef ptxas,
                                       llvm::StringRef ptx, llvm::StringRef arch,
                                       std::string &message);

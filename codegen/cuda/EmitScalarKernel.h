@@ -9,8 +9,9 @@
 //   void NAME(double *slots, int64_t num_given,
 //             int64_t slot0, int64_t bits0, ... slot7, bits7)
 //
-// What the host has for slots comes as arguments, and is written before the
-// program begins: a launch or a memset for each would take as long as all else.
+// The arguments are values of the host for scalar slots, which the kernel
+// writes before it runs the program. The reason: a launch or a memset for each
+// value would take as long as the rest of the step.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,12 +25,12 @@
 
 namespace zero {
 
-/// Slots that a launch may be given.
+/// The maximum number of values that a launch passes.
 constexpr int64_t kMaxGivenSlots = 8;
 
-/// Adds to |target| a CUDA kernel |name| that runs |scalars|, or nothing behind
-/// what it is given if that is null. |getFirstSlot| says where a zrt.slots
-/// begins. Emits a diagnostic where an op has no code.
+/// Adds to |target| a CUDA kernel |name| that writes its values and then runs
+/// |scalars|, which may be null. |getFirstSlot| returns the first scalar slot
+/// of a zrt.slots. Emits a diagnostic if an op has no code.
 mlir::LogicalResult emitScalarKernel(
     zrt::ScalarsOp scalars, mlir::ModuleOp target, llvm::StringRef name,
     llvm::function_ref<int64_t(mlir::FlatSymbolRefAttr)> getFirstSlot);

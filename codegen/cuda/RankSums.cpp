@@ -14,7 +14,7 @@ using zrt::Access;
 
 namespace {
 
-/// In which sums over ranks are taken.
+/// The type in which sums over ranks are computed.
 Type getWideType(Type sum) {
   return sum.isF64() ? sum : Float32Type::get(sum.getContext());
 }
@@ -51,12 +51,12 @@ private:
            zero_rt_rank_sum_kind kind) {
     int64_t ranks = 1;
     for (auto axis : axes.getAsRange<StringAttr>()) {
-      // Of pipeline stages only those that have the buffer.
+      // Counts only the pipeline stages that have the buffer.
       size_t stages = addend.getCoordinates(axis).size();
       ranks *= stages ? stages : mesh.getAxisSize(axis).value_or(1);
     }
     add({addend.getElementType(), sum.getElementType(), ranks, kind});
-    // Where a network adds, what is left is to add its sum to what is there.
+    // If NCCL computes the sum, a kernel only adds that sum to the destination.
     if (addend.getElementType() == sum.getElementType())
       addKernel({addend.getElementType(), sum.getElementType(), 1, kind});
   }

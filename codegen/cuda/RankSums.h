@@ -4,8 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Where ranks see each other's memory, a reduction is a kernel that reads all
-// of them in order, so that it gives the bits of the CPU's.
+// If ranks can access each other's memory, a reduction is a kernel that reads
+// the buffers of all ranks, in order. Therefore the results have the bits of
+// the CPU.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,10 +20,10 @@
 
 namespace zero {
 
-/// What a kernel sums: an array of |addend| of each of |ranks|, in f64 for f64
-/// and in f32 for all else. Of more than ZERO_RT_CUDA_MOST_RANKS one kernel
-/// sums the first, others go on from there, and the last rounds what came of
-/// it.
+/// A kernel that sums an array of |addend| of each of |ranks| ranks, in f64 for
+/// f64 and in f32 for all other types. For more than ZERO_RT_CUDA_MOST_RANKS
+/// ranks, one kernel sums the first ranks, others continue its sum, and the
+/// last one rounds the result.
 struct RankSum {
   mlir::Type addend;
   mlir::Type sum;
@@ -36,16 +37,17 @@ struct RankSum {
   bool operator==(const RankSum &other) const { return key() == other.key(); }
 };
 
-/// Those that |program| needs, each once, in the order of its calls. A sum over
-/// one rank is there where it changes the type.
+/// The sums that |program| needs, each once, in the order of its calls. A sum
+/// over one rank is needed if it changes the type.
 std::vector<RankSum> collectRankSums(zrt::ProgramOp program);
 
-/// A kernel for |sum|: its operands are the arrays of the ranks, and then that
-/// of the sums.
+/// A kernel for |sum|. Its operands are the arrays of the ranks, followed by
+/// the array of the sums.
 mlir::OwningOpRef<zrt::KernelOp> makeRankSum(const RankSum &sum,
                                              mlir::Location loc);
 
-/// "bf16_f32_4", with "_add" or "_more" where it begins with what is there.
+/// The name of |sum|, such as "bf16_f32_4"; with "_add" or "_more" if the
+/// kernel adds to its destination or continues a sum.
 std::string getName(const RankSum &sum);
 
 } // namespace zero

@@ -11,7 +11,8 @@
 using namespace mlir;
 using namespace zero;
 
-/// Rows of partial sums whose loads are under way at once: few warps are left.
+/// Rows of partial sums that are loaded together, because few warps are left to
+/// hide the latency.
 static constexpr int64_t kRows = 16;
 
 SmallVector<Value> SumTree::list(const Level &level) {
@@ -27,9 +28,9 @@ Value SumTree::address(Type type, Value base, Value index) {
   return emitAddress(builder, loc, type, base, index);
 }
 
-/// What this thread, and those that it has met, wrote before is seen by who
-/// sees what it writes later; and what others wrote before what this one has
-/// read can be read.
+/// Emits a memory fence. Earlier writes of this thread, and of the threads that
+/// it has synchronized with, become visible before its later writes; and its
+/// later reads see the writes that precede the values it has read.
 void SumTree::fence() {
   builder.create<LLVM::CallIntrinsicOp>(
       loc, TypeRange(), builder.getStringAttr("llvm.nvvm.membar.gl"),
@@ -59,7 +60,7 @@ void SumTree::emit(Value first, int64_t perWarp, Value count, Value lane) {
       });
 }
 
-/// Sums the group of this warp's members where they are its last.
+/// Sums the group of this warp's members if these members complete the group.
 SumTree::Level SumTree::emitLevel(const Level &level) {
   Value group = create<arith::DivUIOp>(level.first, i64(kSumBlock));
   Value begin = mul(group, kSumBlock);
@@ -73,7 +74,7 @@ SumTree::Level SumTree::emitLevel(const Level &level) {
   auto emitLast = [&] {
     Value sum = emitSum(level.partials, begin, end);
     emitWhere(isEqual(lane, i64(0)), [&] {
-      // As the next launch finds it.
+      // The next launch needs the counter to be 0.
       builder.create<LLVM::StoreOp>(loc, i32(0), arrivals);
       Value next = address(builder.getF64Type(), level.partials,
                            add(level.count, group));
@@ -95,7 +96,7 @@ SumTree::Level SumTree::emitLevel(const Level &level) {
   return read(next);
 }
 
-/// How many members of a group have come, with |mine| of this warp.
+/// The number of members of a group that are stored, with |mine| of this warp.
 Value SumTree::emitArrival(Value arrivals, Value mine) {
   meet();
   Type i32Type = builder.getI32Type();
@@ -117,7 +118,7 @@ Value SumTree::emitArrival(Value arrivals, Value mine) {
                                 create<arith::AddIOp>(before, narrow));
 }
 
-/// The sum of a group, in the first thread; each has one lane.
+/// The sum of a group, in the first thread. Each thread has one lane.
 Value SumTree::emitSum(Value partials, Value begin, Value end) {
   Type f64Type = builder.getF64Type();
   auto load = [&](Value at) -> Value {

@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Partial sums are summed in groups of 4096, the sums of groups likewise, and
-// so on until one is left. The warp that comes with the last member of a group
-// sums that group, while others are still at work on the next: which warp that
-// is differs from run to run, the order of additions never does.
+// so on until one sum is left. The warp that stores the last member of a group
+// sums that group, while other warps still work on the next group. This warp
+// differs from run to run; the order of additions does not.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,22 +27,22 @@ public:
     mlir::Value sum;
   };
 
-  /// Code goes to the insertion point of |at|.
+  /// Emits code at the insertion point of |at|.
   SumTree(mlir::OpBuilder &at, mlir::Location loc, const Memory &memory)
       : WarpBuilder(at.getContext(), loc), memory(memory) {
     builder.setInsertionPoint(at.getInsertionBlock(), at.getInsertionPoint());
   }
 
-  /// What all threads of a warp do behind their pieces, of which there are
-  /// |count| in all, and those of this warp begin with |first|, a multiple of
-  /// |perWarp|, of which there are as many at most. |lane| is the number of a
-  /// thread in its warp.
+  /// Emits the code of all threads of a warp after their pieces. |count| is the
+  /// number of all pieces. The pieces of this warp begin with |first|, a
+  /// multiple of |perWarp|, and there are at most |perWarp| of them. |lane| is
+  /// the number of a thread in its warp.
   void emit(mlir::Value first, int64_t perWarp, mlir::Value count,
             mlir::Value lane);
 
 private:
-  /// Where a warp stands: with |mine| of the |count| members of a level, from
-  /// |first| on.
+  /// The position of a warp: it has |mine| of the |count| members of a level,
+  /// from |first| on.
   struct Level {
     mlir::Value partials;
     mlir::Value arrivals;

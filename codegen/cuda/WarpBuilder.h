@@ -13,11 +13,11 @@
 
 namespace zero {
 
-/// Threads of a warp, which is also the number of lanes of a sum.
+/// The number of threads of a warp, which is also the number of lanes of a sum.
 constexpr int64_t kWarp = 32;
 static_assert(kWarp == kSumLanes);
 
-/// Builds what the threads of a warp do, and say to each other.
+/// Builds the code of the threads of a warp, and their communication.
 class WarpBuilder : public LoopBuilder {
 public:
   using LoopBuilder::LoopBuilder;
@@ -51,11 +51,11 @@ protected:
   }
   void emitWhere(mlir::Value condition, llvm::function_ref<void()> emitThen);
 
-  /// The 32 bits that are |value| in another of the threads |members|, which
-  /// |kind| and |which| say.
+  /// The 32 bits of |value| in another of the threads |members|. |kind| and
+  /// |which| select that thread.
   mlir::Value shuffle(mlir::Value members, mlir::Value value,
                       mlir::NVVM::ShflKind kind, int64_t which);
-  /// The f64 |value| of the thread whose number differs in the bit |distance|.
+  /// The f64 |value| of the thread whose number differs in bit |distance|.
   mlir::Value exchange(mlir::Value members, mlir::Value value,
                        int64_t distance);
 };

@@ -13,11 +13,12 @@
 
 namespace zero {
 
-/// Fills the activations of |tables|, whose mesh has been read, in the order in
-/// which |module| declares them: their numbers are the user's.
+/// Fills the activations of |tables|, in the order in which |module| declares
+/// them, because users see these numbers. |tables| already has the mesh.
 void addActivations(mlir::ModuleOp module, Tables &tables);
 
-/// Those of |module|, with the bytes of one micro-batch where they are known.
+/// Describes the activations of |module|, with the bytes of one micro-batch if
+/// they are known.
 llvm::json::Array describeActivations(mlir::ModuleOp module);
 
 } // namespace zero

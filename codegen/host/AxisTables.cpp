@@ -35,7 +35,8 @@ int64_t Tables::findAxes(int64_t set, int64_t stages) const {
   return -1;
 }
 
-/// The coordinate of stage |index| over each of the axes that have any.
+/// The coordinates of pipeline stage |index| over the axes that have pipeline
+/// stages.
 static SmallVector<int64_t> getCoordinates(const Tables &tables,
                                            int64_t index) {
   SmallVector<int64_t> coordinates;
@@ -84,7 +85,7 @@ int64_t Tables::getNumRanks(int64_t row) const {
       ranks *= axis.size;
   if (!stages)
     return ranks;
-  // Of the stages those that differ from the first one over the set only.
+  // Selects the stages that differ from the first one only over the set.
   auto agrees = [&](int64_t index) {
     return llvm::all_of_zip(
         stageAxes, getCoordinates(*this, index),

@@ -18,7 +18,7 @@ enum class Call {
 #include "zero_rt/calls.def"
 };
 
-/// What generated code and headers need to know of a call.
+/// The description of a call for generated code and headers.
 struct CallInfo {
   Call call;
   llvm::StringRef name;
@@ -31,7 +31,7 @@ llvm::ArrayRef<CallInfo> getCalls();
 /// The LLVM type of |call|, derived from its C prototype.
 mlir::LLVM::LLVMFunctionType getCallType(mlir::MLIRContext *context, Call call);
 
-/// Where |call| stands in zero_rt_calls, in bytes.
+/// The offset of |call| in zero_rt_calls, in bytes.
 int64_t getCallOffset(Call call);
 
 } // namespace zero

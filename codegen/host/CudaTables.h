@@ -12,10 +12,11 @@
 
 namespace zero {
 
-/// Emits a zero_rt_cuda_code for each stage; they share the code.
+/// Emits a zero_rt_cuda_code for each pipeline stage. All of them share the
+/// code.
 class CudaTables {
 public:
-  /// |code| may be null; then every stage's is.
+  /// |code| may be null. The table of every stage is then null.
   CudaTables(GlobalBuilder &globals, const CudaCode *code);
   Constant emit(zrt::ProgramOp program);
 

@@ -13,16 +13,17 @@
 
 namespace zero {
 
-/// The function that |handler| becomes.
+/// The name of the function of |handler|.
 std::string getHandlerName(zrt::HandlerOp handler,
                            const GlobalBuilder &globals);
 
-/// Emits |handler| as a zero_rt_handler_fn: its calls in order, up to the first
-/// that fails.
+/// Emits |handler| as a zero_rt_handler_fn, which makes its calls in order and
+/// returns at the first failure.
 void emitHandler(zrt::HandlerOp handler, const Tables &tables,
                  GlobalBuilder &globals);
 
-/// Calls row |call| of the zero_rt_calls at |table|; the status.
+/// Emits a call of row |call| of the zero_rt_calls at |table|. Returns the
+/// status.
 mlir::Value emitTableCall(mlir::OpBuilder &builder, mlir::Location loc,
                           mlir::Value table, Call call,
                           mlir::ValueRange arguments);

@@ -13,111 +13,122 @@
 using namespace mlir;
 using namespace zero;
 
-/// What a user has to know of a call; empty for one that takes no explanation.
+/// The comment of a call in the header; empty if the call needs none.
 static StringRef getComment(Call call) {
   switch (call) {
   case Call::step_create:
     return "Creates the step on this rank. Collective: every rank of the "
-           "runtime's group calls it, and all must have loaded the same plan. "
-           "Blocks until the others come or the runtime's timeout. |options| "
-           "is "
-           "reserved: pass null. Ownership: the caller destroys the step "
-           "before "
-           "its runtime.";
+           "runtime's process group makes this call, and all ranks must "
+           "have loaded the same plan. Waits for the other ranks, at most "
+           "for the timeout of the runtime. |options| is reserved: pass "
+           "null. Ownership: the caller destroys the step before its "
+           "runtime.";
   case Call::step_destroy:
-    return "Frees the step. Null is refused.";
+    return "Frees the step. A null step is an error.";
   case Call::find_parameter:
     return "The number of the parameter called |name|.";
   case Call::bind_parameter:
-    return "Sets the initial value of a parameter: what this rank holds of it, "
-           "its slice where it is sharded (its own dtype, row-major). Ranks "
-           "that hold the same pass the same. Only between steps.";
+    return "Sets the initial value of this rank's part of a parameter: the "
+           "whole parameter, or a slice if it is sharded (in the "
+           "parameter's dtype, row-major). Ranks that hold the same part "
+           "pass the same values. Only between steps.";
   case Call::parameter:
-    return "A view of what this rank holds of a parameter, ours and to be "
-           "read; valid until destroy. It is current after apply; on a GPU for "
-           "what comes to a stream after parameter_wait, and for zero_rt_copy.";
+    return "A read-only view of this rank's part of a parameter, valid "
+           "until destroy. The view is current after apply; on a GPU, for "
+           "work on a stream after parameter_wait, and for zero_rt_copy.";
   case Call::begin_backward:
-    return "Begins a backward. |hint| is a zero_rt_hint: in a backward that is "
-           "said to be the last, buckets are reduced as they are complete. One "
-           "that is wrong on all ranks costs a reduction, and sums are rounded "
-           "otherwise.";
+    return "Begins a backward pass. |hint| is a zero_rt_hint: in a "
+           "backward pass with hint LAST, buckets are reduced as soon as "
+           "they are complete. A LAST hint that is wrong on all ranks "
+           "costs a second reduction, and sums are rounded differently.";
   case Call::gradient:
-    return "Hands over the gradient of what this rank holds of one parameter "
-           "in the open backward, as it is after what is on |stream|. The "
-           "tensor may be reused from |out_release| on; if that is null, at "
-           "once, and on a GPU by what comes to |stream| then.";
+    return "Takes the gradient of this rank's part of one parameter in the "
+           "open backward pass, after the work on |stream|. The caller may "
+           "reuse the tensor from the timepoint |out_release| on. If "
+           "|out_release| is null, the caller may reuse it at once; on a "
+           "GPU, later work on |stream| may.";
   case Call::gradient_slot:
-    return "For producers that write in place, by what comes to |stream| from "
-           "now on: where the gradient belongs; overwrite it if |out_beta| is "
-           "0, add to it if 1, then call "
-           "gradient_ready. A slot has the dtype in which the gradient "
-           "arrives; "
-           "where it is kept in another there is none (unsupported).";
+    return "For producers that write gradients in place, in later work on "
+           "|stream|. Returns a gradient view. Overwrite the view if "
+           "|out_beta| is 0, add to it if |out_beta| is 1, and then call "
+           "gradient_ready. A gradient view has the dtype in which the "
+           "gradient arrives. If the gradient is kept in another dtype "
+           "there is no view (unsupported).";
   case Call::gradient_ready:
-    return "Says that the slot of a parameter has been written, or is by what "
-           "is on |stream|.";
+    return "The gradient view of a parameter has been written, or is "
+           "written by the work on |stream|.";
   case Call::accumulate:
-    return "Closes the open backward; another one follows before apply.";
+    return "Closes the open backward pass. Another backward pass follows "
+           "before apply.";
   case Call::discard:
     return "Drops everything since the last apply, on every rank.";
   case Call::apply:
-    return "Closes the open backward, if there is one, reduces over the ranks "
-           "and updates, after what is on |stream|. Collective. |inputs| are "
-           "the step's scalar arguments, "
-           "in order: the same on every rank, or an addend of each where the "
-           "step says so. One that updates depend on, such as a learning rate, "
-           "must be finite: where it is nan or infinite on any rank, all ranks "
-           "refuse the step and change nothing. One that is only reported may "
-           "be.";
+    return "Closes the open backward pass, if there is one, reduces over "
+           "the ranks and updates, after the work on |stream|. Collective. "
+           "|inputs| are the scalar arguments of the step, in order: the "
+           "same on every rank, or an addend of each rank if the step says "
+           "so. Inputs that updates depend on, such as a learning rate, "
+           "must be finite: if one is nan or infinite on any rank, all "
+           "ranks refuse the step and change nothing. An input that is "
+           "only reported may be nan or infinite.";
   case Call::results:
-    return "Waits for the last apply; set out_results->struct_size first. "
-           "Skipped steps are ok with a outcome, refused ones an error that "
-           "names the cause: a gradient, or an input of apply that is not "
-           "finite, and its rank.";
+    return "Waits for the last apply. Set out_results->struct_size first. "
+           "A skipped step is an outcome and returns ok. A refused step "
+           "returns an error, and the message names the cause, such as a "
+           "missing gradient or an input of apply that is not finite, and "
+           "its rank.";
   case Call::loss_scale:
-    return "What the next backward multiplies its loss by: 1 unless the step "
-           "has a loss scale, and then the same until apply; for it the last "
-           "apply is waited for.";
+    return "The factor by which the caller multiplies the loss of the next "
+           "backward pass. It is 1 if the step has no loss scale. "
+           "Otherwise the call waits for the last apply, and the factor is "
+           "the same until the next apply.";
   case Call::parameter_wait:
-    return "Makes |stream| wait until a parameter (-1: all) may be read.";
+    return "Makes |stream| wait until a parameter (-1: every parameter) "
+           "may be read.";
   case Call::state_count:
-    return "State on this rank, for checkpoints: entries are (parameter, role, "
-           "interval of the elements that this rank holds of it), whatever the "
-           "buckets are.";
+    return "The number of state entries on this rank, for checkpoints. An "
+           "entry is (parameter, role, interval of the elements of the "
+           "parameter that this rank holds), and does not depend on "
+           "buckets.";
   case Call::state_describe:
-    return "Tells what entry |entry| is; set out_entry->struct_size first.";
+    return "Describes entry |entry|. Set out_entry->struct_size first.";
   case Call::state_read:
-    return "Copies an entry out; |bytes| is exactly its size.";
+    return "Copies an entry to |out_data|. |bytes| is exactly the size of "
+           "the entry.";
   case Call::state_write:
-    return "Copies an entry in; only between steps. A checkpoint may be "
-           "written in any order: each entry stays as written. Writing "
-           "'master' alone also sets 'parameter', rounded, and writing "
-           "'parameter' alone also sets 'master'. Where 'master' is divided "
-           "over ranks, writing it alone makes the next backward an error "
-           "(protocol), since a rank lacks the other slices: write "
-           "'parameter', too, on every rank.";
+    return "Copies |data| to an entry. Only between steps. A checkpoint "
+           "may be written in any order: each entry keeps the values that "
+           "were written. Writing 'master' alone also sets 'parameter', "
+           "rounded, and writing 'parameter' alone also sets 'master'. If "
+           "'master' is divided over ranks, a rank lacks the other slices, "
+           "and a write of 'master' alone makes the next backward pass an "
+           "error (protocol): write 'parameter', too, on every rank.";
   case Call::gradient_of:
-    return "As gradient, where several backwards are under way: of backward "
-           "|backward|, counted from 0 since the last apply or discard. It "
-           "begins by that, and waits where one before has not ended.";
+    return "As gradient, for concurrent backward passes: for the backward "
+           "pass with number |backward|, counted from 0 since the last "
+           "apply or discard. The first gradient of a backward pass begins "
+           "it. The gradient waits while an earlier backward pass has not "
+           "ended.";
   case Call::end_backward:
-    return "All gradients of |backward| have come; the last one may be left to "
-           "apply.";
+    return "All gradients of the backward pass with number |backward| have "
+           "arrived. apply ends the last backward pass itself.";
   case Call::find_activation:
     return "The number of the activation called |name|.";
   case Call::send:
-    return "Sends to the other end of an activation: from the stage that it "
-           "comes from the activation, from the one that it goes to its "
-           "gradient. |micro_batch| is the caller's number for it; between two "
-           "of apply or discard each goes once. |shape| has its extents, null "
-           "where all are declared and for a gradient. Copies, and never "
-           "waits.";
+    return "Sends to the peer of an activation. The source stage sends the "
+           "activation, and the destination stage sends its gradient. "
+           "|micro_batch| is a number that the caller chooses; each "
+           "micro-batch is sent once between two calls of apply or "
+           "discard. |shape| holds the extents; it may be null for a "
+           "gradient, and if all extents are declared. The call copies the "
+           "tensor and never waits.";
   case Call::receive_shape:
-    return "The extents of what the next receive of the same fills; waits for "
-           "them where they are not declared.";
+    return "The extents of the tensor that receive with the same arguments "
+           "fills. Waits for the extents that are not declared.";
   case Call::receive:
-    return "Waits for what the other end of an activation sends, and writes it "
-           "to |tensor|. After a timeout it may be called again.";
+    return "Waits for the tensor that the peer of an activation sends, and "
+           "writes it to |tensor|. After a timeout the call may be "
+           "repeated.";
   default:
     return "";
   }
@@ -125,8 +136,8 @@ static StringRef getComment(Call call) {
 
 static constexpr size_t kColumns = 80;
 
-/// Prints |words|, apart at |separator|, in lines that begin with |indent|. The
-/// first line is begun, up to |column|.
+/// Prints |words|, split at |separator|, in lines that begin with |indent|. The
+/// first line already has text up to |column|.
 static void printFilled(raw_ostream &os, StringRef words, StringRef separator,
                         StringRef indent, size_t column) {
   bool isFirst = true;
@@ -171,8 +182,8 @@ static std::string toMacro(StringRef name) {
   return text;
 }
 
-/// A macro for each of |names|. Names that differ only in punctuation are left
-/// to the calls that look them up.
+/// Defines a macro for each of |names|. Names that differ only in punctuation
+/// get no macro; callers look them up by name.
 static void printNumbers(raw_ostream &os, const Twine &prefix,
                          ArrayRef<std::string> names) {
   llvm::StringMap<int> count;
@@ -183,7 +194,7 @@ static void printNumbers(raw_ostream &os, const Twine &prefix,
       os << "#define " << prefix << toMacro(name) << " " << i << "\n";
 }
 
-/// How ranks are numbered, where there are several axes to number them over.
+/// The numbering of ranks; empty if there are fewer than two axes.
 static std::string describeMesh(const Tables &tables) {
   std::string text;
   llvm::raw_string_ostream os(text);
@@ -204,14 +215,15 @@ std::string zero::emitHeader(const Tables &tables, StringRef prefix) {
   os << "// " << prefix << ".h: the C interface of step '" << tables.name
      << "', generated by\n// zero-compile for " << tables.ranks << " rank"
      << (tables.ranks == 1 ? "" : "s") << describeMesh(tables) << ".\n"
-     << "//\n// Every call returns a zero_rt_status; zero_rt_message() says "
-        "what went wrong,\n// except that a null step or runtime leaves the "
-        "message of the call before.\n// One thread at a time uses a "
+     << "//\n// Every call returns a zero_rt_status, and zero_rt_message() "
+        "describes the error.\n// Exception: a call with a null step or "
+        "runtime "
+        "keeps the message of the call\n// before. One thread at a time uses a "
         "runtime and its steps.\n\n";
   os << "#ifndef " << macro << "_H\n#define " << macro << "_H\n\n"
      << "#include \"zero_rt/abi.h\"\n\n"
      << "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n";
-  os << "/// The plan this header belongs to.\n"
+  os << "/// The plan of this header.\n"
      << "#define " << macro << "_PLAN_HASH UINT64_C(0x"
      << llvm::utohexstr(tables.planHash, /*LowerCase=*/true) << ")\n#define "
      << macro << "_RANKS " << tables.ranks << "\n#define " << macro
@@ -219,10 +231,13 @@ std::string zero::emitHeader(const Tables &tables, StringRef prefix) {
      << "_NUM_INPUTS " << tables.inputs.size() << "\n";
   for (auto [i, input] : llvm::enumerate(tables.inputs))
     if (input.tokens)
-      os << "/// What gradients are divided by: a rank passes its own count.\n"
+      os << "/// The number of tokens of this rank; gradients are divided by "
+            "the "
+            "sum.\n"
          << "#define " << macro << "_INPUT_TOKENS " << i << "\n";
   os << "\n";
-  os << "/// Numbers of the parameters; find_parameter knows all of them by "
+  os << "/// Numbers of the parameters. find_parameter finds every parameter "
+        "by "
         "name.\n";
   printNumbers(os, macro + "_PARAMETER_", tables.parameterNames);
   if (!tables.activationNames.empty())
@@ -241,7 +256,7 @@ std::string zero::emitHeader(const Tables &tables, StringRef prefix) {
     StringRef name = info.name;
     name.consume_front("step_");
     std::string arguments = info.arguments.str();
-    // As a person would write it, not as a macro is formatted.
+    // clang-format writes "type * name" in the arguments of a macro.
     for (size_t at; (at = arguments.find("* ")) != std::string::npos;)
       arguments.erase(at + 1, 1);
     if (info.call == Call::step_create)

@@ -24,7 +24,8 @@ static Constant emitRows(GlobalBuilder &globals, StringRef name,
       name, ArrayRef(words, rows.size() * sizeof(Row) / sizeof(int64_t)));
 }
 
-/// The fields of zero_rt_library that a stage has, in the order of the struct.
+/// The fields of zero_rt_library for one pipeline stage, in the order of the
+/// struct.
 static SmallVector<Constant> getStageFields(const StageProgram &stage,
                                             const LibraryOptions &options,
                                             GlobalBuilder &globals) {
@@ -86,7 +87,8 @@ static Value constant32(OpBuilder &builder, Location loc, int32_t value) {
   return builder.create<LLVM::ConstantOp>(loc, builder.getI32Type(), value);
 }
 
-/// Continues in a new block if |condition| holds, and returns |status| if not.
+/// Continues in a new block if |condition| is true, and returns |status|
+/// otherwise.
 static void returnUnless(OpBuilder &builder, Location loc,
                          LLVM::LLVMFuncOp function, Value condition,
                          int32_t status) {
@@ -98,8 +100,8 @@ static void returnUnless(OpBuilder &builder, Location loc,
   builder.setInsertionPointToEnd(next);
 }
 
-/// PREFIX_<call>(object, ...): forwards to the table that |object|, a step or a
-/// runtime, points to. PREFIX_create adds the library.
+/// Emits PREFIX_<call>(object, ...), which forwards to the table of |object|, a
+/// step or a runtime. PREFIX_create also passes the library.
 static void emitForwarder(GlobalBuilder &globals, const CallInfo &info,
                           StringRef prefix) {
   OpBuilder &builder = globals.getBuilder();
@@ -127,7 +129,7 @@ static void emitForwarder(GlobalBuilder &globals, const CallInfo &info,
                ZERO_RT_INVALID_ARGUMENT);
   Value table = builder.create<LLVM::LoadOp>(loc, pointer, arguments[0]);
   if (isCreate) {
-    // Offsets into a table of another version mean something else.
+    // A table of another version has other offsets.
     Value address = builder.create<LLVM::GEPOp>(
         loc, pointer, builder.getI8Type(), table,
         ArrayRef<LLVM::GEPArg>{offsetof(zero_rt_calls, abi_version)});
@@ -166,14 +168,14 @@ void zero::emitLibrary(ArrayRef<StageProgram> stages,
       firstCuda = code;
       continue;
     }
-    // No stages of its own.
+    // The library of a stage lists no stages.
     for (int field = 0; field < 2; ++field)
       fields.push_back(globals.integer(64, 0));
     fields.push_back({});
     fields.push_back(code);
     libraries.push_back(globals.structure("library", fields).symbol);
   }
-  // The first stage's is the way to the others.
+  // The library of the first stage lists the others.
   SmallVector<StringAttr> axes;
   for (const AxisCoordinate &c : stages.front().coordinates)
     axes.push_back(c.axis);

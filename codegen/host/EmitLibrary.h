@@ -13,7 +13,7 @@
 namespace zero {
 
 struct LibraryOptions {
-  /// What the exported functions begin with.
+  /// The prefix of the exported functions.
   std::string prefix;
   /// CPU features that the runtime must find, comma separated.
   std::string cpuFeatures;
@@ -21,24 +21,26 @@ struct LibraryOptions {
   const CudaCode *cuda = nullptr;
 };
 
-/// Appends to |target|, which already has a function for each kernel and scalar
-/// program under its symbol name: the tables and one function per handler of
-/// each stage, the zero_rt_library, and the exported PREFIX_* functions.
+/// Appends to |target| the tables and one function per handler of each pipeline
+/// stage, the zero_rt_library, and the exported PREFIX_* functions. |target|
+/// already has a function for each kernel and scalar program, under its symbol
+/// name.
 void emitLibrary(llvm::ArrayRef<StageProgram> stages,
                  const LibraryOptions &options, mlir::ModuleOp target);
 
 /// The text of PREFIX.h.
 std::string emitHeader(const Tables &tables, llvm::StringRef prefix);
 
-/// What the plan says of the proof.
+/// The part of the plan on the proof.
 struct ProofNote {
   bool isProved = false;
-  /// What the proof takes from whoever calls the step.
+  /// What the proof assumes of the caller of the step.
   std::vector<std::string> preconditions;
 };
 
-/// The plan as JSON: parameters, buckets, bytes per rank by role, collectives;
-/// the latter for each stage, where there are several.
+/// The plan as JSON: parameters, buckets, bytes per rank by role, and
+/// collectives. If there are several pipeline stages, the collectives of each
+/// one.
 std::string emitPlan(llvm::ArrayRef<StageProgram> stages, const Tables &whole,
                      llvm::StringRef cpu, const ProofNote &proof,
                      const CudaCode *cuda = nullptr);

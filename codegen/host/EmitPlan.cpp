@@ -17,8 +17,8 @@ using namespace zero;
 namespace json = llvm::json;
 
 namespace {
-/// What one rank does in a step: constant + perBackward * backwards, except
-/// that the first backward differs by |first|.
+/// The traffic of one rank in a step: constant + perBackward * (number of
+/// backward passes). The first backward pass differs by |first|.
 struct Traffic {
   int64_t allReduces = 0;
   int64_t scalarAllReduces = 0;
@@ -55,7 +55,7 @@ static StringRef nameOf(int64_t dtype) {
   }
 }
 
-/// Bytes that one rank's |copy| moves to another space.
+/// The bytes that |copy| moves to another space on one rank.
 static int64_t copiedBytes(zrt::CopyOp copy, const Tables &tables) {
   const zero_rt_buffer_row &from =
       tables.buffers[tables.getBuffer(copy.getSourceAttr())];
@@ -139,8 +139,8 @@ static Traffic countTraffic(zrt::ProgramOp program, const Tables &tables,
   return total;
 }
 
-/// Bytes per rank by space and role. With |several| backwards, buffers that
-/// change their role count as what they become.
+/// Bytes per rank by space and role. With |several| backward passes, a buffer
+/// that changes its role counts under its later role.
 static json::Object countBytes(zrt::ProgramOp program, const Tables &tables,
                                bool several) {
   llvm::DenseMap<int64_t, zrt::Role> roles;
@@ -172,7 +172,7 @@ static json::Object countBytes(zrt::ProgramOp program, const Tables &tables,
   return object;
 }
 
-/// The sums over the roles of what countBytes says.
+/// The sums of countBytes over the roles.
 static json::Object sumBytes(const json::Object &bytes) {
   json::Object sums;
   for (const auto &[space, roles] : bytes) {
@@ -184,7 +184,7 @@ static json::Object sumBytes(const json::Object &bytes) {
   return sums;
 }
 
-/// The buffers that take most of a rank's memory, the largest first.
+/// The buffers with the most memory of a rank, the largest first.
 static json::Array describeLargest(const Tables &tables) {
   constexpr size_t kShown = 5;
   std::vector<std::pair<int64_t, const zero_rt_buffer_row *>> sizes;
@@ -204,7 +204,7 @@ static json::Array describeLargest(const Tables &tables) {
   return largest;
 }
 
-/// How a parameter is split: `{"axis": "tp", "dimension": 1}` for each axis.
+/// The sharding of a parameter: `{"axis": "tp", "dimension": 1}` for each axis.
 static json::Array describeSharding(ValueType type) {
   json::Array sharding;
   for (const AxisPlacement &placement : type.getPlacements())
@@ -213,7 +213,7 @@ static json::Array describeSharding(ValueType type) {
   return sharding;
 }
 
-/// What is the same on all ranks of a stage, and no other.
+/// The part of the plan that is specific to one pipeline stage.
 static void describeStage(const StageProgram &stage, json::Array warnings,
                           json::Object &object) {
   zrt::ProgramOp program = stage.program;
@@ -252,8 +252,8 @@ static json::Array describeStages(ArrayRef<AxisCoordinate> coordinates) {
   return array;
 }
 
-/// Parameters that the library does not know, and the bytes of each that a rank
-/// keeps.
+/// The frozen parameters, which the library does not know, and the bytes of
+/// each on a rank.
 static json::Array describeFrozen(ModuleOp module, zrt::ProgramOp program,
                                   bool hasStages) {
   json::Array array;
@@ -310,7 +310,7 @@ std::string zero::emitPlan(ArrayRef<StageProgram> stages, const Tables &whole,
   json::Object plan{
       {"format", 1},
       {"step", whole.name},
-      // As text: JSON numbers lose bits beyond 2^53.
+      // Written as text, because JSON numbers lose bits beyond 2^53.
       {"plan_hash", llvm::formatv("{0:x16}", whole.planHash).str()},
       {"ranks", whole.ranks},
       {"mesh", std::move(mesh)},

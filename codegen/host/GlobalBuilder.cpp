@@ -9,7 +9,7 @@
 using namespace mlir;
 using namespace zero;
 
-/// Symbols of tables begin with this, so that no kernel can have their names.
+/// The prefix of the symbols of tables, which no kernel can have.
 static constexpr StringLiteral kPrefix = "zero.table.";
 
 std::string GlobalBuilder::makeName(StringRef name) {

@@ -13,8 +13,8 @@
 
 namespace zero {
 
-/// A field of a constant struct: an integer, or the address of a symbol (null
-/// if it has no name).
+/// A field of a constant struct: an integer, or the address of |symbol| (null
+/// if |symbol| is empty).
 struct Constant {
   unsigned width = 0; // 0: an address
   uint64_t value = 0;
@@ -31,17 +31,17 @@ public:
   Constant integer(unsigned width, uint64_t value) {
     return {width, value, {}};
   }
-  /// A zero-terminated string, or bytes as they are.
+  /// A zero-terminated string, or bytes without a terminator.
   Constant string(llvm::StringRef name, llvm::StringRef text);
   Constant bytes(llvm::StringRef name, llvm::StringRef bytes);
-  /// Arrays; the address is null if they are empty.
+  /// Arrays. The address of an empty array is null.
   Constant words(llvm::StringRef name, llvm::ArrayRef<int64_t> words);
   Constant indices(llvm::StringRef name, llvm::ArrayRef<int32_t> indices);
   Constant pointers(llvm::StringRef name, llvm::ArrayRef<std::string> symbols);
   Constant structure(llvm::StringRef name, llvm::ArrayRef<Constant> fields);
 
-  /// Names of what follows begin with |text|, those of other programs with
-  /// another.
+  /// Sets the prefix of the names of later constants. Each program has a prefix
+  /// of its own.
   void setPrefix(const llvm::Twine &text) { prefix = text.str(); }
   llvm::StringRef getPrefix() const { return prefix; }
 
@@ -51,7 +51,7 @@ public:
 private:
   Constant dense(llvm::StringRef name, mlir::Type element,
                  mlir::DenseElementsAttr values);
-  /// A constant of |type| whose value |fields| give, one by one.
+  /// A constant of |type| with the values |fields|.
   Constant aggregate(llvm::StringRef name, mlir::Type type,
                      llvm::ArrayRef<Constant> fields);
   std::string makeName(llvm::StringRef name);

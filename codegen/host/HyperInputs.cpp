@@ -9,10 +9,10 @@
 using namespace mlir;
 using namespace zero;
 
-/// One slot of a zrt.slots.
+/// One scalar slot of a zrt.slots.
 using Slot = std::pair<StringRef, int64_t>;
 
-/// The slots that kernels read, and those that live across steps.
+/// The scalar slots that kernels read, and the ones that live across steps.
 static llvm::DenseSet<Slot> findRoots(zrt::ProgramOp program) {
   llvm::StringMap<int64_t> sizes;
   for (auto slots : program.getOps<zrt::SlotsOp>())
@@ -27,8 +27,8 @@ static llvm::DenseSet<Slot> findRoots(zrt::ProgramOp program) {
   return roots;
 }
 
-/// Adds to |slots| what |program| loads for them; whether there is anything
-/// new.
+/// Adds to |slots| the scalar slots that |program| loads to compute them.
+/// Returns whether any is new.
 static bool addLoaded(zrt::ScalarsOp program, llvm::DenseSet<Slot> &slots) {
   bool isChanged = false;
   llvm::DenseSet<Value> needed;
@@ -52,7 +52,8 @@ static bool addLoaded(zrt::ScalarsOp program, llvm::DenseSet<Slot> &slots) {
 SmallVector<bool> zero::findHyperInputs(zrt::ProgramOp program) {
   llvm::DenseSet<Slot> slots = findRoots(program);
   SmallVector<zrt::ScalarsOp> programs(program.getOps<zrt::ScalarsOp>());
-  // Programs mostly stand in the order in which they run.
+  // Programs are mostly in the order in which they run, so few rounds are
+  // needed.
   for (bool isChanged = true; isChanged;) {
     isChanged = false;
     for (zrt::ScalarsOp scalars : llvm::reverse(programs))

@@ -12,8 +12,8 @@
 namespace zero {
 
 /// For each input of |program|, whether a scalar that kernels read or that
-/// lives across steps depends on it. An input that only results depend on is
-/// none, and the number of tokens is none either.
+/// lives across steps depends on it. False for an input on which only results
+/// depend, and for the number of tokens.
 llvm::SmallVector<bool> findHyperInputs(zrt::ProgramOp program);
 
 } // namespace zero

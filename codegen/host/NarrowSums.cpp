@@ -107,7 +107,7 @@ static SmallVector<Sum> findNarrowSums(const StageProgram &stage) {
               buffer.getValueType().getElementType(),
               stage.tables.getHeldElements(row),
               stage.tables.getNumRanks(stage.tables.getAxes(axes))};
-      // Pieces of one gradient add up to a number that has more bits.
+      // The sum of several pieces of a gradient has more bits than its pieces.
       bool comesInOnePiece = llvm::all_of(
           bucket.getMembers().getAsRange<FlatSymbolRefAttr>(),
           [&](FlatSymbolRefAttr member) {
@@ -128,8 +128,8 @@ static std::string print(Type type) {
   return text;
 }
 
-/// The warnings about |all|, of which |hasOthers| says for a type whether a
-/// zero.reduce may take gradients that it would round.
+/// The warnings about |all|. |hasOthers| returns for a type whether a
+/// zero.reduce in that type may also take gradients that it would round.
 static json::Array describe(ArrayRef<Sum> all,
                             llvm::function_ref<bool(Type)> hasOthers) {
   llvm::MapVector<std::pair<Type, Type>, SmallVector<Sum>> byTypes;

@@ -13,13 +13,13 @@
 
 namespace zero {
 
-/// For each stage, warnings about reductions whose addends could travel in a
-/// narrower type without any rounding.
+/// For each pipeline stage, warnings about reductions whose addends could
+/// travel in a narrower type without rounding.
 std::vector<llvm::json::Array>
 describeNarrowSums(llvm::ArrayRef<StageProgram> stages);
 
-/// Bytes that one rank sends in a ring that passes |bytes| on: (D-1)/D of them,
-/// |times| times over.
+/// The bytes that one rank sends in a ring of D ranks for |bytes|: (D-1)/D of
+/// them, |times| times.
 int64_t getRingBytes(int64_t bytes, int64_t ranks, int64_t times);
 
 } // namespace zero

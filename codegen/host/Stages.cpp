@@ -11,7 +11,7 @@
 using namespace mlir;
 using namespace zero;
 
-/// More than any pipeline has; each is a program.
+/// More pipeline stages than any pipeline has. Each of them is a program.
 static constexpr int64_t kMostStages = 1024;
 
 FailureOr<std::vector<StageProgram>> zero::splitStages(zrt::ProgramOp program,

@@ -11,18 +11,20 @@
 
 namespace zero {
 
-/// What the ranks of one pipeline stage run.
+/// The program of the ranks of one pipeline stage.
 struct StageProgram {
-  /// Where they are, over the axes that have stages, in the order of the mesh.
+  /// The coordinates of the stage over the axes that have stages, in the order
+  /// of the mesh.
   llvm::SmallVector<AxisCoordinate> coordinates;
-  /// Owns the program, unless it is that of all ranks.
+  /// Owns the program. Null if it is the program of all ranks.
   mlir::OwningOpRef<mlir::ModuleOp> module;
   zrt::ProgramOp program;
   Tables tables;
 };
 
-/// The programs of all stages, row-major over their coordinates; that of all
-/// ranks where there are no stages. |whole| are the tables of |program|.
+/// The programs of all pipeline stages, row-major over their coordinates.
+/// Without pipeline stages, the program of all ranks. |whole| are the tables of
+/// |program|.
 mlir::FailureOr<std::vector<StageProgram>> splitStages(zrt::ProgramOp program,
                                                        const Tables &whole);
 

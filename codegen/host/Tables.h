@@ -4,8 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The constant tables of zero_rt/library.h, before they are code: what the
-// library, the header and the plan all say, read from the IR once.
+// The constant tables of zero_rt/library.h, before they are code. They are read
+// from the IR once, and the library, the header and the plan are written from
+// them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +32,7 @@ private:
   llvm::StringMap<int64_t> offsets;
 };
 
-/// Stages that take part in a reduction are bits of a number.
+/// The pipeline stages that take part in a reduction are bits of a number.
 constexpr int64_t kMaxTiedStages = 62;
 
 struct Tables {
@@ -41,9 +42,9 @@ struct Tables {
   StringBlob strings;
   std::vector<zero_rt_axis_row> axes;
   std::vector<int64_t> axisSets;
-  /// Which stages take part, a bit for each; 0: all.
+  /// The pipeline stages that take part, a bit per stage; 0: all.
   std::vector<int64_t> axisSetStages;
-  /// The axes that have stages, in the order of the mesh.
+  /// The axes that have pipeline stages, in the order of the mesh.
   llvm::SmallVector<mlir::StringAttr> stageAxes;
   std::vector<zero_rt_parameter_row> parameters;
   std::vector<zero_rt_bucket_row> buckets;
@@ -52,7 +53,7 @@ struct Tables {
   std::vector<zero_rt_table_row> tables;
   std::vector<zero_rt_state_row> states;
   std::vector<zero_rt_slot_row> slots;
-  int64_t lossScale = -1; // its slot
+  int64_t lossScale = -1; // its scalar slot
   std::vector<zero_rt_input_row> inputs;
   std::vector<int64_t> results;
   std::vector<std::string> resultNames;
@@ -65,32 +66,33 @@ struct Tables {
   std::vector<std::string> parameterNames;
   std::vector<std::string> activationNames;
 
-  /// Rows of symbols of the program.
+  /// The rows of symbols of the program.
   int64_t getBuffer(mlir::FlatSymbolRefAttr symbol) const;
   int64_t getBucket(mlir::FlatSymbolRefAttr symbol) const;
   int64_t getKernel(mlir::FlatSymbolRefAttr symbol) const;
   int64_t getScalars(mlir::FlatSymbolRefAttr symbol) const;
   int64_t getTable(mlir::FlatSymbolRefAttr symbol) const;
-  /// The first slot of a zrt.slots.
+  /// The first scalar slot of a zrt.slots.
   int64_t getSlot(mlir::FlatSymbolRefAttr symbol) const;
 
-  /// A set of axes: a bit for each, and its row in axisSets.
+  /// A set of axes as bits, and the row of a set in axisSets.
   int64_t getSet(llvm::ArrayRef<mlir::StringAttr> names) const;
   int64_t getAxes(mlir::ArrayAttr names) const;
-  /// The same for a reduction of what |type| says, which may be on several
-  /// stages.
+  /// The same for a reduction of a value of |type|, which may be on several
+  /// pipeline stages.
   int64_t getAxes(mlir::ArrayAttr names, ValueType type) const;
-  /// The stages over |names| that |type| is on, a bit for each; 0: all.
+  /// The pipeline stages over |names| that have a value of |type|, a bit per
+  /// stage; 0: all.
   int64_t getStages(llvm::ArrayRef<mlir::StringAttr> names,
                     ValueType type) const;
-  /// The row of a set of axes and stages; -1 if there is none.
+  /// The row of a set of axes and pipeline stages; -1 if there is none.
   int64_t findAxes(int64_t set, int64_t stages) const;
-  /// The product of the sizes of axes that have stages.
+  /// The product of the sizes of the axes that have pipeline stages.
   int64_t getNumStages() const;
-  /// The ranks that differ over a set, as a row.
+  /// The number of ranks that differ over the set in row |axes|.
   int64_t getNumRanks(int64_t axes) const;
 
-  /// What a rank holds of a buffer.
+  /// The number of elements of a buffer that a rank holds.
   int64_t getHeldElements(const zero_rt_buffer_row &buffer) const {
     return buffer.elements / getNumRanks(buffer.owners);
   }
@@ -105,8 +107,9 @@ struct Tables {
   llvm::DenseMap<mlir::Attribute, int64_t> slotRows;
 };
 
-/// Reads |program|; emits a diagnostic where it is incomplete. That of one
-/// pipeline stage is part of one whose tables are |whole|.
+/// Reads |program|. Emits a diagnostic if it is incomplete. If |program| is
+/// that of one pipeline stage, |whole| are the tables of the program of all
+/// ranks.
 mlir::FailureOr<Tables> buildTables(zrt::ProgramOp program,
                                     const Tables *whole = nullptr);
 

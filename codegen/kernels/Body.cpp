@@ -34,10 +34,11 @@ Type zero::widen(Type type, int64_t width) {
 
 static bool isNarrow(Type type) { return type.isBF16() || type.isF16(); }
 
-/// Whether |op| becomes instructions that give the same on all targets. The
-/// others would become calls of a math library, which a compiled step does not
-/// have, have no lowering, or are undefined for some numbers: a conversion of
-/// one that does not fit, a division by 0, a shift by too much.
+/// Whether |op| becomes instructions with the same results on all targets.
+/// Other ops would become calls of a math library, which a compiled step does
+/// not have; or have no lowering; or are undefined for some numbers: a
+/// conversion of a number that does not fit, a division by 0, a shift by too
+/// many bits.
 static bool hasInstructions(Operation &op) {
   if (isa<arith::ArithDialect>(op.getDialect()))
     return !isa<arith::RemFOp, arith::CeilDivSIOp, arith::CeilDivUIOp,
@@ -55,7 +56,7 @@ static LogicalResult checkType(Operation &op, Type type, StringRef place) {
   if (!zero::isElementType(type) && !type.isInteger(1))
     return op.emitOpError()
            << "type " << type << " is not supported in " << place;
-  // One rounding per op: 16-bit arithmetic would compute in f32 and round
+  // Each op rounds once. 16-bit arithmetic would compute in f32 and round
   // again.
   if (isNarrow(type) &&
       !isa<arith::ExtFOp, arith::TruncFOp, arith::ConstantOp, arith::SelectOp>(
@@ -67,7 +68,7 @@ static LogicalResult checkType(Operation &op, Type type, StringRef place) {
 
 LogicalResult zero::checkBody(Block &body, StringRef place) {
   for (Operation &op : body.without_terminator()) {
-    // These have f64 values only, by their definition.
+    // By definition these ops have f64 values only.
     if (isa<zrt::LoadSlotOp, zrt::StoreSlotOp>(op))
       continue;
     if (!hasInstructions(op))
@@ -150,14 +151,15 @@ private:
         i16(), create<arith::SelectOp>(isNan, bits(0x7fc0), rounded));
   }
 
-  /// f64 to f32 with inexact results moved to the neighbor whose last bit is 1.
-  /// f32 has more than two bits to spare over bf16 and f16, and so a second
-  /// rounding, to those, gives what one rounding of the f64 would.
+  /// f64 to f32, rounded to odd: an inexact result becomes the neighbor whose
+  /// last bit is 1. f32 has more than two bits more than bf16 and f16.
+  /// Therefore a second rounding, to bf16 or f16, gives the same result as one
+  /// rounding of the f64.
   Value roundToOdd(Value value) {
     Value nearest = create<arith::TruncFOp>(f32(), value);
     Value back = create<arith::ExtFOp>(f64(), nearest);
     Value word = create<arith::BitcastOp>(i32(), nearest);
-    // Unordered: a NaN stays one.
+    // Unordered, so that a NaN stays a NaN.
     Value keep = create<arith::OrIOp>(
         create<arith::CmpFOp>(arith::CmpFPredicate::UEQ, back, value),
         create<arith::CmpIOp>(arith::CmpIPredicate::ne,
@@ -183,9 +185,9 @@ private:
 // Cloning
 //===----------------------------------------------------------------------===//
 
-/// The larger of two numbers, or the smaller; of a number and a NaN the number,
-/// of 0 and -0 one and the same wherever it runs. A machine's own op takes
-/// either 0.
+/// The larger (or smaller) of two numbers. Of a number and a NaN the result is
+/// the number. Of 0 and -0 the result is the same on all targets; the op of a
+/// machine may return either.
 template <typename OpT>
 static Value emitNumber(OpBuilder &builder, Location loc, Value a, Value b) {
   auto isNaN = [&](Value value) -> Value {
@@ -197,8 +199,8 @@ static Value emitNumber(OpBuilder &builder, Location loc, Value a, Value b) {
   return builder.create<arith::SelectOp>(loc, isNaN(a), b, chosen);
 }
 
-/// The magnitude of |op| with the sign of a number; a NaN has none: which one
-/// it gets, and keeps, depends on the machine.
+/// copysign that ignores the sign of a NaN, because the sign of a NaN depends
+/// on the machine.
 static Value emitCopySign(OpBuilder &builder, math::CopySignOp op,
                           const IRMapping &mapping) {
   Location loc = op.getLoc();
@@ -254,8 +256,8 @@ void zero::emitBodyOp(OpBuilder &builder, Operation &op, IRMapping &mapping,
   Operation *clone = builder.clone(op, mapping);
   for (Value result : clone->getResults())
     result.setType(widen(getStoredType(result.getType()), width));
-  // Every operation is IEEE, also where the source would allow less: the
-  // interpreter and other targets must give the same bits.
+  // Every operation is IEEE, even if the source allows fast-math: the
+  // interpreter and all targets must have the same bits.
   if (auto fast = dyn_cast<arith::ArithFastMathInterface>(clone))
     clone->setAttr(fast.getFastMathAttrName(),
                    arith::FastMathFlagsAttr::get(op.getContext(),

@@ -4,11 +4,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The ops of a zrt.kernel or zrt.scalars body are cloned with wider types; only
-// conversions of 16-bit floats are rewritten. bf16 has no arithmetic here and
-// is i16 everywhere: LLVM scalarizes vectors of bfloat, and the machine's own
-// conversion flushes subnormals and keeps NaN payloads (AVX-512), or is
-// missing.
+// The ops of a zrt.kernel or zrt.scalars body are cloned with wider types. Only
+// conversions of 16-bit floats are rewritten. bf16 has no arithmetic, and is
+// i16 everywhere. The reasons: LLVM scalarizes vectors of bfloat, and the
+// conversion of the machine flushes subnormals and keeps NaN payloads
+// (AVX-512), or does not exist.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,16 +21,16 @@
 namespace zero {
 
 /// Emits an error at the first op of |body| that has no exact code without a
-/// library call. |place| completes "is not supported in ".
+/// library call. |place| completes the message "is not supported in ".
 mlir::LogicalResult checkBody(mlir::Block &body, llvm::StringRef place);
 
 /// Whether arrays of |type| can be read and written.
 bool isElementType(mlir::Type type);
 
-/// |type| as it is in memory and in registers: bf16 is i16.
+/// The representation of |type| in memory and in registers: bf16 is i16.
 mlir::Type getStoredType(mlir::Type type);
 
-/// |width| elements of |type|; the type itself where |width| is 1.
+/// The type of |width| elements of |type|; |type| itself if |width| is 1.
 mlir::Type widen(mlir::Type type, int64_t width);
 
 /// Emits |op| of a checked body for |width| elements. |mapping| holds its

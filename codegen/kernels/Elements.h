@@ -4,8 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What the loops of all targets are made of. What depends on per-step scalars
-// and constants only is computed once, before the loops.
+// The code of one or several elements, from which all targets build their
+// loops. Values that depend on per-step scalars and constants only are computed
+// once, before the loops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,12 +20,12 @@
 
 namespace zero {
 
-/// How arrays are read and written.
+/// Options of the loads and stores of arrays.
 struct ElementOptions {
   /// Elements of one vector op.
   int64_t width;
-  /// Whether the address of a vector is a multiple of its size; else only of
-  /// that of an element.
+  /// Whether the address of a vector is a multiple of the size of the vector,
+  /// and not only of the size of an element.
   bool alignedVectors = false;
 };
 
@@ -34,19 +35,20 @@ public:
   Elements(mlir::OpBuilder &builder, zrt::KernelOp kernel,
            const ElementOptions &options);
 
-  /// Loads the |scalars| and computes what is the same for all elements of the
-  /// |arrays|. Comes first.
+  /// Loads the |scalars| and computes the values that are the same for all
+  /// elements of the |arrays|. Call this function first.
   void emitUniforms(mlir::ArrayRef<mlir::Value> arrays, mlir::Value scalars);
 
-  /// What was loaded of |width| elements, the options' or 1.
+  /// The loaded values of |width| elements. |width| is that of the options, or
+  /// 1.
   struct Loaded {
     int64_t width;
     mlir::IRMapping mapping;
     mlir::SmallVector<std::pair<unsigned, mlir::Value>> written;
   };
   Loaded emitLoads(mlir::Value index, int64_t width);
-  /// Runs the body and stores; returns what it adds to the sum, or null. All
-  /// loads of an element come before its stores, so that an array may be two
+  /// Emits the body and the stores. Returns the addend of the sum, or null. All
+  /// loads of an element come before its stores, so that one array may be two
   /// operands.
   mlir::Value emitBody(Loaded &loaded);
   mlir::Value emit(mlir::Value index, int64_t width) {
@@ -68,7 +70,7 @@ private:
   mlir::IRMapping broadcasts;
 };
 
-/// Emits an error where |kernel| has no code; |place| is as for checkBody.
+/// Emits an error if |kernel| has no code. |place| is as for checkBody.
 mlir::LogicalResult checkKernel(zrt::KernelOp kernel, llvm::StringRef place);
 
 /// The address of element |index| of |base|.

@@ -45,7 +45,7 @@ void zero::emitScalarOps(
 FailureOr<LLVM::LLVMFuncOp>
 zero::emitScalars(zrt::ScalarsOp scalars, ModuleOp target, StringRef name,
                   function_ref<int64_t(FlatSymbolRefAttr)> getFirstSlot) {
-  // Nothing is left in |target| where an op has no code.
+  // Checks first, so that |target| stays unchanged if an op has no code.
   if (failed(checkBody(scalars.getBody().front(), "a scalar program")))
     return failure();
   MLIRContext *context = scalars.getContext();
@@ -57,7 +57,8 @@ zero::emitScalars(zrt::ScalarsOp scalars, ModuleOp target, StringRef name,
   auto function = builder.create<LLVM::LLVMFuncOp>(
       loc, name,
       LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context), {pointer}));
-  // Scheduling takes time with the square of a block's length.
+  // The time of instruction scheduling grows with the square of the length of a
+  // block.
   constexpr size_t kLong = 500;
   if (scalars.getBody().front().getOperations().size() > kLong)
     function.setPassthroughAttr(

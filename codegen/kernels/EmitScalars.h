@@ -16,14 +16,14 @@
 namespace zero {
 
 /// Adds to |target| a function |name| with the signature of zero_rt_scalar_fn
-/// that runs |scalars|. |getFirstSlot| says where a zrt.slots begins. Emits a
-/// diagnostic where an op has no code.
+/// that runs |scalars|. |getFirstSlot| returns the first scalar slot of a
+/// zrt.slots. Emits a diagnostic if an op has no code.
 mlir::FailureOr<mlir::LLVM::LLVMFuncOp>
 emitScalars(zrt::ScalarsOp scalars, mlir::ModuleOp target, llvm::StringRef name,
             llvm::function_ref<int64_t(mlir::FlatSymbolRefAttr)> getFirstSlot);
 
-/// The same at the insertion point of |builder|, with the slots at the address
-/// |slots|. All ops have code: see checkBody.
+/// Emits the same code at the insertion point of |builder|, with the scalar
+/// slots at the address |slots|. All ops must have code: see checkBody.
 void emitScalarOps(
     mlir::OpBuilder &builder, zrt::ScalarsOp scalars, mlir::Value slots,
     llvm::function_ref<int64_t(mlir::FlatSymbolRefAttr)> getFirstSlot);

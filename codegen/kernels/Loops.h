@@ -13,10 +13,10 @@
 
 namespace zero {
 
-// The order of a sum, the same on all targets: element i goes to lane i mod 32,
-// whatever the width of a vector; blocks begin at multiples of 4096. Lanes
-// start at +0.0, so no lane and no sum is ever -0.0, and a lane that got no
-// element adds nothing.
+// The order of a sum is the same on all targets: element i is added to lane i
+// mod 32, for any width of vectors, and blocks begin at multiples of 4096.
+// Lanes start at +0.0. Therefore no lane and no sum is -0.0, and a lane without
+// elements adds nothing.
 constexpr int64_t kSumLanes = 32;
 constexpr int64_t kSumBlock = 4096;
 
@@ -54,7 +54,7 @@ protected:
     return loop.getResults();
   }
 
-  /// Both branches yield as many values.
+  /// Both branches yield the same number of values.
   mlir::SmallVector<mlir::Value> emitIf(mlir::Value condition, Code emitThen,
                                         Code emitElse) {
     auto branch = builder.create<mlir::scf::IfOp>(
@@ -72,7 +72,7 @@ protected:
   mlir::Location loc;
 
 private:
-  /// The code goes where |nested| is, and ends there.
+  /// Emits code at the insertion point of |nested|, and ends it with a yield.
   void emitAt(mlir::OpBuilder &nested, Code emit) {
     mlir::OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPoint(nested.getInsertionBlock(),

@@ -61,9 +61,10 @@ static LogicalResult lowerToLLVM(ModuleOp module) {
   PassManager passes(module.getContext());
   passes.addPass(createConvertSCFToCFPass());
   passes.addPass(createConvertVectorToLLVMPass());
-  // Before arith: it makes arith constants. A square root becomes the
-  // intrinsic, which is rounded correctly on every target; a target's own
-  // lowering of math would call a library, and approximate.
+  // Runs before the lowering of arith, because it makes arith constants. A
+  // square root becomes the intrinsic, which is correctly rounded on every
+  // target. The lowering of math for a target would call a library, and
+  // approximate.
   passes.addPass(createConvertMathToLLVMPass());
   passes.addPass(createArithToLLVMConversionPass());
   passes.addPass(createConvertFuncToLLVMPass());
@@ -78,7 +79,7 @@ std::unique_ptr<llvm::Module> zero::lowerToLLVMIR(ModuleOp module,
   OwningOpRef<ModuleOp> lowered = module.clone();
   if (failed(lowerToLLVM(*lowered)))
     return nullptr;
-  // Before the translation, which takes the alignment of loads from it.
+  // Set before the translation, which uses it for the alignment of loads.
   auto text = [&](const std::string &text) {
     return StringAttr::get(module.getContext(), text);
   };
@@ -103,8 +104,8 @@ void zero::optimize(llvm::Module &module, llvm::TargetMachine &machine) {
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager sccs;
   llvm::ModuleAnalysisManager modules;
-  // Kernels are vectors and unrolled as measured; what loops are left run for
-  // fewer than 32 elements.
+  // Kernels have vectors and are unrolled as measured. The remaining loops run
+  // for fewer than 32 elements.
   llvm::PipelineTuningOptions tuning;
   tuning.LoopVectorization = false;
   tuning.SLPVectorization = false;

@@ -18,19 +18,22 @@ namespace zero {
 /// Registers the dialects and translations that code generation needs.
 void registerCodegenDialects(mlir::DialectRegistry &registry);
 
-/// What generates code for |triple|, whose target is initialized, without
-/// fusing floating point. Null where LLVM cannot; |message| says why.
+/// Creates the target machine for |triple|, without fusing of floating point.
+/// The target must be initialized. Returns null on an error; |message| says
+/// why.
 std::unique_ptr<llvm::TargetMachine>
 createTargetMachine(llvm::StringRef triple, llvm::StringRef cpu,
                     llvm::StringRef features, std::string &message);
 
-/// LLVM IR of a copy of |module|, of func, llvm, nvvm, cf, scf, vector, arith
-/// and math ops, for |machine|. Null after an error, which is emitted.
+/// Lowers a copy of |module|, which has func, llvm, nvvm, cf, scf, vector,
+/// arith and math ops, to LLVM IR for |machine|. Emits an error and returns
+/// null on a failure.
 std::unique_ptr<llvm::Module> lowerToLLVMIR(mlir::ModuleOp module,
                                             llvm::TargetMachine &machine,
                                             llvm::LLVMContext &context);
 
-/// Runs LLVM's passes over |module|. Contracts and reorders no floating point.
+/// Runs the passes of LLVM over |module|. Does not contract or reorder floating
+/// point.
 void optimize(llvm::Module &module, llvm::TargetMachine &machine);
 
 } // namespace zero

@@ -18,7 +18,7 @@
 using namespace mlir;
 using namespace zero;
 
-/// The one program of |module|.
+/// The only program of |module|.
 static FailureOr<zrt::ProgramOp> getProgram(ModuleOp module) {
   auto programs = llvm::to_vector(module.getOps<zrt::ProgramOp>());
   if (programs.size() != 1)
@@ -94,7 +94,7 @@ LogicalResult zero::writeFile(StringRef path, StringRef text,
     os << text;
     os.close();
     error = os.error();
-    // Else the stream ends the process.
+    // Otherwise the stream would end the process.
     os.clear_error();
     if (error)
       llvm::sys::fs::remove(path);

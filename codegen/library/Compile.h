@@ -15,15 +15,15 @@
 namespace zero {
 
 struct CompileOptions {
-  /// What the library's functions begin with; the step's name if empty.
+  /// The prefix of the functions of the library. Empty: the name of the step.
   std::string name;
   CpuTargetOptions target;
-  /// None: the library runs on a CPU only.
+  /// Without a value the library runs on a CPU only.
   std::optional<CudaTargetOptions> cuda;
   ProofNote proof;
 };
 
-/// What a module with one zrt.program compiles to, before it is written.
+/// The result of compiling a module with one zrt.program, before it is written.
 struct CompiledStep {
   std::string name;
   std::string code; // object, assembly or LLVM IR, as the target says
@@ -33,22 +33,22 @@ struct CompiledStep {
   std::vector<std::string> exportedSymbols;
 };
 
-/// Whether |name| can be that of a library, its header and its functions; else
-/// |message| says why not.
+/// Checks that |name| can be the name of a library, its header and its
+/// functions. On an error |message| says why not.
 mlir::LogicalResult checkLibraryName(llvm::StringRef name,
                                      std::string &message);
 
-/// Compiles |scheduled|; emits a diagnostic where that is not possible.
+/// Compiles |scheduled|. Emits a diagnostic on an error.
 mlir::FailureOr<CompiledStep> compileStep(mlir::ModuleOp scheduled,
                                           const CompileOptions &options);
 
-/// Links |step|'s object to the shared library |path|. On an error |message|
-/// says why, and what is left at |path| is of no use.
+/// Links the object of |step| to the shared library |path|. On an error
+/// |message| says why, and the file at |path| is unusable.
 mlir::LogicalResult writeLibrary(const CompiledStep &step, llvm::StringRef path,
                                  std::string &message);
 
-/// Writes |text| to |path|. On an error nothing is left there, and |message|
-/// names the file.
+/// Writes |text| to |path|. On an error there is no file at |path|, and
+/// |message| names the path.
 mlir::LogicalResult writeFile(llvm::StringRef path, llvm::StringRef text,
                               std::string &message);
 

@@ -11,14 +11,16 @@
 
 using namespace mlir;
 
-/// libNAME.so with one of these names would be loaded in place of another.
+/// A libNAME.so with one of these names would be loaded instead of another
+/// library.
 static constexpr StringRef kLibraries[] = {
     "BrokenLocale", "asan", "atomic", "c",       "cuda",    "cudart",
     "dl",           "gcc",  "gcc_s",  "gomp",    "m",       "mpi",
     "nccl",         "nsl",  "omp",    "pthread", "resolv",  "rt",
     "stdc",         "tsan", "ubsan",  "util",    "python3", "z"};
 
-/// NAME.h with one of these names would be included in place of another.
+/// A NAME.h with one of these names would be included instead of another
+/// header.
 static constexpr StringRef kHeaders[] = {
     "alloca",   "assert",   "complex",     "ctype",     "dlfcn",    "errno",
     "fcntl",    "features", "fenv",        "float",     "inttypes", "iso646",
@@ -125,7 +127,7 @@ static constexpr StringRef kKeywords[] = {"alignas",
                                           "xor",
                                           "xor_eq"};
 
-/// Names of C functions begin with it.
+/// Names of C functions begin with the name of the library.
 static bool isIdentifier(StringRef name) {
   return !name.empty() && !llvm::isDigit(name.front()) &&
          llvm::all_of(name,

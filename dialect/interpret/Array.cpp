@@ -66,11 +66,12 @@ Array zero::sumInOrder(const Calculator &calculator, const Format &format,
 }
 
 PerRank zero::travel(const Calculator &calculator, const PerRank &addends,
-                     const Format *wire) {
+                     const Format *reduceDtype) {
   PerRank arrived;
   for (const Array &addend : addends)
-    arrived.push_back(wire && addend.format ? convert(calculator, *wire, addend)
-                                            : addend);
+    arrived.push_back(reduceDtype && addend.format
+                          ? convert(calculator, *reduceDtype, addend)
+                          : addend);
   return arrived;
 }
 

@@ -23,7 +23,7 @@ inline Range getSlice(int64_t elements, int64_t index, int64_t count) {
   return {index * elements / count, (index + 1) * elements / count};
 }
 
-/// What one rank holds of a value: its elements, of one declared type.
+/// The elements of a value that one rank holds, in one declared type.
 struct Array {
   const Format *format = nullptr;
   std::vector<Number> elements;
@@ -53,18 +53,19 @@ Array scale(const Calculator &calculator, const Array &array, Number factor);
 
 Array add(const Calculator &calculator, const Array &a, const Array &b);
 
-/// The element-wise sum of |addends| in order, as collectives compute it: in
-/// |format|, or for one of 16 bits in f32 and rounded once.
+/// The element-wise sum of |addends| in order, as collectives compute it. It is
+/// taken in |format|; for a format of 16 bits it is taken in f32 and rounded
+/// once.
 Array sumInOrder(const Calculator &calculator, const Format &format,
                  llvm::ArrayRef<const Array *> addends);
 
-/// |addends| as they arrive when they travel as |wire|; null: as they are.
+/// |addends| after they traveled as |reduceDtype|. Null: they do not change.
 PerRank travel(const Calculator &calculator, const PerRank &addends,
-               const Format *wire);
+               const Format *reduceDtype);
 
 /// The sum of f64 |terms| in the order of all kernels: term i to lane i mod 32,
-/// blocks of 4096 terms, lanes folded in halves, sums of blocks summed
-/// likewise.
+/// blocks of 4096 terms, lanes folded in halves, sums of blocks added in the
+/// same way.
 Number sumInLanes(const Calculator &calculator, llvm::ArrayRef<Number> terms);
 
 /// The sum of the squares of |array|, in f64.

@@ -14,8 +14,8 @@
 namespace zero {
 
 /// Evaluates one operation. |format| is the type of the result, and of the
-/// operands unless said otherwise. Conditions are 0 or 1, with a bound of 1
-/// where rounding may turn them over.
+/// operands unless stated otherwise. Conditions are 0 or 1. If rounding may
+/// invert a condition, its bound is 1.
 class Calculator {
 public:
   explicit Calculator(Arithmetic arithmetic) : arithmetic(arithmetic) {}
@@ -34,14 +34,15 @@ public:
   Number neg(Number a) const { return {-a.value, a.bound}; }
   Number abs(Number a) const;
   Number copySign(Number magnitude, Number sign) const;
-  /// The smaller one; a NaN operand is the result, or is ignored.
+  /// The smaller operand. |ignoreNaN|: a NaN operand is ignored; else a NaN
+  /// operand is the result.
   Number minimum(Number a, Number b, bool ignoreNaN) const;
   Number maximum(Number a, Number b, bool ignoreNaN) const;
   Number compare(mlir::arith::CmpFPredicate predicate, Number a,
                  Number b) const;
   Number select(Number condition, Number a, Number b) const;
 
-  /// A number that comes from outside: rounded in both arithmetics.
+  /// A number from outside. Both arithmetics round it.
   Number read(const Format &format, double value) const {
     return {roundTo(format, value), 0};
   }
@@ -51,8 +52,8 @@ public:
   static double getSumFactor(const Format &format, int64_t addends);
 
 private:
-  /// |value|, computed in double from operands that put it |inherited| away
-  /// from what the typed operation rounds.
+  /// |value|, computed in double. The bounds of the operands put it at most
+  /// |inherited| away from the number that the typed operation rounds.
   static Number finish(const Format &format, double value, double inherited);
 
   Arithmetic arithmetic;

@@ -57,7 +57,8 @@ void Counters::advance(const Calculator &calculator, int64_t rank,
   llvm::append_range(arguments, counters);
   std::vector<Number> next(counters.size());
   rule.run(calculator, arguments, next);
-  // What gradients could not be divided by is not taken.
+  // A loss scale that gradients cannot be divided by is refused: the old one
+  // stays.
   if (isa<LossScaleOp>(op) &&
       (!std::isnormal(next[0].value) || next[0].value < 0))
     next[0] = counters[0];

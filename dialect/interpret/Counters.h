@@ -17,11 +17,11 @@ class Counters {
 public:
   static mlir::FailureOr<Counters> create(CounterRule op, int64_t ranks);
 
-  /// What the loss scale or schedule is on |rank| in this step.
+  /// The value of the loss scale or schedule on |rank| in this step.
   Number read(const Calculator &calculator, int64_t rank);
-  /// The counter of |rank| that |role| names, or nothing.
+  /// The counter of |rank| with the name |role|, or nothing.
   std::optional<Number> find(llvm::StringRef role, int64_t rank);
-  /// Makes the counters of |rank| those after a step with |outcome|.
+  /// Advances the counters of |rank| after a step with |outcome|.
   void advance(const Calculator &calculator, int64_t rank, int outcome);
 
 private:

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The second oracle: what a step at any phase computes on N simulated ranks. At
-// the scheduled phase, in typed arithmetic, a compiled step must give the same
+// The reference: runs a step at any phase on N simulated ranks. At the
+// scheduled phase, in typed arithmetic, a compiled step must give the same
 // bits.
 //
 //===----------------------------------------------------------------------===//
@@ -25,21 +25,22 @@
 
 namespace zero {
 
-/// What one rank delivers in one step. A gradient is what the rank holds of it,
-/// in row-major order; one that is not there never arrives.
+/// The inputs of one rank in one step. A gradient has the elements that the
+/// rank holds, in row-major order. A gradient that is not in the map never
+/// arrives.
 struct RankInputs {
   std::vector<llvm::StringMap<std::vector<double>>> backwards;
   std::vector<double> inputs;
-  /// Whether the last backward is closed by an accumulate of its own, and not
-  /// by the apply or discard that follows.
+  /// Whether a call of accumulate closes the last backward pass. Else the apply
+  /// or discard that follows closes it.
   bool closesLast = false;
-  /// Backwards that the rank begins with the hint that they are the last.
+  /// Backward passes that the rank begins with the hint that they are the last.
   std::set<int64_t> begunAsLast;
 };
 
-/// What a step reports. Outcomes are those of zero.outcome; |bounds| are those
-/// of the reported |values|, and empty where compiled code ran the step;
-/// |message| says why a step was refused.
+/// The report of a step. Outcomes are those of zero.outcome. |bounds| are the
+/// bounds of |values|, and empty if compiled code ran the step. |message| is
+/// the reason of a refusal.
 struct StepResult {
   int outcome = 0;
   int64_t backwards = 0;
@@ -52,7 +53,7 @@ struct StepResult {
 /// module, which must outlive it.
 class Interpreter {
 public:
-  /// Emits a diagnostic where something has no meaning here.
+  /// Emits a diagnostic at an op that the interpreter does not support.
   static mlir::FailureOr<std::unique_ptr<Interpreter>>
   create(mlir::ModuleOp module, Arithmetic arithmetic);
 
@@ -60,31 +61,32 @@ public:
 
   virtual int64_t getNumRanks() = 0;
 
-  /// Sets a parameter on all ranks, each to what it holds of |full|, rounded to
-  /// its storage type, and its master weights to the same.
+  /// Sets a parameter and its master weights on all ranks. Each rank takes its
+  /// part of |full|, rounded to the storage type.
   virtual mlir::LogicalResult bindParameter(llvm::StringRef name,
                                             llvm::ArrayRef<double> full) = 0;
 
-  /// One step. Inputs that do not fit, and mistakes in a program such as ranks
-  /// that wait for each other, are errors; the state is unspecified after one.
+  /// Runs one step. Inputs that do not fit are errors, and so are mistakes in a
+  /// program, such as ranks that wait for each other. After an error the state
+  /// is unspecified.
   virtual mlir::FailureOr<StepResult>
   apply(llvm::ArrayRef<RankInputs> perRank) = 0;
 
-  /// Backwards that are given up: nothing is left of them. Errors are those of
-  /// apply.
+  /// Drops backward passes without a trace. Errors are those of apply.
   virtual mlir::LogicalResult discard(llvm::ArrayRef<RankInputs> perRank) = 0;
 
-  /// What the gradients of the next step are to be multiplied by.
+  /// The scale by which the caller multiplies the losses of the next step.
   virtual double getLossScale() = 0;
 
-  /// What |rank| holds of a parameter; empty if there is none of this name.
+  /// The part of a parameter that |rank| holds; empty if there is no such
+  /// parameter.
   virtual std::vector<Number> getParameter(int64_t rank,
                                            llvm::StringRef name) = 0;
 
-  /// Optimizer state of a parameter, joined over its owners: "master" or a
-  /// state of the optimizer. Empty if there is none; a parameter in the
-  /// optimizer's own type has no master weights besides. With an empty |name|
-  /// the role is a counter, e.g. "decay.beta1_t".
+  /// Optimizer state of a parameter, joined over its owners. |role| is "master"
+  /// or a state of the optimizer. Empty if there is none: a parameter in the
+  /// type of the optimizer is its own master weights. With an empty |name| the
+  /// role is a counter, e.g. "decay.beta1_t".
   virtual std::vector<Number> getState(llvm::StringRef role,
                                        llvm::StringRef name) = 0;
 };

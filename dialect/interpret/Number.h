@@ -1,4 +1,4 @@
-//===- Number.h - Numbers that know how exact they are ----------*- C++ -*-===//
+//===- Number.h - Numbers with error bounds ---------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -15,14 +15,15 @@ namespace zero {
 /// Typed: each number is rounded to its declared type.
 enum class Arithmetic { F64, Typed };
 
-/// A number, and in f64 arithmetic how far a computation in the declared types
-/// may be away from it. In typed arithmetic the bound is zero.
+/// A number and a bound. In f64 arithmetic a computation in the declared types
+/// differs from the number by at most the bound. In typed arithmetic the bound
+/// is zero.
 struct Number {
   double value = 0;
   double bound = 0;
 };
 
-/// What rounding to a float type does to a number.
+/// The rounding of a float type.
 struct Format {
   int precision;   // bits of the significand, the leading one included
   int minExponent; // of the smallest normal number

@@ -1,4 +1,4 @@
-//===- Program.h - What a scheduled program owns, on all ranks --*- C++ -*-===//
+//===- Program.h - Tables and memory of a program, all ranks ----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -16,8 +16,8 @@
 
 namespace zero {
 
-/// A zrt.buffer on all ranks. What a rank holds is empty while the buffer is
-/// not allocated.
+/// A zrt.buffer on all ranks. The contents of a rank are empty while the buffer
+/// is not allocated.
 struct Buffer {
   zrt::BufferOp op;
   const Format *format = nullptr;
@@ -45,7 +45,7 @@ class Program {
 public:
   explicit Program(zrt::ProgramOp op) : op(op) {}
 
-  /// Allocates everything; emits a diagnostic where something is not supported.
+  /// Allocates everything. Emits a diagnostic at an op that is not supported.
   mlir::LogicalResult initialize(const Ranks &ranks);
 
   zrt::ProgramOp getOp() { return op; }
@@ -70,13 +70,13 @@ public:
   int64_t getNumSlots(mlir::FlatSymbolRefAttr symbol) {
     return op.lookupSymbol<zrt::SlotsOp>(symbol).size();
   }
-  /// All f64 slots of a rank.
+  /// All scalar slots of a rank.
   std::vector<Number> &getSlots(int64_t rank) { return slots[rank]; }
 
-  /// Gradient buffers are nan when a step begins, so that a read before the
-  /// first write shows.
+  /// Sets gradient buffers to nan at the begin of a step, so that a read before
+  /// the first write shows.
   void poisonGradients();
-  /// Whatever shares the memory of |buffer| on |rank| is nan, itself included.
+  /// Sets |buffer| and every buffer that shares its memory on |rank| to nan.
   void poisonMemoryOf(mlir::FlatSymbolRefAttr buffer, int64_t rank);
 
 private:

@@ -37,7 +37,7 @@ LogicalResult ProgramInterpreter::pack(zrt::PackOp op, int64_t rank) {
   zrt::BucketTableOp arrivals = arriving->arrivals;
   if (failed(requireAllocated(op, arrivals.getGradientAttr(), rank)))
     return failure();
-  // A second use within one backward adds to the first.
+  // A second use within one backward pass adds to the first.
   bool adds =
       op.getAccumulate() || state.arrived.lookup(parameter.getSymName()) > 0;
   Kernel &kernel =

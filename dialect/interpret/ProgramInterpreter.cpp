@@ -124,13 +124,13 @@ LogicalResult ProgramInterpreter::planArrival(int64_t rank, int64_t backward,
   return success();
 }
 
-/// One order of arrivals that is allowed: bucket by bucket. Others differ in
-/// when a bucket is closed, and not in what is in it.
+/// Gradients arrive bucket by bucket. Other orders change the time at which a
+/// bucket is closed, and not its contents.
 LogicalResult ProgramInterpreter::planSequence(int64_t rank, int64_t backward,
                                                zrt::TransitionOp arrive) {
   auto sequence =
       program.getOp().lookupSymbol<zrt::SequenceOp>(arrive.getSequenceAttr());
-  // What is stored over what was there must not depend on it.
+  // A gradient that is stored must not depend on the old contents.
   bool stores = true;
   for (auto symbol : arrive.getHandlers().getAsRange<FlatSymbolRefAttr>())
     for (Operation &call : program.getHandler(symbol).getBody().front())
@@ -185,7 +185,7 @@ LogicalResult ProgramInterpreter::planBackward(int64_t rank, int64_t backward) {
         return failure();
   }
   note(rank, [this, rank] { closeBackward(rank); });
-  // A rank's last backward may be closed by apply.
+  // A rank's last backward pass may be closed by apply.
   if ((backward + 1 < window->getBackwards(rank) || window->closesLast(rank)) &&
       failed(planEvent(rank, Event::accumulate)))
     return failure();
@@ -209,7 +209,8 @@ LogicalResult ProgramInterpreter::plan(int64_t rank, Event end) {
   return planEvent(rank, end);
 }
 
-/// Whether ranks meet at |a| as at |b|: what handler these are of says nothing.
+/// Whether |a| and |b| are the same collective. They may be in different
+/// handlers.
 static bool isSameCollective(Operation *a, Operation *b) {
   return a == b || (a && b && a->getName() == b->getName() &&
                     a->getAttrDictionary() == b->getAttrDictionary());
@@ -280,7 +281,7 @@ LogicalResult ProgramInterpreter::discard(ArrayRef<RankInputs> perRank) {
       return failure();
   if (isStuck())
     return program.getOp().emitError()
-           << "ranks that wait for each other in each backward make "
+           << "ranks that wait for each other in each backward pass make "
               "different numbers of them";
   program.poisonGradients();
   return runSideBySide();

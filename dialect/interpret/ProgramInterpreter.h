@@ -15,9 +15,8 @@
 
 namespace zero {
 
-/// The scheduled phase. What a rank does in a step is a list of calls; ranks
-/// run side by side: each goes on alone up to its next collective, which is
-/// where all ranks must meet.
+/// The scheduled phase. A rank runs a list of calls in a step. Each rank runs
+/// alone up to its next collective, where all ranks must meet.
 class ProgramInterpreter : public Interpreter {
 public:
   ProgramInterpreter(zrt::ProgramOp op, Arithmetic arithmetic)
@@ -36,14 +35,14 @@ public:
   std::vector<Number> getState(llvm::StringRef role,
                                llvm::StringRef name) override;
 
-  /// A call, or what is noted between two.
+  /// A call, or a change of a rank's state between two calls.
   struct Action {
     mlir::Operation *call = nullptr;
     std::function<void()> note;
   };
 
 private:
-  /// A parameter, its place in a bucket and what arrivals do there.
+  /// A parameter, its place in a bucket, and the table of the bucket.
   struct Parameter {
     ParameterOp op;
     BucketOp bucket;
@@ -51,12 +50,12 @@ private:
     Range range;
     int64_t padEnd = 0;
   };
-  /// Where a rank stands.
+  /// The state of a rank.
   struct RankState {
     std::string protocol;
-    int64_t backward = -1; // the one opened last
+    int64_t backward = -1; // the backward pass that was opened last
     const Parameter *arriving = nullptr;
-    llvm::StringMap<int64_t> arrived; // in that one
+    llvm::StringMap<int64_t> arrived; // in this backward pass
     int64_t missing = 0;
     int outcome = 0;
     bool committed = false;
@@ -70,27 +69,27 @@ private:
   // The protocol (ProgramInterpreter.cpp).
 
   mlir::LogicalResult openWindow(llvm::ArrayRef<RankInputs> perRank);
-  /// Plans what |rank| does from its first backward up to |end|.
+  /// Plans the calls of |rank| from its first backward pass up to |end|.
   mlir::LogicalResult plan(int64_t rank, zrt::Event end);
   mlir::LogicalResult planBackward(int64_t rank, int64_t backward);
   mlir::LogicalResult planSequence(int64_t rank, int64_t backward,
                                    zrt::TransitionOp arrive);
   mlir::LogicalResult planArrival(int64_t rank, int64_t backward,
                                   const Parameter &parameter);
-  /// |rank| runs the handlers of |event| and moves on to its next state.
+  /// Plans the handlers of |event| and moves |rank| to its next state.
   mlir::LogicalResult planEvent(int64_t rank, zrt::Event event);
   void planHandler(int64_t rank, mlir::FlatSymbolRefAttr handler);
   void note(int64_t rank, std::function<void()> what) {
     plans[rank].push_back({nullptr, std::move(what)});
   }
   void closeBackward(int64_t rank);
-  /// Whether a rank would wait for one that makes no such backward, or take
-  /// what it met it at in another one.
+  /// Whether ranks with unequal numbers of backward passes meet in them. A rank
+  /// would then wait for ever, or meet another rank at another backward pass.
   bool isStuck() { return !window->isEqual() && meetsInBackwards; }
   mlir::LogicalResult runSideBySide();
   mlir::FailureOr<StepResult> collectResult();
 
-  // One call of one rank, or of all (ProgramCalls.cpp).
+  // One call of one rank, or of all ranks (ProgramCalls.cpp).
 
   mlir::LogicalResult run(mlir::Operation *call, int64_t rank);
   mlir::LogicalResult runCollective(mlir::Operation *call);
@@ -122,7 +121,7 @@ private:
     ValueType type = places.lookup(call);
     return type ? ranks.getGroups(names, type) : ranks.getGroups(names);
   }
-  /// What |group| has in |buffer|, summed in |format|.
+  /// The sum of |buffer| over the ranks of |group|, taken in |format|.
   Array sumOverGroup(Buffer &buffer, const Format &format,
                      llvm::ArrayRef<int64_t> group);
 
@@ -133,14 +132,15 @@ private:
   llvm::StringMap<size_t> indices;
   std::vector<ExpectedGradient> expected;
   llvm::StringMap<zrt::TransitionOp> transitions; // by "state/event"
-  /// What calls work on, where that is not on all ranks.
+  /// The types of the buffers of calls that do not run on all ranks.
   llvm::DenseMap<mlir::Operation *, ValueType> places;
 
   // The step that is running.
   std::optional<Window> window;
   std::vector<RankState> states;
   std::vector<Actions> plans; // by rank
-  /// Whether ranks meet where a backward is closed that may not be the last.
+  /// Whether ranks meet when a backward pass that may not be the last is
+  /// closed.
   bool meetsInBackwards = false;
 };
 

@@ -69,7 +69,7 @@ std::vector<std::vector<int64_t>> Ranks::getGroups(ArrayRef<StringAttr> names,
 std::vector<int64_t> Ranks::getHeld(ValueType type, int64_t rank) const {
   if (!isOn(type, rank))
     return {};
-  // The cartesian product of what is held of each dimension.
+  // The Cartesian product of the held positions of each dimension.
   std::vector<int64_t> held{0};
   for (auto [dim, extent] : llvm::enumerate(type.getShape())) {
     // The number of this rank's slice, in the order of the mesh.

@@ -1,4 +1,4 @@
-//===- Ranks.h - Who sums with whom -----------------------------*- C++ -*-===//
+//===- Ranks.h - The ranks of a mesh and their groups -----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -21,25 +21,26 @@ public:
   int64_t size() const { return numRanks; }
   int64_t getAxisSize(llvm::StringRef axis) const;
 
-  /// The ranks that differ from one another over |axes| only, in order; one
-  /// group for each combination of coordinates over the other axes.
+  /// The process groups over |axes|: ranks of a group differ over |axes| only.
+  /// There is one group for each combination of coordinates over the other
+  /// axes.
   std::vector<std::vector<int64_t>>
   getGroups(llvm::ArrayRef<mlir::StringAttr> axes) const;
 
-  /// Those of them that have something of a value of |type|.
+  /// The same, with only the ranks that hold a part of a value of |type|.
   std::vector<std::vector<int64_t>>
   getGroups(llvm::ArrayRef<mlir::StringAttr> axes, ValueType type) const;
 
   /// Whether |rank| is on a pipeline stage that a value of |type| is on.
   bool isOn(ValueType type, int64_t rank) const;
 
-  /// That of each rank.
+  /// The same for each rank.
   std::vector<bool> getHolders(ValueType type) const;
 
   /// The coordinate of |rank| over |axis|; 0 if there is no such axis.
   int64_t getCoordinate(int64_t rank, llvm::StringRef axis) const;
 
-  /// What each rank has of |elements| that are divided over |axes|: its slice.
+  /// The slice of each rank, of |elements| that are divided over |axes|.
   std::vector<Range> getSlices(int64_t elements,
                                llvm::ArrayRef<mlir::StringAttr> axes) const;
 

@@ -13,8 +13,8 @@
 using namespace mlir;
 using namespace zero;
 
-// What an instruction does: |c| is the calculator, |i| the instruction, |A| and
-// so on are its operands.
+// The code of an instruction: |c| is the calculator, |i| the instruction, and
+// |A| and so on are its operands.
 #define EVALUATE(EXPRESSION)                                                   \
   [](const Calculator &c, const Instruction &i, const Number *r,               \
      Number *slots) -> Number { return EXPRESSION; }

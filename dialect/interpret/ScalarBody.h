@@ -16,19 +16,19 @@ namespace zero {
 /// A block of arith and math ops, translated once and run for each element.
 class ScalarBody {
 public:
-  /// Says where the slots of a symbol begin.
+  /// Gives the first scalar slot of a symbol.
   using FirstSlotFn = llvm::function_ref<int64_t(mlir::FlatSymbolRefAttr)>;
 
-  /// Emits a diagnostic at an op that has no meaning here. Only bodies of
-  /// zrt.scalars have slots.
+  /// Emits a diagnostic at an op that is not supported. Only bodies of
+  /// zrt.scalars have scalar slots.
   static mlir::FailureOr<ScalarBody> create(mlir::Block &block,
                                             FirstSlotFn getFirstSlot = {});
 
   unsigned getNumArguments() const { return numArguments; }
   unsigned getNumResults() const { return results.size(); }
 
-  /// Evaluates the body; what its terminator takes goes to |out|. An argument
-  /// already has its type.
+  /// Evaluates the body and writes the operands of its terminator to |out|.
+  /// |arguments| are already rounded to their types.
   void run(const Calculator &calculator, llvm::ArrayRef<Number> arguments,
            llvm::MutableArrayRef<Number> out,
            llvm::MutableArrayRef<Number> slots = {});

@@ -83,7 +83,7 @@ void ShardedStep::evaluateCountReplicatedOnce(CountReplicatedOnceOp op) {
 Number ShardedStep::evaluateOutcome(OutcomeOp op, int64_t rank) {
   if (op.getBackwards()) {
     double sum = getScalar(op.getBackwards(), rank).value;
-    // All ranks made a backwards each exactly if n * sum(a^2) = (sum a)^2.
+    // n * sum(a^2) = (sum a)^2 exactly if all ranks have the same count a.
     if (op.getRanks() * getScalar(op.getSquared(), rank).value != sum * sum)
       return {3, 0};
   }
@@ -177,7 +177,7 @@ LogicalResult ShardedStep::evaluateOwn(Operation &op) {
   } else if (auto gather = dyn_cast<AllGatherOp>(op)) {
     evaluateAllGather(gather);
   } else if (auto transfer = dyn_cast<TransferOp>(op)) {
-    // Where a value lives is not what it is.
+    // A transfer does not change the value.
     define(transfer.getOutput(),
            [&](int64_t rank) { return values[transfer.getInput()][rank]; });
   } else if (auto arrivals = dyn_cast<ArrivalCountOp>(op)) {

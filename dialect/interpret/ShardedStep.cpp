@@ -29,7 +29,7 @@ LogicalResult ShardedStep::initializeState() {
   for (auto op : step.getBody().getOps<UpdateBucketOp>()) {
     BucketState &bucket = buckets[op.getBucket()];
     bucket.optimizer = optimizers[op.getOptimizer()].get();
-    // Rank i of a group owns what it updates: slice i of its row.
+    // Rank i of a process group owns and updates slice i of its row.
     auto type = cast<ValueType>(op.getGradient().getType());
     int64_t last = type.getShape().size() - 1;
     bucket.owned =

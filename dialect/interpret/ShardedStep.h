@@ -11,15 +11,15 @@
 
 namespace zero {
 
-/// A bucket on all ranks: of parameters the row that each rank holds, of master
-/// copy and state the part of it that it owns.
+/// A bucket on all ranks. Each rank has the row of the parameters that it
+/// holds, and the part of the master weights and the state that it owns.
 struct BucketState {
   BucketOp op;
   Optimizer *optimizer = nullptr;
   std::vector<Range> owned;
   PerRank parameters;
   std::vector<bool> isOn; // by rank
-  PerRank master; // empty where the parameters are their own master weights
+  PerRank master;         // empty if the parameters are the master weights
   std::vector<PerRank> states;
 };
 
@@ -40,7 +40,7 @@ private:
   mlir::LogicalResult evaluateOwn(mlir::Operation &op) override;
   mlir::FailureOr<int> finish() override;
 
-  /// The ranks that meet in a collective on |input| over |axes|.
+  /// The process groups of a collective on |input| over |axes|.
   std::vector<std::vector<int64_t>> getGroups(mlir::ArrayAttr axes,
                                               mlir::Value input);
   /// A zero.all_reduce or zero.reduce_scatter.
@@ -52,13 +52,13 @@ private:
   void evaluatePrepare(PrepareOp op);
   void evaluateUpdate(UpdateBucketOp op);
 
-  /// Where a parameter lies.
+  /// The place of a parameter in its bucket.
   struct Place {
     BucketState *bucket = nullptr;
     Range range;
   };
   Place find(llvm::StringRef parameter);
-  /// Where the elements are that |rank| holds of |parameter|.
+  /// The positions of the elements of |parameter| that |rank| holds.
   std::vector<int64_t> getHeld(llvm::StringRef parameter, int64_t rank) {
     return ranks.getHeld(findParameter(parameter).getValueType(), rank);
   }

@@ -113,7 +113,7 @@ FailureOr<StepResult> StepInterpreter::apply(ArrayRef<RankInputs> perRank) {
   StepResult result;
   result.backwards = window->getBackwards(0);
   if (communicatesInLoop && !window->isEqual()) {
-    // A rank would wait for one that makes no such backward.
+    // A rank would wait for one that makes no such backward pass.
     result.outcome = 3;
     result.message = describe(3);
     return result;
@@ -141,7 +141,7 @@ FailureOr<StepResult> StepInterpreter::apply(ArrayRef<RankInputs> perRank) {
 }
 
 LogicalResult StepInterpreter::discard(ArrayRef<RankInputs> perRank) {
-  // A written step has no memory of what was not applied.
+  // A step in the zero dialect keeps nothing of a step that is not applied.
   return Window::create(step, ranks.size(), step.getBody().getNumArguments(),
                         expected, perRank);
 }
@@ -187,9 +187,9 @@ void StepInterpreter::evaluateMicroBatches(MicroBatchesOp op) {
       }
     }
   }
-  // The bound holds for any order of summation over backwards and ranks, so
-  // that a step which reduces in the loop is within it, too: roundings of the
-  // whole sum are charged here, where magnitudes are still known.
+  // The bound holds for any order of summation over backward passes and ranks,
+  // so that a step which reduces in the loop is within it, too: roundings of
+  // the whole sum are charged here, where magnitudes are still known.
   double factor =
       calculator.isTyped()
           ? 0
@@ -202,10 +202,10 @@ void StepInterpreter::evaluateMicroBatches(MicroBatchesOp op) {
     for (Operation *user : result.getUsers())
       if (auto reduce = dyn_cast<ReduceOp>(user);
           reduce && reduce.getReduceDtype() && !calculator.isTyped()) {
-        const Format &wire = *getReduceDtype(reduce);
-        ofResult += wire.getUnitRoundoff();
-        tiny = wire.getTiny() * double(window->getTotalBackwards());
-        limit = wire.largest;
+        const Format &reduceDtype = *getReduceDtype(reduce);
+        ofResult += reduceDtype.getUnitRoundoff();
+        tiny = reduceDtype.getTiny() * double(window->getTotalBackwards());
+        limit = reduceDtype.largest;
       }
     for (int64_t rank = 0; rank < ranks.size(); ++rank)
       for (int64_t e = 0; ofResult > 0 && e < sums[i][rank].size(); ++e) {
@@ -213,7 +213,7 @@ void StepInterpreter::evaluateMicroBatches(MicroBatchesOp op) {
         sums[i][rank][e].bound +=
             magnitude > limit ? HUGE_VAL : ofResult * magnitude + tiny;
       }
-    // A rank without any backward contributes zero.
+    // A rank without any backward pass contributes zero.
     int64_t largest = 0;
     for (const Array &sum : sums[i])
       largest = std::max(largest, sum.size());

@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What the logical and the sharded phase share: every value of the IR is one
-// array per rank. A replicated value is the same array D times, a partial one
-// the addends, a sharded one the slices that the ranks hold. The two phases
-// differ in where gradients arrive and where parameters and state live.
+// The common part of the logical and the sharded phase. Every value of the IR
+// is one array per rank: a replicated value is the same array D times, a
+// partial value is its addends, and a sharded value is the slices of the ranks.
+// The phases differ in the place of gradients, parameters and state.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,73 +38,72 @@ public:
     return scale ? getRule(scale).read(calculator, /*rank=*/0).value : 1;
   }
 
-  /// Reads the tables of the module and allocates state; emits a diagnostic
-  /// where something is not supported.
+  /// Reads the tables of the module and allocates state. Emits a diagnostic at
+  /// an op that is not supported.
   mlir::LogicalResult initialize();
 
 protected:
-  // What a phase defines.
+  // Functions that a phase defines.
 
   virtual mlir::LogicalResult initializeState() = 0;
-  /// The gradients of the current backward for |source|; empty arrays on ranks
-  /// that make no such backward.
+  /// The gradients of |source| in the current backward pass. Ranks that do not
+  /// make this backward pass have empty arrays.
   virtual PerRank deliver(mlir::FlatSymbolRefAttr source,
                           const Format &format) = 0;
   /// Evaluates an op that only this phase has.
   virtual mlir::LogicalResult evaluateOwn(mlir::Operation &op) = 0;
-  /// After all ops: the outcome, after which nothing of this step happens.
+  /// Ends the step after all ops and returns the outcome.
   virtual mlir::FailureOr<int> finish() = 0;
 
-  // What they share.
+  // Functions that both phases share.
 
   mlir::LogicalResult evaluate(mlir::Operation &op);
   void evaluateMicroBatches(MicroBatchesOp op);
   void evaluateReduce(ReduceOp op);
 
-  /// A gradient as it arrives on |rank| in the current backward; zeros if it
-  /// never does.
+  /// A gradient as it arrives on |rank| in the current backward pass; zeros if
+  /// it does not arrive.
   Array readGradient(int64_t rank, llvm::StringRef name, int64_t elements,
                      const Format &arrival);
   bool makesBackward(int64_t rank) const {
     return backward < window->getBackwards(rank);
   }
 
-  /// The ranks that sum over |axes|.
+  /// The process groups over |axes|.
   std::vector<std::vector<int64_t>>
   getGroups(llvm::ArrayRef<mlir::StringAttr> axes) {
     return ranks.getGroups(axes);
   }
-  /// What symbols stand for that are no axes.
+  /// The values of the symbols that are not axes.
   struct Symbols {
     Number accumulation, tokens, lossScale;
   };
-  /// The number that |monomial| to the power of |sign| stands for.
+  /// The value of |monomial| to the power of |sign|.
   Number evaluateMonomial(llvm::ArrayRef<ScaleFactor> monomial, int sign,
                           const Symbols &symbols);
-  /// The number of tokens that |rank| and those it adds up with counted; 0
-  /// where the step has none.
+  /// The sum of the token counts over the process group of |rank|; 0 if the
+  /// step has no tokens.
   Number sumTokens(int64_t rank);
   /// Whether gradients can be divided by this number of tokens.
   static bool isCount(Number tokens);
   Number getClipCoefficient(Number norm, double max, double epsilon);
-  /// The norm of |values|, each element once.
+  /// The norm of |values|, which counts each element once.
   Number getNorm(mlir::ValueRange values);
-  /// What the ranks hold of |value| as one array; of replicas the first rank's.
+  /// |value| joined to one array. Of replicas it takes the first.
   Array join(mlir::Value value);
-  /// The sum over the arrays of the sums of their squares.
+  /// The sum of the squares of all elements of |arrays|.
   Number getSumSquares(llvm::ArrayRef<const Array *> arrays);
 
   /// The scalar |value| on |rank|.
   Number getScalar(mlir::Value value, int64_t rank) {
     return values[value][rank][0];
   }
-  /// What |operands| are on |rank|.
+  /// The arrays of |operands| on |rank|.
   llvm::SmallVector<const Array *> getArrays(mlir::ValueRange operands,
                                              int64_t rank);
-  /// Sets |result| to what |function| says of each rank.
+  /// Sets |result| to |function|(rank) on each rank.
   void define(mlir::Value result, llvm::function_ref<Array(int64_t)> function);
-  /// The counter of a loss scale or schedule that |role| names; empty if it is
-  /// none.
+  /// The counter |role| of a loss scale or schedule; empty if there is none.
   std::vector<Number> getRuleState(llvm::StringRef role);
   /// The loss scale or schedule of this name, which the step uses.
   Counters &getRule(mlir::FlatSymbolRefAttr name) {
@@ -113,7 +112,7 @@ protected:
   void defineScalar(mlir::Value result,
                     llvm::function_ref<Number(int64_t)> function);
 
-  /// The type that addends of |op| travel as; null: their own.
+  /// The reduce dtype of |op|; null if it has none.
   template <typename OpT> static const Format *getReduceDtype(OpT op) {
     return op.getReduceDtype() ? getFormat(*op.getReduceDtype()) : nullptr;
   }
@@ -127,7 +126,7 @@ protected:
   Ranks ranks;
   llvm::StringMap<ParameterOp> parameters;
   llvm::StringMap<std::unique_ptr<Optimizer>> optimizers;
-  /// Counters of optimizers by group, then by rank.
+  /// Counters of optimizers by parameter group, then by rank.
   llvm::StringMap<std::vector<std::vector<Number>>> counters;
   /// Loss scales and schedules that the step uses, by name.
   llvm::MapVector<mlir::StringAttr, Counters> rules;

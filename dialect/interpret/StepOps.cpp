@@ -115,8 +115,8 @@ void StepInterpreter::evaluateReduce(ReduceOp op) {
       auto arrays = llvm::map_to_vector(
           group, [&](int64_t rank) { return &addends[rank]; });
       Array sum = sumInOrder(calculator, *sums[group.front()].format, arrays);
-      // What is still to be divided out. A is the same on all ranks, or the
-      // step is refused.
+      // Divides by the scale. The number of backward passes is the same on all
+      // ranks, or the step is refused.
       if (type.isScaled()) {
         int64_t rank = group.front();
         Symbols symbols{{double(window->getBackwards(rank)), 0},

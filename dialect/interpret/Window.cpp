@@ -1,4 +1,4 @@
-//===- Window.cpp - The backwards since the last apply --------------------===//
+//===- Window.cpp - The backward passes since the last apply --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -58,7 +58,7 @@ FailureOr<Window> Window::create(Operation *op, int64_t numRanks,
     }
   }
   if (window.getLargestBackwards() == 0)
-    return op->emitError() << "no backward since the last apply";
+    return op->emitError() << "no backward pass since the last apply";
   return window;
 }
 
@@ -107,7 +107,7 @@ std::string Window::describe(int outcome, int64_t tokens) const {
          << llvm::format("%g", inputs[r].inputs[tokens]);
   }
   if (outcome == 3) {
-    os << "step refused: ranks made unequal numbers of backwards:";
+    os << "step refused: ranks made unequal numbers of backward passes:";
     for (size_t r = 0; r < inputs.size(); ++r, separator = ", ")
       os << separator << "rank " << r << " made " << getBackwards(r);
   }
@@ -120,7 +120,7 @@ std::string Window::describe(int outcome, int64_t tokens) const {
               find(r, b, gradient.name))
             continue;
           os << separator << "gradient of '" << gradient.name
-             << "' never arrived on rank " << r << " (backward " << b + 1
+             << "' never arrived on rank " << r << " (backward pass " << b + 1
              << " of " << getBackwards(r) << ")";
           separator = ", ";
         }

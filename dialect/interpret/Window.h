@@ -1,4 +1,4 @@
-//===- Window.h - The backwards since the last apply ------------*- C++ -*-===//
+//===- Window.h - The backward passes since the last apply ------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -11,7 +11,7 @@
 
 namespace zero {
 
-/// A gradient that every backward is to deliver.
+/// A gradient that every backward pass must deliver.
 struct ExpectedGradient {
   std::string name;
   int64_t elements = 0;
@@ -19,10 +19,11 @@ struct ExpectedGradient {
   std::vector<bool> arrivesOn; // by rank
 };
 
-/// What all ranks deliver in one step, and what is missing.
+/// The inputs of all ranks in one step, and the missing gradients.
 class Window {
 public:
-  /// Checks |inputs| against what |op| takes; emits an error there.
+  /// Checks |inputs| against the gradients and inputs of |op|. Emits an error
+  /// at |op|.
   static mlir::FailureOr<Window>
   create(mlir::Operation *op, int64_t numRanks, int64_t numInputs,
          llvm::ArrayRef<ExpectedGradient> expected,
@@ -35,12 +36,13 @@ public:
   bool isBegunAsLast(int64_t rank, int64_t backward) const {
     return inputs[rank].begunAsLast.count(backward) > 0;
   }
-  /// The number of backwards of the rank that made most.
+  /// The largest number of backward passes of a rank.
   int64_t getLargestBackwards() const;
   /// The sum over the ranks.
   int64_t getTotalBackwards() const;
   bool isEqual() const;
-  /// Pairs (gradient that is not optional, backward) that never arrived.
+  /// The number of gradients that are not optional and did not arrive, over all
+  /// backward passes.
   int64_t getMissing(int64_t rank) const { return missing[rank]; }
   int64_t getTotalMissing() const;
 
@@ -51,8 +53,8 @@ public:
     return inputs[rank].inputs;
   }
 
-  /// Why a step with this outcome is refused; empty if it is not. |tokens| is
-  /// the input that is the number of tokens, or -1.
+  /// The reason why a step with this outcome is refused; empty if it is not
+  /// refused. |tokens| is the index of the input that counts tokens, or -1.
   std::string describe(int outcome, int64_t tokens = -1) const;
 
 private:

@@ -1,4 +1,4 @@
-//===- ActivationOps.td - What pipeline stages send --------*- tablegen -*-===//
+//===- ActivationOps.td - Tensors between pipeline stages --*- tablegen -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -13,28 +13,28 @@ include "dialect/zero/ZeroTypes.td"
 def Zero_ActivationOp : Zero_Op<"activation", [Symbol]> {
   let summary = "A tensor that one pipeline stage sends to another";
   let description = [{
-    For each micro-batch the ranks at coordinate `from` send the activation, and
-    those at `to` send its gradient back, of the same type: each rank to the one
-    that differs over the axis only. One of whole numbers (token ids, a mask as i8)
-    has no gradient. The forward is the caller's, and so is the
-    order of micro-batches (GPipe, 1F1B, interleaved); `send` and `receive` of the
-    compiled step move the tensors.
+    For each micro-batch, the ranks at coordinate `from` send the activation to the ranks at
+    `to`. The ranks at `to` send back its gradient, which has the same type. A rank sends to
+    the rank that differs from it over this axis only. An activation of integers (token ids,
+    a mask as i8) has no gradient.
 
-    Both ends read the type here, so a mismatch between stages cannot be written,
-    and what a caller passes is checked before it is sent. A tensor of static shape
-    is sent without a header; where an extent is `?` the extents of each activation
-    go before it, and those of its gradient must be the same.
+    The caller runs the forward pass and chooses the order of micro-batches (GPipe, 1F1B,
+    interleaved). The functions `send` and `receive` of the compiled step move the tensors.
+
+    Both stages read the type here, so their types cannot differ. The compiled step checks
+    what a caller passes before it sends anything. A tensor of static shape has no header. If
+    an extent is `?`, the extents of each activation travel before its elements. The gradient
+    must have the extents of its activation.
 
     Constraints:
 
-    - `activation_c1`: elements are f16, bf16, f32, f64, i8, i32 or i64; there is no
-      encoding, and there are at most 8 dimensions and 2^40 elements, those of extent
-      `?` aside;
-    - `activation_c2`: `from` and `to` differ, and are not negative;
-    - `activation_c3`: the axis and both coordinates are those of the mesh of each
-      step of the module;
-    - `activation_c4`: where one activation is over an axis, each coordinate of that
-      axis sends or receives one.
+    - `activation_c1`: elements are f16, bf16, f32, f64, i8, i32 or i64; the type has no
+      encoding, at most 8 dimensions, and at most 2^40 elements (dimensions of extent `?`
+      are not counted);
+    - `activation_c2`: `from` and `to` differ and are not negative;
+    - `activation_c3`: the mesh of each step of the module has the axis and both coordinates;
+    - `activation_c4`: if one activation is over an axis, each coordinate of this axis sends
+      or receives at least one.
 
     Example:
 

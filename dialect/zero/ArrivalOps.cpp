@@ -17,8 +17,8 @@ using namespace zero;
 // zero.micro_batches
 //===----------------------------------------------------------------------===//
 
-/// What the sum over the backwards of |type| is. What autograd has summed is a
-/// gradient like any other from here on.
+/// The type of the sum over the backward passes. `reduced` axes become
+/// ordinary: autograd has summed over them.
 static ValueType sumOverMicro(ValueType type, Type accumulatorType) {
   auto micro = StringAttr::get(type.getContext(), kMicroAxis);
   for (AxisPlacement placement : llvm::to_vector(type.getPlacements())) {
@@ -88,7 +88,7 @@ LogicalResult MicroBatchesOp::verifyRegions() {
     if (!type || type.getPlacement(micro).kind != PlacementKind::Partial)
       return yield.emitOpError()
              << "yields a value that is not partial over 'micro' and would be "
-                "counted once per backward: "
+                "counted once per backward pass: "
              << value.getType();
     // micro_batches_c2
     if (!holdsEveryNumber(getAccumulatorType(), type.getElementType()))
@@ -107,16 +107,16 @@ LogicalResult MicroBatchesOp::verifyRegions() {
 // zero.backward
 //===----------------------------------------------------------------------===//
 
-/// Whether |weight| divides by the size of |axis|.
-static bool isBatchAxis(const Scale &weight, StringAttr axis) {
-  return llvm::any_of(weight, [&](const ScaleFactor &factor) {
+/// Whether |normalize| divides by the size of |axis|.
+static bool isBatchAxis(const Scale &normalize, StringAttr axis) {
+  return llvm::any_of(normalize, [&](const ScaleFactor &factor) {
     return factor.symbol == axis && factor.exponent < 0;
   });
 }
 
-/// The type with which the gradient of a parameter that is |declared| arrives,
-/// in |elementType| and with |scale|: partial over whatever does not shard it,
-/// unless the step says that it is replicated there.
+/// The type of the arriving gradient of a parameter of type |declared|, in
+/// |elementType| and with |scale|. It is partial over each axis that does not
+/// shard the parameter, unless |op| says that it is replicated there.
 static ValueType getExpectedArrival(BackwardOp op, ValueType declared,
                                     Type elementType, const Scale &scale,
                                     MeshOp mesh) {
@@ -125,7 +125,7 @@ static ValueType getExpectedArrival(BackwardOp op, ValueType declared,
     for (auto name : op.getReplicated()->getAsRange<StringAttr>())
       if (auto axes = mesh.findAxes(name))
         llvm::append_range(replicated, *axes);
-  Scale weight = mesh.expandFlattened(
+  Scale normalize = mesh.expandFlattened(
       op->getParentOfType<StepOp>().getNormalize().getFactors());
   ValueType type = declared.withElementType(elementType).withScale(scale);
   SmallVector<StringAttr> axes{StringAttr::get(op.getContext(), kMicroAxis)};
@@ -135,7 +135,7 @@ static ValueType getExpectedArrival(BackwardOp op, ValueType declared,
     AxisPlacement placement = declared.getPlacement(axis);
     size_t stages = declared.getCoordinates(axis).size();
     // Ranks with batches of their own, or with stages, have addends.
-    bool hasAddends = isBatchAxis(weight, axis) || stages > 1;
+    bool hasAddends = isBatchAxis(normalize, axis) || stages > 1;
     if (placement.kind == PlacementKind::Sharded)
       placement.reduced = hasAddends;
     else if (hasAddends ||
@@ -180,7 +180,7 @@ static LogicalResult verifyArrival(BackwardOp op, FlatSymbolRefAttr source,
                << ", which is no axis of mesh @" << mesh.getSymName();
       llvm::append_range(replicated, *axes);
     }
-  Scale weight = mesh.expandFlattened(
+  Scale normalize = mesh.expandFlattened(
       op->getParentOfType<StepOp>().getNormalize().getFactors());
   for (auto axis : mesh.getAxes().getAsRange<MeshAxisAttr>()) {
     AxisPlacement arrives = type.getPlacement(axis.getName());
@@ -192,7 +192,7 @@ static LogicalResult verifyArrival(BackwardOp op, FlatSymbolRefAttr source,
                          << " as the parameter is, " << declared << ", got "
                          << type << ", expected " << expected();
     bool mayBeReplicated = llvm::is_contained(replicated, axis.getName());
-    // On one coordinate there is nobody to add up with.
+    // A single coordinate has no other addends.
     bool isOnOne = declared.getCoordinates(axis.getName()).size() == 1;
     bool isReplicated = arrives.kind == PlacementKind::Replicated &&
                         (mayBeReplicated || arrives.reduced || isOnOne);
@@ -203,12 +203,12 @@ static LogicalResult verifyArrival(BackwardOp op, FlatSymbolRefAttr source,
                                  : ", or said to be 'replicated' there")
                          << ", got " << type << ", expected " << expected();
     // backward_c7
-    bool isBatch = isBatchAxis(weight, axis.getName());
+    bool isBatch = isBatchAxis(normalize, axis.getName());
     // backward_c9
     size_t stages = declared.getCoordinates(axis.getName()).size();
     if (isBatch && stages > 0)
       return emitError() << " must be on all ranks of " << axis.getName()
-                         << ", by which the weight divides, got " << type;
+                         << ", by which normalize divides, got " << type;
     if (stages > 1 && arrives.kind != PlacementKind::Partial)
       return emitError() << " must be partial over " << axis.getName()
                          << ": each of its stages delivers an addend, got "
@@ -242,7 +242,7 @@ static LogicalResult verifyStages(BackwardOp op, FlatSymbolRefAttr source,
   return success();
 }
 
-/// backward_c8: axes divide what they shard.
+/// backward_c8: the sizes of axes divide the extents that they shard.
 static LogicalResult verifyDivides(BackwardOp op, FlatSymbolRefAttr source,
                                    ValueType declared, MeshOp mesh,
                                    bool isBucket) {

@@ -1,4 +1,4 @@
-//===- CounterInterface.td - What lives across steps -------*- tablegen -*-===//
+//===- CounterInterface.td - Counters across steps --------*- tablegen -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -11,14 +11,15 @@ include "mlir/IR/OpBase.td"
 
 def Zero_CounterRule : OpInterface<"CounterRule"> {
   let description = [{
-    Counters that live across steps, and the rule that makes those of the next step
-    from an i1, whether this one is skipped, and those of this step. All are f64.
+    Counters that live across steps, and a rule. The rule takes an i1 (whether this step
+    is skipped) and the counters of this step. It yields the counters of the next step.
+    Counters are f64.
   }];
   let cppNamespace = "::zero";
   let methods = [
     InterfaceMethod<"The names of the counters.",
                     "::mlir::ArrayAttr", "getCounterNames">,
-    InterfaceMethod<"What counters are before the first step.",
+    InterfaceMethod<"The values of the counters before the first step.",
                     "::llvm::ArrayRef<double>", "getCounterInitial">,
     InterfaceMethod<"The body of the rule.", "::mlir::Block &", "getRule">
   ];

@@ -15,29 +15,33 @@ def Zero_LossScaleOp : Zero_Op<"loss_scale",
                                                           ["getRule"]>]> {
   let summary = "A loss scale and the rule that changes it, as data";
   let description = [{
-    Small gradients vanish in f16; multiplied by a scale they do not. The caller
-    asks for the scale (`NAME_loss_scale`) and multiplies the loss of each backward
-    by it, which `prescaled(loss_scale : 1)` says; the step names it. It is divided out again behind the
-    reduction, by the scale that was asked for: the rule runs at the end of a step,
-    and the next step is the first to see what it makes.
+    Small gradients underflow in f16, so the loss is multiplied by a scale. The caller reads
+    the scale with `NAME_loss_scale` and multiplies the loss of each backward pass by it.
+    `prescaled(loss_scale : 1)` declares this, and the step names the loss scale. After the
+    reduction the step divides gradients by the scale that the caller read. The rule runs at
+    the end of a step, so only the next step sees the new scale.
 
-    Counters live across steps; the first is the scale. `update` runs in f64, once
-    for each step that is applied, and with `overflow` for each that is skipped
-    because a gradient is not finite. A refused step changes nothing. A scale that
-    is not positive, not finite or too small to have an inverse is not taken: the
-    one before stays.
+    Counters live across steps, and the first counter is the scale. `update` computes in f64.
+    It runs:
 
-    `examples/loss_scales/` has the rules of PyTorch's GradScaler and of DeepSpeed,
-    and a static scale.
+    - once for each applied step, with `overflow` false;
+    - once for each step that is skipped because a gradient is not finite, with `overflow`
+      true.
+
+    A refused step changes nothing. If the new scale is not positive, not finite, or too small
+    to have an inverse, the old scale stays.
+
+    `examples/loss_scales/` has the rules of PyTorch's GradScaler and of DeepSpeed, and a
+    static scale.
 
     Constraints:
 
-    - `loss_scale_c1`: there is at least one counter, their names are unique, and
-      the first begins as a positive number that has an inverse;
-    - `loss_scale_c2`: `update` takes an i1 and an f64 per counter, and yields an
-      f64 per counter;
-    - `loss_scale_c3`: it holds `arith` ops and `math.sqrt`, `fma`, `absf` and
-      `copysign` only, in f64.
+    - `loss_scale_c1`: there is at least one counter, names of counters are unique, and the
+      initial value of the first is a positive number that has an inverse;
+    - `loss_scale_c2`: `update` takes an i1 and one f64 per counter, and yields one f64 per
+      counter;
+    - `loss_scale_c3`: `update` holds only `arith` ops and `math.sqrt`, `fma`, `absf` and
+      `copysign`, in f64.
 
     Example:
 
@@ -69,8 +73,8 @@ def Zero_ReadScaleOp : Zero_InferredOp<"read_scale",
     Constraints:
 
     - `read_scale_c1`: the loss scale exists;
-    - `read_scale_c2`: a step reads it once, so that there is one version of it;
-    - `read_scale_c3`: it is the loss scale of the step.
+    - `read_scale_c2`: a step reads its loss scale once, so that there is one version of it;
+    - `read_scale_c3`: the loss scale is that of the step.
 
     Example:
 
@@ -88,22 +92,26 @@ def Zero_ScheduleOp : Zero_Op<"schedule",
                                                           ["getRule"]>]> {
   let summary = "A learning rate or weight decay that changes by step, as data";
   let description = [{
-    Counters live across steps. `value` computes from them what the schedule is in
-    this step, `next` those of the next step: once for each step that is applied,
-    and with `skipped` for each that is skipped because a gradient is not finite,
-    where it may hold them. A refused step changes nothing. All is f64 and `arith`,
-    so that it is the same bits everywhere.
+    Counters live across steps. `value` computes the value of the schedule in this step from
+    the counters. `next` computes the counters of the next step. It runs:
 
-    `examples/schedules/` has linear warm-up with a constant, linear and cosine
+    - once for each applied step, with `skipped` false;
+    - once for each step that is skipped because a gradient is not finite, with `skipped`
+      true. The rule decides whether the schedule holds or advances.
+
+    A refused step changes nothing. All math is f64 and `arith`, so results have the same bits
+    on every machine.
+
+    `examples/schedules/` has linear warm-up followed by a constant, linear decay or cosine
     decay, and warm-up, stable, decay (WSD).
 
     Constraints:
 
-    - `schedule_c1`: there is at least one counter, and their names are unique;
-    - `schedule_c2`: `value` takes an f64 per counter and yields one f64; `next`
-      takes an i1 and an f64 per counter, and yields an f64 per counter;
-    - `schedule_c3`: they hold `arith` ops and `math.sqrt`, `fma`, `absf` and
-      `copysign` only, in f64: a library's `cos` has other bits elsewhere.
+    - `schedule_c1`: there is at least one counter, and names of counters are unique;
+    - `schedule_c2`: `value` takes one f64 per counter and yields one f64; `next` takes an i1
+      and one f64 per counter, and yields one f64 per counter;
+    - `schedule_c3`: both hold only `arith` ops and `math.sqrt`, `fma`, `absf` and
+      `copysign`, in f64. Reason: the `cos` of another library has other bits.
 
     Example:
 
@@ -139,15 +147,15 @@ def Zero_ScheduleOp : Zero_Op<"schedule",
 def Zero_ReadScheduleOp : Zero_InferredOp<"read_schedule",
     [DeclareOpInterfaceMethods<SymbolUserOpInterface>,
      MemoryEffects<[MemRead]>, HasParent<"StepOp">]> {
-  let summary = "What a schedule is in this step";
+  let summary = "The value of a schedule in this step";
   let description = [{
-    A step as its author writes it only reads; that the schedule advances behind
-    the outcome is made explicit by `zero-assign-layout`.
+    The logical step only reads a schedule. `zero-assign-layout` inserts the `zero.advance`
+    that follows the outcome.
 
     Constraints:
 
     - `read_schedule_c1`: the schedule exists;
-    - `read_schedule_c2`: a step reads it once, so that there is one version of it.
+    - `read_schedule_c2`: a step reads a schedule once, so that there is one version of it.
 
     Example:
 
@@ -162,16 +170,16 @@ def Zero_ReadScheduleOp : Zero_InferredOp<"read_schedule",
 
 def Zero_AdvanceOp : Zero_Op<"advance",
     [MemoryEffects<[MemRead, MemWrite]>, HasParent<"StepOp">]> {
-  let summary = "Makes the loss scale or the schedule of the next step";
+  let summary = "Computes the loss scale or the schedule of the next step";
   let description = [{
-    Runs the rule of what `value` was read from, where the outcome is 0 or 1.
-    `value` stays what it is: whatever divides by a loss scale divides by the one
-    that multiplied.
+    Runs the rule of the loss scale or schedule that `value` was read from, if the outcome is
+    0 (applied) or 1 (skipped). `value` itself does not change. So a division by the loss
+    scale always divides by the scale that multiplied the loss.
 
     Constraints:
 
-    - `advance_c1`: `value` is what `zero.read_scale` or `zero.read_schedule` read,
-      and it is advanced once;
+    - `advance_c1`: `value` is the result of `zero.read_scale` or `zero.read_schedule`, and
+      is advanced once;
     - `advance_c2`: the outcome is replicated.
 
     Example:
@@ -184,7 +192,7 @@ def Zero_AdvanceOp : Zero_Op<"advance",
   let assemblyFormat = "$value `when` $outcome attr-dict `:` type($value) `,` type($outcome)";
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    /// The loss scale or schedule that it advances.
+    /// The loss scale or schedule that the op advances.
     ::mlir::FlatSymbolRefAttr getRuleSymbol();
   }];
 }

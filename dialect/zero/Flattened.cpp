@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Two views always have a common refinement, the axes of the mesh. What names
-// an axis twice by that is no type.
+// Flattened axes always have a common refinement, the axes of the mesh. What
+// names an axis twice by that is no type.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,8 +35,9 @@ MeshOp::expandFlattened(ValueType type,
          findAxes(placement.axis).value_or(SmallVector{placement.axis})) {
       for (const AxisPlacement &other : placements)
         if (other.axis == axis)
-          return emitError() << "names axis '" << axis.getValue()
-                             << "' twice, by a view of the mesh, got " << type;
+          return emitError()
+                 << "names axis '" << axis.getValue()
+                 << "' twice, by a flattened axis of the mesh, got " << type;
       placement.axis = axis;
       placements.push_back(placement);
     }
@@ -93,9 +94,9 @@ LogicalResult zero::expandFlattened(ModuleOp module) {
       continue;
     InFlightDiagnostic diag = other.emitError();
     if (isTaken)
-      diag << "has an axis with the name of a view of another mesh";
+      diag << "has an axis with the name of a flattened axis of another mesh";
     else
-      diag << "a module has the views of one mesh";
+      diag << "a module has the flattened axes of one mesh";
     diag.attachNote(mesh.getLoc()) << "the other mesh is here";
     return diag;
   }

@@ -1,5 +1,4 @@
-//===- Flattened.h - Names for several axes of a mesh together ------*- C++
-//-*-===//
+//===- Flattened.h - Names for several axes of a mesh -----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,12 +13,12 @@
 
 namespace zero {
 
-/// The mesh of |module| that has views; null if there is none.
+/// The mesh of |module| that has flattened axes; null if there is none.
 MeshOp findFlattened(mlir::ModuleOp module);
 
-/// Writes axes for the names of views, and removes these. Fails where an axis
-/// is named twice by that, and where a name has several meanings in the module:
-/// parameters belong to no mesh.
+/// Replaces flattened axes by their axes and removes them. Fails if a type then
+/// names an axis twice. Fails if a name has several meanings in the module,
+/// since parameters belong to no mesh.
 mlir::LogicalResult expandFlattened(mlir::ModuleOp module);
 
 } // namespace zero

@@ -25,12 +25,12 @@ LogicalResult ReduceOp::verify() {
     // reduce_c1
     if (type.getPlacement(micro).kind == PlacementKind::Partial)
       return emitOpError() << "operand is still partial over 'micro': sum it "
-                              "over the backwards first, got "
+                              "over the backward passes first, got "
                            << type;
     if (type.has(PlacementKind::Varying))
       return emitOpError() << "operand is varying and no addend, got " << type;
   }
-  return verifyWire(*this, getInputs(), getReduceDtype());
+  return verifyReduceDtype(*this, getInputs(), getReduceDtype());
 }
 
 LogicalResult ReduceOp::inferReturnTypes(MLIRContext *, std::optional<Location>,
@@ -115,7 +115,7 @@ LogicalResult UpdateOp::verifySymbolUses(SymbolTableCollection &symbols) {
   // update_c1
   auto group = symbols.lookupNearestSymbolFrom<GroupOp>(*this, getGroupAttr());
   if (!group)
-    return emitOpError() << "group " << getGroupAttr()
+    return emitOpError() << "parameter group " << getGroupAttr()
                          << " is not a zero.group of this module"
                          << suggest<GroupOp>(*this, getGroupAttr());
   auto optimizer =
@@ -127,10 +127,10 @@ LogicalResult UpdateOp::verifySymbolUses(SymbolTableCollection &symbols) {
   // update_c2
   if (group.getMembers().size() != getGradients().size()) {
     InFlightDiagnostic diag = emitOpError()
-                              << "group " << getGroupAttr() << " has "
+                              << "parameter group " << getGroupAttr() << " has "
                               << group.getMembers().size() << " members, got "
                               << getGradients().size() << " gradients";
-    diag.attachNote(group.getLoc()) << "group is declared here";
+    diag.attachNote(group.getLoc()) << "parameter group is declared here";
     return diag;
   }
   for (auto [member, gradient] :

@@ -17,7 +17,7 @@ def Zero_NonfiniteSkip : I32EnumAttrCase<"skip", 0>;
 def Zero_NonfiniteApply : I32EnumAttrCase<"apply", 1>;
 def Zero_NonfiniteError : I32EnumAttrCase<"error", 2>;
 def Zero_NonfiniteAttr : I32EnumAttr<"Nonfinite",
-    "what happens to a step with a gradient that is not finite",
+    "the treatment of a step with a gradient that is not finite",
     [Zero_NonfiniteSkip, Zero_NonfiniteApply, Zero_NonfiniteError]> {
   let cppNamespace = "::zero";
 }
@@ -69,12 +69,13 @@ def Zero_StepOp : Zero_Op<"step",
       mesh;
     - `step_c3`: arguments are f64 scalars;
     - `step_c4`: the body ends with `zero.return`;
-    - `step_c5`: every gradient that arrives is updated by exactly one
-      `zero.update`, and each update names parameters that arrive;
-    - `step_c6`: at most one argument is `{zero.tokens}`, replicated or partial and
-      without a scale, and one is where a gradient is scaled by tokens;
-    - `step_c7`: the loss scale exists; then all gradients arrive with it, to the
-      power of 1, and the step is not `nonfinite apply`; without one none does.
+    - `step_c5`: exactly one `zero.update` takes each gradient that arrives, and the
+      gradients of all parameters that an update names arrive;
+    - `step_c6`: at most one argument is `{zero.tokens}`; it is replicated or partial and
+      has no scale; if a gradient is scaled by tokens, there is such an argument;
+    - `step_c7`: the loss scale exists. With a loss scale, all gradients arrive with
+      `loss_scale` to the power of 1, and the step is not `nonfinite apply`. Without one,
+      no gradient arrives with `loss_scale`.
 
     Example: see `examples/quickstart.mlir`.
   }];
@@ -87,25 +88,24 @@ def Zero_StepOp : Zero_Op<"step",
   let hasCustomAssemblyFormat = 1;
   let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
-    /// The argument whose sum over the ranks `tokens` stands for; null if there
-    /// is none.
+    /// The argument whose sum over the ranks is `tokens`; null if there is none.
     ::mlir::BlockArgument getTokens();
     /// Whether a gradient arrives with tokens in its scale.
     bool dividesByTokens();
-    /// Whether ranks may make different numbers of backwards: each has tokens and
-    /// gradients of its own, and a token counts the same in whichever backward.
+    /// Whether ranks may make different numbers of backward passes. Then each rank
+    /// has tokens and gradients of its own, and all tokens count the same.
     bool takesUnequalBackwards();
   }];
 }
 
 def Zero_ReturnOp : Zero_Op<"return",
     [Terminator, Pure, HasParent<"StepOp">]> {
-  let summary = "Ends a step with the scalars that it reports";
+  let summary = "Ends a step with the scalars that the step reports";
   let description = [{
     Constraints:
 
-    - `return_c1`: there is one name per value, all different, of letters, digits
-      and underscores;
+    - `return_c1`: there is one name per value; names are unique and consist of letters,
+      digits and underscores;
     - `return_c2`: values are replicated and unscaled.
 
     Example:
@@ -136,21 +136,21 @@ def Zero_YieldOp : Zero_Op<"yield", [Terminator, Pure,
 
 def Zero_MicroBatchesOp : Zero_Op<"micro_batches",
     [SingleBlock, RecursiveMemoryEffects]> {
-  let summary = "The sum over the backwards of one step";
+  let summary = "The sum over the backward passes of one step";
   let description = [{
-    The body runs once per backward: once, four times, or as often as the caller
-    makes one. A result is the **sum** over the backwards of what the body
-    yields, in the element type `in`, so there is no accumulator that could lose
-    a contribution. Inside, values are partial over `micro`; results are not, and
-    what was reduced counts as summed from here on.
+    The body runs once per backward pass. The caller decides the number of backward passes. A
+    result is the **sum** of the yielded value over the backward passes, in the element type
+    `in`. So the step has no accumulator that could lose a contribution. Inside the body,
+    values are partial over `micro`. Results are not. A result also has no `reduced` axis: from
+    here on its gradient counts as summed.
 
     Constraints:
 
-    - `micro_batches_c1`: what is yielded is partial over `micro`: anything else
-      would be counted once per backward;
-    - `micro_batches_c2`: the type of the sum holds every number of what is
-      yielded: not narrower, and not f16 for bf16 or the reverse;
-    - `micro_batches_c3`: it is not nested.
+    - `micro_batches_c1`: yielded values are partial over `micro`. Reason: any other value
+      would be counted once per backward pass;
+    - `micro_batches_c2`: the element type of the sum holds every number of the yielded
+      type: it is not narrower, and not f16 for bf16 or bf16 for f16;
+    - `micro_batches_c3`: the op is not nested.
 
     Example:
 
@@ -175,42 +175,47 @@ def Zero_MicroBatchesOp : Zero_Op<"micro_batches",
 def Zero_BackwardOp : Zero_Op<"backward",
     [DeclareOpInterfaceMethods<SymbolUserOpInterface>,
      MemoryEffects<[MemRead, MemWrite]>, HasParent<"MicroBatchesOp">]> {
-  let summary = "Where the gradients of one backward arrive";
+  let summary = "The gradients of one backward pass, as they arrive";
   let description = [{
-    Sources are parameters (logical) or buckets (sharded). `prescaled` is the
-    arrival contract: what the caller has already multiplied in, e.g.
-    `prescaled(accumulation : -1)` when the loss was divided by the number of
-    backwards, or `prescaled(loss_scale : 1)` when it was multiplied by one. The
-    result's scale is arrival ÷ weight: what is still to be
-    divided out.
+    Sources are parameters (logical phase) or buckets (sharded phase). `prescaled` declares the
+    factor that the caller has already multiplied in:
 
-    The types say how gradients arrive over each axis: `partial`, each rank has an
-    addend of its own (a batch, a part of a sequence); `sharded`, each rank has
-    the slice of the parameter that it holds; `reduced`, autograd has already
-    summed over the ranks' batches, as the all-to-all of experts does. What a type
-    does not list is replicated, and only over axes that `replicated` names: there
-    the caller promises that all ranks deliver the same gradient, as
-    tensor-parallel ranks do for a layer norm. What is `on` one pipeline stage
-    arrives there, and on no other; of what is tied over several, each delivers its
-    own addend.
+    - `prescaled(accumulation : -1)`: the caller divided the loss by the number of backward
+      passes;
+    - `prescaled(loss_scale : 1)`: the caller multiplied the loss by the loss scale.
+
+    The scale of a result is `prescaled` ÷ `normalize`: the factor that is still to be divided
+    out.
+
+    The type of a result says how its gradient arrives over each axis:
+
+    - `partial`: each rank has an addend of its own (a batch, a part of a sequence);
+    - `sharded`: each rank has the gradient of the slice that it holds;
+    - `reduced`: autograd has already summed over the batches of the ranks, as the all-to-all
+      of experts does;
+    - replicated (not listed): all ranks deliver the same gradient, as tensor-parallel ranks
+      do for a layer norm. This is a precondition, so `replicated` must name the axis.
+
+    A gradient that is `on` one pipeline stage arrives on this stage only. If a parameter is
+    tied over several stages, each stage delivers an addend.
 
     Constraints:
 
-    - `backward_c1`: sources are parameters or buckets, each once;
+    - `backward_c1`: sources are parameters or buckets, each listed once;
     - `backward_c2`: a result has the shape of its source;
-    - `backward_c3`: a result is partial over `micro`, sharded exactly where its
-      source is, and over the other axes of the mesh partial, or replicated where
-      `replicated` says so;
-    - `backward_c4`: a result's scale is `prescaled` ÷ the step's `normalize`;
-    - `backward_c5`: a bucket's element type is its result's;
+    - `backward_c3`: a result is partial over `micro`; it is sharded exactly over the axes
+      that shard its source; over each other axis of the mesh it is partial, or replicated if
+      `replicated` names the axis;
+    - `backward_c4`: the scale of a result is `prescaled` ÷ the step's `normalize`;
+    - `backward_c5`: a bucket and its result have one element type;
     - `backward_c6`: gradients arrive on the device;
-    - `backward_c7`: over an axis that the weight divides by, the ranks have
-      batches of their own: a result is partial or reduced there;
-    - `backward_c8`: axes divide what they shard, and a bucket has one row for
-      each of their ranks;
-    - `backward_c9`: a source is on pipeline stages that the mesh has, and its
-      gradient on the same; one that is on several is partial over them, and the
-      weight does not divide by their axis.
+    - `backward_c7`: over an axis that `normalize` divides by, ranks have batches of their
+      own, so a result is partial or reduced there;
+    - `backward_c8`: the size of an axis divides the extents that it shards, and a bucket has
+      one row for each rank of the axes that shard its rows;
+    - `backward_c9`: the mesh has the pipeline stages of a source, and the gradient is on the
+      same stages; a gradient on several stages is partial over them; `normalize` does not
+      divide by an axis of stages.
 
     Example: see `zero.micro_batches`.
   }];
@@ -228,25 +233,24 @@ def Zero_BackwardOp : Zero_Op<"backward",
 //===----------------------------------------------------------------------===//
 
 def Zero_ReduceOp : Zero_InferredOp<"reduce", [Pure]> {
-  let summary = "Sums gradients over the mesh and applies the weight";
+  let summary = "Sums gradients over the mesh and applies the normalization";
   let description = [{
-    A result is the sum over every axis that its operand is partial over, divided
-    by the operand's scale: the declared weighted gradient. It is summed in the
-    operand's element type.
+    A result is the sum of its operand over every axis over which the operand is partial,
+    divided by the operand's scale. So a result is the gradient with the declared
+    normalization. The sum has the operand's element type.
 
-    With `reduce_dtype bf16` what each rank adds to a sum is rounded to bf16 before it
-    travels, and still summed in the operand's type. Of f32 that sends half the bytes
-    where each rank gets a slice of the sum, and three quarters where all get all of
-    it. Each addend is rounded once: sums that travel further (to the replicas of a
-    slice) are not. Where a step reduces in each backward (ZeRO-2), the addends are
-    those of one backward.
+    `reduce_dtype bf16` rounds each addend to bf16 before it travels. The sum is still taken in
+    the operand's type. For f32 operands this sends half the bytes if each rank gets a slice of
+    the sum, and three quarters if every rank gets the whole sum. Each addend is rounded once.
+    Sums that travel further, to the replicas of a slice, are not rounded. If a step reduces in
+    each backward pass (ZeRO-2), the addends are those of one backward pass.
 
     Constraints:
 
-    - `reduce_c1`: operands are not partial over `micro` (the sum over backwards
-      comes first), nor varying;
-    - `reduce_dtype_c1`: a reduce dtype is a float type of which the operands, arrays,
-      hold every number.
+    - `reduce_c1`: operands are neither varying nor partial over `micro` (the sum over
+      backward passes comes first);
+    - `reduce_dtype_c1`: a reduce dtype is a float type that holds every number of the
+      operands, and the operands are arrays.
 
     Example:
 
@@ -261,7 +265,7 @@ def Zero_ReduceOp : Zero_InferredOp<"reduce", [Pure]> {
 }
 
 def Zero_NormOp : Zero_InferredOp<"norm", [Pure]> {
-  let summary = "The Euclidean norm of gradients, every element once";
+  let summary = "The Euclidean norm of gradients, which counts every element once";
   let description = [{
     Constraints:
 
@@ -280,10 +284,10 @@ def Zero_NormOp : Zero_InferredOp<"norm", [Pure]> {
 }
 
 def Zero_ClipOp : Zero_InferredOp<"clip", [Pure]> {
-  let summary = "Scales gradients down to a largest norm";
+  let summary = "Scales gradients so that their norm is at most `max`";
   let description = [{
-    Multiplies by min(1, max / (norm + epsilon)), as `clip_grad_norm_` of
-    PyTorch does (epsilon 1e-6 there and here).
+    Multiplies by min(1, max / (norm + epsilon)), as PyTorch's `clip_grad_norm_` does. The
+    default of epsilon is 1e-6, as in PyTorch.
 
     Constraints:
 
@@ -309,20 +313,19 @@ def Zero_ClipOp : Zero_InferredOp<"clip", [Pure]> {
 def Zero_UpdateOp : Zero_Op<"update",
     [DeclareOpInterfaceMethods<SymbolUserOpInterface>, AttrSizedOperandSegments,
      MemoryEffects<[MemRead, MemWrite]>, HasParent<"StepOp">]> {
-  let summary = "Updates a group's parameters with an optimizer";
+  let summary = "Updates the parameters of a parameter group with an optimizer";
   let description = [{
-    Operands are the gradients of the group's members, in the group's order, and
-    hyperparameters, each by name as a scalar value or a constant. A
-    hyperparameter with a default may be left out.
+    Operands are the gradients of the members of the parameter group, in the order of the
+    group, and the hyperparameters. A hyperparameter is given by name, as a scalar value or as
+    a constant. A hyperparameter with a default may be left out.
 
     Constraints:
 
-    - `update_c1`: group and optimizer exist;
-    - `update_c2`: there is one gradient per member, of its shape;
-    - `update_c3`: gradients are as for `zero.norm`, and placed as their
-      parameters;
-    - `update_c4`: hyperparameters are those of the optimizer, each at most once,
-      none without a value;
+    - `update_c1`: parameter group and optimizer exist;
+    - `update_c2`: there is one gradient per member, of the member's shape;
+    - `update_c3`: gradients are as for `zero.norm`, and placed as their parameters;
+    - `update_c4`: hyperparameters are those of the optimizer, each given at most once, and
+      each has a value or a default;
     - `update_c5`: hyperparameter values are replicated and unscaled.
 
     Example:

@@ -18,15 +18,15 @@ def Zero_MemorySpaceAttr : I32EnumAttr<"MemorySpace",
 def Zero_TransferOp : Zero_InferredOp<"transfer", [Pure]> {
   let summary = "Moves a value between the memories of device and host";
   let description = [{
-    Each rank moves what it holds, so a value is partitioned first and moved then.
-    Placement, scale and bits stay.
+    Each rank moves the part of the value that it holds. So a value is partitioned first and
+    moved second. Placement, scale and bits do not change.
 
     Equivalent to: `cudaMemcpyAsync`.
 
     Constraints:
 
     - `transfer_c1`: the operand is in the other space;
-    - `transfer_c2`: it is no scalar: both sides read scalars.
+    - `transfer_c2`: the operand is not a scalar. Reason: host and device both read scalars.
 
     Example:
 

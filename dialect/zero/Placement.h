@@ -1,10 +1,10 @@
-//===- Placement.h - What is true of a value over an axis -------*- C++ -*-===//
+//===- Placement.h - The placement of a value over an axis ------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The parts a !zero.value is made of, and the algebra of scale monomials.
+// The parts of a !zero.value, and the algebra of scale monomials.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,15 +16,15 @@
 
 namespace zero {
 
-/// The axis of time: the backwards of one step.
+/// The axis of time: the backward passes of one step.
 inline constexpr llvm::StringLiteral kMicroAxis = "micro";
-/// The symbol of the number of backwards in one step.
+/// The symbol of the number of backward passes in one step.
 inline constexpr llvm::StringLiteral kAccumulation = "accumulation";
 /// The symbol of the number of tokens in one step.
 inline constexpr llvm::StringLiteral kTokens = "tokens";
-/// The symbol of the loss scale of a step, which the step names.
+/// The symbol of the loss scale that the step names.
 inline constexpr llvm::StringLiteral kLossScale = "loss_scale";
-/// Says of an argument of a step that it is their number.
+/// The attribute of the argument of a step that is the number of tokens.
 inline constexpr llvm::StringLiteral kTokensArgument = "zero.tokens";
 
 enum class PlacementKind : uint32_t {
@@ -40,7 +40,7 @@ enum class PlacementKind : uint32_t {
 /// The keyword of |kind| in the assembly, e.g. "partial_max".
 llvm::StringRef stringifyPlacementKind(PlacementKind kind);
 
-/// What a value is over one axis.
+/// The placement of a value over one axis.
 struct AxisPlacement {
   mlir::StringAttr axis;
   PlacementKind kind = PlacementKind::Replicated;
@@ -57,8 +57,8 @@ struct AxisPlacement {
   }
 };
 
-/// A coordinate at which a value exists. Axes that no coordinate names are not
-/// restricted.
+/// A coordinate at which a value exists. A value exists on all coordinates of
+/// an axis that no AxisCoordinate names.
 struct AxisCoordinate {
   mlir::StringAttr axis;
   int64_t coordinate = 0;
@@ -86,20 +86,21 @@ struct ScaleFactor {
 
 using Scale = llvm::SmallVector<ScaleFactor>;
 
-/// The largest exponent, either way: no loop needs more, and a monomial of sane
-/// numbers stays finite.
+/// The largest absolute value of an exponent. No step needs more, and a
+/// monomial of ordinary numbers stays finite.
 inline constexpr int64_t kMaxExponent = 8;
 
-/// Far beyond any machine, so that products of sizes stay in 64 bits.
+/// A limit far beyond any machine. Products of sizes stay in 64 bits.
 inline constexpr int64_t kMaxElements = int64_t(1) << 40;
-/// Whether no product of some of |shape| is more than |kMaxElements|.
+/// Whether extents are not negative and their product, with empty dimensions
+/// counted as 1, is at most |kMaxElements|.
 bool areExtentsInRange(llvm::ArrayRef<int64_t> shape);
 
 /// a · b, sorted, without zero exponents.
 Scale multiply(llvm::ArrayRef<ScaleFactor> a, llvm::ArrayRef<ScaleFactor> b);
 /// aⁿ.
 Scale power(llvm::ArrayRef<ScaleFactor> a, int64_t n);
-/// That of |symbol|; 0 where it does not occur.
+/// The exponent of |symbol|; 0 if it does not occur.
 int64_t getExponent(llvm::ArrayRef<ScaleFactor> monomial,
                     llvm::StringRef symbol);
 /// √a, or failure if an exponent is odd.

@@ -28,19 +28,20 @@ bool zero::holdsEveryNumber(Type wide, Type narrow) {
           wide.getIntOrFloatBitWidth() > narrow.getIntOrFloatBitWidth());
 }
 
-LogicalResult zero::verifyWire(Operation *op, ValueRange values,
-                               std::optional<Type> wire) {
-  if (!wire)
+LogicalResult zero::verifyReduceDtype(Operation *op, ValueRange values,
+                                      std::optional<Type> reduceDtype) {
+  if (!reduceDtype)
     return success();
   for (Value value : values) {
     auto type = cast<ValueType>(value.getType());
     if (type.isScalar() || value.getDefiningOp<StackOp>())
       return op->emitOpError() << "operand is of scalars, which travel as they "
                                   "are; leave 'reduce_dtype' out";
-    if (!holdsEveryNumber(type.getElementType(), *wire))
+    if (!holdsEveryNumber(type.getElementType(), *reduceDtype))
       return op->emitOpError()
              << "operand is of " << type.getElementType()
-             << ", which does not hold every number of reduce dtype " << *wire;
+             << ", which does not hold every number of reduce dtype "
+             << *reduceDtype;
   }
   return success();
 }
@@ -89,7 +90,7 @@ LogicalResult zero::verifySymbols(Operation *op, StringRef what,
                                 << what << " names '" << symbol
                                 << "', and the step has none";
       diag.attachNote(step.getLoc())
-          << "write 'loss_scale @name' behind its weight";
+          << "write 'loss_scale @name' after normalize(...)";
       return diag;
     }
     InFlightDiagnostic diag =
@@ -148,8 +149,8 @@ LogicalResult zero::verifyNotPartial(Operation *op, ValueRange values) {
 LogicalResult
 zero::verifyEachGradientIsUpdatedOnce(StepOp step,
                                       SymbolTableCollection &symbols) {
-  // Symbol -> the op that updates it, null while there is none. In the order of
-  // arrival, so that the diagnostics have one order.
+  // Symbol -> the op that updates it, or null. In the order of arrival, so that
+  // diagnostics have one order.
   llvm::MapVector<Attribute, Operation *> updates;
   step.walk([&](BackwardOp backward) {
     for (Attribute source : backward.getSources())

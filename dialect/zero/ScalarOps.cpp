@@ -12,7 +12,7 @@
 using namespace mlir;
 using namespace zero;
 
-/// That |scale|, of a result, can be written: exponents stay small.
+/// Checks that the exponents of |scale|, the scale of a result, are in range.
 static LogicalResult checkExponents(std::optional<Location> location,
                                     StringRef op, ArrayRef<ScaleFactor> scale) {
   for (const ScaleFactor &factor : scale)

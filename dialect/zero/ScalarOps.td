@@ -15,8 +15,8 @@ def Zero_AddOp : Zero_InferredOp<"add", [Pure]> {
     Constraints:
 
     - `add_c1`: operands have the same shape and element type;
-    - `add_c2`: operands have the same placement: partial + replicated would
-      count the replicated one once per rank;
+    - `add_c2`: operands have the same placement. Reason: partial + replicated would count
+      the replicated operand once per rank;
     - `add_c3`: operands have the same scale;
     - `add_c4`: operands are not varying.
 
@@ -35,15 +35,20 @@ def Zero_AddOp : Zero_InferredOp<"add", [Pure]> {
 def Zero_SumSquaresOp : Zero_InferredOp<"sum_squares", [Pure]> {
   let summary = "The sum of the squares of all elements, in f64";
   let description = [{
-    Of a sharded value it is partial over the axis (each rank sums its slice); of
-    a replicated one replicated. The scale doubles. The order of the sum is fixed:
-    32 lanes (element i mod 32), blocks of 4096 elements, the sums of blocks
-    likewise, then operands in order.
+    The sum of a sharded value is partial over the axis: each rank sums its slice. The sum of a
+    replicated value is replicated. The scale doubles.
+
+    The order of the sum is fixed:
+
+    - element i is added in lane i mod 32;
+    - a block has 4096 elements;
+    - the sums of blocks are added in the same way;
+    - operands follow in their order.
 
     Constraints:
 
-    - `sum_squares_c1`: operands are not partial or varying: a square of a part
-      is no part of a square;
+    - `sum_squares_c1`: operands are not partial or varying. Reason: the square of an addend
+      is not an addend of the square;
     - `sum_squares_c2`: operands have the same placement and scale;
     - `sum_squares_c3`: exponents of the result's scale are -8 to 8.
 
@@ -61,11 +66,16 @@ def Zero_SumSquaresOp : Zero_InferredOp<"sum_squares", [Pure]> {
 
 def Zero_ArrivalCountOp : Zero_InferredOp<"arrival_count",
     [MemoryEffects<[MemRead]>, HasParent<"StepOp">]> {
-  let summary = "What this rank counted: backwards, their square, missing gradients";
+  let summary = "What this rank counted: backward passes, their square, missing gradients";
   let description = [{
-    Three addends over the axes of the mesh. By their sums every rank knows whether
-    all ranks made the same number of backwards (n·Σa² = (Σa)²) and whether a
-    gradient that is not optional never came.
+    The results are three addends over the axes of the mesh:
+
+    - a, the number of backward passes of this rank;
+    - a²;
+    - the number of gradients that are not optional and did not arrive.
+
+    From the sums every rank learns two things. All ranks made the same number of backward
+    passes exactly if n·Σa² = (Σa)². A gradient is missing exactly if the third sum is not 0.
 
     Example:
 
@@ -80,13 +90,13 @@ def Zero_ArrivalCountOp : Zero_InferredOp<"arrival_count",
 }
 
 def Zero_CountReplicatedOnceOp : Zero_InferredOp<"count_replicated_once", [Pure]> {
-  let summary = "A scalar that all ranks have, as an addend of one of them";
+  let summary = "Turns a replicated scalar into an addend of one rank";
   let description = [{
-    Ranks whose coordinate over each axis is 0 keep it, the others get 0: their
-    sum is the scalar again. So a norm counts once what tensor-parallel ranks
-    hold alike. Of what is on some pipeline stages only, the first of them keeps it,
-    and ranks of other stages get 0. It is a choice and no product: 0 times nan is
-    nan.
+    Ranks whose coordinate over each axis is 0 keep the scalar, and the other ranks get 0. The
+    sum over the axes is the scalar again. So a norm counts replicated elements of
+    tensor-parallel ranks once. If the scalar is on some pipeline stages only, the first of
+    these stages keeps it, and ranks of other stages get 0. The op selects and does not
+    multiply, since 0 times nan is nan.
 
     Constraints:
 
@@ -107,11 +117,11 @@ def Zero_CountReplicatedOnceOp : Zero_InferredOp<"count_replicated_once", [Pure]
 def Zero_StackOp : Zero_InferredOp<"stack", [Pure]> {
   let summary = "Scalars of one placement as one vector";
   let description = [{
-    Scales may differ; they are kept apart by `zero.unstack`, which restores each.
+    Scales may differ. `zero.unstack` lists the scale of each scalar and restores it.
 
     Constraints:
 
-    - `stack_c1`: there is an operand, and all have the same placement.
+    - `stack_c1`: there is an operand, and all operands have the same placement.
 
     Example:
 
@@ -150,17 +160,17 @@ def Zero_FactorOp : Zero_InferredOp<"factor",
      DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "The number that a monomial stands for in this step";
   let description = [{
-    Its type is scaled by the monomial, so that multiplying a value by the factor
-    of its inverse scale leaves a value without scale. What `tokens` stands for is
-    an operand: it is known once ranks have added up their counts. So is the loss
-    scale, of which there are versions.
+    The type of the result is scaled by the monomial. So a value times the factor of its
+    inverse scale has no scale. `tokens` and `loss_scale` are operands: the number of tokens is
+    known only after ranks have summed their counts, and a loss scale has versions.
 
     Constraints:
 
-    - `factor_c1`: it has `tokens` exactly where the monomial does, and so for
-      `loss_scale`; both are replicated and unscaled;
-    - `factor_c2`: the monomial is of `accumulation`, `tokens`, axes of the mesh
-      and a `zero.loss_scale`.
+    - `factor_c1`: the op has the operand `tokens` exactly if the monomial has the symbol
+      `tokens`, and the same holds for `loss_scale`; both operands are replicated and
+      unscaled;
+    - `factor_c2`: symbols of the monomial are `accumulation`, `tokens`, axes of the mesh, and
+      the `zero.loss_scale` of the step.
 
     Example:
 
@@ -183,7 +193,7 @@ def Zero_FactorOp : Zero_InferredOp<"factor",
 def Zero_ScaleOp : Zero_InferredOp<"scale", [Pure]> {
   let summary = "A value times a scalar";
   let description = [{
-    Linear, so the placement stays; scales multiply.
+    The op is linear, so the placement does not change. Scales multiply.
 
     Constraints:
 
@@ -210,8 +220,9 @@ def Zero_SqrtOp : Zero_InferredOp<"sqrt", [Pure]> {
   let description = [{
     Constraints:
 
-    - `sqrt_c1`: the operand is replicated: a root of a part is no part of a root;
-    - `sqrt_c2`: the exponents of its scale are even.
+    - `sqrt_c1`: the operand is replicated. Reason: the root of an addend is not an addend of
+      the root;
+    - `sqrt_c2`: the exponents of the operand's scale are even.
 
     Example:
 
@@ -251,21 +262,26 @@ def Zero_OutcomeOp : Zero_InferredOp<"outcome",
     [Pure, AttrSizedOperandSegments]> {
   let summary = "Whether the step is applied, the same on every rank";
   let description = [{
-    `sums` are over the squares of all gradients, each finite exactly where its
-    gradients are; with `nonfinite apply` nobody asks for them. The outcome is a
-    `zero_rt_verdict` of the runtime: 0: applied. 1: skipped, a gradient is not finite
-    (with `nonfinite skip`, the default). 2: refused, a gradient that is not optional is
-    missing. 3: refused, ranks made different numbers of backwards, if `backwards` is
-    their sum over the ranks and `squared` that of their squares. 4: refused, a gradient
-    is not finite (with `nonfinite error`). 5: refused, `tokens`, which gradients are
-    divided by, are not a positive number.
+    `sums` are sums of squares that cover all gradients. A sum is finite exactly if its
+    gradients are finite. With `nonfinite apply` the sums are not needed.
+
+    The outcome is a `zero_rt_verdict` of the runtime:
+
+    - 0: applied;
+    - 1: skipped, since a gradient is not finite (`nonfinite skip`, the default);
+    - 2: refused, since a gradient that is not optional is missing;
+    - 3: refused, since ranks made different numbers of backward passes. `backwards` is the
+      sum of these numbers over the ranks, and `squared` the sum of their squares; without
+      both the numbers are not compared;
+    - 4: refused, since a gradient is not finite (`nonfinite error`);
+    - 5: refused, since `tokens`, by which gradients are divided, is not a positive number.
 
     Constraints:
 
     - `outcome_c1`: operands are replicated;
-    - `outcome_c2`: `missing` is one number; `backwards` and `squared` are one each
-      or none, and `tokens` at most one;
-    - `outcome_c3`: there are `sums`, unless it is `nonfinite apply`.
+    - `outcome_c2`: there is one `missing`; `backwards` and `squared` are both given or both
+      left out; there is at most one `tokens`;
+    - `outcome_c3`: there are `sums`, except with `nonfinite apply`.
 
     Example:
 

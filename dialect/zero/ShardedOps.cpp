@@ -35,7 +35,7 @@ static FailureOr<ValueType> moveAxes(std::optional<Location> location,
                               axis.getValue(), "', got ", type);
       return failure();
     }
-    // What no type can say (value_c5, value_c8).
+    // Types cannot express these results (value_c5, value_c8).
     bool isTime = axis.getValue() == kMicroAxis;
     if (to == PlacementKind::Sharded &&
         (isTime || !type.getCoordinates(axis).empty())) {
@@ -72,11 +72,11 @@ static LogicalResult inferCollective(std::optional<Location> location,
 }
 
 LogicalResult AllReduceOp::verify() {
-  return verifyWire(*this, getInput(), getReduceDtype());
+  return verifyReduceDtype(*this, getInput(), getReduceDtype());
 }
 
 LogicalResult ReduceScatterOp::verify() {
-  return verifyWire(*this, getInput(), getReduceDtype());
+  return verifyReduceDtype(*this, getInput(), getReduceDtype());
 }
 
 LogicalResult AllReduceOp::inferReturnTypes(MLIRContext *,
@@ -140,7 +140,7 @@ LogicalResult PrepareOp::verify() {
 LogicalResult PrepareOp::verifySymbolUses(SymbolTableCollection &symbols) {
   // prepare_c1
   if (!symbols.lookupNearestSymbolFrom<GroupOp>(*this, getGroupAttr()))
-    return emitOpError() << "group " << getGroupAttr()
+    return emitOpError() << "parameter group " << getGroupAttr()
                          << " is not a zero.group of this module"
                          << suggest<GroupOp>(*this, getGroupAttr());
   auto optimizer =

@@ -9,8 +9,8 @@
 
 include "dialect/zero/CounterOps.td"
 
-/// Orders communication: collectives are not pure (a pure one may be hoisted
-/// out of a loop that runs zero times, which hangs the other ranks).
+/// Orders communication. Collectives are not pure: a pure op may be hoisted out
+/// of a loop that runs zero times, and then the other ranks hang.
 def Zero_CommResource : Resource<"::zero::CommResource">;
 
 //===----------------------------------------------------------------------===//
@@ -21,28 +21,27 @@ def Zero_BucketOp : Zero_Op<"bucket",
     [Symbol, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "Parameters laid out one behind the other";
   let description = [{
-    One row of the layout table. `64xf32` is the whole bucket and the type in
-    which its gradients are kept; `arrives` is the type in which the caller
-    delivers them. Parameter i occupies [offsets[i], offsets[i] + extents[i]):
-    its elements in row-major order and the pad behind them, so whoever writes a
-    parameter zeroes its pad. Over the axes whose ranks divide the work of the
-    update, rank i owns slice i.
+    One row of the layout table. The type (`64xf32`) is that of the whole bucket, with the
+    element type in which gradients are kept. `arrives` is the type in which the caller
+    delivers gradients. Parameter i occupies [offsets[i], offsets[i] + extents[i]): its elements
+    in row-major order, and the pad after them. A write of a parameter zeroes its pad. Over the
+    axes whose ranks divide the work of the update, rank i owns slice i.
 
-    Parameters that are sharded share buckets with others that are sharded over
-    the same axes. Their bucket has one dimension for each of these axes in front
-    of the last: `2x64xf32, sharded = [tp]` are two rows of 64 elements, of which
-    a rank holds the row of its coordinate, and in it of each parameter the slice
-    that it holds. Offsets and extents are those of a row.
+    Parameters that are sharded share buckets with parameters that are sharded over the same
+    axes. Such a bucket has one dimension for each of these axes before the last dimension. For
+    example, `2x64xf32, sharded = [tp]` has two rows of 64 elements. A rank holds the row of
+    its coordinate. The row has the slice of each parameter that the rank holds. Offsets and
+    extents are those of a row.
 
     Constraints:
 
-    - `bucket_c1`: members are parameters, and no two buckets share one;
+    - `bucket_c1`: members are parameters, and no two buckets share a member;
     - `bucket_c2`: intervals follow each other without a gap and fill the bucket;
-    - `bucket_c3`: an interval is at least as long as what a rank holds of its
-      parameter;
+    - `bucket_c3`: an interval is at least as long as the part of its parameter that a rank
+      holds;
     - `bucket_c4`: members have one storage type;
-    - `bucket_c5`: all dimensions but the last are sharded, each over one axis; the
-      members are sharded over the same axes, and on the same pipeline stages.
+    - `bucket_c5`: each dimension before the last is sharded over one axis; members are sharded
+      over the same axes and are on the same pipeline stages.
 
     Example:
 
@@ -65,8 +64,8 @@ def Zero_BucketOp : Zero_Op<"bucket",
     }
     ::llvm::ArrayRef<int64_t> getShape() { return getValueType().getShape(); }
     ::mlir::Type getDtype() { return getValueType().getElementType(); }
-    /// A `zrt.program` names it from a symbol table of its own, into which what
-    /// erases symbols does not look.
+    /// A `zrt.program` names the bucket from a symbol table of its own. Passes that
+    /// erase symbols do not look into this table.
     bool canDiscardOnUseEmpty() { return false; }
     /// The elements of a row, pads included: what offsets count.
     int64_t getRowLength() { return getShape().back(); }
@@ -94,17 +93,17 @@ class Zero_SumOp<string mnemonic> : Zero_InferredOp<mnemonic,
 def Zero_AllReduceOp : Zero_SumOp<"all_reduce"> {
   let summary = "Sums a partial value; every rank gets the whole sum";
   let description = [{
-    With `reduce_dtype bf16` addends are rounded to bf16 before they travel; they are
-    summed, and sums travel, in the operand's type.
+    `reduce_dtype bf16` rounds addends to bf16 before they travel. The sum is taken in the
+    operand's type, and sums travel in this type.
 
     Equivalent to: `ncclAllReduce`, `MPI_Allreduce`.
 
     Constraints:
 
     - `all_reduce_c1`: the operand is partial over each axis;
-    - `collective_c1`: it is on the device;
-    - `reduce_dtype_c1`: a reduce dtype is a float type of which the operand, an array,
-      holds every number.
+    - `collective_c1`: the operand is on the device;
+    - `reduce_dtype_c1`: a reduce dtype is a float type that holds every number of the
+      operand, and the operand is an array.
 
     Example:
 
@@ -117,18 +116,18 @@ def Zero_AllReduceOp : Zero_SumOp<"all_reduce"> {
 def Zero_ReduceScatterOp : Zero_SumOp<"reduce_scatter"> {
   let summary = "Sums a partial value; rank i gets slice i of the sum";
   let description = [{
-    Slices are those of the last dimension; ranks are numbered in the order of the
-    mesh. With `reduce_dtype bf16` addends are rounded to bf16 before they travel, and
-    summed in the operand's type.
+    Slices are those of the last dimension. Ranks are numbered in the order of the mesh.
+    `reduce_dtype bf16` rounds addends to bf16 before they travel. The sum is taken in the
+    operand's type.
 
     Equivalent to: `ncclReduceScatter`, `MPI_Reduce_scatter_block`.
 
     Constraints:
 
     - `reduce_scatter_c1`: the operand is partial over each axis;
-    - `reduce_scatter_c2`: its last dimension, which is scattered, exists and is
-      not sharded;
-    - `collective_c1`: it is on the device;
+    - `reduce_scatter_c2`: the operand has a last dimension, and this dimension is not
+      sharded yet;
+    - `collective_c1`: the operand is on the device;
     - `reduce_dtype_c1`: as for `zero.all_reduce`.
 
     Example:
@@ -148,7 +147,7 @@ def Zero_AllGatherOp : Zero_InferredOp<"all_gather",
     Constraints:
 
     - `all_gather_c1`: the axes are those that shard the operand's last dimension;
-    - `collective_c1`: it is on the device.
+    - `collective_c1`: the operand is on the device.
 
     Example:
 
@@ -168,17 +167,17 @@ def Zero_AllGatherOp : Zero_InferredOp<"all_gather",
 def Zero_PrepareOp : Zero_InferredOp<"prepare",
     [DeclareOpInterfaceMethods<SymbolUserOpInterface>,
      MemoryEffects<[MemRead, MemWrite]>, HasParent<"StepOp">]> {
-  let summary = "Runs an optimizer's scalar math for one group";
+  let summary = "Runs an optimizer's scalar math for one parameter group";
   let description = [{
-    Advances the group's counters where the outcome is 0 and yields the scalars
-    that the element-wise update needs.
+    Advances the counters of the parameter group if the outcome is 0. The results are the
+    scalars that the element-wise update needs.
 
     Constraints:
 
-    - `prepare_c1`: group and optimizer exist;
+    - `prepare_c1`: parameter group and optimizer exist;
     - `prepare_c2`: there is one scalar per hyperparameter, in order;
     - `prepare_c3`: operands are replicated and unscaled;
-    - `prepare_c4`: it yields at most 4096 scalars.
+    - `prepare_c4`: there are at most 4096 results.
 
     Example:
 
@@ -201,20 +200,18 @@ def Zero_UpdateBucketOp : Zero_InferredOp<"update_bucket",
      MemoryEffects<[MemRead, MemWrite]>, HasParent<"StepOp">]> {
   let summary = "Updates the optimizer state of a bucket, element by element";
   let description = [{
-    Reads and writes the master weights and the state of the bucket's slice, where
-    the outcome is 0, and yields the new parameter values in storage type. Rows
-    hold the scalars of `zero.prepare`, `num_scalars` each; member i of the bucket
-    uses row `row_of[i]`. The update runs, and its state lives, where the gradient
-    is.
+    If the outcome is 0, the op reads and writes the master weights and the state of the
+    bucket's slice. The result is the new parameter values in storage type. A row has the
+    `num_scalars` scalars of one `zero.prepare`. Member i of the bucket uses row `row_of[i]`.
+    The update runs in the memory space of the gradient, and its state lives there.
 
     Constraints:
 
     - `update_bucket_c1`: bucket and optimizer exist;
-    - `update_bucket_c2`: the gradient has the bucket's shape, is sharded where the
-      bucket is, and neither partial, varying, reduced nor scaled;
+    - `update_bucket_c2`: the gradient has the bucket's shape, is sharded over the axes that
+      shard the bucket's rows, and is not partial, varying, reduced or scaled;
     - `update_bucket_c3`: there is a row for each member;
-    - `update_bucket_c4`: the outcome and the scalars are replicated and
-      unscaled;
+    - `update_bucket_c4`: the outcome and the scalars are replicated and unscaled;
     - `update_bucket_c5`: parameters are f16, bf16, f32 or f64.
 
     Example:
@@ -239,14 +236,14 @@ def Zero_UpdateBucketOp : Zero_InferredOp<"update_bucket",
 def Zero_AssignOp : Zero_Op<"assign",
     [DeclareOpInterfaceMethods<SymbolUserOpInterface>,
      MemoryEffects<[MemRead, MemWrite]>, HasParent<"StepOp">]> {
-  let summary = "Makes a value the parameters of a bucket, on every rank";
+  let summary = "Writes a value to the parameters of a bucket, on every rank";
   let description = [{
     Constraints:
 
-    - `assign_c1`: the value is placed as the bucket and unscaled, so that every
-      replica of the parameters receives it;
-    - `assign_c2`: it has the bucket's shape and its members' storage type;
-    - `assign_c3`: it is on the device.
+    - `assign_c1`: the value is placed as the bucket and unscaled, so that every replica of
+      the parameters receives it;
+    - `assign_c2`: the value has the bucket's shape and the storage type of its members;
+    - `assign_c3`: the value is on the device.
 
     Example:
 

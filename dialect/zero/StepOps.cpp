@@ -22,7 +22,7 @@ using namespace zero;
 ParseResult StepOp::parse(OpAsmParser &parser, OperationState &result) {
   StringAttr name;
   FlatSymbolRefAttr mesh;
-  Scale weight;
+  Scale normalize;
   SmallVector<OpAsmParser::Argument> arguments;
   SMLoc argumentsLoc;
   if (parser.parseSymbolName(name, getSymNameAttrName(result.name),
@@ -31,10 +31,10 @@ ParseResult StepOp::parse(OpAsmParser &parser, OperationState &result) {
       parser.parseAttribute(mesh, getMeshAttrName(result.name),
                             result.attributes) ||
       parser.parseKeyword("normalize") ||
-      parseMonomial(parser, weight, AsmParser::Delimiter::Paren))
+      parseMonomial(parser, normalize, AsmParser::Delimiter::Paren))
     return failure();
   result.addAttribute(getNormalizeAttrName(result.name),
-                      ScaleAttr::get(parser.getContext(), weight));
+                      ScaleAttr::get(parser.getContext(), normalize));
   Nonfinite nonfinite = Nonfinite::skip;
   if (succeeded(parser.parseOptionalKeyword("nonfinite"))) {
     SMLoc loc = parser.getCurrentLocation();
@@ -214,8 +214,7 @@ LogicalResult StepOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return emitOpError() << "divides by tokens, and no argument is said to be "
                             "their number: write {"
                          << kTokensArgument << "} behind its type";
-  // What is wrong with an op inside explains more than that a gradient has no
-  // update.
+  // An error of an op inside explains more than a gradient without an update.
   WalkResult users = getBody().walk([&](SymbolUserOpInterface user) {
     return WalkResult(user.verifySymbolUses(symbols));
   });

@@ -1,4 +1,4 @@
-//===- Suggest.h - What a misspelt symbol was meant to be -------*- C++ -*-===//
+//===- Suggest.h - Suggestions for misspelt symbols -------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -11,12 +11,13 @@
 
 namespace zero {
 
-/// "; did you mean @w?", of the symbol next to |from| that is nearest to |name|
-/// among those that |isMeant| accepts; "" where none is near.
+/// "; did you mean @w?" with the symbol in the scope of |from| that is nearest
+/// to |name|, among the symbols that |isMeant| accepts. "" if no symbol is
+/// near.
 std::string suggestSymbol(mlir::Operation *from, mlir::FlatSymbolRefAttr name,
                           llvm::function_ref<bool(mlir::Operation *)> isMeant);
 
-/// The same among ops of these types.
+/// The same among symbols of these op types.
 template <typename... OpTs>
 std::string suggest(mlir::Operation *from, mlir::FlatSymbolRefAttr name) {
   return suggestSymbol(

@@ -58,12 +58,12 @@ LogicalResult MeshOp::verify() {
       if (!name || !axisNames.contains(name) ||
           llvm::is_contained(listed, name))
         return emitOpError()
-               << "view " << view.getName()
+               << "flattened axis " << view.getName()
                << " must list axes of this mesh once each, got " << axis;
       listed.push_back(name);
     }
     if (listed != sortAxes(listed))
-      return emitOpError() << "view " << view.getName()
+      return emitOpError() << "flattened axis " << view.getName()
                            << " must list axes in the order of the mesh, got "
                            << view.getAxes();
   }
@@ -182,7 +182,7 @@ LogicalResult BucketOp::verify() {
     return emitOpError() << "has " << getMembers().size() << " members but "
                          << getOffsets().size() << " offsets and "
                          << getExtents().size() << " extents";
-  // bucket_c2; what lies behind the last member belongs to it.
+  // bucket_c2. The elements after the last member are its pad.
   int64_t end = 0;
   for (auto [member, offset, extent] :
        llvm::zip_equal(getMembers(), getOffsets(), getExtents())) {

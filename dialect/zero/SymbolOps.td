@@ -1,4 +1,4 @@
-//===- SymbolOps.td - What a step names --------------------*- tablegen -*-===//
+//===- SymbolOps.td - Symbols that a step names ------------*- tablegen -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -15,8 +15,8 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 include "mlir/IR/EnumAttr.td"
 include "dialect/zero/ZeroTypes.td"
 
-/// `InferTypeOpAdaptor` for ops of values: a parser infers types before a verifier
-/// has seen the operands, so they are looked at first.
+/// `InferTypeOpAdaptor` for ops of values. A parser infers types before a verifier
+/// has seen the operands, so the adaptor checks the operands first.
 def Zero_InferTypes : TraitList<[
   DeclareOpInterfaceMethods<InferTypeOpInterface>,
   NativeOpTrait<"InferTypeOpAdaptor", [], /*extraOpDeclaration=*/[{
@@ -52,17 +52,17 @@ class Zero_InferredOp<string mnemonic, list<Trait> traits = []>
 def Zero_MeshOp : Zero_Op<"mesh", [Symbol]> {
   let summary = "A mesh of ranks with named axes";
   let description = [{
-    Ranks are numbered row-major over the axes, the last one fastest. A view is
-    short for several axes together, wherever a step of the mesh names axes; what
-    is `on` a stage or goes between stages names an axis itself.
+    Ranks are numbered row-major over the axes: the last axis varies fastest. A flattened axis
+    is a name for several axes together. A step may use this name for these axes. Exception:
+    `on = [...]` of a pipeline stage and `zero.activation` name an axis itself.
 
     Constraints:
 
-    - `mesh_c1`: an axis has a size of at least 1; there are at most 32 axes and
-      2^20 ranks;
-    - `mesh_c2`: names of axes and views are unique, and `micro`, `accumulation`,
-      `tokens` and `loss_scale` are taken;
-    - `mesh_c3`: a view lists axes of this mesh, each once and in their order.
+    - `mesh_c1`: an axis has a size of at least 1; there are at most 32 axes and 2^20 ranks;
+    - `mesh_c2`: names of axes and flattened axes are unique, and are not `micro`,
+      `accumulation`, `tokens` or `loss_scale`;
+    - `mesh_c3`: a flattened axis lists axes of this mesh, each once and in the order of the
+      mesh.
 
     Example:
 
@@ -87,10 +87,10 @@ def Zero_MeshOp : Zero_Op<"mesh", [Symbol]> {
     int64_t getNumRanks(::llvm::ArrayRef<::mlir::StringAttr> axes);
     /// The elements that a rank holds of a value of |type|.
     int64_t getNumHeld(::zero::ValueType type);
-    /// The axes that |name| stands for: itself, or those of a view.
+    /// The axes that |name| stands for: itself, or those of a flattened axis.
     std::optional<::llvm::SmallVector<::mlir::StringAttr>>
     findAxes(::mlir::StringAttr name);
-    /// The same without names of views; fails where an axis is named twice.
+    /// |type| without flattened axes. Fails if an axis is named twice.
     ::mlir::FailureOr<::zero::ValueType>
     expandFlattened(::zero::ValueType type,
                 ::llvm::function_ref<::mlir::InFlightDiagnostic()> emitError);
@@ -104,30 +104,30 @@ def Zero_MeshOp : Zero_Op<"mesh", [Symbol]> {
 def Zero_ParameterOp : Zero_Op<"parameter", [Symbol]> {
   let summary = "A trainable parameter: its shape, storage type and placement";
   let description = [{
-    The shape is global. `sharded = [tp]` says that each rank holds a slice, as
-    with tensor or expert parallelism; over an axis that is not listed every rank
-    holds a replica. How its gradient arrives over such an axis, as an addend or
-    replicated as well, `zero.backward` says. Slices of master weights and optimizer
-    state, and who owns them, are derived. `on = [pp : 2]` says that only the ranks
-    of this pipeline stage hold it.
+    The shape is global. `sharded = [tp]` says that each rank holds a slice, as with tensor or
+    expert parallelism. Over an axis that is not listed, every rank holds a replica. The type
+    of `zero.backward` says how the gradient arrives over such an axis: as an addend or
+    replicated. Slices of master weights and optimizer state, and their owners, are derived.
+    `on = [pp : 2]` says that only the ranks of this pipeline stage hold the parameter.
 
-    `optional` says that a backward may produce no gradient for it, which then
-    counts as zero; a missing gradient of any other parameter refuses the step.
-    `uses 2` says that each backward delivers it in two pieces, which add up.
+    `optional` says that a backward pass may produce no gradient for the parameter. A gradient
+    that does not arrive then counts as zero. Without `optional` a missing gradient refuses the
+    step. `uses 2` says that each backward pass delivers the gradient in two pieces. The pieces
+    are added.
 
-    `frozen` says that it is not trained: it takes part in nothing but the bytes of
-    the plan. The compiled step does not know it, and its caller keeps it. A frozen
-    parameter may as well not be declared; any other one whose gradient arrives
-    nowhere is an error.
+    `frozen` says that the parameter is not trained. A frozen parameter counts in the bytes of
+    the plan and nowhere else. The compiled step does not know the parameter, and the caller
+    keeps it. A frozen parameter need not be declared. If the gradient of any other declared
+    parameter arrives nowhere, this is an error.
 
     Constraints:
 
-    - `parameter_c1`: its placement is replicated or sharded, and not reduced;
-      it is unscaled and on the device;
+    - `parameter_c1`: the parameter is replicated or sharded, not reduced, unscaled, and on
+      the device;
     - `parameter_c2`: `uses` is at least 1 and at most 1024;
-    - `parameter_c3`: a frozen one is neither `optional` nor has `uses`;
-    - `parameter_c4`: a frozen one is named by no `zero.backward`, `zero.group` or
-      `zero.bucket`.
+    - `parameter_c3`: a frozen parameter is not `optional` and has no `uses`;
+    - `parameter_c4`: no `zero.backward`, `zero.group` or `zero.bucket` names a frozen
+      parameter.
 
     Example:
 
@@ -154,16 +154,16 @@ def Zero_ParameterOp : Zero_Op<"parameter", [Symbol]> {
     }
     ::llvm::ArrayRef<int64_t> getShape() { return getValueType().getShape(); }
     ::mlir::Type getDtype() { return getValueType().getElementType(); }
-    /// A frozen one is named by nothing, and stands in the plan all the same.
+    /// No op names a frozen parameter, and yet the plan lists it.
     bool canDiscardOnUseEmpty() { return !getFrozen() && isPrivate(); }
-    /// Of the whole parameter.
+    /// The elements of the whole parameter.
     int64_t getNumElements() { return getValueType().getNumElements(); }
   }];
 }
 
 def Zero_GroupOp : Zero_Op<"group",
     [Symbol, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let summary = "Parameters that share hyperparameters";
+  let summary = "A parameter group: parameters that share hyperparameters";
   let description = [{
     Constraints:
 
@@ -182,25 +182,25 @@ def Zero_GroupOp : Zero_Op<"group",
 def Zero_OptimizerOp : Zero_Op<"optimizer", [Symbol, IsolatedFromAbove]> {
   let summary = "An element-wise optimizer, as data";
   let description = [{
-    `prepare` runs once per applied step and group, in f64: from the
-    hyperparameters and the counters it computes the counters' next values and
-    the scalars that the update needs. Counters advance on applied steps only.
-    `update` runs once per element: from the gradient, the parameter's master
-    value, the state and those scalars it computes the new master value and
-    state. State starts at zero.
+    `prepare` runs once per applied step and parameter group, in f64. It takes the
+    hyperparameters and the counters. It yields the next values of the counters and the scalars
+    that the update needs. Counters advance on applied steps only.
 
-    Bodies use `arith` and `math` ops, of which a target may support fewer (the CPU
-    has no `exp` or `pow` yet); multiply-adds are contracted only where `math.fma`
-    says so.
+    `update` runs once per element. It takes the gradient, the master weight, the state and the
+    scalars of `prepare`. It yields the new master weight and the new state. State starts at
+    zero.
+
+    Bodies use `arith` and `math` ops. A target may support fewer of them: the CPU has no `exp`
+    or `pow` yet. A multiplication and an addition are contracted only as `math.fma`.
 
     Constraints:
 
-    - `optimizer_c1`: `prepare` takes one f64 per hyperparameter and counter and
-      yields f64s, at least one per counter;
-    - `optimizer_c2`: `update` takes gradient, master, one value per state and
-      one per scalar that `prepare` yields after the counters; gradient, master
+    - `optimizer_c1`: `prepare` takes one f64 per hyperparameter and counter, and yields f64s,
+      at least one per counter;
+    - `optimizer_c2`: `update` takes the gradient, the master weight, one value per state, and
+      one value per scalar that `prepare` yields after the counters; gradient, master weight
       and scalars have one type, f32 or f64;
-    - `optimizer_c3`: `update` yields the master and each state, in their types;
+    - `optimizer_c3`: `update` yields the master weight and each state, in their types;
     - `optimizer_c4`: bodies hold only `arith` and `math` ops and `zero.yield`;
     - `optimizer_c5`: names of hyperparameters, counters and states are unique;
     - `optimizer_c6`: no state is called `parameter` or `master`;
@@ -233,7 +233,7 @@ def Zero_OptimizerOp : Zero_Op<"optimizer", [Symbol, IsolatedFromAbove]> {
   }];
   let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
-    /// What `prepare` yields after the counters.
+    /// The number of scalars that `prepare` yields after the counters.
     unsigned getNumScalars();
     /// The type of master and arithmetic.
     ::mlir::Type getMasterType();

@@ -149,7 +149,7 @@ ParseResult zero::parseValueBody(AsmParser &parser, ValueType &type) {
           if (hasNumber && kind != PlacementKind::Sharded)
             return parser.emitError(axisLoc)
                    << "only a sharded axis has a dimension";
-          // `reduced` joins what another clause says of the axis.
+          // `reduced` adds to the placement that another clause gives the axis.
           if (keyword == "reduced") {
             auto *it = llvm::find_if(placements, [&](const AxisPlacement &p) {
               return p.axis == axis;

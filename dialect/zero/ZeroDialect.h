@@ -29,22 +29,22 @@
 
 namespace zero {
 
-/// What collectives write: the order of communication.
+/// The order of communication. Collectives write this resource.
 struct CommResource : mlir::SideEffects::Resource::Base<CommResource> {
   llvm::StringRef getName() final { return "zero.comm"; }
 };
 
-/// `accumulation : -1, loss_scale : 1` between the delimiters. Duplicates are
-/// kept for a verifier to name.
+/// `accumulation : -1, loss_scale : 1` between the delimiters. Keeps
+/// duplicates, so that a verifier can report them.
 mlir::ParseResult parseScaleFactors(mlir::AsmParser &parser, Scale &scale,
                                     mlir::AsmParser::Delimiter delimiter);
-/// The same, each symbol once and with an exponent.
+/// The same. Refuses duplicates and exponents of zero.
 mlir::ParseResult parseMonomial(mlir::AsmParser &parser, Scale &scale,
                                 mlir::AsmParser::Delimiter delimiter);
 void printScaleFactors(mlir::AsmPrinter &printer,
                        llvm::ArrayRef<ScaleFactor> scale);
 
-/// What stands between the angle brackets of a !zero.value.
+/// The text between the angle brackets of a !zero.value.
 mlir::ParseResult parseValueBody(mlir::AsmParser &parser, ValueType &type);
 void printValueBody(mlir::AsmPrinter &printer, ValueType type);
 

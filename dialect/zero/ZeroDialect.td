@@ -20,15 +20,19 @@ def Zero_Dialect : Dialect {
   let summary = "The update part of a distributed training step, as values";
   let description = [{
     A training step after its backward passes: accumulate, reduce, norm, clip,
-    update, gather. What is true of a value over the ranks of the mesh is part of
-    its type (`!zero.value`), so a mistake such as adding a gradient that is not
-    yet reduced to one that is fails to verify.
+    update, gather. The placement of a value over the ranks of the mesh is part of its
+    type (`!zero.value`). So the sum of a reduced gradient and one that is not reduced
+    fails to verify.
 
-    The dialect has three phases. **Logical**: what is computed over the whole
-    cluster, one value per parameter; no owner, no bucket, no collective.
-    **Sharded**: one value per bucket, every collective explicit, the optimizer
-    state named by symbols. **Placed**: values move between the memories of device
-    and host. Buffers do not exist here; see the `zrt` dialect.
+    The dialect has three phases:
+
+    - **logical**: the computation over the whole cluster, with one value per parameter,
+      and without owners, buckets and collectives;
+    - **sharded**: one value per bucket; every collective is explicit, and symbols name
+      the optimizer state;
+    - **placed**: values also move between the memories of device and host.
+
+    Buffers do not exist here. The `zrt` dialect has them.
 
     | `!zero.value` over an axis | DTensor | JAX |
     |---|---|---|

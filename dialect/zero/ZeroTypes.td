@@ -14,43 +14,42 @@ def Zero_ValueType : TypeDef<Zero_Dialect, "Value"> {
   let mnemonic = "value";
   let summary = "A value over all ranks, with its placement and scale";
   let description = [{
-    A float array that exists on the ranks of a mesh. The shape is *global*. Over
-    each mesh axis, and over the axis of time `micro` (the backwards of one
-    step), the value is exactly one of:
+    A float array that exists on the ranks of a mesh. The shape is *global*. Over each mesh
+    axis, and over the axis of time `micro` (the backward passes of one step), the value has
+    exactly one placement:
 
     - replicated (not listed): every rank holds the value;
-    - `sharded = [dp]`: rank i holds slice i of dimension 0 (`[tp : 1]`: of
-      dimension 1). Several axes that shard one dimension do so in the order of
-      the mesh, the first one with the largest slices;
-    - `partial = [dp]`: the value is the sum of what the ranks hold (also
-      `partial_max`, `partial_min`, `partial_or`);
-    - `varying = [dp]`: it differs per rank and is no addend.
+    - `sharded = [dp]`: rank i holds slice i of dimension 0 (`[tp : 1]`: of dimension 1). If
+      several axes shard one dimension, they do so in the order of the mesh, and the first
+      axis has the largest slices;
+    - `partial = [dp]`: the value is the sum of what the ranks hold (also `partial_max`,
+      `partial_min`, `partial_or`);
+    - `varying = [dp]`: the value differs per rank and is not an addend.
 
-    An axis may also be `reduced` (autograd has already summed over it), and
+    An axis may also be `reduced`: autograd has already summed over this axis.
     `on = [pp : 0, pp : 3]` says that the value exists only at these coordinates.
 
-    `scaled = [dp : 1, loss_scale : 1]` is the monomial that the value still has
-    to be divided by to be what the step declares; squares double it, roots halve
-    it. Which `zero.loss_scale` it is the step says: a type names no symbol, since
-    what renames or erases symbols does not look into types of results.
+    `scaled = [dp : 1, loss_scale : 1]` is a monomial. The value divided by this monomial is
+    the value that the step declares. The square of a value has twice its exponents, and the
+    root has half of them. The step says which `zero.loss_scale` `loss_scale` stands for. A
+    type names no symbol, because passes that rename or erase symbols do not look into the
+    types of results.
 
-    `space = host` says that the value is in the memory of the host; others are in
-    the device's, where gradients arrive and collectives run. What needs no
-    offload says nothing of it.
+    `space = host` says that the value is in the memory of the host. All other values are in
+    the memory of the device, where gradients arrive and collectives run.
 
     Constraints:
 
     - `value_c1`: the element type is f16, bf16, f32 or f64;
     - `value_c2`: an axis has one placement;
     - `value_c3`: the dimension of a sharded axis exists;
-    - `value_c4`: no exponent is zero and no scale symbol is listed twice;
-    - `value_c5`: time is never sharded, varying or reduced;
-    - `value_c6`: a scalar is in no space: both sides read it;
+    - `value_c4`: no exponent is zero, and no scale symbol is listed twice;
+    - `value_c5`: `micro` is not sharded, varying or reduced;
+    - `value_c6`: a scalar has no space. Reason: host and device both read scalars;
     - `value_c7`: a reduced axis is sharded or replicated;
-    - `value_c8`: a coordinate is listed once, and its axis is not sharded; where
-      it is the only one, the value is replicated there;
-    - `value_c9`: it has at most 2^40 elements, and would have if none of its
-      dimensions were empty.
+    - `value_c8`: a coordinate is listed once, and its axis is not sharded; if an axis has one
+      coordinate only, the value is replicated over the axis;
+    - `value_c9`: the value has at most 2^40 elements. Empty dimensions count as 1 here.
 
     Example:
 
@@ -77,7 +76,7 @@ def Zero_ValueType : TypeDef<Zero_Dialect, "Value"> {
                                ::llvm::SmallVector<::zero::ScaleFactor> scale = {},
                                ::zero::MemorySpace space = ::zero::MemorySpace::device);
 
-    /// The same; emits what the verifier says and returns null if it fails.
+    /// Like getSorted. If the verifier fails, emits its error and returns null.
     static ValueType getSortedChecked(
         ::llvm::function_ref<::mlir::InFlightDiagnostic()> emitError,
         ::mlir::MLIRContext *context, ::llvm::ArrayRef<int64_t> shape,
@@ -103,25 +102,25 @@ def Zero_ValueType : TypeDef<Zero_Dialect, "Value"> {
     bool has(::zero::PlacementKind kind) const;
     /// The axes that shard dimension |dim|, in sorted order.
     ::llvm::SmallVector<::mlir::StringAttr> getAxesOfDim(int64_t dim) const;
-    /// Whether it has the shape of |other|, is on the same pipeline stages, and
-    /// all dimensions but the last are sharded alike: then a rank has the same
-    /// row of both.
+    /// Whether a rank has the same row of this and of |other|: the shapes are
+    /// equal, the pipeline stages are the same, and all dimensions but the last
+    /// are sharded alike.
     bool hasRowsOf(ValueType other) const;
     bool isScaled() const { return !getScale().empty(); }
     bool isScaledBy(::llvm::StringRef symbol) const {
       return ::zero::getExponent(getScale(), symbol) != 0;
     }
-    /// Whether a rank has the number, or an addend of it, as it is: without a
-    /// scale, and not one of several backwards.
+    /// Whether a rank has the number itself or an addend of it: the value has no
+    /// scale and is not that of one backward pass.
     bool isShare() const;
-    /// The axes of which it is on some coordinates only, in sorted order.
+    /// The axes of its pipeline stages, in sorted order.
     ::llvm::SmallVector<::mlir::StringAttr> getStageAxes() const;
-    /// The coordinates over |axis| that it is on; empty: all.
+    /// The coordinates over |axis| at which the value exists; empty: all.
     ::llvm::SmallVector<int64_t> getCoordinates(::mlir::StringAttr axis) const;
-    /// The same on every coordinate over |axis|, and on |coordinates| only.
+    /// This type on every coordinate over |axis|, or on |coordinates| only.
     ValueType withoutStages(::mlir::StringAttr axis) const;
     ValueType withStages(::llvm::ArrayRef<::zero::AxisCoordinate> coordinates) const;
-    /// The first of its stages: one coordinate for each axis that has any.
+    /// The first of its stages: one coordinate for each axis of stages.
     ::llvm::SmallVector<::zero::AxisCoordinate> getFirstStage() const;
     bool isScalar() const { return getShape().empty(); }
     bool isOnHost() const { return getSpace() == ::zero::MemorySpace::host; }
@@ -135,9 +134,14 @@ def Zero_ScaleAttr : AttrDef<Zero_Dialect, "Scale"> {
   let mnemonic = "scale";
   let summary = "A monomial in step symbols, e.g. `<accumulation : -1, dp : -1>`";
   let description = [{
-    A product of powers of: `accumulation` (the number of backwards in this
-    step), the size of a mesh axis, `tokens`, and `loss_scale`, that of the step. An
-    empty monomial is 1.
+    A product of powers of these symbols:
+
+    - `accumulation`, the number of backward passes in this step;
+    - the name of a mesh axis, which stands for its size;
+    - `tokens`;
+    - `loss_scale`, the loss scale of the step.
+
+    An empty monomial is 1.
 
     Example:
 
@@ -158,7 +162,7 @@ def Zero_MeshAxisAttr : AttrDef<Zero_Dialect, "MeshAxis"> {
 
 def Zero_FlattenedAxesAttr : AttrDef<Zero_Dialect, "FlattenedAxes"> {
   let mnemonic = "view";
-  let summary = "Another name for several axes of the mesh together";
+  let summary = "A flattened axis: a name for several axes of the mesh together";
   let parameters = (ins "::mlir::StringAttr":$name, "::mlir::ArrayAttr":$axes);
   let assemblyFormat = "`<` $name `=` $axes `>`";
 }
@@ -166,7 +170,7 @@ def Zero_FlattenedAxesAttr : AttrDef<Zero_Dialect, "FlattenedAxes"> {
 def Zero_MeshAxisArrayAttr
     : TypedArrayAttrBase<Zero_MeshAxisAttr, "axes of a mesh">;
 def Zero_FlattenedAxesArrayAttr
-    : TypedArrayAttrBase<Zero_FlattenedAxesAttr, "views of a mesh">;
+    : TypedArrayAttrBase<Zero_FlattenedAxesAttr, "flattened axes of a mesh">;
 
 def Zero_Value : Type<CPred<"::llvm::isa<::zero::ValueType>($_self)">,
                       "value with a placement">;

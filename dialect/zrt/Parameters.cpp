@@ -41,8 +41,9 @@ static llvm::DenseSet<Attribute> findReached(ModuleOp module) {
   return reached;
 }
 
-/// That |mesh| has what |parameter| is sharded over and on, and divides it.
-/// Others are checked where their gradients arrive.
+/// Checks that |mesh| has the axes and stages of |parameter|, a frozen one, and
+/// that their sizes divide it. Other parameters are checked where their
+/// gradients arrive.
 static LogicalResult
 verifyOnMesh(zero::ParameterOp parameter, zero::MeshOp mesh,
              llvm::function_ref<InFlightDiagnostic(Operation *)> emitError) {

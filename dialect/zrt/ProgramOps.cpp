@@ -36,7 +36,8 @@ static bool isShardedOver(zero::ValueType type, ArrayAttr axes) {
   });
 }
 
-/// That |symbol| is a buffer on the device which is not sharded over |axes|.
+/// Checks that |symbol| is a buffer on the device that is not sharded over
+/// |axes|.
 static FailureOr<BufferOp> requireWhole(SymbolTableCollection &symbols,
                                         Operation *op, FlatSymbolRefAttr symbol,
                                         ArrayAttr axes) {
@@ -86,7 +87,7 @@ LogicalResult FillMissingOp::verifySymbolUses(SymbolTableCollection &) {
                        << " has no zrt.bucket_table in this program";
 }
 
-/// Whether |names| are |axes|, in any order. Null names none.
+/// Whether |names| are |axes|, in any order. Null has no names.
 static bool isSame(ArrayRef<StringAttr> axes, ArrayAttr names) {
   return names && names.size() == axes.size() &&
          llvm::all_of(axes, [&](StringAttr axis) {
@@ -169,7 +170,7 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
   bool hasSum = static_cast<bool>(getSumAttr());
   if (kernel->getSums() != hasSum ||
       (hasSum && segments->getEnds().size() != 1))
-    return emitOpError() << "a slot for the sum is given exactly where the "
+    return emitOpError() << "a scalar slot for the sum is given exactly if the "
                             "kernel sums, over one segment";
   if (getSumAttr()) {
     FailureOr<SlotsOp> slots = require<SlotsOp>(symbols, *this, getSumAttr());
@@ -179,7 +180,7 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
         static_cast<int64_t>(getSumIndex()) >= slots->size())
       return emitOpError() << "sum index " << int64_t(getSumIndex())
                            << " is out of range, " << getSumAttr() << " has "
-                           << slots->size() << " slots";
+                           << slots->size() << " scalar slots";
   }
   // launch_c6
   if (kernel->getNumScalars() > 0 && segments->getScalars().empty())
@@ -207,12 +208,12 @@ CountArrivalsOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (failed(slots))
     return failure();
   if (slots->size() != 2)
-    return emitOpError() << "needs two slots, " << getSlotsAttr() << " has "
-                         << slots->size();
+    return emitOpError() << "needs two scalar slots, " << getSlotsAttr()
+                         << " has " << slots->size();
   return success();
 }
 
-/// What |buffer| would hold with whole rows.
+/// The type of |buffer| with whole rows.
 static zero::ValueType gatherRows(BufferOp buffer) {
   zero::ValueType type = buffer.getValueType();
   for (StringAttr axis : buffer.getOwners())
@@ -248,7 +249,7 @@ LogicalResult CopyOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return success();
 }
 
-/// That a sum in the type of |to| takes addends of the type of |from|.
+/// Checks that the type of |to| holds every number of the type of |from|.
 static LogicalResult requireHolds(Operation *op, zero::ValueType from,
                                   zero::ValueType to) {
   if (zero::holdsEveryNumber(to.getElementType(), from.getElementType()))
@@ -356,7 +357,7 @@ CountReplicatedOnceOp::verifySymbolUses(SymbolTableCollection &symbols) {
       static_cast<int64_t>(getIndex()) < 0)
     return emitOpError() << "index " << int64_t(getIndex())
                          << " is out of range, " << getSlotsAttr() << " has "
-                         << slots->size() << " slots";
+                         << slots->size() << " scalar slots";
   return success();
 }
 

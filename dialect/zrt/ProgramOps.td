@@ -11,19 +11,7 @@
 #ifndef ZRT_PROGRAM_OPS_TD
 #define ZRT_PROGRAM_OPS_TD
 
-include "dialect/zrt/RuntimeCall.td"
-include "dialect/zrt/TableOps.td"
-
-/// A call of the runtime. What it queues goes to the stream that it names.
-class Zrt_CallOp<string mnemonic, dag extra = (ins), string format = "",
-                 list<Trait> traits = []>
-    : Zrt_Op<mnemonic, traits # [
-        HasParent<"HandlerOp">, MemoryEffects<[MemRead, MemWrite]>,
-        DeclareOpInterfaceMethods<Zrt_RuntimeCall>,
-        DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let arguments = extra;
-  let assemblyFormat = format # " attr-dict";
-}
+include "dialect/zrt/ScheduleOps.td"
 
 /// One that queues work.
 class Zrt_QueuedOp<string mnemonic, dag extra = (ins), string format = "">
@@ -51,7 +39,7 @@ def Zrt_AllocateOp : Zrt_CallOp<"allocate",
 
 def Zrt_ReleaseOp : Zrt_CallOp<"release",
     (ins FlatSymbolRefAttr:$buffer), "$buffer"> {
-  let summary = "Gives an on-demand buffer back";
+  let summary = "Frees an on-demand buffer";
   let description = [{
     Constraints:
 
@@ -68,10 +56,10 @@ def Zrt_ReleaseOp : Zrt_CallOp<"release",
 def Zrt_SetRoleOp : Zrt_CallOp<"set_role",
     (ins FlatSymbolRefAttr:$buffer, Zrt_RoleAttr:$role),
     "$buffer `as` custom<Role>($role)"> {
-  let summary = "Changes what a buffer counts as; moves no byte";
+  let summary = "Changes the role of a buffer; moves no byte";
   let description = [{
-    The buffer that the first backward wrote becomes the accumulator when a second
-    one begins.
+    When a second backward pass begins, the buffer that the first one wrote becomes the
+    accumulator.
 
     Constraints:
 
@@ -87,10 +75,10 @@ def Zrt_SetRoleOp : Zrt_CallOp<"set_role",
 
 def Zrt_PackOp : Zrt_CallOp<"pack", (ins UnitAttr:$accumulate),
     "(`accumulate` $accumulate^)?"> {
-  let summary = "Writes, or adds, the arriving gradient into its bucket";
+  let summary = "Writes or adds the arriving gradient to its bucket";
   let description = [{
-    Runs in an `arrive` handler. A further use of a parameter within one backward
-    adds to the one before, whatever is said here.
+    Runs in an `arrive` handler. If a parameter is used more than once in a backward pass, the
+    gradients of later uses are always added, with or without `accumulate`.
 
     Example:
 
@@ -102,11 +90,11 @@ def Zrt_PackOp : Zrt_CallOp<"pack", (ins UnitAttr:$accumulate),
 
 def Zrt_FillMissingOp : Zrt_QueuedOp<"fill_missing",
     (ins FlatSymbolRefAttr:$bucket), "$bucket"> {
-  let summary = "Zeroes what did not arrive in this backward, pads included";
+  let summary = "Zeroes the gradients that did not arrive in this backward pass, and their pads";
   let description = [{
     Constraints:
 
-    - `fill_missing_c1`: the bucket has arrivals.
+    - `fill_missing_c1`: the bucket has a `zrt.bucket_table`.
 
     Example:
 
@@ -126,24 +114,22 @@ def Zrt_LaunchOp : Zrt_QueuedOp<"launch",
     "(`at` $sum_index^)? (`first_stage` $first_stage^)?"> {
   let summary = "Runs a kernel over the segments of a bucket";
   let description = [{
-    With `own [dp]` over this rank's slice of a row only, where the row is divided
-    over those axes. `sum` is the slot that receives the
-    sum of a kernel that sums. Of buffers that are on several pipeline stages,
-    `first_stage` has the first of them run it alone: what they hold alike counts
-    once.
+    With `own [dp]` the kernel runs over this rank's slice of a row only, if the row is divided
+    over these axes. `sum` is the scalar slot that receives the sum of a kernel that sums. If
+    buffers are on several pipeline stages, `first_stage` runs the kernel on the first of these
+    stages only. So replicated elements count once.
 
     Constraints:
 
-    - `launch_c1`: kernel, buffers, segments and slot exist;
-    - `launch_c2`: there is a buffer per operand of the kernel, of its type;
-    - `launch_c3`: buffers have the same rows, which the segments fill;
-    - `launch_c4`: buffers that are sharded are so over the axes of `own`;
-    - `launch_c5`: a slot for the sum is given exactly where the kernel sums, over
-      one segment;
-    - `launch_c6`: scalars of the segments hold as many as the kernel takes;
-    - `launch_c7`: buffers are in one space, where the kernel runs;
-    - `launch_c8`: ranks of the axes of `own` have the same rows;
-    - `launch_c9`: what the first stage runs alone writes no buffer.
+    - `launch_c1`: kernel, buffers, segments and scalar slot exist;
+    - `launch_c2`: there is one buffer per operand of the kernel, of the operand's type;
+    - `launch_c3`: buffers have the same rows, and the segments fill a row;
+    - `launch_c4`: if a row of a buffer is sharded, it is sharded over the axes of `own`;
+    - `launch_c5`: `sum` is given exactly if the kernel sums; then there is one segment;
+    - `launch_c6`: the scalar slots of each segment are at least as many as the kernel takes;
+    - `launch_c7`: buffers are in one space, and the kernel runs there;
+    - `launch_c8`: ranks that differ over the axes of `own` have the same rows;
+    - `launch_c9`: with `first_stage` the kernel writes no buffer.
 
     Example:
 
@@ -171,16 +157,19 @@ def Zrt_RunScalarsOp : Zrt_QueuedOp<"run_scalars",
 
 def Zrt_CountArrivalsOp : Zrt_CallOp<"count_arrivals",
     (ins FlatSymbolRefAttr:$slots), "`to` $slots"> {
-  let summary = "Writes the number of backwards and of missing gradients";
+  let summary = "Writes the numbers of backward passes and of missing gradients";
   let description = [{
-    To the second number a rank adds what it sent of activations less what it
-    received, and the number of its inputs that updates depend on and that are not
-    finite: the sum over all ranks is 0 if nothing is missing, nothing lost and
-    every such input finite.
+    The second number also counts lost activations and bad inputs. A rank adds:
+
+    - the number of activations that it sent, minus the number that it received;
+    - the number of its inputs that updates depend on and that are not finite.
+
+    So the sum over all ranks is 0 if no gradient is missing, no activation is lost, and every
+    such input is finite.
 
     Constraints:
 
-    - `count_arrivals_c1`: there are two slots.
+    - `count_arrivals_c1`: there are two scalar slots.
 
     Example:
 
@@ -192,17 +181,19 @@ def Zrt_CountArrivalsOp : Zrt_CallOp<"count_arrivals",
 
 def Zrt_CopyOp : Zrt_QueuedOp<"copy", (ins FlatSymbolRefAttr:$source,
     FlatSymbolRefAttr:$target), "$source `to` $target"> {
-  let summary = "Copies what this rank holds of both buffers";
+  let summary = "Copies the part of a buffer that this rank holds of both buffers";
   let description = [{
-    Of a full and a sharded buffer this rank's slice is copied; of two of a kind
-    all that it holds. The only call that reads one space and writes another.
+    If one buffer is sharded and the other is not, this rank's slice is copied. If both are
+    sharded or neither is, everything that the rank holds is copied. No other call reads one
+    space and writes another.
 
     Constraints:
 
-    - `copy_c1`: the buffers exist and have one global shape and type;
-    - `copy_c2`: they are not the same;
-    - `copy_c3`: but for what is sharded they have one placement and scale: to copy
-      is not to reduce. If both are sharded, then over the same axes.
+    - `copy_c1`: the buffers exist and have one global shape and element type;
+    - `copy_c2`: the buffers differ;
+    - `copy_c3`: apart from the sharding of rows, the buffers have one placement and scale.
+      Reason: a copy does not reduce. If both are sharded, they are sharded over the same
+      axes.
 
     Example:
 
@@ -221,19 +212,18 @@ def Zrt_AllReduceOp : Zrt_QueuedOp<"all_reduce",
     (ins FlatSymbolRefAttr:$buffer, OptionalAttr<FlatSymbolRefAttr>:$target,
          StrArrayAttr:$axes),
     "$buffer (`to` $target^)? `over` custom<NameList>($axes)"> {
-  let summary = "Sums a buffer over the ranks of some axes, in place or to another";
+  let summary = "Sums a buffer over the ranks of some axes, in place or into another buffer";
   let description = [{
-    A target may have a wider type than the buffer: addends travel as the buffer
-    has them, are summed in the target's type, and sums travel in that. Then what
-    a rank sends is that of a reduce_scatter and an all_gather.
+    A target may have a wider type than the buffer. Addends then travel in the buffer's type.
+    The sum is taken in the target's type and travels in it. In this case a rank sends as many
+    bytes as in a reduce_scatter and an all_gather.
 
     Constraints:
 
-    - `all_reduce_c1`: the buffer exists, is not sharded over these axes, and is on
-      the device;
-    - `all_reduce_c2`: the target, if there is one, is another buffer on the device
-      with memory of its own and the same placement, whose type holds every number of
-      the buffer's.
+    - `all_reduce_c1`: the buffer exists, is not sharded over these axes, and is on the
+      device;
+    - `all_reduce_c2`: a target is another buffer on the device, has the same placement, does
+      not share the buffer's memory, and its type holds every number of the buffer's type.
 
     Example:
 
@@ -252,12 +242,12 @@ def Zrt_AllReduceOp : Zrt_QueuedOp<"all_reduce",
 def Zrt_AllGatherOp : Zrt_QueuedOp<"all_gather",
     (ins FlatSymbolRefAttr:$buffer, StrArrayAttr:$axes),
     "$buffer `over` custom<NameList>($axes)"> {
-  let summary = "Each rank's slice of a row reaches the others, in place";
+  let summary = "Sends each rank's slice of a row to the other ranks, in place";
   let description = [{
     Constraints:
 
-    - `all_gather_c1`: the buffer exists, its rows are whole and not sharded over
-      these axes, and it is on the device.
+    - `all_gather_c1`: the buffer exists, its rows are whole, it is not sharded over these
+      axes, and it is on the device.
 
     Example:
 
@@ -270,14 +260,14 @@ def Zrt_AllGatherOp : Zrt_QueuedOp<"all_gather",
 def Zrt_ReduceScatterOp : Zrt_ScatterOp<"reduce_scatter"> {
   let summary = "Sums over the ranks of some axes; rank i gets slice i of a row";
   let description = [{
-    Addends travel as the source has them, and are summed in the target's type.
+    Addends travel in the source's type. The sum is taken in the target's type.
 
     Constraints:
 
-    - `reduce_scatter_c1`: rows of the source are whole and those of the target
-      sharded over these axes, with the same rows otherwise;
-    - `reduce_scatter_c2`: both are on the device;
-    - `reduce_scatter_c3`: the target's type holds every number of the source's.
+    - `reduce_scatter_c1`: rows of the source are whole, rows of the target are sharded over
+      these axes, and apart from this both have the same rows;
+    - `reduce_scatter_c2`: both buffers are on the device;
+    - `reduce_scatter_c3`: the target's type holds every number of the source's type.
 
     Example:
 
@@ -288,7 +278,7 @@ def Zrt_ReduceScatterOp : Zrt_ScatterOp<"reduce_scatter"> {
 }
 
 def Zrt_ReduceScatterAddOp : Zrt_ScatterOp<"reduce_scatter_add"> {
-  let summary = "As reduce_scatter, and adds to what the target holds";
+  let summary = "Like reduce_scatter, and adds the result to the target";
   let description = [{
     Constraints:
 
@@ -305,16 +295,16 @@ def Zrt_ReduceScatterAddOp : Zrt_ScatterOp<"reduce_scatter_add"> {
 def Zrt_KeepOnRootOp : Zrt_QueuedOp<"keep_on_root",
     (ins FlatSymbolRefAttr:$buffer, StrArrayAttr:$axes),
     "$buffer `over` custom<NameList>($axes)"> {
-  let summary = "Makes addends of a sum again, in place";
+  let summary = "Turns a sum back into addends, in place";
   let description = [{
-    The first rank of the axes keeps what all of them have, and the others have
-    zeros. Equivalent to: resharding from `Replicate` to `Partial`.
+    The first rank of the axes keeps the sum, and the other ranks get zeros. Equivalent to:
+    resharding from `Replicate` to `Partial`.
 
     Constraints:
 
-    - `keep_on_root_c1`: the buffer exists, is not sharded over these axes, and is on
-      the device;
-    - `keep_on_root_c2`: ranks of each of the axes have addends of it.
+    - `keep_on_root_c1`: the buffer exists, is not sharded over these axes, and is on the
+      device;
+    - `keep_on_root_c2`: the buffer's type is partial over each of the axes.
 
     Example:
 
@@ -327,13 +317,13 @@ def Zrt_KeepOnRootOp : Zrt_QueuedOp<"keep_on_root",
 def Zrt_CountReplicatedOnceOp : Zrt_QueuedOp<"count_replicated_once",
     (ins FlatSymbolRefAttr:$slots, I64Attr:$index, StrArrayAttr:$axes),
     "$slots `[` $index `]` `over` custom<NameList>($axes)"> {
-  let summary = "Zeroes a slot on all ranks but the first of some axes";
+  let summary = "Zeroes a scalar slot on all ranks of some axes but the first";
   let description = [{
-    What all of them have counts once in a sum.
+    So a scalar that all of these ranks have counts once in a sum.
 
     Constraints:
 
-    - `count_replicated_once_c1`: the slot exists.
+    - `count_replicated_once_c1`: the scalar slot exists.
 
     Example:
 
@@ -346,11 +336,11 @@ def Zrt_CountReplicatedOnceOp : Zrt_QueuedOp<"count_replicated_once",
 def Zrt_AllReduceScalarsOp : Zrt_QueuedOp<"all_reduce_scalars",
     (ins FlatSymbolRefAttr:$slots, StrArrayAttr:$axes),
     "$slots `over` custom<NameList>($axes)"> {
-  let summary = "Sums slots over the ranks of some axes";
+  let summary = "Sums scalar slots over the ranks of some axes";
   let description = [{
     Constraints:
 
-    - `all_reduce_scalars_c1`: the slots exist.
+    - `all_reduce_scalars_c1`: the scalar slots exist.
 
     Example:
 
@@ -362,75 +352,18 @@ def Zrt_AllReduceScalarsOp : Zrt_QueuedOp<"all_reduce_scalars",
 
 def Zrt_CommitOp : Zrt_QueuedOp<"commit",
     (ins FlatSymbolRefAttr:$outcome), "$outcome"> {
-  let summary = "Closes the step's books with the outcome";
+  let summary = "Ends the step with the outcome in a scalar slot";
   let description = [{
+    If gradients are missing, ranks exchange their names, so that every rank can report them.
+
     Constraints:
 
-    - `commit_c1`: the slot exists.
+    - `commit_c1`: the scalar slot exists.
 
     Example:
 
     ```mlir
     zrt.commit @outcome
-    ```
-  }];
-}
-
-//===----------------------------------------------------------------------===//
-// The schedule
-//===----------------------------------------------------------------------===//
-
-def Zrt_RecordOp : Zrt_CallOp<"record",
-    (ins FlatSymbolRefAttr:$event), "$event"> {
-  let summary = "Records an event on its stream";
-  let description = [{
-    The event passes when everything is done that was queued to its stream before.
-    A record replaces the one before it. Equivalent to: `cudaEventRecord`.
-
-    Constraints:
-
-    - `record_c1`: the event exists;
-    - `record_c2`: one call records an event.
-
-    Example:
-
-    ```mlir
-    zrt.record @b0.reduced.done
-    ```
-  }];
-}
-
-def Zrt_WaitOp : Zrt_CallOp<"wait",
-    (ins FlatSymbolRefAttr:$event, Zrt_StreamAttr:$stream),
-    "$event `on` custom<Stream>($stream)"> {
-  let summary = "Makes a stream wait for an event";
-  let description = [{
-    What is queued to the stream from now on starts after the event, as it was
-    recorded last, has passed. An event that was never recorded has passed: a
-    handler may wait for what other paths of the protocol leave in flight.
-    Equivalent to: `cudaStreamWaitEvent`.
-
-    Constraints:
-
-    - `wait_c1`: the event exists, and is of another stream.
-
-    Example:
-
-    ```mlir
-    zrt.wait @b0.reduced.done on compute
-    ```
-  }];
-}
-
-def Zrt_WaitWritableOp : Zrt_CallOp<"wait_writable"> {
-  let summary = "Makes the compute stream wait until gradients may be written";
-  let description = [{
-    Waits for the `writable` events of the bucket of the arriving gradient.
-
-    Example:
-
-    ```mlir
-    zrt.wait_writable
     ```
   }];
 }

@@ -112,7 +112,7 @@ LogicalResult TransitionOp::verifySymbolUses(SymbolTableCollection &symbols) {
     }
   }
   if (begins() && getSequenceAttr())
-    return emitOpError() << "begins a backward, and has a sequence";
+    return emitOpError() << "begins a backward pass, and has a sequence";
   // transition_c4
   if (getEvent() == Event::begin_last &&
       llvm::none_of(

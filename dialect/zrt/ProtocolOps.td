@@ -11,27 +11,26 @@ include "dialect/zrt/TableOps.td"
 
 def Zrt_SequenceOp : Zrt_SymbolOp<"sequence",
     [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let summary = "The order in which a backward's buckets are closed";
+  let summary = "The order in which the buckets of a backward pass are closed";
   let description = [{
-    Bucket i is closed by handler i: as soon as all its gradients arrived and every
-    bucket before it is closed, and at the latest with the backward. So the order
-    of collectives never depends on the order of arrivals.
+    Handler i closes bucket i. It runs as soon as all gradients of the bucket have arrived and
+    every earlier bucket is closed, and at the latest when the backward pass is closed. So the
+    order of collectives does not depend on the order in which gradients arrive.
 
-    Only `window` buckets are open at once, the ones after the last closed. A
-    gradient of a later one waits in the caller's tensor; its release point tells
-    when it was taken.
+    Only `window` buckets are open at once: those that follow the last closed bucket. A
+    gradient of a later bucket waits in the caller's tensor. Its release point tells the caller
+    when the gradient was taken.
 
     Constraints:
 
-    - `sequence_c1`: there is a handler per bucket, and both exist;
+    - `sequence_c1`: there is one handler per bucket, and handlers and buckets exist;
     - `sequence_c2`: the window holds at least one bucket;
-    - `sequence_c3`: each bucket with arrivals is listed once;
-    - `sequence_c4`: gradients of buckets that may be open together do not share
-      memory;
-    - `sequence_c5`: a bucket's handler fills what is missing in no other bucket (that
-      it does so in its own where gradients are stored, the proof looks after);
-    - `sequence_c6`: the handler of a bucket that is on some pipeline stages works on
-      what is on the same ones: the others never run it.
+    - `sequence_c3`: each bucket with a `zrt.bucket_table` is listed once;
+    - `sequence_c4`: gradients of buckets that may be open together do not share memory;
+    - `sequence_c5`: the handler of a bucket fills missing gradients of no other bucket. (The
+      proof checks that it fills those of its own bucket where gradients are stored.);
+    - `sequence_c6`: if a bucket is on some pipeline stages, its handler works on buffers of
+      the same stages only. Reason: other stages never run the handler.
 
     Example:
 
@@ -47,24 +46,24 @@ def Zrt_SequenceOp : Zrt_SymbolOp<"sequence",
 }
 
 def Zrt_TransitionOp : Zrt_UserOp<"transition"> {
-  let summary = "What an event does in a state of the protocol";
+  let summary = "The effect of an event in a state of the protocol";
   let description = [{
-    The first transition's state is the initial one. What is not listed is
-    refused at run time, with the state's name.
+    The state of the first transition is the initial state. An event without a transition is
+    refused at run time, and the message names the state.
 
-    With a sequence, an arrival runs its handlers once its bucket is open, and then
-    the sequence advances; any other event first runs the sequence to its end.
+    With a sequence, an arrival runs its handlers once its bucket is open, and then the
+    sequence advances. Any other event first runs the sequence to its end.
 
-    `begin_last` is a begin of which the caller says that it is the last before
-    apply. Where it is not listed, it is a `begin`. The caller may be wrong: what
-    follows must be right in any case.
+    `begin_last` begins a backward pass with the caller's hint that it is the last one before
+    apply. In a state that does not list `begin_last`, the event is `begin`. The hint may be
+    wrong. The result must be right in any case.
 
     Constraints:
 
     - `transition_c1`: a state has one transition per event;
     - `transition_c2`: handlers and sequence exist;
-    - `transition_c3`: what may happen to an open backward (all events that begin
-      none) has one sequence, or none; a begin has none;
+    - `transition_c3`: all events of a state that do not begin a backward pass have one
+      sequence, or none; `begin` and `begin_last` have none;
     - `transition_c4`: a state that lists `begin_last` lists `begin`.
 
     Example:
@@ -81,7 +80,7 @@ def Zrt_TransitionOp : Zrt_UserOp<"transition"> {
     `run` $handlers (`sequence` $sequence^)? attr-dict
   }];
   let extraClassDeclaration = [{
-    /// Whether a backward begins, whatever the caller says of it.
+    /// Whether the event begins a backward pass, with or without a hint.
     bool begins() {
       return getEvent() == Event::begin || getEvent() == Event::begin_last;
     }
@@ -90,9 +89,9 @@ def Zrt_TransitionOp : Zrt_UserOp<"transition"> {
 
 def Zrt_HandlerOp : Zrt_SymbolOp<"handler",
     [NoTerminator, SingleBlock, IsolatedFromAbove]> {
-  let summary = "A straight line of runtime calls";
+  let summary = "A list of runtime calls without control flow";
   let description = [{
-    Runs when a transition of the protocol says so. Each op is one call.
+    Runs when a transition names it. Each op is one call.
 
     Constraints:
 

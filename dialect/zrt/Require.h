@@ -11,7 +11,7 @@
 
 namespace zrt {
 
-/// Looks |symbol| up as a T, or emits an error at |op| that it is none.
+/// Looks |symbol| up as a T. Emits an error at |op| if it is not a T.
 template <typename T>
 mlir::FailureOr<T> require(mlir::SymbolTableCollection &symbols,
                            mlir::Operation *op,

@@ -21,8 +21,9 @@ static LogicalResult requireSlot(SymbolTableCollection &symbols, Operation *op,
   if (failed(slots))
     return failure();
   if (index < 0 || index >= slots->size())
-    return op->emitOpError() << "index " << index << " is out of range, "
-                             << symbol << " has " << slots->size() << " slots";
+    return op->emitOpError()
+           << "index " << index << " is out of range, " << symbol << " has "
+           << slots->size() << " scalar slots";
   return success();
 }
 
@@ -195,7 +196,7 @@ LogicalResult SegmentsOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return success();
 }
 
-/// That |buffer| can hold something across steps.
+/// Checks that |buffer| keeps its contents across steps.
 static LogicalResult requireLasting(Operation *op, BufferOp buffer) {
   if (!buffer.getOnDemand() && !buffer.getShares())
     return success();

@@ -1,4 +1,4 @@
-//===- TableOps.td - What a step owns ----------------------*- tablegen -*-===//
+//===- TableOps.td - Tables of a program -------------------*- tablegen -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,20 +14,21 @@ def Zrt_ProgramOp : Zrt_Op<"program",
     [Symbol, SymbolTable, IsolatedFromAbove, NoTerminator, SingleBlock]> {
   let summary = "One scheduled step: its tables, handlers and protocol";
   let description = [{
-    Slots, buffers, kernels, handlers and the rest are symbols of the program;
-    parameters, buckets and the mesh are symbols of the module. `inputs` are the
-    slots that `apply` fills, `results` those it reports, `loss_scale` is what
+    Scalar slots, buffers, kernels and handlers are symbols of the program. Parameters, buckets
+    and the mesh are symbols of the module. `inputs` are the scalar slots that `apply` fills.
+    `results` are the scalar slots that `apply` reports. `loss_scale` names the loss scale that
     multiplies losses.
 
     Constraints:
 
-    - `program_c1`: inputs and results are `zrt.slots` of the program, and each
-      result has a name of its own;
+    - `program_c1`: inputs and results are `zrt.slots` of the program, and names of results are
+      unique;
     - `program_c2`: axes that buffers and calls name are axes of the mesh;
-    - `program_c3`: what a call works on slices of divides evenly;
-    - `program_c4`: a call that works on what is on some pipeline stages only is not
-      over their axis; but for an `all_reduce` of what is on several of them;
-    - `program_c5`: the loss scale exists, and slots are its number.
+    - `program_c3`: the rows of a buffer divide evenly over the axes of a call that works on
+      slices of them;
+    - `program_c4`: a call that works on buffers of some pipeline stages is not over the axis
+      of these stages. Exception: an `all_reduce` of a buffer that is on several stages;
+    - `program_c5`: the loss scale exists, and one `zrt.slots` is `loss_scale`.
 
     Example:
 
@@ -49,9 +50,9 @@ def Zrt_ProgramOp : Zrt_Op<"program",
   }];
   let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
-    /// The slots of each input.
+    /// The scalar slots of each input.
     ::std::vector<::zrt::SlotsOp> getInputSlots();
-    /// Which input is the number of tokens; -1 if none is.
+    /// The index of the input that is the number of tokens; -1 if there is none.
     int64_t getTokensInput();
   }];
 }
@@ -65,24 +66,25 @@ class Zrt_UserOp<string mnemonic, list<Trait> traits = []>
         DeclareOpInterfaceMethods<SymbolUserOpInterface>]>;
 
 def Zrt_SlotsOp : Zrt_SymbolOp<"slots"> {
-  let summary = "Consecutive f64 scalars with their initial values";
+  let summary = "Consecutive f64 scalar slots with their initial values";
   let description = [{
-    Per-step scalars live in memory and are loaded by kernels, so that nothing
-    about a step is baked into a launch.
+    Scalars of a step live in memory, and kernels load them. So a launch has no argument that
+    changes from step to step.
 
-    Of an input of the program `over` names the axes over which each rank passes
-    an addend of its own to `apply`; over the others all pass the same. `is` names
-    the symbol of scales that the first slot is the number of: of an input, whose
-    sum it is, `tokens`; of state, `loss_scale`, until the step changes it. `hyper`
-    is the name of the hyperparameter that an input is, for messages.
+    - `over`: the axes over which each rank passes an addend of its own to `apply`. Over the
+      other axes all ranks pass the same number. Only an input has `over`.
+    - `is`: the symbol of a scale whose number the first scalar slot has. `tokens` is an input,
+      and its number is the sum of the addends. `loss_scale` is state, until the step changes
+      it.
+    - `hyper`: the name of the hyperparameter that an input is. Messages show it.
 
     Constraints:
 
-    - `slots_c1`: there is at least one;
-    - `slots_c2`: what is `over` axes, `is` `tokens` or is `hyper` is an input of the
-      program, of one slot; axes are those of the mesh;
-    - `slots_c3`: a symbol is `tokens` or, where the program has one, `loss_scale`,
-      and one at most of each is there; a loss scale lives across steps.
+    - `slots_c1`: there is at least one scalar slot;
+    - `slots_c2`: slots with `over`, with `is "tokens"` or with `hyper` are an input of the
+      program and have one scalar slot; axes of `over` are axes of the mesh;
+    - `slots_c3`: `is` is `tokens` or, if the program has a loss scale, `loss_scale`; each of
+      the two occurs at most once; the slots of a loss scale are a `zrt.scalar_state`.
 
     Example:
 
@@ -114,22 +116,23 @@ def Zrt_BufferOp : Zrt_SymbolOp<"buffer",
     [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "Memory with a role, a space and the placement of its contents";
   let description = [{
-    The type is what the buffer holds, with its global shape: that of a bucket. Of
-    the rows that model parallelism makes a rank holds one; where the last
-    dimension is sharded it holds 1/n of that. The type leaves the space to `in`.
-    `on_demand` buffers are allocated by a handler. One that `shares` another has no
-    memory of its own: what it holds is gone when the other is written.
+    The type is the type of the contents, with the global shape of the bucket. Model
+    parallelism may divide a bucket into rows, and a rank then holds one row. If the last
+    dimension is sharded over n ranks, a rank holds 1/n of the row. `in` gives the memory
+    space, and the type does not repeat it. A handler allocates an `on_demand` buffer. A buffer
+    that `shares` another has no memory of its own: a write to one buffer destroys the contents
+    of the other.
 
     Constraints:
 
-    - `buffer_c1`: the type is a `!zero.value` of one row, or of one dimension for
-      each axis that shards rows in front of the last;
-    - `buffer_c2`: what is sharded divides evenly, and there is one row for each
-      rank of the axes that shard rows;
-    - `buffer_c3`: the type says nothing of the space;
-    - `buffer_c4`: memory is shared with a buffer of the program that is as large or
-      larger, is in the same space and on the same pipeline stages, and has memory
-      of its own; neither is sharded or on demand.
+    - `buffer_c1`: the type is a `!zero.value` of one row; if axes shard rows, it has one
+      dimension for each of these axes before the last dimension;
+    - `buffer_c2`: the size of an axis divides the extent that it shards, and there is one row
+      for each rank of the axes that shard rows;
+    - `buffer_c3`: the type has no space;
+    - `buffer_c4`: a buffer whose memory is shared is in the same program, is at least as
+      large, is in the same space and on the same pipeline stages, and has memory of its own;
+      neither buffer is sharded or on demand.
 
     Example:
 
@@ -152,7 +155,7 @@ def Zrt_BufferOp : Zrt_SymbolOp<"buffer",
       return getSharesAttr() ? getSharesAttr()
                              : ::mlir::FlatSymbolRefAttr::get(getOperation());
     }
-    /// Of a row.
+    /// The bytes of a row.
     int64_t getNumBytes() {
       return getRowLength() *
              getValueType().getElementType().getIntOrFloatBitWidth() / 8;
@@ -160,7 +163,7 @@ def Zrt_BufferOp : Zrt_SymbolOp<"buffer",
     ::zero::ValueType getValueType() {
       return ::llvm::cast<::zero::ValueType>(getType());
     }
-    /// The elements of a row: what this rank holds, unless it is sharded.
+    /// The elements of a row. A rank holds all of them unless the row is sharded.
     int64_t getRowLength() { return getValueType().getShape().back(); }
     /// The axes over which a row is divided.
     ::llvm::SmallVector<::mlir::StringAttr> getOwners() {
@@ -174,24 +177,30 @@ def Zrt_BufferOp : Zrt_SymbolOp<"buffer",
 def Zrt_KernelOp : Zrt_SymbolOp<"kernel", [IsolatedFromAbove]> {
   let summary = "A fused loop: one scalar body for each element";
   let description = [{
-    Operands are arrays with an element type and an access. The body takes the
-    element of each operand that is read or updated, then `scalars` f64 per-step
-    scalars, and yields the new element of each operand that is written or
-    updated. With `sums` it also yields one f64, which is summed over all
-    elements in a fixed order: lane i mod 32, blocks of 4096 elements, lanes
-    folded in halves, and the sums of blocks are summed likewise. `predicated`
-    kernels do nothing unless their first scalar is 0.
+    Operands are arrays with an element type and an access. The body takes the element of each
+    operand that is read or updated, and then `scalars` f64 scalars of the step. It yields the
+    new element of each operand that is written or updated.
 
-    Bodies hold `arith` and `math` ops. Multiply-adds are contracted only where
-    `math.fma` says so. bf16 is converted by integer rounding to nearest even.
-    Results are the same on every machine, but for the sign and the payload of a
-    NaN; `math.copysign` takes the sign of a NaN for that of 0.
+    With `sums` the body also yields one f64, which is summed over all elements in a fixed
+    order:
+
+    - element i is added in lane i mod 32;
+    - a block has 4096 elements;
+    - the lanes of a block are folded in halves;
+    - the sums of blocks are added in the same way.
+
+    A `predicated` kernel does nothing unless its first scalar is 0.
+
+    Bodies hold `arith` and `math` ops. A multiplication and an addition are contracted only as
+    `math.fma`. A conversion to bf16 rounds to nearest even, in integer arithmetic. Results are
+    the same on every machine, except for the sign and the payload of a NaN. `math.copysign`
+    treats the sign of a NaN as that of 0.
 
     Constraints:
 
-    - `kernel_c1`: arguments are the elements that are read, then f64 scalars;
-    - `kernel_c2`: the body yields an element per operand that is written, and an
-      f64 if it sums;
+    - `kernel_c1`: arguments are the elements that are read, then the f64 scalars;
+    - `kernel_c2`: the body yields one element per operand that is written, and one f64 if the
+      kernel sums;
     - `kernel_c3`: the body holds only `arith` and `math` ops and `zrt.yield`;
     - `kernel_c4`: a predicated kernel has a scalar;
     - `kernel_c5`: each operand has an access;
@@ -229,13 +238,13 @@ def Zrt_KernelOp : Zrt_SymbolOp<"kernel", [IsolatedFromAbove]> {
 }
 
 def Zrt_ScalarsOp : Zrt_SymbolOp<"scalars", [IsolatedFromAbove]> {
-  let summary = "Straight-line f64 math over slots";
+  let summary = "Straight-line f64 math over scalar slots";
   let description = [{
     Constraints:
 
-    - `scalars_c1`: the body holds `zrt.load_slot`, `zrt.store_slot`, `arith` and
-      `math` ops, and ends with `zrt.yield` of nothing;
-    - `scalars_c2`: its floats are f64.
+    - `scalars_c1`: the body holds `zrt.load_slot`, `zrt.store_slot`, `arith` and `math` ops,
+      and ends with a `zrt.yield` without operands;
+    - `scalars_c2`: floats are f64.
 
     Example:
 
@@ -259,7 +268,7 @@ def Zrt_YieldOp : Zrt_Op<"yield",
     [Terminator, Pure, ParentOneOf<["KernelOp", "ScalarsOp"]>]> {
   let summary = "Ends the body of a kernel or of a scalar program";
   let description = [{
-    Yields the elements that a kernel writes, and the addend of one that sums.
+    Yields the elements that a kernel writes, and the addend of a kernel that sums.
 
     Example: see `zrt.kernel`.
   }];
@@ -270,11 +279,11 @@ def Zrt_YieldOp : Zrt_Op<"yield",
 def Zrt_LoadSlotOp : Zrt_Op<"load_slot",
     [MemoryEffects<[MemRead]>, HasParent<"ScalarsOp">,
      DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let summary = "Reads a slot";
+  let summary = "Reads a scalar slot";
   let description = [{
     Constraints:
 
-    - `load_slot_c1`: the slot exists.
+    - `load_slot_c1`: the scalar slot exists.
 
     Example: see `zrt.scalars`.
   }];
@@ -286,11 +295,11 @@ def Zrt_LoadSlotOp : Zrt_Op<"load_slot",
 def Zrt_StoreSlotOp : Zrt_Op<"store_slot",
     [MemoryEffects<[MemWrite]>, HasParent<"ScalarsOp">,
      DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let summary = "Writes a slot";
+  let summary = "Writes a scalar slot";
   let description = [{
     Constraints:
 
-    - `store_slot_c1`: the slot exists.
+    - `store_slot_c1`: the scalar slot exists.
 
     Example: see `zrt.scalars`.
   }];
@@ -300,16 +309,16 @@ def Zrt_StoreSlotOp : Zrt_Op<"store_slot",
 
 def Zrt_SegmentsOp : Zrt_SymbolOp<"segments",
     [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let summary = "Intervals of a bucket, each with the slots its scalars come from";
+  let summary = "Intervals of a bucket, each with the scalar slots that its kernel reads";
   let description = [{
-    `ends[i]` is where interval i ends and the next begins; the first begins at
-    0. Interval i runs with the scalars in `scalars[rows[i]]`, from index 0 on.
+    The first interval begins at 0. Interval i ends at `ends[i]`, where the next interval
+    begins. A kernel runs on interval i with the scalars of `scalars[rows[i]]`, from index 0
+    on.
 
     Constraints:
 
     - `segments_c1`: ends increase;
-    - `segments_c2`: there is a row in range for each interval, unless no scalars
-      are given.
+    - `segments_c2`: there is a row in range for each interval, unless there are no scalars.
 
     Example:
 
@@ -323,30 +332,14 @@ def Zrt_SegmentsOp : Zrt_SymbolOp<"segments",
   let hasVerifier = 1;
 }
 
-def Zrt_EventOp : Zrt_SymbolOp<"event"> {
-  let summary = "A point in a stream, for which other streams can wait";
-  let description = [{
-    What a handler leaves in flight is a named event, so that other handlers and the
-    caller can wait for it. Equivalent to: `cudaEvent_t`.
-
-    Example:
-
-    ```mlir
-    zrt.event @b0.reduced.done on collective
-    ```
-  }];
-  let arguments = (ins SymbolNameAttr:$sym_name, Zrt_StreamAttr:$stream);
-  let assemblyFormat = "$sym_name `on` custom<Stream>($stream) attr-dict";
-}
-
 def Zrt_BucketTableOp : Zrt_UserOp<"bucket_table"> {
-  let summary = "Where the gradients of a bucket go, and where its values live";
+  let summary = "The buffers of a bucket: where its gradients go and where its parameters live";
   let description = [{
-    `store` writes the first contribution of a parameter, `add` a later one; both
-    have the operands (arriving gradient, gradient buffer). `master` is left out
-    where the parameters themselves are the master weights. `staging` is what the
-    update writes where that is in another space than the parameters: a copy of
-    this rank's part of them, so whoever writes parameters writes it, too.
+    `store` writes the first contribution of a parameter, and `add` adds a later one. Both
+    kernels have the operands (arriving gradient, gradient buffer). Without `master` the
+    parameters are the master weights. If updates write parameters in another space than the
+    parameters, they write `staging`, a copy of this rank's part of the parameters. A write of
+    parameters by the caller goes to `staging` as well.
 
     `writable` lists the events after which gradients may be written: the compute
     stream waits for them at `wait_writable`, and where the caller asks for a view
@@ -358,16 +351,16 @@ def Zrt_BucketTableOp : Zrt_UserOp<"bucket_table"> {
 
     - `bucket_table_c1`: the bucket, the buffers and the kernels exist;
     - `bucket_table_c2`: buffers have the bucket's shape;
-    - `bucket_table_c3`: kernels take the arrival type and the gradient buffer's, read
-      the first and write or update the second, and sum nothing;
-    - `bucket_table_c4`: gradients arrive, and parameters are read, on the device;
+    - `bucket_table_c3`: `store` and `add` take the arrival type and the type of the gradient
+      buffer, read the first, write or update the second, take no scalars, and sum nothing;
+    - `bucket_table_c4`: the gradient and the parameter buffer are on the device;
     - `bucket_table_c5`: `staging` has the parameters' element type;
-    - `bucket_table_c6`: the gradient and the parameter buffer are not sharded: a rank
-      delivers and reads all that it holds of a parameter;
-    - `bucket_table_c7`: parameters, `master` and `staging` live across steps: they are
-      not on demand, and share no memory;
-    - `bucket_table_c8`: the events exist, and `writable` ones are of other streams than
-      compute.
+    - `bucket_table_c6`: the gradient and the parameter buffer are not sharded. Reason: a rank
+      delivers and reads everything that it holds of a parameter;
+    - `bucket_table_c7`: parameters, `master` and `staging` live across steps, so they are not
+      on demand and share no memory;
+    - `bucket_table_c8`: the events exist, and `writable` events are not of the compute
+      stream.
 
     Example:
 
@@ -391,14 +384,13 @@ def Zrt_BucketTableOp : Zrt_UserOp<"bucket_table"> {
 def Zrt_StateOp : Zrt_UserOp<"state"> {
   let summary = "A buffer of a bucket that lives across steps";
   let description = [{
-    What a checkpoint saves: by (parameter, role, global interval), independent of
-    buckets.
+    A checkpoint saves state by (parameter, role, global interval), independent of buckets.
 
     Constraints:
 
     - `state_c1`: bucket and buffer exist;
     - `state_c2`: the buffer has the bucket's shape;
-    - `state_c3`: the buffer is not on demand, and shares no memory.
+    - `state_c3`: the buffer is not on demand and shares no memory.
 
     Example:
 
@@ -412,15 +404,15 @@ def Zrt_StateOp : Zrt_UserOp<"state"> {
 }
 
 def Zrt_ScalarStateOp : Zrt_UserOp<"scalar_state"> {
-  let summary = "A slot that lives across steps";
+  let summary = "A scalar slot that lives across steps";
   let description = [{
-    What `changes_on_skip` may have another value after a step that is skipped
-    because a gradient is not finite: a loss scale, a schedule. The proof refuses a
-    program in which another does.
+    With `changes_on_skip` the scalar may change in a step that is skipped because a gradient
+    is not finite, as a loss scale or a schedule does. The proof refuses a program in which any
+    other scalar changes.
 
     Constraints:
 
-    - `scalar_state_c1`: the slot exists;
+    - `scalar_state_c1`: the scalar slot exists;
     - `scalar_state_c2`: roles of scalars are unique.
 
     Example:

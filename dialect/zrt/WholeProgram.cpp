@@ -72,8 +72,8 @@ static LogicalResult verifySlices(Operation *call, ArrayAttr axes,
          << ranks << " ranks of " << axes;
 }
 
-/// The list |name| of |call|; null if it has none. An op of
-/// another dialect is no call: its list means something else.
+/// The list |name| of |call|; null if there is none. A list of an op of another
+/// dialect has another meaning.
 static ArrayAttr getOwnList(Operation *call, StringRef name) {
   if (!isa_and_present<ZrtDialect>(call->getDialect()))
     return nullptr;
@@ -84,7 +84,7 @@ static ArrayAttr getOwnList(Operation *call, StringRef name) {
 /// program_c4: ranks of other stages would not come.
 static LogicalResult verifyMeets(Operation *call, ArrayAttr axes,
                                  zero::ValueType place) {
-  // What is on several stages is reduced over these.
+  // A buffer that is on several stages is reduced over them.
   bool isReduction = isa<AllReduceOp>(call);
   for (StringAttr axis : place.getStageAxes())
     if (llvm::is_contained(axes, axis) &&
@@ -118,8 +118,8 @@ static LogicalResult verifyInputs(ProgramOp program, zero::MeshOp mesh) {
     if (!slots.getOver() && !slots.isTokens() && !slots.getHyper())
       continue;
     if (!llvm::is_contained(inputs, slots) || slots.size() != 1)
-      return slots.emitOpError()
-             << "of what apply takes must be an input of one slot";
+      return slots.emitOpError() << "with 'over', 'hyper' or tokens must be an "
+                                    "input of one scalar slot";
     if (slots.getOver() && failed(verifyAxes(slots, *slots.getOver(), mesh)))
       return failure();
   }
@@ -171,7 +171,7 @@ static LogicalResult verifySymbols(ProgramOp program,
                                  << " is not a zero.loss_scale of this module";
   if (!lossScale)
     return program.emitOpError()
-           << "has loss scale " << symbol << ", and no slots are its number";
+           << "has loss scale " << symbol << ", and no slots with its number";
   return success();
 }
 
@@ -203,10 +203,11 @@ LogicalResult ProgramOp::verifyRegions() {
     auto [known, isNew] = states.try_emplace(state.getRole(), state);
     if (isNew)
       continue;
-    InFlightDiagnostic diag = state.emitOpError()
-                              << "role '" << state.getRole()
-                              << "' is taken: rename a group, a loss scale, a "
-                                 "schedule or a counter";
+    InFlightDiagnostic diag =
+        state.emitOpError()
+        << "role '" << state.getRole()
+        << "' is taken: rename a parameter group, a loss scale, a "
+           "schedule or a counter";
     diag.attachNote(known->second.getLoc()) << "the other one is here";
     return diag;
   }

@@ -151,7 +151,7 @@ Operation *zrt::lookup(SymbolTableCollection &symbols, Operation *op,
 zero::ValueType zrt::getPlace(SymbolTableCollection &symbols, Operation *call) {
   FlatSymbolRefAttr symbol;
   for (StringRef name : {"buffer", "source", "bucket"})
-    // Of its own: what else is written at a call says nothing.
+    // Only inherent attributes count. Discardable ones have no meaning here.
     if (auto own = call->getInherentAttr(name))
       symbol = dyn_cast_if_present<FlatSymbolRefAttr>(*own);
   if (auto launch = dyn_cast<LaunchOp>(call);

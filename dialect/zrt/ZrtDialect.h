@@ -46,15 +46,15 @@ T lookup(mlir::SymbolTableCollection &symbols, mlir::Operation *op,
   return llvm::dyn_cast_if_present<T>(lookup(symbols, op, symbol));
 }
 
-/// The type of what |call| works on, and on the pipeline stages that run it: a
-/// buffer, the first of several, which are all on the same stages, or a bucket;
-/// null if it is none.
+/// The type of the first buffer of |call|, or of its bucket, on the pipeline
+/// stages that run the call; null if it has neither. All buffers of a call are
+/// on the same pipeline stages.
 zero::ValueType getPlace(mlir::SymbolTableCollection &symbols,
                          mlir::Operation *call);
 
-/// Checks that a gradient of each parameter that is not frozen arrives in a
-/// step or program of |module|, if it has one, and that its mesh can hold the
-/// frozen ones. Another check looks at the rest.
+/// Checks that the gradient of each parameter that is not frozen arrives in a
+/// step or program of |module|, if it has one. Checks that its mesh can hold
+/// the frozen parameters.
 mlir::LogicalResult verifyParameters(
     mlir::ModuleOp module,
     llvm::function_ref<mlir::InFlightDiagnostic(mlir::Operation *)> emitError);

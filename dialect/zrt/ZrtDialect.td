@@ -4,7 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Include order: ZrtDialect <- TableOps <- ProgramOps, ProtocolOps <- ZrtOps
+// Include order: ZrtDialect <- TableOps <- ScheduleOps <- ProgramOps, and
+// TableOps <- ProtocolOps <- ZrtOps
 // (the only file given to the op generators).
 //
 //===----------------------------------------------------------------------===//
@@ -24,13 +25,14 @@ def Zrt_Dialect : Dialect {
   let cppNamespace = "::zrt";
   let summary = "A scheduled step: buffers, kernels, handlers, protocol";
   let description = [{
-    What a compiled step is made of. Values do not exist here: buffers have a
-    role, a lifetime and the placement of what they hold; kernels are scalar
-    bodies over elements; handlers are straight lines of calls of the runtime, one
-    op for one call of `calls.def`; and the protocol is an automaton whose state
-    is the only thing at run time that looks like a flag.
+    The parts of a compiled step. Values do not exist here:
 
-    Shapes stay global. The runtime localizes them to its rank in one place.
+    - a buffer has a role, a lifetime and the placement of its contents;
+    - a kernel is a scalar body over elements;
+    - a handler is a list of calls of the runtime; one op is one call of `calls.def`;
+    - the protocol is an automaton. Its state is the only flag at run time.
+
+    Shapes are global. The runtime localizes them to its rank in one place.
   }];
   let useDefaultAttributePrinterParser = 1;
   let dependentDialects = ["::zero::ZeroDialect", "::mlir::arith::ArithDialect",
@@ -52,17 +54,17 @@ class Zrt_Enum<string name, string summary, list<I32EnumAttrCase> cases>
 class Zrt_EnumAttr<EnumAttrInfo info, string mnemonic>
     : EnumAttr<Zrt_Dialect, info, mnemonic>;
 
-def Zrt_Role : Zrt_Enum<"Role", "what a buffer is for", [
+def Zrt_Role : Zrt_Enum<"Role", "the role of a buffer", [
   I32EnumAttrCase<"parameter", 0>, I32EnumAttrCase<"gradient", 1>,
   I32EnumAttrCase<"accumulator", 2>, I32EnumAttrCase<"state", 3>,
   I32EnumAttrCase<"scalar", 4>, I32EnumAttrCase<"staging", 5>]>;
 def Zrt_RoleAttr : Zrt_EnumAttr<Zrt_Role, "role">;
 
-def Zrt_Space : Zrt_Enum<"Space", "where a buffer lives", [
+def Zrt_Space : Zrt_Enum<"Space", "the memory space of a buffer", [
   I32EnumAttrCase<"device", 0>, I32EnumAttrCase<"host", 1>]>;
 def Zrt_SpaceAttr : Zrt_EnumAttr<Zrt_Space, "space">;
 
-def Zrt_Access : Zrt_Enum<"Access", "what a kernel does to an operand", [
+def Zrt_Access : Zrt_Enum<"Access", "the access of a kernel to an operand", [
   I32EnumAttrCase<"read", 0>, I32EnumAttrCase<"write", 1>,
   I32EnumAttrCase<"update", 2>]>;
 def Zrt_AccessAttr : Zrt_EnumAttr<Zrt_Access, "access">;

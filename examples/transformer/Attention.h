@@ -23,7 +23,7 @@ struct AttentionShape {
 };
 
 /// |qkv| has rows of query, key and value, each |width| long. |weights| keeps
-/// the probabilities for the backward; above the diagonal they are 0.
+/// the probabilities for the backward pass; above the diagonal they are 0.
 template <typename T>
 void attentionForward(const AttentionShape &shape, const T *qkv, T *weights,
                       T *y);

@@ -12,7 +12,7 @@
 namespace transformer {
 
 /// y = (x - mean) / sqrt(variance + 1e-5) * scale + shift, row by row. Keeps
-/// the normalized rows and 1 / sqrt(...) of each row for the backward.
+/// the normalized rows and 1 / sqrt(...) of each row for the backward pass.
 template <typename T>
 void layerNormForward(int64_t rows, int64_t width, const T *x, const T *scale,
                       const T *shift, T *y, T *normalized, T *inverse);

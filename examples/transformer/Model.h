@@ -52,7 +52,7 @@ public:
   const T *probabilities() const { return logits.data(); }
 
 private:
-  /// A LayerNorm's output and what its backward needs.
+  /// A LayerNorm's output and what its backward pass needs.
   struct Norm {
     std::vector<T> output, normalized, inverse;
   };
@@ -91,7 +91,7 @@ private:
   std::vector<Block> blocks; // of the part
   Norm finalNorm;
   std::vector<T> stream, branch, logits;
-  // Of the backward.
+  // Of the backward pass.
   std::vector<T> streamGradient, narrow, wide, scores, weightGradient,
       biasGradient;
 };

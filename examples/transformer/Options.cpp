@@ -29,15 +29,15 @@ struct Number {
 
 static std::vector<Number> numbers(Options &o) {
   return {
-      {"--accumulation", &o.backwards, 1, 4096, "accumulated for each step"},
-      {"--threads", &o.threads, 0, 256, "of each rank; 0: cores / ranks"},
-      {"--steps", &o.steps, 1, 1000000, "updates of the parameters"},
-      {"--batch", &o.batch, 1, 4096, "pieces of text, per backward and rank"},
-      {"--seed", &o.seed, 0, INT64_MAX, "of initial values and batches"},
+      {"--accumulation", &o.backwards, 1, 4096, "backward passes per step"},
+      {"--threads", &o.threads, 0, 256, "threads per rank; 0: cores / ranks"},
+      {"--steps", &o.steps, 1, 1000000, "number of steps"},
+      {"--batch", &o.batch, 1, 4096, "sequences per backward pass and rank"},
+      {"--seed", &o.seed, 0, INT64_MAX, "seed of initial values and batches"},
       {"--layers", &o.shape.layers, 1, 64, "blocks of attention and MLP"},
-      {"--width", &o.shape.width, 1, 4096, "of the residual stream"},
-      {"--heads", &o.shape.heads, 1, 64, "of attention; divides the width"},
-      {"--context", &o.shape.context, 2, 4096, "characters that it sees"},
+      {"--width", &o.shape.width, 1, 4096, "width of the residual stream"},
+      {"--heads", &o.shape.heads, 1, 64, "attention heads; divides the width"},
+      {"--context", &o.shape.context, 2, 4096, "characters of a sequence"},
   };
 }
 
@@ -154,29 +154,29 @@ std::string helpText() {
   std::string text =
       R"(char_model: trains a small transformer with a compiled step
 
-The forward and the backward are C++ in this program; what happens to a gradient
-afterwards (accumulate, reduce, norm, clip, AdamW, gather) is the step, which
-zero-compile compiles. Three commands train on four ranks:
+The forward and the backward pass are C++ in this program. The step has the rest:
+accumulate, reduce, norm, clip, AdamW, gather. zero-compile compiles the step.
+Three commands train on four ranks:
 
   char_model --emit-step --mesh pp=2,dp=2 > step.mlir
   zero-compile step.mlir -o out --stage=2
   char_model --library out/libtrain.so --mesh pp=2,dp=2
 
-The mesh, the precision, the text and the model's shape belong to the step, so
-give both commands the same; --accumulation and --steps do not, and may change at any time.
-Pipeline stages have a part of the layers each, and send activations by 1F1B.
-Beside the step runs AdamW as one would write it by hand, in f64, on the same
-gradients; the program fails if the two part by more than rounding explains.
+The mesh, the precision, the text and the model's shape belong to the step: give
+both char_model commands the same values. --accumulation and --steps may change at
+any time. Each pipeline stage has a part of the layers, and sends activations by 1F1B.
+The program also runs a hand-written AdamW in f64 on the same gradients. It fails if
+the results differ by more than rounding explains.
 
   --emit-step        print the logical step of the model and stop
   --library FILE     the compiled step to train with
-  --text FILE        what to learn (default: /usr/share/common-licenses/*)
-  --losses FILE      where to write the loss of every step, a line each
+  --text FILE        training text (default: /usr/share/common-licenses/*)
+  --losses FILE      file for the loss of every step, one per line
   --mesh AXES        pipeline stages and data-parallel copies of them (dp=4)
-  --precision P      of gradients: bf16, f32, or fp16 with a loss scale (bf16)
+  --precision P      type of gradients: bf16, f32, or fp16 with a loss scale (bf16)
   --rate X           peak learning rate (0.004); warm-up, then half a cosine
-  --quick            as --steps 300
-  --check-preconditions   the runtime checks what the step's proof takes from a caller
+  --quick            same as --steps 300
+  --check-preconditions   the runtime checks the preconditions of the step's proof
   --help             this text
 )";
   Options defaults;

@@ -54,9 +54,9 @@ bool comparePlan(const Options &options, const zero_rt_counters &counters) {
            (in("first_backward") +
             (options.backwards - 1) * in("each_later_backward") + in("apply"));
   };
-  // The counters are peaks, each role's own. The first of several backwards
-  // ends like a single one: its reduced gradient counts as a gradient until
-  // another backward makes it the accumulator.
+  // The counters are peaks, each role's own. The first of several backward
+  // passes ends like a single one: its reduced gradient counts as a gradient
+  // until another backward pass makes it the accumulator.
   auto bytes = [&](const char *space, const char *role) {
     auto in = [&](const char *phase) {
       return numberAt(json, {"bytes_per_rank", phase, space, role});

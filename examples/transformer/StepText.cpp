@@ -116,8 +116,8 @@ std::string stepText(const ModelShape &shape, const Mesh &mesh,
   text += adamWText;
   if (isScaled)
     text += lossScaleText;
-  // The caller divides its loss by the number of backwards; the division by
-  // the ranks is the compiler's.
+  // The caller divides its loss by the number of backward passes; the division
+  // by the ranks is the compiler's.
   text += "zero.step @train on @cluster normalize(accumulation : -1, dp : -1) ";
   text += isScaled ? "loss_scale @loss_scale " : "";
   text += "(%lr: " + scalar + ") {\n";

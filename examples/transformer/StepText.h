@@ -19,9 +19,9 @@ namespace transformer {
 std::string activationName(int64_t stage);
 
 /// The step of a model of |shape| on |mesh|, for zero-compile: the mean of
-/// gradients over backwards and copies, summed in f32, clipped to norm 1, then
-/// AdamW with decay for matrices only. Gradients arrive in |precision|, those
-/// in f16 times a loss scale. Stages of the pipeline send f32.
+/// gradients over backward passes and copies, summed in f32, clipped to norm 1,
+/// then AdamW with decay for matrices only. Gradients arrive in |precision|,
+/// those in f16 times a loss scale. Stages of the pipeline send f32.
 std::string stepText(const ModelShape &shape, const Mesh &mesh,
                      Precision precision);
 

@@ -28,7 +28,8 @@ public:
 
   /// Pieces |first| to |first| + |count| of |context| tokens, and the tokens
   /// that follow each. A piece depends on |seed| and its number only, so that
-  /// it does not matter how ranks and backwards share out the pieces of a step.
+  /// it does not matter how ranks and backward passes share out the pieces of a
+  /// step.
   void sample(uint64_t seed, uint64_t first, int64_t count, int64_t context,
               std::vector<int32_t> &inputs,
               std::vector<int32_t> &targets) const;

@@ -229,8 +229,8 @@ void Rank::backward(int64_t microBatch) {
   check(
       library.beginBackward(step, last ? ZERO_RT_HINT_LAST : ZERO_RT_HINT_MORE),
       "train_begin_backward", rank);
-  // The step's text says prescaled(accumulation : -1): the mean over backwards
-  // is the caller's part.
+  // The step's text says prescaled(accumulation : -1): the mean over backward
+  // passes is the caller's part.
   model.backward(scale / double(options.backwards),
                  [&](int32_t parameter, const float *gradient) {
                    handOver(parameter, gradient);
@@ -244,7 +244,8 @@ void Rank::backward(int64_t microBatch) {
 
 /// All micro-batches of one step, up to apply. Returns the mean loss. 1F1B: a
 /// stage is ahead by as many forwards as there are stages behind it; the last
-/// one, and a model that is whole, makes each backward right after its forward.
+/// one, and a model that is whole, makes each backward pass right after its
+/// forward.
 double Rank::runStep(int64_t number) {
   check(library.lossScale(step, &scale), "train_loss_scale", rank);
   double loss = 0;

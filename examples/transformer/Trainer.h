@@ -16,7 +16,7 @@
 namespace transformer {
 
 struct TrainResult {
-  std::vector<double> losses; // mean over backwards and copies, by step
+  std::vector<double> losses; // mean over backward passes and copies, by step
   double seconds = 0;
   std::vector<zero_rt_counters> counters;     // by rank
   std::vector<std::vector<float>> parameters; // of copy 0, at the end

@@ -102,7 +102,7 @@ int main(int argc, char **argv) {
     elements += parameter.elements();
   std::printf(
       "%lld parameters, %lld characters of text, %lld different; "
-      "%lld ranks x %lld backwards%s\n",
+      "%lld ranks x %lld backward passes%s\n",
       (long long)elements, (long long)text.size(), (long long)text.vocabulary(),
       (long long)options.mesh.ranks(), (long long)options.backwards,
       options.mesh.stages > 1

@@ -1,4 +1,4 @@
-//===- Passes.td - What is accumulated over backwards ------*- tablegen -*-===//
+//===- Passes.td - Accumulation over backward passes -------*- tablegen -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -10,20 +10,20 @@
 include "mlir/Pass/PassBase.td"
 
 def PlaceAccumulatorsPass : Pass<"zero-place-accumulators", "::mlir::ModuleOp"> {
-  let summary = "Moves reductions into the loop over backwards (ZeRO-2)";
+  let summary = "Moves reductions into the loop over backward passes (ZeRO-2)";
   let description = [{
-    A `reduce_scatter` is linear, so it may run on the sum over backwards (ZeRO-1:
-    the accumulator is a whole bucket) or on each backward's gradient (ZeRO-2: it
-    is a slice). This pass moves every reduction that can move into
-    `zero.micro_batches`. Legal over the reals; the order of rounding differs.
+    A `reduce_scatter` is linear. So it may run on the sum over backward passes (ZeRO-1: the
+    accumulator is a whole bucket), or on the gradient of each backward pass (ZeRO-2: the
+    accumulator is a slice). This pass moves every reduction that can move into
+    `zero.micro_batches`. The result is equal over the reals. The order of rounding differs.
 
-    In the loop, ranks must make the same number of backwards: an obligation on
-    the caller that the runtime checks.
+    If a reduction is in the loop, all ranks must make the same number of backward passes. The
+    caller must ensure this, and the runtime checks it.
 
     *Requires:* the form that `zero-insert-collectives` leaves.
 
-    *Guarantees:* a result of `zero.micro_batches` that was only reduced and
-    scattered is sharded.
+    *Guarantees:* a result of `zero.micro_batches` that was only reduced and scattered is
+    sharded.
   }];
   let dependentDialects = ["::zero::ZeroDialect"];
 }

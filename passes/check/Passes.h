@@ -1,4 +1,4 @@
-//===- Passes.h - Passes of the check component -*- C++ -*-===//
+//===- Passes.h - Passes of the check component -----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -12,10 +12,13 @@ include "mlir/Pass/PassBase.td"
 def CheckPhasePass : Pass<"zero-check-phase", "::mlir::ModuleOp"> {
   let summary = "Reports every op that does not belong to a phase";
   let description = [{
-    Logical: no bucket, collective or owner. Sharded: no sum over the mesh that is
-    not a collective, no value of a single parameter, no transfer. Placed: as
-    sharded, with transfers. Scheduled: no step. All violations are reported, not
-    the first one only.
+    - Logical: no bucket, no collective, no owner.
+    - Sharded: every sum over the mesh is a collective; no value of a single parameter; no
+      transfer.
+    - Placed: as sharded, with transfers.
+    - Scheduled: no step.
+
+    The pass reports all violations, not only the first one.
   }];
   let options = [
     Option<"phase", "phase", "std::string", /*default=*/"\"logical\"",

@@ -20,8 +20,8 @@ using namespace mlir;
 using namespace zero;
 
 namespace {
-/// A gradient as (what the collective delivered) times (a scalar): the scalar
-/// is multiplied in only where the gradient is used, together with others.
+/// A gradient as the result of a collective times a scalar. The scalar is
+/// multiplied in where the gradient is used, together with others.
 struct Scaled {
   Value raw;
   Value factor; // null: 1
@@ -45,16 +45,16 @@ private:
   void rewriteClip(ClipOp op);
   void rewriteOutcome(OutcomeOp op);
   void rewriteUpdate(UpdateBucketOp op);
-  /// Sums of the squares, and what their roots still have to be multiplied by:
-  /// one sum for all |inputs| that have one placement and factor.
+  /// Sums of squares, each with the factor by which its root must still be
+  /// multiplied. There is one sum for all |inputs| of one placement and factor.
   SmallVector<Scaled> sumSquares(Location loc, ValueRange inputs);
   Value materialize(Location loc, Value old);
   /// The axes whose ranks own slices of |gradient|.
   SmallVector<Attribute> getOwners(ValueType gradient);
   /// all_reduce over every axis that |value| is partial over; addends travel as
-  /// |wire|.
-  Value allReduce(Location loc, Value value, TypeAttr wire = nullptr);
-  /// That of the argument that counts them, once.
+  /// |reduceDtype|.
+  Value allReduce(Location loc, Value value, TypeAttr reduceDtype = nullptr);
+  /// The sum over the ranks of the argument that counts tokens, taken once.
   Value sumTokens(Location loc);
 
   StepOp step;
@@ -79,12 +79,12 @@ static ArrayAttr axesOf(OpBuilder &builder, ValueType type,
   return builder.getArrayAttr(axes);
 }
 
-Value Rewriter::allReduce(Location loc, Value value, TypeAttr wire) {
+Value Rewriter::allReduce(Location loc, Value value, TypeAttr reduceDtype) {
   auto type = cast<ValueType>(value.getType());
   if (!type.has(PlacementKind::Partial))
     return value;
   return builder.create<AllReduceOp>(
-      loc, value, axesOf(builder, type, PlacementKind::Partial), wire);
+      loc, value, axesOf(builder, type, PlacementKind::Partial), reduceDtype);
 }
 
 Value Rewriter::sumTokens(Location loc) {
@@ -116,16 +116,16 @@ void Rewriter::rewriteReduce(ReduceOp op) {
     }
     Scaled gradient;
     gradient.raw = input;
-    // Addends are rounded once: what is already a sum travels as it is.
-    TypeAttr wire = op.getReduceDtypeAttr();
-    if (wire && wire.getValue() == type.getElementType())
-      wire = nullptr;
+    // Addends are rounded once. Sums travel in their own type.
+    TypeAttr reduceDtype = op.getReduceDtypeAttr();
+    if (reduceDtype && reduceDtype.getValue() == type.getElementType())
+      reduceDtype = nullptr;
     if (SmallVector<Attribute> axes = getOwners(type); !axes.empty()) {
       gradient.raw = builder.create<ReduceScatterOp>(
-          op.getLoc(), input, builder.getArrayAttr(axes), wire);
-      wire = nullptr;
+          op.getLoc(), input, builder.getArrayAttr(axes), reduceDtype);
+      reduceDtype = nullptr;
     }
-    gradient.raw = allReduce(op.getLoc(), gradient.raw, wire);
+    gradient.raw = allReduce(op.getLoc(), gradient.raw, reduceDtype);
     if (type.isScaled()) {
       auto scale = ScaleAttr::get(op.getContext(), power(type.getScale(), -1));
       Value &factor = factors[scale];
@@ -141,11 +141,11 @@ void Rewriter::rewriteReduce(ReduceOp op) {
 }
 
 SmallVector<Scaled> Rewriter::sumSquares(Location loc, ValueRange inputs) {
-  // Each rank adds its own squares first, so that what travels is one number.
+  // Each rank adds its own squares first, so that it sends one number.
   llvm::MapVector<std::pair<Value, ValueType>, SmallVector<Value>> groups;
   for (Value old : inputs) {
     Scaled gradient = gradients.lookup(old);
-    // Of the type only what tells partial sums apart.
+    // The key has only the parts of the type in which partial sums differ.
     auto type = cast<ValueType>(gradient.raw.getType());
     ValueType placement = ValueType::getSorted(
         type.getContext(), SmallVector<int64_t>(type.getShape().size(), 1),
@@ -175,7 +175,7 @@ SmallVector<Scaled> Rewriter::sumSquares(Location loc, ValueRange inputs) {
 }
 
 void Rewriter::rewriteNorm(NormOp op) {
-  // A outcome needs the sums only.
+  // An outcome needs the sums only.
   if (llvm::all_of(op->getUsers(),
                    [](Operation *user) { return isa<OutcomeOp>(user); }))
     return;
@@ -185,7 +185,7 @@ void Rewriter::rewriteNorm(NormOp op) {
   bool haveOneFactor = llvm::all_of(
       squares, [&](const Scaled &each) { return each.factor == total.factor; });
   for (auto [i, each] : llvm::enumerate(squares)) {
-    // Sums with different scales are added as what they stand for.
+    // Sums with different scales are unscaled before they are added.
     Value sum = each.raw;
     if (!haveOneFactor && each.factor) {
       sum = builder.create<ScaleOp>(loc, sum, each.factor);
@@ -228,7 +228,7 @@ Value Rewriter::materialize(Location loc, Value old) {
 }
 
 void Rewriter::rewriteOutcome(OutcomeOp op) {
-  // Of a norm the sums that travel anyway: they are finite where it is.
+  // A norm is finite exactly if its sums are, and these are all-reduced anyway.
   llvm::SetVector<Value> parts;
   for (Value sum : op.getSums()) {
     auto norm = sum.getDefiningOp<NormOp>();
@@ -268,7 +268,7 @@ void Rewriter::rewriteUpdate(UpdateBucketOp op) {
 }
 
 /// Whether |op| has the form that zero-assign-layout leaves: buckets have one
-/// dimension, and what is not linear works on reduced gradients.
+/// dimension, and ops that are not linear work on reduced gradients.
 LogicalResult Rewriter::checkForm(Operation *op) {
   bool ok = true;
   if (auto reduce = dyn_cast<ReduceOp>(op))

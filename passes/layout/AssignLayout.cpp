@@ -78,7 +78,7 @@ private:
   int64_t bucketBytes;
   OpBuilder builder;
   IRMapping scalars;
-  /// What was read of loss scales and schedules.
+  /// The values that the step reads from loss scales and schedules.
   SmallVector<Value> rules;
   std::vector<Bucket> buckets;
   /// Per bucket: its gradient as far as the rewrite has come, and as reduced.
@@ -102,7 +102,7 @@ void Layout::fillBuckets() {
                         .getAccumulatorType()
                         .getIntOrFloatBitWidth() /
                     8;
-    // The open bucket of a way is its last one.
+    // The open bucket of a path is its last one.
     auto it = llvm::find_if(llvm::reverse(buckets), [&](const Bucket &bucket) {
       return bucket.path == path;
     });
@@ -221,18 +221,19 @@ Value Layout::buildOutcome(Location loc) {
     axes.push_back(axis.getName());
   auto arrivals =
       builder.create<ArrivalCountOp>(loc, builder.getArrayAttr(axes));
-  // Ranks that may make different numbers of backwards do not compare them.
+  // Ranks that may make different numbers of backward passes do not compare
+  // them.
   bool compares = !shape.step.takesUnequalBackwards();
   SmallVector<Value> counts{arrivals.getMissing()};
   if (compares)
     counts = {arrivals.getBackwards(), arrivals.getSquared(),
               arrivals.getMissing()};
-  auto sums = builder.create<ReduceOp>(loc, counts, /*wire=*/nullptr);
+  auto sums = builder.create<ReduceOp>(loc, counts, /*reduceDtype=*/nullptr);
   Value tokens;
   if (shape.step.dividesByTokens())
     tokens = builder
                  .create<ReduceOp>(loc, ValueRange(shape.step.getTokens()),
-                                   /*wire=*/nullptr)
+                                   /*reduceDtype=*/nullptr)
                  .getOutputs()[0];
   // Not finite if any gradient is not.
   Nonfinite nonfinite = shape.step.getNonfinite();
@@ -312,7 +313,7 @@ void Layout::run() {
   current.resize(buckets.size());
   reduced.resize(buckets.size());
 
-  // The new body grows in front of the old one, which goes away at the end.
+  // The new body is built before the old one, which is erased at the end.
   Block &block = shape.step.getBody().front();
   SmallVector<Operation *> old =
       llvm::map_to_vector(block, [](Operation &op) { return &op; });
@@ -351,7 +352,7 @@ struct AssignLayoutPass : zero::impl::AssignLayoutPassBase<AssignLayoutPass> {
 
   void runOnOperation() override {
     if (MeshOp mesh = findFlattened(getOperation())) {
-      mesh.emitError("has views; run zero-expand-flattened first");
+      mesh.emitError("has flattened axes; run zero-expand-flattened first");
       return signalPassFailure();
     }
     SymbolTableCollection symbols;

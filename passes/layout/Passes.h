@@ -1,4 +1,4 @@
-//===- Passes.h - Passes of the layout component -*- C++ -*-===//
+//===- Passes.h - Passes of the layout component ----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

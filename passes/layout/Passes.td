@@ -14,8 +14,8 @@ def SetMeshPass : Pass<"zero-set-mesh", "::mlir::ModuleOp"> {
   let description = [{
     *Requires:* each axis named in `mesh` exists in exactly one `zero.mesh`.
 
-    *Guarantees:* that axis has the given size. Types name axes and never sizes, so
-    nothing else changes.
+    *Guarantees:* the axis has the given size. Types have the names of axes and not their
+    sizes, so nothing else changes.
 
     ```mlir
     // zero-set-mesh{mesh=dp=4}
@@ -29,16 +29,17 @@ def SetMeshPass : Pass<"zero-set-mesh", "::mlir::ModuleOp"> {
 }
 
 def ExpandFlattenedPass : Pass<"zero-expand-flattened", "::mlir::ModuleOp"> {
-  let summary = "Writes the axes of a mesh for the names of its views";
+  let summary = "Replaces the names of flattened axes by the axes of the mesh";
   let description = [{
-    A view is short for several axes together: what is partial over it is partial
-    over each of them, and its size is their product. A type that names an axis
-    itself and by a view is refused.
+    A flattened axis is a name for several axes together. A value that is partial over a
+    flattened axis is partial over each of its axes. The size of a flattened axis is the product
+    of the sizes of its axes. The pass refuses a type that names an axis both by itself and by
+    a flattened axis.
 
-    *Requires:* the logical phase; at most one mesh of the module has views.
+    *Requires:* the logical phase; at most one mesh of the module has flattened axes.
 
-    *Guarantees:* no mesh has a view, and nothing names one. A module without views
-    is left as it is.
+    *Guarantees:* no mesh has a flattened axis, and nothing names one. A module without
+    flattened axes does not change.
 
     ```mlir
     zero.mesh @m <["edp" = 2, "ep" = 2]> flattened ["dp" = ["edp", "ep"]]
@@ -50,19 +51,19 @@ def ExpandFlattenedPass : Pass<"zero-expand-flattened", "::mlir::ModuleOp"> {
 }
 
 def AssignLayoutPass : Pass<"zero-assign-layout", "::mlir::ModuleOp"> {
-  let summary = "Lays parameters out in buckets and works on buckets from there";
+  let summary = "Lays parameters out in buckets; values are of buckets from there on";
   let description = [{
-    Parameters that take the same way through the step (types, reduction, norm,
-    clip, optimizer) are laid out one behind the other in `zero.bucket`s, in
-    reverse order of declaration, the order in which a backward pass delivers
-    them. Every parameter starts at a multiple of 32 elements; a bucket is a
-    multiple of 32 elements per rank, so that each rank owns an equal slice.
-    Optimizer groups do not split buckets: `zero.update` becomes one
-    `zero.prepare` per group and one `zero.update_bucket` per bucket, with a row
-    of scalars for each member. The outcome of the step is made explicit.
+    Parameters share a bucket if their gradients take the same path through the step: types,
+    reduction, norm, clip and optimizer are equal. A `zero.bucket` has its parameters one after
+    the other, in reverse order of declaration, the order in which a backward pass delivers
+    gradients. Every parameter starts at a multiple of 32 elements. A bucket has a multiple of 32
+    elements per rank, so that each rank owns an equal slice. Parameter groups do not split
+    buckets: `zero.update` becomes one `zero.prepare` per parameter group and one
+    `zero.update_bucket` per bucket, with a row of scalars for each member. The outcome of the
+    step becomes explicit.
 
-    *Requires:* the logical phase without views; each gradient flows micro_batches
-    -> reduce -> [clip] -> update.
+    *Requires:* the logical phase without flattened axes; each gradient flows micro_batches ->
+    reduce -> [clip] -> update.
 
     *Guarantees:* no value of the step belongs to a single parameter.
 
@@ -71,7 +72,7 @@ def AssignLayoutPass : Pass<"zero-assign-layout", "::mlir::ModuleOp"> {
   let options = [
     Option<"bucketBytes", "bucket-bytes", "int64_t",
            /*default=*/"25 * 1024 * 1024",
-           "Size from which on a bucket is closed, in bytes of its gradients.">
+           "Size at which a bucket is closed, in bytes of its gradients.">
   ];
   let dependentDialects = ["::zero::ZeroDialect"];
 }

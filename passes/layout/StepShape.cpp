@@ -29,8 +29,8 @@ private:
   LogicalResult readMicroBatches(MicroBatchesOp microBatches);
   LogicalResult readNorm(NormOp norm);
   LogicalResult readUpdate(UpdateOp update);
-  /// |results|[i] belongs to the parameter of |operands|[i]. Each gradient goes
-  /// one way: an operand must be as far as its way has been read.
+  /// |results|[i] belongs to the parameter of |operands|[i]. Each gradient has
+  /// one path, so an operand must be the last value on its path so far.
   LogicalResult
   forward(Operation *op, ValueRange operands, ValueRange results,
           llvm::function_ref<LogicalResult(GradientPath &)> visit);
@@ -39,7 +39,7 @@ private:
   StepShape shape;
   /// The parameter whose gradient a value is.
   DenseMap<Value, ParameterOp> parameterOf;
-  /// The last value on each way so far.
+  /// The last value on each path so far.
   DenseMap<ParameterOp, Value> last;
 };
 } // namespace
@@ -151,7 +151,7 @@ LogicalResult Reader::readUpdate(UpdateOp update) {
                                 << "updates " << member
                                 << " with the gradient of @"
                                 << parameter.getSymName();
-      diag.attachNote(group.getLoc()) << "group is declared here";
+      diag.attachNote(group.getLoc()) << "parameter group is declared here";
       return diag;
     }
     if (last.lookup(parameter) != gradient)
@@ -177,7 +177,7 @@ bool zero::isOfScalars(ReduceOp op) {
                       [](Value input) { return isa<BlockArgument>(input); });
 }
 
-/// Whether the caller can pass what |argument| is.
+/// Checks that the caller can pass a value of the type of |argument|.
 LogicalResult Reader::checkArgument(BlockArgument argument) {
   auto type = cast<ValueType>(argument.getType());
   if (!type.isShare())

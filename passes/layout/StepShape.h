@@ -1,4 +1,4 @@
-//===- StepShape.h - Which way each parameter takes through a step -*- C++ -*-//
+//===- StepShape.h - The paths of gradients through a step ------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -13,17 +13,17 @@
 
 namespace zero {
 
-/// The way of one parameter's gradient through a logical step. Parameters with
+/// The path of one parameter's gradient through a logical step. Parameters with
 /// equal paths can share a bucket.
 struct GradientPath {
   BackwardOp backward;
   ReduceOp reduce;
-  /// In which the gradient counts, in their order.
+  /// The norms that count the gradient, in their order.
   llvm::SmallVector<NormOp, 1> norms;
   ClipOp clip; // may be null
   mlir::StringAttr optimizer;
-  /// As it arrives, in a bucket row without elements: axes that shard the
-  /// parameter have a dimension each, in the order of the mesh.
+  /// The type of the arriving gradient, as a bucket row without elements. Each
+  /// axis that shards the parameter has a dimension, in the order of the mesh.
   ValueType arrivalType;
   mlir::Type storageType;
 
@@ -35,20 +35,20 @@ struct GradientPath {
   }
 };
 
-/// What zero-assign-layout has to know of a step.
+/// The parts of a step that zero-assign-layout reads.
 struct StepShape {
   StepOp step;
   MeshOp mesh;
   /// Parameters in order of declaration, each with its path.
   llvm::MapVector<ParameterOp, GradientPath> paths;
-  /// The group of each parameter.
+  /// The update of each parameter.
   llvm::DenseMap<ParameterOp, UpdateOp> updates;
 };
 
-/// Whether |op| sums what the caller passes to apply, and no gradients.
+/// Whether |op| sums scalars that the caller passes to apply, and no gradients.
 bool isOfScalars(ReduceOp op);
 
-/// Reads |step|, or says which part of it has a form that cannot be laid out.
+/// Reads |step|. Emits an error at a part that cannot be laid out.
 mlir::FailureOr<StepShape> readStep(StepOp step,
                                     mlir::SymbolTableCollection &symbols);
 

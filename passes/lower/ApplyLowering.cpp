@@ -10,9 +10,9 @@ using namespace mlir;
 using namespace zero;
 
 /// Whether the sum of |bucket| over |axes| may be taken before apply, where the
-/// caller says that no backward follows.
+/// caller says that no backward pass follows.
 static bool maySumEarly(const BucketBuffers &bucket, ArrayAttr axes) {
-  // A stage may close a backward that another has not begun: until all are
+  // A stage may close a backward pass that another has not begun: until all are
   // closed, stages do not wait for each other.
   bool crossesStages =
       llvm::any_of(bucket.gradientType.getStageAxes(), [&](StringAttr axis) {
@@ -25,14 +25,14 @@ void StepLowering::lowerGradientSum(AllReduceOp op, FlatSymbolRefAttr buffer) {
   Value input = op.getInput();
   FlatSymbolRefAttr symbol = bucketOfValue.lookup(input);
   BucketBuffers &bucket = bucketOf(symbol);
-  bool wire = op.getReduceDtype().has_value();
-  // If another backward follows all the same, what was summed in place travels
-  // once more, as no sum may in a type of the wire.
-  if (maySumEarly(bucket, op.getAxes()) && !wire) {
+  bool hasReduceDtype = op.getReduceDtype().has_value();
+  // If another backward pass follows all the same, what was summed in place
+  // travels once more, as no sum may in the reduce dtype.
+  if (maySumEarly(bucket, op.getAxes()) && !hasReduceDtype) {
     bucket.sums.push_back({op.getLoc(), op.getAxesAttr()});
   } else {
     FlatSymbolRefAttr addends =
-        wire ? prepareAddends(*program, *finish, bucket) : buffer;
+        hasReduceDtype ? prepareAddends(*program, *finish, bucket) : buffer;
     finish->call<zrt::AllReduceOp>(
         addends, addends == buffer ? FlatSymbolRefAttr() : buffer,
         op.getAxesAttr());

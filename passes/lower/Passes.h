@@ -1,4 +1,4 @@
-//===- Passes.h - Passes of the lower component -*- C++ -*-===//
+//===- Passes.h - Passes of the lower component -----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -12,15 +12,20 @@ include "mlir/Pass/PassBase.td"
 def LowerToZrtPass : Pass<"zero-lower-to-zrt", "::mlir::ModuleOp"> {
   let summary = "Lowers a sharded step to buffers, kernels and handlers";
   let description = [{
-    Buckets become buffers: gradients, slices of their reduction, parameters,
-    master weights and optimizer state. Element-wise work becomes kernels: the
-    factor, the update, and the cast and store of parameters are one pass over
-    memory. Scalars become slots and straight-line f64 programs: one for each
-    all-reduce of scalars that it has to wait for, and one before the first update,
-    since on a GPU each is a launch; one rank has no all-reduce. What runs when is the
-    protocol: the first backward stores, later ones add (stage 2: are reduced
-    and added), and the buffer that the first one wrote is given another role as the
-    accumulator when a second one begins, so that one backward has none.
+    Buckets become buffers: gradients, slices of reduced gradients, parameters, master weights
+    and optimizer state.
+
+    Element-wise work becomes kernels. The factor, the update, and the cast and store of
+    parameters are one pass over memory.
+
+    Scalars become scalar slots and straight-line f64 programs. There is one program for each
+    all-reduce of scalars that it has to wait for, and one before the first update. The reason
+    is that on a GPU each program is a launch. A step of one rank has no all-reduce.
+
+    The protocol decides when calls run. The first backward pass stores, and later ones add (at
+    stage 2 they are reduced and added). When a second backward pass begins, the buffer that the
+    first one wrote gets the role of the accumulator. So a step of one backward pass has no
+    accumulator.
 
     *Requires:* the form that `zero-coalesce-scalars` leaves.
 

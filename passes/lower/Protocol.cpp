@@ -16,9 +16,9 @@ void zero::declareBucket(ProgramBuilder &program, BucketBuffers &bucket) {
   Type master = bucket.optimizer.getMasterType();
   bucket.gradient =
       program.buffer(name + ".gradient", bucket.gradientType, Role::gradient);
-  if (bucket.wireType)
-    bucket.wire = program.buffer(
-        name + ".wire", bucket.gradientType.withElementType(bucket.wireType),
+  if (bucket.reduceDtype)
+    bucket.reduceBuffer = program.buffer(
+        name + ".wire", bucket.gradientType.withElementType(bucket.reduceDtype),
         Role::gradient);
   if (bucket.reducedType)
     bucket.reduced =
@@ -67,8 +67,8 @@ void zero::declareBucket(ProgramBuilder &program, BucketBuffers &bucket) {
       bucket.staging, /*writable=*/ArrayAttr(), /*readable=*/ArrayAttr());
 }
 
-/// Buckets of one backward that are open at once where each is reduced in the
-/// loop: one fills while the one before it waits for its last gradients.
+/// Buckets of one backward pass that are open at once where each is reduced in
+/// the loop: one fills while the one before it waits for its last gradients.
 static constexpr int64_t kOpenBuckets = 2;
 
 /// Gives buffers of buckets that are never in use together one memory, as large
@@ -112,15 +112,15 @@ static void shareMemory(ProgramBuilder &program, BucketMap &buckets,
 FlatSymbolRefAttr zero::prepareAddends(ProgramBuilder &program,
                                        HandlerBuilder &calls,
                                        const BucketBuffers &bucket) {
-  if (!bucket.wire)
+  if (!bucket.reduceBuffer)
     return bucket.gradient;
   calls.call<zrt::LaunchOp>(
       program.storeKernel(bucket.gradientType.getElementType(),
-                          bucket.wireType),
-      program.getBuilder().getArrayAttr({bucket.gradient, bucket.wire}),
+                          bucket.reduceDtype),
+      program.getBuilder().getArrayAttr({bucket.gradient, bucket.reduceBuffer}),
       bucket.whole, /*own=*/ArrayAttr(), /*sum=*/FlatSymbolRefAttr(),
       /*sum_index=*/IntegerAttr(), /*first_stage=*/UnitAttr());
-  return bucket.wire;
+  return bucket.reduceBuffer;
 }
 
 /// Does all |sums| of |bucket|.
@@ -140,7 +140,7 @@ static void emitSums(ProgramBuilder &program, HandlerBuilder &calls,
 }
 
 /// Undoes those that are in place: from now on the sum is an addend, like the
-/// gradients of backwards that follow. What was scattered is there still.
+/// gradients of backward passes that follow. What was scattered is there still.
 static void emitUnreduce(ProgramBuilder &program, HandlerBuilder &calls,
                          const BucketBuffers &bucket) {
   SmallVector<Attribute> axes;
@@ -226,7 +226,7 @@ private:
   ProgramBuilder &program;
   BucketMap &buckets;
   FlatSymbolRefAttr finish;
-  FlatSymbolRefAttr beginNext; // the buffer outlives the backward that wrote it
+  FlatSymbolRefAttr beginNext; // the buffer outlives its backward pass
   FlatSymbolRefAttr reset;
 };
 } // namespace
@@ -273,7 +273,7 @@ void ProtocolBuilder::buildRoleChanges() {
   reset = handler("reset", setRoleTo(Role::gradient));
 }
 
-/// Each backward stores, and buckets are reduced as they are complete.
+/// Each backward pass stores, and buckets are reduced as they are complete.
 void ProtocolBuilder::buildSummedInLoop() {
   FlatSymbolRefAttr store = packHandler("arrive_first", /*accumulate=*/false);
   FlatSymbolRefAttr storeNext = packHandler("arrive_next", false);
@@ -288,8 +288,8 @@ void ProtocolBuilder::buildSummedInLoop() {
   transition("first", Event::arrive, "first", {store}, first);
   transition("first", Event::accumulate, "between", {}, first);
   transition("first", Event::apply, "idle", {finish, reset}, first);
-  // Ranks that drop a backward have reduced different parts of it: with the
-  // sequence they drop it at the same place.
+  // Ranks that drop a backward pass have reduced different parts of it: with
+  // the sequence they drop it at the same place.
   transition("first", Event::discard, "idle", {}, first);
   transition("between", Event::begin, "next", {beginNext});
   transition("between", Event::apply, "idle", {finish, reset});
@@ -300,10 +300,10 @@ void ProtocolBuilder::buildSummedInLoop() {
   transition("next", Event::discard, "idle", {reset}, next);
 }
 
-/// The first backward stores, later ones add, and apply reduces; but for a
-/// backward that callers say is the last, of which buckets are reduced as they
-/// are complete. Where another one follows all the same, sums become addends
-/// again.
+/// The first backward pass stores, later ones add, and apply reduces; but for a
+/// backward pass that callers say is the last, of which buckets are reduced as
+/// they are complete. Where another one follows all the same, sums become
+/// addends again.
 void ProtocolBuilder::buildSummedAtApply() {
   FlatSymbolRefAttr store = packHandler("arrive_first", /*accumulate=*/false);
   FlatSymbolRefAttr add = packHandler("arrive_next", /*accumulate=*/true);
@@ -372,7 +372,7 @@ void ProtocolBuilder::buildSummedAtApply() {
 }
 
 void ProtocolBuilder::build() {
-  shareMemory(program, buckets, &BucketBuffers::wire);
+  shareMemory(program, buckets, &BucketBuffers::reduceBuffer);
   if (buckets.front().second.summedInLoop)
     buildSummedInLoop();
   else

@@ -1,4 +1,4 @@
-//===- Protocol.h - Buffers of a bucket and when they are used --*- C++ -*-===//
+//===- Protocol.h - Buffers of a bucket and their handlers ------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -15,33 +15,34 @@ namespace zero {
 
 /// A collective that sums gradients over ranks.
 struct GradientSum {
-  mlir::Location loc; // of what asks for it
+  mlir::Location loc; // of the op that is lowered to it
   mlir::ArrayAttr axes;
-  bool scatters = false; // to |reduced|, else in place
+  bool scatters = false; // into |reduced|; else in place
 };
 
-/// What one bucket is kept in.
+/// The buffers of one bucket.
 struct BucketBuffers {
   BucketOp op;
   OptimizerOp optimizer;
-  ValueType gradientType; // what one backward leaves
+  ValueType gradientType; // of the gradient of one backward pass
   ValueType reducedType;  // null if the reduction stays in place
-  ValueType ownedType;    // what is updated: placement and space of the state
+  ValueType ownedType;    // of the part that is updated, in the state's space
   mlir::Type storageType;
-  mlir::Type wireType;         // that addends travel as; null: as they are
-  bool summedInLoop = false;   // backwards are, into |reduced|
+  mlir::Type reduceDtype;      // null: addends travel in their own type
+  bool summedInLoop = false;   // the loop adds to |reduced|
   mlir::ArrayAttr scatterAxes; // of the reduction in the loop, or null
   mlir::LocationAttr scatterLoc;
-  /// Behind the loop, as soon as a gradient is whole; more may follow at apply.
+  /// Collectives after the loop, as soon as a gradient is whole. More may
+  /// follow at apply.
   llvm::SmallVector<GradientSum, 2> sums;
   bool isSummedAtApply = false;
   bool isAssigned = false; // every replica receives the update
 
   mlir::FlatSymbolRefAttr gradient;
-  mlir::FlatSymbolRefAttr reduced; // null if the reduction stays in place
-  mlir::FlatSymbolRefAttr wire;    // null if addends travel as they are
+  mlir::FlatSymbolRefAttr reduced;      // null if the reduction stays in place
+  mlir::FlatSymbolRefAttr reduceBuffer; // null without a reduce dtype
   mlir::FlatSymbolRefAttr parameters;
-  mlir::FlatSymbolRefAttr master; // the parameters, if these are it
+  mlir::FlatSymbolRefAttr master; // may be the parameters themselves
   mlir::FlatSymbolRefAttr
       staging; // the update's parameters on the host, or null
   llvm::SmallVector<mlir::Attribute> states;
@@ -51,32 +52,33 @@ struct BucketBuffers {
     return !ownedType.getAxesOfDim(ownedType.getShape().size() - 1).empty();
   }
   bool isOffloaded() const { return ownedType.isOnHost(); }
-  /// What the update writes as new parameters.
+  /// The buffer to which the update writes new parameters.
   mlir::FlatSymbolRefAttr getUpdated() const {
     if (!isOffloaded())
       return parameters;
     return staging ? staging : master;
   }
-  /// What outlives a backward when there are several.
+  /// The buffer that keeps its contents from one backward pass to the next.
   mlir::FlatSymbolRefAttr getAccumulator() const {
     return summedInLoop ? reduced : gradient;
   }
 };
 
-/// By name, in the order in which their gradients are expected.
+/// Buckets by name, in the order in which their gradients are expected.
 using BucketMap = llvm::MapVector<mlir::StringAttr, BucketBuffers>;
 
-/// What a reduction of the gradient of |bucket| reads: that, or the copy that
-/// travels, which |calls| makes first.
+/// The buffer that a reduction of the gradient of |bucket| reads: the gradient,
+/// or its copy in the reduce dtype. |calls| gets the call that copies.
 mlir::FlatSymbolRefAttr prepareAddends(ProgramBuilder &program,
                                        HandlerBuilder &calls,
                                        const BucketBuffers &bucket);
 
-/// Creates the buffers, arrivals and state of |bucket|.
+/// Creates the buffers, the bucket table and the state of |bucket|.
 void declareBucket(ProgramBuilder &program, BucketBuffers &bucket);
 
-/// Creates the handlers of the backwards and the automaton. |finish| runs when
-/// all backwards are closed and summed as the buckets' |sums| say.
+/// Creates the handlers of the backward passes and the automaton. |finish| runs
+/// after all backward passes are closed and the |sums| of the buckets are
+/// taken.
 void buildProtocol(ProgramBuilder &program, BucketMap &buckets,
                    mlir::FlatSymbolRefAttr finish);
 

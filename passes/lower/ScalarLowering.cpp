@@ -141,7 +141,7 @@ Value ScalarLowering::evaluate(OutcomeOp op) {
          2.0);
   if (!op.getBackwards())
     return outcome;
-  // All ranks made a backwards each exactly if n * sum(a^2) = (sum a)^2.
+  // n * sum(a^2) = (sum a)^2 exactly if all ranks have the same count a.
   Value sum = get(op.getBackwards());
   Value ranks = constant(op.getRanks());
   Value left = builder.create<arith::MulFOp>(loc, ranks, get(op.getSquared()));

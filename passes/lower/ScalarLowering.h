@@ -1,4 +1,4 @@
-//===- ScalarLowering.h - Scalars become slots and f64 programs -*- C++ -*-===//
+//===- ScalarLowering.h - Lowers scalars to slots and programs --*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -11,14 +11,14 @@
 
 namespace zero {
 
-/// Where a scalar lives.
+/// The scalar slot of a scalar.
 struct Slot {
   mlir::FlatSymbolRefAttr slots;
   int64_t index = 0;
 };
 
-/// Collects scalar math in a zrt.scalars until something has to read its
-/// results; every scalar value of the step gets a slot.
+/// Collects scalar math in a zrt.scalars until a call reads its results. Every
+/// scalar value of the step gets a scalar slot.
 class ScalarLowering {
 public:
   ScalarLowering(ProgramBuilder &program, HandlerBuilder &handler, MeshOp mesh,
@@ -31,25 +31,25 @@ public:
   /// |result| is the value of a schedule.
   void lowerReadSchedule(mlir::Value result, ScheduleOp schedule,
                          Slot counters);
-  /// |counters| become those of the next step, where |outcome| is 0 or 1.
+  /// |counters| become those of the next step if |outcome| is 0 or 1.
   void lowerAdvance(mlir::Value outcome, CounterRule rule, Slot counters);
 
-  /// Says that |scalar| already is in |slot|.
+  /// Records that |scalar| is already in |slot|.
   void place(mlir::Value scalar, Slot slot) { slotOf[scalar] = slot; }
-  /// Says that |scalar| is where |other| is.
+  /// Records that |scalar| is in the slot of |other|.
   void placeLike(mlir::Value scalar, mlir::Value other) {
     place(scalar, slotOf.lookup(other));
   }
   /// Copies |scalar| to |slot|.
   void store(mlir::Value scalar, Slot slot);
   void storeConstant(double value, Slot slot);
-  /// |result| is what is in |slot| now, whoever writes there later.
+  /// Copies |slot| to |result|, so that later writes of |slot| do not matter.
   void defineCopy(mlir::Value result, Slot slot);
-  /// |op|'s result is the sum of |partials|, in order.
+  /// |result| is the sum of |partials|, in order.
   void defineSum(mlir::Value result, llvm::ArrayRef<Slot> partials);
-  /// |result| is the square of what is in |slot|.
+  /// |result| is the square of the number in |slot|.
   void defineSquare(mlir::Value result, Slot slot);
-  /// Runs what was collected; slots are valid from here on.
+  /// Runs the collected math. Slots are valid from here on.
   void flush();
 
 private:
@@ -60,11 +60,11 @@ private:
   void define(mlir::Value scalar, mlir::Value number);
   mlir::Value constant(double value);
   llvm::SmallVector<mlir::Value> loadAll(Slot first, size_t count);
-  /// What |block| yields of |arguments|.
+  /// Inlines |block| with |arguments|, and returns the yielded values.
   llvm::SmallVector<mlir::Value> inlineBody(mlir::Block &block,
                                             mlir::ValueRange arguments);
-  /// |result| where gradients can be divided by |number|, which is positive and
-  /// has an inverse; |instead| where they can not.
+  /// |result| if gradients can be divided by |number|: it is positive and has
+  /// an inverse. Else |instead|.
   mlir::Value replaceUnlessDivisor(mlir::Value number, mlir::Value instead,
                                    mlir::Value result);
   mlir::Value evaluate(FactorOp op);
@@ -75,7 +75,7 @@ private:
   MeshOp mesh;
   Slot backwards;
   llvm::DenseMap<mlir::Value, Slot> slotOf;
-  /// The open program, and the scalars it has in registers.
+  /// The open program and the scalars that it has in registers.
   std::optional<mlir::OpBuilder> open;
   zrt::ScalarsOp openProgram;
   llvm::DenseMap<mlir::Value, mlir::Value> registers;

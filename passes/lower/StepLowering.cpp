@@ -51,7 +51,7 @@ LogicalResult StepLowering::readMicroBatches(MicroBatchesOp op) {
       buffers.reducedType = withoutMicro(scatter.getOutput().getType());
       buffers.scatterAxes = scatter.getAxesAttr();
       buffers.scatterLoc = scatter.getLoc();
-      buffers.wireType = scatter.getReduceDtype().value_or(Type());
+      buffers.reduceDtype = scatter.getReduceDtype().value_or(Type());
     }
     bucketOfValue[sum] = source;
   }
@@ -65,7 +65,7 @@ LogicalResult StepLowering::readUpdates() {
       return scatter.emitError() << "operand is not the gradient of a bucket";
     BucketBuffers &bucket = bucketOf(it->second);
     bucket.reducedType = withoutMicro(scatter.getType());
-    bucket.wireType = scatter.getReduceDtype().value_or(Type());
+    bucket.reduceDtype = scatter.getReduceDtype().value_or(Type());
   }
   for (auto reduce : step.getBody().getOps<AllReduceOp>()) {
     if (!reduce.getReduceDtype())
@@ -76,7 +76,7 @@ LogicalResult StepLowering::readUpdates() {
              << "only the addends of a bucket that was not "
                 "scattered can travel "
                 "as another type here; leave 'reduce_dtype' out";
-    bucketOf(it->second).wireType = *reduce.getReduceDtype();
+    bucketOf(it->second).reduceDtype = *reduce.getReduceDtype();
   }
   for (auto update : step.getBody().getOps<UpdateBucketOp>()) {
     BucketBuffers &bucket = bucketOf(update.getBucketAttr());
@@ -94,10 +94,10 @@ LogicalResult StepLowering::readUpdates() {
     if (!anyInLoop || bucket.scatterAxes)
       continue;
     if (bucket.reducedType)
-      return step.emitError()
-             << "bucket @" << name.getValue()
-             << " is scattered after the loop over backwards and others in it, "
-                "which cannot be lowered yet";
+      return step.emitError() << "bucket @" << name.getValue()
+                              << " is scattered after the loop over backward "
+                                 "passes and others in it, "
+                                 "which cannot be lowered yet";
     bucket.summedInLoop = true;
     bucket.reducedType = bucket.gradientType;
   }

@@ -12,9 +12,9 @@
 
 namespace zero {
 
-/// Lowers one step. What runs at apply is the body of the step behind the loop
-/// over backwards, in its order, but for scalars, all of which come before the
-/// first update: a GPU runs them in one launch. The rest is the protocol's.
+/// Lowers one step. Apply runs the body of the step after the loop over
+/// backward passes, in its order. Exception: all scalars come before the first
+/// update, since a GPU runs them in one launch. The protocol runs the loop.
 class StepLowering {
 public:
   StepLowering(StepOp step, mlir::SymbolTableCollection &symbols)
@@ -27,10 +27,10 @@ public:
 private:
   mlir::LogicalResult readMicroBatches(MicroBatchesOp op);
   mlir::LogicalResult readUpdates();
-  /// What the first optimizer that a scalar goes to calls it.
+  /// The hyperparameter name of a scalar in the first optimizer that takes it.
   llvm::DenseMap<mlir::Value, mlir::StringAttr> readHyperNames();
   void declareBuckets();
-  /// Where what is made from here on comes from.
+  /// The location of everything that is created from here on.
   void setLoc(mlir::Location loc) {
     program->setLoc(loc);
     finish->setLoc(loc);
@@ -46,13 +46,14 @@ private:
   mlir::LogicalResult lowerUpdate(UpdateBucketOp op);
   mlir::LogicalResult lowerTransfer(TransferOp op);
   void lowerReturn(ReturnOp op);
-  /// The loss scale or schedule |symbol|, whose counters get slots.
+  /// Creates slots for the counters of the loss scale or schedule |symbol|.
   CounterRule declareCounters(mlir::FlatSymbolRefAttr symbol);
-  /// The slots that a launch for |op| takes row |index| of its scalars from,
-  /// and before them its outcome and factor; stores them if they are new.
+  /// The slots of a launch for |op|: outcome, factor, and row |index| of its
+  /// scalars. Stores the scalars if the slots are new.
   mlir::FlatSymbolRefAttr getRow(UpdateBucketOp op, int64_t index);
 
-  /// The axes over which the rows of |type| are divided; null if they are not.
+  /// The axes over which the rows of |type| are divided; null if there are
+  /// none.
   mlir::ArrayAttr getOwn(ValueType type) {
     llvm::SmallVector<mlir::StringAttr> axes =
         type.getAxesOfDim(type.getShape().size() - 1);
@@ -79,12 +80,12 @@ private:
   /// Gradients that are a buffer times a scalar.
   llvm::DenseMap<mlir::Value, ScaleOp> scaled;
   llvm::DenseMap<mlir::Value, mlir::FlatSymbolRefAttr> vectors;
-  /// Scalars that count once: of what, and over which axes.
+  /// Scalars that count once: the replicated scalar, and the axes.
   llvm::DenseMap<mlir::Value, std::pair<mlir::Value, mlir::ArrayAttr>>
       countedOnce;
   /// The counters of loss scales and schedules.
   llvm::DenseMap<mlir::StringAttr, Slot> countersOf;
-  /// Rows of scalars by what they hold.
+  /// Rows of scalars by their contents.
   llvm::SmallVector<
       std::pair<llvm::SmallVector<mlir::Value>, mlir::FlatSymbolRefAttr>>
       rows;

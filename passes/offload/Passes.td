@@ -1,4 +1,4 @@
-//===- Passes.td - What lives in the host's memory ---------*- tablegen -*-===//
+//===- Passes.td - Offload to the host's memory ------------*- tablegen -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -12,14 +12,13 @@ include "mlir/Pass/PassBase.td"
 def InsertOffloadPass : Pass<"zero-insert-offload", "::mlir::ModuleOp"> {
   let summary = "Moves updates, and with them optimizer state, to the host";
   let description = [{
-    An update runs where its gradient is, and master weights and state live there.
-    So each bucket's reduced gradient is transferred to the host before its
-    update, and the new parameters back to the device after it. Partition first,
-    then move: a rank transfers its own slice, D times less than the whole.
+    An update runs in the memory space of its gradient, and master weights and state live in
+    this space. So the pass transfers each bucket's reduced gradient to the host before its
+    update, and the new parameters to the device after it. The transfer follows the partition:
+    a rank transfers its own slice, 1/D of the whole.
 
-    The gradient moves before factor and clip coefficient are multiplied in, which
-    the update does in passing; the norm is still taken on the device. No bit of a
-    result changes.
+    The transfer comes before the factor and the clip coefficient are multiplied in, and the
+    update multiplies them in. The norm is still taken on the device. No bit of a result changes.
 
     ```mlir
     %u = zero.scale %r by %f : ...
@@ -37,14 +36,13 @@ def InsertOffloadPass : Pass<"zero-insert-offload", "::mlir::ModuleOp"> {
     %w = zero.all_gather %d over [dp] : ...
     ```
 
-    *Requires:* the form that `zero-insert-collectives` leaves; run once.
+    *Requires:* the form that `zero-insert-collectives` leaves; the pass runs once.
 
-    *Guarantees:* every `zero.update_bucket` is on the host; collectives are on the
-    device.
+    *Guarantees:* every `zero.update_bucket` is on the host; collectives are on the device.
   }];
   let options = [
     Option<"what", "what", "std::string", /*default=*/"\"optimizer\"",
-           "none or optimizer: what lives in the host's memory.">
+           "The part that lives in the host's memory: none or optimizer.">
   ];
   let dependentDialects = ["::zero::ZeroDialect"];
 }

@@ -23,15 +23,16 @@ struct LowerOptions : mlir::PassPipelineOptions<LowerOptions> {
       *this, "shard-over",
       llvm::cl::desc(
           "Axes that divide master weights and optimizer state, such as "
-          "edp,ep; by default all that a gradient is summed over."),
+          "edp,ep; by default all axes that a gradient is summed over."),
       llvm::cl::init("")};
   Option<std::string> offload{
       *this, "offload",
-      llvm::cl::desc("What lives in the host's memory: none or optimizer."),
+      llvm::cl::desc(
+          "The part that lives in the host's memory: none or optimizer."),
       llvm::cl::init("none")};
   Option<int64_t> bucketBytes{
       *this, "bucket-bytes",
-      llvm::cl::desc("Size from which on a bucket is closed, in bytes."),
+      llvm::cl::desc("Size at which a bucket is closed, in bytes."),
       llvm::cl::init(25 * 1024 * 1024)};
   Option<std::string> until{
       *this, "until",

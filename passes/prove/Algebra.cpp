@@ -102,14 +102,14 @@ Algebra::~Algebra() = default;
 bool Term::vanishes() const {
   return coefficient.numerator == 0 && llvm::none_of(monomial, [](auto factor) {
            auto [base, exponent] = factor;
-           // A count is not zero; what one rank counted may be.
+           // A count is not zero, but the count of one rank may be.
            return base->mayBeNan ||
                   (exponent < 0 &&
                    (base->kind != BaseKind::symbol || base->own != 0));
          });
 }
 
-/// Takes sorted terms without duplicates, of which none vanishes.
+/// Takes sorted terms without duplicates. No term vanishes.
 Expr Algebra::intern(std::vector<Term> terms) {
   auto made = std::make_unique<Polynomial>();
   made->terms = std::move(terms);

@@ -4,11 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The proof computes with a step's numbers over the reals: each is a polynomial
-// with rational coefficients over bases (an arriving gradient, a value from the
-// step before, the number of backwards, a square root of something ...). Equal
-// polynomials are one object, so two numbers are the same if their pointers
-// are.
+// The proof computes over the reals. A number is a polynomial with rational
+// coefficients. Its variables are bases: an arriving gradient, a value from the
+// step before, the number of backward passes, a square root, and so on. Equal
+// polynomials are one object, so a comparison of numbers compares pointers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +31,7 @@
 namespace zero::prove {
 
 class Polynomial;
-/// Owned by the algebra that made it.
+/// A polynomial. The algebra that made it owns it.
 using Expr = const Polynomial *;
 
 /// An exact fraction of small integers.
@@ -46,53 +45,52 @@ struct Rational {
   double asDouble() const { return double(numerator) / double(denominator); }
 };
 
-/// In lowest terms; nothing where a result does not fit.
+/// Results are in lowest terms; nothing if a result does not fit.
 std::optional<Rational> normalize(int64_t numerator, int64_t denominator);
 std::optional<Rational> add(Rational a, Rational b);
 std::optional<Rational> multiply(Rational a, Rational b);
 
-/// A set of axes of a mesh, a bit for each that has more than one rank: over
-/// the others there is nothing to tell apart.
+/// A set of axes of a mesh, with a bit for each axis of more than one rank.
 using AxisSet = uint32_t;
 
-/// Which backwards of the step a gradient is of.
+/// The backward passes of a gradient.
 enum class Epoch {
   current, ///< the open one
-  earlier, ///< the sum over all that are closed
-  former,  ///< of those closed not all: the last is not among them
-  last,    ///< the one closed last, where others were closed before
-  all,     ///< the sum over all backwards of the step
+  earlier, ///< the sum over all closed ones
+  former,  ///< the sum over all closed ones but the last
+  last,    ///< the one closed last, if others were closed before
+  all,     ///< the sum over all backward passes of the step
 };
 
 enum class BaseKind {
   symbol,    ///< a step symbol: accumulation, tokens, a loss scale
   input,     ///< a scalar that the caller passes to apply
-  tokens,    ///< the same that counts tokens: maybe 0, or no number. Where a
-             ///< step is applied it is a symbol
+  tokens,    ///< an input that counts tokens: may be 0 or nan. In an applied
+             ///< step it is a symbol
   old,       ///< a scalar from the step before
-  constant,  ///< a number that is no small fraction
-  missing,   ///< how many gradients did not arrive on this rank
+  constant,  ///< a number that is not a small fraction
+  missing,   ///< the number of missing gradients on this rank
   gradient,  ///< this element's arriving gradient
   state,     ///< this element's value from the step before
-  undefined, ///< what nobody has written
+  undefined, ///< a value that was never written
   sumOver,   ///< the sum of operand 0 over the elements of a parameter
-  rankSum,   ///< the sum of operand 0 over ranks: those not left in `over`
+  rankSum,   ///< the sum of operand 0 over ranks, except axes in `over`
   once,      ///< 1 on the first rank over the axes, 0 on the others
-  operation, ///< anything that is no polynomial of its operands
+  operation, ///< a result that is not a polynomial of the operands
 };
 
-/// What a polynomial is over.
+/// A variable of polynomials.
 struct Base {
   BaseKind kind;
   std::string name;         // symbol, role, parameter or operation
   Epoch epoch = Epoch::all; // of a gradient
-  /// Axes over which each rank has a part of its own, and the sum over them is
-  /// what is meant.
+  /// Axes over which each rank has an addend of its own. The base stands for
+  /// the sum over them.
   AxisSet over = 0;
   double value = 0; // of a constant
   std::vector<Expr> operands = {};
-  unsigned bits = 0; // sumOver: in which addends were computed; 0: as in f64
-  // What follows from the operands.
+  unsigned bits = 0; // sumOver: the type of the addends; 0: f64
+  // Derived from the operands.
   bool isElement = false; // differs per element
   bool isUndefined = false;
   AxisSet own = 0;       // axes over which ranks have different numbers
@@ -111,8 +109,8 @@ struct Term {
   Rational coefficient;
   Monomial monomial;
 
-  /// Whether it is 0 whatever happens. 0 times what may be nan stays a term: it
-  /// may be nan.
+  /// Whether the term is always 0. A product of 0 and a number that may be nan
+  /// is kept, since it may be nan.
   bool vanishes() const;
 };
 
@@ -122,29 +120,29 @@ public:
   llvm::ArrayRef<Term> getTerms() const { return terms; }
   bool isZero() const { return terms.empty(); }
   bool isElement() const { return element; }
-  /// Whether it depends on what nobody wrote.
+  /// Whether it depends on a value that was never written.
   bool isUndefined() const { return undefined; }
-  /// Whether it depends on what may be nan or infinite: gradients, what nobody
-  /// wrote, quotients, roots and constants that are. What lasts across steps is
-  /// finite, as long as no step is applied that makes it nan.
+  /// Whether it depends on a number that may be nan or infinite: a gradient, a
+  /// value that was never written, a quotient, a root, or such a constant.
+  /// State is finite, as long as no applied step makes it nan.
   bool mayBeNan() const { return nan; }
-  /// Whether it depends on an arriving gradient, also by a norm.
+  /// Whether it depends on an arriving gradient, directly or through a norm.
   bool hasGradient() const { return gradient; }
-  /// The axes over which ranks have different numbers for it, the number of
-  /// their backwards apart. What an element of a sharded buffer holds is the
-  /// same for all ranks: its owner's.
+  /// The axes over which ranks have different numbers, even if they made the
+  /// same number of backward passes. An element of a sharded buffer is one
+  /// number for all ranks: that of its owner.
   AxisSet getOwn() const { return own; }
-  /// Whether it is another number where this rank made another number of
-  /// backward passes. A sum of these numbers over ranks is the same on all.
+  /// Whether it depends on this rank's number of backward passes. A sum of such
+  /// numbers over ranks is the same on all ranks.
   bool hasOwnCount() const { return ownCount; }
-  /// Of operations in operations: walks go as deep.
+  /// The depth of nested operations, which is the depth of walks.
   unsigned getDepth() const { return depth; }
   /// The number, if it is a constant fraction.
   std::optional<Rational> asRational() const;
-  /// The base, if it is that alone.
+  /// The base, if the polynomial is one base.
   BaseRef asBase() const;
-  /// Counts polynomials as they were made, so that an order does not depend on
-  /// addresses.
+  /// The number of this polynomial in order of creation. Orders by this number
+  /// do not depend on addresses.
   unsigned getIndex() const { return index; }
 
 private:
@@ -167,15 +165,15 @@ public:
   Algebra();
   ~Algebra();
 
-  /// What axes are called in messages, in the order of their bits. Where there
-  /// is one axis only it needs no name.
+  /// The names of axes in messages, in the order of their bits. A single axis
+  /// needs no name.
   void setAxisNames(std::vector<std::string> names) {
     axisNames = std::move(names);
   }
 
   Expr rational(Rational value);
   Expr integer(int64_t value) { return rational({value, 1}); }
-  /// A fraction if |value| is a small one, a base otherwise.
+  /// A fraction if |value| is a small fraction, else a base.
   Expr constant(double value);
   Expr base(Base base);
   Expr symbol(llvm::StringRef name) {
@@ -188,7 +186,7 @@ public:
   Expr state(llvm::StringRef role) {
     return base({BaseKind::state, role.str()});
   }
-  /// |what| says where the value would be.
+  /// |what| describes the place of the value in messages.
   Expr undefined(llvm::StringRef what) {
     return base({BaseKind::undefined, what.str()});
   }
@@ -196,39 +194,40 @@ public:
     return base(
         {BaseKind::operation, name.str(), Epoch::all, 0, 0, operands.vec()});
   }
-  /// Of an operation whose operands may change places.
+  /// A commutative operation.
   Expr symmetric(llvm::StringRef name, Expr a, Expr b) {
     return a->getIndex() < b->getIndex() ? operation(name, {a, b})
                                          : operation(name, {b, a});
   }
 
   Expr add(Expr a, Expr b);
-  /// Of many at once: one by one takes time with the square of their number.
+  /// The sum of many addends. One by one would take quadratic time.
   Expr sum(llvm::ArrayRef<Expr> addends);
   Expr subtract(Expr a, Expr b) { return add(a, negate(b)); }
   Expr negate(Expr a);
   Expr multiply(Expr a, Expr b);
   Expr divide(Expr a, Expr b);
-  /// Half the exponents where they are even.
+  /// Halves exponents if they are even.
   Expr squareRoot(Expr a);
   Expr power(Expr a, int64_t exponent);
 
-  /// The sum of what |function| makes of each term; null if it made none.
+  /// The sum of |function|(term) over all terms; null if one of them is null.
   Expr mapTerms(Expr a, llvm::function_ref<Expr(const Term &)> function);
   Expr product(Rational coefficient, const Monomial &monomial);
 
-  /// |a| with other bases; operands are visited, too. |function| gives null
-  /// where a base stays.
+  /// Replaces bases in |a|, also in operands. A base for which |function| gives
+  /// null stays.
   Expr substitute(Expr a, llvm::function_ref<Expr(BaseRef)> function);
 
-  /// The number that |a| is where bases have the values that |function| gives;
-  /// operations are evaluated in f64.
+  /// The value of |a| if bases have the values of |function|. Operations are
+  /// evaluated in f64.
   double evaluate(Expr a,
                   llvm::function_ref<std::optional<double>(BaseRef)> function);
 
 private:
   Expr intern(std::vector<Term> terms);
-  /// Takes them in any order; null where a coefficient does not fit.
+  /// Adds |terms|, which may be in any order; null if a coefficient does not
+  /// fit.
   Expr merge(std::vector<Term> terms);
   double evaluate(Expr a,
                   llvm::function_ref<std::optional<double>(BaseRef)> function,
@@ -242,8 +241,8 @@ private:
   std::vector<std::string> axisNames;
 };
 
-/// Algebra::substitute for many numbers that have parts in common: each part is
-/// looked at once. What |function| gives may have bases that are replaced, too.
+/// Algebra::substitute for many numbers with common parts. Each part is visited
+/// once. Bases in the results of |function| are replaced, too.
 class Substitution {
 public:
   Substitution(Algebra &algebra, std::function<Expr(BaseRef)> function)
@@ -260,13 +259,13 @@ private:
   llvm::DenseMap<BaseRef, Expr> replacements; // null: stays
 };
 
-/// Visits every base of |a|, those of operands included, each once; of bases
-/// for which |enter| is false not the operands.
+/// Visits every base of |a| once, also in operands. If |enter|(base) is false,
+/// the operands of the base are left out.
 void visitBases(
     Expr a, llvm::function_ref<void(BaseRef)> visit,
     llvm::function_ref<bool(BaseRef)> enter = [](BaseRef) { return true; });
 
-/// In words of a training engineer: "1/2 x the sum over ranks of ...".
+/// Prints |a| for a training engineer: "1/2 * (gradient of ...)".
 void print(llvm::raw_ostream &os, Expr a);
 std::string toString(Expr a);
 std::string toString(BaseRef base);

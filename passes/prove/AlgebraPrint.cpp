@@ -12,8 +12,8 @@
 using namespace zero;
 using namespace zero::prove;
 
-/// Longer sums are cut: nobody reads them, and a norm has a term a parameter.
-/// So are those deep inside, which are the same in most numbers of a step.
+/// Longer sums are cut, since a norm has one term per parameter. Deeply nested
+/// sums are cut, too: they are the same in most numbers of a step.
 static constexpr size_t kMostTerms = 4;
 static constexpr int kMostDepth = 3;
 
@@ -37,8 +37,9 @@ static void printBase(llvm::raw_ostream &os, const Base &base, int depth) {
     return;
   case BaseKind::gradient: {
     static constexpr llvm::StringLiteral words[] = {
-        "this backward", "the earlier backwards", "all backwards but the last",
-        "the last backward", "all backwards"};
+        "this backward pass", "the earlier backward passes",
+        "all backward passes but the last", "the last backward pass",
+        "all backward passes"};
     os << "(gradient of " << words[static_cast<int>(base.epoch)] << ", "
        << (base.over == 0      ? "summed over ranks"
            : base.name.empty() ? "this rank's own share"

@@ -42,7 +42,7 @@ Expr Substitution::replace(BaseRef base) {
     return it->second;
   Expr replacement = function(base);
   if (replacement) {
-    // Not itself again: what it gives for |base| is not known yet.
+    // |base| itself is not replaced again: its replacement is not known yet.
     replacement = apply(replacement);
   } else {
     Base copy = *base;

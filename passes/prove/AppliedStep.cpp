@@ -42,7 +42,7 @@ void prove::decide(Algebra &algebra, Memory &memory, Expr outcome,
       }
 }
 
-/// Adds what |contents| hold of a parameter, which begins at |offset|.
+/// Adds the intervals of a parameter in |contents|. It begins at |offset|.
 static void readIntervals(ParameterSemantics &parameter,
                           const Contents &contents, StringRef role,
                           int64_t offset) {

@@ -1,4 +1,4 @@
-//===- AppliedStep.h - What an applied program leaves -----------*- C++ -*-===//
+//===- AppliedStep.h - The results of an applied program --------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -11,11 +11,11 @@
 
 namespace zero::prove {
 
-/// What a outcome says: 0, 1 or another number.
+/// The meaning of an outcome: 0, 1 or another number.
 enum class Decision { applied, skipped, refused };
 
-/// Takes one side of every choice that depends on the committed outcome.
-/// |hasTokens|: an applied step has some, or is refused.
+/// Takes one side of every selection that depends on the committed outcome.
+/// |hasTokens|: a step without tokens is refused, so an applied step has some.
 void decide(Algebra &algebra, Memory &memory, Expr outcome, Decision decision,
             bool hasTokens);
 
@@ -23,7 +23,8 @@ void decide(Algebra &algebra, Memory &memory, Expr outcome, Decision decision,
 void readApplied(Proof &proof, zrt::ProgramOp program, const Buckets &buckets,
                  Memory &memory, StepSemantics &semantics);
 
-/// Reads the loss scale from |memory|, that of a skipped step.
+/// Reads the counters of the loss scale and of schedules from |memory| after a
+/// skipped step.
 void readSkipped(zrt::ProgramOp program, Memory &memory,
                  StepSemantics &semantics);
 

@@ -54,9 +54,9 @@ Expr Algebra::add(Expr a, Expr b) {
   return intern(std::move(sum));
 }
 
-/// Whether |base| divided by itself is taken for 1. What nobody wrote may be
-/// anything, some are 0 or no numbers in every step that is applied, and a
-/// share of a sum may be 0 on all ranks but one.
+/// Whether |base| divided by itself counts as 1. Exceptions: a value that was
+/// never written; a base that may be 0 or nan in an applied step; a share of a
+/// sum, which may be 0 on all ranks but one.
 static bool isOneByItself(BaseRef base) {
   auto isMissing = [](const Term &term) {
     return llvm::any_of(term.monomial, [](auto factor) {
@@ -168,8 +168,7 @@ Expr Algebra::power(Expr a, int64_t exponent) {
 }
 
 Expr Algebra::divide(Expr a, Expr b) {
-  // What ranks counted may be nothing: it divides itself by 1 where a step is
-  // applied only.
+  // A token count may be 0. Divided by itself it is 1 only in an applied step.
   if (b->terms.size() != 1 || b->terms[0].coefficient.numerator == 0 ||
       llvm::any_of(b->terms[0].monomial, [](auto factor) {
         return factor.first->kind == BaseKind::tokens;
@@ -185,7 +184,7 @@ Expr Algebra::divide(Expr a, Expr b) {
 }
 
 static bool isPositive(BaseRef base) {
-  // What one rank counted may be 0.
+  // The count of one rank may be 0.
   return (base->kind == BaseKind::symbol && base->own == 0) ||
          (base->kind == BaseKind::constant && base->value > 0);
 }
@@ -193,8 +192,8 @@ static bool isPositive(BaseRef base) {
 Expr Algebra::squareRoot(Expr a) {
   if (a->isZero())
     return a;
-  // Takes out what every term has an even power of: the root of 4 x^2 (y + z)
-  // is 2 x times the root of y + z, for what is not negative.
+  // Takes out common factors with even powers that are not negative: the root
+  // of 4 x^2 (y + z) is 2 x times the root of y + z.
   auto rootOf = [](int64_t number) -> std::optional<int64_t> {
     if (number <= 0)
       return std::nullopt;
@@ -206,7 +205,7 @@ Expr Algebra::squareRoot(Expr a) {
   const Term &first = a->terms[0];
   Monomial common;
   for (auto [base, exponent] : first.monomial) {
-    // Of what is known to be positive: sizes, counts, scales.
+    // Only bases that are known to be positive: sizes, counts, scales.
     if (!isPositive(base) || exponent % 2 != 0)
       continue;
     bool everywhere =

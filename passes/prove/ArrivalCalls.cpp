@@ -18,7 +18,7 @@ void Calls::reportRole(zrt::PackOp op, const Contents &contents) {
              << arriving.getGradientAttr() << ", which counts as "
              << zrt::stringifyRole(contents.role) << ": what earlier "
              << (op.getAccumulate() ? "steps left stays in it"
-                                    : "backwards left is lost");
+                                    : "backward passes left is lost");
   if (!op.getAccumulate())
     Report::attach(diagnostic, op.getLoc(),
                    findExample(algebra, algebra.gradient(Epoch::last, 0),
@@ -33,8 +33,7 @@ void Calls::pack(zrt::PackOp op) {
     return;
   }
   StringAttr bucket = arriving.getBucketAttr().getAttr();
-  // What was there before is not read unless it is added to; so nothing is
-  // committed here.
+  // The old contents are read only if the gradient is added to them.
   Contents &before = memory->get(arriving.getGradientAttr());
   if (op.getAccumulate() && before.bucket && before.bucket != bucket)
     proof.report.error(op) << "adds gradients of @" << bucket.getValue()
@@ -64,7 +63,7 @@ void Calls::pack(zrt::PackOp op) {
     return value;
   };
   // A gradient that was written in place meets neither kernel, and a further
-  // use within this backward is added.
+  // use within this backward pass is added.
   Expr sum = algebra.state("sum");
   Expr added = algebra.add(sum, gradient);
   if (evaluate(kernel, {sum, {}}).expr !=
@@ -99,7 +98,7 @@ void Calls::pack(zrt::PackOp op) {
 
 void Calls::fillMissing(zrt::FillMissingOp op) {
   if (!inBackward) {
-    proof.report.error(op) << "fills gradients where no backward is open";
+    proof.report.error(op) << "fills gradients where no backward pass is open";
     return;
   }
   Contents &contents =
@@ -111,14 +110,14 @@ void Calls::fillMissing(zrt::FillMissingOp op) {
         piece.absent = piece.absentPad = algebra.integer(0);
         continue;
       }
-      // It is no gradient of this backward any more.
+      // It is no gradient of this backward pass any more.
       Number lost{algebra.undefined("what is 0 where gradients did not arrive"),
                   {}};
       piece.element = piece.pad = lost;
     }
 }
 
-/// Whether backwards in |a| do not count alike.
+/// Whether backward passes in |a| do not count alike.
 static bool isStale(Expr a) {
   bool stale = false;
   visitBases(a, [&](BaseRef base) {

@@ -229,8 +229,8 @@ void Calls::allGather(zrt::AllGatherOp op) {
   contents.other = contents.own;
 }
 
-/// A sum over |set| as addends: all that matters of these is what they add up
-/// to, so they are as good as those that were summed.
+/// A sum over |set| as addends. Only their sum matters, so the addends that
+/// were summed may stand for them.
 static Expr keepOnRoot(Algebra &algebra, Expr sum, const MeshAxes &axes,
                        AxisSet set) {
   return algebra.mapTerms(sum, [&](const Term &term) -> Expr {
@@ -297,7 +297,7 @@ Number &Calls::writeSlot(Operation *call, FlatSymbolRefAttr slots,
   if (llvm::is_contained(program.getInputs(), slots))
     proof.report.error(call)
         << "writes " << slots << ", which the caller passes to apply";
-  // Whoever asks for the loss scale may do so from then on.
+  // From here on the caller may read the loss scale.
   if (committed && symbols.lookup<zrt::SlotsOp>(slots.getAttr()).isLossScale())
     proof.report.error(call) << "writes " << slots
                              << ", the loss scale, after the step is committed";

@@ -1,4 +1,4 @@
-//===- Calls.h - What the calls of a program do to its memory ---*- C++ -*-===//
+//===- Calls.h - The effects of calls on memory -----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,9 +14,8 @@
 
 namespace zero::prove {
 
-/// Runs calls over symbols. Each function says what zero_rt/calls.def says of
-/// the call of that name. What cannot be right on any rank is reported at the
-/// call.
+/// Runs calls over symbols. zero_rt/calls.def describes the call of each name.
+/// An effect that cannot be right on any rank is reported at the call.
 class Calls {
 public:
   /// |symbols| are those of |program|.
@@ -26,21 +25,22 @@ public:
   void run(mlir::Operation *call, Memory &memory);
   /// Comes before the calls of a transition.
   void begin() { hostSlots.clear(); }
-  /// No further call can make up for a gradient that did not arrive.
+  /// Reports elements and pads that are wrong if a gradient did not arrive. No
+  /// later call can correct them.
   void settleAbsent(mlir::Operation *op, Memory &memory);
 
-  /// The bucket whose gradients arrive, for zrt.pack; null: none do.
+  /// The bucket whose gradients arrive, for zrt.pack; null if there is none.
   zrt::BucketTableOp arriving = nullptr;
-  /// Whether a backward is open or being closed.
+  /// Whether a backward pass is open or being closed.
   bool inBackward = false;
-  /// Whether apply runs: all that arrives is known.
+  /// Whether apply runs. No further gradient arrives then.
   bool inApply = false;
-  /// Buffers with memory that arrivals may write into meanwhile.
+  /// Buffers whose memory arriving gradients may write at the same time.
   llvm::SmallDenseSet<mlir::StringAttr> filling;
-  /// What this rank gave to collectives with ranks that may have made another
-  /// number of backwards.
+  /// The numbers that this rank sent to ranks that may have made another number
+  /// of backward passes.
   std::vector<Expr> sent;
-  /// What was committed, and where; null if nothing was.
+  /// The committed outcome and its call; null if there is none.
   Expr outcome = nullptr;
   mlir::Operation *committed = nullptr;
 
@@ -52,10 +52,10 @@ private:
   void launch(zrt::LaunchOp op);
   void runScalars(zrt::RunScalarsOp op);
   void send(const Contents &contents, AxisSet set);
-  /// What a buffer of |sumType| gets of the sums of |contents| over |set|.
+  /// The sums of |contents| over |set|, in a buffer of |sumType|.
   Pieces sumOverOwners(const Contents &contents, Precision sumType,
                        AxisSet set);
-  /// What elements of |buffer| can hold.
+  /// The precision of elements of |buffer|.
   Precision getPrecision(mlir::FlatSymbolRefAttr buffer);
   void allReduce(zrt::AllReduceOp op);
   void allGather(zrt::AllGatherOp op);
@@ -65,21 +65,22 @@ private:
   void copy(zrt::CopyOp op);
   void keepOnRoot(zrt::KeepOnRootOp op);
 
-  // Accesses, which every call makes through these.
+  // Every call accesses memory by these functions.
 
-  /// What |call| reads; reports what it must not read.
+  /// The contents that |call| reads. Reports a read that is not allowed.
   Contents &read(mlir::Operation *call, mlir::FlatSymbolRefAttr symbol);
-  /// What |call| writes; others that share its memory hold nothing from now on.
+  /// The contents that |call| writes. Buffers that share the memory lose their
+  /// contents.
   Contents &write(mlir::Operation *call, mlir::FlatSymbolRefAttr symbol,
                   mlir::StringAttr bucket);
-  /// The same where only owners over |owners| write: the others keep what they
-  /// have.
+  /// The same if only owners over |owners| write. Other ranks keep their
+  /// contents.
   Contents &writeOwned(mlir::Operation *call, mlir::FlatSymbolRefAttr symbol,
                        mlir::StringAttr bucket, AxisSet owners);
-  /// Reports that |contents| are not told apart by owners over |owners|.
+  /// Reports |contents| that do not distinguish owners over |owners|.
   bool requireOwners(mlir::Operation *call, const Contents &contents,
                      AxisSet owners);
-  /// Whatever shares the memory of |contents| holds nothing from now on.
+  /// Buffers that share the memory of |contents| lose their contents.
   void overwrite(Contents &contents);
   Contents &require(mlir::Operation *call, mlir::FlatSymbolRefAttr symbol);
   Number &getSlot(mlir::FlatSymbolRefAttr slots, int64_t index) {
@@ -107,14 +108,13 @@ private:
                  llvm::ArrayRef<Number> scalars);
   bool launchOver(LaunchedKernel &kernel, bool onOwner,
                   std::vector<Pieces> &written, Pieces &addends);
-  /// Whose slices a launch works on: the owners that its operands are told
-  /// apart by.
+  /// Finds the axes whose owners the operands of a launch distinguish.
   bool findOwners(zrt::LaunchOp op, llvm::ArrayRef<Contents *> operands,
                   AxisSet &owners);
   Number sumOverBucket(mlir::StringAttr bucket, const Pieces &addends,
                        AxisSet owners);
-  /// Whether the slot that |op| sums into is 0 on the pipeline stages that it
-  /// does not run on.
+  /// Whether the scalar slot of the sum of |op| is 0 on pipeline stages that do
+  /// not run |op|.
   bool isZeroElsewhere(zrt::LaunchOp op);
 
   Proof &proof;
@@ -125,15 +125,15 @@ private:
   Memory *memory = nullptr;
   const mlir::SymbolTable &symbols;
   llvm::DenseMap<mlir::StringAttr, zrt::BucketTableOp> arrivals; // by bucket
-  /// Buffers, by the one whose memory they share; that one is among them.
+  /// Buffers by the buffer whose memory they share, which is one of them.
   llvm::DenseMap<mlir::StringAttr, llvm::SmallVector<mlir::StringAttr, 1>>
       sharers;
   mlir::SymbolTableCollection places;
-  /// What slots were when they were copied to the host, by this transition.
+  /// The scalar slots as this transition copied them to the host.
   llvm::DenseMap<std::pair<mlir::StringAttr, int64_t>, Number> hostSlots;
-  /// What writes each slot.
+  /// The ops that write each scalar slot.
   SlotWriters writers;
-  /// What kernels made of which arguments.
+  /// Results of kernels by kernel and arguments.
   using KernelKey = std::pair<mlir::Operation *, std::vector<Number::Key>>;
   std::map<KernelKey, llvm::SmallVector<Number>> evaluated;
 };

@@ -84,12 +84,12 @@ void Comparison::compareContract(const ParameterSemantics &a,
            llvm::Twine(two.getUses()));
   if (a.arrival != b.arrival)
     differ("type of arriving gradients", toText(a.arrival), toText(b.arrival));
-  if (a.weight != b.weight)
-    differ("weight of an arriving gradient", toString(a.weight),
-           toString(b.weight));
-  if (!b.summedWire.holds(a.summedWire))
-    differ("type on the wire of what is summed over", a.summedWire.describe(),
-           b.summedWire.describe());
+  if (a.normalization != b.normalization)
+    differ("normalization of an arriving gradient", toString(a.normalization),
+           toString(b.normalization));
+  if (!b.summedReduceDtype.holds(a.summedReduceDtype))
+    differ("reduce dtype of sums over elements", a.summedReduceDtype.describe(),
+           b.summedReduceDtype.describe());
   if (!b.kept.holds(a.kept))
     differ("type of kept gradients", a.kept.describe(), b.kept.describe());
 }
@@ -124,7 +124,7 @@ static std::optional<Rational> getShare(Algebra &algebra, Expr a,
   return algebra.divide(part, whole)->asRational();
 }
 
-/// Whether |a| has in it what the step makes of the loss scale.
+/// Whether |a| contains the loss scale of the next step.
 bool Comparison::dependsOnNextScale(Expr a) {
   bool depends = false;
   for (auto &[name, number] : second.counters)
@@ -141,7 +141,7 @@ void Comparison::compareElements(const ParameterSemantics &a,
                                  const IntervalSemantics &x,
                                  const IntervalSemantics &y, int64_t element) {
   ParameterOp op = b.op;
-  // One mistake is in all roles: the shortest of them tells most.
+  // A mistake shows in all roles. The shortest expression explains it best.
   const Number *shown = nullptr;
   const Number *shownExpected = nullptr;
   std::string shownRole;
@@ -154,7 +154,7 @@ void Comparison::compareElements(const ParameterSemantics &a,
     }
     bool differs = number->expr != expected.expr;
     if (!differs && number->precision.holds(expected.precision) &&
-        number->wire.holds(expected.wire))
+        number->reduceDtype.holds(expected.reduceDtype))
       continue;
     size_t size = getSize(number->expr) + getSize(expected.expr);
     if (shown && size >= length)
@@ -191,11 +191,11 @@ void Comparison::compareElements(const ParameterSemantics &a,
       diagnostic.attachNote(a.writer->getLoc()) << "expected by this update";
   } else if (shown && shown->precision.holds(shownExpected->precision)) {
     error(b.writer) << "element " << element << " of '" << op.getSymName()
-                    << "': its gradient travels as " << shown->wire.describe()
-                    << ", expected "
-                    << (shownExpected->wire == Precision()
+                    << "': its gradient travels as "
+                    << shown->reduceDtype.describe() << ", expected "
+                    << (shownExpected->reduceDtype == Precision()
                             ? "its own type"
-                            : shownExpected->wire.describe());
+                            : shownExpected->reduceDtype.describe());
   } else if (shown) {
     error(b.writer) << "element " << element << " of '" << op.getSymName()
                     << "': new " << shownRole << " went through "

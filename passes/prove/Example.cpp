@@ -21,11 +21,11 @@ using namespace zero;
 using namespace zero::prove;
 
 namespace {
-/// What a step is given, as rank 0 sees it.
+/// The inputs of a step, as rank 0 sees them.
 struct Example {
   Algebra &algebra;
   int64_t ranks;
-  bool isLong; // two backwards, or one
+  bool isLong; // two backward passes, or one
   double state;
 
   double getValue(Expr a) const {
@@ -92,8 +92,8 @@ static std::string describeGiven(llvm::ArrayRef<Expr> exprs,
   std::string text;
   llvm::raw_string_ostream os(text);
   if (gradients) {
-    os << (example.isLong ? "gradients of 2 backwards are 1 and 2"
-                          : "the gradient of 1 backward is 1");
+    os << (example.isLong ? "gradients of 2 backward passes are 1 and 2"
+                          : "the gradient of 1 backward pass is 1");
     if (example.ranks > 1)
       os << " on rank 0, " << (example.isLong ? "10 and 20" : "10")
          << " on rank 1";
@@ -122,7 +122,7 @@ std::string prove::findExample(Algebra &algebra, Expr a, Expr expected,
   });
   for (bool isLong : {false, true})
     for (double state : {0.0, 0.25}) {
-      // One backward is never the last of several.
+      // One backward pass is never the last of several.
       if (tellsBackwards && !isLong)
         continue;
       Example example{algebra, ranks, isLong, state};

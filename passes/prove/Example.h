@@ -1,4 +1,4 @@
-//===- Example.h - A step in numbers that shows a difference ----*- C++ -*-===//
+//===- Example.h - Counterexamples in numbers -------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -11,10 +11,10 @@
 
 namespace zero::prove {
 
-/// The smallest step on |ranks| ranks, in numbers of backwards, that shows that
-/// |a| is not |expected|: "counterexample: gradients of 2 backwards are 1 and 2
-/// on rank 0, 10 and 20 on rank 1; rank 0 has 3, expected 33". Empty where the
-/// numbers that are tried show no difference.
+/// A counterexample to |a| = |expected| on |ranks| ranks, with the fewest
+/// backward passes: "counterexample: gradients of 2 backward passes are 1 and 2
+/// on rank 0, 10 and 20 on rank 1; rank 0 has 3, expected 33". Empty if the
+/// tried numbers show no difference.
 std::string findExample(Algebra &algebra, Expr a, Expr expected, int64_t ranks);
 
 } // namespace zero::prove

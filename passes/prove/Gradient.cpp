@@ -16,9 +16,9 @@ using namespace mlir;
 using namespace zero;
 using namespace zero::prove;
 
-/// The gradient that a term is linear in: once, times what depends on none. A
-/// sum of terms of several backwards is the term of their sum only then. Null
-/// if there is none, or another one.
+/// The gradient in which a term is linear: it occurs once, and the other
+/// factors have no gradient. Only then is the sum of such terms over backward
+/// passes the term of the summed gradient. Null if there is no such gradient.
 static BaseRef getLinearGradient(const Term &term) {
   BaseRef found = nullptr;
   for (auto [base, exponent] : term.monomial) {
@@ -61,8 +61,8 @@ static Expr selectLinear(Algebra &algebra, Expr a, Epoch epoch, AxisSet over,
                 [&](Epoch old) { return old == epoch ? whole : old; });
 }
 
-/// |a| where terms of |part| and of |rest| are one of |whole|, if both count
-/// the same; |other| makes what every other term becomes.
+/// |a| with terms of |part| and of |rest| joined to one term of |whole|, if
+/// both have the same factor. |other| maps every other term.
 static Expr join(Algebra &algebra, Expr a, Epoch part, Epoch rest, Epoch whole,
                  llvm::function_ref<Expr(Expr)> other) {
   std::map<AxisSet, bool> known;
@@ -88,7 +88,8 @@ static Expr join(Algebra &algebra, Expr a, Epoch part, Epoch rest, Epoch whole,
 }
 
 Expr prove::joinLast(Algebra &algebra, Expr a, Epoch whole) {
-  // What is not linear never joins, and most numbers have no such gradient.
+  // Terms that are not linear never join, and most numbers have no such
+  // gradient.
   auto isOfLast = [](const Term &term) {
     BaseRef base = getLinearGradient(term);
     return base && base->epoch == Epoch::last;
@@ -103,12 +104,13 @@ Expr prove::closeBackward(Algebra &algebra, Expr a, bool isFirst) {
   if (isFirst)
     return rename(algebra, a, closeFirst);
   auto close = [&](Expr each) {
-    // What was the last one is now some of those before.
+    // The last backward pass is now one of the earlier ones.
     each = algebra.substitute(each, [&](BaseRef base) -> Expr {
       bool isOld = base->kind == BaseKind::gradient &&
                    (base->epoch == Epoch::last || base->epoch == Epoch::former);
-      return isOld ? algebra.undefined("gradients of some of the backwards")
-                   : nullptr;
+      return isOld
+                 ? algebra.undefined("gradients of some of the backward passes")
+                 : nullptr;
     });
     return rename(algebra, each, [](Epoch epoch) {
       return epoch == Epoch::current   ? Epoch::last
@@ -132,7 +134,7 @@ Expr prove::sumOverBackwards(Algebra &algebra, Expr a) {
     if (getLinearGradient(term))
       return closeStep(algebra, rename(algebra, each, closeFirst));
     if (each->hasGradient())
-      return algebra.operation("sum over backwards", {each});
+      return algebra.operation("sum over backward passes", {each});
     return algebra.multiply(each, algebra.symbol(kAccumulation));
   });
 }
@@ -204,9 +206,11 @@ std::string prove::explainGradient(Expr a, const MeshAxes &axes) {
   else if (!any)
     os << "no gradient is in it";
   else if (last && !former && !all)
-    os << "what earlier backwards left is lost; a step of 2 backwards shows it";
+    os << "what earlier backward passes left is lost; a step of 2 backward "
+          "passes shows it";
   else if (former && !last && !all)
-    os << "the last backward is lost; a step of 2 backwards shows it";
+    os << "the last backward pass is lost; a step of 2 backward passes shows "
+          "it";
   else if (own && summed)
     os << "a rank's own share is added to a sum over ranks: rank 1 applies its "
           "own whole and none of rank 0's";
@@ -215,13 +219,15 @@ std::string prove::explainGradient(Expr a, const MeshAxes &axes) {
   else if (own)
     os << "it is never summed over " << axes.describe(missing);
   else if (last || former)
-    os << "backwards do not count alike; a step of 2 backwards shows it";
+    os << "backward passes do not count alike; a step of 2 backward passes "
+          "shows it";
   else
     os << "it does not count once";
   return text;
 }
 
-/// Whether |factor| is a product of clip coefficients, and what they count.
+/// Whether |factor| is a product of clip coefficients, and the parameters that
+/// their norms count.
 static const Clipping &getClipping(Proof &proof, Expr factor) {
   auto [it, isNew] = proof.clippings.try_emplace(factor);
   Clipping &clipping = it->second;
@@ -265,8 +271,8 @@ void prove::checkGradient(Proof &proof, Operation *op,
   Algebra &algebra = proof.algebra;
   Expr factor = nullptr;
   if (!isWholeGradient(algebra, gradient.expr, &factor)) {
-    Expr expected =
-        algebra.multiply(parameter.weight, algebra.gradient(Epoch::all, 0));
+    Expr expected = algebra.multiply(parameter.normalization,
+                                     algebra.gradient(Epoch::all, 0));
     InFlightDiagnostic diagnostic = proof.report.error(op);
     diagnostic << "gradient of '" << name << "' reaches its update as "
                << toString(gradient.expr) << ", expected " << toString(expected)
@@ -275,13 +281,13 @@ void prove::checkGradient(Proof &proof, Operation *op,
                    findExample(algebra, gradient.expr, expected, 2));
     return;
   }
-  Expr ratio = algebra.divide(factor, parameter.weight);
+  Expr ratio = algebra.divide(factor, parameter.normalization);
   if (ratio != algebra.integer(1)) {
     const Clipping &clipping = getClipping(proof, ratio);
     if (!clipping.isClipping)
       proof.report.error(op)
           << "gradient of '" << name << "' counts " << toString(factor)
-          << ", the step declares " << toString(parameter.weight);
+          << ", the step declares " << toString(parameter.normalization);
     else if (clipping.miscounted.contains(name))
       proof.report.error(op) << "gradient of '" << name
                              << "' is clipped by a norm in which not every "

@@ -1,4 +1,4 @@
-//===- Gradient.h - Which gradients a number contains -----------*- C++ -*-===//
+//===- Gradient.h - The gradients in a number -------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -11,42 +11,44 @@
 
 namespace zero::prove {
 
-/// |a| when a backward is closed: its gradient joins those of the earlier ones
-/// where both count the same. What holds the earlier ones alone is from now on
-/// without the last.
+/// |a| after a backward pass is closed. Its gradient joins the earlier ones if
+/// both have the same factor. A number with the earlier gradients alone is from
+/// now on one without the last.
 Expr closeBackward(Algebra &algebra, Expr a, bool isFirst);
 
-/// |a| with the last backward and those before it as one, |whole|, where both
-/// count the same: what is added after a backward was closed.
+/// |a| with the last backward pass and the ones before as one epoch, |whole|,
+/// if both have the same factor. For sums that are taken after a backward pass
+/// is closed.
 Expr joinLast(Algebra &algebra, Expr a, Epoch whole);
 
-/// |a| when no backward follows: the closed ones are all.
+/// |a| if no backward pass follows: the closed ones are all.
 Expr closeStep(Algebra &algebra, Expr a);
 
-/// The sum over all backwards of what |a| is in one.
+/// The sum over all backward passes. |a| is the number of one backward pass.
 Expr sumOverBackwards(Algebra &algebra, Expr a);
 
-/// |a| where no gradient arrived in this backward; null where something that is
-/// not linear depends on it.
+/// |a| if no gradient arrived in this backward pass; null if |a| is not linear
+/// in this gradient.
 Expr withoutCurrent(Algebra &algebra, Expr a);
 
-/// Whether |a| is a factor times the gradient of all backwards and ranks. The
-/// factor is left in |factor|.
+/// Whether |a| is a factor times the gradient of all backward passes and ranks.
+/// The factor is left in |factor|.
 bool isWholeGradient(Algebra &algebra, Expr a, Expr *factor = nullptr);
 
 /// Reports a gradient that does not reach its update exactly once, with the
-/// declared weight, from every backward and rank, in the type it is kept in.
+/// declared normalization, from every backward pass and rank, in the type in
+/// which it is kept.
 void checkGradient(Proof &proof, mlir::Operation *op,
                    const ParameterSemantics &parameter, const MeshAxes &axes,
                    Number gradient);
 
-/// Reports where a parameter of a program becomes something with gradients that
-/// are not of all backwards and ranks.
+/// Reports a parameter of a program whose new value has gradients that are not
+/// of all backward passes and ranks.
 void checkArrived(Proof &proof, const ParameterSemantics &parameter,
                   const StepSemantics &semantics);
 
-/// What is wrong with |a| where the gradient of all backwards and ranks was
-/// expected, in words: "rank 1 adds ... ".
+/// Describes the difference of |a| from the gradient of all backward passes and
+/// ranks, such as "the last backward pass is lost".
 std::string explainGradient(Expr a, const MeshAxes &axes);
 
 } // namespace zero::prove

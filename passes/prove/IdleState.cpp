@@ -34,8 +34,7 @@ void IdleState::readStates() {
           << op.getBufferAttr() << " is state '" << op.getRole() << "' and '"
           << entry.role << "': a checkpoint would restore one over the other";
     entry = {op.getRole().str(), op.getBucketAttr().getAttr()};
-    // Who gives parameters their first values, gives them to what arrivals
-    // name.
+    // The caller binds initial values to the parameters of the bucket table.
     zrt::BucketTableOp bound = arrivals.lookup(op.getBucketAttr().getAttr());
     if (!bound)
       proof.report.error(op) << "is state of " << op.getBucketAttr()
@@ -51,15 +50,15 @@ void IdleState::readStates() {
       proof.report.error(op)
           << op.getParametersAttr() << " is not the state 'parameter' of "
           << op.getBucketAttr() << ": no checkpoint would restore it";
-    // Copies of the parameters: whoever writes those writes these, too.
+    // Copies of the parameters. A write of the parameters writes them, too.
     for (FlatSymbolRefAttr copy : {op.getMasterAttr(), op.getStagingAttr()})
       if (copy)
         readCopy(op, copy);
   }
 }
 
-/// What |op| names as |copy| of its parameters gets their first values: that is
-/// their master weights, or a copy that no checkpoint needs.
+/// |copy| of |op| gets the initial values of its parameters. It is their master
+/// weights, or a copy that no checkpoint needs.
 void IdleState::readCopy(zrt::BucketTableOp op, FlatSymbolRefAttr copy) {
   StringAttr bucket = op.getBucketAttr().getAttr();
   if (!hasElements(bucket))
@@ -81,8 +80,8 @@ void IdleState::readCopy(zrt::BucketTableOp op, FlatSymbolRefAttr copy) {
                            << "type, and no state: no checkpoint saves it";
 }
 
-/// Whether what |op| names as parameters is the state of its bucket, whole and
-/// in the parameters' type.
+/// Whether the parameters of |op| are the state of its bucket, whole and in the
+/// parameters' type.
 bool IdleState::isParameters(zrt::BucketTableOp op) {
   auto it = lasting.find(op.getParametersAttr().getAttr());
   if (it == lasting.end() || it->second.role != "parameter" ||
@@ -119,7 +118,7 @@ void IdleState::fillBuffers(const MeshAxes &axes) {
 }
 
 void IdleState::fillSlots() {
-  // Slots that nobody writes are constants.
+  // Scalar slots that are never written are constants.
   SlotWriters writers = readSlotWriters(program, symbols);
   for (auto op : program.getOps<zrt::SlotsOp>())
     for (auto [i, initial] : llvm::enumerate(op.getInitial())) {
@@ -157,7 +156,7 @@ void IdleState::checkBuffers(Operation *transition, const Memory &memory) {
   }
 }
 
-/// The op to blame for what |contents| hold.
+/// The op that wrote |contents|, for diagnostics.
 static Operation *getCulprit(const Contents &contents, Operation *transition) {
   return contents.writer ? contents.writer : transition;
 }

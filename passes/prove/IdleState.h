@@ -1,4 +1,4 @@
-//===- IdleState.h - What a program must hold between steps -----*- C++ -*-===//
+//===- IdleState.h - Memory between steps -----------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -11,9 +11,9 @@
 
 namespace zero::prove {
 
-/// Parameters, state and copies of them have their old values when a step
-/// begins; everything else is what nobody wrote. So it must be when a step is
-/// over, which is what makes the next one mean the same.
+/// The memory of a program between steps. Parameters, state and their copies
+/// have values, and everything else is undefined. A step must leave memory in
+/// this form, so that the next step means the same.
 class IdleState {
 public:
   /// |symbols| are those of |program|.
@@ -23,13 +23,13 @@ public:
 
   const Memory &getMemory() const { return idle; }
 
-  /// That buffers have the role and the memory they began with.
+  /// Checks that buffers have their initial roles and memory.
   void checkBuffers(mlir::Operation *transition, const Memory &memory);
-  /// That nothing has changed where a step was not applied; but the loss scale,
-  /// where |isSkipped|.
+  /// Checks that a step that is not applied changes nothing. Exception: if
+  /// |isSkipped|, the loss scale and schedules may change.
   void checkSkipped(mlir::Operation *transition, Memory &memory,
                     bool isSkipped);
-  /// That replicas hold one number, and copies what they are copies of.
+  /// Checks that replicas hold one number, and that a copy equals its source.
   void checkReplicas(mlir::Operation *transition, Memory &memory);
 
 private:

@@ -18,7 +18,8 @@ struct Calls::LaunchedKernel {
   zrt::SegmentsOp segments;
   /// The scalars of each row.
   std::vector<SmallVector<Number>> rows;
-  /// That it runs at all, by row; null unless it is predicated.
+  /// The condition on which the kernel runs, by row; null unless it is
+  /// predicated.
   std::vector<Expr> conditions;
 };
 
@@ -45,8 +46,9 @@ FailureOr<SmallVector<Number>> Calls::evaluateKernel(LaunchedKernel &kernel,
   return it->second = *values;
 }
 
-/// Runs |kernel| for all elements, on their owners or on the other ranks. What
-/// operand i becomes goes to written[i], what is summed to |addends|.
+/// Runs |kernel| for all elements, on their owners or on the other ranks. The
+/// new elements of operand i go to written[i], and addends of the sum to
+/// |addends|.
 bool Calls::launchOver(LaunchedKernel &kernel, bool onOwner,
                        std::vector<Pieces> &written, Pieces &addends) {
   unsigned numArrays = kernel.op.getNumArrays();
@@ -161,7 +163,8 @@ Number Calls::sumOverBucket(StringAttr bucketName, const Pieces &addends,
                         : sumOverElements(algebra, addend.expr,
                                           member.getValue(), over, computedIn));
     sum.precision = sum.precision.limitedBy(addend.precision);
-    parameter.summedWire = parameter.summedWire.limitedBy(addend.wire);
+    parameter.summedReduceDtype =
+        parameter.summedReduceDtype.limitedBy(addend.reduceDtype);
   }
   for (const Piece &piece : addends)
     if (!piece.pad.expr->isZero())
@@ -225,7 +228,7 @@ void Calls::launch(zrt::LaunchOp op) {
             "cmpf oeq", row.front().expr, algebra.integer(0)));
     }
 
-  // All elements must be of one bucket: that is what position means.
+  // All operands must be of one bucket, since positions are those of a bucket.
   StringAttr bucket;
   for (auto [i, symbol] :
        llvm::enumerate(op.getBuffers().getAsRange<FlatSymbolRefAttr>())) {
@@ -234,7 +237,8 @@ void Calls::launch(zrt::LaunchOp op) {
                              ? read(op, symbol)
                              : require(op, symbol);
     kernel.operands.push_back(&contents);
-    // What is only written stays as it is where a step is not applied.
+    // If a step is not applied, an operand that is only written does not
+    // change.
     if ((!reads && !kernel.op.getPredicated()) || !contents.bucket)
       continue;
     if (bucket && bucket != contents.bucket)

@@ -1,12 +1,13 @@
-//===- Memory.h - What the buffers of a program hold ------------*- C++ -*-===//
+//===- Memory.h - The contents of the buffers of a program ------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Ranks are never enumerated. Over the axes that divide the rows of a bucket
-// each element has one owner, the rank whose slice it is in; what a buffer
-// holds is, for each element, a number on its owner and one on all other ranks.
+// Ranks are never enumerated. Over the axes that divide the rows of a bucket,
+// an element has one owner: the rank whose slice has the element. For each
+// element a buffer has one number on the owner and one number on all other
+// ranks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +18,7 @@
 
 namespace zero::prove {
 
-/// A bucket, and what its members are.
+/// A bucket and properties of its members.
 struct BucketInfo {
   BucketOp op;
   bool hasElements = false; // else there are only pads
@@ -26,19 +27,18 @@ struct BucketInfo {
 };
 using Buckets = llvm::DenseMap<mlir::StringAttr, BucketInfo>;
 Buckets readBuckets(mlir::ModuleOp module);
-/// Tells the reader of |diagnostic|, which is about a buffer, whose elements
-/// are in it.
+/// Adds a note with the members of the bucket to a |diagnostic| on a buffer.
 void noteMembers(mlir::InFlightDiagnostic &diagnostic,
                  const BucketInfo &bucket);
 
-/// The elements of a bucket up to |end|, from where the piece before ends. They
-/// are the same function of themselves, and so are the pads between them.
+/// The elements of a bucket from the end of the previous piece to |end|. One
+/// expression describes all of them, and one describes the pads between them.
 struct Piece {
   int64_t end = 0;
   Number element;
   Number pad;
-  /// The element and pad where no gradient arrived in the last backward, and
-  /// what the element must be then. Null once that is known to hold.
+  /// The element and pad if no gradient arrived in the last backward pass, and
+  /// the expected element in this case. Null once both are known to be equal.
   Expr absent = nullptr;
   Expr absentPad = nullptr;
   Expr expected = nullptr;
@@ -56,38 +56,38 @@ using Pieces = llvm::SmallVector<Piece, 1>;
 
 /// One piece of |length| elements, or none.
 Pieces makePieces(int64_t length, Number element, Number pad);
-/// Appends |piece|, as part of the last one where they are the same.
+/// Appends |piece|, or extends the last piece if both are the same.
 void append(Pieces &pieces, Piece piece);
 
 struct Contents {
   zrt::BufferOp op;
   bool hasOther = false; // several ranks have each element
-  /// The axes that owners are told apart over: those of the slices, or of who
-  /// wrote |own| last.
+  /// The axes over which owners differ: those of the slices, or those of the
+  /// last write of |own|.
   AxisSet owners = 0;
   bool allocated = false;
   zrt::Role role = zrt::Role::parameter;
-  mlir::StringAttr bucket; // whose elements; null: nobody's
+  mlir::StringAttr bucket; // of the elements; null if there is none
   Pieces own;
   Pieces other;                      // only if hasOther
   mlir::Operation *writer = nullptr; // for diagnostics
 
-  /// Whether owners hold what the others do, or all are owners.
+  /// Whether owners and other ranks hold the same numbers.
   bool isAlike() const { return hasOther && own == other; }
-  /// Whether |own| is what owners over |set| hold.
+  /// Whether |own| are the numbers of owners over |set|.
   bool isOwnedOver(AxisSet set) const;
   void fill(Number element, Number pad);
-  /// Nothing that anybody wrote.
+  /// Makes the contents undefined. |what| describes them in messages.
   void forget(Algebra &algebra, const llvm::Twine &what);
-  /// Whether there is nothing to forget.
+  /// Whether the contents are undefined.
   bool isForgotten() const;
   bool holdsSame(const Contents &other) const;
-  /// Where both hold the same but for what it went through: then it went
-  /// through both. Otherwise false, and nothing is done.
+  /// If both hold the same numbers, possibly with other precisions, takes the
+  /// narrower precisions and returns true. Else returns false.
   bool join(const Contents &other);
 };
 
-/// Everything a program remembers between two calls.
+/// The memory of a program between two calls.
 struct Memory {
   llvm::MapVector<mlir::StringAttr, Contents> buffers;
   llvm::DenseMap<std::pair<mlir::StringAttr, int64_t>, Number> slots;
@@ -103,7 +103,7 @@ struct Memory {
   bool hasSameRoles(const Memory &other) const;
 };
 
-/// A backward is closed; the first of its step if |isFirst|.
+/// Closes a backward pass, the first one of its step if |isFirst|.
 void closeBackward(Algebra &algebra, Memory &memory, bool isFirst);
 void closeStep(Algebra &algebra, Memory &memory);
 

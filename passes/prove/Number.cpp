@@ -76,7 +76,7 @@ void Number::narrowAs(const Number &other) {
   precision = precision.limitedBy(other.precision);
   skipped = skipped.limitedBy(other.skipped);
   nonlinear = nonlinear.limitedBy(other.nonlinear);
-  wire = wire.limitedBy(other.wire);
+  reduceDtype = reduceDtype.limitedBy(other.reduceDtype);
   beforeConversion.reset();
 }
 
@@ -87,8 +87,8 @@ void Number::convert(Precision to) {
 }
 
 void Number::travel() {
-  if (beforeConversion && wire == Precision()) {
-    wire = precision;
+  if (beforeConversion && reduceDtype == Precision()) {
+    reduceDtype = precision;
     precision = *beforeConversion;
   }
   beforeConversion.reset();
@@ -159,7 +159,7 @@ static Expr evaluate(Algebra &algebra, Operation &op, ArrayRef<Number> x) {
   if (isa<arith::SelectOp>(op)) {
     if (auto condition = x[0].expr->asRational())
       return x[condition->numerator ? 1 : 2].expr;
-    // A second choice by the same condition is none.
+    // A second selection by the same condition has no effect.
     auto choose = [&](Expr side, int operand) {
       BaseRef base = side->asBase();
       return base && base->kind == BaseKind::operation &&
@@ -212,7 +212,7 @@ FailureOr<SmallVector<Number>> prove::evaluateBody(
       result = *given;
     } else if (!isa<arith::CmpFOp>(op) || !isScalarProgram(block)) {
       // A truth value is as good as what was compared. In a scalar program,
-      // which computes in f64, a outcome makes no counter narrower.
+      // which computes in f64, an outcome makes no counter narrower.
       for (const Number &operand : operands)
         result.narrowAs(operand);
       if (op.getNumResults() == 1)

@@ -1,4 +1,4 @@
-//===- Number.h - One number of a step, and how precise it is ---*- C++ -*-===//
+//===- Number.h - A number of a step and its precision ----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -17,7 +17,7 @@
 
 namespace zero::prove {
 
-/// What a float type can hold; of two types, what both can.
+/// The numbers that a float type can hold, or that each of several types can.
 struct Precision {
   unsigned mantissa = ~0u; // bits, the hidden one included
   unsigned exponent = ~0u; // bits
@@ -39,30 +39,31 @@ struct Precision {
   std::string describe() const;
 };
 
-/// A number over the reals, and the narrowest type on its way since it came
-/// from the caller or from the step before.
+/// A number over the reals, and the narrowest type on its way from the caller
+/// or from the step before.
 struct Number {
   Expr expr = nullptr;
   Precision precision = {};
-  /// The same where the step is not applied.
+  /// The same if the step is not applied.
   Precision skipped = {};
-  /// The same since it is a square, or another function of an element that is
-  /// not linear: a square overflows where its root does not.
+  /// The narrowest type since a square, or another function of an element that
+  /// is not linear, was taken. Reason: a square overflows where its root does
+  /// not.
   Precision nonlinear = {};
-  /// The narrowest type in which it, or an addend of it, went to other ranks.
-  Precision wire = {};
-  /// Its precision before the conversion that is the last that happened to it.
+  /// The narrowest type in which the number, or an addend, went to other ranks.
+  Precision reduceDtype = {};
+  /// The precision before the last operation, if this was a conversion.
   std::optional<Precision> beforeConversion = {};
 
   void narrow(Precision to);
-  /// That it has also gone through what |other| did, which it is combined with.
+  /// Narrows as |other| was narrowed, since both are combined.
   void narrowAs(const Number &other);
   /// Converts it to the type of |to|.
   void convert(Precision to);
-  /// Takes the last conversion for one to the type of the wire, which is no
-  /// loss on this rank. Each addend is rounded once on its way.
+  /// Treats the last conversion as one to the reduce dtype, which does not
+  /// narrow the sum. Each addend is rounded once on its way.
   void travel();
-  /// What tells it from others.
+  /// Numbers are equal if their keys are.
   using Key =
       std::tuple<Expr, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t>;
   Key getKey() const {
@@ -70,7 +71,7 @@ struct Number {
             precision.getKey(),
             skipped.getKey(),
             nonlinear.getKey(),
-            wire.getKey(),
+            reduceDtype.getKey(),
             beforeConversion ? beforeConversion->getKey() : 0};
   }
   bool operator==(const Number &other) const {
@@ -78,9 +79,9 @@ struct Number {
   }
 };
 
-/// What the body of an optimizer, a kernel or a scalar program makes of its
-/// arguments: what its terminator takes. |other| evaluates ops that are neither
-/// arith nor math, and fails for those it does not know.
+/// Evaluates the body of an optimizer, a kernel or a scalar program, and
+/// returns the operands of its terminator. |other| evaluates ops that are
+/// neither arith nor math, and fails for unknown ops.
 mlir::FailureOr<llvm::SmallVector<Number>>
 evaluateBody(Algebra &algebra, mlir::Block &block,
              llvm::ArrayRef<Number> arguments,

@@ -12,7 +12,8 @@ using namespace mlir;
 using namespace zero;
 using namespace zero::prove;
 
-/// Whether the step is applied where ranks made different numbers of backwards.
+/// Whether the step is applied where ranks made different numbers of backward
+/// passes.
 static bool appliesUnequal(const StepSemantics &semantics) {
   for (int i = 0; i < kNumSituations; ++i)
     if (getSituation(i).unequal && mayHappen(getSituation(i), semantics) &&
@@ -21,13 +22,14 @@ static bool appliesUnequal(const StepSemantics &semantics) {
   return false;
 }
 
-/// Reports a number that is not the same on all ranks, or that nobody wrote.
+/// Reports a number that differs between ranks, or that was never written.
 static bool checkNumber(Proof &proof, Operation *op, const llvm::Twine &what,
                         Expr number, const StepSemantics &semantics) {
   std::string unknown = describeUnknown(number);
   if (unknown.empty() && number->hasOwnCount() && appliesUnequal(semantics))
-    unknown = "the number of this rank's backwards, and the step is applied "
-              "where others made another number of them";
+    unknown =
+        "the number of this rank's backward passes, and the step is applied "
+        "where others made another number of them";
   if (!unknown.empty()) {
     proof.report.error(op) << what << " depends on " << unknown;
     return false;
@@ -59,11 +61,11 @@ static void checkParameter(Proof &proof, const ParameterSemantics &parameter,
           << "'" << name << "' is no state of the step: no checkpoint saves it";
       return;
     }
-    if (!parameter.summedWire.holds(value->wire)) {
+    if (!parameter.summedReduceDtype.holds(value->reduceDtype)) {
       proof.report.error(writer)
           << "'" << name
           << "' is summed over, as for a norm, as it travelled in "
-          << parameter.summedWire.describe()
+          << parameter.summedReduceDtype.describe()
           << ", and updated with more than that";
       return;
     }

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A outcome is a number that a scalar program computes, and programs that
+// An outcome is a number that a scalar program computes, and programs that
 // differ may compute the same one. So it is not compared as an expression: it
 // is evaluated in each situation that it is about.
 //
@@ -42,7 +42,8 @@ bool prove::mayHappen(Situation situation, const StepSemantics &semantics) {
     return false;
   if (situation.noTokens && !semantics.dividesByTokens)
     return false;
-  // Ranks that wait for each other in each backward make equally many, or stop.
+  // Ranks that wait for each other in each backward pass make equally many, or
+  // stop.
   return !situation.unequal || !semantics.allMeet();
 }
 
@@ -53,7 +54,7 @@ std::string prove::describe(Situation situation) {
   if (situation.missing)
     parts.push_back("a gradient is missing");
   if (situation.unequal)
-    parts.push_back("ranks made different numbers of backwards");
+    parts.push_back("ranks made different numbers of backward passes");
   if (situation.noTokens)
     parts.push_back("the number of tokens is not positive");
   if (parts.empty())
@@ -62,27 +63,27 @@ std::string prove::describe(Situation situation) {
 }
 
 namespace {
-/// One way in which a situation comes about.
+/// Numbers that lead to a situation.
 struct Draw {
   int64_t backwards; // on most ranks
-  int64_t first;     // on rank 0, where they are unequal
-  int64_t second;    // on rank 1, where they are unequal and there are more
-  int64_t missing;   // on rank 0, where gradients are
+  int64_t first;     // on rank 0, if they are unequal
+  int64_t second;    // on rank 1, if they are unequal and there are more ranks
+  int64_t missing;   // on rank 0, if gradients are missing
   double sum;        // over elements, about
   double tokens;     // of all ranks
-  double noTokens;   // what is none
+  double noTokens;   // an invalid number of tokens
 };
-/// Which sum is not finite, and what it is instead.
+/// The sum that is not finite, and its value.
 struct Infection {
   BaseRef sum; // null: all
   double value;
 };
-/// The rank that looks at it: the first, the second or another one.
+/// The rank that evaluates the outcome: the first, the second or another one.
 enum class Viewer { first, second, other };
 } // namespace
 
-/// What a outcome must not depend on: how many backwards, and of what size.
-/// Counts of which one is the mean are among them.
+/// Numbers of backward passes and sizes, on which an outcome must not depend.
+/// Some draws have one count that is the mean of the others.
 static constexpr Draw kDraws[] = {
     {1, 2, 1, 1, 1.0, 1, 0},           {3, 2, 4, 2, 1e30, 4.5e15, -1},
     {4, 7, 4, 7, 0.0, 0.25, INFINITY}, {7, 1, 13, 1, 1e-40, 1e-300, NAN},
@@ -99,7 +100,7 @@ static bool isOfSquares(BaseRef sum) {
   });
 }
 
-/// What the bases of a outcome are in |situation|.
+/// The values of the bases of an outcome in |situation|.
 static std::optional<double> getValue(BaseRef base, Situation situation,
                                       const Draw &draw, Infection infection,
                                       int64_t ranks, Viewer viewer) {
@@ -114,7 +115,7 @@ static std::optional<double> getValue(BaseRef base, Situation situation,
     return (isOfSquares(base) || base->index % 2 ? 1 : -1) * draw.sum *
            (1 + double(base->index % 1021) / 1024);
   case BaseKind::rankSum: {
-    // The sum over the ranks of a power of what each counts: see sumOverRanks.
+    // The sum over the ranks of a power of each rank's count. See sumOverRanks.
     auto [counted, power] = base->operands[0]->getTerms()[0].monomial[0];
     auto exponent = double(power);
     if (counted->kind == BaseKind::missing)
@@ -141,9 +142,9 @@ static std::optional<double> getValue(BaseRef base, Situation situation,
 }
 
 namespace {
-/// What of a outcome the tries depend on.
+/// The properties of an outcome that decide which numbers are tried.
 struct Ingredients {
-  bool hasOwnCount = false;  // of backwards
+  bool hasOwnCount = false;  // of backward passes
   BaseRef foreign = nullptr; // what no outcome may depend on
   BaseRef narrow = nullptr;  // a sum in which a finite gradient overflows
 };

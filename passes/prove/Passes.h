@@ -1,5 +1,4 @@
-//===- Passes.h - Passes of the prove component ----------------------*- C++
-//-*-===//
+//===- Passes.h - Passes of the prove component -----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

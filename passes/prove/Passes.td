@@ -12,11 +12,14 @@ include "mlir/Pass/PassBase.td"
 def ProvePass : Pass<"zero-prove", "::mlir::ModuleOp"> {
   let summary = "Proves that every gradient reaches its update exactly once";
   let description = [{
-    Computes, over symbols, what each element, counter and result of the step
-    becomes, at whatever phase the step is, for every number of backwards, and
-    reports each way in which that is not what the step declares: a gradient that is
-    lost, counted twice or with another weight, a norm over other elements than the
-    clipped ones, a outcome on which ranks may disagree, a value that nobody wrote.
+    The pass computes, over symbols, the new value of each element, counter and result of the
+    step. It reads a step at any phase and proves it for every number of backward passes. It
+    reports each difference from the declaration, for example:
+
+    - a gradient that is lost, counted twice, or has another normalization;
+    - a norm over other elements than those that are clipped;
+    - an outcome on which ranks may disagree;
+    - a read of a value that was never written.
 
     *Requires* one step in the module. *Guarantees* the obligations that
     passes/prove/README.md explains; changes nothing.

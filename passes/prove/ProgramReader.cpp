@@ -25,7 +25,8 @@ bool ProgramReader::initialize() {
     semantics.inputs.push_back(
         {over ? semantics.axes.getSet(over) : 0, slots.isTokens()});
   }
-  // What callers divide by themselves only the written step knows.
+  // Only the step in the zero dialect knows by which numbers the caller
+  // divides.
   semantics.takesUnequal =
       llvm::any_of(semantics.inputs, [&](const InputSemantics &input) {
         return input.isTokens && input.over == semantics.axes.getAll();
@@ -51,7 +52,7 @@ bool ProgramReader::initialize() {
       parameter.elements = mesh.getNumHeld(parameter.op.getValueType());
       parameter.arrivesOver = semantics.axes.getSet(
           gradient.getValueType().getAxes(PlacementKind::Partial));
-      parameter.weight = algebra.divide(
+      parameter.normalization = algebra.divide(
           algebra.integer(1),
           getMonomial(algebra, mesh, gradient.getValueType().getScale()));
       ArrayRef<ScaleFactor> divided = gradient.getValueType().getScale();
@@ -91,9 +92,9 @@ void ProgramReader::runHandlers(zrt::TransitionOp transition, Memory &memory) {
     runHandler(symbol, memory);
 }
 
-/// What is known where |node| was reached in several ways: what they agree on.
+/// Adds |node|. If its state was reached before, keeps the numbers that agree.
 void ProgramReader::enter(Node node, Operation *from) {
-  // Whoever asks for the loss scale in this state multiplies by it.
+  // The caller may read the loss scale in this state and multiply by it.
   for (auto slots : program.getOps<zrt::SlotsOp>())
     if (slots.isLossScale() &&
         node.memory.slots.lookup({slots.getSymNameAttr(), 0}).expr !=
@@ -121,7 +122,7 @@ void ProgramReader::enter(Node node, Operation *from) {
     if (!contents.join(now)) {
       contents.forget(algebra, "what @" + name.getValue() +
                                    " holds, which depends on the number of "
-                                   "backwards");
+                                   "backward passes");
       contents.writer = now.writer;
     }
     isNew |= !contents.holdsSame(before);
@@ -129,13 +130,15 @@ void ProgramReader::enter(Node node, Operation *from) {
   if (known->met != node.met)
     proof.report.error(from)
         << "state '" << node.state.getValue()
-        << "' is reached after other collectives, depending on how backwards "
+        << "' is reached after other collectives, depending on how "
+           "backward passes "
            "were begun: ranks that are told otherwise would wait for each "
            "other "
            "for ever";
   if (known->sent != node.sent) {
-    std::vector<Expr> some = {algebra.undefined(
-        "what other ranks got, which depends on the number of backwards")};
+    std::vector<Expr> some = {
+        algebra.undefined("what other ranks got, which depends on the number "
+                          "of backward passes")};
     isNew |= known->sent != some;
     known->sent = std::move(some);
   }
@@ -146,10 +149,11 @@ void ProgramReader::enter(Node node, Operation *from) {
     Number before = number;
     number.narrowAs(now);
     if (number.expr != now.expr)
-      number = {algebra.undefined("slot " + std::to_string(slot.second) +
-                                  " of @" + slot.first.getValue().str() +
-                                  ", which depends on the number of backwards"),
-                {}};
+      number = {
+          algebra.undefined("slot " + std::to_string(slot.second) + " of @" +
+                            slot.first.getValue().str() +
+                            ", which depends on the number of backward passes"),
+          {}};
     isNew |= !(number == before);
   }
   if (isNew)
@@ -170,7 +174,7 @@ void ProgramReader::explore(const Node &node, zrt::TransitionOp transition) {
   case zrt::Event::begin:
   case zrt::Event::begin_last:
     if (node.isOpen)
-      return refuse("begins a backward while one is open");
+      return refuse("begins a backward pass while one is open");
     runHandlers(transition, next.memory);
     next.isOpen = true;
     next.met.clear();
@@ -178,11 +182,11 @@ void ProgramReader::explore(const Node &node, zrt::TransitionOp transition) {
     return enter(std::move(next), transition);
   case zrt::Event::arrive:
     if (!node.isOpen)
-      refuse("takes a gradient of no open backward");
+      refuse("takes a gradient of no open backward pass");
     return; // when the state was entered
   case zrt::Event::accumulate:
     if (!node.isOpen)
-      return refuse("closes a backward that is not open");
+      return refuse("closes a backward pass that is not open");
     closeBackward(algebra, next.memory, !node.hasEarlier);
     calls->sent.clear();
     runHandlers(transition, next.memory);
@@ -196,7 +200,7 @@ void ProgramReader::explore(const Node &node, zrt::TransitionOp transition) {
     return enter(std::move(next), transition);
   case zrt::Event::apply:
     if (!node.isOpen && !node.hasEarlier)
-      return refuse("applies a step of no backward");
+      return refuse("applies a step of no backward pass");
     return apply(node, transition, next.memory);
   case zrt::Event::discard:
     runHandlers(transition, next.memory);
@@ -256,7 +260,7 @@ void ProgramReader::apply(const Node &node, zrt::TransitionOp transition,
   readSkipped(program, skipped, semantics);
   for (auto &[name, parameter] : semantics.parameters)
     checkArrived(proof, parameter, semantics);
-  // What is wrong with gradients is wrong with all that is made of them.
+  // An error in a gradient is also in every number that depends on it.
   if (proof.report.hasErrors())
     return;
   readOutcome(proof, committed, calls->outcome, semantics);
@@ -289,7 +293,7 @@ std::optional<StepSemantics> ProgramReader::run() {
   start.state = transitions.front().getStateAttr();
   start.memory = idle->getMemory();
   enter(std::move(start), program);
-  // What is wrong once is wrong on every way that follows: it is told once.
+  // An error would repeat on every path that follows. It is reported once.
   while (!pending.empty() && !proof.report.hasErrors()) {
     Node node = std::move(pending.back());
     pending.pop_back();
@@ -304,9 +308,10 @@ std::optional<StepSemantics> ProgramReader::run() {
   }
   if (!proof.report.hasErrors())
     for (zrt::TransitionOp op : meetsSometimes)
-      proof.report.error(op) << "ranks meet in some backwards and not in each: "
-                                "with different numbers of them they would "
-                                "wait for each other for ever";
+      proof.report.error(op)
+          << "ranks meet in some backward passes and not in each: "
+             "with different numbers of them they would "
+             "wait for each other for ever";
   if (!proof.report.hasErrors())
     checkHints();
   if (proof.report.hasErrors())

@@ -1,13 +1,13 @@
-//===- ProgramReader.h - The meaning of a scheduled step --------*- C++ -*-===//
+//===- ProgramReader.h - The semantics of a scheduled step ------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Walks the protocol's automaton. In each state memory is one function of what
-// arrived so far, however often the state was passed: that is the induction
-// over the number of backwards. Each way to apply gives a meaning, and all must
-// agree.
+// Walks the protocol's automaton. In each state, memory must be one function of
+// the gradients so far, however often the program passed the state. This is the
+// induction over the number of backward passes. The semantics of all paths to
+// apply must be equal.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,11 +21,11 @@
 
 namespace zero::prove {
 
-/// A collective, as ranks compare it: what it is, and of what.
+/// A collective, as ranks compare it: its name and its attributes.
 struct Collective {
   llvm::StringRef name;
   mlir::DictionaryAttr attributes;
-  llvm::ArrayRef<AxisCoordinate> stages; // that take part; empty: all
+  llvm::ArrayRef<AxisCoordinate> stages; // of the ranks; empty: all
 
   bool operator==(const Collective &other) const {
     return name == other.name && attributes == other.attributes;
@@ -33,18 +33,19 @@ struct Collective {
 };
 using Collectives = llvm::SmallVector<Collective>;
 
-/// A state of the protocol, and what is known there.
+/// A state of the protocol and the memory there.
 struct Node {
   mlir::StringAttr state;
   bool isOpen = false;
-  bool hasEarlier = false; // a backward was closed
+  bool hasEarlier = false; // a backward pass was closed
   Memory memory;
-  /// What ranks met at before the step is applied, other than in each backward,
-  /// and what went through that. A backward that begins takes it back.
+  /// The collectives before apply that are not part of each backward pass, and
+  /// the numbers that ranks sent in them. The begin of a backward pass clears
+  /// both.
   Collectives met;
   std::vector<Expr> sent;
 
-  /// Contents must be a function of these.
+  /// Whether both nodes must have the same contents.
   bool isAt(const Node &other) const {
     return state == other.state && isOpen == other.isOpen &&
            hasEarlier == other.hasEarlier && memory.hasSameRoles(other.memory);
@@ -58,7 +59,7 @@ public:
       : proof(proof), algebra(proof.algebra), program(program),
         symbols(program) {}
 
-  /// Nothing where an obligation is broken, which is reported.
+  /// Nothing if an obligation is broken, which is reported.
   std::optional<StepSemantics> run();
 
 private:
@@ -69,14 +70,14 @@ private:
   void runHandlers(zrt::TransitionOp transition, Memory &memory);
   void apply(const Node &node, zrt::TransitionOp transition, Memory &memory);
 
-  // The gradients of a backward (Receive.cpp).
+  // The gradients of a backward pass (Receive.cpp).
 
   void receive(Node &node);
   void receiveInOrder(Node &node, zrt::TransitionOp transition);
   void receiveBucket(Node &node, zrt::TransitionOp transition,
                      mlir::FlatSymbolRefAttr bucket);
 
-  // What a protocol must allow (Protocol.cpp).
+  // Events and collectives of the protocol (Protocol.cpp).
 
   void requireEvents(const Node &node);
   void compareCollectives(const Node &node, zrt::TransitionOp transition);
@@ -110,7 +111,8 @@ private:
   std::vector<Node> nodes;
   std::vector<Node> pending;
   llvm::SetVector<zrt::TransitionOp> meetsSometimes;
-  /// What closes a backward that was begun as the last, and is not.
+  /// Transitions that close a backward pass with a wrong hint that it is the
+  /// last.
   llvm::SetVector<zrt::TransitionOp> closesHinted;
   std::optional<StepSemantics> applied;
   zrt::TransitionOp appliedBy; // the first

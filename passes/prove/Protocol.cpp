@@ -12,7 +12,8 @@ using namespace mlir;
 using namespace zero;
 using namespace zero::prove;
 
-/// That a step may have any number of backwards, and be given up at any time.
+/// Checks that a step may have any number of backward passes, and may be
+/// discarded at any time.
 void ProgramReader::requireEvents(const Node &node) {
   SmallVector<zrt::Event> events;
   if (node.isOpen)
@@ -27,8 +28,8 @@ void ProgramReader::requireEvents(const Node &node) {
       proof.report.error(program)
           << zrt::stringifyEvent(event) << " is refused in state '"
           << node.state.getValue() << "'"
-          << (node.isOpen       ? ", in which a backward is open"
-              : node.hasEarlier ? ", after a backward"
+          << (node.isOpen       ? ", in which a backward pass is open"
+              : node.hasEarlier ? ", after a backward pass"
                                 : ", in which a step begins");
 }
 
@@ -62,20 +63,20 @@ Collectives ProgramReader::getCollectives(zrt::TransitionOp transition) {
   return found;
 }
 
-/// A stage closes a backward when its gradients have arrived, and another one
-/// may begin it only after that: they must not wait for each other there.
+/// A stage closes a backward pass when its gradients have arrived, and another
+/// one may begin it only after that: they must not wait for each other there.
 void ProgramReader::checkStages(zrt::TransitionOp op,
                                 const Collective &collective) {
   for (const AxisCoordinate &c : collective.stages)
     if (semantics.axes.getSet({c.axis}) & getAxes(collective)) {
       proof.report.error(op)
-          << "ranks of several pipeline stages meet where a backward is "
+          << "ranks of several pipeline stages meet where a backward pass is "
              "closed, and one may not have begun it yet";
       return;
     }
 }
 
-/// Whether a backward that is open in |state| was begun as the last.
+/// Whether a backward pass that is open in |state| was begun as the last.
 bool ProgramReader::isHinted(StringAttr state) {
   bool hinted = false;
   for (zrt::TransitionOp op : transitions) {
@@ -88,7 +89,7 @@ bool ProgramReader::isHinted(StringAttr state) {
   return hinted;
 }
 
-/// What of |all| ranks take part in that are on the stages of |place|.
+/// The collectives of |all| in which ranks on the stages of |place| take part.
 static Collectives takePart(const Collectives &all, const Collective &place) {
   Collectives part;
   llvm::copy_if(all, std::back_inserter(part), [&](const Collective &one) {
@@ -100,10 +101,11 @@ static Collectives takePart(const Collectives &all, const Collective &place) {
   return part;
 }
 
-/// Ranks may meet where a backward is closed that was begun as the last: that
-/// all are told so in vain, if one is, they promise. Where one alone is, it
-/// comes to the same collectives once more, and others must be at another one
-/// by then: in the same group they find out, in others they wait in vain.
+/// Ranks may meet when a backward pass that was begun as the last is closed. It
+/// is a precondition that a wrong hint goes to all ranks. If one rank alone
+/// gets it, this rank comes to the same collectives once more, and other ranks
+/// must be at another collective by then. Ranks of the same process group
+/// detect this. Ranks of other groups wait until a timeout.
 void ProgramReader::checkHints() {
   for (zrt::TransitionOp op : closesHinted) {
     Collectives all = getCollectives(op);
@@ -119,16 +121,17 @@ void ProgramReader::checkHints() {
       proof.report.error(op)
           << "what ranks meet at in state '" << op.getState()
           << "' is not what apply begins with, and goes on from: a rank that "
-             "is told in vain that no backward follows would take numbers of "
-             "others for what they are not";
+             "is told in vain that no backward pass follows would take "
+             "numbers of others for what they are not";
   }
 }
 
-/// The axes over which ranks meet in each backward. Then those that make more
-/// of them wait for the others for ever, or find them at another collective.
-/// Where they meet in some backwards only is left in |meetsSometimes|.
+/// The axes over which ranks meet in each backward pass. Then those that make
+/// more of them wait for the others for ever, or find them at another
+/// collective. Where they meet in some backward passes only is left in
+/// |meetsSometimes|.
 void ProgramReader::findMeetings() {
-  // States that can be reached, with a backward open or closed.
+  // States that can be reached, with a backward pass open or closed.
   std::set<std::pair<std::string, bool>> seen;
   std::vector<std::pair<StringAttr, bool>> stack{
       {transitions.front().getStateAttr(), false}};
@@ -149,8 +152,9 @@ void ProgramReader::findMeetings() {
       }
       Collectives collectives = getCollectives(op);
       if (op.begins() && !collectives.empty())
-        proof.report.error(op) << "ranks meet where a backward begins, before "
-                                  "they know that all begin one";
+        proof.report.error(op)
+            << "ranks meet where a backward pass begins, before "
+               "they know that all begin one";
       if (event == zrt::Event::accumulate && isHinted(state)) {
         closesHinted.insert(op);
         semantics.takesHints |= !collectives.empty();
@@ -178,8 +182,8 @@ void ProgramReader::findMeetings() {
     if (!isEach)
       meetsSometimes.insert(op);
   }
-  // Apply closes what is open as accumulate does. What it meets at then must
-  // not be what another rank meets at when it closes one backward more.
+  // Apply closes an open backward pass as accumulate does. The collectives that
+  // follow must differ from those of a rank that closes one more backward pass.
   for (zrt::TransitionOp op : applying) {
     Collectives all = getCollectives(op), first;
     if (zrt::TransitionOp open =
@@ -197,7 +201,7 @@ void ProgramReader::findMeetings() {
   }
 }
 
-/// What ranks have met at after |transition|, other than in each backward.
+/// The collectives up to |transition| that are not part of each backward pass.
 Collectives ProgramReader::getMet(const Node &node,
                                   zrt::TransitionOp transition) {
   Collectives collectives = node.met;
@@ -209,10 +213,10 @@ Collectives ProgramReader::getMet(const Node &node,
   return collectives;
 }
 
-/// Ranks with unequal numbers of backwards apply from different states, and
-/// agree to refuse the step only if they meet at the same collectives on the
-/// way. Those that meet in each backward have equal numbers, and apply from one
-/// state: what they do among themselves is the same.
+/// Ranks with unequal numbers of backward passes apply from different states.
+/// They agree to refuse the step only if they meet at the same collectives on
+/// the way. Ranks that meet in each backward pass have equal numbers and apply
+/// from one state, so collectives among them are the same.
 void ProgramReader::compareCollectives(const Node &node,
                                        zrt::TransitionOp transition) {
   Collectives collectives = getMet(node, transition);
@@ -229,7 +233,7 @@ void ProgramReader::compareCollectives(const Node &node,
   diagnostic << "apply in state '" << transition.getState() << "' "
              << (isSame ? "sends other numbers" : "has other collectives")
              << " than in state '" << appliedBy.getState()
-             << "': ranks with unequal numbers of backwards would "
+             << "': ranks with unequal numbers of backward passes would "
              << (isSame ? "take one for the other"
                         : "wait for each other for ever");
   diagnostic.attachNote(appliedBy.getLoc()) << "the other one";

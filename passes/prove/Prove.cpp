@@ -109,32 +109,31 @@ std::vector<std::string> zero::getPreconditions(const ProofSummary &summary) {
   constexpr size_t kInputs = 2;
   std::vector<std::string> preconditions = {
       "a gradient that arrives is that of this rank's own micro-batch, and "
-      "nobody writes it before it was taken",
+      "does not change until it is taken",
       summary.takesUnequal && !summary.allWait
           ? "all ranks run this step, and call apply and discard in one order"
           : "all ranks run this step, and call begin, accumulate, apply and "
             "discard in one order",
       "all ranks pass the same inputs to apply",
-      "all ranks bind the same initial values; who writes parameters or state "
-      "between steps writes the same on all ranks"};
+      "all ranks bind the same initial values; a caller that writes parameters "
+      "or state between steps writes the same on all ranks"};
   for (auto &[input, axes] : summary.addends)
-    preconditions[kInputs] += ", but for input " + std::to_string(input) +
-                              ": of that ranks that differ over " + axes +
-                              " pass their own share";
+    preconditions[kInputs] += ", except input " + std::to_string(input) +
+                              ": ranks that differ over " + axes +
+                              " pass addends of their own";
   if (!summary.lossScale.empty())
-    preconditions.push_back(
-        "gradients are multiplied by what loss_scale says when "
-        "their backward begins");
+    preconditions.push_back("gradients are multiplied by the loss scale of the "
+                            "time at which their backward pass begins");
   if (!summary.waitsOver.empty())
     preconditions.push_back(
         (summary.allWait
              ? "all ranks"
              : "ranks that differ over " + summary.waitsOver + " only") +
-        " make the same number of backwards: they wait for each "
+        " make the same number of backward passes: they wait for each "
         "other in each one");
   if (summary.takesHints)
     preconditions.push_back(
-        "where another backward, or discard, follows one that "
+        "if another backward pass, or discard, follows one that "
         "was begun as the last, it does so on all ranks");
   // One line for all parameters that are alike over the same axes.
   llvm::MapVector<StringRef, SmallVector<StringRef>> byAxes;

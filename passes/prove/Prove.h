@@ -1,4 +1,4 @@
-//===- Prove.h - Is this step what it declares, and the same? ---*- C++ -*-===//
+//===- Prove.h - Proofs of steps and of their equality ----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,35 +14,36 @@
 
 namespace zero {
 
-/// What a proof was about.
+/// The summary of a proof.
 struct ProofSummary {
   std::string step;
   int64_t ranks = 0;
   int64_t parameters = 0;
   int64_t elements = 0;
-  /// Parameters whose gradient all ranks over some axes promise to deliver
-  /// alike, and these axes.
+  /// Parameters whose gradient is replicated over some axes by a precondition,
+  /// and these axes.
   std::vector<std::pair<std::string, std::string>> replicated;
   /// The loss scale that gradients arrive with; empty: none.
   std::string lossScale;
   /// Inputs of which each rank passes an addend of its own, and the axes over
-  /// which they differ.
+  /// which addends differ.
   std::vector<std::pair<int64_t, std::string>> addends;
-  /// Whether ranks may make different numbers of backwards.
+  /// Whether ranks may make different numbers of backward passes.
   bool takesUnequal = false;
-  /// Whether all ranks wait for each other before apply, and the axes over
-  /// which some do.
+  /// Whether all ranks wait for each other in each backward pass, and the axes
+  /// over which ranks do.
   bool allWait = false;
   std::string waitsOver;
-  /// Whether some do in a backward that is begun as the last.
+  /// Whether ranks wait for each other in a backward pass that is begun with
+  /// the hint that it is the last.
   bool takesHints = false;
 };
 
-/// What a proof takes from whoever calls the step, in sentences.
+/// The preconditions of a proof on the caller of the step, in sentences.
 std::vector<std::string> getPreconditions(const ProofSummary &summary);
 
-/// A step that was proved, and that others are compared with. Owns a copy: the
-/// module that it was read from may be lowered meanwhile.
+/// A proved step, with which other steps are compared. It owns a copy, since
+/// its module may be lowered in the meantime.
 class ProvedStep {
 public:
   /// Every violation is emitted as an error at its op.
@@ -53,8 +54,8 @@ public:
   bool isProved() const;
   ProofSummary getSummary() const;
 
-  /// Whether |module| has a step that does what it declares, and the same as
-  /// this one. Emits an error for each difference.
+  /// Whether |module| has a step that does what it declares and equals this
+  /// step. Emits an error for each difference.
   bool isSameAs(mlir::ModuleOp module);
 
 private:

@@ -17,7 +17,7 @@ void ProveEachPass::runBeforePass(Pass *pass, Operation *op) {
   if (!module || reference || hasBegun)
     return;
   hasBegun = true;
-  // Passes take what is no whole step, too.
+  // Passes also take modules without a complete step.
   ScopedDiagnosticHandler silence(op->getContext(),
                                   [](Diagnostic &) { return success(); });
   auto step = std::make_unique<ProvedStep>(module);
@@ -30,8 +30,7 @@ void ProveEachPass::runAfterPass(Pass *pass, Operation *op) {
   ProvedStep *expected = reference ? reference : first.get();
   if (!module || !expected || !result.broken.empty())
     return;
-  // These are told to change the step, or to leave a part of it: what follows
-  // keeps what they made.
+  // These passes change the step on request. The result is the new reference.
   if (!reference && (pass->getArgument() == "zero-set-mesh" ||
                      pass->getArgument() == "zrt-select-stage")) {
     hasBegun = false;

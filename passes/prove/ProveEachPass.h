@@ -13,18 +13,18 @@
 
 namespace zero {
 
-/// Compares the step after each pass over a module with the one before the
-/// first. After the first pass that changed it, it compares no more.
+/// Compares the step after each pass over a module with the step before the
+/// first pass. Stops at the first pass that changes the step.
 class ProveEachPass : public mlir::PassInstrumentation {
 public:
   struct Result {
-    unsigned passes = 0; // after which it was the same step
-    std::string broken;  // the pass that changed it; empty if none did
+    unsigned passes = 0; // that did not change the step
+    std::string broken;  // the pass that changed the step; empty if none did
   };
 
-  /// |reference| is what every pass must keep. Where it is null it is the step
-  /// before the first pass, if that can be proved, and nothing is compared if
-  /// it cannot. |result| outlives the pass manager.
+  /// Every pass must keep |reference|. If |reference| is null, the step before
+  /// the first pass is the reference. If this step cannot be proved, nothing is
+  /// compared. |result| outlives the pass manager.
   ProveEachPass(ProvedStep *reference, Result &result)
       : reference(reference), result(result) {}
 

@@ -1,4 +1,4 @@
-//===- Receive.cpp - The gradients of a backward --------------------------===//
+//===- Receive.cpp - The gradients of a backward pass ---------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -77,7 +77,8 @@ void ProgramReader::receiveInOrder(Node &node, zrt::TransitionOp transition) {
   }
 }
 
-/// All gradients of the open backward arrive, or do not: that is in the pieces.
+/// All gradients of the open backward pass arrive, or do not: that is in the
+/// pieces.
 void ProgramReader::receive(Node &node) {
   auto transition = getTransition(node.state, zrt::Event::arrive);
   if (!transition)

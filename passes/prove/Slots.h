@@ -1,4 +1,4 @@
-//===- Slots.h - Who writes the scalars of a program ------------*- C++ -*-===//
+//===- Slots.h - The writers of scalar slots --------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -11,9 +11,9 @@
 
 namespace zero::prove {
 
-/// The ops that write each slot: calls, stores of scalar programs, the
-/// zrt.scalar_state of what a checkpoint restores, and the zrt.program whose
-/// input it is.
+/// The ops that write each scalar slot: calls, stores of scalar programs, the
+/// zrt.scalar_state of a slot that a checkpoint restores, and the zrt.program
+/// of an input.
 using SlotWriters = llvm::DenseMap<std::pair<mlir::StringAttr, int64_t>,
                                    llvm::SmallVector<mlir::Operation *, 1>>;
 

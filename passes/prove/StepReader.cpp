@@ -55,7 +55,7 @@ void StepReader::readBackward(BackwardOp op) {
       parameter.op = symbols.lookup<ParameterOp>(member);
       parameter.elements = mesh.getNumHeld(parameter.op.getValueType());
       parameter.arrivesOver = over;
-      parameter.weight = algebra.divide(
+      parameter.normalization = algebra.divide(
           algebra.integer(1), getMonomial(algebra, mesh, type.getScale()));
       parameter.arrival =
           bucket ? bucket.getArrivalType() : type.getElementType();
@@ -119,8 +119,8 @@ void StepReader::readReduce(ReduceOp op) {
          llvm::zip_equal(getMembers(sums.source), sums.members)) {
       reduce(member);
       // Whether it is finite is looked at, too.
-      Precision &sent = semantics.parameters[name].summedWire;
-      sent = sent.limitedBy(member.wire);
+      Precision &sent = semantics.parameters[name].summedReduceDtype;
+      sent = sent.limitedBy(member.reduceDtype);
     }
   }
 }
@@ -148,15 +148,15 @@ Number StepReader::getSumSquares(ValueRange inputs, bool isWhole) {
       addends.push_back(algebra.undefined("a sum of squares of no gradient"));
       continue;
     }
-    // Other stages add nothing; what is not a share of a sum there, types do
-    // not let anybody use.
+    // Other stages add nothing. Types forbid uses of a value there that is not
+    // a share of a sum.
     AxisSet stages = getStages(input);
     Expr last = nullptr, square = nullptr;
     for (auto [name, member] :
          llvm::zip_equal(getMembers(array.source), array.members)) {
       sum.precision = sum.precision.limitedBy(member.precision);
-      Precision &sent = semantics.parameters[name].summedWire;
-      sent = sent.limitedBy(member.wire);
+      Precision &sent = semantics.parameters[name].summedReduceDtype;
+      sent = sent.limitedBy(member.reduceDtype);
       if (semantics.parameters[name].elements == 0)
         continue;
       if (member.expr != last)
@@ -265,7 +265,7 @@ bool StepReader::readScalar(Operation &op) {
               << semantics.getNumRanks();
         Expr number = getOutcome(algebra, op, [&](Value operand) {
           Expr expr = scalar(operand).expr;
-          // A norm is finite where its sum is, whatever it is divided by.
+          // A norm is finite exactly if its sum is, whatever its scale.
           return operand.getDefiningOp<NormOp>() ? withoutScales(expr) : expr;
         });
         readOutcome(proof, op, number, semantics);
@@ -285,9 +285,9 @@ bool StepReader::read(Operation &op) {
         AxisSet set = semantics.axes.getSet(op.getAxes());
         if (isa<MicroBatchesOp>(op->getParentOp())) {
           if (set & getStages(op.getInput()))
-            proof.report.error(op)
-                << "ranks of several pipeline stages meet in each backward, "
-                   "which one may not have begun yet";
+            proof.report.error(op) << "ranks of several pipeline stages meet "
+                                      "in each backward pass, "
+                                      "which one may not have begun yet";
           semantics.addMeeting(
               cast<ValueType>(op.getInput().getType()).getPresent(), set);
         }

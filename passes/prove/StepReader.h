@@ -15,21 +15,21 @@
 
 namespace zero::prove {
 
-/// A value with a dimension: one number for every element of a parameter. What
-/// belongs to a bucket has one per member.
+/// An array value. One number describes all elements of a parameter. A value of
+/// a bucket has one number per member.
 struct Array {
   mlir::StringAttr source; // a parameter or a bucket
   llvm::SmallVector<Number, 1> members;
 };
 
-/// A loss scale or schedule, and what its counters are in this step.
+/// A loss scale or schedule, and its counters in this step.
 struct Rule {
   CounterRule op;
   llvm::SmallVector<std::string> roles;
   llvm::SmallVector<Number> counters;
 };
 
-/// Reads the ops of a step one by one; what each defines is a number.
+/// Reads the ops of a step one by one, and computes a number for each result.
 class StepReader {
 public:
   StepReader(Proof &proof, StepOp step)
@@ -44,15 +44,16 @@ private:
   bool readMicroBatches(MicroBatchesOp op);
   void readBackward(BackwardOp op);
   bool readScalar(mlir::Operation &op);
-  /// |a| where tokens and the loss scale are 1.
+  /// |a| with tokens and the loss scale set to 1.
   Expr withoutScales(Expr a);
-  /// Makes |number|, that of |input|, its sum over the ranks of |op|, which
-  /// adds what travels as its reduce dtype.
+  /// Replaces |number|, the number of |input|, by its sum over the ranks of
+  /// |op|. Addends travel as the reduce dtype of |op|.
   template <typename OpT>
   void sumAsSent(OpT op, mlir::Value input, Number &number);
   void readReduce(ReduceOp op);
   void readScale(mlir::Value output, mlir::Value input, Expr factor);
-  /// Of the elements of all ranks, or of those that one holds.
+  /// The sum over the elements of all ranks if |isWhole|, else over those of
+  /// one.
   Number getSumSquares(mlir::ValueRange inputs, bool isWhole);
   bool readPrepare(PrepareOp op);
   bool readUpdate(UpdateOp op);
@@ -60,7 +61,7 @@ private:
   void readAssign(AssignOp op);
   Rule getRule(mlir::FlatSymbolRefAttr symbol);
   bool readSchedule(ReadScheduleOp op);
-  /// What the counters of a loss scale or schedule become.
+  /// Computes the new counters of a loss scale or schedule.
   bool advance(mlir::FlatSymbolRefAttr symbol);
   bool update(mlir::Operation *op, OptimizerOp optimizer,
               mlir::StringAttr parameter, Number gradient,
@@ -84,7 +85,7 @@ private:
         llvm::cast<ValueType>(value.getType()).getAxes(kind));
   }
 
-  /// The axes of which |value| is on some coordinates only.
+  /// The axes of the pipeline stages of |value|.
   AxisSet getStages(mlir::Value value) {
     return semantics.axes.getSet(
         llvm::cast<ValueType>(value.getType()).getStageAxes());
@@ -101,12 +102,12 @@ private:
   llvm::DenseMap<mlir::Value, llvm::SmallVector<Number>> vectors;
   llvm::DenseMap<mlir::StringAttr, llvm::SmallVector<mlir::StringAttr>>
       membersOf;
-  /// What an update computed, by what it depends on.
+  /// Results of updates by update and operands.
   using UpdateKey = std::pair<mlir::Operation *, std::vector<Number::Key>>;
   std::map<UpdateKey, llvm::SmallVector<Number>> updates;
   mlir::Value outcome;
   bool isLogical = false;
-  /// Those that the step reads.
+  /// The schedules that the step reads.
   llvm::SmallVector<mlir::FlatSymbolRefAttr> schedules;
 };
 

@@ -131,7 +131,7 @@ static bool isCount(BaseRef base) {
 }
 
 /// The axes over which ranks may have different numbers for |base|, the number
-/// of their backwards among them.
+/// of their backward passes among them.
 static AxisSet getDifference(BaseRef base, const MeshAxes &axes) {
   return base->hasOwnCount ? axes.getAll() : base->own;
 }
@@ -140,12 +140,12 @@ Expr prove::getMissing(Algebra &algebra, const MeshAxes &axes) {
   return algebra.base({BaseKind::missing, "", Epoch::all, axes.getAll()});
 }
 
-/// The sum over the ranks of |set| of what |base| to the power of |exponent|
-/// is, where nothing else in its term differs over |set|; null if it is not
-/// known.
+/// The sum over the ranks of |set| of |base| to the power of |exponent|, if no
+/// other factor of its term differs over |set|. Null if it is not known.
 static Expr sumAddend(Algebra &algebra, BaseRef base, int64_t exponent,
                       const MeshAxes &axes, AxisSet set) {
-  // How often ranks made a backward is no addend of anything; its sums are.
+  // A count of backward passes is not an addend, but its sum over ranks is a
+  // base.
   if (isCount(base) && exponent > 0)
     return algebra.base({BaseKind::rankSum,
                          "",
@@ -153,7 +153,7 @@ static Expr sumAddend(Algebra &algebra, BaseRef base, int64_t exponent,
                          axes.getAll() & ~set,
                          0,
                          {algebra.product({1, 1}, {{base, exponent}})}});
-  // What differs by more than its own parts is no addend over them.
+  // A base whose operands differ between ranks is not an addend.
   bool isAddend =
       exponent == 1 && (base->over & set) == set &&
       llvm::none_of(base->operands, [&](Expr operand) {
@@ -168,8 +168,7 @@ static Expr sumAddend(Algebra &algebra, BaseRef base, int64_t exponent,
   return algebra.base(std::move(summed));
 }
 
-/// The sum over the ranks of |set| of what they have in |term|; null if it is
-/// not known.
+/// The sum over the ranks of |set| of |term|; null if it is not known.
 static Expr sumOverRanks(Algebra &algebra, const Term &term,
                          const MeshAxes &axes, AxisSet set, AxisSet stages) {
   SmallVector<Expr, 1> sums;
@@ -192,7 +191,7 @@ static Expr sumOverRanks(Algebra &algebra, const Term &term,
   Expr product = algebra.product(term.coefficient, rest);
   for (Expr sum : sums)
     product = algebra.multiply(product, sum);
-  // Over what is left all ranks have the same.
+  // Over the remaining axes all ranks have the same number.
   AxisSet alike = set & ~seen;
   if (alike & stages)
     return nullptr;
@@ -276,7 +275,7 @@ Expr prove::sumOverElements(Algebra &algebra, Expr element, StringRef parameter,
 
 Expr prove::replaceUnlessDivisor(Algebra &algebra, Expr number, Expr instead,
                                  Expr result) {
-  // A choice between equal numbers is none, see evaluateBody.
+  // A selection between equal numbers has no effect. See evaluateBody.
   if (instead == result)
     return result;
   using Limits = std::numeric_limits<double>;
@@ -316,8 +315,7 @@ std::optional<StepSemantics> prove::readSemantics(Proof &proof,
   std::optional<StepSemantics> semantics =
       steps.empty() ? readProgram(proof, programs.front())
                     : readStep(proof, steps.front());
-  // What is wrong with an op explains more than that a gradient does not
-  // arrive.
+  // An error of an op explains more than a gradient that does not arrive.
   if (!proof.report.hasErrors() &&
       failed(zrt::verifyParameters(
           module, [&](Operation *op) { return proof.report.error(op); })))

@@ -1,13 +1,12 @@
-//===- StepSemantics.h - What a step does, whatever its phase ---------*- C++
-//-*-===//
+//===- StepSemantics.h - The semantics of a step at any phase ---*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A step at any phase is read into one StepSemantics: what each element,
-// counter and result of the step becomes, as a function of what arrived and of
-// what was there before. Two steps are the same if their meanings are.
+// A step at any phase is read into one StepSemantics: the new value of each
+// element, counter and result, as a function of gradients, inputs and old
+// values. Two steps are the same if their StepSemantics are equal.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,18 +30,18 @@ namespace zero::prove {
 /// The axes of a mesh that have more than one rank.
 class MeshAxes {
 public:
-  /// A name and the ranks of each, the axes of one rank left out.
+  /// The name and the size of each axis. Axes of one rank are left out.
   using List = std::vector<std::pair<std::string, int64_t>>;
 
   MeshAxes() = default;
   explicit MeshAxes(List axes) : axes(std::move(axes)) {}
   explicit MeshAxes(MeshOp mesh);
 
-  /// Those of |names| that have more than one rank.
+  /// The axes of |names| that have more than one rank.
   AxisSet getSet(llvm::ArrayRef<mlir::StringAttr> names) const;
   AxisSet getSet(mlir::ArrayAttr names) const;
   AxisSet getAll() const { return (AxisSet(1) << axes.size()) - 1; }
-  /// The ranks that differ over |set|.
+  /// The product of the sizes of the axes of |set|.
   int64_t getNumRanks(AxisSet set) const;
   /// "'edp' and 'ep'".
   std::string describe(AxisSet set) const;
@@ -53,8 +52,8 @@ private:
   List axes;
 };
 
-/// The elements [begin, end) of a parameter, which all become the same function
-/// of themselves. Roles are "parameter", "master" and the optimizer's states.
+/// The elements [begin, end) of a parameter. One expression per role describes
+/// all of them. Roles are "parameter", "master" and the optimizer's states.
 struct IntervalSemantics {
   int64_t begin = 0;
   int64_t end = 0;
@@ -65,24 +64,24 @@ struct IntervalSemantics {
 
 struct ParameterSemantics {
   ParameterOp op;
-  /// That a rank holds; intervals are of these.
+  /// The number of elements that a rank holds. Intervals are of these elements.
   int64_t elements = 0;
   /// The axes over which gradients arrive as addends.
   AxisSet arrivesOver = 0;
-  /// What makes the new values, for diagnostics.
+  /// The op that makes the new values, for diagnostics.
   mlir::Operation *writer = nullptr;
-  /// weight / arrival: what one arriving gradient counts for.
-  Expr weight = nullptr;
+  /// normalize / prescaled: the factor of one arriving gradient.
+  Expr normalization = nullptr;
   /// The type in which gradients are kept.
   Precision kept;
-  /// The narrowest type that elements went to other ranks in which are summed
-  /// over, as their squares are for a norm.
-  Precision summedWire;
+  /// The narrowest type in which elements went to other ranks before a sum over
+  /// them was taken, such as the squares of a norm.
+  Precision summedReduceDtype;
   mlir::Type arrival;
   std::vector<IntervalSemantics> intervals;
 };
 
-/// Whether a step is applied in one of the situations a outcome is about.
+/// One of the situations in which an outcome decides.
 struct Situation {
   bool nonfinite = false;
   bool missing = false;
@@ -90,7 +89,7 @@ struct Situation {
   bool noTokens = false;
 };
 inline constexpr int kNumSituations = 16;
-/// The outcome in each.
+/// The outcome in each situation.
 using Outcomes = std::array<double, kNumSituations>;
 Situation getSituation(int index);
 std::string describe(Situation situation);
@@ -107,19 +106,19 @@ struct InputSemantics {
   }
 };
 
-/// What an applied step does.
+/// The effects of a step.
 struct StepSemantics {
   mlir::Operation *step = nullptr;
   MeshAxes axes;
   llvm::MapVector<mlir::StringAttr, ParameterSemantics> parameters;
   llvm::SmallVector<std::pair<std::string, Number>> counters;
   llvm::SmallVector<std::pair<std::string, Number>> results;
-  /// What the counters of the loss scale and of schedules become where the step
-  /// is skipped.
+  /// The new counters of the loss scale and of schedules if the step is
+  /// skipped.
   llvm::SmallVector<std::pair<std::string, Number>> skipped;
   /// The name of the loss scale that gradients arrive with; empty: none.
   std::string lossScale;
-  /// What counters are before the first step.
+  /// Counters before the first step.
   llvm::SmallVector<std::pair<std::string, Number>> initials;
   /// The outcome in each situation.
   Outcomes outcomes = {};
@@ -127,25 +126,26 @@ struct StepSemantics {
   llvm::SmallVector<InputSemantics> inputs;
   /// Whether gradients are divided by the number of tokens.
   bool dividesByTokens = false;
-  /// Whether ranks may make different numbers of backwards: see
+  /// Whether ranks may make different numbers of backward passes. See
   /// StepOp::takesUnequalBackwards.
   bool takesUnequal = false;
-  /// The axes over which ranks wait for each other in each backward. Ranks with
-  /// unequal backwards hang there; those that differ over other axes only do
-  /// not, and are refused.
+  /// The axes over which ranks wait for each other in each backward pass. Ranks
+  /// that differ over them and have unequal numbers of backward passes hang.
+  /// Other ranks with unequal numbers are refused.
   AxisSet meetsOver = 0;
-  /// Whether ranks wait for each other in a backward that is begun as the last.
+  /// Whether ranks wait for each other in a backward pass that is begun with
+  /// the hint that it is the last.
   bool takesHints = false;
-  /// The same among ranks that are on the same pipeline stages.
+  /// As |meetsOver|, for ranks of the same pipeline stages.
   llvm::SmallVector<std::pair<llvm::ArrayRef<AxisCoordinate>, AxisSet>>
       meetsOnStages;
 
-  /// Says that ranks that are on |stages| (empty: all) meet over |set|.
+  /// Records that ranks on |stages| (empty: all) meet over |set|.
   void addMeeting(llvm::ArrayRef<AxisCoordinate> stages, AxisSet set);
-  /// The axes over which those that are on |stages| meet.
+  /// The axes over which ranks on |stages| meet.
   AxisSet getMeetings(llvm::ArrayRef<AxisCoordinate> stages) const;
   int64_t getNumRanks() const { return axes.getNumRanks(axes.getAll()); }
-  /// Whether no rank can make a backward without all others.
+  /// Whether all ranks meet in each backward pass.
   bool allMeet() const { return meetsOver == axes.getAll(); }
 };
 
@@ -176,101 +176,100 @@ private:
   unsigned errors = 0;
 };
 
-/// A factor that clips, and the parameters whose norm it depends on.
+/// A clip coefficient, and the parameters whose norm it depends on.
 struct Clipping {
   bool isClipping = false;
   llvm::StringSet<> counted; // each element once
   llvm::StringSet<> miscounted;
 };
 
-/// Everything one proof shares.
+/// The shared data of one proof.
 struct Proof {
   Algebra algebra;
-  /// Whether steps are compared with another one, which tells what updates are.
+  /// Whether steps are compared with a reference, which defines the updates.
   bool hasReference = false;
   Report report;
-  /// By factor: all gradients of a step have the same.
+  /// Clippings by factor. All gradients of a step have the same factor.
   llvm::DenseMap<Expr, Clipping> clippings;
-  /// By number: gradients that it is made of, other than those of norms.
+  /// The gradients in a number, except those in norms.
   llvm::DenseMap<Expr, llvm::SmallVector<BaseRef, 2>> gradients;
-  /// By expression, ranks, whether they wait in the loop and whether tokens
-  /// count: each way to apply has the same.
+  /// Outcomes by expression, number of ranks, whether ranks wait in the loop,
+  /// and whether tokens count. All paths to apply have the same outcomes.
   std::map<std::tuple<Expr, int64_t, bool, bool>, Outcomes> outcomes;
 };
 
-/// Reads the step of |module|, at whatever phase it is. Violations are reported
-/// on the way; nothing is returned where the step cannot be read.
+/// Reads the step of |module|, at any phase. Violations are reported on the
+/// way. Returns nothing if the step cannot be read.
 std::optional<StepSemantics> readSemantics(Proof &proof, mlir::ModuleOp module);
 
 /// One step of |module| in the zero dialect, or a scheduled one.
 std::optional<StepSemantics> readStep(Proof &proof, StepOp step);
 std::optional<StepSemantics> readProgram(Proof &proof, zrt::ProgramOp program);
 
-/// Reports where |meaning| breaks an obligation that every step has: what is
-/// still wrong once the whole step is known.
+/// Reports violations of the obligations of every step that need the whole
+/// |semantics|.
 void checkSemantics(Proof &proof, const StepSemantics &semantics);
 
-/// Reports where |second| does something else than |first|.
+/// Reports differences of |second| from |first|.
 void compareSemantics(Proof &proof, const StepSemantics &first,
                       const StepSemantics &second);
 
 //===----------------------------------------------------------------------===//
-// What readers share
+// Functions that readers share
 //===----------------------------------------------------------------------===//
 
-/// That |step| runs on the ranks of |mesh|, which may be null. Reports a mesh
-/// that the proof does not know.
+/// Reads the axes of |mesh|, which may be null. Reports a mesh that the proof
+/// does not support.
 bool readMesh(Proof &proof, mlir::Operation *step, MeshOp mesh,
               StepSemantics &semantics);
 
-/// The value of a monomial in a step on |mesh|, where |tokens| and |lossScale|
-/// may be given other than as symbols.
+/// The value of a monomial in a step on |mesh|. |tokens| and |lossScale| may
+/// replace the symbols.
 Expr getMonomial(Algebra &algebra, MeshOp mesh,
                  llvm::ArrayRef<ScaleFactor> factors, Expr tokens = nullptr,
                  Expr lossScale = nullptr);
 
-/// The number that a rank passes as input |index|, whatever it is.
+/// The number that a rank passes as input |index|.
 Expr getInput(Algebra &algebra, size_t index, const InputSemantics &input);
 
-/// How many gradients did not arrive on this rank.
+/// The number of gradients that did not arrive on this rank.
 Expr getMissing(Algebra &algebra, const MeshAxes &axes);
 
-/// The sum of a number over the ranks of |set|. Over |stages| not all ranks
-/// take part: what these have alike has no sum that is known.
+/// The sum of a number over the ranks of |set|. Over the axes |stages| not all
+/// ranks take part, so the sum of a replicated number is unknown there.
 Expr sumOverRanks(Algebra &algebra, Expr a, const MeshAxes &axes, AxisSet set,
                   AxisSet stages = 0);
-/// The same, summed in the type of |sumType|. If |a| is a gradient that is
-/// still this rank's share over all axes that it |arrivesOver|, its last
-/// conversion was one to the type of the wire.
+/// The same, summed in the type of |sumType|. If |a| is a gradient that is not
+/// yet summed over any axis of |arrivesOver|, its last conversion was one to
+/// the reduce dtype.
 Number sumOverRanks(Algebra &algebra, Number a, AxisSet arrivesOver,
                     Precision sumType, const MeshAxes &axes, AxisSet set,
                     AxisSet stages = 0);
 
-/// |a| on the first rank over |set|, 0 on the others.
+/// |a| on the first rank over |set|, 0 on the other ranks.
 Expr countReplicatedOnce(Algebra &algebra, Expr a, AxisSet set);
 
-/// The outcome in each situation, where it is computed from sums over all
-/// ranks. Reports what only one rank knows, and elements that are not looked
-/// at.
+/// Reads the outcome in each situation. Reports an outcome that depends on
+/// numbers of one rank alone, and elements that are not tested.
 void readOutcome(Proof &proof, mlir::Operation *op, Expr outcome,
                  StepSemantics &semantics);
 
-/// What |a| depends on and must not: something that nobody wrote, or that one
-/// rank alone knows. Empty if there is nothing.
+/// Describes a part of |a| that is never written, or that only one rank has.
+/// Empty if there is none.
 std::string describeUnknown(Expr a);
 
-/// As arith computes it from the operands of zero.outcome.
+/// The outcome, computed by arith from the operands of zero.outcome.
 Expr getOutcome(Algebra &algebra, OutcomeOp op,
                 llvm::function_ref<Expr(mlir::Value)> getOperand);
 
-/// |result| where gradients can be divided by |number|, which is positive and
-/// has an inverse; |instead| where they can not. As arith computes it.
+/// |result| if gradients can be divided by |number|: it is positive and has an
+/// inverse. Else |instead|. Computed as arith does.
 Expr replaceUnlessDivisor(Algebra &algebra, Expr number, Expr instead,
                           Expr result);
 
-/// A sum over the elements of a parameter, term by term, of which each rank has
-/// its own over the axes |over|. |computedIn| is the narrowest type that
-/// addends were computed in.
+/// A sum over the elements of a parameter, term by term. Each rank has elements
+/// of its own over the axes |over|. |computedIn| is the narrowest type of the
+/// addends.
 Expr sumOverElements(Algebra &algebra, Expr element, llvm::StringRef parameter,
                      AxisSet over, Precision computedIn = {});
 

@@ -151,7 +151,7 @@ bool StepReader::readUpdateBucket(UpdateBucketOp op) {
     auto row = ArrayRef(rows).slice(op.getRowOf()[i] * width, width);
     if (!update(op, optimizer, name, array.members[i], row))
       return false;
-    // Until it is assigned, nobody has the new value.
+    // No rank has the new value until it is assigned.
     auto &roles = semantics.parameters[name].intervals.back().roles;
     auto *it = llvm::find_if(
         roles, [](auto &role) { return role.first == "parameter"; });

@@ -24,7 +24,7 @@ static bool isScalarReduction(Operation *op) {
   return reduce && cast<ValueType>(reduce.getInput().getType()).isScalar();
 }
 
-/// How many scalar all-reduces lie on the longest way to each op: those with
+/// The number of scalar all-reduces on the longest path to each op. Ops with
 /// equal numbers cannot depend on each other.
 static DenseMap<Operation *, unsigned> computeLevels(Block &block) {
   DenseMap<Operation *, unsigned> levels;
@@ -40,8 +40,8 @@ static DenseMap<Operation *, unsigned> computeLevels(Block &block) {
 }
 
 /// Replaces |reductions|, which do not depend on each other, by one over the
-/// axes of all of them. What the ranks of a further axis hold alike counts once
-/// there.
+/// axes of all of them. A scalar that is replicated over a further axis counts
+/// once there.
 static void stack(ArrayRef<AllReduceOp> reductions) {
   llvm::SetVector<Attribute> axes;
   for (AllReduceOp op : reductions)
@@ -68,7 +68,8 @@ static void stack(ArrayRef<AllReduceOp> reductions) {
   }
   auto vector = builder.create<StackOp>(loc, scalars);
   auto reduced = builder.create<AllReduceOp>(
-      loc, vector, builder.getArrayAttr(axes.getArrayRef()), /*wire=*/nullptr);
+      loc, vector, builder.getArrayAttr(axes.getArrayRef()),
+      /*reduceDtype=*/nullptr);
   auto parts =
       builder.create<UnstackOp>(loc, reduced, builder.getArrayAttr(scales));
   for (auto [op, part] : llvm::zip_equal(reductions, parts.getScalars())) {

@@ -1,4 +1,4 @@
-//===- Passes.td - What ranks of one pipeline stage do -----*- tablegen -*-===//
+//===- Passes.td - The program of one pipeline stage -------*- tablegen -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -10,20 +10,20 @@
 include "mlir/Pass/PassBase.td"
 
 def SelectStagePass : Pass<"zrt-select-stage", "::mlir::ModuleOp"> {
-  let summary = "Leaves of a program what the ranks of one pipeline stage run";
+  let summary = "Keeps the part of a program that the ranks of one pipeline stage run";
   let description = [{
-    A program says what all ranks do, in one order: calls that work on what is
-    `on = [pp : 1]` are those of that stage. This pass leaves out buffers, arrivals,
-    state and calls of other stages. Code generation does so for each stage, so that
-    a library has one program per stage; the pass shows them.
+    A program lists the calls of all ranks, in one order. A call on a buffer with
+    `on = [pp : 1]` runs on this stage only. The pass removes buffers, arrivals, state and
+    calls of other stages. Code generation does the same for each stage, so a library has one
+    program per stage. The pass shows these programs.
 
-    Since the programs of all stages are parts of one order, no ranks can wait for
-    each other in a circle.
+    The programs of all stages are parts of one order. So ranks cannot wait for each other in a
+    circle.
 
     *Requires:* a scheduled module.
 
-    *Guarantees:* what is left is on the given coordinates, and nothing of them is
-    left out.
+    *Guarantees:* every remaining op is on the given coordinates, and no op on these
+    coordinates is removed.
   }];
   let options = [
     Option<"stage", "stage", "std::string", /*default=*/"",

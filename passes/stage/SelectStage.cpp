@@ -59,7 +59,8 @@ void zero::selectStage(zrt::ProgramOp program,
     ValueType place = zrt::getPlace(symbols, op);
     return place && !isOn(place, coordinates);
   };
-  // Users first: places are looked up in what they name.
+  // Users first, since their places are looked up in the symbols that they
+  // name.
   SmallVector<Operation *> calls, tables, buffers;
   program.walk([&](zrt::HandlerOp handler) {
     for (Operation &call : handler.getBody().front())

@@ -4,7 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Which end a rank is at says what it sends: the activation, or its gradient.
+// A source rank sends the activation, and a destination rank sends its
+// gradient.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,7 +38,7 @@ struct Subject {
         return true;
     return false;
   }
-  /// What goes away from the source, or comes back.
+  /// The activation, which the source sends, or its gradient, which comes back.
   std::string describe(bool isGradient) const {
     return (isGradient ? "gradient of " : "") + name;
   }
@@ -87,7 +88,7 @@ static std::string toString(const int64_t *shape, int64_t dims) {
   return text + "]";
 }
 
-/// The elements of |shape|, or -1 if a rank could not hold them.
+/// The number of elements of |shape|, or -1 if a rank could not hold them.
 static int64_t countElements(const std::vector<int64_t> &shape) {
   int64_t elements = 1;
   bool isEmpty = false;
@@ -100,7 +101,7 @@ static int64_t countElements(const std::vector<int64_t> &shape) {
   return isEmpty ? 0 : elements > int64_t(1) << 48 ? -1 : elements;
 }
 
-/// Of whole numbers there is no gradient that could come back.
+/// An activation of an integer type has no gradient.
 static zero_rt_status checkDirection(const Subject &subject, const char *call,
                                      bool isGradient) {
   if (!isGradient || isDtype(subject.row->dtype))
@@ -110,8 +111,8 @@ static zero_rt_status checkDirection(const Subject &subject, const char *call,
               dtypeName(subject.row->dtype));
 }
 
-/// Completes |subject|'s shape from what the caller passes, which may be null
-/// where all of it is declared.
+/// Completes the shape of |subject| from |shape|, which may be null if all
+/// extents are declared.
 static zero_rt_status checkShape(const Subject &subject, const int64_t *shape,
                                  std::vector<int64_t> &out) {
   const zero_rt_activation_row &row = *subject.row;
@@ -139,11 +140,12 @@ static zero_rt_status checkShape(const Subject &subject, const int64_t *shape,
   return ZERO_RT_OK;
 }
 
-/// A copy of |bytes| at |data|, in the memory of one that was taken if there is
-/// any: there are never more than were under way together.
+/// Copies |bytes| at |data|, to the memory of a copy that was taken if there is
+/// one. Therefore the number of copies is the largest number of concurrent
+/// sends.
 static zero_rt_status pack(Step &step, const Subject &subject, const void *data,
                            int64_t bytes, Outgoing *&out) {
-  // The smallest that is large enough, or else the largest.
+  // The smallest block that is large enough, or else the largest.
   auto isBetter = [&](const Block &a, const Block &b) {
     bool fits = a.bytes >= bytes;
     if (fits != (b.bytes >= bytes))
@@ -166,7 +168,7 @@ static zero_rt_status pack(Step &step, const Subject &subject, const void *data,
   }
   out->parcel.data = out->block.data;
   out->parcel.bytes = bytes;
-  // Steps with activations are on the host device only.
+  // Only the host device has steps with activations.
   ZERO_RT_TRY(step.device().copy(out->block.data, data, bytes));
   out->parcel.isTaken = false;
   return ZERO_RT_OK;
@@ -214,7 +216,7 @@ zero_rt_status calls::send(Step *step, int32_t activation, int64_t micro_batch,
   if (zero_rt_status status =
           ::pack(*step, subject, tensor->data, bytes, payload)) {
     if (header)
-      header->parcel.isTaken = true; // it does not go alone
+      header->parcel.isTaken = true; // a header is not sent alone
     return status;
   }
   zero_rt_counters &counters = step->runtime->counters;
@@ -235,7 +237,7 @@ zero_rt_status calls::send(Step *step, int32_t activation, int64_t micro_batch,
   return ZERO_RT_OK;
 }
 
-/// Checks that |subject| may come, and waits for its extents.
+/// Checks that |subject| may be received, and waits for its extents.
 static zero_rt_status awaitShape(Step &step, const char *call,
                                  const Subject &subject) {
   Passage &passage = *subject.passage;

@@ -4,9 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A window are the calls between two of apply or discard. In one of them each
-// micro-batch of an activation is sent once, and its gradient comes back once.
-// What is sent is copied, and the copies are kept for the next ones.
+// A window consists of the calls between two calls of apply or discard. In a
+// window each micro-batch of an activation is sent once, and its gradient comes
+// back once. A send copies its tensor, and later sends reuse the memory of the
+// copies.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +34,7 @@ struct Passage {
   std::vector<int64_t> shape; // once it is known
 };
 
-/// A copy that the receiver has, or will take.
+/// A copy that the receiver has taken or will take.
 struct Outgoing {
   Parcel parcel;
   Block block;
@@ -45,17 +46,18 @@ struct ActivationState {
   std::list<Outgoing> outgoing; // parcels do not move
 };
 
-/// What this rank sent in this window less what it received. The sum over all
-/// ranks is what nobody received.
+/// The number of messages that this rank sent in this window, less the number
+/// that it received. The sum over all ranks is the number of messages that no
+/// rank received.
 int64_t countSentLessReceived(const Step &step);
 
 /// "activation 'hidden' of micro-batch 3 from rank 0".
 std::string describe(const Step &step, const Letter &letter, int32_t from);
 
-/// Begins the next window. What was not received is dropped.
+/// Begins the next window, and drops the messages that were not received.
 void endWindow(Step &step);
 
-/// Gives back the copies. Nobody reads them any more.
+/// Releases the copies, which no rank reads any more.
 void releaseOutgoing(Step &step);
 
 } // namespace zero_rt

@@ -1,4 +1,4 @@
-//===- backwards.cpp - Backwards that are under way together --------------===//
+//===- backwards.cpp - Backward passes under way together -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -16,11 +16,11 @@
 
 using namespace zero_rt;
 
-/// Far more than any schedule has under way; where one is dropped, all of these
-/// are run.
+/// More concurrent backward passes than any schedule has. Dropping a backward
+/// pass runs all of them, so the number must be bounded.
 static constexpr int64_t maxAhead = 1024;
 
-/// The number of the open backward; if none is, of the one that begins next.
+/// The number of the open backward pass or, if none is open, of the next one.
 static int64_t currentOf(const Step &step) {
   return step.window.closedBackwards();
 }
@@ -43,13 +43,14 @@ zero_rt_status zero_rt::beginBackward(Step &step, int32_t hint,
   return arriveAll(step, found->second.waiting, call);
 }
 
-/// Closes backwards that have ended and begins those that were named, as far as
-/// their order goes.
+/// Closes the backward passes that have ended and begins the ones that were
+/// named, as far as their order allows.
 static zero_rt_status advance(Step &step, const char *call) {
   while (!step.backwards.empty()) {
     if (!step.window.isOpen())
       ZERO_RT_TRY(beginBackward(step, ZERO_RT_HINT_UNKNOWN, call));
-    // The last one stays open: whether another follows, or apply, is not known.
+    // The last one stays open, because the next call may be apply or begin
+    // another one.
     const auto &[number, named] = *step.backwards.begin();
     bool isLast = step.backwards.size() == 1;
     if (number != currentOf(step) || !named.isEnded || isLast)
@@ -62,8 +63,8 @@ static zero_rt_status advance(Step &step, const char *call) {
 static zero_rt_status failEnded(const char *call, int64_t backward) {
   return fail(
       ZERO_RT_PROTOCOL,
-      "%s: backward %lld has ended; they are numbered from 0 after each "
-      "apply",
+      "%s: backward pass %lld has ended; backward passes are numbered from 0 "
+      "after each apply",
       call, (long long)backward);
 }
 
@@ -77,11 +78,12 @@ zero_rt_status zero_rt::checkNotEnded(const Step &step, const char *call) {
 static zero_rt_status checkBackward(const Step &step, const char *call,
                                     int64_t backward) {
   if (backward < 0 || backward > currentOf(step) + maxAhead)
-    return fail(ZERO_RT_INVALID_ARGUMENT,
-                "%s: backward is %lld, expected 0 to %lld: at most %lld more "
-                "than the open one",
-                call, (long long)backward,
-                (long long)(currentOf(step) + maxAhead), (long long)maxAhead);
+    return fail(
+        ZERO_RT_INVALID_ARGUMENT,
+        "%s: backward pass is %lld, expected 0 to %lld: at most %lld more "
+        "than the open one",
+        call, (long long)backward, (long long)(currentOf(step) + maxAhead),
+        (long long)maxAhead);
   auto found = step.backwards.find(backward);
   if (backward < currentOf(step) ||
       (found != step.backwards.end() && found->second.isEnded))
@@ -124,11 +126,12 @@ zero_rt_status zero_rt::openLastBackward(Step &step, const char *call) {
   if (step.backwards.empty() ||
       step.backwards.rbegin()->first < step.window.backwards())
     return ZERO_RT_OK;
-  return fail(ZERO_RT_PROTOCOL,
-              "%s: backward %lld has begun, and backward %lld has not ended; "
-              "call end_backward for it first",
-              call, (long long)step.backwards.rbegin()->first,
-              (long long)currentOf(step));
+  return fail(
+      ZERO_RT_PROTOCOL,
+      "%s: backward pass %lld has begun, and backward pass %lld has not "
+      "ended; call end_backward for it first",
+      call, (long long)step.backwards.rbegin()->first,
+      (long long)currentOf(step));
 }
 
 zero_rt_status zero_rt::runToLastBackward(Step &step, const char *call) {

@@ -1,13 +1,15 @@
-//===- backwards.h - Backwards that are under way together ------*- C++ -*-===//
+//===- backwards.h - Backward passes under way together ---------*- C++ -*-===//
+//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Interleaved pipeline schedules begin a backward before the one before it has
-// delivered all of its gradients. Callers then say which backward a gradient is
-// of. A compiled step sees one backward after the other: the gradients of later
-// ones wait, where they lie or as copies, until those before are closed.
+// Interleaved pipeline schedules begin a backward pass before the previous one
+// has delivered all of its gradients. Callers then name the backward pass of
+// each gradient. A compiled step sees one backward pass after the other: the
+// gradients of later ones wait, in place or as copies, until the earlier ones
+// are closed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,31 +25,31 @@ namespace zero_rt {
 
 struct Step;
 
-/// A backward that callers have named and that is not closed.
+/// A backward pass that the caller has named and that is not closed.
 struct NamedBackward {
   bool isEnded = false; // all of its gradients have come
   std::vector<WaitingGradient> waiting;
 };
 
-/// By number: how many backwards came before since the last apply.
+/// By number: the count of earlier backward passes since the last apply.
 using NamedBackwards = std::map<int64_t, NamedBackward>;
 
-/// Begins the next backward; what waits for it arrives. |hint| is a
-/// zero_rt_hint.
+/// Begins the next backward pass. The gradients that wait for it arrive. |hint|
+/// is a zero_rt_hint.
 zero_rt_status beginBackward(Step &step, int32_t hint, const char *call);
 
-/// Checks that the open backward has not been said to have ended.
+/// Checks that the caller has not ended the open backward pass.
 zero_rt_status checkNotEnded(const Step &step, const char *call);
 
-/// Opens the last of the named backwards. Error: protocol (one before it has
-/// not ended).
+/// Opens the last of the named backward passes. Error: protocol (an earlier one
+/// has not ended).
 zero_rt_status openLastBackward(Step &step, const char *call);
 
-/// Ends all named backwards and opens the last of them, so that ranks that drop
-/// them have reduced the same.
+/// Ends all named backward passes and opens the last one, so that ranks that
+/// drop them have run the same collectives.
 zero_rt_status runToLastBackward(Step &step, const char *call);
 
-/// Forgets them, and gives back the memory of what waits.
+/// Forgets the named backward passes, and releases the gradients that wait.
 void dropBackwards(Step &step);
 
 } // namespace zero_rt

@@ -14,9 +14,9 @@ namespace zero_rt {
 struct Runtime;
 struct Step;
 
-/// The calls themselves, named as in calls.def. They get objects in place of
-/// handles, may assume that the step is not poisoned, and may throw: the table
-/// holds guarded versions.
+/// The implementations of the calls in calls.def. They receive objects instead
+/// of handles, may assume that the step is not poisoned, and may throw: the
+/// table holds guarded versions.
 namespace calls {
 using zero_rt_runtime = Runtime;
 using zero_rt_step = Step;

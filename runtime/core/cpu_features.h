@@ -11,8 +11,8 @@
 
 namespace zero_rt {
 
-/// Checks a comma separated list of LLVM feature names; null and "" need
-/// nothing. A name this runtime does not know counts as absent.
+/// Checks a comma separated list of LLVM feature names. Null and "" are empty
+/// lists. A name that this runtime does not know counts as missing.
 zero_rt_status checkCpuFeatures(const char *features, const char *library);
 
 } // namespace zero_rt

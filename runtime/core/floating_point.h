@@ -13,10 +13,11 @@
 
 namespace zero_rt {
 
-/// While one lives, its thread rounds to nearest, keeps subnormal numbers, and
-/// no operation traps. Then the thread has its own mode again, flags included.
-/// A caller may have another mode (-ffast-math sets flush-to-zero), and ranks
-/// whose modes differ would have different bits.
+/// During the lifetime of this object, its thread rounds to nearest, keeps
+/// subnormal numbers, and no operation traps. The destructor restores the mode
+/// of the thread, flags included. The reason: a caller may have another mode
+/// (-ffast-math sets flush-to-zero), and ranks with different modes would have
+/// different bits.
 class FloatingPointMode {
 public:
   FloatingPointMode() {

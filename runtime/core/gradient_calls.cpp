@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A gradient comes as a tensor that `pack` writes into its segment, or a
-// producer writes the segment itself and then says so. Both run the same
-// handlers: in the second case the event has no tensor and `pack` has only the
-// pad left to do.
+// A gradient arrives as a tensor that `pack` writes to its segment, or a
+// producer writes the segment itself through a gradient view and then calls
+// gradient_ready. Both run the same handlers. In the second case the event has
+// no tensor, and `pack` writes only the pad.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,20 +40,20 @@ zero_rt_status zero_rt::checkUses(const Step &step, int32_t parameter,
   if (arrivals < uses)
     return ZERO_RT_OK;
   return fail(ZERO_RT_PROTOCOL,
-              "gradient of '%s' arrived %lld times in this backward, declared "
-              "%lld",
+              "gradient of '%s' arrived %lld times in this backward pass, "
+              "declared %lld",
               step.parameterName(parameter), (long long)arrivals + 1,
               (long long)uses);
 }
 
-/// Gives a tensor back that was read by what is queued: at a timepoint or,
-/// where nobody asks for one, to its stream.
+/// Returns a tensor that queued work reads to the caller: at a timepoint or,
+/// without one, to its stream.
 static zero_rt_status giveBack(Step &step, zero_rt_stream *stream,
                                zero_rt_timepoint *outRelease) {
   if (!outRelease)
     return step.device().precede(stream);
   if (step.device().isImmediate())
-    return ZERO_RT_OK; // at 0
+    return ZERO_RT_OK; // *outRelease is 0
   zero_rt_timepoint release = ++step.runtime->timepoints;
   ZERO_RT_TRY(step.device().mark(release));
   *outRelease = release;
@@ -70,7 +70,7 @@ static zero_rt_status arrive(Step &step, int32_t parameter,
   step.window.arrive(parameter);
   if (tensor)
     if (zero_rt_status status = giveBack(step, stream, outRelease)) {
-      // It has arrived, and who retries counts it twice.
+      // The gradient has arrived. A caller that retried would count it twice.
       poisonStep(step, call, status);
       return status;
     }
@@ -112,7 +112,8 @@ zero_rt_status zero_rt::checkGradient(const Step &step, int32_t parameter,
   const char *name = step.text(row.name);
   ZERO_RT_TRY(checkTensor(tensor, "gradient of", name, row.gradient_dtype,
                           row.elements));
-  // A kernel reads it where it lies, so it must lie where kernels run.
+  // A kernel reads the tensor in place, so the tensor must be in the space of
+  // kernels.
   if (tensor->space != ZERO_RT_SPACE_DEVICE)
     return fail(ZERO_RT_INVALID_ARGUMENT,
                 "gradient of '%s' is in space '%s', expected 'device'", name,
@@ -131,7 +132,7 @@ zero_rt_status calls::gradient(Step *step, int32_t parameter,
   ZERO_RT_TRY(checkArrival(*step, parameter, "gradient", &transition));
   if (step->window.slot(parameter) != Slot::None)
     return fail(ZERO_RT_PROTOCOL,
-                "gradient of '%s' while its slot is handed out; call "
+                "gradient of '%s' while its gradient view is handed out; call "
                 "gradient_ready first",
                 step->parameterName(parameter));
   int64_t bucket = step->library->parameters[parameter].bucket;
@@ -154,7 +155,8 @@ static WaitingGradient *findHandedOut(Step &step, int32_t parameter) {
   return nullptr;
 }
 
-/// A slot in memory of its own, for a bucket that is not open yet.
+/// Hands out a gradient view in memory of its own, for a bucket that is not
+/// open yet.
 static zero_rt_status handOut(Step &step, int32_t parameter,
                               zero_rt_tensor *outSlot, double *outBeta) {
   const zero_rt_parameter_row &row = step.library->parameters[parameter];
@@ -186,7 +188,7 @@ static zero_rt_status handOut(Step &step, int32_t parameter,
   return ZERO_RT_OK;
 }
 
-/// What comes to |stream| from now on may write to the slot of |parameter|.
+/// Lets later work on |stream| write to the gradient view of |parameter|.
 static zero_rt_status lendTo(Step &step, int32_t parameter,
                              zero_rt_stream *stream) {
   step.sequence.writers[parameter] = stream;
@@ -209,21 +211,22 @@ zero_rt_status calls::gradient_slot(Step *step, int32_t parameter,
   const zero_rt_buffer_row &bufferRow = step->library->buffers[buffer];
   if (row.gradient_dtype != bufferRow.dtype)
     return fail(ZERO_RT_UNSUPPORTED,
-                "gradient of '%s' has no slot: it arrives as %s and is kept as "
+                "gradient of '%s' has no gradient view: it arrives as %s and "
+                "is kept as "
                 "%s; call gradient instead",
                 step->text(row.name), dtypeName(row.gradient_dtype),
                 dtypeName(bufferRow.dtype));
   ZERO_RT_TRY(checkBuffer(*step, "gradient_slot", int32_t(buffer)));
 
-  // A slot keeps its place although its bucket may have opened since.
+  // A gradient view keeps its place, although its bucket may have opened since.
   if (findHandedOut(*step, parameter) ||
       !isBucketOpen(*step, *transition, row.bucket)) {
     ZERO_RT_TRY(handOut(*step, parameter, out_slot, out_beta));
     return lendTo(*step, parameter, stream);
   }
 
-  // What is there counts if it came in this backward, or if the buffer
-  // outlives the backwards and one was closed.
+  // The contents count if they arrived in this backward pass, or if the buffer
+  // is an accumulator and a backward pass was closed before.
   ZERO_RT_TRY(step->use(buffer));
   const Block &block = step->buffers[size_t(buffer)];
   bool add = step->window.arrivals(parameter) > 0 ||
@@ -244,10 +247,11 @@ zero_rt_status calls::gradient_ready(Step *step, int32_t parameter,
   const zero_rt_transition_row *transition;
   ZERO_RT_TRY(checkArrival(*step, parameter, "gradient_ready", &transition));
   if (step->window.slot(parameter) == Slot::None)
-    return fail(ZERO_RT_PROTOCOL,
-                "gradient_ready of '%s' without a slot; call gradient_slot "
-                "first",
-                step->parameterName(parameter));
+    return fail(
+        ZERO_RT_PROTOCOL,
+        "gradient_ready of '%s' without a gradient view; call gradient_slot "
+        "first",
+        step->parameterName(parameter));
   ZERO_RT_TRY(step->device().follow(stream));
   step->sequence.writers.erase(parameter);
   WaitingGradient *found = findHandedOut(*step, parameter);
@@ -262,7 +266,7 @@ zero_rt_status calls::gradient_ready(Step *step, int32_t parameter,
                                  (found - step->sequence.handedOut.data()));
   step->window.setSlot(parameter, Slot::None);
   waitForBucket(*step, gradient);
-  // The bucket may have been opened since the slot was handed out.
+  // The bucket may have been opened since the gradient view was handed out.
   const zero_rt_parameter_row &row = step->library->parameters[parameter];
   if (!isBucketOpen(*step, *transition, row.bucket))
     return ZERO_RT_OK;
@@ -270,7 +274,7 @@ zero_rt_status calls::gradient_ready(Step *step, int32_t parameter,
 }
 
 //===----------------------------------------------------------------------===//
-// What handlers call
+// Calls of handlers
 //===----------------------------------------------------------------------===//
 
 /// Zeroes [begin, end) of the gradient buffer of a bucket.
@@ -306,23 +310,24 @@ zero_rt_status calls::pack(Step *step, const zero_rt_event *event,
   ZERO_RT_TRY(checkBuffer(*step, "pack", int32_t(buffer)));
   ZERO_RT_TRY(step->use(buffer));
 
-  // A second use within one backward adds to the first.
+  // A second use within one backward pass adds to the first.
   bool add = accumulate || step->window.arrivals(event->parameter) > 0;
   if (event->tensor) {
     ZERO_RT_TRY(runPack(*step, row, *event->tensor, add));
   } else if (step->window.slot(event->parameter) !=
              (add ? Slot::Add : Slot::Overwrite)) {
-    // The producer was told another beta than this handler assumes.
-    return fail(ZERO_RT_INTERNAL,
-                "pack: the slot of '%s' was handed out to %s, and the handler "
-                "%s",
-                step->text(row.name), add ? "overwrite" : "add",
-                add ? "adds" : "overwrites");
+    // The caller has another beta than this handler assumes.
+    return fail(
+        ZERO_RT_INTERNAL,
+        "pack: the gradient view of '%s' was handed out to %s, and the handler "
+        "%s",
+        step->text(row.name), add ? "overwrite" : "add",
+        add ? "adds" : "overwrites");
   }
   if (!add)
     ZERO_RT_TRY(zeroGradient(
         *step, buffer, {row.offset + row.elements, row.offset + row.extent}));
-  // What was written in place includes what it was added to.
+  // Values written in place include the values that they were added to.
   const void *data =
       event->tensor ? event->tensor->data : step->address(buffer, row.offset);
   int64_t dtype = event->tensor ? event->tensor->dtype

@@ -15,12 +15,13 @@ namespace zero_rt {
 zero_rt_status checkGradient(const Step &step, int32_t parameter,
                              const zero_rt_tensor *tensor);
 
-/// Checks that one more gradient of |parameter| may come in a backward in which
-/// |arrivals| have come.
+/// Checks that one more piece of the gradient of |parameter| may arrive in a
+/// backward pass in which |arrivals| pieces have arrived.
 zero_rt_status checkUses(const Step &step, int32_t parameter, int64_t arrivals);
 
-/// Makes of |tensor| a gradient that waits: where it lies, if the caller can be
-/// told when it was taken, and else in memory of ours.
+/// Makes |tensor| a gradient that waits for its bucket. With |outRelease| the
+/// gradient waits in the caller's memory, and *outRelease is its release.
+/// Otherwise it waits in a copy.
 zero_rt_status makeWaiting(Step &step, int32_t parameter,
                            const zero_rt_tensor &tensor, zero_rt_stream *stream,
                            zero_rt_timepoint *outRelease, WaitingGradient &out);

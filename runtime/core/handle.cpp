@@ -14,8 +14,8 @@
 
 using namespace zero_rt;
 
-/// The number of this process. A fork updates it, so calls need not ask the
-/// system.
+/// The id of this process. A handler of fork updates it, so that calls need not
+/// ask the system.
 static std::atomic<int32_t> thisProcess{0};
 static std::atomic<Handle *> newest{nullptr};
 
@@ -44,7 +44,7 @@ void zero_rt::giveOut(Handle *handle, void *object) noexcept {
 static const char *nameOf(HandleKind kind) {
   switch (kind) {
   case HandleKind::Group:
-    return "group";
+    return "process group";
   case HandleKind::Runtime:
     return "runtime";
   case HandleKind::Step:
@@ -69,14 +69,14 @@ zero_rt_status zero_rt::checkHandle(const char *call, const Handle *handle,
   if (handle->process != thisProcess)
     return fail(ZERO_RT_INVALID_ARGUMENT,
                 "%s: process %d created the %s, and this is process %d; after "
-                "a fork, create groups, runtimes and steps anew",
+                "a fork, create process groups, runtimes and steps anew",
                 call, handle->process, name, thisProcess.load());
   return ZERO_RT_OK;
 }
 
 zero_rt_status RankCall::begin(const char *call, Handle *handle,
                                HandleKind kind) {
-  static thread_local char self; // its address is that of no other thread
+  static thread_local char self; // has another address on each thread
   ZERO_RT_TRY(checkHandle(call, handle, kind));
   if (handle->rank->thread != &self) {
     const void *none = nullptr;

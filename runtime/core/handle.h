@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A caller holds a handle, and the handle refers to the object. A handle is
-// never freed (48 bytes each), so a call with the handle of a destroyed object
+// A caller holds a handle, and the handle refers to the object. A handle (48
+// bytes) is never freed. Therefore a call with the handle of a destroyed object
 // is an error and reads no freed memory. All handles stay reachable from one
-// list, so leak checkers are quiet.
+// list, so leak checkers report nothing.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,8 +27,8 @@ struct Group;
 struct Runtime;
 struct Step;
 
-/// Numbers that other memory hardly has, so that a pointer to something else is
-/// found out.
+/// Numbers that are unlikely in other memory, so that a pointer to another
+/// object is detected.
 enum class HandleKind : uint32_t {
   Group = 0x7a726731,
   Runtime = 0x7a727231,
@@ -43,7 +43,8 @@ struct Handle {
   HandleKind kind;
   int32_t process;                     // that created it
   std::atomic<void *> object{nullptr}; // null once destroyed
-  /// Whose |thread| counts: that of the runtime, also for its steps.
+  /// The handle whose |thread| is used: that of the runtime, for its steps,
+  /// too.
   Handle *rank;
   std::atomic<const void *> thread{nullptr}; // in a call; null: none
   Handle *next = nullptr;                    // of all handles
@@ -55,7 +56,7 @@ template <typename Object, HandleKind kindOfObject> struct HandleOf : Handle {
   Object *get() const { return static_cast<Object *>(object.load()); }
 };
 
-/// Lets |handle| refer to |object| from now on, and never frees it.
+/// Makes |handle| refer to |object|, and never frees |handle|.
 void giveOut(Handle *handle, void *object) noexcept;
 template <typename Typed, typename Object>
 Typed *giveOut(std::unique_ptr<Typed> handle, Object *object) noexcept {
@@ -64,11 +65,11 @@ Typed *giveOut(std::unique_ptr<Typed> handle, Object *object) noexcept {
 }
 
 /// Checks that |handle|, the argument of |call|, refers to an object of |kind|
-/// of this process.
+/// that this process created.
 zero_rt_status checkHandle(const char *call, const Handle *handle,
                            HandleKind kind);
 
-/// A call of one thread on a rank, which is a runtime and all its steps. Sets
+/// A call of one thread on a rank. A rank is a runtime and all its steps. Sets
 /// the floating-point mode of the thread.
 class RankCall {
 public:
@@ -77,9 +78,9 @@ public:
   RankCall &operator=(const RankCall &) = delete;
   ~RankCall();
 
-  /// Checks the handle, and that no other thread is in a call on this rank.
-  /// The object lives until this one is destroyed, or destroys it. May be
-  /// nested.
+  /// Checks the handle, and that no other thread is in a call on this rank. The
+  /// object lives until the RankCall is destroyed, unless the call itself
+  /// destroys the object. Calls may be nested.
   zero_rt_status begin(const char *call, Handle *handle, HandleKind kind);
 
 private:

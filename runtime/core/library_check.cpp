@@ -1,12 +1,11 @@
-//===- library_check.cpp - Is a library what it claims to be --------------===//
+//===- library_check.cpp - Checks of the tables of a library --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A compiled step is trusted to compute the right thing, and not to have intact
-// tables: a library of another version or a damaged one is an error, not a
-// crash.
+// The runtime trusts the computation of a compiled step, but not its tables: a
+// library of another version or a damaged library is an error, not a crash.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +18,8 @@
 
 using namespace zero_rt;
 
-/// Larger than any machine; keeps sums and byte sizes from overflowing.
+/// More than any machine has. With this limit sums and byte sizes do not
+/// overflow.
 static constexpr int64_t maxElements = int64_t(1) << 48;
 
 static bool inRange(int64_t index, int64_t count) {
@@ -28,7 +28,7 @@ static bool inRange(int64_t index, int64_t count) {
 
 namespace {
 
-/// Checks one library. |table| and |row| say where, for the message.
+/// Checks one library. |table| and |row| are the place, for the message.
 class Checker {
 public:
   Checker(const zero_rt_library &library, bool isStage)
@@ -68,7 +68,7 @@ zero_rt_status Checker::expect(bool holds, const char *what) const {
               library.name, table, (long long)row, what);
 }
 
-/// Whether |buffer| is one that spans all of |bucket| and lives with the step.
+/// Whether |buffer| spans all of |bucket| and has the lifetime of the step.
 bool Checker::isBufferOf(int64_t buffer, int64_t bucket) const {
   return inRange(buffer, library.num_buffers) &&
          !library.buffers[buffer].on_demand &&
@@ -134,11 +134,12 @@ zero_rt_status Checker::axes() {
     int64_t size = library.axes[row].size;
     ZERO_RT_TRY(expect(library.axes[row].name >= 0, "bad name"));
     ZERO_RT_TRY(expect(size >= 1 && size <= library.ranks / ranks,
-                       "size does not divide the group"));
+                       "size does not divide the number of ranks"));
     ranks *= size;
   }
   row = 0;
-  ZERO_RT_TRY(expect(ranks == library.ranks, "sizes do not make up the group"));
+  ZERO_RT_TRY(expect(ranks == library.ranks,
+                     "product of sizes is not the number of ranks"));
   table = "axis set";
   ZERO_RT_TRY(expect(library.num_axis_sets == 0 || library.axis_set_stages,
                      "no stages"));
@@ -152,7 +153,7 @@ zero_rt_status Checker::axes() {
   return ZERO_RT_OK;
 }
 
-/// How many ranks differ over a set of axes.
+/// The number of ranks that differ over a set of axes.
 int64_t Checker::ranksOf(int64_t axes) const {
   int64_t ranks = 1;
   for (int64_t a = 0; a < library.num_axes; ++a)
@@ -233,7 +234,7 @@ zero_rt_status Checker::buffers() {
     ZERO_RT_TRY(
         expect(b.owners == -1 ||
                    b.elements % ranksOf(library.axis_sets[b.owners]) == 0,
-               "elements are not a multiple of the group"));
+               "elements are not a multiple of the number of owners"));
     ZERO_RT_TRY(expect(b.shares == -1 || mayShare(b), "bad memory"));
   }
   return ZERO_RT_OK;
@@ -269,16 +270,16 @@ zero_rt_status Checker::slots() {
                    (library.inputs[row].over == -1 ||
                     inRange(library.inputs[row].over, library.num_axis_sets)) &&
                    library.inputs[row].name >= 0,
-               "bad slot, axes or name"));
+               "bad scalar slot, axes or name"));
   table = "result";
   for (row = 0; row < library.num_results; ++row)
-    ZERO_RT_TRY(
-        expect(inRange(library.results[row], library.num_slots), "bad slot"));
+    ZERO_RT_TRY(expect(inRange(library.results[row], library.num_slots),
+                       "bad scalar slot"));
   table = "loss scale";
   row = 0;
   return expect(library.loss_scale == -1 ||
                     inRange(library.loss_scale, library.num_slots),
-                "bad slot");
+                "bad scalar slot");
 }
 
 zero_rt_status Checker::states() {
@@ -287,7 +288,8 @@ zero_rt_status Checker::states() {
     const zero_rt_state_row &s = library.states[row];
     ZERO_RT_TRY(expect(s.role >= 0, "bad role"));
     if (s.bucket == -1) {
-      ZERO_RT_TRY(expect(inRange(s.index, library.num_slots), "bad slot"));
+      ZERO_RT_TRY(
+          expect(inRange(s.index, library.num_slots), "bad scalar slot"));
       continue;
     }
     ZERO_RT_TRY(expect(inRange(s.bucket, library.num_buckets), "bad bucket"));

@@ -38,7 +38,8 @@ int32_t LibraryIndex::findParameter(std::string_view name) const {
   return it == names.end() ? -1 : it->second;
 }
 
-/// The number of characters to insert, delete or replace (Levenshtein).
+/// The Levenshtein distance: the number of characters to insert, delete or
+/// replace.
 static size_t editDistance(std::string_view a, std::string_view b,
                            std::vector<size_t> &row) {
   row.resize(b.size() + 1);

@@ -4,7 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Built once per step, so that no call searches a table of 46 000 rows.
+// An index is built once per step, so that no call searches a table of 46 000
+// rows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,9 +21,9 @@
 namespace zero_rt {
 
 /// Checks that every index, dtype and interval in |library| is in range, so
-/// that everything after may trust it. What the struct gives no length for
-/// (strings, transition_handlers) is checked as far as that goes. Of the
-/// library of a pipeline stage some parameters are in no bucket.
+/// that later code may trust the library. The struct has no length for strings
+/// and transition_handlers, so these are checked in part only. In the library
+/// of a pipeline stage (|isStage|) some parameters are in no bucket.
 zero_rt_status checkLibrary(const zero_rt_library &library, bool isStage);
 
 class LibraryIndex {

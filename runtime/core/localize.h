@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A library is global. This is the one place that knows which part of a bucket
-// a rank owns and where that part lies in its memory.
+// A library describes all ranks. Only this file knows which part of a bucket a
+// rank owns, and where that part is in its memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,15 +28,16 @@ struct Range {
 
 Range intersect(Range a, Range b);
 
-/// The slice of an |elements|-long row that rank |rank| of a group of |ranks|
-/// owns. Also right when the group does not divide the row.
+/// The slice of a row of |elements| that rank |rank| of a process group of
+/// |ranks| owns. |elements| need not be a multiple of |ranks|.
 Range ownedSlice(int64_t elements, int32_t rank, int32_t ranks);
 
-/// The ranks of the group of a set of axes that |rank| is in, in order.
+/// The ranks of the process group of |rank| over a set of axes, in order.
 std::vector<int32_t> groupOf(const zero_rt_library &library, int64_t axes,
                              int32_t rank);
 
-/// |global| cut to |domain| and counted from the beginning of it.
+/// The intersection of |global| and |domain|, relative to the beginning of
+/// |domain|.
 Range localize(Range global, Range domain);
 
 } // namespace zero_rt

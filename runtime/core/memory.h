@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// On the host device both spaces are the same silicon and differ in what they
-// count as, so that offload is visible without a GPU.
+// On the host device both spaces are the same memory, and are counted
+// separately, so that offload is visible without a GPU.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,7 +16,7 @@
 
 namespace zero_rt {
 
-/// One allocation; data is null while there is none.
+/// One allocation. |data| is null if there is none.
 struct Block {
   void *data = nullptr;
   int64_t bytes = 0;
@@ -34,7 +34,7 @@ public:
   zero_rt_status allocate(int32_t space, int32_t role, int64_t bytes,
                           const char *name, Block &block);
   void release(Block &block);
-  /// Moves the bytes of |block| to another role; no byte of it is touched.
+  /// Counts |block| under another role. Does not change its contents.
   void set_role(Block &block, int32_t role);
 
 private:
@@ -43,7 +43,7 @@ private:
   zero_rt_counters &counters;
 };
 
-/// "device" or "host"; "unknown" for what is no space.
+/// "device" or "host"; "unknown" for another number.
 const char *spaceName(int64_t space);
 
 } // namespace zero_rt

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// That some gradient is not finite the statistics say; which one it was takes a
-// look at each (zero_rt_options.find_nonfinite).
+// The statistics of a step say that some gradient is not finite. To know which
+// one, the runtime checks every gradient (zero_rt_options.find_nonfinite).
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,7 @@
 
 namespace zero_rt {
 
-/// Backwards count from 1.
+/// |backward| counts from 1.
 struct NonfiniteGradient {
   int32_t parameter;
   int32_t backward;
@@ -28,7 +28,7 @@ struct NonfiniteGradient {
 /// Parameters with a gradient that is not finite since the last apply.
 class NonfiniteGradients {
 public:
-  /// Looks at |elements| numbers of |dtype| at |data|.
+  /// Checks |elements| numbers of |dtype| at |data|.
   void look(NonfiniteGradient gradient, const void *data, int64_t elements,
             int64_t dtype);
   void reset() { found.clear(); }

@@ -24,8 +24,8 @@ float zero_rt::floatFromF16(uint16_t bits) {
   return bitCast<float>(sign | bitCast<uint32_t>(magnitude));
 }
 
-/// Rounds |value| once to a 16-bit format with the given number of exponent
-/// and fraction bits. Through f32 would round twice.
+/// Rounds |value| once to a 16-bit format with the given numbers of exponent
+/// and fraction bits. A conversion through f32 would round twice.
 template <int exponentBits, int fractionBits>
 static uint16_t narrow(double value) {
   constexpr int64_t infinity = ((int64_t(1) << exponentBits) - 1)
@@ -44,7 +44,7 @@ static uint16_t narrow(double value) {
   std::frexp(magnitude, &exponent);
   exponent -= 1; // magnitude is in [2^exponent, 2^(exponent + 1))
   int clamped = std::max(exponent, minExponent);
-  // Counted in units in the last place; the scaling is exact.
+  // The magnitude in units in the last place. The scaling is exact.
   int64_t units =
       int64_t(std::nearbyint(std::ldexp(magnitude, fractionBits - clamped)));
   // A normal number has its leading bit in |units|, so the biased exponent is

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Widening is exact; narrowing rounds once, to nearest even. Written out in
-// integers, so that the bits do not depend on what the machine has.
+// Widening is exact. Narrowing rounds once, to nearest even. Conversions use
+// integer operations, so that the bits do not depend on the machine.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,8 +42,8 @@ inline uint16_t bf16FromFloat(float value) {
   return (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16;
 }
 
-// One struct per element type: how it lies in memory, the type its sums are
-// taken in, and the pattern fresh memory is poisoned with (a signalling NaN).
+// One struct per element type: its representation in memory, the type of its
+// sums, and the pattern of poisoned memory (a signalling NaN).
 
 struct F16 {
   using Storage = uint16_t;
@@ -85,12 +85,13 @@ inline bool isDtype(int64_t dtype) {
   return dtype >= ZERO_RT_F16 && dtype <= ZERO_RT_F64;
 }
 
-/// Whether an activation may have it, which is moved and never computed with.
+/// Whether an activation may have |dtype|. Activations are moved and never
+/// computed with.
 inline bool isActivationDtype(int64_t dtype) {
   return dtype >= ZERO_RT_F16 && dtype <= ZERO_RT_I64;
 }
 
-/// Calls |body| with an object of the struct above that |dtype| stands for.
+/// Calls |body| with an object of the struct for |dtype|.
 template <typename Body> auto dispatch(int64_t dtype, Body &&body) {
   switch (dtype) {
   case ZERO_RT_F16:
@@ -109,10 +110,10 @@ inline bool holdsEveryNumber(int64_t wide, int64_t narrow) {
   return wide == narrow || (wide > narrow && wide >= ZERO_RT_F32);
 }
 
-/// Bytes of one element of a valid dtype, of an activation or not.
+/// Bytes of one element of a valid dtype, including the dtypes of activations.
 int64_t elementSize(int64_t dtype);
 
-/// "bf16"; "unknown" for what is no dtype.
+/// The name of |dtype|, such as "bf16"; "unknown" for another number.
 const char *dtypeName(int64_t dtype);
 
 /// Converts |elements| elements; equal types are copied bit for bit.

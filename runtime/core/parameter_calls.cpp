@@ -29,8 +29,8 @@ zero_rt_status calls::find_parameter(Step *step, const char *name,
               step->library->name, nearest);
 }
 
-/// Writes |tensor|, this rank's part of a parameter, into what this rank holds
-/// of its interval in |buffer|. Waits until that is done.
+/// Writes |tensor|, this rank's part of a parameter, to the elements of the
+/// parameter that this rank holds in |buffer|. Waits until that is done.
 static zero_rt_status writeHeld(Step &step, int64_t buffer,
                                 const zero_rt_parameter_row &parameter,
                                 const zero_rt_tensor &tensor) {
@@ -56,8 +56,8 @@ zero_rt_status calls::bind_parameter(Step *step, int32_t parameter,
                           row.elements));
   ZERO_RT_TRY(requireIdle(*step, "bind_parameter"));
   ZERO_RT_TRY(step->device().follow(/*stream=*/nullptr));
-  // Also what ranks do together. And a copy from memory of the host may wait by
-  // itself, and look after nothing.
+  // Waits for collectives, too. A copy from host memory may block in the
+  // driver, where no failure of other ranks is detected.
   ZERO_RT_TRY(step->device().finish());
   const zero_rt_bucket_row &bucket = step->library->buckets[row.bucket];
   ZERO_RT_TRY(writeHeld(*step, bucket.parameter_buffer, row, *tensor));

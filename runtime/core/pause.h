@@ -12,7 +12,8 @@
 
 namespace zero_rt {
 
-/// Not at all at first, since most of what is waited for comes at once.
+/// A pause in a polling loop. At first it only yields, because most waits are
+/// short.
 class Pause {
 public:
   void operator()() {

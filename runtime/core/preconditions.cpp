@@ -1,13 +1,12 @@
-//===- preconditions.cpp - Do callers keep what a proof takes from them?
-//-------===//
+//===- preconditions.cpp - Checks of what callers must do -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Two exchanges at the most: one of few words, which all ranks judge alike; and
-// one of a digest for each piece of state, only where the first one says that
-// some piece differs.
+// There are at most two exchanges. The first one has few words, and all ranks
+// draw the same conclusion from it. The second one has a digest of each piece
+// of state, and takes place only if the first one shows that the state differs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +28,7 @@ static uint64_t digest(const void *data, int64_t bytes) {
       {static_cast<const char *>(data), size_t(bytes)});
 }
 
-/// Of what the device has at |data|.
+/// The digest of |bytes| at |data| on the device.
 static zero_rt_status digestAt(const Step &step, const void *data,
                                int64_t bytes, uint64_t *out) {
   ZERO_RT_TRY(step.device().look(data, bytes, &data));
@@ -37,7 +36,7 @@ static zero_rt_status digestAt(const Step &step, const void *data,
   return ZERO_RT_OK;
 }
 
-/// A row of words of each rank, one after the other.
+/// Gathers a row of words from each rank, in order of ranks.
 static zero_rt_status exchange(Step &step, const std::vector<uint64_t> &mine,
                                std::vector<uint64_t> &all) {
   all.resize(mine.size() * size_t(step.runtime->ranks));
@@ -48,23 +47,22 @@ static zero_rt_status exchange(Step &step, const std::vector<uint64_t> &mine,
 }
 
 namespace {
-/// A word that is not the same on |rank| and on |first|.
+/// A word that differs between |rank| and |first|.
 struct Difference {
-  int32_t rank = 0; // equal to |first|: there is none
+  int32_t rank = 0; // equal to |first|: no difference
   int32_t first = 0;
   size_t word = 0;
 };
 } // namespace
 
-/// The axes over which ranks have rows of their own, or promise nothing, left
-/// out of all.
+/// All axes but those of |set|.
 static int64_t allAxesBut(const zero_rt_library &library, int64_t set) {
   int64_t all = (int64_t(1) << library.num_axes) - 1;
   return set < 0 ? all : all & ~library.axis_sets[set];
 }
 
-/// Compares what each rank told, word by word, over the ranks that differ over
-/// the axes |axesOf| gives for a word.
+/// Compares the words of all ranks. Each word is compared over the ranks that
+/// differ only over the axes that |axesOf| returns for the word.
 template <typename Function>
 static Difference findDifference(const Step &step,
                                  const std::vector<uint64_t> &all,
@@ -79,7 +77,7 @@ static Difference findDifference(const Step &step,
   return {};
 }
 
-/// The axes over which the rows are divided that |entry| is in.
+/// The axes over which ranks hold different rows of the bucket of |entry|.
 static int64_t rowsOf(const Step &step, const StateEntry &entry) {
   if (entry.parameter < 0)
     return -1;
@@ -87,10 +85,11 @@ static int64_t rowsOf(const Step &step, const StateEntry &entry) {
   return step.library->buckets[bucket].rows;
 }
 
-/// The axes over which ranks promise to deliver the gradient of |parameter|
-/// alike; 0 for none.
+/// The axes over which ranks must deliver the same gradient of |parameter|; 0
+/// for none.
 static int64_t replicatedOver(const Step &step, int64_t parameter) {
-  // All ranks judge alike, those of other stages too.
+  // All ranks draw the same conclusion, including the ranks of other pipeline
+  // stages.
   const zero_rt_library *library = step.library;
   if (library->parameters[parameter].bucket < 0)
     library =
@@ -100,12 +99,13 @@ static int64_t replicatedOver(const Step &step, int64_t parameter) {
   return set < 0 ? 0 : library->axis_sets[set];
 }
 
-/// Whether every rank has all of |entry|'s row, and not a slice.
+/// Whether every rank has the whole row of |entry|, and not a slice.
 static bool isWhole(const Step &step, const StateEntry &entry) {
   return entry.parameter < 0 || step.library->buffers[entry.buffer].owners < 0;
 }
 
-/// A digest of each piece of state that ranks have whole; |entries| are theirs.
+/// Makes a digest of each piece of state that ranks have whole. |entries| are
+/// these pieces.
 static zero_rt_status digestState(Step &step,
                                   std::vector<const StateEntry *> &entries,
                                   std::vector<uint64_t> &digests) {
@@ -124,8 +124,9 @@ static const char *nameOf(uint64_t event) {
   return event == ZERO_RT_EVENT_APPLY ? "apply" : "discard";
 }
 
-/// Says which gradient is not the same on ranks that promise it. One that is
-/// missing on some of them is for the verdict to tell.
+/// Names the gradient that differs between ranks that must deliver the same. A
+/// gradient that is missing on some rank is not an error here; the outcome
+/// reports it.
 static zero_rt_status compareGradients(Step &step) {
   std::vector<uint64_t> all;
   ZERO_RT_TRY(exchange(step, step.gradientDigests, all));
@@ -140,7 +141,7 @@ static zero_rt_status compareGradients(Step &step) {
       if (theirs && expected && theirs != expected)
         return fail(ZERO_RT_MISMATCH,
                     "gradient of '%s' differs between rank %d and rank %d, "
-                    "which promise to deliver the same",
+                    "which must deliver the same",
                     step.parameterName(int64_t(p)), rank, first);
     }
   return ZERO_RT_OK;
@@ -151,12 +152,13 @@ zero_rt_status zero_rt::checkPreconditions(Step &step, int32_t event,
                                            int64_t numInputs) {
   if (!step.runtime->checkPreconditions || step.runtime->ranks == 1)
     return ZERO_RT_OK;
-  // Who discards may repair what differs, and sends a row of the same width.
+  // A rank that discards may repair its state later, so its state is not
+  // compared. Its row of words has the same width.
   std::vector<const StateEntry *> entries;
   std::vector<uint64_t> state;
   if (event == ZERO_RT_EVENT_APPLY)
     ZERO_RT_TRY(digestState(step, entries, state));
-  // One word for the state of all rows that are divided alike, and one for all
+  // One word for the state of all rows over the same axes, and one for all
   // gradients that are replicated over the same axes.
   size_t firstDigest = 1 + size_t(step.library->num_inputs);
   std::vector<uint64_t> mine(firstDigest);
@@ -199,13 +201,13 @@ zero_rt_status zero_rt::checkPreconditions(Step &step, int32_t event,
   };
   if (found.word == 0)
     return fail(ZERO_RT_MISMATCH,
-                "rank %d calls %s, rank 0 calls %s: all ranks promise to call "
+                "rank %d calls %s, rank 0 calls %s: all ranks must call "
                 "them in one order",
                 found.rank, nameOf(wordOf(found.rank)), nameOf(wordOf(0)));
   if (found.word < firstDigest)
     return fail(ZERO_RT_MISMATCH,
                 "input %zu of apply is %.17g on rank %d, and %.17g on rank %d: "
-                "they promise to pass the same",
+                "they must pass the same",
                 found.word - 1, bitCast<double>(wordOf(found.rank)), found.rank,
                 bitCast<double>(wordOf(found.first)), found.first);
 
@@ -213,8 +215,8 @@ zero_rt_status zero_rt::checkPreconditions(Step &step, int32_t event,
     return event == ZERO_RT_EVENT_APPLY ? compareGradients(step) : ZERO_RT_OK;
   if (step.whole->num_stages > 0)
     return fail(ZERO_RT_MISMATCH,
-                "state differs between rank %d and rank %d: all ranks promise "
-                "to bind the same values, and to write the same between steps",
+                "state differs between rank %d and rank %d: all ranks must "
+                "bind the same values, and write the same between steps",
                 found.rank, found.first);
   ZERO_RT_TRY(exchange(step, state, all));
   found = ::findDifference(step, all, [&](size_t word) {
@@ -223,8 +225,8 @@ zero_rt_status zero_rt::checkPreconditions(Step &step, int32_t event,
   const StateEntry &entry = *entries[found.word];
   bool isScalar = entry.parameter < 0;
   return fail(ZERO_RT_MISMATCH,
-              "'%s'%s%s differs between rank %d and rank %d: all ranks promise "
-              "to bind the same values, and to write the same between steps",
+              "'%s'%s%s differs between rank %d and rank %d: all ranks must "
+              "bind the same values, and write the same between steps",
               entry.role, isScalar ? "" : " of ",
               isScalar ? "" : step.parameterName(entry.parameter), found.rank,
               found.first);
@@ -261,8 +263,8 @@ zero_rt_status zero_rt::checkUntouched(const Step &step,
     return ZERO_RT_OK;
   return fail(
       ZERO_RT_PROTOCOL,
-      "gradient of '%s' was written before it was taken: it preconditions "
-      "to stay as it is until timepoint %llu",
+      "gradient of '%s' was written before it was taken: leave it unchanged "
+      "until timepoint %llu",
       step.parameterName(gradient.parameter),
       (unsigned long long)gradient.release);
 }

@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A step is proved for callers that keep the preconditions in its plan. With
-// zero_rt_options.check_promises the runtime checks those that it can see.
+// The proof of a step assumes that callers keep the preconditions in its plan.
+// With zero_rt_options.check_promises the runtime checks the preconditions that
+// it can see.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,26 +22,26 @@ namespace zero_rt {
 
 struct Step;
 
-/// Compares, over all ranks, which of apply and discard they call (|event|),
-/// with which inputs, the state that all of them have whole, and gradients that
-/// they promise to deliver alike. An error is
-/// the same on all ranks, and the step can still be applied or discarded.
-/// Collective, where all buckets are closed; does nothing unless preconditions
-/// are checked.
+/// Compares over all ranks the call (|event|: apply or discard), its inputs,
+/// the state that every rank has whole, and the gradients that several ranks
+/// must deliver alike. An error is the same on all ranks, and the step can
+/// still be applied or discarded. Collective; all buckets are closed. Does
+/// nothing unless preconditions are checked.
 zero_rt_status checkPreconditions(Step &step, int32_t event,
                                   const double *inputs, int64_t numInputs);
 
 /// Remembers that |bytes| at |data| arrived as a gradient of |parameter|.
 zero_rt_status noteGradient(Step &step, int32_t parameter, const void *data,
                             int64_t bytes);
-/// Forgets what arrived: the backwards since the last apply are done with.
+/// Forgets the gradients of the backward passes since the last apply.
 void forgetGradients(Step &step);
 
-/// What a tensor of the device holds, as a number.
+/// A digest of the contents of a tensor of the device.
 zero_rt_status digestOf(const Step &step, const zero_rt_tensor &tensor,
                         uint64_t *out);
 
-/// Checks that a gradient that waited is what it was when it came.
+/// Checks that a gradient that waited for its bucket did not change since its
+/// arrival.
 zero_rt_status checkUntouched(const Step &step,
                               const WaitingGradient &gradient);
 

@@ -1,11 +1,11 @@
-//===- protocol.cpp - The automaton that a library brings -----------------===//
+//===- protocol.cpp - The protocol of a library ---------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The library lists what is allowed; this file never decides it. It only knows
-// the window well enough to tell a caller what to do instead.
+// The library lists the allowed calls; this file never decides what is allowed.
+// It uses the window only to tell a caller what to do instead.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,24 +26,25 @@ static const char *adviceFor(const Step &step, int32_t event) {
   case ZERO_RT_EVENT_BEGIN:
   case ZERO_RT_EVENT_BEGIN_LAST:
     if (open)
-      return "a backward is open; call accumulate, apply or discard first";
+      return "a backward pass is open; call accumulate, apply or discard first";
     break;
   case ZERO_RT_EVENT_ARRIVE:
   case ZERO_RT_EVENT_ACCUMULATE:
     if (!open)
-      return "no backward is open; call begin_backward first";
+      return "no backward pass is open; call begin_backward first";
     break;
   case ZERO_RT_EVENT_APPLY:
     if (none)
-      return "no backward since the last apply; call begin_backward first";
+      return "no backward pass since the last apply; call begin_backward first";
     break;
   case ZERO_RT_EVENT_DISCARD:
     if (none)
-      return "no backward since the last apply; there is nothing to discard";
+      return "no backward pass since the last apply; there is nothing to "
+             "discard";
     break;
   }
   return "the compiled protocol does not allow it; compile the step with more "
-         "backwards, or call apply or discard first";
+         "backward passes, or call apply or discard first";
 }
 
 zero_rt_status zero_rt::findTransition(const Step &step, int32_t event,
@@ -70,8 +71,8 @@ void zero_rt::poisonStep(Step &step, const char *call, zero_rt_status status) {
   int64_t inVain = step.window.begunAsLastInVain();
   if (inVain > 0 && (status == ZERO_RT_MISMATCH || status == ZERO_RT_TIMEOUT))
     std::snprintf(message, sizeof(message),
-                  "%s; rank %d began backward %lld as the last, and another "
-                  "one followed: was that so on all ranks?",
+                  "%s; rank %d began backward pass %lld as the last, and "
+                  "another one followed: was that so on all ranks?",
                   lastMessage(), step.runtime->rank, (long long)inVain);
   else
     std::snprintf(message, sizeof(message), "%s", lastMessage());
@@ -122,7 +123,8 @@ zero_rt_status calls::accumulate(Step *step) {
 
 zero_rt_status calls::discard(Step *step) {
   ZERO_RT_TRY(runToLastBackward(*step, "discard"));
-  // A stage may have sent or received without a backward; windows end alike.
+  // A pipeline stage may have sent or received without a backward pass. Windows
+  // end together on all stages.
   if (step->window.backwards() == 0 && step->library->num_activations > 0) {
     ZERO_RT_TRY(checkPreconditions(*step, ZERO_RT_EVENT_DISCARD, nullptr, 0));
     endWindow(*step);
@@ -143,7 +145,7 @@ zero_rt_status calls::discard(Step *step) {
   return ZERO_RT_OK;
 }
 
-/// Closes the open backward, reduces and updates.
+/// Closes the open backward pass, reduces and updates.
 static zero_rt_status applyOpened(Step &step,
                                   const zero_rt_transition_row &row) {
   const zero_rt_library &library = *step.library;
@@ -153,8 +155,8 @@ static zero_rt_status applyOpened(Step &step,
         step.program->setSlot(library.inputs[i].slot, inputs[size_t(i)]));
 
   ZERO_RT_TRY(finishSequence(step, row, "apply"));
-  // Only now have all ranks met as often: where a gradient is late on one, it
-  // closes here what others closed before.
+  // Only now have all ranks run the same number of collectives: a rank with a
+  // late gradient closes here the buckets that other ranks closed before.
   ZERO_RT_TRY(checkPreconditions(step, ZERO_RT_EVENT_APPLY, inputs.data(),
                                  int32_t(inputs.size())));
   step.window.close();
@@ -180,7 +182,7 @@ zero_rt_status calls::apply(Step *step, const double *inputs,
   ZERO_RT_TRY(step->program->beginGraphs());
   zero_rt_status status =
       guarded("apply", [&] { return applyOpened(*step, *row); });
-  // Where the device fails here, it does not matter what else did.
+  // An error of the device comes before other errors.
   if (zero_rt_status ended = step->program->endGraphs()) {
     poisonStep(*step, "apply", ended);
     return ended;

@@ -11,24 +11,25 @@
 
 namespace zero_rt {
 
-/// Finds what |event| does in the present state; |call| is for the message.
+/// Finds the transition of |event| in the present state. |call| is for the
+/// message.
 zero_rt_status findTransition(const Step &step, int32_t event, const char *call,
                               const zero_rt_transition_row **out);
 
-/// Runs the handlers of |row| and takes its state.
+/// Runs the handlers of |row| and enters its next state.
 zero_rt_status runTransition(Step &step, const zero_rt_transition_row &row,
                              const zero_rt_event &event, const char *call);
 
-/// Runs one handler. One that fails leaves buffers half written, so the step is
-/// poisoned.
+/// Runs one handler. If the handler fails, buffers may be half written, so the
+/// step is poisoned.
 zero_rt_status runHandler(Step &step, int64_t handler,
                           const zero_rt_event &event, const char *call);
 
-/// Leaves only destroy, because of the last message, which goes with |status|.
-/// Tells others that wait for this rank.
+/// Poisons the step: only destroy is allowed from now on. The cause is the last
+/// message and |status|. Tells the ranks that wait for this rank.
 void poisonStep(Step &step, const char *call, zero_rt_status status);
 
-/// Refuses |call| in any other state than the initial one.
+/// Refuses |call| in every state but the initial one.
 zero_rt_status requireIdle(const Step &step, const char *call);
 
 } // namespace zero_rt

@@ -4,12 +4,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A refused step is agreed on by all ranks through the statistics that travel
-// anyway, and a device may be far behind the calls. So `commit` waits for
-// nothing: it has the scalars copied, and leaves what this rank knows for the
-// others to read. `results` waits for the copy and, where that says that the
-// step was refused, gathers what all ranks left. A device that is not behind
-// does both at once, and leaves something only where others will want it.
+// All ranks agree to refuse a step through the statistics that are reduced
+// anyway. A device may be far behind the calls. Therefore `commit` does not
+// wait: it queues a copy of the scalars, and posts the record of this rank for
+// the others. `results` waits for the copy and, if the step was refused,
+// collects the records of all ranks. An immediate device does both at once, and
+// posts a record only if the others need it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,13 +26,13 @@ using namespace zero_rt;
 
 namespace {
 
-/// A hyperparameter that is not finite.
+/// An input that is not finite.
 struct BadInput {
   int32_t input;
   double value;
 };
 
-/// What a rank tells the others about a refused step.
+/// The message of a rank to the others about a refused step.
 struct Record {
   int64_t backwards = 0;
   int64_t missing = 0;
@@ -42,14 +42,14 @@ struct Record {
   NonfiniteGradient firstNonfinite[Window::maxNamed] = {};
   int64_t badInputs = 0;
   BadInput firstBad[Window::maxNamed] = {};
-  int32_t hasUnread = 0; // letters
+  int32_t hasUnread = 0; // messages that were not received
   int32_t unreadFrom = 0;
   Letter unread;
 };
 
 } // namespace
 
-/// Inputs of this rank that updates depend on, and that are not finite.
+/// The inputs of this rank that are not finite although updates depend on them.
 static std::vector<BadInput> findBadInputs(const Step &step) {
   std::vector<BadInput> bad;
   for (size_t i = 0; i < step.inputs.size(); ++i)
@@ -58,12 +58,12 @@ static std::vector<BadInput> findBadInputs(const Step &step) {
   return bad;
 }
 
-/// What is wrong with |gradient|, and what to do where that is not plain.
+/// Describes what is missing of |gradient|.
 static std::string describe(const Step &step, const MissingGradient &gradient) {
   std::string text = std::string("gradient of '") +
                      step.parameterName(gradient.parameter) + "'";
   if (gradient.slotOpen)
-    return text + " has a slot and no gradient_ready";
+    return text + " has a gradient view and no gradient_ready";
   if (gradient.pieces == 0)
     return text + " never arrived";
   return text + " arrived in " + std::to_string(gradient.pieces) + " of " +
@@ -84,7 +84,7 @@ static std::string missingText(const Step &step,
         break;
       const MissingGradient &gradient = record.first[i];
       text += std::string(named++ ? ", " : " ") + describe(step, gradient) +
-              " on rank " + std::to_string(r) + " (backward " +
+              " on rank " + std::to_string(r) + " (backward pass " +
               std::to_string(gradient.backward) + " of " +
               std::to_string(record.backwards) + ")";
     }
@@ -103,7 +103,8 @@ static std::string missingText(const Step &step,
   return text;
 }
 
-/// Which inputs are not finite on which ranks; empty where all are.
+/// Names the inputs that are not finite, and their ranks; empty if there are
+/// none.
 static std::string inputsText(const Step &step,
                               const std::vector<Record> &records) {
   std::string text;
@@ -140,7 +141,8 @@ static bool anyMissing(const std::vector<Record> &records) {
 }
 
 static std::string unequalText(const std::vector<Record> &records) {
-  std::string text = "step refused: ranks made unequal numbers of backwards:";
+  std::string text =
+      "step refused: ranks made unequal numbers of backward passes:";
   for (size_t r = 0; r < records.size(); ++r)
     text += (r ? ", rank " : " rank ") + std::to_string(r) + " made " +
             std::to_string(records[r].backwards);
@@ -158,7 +160,7 @@ static std::string tokensText(const std::vector<Record> &records) {
   return text;
 }
 
-/// Why a step is not applied that has a gradient which is not finite.
+/// Names the gradients that are not finite, and their ranks.
 static std::string nonfiniteText(const Step &step,
                                  const std::vector<Record> &records) {
   std::string text;
@@ -173,7 +175,7 @@ static std::string nonfiniteText(const Step &step,
       const NonfiniteGradient &gradient = record.firstNonfinite[i];
       text += std::string(named++ ? ", gradient of '" : "gradient of '") +
               step.parameterName(gradient.parameter) + "' on rank " +
-              std::to_string(r) + " (backward " +
+              std::to_string(r) + " (backward pass " +
               std::to_string(gradient.backward) + " of " +
               std::to_string(record.backwards) + ")";
     }
@@ -185,7 +187,7 @@ static std::string nonfiniteText(const Step &step,
   return text + (total > 1 ? " are not finite" : " is not finite");
 }
 
-/// Leaves what this rank knows about the step for the others.
+/// Posts the record of this rank about the step for the others.
 static zero_rt_status post(Step &step) {
   const Window &window = step.window;
   Record mine;
@@ -207,7 +209,8 @@ static zero_rt_status post(Step &step) {
   for (size_t i = 0; i < std::min(bad.size(), Window::maxNamed); ++i)
     mine.firstBad[i] = bad[i];
 
-  // All ranks have met since they sent anything; it may still be on its way.
+  // All ranks have met since their last send, but a message may still be in
+  // transit.
   mine.hasUnread =
       step.library->num_activations > 0 &&
       step.runtime->mail->findUnread(step.id, step.activations.window,
@@ -217,7 +220,8 @@ static zero_rt_status post(Step &step) {
                                           int64_t(sizeof(Record)));
 }
 
-/// Says why all ranks refused the step, from what they left.
+/// Finds out from the records of all ranks why they refused or skipped the
+/// step.
 static zero_rt_status explain(Step &step, int32_t verdict) {
   if (step.device().isImmediate())
     ZERO_RT_TRY(post(step));
@@ -226,7 +230,7 @@ static zero_rt_status explain(Step &step, int32_t verdict) {
   ZERO_RT_TRY(step.runtime->communicator->collect(
       tag, step.last.turn, records.data(), int64_t(sizeof(Record))));
   // A program counts an input that is not finite as a missing gradient. All
-  // ranks have the same records, so they agree on what it was.
+  // ranks have the same records, so they agree on the cause.
   std::string inputs = inputsText(step, records);
   if (verdict == ZERO_RT_REFUSED_MISSING_GRADIENT && !inputs.empty() &&
       !anyMissing(records)) {
@@ -259,16 +263,16 @@ static zero_rt_status explain(Step &step, int32_t verdict) {
   return ZERO_RT_OK;
 }
 
-/// Waits for what `commit` had copied, and makes the results of it.
+/// Waits for the scalars that `commit` copied, and fills the results.
 static zero_rt_status resolve(Step &step) {
   const zero_rt_library &library = *step.library;
   Committed &last = step.last;
   ZERO_RT_TRY(step.device().wait(last.timepoint));
   double value = last.slots[last.verdictSlot];
-  // Written so that nan is refused too.
+  // The condition is written so that nan is refused, too.
   if (!(value >= ZERO_RT_APPLIED && value <= ZERO_RT_REFUSED_NO_TOKENS) ||
       value != double(int32_t(value)))
-    return fail(ZERO_RT_INTERNAL, "commit: %g is no verdict", value);
+    return fail(ZERO_RT_INTERNAL, "commit: %g is not an outcome", value);
   int32_t verdict = int32_t(value);
 
   last.results.verdict = verdict;
@@ -282,7 +286,7 @@ static zero_rt_status resolve(Step &step) {
     last.refusal = ZERO_RT_NONFINITE;
     last.message = "step refused: a gradient is not finite";
   }
-  // Which one is known where it was looked for.
+  // Only find_nonfinite records which gradient is not finite.
   if (isNonfinite ? step.runtime->findNonfinite : verdict != ZERO_RT_APPLIED)
     ZERO_RT_TRY(explain(step, verdict));
   last.resolved = true;
@@ -318,8 +322,8 @@ zero_rt_status calls::count_arrivals(Step *step, int32_t backwards_slot,
   ZERO_RT_TRY(checkSlots(*step, "count_arrivals", missing_slot, 1));
   ZERO_RT_TRY(
       step->program->setSlot(backwards_slot, double(step->window.backwards())));
-  // A sum over the ranks that is 0 says that all was received, too, and that
-  // all inputs are good.
+  // If the sum over the ranks is 0, no gradient is missing, everything that was
+  // sent was received, and all inputs are finite.
   return step->program->setSlot(missing_slot,
                                 double(step->window.missing() +
                                        countSentLessReceived(*step) +
@@ -340,7 +344,7 @@ zero_rt_status calls::results(Step *step, zero_rt_results *out_results) {
   uint32_t structSize = out_results->struct_size;
   *out_results = last.results;
   out_results->struct_size = structSize;
-  // A skipped step is no failure, and may have a message all the same.
+  // A skipped step is not a failure, but may have a message.
   if (!last.message.empty())
     return fail(last.refusal, "%s", last.message.c_str());
   return ZERO_RT_OK;

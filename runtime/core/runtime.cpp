@@ -35,7 +35,8 @@ ZERO_RT_EXPORT zero_rt_status zero_rt_group_destroy(zero_rt_group *group) {
   ZERO_RT_TRY(checkHandle("zero_rt_group_destroy", group, HandleKind::Group));
   if (int32_t members = group->get()->members())
     return fail(ZERO_RT_INVALID_ARGUMENT,
-                "group still has %d runtimes; destroy them first", members);
+                "process group still has %d runtimes; destroy them first",
+                members);
   delete static_cast<Group *>(group->object.exchange(nullptr));
   return ZERO_RT_OK;
 }
@@ -88,7 +89,7 @@ ZERO_RT_EXPORT zero_rt_status zero_rt_create(zero_rt_group *group, int32_t rank,
   Group &ranks = *group->get();
   if (rank < 0 || rank >= ranks.size())
     return fail(ZERO_RT_INVALID_ARGUMENT,
-                "rank %d is out of range for a group of %d", rank,
+                "rank %d is out of range for a process group of %d", rank,
                 ranks.size());
   zero_rt_options given = {};
   if (options) {
@@ -97,7 +98,7 @@ ZERO_RT_EXPORT zero_rt_status zero_rt_create(zero_rt_group *group, int32_t rank,
   }
   ZERO_RT_TRY(checkOptions(given, ranks));
 
-  // A year at the most: deadlines are counted in nanoseconds.
+  // At most a year, because deadlines are counted in nanoseconds.
   constexpr int64_t longestMs = int64_t(365) * 24 * 3600 * 1000;
   int64_t timeoutMs = given.timeout_ms ? std::min(given.timeout_ms, longestMs)
                                        : defaultTimeoutMs;
@@ -115,8 +116,8 @@ ZERO_RT_EXPORT zero_rt_status zero_rt_create(zero_rt_group *group, int32_t rank,
   });
 }
 
-/// Runs |body| with the runtime behind |handle|. Calls that may touch its
-/// device give |body| to `onDevice`.
+/// Runs |body| with the runtime of |handle|. Calls that may use its device use
+/// `onRuntime` instead.
 template <typename Body>
 static zero_rt_status withRuntime(const char *call, zero_rt_runtime *handle,
                                   Body &&body) {
@@ -125,7 +126,7 @@ static zero_rt_status withRuntime(const char *call, zero_rt_runtime *handle,
   return body(*handle->get());
 }
 
-/// The same on its device.
+/// Runs |body| with the runtime of |handle|, on its device.
 template <typename Body>
 static zero_rt_status onRuntime(const char *call, zero_rt_runtime *handle,
                                 Body &&body) {
@@ -158,7 +159,7 @@ ZERO_RT_EXPORT zero_rt_status zero_rt_read_counters(
   return withRuntime("zero_rt_read_counters", runtime, read);
 }
 
-/// Checks that |timepoint| passes without a call of the caller's.
+/// Checks that |timepoint| passes without a further call of the caller.
 static zero_rt_status checkTimepoint(const Runtime &runtime,
                                      zero_rt_timepoint timepoint) {
   if (timepoint > runtime.timepoints)
@@ -169,7 +170,7 @@ static zero_rt_status checkTimepoint(const Runtime &runtime,
     return fail(ZERO_RT_PROTOCOL,
                 "timepoint %llu is the release of a gradient whose bucket is "
                 "not open yet; deliver the gradients before it, or close the "
-                "backward, and then wait",
+                "backward pass, and then wait",
                 (unsigned long long)timepoint);
   return ZERO_RT_OK;
 }
@@ -201,7 +202,8 @@ ZERO_RT_EXPORT zero_rt_status zero_rt_allocate(zero_rt_runtime *runtime,
       return fail(ZERO_RT_INVALID_ARGUMENT, "%s",
                   out_data ? "bytes is negative" : "out_data is null");
     Device &device = *runtime.device;
-    // A place in the list first: nothing may throw once there is memory.
+    // Makes the place in the list first, because nothing may throw after the
+    // allocation.
     auto place = runtime.lent.extract(runtime.lent.insert(nullptr).first);
     place.value() = device.allocate(ZERO_RT_SPACE_DEVICE, bytes);
     *out_data = place.value();
@@ -210,7 +212,8 @@ ZERO_RT_EXPORT zero_rt_status zero_rt_allocate(zero_rt_runtime *runtime,
                   "no memory for %lld bytes on device '%s'", (long long)bytes,
                   device.name());
     runtime.lent.insert(std::move(place));
-    return device.finish(); // the caller's streams do not wait for it
+    return device
+        .finish(); // streams of the caller do not wait for the allocation
   };
   return onRuntime("zero_rt_allocate", runtime, allocate);
 }
@@ -239,7 +242,8 @@ ZERO_RT_EXPORT zero_rt_status zero_rt_copy(zero_rt_runtime *runtime, void *dst,
                   : dst     ? "src is null"
                             : "dst is null");
     ZERO_RT_TRY(runtime.device->follow(/*stream=*/nullptr));
-    // A copy to memory of the host may wait by itself, and look after nothing.
+    // A copy to host memory may block in the driver, where no failure of other
+    // ranks is detected.
     ZERO_RT_TRY(runtime.device->finish());
     ZERO_RT_TRY(runtime.device->copy(dst, src, bytes));
     return runtime.device->finish();

@@ -22,20 +22,20 @@ struct Runtime {
           const zero_rt_options &options);
   ~Runtime();
 
-  zero_rt_runtime *handle = nullptr; // null until it is given out
+  zero_rt_runtime *handle = nullptr; // null until the caller has it
   int32_t rank;
   int32_t ranks;
   bool poison;
   bool checkPreconditions;
   bool findNonfinite;
-  int64_t steps = 0;       // that live
+  int64_t steps = 0;       // that exist
   uint64_t timepoints = 0; // given out, 0 aside
-  /// Release points of gradients that still lie with the caller.
+  /// Release points of gradients that wait in the caller's memory.
   std::set<zero_rt_timepoint> unreleased;
   zero_rt_counters counters = {};
   std::unique_ptr<Device> device;
-  std::set<void *> lent; // by zero_rt_allocate, and not yet given back
-  // After the device, which they use.
+  std::set<void *> lent; // from zero_rt_allocate, and not yet released
+  // Declared after the device, which these members use.
   Memory memory{*device, counters};
   std::unique_ptr<Communicator> communicator;
   std::unique_ptr<Mail> mail;

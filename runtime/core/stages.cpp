@@ -10,8 +10,8 @@
 
 using namespace zero_rt;
 
-/// How far apart ranks are that differ by 1 over |axis|: the last axis is the
-/// fastest.
+/// The distance between ranks whose coordinates differ by 1 over |axis|. The
+/// last axis has distance 1.
 static int64_t strideOf(const zero_rt_library &library, int64_t axis) {
   int64_t stride = 1;
   for (int64_t a = axis + 1; a < library.num_axes; ++a)

@@ -13,28 +13,31 @@
 
 namespace zero_rt {
 
-/// The number of |rank|'s pipeline stage; 0 where there are none.
+/// The number of the pipeline stage of |rank|; 0 if there are no pipeline
+/// stages.
 int64_t stageIndexOf(const zero_rt_library &whole, int32_t rank);
 
 /// The coordinate of |rank| over |axis| (a row of axes).
 int64_t coordinateOf(const zero_rt_library &library, int32_t rank,
                      int64_t axis);
 
-/// The rank at |coordinate| over |axis|, and over the others where |rank| is.
+/// The rank at |coordinate| over |axis|, with the coordinates of |rank| over
+/// the other axes.
 int32_t rankAt(const zero_rt_library &library, int32_t rank, int64_t axis,
                int64_t coordinate);
 
-/// The library of |rank|'s pipeline stage in |whole|, which is it where there
-/// are no stages.
+/// The library of the pipeline stage of |rank| in |whole|; |whole| itself if
+/// there are no pipeline stages.
 const zero_rt_library &stageOf(const zero_rt_library &whole, int32_t rank);
 
-/// "pp = 1": where |rank| is.
+/// The coordinates of the pipeline stage of |rank|, such as "pp = 1".
 std::string describeStage(const zero_rt_library &whole, int32_t rank);
 
-/// The first rank on whose stage |parameter| is.
+/// The first rank whose pipeline stage holds |parameter|.
 int32_t firstHolder(const zero_rt_library &whole, int32_t parameter);
 
-/// Checks what libraries of stages have in common.
+/// Checks that the libraries of all pipeline stages agree in what they must
+/// share.
 zero_rt_status checkStages(const zero_rt_library &whole);
 
 } // namespace zero_rt

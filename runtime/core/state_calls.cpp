@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A checkpoint sees intervals of parameters. That a parameter lies in a bucket,
-// and that a bucket is cut into slices, stays in here.
+// A checkpoint sees intervals of parameters. Buckets and their slices stay
+// hidden in this file.
 //
 //===----------------------------------------------------------------------===//
 
@@ -102,10 +102,11 @@ zero_rt_status zero_rt::writeElements(Step &step, int64_t buffer, Range range,
   convert(own, converted.data(), dtype, values, range.size());
   ZERO_RT_TRY(
       step.device().copy(place, converted.data(), int64_t(converted.size())));
-  return step.device().finish(); // it is read until then
+  return step.device().finish(); // |converted| is read until then
 }
 
-/// Writes what |source| and |target| both hold of |range| to |target|.
+/// Copies the elements of |range| that |source| and |target| both hold to
+/// |target|.
 static zero_rt_status derive(Step &step, int64_t source, int64_t target,
                              Range range) {
   range = intersect(intersect(range, step.held(source)), step.held(target));
@@ -127,7 +128,7 @@ static zero_rt_status deriveFrom(Step &step, const StateEntry &entry) {
   int64_t master = bucket.master_buffer;
   bool isParameter = entry.buffer == bucket.parameter_buffer;
   if (!isParameter && entry.buffer != master)
-    return ZERO_RT_OK; // state of the optimizer's own
+    return ZERO_RT_OK; // other state of the optimizer
   step.written.resize(size_t(library.num_parameters));
   WrittenState &written = step.written[size_t(entry.parameter)];
   (isParameter ? written.parameter : written.master) = true;
@@ -182,8 +183,8 @@ zero_rt_status calls::state_read(Step *step, int64_t entry, void *out_data,
                                  int64_t bytes) {
   void *memory = nullptr;
   ZERO_RT_TRY(locate(*step, entry, out_data, bytes, &memory));
-  // A copy to memory of the caller's may wait by itself, and look after
-  // nothing.
+  // A copy to memory of the caller may block in the driver, where no failure of
+  // other ranks is detected.
   ZERO_RT_TRY(step->device().finish());
   ZERO_RT_TRY(step->device().copy(out_data, memory, bytes));
   return step->device().finish();
@@ -195,7 +196,7 @@ zero_rt_status calls::state_write(Step *step, int64_t entry, const void *data,
   ZERO_RT_TRY(locate(*step, entry, data, bytes, &memory));
   ZERO_RT_TRY(requireIdle(*step, "state_write"));
   ZERO_RT_TRY(step->device().follow(/*stream=*/nullptr));
-  // Also what ranks do together.
+  // Waits for collectives, too.
   ZERO_RT_TRY(step->device().finish());
   ZERO_RT_TRY(step->device().copy(memory, data, bytes));
   ZERO_RT_TRY(deriveFrom(*step, step->entries[size_t(entry)]));

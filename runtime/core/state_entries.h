@@ -18,14 +18,14 @@ std::vector<StateEntry> enumerateState(const Step &step);
 int64_t bytesOf(const Step &step, const StateEntry &entry);
 zero_rt_status dataOf(Step &step, const StateEntry &entry, void **out);
 
-/// Writes elements |range| of a bucket to |buffer|, which holds them. They are
-/// at |values|, in |dtype|, and are rounded where |buffer| is narrower. Memory
-/// of the caller's may still be read when this returns.
+/// Writes elements |range| of a bucket to |buffer|, which holds them. The
+/// elements are at |values|, in |dtype|, and are rounded if |buffer| is
+/// narrower. The device may still read |values| when this function returns.
 zero_rt_status writeElements(Step &step, int64_t buffer, Range range,
                              int64_t dtype, const void *values);
 
 /// Checks that each parameter has the values of its master weights, as far as
-/// this rank can know, and begins to note anew what is written.
+/// this rank can know, and forgets which state the caller has written.
 zero_rt_status closeWrites(Step &step, const char *call);
 
 } // namespace zero_rt

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One thread-local message and one status code; exceptions stop at `guarded`
-// and never cross the C ABI.
+// A failure has a status code and a thread-local message. Exceptions stop at
+// `guarded` and never cross the C ABI.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,7 +16,7 @@
 
 #include <new>
 
-/// Marks a definition as part of the C ABI; everything else is hidden.
+/// Marks a definition as part of the C ABI. All other symbols are hidden.
 #define ZERO_RT_EXPORT extern "C" __attribute__((visibility("default")))
 
 /// Leaves the enclosing function with the status of |EXPRESSION| if it failed.
@@ -36,8 +36,8 @@ zero_rt_status fail(zero_rt_status code, const char *format, ...)
 /// The message that the last `fail` on this thread stored.
 const char *lastMessage();
 
-/// Checks a struct of the caller's that begins with `struct_size`. A larger one
-/// is from a later version and has ours as its beginning.
+/// Checks a struct of the caller that begins with `struct_size`. A larger
+/// struct is from a later version, and begins with the fields of this version.
 template <typename T>
 zero_rt_status checkStruct(const T *pointer, const char *name) {
   if (!pointer)

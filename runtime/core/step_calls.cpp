@@ -4,10 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Creation is collective. Each rank first does all it can alone, allocation
-// included; then the ranks tell each other how that went, in one exchange in
-// which also a rank that failed takes part. So nobody waits for a rank that
-// gave up.
+// Creation is collective. Each rank first does its local part, allocation
+// included. Then the ranks exchange their results. A rank that failed takes
+// part in this exchange, so no rank waits for a rank that gave up.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +24,7 @@ using namespace zero_rt;
 
 namespace {
 
-/// What a rank tells the others.
+/// The message of a rank to the others.
 struct Report {
   uint64_t planHash = 0;
   zero_rt_status status = ZERO_RT_OK;
@@ -50,8 +49,8 @@ static zero_rt_status checkCompatible(const Runtime &runtime,
     return fail(ZERO_RT_INTERNAL, "library is corrupt: it has no name");
   if (library.ranks != runtime.ranks)
     return fail(ZERO_RT_INVALID_ARGUMENT,
-                "library '%s' was compiled for %lld ranks and this group has "
-                "%d; recompile with --mesh",
+                "library '%s' was compiled for %lld ranks and this process "
+                "group has %d; recompile with --mesh",
                 library.name, (long long)library.ranks, runtime.ranks);
   return checkCpuFeatures(library.cpu_features, library.name);
 }
@@ -74,7 +73,7 @@ static zero_rt_status allocateAll(Step &step) {
   ZERO_RT_TRY(step.runtime->memory.allocate(
       ZERO_RT_SPACE_DEVICE, ZERO_RT_ROLE_SCALAR,
       library.num_slots * int64_t(sizeof(double)), "scalars", step.slotBlock));
-  // Bookkeeping, and not counted.
+  // Bookkeeping, which is not counted.
   step.last.values.resize(size_t(library.num_results));
   int64_t bytes = library.num_slots * int64_t(sizeof(double));
   step.last.slots =
@@ -87,7 +86,7 @@ static zero_rt_status allocateAll(Step &step) {
   for (int64_t b = 0; b < library.num_buffers; ++b)
     if (!library.buffers[b].on_demand && library.buffers[b].shares < 0)
       ZERO_RT_TRY(step.allocate(b));
-  // Of another's memory; no byte of it is counted here.
+  // These buffers use the memory of others, so no byte is counted here.
   for (int64_t b = 0; b < library.num_buffers; ++b)
     if (library.buffers[b].shares >= 0) {
       const Block &owner = step.buffers[size_t(library.buffers[b].shares)];
@@ -122,7 +121,7 @@ static zero_rt_status prepare(Runtime &runtime, const zero_rt_library *library,
   return ZERO_RT_OK;
 }
 
-/// Makes this rank's ends of the groups of |step|, each once.
+/// Joins the process groups of |step|, each once.
 static zero_rt_status joinGroups(Step &step) {
   ZERO_RT_TRY(step.runtime->communicator->joinStep(step.id));
   for (RankGroup &group : step.groups) {
@@ -140,7 +139,8 @@ static zero_rt_status joinGroups(Step &step) {
   return ZERO_RT_OK;
 }
 
-/// What |reports| mean for this rank. A rank's own failure comes first.
+/// The result of |reports| for this rank. A failure of the rank itself comes
+/// first.
 static zero_rt_status judge(const std::vector<Report> &reports, int32_t rank) {
   const Report &mine = reports[size_t(rank)];
   if (mine.status)
@@ -177,13 +177,14 @@ zero_rt_status calls::step_create(Runtime *runtime,
   Report mine;
   mine.status = guarded("step_create", [&] {
     handle = std::make_unique<::zero_rt_step>(runtime->handle);
-    // Of other steps: a driver that allocates may wait for them.
+    // Waits for the work of other steps, for which an allocation of the driver
+    // may wait.
     ZERO_RT_TRY(runtime->device->finish());
     return prepare(*runtime, library, options, out_step, step);
   });
   if (mine.status)
     std::snprintf(mine.message, sizeof(mine.message), "%s", lastMessage());
-  // A library of another version may have its name elsewhere.
+  // Without a step, the library may be of another version, with another layout.
   if (step) {
     std::snprintf(mine.name, sizeof(mine.name), "%s", library->name);
     mine.planHash = library->plan_hash;

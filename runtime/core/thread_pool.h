@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Work is cut into fixed chunks that do not depend on the number of threads,
-// and chunks share no memory they write, so the result does not depend on it
-// either. Idle threads block.
+// Work is divided into fixed chunks that do not depend on the number of
+// threads, and no two chunks write the same memory. Therefore results do not
+// depend on the number of threads. Idle threads block.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,12 +23,12 @@
 
 namespace zero_rt {
 
-/// Elements of one partial sum of a reducing kernel; part of the kernel ABI.
+/// Elements of one partial sum of a reducing kernel. Part of the kernel ABI.
 constexpr int64_t blockElements = 4096;
 /// Element i of a block, or partial sum i, is added to lane i mod this.
 constexpr int64_t sumLanes = 32;
-/// Elements of one task. Big enough to hide the hand-over, and a multiple of
-/// blockElements, so that no partial sum is split.
+/// Elements of one task. Large enough to hide the cost of a task, and a
+/// multiple of blockElements, so that no partial sum is split.
 constexpr int64_t chunkElements = 8 * blockElements;
 
 class ThreadPool {
@@ -39,9 +39,9 @@ public:
   ThreadPool(const ThreadPool &) = delete;
   ThreadPool &operator=(const ThreadPool &) = delete;
 
-  /// Calls task(i) for every i in [0, count) on some thread and returns when
-  /// all are done. Only one thread may call this at a time; |task| must not
-  /// throw.
+  /// Calls task(i) for every i in [0, count) on some thread, and returns when
+  /// all calls have returned. Only one thread may call `run` at a time. |task|
+  /// must not throw.
   template <typename Task> void run(int64_t count, Task &&task) {
     if (workers.empty() || count <= 1) {
       for (int64_t i = 0; i < count; ++i)

@@ -1,4 +1,4 @@
-//===- window.cpp - The backwards since the last apply --------------------===//
+//===- window.cpp - The backward passes since the last apply --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,11 +1,11 @@
-//===- window.h - The backwards since the last apply ------------*- C++ -*-===//
+//===- window.h - The backward passes since the last apply ------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Counts backwards and arrivals; the protocol driver decides when. It knows
-// nothing of buffers.
+// Counts backward passes and arrivals. The protocol driver decides when they
+// are counted. A window knows nothing of buffers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,26 +19,28 @@
 
 namespace zero_rt {
 
-/// One gradient that did not arrive whole; backwards count from 1.
+/// One gradient that did not arrive whole. |backward| counts from 1.
 struct MissingGradient {
   int32_t parameter;
   int32_t backward;
-  int32_t pieces;   // that did arrive
-  int32_t slotOpen; // 1: its slot was handed out and never declared ready
+  int32_t pieces;   // that arrived
+  int32_t slotOpen; // 1: its gradient view was never declared ready
 };
 
 class Window {
 public:
   explicit Window(const zero_rt_library &library);
 
-  /// |isAsLast|: the caller says that it is the last one, and ranks meet in it.
+  /// |isAsLast|: the backward pass begins with the hint LAST, and ranks run
+  /// collectives in it.
   void begin(bool isAsLast);
   void arrive(int32_t parameter);
-  /// Ends the open backward, if any, and books what did not arrive whole: an
-  /// optional gradient may stay away, and nothing may come in part. Arrivals
-  /// stay readable until the next `begin`, for the handlers that fill.
+  /// Ends the open backward pass, if any, and records the gradients that did
+  /// not arrive whole. An optional gradient may be missing, but no gradient may
+  /// arrive in part. Arrivals stay readable until the next `begin`, for the
+  /// handlers that fill.
   void close();
-  /// Forgets everything: the window begins anew.
+  /// Forgets everything; a new window begins.
   void reset();
 
   bool isOpen() const { return open; }
@@ -47,23 +49,24 @@ public:
   int64_t arrivals(int32_t parameter) const {
     return numArrivals[std::size_t(parameter)];
   }
-  /// All (parameter, backward) pairs that count as missing.
+  /// All (parameter, backward pass) pairs that count as missing.
   int64_t missing() const { return numMissing; }
   /// The first few of them, for messages.
   const std::vector<MissingGradient> &firstMissing() const { return first; }
 
-  /// The first backward that was begun as the last and was not, counted from 1;
-  /// or 0.
+  /// The first backward pass that began with the hint LAST and was not the
+  /// last, counted from 1; 0 if there is none.
   int64_t begunAsLastInVain() const { return inVain; }
 
-  // A slot that was handed out and not yet declared ready.
+  // The gradient view of a parameter: none, or handed out to be overwritten or
+  // added to, and not yet declared ready.
   enum class Slot : int8_t { None, Overwrite, Add };
   Slot slot(int32_t parameter) const { return slots[std::size_t(parameter)]; }
   void setSlot(int32_t parameter, Slot slot) {
     slots[std::size_t(parameter)] = slot;
   }
 
-  /// How many missing gradients are remembered by name.
+  /// The number of missing gradients that are remembered by name.
   static constexpr std::size_t maxNamed = 4;
 
 private:
@@ -71,9 +74,10 @@ private:
   bool open = false;
   int64_t numBackwards = 0;
   int64_t numMissing = 0;
-  int64_t asLast = 0; // the backward that was begun so, counted from 1; or 0
+  /// The last backward pass with the hint LAST, counted from 1; or 0.
+  int64_t asLast = 0;
   int64_t inVain = 0;
-  std::vector<int64_t> numArrivals; // of the backward opened last
+  std::vector<int64_t> numArrivals; // of the backward pass opened last
   std::vector<Slot> slots;
   std::vector<MissingGradient> first;
 };

@@ -4,9 +4,10 @@
 
 headers.py [--cxx g++] [--include FOLDER]... [--library FILE]...
 
-Compiles headers.cpp with the cuda.h and nccl.h in the folders, by default those of
-$CUDA_HOME or /usr/local/cuda, and looks for the functions in the libraries, by default
-the toolkit's stub of the driver and its NCCL. Exit status 77 where there is no cuda.h.
+The script compiles headers.cpp with cuda.h and nccl.h of the folders (default:
+$CUDA_HOME or /usr/local/cuda), and looks for the functions in the libraries (default:
+the driver stub of the toolkit, and its NCCL). The exit code is 77 without
+cuda.h.
 """
 
 from __future__ import annotations

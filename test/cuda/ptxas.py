@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Assembles the CUDA kernels of every optimizer and type, and looks at the result.
+"""Assembles the CUDA kernels of every optimizer and type, and checks the result.
 
 ptxas.py --bin build/bin
 
-For sm_80, sm_90 and sm_100: no spills, no more registers than let a multiprocessor
-have 1024 threads, and 128-bit loads and stores of the widest arrays of every kernel.
-In the PTX: no approximation, no flushing of subnormals, no call, nothing external,
-and a contraction only where a body has one; exit status 77 if that is all there is
-to see, for want of ptxas.
+For sm_80, sm_90 and sm_100 the machine code must have no spills, at most the registers
+with which a multiprocessor holds 1024 threads, and 128-bit loads and stores of the
+widest arrays of every kernel. The PTX must have no approximation, no flushing of
+subnormals, no call, no external symbol, and a contraction only if the body has one. The
+exit code is 77 if only the PTX was checked because ptxas is missing.
 """
 
 import argparse

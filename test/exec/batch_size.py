@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Training does not depend on how a step's sequences are shared out.
+"""Training does not depend on how the sequences of a step are distributed.
 
-The end-to-end run of report #7985: ten steps of 64 sequences each, as two sequences
-a backward and as eight, which ended 0.103 apart in loss with the bug and 0.0002
-without it. Here the character model learns from the same 64 sequences at every step,
-on 1, 2 and 4 copies at every ZeRO stage, with 2 or 8 sequences a backward and rank.
-The control is one rank that takes all 64 in one backward and has nothing to accumulate
-or to reduce. Losses are compared at each of the ten steps, and after the tenth.
+Report #7985 compared two runs: ten steps of 64 sequences each, with two and with eight
+sequences per backward pass. With the bug the losses ended 0.103 apart, without it
+0.0002. Here the character model learns from the same 64 sequences at every step, on 1,
+2 and 4 copies, at every ZeRO stage, with 2 or 8 sequences per backward pass and rank.
+The control is one rank that takes all 64 sequences in one backward pass. It has nothing
+to accumulate and nothing to reduce. The test compares the losses of all ten steps, and
+the loss after the tenth.
 
-Where the model is on two pipeline stages, which send activations by 1F1B, every loss
-is that of as many copies of the whole model, digit by digit.
+Some runs split the model into two pipeline stages, which send activations by 1F1B.
+Their losses must equal the losses of the whole model on as many copies, digit by digit.
 
-Each run compares itself with AdamW in f64 on its own gradients as well, and fails if
+Each run also compares itself with AdamW in f64 on its own gradients. The run fails if
 rounding does not explain the difference.
 """
 
@@ -88,7 +89,7 @@ def main():
                 same = losses == whole[copies, stage, batch]
                 failed += not (good and same)
                 print(f"{parts} x {copies} ranks, stage {stage}, {batch} sequences x "
-                      f"{SEQUENCES // (copies * batch)} backwards: loss "
+                      f"{SEQUENCES // (copies * batch)} backward passes: loss "
                       f"{losses[-1]:.6f}, largest gap {max(gaps):.1e}"
                       f"{'' if good else '  TOO LARGE'}"
                       f"{'' if same else '  NOT THAT OF THE WHOLE MODEL'}")

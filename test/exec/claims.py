@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Counts what a test claims and found, and prints what does not hold."""
+"""Counts the claims of a test and prints the claims that do not hold."""
 
 
 class Claims:
@@ -7,7 +7,7 @@ class Claims:
         self.passed = self.failed = 0
 
     def claim(self, name, what, holds, why):
-        """Claim |name| of |what|; |why| is what was found instead."""
+        """Counts claim |name| of |what|. |why| is the actual result."""
         if holds:
             self.passed += 1
             return
@@ -15,6 +15,6 @@ class Claims:
         print(f"FAIL {name} {what}: {why}", flush=True)
 
     def finish(self):
-        """Prints the sum; the exit code of the test."""
+        """Prints the counts and returns the exit code of the test."""
         print(f"{self.passed} passed, {self.failed} failed")
         return 1 if self.failed else 0

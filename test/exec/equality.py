@@ -2,21 +2,21 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Compiled steps against the interpreter, over a product of configurations.
 
-Five claims, each for every configuration tried:
+Five claims, each for every configuration:
 
   bound  compiled parameters and state lie within the rounding bound of the logical
          step in f64, element by element, after five steps;
   typed  they equal the interpreter at the scheduled phase bit for bit, with one,
          two or three threads a rank;
   plan   bytes by role, collectives, bytes sent and bytes copied between device and
-         host are exactly what the plan says;
-  exact  for gradients whose sums are exact, they are the same bits for any number
-         of ranks and backwards, any stage and any order of arrivals;
-  moved  they are the same bits with and without optimizer offload.
+         host equal the plan;
+  exact  for gradients with exact sums, the bits do not depend on the number of ranks
+         and backward passes, the stage or the order of arrivals;
+  moved  the bits do not depend on optimizer offload.
 
-Without --full a covering subset is tried: every pair of values occurs. With it, the
-whole product of what a user chooses; the rest (sizes, buckets, threads, the order of
-arrivals) is drawn for each from the seed, which is printed.
+Without --full the configurations are a covering subset: every pair of values occurs.
+With --full they are the whole product of the user's choices. The other values (sizes,
+buckets, threads, order of arrivals) are drawn from the seed, which is printed.
 """
 
 import argparse
@@ -83,7 +83,8 @@ def covering(rng):
 
 
 def hints_of(row):
-    """What callers say; nobody begins a backward that others are under way with."""
+    """What callers say; nobody begins a backward pass that others are under way
+    with."""
     return "unknown" if row["arrivals"] == "interleaved" else row["hints"]
 
 
@@ -225,13 +226,13 @@ def main():
             if not outcome["equal"]:
                 failures += 1
                 print(f"FAIL {claim} {row}: {outcome['first_outside']}")
-        # A backward that is said to be the last, and is not, costs a reduction.
+        # A backward pass that is said to be the last, and is not, costs a reduction.
         difference = hints_of(row) != "random" and against_plan(
             row, runner.plan(row), outcomes["bound"].get("counters"))
         if difference:
             failures += 1
             print(f"FAIL plan {row}: {difference}")
-        # The sum over backwards and ranks is the same list of integers however it
+        # The sum over backward passes and ranks is the same list of integers however it
         # is dealt out, so one hash is right for all rows that share the rest. Of
         # addends that travel as bf16 the large ones are rounded.
         exact = runner.run(dict(row, reduce_dtype=""), "none", gradients="exact",

@@ -1,21 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Well-typed logical steps, drawn at random: the proof against what they do.
+"""Random well-typed logical steps: the proof against the results.
 
-Each step is proved after every pass to the scheduled phase; it is interpreted there, or
-at a phase before, and must lie within the rounding bound of the logical step in f64;
-every tenth is compiled and run instead, with
-gradients that arrive in another order on each rank, those of different backwards in
-one another. So a step that the proof rejects is a false
-alarm, and one that differs is a wrong step that it accepted. Such a step is made
-smaller as long as it is wrong, and left in the current folder with the command that
-shows it.
+Each step is proved after every pass to the scheduled phase. The interpreter then runs
+it at that phase, or at an earlier one, and the result must lie within the rounding
+bound of the logical step in f64. Every tenth step is compiled and run instead. Its
+gradients arrive in another order on each rank, and those of different backward passes
+are interleaved. A step that the proof rejects is a false alarm. A step with a wrong
+result is a wrong step that the proof accepted. generated.py makes such a step smaller
+while it stays wrong, and writes it to the current folder with a command that shows the
+error.
 
   generated.py --bin build/bin --count 500
   generated.py --bin build/bin --count 100000 --progress FILE
 
-Step N depends on N and the seed alone. With --progress, steps that FILE says are done
-are not done again, so that a long run may be stopped at any time.
+Step N depends only on N and the seed. With --progress, generated.py skips the steps
+that FILE lists, so a long run may be stopped at any time.
 """
 
 import argparse
@@ -255,7 +255,7 @@ def main():
     parser.add_argument("--count", type=int, default=500)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("--progress", type=pathlib.Path, help="what is done, to go on")
+    parser.add_argument("--progress", type=pathlib.Path, help="file of finished steps, to continue")
     options = parser.parse_args()
 
     done = {}

@@ -2,16 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Steps with gradients that are not finite, on meshes of several axes.
 
-Each parameter in turn, of every class, has one element that is inf, -inf or nan in
-the second of two backwards, on one rank and on those that deliver the same gradient.
-One group of two is clipped. Claims, for each mesh, ZeRO stage and offload:
+Each parameter in turn, of every class, gets one element that is inf, -inf or nan. The
+element arrives in the second of two backward passes, on one rank and on all ranks that
+deliver the same gradient. One of two groups is clipped. Claims, for each mesh, ZeRO
+stage and offload:
 
   skipped    exactly these steps are skipped, on all ranks, clipped or not;
   group      exactly the norm of that parameter's group is not finite;
   bound      everything lies within the rounding bound of the logical step in f64;
-  untouched  state and counters are the same bits as without these steps;
-  applied    gradients that are zero, or so large that their square is no f32, are
-             applied.
+  untouched  state and counters have the same bits as without these steps;
+  applied    a step is applied if its gradients are zero, or so large that their square
+             overflows f32.
 """
 
 import argparse
@@ -76,7 +77,7 @@ def read_parameters(text, axes):
 
 
 class Gradients:
-    """Of all steps, backwards, ranks and parameters, as they are written down."""
+    """Of all steps, backward passes, ranks and parameters, as they are written down."""
 
     def __init__(self, axes, parameters):
         self.ranks = list(itertools.product(*map(range, axes.values())))
@@ -141,7 +142,7 @@ def main():
                 group_of[some.steps] = i % 2
                 origin = (3 * i + 1) % len(some.ranks)
                 named[some.steps] = (f"gradient of '{parameter.name}' on rank ",
-                                     f"rank {origin} (backward {BACKWARDS} of ")
+                                     f"rank {origin} (backward pass {BACKWARDS} of ")
                 some.add(0.5, BAD[i % 3], parameter, origin)
                 outcomes += ["applied", "skipped"]
             for value in (0.0, SQUARE_IS_NO_F32, 0.125):

@@ -2,20 +2,20 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Compiled steps on meshes of several axes against the unsharded step.
 
-Each mesh has parameters of every class that lives on it: what all ranks have whole,
-rows and columns of tensor-parallel matrices, key and value weights with fewer heads
-than ranks, layer norms under sequence parallelism, experts in three layouts. Claims,
-for each mesh, ZeRO stage, offload and choice of axes to shard over:
+Each mesh has parameters of every class that the mesh allows: whole on all ranks, rows
+and columns of tensor-parallel matrices, key and value weights with fewer heads than
+ranks, layer norms under sequence parallelism, experts in three layouts. Claims, for
+each mesh, ZeRO stage, offload and choice of axes to shard over:
 
   bound  norm, parameters and state lie within the rounding bound of the logical step
          in f64, element by element, on every rank;
   typed  they equal the interpreter at the scheduled phase bit for bit;
-  plan   bytes, collectives and bytes sent are exactly what the plan says;
-  one    each rank took part in exactly one scalar all-reduce a step, or in none where
-         it is the only one;
-  exact  for gradients whose sums are exact, they are the same bits for every stage,
-         offload and choice of axes;
-  hints  so they are where any backward is said to be the last, at random.
+  plan   bytes, collectives and bytes sent equal the plan;
+  one    each rank takes part in exactly one scalar all-reduce a step, or in none if
+         the mesh has one rank;
+  exact  for gradients with exact sums, the bits do not depend on stage, offload and
+         choice of axes;
+  hints  the bits stay the same if random backward passes are hinted as the last.
 """
 
 import argparse
@@ -137,7 +137,7 @@ def main():
                 exact = runner.run(summed, flags, "none", "exact").get("state_hash")
                 state = state or exact
                 claim("exact", what, exact and exact == state, f"{exact} and {state}")
-                # Backwards that are said to be the last, and are or are not.
+                # Backward passes that are said to be the last, and are or are not.
                 hinted = runner.run(summed, flags, "typed", "exact", "shuffled", "random")
                 claim("hints", what, hinted["equal"] and hinted["state_hash"] == state,
                       hinted.get("first_outside"))

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Checks that compiling and proving take work in proportion to the step.
+"""Checks that the work of compiling and proving is proportional to the step.
 
-zero-compile runs under valgrind on steps of two sizes, one four times the other,
-and each function of the tool, of MLIR and of LLVM is charged with the instructions
-that it executes itself. The whole run, and each function with more than 3 % of it,
-may grow by a factor of 4.6. Instructions are counted, not time, so the result does
-not depend on the machine.
+zero-compile runs under valgrind on steps of two sizes, one four times the other. Each
+function of the tool, of MLIR and of LLVM counts the instructions that it executes
+itself. The whole run, and each function with more than 3 % of the run, may grow by a
+factor of 4.6. The test counts instructions, not time, so the result does not depend on
+the machine.
 
   work.py --bin build/bin             all cases
   work.py --bin build/bin --case groups --table
@@ -118,8 +118,8 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--bin", type=pathlib.Path, default=ROOT / "build/bin")
-    parser.add_argument("--case", choices=sorted(CASES), help="this one only")
-    parser.add_argument("--table", action="store_true", help="functions that are right")
+    parser.add_argument("--case", choices=sorted(CASES), help="run only this case")
+    parser.add_argument("--table", action="store_true", help="print the functions within the limit")
     options = parser.parse_args()
     if not shutil.which("valgrind"):
         print("skipped: valgrind is not installed")

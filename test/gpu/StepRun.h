@@ -61,8 +61,8 @@ struct Place {
   int dies = -1;
 };
 
-/// The same numbers on every device: those of a rank, step and backward are
-/// drawn from their number.
+/// The same numbers on every device: those of a rank, step and backward pass
+/// are drawn from their number.
 class StepRun {
 public:
   /// Makes a few steps on all ranks, threads of this process, or on the one

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Runs the steps that gpu-check.sh has compiled on this machine's GPU.
+"""Runs the steps that gpu-check.sh has compiled on the GPU of this machine.
 
-Each program is a process of its own with a limit of time, so what crashes or hangs
-costs its row only. Rows are printed as they come. The pieces, in this order, each of at
-most three minutes, and all within ten:
+Each program is a separate process with a time limit, so a crash or a hang costs only
+its own row. Rows are printed at once. The pieces run in this order, each in at most
+three minutes, all within ten:
 
   machine     the driver, a GPU and NCCL, with all functions that are called
   loaders     one step as machine code, then as PTX
   libraries   every step against the processor, bit by bit
   table       times against copies and PyTorch
-  nccl        one rank, two processes, and two of which one is killed
-  streams     gradients from a stream of the caller's
+  nccl        one rank, two processes, and two processes of which one is killed
+  streams     gradients from a stream of the caller
   sanitizers  a few steps under memcheck and initcheck of compute-sanitizer
 """
 
@@ -309,17 +309,17 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--device", choices=["cuda", "host"], default="cuda",
                         help="host: the processor takes the place of the GPU")
     parser.add_argument("--gpus", default="0", metavar="N,...",
-                        help="which ranks take in turn (default 0); the first is timed")
+                        help="GPUs that ranks take in turn (default 0); the first is timed")
     parser.add_argument("--only", type=lambda text: text.split(","), default=[],
-                        metavar="NAME,...", help="which steps of 'libraries'")
+                        metavar="NAME,...", help="run only these steps of 'libraries'")
     parser.add_argument("--limit", type=float, default=60, metavar="SECONDS",
-                        help="of one program (default 60)")
+                        help="time limit of one program (default 60)")
     parser.add_argument("--seconds", type=float,
-                        help="of one piece, instead of its own limit")
+                        help="time limit of one piece, instead of the piece's own")
     parser.add_argument("--folder", type=pathlib.Path, default=HERE,
-                        help="that gpu-check.sh made (default: where this is)")
+                        help="folder that gpu-check.sh made (default: folder of check.py)")
     parser.add_argument("pieces", nargs="*", metavar="PIECE",
-                        help=f"of {', '.join(PIECES)} (default: all)")
+                        help=f"one of {', '.join(PIECES)} (default: all)")
     options = parser.parse_args()
     options.folder = options.folder.resolve()
     if not re.fullmatch(r"\d{1,3}(,\d{1,3})*", options.gpus):

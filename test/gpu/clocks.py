@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What times the processor or a GPU, and the references that each has."""
+"""Clocks and reference operations of the processor and of a GPU."""
 
 from __future__ import annotations
 

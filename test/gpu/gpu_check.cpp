@@ -26,11 +26,11 @@ static const char *const usage =
 Runs each step on the processor and on GPUs, once call by call and once as CUDA
 graphs, and compares results and state bit by bit.
 
-  --device=host  compares runs on the processor
-  --gpus=N,...   which GPUs the ranks take in turn (default 0)
-  --no-poison    leaves fresh memory as it is, for initcheck
+  --device=host  compares two runs on the processor
+  --gpus=N,...   GPUs that the ranks take in turn (default 0)
+  --no-poison    does not fill fresh memory, for initcheck
   --process      this process is one rank; RANK, WORLD_SIZE, MASTER_ADDR and
-                 ZERO_RT_PORT say which, and no graphs are made
+                 ZERO_RT_PORT name the rank, and no graphs are made
   --die=N        with --process: kills itself before step N
 )";
 

@@ -4,11 +4,11 @@
 
 peers.py [--device=cuda|host] [--gpu=N] [--json] FOLDER
 
-Each row is printed when it is measured, and what fails takes only the rows of its
-section with it. FOLDER has libzero_rt.so and bench/, as gpu-check.sh makes them. On a GPU it needs
-PyTorch, whose copies, clip_grad_norm_ and fused AdamW are the references, in the same
-run. With --device=host it tries that all steps run: without a GPU its times are those of
-the processor, and there is no PyTorch in them. Each time is a median of several.
+Each row is printed when it is measured. A failure costs only the rows of its section.
+gpu-check.sh makes FOLDER, which has libzero_rt.so and bench/. On a GPU the script needs
+PyTorch: the copies, clip_grad_norm_ and the fused AdamW of PyTorch are the references,
+in the same run. With --device=host the script tests that all steps run: without a GPU
+it times the processor and leaves PyTorch out. Each time is a median of several.
 """
 
 from __future__ import annotations

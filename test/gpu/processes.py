@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Programs that may crash or hang, each with a limit of time."""
+"""Runs programs that may crash or hang, each with a time limit."""
 
 from __future__ import annotations
 

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Gradients from a stream of the caller's, which are overwritten once they are read.
+"""Gradients from a stream of the caller, which overwrites them after the read.
 
 side_stream.py [--device=cuda|host] [--gpu=N] FOLDER
 
-Gradients appear late on a stream of PyTorch's, and behind the call the same stream makes
-them NaN. State must be, bit by bit, that of the same step on the processor. Exit status
-77 without PyTorch. With --device=host the processor is compared with itself.
+Gradients appear late on a stream of PyTorch. After the call the same stream sets them
+to NaN. The state must equal the state of the same step on the processor, bit by bit.
+The exit code is 77 without PyTorch. With --device=host the processor is compared with
+itself.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Lowers the steps in Inputs/ anew, whose heads say how the compiler lowers them.
+"""Lowers the steps in Inputs/ anew. The head of each file has its lowering options.
 
-  lower.py [--bin build/bin]    writes them, and says which tests' edits no longer
-                                apply to them (edit.py)
-  lower.py --check              fails where the compiler lowers them otherwise
+  lower.py [--bin build/bin]    writes the files, and lists the tests whose edits no
+                                longer apply to them (edit.py)
+  lower.py --check              fails if the compiler lowers a step differently
 """
 
 from __future__ import annotations

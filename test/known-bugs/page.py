@@ -3,7 +3,7 @@
 """Lists the cases of this folder in README.md.
 
   page.py           writes the list
-  page.py --check   fails where README.md is not up to date
+  page.py --check   fails if README.md is not up to date
 """
 
 import pathlib
@@ -16,7 +16,7 @@ MARK = "<!-- The rest is written by page.py. -->\n"
 
 
 def read(path):
-    """The fields at the top of a case; long ones go on in indented lines."""
+    """The fields at the top of a case. Indented lines continue a field."""
     case = {}
     field = None
     for line in path.read_text().splitlines():

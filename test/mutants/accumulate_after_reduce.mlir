@@ -2,7 +2,7 @@
 //
 // RUN: zero-opt %s --split-input-file --verify-diagnostics
 //
-// #7985: the gradients of all backwards but the last are reduced, and the last is
+// #7985: the gradients of all backward passes but the last are reduced, and the last is
 // added to what came out. A sum over ranks and a rank's own addend have different
 // types, at either phase.
 

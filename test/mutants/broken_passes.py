@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Breaks each pass on purpose, rebuilds it, and sees whether the proof notices.
+"""Breaks each pass on purpose, rebuilds it, and checks that the proof notices.
 
   broken_passes.py --build /tmp/broken [--only collective] [--list]
 
-Works on a copy of the sources, in a build folder of its own. A break is caught where
-some step of a few is rejected after the broken pass: by a verifier, by a pass behind
-it, or by zero-prove. It takes about half a minute a break, so it is no part of the
-tests.
+The script works on a copy of the sources, in a separate build folder. A break is caught
+if some step is rejected after the broken pass: by a verifier, by a later pass, or by
+zero-prove. A break takes about half a minute, so the script is not part of the tests.
 """
 
 import argparse
@@ -61,7 +60,7 @@ BREAKS = [
      "loc, norms, sums.getOutputs().back(),",
      "loc, norms, builder.create<ConstantOp>(loc, "
      "builder.getF64FloatAttr(0)),"),
-    ("layout", "ranks never compare their backwards", LAYOUT,
+    ("layout", "ranks never compare their backward passes", LAYOUT,
      "bool compares = !shape.step.takesUnequalBackwards();",
      "bool compares = false;"),
     ("layout", "gradients are kept as they arrive", LAYOUT,
@@ -94,10 +93,10 @@ BREAKS = [
      "if (!owners.empty())\n    parameters =",
      "if (false)\n    parameters ="),
     ("collective", "what a slice is not summed over stays a share", COLLECTIVE,
-     "gradient.raw = allReduce(op.getLoc(), gradient.raw, wire);", ""),
+     "gradient.raw = allReduce(op.getLoc(), gradient.raw, reduceDtype);", ""),
     ("collective", "every gradient travels as bf16", COLLECTIVE,
-     "TypeAttr wire = op.getReduceDtypeAttr();",
-     "TypeAttr wire = TypeAttr::get(builder.getBF16Type());"),
+     "TypeAttr reduceDtype = op.getReduceDtypeAttr();",
+     "TypeAttr reduceDtype = TypeAttr::get(builder.getBF16Type());"),
     ("collective", "the clip coefficient has another epsilon", COLLECTIVE,
      "op.getEpsilonAttr());\n  // Gradients share", "op.getMaxAttr());\n  // Gradients share"),
     ("collective", "the norm is the sum of squares", COLLECTIVE,
@@ -117,10 +116,11 @@ BREAKS = [
      "op.getLoc(), op.getAccumulatorType(), op.getBody());",
      "op.getLoc(), builder.getBF16Type(), op.getBody());"),
 
-    ("accumulate", "each backward counts twice", ACCUMULATE,
+    ("accumulate", "each backward pass counts twice", ACCUMULATE,
      "yield->setOperand(i, builder.create<ReduceScatterOp>(\n"
      "                               scatter.getLoc(), yield->getOperand(i),\n"
-     "                               scatter.getAxesAttr(), scatter.getReduceDtypeAttr()));",
+     "                               scatter.getAxesAttr(),\n"
+     "                               scatter.getReduceDtypeAttr()));",
      "{\n      Value part = builder.create<ReduceScatterOp>(scatter.getLoc(), "
      "yield->getOperand(i), scatter.getAxesAttr(), scatter.getReduceDtypeAttr());\n      yield->setOperand(i, "
      "builder.create<AddOp>(scatter.getLoc(), part, part));\n    }"),
@@ -135,7 +135,7 @@ BREAKS = [
      "op.getLoc(), op.getAccumulatorType(), op.getBody());\n"
      "  builder.clone(*moved);"),
     ("accumulate", "the reduction is over no axis", ACCUMULATE,
-     "scatter.getAxesAttr(), scatter", "builder.getArrayAttr({}), scatter"),
+     "scatter.getAxesAttr(),\n", "builder.getArrayAttr({}),\n"),
     ("accumulate", "sums are yielded in other places", ACCUMULATE,
      "yield->setOperand(i, builder", "yield->setOperand(yield->getNumOperands() - 1 "
      "- i, builder"),
@@ -149,7 +149,8 @@ BREAKS = [
     ("scalar", "what ranks share counts on each of them", SCALAR,
      "if (!further.empty())\n      scalar =", "if (false)\n      scalar ="),
     ("scalar", "one all-reduce is over the axes of the first", SCALAR,
-     "loc, vector, builder.getArrayAttr(axes.getArrayRef()), /*wire=*/nullptr);",
+     "loc, vector, builder.getArrayAttr(axes.getArrayRef()),\n"
+     "      /*reduceDtype=*/nullptr);",
      "loc, vector, AllReduceOp(reductions.front()).getAxesAttr(), nullptr);"),
     ("scalar", "what was stacked is taken apart before it is reduced", SCALAR,
      "auto parts =\n      builder.create<UnstackOp>(loc, reduced, builder",
@@ -216,33 +217,33 @@ BREAKS = [
     ("offload", "parameters are stored in another type", OFFLOAD,
      "update.getParameterTypeAttr(),", "TypeAttr::get(builder.getF16Type()),"),
 
-    ("lower", "later backwards are stored over the first", PROTOCOL,
+    ("lower", "later backward passes are stored over the first", PROTOCOL,
      "packHandler(\"arrive_next\", /*accumulate=*/true);",
      "packHandler(\"arrive_next\", /*accumulate=*/false);"),
-    ("lower", "stage 2 keeps the last backward only", PROTOCOL,
+    ("lower", "stage 2 keeps the last backward pass only", PROTOCOL,
      "buildLoopSequence<zrt::ReduceScatterAddOp>",
      "buildLoopSequence<zrt::ReduceScatterOp>"),
     ("lower", "what travels is never converted", PROTOCOL,
-     "if (!bucket.wire)\n    return bucket.gradient;",
-     "if (!bucket.wire)\n    return bucket.gradient;\n  return bucket.wire;"),
+     "if (!bucket.reduceBuffer)\n    return bucket.gradient;",
+     "if (!bucket.reduceBuffer)\n    return bucket.gradient;\n  return bucket.reduceBuffer;"),
     ("lower", "what travels is summed with what is there", PROTOCOL,
      "program.storeKernel(bucket.gradientType.getElementType(),\n"
-     "                          bucket.wireType),",
+     "                          bucket.reduceDtype),",
      "program.addKernel(bucket.gradientType.getElementType(),\n"
-     "                        bucket.wireType),"),
+     "                        bucket.reduceDtype),"),
     ("lower", "what was summed early stays a sum", PROTOCOL,
      "  if (!axes.empty())\n    calls.call<zrt::KeepOnRootOp>",
      "  if (axes.size() > 99)\n    calls.call<zrt::KeepOnRootOp>"),
     ("lower", "what was summed early is added to as it is", PROTOCOL,
      "transition(\"reduced\", Event::begin, \"next\", {reopen, beginNext});",
      "transition(\"reduced\", Event::begin, \"next\", {beginNext});"),
-    ("lower", "a last backward is stored over the ones before", PROTOCOL,
+    ("lower", "a last backward pass is stored over the ones before", PROTOCOL,
      "transition(\"last\", Event::arrive, \"last\", {add}, last);",
      "transition(\"last\", Event::arrive, \"last\", {store}, last);"),
     ("lower", "what was summed early is summed again", PROTOCOL,
      "transition(\"last\", Event::apply, \"idle\", {finish, reset}, last);",
      "transition(\"last\", Event::apply, \"idle\", apply, last);"),
-    ("lower", "an only backward leaves what is missing", PROTOCOL,
+    ("lower", "an only backward pass leaves what is missing", PROTOCOL,
      "          calls.call<zrt::FillMissingOp>(symbol);\n"
      "          emitSums(program, calls, bucket);",
      "          (void)symbol;\n"
@@ -251,7 +252,7 @@ BREAKS = [
      "!bucket.isSummedAtApply && !crossesStages;",
      "(crossesStages || !bucket.isSummedAtApply);"),
     ("lower", "what travels narrow is summed early", APPLY,
-     "maySumEarly(bucket, op.getAxes()) && !wire", "maySumEarly(bucket, op.getAxes())"),
+     "maySumEarly(bucket, op.getAxes()) && !hasReduceDtype", "maySumEarly(bucket, op.getAxes())"),
     ("lower", "nothing closes what did not arrive", PROTOCOL,
      "applyFirst.insert(applyFirst.begin(), closeFirst);",
      "(void)closeFirst;"),
@@ -404,8 +405,8 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--build", type=pathlib.Path, help="a folder for the copy")
-    parser.add_argument("--only", help="breaks of this pass, or that match this")
+    parser.add_argument("--build", type=pathlib.Path, help="folder for the copy")
+    parser.add_argument("--only", help="breaks of this pass, or breaks that match")
     parser.add_argument("--list", action="store_true")
     options = parser.parse_args()
     breaks = [

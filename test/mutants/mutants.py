@@ -1,18 +1,22 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Damages 29 steps in every way the operators know, and judges the proof.
+"""Damages 29 steps in every way that the operators know, and judges the proof.
 
-  mutants.py --bin build/bin               a sample, as the tests run it
+  mutants.py --bin build/bin               a sample, as in the tests
   mutants.py --bin build/bin --count 10000 the figures of README.md
 
-Each mutant is drawn from the ops and attributes of a lowered step. The verifier may
-refuse it; otherwise the proof accepts or rejects it, and the interpreter says whether
-it does anything else than the step: in f64 over 1, 2 and 3 backwards, with gradients
-that are absent, missing and not finite, with unequal backwards, and with the calls of
-each handler in another order that timepoints allow; in the declared types for what is
-merely less precise; and by the plan for what merely costs.
+Each mutant changes an op or an attribute of a lowered step. The verifier may refuse a
+mutant. Otherwise the proof accepts or rejects it, and the interpreter decides whether
+the mutant differs from the step:
 
-Fails where the proof accepts what does something else, or rejects what does not.
+- in f64 over 1, 2 and 3 backward passes, with gradients that are absent, missing and
+  not finite, with unequal numbers of backward passes, and with the calls of each
+  handler in another order that timepoints allow;
+- in the declared types, for mutants that are only less precise;
+- by the plan, for mutants that only cost more.
+
+The script fails if the proof accepts a mutant that differs, or rejects one that does
+not.
 """
 
 import argparse
@@ -112,10 +116,10 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--bin", type=pathlib.Path, required=True)
-    parser.add_argument("--count", type=int, default=600, help="mutants in all")
+    parser.add_argument("--count", type=int, default=600, help="number of mutants (default 600)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("--kinds", action="store_true", help="print a row for each")
+    parser.add_argument("--kinds", action="store_true", help="print a row for each kind")
     options = parser.parse_args()
 
     total = {}

@@ -2,8 +2,8 @@
 //
 // RUN: zero-opt %s --split-input-file --verify-diagnostics
 //
-// #7981: the update sees one backward instead of the sum of all. There is no
-// accumulator that could be written over. What is left is to take one backward for
+// #7981: the update sees one backward pass instead of the sum of all. There is no
+// accumulator that could be written over. What is left is to take one backward pass for
 // the sum, which neither its place nor its type allows.
 
 zero.mesh @m <["dp" = 2]>
@@ -21,7 +21,7 @@ zero.parameter @w : 8xbf16
 zero.step @s on @m normalize(dp : -1) () {
   %g = zero.micro_batches in f32 {
     %d = zero.backward(@w) prescaled() : !zero.value<8xbf16, partial = [dp, micro], scaled = [dp : 1]>
-    // expected-error@+1 {{operand is still partial over 'micro': sum it over the backwards first}}
+    // expected-error@+1 {{operand is still partial over 'micro': sum it over the backward passes first}}
     %r = zero.reduce %d : !zero.value<8xbf16, partial = [dp, micro], scaled = [dp : 1]>
     zero.yield %d : !zero.value<8xbf16, partial = [dp, micro], scaled = [dp : 1]>
   }
@@ -30,13 +30,13 @@ zero.step @s on @m normalize(dp : -1) () {
 
 // -----
 
-// Nor may a backward claim to be the sum.
+// Nor may a backward pass claim to be the sum.
 zero.mesh @m <["dp" = 2]>
 zero.parameter @w : 8xbf16
 zero.step @s on @m normalize(dp : -1) () {
   %g = zero.micro_batches in f32 {
     %d = zero.backward(@w) prescaled() : !zero.value<8xbf16, partial = [dp], scaled = [dp : 1]>
-    // expected-error@+1 {{yields a value that is not partial over 'micro' and would be counted once per backward}}
+    // expected-error@+1 {{yields a value that is not partial over 'micro' and would be counted once per backward pass}}
     zero.yield %d : !zero.value<8xbf16, partial = [dp], scaled = [dp : 1]>
   }
   zero.return []

@@ -19,8 +19,8 @@ namespace cl = llvm::cl;
 StepFlag::StepFlag(cl::OptionCategory &category)
     : cl::opt<std::string>(
           "step", cl::cat(category), cl::value_desc("NAME"),
-          cl::desc("The step of a file that has several; default: its only "
-                   "one")) {}
+          cl::desc("Step to choose in a file with several steps "
+                   "(default: the only step)")) {}
 
 /// Steps of all phases.
 static SmallVector<SymbolOpInterface> getSteps(ModuleOp module) {
@@ -68,17 +68,17 @@ LogicalResult zero::chooseStep(ModuleOp module, StringRef name, StringRef verb,
                                StringRef file, std::string &message) {
   SmallVector<SymbolOpInterface> steps = getSteps(module);
   if (steps.empty()) {
-    message = ("no zero.step in " + file + ": nothing can be " + verb).str();
+    message = (file + " has no zero.step: nothing can be " + verb).str();
     return failure();
   }
   name.consume_front("@");
   if (name.empty() && steps.size() == 1)
     return success();
   if (name.empty()) {
-    message =
-        (file + " has " + llvm::Twine(steps.size()) + " steps, one is " + verb +
-         " at a time: choose one of " + listNames(steps) + " with --step=NAME")
-            .str();
+    message = (file + " has " + llvm::Twine(steps.size()) +
+               " steps, expected one to be " + verb + ": choose one of " +
+               listNames(steps) + " with --step=NAME")
+                  .str();
     return failure();
   }
   if (llvm::none_of(steps, [&](SymbolOpInterface step) {
@@ -110,7 +110,7 @@ LogicalResult zero::checkLogical(ModuleOp module, StringRef verb,
   if (isLogical(module))
     return success();
   message = ("step " + listNames(getSteps(module)) + " of " + file +
-             " is lowered: a logical step can be " + verb)
+             " is lowered: only a logical step can be " + verb)
                 .str();
   return failure();
 }

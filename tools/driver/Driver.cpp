@@ -101,7 +101,7 @@ FailureOr<ProofSummary> zero::lowerAndProve(ModuleOp module,
     return failure();
   if (!step.isSameAs(module))
     return module.emitError()
-           << "the lowered step is not the step that was written: this is a "
-              "mistake of a pass; zero-prove tells which one";
+           << "the lowered step differs from the written step: a pass has a "
+              "bug; zero-prove names the pass";
   return step.getSummary();
 }

@@ -22,26 +22,25 @@ using namespace zero;
 namespace cl = llvm::cl;
 
 LowerFlags::LowerFlags(cl::OptionCategory &category)
-    : mesh(
-          "mesh", cl::cat(category), cl::value_desc("dp=4"),
-          cl::desc("Sizes of mesh axes, such as edp=2:tp=4; default: as in the "
-                   "IR")),
+    : mesh("mesh", cl::cat(category), cl::value_desc("dp=4"),
+           cl::desc("Sizes of mesh axes, such as edp=2:tp=4 (default: "
+                    "the sizes in the IR)")),
       stage("stage", cl::init("1"), cl::cat(category), cl::value_desc("0|1|2"),
             cl::desc("ZeRO stage (default 1)")),
-      shardOver(
-          "shard-over", cl::cat(category), cl::value_desc("edp,ep"),
-          cl::desc("Axes that divide master weights and optimizer state; over "
-                   "others\nthere are replicas (default: all that a "
-                   "gradient is summed over)")),
+      shardOver("shard-over", cl::cat(category), cl::value_desc("edp,ep"),
+                cl::desc("Axes that divide master weights and optimizer "
+                         "state. Ranks along\nother axes hold replicas "
+                         "(default: all axes of the gradient's sum)")),
       offload("offload", cl::init("none"), cl::cat(category),
               cl::value_desc("none|optimizer"),
-              cl::desc("What lives in the host's memory: none (default), or "
-                       "optimizer: master weights and state, updated there")),
-      bucketBytes(
-          "bucket-bytes", cl::init("25MiB"), cl::cat(category),
-          cl::desc("Size from which on a bucket is closed (default 25MiB)")),
+              cl::desc("State in host memory: none (default), or "
+                       "optimizer: host memory\nholds master weights and "
+                       "optimizer state, and updates run there")),
+      bucketBytes("bucket-bytes", cl::init("25MiB"), cl::cat(category),
+                  cl::desc("Size at which a bucket is closed (default 25MiB)")),
       until("until", cl::init("scheduled"), cl::cat(category),
-            cl::desc("logical, sharded, placed or scheduled (default)")) {}
+            cl::desc("Phase to stop at: logical, sharded, placed or "
+                     "scheduled (default)")) {}
 
 std::optional<int64_t> zero::parseBytes(StringRef text) {
   int64_t unit = 1;
@@ -162,14 +161,14 @@ LogicalResult LowerFlags::get(LowerOptions &options,
   int level = 0;
   if (StringRef(stage).getAsInteger(10, level) || level < 0 || level > 2)
     return reject(stage, "0, 1 or 2", message,
-                  stage == "3" ? "; parameters are not sharded yet, as stage 3 "
-                                 "does"
+                  stage == "3" ? "; stage 3, which shards parameters, is not "
+                                 "supported yet"
                                : "");
   if (offload != "none" && offload != "optimizer")
     return reject(offload, "none or optimizer", message,
                   offload == "cpu" ? "; optimizer keeps the master weights and "
-                                     "the optimizer state in the memory of the "
-                                     "CPU, and updates there"
+                                     "the optimizer state in host memory and "
+                                     "updates them there"
                                    : "");
   std::optional<int64_t> bytes = parseBytes(bucketBytes);
   if (!bytes)

@@ -68,7 +68,7 @@ static std::string describe(llvm::StringRef text) {
     else if (line.consume_front("Did you mean ") && !messages.empty())
       messages.back() += "; did you mean " + line.str();
     else if (line.starts_with("Too many positional arguments"))
-      messages.push_back("more files than the tool takes");
+      messages.push_back("the command line has too many files");
     else if (!line.trim().empty() &&
              !line.starts_with("Can specify at most")) // of the line before
       messages.push_back(line.trim().str());
@@ -92,8 +92,8 @@ bool Tool::parse(cl::OptionCategory &category, const llvm::Twine &overview,
   std::string message = describe(text);
   // LLVM prints some of its messages to stderr, whatever the stream is.
   if (message.empty())
-    errors.addPrinted(ExitCode::usage, "an option has no value, or one that it "
-                                       "does not allow; stderr names it");
+    errors.addPrinted(ExitCode::usage, "an option lacks a value, or has a "
+                                       "wrong one; stderr names the option");
   else
     errors.add(ExitCode::usage, message);
   return false;

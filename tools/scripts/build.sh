@@ -20,7 +20,7 @@ done
 [[ $# -eq 0 ]] || shift
 bash tools/scripts/setup.sh
 mkdir -p "$folder"
-# What ccache needs to be told where headers are precompiled.
+# ccache needs this setting for precompiled headers.
 export CCACHE_SLOPPINESS=pch_defines,time_macros
 # Debian's unversioned ld.lld may be another version; clang finds its own.
 cmake -G Ninja -S . -B "$folder" \

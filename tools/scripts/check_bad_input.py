@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Checks that test/bad_input.md is true.
+"""Checks test/bad_input.md.
 
-Every row names a test that exists, and the answer that it promises occurs in that
-test: in the file, or in the body of the GoogleTest.
+Every row names an existing test. The answer of the row occurs in that test: in the
+file, or in the body of the GoogleTest.
 """
 
 import pathlib

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Checks that what the op definitions say is there.
+"""Checks the documentation and the tests of the op definitions.
 
 Every op has a summary and an example. Every op in an example occurs in a test.
 Every constraint has a name, a comment with that name where it is checked, and a

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Checks that no file includes a header of a layer above its own.
+"""Checks that no file includes a header of a higher layer.
 
-Link dependencies are checked when the build is configured; this finds a header
-that is included without being linked.
+The configuration of the build checks link dependencies. This script finds a header that
+a file includes without a link dependency.
 """
 
 import pathlib

@@ -34,7 +34,7 @@ def read_rules() -> list[tuple[re.Pattern[str], str, re.Pattern[str] | None]]:
 
 
 def list_files() -> list[pathlib.Path]:
-    """Sources, without what a build leaves behind."""
+    """All source files, without build outputs."""
     files = [ROOT / "README.md"]
     for folder in FOLDERS:
         files += (ROOT / folder).rglob("*")

@@ -1,23 +1,23 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# Builds everything, compiles the update of a small transformer's training step
-# and trains with it.
+# Builds everything, compiles the update of a small transformer's training step,
+# and trains with the compiled step.
 set -euo pipefail
 
 usage() {
   cat <<USAGE
 usage: demo.sh [OPTION...]
-  --check-preconditions  the runtime checks what the proof takes from a caller
+  --check-preconditions  the runtime checks the preconditions of the proof
   --quick         300 steps: less than a minute after the build
-  --mesh AXES     pipeline stages and data-parallel copies: dp=4, pp=2,dp=2 (dp=4)
-  --accumulation N   accumulated for each step (4)
-  --threads N     of each rank (cores / ranks)
-  --steps N       updates (1000, a minute or two)
+  --mesh AXES     pipeline stages and data-parallel copies, such as pp=2,dp=2 (dp=4)
+  --accumulation N   backward passes per step (4)
+  --threads N     threads per rank (cores / ranks)
+  --steps N       number of steps (1000, a minute or two)
   --stage S       ZeRO stage: 0, 1 or 2 (2)
-  --precision P   of gradients: bf16, f32, or fp16 with a loss scale (bf16)
-  --offload WHAT  what lives in the host's memory: none or optimizer (optimizer)
-  --text FILE     what to learn (default: /usr/share/common-licenses/*)
+  --precision P   type of gradients: bf16, f32, or fp16 with a loss scale (bf16)
+  --offload WHAT  state in host memory: none or optimizer (optimizer)
+  --text FILE     training text (default: /usr/share/common-licenses/*)
 USAGE
 }
 
@@ -50,7 +50,7 @@ while [[ $# -gt 0 ]]; do
   --stage) stage=$2 ;;
   --offload) offload=$2 ;;
   --precision) precision=$2 ;;
-  # Relative to where the caller is, which is left below.
+  # The path is relative to the caller's folder; the script changes the folder below.
   --text)
     [[ -r $2 ]] || wrong "cannot read '$2'"
     text=(--text "$(realpath -- "$2")")

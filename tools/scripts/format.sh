@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# format.sh formats every C and C++ file; format.sh --check only says which are
-# not formatted, and fails.
+# format.sh formats every C and C++ file. format.sh --check lists the files that are not
+# formatted, and fails.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

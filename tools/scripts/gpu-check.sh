@@ -11,16 +11,16 @@ cd "$(dirname "$0")/../.."
 usage() {
   cat <<USAGE
 usage: gpu-check.sh [OPTION...] [FOLDER [PIECE...]]
-  FOLDER         the programs and the steps (default build/gpu-check); made where it
-                 is not there
-  PIECE          of what FOLDER/run.sh --help lists (default: all)
-  --make         only make FOLDER, for a machine without compilers: it needs its
-                 driver, Python and FOLDER there, and runs FOLDER/run.sh [PIECE...]
-  --arch ARCH    the steps have machine code for it (default sm_90), all but one
-  --build DIR    the build folder to take them from (default build, built first)
-  --device WHAT  cuda (default), or host: the processor with itself
-  --gpus N,...   which ranks take in turn (default 0); the first is timed
-  --elements N   of the steps that are timed (default 134217728)
+  FOLDER         folder of the programs and the steps (default build/gpu-check); the
+                 script makes a missing folder
+  PIECE          a piece that FOLDER/run.sh --help lists (default: all)
+  --make         only make FOLDER, for a machine without compilers. That machine needs
+                 a driver, Python and FOLDER, and runs FOLDER/run.sh [PIECE...]
+  --arch ARCH    GPU of the machine code of all steps but one (default sm_90)
+  --build DIR    build folder of the programs (default build, which is built first)
+  --device WHAT  cuda (default), or host: compares the processor with itself
+  --gpus N,...   GPUs that ranks take in turn (default 0); the first is timed
+  --elements N   elements of the timed steps (default 134217728)
 USAGE
 }
 

@@ -5,11 +5,11 @@
   make_step.py --parameters 46000 --optimizer examples/optimizers/adamw.mlir
   make_step.py --mesh edp=2,ep=2,tp=2 --classes dense,column,expert --optimizer ...
 
-Sizes go round a list with empty, 1-element and odd tensors, and so do classes of
-parameters: how each lives on the mesh, and how its gradient arrives. Parameters are
-dealt out to groups, of which every second one is without decay. Where a mesh has an
-axis pp, the first parameters are on its first pipeline stage, and so on; tied ones are
-on the first and on the last.
+Sizes repeat a list with empty, 1-element and odd tensors. Classes of parameters repeat
+a list as well. A class decides how a parameter lives on the mesh, and how its gradient
+arrives. Groups take parameters in turn. Every second group has no decay. On a mesh with
+an axis pp, the first parameters are on the first pipeline stage, the next ones on the
+second, and so on. Tied parameters are on the first and on the last stage.
 """
 
 import argparse
@@ -242,16 +242,16 @@ def numbers(text):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--parameters", type=int, default=4)
-    parser.add_argument("--sizes", default="0,1,33,100,7,4097", help="on one rank")
+    parser.add_argument("--sizes", default="0,1,33,100,7,4097", help="elements on one rank, in turn")
     parser.add_argument("--ranks", type=int, default=2, help="short for --mesh dp=N")
     parser.add_argument("--mesh", default="", help="such as edp=2,ep=2,cp=1,tp=2")
     parser.add_argument(
-        "--classes", default="dense", help=f"in turn, of {', '.join(CLASSES)}"
+        "--classes", default="dense", help=f"taken in turn: {', '.join(CLASSES)}"
     )
-    parser.add_argument("--dtype", default="bf16", help="of parameters")
-    parser.add_argument("--gradient", default="bf16", help="as it arrives")
+    parser.add_argument("--dtype", default="bf16", help="type of parameters")
+    parser.add_argument("--gradient", default="bf16", help="type of arriving gradients")
     parser.add_argument("--accumulator", default="f32")
-    parser.add_argument("--reduce-dtype", default="", help="as what addends travel")
+    parser.add_argument("--reduce-dtype", default="", help="type of addends in a reduction")
     parser.add_argument(
         "--normalize",
         choices=["mean", "raw", "sum", "tokens"],
@@ -259,16 +259,16 @@ def main():
         help="of a contribution; raw: a mean of gradients that arrive as they are; "
         "tokens: divided by what all ranks count",
     )
-    parser.add_argument("--optional", default="", help="which parameters, e.g. 0,3")
+    parser.add_argument("--optional", default="", help="optional parameters, such as 0,3")
     parser.add_argument(
-        "--tied", default="", help="which are on the first and the last pipeline stage"
+        "--tied", default="", help="parameters on the first and the last pipeline stage"
     )
-    parser.add_argument("--used-twice", default="", help="which parameters")
+    parser.add_argument("--used-twice", default="", help="parameters with two uses")
     parser.add_argument(
         "--nonfinite", choices=["skip", "apply", "error"], default="skip"
     )
     parser.add_argument(
-        "--loss-scale", default="", help=".mlir file of the scale that losses arrive with"
+        "--loss-scale", default="", help=".mlir file of the scale of the loss"
     )
     parser.add_argument(
         "--schedule",
@@ -278,9 +278,9 @@ def main():
     )
     parser.add_argument("--max-norm", type=float, default=1.0, help="0: no clipping")
     parser.add_argument("--groups", type=int, default=2)
-    parser.add_argument("--norm", choices=["all", "group"], default="all", help="of what")
+    parser.add_argument("--norm", choices=["all", "group"], default="all", help="gradients of the norm")
     parser.add_argument(
-        "--optimizer", nargs="+", required=True, help=".mlir files, one a group, in turn"
+        "--optimizer", nargs="+", required=True, help=".mlir files, one per group, in turn"
     )
     write_step(parser.parse_args(), sys.stdout)
 

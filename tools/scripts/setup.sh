@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# Installs what the build needs, from Debian's packages. Does nothing where all
-# of it is there; without root it prints the one line to run.
+# Installs the Debian packages that the build needs. Does nothing if all are installed.
+# Without root it prints the command to run.
 set -euo pipefail
 
 packages=(

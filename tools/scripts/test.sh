@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# Builds and passes every test, from a fresh machine on: formatting, clang-tidy, all
-# tests under the address and undefined behaviour sanitizers, the runtime's under
+# Builds and passes every test on a fresh machine: formatting, clang-tidy, all tests
+# under the address and undefined behaviour sanitizers, the tests of the runtime under
 # the thread sanitizer, and all tests of the release build.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -10,7 +10,7 @@ cd "$(dirname "$0")/../.."
 usage() {
   cat <<USAGE
 usage: test.sh [--quick] [--full]
-  --full    compiled steps in the whole product of configurations (hours)
+  --full    test compiled steps in all configurations (hours)
   --quick   leave out clang-tidy and the builds with sanitizers
 USAGE
 }
@@ -35,15 +35,15 @@ if [[ $quick -eq 0 ]]; then
   echo "== clang-tidy"
   bash tools/scripts/tidy.sh build
   echo "== everything under -fsanitize=address,undefined"
-  # Without debug information, which takes a sixth of the build: reports name
-  # functions all the same. For lines, build with -g1.
-  # LLVM's own library is not instrumented: its arenas hand out memory that our
-  # inlined copy of the same code has poisoned.
+  # The build has no debug information, which takes a sixth of the build time. Reports
+  # name functions all the same. For lines, build with -g1.
+  # LLVM's library is not instrumented: its arenas hand out memory that our inlined
+  # copy of the same code has poisoned.
   bash tools/scripts/build.sh build-asan -DZERO_SANITIZE=address,undefined \
     -DCMAKE_BUILD_TYPE=RelWithDebInfo "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1"
   ASAN_OPTIONS=allow_user_poisoning=0 \
     ctest --test-dir build-asan --output-on-failure -j "$(nproc)"
-  # The runtime has no LLVM in it, so its tests can run under this one, too.
+  # The runtime contains no LLVM, so its tests can run under this sanitizer, too.
   echo "== runtime under -fsanitize=thread"
   bash tools/scripts/build.sh build-tsan -DZERO_SANITIZE=thread -- zero_rt_tests
   build-tsan/bin/zero_rt_tests --gtest_brief=1

@@ -63,7 +63,8 @@ bool zero::bench::runStepRows(const Options &options, std::vector<Row> &rows,
     begin();
     if (!ok)
       return false;
-    // The backward writes the gradient where it belongs; both read it there.
+    // The backward pass writes the gradient where it belongs; both read it
+    // there.
     uint32_t random = 1;
     auto *gradient = static_cast<uint16_t *>(slot.data);
     for (int64_t i = 0; i < options.elements; ++i) {

@@ -26,13 +26,14 @@ static cl::opt<std::string>
                   "(default: all)"));
 static cl::opt<int64_t>
     elements("elements", cl::init(int64_t(64) << 20), cl::cat(category),
-             cl::desc("Elements of a kernel's arrays (64M)"));
+             cl::desc("Elements of the arrays of a kernel (default 64M)"));
 static cl::opt<int> rounds("rounds", cl::init(15), cl::cat(category),
-                           cl::desc("Times each row is measured (15)"));
+                           cl::desc("Measurements of each row (default 15)"));
 static cl::opt<bool>
     quick("quick", cl::cat(category),
-          cl::desc("Small sizes and 3 rounds, to see that it runs: what it "
-                   "measures fits into caches and says nothing of memory"));
+          cl::desc("Small sizes and 3 rounds, as a smoke test: the "
+                   "data fits into\ncaches, so the ratios do not "
+                   "measure memory"));
 static cl::opt<bool> json("json", cl::cat(category),
                           cl::desc("Print the rows as JSON"));
 
@@ -92,11 +93,11 @@ int main(int argc, char **argv) {
       "same run\n\n"
       "  zero-bench                       everything, some minutes\n"
       "  zero-bench --only=kernels --json\n\n"
-      "Candidate and reference take turns; a row shows medians of times and "
-      "the median\nof ratios of neighbours. Kernels are linked at four places, "
-      "in turn. The A/A row\nis a kernel against itself at another place. "
-      "Kernels and the step run on one\nthread. The exit code is 0 whatever "
-      "the ratios are: this is no test.\n",
+      "Candidate and reference run in turn. A row shows median times and the "
+      "median\nratio of neighbours. Each kernel is linked at four places, in "
+      "turn. The A/A row\ncompares a kernel with itself at another place. "
+      "Kernels and the step run on one\nthread. The exit code does not depend "
+      "on the ratios: zero-bench is not a test.\n",
       json);
   if (!isParsed)
     return tool.finish();
@@ -114,8 +115,8 @@ int main(int argc, char **argv) {
     if (llvm::none_of(kGroups,
                       [&](auto &group) { return name == group.first; }))
       return wrong(
-          "unknown group '" + name +
-          "'; there are kernels, step, collectives, compile and prove");
+          "--only must be kernels, step, collectives, compile or prove, got '" +
+          name + "'");
   if (zero::resolveCpuName("native").empty())
     return tool.fail(zero::ExitCode::environment,
                      "this machine cannot run x86-64-v3 code");

@@ -29,7 +29,7 @@ std::string zero::formatBytes(int64_t bytes) {
 }
 
 static void printBytes(const json::Object &plan, llvm::raw_ostream &os) {
-  os << "bytes per rank          one backward   several backwards\n";
+  os << "bytes per rank      one backward pass   several backward passes\n";
   const auto *bytes = plan.getObject("bytes_per_rank");
   const auto *totals = plan.getObject("total_bytes_per_rank");
   for (StringRef space : {"device", "host"}) {
@@ -37,7 +37,7 @@ static void printBytes(const json::Object &plan, llvm::raw_ostream &os) {
     const auto *more = bytes->getObject("several_backwards")->getObject(space);
     auto printRow = [&](StringRef role, int64_t a, int64_t b) {
       if (a || b || space == "device")
-        os << llvm::format("  %-6s %-12s %15lld %19lld", space.data(),
+        os << llvm::format("  %-6s %-12s %15lld %25lld", space.data(),
                            role.data(), (long long)a, (long long)b);
       return a || b || space == "device";
     };

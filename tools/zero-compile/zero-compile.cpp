@@ -33,35 +33,38 @@ static cl::opt<std::string>
            cl::desc("Folder of libNAME.so, NAME.h and NAME.plan.json"));
 static cl::opt<std::string>
     name("name", cl::cat(category),
-         cl::desc("What the C functions begin with; default: the step's name"));
+         cl::desc("Prefix of the C functions (default: the name of "
+                  "the step)"));
 enum class Emit { mlir, llvmIR, ptx, object, library };
-static cl::opt<std::string> emitFlag(
-    "emit", cl::init("lib"), cl::cat(category),
-    cl::value_desc("lib|obj|llvm|mlir|ptx"),
-    cl::desc("What to write. lib: libNAME.so, header and plan "
-             "(default);\nobj: NAME.o, header and plan; and to "
-             "stdout llvm: LLVM IR;\nmlir: IR after --until; ptx: PTX, "
-             "which needs --target=cuda"));
+static cl::opt<std::string>
+    emitFlag("emit", cl::init("lib"), cl::cat(category),
+             cl::value_desc("lib|obj|llvm|mlir|ptx"),
+             cl::desc("Output: lib: libNAME.so, header and plan "
+                      "(default);\nobj: NAME.o, header and plan. On "
+                      "stdout: llvm: LLVM IR;\nmlir: IR after --until; "
+                      "ptx: PTX, which needs --target=cuda"));
 static cl::opt<std::string>
     cpu("cpu", cl::init("x86-64-v3"), cl::cat(category),
-        cl::desc("x86-64-v3 (default), x86-64-v4 or native; checked when the "
-                 "library is loaded"));
-static cl::opt<std::string> target(
-    "target", cl::init("cpu"), cl::cat(category),
-    cl::value_desc("cpu|cuda[:sm_90,...]"),
-    cl::desc(
-        "What kernels are compiled for (default cpu). cuda: also PTX, which "
-        "the driver compiles for any GPU from sm_80 on; with names, machine "
-        "code for these as well, which needs ptxas"));
+        cl::desc("CPU of the code: x86-64-v3 (default), x86-64-v4 "
+                 "or native. The\nlibrary checks the CPU when it is "
+                 "loaded"));
+static cl::opt<std::string>
+    target("target", cl::init("cpu"), cl::cat(category),
+           cl::value_desc("cpu|cuda[:sm_90,...]"),
+           cl::desc("Target of the kernels (default cpu). cuda adds "
+                    "PTX, which the\ndriver compiles for any GPU from "
+                    "sm_80 on. Names such as sm_90\nadd machine code "
+                    "for these GPUs, which needs ptxas"));
 static cl::opt<bool> printPlan("print-plan", cl::cat(category),
                                cl::desc("Print the plan as a table"));
 static cl::opt<bool>
     noProve("no-prove", cl::cat(category),
-            cl::desc("Do not prove that the library does what the step "
-                     "declares"));
-static cl::opt<bool> json("json", cl::cat(category), cl::ValueDisallowed,
-                          cl::desc("Print what was done, or the errors, as "
-                                   "JSON"));
+            cl::desc("Skip the proof that the library does what the "
+                     "step declares"));
+static cl::opt<bool>
+    json("json", cl::cat(category), cl::ValueDisallowed,
+         cl::desc("Print the result, or the errors, as one JSON "
+                  "object"));
 
 /// Writes the files of |step| below |output|; their paths go to |files|.
 static LogicalResult writeFiles(const zero::CompiledStep &step, Emit emit,

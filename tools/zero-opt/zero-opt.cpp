@@ -25,10 +25,11 @@
 using namespace mlir;
 namespace cl = llvm::cl;
 
-static cl::opt<bool> proveEach(
-    "prove-each",
-    cl::desc("Prove after each pass that the step is the one before the "
-             "first pass, where that one can be proved"));
+static cl::opt<bool>
+    proveEach("prove-each",
+              cl::desc("Prove after each pass that the step equals the "
+                       "step before the first pass, if that step can be "
+                       "proved"));
 
 static const char *const kName = "zero-opt";
 
@@ -65,10 +66,11 @@ static std::string arrangeHelp() {
         entry.second->getOptionHiddenFlag() == cl::NotHidden)
       entry.second->setHiddenFlag(cl::Hidden);
   }
-  std::string text = "zero-opt: the update of a training step, pass by pass\n\n"
-                     "  zero-opt step.mlir --zero-lower=\"mesh=dp=4 stage=2 "
-                     "until=sharded\"\n\n"
-                     "Passes and pipelines of the zero dialects:\n";
+  std::string text =
+      "zero-opt: runs passes on the update of a training step\n\n"
+      "  zero-opt step.mlir --zero-lower=\"mesh=dp=4 stage=2 "
+      "until=sharded\"\n\n"
+      "Passes and pipelines of the zero dialects:\n";
   llvm::raw_string_ostream os(text);
   for (auto [name, description] : ours)
     os << "  --" << llvm::left_justify(name, 28) << " " << description << "\n";

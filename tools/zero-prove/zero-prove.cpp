@@ -25,9 +25,10 @@ static cl::OptionCategory category("zero-prove options");
 
 static cl::list<std::string> inputs(cl::Positional, cl::desc("<step.mlir>..."),
                                     cl::cat(category));
-static cl::opt<bool> json("json", cl::cat(category), cl::ValueDisallowed,
-                          cl::desc("Print what was proved, or the errors, as "
-                                   "JSON"));
+static cl::opt<bool>
+    json("json", cl::cat(category), cl::ValueDisallowed,
+         cl::desc("Print the result, or the errors, as one JSON "
+                  "object"));
 
 namespace {
 
@@ -125,12 +126,12 @@ static int finish(zero::Tool &tool, const Outcome &outcome, double seconds) {
   const zero::ProofSummary &summary = *outcome.summary;
   os << "step " << summary.step << ": proved in "
      << llvm::format("%.3f s", seconds) << "\n\n"
-     << "  ranks       " << summary.ranks << "\n"
-     << "  backwards   any number\n"
-     << "  parameters  " << summary.parameters << ", " << summary.elements
+     << "  ranks            " << summary.ranks << "\n"
+     << "  backward passes  any number\n"
+     << "  parameters       " << summary.parameters << ", " << summary.elements
      << " elements\n";
   if (!outcome.compared.empty())
-    os << "  compared    " << outcome.compared << "\n";
+    os << "  compared         " << outcome.compared << "\n";
   os << "\nif the caller keeps these preconditions:\n";
   for (const std::string &precondition : zero::getPreconditions(summary))
     os << "  - " << precondition << "\n";
@@ -148,19 +149,19 @@ int main(int argc, char **argv) {
   };
   if (!tool.parse(
           category,
-          "zero-prove: shows that a training step does what it declares\n\n"
-          "  zero-prove step.mlir --mesh=dp=4 --stage=2   a logical step, and "
-          "all that the compiler makes of it\n"
-          "  zero-prove lowered.mlir                      a step at any other "
-          "phase, by itself\n"
-          "  zero-prove a.mlir b.mlir                     two steps: are they "
-          "the same?\n",
+          "zero-prove: proves that a training step does what it declares\n\n"
+          "  zero-prove step.mlir --mesh=dp=4 --stage=2   prove a logical "
+          "step, and its form after each pass\n"
+          "  zero-prove lowered.mlir                      prove a step at any "
+          "other phase, alone\n"
+          "  zero-prove a.mlir b.mlir                     prove that two steps "
+          "are equal\n",
           json))
     return finish(tool, outcome, 0);
   if (inputs.empty() || inputs.size() > 2)
     return fail(ExitCode::usage,
-                "expected one step to prove, or two to compare, got " +
-                    llvm::Twine(inputs.size()) + " files");
+                "the command line has " + llvm::Twine(inputs.size()) +
+                    " files, expected one step to prove or two to compare");
   zero::LowerOptions options;
   std::string message;
   if (failed(flags.get(options, message)))
@@ -181,9 +182,10 @@ int main(int argc, char **argv) {
   StringRef given = flags.findGiven();
   if (!given.empty() && (second || !zero::isLogical(first.getModule())))
     return fail(ExitCode::usage,
-                "--" + given + " says how a logical step is lowered, " +
-                    (second ? "two steps are compared as they are"
-                            : inputs[0] + " has no logical step"));
+                "--" + given + " applies to the lowering of a logical step, " +
+                    (second ? "and two steps are compared as they are"
+                            : "and " + inputs[0] + " has none") +
+                    "; leave out --" + given);
   if (failed(flags.checkMesh(first.getModule(), zero::describeInput(inputs[0]),
                              message)))
     return fail(ExitCode::usage, message);

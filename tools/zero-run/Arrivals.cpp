@@ -28,7 +28,7 @@ std::vector<Arrival> zero::listArrivals(ArrayRef<ParameterInfo> parameters,
                                         const RankInputs &inputs,
                                         Arrivals arrivals,
                                         std::mt19937_64 &random) {
-  // (backward, parameter) of each piece.
+  // (backward pass, parameter) of each piece.
   std::vector<std::pair<int64_t, int32_t>> order;
   for (auto [k, gradients] : llvm::enumerate(inputs.backwards)) {
     size_t first = order.size();

@@ -104,8 +104,8 @@ std::unique_ptr<Engine> createInterpreterEngine(mlir::ModuleOp module,
                                                 Arithmetic arithmetic);
 
 /// In which order a compiled step gets its gradients: the last parameter first;
-/// in an order of each rank's and backward's own; or also those of different
-/// backwards in one another.
+/// in a separate order for each rank and backward pass; or also those of
+/// different backward passes in one another.
 enum class Arrivals { backward, shuffled, interleaved };
 
 struct CompiledOptions {

@@ -98,45 +98,48 @@ LogicalResult GradientFile::add(size_t index,
   if (!key)
     return fail(message,
                 quoted +
-                    " is no STEP/BACKWARD/RANK/PARAMETER with "
+                    " is not a key STEP/BACKWARD/RANK/PARAMETER with "
                     "numbers from 0 to 999999, such as 0/0/0/" +
                     (parameters.empty() ? "w" : parameters.front().name));
   const auto *info = llvm::find_if(parameters, [&](const ParameterInfo &one) {
     return one.name == key->parameter;
   });
   if (info == parameters.end())
-    return fail(message, quoted + " is of no parameter '" + key->parameter +
-                             "'" + suggest(key->parameter, parameters));
+    return fail(message, quoted + " names no parameter of the step: '" +
+                             key->parameter + "'" +
+                             suggest(key->parameter, parameters));
   if (key->rank >= ranks)
     return fail(message,
-                llvm::formatv("{0} is of rank {1}, the mesh has ranks 0 to "
-                              "{2}; give --mesh more, or leave it out",
+                llvm::formatv("{0} names rank {1}, expected 0 to {2} as in the "
+                              "mesh; enlarge --mesh or remove the tensor",
                               quoted, key->rank, ranks - 1)
                     .str());
   if (!info->holders[key->rank])
     return fail(message,
-                llvm::formatv("{0} is of rank {1}, whose pipeline stage does "
-                              "not have '{2}'; rank {3} is the first that has",
+                llvm::formatv("{0} names rank {1}, whose pipeline stage does "
+                              "not have '{2}'; rank {3} is the first that has "
+                              "it",
                               quoted, key->rank, info->name, info->getHolder())
                     .str());
   StringRef dtype = getDtypeName(info->arrivalType);
   if (tensor.dtype != dtype)
     return fail(message,
-                llvm::formatv("{0} has dtype {1}, gradients of '{2}' arrive as "
-                              "{3}; convert it",
+                llvm::formatv("{0} has dtype {1}, expected {3} as gradients of "
+                              "'{2}' arrive; convert the tensor",
                               quoted, tensor.dtype, info->name, dtype)
                     .str());
   if (ArrayRef(tensor.shape) != ArrayRef(info->shape))
     return fail(message,
-                llvm::formatv("{0} has shape {1}, '{2}' has {3}; reshape it",
+                llvm::formatv("{0} has shape {1}, expected {3} of '{2}'; "
+                              "reshape the tensor",
                               quoted, describe(tensor.shape), info->name,
                               describe(info->shape))
                     .str());
   int64_t bytes = info->getNumHeld() * getWidth(info->arrivalType);
   if (static_cast<int64_t>(tensor.bytes.size()) != bytes)
     return fail(message, llvm::formatv(
-                             "{0} has {1} bytes, {2} elements of {3} take {4}; "
-                             "correct its data_offsets",
+                             "{0} has {1} bytes, expected {4} for {2} elements "
+                             "of {3}; correct data_offsets",
                              quoted, tensor.bytes.size(), info->getNumHeld(),
                              dtype, bytes)
                              .str());
@@ -180,10 +183,10 @@ LogicalResult GradientFile::checkTaken(int64_t steps,
   for (const auto &[place, tensor] : present) {
     auto [step, backward] = place;
     std::string start =
-        "'" + path + "': '" + file.tensors[tensor].name + "' is of ";
+        "'" + path + "': '" + file.tensors[tensor].name + "' names ";
     if (step >= steps)
       return fail(message,
-                  llvm::formatv("{0}step {1}, --steps={2} runs {3}; "
+                  llvm::formatv("{0}step {1}, and --steps={2} runs {3}; "
                                 "give --steps={4}",
                                 start, step, steps,
                                 steps == 1
@@ -193,11 +196,12 @@ LogicalResult GradientFile::checkTaken(int64_t steps,
                       .str());
     int64_t made = backwards[step % backwards.size()];
     if (backward >= made)
-      return fail(message, llvm::formatv(
-                               "{0}backward {1}, step {2} makes {3}; give more "
-                               "with --accumulation",
-                               start, backward, step, made)
-                               .str());
+      return fail(
+          message,
+          llvm::formatv("{0}backward pass {1}, and step {2} makes {3}; give "
+                        "more with --accumulation",
+                        start, backward, step, made)
+              .str());
   }
   return success();
 }

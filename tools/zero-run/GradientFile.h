@@ -28,12 +28,12 @@ public:
 
   /// The steps up to the last one that has a gradient.
   int64_t getSteps() const;
-  /// The backwards of each of |steps| steps up to the last one that has a
+  /// The backward passes of each of |steps| steps up to the last one that has a
   /// gradient; at least one.
   std::vector<int64_t> getBackwards(int64_t steps) const;
 
-  /// Whether a run of |steps| steps, with backwards[i % n] backwards in step i,
-  /// takes all gradients there are.
+  /// Whether a run of |steps| steps, with backwards[i % n] backward passes in
+  /// step i, takes all gradients there are.
   mlir::LogicalResult checkTaken(int64_t steps,
                                  llvm::ArrayRef<int64_t> backwards,
                                  std::string &message) const;
@@ -51,7 +51,7 @@ private:
   std::string path;
   SafetensorsFile file;
   llvm::StringMap<size_t> tensors; // by key
-  /// By (step, backward), a tensor that is there.
+  /// By (step, backward pass), a tensor that is there.
   std::map<std::pair<int64_t, int64_t>, size_t> present;
 };
 

@@ -15,16 +15,17 @@ enum class GradientKind {
   /// Normal numbers, rounded to the arrival type.
   random,
   /// Small integers, one list of 336 per element dealt out over ranks and
-  /// backwards: every partial sum is exact, so results do not depend on the
-  /// order, the stage, or on how ranks and backwards share the work.
+  /// backward passes: every partial sum is exact, so results do not depend on
+  /// the
+  /// order, the stage, or on how ranks and backward passes share the work.
   exact
 };
 
-/// What callers say where a backward begins, the same on all ranks.
+/// What callers say where a backward pass begins, the same on all ranks.
 enum class Hints {
   unknown, // nothing
-  last,    // of the last backward of a step that it is
-  random   // of any backward that it is the last
+  last,    // of the last backward pass of a step that it is
+  random   // of any backward pass that it is the last
 };
 
 /// Makes every number of a run from one seed, the same whatever runs it.
@@ -35,8 +36,8 @@ public:
   /// Initial values of parameter |index|, exact in bf16.
   std::vector<double> getInitial(size_t index, const ParameterInfo &info) const;
 
-  /// The gradient of parameter |index| from |rank| in backward |backward| of
-  /// |backwards| in step |step|.
+  /// The gradient of parameter |index| from |rank| in backward pass |backward|
+  /// of |backwards| in step |step|.
   std::vector<double> getGradient(size_t index, const ParameterInfo &info,
                                   int64_t step, int64_t rank, int64_t ranks,
                                   int64_t backward, int64_t backwards) const;
@@ -47,8 +48,8 @@ public:
   double getShare(size_t index, int64_t step, int64_t share,
                   int64_t shares) const;
 
-  /// Whether backward |backward| of step |step| is begun as the last, in a run
-  /// in which callers say so at random.
+  /// Whether backward pass |backward| of step |step| is begun as the last, in a
+  /// run in which callers say so at random.
   bool isBegunAsLast(int64_t step, int64_t backward) const;
 
 private:

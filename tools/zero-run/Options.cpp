@@ -27,74 +27,82 @@ static cl::opt<std::string> inputFlag(cl::Positional, cl::desc("<step.mlir>"),
                                       cl::init("-"), cl::cat(category));
 static cl::opt<std::string>
     ranksFlag("ranks", cl::value_desc("N"), cl::cat(category),
-              cl::desc("Short for --mesh=dp=N (default as in the IR)"));
+              cl::desc("Short for --mesh=dp=N (default: the mesh in the "
+                       "IR)"));
 static cl::opt<std::string>
     backwardsFlag("accumulation", cl::value_desc("N,..."), cl::cat(category),
-                  cl::desc("Backwards of each step, such as 1,4,2, repeated "
-                           "(default 1, or as in the gradient file)"));
+                  cl::desc("Backward passes of each step, such as 1,4,2, "
+                           "repeated\n(default 1, or the number in the "
+                           "gradient file)"));
 static cl::opt<std::string>
     stepsFlag("steps", cl::value_desc("N"), cl::cat(category),
-              cl::desc("Steps to run (default 5, or as in the gradient file)"));
-static cl::opt<std::string> engineFlag(
-    "engine", cl::value_desc("compiled|interpreter"), cl::init("compiled"),
-    cl::cat(category),
-    cl::desc("What runs the step: machine code, or the reference "
-             "interpreter\nat the phase --until (default compiled)"));
-static cl::opt<std::string> againstFlag(
-    "against", cl::value_desc("logical|typed|none"), cl::init("logical"),
-    cl::cat(category),
-    cl::desc("What to compare with: the logical step in f64, within its "
-             "rounding\nbound; the interpreter at the scheduled phase, bit for "
-             "bit; or\nnothing (default logical)"));
-static cl::opt<std::string> gradientsFlag(
-    "gradients", cl::value_desc("random|exact|FILE.safetensors"),
-    cl::init("random"), cl::cat(category),
-    cl::desc("Which gradients arrive: normal numbers, integers with "
-             "exact\nsums, or those of a file (default random)"));
+              cl::desc("Number of steps (default 5, or the number in the "
+                       "gradient file)"));
+static cl::opt<std::string>
+    engineFlag("engine", cl::value_desc("compiled|interpreter"),
+               cl::init("compiled"), cl::cat(category),
+               cl::desc("Engine of the step: compiled code, or the "
+                        "reference interpreter\nat the phase --until "
+                        "(default compiled)"));
+static cl::opt<std::string>
+    againstFlag("against", cl::value_desc("logical|typed|none"),
+                cl::init("logical"), cl::cat(category),
+                cl::desc("Reference: the logical step in f64, within its "
+                         "rounding bound;\nthe interpreter at the scheduled "
+                         "phase, bit for bit; or none\n(default logical)"));
+static cl::opt<std::string>
+    gradientsFlag("gradients", cl::value_desc("random|exact|FILE.safetensors"),
+                  cl::init("random"), cl::cat(category),
+                  cl::desc("Gradients: random normal numbers, integers with "
+                           "exact sums, or\nthe tensors of a file (default "
+                           "random)"));
 static cl::opt<std::string>
     seedFlag("seed", cl::value_desc("N"), cl::init("1"), cl::cat(category),
              cl::desc("Seed of initial values and gradients (default 1)"));
 static cl::opt<std::string>
     inputsFlag("inputs", cl::value_desc("X,..."), cl::cat(category),
-               cl::desc("The step's scalar arguments, such as 1e-3, the same "
-                        "on\nall ranks (default 0.01 each, or another whole "
-                        "number on each\nrank for those that are partial)"));
+               cl::desc("Scalar arguments of the step, such as 1e-3, the "
+                        "same on all\nranks (default 0.01 each; a partial "
+                        "argument: a different whole\nnumber on each rank)"));
 static cl::opt<std::string>
     threadsFlag("threads-per-rank", cl::value_desc("N"), cl::init("1"),
                 cl::cat(category),
                 cl::desc("Threads of each rank (default 1)"));
-static cl::opt<std::string> arrivalsFlag(
-    "arrivals", cl::value_desc("backward|shuffled|interleaved"),
-    cl::init("backward"), cl::cat(category),
-    cl::desc("The order in which a compiled step gets its gradients: the "
-             "last\nparameter first, or another one on every rank in every "
-             "backward,\nor with several backwards under way (default "
-             "backward)"));
-static cl::opt<std::string> hintsFlag(
-    "hints", cl::value_desc("unknown|last|random"), cl::init("unknown"),
-    cl::cat(category),
-    cl::desc("What is said where a backward begins: nothing; of the last one "
-             "of\neach step that it is; or that of any, at random, which costs "
-             "time\nand changes no sum but by rounding (default unknown)"));
+static cl::opt<std::string>
+    arrivalsFlag("arrivals", cl::value_desc("backward|shuffled|interleaved"),
+                 cl::init("backward"), cl::cat(category),
+                 cl::desc("Order of the gradients of a compiled step: the "
+                          "last parameter\nfirst; another order on each rank "
+                          "in each backward pass; or such\norders with "
+                          "several backward passes open (default backward)"));
+static cl::opt<std::string>
+    hintsFlag("hints", cl::value_desc("unknown|last|random"),
+              cl::init("unknown"), cl::cat(category),
+              cl::desc("Hint at the begin of a backward pass. unknown: "
+                       "none (default);\nlast: the last backward pass of "
+                       "a step is named as the last;\nrandom: any "
+                       "backward pass may be, at random, which costs time "
+                       "and\nchanges sums only by rounding"));
 static cl::opt<std::string>
     cpuFlag("cpu", cl::init("x86-64-v3"), cl::cat(category),
             cl::value_desc("x86-64-v3|x86-64-v4|native"),
-            cl::desc("What code is compiled for (default x86-64-v3)"));
+            cl::desc("CPU of the compiled code (default x86-64-v3)"));
 static cl::opt<std::string>
     deviceFlag("device", cl::init("host"), cl::cat(category),
                cl::value_desc("host|cuda|cuda:N,..."),
-               cl::desc("What compiled kernels run on: the processor, or "
-                        "GPUs,\nwhich ranks take in turn (default host)"));
-static cl::opt<std::string> elementsFlag(
-    "elements", cl::value_desc("auto|all|N"), cl::init("auto"),
-    cl::cat(category),
-    cl::desc(
-        "How many elements of each parameter are compared with the "
-        "logical\nstep (default auto: all, or 1024 of each parameter where "
-        "the step\nhas more than 2097152 and all ranks hold all of them)"));
+               cl::desc("Device of the compiled kernels: the processor, or "
+                        "GPUs, which\nranks take in turn (default host)"));
+static cl::opt<std::string>
+    elementsFlag("elements", cl::value_desc("auto|all|N"), cl::init("auto"),
+                 cl::cat(category),
+                 cl::desc("Elements of each parameter to compare with the "
+                          "logical step\n(default auto: all; 1024 if the "
+                          "step has more than 2097152 and\nall ranks hold "
+                          "all of them)"));
 static cl::opt<bool>
     jsonFlag("json", cl::ValueDisallowed, cl::cat(category),
-             cl::desc("Print one JSON object, errors included (default off)"));
+             cl::desc("Print the result and the errors as one JSON "
+                      "object (default off)"));
 
 static const char *const kOverview =
     R"(zero-run: runs a step on N ranks and compares it with a reference
@@ -102,28 +110,29 @@ static const char *const kOverview =
   zero-run step.mlir --ranks=4 --stage=2 --accumulation=1,4,2 --steps=5
   zero-run step.mlir --ranks=2 --gradients=recorded.safetensors --json
 
-Gradients of a file have the keys STEP/BACKWARD/RANK/PARAMETER, counted from 0,
-with the parameter's name as in the IR without '@': 0/3/1/fc1.weight is what
-rank 1 delivers for @fc1.weight in the fourth backward of the first step. Type
-and shape are those with which the gradient arrives (F16, BF16, F32 or F64;
-nothing is converted). A gradient without a key does not arrive: one of an
-optional parameter counts as zeros, for any other the step is refused, with
-names. Without --steps and --accumulation the run is as long as the file.
+A gradient file has the keys STEP/BACKWARD/RANK/PARAMETER. Numbers count from 0.
+The parameter's name is the name in the IR without '@'. So 0/3/1/fc1.weight is
+the gradient of @fc1.weight on rank 1, in the fourth backward pass of the first
+step. Type and shape must be those of the arriving gradient: F16, BF16, F32 or
+F64. zero-run converts nothing. A gradient without a key does not arrive. A
+missing gradient of an optional parameter counts as zeros. Any other missing
+gradient refuses the step, and the report names it. Without --steps and
+--accumulation the file determines both.
 
-Each step is "applied", "skipped" because a gradient is not finite, or
-"refused", with the reason; then come the values that the step reports. After
-each step all parameters, all optimizer state and the reported values are
-compared: each must lie within the bound that the reference has for it. A bound
-of the size of its value or more says nothing about it; the last column counts
-these. Of a step of more than 2097152 elements 1024 of each parameter are compared,
-and the report says so; --elements=all compares all.
+A step is "applied", "skipped" because a gradient is not finite, or "refused"
+for a reason. The values that the step reports follow. After each step zero-run
+compares all parameters, all optimizer state and the reported values. Each must
+lie within the bound of the reference. A bound as large as its value says nothing
+about the value; the last column has the share of such bounds. In a step of more
+than 2097152 elements zero-run compares 1024 elements of each parameter, and the
+report says so; --elements=all compares all.
 
-On a terminal a line on stderr says how far a run of more than two seconds is.
-Ctrl-C prints what was done.
+On a terminal, stderr shows the progress of a run of more than two seconds.
+Ctrl-C prints the results so far.
 
-With --json numbers that are not finite are the strings "nan", "inf", "-inf".
+With --json, numbers that are not finite are the strings "nan", "inf", "-inf".
 
-Where a step was refused or something differs, the check failed: code 1.
+The exit code is 1 if a step was refused or a value differs.
 )";
 
 /// A message for |option|, which must be |expected|.
@@ -241,8 +250,9 @@ static LogicalResult readChoices(RunOptions &options, std::string &message) {
     return reject(hintsFlag, "unknown, last or random", message);
   if (options.hints != Hints::unknown &&
       options.arrivals == Arrivals::interleaved) {
-    message = "--hints says something where a backward begins, and with "
-              "--arrivals=interleaved none does: its first gradient opens it";
+    message = "--hints needs the begin of a backward pass, and "
+              "--arrivals=interleaved has none: the first gradient of a "
+              "backward pass opens it; leave out --hints";
     return failure();
   }
 
@@ -262,8 +272,8 @@ static LogicalResult readChoices(RunOptions &options, std::string &message) {
     return reject(elementsFlag, "auto, all or a number of at least 1", message);
   if (elements > 0 && options.against != Against::logical) {
     message = "--elements=" + elementsFlag +
-              " needs --against=logical: only elements of the logical step can "
-              "be computed apart from each other";
+              " needs --against=logical: only the logical step can compute "
+              "single elements";
     return failure();
   }
 

@@ -14,11 +14,13 @@ using namespace zero;
 
 static constexpr size_t kMaxNamed = 4;
 
-static std::string countOf(int64_t count, llvm::StringRef thing) {
-  return llvm::formatv("{0} {1}{2}", count, thing, count == 1 ? "" : "s").str();
+static std::string countOf(int64_t count, llvm::StringRef thing,
+                           llvm::StringRef plural = "s") {
+  return llvm::formatv("{0} {1}{2}", count, thing, count == 1 ? "" : plural)
+      .str();
 }
 
-/// "missing gradient of @x on rank 1 (backward 2 of 4)", and so on.
+/// "missing gradient of @x on rank 1 (backward pass 2 of 4)", and so on.
 static std::string describeMissing(const StepReport &step) {
   llvm::SmallVector<std::string> names;
   for (const MissingGradient &gradient :
@@ -26,8 +28,8 @@ static std::string describeMissing(const StepReport &step) {
     std::string name =
         llvm::formatv("@{0} on rank {1}", gradient.parameter, gradient.rank);
     if (step.result.backwards > 1)
-      name += llvm::formatv(" (backward {0} of {1})", gradient.backward + 1,
-                            step.result.backwards);
+      name += llvm::formatv(" (backward pass {0} of {1})",
+                            gradient.backward + 1, step.result.backwards);
     names.push_back(name);
   }
   std::string text = step.missing.size() == 1 ? "missing gradient of "
@@ -54,7 +56,7 @@ std::string StepReport::describe() const {
   case ZERO_RT_REFUSED_MISSING_GRADIENT:
     return "refused: " + describeMissing(*this);
   case ZERO_RT_REFUSED_UNEQUAL_BACKWARDS:
-    return "refused: ranks made unequal numbers of backwards";
+    return "refused: ranks made unequal numbers of backward passes";
   case ZERO_RT_REFUSED_NONFINITE:
     return "refused: " + describeNonfinite(result.message);
   case ZERO_RT_REFUSED_NO_TOKENS:
@@ -84,7 +86,8 @@ int64_t Report::count(Outcome outcome) const {
 void Report::addStep(StepReport step) {
   if (!errors.areForJson()) {
     llvm::outs() << "step " << step.index << ": "
-                 << countOf(step.result.backwards, "backward") << ", ";
+                 << countOf(step.result.backwards, "backward pass", "es")
+                 << ", ";
     if (step.lossScale != 1)
       llvm::outs() << "loss scale " << llvm::format("%g, ", step.lossScale);
     llvm::outs() << step.describe();

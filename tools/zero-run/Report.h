@@ -16,7 +16,7 @@
 
 namespace zero {
 
-/// A gradient that one backward of a step lacked.
+/// A gradient that one backward pass of a step lacked.
 struct MissingGradient {
   std::string parameter;
   int64_t rank = 0;

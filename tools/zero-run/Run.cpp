@@ -155,20 +155,20 @@ LogicalResult Run::compareStep(const StepReport &step,
   if (expected->outcome != step.result.outcome) {
     StepReport other{step.index, std::move(*expected), findMissing(delivered),
                      step.lossScale};
-    report.setFirstOutside(llvm::formatv("step {0} is {1}; by the reference it "
-                                         "is {2}",
-                                         step.index, step.describe(),
-                                         other.describe())
-                               .str());
+    report.setFirstOutside(
+        llvm::formatv("step {0} is {1}, expected {2} as in the "
+                      "reference",
+                      step.index, step.describe(), other.describe())
+            .str());
     // From here on nothing is equal.
     return failure();
   }
   if (engine->getLossScale() != reference->getLossScale()) {
     report.setFirstOutside(
-        llvm::formatv("the loss scale after step {0} is {1}; by the reference "
-                      "it is {2}",
-                      step.index, engine->getLossScale(),
-                      reference->getLossScale())
+        llvm::formatv(
+            "the loss scale after step {0} is {1}, expected {2} as in "
+            "the reference",
+            step.index, engine->getLossScale(), reference->getLossScale())
             .str());
     return failure();
   }

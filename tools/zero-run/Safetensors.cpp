@@ -77,9 +77,10 @@ static LogicalResult readTensor(StringRef name, const json::Value &value,
   uint64_t begin = offsets->front();
   uint64_t end = offsets->back();
   if (begin > end || end > data.size())
-    return fail(message, llvm::formatv("'{0}' has data_offsets [{1}, {2}], the "
-                                       "data has {3} bytes: the file is "
-                                       "truncated, or the offsets are wrong",
+    return fail(message, llvm::formatv("'{0}' has data_offsets [{1}, {2}], "
+                                       "and the data has {3} bytes: the file "
+                                       "is truncated, or the offsets are "
+                                       "wrong",
                                        name, begin, end, data.size())
                              .str());
   tensor = {name.str(), dtype->str(), std::move(*shape),
@@ -104,17 +105,18 @@ static LogicalResult checkCover(ArrayRef<StoredTensor> tensors, StringRef data,
       return fail(message,
                   llvm::formatv("bytes {0} to {1} of the data belong to no "
                                 "tensor: '{2}' must begin at {0}, or the "
-                                "header has one name twice",
+                                "header has a name twice",
                                 covered, begin, tensor.name)
                       .str());
     covered = tensor.bytes.end() - data.begin();
     last = &tensor;
   }
   if (covered != static_cast<int64_t>(data.size()))
-    return fail(message, llvm::formatv("the data has {0} bytes, the tensors of "
-                                       "the header end at {1}",
-                                       data.size(), covered)
-                             .str());
+    return fail(message,
+                llvm::formatv("the data has {0} bytes, expected {1} as "
+                              "the tensors of the header",
+                              data.size(), covered)
+                    .str());
   return success();
 }
 
@@ -123,17 +125,19 @@ static LogicalResult readTensors(StringRef text,
                                  std::vector<StoredTensor> &tensors,
                                  std::string &message) {
   if (text.size() < kLengthBytes)
-    return fail(message, "the file has " + llvm::Twine(text.size()) +
-                             " bytes, the length of the header alone takes 8: "
-                             "it is truncated, or no safetensors file");
+    return fail(message,
+                "the file has " + llvm::Twine(text.size()) +
+                    " bytes, expected at least 8 for the header's length: "
+                    "the file is truncated, or is not safetensors");
   uint64_t length = llvm::support::endian::read64le(text.data());
   StringRef rest = text.drop_front(kLengthBytes);
   if (length > rest.size())
-    return fail(message, llvm::formatv("the header has {0} bytes, after its "
-                                       "length the file has {1}: it is "
-                                       "truncated, or no safetensors file",
-                                       length, rest.size())
-                             .str());
+    return fail(message,
+                llvm::formatv("the header has {0} bytes, and the file has "
+                              "{1} after the header's length: the file "
+                              "is truncated, or is not safetensors",
+                              length, rest.size())
+                    .str());
   StringRef header = rest.take_front(length);
   StringRef data = rest.drop_front(length);
   if (isNestedDeeply(header))
@@ -142,7 +146,7 @@ static LogicalResult readTensors(StringRef text,
   llvm::Expected<json::Value> root = json::parse(header);
   if (!root)
     return fail(message,
-                "the header is no JSON: " + llvm::toString(root.takeError()));
+                "the header is not JSON: " + llvm::toString(root.takeError()));
   const json::Object *object = root->getAsObject();
   if (!object)
     return fail(message, "the header must be a JSON object of tensors by name");

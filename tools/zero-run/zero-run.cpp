@@ -40,15 +40,15 @@ static LogicalResult prepare(const RunOptions &options, StepOp step, Run &run,
   auto mesh = module.lookupSymbol<MeshOp>(step.getMeshAttr());
   run.ranks = mesh.getNumRanks();
   if (run.ranks > kMaxRanks) {
-    message = llvm::formatv("the mesh has {0} ranks, at most {1} run on one "
-                            "machine; give smaller sizes with --mesh",
+    message = llvm::formatv("the mesh has {0} ranks, expected at most {1} on "
+                            "one machine; give smaller sizes with --mesh",
                             run.ranks, kMaxRanks);
     return failure();
   }
   if (run.ranks * options.threads > kMaxThreads) {
     message = llvm::formatv("--threads-per-rank={0} on {1} ranks makes {2} "
-                            "threads, at most {3} run on one machine; give "
-                            "fewer",
+                            "threads, expected at most {3} on one machine; "
+                            "give fewer threads or ranks",
                             options.threads, run.ranks,
                             run.ranks * options.threads, kMaxThreads);
     return failure();
@@ -60,8 +60,8 @@ static LogicalResult prepare(const RunOptions &options, StepOp step, Run &run,
   run.given = options.inputs;
   if (!run.given.empty() && run.given.size() != numInputs) {
     message =
-        llvm::formatv("the step has {0} scalar argument{1}, --inputs "
-                      "gives {2}",
+        llvm::formatv("--inputs has {2} values, expected {0} for the "
+                      "scalar argument{1} of the step",
                       numInputs, numInputs == 1 ? "" : "s", run.given.size());
     return failure();
   }
@@ -105,8 +105,9 @@ static LogicalResult checkMemory(const Run &run, std::string &message) {
   uint64_t memory = uint64_t(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
   if (bytes <= memory)
     return success();
-  message = llvm::formatv("the gradients of {0} backwards on {1} ranks take "
-                          "{2} bytes, this machine has {3}; give fewer",
+  message = llvm::formatv("the gradients of {0} backward passes on {1} "
+                          "ranks take {2} bytes, and this machine has {3}; "
+                          "give fewer backward passes or ranks",
                           backwards, run.ranks, bytes, memory);
   return failure();
 }
@@ -176,17 +177,16 @@ static void announce(const Run &run, Report &report) {
         << report.elements << " elements, " << run.ranks << " ranks and "
         << backwards << " backward passes: each of " << run.steps
         << " steps makes " << numbers
-        << " numbers, which is slow; fewer ranks, --accumulation or --steps "
-           "take "
-           "less\n";
+        << " numbers, which is slow; reduce ranks, --accumulation or "
+           "--steps\n";
   if (isReferenceSlow)
     llvm::WithColor::note(llvm::errs(), "zero-run")
         << "the reference computes all " << report.comparedElements
         << " elements on each rank, which is slow"
         << (run.sample || report.against == "typed"
-                ? "; --against=none does without"
-                : "; --elements takes fewer where all ranks hold all of them, "
-                  "--against=none does without")
+                ? "; --against=none leaves the reference out"
+                : "; --elements compares fewer if all ranks hold all of them, "
+                  "and --against=none leaves the reference out")
         << "\n";
 }
 

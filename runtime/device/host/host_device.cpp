@@ -1,4 +1,4 @@
-//===- host_device.cpp - The processor as a device ------------------------===//
+//===- host_device.cpp - The CPU as a device ------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,11 +14,11 @@
 
 using namespace zero_rt;
 
-/// A cache line, and the widest vector a kernel uses.
+/// The size of a cache line, and of the widest vector that a kernel uses.
 static constexpr int64_t alignment = 64;
 
 void *HostDevice::allocate(int32_t, int64_t bytes) {
-  // Rounding up cannot overflow: a size near the limit is refused before.
+  // Refuses a size near the limit, so that rounding up cannot overflow.
   if (bytes > INT64_MAX - alignment)
     return nullptr;
   int64_t rounded = std::max<int64_t>(1, bytes);

@@ -1,10 +1,10 @@
-//===- host_device.h - The processor as a device ----------------*- C++ -*-===//
+//===- host_device.h - The CPU as a device ----------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Both spaces are the same memory, and everything is done at once.
+// Both spaces are the same memory. Work is done when the call returns.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- host_program.cpp - Kernels on the processor ------------------------===//
+//===- host_program.cpp - Kernels on the CPU ------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -12,8 +12,8 @@
 
 using namespace zero_rt;
 
-/// Cuts |local| at multiples of chunkElements: one pool run for all rows of a
-/// table, also for many small ones.
+/// Divides |local| at multiples of chunkElements. All rows of a table are one
+/// run of the pool, even if they are many and small.
 void HostProgram::cut(Range local, const double *scalars) {
   for (int64_t begin = local.begin; begin < local.end;) {
     int64_t next = (begin / chunkElements + 1) * chunkElements;
@@ -45,8 +45,8 @@ void HostProgram::runPieces(const Launch &launch, double *sums) {
   });
 }
 
-/// The sum of |count| terms, at most blockElements, as kernels take it: term i
-/// to lane i mod 32, lanes folded in halves.
+/// The sum of |count| terms, at most blockElements, in the order of kernels:
+/// term i goes to lane i mod 32, and lanes are folded in halves.
 static double sumBlock(const double *terms, int64_t count) {
   double lanes[sumLanes] = {};
   for (int64_t i = 0; i < count; ++i)
@@ -57,8 +57,9 @@ static double sumBlock(const double *terms, int64_t count) {
   return lanes[0];
 }
 
-/// The sum of |partials|, which are terms of a sum themselves, and so on: a
-/// tree that many threads can sum in few rounds. Overwrites them.
+/// The sum of |partials|. Blocks of partials are summed like terms, and their
+/// sums again, until one is left: a tree, which many GPU threads can sum in few
+/// rounds. Overwrites |partials|.
 static double sumPartials(double *partials, int64_t count) {
   while (count > 1) {
     int64_t blocks = 0;
@@ -76,7 +77,8 @@ zero_rt_status HostProgram::launch(const Launch &launch) {
     runPieces(launch, nullptr);
     return ZERO_RT_OK;
   }
-  // Partial sums are added in one order, whichever thread made them.
+  // Partial sums are added in one order, independent of the thread that made
+  // them.
   double &sum = slots[launch.sumSlot];
   sum = 0;
   if (pieces.empty())

@@ -1,4 +1,4 @@
-//===- host_program.h - Kernels on the processor ----------------*- C++ -*-===//
+//===- host_program.h - Kernels on the CPU ----------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -32,7 +32,8 @@ public:
   zero_rt_status endGraphs() override { return ZERO_RT_OK; }
 
 private:
-  /// What one thread runs, from the launch's first element on.
+  /// The part of a launch that one thread runs, relative to the first element
+  /// of the launch.
   struct Piece {
     int64_t begin;
     int64_t end;
@@ -46,7 +47,7 @@ private:
   const zero_rt_library &library;
   double *slots;
   ThreadPool &pool;
-  // Kept so that a step in its stride never allocates.
+  // Kept between launches, so that a step allocates only in its first run.
   std::vector<Piece> pieces;
   std::vector<double> partials;
 };

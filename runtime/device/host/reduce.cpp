@@ -17,15 +17,16 @@ static void reduceAs(const void *const *sources, int32_t ranks, void *dst,
                      bool accumulate, int64_t begin, int64_t end) {
   using Storage = typename From::Storage;
   using Sum = typename To::Sum;
-  // Small enough for the first cache; one rank at a time, so that the loops
-  // are vectors.
+  // Small enough for the first-level cache. One rank at a time, so that the
+  // loops are vectorized.
   constexpr int64_t tile = 512;
   Sum sums[tile];
   auto *out = static_cast<typename To::Storage *>(dst);
   for (; begin < end; begin += tile) {
     int64_t size = std::min(tile, end - begin);
     auto *first = static_cast<const Storage *>(sources[0]) + begin;
-    // Begins with rank 0 and not with zero, which would lose the sign of -0.
+    // Begins with rank 0, because a sum that begins with 0 would lose the sign
+    // of -0.
     for (int64_t i = 0; i < size; ++i)
       sums[i] = Sum(From::load(first[i]));
     for (int32_t r = 1; r < ranks; ++r) {

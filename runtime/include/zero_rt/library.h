@@ -4,19 +4,19 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A compiled step is constant tables and a few functions. Rows of tables are
-// structs of int64_t only, so that a table of 46 000 parameters is one flat
-// constant for the compiler and one array for the runtime. Names are offsets
-// into one blob of zero-terminated strings.
+// A compiled step consists of constant tables and a few functions. A row of a
+// table is a struct of int64_t only. Therefore a table of 46 000 parameters is
+// one flat constant for the compiler and one array for the runtime. Names are
+// offsets into one blob of zero-terminated strings.
 //
-// Everything here is the same on all ranks: shapes, offsets and segments are
-// those of a whole row of a bucket. The runtime localizes them to its rank in
-// one place.
+// The tables are the same on all ranks of a pipeline stage: shapes, offsets and
+// segments describe a whole row of a bucket. The runtime localizes them to its
+// rank in one place.
 //
-// Ranks are numbered row-major over the axes of a mesh. A set of axes is a bit
-// per axis, the first axis the lowest bit; tables and calls name sets by their
-// row in axis_sets. The ranks that differ over a set only are a group, in which
-// they are numbered in the order of their ranks.
+// Ranks are numbered row-major over the axes of a mesh. A set of axes has a bit
+// per axis; the first axis is the lowest bit. Tables and calls refer to a set
+// by its row in axis_sets. The ranks that differ only over the axes of a set
+// form a process group, and are numbered in it in the order of their ranks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,51 +29,56 @@
 extern "C" {
 #endif
 
-/// A fused loop over elements [begin, end) of its operands (already offset to
-/// the launched range). |scalars| are this segment's per-step scalars, loaded
-/// from memory and never passed by value; null for a segment without. A
-/// reducing kernel writes one f64 per started block of 4096 elements to
-/// partials[element / 4096]; its |begin| is a multiple of 4096.
+/// A fused loop over elements [begin, end) of its operands, which point to the
+/// launched range. |scalars| are the per-step scalars of the segment, in
+/// memory; null if the segment has none. A reducing kernel writes one f64 per
+/// started block of 4096 elements to partials[element / 4096]. The |begin| of a
+/// reducing kernel is a multiple of 4096.
 typedef void (*zero_rt_kernel_fn)(void *const *operands, const double *scalars,
                                   int64_t begin, int64_t end, double *partials);
 
-/// Straight-line f64 math over the step's scalar slots.
+/// Straight-line f64 arithmetic on the scalar slots of the step.
 typedef void (*zero_rt_scalar_fn)(double *slots);
 
-/// Elements [begin, end) of a launched range, at most 4096, and where their
-/// scalars begin among the slots: what one or a few threads of a CUDA kernel
-/// run.
+/// A piece of a launch, which one or a few threads of a CUDA kernel run:
+/// elements [begin, end) of the launched range, at most 4096. |scalars| is the
+/// first scalar slot of the piece.
 typedef struct zero_rt_cuda_piece {
   int64_t begin;
   int64_t end;
   int64_t scalars;
 } zero_rt_cuda_piece;
 
-/// A CUDA kernel that runs what a zero_rt_kernel_fn runs, and gives its bits:
+/// A CUDA kernel. There are two kinds. The first kind computes the same bits as
+/// a zero_rt_kernel_fn:
 ///
 ///   void name(T0 *operand0, ..., const double *slots,
 ///             const zero_rt_cuda_piece *pieces, int64_t num_pieces
 ///             [, double *partials, int32_t *arrivals, double *sum])
 ///
-/// in a one-dimensional grid of num_pieces / pieces_per_block blocks, rounded
-/// up, of ZERO_RT_CUDA_THREADS threads; of no pieces there is no launch.
+/// The grid has one dimension, num_pieces / pieces_per_block blocks, rounded
+/// up, and ZERO_RT_CUDA_THREADS threads per block. Without pieces there is no
+/// launch.
 ///
-/// One that sums has the last three, and writes its sum to *sum. Its pieces but
-/// the last have 4096 elements. The sums of pieces are written to partials, and
-/// behind them those of ZERO_RT_CUDA_SUM_GROUP of them each, and so on, until
-/// one is left, which is not written there. For each of those groups, in the
-/// same order, and for the last, arrivals has a number that is 0 before and
-/// after the launch. Nothing of that may overlap an operand, or be another
-/// launch's meanwhile.
+/// A reducing kernel has the last three parameters, and writes its sum to *sum:
 ///
-/// Or one that runs a zero_rt_scalar_fn, in one thread:
+/// - Each piece but the last has 4096 elements.
+/// - The kernel writes the sums of the pieces to partials. Behind them it
+///   writes the sums of groups of ZERO_RT_CUDA_SUM_GROUP such sums, and so on.
+///   The last, single sum is not written to partials.
+/// - arrivals has a counter for each of these groups, in the same order, and
+///   for the last sum. The counters are 0 before and after the launch.
+/// - partials, arrivals and sum do not overlap an operand, and no concurrent
+///   launch uses them.
+///
+/// The second kind runs a zero_rt_scalar_fn in one thread:
 ///
 ///   void name(double *slots, int64_t num_given,
 ///             int64_t slot0, int64_t bits0, ...)
 ///
-/// with ZERO_RT_CUDA_MOST_GIVEN slots, of which the first num_given are written
-/// before: what the host has for them is passed by value. Its pieces_per_block
-/// is 0.
+/// It has ZERO_RT_CUDA_MOST_GIVEN pairs of a slot and a value. The kernel
+/// writes the first num_given values to their slots before it runs the program.
+/// The host passes scalars to the GPU in this way. Its pieces_per_block is 0.
 typedef struct zero_rt_cuda_function {
   const char *name;
   int64_t pieces_per_block;
@@ -84,16 +89,17 @@ typedef struct zero_rt_cuda_function {
 #define ZERO_RT_CUDA_MOST_GIVEN 8
 #define ZERO_RT_CUDA_SUM_GROUP 4096
 
-/// What a sum over ranks does with what is there.
+/// What a sum over ranks does with the contents of its destination.
 typedef enum zero_rt_rank_sum_kind {
   ZERO_RT_RANK_SUM_WRITE = 0,
-  ZERO_RT_RANK_SUM_ADD = 1,     // the sum, rounded, is added to it
-  ZERO_RT_RANK_SUM_CONTINUE = 2 // addends are added to it, one by one
+  ZERO_RT_RANK_SUM_ADD = 1,     // adds the rounded sum
+  ZERO_RT_RANK_SUM_CONTINUE = 2 // adds the addends, one by one
 } zero_rt_rank_sum_kind;
 
-/// A kernel that sums over ranks which see each other's memory: its operands
-/// are an array of |dtype| of each rank, in order, and one of |sum_dtype|. Sums
-/// are taken in f64 for f64 and in f32 for all else, and rounded once.
+/// A kernel that sums over ranks that can access each other's memory. Its
+/// operands are one array of |dtype| for each rank, in order, and one array of
+/// |sum_dtype|. Sums are computed in f64 for f64 and in f32 for all other
+/// types, and are rounded once.
 typedef struct zero_rt_cuda_rank_sum {
   int64_t dtype;
   int64_t sum_dtype;
@@ -110,16 +116,18 @@ typedef struct zero_rt_cubin {
 } zero_rt_cubin;
 
 typedef struct zero_rt_cuda_code {
-  const char *ptx; // zero-terminated; the driver compiles it
+  const char *ptx; // zero-terminated
   int64_t num_cubins;
-  const zero_rt_cubin *cubins;          // of the same, for those who have it
+  const zero_rt_cubin *cubins;          // the same code per architecture
   const zero_rt_cuda_function *kernels; // as the library's kernels
   const zero_rt_cuda_function *scalar_programs; // as the library's
-  zero_rt_cuda_function give_slots; // runs no program behind what it is given
-  /// For the groups of the plan's collectives. Of more than
-  /// ZERO_RT_CUDA_MOST_RANKS they write the sum of as many in the type that
-  /// sums are taken in, continue it with as many or with the rest, and write or
-  /// add what comes of it as the sum of one.
+  zero_rt_cuda_function give_slots; // writes values, runs no program
+  /// Kernels for the process groups of the plan's collectives. A process group
+  /// of more than ZERO_RT_CUDA_MOST_RANKS ranks needs several kernels. The
+  /// first one writes the sum of ZERO_RT_CUDA_MOST_RANKS ranks, in the type in
+  /// which sums are computed. Others continue that sum with as many ranks, or
+  /// with the rest. The last one writes or adds the result, as the sum of one
+  /// array.
   int64_t num_rank_sums;
   const zero_rt_cuda_rank_sum *rank_sums;
 } zero_rt_cuda_code;
@@ -138,7 +146,7 @@ typedef enum zero_rt_event_kind {
   ZERO_RT_EVENT_ACCUMULATE = 2,
   ZERO_RT_EVENT_APPLY = 3,
   ZERO_RT_EVENT_DISCARD = 4,
-  /// A begin with the hint that no other backward follows. Where it is not
+  /// A begin with the hint that no other backward pass follows. Where it is not
   /// listed, it is a begin like any other.
   ZERO_RT_EVENT_BEGIN_LAST = 5,
   ZERO_RT_EVENT_COUNT = 6
@@ -155,28 +163,30 @@ typedef struct zero_rt_parameter_row {
   int64_t elements;       // that each rank holds
   int64_t bucket;         // -1: on another pipeline stage
   int64_t offset;         // of the first element in the bucket
-  int64_t extent;         // elements and the pad behind them
-  int64_t optional;       // 1: may be absent, counts as zero
-  int64_t uses; // arrivals in one backward, all or none; 1 unless declared
+  int64_t extent;         // elements and pad
+  int64_t optional;       // 1: may be missing, and counts as zeros
+  /// The pieces that a backward pass delivers, all or none; 1 unless declared.
+  int64_t uses;
 } zero_rt_parameter_row;
 
 typedef struct zero_rt_bucket_row {
   int64_t name;
   int64_t elements;         // of a row, pads included
-  int64_t gradient_buffer;  // where arrivals go; full
+  int64_t gradient_buffer;  // receives the gradients; full
   int64_t parameter_buffer; // full
-  /// Sharded or full, or -1 if the parameter is it. Between steps the parameter
-  /// is the master rounded, unless state_write wrote both otherwise.
+  /// The master weights, sharded or full; -1 if the parameter is its own
+  /// master. Between steps the parameter is the rounded master, unless
+  /// state_write wrote other values to both.
   int64_t master_buffer;
   int64_t store_kernel; // operands: arriving gradient, gradient buffer
   int64_t add_kernel;
-  /// What the update writes, where that is in another space than the
-  /// parameters: a copy of this rank's part of them. Or -1.
+  /// The buffer that the update writes if it runs in another space than the
+  /// parameters: a copy of this rank's part of the parameters. Otherwise -1.
   int64_t staging_buffer;
-  /// Axes whose ranks hold rows of their own, or nothing of the bucket; -1: all
-  /// ranks hold the same row.
+  /// Axes over which ranks hold different rows, or nothing of the bucket. -1:
+  /// all ranks hold the same row.
   int64_t rows;
-  /// Axes whose ranks promise to deliver the same gradients, or -1.
+  /// Axes over which ranks must deliver the same gradients, or -1.
   int64_t replicated;
 } zero_rt_bucket_row;
 
@@ -186,14 +196,14 @@ typedef struct zero_rt_buffer_row {
   int64_t space;     // zero_rt_space
   int64_t dtype;     // zero_rt_dtype
   int64_t elements;  // of a row
-  int64_t owners;    // axes over whose ranks they are divided, or -1: full
+  int64_t owners;    // axes over whose ranks it is divided, or -1: full
   int64_t on_demand; // 1: allocated by a handler; 0: for the step's life
   int64_t fill;      // bits of the f64 initial value; unused if on_demand
-  int64_t shares;    // the buffer whose memory this one uses, or -1: its own
+  int64_t shares;    // the buffer whose memory this one uses, or -1
 } zero_rt_buffer_row;
 
-/// [begin, end) of a bucket runs with the scalars from |scalars| on, or with
-/// none.
+/// Elements [begin, end) of a bucket, which kernels run with the scalars from
+/// slot |scalars| on, or without scalars.
 typedef struct zero_rt_segment_row {
   int64_t begin;
   int64_t end;
@@ -205,15 +215,15 @@ typedef struct zero_rt_table_row {
   int64_t count;
 } zero_rt_table_row;
 
-/// State of one role for a whole bucket (|bucket| >= 0, in |index| = buffer) or
-/// one scalar (|bucket| = -1, in |index| = slot).
+/// State of one role. If |bucket| >= 0, it is the state of a whole bucket, in
+/// the buffer |index|. If |bucket| is -1, it is the scalar slot |index|.
 typedef struct zero_rt_state_row {
   int64_t role; // name
   int64_t bucket;
   int64_t index;
 } zero_rt_state_row;
 
-/// The order in which the buckets of a backward are closed: entries
+/// The order in which the buckets of a backward pass are closed: entries
 /// [first, first + count). A bucket is closed by its handler as soon as all its
 /// gradients arrived and the buckets before it are closed. |window| buckets are
 /// open at once; gradients of later ones wait. |scratch| is 1 where nobody
@@ -251,20 +261,20 @@ typedef struct zero_rt_slot_row {
 
 /// A scalar that the caller passes to apply.
 typedef struct zero_rt_input_row {
-  int64_t slot; // it goes to
-  /// Axes over whose ranks each passes an addend of its own, or -1: all pass
-  /// the same.
+  int64_t slot; // receives the value
+  /// Axes over which each rank passes an addend of its own. -1: all ranks pass
+  /// the same value.
   int64_t over;
-  int64_t tokens; // 1: what gradients are divided by; 0: anything else
-  /// 1: updates depend on it, so the runtime refuses a step in which it is nan
-  /// or infinite; 0: only results depend on it, or it is the number of tokens,
-  /// which the step's program checks.
+  int64_t tokens; // 1: gradients are divided by it; 0: any other input
+  /// 1: updates depend on the input, and the runtime refuses a step in which
+  /// the input is nan or infinite. 0: only results depend on the input, or the
+  /// input is the number of tokens, which the program of the step checks.
   int64_t hyper;
-  int64_t name; // of the hyperparameter that it is; may be empty
+  int64_t name; // of the hyperparameter; may be empty
 } zero_rt_input_row;
 
-/// What the ranks at coordinate |from| of an axis send to those at |to|, and
-/// these send the gradient of back.
+/// An activation. The ranks at coordinate |from| of an axis send it to the
+/// ranks at |to|, which send its gradient back.
 typedef struct zero_rt_activation_row {
   int64_t name;
   int64_t dtype;
@@ -272,7 +282,7 @@ typedef struct zero_rt_activation_row {
   int64_t from;
   int64_t to;
   int64_t num_dims;
-  int64_t dims[8]; // -1: comes with each of them; 0 behind the last
+  int64_t dims[8]; // -1: sent with each micro-batch; 0 behind the last
 } zero_rt_activation_row;
 
 typedef struct zero_rt_axis_row {
@@ -284,8 +294,9 @@ struct zero_rt_library {
   uint32_t struct_size;
   uint32_t abi_version;
   uint64_t plan_hash;
-  int64_t ranks; // the size of the group this plan is for
-  /// CPU features this code uses, comma separated LLVM names ("avx2,fma").
+  int64_t ranks; // the number of ranks of this plan
+  /// The CPU features that this code uses: LLVM names, separated by commas
+  /// ("avx2,fma").
   const char *cpu_features;
   const char *name;
   const char *strings;
@@ -294,7 +305,8 @@ struct zero_rt_library {
   const zero_rt_axis_row *axes; // of the mesh; their product is ranks
   int64_t num_axis_sets;
   const int64_t *axis_sets; // bits, never 0
-  /// By set: the stages whose ranks take part, a bit for each; 0: all of them.
+  /// For each set, the pipeline stages whose ranks take part, a bit per stage;
+  /// 0: all of them.
   const int64_t *axis_set_stages;
   int64_t num_parameters;
   const zero_rt_parameter_row *parameters;
@@ -336,16 +348,17 @@ struct zero_rt_library {
   int64_t num_activations;
   const zero_rt_activation_row *activations;
 
-  /// Where parameters live on pipeline stages, one library for each stage: for
+  /// If parameters live on pipeline stages, one library for each stage: for
   /// each combination of coordinates over |stage_axes| (bits), row-major. The
-  /// first of them is the library that lists them; the others list none. Axes,
+  /// first library is the one that has this list; the others have none. Axes,
   /// axis sets, parameters, slots, inputs, results and activations have the
-  /// same numbers in all of them. 0: all ranks run this one.
+  /// same numbers in all of these libraries. num_stages 0: all ranks run this
+  /// library.
   int64_t stage_axes;
   int64_t num_stages;
   const zero_rt_library *const *stages;
 
-  /// The same kernels and scalar programs for a GPU; null: there are none.
+  /// The same kernels and scalar programs for a GPU; null: no GPU code.
   const zero_rt_cuda_code *cuda;
 };
 

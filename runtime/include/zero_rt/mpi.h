@@ -1,11 +1,12 @@
-//===- mpi.h - Groups whose ranks are those of MPI --------------*- C -*-===//
+//===- mpi.h - Process groups over MPI --------------------------*- C -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// In libzero_rt_mpi.so, which is built where MPI is installed and used beside
-// libzero_rt.so. It runs with the MPI it was built with.
+// These functions are in libzero_rt_mpi.so. That library is built if MPI is
+// installed, is used together with libzero_rt.so, and needs the MPI that it was
+// built with.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,14 +21,18 @@
 extern "C" {
 #endif
 
-/// Creates a group of the ranks of |comm|, of which this process is one; pass
-/// its rank there to zero_rt_create. Collective over |comm|, which is
-/// duplicated, so that no message of the caller's is taken; the duplicate
-/// lives until MPI_Finalize. MPI must be initialized, with
-/// MPI_THREAD_SERIALIZED if not only the main thread calls the runtime (with
-/// MPI_THREAD_MULTIPLE ranks on GPUs are looked after while nobody calls it),
-/// and be finalized after the group is destroyed. Errors: invalid_argument,
-/// internal (what MPI says).
+/// Creates a process group of the ranks of |comm|. Pass the rank of this
+/// process in |comm| to zero_rt_create. The call is collective over |comm|. It
+/// duplicates |comm|, so that messages of the runtime and of the caller do not
+/// mix. The duplicate lives until MPI_Finalize.
+///
+/// MPI must be initialized before this call, and finalized after the process
+/// group is destroyed. If threads other than the main thread call the runtime,
+/// MPI needs MPI_THREAD_SERIALIZED. With MPI_THREAD_MULTIPLE, a thread of the
+/// runtime detects failures of ranks with GPUs while no call of the runtime is
+/// in progress.
+///
+/// Errors: invalid_argument, internal (with the error of MPI).
 zero_rt_status zero_rt_mpi_group_create(MPI_Comm comm,
                                         zero_rt_group **out_group);
 

@@ -94,7 +94,7 @@ zero.optimizer @sgd hyper [lr] {
   zero.yield %p : f32
 }
 zero.step @s on @m normalize() (%v: !zero.value<f64>, %x: !zero.value<f64, varying = [dp]>) {
-  // expected-error@+1 {{group @g is not a zero.group of this module}}
+  // expected-error@+1 {{parameter group @g is not a zero.group of this module}}
   %s = zero.prepare @g with @sgd(%v) when %v yields 1 : (!zero.value<f64>), !zero.value<f64>
   zero.return []
 }

@@ -4,7 +4,7 @@
 //
 // Rules of the logical step. The first two are the seeds of this project.
 
-// update_c3: the last backward of #7985, added after the reduction, would need
+// update_c3: the last backward pass of #7985, added after the reduction, would need
 // an add of a partial and a replicated value.
 zero.mesh @m <["dp" = 2]>
 zero.step @s on @m normalize() (%a: !zero.value<f64, partial = [dp]>, %b: !zero.value<f64>) {
@@ -15,10 +15,10 @@ zero.step @s on @m normalize() (%a: !zero.value<f64, partial = [dp]>, %b: !zero.
 
 // -----
 
-// reduce_c1: #7981 before there are buffers, a gradient of one backward only.
+// reduce_c1: #7981 before there are buffers, a gradient of one backward pass only.
 zero.mesh @m <["dp" = 2]>
 zero.step @s on @m normalize() (%a: !zero.value<f64, partial = [dp, micro]>) {
-  // expected-error@+1 {{operand is still partial over 'micro': sum it over the backwards first}}
+  // expected-error@+1 {{operand is still partial over 'micro': sum it over the backward passes first}}
   %r = zero.reduce %a : !zero.value<f64, partial = [dp, micro]>
   zero.return []
 }
@@ -135,7 +135,7 @@ zero.step @s on @m normalize() (%a: !zero.value<f64, scaled = [dp : 1]>) {
 zero.mesh @m <["dp" = 2]>
 zero.step @s on @m normalize() (%a: !zero.value<f64>) {
   %g = zero.micro_batches in f64 {
-    // expected-error@+1 {{yields a value that is not partial over 'micro' and would be counted once per backward: '!zero.value<f64>'}}
+    // expected-error@+1 {{yields a value that is not partial over 'micro' and would be counted once per backward pass: '!zero.value<f64>'}}
     zero.yield %a : !zero.value<f64>
   }
   zero.return []
@@ -199,7 +199,7 @@ zero.step @s on @m normalize() () {
 
 // -----
 
-// backward_c4: the caller divided by the number of backwards and the step says
+// backward_c4: the caller divided by the number of backward passes and the step says
 // nothing of it.
 zero.mesh @m <["dp" = 2]>
 zero.parameter @w : 8xf32

@@ -155,7 +155,7 @@ zero.step @s on @m normalize() (%s: !zero.value<f64>) {
 
 // factor_c2
 zero.mesh @m <["dp" = 2]>
-// expected-note@+1 {{write 'loss_scale @name' behind its weight}}
+// expected-note@+1 {{write 'loss_scale @name' after normalize(...)}}
 zero.step @s on @m normalize() (%s: !zero.value<f64>) {
   // expected-error@+1 {{factor names 'loss_scale', and the step has none}}
   %f = zero.factor (loss_scale : -1) loss_scale %s : !zero.value<f64>
@@ -219,7 +219,7 @@ zero.step @s on @m normalize() loss_scale @scale () {
 // step_c2
 zero.mesh @m <["dp" = 2]>
 zero.parameter @w : 8xf32
-// expected-note@+1 {{write 'loss_scale @name' behind its weight}}
+// expected-note@+1 {{write 'loss_scale @name' after normalize(...)}}
 zero.step @s on @m normalize() () {
   %g = zero.micro_batches in f32 {
     // expected-error@+1 {{arrival names 'loss_scale', and the step has none}}

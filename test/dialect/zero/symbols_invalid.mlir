@@ -35,13 +35,13 @@ zero.mesh @m <["micro" = 2]>
 // -----
 
 // mesh_c3
-// expected-error@+1 {{view "dp" must list axes of this mesh once each, got "tp"}}
+// expected-error@+1 {{flattened axis "dp" must list axes of this mesh once each, got "tp"}}
 zero.mesh @m <["edp" = 2]> flattened ["dp" = ["edp", "tp"]]
 
 // -----
 
 // mesh_c3
-// expected-error@+1 {{view "dp" must list axes in the order of the mesh, got ["ep", "edp"]}}
+// expected-error@+1 {{flattened axis "dp" must list axes in the order of the mesh, got ["ep", "edp"]}}
 zero.mesh @m <["edp" = 2, "ep" = 2]> flattened ["dp" = ["ep", "edp"]]
 
 // -----

@@ -15,7 +15,7 @@ zero.step @train on @cluster normalize(tokens : -1) (%lr: !zero.value<f64>, %n: 
   %f = zero.factor (dp : -1)
   // CHECK: zero.outcome(%[[LR]]) missing %[[LR]] backwards %[[LR]] squared %[[LR]] tokens %{{.*}} ranks 2 : !zero.value<f64>, !zero.value<f64>, !zero.value<f64>, !zero.value<f64>, !zero.value<f64>
   %v = zero.outcome(%lr) missing %lr backwards %lr squared %lr tokens %sum ranks 2 : !zero.value<f64>, !zero.value<f64>, !zero.value<f64>, !zero.value<f64>, !zero.value<f64>
-  // Ranks that may make different numbers of backwards do not compare them.
+  // Ranks that may make different numbers of backward passes do not compare them.
   // CHECK: zero.outcome(%[[LR]]) missing %[[LR]] tokens %{{.*}} ranks 2 : !zero.value<f64>, !zero.value<f64>, !zero.value<f64>
   %u = zero.outcome (%lr) missing %lr tokens %sum ranks 2 : !zero.value<f64>, !zero.value<f64>, !zero.value<f64>
   zero.return []

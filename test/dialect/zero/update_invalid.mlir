@@ -12,7 +12,7 @@
 
 //--- group.mlir
 // update_c1
-// CHECK: group @g is not a zero.group of this module
+// CHECK: parameter group @g is not a zero.group of this module
 zero.mesh @m <["dp" = 2]>
 zero.step @s on @m normalize() (%r: !zero.value<f64>) {
   zero.update @g with @sgd(%r) hyper(lr = 0.1) : (!zero.value<f64>), ()
@@ -21,8 +21,8 @@ zero.step @s on @m normalize() (%r: !zero.value<f64>) {
 
 //--- count.mlir
 // update_c2
-// CHECK: group @g has 2 members, got 1 gradients
-// CHECK: note: group is declared here
+// CHECK: parameter group @g has 2 members, got 1 gradients
+// CHECK: note: parameter group is declared here
 zero.mesh @m <["dp" = 2]>
 zero.parameter @v : f64
 zero.parameter @w : f64
@@ -86,7 +86,7 @@ zero.step @s on @m normalize() (%r: !zero.value<f64>) {
 }
 
 //--- partial.mlir
-// update_c3: #7981, a gradient of one backward reaches the update.
+// update_c3: #7981, a gradient of one backward pass reaches the update.
 // CHECK: operand must be reduced, got partial over 'micro'
 zero.mesh @m <["dp" = 2]>
 zero.step @s on @m normalize() (%r: !zero.value<f64, partial = [micro]>) {

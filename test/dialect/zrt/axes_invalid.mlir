@@ -72,7 +72,7 @@ zero.mesh @m <["dp" = 2, "tp" = 2]>
 zrt.program @p on @m inputs [] results [] [] {
   zrt.slots @s [0.0, 0.0]
   zrt.handler @h {
-    // expected-error@+1 {{index 2 is out of range, @s has 2 slots}}
+    // expected-error@+1 {{index 2 is out of range, @s has 2 scalar slots}}
     %t = zrt.count_replicated_once @s[2] over [tp] after()
   }
 }

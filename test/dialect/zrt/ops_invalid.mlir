@@ -145,7 +145,7 @@ zero.mesh @m <["dp" = 2]>
 zrt.program @p on @m inputs [] results [] [] {
   zrt.slots @s [0.0]
   zrt.scalars @f {
-    // expected-error@+1 {{index 1 is out of range, @s has 1 slots}}
+    // expected-error@+1 {{index 1 is out of range, @s has 1 scalar slots}}
     %x = zrt.load_slot @s[1]
     zrt.yield
   }
@@ -325,7 +325,7 @@ zrt.program @p on @m inputs [] results [] [] {
   }
   zrt.segments @s ends [64] rows [] scalars []
   zrt.handler @h {
-    // expected-error@+1 {{a slot for the sum is given exactly where the kernel sums, over one segment}}
+    // expected-error@+1 {{a scalar slot for the sum is given exactly if the kernel sums, over one segment}}
     %t = zrt.launch @k [@a] over @s after()
   }
 }

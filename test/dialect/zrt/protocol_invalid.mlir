@@ -171,7 +171,7 @@ zrt.program @p on @m inputs [] results [] [] {
 zero.mesh @m <["dp" = 2]>
 zrt.program @p on @m inputs [] results [] [] {
   zrt.sequence @s [] run [] window 2
-  // expected-error@+1 {{begins a backward, and has a sequence}}
+  // expected-error@+1 {{begins a backward pass, and has a sequence}}
   zrt.transition idle on begin to open run [] sequence @s
 }
 
@@ -182,7 +182,7 @@ zero.mesh @m <["dp" = 2]>
 zrt.program @p on @m inputs [] results [] [] {
   zrt.sequence @s [] run [] window 2
   zrt.transition idle on begin to open run []
-  // expected-error@+1 {{begins a backward, and has a sequence}}
+  // expected-error@+1 {{begins a backward pass, and has a sequence}}
   zrt.transition idle on begin_last to open run [] sequence @s
 }
 

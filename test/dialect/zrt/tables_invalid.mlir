@@ -69,7 +69,7 @@ zero.mesh @m <["dp" = 2]>
 zrt.program @p on @m inputs [] results [] [] {
   zrt.slots @one [0.0]
   zrt.handler @h {
-    // expected-error@+1 {{needs two slots, @one has 1}}
+    // expected-error@+1 {{needs two scalar slots, @one has 1}}
     %t = zrt.count_arrivals to @one after()
   }
 }
@@ -174,7 +174,7 @@ zrt.program @p on @m inputs [] results [] [] {
 zero.mesh @m <["dp" = 2]>
 zrt.program @p on @m inputs [] results [] [] {
   zrt.slots @s [0.0]
-  // expected-error@+1 {{index 1 is out of range, @s has 1 slots}}
+  // expected-error@+1 {{index 1 is out of range, @s has 1 scalar slots}}
   zrt.scalar_state "t" in @s[1]
 }
 
@@ -186,7 +186,7 @@ zrt.program @p on @m inputs [] results [] [] {
   zrt.slots @s [0.0, 0.0]
   // expected-note@+1 {{the other one is here}}
   zrt.scalar_state "a.b.c" in @s[0]
-  // expected-error@+1 {{role 'a.b.c' is taken: rename a group, a loss scale, a schedule or a counter}}
+  // expected-error@+1 {{role 'a.b.c' is taken: rename a parameter group, a loss scale, a schedule or a counter}}
   zrt.scalar_state "a.b.c" in @s[1]
 }
 
@@ -294,7 +294,7 @@ zrt.program @p on @m inputs [] results [] [] {
 zero.mesh @m <["dp" = 2]>
 zrt.program @p on @m inputs [@a] results [] [] {
   zrt.slots @a [0.0]
-  // expected-error@+1 {{of what apply takes must be an input of one slot}}
+  // expected-error@+1 {{with 'over', 'hyper' or tokens must be an input of one scalar slot}}
   zrt.slots @b [0.0] over [dp]
 }
 
@@ -303,7 +303,7 @@ zrt.program @p on @m inputs [@a] results [] [] {
 // slots_c2
 zero.mesh @m <["dp" = 2]>
 zrt.program @p on @m inputs [@a] results [] [] {
-  // expected-error@+1 {{of what apply takes must be an input of one slot}}
+  // expected-error@+1 {{with 'over', 'hyper' or tokens must be an input of one scalar slot}}
   zrt.slots @a [0.0, 0.0] is "tokens"
 }
 
@@ -313,7 +313,7 @@ zrt.program @p on @m inputs [@a] results [] [] {
 zero.mesh @m <["dp" = 2]>
 zrt.program @p on @m inputs [@a] results [] [] {
   zrt.slots @a [0.0] hyper "lr"
-  // expected-error@+1 {{of what apply takes must be an input of one slot}}
+  // expected-error@+1 {{with 'over', 'hyper' or tokens must be an input of one scalar slot}}
   zrt.slots @b [0.0] hyper "lr"
 }
 
@@ -392,6 +392,6 @@ zero.loss_scale @scale counters [scale = 4.0] {
 ^update(%overflow: i1, %scale: f64):
   zero.yield %scale : f64
 }
-// expected-error@+1 {{has loss scale @scale, and no slots are its number}}
+// expected-error@+1 {{has loss scale @scale, and no slots with its number}}
 zrt.program @p on @m loss_scale @scale inputs [] results [] [] {
 }

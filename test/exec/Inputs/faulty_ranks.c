@@ -7,7 +7,7 @@
 |* plan), absent (it creates no step), leaves (it destroys its step before
 |* apply), stalls (it comes to apply after rank 0 gave up) or vain (both make
 two
-|* backwards, and it alone says of the first that it is the last).
+|* backward passes, and it alone says of the first that it is the last).
 |*
 \*===----------------------------------------------------------------------===*/
 

@@ -55,16 +55,16 @@ namespace {
 /// One step of the script.
 struct Script {
   std::vector<int> backwards = {1}; // by rank, the last for all that follow
-  int absentIn = -1;                // backward without optional gradients
+  int absentIn = -1;                // backward pass without optional gradients
   int missing = -1;                 // which parameter has no gradient
   int nonfinite = -1;               // which one has a nan in it
   double scale = 1.0 / 64;          // of gradients
-  bool early = false;               // missing or nan in the first backward
+  bool early = false;               // missing or nan in the first backward pass
   bool closesLast = false;          // by accumulate, and not by what follows
   bool isDiscarded = false;         // given up, and not applied
   double counts = 1;                // times what ranks count, where they do
-  unsigned hinted = 0;              // bit b: backward b is begun as the last
-  bool hintsOnFirst = false;        // on rank 0 only
+  unsigned hinted = 0;       // bit b: backward pass b is begun as the last
+  bool hintsOnFirst = false; // on rank 0 only
 };
 } // namespace
 
@@ -251,7 +251,7 @@ Behaviour test::run(ModuleOp module, const Subject &subject,
       auto result = (*interpreter)->apply(inputs);
       if (failed(result))
         return fail();
-      // One backward more on another rank is refused, or no step at all.
+      // One backward pass more on another rank is refused, or no step at all.
       behaviour.numbers.push_back(result->outcome);
       llvm::append_range(behaviour.numbers, result->values);
     }

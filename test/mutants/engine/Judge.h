@@ -30,9 +30,10 @@ struct Subject {
 /// Reads a logical step.
 Subject getSubject(mlir::ModuleOp logical);
 
-/// Runs steps of 1 to 4 backwards, with gradients that are absent, missing and
-/// not finite, and with unequal numbers of backwards, which apply or accumulate
-/// closes, and some that are given up; |seed| draws gradients.
+/// Runs steps of 1 to 4 backward passes, with gradients that are absent,
+/// missing and not finite, and with unequal numbers of backward passes, which
+/// apply or accumulate closes, and some that are given up; |seed| draws
+/// gradients.
 Behaviour run(mlir::ModuleOp module, const Subject &subject,
               Arithmetic arithmetic, unsigned seed);
 

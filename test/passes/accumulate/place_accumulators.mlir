@@ -3,8 +3,8 @@
 // RUN: zero-opt %S/../Inputs/collectives.mlir --zero-place-accumulators | FileCheck %s
 // RUN: zero-opt %s --zero-place-accumulators | FileCheck %s --check-prefix=STAYS
 //
-// The reduction moves into the loop: each backward is reduced, and the sum over
-// backwards is a slice.
+// The reduction moves into the loop: each backward pass is reduced, and the sum over
+// backward passes is a slice.
 //
 // CHECK: %[[G:.*]] = zero.micro_batches in f32
 // CHECK: %[[D:.*]] = zero.backward(@b0)

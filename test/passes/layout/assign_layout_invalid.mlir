@@ -15,7 +15,7 @@ zero.step @s on @m normalize() () {
 zero.mesh @m <["dp" = 2]>
 zero.parameter @v : 8xf32
 zero.parameter @w : 8xf32
-// expected-note@+1 {{group is declared here}}
+// expected-note@+1 {{parameter group is declared here}}
 zero.group @g [@v, @w]
 zero.optimizer @sgd hyper [lr] {
 ^prepare(%lr: f64):
@@ -184,7 +184,7 @@ zero.step @s on @m normalize() (%loss: !zero.value<f64, partial = [dp]>) {
 
 // -----
 
-// expected-error@+1 {{has views; run zero-expand-flattened first}}
+// expected-error@+1 {{has flattened axes; run zero-expand-flattened first}}
 zero.mesh @m <["edp" = 2, "ep" = 2]> flattened ["dp" = ["edp", "ep"]]
 zero.step @s on @m normalize() () {
   zero.return []

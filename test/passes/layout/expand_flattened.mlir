@@ -9,7 +9,7 @@
 //
 // PROVED: proved
 //
-// A view is short for its axes, in types, weights and lists of axes.
+// A flattened axis is short for its axes, in types, scales and lists of axes.
 
 // CHECK: zero.mesh @m<["edp" = 2, "ep" = 3, "tp" = 2, "sp" = 2]>{{ *$}}
 zero.mesh @m <["edp" = 2, "ep" = 3, "tp" = 2, "sp" = 2]> flattened ["dp" = ["edp", "ep"], "model" = ["tp", "sp"]]

@@ -4,7 +4,7 @@
 //
 // Flattened axes that name an axis twice.
 
-// expected-error@+1 {{a value names axis 'ep' twice, by a view of the mesh, got '!zero.value<8x8xf32, sharded = [ep, model : 1]>'}}
+// expected-error@+1 {{a value names axis 'ep' twice, by a flattened axis of the mesh, got '!zero.value<8x8xf32, sharded = [ep, model : 1]>'}}
 zero.mesh @m <["ep" = 2, "tp" = 2]> flattened ["model" = ["ep", "tp"]]
 zero.parameter @w : 8x8xf32, sharded = [ep, model : 1]
 
@@ -12,7 +12,7 @@ zero.parameter @w : 8x8xf32, sharded = [ep, model : 1]
 
 // expected-note@+1 {{the other mesh is here}}
 zero.mesh @m <["ep" = 2]> flattened ["dp" = ["ep"]]
-// expected-error@+1 {{a module has the views of one mesh}}
+// expected-error@+1 {{a module has the flattened axes of one mesh}}
 zero.mesh @n <["tp" = 2]> flattened ["dp" = ["tp"]]
 
 // -----
@@ -33,5 +33,5 @@ zero.step @s on @m normalize() () {
 
 // expected-note@+1 {{the other mesh is here}}
 zero.mesh @m <["edp" = 2]> flattened ["dp" = ["edp"]]
-// expected-error@+1 {{has an axis with the name of a view of another mesh}}
+// expected-error@+1 {{has an axis with the name of a flattened axis of another mesh}}
 zero.mesh @n <["edp" = 2, "dp" = 4]>

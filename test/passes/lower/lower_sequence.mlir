@@ -22,8 +22,8 @@
 // CHECK: zrt.transition first on discard to idle run [] sequence @first
 // CHECK: zrt.transition next on apply to idle run [@finish, @reset] sequence @next
 //
-// Stage 1 keeps whole gradients over backwards; none can share.
-// They are closed early, all open at once, in a backward that is said to be the last.
+// Stage 1 keeps whole gradients over backward passes; none can share.
+// They are closed early, all open at once, in a backward pass that is said to be the last.
 // ONE-NOT: shares
 // ONE: zrt.sequence @only [@b0, @b1, @b2, @b3] run [@b0.close_only, @b1.close_only, @b2.close_only, @b3.close_only] window 4
 // ONE: zrt.sequence @last

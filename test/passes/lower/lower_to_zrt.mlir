@@ -22,7 +22,7 @@
 // CHECK-NEXT: %[[P1:.*]] = math.fma %[[GF]], %[[S32]], %[[P]]
 // CHECK-NEXT: zrt.yield %[[P1]]
 //
-// The first backward stores, later ones add.
+// The first backward pass stores, later ones add.
 // CHECK: zrt.handler @arrive_first
 // CHECK-NEXT: zrt.pack after()
 // CHECK: zrt.handler @arrive_next
@@ -33,7 +33,7 @@
 // CHECK-NEXT: zrt.set_role @b0.gradient as accumulator
 //
 // One collective for each of gradients, statistics and parameters. That of gradients
-// runs in a backward that is said to be the last, and else when the step is applied.
+// runs in a backward pass that is said to be the last, and else when the step is applied.
 // CHECK: zrt.handler @reduce
 // CHECK-NEXT: zrt.reduce_scatter @b0.gradient to @b0.reduced
 // CHECK: zrt.handler @b0.close_only

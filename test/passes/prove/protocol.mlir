@@ -10,12 +10,12 @@
 // REDEFINE: %{edit} = '/transition next on apply/d'
 // REDEFINE: %{check} = NOAPPLY
 // RUN: %{bad}
-// NOAPPLY: error: apply is refused in state 'next', in which a backward is open
+// NOAPPLY: error: apply is refused in state 'next', in which a backward pass is open
 //
 // REDEFINE: %{edit} = 's/transition between on begin to next/transition between on begin to first/'
 // REDEFINE: %{check} = OVER
 // RUN: %{bad}
-// OVER: error: writes over @b0.gradient, which counts as accumulator: what earlier backwards left is lost
+// OVER: error: writes over @b0.gradient, which counts as accumulator: what earlier backward passes left is lost
 //
 // REDEFINE: %{edit} = 's/transition first on arrive to first/transition first on arrive to next/'
 // REDEFINE: %{check} = ARRIVE

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Plain SGD on two ranks: the sum over backwards, the mean over ranks. @expert may
-// stay away.
+// Plain SGD on two ranks: the sum over backward passes, the mean over ranks. @expert
+// may stay away.
 
 zero.mesh @cluster <["dp" = 2]>
 zero.parameter @w : 2x3xf32

@@ -1,4 +1,4 @@
-//===- LayerTest.cpp - Backwards of the layers against differences --------===//
+//===- LayerTest.cpp - Backward passes of the layers against differences --===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,4 +1,5 @@
-//===- ModelTest.cpp - The whole model's backward against differences -----===//
+//===- ModelTest.cpp - The whole model's backward pass against differences
+//-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -13,7 +14,7 @@ using namespace transformer;
 namespace {
 
 /// A model in f64 with values far from the initial ones, so that every term of
-/// the backward counts.
+/// the backward pass counts.
 struct SmallModel : testing::Test {
   ModelShape shape{/*vocabulary=*/7, /*context=*/5, /*width=*/8, /*heads=*/2,
                    /*layers=*/2};

@@ -83,7 +83,7 @@ TEST(Reference, SecondStepForgetsTheFirstStepsSums) {
   add(reference, 0, 0.5f, 0.0f);
   reference.update(0.1);
   add(reference, 0, 0.0f, 0.25f);
-  add(reference, 0, 0.0f, 0.25f); // a second backward
+  add(reference, 0, 0.0f, 0.25f); // a second backward pass
   EXPECT_DOUBLE_EQ(reference.update(0.1), 0.5);
   double first = 0.05 / (1 - 0.81), second = 0.00025 / (1 - 0.998001);
   EXPECT_NEAR(reference.values(1)[0], -0.1 * first / (std::sqrt(second) + 1e-8),

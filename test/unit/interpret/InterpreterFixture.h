@@ -25,10 +25,10 @@ public:
   Runner(const std::string &text, Arithmetic arithmetic = Arithmetic::Typed);
   Interpreter *operator->() { return interpreter.get(); }
 
-  /// One step with gradients of @w by [backward][rank].
+  /// One step with gradients of @w by [backward pass][rank].
   StepResult apply(const std::vector<std::vector<Gradient>> &gradients,
                    std::vector<double> inputs);
-  /// The same by parameter name, [rank][backward].
+  /// The same by parameter name, [rank][backward pass].
   StepResult applyInputs(std::vector<RankInputs> inputs);
 
   std::vector<double> parameter(llvm::StringRef name = "w", int64_t rank = 0);

@@ -14,8 +14,8 @@ using namespace zero::test;
 
 namespace {
 
-/// g = 2^(k + 4r) in backward k of rank r: any lost or repeated contribution
-/// shows in the sum.
+/// g = 2^(k + 4r) in backward pass k of rank r: any lost or repeated
+/// contribution shows in the sum.
 std::vector<std::vector<Gradient>> powersOfTwo() {
   std::vector<std::vector<Gradient>> gradients;
   for (int k = 0; k < 4; ++k)
@@ -32,8 +32,8 @@ StepText oneHot() {
 
 } // namespace
 
-// Closed form 1, seed #7985: the mean over 4 backwards and 2 ranks of unit
-// vectors.
+// Closed form 1, seed #7985: the mean over 4 backward passes and 2 ranks of
+// unit vectors.
 TEST(Logical, EveryOneHotContributionIsInTheMean) {
   for (Arithmetic arithmetic : {Arithmetic::Typed, Arithmetic::F64}) {
     Runner run(oneHot().print(), arithmetic);
@@ -54,7 +54,7 @@ TEST(Logical, EveryOneHotContributionIsInTheMean) {
   }
 }
 
-// Closed form 2, seed #7981: a sum over backwards and a mean over ranks.
+// Closed form 2, seed #7981: a sum over backward passes and a mean over ranks.
 TEST(Logical, BackwardsAddUp) {
   Runner run(StepText().print());
   StepResult result = run.apply(powersOfTwo(), {1.0 / 128});

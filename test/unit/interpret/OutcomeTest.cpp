@@ -14,7 +14,7 @@ using namespace zero::test;
 
 static constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// Inputs of two ranks with so many backwards each, every gradient 1.
+/// Inputs of two ranks with so many backward passes each, every gradient 1.
 static std::vector<RankInputs> makeInputs(int first, int second) {
   std::vector<RankInputs> ranks(2);
   for (RankInputs &rank : ranks)
@@ -32,7 +32,7 @@ TEST(Outcome, MissingGradientRefuses) {
   StepResult result = run.applyInputs(inputs);
   EXPECT_EQ(result.outcome, 2);
   EXPECT_EQ(result.message, "step refused: gradient of 'w' never arrived on "
-                            "rank 1 (backward 1 of 2)");
+                            "rank 1 (backward pass 1 of 2)");
   EXPECT_EQ(run.parameter(), std::vector<double>{0});
 }
 
@@ -51,7 +51,7 @@ TEST(Outcome, UnequalBackwardsRefuse) {
   StepResult result = run.applyInputs(makeInputs(1, 2));
   EXPECT_EQ(result.outcome, 3);
   EXPECT_EQ(result.message, "step refused: ranks made unequal numbers of "
-                            "backwards: rank 0 made 1, rank 1 made 2");
+                            "backward passes: rank 0 made 1, rank 1 made 2");
   EXPECT_EQ(run.applyInputs(makeInputs(0, 2)).outcome, 3);
   EXPECT_EQ(run.parameter(), std::vector<double>{0});
 }

@@ -14,7 +14,7 @@ using namespace zero::test;
 namespace {
 
 /// SGD over the sum of all gradients, on two ranks. What varies is what runs
-/// when a backward is closed, and when the step is applied.
+/// when a backward pass is closed, and when the step is applied.
 std::string makeProgram(const std::string &closeFirst,
                         const std::string &beforeUpdate,
                         const std::string &arriveNext = "zrt.pack accumulate") {
@@ -134,7 +134,7 @@ const char *const kReduce = R"(
     %a = zrt.allocate @reduced after()
     %b = zrt.reduce_scatter @gradient to @reduced over [dp] after(%a))";
 
-/// Two backwards of two ranks; b arrives once.
+/// Two backward passes of two ranks; b arrives once.
 std::vector<RankInputs> makeInputs() {
   std::vector<RankInputs> ranks(2);
   for (int r : {0, 1}) {
@@ -170,7 +170,7 @@ TEST(Program, RunsItsProtocol) {
   }
 }
 
-// Who closes the last backward makes no difference, on any rank.
+// Who closes the last backward pass makes no difference, on any rank.
 TEST(Program, AccumulateMayCloseTheLastBackward) {
   for (int closing : {1, 2}) {
     Runner run(makeProgram(kFill, kReduce), Arithmetic::Typed);
@@ -203,7 +203,7 @@ TEST(Program, APredicatedKernelLeavesStateAlone) {
   StepResult result = run.applyInputs(inputs);
   EXPECT_EQ(result.outcome, 2);
   EXPECT_EQ(result.message, "step refused: gradient of 'w' never arrived on "
-                            "rank 0 (backward 2 of 2)");
+                            "rank 0 (backward pass 2 of 2)");
   EXPECT_EQ(run.state("master", "w"), Gradient(3, 1.5));
 }
 
@@ -213,7 +213,7 @@ TEST(Program, ReadBeforeWriteIsNaN) {
   EXPECT_TRUE(std::isnan(run.applyInputs(makeInputs()).values[0]));
 }
 
-// Mutant, seed #7981: a second backward that stores loses the first.
+// Mutant, seed #7981: a second backward pass that stores loses the first.
 TEST(Program, StoringTwiceLosesAContribution) {
   Runner run(makeProgram(kFill, kReduce, "zrt.pack"));
   EXPECT_NE(run.applyInputs(makeInputs()).values[0], 676 + 16 + 16 + 64);
@@ -226,8 +226,8 @@ TEST(Program, UnallocatedBuffersAreErrors) {
   EXPECT_TRUE(mlir::failed(run->apply(makeInputs())));
 }
 
-// Ranks that made different numbers of backwards apply from different states,
-// and meet at the same collectives.
+// Ranks that made different numbers of backward passes apply from different
+// states, and meet at the same collectives.
 TEST(Program, UnequalBackwardsReachApplyTogether) {
   Runner run(makeProgram(kFill, kReduce));
   std::vector<RankInputs> inputs = makeInputs();
@@ -247,7 +247,7 @@ TEST(Program, ACollectiveInOneRanksProtocolOnlyIsRefused) {
   StepResult result = run.applyInputs(inputs);
   EXPECT_EQ(result.outcome, 3);
   EXPECT_EQ(result.message, "step refused: ranks made unequal numbers of "
-                            "backwards: rank 0 made 1, rank 1 made 2");
+                            "backward passes: rank 0 made 1, rank 1 made 2");
 }
 
 // A collective where only some ranks have an arrival would wait forever.

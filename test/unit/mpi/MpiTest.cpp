@@ -47,8 +47,8 @@ protected:
   zero_rt_runtime *runtime = nullptr;
 };
 
-/// Parameters after some steps of |backwards| backwards each; gradients differ
-/// by rank, step and backward, and are no round numbers.
+/// Parameters after some steps of |backwards| backward passes each; gradients
+/// differ by rank, step and backward pass, and are no round numbers.
 std::vector<uint16_t> train(zero_rt_step *step, int rank) {
   for (int i = 0; i < 4; ++i) {
     for (int b = 0; b <= i; ++b) {

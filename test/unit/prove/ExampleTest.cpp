@@ -19,19 +19,22 @@ protected:
   Expr half = algebra.rational({1, 2});
 };
 
-// A factor shows in one backward, an epoch in two.
+// A factor shows in one backward pass, an epoch in two.
 TEST_F(ExampleTest, IsAsSmallAsItCanBe) {
-  EXPECT_EQ(findExample(algebra, algebra.multiply(half, all), all, 2),
-            "counterexample: the gradient of 1 backward is 1 on rank 0, 10 on "
-            "rank 1; rank 0 has 5.5, expected 11");
-  EXPECT_EQ(findExample(algebra, algebra.multiply(half, all), all, 1),
-            "counterexample: the gradient of 1 backward is 1; rank 0 has 0.5, "
-            "expected 1");
+  EXPECT_EQ(
+      findExample(algebra, algebra.multiply(half, all), all, 2),
+      "counterexample: the gradient of 1 backward pass is 1 on rank 0, 10 on "
+      "rank 1; rank 0 has 5.5, expected 11");
+  EXPECT_EQ(
+      findExample(algebra, algebra.multiply(half, all), all, 1),
+      "counterexample: the gradient of 1 backward pass is 1; rank 0 has 0.5, "
+      "expected 1");
   Expr last = algebra.gradient(Epoch::last, /*over=*/1);
   Expr former = algebra.gradient(Epoch::former, /*over=*/0);
-  EXPECT_EQ(findExample(algebra, algebra.add(last, former), all, 3),
-            "counterexample: gradients of 2 backwards are 1 and 2 on rank 0, "
-            "10 and 20 on rank 1, 0 on others; rank 0 has 13, expected 33");
+  EXPECT_EQ(
+      findExample(algebra, algebra.add(last, former), all, 3),
+      "counterexample: gradients of 2 backward passes are 1 and 2 on rank 0, "
+      "10 and 20 on rank 1, 0 on others; rank 0 has 13, expected 33");
 }
 
 // It says what else it takes, and where that makes no difference takes another.

@@ -1,4 +1,4 @@
-//===- GradientTest.cpp - What closing a backward does to a number --------===//
+//===- GradientTest.cpp - What closing a backward pass does to a number ---===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -67,7 +67,7 @@ TEST_F(GradientTest, SquaresDoNotJoin) {
   Expr sum = algebra.add(algebra.power(g(Epoch::earlier), 2),
                          algebra.power(g(Epoch::current), 2));
   EXPECT_NE(close(sum), algebra.power(g(Epoch::earlier), 2));
-  // Nor what each backward is clipped with.
+  // Nor what each backward pass is clipped with.
   auto clipped = [&](Epoch epoch) {
     return algebra.multiply(g(epoch),
                             algebra.operation("minimumf", {g(epoch)}));

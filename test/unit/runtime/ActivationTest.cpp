@@ -341,7 +341,7 @@ TEST(Activation, EachWindowIsItsOwn) {
       expectOk(send(step, Fixed, 0, std::vector<float>(6, 2)));
     expectOk(calls.discard(step));
     exchange(3);
-    // A stage that has begun a backward, and one that has only sent.
+    // A stage that has begun a backward pass, and one that has only sent.
     if (rank == 1)
       backward();
     expectOk(calls.discard(step));

@@ -1,4 +1,4 @@
-//===- BackwardsTest.cpp - Backwards that are under way together ----------===//
+//===- BackwardsTest.cpp - Backward passes that are under way together ----===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -44,8 +44,8 @@ float valueOf(int32_t rank, int64_t backward, int32_t parameter) {
 
 } // namespace
 
-// Whatever the order, a step with several backwards under way is the step with
-// one after the other.
+// Whatever the order, a step with several backward passes under way is the step
+// with one after the other.
 TEST(Backwards, TheirOrderDoesNotMatter) {
   LibraryBuilder library = makeTrainStep(2);
   std::vector<uint16_t> expected[2];
@@ -94,7 +94,7 @@ TEST(Backwards, TheirOrderDoesNotMatter) {
     });
 }
 
-// A gradient of a later backward waits in our memory, or where it lies.
+// A gradient of a later backward pass waits in our memory, or where it lies.
 TEST(Backwards, ALaterGradientWaits) {
   LibraryBuilder library = makeTrainStep(1);
   runSteps(library.get(), [](int32_t, zero_rt_step *step) {
@@ -127,40 +127,44 @@ TEST(Backwards, RefusesWhatIsOutOfTurn) {
   runSteps(library.get(), [](int32_t, zero_rt_step *step) {
     const zero_rt_calls &calls = callsOf(step);
     expectStatus(ZERO_RT_INVALID_ARGUMENT, passOf(step, -1, Weight),
-                 "gradient_of: backward is -1, expected 0 to 1024");
+                 "gradient_of: backward pass is -1, expected 0 to 1024");
     expectStatus(ZERO_RT_INVALID_ARGUMENT, passOf(step, 1025, Weight),
                  "at most 1024 more than the open one");
     expectStatus(ZERO_RT_INVALID_ARGUMENT, calls.end_backward(step, 5000),
-                 "end_backward: backward is 5000, expected 0 to 1024");
+                 "end_backward: backward pass is 5000, expected 0 to 1024");
     expectOk(passOf(step, 0, Weight));
     expectOk(passOf(step, 2, Weight));
-    expectStatus(ZERO_RT_PROTOCOL, passOf(step, 0, Weight),
-                 "gradient of 'fc1.weight' arrived 2 times in this backward, "
-                 "declared 1");
-    expectStatus(ZERO_RT_PROTOCOL, passOf(step, 2, Weight),
-                 "gradient of 'fc1.weight' arrived 2 times in this backward, "
-                 "declared 1");
+    expectStatus(
+        ZERO_RT_PROTOCOL, passOf(step, 0, Weight),
+        "gradient of 'fc1.weight' arrived 2 times in this backward pass, "
+        "declared 1");
+    expectStatus(
+        ZERO_RT_PROTOCOL, passOf(step, 2, Weight),
+        "gradient of 'fc1.weight' arrived 2 times in this backward pass, "
+        "declared 1");
     expectOk(calls.end_backward(step, 0));
     for (zero_rt_status status :
          {passOf(step, 0, Bias), calls.end_backward(step, 0)})
       expectStatus(ZERO_RT_PROTOCOL, status,
-                   "backward 0 has ended; they are numbered from 0 after each "
+                   "backward pass 0 has ended; backward passes are numbered "
+                   "from 0 after each "
                    "apply");
-    expectStatus(ZERO_RT_PROTOCOL, applyStep(step),
-                 "apply: backward 2 has begun, and backward 1 has not ended; "
-                 "call end_backward for it first");
+    expectStatus(
+        ZERO_RT_PROTOCOL, applyStep(step),
+        "apply: backward pass 2 has begun, and backward pass 1 has not ended; "
+        "call end_backward for it first");
     expectOk(calls.end_backward(step, 2));
     expectStatus(ZERO_RT_PROTOCOL, passOf(step, 2, Bias), "has ended");
     expectOk(calls.end_backward(step, 1));
     // It is open, and has ended all the same.
     expectStatus(ZERO_RT_PROTOCOL, passGradient(step, Bias),
-                 "gradient: backward 2 has ended");
+                 "gradient: backward pass 2 has ended");
     expectOk(calls.discard(step));
     EXPECT_EQ(stagingOf(step), 0);
   });
 }
 
-// What is missing is told with the backward that it is missing in.
+// What is missing is told with the backward pass that it is missing in.
 TEST(Backwards, AMissingGradientIsThatOfItsBackward) {
   LibraryBuilder library = makeTrainStep(1);
   runSteps(library.get(), [](int32_t, zero_rt_step *step) {
@@ -175,7 +179,7 @@ TEST(Backwards, AMissingGradientIsThatOfItsBackward) {
     auto results = sized<zero_rt_results>();
     expectStatus(ZERO_RT_MISSING_GRADIENT, calls.results(step, &results),
                  "'fc1.bias'");
-    EXPECT_NE(std::string(zero_rt_message()).find("backward 2"),
+    EXPECT_NE(std::string(zero_rt_message()).find("backward pass 2"),
               std::string::npos)
         << zero_rt_message();
   });
@@ -208,7 +212,7 @@ TEST(Backwards, AreDroppedTogether) {
   });
 }
 
-// Numbers and the calls without them count the same backwards.
+// Numbers and the calls without them count the same backward passes.
 TEST(Backwards, NumbersMayBeginLate) {
   LibraryBuilder library = makeTrainStep(1);
   runSteps(library.get(), [](int32_t, zero_rt_step *step) {

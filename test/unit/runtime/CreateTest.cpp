@@ -23,7 +23,7 @@ TEST(Create, RefusesBadGroups) {
   expectStatus(ZERO_RT_INVALID_ARGUMENT, zero_rt_local_group_create(1, nullptr),
                "out_group is null");
   expectStatus(ZERO_RT_INVALID_ARGUMENT, zero_rt_group_destroy(nullptr),
-               "group is null");
+               "process group is null");
 }
 
 TEST(Create, RefusesBadRuntimes) {
@@ -36,9 +36,10 @@ TEST(Create, RefusesBadRuntimes) {
                zero_rt_create(group, 1, nullptr, &second), "already taken");
   expectStatus(ZERO_RT_INVALID_ARGUMENT,
                zero_rt_create(group, 2, nullptr, &second),
-               "rank 2 is out of range for a group of 2");
+               "rank 2 is out of range for a process group of 2");
   expectStatus(ZERO_RT_INVALID_ARGUMENT,
-               zero_rt_create(nullptr, 0, nullptr, &second), "group is null");
+               zero_rt_create(nullptr, 0, nullptr, &second),
+               "process group is null");
   expectStatus(ZERO_RT_INVALID_ARGUMENT,
                zero_rt_create(group, 0, nullptr, nullptr), "out_runtime");
   zero_rt_options options = {};
@@ -128,9 +129,10 @@ TEST(Create, RefusesAnotherNumberOfRanks) {
   LibraryBuilder library = makeTrainStep(4);
   const zero_rt_library &tables = library.get();
   runRanks(2, [&](int32_t, zero_rt_runtime *runtime) {
-    expectRefused(runtime, tables, ZERO_RT_INVALID_ARGUMENT,
-                  "library 'train' was compiled for 4 ranks and this group has "
-                  "2; recompile with --mesh");
+    expectRefused(
+        runtime, tables, ZERO_RT_INVALID_ARGUMENT,
+        "library 'train' was compiled for 4 ranks and this process group has "
+        "2; recompile with --mesh");
   });
 }
 
@@ -200,9 +202,9 @@ TEST(Create, RefusesCorruptTables) {
           [](L &l) { l.parameters[2].uses = 0; });
   refuses("parameter 0: dtype differs",
           [](L &l) { l.parameters[0].dtype = ZERO_RT_F32; });
-  refuses("axis 0: size does not divide the group",
+  refuses("axis 0: size does not divide the number of ranks",
           [](L &l) { l.axes[0].size = 3; });
-  refuses("axis 0: sizes do not make up the group",
+  refuses("axis 0: product of sizes is not the number of ranks",
           [](L &l) { l.axes[0].size = 1; });
   refuses("axis set 0: bad axes", [](L &l) { l.axisSets[0] = 0; });
   refuses("axis set 0: bad axes", [](L &l) { l.axisSets[0] = 2; });
@@ -236,16 +238,16 @@ TEST(Create, RefusesCorruptTables) {
           [](L &l) { l.segments[1].scalars = 15; });
   refuses("segment table 1: segments are out of range",
           [](L &l) { l.tables[1].count = 3; });
-  const char *input = "input 0: bad slot, axes or name";
+  const char *input = "input 0: bad scalar slot, axes or name";
   refuses(input, [](L &l) { l.inputs[0].slot = 14; });
   refuses(input, [](L &l) { l.inputs[0].over = 99; });
   refuses(input, [](L &l) { l.inputs[0].name = -1; });
-  refuses("loss scale 0: bad slot", [](L &l) { l.lossScale = 14; });
-  refuses("result 0: bad slot", [](L &l) { l.results[0] = -1; });
+  refuses("loss scale 0: bad scalar slot", [](L &l) { l.lossScale = 14; });
+  refuses("result 0: bad scalar slot", [](L &l) { l.results[0] = -1; });
   refuses("state 1: bad buffer", [](L &l) { l.states[1].index = 4; });
   refuses("state 1: bad buffer",
           [](L &l) { l.states[1].index = GradientBuffer; });
-  refuses("state 2: bad slot", [](L &l) { l.states[2].index = 14; });
+  refuses("state 2: bad scalar slot", [](L &l) { l.states[2].index = 14; });
   refuses("kernel 0: is null", [](L &l) { l.kernels[0] = nullptr; });
   refuses("scalar program 1: is null",
           [](L &l) { l.scalarPrograms[1] = nullptr; });

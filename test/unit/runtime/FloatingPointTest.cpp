@@ -143,7 +143,8 @@ TEST(FloatingPoint, TrapsOfTheCallerAreItsOwn) {
   LibraryBuilder library = makeTrainStep(1);
   library.scalarPrograms[0] = [](double *slots) {
     slots[BackwardsSquared] = slots[Backwards] * slots[Backwards];
-    slots[Steps] += 1 / (slots[Backwards] - 1); // of one backward: infinite
+    slots[Steps] +=
+        1 / (slots[Backwards] - 1); // of one backward pass: infinite
   };
   runSteps(library.get(), [&](int32_t, zero_rt_step *step) {
     Caller caller(FloatingPointMode::standard & divisionTraps);

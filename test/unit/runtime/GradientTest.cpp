@@ -74,10 +74,11 @@ TEST(Gradient, ASecondArrivalIsNamed) {
   runSteps(library.get(), [](int32_t, zero_rt_step *step) {
     expectOk(callsOf(step).begin_backward(step, 0));
     expectOk(passGradient(step, Weight));
-    expectStatus(ZERO_RT_PROTOCOL, passGradient(step, Weight),
-                 "gradient of 'fc1.weight' arrived 2 times in this backward, "
-                 "declared 1");
-    // The next backward counts anew.
+    expectStatus(
+        ZERO_RT_PROTOCOL, passGradient(step, Weight),
+        "gradient of 'fc1.weight' arrived 2 times in this backward pass, "
+        "declared 1");
+    // The next backward pass counts anew.
     expectOk(callsOf(step).accumulate(step));
     expectOk(callsOf(step).begin_backward(step, 0));
     expectOk(passGradient(step, Weight));
@@ -95,7 +96,7 @@ TEST(Gradient, DeclaredUsesAddUp) {
     expectOk(passGradient(step, Tied, 2));
     expectSegment(step, Tied, 3);
     expectStatus(ZERO_RT_PROTOCOL, passGradient(step, Tied, 2),
-                 "gradient of 'tied' arrived 3 times in this backward, "
+                 "gradient of 'tied' arrived 3 times in this backward pass, "
                  "declared 2");
     expectOk(calls.accumulate(step));
     expectOk(calls.begin_backward(step, 0));
@@ -124,7 +125,7 @@ TEST(Gradient, PadsAndMissingOnesAreZero) {
         expectSegment(step, Bias, 0);
         expectSegment(step, Tied, 1);
         expectSegment(step, Extra, 0);
-        // First seen in the second backward: added to zeros.
+        // First seen in the second backward pass: added to zeros.
         expectOk(calls.begin_backward(step, 0));
         expectOk(passGradient(step, Extra, 5));
         expectSegment(step, Extra, 5);
@@ -176,7 +177,7 @@ TEST(Gradient, SlotsOverwriteThenAdd) {
       options);
 }
 
-// A plan that reduces every backward stores each one anew.
+// A plan that reduces every backward pass stores each one anew.
 TEST(Gradient, SlotsOverwriteWhereNothingAccumulates) {
   LibraryBuilder library = makeTrainStep(1);
   auto row = [&](int64_t state, int64_t event) -> zero_rt_transition_row & {
@@ -220,9 +221,10 @@ TEST(Gradient, AWrongBetaIsABug) {
     auto slot = sized<zero_rt_tensor>();
     double beta;
     expectOk(calls.gradient_slot(step, Weight, nullptr, &slot, &beta));
-    expectStatus(ZERO_RT_INTERNAL, calls.gradient_ready(step, Weight, nullptr),
-                 "the slot of 'fc1.weight' was handed out to overwrite, and "
-                 "the handler adds");
+    expectStatus(
+        ZERO_RT_INTERNAL, calls.gradient_ready(step, Weight, nullptr),
+        "the gradient view of 'fc1.weight' was handed out to overwrite, and "
+        "the handler adds");
   });
 }
 
@@ -237,13 +239,14 @@ TEST(Gradient, SlotsAreUsedInPairs) {
                  "gradient_slot in state 'idle'");
     expectOk(calls.begin_backward(step, 0));
     expectStatus(ZERO_RT_PROTOCOL, calls.gradient_ready(step, Bias, nullptr),
-                 "gradient_ready of 'fc1.bias' without a slot");
+                 "gradient_ready of 'fc1.bias' without a gradient view");
     expectStatus(ZERO_RT_INVALID_ARGUMENT,
                  calls.gradient_slot(step, Bias, nullptr, &slot, nullptr),
                  "out_beta");
     expectOk(calls.gradient_slot(step, Bias, nullptr, &slot, &beta));
-    expectStatus(ZERO_RT_PROTOCOL, passGradient(step, Bias),
-                 "while its slot is handed out; call gradient_ready first");
+    expectStatus(
+        ZERO_RT_PROTOCOL, passGradient(step, Bias),
+        "while its gradient view is handed out; call gradient_ready first");
     expectOk(calls.discard(step));
   });
 }
@@ -255,10 +258,11 @@ TEST(Gradient, NoSlotOfAnotherDtype) {
     auto slot = sized<zero_rt_tensor>();
     double beta;
     expectOk(callsOf(step).begin_backward(step, 0));
-    expectStatus(ZERO_RT_UNSUPPORTED,
-                 callsOf(step).gradient_slot(step, Bias, nullptr, &slot, &beta),
-                 "gradient of 'fc1.bias' has no slot: it arrives as bf16 and "
-                 "is kept as f32; call gradient instead");
+    expectStatus(
+        ZERO_RT_UNSUPPORTED,
+        callsOf(step).gradient_slot(step, Bias, nullptr, &slot, &beta),
+        "gradient of 'fc1.bias' has no gradient view: it arrives as bf16 and "
+        "is kept as f32; call gradient instead");
     expectOk(callsOf(step).discard(step));
   });
 }

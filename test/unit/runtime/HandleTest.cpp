@@ -130,7 +130,7 @@ TEST_F(HandleTest, EveryCallRefusesADestroyedOne) {
   zero_rt_group *goneGroup = std::exchange(group, nullptr);
   expectOk(zero_rt_group_destroy(goneGroup));
   expectAllRefuse(callsOfGroups(), goneGroup, refused,
-                  "the group was destroyed");
+                  "the process group was destroyed");
   expectAllRefuse(callsOfRuntimes(calls), goneRuntime, refused,
                   "the runtime was destroyed");
 
@@ -148,11 +148,11 @@ TEST_F(HandleTest, EveryCallRefusesAnotherKind) {
   expectAllRefuse(callsOfSteps(table()), runtime, refused,
                   "this is no step, but a runtime");
   expectAllRefuse(callsOfSteps(table()), group, refused,
-                  "this is no step, but a group");
+                  "this is no step, but a process group");
   expectAllRefuse(callsOfRuntimes(table()), step, refused,
                   "this is no runtime, but a step");
   expectAllRefuse(callsOfGroups(), runtime, refused,
-                  "this is no group, but a runtime");
+                  "this is no process group, but a runtime");
   uint64_t words[16] = {};
   expectAllRefuse(callsOfRuntimes(table()), words, refused,
                   "this is no runtime");
@@ -163,7 +163,7 @@ TEST_F(HandleTest, EveryCallRefusesNull) {
   expectAllRefuse(callsOfSteps(table()), nullptr, refused, "step is null");
   expectAllRefuse(callsOfRuntimes(table()), nullptr, refused,
                   "runtime is null");
-  expectAllRefuse(callsOfGroups(), nullptr, refused, "group is null");
+  expectAllRefuse(callsOfGroups(), nullptr, refused, "process group is null");
 }
 
 // A function that is added to a header is added to the lists above.
@@ -252,7 +252,8 @@ TEST_F(HandleTest, EveryCallRefusesASecondThread) {
   inHandler = &entered;
   mayLeave = &end;
   LibraryBuilder slow = makeTrainStep(1);
-  slow.handlers[size_t(slow.transitionHandlers[0])] = stay; // begins a backward
+  slow.handlers[size_t(slow.transitionHandlers[0])] =
+      stay; // begins a backward pass
   zero_rt_step *busy = nullptr;
   expectOk(table().step_create(runtime, &slow.get(), nullptr, &busy));
   std::thread caller([&] { expectOk(callsOf(busy).begin_backward(busy, 0)); });

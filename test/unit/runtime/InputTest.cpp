@@ -161,7 +161,7 @@ TEST(Input, WhatElseIsWrongIsNamedAsWell) {
     expectVerdict(step, ZERO_RT_REFUSED_MISSING_GRADIENT,
                   ZERO_RT_MISSING_GRADIENT,
                   "step refused: gradient of 'fc1.bias' never arrived on rank "
-                  "1 (backward 1 of 1)" +
+                  "1 (backward pass 1 of 1)" +
                       std::string(inputs));
     EXPECT_EQ(readState(step), before);
 

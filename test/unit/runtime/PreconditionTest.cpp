@@ -84,7 +84,7 @@ TEST(Precondition, InputsAreTheSame) {
         backward(step);
         expectStatus(ZERO_RT_MISMATCH, applyStep(step, rank == 2 ? 0.5 : 0.25),
                      "input 0 of apply is 0.5 on rank 2, and 0.25 on rank 0: "
-                     "they promise to pass the same");
+                     "they must pass the same");
         expectOk(applyStep(step, 0.25));
       },
       checked());
@@ -111,7 +111,7 @@ TEST(Precondition, InitialValuesAreTheSame) {
         backward(step);
         expectStatus(ZERO_RT_MISMATCH, applyStep(step),
                      "'parameter' of fc1.bias differs between rank 1 and rank "
-                     "0: all ranks promise to bind the same values");
+                     "0: all ranks must bind the same values");
         expectOk(callsOf(step).discard(step));
         bindParameter(step, Bias, 2.0f);
         backward(step);
@@ -143,11 +143,10 @@ TEST(Precondition, CallsComeInOneOrder) {
       library.get(),
       [](int32_t rank, zero_rt_step *step) {
         backward(step);
-        expectStatus(
-            ZERO_RT_MISMATCH,
-            rank == 0 ? applyStep(step) : callsOf(step).discard(step),
-            "rank 1 calls discard, rank 0 calls apply: all ranks promise to "
-            "call them in one order");
+        expectStatus(ZERO_RT_MISMATCH,
+                     rank == 0 ? applyStep(step) : callsOf(step).discard(step),
+                     "rank 1 calls discard, rank 0 calls apply: all ranks must "
+                     "call them in one order");
         expectOk(applyStep(step));
       },
       checked());

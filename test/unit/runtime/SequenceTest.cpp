@@ -163,7 +163,8 @@ TEST(Sequence, AnyOrderOfArrivals) {
   });
 }
 
-// A wait that only the caller could end says so; closing the backward ends it.
+// A wait that only the caller could end says so; closing the backward pass ends
+// it.
 TEST(Sequence, WaitingForAClosedBucketIsAnError) {
   LibraryBuilder library = makeLibrary();
   runSteps(library.get(), [](int32_t, zero_rt_step *step) {
@@ -183,7 +184,7 @@ TEST(Sequence, WaitingForAClosedBucketIsAnError) {
     zero_rt_tensor tensor = tensorOf(ZERO_RT_F32, last.data);
     expectStatus(ZERO_RT_PROTOCOL,
                  calls.gradient(step, 3, &tensor, nullptr, nullptr),
-                 "gradient of 'w3' arrived 2 times in this backward");
+                 "gradient of 'w3' arrived 2 times in this backward pass");
     expectOk(calls.apply(step, nullptr, 0, nullptr));
     expectOk(zero_rt_wait(runtimeOf(step), last.release));
     expectClosed(step, 0, 10);
@@ -291,7 +292,7 @@ TEST(Sequence, ASlotKeepsItsPlace) {
     zero_rt_tensor tensor = tensorOf(ZERO_RT_F32, piece.data);
     expectStatus(ZERO_RT_PROTOCOL,
                  calls.gradient(step, 3, &tensor, nullptr, nullptr),
-                 "while its slot is handed out");
+                 "while its gradient view is handed out");
     for (int i = 0; i < 3; ++i)
       static_cast<float *>(slot.data)[i] = 100;
     expectOk(calls.gradient_ready(step, 3, nullptr));
@@ -301,7 +302,7 @@ TEST(Sequence, ASlotKeepsItsPlace) {
   });
 }
 
-// A slot that was never declared ready is not there in the next backward.
+// A slot that was never declared ready is not there in the next backward pass.
 TEST(Sequence, ASlotEndsWithItsBackward) {
   LibraryBuilder library = makeLibrary();
   library.addTransition(1, ZERO_RT_EVENT_ACCUMULATE, 0, {});
@@ -316,7 +317,7 @@ TEST(Sequence, ASlotEndsWithItsBackward) {
     expectOk(calls.begin_backward(step, 0));
     EXPECT_EQ(stagingBytes(step), 0);
     expectStatus(ZERO_RT_PROTOCOL, calls.gradient_ready(step, 3, nullptr),
-                 "without a slot");
+                 "without a gradient view");
     expectOk(calls.apply(step, nullptr, 0, nullptr));
   });
 }

@@ -112,7 +112,7 @@ void expectValues(zero_rt_step *step, Value parameter, Value master,
     }
 }
 
-/// A backward may begin, and is dropped.
+/// A backward pass may begin, and is dropped.
 void expectBegins(zero_rt_step *step) {
   expectOk(callsOf(step).begin_backward(step, 0));
   expectOk(callsOf(step).discard(step));
@@ -176,7 +176,7 @@ TEST_P(StateOrder, BindingIsAWriteOfTheParameter) {
   });
 }
 
-// What was written before the last backward is not of this checkpoint.
+// What was written before the last backward pass is not of this checkpoint.
 TEST_P(StateOrder, ABackwardEndsACheckpoint) {
   runSteps(library.get(), [&](int32_t, zero_rt_step *step) {
     write(step, "parameter");
@@ -191,7 +191,7 @@ TEST_P(StateOrder, ABackwardEndsACheckpoint) {
   });
 }
 
-// What a backward that begins by its first gradient is told.
+// What a backward pass that begins by its first gradient is told.
 TEST_P(StateOrder, AGradientBeginsNoBackwardOfAStaleParameter) {
   runSteps(library.get(), [&](int32_t, zero_rt_step *step) {
     write(step, "master");

@@ -50,8 +50,8 @@ double expectedNorm(double total) {
   return std::sqrt(sum);
 }
 
-// 1 to 4 ranks, 1 to 3 backwards, closed by accumulate or by apply: sums small
-// enough to be exact, so all must be equal.
+// 1 to 4 ranks, 1 to 3 backward passes, closed by accumulate or by apply: sums
+// small enough to be exact, so all must be equal.
 TEST(Step, UpdatesLikeOneRank) {
   for (int32_t ranks : {1, 2, 3, 4}) {
     LibraryBuilder library = makeTrainStep(ranks);
@@ -66,7 +66,7 @@ TEST(Step, UpdatesLikeOneRank) {
               expectOk(calls.accumulate(step));
           }
           expectOk(applyStep(step, 0.125));
-          // Sum over ranks and backwards of rank + b.
+          // Sum over ranks and backward passes of rank + b.
           int total = backwards * ranks * (ranks - 1) / 2 +
                       ranks * backwards * (backwards - 1) / 2;
           zero_rt_results results = resultsOf(step, ZERO_RT_OK);
@@ -131,7 +131,7 @@ TEST(Step, AMissingGradientRefusesOnAllRanks) {
     }
     expectOk(applyStep(step));
     const char *text = "step refused: gradient of 'fc1.bias' never arrived on "
-                       "rank 2 (backward 1 of 4)";
+                       "rank 2 (backward pass 1 of 4)";
     zero_rt_results results = resultsOf(step, ZERO_RT_MISSING_GRADIENT, text);
     EXPECT_STREQ(zero_rt_message(), text);
     EXPECT_EQ(results.verdict, ZERO_RT_REFUSED_MISSING_GRADIENT);
@@ -174,10 +174,10 @@ TEST(Step, GradientsInPartAreRefused) {
     expectOk(applyStep(step));
     resultsOf(
         step, ZERO_RT_MISSING_GRADIENT,
-        "step refused: gradient of 'fc1.bias' has a slot and no "
-        "gradient_ready on rank 1 (backward 1 of 1), gradient of 'tied' "
-        "arrived in 1 of 2 pieces on rank 1 (backward 1 of 1), gradient "
-        "of 'extra' arrived in 2 of 3 pieces on rank 1 (backward 1 of 1)");
+        "step refused: gradient of 'fc1.bias' has a gradient view and no "
+        "gradient_ready on rank 1 (backward pass 1 of 1), gradient of 'tied' "
+        "arrived in 1 of 2 pieces on rank 1 (backward pass 1 of 1), gradient "
+        "of 'extra' arrived in 2 of 3 pieces on rank 1 (backward pass 1 of 1)");
     EXPECT_EQ(parametersOf(step), expectedParameters(0));
   });
 }
@@ -193,10 +193,11 @@ TEST(Step, ManyMissingGradientsAreCounted) {
       passAll(step);
     expectOk(applyStep(step));
     // 3 on rank 0 and 6 on rank 1, of which 4 are named.
-    resultsOf(step, ZERO_RT_MISSING_GRADIENT,
-              "gradient of 'tied' never arrived on rank 0 (backward 1 of 2), "
-              "gradient of 'fc1.weight' never arrived on rank 1 (backward 1 of "
-              "2) and 5 more");
+    resultsOf(
+        step, ZERO_RT_MISSING_GRADIENT,
+        "gradient of 'tied' never arrived on rank 0 (backward pass 1 of 2), "
+        "gradient of 'fc1.weight' never arrived on rank 1 (backward pass 1 of "
+        "2) and 5 more");
   });
 }
 
@@ -209,10 +210,11 @@ TEST(Step, UnequalBackwardsAreRefused) {
       expectOk(callsOf(step).accumulate(step));
     }
     expectOk(applyStep(step));
-    zero_rt_results results = resultsOf(
-        step, ZERO_RT_MISMATCH,
-        "step refused: ranks made unequal numbers of backwards: rank 0 made 2, "
-        "rank 1 made 3, rank 2 made 2");
+    zero_rt_results results =
+        resultsOf(step, ZERO_RT_MISMATCH,
+                  "step refused: ranks made unequal numbers of backward "
+                  "passes: rank 0 made 2, "
+                  "rank 1 made 3, rank 2 made 2");
     EXPECT_EQ(results.verdict, ZERO_RT_REFUSED_UNEQUAL_BACKWARDS);
     EXPECT_EQ(results.backwards, rank == 1 ? 3 : 2);
     EXPECT_EQ(parametersOf(step), expectedParameters(0));
@@ -255,7 +257,7 @@ TEST(Step, NonfiniteGradientsAreFound) {
           }
           expectOk(applyStep(step));
           expectMessage("step skipped: gradient of 'fc1.bias' on rank 1 "
-                        "(backward 2 of 2) is not finite");
+                        "(backward pass 2 of 2) is not finite");
         }
         // Nothing is left of what a discarded window had.
         expectOk(callsOf(step).begin_backward(step, 0));
@@ -270,11 +272,13 @@ TEST(Step, NonfiniteGradientsAreFound) {
         expectOk(callsOf(step).begin_backward(step, 0));
         passAll(step, rank == 0 ? kInfinite : 1);
         expectOk(applyStep(step));
-        expectMessage(
-            "step skipped: gradient of 'fc1.weight' on rank 0 (backward 1 of "
-            "1), gradient of 'fc1.bias' on rank 0 (backward 1 of 1), gradient "
-            "of 'tied' on rank 0 (backward 1 of 1), gradient of 'extra' on "
-            "rank 0 (backward 1 of 1) are not finite");
+        expectMessage("step skipped: gradient of 'fc1.weight' on rank 0 "
+                      "(backward pass 1 of "
+                      "1), gradient of 'fc1.bias' on rank 0 (backward pass 1 "
+                      "of 1), gradient "
+                      "of 'tied' on rank 0 (backward pass 1 of 1), gradient of "
+                      "'extra' on "
+                      "rank 0 (backward pass 1 of 1) are not finite");
       },
       options);
 }
@@ -314,7 +318,7 @@ TEST(Step, AVerdictMustBeOne) {
     for (double value : {-1.0, 0.5, 6.0, std::nan("")}) {
       slotsOf(step)[Verdict] = value;
       expectStatus(ZERO_RT_INTERNAL, callsOf(step).commit(step, Verdict),
-                   "is no verdict");
+                   "is not an outcome");
     }
     expectStatus(ZERO_RT_INTERNAL, callsOf(step).commit(step, 14),
                  "commit: scalar slots [14, 15) of 14");

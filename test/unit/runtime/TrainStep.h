@@ -6,8 +6,8 @@
 //
 // One bucket of four parameters, bf16 with f32 masters, reduced by a
 // reduce-scatter and updated by SGD, with a sum of squares and all verdicts.
-// The gradient buffer is allocated when a backward begins and is an accumulator
-// from the second one on.
+// The gradient buffer is allocated when a backward pass begins and is an
+// accumulator from the second one on.
 //
 //===----------------------------------------------------------------------===//
 

@@ -44,10 +44,9 @@ TEST_P(Accumulation, LastMicroBatchIsReduced) {
   EXPECT_DOUBLE_EQ(result->values[0], std::sqrt(0.125));
 }
 
-// Report #7981: two ranks, four backwards, g = 2^(k+4r), the sum over backwards
-// and the mean over ranks: 127.5. The last one only gives 68; the first and the
-// last
-// (#6550) 76.5.
+// Report #7981: two ranks, four backward passes, g = 2^(k+4r), the sum over
+// backward passes and the mean over ranks: 127.5. The last one only gives 68;
+// the first and the last (#6550) 76.5.
 TEST_P(Accumulation, EveryBackwardCounts) {
   Step step(StepText(), GetParam());
   Window ranks(2);
@@ -60,14 +59,15 @@ TEST_P(Accumulation, EveryBackwardCounts) {
   EXPECT_EQ(result->values[0], 127.5);
   EXPECT_EQ(step.get("w")[0], -0.99609375);
 
-  // Nothing leaks into the next step, which has one backward.
+  // Nothing leaks into the next step, which has one backward pass.
   result = step.apply(1.0 / 128, {{gradient(32)}, {gradient(32)}});
   ASSERT_TRUE(mlir::succeeded(result));
   EXPECT_EQ(result->values[0], 32.0);
   EXPECT_EQ(step.get("w")[0], -0.99609375 - 0.25);
 }
 
-// 1, 4, 2, 7 and 1 backwards in consecutive steps leak nothing into each other.
+// 1, 4, 2, 7 and 1 backward passes in consecutive steps leak nothing into each
+// other.
 TEST_P(Accumulation, CountsMayChangeFromStepToStep) {
   Step step(StepText(), GetParam());
   double expected = 0;
@@ -110,8 +110,8 @@ TEST_P(Accumulation, AccumulatesInTheDeclaredType) {
   EXPECT_EQ(result->values[0], 259.0);
 }
 
-// An optional parameter that is absent in the first backward and present in the
-// second is not added to garbage.
+// An optional parameter that is absent in the first backward pass and present
+// in the second is not added to garbage.
 TEST_P(Accumulation, OptionalParameterMayComeLate) {
   StepText text;
   text.parameters = {{"w", 40, ""}, {"expert", 3, "optional"}};

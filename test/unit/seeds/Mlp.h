@@ -23,8 +23,8 @@ public:
   Backward getInitial() const;
   /// The gradients, rounded to bf16, of a batch of four drawn from |seed|.
   Backward getGradients(const Backward &values, uint64_t seed) const;
-  /// getGradients for every backward of every rank of |step|, each with a batch
-  /// of its own.
+  /// getGradients for every backward pass of every rank of |step|, each with a
+  /// batch of its own.
   Window getWindow(const Backward &values, int64_t step, int64_t ranks,
                    int64_t backwards) const;
 

@@ -5,9 +5,10 @@
 //===----------------------------------------------------------------------===//
 //
 // The report's run: a three-layer MLP under Adam with rate 1e-3, one
-// accumulation step by configuration, and four backwards all the same. Its
-// tests are here as well: several backwards equal an unpartitioned step, one
-// backward pays for no accumulator, and no step leaks into the next.
+// accumulation step by configuration, and four backward passes all the same.
+// Its tests are here as well: several backward passes equal an unpartitioned
+// step, one backward pass pays for no accumulator, and no step leaks into the
+// next.
 //
 //===----------------------------------------------------------------------===//
 
@@ -90,7 +91,7 @@ std::vector<int64_t> getBytesInUse(Step &step, int64_t rank) {
 
 } // namespace
 
-// The report: intermediate backwards were lost. Gradients come from the
+// The report: intermediate backward passes were lost. Gradients come from the
 // compiled step's own parameters; the reference is the logical step, in f64.
 TEST_P(MultiBackward, EqualsTheUnpartitionedStep) {
   for (int64_t backwards : {1, 4}) {
@@ -172,9 +173,9 @@ TEST_P(MultiBackward, NothingLeaksIntoTheNextStep) {
   }
 }
 
-// A layer that only the second of three backwards uses, and not on rank 1: what
-// is absent counts as zero, bit by bit, whether nothing came before it or the
-// backward before left something.
+// A layer that only the second of three backward passes uses, and not on rank
+// 1: what is absent counts as zero, bit by bit, whether nothing came before it
+// or the backward pass before left something.
 TEST_P(MultiBackward, OptionalLayerMayComeAndGo) {
   for (ParameterText &parameter : text.parameters)
     if (parameter.name == "fc1.weight" || parameter.name == "fc1.bias")

@@ -83,7 +83,7 @@ protected:
 
 using Values = std::vector<double>;
 
-/// Two ranks, four backwards, g = 2^(k + 4r).
+/// Two ranks, four backward passes, g = 2^(k + 4r).
 Window powersOfTwo() {
   Window window(2);
   for (int64_t r = 0; r < 2; ++r)
@@ -94,8 +94,8 @@ Window powersOfTwo() {
 
 } // namespace
 
-// #7985: the buffers are reduced before the last of two backwards comes in.
-// g(m, r) = e_(2m+r); the mean is 1/4 everywhere, of norm 1/2.
+// #7985: the buffers are reduced before the last of two backward passes comes
+// in. g(m, r) = e_(2m+r); the mean is 1/4 everywhere, of norm 1/2.
 TEST_F(Mutant, AddsTheLastBackwardBehindTheReduction) {
   text.parameters = {{"w", 4, ""}};
   text.weight = "accumulation : -1, dp : -1";
@@ -125,7 +125,7 @@ TEST_F(Mutant, AddsTheLastBackwardBehindTheReduction) {
   EXPECT_DOUBLE_EQ(wrongNorm, std::sqrt(3.0 / 16));
 }
 
-// #7981: a later backward is stored over what the earlier ones left.
+// #7981: a later backward pass is stored over what the earlier ones left.
 TEST_F(Mutant, StoresABackwardOverTheSum) {
   auto store = [](ModuleOp module) {
     for (auto op : getOps<zrt::PackOp>(module, "arrive_next")) {
@@ -141,7 +141,7 @@ TEST_F(Mutant, StoresABackwardOverTheSum) {
   }
 }
 
-// The same where each backward is reduced.
+// The same where each backward pass is reduced.
 TEST_F(Mutant, ScattersABackwardOverTheSum) {
   auto store = [](ModuleOp module) {
     for (auto op : getOps<zrt::ReduceScatterAddOp>(module, "close_next")) {
@@ -173,7 +173,7 @@ TEST_F(Mutant, LeavesWhatDidNotArrive) {
   }
 }
 
-// The same in a later backward, where each is reduced.
+// The same in a later backward pass, where each is reduced.
 TEST_F(Mutant, LeavesWhatDidNotArriveLater) {
   text.parameters = {{"w", 1, "optional"}};
   auto open = [](ModuleOp module) {
@@ -220,7 +220,7 @@ TEST_F(MutantNorm, IsSummedAgain) {
 
 // The norm of one group goes for that of all.
 TEST_F(MutantNorm, IsThatOfOneGroup) {
-  // Buckets are in the order of a backward: @c, @b, @a.
+  // Buckets are in the order of a backward pass: @c, @b, @a.
   const double squares[] = {16 + 144 + 84 * 84, 8, 1};
   for (int stage : {0, 1, 2})
     for (uint64_t group : {0, 1, 2}) {

@@ -27,7 +27,7 @@ constexpr int64_t kRanks = 2;
 constexpr int64_t kBackwards = 4;
 using Values = std::vector<double>;
 
-/// One element's contributions, [rank][backward].
+/// One element's contributions, [rank][backward pass].
 using Element = std::vector<std::vector<float>>;
 
 class Probe : public testing::TestWithParam<Way> {
@@ -39,8 +39,8 @@ protected:
   }
 
   /// The mean as the declared types and the stage give it. Stage 2 reduces
-  /// every backward and accumulates its slice; below, ranks accumulate and are
-  /// reduced once. The weight 1/8 is exact.
+  /// every backward pass and accumulates its slice; below, ranks accumulate and
+  /// are reduced once. The weight 1/8 is exact.
   float expect(const Element &g) const {
     float sums[kRanks] = {}, reduced = 0;
     for (int64_t k = 0; k < kBackwards; ++k) {

@@ -54,8 +54,8 @@ TEST_P(Wire, RoundsAddendsAndNotSums) {
   EXPECT_EQ(apply(window), (std::vector<double>{258, 257}));
 }
 
-// 129 and 128 are sent as they are where each backward is reduced, and else as
-// their sum, 257.
+// 129 and 128 are sent as they are where each backward pass is reduced, and
+// else as their sum, 257.
 TEST_P(Wire, RoundsWhatIsReduced) {
   start("bf16", 1);
   Window window = {{{{"w", {129}}}, {{"w", {128}}}},
@@ -64,9 +64,9 @@ TEST_P(Wire, RoundsWhatIsReduced) {
   EXPECT_EQ(apply(window), std::vector<double>{expected});
 }
 
-// Where each backward is rounded the error can be larger than that of their
-// sum: 257 - 255 is 2, and 256 - 255 is 1. The bound of the logical step holds
-// for both.
+// Where each backward pass is rounded the error can be larger than that of
+// their sum: 257 - 255 is 2, and 256 - 255 is 1. The bound of the logical step
+// holds for both.
 TEST_P(Wire, TheBoundHoldsForEachPlaceOfTheReduction) {
   start("bf16", 1);
   Window window = {{{{"w", {257}}}, {{"w", {-255}}}},

@@ -18,8 +18,8 @@ namespace zero::test {
 /// interpreter at the scheduled phase, or compiled code.
 enum class How { logical, scheduled, compiled };
 
-/// Which backwards are begun as the last: none, the last, or each (but only the
-/// last where ranks make different numbers of them).
+/// Which backward passes are begun as the last: none, the last, or each (but
+/// only the last where ranks make different numbers of them).
 enum class Hinted { none, last, each };
 
 /// How a step is lowered and run.
@@ -38,9 +38,10 @@ std::string nameOf(const testing::TestParamInfo<Way> &info);
 /// without hints where these make a difference.
 std::vector<Way> getWays();
 
-/// The gradients of one backward on one rank, by the name of the parameter.
+/// The gradients of one backward pass on one rank, by the name of the
+/// parameter.
 using Backward = llvm::StringMap<std::vector<double>>;
-/// By rank and backward.
+/// By rank and backward pass.
 using Window = std::vector<std::vector<Backward>>;
 
 /// A step that runs one way.

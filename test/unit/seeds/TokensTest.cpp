@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Ranks and backwards have different numbers of tokens, and the gradient is the
-// mean over all of them.
+// Ranks and backward passes have different numbers of tokens, and the gradient
+// is the mean over all of them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,11 +27,12 @@ StepText weighByTokens(const std::string &arrive = "") {
 
 class Tokens : public testing::TestWithParam<Way> {
 protected:
-  /// Of the tokens of each rank and backward, and their mean gradients.
+  /// Of the tokens of each rank and backward pass, and their mean gradients.
   const std::vector<std::vector<double>> counts = {{1, 1}, {2, 4}};
   const std::vector<std::vector<double>> means = {{1, 3}, {2, 4}};
 
-  /// What ranks deliver: a sum over the tokens of a backward, or their mean.
+  /// What ranks deliver: a sum over the tokens of a backward pass, or their
+  /// mean.
   Window deliver(bool isSum) {
     Window window(2);
     for (int r = 0; r < 2; ++r)
@@ -44,8 +45,8 @@ protected:
 } // namespace
 
 // (1 + 3 + 2 * 2 + 4 * 4) / 8 = 24 / 8 = 3. The mean over ranks of each rank's
-// mean is ((1 + 3) / 2 + (4 + 16) / 6) / 2 = 2.666667, that over backwards of
-// each one's 2.733333.
+// mean is ((1 + 3) / 2 + (4 + 16) / 6) / 2 = 2.666667, that over backward
+// passes of each one's 2.733333.
 TEST_P(Tokens, WeighAsManyAsThereAre) {
   Step step(weighByTokens(), GetParam());
   auto result = step.apply(1, deliver(/*isSum=*/true), {2, 6});
@@ -54,7 +55,7 @@ TEST_P(Tokens, WeighAsManyAsThereAre) {
   EXPECT_EQ(step.get("w")[0], -3);
   EXPECT_EQ(result->values[0], 3);
 
-  // One backward, another number of tokens: (1 + 3) / 16.
+  // One backward pass, another number of tokens: (1 + 3) / 16.
   result = step.apply(1, {{{{"w", {1}}}}, {{{"w", {3}}}}}, {0, 16});
   ASSERT_TRUE(mlir::succeeded(result));
   EXPECT_EQ(step.get("w")[0], -3.25);
@@ -106,13 +107,13 @@ TEST_P(Tokens, NoneAreNoStep) {
   EXPECT_EQ(step.get("w")[0], -3);
 }
 
-// Rank 0 makes one backward of two tokens, rank 1 three of six in all: (4 + 2 +
-// 4 + 6) / 8 = 2.
+// Rank 0 makes one backward pass of two tokens, rank 1 three of six in all: (4
+// + 2 + 4 + 6) / 8 = 2.
 TEST_P(Tokens, MayBeInMoreBackwardsOnOneRank) {
   Window window = {{{{"w", {4}}}}, {{{"w", {2}}}, {{"w", {4}}}, {{"w", {6}}}}};
   Step step(weighByTokens(), GetParam());
   if (GetParam().stage == 2) {
-    // Its ranks wait for each other in each backward.
+    // Its ranks wait for each other in each backward pass.
     auto result = step.apply(1, window, {2, 6});
     if (mlir::failed(result)) {
       // The runtime is of no use to anyone then, so nothing is read of it.
@@ -131,15 +132,15 @@ TEST_P(Tokens, MayBeInMoreBackwardsOnOneRank) {
     EXPECT_EQ(step.get("w")[0], -2 * i);
     std::swap(window[0], window[1]);
   }
-  // Missing in the second backward of the rank that makes three.
+  // Missing in the second backward pass of the rank that makes three.
   window[0].size() > 1 ? window[0][1].erase("w") : window[1][1].erase("w");
   auto result = step.apply(1, window, {2, 6});
   ASSERT_TRUE(mlir::succeeded(result));
   EXPECT_EQ(result->outcome, 2) << result->message;
 }
 
-// Where gradients are divided by the number of this rank's backwards as well,
-// or several ranks have the same tokens, these numbers must be the same.
+// Where gradients are divided by the number of this rank's backward passes as
+// well, or several ranks have the same tokens, these numbers must be the same.
 TEST_P(Tokens, AreNotCountedByBackwards) {
   StepText mean = weighByTokens("accumulation : -1");
   mean.weight = "accumulation : -1, tokens : -1";
@@ -153,7 +154,7 @@ TEST_P(Tokens, AreNotCountedByBackwards) {
     Step step(text, GetParam());
     auto result = step.apply(1, window, {4, 4});
     // Compiled steps find out before that ranks did not deliver the same, or
-    // did not meet in each backward.
+    // did not meet in each backward pass.
     if (mlir::failed(result)) {
       EXPECT_TRUE(GetParam().how == How::compiled &&
                   (text == shared || GetParam().stage == 2));

@@ -140,7 +140,7 @@ TEST_P(Topology, WhatIsNotReplicatedIsFoundOut) {
   step = std::make_unique<Step>(source, GetParam());
   std::string message = refused(powersOfTwo());
   EXPECT_NE(message.find("gradient of 'ln' differs between rank 1 and rank 0, "
-                         "which promise to deliver the same"),
+                         "which must deliver the same"),
             std::string::npos)
       << message;
 }
@@ -180,8 +180,8 @@ TEST_P(Topology, SharedParametersCountReplicatedOnceInTheNorm) {
   }
 }
 
-// Ranks meet over ep in each backward at most. Those that differ over edp made
-// other numbers of backwards, and none waits for another for ever.
+// Ranks meet over ep in each backward pass at most. Those that differ over edp
+// made other numbers of backward passes, and none waits for another for ever.
 TEST(UnequalBackwards, AreRefusedWhereRanksDoNotMeet) {
   for (How how : {How::scheduled, How::compiled})
     for (int stage : {1, 2}) {

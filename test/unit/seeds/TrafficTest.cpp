@@ -38,7 +38,7 @@ protected:
 constexpr int64_t kBytes = 1024 * 4;
 } // namespace
 
-// One backward has no accumulator: no byte and no allocation.
+// One backward pass has no accumulator: no byte and no allocation.
 TEST_P(Traffic, OneBackwardHasNoAccumulator) {
   zero_rt_counters counters = count(1);
   for (int space : {ZERO_RT_SPACE_DEVICE, ZERO_RT_SPACE_HOST}) {
@@ -57,7 +57,7 @@ TEST_P(Traffic, SeveralBackwardsHaveOne) {
   EXPECT_EQ(now[ZERO_RT_ROLE_ACCUMULATOR], 0);
 }
 
-// One packed all-reduce of scalars, whatever the stage and the backwards.
+// One packed all-reduce of scalars, whatever the stage and the backward passes.
 TEST_P(Traffic, OneScalarAllReduce) {
   for (int backwards : {1, 4})
     EXPECT_EQ(count(backwards).scalar_all_reduces, 1) << backwards;

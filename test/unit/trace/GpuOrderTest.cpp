@@ -30,7 +30,7 @@ const std::vector<std::string> kBackToFront = {
 const std::vector<std::string> kFrontToBack = {
     "fc1.weight", "fc1.bias", "fc2.weight", "fc1.weight", "fc2.bias"};
 
-/// (ZeRO stage, whether ranks are processes, what is said of a backward).
+/// (ZeRO stage, whether ranks are processes, what is said of a backward pass).
 using Plan = std::tuple<int, bool, zero_rt_hint>;
 
 class GpuOrder : public GpuTest, public testing::WithParamInterface<Plan> {

@@ -81,7 +81,7 @@ protected:
   std::unique_ptr<GpuRank> rank;
 };
 
-/// A stage, what is said where a backward begins, and whether buckets are
+/// A stage, what is said where a backward pass begins, and whether buckets are
 /// reduced while it goes on.
 struct Reduction {
   int64_t stage;
@@ -93,8 +93,8 @@ class GpuEarlyReduction : public GpuOverlap,
                           public testing::WithParamInterface<Reduction> {};
 
 // A bucket is reduced when it is complete: at stage 2 always, before that where
-// the backward is said to be the last. Later gradients are packed meanwhile,
-// and their memory given back.
+// the backward pass is said to be the last. Later gradients are packed
+// meanwhile, and their memory given back.
 TEST_P(GpuEarlyReduction, BackwardGoesOnWhileABucketIsReduced) {
   open(GetParam().stage);
   runStep();

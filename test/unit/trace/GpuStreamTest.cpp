@@ -92,7 +92,7 @@ protected:
   }
   /// fc1.weight is declared with two.
   int getUses(const std::string &name) { return name == "fc1.weight" ? 2 : 1; }
-  /// Closes the backward, so that nothing waits any more.
+  /// Closes the backward pass, so that nothing waits any more.
   void close() { rank->check(rank->calls().accumulate(rank->step)); }
   void apply() {
     double rate = 0.125;
@@ -132,8 +132,8 @@ TEST_P(GpuStream, GradientsAreReadAfterTheyAreWritten) {
 }
 
 // At stage 2 the buckets behind that of a gradient which never comes are not
-// open: what is for them waits until the backward is closed. It is delivered
-// last, so that no other call follows the stream for it.
+// open: what is for them waits until the backward pass is closed. It is
+// delivered last, so that no other call follows the stream for it.
 TEST_P(GpuStream, GradientsThatWaitAreReadAfterTheyAreWritten) {
   auto gradients = makeGradients(-3);
   begin();
@@ -303,7 +303,7 @@ TEST_P(GpuSlot, IsKeptUntilItsWriterIsDone) {
   expectNormOfAll(0.5);
 }
 
-/// One bucket, which is reduced while the next backward has begun.
+/// One bucket, which is reduced while the next backward pass has begun.
 class GpuSlotInFlight : public GpuSlot {
 protected:
   void SetUp() override {

@@ -349,7 +349,7 @@ TEST_F(NcclFailure, ARankMayLeaveFirst) {
   });
 }
 
-// At stage 2 each backward has collectives of its own.
+// At stage 2 each backward pass has collectives of its own.
 TEST_F(NcclFailure, RanksQueueDifferentCollectives) {
   openOn(2, /*stage=*/2);
   runSteps([&](int r, GpuRank &rank) {
@@ -407,7 +407,7 @@ TEST_F(NcclFailure, AMissingGradientIsNamed) {
   for (int r = 0; r < 2; ++r)
     expect(r, ZERO_RT_MISSING_GRADIENT,
            "step refused: gradient of 'fc1.bias' never arrived on rank 1 "
-           "(backward 1 of 1)");
+           "(backward pass 1 of 1)");
 }
 
 // What goes wrong on one rank outside of a collective, the others learn of too.

@@ -80,8 +80,8 @@ const std::map<std::string, int64_t> kElements = {{"fc1.weight", 64 * 48},
                                                   {"fc2.weight", 10 * 64},
                                                   {"fc2.bias", 10}};
 
-/// Backwards in which the gradients of |arrivals| come, in that order; the last
-/// one ends with |end|. Those in |hinted| are begun as the last.
+/// Backward passes in which the gradients of |arrivals| come, in that order;
+/// the last one ends with |end|. Those in |hinted| are begun as the last.
 Script makeScript(std::vector<std::vector<std::string>> backwards,
                   zrt::Event end, const std::set<size_t> &hinted = {}) {
   Script script;
@@ -243,8 +243,8 @@ TEST_P(PlanTraceTest, OneBackward) {
     expectSame(scripts[r], runs[r]);
 }
 
-// Three backwards and then one, a discarded one between them; a gradient that
-// may be missing is, on one rank.
+// Three backward passes and then one, a discarded one between them; a gradient
+// that may be missing is, on one rank.
 TEST_P(PlanTraceTest, SeveralBackwardsAndADiscardedOne) {
   const Script one = makeScript({kBackToFront}, zrt::Event::apply);
   const Script dropped = makeScript({kFrontToBack}, zrt::Event::discard);
@@ -260,7 +260,7 @@ TEST_P(PlanTraceTest, SeveralBackwardsAndADiscardedOne) {
     expectSame(scripts[r], runs[r]);
 }
 
-// Backwards that are begun as the last, and are or are not.
+// Backward passes that are begun as the last, and are or are not.
 TEST_P(PlanTraceTest, Hints) {
   auto make = [](const std::vector<std::string> &order,
                  const std::vector<std::string> &other) {

@@ -46,7 +46,7 @@ private:
   zrt::ProgramOp program;
   std::string state;
   llvm::StringMap<mlir::FlatSymbolRefAttr> bucketOf;
-  /// Of the open backward.
+  /// Of the open backward pass.
   int64_t closed = 0;
   llvm::DenseMap<mlir::Attribute, int64_t> outstanding;
   std::vector<std::string> waiting;

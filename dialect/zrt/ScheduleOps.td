@@ -1,0 +1,95 @@
+//===- ScheduleOps.td - Which calls a stream waits for -----*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZRT_SCHEDULE_OPS_TD
+#define ZRT_SCHEDULE_OPS_TD
+
+include "dialect/zrt/RuntimeCall.td"
+include "dialect/zrt/TableOps.td"
+
+/// A call of the runtime. What it queues goes to the stream that it names.
+class Zrt_CallOp<string mnemonic, dag extra = (ins), string format = "",
+                 list<Trait> traits = []>
+    : Zrt_Op<mnemonic, traits # [
+        HasParent<"HandlerOp">, MemoryEffects<[MemRead, MemWrite]>,
+        DeclareOpInterfaceMethods<Zrt_RuntimeCall>,
+        DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let arguments = extra;
+  let assemblyFormat = format # " attr-dict";
+}
+
+def Zrt_EventOp : Zrt_SymbolOp<"event"> {
+  let summary = "A point in a stream, for which other streams can wait";
+  let description = [{
+    What a handler leaves in flight is a named event, so that other handlers and the
+    caller can wait for it. Equivalent to: `cudaEvent_t`.
+
+    Example:
+
+    ```mlir
+    zrt.event @b0.reduced.done on collective
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, Zrt_StreamAttr:$stream);
+  let assemblyFormat = "$sym_name `on` custom<Stream>($stream) attr-dict";
+}
+
+def Zrt_RecordOp : Zrt_CallOp<"record",
+    (ins FlatSymbolRefAttr:$event), "$event"> {
+  let summary = "Records an event on its stream";
+  let description = [{
+    The event passes when everything is done that was queued to its stream before.
+    A record replaces the one before it. Equivalent to: `cudaEventRecord`.
+
+    Constraints:
+
+    - `record_c1`: the event exists;
+    - `record_c2`: one call records an event.
+
+    Example:
+
+    ```mlir
+    zrt.record @b0.reduced.done
+    ```
+  }];
+}
+
+def Zrt_WaitOp : Zrt_CallOp<"wait",
+    (ins FlatSymbolRefAttr:$event, Zrt_StreamAttr:$stream),
+    "$event `on` custom<Stream>($stream)"> {
+  let summary = "Makes a stream wait for an event";
+  let description = [{
+    What is queued to the stream from now on starts after the event, as it was
+    recorded last, has passed. An event that was never recorded has passed: a
+    handler may wait for what other paths of the protocol leave in flight.
+    Equivalent to: `cudaStreamWaitEvent`.
+
+    Constraints:
+
+    - `wait_c1`: the event exists, and is of another stream.
+
+    Example:
+
+    ```mlir
+    zrt.wait @b0.reduced.done on compute
+    ```
+  }];
+}
+
+def Zrt_WaitWritableOp : Zrt_CallOp<"wait_writable"> {
+  let summary = "Makes the compute stream wait until gradients may be written";
+  let description = [{
+    Waits for the `writable` events of the bucket of the arriving gradient.
+
+    Example:
+
+    ```mlir
+    zrt.wait_writable
+    ```
+  }];
+}
+
+#endif // ZRT_SCHEDULE_OPS_TD
