@@ -51,11 +51,11 @@ struct CheckPhasePass : zero::impl::CheckPhasePassBase<CheckPhasePass> {
       isIllegal = [](Operation *op) {
         return isLogicalOnly(op) || isa<zrt::ProgramOp>(op);
       };
-    } else if (phase == "scheduled") {
+    } else if (phase == "lowered" || phase == "scheduled") {
       isIllegal = [](Operation *op) { return isa<StepOp>(op); };
     } else {
       emitError(getOperation().getLoc())
-          << "phase must be logical, sharded, placed or scheduled, got '"
+          << "phase must be logical, sharded, placed, lowered or scheduled, got '"
           << phase << "'";
       return signalPassFailure();
     }

@@ -22,7 +22,7 @@ def CheckPhasePass : Pass<"zero-check-phase", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"phase", "phase", "std::string", /*default=*/"\"logical\"",
-           "logical, sharded, placed or scheduled.">
+           "logical, sharded, placed, lowered or scheduled.">
   ];
 }
 

@@ -50,8 +50,10 @@ void zero::buildLowerPipeline(OpPassManager &pm, const LowerOptions &options) {
     return;
 
   pm.addPass(createLowerToZrtPass());
-  pm.addPass(createSchedulePass());
-  pm.addPass(createElideWaitsPass());
+  if (options.until != "lowered") {
+    pm.addPass(createSchedulePass());
+    pm.addPass(createElideWaitsPass());
+  }
   // The only phase left; any other word is reported by the check.
   pm.addPass(createCheckPhasePass({options.until}));
 }
@@ -69,6 +71,7 @@ void zero::registerZeroPasses() {
   registerZeroProvePasses();
   PassPipelineRegistration<LowerOptions>(
       "zero-lower",
-      "Lowers a logical step to the sharded, placed or scheduled phase.",
+      "Lowers a logical step to the sharded, placed, lowered or scheduled "
+      "phase.",
       buildLowerPipeline);
 }

@@ -36,7 +36,7 @@ struct LowerOptions : mlir::PassPipelineOptions<LowerOptions> {
       llvm::cl::init(25 * 1024 * 1024)};
   Option<std::string> until{
       *this, "until",
-      llvm::cl::desc("Phase to stop at: logical, sharded, placed or "
+      llvm::cl::desc("Phase to stop at: logical, sharded, placed, lowered or "
                      "scheduled."),
       llvm::cl::init("scheduled")};
 };

@@ -210,18 +210,23 @@ void Scheduler::findReadable() {
 // Events
 //===----------------------------------------------------------------------===//
 
-/// A call is named by the first buffer or slots that it writes.
-static std::string getEventName(Operation *source,
-                                const zrt::ProgramSymbols &symbols) {
+/// "b0.reduced.reduce_scatter": what a call writes, or is about, and its name.
+static std::string getEventName(Operation *source) {
   if (auto handler = dyn_cast<zrt::HandlerOp>(source))
     return (handler.getSymName() + ".begin").str();
-  SmallVector<zrt::MemoryUse> uses;
-  cast<zrt::RuntimeCall>(source).getMemoryUses(symbols, nullptr, uses);
-  StringRef kind = source->getName().stripDialect();
-  for (const zrt::MemoryUse &use : uses)
-    if (use.writes && use.memory != symbols.getHostScalars())
-      return (use.memory.getValue() + "." + kind).str();
-  return kind.str();
+  std::string kind = source->getName().stripDialect().str();
+  if (auto launch = dyn_cast<zrt::LaunchOp>(source))
+    // The last buffer is one that the kernel writes, if there is one.
+    if (!launch.getBuffers().empty())
+      return (cast<FlatSymbolRefAttr>(launch.getBuffers().getValue().back())
+                  .getValue() +
+              "." + kind)
+          .str();
+  for (StringRef name : {"target", "buffer", "bucket", "slots", "program"})
+    if (auto own = source->getInherentAttr(name))
+      if (auto symbol = dyn_cast_if_present<FlatSymbolRefAttr>(*own))
+        return (symbol.getValue() + "." + kind).str();
+  return kind;
 }
 
 /// The event of |source|, which is recorded behind a call, or where a handler
@@ -235,7 +240,7 @@ FlatSymbolRefAttr Scheduler::getEvent(Operation *source) {
       handler ? Stream::compute : cast<zrt::RuntimeCall>(source).getStream();
   OpBuilder builder(*program.getOps<zrt::HandlerOp>().begin());
   auto event = builder.create<zrt::EventOp>(
-      source->getLoc(), getEventName(source, symbols), stream);
+      source->getLoc(), getEventName(source), stream);
   names.insert(event);
   symbol = FlatSymbolRefAttr::get(event);
   if (handler)
@@ -253,8 +258,25 @@ ArrayAttr Scheduler::getEvents(const llvm::SetVector<Operation *> &sources) {
   return ArrayAttr::get(program.getContext(), symbols);
 }
 
+/// Whether a wait for |a| may imply one for |b|: calls of the handler itself come
+/// first, the last one in front, then what was there when the handler began.
+static bool isLater(Operation *call, Operation *a, Operation *b) {
+  auto rank = [&](Operation *source) {
+    if (source->getBlock() == call->getBlock())
+      return 0;
+    return isa<zrt::HandlerOp>(source) ? 1 : 2;
+  };
+  if (rank(a) != rank(b))
+    return rank(a) < rank(b);
+  return rank(a) == 0 && b->isBeforeInBlock(a);
+}
+
 void Scheduler::emit() {
-  for (auto &[call, sources] : waits)
+  for (auto &[call, set] : waits) {
+    SmallVector<Operation *> sources = set.takeVector();
+    llvm::stable_sort(sources, [call = call](Operation *a, Operation *b) {
+      return isLater(call, a, b);
+    });
     for (Operation *source : sources) {
       FlatSymbolRefAttr event = getEvent(source);
       OpBuilder(call).create<zrt::WaitOp>(
@@ -262,6 +284,7 @@ void Scheduler::emit() {
           zrt::StreamAttr::get(program.getContext(),
                                cast<zrt::RuntimeCall>(call).getStream()));
     }
+  }
   for (auto table : program.getOps<zrt::BucketTableOp>())
     if (auto it = writable.find(table.getBucketAttr()); it != writable.end())
       table.setWritableAttr(getEvents(it->second));

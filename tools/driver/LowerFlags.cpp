@@ -39,8 +39,8 @@ LowerFlags::LowerFlags(cl::OptionCategory &category)
       bucketBytes("bucket-bytes", cl::init("25MiB"), cl::cat(category),
                   cl::desc("Size at which a bucket is closed (default 25MiB)")),
       until("until", cl::init("scheduled"), cl::cat(category),
-            cl::desc("Phase to stop at: logical, sharded, placed or "
-                     "scheduled (default)")) {}
+            cl::desc("Phase to stop at: logical, sharded, placed, "
+                     "lowered or scheduled (default)")) {}
 
 std::optional<int64_t> zero::parseBytes(StringRef text) {
   int64_t unit = 1;
@@ -177,8 +177,9 @@ LogicalResult LowerFlags::get(LowerOptions &options,
                   "25MiB",
                   message, getSizeHint(bucketBytes));
   if (until != "logical" && until != "sharded" && until != "placed" &&
-      until != "scheduled")
-    return reject(until, "logical, sharded, placed or scheduled", message);
+      until != "lowered" && until != "scheduled")
+    return reject(until, "logical, sharded, placed, lowered or scheduled",
+                  message);
   options.mesh = mesh.getValue();
   options.stage = level;
   options.shardOver = shardOver.getValue();

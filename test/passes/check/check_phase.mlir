@@ -16,4 +16,4 @@
 // SHARDED: error: 'zero.reduce' op does not belong to the sharded phase
 // SHARDED: error: 'zero.update' op does not belong to the sharded phase
 // SCHEDULED: error: 'zero.step' op does not belong to the scheduled phase
-// UNKNOWN: phase must be logical, sharded, placed or scheduled, got 'final'
+// UNKNOWN: phase must be logical, sharded, placed, lowered or scheduled, got 'final'

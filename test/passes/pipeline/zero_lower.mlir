@@ -19,4 +19,4 @@
 // SCHEDULED: zrt.handler @finish
 // SCHEDULED: zrt.all_reduce_scalars
 // SCHEDULED-NOT: zrt.all_reduce_scalars
-// UNTIL: phase must be logical, sharded, placed or scheduled, got 'later'
+// UNTIL: phase must be logical, sharded, placed, lowered or scheduled, got 'later'
