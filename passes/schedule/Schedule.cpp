@@ -239,8 +239,8 @@ FlatSymbolRefAttr Scheduler::getEvent(Operation *source) {
   Stream stream =
       handler ? Stream::compute : cast<zrt::RuntimeCall>(source).getStream();
   OpBuilder builder(*program.getOps<zrt::HandlerOp>().begin());
-  auto event = builder.create<zrt::EventOp>(
-      source->getLoc(), getEventName(source), stream);
+  auto event = builder.create<zrt::EventOp>(source->getLoc(),
+                                            getEventName(source), stream);
   names.insert(event);
   symbol = FlatSymbolRefAttr::get(event);
   if (handler)
@@ -258,8 +258,9 @@ ArrayAttr Scheduler::getEvents(const llvm::SetVector<Operation *> &sources) {
   return ArrayAttr::get(program.getContext(), symbols);
 }
 
-/// Whether a wait for |a| may imply one for |b|: calls of the handler itself come
-/// first, the last one in front, then what was there when the handler began.
+/// Whether a wait for |a| may imply one for |b|: calls of the handler itself
+/// come first, the last one in front, then what was there when the handler
+/// began.
 static bool isLater(Operation *call, Operation *a, Operation *b) {
   auto rank = [&](Operation *source) {
     if (source->getBlock() == call->getBlock())
