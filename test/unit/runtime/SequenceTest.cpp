@@ -48,7 +48,7 @@ zero_rt_status arriveHandler(zero_rt_step *step, const zero_rt_event *event) {
 template <int B>
 zero_rt_status closeHandler(zero_rt_step *step, const zero_rt_event *) {
   ZERO_RT_TRY(callsOf(step).fill_missing(step, B));
-  return callsOf(step).copy(step, B, Closed0 + B);
+  return callsOf(step).copy(step, B, Closed0 + B, ZERO_RT_STREAM_COMPUTE);
 }
 
 LibraryBuilder makeLibrary() {
