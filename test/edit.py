@@ -9,9 +9,9 @@ A test calls it %edit, and has its edits below its comments:
 
   # RUN: %edit %S/Inputs/stage1.mlir %s -o %t.mlir
   @@ zrt.handler @finish
-   %6 = zrt.all_reduce_scalars @statistics over [dp] after(%5)
-  -%7 = zrt.run_scalars $outcome after(%6)
-  +%7 = zrt.run_scalars $outcome after(%5)
+   zrt.all_reduce_scalars @statistics over [dp]
+  -zrt.run_scalars $outcome
+  +zrt.run_scalars $outcome
 
 '@@ OP' begins an edit of the region of one operation. The line of that operation begins
 with OP, such as 'zrt.handler @finish' or 'zrt.program'. '@@' alone edits the whole

@@ -239,8 +239,8 @@ FlatSymbolRefAttr Scheduler::getEvent(Operation *source) {
   Stream stream =
       handler ? Stream::compute : cast<zrt::RuntimeCall>(source).getStream();
   OpBuilder builder(*program.getOps<zrt::HandlerOp>().begin());
-  auto event = builder.create<zrt::EventOp>(
-      source->getLoc(), getEventName(source), stream);
+  auto event = builder.create<zrt::EventOp>(source->getLoc(),
+                                            getEventName(source), stream);
   names.insert(event);
   symbol = FlatSymbolRefAttr::get(event);
   if (handler)
@@ -258,8 +258,9 @@ ArrayAttr Scheduler::getEvents(const llvm::SetVector<Operation *> &sources) {
   return ArrayAttr::get(program.getContext(), symbols);
 }
 
-/// Whether a wait for |a| may imply one for |b|: calls of the handler itself come
-/// first, the last one in front, then what was there when the handler began.
+/// Whether a wait for |a| may imply one for |b|: calls of the handler itself
+/// come first, the last one in front, then what was there when the handler
+/// began.
 static bool isLater(Operation *call, Operation *a, Operation *b) {
   auto rank = [&](Operation *source) {
     if (source->getBlock() == call->getBlock())
@@ -273,11 +274,15 @@ static bool isLater(Operation *call, Operation *a, Operation *b) {
 
 void Scheduler::emit() {
   for (auto &[call, set] : waits) {
-    SmallVector<Operation *> sources = set.takeVector();
-    llvm::stable_sort(sources, [call = call](Operation *a, Operation *b) {
-      return isLater(call, a, b);
+    SmallVector<std::pair<size_t, Operation *>> sources;
+    for (auto [i, source] : llvm::enumerate(set))
+      sources.push_back({i, source});
+    llvm::sort(sources, [call = call](const auto &a, const auto &b) {
+      if (isLater(call, a.second, b.second))
+        return true;
+      return !isLater(call, b.second, a.second) && a.first < b.first;
     });
-    for (Operation *source : sources) {
+    for (Operation *source : llvm::make_second_range(sources)) {
       FlatSymbolRefAttr event = getEvent(source);
       OpBuilder(call).create<zrt::WaitOp>(
           call->getLoc(), event,

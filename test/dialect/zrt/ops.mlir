@@ -19,9 +19,9 @@
 // CHECK: zrt.scalars @half
 // CHECK: zrt.load_slot @lr[0]
 // CHECK: zrt.handler @finish
-// CHECK: %[[T0:.*]] = zrt.allocate @b0.reduced after()
-// CHECK: %[[T1:.*]] = zrt.reduce_scatter @b0.gradient to @b0.reduced over [dp] after(%[[T0]])
-// CHECK: zrt.launch @squares [@b0.reduced] over @b0.all own [dp] sum @norm after(%[[T1]])
+// CHECK: zrt.allocate @b0.reduced
+// CHECK: zrt.reduce_scatter @b0.gradient to @b0.reduced over [dp]
+// CHECK: zrt.launch @squares [@b0.reduced] over @b0.all own [dp] sum @norm
 // CHECK: zrt.copy @b0.staging to @b0.parameters
 // CHECK: zrt.set_role @b0.gradient as accumulator
 // CHECK: zrt.commit @norm
@@ -67,13 +67,13 @@ zrt.program @train on @cluster inputs [@lr] results [norm] [@norm] {
     zrt.yield
   }
   zrt.handler @finish {
-    %t0 = zrt.allocate @b0.reduced after()
-    %t1 = zrt.reduce_scatter @b0.gradient to @b0.reduced over [dp] after(%t0)
-    %t2 = zrt.launch @squares [@b0.reduced] over @b0.all own [dp] sum @norm after(%t1)
-    %t3 = zrt.run_scalars @half after(%t2)
-    %t4 = zrt.copy @b0.staging to @b0.parameters after(%t3)
-    %t5 = zrt.set_role @b0.gradient as accumulator after(%t4)
-    %t6 = zrt.commit @norm after(%t5)
+    zrt.allocate @b0.reduced
+    zrt.reduce_scatter @b0.gradient to @b0.reduced over [dp]
+    zrt.launch @squares [@b0.reduced] over @b0.all own [dp] sum @norm
+    zrt.run_scalars @half
+    zrt.copy @b0.staging to @b0.parameters
+    zrt.set_role @b0.gradient as accumulator
+    zrt.commit @norm
   }
   zrt.transition idle on begin to first run [@finish]
 }

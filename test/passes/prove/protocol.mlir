@@ -40,7 +40,7 @@
 // REDEFINE: %{stage} = stage2
 // What is read between two calls of which neither awaits the other.
 //
-// REDEFINE: %{edit} = 's/\(zrt.all_reduce_scalars @statistics over .dp.\) after(.*)/\1 after()/'
+// REDEFINE: %{edit} = 's/\(zrt.all_reduce_scalars @statistics over .dp.\) after(.*)/\1/'
 // REDEFINE: %{check} = RACE
 // RUN: %{bad}
 // RACE: error: races with 'zrt.run_scalars' for @statistics: it does not await that call
@@ -48,7 +48,7 @@
 //
 // A gradient of a bucket that may be open at the same time.
 //
-// REDEFINE: %{edit} = 's/%1 = zrt.reduce_scatter @b0.gradient to @b0.reduced over .dp. after(%0)/&\n %2 = zrt.all_reduce @b1.gradient over [dp] after(%1)/'
+// REDEFINE: %{edit} = 's/zrt.reduce_scatter @b0.gradient to @b0.reduced over .dp./&\n zrt.all_reduce @b1.gradient over [dp]/'
 // REDEFINE: %{check} = OPEN
 // RUN: %{bad}
 // OPEN: error: uses @b1.gradient, into which gradients of a bucket that is still open may arrive at the same time
