@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// examples/fp16.mlir as the compiler lowers it: --zero-lower=stage=1.
+// examples/fp16.mlir as the compiler lowers it: --zero-lower="stage=1
+// until=lowered".
 
 module {
   zero.mesh @cluster<["dp" = 2]> 

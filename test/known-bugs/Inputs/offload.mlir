@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // step.mlir as the compiler lowers it: --zero-lower="stage=1 offload=optimizer
-// bucket-bytes=16 until=scheduled".
+// bucket-bytes=16 until=lowered".
 
 module {
   zero.mesh @cluster<["dp" = 2]> 
@@ -248,11 +248,13 @@ module {
       zrt.all_reduce_scalars @statistics over [dp]
       zrt.copy @b0.reduced to @b0.moved
       zrt.run_scalars @scalars_2
+      zrt.copy_scalars
       zrt.launch @update.adam.f32.bf16 [@b0.moved, @b0.master, @b0.m, @b0.v, @b0.staging] over @b0.groups own [dp]
       zrt.copy @b0.staging to @b0.parameters
       zrt.all_gather @b0.parameters over [dp]
       zrt.copy @b1.reduced to @b1.moved
       zrt.run_scalars @scalars_15
+      zrt.copy_scalars
       zrt.launch @update.adam.f32.bf16 [@b1.moved, @b1.master, @b1.m, @b1.v, @b1.staging] over @b1.groups own [dp]
       zrt.copy @b1.staging to @b1.parameters
       zrt.all_gather @b1.parameters over [dp]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // step.mlir as the compiler lowers it: --zero-lower="stage=2 offload=none
-// bucket-bytes=16 until=scheduled".
+// bucket-bytes=16 until=lowered".
 
 module {
   zero.mesh @cluster<["dp" = 2]> 

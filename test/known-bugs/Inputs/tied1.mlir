@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Inputs/tied.mlir as the compiler lowers it: --zero-lower=stage=1.
+// Inputs/tied.mlir as the compiler lowers it: --zero-lower="stage=1
+// until=lowered".
 
 module {
   zero.mesh @m<["pp" = 2, "dp" = 2]> 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// examples/topology.mlir as the compiler lowers it: --zero-lower=stage=0.
+// examples/topology.mlir as the compiler lowers it: --zero-lower="stage=0
+// until=lowered".
 
 module {
   zero.mesh @cluster<["edp" = 2, "ep" = 2, "tp" = 2]> 

@@ -93,8 +93,8 @@ zrt.program @s on @m inputs [@lr] results [sum, backwards] [@sums, @statistics] 
     zrt.pack
   }
   zrt.handler @arrive_next {
-    %t0 = )" +
-         arriveNext + R"( after()
+    )" + arriveNext +
+         R"(
   }
   zrt.handler @close_first {
     )" + closeFirst +
