@@ -11,12 +11,15 @@
 // RUN: zero-opt %S/../Inputs/logical.mlir --zero-lower="stage=0 until=lowered" --zero-prove -o /dev/null
 // RUN: zero-opt %S/../Inputs/logical.mlir --zero-lower="stage=1 offload=optimizer until=lowered" --zero-prove -o /dev/null
 // RUN: zero-opt %S/../Inputs/logical.mlir --zero-lower="stage=2 offload=optimizer until=lowered" --zero-prove -o /dev/null
+// RUN: zero-opt %S/../Inputs/logical.mlir --zero-lower="stage=0" --zero-prove -o /dev/null
+// RUN: zero-opt %S/../Inputs/logical.mlir --zero-lower="stage=1 offload=optimizer" --zero-prove -o /dev/null
+// RUN: zero-opt %S/../Inputs/logical.mlir --zero-lower="stage=2 offload=optimizer" --zero-prove -o /dev/null
 //
 // After each pass, and from --zero-set-mesh on that of another mesh. (What names a
 // pass that changes the step is in test/unit/prove.)
 //
 // RUN: zero-opt %S/../Inputs/logical.mlir --prove-each --zero-lower="mesh=dp=3 stage=2" -o %t.each
-// RUN: zero-opt %S/../Inputs/logical.mlir --zero-lower="mesh=dp=3 stage=2 until=lowered" -o %t.alone
+// RUN: zero-opt %S/../Inputs/logical.mlir --zero-lower="mesh=dp=3 stage=2" -o %t.alone
 // RUN: cmp %t.each %t.alone
 //
 // The pass changes nothing.

@@ -220,9 +220,8 @@ TEST(Program, StoringTwiceLosesAContribution) {
 }
 
 TEST(Program, UnallocatedBuffersAreErrors) {
-  Runner run(makeProgram(
-      kFill,
-      "zrt.reduce_scatter @gradient to @reduced over [dp]"));
+  Runner run(
+      makeProgram(kFill, "zrt.reduce_scatter @gradient to @reduced over [dp]"));
   EXPECT_TRUE(mlir::failed(run->apply(makeInputs())));
 }
 
@@ -240,8 +239,7 @@ TEST(Program, UnequalBackwardsReachApplyTogether) {
 
 TEST(Program, ACollectiveInOneRanksProtocolOnlyIsRefused) {
   Runner run(makeProgram(
-      std::string(kFill) + "\n zrt.all_reduce @gradient over [dp]",
-      kReduce));
+      std::string(kFill) + "\n zrt.all_reduce @gradient over [dp]", kReduce));
   std::vector<RankInputs> inputs = makeInputs();
   inputs[0].backwards.pop_back();
   StepResult result = run.applyInputs(inputs);
