@@ -9,9 +9,9 @@ A test calls it %edit, and has its edits below its comments:
 
   # RUN: %edit %S/Inputs/stage1.mlir %s -o %t.mlir
   @@ zrt.handler @finish
-   %6 = zrt.all_reduce_scalars @statistics over [dp] after(%5)
-  -%7 = zrt.run_scalars $outcome after(%6)
-  +%7 = zrt.run_scalars $outcome after(%5)
+  +zrt.run_scalars $outcome
+   zrt.all_reduce_scalars @statistics over [dp]
+  -zrt.run_scalars $outcome
 
 '@@ OP' begins an edit of the region of one operation. The line of that operation begins
 with OP, such as 'zrt.handler @finish' or 'zrt.program'. '@@' alone edits the whole
@@ -33,7 +33,7 @@ line with '#' is a comment. Indentation does not count.
 Each edit must match exactly once and change something. Otherwise edit.py fails, and
 prints the nearest lines, or the places that match. So copy lines of the IR, remove the
 parts that do not matter, and add lines that identify the place: the line that defines a
-value identifies it best.
+value or names a symbol identifies it best.
 """
 
 from __future__ import annotations

@@ -24,13 +24,13 @@ module {
       zrt.yield
     }
     zrt.handler @finish {
-      %0 = zrt.count_arrivals to @arrivals after()
-      %1 = zrt.run_scalars @scalars after(%0)
-      %2 = zrt.run_scalars @scalars_2 after(%1)
-      %3 = zrt.commit @outcome after(%2)
+      zrt.count_arrivals to @arrivals
+      zrt.run_scalars @scalars
+      zrt.run_scalars @scalars_2
+      zrt.commit @outcome
     }
     zrt.handler @finish_last {
-      %0 = zrt.commit @outcome after()
+      zrt.commit @outcome
     }
   }
 }
@@ -48,19 +48,18 @@ def changes(edits: str, ir: str = IR) -> list[str]:
 
 class Applies(unittest.TestCase):
     def test_values_match_whatever_their_number(self) -> None:
-        edit = """@@ zrt.handler @finish
- %a = zrt.count_arrivals to @arrivals after()
+        edit = """@@ zrt.scalars @scalars_2
+ %a = zrt.load_slot @sums[1]
 ...
- %b = zrt.run_scalars @scalars_2 after(%x)
--%c = zrt.commit @outcome after(%b)
-+%c = zrt.commit @outcome after(%a)
+-zrt.store_slot %b, @scalar_2[0]
++zrt.store_slot %a, @scalar_2[0]
 """
         expected = [
-            "-%3 = zrt.commit @outcome after(%2)",
-            "+%3 = zrt.commit @outcome after(%0)",
+            "-zrt.store_slot %1, @scalar_2[0]",
+            "+zrt.store_slot %0, @scalar_2[0]",
         ]
         self.assertEqual(changes(edit), expected)
-        for number in "3210":
+        for number in "10":
             renumbered = IR.replace(f"%{number}", f"%{int(number) + 10}")
             self.assertEqual(len(changes(edit, renumbered)), 2)
 
@@ -74,10 +73,10 @@ class Applies(unittest.TestCase):
 
     def test_text_at_the_end_may_be_missing(self) -> None:
         edit = """@@ zrt.handler @finish_last
--%0 = zrt.commit @outcome after() $attributes
-+%0 = zrt.commit @other after() $attributes
+-zrt.commit @outcome $attributes
++zrt.commit @other $attributes
 """
-        self.assertEqual(changes(edit)[1].rstrip(), "+%0 = zrt.commit @other after()")
+        self.assertEqual(changes(edit)[1].rstrip(), "+zrt.commit @other")
 
     def test_one_of_several_regions(self) -> None:
         edit = """@@ zrt.scalars
@@ -105,9 +104,9 @@ class Applies(unittest.TestCase):
 
     def test_lines_go_where_they_stand(self) -> None:
         edit = """@@ zrt.handler @finish_last
-+%first = zrt.fill_missing @b0 after()
- %0 = zrt.commit @outcome after()
-+%last = zrt.fill_missing @b1 after(%0)
++zrt.fill_missing @b0
+ zrt.commit @outcome
++zrt.fill_missing @b1
 """
         new = edited(IR, edit).splitlines()
         place = next(i for i, line in enumerate(new) if "fill_missing @b0" in line)
@@ -116,12 +115,12 @@ class Applies(unittest.TestCase):
     def test_lines_alone_go_to_the_end_of_the_region(self) -> None:
         edit = """@@ zrt.program
 +zrt.handler @reset {
-+  %0 = zrt.commit @outcome after()
++  zrt.commit @outcome
 +}
 """
         ending = edited(IR, edit).splitlines()[-5:]
         self.assertEqual(ending[0], "    zrt.handler @reset {")
-        self.assertEqual(ending[1], "      %0 = zrt.commit @outcome after()")
+        self.assertEqual(ending[1], "      zrt.commit @outcome")
 
     def test_copy(self) -> None:
         edit = """@@ copy zrt.scalars as @twin
@@ -136,13 +135,13 @@ class Applies(unittest.TestCase):
 
     def test_edits_follow_each_other(self) -> None:
         edit = """@@ zrt.handler @finish_last
--%0 = zrt.commit @outcome after()
-+%0 = zrt.commit @other after()
+-zrt.commit @outcome
++zrt.commit @other
 
 @@ zrt.handler @finish_last
--%0 = zrt.commit @other after()
+-zrt.commit @other
 """
-        self.assertEqual(changes(edit), ["-%0 = zrt.commit @outcome after()"])
+        self.assertEqual(changes(edit), ["-zrt.commit @outcome"])
 
 
 class Refuses(unittest.TestCase):
@@ -154,25 +153,25 @@ class Refuses(unittest.TestCase):
 
     def test_no_match_shows_the_nearest_lines(self) -> None:
         edit = """@@ zrt.handler @finish
--%1 = zrt.run_scalars @scalars_3 after(%0)
+-zrt.run_scalars @scalars_3
 """
         self.refuses(
             edit,
-            "2: error: no such line in 'zrt.handler @finish': %1 = zrt.run_scalars",
+            "2: error: no such line in 'zrt.handler @finish': zrt.run_scalars",
             "     20:",
-            "@scalars_2 after(%1)",
+            "@scalars_2",
         )
 
     def test_the_line_that_does_not_match_is_named(self) -> None:
         edit = """@@ zrt.handler @finish
- %0 = zrt.count_arrivals to @arrivals after()
--%2 = zrt.run_scalars @scalars_2 after(%0)
+ zrt.count_arrivals to @arrivals
+-zrt.run_scalars @scalars_2
 """
-        self.refuses(edit, "3: error: no such line", "%2 = zrt.run_scalars")
+        self.refuses(edit, "3: error: no such line", "zrt.run_scalars")
 
     def test_two_matches_are_shown(self) -> None:
         edit = """@@ zrt.handler @finish
--%1 = zrt.run_scalars $scalars after(%0)
+-zrt.run_scalars $scalars
 """
         self.refuses(edit, "1: error: more than one place", "     19:", "     20:")
 
@@ -191,12 +190,12 @@ class Refuses(unittest.TestCase):
         self.refuses("@@ zrt.handler @fin\n-x\n", "no region")
 
     def test_unbound_names(self) -> None:
-        head = "@@ zrt.handler @finish_last\n-%0 = zrt.commit @outcome after()\n"
-        unbound = head + "+%0 = zrt.commit @outcome after(%9)\n"
+        head = "@@ zrt.scalars @scalars\n-zrt.store_slot %1, @scalar[0]\n"
+        unbound = head + "+zrt.store_slot %9, @scalar[0]\n"
         self.refuses(unbound, "3: error: %9 is neither matched nor defined")
-        unbound = head + "+%0 = zrt.commit $symbol after()\n"
+        unbound = head + "+zrt.store_slot %1, $symbol\n"
         self.refuses(unbound, "3: error: $symbol is neither matched nor defined")
-        unbound = head + "+%0 = zrt.commit ... after()\n"
+        unbound = head + "+zrt.store_slot %1, ...\n"
         self.refuses(unbound, "3: error: '...' in an added line")
 
     def test_one_value_is_not_two(self) -> None:
@@ -207,23 +206,23 @@ class Refuses(unittest.TestCase):
 
     def test_a_line_that_stands_nowhere(self) -> None:
         edit = """@@ zrt.handler @finish
- %0 = zrt.count_arrivals to @arrivals after()
+ zrt.count_arrivals to @arrivals
 ...
-+%9 = zrt.commit @outcome after()
++zrt.commit @outcome
 ...
- %3 = zrt.commit @outcome after(%2)
+ zrt.commit @outcome
 """
         self.refuses(edit, "4: error: no line beside it")
 
     def test_nothing_changes(self) -> None:
         self.refuses("# RUN: true\n", "there are no edits")
-        context = "@@ zrt.handler @finish_last\n %0 = zrt.commit @outcome after()\n"
+        context = "@@ zrt.handler @finish_last\n zrt.commit @outcome\n"
         self.refuses(context, "changes nothing")
-        same = context.replace("\n ", "\n-") + "+%0 = zrt.commit @outcome after()\n"
+        same = context.replace("\n ", "\n-") + "+zrt.commit @outcome\n"
         self.refuses(same, "1: error: this edit changes nothing")
 
     def test_a_line_without_a_kind(self) -> None:
-        self.refuses("@@ zrt.handler @finish\n%0 = zrt.commit\n", "2: error: a line of")
+        self.refuses("@@ zrt.handler @finish\nzrt.commit\n", "2: error: a line of")
 
     def test_a_copy_is_not_edited_at_once(self) -> None:
         self.refuses("@@ copy zrt.handler @finish as @x\n-zrt.yield\n", "of its own")

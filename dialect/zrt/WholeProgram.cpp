@@ -175,6 +175,24 @@ static LogicalResult verifySymbols(ProgramOp program,
   return success();
 }
 
+/// record_c2
+static LogicalResult verifyRecords(ProgramOp program) {
+  llvm::DenseMap<Attribute, RecordOp> records;
+  for (auto handler : program.getOps<HandlerOp>())
+    for (auto record : handler.getBody().getOps<RecordOp>()) {
+      auto [first, isNew] = records.try_emplace(record.getEventAttr(), record);
+      if (isNew)
+        continue;
+      InFlightDiagnostic diag =
+          record.emitOpError()
+          << "event " << record.getEventAttr()
+          << " is recorded by another call: declare an event for each";
+      diag.attachNote(first->second.getLoc()) << "the other one is here";
+      return diag;
+    }
+  return success();
+}
+
 LogicalResult ProgramOp::verifyRegions() {
   // program_c1
   if (getResultNames().size() != getResults().size())
@@ -195,7 +213,7 @@ LogicalResult ProgramOp::verifyRegions() {
                          << " is not a zero.mesh of this module";
   if (failed(zero::verifyActivations(*this, mesh)) ||
       failed(verifyInputs(*this, mesh)) ||
-      failed(verifySymbols(*this, symbols)))
+      failed(verifySymbols(*this, symbols)) || failed(verifyRecords(*this)))
     return failure();
   // scalar_state_c2
   llvm::StringMap<ScalarStateOp> states;

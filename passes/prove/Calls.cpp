@@ -399,6 +399,8 @@ void Calls::run(Operation *call, Memory &on) {
                                         semantics.axes.getSet(op.getAxes()));
       })
       .Case([&](zrt::CopyScalarsOp) { hostSlots = memory->slots; })
+      .Case<zrt::RecordOp, zrt::WaitOp, zrt::WaitWritableOp>(
+          [](auto) {}) // checkOrder() is about them
       .Case([&](zrt::CommitOp op) {
         if (!inApply)
           proof.report.error(op) << "commits a step that is not being applied";

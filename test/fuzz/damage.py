@@ -59,7 +59,6 @@ TYPES = [
     "!zero.value<2x4xf32, on = [pp : 0, pp : 1]>",
     "!zero.value<8xf32, scaled = [dp : 8]>",
     "!zero.value<8xf32, space = host>",
-    "!zrt.timepoint",
 ]
 IS_TYPE = re.compile(r"^(?:bf16|[fi]\d+|index|!z\w+\.\w+)$")
 IS_NUMBER = re.compile(r"^-?\d")

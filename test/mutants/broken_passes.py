@@ -30,6 +30,20 @@ PROTOCOL = "passes/lower/Protocol.cpp"
 STEP = "passes/lower/StepLowering.cpp"
 SCALARS = "passes/lower/ScalarLowering.cpp"
 PROGRAM = "passes/lower/ProgramBuilder.cpp"
+SCHEDULE = "passes/schedule/Schedule.cpp"
+ELIDE = "passes/schedule/ElideWaits.cpp"
+
+# Of StepLowering::lowerBody().
+FLUSH = "  scalars->flush();\n"
+COPY_SCALARS = (
+    "  bool isOnHost = llvm::any_of(\n"
+    "      buckets, [](auto &entry) { return entry.second.isOffloaded(); });\n"
+    "  if (isOnHost)\n    finish->call<zrt::CopyScalarsOp>();\n"
+)
+UPDATES = (
+    "  for (Operation *op : later)\n    if (failed(lower(op)))\n"
+    "      return failure();\n"
+)
 
 # (pass, what is wrong, file, text, other text)
 BREAKS = [
@@ -305,18 +319,14 @@ BREAKS = [
     ("lower", "a schedule advances as after a skipped step", SCALARS,
      "body().getBoolAttr(isSkipped)", "body().getBoolAttr(true)"),
     ("lower", "the outcome is committed before it is stored", STEP,
-     "  scalars->flush();\n  for (Operation *op : later)\n"
-     "    if (failed(lower(op)))\n      return failure();\n"
+     f"{FLUSH}{COPY_SCALARS}{UPDATES}"
      "  setLoc(step.getBody().front().getTerminator()->getLoc());\n"
      "  finish->call<zrt::CommitOp>(outcome);",
-     "  finish->call<zrt::CommitOp>(outcome);\n  scalars->flush();\n"
-     "  for (Operation *op : later)\n    if (failed(lower(op)))\n"
-     "      return failure();"),
+     f"  finish->call<zrt::CommitOp>(outcome);\n{FLUSH}{COPY_SCALARS}{UPDATES}"),
     ("lower", "updates come before the scalars that they take", STEP,
-     "  scalars->flush();\n  for (Operation *op : later)\n"
-     "    if (failed(lower(op)))\n      return failure();\n",
-     "  for (Operation *op : later)\n    if (failed(lower(op)))\n"
-     "      return failure();\n  scalars->flush();\n"),
+     f"{FLUSH}{COPY_SCALARS}{UPDATES}", f"{COPY_SCALARS}{UPDATES}{FLUSH}"),
+    ("lower", "the host has the scalars of the step before", STEP,
+     f"{FLUSH}{COPY_SCALARS}", f"{COPY_SCALARS}{FLUSH}"),
     ("lower", "scalars of several ranks are not reduced", APPLY,
      "if (isOfSeveral) {", "if (false && isOfSeveral) {"),
     ("lower", "gathers are left out", APPLY,
@@ -347,6 +357,32 @@ BREAKS = [
      "if (isUpdate)\n    finish->call<zrt::CopyOp>(source, target);"),
     ("lower", "updates run on whole buckets of every rank", APPLY,
      "getOwn(bucket.ownedType), /*sum=*/", "ArrayAttr(), /*sum=*/"),
+
+    ("schedule", "only two writes are a hazard", SCHEDULE,
+     "(writes || earlier.writes)", "(writes && earlier.writes)"),
+    ("schedule", "a read after a write is no hazard", SCHEDULE,
+     "(writes || earlier.writes)", "writes"),
+    ("schedule", "calls of earlier paths have passed", SCHEDULE,
+     "walk(path, it->second);", "walk(path, State());"),
+    ("schedule", "calls of earlier handlers have passed", SCHEDULE,
+     "(writes || earlier.writes))\n        addHazard",
+     "(writes || earlier.writes) && earlier.step == index)\n        addHazard"),
+    ("schedule", "an event is recorded in front of its call", SCHEDULE,
+     "builder.setInsertionPointAfter(source);", "builder.setInsertionPoint(source);"),
+    ("schedule", "gradients may be written at any time", SCHEDULE,
+     "writable[step.arriving].insert(source);", "(void)source;"),
+    ("schedule", "arrivals do not wait", SCHEDULE,
+     "if (writable.empty())\n    return;", "if (writable.size() < 99)\n    return;"),
+    ("schedule", "parameters may be read at any time", SCHEDULE,
+     "if (!isOnCompute)\n      readable", "if (isOnCompute && writes.empty())\n      readable"),
+    ("schedule", "a call waits for the first of its hazards only", SCHEDULE,
+     "waits[call].insert(source);", "if (waits[call].empty())\n      waits[call].insert(source);"),
+    ("schedule", "every wait is implied", ELIDE,
+     "if (!known.knows(stream, event))", "if (known.follows.empty() && !known.knows(stream, event))"),
+    ("schedule", "a stream follows each recorded event", ELIDE,
+     "if (follows[event][s] <= upTo[stream][s])", "if (follows[event][s] != kNever)"),
+    ("schedule", "one path is enough to imply a wait", ELIDE,
+     "to->second[event] & after[event]", "to->second[event] | after[event]"),
 ]  # fmt: skip
 
 STEPS = [

@@ -20,12 +20,13 @@ function(zero_docs)
   zero_docs_page(zero.md dialect/zero)
   zero_docs_page(zrt.md dialect/zrt)
   zero_docs_page(passes.md passes/layout passes/collective passes/accumulate
-    passes/scalar passes/offload passes/lower passes/check
-    passes/prove)
+    passes/scalar passes/offload passes/lower passes/schedule passes/stage
+    passes/check passes/prove)
   get_property(pages GLOBAL PROPERTY ZERO_DOCS)
   add_custom_target(zero-docs ALL DEPENDS ${pages})
   add_dependencies(zero-docs ZeroDialectIncGen ZrtDialectIncGen)
-  foreach(component Layout Collective Accumulate Scalar Offload Lower Check Prove)
+  foreach(component Layout Collective Accumulate Scalar Offload Lower Schedule
+      Stage Check Prove)
     add_dependencies(zero-docs ZeroPasses${component}IncGen)
   endforeach()
 endfunction()

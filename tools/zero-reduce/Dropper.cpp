@@ -155,15 +155,12 @@ void Dropper::dropOperand(OpOperand &use) {
   Operation *op = use.getOwner();
   if (erased.contains(op))
     return;
-  // Calls are ordered by what is left.
   unsigned index = use.getOperandNumber();
   llvm::BitVector &dropped = operands[op];
   dropped.resize(op->getNumOperands());
   if (dropped.test(index))
     return;
   dropped.set(index);
-  if (isa<zrt::TimepointType>(use.get().getType()))
-    return;
   if (auto microBatches = dyn_cast<MicroBatchesOp>(op->getParentOp());
       microBatches && isa<YieldOp>(op))
     return dropValue(microBatches.getSums()[index]);
@@ -339,22 +336,6 @@ void Dropper::finish() {
   for (Operation *op : filtered)
     if (!erased.contains(op))
       filterSymbols(op);
-  // A call whose predecessor goes follows that one's predecessor.
-  for (auto &[op, dropped] : operands)
-    for (unsigned i : dropped.set_bits()) {
-      if (erased.contains(op) ||
-          !isa<zrt::TimepointType>(op->getOperand(i).getType()))
-        continue;
-      Value before = op->getOperand(i);
-      while (before && values.contains(before))
-        before = before.getDefiningOp()->getNumOperands() > 0
-                     ? before.getDefiningOp()->getOperand(0)
-                     : Value();
-      if (before) {
-        op->setOperand(i, before);
-        dropped.reset(i);
-      }
-    }
   SmallVector<Operation *> kept;
   module.walk([&](Operation *op) {
     if (!erased.contains(op) && op != module)

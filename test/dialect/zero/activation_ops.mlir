@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // RUN: zero-opt %s | zero-opt | FileCheck %s
-// RUN: zero-opt %zero_src/examples/pipeline.mlir --zero-lower="stage=1" | FileCheck %s --check-prefix=LOWER
+// RUN: zero-opt %zero_src/examples/pipeline.mlir --zero-lower="stage=1 until=lowered" | FileCheck %s --check-prefix=LOWER
 //
 // What stages send, as it is written and after a round trip; passes leave it.
 

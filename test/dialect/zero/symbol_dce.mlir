@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // RUN: zero-opt %s --symbol-dce | FileCheck %s
-// RUN: zero-opt %s --zero-lower=stage=1 --symbol-dce > %t.mlir
+// RUN: zero-opt %s --zero-lower="stage=1 until=lowered" --symbol-dce > %t.mlir
 // RUN: FileCheck %s --check-prefix=PROGRAM < %t.mlir
 // RUN: zero-prove %s %t.mlir
 //

@@ -10,7 +10,7 @@ zrt.program @p on @m inputs [] results [] [] {
   zrt.buffer @a : !zero.value<64xf32> role gradient in device
   zrt.handler @h {
     // expected-error@+1 {{names "ep", which is no axis of mesh @m}}
-    %t = zrt.all_reduce @a over [ep] after()
+    zrt.all_reduce @a over [ep]
   }
 }
 
@@ -22,7 +22,7 @@ zrt.program @p on @m inputs [] results [] [] {
   zrt.buffer @a : !zero.value<64xf32> role gradient in device
   zrt.handler @h {
     // expected-error@+1 {{names axis "dp" twice}}
-    %t = zrt.all_reduce @a over [dp, dp] after()
+    zrt.all_reduce @a over [dp, dp]
   }
 }
 
@@ -34,7 +34,7 @@ zrt.program @p on @m inputs [] results [] [] {
   zrt.buffer @a : !zero.value<64xf32> role gradient in device
   zrt.handler @h {
     // expected-error@+1 {{needs an axis}}
-    %t = zrt.all_gather @a over [] after()
+    zrt.all_gather @a over []
   }
 }
 
@@ -73,7 +73,7 @@ zrt.program @p on @m inputs [] results [] [] {
   zrt.slots @s [0.0, 0.0]
   zrt.handler @h {
     // expected-error@+1 {{index 2 is out of range, @s has 2 scalar slots}}
-    %t = zrt.count_replicated_once @s[2] over [tp] after()
+    zrt.count_replicated_once @s[2] over [tp]
   }
 }
 
@@ -90,7 +90,7 @@ zrt.program @p on @m inputs [] results [] [] {
   zrt.segments @s ends [64] rows [] scalars []
   zrt.handler @h {
     // expected-error@+1 {{buffer @a is sharded and the launch is not 'own' over its axes}}
-    %t = zrt.launch @k [@a] over @s own [tp] after()
+    zrt.launch @k [@a] over @s own [tp]
   }
 }
 
@@ -103,7 +103,7 @@ zrt.program @p on @m inputs [] results [] [] {
   zrt.buffer @b : !zero.value<64xf32, sharded = [tp]> role gradient in device
   zrt.handler @h {
     // expected-error@+1 {{needs a full source and a target sharded over ["dp"] with the same rows}}
-    %t = zrt.reduce_scatter @a to @b over [dp] after()
+    zrt.reduce_scatter @a to @b over [dp]
   }
 }
 
@@ -114,9 +114,9 @@ zero.mesh @m <["dp" = 2, "tp" = 2]>
 zrt.program @p on @m inputs [] results [] [] {
   zrt.buffer @a : !zero.value<64xf32, sharded = [dp]> role gradient in device
   zrt.handler @h {
-    %t = zrt.all_reduce @a over [tp] after()
+    zrt.all_reduce @a over [tp]
     // expected-error@+1 {{buffer @a must not be sharded over ["dp"], got '!zero.value<64xf32, sharded = [dp]>'}}
-    %u = zrt.all_reduce @a over [dp] after(%t)
+    zrt.all_reduce @a over [dp]
   }
 }
 
@@ -129,7 +129,7 @@ zrt.program @p on @m inputs [] results [] [] {
   zrt.buffer @b : !zero.value<64xf32, sharded = [tp]> role gradient in device
   zrt.handler @h {
     // expected-error@+1 {{copies slices over other axes, from '!zero.value<64xf32, sharded = [dp]>' to '!zero.value<64xf32, sharded = [tp]>'}}
-    %t = zrt.copy @a to @b after()
+    zrt.copy @a to @b
   }
 }
 
@@ -156,7 +156,7 @@ zrt.program @p on @m inputs [] results [] [] {
   zrt.segments @s ends [64] rows [] scalars []
   zrt.handler @h {
     // expected-error@+1 {{buffers @b and @a have other rows: '!zero.value<2x64xf32, sharded = [ep]>' and '!zero.value<2x64xf32, sharded = [tp]>'}}
-    %t = zrt.launch @k [@a, @b] over @s after()
+    zrt.launch @k [@a, @b] over @s
   }
 }
 
@@ -173,7 +173,7 @@ zrt.program @p on @m inputs [] results [] [] {
   zrt.segments @s ends [64] rows [] scalars []
   zrt.handler @h {
     // expected-error@+1 {{is 'own' over "tp", and ranks of it have other rows of buffer @a}}
-    %t = zrt.launch @k [@a] over @s own [tp] after()
+    zrt.launch @k [@a] over @s own [tp]
   }
 }
 
@@ -190,7 +190,7 @@ zrt.program @p on @m inputs [] results [] [] {
   zrt.segments @s ends [64] rows [] scalars []
   zrt.handler @h {
     // expected-error@+1 {{works on slices of @a, whose 64 elements do not divide evenly over 3 ranks of ["dp"]}}
-    %t = zrt.launch @k [@a] over @s own [dp] after()
+    zrt.launch @k [@a] over @s own [dp]
   }
 }
 
@@ -202,7 +202,7 @@ zrt.program @p on @m inputs [] results [] [] {
   zrt.buffer @a : !zero.value<64xf32> role gradient in device
   zrt.handler @h {
     // expected-error@+1 {{works on slices of @a, whose 64 elements do not divide evenly over 3 ranks of ["dp"]}}
-    %t = zrt.all_gather @a over [dp] after()
+    zrt.all_gather @a over [dp]
   }
 }
 
@@ -215,7 +215,7 @@ zrt.program @p on @m inputs [] results [] [] {
   zrt.buffer @b : !zero.value<2x64xf32, sharded = [tp : 1, ep]> role gradient in device
   zrt.handler @h {
     // expected-error@+1 {{needs a full source and a target sharded over ["tp"] with the same rows}}
-    %t = zrt.reduce_scatter @a to @b over [tp] after()
+    zrt.reduce_scatter @a to @b over [tp]
   }
 }
 
@@ -228,7 +228,7 @@ zrt.program @p on @m inputs [] results [] [] {
   zrt.buffer @b : !zero.value<2x64xf32, sharded = [dp : 1, ep]> role gradient in device
   zrt.handler @h {
     // expected-error@+1 {{needs a full source and a target sharded over ["dp"] with the same rows}}
-    %t = zrt.reduce_scatter @a to @b over [dp] after()
+    zrt.reduce_scatter @a to @b over [dp]
   }
 }
 
@@ -241,6 +241,6 @@ zrt.program @p on @m inputs [] results [] [] {
   zrt.slots @s [0.0]
   zrt.handler @h {
     // expected-error@+1 {{names "tp", which is no axis of mesh @m}}
-    %0 = zrt.all_reduce_scalars @s over [tp] after()
+    zrt.all_reduce_scalars @s over [tp]
   }
 }

@@ -13,18 +13,28 @@
 // CHECK: zrt.kernel @store [read bf16, write f32] scalars 0
 // CHECK: zrt.kernel @squares [read f32] scalars 0 sums
 // CHECK: zrt.segments @b0.all ends [64] rows [0] scalars [@row]
-// CHECK: zrt.bucket_table @b0 into @b0.gradient store @store add @add parameters @b0.parameters staging @b0.staging
+// CHECK: zrt.bucket_table @b0 into @b0.gradient store @store add @add parameters @b0.parameters staging @b0.staging writable [@scattered] readable [@copied]
 // CHECK: zrt.state parameter of @b0 in @b0.parameters
 // CHECK: zrt.scalar_state "decay.beta1_t" in @row[0]
 // CHECK: zrt.scalars @half
 // CHECK: zrt.load_slot @lr[0]
+// CHECK: zrt.event @scattered on collective
+// CHECK: zrt.event @copied on to_device
+// CHECK: zrt.handler @arrive
+// CHECK-NEXT: zrt.wait_writable
+// CHECK-NEXT: zrt.pack
 // CHECK: zrt.handler @finish
-// CHECK: %[[T0:.*]] = zrt.allocate @b0.reduced after()
-// CHECK: %[[T1:.*]] = zrt.reduce_scatter @b0.gradient to @b0.reduced over [dp] after(%[[T0]])
-// CHECK: zrt.launch @squares [@b0.reduced] over @b0.all own [dp] sum @norm after(%[[T1]])
-// CHECK: zrt.copy @b0.staging to @b0.parameters
-// CHECK: zrt.set_role @b0.gradient as accumulator
-// CHECK: zrt.commit @norm
+// CHECK-NEXT: zrt.allocate @b0.reduced
+// CHECK-NEXT: zrt.reduce_scatter @b0.gradient to @b0.reduced over [dp] on collective
+// CHECK-NEXT: zrt.record @scattered
+// CHECK-NEXT: zrt.wait @scattered on compute
+// CHECK-NEXT: zrt.launch @squares [@b0.reduced] over @b0.all own [dp] sum @norm
+// CHECK-NEXT: zrt.run_scalars @half
+// CHECK-NEXT: zrt.copy_scalars
+// CHECK-NEXT: zrt.copy @b0.staging to @b0.parameters on to_device
+// CHECK-NEXT: zrt.record @copied
+// CHECK-NEXT: zrt.set_role @b0.gradient as accumulator
+// CHECK-NEXT: zrt.commit @norm
 // CHECK: zrt.transition idle on begin to first run [@finish]
 
 zero.mesh @cluster <["dp" = 2]>
@@ -56,7 +66,7 @@ zrt.program @train on @cluster inputs [@lr] results [norm] [@norm] {
     zrt.yield %s : f64
   }
   zrt.segments @b0.all ends [64] rows [0] scalars [@row]
-  zrt.bucket_table @b0 into @b0.gradient store @store add @add parameters @b0.parameters staging @b0.staging
+  zrt.bucket_table @b0 into @b0.gradient store @store add @add parameters @b0.parameters staging @b0.staging writable [@scattered] readable [@copied]
   zrt.state parameter of @b0 in @b0.parameters
   zrt.scalar_state "decay.beta1_t" in @row[0]
   zrt.scalars @half {
@@ -66,14 +76,24 @@ zrt.program @train on @cluster inputs [@lr] results [norm] [@norm] {
     zrt.store_slot %y, @norm[0]
     zrt.yield
   }
+  zrt.event @scattered on collective
+  zrt.event @copied on to_device
+  zrt.handler @arrive {
+    zrt.wait_writable
+    zrt.pack
+  }
   zrt.handler @finish {
-    %t0 = zrt.allocate @b0.reduced after()
-    %t1 = zrt.reduce_scatter @b0.gradient to @b0.reduced over [dp] after(%t0)
-    %t2 = zrt.launch @squares [@b0.reduced] over @b0.all own [dp] sum @norm after(%t1)
-    %t3 = zrt.run_scalars @half after(%t2)
-    %t4 = zrt.copy @b0.staging to @b0.parameters after(%t3)
-    %t5 = zrt.set_role @b0.gradient as accumulator after(%t4)
-    %t6 = zrt.commit @norm after(%t5)
+    zrt.allocate @b0.reduced
+    zrt.reduce_scatter @b0.gradient to @b0.reduced over [dp] on collective
+    zrt.record @scattered
+    zrt.wait @scattered on compute
+    zrt.launch @squares [@b0.reduced] over @b0.all own [dp] sum @norm
+    zrt.run_scalars @half
+    zrt.copy_scalars
+    zrt.copy @b0.staging to @b0.parameters on to_device
+    zrt.record @copied
+    zrt.set_role @b0.gradient as accumulator
+    zrt.commit @norm
   }
   zrt.transition idle on begin to first run [@finish]
 }

@@ -221,7 +221,7 @@ zrt.program @p on @m inputs [] results [] [] {
   zrt.buffer @b : !zero.value<64xf32> role state in device
   zrt.handler @h {
     // expected-error@+1 {{buffer @b is not on demand}}
-    %t = zrt.allocate @b after()
+    zrt.allocate @b
   }
 }
 
@@ -232,7 +232,7 @@ zero.mesh @m <["dp" = 2]>
 zrt.program @p on @m inputs [] results [] [] {
   zrt.handler @h {
     // expected-error@+1 {{bucket @b0 has no zrt.bucket_table in this program}}
-    %t = zrt.fill_missing @b0 after()
+    zrt.fill_missing @b0
   }
 }
 
@@ -245,7 +245,7 @@ zrt.program @p on @m inputs [] results [] [] {
   zrt.buffer @b : !zero.value<64xf32> role gradient in device
   zrt.handler @h {
     // expected-error@+1 {{needs a full source and a target sharded over ["dp"] with the same rows}}
-    %t = zrt.reduce_scatter @a to @b over [dp] after()
+    zrt.reduce_scatter @a to @b over [dp]
   }
 }
 
@@ -257,7 +257,7 @@ zrt.program @p on @m inputs [] results [] [] {
   zrt.buffer @a : !zero.value<64xf32, sharded = [dp]> role gradient in device
   zrt.handler @h {
     // expected-error@+1 {{buffer @a must not be sharded}}
-    %t = zrt.all_reduce @a over [dp] after()
+    zrt.all_reduce @a over [dp]
   }
 }
 
@@ -274,7 +274,7 @@ zrt.program @p on @m inputs [] results [] [] {
   zrt.segments @s ends [64] rows [] scalars []
   zrt.handler @h {
     // expected-error@+1 {{kernel @k has 2 operands, got 1}}
-    %t = zrt.launch @k [@a] over @s after()
+    zrt.launch @k [@a] over @s
   }
 }
 
@@ -291,7 +291,7 @@ zrt.program @p on @m inputs [] results [] [] {
   zrt.segments @s ends [32] rows [] scalars []
   zrt.handler @h {
     // expected-error@+1 {{buffer @a holds 64 elements and the segments end at 32}}
-    %t = zrt.launch @k [@a] over @s after()
+    zrt.launch @k [@a] over @s
   }
 }
 
@@ -308,7 +308,7 @@ zrt.program @p on @m inputs [] results [] [] {
   zrt.segments @s ends [64] rows [] scalars []
   zrt.handler @h {
     // expected-error@+1 {{buffer @a is sharded and the launch is not 'own'}}
-    %t = zrt.launch @k [@a] over @s after()
+    zrt.launch @k [@a] over @s
   }
 }
 
@@ -326,7 +326,7 @@ zrt.program @p on @m inputs [] results [] [] {
   zrt.segments @s ends [64] rows [] scalars []
   zrt.handler @h {
     // expected-error@+1 {{a scalar slot for the sum is given exactly if the kernel sums, over one segment}}
-    %t = zrt.launch @k [@a] over @s after()
+    zrt.launch @k [@a] over @s
   }
 }
 
@@ -344,7 +344,7 @@ zrt.program @p on @m inputs [] results [] [] {
   zrt.segments @s ends [64] rows [0] scalars [@row]
   zrt.handler @h {
     // expected-error@+1 {{kernel @k takes 2 scalars, @row has 1}}
-    %t = zrt.launch @k [@a] over @s after()
+    zrt.launch @k [@a] over @s
   }
 }
 
@@ -357,7 +357,7 @@ zrt.program @p on @m inputs [] results [] [] {
   zrt.buffer @b : !zero.value<64xbf16, sharded = [dp]> role gradient in device
   zrt.handler @h {
     // expected-error@+1 {{sums in 'bf16', which does not hold every number of the 'f32' that travel}}
-    %t = zrt.reduce_scatter @a to @b over [dp] after()
+    zrt.reduce_scatter @a to @b over [dp]
   }
 }
 
@@ -370,7 +370,7 @@ zrt.program @p on @m inputs [] results [] [] {
   zrt.buffer @b : !zero.value<64xbf16, partial = [dp]> role gradient in device
   zrt.handler @h {
     // expected-error@+1 {{sums in 'bf16', which does not hold every number of the 'f32' that travel}}
-    %t = zrt.all_reduce @a to @b over [dp] after()
+    zrt.all_reduce @a to @b over [dp]
   }
 }
 
@@ -383,7 +383,7 @@ zrt.program @p on @m inputs [] results [] [] {
   zrt.buffer @b : !zero.value<32xf32, partial = [dp]> role gradient in device
   zrt.handler @h {
     // expected-error@+1 {{needs a target that is placed as the buffer}}
-    %t = zrt.all_reduce @a to @b over [dp] after()
+    zrt.all_reduce @a to @b over [dp]
   }
 }
 
@@ -395,7 +395,7 @@ zrt.program @p on @m inputs [] results [] [] {
   zrt.buffer @a : !zero.value<64xf32, partial = [dp]> role gradient in device
   zrt.handler @h {
     // expected-error@+1 {{target is the buffer itself; leave 'to' out}}
-    %t = zrt.all_reduce @a to @a over [dp] after()
+    zrt.all_reduce @a to @a over [dp]
   }
 }
 
@@ -408,6 +408,6 @@ zrt.program @p on @m inputs [] results [] [] {
   zrt.buffer @a : !zero.value<64xbf16, partial = [dp]> role gradient in device shares @b
   zrt.handler @h {
     // expected-error@+1 {{target @b shares the memory of buffer @a}}
-    %t = zrt.all_reduce @a to @b over [dp] after()
+    zrt.all_reduce @a to @b over [dp]
   }
 }

@@ -104,10 +104,10 @@ zrt.program @p on @m inputs [] results [] [] {
   zrt.bucket_table @b0 into @g0 store @k add @k parameters @p
   zrt.bucket_table @b1 into @g1 store @k add @k parameters @p
   zrt.handler @h0 {
-    %t = zrt.fill_missing @b0 after()
+    zrt.fill_missing @b0
   }
   zrt.handler @h1 {
-    %t = zrt.fill_missing @b1 after()
+    zrt.fill_missing @b1
   }
   // expected-error@+1 {{buckets @b0 and @b1 may be open together, and their gradients share the memory of @g0}}
   zrt.sequence @s [@b0, @b1] run [@h0, @h1] window 2
@@ -132,9 +132,9 @@ zero.bucket @b0 : 8xf32, on = [pp : 0] arrives f32 [@w] offsets [0] extents [8]
 zrt.program @p on @m inputs [] results [] [] {
   zrt.buffer @other : !zero.value<8xf32, on = [pp : 1]> role gradient in device
   zrt.handler @h {
-    %0 = zrt.fill_missing @b0 after()
+    zrt.fill_missing @b0
     // expected-error@+1 {{runs where bucket @b0 is closed, on its pipeline stages only, and works on what is elsewhere, too}}
-    %1 = zrt.all_gather @other over [dp] after(%0)
+    zrt.all_gather @other over [dp]
   }
   zrt.sequence @s [@b0] run [@h] window 2
 }
@@ -147,7 +147,7 @@ zero.parameter @w : 8xf32
 zero.bucket @b0 : 8xf32 arrives f32 [@w] offsets [0] extents [8]
 zrt.program @p on @m inputs [] results [] [] {
   zrt.handler @h {
-    %t = zrt.fill_missing @b1 after()
+    zrt.fill_missing @b1
   }
   // expected-error@+1 {{handler @h of bucket @b0 fills what is missing in @b1}}
   zrt.sequence @s [@b0] run [@h] window 2
@@ -204,7 +204,7 @@ zrt.program @p on @m inputs [] results [] [] {
   zrt.buffer @b : !zero.value<8xf32, sharded = [dp]> role gradient in host
   zrt.handler @h {
     // expected-error@+1 {{changes what a value is, from '!zero.value<8xf32, partial = [dp]>' to '!zero.value<8xf32, sharded = [dp]>'}}
-    %t = zrt.copy @a to @b after()
+    zrt.copy @a to @b
   }
 }
 
@@ -217,7 +217,7 @@ zrt.program @p on @m inputs [] results [] [] {
   zrt.buffer @b : !zero.value<8xf32> role gradient in device shares @a
   zrt.handler @h {
     // expected-error@+1 {{buffer @b has no memory of its own}}
-    %t = zrt.set_role @b as accumulator after()
+    zrt.set_role @b as accumulator
   }
 }
 
@@ -229,7 +229,7 @@ zrt.program @p on @m inputs [] results [] [] {
   zrt.buffer @sum : !zero.value<8xf32, sharded = [dp]> role gradient in device
   zrt.handler @h {
     // expected-error@+1 {{buffer @sum must not be sharded over ["dp"], got '!zero.value<8xf32, sharded = [dp]>'}}
-    %t = zrt.keep_on_root @sum over [dp] after()
+    zrt.keep_on_root @sum over [dp]
   }
 }
 
@@ -241,7 +241,7 @@ zrt.program @p on @m inputs [] results [] [] {
   zrt.buffer @sum : !zero.value<8xf32, partial = [dp]> role gradient in host
   zrt.handler @h {
     // expected-error@+1 {{buffer @sum must be on the device, got host}}
-    %t = zrt.keep_on_root @sum over [dp] after()
+    zrt.keep_on_root @sum over [dp]
   }
 }
 
@@ -253,6 +253,6 @@ zrt.program @p on @m inputs [] results [] [] {
   zrt.buffer @sum : !zero.value<8xf32, partial = [dp]> role gradient in device
   zrt.handler @h {
     // expected-error@+1 {{makes addends over "tp", and buffer @sum is no sum over it, '!zero.value<8xf32, partial = [dp]>'}}
-    %t = zrt.keep_on_root @sum over [dp, tp] after()
+    zrt.keep_on_root @sum over [dp, tp]
   }
 }

@@ -20,7 +20,7 @@ zrt.program @p on @m inputs [] results [] [] {
   zrt.buffer @b : !zero.value<8xbf16> role state in host
   zrt.handler @h {
     // expected-error@+1 {{needs buffers of one shape and type, got '!zero.value<8xf32>' and '!zero.value<8xbf16>'}}
-    %t = zrt.copy @a to @b after()
+    zrt.copy @a to @b
   }
 }
 
@@ -32,7 +32,7 @@ zrt.program @p on @m inputs [] results [] [] {
   zrt.buffer @a : !zero.value<8xf32> role state in device
   zrt.handler @h {
     // expected-error@+1 {{copies @a to itself}}
-    %t = zrt.copy @a to @a after()
+    zrt.copy @a to @a
   }
 }
 
@@ -44,7 +44,7 @@ zrt.program @p on @m inputs [] results [] [] {
   zrt.buffer @a : !zero.value<8xf32> role parameter in host
   zrt.handler @h {
     // expected-error@+1 {{buffer @a must be on the device, got host}}
-    %t = zrt.all_gather @a over [dp] after()
+    zrt.all_gather @a over [dp]
   }
 }
 
@@ -57,7 +57,7 @@ zrt.program @p on @m inputs [] results [] [] {
   zrt.buffer @b : !zero.value<8xf32, sharded = [dp]> role gradient in host
   zrt.handler @h {
     // expected-error@+1 {{buffer @b must be on the device, got host}}
-    %t = zrt.reduce_scatter @a to @b over [dp] after()
+    zrt.reduce_scatter @a to @b over [dp]
   }
 }
 
@@ -75,7 +75,7 @@ zrt.program @p on @m inputs [] results [] [] {
   zrt.segments @all ends [8] rows [] scalars []
   zrt.handler @h {
     // expected-error@+1 {{buffer @b is on the host and @a on the device}}
-    %t = zrt.launch @k [@a, @b] over @all after()
+    zrt.launch @k [@a, @b] over @all
   }
 }
 

@@ -29,9 +29,9 @@ zero.mesh @m <["pp" = 2, "dp" = 2]>
 zrt.program @p on @m inputs [] results [] [] {
   zrt.buffer @a : !zero.value<64xf32, on = [pp : 0]> role gradient in device
   zrt.handler @h {
-    %0 = zrt.all_gather @a over [dp] after()
+    zrt.all_gather @a over [dp]
     // expected-error@+1 {{is over "pp", and works on what is on some of its coordinates only, '!zero.value<64xf32, on = [pp : 0]>'}}
-    %1 = zrt.all_gather @a over [dp, pp] after(%0)
+    zrt.all_gather @a over [dp, pp]
   }
 }
 
@@ -48,7 +48,7 @@ zrt.program @p on @m inputs [] results [] [] {
   zrt.segments @s ends [64] rows [] scalars []
   zrt.handler @h {
     // expected-error@+1 {{is over "pp", and works on what is on some of its coordinates only}}
-    %t = zrt.launch @k [@a] over @s own [pp] after()
+    zrt.launch @k [@a] over @s own [pp]
   }
 }
 
@@ -66,7 +66,7 @@ zrt.program @p on @m inputs [] results [] [] {
   zrt.segments @s ends [64] rows [] scalars []
   zrt.handler @h {
     // expected-error@+1 {{buffers @b and @a have other rows}}
-    %t = zrt.launch @k [@a, @b] over @s after()
+    zrt.launch @k [@a, @b] over @s
   }
 }
 
@@ -79,7 +79,7 @@ zrt.program @p on @m inputs [] results [] [] {
   zrt.buffer @b : !zero.value<64xf32, on = [pp : 1]> role gradient in device
   zrt.handler @h {
     // expected-error@+1 {{changes what a value is}}
-    %t = zrt.copy @a to @b after()
+    zrt.copy @a to @b
   }
 }
 
@@ -96,7 +96,7 @@ zrt.program @p on @m inputs [] results [] [] {
   zrt.segments @s ends [64] rows [] scalars []
   zrt.handler @h {
     // expected-error@+1 {{writes buffer @a on the first stage alone}}
-    %t = zrt.launch @k [@a] over @s first_stage after()
+    zrt.launch @k [@a] over @s first_stage
   }
 }
 
@@ -113,7 +113,7 @@ zrt.program @p on @m inputs [] results [] [] {
   zrt.segments @s ends [64] rows [] scalars []
   zrt.handler @h {
     // expected-error@+1 {{is for the first of several stages, and works on what is not on several}}
-    %t = zrt.launch @k [@a] over @s first_stage after()
+    zrt.launch @k [@a] over @s first_stage
   }
 }
 
@@ -147,13 +147,13 @@ zrt.program @p on @m inputs [] results [] [] {
   zrt.bucket_table @b1 into @g1 store @store add @add parameters @p1
   zrt.bucket_table @b2 into @g2 store @store add @add parameters @p2
   zrt.handler @h0 {
-    %0 = zrt.fill_missing @b0 after()
+    zrt.fill_missing @b0
   }
   zrt.handler @h1 {
-    %0 = zrt.fill_missing @b1 after()
+    zrt.fill_missing @b1
   }
   zrt.handler @h2 {
-    %0 = zrt.fill_missing @b2 after()
+    zrt.fill_missing @b2
   }
   // expected-error@+1 {{buckets @b0 and @b2 may be open together, and their gradients share the memory of @g0}}
   zrt.sequence @s [@b0, @b1, @b2] run [@h0, @h1, @h2] window 2

@@ -9,7 +9,7 @@ zero.mesh @m <["dp" = 2]>
 zrt.program @p on @m inputs [] results [] [] {
   zrt.handler @h {
     // expected-error@+1 {{refers to @none, which is no zrt.slots of this program}}
-    %t = zrt.all_reduce_scalars @none over [dp] after()
+    zrt.all_reduce_scalars @none over [dp]
   }
 }
 
@@ -70,7 +70,7 @@ zrt.program @p on @m inputs [] results [] [] {
   zrt.slots @one [0.0]
   zrt.handler @h {
     // expected-error@+1 {{needs two scalar slots, @one has 1}}
-    %t = zrt.count_arrivals to @one after()
+    zrt.count_arrivals to @one
   }
 }
 
@@ -82,7 +82,7 @@ zrt.program @p on @m inputs [] results [] [] {
   zrt.segments @all ends [8] rows [] scalars []
   zrt.handler @h {
     // expected-error@+1 {{refers to @k, which is no zrt.kernel of this program}}
-    %t = zrt.launch @k [] over @all after()
+    zrt.launch @k [] over @all
   }
 }
 
@@ -94,7 +94,7 @@ zrt.program @p on @m inputs [] results [] [] {
   zrt.buffer @a : !zero.value<8xf32> role gradient in device
   zrt.handler @h {
     // expected-error@+1 {{needs a full source and a target sharded over ["dp"] with the same rows}}
-    %t = zrt.reduce_scatter_add @a to @a over [dp] after()
+    zrt.reduce_scatter_add @a to @a over [dp]
   }
 }
 
@@ -106,7 +106,7 @@ zrt.program @p on @m inputs [] results [] [] {
   zrt.buffer @a : !zero.value<8xf32> role gradient in device
   zrt.handler @h {
     // expected-error@+1 {{buffer @a is not on demand}}
-    %t = zrt.release @a after()
+    zrt.release @a
   }
 }
 
@@ -117,7 +117,7 @@ zero.mesh @m <["dp" = 2]>
 zrt.program @p on @m inputs [] results [] [] {
   zrt.handler @h {
     // expected-error@+1 {{refers to @none, which is no zrt.buffer of this program}}
-    %t = zrt.set_role @none as accumulator after()
+    zrt.set_role @none as accumulator
   }
 }
 
@@ -137,7 +137,7 @@ zero.mesh @m <["dp" = 2]>
 zrt.program @p on @m inputs [] results [] [] {
   zrt.handler @h {
     // expected-error@+1 {{refers to @none, which is no zrt.scalars of this program}}
-    %t = zrt.run_scalars @none after()
+    zrt.run_scalars @none
   }
 }
 
@@ -164,7 +164,7 @@ zero.mesh @m <["dp" = 2]>
 zrt.program @p on @m inputs [] results [] [] {
   zrt.handler @h {
     // expected-error@+1 {{refers to @none, which is no zrt.slots of this program}}
-    %t = zrt.commit @none after()
+    zrt.commit @none
   }
 }
 

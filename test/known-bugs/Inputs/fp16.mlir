@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// examples/fp16.mlir as the compiler lowers it: --zero-lower=stage=1.
+// examples/fp16.mlir as the compiler lowers it: --zero-lower="stage=1
+// until=lowered".
 
 module {
   zero.mesh @cluster<["dp" = 2]> 
@@ -217,31 +218,31 @@ module {
       zrt.yield
     }
     zrt.handler @arrive_first {
-      %0 = zrt.pack after()
+      zrt.pack
     }
     zrt.handler @arrive_next {
-      %0 = zrt.pack accumulate after()
+      zrt.pack accumulate
     }
     zrt.handler @close_first {
-      %0 = zrt.fill_missing @b0 after()
+      zrt.fill_missing @b0
     }
     zrt.handler @begin_next {
-      %0 = zrt.set_role @b0.gradient as accumulator after()
+      zrt.set_role @b0.gradient as accumulator
     }
     zrt.handler @reset {
-      %0 = zrt.set_role @b0.gradient as gradient after()
+      zrt.set_role @b0.gradient as gradient
     }
     zrt.handler @finish {
-      %0 = zrt.count_arrivals to @arrivals after()
-      %1 = zrt.reduce_scatter @b0.gradient to @b0.reduced over [dp] after(%0)
-      %2 = zrt.launch @sum_squares.f32 [@b0.reduced] over @b0.whole own [dp] sum @sums at 0 after(%1)
-      %3 = zrt.run_scalars @scalars after(%2)
-      %4 = zrt.all_reduce_scalars @statistics over [dp] after(%3)
-      %5 = zrt.run_scalars @scalars_3 after(%4)
-      %6 = zrt.launch @update.sgd.f32.f16 [@b0.reduced, @b0.master, @b0.momentum_buffer, @b0.parameters] over @b0.groups own [dp] after(%5)
-      %7 = zrt.all_gather @b0.parameters over [dp] after(%6)
-      %8 = zrt.run_scalars @scalars_12 after(%7)
-      %9 = zrt.commit @outcome after(%8)
+      zrt.count_arrivals to @arrivals
+      zrt.reduce_scatter @b0.gradient to @b0.reduced over [dp]
+      zrt.launch @sum_squares.f32 [@b0.reduced] over @b0.whole own [dp] sum @sums at 0
+      zrt.run_scalars @scalars
+      zrt.all_reduce_scalars @statistics over [dp]
+      zrt.run_scalars @scalars_3
+      zrt.launch @update.sgd.f32.f16 [@b0.reduced, @b0.master, @b0.momentum_buffer, @b0.parameters] over @b0.groups own [dp]
+      zrt.all_gather @b0.parameters over [dp]
+      zrt.run_scalars @scalars_12
+      zrt.commit @outcome
     }
     zrt.transition idle on begin to first run []
     zrt.transition first on arrive to first run [@arrive_first]

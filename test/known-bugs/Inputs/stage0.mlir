@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // step.mlir as the compiler lowers it: --zero-lower="stage=0 offload=none
-// bucket-bytes=16 until=scheduled".
+// bucket-bytes=16 until=lowered".
 
 module {
   zero.mesh @cluster<["dp" = 2]> 
@@ -214,37 +214,37 @@ module {
       zrt.yield
     }
     zrt.handler @arrive_first {
-      %0 = zrt.pack after()
+      zrt.pack
     }
     zrt.handler @arrive_next {
-      %0 = zrt.pack accumulate after()
+      zrt.pack accumulate
     }
     zrt.handler @close_first {
-      %0 = zrt.fill_missing @b0 after()
-      %1 = zrt.fill_missing @b1 after(%0)
+      zrt.fill_missing @b0
+      zrt.fill_missing @b1
     }
     zrt.handler @begin_next {
-      %0 = zrt.set_role @b0.gradient as accumulator after()
-      %1 = zrt.set_role @b1.gradient as accumulator after(%0)
+      zrt.set_role @b0.gradient as accumulator
+      zrt.set_role @b1.gradient as accumulator
     }
     zrt.handler @reset {
-      %0 = zrt.set_role @b0.gradient as gradient after()
-      %1 = zrt.set_role @b1.gradient as gradient after(%0)
+      zrt.set_role @b0.gradient as gradient
+      zrt.set_role @b1.gradient as gradient
     }
     zrt.handler @finish {
-      %0 = zrt.count_arrivals to @arrivals after()
-      %1 = zrt.all_reduce @b0.gradient over [dp] after(%0)
-      %2 = zrt.all_reduce @b1.gradient over [dp] after(%1)
-      %3 = zrt.launch @sum_squares.f32 [@b0.gradient] over @b0.whole sum @sums at 0 after(%2)
-      %4 = zrt.launch @sum_squares.f32 [@b1.gradient] over @b1.whole sum @sums at 1 after(%3)
-      %5 = zrt.run_scalars @scalars after(%4)
-      %6 = zrt.all_reduce_scalars @statistics over [dp] after(%5)
-      %7 = zrt.run_scalars @scalars_6 after(%6)
-      %8 = zrt.launch @update.adam.f32.bf16 [@b0.gradient, @b0.master, @b0.m, @b0.v, @b0.parameters] over @b0.groups after(%7)
-      %9 = zrt.run_scalars @scalars_15 after(%8)
-      %10 = zrt.launch @update.adam.f32.bf16 [@b1.gradient, @b1.master, @b1.m, @b1.v, @b1.parameters] over @b1.groups after(%9)
-      %11 = zrt.run_scalars @scalars_16 after(%10)
-      %12 = zrt.commit @outcome after(%11)
+      zrt.count_arrivals to @arrivals
+      zrt.all_reduce @b0.gradient over [dp]
+      zrt.all_reduce @b1.gradient over [dp]
+      zrt.launch @sum_squares.f32 [@b0.gradient] over @b0.whole sum @sums at 0
+      zrt.launch @sum_squares.f32 [@b1.gradient] over @b1.whole sum @sums at 1
+      zrt.run_scalars @scalars
+      zrt.all_reduce_scalars @statistics over [dp]
+      zrt.run_scalars @scalars_6
+      zrt.launch @update.adam.f32.bf16 [@b0.gradient, @b0.master, @b0.m, @b0.v, @b0.parameters] over @b0.groups
+      zrt.run_scalars @scalars_15
+      zrt.launch @update.adam.f32.bf16 [@b1.gradient, @b1.master, @b1.m, @b1.v, @b1.parameters] over @b1.groups
+      zrt.run_scalars @scalars_16
+      zrt.commit @outcome
     }
     zrt.transition idle on begin to first run []
     zrt.transition first on arrive to first run [@arrive_first]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // step.mlir as the compiler lowers it: --zero-lower="stage=1 offload=none
-// bucket-bytes=16 until=scheduled".
+// bucket-bytes=16 until=lowered".
 
 module {
   zero.mesh @cluster<["dp" = 2]> 
@@ -217,39 +217,39 @@ module {
       zrt.yield
     }
     zrt.handler @arrive_first {
-      %0 = zrt.pack after()
+      zrt.pack
     }
     zrt.handler @arrive_next {
-      %0 = zrt.pack accumulate after()
+      zrt.pack accumulate
     }
     zrt.handler @close_first {
-      %0 = zrt.fill_missing @b0 after()
-      %1 = zrt.fill_missing @b1 after(%0)
+      zrt.fill_missing @b0
+      zrt.fill_missing @b1
     }
     zrt.handler @begin_next {
-      %0 = zrt.set_role @b0.gradient as accumulator after()
-      %1 = zrt.set_role @b1.gradient as accumulator after(%0)
+      zrt.set_role @b0.gradient as accumulator
+      zrt.set_role @b1.gradient as accumulator
     }
     zrt.handler @reset {
-      %0 = zrt.set_role @b0.gradient as gradient after()
-      %1 = zrt.set_role @b1.gradient as gradient after(%0)
+      zrt.set_role @b0.gradient as gradient
+      zrt.set_role @b1.gradient as gradient
     }
     zrt.handler @finish {
-      %0 = zrt.count_arrivals to @arrivals after()
-      %1 = zrt.reduce_scatter @b0.gradient to @b0.reduced over [dp] after(%0)
-      %2 = zrt.reduce_scatter @b1.gradient to @b1.reduced over [dp] after(%1)
-      %3 = zrt.launch @sum_squares.f32 [@b0.reduced] over @b0.whole own [dp] sum @sums at 0 after(%2)
-      %4 = zrt.launch @sum_squares.f32 [@b1.reduced] over @b1.whole own [dp] sum @sums at 1 after(%3)
-      %5 = zrt.run_scalars @scalars after(%4)
-      %6 = zrt.all_reduce_scalars @statistics over [dp] after(%5)
-      %7 = zrt.run_scalars @scalars_2 after(%6)
-      %8 = zrt.launch @update.adam.f32.bf16 [@b0.reduced, @b0.master, @b0.m, @b0.v, @b0.parameters] over @b0.groups own [dp] after(%7)
-      %9 = zrt.all_gather @b0.parameters over [dp] after(%8)
-      %10 = zrt.run_scalars @scalars_15 after(%9)
-      %11 = zrt.launch @update.adam.f32.bf16 [@b1.reduced, @b1.master, @b1.m, @b1.v, @b1.parameters] over @b1.groups own [dp] after(%10)
-      %12 = zrt.all_gather @b1.parameters over [dp] after(%11)
-      %13 = zrt.run_scalars @scalars_16 after(%12)
-      %14 = zrt.commit @outcome after(%13)
+      zrt.count_arrivals to @arrivals
+      zrt.reduce_scatter @b0.gradient to @b0.reduced over [dp]
+      zrt.reduce_scatter @b1.gradient to @b1.reduced over [dp]
+      zrt.launch @sum_squares.f32 [@b0.reduced] over @b0.whole own [dp] sum @sums at 0
+      zrt.launch @sum_squares.f32 [@b1.reduced] over @b1.whole own [dp] sum @sums at 1
+      zrt.run_scalars @scalars
+      zrt.all_reduce_scalars @statistics over [dp]
+      zrt.run_scalars @scalars_2
+      zrt.launch @update.adam.f32.bf16 [@b0.reduced, @b0.master, @b0.m, @b0.v, @b0.parameters] over @b0.groups own [dp]
+      zrt.all_gather @b0.parameters over [dp]
+      zrt.run_scalars @scalars_15
+      zrt.launch @update.adam.f32.bf16 [@b1.reduced, @b1.master, @b1.m, @b1.v, @b1.parameters] over @b1.groups own [dp]
+      zrt.all_gather @b1.parameters over [dp]
+      zrt.run_scalars @scalars_16
+      zrt.commit @outcome
     }
     zrt.transition idle on begin to first run []
     zrt.transition first on arrive to first run [@arrive_first]

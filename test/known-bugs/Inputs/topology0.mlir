@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// examples/topology.mlir as the compiler lowers it: --zero-lower=stage=0.
+// examples/topology.mlir as the compiler lowers it: --zero-lower="stage=0
+// until=lowered".
 
 module {
   zero.mesh @cluster<["edp" = 2, "ep" = 2, "tp" = 2]> 
@@ -269,51 +270,51 @@ module {
       zrt.yield
     }
     zrt.handler @arrive_first {
-      %0 = zrt.pack after()
+      zrt.pack
     }
     zrt.handler @arrive_next {
-      %0 = zrt.pack accumulate after()
+      zrt.pack accumulate
     }
     zrt.handler @close_first {
-      %0 = zrt.fill_missing @b0 after()
-      %1 = zrt.fill_missing @b1 after(%0)
-      %2 = zrt.fill_missing @b2 after(%1)
-      %3 = zrt.fill_missing @b3 after(%2)
+      zrt.fill_missing @b0
+      zrt.fill_missing @b1
+      zrt.fill_missing @b2
+      zrt.fill_missing @b3
     }
     zrt.handler @begin_next {
-      %0 = zrt.set_role @b0.gradient as accumulator after()
-      %1 = zrt.set_role @b1.gradient as accumulator after(%0)
-      %2 = zrt.set_role @b2.gradient as accumulator after(%1)
-      %3 = zrt.set_role @b3.gradient as accumulator after(%2)
+      zrt.set_role @b0.gradient as accumulator
+      zrt.set_role @b1.gradient as accumulator
+      zrt.set_role @b2.gradient as accumulator
+      zrt.set_role @b3.gradient as accumulator
     }
     zrt.handler @reset {
-      %0 = zrt.set_role @b0.gradient as gradient after()
-      %1 = zrt.set_role @b1.gradient as gradient after(%0)
-      %2 = zrt.set_role @b2.gradient as gradient after(%1)
-      %3 = zrt.set_role @b3.gradient as gradient after(%2)
+      zrt.set_role @b0.gradient as gradient
+      zrt.set_role @b1.gradient as gradient
+      zrt.set_role @b2.gradient as gradient
+      zrt.set_role @b3.gradient as gradient
     }
     zrt.handler @finish {
-      %0 = zrt.count_arrivals to @arrivals after()
-      %1 = zrt.all_reduce @b0.gradient over [edp] after(%0)
-      %2 = zrt.all_reduce @b1.gradient over [edp, ep] after(%1)
-      %3 = zrt.all_reduce @b2.gradient over [edp, ep, tp] after(%2)
-      %4 = zrt.all_reduce @b3.gradient over [edp, ep] after(%3)
-      %5 = zrt.launch @sum_squares.f32 [@b0.gradient] over @b0.whole sum @sums at 0 after(%4)
-      %6 = zrt.launch @sum_squares.f32 [@b1.gradient] over @b1.whole sum @sums_1 at 0 after(%5)
-      %7 = zrt.launch @sum_squares.f32 [@b2.gradient] over @b2.whole sum @sums_3 at 0 after(%6)
-      %8 = zrt.launch @sum_squares.f32 [@b3.gradient] over @b3.whole sum @sums_3 at 1 after(%7)
-      %9 = zrt.run_scalars @scalars after(%8)
-      %10 = zrt.count_replicated_once @statistics[0] over [edp] after(%9)
-      %11 = zrt.count_replicated_once @statistics[1] over [ep, edp] after(%10)
-      %12 = zrt.all_reduce_scalars @statistics over [ep, tp, edp] after(%11)
-      %13 = zrt.run_scalars @scalars_6 after(%12)
-      %14 = zrt.launch @update.adam.f32.bf16 [@b0.gradient, @b0.master, @b0.m, @b0.v, @b0.parameters] over @b0.groups after(%13)
-      %15 = zrt.launch @update.adam.f32.bf16 [@b1.gradient, @b1.master, @b1.m, @b1.v, @b1.parameters] over @b1.groups after(%14)
-      %16 = zrt.run_scalars @scalars_21 after(%15)
-      %17 = zrt.launch @update.adam.f32.bf16 [@b2.gradient, @b2.master, @b2.m, @b2.v, @b2.parameters] over @b2.groups after(%16)
-      %18 = zrt.launch @update.adam.f32.bf16 [@b3.gradient, @b3.master, @b3.m, @b3.v, @b3.parameters] over @b3.groups after(%17)
-      %19 = zrt.run_scalars @scalars_22 after(%18)
-      %20 = zrt.commit @outcome after(%19)
+      zrt.count_arrivals to @arrivals
+      zrt.all_reduce @b0.gradient over [edp]
+      zrt.all_reduce @b1.gradient over [edp, ep]
+      zrt.all_reduce @b2.gradient over [edp, ep, tp]
+      zrt.all_reduce @b3.gradient over [edp, ep]
+      zrt.launch @sum_squares.f32 [@b0.gradient] over @b0.whole sum @sums at 0
+      zrt.launch @sum_squares.f32 [@b1.gradient] over @b1.whole sum @sums_1 at 0
+      zrt.launch @sum_squares.f32 [@b2.gradient] over @b2.whole sum @sums_3 at 0
+      zrt.launch @sum_squares.f32 [@b3.gradient] over @b3.whole sum @sums_3 at 1
+      zrt.run_scalars @scalars
+      zrt.count_replicated_once @statistics[0] over [edp]
+      zrt.count_replicated_once @statistics[1] over [ep, edp]
+      zrt.all_reduce_scalars @statistics over [ep, tp, edp]
+      zrt.run_scalars @scalars_6
+      zrt.launch @update.adam.f32.bf16 [@b0.gradient, @b0.master, @b0.m, @b0.v, @b0.parameters] over @b0.groups
+      zrt.launch @update.adam.f32.bf16 [@b1.gradient, @b1.master, @b1.m, @b1.v, @b1.parameters] over @b1.groups
+      zrt.run_scalars @scalars_21
+      zrt.launch @update.adam.f32.bf16 [@b2.gradient, @b2.master, @b2.m, @b2.v, @b2.parameters] over @b2.groups
+      zrt.launch @update.adam.f32.bf16 [@b3.gradient, @b3.master, @b3.m, @b3.v, @b3.parameters] over @b3.groups
+      zrt.run_scalars @scalars_22
+      zrt.commit @outcome
     }
     zrt.transition idle on begin to first run []
     zrt.transition first on arrive to first run [@arrive_first]

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// examples/topology.mlir as the compiler lowers it: --zero-lower=stage=1.
+// examples/topology.mlir as the compiler lowers it: --zero-lower="stage=1
+// until=lowered".
 
 module {
   zero.mesh @cluster<["edp" = 2, "ep" = 2, "tp" = 2]> 
@@ -285,54 +286,54 @@ module {
       zrt.yield
     }
     zrt.handler @arrive_first {
-      %0 = zrt.pack after()
+      zrt.pack
     }
     zrt.handler @arrive_next {
-      %0 = zrt.pack accumulate after()
+      zrt.pack accumulate
     }
     zrt.handler @close_first {
-      %0 = zrt.fill_missing @b0 after()
-      %1 = zrt.fill_missing @b1 after(%0)
-      %2 = zrt.fill_missing @b2 after(%1)
-      %3 = zrt.fill_missing @b3 after(%2)
+      zrt.fill_missing @b0
+      zrt.fill_missing @b1
+      zrt.fill_missing @b2
+      zrt.fill_missing @b3
     }
     zrt.handler @begin_next {
-      %0 = zrt.set_role @b0.gradient as accumulator after()
-      %1 = zrt.set_role @b1.gradient as accumulator after(%0)
-      %2 = zrt.set_role @b2.gradient as accumulator after(%1)
-      %3 = zrt.set_role @b3.gradient as accumulator after(%2)
+      zrt.set_role @b0.gradient as accumulator
+      zrt.set_role @b1.gradient as accumulator
+      zrt.set_role @b2.gradient as accumulator
+      zrt.set_role @b3.gradient as accumulator
     }
     zrt.handler @reset {
-      %0 = zrt.set_role @b0.gradient as gradient after()
-      %1 = zrt.set_role @b1.gradient as gradient after(%0)
-      %2 = zrt.set_role @b2.gradient as gradient after(%1)
-      %3 = zrt.set_role @b3.gradient as gradient after(%2)
+      zrt.set_role @b0.gradient as gradient
+      zrt.set_role @b1.gradient as gradient
+      zrt.set_role @b2.gradient as gradient
+      zrt.set_role @b3.gradient as gradient
     }
     zrt.handler @finish {
-      %0 = zrt.count_arrivals to @arrivals after()
-      %1 = zrt.reduce_scatter @b0.gradient to @b0.reduced over [edp] after(%0)
-      %2 = zrt.reduce_scatter @b1.gradient to @b1.reduced over [edp, ep] after(%1)
-      %3 = zrt.reduce_scatter @b2.gradient to @b2.reduced over [edp, ep, tp] after(%2)
-      %4 = zrt.reduce_scatter @b3.gradient to @b3.reduced over [edp, ep] after(%3)
-      %5 = zrt.launch @sum_squares.f32 [@b0.reduced] over @b0.whole own [edp] sum @sums at 0 after(%4)
-      %6 = zrt.launch @sum_squares.f32 [@b1.reduced] over @b1.whole own [edp, ep] sum @sums_1 at 0 after(%5)
-      %7 = zrt.launch @sum_squares.f32 [@b2.reduced] over @b2.whole own [edp, ep, tp] sum @sums_3 at 0 after(%6)
-      %8 = zrt.launch @sum_squares.f32 [@b3.reduced] over @b3.whole own [edp, ep] sum @sums_5 at 0 after(%7)
-      %9 = zrt.run_scalars @scalars after(%8)
-      %10 = zrt.count_replicated_once @statistics[3] over [tp] after(%9)
-      %11 = zrt.all_reduce_scalars @statistics over [edp, ep, tp] after(%10)
-      %12 = zrt.run_scalars @scalars_8 after(%11)
-      %13 = zrt.launch @update.adam.f32.bf16 [@b0.reduced, @b0.master, @b0.m, @b0.v, @b0.parameters] over @b0.groups own [edp] after(%12)
-      %14 = zrt.all_gather @b0.parameters over [edp] after(%13)
-      %15 = zrt.launch @update.adam.f32.bf16 [@b1.reduced, @b1.master, @b1.m, @b1.v, @b1.parameters] over @b1.groups own [edp, ep] after(%14)
-      %16 = zrt.all_gather @b1.parameters over [edp, ep] after(%15)
-      %17 = zrt.run_scalars @scalars_24 after(%16)
-      %18 = zrt.launch @update.adam.f32.bf16 [@b2.reduced, @b2.master, @b2.m, @b2.v, @b2.parameters] over @b2.groups own [edp, ep, tp] after(%17)
-      %19 = zrt.all_gather @b2.parameters over [edp, ep, tp] after(%18)
-      %20 = zrt.launch @update.adam.f32.bf16 [@b3.reduced, @b3.master, @b3.m, @b3.v, @b3.parameters] over @b3.groups own [edp, ep] after(%19)
-      %21 = zrt.all_gather @b3.parameters over [edp, ep] after(%20)
-      %22 = zrt.run_scalars @scalars_25 after(%21)
-      %23 = zrt.commit @outcome after(%22)
+      zrt.count_arrivals to @arrivals
+      zrt.reduce_scatter @b0.gradient to @b0.reduced over [edp]
+      zrt.reduce_scatter @b1.gradient to @b1.reduced over [edp, ep]
+      zrt.reduce_scatter @b2.gradient to @b2.reduced over [edp, ep, tp]
+      zrt.reduce_scatter @b3.gradient to @b3.reduced over [edp, ep]
+      zrt.launch @sum_squares.f32 [@b0.reduced] over @b0.whole own [edp] sum @sums at 0
+      zrt.launch @sum_squares.f32 [@b1.reduced] over @b1.whole own [edp, ep] sum @sums_1 at 0
+      zrt.launch @sum_squares.f32 [@b2.reduced] over @b2.whole own [edp, ep, tp] sum @sums_3 at 0
+      zrt.launch @sum_squares.f32 [@b3.reduced] over @b3.whole own [edp, ep] sum @sums_5 at 0
+      zrt.run_scalars @scalars
+      zrt.count_replicated_once @statistics[3] over [tp]
+      zrt.all_reduce_scalars @statistics over [edp, ep, tp]
+      zrt.run_scalars @scalars_8
+      zrt.launch @update.adam.f32.bf16 [@b0.reduced, @b0.master, @b0.m, @b0.v, @b0.parameters] over @b0.groups own [edp]
+      zrt.all_gather @b0.parameters over [edp]
+      zrt.launch @update.adam.f32.bf16 [@b1.reduced, @b1.master, @b1.m, @b1.v, @b1.parameters] over @b1.groups own [edp, ep]
+      zrt.all_gather @b1.parameters over [edp, ep]
+      zrt.run_scalars @scalars_24
+      zrt.launch @update.adam.f32.bf16 [@b2.reduced, @b2.master, @b2.m, @b2.v, @b2.parameters] over @b2.groups own [edp, ep, tp]
+      zrt.all_gather @b2.parameters over [edp, ep, tp]
+      zrt.launch @update.adam.f32.bf16 [@b3.reduced, @b3.master, @b3.m, @b3.v, @b3.parameters] over @b3.groups own [edp, ep]
+      zrt.all_gather @b3.parameters over [edp, ep]
+      zrt.run_scalars @scalars_25
+      zrt.commit @outcome
     }
     zrt.transition idle on begin to first run []
     zrt.transition first on arrive to first run [@arrive_first]

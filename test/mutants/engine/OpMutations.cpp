@@ -28,17 +28,6 @@ static std::string nameOf(Operation *op) {
 /// Takes |op| out: users take the first operand of their type in its place.
 static void eraseOp(Operation *op) {
   for (Value result : op->getResults()) {
-    if (isa<zrt::TimepointType>(result.getType())) {
-      for (Operation *user : llvm::make_early_inc_range(result.getUsers())) {
-        SmallVector<Value> operands;
-        for (Value operand : user->getOperands())
-          if (operand != result)
-            operands.push_back(operand);
-        llvm::append_range(operands, op->getOperands());
-        user->setOperands(operands);
-      }
-      continue;
-    }
     for (Value operand : op->getOperands())
       if (operand.getType() == result.getType()) {
         result.replaceAllUsesWith(operand);
@@ -53,7 +42,7 @@ static bool canErase(Operation *op) {
   if (op->hasTrait<OpTrait::IsTerminator>() || isa<ModuleOp>(op))
     return false;
   return llvm::all_of(op->getResults(), [&](Value result) {
-    return result.use_empty() || isa<zrt::TimepointType>(result.getType()) ||
+    return result.use_empty() ||
            llvm::is_contained(op->getOperandTypes(), result.getType());
   });
 }
@@ -79,8 +68,6 @@ static void addReroutes(Operation *op, unsigned index,
                         const llvm::DenseMap<Operation *, unsigned> &indices,
                         std::vector<Mutation> &mutations) {
   for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
-    if (isa<zrt::TimepointType>(operand.getType()))
-      continue;
     // Values of its type that are there before: the two nearest, and arguments.
     int found = 0;
     for (Operation *other = op->getPrevNode(); other && found < 2;
@@ -148,27 +135,14 @@ void test::addOpMutations(ModuleOp module, std::vector<Mutation> &mutations) {
            Operation *op = ops[index];
            OpBuilder builder(op->getContext());
            builder.setInsertionPointAfter(op);
-           Operation *again = builder.clone(*op);
-           op->getResult(0).replaceAllUsesExcept(again->getResult(0), again);
-           again->setOperands(op->getResult(0));
+           builder.clone(*op);
          }});
     if (Operation *next = op->getNextNode()) {
-      // As a chain, whatever it was.
       unsigned other = indices.lookup(next);
       mutations.push_back({nameOf(op) + ": after the next call", index,
                            [index, other](const Ops &ops) {
-                             Operation *op = ops[index], *next = ops[other];
-                             SmallVector<Value> before(op->getOperands());
-                             next->getResult(0).replaceAllUsesWith(
-                                 op->getResult(0));
-                             op->moveAfter(next);
-                             op->setOperands(next->getResult(0));
-                             next->setOperands(before);
+                             ops[index]->moveAfter(ops[other]);
                            }});
     }
-    if (op->getNumOperands() > 0)
-      mutations.push_back(
-          {nameOf(op) + ": awaits nothing", index,
-           [index](const Ops &ops) { ops[index]->setOperands({}); }});
   }
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// RUN: sed -e 's/HOW//' %s | zero-opt --zero-lower | FileCheck %s --check-prefix=SKIP
+// RUN: sed -e 's/HOW//' %s | zero-opt --zero-lower=until=lowered | FileCheck %s --check-prefix=SKIP
 // RUN: sed -e 's/HOW/nonfinite error/' %s | zero-opt --zero-lower=until=sharded | FileCheck %s --check-prefix=SHARDED
-// RUN: sed -e 's/HOW/nonfinite error/' %s | zero-opt --zero-lower | FileCheck %s --check-prefix=ERROR
-// RUN: sed -e 's/HOW/nonfinite apply/' %s | zero-opt --zero-lower | FileCheck %s --check-prefix=POISON
+// RUN: sed -e 's/HOW/nonfinite error/' %s | zero-opt --zero-lower=until=lowered | FileCheck %s --check-prefix=ERROR
+// RUN: sed -e 's/HOW/nonfinite apply/' %s | zero-opt --zero-lower=until=lowered | FileCheck %s --check-prefix=POISON
 // RUN: sed -e 's/HOW/nonfinite panic/' %s | not zero-opt 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 //
 // What a sum of squares that is not finite makes of the outcome.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// RUN: zero-opt %zero_src/examples/quickstart.mlir --zero-lower="stage=2 bucket-bytes=1" | FileCheck %s
-// RUN: zero-opt %zero_src/examples/quickstart.mlir --zero-lower="stage=1 bucket-bytes=1" | FileCheck %s --check-prefix=ONE
+// RUN: zero-opt %zero_src/examples/quickstart.mlir --zero-lower="stage=2 bucket-bytes=1 until=lowered" | FileCheck %s
+// RUN: zero-opt %zero_src/examples/quickstart.mlir --zero-lower="stage=1 bucket-bytes=1 until=lowered" | FileCheck %s --check-prefix=ONE
 //
 // Stage 2 closes four buckets in one order, two open at once: four gradients, two
 // of them in the memory of the larger ones.

@@ -24,9 +24,9 @@
 //
 // The first backward pass stores, later ones add.
 // CHECK: zrt.handler @arrive_first
-// CHECK-NEXT: zrt.pack after()
+// CHECK-NEXT: zrt.pack
 // CHECK: zrt.handler @arrive_next
-// CHECK-NEXT: zrt.pack accumulate after()
+// CHECK-NEXT: zrt.pack accumulate
 // CHECK: zrt.handler @close_first
 // CHECK-NEXT: zrt.fill_missing @b0
 // CHECK: zrt.handler @begin_next

@@ -8,6 +8,9 @@
 // RUN: zero-opt %S/../Inputs/logical.mlir --zero-lower="stage=1 until=sharded" --zero-prove -o /dev/null
 // RUN: zero-opt %S/../Inputs/logical.mlir --zero-lower="stage=2 until=sharded" --zero-prove -o /dev/null
 // RUN: zero-opt %S/../Inputs/logical.mlir --zero-lower="stage=1 offload=optimizer until=placed" --zero-prove -o /dev/null
+// RUN: zero-opt %S/../Inputs/logical.mlir --zero-lower="stage=0 until=lowered" --zero-prove -o /dev/null
+// RUN: zero-opt %S/../Inputs/logical.mlir --zero-lower="stage=1 offload=optimizer until=lowered" --zero-prove -o /dev/null
+// RUN: zero-opt %S/../Inputs/logical.mlir --zero-lower="stage=2 offload=optimizer until=lowered" --zero-prove -o /dev/null
 // RUN: zero-opt %S/../Inputs/logical.mlir --zero-lower="stage=0" --zero-prove -o /dev/null
 // RUN: zero-opt %S/../Inputs/logical.mlir --zero-lower="stage=1 offload=optimizer" --zero-prove -o /dev/null
 // RUN: zero-opt %S/../Inputs/logical.mlir --zero-lower="stage=2 offload=optimizer" --zero-prove -o /dev/null

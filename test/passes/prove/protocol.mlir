@@ -38,17 +38,18 @@
 // DISCARD: error: @b0.gradient counts as accumulator after the step, expected gradient
 //
 // REDEFINE: %{stage} = stage2
-// What is read between two calls of which neither awaits the other.
-//
-// REDEFINE: %{edit} = 's/\(zrt.all_reduce_scalars @statistics over .dp.\) after(.*)/\1 after()/'
-// REDEFINE: %{check} = RACE
-// RUN: %{bad}
-// RACE: error: races with 'zrt.run_scalars' for @statistics: it does not await that call
-// RACE: note: which is here
-//
 // A gradient of a bucket that may be open at the same time.
 //
-// REDEFINE: %{edit} = 's/%1 = zrt.reduce_scatter @b0.gradient to @b0.reduced over .dp. after(%0)/&\n %2 = zrt.all_reduce @b1.gradient over [dp] after(%1)/'
+// REDEFINE: %{edit} = 's/zrt.reduce_scatter @b0.gradient to @b0.reduced over .dp./&\n zrt.all_reduce @b1.gradient over [dp]/'
 // REDEFINE: %{check} = OPEN
 // RUN: %{bad}
 // OPEN: error: uses @b1.gradient, into which gradients of a bucket that is still open may arrive at the same time
+//
+// A collective that does not wait for what it sends.
+//
+// RUN: zero-opt %zero_src/test/known-bugs/Inputs/stage2.mlir --zrt-schedule --zrt-elide-waits > %t.scheduled.mlir
+// RUN: zero-opt %t.scheduled.mlir --zero-prove -o /dev/null
+// RUN: sed '/zrt.wait @scalars.run_scalars on collective/d' %t.scheduled.mlir > %t.race.mlir
+// RUN: not zero-opt %t.race.mlir --zero-prove 2>&1 | FileCheck %s --check-prefix=RACE
+// RACE: error: races with 'zrt.run_scalars' on stream 'compute' for @statistics: on apply in state '{{.*}}', stream 'collective' does not wait for an event behind that
+// RACE: note: which is here

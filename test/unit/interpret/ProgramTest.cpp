@@ -90,29 +90,29 @@ zrt.program @s on @m inputs [@lr] results [sum, backwards] [@sums, @statistics] 
     zrt.yield
   }
   zrt.handler @arrive_first {
-    %t0 = zrt.pack after()
+    zrt.pack
   }
   zrt.handler @arrive_next {
-    %t0 = )" +
-         arriveNext + R"( after()
+    )" + arriveNext +
+         R"(
   }
   zrt.handler @close_first {
     )" + closeFirst +
          R"(
   }
   zrt.handler @finish {
-    %t0 = zrt.count_arrivals to @counts after()
-    %t1 = zrt.run_scalars @decide after(%t0)
-    %t2 = zrt.all_reduce_scalars @statistics over [dp] after(%t1)
-    %t3 = zrt.run_scalars @rows after(%t2)
+    zrt.count_arrivals to @counts
+    zrt.run_scalars @decide
+    zrt.all_reduce_scalars @statistics over [dp]
+    zrt.run_scalars @rows
     )" + beforeUpdate +
          R"(
-    %t5 = zrt.launch @squares [@reduced] over @whole own [dp] sum @sums after()
-    %t6 = zrt.all_reduce_scalars @sums over [dp] after()
-    %t7 = zrt.launch @update [@reduced, @master, @parameters] over @groups own [dp] after()
-    %t8 = zrt.all_gather @parameters over [dp] after()
-    %t9 = zrt.release @reduced after()
-    %t10 = zrt.commit @outcome after()
+    zrt.launch @squares [@reduced] over @whole own [dp] sum @sums
+    zrt.all_reduce_scalars @sums over [dp]
+    zrt.launch @update [@reduced, @master, @parameters] over @groups own [dp]
+    zrt.all_gather @parameters over [dp]
+    zrt.release @reduced
+    zrt.commit @outcome
   }
   zrt.transition idle on begin to first run []
   zrt.transition first on arrive to first run [@arrive_first]
@@ -129,10 +129,10 @@ zrt.program @s on @m inputs [@lr] results [sum, backwards] [@sums, @statistics] 
 })";
 }
 
-const char *const kFill = "%t0 = zrt.fill_missing @b0 after()";
+const char *const kFill = "zrt.fill_missing @b0";
 const char *const kReduce = R"(
-    %a = zrt.allocate @reduced after()
-    %b = zrt.reduce_scatter @gradient to @reduced over [dp] after(%a))";
+    zrt.allocate @reduced
+    zrt.reduce_scatter @gradient to @reduced over [dp])";
 
 /// Two backward passes of two ranks; b arrives once.
 std::vector<RankInputs> makeInputs() {
@@ -220,9 +220,8 @@ TEST(Program, StoringTwiceLosesAContribution) {
 }
 
 TEST(Program, UnallocatedBuffersAreErrors) {
-  Runner run(makeProgram(
-      kFill,
-      "%b = zrt.reduce_scatter @gradient to @reduced over [dp] after()"));
+  Runner run(
+      makeProgram(kFill, "zrt.reduce_scatter @gradient to @reduced over [dp]"));
   EXPECT_TRUE(mlir::failed(run->apply(makeInputs())));
 }
 
@@ -240,8 +239,7 @@ TEST(Program, UnequalBackwardsReachApplyTogether) {
 
 TEST(Program, ACollectiveInOneRanksProtocolOnlyIsRefused) {
   Runner run(makeProgram(
-      std::string(kFill) + "\n %x = zrt.all_reduce @gradient over [dp] after()",
-      kReduce));
+      std::string(kFill) + "\n zrt.all_reduce @gradient over [dp]", kReduce));
   std::vector<RankInputs> inputs = makeInputs();
   inputs[0].backwards.pop_back();
   StepResult result = run.applyInputs(inputs);

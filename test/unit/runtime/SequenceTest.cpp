@@ -69,7 +69,8 @@ LibraryBuilder makeLibrary() {
   for (int b = 0; b < kBuckets; ++b) {
     library.buckets.push_back({library.addText(names[b]), kElements, b,
                                Parameters, -1, 0, 1, /*staging=*/-1,
-                               /*rows=*/-1, /*replicated=*/-1});
+                               /*rows=*/-1, /*replicated=*/-1, 0, 0, 0,
+                               /*num_readable=*/-1});
     library.parameters.push_back({library.addText(names[b]), ZERO_RT_F32,
                                   ZERO_RT_F32, 3, b, 0, kElements,
                                   /*optional=*/1, /*uses=*/1});

@@ -1,10 +1,10 @@
-//===- MutantTest.cpp - Scheduled steps with the reported mistakes --------===//
+//===- MutantTest.cpp - Lowered steps with the reported mistakes ----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A scheduled step has no placements left in its types. These mutants verify,
+// A lowered step has no placements left in its types. These mutants verify,
 // and the interpreter gives the reports' wrong numbers for them where the
 // logical step gives the right ones. Steps are interpreted here, and not
 // compiled, for the damage is in what both read. A proof that a program
@@ -48,21 +48,15 @@ template <typename Op> SmallVector<Op> getOps(ModuleOp module, StringRef name) {
   return ops;
 }
 
-/// Takes |op| out; what waited for it waits for what it waited for.
-template <typename Op> void erase(Op op) {
-  for (Operation *user : llvm::make_early_inc_range(op.getDone().getUsers()))
-    user->setOperands(op.getAwaits());
-  op->erase();
-}
-
 class Mutant : public testing::Test {
 protected:
-  /// Applies |window| once to the step as |mutate| leaves it, and once to the
-  /// logical step. SGD with rate -1 from 0 makes a parameter the gradient that
-  /// the update saw.
+  /// Applies |window| once to the lowered step as |mutate| leaves it, and once
+  /// to the logical step. SGD with rate -1 from 0 makes a parameter the
+  /// gradient that the update saw.
   void run(int stage, Step::Mutation mutate, const Window &window) {
     Way scheduled{How::scheduled, stage};
     scheduled.bucketBytes = 64; // a bucket for each parameter
+    scheduled.pipeline = "until=lowered";
     wrong = std::make_unique<Step>(text, scheduled, [&](ModuleOp module) {
       mutate(module);
       EXPECT_TRUE(succeeded(verify(module)));
@@ -109,10 +103,7 @@ TEST_F(Mutant, AddsTheLastBackwardBehindTheReduction) {
   auto reduceEarly = [](ModuleOp module) {
     Block &begin = getHandler(module, "begin_next").getBody().front();
     for (auto op : getOps<zrt::AllReduceOp>(module, "reduce")) {
-      Operation *moved = op->clone();
-      moved->setOperands(begin.back().getResults());
-      begin.push_back(moved);
-      erase(op);
+      op->moveBefore(&begin, begin.end());
     }
   };
   run(/*stage=*/0, reduceEarly, window);
@@ -146,9 +137,8 @@ TEST_F(Mutant, ScattersABackwardOverTheSum) {
   auto store = [](ModuleOp module) {
     for (auto op : getOps<zrt::ReduceScatterAddOp>(module, "close_next")) {
       OpBuilder builder(op);
-      auto scatter = builder.create<zrt::ReduceScatterOp>(
-          op.getLoc(), op->getResultTypes(), op->getOperands(), op->getAttrs());
-      op->replaceAllUsesWith(scatter);
+      builder.create<zrt::ReduceScatterOp>(op.getLoc(), TypeRange(),
+                                           ValueRange(), op->getAttrs());
       op->erase();
     }
   };
@@ -164,7 +154,7 @@ TEST_F(Mutant, LeavesWhatDidNotArrive) {
   text.parameters = {{"w", 1, ""}, {"expert", 2, "optional"}};
   auto open = [](ModuleOp module) {
     for (auto op : getOps<zrt::FillMissingOp>(module, "close_first"))
-      erase(op);
+      op->erase();
   };
   for (int stage : {0, 1, 2}) {
     run(stage, open, {{{{"w", {3}}}}, {{{"w", {5}}}}});
@@ -178,7 +168,7 @@ TEST_F(Mutant, LeavesWhatDidNotArriveLater) {
   text.parameters = {{"w", 1, "optional"}};
   auto open = [](ModuleOp module) {
     for (auto op : getOps<zrt::FillMissingOp>(module, "close_next"))
-      erase(op);
+      op->erase();
   };
   run(/*stage=*/2, open, Window(2, {{{"w", {2}}}, {}}));
   EXPECT_EQ(rightNorm, 2);
@@ -206,10 +196,8 @@ TEST_F(MutantNorm, IsSummedAgain) {
         last = op;
     OpBuilder builder(last->getContext());
     builder.setInsertionPointAfter(last);
-    auto reduce = builder.create<zrt::AllReduceScalarsOp>(
-        last.getLoc(), last.getDone().getType(), last.getSumAttr(),
-        builder.getStrArrayAttr({"dp"}), ValueRange(last.getDone()));
-    last.getDone().replaceAllUsesExcept(reduce.getDone(), reduce);
+    builder.create<zrt::AllReduceScalarsOp>(last.getLoc(), last.getSumAttr(),
+                                            builder.getStrArrayAttr({"dp"}));
   };
   for (int stage : {0, 1, 2}) {
     run(stage, again, window);
@@ -227,7 +215,7 @@ TEST_F(MutantNorm, IsThatOfOneGroup) {
       auto drop = [&](ModuleOp module) {
         for (auto op : getOps<zrt::LaunchOp>(module, "finish"))
           if (op.getSumAttr() && op.getSumIndex() != group)
-            erase(op);
+            op->erase();
       };
       run(stage, drop, window);
       EXPECT_EQ(rightNorm, 85);

@@ -323,10 +323,9 @@ TEST_F(TraceTest, BuffersOnDemand) {
     extra.setSymName("extra");
     extra.setOnDemand(true);
     builder.setInsertionPointToStart(&handler.getBody().front());
-    Type done = zrt::TimepointType::get(module.getContext());
     auto symbol = FlatSymbolRefAttr::get(extra);
-    builder.create<zrt::AllocateOp>(extra.getLoc(), done, symbol, ValueRange());
-    builder.create<zrt::ReleaseOp>(extra.getLoc(), done, symbol, ValueRange());
+    builder.create<zrt::AllocateOp>(extra.getLoc(), symbol);
+    builder.create<zrt::ReleaseOp>(extra.getLoc(), symbol);
   };
   ASSERT_EQ(library.open(options, addCalls), "");
   const Script script = makeScript({kBackToFront}, zrt::Event::apply);
