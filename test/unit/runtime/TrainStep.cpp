@@ -115,14 +115,18 @@ static zero_rt_status keep(zero_rt_step *step, const zero_rt_event *) {
 static zero_rt_status finish(zero_rt_step *step, const zero_rt_event *) {
   const int32_t shard[] = {ShardBuffer};
   const int32_t updated[] = {ShardBuffer, MasterBuffer, ParameterBuffer};
-  TRY_CALL(reduce_scatter(step, GradientBuffer, ShardBuffer, 0));
+  TRY_CALL(reduce_scatter(step, GradientBuffer, ShardBuffer, 0,
+                          ZERO_RT_STREAM_COMPUTE));
   TRY_CALL(count_arrivals(step, Backwards, Missing));
-  TRY_CALL(launch(step, 2, shard, 1, 0, trainElements, 0, SumOfSquares));
+  TRY_CALL(launch(step, 2, shard, 1, 0, trainElements, 0, SumOfSquares,
+                  ZERO_RT_STREAM_COMPUTE));
   TRY_CALL(run_scalars(step, 0));
-  TRY_CALL(all_reduce_scalars(step, SumOfSquares, 4, 0));
+  TRY_CALL(
+      all_reduce_scalars(step, SumOfSquares, 4, 0, ZERO_RT_STREAM_COMPUTE));
   TRY_CALL(run_scalars(step, 1));
-  TRY_CALL(launch(step, 3, updated, 3, 1, trainElements, 0, -1));
-  TRY_CALL(all_gather(step, ParameterBuffer, 0));
+  TRY_CALL(launch(step, 3, updated, 3, 1, trainElements, 0, -1,
+                  ZERO_RT_STREAM_COMPUTE));
+  TRY_CALL(all_gather(step, ParameterBuffer, 0, ZERO_RT_STREAM_COMPUTE));
   return callsOf(step).commit(step, Verdict);
 }
 
