@@ -198,7 +198,7 @@ void StepInterpreter::evaluateMicroBatches(MicroBatchesOp op) {
     double ofResult = factor;
     double tiny = 0;
     double limit = HUGE_VAL;
-    // So are the roundings of each backward's gradient before it travels.
+    // The gradient of each backward pass is also rounded before it travels.
     for (Operation *user : result.getUsers())
       if (auto reduce = dyn_cast<ReduceOp>(user);
           reduce && reduce.getReduceDtype() && !calculator.isTyped()) {

@@ -9,8 +9,8 @@
 using namespace mlir;
 using namespace zero;
 
-/// |type| without the axis of time: what one backward's buffer holds. What
-/// autograd has summed is a gradient like any other there.
+/// |type| without the axis of time: the type of the buffer of one backward
+/// pass. In that buffer a sum by autograd is a gradient like any other.
 static ValueType withoutMicro(Type type) {
   auto value = cast<ValueType>(type);
   for (AxisPlacement placement : llvm::to_vector(value.getPlacements())) {

@@ -1,4 +1,4 @@
-//===- sequence.cpp - Buckets of a backward, closed in order --------------===//
+//===- sequence.cpp - Closes buckets in order -----------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

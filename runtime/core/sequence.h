@@ -1,4 +1,4 @@
-//===- sequence.h - Buckets of a backward, closed in order ------*- C++ -*-===//
+//===- sequence.h - Closes buckets in order ---------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -36,18 +36,18 @@ struct WaitingGradient {
   uint64_t digest = 0; // of what is lent, where preconditions are checked
 };
 
-/// Where the open backward stands.
+/// The state of the open backward pass.
 struct SequenceState {
   int64_t closed = 0;                     // buckets, from the first on
   std::vector<int64_t> outstanding;       // gradients to come, by bucket
   std::vector<int64_t> waitingOf;         // gradients waiting, by parameter
   std::vector<WaitingGradient> waiting;   // as they came
-  std::vector<WaitingGradient> handedOut; // slots for later buckets
-  /// Who writes to a slot that is not declared ready, by parameter.
+  std::vector<WaitingGradient> handedOut; // views of later buckets
+  /// The streams that write to gradient views not yet ready, by parameter.
   std::map<int32_t, zero_rt_stream *> writers;
 };
 
-/// Starts a backward: nothing has arrived.
+/// Starts a backward pass: no gradient has arrived.
 void beginSequence(Step &step);
 
 /// Whether gradients of |bucket| are packed as they come.

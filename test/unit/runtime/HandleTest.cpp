@@ -225,7 +225,7 @@ TEST_F(HandleTest, EveryCallRefusesAForkedProcess) {
     expectAllRefuse(callsOfRuntimes(table()), runtime, ZERO_RT_INVALID_ARGUMENT,
                     text + "runtime");
     expectAllRefuse(callsOfGroups(), group, ZERO_RT_INVALID_ARGUMENT,
-                    text + "group");
+                    text + "process group");
     // Handles that the child makes are its own.
     zero_rt_group *mine = nullptr;
     expectOk(zero_rt_local_group_create(1, &mine));
@@ -252,8 +252,8 @@ TEST_F(HandleTest, EveryCallRefusesASecondThread) {
   inHandler = &entered;
   mayLeave = &end;
   LibraryBuilder slow = makeTrainStep(1);
-  slow.handlers[size_t(slow.transitionHandlers[0])] =
-      stay; // begins a backward pass
+  // The first handler begins a backward pass.
+  slow.handlers[size_t(slow.transitionHandlers[0])] = stay;
   zero_rt_step *busy = nullptr;
   expectOk(table().step_create(runtime, &slow.get(), nullptr, &busy));
   std::thread caller([&] { expectOk(callsOf(busy).begin_backward(busy, 0)); });

@@ -197,7 +197,7 @@ TEST_F(MutantNorm, IsSummedAgain) {
     OpBuilder builder(last->getContext());
     builder.setInsertionPointAfter(last);
     builder.create<zrt::AllReduceScalarsOp>(last.getLoc(), last.getSumAttr(),
-                                            builder.getStrArrayAttr({"dp"}));
+                                            builder.getStrArrayAttr({"dp"}), last.getStreamAttr());
   };
   for (int stage : {0, 1, 2}) {
     run(stage, again, window);
