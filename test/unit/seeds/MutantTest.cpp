@@ -196,7 +196,7 @@ TEST_F(MutantNorm, IsSummedAgain) {
         last = op;
     OpBuilder builder(last->getContext());
     builder.setInsertionPointAfter(last);
-    builder.create<zrt::AllReduceScalarsOp>(last.getLoc(), last.getSumAttr(),
+    builder.create<zrt::AllReduceScalarsOp>(last.getLoc(), *last.getSum(),
                                             builder.getStrArrayAttr({"dp"}));
   };
   for (int stage : {0, 1, 2}) {
