@@ -82,6 +82,7 @@ void Arguments::addLaunch(zrt::LaunchOp op) {
   add32(op.getSumAttr() ? tables.getSlot(op.getSumAttr()) +
                               static_cast<int64_t>(op.getSumIndex())
                         : -1);
+  add32(static_cast<int64_t>(op.getStream()));
 }
 
 Call Arguments::visit(Operation *op) {
@@ -126,28 +127,33 @@ Call Arguments::visit(Operation *op) {
         add32(tables.getBuffer(reduce.getResultBuffer()));
         SymbolTableCollection symbols;
         add32(tables.getAxes(reduce.getAxes(), zrt::getPlace(symbols, op)));
+        add32(static_cast<int64_t>(reduce.getStream()));
         return Call::all_reduce;
       })
       .Case([&](zrt::ReduceScatterOp scatter) {
         add32(tables.getBuffer(scatter.getSourceAttr()));
         add32(tables.getBuffer(scatter.getTargetAttr()));
         add32(tables.getAxes(scatter.getAxes()));
+        add32(static_cast<int64_t>(scatter.getStream()));
         return Call::reduce_scatter;
       })
       .Case([&](zrt::ReduceScatterAddOp scatter) {
         add32(tables.getBuffer(scatter.getSourceAttr()));
         add32(tables.getBuffer(scatter.getTargetAttr()));
         add32(tables.getAxes(scatter.getAxes()));
+        add32(static_cast<int64_t>(scatter.getStream()));
         return Call::reduce_scatter_add;
       })
       .Case([&](zrt::AllGatherOp gather) {
         add32(tables.getBuffer(gather.getBufferAttr()));
         add32(tables.getAxes(gather.getAxes()));
+        add32(static_cast<int64_t>(gather.getStream()));
         return Call::all_gather;
       })
       .Case([&](zrt::CopyOp copy) {
         add32(tables.getBuffer(copy.getSourceAttr()));
         add32(tables.getBuffer(copy.getTargetAttr()));
+        add32(static_cast<int64_t>(copy.getStream()));
         return Call::copy;
       })
       .Case([&](zrt::KeepOnRootOp keepOnRoot) {
@@ -162,6 +168,7 @@ Call Arguments::visit(Operation *op) {
         add32(zrt::lookup<zrt::SlotsOp>(symbols, op, reduce.getSlotsAttr())
                   .size());
         add32(tables.getAxes(reduce.getAxes()));
+        add32(static_cast<int64_t>(reduce.getStream()));
         return Call::all_reduce_scalars;
       })
       .Case([&](zrt::CountReplicatedOnceOp once) {
@@ -174,6 +181,20 @@ Call Arguments::visit(Operation *op) {
         add32(tables.getSlot(commit.getOutcomeAttr()));
         return Call::commit;
       })
+      .Case([&](zrt::RecordOp record) {
+        add32(tables.getEvent(record.getEventAttr()));
+        return Call::record;
+      })
+      .Case([&](zrt::WaitOp wait) {
+        add32(tables.getEvent(wait.getEventAttr()));
+        add32(static_cast<int64_t>(wait.getStream()));
+        return Call::wait;
+      })
+      .Case([&](zrt::WaitWritableOp) {
+        values.push_back(event);
+        return Call::wait_writable;
+      })
+      .Case([&](zrt::CopyScalarsOp) { return Call::copy_scalars; })
       .Default([](Operation *) -> Call {
         llvm_unreachable("handler_c1 admits only calls of the runtime");
       });

@@ -80,6 +80,8 @@ static SmallVector<Constant> getStageFields(const StageProgram &stage,
   addTable("sequences", tables.sequences);
   addTable("sequence_entries", tables.sequenceEntries);
   addTable("activations", tables.activations);
+  addTable("stream_events", tables.streamEvents);
+  addTable("event_lists", tables.eventLists);
   return fields;
 }
 

@@ -49,6 +49,9 @@ int64_t Tables::getScalars(FlatSymbolRefAttr s) const {
 int64_t Tables::getTable(FlatSymbolRefAttr s) const {
   return findRow(tableRows, s);
 }
+int64_t Tables::getEvent(FlatSymbolRefAttr s) const {
+  return findRow(eventRows, s);
+}
 int64_t Tables::getSlot(FlatSymbolRefAttr s) const {
   return findRow(slotRows, s);
 }
@@ -78,6 +81,9 @@ private:
   /// The row of a set of axes; -1 for none.
   int64_t addAxes(ArrayRef<StringAttr> axes, ValueType type = nullptr);
   void addSlots();
+  void addEvents();
+  /// Appends |events|, null for none, and returns where they begin.
+  int64_t addEventList(ArrayAttr events);
   void addBuffers();
   void addSegments();
   LogicalResult addBuckets(MeshOp mesh);
@@ -157,6 +163,22 @@ int64_t TableReader::addAxes(ArrayRef<StringAttr> axes, ValueType type) {
     tables.axisSetStages.push_back(stages);
   }
   return row;
+}
+
+void TableReader::addEvents() {
+  for (auto op : program.getOps<zrt::EventOp>()) {
+    tables.eventRows[FlatSymbolRefAttr::get(op)] = tables.streamEvents.size();
+    tables.streamEvents.push_back({tables.strings.add(op.getSymName()),
+                                   static_cast<int64_t>(op.getStream())});
+  }
+}
+
+int64_t TableReader::addEventList(ArrayAttr events) {
+  int64_t first = tables.eventLists.size();
+  if (events)
+    for (auto symbol : events.getAsRange<FlatSymbolRefAttr>())
+      tables.eventLists.push_back(tables.getEvent(symbol));
+  return first;
 }
 
 void TableReader::addBuffers() {
@@ -247,6 +269,12 @@ LogicalResult TableReader::addBuckets(MeshOp mesh) {
     row.staging_buffer = arrivals.getStagingAttr()
                              ? tables.getBuffer(arrivals.getStagingAttr())
                              : -1;
+    ArrayAttr writable = arrivals.getWritableAttr();
+    row.first_writable = addEventList(writable);
+    row.num_writable = writable ? writable.size() : 0;
+    ArrayAttr readable = arrivals.getReadableAttr();
+    row.first_readable = addEventList(readable);
+    row.num_readable = readable ? static_cast<int64_t>(readable.size()) : -1;
     tables.buckets.push_back(row);
     for (auto [i, member] : llvm::enumerate(bucket.getMembers())) {
       zero_rt_parameter_row &parameter = tables.parameters[rowOf[member]];
@@ -367,6 +395,7 @@ FailureOr<Tables> TableReader::build() {
            << "has " << tables.getNumStages() << " pipeline stages, at most "
            << kMaxTiedStages << " where parameters are on several of them";
   addSlots();
+  addEvents();
   addBuffers();
   addSegments();
   if (failed(addBuckets(mesh)))

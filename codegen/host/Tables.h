@@ -63,6 +63,8 @@ struct Tables {
   std::vector<zero_rt_sequence_entry> sequenceEntries;
   std::vector<int64_t> transitionHandlers;
   std::vector<zero_rt_activation_row> activations;
+  std::vector<zero_rt_stream_event_row> streamEvents;
+  std::vector<int64_t> eventLists;
   std::vector<std::string> parameterNames;
   std::vector<std::string> activationNames;
 
@@ -72,6 +74,7 @@ struct Tables {
   int64_t getKernel(mlir::FlatSymbolRefAttr symbol) const;
   int64_t getScalars(mlir::FlatSymbolRefAttr symbol) const;
   int64_t getTable(mlir::FlatSymbolRefAttr symbol) const;
+  int64_t getEvent(mlir::FlatSymbolRefAttr symbol) const;
   /// The first scalar slot of a zrt.slots.
   int64_t getSlot(mlir::FlatSymbolRefAttr symbol) const;
 
@@ -105,6 +108,7 @@ struct Tables {
   llvm::DenseMap<mlir::Attribute, int64_t> handlerRows;
   llvm::DenseMap<mlir::Attribute, int64_t> tableRows;
   llvm::DenseMap<mlir::Attribute, int64_t> slotRows;
+  llvm::DenseMap<mlir::Attribute, int64_t> eventRows;
 };
 
 /// Reads |program|. Emits a diagnostic if it is incomplete. If |program| is

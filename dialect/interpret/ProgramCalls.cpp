@@ -95,6 +95,13 @@ LogicalResult ProgramInterpreter::launch(zrt::LaunchOp op, int64_t rank) {
         elements,
         SmallVector<StringAttr>(op.getOwn()->getAsRange<StringAttr>()))[rank];
   std::vector<Number> &slots = program.getSlots(rank);
+  // Kernels on the host have a copy of the scalars.
+  bool isOnHost =
+      !operands.empty() && operands.front()->op.getSpace() == zrt::Space::host;
+  std::vector<Number> &visible = isOnHost ? states[rank].hostSlots : slots;
+  if (numScalars > 0 && visible.empty())
+    return op.emitOpError() << "reads scalars on the host of rank " << rank
+                            << ", which no zrt.copy_scalars copied there";
 
   std::vector<Number> terms; // of a kernel that sums
   std::vector<Number> arguments;
@@ -107,7 +114,8 @@ LogicalResult ProgramInterpreter::launch(zrt::LaunchOp op, int64_t rank) {
     if (numScalars > 0) {
       auto symbol =
           cast<FlatSymbolRefAttr>(segments.getScalars()[segments.getRows()[i]]);
-      scalars = ArrayRef(slots).slice(program.getFirstSlot(symbol), numScalars);
+      scalars =
+          ArrayRef(visible).slice(program.getFirstSlot(symbol), numScalars);
     }
     if (kernel.op.getPredicated() && scalars[0].value != 0)
       continue;
@@ -295,6 +303,13 @@ LogicalResult ProgramInterpreter::run(Operation *call, int64_t rank) {
     return keepOnRoot(op, rank);
   if (isa<zrt::SetRoleOp>(call))
     return success(); // moves no byte
+  // Calls run in program order, which the schedule allows.
+  if (isa<zrt::RecordOp, zrt::WaitOp, zrt::WaitWritableOp>(call))
+    return success();
+  if (isa<zrt::CopyScalarsOp>(call)) {
+    state.hostSlots = slots;
+    return success();
+  }
   if (auto op = dyn_cast<zrt::RunScalarsOp>(call)) {
     program.getScalars(op.getProgramAttr()).run(calculator, {}, {}, slots);
     return success();

@@ -59,6 +59,8 @@ private:
     int64_t missing = 0;
     int outcome = 0;
     bool committed = false;
+    /// The scalar slots as they were copied to the host; empty: they were not.
+    std::vector<Number> hostSlots;
   };
   using Actions = std::vector<Action>;
 

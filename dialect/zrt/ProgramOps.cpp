@@ -140,6 +140,13 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
                            << stringifySpace(buffer->getSpace()) << " and @"
                            << first.getSymName() << " on the "
                            << stringifySpace(first.getSpace());
+    // launch_c10
+    if (getStream() != Stream::compute &&
+        (first.getSpace() == Space::device || getStream() != Stream::host))
+      return emitOpError() << "runs a kernel on the "
+                           << stringifySpace(first.getSpace())
+                           << ", got stream '" << stringifyStream(getStream())
+                           << "'";
     // launch_c8
     for (StringAttr axis :
          buffer->getValueType().getAxes(zero::PlacementKind::Sharded))

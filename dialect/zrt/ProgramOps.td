@@ -13,7 +13,7 @@
 
 include "dialect/zrt/ScheduleOps.td"
 
-/// One that queues work.
+/// One that may run on another stream than compute.
 class Zrt_QueuedOp<string mnemonic, dag extra = (ins), string format = "">
     : Zrt_CallOp<mnemonic, extra, format> {
   let arguments = !con(extra,
@@ -88,7 +88,7 @@ def Zrt_PackOp : Zrt_CallOp<"pack", (ins UnitAttr:$accumulate),
   }];
 }
 
-def Zrt_FillMissingOp : Zrt_QueuedOp<"fill_missing",
+def Zrt_FillMissingOp : Zrt_CallOp<"fill_missing",
     (ins FlatSymbolRefAttr:$bucket), "$bucket"> {
   let summary = "Zeroes the gradients that did not arrive in this backward pass, and their pads";
   let description = [{
@@ -129,7 +129,9 @@ def Zrt_LaunchOp : Zrt_QueuedOp<"launch",
     - `launch_c6`: the scalar slots of each segment are at least as many as the kernel takes;
     - `launch_c7`: buffers are in one space, and the kernel runs there;
     - `launch_c8`: ranks that differ over the axes of `own` have the same rows;
-    - `launch_c9`: with `first_stage` the kernel writes no buffer.
+    - `launch_c9`: with `first_stage` the kernel writes no buffer;
+    - `launch_c10`: a kernel on the device runs on the compute stream, and one on the host
+      on that or on the stream of the host.
 
     Example:
 
@@ -139,7 +141,7 @@ def Zrt_LaunchOp : Zrt_QueuedOp<"launch",
   }];
 }
 
-def Zrt_RunScalarsOp : Zrt_QueuedOp<"run_scalars",
+def Zrt_RunScalarsOp : Zrt_CallOp<"run_scalars",
     (ins FlatSymbolRefAttr:$program), "$program"> {
   let summary = "Runs a scalar program";
   let description = [{
@@ -292,7 +294,7 @@ def Zrt_ReduceScatterAddOp : Zrt_ScatterOp<"reduce_scatter_add"> {
   }];
 }
 
-def Zrt_KeepOnRootOp : Zrt_QueuedOp<"keep_on_root",
+def Zrt_KeepOnRootOp : Zrt_CallOp<"keep_on_root",
     (ins FlatSymbolRefAttr:$buffer, StrArrayAttr:$axes),
     "$buffer `over` custom<NameList>($axes)"> {
   let summary = "Turns a sum back into addends, in place";
@@ -314,7 +316,7 @@ def Zrt_KeepOnRootOp : Zrt_QueuedOp<"keep_on_root",
   }];
 }
 
-def Zrt_CountReplicatedOnceOp : Zrt_QueuedOp<"count_replicated_once",
+def Zrt_CountReplicatedOnceOp : Zrt_CallOp<"count_replicated_once",
     (ins FlatSymbolRefAttr:$slots, I64Attr:$index, StrArrayAttr:$axes),
     "$slots `[` $index `]` `over` custom<NameList>($axes)"> {
   let summary = "Zeroes a scalar slot on all ranks of some axes but the first";
@@ -350,7 +352,7 @@ def Zrt_AllReduceScalarsOp : Zrt_QueuedOp<"all_reduce_scalars",
   }];
 }
 
-def Zrt_CommitOp : Zrt_QueuedOp<"commit",
+def Zrt_CommitOp : Zrt_CallOp<"commit",
     (ins FlatSymbolRefAttr:$outcome), "$outcome"> {
   let summary = "Ends the step with the outcome in a scalar slot";
   let description = [{
@@ -368,7 +370,7 @@ def Zrt_CommitOp : Zrt_QueuedOp<"commit",
   }];
 }
 
-def Zrt_CopyScalarsOp : Zrt_QueuedOp<"copy_scalars"> {
+def Zrt_CopyScalarsOp : Zrt_CallOp<"copy_scalars"> {
   let summary = "Copies the slots to where kernels on the host read them";
   let description = [{
     A kernel on the host reads its scalars from this copy.

@@ -55,7 +55,8 @@ struct CheckPhasePass : zero::impl::CheckPhasePassBase<CheckPhasePass> {
       isIllegal = [](Operation *op) { return isa<StepOp>(op); };
     } else {
       emitError(getOperation().getLoc())
-          << "phase must be logical, sharded, placed, lowered or scheduled, got '"
+          << "phase must be logical, sharded, placed, lowered or scheduled, "
+             "got '"
           << phase << "'";
       return signalPassFailure();
     }

@@ -258,38 +258,32 @@ ArrayAttr Scheduler::getEvents(const llvm::SetVector<Operation *> &sources) {
   return ArrayAttr::get(program.getContext(), symbols);
 }
 
-/// Whether a wait for |a| may imply one for |b|: calls of the handler itself
-/// come first, the last one in front, then what was there when the handler
-/// began.
-static bool isLater(Operation *call, Operation *a, Operation *b) {
-  auto rank = [&](Operation *source) {
-    if (source->getBlock() == call->getBlock())
-      return 0;
-    return isa<zrt::HandlerOp>(source) ? 1 : 2;
-  };
-  if (rank(a) != rank(b))
-    return rank(a) < rank(b);
-  return rank(a) == 0 && b->isBeforeInBlock(a);
+/// Puts those first that may imply others: calls of the handler itself, the
+/// last one in front, then what was there when the handler began.
+static SmallVector<Operation *> sortSources(Operation *call,
+                                            ArrayRef<Operation *> sources) {
+  SmallVector<Operation *> inHandler, atBegin, others;
+  for (Operation *source : sources)
+    (source->getBlock() == call->getBlock() ? inHandler
+     : isa<zrt::HandlerOp>(source)          ? atBegin
+                                            : others)
+        .push_back(source);
+  llvm::sort(inHandler,
+             [](Operation *a, Operation *b) { return b->isBeforeInBlock(a); });
+  llvm::append_range(inHandler, atBegin);
+  llvm::append_range(inHandler, others);
+  return inHandler;
 }
 
 void Scheduler::emit() {
-  for (auto &[call, set] : waits) {
-    SmallVector<std::pair<size_t, Operation *>> sources;
-    for (auto [i, source] : llvm::enumerate(set))
-      sources.push_back({i, source});
-    llvm::sort(sources, [call = call](const auto &a, const auto &b) {
-      if (isLater(call, a.second, b.second))
-        return true;
-      return !isLater(call, b.second, a.second) && a.first < b.first;
-    });
-    for (Operation *source : llvm::make_second_range(sources)) {
+  for (auto &[call, sources] : waits)
+    for (Operation *source : sortSources(call, sources.getArrayRef())) {
       FlatSymbolRefAttr event = getEvent(source);
       OpBuilder(call).create<zrt::WaitOp>(
           call->getLoc(), event,
           zrt::StreamAttr::get(program.getContext(),
                                cast<zrt::RuntimeCall>(call).getStream()));
     }
-  }
   for (auto table : program.getOps<zrt::BucketTableOp>())
     if (auto it = writable.find(table.getBucketAttr()); it != writable.end())
       table.setWritableAttr(getEvents(it->second));

@@ -34,7 +34,6 @@ zero_rt_status calls::allocate(Step *step, int32_t buffer) {
 zero_rt_status calls::release(Step *step, int32_t buffer) {
   ZERO_RT_TRY(checkOnDemand(*step, "release", buffer));
   ZERO_RT_TRY(checkBuffer(*step, "release", buffer));
-  ZERO_RT_TRY(step->use(buffer));
   step->runtime->memory.release(step->buffers[size_t(buffer)]);
   return ZERO_RT_OK;
 }
@@ -48,7 +47,8 @@ zero_rt_status calls::set_role(Step *step, int32_t buffer, int32_t role) {
   return ZERO_RT_OK;
 }
 
-zero_rt_status calls::copy(Step *step, int32_t src, int32_t dst) {
+zero_rt_status calls::copy(Step *step, int32_t src, int32_t dst,
+                           int32_t stream) {
   ZERO_RT_TRY(checkBuffer(*step, "copy", src));
   ZERO_RT_TRY(checkBuffer(*step, "copy", dst));
   const zero_rt_buffer_row &from = step->library->buffers[src];
@@ -60,18 +60,12 @@ zero_rt_status calls::copy(Step *step, int32_t src, int32_t dst) {
   if (src == dst || both.empty())
     return ZERO_RT_OK;
   int64_t bytes = both.size() * elementSize(from.dtype);
-  auto copyBoth = [&] {
+  ZERO_RT_TRY(step->on(stream, "copy", [&] {
     return step->device().copy(step->address(dst, both.begin),
                                step->address(src, both.begin), bytes);
-  };
-  if (from.space == to.space) {
-    ZERO_RT_TRY(step->use(src));
-    ZERO_RT_TRY(step->use(dst));
-    return copyBoth();
-  }
-  Lane lane = to.space == ZERO_RT_SPACE_HOST ? Lane::ToHost : Lane::ToDevice;
-  ZERO_RT_TRY(step->in(lane, "copy", {src, dst}, copyBoth));
-  step->runtime->counters.bytes_copied_between_spaces += bytes;
+  }));
+  if (from.space != to.space)
+    step->runtime->counters.bytes_copied_between_spaces += bytes;
   return ZERO_RT_OK;
 }
 
@@ -81,7 +75,6 @@ zero_rt_status calls::keep_on_root(Step *step, int32_t buffer, int32_t axes) {
   Range held = step->held(buffer);
   if (step->groups[size_t(axes)].rank == 0 || held.empty())
     return ZERO_RT_OK;
-  ZERO_RT_TRY(step->use(buffer));
   return step->device().set(step->buffers[size_t(buffer)].data, /*bits=*/0,
                             elementSize(step->library->buffers[buffer].dtype),
                             held.size());

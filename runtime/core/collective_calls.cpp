@@ -54,14 +54,8 @@ static Communicator &endOf(const Step &step, int32_t axes) {
   return group.end ? *group.end : *step.runtime->communicator;
 }
 
-/// Whether a sum in place over |axes| is what is there, so that nothing needs
-/// to be queued elsewhere.
-static bool isAlone(const Step &step, int32_t axes) {
-  return step.groupSize(axes) == 1;
-}
-
 zero_rt_status calls::all_reduce(Step *step, int32_t src, int32_t dst,
-                                 int32_t axes) {
+                                 int32_t axes, int32_t stream) {
   // They may be sharded over other axes.
   ZERO_RT_TRY(checkBuffer(*step, "all_reduce", src));
   ZERO_RT_TRY(checkBuffer(*step, "all_reduce", dst));
@@ -75,15 +69,11 @@ zero_rt_status calls::all_reduce(Step *step, int32_t src, int32_t dst,
       (addends == sums && src != dst))
     return fail(ZERO_RT_INTERNAL, "all_reduce: '%s' cannot take sums of '%s'",
                 step->bufferName(dst), step->bufferName(src));
-  auto reduce = [&] {
+  ZERO_RT_TRY(step->on(stream, "all_reduce", [&] {
     return endOf(*step, axes)
         .allReduce(tagOf(*step, "all_reduce", src, dst), *step->program,
                    addends, sums);
-  };
-  if (isAlone(*step, axes) && src == dst)
-    ZERO_RT_TRY(guarded("all_reduce", reduce));
-  else
-    ZERO_RT_TRY(step->in(Lane::Together, "all_reduce", {src, dst}, reduce));
+  }));
   zero_rt_counters &counters = step->runtime->counters;
   ++counters.all_reduces;
   counters.bytes_sent +=
@@ -93,8 +83,8 @@ zero_rt_status calls::all_reduce(Step *step, int32_t src, int32_t dst,
 }
 
 static zero_rt_status reduceScatter(Step &step, const char *call, int32_t src,
-                                    int32_t dst, int32_t axes,
-                                    bool accumulate) {
+                                    int32_t dst, int32_t axes, bool accumulate,
+                                    int32_t stream) {
   ZERO_RT_TRY(checkFull(step, call, src));
   ZERO_RT_TRY(checkAxes(step, call, axes));
   ZERO_RT_TRY(checkBuffer(step, call, dst));
@@ -104,7 +94,7 @@ static zero_rt_status reduceScatter(Step &step, const char *call, int32_t src,
       to.elements != from.elements)
     return fail(ZERO_RT_INTERNAL, "%s: '%s' is no sharded twin of '%s'", call,
                 step.bufferName(dst), step.bufferName(src));
-  ZERO_RT_TRY(step.in(Lane::Together, call, {src, dst}, [&] {
+  ZERO_RT_TRY(step.on(stream, call, [&] {
     return endOf(step, axes)
         .reduceScatter(tagOf(step, call, src, dst), *step.program,
                        step.buffers[size_t(src)].data,
@@ -118,19 +108,21 @@ static zero_rt_status reduceScatter(Step &step, const char *call, int32_t src,
 }
 
 zero_rt_status calls::reduce_scatter(Step *step, int32_t src, int32_t dst,
-                                     int32_t axes) {
-  return reduceScatter(*step, "reduce_scatter", src, dst, axes, false);
+                                     int32_t axes, int32_t stream) {
+  return reduceScatter(*step, "reduce_scatter", src, dst, axes, false, stream);
 }
 
 zero_rt_status calls::reduce_scatter_add(Step *step, int32_t src, int32_t dst,
-                                         int32_t axes) {
-  return reduceScatter(*step, "reduce_scatter_add", src, dst, axes, true);
+                                         int32_t axes, int32_t stream) {
+  return reduceScatter(*step, "reduce_scatter_add", src, dst, axes, true,
+                       stream);
 }
 
-zero_rt_status calls::all_gather(Step *step, int32_t buffer, int32_t axes) {
+zero_rt_status calls::all_gather(Step *step, int32_t buffer, int32_t axes,
+                                 int32_t stream) {
   ZERO_RT_TRY(checkFull(*step, "all_gather", buffer));
   ZERO_RT_TRY(checkAxes(*step, "all_gather", axes));
-  ZERO_RT_TRY(step->in(Lane::Together, "all_gather", {buffer}, [&] {
+  ZERO_RT_TRY(step->on(stream, "all_gather", [&] {
     return endOf(*step, axes)
         .allGather(tagOf(*step, "all_gather", buffer, buffer),
                    step->buffers[size_t(buffer)].data);
@@ -146,12 +138,17 @@ zero_rt_status calls::count_replicated_once(Step *step, int32_t slot,
                                             int32_t axes) {
   ZERO_RT_TRY(checkSlots(*step, "count_replicated_once", slot, 1));
   ZERO_RT_TRY(checkAxes(*step, "count_replicated_once", axes));
-  return step->groups[size_t(axes)].rank > 0 ? step->program->setSlot(slot, 0)
-                                             : ZERO_RT_OK;
+  if (step->groups[size_t(axes)].rank == 0)
+    return ZERO_RT_OK;
+  // Queued, since the next call may read it on another stream.
+  double *slots = nullptr;
+  ZERO_RT_TRY(step->getSlots(&slots));
+  return step->device().set(slots + slot, /*bits=*/0, sizeof(double), 1);
 }
 
 zero_rt_status calls::all_reduce_scalars(Step *step, int32_t first,
-                                         int32_t count, int32_t axes) {
+                                         int32_t count, int32_t axes,
+                                         int32_t stream) {
   ZERO_RT_TRY(checkSlots(*step, "all_reduce_scalars", first, count));
   ZERO_RT_TRY(checkAxes(*step, "all_reduce_scalars", axes));
   // Named by the first slot; a count of 0 may stand behind the last one.
@@ -159,23 +156,12 @@ zero_rt_status calls::all_reduce_scalars(Step *step, int32_t first,
       count > 0 ? step->text(step->library->slots[first].name) : nullptr;
   Tag tag = {"all_reduce_scalars", name,        count,
              ZERO_RT_F64,          ZERO_RT_F64, step->id};
-  double *slots = nullptr;
-  ZERO_RT_TRY(step->getSlots(&slots));
-  slots += first;
-  auto reduce = [&] {
+  ZERO_RT_TRY(step->checkStream(stream, "all_reduce_scalars"));
+  ZERO_RT_TRY(step->writeSlotsBefore(Stream(stream)));
+  auto *slots = static_cast<double *>(step->slotBlock.data) + first;
+  ZERO_RT_TRY(step->on(stream, "all_reduce_scalars", [&] {
     return endOf(*step, axes).allReduce(tag, *step->program, slots, slots);
-  };
-  if (isAlone(*step, axes)) {
-    ZERO_RT_TRY(guarded("all_reduce_scalars", reduce));
-  } else {
-    ZERO_RT_TRY(step->in(Lane::Together, "all_reduce_scalars", {},
-                         [&]() -> zero_rt_status {
-                           ZERO_RT_TRY(reduce());
-                           return step->device().record(&step->scalarsEnd);
-                         }));
-    // Whatever comes next needs them.
-    ZERO_RT_TRY(step->device().await(step->scalarsEnd));
-  }
+  }));
   zero_rt_counters &counters = step->runtime->counters;
   ++counters.scalar_all_reduces;
   counters.bytes_sent += ringBytes(int64_t(count) * int64_t(sizeof(double)), 2,

@@ -227,7 +227,7 @@ zero_rt_status calls::gradient_slot(Step *step, int32_t parameter,
 
   // The contents count if they arrived in this backward pass, or if the buffer
   // is an accumulator and a backward pass was closed before.
-  ZERO_RT_TRY(step->use(buffer));
+  ZERO_RT_TRY(step->waitWritable(row.bucket));
   const Block &block = step->buffers[size_t(buffer)];
   bool add = step->window.arrivals(parameter) > 0 ||
              (step->window.closedBackwards() > 0 &&
@@ -308,7 +308,6 @@ zero_rt_status calls::pack(Step *step, const zero_rt_event *event,
       step->library->parameters[event->parameter];
   int64_t buffer = step->library->buckets[row.bucket].gradient_buffer;
   ZERO_RT_TRY(checkBuffer(*step, "pack", int32_t(buffer)));
-  ZERO_RT_TRY(step->use(buffer));
 
   // A second use within one backward pass adds to the first.
   bool add = accumulate || step->window.arrivals(event->parameter) > 0;
@@ -349,7 +348,6 @@ zero_rt_status calls::fill_missing(Step *step, int32_t bucket) {
                 bucket);
   int64_t buffer = library.buckets[bucket].gradient_buffer;
   ZERO_RT_TRY(checkBuffer(*step, "fill_missing", int32_t(buffer)));
-  ZERO_RT_TRY(step->use(buffer));
   for (int32_t p : step->index.parametersOf(bucket)) {
     if (step->window.arrivals(p) > 0)
       continue;

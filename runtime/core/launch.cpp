@@ -60,7 +60,8 @@ static zero_rt_status checkReducing(const Step &step, int32_t table,
 
 zero_rt_status calls::launch(Step *step, int32_t kernel, const int32_t *buffers,
                              int32_t num_buffers, int32_t table,
-                             int64_t elements, int32_t own, int32_t sum_slot) {
+                             int64_t elements, int32_t own, int32_t sum_slot,
+                             int32_t stream) {
   const zero_rt_library &library = *step->library;
   if (kernel < 0 || kernel >= library.num_kernels)
     return fail(ZERO_RT_INTERNAL, "launch: kernel %d is out of range", kernel);
@@ -89,16 +90,7 @@ zero_rt_status calls::launch(Step *step, int32_t kernel, const int32_t *buffers,
   Launch launch = {
       kernel,  step->operands.data(), num_buffers, table, domain, sum_slot,
       isOnHost};
-  if (isOnHost) {
-    ZERO_RT_TRY(step->program->showSlots());
-    ZERO_RT_TRY(step->in(Lane::Host, "launch", {buffers, num_buffers},
-                         [&] { return step->launch(launch); }));
-    // Who asks for the sum does not say so.
-    return sum_slot >= 0 ? step->use(buffers[0]) : zero_rt_status(ZERO_RT_OK);
-  }
-  for (int32_t i = 0; i < num_buffers; ++i)
-    ZERO_RT_TRY(step->use(buffers[i]));
-  return step->launch(launch);
+  return step->on(stream, "launch", [&] { return step->launch(launch); });
 }
 
 /// Whether |launch| has an element to run.

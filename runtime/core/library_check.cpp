@@ -400,6 +400,7 @@ zero_rt_status Checker::check() {
   ZERO_RT_TRY(states());
   ZERO_RT_TRY(code());
   ZERO_RT_TRY(activations());
+  ZERO_RT_TRY(checkSchedule(library));
   return protocol();
 }
 

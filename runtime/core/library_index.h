@@ -26,6 +26,9 @@ namespace zero_rt {
 /// of a pipeline stage (|isStage|) some parameters are in no bucket.
 zero_rt_status checkLibrary(const zero_rt_library &library, bool isStage);
 
+/// Checks its streams and events; a part of `checkLibrary`.
+zero_rt_status checkSchedule(const zero_rt_library &library);
+
 class LibraryIndex {
 public:
   explicit LibraryIndex(const zero_rt_library &library);

@@ -88,10 +88,10 @@ zero_rt_status calls::parameter_wait(Step *step, int32_t parameter,
   ZERO_RT_TRY(step->runtime->communicator->check());
   if (parameter != -1) {
     ZERO_RT_TRY(checkParameter(*step, parameter));
-    int64_t bucket = library.parameters[parameter].bucket;
-    return step->lend(library.buckets[bucket].parameter_buffer, stream);
+    return step->lendParameters(library.parameters[parameter].bucket, stream);
   }
   for (int64_t b = 0; b < library.num_buckets; ++b)
-    ZERO_RT_TRY(step->lend(library.buckets[b].parameter_buffer, stream));
+    if (library.buckets[b].num_readable >= 0)
+      ZERO_RT_TRY(step->lendParameters(b, stream));
   return step->device().precede(stream);
 }

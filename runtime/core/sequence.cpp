@@ -104,7 +104,7 @@ static zero_rt_status closeBucket(Step &step, const zero_rt_transition_row &row,
   if (step.runtime->poison && sequence.scratch &&
       step.buffers[size_t(buffer)].data) {
     // What it held is gone, and whoever still reads it shall see that.
-    ZERO_RT_TRY(step.use(buffer));
+    ZERO_RT_TRY(step.waitForAll());
     ZERO_RT_TRY(step.poison(step.library->buffers[buffer].dtype,
                             step.buffers[size_t(buffer)].data,
                             step.held(buffer).size()));

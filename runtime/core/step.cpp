@@ -20,7 +20,7 @@ Step::Step(Runtime &runtime, const zero_rt_library &whole,
            const zero_rt_library &library)
     : runtime(&runtime), library(&library), whole(&whole), index(library),
       buffers(size_t(library.num_buffers)),
-      underWay(size_t(library.num_buffers)), window(library) {
+      events(size_t(library.num_stream_events)), window(library) {
   ++runtime.steps;
   if (runtime.checkPreconditions)
     gradientDigests.assign(size_t(library.num_parameters), 0);
@@ -52,9 +52,9 @@ Step::~Step() {
   dropBackwards(*this);
   releaseOutgoing(*this);
   program.reset();
-  for (UnderWay &each : underWay)
-    device().dropSignal(each.end);
-  device().dropSignal(scalarsEnd);
+  for (StreamEvent &event : events)
+    device().dropSignal(event.signal);
+  device().dropSignal(slotsWritten);
   if (last.slots)
     device().release(ZERO_RT_SPACE_HOST, last.slots);
   for (size_t b = 0; b < buffers.size(); ++b)
@@ -71,53 +71,6 @@ void *Step::address(int64_t buffer, int64_t element) const {
   uintptr_t base = reinterpret_cast<uintptr_t>(buffers[size_t(buffer)].data);
   return reinterpret_cast<void *>(
       base + uintptr_t(offset * elementSize(library->buffers[buffer].dtype)));
-}
-
-/// What is known of the memory of |buffer|, which may be that of another.
-static UnderWay &underWayWith(Step &step, int64_t buffer) {
-  int64_t owner = step.library->buffers[buffer].shares;
-  return step.underWay[size_t(owner < 0 ? buffer : owner)];
-}
-
-zero_rt_status Step::use(int64_t buffer) {
-  UnderWay &last = underWayWith(*this, buffer);
-  if (last.lane == Lane::Compute)
-    return ZERO_RT_OK;
-  ZERO_RT_TRY(device().await(last.end));
-  last.lane = Lane::Compute;
-  return ZERO_RT_OK;
-}
-
-zero_rt_status Step::lend(int64_t buffer, zero_rt_stream *stream) {
-  UnderWay &last = underWayWith(*this, buffer);
-  // What is under way came after all that the first queue did with it.
-  return last.lane == Lane::Compute ? device().precede(stream)
-                                    : device().precede(stream, last.end);
-}
-
-zero_rt_status Step::fork(Lane lane, BufferList buffers) {
-  ZERO_RT_TRY(device().fork(lane));
-  for (int32_t buffer : buffers) {
-    UnderWay &last = underWayWith(*this, buffer);
-    if (last.lane != Lane::Compute && last.lane != lane)
-      ZERO_RT_TRY(device().await(last.end));
-  }
-  return ZERO_RT_OK;
-}
-
-zero_rt_status Step::join(Lane lane, BufferList buffers) {
-  zero_rt_status status = ZERO_RT_OK;
-  const UnderWay *before = nullptr;
-  for (int32_t buffer : buffers) {
-    UnderWay &last = underWayWith(*this, buffer);
-    if (&last == std::exchange(before, &last))
-      continue; // in place
-    zero_rt_status recorded = device().record(&last.end);
-    last.lane = recorded ? Lane::Compute : lane;
-    status = status ? status : recorded;
-  }
-  device().join();
-  return status;
 }
 
 zero_rt_status Step::allocate(int64_t buffer) {

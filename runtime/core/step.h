@@ -17,7 +17,6 @@
 #include "core/sequence.h"
 #include "core/window.h"
 
-#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -53,23 +52,11 @@ struct RankGroup {
   int32_t size() const { return int32_t(members.size()); }
 };
 
-/// What is under way with the memory of a buffer, other than in the first queue
-/// of the device.
-struct UnderWay {
-  Lane lane = Lane::Compute; // Compute: nothing is
-  Signal end = nullptr;      // of the last such thing
-};
-
-/// Numbers of buffers, which others keep.
-struct BufferList {
-  BufferList(const int32_t *data, int32_t size) : data(data), size(size) {}
-  BufferList(std::initializer_list<int32_t> list)
-      : data(list.begin()), size(int32_t(list.size())) {}
-  const int32_t *begin() const { return data; }
-  const int32_t *end() const { return data + size; }
-
-  const int32_t *data;
-  int32_t size;
+/// An event of the schedule, as it was recorded last.
+struct StreamEvent {
+  Signal signal = nullptr;
+  bool isRecorded = false;
+  uint32_t followers = 0; // streams that were told to wait for it, a bit each
 };
 
 /// What the last apply left for `results`.
@@ -107,9 +94,9 @@ struct Step {
 
   std::vector<RankGroup> groups; // as in library->axis_sets
   LibraryIndex index;
-  std::vector<Block> buffers;     // as in library->buffers
-  std::vector<UnderWay> underWay; // the same
-  Signal scalarsEnd = nullptr;
+  std::vector<Block> buffers;      // as in library->buffers
+  std::vector<StreamEvent> events; // as in library->stream_events
+  Signal slotsWritten = nullptr;
   Block slotBlock;
   std::vector<StateEntry> entries;
   std::vector<WrittenState> written; // by parameter; empty: nothing was
@@ -162,25 +149,28 @@ struct Step {
   /// buffer; it need not be held, as long as nobody goes there.
   void *address(int64_t buffer, int64_t element) const;
 
-  /// What is queued from now on may touch |buffer|: it comes after what is
-  /// under way with it.
-  zero_rt_status use(int64_t buffer);
-  /// What comes to |stream| from now on may read |buffer|.
-  zero_rt_status lend(int64_t buffer, zero_rt_stream *stream);
-  /// What is queued until `join` goes to |lane|, does something with |buffers|,
-  /// and comes after what is under way with them. `join` is called in any case.
-  zero_rt_status fork(Lane lane, BufferList buffers);
-  zero_rt_status join(Lane lane, BufferList buffers);
-  /// Runs |body| between the two.
+  /// Runs |body|, which queues to |stream|.
   template <typename Body>
-  zero_rt_status in(Lane lane, const char *call, BufferList buffers,
-                    Body &&body) {
-    zero_rt_status status = fork(lane, buffers);
-    if (!status)
-      status = guarded(call, body);
-    zero_rt_status joined = join(lane, buffers);
-    return status ? status : joined;
+  zero_rt_status on(int32_t stream, const char *call, Body &&body) {
+    ZERO_RT_TRY(checkStream(stream, call));
+    device().select(Stream(stream));
+    zero_rt_status status = guarded(call, body);
+    device().select(Stream::Compute);
+    return status;
   }
+  zero_rt_status checkStream(int32_t stream, const char *call) const;
+  /// What is queued to |stream| from now on comes after |event|.
+  zero_rt_status wait(int64_t event, Stream stream);
+  /// What is queued to the compute stream from now on may write gradients of
+  /// |bucket|.
+  zero_rt_status waitWritable(int64_t bucket);
+  /// What comes to |stream|, of the caller, from now on may read parameters of
+  /// |bucket|.
+  zero_rt_status lendParameters(int64_t bucket, zero_rt_stream *stream);
+  /// Writes what the host has for slots; |stream| comes after that.
+  zero_rt_status writeSlotsBefore(Stream stream);
+  /// What is queued to the compute stream from now on comes after everything.
+  zero_rt_status waitForAll();
 
   zero_rt_status allocate(int64_t buffer);
   /// Fills |elements| elements with the signalling pattern of |dtype|.

@@ -4,12 +4,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A device is a queue: what changes memory is done in the order of calls, and
-// perhaps after they have returned. What ranks do together, and what offload
-// does, goes to others (`fork`), so that what comes behind it need not wait.
-// What the caller of the runtime does there is on streams of its own, which the
-// queue follows and precedes. On the host device everything is done at once,
-// and streams mean nothing.
+// A device has streams: what is queued to one runs in the order of calls, and
+// perhaps after they have returned. What is queued goes to the selected stream,
+// which is the compute stream where nothing else is said. A stream waits for
+// another one only where it is told to. The caller of the runtime has streams
+// of its own. On the host device everything is done at once, and streams mean
+// nothing.
 //
 //===----------------------------------------------------------------------===//
 
@@ -58,15 +58,16 @@ struct RankSum {
 class Program {
 public:
   virtual ~Program() = default;
-  /// Comes before each launch on the host, in the first queue: shows it the
-  /// slots as they are there.
-  virtual zero_rt_status showSlots() = 0;
+  /// Copies the slots to where launches on the host read them.
+  virtual zero_rt_status copySlots() = 0;
   virtual zero_rt_status launch(const Launch &launch) = 0;
   virtual zero_rt_status runScalars(int32_t program) = 0;
   /// What the host has for a slot. Programs and launches find it there.
   virtual zero_rt_status setSlot(int64_t slot, double value) = 0;
   /// Comes before slots are read or written in the queue by who is neither.
   virtual zero_rt_status writeSlots() = 0;
+  /// Whether the host has a slot that is not written yet.
+  virtual bool hasUnwrittenSlots() const = 0;
   virtual zero_rt_status sum(const RankSum &sum) = 0;
   /// What is queued between these two may be started together, where nothing
   /// stands between.
@@ -77,15 +78,15 @@ public:
 /// Tells other queues how far one has come.
 using Signal = void *;
 
-/// The queues of a device. Where not said otherwise things go to the first.
-enum class Lane {
+/// The streams of a device. Numbers are those of zero_rt_step_stream.
+enum class Stream {
   Compute,
-  Together, // what ranks do together
-  ToHost,   // copies to the memory of the host
-  Host,     // kernels on the processor
-  ToDevice  // copies from there
+  Collective, // what ranks do together
+  ToHost,     // copies to the memory of the host
+  Host,       // kernels on the processor
+  ToDevice    // copies from there
 };
-constexpr int numLanes = 5;
+constexpr int numStreams = 5;
 
 class Device {
 public:
@@ -150,10 +151,8 @@ public:
   /// What comes to |stream| from now on comes after |signal|, of this device.
   virtual zero_rt_status precede(zero_rt_stream *stream, Signal signal) = 0;
 
-  /// What is queued until `join` goes to |lane|, behind all that is in the
-  /// first queue.
-  virtual zero_rt_status fork(Lane lane) = 0;
-  virtual void join() = 0;
+  /// What is queued from now on goes to |stream|.
+  virtual void select(Stream stream) = 0;
   /// |end| is a signal for all that is queued now, where things go to now: null
   /// the first time, and then always the same.
   virtual zero_rt_status record(Signal *end) = 0;

@@ -53,10 +53,17 @@ static bool addRows(const Options &options, int32_t ranks,
       return ok;
     };
     for (int round = 0; round < options.rounds; ++round) {
-      if (!collective([&] { return calls.reduce_scatter(step, 0, 1, 0); },
-                      scatters) ||
-          !collective([&] { return calls.all_reduce(step, 0, 0, 0); },
-                      reductions))
+      if (!collective(
+              [&] {
+                return calls.reduce_scatter(step, 0, 1, 0,
+                                            ZERO_RT_STREAM_COMPUTE);
+              },
+              scatters) ||
+          !collective(
+              [&] {
+                return calls.all_reduce(step, 0, 0, 0, ZERO_RT_STREAM_COMPUTE);
+              },
+              reductions))
         return false;
       double time = measure([&] {
         std::memcpy(to.data() + rank * (elements / ranks),

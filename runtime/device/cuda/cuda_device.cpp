@@ -216,7 +216,7 @@ zero_rt_status CudaDevice::queue(std::function<void()> function) {
       mine->hasFailed = true;
     }
   };
-  ZERO_RT_TRY(flush());
+  ZERO_RT_TRY(flushSelected());
   ZERO_RT_CUDA(driver, LaunchHostFunc, stream, run, owned.get());
   owned.release(); // |run| has it
   return ZERO_RT_OK;
@@ -326,7 +326,7 @@ zero_rt_status CudaDevice::finish() {
   zero_rt_status flushed = flush();
   // What ranks do together may be given up, and then nothing is waited for
   // with care.
-  zero_rt_status status = drain(streams[size_t(Lane::Together)]);
+  zero_rt_status status = drain(streams[size_t(Stream::Collective)]);
   for (CUstream each : streams)
     if (status)
       (void)driver.StreamSynchronize(each);

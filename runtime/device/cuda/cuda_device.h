@@ -65,11 +65,10 @@ public:
   zero_rt_status signal(Signal *out) override;
   zero_rt_status await(Signal signal) override;
   zero_rt_status precede(zero_rt_stream *other, Signal signal) override;
-  zero_rt_status fork(Lane to) override;
-  void join() override;
+  void select(Stream to) override;
   zero_rt_status record(Signal *end) override;
   void dropSignal(Signal end) override;
-  Lane getLane() const { return lane; }
+  Stream getStream() const { return selected; }
 
   zero_rt_status getInterconnect(Interconnect **out) override;
   zero_rt_status load(const zero_rt_library &library, double *slots,
@@ -87,6 +86,11 @@ public:
   /// Queues what is in a graph. Comes before whatever else is queued than
   /// launches, copies and memsets, or waited for.
   zero_rt_status flush();
+  /// The same before something that is queued to the selected stream: a graph
+  /// is of the compute stream.
+  zero_rt_status flushSelected() {
+    return isForGraph() ? flush() : zero_rt_status(ZERO_RT_OK);
+  }
   /// Queued.
   zero_rt_status launch(CUfunction function, unsigned blocks, unsigned threads,
                         void **arguments);
@@ -101,7 +105,7 @@ public:
 
   const Driver &driver;
   ThreadPool pool;
-  /// That of the lane that things go to.
+  /// The selected one.
   CUstream stream = nullptr;
   /// Such as "sm_90".
   std::string arch;
@@ -142,8 +146,8 @@ private:
   CUcontext context = nullptr;
   bool isRetained = false;
   CUmemoryPool memoryPool = nullptr;
-  Lane lane = Lane::Compute;
-  CUstream streams[numLanes] = {}; // by lane
+  Stream selected = Stream::Compute;
+  CUstream streams[numStreams] = {};
   CUevent passing = nullptr; // between two streams; each use ends in its call
   CUevent signals[4] = {};
   CUevent milestones[2] = {}; // of `keepShort`, one after the other

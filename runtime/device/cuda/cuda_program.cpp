@@ -37,15 +37,11 @@ zero_rt_status CudaProgram::load() {
   for (size_t s = 0; s < rankSums.size(); ++s)
     ZERO_RT_TRY(find(code->rank_sums[s].function, rankSums[s]));
   ZERO_RT_TRY(find(code->give_slots, giveSlots));
-  for (View &view : views) {
-    view.slots = static_cast<double *>(
-        device.allocate(ZERO_RT_SPACE_HOST, bytesOfSlots()));
-    if (!view.slots)
-      return fail(ZERO_RT_OUT_OF_MEMORY, "no memory for a copy of the scalars");
-    view.program =
-        std::make_unique<HostProgram>(library, view.slots, device.pool);
-    ZERO_RT_TRY(device.record(&view.end));
-  }
+  hostSlots = static_cast<double *>(
+      device.allocate(ZERO_RT_SPACE_HOST, bytesOfSlots()));
+  if (!hostSlots)
+    return fail(ZERO_RT_OUT_OF_MEMORY, "no memory for a copy of the scalars");
+  hostProgram = std::make_unique<HostProgram>(library, hostSlots, device.pool);
   return ZERO_RT_OK;
 }
 
@@ -86,11 +82,8 @@ CudaProgram::~CudaProgram() {
   // Its kernels may still be running.
   (void)device.finish();
   graphs.clear(); // which have its functions
-  for (View &view : views) {
-    device.dropSignal(view.end);
-    if (view.slots)
-      device.release(ZERO_RT_SPACE_HOST, view.slots);
-  }
+  if (hostSlots)
+    device.release(ZERO_RT_SPACE_HOST, hostSlots);
   if (module)
     (void)driver.ModuleUnload(module);
 }
@@ -112,9 +105,10 @@ static void cut(Range range, int64_t scalars,
 zero_rt_status CudaProgram::getPieces(int32_t table, Range domain,
                                       Pieces &out) {
   // All of a domain is the same wherever it begins.
-  Lane lane = device.getLane();
-  PiecesKey key = table < 0 ? PiecesKey{-1, 0, domain.size(), lane}
-                            : PiecesKey{table, domain.begin, domain.end, lane};
+  Stream stream = device.getStream();
+  PiecesKey key = table < 0
+                      ? PiecesKey{-1, 0, domain.size(), stream}
+                      : PiecesKey{table, domain.begin, domain.end, stream};
   auto found = allPieces.find(key);
   if (found != allPieces.end()) {
     out = found->second;
@@ -174,29 +168,25 @@ zero_rt_status CudaProgram::run(const Function &function, void *const *operands,
                        arguments.data());
 }
 
-zero_rt_status CudaProgram::showSlots() {
+zero_rt_status CudaProgram::copySlots() {
   ZERO_RT_TRY(writeSlots());
-  // One is shown while the processor looks at the other.
-  std::swap(views[0], views[1]);
-  ZERO_RT_TRY(device.await(views[0].end));
-  return device.copy(views[0].slots, slots, bytesOfSlots());
+  return device.copy(hostSlots, slots, bytesOfSlots());
 }
 
-/// The processor runs |launch| in its turn, with the slots that were shown.
+/// The processor runs |launch| in its turn, with its copy of the slots.
 zero_rt_status CudaProgram::runOnHost(const Launch &launch) {
-  View &view = views[0];
   std::vector<void *> operands(launch.operands,
                                launch.operands + launch.numOperands);
   ZERO_RT_TRY(device.queue(
-      [program = view.program.get(), launch, operands = std::move(operands)] {
+      [program = hostProgram.get(), launch, operands = std::move(operands)] {
         Launch mine = launch;
         mine.operands = operands.data();
         (void)program->launch(mine); // which never fails
       }));
-  if (launch.sumSlot >= 0)
-    ZERO_RT_TRY(device.copy(slots + launch.sumSlot, view.slots + launch.sumSlot,
-                            sizeof(double)));
-  return device.record(&view.end);
+  return launch.sumSlot < 0
+             ? zero_rt_status(ZERO_RT_OK)
+             : device.copy(slots + launch.sumSlot, hostSlots + launch.sumSlot,
+                           sizeof(double));
 }
 
 zero_rt_status CudaProgram::launch(const Launch &launch) {

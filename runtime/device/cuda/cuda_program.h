@@ -29,11 +29,12 @@ public:
   /// Loads the code and finds its functions; called once.
   zero_rt_status load();
 
-  zero_rt_status showSlots() override;
+  zero_rt_status copySlots() override;
   zero_rt_status launch(const Launch &launch) override;
   zero_rt_status runScalars(int32_t program) override;
   zero_rt_status setSlot(int64_t slot, double value) override;
   zero_rt_status writeSlots() override;
+  bool hasUnwrittenSlots() const override { return !given.empty(); }
   zero_rt_status sum(const RankSum &sum) override;
   zero_rt_status beginGraphs() override;
   zero_rt_status endGraphs() override;
@@ -48,9 +49,9 @@ private:
     void *data = nullptr;
     int64_t count = 0;
   };
-  /// A segment table, or -1, and the domain that it is cut to; and the lane
+  /// A segment table, or -1, and the domain that it is cut to; and the stream
   /// that made it, which others do not wait for.
-  using PiecesKey = std::tuple<int32_t, int64_t, int64_t, Lane>;
+  using PiecesKey = std::tuple<int32_t, int64_t, int64_t, Stream>;
   /// What a kernel that sums has behind its other arguments; see library.h.
   struct Summing {
     void *partials = nullptr;
@@ -66,13 +67,6 @@ private:
     void *data = nullptr;
     int64_t bytes = 0;
   };
-  /// What the processor runs, with a copy of the slots in its memory.
-  struct View {
-    double *slots = nullptr;
-    std::unique_ptr<HostProgram> program;
-    Signal end = nullptr; // of what looked at it last
-  };
-
   zero_rt_status loadModule(const zero_rt_cuda_code &code);
   zero_rt_status find(const zero_rt_cuda_function &row, Function &out);
   zero_rt_status getPieces(int32_t table, Range domain, Pieces &out);
@@ -106,8 +100,9 @@ private:
   Scratch partials;
   Scratch arrivals;
   Scratch carry; // what sums over many ranks go on from, in f32 or f64
-  std::vector<void *> arguments; // scratch of `run`
-  View views[2];                 // the first was shown last
+  std::vector<void *> arguments;            // scratch of `run`
+  double *hostSlots = nullptr;              // a copy for launches on the host
+  std::unique_ptr<HostProgram> hostProgram; // which runs those
   CudaGraphs graphs{driver, device.getContext()};
 };
 

@@ -114,7 +114,7 @@ zero_rt_status CudaDevice::precede(zero_rt_stream *other,
 }
 
 zero_rt_status CudaDevice::signal(Signal *out) {
-  ZERO_RT_TRY(flush());
+  ZERO_RT_TRY(flushSelected());
   CUevent event = signals[nextSignal++ % std::size(signals)];
   ZERO_RT_CUDA(driver, EventRecord, event, stream);
   *out = event;
@@ -122,7 +122,7 @@ zero_rt_status CudaDevice::signal(Signal *out) {
 }
 
 zero_rt_status CudaDevice::await(Signal signal) {
-  zero_rt_status flushed = flush();
+  zero_rt_status flushed = flushSelected();
   auto event = static_cast<CUevent>(signal);
   CUresult result = driver.StreamWaitEvent(stream, event, 0);
   // Others may read memory until then, and who fails gives it back.
@@ -137,22 +137,13 @@ zero_rt_status CudaDevice::precede(zero_rt_stream *other, Signal signal) {
   return ZERO_RT_OK;
 }
 
-zero_rt_status CudaDevice::fork(Lane to) {
-  ZERO_RT_TRY(flush());
-  ZERO_RT_CUDA(driver, EventRecord, passing, streams[0]);
-  ZERO_RT_CUDA(driver, StreamWaitEvent, streams[size_t(to)], passing, 0);
-  lane = to;
+void CudaDevice::select(Stream to) {
+  selected = to;
   stream = streams[size_t(to)];
-  return ZERO_RT_OK;
-}
-
-void CudaDevice::join() {
-  lane = Lane::Compute;
-  stream = streams[0];
 }
 
 zero_rt_status CudaDevice::record(Signal *end) {
-  ZERO_RT_TRY(flush());
+  ZERO_RT_TRY(flushSelected());
   auto event = static_cast<CUevent>(*end);
   if (!event)
     ZERO_RT_TRY(create(&event));

@@ -54,8 +54,7 @@ public:
   zero_rt_status precede(zero_rt_stream *, Signal) override {
     return ZERO_RT_OK;
   }
-  zero_rt_status fork(Lane) override { return ZERO_RT_OK; }
-  void join() override {}
+  void select(Stream) override {}
   zero_rt_status record(Signal *) override { return ZERO_RT_OK; }
   void dropSignal(Signal) override {}
 

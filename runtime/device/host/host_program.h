@@ -19,7 +19,7 @@ public:
   HostProgram(const zero_rt_library &library, double *slots, ThreadPool &pool)
       : library(library), slots(slots), pool(pool) {}
 
-  zero_rt_status showSlots() override { return ZERO_RT_OK; }
+  zero_rt_status copySlots() override { return ZERO_RT_OK; }
   zero_rt_status launch(const Launch &launch) override;
   zero_rt_status runScalars(int32_t program) override;
   zero_rt_status setSlot(int64_t slot, double value) override {
@@ -27,6 +27,7 @@ public:
     return ZERO_RT_OK;
   }
   zero_rt_status writeSlots() override { return ZERO_RT_OK; }
+  bool hasUnwrittenSlots() const override { return false; }
   zero_rt_status sum(const RankSum &sum) override;
   zero_rt_status beginGraphs() override { return ZERO_RT_OK; }
   zero_rt_status endGraphs() override { return ZERO_RT_OK; }

@@ -152,6 +152,17 @@ typedef enum zero_rt_event_kind {
   ZERO_RT_EVENT_COUNT = 6
 } zero_rt_event_kind;
 
+/// The streams of a step, each a queue of the rank's device. What is queued to
+/// one runs in order.
+typedef enum zero_rt_step_stream {
+  ZERO_RT_STREAM_COMPUTE = 0, // kernels, and all that has no other stream
+  ZERO_RT_STREAM_COLLECTIVE = 1,
+  ZERO_RT_STREAM_TO_HOST = 2, // copies to the memory of the host
+  ZERO_RT_STREAM_HOST = 3,    // kernels on the host
+  ZERO_RT_STREAM_TO_DEVICE = 4,
+  ZERO_RT_STREAM_COUNT = 5
+} zero_rt_step_stream;
+
 /// A handler: runs program calls in order, stops at the first that fails.
 typedef zero_rt_status (*zero_rt_handler_fn)(zero_rt_step *step,
                                              const zero_rt_event *event);
@@ -188,7 +199,20 @@ typedef struct zero_rt_bucket_row {
   int64_t rows;
   /// Axes over which ranks must deliver the same gradients, or -1.
   int64_t replicated;
+  /// Event lists [first, first + count): the events after which gradients may
+  /// be written on the compute stream, and parameters be read by the caller. A
+  /// |num_readable| of -1: parameters are written on the compute stream only.
+  int64_t first_writable;
+  int64_t num_writable;
+  int64_t first_readable;
+  int64_t num_readable;
 } zero_rt_bucket_row;
+
+/// A point in a stream, which handlers record and for which other streams wait.
+typedef struct zero_rt_stream_event_row {
+  int64_t name;
+  int64_t stream; // zero_rt_step_stream
+} zero_rt_stream_event_row;
 
 typedef struct zero_rt_buffer_row {
   int64_t name;
@@ -347,6 +371,10 @@ struct zero_rt_library {
   const zero_rt_sequence_entry *sequence_entries;
   int64_t num_activations;
   const zero_rt_activation_row *activations;
+  int64_t num_stream_events;
+  const zero_rt_stream_event_row *stream_events;
+  int64_t num_event_lists;
+  const int64_t *event_lists; // stream events
 
   /// If parameters live on pipeline stages, one library for each stage: for
   /// each combination of coordinates over |stage_axes| (bits), row-major. The

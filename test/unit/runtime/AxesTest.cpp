@@ -86,13 +86,13 @@ TEST(Axes, SumsStayInTheirGroup) {
       std::vector<int32_t> group = groupOf(
           *step->get()->library, step->get()->library->axis_sets[set], rank);
       fillFull(step, rank);
-      expectOk(calls.all_reduce(step, Full, Full, set));
+      expectOk(calls.all_reduce(step, Full, Full, set, ZERO_RT_STREAM_COMPUTE));
       for (int64_t i = 0; i < kElements; ++i)
         EXPECT_EQ(dataOf(step, Full)[i], sumOf(group, i));
     }
     // A ring over 2 of 12 ranks sends half of the bytes, there and back.
     zero_rt_counters before = countersOf(runtimeOf(step));
-    expectOk(calls.all_reduce(step, Full, Full, A));
+    expectOk(calls.all_reduce(step, Full, Full, A, ZERO_RT_STREAM_COMPUTE));
     EXPECT_EQ(countersOf(runtimeOf(step)).bytes_sent - before.bytes_sent,
               kElements * 8);
   });
@@ -106,8 +106,10 @@ TEST(Axes, SlicesAreNumberedInTheGroup) {
       std::vector<int32_t> group = groupOf(
           *step->get()->library, step->get()->library->axis_sets[set], rank);
       fillFull(step, rank);
-      expectOk(calls.reduce_scatter(step, Full, buffer, set));
-      expectOk(calls.reduce_scatter_add(step, Full, buffer, set));
+      expectOk(calls.reduce_scatter(step, Full, buffer, set,
+                                    ZERO_RT_STREAM_COMPUTE));
+      expectOk(calls.reduce_scatter_add(step, Full, buffer, set,
+                                        ZERO_RT_STREAM_COMPUTE));
       Range held = step->get()->held(buffer);
       EXPECT_EQ(held.size(), kElements / int64_t(group.size()));
       EXPECT_EQ(held.begin,
@@ -118,16 +120,19 @@ TEST(Axes, SlicesAreNumberedInTheGroup) {
       for (int64_t i = 0; i < kElements; ++i)
         dataOf(step, Full)[i] =
             i >= held.begin && i < held.end ? valueOf(rank, i) : -1;
-      expectOk(calls.all_gather(step, Full, set));
+      expectOk(calls.all_gather(step, Full, set, ZERO_RT_STREAM_COMPUTE));
       for (int64_t i = 0; i < kElements; ++i)
         EXPECT_EQ(dataOf(step, Full)[i],
                   valueOf(group[size_t(i / held.size())], i));
     }
     // A slice may be summed over the other axes.
-    expectOk(calls.all_reduce(step, OverB, OverB, AC));
-    expectStatus(ZERO_RT_INTERNAL, calls.reduce_scatter(step, Full, OverB, AC),
-                 "'over_b' is no sharded twin of 'full'");
-    expectStatus(ZERO_RT_INTERNAL, calls.all_gather(step, Full, 4),
+    expectOk(calls.all_reduce(step, OverB, OverB, AC, ZERO_RT_STREAM_COMPUTE));
+    expectStatus(
+        ZERO_RT_INTERNAL,
+        calls.reduce_scatter(step, Full, OverB, AC, ZERO_RT_STREAM_COMPUTE),
+        "'over_b' is no sharded twin of 'full'");
+    expectStatus(ZERO_RT_INTERNAL,
+                 calls.all_gather(step, Full, 4, ZERO_RT_STREAM_COMPUTE),
                  "axis set 4 is out of range");
   });
 }
@@ -144,7 +149,8 @@ TEST(Axes, SetsMayHaveTheSameRanks) {
   runSteps(library.get(), [&](int32_t rank, zero_rt_step *step) {
     for (int32_t set : {0, 1, 2, 1, 0}) {
       fillFull(step, rank);
-      expectOk(callsOf(step).all_reduce(step, Full, Full, set));
+      expectOk(callsOf(step).all_reduce(step, Full, Full, set,
+                                        ZERO_RT_STREAM_COMPUTE));
       std::vector<int32_t> group = groupOf(
           *step->get()->library, step->get()->library->axis_sets[set], rank);
       EXPECT_EQ(group.size(), set == 2 ? 1u : 2u);
@@ -161,13 +167,13 @@ TEST(Axes, ScalarsCountReplicatedOnce) {
     slotsOf(step)[0] = 1 + b; // the same over a and c
     slotsOf(step)[1] = 1;
     expectOk(calls.count_replicated_once(step, 0, AC));
-    expectOk(calls.all_reduce_scalars(step, 0, 2, ABC));
+    expectOk(calls.all_reduce_scalars(step, 0, 2, ABC, ZERO_RT_STREAM_COMPUTE));
     EXPECT_EQ(slotsOf(step)[0], 1 + 2 + 3);
     EXPECT_EQ(slotsOf(step)[1], 12);
     // Nothing is left of what is not a number.
     slotsOf(step)[0] = rank == 0 ? 7 : std::nan("");
     expectOk(calls.count_replicated_once(step, 0, ABC));
-    expectOk(calls.all_reduce_scalars(step, 0, 1, ABC));
+    expectOk(calls.all_reduce_scalars(step, 0, 1, ABC, ZERO_RT_STREAM_COMPUTE));
     EXPECT_EQ(slotsOf(step)[0], 7);
   });
 }
@@ -182,7 +188,8 @@ TEST(Axes, SayWhoDidNotComeByItsOwnNumber) {
         if (rank != 7 && rank != 9)
           return; // the third of their group, 11, stays away
         // Who comes second finds a broken group.
-        zero_rt_status status = callsOf(step).all_reduce(step, Full, Full, B);
+        zero_rt_status status = callsOf(step).all_reduce(
+            step, Full, Full, B, ZERO_RT_STREAM_COMPUTE);
         EXPECT_TRUE(status == ZERO_RT_TIMEOUT || status == ZERO_RT_POISONED);
         expectStatus(status, status, "11");
       },
@@ -198,8 +205,10 @@ TEST(Axes, StepsMeetInGroupsOfTheirOwn) {
       StepHandle two = createStep(runtime, tables);
       fillFull(one.get(), rank);
       fillFull(two.get(), rank);
-      expectOk(callsOf(one.get()).all_reduce(one.get(), Full, Full, A));
-      expectOk(callsOf(two.get()).all_reduce(two.get(), Full, Full, B));
+      expectOk(callsOf(one.get()).all_reduce(one.get(), Full, Full, A,
+                                             ZERO_RT_STREAM_COMPUTE));
+      expectOk(callsOf(two.get()).all_reduce(two.get(), Full, Full, B,
+                                             ZERO_RT_STREAM_COMPUTE));
     }
   });
 }

@@ -80,7 +80,8 @@ void checkAllReduce(int32_t ranks, int32_t dtype, int64_t elements,
   std::vector<char> expected = sumOf(dtype, ranks, elements, exact);
   runSteps(library.get(), [&](int32_t rank, zero_rt_step *step) {
     writeValues(step, dtype, values(rank, elements, exact));
-    expectOk(callsOf(step).all_reduce(step, Full, Full, 0));
+    expectOk(
+        callsOf(step).all_reduce(step, Full, Full, 0, ZERO_RT_STREAM_COMPUTE));
     expectBytes(expected, 0, step->get()->buffers[Full].data,
                 int64_t(expected.size()));
     zero_rt_counters counters = countersOf(runtimeOf(step));
@@ -104,10 +105,12 @@ void checkReduceScatter(int32_t ranks, int32_t dtype, int64_t elements,
   runSteps(library.get(), [&](int32_t rank, zero_rt_step *step) {
     int64_t bytes = int64_t(expected.size()) / ranks;
     writeValues(step, dtype, values(rank, elements, exact));
-    expectOk(callsOf(step).reduce_scatter(step, Full, Shard, 0));
+    expectOk(callsOf(step).reduce_scatter(step, Full, Shard, 0,
+                                          ZERO_RT_STREAM_COMPUTE));
     expectBytes(expected, rank * bytes, step->get()->buffers[Shard].data,
                 bytes);
-    expectOk(callsOf(step).reduce_scatter_add(step, Full, Shard, 0));
+    expectOk(callsOf(step).reduce_scatter_add(step, Full, Shard, 0,
+                                              ZERO_RT_STREAM_COMPUTE));
     expectBytes(expectedTwice, rank * bytes, step->get()->buffers[Shard].data,
                 bytes);
     zero_rt_counters counters = countersOf(runtimeOf(step));
@@ -121,7 +124,7 @@ void checkAllGather(int32_t ranks, int32_t dtype, int64_t elements) {
   runSteps(library.get(), [&](int32_t rank, zero_rt_step *step) {
     // Every rank has values of its own everywhere; only its slice counts.
     writeValues(step, dtype, values(rank, elements, true));
-    expectOk(callsOf(step).all_gather(step, Full, 0));
+    expectOk(callsOf(step).all_gather(step, Full, 0, ZERO_RT_STREAM_COMPUTE));
     std::vector<double> gathered(static_cast<size_t>(elements));
     convert(ZERO_RT_F64, gathered.data(), dtype,
             step->get()->buffers[Full].data, elements);
@@ -173,7 +176,8 @@ TEST(Collective, ThreadsDoNotChangeSums) {
         library.get(),
         [&](int32_t rank, zero_rt_step *step) {
           writeValues(step, ZERO_RT_F32, values(rank, elements, false));
-          expectOk(callsOf(step).all_reduce(step, Full, Full, 0));
+          expectOk(callsOf(step).all_reduce(step, Full, Full, 0,
+                                            ZERO_RT_STREAM_COMPUTE));
           expectBytes(expected, 0, step->get()->buffers[Full].data,
                       int64_t(expected.size()));
         },
@@ -188,7 +192,8 @@ TEST(Collective, AddsTheRoundedSum) {
   library.buffers[Shard].fill = bitsOf(1);
   runSteps(library.get(), [](int32_t rank, zero_rt_step *step) {
     writeValues(step, ZERO_RT_BF16, std::vector<double>(2, rank ? 256 : 1));
-    expectOk(callsOf(step).reduce_scatter_add(step, Full, Shard, 0));
+    expectOk(callsOf(step).reduce_scatter_add(step, Full, Shard, 0,
+                                              ZERO_RT_STREAM_COMPUTE));
     auto *shard = static_cast<uint16_t *>(step->get()->buffers[Shard].data);
     EXPECT_EQ(floatFromBF16(*shard), 256);
   });
@@ -200,7 +205,8 @@ TEST(Collective, KeepsTheSignOfZero) {
   LibraryBuilder library = makeBuffers(2, ZERO_RT_F32, 2);
   runSteps(library.get(), [](int32_t, zero_rt_step *step) {
     writeValues(step, ZERO_RT_F32, {-0.0, 0.0});
-    expectOk(callsOf(step).all_reduce(step, Full, Full, 0));
+    expectOk(
+        callsOf(step).all_reduce(step, Full, Full, 0, ZERO_RT_STREAM_COMPUTE));
     auto *data = static_cast<float *>(step->get()->buffers[Full].data);
     EXPECT_TRUE(std::signbit(data[0]));
     EXPECT_FALSE(std::signbit(data[1]));
@@ -214,12 +220,14 @@ TEST(Collective, BackToBack) {
     auto *data = static_cast<float *>(step->get()->buffers[Full].data);
     for (int turn = 0; turn < 100; ++turn) {
       std::fill_n(data, 64, float(rank + turn));
-      expectOk(callsOf(step).all_reduce(step, Full, Full, 0));
+      expectOk(callsOf(step).all_reduce(step, Full, Full, 0,
+                                        ZERO_RT_STREAM_COMPUTE));
       ASSERT_EQ(data[63], float(4 * turn + 6));
       std::fill_n(data, 64, float(rank));
-      expectOk(callsOf(step).reduce_scatter(step, Full, Shard, 0));
+      expectOk(callsOf(step).reduce_scatter(step, Full, Shard, 0,
+                                            ZERO_RT_STREAM_COMPUTE));
       std::fill_n(data, 64, float(rank));
-      expectOk(callsOf(step).all_gather(step, Full, 0));
+      expectOk(callsOf(step).all_gather(step, Full, 0, ZERO_RT_STREAM_COMPUTE));
       ASSERT_EQ(data[0], 0);
       ASSERT_EQ(data[63], 3);
     }
@@ -233,14 +241,17 @@ TEST(Collective, Scalars) {
   runSteps(library.get(), [](int32_t rank, zero_rt_step *step) {
     slotsOf(step)[1] = rank;
     slotsOf(step)[2] = std::ldexp(1.0, -60 * rank);
-    expectOk(callsOf(step).all_reduce_scalars(step, 1, 2, 0));
+    expectOk(callsOf(step).all_reduce_scalars(step, 1, 2, 0,
+                                              ZERO_RT_STREAM_COMPUTE));
     EXPECT_EQ(slotsOf(step)[0], 1);
     EXPECT_EQ(slotsOf(step)[1], 3);
     EXPECT_EQ(slotsOf(step)[2], 1); // in order: the small ones are lost
-    expectOk(callsOf(step).all_reduce_scalars(step, 3, 0, 0));
-    expectStatus(ZERO_RT_INTERNAL,
-                 callsOf(step).all_reduce_scalars(step, 2, 2, 0),
-                 "scalar slots [2, 4) of 3");
+    expectOk(callsOf(step).all_reduce_scalars(step, 3, 0, 0,
+                                              ZERO_RT_STREAM_COMPUTE));
+    expectStatus(
+        ZERO_RT_INTERNAL,
+        callsOf(step).all_reduce_scalars(step, 2, 2, 0, ZERO_RT_STREAM_COMPUTE),
+        "scalar slots [2, 4) of 3");
     zero_rt_counters counters = countersOf(runtimeOf(step));
     EXPECT_EQ(counters.scalar_all_reduces, 2);
     EXPECT_EQ(counters.all_reduces, 0);
@@ -255,15 +266,21 @@ TEST(Collective, RefusesUnfitBuffers) {
                      ZERO_RT_SPACE_DEVICE, true});
   runSteps(library.get(), [](int32_t, zero_rt_step *step) {
     const zero_rt_calls &calls = callsOf(step);
-    expectStatus(ZERO_RT_INTERNAL, calls.all_gather(step, Shard, 0),
+    expectStatus(ZERO_RT_INTERNAL,
+                 calls.all_gather(step, Shard, 0, ZERO_RT_STREAM_COMPUTE),
                  "all_gather: buffer 'shard' is sharded, expected full");
-    expectStatus(ZERO_RT_INTERNAL, calls.reduce_scatter(step, Full, Full, 0),
-                 "'full' is no sharded twin of 'full'");
-    expectStatus(ZERO_RT_INTERNAL, calls.reduce_scatter(step, Full, 2, 0),
+    expectStatus(
+        ZERO_RT_INTERNAL,
+        calls.reduce_scatter(step, Full, Full, 0, ZERO_RT_STREAM_COMPUTE),
+        "'full' is no sharded twin of 'full'");
+    expectStatus(ZERO_RT_INTERNAL,
+                 calls.reduce_scatter(step, Full, 2, 0, ZERO_RT_STREAM_COMPUTE),
                  "'other' is no sharded twin of 'full'");
-    expectStatus(ZERO_RT_INTERNAL, calls.all_reduce(step, 3, 3, 0),
+    expectStatus(ZERO_RT_INTERNAL,
+                 calls.all_reduce(step, 3, 3, 0, ZERO_RT_STREAM_COMPUTE),
                  "all_reduce: buffer 'later' is not allocated");
-    expectStatus(ZERO_RT_INTERNAL, calls.all_reduce(step, 4, 4, 0),
+    expectStatus(ZERO_RT_INTERNAL,
+                 calls.all_reduce(step, 4, 4, 0, ZERO_RT_STREAM_COMPUTE),
                  "buffer 4 is out of range");
   });
 }

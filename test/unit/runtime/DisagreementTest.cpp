@@ -31,9 +31,10 @@ TEST(Disagreement, NamesBothOperations) {
   std::string messages[2];
   runSteps(library.get(), [&](int32_t rank, zero_rt_step *step) {
     const zero_rt_calls &calls = callsOf(step);
-    expectStatus(ZERO_RT_MISMATCH, rank == 1
-                                       ? calls.reduce_scatter(step, 0, 2, 0)
-                                       : calls.all_reduce(step, 0, 0, 0));
+    expectStatus(
+        ZERO_RT_MISMATCH,
+        rank == 1 ? calls.reduce_scatter(step, 0, 2, 0, ZERO_RT_STREAM_COMPUTE)
+                  : calls.all_reduce(step, 0, 0, 0, ZERO_RT_STREAM_COMPUTE));
     messages[rank] = zero_rt_message();
   });
   // The text begins with whoever came last.
@@ -53,11 +54,13 @@ TEST(Disagreement, ReachesAllRanks) {
     const zero_rt_calls &calls = callsOf(step);
     if (rank == 2)
       gate.wait();
-    expectStatus(ZERO_RT_MISMATCH,
-                 calls.all_reduce(step, rank == 1, rank == 1, 0),
-                 "all_reduce of 'b1'");
+    expectStatus(
+        ZERO_RT_MISMATCH,
+        calls.all_reduce(step, rank == 1, rank == 1, 0, ZERO_RT_STREAM_COMPUTE),
+        "all_reduce of 'b1'");
     gate.open();
-    expectStatus(ZERO_RT_POISONED, calls.all_reduce(step, 0, 0, 0),
+    expectStatus(ZERO_RT_POISONED,
+                 calls.all_reduce(step, 0, 0, 0, ZERO_RT_STREAM_COMPUTE),
                  "the group is broken since: rank ");
   });
 }
@@ -68,7 +71,9 @@ TEST(Disagreement, ComparesSizes) {
   const zero_rt_library *libraries[] = {&small.get(), &large.get()};
   runRanks(2, [&](int32_t rank, zero_rt_runtime *runtime) {
     StepHandle step = createStep(runtime, *libraries[rank]);
-    zero_rt_status status = callsOf(step.get()).all_reduce(step.get(), 0, 0, 0);
+    zero_rt_status status =
+        callsOf(step.get())
+            .all_reduce(step.get(), 0, 0, 0, ZERO_RT_STREAM_COMPUTE);
     expectStatus(ZERO_RT_MISMATCH, status, "all_reduce of 'b0' (4 x f32)");
     expectStatus(ZERO_RT_MISMATCH, status, "all_reduce of 'b0' (6 x f32)");
   });
@@ -81,7 +86,9 @@ TEST(Disagreement, ComparesTypes) {
   const zero_rt_library *libraries[] = {&single.get(), &twice.get()};
   runRanks(2, [&](int32_t rank, zero_rt_runtime *runtime) {
     StepHandle step = createStep(runtime, *libraries[rank]);
-    zero_rt_status status = callsOf(step.get()).all_reduce(step.get(), 0, 0, 0);
+    zero_rt_status status =
+        callsOf(step.get())
+            .all_reduce(step.get(), 0, 0, 0, ZERO_RT_STREAM_COMPUTE);
     expectStatus(ZERO_RT_MISMATCH, status, "all_reduce of 'b0' (12 x f32)");
     expectStatus(ZERO_RT_MISMATCH, status, "all_reduce of 'b0' (12 x f64)");
   });
@@ -94,8 +101,10 @@ TEST(Disagreement, TellsStepsApart) {
     StepHandle steps[] = {createStep(runtime, tables),
                           createStep(runtime, tables)};
     zero_rt_step *step = steps[rank].get();
-    expectStatus(ZERO_RT_MISMATCH, callsOf(step).all_reduce(step, 0, 0, 0),
-                 "of another step or another turn");
+    expectStatus(
+        ZERO_RT_MISMATCH,
+        callsOf(step).all_reduce(step, 0, 0, 0, ZERO_RT_STREAM_COMPUTE),
+        "of another step or another turn");
   });
 }
 
@@ -109,15 +118,18 @@ TEST(Disagreement, StalledRanksAreNamed) {
       [&](int32_t rank, zero_rt_step *step) {
         const zero_rt_calls &calls = callsOf(step);
         if (rank % 2 == 0) {
-          expectStatus(ZERO_RT_TIMEOUT, calls.reduce_scatter(step, 0, 2, 0),
-                       "reduce_scatter of 'b0' did not finish within 100 ms: "
-                       "ranks 1, 3 did not come");
+          expectStatus(
+              ZERO_RT_TIMEOUT,
+              calls.reduce_scatter(step, 0, 2, 0, ZERO_RT_STREAM_COMPUTE),
+              "reduce_scatter of 'b0' did not finish within 100 ms: "
+              "ranks 1, 3 did not come");
           gates[rank / 2].open();
         } else {
           for (Gate &gate : gates)
             gate.wait();
         }
-        expectStatus(ZERO_RT_POISONED, calls.all_gather(step, 0, 0),
+        expectStatus(ZERO_RT_POISONED,
+                     calls.all_gather(step, 0, 0, ZERO_RT_STREAM_COMPUTE),
                      "the group is broken since: reduce_scatter of 'b0' did "
                      "not finish");
       },
@@ -174,7 +186,8 @@ TEST(Disagreement, DestroyingAStepFreesThoseWhoWait) {
       if (pause == 0)
         std::this_thread::sleep_for(std::chrono::milliseconds(50));
       expectStatus(ZERO_RT_TIMEOUT,
-                   callsOf(step.get()).all_gather(step.get(), 1, 0),
+                   callsOf(step.get())
+                       .all_gather(step.get(), 1, 0, ZERO_RT_STREAM_COMPUTE),
                    "rank 1 destroyed its step and will not come to all_gather "
                    "of 'b1', where rank 0 waits");
     });
@@ -188,7 +201,8 @@ TEST(Disagreement, StepsMayFollowEachOther) {
   runRanks(3, [&](int32_t, zero_rt_runtime *runtime) {
     for (int i = 0; i < 5; ++i) {
       StepHandle step = createStep(runtime, tables);
-      expectOk(callsOf(step.get()).all_reduce(step.get(), 0, 0, 0));
+      expectOk(callsOf(step.get())
+                   .all_reduce(step.get(), 0, 0, 0, ZERO_RT_STREAM_COMPUTE));
     }
   });
 }

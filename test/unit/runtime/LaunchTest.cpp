@@ -62,9 +62,10 @@ double *dataOf(zero_rt_step *step, int buffer) {
 zero_rt_status launch(zero_rt_step *step, int32_t kernel,
                       std::vector<int32_t> buffers, int32_t table, bool own,
                       int32_t sumSlot = -1) {
-  return callsOf(step).launch(
-      step, kernel, buffers.data(), int32_t(buffers.size()), table,
-      step->get()->library->buffers[Full].elements, own ? 0 : -1, sumSlot);
+  return callsOf(step).launch(step, kernel, buffers.data(),
+                              int32_t(buffers.size()), table,
+                              step->get()->library->buffers[Full].elements,
+                              own ? 0 : -1, sumSlot, ZERO_RT_STREAM_COMPUTE);
 }
 
 // Each row gets its scalar; what no row names is not touched.
@@ -174,13 +175,17 @@ TEST(Launch, RefusesWhatMakesNoSense) {
             "begins at element 100, which is no multiple of 4096");
     const int32_t operand = Full;
     const zero_rt_calls &calls = callsOf(step);
-    refuses(calls.launch(step, Mark, &operand, 1, 0, 8192, -1, -1),
+    refuses(calls.launch(step, Mark, &operand, 1, 0, 8192, -1, -1,
+                         ZERO_RT_STREAM_COMPUTE),
             "operand 'full' has 16384 elements, expected 8192");
-    refuses(calls.launch(step, Mark, nullptr, 1, 0, 16384, -1, -1),
+    refuses(calls.launch(step, Mark, nullptr, 1, 0, 16384, -1, -1,
+                         ZERO_RT_STREAM_COMPUTE),
             "bad list of operands");
-    refuses(calls.launch(step, Mark, &operand, 1, 0, 16383, 0, -1),
+    refuses(calls.launch(step, Mark, &operand, 1, 0, 16383, 0, -1,
+                         ZERO_RT_STREAM_COMPUTE),
             "16383 elements are not a multiple of 2 ranks");
-    refuses(calls.launch(step, Mark, &operand, 1, 0, 16384, 1, -1),
+    refuses(calls.launch(step, Mark, &operand, 1, 0, 16384, 1, -1,
+                         ZERO_RT_STREAM_COMPUTE),
             "axis set 1 is out of range");
     refuses(calls.run_scalars(step, 0), "program 0 is out of range");
     refuses(calls.run_scalars(step, -1), "program -1 is out of range");

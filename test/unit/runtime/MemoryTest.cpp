@@ -146,19 +146,20 @@ TEST(Memory, CopiesBetweenSpacesAreCounted) {
   runSteps(library.get(), [](int32_t, zero_rt_step *step) {
     const zero_rt_calls &calls = callsOf(step);
     expectOk(calls.allocate(step, Twin));
-    expectOk(calls.copy(step, Gradient, Twin));
+    expectOk(calls.copy(step, Gradient, Twin, ZERO_RT_STREAM_COMPUTE));
     EXPECT_EQ(static_cast<float *>(step->get()->buffers[Twin].data)[5], 1.5f);
     EXPECT_EQ(countersOf(runtimeOf(step)).bytes_copied_between_spaces, 24);
-    expectOk(calls.copy(step, Twin, Twin));
+    expectOk(calls.copy(step, Twin, Twin, ZERO_RT_STREAM_COMPUTE));
     EXPECT_EQ(countersOf(runtimeOf(step)).bytes_copied_between_spaces, 24);
     expectOk(calls.allocate(step, Staging));
     // Of a full buffer the slice that the other one holds.
-    expectOk(calls.copy(step, Gradient, Staging));
+    expectOk(calls.copy(step, Gradient, Staging, ZERO_RT_STREAM_COMPUTE));
     EXPECT_EQ(static_cast<float *>(step->get()->buffers[Staging].data)[2],
               1.5f);
     EXPECT_EQ(countersOf(runtimeOf(step)).bytes_copied_between_spaces, 36);
     expectOk(calls.allocate(step, Short));
-    expectStatus(ZERO_RT_INTERNAL, calls.copy(step, Gradient, Short),
+    expectStatus(ZERO_RT_INTERNAL,
+                 calls.copy(step, Gradient, Short, ZERO_RT_STREAM_COMPUTE),
                  "copy: 'gradient' and 'short' differ in type or size");
   });
 }
@@ -172,7 +173,7 @@ TEST(Memory, CopiesASliceToItsPlace) {
     auto *slice = static_cast<float *>(step->get()->buffers[Staging].data);
     for (int i = 0; i < 3; ++i)
       slice[i] = float(10 * rank + i);
-    expectOk(calls.copy(step, Staging, Gradient));
+    expectOk(calls.copy(step, Staging, Gradient, ZERO_RT_STREAM_COMPUTE));
     auto *full = static_cast<float *>(step->get()->buffers[Gradient].data);
     for (int i = 0; i < 6; ++i)
       EXPECT_EQ(full[i], i / 3 == rank ? float(10 * rank + i % 3) : 1.5f);

@@ -90,7 +90,8 @@ TEST(Wire, AllReduceSumsInTheTargetsType) {
         runSteps(library.get(), [&, wire = wire,
                                  sum = sum](int32_t rank, zero_rt_step *step) {
           writeAddends(step, rank, wire, elements);
-          expectOk(callsOf(step).all_reduce(step, Wire, Whole, 0));
+          expectOk(callsOf(step).all_reduce(step, Wire, Whole, 0,
+                                            ZERO_RT_STREAM_COMPUTE));
           EXPECT_EQ(read(step, Whole, elements), expected);
           // What travelled is as it was.
           EXPECT_EQ(read(step, Wire, elements), addends(rank, wire, elements));
@@ -115,9 +116,11 @@ TEST(Wire, ReduceScatterSumsInTheTargetsType) {
             std::vector<double> mine(expected.begin() + rank * size,
                                      expected.begin() + (rank + 1) * size);
             writeAddends(step, rank, wire, elements);
-            expectOk(callsOf(step).reduce_scatter(step, Wire, Slice, 0));
+            expectOk(callsOf(step).reduce_scatter(step, Wire, Slice, 0,
+                                                  ZERO_RT_STREAM_COMPUTE));
             EXPECT_EQ(read(step, Slice, size), mine);
-            expectOk(callsOf(step).reduce_scatter_add(step, Wire, Slice, 0));
+            expectOk(callsOf(step).reduce_scatter_add(step, Wire, Slice, 0,
+                                                      ZERO_RT_STREAM_COMPUTE));
             for (double &value : mine)
               value *= 2; // exact
             EXPECT_EQ(read(step, Slice, size), mine);
@@ -134,7 +137,8 @@ TEST(Wire, TheSumIsNotRoundedToTheWire) {
     std::vector<double> mine(2, rank ? 256 : 1);
     convert(ZERO_RT_BF16, step->get()->buffers[Wire].data, ZERO_RT_F64,
             mine.data(), 2);
-    expectOk(callsOf(step).all_reduce(step, Wire, Whole, 0));
+    expectOk(
+        callsOf(step).all_reduce(step, Wire, Whole, 0, ZERO_RT_STREAM_COMPUTE));
     EXPECT_EQ(read(step, Whole, 2), std::vector<double>(2, 257));
   });
 }
@@ -146,7 +150,8 @@ TEST(Wire, RanksSumInOneType) {
   runRanks(2, [&](int32_t rank, zero_rt_runtime *runtime) {
     StepHandle step = createStep(runtime, *libraries[rank]);
     zero_rt_status status =
-        callsOf(step.get()).all_reduce(step.get(), Wire, Whole, 0);
+        callsOf(step.get())
+            .all_reduce(step.get(), Wire, Whole, 0, ZERO_RT_STREAM_COMPUTE);
     expectStatus(ZERO_RT_MISMATCH, status, "(4 x bf16 summed in f32)");
     expectStatus(ZERO_RT_MISMATCH, status, "(4 x bf16 summed in f64)");
   });
@@ -157,12 +162,16 @@ TEST(Wire, ASumInANarrowerTypeIsRefused) {
   library.addBuffer({"f16", ZERO_RT_F16, 4});
   runSteps(library.get(), [](int32_t, zero_rt_step *step) {
     const zero_rt_calls &calls = callsOf(step);
-    expectStatus(ZERO_RT_INTERNAL, calls.all_reduce(step, Wire, Whole, 0),
+    expectStatus(ZERO_RT_INTERNAL,
+                 calls.all_reduce(step, Wire, Whole, 0, ZERO_RT_STREAM_COMPUTE),
                  "all_reduce: 'whole' cannot take sums of 'reduce_dtype'");
-    expectStatus(ZERO_RT_INTERNAL, calls.all_reduce(step, Whole, 3, 0),
+    expectStatus(ZERO_RT_INTERNAL,
+                 calls.all_reduce(step, Whole, 3, 0, ZERO_RT_STREAM_COMPUTE),
                  "all_reduce: 'f16' cannot take sums of 'whole'");
-    expectStatus(ZERO_RT_INTERNAL, calls.reduce_scatter(step, Wire, Slice, 0),
-                 "'slice' is no sharded twin of 'reduce_dtype'");
+    expectStatus(
+        ZERO_RT_INTERNAL,
+        calls.reduce_scatter(step, Wire, Slice, 0, ZERO_RT_STREAM_COMPUTE),
+        "'slice' is no sharded twin of 'reduce_dtype'");
   });
 }
 

@@ -48,7 +48,7 @@ zero_rt_status arriveHandler(zero_rt_step *step, const zero_rt_event *event) {
 template <int B>
 zero_rt_status closeHandler(zero_rt_step *step, const zero_rt_event *) {
   ZERO_RT_TRY(callsOf(step).fill_missing(step, B));
-  return callsOf(step).copy(step, B, Closed0 + B);
+  return callsOf(step).copy(step, B, Closed0 + B, ZERO_RT_STREAM_COMPUTE);
 }
 
 LibraryBuilder makeLibrary() {
@@ -69,7 +69,8 @@ LibraryBuilder makeLibrary() {
   for (int b = 0; b < kBuckets; ++b) {
     library.buckets.push_back({library.addText(names[b]), kElements, b,
                                Parameters, -1, 0, 1, /*staging=*/-1,
-                               /*rows=*/-1, /*replicated=*/-1});
+                               /*rows=*/-1, /*replicated=*/-1, 0, 0, 0,
+                               /*num_readable=*/-1});
     library.parameters.push_back({library.addText(names[b]), ZERO_RT_F32,
                                   ZERO_RT_F32, 3, b, 0, kElements,
                                   /*optional=*/1, /*uses=*/1});

@@ -164,9 +164,11 @@ LibraryBuilder zero_rt::test::makeTrainStep(int64_t ranks) {
                      ZERO_RT_ROLE_GRADIENT, ZERO_RT_SPACE_DEVICE, true});
   library.addBuffer({"b0.shard", ZERO_RT_F32, trainElements, true});
 
-  library.buckets.push_back(
-      {library.addText("b0"), trainElements, GradientBuffer, ParameterBuffer,
-       MasterBuffer, 0, 1, /*staging=*/-1, /*rows=*/-1, /*replicated=*/-1});
+  library.buckets.push_back({library.addText("b0"), trainElements,
+                             GradientBuffer, ParameterBuffer, MasterBuffer, 0,
+                             1, /*staging=*/-1, /*rows=*/-1, /*replicated=*/-1,
+                             0, 0, 0,
+                             /*num_readable=*/-1});
   const char *names[] = {"fc1.weight", "fc1.bias", "tied", "extra"};
   for (int32_t p = 0; p < NumTrainParameters; ++p)
     library.parameters.push_back(

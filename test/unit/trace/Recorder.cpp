@@ -56,44 +56,64 @@ struct Describe {
     return {text(library.buckets[bucket].name)};
   }
   Operands launch(int32_t kernel, const int32_t *buffers, int32_t numBuffers,
-                  int32_t table, int64_t elements, int32_t own,
-                  int32_t sumSlot) const;
+                  int32_t table, int64_t elements, int32_t own, int32_t sumSlot,
+                  int32_t on) const;
   Operands run_scalars(int32_t program) const;
   Operands count_arrivals(int32_t backwards, int32_t missing) const {
     return {slot(backwards), slot(missing)};
   }
-  Operands all_reduce(int32_t from, int32_t to, int32_t over) const {
-    return {buffer(from), buffer(to), axes(over)};
+  Operands all_reduce(int32_t from, int32_t to, int32_t over,
+                      int32_t on) const {
+    return {buffer(from), buffer(to), axes(over), streamText(on)};
   }
-  Operands reduce_scatter(int32_t from, int32_t to, int32_t over) const {
-    return {buffer(from), buffer(to), axes(over)};
+  Operands reduce_scatter(int32_t from, int32_t to, int32_t over,
+                          int32_t on) const {
+    return {buffer(from), buffer(to), axes(over), streamText(on)};
   }
-  Operands reduce_scatter_add(int32_t from, int32_t to, int32_t over) const {
-    return {buffer(from), buffer(to), axes(over)};
+  Operands reduce_scatter_add(int32_t from, int32_t to, int32_t over,
+                              int32_t on) const {
+    return {buffer(from), buffer(to), axes(over), streamText(on)};
   }
   Operands keep_on_root(int32_t b, int32_t over) const {
     return {buffer(b), axes(over)};
   }
-  Operands all_gather(int32_t b, int32_t over) const {
-    return {buffer(b), axes(over)};
+  Operands all_gather(int32_t b, int32_t over, int32_t on) const {
+    return {buffer(b), axes(over), streamText(on)};
   }
   Operands count_replicated_once(int32_t row, int32_t over) const {
     return {slot(row), axes(over)};
   }
-  Operands all_reduce_scalars(int32_t first, int32_t count,
-                              int32_t over) const {
-    return {slot(first), std::to_string(count), axes(over)};
+  Operands all_reduce_scalars(int32_t first, int32_t count, int32_t over,
+                              int32_t on) const {
+    return {slot(first), std::to_string(count), axes(over), streamText(on)};
   }
-  Operands copy(int32_t from, int32_t to) const {
-    return {buffer(from), buffer(to)};
+  Operands copy(int32_t from, int32_t to, int32_t on) const {
+    return {buffer(from), buffer(to), streamText(on)};
   }
   Operands commit(int32_t verdict) const { return {slot(verdict)}; }
+  std::string event(int64_t row) const {
+    const zero_rt_stream_event_row &event = library.stream_events[row];
+    return text(event.name) + " of " + streamText(event.stream);
+  }
+  Operands record(int32_t row) const { return {event(row)}; }
+  Operands wait(int32_t row, int32_t on) const {
+    return {event(row), streamText(on)};
+  }
+  Operands wait_writable(const zero_rt_event *arrival) const {
+    const zero_rt_bucket_row &bucket =
+        library.buckets[library.parameters[arrival->parameter].bucket];
+    Operands events;
+    for (int64_t i = 0; i < bucket.num_writable; ++i)
+      events.push_back(event(library.event_lists[bucket.first_writable + i]));
+    return events;
+  }
+  Operands copy_scalars() const { return {}; }
 };
 } // namespace
 
 Operands Describe::launch(int32_t kernel, const int32_t *buffers,
                           int32_t numBuffers, int32_t table, int64_t elements,
-                          int32_t own, int32_t sumSlot) const {
+                          int32_t own, int32_t sumSlot, int32_t on) const {
   // Kernels have no names in a library, only places.
   Operands operands{"kernel " + std::to_string(kernel)};
   for (int32_t i = 0; i < numBuffers; ++i)
@@ -108,6 +128,7 @@ Operands Describe::launch(int32_t kernel, const int32_t *buffers,
   operands.push_back(std::to_string(elements) + " elements");
   operands.push_back(own >= 0 ? "own " + axes(own) : "all");
   operands.push_back(sumSlot < 0 ? "no sum" : "sum " + slot(sumSlot));
+  operands.push_back(streamText(on));
   return operands;
 }
 

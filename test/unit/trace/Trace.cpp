@@ -24,6 +24,10 @@ std::string zero::test::slotText(const std::string &name, int64_t index) {
   return name + "[" + std::to_string(index) + "]";
 }
 
+std::string zero::test::streamText(int64_t stream) {
+  return "stream " + std::to_string(stream);
+}
+
 std::string zero::test::firstDifference(const Trace &recorded,
                                         const Trace &expected) {
   size_t i = 0;

@@ -26,6 +26,9 @@ std::string segmentText(int64_t begin, int64_t end, const std::string &slot);
 /// Slot |index| of the slots named |name|.
 std::string slotText(const std::string &name, int64_t index);
 
+/// "stream 1".
+std::string streamText(int64_t stream);
+
 /// Where |recorded| leaves |expected|; empty if it does not.
 std::string firstDifference(const Trace &recorded, const Trace &expected);
 

@@ -169,6 +169,16 @@ static int64_t getPlace(zrt::ProgramOp program, StringRef symbol) {
   return place;
 }
 
+static std::string streamOf(zrt::RuntimeCall call) {
+  return streamText(static_cast<int64_t>(call.getStream()));
+}
+
+static std::string eventOf(zrt::ProgramOp program, FlatSymbolRefAttr symbol) {
+  auto event = program.lookupSymbol<zrt::EventOp>(symbol);
+  return nameOf(symbol) + " of " +
+         streamText(static_cast<int64_t>(event.getStream()));
+}
+
 static void addLaunch(zrt::ProgramOp program, zrt::LaunchOp op,
                       Operands &operands) {
   operands.push_back("kernel " + std::to_string(getPlace<zrt::KernelOp>(
@@ -196,6 +206,7 @@ static void addLaunch(zrt::ProgramOp program, zrt::LaunchOp op,
       op.getSumAttr()
           ? "sum " + slotText(nameOf(op.getSumAttr()), op.getSumIndex())
           : "no sum");
+  operands.push_back(streamOf(op));
 }
 
 std::string Walker::getText(Operation &call, StringRef parameter) {
@@ -206,17 +217,19 @@ std::string Walker::getText(Operation &call, StringRef parameter) {
           [&](auto op) { add(nameOf(op.getBufferAttr())); })
       .Case([&](zrt::AllReduceOp op) {
         add(nameOf(op.getBufferAttr()), nameOf(op.getResultBuffer()),
-            getAxes(program, op.getAxes()));
+            getAxes(program, op.getAxes()), streamOf(op));
       })
       .Case([&](zrt::AllGatherOp op) {
-        add(nameOf(op.getBufferAttr()), getAxes(program, op.getAxes()));
+        add(nameOf(op.getBufferAttr()), getAxes(program, op.getAxes()),
+            streamOf(op));
       })
       .Case<zrt::ReduceScatterOp, zrt::ReduceScatterAddOp>([&](auto op) {
         add(nameOf(op.getSourceAttr()), nameOf(op.getTargetAttr()),
-            getAxes(program, op.getAxes()));
+            getAxes(program, op.getAxes()), streamOf(op));
       })
       .Case([&](zrt::CopyOp op) {
-        add(nameOf(op.getSourceAttr()), nameOf(op.getTargetAttr()));
+        add(nameOf(op.getSourceAttr()), nameOf(op.getTargetAttr()),
+            streamOf(op));
       })
       .Case([&](zrt::KeepOnRootOp op) {
         add(nameOf(op.getBufferAttr()), getAxes(program, op.getAxes()));
@@ -246,9 +259,22 @@ std::string Walker::getText(Operation &call, StringRef parameter) {
       .Case([&](zrt::AllReduceScalarsOp op) {
         auto slots = program.lookupSymbol<zrt::SlotsOp>(op.getSlotsAttr());
         add(slotText(op.getSlots().str(), 0), std::to_string(slots.size()),
-            getAxes(program, op.getAxes()));
+            getAxes(program, op.getAxes()), streamOf(op));
       })
       .Case([&](zrt::CommitOp op) { add(slotText(op.getOutcome().str(), 0)); })
+      .Case([&](zrt::RecordOp op) { add(eventOf(program, op.getEventAttr())); })
+      .Case([&](zrt::WaitOp op) {
+        add(eventOf(program, op.getEventAttr()), streamOf(op));
+      })
+      .Case([&](zrt::WaitWritableOp) {
+        for (auto table : program.getOps<zrt::BucketTableOp>())
+          if (table.getBucketAttr() == bucketOf[parameter] &&
+              table.getWritable())
+            for (auto event :
+                 table.getWritable()->getAsRange<FlatSymbolRefAttr>())
+              add(eventOf(program, event));
+      })
+      .Case([&](zrt::CopyScalarsOp) {})
       .Default([&](Operation *) { add("unknown to the walker"); });
   return callText(call.getName().stripDialect().str(), operands);
 }

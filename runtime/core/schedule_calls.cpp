@@ -1,0 +1,114 @@
+//===- schedule_calls.cpp - Records and waits, as handlers say ------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The library says when events are recorded and which stream waits for them.
+// The proof has shown that this is enough, so nothing is added here.
+//
+//===----------------------------------------------------------------------===//
+
+#include "core/calls.h"
+#include "core/status.h"
+#include "core/step.h"
+
+using namespace zero_rt;
+
+zero_rt_status Step::checkStream(int32_t stream, const char *call) const {
+  if (stream >= 0 && stream < ZERO_RT_STREAM_COUNT)
+    return ZERO_RT_OK;
+  return fail(ZERO_RT_INTERNAL, "%s: stream %d is out of range", call, stream);
+}
+
+static zero_rt_status checkEvent(const Step &step, const char *call,
+                                 int32_t event) {
+  if (event >= 0 && event < step.library->num_stream_events)
+    return ZERO_RT_OK;
+  return fail(ZERO_RT_INTERNAL, "%s: event %d is out of range", call, event);
+}
+
+zero_rt_status Step::wait(int64_t event, Stream stream) {
+  StreamEvent &recorded = events[size_t(event)];
+  uint32_t bit = 1u << unsigned(stream);
+  // A stream that waits already would only be told again.
+  if (!recorded.isRecorded || (recorded.followers & bit))
+    return ZERO_RT_OK;
+  device().select(stream);
+  zero_rt_status status = device().await(recorded.signal);
+  device().select(Stream::Compute);
+  if (!status)
+    recorded.followers |= bit;
+  return status;
+}
+
+zero_rt_status Step::waitWritable(int64_t bucket) {
+  const zero_rt_bucket_row &row = library->buckets[bucket];
+  const int64_t *list = library->event_lists + row.first_writable;
+  for (int64_t i = 0; i < row.num_writable; ++i)
+    ZERO_RT_TRY(wait(list[i], Stream::Compute));
+  return ZERO_RT_OK;
+}
+
+zero_rt_status Step::lendParameters(int64_t bucket, zero_rt_stream *stream) {
+  const zero_rt_bucket_row &row = library->buckets[bucket];
+  if (row.num_readable < 0)
+    return device().precede(stream);
+  const int64_t *list = library->event_lists + row.first_readable;
+  for (int64_t i = 0; i < row.num_readable; ++i)
+    if (const StreamEvent &event = events[size_t(list[i])]; event.isRecorded)
+      ZERO_RT_TRY(device().precede(stream, event.signal));
+  return ZERO_RT_OK;
+}
+
+// The schedule counts slots as written by the call that sets them. A step that
+// lowering made reads them on the compute stream first, so nothing is left
+// here.
+zero_rt_status Step::writeSlotsBefore(Stream stream) {
+  if (!program->hasUnwrittenSlots())
+    return ZERO_RT_OK;
+  ZERO_RT_TRY(program->writeSlots());
+  if (stream == Stream::Compute)
+    return ZERO_RT_OK;
+  ZERO_RT_TRY(device().record(&slotsWritten));
+  device().select(stream);
+  zero_rt_status status = device().await(slotsWritten);
+  device().select(Stream::Compute);
+  return status;
+}
+
+zero_rt_status Step::waitForAll() {
+  for (int64_t e = 0; e < library->num_stream_events; ++e)
+    if (library->stream_events[e].stream != ZERO_RT_STREAM_COMPUTE)
+      ZERO_RT_TRY(wait(e, Stream::Compute));
+  return ZERO_RT_OK;
+}
+
+zero_rt_status calls::record(Step *step, int32_t event) {
+  ZERO_RT_TRY(checkEvent(*step, "record", event));
+  StreamEvent &recorded = step->events[size_t(event)];
+  int64_t stream = step->library->stream_events[event].stream;
+  ZERO_RT_TRY(step->on(int32_t(stream), "record", [&] {
+    return step->device().record(&recorded.signal);
+  }));
+  recorded.isRecorded = true;
+  recorded.followers = 0;
+  return ZERO_RT_OK;
+}
+
+zero_rt_status calls::wait(Step *step, int32_t event, int32_t stream) {
+  ZERO_RT_TRY(checkEvent(*step, "wait", event));
+  ZERO_RT_TRY(step->checkStream(stream, "wait"));
+  return step->wait(event, Stream(stream));
+}
+
+zero_rt_status calls::wait_writable(Step *step, const zero_rt_event *event) {
+  if (!event || event->event != ZERO_RT_EVENT_ARRIVE)
+    return fail(ZERO_RT_INTERNAL, "wait_writable: not in an arrive handler");
+  ZERO_RT_TRY(checkParameter(*step, event->parameter));
+  return step->waitWritable(step->library->parameters[event->parameter].bucket);
+}
+
+zero_rt_status calls::copy_scalars(Step *step) {
+  return step->program->copySlots();
+}
