@@ -479,7 +479,7 @@ def main():
         for name, what, path, text, other in breaks:
             file = source / path
             right = file.read_text()
-            file.write_text(pattern_of(text).sub(lambda _: other, right, count=1))
+            file.write_text(pattern_of(text).sub(lambda _: other.strip(), right, count=1))
             done = subprocess.run(
                 compile_step, capture_output=True, text=True, cwd=source
             )

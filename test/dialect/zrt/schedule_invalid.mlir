@@ -188,3 +188,86 @@ zrt.program @p on @m inputs [] results [] [] {
   }
   zrt.sequence @s [@b0] run [@h] window 2
 }
+
+// -----
+
+// launch_c10
+zero.mesh @m <["dp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.buffer @a : !zero.value<64xf32> role gradient in device
+  zrt.kernel @k [update f32] scalars 0 {
+  ^body(%g: f32):
+    zrt.yield %g : f32
+  }
+  zrt.segments @s ends [64] rows [] scalars []
+  zrt.handler @h {
+    // expected-error@+1 {{runs a kernel on the device, got stream 'collective'}}
+    zrt.launch @k [@a] over @s on collective
+  }
+}
+
+// -----
+
+// launch_c10
+zero.mesh @m <["dp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.buffer @a : !zero.value<64xf32> role gradient in device
+  zrt.kernel @k [update f32] scalars 0 {
+  ^body(%g: f32):
+    zrt.yield %g : f32
+  }
+  zrt.segments @s ends [64] rows [] scalars []
+  zrt.handler @h {
+    // expected-error@+1 {{runs a kernel on the device, got stream 'host'}}
+    zrt.launch @k [@a] over @s on host
+  }
+}
+
+// -----
+
+// launch_c10
+zero.mesh @m <["dp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.buffer @a : !zero.value<64xf32> role gradient in host
+  zrt.kernel @k [update f32] scalars 0 {
+  ^body(%g: f32):
+    zrt.yield %g : f32
+  }
+  zrt.segments @s ends [64] rows [] scalars []
+  zrt.handler @h {
+    // expected-error@+1 {{runs a kernel on the host, got stream 'to_host'}}
+    zrt.launch @k [@a] over @s on to_host
+  }
+}
+
+// -----
+
+// Right.
+zero.mesh @m <["dp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.buffer @a : !zero.value<64xf32> role gradient in host
+  zrt.kernel @k [update f32] scalars 0 {
+  ^body(%g: f32):
+    zrt.yield %g : f32
+  }
+  zrt.segments @s ends [64] rows [] scalars []
+  zrt.handler @h {
+    zrt.launch @k [@a] over @s on host
+  }
+}
+
+// -----
+
+// Right: everything on one stream.
+zero.mesh @m <["dp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.buffer @a : !zero.value<64xf32> role gradient in host
+  zrt.kernel @k [update f32] scalars 0 {
+  ^body(%g: f32):
+    zrt.yield %g : f32
+  }
+  zrt.segments @s ends [64] rows [] scalars []
+  zrt.handler @h {
+    zrt.launch @k [@a] over @s
+  }
+}

@@ -196,8 +196,8 @@ TEST_F(MutantNorm, IsSummedAgain) {
         last = op;
     OpBuilder builder(last->getContext());
     builder.setInsertionPointAfter(last);
-    builder.create<zrt::AllReduceScalarsOp>(last.getLoc(), last.getSumAttr(),
-                                            builder.getStrArrayAttr({"dp"}), last.getStreamAttr());
+    builder.create<zrt::AllReduceScalarsOp>(last.getLoc(), *last.getSum(),
+                                            builder.getStrArrayAttr({"dp"}));
   };
   for (int stage : {0, 1, 2}) {
     run(stage, again, window);
