@@ -52,7 +52,10 @@ LogicalResult zero::emitCpuObject(ModuleOp module,
     if (options.cpu == "native")
       function.addFnAttr("tune-cpu", llvm::sys::getHostCPUName());
   }
-  optimize(*code, *machine);
+  if (options.optimize)
+    optimize(*code, *machine);
+  else
+    machine->setOptLevel(llvm::CodeGenOptLevel::None);
 
   if (options.output == CpuOutput::llvmIR) {
     code->print(os, /*AAW=*/nullptr);

@@ -21,6 +21,9 @@ struct CpuTargetOptions {
   /// levels that this machine can run, with scheduling for its CPU.
   std::string cpu = "x86-64-v3";
   CpuOutput output = CpuOutput::object;
+  /// False: the code is made fast, and is slow. For tests of what is no code of
+  /// a library.
+  bool optimize = true;
 };
 
 /// Lowers a copy of |module|, which has func, llvm, cf, scf, vector, arith and

@@ -205,7 +205,8 @@ def write_step(options, out):
         gradients = values("r", members)
         if options.max_norm > 0:
             gradients = ", ".join(clipped[i] for i in members)
-        hyper = [f"lr = {'%lr_now' if 'lr' in scheduled else '%lr'}"]
+        own = next((n for n in (f"lr{group}", "lr") if n in scheduled), None)
+        hyper = [f"lr = %{own}_now" if own else "lr = %lr"]
         if "wd" in scheduled and group % 2 == 0:
             hyper.append("wd = %wd_now")
         else:
@@ -274,7 +275,8 @@ def main():
         "--schedule",
         nargs="+",
         default=[],
-        help=".mlir files of schedules @lr and @wd; the step reports them",
+        help=".mlir files of schedules @lr and @wd, or @lr0, @lr1, ... by group; the step "
+        "reports them",
     )
     parser.add_argument("--max-norm", type=float, default=1.0, help="0: no clipping")
     parser.add_argument("--groups", type=int, default=2)

@@ -5,14 +5,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/host/Tables.h"
-#include "codegen/library/Compile.h"
 #include "tools/zero-run/Arrivals.h"
 #include "tools/zero-run/Floats.h"
+#include "tools/zero-run/LibraryCache.h"
 #include "zero_rt/library.h"
 
 #include "llvm/ADT/MapVector.h"
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/FileUtilities.h"
 
 #include <algorithm>
 #include <dlfcn.h>
@@ -52,7 +50,7 @@ public:
   std::optional<zero_rt_counters> getCounters(int64_t rank) override;
 
 private:
-  LogicalResult load(const CompiledStep &compiled, std::string &message);
+  LogicalResult load(StringRef path, std::string &message);
   /// Runs |work| on a thread per rank; false results leave a message.
   bool onEveryRank(llvm::function_ref<bool(int64_t, Rank &)> work);
   /// Whether |status| is ok; keeps the message if not.
@@ -119,22 +117,14 @@ std::string CompiledEngine::joinMessages() {
 // Loading
 //===----------------------------------------------------------------------===//
 
-LogicalResult CompiledEngine::load(const CompiledStep &compiled,
-                                   std::string &message) {
-  SmallString<128> path;
-  if (std::error_code error =
-          llvm::sys::fs::createTemporaryFile(compiled.name, "so", path)) {
-    message = "cannot create a temporary file: " + error.message();
-    return failure();
-  }
-  // Once it is loaded, the file may go.
-  llvm::FileRemover remover(path);
-  if (failed(writeLibrary(compiled, path, message)))
-    return failure();
-  library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+/// Whatever the step's name is.
+static constexpr const char *kName = "step";
+
+LogicalResult CompiledEngine::load(StringRef path, std::string &message) {
+  library = dlopen(path.str().c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library)
     create = reinterpret_cast<CreateFn>(
-        dlsym(library, (compiled.name + "_create").c_str()));
+        dlsym(library, (std::string(kName) + "_create").c_str()));
   if (create)
     return success();
   message = std::string("cannot load the compiled step: ") + dlerror();
@@ -146,16 +136,18 @@ LogicalResult CompiledEngine::open(ModuleOp scheduled, int64_t numRanks,
                                    const CompiledOptions &options,
                                    std::string &message) {
   context = scheduled.getContext();
-  CompileOptions compileOptions;
-  compileOptions.name = "step"; // whatever the step's name is
-  compileOptions.target.cpu = options.cpu;
   isOnGpu = !options.gpus.empty();
+  CompileOptions compileOptions;
+  compileOptions.name = kName;
+  compileOptions.target.cpu = options.cpu;
   if (isOnGpu)
     compileOptions.cuda.emplace();
-  FailureOr<CompiledStep> compiled = compileStep(scheduled, compileOptions);
-  if (failed(compiled))
-    return failure(); // diagnosed
-  if (failed(load(*compiled, message)))
+  LibraryCache own; // once a library is loaded, its file may go
+  std::string path =
+      options.libraries
+          ? options.libraries->find(scheduled, compileOptions, message)
+          : own.add(scheduled, compileOptions, message);
+  if (path.empty() || failed(load(path, message)))
     return failure();
   parameters.assign(all.begin(), all.end());
   ranks.resize(numRanks);

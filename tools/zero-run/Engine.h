@@ -108,6 +108,8 @@ std::unique_ptr<Engine> createInterpreterEngine(mlir::ModuleOp module,
 /// different backward passes in one another.
 enum class Arrivals { backward, shuffled, interleaved };
 
+class LibraryCache;
+
 struct CompiledOptions {
   std::string cpu = "x86-64-v3";
   int threads = 1;
@@ -124,6 +126,8 @@ struct CompiledOptions {
   bool checks = true;
   Arrivals arrivals = Arrivals::backward;
   int64_t timeoutMs = 60000;
+  /// What engines of equal steps share, which are compiled once; or null.
+  LibraryCache *libraries = nullptr;
 };
 
 /// Compiles |scheduled| and runs it on one thread per rank. On an error

@@ -8,6 +8,9 @@
 
 #include "tools/zero-run/Floats.h"
 
+#include "llvm/ADT/bit.h"
+
+#include <algorithm>
 #include <cmath>
 #include <random>
 #include <utility>
@@ -101,17 +104,20 @@ std::vector<double> Inputs::getGradient(size_t index, const ParameterInfo &info,
   int64_t contribution = rank * backwards + backward;
   int64_t begin = contribution * kListLength / count;
   int64_t end = (contribution + 1) * kListLength / count;
-  for (double &value : values) {
-    // Two bits a number: -1, 0, 0 or 1.
-    uint64_t bits = 0;
-    for (int64_t k = 0; k < kListLength; ++k) {
-      if (k % 32 == 0)
-        bits = generator();
-      int number = static_cast<int>(bits & 1) - static_cast<int>(bits >> 1 & 1);
-      bits >>= 2;
-      if (k >= begin && k < end)
-        value += number;
+  // Two bits a number: -1, 0, 0 or 1, the difference of the lower and the
+  // upper.
+  static constexpr int64_t kNumbers = 32; // of a draw
+  static constexpr uint64_t kLower = 0x5555555555555555;
+  auto getFirst = [](int64_t count) {
+    count = std::clamp<int64_t>(count, 0, kNumbers);
+    return count == kNumbers ? kLower
+                             : kLower & ((uint64_t(1) << (2 * count)) - 1);
+  };
+  for (double &value : values)
+    for (int64_t k = 0; k < kListLength; k += kNumbers) {
+      uint64_t bits = generator();
+      uint64_t taken = getFirst(end - k) & ~getFirst(begin - k);
+      value += llvm::popcount(bits & taken) - llvm::popcount(bits >> 1 & taken);
     }
-  }
   return values;
 }

@@ -59,12 +59,13 @@ Directory::~Directory() {
 }
 
 void *zero::test::loadCode(ModuleOp code, const Directory &directory,
-                           const std::string &cpu) {
+                           const zero::CpuTargetOptions &target) {
   // Many programs have the same kernels.
   static std::mutex mutex;
   static std::map<std::string, void *> loaded;
   std::string text;
-  llvm::raw_string_ostream(text) << cpu << "\n" << code;
+  llvm::raw_string_ostream(text) << target.cpu << " " << target.optimize << "\n"
+                                 << code;
   std::lock_guard<std::mutex> lock(mutex);
   void *&handle = loaded[text];
   if (handle)
@@ -72,7 +73,7 @@ void *zero::test::loadCode(ModuleOp code, const Directory &directory,
   std::error_code error;
   llvm::raw_fd_ostream object(directory.file("code.o"), error);
   EXPECT_FALSE(error) << error.message();
-  EXPECT_TRUE(succeeded(emitCpuObject(code, {cpu}, object)));
+  EXPECT_TRUE(succeeded(emitCpuObject(code, target, object)));
   object.close();
   std::string message;
   EXPECT_TRUE(succeeded(linkSharedLibrary(
@@ -115,7 +116,7 @@ void KernelLibrary::compile(const std::string &symbols, const Target &target) {
         })));
   });
 
-  handle = loadCode(*code, directory, target.cpu);
+  handle = loadCode(*code, directory, {target.cpu});
 }
 
 void *KernelLibrary::find(const char *name) const {

@@ -60,10 +60,10 @@ private:
   std::string path;
 };
 
-/// Compiles |code| for |cpu|, links it in |directory| and loads it; null after
-/// an error. Equal code is compiled once, and stays loaded.
+/// Compiles |code| for |target|, links it in |directory| and loads it; null
+/// after an error. Equal code is compiled once, and stays loaded.
 void *loadCode(mlir::ModuleOp code, const Directory &directory,
-               const std::string &cpu);
+               const zero::CpuTargetOptions &target);
 
 /// Compiles, links and loads all kernels and scalar programs among |symbols|.
 /// Slots are numbered in the order of zrt.slots.

@@ -16,6 +16,7 @@
 #include "codegen/kernels/Lower.h"
 #include "dialect/zero/ZeroDialect.h"
 #include "tools/driver/Driver.h"
+#include "tools/zero-run/LibraryCache.h"
 
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/ErrorHandling.h"
@@ -134,6 +135,9 @@ Step::Step(const std::string &source, const Way &way, Mutation mutate)
     static int made = 0;
     compiled.graphs = ++made % 2 == 0;
   }
+  // Ways that differ in hints alone compile the same.
+  static LibraryCache libraries;
+  compiled.libraries = &libraries;
   if (way.how == How::compiled)
     engine = createCompiledEngine(*context->module, ranks, parameters, compiled,
                                   message);

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Checks that the work of compiling and proving is proportional to the step.
 
-zero-compile runs under valgrind on steps of two sizes, one four times the other. Each
-function of the tool, of MLIR and of LLVM counts the instructions that it executes
+zero-work, which does what zero-compile does, runs under valgrind on steps of two sizes,
+one four times the other. Each function of the tool, of MLIR and of LLVM counts the instructions that it executes
 itself. The whole run, and each function with more than 3 % of the run, may grow by a
 factor of 4.6. The test counts instructions, not time, so the result does not depend on
 the machine.
@@ -29,19 +29,27 @@ MOST = 4.6  # what four times the step may take
 SHARE = 0.03  # of the run: functions with less are left out
 SKIPPED = 77
 
+# A rate for each group; SIZE stands for the number of one.
+SCHEDULE = (ROOT / "examples/schedules/linear.mlir").read_text()
+
 # By case: the smaller size, options of make_step.py (SIZE stands for the size)
-# and options of zero-compile.
-CASES: dict[str, tuple[int, list[str], list[str]]] = {
-    "parameters": (1000, ["--parameters", "SIZE"], ["--mesh=dp=4", "--stage=2"]),
+# and options of --zero-lower.
+CASES: dict[str, tuple[int, list[str], str]] = {
+    "parameters": (1000, ["--parameters", "SIZE"], "mesh=dp=4 stage=2"),
     "groups": (
         30,
         ["--parameters", "SIZE", "--groups", "SIZE", "--norm", "group"],
-        ["--mesh=dp=4", "--stage=2"],
+        "mesh=dp=4 stage=2",
+    ),
+    "schedules": (
+        30,
+        ["--parameters", "SIZE", "--groups", "SIZE", "--schedule", "SCHEDULES"],
+        "mesh=dp=4 stage=2",
     ),
     "stages": (
         2,
         ["--parameters", "64", "--mesh", "pp=SIZE,dp=2"],
-        ["--stage=1", "--offload=optimizer"],
+        "stage=1 offload=optimizer",
     ),
 }
 
@@ -62,25 +70,51 @@ def read_costs(path: pathlib.Path) -> Counter[str]:
     return costs
 
 
-def count(binaries: pathlib.Path, case: str, size: int) -> Counter[str]:
-    """Instructions of one compile by function."""
+def write_step(case: str, size: int, folder: pathlib.Path) -> list[str]:
+    """Writes the step of |case|; the arguments of zero-work."""
     _, make_options, options = CASES[case]
-    with tempfile.TemporaryDirectory() as folder:
-        step = pathlib.Path(folder, "step.mlir")
-        costs = pathlib.Path(folder, "costs")
-        make = [sys.executable, str(ROOT / "tools/scripts/make_step.py")]
-        make += [option.replace("SIZE", str(size)) for option in make_options]
-        with step.open("w") as file:
-            subprocess.run([*make, "--optimizer", ADAMW], stdout=file, check=True)
+    step = folder / f"{case}{size}.mlir"
+    schedules = folder / f"{case}{size}.schedules.mlir"
+    if "SCHEDULES" in make_options:
+        one = "zero.schedule @lr"
+        schedules.write_text(
+            "".join(SCHEDULE.replace(one, one + str(i)) for i in range(size))
+        )
+    make = [sys.executable, str(ROOT / "tools/scripts/make_step.py")]
+    for option in make_options:
+        make.append(
+            option.replace("SIZE", str(size)).replace("SCHEDULES", str(schedules))
+        )
+    with step.open("w") as file:
+        subprocess.run([*make, "--optimizer", ADAMW], stdout=file, check=True)
+    return [str(step), options]
+
+
+def count(binaries: pathlib.Path, cases: list[str]) -> dict[str, list[Counter[str]]]:
+    """By case: instructions of the smaller and of the larger compile by function."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        runs = [
+            write_step(case, CASES[case][0] * factor, folder)
+            for case in cases
+            for factor in (1, 4)
+        ]
         valgrind = ["valgrind", "-q", "--tool=cachegrind", "--cache-sim=no"]
-        valgrind.append(f"--cachegrind-out-file={costs}")
-        compiler = [str(binaries / "zero-compile"), str(step), "-o", folder]
+        valgrind.append(f"--cachegrind-out-file={folder}/costs.%p")
         done = subprocess.run(
-            [*valgrind, *compiler, *options], capture_output=True, text=True, check=False
+            [*valgrind, str(binaries / "zero-work"), *sum(runs, [])],
+            capture_output=True,
+            text=True,
+            check=False,
         )
         if done.returncode != 0:
-            sys.exit(f"work.py: zero-compile fails for {case} {size}:\n{done.stderr}")
-        return read_costs(costs)
+            sys.exit(f"work.py: zero-work fails:\n{done.stderr}")
+        inherited, *costs = [
+            read_costs(folder / f"costs.{process}") for process in done.stdout.split()
+        ]
+    for one in costs:
+        one.subtract(inherited)
+    return {case: costs[2 * i : 2 * i + 2] for i, case in enumerate(cases)}
 
 
 def shorten(name: str) -> str:
@@ -90,10 +124,8 @@ def shorten(name: str) -> str:
     return name[:90]
 
 
-def check(case: str, binaries: pathlib.Path, table: bool) -> bool:
+def check(case: str, small: Counter[str], large: Counter[str], table: bool) -> bool:
     size = CASES[case][0]
-    small = count(binaries, case, size)
-    large = count(binaries, case, 4 * size)
     rows = [
         (cost / max(small[name], 1), cost / large["all"], name)
         for name, cost in large.items()
@@ -125,7 +157,8 @@ def main() -> int:
         print("skipped: valgrind is not installed")
         return SKIPPED
     cases = [options.case] if options.case else list(CASES)
-    results = [check(case, options.bin, options.table) for case in cases]
+    counts = count(options.bin, cases)
+    results = [check(case, *counts[case], options.table) for case in cases]
     return 0 if all(results) else 1
 
 
