@@ -3,10 +3,10 @@
 """Checks that the work of compiling and proving is proportional to the step.
 
 zero-work, which does what zero-compile does, runs under valgrind on steps of two sizes,
-one four times the other. Each function of the tool, of MLIR and of LLVM counts the instructions that it executes
-itself. The whole run, and each function with more than 3 % of the run, may grow by a
-factor of 4.6. The test counts instructions, not time, so the result does not depend on
-the machine.
+one four times the other. Each function of the compiler, of MLIR and of LLVM counts the
+instructions that it executes itself. The whole run, and each function with more than 3 %
+of the run, may grow by a factor of 4.6. The test counts instructions, not time, so the
+result does not depend on the machine.
 
   work.py --bin build/bin             all cases
   work.py --bin build/bin --case groups --table
