@@ -240,6 +240,7 @@ CUresult cuStreamSynchronize(Stream *stream) {
 }
 CUresult cuStreamWaitEvent(Stream *stream, Event *event, unsigned) {
   Entry entry("cuStreamWaitEvent", stream);
+  entry.call.event = event;
   CHECK(entry);
   if (event->recorded)
     gpu().queue(gpu().streamOf(stream), {{}, nullptr, event, event->recorded});
@@ -259,6 +260,7 @@ CUresult cuEventDestroy_v2(Event *event) {
 }
 CUresult cuEventRecord(Event *event, Stream *stream) {
   Entry entry("cuEventRecord", stream);
+  entry.call.event = event;
   CHECK(entry);
   if (!fits(event->gpu, gpu().streamOf(stream)))
     return kInvalidHandle;

@@ -26,8 +26,9 @@ struct Call {
   std::string function; // "cuLaunchKernel"
   int64_t stream = -1;  // 0: the default one; others in the order of creation
   int64_t bytes = 0;
-  std::string kernel;  // of a launch
-  bool isWait = false; // of the host, for the GPU
+  std::string kernel;          // of a launch
+  bool isWait = false;         // of the host, for the GPU
+  const void *event = nullptr; // that is recorded, or that a stream waits for
   std::thread::id thread = {};
 };
 

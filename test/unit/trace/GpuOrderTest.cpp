@@ -6,7 +6,7 @@
 //
 // TraceTest shows that a step makes the calls of its IR. Here each of these
 // calls must become the launches, copies, events and calls of NCCL that it
-// stands for, in its order, on one of the first two streams of its rank, and
+// stands for, in its order, on the streams and behind the events of the IR, and
 // without waiting.
 //
 //===----------------------------------------------------------------------===//
@@ -17,6 +17,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"
 
+#include <map>
 #include <set>
 
 using namespace mlir;
@@ -47,8 +48,8 @@ protected:
   }
   bool isOverNccl() { return std::get<1>(GetParam()); }
   /// Runs |steps| steps on two ranks that deliver in different orders, and
-  /// keeps what each asked of the driver in the last one.
-  void run(int steps);
+  /// keeps what each asked of the driver from step |first| on.
+  void run(int steps, int first);
   /// The names of what a call of the program launches.
   std::vector<std::string> expectLaunches(llvm::StringRef call);
   /// What it asks of NCCL: "ncclAllReduce of 12 bytes".
@@ -61,7 +62,7 @@ protected:
 
 } // namespace
 
-void GpuOrder::run(int steps) {
+void GpuOrder::run(int steps, int first) {
   std::thread::id ids[2];
   auto body = [&](int r, zero_rt_group *group) {
     ids[r] = std::this_thread::get_id();
@@ -88,12 +89,12 @@ void GpuOrder::run(int steps) {
     for (int r = 0; r < 2; ++r)
       if (call.thread == ids[r])
         calls[r].push_back(call);
-  const std::string last = "step " + std::to_string(steps - 1);
+  const std::string from = "step " + std::to_string(first);
   for (std::vector<fake::Call> &all : calls) {
     auto isMark = [&](const std::string &text) {
       return [text](const fake::Call &call) { return call.function == text; };
     };
-    all.erase(all.begin(), llvm::find_if(all, isMark(last)));
+    all.erase(all.begin(), llvm::find_if(all, isMark(from)));
     all.erase(llvm::find_if(all, isMark("end")), all.end());
   }
 }
@@ -158,74 +159,147 @@ std::vector<std::string> GpuOrder::expectNccl(StringRef call) {
   return {};
 }
 
+namespace {
+/// The streams and events of one rank, by what the IR calls them.
+class Schedule {
+public:
+  /// Checks that |call| is on the driver's stream that stands for |stream|.
+  void expectOn(const fake::Call &call, const std::string &stream,
+                const std::string &mark) {
+    auto [it, isNew] = streams.try_emplace(stream, call.stream);
+    EXPECT_EQ(call.stream, it->second) << call.function << " of " << mark;
+    if (isNew)
+      EXPECT_TRUE(taken.insert(call.stream).second) << stream;
+  }
+  /// Checks the driver's |calls| of "record(NAME of STREAM)".
+  void expectRecord(const std::string &text,
+                    const std::vector<fake::Call> &calls) {
+    ASSERT_EQ(calls.size(), 1u) << text;
+    EXPECT_EQ(calls[0].function, "cuEventRecord") << text;
+    expectOn(calls[0], text.substr(text.find(" of ") + 4), text);
+    recorded[text] = {calls[0].event, {}};
+  }
+  /// What |stream| asks of the driver to wait for the event |text|: nothing
+  /// where it was never recorded, or was waited for since.
+  std::vector<const void *> expectWait(const std::string &text,
+                                       const std::string &stream) {
+    auto it = recorded.find(text);
+    if (it == recorded.end() || !it->second.followers.insert(stream).second)
+      return {};
+    return {it->second.event};
+  }
+
+private:
+  struct Recorded {
+    const void *event;
+    std::set<std::string> followers;
+  };
+  std::map<std::string, int64_t> streams;
+  std::set<int64_t> taken;
+  std::map<std::string, Recorded> recorded;
+};
+} // namespace
+
+// The recorded schedule is that of the IR: each call on its stream, a record or
+// a wait of the driver for each of the IR's, and no others. What collectives
+// and tensors of the caller need besides is counted.
 TEST_P(GpuOrder, EachCallBecomesItsLaunches) {
-  run(/*steps=*/2);
+  run(/*steps=*/2, /*first=*/0);
   for (const std::vector<fake::Call> &all : calls) {
-    // What ranks do together is on the second one.
-    int64_t streams[2] = {-1, -1};
-    int numCalls = 0;
+    Schedule schedule;
+    bool isFirst = true; // tables are copied to the GPU
+    int numCalls = 0, numWaits = 0;
     std::set<StringRef> packed;
     for (size_t i = 0; i < all.size();) {
       StringRef mark = all[i++].function;
       if (!mark.consume_front("call "))
         continue;
-      ++numCalls;
-      bool sums =
-          mark.starts_with("reduce_scatter") || mark.starts_with("all_reduce");
-      bool isTogether = sums || mark.starts_with("all_gather");
-      int64_t &stream = streams[isTogether];
-      auto expectStream = [&](const fake::Call &call) {
-        stream = stream < 0 ? call.stream : stream;
-        EXPECT_EQ(call.stream, stream) << call.function << mark.str();
-      };
-      std::vector<std::string> launched, asked;
-      int signals = 0, waits = 0, copies = 0;
+      std::vector<fake::Call> asked;
       for (; i < all.size() && !StringRef(all[i].function).starts_with("call ");
            ++i) {
-        const fake::Call &call = all[i];
+        if (all[i].function == "step 1") {
+          isFirst = false;
+          packed.clear();
+        } else if (all[i].function != "cuEventCreate") { // once for each event
+          asked.push_back(all[i]);
+        }
+      }
+      auto [name, rest] = mark.split('(');
+      if (rest.empty())
+        continue; // of the caller: streams of tensors
+      ++numCalls;
+      SmallVector<StringRef> operands;
+      rest.drop_back().split(operands, ", ", -1, /*KeepEmpty=*/false);
+      std::string stream = "stream 0";
+      if (!operands.empty() && operands.back().starts_with("stream "))
+        stream = operands.pop_back_val().str();
+      if (name == "record") {
+        schedule.expectRecord(operands[0].str(), asked);
+        continue;
+      }
+      if (name == "wait" || name == "wait_writable") {
+        std::vector<const void *> events, expected;
+        for (const fake::Call &call : asked) {
+          EXPECT_EQ(call.function, "cuStreamWaitEvent") << mark.str();
+          schedule.expectOn(call, stream, mark.str());
+          events.push_back(call.event);
+        }
+        for (StringRef event : operands)
+          llvm::append_range(expected,
+                             schedule.expectWait(event.str(), stream));
+        EXPECT_EQ(events, expected) << mark.str();
+        numWaits += events.size();
+        continue;
+      }
+      bool sums =
+          name.starts_with("reduce_scatter") || name.starts_with("all_reduce");
+      bool isCollective = sums || name == "all_gather";
+      std::vector<std::string> launched, nccl;
+      int records = 0, waits = 0, copies = 0;
+      for (const fake::Call &call : asked) {
         if (call.function == "cuLaunchKernel") {
           launched.push_back(call.kernel);
-          expectStream(call);
+          schedule.expectOn(call, stream, mark.str());
         }
         if (StringRef(call.function).starts_with("nccl")) {
-          asked.push_back(call.function + " of " + std::to_string(call.bytes) +
-                          " bytes");
-          if (call.bytes) // not the beginning of a group
-            expectStream(call);
+          nccl.push_back(call.function + " of " + std::to_string(call.bytes) +
+                         " bytes");
+          if (call.bytes) // not the beginning of a process group
+            schedule.expectOn(call, stream, mark.str());
         }
-        signals += call.function == "cuEventRecord";
+        records += call.function == "cuEventRecord";
         waits += call.function == "cuStreamWaitEvent";
         copies += call.function == "cuMemcpyAsync";
       }
-      std::vector<std::string> expected = expectLaunches(mark);
-      if (mark.starts_with("pack(")) {
+      if (name == "pack") {
         // Which kernel it is says the bucket; the second use adds to the first.
         const char *kind = packed.insert(mark).second ? "store" : "add";
         ASSERT_EQ(launched.size(), 1u) << mark.str();
         EXPECT_NE(launched[0].find(kind), std::string::npos) << mark.str();
+        // The tensor is given back at a timepoint.
+        EXPECT_EQ(records, 1) << mark.str();
+        EXPECT_EQ(waits, 0) << mark.str();
         continue;
       }
-      EXPECT_EQ(launched, expected) << mark.str();
-      EXPECT_EQ(asked, expectNccl(mark)) << mark.str();
-      if (!isTogether)
-        continue;
-      // Shown to the other rank, done with, and seen; and once more where
-      // slices are gathered in place. Over NCCL: when it began and when it was
-      // done, for who looks after it.
-      int phases = mark.starts_with("all_reduce") ? 3 : 2;
-      // The second stream follows the first, and what comes next follows it:
-      // at once, or when it wants one of the buffers.
-      bool isScalars = mark.starts_with("all_reduce_scalars");
-      int buffers = mark.starts_with("reduce_scatter") ? 2 : 1;
-      EXPECT_EQ(signals,
-                phases * !isOverNccl() + 2 * isOverNccl() + 1 + buffers)
+      EXPECT_EQ(launched, expectLaunches(mark)) << mark.str();
+      EXPECT_EQ(nccl, expectNccl(mark)) << mark.str();
+      // Ranks that are threads: shown to the other rank, done with, and seen,
+      // and once more where slices are gathered in place. Over NCCL: when it
+      // began and when it was done, for the watch. A commit marks when results
+      // are there.
+      int phases = name.starts_with("all_reduce") ? 3 : 2;
+      EXPECT_EQ(records, isCollective ? (isOverNccl() ? 2 : phases)
+                                      : int(name == "commit"))
           << mark.str();
-      EXPECT_EQ(waits, phases * !isOverNccl() + 1 + isScalars) << mark.str();
-      EXPECT_EQ(copies,
-                isOverNccl() || mark.starts_with("reduce_scatter") ? 0 : 1);
+      EXPECT_EQ(waits, isCollective && !isOverNccl() ? phases : 0)
+          << mark.str();
+      if (isCollective && !isFirst)
+        EXPECT_EQ(copies,
+                  isOverNccl() || name.starts_with("reduce_scatter") ? 0 : 1)
+            << mark.str();
     }
     EXPECT_GT(numCalls, 10);
-    EXPECT_NE(streams[0], streams[1]);
+    EXPECT_GT(numWaits, 3);
   }
   EXPECT_EQ(weights[0], weights[1]);
 }
@@ -233,7 +307,7 @@ TEST_P(GpuOrder, EachCallBecomesItsLaunches) {
 // From the second step on: what the first one makes, stays. Events aside, of
 // which there are as many as timepoints were under way at once.
 TEST_P(GpuOrder, AStepNeitherWaitsNorAllocates) {
-  run(/*steps=*/2);
+  run(/*steps=*/2, /*first=*/1);
   for (const std::vector<fake::Call> &all : calls) {
     bool isOfTest = false;
     int numCalls = 0, numAsked = 0;
@@ -259,7 +333,7 @@ TEST_P(GpuOrder, AStepNeitherWaitsNorAllocates) {
 // All ranks ask for the same collectives in one order, whatever the order in
 // which their gradients come.
 TEST_P(GpuOrder, CollectivesAreInOneOrder) {
-  run(/*steps=*/1);
+  run(/*steps=*/1, /*first=*/0);
   std::vector<std::string> collectives[2];
   for (int r = 0; r < 2; ++r)
     for (const fake::Call &call : calls[r]) {
