@@ -106,7 +106,7 @@ def Zrt_HandlerOp : Zrt_SymbolOp<"handler",
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name);
-  let regions = (region MaxSizedRegion<1>:$body);
+  let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
   let hasRegionVerifier = 1;
 }
