@@ -225,11 +225,18 @@ static LogicalResult verifyNoSharedMember(ModuleOp module) {
   return success();
 }
 
+/// Whether no op of its kind stands in front of |bucket|.
+static bool isFirstOfKind(BucketOp bucket) {
+  for (Operation *op = bucket->getPrevNode(); op; op = op->getPrevNode())
+    if (isa<BucketOp>(op))
+      return false;
+  return true;
+}
+
 LogicalResult BucketOp::verifySymbolUses(SymbolTableCollection &symbols) {
   // bucket_c1, once for all buckets
   if (auto module = dyn_cast_if_present<ModuleOp>((*this)->getParentOp());
-      module && *module.getOps<BucketOp>().begin() == *this &&
-      failed(verifyNoSharedMember(module)))
+      module && isFirstOfKind(*this) && failed(verifyNoSharedMember(module)))
     return failure();
   Type storage;
   auto getSharding = [](ValueType type) {

@@ -175,6 +175,19 @@ static LogicalResult verifySymbols(ProgramOp program,
   return success();
 }
 
+/// fill_missing_c1
+static LogicalResult verifyFills(ProgramOp program) {
+  llvm::DenseSet<Attribute> arriving;
+  for (auto table : program.getOps<BucketTableOp>())
+    arriving.insert(table.getBucketAttr());
+  for (auto handler : program.getOps<HandlerOp>())
+    for (auto fill : handler.getBody().getOps<FillMissingOp>())
+      if (!arriving.contains(fill.getBucketAttr()))
+        return fill.emitOpError() << "bucket " << fill.getBucketAttr()
+                                  << " has no zrt.bucket_table in this program";
+  return success();
+}
+
 /// record_c2
 static LogicalResult verifyRecords(ProgramOp program) {
   llvm::DenseMap<Attribute, RecordOp> records;
@@ -213,7 +226,8 @@ LogicalResult ProgramOp::verifyRegions() {
                          << " is not a zero.mesh of this module";
   if (failed(zero::verifyActivations(*this, mesh)) ||
       failed(verifyInputs(*this, mesh)) ||
-      failed(verifySymbols(*this, symbols)) || failed(verifyRecords(*this)))
+      failed(verifySymbols(*this, symbols)) || failed(verifyRecords(*this)) ||
+      failed(verifyFills(*this)))
     return failure();
   // scalar_state_c2
   llvm::StringMap<ScalarStateOp> states;

@@ -14,14 +14,14 @@ namespace zero {
 using namespace mlir;
 using namespace zero;
 
-static bool isLogicalOnly(Operation *op) {
+static bool isLogicalOnly(Operation *op, SymbolTableCollection &symbols) {
   if (auto reduce = dyn_cast<ReduceOp>(op))
     return true;
   if (auto backward = dyn_cast<BackwardOp>(op))
     return llvm::any_of(backward.getSources().getAsRange<FlatSymbolRefAttr>(),
                         [&](FlatSymbolRefAttr source) {
                           return isa_and_present<ParameterOp>(
-                              SymbolTable::lookupNearestSymbolFrom(op, source));
+                              symbols.lookupNearestSymbolFrom(op, source));
                         });
   return isa<NormOp, ClipOp, UpdateOp>(op);
 }
@@ -38,18 +38,20 @@ struct CheckPhasePass : zero::impl::CheckPhasePassBase<CheckPhasePass> {
   using CheckPhasePassBase::CheckPhasePassBase;
 
   void runOnOperation() override {
+    SymbolTableCollection symbols;
     std::function<bool(Operation *)> isIllegal;
     if (phase == "logical") {
       isIllegal = [](Operation *op) {
         return isShardedOnly(op) || isa<zrt::ProgramOp>(op);
       };
     } else if (phase == "sharded") {
-      isIllegal = [](Operation *op) {
-        return isLogicalOnly(op) || isa<TransferOp, zrt::ProgramOp>(op);
+      isIllegal = [&](Operation *op) {
+        return isLogicalOnly(op, symbols) ||
+               isa<TransferOp, zrt::ProgramOp>(op);
       };
     } else if (phase == "placed") {
-      isIllegal = [](Operation *op) {
-        return isLogicalOnly(op) || isa<zrt::ProgramOp>(op);
+      isIllegal = [&](Operation *op) {
+        return isLogicalOnly(op, symbols) || isa<zrt::ProgramOp>(op);
       };
     } else if (phase == "lowered" || phase == "scheduled") {
       isIllegal = [](Operation *op) { return isa<StepOp>(op); };

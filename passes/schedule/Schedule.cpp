@@ -67,6 +67,8 @@ private:
   void join(StringAttr name, const State &state);
   void findReadable();
 
+  SmallVector<Operation *> sortSources(Operation *call,
+                                       ArrayRef<Operation *> sources);
   FlatSymbolRefAttr getEvent(Operation *source);
   ArrayAttr getEvents(const llvm::SetVector<Operation *> &sources);
   void emit();
@@ -74,6 +76,8 @@ private:
   zrt::ProgramOp program;
   zrt::ProgramSymbols symbols;
   SymbolTable names;
+  zrt::HandlerOp firstHandler;
+  llvm::DenseMap<Operation *, unsigned> places; // of calls in their handlers
   llvm::DenseMap<StringAttr, unsigned> numbers;
   llvm::DenseMap<Operation *, Uses> usesOf;
   llvm::DenseMap<StringAttr, State> states; // of the protocol
@@ -188,12 +192,15 @@ void Scheduler::walk(const zrt::Path &path, State state) {
 /// The writes of parameters that the caller may find in flight. Where all are
 /// on the compute stream, the caller waits for that one.
 void Scheduler::findReadable() {
+  llvm::SetVector<StringAttr> stateNames;
+  for (auto transition : program.getOps<zrt::TransitionOp>())
+    stateNames.insert(transition.getNextAttr());
   for (auto table : program.getOps<zrt::BucketTableOp>()) {
     unsigned memory = number(symbols.getMemory(table.getParametersAttr()));
     llvm::SetVector<Operation *> writes;
     bool isOnCompute = true;
-    for (auto state : program.getOps<zrt::TransitionOp>()) {
-      State &known = states[state.getNextAttr()];
+    for (StringAttr name : stateNames) {
+      State &known = states[name];
       if (memory < known.size())
         for (const InFlight &use : known[memory])
           if (use.call && use.writes) {
@@ -238,7 +245,7 @@ FlatSymbolRefAttr Scheduler::getEvent(Operation *source) {
   auto handler = dyn_cast<zrt::HandlerOp>(source);
   Stream stream =
       handler ? Stream::compute : cast<zrt::RuntimeCall>(source).getStream();
-  OpBuilder builder(*program.getOps<zrt::HandlerOp>().begin());
+  OpBuilder builder(firstHandler);
   auto event = builder.create<zrt::EventOp>(source->getLoc(),
                                             getEventName(source), stream);
   names.insert(event);
@@ -260,16 +267,17 @@ ArrayAttr Scheduler::getEvents(const llvm::SetVector<Operation *> &sources) {
 
 /// Puts those first that may imply others: calls of the handler itself, the
 /// last one in front, then what was there when the handler began.
-static SmallVector<Operation *> sortSources(Operation *call,
-                                            ArrayRef<Operation *> sources) {
+SmallVector<Operation *> Scheduler::sortSources(Operation *call,
+                                                ArrayRef<Operation *> sources) {
   SmallVector<Operation *> inHandler, atBegin, others;
   for (Operation *source : sources)
     (source->getBlock() == call->getBlock() ? inHandler
      : isa<zrt::HandlerOp>(source)          ? atBegin
                                             : others)
         .push_back(source);
-  llvm::sort(inHandler,
-             [](Operation *a, Operation *b) { return b->isBeforeInBlock(a); });
+  llvm::sort(inHandler, [&](Operation *a, Operation *b) {
+    return places.lookup(a) > places.lookup(b);
+  });
   llvm::append_range(inHandler, atBegin);
   llvm::append_range(inHandler, others);
   return inHandler;
@@ -301,6 +309,13 @@ void Scheduler::run() {
   if (transitions.empty())
     return;
   assignStreams(program, symbols);
+  for (auto handler : program.getOps<zrt::HandlerOp>()) {
+    if (!firstHandler)
+      firstHandler = handler;
+    // Counted once: blocks lose their order where something is inserted.
+    for (auto [place, call] : llvm::enumerate(handler.getBody().front()))
+      places[&call] = place;
+  }
   initial = (*transitions.begin()).getStateAttr();
   states[initial];
   std::vector<zrt::Path> paths = zrt::enumeratePaths(program);
