@@ -46,6 +46,12 @@ CASES: dict[str, tuple[int, list[str], str]] = {
         ["--parameters", "SIZE", "--groups", "SIZE", "--schedule", "SCHEDULES"],
         "mesh=dp=4 stage=2",
     ),
+    # A bucket for each parameter, and so its own collectives and events.
+    "buckets": (
+        30,
+        ["--parameters", "SIZE"],
+        "mesh=dp=4 stage=2 bucket-bytes=1",
+    ),
     "stages": (
         2,
         ["--parameters", "64", "--mesh", "pp=SIZE,dp=2"],
