@@ -90,6 +90,8 @@ const zero_rt_library &LibraryBuilder::get() {
   SET_TABLE(num_transitions, transitions, transitions)
   SET_TABLE(num_sequences, sequences, sequences)
   SET_TABLE(num_sequence_entries, sequence_entries, sequenceEntries)
+  SET_TABLE(num_stream_events, stream_events, streamEvents)
+  SET_TABLE(num_event_lists, event_lists, eventLists)
   SET_TABLE(num_activations, activations, activations)
   SET_TABLE(num_stages, stages, stages)
 #undef SET_TABLE

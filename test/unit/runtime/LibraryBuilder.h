@@ -85,6 +85,8 @@ public:
   std::vector<zero_rt_transition_row> transitions;
   std::vector<zero_rt_sequence_row> sequences;
   std::vector<zero_rt_sequence_entry> sequenceEntries;
+  std::vector<zero_rt_stream_event_row> streamEvents;
+  std::vector<int64_t> eventLists;
   std::vector<int64_t> transitionHandlers;
   std::vector<zero_rt_activation_row> activations;
   int64_t stageAxes = 0;
