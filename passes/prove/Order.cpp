@@ -8,7 +8,8 @@
 // that touched the memory and may be in flight: the last write, and reads
 // behind it. A call that touches the memory must follow those that it conflicts
 // with. Of paths that lead to one state, calls in flight are united, and a
-// stream follows a call only if it does on each path.
+// stream follows a call only if it does on each path. Gradients may be missing,
+// so what follows an arrival is united with what follows without it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -57,6 +58,8 @@ private:
   void begin(const zrt::Path &path, State &state);
   void walk(const zrt::Path &path);
   void visit(Operation *call, zrt::PathStep step);
+  void arrive(zrt::PathStep step);
+  SmallVector<Access, 2> &inFlightOn(StringAttr memory);
   void checkView(zrt::PathStep step);
   void record(zrt::RecordOp op);
   void wait(StringAttr event, unsigned stream);
@@ -87,6 +90,9 @@ private:
   Clock now = {};
   std::array<Clock, kNumStreams> followed; // by stream
   llvm::DenseMap<StringAttr, Clock> recorded;
+  /// What was in flight before the arrival that is walked, where that changed.
+  llvm::MapVector<StringAttr, SmallVector<Access, 2>> withoutArrival;
+  bool isArriving = false;
 };
 } // namespace
 
@@ -137,7 +143,7 @@ void OrderChecker::wait(StringAttr event, unsigned stream) {
   }
   // It was recorded on an earlier path, if at all.
   for (StringAttr memory : covered.lookup(event))
-    for (Access &access : state[memory])
+    for (Access &access : inFlightOn(memory))
       if (access.call && eventOf.lookup(access.call) == event)
         access.since[stream] = std::min(access.since[stream], now[stream] + 1);
 }
@@ -173,7 +179,7 @@ void OrderChecker::report(Operation *call, const Access &earlier,
 }
 
 void OrderChecker::touch(Access access, StringAttr memory) {
-  SmallVector<Access, 2> &inFlight = state[memory];
+  SmallVector<Access, 2> &inFlight = inFlightOn(memory);
   bool reported = false;
   for (const Access &earlier : inFlight)
     if ((access.writes || earlier.writes) && access.call && !reported &&
@@ -183,13 +189,49 @@ void OrderChecker::touch(Access access, StringAttr memory) {
     }
   // Whoever follows a write follows all that it conflicted with, and whoever
   // follows a call follows those before it on its stream.
+  // The caller may write, and may not.
   llvm::erase_if(inFlight, [&](const Access &earlier) {
-    return access.writes ||
-           (!earlier.writes && earlier.stream == access.stream);
+    if (access.writes)
+      return access.call || earlier.isSame(access);
+    return !earlier.writes && earlier.stream == access.stream;
   });
   access.since.fill(kNever);
   access.since[access.stream] = now[access.stream] + 1;
   inFlight.push_back(access);
+}
+
+SmallVector<Access, 2> &OrderChecker::inFlightOn(StringAttr memory) {
+  SmallVector<Access, 2> &inFlight = state[memory];
+  if (isArriving)
+    withoutArrival.insert({memory, inFlight});
+  return inFlight;
+}
+
+/// Walks the handler of a gradient that may be missing.
+void OrderChecker::arrive(zrt::PathStep step) {
+  auto followedBefore = followed;
+  isArriving = true;
+  for (Operation &call : step.handler.getBody().front())
+    visit(&call, step);
+  isArriving = false;
+  followed = followedBefore;
+  // Whether they were recorded is not known: they count as of earlier paths.
+  for (auto op : step.handler.getBody().getOps<zrt::RecordOp>())
+    recorded.erase(op.getEventAttr().getAttr());
+  for (auto &[memory, before] : withoutArrival) {
+    SmallVector<Access, 2> &inFlight = state[memory];
+    for (const Access &access : before) {
+      auto *same = llvm::find_if(
+          inFlight, [&](const Access &other) { return other.isSame(access); });
+      if (same == inFlight.end()) {
+        inFlight.push_back(access);
+        continue;
+      }
+      for (unsigned s = 0; s < kNumStreams; ++s)
+        same->since[s] = std::max(same->since[s], access.since[s]);
+    }
+  }
+  withoutArrival.clear();
 }
 
 /// The caller writes to a view of a gradient when it likes, after the events of
@@ -261,8 +303,11 @@ void OrderChecker::begin(const zrt::Path &next, State &entered) {
 void OrderChecker::walk(const zrt::Path &next) {
   begin(next, states[next.from]);
   for (zrt::PathStep step : next.steps) {
-    if (step.arriving)
+    if (step.arriving) {
       checkView(step);
+      arrive(step);
+      continue;
+    }
     for (Operation &call : step.handler.getBody().front())
       visit(&call, step);
   }

@@ -10,6 +10,7 @@
 #include "dialect/zrt/Paths.h"
 
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/MapVector.h"
 
 #include <array>
 #include <limits>
@@ -67,6 +68,7 @@ private:
 
   State walk(const zrt::Path &path, const State &state);
   void visit(Operation *call, FlatSymbolRefAttr arriving, Knowledge &known);
+  void arrive(zrt::PathStep step, Knowledge &known);
   void record(unsigned event, Knowledge &known);
   void wait(WaitKey key, unsigned event, Stream stream, Knowledge &known);
   unsigned number(FlatSymbolRefAttr event) {
@@ -126,6 +128,36 @@ void Elider::visit(Operation *call, FlatSymbolRefAttr arriving,
   }
 }
 
+/// A gradient may be missing, so nothing that its handler waits for is known
+/// behind it.
+void Elider::arrive(zrt::PathStep step, Knowledge &known) {
+  llvm::MapVector<unsigned, Places> before;
+  auto keep = [&](FlatSymbolRefAttr symbol) {
+    unsigned event = number(symbol);
+    before.insert({event, known.follows[event]});
+  };
+  SmallVector<zrt::RecordOp> records;
+  for (Operation &call : step.handler.getBody().front())
+    if (auto op = dyn_cast<zrt::RecordOp>(call)) {
+      keep(op.getEventAttr());
+      records.push_back(op);
+    } else if (auto op = dyn_cast<zrt::WaitOp>(call)) {
+      keep(op.getEventAttr());
+    }
+  if (ArrayAttr list = symbols.getTable(step.arriving).getWritableAttr())
+    for (auto symbol : list.getAsRange<FlatSymbolRefAttr>())
+      keep(symbol);
+  auto upTo = known.upTo;
+  for (Operation &call : step.handler.getBody().front())
+    visit(&call, step.arriving, known);
+  known.upTo = upTo;
+  for (auto &[event, follows] : before)
+    for (size_t s = 0; s < kNumStreams; ++s)
+      known.follows[event][s] = std::max(known.follows[event][s], follows[s]);
+  for (zrt::RecordOp op : records)
+    known.atRecord.erase(number(op.getEventAttr()));
+}
+
 Elider::State Elider::walk(const zrt::Path &path, const State &state) {
   Knowledge known;
   known.follows.resize(events.size());
@@ -137,8 +169,11 @@ Elider::State Elider::walk(const zrt::Path &path, const State &state) {
     known.upTo[stream][stream] = kNow;
   }
   for (zrt::PathStep step : path.steps)
-    for (Operation &call : step.handler.getBody().front())
-      visit(&call, step.arriving, known);
+    if (step.arriving)
+      arrive(step, known);
+    else
+      for (Operation &call : step.handler.getBody().front())
+        visit(&call, /*arriving=*/nullptr, known);
   State after(events.size());
   for (unsigned event = 0; event < events.size(); ++event)
     for (size_t s = 0; s < kNumStreams; ++s)

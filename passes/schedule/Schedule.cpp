@@ -55,6 +55,7 @@ private:
   using Uses = SmallVector<std::pair<unsigned, bool>>;
 
   void walk(const zrt::Path &path, State state);
+  void arrive(zrt::PathStep step, int64_t index, State &state);
   void visit(zrt::RuntimeCall call, zrt::PathStep step, int64_t index,
              State &state);
   void addHazard(zrt::RuntimeCall call, zrt::PathStep step, int64_t index,
@@ -130,8 +131,11 @@ void Scheduler::touch(unsigned memory, const InFlight &use, State &state) {
   if (memory >= state.size())
     state.resize(memory + 1);
   // A write follows all that was in flight; a read replaces one of its stream.
+  // The caller may write, and may not.
   llvm::erase_if(state[memory], [&](const InFlight &other) {
-    return use.writes || (!other.writes && other.stream == use.stream);
+    if (use.writes)
+      return use.call || other == use;
+    return !other.writes && other.stream == use.stream;
   });
   state[memory].push_back(use);
 }
@@ -150,6 +154,21 @@ void Scheduler::visit(zrt::RuntimeCall call, zrt::PathStep step, int64_t index,
   }
   for (auto [memory, writes] : uses)
     touch(memory, {call, stream, writes, index}, state);
+}
+
+/// A gradient may be missing. Then what was in flight before still is.
+void Scheduler::arrive(zrt::PathStep step, int64_t index, State &state) {
+  llvm::MapVector<unsigned, SmallVector<InFlight, 2>> without;
+  for (auto call : step.handler.getBody().getOps<zrt::RuntimeCall>()) {
+    for (auto [memory, writes] : getUses(call, step.arriving))
+      if (memory < state.size())
+        without.insert({memory, state[memory]});
+    visit(call, step, index, state);
+  }
+  for (auto &[memory, before] : without)
+    for (const InFlight &use : before)
+      if (!llvm::is_contained(state[memory], use))
+        state[memory].push_back(use);
 }
 
 void Scheduler::touchByCaller(FlatSymbolRefAttr buffer, bool writes,
@@ -182,8 +201,11 @@ void Scheduler::walk(const zrt::Path &path, State state) {
       touchByCaller(table.getParametersAttr(), /*writes=*/false, state);
   int64_t index = 0;
   for (zrt::PathStep step : path.steps) {
-    for (auto call : step.handler.getBody().getOps<zrt::RuntimeCall>())
-      visit(call, step, index, state);
+    if (step.arriving)
+      arrive(step, index, state);
+    else
+      for (auto call : step.handler.getBody().getOps<zrt::RuntimeCall>())
+        visit(call, step, index, state);
     ++index;
   }
   join(path.to, state);
