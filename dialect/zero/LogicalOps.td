@@ -62,6 +62,12 @@ def Zero_StepOp : Zero_Op<"step",
     - `error` changes nothing, and the step is refused with an error;
     - `apply` applies the step all the same.
 
+    `nonfinite` and `loss_scale` follow `normalize`, in this order:
+
+    ```mlir
+    zero.step @train on @cluster normalize(accumulation : -1, dp : -1) nonfinite error loss_scale @scale (%lr: !zero.value<f64>) {
+    ```
+
     Constraints:
 
     - `step_c1`: the mesh exists;
@@ -297,7 +303,8 @@ def Zero_ClipOp : Zero_InferredOp<"clip", [Pure]> {
     Example:
 
     ```mlir
-    %c = zero.clip %r by %norm max 1.0 : !zero.value<8xf32>
+    %c = zero.clip %r by %norm max 1.0 : !zero.value<8xf32> by !zero.value<f64>
+    %d = zero.clip %r by %norm max 1.0 epsilon 1.0e-8 : !zero.value<8xf32> by !zero.value<f64>
     ```
   }];
   let arguments = (ins Variadic<Zero_Value>:$inputs, Zero_Scalar:$norm,
