@@ -27,6 +27,21 @@ StringAttr ProgramSymbols::getMemory(FlatSymbolRefAttr symbol) const {
   return symbol.getAttr();
 }
 
+SmallVector<MemoryUse>
+ProgramSymbols::getUses(RuntimeCall call, FlatSymbolRefAttr arriving) const {
+  SmallVector<MemoryUse> uses;
+  call.getMemoryUses(*this, arriving, uses);
+  zero::ValueType place = getPlace(places, call);
+  if (!place || place.getPresent().empty())
+    return uses;
+  for (MemoryUse &use : uses) {
+    auto buffer = table.lookup<BufferOp>(use.memory);
+    use.isOptional =
+        !buffer || buffer.getValueType().getPresent() != place.getPresent();
+  }
+  return uses;
+}
+
 namespace {
 /// Collects what one call touches.
 class Collector {

@@ -16,6 +16,9 @@ namespace zrt {
 struct MemoryUse {
   mlir::StringAttr memory;
   bool writes = false;
+  /// Whether the call runs on some pipeline stages only of those that have the
+  /// memory.
+  bool isOptional = false;
 };
 
 /// The symbols of a program, looked up once.
@@ -32,11 +35,15 @@ public:
     return tables.lookup(bucket);
   }
   mlir::ArrayRef<mlir::StringAttr> getSlots() const { return slots; }
+  /// What |call| touches; see RuntimeCall::getMemoryUses.
+  llvm::SmallVector<MemoryUse> getUses(RuntimeCall call,
+                                       mlir::FlatSymbolRefAttr arriving) const;
   /// What kernels on the host read: `copy_scalars` writes it.
   mlir::StringAttr getHostScalars() const { return hostScalars; }
 
 private:
   mlir::SymbolTable table;
+  mutable mlir::SymbolTableCollection places;
   llvm::DenseMap<mlir::Attribute, BucketTableOp> tables;
   llvm::SmallVector<mlir::StringAttr> slots;
   mlir::StringAttr hostScalars;

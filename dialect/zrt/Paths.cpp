@@ -14,8 +14,7 @@ using namespace zrt;
 namespace {
 class PathBuilder {
 public:
-  PathBuilder(ProgramOp program, function_ref<bool(FlatSymbolRefAttr)> isHere)
-      : program(program), isHere(isHere), symbols(program) {
+  explicit PathBuilder(ProgramOp program) : program(program), symbols(program) {
     for (auto op : program.getOps<TransitionOp>())
       if (op.getEvent() == Event::arrive)
         arrivals[op.getStateAttr()] = op;
@@ -28,8 +27,8 @@ private:
   void runSequence(TransitionOp arrive);
 
   ProgramOp program;
-  function_ref<bool(FlatSymbolRefAttr)> isHere;
   ProgramSymbols symbols;
+  SymbolTableCollection outer;
   llvm::DenseMap<StringAttr, TransitionOp> arrivals;
   Path path;
 };
@@ -37,19 +36,16 @@ private:
 
 void PathBuilder::run(ArrayAttr handlers, FlatSymbolRefAttr arriving) {
   for (auto symbol : handlers.getAsRange<FlatSymbolRefAttr>())
-    path.steps.push_back({symbols.lookup<HandlerOp>(symbol), arriving});
+    path.steps.push_back({symbols.lookup<HandlerOp>(symbol), arriving,
+                          /*isOptional=*/static_cast<bool>(arriving)});
 }
 
 void PathBuilder::runSequence(TransitionOp arrive) {
   auto sequence = symbols.lookup<SequenceOp>(arrive.getSequenceAttr());
-  SmallVector<FlatSymbolRefAttr> buckets, handlers;
-  for (auto [bucket, handler] :
-       llvm::zip_equal(sequence.getBuckets().getAsRange<FlatSymbolRefAttr>(),
-                       sequence.getHandlers().getAsRange<FlatSymbolRefAttr>()))
-    if (isHere(bucket)) {
-      buckets.push_back(bucket);
-      handlers.push_back(handler);
-    }
+  auto buckets =
+      llvm::to_vector(sequence.getBuckets().getAsRange<FlatSymbolRefAttr>());
+  auto handlers =
+      llvm::to_vector(sequence.getHandlers().getAsRange<FlatSymbolRefAttr>());
   auto open = [&](size_t bucket) {
     if (bucket < buckets.size())
       run(arrive.getHandlers(), buckets[bucket]);
@@ -59,7 +55,10 @@ void PathBuilder::runSequence(TransitionOp arrive) {
     open(i);
   for (size_t i = 0; i < buckets.size(); ++i) {
     run(arrive.getHandlers(), buckets[i]);
-    path.steps.push_back({symbols.lookup<HandlerOp>(handlers[i]), nullptr});
+    auto bucket = lookup<zero::BucketOp>(outer, program, buckets[i]);
+    bool isOnStages = bucket && !bucket.getValueType().getPresent().empty();
+    path.steps.push_back(
+        {symbols.lookup<HandlerOp>(handlers[i]), nullptr, isOnStages});
     open(i + window);
   }
 }
@@ -74,44 +73,17 @@ Path PathBuilder::build(TransitionOp transition) {
       runSequence(arrive);
     else
       for (auto table : program.getOps<BucketTableOp>())
-        if (isHere(table.getBucketAttr()))
-          run(arrive.getHandlers(), table.getBucketAttr());
+        run(arrive.getHandlers(), table.getBucketAttr());
   }
   run(transition.getHandlers());
   return std::move(path);
 }
 
-static std::vector<Path>
-enumerate(ProgramOp program, function_ref<bool(FlatSymbolRefAttr)> isHere) {
-  PathBuilder builder(program, isHere);
+std::vector<Path> zrt::enumeratePaths(ProgramOp program) {
+  PathBuilder builder(program);
   std::vector<Path> paths;
   for (auto transition : program.getOps<TransitionOp>())
     if (transition.getEvent() != Event::arrive)
       paths.push_back(builder.build(transition));
   return paths;
-}
-
-std::vector<Path> zrt::enumeratePaths(ProgramOp program) {
-  return enumerate(program, [](FlatSymbolRefAttr) { return true; });
-}
-
-std::vector<std::vector<Path>> zrt::enumeratePathsOfStages(ProgramOp program) {
-  // Stages that have the same buckets take the same paths.
-  llvm::MapVector<Attribute, llvm::SmallDenseMap<int64_t, int64_t>> axes;
-  std::vector<std::pair<FlatSymbolRefAttr, zero::ValueType>> placed;
-  SymbolTableCollection symbols;
-  for (auto table : program.getOps<BucketTableOp>())
-    placed.push_back(
-        {table.getBucketAttr(),
-         lookup<zero::BucketOp>(symbols, program, table.getBucketAttr())
-             .getValueType()});
-  // Each refines the groups of coordinates that the one before left.
-  using Here = llvm::SmallBitVector;
-  SmallVector<SmallVector<zero::AxisCoordinate>> stages(1);
-  llvm::SetVector<StringAttr> stageAxes;
-  for (auto &[bucket, type] : placed)
-    for (StringAttr axis : type.getStageAxes())
-      stageAxes.insert(axis);
-  (void)axes;
-  return {};
 }

@@ -24,6 +24,9 @@ struct PathStep {
   HandlerOp handler;
   /// The bucket of the gradient that arrives; null where none does.
   mlir::FlatSymbolRefAttr arriving;
+  /// Whether the handler may not run: gradients may be missing, and ranks of
+  /// another pipeline stage do not close the bucket.
+  bool isOptional = false;
 };
 
 struct Path {

@@ -9,7 +9,8 @@
 // behind it. A call that touches the memory must follow those that it conflicts
 // with. Of paths that lead to one state, calls in flight are united, and a
 // stream follows a call only if it does on each path. Gradients may be missing,
-// so what follows an arrival is united with what follows without it.
+// and buckets may be on other pipeline stages, so what is in flight behind
+// their handlers is united with what is without them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -58,12 +59,12 @@ private:
   void begin(const zrt::Path &path, State &state);
   void walk(const zrt::Path &path);
   void visit(Operation *call, zrt::PathStep step);
-  void arrive(zrt::PathStep step);
+  void runOptional(zrt::PathStep step);
   SmallVector<Access, 2> &inFlightOn(StringAttr memory);
   void checkView(zrt::PathStep step);
   void record(zrt::RecordOp op);
   void wait(StringAttr event, unsigned stream);
-  void touch(Access access, StringAttr memory);
+  void touch(Access access, StringAttr memory, bool isOptional);
   bool follows(unsigned stream, const Access &access) const;
   void leave(StringAttr target);
   void checkReadable();
@@ -91,8 +92,8 @@ private:
   std::array<Clock, kNumStreams> followed; // by stream
   llvm::DenseMap<StringAttr, Clock> recorded;
   /// What was in flight before the arrival that is walked, where that changed.
-  llvm::MapVector<StringAttr, SmallVector<Access, 2>> withoutArrival;
-  bool isArriving = false;
+  llvm::MapVector<StringAttr, SmallVector<Access, 2>> withoutStep;
+  bool isOptionalStep = false;
 };
 } // namespace
 
@@ -178,7 +179,7 @@ void OrderChecker::report(Operation *call, const Access &earlier,
   note(diagnostic, earlier, program);
 }
 
-void OrderChecker::touch(Access access, StringAttr memory) {
+void OrderChecker::touch(Access access, StringAttr memory, bool isOptional) {
   SmallVector<Access, 2> &inFlight = inFlightOn(memory);
   bool reported = false;
   for (const Access &earlier : inFlight)
@@ -189,11 +190,11 @@ void OrderChecker::touch(Access access, StringAttr memory) {
     }
   // Whoever follows a write follows all that it conflicted with, and whoever
   // follows a call follows those before it on its stream.
-  // The caller may write, and may not.
   llvm::erase_if(inFlight, [&](const Access &earlier) {
-    if (access.writes)
-      return access.call || earlier.isSame(access);
-    return !earlier.writes && earlier.stream == access.stream;
+    if (isOptional)
+      return earlier.isSame(access);
+    return access.writes ||
+           (!earlier.writes && earlier.stream == access.stream);
   });
   access.since.fill(kNever);
   access.since[access.stream] = now[access.stream] + 1;
@@ -202,23 +203,23 @@ void OrderChecker::touch(Access access, StringAttr memory) {
 
 SmallVector<Access, 2> &OrderChecker::inFlightOn(StringAttr memory) {
   SmallVector<Access, 2> &inFlight = state[memory];
-  if (isArriving)
-    withoutArrival.insert({memory, inFlight});
+  if (isOptionalStep)
+    withoutStep.insert({memory, inFlight});
   return inFlight;
 }
 
-/// Walks the handler of a gradient that may be missing.
-void OrderChecker::arrive(zrt::PathStep step) {
+/// Walks a handler that may not run.
+void OrderChecker::runOptional(zrt::PathStep step) {
   auto followedBefore = followed;
-  isArriving = true;
+  isOptionalStep = true;
   for (Operation &call : step.handler.getBody().front())
     visit(&call, step);
-  isArriving = false;
+  isOptionalStep = false;
   followed = followedBefore;
   // Whether they were recorded is not known: they count as of earlier paths.
   for (auto op : step.handler.getBody().getOps<zrt::RecordOp>())
     recorded.erase(op.getEventAttr().getAttr());
-  for (auto &[memory, before] : withoutArrival) {
+  for (auto &[memory, before] : withoutStep) {
     SmallVector<Access, 2> &inFlight = state[memory];
     for (const Access &access : before) {
       auto *same = llvm::find_if(
@@ -231,7 +232,7 @@ void OrderChecker::arrive(zrt::PathStep step) {
         same->since[s] = std::max(same->since[s], access.since[s]);
     }
   }
-  withoutArrival.clear();
+  withoutStep.clear();
 }
 
 /// The caller writes to a view of a gradient when it likes, after the events of
@@ -268,14 +269,12 @@ void OrderChecker::visit(Operation *op, zrt::PathStep step) {
     return;
   }
   auto call = cast<zrt::RuntimeCall>(op);
-  SmallVector<zrt::MemoryUse> uses;
-  call.getMemoryUses(symbols, step.arriving, uses);
   Access access;
   access.call = call;
   access.stream = static_cast<unsigned>(call.getStream());
-  for (const zrt::MemoryUse &use : uses) {
+  for (const zrt::MemoryUse &use : symbols.getUses(call, step.arriving)) {
     access.writes = use.writes;
-    touch(access, use.memory);
+    touch(access, use.memory, use.isOptional);
   }
 }
 
@@ -292,20 +291,23 @@ void OrderChecker::begin(const zrt::Path &next, State &entered) {
   if (path->from == initial) {
     caller.writes = true;
     for (auto op : program.getOps<zrt::StateOp>())
-      touch(caller, symbols.getMemory(op.getBufferAttr()));
+      // The caller may write, and may not.
+      touch(caller, symbols.getMemory(op.getBufferAttr()), /*isOptional=*/true);
   }
   caller.writes = false;
   if (path->event == zrt::Event::apply)
     for (auto table : program.getOps<zrt::BucketTableOp>())
-      touch(caller, symbols.getMemory(table.getParametersAttr()));
+      touch(caller, symbols.getMemory(table.getParametersAttr()),
+            /*isOptional=*/false);
 }
 
 void OrderChecker::walk(const zrt::Path &next) {
   begin(next, states[next.from]);
   for (zrt::PathStep step : next.steps) {
-    if (step.arriving) {
+    if (step.arriving)
       checkView(step);
-      arrive(step);
+    if (step.isOptional) {
+      runOptional(step);
       continue;
     }
     for (Operation &call : step.handler.getBody().front())

@@ -68,7 +68,7 @@ private:
 
   State walk(const zrt::Path &path, const State &state);
   void visit(Operation *call, FlatSymbolRefAttr arriving, Knowledge &known);
-  void arrive(zrt::PathStep step, Knowledge &known);
+  void runOptional(zrt::PathStep step, Knowledge &known);
   void record(unsigned event, Knowledge &known);
   void wait(WaitKey key, unsigned event, Stream stream, Knowledge &known);
   unsigned number(FlatSymbolRefAttr event) {
@@ -128,9 +128,9 @@ void Elider::visit(Operation *call, FlatSymbolRefAttr arriving,
   }
 }
 
-/// A gradient may be missing, so nothing that its handler waits for is known
-/// behind it.
-void Elider::arrive(zrt::PathStep step, Knowledge &known) {
+/// |step| may not happen, so nothing that its handler waits for is known behind
+/// it.
+void Elider::runOptional(zrt::PathStep step, Knowledge &known) {
   llvm::MapVector<unsigned, Places> before;
   auto keep = [&](FlatSymbolRefAttr symbol) {
     unsigned event = number(symbol);
@@ -144,7 +144,10 @@ void Elider::arrive(zrt::PathStep step, Knowledge &known) {
     } else if (auto op = dyn_cast<zrt::WaitOp>(call)) {
       keep(op.getEventAttr());
     }
-  if (ArrayAttr list = symbols.getTable(step.arriving).getWritableAttr())
+  ArrayAttr list = step.arriving
+                       ? symbols.getTable(step.arriving).getWritableAttr()
+                       : nullptr;
+  if (list)
     for (auto symbol : list.getAsRange<FlatSymbolRefAttr>())
       keep(symbol);
   auto upTo = known.upTo;
@@ -169,8 +172,8 @@ Elider::State Elider::walk(const zrt::Path &path, const State &state) {
     known.upTo[stream][stream] = kNow;
   }
   for (zrt::PathStep step : path.steps)
-    if (step.arriving)
-      arrive(step, known);
+    if (step.isOptional)
+      runOptional(step, known);
     else
       for (Operation &call : step.handler.getBody().front())
         visit(&call, /*arriving=*/nullptr, known);

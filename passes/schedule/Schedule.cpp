@@ -52,10 +52,15 @@ public:
   void run();
 
 private:
-  using Uses = SmallVector<std::pair<unsigned, bool>>;
+  struct Use {
+    unsigned memory;
+    bool writes;
+    bool isOptional;
+  };
+  using Uses = SmallVector<Use>;
 
   void walk(const zrt::Path &path, State state);
-  void arrive(zrt::PathStep step, int64_t index, State &state);
+  void runOptional(zrt::PathStep step, int64_t index, State &state);
   void visit(zrt::RuntimeCall call, zrt::PathStep step, int64_t index,
              State &state);
   void addHazard(zrt::RuntimeCall call, zrt::PathStep step, int64_t index,
@@ -64,7 +69,8 @@ private:
   unsigned number(StringAttr memory);
   /// What the caller does, who touches |buffer| before the path.
   void touchByCaller(FlatSymbolRefAttr buffer, bool writes, State &state);
-  void touch(unsigned memory, const InFlight &use, State &state);
+  void touch(unsigned memory, const InFlight &use, bool isOptional,
+             State &state);
   void join(StringAttr name, const State &state);
   void findReadable();
 
@@ -100,11 +106,9 @@ unsigned Scheduler::number(StringAttr memory) {
 Scheduler::Uses Scheduler::getUses(zrt::RuntimeCall call,
                                    FlatSymbolRefAttr arriving) {
   auto collect = [&] {
-    SmallVector<zrt::MemoryUse> found;
-    call.getMemoryUses(symbols, arriving, found);
     Uses uses;
-    for (const zrt::MemoryUse &use : found)
-      uses.push_back({number(use.memory), use.writes});
+    for (const zrt::MemoryUse &use : symbols.getUses(call, arriving))
+      uses.push_back({number(use.memory), use.writes, use.isOptional});
     return uses;
   };
   if (arriving)
@@ -127,15 +131,15 @@ void Scheduler::addHazard(zrt::RuntimeCall call, zrt::PathStep step,
     waits[call].insert(source);
 }
 
-void Scheduler::touch(unsigned memory, const InFlight &use, State &state) {
+void Scheduler::touch(unsigned memory, const InFlight &use, bool isOptional,
+                      State &state) {
   if (memory >= state.size())
     state.resize(memory + 1);
   // A write follows all that was in flight; a read replaces one of its stream.
-  // The caller may write, and may not.
   llvm::erase_if(state[memory], [&](const InFlight &other) {
-    if (use.writes)
-      return use.call || other == use;
-    return !other.writes && other.stream == use.stream;
+    if (isOptional)
+      return other == use;
+    return use.writes || (!other.writes && other.stream == use.stream);
   });
   state[memory].push_back(use);
 }
@@ -145,22 +149,22 @@ void Scheduler::visit(zrt::RuntimeCall call, zrt::PathStep step, int64_t index,
   Stream stream = call.getStream();
   Uses uses = getUses(call, step.arriving);
   // All of them first: a call does not wait for itself.
-  for (auto [memory, writes] : uses) {
+  for (auto [memory, writes, isOptional] : uses) {
     if (memory >= state.size())
       state.resize(memory + 1);
     for (const InFlight &earlier : state[memory])
       if (earlier.stream != stream && (writes || earlier.writes))
         addHazard(call, step, index, earlier);
   }
-  for (auto [memory, writes] : uses)
-    touch(memory, {call, stream, writes, index}, state);
+  for (auto [memory, writes, isOptional] : uses)
+    touch(memory, {call, stream, writes, index}, isOptional, state);
 }
 
-/// A gradient may be missing. Then what was in flight before still is.
-void Scheduler::arrive(zrt::PathStep step, int64_t index, State &state) {
+/// If |step| does not happen, what was in flight before still is.
+void Scheduler::runOptional(zrt::PathStep step, int64_t index, State &state) {
   llvm::MapVector<unsigned, SmallVector<InFlight, 2>> without;
   for (auto call : step.handler.getBody().getOps<zrt::RuntimeCall>()) {
-    for (auto [memory, writes] : getUses(call, step.arriving))
+    for (auto [memory, writes, isOptional] : getUses(call, step.arriving))
       if (memory < state.size())
         without.insert({memory, state[memory]});
     visit(call, step, index, state);
@@ -174,7 +178,8 @@ void Scheduler::arrive(zrt::PathStep step, int64_t index, State &state) {
 void Scheduler::touchByCaller(FlatSymbolRefAttr buffer, bool writes,
                               State &state) {
   touch(number(symbols.getMemory(buffer)),
-        {nullptr, Stream::compute, writes, -1}, state);
+        // The caller may write, and may not.
+        {nullptr, Stream::compute, writes, -1}, /*isOptional=*/writes, state);
 }
 
 void Scheduler::join(StringAttr name, const State &state) {
@@ -201,8 +206,8 @@ void Scheduler::walk(const zrt::Path &path, State state) {
       touchByCaller(table.getParametersAttr(), /*writes=*/false, state);
   int64_t index = 0;
   for (zrt::PathStep step : path.steps) {
-    if (step.arriving)
-      arrive(step, index, state);
+    if (step.isOptional)
+      runOptional(step, index, state);
     else
       for (auto call : step.handler.getBody().getOps<zrt::RuntimeCall>())
         visit(call, step, index, state);
