@@ -292,15 +292,17 @@ ArrayAttr Scheduler::getEvents(const llvm::SetVector<Operation *> &sources) {
   return ArrayAttr::get(program.getContext(), symbols);
 }
 
-/// Puts those first that may imply others: calls of the handler itself, the
-/// last one in front, then what was there when the handler began.
+/// Puts those first that may imply others: calls before in the handler itself,
+/// the last one in front, then what was there when the handler began.
 SmallVector<Operation *> Scheduler::sortSources(Operation *call,
                                                 ArrayRef<Operation *> sources) {
   SmallVector<Operation *> inHandler, atBegin, others;
   for (Operation *source : sources)
-    (source->getBlock() == call->getBlock() ? inHandler
-     : isa<zrt::HandlerOp>(source)          ? atBegin
-                                            : others)
+    (source->getBlock() == call->getBlock() &&
+             places.lookup(source) < places.lookup(call)
+         ? inHandler
+     : isa<zrt::HandlerOp>(source) ? atBegin
+                                   : others)
         .push_back(source);
   llvm::sort(inHandler, [&](Operation *a, Operation *b) {
     return places.lookup(a) > places.lookup(b);

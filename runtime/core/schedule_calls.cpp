@@ -52,13 +52,15 @@ zero_rt_status Step::waitWritable(int64_t bucket) {
 
 zero_rt_status Step::lendParameters(int64_t bucket, zero_rt_stream *stream) {
   const zero_rt_bucket_row &row = library->buckets[bucket];
-  if (row.num_readable < 0)
-    return device().precede(stream);
   const int64_t *list = library->event_lists + row.first_readable;
+  bool isWritten = false;
   for (int64_t i = 0; i < row.num_readable; ++i)
-    if (const StreamEvent &event = events[size_t(list[i])]; event.isRecorded)
+    if (const StreamEvent &event = events[size_t(list[i])]; event.isRecorded) {
       ZERO_RT_TRY(device().precede(stream, event.signal));
-  return ZERO_RT_OK;
+      isWritten = true;
+    }
+  // No step wrote them yet, or all do it on the compute stream.
+  return isWritten ? zero_rt_status(ZERO_RT_OK) : device().precede(stream);
 }
 
 // The schedule counts slots as written by the call that sets them. A step that
