@@ -78,6 +78,10 @@ public:
   /// The scale by which the caller multiplies the losses of the next step.
   virtual double getLossScale() = 0;
 
+  /// Runs the calls of a scheduled step in the legal order of streams that
+  /// |seed| chooses; 0: in program order. Other phases have no streams.
+  virtual void setOrder(uint64_t seed) {}
+
   /// The part of a parameter that |rank| holds; empty if there is no such
   /// parameter.
   virtual std::vector<Number> getParameter(int64_t rank,

@@ -85,7 +85,7 @@ void ProgramInterpreter::initializeProtocol() {
 
 void ProgramInterpreter::planHandler(int64_t rank, FlatSymbolRefAttr handler) {
   for (Operation &call : program.getHandler(handler).getBody().front())
-    plans[rank].push_back({&call, {}});
+    plans[rank].push_back({&call, {}, false});
 }
 
 LogicalResult ProgramInterpreter::planEvent(int64_t rank, Event event) {
@@ -144,11 +144,13 @@ LogicalResult ProgramInterpreter::planSequence(int64_t rank, int64_t backward,
       BucketOp own = parameter.bucket;
       if (FlatSymbolRefAttr::get(own) != bucket)
         continue;
-      if (isFirst && stores)
+      if (isFirst && stores) {
         note(rank, [this, rank, &parameter] {
           zrt::BucketTableOp arrivals = parameter.arrivals;
           program.poisonMemoryOf(arrivals.getGradientAttr(), rank);
         });
+        plans[rank].back().poisons = true;
+      }
       isFirst = false;
       if (failed(planArrival(rank, backward, parameter)))
         return failure();
@@ -211,7 +213,7 @@ LogicalResult ProgramInterpreter::plan(int64_t rank, Event end) {
 
 /// Whether |a| and |b| are the same collective. They may be in different
 /// handlers.
-static bool isSameCollective(Operation *a, Operation *b) {
+bool ProgramInterpreter::isSameCollective(Operation *a, Operation *b) {
   return a == b || (a && b && a->getName() == b->getName() &&
                     a->getAttrDictionary() == b->getAttrDictionary());
 }
@@ -284,7 +286,7 @@ LogicalResult ProgramInterpreter::discard(ArrayRef<RankInputs> perRank) {
            << "ranks that wait for each other in each backward pass make "
               "different numbers of them";
   program.poisonGradients();
-  return runSideBySide();
+  return order ? runInStreams() : runSideBySide();
 }
 
 FailureOr<StepResult> ProgramInterpreter::apply(ArrayRef<RankInputs> perRank) {
@@ -301,7 +303,7 @@ FailureOr<StepResult> ProgramInterpreter::apply(ArrayRef<RankInputs> perRank) {
     return refused;
   }
   program.poisonGradients();
-  if (failed(runSideBySide()))
+  if (failed(order ? runInStreams() : runSideBySide()))
     return failure();
   return collectResult();
 }

@@ -31,6 +31,7 @@ public:
   apply(llvm::ArrayRef<RankInputs> perRank) override;
   mlir::LogicalResult discard(llvm::ArrayRef<RankInputs> perRank) override;
   double getLossScale() override;
+  void setOrder(uint64_t seed) override { order = seed; }
   std::vector<Number> getParameter(int64_t rank, llvm::StringRef name) override;
   std::vector<Number> getState(llvm::StringRef role,
                                llvm::StringRef name) override;
@@ -39,6 +40,8 @@ public:
   struct Action {
     mlir::Operation *call = nullptr;
     std::function<void()> note;
+    /// Whether the note only fills memory so that a read of it shows.
+    bool poisons = false;
   };
 
 private:
@@ -82,13 +85,18 @@ private:
   mlir::LogicalResult planEvent(int64_t rank, zrt::Event event);
   void planHandler(int64_t rank, mlir::FlatSymbolRefAttr handler);
   void note(int64_t rank, std::function<void()> what) {
-    plans[rank].push_back({nullptr, std::move(what)});
+    plans[rank].push_back({nullptr, std::move(what), false});
   }
   void closeBackward(int64_t rank);
   /// Whether ranks with unequal numbers of backward passes meet in them. A rank
   /// would then wait for ever, or meet another rank at another backward pass.
   bool isStuck() { return !window->isEqual() && meetsInBackwards; }
   mlir::LogicalResult runSideBySide();
+  /// Runs the plans in the order of streams that |order| chooses
+  /// (StreamOrder.cpp).
+  mlir::LogicalResult runInStreams();
+  class StreamOrder;
+  static bool isSameCollective(mlir::Operation *a, mlir::Operation *b);
   mlir::FailureOr<StepResult> collectResult();
 
   // One call of one rank, or of all ranks (ProgramCalls.cpp).
@@ -141,6 +149,7 @@ private:
   std::optional<Window> window;
   std::vector<RankState> states;
   std::vector<Actions> plans; // by rank
+  uint64_t order = 0;         // 0: program order
   /// Whether ranks meet when a backward pass that may not be the last is
   /// closed.
   bool meetsInBackwards = false;

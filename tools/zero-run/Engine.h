@@ -103,6 +103,12 @@ public:
 std::unique_ptr<Engine> createInterpreterEngine(mlir::ModuleOp module,
                                                 Arithmetic arithmetic);
 
+/// Interprets the |scheduled| module in program order and in |orders| legal
+/// orders of streams. Each must give the same bits.
+std::unique_ptr<Engine>
+createOrdersEngine(mlir::ModuleOp scheduled, int64_t ranks, int64_t orders,
+                   llvm::ArrayRef<ParameterInfo> parameters);
+
 /// In which order a compiled step gets its gradients: the last parameter first;
 /// in a separate order for each rank and backward pass; or also those of
 /// different backward passes in one another.

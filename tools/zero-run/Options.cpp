@@ -69,6 +69,11 @@ static cl::opt<std::string>
                 cl::cat(category),
                 cl::desc("Threads of each rank (default 1)"));
 static cl::opt<std::string>
+    ordersFlag("orders", cl::value_desc("N"), cl::cat(category),
+               cl::desc("Also run each step in N legal orders of streams, "
+                        "with seeds 1 to N;\neach must give the bits of "
+                        "program order (default none)"));
+static cl::opt<std::string>
     arrivalsFlag("arrivals", cl::value_desc("backward|shuffled|interleaved"),
                  cl::init("backward"), cl::cat(category),
                  cl::desc("Order of the gradients of a compiled step: the "
@@ -170,6 +175,7 @@ static LogicalResult readList(StringRef text, std::vector<T> &list,
 }
 
 static constexpr int64_t kMaxBackwards = 65536;
+static constexpr int64_t kMaxOrders = 4096;
 static constexpr int64_t kMaxSteps = 1000000000;
 
 static LogicalResult readNumbers(RunOptions &options, std::string &message) {
@@ -292,6 +298,17 @@ static LogicalResult readChoices(RunOptions &options, std::string &message) {
     message = "--until=" + options.lower.until.getValue() +
               " needs --engine=interpreter: only a scheduled step has code";
     return failure();
+  }
+  if (ordersFlag.getNumOccurrences()) {
+    if (failed(readNumber(ordersFlag, 1, kMaxOrders, options.orders, message)))
+      return failure();
+    if (options.engine != EngineKind::interpreter ||
+        options.lower.until != "scheduled") {
+      message = "--orders=" + ordersFlag +
+                " needs --engine=interpreter and --until=scheduled: only there "
+                "is the order of streams chosen";
+      return failure();
+    }
   }
   if (deviceFlag != "host" && failed(parseGpus(deviceFlag, options.gpus)))
     return reject(deviceFlag, "host, cuda or cuda:N,..., such as cuda:0,1",

@@ -38,6 +38,8 @@ struct RunOptions {
   /// Empty: 0.01 each, or a share of its own for each rank.
   std::vector<double> inputs;
   int64_t threads = 1;
+  /// Orders of streams that the interpreter runs each step in; 0: none.
+  int64_t orders = 0;
   std::vector<int> gpus; // that kernels run on; none: the processor
   Arrivals arrivals = Arrivals::backward;
   Hints hints = Hints::unknown;

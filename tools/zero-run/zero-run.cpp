@@ -132,6 +132,9 @@ static LogicalResult createEngines(const RunOptions &options, ModuleOp logical,
     compiled.gpus = options.gpus;
     run.engine = createCompiledEngine(scheduled, run.ranks, run.parameters,
                                       compiled, message);
+  } else if (options.orders > 0) {
+    run.engine = createOrdersEngine(scheduled, run.ranks, options.orders,
+                                    run.parameters);
   } else {
     run.engine = createInterpreterEngine(lowered, Arithmetic::Typed);
   }

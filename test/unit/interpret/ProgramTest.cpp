@@ -253,3 +253,51 @@ TEST(Program, RanksThatWaitForEachOtherAreReported) {
   Runner run(makeProgram(kFill, kReduce, "zrt.all_reduce @gradient over [dp]"));
   EXPECT_TRUE(mlir::failed(run->apply(makeInputs())));
 }
+
+//===----------------------------------------------------------------------===//
+// Orders of streams
+//===----------------------------------------------------------------------===//
+
+/// The program with its reduction on the collective stream, between two waits.
+static std::string makeStreams(const std::string &waitBefore,
+                               const std::string &waitAfter) {
+  std::string text = makeProgram(kFill, R"(
+    zrt.allocate @reduced
+    zrt.record @packed
+    )" + waitBefore + R"(
+    zrt.reduce_scatter @gradient to @reduced over [dp] on collective
+    zrt.record @done
+    )" + waitAfter);
+  return text.insert(text.find("zrt.handler @arrive_first"),
+                     "zrt.event @packed on compute\n"
+                     "  zrt.event @done on collective\n  ");
+}
+
+/// The number of orders of 64 that differ from program order, or fail.
+static int countDifferences(const std::string &text) {
+  Runner expected(text);
+  double sum = expected.applyInputs(makeInputs()).values[0];
+  int differences = 0;
+  for (uint64_t seed = 1; seed <= 64; ++seed) {
+    Runner run(text);
+    run->setOrder(seed);
+    std::vector<RankInputs> inputs = makeInputs();
+    mlir::FailureOr<StepResult> result = run->apply(inputs);
+    differences += failed(result) || result->values[0] != sum ||
+                   run.parameter() != expected.parameter();
+  }
+  return differences;
+}
+
+TEST(Program, EveryLegalOrderOfStreamsGivesTheSameBits) {
+  EXPECT_EQ(countDifferences(makeStreams("zrt.wait @packed on collective",
+                                         "zrt.wait @done on compute")),
+            0);
+}
+
+// Mutants: without a wait some order shows the race.
+TEST(Program, SomeOrderOfStreamsShowsAMissingWait) {
+  EXPECT_GT(countDifferences(makeStreams("", "zrt.wait @done on compute")), 0);
+  EXPECT_GT(countDifferences(makeStreams("zrt.wait @packed on collective", "")),
+            0);
+}
