@@ -33,11 +33,12 @@ TEST(Schedule, EventsAndListsAreInRange) {
   auto refuses = [](const char *text, void (*damage)(LibraryBuilder &)) {
     LibraryBuilder library = makeScheduledStep();
     damage(library);
+    const zero_rt_library &damaged = library.get(); // which writes
     runRanks(2, [&](int32_t, zero_rt_runtime *runtime) {
       zero_rt_step *step = nullptr;
       expectStatus(
           ZERO_RT_INTERNAL,
-          callsOf(runtime).step_create(runtime, &library.get(), nullptr, &step),
+          callsOf(runtime).step_create(runtime, &damaged, nullptr, &step),
           text);
       EXPECT_EQ(step, nullptr);
     });
