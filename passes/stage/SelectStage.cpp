@@ -52,6 +52,36 @@ static void shorten(zrt::SequenceOp sequence,
   sequence.setHandlersAttr(builder.getArrayAttr(handlers));
 }
 
+/// Erases handlers that nothing runs, and waits for events that nothing
+/// records, which pass at once.
+static void eraseUnused(zrt::ProgramOp program) {
+  llvm::DenseSet<Attribute> run, recorded;
+  for (auto transition : program.getOps<zrt::TransitionOp>())
+    run.insert(transition.getHandlers().begin(),
+               transition.getHandlers().end());
+  for (auto sequence : program.getOps<zrt::SequenceOp>())
+    run.insert(sequence.getHandlers().begin(), sequence.getHandlers().end());
+  for (auto handler : llvm::to_vector(program.getOps<zrt::HandlerOp>())) {
+    if (!run.contains(FlatSymbolRefAttr::get(handler))) {
+      handler.erase();
+      continue;
+    }
+    for (auto record : handler.getBody().getOps<zrt::RecordOp>())
+      recorded.insert(record.getEventAttr());
+  }
+  for (auto handler : program.getOps<zrt::HandlerOp>())
+    for (auto wait : llvm::to_vector(handler.getBody().getOps<zrt::WaitOp>()))
+      if (!recorded.contains(wait.getEventAttr()))
+        wait.erase();
+  for (auto table : program.getOps<zrt::BucketTableOp>())
+    for (ArrayAttr list : {table.getWritableAttr(), table.getReadableAttr()})
+      if (list)
+        recorded.insert(list.begin(), list.end());
+  for (auto event : llvm::to_vector(program.getOps<zrt::EventOp>()))
+    if (!recorded.contains(FlatSymbolRefAttr::get(event)))
+      event.erase();
+}
+
 void zero::selectStage(zrt::ProgramOp program,
                        ArrayRef<AxisCoordinate> coordinates) {
   SymbolTableCollection symbols;
@@ -84,6 +114,7 @@ void zero::selectStage(zrt::ProgramOp program,
   for (const auto &list : {calls, tables, buffers})
     for (Operation *op : list)
       op->erase();
+  eraseUnused(program);
 }
 
 namespace {
