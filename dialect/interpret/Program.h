@@ -10,28 +10,25 @@
 #include "dialect/interpret/Array.h"
 #include "dialect/interpret/Ranks.h"
 #include "dialect/interpret/ScalarBody.h"
-#include "dialect/zrt/ZrtDialect.h"
+#include "dialect/zrt/MemoryUses.h"
 
 #include "llvm/ADT/StringMap.h"
 
 namespace zero {
 
-/// A zrt.buffer on all ranks. The contents of a rank are empty while the buffer
-/// is not allocated.
+/// A zrt.buffer on all ranks, without its contents.
 struct Buffer {
   zrt::BufferOp op;
   const Format *format = nullptr;
   std::vector<Range> held; // per rank, in bucket coordinates
-  PerRank contents;
-  std::vector<bool> isOn; // by rank
+  std::vector<bool> isOn;  // by rank
   std::vector<bool> allocated;
+};
 
-  /// Gives |rank| its memory, each element |fill|.
-  void allocate(int64_t rank, double fill);
-  /// The element of |rank| at position |e| of the bucket.
-  Number &at(int64_t rank, int64_t e) {
-    return contents[rank][e - held[rank].begin];
-  }
+/// Memory that was read or written.
+struct Touch {
+  mlir::StringAttr memory;
+  bool writes = false;
 };
 
 /// A zrt.kernel with its body translated.
@@ -43,20 +40,24 @@ struct Kernel {
 /// The tables of a zrt.program and the memory they describe.
 class Program {
 public:
-  explicit Program(zrt::ProgramOp op) : op(op) {}
+  explicit Program(zrt::ProgramOp op) : op(op), symbols(op) {}
 
   /// Allocates everything. Emits a diagnostic at an op that is not supported.
   mlir::LogicalResult initialize(const Ranks &ranks);
 
   zrt::ProgramOp getOp() { return op; }
-  Buffer &getBuffer(mlir::FlatSymbolRefAttr symbol) {
+  const zrt::ProgramSymbols &getSymbols() const { return symbols; }
+  const Buffer &getBuffer(mlir::FlatSymbolRefAttr symbol) {
     return buffers[symbol.getValue()];
   }
+  /// The contents of a buffer on all ranks; empty where it is not allocated.
+  const PerRank &read(mlir::FlatSymbolRefAttr buffer);
+  PerRank &write(mlir::FlatSymbolRefAttr buffer);
+  /// Gives |rank| its memory, each element |fill|.
+  void allocate(mlir::FlatSymbolRefAttr buffer, int64_t rank, double fill);
+  void release(mlir::FlatSymbolRefAttr buffer, int64_t rank);
   Kernel &getKernel(mlir::FlatSymbolRefAttr symbol) {
     return kernels[symbol.getValue()];
-  }
-  ScalarBody &getScalars(mlir::FlatSymbolRefAttr symbol) {
-    return *scalars[symbol.getValue()];
   }
   zrt::SegmentsOp getSegments(mlir::FlatSymbolRefAttr symbol) {
     return op.lookupSymbol<zrt::SegmentsOp>(symbol);
@@ -64,14 +65,22 @@ public:
   zrt::HandlerOp getHandler(mlir::FlatSymbolRefAttr symbol) {
     return op.lookupSymbol<zrt::HandlerOp>(symbol);
   }
-  int64_t getFirstSlot(mlir::FlatSymbolRefAttr symbol) {
-    return firstSlots.lookup(symbol.getValue());
-  }
-  int64_t getNumSlots(mlir::FlatSymbolRefAttr symbol) {
-    return op.lookupSymbol<zrt::SlotsOp>(symbol).size();
-  }
-  /// All scalar slots of a rank.
-  std::vector<Number> &getSlots(int64_t rank) { return slots[rank]; }
+  /// Scalar slots of a rank.
+  llvm::ArrayRef<Number> readSlots(mlir::FlatSymbolRefAttr symbol,
+                                   int64_t rank);
+  llvm::MutableArrayRef<Number> writeSlots(mlir::FlatSymbolRefAttr symbol,
+                                           int64_t rank);
+  void runScalars(const Calculator &calculator, mlir::FlatSymbolRefAttr symbol,
+                  int64_t rank);
+  /// The slots that kernels of a space see; nothing if they were never copied
+  /// to the host.
+  std::optional<llvm::ArrayRef<Number>>
+  readScalars(mlir::FlatSymbolRefAttr symbol, int64_t rank, bool isOnHost);
+  void copySlotsToHost(int64_t rank);
+
+  /// Takes the memory that was read and written since the last call of this
+  /// function.
+  llvm::SmallVector<Touch> takeTouches() { return std::exchange(touches, {}); }
 
   /// Sets gradient buffers to nan at the begin of a step, so that a read before
   /// the first write shows.
@@ -80,12 +89,35 @@ public:
   void poisonMemoryOf(mlir::FlatSymbolRefAttr buffer, int64_t rank);
 
 private:
+  struct Contents {
+    mlir::StringAttr memory;
+    PerRank elements;
+  };
+  /// The slots [first, first + size) of a symbol.
+  struct SlotRange {
+    mlir::StringAttr symbol;
+    int64_t first = 0;
+    int64_t size = 0;
+  };
+  const SlotRange &getSlotRange(mlir::FlatSymbolRefAttr symbol) {
+    return slotRanges[slotRangeOf.lookup(symbol.getValue())];
+  }
+  void fill(llvm::StringRef buffer, int64_t rank, double value);
+  void touch(mlir::StringAttr memory, bool writes) {
+    touches.push_back({memory, writes});
+  }
+
   zrt::ProgramOp op;
+  zrt::ProgramSymbols symbols;
   llvm::StringMap<Buffer> buffers;
+  llvm::StringMap<Contents> contents;
   llvm::StringMap<Kernel> kernels;
   llvm::StringMap<std::unique_ptr<ScalarBody>> scalars;
-  llvm::StringMap<int64_t> firstSlots;
-  std::vector<std::vector<Number>> slots;
+  std::vector<SlotRange> slotRanges; // by first slot
+  llvm::StringMap<size_t> slotRangeOf;
+  std::vector<std::vector<Number>> slots;     // by rank
+  std::vector<std::vector<Number>> hostSlots; // by rank
+  llvm::SmallVector<Touch> touches;
 };
 
 } // namespace zero

@@ -28,13 +28,13 @@ LogicalResult ProgramInterpreter::requireAllocated(Operation *call,
 // Arrivals
 //===----------------------------------------------------------------------===//
 
-LogicalResult ProgramInterpreter::pack(zrt::PackOp op, int64_t rank) {
+LogicalResult ProgramInterpreter::pack(zrt::PackOp op, int64_t rank,
+                                       const Parameter *arriving) {
   RankState &state = states[rank];
-  const Parameter *arriving = state.arriving;
   if (!arriving)
     return op.emitOpError() << "runs in an event that brings no gradient";
   ParameterOp parameter = arriving->op;
-  zrt::BucketTableOp arrivals = arriving->arrivals;
+  zrt::BucketTableOp arrivals = arriving->table;
   if (failed(requireAllocated(op, arrivals.getGradientAttr(), rank)))
     return failure();
   // A second use within one backward pass adds to the first.
@@ -42,20 +42,22 @@ LogicalResult ProgramInterpreter::pack(zrt::PackOp op, int64_t rank) {
       op.getAccumulate() || state.arrived.lookup(parameter.getSymName()) > 0;
   Kernel &kernel =
       program.getKernel(adds ? arrivals.getAddAttr() : arrivals.getStoreAttr());
-  Buffer &buffer = program.getBuffer(arrivals.getGradientAttr());
+  int64_t begin =
+      program.getBuffer(arrivals.getGradientAttr()).held[rank].begin;
+  Array &elements = program.write(arrivals.getGradientAttr())[rank];
   BucketOp bucket = arriving->bucket;
   const Format &arrival = *getFormat(bucket.getArrivalType());
   const std::vector<double> &values =
       *window->find(rank, state.backward, parameter.getSymName());
   for (auto [i, value] : llvm::enumerate(values)) {
-    Number &kept = buffer.at(rank, arriving->range.begin + i);
+    Number &kept = elements[arriving->range.begin + i - begin];
     Number arguments[] = {calculator.read(arrival, value), kept};
     kernel.body->run(calculator,
                      ArrayRef(arguments, kernel.body->getNumArguments()), kept);
   }
   if (!adds)
     for (int64_t e = arriving->range.end; e < arriving->padEnd; ++e)
-      buffer.at(rank, e) = {};
+      elements[e - begin] = {};
   return success();
 }
 
@@ -63,13 +65,15 @@ void ProgramInterpreter::fillMissing(zrt::FillMissingOp op, int64_t rank) {
   for (const Parameter &parameter : parameters) {
     BucketOp bucket = parameter.bucket;
     ParameterOp parameterOp = parameter.op;
-    zrt::BucketTableOp arrivals = parameter.arrivals;
+    zrt::BucketTableOp arrivals = parameter.table;
     if (bucket.getSymName() != op.getBucket() ||
         states[rank].arrived.contains(parameterOp.getSymName()))
       continue;
-    Buffer &buffer = program.getBuffer(arrivals.getGradientAttr());
+    int64_t begin =
+        program.getBuffer(arrivals.getGradientAttr()).held[rank].begin;
+    Array &elements = program.write(arrivals.getGradientAttr())[rank];
     for (int64_t e = parameter.range.begin; e < parameter.padEnd; ++e)
-      buffer.at(rank, e) = {};
+      elements[e - begin] = {};
   }
 }
 
@@ -81,11 +85,27 @@ LogicalResult ProgramInterpreter::launch(zrt::LaunchOp op, int64_t rank) {
   Kernel &kernel = program.getKernel(op.getKernelAttr());
   unsigned numArrays = kernel.op.getNumArrays();
   int64_t numScalars = kernel.op.getNumScalars();
-  std::vector<Buffer *> operands;
-  for (auto symbol : op.getBuffers().getAsRange<FlatSymbolRefAttr>()) {
+  struct Operand {
+    int64_t begin;
+    const Array *in;
+    Array *out;
+  };
+  std::vector<Operand> operands;
+  bool isOnHost = false;
+  for (auto [i, symbol] :
+       llvm::enumerate(op.getBuffers().getAsRange<FlatSymbolRefAttr>())) {
     if (failed(requireAllocated(op, symbol, rank)))
       return failure();
-    operands.push_back(&program.getBuffer(symbol));
+    const Buffer &buffer = program.getBuffer(symbol);
+    zrt::Access access = kernel.op.getArrayAccess(i);
+    Operand &operand = operands.emplace_back(
+        Operand{buffer.held[rank].begin, nullptr, nullptr});
+    if (access != zrt::Access::write)
+      operand.in = &program.read(symbol)[rank];
+    if (access != zrt::Access::read)
+      operand.out = &program.write(symbol)[rank];
+    zrt::BufferOp bufferOp = buffer.op;
+    isOnHost = bufferOp.getSpace() == zrt::Space::host;
   }
   zrt::SegmentsOp segments = program.getSegments(op.getSegmentsAttr());
   int64_t elements = segments.getEnds().empty() ? 0 : segments.getEnds().back();
@@ -94,15 +114,6 @@ LogicalResult ProgramInterpreter::launch(zrt::LaunchOp op, int64_t rank) {
     domain = ranks.getSlices(
         elements,
         SmallVector<StringAttr>(op.getOwn()->getAsRange<StringAttr>()))[rank];
-  std::vector<Number> &slots = program.getSlots(rank);
-  // Kernels on the host have a copy of the scalars.
-  bool isOnHost =
-      !operands.empty() && operands.front()->op.getSpace() == zrt::Space::host;
-  std::vector<Number> &visible = isOnHost ? states[rank].hostSlots : slots;
-  if (numScalars > 0 && visible.empty())
-    return op.emitOpError() << "reads scalars on the host of rank " << rank
-                            << ", which no zrt.copy_scalars copied there";
-
   std::vector<Number> terms; // of a kernel that sums
   std::vector<Number> arguments;
   std::vector<Number> results(kernel.body->getNumResults());
@@ -114,28 +125,31 @@ LogicalResult ProgramInterpreter::launch(zrt::LaunchOp op, int64_t rank) {
     if (numScalars > 0) {
       auto symbol =
           cast<FlatSymbolRefAttr>(segments.getScalars()[segments.getRows()[i]]);
-      scalars =
-          ArrayRef(visible).slice(program.getFirstSlot(symbol), numScalars);
+      auto visible = program.readScalars(symbol, rank, isOnHost);
+      if (!visible)
+        return op.emitOpError() << "reads scalars on the host of rank " << rank
+                                << ", which no zrt.copy_scalars copied there";
+      scalars = visible->take_front(numScalars);
     }
     if (kernel.op.getPredicated() && scalars[0].value != 0)
       continue;
     for (int64_t e = part.begin; e < part.end; ++e) {
       arguments.clear();
       for (unsigned a = 0; a < numArrays; ++a)
-        if (kernel.op.getArrayAccess(a) != zrt::Access::write)
-          arguments.push_back(operands[a]->at(rank, e));
+        if (operands[a].in)
+          arguments.push_back((*operands[a].in)[e - operands[a].begin]);
       llvm::append_range(arguments, scalars);
       kernel.body->run(calculator, arguments, results);
       auto result = results.begin();
       for (unsigned a = 0; a < numArrays; ++a)
-        if (kernel.op.getArrayAccess(a) != zrt::Access::read)
-          operands[a]->at(rank, e) = *result++;
+        if (operands[a].out)
+          (*operands[a].out)[e - operands[a].begin] = *result++;
       if (kernel.op.getSums())
         terms.push_back(*result);
     }
   }
   if (op.getSumAttr())
-    slots[program.getFirstSlot(op.getSumAttr()) + op.getSumIndex()] =
+    program.writeSlots(op.getSumAttr(), rank)[op.getSumIndex()] =
         sumInLanes(calculator, terms);
   return success();
 }
@@ -144,94 +158,105 @@ LogicalResult ProgramInterpreter::launch(zrt::LaunchOp op, int64_t rank) {
 // Collectives
 //===----------------------------------------------------------------------===//
 
-Array ProgramInterpreter::sumOverGroup(Buffer &buffer, const Format &format,
+Array ProgramInterpreter::sumOverGroup(FlatSymbolRefAttr buffer,
+                                       const Format &format,
                                        ArrayRef<int64_t> group) {
   SmallVector<const Array *> addends;
+  const PerRank &contents = program.read(buffer);
   for (int64_t rank : group)
-    addends.push_back(&buffer.contents[rank]);
+    addends.push_back(&contents[rank]);
   return sumInOrder(calculator, format, addends);
 }
 
 LogicalResult ProgramInterpreter::reduceScatter(Operation *call,
                                                 FlatSymbolRefAttr source,
                                                 FlatSymbolRefAttr target,
-                                                ArrayAttr axes,
+                                                ArrayRef<int64_t> group,
                                                 bool accumulate) {
-  for (int64_t rank = 0; rank < ranks.size(); ++rank)
-    if (isOn(call, rank) && (failed(requireAllocated(call, source, rank)) ||
-                             failed(requireAllocated(call, target, rank))))
+  for (int64_t rank : group)
+    if (failed(requireAllocated(call, source, rank)) ||
+        failed(requireAllocated(call, target, rank)))
       return failure();
-  Buffer &buffer = program.getBuffer(target);
-  for (const auto &group : getGroups(call, axes)) {
-    Array sum = sumOverGroup(program.getBuffer(source), *buffer.format, group);
-    for (int64_t rank : group) {
-      Array slice = sum.slice(buffer.held[rank]);
-      Array &kept = buffer.contents[rank];
-      kept = accumulate ? add(calculator, kept, slice) : slice;
-    }
+  const Buffer &buffer = program.getBuffer(target);
+  Array sum = sumOverGroup(source, *buffer.format, group);
+  for (int64_t rank : group) {
+    Array slice = sum.slice(buffer.held[rank]);
+    Array &kept = program.write(target)[rank];
+    kept = accumulate ? ::add(calculator, kept, slice) : slice;
   }
   return success();
 }
 
-LogicalResult ProgramInterpreter::allReduce(zrt::AllReduceOp op) {
-  for (int64_t rank = 0; rank < ranks.size(); ++rank)
-    if (isOn(op, rank) &&
-        (failed(requireAllocated(op, op.getBufferAttr(), rank)) ||
-         failed(requireAllocated(op, op.getResultBuffer(), rank))))
+LogicalResult ProgramInterpreter::allReduce(zrt::AllReduceOp op,
+                                            ArrayRef<int64_t> group) {
+  for (int64_t rank : group)
+    if (failed(requireAllocated(op, op.getBufferAttr(), rank)) ||
+        failed(requireAllocated(op, op.getResultBuffer(), rank)))
       return failure();
-  Buffer &target = program.getBuffer(op.getResultBuffer());
-  for (const auto &group : getGroups(op, op.getAxes())) {
-    Array sum = sumOverGroup(program.getBuffer(op.getBufferAttr()),
-                             *target.format, group);
-    for (int64_t rank : group)
-      target.contents[rank] = sum;
-  }
+  const Buffer &target = program.getBuffer(op.getResultBuffer());
+  Array sum = sumOverGroup(op.getBufferAttr(), *target.format, group);
+  for (int64_t rank : group)
+    program.write(op.getResultBuffer())[rank] = sum;
   return success();
 }
 
-LogicalResult ProgramInterpreter::allGather(zrt::AllGatherOp op) {
-  for (int64_t rank = 0; rank < ranks.size(); ++rank)
-    if (isOn(op, rank) &&
-        failed(requireAllocated(op, op.getBufferAttr(), rank)))
+LogicalResult ProgramInterpreter::allGather(zrt::AllGatherOp op,
+                                            ArrayRef<int64_t> group) {
+  for (int64_t rank : group)
+    if (failed(requireAllocated(op, op.getBufferAttr(), rank)))
       return failure();
-  Buffer &buffer = program.getBuffer(op.getBufferAttr());
-  for (const auto &group : getGroups(op, op.getAxes())) {
-    Array whole(*buffer.format, 0);
-    for (auto [i, rank] : llvm::enumerate(group)) {
-      const Array &array = buffer.contents[rank];
-      Array slice = array.slice(getSlice(array.size(), i, group.size()));
-      llvm::append_range(whole.elements, slice.elements);
-    }
-    for (int64_t rank : group)
-      buffer.contents[rank] = whole;
+  const Buffer &buffer = program.getBuffer(op.getBufferAttr());
+  PerRank &contents = program.write(op.getBufferAttr());
+  Array whole(*buffer.format, 0);
+  for (auto [i, rank] : llvm::enumerate(group)) {
+    const Array &array = contents[rank];
+    Array slice = array.slice(getSlice(array.size(), i, group.size()));
+    llvm::append_range(whole.elements, slice.elements);
   }
+  for (int64_t rank : group)
+    contents[rank] = whole;
   return success();
 }
 
-LogicalResult ProgramInterpreter::runCollective(Operation *call) {
+static void allReduceScalars(const Calculator &calculator, Program &program,
+                             FlatSymbolRefAttr slots, ArrayRef<int64_t> group) {
+  std::vector<Number> sums = program.readSlots(slots, group.front()).vec();
+  for (int64_t rank : group.drop_front())
+    for (auto [sum, addend] :
+         llvm::zip_equal(sums, program.readSlots(slots, rank)))
+      sum = calculator.add(kF64, sum, addend);
+  for (int64_t rank : group)
+    llvm::copy(sums, program.writeSlots(slots, rank).begin());
+}
+
+LogicalResult ProgramInterpreter::runCollective(Operation *call,
+                                                ArrayRef<int64_t> group) {
+  program.takeTouches();
+  LogicalResult result = success();
   if (auto op = dyn_cast<zrt::ReduceScatterOp>(call))
-    return reduceScatter(op, op.getSourceAttr(), op.getTargetAttr(),
-                         op.getAxes(), false);
-  if (auto op = dyn_cast<zrt::ReduceScatterAddOp>(call))
-    return reduceScatter(op, op.getSourceAttr(), op.getTargetAttr(),
-                         op.getAxes(), true);
-  if (auto op = dyn_cast<zrt::AllReduceScalarsOp>(call)) {
-    int64_t first = program.getFirstSlot(op.getSlotsAttr());
-    int64_t end = first + program.getNumSlots(op.getSlotsAttr());
-    for (const auto &group : getGroups(call, op.getAxes()))
-      for (int64_t i = first; i < end; ++i) {
-        Number sum = program.getSlots(group.front())[i];
-        for (int64_t rank : ArrayRef(group).drop_front())
-          sum = calculator.add(kF64, sum, program.getSlots(rank)[i]);
-        for (int64_t rank : group)
-          program.getSlots(rank)[i] = sum;
-      }
-    return success();
-  }
+    result = reduceScatter(op, op.getSourceAttr(), op.getTargetAttr(), group,
+                           /*accumulate=*/false);
+  else if (auto op = dyn_cast<zrt::ReduceScatterAddOp>(call))
+    result = reduceScatter(op, op.getSourceAttr(), op.getTargetAttr(), group,
+                           /*accumulate=*/true);
+  else if (auto op = dyn_cast<zrt::AllReduceScalarsOp>(call))
+    allReduceScalars(calculator, program, op.getSlotsAttr(), group);
+  else if (auto op = dyn_cast<zrt::AllReduceOp>(call))
+    result = allReduce(op, group);
+  else
+    result = allGather(cast<zrt::AllGatherOp>(call), group);
+  return failure(failed(result) || failed(checkTouches(call)));
+}
 
-  if (auto op = dyn_cast<zrt::AllReduceOp>(call))
-    return allReduce(op);
-  return allGather(cast<zrt::AllGatherOp>(call));
+std::vector<int64_t> ProgramInterpreter::getGroupOf(Operation *call,
+                                                    int64_t rank) {
+  if (!isOn(call, rank))
+    return {};
+  if (auto collective = dyn_cast<zrt::Collective>(call))
+    for (auto &group : getGroups(call, collective.getAxes()))
+      if (llvm::is_contained(group, rank))
+        return group;
+  return {rank};
 }
 
 //===----------------------------------------------------------------------===//
@@ -242,13 +267,13 @@ LogicalResult ProgramInterpreter::copy(zrt::CopyOp op, int64_t rank) {
   if (failed(requireAllocated(op, op.getSourceAttr(), rank)) ||
       failed(requireAllocated(op, op.getTargetAttr(), rank)))
     return failure();
-  Buffer &source = program.getBuffer(op.getSourceAttr());
-  Buffer &target = program.getBuffer(op.getTargetAttr());
-  Range from = source.held[rank];
-  Range to = target.held[rank];
+  const Array &source = program.read(op.getSourceAttr())[rank];
+  Array &target = program.write(op.getTargetAttr())[rank];
+  Range from = program.getBuffer(op.getSourceAttr()).held[rank];
+  Range to = program.getBuffer(op.getTargetAttr()).held[rank];
   for (int64_t e = std::max(from.begin, to.begin);
        e < std::min(from.end, to.end); ++e)
-    target.at(rank, e) = source.at(rank, e);
+    target[e - to.begin] = source[e - from.begin];
   return success();
 }
 
@@ -256,9 +281,8 @@ LogicalResult ProgramInterpreter::keepOnRoot(zrt::KeepOnRootOp op,
                                              int64_t rank) {
   if (failed(requireAllocated(op, op.getBufferAttr(), rank)))
     return failure();
-  Buffer &buffer = program.getBuffer(op.getBufferAttr());
   if (!isFirstOver(rank, op.getAxes()))
-    buffer.allocate(rank, 0.0);
+    program.allocate(op.getBufferAttr(), rank, 0.0);
   return success();
 }
 
@@ -269,13 +293,35 @@ bool ProgramInterpreter::isFirstOver(int64_t rank, ArrayAttr axes) {
   });
 }
 
-LogicalResult ProgramInterpreter::run(Operation *call, int64_t rank) {
-  if (!isOn(call, rank))
+LogicalResult ProgramInterpreter::checkTouches(Operation *call,
+                                               const Parameter *arriving) {
+  zrt::BucketTableOp table = arriving ? arriving->table : zrt::BucketTableOp();
+  SmallVector<zrt::MemoryUse> uses = program.getSymbols().getUses(
+      cast<zrt::RuntimeCall>(call), table ? table.getBucketAttr() : nullptr);
+  for (const Touch &touch : program.takeTouches())
+    if (llvm::none_of(uses, [&](const zrt::MemoryUse &use) {
+          return use.memory == touch.memory && (use.writes || !touch.writes);
+        }))
+      return call->emitOpError() << (touch.writes ? "writes" : "reads") << " @"
+                                 << touch.memory.getValue()
+                                 << ", which its getMemoryUses does not list";
+  return success();
+}
+
+LogicalResult ProgramInterpreter::run(const Action &action, int64_t rank) {
+  if (!isOn(action.call, rank))
     return success();
-  std::vector<Number> &slots = program.getSlots(rank);
+  program.takeTouches();
+  return failure(failed(runUnchecked(action, rank)) ||
+                 failed(checkTouches(action.call, action.parameter)));
+}
+
+LogicalResult ProgramInterpreter::runUnchecked(const Action &action,
+                                               int64_t rank) {
+  Operation *call = action.call;
   RankState &state = states[rank];
   if (auto op = dyn_cast<zrt::PackOp>(call))
-    return pack(op, rank);
+    return pack(op, rank, action.parameter);
   if (auto op = dyn_cast<zrt::LaunchOp>(call))
     return launch(op, rank);
   if (auto op = dyn_cast<zrt::FillMissingOp>(call)) {
@@ -283,18 +329,16 @@ LogicalResult ProgramInterpreter::run(Operation *call, int64_t rank) {
     return success();
   }
   if (auto op = dyn_cast<zrt::AllocateOp>(call)) {
-    Buffer &buffer = program.getBuffer(op.getBufferAttr());
-    if (buffer.allocated[rank])
+    if (program.getBuffer(op.getBufferAttr()).allocated[rank])
       return op.emitOpError() << "buffer is allocated already on rank " << rank;
-    buffer.allocate(rank, std::numeric_limits<double>::quiet_NaN());
+    program.allocate(op.getBufferAttr(), rank,
+                     std::numeric_limits<double>::quiet_NaN());
     return success();
   }
   if (auto op = dyn_cast<zrt::ReleaseOp>(call)) {
     if (failed(requireAllocated(op, op.getBufferAttr(), rank)))
       return failure();
-    Buffer &buffer = program.getBuffer(op.getBufferAttr());
-    buffer.contents[rank] = Array();
-    buffer.allocated[rank] = false;
+    program.release(op.getBufferAttr(), rank);
     return success();
   }
   if (auto op = dyn_cast<zrt::CopyOp>(call))
@@ -307,26 +351,26 @@ LogicalResult ProgramInterpreter::run(Operation *call, int64_t rank) {
   if (isa<zrt::RecordOp, zrt::WaitOp, zrt::WaitWritableOp>(call))
     return success();
   if (isa<zrt::CopyScalarsOp>(call)) {
-    state.hostSlots = slots;
+    program.copySlotsToHost(rank);
     return success();
   }
   if (auto op = dyn_cast<zrt::RunScalarsOp>(call)) {
-    program.getScalars(op.getProgramAttr()).run(calculator, {}, {}, slots);
+    program.runScalars(calculator, op.getProgramAttr(), rank);
     return success();
   }
   if (auto op = dyn_cast<zrt::CountArrivalsOp>(call)) {
-    int64_t first = program.getFirstSlot(op.getSlotsAttr());
-    slots[first] = {static_cast<double>(window->getBackwards(rank)), 0};
-    slots[first + 1] = {static_cast<double>(state.missing), 0};
+    auto counts = program.writeSlots(op.getSlotsAttr(), rank);
+    counts[0] = {static_cast<double>(window->getBackwards(rank)), 0};
+    counts[1] = {static_cast<double>(state.missing), 0};
     return success();
   }
   if (auto op = dyn_cast<zrt::CountReplicatedOnceOp>(call)) {
     if (!isFirstOver(rank, op.getAxes()))
-      slots[program.getFirstSlot(op.getSlotsAttr()) + op.getIndex()] = {};
+      program.writeSlots(op.getSlotsAttr(), rank)[op.getIndex()] = {};
     return success();
   }
   if (auto op = dyn_cast<zrt::CommitOp>(call)) {
-    double outcome = slots[program.getFirstSlot(op.getOutcomeAttr())].value;
+    double outcome = program.readSlots(op.getOutcomeAttr(), rank)[0].value;
     // Written so that nan is refused, too.
     if (!(outcome >= 0 && outcome <= 5) || outcome != static_cast<int>(outcome))
       return op.emitOpError() << "got " << outcome << ", which is no outcome";

@@ -6,6 +6,8 @@
 
 #include "dialect/interpret/ProgramInterpreter.h"
 
+#include "dialect/interpret/StreamOrder.h"
+
 using namespace mlir;
 using namespace zero;
 using zrt::Event;
@@ -17,6 +19,16 @@ static std::string getKey(StringRef state, Event event) {
 //===----------------------------------------------------------------------===//
 // What is known before the first step
 //===----------------------------------------------------------------------===//
+
+ProgramInterpreter::ProgramInterpreter(zrt::ProgramOp op, Arithmetic arithmetic)
+    : program(op), calculator(arithmetic) {}
+
+ProgramInterpreter::~ProgramInterpreter() = default;
+
+void ProgramInterpreter::setOrder(uint64_t newSeed) {
+  seed = newSeed;
+  order = seed ? std::make_unique<StreamOrder>(*this, seed) : nullptr;
+}
 
 LogicalResult ProgramInterpreter::initialize() {
   auto module = program.getOp()->getParentOfType<ModuleOp>();
@@ -83,12 +95,14 @@ void ProgramInterpreter::initializeProtocol() {
 // The protocol
 //===----------------------------------------------------------------------===//
 
-void ProgramInterpreter::planHandler(int64_t rank, FlatSymbolRefAttr handler) {
+void ProgramInterpreter::planHandler(int64_t rank, FlatSymbolRefAttr handler,
+                                     const Parameter *arriving) {
   for (Operation &call : program.getHandler(handler).getBody().front())
-    plans[rank].push_back({&call, {}, false});
+    plans[rank].push_back({Action::Kind::call, &call, {}, arriving});
 }
 
-LogicalResult ProgramInterpreter::planEvent(int64_t rank, Event event) {
+LogicalResult ProgramInterpreter::planEvent(int64_t rank, Event event,
+                                            const Parameter *arriving) {
   RankState &state = states[rank];
   auto transition = transitions.lookup(getKey(state.protocol, event));
   if (!transition)
@@ -96,7 +110,7 @@ LogicalResult ProgramInterpreter::planEvent(int64_t rank, Event event) {
            << zrt::stringifyEvent(event) << " is not allowed in state '"
            << state.protocol << "'";
   for (auto handler : transition.getHandlers().getAsRange<FlatSymbolRefAttr>())
-    planHandler(rank, handler);
+    planHandler(rank, handler, arriving);
   state.protocol = transition.getNext().str();
   return success();
 }
@@ -113,15 +127,28 @@ LogicalResult ProgramInterpreter::planArrival(int64_t rank, int64_t backward,
   StringRef name = expected[&parameter - parameters.data()].name;
   if (!window->find(rank, backward, name))
     return success();
-  RankState &state = states[rank];
-  note(rank, [&] { state.arriving = &parameter; });
-  if (failed(planEvent(rank, Event::arrive)))
+  if (isLent(parameter))
+    add(rank, Action::Kind::take, &parameter);
+  if (failed(planEvent(rank, Event::arrive, &parameter)))
     return failure();
-  note(rank, [&state, name] {
-    state.arriving = nullptr;
-    ++state.arrived[name];
-  });
+  note(rank, [&state = states[rank], name] { ++state.arrived[name]; });
   return success();
+}
+
+/// The caller can write only gradients of the type in which they are kept.
+bool ProgramInterpreter::isLent(const Parameter &parameter) {
+  BucketOp bucket = parameter.bucket;
+  zrt::BucketTableOp table = parameter.table;
+  zrt::BufferOp gradient = program.getBuffer(table.getGradientAttr()).op;
+  return usesViews() &&
+         bucket.getArrivalType() == gradient.getValueType().getElementType();
+}
+
+void ProgramInterpreter::planLend(int64_t rank, int64_t backward,
+                                  const Parameter &parameter) {
+  StringRef name = expected[&parameter - parameters.data()].name;
+  if (isLent(parameter) && window->find(rank, backward, name))
+    add(rank, Action::Kind::lend, &parameter);
 }
 
 /// Gradients arrive bucket by bucket. Other orders change the time at which a
@@ -136,33 +163,65 @@ LogicalResult ProgramInterpreter::planSequence(int64_t rank, int64_t backward,
     for (Operation &call : program.getHandler(symbol).getBody().front())
       if (auto pack = dyn_cast<zrt::PackOp>(call))
         stores &= !pack.getAccumulate();
-  for (auto [bucket, handler] : llvm::zip_equal(
-           sequence.getBuckets(),
-           sequence.getHandlers().getAsRange<FlatSymbolRefAttr>())) {
+  auto buckets =
+      llvm::to_vector(sequence.getBuckets().getAsRange<FlatSymbolRefAttr>());
+  auto handlers =
+      llvm::to_vector(sequence.getHandlers().getAsRange<FlatSymbolRefAttr>());
+  auto getMembers = [&](size_t i) {
+    return llvm::make_filter_range(parameters, [&, i](const Parameter &p) {
+      BucketOp own = p.bucket;
+      return FlatSymbolRefAttr::get(own) == buckets[i];
+    });
+  };
+  auto arriveIn = [&](size_t i) {
     bool isFirst = true;
-    for (const Parameter &parameter : parameters) {
-      BucketOp own = parameter.bucket;
-      if (FlatSymbolRefAttr::get(own) != bucket)
-        continue;
-      if (isFirst && stores) {
-        note(rank, [this, rank, &parameter] {
-          zrt::BucketTableOp arrivals = parameter.arrivals;
-          program.poisonMemoryOf(arrivals.getGradientAttr(), rank);
-        });
-        plans[rank].back().poisons = true;
-      }
-      isFirst = false;
+    for (const Parameter &parameter : getMembers(i)) {
+      if (std::exchange(isFirst, false) && stores)
+        note(
+            rank,
+            [this, rank, &parameter] {
+              zrt::BucketTableOp table = parameter.table;
+              program.poisonMemoryOf(table.getGradientAttr(), rank);
+            },
+            Action::Kind::poison);
       if (failed(planArrival(rank, backward, parameter)))
         return failure();
     }
-    planHandler(rank, handler);
+    return success();
+  };
+  auto open = [&](size_t i) {
+    if (i >= buckets.size())
+      return success();
+    for (const Parameter &parameter : getMembers(i))
+      planLend(rank, backward, parameter);
+    return arrivesEarly() ? arriveIn(i) : success();
+  };
+  auto numOpen = static_cast<size_t>(sequence.getWindow());
+  for (size_t i = 0; i < std::min(numOpen, buckets.size()); ++i)
+    if (failed(open(i)))
+      return failure();
+  for (size_t i = 0; i < buckets.size(); ++i) {
+    if (!arrivesEarly() && failed(arriveIn(i)))
+      return failure();
+    if (closes(rank, buckets[i]))
+      planHandler(rank, handlers[i]);
+    if (failed(open(i + numOpen)))
+      return failure();
   }
   return success();
 }
 
+/// Ranks close buckets of their own pipeline stage. In program order all ranks
+/// go through the handlers together, and calls choose their ranks.
+bool ProgramInterpreter::closes(int64_t rank, FlatSymbolRefAttr symbol) {
+  auto module = program.getOp()->getParentOfType<ModuleOp>();
+  auto bucket = module.lookupSymbol<BucketOp>(symbol);
+  return !order || ranks.isOn(bucket.getValueType(), rank);
+}
+
 /// Whether |action| is a call for which ranks meet.
-static bool meets(const ProgramInterpreter::Action &action) {
-  return action.call && zrt::isCollective(action.call);
+static bool meets(const Action &action) {
+  return isa_and_present<zrt::Collective>(action.call);
 }
 
 LogicalResult ProgramInterpreter::planBackward(int64_t rank, int64_t backward) {
@@ -183,6 +242,8 @@ LogicalResult ProgramInterpreter::planBackward(int64_t rank, int64_t backward) {
       return failure();
   } else {
     for (const Parameter &parameter : parameters)
+      planLend(rank, backward, parameter);
+    for (const Parameter &parameter : parameters)
       if (failed(planArrival(rank, backward, parameter)))
         return failure();
   }
@@ -200,15 +261,24 @@ LogicalResult ProgramInterpreter::plan(int64_t rank, Event end) {
   for (int64_t b = 0; b < window->getBackwards(rank); ++b)
     if (failed(planBackward(rank, b)))
       return failure();
-  if (end == Event::apply)
+  if (end == Event::apply) {
+    add(rank, Action::Kind::apply, nullptr);
     note(rank, [this, rank] {
       zrt::ProgramOp op = program.getOp();
       for (auto [symbol, value] :
            llvm::zip_equal(op.getInputs().getAsRange<FlatSymbolRefAttr>(),
                            window->getInputs(rank)))
-        program.getSlots(rank)[program.getFirstSlot(symbol)] = {value, 0};
+        program.writeSlots(symbol, rank)[0] = {value, 0};
     });
-  return planEvent(rank, end);
+  }
+  if (failed(planEvent(rank, end)))
+    return failure();
+  if (end == Event::apply && readsParameters())
+    for (auto [i, parameter] : llvm::enumerate(parameters))
+      if (expected[i].arrivesOn[rank] &&
+          (i == 0 || parameters[i - 1].table != parameter.table))
+        add(rank, Action::Kind::read, &parameter);
+  return success();
 }
 
 /// Whether |a| and |b| are the same collective. They may be in different
@@ -224,11 +294,11 @@ LogicalResult ProgramInterpreter::runSideBySide() {
     for (size_t rank = 0; rank < plans.size(); ++rank)
       for (; cursors[rank] < plans[rank].size(); ++cursors[rank]) {
         const Action &action = plans[rank][cursors[rank]];
-        if (!action.call)
-          action.note();
-        else if (zrt::isCollective(action.call))
+        if (meets(action))
           break;
-        else if (failed(run(action.call, rank)))
+        if (action.note)
+          action.note();
+        else if (action.call && failed(run(action, rank)))
           return failure();
       }
     // Every rank is at a collective, or done.
@@ -252,8 +322,10 @@ LogicalResult ProgramInterpreter::runSideBySide() {
     }
     if (!first)
       return success();
-    if (failed(runCollective(first)))
-      return failure();
+    for (const auto &group :
+         getGroups(first, cast<zrt::Collective>(first).getAxes()))
+      if (failed(runCollective(first, group)))
+        return failure();
     for (size_t &cursor : cursors)
       ++cursor;
   }
@@ -285,8 +357,14 @@ LogicalResult ProgramInterpreter::discard(ArrayRef<RankInputs> perRank) {
     return program.getOp().emitError()
            << "ranks that wait for each other in each backward pass make "
               "different numbers of them";
+  return runPlans();
+}
+
+LogicalResult ProgramInterpreter::runPlans() {
+  if (order)
+    return failure(hasFailed || failed(order->run(plans)));
   program.poisonGradients();
-  return order ? runInStreams() : runSideBySide();
+  return runSideBySide();
 }
 
 FailureOr<StepResult> ProgramInterpreter::apply(ArrayRef<RankInputs> perRank) {
@@ -302,8 +380,7 @@ FailureOr<StepResult> ProgramInterpreter::apply(ArrayRef<RankInputs> perRank) {
     refused.message = window->describe(3);
     return refused;
   }
-  program.poisonGradients();
-  if (failed(order ? runInStreams() : runSideBySide()))
+  if (failed(runPlans()))
     return failure();
   return collectResult();
 }
@@ -323,7 +400,7 @@ FailureOr<StepResult> ProgramInterpreter::collectResult() {
              << result.outcome << " and " << states[rank].outcome;
   }
   for (auto symbol : op.getResults().getAsRange<FlatSymbolRefAttr>()) {
-    Number slot = program.getSlots(0)[program.getFirstSlot(symbol)];
+    Number slot = program.readSlots(symbol, 0)[0];
     result.values.push_back(slot.value);
     result.bounds.push_back(slot.bound);
   }

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialect/interpret/ProgramInterpreter.h"
+#include "dialect/interpret/StreamOrder.h"
 
 using namespace mlir;
 using namespace zero;
@@ -21,19 +21,19 @@ LogicalResult ProgramInterpreter::bindParameter(StringRef name,
            << "parameter '" << name << "' has " << type.getNumElements()
            << " elements, got " << full.size();
   const Format &storage = *getFormat(parameter.op.getDtype());
-  SmallVector<FlatSymbolRefAttr> targets{
-      parameter.arrivals.getParametersAttr()};
-  for (FlatSymbolRefAttr copy : {parameter.arrivals.getMasterAttr(),
-                                 parameter.arrivals.getStagingAttr()})
+  SmallVector<FlatSymbolRefAttr> targets{parameter.table.getParametersAttr()};
+  for (FlatSymbolRefAttr copy :
+       {parameter.table.getMasterAttr(), parameter.table.getStagingAttr()})
     if (copy)
       targets.push_back(copy);
   for (FlatSymbolRefAttr target : targets) {
-    Buffer &buffer = program.getBuffer(target);
+    const Buffer &buffer = program.getBuffer(target);
+    PerRank &contents = program.write(target);
     for (int64_t rank = 0; rank < ranks.size(); ++rank)
       for (auto [i, position] : llvm::enumerate(ranks.getHeld(type, rank))) {
         int64_t e = parameter.range.begin + i;
         if (e >= buffer.held[rank].begin && e < buffer.held[rank].end)
-          buffer.at(rank, e) =
+          contents[rank][e - buffer.held[rank].begin] =
               calculator.convert(storage, *buffer.format,
                                  calculator.read(storage, full[position]));
       }
@@ -44,9 +44,7 @@ LogicalResult ProgramInterpreter::bindParameter(StringRef name,
 double ProgramInterpreter::getLossScale() {
   for (auto slots : program.getOp().getOps<zrt::SlotsOp>())
     if (slots.isLossScale())
-      return program
-          .getSlots(0)[program.getFirstSlot(FlatSymbolRefAttr::get(slots))]
-          .value;
+      return program.readSlots(FlatSymbolRefAttr::get(slots), 0)[0].value;
   return 1;
 }
 
@@ -56,19 +54,22 @@ std::vector<Number> ProgramInterpreter::getParameter(int64_t rank,
   if (it == indices.end())
     return {};
   Parameter &parameter = parameters[it->second];
-  Buffer &buffer = program.getBuffer(parameter.arrivals.getParametersAttr());
-  if (!buffer.isOn[rank])
+  if (order && failed(order->waitForParameters(rank, parameter.table)))
+    hasFailed = true;
+  FlatSymbolRefAttr buffer = parameter.table.getParametersAttr();
+  if (!program.getBuffer(buffer).isOn[rank])
     return {};
-  return buffer.contents[rank].slice(parameter.range).elements;
+  return program.read(buffer)[rank].slice(parameter.range).elements;
 }
 
 std::vector<Number> ProgramInterpreter::getState(StringRef role,
                                                  StringRef name) {
+  if (order && failed(order->finish()))
+    hasFailed = true;
   if (name.empty()) {
     for (auto op : program.getOp().getOps<zrt::ScalarStateOp>())
       if (op.getRole() == role)
-        return {program.getSlots(
-            0)[program.getFirstSlot(op.getSlotsAttr()) + op.getIndex()]};
+        return {program.readSlots(op.getSlotsAttr(), 0)[op.getIndex()]};
     return {};
   }
   auto it = indices.find(name);
@@ -78,7 +79,8 @@ std::vector<Number> ProgramInterpreter::getState(StringRef role,
   for (auto op : program.getOp().getOps<zrt::StateOp>()) {
     if (op.getRole() != role || op.getBucket() != parameter.bucket.getSymName())
       continue;
-    Buffer &buffer = program.getBuffer(op.getBufferAttr());
+    const Buffer &buffer = program.getBuffer(op.getBufferAttr());
+    const PerRank &contents = program.read(op.getBufferAttr());
     ValueType type = parameter.op.getValueType();
     std::vector<Number> joined(type.getNumElements());
     for (int64_t rank = 0; rank < ranks.size(); ++rank) {
@@ -86,7 +88,8 @@ std::vector<Number> ProgramInterpreter::getState(StringRef role,
       std::vector<int64_t> positions = ranks.getHeld(type, rank);
       for (int64_t e = std::max(held.begin, parameter.range.begin);
            e < std::min(held.end, parameter.range.end); ++e)
-        joined[positions[e - parameter.range.begin]] = buffer.at(rank, e);
+        joined[positions[e - parameter.range.begin]] =
+            contents[rank][e - held.begin];
     }
     return joined;
   }

@@ -77,10 +77,10 @@ bool ScalarBody::describe(Operation &op, FirstSlotFn getFirstSlot,
                                 std::max(A.bound, B.bound)}));
   } else if (auto load = dyn_cast<zrt::LoadSlotOp>(op)) {
     instruction.slot = getFirstSlot(load.getSlotsAttr()) + load.getIndex();
-    evaluate = EVALUATE(slots[i.slot]);
+    evaluate = EVALUATE(slots[*i.slot]);
   } else if (auto store = dyn_cast<zrt::StoreSlotOp>(op)) {
     instruction.slot = getFirstSlot(store.getSlotsAttr()) + store.getIndex();
-    evaluate = EVALUATE(slots[i.slot] = A);
+    evaluate = EVALUATE(slots[*i.slot] = A);
   } else {
     return false;
   }
@@ -121,6 +121,8 @@ LogicalResult ScalarBody::translate(Operation &op, FirstSlotFn getFirstSlot,
   registers.emplace_back();
   if (op.getNumResults())
     indices[op.getResult(0)] = instruction.result;
+  if (instruction.slot)
+    slots.push_back({*instruction.slot, isa<zrt::StoreSlotOp>(op)});
   instructions.push_back(instruction);
   return success();
 }

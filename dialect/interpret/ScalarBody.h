@@ -33,6 +33,9 @@ public:
            llvm::MutableArrayRef<Number> out,
            llvm::MutableArrayRef<Number> slots = {});
 
+  /// Each scalar slot that the body reads (false) or writes (true).
+  llvm::ArrayRef<std::pair<int64_t, bool>> getSlots() const { return slots; }
+
 private:
   struct Instruction;
   using EvaluateFn = Number (*)(const Calculator &, const Instruction &,
@@ -45,7 +48,7 @@ private:
     unsigned operands[3] = {0, 0, 0};
     unsigned result = 0;
     double constant = 0;
-    int64_t slot = 0;
+    std::optional<int64_t> slot;
     mlir::arith::CmpFPredicate predicate = {};
   };
 
@@ -57,6 +60,7 @@ private:
   unsigned numArguments = 0;
   std::vector<Instruction> instructions;
   std::vector<unsigned> results;
+  std::vector<std::pair<int64_t, bool>> slots;
   std::vector<Number> registers;
 };
 

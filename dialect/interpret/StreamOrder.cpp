@@ -1,221 +1,169 @@
-//===- StreamOrder.cpp - Runs a zrt.program in an order of streams --------===//
+//===- StreamOrder.cpp - Runs a program in an order of streams ------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-//
-// Each rank has one queue per stream. A call starts and finishes, and calls of
-// other streams may start and finish in between. A call computes at its finish.
-// What the host does between two calls concerns calls on compute only, and is
-// queued there.
-//
-//===----------------------------------------------------------------------===//
 
-#include "dialect/interpret/ProgramInterpreter.h"
-#include "dialect/zrt/MemoryUses.h"
-
-#include <random>
+#include "dialect/interpret/StreamOrder.h"
 
 using namespace mlir;
 using namespace zero;
 using zrt::Stream;
 
-static constexpr unsigned kNumStreams = zrt::getMaxEnumValForStream() + 1;
+ProgramInterpreter::StreamOrder::StreamOrder(ProgramInterpreter &owner,
+                                             uint64_t seed)
+    : owner(owner), seed(seed), random(seed),
+      queues(owner.program.getSymbols(),
+             [&owner](Operation *call, int64_t rank) {
+               return owner.getGroupOf(call, rank);
+             }) {
+  if (random() % 2)
+    late = static_cast<Stream>(random() % (zrt::getMaxEnumValForStream() + 1));
+}
 
-class ProgramInterpreter::StreamOrder {
-public:
-  explicit StreamOrder(ProgramInterpreter &owner)
-      : owner(owner), symbols(owner.program.getOp()), random(owner.order),
-        queues(owner.plans.size()), done(owner.plans.size()) {
-    // Every second order holds one stream back as long as another can move.
-    if (owner.order % 2 == 0)
-      late = owner.order / 2 % kNumStreams;
-  }
+//===----------------------------------------------------------------------===//
+// One item
+//===----------------------------------------------------------------------===//
 
-  LogicalResult run();
+static std::string describe(const StreamQueues::Item &item) {
+  Operation *call = item.action.call;
+  return call ? ("'" + call->getName().getStringRef() + "'").str()
+              : "the caller";
+}
 
-private:
-  using Records = llvm::DenseMap<StringAttr, size_t>;
-  struct Item {
-    const Action *action = nullptr;
-    size_t index = 0; // in the rank's plan
-    Records records;  // of a wait: the records that were queued before
-  };
-  struct Queue {
-    std::vector<Item> items;
-    size_t head = 0;
-    SmallVector<zrt::MemoryUse> uses; // of the call that has started
-    bool started = false;
+LogicalResult
+ProgramInterpreter::StreamOrder::reportRace(const Item &item, const Item &other,
+                                            const zrt::MemoryUse &use,
+                                            bool otherWrites) {
+  auto verb = [](bool writes) { return writes ? "writes" : "reads"; };
+  Operation *at = item.action.call;
+  InFlightDiagnostic diagnostic =
+      at ? at->emitOpError() : owner.program.getOp().emitOpError("the caller ");
+  diagnostic << verb(use.writes) << " @" << use.memory.getValue() << " on rank "
+             << item.rank << " while " << describe(other) << " "
+             << verb(otherWrites) << " it, in a legal order of streams";
+  if (Operation *earlier = other.action.call)
+    diagnostic.attachNote(earlier->getLoc()) << "which is here";
+  return diagnostic;
+}
 
-    Item *front() { return head < items.size() ? &items[head] : nullptr; }
-  };
-  struct Move {
-    size_t rank;
-    unsigned stream;
-  };
-
-  void enqueue(size_t rank);
-  bool hasPassed(size_t rank, const Item &wait, StringAttr event) {
-    auto it = wait.records.find(event);
-    return it == wait.records.end() || done[rank][it->second];
-  }
-  bool isReady(size_t rank, unsigned stream);
-  LogicalResult start(size_t rank, unsigned stream);
-  LogicalResult finish(size_t rank, unsigned stream);
-  LogicalResult step(Move move);
-  void pop(size_t rank, Queue &queue) {
-    done[rank][queue.front()->index] = true;
-    queue.started = false;
-    queue.uses.clear();
-    ++queue.head;
-  }
-  zrt::BucketTableOp getArriving(size_t rank) {
-    const Parameter *parameter = owner.states[rank].arriving;
-    return parameter ? parameter->arrivals : nullptr;
-  }
-
-  ProgramInterpreter &owner;
-  zrt::ProgramSymbols symbols;
-  std::mt19937_64 random;
-  std::vector<std::array<Queue, kNumStreams>> queues; // by rank
-  std::vector<std::vector<bool>> done;                // by rank
-  std::optional<unsigned> late;
-};
-
-void ProgramInterpreter::StreamOrder::enqueue(size_t rank) {
-  Records records;
-  done[rank].resize(owner.plans[rank].size());
-  for (auto [i, action] : llvm::enumerate(owner.plans[rank])) {
-    if (action.poisons)
+LogicalResult ProgramInterpreter::StreamOrder::start(size_t index) {
+  const Item &item = queues.getItem(index);
+  for (size_t running : started) {
+    const Item &other = queues.getItem(running);
+    if (other.rank != item.rank)
       continue;
-    Item item{&action, i, Records()};
-    Stream stream = Stream::compute;
-    if (auto record = dyn_cast_if_present<zrt::RecordOp>(action.call)) {
-      stream = symbols.lookup<zrt::EventOp>(record.getEventAttr()).getStream();
-      records[record.getEventAttr().getAttr()] = i;
-    } else if (auto wait = dyn_cast_if_present<zrt::WaitOp>(action.call)) {
-      stream = wait.getStream();
-      item.records = records;
-    } else if (action.call) {
-      stream = cast<zrt::RuntimeCall>(action.call).getStream();
-      if (isa<zrt::WaitWritableOp>(action.call))
-        item.records = records;
-    }
-    queues[rank][static_cast<unsigned>(stream)].items.push_back(
-        std::move(item));
+    for (const zrt::MemoryUse &use : item.uses)
+      for (const zrt::MemoryUse &theirs : other.uses)
+        if (use.memory == theirs.memory && (use.writes || theirs.writes))
+          return reportRace(item, other, use, theirs.writes);
   }
-}
-
-bool ProgramInterpreter::StreamOrder::isReady(size_t rank, unsigned stream) {
-  Item *item = queues[rank][stream].front();
-  if (!item)
-    return false;
-  Operation *call = item->action->call;
-  if (!call || queues[rank][stream].started)
-    return true;
-  if (auto wait = dyn_cast<zrt::WaitOp>(call))
-    return hasPassed(rank, *item, wait.getEventAttr().getAttr());
-  if (isa<zrt::WaitWritableOp>(call)) {
-    zrt::BucketTableOp table = getArriving(rank);
-    ArrayAttr events = table ? table.getWritableAttr() : nullptr;
-    return !events ||
-           llvm::all_of(events.getAsRange<FlatSymbolRefAttr>(),
-                        [&](FlatSymbolRefAttr event) {
-                          return hasPassed(rank, *item, event.getAttr());
-                        });
-  }
-  if (!zrt::isCollective(call))
-    return true;
-  // All ranks meet.
-  return llvm::all_of(queues, [&](auto &other) {
-    Item *theirs = other[stream].front();
-    return theirs && isSameCollective(theirs->action->call, call);
-  });
-}
-
-LogicalResult ProgramInterpreter::StreamOrder::start(size_t rank,
-                                                     unsigned stream) {
-  Queue &queue = queues[rank][stream];
-  queue.started = true;
-  auto call =
-      dyn_cast_if_present<zrt::RuntimeCall>(queue.front()->action->call);
-  if (!call || !owner.isOn(call, rank))
-    return success();
-  zrt::BucketTableOp arriving = getArriving(rank);
-  call.getMemoryUses(symbols, arriving ? arriving.getBucketAttr() : nullptr,
-                     queue.uses);
-  for (Queue &other : queues[rank])
-    for (const zrt::MemoryUse &theirs : other.uses)
-      for (const zrt::MemoryUse &use : queue.uses)
-        if (&other != &queue && use.memory == theirs.memory &&
-            (use.writes || theirs.writes)) {
-          Operation *earlier = other.front()->action->call;
-          return call.emitOpError()
-                 << (use.writes ? "writes" : "reads") << " @"
-                 << use.memory.getValue() << " on rank " << rank << " while '"
-                 << earlier->getName().getStringRef() << "' "
-                 << (theirs.writes ? "writes" : "reads")
-                 << " it, in the order of streams of seed " << owner.order;
-        }
+  started.insert(index);
   return success();
 }
 
-LogicalResult ProgramInterpreter::StreamOrder::finish(size_t rank,
-                                                      unsigned stream) {
-  Queue &queue = queues[rank][stream];
-  const Action *action = queue.front()->action;
-  if (action->call && zrt::isCollective(action->call)) {
-    if (failed(owner.runCollective(action->call)))
+LogicalResult ProgramInterpreter::StreamOrder::finish(size_t index) {
+  const Item &item = queues.getItem(index);
+  if (item.action.note)
+    item.action.note();
+  else if (isa_and_present<zrt::Collective>(item.action.call)) {
+    SmallVector<int64_t> group;
+    for (size_t together : queues.getTogether(index))
+      group.push_back(queues.getItem(together).rank);
+    llvm::sort(group);
+    if (failed(owner.runCollective(item.action.call, group)))
       return failure();
-    for (size_t other = 0; other < queues.size(); ++other)
-      pop(other, queues[other][stream]);
-    return success();
-  }
-  if (!action->call)
-    action->note();
-  else if (failed(owner.run(action->call, rank)))
+  } else if (item.action.call && failed(owner.run(item.action, item.rank)))
     return failure();
-  pop(rank, queue);
+  for (size_t together : queues.getTogether(index))
+    started.erase(together);
+  queues.finish(progress, index);
   return success();
 }
 
-LogicalResult ProgramInterpreter::StreamOrder::step(Move move) {
-  Queue &queue = queues[move.rank][move.stream];
-  if (queue.started)
-    return finish(move.rank, move.stream);
-  Operation *call = queue.front()->action->call;
-  if (!call || !zrt::isCollective(call))
-    return start(move.rank, move.stream);
-  for (size_t rank = 0; rank < queues.size(); ++rank)
-    if (failed(start(rank, move.stream)))
+LogicalResult ProgramInterpreter::StreamOrder::move(size_t index) {
+  if (started.contains(index))
+    return finish(index);
+  for (size_t together : queues.getTogether(index))
+    if (failed(start(together)))
       return failure();
   return success();
 }
 
-LogicalResult ProgramInterpreter::StreamOrder::run() {
-  for (size_t rank = 0; rank < queues.size(); ++rank)
-    enqueue(rank);
-  while (true) {
-    SmallVector<Move> moves, held;
-    bool isEmpty = true;
-    for (size_t rank = 0; rank < queues.size(); ++rank)
-      for (unsigned stream = 0; stream < kNumStreams; ++stream) {
-        isEmpty &= !queues[rank][stream].front();
-        if (isReady(rank, stream))
-          (late == stream ? held : moves).push_back({rank, stream});
-      }
-    if (isEmpty)
-      return success();
-    ArrayRef<Move> choice = moves.empty() ? held : moves;
-    if (choice.empty())
+//===----------------------------------------------------------------------===//
+// Orders
+//===----------------------------------------------------------------------===//
+
+std::vector<size_t>
+ProgramInterpreter::StreamOrder::getMoves(const llvm::BitVector *among) {
+  std::vector<size_t> moves, held;
+  for (size_t queue = 0; queue < queues.getNumQueues(); ++queue) {
+    std::optional<size_t> next = queues.getNext(progress, queue);
+    if (!next || (among && !among->test(*next)) ||
+        !queues.isReady(progress, *next))
+      continue;
+    bool isHeld = late && queues.getStream(queue) == late;
+    (isHeld ? held : moves).push_back(*next);
+  }
+  return moves.empty() ? held : moves;
+}
+
+LogicalResult
+ProgramInterpreter::StreamOrder::runUntil(const llvm::BitVector &goal) {
+  // BitVector::test is true if some bit of this is not in the argument.
+  while (goal.test(progress.done)) {
+    std::vector<size_t> moves = getMoves();
+    if (moves.empty())
       return owner.program.getOp().emitError()
              << "every stream waits forever in the order of streams of seed "
-             << owner.order;
-    if (failed(step(choice[random() % choice.size()])))
+             << seed;
+    if (failed(move(moves[random() % moves.size()])))
       return failure();
   }
+  return success();
 }
 
-LogicalResult ProgramInterpreter::runInStreams() {
-  return StreamOrder(*this).run();
+LogicalResult ProgramInterpreter::StreamOrder::runRace(const Race &race) {
+  for (std::vector<size_t> moves = getMoves(&race.before); !moves.empty();
+       moves = getMoves(&race.before))
+    if (failed(move(moves.front())))
+      return failure();
+  for (size_t index : {race.first, race.second})
+    if (!progress.done[index] && !started.contains(index) &&
+        failed(move(index)))
+      return failure();
+  // The order that was drawn is past one of them.
+  return reportRace(queues.getItem(race.second), queues.getItem(race.first),
+                    race.use, race.firstWrites);
+}
+
+LogicalResult ProgramInterpreter::StreamOrder::run(ArrayRef<Actions> plans) {
+  size_t previousStep = std::exchange(lastStep, queues.size());
+  for (auto [rank, actions] : llvm::enumerate(plans))
+    queues.add(rank, actions);
+  queues.extend(progress);
+  llvm::BitVector goal(queues.size());
+  goal.set(0, previousStep);
+  if (failed(runUntil(goal)))
+    return failure();
+  if (auto race = findRace(queues, previousStep))
+    return runRace(*race);
+  // All that needs inputs is on the compute stream.
+  for (size_t i = lastStep; i < queues.size(); ++i)
+    if (queues.getStream(queues.getItem(i).queue) == Stream::compute)
+      goal.set(i);
+  return runUntil(goal);
+}
+
+LogicalResult
+ProgramInterpreter::StreamOrder::waitForParameters(int64_t rank,
+                                                   zrt::BucketTableOp table) {
+  llvm::BitVector goal(queues.size());
+  for (size_t i : queues.getWritersOf(rank, table))
+    goal.set(i);
+  return runUntil(goal);
+}
+
+LogicalResult ProgramInterpreter::StreamOrder::finish() {
+  return runUntil(llvm::BitVector(queues.size(), true));
 }

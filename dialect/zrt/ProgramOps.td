@@ -14,12 +14,17 @@
 include "dialect/zrt/ScheduleOps.td"
 
 /// One that may run on another stream than compute.
-class Zrt_QueuedOp<string mnemonic, dag extra = (ins), string format = "">
-    : Zrt_CallOp<mnemonic, extra, format> {
+class Zrt_QueuedOp<string mnemonic, dag extra = (ins), string format = "",
+                   list<Trait> traits = []>
+    : Zrt_CallOp<mnemonic, extra, format, traits> {
   let arguments = !con(extra,
       (ins DefaultValuedOptionalAttr<Zrt_StreamAttr, "Stream::compute">:$stream));
   let assemblyFormat = format # " (`on` custom<Stream>($stream)^)? attr-dict";
 }
+
+class Zrt_CollectiveOp<string mnemonic, dag extra, string format>
+    : Zrt_QueuedOp<mnemonic, extra, format,
+                   [DeclareOpInterfaceMethods<Zrt_Collective>]>;
 
 def Zrt_AllocateOp : Zrt_CallOp<"allocate",
     (ins FlatSymbolRefAttr:$buffer), "$buffer"> {
@@ -206,11 +211,11 @@ def Zrt_CopyOp : Zrt_QueuedOp<"copy", (ins FlatSymbolRefAttr:$source,
 }
 
 class Zrt_ScatterOp<string mnemonic>
-    : Zrt_QueuedOp<mnemonic, (ins FlatSymbolRefAttr:$source,
+    : Zrt_CollectiveOp<mnemonic, (ins FlatSymbolRefAttr:$source,
         FlatSymbolRefAttr:$target, StrArrayAttr:$axes),
         "$source `to` $target `over` custom<NameList>($axes)">;
 
-def Zrt_AllReduceOp : Zrt_QueuedOp<"all_reduce",
+def Zrt_AllReduceOp : Zrt_CollectiveOp<"all_reduce",
     (ins FlatSymbolRefAttr:$buffer, OptionalAttr<FlatSymbolRefAttr>:$target,
          StrArrayAttr:$axes),
     "$buffer (`to` $target^)? `over` custom<NameList>($axes)"> {
@@ -241,7 +246,7 @@ def Zrt_AllReduceOp : Zrt_QueuedOp<"all_reduce",
   }];
 }
 
-def Zrt_AllGatherOp : Zrt_QueuedOp<"all_gather",
+def Zrt_AllGatherOp : Zrt_CollectiveOp<"all_gather",
     (ins FlatSymbolRefAttr:$buffer, StrArrayAttr:$axes),
     "$buffer `over` custom<NameList>($axes)"> {
   let summary = "Sends each rank's slice of a row to the other ranks, in place";
@@ -335,7 +340,7 @@ def Zrt_CountReplicatedOnceOp : Zrt_CallOp<"count_replicated_once",
   }];
 }
 
-def Zrt_AllReduceScalarsOp : Zrt_QueuedOp<"all_reduce_scalars",
+def Zrt_AllReduceScalarsOp : Zrt_CollectiveOp<"all_reduce_scalars",
     (ins FlatSymbolRefAttr:$slots, StrArrayAttr:$axes),
     "$slots `over` custom<NameList>($axes)"> {
   let summary = "Sums scalar slots over the ranks of some axes";

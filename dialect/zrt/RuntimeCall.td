@@ -30,4 +30,15 @@ def Zrt_RuntimeCall : OpInterface<"RuntimeCall"> {
   ];
 }
 
+def Zrt_Collective : OpInterface<"Collective", [Zrt_RuntimeCall]> {
+  let cppNamespace = "::zrt";
+  let description = [{
+    A call in which the ranks that differ over some axes meet: none is done with it
+    before all have reached it.
+  }];
+  let methods = [
+    InterfaceMethod<"The axes over which ranks meet.", "::mlir::ArrayAttr", "getAxes">
+  ];
+}
+
 #endif // ZRT_RUNTIME_CALL_TD

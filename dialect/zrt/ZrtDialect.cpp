@@ -169,8 +169,3 @@ zero::ValueType zrt::getPlace(SymbolTableCollection &symbols, Operation *call) {
     return bucket.getValueType();
   return nullptr;
 }
-
-bool zrt::isCollective(Operation *call) {
-  return isa<AllReduceOp, AllGatherOp, ReduceScatterOp, ReduceScatterAddOp,
-             AllReduceScalarsOp>(call);
-}

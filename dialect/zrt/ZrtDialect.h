@@ -59,9 +59,6 @@ mlir::LogicalResult verifyParameters(
     mlir::ModuleOp module,
     llvm::function_ref<mlir::InFlightDiagnostic(mlir::Operation *)> emitError);
 
-/// Whether all ranks must meet at this call.
-bool isCollective(mlir::Operation *call);
-
 } // namespace zrt
 
 #endif // ZERO_DIALECT_ZRT_ZRTDIALECT_H

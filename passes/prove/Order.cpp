@@ -37,12 +37,25 @@ struct Access {
   bool writes = false;
   /// The time of each stream from which on the stream follows the call.
   Clock since = {};
+  /// The first event that its handler recorded behind it; null before that.
+  StringAttr event;
 
   bool isSame(const Access &other) const {
     return call == other.call && stream == other.stream &&
            writes == other.writes;
   }
 };
+
+/// Leaves in |access| what holds of |other|, too. Returns whether it changed.
+bool join(Access &access, const Access &other) {
+  Access before = access;
+  for (unsigned s = 0; s < kNumStreams; ++s)
+    access.since[s] = std::max(access.since[s], other.since[s]);
+  if (access.event != other.event)
+    access.event = nullptr;
+  return access.since != before.since || access.event != before.event;
+}
+
 using State = llvm::DenseMap<StringAttr, SmallVector<Access, 2>>;
 
 class OrderChecker {
@@ -79,8 +92,7 @@ private:
   zrt::ProgramOp program;
   zrt::ProgramSymbols symbols;
   StringAttr initial;
-  /// The event that is recorded behind a call, and the memory of those calls.
-  llvm::DenseMap<Operation *, StringAttr> eventOf;
+  /// The memory of calls behind which an event is the first.
   llvm::DenseMap<StringAttr, SmallVector<StringAttr>> covered;
   llvm::MapVector<StringAttr, State> states; // of the protocol
   bool hasChanged = false;
@@ -97,26 +109,24 @@ private:
 };
 } // namespace
 
-/// A handler records an event for the calls of the event's stream in front of
-/// it.
+/// In a handler, the first event behind a call is that of the next record on
+/// the call's stream.
 void OrderChecker::findCovered() {
   for (auto handler : program.getOps<zrt::HandlerOp>()) {
-    std::array<SmallVector<zrt::RuntimeCall>, kNumStreams> open;
+    std::array<SmallVector<StringAttr>, kNumStreams> open;
     for (auto call : handler.getBody().getOps<zrt::RuntimeCall>()) {
       auto record = dyn_cast<zrt::RecordOp>(call.getOperation());
       if (!record) {
-        open[static_cast<unsigned>(call.getStream())].push_back(call);
+        SmallVector<zrt::MemoryUse> uses;
+        call.getMemoryUses(symbols, nullptr, uses);
+        for (const zrt::MemoryUse &use : uses)
+          open[static_cast<unsigned>(call.getStream())].push_back(use.memory);
         continue;
       }
       auto event = symbols.lookup<zrt::EventOp>(record.getEventAttr());
-      for (zrt::RuntimeCall before :
-           std::exchange(open[static_cast<unsigned>(event.getStream())], {})) {
-        eventOf[before] = event.getSymNameAttr();
-        SmallVector<zrt::MemoryUse> uses;
-        before.getMemoryUses(symbols, nullptr, uses);
-        for (const zrt::MemoryUse &use : uses)
-          covered[event.getSymNameAttr()].push_back(use.memory);
-      }
+      llvm::append_range(
+          covered[event.getSymNameAttr()],
+          std::exchange(open[static_cast<unsigned>(event.getStream())], {}));
     }
   }
 }
@@ -134,6 +144,10 @@ void OrderChecker::record(zrt::RecordOp op) {
   Clock &clock = recorded[event.getSymNameAttr()];
   clock = followed[stream];
   clock[stream] = ++now[stream];
+  for (StringAttr memory : covered.lookup(event.getSymNameAttr()))
+    for (Access &access : inFlightOn(memory))
+      if (access.call && access.stream == stream && !access.event)
+        access.event = event.getSymNameAttr();
 }
 
 void OrderChecker::wait(StringAttr event, unsigned stream) {
@@ -145,7 +159,7 @@ void OrderChecker::wait(StringAttr event, unsigned stream) {
   // It was recorded on an earlier path, if at all.
   for (StringAttr memory : covered.lookup(event))
     for (Access &access : inFlightOn(memory))
-      if (access.call && eventOf.lookup(access.call) == event)
+      if (access.event == event)
         access.since[stream] = std::min(access.since[stream], now[stream] + 1);
 }
 
@@ -228,8 +242,7 @@ void OrderChecker::runOptional(zrt::PathStep step) {
         inFlight.push_back(access);
         continue;
       }
-      for (unsigned s = 0; s < kNumStreams; ++s)
-        same->since[s] = std::max(same->since[s], access.since[s]);
+      join(*same, access);
     }
   }
   withoutStep.clear();
@@ -242,7 +255,7 @@ void OrderChecker::checkView(zrt::PathStep step) {
   StringAttr memory = symbols.getMemory(table.getGradientAttr());
   for (const Access &earlier : state[memory]) {
     if (follows(static_cast<unsigned>(Stream::compute), earlier) ||
-        isListed(table.getWritableAttr(), eventOf.lookup(earlier.call)))
+        isListed(table.getWritableAttr(), earlier.event))
       continue;
     InFlightDiagnostic diagnostic = proof.report.error(table);
     diagnostic << "lends @" << memory.getValue() << " to the caller while "
@@ -334,11 +347,7 @@ void OrderChecker::leave(StringAttr target) {
         hasChanged = true;
         continue;
       }
-      for (unsigned s = 0; s < kNumStreams; ++s)
-        if (since[s] == kNever && same->since[s] != kNever) {
-          same->since[s] = kNever;
-          hasChanged = true;
-        }
+      hasChanged |= join(*same, access);
     }
   }
 }
@@ -352,7 +361,7 @@ void OrderChecker::checkReadable() {
       for (const Access &access : left.lookup(memory)) {
         constexpr auto compute = static_cast<unsigned>(Stream::compute);
         if (!access.call || !access.writes ||
-            (events ? isListed(events, eventOf.lookup(access.call))
+            (events ? isListed(events, access.event)
                     : access.since[compute] == 0))
           continue;
         InFlightDiagnostic diagnostic = proof.report.error(table);

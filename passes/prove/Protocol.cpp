@@ -51,7 +51,7 @@ Collectives ProgramReader::getCollectives(zrt::TransitionOp transition) {
     auto handler = symbols.lookup<zrt::HandlerOp>(
         cast<FlatSymbolRefAttr>(symbol).getAttr());
     for (Operation &call : handler.getBody().front())
-      if (zrt::isCollective(&call)) {
+      if (isa<zrt::Collective>(call)) {
         ValueType place = zrt::getPlace(places, &call);
         Collective collective{
             call.getName().getStringRef(), call.getAttrDictionary(),

@@ -97,8 +97,8 @@ void ProgramReader::receive(Node &node) {
         proof.report.error(&call)
             << "runs once per arriving gradient, in an order that differs by "
                "rank"
-            << (zrt::isCollective(&call) ? ": ranks would wait for each other"
-                                         : "");
+            << (isa<zrt::Collective>(call) ? ": ranks would wait for each other"
+                                           : "");
         return;
       }
       ++packs;

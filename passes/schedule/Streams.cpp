@@ -25,7 +25,7 @@ static Stream chooseStream(Operation *call, const zrt::ProgramSymbols &symbols,
   if (auto reduce = dyn_cast<zrt::AllReduceScalarsOp>(call))
     return isAlone(reduce.getAxes(), mesh) ? Stream::compute
                                            : Stream::collective;
-  if (zrt::isCollective(call))
+  if (isa<zrt::Collective>(call))
     return Stream::collective;
   auto spaceOf = [&](FlatSymbolRefAttr buffer) {
     return symbols.lookup<zrt::BufferOp>(buffer).getSpace();

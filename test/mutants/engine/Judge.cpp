@@ -65,7 +65,10 @@ struct Script {
   double counts = 1;                // times what ranks count, where they do
   unsigned hinted = 0;       // bit b: backward pass b is begun as the last
   bool hintsOnFirst = false; // on rank 0 only
+  /// By backward pass, a bit for each parameter without a gradient on any rank.
+  std::vector<unsigned> lost = {};
 };
+using Scripts = std::vector<Script>;
 } // namespace
 
 static std::vector<double> draw(std::mt19937_64 &random, int64_t count,
@@ -123,12 +126,14 @@ static std::vector<RankInputs> getInputs(const Subject &subject,
         bool last = isLate && rank == lastRank;
         bool lastAlike =
             isLate && parameter.giver[rank] == parameter.giver[lastRank];
+        unsigned index = &parameter - subject.parameters.data();
         if (parameter.optional && b == script.absentIn)
           continue;
-        if (last && &parameter - subject.parameters.data() == script.missing)
+        if (b < int(script.lost.size()) && script.lost[b] >> index & 1)
           continue;
-        if (lastAlike && !values.empty() &&
-            &parameter - subject.parameters.data() == script.nonfinite)
+        if (last && int(index) == script.missing)
+          continue;
+        if (lastAlike && !values.empty() && int(index) == script.nonfinite)
           values.back() = std::numeric_limits<double>::infinity();
         for (double &value : values)
           value *= lossScale;
@@ -139,42 +144,22 @@ static std::vector<RankInputs> getInputs(const Subject &subject,
   return inputs;
 }
 
-Behaviour test::run(ModuleOp module, const Subject &subject,
-                    Arithmetic arithmetic, unsigned seed) {
-  Behaviour behaviour;
-  std::mt19937_64 random(seed);
-  auto fail = [&] {
-    behaviour.failed = true;
-    return behaviour;
-  };
-  auto interpreter = Interpreter::create(module, arithmetic);
-  if (failed(interpreter) || (*interpreter)->getNumRanks() != subject.ranks)
-    return fail();
-  for (const ParameterInfo &parameter : subject.parameters)
-    if (failed((*interpreter)
-                   ->bindParameter(parameter.name,
-                                   draw(random, parameter.elements))))
-      return fail();
-  auto see = [&](const std::vector<Number> &numbers) {
-    behaviour.numbers.push_back(double(numbers.size()));
-    for (const Number &number : numbers)
-      behaviour.numbers.push_back(number.value);
-  };
-  std::vector<Script> scripts = {
-      // Skipped before anything was applied; all zeros.
-      {{1}, -1, -1, 0},
-      {{1}, -1, -1, -1, 0},
-      {{1}},
-      {{3}},
-      {{2}, 0},
-      {{2}, 1},
-      {{2}},
-      {{1, 2}},
-      {{1}, 0},
-      {{2, 1}},
-      // Nothing to clip.
-      {{3}, -1, -1, -1, 1.0 / 65536},
-      {{1}, -1, -1, -1, 1.0 / 1048576}};
+/// One of each kind that may show something.
+static Scripts getScripts(const Subject &subject) {
+  Scripts scripts = {// Skipped before anything was applied; all zeros.
+                     {{1}, -1, -1, 0},
+                     {{1}, -1, -1, -1, 0},
+                     {{1}},
+                     {{3}},
+                     {{2}, 0},
+                     {{2}, 1},
+                     {{2}},
+                     {{1, 2}},
+                     {{1}, 0},
+                     {{2, 1}},
+                     // Nothing to clip.
+                     {{3}, -1, -1, -1, 1.0 / 65536},
+                     {{1}, -1, -1, -1, 1.0 / 1048576}};
   for (int i = 0; i < int(subject.parameters.size()); ++i)
     for (int backwards : {1, 2}) {
       scripts.push_back({{backwards}, -1, i, -1});
@@ -236,6 +221,50 @@ Behaviour test::run(ModuleOp module, const Subject &subject,
     llvm::erase_if(scripts, [](auto &script) { return script.nonfinite >= 0; });
     scripts.push_back({{1}, -1, -1, 0});
   }
+  return scripts;
+}
+
+/// A walk in which what one step leaves in flight meets many others.
+static Scripts getWalk(const Subject &subject) {
+  std::mt19937_64 random(1);
+  Scripts scripts(300);
+  for (Script &script : scripts) {
+    script.backwards = {1 + int(random() % 3)};
+    script.closesLast = random() % 2;
+    script.isDiscarded = random() % 3 == 0;
+    script.hinted = random() % 8 & random();
+    for (int b = 0; b < script.backwards[0]; ++b) {
+      unsigned all = (1u << subject.parameters.size()) - 1;
+      unsigned lost = unsigned(random()) & all;
+      script.lost.push_back(random() % 2 ? 0 : random() % 3 ? lost : all);
+    }
+  }
+  return scripts;
+}
+
+static Behaviour run(ModuleOp module, const Subject &subject,
+                     const Scripts &scripts, Arithmetic arithmetic,
+                     unsigned seed, uint64_t order) {
+  Behaviour behaviour;
+  std::mt19937_64 random(seed);
+  auto fail = [&] {
+    behaviour.failed = true;
+    return behaviour;
+  };
+  auto interpreter = Interpreter::create(module, arithmetic);
+  if (failed(interpreter) || (*interpreter)->getNumRanks() != subject.ranks)
+    return fail();
+  (*interpreter)->setOrder(order);
+  for (const ParameterInfo &parameter : subject.parameters)
+    if (failed((*interpreter)
+                   ->bindParameter(parameter.name,
+                                   draw(random, parameter.elements))))
+      return fail();
+  auto see = [&](const std::vector<Number> &numbers) {
+    behaviour.numbers.push_back(double(numbers.size()));
+    for (const Number &number : numbers)
+      behaviour.numbers.push_back(number.value);
+  };
   auto seeCounters = [&] {
     for (const std::string &counter : subject.counters)
       see((*interpreter)->getState(counter, ""));
@@ -264,6 +293,17 @@ Behaviour test::run(ModuleOp module, const Subject &subject,
     seeCounters();
   }
   return behaviour;
+}
+
+Behaviour test::run(ModuleOp module, const Subject &subject,
+                    Arithmetic arithmetic, unsigned seed) {
+  return ::run(module, subject, getScripts(subject), arithmetic, seed,
+               /*order=*/0);
+}
+
+Behaviour test::runInOrder(ModuleOp module, const Subject &subject,
+                           unsigned seed, uint64_t order) {
+  return ::run(module, subject, getWalk(subject), Arithmetic::F64, seed, order);
 }
 
 std::string test::getInterface(ModuleOp module) {

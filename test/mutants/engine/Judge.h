@@ -37,6 +37,11 @@ Subject getSubject(mlir::ModuleOp logical);
 Behaviour run(mlir::ModuleOp module, const Subject &subject,
               Arithmetic arithmetic, unsigned seed);
 
+/// Runs many short steps in the |order| of streams, which is 0 for program
+/// order.
+Behaviour runInOrder(mlir::ModuleOp module, const Subject &subject,
+                     unsigned seed, uint64_t order);
+
 /// What a caller and a checkpoint see of the step in |module|: parameters,
 /// types, states.
 std::string getInterface(mlir::ModuleOp module);

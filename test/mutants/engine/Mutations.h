@@ -22,6 +22,11 @@ struct Mutation {
   std::function<void(const Ops &)> apply;
 };
 
+/// Every change that these operators can make of the records, waits and streams
+/// of the scheduled step in |module|.
+void addScheduleMutations(mlir::ModuleOp module,
+                          std::vector<Mutation> &mutations);
+
 /// Every change that these operators can make of the step in |module|:
 /// whole ops (OpMutations.cpp) ...
 void addOpMutations(mlir::ModuleOp module, std::vector<Mutation> &mutations);

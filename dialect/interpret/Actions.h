@@ -1,0 +1,53 @@
+//===- Actions.h - The actions of a rank in a step --------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_DIALECT_INTERPRET_ACTIONS_H
+#define ZERO_DIALECT_INTERPRET_ACTIONS_H
+
+#include "dialect/interpret/Array.h"
+#include "dialect/zero/ZeroDialect.h"
+#include "dialect/zrt/ZrtDialect.h"
+
+#include <functional>
+
+namespace zero {
+
+/// A parameter, its place in a bucket, and the table of the bucket.
+struct PlacedParameter {
+  ParameterOp op;
+  BucketOp bucket;
+  zrt::BucketTableOp table;
+  Range range;
+  int64_t padEnd = 0;
+};
+
+/// One action of the host of a rank.
+struct Action {
+  enum class Kind {
+    call,   ///< a call of the program
+    note,   ///< a change of the rank's state between two calls
+    poison, ///< fills memory, so that a read of it shows
+    /// From now on the caller may write to the view of the gradient of
+    /// |parameter|.
+    lend,
+    /// The caller has written to the view.
+    take,
+    /// `apply` begins. The caller reads parameters no more.
+    apply,
+    /// From now on the caller reads the parameters in the bucket of
+    /// |parameter|.
+    read,
+  };
+  Kind kind = Kind::call;
+  mlir::Operation *call = nullptr;
+  std::function<void()> note = {};
+  /// The parameter whose gradient arrives, for calls of `arrive` handlers.
+  const PlacedParameter *parameter = nullptr;
+};
+
+} // namespace zero
+
+#endif // ZERO_DIALECT_INTERPRET_ACTIONS_H
