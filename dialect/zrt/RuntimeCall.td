@@ -30,7 +30,7 @@ def Zrt_RuntimeCall : OpInterface<"RuntimeCall"> {
   ];
 }
 
-def Zrt_Collective : OpInterface<"Collective", [Zrt_RuntimeCall]> {
+def Zrt_Collective : OpInterface<"Collective"> {
   let cppNamespace = "::zrt";
   let description = [{
     A call in which the ranks that differ over some axes meet: none is done with it
