@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/zero/CountOf.h"
 #include "dialect/zero/Rules.h"
 #include "dialect/zero/Suggest.h"
 #include "dialect/zero/ZeroDialect.h"
@@ -78,8 +79,9 @@ LogicalResult MicroBatchesOp::verifyRegions() {
   if (!yield)
     return emitOpError() << "body must end with zero.yield";
   if (yield.getNumOperands() != getNumResults())
-    return emitOpError() << "has " << getNumResults() << " results and yields "
-                         << yield.getNumOperands() << " values";
+    return emitOpError() << "has " << countOf(getNumResults(), "result")
+                         << " and yields "
+                         << countOf(yield.getNumOperands(), "value");
   auto micro = StringAttr::get(getContext(), kMicroAxis);
   for (auto [value, sum] :
        llvm::zip_equal(yield.getValues(), getResultTypes())) {
@@ -270,8 +272,8 @@ LogicalResult BackwardOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (!mesh)
     return success(); // step_c1 says so
   if (getSources().size() != getNumResults())
-    return emitOpError() << "has " << getSources().size() << " sources and "
-                         << getNumResults() << " results";
+    return emitOpError() << "has " << countOf(getSources().size(), "source")
+                         << " and " << countOf(getNumResults(), "result");
 
   Scale scale = mesh.expandFlattened(
       multiply(getPrescaled().getFactors(),

@@ -13,7 +13,7 @@ using namespace zero;
 using Delimiter = AsmParser::Delimiter;
 
 /// A real number, spelled as a float or an integer, as f64.
-static ParseResult parseReal(AsmParser &parser, double &value) {
+static ParseResult parseDouble(AsmParser &parser, double &value) {
   APInt integer;
   OptionalParseResult result = parser.parseOptionalInteger(integer);
   if (!result.has_value())
@@ -179,16 +179,41 @@ void zero::printTypeList(OpAsmPrinter &printer, Operation *, TypeRange types) {
   printer << "(" << types << ")";
 }
 
+ParseResult zero::parseNormType(OpAsmParser &parser, Type &type) {
+  // The next token is that of another op, perhaps lines below.
+  if (failed(parser.parseOptionalKeyword("by")))
+    return parser.emitError(parser.getNameLoc())
+           << "has no type of the norm; write 'by !zero.value<f64>' after the "
+              "types of the gradients";
+  return parser.parseType(type);
+}
+
+void zero::printNormType(OpAsmPrinter &printer, Operation *, Type type) {
+  printer << "by " << type;
+}
+
 //===----------------------------------------------------------------------===//
 // Numbers
 //===----------------------------------------------------------------------===//
+
+ParseResult zero::parseReal(OpAsmParser &parser, FloatAttr &number) {
+  double value;
+  if (parseDouble(parser, value))
+    return failure();
+  number = parser.getBuilder().getF64FloatAttr(value);
+  return success();
+}
+
+void zero::printReal(OpAsmPrinter &printer, Operation *, FloatAttr number) {
+  printer.printAttributeWithoutType(number);
+}
 
 static constexpr double kDefaultEpsilon = 1e-6;
 
 ParseResult zero::parseEpsilon(OpAsmParser &parser, FloatAttr &epsilon) {
   double value = kDefaultEpsilon;
   if (succeeded(parser.parseOptionalKeyword("epsilon")) &&
-      parseReal(parser, value))
+      parseDouble(parser, value))
     return failure();
   epsilon = parser.getBuilder().getF64FloatAttr(value);
   return success();
@@ -208,7 +233,7 @@ static ParseResult parseNamedReal(OpAsmParser &parser, std::string &name,
     return failure();
   if (failed(parser.parseOptionalEqual()))
     return success();
-  return parseReal(parser, value.emplace());
+  return parseDouble(parser, value.emplace());
 }
 
 ParseResult zero::parseHyperNames(OpAsmParser &parser, ArrayAttr &names,
@@ -330,7 +355,7 @@ ParseResult zero::parseHyperArguments(
       return *result;
     }
     double value;
-    if (parseReal(parser, value))
+    if (parseDouble(parser, value))
       return failure();
     values.set(name, builder.getF64FloatAttr(value));
     return success();

@@ -62,6 +62,11 @@ mlir::ParseResult parseEpsilon(mlir::OpAsmParser &parser,
 void printEpsilon(mlir::OpAsmPrinter &printer, mlir::Operation *op,
                   mlir::FloatAttr epsilon);
 
+/// A real number, spelled as a float or an integer.
+mlir::ParseResult parseReal(mlir::OpAsmParser &parser, mlir::FloatAttr &number);
+void printReal(mlir::OpAsmPrinter &printer, mlir::Operation *op,
+               mlir::FloatAttr number);
+
 /// `[lr, beta1 = 0.9]`
 mlir::ParseResult parseHyperNames(mlir::OpAsmParser &parser,
                                   mlir::ArrayAttr &names,
@@ -81,6 +86,11 @@ mlir::ParseResult parseStateNames(mlir::OpAsmParser &parser,
                                   mlir::ArrayAttr &names);
 void printStateNames(mlir::OpAsmPrinter &printer, mlir::Operation *op,
                      mlir::ArrayAttr names);
+
+/// `by` `!zero.value<f64>`
+mlir::ParseResult parseNormType(mlir::OpAsmParser &parser, mlir::Type &type);
+void printNormType(mlir::OpAsmPrinter &printer, mlir::Operation *op,
+                   mlir::Type type);
 
 /// `(f64, f64)`, possibly empty
 mlir::ParseResult parseTypeList(mlir::OpAsmParser &parser,

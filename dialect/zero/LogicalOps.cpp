@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/zero/CountOf.h"
 #include "dialect/zero/Rules.h"
 #include "dialect/zero/Suggest.h"
 #include "dialect/zero/ZeroDialect.h"
@@ -105,9 +106,9 @@ LogicalResult UpdateOp::verify() {
       return emitOpError() << "hyperparameter " << constant.getName()
                            << " must be an f64, got " << constant.getValue();
   if (getHyperNames().size() != getHyper().size())
-    return emitOpError() << "has " << getHyper().size()
-                         << " hyperparameter values and "
-                         << getHyperNames().size() << " names";
+    return emitOpError() << "has "
+                         << countOf(getHyper().size(), "hyperparameter value")
+                         << " and " << countOf(getHyperNames().size(), "name");
   return success();
 }
 
@@ -126,10 +127,10 @@ LogicalResult UpdateOp::verifySymbolUses(SymbolTableCollection &symbols) {
                          << suggest<OptimizerOp>(*this, getOptimizerAttr());
   // update_c2
   if (group.getMembers().size() != getGradients().size()) {
-    InFlightDiagnostic diag = emitOpError()
-                              << "parameter group " << getGroupAttr() << " has "
-                              << group.getMembers().size() << " members, got "
-                              << getGradients().size() << " gradients";
+    InFlightDiagnostic diag =
+        emitOpError() << "parameter group " << getGroupAttr() << " has "
+                      << countOf(group.getMembers().size(), "member")
+                      << ", got " << countOf(getGradients().size(), "gradient");
     diag.attachNote(group.getLoc()) << "parameter group is declared here";
     return diag;
   }

@@ -311,8 +311,8 @@ def Zero_ClipOp : Zero_InferredOp<"clip", [Pure]> {
     F64Attr:$max, DefaultValuedAttr<F64Attr, "1e-6">:$epsilon);
   let results = (outs Variadic<Zero_Value>:$outputs);
   let assemblyFormat = [{
-    $inputs `by` $norm `max` $max custom<Epsilon>($epsilon)
-    attr-dict `:` type($inputs) `by` type($norm)
+    $inputs `by` $norm `max` custom<Real>($max) custom<Epsilon>($epsilon)
+    attr-dict `:` type($inputs) custom<NormType>(type($norm))
   }];
   let hasVerifier = 1;
 }

@@ -253,7 +253,7 @@ def Zero_ClipCoefficientOp : Zero_InferredOp<"clip_coefficient", [Pure]> {
     DefaultValuedAttr<F64Attr, "1e-6">:$epsilon);
   let results = (outs Zero_Scalar:$coefficient);
   let assemblyFormat = [{
-    $norm `max` $max custom<Epsilon>($epsilon) attr-dict `:` type($norm)
+    $norm `max` custom<Real>($max) custom<Epsilon>($epsilon) attr-dict `:` type($norm)
   }];
   let hasVerifier = 1;
 }
@@ -313,7 +313,7 @@ def Zero_ConstantOp : Zero_InferredOp<"constant", [Pure]> {
   }];
   let arguments = (ins F64Attr:$value);
   let results = (outs Zero_Scalar:$result);
-  let assemblyFormat = "$value attr-dict";
+  let assemblyFormat = "custom<Real>($value) attr-dict";
 }
 
 #endif // ZERO_SCALAR_OPS_TD

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/zero/CountOf.h"
 #include "dialect/zero/Rules.h"
 #include "dialect/zero/Suggest.h"
 #include "dialect/zero/ZeroDialect.h"
@@ -153,10 +154,12 @@ LogicalResult PrepareOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (optimizer.getHyperNames().size() != getHyper().size() ||
       optimizer.getNumScalars() != getNumResults())
     return emitOpError() << "optimizer " << getOptimizerAttr() << " takes "
-                         << optimizer.getHyperNames().size()
-                         << " hyperparameters and yields "
-                         << optimizer.getNumScalars() << " scalars, got "
-                         << getHyper().size() << " and " << getNumResults();
+                         << countOf(optimizer.getHyperNames().size(),
+                                    "hyperparameter")
+                         << " and yields "
+                         << countOf(optimizer.getNumScalars(), "scalar")
+                         << ", got " << getHyper().size() << " and "
+                         << getNumResults();
   return success();
 }
 
@@ -211,14 +214,15 @@ LogicalResult UpdateBucketOp::verifySymbolUses(SymbolTableCollection &symbols) {
   // update_bucket_c3
   if (getRowOf().size() != bucket.getMembers().size())
     return emitOpError() << "bucket " << getBucketAttr() << " has "
-                         << bucket.getMembers().size() << " members, got "
-                         << getRowOf().size() << " rows";
+                         << countOf(bucket.getMembers().size(), "member")
+                         << ", got " << countOf(getRowOf().size(), "row");
   unsigned width = optimizer.getNumScalars();
   int64_t numRows = width ? getRows().size() / width : 1;
   for (int64_t row : getRowOf())
     if (row < 0 || row >= numRows)
-      return emitOpError() << "row " << row << " is out of range, there are "
-                           << numRows << " rows of " << width << " scalars";
+      return emitOpError() << "row " << row << " is out of range, got "
+                           << countOf(numRows, "row") << " of "
+                           << countOf(width, "scalar");
   return success();
 }
 

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/zero/CountOf.h"
 #include "dialect/zero/Rules.h"
 #include "dialect/zero/Suggest.h"
 #include "dialect/zero/ZeroDialect.h"
@@ -171,8 +172,9 @@ LogicalResult StepOp::verifyRegions() {
   // step_c6
   BlockArgument tokens = getTokens();
   if (getTokensArgument() && !tokens)
-    return emitOpError() << "has " << block.getNumArguments()
-                         << " arguments, and tokens are argument "
+    return emitOpError() << "has "
+                         << countOf(block.getNumArguments(), "argument")
+                         << ", and tokens are argument "
                          << int64_t(*getTokensArgument());
   if (tokens && !cast<ValueType>(tokens.getType()).isShare())
     return emitOpError() << "tokens must be replicated or partial, and have no "
@@ -226,8 +228,8 @@ LogicalResult StepOp::verifySymbolUses(SymbolTableCollection &symbols) {
 LogicalResult ReturnOp::verify() {
   // return_c1
   if (getNames().size() != getValues().size())
-    return emitOpError() << "has " << getValues().size() << " values and "
-                         << getNames().size() << " names";
+    return emitOpError() << "has " << countOf(getValues().size(), "value")
+                         << " and " << countOf(getNames().size(), "name");
   llvm::StringSet<> names;
   for (auto name : getNames().getAsRange<StringAttr>()) {
     bool isWord = llvm::all_of(

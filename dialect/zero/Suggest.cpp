@@ -8,16 +8,18 @@
 
 using namespace mlir;
 
+unsigned zero::getMaxEdits(StringRef written) {
+  return std::max<size_t>(std::min<size_t>(2, written.size() / 2),
+                          written.size() / 3);
+}
+
 std::string zero::suggestSymbol(Operation *from, FlatSymbolRefAttr name,
                                 llvm::function_ref<bool(Operation *)> isMeant) {
   Operation *table = SymbolTable::getNearestSymbolTable(from->getParentOp());
   if (!table)
     return "";
   StringRef written = name.getValue(), nearest;
-  // Half of a short name may differ, and a third of a long one.
-  unsigned least = std::max<size_t>(std::min<size_t>(2, written.size() / 2),
-                                    written.size() / 3) +
-                   1;
+  unsigned least = getMaxEdits(written) + 1;
   for (Operation &op : table->getRegion(0).front()) {
     auto symbol =
         op.getAttrOfType<StringAttr>(SymbolTable::getSymbolAttrName());

@@ -11,6 +11,10 @@
 
 namespace zero {
 
+/// The number of edits up to which |written| may be meant to be another name:
+/// half of a short name, and a third of a long one.
+unsigned getMaxEdits(llvm::StringRef written);
+
 /// "; did you mean @w?" with the symbol in the scope of |from| that is nearest
 /// to |name|, among the symbols that |isMeant| accepts. "" if no symbol is
 /// near.

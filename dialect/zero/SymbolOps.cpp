@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/zero/CountOf.h"
 #include "dialect/zero/Rules.h"
 #include "dialect/zero/Suggest.h"
 #include "dialect/zero/ZeroDialect.h"
@@ -179,9 +180,9 @@ LogicalResult BucketOp::verify() {
                          << getArrivalType();
   if (getOffsets().size() != getMembers().size() ||
       getExtents().size() != getMembers().size())
-    return emitOpError() << "has " << getMembers().size() << " members but "
-                         << getOffsets().size() << " offsets and "
-                         << getExtents().size() << " extents";
+    return emitOpError() << "has " << countOf(getMembers().size(), "member")
+                         << " but " << countOf(getOffsets().size(), "offset")
+                         << " and " << countOf(getExtents().size(), "extent");
   // bucket_c2. The elements after the last member are its pad.
   int64_t end = 0;
   for (auto [member, offset, extent] :
@@ -191,13 +192,13 @@ LogicalResult BucketOp::verify() {
                            << ", where the one before ends, got " << offset;
     if (extent < 0 || extent > getRowLength() - end)
       return emitOpError() << "member " << member << " has an interval of "
-                           << extent << " elements from " << offset
+                           << countOf(extent, "element") << " from " << offset
                            << " on, in a row of " << getRowLength();
     end = offset + extent;
   }
   if (end != getRowLength())
-    return emitOpError() << "members fill " << end << " of " << getRowLength()
-                         << " elements";
+    return emitOpError() << "members fill " << end << " of "
+                         << countOf(getRowLength(), "element");
   return success();
 }
 
@@ -261,8 +262,8 @@ LogicalResult BucketOp::verifySymbolUses(SymbolTableCollection &symbols) {
         if (getExtents()[i] < getNumHeld(parameter))
           return emitOpError()
                  << "member @" << parameter.getSymName() << " has "
-                 << getNumHeld(parameter) << " elements and an interval of "
-                 << getExtents()[i];
+                 << countOf(getNumHeld(parameter), "element")
+                 << " and an interval of " << getExtents()[i];
         // bucket_c4
         if (storage && storage != parameter.getDtype())
           return emitOpError() << "member @" << parameter.getSymName()
@@ -306,8 +307,9 @@ LogicalResult OptimizerOp::verifyRegions() {
                            << ", which is what checkpoints call the parameter "
                               "itself or its copy";
   if (getCounterNames().size() != getCounterInitial().size())
-    return emitOpError() << "has " << getCounterNames().size()
-                         << " counters and " << getCounterInitial().size()
+    return emitOpError() << "has "
+                         << countOf(getCounterNames().size(), "counter")
+                         << " and " << getCounterInitial().size()
                          << " initial values";
   for (NamedAttribute value : getHyperDefaults())
     if (auto number = dyn_cast<FloatAttr>(value.getValue());
@@ -340,15 +342,18 @@ LogicalResult OptimizerOp::verifyRegions() {
   Block &prepare = getPrepare().front();
   size_t numArguments = getHyperNames().size() + getCounterNames().size();
   if (prepare.getNumArguments() != numArguments)
-    return emitOpError() << "prepare must take " << getHyperNames().size()
-                         << " hyperparameters and " << getCounterNames().size()
-                         << " counters, got " << prepare.getNumArguments()
-                         << " arguments";
+    return emitOpError() << "prepare must take "
+                         << countOf(getHyperNames().size(), "hyperparameter")
+                         << " and "
+                         << countOf(getCounterNames().size(), "counter")
+                         << ", got "
+                         << countOf(prepare.getNumArguments(), "argument");
   Operation *prepared = prepare.getTerminator();
   if (prepared->getNumOperands() < getCounterNames().size())
     return emitOpError() << "prepare must yield the next value of "
-                         << getCounterNames().size() << " counters, got "
-                         << prepared->getNumOperands() << " values";
+                         << countOf(getCounterNames().size(), "counter")
+                         << ", got "
+                         << countOf(prepared->getNumOperands(), "value");
   auto isF64 = [](Type type) { return type.isF64(); };
   if (!llvm::all_of(prepare.getArgumentTypes(), isF64) ||
       !llvm::all_of(prepared->getOperandTypes(), isF64))
@@ -369,10 +374,10 @@ LogicalResult OptimizerOp::verifyRegions() {
   size_t numStates = getStateNames().size();
   size_t numInputs = 2 + numStates + getNumScalars();
   if (update.getNumArguments() != numInputs)
-    return emitOpError() << "update must take gradient, master, " << numStates
-                         << " states and " << getNumScalars()
-                         << " scalars, got " << update.getNumArguments()
-                         << " arguments";
+    return emitOpError() << "update must take gradient, master, "
+                         << countOf(numStates, "state") << " and "
+                         << countOf(getNumScalars(), "scalar") << ", got "
+                         << countOf(update.getNumArguments(), "argument");
   Type master = getMasterType();
   if (!master.isF32() && !master.isF64())
     return emitOpError() << "master must be f32 or f64, got " << master;
@@ -388,8 +393,9 @@ LogicalResult OptimizerOp::verifyRegions() {
   Operation *updated = update.getTerminator();
   if (TypeRange(updated->getOperandTypes()) !=
       TypeRange(ValueRange(update.getArguments().slice(1, 1 + numStates))))
-    return emitOpError() << "update must yield the master and " << numStates
-                         << " states in their types, got ("
+    return emitOpError() << "update must yield the master and "
+                         << countOf(numStates, "state")
+                         << " in their types, got ("
                          << updated->getOperandTypes() << ")";
   return success();
 }

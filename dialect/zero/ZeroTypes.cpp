@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/zero/CountOf.h"
 #include "dialect/zero/ZeroDialect.h"
 
 #include "mlir/IR/DialectImplementation.h"
@@ -237,8 +238,8 @@ LogicalResult ValueType::verify(function_ref<InFlightDiagnostic()> emitError,
         p.dim >= static_cast<int64_t>(std::max<size_t>(shape.size(), 1)))
       return emitError() << "axis '" << p.axis.getValue()
                          << "' shards dimension " << p.dim
-                         << " of a value with " << shape.size()
-                         << " dimensions";
+                         << " of a value with "
+                         << countOf(shape.size(), "dimension");
     if (p.kind == PlacementKind::Sharded && shape.empty())
       return emitError() << "axis '" << p.axis.getValue()
                          << "' shards a scalar";

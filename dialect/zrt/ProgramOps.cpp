@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/zero/CountOf.h"
 #include "dialect/zero/Rules.h"
 #include "dialect/zrt/Require.h"
 #include "dialect/zrt/ZrtDialect.h"
@@ -100,8 +101,8 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
   // launch_c2
   if (kernel->getNumArrays() != getBuffers().size())
     return emitOpError() << "kernel " << getKernelAttr() << " has "
-                         << kernel->getNumArrays() << " operands, got "
-                         << getBuffers().size();
+                         << zero::countOf(kernel->getNumArrays(), "operand")
+                         << ", got " << getBuffers().size();
   int64_t elements =
       segments->getEnds().empty() ? 0 : segments->getEnds().back();
   BufferOp first;
@@ -119,8 +120,8 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
     // launch_c3
     if (buffer->getRowLength() != elements)
       return emitOpError() << "buffer " << symbol << " holds "
-                           << buffer->getRowLength()
-                           << " elements and the segments end at " << elements;
+                           << zero::countOf(buffer->getRowLength(), "element")
+                           << " and the segments end at " << elements;
     if (!first)
       first = *buffer;
     if (!buffer->getValueType().hasRowsOf(first.getValueType()))
@@ -186,14 +187,14 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
   // launch_c6
   if (kernel->getNumScalars() > 0 && segments->getScalars().empty())
     return emitOpError() << "kernel " << getKernelAttr() << " takes "
-                         << kernel->getNumScalars()
-                         << " scalars, segments have none";
+                         << zero::countOf(kernel->getNumScalars(), "scalar")
+                         << ", segments have none";
   for (auto symbol : segments->getScalars().getAsRange<FlatSymbolRefAttr>()) {
     auto slots = lookup<SlotsOp>(symbols, *this, symbol);
     if (slots && slots.size() < static_cast<int64_t>(kernel->getNumScalars()))
       return emitOpError() << "kernel " << getKernelAttr() << " takes "
-                           << kernel->getNumScalars() << " scalars, " << symbol
-                           << " has " << slots.size();
+                           << zero::countOf(kernel->getNumScalars(), "scalar")
+                           << ", " << symbol << " has " << slots.size();
   }
   return success();
 }

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/zero/CountOf.h"
 #include "dialect/zrt/Require.h"
 #include "dialect/zrt/ZrtDialect.h"
 
@@ -13,8 +14,10 @@ using namespace zrt;
 LogicalResult SequenceOp::verifySymbolUses(SymbolTableCollection &symbols) {
   // sequence_c1
   if (getBuckets().size() != getHandlers().size())
-    return emitOpError() << "has " << getBuckets().size() << " buckets and "
-                         << getHandlers().size() << " handlers";
+    return emitOpError() << "has "
+                         << zero::countOf(getBuckets().size(), "bucket")
+                         << " and "
+                         << zero::countOf(getHandlers().size(), "handler");
   for (auto [bucket, symbol] : llvm::zip_equal(
            getBuckets(), getHandlers().getAsRange<FlatSymbolRefAttr>())) {
     FailureOr<HandlerOp> handler = require<HandlerOp>(symbols, *this, symbol);

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/zero/CountOf.h"
 #include "dialect/zrt/Require.h"
 #include "dialect/zrt/ZrtDialect.h"
 
@@ -93,9 +94,11 @@ static bool isScalarMath(Operation &op) {
 LogicalResult KernelOp::verifyRegions() {
   // kernel_c5
   if (getOperandTypes().size() != getAccesses().size())
-    return emitOpError() << "has " << getOperandTypes().size()
-                         << " operand types and " << getAccesses().size()
-                         << " accesses";
+    return emitOpError() << "has "
+                         << zero::countOf(getOperandTypes().size(),
+                                          "operand type")
+                         << " and "
+                         << zero::countOf(getAccesses().size(), "access", "es");
   // kernel_c4
   if (getPredicated() && getNumScalars() < 1)
     return emitOpError() << "is predicated and has no scalar";
@@ -103,8 +106,8 @@ LogicalResult KernelOp::verifyRegions() {
   constexpr int64_t kMostScalars = 4096;
   auto numScalars = static_cast<int64_t>(getNumScalars());
   if (numScalars < 0 || numScalars > kMostScalars)
-    return emitOpError() << "takes " << numScalars << " scalars, expected 0 to "
-                         << kMostScalars;
+    return emitOpError() << "takes " << zero::countOf(numScalars, "scalar")
+                         << ", expected 0 to " << kMostScalars;
   // kernel_c1
   SmallVector<Type> arguments;
   SmallVector<Type> yields;
@@ -180,12 +183,13 @@ LogicalResult SegmentsOp::verify() {
   if (getScalars().empty() && getRows().empty())
     return success();
   if (getRows().size() != getEnds().size())
-    return emitOpError() << "has " << getEnds().size() << " intervals and "
-                         << getRows().size() << " rows";
+    return emitOpError() << "has "
+                         << zero::countOf(getEnds().size(), "interval")
+                         << " and " << zero::countOf(getRows().size(), "row");
   for (int64_t row : getRows())
     if (row < 0 || row >= static_cast<int64_t>(getScalars().size()))
-      return emitOpError() << "row " << row << " is out of range, there are "
-                           << getScalars().size();
+      return emitOpError() << "row " << row << " is out of range, got "
+                           << zero::countOf(getScalars().size(), "row");
   return success();
 }
 

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/zero/CountOf.h"
 #include "dialect/zero/Rules.h"
 #include "dialect/zrt/Require.h"
 #include "dialect/zrt/ZrtDialect.h"
@@ -209,8 +210,10 @@ static LogicalResult verifyRecords(ProgramOp program) {
 LogicalResult ProgramOp::verifyRegions() {
   // program_c1
   if (getResultNames().size() != getResults().size())
-    return emitOpError() << "has " << getResults().size() << " results and "
-                         << getResultNames().size() << " names";
+    return emitOpError() << "has "
+                         << zero::countOf(getResults().size(), "result")
+                         << " and "
+                         << zero::countOf(getResultNames().size(), "name");
   llvm::StringSet<> names;
   for (auto name : getResultNames().getAsRange<StringAttr>())
     if (!names.insert(name).second)

@@ -1,4 +1,4 @@
-//===- StepShape.cpp - Which way each parameter takes through a step ------===//
+//===- StepShape.cpp - The path of each gradient through a step -----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -31,9 +31,14 @@ private:
   LogicalResult readUpdate(UpdateOp update);
   /// |results|[i] belongs to the parameter of |operands|[i]. Each gradient has
   /// one path, so an operand must be the last value on its path so far.
-  LogicalResult
-  forward(Operation *op, ValueRange operands, ValueRange results,
-          llvm::function_ref<LogicalResult(GradientPath &)> visit);
+  using VisitFn = llvm::function_ref<LogicalResult(ParameterOp)>;
+  LogicalResult forward(Operation *op, ValueRange operands, ValueRange results,
+                        VisitFn visit);
+  /// Rejects |op|, which takes an earlier value on the path of |parameter| than
+  /// the last one.
+  LogicalResult rejectEarlier(Operation *op, ParameterOp parameter);
+  LogicalResult readReduce(ReduceOp reduce);
+  LogicalResult readClip(ClipOp clip);
 
   SymbolTableCollection &symbols;
   StepShape shape;
@@ -82,21 +87,30 @@ LogicalResult Reader::readBackward(BackwardOp backward) {
   return success();
 }
 
-LogicalResult
-Reader::forward(Operation *op, ValueRange operands, ValueRange results,
-                llvm::function_ref<LogicalResult(GradientPath &)> visit) {
+LogicalResult Reader::rejectEarlier(Operation *op, ParameterOp parameter) {
+  Operation *later = last.lookup(parameter).getDefiningOp();
+  InFlightDiagnostic diag =
+      op->emitOpError()
+      << "takes the gradient of @" << parameter.getSymName()
+      << " as it was before " << later->getName()
+      << "; take its result instead: a gradient goes through "
+         "zero.micro_batches, zero.reduce, at most one zero.clip and one "
+         "zero.update";
+  diag.attachNote(later->getLoc()) << later->getName() << " is here";
+  return diag;
+}
+
+LogicalResult Reader::forward(Operation *op, ValueRange operands,
+                              ValueRange results, VisitFn visit) {
   for (auto [operand, result] : llvm::zip_equal(operands, results)) {
     ParameterOp parameter = parameterOf.lookup(operand);
     if (!parameter)
       return op->emitOpError() << "operand is not the gradient of a parameter";
     if (last.lookup(parameter) != operand)
-      return op->emitOpError()
-             << "uses the gradient of @" << parameter.getSymName()
-             << " at a point that it has left; a gradient can go one way only "
-                "yet: micro_batches, reduce, at most one clip, update";
+      return rejectEarlier(op, parameter);
     parameterOf[result] = parameter;
     last[parameter] = result;
-    if (failed(visit(shape.paths[parameter])))
+    if (failed(visit(parameter)))
       return failure();
   }
   return success();
@@ -106,31 +120,66 @@ LogicalResult Reader::readMicroBatches(MicroBatchesOp microBatches) {
   for (Operation &op : microBatches.getBody().front().without_terminator()) {
     auto backward = dyn_cast<BackwardOp>(op);
     if (!backward)
-      return op.emitOpError() << "only zero.backward can be laid out inside "
-                                 "zero.micro_batches yet";
+      return op.emitOpError() << "is inside zero.micro_batches, which can have "
+                                 "zero.backward only; move it behind the loop";
     if (failed(readBackward(backward)))
       return failure();
   }
   return forward(microBatches,
                  microBatches.getBody().front().getTerminator()->getOperands(),
-                 microBatches.getSums(),
-                 [](GradientPath &) { return success(); });
+                 microBatches.getSums(), [](ParameterOp) { return success(); });
+}
+
+LogicalResult Reader::readReduce(ReduceOp reduce) {
+  return forward(reduce, reduce.getInputs(), reduce.getOutputs(),
+                 [&](ParameterOp parameter) -> LogicalResult {
+                   ReduceOp &first = shape.paths[parameter].reduce;
+                   if (first)
+                     return reduce.emitOpError()
+                            << "reduces the gradient of @"
+                            << parameter.getSymName()
+                            << " a second time; remove one zero.reduce";
+                   first = reduce;
+                   return success();
+                 });
+}
+
+LogicalResult Reader::readClip(ClipOp clip) {
+  return forward(clip, clip.getInputs(), clip.getOutputs(),
+                 [&](ParameterOp parameter) -> LogicalResult {
+                   GradientPath &path = shape.paths[parameter];
+                   if (!path.reduce)
+                     return clip.emitOpError()
+                            << "clips the gradient of @"
+                            << parameter.getSymName()
+                            << " before it is reduced; clip the result of "
+                               "zero.reduce";
+                   if (path.clip)
+                     return clip.emitOpError()
+                            << "clips the gradient of @"
+                            << parameter.getSymName()
+                            << " a second time; remove one zero.clip";
+                   path.clip = clip;
+                   return success();
+                 });
 }
 
 LogicalResult Reader::readNorm(NormOp norm) {
   for (Value input : norm.getInputs()) {
     if (!input.getDefiningOp<ReduceOp>())
       return norm.emitOpError()
-             << "only a norm of what zero.reduce delivers can be "
-                "laid out yet, got another operand";
+             << "takes a value that is no result of zero.reduce; take the norm "
+                "of the reduced gradients, before zero.clip";
     ParameterOp parameter = parameterOf.lookup(input);
     if (!parameter)
       return norm.emitOpError()
-             << "only a norm of gradients can be laid out yet";
+             << "takes a value that is not the gradient of a parameter; leave "
+                "that value out of the norm";
     auto &norms = shape.paths[parameter].norms;
     if (llvm::is_contained(norms, norm))
-      return norm.emitOpError() << "counts the gradient of @"
-                                << parameter.getSymName() << " twice";
+      return norm.emitOpError()
+             << "counts the gradient of @" << parameter.getSymName()
+             << " twice; list it once";
     norms.push_back(norm);
   }
   return success();
@@ -155,17 +204,13 @@ LogicalResult Reader::readUpdate(UpdateOp update) {
       return diag;
     }
     if (last.lookup(parameter) != gradient)
-      return update.emitOpError()
-             << "updates " << member
-             << " with a gradient that goes on to another "
-                "op; only the last one "
-                "of its way (micro_batches, reduce, at most "
-                "one clip) can be laid "
-                "out yet";
+      return rejectEarlier(update, parameter);
     GradientPath &path = shape.paths[parameter];
     if (!path.reduce)
       return update.emitOpError()
-             << "gradient of " << member << " does not come from a zero.reduce";
+             << "updates " << member
+             << " with a gradient that is not reduced; update with the result "
+                "of zero.reduce";
     path.optimizer = update.getOptimizerAttr().getAttr();
     shape.updates[parameter] = update;
   }
@@ -183,9 +228,7 @@ LogicalResult Reader::checkArgument(BlockArgument argument) {
   if (!type.isShare())
     return shape.step.emitOpError()
            << "argument " << argument.getArgNumber()
-           << " cannot be laid out yet: it must be replicated or partial, and "
-              "have no scale, got "
-           << type;
+           << " must be replicated or partial, and have no scale, got " << type;
   for (const AxisPlacement &placement : type.getPlacements())
     if (!shape.mesh.getAxisSize(placement.axis)) {
       InFlightDiagnostic diag =
@@ -209,31 +252,19 @@ FailureOr<StepShape> Reader::read() {
       result = readMicroBatches(microBatches);
     } else if (auto reduce = dyn_cast<ReduceOp>(op);
                reduce && !isOfScalars(reduce)) {
-      result = forward(reduce, reduce.getInputs(), reduce.getOutputs(),
-                       [&](GradientPath &path) -> LogicalResult {
-                         if (path.reduce)
-                           return reduce.emitOpError()
-                                  << "reduces a gradient a second time";
-                         path.reduce = reduce;
-                         return success();
-                       });
+      result = readReduce(reduce);
     } else if (auto norm = dyn_cast<NormOp>(op)) {
       result = readNorm(norm);
     } else if (auto clip = dyn_cast<ClipOp>(op)) {
-      result = forward(clip, clip.getInputs(), clip.getOutputs(),
-                       [&](GradientPath &path) -> LogicalResult {
-                         if (path.clip || !path.reduce)
-                           return clip.emitOpError()
-                                  << "can be laid out once, after zero.reduce";
-                         path.clip = clip;
-                         return success();
-                       });
+      result = readClip(clip);
     } else if (auto update = dyn_cast<UpdateOp>(op)) {
       result = readUpdate(update);
     } else if (llvm::any_of(op.getOperands(), [&](Value operand) {
                  return parameterOf.contains(operand);
                })) {
-      result = op.emitOpError() << "of a gradient cannot be laid out yet";
+      result = op.emitOpError() << "takes a gradient, which only "
+                                   "zero.micro_batches, zero.reduce, "
+                                   "zero.norm, zero.clip and zero.update can";
     }
     if (failed(result))
       return failure();

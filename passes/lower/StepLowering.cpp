@@ -41,8 +41,8 @@ LogicalResult StepLowering::readMicroBatches(MicroBatchesOp op) {
                       : BucketOp();
     if (!bucket)
       return op.emitError()
-             << "only gradients of buckets, reduced and scattered "
-                "or not, can be lowered yet";
+             << "has a sum that is not the gradient of a bucket, scattered or "
+                "not; run zero-assign-layout first";
     BucketBuffers &buffers = buckets[source.getAttr()];
     buffers.op = bucket;
     buffers.gradientType = withoutMicro(gradient.getType());
@@ -96,8 +96,8 @@ LogicalResult StepLowering::readUpdates() {
     if (bucket.reducedType)
       return step.emitError() << "bucket @" << name.getValue()
                               << " is scattered after the loop over backward "
-                                 "passes and others in it, "
-                                 "which cannot be lowered yet";
+                                 "passes and other buckets in it; lower at "
+                                 "stage 1, which scatters all after it";
     bucket.summedInLoop = true;
     bucket.reducedType = bucket.gradientType;
   }

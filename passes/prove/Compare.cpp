@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/zero/CountOf.h"
 #include "passes/prove/Example.h"
 #include "passes/prove/StepSemantics.h"
 
@@ -271,8 +272,8 @@ void Comparison::compareScalars(StringRef kind,
 
 void Comparison::run() {
   if (!(first.axes == second.axes)) {
-    error(second.step) << "runs on " << second.getNumRanks() << " ranks over "
-                       << second.axes.describe(second.axes.getAll())
+    error(second.step) << "runs on " << countOf(second.getNumRanks(), "rank")
+                       << " over " << second.axes.describe(second.axes.getAll())
                        << ", expected " << first.getNumRanks() << " over "
                        << first.axes.describe(first.axes.getAll());
     return;
@@ -286,8 +287,8 @@ void Comparison::run() {
                        << (first.lossScale.empty() ? "none"
                                                    : "@" + first.lossScale);
   if (first.inputs.size() != second.inputs.size())
-    error(second.step) << "takes " << second.inputs.size()
-                       << " scalars at apply, expected " << first.inputs.size();
+    error(second.step) << "takes " << countOf(second.inputs.size(), "scalar")
+                       << " at apply, expected " << first.inputs.size();
   for (size_t i = 0; i < std::min(first.inputs.size(), second.inputs.size());
        ++i) {
     const InputSemantics &a = first.inputs[i], &b = second.inputs[i];

@@ -8,6 +8,7 @@
 
 #include "dialect/zero/ZeroDialect.h"
 #include "dialect/zrt/ZrtDialect.h"
+#include "tools/driver/ParserErrors.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -38,6 +39,7 @@ void zero::registerDiagnostics(DialectRegistry &registry,
       StringRef file = known->getMemoryBuffer(1)->getBufferIdentifier();
       if (place.line > 0 && place.file != file)
         return failure();
+      explainParserError(diagnostic, *known);
       printDiagnostic(diagnostic, *known);
       return success();
     });
@@ -61,6 +63,7 @@ LoadedStep::LoadedStep(MLIRContext &context, StringRef path, StringRef name,
                        StringRef verb, Errors &errors)
     : sources(std::make_shared<llvm::SourceMgr>()),
       handler(&context, [this, &errors](Diagnostic &diagnostic) {
+        explainParserError(diagnostic, *sources);
         errors.add(diagnostic, *sources);
         return success();
       }) {

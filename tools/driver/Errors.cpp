@@ -104,9 +104,7 @@ static llvm::SourceMgr::DiagKind getKind(DiagnosticSeverity severity) {
   llvm_unreachable("unknown severity");
 }
 
-/// The number of |file| in |sources|, which is opened if it is not there; 0 if
-/// it cannot be.
-static unsigned findBuffer(llvm::SourceMgr &sources, const std::string &file) {
+unsigned zero::findBuffer(llvm::SourceMgr &sources, const std::string &file) {
   for (unsigned id = 1; id <= sources.getNumBuffers(); ++id)
     if (sources.getMemoryBuffer(id)->getBufferIdentifier() == file)
       return id;

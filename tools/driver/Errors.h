@@ -40,6 +40,10 @@ struct Place {
   int64_t column = 0;
 };
 
+/// The number of |file| in |sources|, which is opened if it is not there; 0 if
+/// it cannot be.
+unsigned findBuffer(llvm::SourceMgr &sources, const std::string &file);
+
 /// Prints |diagnostic| and its notes. Lines of |sources| are quoted up to 160
 /// columns around the place.
 void printDiagnostic(mlir::Diagnostic &diagnostic, llvm::SourceMgr &sources);

@@ -6,6 +6,8 @@
 
 #include "tools/driver/Tool.h"
 
+#include "dialect/zero/Suggest.h"
+
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/WithColor.h"
@@ -56,17 +58,41 @@ Tool::Tool(const char *name, int &argc, char **&argv)
   initProcess(name);
 }
 
+/// "; did you mean '--mesh=dp=4'?" for the unknown option |written|. LLVM
+/// suggests |nearest|, an option of this tool, however different its name is.
+static std::string suggestOption(llvm::StringRef written,
+                                 llvm::StringRef nearest) {
+  auto [name, value] = written.ltrim('-').split('=');
+  if (name == "ranks") {
+    // Only zero-run has --ranks. The other tools take the size of an axis.
+    int64_t ranks;
+    for (llvm::StringRef option : {"mesh=dp=", "zero-set-mesh=mesh=dp="})
+      if (cl::getRegisteredOptions().contains(option.split('=').first))
+        return ("; did you mean '--" + option +
+                (value.getAsInteger(10, ranks) ? "N" : value) + "'?")
+            .str();
+    return "";
+  }
+  llvm::StringRef other = nearest.ltrim('-').split('=').first;
+  unsigned most = getMaxEdits(name);
+  if (name.edit_distance(other, /*AllowReplacements=*/true, most) > most)
+    return "";
+  return ("; did you mean '" + nearest + "'?").str();
+}
+
 /// What LLVM says of a command line, in our words. Its lines begin with the
 /// name of the program.
 static std::string describe(llvm::StringRef text) {
   llvm::SmallVector<std::string> messages;
+  llvm::StringRef unknown;
   for (llvm::StringRef line : llvm::split(text, '\n')) {
     if (line.starts_with(toolName))
       line = line.split(": ").second;
-    if (line.consume_front("Unknown command line argument "))
-      messages.push_back("unknown option " + line.split(".  Try").first.str());
-    else if (line.consume_front("Did you mean ") && !messages.empty())
-      messages.back() += "; did you mean " + line.str();
+    if (line.consume_front("Unknown command line argument '")) {
+      unknown = line.split("'.  Try").first;
+      messages.push_back("unknown option '" + unknown.str() + "'");
+    } else if (line.consume_front("Did you mean '") && !messages.empty())
+      messages.back() += suggestOption(unknown, line.split("'?").first);
     else if (line.starts_with("Too many positional arguments"))
       messages.push_back("the command line has too many files");
     else if (!line.trim().empty() &&

@@ -6,6 +6,8 @@
 
 #include "tools/zero-compile/PlanTable.h"
 
+#include "dialect/zero/CountOf.h"
+
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
@@ -92,24 +94,24 @@ void zero::printPlanTable(StringRef text, llvm::raw_ostream &os) {
     return;
   }
   const json::Object &root = *plan->getAsObject();
-  os << "step " << *root.getString("step") << ", " << *root.getInteger("ranks")
-     << " ranks, ";
+  os << "step " << *root.getString("step") << ", "
+     << countOf(*root.getInteger("ranks"), "rank") << ", ";
   if (size_t frozen = root.getArray("frozen")->size())
-    os << frozen << " frozen parameters, ";
-  os << root.getArray("parameters")->size() << " parameters in ";
+    os << countOf(frozen, "frozen parameter") << ", ";
+  os << countOf(root.getArray("parameters")->size(), "parameter") << " in ";
   const json::Array *stages = root.getArray("stages");
   if (!stages) {
-    os << root.getArray("buckets")->size() << " buckets\n\n";
+    os << countOf(root.getArray("buckets")->size(), "bucket") << "\n\n";
     return printStageTable(root, os);
   }
-  os << stages->size() << " stages\n";
+  os << countOf(stages->size(), "stage") << "\n";
   for (const json::Value &value : *stages) {
     const json::Object &stage = *value.getAsObject();
     os << "\nstage";
     for (const json::Value &on : *stage.getArray("on"))
       os << " " << *on.getAsObject()->getString("axis") << "="
          << *on.getAsObject()->getInteger("coordinate");
-    os << ", " << stage.getArray("buckets")->size() << " buckets\n";
+    os << ", " << countOf(stage.getArray("buckets")->size(), "bucket") << "\n";
     printStageTable(stage, os);
   }
 }

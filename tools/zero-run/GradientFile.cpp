@@ -6,6 +6,7 @@
 
 #include "tools/zero-run/GradientFile.h"
 
+#include "dialect/zero/Suggest.h"
 #include "tools/zero-run/Floats.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -36,9 +37,10 @@ static std::string describe(ArrayRef<int64_t> shape) {
 }
 
 /// What the author of |name| may have meant.
-static std::string suggest(StringRef name, ArrayRef<ParameterInfo> parameters) {
+static std::string suggestParameter(StringRef name,
+                                    ArrayRef<ParameterInfo> parameters) {
   const ParameterInfo *nearest = nullptr;
-  unsigned least = std::max<size_t>(2, name.size() / 3);
+  unsigned least = getMaxEdits(name);
   for (const ParameterInfo &info : parameters) {
     unsigned distance = name.edit_distance(info.name, true, least);
     if (distance > least || (nearest && distance == least))
@@ -107,7 +109,7 @@ LogicalResult GradientFile::add(size_t index,
   if (info == parameters.end())
     return fail(message, quoted + " names no parameter of the step: '" +
                              key->parameter + "'" +
-                             suggest(key->parameter, parameters));
+                             suggestParameter(key->parameter, parameters));
   if (key->rank >= ranks)
     return fail(message,
                 llvm::formatv("{0} names rank {1}, expected 0 to {2} as in the "

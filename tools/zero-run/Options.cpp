@@ -132,7 +132,8 @@ about the value; the last column has the share of such bounds. In a step of more
 than 2097152 elements zero-run compares 1024 elements of each parameter, and the
 report says so; --elements=all compares all.
 
-On a terminal, stderr shows the progress of a run of more than two seconds.
+On a terminal, stderr shows the progress of a run of more than two seconds. In
+any case it says at the start that a run takes more than about five seconds.
 Ctrl-C prints the results so far.
 
 With --json, numbers that are not finite are the strings "nan", "inf", "-inf".

@@ -6,6 +6,8 @@
 
 #include "tools/zero-run/Report.h"
 
+#include "dialect/zero/CountOf.h"
+
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/WithColor.h"
@@ -13,12 +15,6 @@
 using namespace zero;
 
 static constexpr size_t kMaxNamed = 4;
-
-static std::string countOf(int64_t count, llvm::StringRef thing,
-                           llvm::StringRef plural = "s") {
-  return llvm::formatv("{0} {1}{2}", count, thing, count == 1 ? "" : plural)
-      .str();
-}
 
 /// "missing gradient of @x on rank 1 (backward pass 2 of 4)", and so on.
 static std::string describeMissing(const StepReport &step) {

@@ -132,7 +132,7 @@ zero.optimizer @sgd hyper [lr] {
   zero.yield %p : f32
 }
 zero.step @s on @m normalize() (%v: !zero.value<f64>, %x: !zero.value<f64, varying = [dp]>) {
-  // expected-error@+1 {{optimizer @sgd takes 1 hyperparameters and yields 1 scalars, got 2 and 1}}
+  // expected-error@+1 {{optimizer @sgd takes 1 hyperparameter and yields 1 scalar, got 2 and 1}}
   %s = zero.prepare @all with @sgd(%v, %v) when %v yields 1 : (!zero.value<f64>, !zero.value<f64>), !zero.value<f64>
   zero.return []
 }
@@ -199,7 +199,7 @@ zero.step @s on @m normalize() (%v: !zero.value<f64>, %x: !zero.value<f64, varyi
     zero.yield %d : !zero.value<8xf32, partial = [dp, micro]>
   }
   %r = zero.all_reduce %g over [dp] : !zero.value<8xf32, partial = [dp]>
-  // expected-error@+1 {{bucket @b0 has 1 members, got 2 rows}}
+  // expected-error@+1 {{bucket @b0 has 1 member, got 2 rows}}
   %p = zero.update_bucket @b0 with @sgd(%r) when %v rows(%v) row_of [0, 0] : f32, !zero.value<8xf32>, !zero.value<f64>, (!zero.value<f64>)
   zero.return []
 }
@@ -223,7 +223,7 @@ zero.step @s on @m normalize() (%v: !zero.value<f64>, %x: !zero.value<f64, varyi
     zero.yield %d : !zero.value<8xf32, partial = [dp, micro]>
   }
   %r = zero.all_reduce %g over [dp] : !zero.value<8xf32, partial = [dp]>
-  // expected-error@+1 {{row 1 is out of range, there are 1 rows of 1 scalars}}
+  // expected-error@+1 {{row 1 is out of range, got 1 row of 1 scalar}}
   %p = zero.update_bucket @b0 with @sgd(%r) when %v rows(%v) row_of [1] : f32, !zero.value<8xf32>, !zero.value<f64>, (!zero.value<f64>)
   zero.return []
 }

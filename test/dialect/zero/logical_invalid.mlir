@@ -116,7 +116,7 @@ zero.step @s on @m normalize() () {
 // return_c1
 zero.mesh @m <["dp" = 2]>
 zero.step @s on @m normalize() (%a: !zero.value<f64>) {
-  // expected-error@+1 {{has 1 values and 2 names}}
+  // expected-error@+1 {{has 1 value and 2 names}}
   zero.return [a, b] %a : !zero.value<f64>
 }
 

@@ -102,7 +102,7 @@ zero.bucket @b : 64xf32 arrives f32 [@v, @w] offsets [0, 32] extents [32, 32]
 // -----
 
 // optimizer_c1
-// expected-error@+1 {{prepare must take 2 hyperparameters and 0 counters, got 1 arguments}}
+// expected-error@+1 {{prepare must take 2 hyperparameters and 0 counters, got 1 argument}}
 zero.optimizer @sgd hyper [lr, wd] {
 ^prepare(%lr: f64):
   zero.yield %lr : f64
@@ -114,7 +114,7 @@ zero.optimizer @sgd hyper [lr, wd] {
 // -----
 
 // optimizer_c2
-// expected-error@+1 {{update must take gradient, master, 0 states and 1 scalars, got 2 arguments}}
+// expected-error@+1 {{update must take gradient, master, 0 states and 1 scalar, got 2 arguments}}
 zero.optimizer @sgd hyper [lr] {
 ^prepare(%lr: f64):
   zero.yield %lr : f64
@@ -126,7 +126,7 @@ zero.optimizer @sgd hyper [lr] {
 // -----
 
 // optimizer_c3
-// expected-error@+1 {{update must yield the master and 1 states in their types, got ('f32')}}
+// expected-error@+1 {{update must yield the master and 1 state in their types, got ('f32')}}
 zero.optimizer @momentum hyper [lr] state [m] {
 ^prepare(%lr: f64):
   zero.yield %lr : f64

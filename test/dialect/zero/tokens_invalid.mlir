@@ -45,7 +45,7 @@ zero.step @s on @m normalize() (%n: !zero.value<f64> {zero.tokens}, %k: !zero.va
 
 // step_c6
 zero.mesh @m <["dp" = 2]>
-// expected-error@+1 {{has 1 arguments, and tokens are argument 3}}
+// expected-error@+1 {{has 1 argument, and tokens are argument 3}}
 "zero.step"() <{sym_name = "s", mesh = @m, normalize = #zero.scale<>, tokens_argument = 3 : i64}> ({
 ^bb0(%n: !zero.value<f64>):
   zero.return []

@@ -21,7 +21,7 @@ zero.step @s on @m normalize() (%r: !zero.value<f64>) {
 
 //--- count.mlir
 // update_c2
-// CHECK: parameter group @g has 2 members, got 1 gradients
+// CHECK: parameter group @g has 2 members, got 1 gradient
 // CHECK: note: parameter group is declared here
 zero.mesh @m <["dp" = 2]>
 zero.parameter @v : f64

@@ -24,7 +24,7 @@ zero.step @s on @m normalize() (%a: !zero.value<8xf32, sharded = [dp], partial =
 
 // value_c3
 zero.mesh @m <["dp" = 2]>
-// expected-error@+1 {{axis 'dp' shards dimension 1 of a value with 1 dimensions}}
+// expected-error@+1 {{axis 'dp' shards dimension 1 of a value with 1 dimension}}
 zero.step @s on @m normalize() (%a: !zero.value<8xf32, sharded = [dp : 1]>) {
   zero.return []
 }

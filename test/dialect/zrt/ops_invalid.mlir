@@ -70,7 +70,7 @@ zrt.program @p on @m inputs [] results [] [] {
 // kernel_c5
 zero.mesh @m <["dp" = 2]>
 zrt.program @p on @m inputs [] results [] [] {
-  // expected-error@+1 {{has 2 operand types and 1 accesses}}
+  // expected-error@+1 {{has 2 operand types and 1 access}}
   "zrt.kernel"() <{accesses = [#zrt<access read>], num_scalars = 0 : i64, operand_types = [f32, f32], sym_name = "k"}> ({
   ^body(%g: f32):
     "zrt.yield"(%g) : (f32) -> ()
@@ -178,7 +178,7 @@ zrt.program @p on @m inputs [] results [] [] {
 zero.mesh @m <["dp" = 2]>
 zrt.program @p on @m inputs [] results [] [] {
   zrt.slots @row [0.0]
-  // expected-error@+1 {{row 1 is out of range, there are 1}}
+  // expected-error@+1 {{row 1 is out of range, got 1 row}}
   zrt.segments @s ends [64] rows [1] scalars [@row]
 }
 

@@ -54,7 +54,7 @@ zero.mesh @m <["dp" = 2]>
 zrt.program @p on @m inputs [] results [] [] {
   zrt.handler @h {
   }
-  // expected-error@+1 {{has 0 buckets and 1 handlers}}
+  // expected-error@+1 {{has 0 buckets and 1 handler}}
   zrt.sequence @s [] run [@h] window 2
 }
 

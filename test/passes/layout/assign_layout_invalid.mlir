@@ -37,7 +37,7 @@ zero.step @s on @m normalize() () {
 
 // -----
 
-// An update of what goes on to a clip: the clipped gradient is another one.
+// An update with the gradient before it is clipped.
 zero.mesh @m <["dp" = 2]>
 zero.parameter @w : 8xf32
 zero.group @g [@w]
@@ -55,15 +55,119 @@ zero.step @s on @m normalize() () {
   }
   %r = zero.reduce %g : !zero.value<8xf32, partial = [dp]>
   %n = zero.norm %r : !zero.value<8xf32>
+  // expected-note@+1 {{zero.clip is here}}
   %c = zero.clip %r by %n max 1.0 : !zero.value<8xf32> by !zero.value<f64>
-  // expected-error@+1 {{updates @w with a gradient that goes on to another op}}
+  // expected-error@+1 {{takes the gradient of @w as it was before zero.clip; take its result instead: a gradient goes through zero.micro_batches, zero.reduce, at most one zero.clip and one zero.update}}
   zero.update @g with @sgd(%r) hyper(lr = 0.1) : (!zero.value<8xf32>), ()
   zero.return []
 }
 
 // -----
 
-// A norm of what is already clipped.
+// Two reductions of one gradient.
+zero.mesh @m <["dp" = 2]>
+zero.parameter @w : 8xf32
+zero.group @g [@w]
+zero.optimizer @sgd hyper [lr] {
+^prepare(%lr: f64):
+  zero.yield %lr : f64
+} update {
+^update(%g: f32, %p: f32, %step: f32):
+  zero.yield %p : f32
+}
+zero.step @s on @m normalize() () {
+  %g = zero.micro_batches in f32 {
+    %d = zero.backward(@w) prescaled() : !zero.value<8xf32, partial = [dp, micro]>
+    zero.yield %d : !zero.value<8xf32, partial = [dp, micro]>
+  }
+  // expected-note@+1 {{zero.reduce is here}}
+  %r = zero.reduce %g : !zero.value<8xf32, partial = [dp]>
+  // expected-error@+1 {{takes the gradient of @w as it was before zero.reduce; take its result instead}}
+  %q = zero.reduce %g : !zero.value<8xf32, partial = [dp]>
+  zero.update @g with @sgd(%q) hyper(lr = 0.1) : (!zero.value<8xf32>), ()
+  zero.return []
+}
+
+// -----
+
+// A second clip.
+zero.mesh @m <["dp" = 2]>
+zero.parameter @w : 8xf32
+zero.group @g [@w]
+zero.optimizer @sgd hyper [lr] {
+^prepare(%lr: f64):
+  zero.yield %lr : f64
+} update {
+^update(%g: f32, %p: f32, %step: f32):
+  zero.yield %p : f32
+}
+zero.step @s on @m normalize() () {
+  %g = zero.micro_batches in f32 {
+    %d = zero.backward(@w) prescaled() : !zero.value<8xf32, partial = [dp, micro]>
+    zero.yield %d : !zero.value<8xf32, partial = [dp, micro]>
+  }
+  %r = zero.reduce %g : !zero.value<8xf32, partial = [dp]>
+  %n = zero.norm %r : !zero.value<8xf32>
+  %c = zero.clip %r by %n max 2.0 : !zero.value<8xf32> by !zero.value<f64>
+  // expected-error@+1 {{clips the gradient of @w a second time; remove one zero.clip}}
+  %d = zero.clip %c by %n max 1.0 : !zero.value<8xf32> by !zero.value<f64>
+  zero.update @g with @sgd(%d) hyper(lr = 0.1) : (!zero.value<8xf32>), ()
+  zero.return []
+}
+
+// -----
+
+// An op on the gradient of one backward pass.
+zero.mesh @m <["dp" = 2]>
+zero.parameter @w : 8xf32
+zero.group @g [@w]
+zero.optimizer @sgd hyper [lr] {
+^prepare(%lr: f64):
+  zero.yield %lr : f64
+} update {
+^update(%g: f32, %p: f32, %step: f32):
+  zero.yield %p : f32
+}
+zero.step @s on @m normalize() () {
+  %g = zero.micro_batches in f32 {
+    %d = zero.backward(@w) prescaled() : !zero.value<8xf32, partial = [dp, micro]>
+    // expected-error@+1 {{'zero.add' op is inside zero.micro_batches, which can have zero.backward only; move it behind the loop}}
+    %e = zero.add %d, %d : !zero.value<8xf32, partial = [dp, micro]>, !zero.value<8xf32, partial = [dp, micro]>
+    zero.yield %e : !zero.value<8xf32, partial = [dp, micro]>
+  }
+  %r = zero.reduce %g : !zero.value<8xf32, partial = [dp]>
+  zero.update @g with @sgd(%r) hyper(lr = 0.1) : (!zero.value<8xf32>), ()
+  zero.return []
+}
+
+// -----
+
+// An op on a gradient.
+zero.mesh @m <["dp" = 2]>
+zero.parameter @w : 8xf32
+zero.group @g [@w]
+zero.optimizer @sgd hyper [lr] {
+^prepare(%lr: f64):
+  zero.yield %lr : f64
+} update {
+^update(%g: f32, %p: f32, %step: f32):
+  zero.yield %p : f32
+}
+zero.step @s on @m normalize() () {
+  %g = zero.micro_batches in f32 {
+    %d = zero.backward(@w) prescaled() : !zero.value<8xf32, partial = [dp, micro]>
+    zero.yield %d : !zero.value<8xf32, partial = [dp, micro]>
+  }
+  // expected-error@+1 {{'zero.add' op takes a gradient, which only zero.micro_batches, zero.reduce, zero.norm, zero.clip and zero.update can}}
+  %e = zero.add %g, %g : !zero.value<8xf32, partial = [dp]>, !zero.value<8xf32, partial = [dp]>
+  %r = zero.reduce %e : !zero.value<8xf32, partial = [dp]>
+  zero.update @g with @sgd(%r) hyper(lr = 0.1) : (!zero.value<8xf32>), ()
+  zero.return []
+}
+
+// -----
+
+// A norm of a clipped gradient.
 zero.mesh @m <["dp" = 2]>
 zero.parameter @w : 8xf32
 zero.group @g [@w]
@@ -82,7 +186,7 @@ zero.step @s on @m normalize() () {
   %r = zero.reduce %g : !zero.value<8xf32, partial = [dp]>
   %n = zero.norm %r : !zero.value<8xf32>
   %c = zero.clip %r by %n max 1.0 : !zero.value<8xf32> by !zero.value<f64>
-  // expected-error@+1 {{only a norm of what zero.reduce delivers can be laid out yet}}
+  // expected-error@+1 {{takes a value that is no result of zero.reduce; take the norm of the reduced gradients, before zero.clip}}
   %n2 = zero.norm %c : !zero.value<8xf32>
   zero.update @g with @sgd(%c) hyper(lr = 0.1) : (!zero.value<8xf32>), ()
   zero.return [norm] %n2 : !zero.value<f64>
@@ -107,7 +211,7 @@ zero.step @s on @m normalize() () {
     zero.yield %d : !zero.value<8xf32, partial = [dp, micro]>
   }
   %r = zero.reduce %g : !zero.value<8xf32, partial = [dp]>
-  // expected-error@+1 {{counts the gradient of @w twice}}
+  // expected-error@+1 {{counts the gradient of @w twice; list it once}}
   %n = zero.norm %r, %r : !zero.value<8xf32>, !zero.value<8xf32>
   zero.update @g with @sgd(%r) hyper(lr = 0.1) : (!zero.value<8xf32>), ()
   zero.return [norm] %n : !zero.value<f64>
@@ -132,7 +236,7 @@ zero.step @s on @m normalize() () {
     zero.yield %d : !zero.value<8xf32, partial = [dp, micro]>
   }
   %r = zero.reduce %g : !zero.value<8xf32, partial = [dp]>
-  // expected-error@+1 {{reduces a gradient a second time}}
+  // expected-error@+1 {{reduces the gradient of @w a second time; remove one zero.reduce}}
   %q = zero.reduce %r : !zero.value<8xf32>
   zero.update @g with @sgd(%q) hyper(lr = 0.1) : (!zero.value<8xf32>), ()
   zero.return []
@@ -140,9 +244,9 @@ zero.step @s on @m normalize() () {
 
 // -----
 
-// What differs from rank to rank, and is no share of a sum.
+// An argument that differs from rank to rank and is no addend.
 zero.mesh @m <["dp" = 2]>
-// expected-error@+1 {{argument 0 cannot be laid out yet: it must be replicated or partial, and have no scale, got '!zero.value<f64, varying = [dp]>'}}
+// expected-error@+1 {{argument 0 must be replicated or partial, and have no scale, got '!zero.value<f64, varying = [dp]>'}}
 zero.step @s on @m normalize() (%loss: !zero.value<f64, varying = [dp]>) {
   zero.return []
 }
@@ -158,7 +262,7 @@ zero.step @s on @m normalize() (%loss: !zero.value<f64, partial = [pp]>) {
 
 // -----
 
-// A norm of what is no gradient.
+// A norm of a value that is not a gradient.
 zero.mesh @m <["dp" = 2]>
 zero.parameter @w : 8xf32
 zero.group @g [@w]
@@ -176,7 +280,7 @@ zero.step @s on @m normalize() (%loss: !zero.value<f64, partial = [dp]>) {
   }
   %r = zero.reduce %g : !zero.value<8xf32, partial = [dp]>
   %sum = zero.reduce %loss : !zero.value<f64, partial = [dp]>
-  // expected-error@+1 {{only a norm of gradients can be laid out yet}}
+  // expected-error@+1 {{takes a value that is not the gradient of a parameter; leave that value out of the norm}}
   %norm = zero.norm %sum : !zero.value<f64>
   zero.update @g with @sgd(%r) hyper(lr = 0.1) : (!zero.value<8xf32>), ()
   zero.return []

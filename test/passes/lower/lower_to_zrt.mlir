@@ -3,7 +3,7 @@
 // RUN: zero-opt %S/../Inputs/coalesced.mlir --zero-lower-to-zrt | FileCheck %s
 // RUN: not zero-opt %S/../Inputs/logical.mlir --zero-lower-to-zrt 2>&1 | FileCheck %s --check-prefix=LOGICAL
 //
-// LOGICAL: only gradients of buckets, reduced and scattered or not, can be lowered yet
+// LOGICAL: has a sum that is not the gradient of a bucket, scattered or not; run zero-assign-layout first
 //
 // Buffers say what they hold; parameters in the optimizer's own type have no
 // master weights.

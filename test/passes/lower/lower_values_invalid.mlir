@@ -158,7 +158,7 @@ zero.step @s on @m normalize() (%v: !zero.value<f64>) {
 }
 
 //--- sides.mlir
-// CHECK: error: bucket @b1 is scattered after the loop over backward passes and others in it, which cannot be lowered yet
+// CHECK: error: bucket @b1 is scattered after the loop over backward passes and other buckets in it; lower at stage 1, which scatters all after it
 zero.mesh @m <["dp" = 2]>
 zero.parameter @w : 8xf32
 zero.parameter @x : 8xf32
