@@ -301,6 +301,7 @@ void Comparison::run() {
       error(second.step) << "input " << i << " of apply is " << describe(b)
                          << ", expected " << describe(a);
   }
+  compareActivations(proof, first, second);
   for (auto &[name, parameter] : first.parameters) {
     auto it = second.parameters.find(name);
     if (it == second.parameters.end())

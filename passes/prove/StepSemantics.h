@@ -111,6 +111,8 @@ struct StepSemantics {
   mlir::Operation *step = nullptr;
   MeshAxes axes;
   llvm::MapVector<mlir::StringAttr, ParameterSemantics> parameters;
+  /// What pipeline stages send, in the order of the numbers that callers know.
+  llvm::SmallVector<ActivationOp> activations;
   llvm::SmallVector<std::pair<std::string, Number>> counters;
   llvm::SmallVector<std::pair<std::string, Number>> results;
   /// The new counters of the loss scale and of schedules if the step is
@@ -213,6 +215,8 @@ void checkSemantics(Proof &proof, const StepSemantics &semantics);
 /// Reports differences of |second| from |first|.
 void compareSemantics(Proof &proof, const StepSemantics &first,
                       const StepSemantics &second);
+void compareActivations(Proof &proof, const StepSemantics &first,
+                        const StepSemantics &second);
 
 //===----------------------------------------------------------------------===//
 // Functions that readers share
