@@ -85,6 +85,8 @@ SEEDS = [
     (f"sgd --mesh pp=2,dp=2 --parameters 3 {SIZES} --tied 1", "--stage=2 --until=lowered"),
     (f"adam --mesh dp=2,pp=3 --parameters 3 --optional 1 {SIZES}",
      "--stage=1 --until=sharded"),
+    (f"sgd --mesh pp=4,dp=2 --parameters 4 --activations {SIZES}",
+     "--stage=1 --until=lowered"),
     (f"sgd --ranks 3 --parameters 2 {SCALE} {SCHEDULE} {SIZES}",
      "--stage=0 --until=sharded"),
 ]  # fmt: skip

@@ -275,6 +275,9 @@ std::string test::getInterface(ModuleOp module) {
     os << op.getSymName() << " " << op.getValueType() << " " << op.getUses()
        << op.getOptional() << "\n";
   }
+  for (auto op : module.getOps<ActivationOp>())
+    os << op.getSymName() << " " << op.getTensorType() << " over "
+       << op.getAxis() << " " << op.getFrom() << " " << op.getTo() << "\n";
   for (auto op : module.getOps<BucketOp>())
     os << op.getSymName() << " " << op.getArrivalType() << "\n";
   for (auto step : module.getOps<StepOp>())

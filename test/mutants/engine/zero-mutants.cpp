@@ -109,6 +109,8 @@ constexpr Explanation kExplained[] = {
     {"zero.update_bucket: operand", "old '",
      "counters of two groups are equal until a checkpoint is loaded"},
     {"zrt.store_slot: operand", "old '", "as above"},
+    {"zrt.launch sum", " that some pipeline stages only write",
+     "stages that share a slot add up like stages with slots of their own"},
 };
 
 struct Outcome {
