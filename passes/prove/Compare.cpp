@@ -121,7 +121,11 @@ static std::optional<Rational> getShare(Algebra &algebra, Expr a,
   if (part->getTerms().size() != 1 || whole->getTerms().size() != 1 ||
       part == whole)
     return std::nullopt;
-  return algebra.divide(part, whole)->asRational();
+  const Term &x = part->getTerms()[0], &y = whole->getTerms()[0];
+  if (x.monomial != y.monomial)
+    return std::nullopt;
+  return prove::multiply(x.coefficient,
+                         {y.coefficient.denominator, y.coefficient.numerator});
 }
 
 /// Whether |a| contains the loss scale of the next step.
