@@ -154,12 +154,13 @@ Algebra::evaluate(Expr a,
     return it->second;
   double sum = 0;
   for (const Term &term : a->terms) {
-    double factor = term.coefficient.asDouble();
+    double factor = 1;
     for (auto [base, exponent] : term.monomial) {
       double value = evaluateBase(base, function, known);
       factor *= exponent == 1 ? value : std::pow(value, double(exponent));
     }
-    sum += factor;
+    // The coefficient comes last: 0 times what overflows is nan.
+    sum += factor * term.coefficient.asDouble();
   }
   return known[a] = sum;
 }

@@ -258,6 +258,15 @@ Expr countReplicatedOnce(Algebra &algebra, Expr a, AxisSet set);
 void readOutcome(Proof &proof, mlir::Operation *op, Expr outcome,
                  StepSemantics &semantics);
 
+/// Whether |base| is a number of tokens.
+bool isTokens(BaseRef base);
+
+/// The outcome in each situation; nothing, and a report, where it is not one
+/// number.
+std::optional<Outcomes> decideOutcome(Proof &proof, mlir::Operation *op,
+                                      Expr outcome,
+                                      const StepSemantics &semantics);
+
 /// Describes a part of |a| that is never written, or that only one rank has.
 /// Empty if there is none.
 std::string describeUnknown(Expr a);
