@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Damages 29 steps in every way that the operators know, and judges the proof.
+"""Damages 38 steps in every way that the operators know, and judges the proof.
 
   mutants.py --bin build/bin               a sample, as in the tests
   mutants.py --bin build/bin --count 10000 the figures of README.md

@@ -63,6 +63,7 @@ struct Script {
   bool closesLast = false;          // by accumulate, and not by what follows
   bool isDiscarded = false;         // given up, and not applied
   double counts = 1;                // times what ranks count, where they do
+  double input = 0.03125;           // a learning rate
   unsigned hinted = 0;       // bit b: backward pass b is begun as the last
   bool hintsOnFirst = false; // on rank 0 only
 };
@@ -99,7 +100,8 @@ static std::vector<RankInputs> getInputs(const Subject &subject,
   for (int64_t rank = 0; rank < subject.ranks; ++rank) {
     RankInputs &given = inputs[rank];
     for (auto [info, drawn] : llvm::zip_equal(subject.inputs, shares))
-      given.inputs.push_back(drawn.empty() ? 0.03125 : drawn[info.share[rank]]);
+      given.inputs.push_back(drawn.empty() ? script.input
+                                           : drawn[info.share[rank]]);
     given.closesLast = script.closesLast;
     int count =
         script.backwards[std::min<size_t>(rank, script.backwards.size() - 1)];
@@ -231,6 +233,9 @@ Behaviour test::run(ModuleOp module, const Subject &subject,
   scripts.push_back({{2}});
   for (double counts : {0.0, -1.0, 1e-310, HUGE_VAL, 1.0 / 1024, 1e9})
     scripts.emplace_back().counts = counts;
+  scripts.push_back({{1}});
+  // The first step of a warm-up.
+  scripts.emplace_back().input = 0;
   scripts.push_back({{1}});
   if (subject.poison) {
     llvm::erase_if(scripts, [](auto &script) { return script.nonfinite >= 0; });
