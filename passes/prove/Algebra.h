@@ -210,6 +210,9 @@ public:
   /// Halves exponents if they are even.
   Expr squareRoot(Expr a);
   Expr power(Expr a, int64_t exponent);
+  /// |a| divided by |a|: 1, times an operation divf(x, x) for each x of it that
+  /// may be 0, for which it is nan.
+  Expr overItself(Expr a);
 
   /// The sum of |function|(term) over all terms; null if one of them is null.
   Expr mapTerms(Expr a, llvm::function_ref<Expr(const Term &)> function);
@@ -226,6 +229,7 @@ public:
 
 private:
   Expr intern(std::vector<Term> terms);
+  std::optional<Monomial> multiply(const Monomial &a, const Monomial &b);
   /// Adds |terms|, which may be in any order; null if a coefficient does not
   /// fit.
   Expr merge(std::vector<Term> terms);

@@ -30,6 +30,8 @@ static Expr operate(Algebra &algebra, llvm::StringRef name,
     return algebra.squareRoot(operands[0]);
   if (name == "inverse")
     return algebra.divide(algebra.integer(1), operands[0]);
+  if (name == "divf")
+    return algebra.overItself(operands[0]);
   if (name == "select" && operands[1] == operands[2])
     return operands[1];
   return operands.size() == 2 && isSymmetric(name)
@@ -85,6 +87,8 @@ static double evaluateOperation(const Base &base, llvm::ArrayRef<double> x) {
     return 1 / x[0];
   if (name == "sqrt")
     return std::sqrt(x[0]);
+  if (name == "divf")
+    return x[0] / x[1];
   if (name == "addf")
     return x[0] + x[1];
   if (name == "mulf")
@@ -150,12 +154,13 @@ Algebra::evaluate(Expr a,
     return it->second;
   double sum = 0;
   for (const Term &term : a->terms) {
-    double factor = term.coefficient.asDouble();
+    double factor = 1;
     for (auto [base, exponent] : term.monomial) {
       double value = evaluateBase(base, function, known);
       factor *= exponent == 1 ? value : std::pow(value, double(exponent));
     }
-    sum += factor;
+    // The coefficient comes last: 0 times what overflows is nan.
+    sum += factor * term.coefficient.asDouble();
   }
   return known[a] = sum;
 }

@@ -54,26 +54,53 @@ Expr Algebra::add(Expr a, Expr b) {
   return intern(std::move(sum));
 }
 
-/// Whether |base| divided by itself counts as 1. Exceptions: a value that was
-/// never written; a base that may be 0 or nan in an applied step; a share of a
-/// sum, which may be 0 on all ranks but one.
-static bool isOneByItself(BaseRef base) {
-  auto isMissing = [](const Term &term) {
-    return llvm::any_of(term.monomial, [](auto factor) {
-      return factor.first->kind == BaseKind::missing;
-    });
-  };
-  if (base->kind == BaseKind::rankSum &&
-      llvm::any_of(base->operands[0]->getTerms(), isMissing))
+/// Whether |base| is finite and not 0 in an applied step, so that it is 1 over
+/// itself: a constant; what gradients are divided by, which are counts of
+/// all ranks and the loss scale; the number of backward passes. A share of a
+/// sum may be 0 on all ranks but one.
+static bool isNeverZero(BaseRef base) {
+  switch (base->kind) {
+  case BaseKind::symbol:
+    return base->own == 0;
+  case BaseKind::constant:
+    return std::isfinite(base->value) && base->value != 0;
+  case BaseKind::rankSum: // of a power of each rank's count
+    return base->own == 0 &&
+           llvm::all_of(base->operands[0]->getTerms(), [](const Term &term) {
+             return llvm::all_of(term.monomial, [](auto factor) {
+               return factor.first->kind == BaseKind::symbol;
+             });
+           });
+  default:
     return false;
-  return !base->isUndefined && base->own == 0 &&
-         base->kind != BaseKind::missing &&
-         (base->kind != BaseKind::constant || std::isfinite(base->value));
+  }
 }
 
-/// Of two monomials, each sorted; nothing where an exponent does not fit.
-static std::optional<Monomial> multiply(const Monomial &a, const Monomial &b) {
+/// Whether |base| is that of a number over itself. See Algebra::overItself.
+static bool isOverItself(BaseRef base) {
+  return base->kind == BaseKind::operation && base->name == "divf";
+}
+
+Expr Algebra::overItself(Expr a) {
+  if (a->terms.size() != 1 || a->terms[0].coefficient.numerator == 0)
+    return operation("divf", {a, a});
+  Expr result = integer(1);
+  for (auto [base, exponent] : a->terms[0].monomial)
+    if (isOverItself(base))
+      result = multiply(result, product({1, 1}, {{base, 1}}));
+    else if (!isNeverZero(base)) {
+      Expr alone = product({1, 1}, {{base, 1}});
+      result = multiply(result, operation("divf", {alone, alone}));
+    }
+  return result;
+}
+
+/// Of two monomials, each sorted; nothing where an exponent does not fit. A
+/// number that was multiplied by and divided by leaves what it is over itself.
+std::optional<Monomial> Algebra::multiply(const Monomial &a,
+                                          const Monomial &b) {
   Monomial product;
+  llvm::SmallVector<BaseRef> cancelled;
   auto x = a.begin(), y = b.begin();
   while (x != a.end() || y != b.end()) {
     if (y == b.end() || (x != a.end() && x->first->index < y->first->index)) {
@@ -84,11 +111,23 @@ static std::optional<Monomial> multiply(const Monomial &a, const Monomial &b) {
       int64_t exponent;
       if (llvm::AddOverflow(x->second, y->second, exponent))
         return std::nullopt;
-      if (exponent != 0 || !isOneByItself(x->first))
+      if (isOverItself(x->first))
+        exponent = 1; // and 1 or nan to any power
+      else if ((x->second < 0) != (y->second < 0) && !isNeverZero(x->first))
+        cancelled.push_back(x->first);
+      if (exponent != 0)
         product.push_back({x->first, exponent});
       ++x;
       ++y;
     }
+  }
+  for (BaseRef base : cancelled) {
+    auto rest = multiply(
+        product,
+        overItself(this->product({1, 1}, {{base, 1}}))->terms[0].monomial);
+    if (!rest)
+      return std::nullopt;
+    product = std::move(*rest);
   }
   return product;
 }
@@ -113,7 +152,7 @@ Expr Algebra::multiply(Expr a, Expr b) {
   for (const Term &x : a->terms)
     for (const Term &y : b->terms) {
       auto coefficient = prove::multiply(x.coefficient, y.coefficient);
-      auto monomial = ::multiply(x.monomial, y.monomial);
+      auto monomial = multiply(x.monomial, y.monomial);
       if (!coefficient || !monomial)
         return keep();
       terms.push_back({*coefficient, std::move(*monomial)});
@@ -177,7 +216,7 @@ Expr Algebra::divide(Expr a, Expr b) {
   const Term &term = b->terms[0];
   Monomial inverse = term.monomial;
   for (auto &[base, exponent] : inverse)
-    exponent = -exponent;
+    exponent = isOverItself(base) ? exponent : -exponent;
   auto coefficient =
       normalize(term.coefficient.denominator, term.coefficient.numerator);
   return multiply(a, intern({Term{*coefficient, std::move(inverse)}}));

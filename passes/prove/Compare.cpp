@@ -122,7 +122,11 @@ static std::optional<Rational> getShare(Algebra &algebra, Expr a,
   if (part->getTerms().size() != 1 || whole->getTerms().size() != 1 ||
       part == whole)
     return std::nullopt;
-  return algebra.divide(part, whole)->asRational();
+  const Term &x = part->getTerms()[0], &y = whole->getTerms()[0];
+  if (x.monomial != y.monomial)
+    return std::nullopt;
+  return prove::multiply(x.coefficient,
+                         {y.coefficient.denominator, y.coefficient.numerator});
 }
 
 /// Whether |a| contains the loss scale of the next step.
@@ -302,6 +306,7 @@ void Comparison::run() {
       error(second.step) << "input " << i << " of apply is " << describe(b)
                          << ", expected " << describe(a);
   }
+  compareActivations(proof, first, second);
   for (auto &[name, parameter] : first.parameters) {
     auto it = second.parameters.find(name);
     if (it == second.parameters.end())

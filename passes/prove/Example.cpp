@@ -27,6 +27,9 @@ struct Example {
   int64_t ranks;
   bool isLong; // two backward passes, or one
   double state;
+  double scalar = 0.5; // an input or a counter
+  double gradient = 1; // times what tells gradients apart
+  double parameter = 1;
 
   double getValue(Expr a) const {
     return algebra.evaluate(a, [&](BaseRef base) { return getValue(base); });
@@ -45,7 +48,7 @@ std::optional<double> Example::getValue(BaseRef base) const {
     double own = isLast                      ? last
                  : base->epoch == Epoch::all ? former + last
                                              : former;
-    return base->over == 0 && ranks > 1 ? 11 * own : own;
+    return gradient * (base->over == 0 && ranks > 1 ? 11 * own : own);
   }
   case BaseKind::symbol:
     // Numbers that show where one is missing.
@@ -56,13 +59,14 @@ std::optional<double> Example::getValue(BaseRef base) const {
     return 8;
   case BaseKind::input:
   case BaseKind::old:
-    return 0.5;
+    return scalar;
   case BaseKind::missing:
     return 0;
   case BaseKind::once:
     return 1;
   case BaseKind::state:
-    return base->name == "parameter" || base->name == "master" ? 1 : state;
+    return base->name == "parameter" || base->name == "master" ? parameter
+                                                               : state;
   case BaseKind::sumOver:
     return getValue(base->operands[0]); // over this element
   case BaseKind::rankSum:
@@ -91,7 +95,9 @@ static std::string describeGiven(llvm::ArrayRef<Expr> exprs,
     });
   std::string text;
   llvm::raw_string_ostream os(text);
-  if (gradients) {
+  if (gradients && example.gradient == 0) {
+    os << "gradients are 0; ";
+  } else if (gradients) {
     os << (example.isLong ? "gradients of 2 backward passes are 1 and 2"
                           : "the gradient of 1 backward pass is 1");
     if (example.ranks > 1)
@@ -102,14 +108,31 @@ static std::string describeGiven(llvm::ArrayRef<Expr> exprs,
     os << "; ";
   }
   if (states)
-    os << "old parameters are 1, other state "
-       << llvm::format("%g; ", example.state);
+    os << llvm::format("old parameters are %g, other state %g; ",
+                       example.parameter, example.state);
   if (tokens)
     os << "ranks counted 8 tokens; ";
   if (lossScale)
     os << "the loss scale is 4; ";
   if (scalars)
-    os << "inputs and counters are 0.5; ";
+    os << "inputs and counters are " << llvm::format("%g; ", example.scalar);
+  return text;
+}
+
+static std::string describeExample(Expr a, Expr expected,
+                                   const Example &example) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  // The sign of nan depends on the machine.
+  auto print = [&](Expr number) {
+    double value = example.getValue(number);
+    os << llvm::format("%.9g", std::isnan(value) ? double(NAN) : value);
+  };
+  os << "counterexample: " << describeGiven({a, expected}, example)
+     << "rank 0 has ";
+  print(a);
+  os << ", expected ";
+  print(expected);
   return text;
 }
 
@@ -120,6 +143,7 @@ std::string prove::findExample(Algebra &algebra, Expr a, Expr expected,
     tellsBackwards |=
         base->kind == BaseKind::gradient && base->epoch != Epoch::all;
   });
+  bool isKnown = false;
   for (bool isLong : {false, true})
     for (double state : {0.0, 0.25}) {
       // One backward pass is never the last of several.
@@ -128,14 +152,20 @@ std::string prove::findExample(Algebra &algebra, Expr a, Expr expected,
       Example example{algebra, ranks, isLong, state};
       double value = example.getValue(a);
       double right = example.getValue(expected);
-      if (!std::isfinite(value) || !std::isfinite(right) ||
-          std::abs(value - right) <= 1e-9 * std::abs(right))
+      if (!std::isfinite(value) || !std::isfinite(right))
         continue;
-      std::string text;
-      llvm::raw_string_ostream os(text);
-      os << "counterexample: " << describeGiven({a, expected}, example)
-         << llvm::format("rank 0 has %.9g, expected %.9g", value, right);
-      return text;
+      if (std::abs(value - right) > 1e-9 * std::abs(right))
+        return describeExample(a, expected, example);
+      isKnown = true;
     }
+  // Numbers that are alike may still be divided by what can be 0.
+  for (double Example::*zero : {&Example::scalar, &Example::gradient,
+                                &Example::state, &Example::parameter}) {
+    Example example{algebra, ranks, /*isLong=*/true, /*state=*/0.25};
+    example.*zero = 0;
+    if (isKnown && std::isfinite(example.getValue(a)) !=
+                       std::isfinite(example.getValue(expected)))
+      return describeExample(a, expected, example);
+  }
   return "";
 }

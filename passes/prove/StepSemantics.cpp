@@ -74,6 +74,8 @@ bool prove::readMesh(Proof &proof, Operation *step, MeshOp mesh,
   }
   semantics.step = step;
   semantics.axes = MeshAxes(mesh);
+  llvm::append_range(semantics.activations,
+                     step->getParentOfType<ModuleOp>().getOps<ActivationOp>());
   proof.algebra.setAxisNames(semantics.axes.getNames());
   return true;
 }

@@ -111,6 +111,8 @@ struct StepSemantics {
   mlir::Operation *step = nullptr;
   MeshAxes axes;
   llvm::MapVector<mlir::StringAttr, ParameterSemantics> parameters;
+  /// What pipeline stages send, in the order of the numbers that callers know.
+  llvm::SmallVector<ActivationOp> activations;
   llvm::SmallVector<std::pair<std::string, Number>> counters;
   llvm::SmallVector<std::pair<std::string, Number>> results;
   /// The new counters of the loss scale and of schedules if the step is
@@ -213,6 +215,8 @@ void checkSemantics(Proof &proof, const StepSemantics &semantics);
 /// Reports differences of |second| from |first|.
 void compareSemantics(Proof &proof, const StepSemantics &first,
                       const StepSemantics &second);
+void compareActivations(Proof &proof, const StepSemantics &first,
+                        const StepSemantics &second);
 
 //===----------------------------------------------------------------------===//
 // Functions that readers share
@@ -253,6 +257,15 @@ Expr countReplicatedOnce(Algebra &algebra, Expr a, AxisSet set);
 /// numbers of one rank alone, and elements that are not tested.
 void readOutcome(Proof &proof, mlir::Operation *op, Expr outcome,
                  StepSemantics &semantics);
+
+/// Whether |base| is a number of tokens.
+bool isTokens(BaseRef base);
+
+/// The outcome in each situation; nothing, and a report, where it is not one
+/// number.
+std::optional<Outcomes> decideOutcome(Proof &proof, mlir::Operation *op,
+                                      Expr outcome,
+                                      const StepSemantics &semantics);
 
 /// Describes a part of |a| that is never written, or that only one rank has.
 /// Empty if there is none.

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Damages 29 steps in every way that the operators know, and judges the proof.
+"""Damages 38 steps in every way that the operators know, and judges the proof.
 
   mutants.py --bin build/bin               a sample, as in the tests
   mutants.py --bin build/bin --count 10000 the figures of README.md
@@ -85,6 +85,8 @@ SEEDS = [
     (f"sgd --mesh pp=2,dp=2 --parameters 3 {SIZES} --tied 1", "--stage=2 --until=lowered"),
     (f"adam --mesh dp=2,pp=3 --parameters 3 --optional 1 {SIZES}",
      "--stage=1 --until=sharded"),
+    (f"sgd --mesh pp=4,dp=2 --parameters 4 --activations {SIZES}",
+     "--stage=1 --until=lowered"),
     (f"sgd --ranks 3 --parameters 2 {SCALE} {SCHEDULE} {SIZES}",
      "--stage=0 --until=sharded"),
 ]  # fmt: skip

@@ -106,6 +106,10 @@ def write_step(options, out):
 
     axes = ", ".join(f'"{axis}" = {size}' for axis, size in mesh.items())
     out.write(f"zero.mesh @cluster <[{axes}]>\n")
+    if options.activations:
+        for i in range(mesh.get("pp", 1) - 1):
+            kind = ["?x6xf32", "4xi64"][i % 2]
+            out.write(f"zero.activation @a{i} : tensor<{kind}> over pp from {i} to {i + 1}\n")
     optional = numbers(options.optional)
     uses = numbers(options.used_twice)
     for i, one in enumerate(parameters):
@@ -263,6 +267,9 @@ def main():
     parser.add_argument("--optional", default="", help="optional parameters, such as 0,3")
     parser.add_argument(
         "--tied", default="", help="parameters on the first and the last pipeline stage"
+    )
+    parser.add_argument(
+        "--activations", action="store_true", help="each pipeline stage sends one to the next"
     )
     parser.add_argument("--used-twice", default="", help="parameters with two uses")
     parser.add_argument(

@@ -41,6 +41,7 @@ private:
   void addAxes(StringAttr name, ArrayAttr array);
   void addIntegers(StringAttr name, DenseI64ArrayAttr array);
   void addType(StringAttr name, TypeAttr attribute);
+  void addTensorType(StringAttr name, RankedTensorType type);
   template <typename AttrT, typename EnumT>
   bool addEnum(StringAttr name, Attribute value, EnumT last);
 
@@ -180,6 +181,8 @@ void Changes::addType(StringAttr name, TypeAttr attribute) {
         add(name, "another element type", TypeAttr::get(other));
     return;
   }
+  if (auto tensor = dyn_cast<RankedTensorType>(attribute.getValue()))
+    return addTensorType(name, tensor);
   auto type = dyn_cast<ValueType>(attribute.getValue());
   if (!type)
     return;
@@ -212,6 +215,29 @@ void Changes::addType(StringAttr name, TypeAttr attribute) {
                                            type.getElementType())));
 }
 
+void Changes::addTensorType(StringAttr name, RankedTensorType type) {
+  Builder builder(op->getContext());
+  for (Type other : {Type(builder.getBF16Type()), Type(builder.getI32Type())})
+    add(name, "another element type", TypeAttr::get(type.clone(other)));
+  SmallVector<int64_t> shape(type.getShape());
+  auto addShape = [&](StringRef what, ArrayRef<int64_t> changed) {
+    add(name, what, TypeAttr::get(type.clone(changed)));
+  };
+  for (size_t i = 0; i < shape.size(); ++i) {
+    auto changed = shape;
+    bool isDynamic = ShapedType::isDynamic(shape[i]);
+    changed[i] = isDynamic ? 5 : shape[i] + 1;
+    addShape("another extent", changed);
+    if (!isDynamic) {
+      changed[i] = ShapedType::kDynamic;
+      addShape("an extent that is not known", changed);
+    }
+    auto without = shape;
+    without.erase(without.begin() + i);
+    addShape("a dimension less", without);
+  }
+}
+
 template <typename AttrT, typename EnumT>
 bool Changes::addEnum(StringAttr name, Attribute value, EnumT last) {
   auto known = dyn_cast<AttrT>(value);
@@ -236,8 +262,12 @@ void Changes::addAll() {
   for (NamedAttribute named : op->getAttrs()) {
     StringAttr name = named.getName();
     Attribute value = named.getValue();
-    if (name == "sym_name")
+    if (name == "sym_name") {
+      // No op names an activation.
+      if (isa<ActivationOp>(op))
+        add(name, "another name", StringAttr::get(context, "other"));
       continue;
+    }
     if (isa<UnitAttr>(value)) {
       add(name, "cleared", {});
     } else if (auto symbol = dyn_cast<FlatSymbolRefAttr>(value)) {
@@ -276,6 +306,10 @@ void Changes::addAll() {
       for (StringRef state : {"idle", "first", "between", "next"})
         if (state != text.getValue())
           add(name, "another state", StringAttr::get(context, state));
+    } else if (text && isa<ActivationOp>(op)) {
+      for (Attribute axis : getAxes(op))
+        if (axis != text)
+          add(name, "another axis", axis);
     } else if (text && isa<zrt::StateOp>(op)) {
       for (StringRef role : {"parameter", "master", "m", "v"})
         if (role != text.getValue())

@@ -63,6 +63,7 @@ struct Script {
   bool closesLast = false;          // by accumulate, and not by what follows
   bool isDiscarded = false;         // given up, and not applied
   double counts = 1;                // times what ranks count, where they do
+  double input = 0.03125;           // a learning rate
   unsigned hinted = 0;       // bit b: backward pass b is begun as the last
   bool hintsOnFirst = false; // on rank 0 only
   /// By backward pass, a bit for each parameter without a gradient on any rank.
@@ -102,7 +103,8 @@ static std::vector<RankInputs> getInputs(const Subject &subject,
   for (int64_t rank = 0; rank < subject.ranks; ++rank) {
     RankInputs &given = inputs[rank];
     for (auto [info, drawn] : llvm::zip_equal(subject.inputs, shares))
-      given.inputs.push_back(drawn.empty() ? 0.03125 : drawn[info.share[rank]]);
+      given.inputs.push_back(drawn.empty() ? script.input
+                                           : drawn[info.share[rank]]);
     given.closesLast = script.closesLast;
     int count =
         script.backwards[std::min<size_t>(rank, script.backwards.size() - 1)];
@@ -217,6 +219,9 @@ static Scripts getScripts(const Subject &subject) {
   for (double counts : {0.0, -1.0, 1e-310, HUGE_VAL, 1.0 / 1024, 1e9})
     scripts.emplace_back().counts = counts;
   scripts.push_back({{1}});
+  // The first step of a warm-up.
+  scripts.emplace_back().input = 0;
+  scripts.push_back({{1}});
   if (subject.poison) {
     llvm::erase_if(scripts, [](auto &script) { return script.nonfinite >= 0; });
     scripts.push_back({{1}, -1, -1, 0});
@@ -315,6 +320,9 @@ std::string test::getInterface(ModuleOp module) {
     os << op.getSymName() << " " << op.getValueType() << " " << op.getUses()
        << op.getOptional() << "\n";
   }
+  for (auto op : module.getOps<ActivationOp>())
+    os << op.getSymName() << " " << op.getTensorType() << " over "
+       << op.getAxis() << " " << op.getFrom() << " " << op.getTo() << "\n";
   for (auto op : module.getOps<BucketOp>())
     os << op.getSymName() << " " << op.getArrivalType() << "\n";
   for (auto step : module.getOps<StepOp>())

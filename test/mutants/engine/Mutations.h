@@ -30,6 +30,10 @@ void addScheduleMutations(mlir::ModuleOp module,
 /// Every change that these operators can make of the step in |module|:
 /// whole ops (OpMutations.cpp) ...
 void addOpMutations(mlir::ModuleOp module, std::vector<Mutation> &mutations);
+/// ... numbers that are the same but where something is 0, or large
+/// (NumberMutations.cpp) ...
+void addNumberMutations(mlir::ModuleOp module,
+                        std::vector<Mutation> &mutations);
 /// ... and attributes and types (AttributeMutations.cpp).
 void addAttributeMutations(mlir::ModuleOp module,
                            std::vector<Mutation> &mutations);

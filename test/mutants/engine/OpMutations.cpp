@@ -6,6 +6,7 @@
 
 #include "Mutations.h"
 
+#include "dialect/zero/ZeroDialect.h"
 #include "dialect/zrt/ZrtDialect.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -127,6 +128,12 @@ void test::addOpMutations(ModuleOp module, std::vector<Mutation> &mutations) {
     addReplacement<arith::SubFOp, arith::AddFOp>(op, index, "addf instead",
                                                  mutations);
     addReroutes(op, index, indices, mutations);
+    // Callers know activations by their numbers.
+    if (isa<ActivationOp>(op) && isa<ActivationOp>(op->getNextNode()))
+      mutations.push_back(
+          {nameOf(op) + ": after the next one", index, [index](const Ops &ops) {
+             ops[index]->moveAfter(ops[index]->getNextNode());
+           }});
     bool isCall = isa<zrt::HandlerOp>(op->getParentOp());
     if (!isCall)
       continue;

@@ -111,6 +111,10 @@ constexpr Explanation kExplained[] = {
     {"zero.update_bucket: operand", "old '",
      "counters of two groups are equal until a checkpoint is loaded"},
     {"zrt.store_slot: operand", "old '", "as above"},
+    {"over itself", "", "what is 0 in no run may be 0 to the proof"},
+    {"times and over an argument", "", "as above"},
+    {"zrt.launch sum", " that some pipeline stages only write",
+     "stages that share a slot add up like stages with slots of their own"},
 };
 
 struct Outcome {
@@ -283,6 +287,7 @@ int main(int argc, char **argv) {
     addScheduleMutations(*lowered, mutations);
   } else {
     addOpMutations(*lowered, mutations);
+    addNumberMutations(*lowered, mutations);
     addAttributeMutations(*lowered, mutations);
   }
   std::vector<unsigned> drawn(mutations.size());

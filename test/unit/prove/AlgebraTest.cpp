@@ -76,6 +76,76 @@ TEST_F(AlgebraTest, WhatMayBeNanNeverCancels) {
                                           [](BaseRef) { return NAN; })));
 }
 
+TEST_F(AlgebraTest, WhatMayBeZeroIsNanOverItself) {
+  Expr rate = algebra.base({BaseKind::input, "rate"});
+  Expr square = algebra.multiply(rate, rate);
+  Expr again = algebra.divide(square, rate);
+  EXPECT_NE(again, rate);
+  auto evaluateAt = [&](double value) {
+    return algebra.evaluate(again, [&](BaseRef base) {
+      return base->kind == BaseKind::input ? std::optional(value)
+                                           : std::nullopt;
+    });
+  };
+  EXPECT_TRUE(std::isnan(evaluateAt(0)));
+  EXPECT_EQ(evaluateAt(5), 5);
+  // However it came about, it is one number.
+  Expr inverse = algebra.divide(one, rate);
+  Expr over = algebra.overItself(rate);
+  EXPECT_EQ(algebra.multiply(square, inverse), again);
+  EXPECT_EQ(algebra.multiply(rate, algebra.multiply(rate, inverse)), again);
+  EXPECT_EQ(algebra.multiply(rate, over), again);
+  EXPECT_EQ(algebra.divide(rate, rate), over);
+  EXPECT_EQ(algebra.multiply(over, over), over);
+  EXPECT_EQ(algebra.divide(one, over), over);
+  EXPECT_EQ(algebra.power(algebra.multiply(two, over), -2),
+            algebra.multiply(algebra.rational({1, 4}), over));
+  EXPECT_EQ(algebra.divide(algebra.divide(again, rate), rate),
+            algebra.multiply(inverse, over));
+  EXPECT_EQ(algebra.overItself(again), over);
+  // Nothing that may be nan cancels.
+  EXPECT_NE(algebra.subtract(again, again), algebra.integer(0));
+  // What is inverted twice is not divided by.
+  EXPECT_EQ(algebra.divide(one, inverse), rate);
+  // A known number takes its place.
+  auto replaceBy = [&](Expr number) {
+    return algebra.substitute(again, [&](BaseRef base) {
+      return base->name == "rate" ? number : nullptr;
+    });
+  };
+  EXPECT_EQ(replaceBy(two), two);
+  EXPECT_EQ(replaceBy(x), x);
+  EXPECT_TRUE(std::isnan(algebra.evaluate(
+      replaceBy(algebra.integer(0)), [](BaseRef) { return std::nullopt; })));
+  EXPECT_EQ(replaceBy(algebra.add(x, y)),
+            algebra.multiply(algebra.add(x, y),
+                             algebra.overItself(algebra.add(x, y))));
+}
+
+// What gradients are divided by, and numbers.
+TEST_F(AlgebraTest, WhatIsNeverZeroIsOneOverItself) {
+  EXPECT_EQ(algebra.divide(x, x), one);
+  Expr tenth = algebra.constant(0.1);
+  EXPECT_EQ(algebra.divide(tenth, tenth), one);
+  EXPECT_NE(
+      algebra.divide(algebra.constant(INFINITY), algebra.constant(INFINITY)),
+      one);
+  Expr counted = algebra.base(
+      {BaseKind::rankSum, "", Epoch::all, 0, 0, {algebra.multiply(x, x)}});
+  EXPECT_EQ(algebra.divide(counted, counted), one);
+  Expr missing = algebra.base({BaseKind::rankSum,
+                               "",
+                               Epoch::all,
+                               0,
+                               0,
+                               {algebra.base({BaseKind::missing, ""})}});
+  EXPECT_NE(algebra.divide(missing, missing), one);
+  // One rank may have counted nothing.
+  Expr share =
+      algebra.base({BaseKind::symbol, "tokens", Epoch::all, /*over=*/1});
+  EXPECT_NE(algebra.divide(share, share), one);
+}
+
 TEST_F(AlgebraTest, ZeroTimesUnknownIsUnknown) {
   Expr unknown = algebra.undefined("memory");
   Expr zero = algebra.integer(0);

@@ -17,6 +17,7 @@ protected:
   Algebra algebra;
   Expr all = algebra.gradient(Epoch::all, /*over=*/0);
   Expr half = algebra.rational({1, 2});
+  Expr two = algebra.integer(2);
 };
 
 // A factor shows in one backward pass, an epoch in two.
@@ -48,6 +49,23 @@ TEST_F(ExampleTest, NamesWhatElseIsGiven) {
   EXPECT_EQ(findExample(algebra, algebra.multiply(half, moment), moment, 1),
             "counterexample: old parameters are 1, other state 0.25; rank 0 "
             "has 0.125, expected 0.25");
+}
+
+// A division by 0 does not show elsewhere.
+TEST_F(ExampleTest, HasWhatIsZeroLast) {
+  Expr rate = algebra.base({BaseKind::input, "rate"});
+  Expr once = algebra.multiply(rate, algebra.divide(rate, rate));
+  EXPECT_EQ(findExample(algebra, once, rate, 1),
+            "counterexample: inputs and counters are 0; rank 0 has nan, "
+            "expected 0");
+  EXPECT_EQ(findExample(algebra, algebra.multiply(once, two), rate, 1),
+            "counterexample: inputs and counters are 0.5; rank 0 has 1, "
+            "expected 0.5");
+  Expr moment = algebra.state("m");
+  EXPECT_EQ(
+      findExample(algebra, algebra.overItself(moment), algebra.integer(1), 1),
+      "counterexample: old parameters are 1, other state 0; rank 0 has "
+      "nan, expected 1");
 }
 
 TEST_F(ExampleTest, HasNoneOfWhatNobodyWrote) {

@@ -1,0 +1,344 @@
+//===- Situations.cpp - The outcome in each situation ---------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What an outcome is for all sums, finite or not, and all numbers of tokens, is
+// derived by ranges. For numbers of backward passes it is tried. Only where
+// ranges do not tell, numbers are tried that show why.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/prove/Range.h"
+#include "passes/prove/StepSemantics.h"
+
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/Hashing.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/Support/Format.h"
+
+#include <cmath>
+#include <set>
+
+using namespace mlir;
+using namespace zero;
+using namespace zero::prove;
+
+namespace {
+/// Numbers of backward passes and sizes that lead to a situation.
+struct Draw {
+  int64_t backwards; // on most ranks
+  int64_t first;     // on rank 0, if they are unequal
+  int64_t second;    // on rank 1, if they are unequal and there are more ranks
+  int64_t missing;   // on rank 0, if gradients are missing
+  double sum;        // over elements, about
+  double tokens;     // of all ranks
+  double noTokens;   // an invalid number of tokens
+};
+/// A value of one sum, or of all.
+struct Choice {
+  BaseRef sum; // null: all
+  double value;
+};
+/// The rank that evaluates the outcome: the first, the second or another one.
+enum class Viewer { first, second, other };
+
+/// Finds the outcome in each situation.
+class Decider {
+public:
+  Decider(Proof &proof, Operation *op, Expr outcome,
+          const StepSemantics &semantics);
+
+  std::optional<Outcomes> run();
+
+private:
+  bool isOneNumber(Situation situation, std::optional<double> &decided);
+  void explain(Situation situation);
+  double evaluate(Situation situation, const Draw &draw,
+                  std::optional<Choice> choice, Viewer viewer);
+  Range evaluateAll(Situation situation, const Draw &draw,
+                    std::optional<Choice> infection, Viewer viewer);
+  std::optional<double> getValue(BaseRef base, Situation situation,
+                                 const Draw &draw, Viewer viewer);
+
+  Proof &proof;
+  Operation *op;
+  Expr outcome;
+  const StepSemantics &semantics;
+  int64_t ranks;
+  SmallVector<BaseRef> kinds;
+  SmallVector<Viewer> viewers;
+};
+} // namespace
+
+/// An outcome must not depend on them. Some draws have one count that is the
+/// mean of the others.
+static constexpr Draw kDraws[] = {
+    {1, 2, 1, 1, 1.0, 1, 0},           {3, 2, 4, 2, 1e30, 4.5e15, -1},
+    {4, 7, 4, 7, 0.0, 0.25, INFINITY}, {7, 1, 13, 1, 1e-40, 1e-300, NAN},
+    {2, 16, 3, 5, 1e5, 1e300, 1e-310},
+};
+
+/// Finite sums and numbers of tokens are at most 2 to the power of this. The
+/// squares of 2^40 numbers of f32 are far less, and a sum of such sums, or a
+/// small multiple, is no more than f64 holds.
+static constexpr int kLargestExponent = 960;
+
+/// Whether a sum is one of squares, and so not negative.
+static bool isOfSquares(BaseRef sum) {
+  ArrayRef<Term> terms = sum->operands[0]->getTerms();
+  return llvm::all_of(terms, [](const Term &term) {
+    return term.coefficient.numerator >= 0 &&
+           llvm::all_of(term.monomial,
+                        [](auto factor) { return factor.second % 2 == 0; });
+  });
+}
+
+/// More kinds of sums than this in one outcome are not tried.
+static constexpr size_t kMostKinds = 64;
+
+/// One of each kind of sums in |outcome|. Sums of a kind stand in the same
+/// places: in the same numbers, with the same power and sign, times the same.
+/// So the outcome is the same number whichever of them is not finite.
+static SmallVector<BaseRef> findKinds(Expr outcome) {
+  // Where a sum stands, as a hash: the number, and its term without the sum.
+  llvm::MapVector<BaseRef, std::vector<size_t>> places;
+  llvm::DenseSet<Expr> seen;
+  SmallVector<Expr> stack{outcome};
+  while (!stack.empty()) {
+    Expr top = stack.pop_back_val();
+    if (!seen.insert(top).second)
+      continue;
+    for (const Term &term : top->getTerms())
+      for (auto [sum, exponent] : term.monomial) {
+        if (sum->kind != BaseKind::sumOver) {
+          llvm::append_range(stack, sum->operands);
+          continue;
+        }
+        int64_t numerator = term.coefficient.numerator;
+        llvm::hash_code place = llvm::hash_combine(
+            top->getIndex(), exponent, numerator > 0, numerator < 0);
+        for (auto [base, power] : term.monomial)
+          if (base != sum)
+            place = llvm::hash_combine(place, base->index, power);
+        places[sum].push_back(place);
+      }
+  }
+  SmallVector<BaseRef> kinds;
+  std::set<std::vector<size_t>> known;
+  for (auto &[sum, where] : places) {
+    llvm::sort(where);
+    if (known.insert(std::move(where)).second)
+      kinds.push_back(sum);
+  }
+  return kinds;
+}
+
+//===----------------------------------------------------------------------===//
+// Values
+//===----------------------------------------------------------------------===//
+
+/// The value of |base|; nothing if it follows from others.
+std::optional<double> Decider::getValue(BaseRef base, Situation situation,
+                                        const Draw &draw, Viewer viewer) {
+  bool unequal = situation.unequal;
+  auto first = double(unequal ? draw.first : draw.backwards);
+  auto second = double(unequal && ranks > 2 ? draw.second : draw.backwards);
+  auto other = double(draw.backwards);
+  switch (base->kind) {
+  case BaseKind::sumOver:
+    return (isOfSquares(base) || base->index % 2 ? 1 : -1) * draw.sum *
+           (1 + double(base->index % 1021) / 1024);
+  case BaseKind::rankSum: {
+    // The sum over the ranks of a power of each rank's count. See sumOverRanks.
+    auto [counted, power] = base->operands[0]->getTerms()[0].monomial[0];
+    auto exponent = double(power);
+    if (counted->kind == BaseKind::missing)
+      return situation.missing ? std::pow(double(draw.missing), exponent) : 0;
+    double sum = std::pow(first, exponent);
+    if (ranks > 1)
+      sum += std::pow(second, exponent);
+    return sum +
+           double(std::max<int64_t>(ranks - 2, 0)) * std::pow(other, exponent);
+  }
+  case BaseKind::missing:
+    return situation.missing ? draw.missing : 0;
+  case BaseKind::tokens:
+    return situation.noTokens ? draw.noTokens : draw.tokens;
+  case BaseKind::symbol:
+    if (base->name == kTokens)
+      return situation.noTokens ? draw.noTokens : draw.tokens;
+    return viewer == Viewer::first    ? first
+           : viewer == Viewer::second ? second
+                                      : other;
+  default:
+    return std::nullopt;
+  }
+}
+
+/// The outcome, with the value of |choice| for its sums.
+double Decider::evaluate(Situation situation, const Draw &draw,
+                         std::optional<Choice> choice, Viewer viewer) {
+  return proof.algebra.evaluate(outcome, [&](BaseRef base) {
+    if (choice && base->kind == BaseKind::sumOver &&
+        (!choice->sum || choice->sum == base))
+      return std::optional(isOfSquares(base) ? std::abs(choice->value)
+                                             : choice->value);
+    return getValue(base, situation, draw, viewer);
+  });
+}
+
+/// The outcome for all finite sums, or for all sums beside an |infection|, and
+/// for all numbers of tokens that gradients can be divided by.
+Range Decider::evaluateAll(Situation situation, const Draw &draw,
+                           std::optional<Choice> infection, Viewer viewer) {
+  const double largest = std::ldexp(1, kLargestExponent);
+  return evaluateRange(outcome, [&](BaseRef base) -> std::optional<Range> {
+    if (base->kind == BaseKind::sumOver) {
+      bool isOfSquares = ::isOfSquares(base);
+      if (infection && infection->sum == base)
+        return Range::ofNumber(isOfSquares ? std::abs(infection->value)
+                                           : infection->value);
+      if (infection)
+        return isOfSquares ? Range::ofAllFrom0() : Range::ofAll();
+      return Range{isOfSquares ? 0 : -largest, largest};
+    }
+    if (isTokens(base) && !situation.noTokens)
+      return Range{1 / largest, largest};
+    if (auto value = getValue(base, situation, draw, viewer))
+      return Range::ofNumber(*value);
+    return std::nullopt;
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Decisions
+//===----------------------------------------------------------------------===//
+
+Decider::Decider(Proof &proof, Operation *op, Expr outcome,
+                 const StepSemantics &semantics)
+    : proof(proof), op(op), outcome(outcome), semantics(semantics),
+      ranks(semantics.getNumRanks()), kinds(findKinds(outcome)),
+      viewers{Viewer::first} {
+  bool hasOwnCount = false;
+  visitBases(outcome, [&](BaseRef base) {
+    hasOwnCount |=
+        base->kind == BaseKind::symbol && base->name == kAccumulation;
+  });
+  if (hasOwnCount && ranks > 1)
+    viewers.push_back(Viewer::second);
+  if (hasOwnCount && ranks > 2)
+    viewers.push_back(Viewer::other);
+}
+
+/// What makes a gradient that is not finite of each sum in |kinds|. There is
+/// one choice of nothing if they are finite, or if there are none.
+static SmallVector<std::optional<Choice>>
+getInfections(Situation situation, ArrayRef<BaseRef> kinds) {
+  SmallVector<std::optional<Choice>> infections;
+  if (situation.nonfinite)
+    for (BaseRef kind : kinds)
+      for (double value : {double(NAN), double(INFINITY), -double(INFINITY)})
+        if (!(value < 0 && isOfSquares(kind)))
+          infections.push_back(Choice{kind, value});
+  if (infections.empty())
+    infections.push_back(std::nullopt);
+  return infections;
+}
+
+/// Whether the outcome is one number in |situation|, which is |decided|.
+bool Decider::isOneNumber(Situation situation, std::optional<double> &decided) {
+  for (std::optional<Choice> infection : getInfections(situation, kinds))
+    for (const Draw &draw : kDraws)
+      for (Viewer viewer : viewers) {
+        Range all = evaluateAll(situation, draw, infection, viewer);
+        if (!all.isOne() || (decided && *decided != all.least))
+          return false;
+        decided = all.least;
+      }
+  return true;
+}
+
+/// Reports numbers that lead to other outcomes in |situation|.
+void Decider::explain(Situation situation) {
+  std::optional<double> decided;
+  /// Reports a value that is not the one that is |decided|.
+  auto differs = [&](double value, const llvm::Twine &reason) {
+    if (!decided)
+      decided = value;
+    if (*decided == value)
+      return false;
+    proof.report.error(op) << "where " << describe(situation)
+                           << ", the outcome is " << describeOutcome(*decided)
+                           << " or " << describeOutcome(value) << reason
+                           << ": it depends on more than that, or ranks "
+                              "disagree";
+    return true;
+  };
+  SmallVector<std::optional<Choice>> infections;
+  if (situation.nonfinite && !kinds.empty())
+    for (double value : {double(NAN), double(INFINITY), -double(INFINITY)})
+      if (!(value < 0 && llvm::all_of(kinds, isOfSquares)))
+        infections.push_back(Choice{nullptr, value});
+  llvm::append_range(infections, getInfections(situation, kinds));
+  for (const Draw &draw : kDraws)
+    for (std::optional<Choice> infection : infections)
+      for (Viewer viewer : viewers)
+        if (differs(evaluate(situation, draw, infection, viewer),
+                    infection && infection->sum
+                        ? " (a gradient of '" + infection->sum->name + "')"
+                        : std::string()))
+          return;
+  // Finite sums of every size, alone and together.
+  SmallVector<BaseRef> sums{nullptr};
+  llvm::append_range(sums, kinds);
+  constexpr int kStep = 8;
+  for (BaseRef sum : situation.nonfinite ? ArrayRef<BaseRef>() : sums)
+    for (int exponent = -1072; exponent <= kLargestExponent; exponent += kStep)
+      for (double sign : {1.0, -1.0}) {
+        double value = sign * std::ldexp(1, exponent);
+        std::string reason;
+        llvm::raw_string_ostream(reason)
+            << " (where "
+            << (sum ? "a sum over '" + sum->name + "'"
+                    : std::string("each sum over elements"))
+            << " is " << llvm::format("%g", value) << ")";
+        if (differs(evaluate(situation, kDraws[0], Choice{sum, value},
+                             Viewer::first),
+                    reason))
+          return;
+      }
+  proof.report.error(op) << "where " << describe(situation)
+                         << ", the proof does not know that the outcome is "
+                         << describeOutcome(*decided)
+                         << " for all sums of gradients";
+}
+
+std::optional<Outcomes> Decider::run() {
+  if (kinds.size() > kMostKinds) {
+    proof.report.error(op) << "the outcome treats gradients in " << kinds.size()
+                           << " ways, at most " << kMostKinds
+                           << " are known to the proof";
+    return std::nullopt;
+  }
+  Outcomes outcomes = {};
+  for (int i = 0; i < kNumSituations; ++i) {
+    Situation situation = getSituation(i);
+    if (!mayHappen(situation, semantics))
+      continue;
+    std::optional<double> decided;
+    if (!isOneNumber(situation, decided)) {
+      explain(situation);
+      return std::nullopt;
+    }
+    outcomes[i] = *decided;
+  }
+  return outcomes;
+}
+
+std::optional<Outcomes> prove::decideOutcome(Proof &proof, Operation *op,
+                                             Expr outcome,
+                                             const StepSemantics &semantics) {
+  return Decider(proof, op, outcome, semantics).run();
+}

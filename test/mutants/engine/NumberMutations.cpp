@@ -1,0 +1,70 @@
+//===- NumberMutations.cpp - What is the same but for some numbers --------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Mutations.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+using namespace zero;
+using namespace zero::test;
+
+/// What is the same in place of a number of |op|, made behind it.
+using Remake = std::function<Value(OpBuilder &, Operation *)>;
+
+static void addRemake(Operation *op, unsigned index, StringRef what,
+                      std::vector<Mutation> &mutations, Remake remake) {
+  mutations.push_back({op->getName().getStringRef().str() + ": " + what.str(),
+                       index,
+                       [index, remake = std::move(remake)](const Ops &ops) {
+                         Operation *op = ops[index];
+                         OpBuilder builder(op->getContext());
+                         builder.setInsertionPointAfter(op);
+                         Operation *next = op->getNextNode();
+                         Value made = remake(builder, op);
+                         llvm::SmallPtrSet<Operation *, 4> added;
+                         for (Operation *each = op->getNextNode(); each != next;
+                              each = each->getNextNode())
+                           added.insert(each);
+                         op->getResult(0).replaceAllUsesExcept(made, added);
+                       }});
+}
+
+/// Divides by a number and multiplies by it again, in one order or the other.
+static void addDivisions(Operation *op, unsigned index,
+                         std::vector<Mutation> &mutations) {
+  Type type = op->getResult(0).getType();
+  for (auto [i, operand] : llvm::enumerate(op->getOperands()))
+    if (operand.getType() == type &&
+        !operand.getDefiningOp<arith::ConstantOp>())
+      addRemake(op, index, "times an operand over itself", mutations,
+                [i = i](OpBuilder &builder, Operation *op) -> Value {
+                  Value by = op->getOperand(i);
+                  Value over =
+                      builder.create<arith::DivFOp>(op->getLoc(), by, by);
+                  return builder.create<arith::MulFOp>(op->getLoc(),
+                                                       op->getResult(0), over);
+                });
+  for (BlockArgument argument : op->getBlock()->getArguments())
+    if (argument.getType() == type)
+      addRemake(op, index, "times and over an argument", mutations,
+                [n = argument.getArgNumber()](OpBuilder &builder,
+                                              Operation *op) -> Value {
+                  Value by = op->getBlock()->getArgument(n);
+                  Value product = builder.create<arith::MulFOp>(
+                      op->getLoc(), op->getResult(0), by);
+                  return builder.create<arith::DivFOp>(op->getLoc(), product,
+                                                       by);
+                });
+}
+
+void test::addNumberMutations(ModuleOp module,
+                              std::vector<Mutation> &mutations) {
+  for (auto [index, op] : llvm::enumerate(getOps(module)))
+    if (isa<arith::MulFOp, arith::DivFOp, math::FmaOp>(op))
+      addDivisions(op, index, mutations);
+}
