@@ -6,6 +6,8 @@
 
 #include "passes/prove/Algebra.h"
 
+#include "passes/prove/Roundings.h"
+
 #include "dialect/zero/Placement.h"
 
 #include "llvm/ADT/DenseSet.h"
@@ -94,10 +96,13 @@ struct Algebra::Tables {
   std::vector<std::unique_ptr<Polynomial>> polynomials;
   std::unordered_set<const Base *, HashBase, HashBase> knownBases;
   std::unordered_set<Expr, HashPolynomial, HashPolynomial> knownPolynomials;
+  RoundingTable roundings;
 };
 
 Algebra::Algebra() : tables(std::make_unique<Tables>()) {}
 Algebra::~Algebra() = default;
+
+RoundingTable &Algebra::getRoundings() { return tables->roundings; }
 
 bool Term::vanishes() const {
   return coefficient.numerator == 0 && llvm::none_of(monomial, [](auto factor) {
@@ -117,6 +122,9 @@ Expr Algebra::intern(std::vector<Term> terms) {
   for (const Term &term : made->terms) {
     hash = llvm::hash_combine(hash, term.coefficient.numerator,
                               term.coefficient.denominator);
+    made->sumOfBases &= term.monomial.size() == 1 &&
+                        term.monomial[0].second == 1 &&
+                        term.monomial[0].first->kind != BaseKind::operation;
     for (auto [base, exponent] : term.monomial) {
       hash = llvm::hash_combine(hash, base->index, exponent);
       made->element |= base->isElement;

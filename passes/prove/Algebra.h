@@ -31,6 +31,7 @@
 namespace zero::prove {
 
 class Polynomial;
+class RoundingTable;
 /// A polynomial. The algebra that made it owns it.
 using Expr = const Polynomial *;
 
@@ -135,6 +136,8 @@ public:
   /// Whether it depends on this rank's number of backward passes. A sum of such
   /// numbers over ranks is the same on all ranks.
   bool hasOwnCount() const { return ownCount; }
+  /// Whether it is a sum of bases times fractions, and no base is an operation.
+  bool isSumOfBases() const { return sumOfBases; }
   /// The depth of nested operations, which is the depth of walks.
   unsigned getDepth() const { return depth; }
   /// The number, if it is a constant fraction.
@@ -153,6 +156,7 @@ private:
   bool nan = false;
   bool gradient = false;
   bool ownCount = false;
+  bool sumOfBases = true;
   AxisSet own = 0;
   unsigned depth = 0;
   size_t hash = 0;
@@ -170,6 +174,9 @@ public:
   void setAxisNames(std::vector<std::string> names) {
     axisNames = std::move(names);
   }
+
+  /// The precisions of the sources of numbers.
+  RoundingTable &getRoundings();
 
   Expr rational(Rational value);
   Expr integer(int64_t value) { return rational({value, 1}); }

@@ -37,8 +37,8 @@ void prove::decide(Algebra &algebra, Memory &memory, Expr outcome,
   for (auto &[name, contents] : memory.buffers)
     for (Pieces *pieces : {&contents.own, &contents.other})
       for (Piece &piece : *pieces) {
-        piece.element.precision = piece.element.skipped;
-        piece.pad.precision = piece.pad.skipped;
+        piece.element.roundings = piece.element.skipped;
+        piece.pad.roundings = piece.pad.skipped;
       }
 }
 
@@ -95,16 +95,19 @@ void prove::readApplied(Proof &proof, zrt::ProgramOp program,
                                  << fill << ", expected 0";
     for (auto [member, offset] :
          llvm::zip_equal(bucket.getMembers().getAsRange<FlatSymbolRefAttr>(),
-                         bucket.getOffsets()))
-      readIntervals(semantics.parameters[member.getAttr()], contents,
-                    op.getRole(), offset);
+                         bucket.getOffsets())) {
+      ParameterSemantics &parameter = semantics.parameters[member.getAttr()];
+      parameter.types[op.getRoleAttr()] =
+          buffer.getValueType().getElementType();
+      readIntervals(parameter, contents, op.getRole(), offset);
+    }
   }
   SymbolTable symbols(program);
   for (auto op : program.getOps<zrt::ScalarStateOp>()) {
     auto slots = symbols.lookup<zrt::SlotsOp>(op.getSlotsAttr().getAttr());
     semantics.initials.push_back(
         {op.getRole().str(),
-         {proof.algebra.constant(slots.getInitial()[op.getIndex()]), {}}});
+         {proof.algebra.constant(slots.getInitial()[op.getIndex()])}});
     semantics.counters.push_back(
         {op.getRole().str(),
          memory.slots[{op.getSlotsAttr().getAttr(), op.getIndex()}]});

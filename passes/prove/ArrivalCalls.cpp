@@ -47,32 +47,32 @@ void Calls::pack(zrt::PackOp op) {
   // All members of a bucket arrive alike.
   AxisSet over = semantics.axes.getSet(
       contents.op.getValueType().getAxes(PlacementKind::Partial));
-  Expr gradient = algebra.gradient(Epoch::current, over);
+  Number gradient = makeSource(algebra, algebra.gradient(Epoch::current, over));
   auto evaluate = [&](zrt::KernelOp kernel, Number old) -> Number {
-    Number arguments[] = {{gradient, {}}, old};
+    Number arguments[] = {gradient, old};
     auto values =
         evaluateBody(algebra, kernel.getBody().front(),
                      ArrayRef(arguments, kernel.getBody().getNumArguments()));
     if (failed(values)) {
       proof.report.count();
-      return {algebra.undefined("an unknown kernel"), {}};
+      return {algebra.undefined("an unknown kernel")};
     }
     Number value = values->front();
-    value.precision = value.precision.limitedBy(kept);
+    value.narrow(kept);
     value.beforeConversion.reset();
     return value;
   };
   // A gradient that was written in place meets neither kernel, and a further
   // use within this backward pass is added.
-  Expr sum = algebra.state("sum");
-  Expr added = algebra.add(sum, gradient);
-  if (evaluate(kernel, {sum, {}}).expr !=
-      (op.getAccumulate() ? added : gradient))
+  Number sum = makeSource(algebra, algebra.state("sum"));
+  Expr added = algebra.add(sum.expr, gradient.expr);
+  if (evaluate(kernel, sum).expr !=
+      (op.getAccumulate() ? added : gradient.expr))
     proof.report.error(op) << FlatSymbolRefAttr::get(kernel)
                            << " does not keep a gradient as it arrives";
-  Number further = evaluate(add, {sum, {}});
+  Number further = evaluate(add, sum);
   if (buckets.lookup(bucket).isUsedTwice &&
-      (further.expr != added || !further.precision.holds(kept)))
+      (further.expr != added || !further.roundings.getNarrowest().holds(kept)))
     proof.report.error(op) << "a further use of a parameter of @"
                            << bucket.getValue()
                            << " is not added: " << arriving.getAddAttr()
@@ -87,7 +87,7 @@ void Calls::pack(zrt::PackOp op) {
       Number padBefore = piece.pad;
       piece.element = evaluate(kernel, before);
       if (!op.getAccumulate())
-        piece.pad = {algebra.integer(0), {}};
+        piece.pad = {algebra.integer(0)};
       piece.absent = before.expr;
       piece.absentPad = padBefore.expr;
       piece.expected = withoutCurrent(algebra, piece.element.expr);
@@ -111,8 +111,8 @@ void Calls::fillMissing(zrt::FillMissingOp op) {
         continue;
       }
       // It is no gradient of this backward pass any more.
-      Number lost{algebra.undefined("what is 0 where gradients did not arrive"),
-                  {}};
+      Number lost{
+          algebra.undefined("what is 0 where gradients did not arrive")};
       piece.element = piece.pad = lost;
     }
 }

@@ -71,7 +71,7 @@ Contents &Calls::writeOwned(Operation *call, FlatSymbolRefAttr symbol,
   Contents &contents = require(call, symbol);
   if (contents.hasOther &&
       (contents.bucket != bucket || !contents.isOwnedOver(owners))) {
-    Number mixed{algebra.undefined("elements of several buckets"), {}};
+    Number mixed{algebra.undefined("elements of several buckets")};
     contents.other = makePieces(contents.op.getRowLength(), mixed, mixed);
   }
   if (contents.hasOther)
@@ -102,7 +102,7 @@ static Number sumOf(Algebra &algebra, Number own, Number other,
                     const MeshAxes &axes, AxisSet set, AxisSet stages) {
   if (own == other)
     return sumOverRanks(algebra, own, arrivesOver, sumType, axes, set, stages);
-  return {algebra.undefined("a sum of different numbers over ranks"), {}};
+  return {algebra.undefined("a sum of different numbers over ranks")};
 }
 
 /// Calls |function| for the parts on which pieces of both are whole.
@@ -332,8 +332,7 @@ Number Calls::getScalar(bool isOnHost, FlatSymbolRefAttr slots, int64_t index) {
     return it->second;
   return {algebra.undefined("slot " + std::to_string(index) + " of @" +
                             slots.getValue().str() +
-                            ", which was not copied to the host"),
-          {}};
+                            ", which was not copied to the host")};
 }
 
 void Calls::run(Operation *call, Memory &on) {
@@ -376,11 +375,13 @@ void Calls::run(Operation *call, Memory &on) {
         require(op, op.getBufferAttr()).role = op.getRole();
       })
       .Case([&](zrt::CountArrivalsOp op) {
-        Number early{algebra.undefined("a count before the step's end"), {}};
+        Number early{algebra.undefined("a count before the step's end")};
         writeSlot(op, op.getSlotsAttr(), 0) =
-            inApply ? Number{algebra.symbol(kAccumulation), {}} : early;
+            inApply ? makeSource(algebra, algebra.symbol(kAccumulation))
+                    : early;
         writeSlot(op, op.getSlotsAttr(), 1) =
-            inApply ? Number{getMissing(algebra, semantics.axes), {}} : early;
+            inApply ? makeSource(algebra, getMissing(algebra, semantics.axes))
+                    : early;
       })
       .Case([&](zrt::AllReduceScalarsOp op) {
         int64_t size =

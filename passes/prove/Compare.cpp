@@ -91,6 +91,12 @@ void Comparison::compareContract(const ParameterSemantics &a,
   if (!b.summedReduceDtype.holds(a.summedReduceDtype))
     differ("reduce dtype of sums over elements", a.summedReduceDtype.describe(),
            b.summedReduceDtype.describe());
+  // Of a role that one step does not have, compareElements() tells.
+  for (auto [role, type] : a.types)
+    if (Type other = b.types.lookup(role);
+        other && other != type && a.elements > 0)
+      differ("type of '" + role.getValue().str() + "'", toText(type),
+             toText(other));
   if (!b.kept.holds(a.kept))
     differ("type of kept gradients", a.kept.describe(), b.kept.describe());
 }
@@ -149,6 +155,7 @@ void Comparison::compareElements(const ParameterSemantics &a,
   // A mistake shows in all roles. The shortest expression explains it best.
   const Number *shown = nullptr;
   const Number *shownExpected = nullptr;
+  std::optional<Narrowing> shownNarrowing;
   std::string shownRole;
   size_t length = 0;
   for (auto &[role, expected] : x.roles) {
@@ -158,7 +165,9 @@ void Comparison::compareElements(const ParameterSemantics &a,
       continue;
     }
     bool differs = number->expr != expected.expr;
-    if (!differs && number->precision.holds(expected.precision) &&
+    std::optional<Narrowing> narrowing =
+        number->roundings.findNarrower(expected.roundings, role);
+    if (!differs && !narrowing &&
         number->reduceDtype.holds(expected.reduceDtype))
       continue;
     size_t size = getSize(number->expr) + getSize(expected.expr);
@@ -166,6 +175,7 @@ void Comparison::compareElements(const ParameterSemantics &a,
       continue;
     shown = number;
     shownExpected = &expected;
+    shownNarrowing = narrowing;
     shownRole = role;
     length = size;
   }
@@ -194,7 +204,7 @@ void Comparison::compareElements(const ParameterSemantics &a,
                                second.getNumRanks()));
     if (a.writer)
       diagnostic.attachNote(a.writer->getLoc()) << "expected by this update";
-  } else if (shown && shown->precision.holds(shownExpected->precision)) {
+  } else if (shown && !shownNarrowing) {
     error(b.writer) << "element " << element << " of '" << op.getSymName()
                     << "': its gradient travels as "
                     << shown->reduceDtype.describe() << ", expected "
@@ -203,9 +213,10 @@ void Comparison::compareElements(const ParameterSemantics &a,
                             : shownExpected->reduceDtype.describe());
   } else if (shown) {
     error(b.writer) << "element " << element << " of '" << op.getSymName()
-                    << "': new " << shownRole << " went through "
-                    << shown->precision.describe() << ", expected "
-                    << shownExpected->precision.describe();
+                    << "': " << shownNarrowing->source.describe() << " in new "
+                    << shownRole << " went through "
+                    << shownNarrowing->actual.describe() << ", expected "
+                    << shownNarrowing->expected.describe();
   }
   for (auto &[role, number] : y.roles)
     if (!x.find(role))
@@ -263,10 +274,13 @@ void Comparison::compareScalars(StringRef kind,
       Report::attach(diagnostic, second.step->getLoc(),
                      findExample(proof.algebra, number->expr, expected.expr,
                                  second.getNumRanks()));
-    } else if (!number->precision.holds(expected.precision))
-      error(second.step) << kind << " '" << name << "' went through "
-                         << number->precision.describe() << ", expected "
-                         << expected.precision.describe();
+    } else if (auto narrowing =
+                   number->roundings.findNarrower(expected.roundings)) {
+      error(second.step) << kind << " '" << name
+                         << "': " << narrowing->source.describe()
+                         << " went through " << narrowing->actual.describe()
+                         << ", expected " << narrowing->expected.describe();
+    }
   }
   for (auto &[name, number] : b)
     if (!expectedByName.contains(name))

@@ -299,10 +299,10 @@ void prove::checkGradient(Proof &proof, Operation *op,
           << "' is clipped by a norm in which it does not count: "
           << toString(ratio);
   }
-  if (!gradient.precision.holds(parameter.kept))
+  Precision narrowest = gradient.roundings.getNarrowest(SourceKind::gradient);
+  if (!narrowest.holds(parameter.kept))
     proof.report.error(op) << "gradient of '" << name << "' went through "
-                           << gradient.precision.describe()
-                           << ", the step declares "
+                           << narrowest.describe() << ", the step declares "
                            << parameter.kept.describe();
 }
 

@@ -111,8 +111,8 @@ void IdleState::fillBuffers(const MeshAxes &axes) {
         op.getRole() != zrt::Role::state)
       proof.report.error(op) << "lives across steps and counts as "
                              << zrt::stringifyRole(op.getRole());
-    contents.fill({algebra.state(it->second.role), {}},
-                  {algebra.undefined("pads of " + symbol), {}});
+    contents.fill(makeSource(algebra, algebra.state(it->second.role)),
+                  {algebra.undefined("pads of " + symbol)});
     contents.bucket = it->second.bucket;
   }
 }
@@ -123,21 +123,21 @@ void IdleState::fillSlots() {
   for (auto op : program.getOps<zrt::SlotsOp>())
     for (auto [i, initial] : llvm::enumerate(op.getInitial())) {
       std::pair<StringAttr, int64_t> slot{op.getSymNameAttr(), i};
-      idle.slots[slot].expr =
-          writers.contains(slot)
-              ? algebra.undefined("slot " + std::to_string(i) + " of @" +
-                                  op.getSymName().str() +
-                                  " before this step writes it")
-              : algebra.constant(initial);
+      idle.slots[slot] = makeSource(
+          algebra, writers.contains(slot)
+                       ? algebra.undefined("slot " + std::to_string(i) +
+                                           " of @" + op.getSymName().str() +
+                                           " before this step writes it")
+                       : algebra.constant(initial));
     }
   for (auto op : program.getOps<zrt::ScalarStateOp>()) {
     auto slots = symbols.lookup<zrt::SlotsOp>(op.getSlotsAttr().getAttr());
     Number &number = idle.slots[{op.getSlotsAttr().getAttr(), op.getIndex()}];
-    if (slots.isLossScale() && op.getIndex() == 0)
-      number = {algebra.symbol(kLossScale),
-                Precision(Float64Type::get(program.getContext()))};
-    else
-      number.expr = algebra.base({BaseKind::old, op.getRole().str()});
+    bool isScale = slots.isLossScale() && op.getIndex() == 0;
+    number = makeSource(
+        algebra, isScale ? algebra.symbol(kLossScale)
+                         : algebra.base({BaseKind::old, op.getRole().str()}));
+    number.narrow(Precision::f64());
   }
 }
 
@@ -173,8 +173,8 @@ void IdleState::checkSkipped(Operation *transition, Memory &memory,
     for (const Piece &piece :
          llvm::concat<const Piece>(contents.own, contents.other)) {
       bool isOld = piece.element.expr == old;
-      if (isOld && piece.element.precision.holds(kept) &&
-          contents.bucket == entry.bucket)
+      Precision narrowest = piece.element.roundings.getNarrowest();
+      if (isOld && narrowest.holds(kept) && contents.bucket == entry.bucket)
         continue;
       InFlightDiagnostic diagnostic =
           proof.report.error(getCulprit(contents, transition));
@@ -187,7 +187,7 @@ void IdleState::checkSkipped(Operation *transition, Memory &memory,
         diagnostic << "elements of another bucket, expected those of @"
                    << entry.bucket.getValue();
       else
-        diagnostic << "what went through " << piece.element.precision.describe()
+        diagnostic << "what went through " << narrowest.describe()
                    << ", expected " << kept.describe();
       noteMembers(diagnostic, buckets.find(entry.bucket)->second);
       break;

@@ -129,16 +129,15 @@ bool Calls::launchOver(LaunchedKernel &kernel, bool onOwner,
 Number Calls::sumOverBucket(StringAttr bucketName, const Pieces &addends,
                             AxisSet owners) {
   BucketOp bucket = buckets.lookup(bucketName).op;
-  Number sum;
+  Roundings roundings;
   SmallVector<Expr> terms;
   if (!bucket) {
     if (addends.empty())
-      return {algebra.integer(0), {}};
+      return {algebra.integer(0)};
     Expr unknown = addends.front().element.expr;
     return {unknown->isUndefined()
                 ? unknown
-                : algebra.undefined("a sum over nobody's elements"),
-            {}};
+                : algebra.undefined("a sum over nobody's elements")};
   }
   // A rank adds the elements of its row, and of these its own.
   AxisSet over = owners | semantics.axes.getSet(bucket.getValueType().getAxes(
@@ -154,15 +153,14 @@ Number Calls::sumOverBucket(StringAttr bucketName, const Pieces &addends,
     while (piece->end <= offset)
       ++piece;
     const Number &addend = piece->element;
-    Precision computedIn = addend.nonlinear;
-    if (!addend.precision.holds(parameter.kept))
-      computedIn = computedIn.limitedBy(addend.precision);
+    Precision computedIn =
+        addend.nonlinear.limitedBy(getAddendType(addend, parameter.kept));
     terms.push_back(piece->end < offset + length
                         ? algebra.undefined("a sum over parts of '" +
                                             member.getValue().str() + "'")
                         : sumOverElements(algebra, addend.expr,
                                           member.getValue(), over, computedIn));
-    sum.precision = sum.precision.limitedBy(addend.precision);
+    roundings = roundings.limitedBy(addend.roundings);
     parameter.summedReduceDtype =
         parameter.summedReduceDtype.limitedBy(addend.reduceDtype);
   }
@@ -170,8 +168,7 @@ Number Calls::sumOverBucket(StringAttr bucketName, const Pieces &addends,
     if (!piece.pad.expr->isZero())
       terms.push_back(algebra.undefined("pads of @" + bucketName.str() +
                                         ", which are not zero"));
-  sum.expr = algebra.sum(terms);
-  return sum;
+  return makeSum(algebra, algebra.sum(terms), roundings);
 }
 
 bool Calls::isZeroElsewhere(zrt::LaunchOp op) {
@@ -294,10 +291,9 @@ void Calls::launch(zrt::LaunchOp op) {
           : semantics.axes.getSet(
                 kernel.operands[0]->op.getValueType().getStageAxes());
   if (stages && !isZeroElsewhere(op))
-    slot = {algebra.undefined("a number that some pipeline stages only write"),
-            {}};
+    slot = {algebra.undefined("a number that some pipeline stages only write")};
   else if (everywhere && !(addends == otherAddends))
-    slot = {algebra.undefined("a sum of different numbers on each rank"), {}};
+    slot = {algebra.undefined("a sum of different numbers on each rank")};
   else
     slot = sumOverBucket(bucket, addends, set | stages);
 }

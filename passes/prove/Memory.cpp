@@ -62,7 +62,7 @@ void Contents::fill(Number element, Number pad) {
 }
 
 void Contents::forget(Algebra &algebra, const llvm::Twine &what) {
-  Number nothing{algebra.undefined(what.str()), {}};
+  Number nothing{algebra.undefined(what.str())};
   fill(nothing, nothing);
   bucket = {};
   writer = nullptr;

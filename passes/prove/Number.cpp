@@ -7,7 +7,6 @@
 #include "passes/prove/Number.h"
 
 #include "dialect/zero/ZeroDialect.h"
-#include "dialect/zrt/ZrtDialect.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -15,40 +14,6 @@
 using namespace mlir;
 using namespace zero;
 using namespace zero::prove;
-
-//===----------------------------------------------------------------------===//
-// Precision
-//===----------------------------------------------------------------------===//
-
-Precision::Precision(Type type) {
-  auto floatType = dyn_cast<FloatType>(type);
-  if (!floatType)
-    return;
-  mantissa = floatType.getFPMantissaWidth();
-  exponent = floatType.getWidth() - mantissa;
-}
-
-Precision Precision::limitedBy(Precision other) const {
-  Precision least;
-  least.mantissa = std::min(mantissa, other.mantissa);
-  least.exponent = std::min(exponent, other.exponent);
-  return least;
-}
-
-std::string Precision::describe() const {
-  if (mantissa == ~0u)
-    return "exact";
-  switch (mantissa) {
-  case 53:
-    return "f64";
-  case 24:
-    return "f32";
-  case 11:
-    return "f16";
-  default:
-    return exponent <= 5 ? "bf16 within the range of f16" : "bf16";
-  }
-}
 
 //===----------------------------------------------------------------------===//
 // Numbers
@@ -65,15 +30,76 @@ static bool isLinear(Expr a) {
   });
 }
 
+/// Whether every type that a step may use holds |a|, so that no conversion
+/// rounds it.
+static bool isInEveryType(Rational a) {
+  constexpr int64_t kMostOfBF16 = int64_t(1) << 8;
+  constexpr int64_t kMostOfF16 = int64_t(1) << 14;
+  return std::abs(a.numerator) <= kMostOfBF16 && a.denominator <= kMostOfF16 &&
+         llvm::isPowerOf2_64(a.denominator);
+}
+
+static std::optional<Source> getSource(BaseRef base) {
+  switch (base->kind) {
+  case BaseKind::symbol:
+    return Source{base->name == kTokens      ? SourceKind::tokens
+                  : base->name == kLossScale ? SourceKind::lossScale
+                                             : SourceKind::count};
+  case BaseKind::input:
+    return Source{SourceKind::input, base->name};
+  case BaseKind::tokens:
+    return Source{SourceKind::tokens};
+  case BaseKind::old:
+    return Source{SourceKind::counter, base->name};
+  case BaseKind::constant:
+    return Source{SourceKind::constant};
+  case BaseKind::missing:
+    return Source{SourceKind::count};
+  case BaseKind::gradient:
+    return Source{SourceKind::gradient};
+  case BaseKind::state:
+    return Source{SourceKind::state, base->name};
+  case BaseKind::sumOver:
+    return Source{SourceKind::sum};
+  case BaseKind::undefined:
+  case BaseKind::rankSum:
+  case BaseKind::once:
+  case BaseKind::operation:
+    return std::nullopt; // of its operands, or of none
+  }
+  llvm_unreachable("unknown kind of base");
+}
+
+Number prove::makeSource(Algebra &algebra, Expr expr) {
+  Number number{expr};
+  auto add = [&](Source source) {
+    number.roundings =
+        number.roundings.limitedBy(algebra.getRoundings().get(source));
+  };
+  for (const Term &term : expr->getTerms())
+    if (!isInEveryType(term.coefficient))
+      add({SourceKind::constant});
+  visitBases(
+      expr,
+      [&](BaseRef base) {
+        if (auto source = getSource(base))
+          add(*source);
+      },
+      [](BaseRef base) { return base->kind != BaseKind::sumOver; });
+  number.skipped = number.roundings;
+  return number;
+}
+
 void Number::narrow(Precision to) {
-  precision = precision.limitedBy(to);
-  skipped = skipped.limitedBy(to);
+  bool isAlone = expr && expr->isSumOfBases() && roundings.hasOneSource();
+  roundings = roundings.narrowed(to, isAlone);
+  skipped = skipped.narrowed(to, isAlone);
   if (expr && !isLinear(expr))
     nonlinear = nonlinear.limitedBy(to);
 }
 
 void Number::narrowAs(const Number &other) {
-  precision = precision.limitedBy(other.precision);
+  roundings = roundings.limitedBy(other.roundings);
   skipped = skipped.limitedBy(other.skipped);
   nonlinear = nonlinear.limitedBy(other.nonlinear);
   reduceDtype = reduceDtype.limitedBy(other.reduceDtype);
@@ -82,14 +108,14 @@ void Number::narrowAs(const Number &other) {
 
 void Number::convert(Precision to) {
   if (!beforeConversion)
-    beforeConversion = precision;
+    beforeConversion = roundings;
   narrow(to);
 }
 
 void Number::travel() {
   if (beforeConversion && reduceDtype == Precision()) {
-    reduceDtype = precision;
-    precision = *beforeConversion;
+    reduceDtype = roundings.getNarrowest(SourceKind::gradient);
+    roundings = *beforeConversion;
   }
   beforeConversion.reset();
 }
@@ -179,13 +205,6 @@ static Expr evaluate(Algebra &algebra, Operation &op, ArrayRef<Number> x) {
   return nullptr;
 }
 
-static bool isScalarProgram(Block &block) {
-  Operation *parent = block.getParentOp();
-  if (auto optimizer = dyn_cast<OptimizerOp>(parent))
-    return block.getParent() == &optimizer.getPrepare();
-  return isa<zrt::ScalarsOp>(parent);
-}
-
 FailureOr<SmallVector<Number>> prove::evaluateBody(
     Algebra &algebra, Block &block, ArrayRef<Number> arguments,
     llvm::function_ref<FailureOr<Number>(Operation &, ArrayRef<Number>)>
@@ -210,16 +229,17 @@ FailureOr<SmallVector<Number>> prove::evaluateBody(
         return op.emitOpError() << "is not known to the proof";
       }
       result = *given;
-    } else if (!isa<arith::CmpFOp>(op) || !isScalarProgram(block)) {
-      // A truth value is as good as what was compared. In a scalar program,
-      // which computes in f64, an outcome makes no counter narrower.
+    } else {
+      // A truth value is as good as the numbers that were compared.
       for (const Number &operand : operands)
         result.narrowAs(operand);
+      if (result.roundings.isEmpty())
+        result = makeSource(algebra, result.expr);
       if (op.getNumResults() == 1)
         result.narrow(Precision(op.getResult(0).getType()));
       if (isa<arith::TruncFOp>(op))
         result.beforeConversion =
-            operands[0].beforeConversion.value_or(operands[0].precision);
+            operands[0].beforeConversion.value_or(operands[0].roundings);
     }
     if (result.expr && result.expr->getDepth() > kDeepest)
       return op.emitOpError() << "depends on " << kDeepest
@@ -233,8 +253,13 @@ FailureOr<SmallVector<Number>> prove::evaluateBody(
 
 Number prove::clipCoefficient(Algebra &algebra, Number norm, double max,
                               double epsilon) {
-  Expr shifted = algebra.add(norm.expr, algebra.constant(epsilon));
-  Expr ratio = algebra.divide(algebra.constant(max), shifted);
-  return {algebra.symmetric("minimumf", ratio, algebra.integer(1)),
-          norm.precision};
+  Number least = makeSource(algebra, algebra.constant(epsilon));
+  Number most = makeSource(algebra, algebra.constant(max));
+  Expr ratio = algebra.divide(most.expr, algebra.add(norm.expr, least.expr));
+  Number coefficient = norm;
+  coefficient.expr = algebra.symmetric("minimumf", ratio, algebra.integer(1));
+  coefficient.narrowAs(least);
+  coefficient.narrowAs(most);
+  coefficient.narrow(Precision::f64());
+  return coefficient;
 }

@@ -1,4 +1,4 @@
-//===- Number.h - A number of a step and its precision ----------*- C++ -*-===//
+//===- Number.h - A number of a step and its roundings ----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -8,6 +8,7 @@
 #define ZERO_PASSES_PROVE_NUMBER_H
 
 #include "passes/prove/Algebra.h"
+#include "passes/prove/Roundings.h"
 
 #include "mlir/IR/Block.h"
 #include "mlir/IR/BuiltinAttributes.h"
@@ -17,43 +18,21 @@
 
 namespace zero::prove {
 
-/// The numbers that a float type can hold, or that each of several types can.
-struct Precision {
-  unsigned mantissa = ~0u; // bits, the hidden one included
-  unsigned exponent = ~0u; // bits
-
-  /// Everything.
-  Precision() = default;
-  explicit Precision(mlir::Type type);
-
-  Precision limitedBy(Precision other) const;
-  /// Whether this holds every number that |other| holds.
-  bool holds(Precision other) const {
-    return mantissa >= other.mantissa && exponent >= other.exponent;
-  }
-  bool operator==(const Precision &other) const {
-    return mantissa == other.mantissa && exponent == other.exponent;
-  }
-  uint64_t getKey() const { return uint64_t(mantissa) << 32 | exponent; }
-  /// "f32", "8 bits of bf16" ...
-  std::string describe() const;
-};
-
-/// A number over the reals, and the narrowest type on its way from the caller
-/// or from the step before.
+/// A number over the reals, and the narrowest types on the way of its sources
+/// from the caller or from the step before.
 struct Number {
   Expr expr = nullptr;
-  Precision precision = {};
+  Roundings roundings = {};
   /// The same if the step is not applied.
-  Precision skipped = {};
+  Roundings skipped = {};
   /// The narrowest type since a square, or another function of an element that
   /// is not linear, was taken. Reason: a square overflows where its root does
   /// not.
   Precision nonlinear = {};
   /// The narrowest type in which the number, or an addend, went to other ranks.
   Precision reduceDtype = {};
-  /// The precision before the last operation, if this was a conversion.
-  std::optional<Precision> beforeConversion = {};
+  /// The roundings before the last operation, if this was a conversion.
+  std::optional<Roundings> beforeConversion = {};
 
   void narrow(Precision to);
   /// Narrows as |other| was narrowed, since both are combined.
@@ -64,20 +43,24 @@ struct Number {
   /// narrow the sum. Each addend is rounded once on its way.
   void travel();
   /// Numbers are equal if their keys are.
-  using Key =
-      std::tuple<Expr, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t>;
+  using Key = std::tuple<Expr, const void *, const void *, uint64_t, uint64_t,
+                         bool, const void *>;
   Key getKey() const {
     return {expr,
-            precision.getKey(),
+            roundings.getKey(),
             skipped.getKey(),
             nonlinear.getKey(),
             reduceDtype.getKey(),
-            beforeConversion ? beforeConversion->getKey() : 0};
+            beforeConversion.has_value(),
+            beforeConversion.value_or(Roundings()).getKey()};
   }
   bool operator==(const Number &other) const {
     return getKey() == other.getKey();
   }
 };
+
+/// |expr|, whose sources were not rounded yet.
+Number makeSource(Algebra &algebra, Expr expr);
 
 /// Evaluates the body of an optimizer, a kernel or a scalar program, and
 /// returns the operands of its terminator. |other| evaluates ops that are

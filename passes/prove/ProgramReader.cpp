@@ -149,11 +149,10 @@ void ProgramReader::enter(Node node, Operation *from) {
     Number before = number;
     number.narrowAs(now);
     if (number.expr != now.expr)
-      number = {
-          algebra.undefined("slot " + std::to_string(slot.second) + " of @" +
-                            slot.first.getValue().str() +
-                            ", which depends on the number of backward passes"),
-          {}};
+      number = {algebra.undefined(
+          "slot " + std::to_string(slot.second) + " of @" +
+          slot.first.getValue().str() +
+          ", which depends on the number of backward passes")};
     isNew |= !(number == before);
   }
   if (isNew)
@@ -222,10 +221,11 @@ void ProgramReader::apply(const Node &node, zrt::TransitionOp transition,
     closeBackward(algebra, memory, !node.hasEarlier);
   closeStep(algebra, memory);
   for (auto [i, symbol] :
-       llvm::enumerate(program.getInputs().getAsRange<FlatSymbolRefAttr>()))
-    memory.slots[{symbol.getAttr(), 0}] = {
-        getInput(algebra, i, semantics.inputs[i]),
-        Precision(Float64Type::get(program.getContext()))};
+       llvm::enumerate(program.getInputs().getAsRange<FlatSymbolRefAttr>())) {
+    Number &input = memory.slots[{symbol.getAttr(), 0}] =
+        makeSource(algebra, getInput(algebra, i, semantics.inputs[i]));
+    input.narrow(Precision::f64());
+  }
   calls->committed = nullptr;
   calls->inApply = true;
   calls->sent.clear();

@@ -41,9 +41,10 @@ void StepReader::readBackward(BackwardOp op) {
     auto type = cast<ValueType>(result.getType());
     auto bucket = symbols.lookup<BucketOp>(symbol.getAttr());
     AxisSet over = getAxes(result, PlacementKind::Partial);
-    Number arriving{algebra.gradient(Epoch::current, over), {}};
+    Number arriving =
+        makeSource(algebra, algebra.gradient(Epoch::current, over));
     if (bucket)
-      arriving.precision = Precision(type.getElementType());
+      arriving.narrow(Precision(type.getElementType()));
     SmallVector<StringAttr> members = getMembers(symbol.getAttr());
     arrays[result] = {symbol.getAttr(),
                       SmallVector<Number, 1>(members.size(), arriving)};
@@ -73,7 +74,7 @@ bool StepReader::readMicroBatches(MicroBatchesOp op) {
     Array &sum = copy(from, to);
     for (Number &member : sum.members) {
       member.expr = sumOverBackwards(algebra, member.expr);
-      member.precision = member.precision.limitedBy(kept);
+      member.narrow(kept);
     }
     for (StringAttr member : getMembers(sum.source))
       semantics.parameters[member].kept = kept;
@@ -104,11 +105,13 @@ void StepReader::readReduce(ReduceOp op) {
   for (auto [input, output] :
        llvm::zip_equal(op.getInputs(), op.getOutputs())) {
     auto type = cast<ValueType>(input.getType());
-    Expr factor = algebra.divide(algebra.integer(1),
-                                 getMonomial(algebra, mesh, type.getScale()));
+    Number factor = makeSource(
+        algebra, algebra.divide(algebra.integer(1),
+                                getMonomial(algebra, mesh, type.getScale())));
+    factor.narrow(Precision::f64());
     auto reduce = [&, input = input](Number &number) {
       sumAsSent(op, input, number);
-      number.expr = algebra.multiply(number.expr, factor);
+      multiply(number, factor);
     };
     if (!arrays.contains(input)) {
       reduce(scalars[output] = scalar(input));
@@ -125,18 +128,21 @@ void StepReader::readReduce(ReduceOp op) {
   }
 }
 
-void StepReader::readScale(Value output, Value input, Expr factor) {
-  auto type = cast<ValueType>(output.getType());
+void StepReader::multiply(Number &number, const Number &factor) {
+  number.expr = algebra.multiply(number.expr, factor.expr);
+  number.narrowAs(factor);
+}
+
+void StepReader::readScale(Value output, Value input, const Number &factor) {
   if (!arrays.contains(input)) {
-    scalars[output] = scalar(input);
-    scalars[output].expr = algebra.multiply(scalars[output].expr, factor);
+    Number &product = scalars[output] = scalar(input);
+    multiply(product, factor);
+    product.narrow(Precision::f64());
     return;
   }
-  Precision precision(type.getElementType());
-  for (Number &member : copy(input, output).members) {
-    member.expr = algebra.multiply(member.expr, factor);
-    member.narrow(precision);
-  }
+  // The update takes the product, and takes it in its own type.
+  for (Number &member : copy(input, output).members)
+    multiply(member, factor);
 }
 
 Number StepReader::getSumSquares(ValueRange inputs, bool isWhole) {
@@ -154,7 +160,7 @@ Number StepReader::getSumSquares(ValueRange inputs, bool isWhole) {
     Expr last = nullptr, square = nullptr;
     for (auto [name, member] :
          llvm::zip_equal(getMembers(array.source), array.members)) {
-      sum.precision = sum.precision.limitedBy(member.precision);
+      sum.roundings = sum.roundings.limitedBy(member.roundings);
       Precision &sent = semantics.parameters[name].summedReduceDtype;
       sent = sent.limitedBy(member.reduceDtype);
       if (semantics.parameters[name].elements == 0)
@@ -162,17 +168,13 @@ Number StepReader::getSumSquares(ValueRange inputs, bool isWhole) {
       if (member.expr != last)
         square = algebra.multiply(member.expr, member.expr);
       last = member.expr;
-      Precision kept = semantics.parameters[name].kept;
       addends.push_back(sumOverElements(
           algebra, square, name,
           isWhole ? 0 : getAxes(input, PlacementKind::Sharded) | stages,
-          member.precision.holds(kept) ? Precision() : member.precision));
+          getAddendType(member, semantics.parameters[name].kept)));
     }
   }
-  sum.expr = algebra.sum(addends);
-  sum.precision =
-      sum.precision.limitedBy(Precision(Float64Type::get(step.getContext())));
-  return sum;
+  return makeSum(algebra, algebra.sum(addends), sum.roundings);
 }
 
 //===----------------------------------------------------------------------===//
@@ -195,27 +197,29 @@ bool StepReader::readScalar(Operation &op) {
           tokens = scalar(op.getTokens());
         if (op.getLossScale())
           lossScale = scalar(op.getLossScale());
-        scalars[op.getFactor()] = {
-            getMonomial(algebra, mesh, op.getScale().getFactors(), tokens.expr,
-                        lossScale.expr),
-            tokens.precision.limitedBy(lossScale.precision)};
+        Number &factor = scalars[op.getFactor()] = makeSource(
+            algebra, getMonomial(algebra, mesh, op.getScale().getFactors(),
+                                 tokens.expr, lossScale.expr));
+        factor.narrowAs(tokens);
+        factor.narrowAs(lossScale);
+        factor.narrow(Precision::f64());
         return true;
       })
       .Case([&](ReadScaleOp op) {
-        scalars[op.getValue()] = {
-            algebra.symbol(kLossScale),
-            Precision(Float64Type::get(step.getContext()))};
+        scalars[op.getValue()] =
+            makeSource(algebra, algebra.symbol(kLossScale));
+        scalars[op.getValue()].narrow(Precision::f64());
         return true;
       })
       .Case([&](ConstantOp op) {
-        scalars[op.getResult()] = {
-            algebra.constant(op.getValue().convertToDouble())};
+        scalars[op.getResult()] = makeSource(
+            algebra, algebra.constant(op.getValue().convertToDouble()));
         return true;
       })
       .Case([&](SqrtOp op) {
-        Number input = scalar(op.getInput());
-        scalars[op.getOutput()] = {algebra.squareRoot(input.expr),
-                                   input.precision};
+        Number &root = scalars[op.getOutput()] = scalar(op.getInput());
+        root.expr = algebra.squareRoot(root.expr);
+        root.narrow(Precision::f64());
         return true;
       })
       .Case([&](ClipCoefficientOp op) {
@@ -226,9 +230,11 @@ bool StepReader::readScalar(Operation &op) {
       })
       .Case([&](ArrivalCountOp op) {
         Expr count = algebra.symbol(kAccumulation);
-        scalars[op.getBackwards()] = {count};
-        scalars[op.getSquared()] = {algebra.multiply(count, count)};
-        scalars[op.getMissing()] = {getMissing(algebra, semantics.axes)};
+        scalars[op.getBackwards()] = makeSource(algebra, count);
+        scalars[op.getSquared()] =
+            makeSource(algebra, algebra.multiply(count, count));
+        scalars[op.getMissing()] =
+            makeSource(algebra, getMissing(algebra, semantics.axes));
         return true;
       })
       .Case([&](CountReplicatedOnceOp op) {
@@ -258,7 +264,7 @@ bool StepReader::readScalar(Operation &op) {
         if (outcome)
           proof.report.error(op) << "a step has one outcome";
         outcome = op.getOutcome();
-        scalars[outcome] = {algebra.undefined("the outcome"), {}};
+        scalars[outcome] = {algebra.undefined("the outcome")};
         if (int64_t(op.getRanks()) != semantics.getNumRanks())
           proof.report.error(op)
               << "outcome is for " << op.getRanks() << " ranks, the mesh has "
@@ -311,9 +317,11 @@ bool StepReader::read(Operation &op) {
       })
       .Case([&](AddOp op) {
         if (!arrays.contains(op.getLhs())) {
-          Number a = scalar(op.getLhs()), b = scalar(op.getRhs());
-          scalars[op.getSum()] = {algebra.add(a.expr, b.expr),
-                                  a.precision.limitedBy(b.precision)};
+          Number sum = scalar(op.getLhs()), addend = scalar(op.getRhs());
+          sum.expr = algebra.add(sum.expr, addend.expr);
+          sum.narrowAs(addend);
+          sum.narrow(Precision::f64());
+          scalars[op.getSum()] = sum;
           return true;
         }
         Array other = arrays.lookup(op.getRhs());
@@ -331,7 +339,7 @@ bool StepReader::read(Operation &op) {
         return true;
       })
       .Case([&](ScaleOp op) {
-        readScale(op.getOutput(), op.getInput(), scalar(op.getFactor()).expr);
+        readScale(op.getOutput(), op.getInput(), scalar(op.getFactor()));
         return true;
       })
       .Case([&](SumSquaresOp op) {
@@ -339,8 +347,10 @@ bool StepReader::read(Operation &op) {
         return true;
       })
       .Case([&](NormOp op) {
-        Number sum = getSumSquares(op.getInputs(), /*isWhole=*/true);
-        scalars[op.getNorm()] = {algebra.squareRoot(sum.expr), sum.precision};
+        Number &norm = scalars[op.getNorm()] =
+            getSumSquares(op.getInputs(), /*isWhole=*/true);
+        norm.expr = algebra.squareRoot(norm.expr);
+        norm.narrow(Precision::f64());
         return true;
       })
       .Case([&](ClipOp op) {
@@ -349,7 +359,7 @@ bool StepReader::read(Operation &op) {
                                              op.getEpsilon().convertToDouble());
         for (auto [input, output] :
              llvm::zip_equal(op.getInputs(), op.getOutputs()))
-          readScale(output, input, coefficient.expr);
+          readScale(output, input, coefficient);
         return true;
       })
       .Case([&](UpdateOp op) {
@@ -416,8 +426,8 @@ std::optional<StepSemantics> StepReader::run() {
                       ? algebra.base({BaseKind::symbol, kTokens.str(),
                                       Epoch::all, input.over})
                       : getInput(algebra, argument.getArgNumber(), input);
-    scalars[argument] = {passed,
-                         Precision(Float64Type::get(step.getContext()))};
+    scalars[argument] = makeSource(algebra, passed);
+    scalars[argument].narrow(Precision::f64());
     semantics.inputs.push_back(input);
   }
   for (Operation &op : step.getBody().front())

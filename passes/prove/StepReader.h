@@ -51,7 +51,8 @@ private:
   template <typename OpT>
   void sumAsSent(OpT op, mlir::Value input, Number &number);
   void readReduce(ReduceOp op);
-  void readScale(mlir::Value output, mlir::Value input, Expr factor);
+  void multiply(Number &number, const Number &factor);
+  void readScale(mlir::Value output, mlir::Value input, const Number &factor);
   /// The sum over the elements of all ranks if |isWhole|, else over those of
   /// one.
   Number getSumSquares(mlir::ValueRange inputs, bool isWhole);
@@ -77,7 +78,7 @@ private:
   llvm::SmallVector<mlir::StringAttr> getMembers(mlir::StringAttr source);
   Number scalar(mlir::Value value) {
     Number number = scalars.lookup(value);
-    return number.expr ? number : Number{algebra.undefined("no scalar"), {}};
+    return number.expr ? number : Number{algebra.undefined("no scalar")};
   }
   /// The axes over which |value| has this kind of placement.
   AxisSet getAxes(mlir::Value value, PlacementKind kind) {
@@ -102,8 +103,10 @@ private:
   llvm::DenseMap<mlir::Value, llvm::SmallVector<Number>> vectors;
   llvm::DenseMap<mlir::StringAttr, llvm::SmallVector<mlir::StringAttr>>
       membersOf;
-  /// Results of updates by update and operands.
-  using UpdateKey = std::pair<mlir::Operation *, std::vector<Number::Key>>;
+  /// Results of updates by update, whether there are master weights, and
+  /// operands.
+  using UpdateKey =
+      std::tuple<mlir::Operation *, bool, std::vector<Number::Key>>;
   std::map<UpdateKey, llvm::SmallVector<Number>> updates;
   mlir::Value outcome;
   bool isLogical = false;

@@ -254,6 +254,21 @@ Expr prove::countReplicatedOnce(Algebra &algebra, Expr a, AxisSet set) {
   });
 }
 
+Precision prove::getAddendType(const Number &addend, Precision kept) {
+  Precision type = addend.roundings.getNarrowest(SourceKind::gradient);
+  return type.holds(kept) ? Precision() : type;
+}
+
+Number prove::makeSum(Algebra &algebra, Expr sum, Roundings roundings) {
+  Number number{sum};
+  number.roundings =
+      roundings.without(SourceKind::gradient)
+          .limitedBy(algebra.getRoundings().get({SourceKind::sum}));
+  number.skipped = number.roundings;
+  number.narrow(Precision::f64());
+  return number;
+}
+
 Expr prove::sumOverElements(Algebra &algebra, Expr element, StringRef parameter,
                             AxisSet over, Precision computedIn) {
   unsigned bits = computedIn.mantissa;

@@ -78,6 +78,8 @@ struct ParameterSemantics {
   /// them was taken, such as the squares of a norm.
   Precision summedReduceDtype;
   mlir::Type arrival;
+  /// The type of each role in memory and in checkpoints.
+  llvm::MapVector<mlir::StringAttr, mlir::Type> types;
   std::vector<IntervalSemantics> intervals;
 };
 
@@ -279,6 +281,15 @@ Expr getOutcome(Algebra &algebra, OutcomeOp op,
 /// inverse. Else |instead|. Computed as arith does.
 Expr replaceUnlessDivisor(Algebra &algebra, Expr number, Expr instead,
                           Expr result);
+
+/// The narrowest type of the gradient in |addend|, an element of a sum, unless
+/// gradients are |kept| in this type.
+Precision getAddendType(const Number &addend, Precision kept);
+
+/// |sum| over elements with |roundings|, taken in f64. The sum is a source of
+/// its own. Its expression tells whether gradients were narrow: see
+/// sumOverElements().
+Number makeSum(Algebra &algebra, Expr sum, Roundings roundings);
 
 /// A sum over the elements of a parameter, term by term. Each rank has elements
 /// of its own over the axes |over|. |computedIn| is the narrowest type of the

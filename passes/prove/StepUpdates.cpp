@@ -17,8 +17,9 @@ FailureOr<SmallVector<Number>> StepReader::prepare(OptimizerOp optimizer,
   SmallVector<Number> arguments(hyper);
   auto names = optimizer.getCounterNames().getAsRange<StringAttr>();
   for (StringAttr name : names)
-    arguments.push_back(
-        {algebra.base({BaseKind::old, (group + "." + name.getValue()).str()})});
+    arguments.push_back(makeSource(
+        algebra,
+        algebra.base({BaseKind::old, (group + "." + name.getValue()).str()})));
   auto values =
       evaluateBody(algebra, optimizer.getPrepare().front(), arguments);
   if (failed(values))
@@ -26,7 +27,7 @@ FailureOr<SmallVector<Number>> StepReader::prepare(OptimizerOp optimizer,
   for (auto [name, initial, value] :
        llvm::zip(names, optimizer.getCounterInitial(), *values)) {
     std::string role = (group + "." + name.getValue()).str();
-    semantics.initials.push_back({role, {algebra.constant(initial), {}}});
+    semantics.initials.push_back({role, {algebra.constant(initial)}});
     semantics.counters.push_back({role, value});
   }
   values->erase(values->begin(),
@@ -58,35 +59,44 @@ bool StepReader::update(Operation *op, OptimizerOp optimizer, StringAttr name,
   checkGradient(proof, op, parameter, semantics.axes, gradient);
   Type storage = parameter.op.getDtype();
   bool hasMaster = storage != optimizer.getMasterType();
-  UpdateKey key{optimizer,
-                {gradient.getKey(), {nullptr, hasMaster, 0, 0, 0, 0}}};
-  for (Number number : given)
-    key.second.push_back(number.getKey());
-  SmallVector<Number> &values = updates[key];
+  std::vector<Number::Key> operands{gradient.getKey()};
+  for (const Number &number : given)
+    operands.push_back(number.getKey());
+  SmallVector<Number> &values =
+      updates[{optimizer, hasMaster, std::move(operands)}];
   if (values.empty()) {
     SmallVector<Number> arguments{gradient};
     arguments.push_back(
-        {algebra.state(hasMaster ? "master" : "parameter"), {}});
+        makeSource(algebra, algebra.state(hasMaster ? "master" : "parameter")));
     for (auto state : optimizer.getStateNames().getAsRange<StringAttr>())
-      arguments.push_back({algebra.state(state.getValue()), {}});
+      arguments.push_back(makeSource(algebra, algebra.state(state.getValue())));
     llvm::append_range(arguments, given);
     Block &body = optimizer.getUpdate().front();
     for (auto [argument, value] :
          llvm::zip_equal(arguments, body.getArguments()))
-      argument.precision =
-          argument.precision.limitedBy(Precision(value.getType()));
+      argument.narrow(Precision(value.getType()));
     auto computed =
         evaluateBody(algebra, optimizer.getUpdate().front(), arguments);
     if (failed(computed))
       return false;
     values = *computed;
   }
+  auto addType = [&](StringRef role, Type type) {
+    parameter.types[StringAttr::get(op->getContext(), role)] = type;
+  };
+  addType("parameter", storage);
+  if (hasMaster)
+    addType("master", optimizer.getMasterType());
+  for (auto [state, type] :
+       llvm::zip_equal(optimizer.getStateNames().getAsRange<StringAttr>(),
+                       optimizer.getStateTypes()))
+    addType(state, type);
   IntervalSemantics whole;
   whole.end = parameter.elements;
   Number stored = values[0];
   if (hasMaster)
     whole.roles.push_back({"master", values[0]});
-  stored.precision = stored.precision.limitedBy(Precision(storage));
+  stored.narrow(Precision(storage));
   whole.roles.push_back({"parameter", stored});
   for (auto [state, value] :
        llvm::zip_equal(optimizer.getStateNames().getAsRange<StringAttr>(),
@@ -111,8 +121,9 @@ bool StepReader::readUpdate(UpdateOp op) {
     Attribute constant = op.getHyperConstants().get(name);
     if (!constant)
       constant = optimizer.getHyperDefaults().get(name);
-    hyper.push_back(
-        {algebra.constant(cast<FloatAttr>(constant).getValueAsDouble()), {}});
+    hyper.push_back(makeSource(
+        algebra,
+        algebra.constant(cast<FloatAttr>(constant).getValueAsDouble())));
   }
   auto values = prepare(optimizer, op.getGroup(), hyper);
   if (failed(values))
@@ -156,7 +167,7 @@ bool StepReader::readUpdateBucket(UpdateBucketOp op) {
     auto *it = llvm::find_if(
         roles, [](auto &role) { return role.first == "parameter"; });
     updated.members.push_back(it->second);
-    it->second = {algebra.state("parameter"), {}};
+    it->second = makeSource(algebra, algebra.state("parameter"));
   }
   arrays[op.getParameters()] = std::move(updated);
   return true;
@@ -185,10 +196,11 @@ Rule StepReader::getRule(FlatSymbolRefAttr symbol) {
   Rule rule{cast<CounterRule>(symbols.lookup(symbol.getAttr())), {}, {}};
   for (auto name : rule.op.getCounterNames().getAsRange<StringAttr>()) {
     rule.roles.push_back((symbol.getValue() + "." + name.getValue()).str());
-    rule.counters.push_back({algebra.base({BaseKind::old, rule.roles.back()})});
+    rule.counters.push_back(
+        makeSource(algebra, algebra.base({BaseKind::old, rule.roles.back()})));
   }
   if (isa<LossScaleOp>(rule.op))
-    rule.counters[0] = {algebra.symbol(kLossScale)};
+    rule.counters[0] = makeSource(algebra, algebra.symbol(kLossScale));
   return rule;
 }
 
@@ -200,7 +212,7 @@ bool StepReader::readSchedule(ReadScheduleOp op) {
   if (failed(values))
     return false;
   scalars[op.getValue()] = values->front();
-  scalars[op.getValue()].narrow(Precision(Float64Type::get(op.getContext())));
+  scalars[op.getValue()].narrow(Precision::f64());
   schedules.push_back(op.getScheduleAttr());
   return true;
 }
@@ -218,13 +230,13 @@ bool StepReader::advance(FlatSymbolRefAttr symbol) {
       first =
           replaceUnlessDivisor(algebra, first, rule.counters[0].expr, first);
     for (auto [role, value] : llvm::zip_equal(rule.roles, *values)) {
-      value.narrow(Precision(Float64Type::get(step.getContext())));
+      value.narrow(Precision::f64());
       (isSkipped ? semantics.skipped : semantics.counters)
           .push_back({role, value});
     }
   }
   for (auto [role, initial] :
        llvm::zip_equal(rule.roles, rule.op.getCounterInitial()))
-    semantics.initials.push_back({role, {algebra.constant(initial), {}}});
+    semantics.initials.push_back({role, {algebra.constant(initial)}});
   return true;
 }

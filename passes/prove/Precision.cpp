@@ -1,0 +1,58 @@
+//===- Precision.cpp - The numbers that a type holds ----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/prove/Precision.h"
+
+#include "mlir/IR/BuiltinTypes.h"
+
+#include <algorithm>
+
+using namespace mlir;
+using namespace zero::prove;
+
+Precision::Precision(Type type) {
+  auto floatType = dyn_cast<FloatType>(type);
+  if (!floatType)
+    return;
+  mantissa = floatType.getFPMantissaWidth();
+  exponent = floatType.getWidth() - mantissa;
+}
+
+Precision Precision::f64() {
+  Precision precision;
+  precision.mantissa = 53;
+  precision.exponent = 11;
+  return precision;
+}
+
+Precision Precision::limitedBy(Precision other) const {
+  Precision least;
+  least.mantissa = std::min(mantissa, other.mantissa);
+  least.exponent = std::min(exponent, other.exponent);
+  return least;
+}
+
+Precision Precision::widenedTo(Precision other) const {
+  Precision most;
+  most.mantissa = std::max(mantissa, other.mantissa);
+  most.exponent = std::max(exponent, other.exponent);
+  return most;
+}
+
+std::string Precision::describe() const {
+  if (isExact())
+    return "exact";
+  switch (mantissa) {
+  case 53:
+    return "f64";
+  case 24:
+    return "f32";
+  case 11:
+    return "f16";
+  default:
+    return exponent <= 5 ? "bf16 within the range of f16" : "bf16";
+  }
+}

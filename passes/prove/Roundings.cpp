@@ -1,0 +1,175 @@
+//===- Roundings.cpp - Where the sources of a number were rounded ---------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/prove/Roundings.h"
+
+#include "llvm/Support/ErrorHandling.h"
+
+using namespace zero::prove;
+
+std::string Source::describe() const {
+  switch (kind) {
+  case SourceKind::state:
+    return "the old '" + name + "'";
+  case SourceKind::gradient:
+    return "the gradient";
+  case SourceKind::sum:
+    return "a sum over elements";
+  case SourceKind::lossScale:
+    return "the loss scale";
+  case SourceKind::input:
+    return name;
+  case SourceKind::counter:
+    return "counter '" + name + "'";
+  case SourceKind::tokens:
+    return "the number of tokens";
+  case SourceKind::count:
+    return "the number of backward passes";
+  case SourceKind::constant:
+    return "a constant";
+  }
+  llvm_unreachable("unknown kind of source");
+}
+
+bool SourcePrecision::operator<(const SourcePrecision &other) const {
+  if (!(source == other.source))
+    return source < other.source;
+  return std::pair(alone.getKey(), combined.getKey()) <
+         std::pair(other.alone.getKey(), other.combined.getKey());
+}
+
+struct Roundings::Node {
+  RoundingTable *table;
+  const RoundingTable::Sources *sources; // the key of the table
+  // Results of operations, so that each is computed once.
+  mutable llvm::DenseMap<const Node *, const Node *> limited{};
+  mutable std::map<std::pair<uint64_t, bool>, const Node *> narrowed = {};
+};
+
+RoundingTable::RoundingTable() = default;
+RoundingTable::~RoundingTable() = default;
+
+Roundings RoundingTable::intern(Sources sources) {
+  if (sources.empty())
+    return {};
+  auto [it, isNew] = known.try_emplace(std::move(sources));
+  if (isNew)
+    it->second =
+        std::make_unique<Roundings::Node>(Roundings::Node{this, &it->first});
+  return Roundings(it->second.get());
+}
+
+//===----------------------------------------------------------------------===//
+// Operations
+//===----------------------------------------------------------------------===//
+
+bool Roundings::hasOneSource() const {
+  return node && node->sources->size() == 1;
+}
+
+Roundings Roundings::limitedBy(Roundings other) const {
+  if (!node || node == other.node)
+    return other;
+  if (!other.node)
+    return *this;
+  auto [it, isNew] = node->limited.try_emplace(other.node);
+  if (!isNew)
+    return Roundings(it->second);
+  RoundingTable::Sources merged;
+  auto x = node->sources->begin(), xEnd = node->sources->end();
+  auto y = other.node->sources->begin(), yEnd = other.node->sources->end();
+  while (x != xEnd || y != yEnd) {
+    if (y == yEnd || (x != xEnd && x->source < y->source)) {
+      merged.push_back(*x++);
+    } else if (x == xEnd || y->source < x->source) {
+      merged.push_back(*y++);
+    } else {
+      merged.push_back({x->source, x->alone.limitedBy(y->alone),
+                        x->combined.limitedBy(y->combined)});
+      ++x;
+      ++y;
+    }
+  }
+  Roundings result = node->table->intern(std::move(merged));
+  node->limited[other.node] = result.node;
+  return result;
+}
+
+Roundings Roundings::narrowed(Precision to, bool isAlone) const {
+  if (!node || to.isExact())
+    return *this;
+  auto [it, isNew] =
+      node->narrowed.try_emplace(std::pair(to.getKey(), isAlone));
+  if (!isNew)
+    return Roundings(it->second);
+  RoundingTable::Sources narrower = *node->sources;
+  for (SourcePrecision &each : narrower) {
+    Precision &precision = isAlone ? each.alone : each.combined;
+    precision = precision.limitedBy(to);
+  }
+  it->second = node->table->intern(std::move(narrower)).node;
+  return Roundings(it->second);
+}
+
+Roundings Roundings::without(SourceKind kind) const {
+  if (!node)
+    return *this;
+  RoundingTable::Sources others;
+  for (const SourcePrecision &each : *node->sources)
+    if (each.source.kind != kind)
+      others.push_back(each);
+  return node->table->intern(std::move(others));
+}
+
+//===----------------------------------------------------------------------===//
+// Queries
+//===----------------------------------------------------------------------===//
+
+Precision Roundings::getNarrowest(SourceKind kind) const {
+  Precision narrowest;
+  if (node)
+    for (const SourcePrecision &each : *node->sources)
+      if (each.source.kind == kind)
+        narrowest = narrowest.limitedBy(each.alone).limitedBy(each.combined);
+  return narrowest;
+}
+
+Precision Roundings::getNarrowest() const {
+  Precision narrowest;
+  if (node)
+    for (const SourcePrecision &each : *node->sources)
+      narrowest = narrowest.limitedBy(each.alone).limitedBy(each.combined);
+  return narrowest;
+}
+
+std::optional<Narrowing> Roundings::findNarrower(Roundings expected,
+                                                 llvm::StringRef role) const {
+  // The same precisions, or no number that could be rounded.
+  if (node == expected.node || !node || !expected.node)
+    return std::nullopt;
+  Precision widest{};
+  widest.mantissa = widest.exponent = 0;
+  for (const SourcePrecision &each : *expected.node->sources)
+    widest = widest.widenedTo(each.alone.limitedBy(each.combined));
+  std::optional<Narrowing> found;
+  auto y = expected.node->sources->begin(), end = expected.node->sources->end();
+  for (const SourcePrecision &each : *node->sources) {
+    while (y != end && y->source < each.source)
+      ++y;
+    bool isKnown = y != end && y->source == each.source;
+    // What is expected to be computed in one type may be kept in this type.
+    Precision combined =
+        isKnown && !y->combined.isExact() ? y->combined : widest;
+    Precision alone = isKnown ? y->alone.limitedBy(combined) : combined;
+    if (!each.alone.holds(alone))
+      return Narrowing{each.source, each.alone, alone};
+    bool isOfRole =
+        each.source.kind == SourceKind::state && each.source.name == role;
+    if (!each.combined.holds(combined) && (!found || isOfRole))
+      found = Narrowing{each.source, each.combined, combined};
+  }
+  return found;
+}

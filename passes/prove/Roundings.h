@@ -1,0 +1,134 @@
+//===- Roundings.h - Where the sources of a number were rounded -*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A number of a step is made of sources: the gradient, old state, inputs, and
+// so on. Each source has its own precision, so a narrow source hides no
+// rounding of another one.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_PASSES_PROVE_ROUNDINGS_H
+#define ZERO_PASSES_PROVE_ROUNDINGS_H
+
+#include "passes/prove/Precision.h"
+
+#include "llvm/ADT/DenseMap.h"
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace zero::prove {
+
+/// The kinds of sources, in the order in which messages prefer them.
+enum class SourceKind {
+  state, ///< an element from the step before
+  gradient,
+  sum, ///< a sum over elements, such as the square of a norm
+  lossScale,
+  input,    ///< a scalar that the caller passes to apply
+  counter,  ///< a scalar from the step before
+  tokens,   ///< the number of tokens
+  count,    ///< a number of backward passes or of gradients
+  constant, ///< a number that not every type holds
+};
+
+struct Source {
+  SourceKind kind = SourceKind::constant;
+  std::string name = {}; // of state, an input or a counter
+
+  bool operator<(const Source &other) const {
+    return std::tie(kind, name) < std::tie(other.kind, other.name);
+  }
+  bool operator==(const Source &other) const {
+    return kind == other.kind && name == other.name;
+  }
+  /// "the old 'm'".
+  std::string describe() const;
+};
+
+/// The narrowest types on the way of one source.
+struct SourcePrecision {
+  Source source;
+  /// Of the source itself, or of a sum of its addends.
+  Precision alone = {};
+  /// Of every other number that was computed from it.
+  Precision combined = {};
+
+  bool operator==(const SourcePrecision &other) const {
+    return source == other.source && alone == other.alone &&
+           combined == other.combined;
+  }
+  bool operator<(const SourcePrecision &other) const;
+};
+
+/// A source that went through a narrower type than expected.
+struct Narrowing {
+  Source source;
+  Precision actual;
+  Precision expected;
+};
+
+class RoundingTable;
+
+/// The precision of each source of a number. Equal ones are one object of their
+/// table.
+class Roundings {
+public:
+  /// Of a number without sources.
+  Roundings() = default;
+
+  bool isEmpty() const { return !node; }
+  bool hasOneSource() const;
+  /// Each source of |this| and |other|, as narrow as both have it.
+  Roundings limitedBy(Roundings other) const;
+  /// |isAlone|: the number is its source, or a sum of addends of the source.
+  Roundings narrowed(Precision to, bool isAlone) const;
+  Roundings without(SourceKind kind) const;
+
+  /// The narrowest type on the way of sources of |kind|, or of all sources.
+  Precision getNarrowest(SourceKind kind) const;
+  Precision getNarrowest() const;
+  /// A source that is narrower than in |expected|: one that was narrow alone,
+  /// the old |role|, or the first one. A source that |expected| does not have
+  /// may be as narrow as the widest one there.
+  std::optional<Narrowing> findNarrower(Roundings expected,
+                                        llvm::StringRef role = "") const;
+
+  const void *getKey() const { return node; }
+  bool operator==(Roundings other) const { return node == other.node; }
+  bool operator!=(Roundings other) const { return node != other.node; }
+
+private:
+  friend class RoundingTable;
+  struct Node;
+  explicit Roundings(const Node *node) : node(node) {}
+
+  const Node *node = nullptr;
+};
+
+/// Makes roundings and owns them.
+class RoundingTable {
+public:
+  RoundingTable();
+  ~RoundingTable();
+
+  /// Of |source|, which was not rounded yet.
+  Roundings get(Source source) { return intern({{std::move(source)}}); }
+
+private:
+  friend class Roundings;
+  using Sources = std::vector<SourcePrecision>; // sorted
+
+  Roundings intern(Sources sources);
+
+  std::map<Sources, std::unique_ptr<Roundings::Node>> known;
+};
+
+} // namespace zero::prove
+
+#endif // ZERO_PASSES_PROVE_ROUNDINGS_H
