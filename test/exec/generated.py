@@ -82,6 +82,7 @@ def draw(rng):
         normalize=rng.choice(["mean", "mean", "raw", "sum", "tokens"]),
         optional=",".join(some),
         used_twice=",".join(twice),
+        activations=False,
         nonfinite=rng.choice(["skip", "skip", "apply", "error"]),
         max_norm=rng.choice([0, 0.5, 1.0, 1000.0]),
         groups=rng.choice([1, 2, 2, 3]),
