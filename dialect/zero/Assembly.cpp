@@ -23,69 +23,6 @@ static ParseResult parseDouble(AsmParser &parser, double &value) {
 }
 
 //===----------------------------------------------------------------------===//
-// Mesh
-//===----------------------------------------------------------------------===//
-
-ParseResult zero::parseMeshAxes(OpAsmParser &parser, ArrayAttr &axes) {
-  SmallVector<Attribute> list;
-  auto parseAxis = [&]() -> ParseResult {
-    std::string name;
-    int64_t size;
-    if (parser.parseString(&name) || parser.parseEqual() ||
-        parser.parseInteger(size))
-      return failure();
-    list.push_back(MeshAxisAttr::get(
-        parser.getContext(), parser.getBuilder().getStringAttr(name), size));
-    return success();
-  };
-  if (parser.parseCommaSeparatedList(Delimiter::Square, parseAxis))
-    return failure();
-  axes = parser.getBuilder().getArrayAttr(list);
-  return success();
-}
-
-void zero::printMeshAxes(OpAsmPrinter &printer, Operation *, ArrayAttr axes) {
-  printer << "[";
-  llvm::interleaveComma(axes.getAsRange<MeshAxisAttr>(), printer,
-                        [&](MeshAxisAttr axis) {
-                          printer << axis.getName() << " = " << axis.getSize();
-                        });
-  printer << "]";
-}
-
-ParseResult zero::parseFlattenedAxesList(OpAsmParser &parser,
-                                         ArrayAttr &views) {
-  SmallVector<Attribute> list;
-  auto parseView = [&]() -> ParseResult {
-    std::string name;
-    ArrayAttr axes;
-    if (parser.parseString(&name) || parser.parseEqual() ||
-        parser.parseAttribute(axes))
-      return failure();
-    list.push_back(FlattenedAxesAttr::get(
-        parser.getContext(), parser.getBuilder().getStringAttr(name), axes));
-    return success();
-  };
-  if (succeeded(parser.parseOptionalKeyword("flattened")) &&
-      parser.parseCommaSeparatedList(Delimiter::Square, parseView))
-    return failure();
-  views = parser.getBuilder().getArrayAttr(list);
-  return success();
-}
-
-void zero::printFlattenedAxesList(OpAsmPrinter &printer, Operation *,
-                                  ArrayAttr views) {
-  if (views.empty())
-    return;
-  printer << "flattened [";
-  llvm::interleaveComma(views.getAsRange<FlattenedAxesAttr>(), printer,
-                        [&](FlattenedAxesAttr view) {
-                          printer << view.getName() << " = " << view.getAxes();
-                        });
-  printer << "]";
-}
-
-//===----------------------------------------------------------------------===//
 // Lists
 //===----------------------------------------------------------------------===//
 

@@ -24,9 +24,9 @@ void printMeshAxes(mlir::OpAsmPrinter &printer, mlir::Operation *op,
 
 /// (`flattened` `[` `"dp" = ["edp", "ep"]` ... `]`)?
 mlir::ParseResult parseFlattenedAxesList(mlir::OpAsmParser &parser,
-                                         mlir::ArrayAttr &views);
+                                         mlir::ArrayAttr &flattened);
 void printFlattenedAxesList(mlir::OpAsmPrinter &printer, mlir::Operation *op,
-                            mlir::ArrayAttr views);
+                            mlir::ArrayAttr flattened);
 
 /// `64x64xbf16, sharded = [tp]`: a !zero.value without its brackets.
 mlir::ParseResult parsePlacedType(mlir::OpAsmParser &parser,

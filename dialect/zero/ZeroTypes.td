@@ -156,15 +156,34 @@ def Zero_ScaleAttr : AttrDef<Zero_Dialect, "Scale"> {
 def Zero_MeshAxisAttr : AttrDef<Zero_Dialect, "MeshAxis"> {
   let mnemonic = "axis";
   let summary = "A named axis of the mesh and its size";
+  let description = [{
+    `zero.mesh` writes its axes without `#zero.axis`.
+
+    Example:
+
+    ```mlir
+    #zero.axis<"dp" = 4>
+    ```
+  }];
   let parameters = (ins "::mlir::StringAttr":$name, "int64_t":$size);
-  let assemblyFormat = "`<` $name `=` $size `>`";
+  // The page shows no C++ types in place of the syntax.
+  let hasCustomAssemblyFormat = 1;
 }
 
 def Zero_FlattenedAxesAttr : AttrDef<Zero_Dialect, "FlattenedAxes"> {
-  let mnemonic = "view";
+  let mnemonic = "flattened";
   let summary = "A flattened axis: a name for several axes of the mesh together";
+  let description = [{
+    `zero.mesh` writes its flattened axes without `#zero.flattened`.
+
+    Example:
+
+    ```mlir
+    #zero.flattened<"dp" = ["edp", "ep"]>
+    ```
+  }];
   let parameters = (ins "::mlir::StringAttr":$name, "::mlir::ArrayAttr":$axes);
-  let assemblyFormat = "`<` $name `=` $axes `>`";
+  let hasCustomAssemblyFormat = 1;
 }
 
 def Zero_MeshAxisArrayAttr
