@@ -4,9 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One Communicator is one rank's end of a group. Collectives are called in the
-// same order with the same tag on every rank; an implementation reports who did
-// not. They count nothing: the core does, for all implementations alike.
+// A Communicator is one rank's end of a process group. Every rank calls the
+// same collectives in the same order with the same tags. An implementation
+// reports the ranks that do not. The core counts collectives, for all
+// implementations alike.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,73 +28,72 @@ public:
   virtual ~Communicator() = default;
 
   /// Sums the elements of |src| over the ranks into |dst|, which may be the
-  /// same memory. Ranks are added in the order 0..D-1 with one final rounding,
-  /// by |program|; or in another order, where a fabric adds f32 or f64. All get
-  /// the same bits.
+  /// same memory. |program| adds in the order of ranks 0..D-1, and rounds once.
+  /// A fabric that sums f32 or f64 adds in another order. All ranks get the
+  /// same bits.
   virtual zero_rt_status allReduce(const Tag &tag, Program &program,
                                    const void *src, void *dst) = 0;
 
-  /// Sums this rank's slice of |src| into |dst|, which holds the slice only;
-  /// with |accumulate| adds the rounded sum to what |dst| holds.
+  /// Sums this rank's slice of |src| into |dst|, which has only the slice. With
+  /// |accumulate| the rounded sum is added to |dst|.
   virtual zero_rt_status reduceScatter(const Tag &tag, Program &program,
                                        const void *src, void *dst,
                                        bool accumulate) = 0;
 
-  /// Fills the slices of |data| that other ranks own.
+  /// Receives the slices of |data| that other ranks own.
   virtual zero_rt_status allGather(const Tag &tag, void *data) = 0;
 
-  /// Gathers a record of |bytes| bytes of every rank into |all|. For creation
-  /// and for errors; never part of a good step.
+  /// Gathers a record of |bytes| bytes from every rank into |all|. Used at
+  /// creation and after errors, and never in a step without errors.
   virtual zero_rt_status exchange(const Tag &tag, const void *mine, void *all,
                                   int64_t bytes) = 0;
 
-  /// Leaves |mine|, a record of |bytes| bytes about turn |turn| of |step|, for
-  /// `collect`, in the place of that of the turn before. Waits for nobody.
+  /// Posts |mine|, a record of |bytes| bytes about turn |turn| of |step|, for
+  /// `collect`. Replaces the record of the previous turn. Does not wait.
   virtual zero_rt_status post(uint64_t step, uint64_t turn, const void *mine,
                               int64_t bytes) = 0;
-  /// Gathers what all ranks posted for |turn| of the tag's step, as `exchange`
-  /// does.
+  /// Gathers the records that all ranks have posted for |turn| of the tag's
+  /// step, as `exchange` does.
   virtual zero_rt_status collect(const Tag &tag, uint64_t turn, void *all,
                                  int64_t bytes) = 0;
 
-  /// Makes this rank's end of a group of |members|, ranks of this group in
-  /// ascending order and this one among them. All of them call it with the same
-  /// |step|, which tells groups of the same members apart. Equivalent to:
-  /// ncclCommSplit, MPI_Comm_create_group.
+  /// Creates this rank's end of a process group of |members|, ranks of this
+  /// process group in ascending order, this rank included. All members call it
+  /// with the same |step|, which distinguishes process groups of the same
+  /// members. Equivalent to: ncclCommSplit, MPI_Comm_create_group.
   virtual zero_rt_status split(uint64_t step,
                                const std::vector<int32_t> &members,
                                std::unique_ptr<Communicator> &out) = 0;
 
-  /// A number that all ranks agree on between two collectives and that is not
-  /// given twice. Never 0.
+  /// A number that all ranks agree on between two collectives, and that is
+  /// never returned twice. Never 0.
   virtual uint64_t position() const = 0;
 
-  /// Makes ready for the collectives of |step|. All ranks call it.
+  /// Prepares the collectives of |step|. All ranks call it.
   virtual zero_rt_status joinStep(uint64_t step) = 0;
-  /// Says that this rank will never again take part in |step|.
+  /// Declares that this rank takes part in no further collective of |step|.
   virtual void leaveStep(uint64_t step) = 0;
 
-  /// Whether what is queued will be what it was meant to be, as far as is
-  /// known.
+  /// An error if queued work is known to have wrong results.
   virtual zero_rt_status check() { return ZERO_RT_OK; }
-  /// Says that this rank cannot go on, where others would wait for it in vain.
+  /// Tells the ranks that wait for this rank that it cannot continue.
   virtual void giveUp(zero_rt_status code, const char *message) {}
 };
 
-/// No group has more, as no mesh has.
+/// The maximum number of ranks, which is also that of a mesh.
 constexpr int32_t mostRanks = 1 << 20;
 
-/// A group of any kind.
+/// A process group of any kind.
 struct Group {
   virtual ~Group() = default;
   virtual int32_t size() const = 0;
-  /// How many ranks of this process have joined and not left.
+  /// The number of ranks of this process that have joined and not left.
   virtual int32_t members() = 0;
-  /// Whether ranks have devices of their own, which reach each other by
-  /// themselves where they can.
+  /// Whether each rank has a device of its own, which communicates with the
+  /// devices of other ranks directly if it can.
   virtual bool usesInterconnect() const { return false; }
-  /// Makes the ends of |rank|; destroying that of the collectives leaves the
-  /// group, and comes last. |device| outlives it.
+  /// Creates the ends of |rank|. To destroy the communicator leaves the process
+  /// group, and comes last. |device| outlives both.
   virtual zero_rt_status join(int32_t rank, int64_t timeoutMs, Device &device,
                               std::unique_ptr<Communicator> &out,
                               std::unique_ptr<Mail> &mail) = 0;

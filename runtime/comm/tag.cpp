@@ -30,7 +30,7 @@ static bool sameNames(const Tag &a, const Tag &b) {
 }
 
 std::string zero_rt::findDifference(const Arrival &one, const Arrival &other) {
-  // The same text, whoever finds it.
+  // The text is the same on every rank that finds the difference.
   if (one.rank > other.rank)
     return findDifference(other, one);
   const Tag &a = one.tag;

@@ -14,9 +14,9 @@
 
 namespace zero_rt {
 
-/// What all ranks must agree on when they meet in a collective. |step| tells
-/// apart steps that have buffers of the same name; 0 is no step. Elements
-/// travel as |dtype|; sums are taken, and delivered, in |sumType|.
+/// The parts of a collective on which all ranks must agree. |step|
+/// distinguishes steps with buffers of the same name; 0 is no step. Elements
+/// travel as |dtype|. Sums are computed and delivered in |sumType|.
 struct Tag {
   const char *operation;
   const char *name; // of a buffer, or null
@@ -26,7 +26,7 @@ struct Tag {
   uint64_t step;
 };
 
-/// What one rank came with, to which of the collectives of a group.
+/// The tag of one rank, with the number of the collective in its process group.
 struct Arrival {
   int32_t rank; // for messages
   Tag tag;
@@ -36,15 +36,16 @@ struct Arrival {
 /// "all_gather of 'b0'", with elements and types on request.
 std::string describe(const Tag &tag, bool withSize = false);
 
-/// How two ranks disagree, with both sides named; empty if they do not.
+/// The difference between two ranks, with both sides named; empty if there is
+/// none.
 std::string findDifference(const Arrival &one, const Arrival &other);
 
-/// That collective |tag| did not finish, and which |ranks| did not come.
+/// The message that collective |tag| did not finish since |ranks| did not come.
 std::string describeMissing(const Tag &tag, int64_t timeoutMs,
                             const std::vector<int32_t> &ranks);
 
-/// That |rank| has destroyed its |owner|, "runtime" or "step", and |waiting|
-/// waits.
+/// The message that |rank| has destroyed its |owner|, "runtime" or "step", for
+/// which |waiting| waits.
 std::string describeLeft(const Tag &tag, int32_t rank, const char *owner,
                          int32_t waiting);
 

@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A caller holds a handle, and the handle refers to the object. A handle (48
-// bytes) is never freed. Therefore a call with the handle of a destroyed object
-// is an error and reads no freed memory. All handles stay reachable from one
-// list, so leak checkers report nothing.
+// A caller holds a handle, and the handle refers to the object. A handle
+// is small and never freed. Therefore a call with the handle of a destroyed
+// object is an error and reads no freed memory. All handles stay reachable from
+// one list, so leak checkers report nothing.
 //
 //===----------------------------------------------------------------------===//
 

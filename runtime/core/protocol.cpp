@@ -170,8 +170,9 @@ zero_rt_status calls::apply(Step *step, const double *inputs,
   const zero_rt_library &library = *step->library;
   if (num_inputs != library.num_inputs)
     return fail(ZERO_RT_INVALID_ARGUMENT,
-                "apply got %d inputs, '%s' takes %lld", num_inputs,
-                library.name, (long long)library.num_inputs);
+                "apply got %d input%s, '%s' takes %lld", num_inputs,
+                plural(num_inputs), library.name,
+                (long long)library.num_inputs);
   if (!inputs && num_inputs)
     return fail(ZERO_RT_INVALID_ARGUMENT, "apply: inputs is null");
   ZERO_RT_TRY(openLastBackward(*step, "apply"));

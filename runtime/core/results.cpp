@@ -58,7 +58,7 @@ static std::vector<BadInput> findBadInputs(const Step &step) {
   return bad;
 }
 
-/// Describes what is missing of |gradient|.
+/// Describes how |gradient| is incomplete.
 static std::string describe(const Step &step, const MissingGradient &gradient) {
   std::string text = std::string("gradient of '") +
                      step.parameterName(gradient.parameter) + "'";

@@ -35,8 +35,8 @@ ZERO_RT_EXPORT zero_rt_status zero_rt_group_destroy(zero_rt_group *group) {
   ZERO_RT_TRY(checkHandle("zero_rt_group_destroy", group, HandleKind::Group));
   if (int32_t members = group->get()->members())
     return fail(ZERO_RT_INVALID_ARGUMENT,
-                "process group still has %d runtimes; destroy them first",
-                members);
+                "process group still has %d runtime%s; destroy %s first",
+                members, plural(members), members == 1 ? "it" : "them");
   delete static_cast<Group *>(group->object.exchange(nullptr));
   return ZERO_RT_OK;
 }
@@ -51,8 +51,8 @@ static zero_rt_status makeDevice(const zero_rt_options &options,
           {static_cast<NcclComm>(options.nccl), options.give_up_nccl}, &out);
     out = std::make_unique<HostDevice>(threads);
   } catch (const std::system_error &) {
-    return fail(ZERO_RT_OUT_OF_MEMORY, "could not start %d threads",
-                threads - 1);
+    return fail(ZERO_RT_OUT_OF_MEMORY, "could not start %d thread%s",
+                threads - 1, plural(threads - 1));
   }
   return ZERO_RT_OK;
 }
@@ -139,8 +139,9 @@ ZERO_RT_EXPORT zero_rt_status zero_rt_destroy(zero_rt_runtime *runtime) {
   auto destroy = [](Runtime &runtime) {
     if (runtime.steps)
       return fail(ZERO_RT_INVALID_ARGUMENT,
-                  "runtime of rank %d still has %lld steps; destroy them first",
-                  runtime.rank, (long long)runtime.steps);
+                  "runtime of rank %d still has %lld step%s; destroy %s first",
+                  runtime.rank, (long long)runtime.steps, plural(runtime.steps),
+                  runtime.steps == 1 ? "it" : "them");
     delete &runtime;
     return zero_rt_status(ZERO_RT_OK);
   };

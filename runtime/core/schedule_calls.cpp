@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The library says when events are recorded and which stream waits for them.
-// The proof has shown that this is enough, so nothing is added here.
+// The library gives the records of events and the waits for them. The proof has
+// shown that they are enough, so the runtime adds none.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +31,7 @@ static zero_rt_status checkEvent(const Step &step, const char *call,
 zero_rt_status Step::wait(int64_t event, Stream stream) {
   StreamEvent &recorded = events[size_t(event)];
   uint32_t bit = 1u << unsigned(stream);
-  // A stream that waits already would only be told again.
+  // A stream that waits already need not wait again.
   if (!recorded.isRecorded || (recorded.followers & bit))
     return ZERO_RT_OK;
   device().select(stream);
@@ -59,12 +59,12 @@ zero_rt_status Step::lendParameters(int64_t bucket, zero_rt_stream *stream) {
       ZERO_RT_TRY(device().precede(stream, event.signal));
       isWritten = true;
     }
-  // No step wrote them yet, or all do it on the compute stream.
+  // No step has written them yet, or all writes are on the compute stream.
   return isWritten ? zero_rt_status(ZERO_RT_OK) : device().precede(stream);
 }
 
 // The schedule counts slots as written by the call that sets them. A step that
-// lowering made reads them on the compute stream first, so nothing is left
+// lowering made reads them first on the compute stream, so no wait is needed
 // here.
 zero_rt_status Step::writeSlotsBefore(Stream stream) {
   if (!program->hasUnwrittenSlots())

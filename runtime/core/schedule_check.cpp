@@ -16,7 +16,7 @@ static zero_rt_status corrupt(const zero_rt_library &library, const char *table,
               library.name, table, (long long)row, what);
 }
 
-/// Whether [first, first + count) is in the event lists.
+/// Whether [first, first + count) is a range of the event lists.
 static bool isList(const zero_rt_library &library, int64_t first,
                    int64_t count) {
   return first >= 0 && count >= 0 && count <= library.num_event_lists &&

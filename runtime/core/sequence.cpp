@@ -29,7 +29,7 @@ entryAt(const Step &step, const zero_rt_transition_row &row, int64_t position) {
 void zero_rt::beginSequence(Step &step) {
   const zero_rt_library &library = *step.library;
   SequenceState &state = step.sequence;
-  dropWaiting(step); // slots that were never declared ready
+  dropWaiting(step); // gradient views that were never declared ready
   state.closed = 0;
   state.outstanding.assign(size_t(library.num_buckets), 0);
   for (int64_t p = 0; p < library.num_parameters; ++p)
@@ -58,12 +58,12 @@ void zero_rt::waitForBucket(Step &step, WaitingGradient gradient) {
 
 void zero_rt::releaseWaiting(Step &step, WaitingGradient &gradient) {
   step.runtime->memory.release(gradient.copy);
-  // Where that fails, so does whatever comes next, and waiting for it.
+  // If this fails, so do the next call and a wait for the timepoint.
   if (step.runtime->unreleased.erase(gradient.release))
     (void)step.device().mark(gradient.release);
 }
 
-/// Packs what waited for |bucket|.
+/// Packs the gradients that waited for |bucket|.
 static zero_rt_status packWaiting(Step &step, int64_t bucket,
                                   const char *call) {
   const zero_rt_transition_row &arrive =
@@ -92,7 +92,7 @@ static zero_rt_status packWaiting(Step &step, int64_t bucket,
   return status;
 }
 
-/// Closes the first open bucket, and opens the one behind the last.
+/// Closes the first open bucket, and opens the bucket behind the last open one.
 static zero_rt_status closeBucket(Step &step, const zero_rt_transition_row &row,
                                   const char *call) {
   const zero_rt_sequence_row &sequence = sequenceOf(step, row);
@@ -103,7 +103,8 @@ static zero_rt_status closeBucket(Step &step, const zero_rt_transition_row &row,
   int64_t buffer = step.library->buckets[entry.bucket].gradient_buffer;
   if (step.runtime->poison && sequence.scratch &&
       step.buffers[size_t(buffer)].data) {
-    // What it held is gone, and whoever still reads it shall see that.
+    // The contents of the buffer are lost. The pattern shows a read that still
+    // happens.
     ZERO_RT_TRY(step.waitForAll());
     ZERO_RT_TRY(step.poison(step.library->buffers[buffer].dtype,
                             step.buffers[size_t(buffer)].data,
@@ -115,7 +116,7 @@ static zero_rt_status closeBucket(Step &step, const zero_rt_transition_row &row,
              : ZERO_RT_OK;
 }
 
-/// Closes the buckets that are complete, as far as the order goes.
+/// Closes the complete buckets at the beginning of the remaining sequence.
 static zero_rt_status
 closeComplete(Step &step, const zero_rt_transition_row &row, const char *call) {
   while (step.sequence.closed < sequenceOf(step, row).count) {
@@ -154,7 +155,7 @@ zero_rt_status zero_rt::arriveAll(Step &step,
     buckets.push_back(step.library->parameters[gradient.parameter].bucket);
   std::vector<WaitingGradient> &waiting = step.sequence.waiting;
   waiting.reserve(waiting.size() + gradients.size());
-  // Nothing throws until all of them have another owner.
+  // Nothing throws until all gradients have their new owner.
   for (const WaitingGradient &gradient : gradients)
     waitForBucket(step, gradient);
   gradients.clear();
@@ -169,7 +170,8 @@ zero_rt_status zero_rt::finishSequence(Step &step,
                                        const char *call) {
   if (row.sequence < 0)
     return ZERO_RT_OK;
-  // Who still writes to a slot writes to memory that is given back here.
+  // A producer that still writes to a gradient view would write to memory that
+  // is released here.
   for (auto [parameter, stream] : step.sequence.writers)
     ZERO_RT_TRY(step.device().follow(stream));
   while (step.sequence.closed < sequenceOf(step, row).count)

@@ -14,6 +14,7 @@
 
 #include "zero_rt/abi.h"
 
+#include <cstdint>
 #include <new>
 
 /// Marks a definition as part of the C ABI. All other symbols are hidden.
@@ -32,6 +33,9 @@ namespace zero_rt {
 /// refer to the present message.
 zero_rt_status fail(zero_rt_status code, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/// The ending of a noun after |count|, for messages.
+inline const char *plural(int64_t count) { return count == 1 ? "" : "s"; }
 
 /// The message that the last `fail` on this thread stored.
 const char *lastMessage();

@@ -46,8 +46,8 @@ Step::Step(Runtime &runtime, const zero_rt_library &whole,
 Step::~Step() {
   if (handle)
     handle->object = nullptr;
-  (void)device().finish();  // others may read what is queued there
-  sequence.writers.clear(); // streams of the caller may be gone
+  (void)device().finish();  // other ranks may read memory of queued work
+  sequence.writers.clear(); // streams of the caller may not exist any more
   dropWaiting(*this);
   dropBackwards(*this);
   releaseOutgoing(*this);
@@ -65,8 +65,8 @@ Step::~Step() {
 }
 
 void *Step::address(int64_t buffer, int64_t element) const {
-  // In integers: the base of a slice lies before its first element, where a
-  // pointer must not go.
+  // Computed with integers: the base of a slice lies before its first element,
+  // and a pointer must not point there.
   int64_t offset = element - held(buffer).begin;
   uintptr_t base = reinterpret_cast<uintptr_t>(buffers[size_t(buffer)].data);
   return reinterpret_cast<void *>(
@@ -122,8 +122,9 @@ zero_rt_status zero_rt::checkTensor(const zero_rt_tensor *tensor,
                 what, name, dtypeName(tensor->dtype), dtypeName(dtype));
   if (tensor->elements != elements)
     return fail(ZERO_RT_INVALID_ARGUMENT,
-                "%s '%s' has %lld elements, expected %lld", what, name,
-                (long long)tensor->elements, (long long)elements);
+                "%s '%s' has %lld element%s, expected %lld", what, name,
+                (long long)tensor->elements, plural(tensor->elements),
+                (long long)elements);
   if (tensor->space != ZERO_RT_SPACE_DEVICE &&
       tensor->space != ZERO_RT_SPACE_HOST)
     return fail(ZERO_RT_INVALID_ARGUMENT, "%s '%s' is in unknown space %d",

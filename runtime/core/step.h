@@ -32,64 +32,64 @@ struct StateEntry {
   int64_t end;
 };
 
-/// What state_write and bind_parameter wrote of a parameter since the last
-/// backward began.
+/// The state of a parameter that state_write and bind_parameter have written
+/// since the last backward pass began.
 struct WrittenState {
   bool parameter = false;
   bool master = false;
-  /// The master weights was written, and other ranks have slices of it.
+  /// Master weights were written, and other ranks have slices of them.
   bool isStale = false;
 };
 
-/// The ranks that this one meets over a set of axes.
+/// The process group of this rank over a set of axes.
 struct RankGroup {
   std::vector<int32_t> members;
-  int32_t rank = 0; // of this one among them
-  /// Null for the group of all ranks, whose end the runtime has. Sets that
-  /// differ in axes of one rank only share theirs.
+  int32_t rank = 0; // the index of this rank in |members|
+  /// Null for the process group of all ranks, whose communicator the runtime
+  /// has. Sets that differ only in axes of size 1 share one.
   std::shared_ptr<Communicator> end;
 
   int32_t size() const { return int32_t(members.size()); }
 };
 
-/// An event of the schedule, as it was recorded last.
+/// An event of the schedule, with its last record.
 struct StreamEvent {
   Signal signal = nullptr;
   bool isRecorded = false;
-  uint32_t followers = 0; // streams that were told to wait for it, a bit each
+  uint32_t followers = 0; // a bit for each stream that waits for this record
 };
 
-/// What the last apply left for `results`.
+/// The results of the last apply, for `results`.
 struct Committed {
   bool applied = false;   // there was an apply
-  bool committed = false; // and it closed its books
-  bool resolved = false;  // and what follows is known
+  bool committed = false; // and its handlers have run `commit`
+  bool resolved = false;  // and `results` has found the reason of a refusal
   zero_rt_results results = {};
-  std::vector<double> values; // of the results
+  std::vector<double> values; // of |results|
   zero_rt_status refusal = ZERO_RT_OK;
   std::string message;
 
-  uint64_t turn = 0; // how often a step was committed
+  uint64_t turn = 0; // the number of commits so far
   int32_t verdictSlot = 0;
-  zero_rt_timepoint timepoint = 0; // when |slots| are there
+  zero_rt_timepoint timepoint = 0; // |slots| has the scalars from then on
   double *slots = nullptr;         // a copy on the host
 };
 
 struct Step {
-  /// |library| is that of this rank's stage, and part of |whole|.
+  /// |library| is the library of this rank's pipeline stage, a part of |whole|.
   Step(Runtime &runtime, const zero_rt_library &whole,
        const zero_rt_library &library);
   ~Step();
   Step(const Step &) = delete;
   Step &operator=(const Step &) = delete;
 
-  zero_rt_step *handle = nullptr; // null until it is given out
+  zero_rt_step *handle = nullptr; // null until create returns it
   Runtime *runtime;
   const zero_rt_library *library;
-  const zero_rt_library *whole; // lists those of other stages
+  const zero_rt_library *whole; // lists the libraries of the other stages
   uint64_t id = 0;              // the same on all ranks
-  /// Why only destroy is left; empty while all is well. Fixed, so that
-  /// poisoning never allocates.
+  /// The error after which only destroy is allowed; empty without an error. The
+  /// size is fixed, so that poisoning never allocates.
   char poisonedBy[512] = "";
 
   std::vector<RankGroup> groups; // as in library->axis_sets
@@ -99,17 +99,17 @@ struct Step {
   Signal slotsWritten = nullptr;
   Block slotBlock;
   std::vector<StateEntry> entries;
-  std::vector<WrittenState> written; // by parameter; empty: nothing was
+  std::vector<WrittenState> written; // by parameter; empty: nothing was written
 
   int64_t state = 0; // of the protocol
   Window window;
   SequenceState sequence;
   NamedBackwards backwards;
   ActivationState activations;
-  /// Of what arrived since the last apply, by parameter; 0: nothing did. Empty
-  /// unless preconditions are checked.
+  /// By parameter: a digest of the gradients since the last apply; 0: none has
+  /// arrived. Empty unless preconditions are checked.
   std::vector<uint64_t> gradientDigests;
-  NonfiniteGradients nonfinite; // none unless they are looked for
+  NonfiniteGradients nonfinite; // empty unless find_nonfinite is set
   std::vector<double> inputs;   // of the last apply
   Committed last;
 
@@ -117,8 +117,7 @@ struct Step {
   std::vector<void *> operands; // scratch of `launch`
 
   Device &device() const { return *runtime->device; }
-  /// Where slots are in the memory of the device. What is queued from now on
-  /// may read and write them.
+  /// The slots in the memory of the device. Later work may read and write them.
   zero_rt_status getSlots(double **out);
   const char *text(int64_t name) const { return library->strings + name; }
   const char *parameterName(int64_t parameter) const {
@@ -130,23 +129,24 @@ struct Step {
   const char *stateName() const {
     return text(library->protocol_states[state]);
   }
-  /// What this rank owns of |elements| that are divided over |axes|.
+  /// The slice that this rank owns of |elements| that are divided over |axes|.
   Range owned(int64_t elements, int64_t axes) const {
     const RankGroup &group = groups[size_t(axes)];
     return ownedSlice(elements, group.rank, group.size());
   }
-  /// What this rank holds of a buffer, in bucket coordinates. The first element
-  /// of this range is the first in memory.
+  /// The part of a buffer that this rank holds, in bucket coordinates. The
+  /// first element of this range is the first in memory.
   Range held(int64_t buffer) const {
     const zero_rt_buffer_row &row = library->buffers[buffer];
     if (row.owners < 0)
       return {0, row.elements};
     return owned(row.elements, row.owners);
   }
-  /// How many ranks differ over an axis set.
+  /// The number of ranks that differ over an axis set.
   int32_t groupSize(int64_t axes) const { return groups[size_t(axes)].size(); }
   /// The address of element |element| (in bucket coordinates) of an allocated
-  /// buffer; it need not be held, as long as nobody goes there.
+  /// buffer. Only the address of an element that this rank holds may be
+  /// accessed.
   void *address(int64_t buffer, int64_t element) const;
 
   /// Runs |body|, which queues to |stream|.
@@ -159,31 +159,31 @@ struct Step {
     return status;
   }
   zero_rt_status checkStream(int32_t stream, const char *call) const;
-  /// What is queued to |stream| from now on comes after |event|.
+  /// Later work on |stream| starts after |event|.
   zero_rt_status wait(int64_t event, Stream stream);
-  /// What is queued to the compute stream from now on may write gradients of
-  /// |bucket|.
+  /// Later work on the compute stream may write gradients of |bucket|.
   zero_rt_status waitWritable(int64_t bucket);
-  /// What comes to |stream|, of the caller, from now on may read parameters of
+  /// Later work on |stream|, a stream of the caller, may read parameters of
   /// |bucket|.
   zero_rt_status lendParameters(int64_t bucket, zero_rt_stream *stream);
-  /// Writes what the host has for slots; |stream| comes after that.
+  /// Queues the slots that the host has set. Later work on |stream| starts
+  /// after that.
   zero_rt_status writeSlotsBefore(Stream stream);
-  /// What is queued to the compute stream from now on comes after everything.
+  /// Later work on the compute stream starts after all queued work.
   zero_rt_status waitForAll();
 
   zero_rt_status allocate(int64_t buffer);
   /// Fills |elements| elements with the signalling pattern of |dtype|.
   zero_rt_status poison(int64_t dtype, void *data, int64_t elements);
-  /// Runs and counts.
+  /// Launches and counts.
   zero_rt_status launch(const Launch &launch);
 };
 
-/// Checks a parameter index of the caller's.
+/// Checks a parameter index of the caller.
 zero_rt_status checkParameter(const Step &step, int32_t parameter);
 
-/// Checks a tensor that stands for |elements| elements of |dtype|. |what| is
-/// "gradient of 'w'".
+/// Checks a tensor that must have |elements| elements of |dtype|. |what| is,
+/// for example, "gradient of".
 zero_rt_status checkTensor(const zero_rt_tensor *tensor, const char *what,
                            const char *name, int64_t dtype, int64_t elements);
 

@@ -49,9 +49,10 @@ static zero_rt_status checkCompatible(const Runtime &runtime,
     return fail(ZERO_RT_INTERNAL, "library is corrupt: it has no name");
   if (library.ranks != runtime.ranks)
     return fail(ZERO_RT_INVALID_ARGUMENT,
-                "library '%s' was compiled for %lld ranks and this process "
+                "library '%s' was compiled for %lld rank%s and this process "
                 "group has %d; recompile with --mesh",
-                library.name, (long long)library.ranks, runtime.ranks);
+                library.name, (long long)library.ranks, plural(library.ranks),
+                runtime.ranks);
   return checkCpuFeatures(library.cpu_features, library.name);
 }
 

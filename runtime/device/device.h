@@ -4,12 +4,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A device has streams: what is queued to one runs in the order of calls, and
-// perhaps after they have returned. What is queued goes to the selected stream,
-// which is the compute stream where nothing else is said. A stream waits for
-// another one only where it is told to. The caller of the runtime has streams
-// of its own. On the host device everything is done at once, and streams mean
-// nothing.
+// A device has streams. The work of one stream runs in the order of calls,
+// possibly after the calls have returned. Calls queue work to the selected
+// stream. Without `select` that is the compute stream. A stream waits for
+// another stream only if a call says so. The caller of the runtime has streams
+// of its own, which are a |zero_rt_stream|. On the host device all work is done
+// when a call returns, and streams have no meaning.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,34 +27,35 @@ namespace zero_rt {
 /// One launch of a kernel.
 struct Launch {
   int32_t kernel;
-  /// Of the first element of |domain|.
+  /// For each operand the address of the first element of |domain|.
   void *const *operands;
   int64_t numOperands;
-  /// A segment table, of which only what is in |domain| runs; or -1: all of it,
-  /// without scalars.
+  /// A segment table, whose segments are intersected with |domain|; or -1: the
+  /// kernel runs over |domain| without scalars.
   int32_t table;
   Range domain; // in bucket coordinates
   /// The slot that gets the sum of a reducing kernel, or -1.
   int32_t sumSlot;
-  /// Whether all operands are in the space of the host, and so the processor
-  /// runs it.
+  /// Whether all operands are in host space. The CPU then runs the kernel.
   bool isOnHost;
 };
 
-/// A sum over ranks: |sources| are one array of |dtype| for each, in order.
-/// Sums are taken in f64 for f64 and in f32 for all others, rounded once to
-/// |sumType|; with |accumulate| that is then added to what |dst| holds.
+/// A sum over ranks. |sources| has one array of |dtype| for each rank, in
+/// order. Sums are computed in f64 for f64 and in f32 for all other types, and
+/// are rounded once to |sumType|. With |accumulate| the rounded sum is added to
+/// |dst|.
 struct RankSum {
   int32_t dtype;
   int32_t sumType;
   const void *const *sources;
   int32_t ranks;
-  void *dst; // may be one of the sources if the types are one
+  void *dst; // may be one of the sources if the types are equal
   bool accumulate;
   int64_t elements;
 };
 
-/// The kernels and scalar programs of one step on a device. Queued.
+/// The kernels and scalar programs of one step on a device. All of its calls
+/// queue work.
 class Program {
 public:
   virtual ~Program() = default;
@@ -62,29 +63,30 @@ public:
   virtual zero_rt_status copySlots() = 0;
   virtual zero_rt_status launch(const Launch &launch) = 0;
   virtual zero_rt_status runScalars(int32_t program) = 0;
-  /// What the host has for a slot. Programs and launches find it there.
+  /// Sets a slot to a value of the host. Later programs and launches read it.
   virtual zero_rt_status setSlot(int64_t slot, double value) = 0;
-  /// Comes before slots are read or written in the queue by who is neither.
+  /// Queues the values that `setSlot` has set. Call it before slots are read or
+  /// written by work that is neither a program nor a launch.
   virtual zero_rt_status writeSlots() = 0;
-  /// Whether the host has a slot that is not written yet.
+  /// Whether `setSlot` has set a value that is not queued yet.
   virtual bool hasUnwrittenSlots() const = 0;
   virtual zero_rt_status sum(const RankSum &sum) = 0;
-  /// What is queued between these two may be started together, where nothing
-  /// stands between.
+  /// Work that is queued between these two calls may be launched together, as
+  /// graphs.
   virtual zero_rt_status beginGraphs() = 0;
   virtual zero_rt_status endGraphs() = 0;
 };
 
-/// Tells other queues how far one has come.
+/// A point in a stream, for which other streams can wait.
 using Signal = void *;
 
 /// The streams of a device. Numbers are those of zero_rt_step_stream.
 enum class Stream {
   Compute,
-  Collective, // what ranks do together
+  Collective, // collectives
   ToHost,     // copies to the memory of the host
-  Host,       // kernels on the processor
-  ToDevice    // copies from there
+  Host,       // kernels on the CPU
+  ToDevice    // copies from the memory of the host
 };
 constexpr int numStreams = 5;
 
@@ -94,83 +96,84 @@ public:
 
   /// "host" or "cuda".
   virtual const char *name() const = 0;
-  /// Whether what is queued is done when the call returns.
+  /// Whether work is done when the call that queues it returns.
   virtual bool isImmediate() const = 0;
 
-  /// Makes the device that of the calling thread, until `leave`. A queue has
-  /// one thread at a time, which may enter again.
+  /// Makes this device the current one of the calling thread, until `leave`.
+  /// One thread at a time uses a device. That thread may call `enter` again.
   virtual zero_rt_status enter() = 0;
-  /// The same for a thread of the runtime's own, if no other is there; false if
-  /// it cannot.
+  /// The same for a thread of the runtime. Returns false if another thread uses
+  /// the device, or on an error.
   virtual bool tryEnter() = 0;
   virtual void leave() = 0;
 
-  /// Lets this device and |other|, of one kind, use each other's memory. Comes
-  /// from any thread. Errors: unsupported.
+  /// Lets this device and |other|, which has the same kind, access each other's
+  /// memory. Any thread may call this. Errors: unsupported.
   virtual zero_rt_status share(Device &other) = 0;
 
-  /// Memory in |space|, with unspecified contents and aligned to 64 bytes; null
-  /// where there is none. Host memory can be read by all devices. Queued: what
-  /// was released may come back at once.
+  /// Memory in |space|, aligned to 64 bytes, with unspecified contents; null if
+  /// there is none. All devices can read host memory. Both calls are queued, so
+  /// memory that was released may be allocated again at once.
   virtual void *allocate(int32_t space, int64_t bytes) = 0;
   virtual void release(int32_t space, void *data) = 0;
 
-  /// Queued. Memory of any space, or of the caller.
+  /// Queues a copy. The memory may be of any space, or of the caller.
   virtual zero_rt_status copy(void *dst, const void *src, int64_t bytes) = 0;
-  /// Sets |count| elements of |size| bytes (1, 2, 4 or 8) to |bits|. Queued.
+  /// Queues: sets |count| elements of |size| bytes (1, 2, 4 or 8) to |bits|.
   virtual zero_rt_status set(void *data, uint64_t bits, int64_t size,
                              int64_t count) = 0;
 
-  /// Waits until all is done.
+  /// Waits until all queued work is done.
   virtual zero_rt_status finish() = 0;
-  /// Waits until all is done and shows what is at |data| then, until the next
-  /// call of this device.
+  /// Waits until all queued work is done, and returns the contents of |data|.
+  /// They are valid until the next call of this device.
   virtual zero_rt_status look(const void *data, int64_t bytes,
                               const void **out) = 0;
 
-  /// What is queued from now on comes after what is on |stream|.
+  /// Later work of this device starts after the work on |stream|.
   virtual zero_rt_status follow(zero_rt_stream *stream) = 0;
-  /// What comes to |stream| from now on comes after what is queued.
+  /// Later work on |stream| starts after the queued work of this device.
   virtual zero_rt_status precede(zero_rt_stream *stream) = 0;
 
-  /// |timepoint| passes when all is done that is queued now. Where that cannot
-  /// be arranged, waits for it.
+  /// |timepoint| passes when all work queued so far is done. If the device
+  /// cannot do that, the call waits for the work.
   virtual zero_rt_status mark(zero_rt_timepoint timepoint) = 0;
-  /// Waits for a timepoint that was marked.
+  /// Waits until |timepoint|, which was marked, has passed.
   virtual zero_rt_status wait(zero_rt_timepoint timepoint) = 0;
-  /// What comes to |stream| from now on comes after |timepoint|.
+  /// Later work on |stream| starts after |timepoint|.
   virtual zero_rt_status precede(zero_rt_stream *stream,
                                  zero_rt_timepoint timepoint) = 0;
 
-  /// A signal for all that is queued now. It is good until the fourth one after
-  /// it.
+  /// Returns a signal for all work queued so far. It is valid until the fourth
+  /// signal after it.
   virtual zero_rt_status signal(Signal *out) = 0;
-  /// What is queued from now on comes after |signal|, of any rank's device of
-  /// the same kind.
+  /// Later work of this device starts after |signal|, which may be of another
+  /// rank's device of the same kind.
   virtual zero_rt_status await(Signal signal) = 0;
-  /// What comes to |stream| from now on comes after |signal|, of this device.
+  /// Later work on |stream| starts after |signal|, which is of this device.
   virtual zero_rt_status precede(zero_rt_stream *stream, Signal signal) = 0;
 
-  /// What is queued from now on goes to |stream|.
+  /// Later calls queue work to |stream|.
   virtual void select(Stream stream) = 0;
-  /// |end| is a signal for all that is queued now, where things go to now: null
-  /// the first time, and then always the same.
+  /// Makes |end| a signal for all work queued so far on the selected stream.
+  /// |end| is null the first time, and is reused from then on.
   virtual zero_rt_status record(Signal *end) = 0;
-  /// Gives back what `record` made.
+  /// Destroys a signal of `record`.
   virtual void dropSignal(Signal end) = 0;
 
-  /// How this device reaches those of other processes; |out| is null where that
-  /// is for their hosts to do. Errors: unsupported (something is missing for
-  /// it). It lives as long as the device.
+  /// Returns the interconnect with devices of other processes, which lives as
+  /// long as the device. |out| is null if the hosts exchange the data of this
+  /// device. Errors: unsupported (the interconnect lacks something).
   virtual zero_rt_status getInterconnect(Interconnect **out) = 0;
 
-  /// Prepares what |library| has for this device. |slots| are its scalar slots.
-  /// Errors: unsupported (it has nothing for it).
+  /// Loads the code of |library| for this device. |slots| are its scalar slots.
+  /// Errors: unsupported (the library has no code for this device).
   virtual zero_rt_status load(const zero_rt_library &library, double *slots,
                               std::unique_ptr<Program> *out) = 0;
 };
 
-/// Runs |body| with |device| as that of this thread, and stops exceptions.
+/// Runs |body| with |device| as the current device of this thread, and stops
+/// exceptions.
 template <typename Body>
 zero_rt_status onDevice(Device &device, const char *name,
                         Body &&body) noexcept {

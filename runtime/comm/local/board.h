@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One record of each rank, which others read when they want to know, or never:
-// unlike a collective it has no place in an order.
+// A board has one record of each rank. Others read the records when they need
+// them, or never. Unlike a collective this has no place in an order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,17 +26,18 @@ class Board {
 public:
   explicit Board(int32_t ranks) : ranks(ranks) {}
 
-  /// Replaces what |rank| posted of |step| before. Turns of a step ascend.
+  /// Replaces the record that |rank| has posted of |step|. Turns of a step
+  /// ascend.
   void post(int32_t rank, uint64_t step, uint64_t turn, const void *record,
             int64_t bytes);
 
   /// Waits until all ranks have posted their records of |turn|, and copies them
-  /// to |all|. Errors: timeout (a rank did not, or has left), mismatch (a rank
-  /// has posted another since).
+  /// to |all|. Errors: timeout (a rank did not post, or has left), mismatch (a
+  /// rank has posted a later record).
   zero_rt_status collect(uint64_t step, uint64_t turn, void *all, int64_t bytes,
                          int64_t timeoutMs);
 
-  /// |rank| posts and collects nothing more of |step|.
+  /// Declares that |rank| posts and collects nothing more of |step|.
   void leave(int32_t rank, uint64_t step);
 
 private:

@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Collectives read the buffers of the other ranks directly. After `enter`
-// nothing here may throw, allocate or return before the last `sync`: others
-// rely on this rank. What is done to memory is queued on the devices of the
-// ranks, and signals keep their queues in step.
+// Collectives read the buffers of the other ranks directly. Between `enter` and
+// the last `sync`, code must not throw, allocate or return, since other ranks
+// rely on this rank. Work on memory is queued on the devices of the ranks, and
+// signals synchronize the streams.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,8 +47,8 @@ public:
                       std::unique_ptr<Communicator> &out,
                       std::unique_ptr<Mail> &mail) override;
 
-  /// Where the ranks of |key| meet: made by the first that comes, gone with the
-  /// last that leaves.
+  /// The meeting of the ranks of |key|. The first rank that comes creates it,
+  /// and the last that leaves destroys it.
   std::shared_ptr<Rendezvous> getSplit(const SplitKey &key);
   void forgetDeserted();
 
@@ -69,7 +69,7 @@ private:
   std::vector<Mailbox> mailboxes; // by rank
   Board board;
   std::mutex mutex;
-  std::vector<Device *> devices; // of those who have joined
+  std::vector<Device *> devices; // of the ranks that have joined
   std::map<SplitKey, std::shared_ptr<Rendezvous>> splits;
 };
 
@@ -80,7 +80,7 @@ public:
       : group(group), meeting(meeting), rank(rank), timeoutMs(timeoutMs),
         device(device), sources(size_t(meeting.size())) {}
   ~LocalCommunicator() override {
-    // When all have left, the group may go.
+    // After the last rank has left, the process group may be destroyed.
     if (!kept)
       group.forgetDevice(rank);
     meeting.leave(rank);
@@ -129,7 +129,7 @@ private:
   int32_t rank;
   int64_t timeoutMs;
   Device &device;
-  std::vector<const void *> sources; // of the other ranks; never grows
+  std::vector<const void *> sources; // of the other ranks; never enlarged
 };
 
 class LocalMail final : public Mail {
@@ -162,7 +162,7 @@ public:
       mailbox.wake();
     for (int32_t to = 0; to < group.size(); ++to)
       group.mailboxes[size_t(to)].withdraw(rank, step, deadline, [&] {
-        // When all have left, the meeting forgets who did.
+        // After all ranks have left, the meeting may be joined anew.
         return group.meeting.hasLeft(to, step) ||
                !group.meeting.hasLeft(rank, step);
       });
@@ -199,7 +199,7 @@ zero_rt_status LocalGroup::join(int32_t rank, int64_t timeoutMs, Device &device,
   return ZERO_RT_OK;
 }
 
-/// Ranks read each other's memory. Expects the mutex to be held.
+/// Ranks read each other's memory. The caller holds the mutex.
 zero_rt_status LocalGroup::share(int32_t rank, Device &device) {
   for (size_t r = 0; r < devices.size(); ++r) {
     Device *other = devices[r];
@@ -253,7 +253,7 @@ zero_rt_status LocalCommunicator::split(uint64_t step,
   return ZERO_RT_OK;
 }
 
-/// Shows |data| to the others once it is there.
+/// Shows |data| to the other ranks, with a signal for the work that writes it.
 zero_rt_status LocalCommunicator::enter(const Tag &tag, const void *data) {
   Signal signal = nullptr;
   if (meeting.size() > 1)
@@ -261,10 +261,10 @@ zero_rt_status LocalCommunicator::enter(const Tag &tag, const void *data) {
   return meeting.enter(rank, tag, data, signal, timeoutMs);
 }
 
-/// Ends a phase: what is queued from now on comes after what all ranks have
-/// done in it. |status| is how this rank fared; where it is no success, this
-/// fails on all ranks. If this rank alone cannot follow the others, |status|
-/// says so, for its next sync to tell them.
+/// Ends a phase: later work starts after the work of all ranks in this phase.
+/// |status| is the result of this rank. If it is an error, the phase fails on
+/// all ranks. If only this rank cannot wait for the others, |status| becomes
+/// that error, and its next sync reports it.
 zero_rt_status LocalCommunicator::sync(zero_rt_status &status) {
   Signal signal = nullptr;
   if (!status && meeting.size() > 1)
@@ -272,7 +272,8 @@ zero_rt_status LocalCommunicator::sync(zero_rt_status &status) {
   if (zero_rt_status failure = meeting.sync(rank, signal, status)) {
     char message[512];
     std::snprintf(message, sizeof(message), "%s", lastMessage());
-    // What others have queued may read what the caller of this rank frees next.
+    // Queued work of other ranks may read memory that the caller of this rank
+    // releases next.
     (void)device.finish();
     (void)meeting.sync(rank, /*signal=*/nullptr, ZERO_RT_OK);
     meeting.declareSeen(rank);
@@ -288,7 +289,8 @@ zero_rt_status LocalCommunicator::sync(zero_rt_status &status) {
   return ZERO_RT_OK;
 }
 
-/// What is queued from now on comes after what the ranks have shown.
+/// Later work starts after the work that writes the data that the other ranks
+/// show.
 zero_rt_status LocalCommunicator::awaitEntries() {
   for (int32_t r = 0; r < meeting.size(); ++r)
     if (r != rank)
@@ -296,7 +298,7 @@ zero_rt_status LocalCommunicator::awaitEntries() {
   return ZERO_RT_OK;
 }
 
-/// Sums this rank's slice of what all ranks showed into |dst|, whose first
+/// Sums this rank's slice of the data of all ranks into |dst|, whose first
 /// element is the first of the slice.
 zero_rt_status LocalCommunicator::reduceOwnSlice(const Tag &tag,
                                                  Program &program, void *dst,
@@ -334,15 +336,15 @@ zero_rt_status LocalCommunicator::allReduce(const Tag &tag, Program &program,
   }
   ZERO_RT_TRY(enter(tag, src));
   if (meeting.size() == 1)
-    return ZERO_RT_OK; // the sum is where it is
-  // In place: only this rank reads slice |rank| of any buffer in this phase.
+    return ZERO_RT_OK; // the sum is in its place
+  // In place: in this phase only this rank reads slice |rank| of any buffer.
   zero_rt_status status = awaitEntries();
   if (!status)
     status = reduceOwnSlice(tag, program, own, false);
   ZERO_RT_TRY(sync(status));
   if (!status)
     status = copyOtherSlices(tag, dst);
-  // Nobody may change a buffer that others still copy from.
+  // A rank must not change a buffer while another rank copies from it.
   ZERO_RT_TRY(sync(status));
   return status;
 }
@@ -361,7 +363,8 @@ zero_rt_status LocalCommunicator::reduceScatter(const Tag &tag,
 
 zero_rt_status LocalCommunicator::allGather(const Tag &tag, void *data) {
   ZERO_RT_TRY(enter(tag, data));
-  // A rank writes the slices of others and is read in its own only.
+  // A rank writes the slices of other ranks, and others read only its own
+  // slice.
   zero_rt_status status = awaitEntries();
   if (!status)
     status = copyOtherSlices(tag, data);

@@ -48,7 +48,7 @@ zero_rt_status Mailbox::take(int32_t from, const Letter &letter, void *data,
     std::memcpy(data, parcel.data, size_t(bytes));
   lock.lock();
   entries.erase(it);
-  parcel.isTaken = true; // the sender may reuse it from here on
+  parcel.isTaken = true; // from here on the sender may reuse its memory
   changed.notify_all();
   return ZERO_RT_OK;
 }
@@ -86,7 +86,7 @@ void Mailbox::withdraw(int32_t from, uint64_t step,
     return std::none_of(entries.begin(), entries.end(), isMeant) ||
            isOwnerGone();
   });
-  // A copy that has begun ends soon.
+  // A copy in progress ends soon.
   changed.wait(lock, [&] {
     return std::none_of(entries.begin(), entries.end(), [&](const auto &entry) {
       return isMeant(entry) && entry.second.isBeingCopied;
@@ -97,7 +97,8 @@ void Mailbox::withdraw(int32_t from, uint64_t step,
 }
 
 void Mailbox::wake() {
-  // Under the lock: whoever has just looked must be waiting by now.
+  // Under the lock, so that a rank that has just checked its condition is
+  // waiting by now.
   std::lock_guard<std::mutex> lock(mutex);
   changed.notify_all();
 }

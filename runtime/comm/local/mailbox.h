@@ -17,14 +17,14 @@
 
 namespace zero_rt {
 
-/// Of one rank. The receiver copies, without a lock, so that others can send
-/// meanwhile.
+/// The mailbox of one rank. The receiver copies without a lock, so other ranks
+/// can send in the meantime.
 class Mailbox {
 public:
   void put(int32_t from, const Letter &letter, Parcel &parcel);
 
-  /// As Mail::receive. |isSenderGone| tells whether the letter may still come;
-  /// whoever changes that calls `wake`.
+  /// As Mail::receive. |isSenderGone| returns whether the message can still
+  /// arrive. Code that changes its result calls `wake`.
   zero_rt_status take(int32_t from, const Letter &letter, void *data,
                       int64_t bytes, int64_t timeoutMs,
                       const std::function<bool()> &isSenderGone,
@@ -32,8 +32,9 @@ public:
 
   bool findUnread(uint64_t step, int64_t window, Letter &letter, int32_t &from);
   void dropUnread(uint64_t step, int64_t window);
-  /// Waits until what |from| sent of |step| has been taken, |isOwnerGone|, or
-  /// it is |deadline|; removes what was not. Its memory is then not read.
+  /// Waits until the messages of |from| in |step| are taken, |isOwnerGone|
+  /// returns true, or |deadline| has passed. Then removes the rest, whose
+  /// memory is not read any more.
   void withdraw(int32_t from, uint64_t step,
                 std::chrono::steady_clock::time_point deadline,
                 const std::function<bool()> &isOwnerGone);

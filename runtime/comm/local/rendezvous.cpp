@@ -43,7 +43,7 @@ zero_rt_status Rendezvous::join(int32_t rank) {
 
 void Rendezvous::leave(int32_t rank) {
   std::unique_lock<std::mutex> lock(mutex);
-  // They have come to that sync with this rank, so none of them is long.
+  // These ranks have come to the same sync as this rank, so the wait is short.
   ++leaving;
   changed.wait(lock, [&] {
     return std::all_of(posts.begin(), posts.end(), [&](const Post &post) {
@@ -100,7 +100,7 @@ bool Rendezvous::hasLeft(int32_t rank, uint64_t step) {
 //===----------------------------------------------------------------------===//
 
 void Rendezvous::breakWith(zero_rt_status code, std::string message) {
-  // The first cause is the one that helps.
+  // The first cause explains the later ones.
   if (brokenCode == ZERO_RT_OK) {
     brokenCode = code;
     brokenBy = std::move(message);
@@ -108,8 +108,8 @@ void Rendezvous::breakWith(zero_rt_status code, std::string message) {
   changed.notify_all();
 }
 
-/// A disagreement concerns every rank, also one that comes later; that others
-/// gave up waiting is news only to those who waited.
+/// A disagreement fails every rank, also a rank that comes later. A timeout
+/// fails only the ranks that waited.
 zero_rt_status Rendezvous::reportBroken(int32_t rank, bool waited) {
   Post &mine = posts[size_t(rank)];
   bool first = !mine.told;
@@ -120,7 +120,8 @@ zero_rt_status Rendezvous::reportBroken(int32_t rank, bool waited) {
               brokenBy.c_str());
 }
 
-/// |rank| waits, or is about to, for ranks that have gone.
+/// Breaks the group if |rank| waits, or is about to wait, for ranks that have
+/// left.
 void Rendezvous::breakIfAnyoneLeft(int32_t rank) {
   const Tag &tag = posts[size_t(rank)].tag;
   for (size_t r = 0; r < posts.size(); ++r) {
@@ -160,8 +161,8 @@ zero_rt_status Rendezvous::enter(int32_t rank, const Tag &tag, const void *data,
   mine.tag = tag;
   mine.data = data;
   mine.entrySignal = signal;
-  // Counted by the group and not by the rank: a rank may join when another one
-  // already waits in the first collective.
+  // The process group counts collectives, since a rank may join while another
+  // one already waits in the first collective.
   mine.sequence = generation + 1;
   mine.waiting = true;
   ++entered;
@@ -179,7 +180,7 @@ zero_rt_status Rendezvous::enter(int32_t rank, const Tag &tag, const void *data,
     return ZERO_RT_OK;
   }
 
-  // A generation that completed counts, whatever broke later.
+  // A generation that is complete is valid, even if the group broke afterwards.
   uint64_t now = generation;
   auto deadline =
       std::chrono::steady_clock::now() + std::chrono::milliseconds(timeoutMs);

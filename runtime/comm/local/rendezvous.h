@@ -4,11 +4,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// `enter` is the only place where a rank waits for another that may never come,
-// so it is the only one with a timeout, and it compares tags. Once all have
-// entered, each only moves memory until it leaves; `sync` between those phases
-// therefore needs no timeout. It must not have one either: a rank that gave up
-// would return to a caller who may free memory that others still read.
+// `enter` is the only function in which a rank waits for a rank that may never
+// come. So only `enter` has a timeout, and it compares tags. After `enter` each
+// rank only moves memory until it leaves, so `sync`, which separates the
+// phases, needs no timeout. It must not have one: a rank that gave up would
+// return to its caller, who may free memory that other ranks still read.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,44 +27,44 @@ namespace zero_rt {
 
 class Rendezvous {
 public:
-  /// |names| are the ranks' numbers for messages, |owner| what a rank destroys
-  /// when it leaves: "runtime" or "step".
+  /// |names| are the numbers of the ranks for messages. |owner| is the object
+  /// that a rank destroys when it leaves: "runtime" or "step".
   Rendezvous(std::vector<int32_t> names, const char *owner);
 
   zero_rt_status join(int32_t rank);
-  /// Waits until the others have seen what |rank| showed them last.
+  /// Waits until the other ranks have seen the last signals of |rank|.
   void leave(int32_t rank);
   void leaveStep(int32_t rank, uint64_t step);
   /// Whether |rank| has destroyed |step|.
   bool hasLeft(int32_t rank, uint64_t step);
   int32_t members();
-  /// Whether all ranks have come and gone.
+  /// Whether all ranks have joined and left.
   bool isDeserted();
 
-  /// Waits until all ranks are in a collective with the same tag. |data|, and
-  /// the |signal| that it is there, are shown to the others until the last
-  /// `sync` of this collective.
+  /// Waits until all ranks are in a collective with the same tag. Shows |data|,
+  /// and |signal| for the work that writes it, to the other ranks until the
+  /// last `sync` of this collective.
   zero_rt_status enter(int32_t rank, const Tag &tag, const void *data,
                        Signal signal, int64_t timeoutMs);
-  /// Waits until all ranks have begun, or done, the phase before, and shows
-  /// |signal| that it is done to the others until the next sync. Where |status|
-  /// says that a rank failed, all do.
+  /// Waits until all ranks have queued the work of the phase. Shows |signal|,
+  /// which is for this work, to the other ranks until the next sync. If the
+  /// |status| of a rank is an error, sync fails on all ranks.
   zero_rt_status sync(int32_t rank, Signal signal, zero_rt_status status);
 
-  /// |rank| needs nothing more of what the others showed in the last sync, such
-  /// as signals, which go with the device of a rank that leaves.
+  /// Declares that |rank| has used the signals of the last sync. Signals are
+  /// destroyed with the device of a rank that leaves.
   void declareSeen(int32_t rank);
 
-  /// What |rank| entered the present collective with.
+  /// The data of |rank| in the present collective.
   const void *dataOf(int32_t rank) const { return posts[size_t(rank)].data; }
-  /// What |rank| entered it with, and came to the last sync with.
+  /// The signals of |rank|: at `enter`, and at the last sync.
   Signal entrySignalOf(int32_t rank) const {
     return posts[size_t(rank)].entrySignal;
   }
   Signal signalOf(int32_t rank) const {
     return posts[size_t(rank)].signals[(syncNumber + 1) % 2];
   }
-  /// How many collectives |rank| has entered.
+  /// The number of collectives that |rank| has entered.
   uint64_t sequenceOf(int32_t rank) const {
     return posts[size_t(rank)].sequence;
   }
@@ -75,15 +75,16 @@ private:
 
   struct Post {
     Member member = Member::Absent;
-    bool waiting = false; // entered, and others are still to come
-    bool told = false;    // knows why the group is broken
+    bool waiting = false; // in `enter`, for other ranks
+    bool told = false;    // has got the error that broke the group
     Tag tag = {};
     const void *data = nullptr;
     Signal entrySignal = nullptr;
-    // Of the last sync and of the next one, to which others may have come.
+    // Of the last sync, and of the next one, to which other ranks may have
+    // come.
     Signal signals[2] = {};
     uint64_t sequence = 0;
-    uint64_t seen = 0; // syncs
+    uint64_t seen = 0; // the number of syncs that the rank has seen
   };
 
   // All of these expect the mutex to be held.
@@ -104,7 +105,7 @@ private:
   int32_t synced = 0;      // ranks waiting in `sync`
   uint64_t syncNumber = 0;
   int32_t leaving = 0;              // ranks waiting in `leave`
-  uint64_t failedSync = UINT64_MAX; // in which a rank said that it failed
+  uint64_t failedSync = UINT64_MAX; // the sync in which a rank failed
   /// (step, rank): the rank destroyed the step while others still have it.
   std::vector<std::pair<uint64_t, int32_t>> ended;
   zero_rt_status brokenCode = ZERO_RT_OK;

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Only messages from one rank to another: MPI's reductions leave the order of
-// additions open, and its collectives wait for ever for a rank that does not
+// Uses only messages between two ranks of MPI. MPI's reductions leave the order
+// of additions open, and its collectives wait for ever for a rank that does not
 // come.
 //
 //===----------------------------------------------------------------------===//
@@ -21,9 +21,9 @@
 
 namespace {
 
-/// MPI cannot give up a send, nor a receive that has begun. So it reads and
-/// writes memory of the request's own, which goes on living where a request is
-/// given up.
+/// MPI can cancel neither a send nor a receive that has begun. So a request has
+/// memory of its own, which MPI reads and writes. The memory of a request that
+/// was given up stays allocated.
 struct Request {
   MPI_Request handle = MPI_REQUEST_NULL;
   std::vector<char> bytes;
@@ -132,19 +132,19 @@ zero_rt_status Mpi::test(void *context, void *opaque, int32_t *outDone) {
 void Mpi::cancel(void *, void *opaque) {
   auto *request = static_cast<Request *>(opaque);
   if (isFinalized())
-    return; // it is done, or never will be
+    return; // the request is done, or never will be
   if (request->target)
     MPI_Cancel(&request->handle);
   int done = 0;
   MPI_Test(&request->handle, &done, MPI_STATUS_IGNORE);
   if (done)
-    delete request; // else MPI may still use it, to the end
+    delete request; // otherwise MPI may still use it
 }
 
 void Mpi::destroy(void *context) {
-  // The communicator stays until MPI_Finalize, and abandoned sends with it:
-  // others may have said something that nobody received, and a communicator
-  // made later could have the number of one that was freed, and get it.
+  // The communicator, with its abandoned sends, stays until MPI_Finalize. It
+  // may have messages that no rank received, and a later communicator could get
+  // its number and these messages.
   delete &of(context);
 }
 
@@ -170,11 +170,11 @@ zero_rt_mpi_group_create(MPI_Comm comm, zero_rt_group **out_group) {
   zero_rt_status status =
       mpi->check("MPI_Comm_dup", MPI_Comm_dup(comm, &mpi->comm));
   if (!status) {
-    // Errors are told and not fatal.
+    // MPI returns errors and does not abort.
     MPI_Comm_set_errhandler(mpi->comm, MPI_ERRORS_RETURN);
     MPI_Comm_rank(mpi->comm, &transport.rank);
     MPI_Comm_size(mpi->comm, &transport.ranks);
-    // Callers may be in a call of MPI's at the same time.
+    // Several threads may call MPI at the same time.
     int threads = MPI_THREAD_SINGLE;
     MPI_Query_thread(&threads);
     transport.any_thread = threads == MPI_THREAD_MULTIPLE;

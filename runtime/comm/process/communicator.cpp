@@ -13,10 +13,10 @@
 
 using namespace zero_rt;
 
-/// What is received of one rank before it is summed.
+/// The bytes that are received from one rank before they are summed.
 static constexpr int64_t chunkBytes = int64_t(1) << 18;
 
-/// A header that is sent to all others and waited for by none.
+/// A header that is sent to all other ranks, and for which none waits.
 struct ProcessCommunicator::Farewell {
   explicit Farewell(Link &link) : transfers(link) {}
   Header header;
@@ -42,7 +42,7 @@ ProcessCommunicator::~ProcessCommunicator() {
         return zero_rt_status(ZERO_RT_OK);
       }))
     return;
-  // Others may be waiting for it; they are told at once or never.
+  // Other ranks may be waiting for it. They get it now or never.
   Deadline end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
   for (Pause pause; !farewells.empty() && !link->isBroken() &&
                     std::chrono::steady_clock::now() < end;
@@ -64,8 +64,8 @@ zero_rt_status ProcessCommunicator::breakAsLeft(const Tag &tag, int32_t rank,
                    describeLeft(tag, rank, owner, link->rank()));
 }
 
-/// Looks at what |member| told. |isAgain| is set if it was not about this
-/// collective, and another header must come.
+/// Evaluates the header of |member|. Sets |isAgain| if the header was of
+/// another collective, so that another header must come.
 zero_rt_status ProcessCommunicator::compare(const Tag &tag, const Header &mine,
                                             size_t member, bool &isAgain) {
   const Header &theirs = headers[member];
@@ -77,7 +77,7 @@ zero_rt_status ProcessCommunicator::compare(const Tag &tag, const Header &mine,
                                    : ZERO_RT_OK;
   }
   if (theirs.kind == Header::LeftRuntime) {
-    // Said long ago, or it may have made another one since.
+    // The header may be old: the rank may have made another runtime since.
     if (theirs.incarnation >= mine.incarnation)
       leftAt[member] = std::chrono::steady_clock::now();
     return ZERO_RT_OK;
@@ -85,12 +85,13 @@ zero_rt_status ProcessCommunicator::compare(const Tag &tag, const Header &mine,
   std::string text = findDifference(link->rank(), mine, rank, theirs);
   if (text.empty())
     return ZERO_RT_OK;
-  // Who has given up what this says, and told so, is not there any more.
+  // The member may have given up this collective and told so. Then this error
+  // explains the difference.
   ZERO_RT_TRY(link->check());
   return breakWith(ZERO_RT_MISMATCH, text);
 }
 
-/// Looks which |transfers| are done.
+/// Finds out which |transfers| are done.
 zero_rt_status ProcessCommunicator::look(const Tag &tag, Transfers &transfers) {
   zero_rt_status status = transfers.poll();
   if (status && !link->isBroken())
@@ -99,7 +100,7 @@ zero_rt_status ProcessCommunicator::look(const Tag &tag, Transfers &transfers) {
   return status;
 }
 
-/// Whether what is not done, for want of |ranks|, may still be.
+/// Whether transfers that wait for |ranks| can still succeed.
 zero_rt_status
 ProcessCommunicator::checkHope(const Tag &tag, Deadline end,
                                const std::vector<int32_t> &ranks) {
@@ -163,12 +164,12 @@ zero_rt_status ProcessCommunicator::enter(const Tag &tag) {
       return ZERO_RT_OK;
     for (int32_t member : members)
       if (ranks.empty() && !transfers.isDoneWith(member))
-        ranks.push_back(member); // it does not even listen
+        ranks.push_back(member); // it does not receive either
     ZERO_RT_TRY(checkHope(tag, end, ranks));
   }
 }
 
-/// Waits for |transfers|. A rank that has entered may still die.
+/// Waits for |transfers|. A rank may die after it has entered.
 zero_rt_status ProcessCommunicator::finish(const Tag &tag,
                                            Transfers &transfers) {
   Deadline end = deadline();
@@ -254,8 +255,9 @@ zero_rt_status ProcessCommunicator::allReduce(const Tag &tag, Program &program,
                                               const void *src, void *dst) {
   ZERO_RT_TRY(enter(tag));
   if (members.size() == 1 && src == dst)
-    return ZERO_RT_OK; // the sum is where it is
-  // In place, too: what is sent of |src| are the slices of others.
+    return ZERO_RT_OK; // the sum is in its place
+  // Correct in place, too: this rank sends only slices of |src| that others
+  // own.
   void *own = elementAt(dst, tag.sumType, slice(tag, index).begin);
   ZERO_RT_TRY(reduceOwnSlice(tag, program, src, own, /*accumulate=*/false));
   return gatherSlices(tag, tag.sumType, dst);
@@ -297,7 +299,8 @@ zero_rt_status ProcessCommunicator::post(uint64_t step, uint64_t turn,
 
 zero_rt_status ProcessCommunicator::collect(const Tag &tag, uint64_t turn,
                                             void *all, int64_t bytes) {
-  // All wait for each other here, so who gives up tells the others.
+  // All ranks wait for each other here, so a rank that gives up tells the
+  // others.
   zero_rt_status status =
       records->collect(tag.step, turn, all, bytes, timeoutMs);
   return status == ZERO_RT_TIMEOUT && !link->isBroken()
@@ -336,7 +339,7 @@ void ProcessCommunicator::sayFarewell(Header::Kind kind, uint64_t step) {
   farewell.header.kind = kind;
   farewell.header.incarnation = link->incarnation;
   farewell.header.step = step;
-  // Where the link is broken, others find out by themselves.
+  // If the link is broken, other ranks detect that themselves.
   for (int32_t member : members)
     if (member != link->rank() && !link->isBroken())
       (void)farewell.transfers.send(member, CollectiveChannel, &farewell.header,

@@ -4,10 +4,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Each rank first tells all others of its group which collective it is in, and
-// compares what they tell. Then it sends each its part of the addends, and sums
-// what it gets in the order of the ranks: the traffic of a ring, in fewer
-// steps, with the bits of a group of threads.
+// Each rank first sends the tag of its collective to all other ranks of its
+// process group, and compares theirs. Then it sends each rank its part of the
+// addends, and sums the parts that it receives in the order of ranks. The
+// traffic is that of a ring, in fewer steps. The results have the bits of ranks
+// that are threads.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,8 +27,8 @@ namespace zero_rt {
 
 class ProcessCommunicator final : public Communicator {
 public:
-  /// |members| are ranks of the link, this one among them. Only that of all of
-  /// them says when it leaves.
+  /// |members| are ranks of the link, this rank included. Only the communicator
+  /// of all ranks tells the others when it is destroyed.
   ProcessCommunicator(std::shared_ptr<Link> link,
                       std::shared_ptr<Records> records,
                       std::vector<int32_t> members, uint64_t step,
@@ -82,10 +83,10 @@ private:
   std::vector<int32_t> members;
   size_t index; // of this rank
   uint64_t group;
-  uint64_t sequence = 0; // of a group that is not the whole
+  uint64_t sequence = 0; // of a process group that is not the whole one
   int64_t timeoutMs;
   std::vector<Header> headers;  // of the other members
-  std::vector<Deadline> leftAt; // when a member said that its runtime goes
+  std::vector<Deadline> leftAt; // when a member destroyed its runtime
   std::vector<char> staging;    // addends of the other members
   std::vector<const void *> sources;
   struct Farewell;

@@ -16,7 +16,7 @@
 
 using namespace zero_rt;
 
-/// What is received of the others before it is summed.
+/// The bytes that are received from the other ranks before they are summed.
 static constexpr int64_t mostStagingBytes = int64_t(1) << 26;
 
 FabricCommunicator::FabricCommunicator(std::shared_ptr<Lookout> lookout,
@@ -34,7 +34,7 @@ FabricCommunicator::FabricCommunicator(std::shared_ptr<Lookout> lookout,
 }
 
 FabricCommunicator::~FabricCommunicator() {
-  // The others go with their steps.
+  // The other fabrics are destroyed with their steps.
   if (isWhole())
     lookout->stopLooking();
   disconnect();
@@ -48,8 +48,8 @@ FabricCommunicator::~FabricCommunicator() {
 // Groups and steps
 //===----------------------------------------------------------------------===//
 
-/// Waits until all ranks have come to a fabric, or what was asked of it is
-/// queued or sent. Others may be what that waits for.
+/// Waits until all ranks have connected to a fabric, or until its operations
+/// are queued or sent. This may wait for other ranks.
 zero_rt_status FabricCommunicator::awaitReady(std::chrono::milliseconds most) {
   Deadline begin = std::chrono::steady_clock::now();
   for (Pause pause;; pause()) {
@@ -64,8 +64,8 @@ zero_rt_status FabricCommunicator::awaitReady(std::chrono::milliseconds most) {
   }
 }
 
-/// Gives the fabric back, if there is one. What is not sent within a second is
-/// left to the fabric, which may need longer than this lives.
+/// Destroys the fabric, if there is one. After one second the fabric itself
+/// sends the rest, for longer than this object lives.
 void FabricCommunicator::disconnect() {
   if (!watched)
     return;
@@ -83,12 +83,12 @@ void FabricCommunicator::disconnect() {
     device.leave();
 }
 
-/// Makes this rank's end of the fabric, with all members at once.
+/// Creates this rank's end of the fabric, together with all members.
 zero_rt_status FabricCommunicator::connect(uint64_t step, bool &isAgreed) {
   struct Offer {
     zero_rt_status status = ZERO_RT_OK;
     FabricId id;
-    bool lends = false; // this rank's end, which its caller has made
+    bool lends = false; // this rank's end, lent by its caller
     char message[256] = "";
   } mine;
   Interconnect &interconnect = lookout->interconnect;
@@ -104,7 +104,8 @@ zero_rt_status FabricCommunicator::connect(uint64_t step, bool &isAgreed) {
   if (offers[0].status) {
     std::string text =
         "rank " + std::to_string(members[0]) + ": " + offers[0].message;
-    // All of them give up here. But where there are others, they go on.
+    // All ranks of this communicator give up here. Other ranks of the process
+    // group continue.
     isAgreed = isWhole();
     return fail(offers[0].status, "%s", text.c_str());
   }
@@ -119,7 +120,8 @@ zero_rt_status FabricCommunicator::connect(uint64_t step, bool &isAgreed) {
                   members[0], offers[0].lends ? "does" : "does not");
     }
 
-  // All of these ranks agree on it, and no other group has it.
+  // All of these ranks compute the same number, and no other process group has
+  // it.
   uint64_t group = numberOf(members, step);
   std::unique_ptr<Fabric> fabric;
   std::string what = "connecting " + std::to_string(size()) + " ranks by " +
@@ -134,7 +136,7 @@ zero_rt_status FabricCommunicator::connect(uint64_t step, bool &isAgreed) {
     lookout->add(*watched);
     status = awaitReady(std::chrono::milliseconds(timeoutMs));
   }
-  // All have a step, or none.
+  // All ranks have a step, or none has.
   if (!status) {
     char done = 1;
     std::vector<char> all(members.size());
@@ -145,7 +147,7 @@ zero_rt_status FabricCommunicator::connect(uint64_t step, bool &isAgreed) {
               lastMessage());
 }
 
-/// Does that anew. Where this rank cannot, the others are told.
+/// Creates the fabric anew. If this rank cannot, the others are told.
 zero_rt_status FabricCommunicator::reconnect(uint64_t step) {
   bool hadOne = watched != nullptr;
   bool isAgreed = false;
@@ -153,7 +155,7 @@ zero_rt_status FabricCommunicator::reconnect(uint64_t step) {
     disconnect();
     return connect(step, isAgreed);
   });
-  // Steps that have used the one before cannot go on without.
+  // Steps that have used the previous fabric cannot continue.
   if (!status || lookout->link.isBroken() || (isAgreed && !hadOne))
     return status;
   return lookout->breakWith(status, lastMessage());
@@ -163,7 +165,7 @@ zero_rt_status FabricCommunicator::joinStep(uint64_t step) {
   ZERO_RT_TRY(host->joinStep(step));
   if (size() == 1)
     return ZERO_RT_OK;
-  // Some may have made their runtimes again, and have none.
+  // Some ranks may have made their runtimes anew, and have no fabric.
   uint64_t mine = watched ? watched->group : 0;
   std::vector<uint64_t> all(members.size());
   Tag tag = {"join", nullptr, 0, ZERO_RT_F64, ZERO_RT_F64, step};
@@ -205,7 +207,7 @@ zero_rt_status FabricCommunicator::split(uint64_t step,
 //===----------------------------------------------------------------------===//
 
 /// Queues a collective, which |body| does. A rank that fails tells the others,
-/// whose queues wait for it.
+/// whose queues wait for this rank.
 template <typename Body>
 zero_rt_status FabricCommunicator::run(const Tag &tag, Body &&body) {
   ZERO_RT_TRY(lookout->check());
@@ -223,14 +225,14 @@ zero_rt_status FabricCommunicator::run(const Tag &tag, Body &&body) {
                                         ": " + lastMessage());
 }
 
-/// What comes behind a call of the fabric must be queued behind it.
+/// Later work must be queued behind the call of the fabric.
 zero_rt_status FabricCommunicator::submit(zero_rt_status status) {
   ZERO_RT_TRY(status);
-  // Who is missing for that is what the lookout finds out.
+  // The lookout finds the ranks that are missing.
   return awaitReady(std::chrono::hours(24 * 365));
 }
 
-/// Makes the staging large enough.
+/// Enlarges the staging memory if it is too small.
 zero_rt_status FabricCommunicator::reserve(int64_t bytes) {
   if (bytes <= stagingBytes)
     return ZERO_RT_OK;
@@ -284,7 +286,7 @@ zero_rt_status FabricCommunicator::reduceOwnSlice(const Tag &tag,
   return ZERO_RT_OK;
 }
 
-/// Fills the slices of |data|, of |dtype|, that other ranks have.
+/// Receives the slices of |data|, of |dtype|, that other ranks own.
 zero_rt_status FabricCommunicator::gatherSlices(const Tag &tag, int32_t dtype,
                                                 void *data) {
   if (size() == 1)
@@ -313,8 +315,9 @@ zero_rt_status FabricCommunicator::allReduce(const Tag &tag, Program &program,
       return submit(
           watched->fabric->allReduce(tag.dtype, src, dst, tag.elements));
     if (size() == 1 && src == dst)
-      return ZERO_RT_OK; // the sum is where it is
-    // In place, too: what is sent of |src| are the slices of others.
+      return ZERO_RT_OK; // the sum is in its place
+    // Correct in place, too: this rank sends only slices of |src| that others
+    // own.
     void *own = elementAt(dst, tag.sumType, slice(tag, index).begin);
     ZERO_RT_TRY(reduceOwnSlice(tag, program, src, own, /*accumulate=*/false));
     return gatherSlices(tag, tag.sumType, dst);

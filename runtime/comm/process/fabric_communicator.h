@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Ranks that are processes, each with a device that reaches the others by
-// itself: what changes memory is queued and waits for nobody. The hosts meet
-// where steps begin, over the link.
+// Ranks are processes, and each has a device that communicates with the other
+// devices directly. Work on memory is queued, and hosts do not wait for it. The
+// hosts meet over the link when steps begin.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,7 @@ namespace zero_rt {
 
 class FabricCommunicator final : public Communicator {
 public:
-  /// |members| are ranks of the link, this one among them, and |host| is the
+  /// |members| are ranks of the link, this rank included. |host| is the
   /// communicator of their hosts.
   FabricCommunicator(std::shared_ptr<Lookout> lookout,
                      std::shared_ptr<Records> records, Device &device,
@@ -44,7 +44,7 @@ public:
   }
   zero_rt_status collect(const Tag &tag, uint64_t turn, void *all,
                          int64_t bytes) override {
-    // When each wants to know is its own affair.
+    // Each rank decides alone when it needs the records.
     return records->collect(tag.step, turn, all, bytes, timeoutMs);
   }
   zero_rt_status split(uint64_t step, const std::vector<int32_t> &members,

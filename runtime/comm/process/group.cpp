@@ -25,7 +25,7 @@ public:
         records(std::make_shared<Records>(notes)), witness(notes) {}
   int32_t size() const override { return link->ranks(); }
   bool usesInterconnect() const override { return true; }
-  // A runtime keeps the link.
+  // A runtime keeps the link alive.
   int32_t members() override { return int32_t(link.use_count() > 1); }
   zero_rt_status join(int32_t rank, int64_t timeoutMs, Device &device,
                       std::unique_ptr<Communicator> &out,
@@ -33,7 +33,7 @@ public:
 
 private:
   std::shared_ptr<Link> link;
-  // These go first.
+  // Destroyed first.
   std::shared_ptr<PostOffice> office;
   Notes notes;
   std::shared_ptr<Records> records;

@@ -11,7 +11,7 @@
 
 namespace zero_rt {
 
-/// A tag on its way.
+/// A tag as a message.
 struct Header {
   enum Kind : int32_t { Collective, LeftStep, LeftRuntime };
   int32_t kind = Collective;
@@ -33,11 +33,12 @@ uint64_t numberOf(const std::vector<int32_t> &members, uint64_t step);
 /// |tag| of collective |sequence| of |group|.
 Header makeHeader(const Tag &tag, uint64_t group, uint64_t sequence);
 
-/// What |header| was made of, as far as it fits; it must outlive the tag.
+/// The tag that |header| was made of, as far as it fits. |header| must outlive
+/// the tag.
 Tag tagOf(const Header &header);
 
-/// How the collectives of two ranks differ, with both sides named; empty if
-/// they do not.
+/// The difference between the collectives of two ranks, with both sides named;
+/// empty if there is none.
 std::string findDifference(int32_t rank, const Header &header, int32_t other,
                            const Header &others);
 

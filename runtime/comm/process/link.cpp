@@ -20,14 +20,14 @@ Link::~Link() {
   for (Listener &listener : listeners)
     if (listener.request)
       transport.cancel(transport.context, listener.request);
-  // What was said last is on its way, or will not be heard.
+  // The last messages are on their way, or will not be received.
   for (void *request : sent)
     transport.cancel(transport.context, request);
   transport.destroy(transport.context);
 }
 
-/// Notes what others have to tell of the group. What this needs of the
-/// transport may fail: the call that follows will say so.
+/// Receives what other ranks tell about the link. A failure of the transport is
+/// ignored here: the next call reports it.
 void Link::listen() {
   for (int32_t r = 0; r < ranks() && news.code == ZERO_RT_OK; ++r) {
     Listener &listener = listeners[size_t(r)];
@@ -47,7 +47,7 @@ void Link::listen() {
 zero_rt_status Link::breakWith(zero_rt_status code,
                                const std::string &message) {
   if (this->code == ZERO_RT_OK && news.code) {
-    // What is found out now may have come of what others have told.
+    // This error may be a consequence of what other ranks have told.
     this->code = news.code;
     brokenBy = news.text;
     isToldHere = true;
@@ -71,8 +71,8 @@ zero_rt_status Link::breakWith(zero_rt_status code,
 
 zero_rt_status Link::check(bool waits) {
   listen();
-  // One that waits may be in a collective that those who gave up have left
-  // behind them; what it needs is on its way then.
+  // A rank that waits may be in a collective that the other ranks finished
+  // before they gave up. Its data is then on its way.
   constexpr auto grace = std::chrono::milliseconds(100);
   if (code == ZERO_RT_OK && news.code &&
       (!waits || std::chrono::steady_clock::now() - heardAt > grace)) {

@@ -27,7 +27,7 @@ enum : int32_t {
   NoteChannel = 3
 };
 
-/// A transport, and what this process knows of the others.
+/// A transport, with the known state of the other ranks.
 class Link {
 public:
   explicit Link(const zero_rt_transport &transport);
@@ -38,22 +38,23 @@ public:
   int32_t rank() const { return transport.rank; }
   int32_t ranks() const { return transport.ranks; }
 
-  /// The link is of no use any more; returns the status with its message, and
-  /// tells all others. The first cause is what later calls tell.
+  /// Breaks the link: returns |code| with |message|, and tells all other ranks.
+  /// Later calls report the first cause.
   zero_rt_status breakWith(zero_rt_status code, const std::string &message);
   bool isBroken() const { return code != ZERO_RT_OK; }
-  /// Whoever got the cause has not passed it on.
+  /// The thread that got the cause did not report it to the caller.
   void setUntold() { isToldHere = false; }
-  /// An error if the link is broken, here or elsewhere: poisoned, with the
-  /// cause. That ranks disagree concerns each of them, that others gave up
-  /// waiting only one that |waits|: these get the cause itself, once.
+  /// If the link is broken, here or elsewhere, an error: poisoned, with the
+  /// cause. A disagreement fails every rank. A timeout elsewhere fails this
+  /// rank only if it |waits|. In these two cases the first call returns the
+  /// cause itself.
   zero_rt_status check(bool waits = false);
-  /// What a function of the transport returned, with its message. That a rank
-  /// is gone (timeout) does not break the link yet.
+  /// Turns the result of a function of the transport into a status with a
+  /// message. A rank that is gone (timeout) does not break the link yet.
   zero_rt_status checkTransport(zero_rt_status status);
 
-  /// This rank takes part in |step|, or will not any more. Steps are numbered
-  /// in the order in which they are created.
+  /// Notes that this rank takes part in |step|, or not any more. Steps are
+  /// numbered in order of creation.
   void noteStep(uint64_t step);
   void endStep(uint64_t step);
   bool isOver(uint64_t step) const {
@@ -66,9 +67,9 @@ public:
   }
 
   zero_rt_transport transport;
-  /// How many collectives of all ranks this one has entered.
+  /// The number of collectives of all ranks that this rank has entered.
   uint64_t sequence = 0;
-  /// How many runtimes this rank has had on it.
+  /// The number of runtimes that this rank has made on the link.
   int32_t incarnation = 0;
 
 private:
@@ -91,14 +92,14 @@ private:
   std::string brokenBy;
   bool isToldHere = false;
   std::vector<Listener> listeners; // by rank; this one's is idle
-  Notice news;                     // of others, the first
+  Notice news;                     // the first one, of other ranks
   Deadline heardAt;
   Notice mine;
   std::vector<void *> sent; // to the others
 };
 
-/// Messages that are under way together. Those that are not done are given up
-/// at the end.
+/// Messages that are in progress together. The destructor cancels those that
+/// are not done.
 class Transfers {
 public:
   explicit Transfers(Link &link) : link(&link) {}
@@ -111,11 +112,11 @@ public:
                       int64_t bytes);
   zero_rt_status receive(int32_t from, int32_t channel, void *data,
                          int64_t bytes);
-  /// Looks which are done.
+  /// Finds out which messages are done.
   zero_rt_status poll();
   bool isDone() const { return requests.empty(); }
-  /// Whether all receives from |rank| are done, or all that |rank| takes part
-  /// in.
+  /// Whether all receives from |rank| are done, or all messages from and to
+  /// |rank|.
   bool hasAllFrom(int32_t rank) const;
   bool isDoneWith(int32_t rank) const;
   void cancel();

@@ -38,7 +38,7 @@ zero_rt_status WatchedFabric::look() {
     runningSince.reset();
     announcedAt.reset();
   }
-  // One without work may be of a step that others have destroyed.
+  // A fabric without work may be of a step that other ranks have destroyed.
   if (calls.empty())
     return ZERO_RT_OK;
   std::string what = describe(tagOf(calls.front()));
@@ -65,7 +65,7 @@ zero_rt_status WatchedFabric::look() {
     ZERO_RT_TRY(witness.announce(group, number));
     announcedAt = now;
   }
-  // Answers take a while, and this rank may not have looked for long.
+  // Answers take time, and this rank may not have looked for a while.
   constexpr auto grace = std::chrono::milliseconds(100);
   if (now - *runningSince < timeout || now - *announcedAt < grace)
     return ZERO_RT_OK;
@@ -90,7 +90,8 @@ void Lookout::add(WatchedFabric &fabric) {
     return;
   watchdog = std::make_unique<Watchdog>(device, [this] {
     bool isKnown = link.isBroken();
-    // A watchdog cannot tell anybody: the next call does.
+    // The watchdog has no caller to report the error to. The next call reports
+    // it.
     if (look() && !isKnown)
       link.setUntold();
     return link.isBroken();
@@ -117,7 +118,7 @@ zero_rt_status Lookout::look() {
   return status ? giveUp(status) : status;
 }
 
-/// Gives everything up; returns |status| with the message that it has.
+/// Gives up all fabrics; returns |status| with its message.
 zero_rt_status Lookout::giveUp(zero_rt_status status) {
   std::string message = lastMessage();
   abort();
@@ -131,7 +132,7 @@ zero_rt_status Lookout::check() {
 
 zero_rt_status Lookout::breakWith(zero_rt_status code,
                                   const std::string &message) {
-  // Others may be what an abort waits for.
+  // The abort may wait for other ranks, so they are told first.
   return giveUp(link.breakWith(code, message));
 }
 

@@ -4,9 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A queue that waits for another rank waits for ever if that does not come. So
-// while a rank waits for its device it looks whether others have found an
-// error, queued something else, left, or are late; then everything is given up.
+// If a rank does not come, the queue of another rank waits for ever. So while a
+// rank waits for its device, it looks whether other ranks have found an error,
+// have queued another collective, have left, or are late. Then it gives up all
+// fabrics.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +22,8 @@
 
 namespace zero_rt {
 
-/// The fabric of a group, and what this rank queued there.
+/// The fabric of a process group, and the collectives that this rank has queued
+/// on it.
 class WatchedFabric {
 public:
   WatchedFabric(Link &link, Witness &witness, uint64_t group,
@@ -29,10 +31,11 @@ public:
                 std::unique_ptr<Fabric> fabric);
   ~WatchedFabric() { witness.leave(group); }
 
-  /// Begins collective |tag|, of which the others are told.
+  /// Begins collective |tag|, and tells the other ranks about it.
   zero_rt_status begin(const Tag &tag);
   zero_rt_status end() { return fabric->endCall(); }
-  /// An error of NCCL's, a rank that will not come, or one that is late.
+  /// Looks for an error of NCCL, a rank that will not come, or one that is
+  /// late.
   zero_rt_status look();
 
   const uint64_t group;
@@ -47,13 +50,14 @@ private:
   Witness &witness;
   std::vector<int32_t> members;
   std::chrono::milliseconds timeout;
-  std::deque<Header> calls; // that are not done
-  /// Since when the first of these is waiting for others only.
+  std::deque<Header> calls; // collectives that are not done
+  /// The time since which the first of them has been waiting for other ranks
+  /// only.
   std::optional<Deadline> runningSince;
-  std::optional<Deadline> announcedAt; // that it does
+  std::optional<Deadline> announcedAt; // when the other ranks were asked
 };
 
-/// All fabrics of a runtime. It watches the device as long as it lives.
+/// All fabrics of a runtime. Watches the device as long as it lives.
 class Lookout final : public Watch {
 public:
   Lookout(Link &link, Witness &witness, Device &device,
@@ -66,17 +70,17 @@ public:
 
   void add(WatchedFabric &fabric);
   void remove(WatchedFabric &fabric);
-  /// Looks by itself from the first fabric on, where the transport lets it,
-  /// until this.
+  /// A thread that looks from the first fabric on, if the transport allows it,
+  /// until this object is destroyed.
   void stopLooking() { watchdog.reset(); }
 
-  /// What is wrong; then everything is given up.
+  /// Looks for an error. On an error it gives up all fabrics.
   zero_rt_status look() override;
-  /// What is known to be wrong, before something is queued.
+  /// An error that is already known, before work is queued.
   zero_rt_status check();
-  /// Gives everything up, and tells the others why; returns |code|.
+  /// Gives up all fabrics, and tells the other ranks |message|; returns |code|.
   zero_rt_status breakWith(zero_rt_status code, const std::string &message);
-  /// This rank queues nothing more of |step|.
+  /// Declares that this rank queues nothing more of |step|.
   void leaveStep(uint64_t step);
 
   Link &link;

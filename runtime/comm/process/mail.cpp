@@ -29,7 +29,8 @@ PostOffice::PostOffice(Link &link) : link(link) {
 // What comes and goes
 //===----------------------------------------------------------------------===//
 
-/// Copies what is sent: it may be under way when the step that sent it is gone.
+/// Copies the message: the send may be in progress when the step that sent it
+/// is destroyed.
 zero_rt_status PostOffice::post(int32_t to, const Envelope &envelope,
                                 const void *data) {
   ZERO_RT_TRY(link.check());
@@ -46,8 +47,8 @@ zero_rt_status PostOffice::post(int32_t to, const Envelope &envelope,
                                envelope.bytes);
 }
 
-/// Takes the next step in what comes from rank |from|; |isMore| if there may be
-/// another.
+/// Advances the receive from rank |from|. Sets |isMore| if another message may
+/// follow.
 zero_rt_status PostOffice::pollFrom(int32_t from, bool &isMore) {
   isMore = false;
   Incoming &next = incoming.at(from);
@@ -67,7 +68,7 @@ zero_rt_status PostOffice::pollFrom(int32_t from, bool &isMore) {
     return ZERO_RT_OK;
   isMore = true;
   if (!next.isOpened) {
-    // First: where there is no memory, all stays as it is.
+    // The allocation comes first: if it fails, nothing changes.
     next.contents.resize(size_t(envelope.bytes));
     next.isOpened = true;
     return next.transfers.receive(from, MailChannel, next.contents.data(),
@@ -87,7 +88,7 @@ zero_rt_status PostOffice::pollFrom(int32_t from, bool &isMore) {
 
 zero_rt_status PostOffice::poll() {
   for (auto letter = outgoing.begin(); letter != outgoing.end();) {
-    // What a rank that is gone does not take is taken by none.
+    // A rank that is gone does not receive its messages. They are dropped.
     zero_rt_status status = letter->transfers.poll();
     if (status && status != ZERO_RT_TIMEOUT)
       return status;
@@ -143,7 +144,8 @@ zero_rt_status PostOffice::receive(int32_t from, const Letter &letter,
 
 bool PostOffice::findUnread(uint64_t step, int64_t window, Letter &letter,
                             int32_t &from) {
-  // Only to say which one it is; that there is one, the ranks have found out.
+  // This only finds which message is missing. The ranks have found out that
+  // there is one.
   Deadline end = after(200);
   for (Pause pause; !link.isBroken() && !poll(); pause()) {
     for (const auto &[key, contents] : unread)
@@ -173,7 +175,7 @@ void PostOffice::leaveStep(uint64_t step, int64_t timeoutMs) {
   for (const auto &[rank, next] : incoming)
     if (!link.isBroken())
       (void)post(rank, farewell, nullptr);
-  // The process may end now; what it has said is to be heard.
+  // The process may end now, so the messages must be sent.
   Deadline end = after(timeoutMs);
   auto isWaitedFor = [&](const Outgoing &letter) {
     return !letter.envelope.hasLeft && letter.envelope.letter.step == step &&

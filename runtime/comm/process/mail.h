@@ -4,8 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Letters of one rank arrive in the order in which they were sent, and are read
-// in another: what comes before what is waited for is kept.
+// Messages of one rank arrive in the order in which they were sent, and are
+// read in another order. Messages that arrive before the one that is awaited
+// are kept.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,8 +22,9 @@
 
 namespace zero_rt {
 
-/// All letters of a link. It lives as long as that: half a letter may be under
-/// way when a runtime ends, and must not be taken for one of the next.
+/// All messages of a link. Lives as long as the link: when a runtime ends, a
+/// message may be half received, and must not be mistaken for one of the next
+/// runtime.
 class PostOffice {
 public:
   explicit PostOffice(Link &link);
@@ -36,7 +38,8 @@ public:
   void leaveStep(uint64_t step, int64_t timeoutMs);
 
 private:
-  /// What goes before a letter's contents; without any, its sender has left.
+  /// The header of a message. Without a message, it says that its sender has
+  /// left.
   struct Envelope {
     Letter letter;
     int64_t bytes = 0;
@@ -60,7 +63,7 @@ private:
   };
 
   zero_rt_status post(int32_t to, const Envelope &envelope, const void *data);
-  /// Takes note of all that has come and gone.
+  /// Notes all messages that have been received and sent.
   zero_rt_status poll();
   zero_rt_status pollFrom(int32_t from, bool &isMore);
 
@@ -68,11 +71,11 @@ private:
   std::list<Outgoing> outgoing;
   std::map<int32_t, Incoming> incoming; // by rank
   std::map<std::pair<Letter, int32_t>, std::vector<char>> unread;
-  /// By step, the first window whose letters are still wanted.
+  /// By step: the first window whose messages are still needed.
   std::map<uint64_t, int64_t> wanted;
 };
 
-/// One runtime's end of it.
+/// The end of one runtime.
 class ProcessMail final : public Mail {
 public:
   ProcessMail(std::shared_ptr<PostOffice> office, int64_t timeoutMs)

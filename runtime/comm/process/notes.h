@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Short messages that have no place in the order of collectives. Nobody waits
-// for their being sent, and they are taken in when this rank looks.
+// Short messages outside the order of collectives. The sender does not wait,
+// and the receiver reads them when it looks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,12 +23,12 @@ namespace zero_rt {
 
 struct Note {
   enum Kind : int32_t {
-    Record,    // what a rank knows of a step that was refused (records.h)
-    LeftStep,  // and that it has destroyed it
+    Record,    // the knowledge of a rank about a refused step (records.h)
+    LeftStep,  // the rank has destroyed that step
     Called,    // a collective was queued (witness.h)
-    Waiting,   // a rank waits in one, and asks who is there
+    Waiting,   // a rank waits in a collective, and asks who is there
     Came,      // the answer
-    LeftGroup, // there will be no more of a step
+    LeftGroup, // the rank queues no more collectives of a step
     NumKinds
   };
   int32_t kind = Record;
@@ -51,11 +51,11 @@ public:
   }
 
   zero_rt_status send(int32_t to, const Note &note);
-  /// To all other ranks of the link, as far as that goes.
+  /// Sends |note| to all other ranks of the link that it can reach.
   void sendToAll(const Note &note);
-  /// Gives to the readers what has come.
+  /// Gives the received notes to their readers.
   zero_rt_status poll();
-  /// Whether nothing more will come from |rank|.
+  /// Whether no more notes of |rank| will arrive.
   bool isGone(int32_t rank) const;
 
   Link &link;

@@ -28,12 +28,12 @@ void Records::take(int32_t from, const Note &note) {
     return;
   Step &step = steps[note.step];
   step.theirs[from] = note;
-  // An error breaks the link, which all that follows will tell.
+  // An error breaks the link, and later calls report it.
   (void)answer(step, from);
 }
 
-/// Sends what this rank keeps, where |to| wants that or an older one and does
-/// not have it.
+/// Sends the record of this rank if |to| asked for it, or for an earlier one,
+/// and does not have it.
 zero_rt_status Records::answer(Step &step, int32_t to) {
   auto theirs = step.theirs.find(to);
   if (theirs == step.theirs.end() || step.mine.turn < theirs->second.turn ||
@@ -49,7 +49,7 @@ zero_rt_status Records::keep(uint64_t step, uint64_t turn, const void *record,
     return fail(ZERO_RT_INTERNAL,
                 "a record of %lld bytes, expected at most %zu",
                 (long long)bytes, sizeof(Note::data));
-  // Who still asks for the one before gets it.
+  // Ranks that asked for the previous record get it now.
   ZERO_RT_TRY(notes.poll());
   Step &state = steps[step];
   Note &mine = state.mine;
@@ -64,7 +64,7 @@ zero_rt_status Records::keep(uint64_t step, uint64_t turn, const void *record,
   return ZERO_RT_OK;
 }
 
-/// Waits until |rank| has told about |turn|.
+/// Waits for the record of |rank| of |turn|.
 zero_rt_status Records::await(Step &step, int32_t rank, uint64_t turn,
                               Deadline end) {
   for (Pause pause;; pause()) {
@@ -118,7 +118,7 @@ void Records::leave(uint64_t step) {
   farewell.step = step;
   notes.sendToAll(farewell);
   steps.erase(step);
-  // Of others something may have come since they were left.
+  // Records of other steps may have arrived after these were left.
   for (auto other = steps.begin(); other != steps.end();)
     other =
         notes.link.isOver(other->first) ? steps.erase(other) : std::next(other);

@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A board (comm/local/board.h) for processes: a rank keeps its record, and who
-// wants to know those of the others sends them its own, which they answer when
-// they next look.
+// A board (comm/local/board.h) for processes. A rank keeps its record. A rank
+// that needs the records of the others sends its own, and they answer when they
+// look.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,25 +23,26 @@ class Records {
 public:
   explicit Records(Notes &notes);
 
-  /// Replaces what this rank kept of |step| before. Turns of a step ascend.
+  /// Replaces the record that this rank kept of |step|. Turns of a step ascend.
   zero_rt_status keep(uint64_t step, uint64_t turn, const void *record,
                       int64_t bytes);
   /// Waits until all ranks have sent their records of |turn|, and copies them
-  /// to |all|. Errors: timeout (a rank did not, or has left), mismatch (a rank
-  /// has kept another since).
+  /// to |all|. Errors: timeout (a rank did not send, or has left), mismatch (a
+  /// rank has kept a later record).
   zero_rt_status collect(uint64_t step, uint64_t turn, void *all, int64_t bytes,
                          int64_t timeoutMs);
-  /// Answers those who have asked meanwhile; who waits for something else does.
+  /// Answers the ranks that have asked. Called in loops that wait for something
+  /// else.
   zero_rt_status look() { return notes.poll(); }
-  /// This rank keeps and collects nothing more of |step|.
+  /// Declares that this rank keeps and collects nothing more of |step|.
   void leave(uint64_t step);
 
 private:
   struct Step {
     Note mine;
-    std::map<int32_t, uint64_t> sent; // the last turn, by rank
-    std::map<int32_t, Note> theirs;   // the last ones
-    std::set<int32_t> left;           // who has destroyed it
+    std::map<int32_t, uint64_t> sent; // by rank: the turn that was sent last
+    std::map<int32_t, Note> theirs;   // by rank: the last record
+    std::set<int32_t> left;           // the ranks that have destroyed the step
   };
   void take(int32_t from, const Note &note);
   zero_rt_status answer(Step &step, int32_t to);

@@ -24,11 +24,11 @@ void Watchdog::run() {
   constexpr auto interval = std::chrono::milliseconds(100);
   std::unique_lock<std::mutex> lock(mutex);
   while (!changed.wait_for(lock, interval, [this] { return isOver; })) {
-    // Who is there looks by itself, where it waits.
+    // A thread that is on the device looks itself while it waits.
     if (!device.tryEnter())
       continue;
     bool isDone = false;
-    // Where there is no memory now, there may be next time.
+    // If there is no memory now, there may be some next time.
     (void)guarded("watchdog", [&]() -> zero_rt_status {
       isDone = look();
       return ZERO_RT_OK;

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A caller may wait for its GPU by itself, as frameworks do, and the GPU for a
-// rank that never comes. Then no call of the runtime is there to look.
+// A caller may wait for its GPU itself, as frameworks do, while the GPU waits
+// for a rank that never comes. Then no call of the runtime looks for errors.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,9 +21,9 @@
 
 namespace zero_rt {
 
-/// Calls |look| ten times a second, on a thread of its own, when no other is on
-/// |device|; until that says that there is nothing more to see, or this is
-/// destroyed. Throws what std::thread throws.
+/// Calls |look| every 100 ms on a thread of its own, if no other thread is on
+/// |device|. Stops when |look| returns true, or when this object is destroyed.
+/// Throws what std::thread throws.
 class Watchdog {
 public:
   Watchdog(Device &device, std::function<bool()> look);
@@ -37,7 +37,7 @@ private:
   std::mutex mutex;
   std::condition_variable changed;
   bool isOver = false;
-  std::thread thread; // last: it uses the rest
+  std::thread thread; // declared last: it uses the other members
 };
 
 } // namespace zero_rt

@@ -21,16 +21,16 @@ Witness::Witness(Notes &notes) : notes(notes) {
 }
 
 void Witness::join(uint64_t group, std::vector<int32_t> members) {
-  // Others may have told something already.
+  // Notes of other ranks may have arrived already.
   groups[group].members = std::move(members);
 }
 
-/// Null if it is over.
+/// Null if the process group has ended.
 Witness::Group *Witness::find(uint64_t group) {
   return over.count(group) ? nullptr : &groups[group];
 }
 
-/// Member |distance| behind this one, in a ring.
+/// The member that is |distance| behind this rank, in a ring.
 int32_t Witness::neighbor(const Group &group, size_t distance) const {
   auto mine =
       std::find(group.members.begin(), group.members.end(), notes.link.rank());
@@ -72,7 +72,7 @@ zero_rt_status Witness::announce(uint64_t group, uint64_t number) {
   return ZERO_RT_OK;
 }
 
-/// Tells |to| that this rank is where it asked about.
+/// Tells |to| that this rank is in the collective that |to| asked about.
 zero_rt_status Witness::answer(uint64_t group, int32_t to) {
   Group &mine = groups[group];
   uint64_t &asked = mine.others[to].asked;
@@ -95,7 +95,7 @@ void Witness::take(int32_t from, const Note &note) {
   if (note.kind != Note::Waiting)
     return;
   member.asked = note.turn;
-  // An error breaks the link, which all that follows will tell.
+  // An error breaks the link, and later calls report it.
   (void)answer(note.group, from);
 }
 

@@ -4,10 +4,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Collectives that are queued are not met in: a rank tells the next one of its
-// group what it queued, and compares what it is told by the one before. So a
-// difference is found by somebody, if later than on the host. Who waits long
-// asks where the others are.
+// Ranks do not meet for queued collectives. Instead each rank tells the next
+// rank of its process group which collectives it queues, and compares the
+// collectives that the previous rank tells it. So some rank finds each
+// difference, although later than in a meeting. A rank that waits for long asks
+// which ranks are in its collective.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,45 +22,47 @@
 
 namespace zero_rt {
 
-/// Of all groups of a link. Groups are numbers that their ranks agree on and
-/// that no two groups have. Lives as long as the link.
+/// The witness of all process groups of a link. A process group has a number
+/// that its ranks agree on and that no other process group has. Lives as long
+/// as the link.
 class Witness {
 public:
   explicit Witness(Notes &notes);
 
   void join(uint64_t group, std::vector<int32_t> members);
-  /// This rank has queued its last of |step| in |group|. What it has queued
-  /// will be done.
+  /// Declares that this rank queues no more collectives of |step| in |group|.
+  /// The queued ones will be done.
   void leaveStep(uint64_t group, uint64_t step);
   /// Forgets |group|.
   void leave(uint64_t group);
 
-  /// This rank queues |header|, the next collective of its group, which this
-  /// numbers, from 1 on.
+  /// This rank queues |header|, the next collective of its process group. Sets
+  /// its number, from 1 on.
   zero_rt_status call(Header &header);
-  /// Tells the others that this rank is in collective |number|, and asks who
-  /// else is.
+  /// Tells the other ranks that this rank is in collective |number|, and asks
+  /// which of them are.
   zero_rt_status announce(uint64_t group, uint64_t number);
 
-  /// Takes in what others told. Errors: mismatch (they queued something else).
+  /// Reads the notes of other ranks. Errors: mismatch (a rank queued another
+  /// collective).
   zero_rt_status look();
-  /// Members that are not known to be in collective |number|.
+  /// The members that are not known to be in collective |number|.
   std::vector<int32_t> findMissing(uint64_t group, uint64_t number) const;
-  /// Why |member| will not come to collective |number|, which is of |step|;
-  /// null where nothing speaks against it.
+  /// The reason why |member| will not come to collective |number| of |step|;
+  /// null if none is known.
   const char *findLoss(uint64_t group, uint64_t step, int32_t member,
                        uint64_t number) const;
 
 private:
   struct Member {
-    uint64_t came = 0;  // to which collective, as far as is known
-    uint64_t asked = 0; // about which one; 0: has its answer
+    uint64_t came = 0;  // the last collective that it is known to be in
+    uint64_t asked = 0; // the collective that it asks about; 0: none
     std::set<uint64_t> leftSteps;
   };
   struct Group {
-    std::vector<int32_t> members; // none: not joined yet
+    std::vector<int32_t> members; // empty: not joined yet
     uint64_t calls = 0;
-    std::deque<Header> mine, theirs; // that are not compared yet
+    std::deque<Header> mine, theirs; // not compared yet
     std::map<int32_t, Member> others;
   };
   Group *find(uint64_t group);

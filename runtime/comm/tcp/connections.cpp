@@ -18,7 +18,7 @@
 
 using namespace zero_rt;
 
-/// A send of at most so much is copied, so that it is done at once.
+/// A send of at most this size is copied, so it is done at once.
 static constexpr int64_t mostCopied = 4096;
 
 Connections::Connections(int32_t rank, std::vector<Socket> sockets)
@@ -30,7 +30,7 @@ Connections::Connections(int32_t rank, std::vector<Socket> sockets)
 }
 
 Connections::~Connections() {
-  // What was said last is to be heard.
+  // The last messages must be sent.
   Deadline end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
   auto isDone = [](const Peer &peer) {
     return peer.isClosed || peer.outgoing.empty();
@@ -49,7 +49,7 @@ Connections::~Connections() {
 // Reading and writing
 //===----------------------------------------------------------------------===//
 
-/// Reads and writes what can be without waiting.
+/// Reads and writes without waiting.
 void Connections::progress() {
   std::vector<pollfd> entries;
   std::vector<Peer *> polled;
@@ -72,7 +72,7 @@ void Connections::progress() {
   }
 }
 
-/// Reads up to |bytes| behind what is done; false if there is no more for now.
+/// Reads up to |bytes|; false if there is no more data for now.
 bool Connections::readSome(Peer &peer, char *data, size_t bytes) {
   ssize_t got =
       ::recv(peer.socket.get(), data + peer.done, bytes - peer.done, 0);
@@ -107,7 +107,7 @@ void Connections::beginContents(Peer &peer) {
   peer.done = 0;
   if (peer.frame.bytes <= 0 ||
       peer.frame.bytes > ZERO_RT_TRANSPORT_MOST_BYTES) {
-    peer.isClosed = true; // these are no frames
+    peer.isClosed = true; // these bytes are no frames
     return;
   }
   auto &receives = peer.receives[int32_t(peer.frame.channel)];
@@ -124,7 +124,7 @@ void Connections::endContents(Peer &peer) {
   if (peer.target) {
     peer.target->isDone = true;
   } else if (auto &receives = peer.receives[channel]; !receives.empty()) {
-    // It was asked for meanwhile, or with another size.
+    // The message was requested in the meantime, or with another size.
     Request *request = receives.front();
     receives.pop_front();
     if (request->bytes == peer.frame.bytes)
@@ -237,7 +237,7 @@ zero_rt_status Connections::test(Request *request, int32_t *outDone) {
 void Connections::cancel(Request *request) {
   Peer &peer = peers[size_t(request->rank)];
   if (peer.target == request) {
-    // The rest of it goes to a buffer.
+    // The rest of the message goes to a buffer.
     peer.buffer.resize(size_t(peer.frame.bytes));
     peer.target = nullptr;
   }
@@ -247,7 +247,7 @@ void Connections::cancel(Request *request) {
   for (auto it = peer.outgoing.begin(); it != peer.outgoing.end(); ++it) {
     if (it->request != request)
       continue;
-    // Whoever waits for it would take the next message for this one.
+    // A later receive would take the next message for this one.
     peer.isClosed = true;
     ::shutdown(peer.socket.get(), SHUT_RDWR);
     peer.outgoing.erase(it);
@@ -260,7 +260,7 @@ void Connections::cancel(Request *request) {
 // The transport
 //===----------------------------------------------------------------------===//
 
-/// Runs |body|; what it throws is a status.
+/// Runs |body|, and turns exceptions into a status.
 template <typename Body>
 static zero_rt_status callGuarded(std::string &message, Body &&body) {
   zero_rt_status status = guarded("tcp", body);

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A message is a frame on the one connection to its rank. What comes before it
-// is asked for is kept, so that no channel waits for another.
+// A message is a frame on the one connection to its rank. A message that
+// arrives before its receive is kept, so that no channel waits for another.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,11 +23,11 @@ namespace zero_rt {
 
 class Connections {
 public:
-  /// |sockets| by rank; this one's is null.
+  /// |sockets| are by rank; the entry of this rank is null.
   Connections(int32_t rank, std::vector<Socket> sockets);
   ~Connections();
 
-  /// With |connections| as its context, which `destroy` deletes.
+  /// The transport with |connections| as its context, which `destroy` deletes.
   static zero_rt_transport makeTransport(Connections *connections);
 
 private:
@@ -38,7 +38,7 @@ private:
   struct Request {
     int32_t rank;
     int32_t channel;
-    char *data; // where a message goes; null for a send
+    char *data; // where a received message goes; null for a send
     int64_t bytes;
     bool isDone = false;
     zero_rt_status status = ZERO_RT_OK;
@@ -48,7 +48,7 @@ private:
     const char *data;
     std::vector<char> copy; // of a short one
     size_t done = 0;        // bytes of both
-    Request *request;       // null: nobody waits for it
+    Request *request;       // null: no thread waits for it
   };
   struct Peer {
     Socket socket;
@@ -56,7 +56,8 @@ private:
     std::deque<Outgoing> outgoing;
     std::map<int32_t, std::deque<Request *>> receives;
     std::map<int32_t, std::deque<std::vector<char>>> early;
-    // What is being read: a frame, then its contents, to a request or a buffer.
+    // The message that is being read: its frame, and then its contents, into a
+    // request or a buffer.
     Frame frame = {};
     size_t done = 0;
     bool isInFrame = true;

@@ -26,7 +26,8 @@ Socket::~Socket() {
     ::close(descriptor);
 }
 
-/// Messages are short and waited for; none blocks once ranks are connected.
+/// Messages are short, so they are not delayed. No call blocks once ranks are
+/// connected.
 static void prepare(int descriptor) {
   int on = 1;
   ::setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
@@ -74,7 +75,7 @@ int Socket::port() const {
   sockaddr_storage address = {};
   socklen_t size = sizeof(address);
   ::getsockname(descriptor, reinterpret_cast<sockaddr *>(&address), &size);
-  // Both families have it at the same place.
+  // Both address families have the port at the same place.
   return ntohs(reinterpret_cast<sockaddr_in *>(&address)->sin_port);
 }
 
@@ -102,7 +103,7 @@ Socket Socket::accept(Deadline deadline, std::string &outAddress) {
     Socket peer(::accept4(descriptor, reinterpret_cast<sockaddr *>(&address),
                           &size, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!peer)
-      continue; // it gave up meanwhile
+      continue; // it gave up in the meantime
     prepare(peer.get());
     char text[NI_MAXHOST] = {};
     ::getnameinfo(reinterpret_cast<sockaddr *>(&address), size, text,

@@ -18,7 +18,7 @@ namespace zero_rt {
 
 using Deadline = std::chrono::steady_clock::time_point;
 
-/// A file descriptor of its own. Functions block, until the deadline.
+/// Owns a file descriptor. Functions block until the deadline.
 class Socket {
 public:
   Socket() = default;
@@ -40,9 +40,9 @@ public:
   int port() const;
   /// Null after the deadline.
   Socket accept(Deadline deadline, std::string &outAddress);
-  /// Tries until the deadline: who is connected to may not listen yet.
+  /// Tries until the deadline, since the other side may not listen yet.
   zero_rt_status connect(const std::string &host, int port, Deadline deadline);
-  /// Whether all of it was sent or received.
+  /// Whether all bytes were sent or received.
   bool sendAll(const void *data, size_t bytes, Deadline deadline);
   bool receiveAll(void *data, size_t bytes, Deadline deadline);
 

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// All ranks connect to rank 0, which tells them where the others listen. Then
-// each connects to those below it.
+// All ranks connect to rank 0, which sends them the addresses of the others.
+// Then each rank connects to the ranks below it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +25,7 @@ static constexpr int64_t defaultTimeoutMs = 60000;
 
 namespace {
 
-/// The first thing that is said on a connection.
+/// The first message on a connection.
 struct Hello {
   uint64_t magic = ::magic;
   int32_t rank = 0;
@@ -66,7 +66,7 @@ Meeting::Meeting(const zero_rt_tcp_options &options)
       deadline(std::chrono::steady_clock::now() +
                std::chrono::milliseconds(timeoutMs)) {}
 
-/// Accepts all ranks from |first| on, and notes where they listen.
+/// Accepts all ranks from |first| on, and notes their addresses.
 zero_rt_status Meeting::takeIn(Socket &listener, int32_t first,
                                std::vector<Address> *addresses) {
   int32_t count = options.ranks - first;
@@ -82,7 +82,7 @@ zero_rt_status Meeting::takeIn(Socket &listener, int32_t first,
       return fail(ZERO_RT_TIMEOUT, "%s",
                   describeMissing(tag, timeoutMs, missing).c_str());
     }
-    // Whoever says something else is somebody else. Ranks speak at once.
+    // A process that sends another message is no rank. Ranks send at once.
     Hello hello;
     Deadline soon = std::min(deadline, std::chrono::steady_clock::now() +
                                            std::chrono::seconds(2));
@@ -108,7 +108,7 @@ zero_rt_status Meeting::takeIn(Socket &listener, int32_t first,
   return ZERO_RT_OK;
 }
 
-/// Connects to |rank|, and says that this one listens at |listensAt|.
+/// Connects to |rank|, and sends that this rank listens at |listensAt|.
 zero_rt_status Meeting::callOn(const std::string &host, int port, int32_t rank,
                                int listensAt) {
   Socket &socket = sockets[size_t(rank)];

@@ -79,21 +79,22 @@ zero_rt_status CudaDevice::initialize() {
   return status;
 }
 
-/// A pool of our own: the default one is everybody's.
+/// A memory pool of this device. Others use the default pool.
 zero_rt_status CudaDevice::createPool() {
   PoolProperties properties = {};
   properties.allocationType = poolAllocationPinned;
   properties.locationType = poolLocationDevice;
   properties.location = ordinal;
   ZERO_RT_CUDA(driver, MemPoolCreate, &memoryPool, &properties);
-  // What is released stays for the next step, whoever synchronizes meanwhile.
+  // The pool keeps released memory for the next step, even if another thread
+  // synchronizes.
   uint64_t threshold = UINT64_MAX;
   ZERO_RT_CUDA(driver, MemPoolSetAttribute, memoryPool, poolReleaseThreshold,
                &threshold);
   return ZERO_RT_OK;
 }
 
-/// Lets |other| use the memory of this one.
+/// Lets |other| access the memory of this device.
 zero_rt_status CudaDevice::openTo(const CudaDevice &other) {
   int can = 0;
   ZERO_RT_CUDA(driver, DeviceCanAccessPeer, &can, other.device, device);
@@ -147,7 +148,7 @@ zero_rt_status CudaDevice::enter() {
 bool CudaDevice::tryEnter() {
   if (!entered.try_lock())
     return false;
-  // This thread may look at events while others capture graphs of theirs.
+  // This thread may use events while other threads capture graphs.
   int mode = captureModeRelaxed;
   (void)driver.ThreadExchangeStreamCaptureMode(&mode);
   if (!driver.CtxPushCurrent(context))
@@ -183,12 +184,12 @@ void *CudaDevice::allocate(int32_t space, int64_t bytes) {
 
 void CudaDevice::release(int32_t space, void *data) {
   if (space == ZERO_RT_SPACE_DEVICE) {
-    (void)flush(); // where that fails, what comes next does
+    (void)flush(); // if this fails, the next call fails, too
     (void)driver.MemFreeAsync(addressOf(data), stream);
     return;
   }
   hostMemory.erase(reinterpret_cast<uintptr_t>(data));
-  (void)finish(); // what is queued may use it
+  (void)finish(); // queued work may use it
   (void)driver.MemFreeHost(data);
 }
 
@@ -222,7 +223,7 @@ zero_rt_status CudaDevice::queue(std::function<void()> function) {
   return ZERO_RT_OK;
 }
 
-/// Whether all that the processor did so far went well.
+/// Whether all work that the CPU did so far succeeded.
 zero_rt_status CudaDevice::checkHost() const {
   return hostHasFailed ? fail(ZERO_RT_OUT_OF_MEMORY,
                               "the processor had no memory for its part of "
@@ -234,7 +235,7 @@ zero_rt_status CudaDevice::checkHost() const {
 zero_rt_status CudaDevice::copy(void *dst, const void *src, int64_t bytes) {
   if (bytes == 0)
     return ZERO_RT_OK;
-  // Addresses say where they are.
+  // The driver finds the space by the address.
   if (isForGraph())
     return graphs->addCopy(addressOf(dst), addressOf(src), size_t(bytes));
   ZERO_RT_CUDA(driver, MemcpyAsync, addressOf(dst), addressOf(src),
@@ -264,7 +265,7 @@ zero_rt_status CudaDevice::set(void *data, uint64_t bits, int64_t size,
   }
   if (low == high && count > 1)
     return setOnDevice({to, 0, low, 4, 2 * elements, 1});
-  // Each half as a column of a matrix of two.
+  // Sets each half as a column of a matrix with two columns.
   ZERO_RT_TRY(setOnDevice({to, 8, low, 4, 1, elements}));
   return setOnDevice({to + 4, 8, high, 4, 1, elements});
 }
@@ -306,7 +307,7 @@ zero_rt_status CudaDevice::flush() {
   return wasOpen ? keepShort() : ZERO_RT_OK;
 }
 
-/// Waits until all on |which| is done, also where that goes wrong.
+/// Waits until all work on |which| is done, even if some of it failed.
 zero_rt_status CudaDevice::drain(CUstream which) {
   zero_rt_status status = ZERO_RT_OK;
   for (Pause pause; watch && !status; pause()) {
@@ -315,7 +316,7 @@ zero_rt_status CudaDevice::drain(CUstream which) {
       break;
     status = watch->look();
   }
-  // Where the watch gave up, others are not waited for any more.
+  // If the watch gave up, the device does not wait for other ranks.
   CUresult result = driver.StreamSynchronize(which);
   if (watch && !status)
     status = watch->look();
@@ -324,8 +325,7 @@ zero_rt_status CudaDevice::drain(CUstream which) {
 
 zero_rt_status CudaDevice::finish() {
   zero_rt_status flushed = flush();
-  // What ranks do together may be given up, and then nothing is waited for
-  // with care.
+  // Collectives may be given up, so errors are ignored here.
   zero_rt_status status = drain(streams[size_t(Stream::Collective)]);
   for (CUstream each : streams)
     if (status)
@@ -339,7 +339,8 @@ zero_rt_status CudaDevice::finish() {
 zero_rt_status CudaDevice::look(const void *data, int64_t bytes,
                                 const void **out) {
   seen.resize(size_t(std::max<int64_t>(1, bytes)));
-  // The driver waits in a copy to pageable memory, and nobody looks.
+  // A copy to pageable memory blocks in the driver, where no error of another
+  // rank is seen.
   ZERO_RT_TRY(finish());
   ZERO_RT_TRY(copyNow(seen.data(), data, bytes));
   ZERO_RT_TRY(finish());

@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A stream for each lane, in the GPU's primary context, which is also that of
-// the CUDA runtime and of frameworks. Memory is the streams': what is released
-// may be allocated again without waiting.
+// The streams of a device are streams in the primary context of the GPU, which
+// is also that of the CUDA runtime and of frameworks. Memory is allocated in
+// the order of streams: released memory may be allocated again without waiting.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,10 +31,9 @@ namespace zero_rt {
 
 class CudaDevice final : public Device {
 public:
-  /// The GPU |ordinal|. Errors: unsupported (no driver, no such GPU),
-  /// device_failed.
-  /// |threads| run what is on the host; throws what std::thread throws.
-  /// |graphs|: whether what can be is put together into graphs.
+  /// Uses GPU |ordinal|. Errors: unsupported (no driver, no such GPU),
+  /// device_failed. |threads| threads run kernels on the host. Throws what
+  /// std::thread throws. |graphs|: launches work as graphs where possible.
   static zero_rt_status create(int32_t ordinal, int32_t threads, bool graphs,
                                const LentNccl &lent,
                                std::unique_ptr<Device> *out);
@@ -74,40 +73,41 @@ public:
   zero_rt_status load(const zero_rt_library &library, double *slots,
                       std::unique_ptr<Program> *out) override;
 
-  /// Who looks whenever this device is waited for; may be null.
+  /// Called in a loop while this device is waited for; may be null.
   void setWatch(Watch *newWatch) { watch = newWatch; }
   bool isWatched() const { return watch != nullptr; }
 
   bool wantsGraphs() const { return useGraphs; }
-  /// Where what comes to the first queue goes, if it can; null: to the stream.
+  /// The graph that takes the work of the compute stream, if it can. Null: work
+  /// goes to the stream.
   void setGraphs(CudaGraphs *newGraphs) { graphs = newGraphs; }
   CUcontext getContext() const { return context; }
   int32_t getOrdinal() const { return ordinal; }
-  /// Queues what is in a graph. Comes before whatever else is queued than
-  /// launches, copies and memsets, or waited for.
+  /// Queues the work of the graph. Called before all other work is queued, and
+  /// before a wait.
   zero_rt_status flush();
-  /// The same before something that is queued to the selected stream: a graph
-  /// is of the compute stream.
+  /// Does the same if the selected stream is the one of the graph, which is the
+  /// compute stream.
   zero_rt_status flushSelected() {
     return isForGraph() ? flush() : zero_rt_status(ZERO_RT_OK);
   }
-  /// Queued.
+  /// Queues a set.
   zero_rt_status launch(CUfunction function, unsigned blocks, unsigned threads,
                         void **arguments);
-  /// Takes |src|, which may be pageable memory, before it returns. Comes before
-  /// what is in a graph that is not queued, and reads and writes nothing of
-  /// that.
+  /// Queues a copy of |src|, which may be pageable memory, and has read |src|
+  /// on return. The copy comes before the work of a graph that is not queued
+  /// yet, which must not use this memory.
   zero_rt_status copyNow(void *dst, const void *src, int64_t bytes);
 
-  /// Runs |function| on a thread of the driver, in its turn. It must not call
+  /// Queues |function|, which runs on a thread of the driver. It must not call
   /// the driver or throw.
   zero_rt_status queue(std::function<void()> function);
 
   const Driver &driver;
   ThreadPool pool;
-  /// The selected one.
+  /// The selected stream.
   CUstream stream = nullptr;
-  /// Such as "sm_90".
+  /// The architecture, such as "sm_90".
   std::string arch;
 
 private:
@@ -120,16 +120,17 @@ private:
   zero_rt_status openTo(const CudaDevice &other);
   zero_rt_status create(CUevent *out);
   zero_rt_status takeEvent(CUevent *out);
-  /// The event of a timepoint; null where it has passed.
+  /// The event of a timepoint; null if the timepoint has passed.
   CUevent findEvent(zero_rt_timepoint timepoint) const;
 
   zero_rt_status waitFor(CUevent event);
   zero_rt_status drain(CUstream which);
-  /// Comes before a launch. A queue of the driver has an end, and who is there
-  /// waits in the driver, where nobody looks; so a watched device waits before.
+  /// Called before a launch. If the queue of the driver is full, the driver
+  /// blocks the calling thread, where no error of another rank is seen. So a
+  /// watched device waits before the queue is full.
   zero_rt_status keepShort();
 
-  /// Whether what is queued now goes to a graph.
+  /// Whether work that is queued now goes to a graph.
   bool isForGraph() const { return graphs && stream == streams[0]; }
   zero_rt_status setOnDevice(const MemsetNode &node);
   bool isOnHost(const void *data) const;
@@ -141,25 +142,25 @@ private:
   std::string label;
   std::map<uintptr_t, size_t> hostMemory; // sizes by address
   std::atomic<bool> hostHasFailed{false};
-  std::recursive_mutex entered; // by a caller of the runtime, or a watchdog
+  std::recursive_mutex entered; // by a call, or by the watchdog
   CUdevice device = 0;
   CUcontext context = nullptr;
   bool isRetained = false;
   CUmemoryPool memoryPool = nullptr;
   Stream selected = Stream::Compute;
   CUstream streams[numStreams] = {};
-  CUevent passing = nullptr; // between two streams; each use ends in its call
+  CUevent passing = nullptr; // between two streams; a use ends in its call
   CUevent signals[4] = {};
-  CUevent milestones[2] = {}; // of `keepShort`, one after the other
+  CUevent milestones[2] = {}; // of `keepShort`, in turn
   uint64_t launches = 0;
   size_t nextSignal = 0;
-  /// Of timepoints that have perhaps not passed; in the order of their marks,
-  /// which is not that of their numbers.
+  /// The timepoints that may not have passed, in the order of their marks.
+  /// Their numbers have another order.
   std::map<zero_rt_timepoint, CUevent> events;
   std::deque<zero_rt_timepoint> marked;
   std::vector<CUevent> spare;
-  bool hasLostTimepoint = false; // one was marked without an event
-  std::vector<char> seen;        // what `look` shows
+  bool hasLostTimepoint = false; // a timepoint was marked without an event
+  std::vector<char> seen;        // the result of `look`
   LentNccl lent;
   std::unique_ptr<NcclInterconnect> interconnect;
   Watch *watch = nullptr;

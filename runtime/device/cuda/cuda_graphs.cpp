@@ -90,7 +90,7 @@ zero_rt_status CudaGraphs::launch(CUstream stream) {
   int verdict = 0;
   if (!executable ||
       driver.GraphExecUpdate(executable, graph, &node, &verdict)) {
-    // The first, or it has other things in it than last time.
+    // There is no previous graph, or it has other nodes.
     if (executable)
       (void)driver.GraphExecDestroy(std::exchange(executable, nullptr));
     ZERO_RT_CUDA(driver, GraphInstantiate, &executable, graph, nullptr, nullptr,

@@ -4,12 +4,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Kernels, copies and memsets that follow each other on one stream, with
-// nothing between them that another stream or the host has to do with, become a
-// CUDA graph. It is put together each time, as arguments may differ, and the
-// graph of the time before is updated, which is cheaper than a new one. No
-// stream is captured: a capture is spoilt by any thread that synchronizes the
-// device.
+// Consecutive kernels, copies and memsets on one stream form a CUDA graph, if
+// no work of another stream or of the host stands between them. Each apply
+// builds the graphs anew, because arguments may differ, and updates the graphs
+// of the previous apply, which costs less than new ones. No stream is captured:
+// a thread that synchronizes the device would invalidate the capture.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +22,7 @@
 
 namespace zero_rt {
 
-/// Those of one step.
+/// The graphs of one step.
 class CudaGraphs {
 public:
   CudaGraphs(const Driver &driver, CUcontext context)
@@ -32,23 +31,24 @@ public:
   CudaGraphs(const CudaGraphs &) = delete;
   CudaGraphs &operator=(const CudaGraphs &) = delete;
 
-  /// The first graph from now on is updated from the first one last time.
+  /// Begins with the first graph of a step. It updates the first graph of the
+  /// previous step.
   void begin();
   zero_rt_status addKernel(const KernelNode &node);
   zero_rt_status addMemset(const MemsetNode &node);
   zero_rt_status addCopy(CUdeviceptr dst, CUdeviceptr src, size_t bytes);
-  /// Whether something was added that is not queued.
+  /// Whether work was added that is not queued.
   bool isOpen() const { return graph != nullptr; }
-  /// Queues what was added. Once that failed, it and `add...` do until the next
-  /// `begin`.
+  /// Queues the work that was added. After a failure, this and `add...` fail
+  /// until the next `begin`.
   zero_rt_status flush(CUstream stream);
-  /// Gives all of them back. None may be running.
+  /// Destroys all graphs. None may be running.
   void clear();
 
 private:
   zero_rt_status open();
   zero_rt_status launch(CUstream stream);
-  /// What a call that adds |node| gave.
+  /// Takes the result of a call that adds |node|.
   zero_rt_status added(CUresult result, const char *call, CUgraphNode node);
   const CUgraphNode *dependencies() const { return last ? &last : nullptr; }
 

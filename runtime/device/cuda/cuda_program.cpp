@@ -79,7 +79,7 @@ CudaProgram::~CudaProgram() {
   for (const Scratch &scratch : {partials, arrivals, carry})
     if (scratch.data)
       device.release(ZERO_RT_SPACE_DEVICE, scratch.data);
-  // Its kernels may still be running.
+  // Kernels of the program may still be running.
   (void)device.finish();
   graphs.clear(); // which have its functions
   if (hostSlots)
@@ -104,7 +104,7 @@ static void cut(Range range, int64_t scalars,
 
 zero_rt_status CudaProgram::getPieces(int32_t table, Range domain,
                                       Pieces &out) {
-  // All of a domain is the same wherever it begins.
+  // Without a table, all parts of a domain have the same pieces.
   Stream stream = device.getStream();
   PiecesKey key = table < 0
                       ? PiecesKey{-1, 0, domain.size(), stream}
@@ -138,8 +138,8 @@ zero_rt_status CudaProgram::getPieces(int32_t table, Range domain,
                 (long long)bytes);
   }
   pieces.count = out.count;
-  // With more than it takes at once the driver may wait for what is queued, and
-  // look after nothing.
+  // A full queue of the driver blocks this thread, where no error of another
+  // rank is seen.
   constexpr int64_t taken = int64_t(1) << 16;
   if (device.isWatched() && bytes > taken)
     ZERO_RT_TRY(device.finish());
@@ -153,7 +153,7 @@ zero_rt_status CudaProgram::run(const Function &function, void *const *operands,
   int64_t count = pieces.count;
   Summing mine = summing ? *summing : Summing();
   arguments.clear();
-  // What is passed are addresses of arguments.
+  // The driver takes addresses of arguments.
   for (int64_t i = 0; i < numOperands; ++i)
     arguments.push_back(const_cast<void **>(operands + i));
   arguments.push_back(&slots);
@@ -173,7 +173,7 @@ zero_rt_status CudaProgram::copySlots() {
   return device.copy(hostSlots, slots, bytesOfSlots());
 }
 
-/// The processor runs |launch| in its turn, with its copy of the slots.
+/// Queues: the CPU runs |launch| with its copy of the slots.
 zero_rt_status CudaProgram::runOnHost(const Launch &launch) {
   std::vector<void *> operands(launch.operands,
                                launch.operands + launch.numOperands);
@@ -204,7 +204,7 @@ zero_rt_status CudaProgram::launch(const Launch &launch) {
              launch.numOperands, pieces);
 }
 
-/// Makes |scratch| large enough for |bytes|.
+/// Enlarges |scratch| to |bytes| if it is smaller.
 zero_rt_status CudaProgram::reserve(Scratch &scratch, int64_t bytes) {
   if (bytes <= scratch.bytes)
     return ZERO_RT_OK;
@@ -218,7 +218,7 @@ zero_rt_status CudaProgram::reserve(Scratch &scratch, int64_t bytes) {
               (long long)bytes);
 }
 
-/// One launch, whatever the number of pieces.
+/// A single launch, for any number of pieces.
 zero_rt_status CudaProgram::runReducing(const Launch &launch,
                                         const Pieces &pieces) {
   double *slot = slots + launch.sumSlot;
@@ -233,7 +233,8 @@ zero_rt_status CudaProgram::runReducing(const Launch &launch,
   ZERO_RT_TRY(reserve(partials, sums * int64_t(sizeof(double))));
   int64_t known = arrivals.bytes;
   ZERO_RT_TRY(reserve(arrivals, groups * int64_t(sizeof(int32_t))));
-  // Kernels leave them 0. They are not there until that is done.
+  // Kernels leave the counters 0. Other streams may use them only after this
+  // memset.
   if (arrivals.bytes > known) {
     int64_t bytes = std::exchange(arrivals.bytes, 0);
     std::vector<int32_t> zeros(static_cast<size_t>(groups));
@@ -259,8 +260,8 @@ zero_rt_status CudaProgram::setSlot(int64_t slot, double value) {
   return ZERO_RT_OK;
 }
 
-/// Whether |launch| has scalars, or its sum goes to where another value has to
-/// go first.
+/// Whether |launch| reads scalars, or its sum goes to a slot that has a value
+/// to be written first.
 bool CudaProgram::readsSlots(const Launch &launch) const {
   auto isGiven = [&](const GivenSlot &each) {
     return each.slot == launch.sumSlot;
@@ -275,7 +276,8 @@ bool CudaProgram::readsSlots(const Launch &launch) const {
                      [](const auto &segment) { return segment.scalars >= 0; });
 }
 
-/// With the first of the slots that are given, which have to be few enough.
+/// Writes the first slots that the host has set. Their number must not exceed
+/// the limit of a launch.
 zero_rt_status CudaProgram::runScalars(const Function &function) {
   constexpr size_t most = ZERO_RT_CUDA_MOST_GIVEN;
   size_t count = std::min(given.size(), most);

@@ -4,8 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Functions are looked up once, when the step is created. What a launch runs
-// over is a table in the GPU's memory, made at the first launch of its kind.
+// Functions are looked up once, when the step is created. The pieces of a
+// launch are a table in the memory of the GPU, made at the first launch of its
+// kind.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,15 +45,15 @@ private:
     CUfunction handle = nullptr;
     int64_t piecesPerBlock = 0;
   };
-  /// Rows of zero_rt_cuda_piece in the GPU's memory.
+  /// Rows of zero_rt_cuda_piece in the memory of the GPU.
   struct Pieces {
     void *data = nullptr;
     int64_t count = 0;
   };
-  /// A segment table, or -1, and the domain that it is cut to; and the stream
-  /// that made it, which others do not wait for.
+  /// A segment table or -1, the domain that it is intersected with, and the
+  /// stream that made the pieces. Other streams do not wait for them.
   using PiecesKey = std::tuple<int32_t, int64_t, int64_t, Stream>;
-  /// What a kernel that sums has behind its other arguments; see library.h.
+  /// The last arguments of a kernel that sums; see library.h.
   struct Summing {
     void *partials = nullptr;
     void *arrivals = nullptr;
@@ -62,7 +63,7 @@ private:
     int64_t slot;
     double value;
   };
-  /// Memory of the GPU that is kept from launch to launch.
+  /// Memory of the GPU that later launches reuse.
   struct Scratch {
     void *data = nullptr;
     int64_t bytes = 0;
@@ -95,14 +96,14 @@ private:
   std::vector<Function> rankSums;
   std::map<PiecesKey, Pieces> allPieces;
   Function giveSlots;
-  /// Slots that the host has set and the GPU has not.
+  /// Slots that the host has set, and that are not on the GPU yet.
   std::vector<GivenSlot> given;
   Scratch partials;
   Scratch arrivals;
-  Scratch carry; // what sums over many ranks go on from, in f32 or f64
+  Scratch carry; // the carry of sums over many ranks, in f32 or f64
   std::vector<void *> arguments;            // scratch of `run`
   double *hostSlots = nullptr;              // a copy for launches on the host
-  std::unique_ptr<HostProgram> hostProgram; // which runs those
+  std::unique_ptr<HostProgram> hostProgram; // runs launches on the host
   CudaGraphs graphs{driver, device.getContext()};
 };
 

@@ -38,7 +38,7 @@ zero_rt_status CudaDevice::precede(zero_rt_stream *other) {
   return ZERO_RT_OK;
 }
 
-/// One that is not in use, which those of timepoints that have passed are not.
+/// An event that is not in use. Events of passed timepoints are not in use.
 zero_rt_status CudaDevice::takeEvent(CUevent *out) {
   while (!marked.empty()) {
     auto oldest = events.find(marked.front());
@@ -69,7 +69,7 @@ zero_rt_status CudaDevice::mark(zero_rt_timepoint timepoint) {
       spare.push_back(event);
   }
   if (status) {
-    // Without an event it passes now, or never.
+    // A timepoint without an event passes now, or never.
     hasLostTimepoint |= finish() != ZERO_RT_OK;
     return hasLostTimepoint ? status : zero_rt_status(ZERO_RT_OK);
   }
@@ -83,7 +83,7 @@ CUevent CudaDevice::findEvent(zero_rt_timepoint timepoint) const {
   return found == events.end() ? nullptr : found->second;
 }
 
-/// Waits until |event| has passed. It also does where all is given up.
+/// Waits until |event| has passed. Returns an error if the watch gives up.
 zero_rt_status CudaDevice::waitFor(CUevent event) {
   ZERO_RT_TRY(flush());
   for (Pause pause; watch; pause()) {
@@ -125,7 +125,8 @@ zero_rt_status CudaDevice::await(Signal signal) {
   zero_rt_status flushed = flushSelected();
   auto event = static_cast<CUevent>(signal);
   CUresult result = driver.StreamWaitEvent(stream, event, 0);
-  // Others may read memory until then, and who fails gives it back.
+  // Other ranks may read the memory until then. A rank that fails releases its
+  // memory.
   if (result)
     (void)driver.EventSynchronize(event);
   return flushed ? flushed : check(driver, result, "cuStreamWaitEvent");
@@ -153,7 +154,8 @@ zero_rt_status CudaDevice::record(Signal *end) {
 }
 
 zero_rt_status CudaDevice::keepShort() {
-  // Some things are queued for each launch, and a queue holds about a thousand.
+  // Each launch queues several items, and a queue of the driver holds about a
+  // thousand.
   constexpr uint64_t distance = 64;
   if (!watch || ++launches % distance != 0)
     return ZERO_RT_OK;

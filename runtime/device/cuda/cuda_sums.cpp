@@ -27,9 +27,10 @@ zero_rt_status CudaProgram::sum(const RankSum &sum) {
                      sum.elements * elementSize(sum.dtype));
 }
 
-/// A kernel has some ranks in sight, and goes on where the one before ended.
-/// The carry is not |dst|, which others may have to read yet. What is summed is
-/// one rank's share, so there are as many as it takes to make this small.
+/// A kernel sums at most ZERO_RT_CUDA_MOST_RANKS ranks, and the next kernel
+/// continues the sum. The carry is not in |dst|, which other ranks may still
+/// read. The sum covers one rank's slice, so the carry is small if there are
+/// many ranks.
 zero_rt_status CudaProgram::sumMany(const RankSum &sum) {
   int32_t wide = sum.sumType == ZERO_RT_F64 ? ZERO_RT_F64 : ZERO_RT_F32;
   ZERO_RT_TRY(reserve(carry, sum.elements * elementSize(wide)));
@@ -45,7 +46,7 @@ zero_rt_status CudaProgram::sumMany(const RankSum &sum) {
                     sum.accumulate, sum.elements});
 }
 
-/// As one launch.
+/// Counted as one launch.
 zero_rt_status CudaProgram::runSum(const RankSum &sum,
                                    zero_rt_rank_sum_kind kind) {
   const zero_rt_cuda_code &code = *library.cuda;

@@ -13,7 +13,7 @@
 
 using namespace zero_rt;
 
-/// Memory that comes and goes with the work on a stream.
+/// The functions of memory that is allocated in the order of a stream.
 static constexpr int oldestVersion = 11020;
 
 zero_rt_status zero_rt::check(const Driver &driver, CUresult result,
@@ -30,9 +30,9 @@ zero_rt_status zero_rt::check(const Driver &driver, CUresult result,
               "%s failed: %s (%d, %s)", call, name, result, text);
 }
 
-/// Finds the driver's functions; those that it lacks are null.
+/// Looks up the driver's functions. Functions that it lacks are null.
 static zero_rt_status load(Driver &driver) {
-  // Never closed: the driver has threads of its own.
+  // The library is never closed, since the driver has threads of its own.
   void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (!library)
     return fail(ZERO_RT_UNSUPPORTED, "there is no CUDA driver here: %s",
@@ -45,7 +45,8 @@ static zero_rt_status load(Driver &driver) {
 }
 
 static zero_rt_status checkVersion(const Driver &driver) {
-  // An old driver lacks functions, so its version says more than which.
+  // An old driver lacks functions, so the message names its version and not the
+  // functions.
   int version = 0;
   if (!driver.DriverGetVersion || driver.DriverGetVersion(&version) ||
       version < oldestVersion)
@@ -64,13 +65,13 @@ zero_rt_status zero_rt::getDriver(const Driver **out) {
   static std::mutex mutex;
   static Driver driver;
   static bool isLoaded = false;
-  // A failure is tried again: its message belongs to each caller.
+  // After a failure the next caller tries again, and gets the message, too.
   std::lock_guard<std::mutex> lock(mutex);
   if (!isLoaded)
     ZERO_RT_TRY(load(driver));
   isLoaded = true;
   ZERO_RT_TRY(checkVersion(driver));
-  // Also what a driver without a GPU says.
+  // A driver without a GPU returns this error, too.
   if (check(driver, driver.Init(0), "cuInit"))
     return fail(ZERO_RT_UNSUPPORTED, "no GPU can be used: %s", lastMessage());
   *out = &driver;

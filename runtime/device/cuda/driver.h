@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Found with dlopen, so that one runtime serves machines with and without a
-// GPU, and nothing of CUDA is needed to build it.
+// The driver is loaded by dlopen. So one runtime serves machines with and
+// without a GPU, and the build needs nothing of CUDA.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,7 @@
 
 namespace zero_rt {
 
-// As cuda.h has them; numbers are part of the driver's ABI.
+// The declarations of cuda.h. The numbers are part of the driver's ABI.
 using CUresult = int;
 using CUdevice = int;
 using CUdeviceptr = unsigned long long;
@@ -53,8 +53,8 @@ constexpr int poolLocationDevice = 1;
 constexpr int poolReadWrite = 3;
 constexpr int memoryTypeUnified = 4;
 
-/// CUmemPoolProps. Later versions give meanings to what is reserved here, of
-/// which 0 is the one it had.
+/// CUmemPoolProps. Later versions use the reserved bytes, in which 0 has the
+/// old meaning.
 struct PoolProperties {
   int allocationType;
   int handleTypes;
@@ -115,10 +115,10 @@ struct Driver {
 };
 
 /// The driver of this process, loaded and initialized once. Errors: unsupported
-/// (there is none, or one older than CUDA 11.2).
+/// (there is no driver, or one older than CUDA 11.2).
 zero_rt_status getDriver(const Driver **out);
 
-/// What |result| of |call| says.
+/// The text for |result| of |call|.
 zero_rt_status check(const Driver &driver, CUresult result, const char *call);
 
 /// Leaves the enclosing function if a call of the driver |D| failed.

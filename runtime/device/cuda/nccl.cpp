@@ -13,20 +13,20 @@
 
 using namespace zero_rt;
 
-/// Communicators that can be given up at any time.
+/// The functions for communicators that can be aborted at any time.
 static constexpr int oldestVersion = 21400;
 
 std::string zero_rt::describeNcclVersion(int version) {
-  // Until 2.8 the first number had one digit behind it less.
+  // Until 2.8 the first number was followed by one digit less.
   int major = version < 10000 ? 1000 : 10000;
   return std::to_string(version / major) + "." +
          std::to_string(version % major / 100) + "." +
          std::to_string(version % 100);
 }
 
-/// Finds NCCL's functions; those that it lacks are null.
+/// Looks up NCCL's functions. Functions that it lacks are null.
 static zero_rt_status load(Nccl &nccl) {
-  // Never closed: it has threads of its own.
+  // The library is never closed, since NCCL has threads of its own.
   void *library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
   if (!library)
     return fail(ZERO_RT_UNSUPPORTED,
@@ -42,7 +42,8 @@ static zero_rt_status load(Nccl &nccl) {
 }
 
 static zero_rt_status checkVersion(Nccl &nccl) {
-  // An old one lacks functions, so its version says more than which.
+  // An old NCCL lacks functions, so the message names its version and not the
+  // functions.
   if (!nccl.GetVersion || nccl.GetVersion(&nccl.version) ||
       nccl.version < oldestVersion)
     return fail(ZERO_RT_UNSUPPORTED,
@@ -61,7 +62,7 @@ zero_rt_status zero_rt::getNccl(const Nccl **out) {
   static std::mutex mutex;
   static Nccl nccl;
   static bool isLoaded = false;
-  // A failure is tried again: its message belongs to each caller.
+  // After a failure the next caller tries again, and gets the message, too.
   std::lock_guard<std::mutex> lock(mutex);
   if (!isLoaded)
     ZERO_RT_TRY(load(nccl));

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Found with dlopen when ranks that are processes have GPUs: the NCCL that the
-// process has already, which may be a framework's, or the machine's.
+// NCCL is loaded by dlopen when ranks that are processes have GPUs. If the
+// process has an NCCL already, for example of a framework, that one is used.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@
 
 namespace zero_rt {
 
-// As nccl.h of NCCL has them; numbers are part of its ABI.
+// The declarations of nccl.h. The numbers are part of NCCL's ABI.
 using NcclResult = int;
 using NcclComm = struct ncclComm *;
 
@@ -28,8 +28,8 @@ constexpr int ncclFloat32 = 7;
 constexpr int ncclFloat64 = 8;
 constexpr int ncclSum = 0;
 
-/// ncclConfig_t as NCCL 2.14 had it; to later versions it says so, and they
-/// take what was added for unset.
+/// ncclConfig_t of NCCL 2.14. Its version tells later versions which fields are
+/// set.
 struct NcclConfig {
   size_t size = sizeof(NcclConfig);
   unsigned magic = 0xcafebeef;
@@ -37,8 +37,8 @@ struct NcclConfig {
   int blocking = 0;
 };
 
-/// A communicator of the caller's, and what gives it up; null: there is none,
-/// ncclCommAbort does.
+/// A communicator that the caller lends, and the function that gives it up. If
+/// the function is null, ncclCommAbort gives it up.
 struct LentNccl {
   NcclComm comm = nullptr;
   void (*giveUp)(void *comm) = nullptr;
@@ -50,11 +50,11 @@ struct Nccl {
 #include "device/cuda/nccl.def"
 };
 
-/// The NCCL of this process, loaded once. Errors: unsupported (there is none,
-/// or one older than 2.14).
+/// The NCCL of this process, loaded once. Errors: unsupported (there is no
+/// NCCL, or one older than 2.14).
 zero_rt_status getNccl(const Nccl **out);
 
-/// "2.28.9".
+/// The version, such as "2.28.9".
 std::string describeNcclVersion(int version);
 
 } // namespace zero_rt

@@ -20,7 +20,7 @@ using namespace zero_rt;
 #define ZERO_RT_NCCL(NAME, ...)                                                \
   ZERO_RT_TRY(checkCall(nccl.NAME(__VA_ARGS__), "nccl" #NAME))
 
-/// What a failed call says. |comm| may be null.
+/// The message of a failed call. |comm| may be null.
 static zero_rt_status failWith(const Nccl &nccl, NcclComm comm,
                                NcclResult result, const char *call) {
   const char *text = nccl.GetErrorString(result);
@@ -37,7 +37,7 @@ static zero_rt_status failWith(const Nccl &nccl, NcclComm comm,
 NcclFabric::NcclFabric(CudaDevice &device, const Nccl &nccl)
     : device(device), driver(device.driver), nccl(nccl) {}
 
-/// What is in progress may still fail, which `poll` will say.
+/// Operations in progress may still fail. `poll` reports that.
 zero_rt_status NcclFabric::checkCall(NcclResult result,
                                      const char *call) const {
   if (result == ncclSuccess || result == ncclInProgress)
@@ -55,9 +55,9 @@ zero_rt_status NcclFabric::initialize(const FabricId &id, int32_t rank,
 NcclFabric::~NcclFabric() {
   if (device.enter())
     return;
-  // Kernels of it may be under way.
+  // Kernels of the communicator may be running.
   (void)device.finish();
-  // What is not sent yet is sent by the thread that ends it.
+  // The thread that ends the communicator sends the rest.
   bool isReady = false;
   if (!isClosed || poll(isReady))
     abort();
@@ -88,8 +88,9 @@ void NcclFabric::abort() {
     end(nccl.CommAbort);
 }
 
-/// Calls |function|, which gives the communicator back. It may wait for ranks
-/// of this machine that never come, and so is on a thread of its own.
+/// Calls |function|, which destroys or gives up the communicator. The call may
+/// wait for ranks of this machine that never come, so it runs on a thread of
+/// its own.
 void NcclFabric::end(std::function<void(NcclComm)> function) {
   if (!comm)
     return;
@@ -100,7 +101,7 @@ void NcclFabric::end(std::function<void(NcclComm)> function) {
     std::thread(std::move(task)).detach();
     ended = std::move(future);
   } catch (...) {
-    function(given); // where there is no thread
+    function(given); // without a thread
   }
 }
 
@@ -128,7 +129,7 @@ static int ncclType(int32_t dtype) {
 }
 
 bool NcclFabric::canSum(int32_t dtype) const {
-  // It rounds narrower ones at every addition.
+  // NCCL rounds narrower types at every addition.
   return dtype == ZERO_RT_F32 || dtype == ZERO_RT_F64;
 }
 
@@ -166,7 +167,8 @@ zero_rt_status NcclFabric::trade(const std::vector<Trade> &trades) {
     }
     return ZERO_RT_OK;
   }();
-  // What is begun must be ended, or this thread's next call is part of it.
+  // A group that was begun must be ended. Otherwise the next call of this
+  // thread is part of it.
   NcclResult result = nccl.GroupEnd();
   return status ? status : checkCall(result, "ncclGroupEnd");
 }
@@ -188,7 +190,7 @@ zero_rt_status NcclFabric::takeEvent(CUevent &out) {
 zero_rt_status NcclFabric::beginCall() {
   uint64_t ignored = 0;
   bool isRunning = false;
-  ZERO_RT_TRY(getProgress(ignored, isRunning)); // gives events back
+  ZERO_RT_TRY(getProgress(ignored, isRunning)); // releases events
   Call &call = calls.emplace_back();
   ZERO_RT_TRY(takeEvent(call.begin));
   ZERO_RT_CUDA(driver, EventRecord, call.begin, device.stream);

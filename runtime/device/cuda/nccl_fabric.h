@@ -17,14 +17,15 @@ namespace zero_rt {
 
 class CudaDevice;
 
-/// A communicator on the stream of a device. One of ours never blocks, so that
-/// it can be given up while ranks are missing.
+/// A communicator on the stream of a device. A communicator of the runtime is
+/// non-blocking, so that it can be given up while ranks are missing.
 class NcclFabric final : public Fabric {
 public:
   NcclFabric(CudaDevice &device, const Nccl &nccl);
   ~NcclFabric() override;
   zero_rt_status initialize(const FabricId &id, int32_t rank, int32_t ranks);
-  /// |newLent| outlives this, and has none any more when this gave it up.
+  /// |newLent| outlives this object. If this object gives the communicator up,
+  /// |newLent| has none any more.
   void borrow(LentNccl &newLent) {
     lent = &newLent;
     comm = lent->comm;
@@ -51,24 +52,25 @@ private:
   zero_rt_status checkCall(NcclResult result, const char *call) const;
   zero_rt_status takeEvent(CUevent &out);
 
-  /// When the queue has come to a call, and when that was done.
+  /// The times at which the queue reached a call, and at which the call was
+  /// done.
   struct Call {
     CUevent begin = nullptr;
-    CUevent end = nullptr; // null until it is queued
+    CUevent end = nullptr; // null until the call is queued
   };
   CudaDevice &device;
   const Driver &driver;
   const Nccl &nccl;
   NcclComm comm = nullptr;
-  LentNccl *lent = nullptr; // whose it is, if not ours
+  LentNccl *lent = nullptr; // the owner of a lent communicator
   bool isClosed = false;
-  std::future<void> ended; // where a thread ends it
+  std::future<void> ended; // a thread that ends the communicator
   uint64_t done = 0;
-  std::deque<Call> calls; // that are not done
+  std::deque<Call> calls; // calls that are not done
   std::vector<CUevent> spare;
 };
 
-/// What a CudaDevice has of NCCL.
+/// The use of NCCL by a CudaDevice.
 class NcclInterconnect final : public Interconnect {
 public:
   NcclInterconnect(CudaDevice &device, const Nccl &nccl, const LentNccl &lent)

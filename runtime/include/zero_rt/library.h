@@ -132,7 +132,7 @@ typedef struct zero_rt_cuda_code {
   const zero_rt_cuda_rank_sum *rank_sums;
 } zero_rt_cuda_code;
 
-/// What a handler is told about the event that runs it.
+/// The argument of a handler: the event that runs it.
 typedef struct zero_rt_event {
   int32_t event;                // zero_rt_event_kind
   int32_t parameter;            // arrive only; else -1
@@ -146,16 +146,16 @@ typedef enum zero_rt_event_kind {
   ZERO_RT_EVENT_ACCUMULATE = 2,
   ZERO_RT_EVENT_APPLY = 3,
   ZERO_RT_EVENT_DISCARD = 4,
-  /// A begin with the hint that no other backward pass follows. Where it is not
-  /// listed, it is a begin like any other.
+  /// A begin with the hint that no other backward pass follows. If a state does
+  /// not list it, it is a begin.
   ZERO_RT_EVENT_BEGIN_LAST = 5,
   ZERO_RT_EVENT_COUNT = 6
 } zero_rt_event_kind;
 
-/// The streams of a step, each a queue of the rank's device. What is queued to
-/// one runs in order.
+/// The streams of a step. Each is a queue of the rank's device, whose work runs
+/// in order.
 typedef enum zero_rt_step_stream {
-  ZERO_RT_STREAM_COMPUTE = 0, // kernels, and all that has no other stream
+  ZERO_RT_STREAM_COMPUTE = 0, // kernels, and all work without another stream
   ZERO_RT_STREAM_COLLECTIVE = 1,
   ZERO_RT_STREAM_TO_HOST = 2, // copies to the memory of the host
   ZERO_RT_STREAM_HOST = 3,    // kernels on the host
@@ -163,7 +163,8 @@ typedef enum zero_rt_step_stream {
   ZERO_RT_STREAM_COUNT = 5
 } zero_rt_step_stream;
 
-/// A handler: runs program calls in order, stops at the first that fails.
+/// A handler. It runs program calls in order, and stops at the first that
+/// fails.
 typedef zero_rt_status (*zero_rt_handler_fn)(zero_rt_step *step,
                                              const zero_rt_event *event);
 
@@ -171,22 +172,23 @@ typedef struct zero_rt_parameter_row {
   int64_t name;           // offset into strings
   int64_t dtype;          // of the parameter
   int64_t gradient_dtype; // of an arriving gradient
-  int64_t elements;       // that each rank holds
+  int64_t elements;       // the number that each rank holds
   int64_t bucket;         // -1: on another pipeline stage
-  int64_t offset;         // of the first element in the bucket
-  int64_t extent;         // elements and pad
+  int64_t offset;         // of its first element in the bucket
+  int64_t extent;         // the elements and their pad
   int64_t optional;       // 1: may be missing, and counts as zeros
-  /// The pieces that a backward pass delivers, all or none; 1 unless declared.
+  /// The number of pieces that a backward pass delivers, all or none; 1 unless
+  /// declared.
   int64_t uses;
 } zero_rt_parameter_row;
 
 typedef struct zero_rt_bucket_row {
   int64_t name;
   int64_t elements;         // of a row, pads included
-  int64_t gradient_buffer;  // receives the gradients; full
-  int64_t parameter_buffer; // full
-  /// The master weights, sharded or full; -1 if the parameter is its own
-  /// master. Between steps the parameter is the rounded master, unless
+  int64_t gradient_buffer;  // gradients arrive here; not sharded
+  int64_t parameter_buffer; // not sharded
+  /// The master weights, sharded or not; -1 if the parameter is its own master
+  /// weights. Between steps the parameter is the rounded master weights, unless
   /// state_write wrote other values to both.
   int64_t master_buffer;
   int64_t store_kernel; // operands: arriving gradient, gradient buffer
@@ -194,21 +196,22 @@ typedef struct zero_rt_bucket_row {
   /// The buffer that the update writes if it runs in another space than the
   /// parameters: a copy of this rank's part of the parameters. Otherwise -1.
   int64_t staging_buffer;
-  /// Axes over which ranks hold different rows, or nothing of the bucket. -1:
-  /// all ranks hold the same row.
+  /// The axes over which ranks hold different rows, or no row of the bucket.
+  /// -1: all ranks hold the same row.
   int64_t rows;
-  /// Axes over which ranks must deliver the same gradients, or -1.
+  /// The axes over which ranks must deliver the same gradients, or -1.
   int64_t replicated;
-  /// Event lists [first, first + count): the events after which gradients may
-  /// be written on the compute stream, and parameters be read by the caller. A
-  /// |num_readable| of -1: parameters are written on the compute stream only.
+  /// Event lists [first, first + count). The first one has the events after
+  /// which gradients may be written on the compute stream. The second one has
+  /// the events after which the caller may read parameters. A |num_readable| of
+  /// -1: parameters are written on the compute stream only.
   int64_t first_writable;
   int64_t num_writable;
   int64_t first_readable;
   int64_t num_readable;
 } zero_rt_bucket_row;
 
-/// A point in a stream, which handlers record and for which other streams wait.
+/// A point in a stream. Handlers record it, and other streams wait for it.
 typedef struct zero_rt_stream_event_row {
   int64_t name;
   int64_t stream; // zero_rt_step_stream
@@ -216,17 +219,17 @@ typedef struct zero_rt_stream_event_row {
 
 typedef struct zero_rt_buffer_row {
   int64_t name;
-  int64_t role;      // zero_rt_role, until set_role
-  int64_t space;     // zero_rt_space
-  int64_t dtype;     // zero_rt_dtype
-  int64_t elements;  // of a row
-  int64_t owners;    // axes over whose ranks it is divided, or -1: full
-  int64_t on_demand; // 1: allocated by a handler; 0: for the step's life
+  int64_t role;     // zero_rt_role, until set_role
+  int64_t space;    // zero_rt_space
+  int64_t dtype;    // zero_rt_dtype
+  int64_t elements; // of a row
+  int64_t owners; // the axes over whose ranks it is divided, or -1: not sharded
+  int64_t on_demand; // 1: allocated by a handler; 0: lives as long as the step
   int64_t fill;      // bits of the f64 initial value; unused if on_demand
   int64_t shares;    // the buffer whose memory this one uses, or -1
 } zero_rt_buffer_row;
 
-/// Elements [begin, end) of a bucket, which kernels run with the scalars from
+/// Elements [begin, end) of a bucket. Kernels run on them with the scalars from
 /// slot |scalars| on, or without scalars.
 typedef struct zero_rt_segment_row {
   int64_t begin;
@@ -248,10 +251,10 @@ typedef struct zero_rt_state_row {
 } zero_rt_state_row;
 
 /// The order in which the buckets of a backward pass are closed: entries
-/// [first, first + count). A bucket is closed by its handler as soon as all its
-/// gradients arrived and the buckets before it are closed. |window| buckets are
-/// open at once; gradients of later ones wait. |scratch| is 1 where nobody
-/// reads the gradient buffer of a bucket that is closed.
+/// [first, first + count). A bucket is closed by its handler when all its
+/// gradients have arrived and the earlier buckets are closed. |window| buckets
+/// are open at once, and gradients of later buckets wait. |scratch| is 1 if no
+/// handler reads the gradient buffer of a closed bucket.
 typedef struct zero_rt_sequence_row {
   int64_t first;
   int64_t count;
@@ -264,10 +267,10 @@ typedef struct zero_rt_sequence_entry {
   int64_t handler;
 } zero_rt_sequence_entry;
 
-/// In |state|, |event| runs |count| handlers from |first| on, then |next|.
-/// What is not listed is refused. With a |sequence| (-1: none), an arrival runs
-/// them when its bucket is open and then advances the sequence; other events
-/// run the sequence to its end first.
+/// In |state|, |event| runs |count| handlers from |first| on, and then leads to
+/// state |next|. Events that are not listed are refused. With a |sequence| (-1:
+/// none), an arrival runs the handlers when its bucket is open, and then
+/// advances the sequence. Other events first run the sequence to its end.
 typedef struct zero_rt_transition_row {
   int64_t state;
   int64_t event;
