@@ -1,5 +1,4 @@
-//===- AxisTables.cpp - Sets of axes of a mesh, and of stages
-//--------------===//
+//===- AxisTables.cpp - Sets of axes of a mesh, and of stages -------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -18,56 +18,6 @@
 using namespace mlir;
 using namespace zero;
 
-int64_t StringBlob::add(StringRef text) {
-  auto [it, isNew] = offsets.try_emplace(text, bytes.size());
-  if (isNew) {
-    bytes.append(text.data(), text.size());
-    bytes.push_back('\0');
-  }
-  return it->second;
-}
-
-static int64_t findRow(const llvm::DenseMap<Attribute, int64_t> &rows,
-                       FlatSymbolRefAttr symbol) {
-  auto it = rows.find(symbol);
-  assert(it != rows.end() && "verified to exist");
-  return it->second;
-}
-
-int64_t Tables::getBuffer(FlatSymbolRefAttr s) const {
-  return findRow(bufferRows, s);
-}
-int64_t Tables::getBucket(FlatSymbolRefAttr s) const {
-  return findRow(bucketRows, s);
-}
-int64_t Tables::getKernel(FlatSymbolRefAttr s) const {
-  return findRow(kernelRows, s);
-}
-int64_t Tables::getScalars(FlatSymbolRefAttr s) const {
-  return findRow(scalarsRows, s);
-}
-int64_t Tables::getTable(FlatSymbolRefAttr s) const {
-  return findRow(tableRows, s);
-}
-int64_t Tables::getEvent(FlatSymbolRefAttr s) const {
-  return findRow(eventRows, s);
-}
-int64_t Tables::getSlot(FlatSymbolRefAttr s) const {
-  return findRow(slotRows, s);
-}
-
-zero_rt_dtype zero::getDtype(Type type) {
-  if (type.isF16())
-    return ZERO_RT_F16;
-  if (type.isBF16())
-    return ZERO_RT_BF16;
-  if (type.isInteger())
-    return type.isInteger(8)    ? ZERO_RT_I8
-           : type.isInteger(32) ? ZERO_RT_I32
-                                : ZERO_RT_I64;
-  return type.isF32() ? ZERO_RT_F32 : ZERO_RT_F64;
-}
-
 namespace {
 class TableReader {
 public:
@@ -348,18 +298,18 @@ void TableReader::addProtocol() {
          llvm::zip_equal(op.getBuckets().getAsRange<FlatSymbolRefAttr>(),
                          op.getHandlers().getAsRange<FlatSymbolRefAttr>()))
       tables.sequenceEntries.push_back(
-          {tables.getBucket(bucket), findRow(tables.handlerRows, handler)});
+          {tables.getBucket(bucket), tables.getHandler(handler)});
   }
   for (auto op : program.getOps<zrt::TransitionOp>()) {
     int64_t first = tables.transitionHandlers.size();
     for (auto handler : op.getHandlers().getAsRange<FlatSymbolRefAttr>())
-      tables.transitionHandlers.push_back(findRow(tables.handlerRows, handler));
+      tables.transitionHandlers.push_back(tables.getHandler(handler));
     // In this order: the first state named is the initial one.
     int64_t state = getState(op.getState());
     tables.transitions.push_back(
         {state, static_cast<int64_t>(op.getEvent()), getState(op.getNext()),
          first, static_cast<int64_t>(op.getHandlers().size()),
-         op.getSequenceAttr() ? findRow(sequenceRows, op.getSequenceAttr())
+         op.getSequenceAttr() ? sequenceRows.lookup(op.getSequenceAttr())
                               : -1});
   }
 }

@@ -75,6 +75,7 @@ struct Tables {
   int64_t getScalars(mlir::FlatSymbolRefAttr symbol) const;
   int64_t getTable(mlir::FlatSymbolRefAttr symbol) const;
   int64_t getEvent(mlir::FlatSymbolRefAttr symbol) const;
+  int64_t getHandler(mlir::FlatSymbolRefAttr symbol) const;
   /// The first scalar slot of a zrt.slots.
   int64_t getSlot(mlir::FlatSymbolRefAttr symbol) const;
 

@@ -136,7 +136,7 @@ void LaunchOp::getMemoryUses(const ProgramSymbols &symbols, FlatSymbolRefAttr,
     isOnHost = symbols.lookup<BufferOp>(buffer).getSpace() == Space::host;
   }
   bool readsScalars = kernel.getNumScalars() > 0;
-  // On the host both a scalar and a sum go through the host's copy.
+  // On the host, scalars and sums are in the copy of the host.
   if (isOnHost && (readsScalars || getSumAttr()))
     collect.touchHostScalars(/*writes=*/static_cast<bool>(getSumAttr()));
   if (!isOnHost && readsScalars)

@@ -16,7 +16,7 @@ namespace zrt {
 struct MemoryUse {
   mlir::StringAttr memory;
   bool writes = false;
-  /// Whether the call runs on some pipeline stages only of those that have the
+  /// Whether the call runs on only some of the pipeline stages that have the
   /// memory.
   bool isOptional = false;
 };
@@ -38,7 +38,8 @@ public:
   /// What |call| touches; see RuntimeCall::getMemoryUses.
   llvm::SmallVector<MemoryUse> getUses(RuntimeCall call,
                                        mlir::FlatSymbolRefAttr arriving) const;
-  /// What kernels on the host read: `copy_scalars` writes it.
+  /// The memory in which kernels on the host read scalars. `copy_scalars`
+  /// writes it.
   mlir::StringAttr getHostScalars() const { return hostScalars; }
 
 private:

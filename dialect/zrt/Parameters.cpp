@@ -4,12 +4,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What a parameter is for only the whole module says: its gradient may arrive
-// in another step, or in a bucket. Symbols that nobody names are valid IR, so
-// this is no verifier but a check of tools and passes.
+// Only the whole module shows whether a gradient of a parameter arrives: in
+// some step, or in a bucket. A symbol without users is valid IR. So tools and
+// passes check this, and no verifier does.
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/zero/CountOf.h"
 #include "dialect/zrt/ZrtDialect.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -32,7 +33,7 @@ static llvm::DenseSet<Attribute> findReached(ModuleOp module) {
   });
   bool hasPrograms = !module.getOps<ProgramOp>().empty();
   for (auto bucket : module.getOps<zero::BucketOp>()) {
-    // A program of one pipeline stage has no arrivals of the others.
+    // The program of one pipeline stage has no arrivals of other stages.
     bool isElsewhere =
         hasPrograms && !bucket.getValueType().getPresent().empty();
     if (isElsewhere || buckets.contains(FlatSymbolRefAttr::get(bucket)))
@@ -41,9 +42,9 @@ static llvm::DenseSet<Attribute> findReached(ModuleOp module) {
   return reached;
 }
 
-/// Checks that |mesh| has the axes and stages of |parameter|, a frozen one, and
-/// that their sizes divide it. Other parameters are checked where their
-/// gradients arrive.
+/// Checks that |mesh| has the axes and stages of the frozen |parameter|, and
+/// that their sizes divide its extents. Parameters that are not frozen are
+/// checked at their arrivals.
 static LogicalResult
 verifyOnMesh(zero::ParameterOp parameter, zero::MeshOp mesh,
              llvm::function_ref<InFlightDiagnostic(Operation *)> emitError) {
@@ -66,8 +67,9 @@ verifyOnMesh(zero::ParameterOp parameter, zero::MeshOp mesh,
   for (auto [dim, extent] : llvm::enumerate(type->getShape()))
     if (int64_t ranks = mesh.getNumRanks(type->getAxesOfDim(dim));
         extent % ranks != 0)
-      return emit() << " has " << extent << " elements in dimension " << dim
-                    << ", sharded over " << ranks << " ranks";
+      return emit() << " has " << zero::countOf(extent, "element")
+                    << " in dimension " << dim << ", sharded over "
+                    << zero::countOf(ranks, "rank");
   return success();
 }
 
@@ -98,7 +100,7 @@ LogicalResult zrt::verifyParameters(
     }
   if (unreached.empty())
     return success();
-  // One mistake, of however many.
+  // One error for all parameters.
   InFlightDiagnostic diag = emitError(unreached.front())
                             << "no gradient of @"
                             << unreached.front().getSymName()

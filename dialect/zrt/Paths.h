@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A path of the protocol leads from one state to the next by an event other
-// than an arrival. Arrivals and closed buckets stand on the path out of the
-// state in which they happen.
+// A path of the protocol leads from one state to the next by an event that is
+// not an arrival. Arrivals, and the buckets that they close, are on the path
+// that leaves their state.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,9 +22,9 @@ namespace zrt {
 /// One run of a handler.
 struct PathStep {
   HandlerOp handler;
-  /// The bucket of the gradient that arrives; null where none does.
+  /// The bucket of the gradient that arrives, or null.
   mlir::FlatSymbolRefAttr arriving;
-  /// Whether the handler may not run: gradients may be missing, and ranks of
+  /// Whether the handler may not run: gradients may be missing, or ranks of
   /// another pipeline stage do not close the bucket.
   bool isOptional = false;
 };
@@ -35,10 +35,10 @@ struct Path {
   std::vector<PathStep> steps;
 };
 
-/// All paths of |program|. On the way from a state with arrivals, gradients of
-/// a bucket arrive at the earliest and at the latest time: as soon as the
-/// bucket is open, and right before it is closed. In between only memory of
-/// other buckets is touched (`sequence_c4`).
+/// All paths of |program|. A path that leaves a state with arrivals has each
+/// gradient of a bucket twice: as soon as the bucket is open, and right before
+/// the bucket is closed. Between these times only memory of other buckets is
+/// touched (`sequence_c4`).
 std::vector<Path> enumeratePaths(ProgramOp program);
 
 } // namespace zrt

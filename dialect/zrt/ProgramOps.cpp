@@ -79,7 +79,7 @@ LogicalResult PackOp::verifySymbolUses(SymbolTableCollection &) {
 }
 
 LogicalResult FillMissingOp::verifySymbolUses(SymbolTableCollection &) {
-  return success(); // the program looks at all of them at once
+  return success(); // the program checks all of them at once: fill_missing_c1
 }
 
 /// Whether |names| are |axes|, in any order. Null has no names.
@@ -182,7 +182,7 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
         static_cast<int64_t>(getSumIndex()) >= slots->size())
       return emitOpError() << "sum index " << int64_t(getSumIndex())
                            << " is out of range, " << getSumAttr() << " has "
-                           << slots->size() << " scalar slots";
+                           << zero::countOf(slots->size(), "scalar slot");
   }
   // launch_c6
   if (kernel->getNumScalars() > 0 && segments->getScalars().empty())
@@ -359,7 +359,7 @@ CountReplicatedOnceOp::verifySymbolUses(SymbolTableCollection &symbols) {
       static_cast<int64_t>(getIndex()) < 0)
     return emitOpError() << "index " << int64_t(getIndex())
                          << " is out of range, " << getSlotsAttr() << " has "
-                         << slots->size() << " scalar slots";
+                         << zero::countOf(slots->size(), "scalar slot");
   return success();
 }
 

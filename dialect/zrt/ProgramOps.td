@@ -13,7 +13,7 @@
 
 include "dialect/zrt/ScheduleOps.td"
 
-/// One that may run on another stream than compute.
+/// A call that may run on another stream than compute.
 class Zrt_QueuedOp<string mnemonic, dag extra = (ins), string format = "",
                    list<Trait> traits = []>
     : Zrt_CallOp<mnemonic, extra, format, traits> {

@@ -36,7 +36,7 @@ LogicalResult SequenceOp::verifySymbolUses(SymbolTableCollection &symbols) {
       continue;
     for (Operation &call : handler->getBody().front()) {
       if (isa<RecordOp, WaitOp>(call))
-        continue; // they are about streams, which every rank has
+        continue; // waits and records concern streams, which every rank has
       zero::ValueType place = getPlace(symbols, &call);
       if (place && place.getPresent() == owner.getValueType().getPresent())
         continue;

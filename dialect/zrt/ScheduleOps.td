@@ -10,7 +10,7 @@
 include "dialect/zrt/RuntimeCall.td"
 include "dialect/zrt/TableOps.td"
 
-/// A call of the runtime. What it queues goes to the stream that it names.
+/// A call of the runtime. Its work is queued to the stream of the call.
 class Zrt_CallOp<string mnemonic, dag extra = (ins), string format = "",
                  list<Trait> traits = []>
     : Zrt_Op<mnemonic, traits # [
@@ -24,8 +24,8 @@ class Zrt_CallOp<string mnemonic, dag extra = (ins), string format = "",
 def Zrt_EventOp : Zrt_SymbolOp<"event"> {
   let summary = "A point in a stream, for which other streams can wait";
   let description = [{
-    What a handler leaves in flight is a named event, so that other handlers and the
-    caller can wait for it. Equivalent to: `cudaEvent_t`.
+    An event names work that a handler leaves in flight. Other handlers and the caller can
+    wait for the event. Equivalent to: `cudaEvent_t`.
 
     Example:
 
@@ -41,8 +41,8 @@ def Zrt_RecordOp : Zrt_CallOp<"record",
     (ins FlatSymbolRefAttr:$event), "$event"> {
   let summary = "Records an event on its stream";
   let description = [{
-    The event passes when everything is done that was queued to its stream before.
-    A record replaces the one before it. Equivalent to: `cudaEventRecord`.
+    The event passes when all earlier work of its stream is done. A record replaces the
+    previous record of the event. Equivalent to: `cudaEventRecord`.
 
     Constraints:
 
@@ -62,10 +62,9 @@ def Zrt_WaitOp : Zrt_CallOp<"wait",
     "$event `on` custom<Stream>($stream)"> {
   let summary = "Makes a stream wait for an event";
   let description = [{
-    What is queued to the stream from now on starts after the event, as it was
-    recorded last, has passed. An event that was never recorded has passed: a
-    handler may wait for what other paths of the protocol leave in flight.
-    Equivalent to: `cudaStreamWaitEvent`.
+    Later work of the stream starts after the last record of the event has passed. An
+    event that was never recorded has passed. Reason: a handler may wait for events of other
+    paths of the protocol. Equivalent to: `cudaStreamWaitEvent`.
 
     Constraints:
 

@@ -24,7 +24,7 @@ static LogicalResult requireSlot(SymbolTableCollection &symbols, Operation *op,
   if (index < 0 || index >= slots->size())
     return op->emitOpError()
            << "index " << index << " is out of range, " << symbol << " has "
-           << slots->size() << " scalar slots";
+           << zero::countOf(slots->size(), "scalar slot");
   return success();
 }
 

@@ -49,13 +49,13 @@ static LogicalResult verifyOnMesh(BufferOp buffer, zero::MeshOp mesh) {
   for (auto [dim, extent] : llvm::enumerate(type.getShape())) {
     int64_t ranks = mesh.getNumRanks(type.getAxesOfDim(dim));
     if (dim != last && extent != ranks)
-      return buffer.emitOpError() << "has " << extent << " rows in dimension "
-                                  << dim << " for " << ranks << " ranks";
+      return buffer.emitOpError()
+             << "has " << zero::countOf(extent, "row") << " in dimension "
+             << dim << " for " << zero::countOf(ranks, "rank");
     if (extent % ranks != 0)
       return buffer.emitOpError()
-             << "holds " << extent
-             << " elements, which do not divide evenly over " << ranks
-             << " ranks";
+             << "holds rows of " << zero::countOf(extent, "element")
+             << ", which do not divide evenly over " << ranks << " ranks";
   }
   return success();
 }
@@ -68,9 +68,9 @@ static LogicalResult verifySlices(Operation *call, ArrayAttr axes,
   if (buffer.getRowLength() % ranks == 0)
     return success();
   return call->emitOpError()
-         << "works on slices of @" << buffer.getSymName() << ", whose "
-         << buffer.getRowLength() << " elements do not divide evenly over "
-         << ranks << " ranks of " << axes;
+         << "works on slices of @" << buffer.getSymName() << ", whose rows of "
+         << zero::countOf(buffer.getRowLength(), "element")
+         << " do not divide evenly over " << ranks << " ranks of " << axes;
 }
 
 /// The list |name| of |call|; null if there is none. A list of an op of another
@@ -82,10 +82,10 @@ static ArrayAttr getOwnList(Operation *call, StringRef name) {
   return own ? dyn_cast_if_present<ArrayAttr>(*own) : ArrayAttr();
 }
 
-/// program_c4: ranks of other stages would not come.
+/// program_c4: ranks of other pipeline stages would not take part.
 static LogicalResult verifyMeets(Operation *call, ArrayAttr axes,
                                  zero::ValueType place) {
-  // A buffer that is on several stages is reduced over them.
+  // A buffer on several pipeline stages is reduced over these stages.
   bool isReduction = isa<AllReduceOp>(call);
   for (StringAttr axis : place.getStageAxes())
     if (llvm::is_contained(axes, axis) &&

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Include order: ZrtDialect <- TableOps <- ScheduleOps <- ProgramOps, and
-// TableOps <- ProtocolOps <- ZrtOps
-// (the only file given to the op generators).
+// TableOps <- KernelOps, ProtocolOps. ZrtOps includes all of them, and is the
+// only file given to the op generators.
 //
 //===----------------------------------------------------------------------===//
 

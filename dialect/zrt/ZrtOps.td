@@ -5,5 +5,6 @@
 //===----------------------------------------------------------------------===//
 
 include "dialect/zrt/TableOps.td"
+include "dialect/zrt/KernelOps.td"
 include "dialect/zrt/ProgramOps.td"
 include "dialect/zrt/ProtocolOps.td"

@@ -1,0 +1,63 @@
+//===- TableLookups.cpp - Rows of the tables by symbols -------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/host/Tables.h"
+
+using namespace mlir;
+using namespace zero;
+
+int64_t StringBlob::add(StringRef text) {
+  auto [it, isNew] = offsets.try_emplace(text, bytes.size());
+  if (isNew) {
+    bytes.append(text.data(), text.size());
+    bytes.push_back('\0');
+  }
+  return it->second;
+}
+
+static int64_t findRow(const llvm::DenseMap<Attribute, int64_t> &rows,
+                       FlatSymbolRefAttr symbol) {
+  auto it = rows.find(symbol);
+  assert(it != rows.end() && "verified to exist");
+  return it->second;
+}
+
+int64_t Tables::getBuffer(FlatSymbolRefAttr s) const {
+  return findRow(bufferRows, s);
+}
+int64_t Tables::getBucket(FlatSymbolRefAttr s) const {
+  return findRow(bucketRows, s);
+}
+int64_t Tables::getKernel(FlatSymbolRefAttr s) const {
+  return findRow(kernelRows, s);
+}
+int64_t Tables::getScalars(FlatSymbolRefAttr s) const {
+  return findRow(scalarsRows, s);
+}
+int64_t Tables::getTable(FlatSymbolRefAttr s) const {
+  return findRow(tableRows, s);
+}
+int64_t Tables::getEvent(FlatSymbolRefAttr s) const {
+  return findRow(eventRows, s);
+}
+int64_t Tables::getHandler(FlatSymbolRefAttr s) const {
+  return findRow(handlerRows, s);
+}
+int64_t Tables::getSlot(FlatSymbolRefAttr s) const {
+  return findRow(slotRows, s);
+}
+
+zero_rt_dtype zero::getDtype(Type type) {
+  if (type.isF16())
+    return ZERO_RT_F16;
+  if (type.isBF16())
+    return ZERO_RT_BF16;
+  if (type.isInteger())
+    return type.isInteger(8)    ? ZERO_RT_I8
+           : type.isInteger(32) ? ZERO_RT_I32
+                                : ZERO_RT_I64;
+  return type.isF32() ? ZERO_RT_F32 : ZERO_RT_F64;
+}
