@@ -16,7 +16,7 @@ namespace zero {
 using namespace mlir;
 using namespace zero;
 
-/// The reduce_scatter that is all that happens to |sum|, or null.
+/// The reduce_scatter of |sum|, if |sum| has no other use; else null.
 static ReduceScatterOp getOnlyUse(Value sum) {
   return sum.hasOneUse() ? dyn_cast<ReduceScatterOp>(*sum.getUsers().begin())
                          : ReduceScatterOp();

@@ -20,8 +20,8 @@ using namespace mlir;
 using namespace zero;
 
 namespace {
-/// A gradient as the result of a collective times a scalar. The scalar is
-/// multiplied in where the gradient is used, together with others.
+/// A gradient, as the result of a collective and a scalar factor. Uses of the
+/// gradient multiply by the factor, together with other scalars.
 struct Scaled {
   Value raw;
   Value factor; // null: 1
@@ -30,8 +30,8 @@ struct Scaled {
 /// Rewrites the body of one step.
 class Rewriter {
 public:
-  /// With |owners| slices are owned over these axes, without over all that a
-  /// gradient is partial over.
+  /// If |owners| is given, slices are owned over these axes. Else they are
+  /// owned over all axes that a gradient is partial over.
   Rewriter(StepOp step, bool shard, ArrayRef<StringRef> owners)
       : step(step), shard(shard), owners(owners), builder(step.getContext()) {}
 
@@ -116,7 +116,7 @@ void Rewriter::rewriteReduce(ReduceOp op) {
     }
     Scaled gradient;
     gradient.raw = input;
-    // Addends are rounded once. Sums travel in their own type.
+    // Addends are rounded once. A sum travels in its own type.
     TypeAttr reduceDtype = op.getReduceDtypeAttr();
     if (reduceDtype && reduceDtype.getValue() == type.getElementType())
       reduceDtype = nullptr;
@@ -159,7 +159,8 @@ SmallVector<Scaled> Rewriter::sumSquares(Location loc, ValueRange inputs) {
         sums, [&raws = raws](auto &entry) { return entry.first == raws; });
     if (known == sums.end()) {
       Value sum = builder.create<SumSquaresOp>(loc, ValueRange(raws));
-      // Other pipeline stages know nothing of it.
+      // Only the pipeline stages of the gradients have this sum, so it counts
+      // once over the stages.
       if (SmallVector<StringAttr> stages = key.second.getStageAxes();
           !stages.empty())
         sum = builder.create<CountReplicatedOnceOp>(

@@ -81,7 +81,8 @@ private:
   /// The values that the step reads from loss scales and schedules.
   SmallVector<Value> rules;
   std::vector<Bucket> buckets;
-  /// Per bucket: its gradient as far as the rewrite has come, and as reduced.
+  /// By bucket: the gradient after the ops rewritten so far, and the reduced
+  /// gradient.
   SmallVector<Value> current;
   SmallVector<Value> reduced;
 };

@@ -49,7 +49,7 @@ private:
 };
 } // namespace
 
-/// |type|, of a parameter, as it is in the rows of a bucket.
+/// The part of a parameter of type |type| that is in one row of a bucket.
 static ValueType getRowType(ValueType type, MeshOp mesh) {
   SmallVector<int64_t> shape;
   ValueType row = type;

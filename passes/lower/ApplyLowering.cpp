@@ -4,16 +4,18 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/zero/CountOf.h"
 #include "passes/lower/StepLowering.h"
 
 using namespace mlir;
 using namespace zero;
 
-/// Whether the sum of |bucket| over |axes| may be taken before apply, where the
-/// caller says that no backward pass follows.
+/// Whether the sum of |bucket| over |axes| may be taken before apply, in a
+/// backward pass that the caller hints is the last.
 static bool maySumEarly(const BucketBuffers &bucket, ArrayAttr axes) {
-  // A stage may close a backward pass that another has not begun: until all are
-  // closed, stages do not wait for each other.
+  // A pipeline stage may close a backward pass that another stage has not
+  // begun. So pipeline stages do not wait for each other until all backward
+  // passes are closed.
   bool crossesStages =
       llvm::any_of(bucket.gradientType.getStageAxes(), [&](StringAttr axis) {
         return llvm::is_contained(axes, axis);
@@ -26,8 +28,8 @@ void StepLowering::lowerGradientSum(AllReduceOp op, FlatSymbolRefAttr buffer) {
   FlatSymbolRefAttr symbol = bucketOfValue.lookup(input);
   BucketBuffers &bucket = bucketOf(symbol);
   bool hasReduceDtype = op.getReduceDtype().has_value();
-  // If another backward pass follows all the same, what was summed in place
-  // travels once more, as no sum may in the reduce dtype.
+  // After a wrong hint, a sum in place is an addend of the next reduction. A
+  // sum must not travel in the reduce dtype, which would round it again.
   if (maySumEarly(bucket, op.getAxes()) && !hasReduceDtype) {
     bucket.sums.push_back({op.getLoc(), op.getAxesAttr()});
   } else {
@@ -58,8 +60,9 @@ LogicalResult StepLowering::lowerAllReduce(AllReduceOp op) {
     slots = program->slots("reduced", {0.0});
     scalars->store(input, {slots, 0});
   }
-  // One rank's sum is its own. An axis that the mesh has not is no reason to
-  // leave it out, but an error of the program.
+  // The sum over one rank is the addend itself, so no call is needed. An axis
+  // that the mesh does not have is an error of the program, and the call stays
+  // so that its verifier reports the axis.
   bool isOfSeveral =
       llvm::any_of(op.getAxes().getAsRange<StringAttr>(), [&](StringAttr axis) {
         return mesh.getAxisSize(axis) != 1;
@@ -103,7 +106,8 @@ LogicalResult StepLowering::lowerSumSquares(SumSquaresOp op) {
 }
 
 void StepLowering::lowerCountReplicatedOnce(CountReplicatedOnceOp op) {
-  // Only the first of its stages writes its slot, which is 0 on the others.
+  // Only the first pipeline stage writes the scalar slot. The slot is 0 on the
+  // others.
   auto type = cast<ValueType>(op.getInput().getType());
   SmallVector<Attribute> axes;
   for (auto axis : op.getAxes().getAsRange<StringAttr>())
@@ -182,7 +186,7 @@ LogicalResult StepLowering::lowerUpdate(UpdateBucketOp op) {
     return op.emitError() << "gradient is not that of bucket "
                           << op.getBucketAttr();
 
-  // Neighbours of one group run as one segment.
+  // Adjacent members of one parameter group are one segment.
   SmallVector<int64_t> ends;
   SmallVector<int64_t> segmentRows;
   SmallVector<Attribute> slots;
@@ -233,7 +237,8 @@ LogicalResult StepLowering::lowerTransfer(TransferOp op) {
   FlatSymbolRefAttr target =
       isUpdate
           ? bucket.parameters
-          // The type of what was reduced in place still has its addends.
+          // The type of a buffer that was reduced in place is still that of its
+          // addends.
           : program->buffer(bucket.op.getSymName() + ".moved",
                             program->getBuffer(source).getValueType().withSpace(
                                 op.getSpace()),
@@ -272,8 +277,9 @@ LogicalResult StepLowering::lower(Operation *op) {
   setLoc(op->getLoc());
   if (auto outcome = dyn_cast<OutcomeOp>(op);
       outcome && static_cast<int64_t>(outcome.getRanks()) != mesh.getNumRanks())
-    return op->emitError() << "outcome is for " << outcome.getRanks()
-                           << " ranks, the mesh has " << mesh.getNumRanks();
+    return op->emitError() << "outcome is for "
+                           << countOf(outcome.getRanks(), "rank")
+                           << ", the mesh has " << mesh.getNumRanks();
   if (isa<MicroBatchesOp>(op) || scalars->lower(op))
     return success();
   if (auto assign = dyn_cast<AssignOp>(op)) {

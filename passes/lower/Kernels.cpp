@@ -31,8 +31,8 @@ static Value convert(OpBuilder &builder, Location loc, Value value, Type type) {
   return builder.create<arith::TruncFOp>(loc, type, value);
 }
 
-/// The type in which elements of |type| are added: machines have no bf16 or f16
-/// addition of one rounding.
+/// The type in which elements of |type| are added. CPUs have no addition of
+/// bf16 or f16 that rounds once.
 static Type getArithmeticType(Type type) {
   return type.getIntOrFloatBitWidth() < 32 ? Float32Type::get(type.getContext())
                                            : type;
@@ -86,8 +86,8 @@ FlatSymbolRefAttr ProgramBuilder::addKernel(Type arrival, Type kept) {
              /*scalars=*/0, /*predicated=*/false, /*sums=*/false);
   Block &block = op.getBody().front();
   OpBuilder body = OpBuilder::atBlockEnd(&block);
-  // What is added has been converted to the kept type first: the same numbers
-  // arrive whether they are stored or added.
+  // The arriving gradient is converted to the kept type before it is added, so
+  // a stored gradient and an added one have the same rounding.
   Type type = getArithmeticType(kept);
   Value gradient = convert(body, loc, block.getArgument(0), kept);
   Value sum = body.create<arith::AddFOp>(
@@ -140,7 +140,8 @@ FlatSymbolRefAttr ProgramBuilder::updateKernel(OptimizerOp optimizer,
   size_t numStates = optimizer.getStateNames().size();
   unsigned firstScalar = 2 + numStates;
 
-  // What is declared to be scaled in f64 is not narrowed before.
+  // A gradient that is wider than the master weights is multiplied in its own
+  // type, and narrowed afterwards.
   bool isWider =
       gradient.getIntOrFloatBitWidth() > master.getIntOrFloatBitWidth();
   Type wide = isWider ? gradient : master;

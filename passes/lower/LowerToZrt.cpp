@@ -22,7 +22,7 @@ struct LowerToZrtPass : zero::impl::LowerToZrtPassBase<LowerToZrtPass> {
     for (auto step : llvm::to_vector(getOperation().getOps<StepOp>()))
       if (failed(StepLowering(step, symbols).run()))
         return signalPassFailure();
-    // Only the program uses the layout now.
+    // From here on only the program uses the layout.
     for (auto group : llvm::to_vector(getOperation().getOps<GroupOp>()))
       group.erase();
     for (auto op : llvm::to_vector(getOperation().getOps<OptimizerOp>()))

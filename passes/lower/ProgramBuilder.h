@@ -21,12 +21,13 @@ public:
       : builder(mlir::OpBuilder::atBlockEnd(&handler.getBody().front())),
         loc(handler.getLoc()) {}
 
-  /// Where calls from here on come from; at first, where the handler does.
+  /// The location of the calls from here on. It begins as the location of the
+  /// handler.
   void setLoc(mlir::Location from) { loc = from; }
 
   template <typename OpT, typename... Args> void call(Args &&...args) {
     if constexpr (llvm::is_detected<StreamOf, OpT>::value)
-      // The schedule chooses another one.
+      // `zrt-schedule` may choose another stream.
       builder.create<OpT>(loc, std::forward<Args>(args)..., zrt::StreamAttr());
     else
       builder.create<OpT>(loc, std::forward<Args>(args)...);
@@ -47,8 +48,8 @@ public:
 
   mlir::FlatSymbolRefAttr slots(const llvm::Twine &name,
                                 llvm::ArrayRef<double> initial);
-  /// Slots that live across steps, |counters| by name; those of |rule|, or of
-  /// an optimizer.
+  /// Slots that live across steps, one for each of |counters|. |rule| names a
+  /// loss scale or schedule; without it the counters are those of an optimizer.
   mlir::FlatSymbolRefAttr lastingSlots(llvm::StringRef name,
                                        mlir::ArrayAttr counters,
                                        llvm::ArrayRef<double> initial,
@@ -72,8 +73,8 @@ public:
   /// An empty scalar program.
   zrt::ScalarsOp scalarProgram(const llvm::Twine &name);
 
-  /// Converts gradients of |arrival| type to |kept|: overwriting, or adding to
-  /// what is there.
+  /// A kernel that converts gradients of |arrival| type to |kept|. It
+  /// overwrites the target or adds to it.
   mlir::FlatSymbolRefAttr storeKernel(mlir::Type arrival, mlir::Type kept);
   mlir::FlatSymbolRefAttr addKernel(mlir::Type arrival, mlir::Type kept);
   /// Sums squares of |type| elements in f64.
@@ -91,12 +92,12 @@ public:
   }
   mlir::OpBuilder &getBuilder() { return builder; }
 
-  /// Where what is created from here on comes from.
+  /// The location of everything that is created from here on.
   void setLoc(mlir::Location from) { loc = from; }
   mlir::Location getLoc() const { return loc; }
 
 private:
-  /// Appends |op| under a name of its own.
+  /// Appends |op| and makes its name unique.
   mlir::FlatSymbolRefAttr append(mlir::Operation *op);
   zrt::KernelOp kernel(llvm::StringRef name, llvm::ArrayRef<mlir::Type> types,
                        llvm::ArrayRef<zrt::Access> accesses, int64_t scalars,

@@ -44,7 +44,8 @@ void zero::declareBucket(ProgramBuilder &program, BucketBuffers &bucket) {
                                  buffer);
   };
   addState("parameter", bucket.parameters);
-  // A master of the parameters' own type is a copy of them, and no state.
+  // If master weights have the type of the parameters, they are a copy of the
+  // parameters on the host and no state.
   if (master != bucket.storageType)
     addState("master", bucket.master);
   for (auto [state, type] : llvm::zip_equal(
@@ -67,13 +68,15 @@ void zero::declareBucket(ProgramBuilder &program, BucketBuffers &bucket) {
       bucket.staging, /*writable=*/ArrayAttr(), /*readable=*/ArrayAttr());
 }
 
-/// Buckets of one backward pass that are open at once where each is reduced in
-/// the loop: one fills while the one before it waits for its last gradients.
+/// The number of buckets that are open at once if each bucket is reduced in the
+/// loop: one bucket is filled while the previous one waits for its last
+/// gradients.
 static constexpr int64_t kOpenBuckets = 2;
 
 /// Gives buffers of buckets that are never in use together one memory, as large
-/// as the largest of them: gradients of which |kOpenBuckets| are open, or what
-/// travels. Each pipeline stage has memory of its own.
+/// as the largest of them. These buffers are gradients, of which |kOpenBuckets|
+/// are open, or copies in the reduce dtype. Each pipeline stage has memory of
+/// its own.
 static void shareMemory(ProgramBuilder &program, BucketMap &buckets,
                         FlatSymbolRefAttr BucketBuffers::*buffer) {
   struct Ring {
@@ -123,7 +126,7 @@ FlatSymbolRefAttr zero::prepareAddends(ProgramBuilder &program,
   return bucket.reduceBuffer;
 }
 
-/// Does all |sums| of |bucket|.
+/// Calls all |sums| of |bucket|.
 static void emitSums(ProgramBuilder &program, HandlerBuilder &calls,
                      const BucketBuffers &bucket) {
   FlatSymbolRefAttr buffer = bucket.gradient;
@@ -139,8 +142,9 @@ static void emitSums(ProgramBuilder &program, HandlerBuilder &calls,
   }
 }
 
-/// Undoes those that are in place: from now on the sum is an addend, like the
-/// gradients of backward passes that follow. What was scattered is there still.
+/// Reverts the sums of |bucket| that are in place: from here on the sum is an
+/// addend, like the gradients of later backward passes. A sum that was
+/// scattered needs no call, since its addends still exist.
 static void emitUnreduce(ProgramBuilder &program, HandlerBuilder &calls,
                          const BucketBuffers &bucket) {
   SmallVector<Attribute> axes;
@@ -157,7 +161,8 @@ static void emitUnreduce(ProgramBuilder &program, HandlerBuilder &calls,
 using CloseBucket = llvm::function_ref<void(HandlerBuilder &, BucketBuffers &,
                                             FlatSymbolRefAttr symbol)>;
 
-/// A sequence that closes buckets one by one, each as |close| says.
+/// Creates a sequence that closes buckets one by one. |close| fills the handler
+/// of each bucket.
 static FlatSymbolRefAttr buildSequence(ProgramBuilder &program,
                                        BucketMap &buckets, StringRef name,
                                        int64_t window, CloseBucket close) {
@@ -174,9 +179,9 @@ static FlatSymbolRefAttr buildSequence(ProgramBuilder &program,
   return program.sequence(name, symbols, handlers, window);
 }
 
-/// What did not arrive becomes zero, then |ReduceT| takes the sum over the
-/// ranks into the bucket's slice. Where no rank shares in it, |sum| takes the
-/// bucket as it is.
+/// Zeroes the gradients that did not arrive, and then sums over the ranks into
+/// this rank's slice of the bucket by |ReduceT|. A bucket without axes to
+/// scatter over is stored or added by the kernel |sum|.
 template <typename ReduceT>
 static FlatSymbolRefAttr
 buildLoopSequence(ProgramBuilder &program, BucketMap &buckets, StringRef name,
@@ -273,7 +278,8 @@ void ProtocolBuilder::buildRoleChanges() {
   reset = handler("reset", setRoleTo(Role::gradient));
 }
 
-/// Each backward pass stores, and buckets are reduced as they are complete.
+/// Each backward pass stores gradients, and reduces each bucket when it is
+/// complete.
 void ProtocolBuilder::buildSummedInLoop() {
   FlatSymbolRefAttr store = packHandler("arrive_first", /*accumulate=*/false);
   FlatSymbolRefAttr storeNext = packHandler("arrive_next", false);
@@ -288,8 +294,9 @@ void ProtocolBuilder::buildSummedInLoop() {
   transition("first", Event::arrive, "first", {store}, first);
   transition("first", Event::accumulate, "between", {}, first);
   transition("first", Event::apply, "idle", {finish, reset}, first);
-  // Ranks that drop a backward pass have reduced different parts of it: with
-  // the sequence they drop it at the same place.
+  // Ranks that discard a backward pass may have reduced different numbers of
+  // buckets. The sequence runs to its end, so that all ranks stop at the same
+  // bucket.
   transition("first", Event::discard, "idle", {}, first);
   transition("between", Event::begin, "next", {beginNext});
   transition("between", Event::apply, "idle", {finish, reset});
@@ -300,15 +307,15 @@ void ProtocolBuilder::buildSummedInLoop() {
   transition("next", Event::discard, "idle", {reset}, next);
 }
 
-/// The first backward pass stores, later ones add, and apply reduces; but for a
-/// backward pass that callers say is the last, of which buckets are reduced as
-/// they are complete. Where another one follows all the same, sums become
-/// addends again.
+/// The first backward pass stores gradients, later ones add, and apply reduces.
+/// Exception: in a backward pass that the caller hints is the last, buckets are
+/// reduced when they are complete. If another backward pass follows, sums
+/// become addends again.
 void ProtocolBuilder::buildSummedAtApply() {
   FlatSymbolRefAttr store = packHandler("arrive_first", /*accumulate=*/false);
   FlatSymbolRefAttr add = packHandler("arrive_next", /*accumulate=*/true);
-  // What did not arrive counts as zero. Later on a missing gradient adds
-  // nothing.
+  // In the first backward pass a missing gradient counts as zero. In later ones
+  // it adds nothing.
   FlatSymbolRefAttr closeFirst =
       handler("close_first", [](HandlerBuilder &calls, BucketBuffers &bucket) {
         calls.call<zrt::FillMissingOp>(FlatSymbolRefAttr::get(bucket.op));

@@ -15,7 +15,7 @@ namespace zero {
 
 /// A collective that sums gradients over ranks.
 struct GradientSum {
-  mlir::Location loc; // of the op that is lowered to it
+  mlir::Location loc; // the location of the op that becomes this collective
   mlir::ArrayAttr axes;
   bool scatters = false; // into |reduced|; else in place
 };
@@ -24,16 +24,16 @@ struct GradientSum {
 struct BucketBuffers {
   BucketOp op;
   OptimizerOp optimizer;
-  ValueType gradientType; // of the gradient of one backward pass
+  ValueType gradientType; // the gradient of one backward pass
   ValueType reducedType;  // null if the reduction stays in place
-  ValueType ownedType;    // of the part that is updated, in the state's space
+  ValueType ownedType; // the slice that is updated, in the space of the state
   mlir::Type storageType;
   mlir::Type reduceDtype;      // null: addends travel in their own type
-  bool summedInLoop = false;   // the loop adds to |reduced|
-  mlir::ArrayAttr scatterAxes; // of the reduction in the loop, or null
+  bool summedInLoop = false;   // the reduction in the loop adds to |reduced|
+  mlir::ArrayAttr scatterAxes; // the axes of the reduction in the loop, or null
   mlir::LocationAttr scatterLoc;
-  /// Collectives after the loop, as soon as a gradient is whole. More may
-  /// follow at apply.
+  /// Collectives after the loop that may run as soon as a gradient is whole.
+  /// Apply may run more.
   llvm::SmallVector<GradientSum, 2> sums;
   bool isSummedAtApply = false;
   bool isAssigned = false; // every replica receives the update
@@ -42,9 +42,8 @@ struct BucketBuffers {
   mlir::FlatSymbolRefAttr reduced;      // null if the reduction stays in place
   mlir::FlatSymbolRefAttr reduceBuffer; // null without a reduce dtype
   mlir::FlatSymbolRefAttr parameters;
-  mlir::FlatSymbolRefAttr master; // may be the parameters themselves
-  mlir::FlatSymbolRefAttr
-      staging; // the update's parameters on the host, or null
+  mlir::FlatSymbolRefAttr master;  // may be the parameters themselves
+  mlir::FlatSymbolRefAttr staging; // updated parameters on the host, or null
   llvm::SmallVector<mlir::Attribute> states;
   mlir::FlatSymbolRefAttr whole; // one segment
 
@@ -67,8 +66,8 @@ struct BucketBuffers {
 /// Buckets by name, in the order in which their gradients are expected.
 using BucketMap = llvm::MapVector<mlir::StringAttr, BucketBuffers>;
 
-/// The buffer that a reduction of the gradient of |bucket| reads: the gradient,
-/// or its copy in the reduce dtype. |calls| gets the call that copies.
+/// The buffer that a reduction of |bucket| reads: the gradient, or its copy in
+/// the reduce dtype. Appends the copy to |calls|.
 mlir::FlatSymbolRefAttr prepareAddends(ProgramBuilder &program,
                                        HandlerBuilder &calls,
                                        const BucketBuffers &bucket);
@@ -76,9 +75,9 @@ mlir::FlatSymbolRefAttr prepareAddends(ProgramBuilder &program,
 /// Creates the buffers, the bucket table and the state of |bucket|.
 void declareBucket(ProgramBuilder &program, BucketBuffers &bucket);
 
-/// Creates the handlers of the backward passes and the automaton. |finish| runs
-/// after all backward passes are closed and the |sums| of the buckets are
-/// taken.
+/// Creates the handlers of the backward passes and the automaton. Apply runs
+/// |finish| after all backward passes are closed and all |sums| of the buckets
+/// are taken.
 void buildProtocol(ProgramBuilder &program, BucketMap &buckets,
                    mlir::FlatSymbolRefAttr finish);
 

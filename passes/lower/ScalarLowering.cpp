@@ -129,7 +129,7 @@ Value ScalarLowering::evaluate(OutcomeOp op) {
   };
   if (op.getNonfinite() != Nonfinite::apply) {
     for (Value each : sums) {
-      // x - x is 0 for every finite x and nan for the others.
+      // x - x is 0 for a finite x, and nan otherwise.
       Value rest = builder.create<arith::SubFOp>(loc, each, each);
       choose(builder.create<arith::CmpFOp>(loc, CmpFPredicate::UNE, rest, zero),
              op.getNonfinite() == Nonfinite::skip ? 1.0 : 4.0);
@@ -267,7 +267,7 @@ void ScalarLowering::lowerAdvance(Value outcome, CounterRule rule,
   Value decided = get(outcome);
   SmallVector<Value> old = loadAll(counters, rule.getCounterNames().size());
   SmallVector<Value> next = old;
-  // As it is after a step that was skipped, and after one that was applied.
+  // The counters after a step that was skipped, and after one that was applied.
   for (bool isSkipped : {true, false}) {
     SmallVector<Value> arguments{
         body().create<arith::ConstantOp>(loc, body().getBoolAttr(isSkipped))};

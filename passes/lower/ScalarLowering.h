@@ -31,7 +31,8 @@ public:
   /// |result| is the value of a schedule.
   void lowerReadSchedule(mlir::Value result, ScheduleOp schedule,
                          Slot counters);
-  /// |counters| become those of the next step if |outcome| is 0 or 1.
+  /// Replaces |counters| by the counters of the next step if |outcome| is 0 or
+  /// 1.
   void lowerAdvance(mlir::Value outcome, CounterRule rule, Slot counters);
 
   /// Records that |scalar| is already in |slot|.
@@ -43,7 +44,7 @@ public:
   /// Copies |scalar| to |slot|.
   void store(mlir::Value scalar, Slot slot);
   void storeConstant(double value, Slot slot);
-  /// Copies |slot| to |result|, so that later writes of |slot| do not matter.
+  /// Copies |slot| to |result|. Later writes of |slot| do not change |result|.
   void defineCopy(mlir::Value result, Slot slot);
   /// |result| is the sum of |partials|, in order.
   void defineSum(mlir::Value result, llvm::ArrayRef<Slot> partials);
@@ -63,8 +64,8 @@ private:
   /// Inlines |block| with |arguments|, and returns the yielded values.
   llvm::SmallVector<mlir::Value> inlineBody(mlir::Block &block,
                                             mlir::ValueRange arguments);
-  /// |result| if gradients can be divided by |number|: it is positive and has
-  /// an inverse. Else |instead|.
+  /// Returns |result| if gradients can be divided by |number|: |number| is
+  /// positive and has an inverse. Else returns |instead|.
   mlir::Value replaceUnlessDivisor(mlir::Value number, mlir::Value instead,
                                    mlir::Value result);
   mlir::Value evaluate(FactorOp op);
@@ -75,7 +76,7 @@ private:
   MeshOp mesh;
   Slot backwards;
   llvm::DenseMap<mlir::Value, Slot> slotOf;
-  /// The open program and the scalars that it has in registers.
+  /// The open scalar program, and the scalars that it has loaded or computed.
   std::optional<mlir::OpBuilder> open;
   zrt::ScalarsOp openProgram;
   llvm::DenseMap<mlir::Value, mlir::Value> registers;

@@ -9,8 +9,9 @@
 using namespace mlir;
 using namespace zero;
 
-/// |type| without the axis of time: the type of the buffer of one backward
-/// pass. In that buffer a sum by autograd is a gradient like any other.
+/// |type| without the axis of backward passes: the type of a buffer that holds
+/// one backward pass. In this buffer a sum by autograd is a gradient like any
+/// other.
 static ValueType withoutMicro(Type type) {
   auto value = cast<ValueType>(type);
   for (AxisPlacement placement : llvm::to_vector(value.getPlacements())) {
@@ -85,8 +86,9 @@ LogicalResult StepLowering::readUpdates() {
     bucket.storageType = update.getParameterType();
     bucket.ownedType = cast<ValueType>(update.getGradient().getType());
   }
-  // The protocol is one for all buckets: its later arrivals store or add. Where
-  // they store, a bucket with nothing to reduce in the loop is added up there.
+  // All buckets share one protocol, whose later arrivals either store or add.
+  // If they store, a bucket without a reduction in the loop is accumulated by a
+  // call when a backward pass is closed.
   bool anyInLoop = llvm::any_of(buckets, [](auto &entry) {
     return static_cast<bool>(entry.second.scatterAxes);
   });
@@ -134,7 +136,8 @@ void StepLowering::declareBuckets() {
 }
 
 LogicalResult StepLowering::lowerBody() {
-  // What the scalars are for, and what comes of that.
+  // Lowers sums and scalars first, and then the updates and transfers that use
+  // them.
   SmallVector<Operation *> later;
   for (Operation &op : step.getBody().front())
     if (isa<TransferOp, UpdateBucketOp, AllGatherOp, AssignOp>(op))
@@ -205,7 +208,7 @@ LogicalResult StepLowering::run() {
                               << " reaches no zero.assign";
   program->setLoc(arrive);
   buildProtocol(*program, buckets, FlatSymbolRefAttr::get(handler));
-  // Handlers read best behind everything they name.
+  // Handlers come last, so that every symbol they name is defined above them.
   Block &body = programOp.getBody().front();
   handler->moveBefore(&*llvm::find_if(
       body, [](Operation &op) { return isa<zrt::TransitionOp>(op); }));

@@ -12,9 +12,9 @@
 
 namespace zero {
 
-/// Lowers one step. Apply runs the body of the step after the loop over
-/// backward passes, in its order. Exception: all scalars come before the first
-/// update, since a GPU runs them in one launch. The protocol runs the loop.
+/// Lowers one step. The protocol runs the loop over backward passes. Apply runs
+/// the rest of the step's body, in its order. Exception: all scalars come
+/// before the first update, since a GPU computes them in one launch.
 class StepLowering {
 public:
   StepLowering(StepOp step, mlir::SymbolTableCollection &symbols)
@@ -27,7 +27,8 @@ public:
 private:
   mlir::LogicalResult readMicroBatches(MicroBatchesOp op);
   mlir::LogicalResult readUpdates();
-  /// The hyperparameter name of a scalar in the first optimizer that takes it.
+  /// The name of the hyperparameter that a scalar is, in the first optimizer
+  /// that takes it.
   llvm::DenseMap<mlir::Value, mlir::StringAttr> readHyperNames();
   void declareBuckets();
   /// The location of everything that is created from here on.

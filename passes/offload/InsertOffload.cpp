@@ -16,8 +16,9 @@ namespace zero {
 using namespace mlir;
 using namespace zero;
 
-/// |gradient| on the host. A product with scalars is taken there: scaling on
-/// the device would be a pass over memory of its own.
+/// |gradient| on the host. If the gradient is a product with scalars, the host
+/// multiplies: a multiplication on the device would read and write all of the
+/// memory once more.
 static Value moveToHost(OpBuilder &builder, Value gradient) {
   auto scale = gradient.getDefiningOp<ScaleOp>();
   if (!scale)
@@ -41,7 +42,7 @@ static LogicalResult offload(UpdateBucketOp update) {
       update.getLoc(), moved.getParameters(), MemorySpace::device);
   update.getParameters().replaceAllUsesWith(back);
   update.erase();
-  // The product on the device has no use any more.
+  // The product on the device is unused now.
   while (auto scale = gradient.getDefiningOp<ScaleOp>()) {
     if (!scale->use_empty())
       break;

@@ -33,8 +33,8 @@ void zero::buildLowerPipeline(OpPassManager &pm, const LowerOptions &options) {
 
   pm.addPass(createAssignLayoutPass({options.bucketBytes}));
   pm.addPass(createInsertCollectivesPass({options.stage, options.shardOver}));
-  // Before scalars are coalesced: which gradients are sharded decides which
-  // sums of squares are partial.
+  // Before scalars are coalesced: the placement of gradients decides which sums
+  // of squares are partial.
   if (options.stage == 2)
     pm.addPass(createPlaceAccumulatorsPass());
   pm.addPass(createCoalesceScalarsPass());
@@ -43,19 +43,26 @@ void zero::buildLowerPipeline(OpPassManager &pm, const LowerOptions &options) {
   if (options.until == "sharded")
     return;
 
-  // After the collectives, so that what moves is partitioned.
+  // After the collectives, so that only slices are transferred.
   pm.addPass(createInsertOffloadPass({options.offload}));
+  buildLowerPlacedPipeline(pm, options.until.getValue());
+}
+
+void zero::buildLowerPlacedPipeline(OpPassManager &pm, StringRef until) {
   pm.addPass(createCheckPhasePass({"placed"}));
-  if (options.until == "placed")
+  if (until == "placed")
     return;
 
   pm.addPass(createLowerToZrtPass());
-  if (options.until != "lowered") {
-    pm.addPass(createSchedulePass());
-    pm.addPass(createElideWaitsPass());
-  }
-  // The only phase left; any other word is reported by the check.
-  pm.addPass(createCheckPhasePass({options.until}));
+  if (until != "lowered")
+    buildSchedulePipeline(pm);
+  // The last phase. `zero-check-phase` reports an unknown name.
+  pm.addPass(createCheckPhasePass({until.str()}));
+}
+
+void zero::buildSchedulePipeline(OpPassManager &pm) {
+  pm.addPass(createSchedulePass());
+  pm.addPass(createElideWaitsPass());
 }
 
 void zero::registerZeroPasses() {

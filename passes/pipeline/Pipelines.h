@@ -45,6 +45,12 @@ struct LowerOptions : mlir::PassPipelineOptions<LowerOptions> {
 /// adds a check that fails with the list of phases.
 void buildLowerPipeline(mlir::OpPassManager &pm, const LowerOptions &options);
 
+/// Adds the passes from the placed phase to |until|.
+void buildLowerPlacedPipeline(mlir::OpPassManager &pm, llvm::StringRef until);
+
+/// Adds the passes from the lowered phase to the scheduled one.
+void buildSchedulePipeline(mlir::OpPassManager &pm);
+
 /// Registers all passes and the pipeline `--zero-lower`.
 void registerZeroPasses();
 

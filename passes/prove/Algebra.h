@@ -88,7 +88,9 @@ struct Base {
   /// Axes over which each rank has an addend of its own. The base stands for
   /// the sum over them.
   AxisSet over = 0;
-  double value = 0; // of a constant
+  /// Of a constant. Of a sumOver: 1 if the addends are taken in the type of
+  /// |bits|, 0 if only gradients are rounded to it.
+  double value = 0;
   std::vector<Expr> operands = {};
   unsigned bits = 0; // sumOver: the type of the addends; 0: f64
   // Derived from the operands.
@@ -217,6 +219,8 @@ public:
   /// Halves exponents if they are even.
   Expr squareRoot(Expr a);
   Expr power(Expr a, int64_t exponent);
+  /// The magnitude of |a|, factor by factor. Its square is that of |a|.
+  Expr magnitude(Expr a);
   /// |a| divided by |a|: 1, times an operation divf(x, x) for each x of it that
   /// may be 0, for which it is nan.
   Expr overItself(Expr a);
@@ -270,6 +274,16 @@ private:
   llvm::DenseMap<BaseRef, Expr> replacements; // null: stays
 };
 
+/// Whether |base| is finite and not 0 in an applied step, so that it is 1 over
+/// itself: a constant; what gradients are divided by, which are counts of
+/// all ranks and the loss scale; the number of backward passes. A share of a
+/// sum may be 0 on all ranks but one.
+bool isNeverZero(BaseRef base);
+
+/// Whether operands may change places: then they are in one order, see
+/// Algebra::symmetric.
+bool isSymmetric(llvm::StringRef name);
+
 /// Visits every base of |a| once, also in operands. If |enter|(base) is false,
 /// the operands of the base are left out.
 void visitBases(
@@ -277,9 +291,10 @@ void visitBases(
     llvm::function_ref<bool(BaseRef)> enter = [](BaseRef) { return true; });
 
 /// Prints |a| for a training engineer: "1/2 * (gradient of ...)".
-void print(llvm::raw_ostream &os, Expr a);
 std::string toString(Expr a);
 std::string toString(BaseRef base);
+/// As toString(Expr), but no part of |a| is cut that |other| does not have.
+std::string toString(Expr a, Expr other);
 
 } // namespace zero::prove
 

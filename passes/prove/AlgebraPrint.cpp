@@ -6,20 +6,78 @@
 
 #include "passes/prove/Algebra.h"
 
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/Hashing.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 
 using namespace zero;
 using namespace zero::prove;
 
-/// Longer sums are cut, since a norm has one term per parameter. Deeply nested
-/// sums are cut, too: they are the same in most numbers of a step.
-static constexpr size_t kMostTerms = 4;
-static constexpr int kMostDepth = 3;
+namespace {
+/// Prints polynomials. Longer sums are cut, since a norm has one term per
+/// parameter. Deeply nested sums are cut, too: they are the same in most
+/// numbers of a step.
+class Printer {
+public:
+  /// Without |other|, a number is cut wherever it is long.
+  Printer(std::string &text, Expr other) : os(text), text(text) {
+    if (other)
+      add(other);
+  }
+  /// Does not cut what the other number has, either.
+  void setWhole() {
+    numbers.clear();
+    terms.clear();
+  }
 
-static void print(llvm::raw_ostream &os, Expr a, int depth);
+  void print(Expr a, int depth = 0);
+  void print(const Base &base, int depth);
 
-static void printBase(llvm::raw_ostream &os, const Base &base, int depth) {
+private:
+  void add(Expr other);
+  void print(const Term &term, int depth);
+  bool isKnown(const Term &term) const {
+    return !isCompared || terms.contains(getKey(term));
+  }
+  static size_t getKey(const Term &term) {
+    llvm::hash_code key = llvm::hash_combine(term.coefficient.numerator,
+                                             term.coefficient.denominator);
+    for (auto [base, exponent] : term.monomial)
+      key = llvm::hash_combine(key, base->index, exponent);
+    return key;
+  }
+
+  static constexpr size_t kMostTerms = 4;
+  static constexpr int kMostDepth = 3;
+  static constexpr size_t kMostOtherTerms = 8;
+  static constexpr size_t kMostText = 4000;
+
+  llvm::raw_string_ostream os;
+  std::string &text;
+  bool isCompared = false;
+  /// All numbers in the other one, and their terms.
+  llvm::DenseSet<Expr> numbers;
+  llvm::DenseSet<size_t> terms;
+};
+} // namespace
+
+void Printer::add(Expr other) {
+  isCompared = true;
+  llvm::SmallVector<Expr> stack{other};
+  while (!stack.empty()) {
+    Expr top = stack.pop_back_val();
+    if (!numbers.insert(top).second)
+      continue;
+    for (const Term &term : top->getTerms()) {
+      terms.insert(getKey(term));
+      for (auto [base, exponent] : term.monomial)
+        llvm::append_range(stack, base->operands);
+    }
+  }
+}
+
+void Printer::print(const Base &base, int depth) {
   switch (base.kind) {
   case BaseKind::symbol:
   case BaseKind::input:
@@ -68,7 +126,7 @@ static void printBase(llvm::raw_ostream &os, const Base &base, int depth) {
     break;
   }
   llvm::interleaveComma(base.operands, os,
-                        [&](Expr operand) { ::print(os, operand, depth + 1); });
+                        [&](Expr operand) { print(operand, depth + 1); });
   os << ")";
   if (base.bits)
     os << " taken in "
@@ -77,51 +135,71 @@ static void printBase(llvm::raw_ostream &os, const Base &base, int depth) {
                              : "bf16");
 }
 
-static void print(llvm::raw_ostream &os, Expr a, int depth) {
+void Printer::print(const Term &term, int depth) {
+  bool first = true;
+  if (!(term.coefficient == Rational{1, 1}) || term.monomial.empty()) {
+    os << term.coefficient.numerator;
+    if (term.coefficient.denominator != 1)
+      os << "/" << term.coefficient.denominator;
+    first = false;
+  }
+  for (auto [base, exponent] : term.monomial) {
+    os << (first ? "" : " * ");
+    print(*base, depth);
+    if (exponent != 1)
+      os << "^" << exponent;
+    first = false;
+  }
+}
+
+void Printer::print(Expr a, int depth) {
   if (a->isZero()) {
     os << "0";
     return;
   }
-  if (depth >= kMostDepth && a->getTerms().size() > 1) {
+  bool isKnown = !isCompared || numbers.contains(a) || text.size() > kMostText;
+  if (depth >= kMostDepth && a->getTerms().size() > 1 && isKnown) {
     os << "...";
     return;
   }
-  for (auto [i, term] : llvm::enumerate(a->getTerms())) {
-    if (i == kMostTerms) {
-      os << " + " << a->getTerms().size() - i << " more terms";
+  // Terms that the other number does not have come before those that it has.
+  llvm::SmallVector<const Term *> order;
+  bool isSorted = isCompared && a->getTerms().size() > kMostTerms;
+  for (bool known : {false, true})
+    for (const Term &term : a->getTerms())
+      if ((isSorted && this->isKnown(term)) == known)
+        order.push_back(&term);
+  for (auto [i, term] : llvm::enumerate(order)) {
+    if (i >= kMostOtherTerms || (i >= kMostTerms && this->isKnown(*term))) {
+      os << " + " << order.size() - i << " more terms";
       return;
     }
     if (i > 0)
       os << " + ";
-    bool first = true;
-    if (!(term.coefficient == Rational{1, 1}) || term.monomial.empty()) {
-      os << term.coefficient.numerator;
-      if (term.coefficient.denominator != 1)
-        os << "/" << term.coefficient.denominator;
-      first = false;
-    }
-    for (auto [base, exponent] : term.monomial) {
-      os << (first ? "" : " * ");
-      printBase(os, *base, depth);
-      if (exponent != 1)
-        os << "^" << exponent;
-      first = false;
-    }
+    print(*term, depth);
   }
 }
 
-void prove::print(llvm::raw_ostream &os, Expr a) { ::print(os, a, 0); }
-
-std::string prove::toString(Expr a) {
+static std::string toString(Expr a, Expr other, bool isWhole = false) {
   std::string text;
-  llvm::raw_string_ostream os(text);
-  print(os, a);
+  Printer printer(text, other);
+  if (isWhole)
+    printer.setWhole();
+  printer.print(a);
   return text;
+}
+
+std::string prove::toString(Expr a) { return ::toString(a, nullptr); }
+
+std::string prove::toString(Expr a, Expr other) {
+  std::string text = ::toString(a, other);
+  // Both have the same parts, in other places.
+  bool isSame = a != other && text == ::toString(other, a);
+  return isSame ? ::toString(a, other, /*isWhole=*/true) : text;
 }
 
 std::string prove::toString(BaseRef base) {
   std::string text;
-  llvm::raw_string_ostream os(text);
-  printBase(os, *base, 0);
+  Printer(text, nullptr).print(*base, 0);
   return text;
 }

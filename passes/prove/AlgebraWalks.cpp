@@ -13,9 +13,7 @@
 using namespace zero;
 using namespace zero::prove;
 
-/// Whether operands may change places: then they are in one order, see
-/// Algebra::symmetric.
-static bool isSymmetric(llvm::StringRef name) {
+bool prove::isSymmetric(llvm::StringRef name) {
   static constexpr llvm::StringLiteral names[] = {
       "addf",     "mulf",     "minimumf", "minnumf",  "maximumf",
       "maxnumf",  "andi",     "ori",      "cmpf oeq", "cmpf one",
@@ -32,6 +30,8 @@ static Expr operate(Algebra &algebra, llvm::StringRef name,
     return algebra.divide(algebra.integer(1), operands[0]);
   if (name == "divf")
     return algebra.overItself(operands[0]);
+  if (name == "absf")
+    return algebra.magnitude(operands[0]);
   if (name == "select" && operands[1] == operands[2])
     return operands[1];
   return operands.size() == 2 && isSymmetric(name)

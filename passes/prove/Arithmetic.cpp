@@ -54,11 +54,7 @@ Expr Algebra::add(Expr a, Expr b) {
   return intern(std::move(sum));
 }
 
-/// Whether |base| is finite and not 0 in an applied step, so that it is 1 over
-/// itself: a constant; what gradients are divided by, which are counts of
-/// all ranks and the loss scale; the number of backward passes. A share of a
-/// sum may be 0 on all ranks but one.
-static bool isNeverZero(BaseRef base) {
+bool prove::isNeverZero(BaseRef base) {
   switch (base->kind) {
   case BaseKind::symbol:
     return base->own == 0;
@@ -95,12 +91,18 @@ Expr Algebra::overItself(Expr a) {
   return result;
 }
 
+static bool isMagnitude(BaseRef base) {
+  return base->kind == BaseKind::operation && base->name == "absf";
+}
+
 /// Of two monomials, each sorted; nothing where an exponent does not fit. A
 /// number that was multiplied by and divided by leaves what it is over itself.
+/// An even power of a magnitude is one of the number, also of nan.
 std::optional<Monomial> Algebra::multiply(const Monomial &a,
                                           const Monomial &b) {
   Monomial product;
   llvm::SmallVector<BaseRef> cancelled;
+  Monomial powers;
   auto x = a.begin(), y = b.begin();
   while (x != a.end() || y != b.end()) {
     if (y == b.end() || (x != a.end() && x->first->index < y->first->index)) {
@@ -115,20 +117,30 @@ std::optional<Monomial> Algebra::multiply(const Monomial &a,
         exponent = 1; // and 1 or nan to any power
       else if ((x->second < 0) != (y->second < 0) && !isNeverZero(x->first))
         cancelled.push_back(x->first);
-      if (exponent != 0)
+      BaseRef inside = isMagnitude(x->first) && exponent % 2 == 0
+                           ? x->first->operands[0]->asBase()
+                           : nullptr;
+      if (inside && exponent != 0)
+        powers.push_back({inside, exponent});
+      else if (exponent != 0)
         product.push_back({x->first, exponent});
       ++x;
       ++y;
     }
   }
-  for (BaseRef base : cancelled) {
-    auto rest = multiply(
-        product,
-        overItself(this->product({1, 1}, {{base, 1}}))->terms[0].monomial);
-    if (!rest)
+  auto multiplyBy = [&](const Monomial &factor) {
+    auto rest = multiply(product, factor);
+    if (rest)
+      product = std::move(*rest);
+    return rest.has_value();
+  };
+  for (auto power : powers)
+    if (!multiplyBy({power}))
       return std::nullopt;
-    product = std::move(*rest);
-  }
+  for (BaseRef base : cancelled)
+    if (!multiplyBy(
+            overItself(this->product({1, 1}, {{base, 1}}))->terms[0].monomial))
+      return std::nullopt;
   return product;
 }
 
@@ -226,6 +238,28 @@ static bool isPositive(BaseRef base) {
   // The count of one rank may be 0.
   return (base->kind == BaseKind::symbol && base->own == 0) ||
          (base->kind == BaseKind::constant && base->value > 0);
+}
+
+Expr Algebra::magnitude(Expr a) {
+  if (a->isZero())
+    return a;
+  if (a->terms.size() != 1)
+    return operation("absf", {a});
+  Rational factor = a->terms[0].coefficient;
+  factor.numerator = std::abs(factor.numerator);
+  Expr result = rational(factor);
+  for (auto [base, exponent] : a->terms[0].monomial) {
+    // A root is not negative, or nan.
+    bool hasNoSign =
+        exponent % 2 == 0 || isPositive(base) || isMagnitude(base) ||
+        isOverItself(base) ||
+        (base->kind == BaseKind::operation && base->name == "sqrt");
+    Expr alone = product({1, 1}, {{base, 1}});
+    result =
+        multiply(result, power(hasNoSign ? alone : operation("absf", {alone}),
+                               exponent));
+  }
+  return result;
 }
 
 Expr Algebra::squareRoot(Expr a) {

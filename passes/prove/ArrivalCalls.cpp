@@ -13,7 +13,7 @@ using namespace zero;
 using namespace zero::prove;
 
 void Calls::reportRole(zrt::PackOp op, const Contents &contents) {
-  InFlightDiagnostic diagnostic = proof.report.error(op);
+  InFlightDiagnostic diagnostic = proof.report.opError(op);
   diagnostic << (op.getAccumulate() ? "adds to " : "writes over ")
              << arriving.getGradientAttr() << ", which counts as "
              << zrt::stringifyRole(contents.role) << ": what earlier "
@@ -29,15 +29,15 @@ void Calls::reportRole(zrt::PackOp op, const Contents &contents) {
 
 void Calls::pack(zrt::PackOp op) {
   if (!arriving) {
-    proof.report.error(op) << "packs where no gradient arrives";
+    proof.report.opError(op) << "packs where no gradient arrives";
     return;
   }
   StringAttr bucket = arriving.getBucketAttr().getAttr();
   // The old contents are read only if the gradient is added to them.
   Contents &before = memory->get(arriving.getGradientAttr());
   if (op.getAccumulate() && before.bucket && before.bucket != bucket)
-    proof.report.error(op) << "adds gradients of @" << bucket.getValue()
-                           << " to those of @" << before.bucket.getValue();
+    proof.report.opError(op) << "adds gradients of @" << bucket.getValue()
+                             << " to those of @" << before.bucket.getValue();
   Contents &contents = write(op, arriving.getGradientAttr(), bucket);
   auto kernel = symbols.lookup<zrt::KernelOp>(
       (op.getAccumulate() ? arriving.getAddAttr() : arriving.getStoreAttr())
@@ -98,7 +98,8 @@ void Calls::pack(zrt::PackOp op) {
 
 void Calls::fillMissing(zrt::FillMissingOp op) {
   if (!inBackward) {
-    proof.report.error(op) << "fills gradients where no backward pass is open";
+    proof.report.opError(op)
+        << "fills gradients where no backward pass is open";
     return;
   }
   Contents &contents =
@@ -140,7 +141,7 @@ void Calls::settleAbsent(Operation *call, Contents &contents) {
       bool wrongElement = hasElements && piece.absent != piece.expected &&
                           !isStale(piece.element.expr);
       if ((wrongElement || wrongPad) && !reported) {
-        proof.report.error(call)
+        proof.report.opError(call)
             << "uses " << FlatSymbolRefAttr::get(contents.op)
             << ": where a gradient of @" << contents.bucket.getValue()
             << " did not arrive, it reads "

@@ -32,12 +32,13 @@ Calls::Calls(Proof &proof, zrt::ProgramOp program, const SymbolTable &symbols,
 Contents &Calls::require(Operation *call, FlatSymbolRefAttr symbol) {
   Contents &contents = memory->get(symbol);
   if (!contents.allocated)
-    proof.report.error(call) << "uses " << symbol << ", which is not allocated";
+    proof.report.opError(call)
+        << "uses " << symbol << ", which is not allocated";
   if (filling.contains(contents.op.getMemory().getAttr()))
-    proof.report.error(call) << "uses " << symbol
-                             << ", into which gradients of a bucket that is "
-                                "still open may arrive at "
-                                "the same time";
+    proof.report.opError(call) << "uses " << symbol
+                               << ", into which gradients of a bucket that is "
+                                  "still open may arrive at "
+                                  "the same time";
   return contents;
 }
 
@@ -84,7 +85,7 @@ bool Calls::requireOwners(Operation *call, const Contents &contents,
   if (contents.isOwnedOver(owners))
     return true;
   zrt::BufferOp buffer = contents.op;
-  proof.report.error(call)
+  proof.report.opError(call)
       << "uses @" << buffer.getSymName() << ", of which owners over "
       << semantics.axes.describe(contents.owners)
       << " hold other numbers than the rest, as if owners over "
@@ -186,8 +187,8 @@ void Calls::reduceScatter(Operation *op, FlatSymbolRefAttr source,
   Contents &before = accumulate ? read(op, target) : require(op, target);
   if (accumulate && before.bucket && from.bucket &&
       before.bucket != from.bucket)
-    proof.report.error(op) << "adds elements of @" << from.bucket.getValue()
-                           << " to those of @" << before.bucket.getValue();
+    proof.report.opError(op) << "adds elements of @" << from.bucket.getValue()
+                             << " to those of @" << before.bucket.getValue();
   Pieces own = before.own, other = before.other;
   Contents &to = write(op, target, from.bucket);
   auto addSums = [&](const Pieces &old) {
@@ -295,15 +296,16 @@ void Calls::copy(zrt::CopyOp op) {
 Number &Calls::writeSlot(Operation *call, FlatSymbolRefAttr slots,
                          int64_t index) {
   if (llvm::is_contained(program.getInputs(), slots))
-    proof.report.error(call)
+    proof.report.opError(call)
         << "writes " << slots << ", which the caller passes to apply";
   // From here on the caller may read the loss scale.
   if (committed && symbols.lookup<zrt::SlotsOp>(slots.getAttr()).isLossScale())
-    proof.report.error(call) << "writes " << slots
-                             << ", the loss scale, after the step is committed";
+    proof.report.opError(call)
+        << "writes " << slots
+        << ", the loss scale, after the step is committed";
   // Settling reports the results as they are then.
   if (committed && llvm::is_contained(program.getResults(), slots))
-    proof.report.error(call)
+    proof.report.opError(call)
         << "writes result " << slots << " after the step is committed";
   return getSlot(slots, index);
 }
@@ -357,11 +359,11 @@ void Calls::run(Operation *call, Memory &on) {
       .Case([&](zrt::AllocateOp op) {
         Contents &contents = memory->get(op.getBufferAttr());
         if (filling.contains(contents.op.getSymNameAttr()))
-          proof.report.error(op)
+          proof.report.opError(op)
               << "allocates " << op.getBufferAttr()
               << ", into which gradients may arrive at the same time";
         if (contents.allocated)
-          proof.report.error(op)
+          proof.report.opError(op)
               << "allocates " << op.getBufferAttr() << " a second time";
         contents.allocated = true;
         contents.forget(algebra,
@@ -404,16 +406,16 @@ void Calls::run(Operation *call, Memory &on) {
           [](auto) {}) // checkOrder() is about them
       .Case([&](zrt::CommitOp op) {
         if (!inApply)
-          proof.report.error(op) << "commits a step that is not being applied";
+          proof.report.opError(op)
+              << "commits a step that is not being applied";
         Expr number = getSlot(op.getOutcomeAttr(), 0).expr;
         if (committed && outcome != number)
-          proof.report.error(op) << "commits a step a second time, with "
-                                    "another outcome";
+          proof.report.opError(op) << "commits a step a second time, with "
+                                      "another outcome";
         committed = op;
         outcome = number;
       })
       .Default([&](Operation *op) {
-        proof.report.error(op)
-            << "'" << op->getName() << "' is not known to the proof";
+        proof.report.opError(op) << "is not known to the proof";
       });
 }

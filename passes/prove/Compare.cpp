@@ -5,10 +5,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialect/zero/CountOf.h"
+#include "passes/prove/Equality.h"
 #include "passes/prove/Example.h"
-#include "passes/prove/StepSemantics.h"
 
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/StringMap.h"
+
+#include <utility>
 
 using namespace mlir;
 using namespace zero;
@@ -19,87 +22,51 @@ class Comparison {
 public:
   Comparison(Proof &proof, const StepSemantics &first,
              const StepSemantics &second)
-      : proof(proof), first(first), second(second) {}
+      : proof(proof), first(first), second(second),
+        equality(proof, first, second) {}
 
   void run();
+  void compareNorms();
 
 private:
   InFlightDiagnostic error(Operation *op) {
     InFlightDiagnostic diagnostic = proof.report.error(op ? op : second.step);
     return diagnostic;
   }
-  void compareContract(const ParameterSemantics &a,
-                       const ParameterSemantics &b);
   void compareParameter(const ParameterSemantics &a,
                         const ParameterSemantics &b);
   void compareElements(const ParameterSemantics &a, const ParameterSemantics &b,
                        const IntervalSemantics &x, const IntervalSemantics &y,
                        int64_t element);
+  /// Adds that a number is |a|, and expected to be |expected|. Numbers differ
+  /// only if there is an example of it.
+  void describeDifference(InFlightDiagnostic &diagnostic, Operation *op, Expr a,
+                          Expr expected, StringRef reason = "");
+  bool differByNorm(Expr a, Expr expected);
+  void reportNorm();
   bool dependsOnNextScale(Expr a);
+  bool areEqual(Expr a, Expr b, const ParameterSemantics *parameter = nullptr) {
+    return equality.areEqual(a, b, parameter);
+  }
   void compareScalars(StringRef kind,
                       ArrayRef<std::pair<std::string, Number>> a,
-                      ArrayRef<std::pair<std::string, Number>> b);
+                      ArrayRef<std::pair<std::string, Number>> b,
+                      bool isApplied = true);
 
   Proof &proof;
   const StepSemantics &first;
   const StepSemantics &second;
+  Equality equality;
+  /// A gradient that differs by its norm only.
+  struct Clipped {
+    Operation *writer;
+    StringRef name;
+    Expr actual;
+    Expr expected;
+  };
+  std::optional<Clipped> clipped;
 };
 } // namespace
-
-void Comparison::compareContract(const ParameterSemantics &a,
-                                 const ParameterSemantics &b) {
-  ParameterOp one = a.op, two = b.op;
-  StringRef name = one.getSymName();
-  auto differ = [&](StringRef what, const llvm::Twine &x,
-                    const llvm::Twine &y) {
-    error(two) << what << " of '" << name << "' is " << y << ", expected " << x;
-  };
-  auto shapeOf = [](ParameterOp op) {
-    std::string text;
-    llvm::raw_string_ostream os(text);
-    llvm::interleave(op.getShape(), os, "x");
-    return text;
-  };
-  auto toText = [](auto value) {
-    std::string text;
-    llvm::raw_string_ostream(text) << value;
-    return text;
-  };
-  if (one.getShape() != two.getShape())
-    differ("shape", shapeOf(one), shapeOf(two));
-  if (one.getValueType().getPlacements() !=
-          two.getValueType().getPlacements() ||
-      one.getValueType().getPresent() != two.getValueType().getPresent())
-    differ("placement", toText(one.getValueType()), toText(two.getValueType()));
-  if (a.arrivesOver != b.arrivesOver)
-    differ("set of axes over which ranks have shares of the gradient",
-           first.axes.describe(a.arrivesOver),
-           second.axes.describe(b.arrivesOver));
-  if (one.getDtype() != two.getDtype())
-    differ("storage type", toText(one.getDtype()), toText(two.getDtype()));
-  if (one.getOptional() != two.getOptional())
-    differ("optional flag", one.getOptional() ? "set" : "not set",
-           two.getOptional() ? "set" : "not set");
-  if (one.getUses() != two.getUses())
-    differ("number of uses", llvm::Twine(one.getUses()),
-           llvm::Twine(two.getUses()));
-  if (a.arrival != b.arrival)
-    differ("type of arriving gradients", toText(a.arrival), toText(b.arrival));
-  if (a.normalization != b.normalization)
-    differ("normalization of an arriving gradient", toString(a.normalization),
-           toString(b.normalization));
-  if (!b.summedReduceDtype.holds(a.summedReduceDtype))
-    differ("reduce dtype of sums over elements", a.summedReduceDtype.describe(),
-           b.summedReduceDtype.describe());
-  // Of a role that one step does not have, compareElements() tells.
-  for (auto [role, type] : a.types)
-    if (Type other = b.types.lookup(role);
-        other && other != type && a.elements > 0)
-      differ("type of '" + role.getValue().str() + "'", toText(type),
-             toText(other));
-  if (!b.kept.holds(a.kept))
-    differ("type of kept gradients", a.kept.describe(), b.kept.describe());
-}
 
 /// How much there is to read.
 static size_t getSize(Expr a) {
@@ -135,6 +102,60 @@ static std::optional<Rational> getShare(Algebra &algebra, Expr a,
                          {y.coefficient.denominator, y.coefficient.numerator});
 }
 
+void Comparison::describeDifference(InFlightDiagnostic &diagnostic,
+                                    Operation *op, Expr a, Expr expected,
+                                    StringRef reason) {
+  std::string example =
+      findExample(proof.algebra, a, expected, second.getNumRanks());
+  diagnostic << " is " << toString(a, expected)
+             << (example.empty() ? ", not shown equal to " : ", expected ")
+             << toString(expected, a) << reason;
+  Report::attach(diagnostic, op->getLoc(), example);
+}
+
+/// Whether |base| is a number of all elements that is made of gradients, such
+/// as a norm or a clip coefficient.
+static bool isOfNorm(BaseRef base) {
+  return !base->isElement && (base->hasGradient || base->isUndefined);
+}
+
+/// Whether |a| and |expected| are equal but for norms.
+bool Comparison::differByNorm(Expr a, Expr expected) {
+  auto withoutNorms = [&](Expr number) {
+    return proof.algebra.substitute(number, [&](BaseRef base) -> Expr {
+      return isOfNorm(base) ? proof.algebra.state("any norm") : nullptr;
+    });
+  };
+  return a != expected && withoutNorms(a) == withoutNorms(expected);
+}
+
+/// Reports the norm once, although all parameters may be clipped by it.
+void Comparison::reportNorm() {
+  unsigned errors = proof.report.getNumErrors();
+  compareScalars("result", first.results, second.results);
+  if (proof.report.getNumErrors() > errors)
+    return;
+  // The step reports no norm.
+  auto find = [&](Expr number, Expr other) {
+    llvm::DenseSet<BaseRef> known;
+    visitBases(other, [&](BaseRef base) { known.insert(base); });
+    BaseRef found = nullptr;
+    visitBases(
+        number,
+        [&](BaseRef base) {
+          if (!found && isOfNorm(base) && !known.contains(base))
+            found = base;
+        },
+        [](BaseRef base) { return !isOfNorm(base); });
+    return found ? proof.algebra.product({1, 1}, {{found, 1}}) : number;
+  };
+  auto [writer, name, actual, expected] = *clipped;
+  InFlightDiagnostic diagnostic = error(writer);
+  diagnostic << "what multiplies the gradient of '" << name << "'";
+  describeDifference(diagnostic, writer ? writer : second.step,
+                     find(actual, expected), find(expected, actual));
+}
+
 /// Whether |a| contains the loss scale of the next step.
 bool Comparison::dependsOnNextScale(Expr a) {
   bool depends = false;
@@ -164,7 +185,7 @@ void Comparison::compareElements(const ParameterSemantics &a,
       error(b.writer) << "'" << op.getSymName() << "' has no " << role;
       continue;
     }
-    bool differs = number->expr != expected.expr;
+    bool differs = !areEqual(number->expr, expected.expr, &a);
     std::optional<Narrowing> narrowing =
         number->roundings.findNarrower(expected.roundings, role);
     if (!differs && !narrowing &&
@@ -179,7 +200,10 @@ void Comparison::compareElements(const ParameterSemantics &a,
     shownRole = role;
     length = size;
   }
-  if (shown && shown->expr != shownExpected->expr) {
+  if (shown && differByNorm(shown->expr, shownExpected->expr)) {
+    if (!clipped)
+      clipped = {b.writer, op.getSymName(), shown->expr, shownExpected->expr};
+  } else if (shown && !areEqual(shown->expr, shownExpected->expr, &a)) {
     InFlightDiagnostic diagnostic = error(b.writer);
     if (dependsOnNextScale(shown->expr)) {
       diagnostic << "element " << element << " of '" << op.getSymName()
@@ -187,36 +211,46 @@ void Comparison::compareElements(const ParameterSemantics &a,
                  << second.lossScale
                  << " as it is for the next step, expected the version that "
                     "multiplied its gradients";
+      Report::attach(diagnostic, second.step->getLoc(),
+                     findExample(proof.algebra, shown->expr,
+                                 shownExpected->expr, second.getNumRanks()));
       return;
     }
     diagnostic << "element " << element << " of '" << op.getSymName()
-               << "': new " << shownRole << " is " << toString(shown->expr)
-               << ", expected " << toString(shownExpected->expr);
-    if (auto ratio = getShare(proof.algebra, shown->expr, shownExpected->expr))
-      diagnostic << ": its gradient counts " << ratio->numerator
-                 << (ratio->denominator == 1
-                         ? ""
-                         : "/" + std::to_string(ratio->denominator))
-                 << " times";
+               << "': new " << shownRole;
     Operation *writer = b.writer ? b.writer : second.step;
-    Report::attach(diagnostic, writer->getLoc(),
-                   findExample(proof.algebra, shown->expr, shownExpected->expr,
-                               second.getNumRanks()));
+    std::string share;
+    llvm::raw_string_ostream os(share);
+    if (auto ratio = getShare(proof.algebra, shown->expr, shownExpected->expr))
+      os << ": its gradient counts " << ratio->numerator
+         << (ratio->denominator == 1 ? ""
+                                     : "/" + std::to_string(ratio->denominator))
+         << " times";
+    describeDifference(diagnostic, writer, shown->expr, shownExpected->expr,
+                       share);
     if (a.writer)
       diagnostic.attachNote(a.writer->getLoc()) << "expected by this update";
   } else if (shown && !shownNarrowing) {
-    error(b.writer) << "element " << element << " of '" << op.getSymName()
-                    << "': its gradient travels as "
-                    << shown->reduceDtype.describe() << ", expected "
-                    << (shownExpected->reduceDtype == Precision()
-                            ? "its own type"
-                            : shownExpected->reduceDtype.describe());
+    InFlightDiagnostic diagnostic = error(b.writer);
+    diagnostic << "element " << element << " of '" << op.getSymName()
+               << "': its gradient travels as " << shown->reduceDtype.describe()
+               << ", expected "
+               << (shownExpected->reduceDtype == Precision()
+                       ? "its own type"
+                       : shownExpected->reduceDtype.describe());
+    Report::attach(
+        diagnostic, diagnostic.getUnderlyingDiagnostic()->getLocation(),
+        findRounding(shown->reduceDtype, shownExpected->reduceDtype));
   } else if (shown) {
-    error(b.writer) << "element " << element << " of '" << op.getSymName()
-                    << "': " << shownNarrowing->source.describe() << " in new "
-                    << shownRole << " went through "
-                    << shownNarrowing->actual.describe() << ", expected "
-                    << shownNarrowing->expected.describe();
+    InFlightDiagnostic diagnostic = error(b.writer);
+    diagnostic << "element " << element << " of '" << op.getSymName()
+               << "': " << shownNarrowing->source.describe() << " in new "
+               << shownRole << " went through "
+               << shownNarrowing->actual.describe() << ", expected "
+               << shownNarrowing->expected.describe();
+    Report::attach(
+        diagnostic, diagnostic.getUnderlyingDiagnostic()->getLocation(),
+        findRounding(shownNarrowing->actual, shownNarrowing->expected));
   }
   for (auto &[role, number] : y.roles)
     if (!x.find(role))
@@ -226,7 +260,7 @@ void Comparison::compareElements(const ParameterSemantics &a,
 
 void Comparison::compareParameter(const ParameterSemantics &a,
                                   const ParameterSemantics &b) {
-  compareContract(a, b);
+  compareContract(proof, first, second, a, b);
   ParameterOp op = a.op;
   int64_t end = a.elements;
   auto x = a.intervals.begin(), y = b.intervals.begin();
@@ -257,7 +291,8 @@ void Comparison::compareParameter(const ParameterSemantics &a,
 
 void Comparison::compareScalars(StringRef kind,
                                 ArrayRef<std::pair<std::string, Number>> a,
-                                ArrayRef<std::pair<std::string, Number>> b) {
+                                ArrayRef<std::pair<std::string, Number>> b,
+                                bool isApplied) {
   llvm::StringMap<const Number *> expectedByName, byName;
   for (auto &[name, number] : a)
     expectedByName.try_emplace(name, &number);
@@ -267,19 +302,20 @@ void Comparison::compareScalars(StringRef kind,
     const Number *number = byName.lookup(name);
     if (!number)
       error(second.step) << kind << " '" << name << "' is missing";
-    else if (number->expr != expected.expr) {
+    else if (isApplied ? !areEqual(number->expr, expected.expr)
+                       : number->expr != expected.expr) {
       InFlightDiagnostic diagnostic = error(second.step);
-      diagnostic << kind << " '" << name << "' is " << toString(number->expr)
-                 << ", expected " << toString(expected.expr);
-      Report::attach(diagnostic, second.step->getLoc(),
-                     findExample(proof.algebra, number->expr, expected.expr,
-                                 second.getNumRanks()));
+      diagnostic << kind << " '" << name << "'";
+      describeDifference(diagnostic, second.step, number->expr, expected.expr);
     } else if (auto narrowing =
                    number->roundings.findNarrower(expected.roundings)) {
-      error(second.step) << kind << " '" << name
-                         << "': " << narrowing->source.describe()
-                         << " went through " << narrowing->actual.describe()
-                         << ", expected " << narrowing->expected.describe();
+      InFlightDiagnostic diagnostic = error(second.step);
+      diagnostic << kind << " '" << name
+                 << "': " << narrowing->source.describe() << " went through "
+                 << narrowing->actual.describe() << ", expected "
+                 << narrowing->expected.describe();
+      Report::attach(diagnostic, second.step->getLoc(),
+                     findRounding(narrowing->actual, narrowing->expected));
     }
   }
   for (auto &[name, number] : b)
@@ -290,23 +326,24 @@ void Comparison::compareScalars(StringRef kind,
 
 void Comparison::run() {
   if (!(first.axes == second.axes)) {
-    error(second.step) << "runs on " << countOf(second.getNumRanks(), "rank")
-                       << " over " << second.axes.describe(second.axes.getAll())
-                       << ", expected " << first.getNumRanks() << " over "
-                       << first.axes.describe(first.axes.getAll());
+    proof.report.opError(second.step)
+        << "runs on " << countOf(second.getNumRanks(), "rank") << " over "
+        << second.axes.describe(second.axes.getAll()) << ", expected "
+        << first.getNumRanks() << " over "
+        << first.axes.describe(first.axes.getAll());
     return;
   }
   if (first.lossScale != second.lossScale)
-    error(second.step) << "has "
-                       << (second.lossScale.empty()
-                               ? "no loss scale"
-                               : "loss scale @" + second.lossScale)
-                       << ", expected "
-                       << (first.lossScale.empty() ? "none"
-                                                   : "@" + first.lossScale);
+    proof.report.opError(second.step)
+        << "has "
+        << (second.lossScale.empty() ? "no loss scale"
+                                     : "loss scale @" + second.lossScale)
+        << ", expected "
+        << (first.lossScale.empty() ? "none" : "@" + first.lossScale);
   if (first.inputs.size() != second.inputs.size())
-    error(second.step) << "takes " << countOf(second.inputs.size(), "scalar")
-                       << " at apply, expected " << first.inputs.size();
+    proof.report.opError(second.step)
+        << "takes " << countOf(second.inputs.size(), "scalar")
+        << " at apply, expected " << first.inputs.size();
   for (size_t i = 0; i < std::min(first.inputs.size(), second.inputs.size());
        ++i) {
     const InputSemantics &a = first.inputs[i], &b = second.inputs[i];
@@ -332,11 +369,17 @@ void Comparison::run() {
     if (!first.parameters.contains(name))
       error(parameter.writer)
           << "'" << name.getValue() << "' is updated by one step only";
+  // If nothing else differs, the norm is the cause.
+  bool isOfNorm = clipped && !proof.report.hasErrors();
+  if (isOfNorm)
+    reportNorm();
   compareScalars("counter", first.counters, second.counters);
-  compareScalars("after a skipped step, counter", first.skipped,
-                 second.skipped);
-  compareScalars("initial value of counter", first.initials, second.initials);
-  compareScalars("result", first.results, second.results);
+  compareScalars("after a skipped step, counter", first.skipped, second.skipped,
+                 /*isApplied=*/false);
+  compareScalars("initial value of counter", first.initials, second.initials,
+                 /*isApplied=*/false);
+  if (!isOfNorm)
+    compareScalars("result", first.results, second.results);
   // Callers know results by their position, too.
   for (auto [a, b] : llvm::zip(first.results, second.results))
     if (a.first != b.first) {
@@ -347,11 +390,45 @@ void Comparison::run() {
   for (int i = 0; i < kNumSituations; ++i)
     if (mayHappen(getSituation(i), first) &&
         mayHappen(getSituation(i), second) &&
-        first.outcomes[i] != second.outcomes[i])
-      error(second.step) << "where " << describe(getSituation(i))
-                         << ", the outcome is "
-                         << describeOutcome(second.outcomes[i]) << ", expected "
-                         << describeOutcome(first.outcomes[i]);
+        first.outcomes[i] != second.outcomes[i]) {
+      InFlightDiagnostic diagnostic = error(second.step);
+      diagnostic << "where " << describe(getSituation(i)) << ", the outcome is "
+                 << describeOutcome(second.outcomes[i]) << ", expected "
+                 << describeOutcome(first.outcomes[i]);
+      Report::attach(diagnostic, second.step->getLoc(),
+                     describeExample(getSituation(i), second.outcomes[i]));
+    }
+}
+
+void Comparison::compareNorms() {
+  if (!(first.axes == second.axes))
+    return;
+  for (auto &[name, a] : first.parameters) {
+    auto it = second.parameters.find(name);
+    if (it == second.parameters.end() || a.intervals.empty() ||
+        it->second.intervals.empty())
+      continue;
+    const ParameterSemantics &b = it->second;
+    for (auto &[role, expected] : a.intervals.front().roles) {
+      const Number *number = b.intervals.front().find(role);
+      // A number that ranks gather although each has another one is not known.
+      if (!number || number->expr->isUndefined() ||
+          areEqual(number->expr, expected.expr, &a))
+        continue;
+      // Another difference may be the cause of that of the norm.
+      if (!differByNorm(number->expr, expected.expr))
+        return;
+      if (!clipped)
+        clipped = {b.writer, name.getValue(), number->expr, expected.expr};
+    }
+  }
+  if (clipped)
+    reportNorm();
+}
+
+void prove::compareNorms(Proof &proof, const StepSemantics &first,
+                         const StepSemantics &second) {
+  Comparison(proof, first, second).compareNorms();
 }
 
 void prove::compareSemantics(Proof &proof, const StepSemantics &first,

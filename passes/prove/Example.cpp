@@ -11,8 +11,7 @@
 
 #include "passes/prove/Example.h"
 
-#include "passes/prove/StepSemantics.h"
-
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 
 #include <cmath>
@@ -30,6 +29,10 @@ struct Example {
   double scalar = 0.5; // an input or a counter
   double gradient = 1; // times what tells gradients apart
   double parameter = 1;
+  double tokens = 8; // that a caller counts
+  /// A value for each base that is not known.
+  llvm::function_ref<bool(BaseRef)> isUnknown = nullptr;
+  double unknown = NAN;
 
   double getValue(Expr a) const {
     return algebra.evaluate(a, [&](BaseRef base) { return getValue(base); });
@@ -39,6 +42,8 @@ struct Example {
 } // namespace
 
 std::optional<double> Example::getValue(BaseRef base) const {
+  if (isUnknown && isUnknown(base))
+    return unknown;
   switch (base->kind) {
   case BaseKind::gradient: {
     // 1 and 2 on rank 0, ten times that on rank 1, nothing on others.
@@ -56,7 +61,7 @@ std::optional<double> Example::getValue(BaseRef base) const {
       return isLong ? 2 : 1;
     return base->name == kTokens ? 8 : 4;
   case BaseKind::tokens:
-    return 8;
+    return tokens;
   case BaseKind::input:
   case BaseKind::old:
     return scalar;
@@ -82,12 +87,13 @@ std::optional<double> Example::getValue(BaseRef base) const {
 /// The numbers that |exprs| are given.
 static std::string describeGiven(llvm::ArrayRef<Expr> exprs,
                                  const Example &example) {
-  bool gradients = false, states = false, scalars = false;
+  bool gradients = false, states = false, scalars = false, counts = false;
   bool tokens = false, lossScale = false;
   for (Expr a : exprs)
     visitBases(a, [&](BaseRef base) {
       gradients |= base->kind == BaseKind::gradient;
       states |= base->kind == BaseKind::state;
+      counts |= base->kind == BaseKind::tokens;
       tokens |= base->kind == BaseKind::symbol && base->name == kTokens;
       lossScale |= base->kind == BaseKind::symbol && base->name != kTokens &&
                    base->name != kAccumulation;
@@ -98,11 +104,20 @@ static std::string describeGiven(llvm::ArrayRef<Expr> exprs,
   if (gradients && example.gradient == 0) {
     os << "gradients are 0; ";
   } else if (gradients) {
-    os << (example.isLong ? "gradients of 2 backward passes are 1 and 2"
-                          : "the gradient of 1 backward pass is 1");
-    if (example.ranks > 1)
-      os << " on rank 0, " << (example.isLong ? "10 and 20" : "10")
-         << " on rank 1";
+    double one = example.gradient;
+    auto print = [&](double rank) {
+      os << llvm::format("%g", rank * one);
+      if (example.isLong)
+        os << llvm::format(" and %g", 2 * rank * one);
+    };
+    os << (example.isLong ? "gradients of 2 backward passes are "
+                          : "the gradient of 1 backward pass is ");
+    print(1);
+    if (example.ranks > 1) {
+      os << " on rank 0, ";
+      print(10);
+      os << " on rank 1";
+    }
     if (example.ranks > 2)
       os << ", 0 on others";
     os << "; ";
@@ -110,7 +125,11 @@ static std::string describeGiven(llvm::ArrayRef<Expr> exprs,
   if (states)
     os << llvm::format("old parameters are %g, other state %g; ",
                        example.parameter, example.state);
-  if (tokens)
+  if (llvm::any_of(exprs, [](Expr a) { return a->isUndefined(); }))
+    os << "what is not known is nan; ";
+  if (counts)
+    os << llvm::format("ranks counted %g tokens; ", example.tokens);
+  else if (tokens)
     os << "ranks counted 8 tokens; ";
   if (lossScale)
     os << "the loss scale is 4; ";
@@ -119,8 +138,8 @@ static std::string describeGiven(llvm::ArrayRef<Expr> exprs,
   return text;
 }
 
-static std::string describeExample(Expr a, Expr expected,
-                                   const Example &example) {
+static std::string describeDifference(Expr a, Expr expected,
+                                      const Example &example) {
   std::string text;
   llvm::raw_string_ostream os(text);
   // The sign of nan depends on the machine.
@@ -143,29 +162,135 @@ std::string prove::findExample(Algebra &algebra, Expr a, Expr expected,
     tellsBackwards |=
         base->kind == BaseKind::gradient && base->epoch != Epoch::all;
   });
-  bool isKnown = false;
-  for (bool isLong : {false, true})
-    for (double state : {0.0, 0.25}) {
-      // One backward pass is never the last of several.
-      if (tellsBackwards && !isLong)
-        continue;
-      Example example{algebra, ranks, isLong, state};
-      double value = example.getValue(a);
-      double right = example.getValue(expected);
-      if (!std::isfinite(value) || !std::isfinite(right))
-        continue;
-      if (std::abs(value - right) > 1e-9 * std::abs(right))
-        return describeExample(a, expected, example);
-      isKnown = true;
-    }
-  // Numbers that are alike may still be divided by what can be 0.
-  for (double Example::*zero : {&Example::scalar, &Example::gradient,
-                                &Example::state, &Example::parameter}) {
+  std::vector<Example> examples;
+  for (double gradient : {1.0, -1.0, 0.001})
+    for (bool isLong : {false, true})
+      for (double state : {0.0, 0.25})
+        // One backward pass is never the last of several.
+        if (isLong || !tellsBackwards)
+          examples.push_back(
+              {algebra, ranks, isLong, state, /*scalar=*/0.5, gradient});
+  for (const Example &example : examples) {
+    double value = example.getValue(a);
+    double right = example.getValue(expected);
+    if (std::isfinite(value) && std::isfinite(right) &&
+        std::abs(value - right) > 1e-9 * std::abs(right))
+      return describeDifference(a, expected, example);
+  }
+  // One that is divided by what can be 0, or that reads what is not written.
+  for (double Example::*zero :
+       {&Example::scalar, &Example::gradient, &Example::state,
+        &Example::parameter, &Example::tokens}) {
     Example example{algebra, ranks, /*isLong=*/true, /*state=*/0.25};
     example.*zero = 0;
-    if (isKnown && std::isfinite(example.getValue(a)) !=
-                       std::isfinite(example.getValue(expected)))
-      return describeExample(a, expected, example);
+    examples.push_back(example);
+  }
+  for (const Example &example : examples)
+    if (std::isfinite(example.getValue(a)) !=
+        std::isfinite(example.getValue(expected)))
+      return describeDifference(a, expected, example);
+  return "";
+}
+
+std::string prove::findDependence(Algebra &algebra, Expr a, int64_t ranks,
+                                  llvm::function_ref<bool(BaseRef)> isUnknown) {
+  BaseRef first = nullptr;
+  visitBases(a, [&](BaseRef base) {
+    if (!first && isUnknown(base))
+      first = base;
+  });
+  if (!first)
+    return "";
+  Example example{algebra, ranks, /*isLong=*/true, /*state=*/0.25};
+  example.isUnknown = isUnknown;
+  auto evaluate = [&](double unknown) {
+    example.unknown = unknown;
+    return example.getValue(a);
+  };
+  std::vector<double> others = {2.0, 0.5, 0.0, 1e30, double(NAN)};
+  // Numbers that it may be compared with.
+  visitBases(a, [&](BaseRef base) {
+    for (Expr operand : base->operands)
+      if (auto number = operand->asRational())
+        others.push_back(number->asDouble());
+  });
+  double least = evaluate(1);
+  for (double other : others) {
+    double value = evaluate(other);
+    if (value == least || (std::isnan(value) && std::isnan(least)))
+      continue;
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    auto print = [&](double number) {
+      // The sign of nan depends on the machine.
+      os << llvm::format("%.9g", std::isnan(number) ? double(NAN) : number);
+    };
+    os << "counterexample: " << describeGiven({a}, example) << "it is ";
+    print(least);
+    os << " where " << toString(first) << " is 1, and ";
+    print(value);
+    os << " where this is ";
+    print(other);
+    return text;
   }
   return "";
+}
+
+std::string prove::findDependence(Algebra &algebra, Expr a, int64_t ranks) {
+  return findDependence(algebra, a, ranks, [](BaseRef base) {
+    bool isOwn = base->own || base->hasOwnCount;
+    return base->kind == BaseKind::undefined ||
+           (isOwn && llvm::none_of(base->operands, [](Expr operand) {
+              return operand->getOwn() || operand->hasOwnCount();
+            }));
+  });
+}
+
+std::string prove::findRounding(Precision actual, Precision expected) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  constexpr unsigned kF64Bits = 53;
+  os << "counterexample: ";
+  if (actual.mantissa < expected.mantissa && actual.mantissa < kF64Bits) {
+    // Half a unit in the last place of 1 is rounded to even.
+    os << llvm::format("%.9g", 1 + std::ldexp(1, -int(actual.mantissa)))
+       << " becomes 1";
+    return text;
+  }
+  constexpr unsigned kF64Exponent = 11;
+  if (actual.exponent >= expected.exponent || actual.exponent >= kF64Exponent)
+    return "";
+  os << llvm::format("%.9g", std::ldexp(1, 1 << (actual.exponent - 1)))
+     << " becomes inf";
+  return text;
+}
+
+std::string prove::findRounding(unsigned bits) {
+  Precision narrow;
+  narrow.mantissa = bits;
+  return findRounding(narrow, Precision());
+}
+
+std::string prove::findOverflow(unsigned bits) {
+  constexpr unsigned kF16Bits = 11;
+  return bits == kF16Bits ? "counterexample: the square of 256 is inf in f16"
+         : bits > kF16Bits
+             ? "counterexample: the square of 1e+20 is inf in f32"
+             : "counterexample: the square of 1e+20 is inf in bf16";
+}
+
+std::string prove::describeExample(Situation situation, double outcome) {
+  llvm::SmallVector<llvm::StringRef> parts;
+  if (situation.nonfinite)
+    parts.push_back("a gradient of rank 0 is nan");
+  if (situation.missing)
+    parts.push_back("1 gradient of rank 0 is missing");
+  if (situation.unequal)
+    parts.push_back("rank 0 makes 2 backward passes, the others 1");
+  if (situation.noTokens)
+    parts.push_back("ranks counted 0 tokens");
+  if (parts.empty())
+    parts.push_back("gradients are 1");
+  return "counterexample: " + llvm::join(parts, ", ") + "; the outcome is " +
+         describeOutcome(outcome);
 }

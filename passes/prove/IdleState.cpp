@@ -6,6 +6,8 @@
 
 #include "passes/prove/IdleState.h"
 
+#include "passes/prove/Example.h"
+
 #include "passes/prove/Slots.h"
 
 using namespace mlir;
@@ -37,8 +39,8 @@ void IdleState::readStates() {
     // The caller binds initial values to the parameters of the bucket table.
     zrt::BucketTableOp bound = arrivals.lookup(op.getBucketAttr().getAttr());
     if (!bound)
-      proof.report.error(op) << "is state of " << op.getBucketAttr()
-                             << ", whose gradients never arrive";
+      proof.report.opError(op) << "is state of " << op.getBucketAttr()
+                               << ", whose gradients never arrive";
     if (matters && op.getRole() == "master" &&
         (!bound || bound.getMasterAttr() != op.getBufferAttr()))
       proof.report.error(op)
@@ -109,8 +111,8 @@ void IdleState::fillBuffers(const MeshAxes &axes) {
       continue;
     if (op.getRole() != zrt::Role::parameter &&
         op.getRole() != zrt::Role::state)
-      proof.report.error(op) << "lives across steps and counts as "
-                             << zrt::stringifyRole(op.getRole());
+      proof.report.opError(op) << "lives across steps and counts as "
+                               << zrt::stringifyRole(op.getRole());
     contents.fill(makeSource(algebra, algebra.state(it->second.role)),
                   {algebra.undefined("pads of " + symbol)});
     contents.bucket = it->second.bucket;
@@ -181,8 +183,8 @@ void IdleState::checkSkipped(Operation *transition, Memory &memory,
       diagnostic << "@" << name.getValue()
                  << " changes where a step is not applied: it holds ";
       if (!isOld)
-        diagnostic << toString(piece.element.expr) << ", expected "
-                   << toString(old);
+        diagnostic << toString(piece.element.expr, old) << ", expected "
+                   << toString(old, piece.element.expr);
       else if (contents.bucket != entry.bucket)
         diagnostic << "elements of another bucket, expected those of @"
                    << entry.bucket.getValue();
@@ -190,6 +192,10 @@ void IdleState::checkSkipped(Operation *transition, Memory &memory,
         diagnostic << "what went through " << narrowest.describe()
                    << ", expected " << kept.describe();
       noteMembers(diagnostic, buckets.find(entry.bucket)->second);
+      Report::attach(diagnostic, transition->getLoc(),
+                     isOld ? findRounding(narrowest, kept)
+                           : findExample(algebra, piece.element.expr, old,
+                                         /*ranks=*/1));
       break;
     }
   }
@@ -200,11 +206,14 @@ void IdleState::checkSkipped(Operation *transition, Memory &memory,
                                         op.getIndex()};
     Expr old = idle.slots[slot].expr;
     Expr now = memory.slots[slot].expr;
-    if (now != old)
-      proof.report.error(transition)
-          << "'" << op.getRole()
-          << "' changes where a step is not applied: it is " << toString(now)
-          << ", expected " << toString(old);
+    if (now == old)
+      continue;
+    InFlightDiagnostic diagnostic = proof.report.error(transition);
+    diagnostic << "'" << op.getRole()
+               << "' changes where a step is not applied: it is "
+               << toString(now, old) << ", expected " << toString(old, now);
+    Report::attach(diagnostic, transition->getLoc(),
+                   findExample(algebra, now, old, /*ranks=*/1));
   }
 }
 
@@ -225,6 +234,13 @@ void IdleState::checkReplicas(Operation *transition, Memory &memory) {
                  << " holds other numbers on the owner of an element than on "
                     "the other ranks";
       noteMembers(diagnostic, buckets.find(entry.bucket)->second);
+      for (auto [own, other] : llvm::zip(contents.own, contents.other))
+        if (own.element.expr != other.element.expr) {
+          Report::attach(diagnostic, transition->getLoc(),
+                         findExample(algebra, other.element.expr,
+                                     own.element.expr, /*ranks=*/1));
+          break;
+        }
     }
   }
   for (auto op : program.getOps<zrt::BucketTableOp>())

@@ -159,7 +159,8 @@ Number Calls::sumOverBucket(StringAttr bucketName, const Pieces &addends,
                         ? algebra.undefined("a sum over parts of '" +
                                             member.getValue().str() + "'")
                         : sumOverElements(algebra, addend.expr,
-                                          member.getValue(), over, computedIn));
+                                          member.getValue(), over, computedIn,
+                                          computedIn == addend.nonlinear));
     roundings = roundings.limitedBy(addend.roundings);
     parameter.summedReduceDtype =
         parameter.summedReduceDtype.limitedBy(addend.reduceDtype);
@@ -250,9 +251,9 @@ void Calls::launch(zrt::LaunchOp op) {
     for (Contents *b : kernel.operands)
       if (a != b && kernel.op.getArrayAccess(i) != zrt::Access::read &&
           a->op.getMemory() == b->op.getMemory())
-        proof.report.error(op)
-            << FlatSymbolRefAttr::get(a->op) << " and "
-            << FlatSymbolRefAttr::get(b->op) << " share the memory it writes";
+        proof.report.opError(op)
+            << "writes memory that " << FlatSymbolRefAttr::get(a->op) << " and "
+            << FlatSymbolRefAttr::get(b->op) << " share";
 
   AxisSet owners = 0;
   if (!findOwners(op, kernel.operands, owners))

@@ -160,7 +160,7 @@ static Expr evaluate(Algebra &algebra, Operation &op, ArrayRef<Number> x) {
   if (isa<arith::ExtFOp, arith::TruncFOp>(op))
     return x[0].expr;
   if (isa<math::AbsFOp>(op))
-    return keep("absf");
+    return algebra.magnitude(x[0].expr);
   if (isa<math::CopySignOp>(op))
     return keep("copysign");
   if (isa<arith::MinimumFOp>(op))
@@ -218,6 +218,13 @@ FailureOr<SmallVector<Number>> prove::evaluateBody(
         op.getOperands(), [&](Value value) { return numbers.lookup(value); });
   };
   for (Operation &op : block.without_terminator()) {
+    // What was of the narrow type is what it was.
+    if (auto truncate = dyn_cast<arith::TruncFOp>(op))
+      if (auto extend = truncate.getIn().getDefiningOp<arith::ExtFOp>();
+          extend && extend.getIn().getType() == truncate.getType()) {
+        numbers[truncate] = numbers.lookup(extend.getIn());
+        continue;
+      }
     SmallVector<Number> operands = getOperands(op);
     Number result;
     result.expr = evaluate(algebra, op, operands);

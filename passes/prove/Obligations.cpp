@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/prove/StepSemantics.h"
+#include "passes/prove/Example.h"
 
 #include <cmath>
 
@@ -31,7 +31,11 @@ static bool checkNumber(Proof &proof, Operation *op, const llvm::Twine &what,
         "the number of this rank's backward passes, and the step is applied "
         "where others made another number of them";
   if (!unknown.empty()) {
-    proof.report.error(op) << what << " depends on " << unknown;
+    InFlightDiagnostic diagnostic = proof.report.error(op);
+    diagnostic << what << " depends on " << unknown;
+    Report::attach(
+        diagnostic, op->getLoc(),
+        findDependence(proof.algebra, number, semantics.getNumRanks()));
     return false;
   }
   return true;
@@ -70,10 +74,14 @@ static void checkParameter(Proof &proof, const ParameterSemantics &parameter,
       return;
     }
     if (master && value->expr != master->expr) {
-      proof.report.error(writer)
-          << "'" << name
-          << "' and its master weights become different numbers: "
-          << toString(value->expr) << " and " << toString(master->expr);
+      InFlightDiagnostic diagnostic = proof.report.error(writer);
+      diagnostic << "'" << name
+                 << "' and its master weights become different numbers: "
+                 << toString(value->expr, master->expr) << " and "
+                 << toString(master->expr, value->expr);
+      Report::attach(diagnostic, writer->getLoc(),
+                     findExample(proof.algebra, value->expr, master->expr,
+                                 semantics.getNumRanks()));
       return;
     }
   }
@@ -88,7 +96,15 @@ static void checkParameter(Proof &proof, const ParameterSemantics &parameter,
                << " on, a rank holds " << parameter.elements;
 }
 
+void prove::checkResults(Proof &proof, const StepSemantics &semantics) {
+  for (auto &[name, number] : semantics.results)
+    checkNumber(proof, semantics.step, "result '" + llvm::Twine(name) + "'",
+                number.expr, semantics);
+}
+
 void prove::checkSemantics(Proof &proof, const StepSemantics &semantics) {
+  // A norm that ranks do not agree on makes updates on which they do not agree.
+  checkResults(proof, semantics);
   for (auto &[name, parameter] : semantics.parameters)
     checkParameter(proof, parameter, semantics);
   llvm::StringSet<> counters;
@@ -99,23 +115,26 @@ void prove::checkSemantics(Proof &proof, const StepSemantics &semantics) {
     checkNumber(proof, semantics.step, "counter '" + llvm::Twine(name) + "'",
                 number.expr, semantics);
   }
-  for (auto &[name, number] : semantics.results)
-    checkNumber(proof, semantics.step, "result '" + llvm::Twine(name) + "'",
-                number.expr, semantics);
+  auto report = [&](Situation situation, double outcome) {
+    InFlightDiagnostic diagnostic = proof.report.error(semantics.step);
+    Report::attach(diagnostic, semantics.step->getLoc(),
+                   describeExample(situation, outcome));
+    return diagnostic;
+  };
   for (int i = 0; i < kNumSituations; ++i) {
     Situation situation = getSituation(i);
     if (!mayHappen(situation, semantics))
       continue;
     if (!(semantics.outcomes[i] >= 0 && semantics.outcomes[i] <= 5) ||
         semantics.outcomes[i] != std::floor(semantics.outcomes[i]))
-      proof.report.error(semantics.step)
+      report(situation, semantics.outcomes[i])
           << "where " << describe(situation) << ", the outcome is "
           << describeOutcome(semantics.outcomes[i])
           << ", expected a whole number from 0 to 5";
     bool mayApply = !situation.missing && !situation.noTokens &&
                     (!situation.unequal || semantics.takesUnequal);
     if ((semantics.outcomes[i] == 0) > mayApply)
-      proof.report.error(semantics.step)
+      report(situation, semantics.outcomes[i])
           << "the step is applied where " << describe(situation);
   }
   if (semantics.outcomes[0] != 0)

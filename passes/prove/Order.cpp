@@ -184,7 +184,7 @@ static std::string describe(const Access &access) {
 void OrderChecker::report(Operation *call, const Access &earlier,
                           StringAttr memory) {
   auto stream = cast<zrt::RuntimeCall>(call).getStream();
-  InFlightDiagnostic diagnostic = proof.report.error(call);
+  InFlightDiagnostic diagnostic = proof.report.opError(call);
   diagnostic << "races with " << describe(earlier) << " for @"
              << memory.getValue() << ": on " << zrt::stringifyEvent(path->event)
              << " in state '" << path->from.getValue() << "', stream '"
@@ -257,7 +257,7 @@ void OrderChecker::checkView(zrt::PathStep step) {
     if (follows(static_cast<unsigned>(Stream::compute), earlier) ||
         isListed(table.getWritableAttr(), earlier.event))
       continue;
-    InFlightDiagnostic diagnostic = proof.report.error(table);
+    InFlightDiagnostic diagnostic = proof.report.opError(table);
     diagnostic << "lends @" << memory.getValue() << " to the caller while "
                << describe(earlier)
                << " may use it: add the event of that call to 'writable'";
@@ -364,7 +364,7 @@ void OrderChecker::checkReadable() {
             (events ? isListed(events, access.event)
                     : access.since[compute] == 0))
           continue;
-        InFlightDiagnostic diagnostic = proof.report.error(table);
+        InFlightDiagnostic diagnostic = proof.report.opError(table);
         diagnostic << "lets the caller read @" << memory.getValue() << " while "
                    << describe(access)
                    << " may write it: add the event of that call to 'readable'";

@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/prove/StepSemantics.h"
+#include "passes/prove/Example.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
@@ -68,6 +68,13 @@ bool prove::isTokens(BaseRef base) {
          (base->kind == BaseKind::symbol && base->name == kTokens);
 }
 
+/// Whether a gradient that is finite makes the sum |base| infinite: squares are
+/// taken in a narrow type, or gradients rounded to one with few exponents.
+static bool overflowsInSum(BaseRef base) {
+  constexpr unsigned kF16Bits = 11;
+  return base->value != 0 || base->bits == kF16Bits;
+}
+
 static Ingredients getIngredients(Expr outcome, bool dividesByTokens) {
   Ingredients found;
   visitBases(outcome, [&](BaseRef base) {
@@ -95,6 +102,10 @@ static llvm::StringSet<> getDomain(Expr outcome) {
     if (terms.size() != 1 || terms[0].monomial.size() != 1)
       return;
     auto [inner, exponent] = terms[0].monomial[0];
+    // A magnitude is not finite if the number is not.
+    if (inner->kind == BaseKind::operation && inner->name == "absf" &&
+        inner->operands[0]->asBase())
+      inner = inner->operands[0]->asBase();
     if (inner->kind == BaseKind::gradient && inner->over == 0 &&
         inner->epoch == Epoch::all && exponent > 0)
       domain.insert(base->name);
@@ -112,21 +123,33 @@ void prove::readOutcome(Proof &proof, Operation *op, Expr outcome,
                         StepSemantics &semantics) {
   Ingredients ingredients = getIngredients(outcome, semantics.dividesByTokens);
   if (ingredients.foreign) {
-    proof.report.error(op) << "whether the step is applied depends on "
-                           << toString(ingredients.foreign);
+    auto error = proof.report.consequence(op);
+    error << "whether the step is applied depends on "
+          << toString(ingredients.foreign);
+    error.attach(findDependence(
+        proof.algebra, outcome, semantics.getNumRanks(),
+        [&](BaseRef base) { return base == ingredients.foreign; }));
     return;
   }
   if (ingredients.narrow) {
-    proof.report.error(op) << "whether the step is applied depends on "
-                           << toString(ingredients.narrow)
-                           << ": gradients that are finite overflow there";
+    auto error = proof.report.consequence(op);
+    bool overflows = overflowsInSum(ingredients.narrow);
+    error << "whether the step is applied depends on "
+          << toString(ingredients.narrow)
+          << (overflows ? ": gradients that are finite overflow there"
+                        : ": gradients are rounded before they are summed");
+    error.attach(overflows ? findOverflow(ingredients.narrow->bits)
+                           : findRounding(ingredients.narrow->bits));
     return;
   }
   std::string unknown = describeUnknown(outcome);
   if (!unknown.empty()) {
-    proof.report.error(op) << "ranks may disagree on whether the step is "
-                              "applied: the outcome depends on "
-                           << unknown;
+    auto error = proof.report.consequence(op);
+    error << "ranks may disagree on whether the step is applied: the outcome "
+             "depends on "
+          << unknown;
+    error.attach(
+        findDependence(proof.algebra, outcome, semantics.getNumRanks()));
     return;
   }
   auto [known, isNew] = proof.outcomes.try_emplace(
@@ -147,11 +170,16 @@ void prove::readOutcome(Proof &proof, Operation *op, Expr outcome,
     return;
   llvm::StringSet<> domain = getDomain(outcome);
   for (auto &[name, parameter] : semantics.parameters)
-    if (parameter.op.getNumElements() > 0 && !domain.contains(name.getValue()))
-      proof.report.error(op)
-          << "gradient of '" << name.getValue()
-          << "' is not looked at: the step would be applied with one that is "
-             "not finite";
+    if (parameter.op.getNumElements() > 0 &&
+        !domain.contains(name.getValue())) {
+      auto error = proof.report.consequence(op);
+      error << "gradient of '" << name.getValue()
+            << "' is not looked at: the step would be applied with one that is "
+               "not finite";
+      error.attach("counterexample: a gradient of '" + name.str() +
+                   "' is nan; the outcome is " +
+                   describeOutcome(semantics.outcomes[0]));
+    }
 }
 
 Expr prove::getOutcome(Algebra &algebra, OutcomeOp op,

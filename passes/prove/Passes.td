@@ -21,6 +21,9 @@ def ProvePass : Pass<"zero-prove", "::mlir::ModuleOp"> {
     - an outcome on which ranks may disagree;
     - a read of a value that was never written.
 
+    A lowered or scheduled step declares nothing. Such a step is consistent by itself,
+    and not compared with a step as written; `zero-prove --against` compares it.
+
     *Requires* one step in the module. *Guarantees* the obligations that
     passes/prove/README.md explains; changes nothing.
   }];

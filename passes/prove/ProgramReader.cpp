@@ -69,7 +69,7 @@ bool ProgramReader::initialize() {
   calls.emplace(proof, program, symbols, buckets, semantics);
   idle.emplace(proof, program, symbols, buckets, semantics.axes);
   if (transitions.empty()) {
-    proof.report.error(program) << "has no protocol: no gradient can arrive";
+    proof.report.opError(program) << "has no protocol: no gradient can arrive";
     return false;
   }
   findMeetings();
@@ -264,8 +264,10 @@ void ProgramReader::apply(const Node &node, zrt::TransitionOp transition,
   if (proof.report.hasErrors())
     return;
   readOutcome(proof, committed, calls->outcome, semantics);
-  if (proof.report.hasErrors())
+  if (proof.report.hasErrors()) {
+    applied = std::move(semantics); // the numbers may tell the cause
     return;
+  }
   idle->checkSkipped(transition, refused, /*isSkipped=*/false);
   if (!proof.report.hasErrors())
     idle->checkSkipped(transition, skipped, /*isSkipped=*/true);
@@ -314,10 +316,10 @@ std::optional<StepSemantics> ProgramReader::run() {
              "wait for each other for ever";
   if (!proof.report.hasErrors())
     checkHints();
-  if (proof.report.hasErrors())
+  if (proof.report.hasErrors() && !proof.report.hasOnlyConsequences())
     return std::nullopt;
   if (!applied) {
-    proof.report.error(program) << "can never be applied";
+    proof.report.opError(program) << "can never be applied";
     return std::nullopt;
   }
   return applied;

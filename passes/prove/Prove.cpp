@@ -11,6 +11,8 @@
 #include "passes/prove/Passes.h"
 #include "passes/prove/StepSemantics.h"
 
+#include "llvm/ADT/StringExtras.h"
+
 namespace zero {
 #define GEN_PASS_DEF_PROVEPASS
 #include "passes/prove/Passes.h.inc"
@@ -18,6 +20,23 @@ namespace zero {
 
 using namespace mlir;
 using namespace zero;
+
+/// The meaning of |module|, of which every violation is reported. |reference|
+/// is the step that it is compared with, or null.
+static std::optional<prove::StepSemantics>
+readAndCheck(prove::Proof &proof, ModuleOp module,
+             const prove::StepSemantics *reference) {
+  std::optional<prove::StepSemantics> found =
+      prove::readSemantics(proof, module);
+  if (found && !proof.report.hasErrors())
+    prove::checkSemantics(proof, *found);
+  else if (found && reference)
+    prove::compareNorms(proof, *reference, *found);
+  else if (found)
+    prove::checkResults(proof, *found);
+  proof.report.emitConsequences();
+  return found;
+}
 
 struct ProvedStep::Impl {
   OwningOpRef<ModuleOp> module;
@@ -27,9 +46,8 @@ struct ProvedStep::Impl {
   /// The meaning of |of|, if it breaks no obligation.
   std::optional<prove::StepSemantics> read(ModuleOp of) {
     proof.report.reset();
-    std::optional<prove::StepSemantics> found = prove::readSemantics(proof, of);
-    if (found)
-      prove::checkSemantics(proof, *found);
+    std::optional<prove::StepSemantics> found =
+        readAndCheck(proof, of, semantics ? &*semantics : nullptr);
     if (proof.report.hasErrors())
       return std::nullopt;
     return found;
@@ -77,6 +95,7 @@ ProofSummary ProvedStep::getSummary() const {
     waitsOver |= set;
   summary.waitsOver = semantics.axes.describe(waitsOver);
   summary.takesHints = semantics.takesHints;
+  llvm::append_range(summary.assumed, impl->proof.assumed);
   return summary;
 }
 
@@ -135,6 +154,9 @@ std::vector<std::string> zero::getPreconditions(const ProofSummary &summary) {
     preconditions.push_back(
         "if another backward pass, or discard, follows one that "
         "was begun as the last, it does so on all ranks");
+  if (!summary.assumed.empty())
+    preconditions.push_back("where a caller writes state, " +
+                            llvm::join(summary.assumed, ", "));
   // One line for all parameters that are alike over the same axes.
   llvm::MapVector<StringRef, SmallVector<StringRef>> byAxes;
   for (auto &[name, axes] : summary.replicated)
@@ -160,10 +182,7 @@ struct ProvePass : zero::impl::ProvePassBase<ProvePass> {
     if (failed(removeFlattened(module, copy)))
       return signalPassFailure();
     prove::Proof proof;
-    std::optional<prove::StepSemantics> semantics =
-        prove::readSemantics(proof, module);
-    if (semantics)
-      prove::checkSemantics(proof, *semantics);
+    readAndCheck(proof, module, /*reference=*/nullptr);
     if (proof.report.hasErrors())
       signalPassFailure();
     markAllAnalysesPreserved();

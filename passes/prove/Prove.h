@@ -37,6 +37,8 @@ struct ProofSummary {
   /// Whether ranks wait for each other in a backward pass that is begun with
   /// the hint that it is the last.
   bool takesHints = false;
+  /// The facts of state that a caller who writes state must keep.
+  std::vector<std::string> assumed;
 };
 
 /// The preconditions of a proof on the caller of the step, in sentences.

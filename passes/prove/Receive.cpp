@@ -94,7 +94,7 @@ void ProgramReader::receive(Node &node) {
       if (isa<zrt::WaitWritableOp>(call))
         continue; // of the order only
       if (!isa<zrt::PackOp>(call)) {
-        proof.report.error(&call)
+        proof.report.opError(&call)
             << "runs once per arriving gradient, in an order that differs by "
                "rank"
             << (isa<zrt::Collective>(call) ? ": ranks would wait for each other"
@@ -104,7 +104,7 @@ void ProgramReader::receive(Node &node) {
       ++packs;
     }
   if (packs != 1) {
-    proof.report.error(transition)
+    proof.report.opError(transition)
         << "packs an arriving gradient " << packs << " times, expected once";
     return;
   }

@@ -260,20 +260,44 @@ bool Decider::isOneNumber(Situation situation, std::optional<double> &decided) {
   return true;
 }
 
+/// The numbers with which an outcome is evaluated.
+static std::string describeGiven(Situation situation, const Draw &draw,
+                                 std::optional<Choice> choice) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  double sum = choice ? choice->value : draw.sum;
+  if (choice)
+    os << (choice->sum ? "a sum over '" + choice->sum->name + "' is "
+                       : "each sum over elements is ");
+  else
+    os << "sums over elements are about ";
+  os << llvm::format("%g", std::isnan(sum) ? double(NAN) : sum) << ", "
+     << draw.backwards << " backward passes";
+  if (situation.unequal)
+    os << " (" << draw.first << " on rank 0)";
+  os << llvm::format(", %g tokens",
+                     situation.noTokens ? draw.noTokens : draw.tokens);
+  if (situation.missing)
+    os << ", " << draw.missing << " missing on rank 0";
+  return text;
+}
+
 /// Reports numbers that lead to other outcomes in |situation|.
 void Decider::explain(Situation situation) {
   std::optional<double> decided;
   /// Reports a value that is not the one that is |decided|.
-  auto differs = [&](double value, const llvm::Twine &reason) {
+  auto differs = [&](double value, const llvm::Twine &reason,
+                     const std::string &given) {
     if (!decided)
       decided = value;
     if (*decided == value)
       return false;
-    proof.report.error(op) << "where " << describe(situation)
-                           << ", the outcome is " << describeOutcome(*decided)
-                           << " or " << describeOutcome(value) << reason
-                           << ": it depends on more than that, or ranks "
-                              "disagree";
+    auto error = proof.report.consequence(op);
+    error << "where " << describe(situation) << ", the outcome is "
+          << describeOutcome(*decided) << " or " << describeOutcome(value)
+          << reason << ": it depends on more than that, or ranks disagree";
+    error.attach("counterexample: " + given + "; the outcome is " +
+                 describeOutcome(value));
     return true;
   };
   SmallVector<std::optional<Choice>> infections;
@@ -288,7 +312,8 @@ void Decider::explain(Situation situation) {
         if (differs(evaluate(situation, draw, infection, viewer),
                     infection && infection->sum
                         ? " (a gradient of '" + infection->sum->name + "')"
-                        : std::string()))
+                        : std::string(),
+                    describeGiven(situation, draw, infection)))
           return;
   // Finite sums of every size, alone and together.
   SmallVector<BaseRef> sums{nullptr};
@@ -306,20 +331,21 @@ void Decider::explain(Situation situation) {
             << " is " << llvm::format("%g", value) << ")";
         if (differs(evaluate(situation, kDraws[0], Choice{sum, value},
                              Viewer::first),
-                    reason))
+                    reason,
+                    describeGiven(situation, kDraws[0], Choice{sum, value})))
           return;
       }
-  proof.report.error(op) << "where " << describe(situation)
-                         << ", the proof does not know that the outcome is "
-                         << describeOutcome(*decided)
-                         << " for all sums of gradients";
+  proof.report.consequence(op)
+      << "where " << describe(situation)
+      << ", the proof does not know that the outcome is "
+      << describeOutcome(*decided) << " for all sums of gradients";
 }
 
 std::optional<Outcomes> Decider::run() {
   if (kinds.size() > kMostKinds) {
-    proof.report.error(op) << "the outcome treats gradients in " << kinds.size()
-                           << " ways, at most " << kMostKinds
-                           << " are known to the proof";
+    proof.report.consequence(op)
+        << "the outcome treats gradients in " << kinds.size()
+        << " ways, at most " << kMostKinds << " are known to the proof";
     return std::nullopt;
   }
   Outcomes outcomes = {};

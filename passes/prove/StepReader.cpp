@@ -253,7 +253,7 @@ bool StepReader::readScalar(Operation &op) {
       .Case([&](UnstackOp op) {
         auto it = vectors.find(op.getVector());
         if (it == vectors.end())
-          proof.report.error(op) << "takes apart what is no stack of scalars";
+          proof.report.opError(op) << "takes apart what is no stack of scalars";
         else
           for (auto [result, number] :
                llvm::zip_equal(op.getScalars(), it->second))
@@ -327,7 +327,7 @@ bool StepReader::read(Operation &op) {
         Array other = arrays.lookup(op.getRhs());
         Array &sum = copy(op.getLhs(), op.getSum());
         if (sum.source != other.source) {
-          proof.report.error(op)
+          proof.report.opError(op)
               << "adds elements of @" << sum.source.getValue() << " and of @"
               << other.source.getValue();
           return false;
@@ -347,6 +347,13 @@ bool StepReader::read(Operation &op) {
         return true;
       })
       .Case([&](NormOp op) {
+        // A norm of one parameter alone has no other element to compare with.
+        llvm::SmallDenseSet<StringAttr> counted;
+        for (Value input : op.getInputs())
+          if (StringAttr source = arrays.lookup(input).source;
+              source && !counted.insert(source).second)
+            proof.report.opError(op)
+                << "counts the gradient of '" << source.getValue() << "' twice";
         Number &norm = scalars[op.getNorm()] =
             getSumSquares(op.getInputs(), /*isWhole=*/true);
         norm.expr = algebra.squareRoot(norm.expr);
@@ -372,14 +379,13 @@ bool StepReader::read(Operation &op) {
       .Case([&](ReadScheduleOp op) { return readSchedule(op); })
       .Case([&](AdvanceOp op) {
         if (op.getOutcome() != outcome)
-          proof.report.error(op)
+          proof.report.opError(op)
               << "runs under another outcome than the step's";
         return advance(op.getRuleSymbol());
       })
       .Case([&](ReturnOp op) { return finish(op), true; })
       .Default([&](Operation *op) {
-        proof.report.error(op)
-            << "'" << op->getName() << "' is not known to the proof";
+        proof.report.opError(op) << "is not known to the proof";
         return false;
       });
 }
@@ -408,8 +414,8 @@ void StepReader::finish(ReturnOp op) {
     return;
   }
   if (!outcome)
-    proof.report.error(step) << "has updates and no outcome: they would run "
-                                "with gradients that are missing";
+    proof.report.opError(step) << "has updates and no outcome: they would run "
+                                  "with gradients that are missing";
 }
 
 std::optional<StepSemantics> StepReader::run() {

@@ -69,7 +69,7 @@ std::vector<std::string> MeshAxes::getNames() const {
 bool prove::readMesh(Proof &proof, Operation *step, MeshOp mesh,
                      StepSemantics &semantics) {
   if (!mesh) {
-    proof.report.error(step) << "is on no mesh of this module";
+    proof.report.opError(step) << "is on no mesh of this module";
     return false;
   }
   semantics.step = step;
@@ -270,7 +270,8 @@ Number prove::makeSum(Algebra &algebra, Expr sum, Roundings roundings) {
 }
 
 Expr prove::sumOverElements(Algebra &algebra, Expr element, StringRef parameter,
-                            AxisSet over, Precision computedIn) {
+                            AxisSet over, Precision computedIn,
+                            bool isTakenThere) {
   unsigned bits = computedIn.mantissa;
   constexpr unsigned kF64Bits = 53;
   Expr sum = algebra.mapTerms(element, [&](const Term &term) {
@@ -278,14 +279,15 @@ Expr prove::sumOverElements(Algebra &algebra, Expr element, StringRef parameter,
     for (auto factor : term.monomial)
       (factor.first->isElement ? elements : scalars).push_back(factor);
     Expr each = algebra.product({1, 1}, elements);
-    return algebra.multiply(algebra.product(term.coefficient, scalars),
-                            algebra.base({BaseKind::sumOver,
-                                          parameter.str(),
-                                          Epoch::all,
-                                          over,
-                                          0,
-                                          {each},
-                                          bits < kF64Bits ? bits : 0}));
+    return algebra.multiply(
+        algebra.product(term.coefficient, scalars),
+        algebra.base({BaseKind::sumOver,
+                      parameter.str(),
+                      Epoch::all,
+                      over,
+                      double(bits < kF64Bits && isTakenThere),
+                      {each},
+                      bits < kF64Bits ? bits : 0}));
   });
   return sum;
 }

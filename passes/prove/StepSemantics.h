@@ -24,6 +24,7 @@
 
 #include <array>
 #include <map>
+#include <set>
 
 namespace zero::prove {
 
@@ -163,11 +164,52 @@ public:
     ++errors;
     return op->emitError();
   }
+  /// For a message whose subject is |op|: begins with its name, as the errors
+  /// of verifiers do.
+  mlir::InFlightDiagnostic opError(mlir::Operation *op) {
+    ++errors;
+    return op->emitOpError();
+  }
   /// Adds |example| to a diagnostic, if there is one.
   static void attach(mlir::InFlightDiagnostic &diagnostic, mlir::Location loc,
                      const std::string &example) {
     if (!example.empty())
       diagnostic.attachNote(loc) << example;
+  }
+  /// A message that is emitted by emitConsequences().
+  class Consequence {
+  public:
+    Consequence(Report &report, mlir::Operation *op) : report(report), op(op) {}
+    ~Consequence() {
+      report.consequences.push_back({op, std::move(text), std::move(example)});
+    }
+    template <typename T> Consequence &operator<<(const T &part) {
+      llvm::raw_string_ostream(text) << part;
+      return *this;
+    }
+
+    void attach(std::string numbers) { example = std::move(numbers); }
+
+  private:
+    Report &report;
+    mlir::Operation *op;
+    std::string text, example;
+  };
+  /// An error whose cause may be reported before it, although it is found
+  /// later: a wrong norm makes a wrong outcome.
+  Consequence consequence(mlir::Operation *op) {
+    ++errors;
+    return Consequence(*this, op);
+  }
+  void emitConsequences() {
+    for (auto &[op, text, example] : consequences) {
+      mlir::InFlightDiagnostic diagnostic = op->emitError() << text;
+      attach(diagnostic, op->getLoc(), example);
+    }
+    consequences.clear();
+  }
+  bool hasOnlyConsequences() const {
+    return errors > 0 && errors == consequences.size();
   }
   /// For an error that was emitted elsewhere.
   void count() { ++errors; }
@@ -178,6 +220,8 @@ public:
 
 private:
   unsigned errors = 0;
+  std::vector<std::tuple<mlir::Operation *, std::string, std::string>>
+      consequences;
 };
 
 /// A clip coefficient, and the parameters whose norm it depends on.
@@ -193,6 +237,9 @@ struct Proof {
   /// Whether steps are compared with a reference, which defines the updates.
   bool hasReference = false;
   Report report;
+  /// The facts of state by which numbers were shown to be equal, in words. A
+  /// caller that writes state must not break them.
+  std::set<std::string> assumed;
   /// Clippings by factor. All gradients of a step have the same factor.
   llvm::DenseMap<Expr, Clipping> clippings;
   /// The gradients in a number, except those in norms.
@@ -213,10 +260,20 @@ std::optional<StepSemantics> readProgram(Proof &proof, zrt::ProgramOp program);
 /// Reports violations of the obligations of every step that need the whole
 /// |semantics|.
 void checkSemantics(Proof &proof, const StepSemantics &semantics);
+/// Of these, violations in results such as norms.
+void checkResults(Proof &proof, const StepSemantics &semantics);
 
 /// Reports differences of |second| from |first|.
 void compareSemantics(Proof &proof, const StepSemantics &first,
                       const StepSemantics &second);
+/// Reports norms of |second| that differ from those of |first|, if that is the
+/// only difference of an element.
+void compareNorms(Proof &proof, const StepSemantics &first,
+                  const StepSemantics &second);
+/// Reports what the caller of a step sees of a parameter and is different.
+void compareContract(Proof &proof, const StepSemantics &first,
+                     const StepSemantics &second, const ParameterSemantics &a,
+                     const ParameterSemantics &b);
 void compareActivations(Proof &proof, const StepSemantics &first,
                         const StepSemantics &second);
 
@@ -293,9 +350,11 @@ Number makeSum(Algebra &algebra, Expr sum, Roundings roundings);
 
 /// A sum over the elements of a parameter, term by term. Each rank has elements
 /// of its own over the axes |over|. |computedIn| is the narrowest type of the
-/// addends.
+/// addends, in which they are taken if |isTakenThere|, and not only the
+/// gradients that they are made of.
 Expr sumOverElements(Algebra &algebra, Expr element, llvm::StringRef parameter,
-                     AxisSet over, Precision computedIn = {});
+                     AxisSet over, Precision computedIn = {},
+                     bool isTakenThere = false);
 
 } // namespace zero::prove
 

@@ -39,7 +39,7 @@ bool StepReader::readPrepare(PrepareOp op) {
   // Only counters depend on it.
   auto optimizer = symbols.lookup<OptimizerOp>(op.getOptimizerAttr().getAttr());
   if (op.getOutcome() != outcome && !optimizer.getCounterNames().empty())
-    proof.report.error(op) << "runs under another outcome than the step's";
+    proof.report.opError(op) << "runs under another outcome than the step's";
   auto hyper = llvm::map_to_vector(op.getHyper(),
                                    [&](Value value) { return scalar(value); });
   auto values = prepare(optimizer, op.getGroup(), hyper);
@@ -145,7 +145,7 @@ bool StepReader::readUpdate(UpdateOp op) {
 
 bool StepReader::readUpdateBucket(UpdateBucketOp op) {
   if (op.getOutcome() != outcome)
-    proof.report.error(op) << "runs under another outcome than the step's";
+    proof.report.opError(op) << "runs under another outcome than the step's";
   auto optimizer = symbols.lookup<OptimizerOp>(op.getOptimizerAttr().getAttr());
   Array &array = arrays[op.getGradient()];
   if (array.source != op.getBucketAttr().getAttr()) {

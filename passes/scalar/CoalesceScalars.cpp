@@ -39,14 +39,14 @@ static DenseMap<Operation *, unsigned> computeLevels(Block &block) {
   return levels;
 }
 
-/// Replaces |reductions|, which do not depend on each other, by one over the
-/// axes of all of them. A scalar that is replicated over a further axis counts
-/// once there.
+/// Replaces |reductions|, none of which depends on another, by one all-reduce
+/// over the union of their axes. A scalar that is replicated over one of these
+/// axes is counted once there.
 static void stack(ArrayRef<AllReduceOp> reductions) {
   llvm::SetVector<Attribute> axes;
   for (AllReduceOp op : reductions)
     axes.insert(op.getAxes().begin(), op.getAxes().end());
-  // The last one's operand is the last to be defined.
+  // The operand of the last reduction is defined after all other operands.
   AllReduceOp last = reductions.back();
   OpBuilder builder(last);
   Location loc = builder.getFusedLoc(llvm::map_to_vector(
@@ -93,7 +93,7 @@ struct CoalesceScalarsPass
       for (auto &[level, reductions] : groups)
         if (reductions.size() > 1)
           stack(reductions);
-      // Users of an earlier reduction may stand before the stacked one.
+      // An earlier reduction may have users in front of the stacked one.
       sortTopologically(&block);
     }
   }

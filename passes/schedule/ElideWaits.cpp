@@ -26,21 +26,23 @@ using zrt::Stream;
 
 namespace {
 constexpr size_t kNumStreams = zrt::getMaxEnumValForStream() + 1;
-/// A place in a stream: how many records of a path are in front of it.
+/// A place in a stream, as the number of records of the path in front of it.
 using Place = int32_t;
 constexpr Place kNever = std::numeric_limits<Place>::max();
 constexpr Place kNow = kNever - 1;
 /// By stream.
 using Places = std::array<Place, kNumStreams>;
 
-/// What streams follow at some point of a path.
+/// For a point of a path: the work that each stream follows.
 struct Knowledge {
-  /// By event: the place in each stream from which on it follows the event, as
-  /// it was recorded last.
+  /// By event: for each stream, the place from which on it follows the last
+  /// record of the event.
   std::vector<Places> follows;
-  /// By stream: the place up to which it follows each other stream.
+  /// By stream: the place of each other stream up to which it follows that
+  /// stream.
   std::array<Places, kNumStreams> upTo;
-  /// The same of the stream of an event when it was recorded on this path.
+  /// By event that this path recorded: the place of each stream that its stream
+  /// followed at that time.
   llvm::DenseMap<unsigned, Places> atRecord;
   Places records = {};
 
@@ -101,7 +103,8 @@ void Elider::wait(WaitKey key, unsigned event, Stream on, Knowledge &known) {
     needed.insert(key);
   auto it = known.atRecord.find(event);
   if (it == known.atRecord.end()) {
-    // Of an earlier path: nothing else is known of what its stream followed.
+    // The record is of an earlier path, and what its stream followed there is
+    // unknown.
     Place &from = known.follows[event][stream];
     from = std::min(from, known.records[stream] + 1);
     return;
@@ -128,8 +131,8 @@ void Elider::visit(Operation *call, FlatSymbolRefAttr arriving,
   }
 }
 
-/// |step| may not happen, so nothing that its handler waits for is known behind
-/// it.
+/// The handler of |step| may not run, so its waits prove nothing for later
+/// calls.
 void Elider::runOptional(zrt::PathStep step, Knowledge &known) {
   llvm::MapVector<unsigned, Places> before;
   auto keep = [&](FlatSymbolRefAttr symbol) {
@@ -239,12 +242,12 @@ void Elider::run() {
   auto transitions = program.getOps<zrt::TransitionOp>();
   if (events.empty() || transitions.empty())
     return;
-  // Where nothing was recorded yet, all has passed.
+  // Nothing is recorded before the first step, so all events have passed.
   llvm::DenseMap<StringAttr, State> states;
   states[(*transitions.begin()).getStateAttr()].assign(events.size(), 0xff);
   std::vector<zrt::Path> paths = zrt::enumeratePaths(program);
-  // Streams only ever follow less, so this ends. A wait that is needed where
-  // more is followed is needed where less is.
+  // A stream follows less in each round, so the loop ends. A wait that is
+  // needed if streams follow more is needed if they follow less.
   for (bool hasChanged = true; hasChanged;) {
     hasChanged = false;
     for (const zrt::Path &path : paths) {

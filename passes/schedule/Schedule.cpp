@@ -28,12 +28,12 @@ using zrt::Stream;
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// A call that may be in flight, and touches some memory.
+/// A call that may be in flight and touches some memory.
 struct InFlight {
-  zrt::RuntimeCall call; // null: the caller, who is ordered with compute
+  zrt::RuntimeCall call; // null: the caller, ordered like the compute stream
   Stream stream;
   bool writes;
-  int64_t step = -1; // of the path; -1: the call is of an earlier path
+  int64_t step = -1; // in the path; -1: a call of an earlier path
 
   bool operator==(const InFlight &other) const {
     return call == other.call && stream == other.stream &&
@@ -41,7 +41,7 @@ struct InFlight {
   }
 };
 
-/// By number of a memory: the last write, and reads behind it.
+/// By number of a memory: the last write, and the reads after it.
 using State = std::vector<SmallVector<InFlight, 2>>;
 
 class Scheduler {
@@ -67,7 +67,7 @@ private:
                  InFlight earlier);
   Uses getUses(zrt::RuntimeCall call, FlatSymbolRefAttr arriving);
   unsigned number(StringAttr memory);
-  /// What the caller does, who touches |buffer| before the path.
+  /// The caller's access of |buffer| before the path.
   void touchByCaller(FlatSymbolRefAttr buffer, bool writes, State &state);
   void touch(unsigned memory, const InFlight &use, bool isOptional,
              State &state);
@@ -90,8 +90,9 @@ private:
   llvm::DenseMap<StringAttr, State> states; // of the protocol
   StringAttr initial;
   bool hasChanged = false;
-  /// The sources of each call's hazards: calls, or the handler of the call for
-  /// what the compute stream did before it.
+  /// The sources of each call's hazards. A source is a call, or the handler of
+  /// the call, which stands for the work of the compute stream before that
+  /// handler.
   llvm::MapVector<Operation *, llvm::SetVector<Operation *>> waits;
   llvm::DenseMap<Attribute, llvm::SetVector<Operation *>> writable;
   llvm::MapVector<zrt::BucketTableOp, llvm::SetVector<Operation *>> readable;
@@ -135,7 +136,8 @@ void Scheduler::touch(unsigned memory, const InFlight &use, bool isOptional,
                       State &state) {
   if (memory >= state.size())
     state.resize(memory + 1);
-  // A write follows all that was in flight; a read replaces one of its stream.
+  // A write follows all accesses in flight. A read replaces an earlier read on
+  // its stream.
   llvm::erase_if(state[memory], [&](const InFlight &other) {
     if (isOptional)
       return other == use;
@@ -148,7 +150,7 @@ void Scheduler::visit(zrt::RuntimeCall call, zrt::PathStep step, int64_t index,
                       State &state) {
   Stream stream = call.getStream();
   Uses uses = getUses(call, step.arriving);
-  // All of them first: a call does not wait for itself.
+  // All hazards are found first: a call does not wait for itself.
   for (auto [memory, writes, isOptional] : uses) {
     if (memory >= state.size())
       state.resize(memory + 1);
@@ -160,7 +162,7 @@ void Scheduler::visit(zrt::RuntimeCall call, zrt::PathStep step, int64_t index,
     touch(memory, {call, stream, writes, index}, isOptional, state);
 }
 
-/// If |step| does not happen, what was in flight before still is.
+/// |step| may not run. What was in flight before it then still is.
 void Scheduler::runOptional(zrt::PathStep step, int64_t index, State &state) {
   llvm::MapVector<unsigned, SmallVector<InFlight, 2>> without;
   for (auto call : step.handler.getBody().getOps<zrt::RuntimeCall>()) {
@@ -178,7 +180,7 @@ void Scheduler::runOptional(zrt::PathStep step, int64_t index, State &state) {
 void Scheduler::touchByCaller(FlatSymbolRefAttr buffer, bool writes,
                               State &state) {
   touch(number(symbols.getMemory(buffer)),
-        // The caller may write, and may not.
+        // The caller may write here, and need not.
         {nullptr, Stream::compute, writes, -1}, /*isOptional=*/writes, state);
 }
 
@@ -196,8 +198,8 @@ void Scheduler::join(StringAttr name, const State &state) {
 }
 
 void Scheduler::walk(const zrt::Path &path, State state) {
-  // Between steps the caller writes parameters and state. Before an apply,
-  // which the compute stream follows, the caller has read parameters.
+  // Between steps the caller writes parameters and state. Before apply the
+  // caller has read parameters, and the compute stream follows these reads.
   if (path.from == initial)
     for (auto op : program.getOps<zrt::StateOp>())
       touchByCaller(op.getBufferAttr(), /*writes=*/true, state);
@@ -216,8 +218,8 @@ void Scheduler::walk(const zrt::Path &path, State state) {
   join(path.to, state);
 }
 
-/// The writes of parameters that the caller may find in flight. Where all are
-/// on the compute stream, the caller waits for that one.
+/// The writes of parameters that may be in flight when the caller reads them.
+/// If all of them are on the compute stream, the caller waits for that stream.
 void Scheduler::findReadable() {
   llvm::SetVector<StringAttr> stateNames;
   for (auto transition : program.getOps<zrt::TransitionOp>())
@@ -244,13 +246,14 @@ void Scheduler::findReadable() {
 // Events
 //===----------------------------------------------------------------------===//
 
-/// "b0.reduced.reduce_scatter": what a call writes, or is about, and its name.
+/// The name of an event. It begins with the buffer that the call writes or
+/// works on, as in "b0.reduced.reduce_scatter".
 static std::string getEventName(Operation *source) {
   if (auto handler = dyn_cast<zrt::HandlerOp>(source))
     return (handler.getSymName() + ".begin").str();
   std::string kind = source->getName().stripDialect().str();
   if (auto launch = dyn_cast<zrt::LaunchOp>(source))
-    // The last buffer is one that the kernel writes, if there is one.
+    // If the kernel writes a buffer, the last buffer is one that it writes.
     if (!launch.getBuffers().empty())
       return (cast<FlatSymbolRefAttr>(launch.getBuffers().getValue().back())
                   .getValue() +
@@ -263,8 +266,8 @@ static std::string getEventName(Operation *source) {
   return kind;
 }
 
-/// The event of |source|, which is recorded behind a call, or where a handler
-/// begins.
+/// The event of |source|. It is recorded behind a call, or at the beginning of
+/// a handler.
 FlatSymbolRefAttr Scheduler::getEvent(Operation *source) {
   FlatSymbolRefAttr &symbol = events[source];
   if (symbol)
@@ -292,8 +295,9 @@ ArrayAttr Scheduler::getEvents(const llvm::SetVector<Operation *> &sources) {
   return ArrayAttr::get(program.getContext(), symbols);
 }
 
-/// Puts those first that may imply others: calls before in the handler itself,
-/// the last one in front, then what was there when the handler began.
+/// Sorts the sources so that those which may imply others are first: calls of
+/// the same handler from the last to the first, then the beginning of the
+/// handler, then calls of other handlers.
 SmallVector<Operation *> Scheduler::sortSources(Operation *call,
                                                 ArrayRef<Operation *> sources) {
   SmallVector<Operation *> inHandler, atBegin, others;
@@ -341,14 +345,15 @@ void Scheduler::run() {
   for (auto handler : program.getOps<zrt::HandlerOp>()) {
     if (!firstHandler)
       firstHandler = handler;
-    // Counted once: blocks lose their order where something is inserted.
+    // Positions are counted once, since an insertion invalidates the order of a
+    // block.
     for (auto [place, call] : llvm::enumerate(handler.getBody().front()))
       places[&call] = place;
   }
   initial = (*transitions.begin()).getStateAttr();
   states[initial];
   std::vector<zrt::Path> paths = zrt::enumeratePaths(program);
-  // Uses in flight are only ever added, so this ends.
+  // Accesses in flight are only added, so the loop ends.
   do {
     hasChanged = false;
     for (const zrt::Path &path : paths)

@@ -10,8 +10,8 @@ using namespace mlir;
 using namespace zero;
 using zrt::Stream;
 
-/// Whether a group over |axes| is one rank, whose sum in place is what is
-/// there.
+/// Whether the groups over |axes| have one rank each. The sum in place is then
+/// the addend itself.
 static bool isAlone(ArrayAttr axes, MeshOp mesh) {
   return mesh.getNumRanks(llvm::to_vector(axes.getAsRange<StringAttr>())) == 1;
 }

@@ -17,11 +17,12 @@
 
 namespace zero {
 
-/// The axes of which something in |program| is on some coordinates only.
+/// The axes over which an op of |program| exists on some coordinates only.
 llvm::SmallVector<mlir::StringAttr> getStageAxes(zrt::ProgramOp program);
 
-/// Leaves in |program| what ranks on |coordinates|, one for each stage axis,
-/// have and do. Kernels, scalars, slots and the protocol stay as they are.
+/// Removes from |program| what ranks on |coordinates| neither hold nor run.
+/// |coordinates| has one coordinate for each axis of stages. Kernels, scalars,
+/// slots and the protocol stay.
 void selectStage(zrt::ProgramOp program,
                  llvm::ArrayRef<AxisCoordinate> coordinates);
 

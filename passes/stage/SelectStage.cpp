@@ -37,7 +37,7 @@ static bool isOn(ValueType type, ArrayRef<AxisCoordinate> coordinates) {
   });
 }
 
-/// Leaves in |sequence| the buckets for which |isHere| holds.
+/// Removes from |sequence| the buckets for which |isHere| does not hold.
 static void shorten(zrt::SequenceOp sequence,
                     llvm::function_ref<bool(Attribute)> isHere) {
   SmallVector<Attribute> buckets, handlers;
@@ -52,8 +52,8 @@ static void shorten(zrt::SequenceOp sequence,
   sequence.setHandlersAttr(builder.getArrayAttr(handlers));
 }
 
-/// Erases handlers that nothing runs, and waits for events that nothing
-/// records, which pass at once.
+/// Erases handlers that no transition runs, and waits for events that no call
+/// records: such events have passed.
 static void eraseUnused(zrt::ProgramOp program) {
   llvm::DenseSet<Attribute> run, recorded;
   for (auto transition : program.getOps<zrt::TransitionOp>())
@@ -89,8 +89,8 @@ void zero::selectStage(zrt::ProgramOp program,
     ValueType place = zrt::getPlace(symbols, op);
     return place && !isOn(place, coordinates);
   };
-  // Users first, since their places are looked up in the symbols that they
-  // name.
+  // Erases users first, since the look-up of their stages needs the symbols
+  // that they name.
   SmallVector<Operation *> calls, tables, buffers;
   program.walk([&](zrt::HandlerOp handler) {
     for (Operation &call : handler.getBody().front())
@@ -110,7 +110,7 @@ void zero::selectStage(zrt::ProgramOp program,
              buffer && !isOn(buffer.getValueType(), coordinates))
       buffers.push_back(buffer);
   }
-  // Records and waits stay: what other calls follow may go through them.
+  // Records and waits stay, since the order of other calls may depend on them.
   for (const auto &list : {calls, tables, buffers})
     for (Operation *op : list)
       op->erase();

@@ -1,0 +1,43 @@
+//===- Equality.cpp - Do two steps compute equal numbers? -----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/prove/Equality.h"
+
+using namespace zero;
+using namespace zero::prove;
+
+RealNumbers &Equality::getNumbers(const ParameterSemantics *parameter) {
+  if (!facts)
+    facts = findFacts(proof.algebra, first, second);
+  std::vector<std::pair<std::string, Expr>> key;
+  if (parameter)
+    for (const IntervalSemantics &interval : parameter->intervals)
+      for (auto &[role, number] : interval.roles)
+        key.push_back({role, number.expr});
+  auto &found = numbers[key];
+  if (!found)
+    found = std::make_unique<RealNumbers>(
+        proof.algebra, parameter
+                           ? addFactsOfState(proof.algebra, *facts, *parameter)
+                           : *facts);
+  return *found;
+}
+
+bool Equality::areEqual(Expr a, Expr b, const ParameterSemantics *parameter) {
+  if (a == b)
+    return true;
+  RealNumbers &known = getNumbers(parameter);
+  // Facts of state are a precondition, so only where there is no other way.
+  if (!withoutState)
+    withoutState =
+        std::make_unique<RealNumbers>(proof.algebra, Facts{facts->isFinite});
+  if (withoutState->areEqual(a, b))
+    return true;
+  if (!known.areEqual(a, b))
+    return false;
+  known.getFacts().describe(a, proof.assumed);
+  return true;
+}
