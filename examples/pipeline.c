@@ -326,8 +326,8 @@ static void *run_rank(void *argument) {
   compare(rank, results.values[TRAIN_RESULT_NORM]);
   zero_rt_counters counters = {.struct_size = sizeof(counters)};
   CHECK(zero_rt_read_counters(runtime, &counters));
-  printf("rank %d, stage %d: %lld tensors sent, %lld of them with their "
-         "extents, %lld reductions of scalars\n",
+  printf("rank %d, stage %d: tensors sent %lld, with their extents %lld; "
+         "reductions of scalars %lld\n",
          number, rank->stage, (long long)counters.activations_sent,
          (long long)counters.activation_headers_sent,
          (long long)counters.scalar_all_reduces);

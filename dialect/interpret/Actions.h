@@ -30,8 +30,7 @@ struct Action {
     call,   ///< a call of the program
     note,   ///< a change of the rank's state between two calls
     poison, ///< fills memory, so that a read of it shows
-    /// From now on the caller may write to the view of the gradient of
-    /// |parameter|.
+    /// From now on the caller may write to the gradient view of |parameter|.
     lend,
     /// The caller has written to the view.
     take,

@@ -20,13 +20,13 @@ static constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 Number Calculator::finish(const Format &format, double value,
                           double inherited) {
-  // The same operands give the same number, and no rounding is left to do. f64
-  // is different: there |value| itself is rounded.
+  // Equal operands give the same number, without a rounding. f64 is an
+  // exception: there |value| itself is rounded.
   if (inherited == 0 && format.precision < kF64.precision &&
       roundTo(format, value) == value)
     return {value, 0};
   double magnitude = std::fabs(value) + inherited;
-  // The reference is itself computed in f64.
+  // The reference computes in f64, too.
   double roundoff = format.getUnitRoundoff() + kF64.getUnitRoundoff();
   double bound = inherited + roundoff * magnitude + format.getTiny();
   if (!(magnitude + bound <= format.largest))
@@ -46,8 +46,8 @@ double Calculator::getSumFactor(const Format &format, int64_t addends) {
 // Operations that round
 //===----------------------------------------------------------------------===//
 
-/// Computes as the machine does: f64 in double, everything else in float and,
-/// if it is narrower, rounded from there.
+/// Computes as the machine does: f64 in double. All other types are computed in
+/// float, and rounded from there if they are narrower.
 template <typename Operation>
 static Number compute(const Format &format, Operation operation) {
   if (format.precision == kF64.precision)
@@ -125,8 +125,8 @@ Number Calculator::sqrt(const Format &format, Number a) const {
   double root = std::sqrt(a.value);
   double inherited = 0;
   if (a.bound > 0)
-    // (x - a) / (sqrt(x) + sqrt(a)), and x may be negative where the bound
-    // reaches zero.
+    // (x - a) / (sqrt(x) + sqrt(a)). If the bound reaches zero, x may be
+    // negative.
     inherited = a.bound < a.value
                     ? a.bound / (root + std::sqrt(a.value - a.bound))
                     : kInfinity;
@@ -205,7 +205,7 @@ static bool isTrue(CmpFPredicate predicate, double a, double b) {
 
 Number Calculator::compare(CmpFPredicate predicate, Number a, Number b) const {
   double slack = a.bound + b.bound;
-  // Written so that an infinite bound or a NaN is uncertain.
+  // The comparison is written so that an infinite bound or a NaN is uncertain.
   bool certain = slack == 0 || std::fabs(a.value - b.value) > slack;
   return {isTrue(predicate, a.value, b.value) ? 1.0 : 0.0, certain ? 0.0 : 1.0};
 }

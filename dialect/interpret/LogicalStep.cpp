@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialect/interpret/StepInterpreter.h"
+#include "dialect/zero/CountOf.h"
 
 #include <cmath>
 
@@ -79,8 +80,8 @@ LogicalResult LogicalStep::bindParameter(StringRef name,
   Parameter &cell = it->second;
   if (cell.value.size() != static_cast<int64_t>(full.size()))
     return step.emitError()
-           << "parameter '" << name << "' has " << cell.value.size()
-           << " elements, got " << full.size();
+           << "parameter '" << name << "' has "
+           << countOf(cell.value.size(), "element") << ", got " << full.size();
   for (auto [i, value] : llvm::enumerate(full))
     cell.value[i] = calculator.read(*cell.value.format, value);
   if (cell.master.format)

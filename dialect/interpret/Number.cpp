@@ -39,7 +39,8 @@ double zero::roundTo(const Format &format, double value) {
     return value;
   if (format.precision == kF32.precision)
     return static_cast<float>(value);
-  // Counted in units in the last place; scaling by a power of two is exact.
+  // The value is counted in units in the last place. Scaling by a power of two
+  // is exact.
   int exponent = std::max(std::ilogb(value), format.minExponent);
   int unit = exponent - format.precision + 1;
   double rounded = std::ldexp(std::nearbyint(std::ldexp(value, -unit)), unit);

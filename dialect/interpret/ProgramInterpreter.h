@@ -77,16 +77,17 @@ private:
             Action::Kind kind = Action::Kind::note) {
     plans[rank].push_back({kind, nullptr, std::move(what), nullptr});
   }
-  /// Orders of streams differ in when gradients arrive, as early as a bucket is
-  /// open or as late as it is closed, in whether the caller writes them to
-  /// views, and in whether it reads parameters. Eight seeds in a row have them
-  /// all.
+  /// An order of streams also chooses when gradients arrive (as soon as a
+  /// bucket is open, or right before it is closed), whether the caller writes
+  /// them to views, and whether the caller reads parameters. Eight consecutive
+  /// seeds have all combinations.
   bool arrivesEarly() const { return seed > 0 && ((seed - 1) & 1); }
   bool usesViews() const { return seed > 0 && ((seed - 1) & 2); }
   bool readsParameters() const { return seed > 0 && !((seed - 1) & 4); }
   void closeBackward(int64_t rank);
-  /// Whether ranks with unequal numbers of backward passes meet in them. A rank
-  /// would then wait for ever, or meet another rank at another backward pass.
+  /// Whether ranks meet in backward passes, and have unequal numbers of them. A
+  /// rank would then wait for ever, or meet another rank in another backward
+  /// pass.
   bool isStuck() { return !window->isEqual() && meetsInBackwards; }
   mlir::LogicalResult runPlans();
   mlir::LogicalResult runSideBySide();

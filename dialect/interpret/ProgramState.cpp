@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialect/interpret/StreamOrder.h"
+#include "dialect/zero/CountOf.h"
 
 using namespace mlir;
 using namespace zero;
@@ -18,8 +19,9 @@ LogicalResult ProgramInterpreter::bindParameter(StringRef name,
   ValueType type = parameter.op.getValueType();
   if (type.getNumElements() != static_cast<int64_t>(full.size()))
     return program.getOp().emitError()
-           << "parameter '" << name << "' has " << type.getNumElements()
-           << " elements, got " << full.size();
+           << "parameter '" << name << "' has "
+           << countOf(type.getNumElements(), "element") << ", got "
+           << full.size();
   const Format &storage = *getFormat(parameter.op.getDtype());
   SmallVector<FlatSymbolRefAttr> targets{parameter.table.getParametersAttr()};
   for (FlatSymbolRefAttr copy :

@@ -53,6 +53,20 @@ getBefore(const StreamQueues &queues, size_t begin) {
   return before;
 }
 
+/// The gradient that is all that |item| touches; null if there is none.
+static const PlacedParameter *getGradient(const StreamQueues::Item &item) {
+  const Action &action = item.action;
+  bool isOfOne = action.kind == Action::Kind::lend ||
+                 isa_and_present<zrt::PackOp>(action.call);
+  return isOfOne ? action.parameter : nullptr;
+}
+
+bool zero::touchOtherGradients(const StreamQueues::Item &a,
+                               const StreamQueues::Item &b) {
+  const PlacedParameter *one = getGradient(a), *other = getGradient(b);
+  return one && other && one != other;
+}
+
 std::optional<Race> zero::findRace(const StreamQueues &queues, size_t begin) {
   struct Use {
     size_t item;
@@ -69,6 +83,7 @@ std::optional<Race> zero::findRace(const StreamQueues &queues, size_t begin) {
       SmallVector<Use> &uses = all[{item.rank, use.memory}];
       for (const Use &other : uses) {
         if (other.item == i || (!other.writes && !use.writes) ||
+            touchOtherGradients(item, queues.getItem(other.item)) ||
             before[i - begin][other.item - begin] ||
             before[other.item - begin][i - begin])
           continue;

@@ -22,6 +22,11 @@ struct Race {
   llvm::BitVector before;
 };
 
+/// Whether |a| and |b| touch one gradient each, and not the same one. Gradients
+/// of a bucket share a buffer, and arrive one by one.
+bool touchOtherGradients(const StreamQueues::Item &a,
+                         const StreamQueues::Item &b);
+
 /// Looks at every pair of items from |begin| on, where those before |begin| are
 /// done. Two items run at the same time in some order if neither must come
 /// before the other. Nothing is reported if queues wait for each other.

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialect/interpret/ShardedStep.h"
+#include "dialect/zero/CountOf.h"
 
 using namespace mlir;
 using namespace zero;
@@ -73,8 +74,9 @@ LogicalResult ShardedStep::bindParameter(StringRef name,
     return step.emitError() << "has no parameter '" << name << "'";
   int64_t elements = findParameter(name).getNumElements();
   if (elements != static_cast<int64_t>(full.size()))
-    return step.emitError() << "parameter '" << name << "' has " << elements
-                            << " elements, got " << full.size();
+    return step.emitError()
+           << "parameter '" << name << "' has " << countOf(elements, "element")
+           << ", got " << full.size();
   BucketState &bucket = *place.bucket;
   for (int64_t rank = 0; rank < ranks.size(); ++rank) {
     Array &whole = bucket.parameters[rank];

@@ -113,7 +113,7 @@ FailureOr<StepResult> StepInterpreter::apply(ArrayRef<RankInputs> perRank) {
   StepResult result;
   result.backwards = window->getBackwards(0);
   if (communicatesInLoop && !window->isEqual()) {
-    // A rank would wait for one that makes no such backward pass.
+    // A rank would wait for a rank that makes no such backward pass.
     result.outcome = 3;
     result.message = describe(3);
     return result;
@@ -141,7 +141,7 @@ FailureOr<StepResult> StepInterpreter::apply(ArrayRef<RankInputs> perRank) {
 }
 
 LogicalResult StepInterpreter::discard(ArrayRef<RankInputs> perRank) {
-  // A step in the zero dialect keeps nothing of a step that is not applied.
+  // A step in the zero dialect keeps no result of a step that is not applied.
   return Window::create(step, ranks.size(), step.getBody().getNumArguments(),
                         expected, perRank);
 }
@@ -187,9 +187,9 @@ void StepInterpreter::evaluateMicroBatches(MicroBatchesOp op) {
       }
     }
   }
-  // The bound holds for any order of summation over backward passes and ranks,
-  // so that a step which reduces in the loop is within it, too: roundings of
-  // the whole sum are charged here, where magnitudes are still known.
+  // The bound holds for any order of summation over backward passes and ranks.
+  // So a step that reduces in the loop is within it, too. The roundings of the
+  // whole sum are charged here, where magnitudes are still known.
   double factor =
       calculator.isTyped()
           ? 0

@@ -84,7 +84,7 @@ protected:
   /// The sum of the token counts over the process group of |rank|; 0 if the
   /// step has no tokens.
   Number sumTokens(int64_t rank);
-  /// Whether gradients can be divided by this number of tokens.
+  /// Whether gradients can be divided by |tokens|.
   static bool isCount(Number tokens);
   Number getClipCoefficient(Number norm, double max, double epsilon);
   /// The norm of |values|, which counts each element once.

@@ -80,7 +80,7 @@ Number StepInterpreter::getSumSquares(ArrayRef<const Array *> arrays) {
     terms += array->size();
   }
   // A phase that lays arrays out in buckets, or slices them, adds the same
-  // squares in another order: the bound holds for any.
+  // squares in another order. The bound holds for any order.
   if (!calculator.isTyped())
     sum.bound +=
         Calculator::getSumFactor(kF64, terms) * (sum.value + sum.bound);
@@ -115,8 +115,8 @@ void StepInterpreter::evaluateReduce(ReduceOp op) {
       auto arrays = llvm::map_to_vector(
           group, [&](int64_t rank) { return &addends[rank]; });
       Array sum = sumInOrder(calculator, *sums[group.front()].format, arrays);
-      // Divides by the scale. The number of backward passes is the same on all
-      // ranks, or the step is refused.
+      // Divides by the scale. If ranks have different numbers of backward
+      // passes, the step is refused.
       if (type.isScaled()) {
         int64_t rank = group.front();
         Symbols symbols{{double(window->getBackwards(rank)), 0},

@@ -51,7 +51,7 @@ LogicalResult ProgramInterpreter::StreamOrder::start(size_t index) {
   const Item &item = queues.getItem(index);
   for (size_t running : started) {
     const Item &other = queues.getItem(running);
-    if (other.rank != item.rank)
+    if (other.rank != item.rank || touchOtherGradients(item, other))
       continue;
     for (const zrt::MemoryUse &use : item.uses)
       for (const zrt::MemoryUse &theirs : other.uses)
@@ -109,9 +109,12 @@ ProgramInterpreter::StreamOrder::getMoves(const llvm::BitVector *among) {
 }
 
 LogicalResult
-ProgramInterpreter::StreamOrder::runUntil(const llvm::BitVector &goal) {
-  // BitVector::test is true if some bit of this is not in the argument.
-  while (goal.test(progress.done)) {
+ProgramInterpreter::StreamOrder::runUntil(SmallVector<size_t> goal) {
+  while (!goal.empty()) {
+    if (progress.done[goal.back()]) {
+      goal.pop_back();
+      continue;
+    }
     std::vector<size_t> moves = getMoves();
     if (moves.empty())
       return owner.program.getOp().emitError()
@@ -132,7 +135,7 @@ LogicalResult ProgramInterpreter::StreamOrder::runRace(const Race &race) {
     if (!progress.done[index] && !started.contains(index) &&
         failed(move(index)))
       return failure();
-  // The order that was drawn is past one of them.
+  // The drawn order has already run one of them.
   return reportRace(queues.getItem(race.second), queues.getItem(race.first),
                     race.use, race.firstWrites);
 }
@@ -142,28 +145,27 @@ LogicalResult ProgramInterpreter::StreamOrder::run(ArrayRef<Actions> plans) {
   for (auto [rank, actions] : llvm::enumerate(plans))
     queues.add(rank, actions);
   queues.extend(progress);
-  llvm::BitVector goal(queues.size());
-  goal.set(0, previousStep);
-  if (failed(runUntil(goal)))
+  if (failed(finishBefore(previousStep)))
     return failure();
   if (auto race = findRace(queues, previousStep))
     return runRace(*race);
-  // All that needs inputs is on the compute stream.
+  // All items that need inputs are on the compute stream.
+  SmallVector<size_t> goal;
   for (size_t i = lastStep; i < queues.size(); ++i)
     if (queues.getStream(queues.getItem(i).queue) == Stream::compute)
-      goal.set(i);
-  return runUntil(goal);
+      goal.push_back(i);
+  return runUntil(std::move(goal));
 }
 
 LogicalResult
 ProgramInterpreter::StreamOrder::waitForParameters(int64_t rank,
                                                    zrt::BucketTableOp table) {
-  llvm::BitVector goal(queues.size());
-  for (size_t i : queues.getWritersOf(rank, table))
-    goal.set(i);
-  return runUntil(goal);
+  return runUntil(queues.getWritersOf(rank, table));
 }
 
-LogicalResult ProgramInterpreter::StreamOrder::finish() {
-  return runUntil(llvm::BitVector(queues.size(), true));
+LogicalResult ProgramInterpreter::StreamOrder::finishBefore(size_t end) {
+  SmallVector<size_t> goal;
+  for (; numFinished < end; ++numFinished)
+    goal.push_back(numFinished);
+  return runUntil(std::move(goal));
 }

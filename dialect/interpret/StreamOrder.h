@@ -5,12 +5,12 @@
 //===----------------------------------------------------------------------===//
 //
 // An item of a queue starts and finishes, and items of other queues may start
-// and finish in between. A call computes when it finishes. An item that starts
-// while another one of its rank writes the same memory, or reads what it is to
-// write, is an error. Calls touch no memory but that which they declare (see
-// ProgramInterpreter::run), so memory needs no poison to show a race.
+// and finish in between. A call computes when it finishes. It is an error if an
+// item starts while another item of its rank writes the same memory, or reads
+// memory that the first item writes. A call touches only the memory that it
+// declares (see ProgramInterpreter::run), so races show without poison.
 //
-// What a step leaves in the queues runs beside the next step.
+// Items that a step leaves in the queues run beside the next step.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,20 +28,21 @@ class ProgramInterpreter::StreamOrder {
 public:
   StreamOrder(ProgramInterpreter &owner, uint64_t seed);
 
-  /// Queues one step of all ranks, and runs until nothing in the queues needs
-  /// the inputs of the step. If some legal order has a race, it is run.
+  /// Queues one step of all ranks, and runs until no item in the queues needs
+  /// the inputs of the step. If a legal order has a race, this order is run.
   mlir::LogicalResult run(llvm::ArrayRef<Actions> plans);
   /// Runs until the caller may read the parameters of |table| on |rank|.
   mlir::LogicalResult waitForParameters(int64_t rank, zrt::BucketTableOp table);
   /// Runs everything.
-  mlir::LogicalResult finish();
+  mlir::LogicalResult finish() { return finishBefore(queues.size()); }
 
 private:
   using Item = StreamQueues::Item;
 
   /// Runs items in an order drawn at random, until |goal| are done. Items that
   /// |goal| need not wait for may run, too.
-  mlir::LogicalResult runUntil(const llvm::BitVector &goal);
+  mlir::LogicalResult runUntil(llvm::SmallVector<size_t> goal);
+  mlir::LogicalResult finishBefore(size_t end);
   mlir::LogicalResult runRace(const Race &race);
   /// Starts or finishes an item, and those that it meets.
   mlir::LogicalResult move(size_t index);
@@ -58,7 +59,8 @@ private:
   StreamQueues::Progress progress;
   llvm::DenseSet<size_t> started; // and not finished
   size_t lastStep = 0;            // the first item of the last step
-  /// The stream that is held back as long as another one can move.
+  size_t numFinished = 0;         // all items before it are done
+  /// The stream that is held back while another stream can advance.
   std::optional<zrt::Stream> late;
 };
 

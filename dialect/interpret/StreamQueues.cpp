@@ -112,7 +112,8 @@ void StreamQueues::addLend(int64_t rank, const Action &action) {
 SmallVector<size_t> StreamQueues::getWritersOf(int64_t rank,
                                                zrt::BucketTableOp table) {
   SmallVector<size_t> writers = getRecorded(rank, table.getReadableAttr());
-  // Then the compute stream writes them, or nobody did yet.
+  // Otherwise the compute stream writes the parameters, or no step has written
+  // them yet.
   if (const auto &compute = queues[getQueue(rank, Stream::compute)];
       writers.empty() && !compute.empty())
     writers.push_back(compute.back());

@@ -40,7 +40,8 @@ public:
     std::vector<size_t> heads; // by queue: the number of items that are done
     llvm::BitVector done;      // by item
   };
-  /// The ranks that meet a rank in a call; empty if the call is not for it.
+  /// The ranks that meet a rank in a call; empty if the rank does not run the
+  /// call.
   using GetGroup =
       std::function<std::vector<int64_t>(mlir::Operation *call, int64_t rank)>;
 
@@ -57,7 +58,8 @@ public:
   std::optional<zrt::Stream> getStream(size_t queue) const {
     return streams[queue];
   }
-  /// The items for which a caller waits that reads the parameters of |table|.
+  /// The items that must be done before the caller may read the parameters of
+  /// |table|.
   llvm::SmallVector<size_t> getWritersOf(int64_t rank,
                                          zrt::BucketTableOp table);
 
@@ -74,7 +76,7 @@ public:
   std::optional<size_t> getPrevious(size_t index) const {
     return previous[index];
   }
-  /// The items that start and finish together with |index|, which is one.
+  /// The items that start and finish together with |index|, itself included.
   llvm::SmallVector<size_t> getTogether(size_t index) const {
     std::optional<size_t> meeting = items[index].meeting;
     return meeting ? meetings[*meeting].items : llvm::SmallVector{index};
@@ -111,7 +113,8 @@ private:
   std::vector<std::vector<size_t>> queues;
   std::vector<std::optional<zrt::Stream>> streams; // by queue
   std::map<std::pair<int64_t, QueueName>, size_t> queueOf;
-  /// A collective of some ranks, and the items of those that reached it.
+  /// A collective of some ranks, and the items of the ranks that have reached
+  /// it.
   struct Meeting {
     size_t numRanks = 0;
     llvm::SmallVector<size_t> items;
@@ -125,7 +128,7 @@ private:
   std::map<std::pair<std::vector<int64_t>, zrt::Stream>, Channel> channels;
   /// The last record of each event on each rank.
   llvm::DenseMap<std::pair<int64_t, mlir::StringAttr>, size_t> records;
-  /// What the caller of each rank does with memory that it was lent.
+  /// What the caller of each rank does with lent memory.
   std::map<std::pair<int64_t, const PlacedParameter *>, size_t> lent;
   std::map<int64_t, llvm::SmallVector<size_t>> reads;
 };

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialect/interpret/Window.h"
+#include "dialect/zero/CountOf.h"
 
 #include "llvm/Support/Format.h"
 
@@ -27,9 +28,9 @@ checkBackward(Operation *op, ArrayRef<ExpectedGradient> expected, int64_t rank,
       return op->emitError() << "takes no gradient of '" << arrived.getKey()
                              << "' on rank " << rank;
     if (it->second != static_cast<int64_t>(arrived.getValue().size()))
-      return op->emitError()
-             << "gradient of '" << arrived.getKey() << "' must have "
-             << it->second << " elements, got " << arrived.getValue().size();
+      return op->emitError() << "gradient of '" << arrived.getKey()
+                             << "' must have " << countOf(it->second, "element")
+                             << ", got " << arrived.getValue().size();
   }
   return success();
 }
@@ -39,15 +40,15 @@ FailureOr<Window> Window::create(Operation *op, int64_t numRanks,
                                  ArrayRef<ExpectedGradient> expected,
                                  ArrayRef<RankInputs> inputs) {
   if (static_cast<int64_t>(inputs.size()) != numRanks)
-    return op->emitError() << "runs on " << numRanks << " ranks, got inputs of "
-                           << inputs.size();
+    return op->emitError() << "runs on " << countOf(numRanks, "rank")
+                           << ", got inputs of " << inputs.size();
   Window window;
   window.expected = expected;
   window.inputs = inputs;
   for (auto [r, rank] : llvm::enumerate(inputs)) {
     if (static_cast<int64_t>(rank.inputs.size()) != numInputs)
-      return op->emitError() << "takes " << numInputs << " scalar inputs, got "
-                             << rank.inputs.size();
+      return op->emitError() << "takes " << countOf(numInputs, "scalar input")
+                             << ", got " << rank.inputs.size();
     int64_t &missing = window.missing.emplace_back(0);
     for (const auto &backward : rank.backwards) {
       if (failed(checkBackward(op, expected, r, backward)))

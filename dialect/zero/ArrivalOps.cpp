@@ -255,8 +255,9 @@ static LogicalResult verifyDivides(BackwardOp op, FlatSymbolRefAttr source,
       continue;
     InFlightDiagnostic diag = op.emitOpError()
                               << (isBucket ? "bucket " : "parameter ") << source
-                              << " has " << extent << " elements in dimension "
-                              << dim << ", sharded over " << ranks << " ranks";
+                              << " has " << countOf(extent, "element")
+                              << " in dimension " << dim << ", sharded over "
+                              << countOf(ranks, "rank");
     diag.attachNote(mesh.getLoc())
         << "give the axes that shard it a size that divides " << extent;
     return diag;

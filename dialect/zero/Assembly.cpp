@@ -117,7 +117,7 @@ void zero::printTypeList(OpAsmPrinter &printer, Operation *, TypeRange types) {
 }
 
 ParseResult zero::parseNormType(OpAsmParser &parser, Type &type) {
-  // The next token is that of another op, perhaps lines below.
+  // The next token begins another op, perhaps lines below.
   if (failed(parser.parseOptionalKeyword("by")))
     return parser.emitError(parser.getNameLoc())
            << "has no type of the norm; write 'by !zero.value<f64>' after the "

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Flattened axes always have a common refinement, the axes of the mesh. What
-// names an axis twice by that is no type.
+// Flattened axes always have a common refinement, the axes of the mesh. A type
+// is invalid if it names one of these axes twice.
 //
 //===----------------------------------------------------------------------===//
 

@@ -149,8 +149,8 @@ LogicalResult zero::verifyNotPartial(Operation *op, ValueRange values) {
 LogicalResult
 zero::verifyEachGradientIsUpdatedOnce(StepOp step,
                                       SymbolTableCollection &symbols) {
-  // Symbol -> the op that updates it, or null. In the order of arrival, so that
-  // diagnostics have one order.
+  // Maps a symbol to the op that updates it, or to null. The map is in the
+  // order of arrival, so that diagnostics have one order.
   llvm::MapVector<Attribute, Operation *> updates;
   step.walk([&](BackwardOp backward) {
     for (Attribute source : backward.getSources())

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/zero/CountOf.h"
 #include "dialect/zero/Rules.h"
 #include "dialect/zero/ZeroDialect.h"
 
@@ -231,7 +232,8 @@ LogicalResult UnstackOp::verify() {
       type.getShape()[0] != static_cast<int64_t>(getScales().size()))
     return emitOpError() << "needs an f64 vector with one element per scale, "
                             "got "
-                         << type << " and " << getScales().size() << " scales";
+                         << type << " and "
+                         << countOf(getScales().size(), "scale");
   return success();
 }
 

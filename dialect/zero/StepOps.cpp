@@ -116,8 +116,8 @@ BlockArgument StepOp::getTokens() {
              : nullptr;
 }
 
-/// Whether the tokens that a gradient with |scale| counts are all that it is
-/// divided by which ranks count.
+/// Whether a gradient with |scale| is divided by the tokens, once, and by no
+/// number of backward passes.
 static bool dividesByTokensOnly(ArrayRef<ScaleFactor> scale) {
   return getExponent(scale, kTokens) == 1 &&
          getExponent(scale, kAccumulation) == 0;

@@ -309,8 +309,9 @@ LogicalResult OptimizerOp::verifyRegions() {
   if (getCounterNames().size() != getCounterInitial().size())
     return emitOpError() << "has "
                          << countOf(getCounterNames().size(), "counter")
-                         << " and " << getCounterInitial().size()
-                         << " initial values";
+                         << " and "
+                         << countOf(getCounterInitial().size(),
+                                    "initial value");
   for (NamedAttribute value : getHyperDefaults())
     if (auto number = dyn_cast<FloatAttr>(value.getValue());
         !number || !number.getType().isF64())

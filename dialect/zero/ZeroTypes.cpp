@@ -167,7 +167,8 @@ ValueType ValueType::withoutStages(StringAttr axis) const {
 }
 
 ValueType ValueType::withStages(ArrayRef<AxisCoordinate> coordinates) const {
-  // Over an axis of stages a value is whole, or an addend of each of several.
+  // Over an axis of pipeline stages a value is whole, or several stages have an
+  // addend each.
   SmallVector<AxisPlacement> placements(getPlacements());
   llvm::erase_if(placements, [&](const AxisPlacement &p) {
     return llvm::any_of(

@@ -22,6 +22,12 @@
 
 using namespace transformer;
 
+/// "1 step" and "2 steps". |plural| is the ending of other numbers.
+static std::string countOf(int64_t count, const std::string &thing,
+                           const char *plural = "s") {
+  return std::to_string(count) + " " + thing + (count == 1 ? "" : plural);
+}
+
 /// Writes a line for each step.
 static void writeLosses(const std::string &path,
                         const std::vector<double> &losses) {
@@ -47,8 +53,8 @@ static bool report(const Options &options, const Text &text,
   // f32 sums and means below them round.
   const double normTolerance = 1e-6;
   if (hasLossScale(options.precision))
-    std::printf("\nloss scale %g at the end; %lld steps were skipped\n",
-                result.lossScale, (long long)result.skipped);
+    std::printf("\nloss scale %g at the end; skipped %s\n", result.lossScale,
+                countOf(result.skipped, "step").c_str());
   bool close = result.difference <= result.tolerance;
   bool normClose = result.normDifference <= normTolerance;
   std::printf("\nagainst AdamW in f64 on the same gradients\n"
@@ -61,10 +67,10 @@ static bool report(const Options &options, const Text &text,
               result.normDifference, normTolerance,
               normClose ? "" : "  TOO LARGE",
               result.ranksAgree ? "equal, bit by bit" : "DIFFERENT");
-  std::printf("\n%s: loss %.3f -> %.3f in %lld steps and %.0f s\n",
+  std::printf("\n%s: loss %.3f -> %.3f in %s and %.0f s\n",
               good && close && normClose && result.ranksAgree ? "ok" : "failed",
               result.losses.front(), result.losses.back(),
-              (long long)options.steps, result.seconds);
+              countOf(options.steps, "step").c_str(), result.seconds);
   return good && close && normClose && result.ranksAgree;
 }
 
@@ -102,9 +108,10 @@ int main(int argc, char **argv) {
     elements += parameter.elements();
   std::printf(
       "%lld parameters, %lld characters of text, %lld different; "
-      "%lld ranks x %lld backward passes%s\n",
+      "%s x %s%s\n",
       (long long)elements, (long long)text.size(), (long long)text.vocabulary(),
-      (long long)options.mesh.ranks(), (long long)options.backwards,
+      countOf(options.mesh.ranks(), "rank").c_str(),
+      countOf(options.backwards, "backward pass", "es").c_str(),
       options.mesh.stages > 1
           ? (", in " + std::to_string(options.mesh.stages) + " pipeline stages")
                 .c_str()

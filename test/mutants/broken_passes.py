@@ -6,7 +6,9 @@
 
 The script works on a copy of the sources, in a separate build folder. A break is caught
 if some step is rejected after the broken pass: by a verifier, by a later pass, or by
-zero-prove. A break takes about half a minute, so the script is not part of the tests.
+zero-prove. Schedule and proof read the same effects of calls, so an effect that is left
+out must be found by the interpreter, which sees what a call touches. A break takes about
+half a minute, so the script is not part of the tests.
 """
 
 import argparse
@@ -32,6 +34,16 @@ SCALARS = "passes/lower/ScalarLowering.cpp"
 PROGRAM = "passes/lower/ProgramBuilder.cpp"
 SCHEDULE = "passes/schedule/Schedule.cpp"
 ELIDE = "passes/schedule/ElideWaits.cpp"
+EFFECTS = "dialect/zrt/MemoryUses.cpp"
+
+
+def effects(op, arguments="const ProgramSymbols &symbols, FlatSymbolRefAttr, Uses &uses"):
+    """The head of the effects of |op|, and what is declared there."""
+    return f"void {op}::getMemoryUses({arguments}) {{"
+
+
+COLLECT = " Collector collect(symbols, uses); "
+ONE = " Collector(symbols, uses)."
 
 # Of StepLowering::lowerBody().
 FLUSH = "  scalars->flush();\n"
@@ -383,6 +395,49 @@ BREAKS = [
      "if (follows[event][s] <= upTo[stream][s])", "if (follows[event][s] != kNever)"),
     ("schedule", "one path is enough to imply a wait", ELIDE,
      "to->second[event] & after[event]", "to->second[event] | after[event]"),
+    ("effects", "an arriving gradient is not written", EFFECTS,
+     "Collector(symbols, uses).writeGradient(arriving);", "return;"),
+    ("effects", "a copy reads nothing", EFFECTS,
+     effects("CopyOp") + COLLECT + "collect.read(getSourceAttr());",
+     effects("CopyOp") + COLLECT),
+    ("effects", "a copy writes nothing", EFFECTS,
+     effects("CopyOp") + COLLECT + "collect.read(getSourceAttr());"
+     "collect.write(getTargetAttr());",
+     effects("CopyOp") + COLLECT + "collect.read(getSourceAttr());"),
+    ("effects", "what one rank keeps is not written", EFFECTS,
+     effects("KeepOnRootOp") + ONE + "write(getBufferAttr());", effects("KeepOnRootOp")),
+    ("effects", "a kernel only reads", EFFECTS,
+     "collect.write(buffer);", "collect.read(buffer);"),
+    ("effects", "a kernel reads no buffer", EFFECTS, "collect.read(buffer);", ";"),
+    ("effects", "a kernel reads no scalar", EFFECTS, "collect.read(slots);", "(void)slots;"),
+    ("effects", "a kernel adds to no sum", EFFECTS,
+     "if (getSumAttr()) collect.write(getSumAttr());", ""),
+    ("effects", "an all-reduce reads nothing", EFFECTS,
+     "collect.read(getBufferAttr());", ""),
+    ("effects", "an all-reduce writes nothing", EFFECTS,
+     "collect.write(getResultBuffer());", ""),
+    ("effects", "an all-gather only reads", EFFECTS,
+     effects("AllGatherOp") + ONE + "write(getBufferAttr());",
+     effects("AllGatherOp") + ONE + "read(getBufferAttr());"),
+    ("effects", "a reduce-scatter writes nothing", EFFECTS,
+     effects("ReduceScatterOp") + COLLECT + "collect.read(getSourceAttr());"
+     "collect.write(getTargetAttr());",
+     effects("ReduceScatterOp") + COLLECT + "collect.read(getSourceAttr());"),
+    ("effects", "a reduce-scatter that adds reads no gradient", EFFECTS,
+     effects("ReduceScatterAddOp") + COLLECT + "collect.read(getSourceAttr());",
+     effects("ReduceScatterAddOp") + COLLECT),
+    ("effects", "a scalar program reads nothing", EFFECTS,
+     "collect.read(load.getSlotsAttr());", "(void)load;"),
+    ("effects", "a scalar program writes nothing", EFFECTS,
+     "collect.write(store.getSlotsAttr());", "(void)store;"),
+    ("effects", "arrivals are counted nowhere", EFFECTS,
+     effects("CountArrivalsOp") + ONE + "write(getSlotsAttr());",
+     effects("CountArrivalsOp")),
+    ("effects", "statistics are only read", EFFECTS,
+     effects("AllReduceScalarsOp") + ONE + "write(getSlotsAttr());",
+     effects("AllReduceScalarsOp") + ONE + "read(getSlotsAttr());"),
+    ("effects", "a step is committed by nothing", EFFECTS,
+     "Collector(symbols, uses).readAllSlots();", ""),
 ]  # fmt: skip
 
 STEPS = [
@@ -405,7 +460,7 @@ LOWERINGS = [
 ]
 
 
-def find_rejection(build, folder):
+def find_rejection(tool, folder):
     """What rejects the broken compiler's work, or nothing."""
     for number, step in enumerate(STEPS):
         arguments = step.split()
@@ -421,7 +476,7 @@ def find_rejection(build, folder):
             )  # fmt: skip
         for lowering in LOWERINGS:
             done = subprocess.run(
-                [build / "bin/zero-prove", file, *lowering.split()],
+                [*tool, file, *lowering.split()],
                 capture_output=True,
                 text=True,
             )
@@ -469,13 +524,19 @@ def main():
     # With new times: what the last break left in the build folder is older.
     ignored = shutil.ignore_patterns(".git", "build", "build-*")
     shutil.copytree(ROOT, source, ignore=ignored, copy_function=shutil.copyfile)
-    compile_step = ["bash", "tools/scripts/build.sh", build, "--", "zero-prove"]
+    compile_step = ["bash", "tools/scripts/build.sh", build, "--", "zero-prove", "zero-run"]
     subprocess.run(compile_step, check=True, capture_output=True, cwd=source)
     missed = 0
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
-        if rejection := find_rejection(build, folder):
-            sys.exit(f"unbroken passes are rejected: {rejection}")
+        prove = [build / "bin/zero-prove"]
+        interpret = [
+            build / "bin/zero-run", "--engine=interpreter", "--until=scheduled",
+            "--accumulation=1,2", "--hints=random", "--steps=4",
+        ]  # fmt: skip
+        for tool in (prove, interpret):
+            if rejection := find_rejection(tool, folder):
+                sys.exit(f"unbroken passes are rejected: {rejection}")
         for name, what, path, text, other in breaks:
             file = source / path
             right = file.read_text()
@@ -486,7 +547,7 @@ def main():
             if done.returncode != 0:
                 errors = [line for line in done.stdout.splitlines() if "error:" in line]
                 sys.exit(f"{name}, {what}: does not compile: {errors[:3]}")
-            rejection = find_rejection(build, folder)
+            rejection = find_rejection(interpret if name == "effects" else prove, folder)
             missed += not rejection
             print(f"{name:11} {what}: {rejection[:150] or 'MISSED'}", flush=True)
             file.write_text(right)

@@ -1,18 +1,22 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Damages 38 steps in every way that the operators know, and judges the proof.
+"""Damages 59 steps in every way that the operators know, and judges the proof.
 
-  mutants.py --bin build/bin               a sample, as in the tests
-  mutants.py --bin build/bin --count 10000 the figures of README.md
+  mutants.py --bin build/bin               a sample
+  mutants.py --bin build/bin --count 2000 --schedules 0
+                                           the figures of passes/prove/README.md
 
-Each mutant changes an op or an attribute of a lowered step. The verifier may refuse a
+Each mutant changes an op or an attribute of a lowered step, or in one of the scheduled
+steps what orders the calls. The verifier may refuse a
 mutant. Otherwise the proof accepts or rejects it, and the interpreter decides whether
 the mutant differs from the step:
 
 - in f64 over 1, 2 and 3 backward passes, with gradients that are absent, missing and
   not finite, and with unequal numbers of backward passes;
 - in the declared types, for mutants that are only less precise;
-- by the plan, for mutants that only cost more.
+- by the plan, for mutants that only cost more;
+- for scheduled steps in legal orders of streams, where each path of a step follows each
+  other.
 
 The script fails if the proof accepts a mutant that differs, or rejects one that does
 not.
@@ -23,6 +27,7 @@ import concurrent.futures
 import json
 import os
 import pathlib
+import random
 import subprocess
 import sys
 import tempfile
@@ -89,11 +94,43 @@ SEEDS = [
      "--stage=1 --until=lowered"),
     (f"sgd --ranks 3 --parameters 2 {SCALE} {SCHEDULE} {SIZES}",
      "--stage=0 --until=sharded"),
+    # Of one rank, or without a product, so that no other rounding hides one.
+    (f"adamw --ranks 1 --parameters 2 --accumulator bf16 {SIZES}", "--stage=1 --until=lowered"),
+    (f"sgd --ranks 1 --parameters 2 --accumulator bf16 --max-norm 0 {SIZES}",
+     "--stage=2 --until=sharded"),
+    (f"adam --ranks 2 --parameters 2 --dtype f16 --gradient f16 --accumulator f16 "
+     f"--max-norm 0 {SIZES}", "--stage=2 --offload=optimizer --until=lowered"),
+    (f"sgd --ranks 2 --parameters 2 --dtype f16 --gradient f16 --accumulator f16 {SIZES}",
+     "--stage=0 --until=lowered"),
+]  # fmt: skip
+# Few elements: what counts is the order of calls.
+TINY = "--sizes 5,1,3,2"
+SCHEDULED = [
+    (f"adamw --ranks 2 --parameters 4 --optional 3 {TINY}", "--stage=0"),
+    (f"adamw --ranks 2 --parameters 4 --optional 3 {TINY}", "--stage=1"),
+    (f"adamw --ranks 2 --parameters 4 --optional 3 {TINY}", "--stage=2"),
+    (f"lion --ranks 2 --parameters 3 --reduce-dtype bf16 {TINY}", "--stage=2"),
+    (f"adamw --ranks 3 --parameters 3 {TINY}", "--stage=2 --offload=optimizer"),
+    (f"lion --ranks 2 --parameters 3 --dtype f32 {TINY}", "--stage=2 --offload=optimizer"),
+    (f"adam --ranks 2 --parameters 3 --optional 1 {TINY}", "--stage=1 --offload=optimizer"),
+    (f"adamw --ranks 2 --parameters 3 {TINY}", "--stage=0 --offload=optimizer"),
+    (f"sgd --ranks 2 --parameters 3 --max-norm 0 {TINY}", "--stage=2"),
+    (f"sgd --ranks 2 --parameters 3 --nonfinite apply {TINY}", "--stage=2"),
+    (f"adam --ranks 1 --parameters 3 {TINY}", "--stage=2 --offload=optimizer"),
+    (f"sgd --mesh pp=2,dp=2 --parameters 3 --tied 1 {TINY}", "--stage=2"),
+    (f"adam --mesh dp=2,pp=3 --parameters 3 --optional 1 {TINY}",
+     "--stage=1 --offload=optimizer"),
+    (f"adam --mesh edp=2,ep=2,tp=2 --classes dense,column,expert --parameters 3 "
+     f"--sizes 8,24,8", "--stage=1"),
+    (f"sgd --mesh edp=2,tp=2 --classes dense,row --parameters 2 --sizes 8,24",
+     "--stage=2 --offload=optimizer"),
+    (f"adam --mesh dp=2,tp=2 --classes sequence,column --parameters 2 --sizes 8,24",
+     "--stage=2 --shard-over=dp"),
+    (f"sgd --ranks 2 --parameters 2 --normalize tokens {TINY}", "--stage=2"),
 ]  # fmt: skip
 
 
-def run(binaries, folder, index, sample, seed):
-    step, flags = SEEDS[index]
+def run(binaries, folder, index, step, flags, sample, seed, kind):
     optimizer, *arguments = step.split()
     file = folder / f"{index}.mlir"
     with open(file, "w") as out:
@@ -104,7 +141,7 @@ def run(binaries, folder, index, sample, seed):
         )  # fmt: skip
     command = [
         binaries / "zero-mutants", file, *flags.split(), "--bucket-bytes=16",
-        f"--sample={sample}", f"--seed={seed + index}",
+        f"--sample={sample}", f"--seed={seed + index}", f"--kind={kind}",
     ]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True)
     lines = done.stdout.splitlines()
@@ -118,22 +155,32 @@ def main():
     )
     parser.add_argument("--bin", type=pathlib.Path, required=True)
     parser.add_argument("--count", type=int, default=600, help="number of mutants (default 600)")
+    parser.add_argument(
+        "--schedules", type=int, default=len(SCHEDULED),
+        help="number of scheduled steps (default: all)",
+    )  # fmt: skip
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--kind", default="", help="draw mutants of kinds with this text only")
     parser.add_argument("--kinds", action="store_true", help="print a row for each kind")
     options = parser.parse_args()
 
     total = {}
     wrong = []
-    sample = -(-options.count // len(SEEDS))
+    scheduled = [(step, flags + " --until=scheduled") for step, flags in SCHEDULED]
+    # The longest first.
+    random.Random(options.seed).shuffle(scheduled)
+    steps = scheduled[: options.schedules] + SEEDS
+    sample = -(-options.count // len(steps))
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(
         options.jobs
     ) as pool:
         jobs = [
             pool.submit(
-                run, options.bin, pathlib.Path(folder), index, sample, options.seed
+                run, options.bin, pathlib.Path(folder), index, *step, sample,
+                options.seed, options.kind,
             )
-            for index in range(len(SEEDS))
+            for index, step in enumerate(steps)
         ]
         for number, job in enumerate(jobs, 1):
             command, done, lines, kinds = job.result()
@@ -148,7 +195,7 @@ def main():
                 row = total.setdefault(kind, [0] * len(FATES))
                 for i, count in enumerate(counts):
                     row[i] += count
-            print(f"{number} of {len(SEEDS)} steps", file=sys.stderr, flush=True)
+            print(f"{number} of {len(steps)} steps", file=sys.stderr, flush=True)
 
     sums = [sum(row[i] for row in total.values()) for i in range(len(FATES))]
     if options.kinds:

@@ -101,6 +101,10 @@ LogicalResult zero::chooseStep(ModuleOp module, StringRef name, StringRef verb,
   return success();
 }
 
+StringRef zero::getStepName(ModuleOp module) {
+  return getSteps(module).front().getName();
+}
+
 bool zero::isLogical(ModuleOp module) {
   return !module.getOps<StepOp>().empty() && module.getOps<BucketOp>().empty();
 }

@@ -13,7 +13,6 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Parser/Parser.h"
-#include "mlir/Pass/PassManager.h"
 #include "mlir/Support/FileUtilities.h"
 #include "llvm/Support/MemoryBuffer.h"
 
@@ -83,28 +82,4 @@ LoadedStep::LoadedStep(MLIRContext &context, StringRef path, StringRef name,
     errors.add(name.empty() ? ExitCode::failed : ExitCode::usage, message);
     module = nullptr;
   }
-}
-
-LogicalResult zero::lower(ModuleOp module, const LowerOptions &options) {
-  PassManager pm(module.getContext());
-  buildLowerPipeline(pm, options);
-  return pm.run(module);
-}
-
-FailureOr<ProofSummary> zero::lowerAndProve(ModuleOp module,
-                                            const LowerOptions &options) {
-  // Ranks are part of what is proved.
-  LowerOptions onMesh;
-  onMesh.mesh = options.mesh.getValue();
-  onMesh.until = std::string("logical");
-  if (failed(lower(module, onMesh)))
-    return failure();
-  ProvedStep step(module);
-  if (!step.isProved() || failed(lower(module, options)))
-    return failure();
-  if (!step.isSameAs(module))
-    return module.emitError()
-           << "the lowered step differs from the written step: a pass has a "
-              "bug; zero-prove names the pass";
-  return step.getSummary();
 }

@@ -31,8 +31,10 @@ public:
   /// The same for --mesh.
   mlir::LogicalResult checkMesh(mlir::ModuleOp module, llvm::StringRef file,
                                 std::string &message) const;
-  /// The first of them that was given, "" where none was.
-  llvm::StringRef findGiven() const;
+  /// Checks that none was given, since |reason|: "a.mlir has none". --mesh
+  /// applies to the step of --against, too, where it |hasReference|.
+  mlir::LogicalResult checkNone(bool hasReference, const llvm::Twine &reason,
+                                std::string &message) const;
 
   llvm::cl::opt<std::string> mesh;
   llvm::cl::opt<std::string> stage;
@@ -99,13 +101,35 @@ bool isLogical(mlir::ModuleOp module);
 mlir::LogicalResult checkLogical(mlir::ModuleOp module, llvm::StringRef verb,
                                  llvm::StringRef file, std::string &message);
 
-/// Lowers |module| to |options|.until.
+/// The name of the only step of |module|, at any phase.
+llvm::StringRef getStepName(mlir::ModuleOp module);
+
+/// The option that names the step as it was written.
+class AgainstFlag : public llvm::cl::opt<std::string> {
+public:
+  explicit AgainstFlag(llvm::cl::OptionCategory &category);
+};
+
+/// Gives the mesh of |reference|, which was read from |referenceFile|, the
+/// sizes of --mesh. Checks that it holds a logical step with the name of the
+/// step of |module|, and has the mesh of |module| where that is lowered. Where
+/// |message| is empty on failure, there is a diagnostic.
+mlir::LogicalResult checkReference(mlir::ModuleOp module, llvm::StringRef file,
+                                   mlir::ModuleOp reference,
+                                   llvm::StringRef referenceFile,
+                                   const LowerFlags &flags, ExitCode &code,
+                                   std::string &message);
+
+/// Lowers |module|, a step at any phase, to |options|.until. Only a logical
+/// step takes other options.
 mlir::LogicalResult lower(mlir::ModuleOp module, const LowerOptions &options);
 
-/// Lowers |module|, a logical step, and proves that it does what it declares
-/// and that what was made of it does the same.
+/// Lowers |module|. Proves that |reference|, or |module| as it was where that
+/// is null, does what it declares, and that |module| and what was made of it do
+/// the same.
 mlir::FailureOr<ProofSummary> lowerAndProve(mlir::ModuleOp module,
-                                            const LowerOptions &options);
+                                            const LowerOptions &options,
+                                            mlir::ModuleOp reference = {});
 
 } // namespace zero
 

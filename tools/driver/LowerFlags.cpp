@@ -57,13 +57,21 @@ std::optional<int64_t> zero::parseBytes(StringRef text) {
   return count * unit;
 }
 
-StringRef LowerFlags::findGiven() const {
+LogicalResult LowerFlags::checkNone(bool hasReference,
+                                    const llvm::Twine &reason,
+                                    std::string &message) const {
   for (const llvm::cl::Option *flag :
        std::initializer_list<const llvm::cl::Option *>{
-           &mesh, &stage, &shardOver, &offload, &bucketBytes, &until})
-    if (flag->getNumOccurrences() > 0)
-      return flag->ArgStr;
-  return "";
+           &mesh, &stage, &shardOver, &offload, &bucketBytes, &until}) {
+    if (flag->getNumOccurrences() == 0 || (hasReference && flag == &mesh))
+      continue;
+    message = ("--" + flag->ArgStr +
+               " applies to the lowering of a logical step, and " + reason +
+               "; leave out --" + flag->ArgStr)
+                  .str();
+    return failure();
+  }
+  return success();
 }
 
 /// Sets |message| to "--FLAG must be EXPECTED, got 'TEXT'HINT".

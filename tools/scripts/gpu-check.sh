@@ -145,13 +145,22 @@ make_folder() {
     --dtype=bf16 --gradient=bf16 --accumulator=f32 \
     --optimizer examples/optimizers/sgd.mlir
   compile large "$folder/step.mlir" --stage=0 --bucket-bytes=1
+  # The same in the other types: 4 threads sum a piece in 16 bits, 8 in f32, and 16 in
+  # f64. The small buckets are one whole piece, and a whole one and a short one.
+  local type
+  for type in bf16 f16 f64; do
+    make_step --ranks=1 --parameters=3 --sizes="4095,4097,$large" --dtype="$type" \
+      --gradient="$type" --accumulator="$type" \
+      --optimizer examples/optimizers/sgd.mlir
+    compile "norm_$type" "$folder/step.mlir" --stage=0 --bucket-bytes=1
+  done
   # More ranks than one kernel sums.
   make_step --ranks=35 --dtype=bf16 --gradient=bf16 --accumulator=bf16 \
     --optimizer examples/optimizers/sgd.mlir
   compile ranks35 "$folder/step.mlir" --stage=2
   make_step --ranks=2 --dtype=f32 --gradient=f32 --accumulator=f32 --reduce-dtype=bf16 \
     --optimizer examples/optimizers/adamw.mlir
-  compile wire "$folder/step.mlir" --stage=1
+  compile reduce_dtype "$folder/step.mlir" --stage=1
   for example in fp16 schedule; do
     compile "$example" "examples/$example.mlir" --stage=1
   done

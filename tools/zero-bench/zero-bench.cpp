@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/cpu/EmitObject.h"
+#include "dialect/zero/CountOf.h"
 #include "tools/driver/Tool.h"
 #include "tools/zero-bench/Bench.h"
 
@@ -126,9 +127,9 @@ int main(int argc, char **argv) {
     options = {int64_t(1) << 20, 3, int64_t(1) << 20, {100, 200, 400}};
   if (!json)
     llvm::outs() << llvm::sys::getHostCPUName() << ", "
-                 << std::thread::hardware_concurrency() << " cores; "
-                 << options.elements << " elements, " << options.rounds
-                 << " rounds\n\n"
+                 << zero::countOf(std::thread::hardware_concurrency(), "core")
+                 << "; " << zero::countOf(options.elements, "element") << ", "
+                 << zero::countOf(options.rounds, "round") << "\n\n"
                  << kHeader;
   llvm::json::Array array;
   for (auto &[name, group] : kGroups) {

@@ -179,6 +179,33 @@ static LogicalResult readOptions(const zero::LowerFlags &flags, Wanted &wanted,
                  succeeded(zero::checkLibraryName(name, message)));
 }
 
+/// Checks that |module| can be lowered as |flags| say and be proved. A lowered
+/// step needs a |reference|.
+static LogicalResult checkSteps(ModuleOp module, ModuleOp reference,
+                                const zero::LowerFlags &flags, ExitCode &code,
+                                std::string &message) {
+  StringRef file = zero::describeInput(input);
+  code = ExitCode::usage;
+  if (reference && noProve) {
+    message = "--against names what the proof compares with, and --no-prove "
+              "skips the proof; leave out one of them";
+    return failure();
+  }
+  if (zero::isLogical(module))
+    return flags.checkMesh(module, file, message);
+  if (failed(
+          flags.checkNone(reference != nullptr, file + " has none", message)))
+    return failure();
+  code = ExitCode::failed;
+  if (reference || noProve)
+    return success();
+  message = ("step @" + zero::getStepName(module) + " of " + file +
+             " is lowered, and is compiled only if it equals the step as "
+             "written; name that with --against=step.mlir")
+                .str();
+  return failure();
+}
+
 /// Prints what was written, as words or as JSON.
 static int finish(zero::Tool &tool, const zero::CompiledStep &step,
                   ArrayRef<std::string> files, double seconds) {
@@ -204,11 +231,16 @@ int main(int argc, char **argv) {
   zero::Tool tool("zero-compile", argc, argv);
   zero::LowerFlags flags(category);
   zero::StepFlag stepFlag(category);
+  zero::AgainstFlag against(category);
   if (!tool.parse(
           category,
           "zero-compile: compiles the update of a training step to a shared "
           "library\n\n"
-          "  zero-compile step.mlir -o out --mesh=dp=4 --stage=2\n\n"
+          "  zero-compile step.mlir -o out --mesh=dp=4 --stage=2\n"
+          "  zero-compile lowered.mlir -o out --against=step.mlir   a step at "
+          "any other phase,\n"
+          "                                                         which is "
+          "proved to equal step.mlir\n\n"
           "writes out/libNAME.so, out/NAME.h and out/NAME.plan.json, where "
           "NAME is the name of\nthe zero.step.\n",
           json))
@@ -228,18 +260,28 @@ int main(int argc, char **argv) {
   ModuleOp module = loaded.getModule();
   if (!module)
     return tool.finish();
-  StringRef file = zero::describeInput(input);
-  if (failed(zero::checkLogical(module, "compiled", file, message)))
-    return tool.fail(ExitCode::failed, message);
-  if (failed(flags.checkMesh(module, file, message)))
-    return tool.fail(ExitCode::usage, message);
+  std::optional<zero::LoadedStep> written;
+  ModuleOp reference;
+  if (against.getNumOccurrences() > 0) {
+    written.emplace(context, against, stepFlag, "compared", tool.errors);
+    reference = written->getModule();
+    if (!reference)
+      return tool.finish();
+  }
+  ExitCode code;
+  if (failed(checkSteps(module, reference, flags, code, message)))
+    return tool.fail(code, message);
+  if (reference && failed(zero::checkReference(
+                       module, zero::describeInput(input), reference,
+                       zero::describeInput(against), flags, code, message)))
+    return message.empty() ? tool.finish() : tool.fail(code, message);
   zero::ProofNote proof;
   if (noProve) {
     if (failed(zero::lower(module, wanted.lower)))
       return tool.finish();
   } else {
     FailureOr<zero::ProofSummary> summary =
-        zero::lowerAndProve(module, wanted.lower);
+        zero::lowerAndProve(module, wanted.lower, reference);
     if (failed(summary))
       return tool.finish();
     proof = {true, zero::getPreconditions(*summary)};

@@ -110,8 +110,8 @@ void Report::printTable() {
   llvm::outs() << "\ncompared with " << referenceName << "\n";
   if (comparedElements < elements)
     llvm::outs() << "a sample, chosen by the seed: " << comparedElements
-                 << " of " << elements
-                 << " elements; --elements=all compares all\n";
+                 << " of " << countOf(elements, "element")
+                 << "; --elements=all compares all\n";
   llvm::outs() << "role          elements    outside  worst error  "
                   "share of bound  bound says nothing\n";
   auto printRow = [](llvm::StringRef role, const Difference &d) {
@@ -133,6 +133,8 @@ std::string Report::getSummary() const {
                     count(Outcome::skipped), count(Outcome::refused));
   if (!against.empty())
     text += isEqual() ? "; equal" : "; not equal";
+  if (orders > 0 && isEqual())
+    text += "; the same bits in " + countOf(orders, "order") + " of streams";
   return text;
 }
 

@@ -69,7 +69,8 @@ public:
       firstOutside = text.str();
   }
 
-  /// "3 steps: 3 applied, 0 skipped, 0 refused; equal".
+  /// "3 steps: 3 applied, 0 skipped, 0 refused; equal", and the orders of
+  /// streams that gave the same bits.
   std::string getSummary() const;
   /// Prints the rest; the result is the exit code.
   int finish();
@@ -80,6 +81,7 @@ public:
   std::string against; // empty: nothing is compared
   std::string referenceName;
   int64_t ranks = 0;
+  int64_t orders = 0;   // of streams, besides program order
   int64_t elements = 0; // of all parameters
   int64_t comparedElements = 0;
   std::string stateHash;

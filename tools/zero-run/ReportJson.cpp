@@ -98,6 +98,7 @@ json::Object Report::toJson() const {
       {"engine", engine},
       {"against", against.empty() ? json::Value(nullptr) : against},
       {"ranks", ranks},
+      {"orders", orders},
       {"elements", elements},
       {"compared_elements", against.empty() ? 0 : comparedElements},
       {"equal", isEqual()},

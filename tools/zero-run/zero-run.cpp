@@ -254,6 +254,7 @@ static LogicalResult runStep(RunOptions &options, Errors &errors,
     return fail(ExitCode::environment);
 
   report.ranks = run.ranks;
+  report.orders = options.orders;
   auto returnOp = cast<ReturnOp>(step.getBody().front().getTerminator());
   for (auto name : returnOp.getNames().getAsRange<StringAttr>())
     report.valueNames.push_back(name.str());

@@ -61,7 +61,7 @@ zrt.program @p on @m inputs [] results [] [] {
 // buffer_c2: slices of a row.
 zero.mesh @m <["dp" = 3, "tp" = 2]>
 zrt.program @p on @m inputs [] results [] [] {
-  // expected-error@+1 {{holds 64 elements, which do not divide evenly over 3 ranks}}
+  // expected-error@+1 {{holds rows of 64 elements, which do not divide evenly over 3 ranks}}
   zrt.buffer @a : !zero.value<2x64xf32, sharded = [tp, dp : 1]> role gradient in device
 }
 
@@ -189,7 +189,7 @@ zrt.program @p on @m inputs [] results [] [] {
   }
   zrt.segments @s ends [64] rows [] scalars []
   zrt.handler @h {
-    // expected-error@+1 {{works on slices of @a, whose 64 elements do not divide evenly over 3 ranks of ["dp"]}}
+    // expected-error@+1 {{works on slices of @a, whose rows of 64 elements do not divide evenly over 3 ranks of ["dp"]}}
     zrt.launch @k [@a] over @s own [dp]
   }
 }
@@ -201,7 +201,7 @@ zero.mesh @m <["dp" = 3]>
 zrt.program @p on @m inputs [] results [] [] {
   zrt.buffer @a : !zero.value<64xf32> role gradient in device
   zrt.handler @h {
-    // expected-error@+1 {{works on slices of @a, whose 64 elements do not divide evenly over 3 ranks of ["dp"]}}
+    // expected-error@+1 {{works on slices of @a, whose rows of 64 elements do not divide evenly over 3 ranks of ["dp"]}}
     zrt.all_gather @a over [dp]
   }
 }

@@ -33,7 +33,7 @@ zrt.program @p on @m inputs [] results [] [] {
 // buffer_c2
 zero.mesh @m <["dp" = 3]>
 zrt.program @p on @m inputs [] results [] [] {
-  // expected-error@+1 {{holds 64 elements, which do not divide evenly over 3 ranks}}
+  // expected-error@+1 {{holds rows of 64 elements, which do not divide evenly over 3 ranks}}
   zrt.buffer @b : !zero.value<64xf32, sharded = [dp]> role state in device
 }
 
@@ -145,7 +145,7 @@ zero.mesh @m <["dp" = 2]>
 zrt.program @p on @m inputs [] results [] [] {
   zrt.slots @s [0.0]
   zrt.scalars @f {
-    // expected-error@+1 {{index 1 is out of range, @s has 1 scalar slots}}
+    // expected-error@+1 {{index 1 is out of range, @s has 1 scalar slot}}
     %x = zrt.load_slot @s[1]
     zrt.yield
   }

@@ -174,7 +174,7 @@ zrt.program @p on @m inputs [] results [] [] {
 zero.mesh @m <["dp" = 2]>
 zrt.program @p on @m inputs [] results [] [] {
   zrt.slots @s [0.0]
-  // expected-error@+1 {{index 1 is out of range, @s has 1 scalar slots}}
+  // expected-error@+1 {{index 1 is out of range, @s has 1 scalar slot}}
   zrt.scalar_state "t" in @s[1]
 }
 

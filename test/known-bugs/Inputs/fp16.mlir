@@ -28,7 +28,7 @@ module {
   zrt.program @train on @cluster loss_scale @loss_scale inputs [@input.0] results [norm] [@result.norm] {
     zrt.slots @arrivals [0.000000e+00, 0.000000e+00]
     zrt.slots @outcome [0.000000e+00]
-    zrt.slots @input.0 [0.000000e+00]
+    zrt.slots @input.0 [0.000000e+00] hyper "lr"
     zrt.buffer @b0.gradient : !zero.value<192xf32, partial = [dp], scaled = [dp : 1, loss_scale : 1]> role gradient in device
     zrt.buffer @b0.reduced : !zero.value<192xf32, sharded = [dp], scaled = [dp : 1, loss_scale : 1]> role gradient in device
     zrt.buffer @b0.parameters : !zero.value<192xf16> role parameter in device
@@ -58,9 +58,9 @@ module {
       zrt.store_slot %0, @scalar[0]
       %cst = arith.constant 1.000000e+00 : f64
       %cst_0 = arith.constant 1.000000e+00 : f64
-      %1 = arith.mulf %cst_0, %0 : f64
       %cst_1 = arith.constant 2.000000e+00 : f64
-      %2 = arith.mulf %1, %cst_1 : f64
+      %1 = arith.mulf %cst_0, %cst_1 : f64
+      %2 = arith.mulf %1, %0 : f64
       %3 = arith.divf %cst, %2 : f64
       zrt.store_slot %3, @scalar_0[0]
       %4 = zrt.load_slot @sums[0]
@@ -90,23 +90,23 @@ module {
     zrt.slots @statistics [0.000000e+00, 0.000000e+00, 0.000000e+00, 0.000000e+00]
     zrt.scalars @scalars_3 {
       %0 = zrt.load_slot @statistics[0]
-      %1 = zrt.load_slot @statistics[1]
-      %2 = zrt.load_slot @statistics[2]
-      %3 = zrt.load_slot @statistics[3]
+      %1 = zrt.load_slot @statistics[3]
       %cst = arith.constant 0.000000e+00 : f64
-      %cst_0 = arith.constant 2.000000e+00 : f64
-      %4 = arith.subf %0, %0 : f64
-      %5 = arith.cmpf une, %4, %cst : f64
-      %cst_1 = arith.constant 1.000000e+00 : f64
-      %6 = arith.select %5, %cst_1, %cst : f64
-      %7 = arith.cmpf une, %3, %cst : f64
+      %2 = arith.subf %0, %0 : f64
+      %3 = arith.cmpf une, %2, %cst : f64
+      %cst_0 = arith.constant 1.000000e+00 : f64
+      %4 = arith.select %3, %cst_0, %cst : f64
+      %5 = arith.cmpf une, %1, %cst : f64
+      %cst_1 = arith.constant 2.000000e+00 : f64
+      %6 = arith.select %5, %cst_1, %4 : f64
+      %7 = zrt.load_slot @statistics[1]
       %cst_2 = arith.constant 2.000000e+00 : f64
-      %8 = arith.select %7, %cst_2, %6 : f64
-      %9 = arith.mulf %cst_0, %2 : f64
-      %10 = arith.mulf %1, %1 : f64
+      %8 = zrt.load_slot @statistics[2]
+      %9 = arith.mulf %cst_2, %8 : f64
+      %10 = arith.mulf %7, %7 : f64
       %11 = arith.cmpf une, %9, %10 : f64
       %cst_3 = arith.constant 3.000000e+00 : f64
-      %12 = arith.select %11, %cst_3, %8 : f64
+      %12 = arith.select %11, %cst_3, %6 : f64
       zrt.store_slot %12, @scalar_4[0]
       %cst_4 = arith.constant 8.750000e-01 : f64
       zrt.store_slot %cst_4, @scalar_5[0]
@@ -182,6 +182,8 @@ module {
       zrt.store_slot %53, @scalar_10[0]
       %54 = arith.mulf %49, %53 : f64
       zrt.store_slot %54, @scalar_11[0]
+      zrt.store_slot %50, @result.norm[0]
+      zrt.store_slot %12, @outcome[0]
       zrt.store_slot %12, @row[0]
       zrt.store_slot %54, @row[1]
       zrt.store_slot %14, @row[2]
@@ -196,6 +198,7 @@ module {
     zrt.slots @scalar_9 [0.000000e+00]
     zrt.slots @scalar_10 [0.000000e+00]
     zrt.slots @scalar_11 [0.000000e+00]
+    zrt.slots @result.norm [0.000000e+00]
     zrt.slots @row [0.000000e+00, 0.000000e+00, 0.000000e+00, 0.000000e+00]
     zrt.segments @b0.groups ends [192] rows [0] scalars [@row]
     zrt.kernel @update.sgd.f32.f16 [read f32, update f32, update f32, write f16] scalars 4 predicated {
@@ -208,14 +211,6 @@ module {
       %5 = math.fma %4, %2, %arg1 : f32
       %6 = arith.truncf %5 : f32 to f16
       zrt.yield %5, %4, %6 : f32, f32, f16
-    }
-    zrt.slots @result.norm [0.000000e+00]
-    zrt.scalars @scalars_12 {
-      %0 = zrt.load_slot @scalar_9[0]
-      zrt.store_slot %0, @result.norm[0]
-      %1 = zrt.load_slot @scalar_4[0]
-      zrt.store_slot %1, @outcome[0]
-      zrt.yield
     }
     zrt.handler @arrive_first {
       zrt.pack
@@ -232,30 +227,56 @@ module {
     zrt.handler @reset {
       zrt.set_role @b0.gradient as gradient
     }
+    zrt.handler @reduce {
+      zrt.reduce_scatter @b0.gradient to @b0.reduced over [dp]
+    }
+    zrt.handler @b0.close_only {
+      zrt.fill_missing @b0
+      zrt.reduce_scatter @b0.gradient to @b0.reduced over [dp]
+    }
+    zrt.sequence @only [@b0] run [@b0.close_only] window 1
+    zrt.handler @b0.close_last {
+      zrt.reduce_scatter @b0.gradient to @b0.reduced over [dp]
+    }
+    zrt.sequence @last [@b0] run [@b0.close_last] window 1
+    zrt.handler @reopen {
+    }
     zrt.handler @finish {
       zrt.count_arrivals to @arrivals
-      zrt.reduce_scatter @b0.gradient to @b0.reduced over [dp]
       zrt.launch @sum_squares.f32 [@b0.reduced] over @b0.whole own [dp] sum @sums at 0
       zrt.run_scalars @scalars
       zrt.all_reduce_scalars @statistics over [dp]
       zrt.run_scalars @scalars_3
       zrt.launch @update.sgd.f32.f16 [@b0.reduced, @b0.master, @b0.momentum_buffer, @b0.parameters] over @b0.groups own [dp]
       zrt.all_gather @b0.parameters over [dp]
-      zrt.run_scalars @scalars_12
       zrt.commit @outcome
     }
     zrt.transition idle on begin to first run []
     zrt.transition first on arrive to first run [@arrive_first]
     zrt.transition first on accumulate to between run [@close_first]
-    zrt.transition first on apply to idle run [@close_first, @finish, @reset]
+    zrt.transition first on apply to idle run [@close_first, @reduce, @finish, @reset]
     zrt.transition first on discard to idle run []
     zrt.transition between on begin to next run [@begin_next]
-    zrt.transition between on apply to idle run [@finish, @reset]
+    zrt.transition between on apply to idle run [@reduce, @finish, @reset]
     zrt.transition between on discard to idle run [@reset]
     zrt.transition next on arrive to next run [@arrive_next]
     zrt.transition next on accumulate to between run []
-    zrt.transition next on apply to idle run [@finish, @reset]
+    zrt.transition next on apply to idle run [@reduce, @finish, @reset]
     zrt.transition next on discard to idle run [@reset]
+    zrt.transition idle on begin_last to only run []
+    zrt.transition only on arrive to only run [@arrive_first] sequence @only
+    zrt.transition only on accumulate to reduced run [] sequence @only
+    zrt.transition only on apply to idle run [@finish, @reset] sequence @only
+    zrt.transition only on discard to idle run [] sequence @only
+    zrt.transition between on begin_last to last run [@begin_next]
+    zrt.transition last on arrive to last run [@arrive_next] sequence @last
+    zrt.transition last on accumulate to reduced run [] sequence @last
+    zrt.transition last on apply to idle run [@finish, @reset] sequence @last
+    zrt.transition last on discard to idle run [@reset] sequence @last
+    zrt.transition reduced on begin to next run [@reopen, @begin_next]
+    zrt.transition reduced on begin_last to last run [@reopen, @begin_next]
+    zrt.transition reduced on apply to idle run [@finish, @reset]
+    zrt.transition reduced on discard to idle run [@reset]
   }
 }
 

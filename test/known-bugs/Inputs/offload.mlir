@@ -12,7 +12,7 @@ module {
   zrt.program @train on @cluster inputs [@input.0] results [norm] [@result.norm] {
     zrt.slots @arrivals [0.000000e+00, 0.000000e+00]
     zrt.slots @outcome [0.000000e+00]
-    zrt.slots @input.0 [0.000000e+00]
+    zrt.slots @input.0 [0.000000e+00] hyper "lr"
     zrt.buffer @b0.gradient : !zero.value<128xf32, partial = [dp], scaled = [dp : 1]> role gradient in device
     zrt.buffer @b0.reduced : !zero.value<128xf32, sharded = [dp], scaled = [dp : 1]> role gradient in device
     zrt.buffer @b0.parameters : !zero.value<128xbf16> role parameter in device
@@ -85,23 +85,23 @@ module {
     zrt.slots @statistics [0.000000e+00, 0.000000e+00, 0.000000e+00, 0.000000e+00]
     zrt.scalars @scalars_2 {
       %0 = zrt.load_slot @statistics[0]
-      %1 = zrt.load_slot @statistics[1]
-      %2 = zrt.load_slot @statistics[2]
-      %3 = zrt.load_slot @statistics[3]
+      %1 = zrt.load_slot @statistics[3]
       %cst = arith.constant 0.000000e+00 : f64
-      %cst_0 = arith.constant 2.000000e+00 : f64
-      %4 = arith.subf %0, %0 : f64
-      %5 = arith.cmpf une, %4, %cst : f64
-      %cst_1 = arith.constant 1.000000e+00 : f64
-      %6 = arith.select %5, %cst_1, %cst : f64
-      %7 = arith.cmpf une, %3, %cst : f64
+      %2 = arith.subf %0, %0 : f64
+      %3 = arith.cmpf une, %2, %cst : f64
+      %cst_0 = arith.constant 1.000000e+00 : f64
+      %4 = arith.select %3, %cst_0, %cst : f64
+      %5 = arith.cmpf une, %1, %cst : f64
+      %cst_1 = arith.constant 2.000000e+00 : f64
+      %6 = arith.select %5, %cst_1, %4 : f64
+      %7 = zrt.load_slot @statistics[1]
       %cst_2 = arith.constant 2.000000e+00 : f64
-      %8 = arith.select %7, %cst_2, %6 : f64
-      %9 = arith.mulf %cst_0, %2 : f64
-      %10 = arith.mulf %1, %1 : f64
+      %8 = zrt.load_slot @statistics[2]
+      %9 = arith.mulf %cst_2, %8 : f64
+      %10 = arith.mulf %7, %7 : f64
       %11 = arith.cmpf une, %9, %10 : f64
       %cst_3 = arith.constant 3.000000e+00 : f64
-      %12 = arith.select %11, %cst_3, %8 : f64
+      %12 = arith.select %11, %cst_3, %6 : f64
       zrt.store_slot %12, @scalar_3[0]
       %cst_4 = arith.constant 1.250000e-01 : f64
       zrt.store_slot %cst_4, @scalar_4[0]
@@ -152,10 +152,16 @@ module {
       zrt.store_slot %37, @scalar_12[0]
       %38 = arith.mulf %33, %37 : f64
       zrt.store_slot %38, @scalar_13[0]
+      zrt.store_slot %34, @result.norm[0]
+      zrt.store_slot %12, @outcome[0]
       zrt.store_slot %12, @row[0]
       zrt.store_slot %38, @row[1]
       zrt.store_slot %27, @row[2]
       zrt.store_slot %29, @row[3]
+      zrt.store_slot %12, @row_14[0]
+      zrt.store_slot %38, @row_14[1]
+      zrt.store_slot %18, @row_14[2]
+      zrt.store_slot %20, @row_14[3]
       zrt.yield
     }
     zrt.slots @scalar_3 [0.000000e+00]
@@ -173,8 +179,10 @@ module {
     zrt.slots @scalar_11 [0.000000e+00]
     zrt.slots @scalar_12 [0.000000e+00]
     zrt.slots @scalar_13 [0.000000e+00]
-    zrt.buffer @b0.moved : !zero.value<128xf32, sharded = [dp], scaled = [dp : 1]> role gradient in host
+    zrt.slots @result.norm [0.000000e+00]
     zrt.slots @row [0.000000e+00, 0.000000e+00, 0.000000e+00, 0.000000e+00]
+    zrt.slots @row_14 [0.000000e+00, 0.000000e+00, 0.000000e+00, 0.000000e+00]
+    zrt.buffer @b0.moved : !zero.value<128xf32, sharded = [dp], scaled = [dp : 1]> role gradient in host
     zrt.segments @b0.groups ends [128] rows [0] scalars [@row]
     zrt.kernel @update.adam.f32.bf16 [read f32, update f32, update f32, update f32, write bf16] scalars 4 predicated {
     ^bb0(%arg0: f32, %arg1: f32, %arg2: f32, %arg3: f32, %arg4: f64, %arg5: f64, %arg6: f64, %arg7: f64):
@@ -199,27 +207,7 @@ module {
       zrt.yield %13, %5, %8, %14 : f32, f32, f32, bf16
     }
     zrt.buffer @b1.moved : !zero.value<128xf32, sharded = [dp], scaled = [dp : 1]> role gradient in host
-    zrt.slots @row_14 [0.000000e+00, 0.000000e+00, 0.000000e+00, 0.000000e+00]
-    zrt.scalars @scalars_15 {
-      %0 = zrt.load_slot @scalar_3[0]
-      zrt.store_slot %0, @row_14[0]
-      %1 = zrt.load_slot @scalar_13[0]
-      zrt.store_slot %1, @row_14[1]
-      %2 = zrt.load_slot @scalar_5[0]
-      zrt.store_slot %2, @row_14[2]
-      %3 = zrt.load_slot @scalar_6[0]
-      zrt.store_slot %3, @row_14[3]
-      zrt.yield
-    }
     zrt.segments @b1.groups ends [128] rows [0] scalars [@row_14]
-    zrt.slots @result.norm [0.000000e+00]
-    zrt.scalars @scalars_16 {
-      %0 = zrt.load_slot @scalar_11[0]
-      zrt.store_slot %0, @result.norm[0]
-      %1 = zrt.load_slot @scalar_3[0]
-      zrt.store_slot %1, @outcome[0]
-      zrt.yield
-    }
     zrt.handler @arrive_first {
       zrt.pack
     }
@@ -238,41 +226,72 @@ module {
       zrt.set_role @b0.gradient as gradient
       zrt.set_role @b1.gradient as gradient
     }
-    zrt.handler @finish {
-      zrt.count_arrivals to @arrivals
+    zrt.handler @reduce {
       zrt.reduce_scatter @b0.gradient to @b0.reduced over [dp]
       zrt.reduce_scatter @b1.gradient to @b1.reduced over [dp]
+    }
+    zrt.handler @b0.close_only {
+      zrt.fill_missing @b0
+      zrt.reduce_scatter @b0.gradient to @b0.reduced over [dp]
+    }
+    zrt.handler @b1.close_only {
+      zrt.fill_missing @b1
+      zrt.reduce_scatter @b1.gradient to @b1.reduced over [dp]
+    }
+    zrt.sequence @only [@b0, @b1] run [@b0.close_only, @b1.close_only] window 2
+    zrt.handler @b0.close_last {
+      zrt.reduce_scatter @b0.gradient to @b0.reduced over [dp]
+    }
+    zrt.handler @b1.close_last {
+      zrt.reduce_scatter @b1.gradient to @b1.reduced over [dp]
+    }
+    zrt.sequence @last [@b0, @b1] run [@b0.close_last, @b1.close_last] window 2
+    zrt.handler @reopen {
+    }
+    zrt.handler @finish {
+      zrt.count_arrivals to @arrivals
       zrt.launch @sum_squares.f32 [@b0.reduced] over @b0.whole own [dp] sum @sums at 0
       zrt.launch @sum_squares.f32 [@b1.reduced] over @b1.whole own [dp] sum @sums at 1
       zrt.run_scalars @scalars
       zrt.all_reduce_scalars @statistics over [dp]
-      zrt.copy @b0.reduced to @b0.moved
       zrt.run_scalars @scalars_2
       zrt.copy_scalars
+      zrt.copy @b0.reduced to @b0.moved
       zrt.launch @update.adam.f32.bf16 [@b0.moved, @b0.master, @b0.m, @b0.v, @b0.staging] over @b0.groups own [dp]
       zrt.copy @b0.staging to @b0.parameters
       zrt.all_gather @b0.parameters over [dp]
       zrt.copy @b1.reduced to @b1.moved
-      zrt.run_scalars @scalars_15
-      zrt.copy_scalars
       zrt.launch @update.adam.f32.bf16 [@b1.moved, @b1.master, @b1.m, @b1.v, @b1.staging] over @b1.groups own [dp]
       zrt.copy @b1.staging to @b1.parameters
       zrt.all_gather @b1.parameters over [dp]
-      zrt.run_scalars @scalars_16
       zrt.commit @outcome
     }
     zrt.transition idle on begin to first run []
     zrt.transition first on arrive to first run [@arrive_first]
     zrt.transition first on accumulate to between run [@close_first]
-    zrt.transition first on apply to idle run [@close_first, @finish, @reset]
+    zrt.transition first on apply to idle run [@close_first, @reduce, @finish, @reset]
     zrt.transition first on discard to idle run []
     zrt.transition between on begin to next run [@begin_next]
-    zrt.transition between on apply to idle run [@finish, @reset]
+    zrt.transition between on apply to idle run [@reduce, @finish, @reset]
     zrt.transition between on discard to idle run [@reset]
     zrt.transition next on arrive to next run [@arrive_next]
     zrt.transition next on accumulate to between run []
-    zrt.transition next on apply to idle run [@finish, @reset]
+    zrt.transition next on apply to idle run [@reduce, @finish, @reset]
     zrt.transition next on discard to idle run [@reset]
+    zrt.transition idle on begin_last to only run []
+    zrt.transition only on arrive to only run [@arrive_first] sequence @only
+    zrt.transition only on accumulate to reduced run [] sequence @only
+    zrt.transition only on apply to idle run [@finish, @reset] sequence @only
+    zrt.transition only on discard to idle run [] sequence @only
+    zrt.transition between on begin_last to last run [@begin_next]
+    zrt.transition last on arrive to last run [@arrive_next] sequence @last
+    zrt.transition last on accumulate to reduced run [] sequence @last
+    zrt.transition last on apply to idle run [@finish, @reset] sequence @last
+    zrt.transition last on discard to idle run [@reset] sequence @last
+    zrt.transition reduced on begin to next run [@reopen, @begin_next]
+    zrt.transition reduced on begin_last to last run [@reopen, @begin_next]
+    zrt.transition reduced on apply to idle run [@finish, @reset]
+    zrt.transition reduced on discard to idle run [@reset]
   }
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// step.mlir as the compiler lowers it: --zero-lower="stage=1 offload=none
-// bucket-bytes=16 until=lowered".
+// step.mlir as the compiler lowered it before programs had hints, with
+// --zero-lower="stage=1 offload=none bucket-bytes=16 until=lowered". It stays as it
+// is: see README.md.
 
 module {
   zero.mesh @cluster<["dp" = 2]> 

@@ -12,7 +12,7 @@ module {
   zrt.program @train on @cluster inputs [@input.0] results [norm] [@result.norm] {
     zrt.slots @arrivals [0.000000e+00, 0.000000e+00]
     zrt.slots @outcome [0.000000e+00]
-    zrt.slots @input.0 [0.000000e+00]
+    zrt.slots @input.0 [0.000000e+00] hyper "lr"
     zrt.buffer @b0.gradient : !zero.value<128xf32, partial = [dp], scaled = [dp : 1]> role gradient in device
     zrt.buffer @b0.reduced : !zero.value<128xf32, sharded = [dp], scaled = [dp : 1]> role gradient in device
     zrt.buffer @b0.parameters : !zero.value<128xbf16> role parameter in device
@@ -83,23 +83,23 @@ module {
     zrt.slots @statistics [0.000000e+00, 0.000000e+00, 0.000000e+00, 0.000000e+00]
     zrt.scalars @scalars_2 {
       %0 = zrt.load_slot @statistics[0]
-      %1 = zrt.load_slot @statistics[1]
-      %2 = zrt.load_slot @statistics[2]
-      %3 = zrt.load_slot @statistics[3]
+      %1 = zrt.load_slot @statistics[3]
       %cst = arith.constant 0.000000e+00 : f64
-      %cst_0 = arith.constant 2.000000e+00 : f64
-      %4 = arith.subf %0, %0 : f64
-      %5 = arith.cmpf une, %4, %cst : f64
-      %cst_1 = arith.constant 1.000000e+00 : f64
-      %6 = arith.select %5, %cst_1, %cst : f64
-      %7 = arith.cmpf une, %3, %cst : f64
+      %2 = arith.subf %0, %0 : f64
+      %3 = arith.cmpf une, %2, %cst : f64
+      %cst_0 = arith.constant 1.000000e+00 : f64
+      %4 = arith.select %3, %cst_0, %cst : f64
+      %5 = arith.cmpf une, %1, %cst : f64
+      %cst_1 = arith.constant 2.000000e+00 : f64
+      %6 = arith.select %5, %cst_1, %4 : f64
+      %7 = zrt.load_slot @statistics[1]
       %cst_2 = arith.constant 2.000000e+00 : f64
-      %8 = arith.select %7, %cst_2, %6 : f64
-      %9 = arith.mulf %cst_0, %2 : f64
-      %10 = arith.mulf %1, %1 : f64
+      %8 = zrt.load_slot @statistics[2]
+      %9 = arith.mulf %cst_2, %8 : f64
+      %10 = arith.mulf %7, %7 : f64
       %11 = arith.cmpf une, %9, %10 : f64
       %cst_3 = arith.constant 3.000000e+00 : f64
-      %12 = arith.select %11, %cst_3, %8 : f64
+      %12 = arith.select %11, %cst_3, %6 : f64
       zrt.store_slot %12, @scalar_3[0]
       %cst_4 = arith.constant 1.250000e-01 : f64
       zrt.store_slot %cst_4, @scalar_4[0]
@@ -150,10 +150,16 @@ module {
       zrt.store_slot %37, @scalar_12[0]
       %38 = arith.mulf %33, %37 : f64
       zrt.store_slot %38, @scalar_13[0]
+      zrt.store_slot %34, @result.norm[0]
+      zrt.store_slot %12, @outcome[0]
       zrt.store_slot %12, @row[0]
       zrt.store_slot %38, @row[1]
       zrt.store_slot %27, @row[2]
       zrt.store_slot %29, @row[3]
+      zrt.store_slot %12, @row_14[0]
+      zrt.store_slot %38, @row_14[1]
+      zrt.store_slot %18, @row_14[2]
+      zrt.store_slot %20, @row_14[3]
       zrt.yield
     }
     zrt.slots @scalar_3 [0.000000e+00]
@@ -171,7 +177,9 @@ module {
     zrt.slots @scalar_11 [0.000000e+00]
     zrt.slots @scalar_12 [0.000000e+00]
     zrt.slots @scalar_13 [0.000000e+00]
+    zrt.slots @result.norm [0.000000e+00]
     zrt.slots @row [0.000000e+00, 0.000000e+00, 0.000000e+00, 0.000000e+00]
+    zrt.slots @row_14 [0.000000e+00, 0.000000e+00, 0.000000e+00, 0.000000e+00]
     zrt.segments @b0.groups ends [128] rows [0] scalars [@row]
     zrt.kernel @update.adam.f32.bf16 [read f32, update f32, update f32, update f32, write bf16] scalars 4 predicated {
     ^bb0(%arg0: f32, %arg1: f32, %arg2: f32, %arg3: f32, %arg4: f64, %arg5: f64, %arg6: f64, %arg7: f64):
@@ -195,27 +203,7 @@ module {
       %14 = arith.truncf %13 : f32 to bf16
       zrt.yield %13, %5, %8, %14 : f32, f32, f32, bf16
     }
-    zrt.slots @row_14 [0.000000e+00, 0.000000e+00, 0.000000e+00, 0.000000e+00]
-    zrt.scalars @scalars_15 {
-      %0 = zrt.load_slot @scalar_3[0]
-      zrt.store_slot %0, @row_14[0]
-      %1 = zrt.load_slot @scalar_13[0]
-      zrt.store_slot %1, @row_14[1]
-      %2 = zrt.load_slot @scalar_5[0]
-      zrt.store_slot %2, @row_14[2]
-      %3 = zrt.load_slot @scalar_6[0]
-      zrt.store_slot %3, @row_14[3]
-      zrt.yield
-    }
     zrt.segments @b1.groups ends [128] rows [0] scalars [@row_14]
-    zrt.slots @result.norm [0.000000e+00]
-    zrt.scalars @scalars_16 {
-      %0 = zrt.load_slot @scalar_11[0]
-      zrt.store_slot %0, @result.norm[0]
-      %1 = zrt.load_slot @scalar_3[0]
-      zrt.store_slot %1, @outcome[0]
-      zrt.yield
-    }
     zrt.handler @arrive_first {
       zrt.pack
     }
@@ -257,10 +245,8 @@ module {
       zrt.run_scalars @scalars_2
       zrt.launch @update.adam.f32.bf16 [@b0.reduced, @b0.master, @b0.m, @b0.v, @b0.parameters] over @b0.groups own [dp]
       zrt.all_gather @b0.parameters over [dp]
-      zrt.run_scalars @scalars_15
       zrt.launch @update.adam.f32.bf16 [@b1.reduced, @b1.master, @b1.m, @b1.v, @b1.parameters] over @b1.groups own [dp]
       zrt.all_gather @b1.parameters over [dp]
-      zrt.run_scalars @scalars_16
       zrt.commit @outcome
     }
     zrt.transition idle on begin to first run []

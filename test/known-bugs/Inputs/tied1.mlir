@@ -12,7 +12,7 @@ module {
   zrt.program @train on @m inputs [@input.0] results [norm] [@result.norm] {
     zrt.slots @arrivals [0.000000e+00, 0.000000e+00]
     zrt.slots @outcome [0.000000e+00]
-    zrt.slots @input.0 [0.000000e+00]
+    zrt.slots @input.0 [0.000000e+00] hyper "lr"
     zrt.buffer @b0.gradient : !zero.value<64xf32, partial = [dp], on = [pp : 0], scaled = [dp : 1]> role gradient in device
     zrt.buffer @b0.reduced : !zero.value<64xf32, sharded = [dp], on = [pp : 0], scaled = [dp : 1]> role gradient in device
     zrt.buffer @b0.parameters : !zero.value<64xf32, on = [pp : 0]> role parameter in device
@@ -75,27 +75,27 @@ module {
     zrt.scalars @scalars_4 {
       %0 = zrt.load_slot @statistics[0]
       %1 = zrt.load_slot @statistics[1]
-      %2 = zrt.load_slot @statistics[2]
-      %3 = zrt.load_slot @statistics[3]
-      %4 = zrt.load_slot @statistics[4]
+      %2 = zrt.load_slot @statistics[4]
       %cst = arith.constant 0.000000e+00 : f64
-      %cst_0 = arith.constant 4.000000e+00 : f64
-      %5 = arith.subf %0, %0 : f64
-      %6 = arith.cmpf une, %5, %cst : f64
+      %3 = arith.subf %0, %0 : f64
+      %4 = arith.cmpf une, %3, %cst : f64
+      %cst_0 = arith.constant 1.000000e+00 : f64
+      %5 = arith.select %4, %cst_0, %cst : f64
+      %6 = arith.subf %1, %1 : f64
+      %7 = arith.cmpf une, %6, %cst : f64
       %cst_1 = arith.constant 1.000000e+00 : f64
-      %7 = arith.select %6, %cst_1, %cst : f64
-      %8 = arith.subf %1, %1 : f64
-      %9 = arith.cmpf une, %8, %cst : f64
-      %cst_2 = arith.constant 1.000000e+00 : f64
-      %10 = arith.select %9, %cst_2, %7 : f64
-      %11 = arith.cmpf une, %4, %cst : f64
-      %cst_3 = arith.constant 2.000000e+00 : f64
-      %12 = arith.select %11, %cst_3, %10 : f64
-      %13 = arith.mulf %cst_0, %3 : f64
-      %14 = arith.mulf %2, %2 : f64
+      %8 = arith.select %7, %cst_1, %5 : f64
+      %9 = arith.cmpf une, %2, %cst : f64
+      %cst_2 = arith.constant 2.000000e+00 : f64
+      %10 = arith.select %9, %cst_2, %8 : f64
+      %11 = zrt.load_slot @statistics[2]
+      %cst_3 = arith.constant 4.000000e+00 : f64
+      %12 = zrt.load_slot @statistics[3]
+      %13 = arith.mulf %cst_3, %12 : f64
+      %14 = arith.mulf %11, %11 : f64
       %15 = arith.cmpf une, %13, %14 : f64
       %cst_4 = arith.constant 3.000000e+00 : f64
-      %16 = arith.select %15, %cst_4, %12 : f64
+      %16 = arith.select %15, %cst_4, %10 : f64
       zrt.store_slot %16, @scalar_5[0]
       %17 = zrt.load_slot @input.0[0]
       %18 = arith.negf %17 : f64
@@ -118,6 +118,8 @@ module {
       zrt.store_slot %26, @scalar_10[0]
       %27 = arith.mulf %22, %26 : f64
       zrt.store_slot %27, @scalar_11[0]
+      zrt.store_slot %23, @result.norm[0]
+      zrt.store_slot %16, @outcome[0]
       zrt.store_slot %16, @row[0]
       zrt.store_slot %27, @row[1]
       zrt.store_slot %18, @row[2]
@@ -130,6 +132,7 @@ module {
     zrt.slots @scalar_9 [0.000000e+00]
     zrt.slots @scalar_10 [0.000000e+00]
     zrt.slots @scalar_11 [0.000000e+00]
+    zrt.slots @result.norm [0.000000e+00]
     zrt.slots @row [0.000000e+00, 0.000000e+00, 0.000000e+00]
     zrt.segments @b0.groups ends [64] rows [0] scalars [@row]
     zrt.kernel @update.sgd.f32.f32 [read f32, update f32] scalars 3 predicated {
@@ -141,14 +144,6 @@ module {
       zrt.yield %3 : f32
     }
     zrt.segments @b1.groups ends [128] rows [0] scalars [@row]
-    zrt.slots @result.norm [0.000000e+00]
-    zrt.scalars @scalars_12 {
-      %0 = zrt.load_slot @scalar_9[0]
-      zrt.store_slot %0, @result.norm[0]
-      %1 = zrt.load_slot @scalar_5[0]
-      zrt.store_slot %1, @outcome[0]
-      zrt.yield
-    }
     zrt.handler @arrive_first {
       zrt.pack
     }
@@ -167,10 +162,30 @@ module {
       zrt.set_role @b0.gradient as gradient
       zrt.set_role @b1.gradient as gradient
     }
-    zrt.handler @finish {
-      zrt.count_arrivals to @arrivals
+    zrt.handler @reduce {
       zrt.reduce_scatter @b0.gradient to @b0.reduced over [dp]
       zrt.reduce_scatter @b1.gradient to @b1.reduced over [dp]
+    }
+    zrt.handler @b0.close_only {
+      zrt.fill_missing @b0
+      zrt.reduce_scatter @b0.gradient to @b0.reduced over [dp]
+    }
+    zrt.handler @b1.close_only {
+      zrt.fill_missing @b1
+      zrt.reduce_scatter @b1.gradient to @b1.reduced over [dp]
+    }
+    zrt.sequence @only [@b0, @b1] run [@b0.close_only, @b1.close_only] window 2
+    zrt.handler @b0.close_last {
+      zrt.reduce_scatter @b0.gradient to @b0.reduced over [dp]
+    }
+    zrt.handler @b1.close_last {
+      zrt.reduce_scatter @b1.gradient to @b1.reduced over [dp]
+    }
+    zrt.sequence @last [@b0, @b1] run [@b0.close_last, @b1.close_last] window 2
+    zrt.handler @reopen {
+    }
+    zrt.handler @finish {
+      zrt.count_arrivals to @arrivals
       zrt.all_reduce @b1.reduced over [pp]
       zrt.launch @sum_squares.f32 [@b0.reduced] over @b0.whole own [dp] sum @sums at 0
       zrt.launch @sum_squares.f32 [@b1.reduced] over @b1.whole own [dp] sum @sums_1 at 0 first_stage
@@ -181,21 +196,34 @@ module {
       zrt.all_gather @b0.parameters over [dp]
       zrt.launch @update.sgd.f32.f32 [@b1.reduced, @b1.parameters] over @b1.groups own [dp]
       zrt.all_gather @b1.parameters over [dp]
-      zrt.run_scalars @scalars_12
       zrt.commit @outcome
     }
     zrt.transition idle on begin to first run []
     zrt.transition first on arrive to first run [@arrive_first]
     zrt.transition first on accumulate to between run [@close_first]
-    zrt.transition first on apply to idle run [@close_first, @finish, @reset]
+    zrt.transition first on apply to idle run [@close_first, @reduce, @finish, @reset]
     zrt.transition first on discard to idle run []
     zrt.transition between on begin to next run [@begin_next]
-    zrt.transition between on apply to idle run [@finish, @reset]
+    zrt.transition between on apply to idle run [@reduce, @finish, @reset]
     zrt.transition between on discard to idle run [@reset]
     zrt.transition next on arrive to next run [@arrive_next]
     zrt.transition next on accumulate to between run []
-    zrt.transition next on apply to idle run [@finish, @reset]
+    zrt.transition next on apply to idle run [@reduce, @finish, @reset]
     zrt.transition next on discard to idle run [@reset]
+    zrt.transition idle on begin_last to only run []
+    zrt.transition only on arrive to only run [@arrive_first] sequence @only
+    zrt.transition only on accumulate to reduced run [] sequence @only
+    zrt.transition only on apply to idle run [@finish, @reset] sequence @only
+    zrt.transition only on discard to idle run [] sequence @only
+    zrt.transition between on begin_last to last run [@begin_next]
+    zrt.transition last on arrive to last run [@arrive_next] sequence @last
+    zrt.transition last on accumulate to reduced run [] sequence @last
+    zrt.transition last on apply to idle run [@finish, @reset] sequence @last
+    zrt.transition last on discard to idle run [@reset] sequence @last
+    zrt.transition reduced on begin to next run [@reopen, @begin_next]
+    zrt.transition reduced on begin_last to last run [@reopen, @begin_next]
+    zrt.transition reduced on apply to idle run [@finish, @reset]
+    zrt.transition reduced on discard to idle run [@reset]
   }
 }
 

@@ -16,7 +16,7 @@ module {
   zrt.program @train on @cluster inputs [@input.0] results [norm] [@result.norm] {
     zrt.slots @arrivals [0.000000e+00, 0.000000e+00]
     zrt.slots @outcome [0.000000e+00]
-    zrt.slots @input.0 [0.000000e+00]
+    zrt.slots @input.0 [0.000000e+00] hyper "lr"
     zrt.buffer @b0.gradient : !zero.value<2x2x64xf32, sharded = [ep, tp : 1], partial = [edp], scaled = [edp : 1, ep : 1]> role gradient in device
     zrt.buffer @b0.parameters : !zero.value<2x2x64xbf16, sharded = [ep, tp : 1]> role parameter in device
     zrt.buffer @b0.master : !zero.value<2x2x64xf32, sharded = [ep, tp : 1]> role state in device
@@ -120,31 +120,31 @@ module {
       %0 = zrt.load_slot @statistics[0]
       %1 = zrt.load_slot @statistics[1]
       %2 = zrt.load_slot @scalar_4[0]
-      %3 = zrt.load_slot @statistics[2]
-      %4 = zrt.load_slot @statistics[3]
-      %5 = zrt.load_slot @statistics[4]
+      %3 = zrt.load_slot @statistics[4]
       %cst = arith.constant 0.000000e+00 : f64
-      %cst_0 = arith.constant 8.000000e+00 : f64
-      %6 = arith.subf %0, %0 : f64
-      %7 = arith.cmpf une, %6, %cst : f64
+      %4 = arith.subf %0, %0 : f64
+      %5 = arith.cmpf une, %4, %cst : f64
+      %cst_0 = arith.constant 1.000000e+00 : f64
+      %6 = arith.select %5, %cst_0, %cst : f64
+      %7 = arith.subf %1, %1 : f64
+      %8 = arith.cmpf une, %7, %cst : f64
       %cst_1 = arith.constant 1.000000e+00 : f64
-      %8 = arith.select %7, %cst_1, %cst : f64
-      %9 = arith.subf %1, %1 : f64
-      %10 = arith.cmpf une, %9, %cst : f64
+      %9 = arith.select %8, %cst_1, %6 : f64
+      %10 = arith.subf %2, %2 : f64
+      %11 = arith.cmpf une, %10, %cst : f64
       %cst_2 = arith.constant 1.000000e+00 : f64
-      %11 = arith.select %10, %cst_2, %8 : f64
-      %12 = arith.subf %2, %2 : f64
-      %13 = arith.cmpf une, %12, %cst : f64
-      %cst_3 = arith.constant 1.000000e+00 : f64
-      %14 = arith.select %13, %cst_3, %11 : f64
-      %15 = arith.cmpf une, %5, %cst : f64
-      %cst_4 = arith.constant 2.000000e+00 : f64
-      %16 = arith.select %15, %cst_4, %14 : f64
-      %17 = arith.mulf %cst_0, %4 : f64
-      %18 = arith.mulf %3, %3 : f64
+      %12 = arith.select %11, %cst_2, %9 : f64
+      %13 = arith.cmpf une, %3, %cst : f64
+      %cst_3 = arith.constant 2.000000e+00 : f64
+      %14 = arith.select %13, %cst_3, %12 : f64
+      %15 = zrt.load_slot @statistics[2]
+      %cst_4 = arith.constant 8.000000e+00 : f64
+      %16 = zrt.load_slot @statistics[3]
+      %17 = arith.mulf %cst_4, %16 : f64
+      %18 = arith.mulf %15, %15 : f64
       %19 = arith.cmpf une, %17, %18 : f64
       %cst_5 = arith.constant 3.000000e+00 : f64
-      %20 = arith.select %19, %cst_5, %16 : f64
+      %20 = arith.select %19, %cst_5, %14 : f64
       zrt.store_slot %20, @scalar_7[0]
       %cst_6 = arith.constant 1.250000e-01 : f64
       zrt.store_slot %cst_6, @scalar_8[0]
@@ -199,10 +199,16 @@ module {
       zrt.store_slot %47, @scalar_18[0]
       %48 = arith.mulf %43, %47 : f64
       zrt.store_slot %48, @scalar_19[0]
+      zrt.store_slot %44, @result.norm[0]
+      zrt.store_slot %20, @outcome[0]
       zrt.store_slot %20, @row[0]
       zrt.store_slot %48, @row[1]
       zrt.store_slot %26, @row[2]
       zrt.store_slot %28, @row[3]
+      zrt.store_slot %20, @row_20[0]
+      zrt.store_slot %48, @row_20[1]
+      zrt.store_slot %35, @row_20[2]
+      zrt.store_slot %37, @row_20[3]
       zrt.yield
     }
     zrt.slots @scalar_7 [0.000000e+00]
@@ -222,7 +228,9 @@ module {
     zrt.slots @scalar_17 [0.000000e+00]
     zrt.slots @scalar_18 [0.000000e+00]
     zrt.slots @scalar_19 [0.000000e+00]
+    zrt.slots @result.norm [0.000000e+00]
     zrt.slots @row [0.000000e+00, 0.000000e+00, 0.000000e+00, 0.000000e+00]
+    zrt.slots @row_20 [0.000000e+00, 0.000000e+00, 0.000000e+00, 0.000000e+00]
     zrt.segments @b0.groups ends [64] rows [0] scalars [@row]
     zrt.kernel @update.adam.f32.bf16 [read f32, update f32, update f32, update f32, write bf16] scalars 4 predicated {
     ^bb0(%arg0: f32, %arg1: f32, %arg2: f32, %arg3: f32, %arg4: f64, %arg5: f64, %arg6: f64, %arg7: f64):
@@ -247,28 +255,8 @@ module {
       zrt.yield %13, %5, %8, %14 : f32, f32, f32, bf16
     }
     zrt.segments @b1.groups ends [128] rows [0] scalars [@row]
-    zrt.slots @row_20 [0.000000e+00, 0.000000e+00, 0.000000e+00, 0.000000e+00]
-    zrt.scalars @scalars_21 {
-      %0 = zrt.load_slot @scalar_7[0]
-      zrt.store_slot %0, @row_20[0]
-      %1 = zrt.load_slot @scalar_19[0]
-      zrt.store_slot %1, @row_20[1]
-      %2 = zrt.load_slot @scalar_12[0]
-      zrt.store_slot %2, @row_20[2]
-      %3 = zrt.load_slot @scalar_13[0]
-      zrt.store_slot %3, @row_20[3]
-      zrt.yield
-    }
     zrt.segments @b2.groups ends [256] rows [0] scalars [@row_20]
     zrt.segments @b3.groups ends [128] rows [0] scalars [@row_20]
-    zrt.slots @result.norm [0.000000e+00]
-    zrt.scalars @scalars_22 {
-      %0 = zrt.load_slot @scalar_17[0]
-      zrt.store_slot %0, @result.norm[0]
-      %1 = zrt.load_slot @scalar_7[0]
-      zrt.store_slot %1, @outcome[0]
-      zrt.yield
-    }
     zrt.handler @arrive_first {
       zrt.pack
     }
@@ -293,12 +281,50 @@ module {
       zrt.set_role @b2.gradient as gradient
       zrt.set_role @b3.gradient as gradient
     }
-    zrt.handler @finish {
-      zrt.count_arrivals to @arrivals
+    zrt.handler @reduce {
       zrt.all_reduce @b0.gradient over [edp]
       zrt.all_reduce @b1.gradient over [edp, ep]
       zrt.all_reduce @b2.gradient over [edp, ep, tp]
       zrt.all_reduce @b3.gradient over [edp, ep]
+    }
+    zrt.handler @b0.close_only {
+      zrt.fill_missing @b0
+      zrt.all_reduce @b0.gradient over [edp]
+    }
+    zrt.handler @b1.close_only {
+      zrt.fill_missing @b1
+      zrt.all_reduce @b1.gradient over [edp, ep]
+    }
+    zrt.handler @b2.close_only {
+      zrt.fill_missing @b2
+      zrt.all_reduce @b2.gradient over [edp, ep, tp]
+    }
+    zrt.handler @b3.close_only {
+      zrt.fill_missing @b3
+      zrt.all_reduce @b3.gradient over [edp, ep]
+    }
+    zrt.sequence @only [@b0, @b1, @b2, @b3] run [@b0.close_only, @b1.close_only, @b2.close_only, @b3.close_only] window 4
+    zrt.handler @b0.close_last {
+      zrt.all_reduce @b0.gradient over [edp]
+    }
+    zrt.handler @b1.close_last {
+      zrt.all_reduce @b1.gradient over [edp, ep]
+    }
+    zrt.handler @b2.close_last {
+      zrt.all_reduce @b2.gradient over [edp, ep, tp]
+    }
+    zrt.handler @b3.close_last {
+      zrt.all_reduce @b3.gradient over [edp, ep]
+    }
+    zrt.sequence @last [@b0, @b1, @b2, @b3] run [@b0.close_last, @b1.close_last, @b2.close_last, @b3.close_last] window 4
+    zrt.handler @reopen {
+      zrt.keep_on_root @b0.gradient over [edp]
+      zrt.keep_on_root @b1.gradient over [edp, ep]
+      zrt.keep_on_root @b2.gradient over [edp, ep, tp]
+      zrt.keep_on_root @b3.gradient over [edp, ep]
+    }
+    zrt.handler @finish {
+      zrt.count_arrivals to @arrivals
       zrt.launch @sum_squares.f32 [@b0.gradient] over @b0.whole sum @sums at 0
       zrt.launch @sum_squares.f32 [@b1.gradient] over @b1.whole sum @sums_1 at 0
       zrt.launch @sum_squares.f32 [@b2.gradient] over @b2.whole sum @sums_3 at 0
@@ -310,24 +336,36 @@ module {
       zrt.run_scalars @scalars_6
       zrt.launch @update.adam.f32.bf16 [@b0.gradient, @b0.master, @b0.m, @b0.v, @b0.parameters] over @b0.groups
       zrt.launch @update.adam.f32.bf16 [@b1.gradient, @b1.master, @b1.m, @b1.v, @b1.parameters] over @b1.groups
-      zrt.run_scalars @scalars_21
       zrt.launch @update.adam.f32.bf16 [@b2.gradient, @b2.master, @b2.m, @b2.v, @b2.parameters] over @b2.groups
       zrt.launch @update.adam.f32.bf16 [@b3.gradient, @b3.master, @b3.m, @b3.v, @b3.parameters] over @b3.groups
-      zrt.run_scalars @scalars_22
       zrt.commit @outcome
     }
     zrt.transition idle on begin to first run []
     zrt.transition first on arrive to first run [@arrive_first]
     zrt.transition first on accumulate to between run [@close_first]
-    zrt.transition first on apply to idle run [@close_first, @finish, @reset]
+    zrt.transition first on apply to idle run [@close_first, @reduce, @finish, @reset]
     zrt.transition first on discard to idle run []
     zrt.transition between on begin to next run [@begin_next]
-    zrt.transition between on apply to idle run [@finish, @reset]
+    zrt.transition between on apply to idle run [@reduce, @finish, @reset]
     zrt.transition between on discard to idle run [@reset]
     zrt.transition next on arrive to next run [@arrive_next]
     zrt.transition next on accumulate to between run []
-    zrt.transition next on apply to idle run [@finish, @reset]
+    zrt.transition next on apply to idle run [@reduce, @finish, @reset]
     zrt.transition next on discard to idle run [@reset]
+    zrt.transition idle on begin_last to only run []
+    zrt.transition only on arrive to only run [@arrive_first] sequence @only
+    zrt.transition only on accumulate to reduced run [] sequence @only
+    zrt.transition only on apply to idle run [@finish, @reset] sequence @only
+    zrt.transition only on discard to idle run [] sequence @only
+    zrt.transition between on begin_last to last run [@begin_next]
+    zrt.transition last on arrive to last run [@arrive_next] sequence @last
+    zrt.transition last on accumulate to reduced run [] sequence @last
+    zrt.transition last on apply to idle run [@finish, @reset] sequence @last
+    zrt.transition last on discard to idle run [@reset] sequence @last
+    zrt.transition reduced on begin to next run [@reopen, @begin_next]
+    zrt.transition reduced on begin_last to last run [@reopen, @begin_next]
+    zrt.transition reduced on apply to idle run [@finish, @reset]
+    zrt.transition reduced on discard to idle run [@reset]
   }
 }
 

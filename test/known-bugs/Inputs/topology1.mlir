@@ -16,7 +16,7 @@ module {
   zrt.program @train on @cluster inputs [@input.0] results [norm] [@result.norm] {
     zrt.slots @arrivals [0.000000e+00, 0.000000e+00]
     zrt.slots @outcome [0.000000e+00]
-    zrt.slots @input.0 [0.000000e+00]
+    zrt.slots @input.0 [0.000000e+00] hyper "lr"
     zrt.buffer @b0.gradient : !zero.value<2x2x64xf32, sharded = [ep, tp : 1], partial = [edp], scaled = [edp : 1, ep : 1]> role gradient in device
     zrt.buffer @b0.reduced : !zero.value<2x2x64xf32, sharded = [edp : 2, ep, tp : 1], scaled = [edp : 1, ep : 1]> role gradient in device
     zrt.buffer @b0.parameters : !zero.value<2x2x64xbf16, sharded = [ep, tp : 1]> role parameter in device
@@ -129,35 +129,35 @@ module {
       %1 = zrt.load_slot @statistics[1]
       %2 = zrt.load_slot @statistics[2]
       %3 = zrt.load_slot @statistics[3]
-      %4 = zrt.load_slot @statistics[4]
-      %5 = zrt.load_slot @statistics[5]
-      %6 = zrt.load_slot @statistics[6]
+      %4 = zrt.load_slot @statistics[6]
       %cst = arith.constant 0.000000e+00 : f64
-      %cst_0 = arith.constant 8.000000e+00 : f64
-      %7 = arith.subf %0, %0 : f64
-      %8 = arith.cmpf une, %7, %cst : f64
+      %5 = arith.subf %0, %0 : f64
+      %6 = arith.cmpf une, %5, %cst : f64
+      %cst_0 = arith.constant 1.000000e+00 : f64
+      %7 = arith.select %6, %cst_0, %cst : f64
+      %8 = arith.subf %1, %1 : f64
+      %9 = arith.cmpf une, %8, %cst : f64
       %cst_1 = arith.constant 1.000000e+00 : f64
-      %9 = arith.select %8, %cst_1, %cst : f64
-      %10 = arith.subf %1, %1 : f64
-      %11 = arith.cmpf une, %10, %cst : f64
+      %10 = arith.select %9, %cst_1, %7 : f64
+      %11 = arith.subf %2, %2 : f64
+      %12 = arith.cmpf une, %11, %cst : f64
       %cst_2 = arith.constant 1.000000e+00 : f64
-      %12 = arith.select %11, %cst_2, %9 : f64
-      %13 = arith.subf %2, %2 : f64
-      %14 = arith.cmpf une, %13, %cst : f64
+      %13 = arith.select %12, %cst_2, %10 : f64
+      %14 = arith.subf %3, %3 : f64
+      %15 = arith.cmpf une, %14, %cst : f64
       %cst_3 = arith.constant 1.000000e+00 : f64
-      %15 = arith.select %14, %cst_3, %12 : f64
-      %16 = arith.subf %3, %3 : f64
-      %17 = arith.cmpf une, %16, %cst : f64
-      %cst_4 = arith.constant 1.000000e+00 : f64
-      %18 = arith.select %17, %cst_4, %15 : f64
-      %19 = arith.cmpf une, %6, %cst : f64
-      %cst_5 = arith.constant 2.000000e+00 : f64
-      %20 = arith.select %19, %cst_5, %18 : f64
-      %21 = arith.mulf %cst_0, %5 : f64
-      %22 = arith.mulf %4, %4 : f64
+      %16 = arith.select %15, %cst_3, %13 : f64
+      %17 = arith.cmpf une, %4, %cst : f64
+      %cst_4 = arith.constant 2.000000e+00 : f64
+      %18 = arith.select %17, %cst_4, %16 : f64
+      %19 = zrt.load_slot @statistics[4]
+      %cst_5 = arith.constant 8.000000e+00 : f64
+      %20 = zrt.load_slot @statistics[5]
+      %21 = arith.mulf %cst_5, %20 : f64
+      %22 = arith.mulf %19, %19 : f64
       %23 = arith.cmpf une, %21, %22 : f64
       %cst_6 = arith.constant 3.000000e+00 : f64
-      %24 = arith.select %23, %cst_6, %20 : f64
+      %24 = arith.select %23, %cst_6, %18 : f64
       zrt.store_slot %24, @scalar_9[0]
       %cst_7 = arith.constant 1.250000e-01 : f64
       zrt.store_slot %cst_7, @scalar_10[0]
@@ -214,10 +214,16 @@ module {
       zrt.store_slot %52, @scalar_21[0]
       %53 = arith.mulf %48, %52 : f64
       zrt.store_slot %53, @scalar_22[0]
+      zrt.store_slot %49, @result.norm[0]
+      zrt.store_slot %24, @outcome[0]
       zrt.store_slot %24, @row[0]
       zrt.store_slot %53, @row[1]
       zrt.store_slot %30, @row[2]
       zrt.store_slot %32, @row[3]
+      zrt.store_slot %24, @row_23[0]
+      zrt.store_slot %53, @row_23[1]
+      zrt.store_slot %39, @row_23[2]
+      zrt.store_slot %41, @row_23[3]
       zrt.yield
     }
     zrt.slots @scalar_9 [0.000000e+00]
@@ -238,7 +244,9 @@ module {
     zrt.slots @scalar_20 [0.000000e+00]
     zrt.slots @scalar_21 [0.000000e+00]
     zrt.slots @scalar_22 [0.000000e+00]
+    zrt.slots @result.norm [0.000000e+00]
     zrt.slots @row [0.000000e+00, 0.000000e+00, 0.000000e+00, 0.000000e+00]
+    zrt.slots @row_23 [0.000000e+00, 0.000000e+00, 0.000000e+00, 0.000000e+00]
     zrt.segments @b0.groups ends [64] rows [0] scalars [@row]
     zrt.kernel @update.adam.f32.bf16 [read f32, update f32, update f32, update f32, write bf16] scalars 4 predicated {
     ^bb0(%arg0: f32, %arg1: f32, %arg2: f32, %arg3: f32, %arg4: f64, %arg5: f64, %arg6: f64, %arg7: f64):
@@ -263,28 +271,8 @@ module {
       zrt.yield %13, %5, %8, %14 : f32, f32, f32, bf16
     }
     zrt.segments @b1.groups ends [128] rows [0] scalars [@row]
-    zrt.slots @row_23 [0.000000e+00, 0.000000e+00, 0.000000e+00, 0.000000e+00]
-    zrt.scalars @scalars_24 {
-      %0 = zrt.load_slot @scalar_9[0]
-      zrt.store_slot %0, @row_23[0]
-      %1 = zrt.load_slot @scalar_22[0]
-      zrt.store_slot %1, @row_23[1]
-      %2 = zrt.load_slot @scalar_14[0]
-      zrt.store_slot %2, @row_23[2]
-      %3 = zrt.load_slot @scalar_15[0]
-      zrt.store_slot %3, @row_23[3]
-      zrt.yield
-    }
     zrt.segments @b2.groups ends [256] rows [0] scalars [@row_23]
     zrt.segments @b3.groups ends [128] rows [0] scalars [@row_23]
-    zrt.slots @result.norm [0.000000e+00]
-    zrt.scalars @scalars_25 {
-      %0 = zrt.load_slot @scalar_20[0]
-      zrt.store_slot %0, @result.norm[0]
-      %1 = zrt.load_slot @scalar_9[0]
-      zrt.store_slot %1, @outcome[0]
-      zrt.yield
-    }
     zrt.handler @arrive_first {
       zrt.pack
     }
@@ -309,12 +297,46 @@ module {
       zrt.set_role @b2.gradient as gradient
       zrt.set_role @b3.gradient as gradient
     }
-    zrt.handler @finish {
-      zrt.count_arrivals to @arrivals
+    zrt.handler @reduce {
       zrt.reduce_scatter @b0.gradient to @b0.reduced over [edp]
       zrt.reduce_scatter @b1.gradient to @b1.reduced over [edp, ep]
       zrt.reduce_scatter @b2.gradient to @b2.reduced over [edp, ep, tp]
       zrt.reduce_scatter @b3.gradient to @b3.reduced over [edp, ep]
+    }
+    zrt.handler @b0.close_only {
+      zrt.fill_missing @b0
+      zrt.reduce_scatter @b0.gradient to @b0.reduced over [edp]
+    }
+    zrt.handler @b1.close_only {
+      zrt.fill_missing @b1
+      zrt.reduce_scatter @b1.gradient to @b1.reduced over [edp, ep]
+    }
+    zrt.handler @b2.close_only {
+      zrt.fill_missing @b2
+      zrt.reduce_scatter @b2.gradient to @b2.reduced over [edp, ep, tp]
+    }
+    zrt.handler @b3.close_only {
+      zrt.fill_missing @b3
+      zrt.reduce_scatter @b3.gradient to @b3.reduced over [edp, ep]
+    }
+    zrt.sequence @only [@b0, @b1, @b2, @b3] run [@b0.close_only, @b1.close_only, @b2.close_only, @b3.close_only] window 4
+    zrt.handler @b0.close_last {
+      zrt.reduce_scatter @b0.gradient to @b0.reduced over [edp]
+    }
+    zrt.handler @b1.close_last {
+      zrt.reduce_scatter @b1.gradient to @b1.reduced over [edp, ep]
+    }
+    zrt.handler @b2.close_last {
+      zrt.reduce_scatter @b2.gradient to @b2.reduced over [edp, ep, tp]
+    }
+    zrt.handler @b3.close_last {
+      zrt.reduce_scatter @b3.gradient to @b3.reduced over [edp, ep]
+    }
+    zrt.sequence @last [@b0, @b1, @b2, @b3] run [@b0.close_last, @b1.close_last, @b2.close_last, @b3.close_last] window 4
+    zrt.handler @reopen {
+    }
+    zrt.handler @finish {
+      zrt.count_arrivals to @arrivals
       zrt.launch @sum_squares.f32 [@b0.reduced] over @b0.whole own [edp] sum @sums at 0
       zrt.launch @sum_squares.f32 [@b1.reduced] over @b1.whole own [edp, ep] sum @sums_1 at 0
       zrt.launch @sum_squares.f32 [@b2.reduced] over @b2.whole own [edp, ep, tp] sum @sums_3 at 0
@@ -327,26 +349,38 @@ module {
       zrt.all_gather @b0.parameters over [edp]
       zrt.launch @update.adam.f32.bf16 [@b1.reduced, @b1.master, @b1.m, @b1.v, @b1.parameters] over @b1.groups own [edp, ep]
       zrt.all_gather @b1.parameters over [edp, ep]
-      zrt.run_scalars @scalars_24
       zrt.launch @update.adam.f32.bf16 [@b2.reduced, @b2.master, @b2.m, @b2.v, @b2.parameters] over @b2.groups own [edp, ep, tp]
       zrt.all_gather @b2.parameters over [edp, ep, tp]
       zrt.launch @update.adam.f32.bf16 [@b3.reduced, @b3.master, @b3.m, @b3.v, @b3.parameters] over @b3.groups own [edp, ep]
       zrt.all_gather @b3.parameters over [edp, ep]
-      zrt.run_scalars @scalars_25
       zrt.commit @outcome
     }
     zrt.transition idle on begin to first run []
     zrt.transition first on arrive to first run [@arrive_first]
     zrt.transition first on accumulate to between run [@close_first]
-    zrt.transition first on apply to idle run [@close_first, @finish, @reset]
+    zrt.transition first on apply to idle run [@close_first, @reduce, @finish, @reset]
     zrt.transition first on discard to idle run []
     zrt.transition between on begin to next run [@begin_next]
-    zrt.transition between on apply to idle run [@finish, @reset]
+    zrt.transition between on apply to idle run [@reduce, @finish, @reset]
     zrt.transition between on discard to idle run [@reset]
     zrt.transition next on arrive to next run [@arrive_next]
     zrt.transition next on accumulate to between run []
-    zrt.transition next on apply to idle run [@finish, @reset]
+    zrt.transition next on apply to idle run [@reduce, @finish, @reset]
     zrt.transition next on discard to idle run [@reset]
+    zrt.transition idle on begin_last to only run []
+    zrt.transition only on arrive to only run [@arrive_first] sequence @only
+    zrt.transition only on accumulate to reduced run [] sequence @only
+    zrt.transition only on apply to idle run [@finish, @reset] sequence @only
+    zrt.transition only on discard to idle run [] sequence @only
+    zrt.transition between on begin_last to last run [@begin_next]
+    zrt.transition last on arrive to last run [@arrive_next] sequence @last
+    zrt.transition last on accumulate to reduced run [] sequence @last
+    zrt.transition last on apply to idle run [@finish, @reset] sequence @last
+    zrt.transition last on discard to idle run [@reset] sequence @last
+    zrt.transition reduced on begin to next run [@reopen, @begin_next]
+    zrt.transition reduced on begin_last to last run [@reopen, @begin_next]
+    zrt.transition reduced on apply to idle run [@finish, @reset]
+    zrt.transition reduced on discard to idle run [@reset]
   }
 }
 

@@ -7,7 +7,6 @@
 #include "Judge.h"
 
 #include "dialect/zero/ZeroDialect.h"
-#include "dialect/zrt/ZrtDialect.h"
 
 #include "llvm/ADT/Hashing.h"
 
@@ -52,8 +51,8 @@ Subject test::getSubject(ModuleOp logical) {
 }
 
 namespace {
-/// One step of the script.
-struct Script {
+/// One step of a script.
+struct ScriptedStep {
   std::vector<int> backwards = {1}; // by rank, the last for all that follow
   int absentIn = -1;                // backward pass without optional gradients
   int missing = -1;                 // which parameter has no gradient
@@ -63,13 +62,13 @@ struct Script {
   bool closesLast = false;          // by accumulate, and not by what follows
   bool isDiscarded = false;         // given up, and not applied
   double counts = 1;                // times what ranks count, where they do
-  double input = 0.03125;           // a learning rate
+  double input = 0.02996;           // a learning rate, far from f16 and bf16
   unsigned hinted = 0;       // bit b: backward pass b is begun as the last
   bool hintsOnFirst = false; // on rank 0 only
   /// By backward pass, a bit for each parameter without a gradient on any rank.
   std::vector<unsigned> lost = {};
 };
-using Scripts = std::vector<Script>;
+using Scripts = std::vector<ScriptedStep>;
 } // namespace
 
 static std::vector<double> draw(std::mt19937_64 &random, int64_t count,
@@ -85,7 +84,8 @@ static std::vector<double> draw(std::mt19937_64 &random, int64_t count,
 
 /// With gradients times |lossScale|.
 static std::vector<RankInputs> getInputs(const Subject &subject,
-                                         const Script &script, double lossScale,
+                                         const ScriptedStep &script,
+                                         double lossScale,
                                          std::mt19937_64 &random) {
   std::vector<RankInputs> inputs(subject.ranks);
   // What ranks promise to deliver alike is drawn once: by parameter and
@@ -136,7 +136,8 @@ static std::vector<RankInputs> getInputs(const Subject &subject,
         if (last && int(index) == script.missing)
           continue;
         if (lastAlike && !values.empty() && int(index) == script.nonfinite)
-          values.back() = std::numeric_limits<double>::infinity();
+          values.back() = count > 1 ? std::numeric_limits<double>::quiet_NaN()
+                                    : std::numeric_limits<double>::infinity();
         for (double &value : values)
           value *= lossScale;
         backward[parameter.name] = std::move(values);
@@ -170,7 +171,7 @@ static Scripts getScripts(const Subject &subject) {
     }
   auto add = [&](std::vector<int> backwards, bool closesLast,
                  bool isDiscarded) {
-    Script &script = scripts.emplace_back();
+    ScriptedStep &script = scripts.emplace_back();
     script.backwards = std::move(backwards);
     script.closesLast = closesLast;
     script.isDiscarded = isDiscarded;
@@ -229,21 +230,78 @@ static Scripts getScripts(const Subject &subject) {
   return scripts;
 }
 
-/// A walk in which what one step leaves in flight meets many others.
-static Scripts getWalk(const Subject &subject) {
-  std::mt19937_64 random(1);
-  Scripts scripts(300);
-  for (Script &script : scripts) {
-    script.backwards = {1 + int(random() % 3)};
-    script.closesLast = random() % 2;
-    script.isDiscarded = random() % 3 == 0;
-    script.hinted = random() % 8 & random();
-    for (int b = 0; b < script.backwards[0]; ++b) {
+/// Steps of up to two backward passes on every path of the protocol, and some
+/// of three.
+static Scripts getPaths() {
+  Scripts paths;
+  for (int backwards : {1, 2, 3})
+    for (unsigned hinted = 0; hinted < 1u << backwards; ++hinted)
+      for (bool closesLast : {false, true})
+        for (bool isDiscarded : {false, true}) {
+          if (backwards == 3 && hinted != 0 && hinted != 4)
+            continue;
+          ScriptedStep &script = paths.emplace_back();
+          script.backwards = {backwards};
+          script.hinted = hinted;
+          script.closesLast = closesLast;
+          script.isDiscarded = isDiscarded;
+        }
+  return paths;
+}
+
+/// A walk in which what a step of each path leaves in flight meets a step of
+/// each other. Gradients that are lost, on some ranks or on all, differ from
+/// walk to walk.
+static Scripts getWalk(const Subject &subject, unsigned walk) {
+  std::mt19937_64 random(walk);
+  Scripts paths = getPaths(), scripts;
+  // The sequence of de Bruijn: i, then i and j for each j behind it.
+  for (size_t i = 0; i < paths.size(); ++i) {
+    scripts.push_back(paths[i]);
+    for (size_t j = i + 1; j < paths.size(); ++j) {
+      scripts.push_back(paths[i]);
+      scripts.push_back(paths[j]);
+    }
+  }
+  scripts.push_back(paths.front());
+  for (ScriptedStep &script : scripts) {
+    int backwards = script.backwards[0];
+    for (int b = 0; b < backwards; ++b) {
       unsigned all = (1u << subject.parameters.size()) - 1;
       unsigned lost = unsigned(random()) & all;
       script.lost.push_back(random() % 2 ? 0 : random() % 3 ? lost : all);
     }
+    if (random() % 8 == 0)
+      script.missing = int(random() % subject.parameters.size());
+    // If ranks wait for each other in backward passes, such a step is refused.
+    // To discard it, or to hint what is wrong, is the caller's mistake.
+    if (script.hinted == 0 && !script.isDiscarded && random() % 8 == 0) {
+      script.backwards = {backwards, 1 + int(random() % 2)};
+      script.hintsOnFirst = random() % 2;
+      script.hinted = script.hintsOnFirst ? 1u << (backwards - 1) : 0;
+    }
   }
+  return scripts;
+}
+
+/// Of a step, at most.
+static constexpr unsigned kMaxResults = 64;
+
+/// With updates as large as parameters.
+static Scripts getFewScripts() {
+  Scripts scripts(3);
+  for (ScriptedStep &script : scripts)
+    script.input *= 32;
+  return scripts;
+}
+
+/// The range of f32 is left, and that of f64 is not.
+static Scripts getLargeScripts() {
+  Scripts scripts = {{{1}},
+                     {{1}, -1, -1, -1, 0x1p94},
+                     {{1}},
+                     {{2}, -1, -1, -1, 0x1p94},
+                     {{1}}};
   return scripts;
 }
 
@@ -265,17 +323,26 @@ static Behaviour run(ModuleOp module, const Subject &subject,
                    ->bindParameter(parameter.name,
                                    draw(random, parameter.elements))))
       return fail();
+  unsigned series = 0; // of a step, in the order of the calls of see()
+  auto add = [&](ArrayRef<double> numbers) {
+    llvm::append_range(behaviour.numbers, numbers);
+    behaviour.series.resize(behaviour.numbers.size(), series++);
+  };
   auto see = [&](const std::vector<Number> &numbers) {
-    behaviour.numbers.push_back(double(numbers.size()));
+    add(double(numbers.size()));
+    SmallVector<double> values;
     for (const Number &number : numbers)
-      behaviour.numbers.push_back(number.value);
+      values.push_back(number.value);
+    add(values);
   };
   auto seeCounters = [&] {
+    series = 0;
     for (const std::string &counter : subject.counters)
       see((*interpreter)->getState(counter, ""));
   };
   seeCounters();
-  for (const Script &script : scripts) {
+  for (const ScriptedStep &script : scripts) {
+    series = 2 * subject.counters.size();
     std::vector<RankInputs> inputs =
         getInputs(subject, script, (*interpreter)->getLossScale(), random);
     if (script.isDiscarded) {
@@ -286,9 +353,11 @@ static Behaviour run(ModuleOp module, const Subject &subject,
       if (failed(result))
         return fail();
       // One backward pass more on another rank is refused, or no step at all.
-      behaviour.numbers.push_back(result->outcome);
-      llvm::append_range(behaviour.numbers, result->values);
+      add(result->outcome);
+      for (double value : result->values)
+        add(value);
     }
+    series = 2 * subject.counters.size() + kMaxResults;
     for (const ParameterInfo &parameter : subject.parameters) {
       for (int64_t rank = 0; rank < subject.ranks; ++rank)
         see((*interpreter)->getParameter(rank, parameter.name));
@@ -300,77 +369,18 @@ static Behaviour run(ModuleOp module, const Subject &subject,
   return behaviour;
 }
 
-Behaviour test::run(ModuleOp module, const Subject &subject,
+Behaviour test::run(ModuleOp module, const Subject &subject, Script script,
                     Arithmetic arithmetic, unsigned seed) {
-  return ::run(module, subject, getScripts(subject), arithmetic, seed,
-               /*order=*/0);
+  Scripts scripts = script == Script::few     ? getFewScripts()
+                    : script == Script::large ? getLargeScripts()
+                                              : getScripts(subject);
+  return ::run(module, subject, scripts, arithmetic, seed, /*order=*/0);
 }
 
-Behaviour test::runInOrder(ModuleOp module, const Subject &subject,
-                           unsigned seed, uint64_t order) {
-  return ::run(module, subject, getWalk(subject), Arithmetic::F64, seed, order);
-}
-
-std::string test::getInterface(ModuleOp module) {
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  MeshOp mesh = *module.getOps<MeshOp>().begin();
-  int64_t ranks = mesh.getNumRanks();
-  for (auto op : module.getOps<ParameterOp>()) {
-    os << op.getSymName() << " " << op.getValueType() << " " << op.getUses()
-       << op.getOptional() << "\n";
-  }
-  for (auto op : module.getOps<ActivationOp>())
-    os << op.getSymName() << " " << op.getTensorType() << " over "
-       << op.getAxis() << " " << op.getFrom() << " " << op.getTo() << "\n";
-  for (auto op : module.getOps<BucketOp>())
-    os << op.getSymName() << " " << op.getArrivalType() << "\n";
-  for (auto step : module.getOps<StepOp>())
-    for (BlockArgument argument : step.getBody().getArguments())
-      os << argument.getType() << (argument == step.getTokens()) << "\n";
-  module.walk([&](ReturnOp op) { os << op.getNames() << "\n"; });
-  for (auto program : module.getOps<zrt::ProgramOp>()) {
-    os << program.getResultNames() << "\n";
-    for (zrt::SlotsOp input : program.getInputSlots()) {
-      os << input.isTokens();
-      if (ArrayAttr over = input.getOverAttr())
-        for (auto axis : over.getAsRange<StringAttr>())
-          if (mesh.getNumRanks({axis}) > 1)
-            os << " over " << axis.getValue();
-      os << "\n";
-    }
-  }
-  // A bucket of pads alone has nothing to bind or to save.
-  auto isEmpty = [&](FlatSymbolRefAttr symbol) {
-    auto bucket = module.lookupSymbol<BucketOp>(symbol);
-    return llvm::all_of(
-        bucket.getMembers().getAsRange<FlatSymbolRefAttr>(),
-        [&](FlatSymbolRefAttr member) {
-          return module.lookupSymbol<ParameterOp>(member).getNumElements() == 0;
-        });
-  };
-  module.walk([&](zrt::StateOp op) {
-    if (!isEmpty(op.getBucketAttr()))
-      os << op.getRole() << " of " << op.getBucket() << " in " << op.getBuffer()
-         << "\n";
-  });
-  module.walk([&](zrt::ScalarStateOp op) { os << op.getRole() << "\n"; });
-  module.walk([&](zrt::BucketTableOp op) {
-    if (isEmpty(op.getBucketAttr()))
-      return;
-    os << op.getParameters() << " " << op.getMasterAttr();
-    auto gradient = cast<zrt::BufferOp>(
-        SymbolTable::lookupNearestSymbolFrom(op, op.getGradientAttr()));
-    if (ranks > 1)
-      os << ScaleAttr::get(op->getContext(),
-                           gradient.getValueType().getScale());
-    for (StringAttr axis :
-         gradient.getValueType().getAxes(PlacementKind::Partial))
-      if (mesh.getNumRanks({axis}) > 1)
-        os << " over " << axis.getValue();
-    os << "\n";
-  });
-  return text;
+Behaviour test::runWalk(ModuleOp module, const Subject &subject, unsigned walk,
+                        uint64_t order) {
+  return ::run(module, subject, getWalk(subject, walk), Arithmetic::F64, walk,
+               order);
 }
 
 double test::getDistance(const Behaviour &a, const Behaviour &b) {
@@ -392,4 +402,23 @@ double test::getDistance(const Behaviour &a, const Behaviour &b) {
                                 std::max({std::abs(x), std::abs(y), 1e-3}));
   }
   return largest;
+}
+
+std::vector<double> test::getErrors(const Behaviour &exact,
+                                    const Behaviour &rounded) {
+  std::vector<double> largest, errors;
+  for (auto [x, y, series] :
+       llvm::zip_equal(exact.numbers, rounded.numbers, exact.series)) {
+    if (series >= errors.size()) {
+      largest.resize(series + 1);
+      errors.resize(series + 1);
+    }
+    if (std::isfinite(x))
+      largest[series] = std::max(largest[series], std::abs(x));
+    if (std::isfinite(x) && std::isfinite(y))
+      errors[series] = std::max(errors[series], std::abs(x - y));
+  }
+  for (auto [error, number] : llvm::zip_equal(errors, largest))
+    error = number > 0 ? error / number : error;
+  return errors;
 }

@@ -34,6 +34,10 @@ void addOpMutations(mlir::ModuleOp module, std::vector<Mutation> &mutations);
 /// (NumberMutations.cpp) ...
 void addNumberMutations(mlir::ModuleOp module,
                         std::vector<Mutation> &mutations);
+/// ... numbers that are rounded, and comparisons with a bound
+/// (RoundingMutations.cpp) ...
+void addRoundingMutations(mlir::ModuleOp module,
+                          std::vector<Mutation> &mutations);
 /// ... and attributes and types (AttributeMutations.cpp).
 void addAttributeMutations(mlir::ModuleOp module,
                            std::vector<Mutation> &mutations);

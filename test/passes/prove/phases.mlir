@@ -39,7 +39,8 @@
 // RUN: zero-opt %zero_src/test/known-bugs/Inputs/step.mlir --zero-lower="offload=optimizer until=placed bucket-bytes=16" -o %t.placed
 // RUN: sed 's/zero.clip_coefficient \(.*\) max 1.0*e+00/zero.clip_coefficient \1 max 2.0/' %t.placed > %t.max
 // RUN: not zero-prove %t.placed %t.max 2>&1 | FileCheck %s --check-prefix=MAX
-// MAX: error: element 0 of 'w': new m is {{.*}} * minimumf(1, 2 * inverse({{.*}}expected {{.*}} * minimumf(1, inverse(
+// MAX: error: what multiplies the gradient of 'u' is minimumf(1, 2 * inverse({{.*}}, expected minimumf(1, inverse(
+// MAX: note: counterexample:
 //
 // A factor that is put elsewhere and stays 0, scheduled.
 //

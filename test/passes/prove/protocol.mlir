@@ -15,7 +15,7 @@
 // REDEFINE: %{edit} = 's/transition between on begin to next/transition between on begin to first/'
 // REDEFINE: %{check} = OVER
 // RUN: %{bad}
-// OVER: error: writes over @b0.gradient, which counts as accumulator: what earlier backward passes left is lost
+// OVER: error: 'zrt.pack' op writes over @b0.gradient, which counts as accumulator: what earlier backward passes left is lost
 //
 // REDEFINE: %{edit} = 's/transition first on arrive to first/transition first on arrive to next/'
 // REDEFINE: %{check} = ARRIVE
@@ -43,7 +43,7 @@
 // REDEFINE: %{edit} = 's/zrt.reduce_scatter @b0.gradient to @b0.reduced over .dp./&\n zrt.all_reduce @b1.gradient over [dp]/'
 // REDEFINE: %{check} = OPEN
 // RUN: %{bad}
-// OPEN: error: uses @b1.gradient, into which gradients of a bucket that is still open may arrive at the same time
+// OPEN: error: 'zrt.all_reduce' op uses @b1.gradient, into which gradients of a bucket that is still open may arrive at the same time
 //
 // A collective that does not wait for what it sends.
 //
@@ -51,5 +51,5 @@
 // RUN: zero-opt %t.scheduled.mlir --zero-prove -o /dev/null
 // RUN: sed '/zrt.wait @scalars.run_scalars on collective/d' %t.scheduled.mlir > %t.race.mlir
 // RUN: not zero-opt %t.race.mlir --zero-prove 2>&1 | FileCheck %s --check-prefix=RACE
-// RACE: error: races with 'zrt.run_scalars' on stream 'compute' for @statistics: on apply in state '{{.*}}', stream 'collective' does not wait for an event behind that
+// RACE: error: 'zrt.all_reduce_scalars' op races with 'zrt.run_scalars' on stream 'compute' for @statistics: on apply in state '{{.*}}', stream 'collective' does not wait for an event behind that
 // RACE: note: which is here

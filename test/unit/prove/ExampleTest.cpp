@@ -68,8 +68,11 @@ TEST_F(ExampleTest, HasWhatIsZeroLast) {
       "nan, expected 1");
 }
 
-TEST_F(ExampleTest, HasNoneOfWhatNobodyWrote) {
-  EXPECT_EQ(findExample(algebra, algebra.undefined("memory"), all, 2), "");
+TEST_F(ExampleTest, HasNanWhereNobodyWrote) {
+  EXPECT_EQ(
+      findExample(algebra, algebra.undefined("memory"), all, 2),
+      "counterexample: the gradient of 1 backward pass is 1 on rank 0, 10 on "
+      "rank 1; what is not known is nan; rank 0 has nan, expected 11");
   EXPECT_EQ(findExample(algebra, all, all, 2), "");
 }
 

@@ -138,7 +138,8 @@ TEST(Activation, ExtentsComeWithWhatIsNotDeclared) {
       expectStatus(ZERO_RT_INVALID_ARGUMENT,
                    calls.receive(step, Open, int64_t(m), &large, nullptr),
                    ("'open' has " + std::to_string(elements + 1) +
-                    " elements, expected " + std::to_string(elements))
+                    (elements ? " elements" : " element") + ", expected " +
+                    std::to_string(elements))
                        .c_str());
       expectOk(calls.receive(step, Open, int64_t(m), &tensor, nullptr));
       EXPECT_EQ(values, std::vector<uint16_t>(size_t(elements), uint16_t(m)));

@@ -50,7 +50,7 @@ TEST(Create, RefusesBadRuntimes) {
   expectStatus(ZERO_RT_INVALID_ARGUMENT,
                zero_rt_create(group, 0, &options, &second), "threads is -1");
   expectStatus(ZERO_RT_INVALID_ARGUMENT, zero_rt_group_destroy(group),
-               "still has 1 runtimes");
+               "still has 1 runtime; destroy it first");
   zero_rt_counters counters = {};
   expectStatus(ZERO_RT_INVALID_ARGUMENT,
                zero_rt_read_counters(first, &counters), "struct_size");
@@ -100,7 +100,7 @@ TEST(Create, RuntimeOutlivesItsSteps) {
   runRanks(1, [&](int32_t, zero_rt_runtime *runtime) {
     StepHandle step = createStep(runtime, library.get());
     expectStatus(ZERO_RT_INVALID_ARGUMENT, zero_rt_destroy(runtime),
-                 "still has 1 steps");
+                 "still has 1 step; destroy it first");
   });
 }
 

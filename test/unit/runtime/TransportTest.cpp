@@ -92,7 +92,7 @@ TEST(Transport, RefusesWhatIsIncomplete) {
                zero_rt_create(group, 1, nullptr, &second),
                "rank 1 is already taken");
   expectStatus(ZERO_RT_INVALID_ARGUMENT, zero_rt_group_destroy(group),
-               "process group still has 1 runtimes");
+               "process group still has 1 runtime; destroy it first");
   expectOk(zero_rt_destroy(runtime));
   expectOk(zero_rt_group_destroy(group));
 }

@@ -40,15 +40,21 @@ protected:
 
   /// The mean as the declared types and the stage give it. Stage 2 reduces
   /// every backward pass and accumulates its slice; below, ranks accumulate and
-  /// are reduced once. The weight 1/8 is exact.
+  /// are reduced once. At stage 0 a hint reduces in place: if another backward
+  /// pass follows, rank 0 keeps the sum. The weight 1/8 is exact.
   float expect(const Element &g) const {
-    float sums[kRanks] = {}, reduced = 0;
+    float sums[kRanks] = {}, reduced = 0, total = 0;
     for (int64_t k = 0; k < kBackwards; ++k) {
       reduced += g[0][k] + g[1][k];
       for (int64_t r = 0; r < kRanks; ++r)
         sums[r] += g[r][k];
+      total = sums[0] + sums[1];
+      if (GetParam().stage == 0 && GetParam().hinted == Hinted::each) {
+        sums[0] = total;
+        sums[1] = 0;
+      }
     }
-    return (GetParam().stage == 2 ? reduced : sums[0] + sums[1]) / 8;
+    return (GetParam().stage == 2 ? reduced : total) / 8;
   }
 
   /// The same without rounding: every sum of bf16 is exact in f64.

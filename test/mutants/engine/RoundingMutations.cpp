@@ -1,0 +1,123 @@
+//===- RoundingMutations.cpp - Less precise, and other thresholds ---------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Mutations.h"
+
+#include "dialect/zero/ZeroDialect.h"
+#include "dialect/zrt/ZrtDialect.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+using namespace zero;
+using namespace zero::test;
+
+/// Types that |type| may be rounded to, by name.
+static SmallVector<std::pair<std::string, FloatType>> getNarrower(Type type) {
+  SmallVector<std::pair<std::string, FloatType>> narrower;
+  auto wide = dyn_cast<FloatType>(type);
+  MLIRContext *context = type.getContext();
+  for (auto narrow : std::initializer_list<FloatType>{
+           BFloat16Type::get(context), Float16Type::get(context),
+           Float32Type::get(context)})
+    if (wide && narrow.getWidth() < wide.getWidth()) {
+      std::string name;
+      llvm::raw_string_ostream(name) << narrow;
+      narrower.push_back({name, narrow});
+    }
+  return narrower;
+}
+
+/// Has what uses |whole| use it rounded to |narrow|, and back.
+static void round(OpBuilder &builder, Value whole, Type narrow) {
+  Location location = builder.getUnknownLoc();
+  auto rounded = builder.create<arith::TruncFOp>(location, narrow, whole);
+  auto back = builder.create<arith::ExtFOp>(location, whole.getType(),
+                                            rounded.getResult());
+  whole.replaceAllUsesExcept(back, rounded);
+}
+
+/// Rounds the numbers of |op| to each narrower type.
+static void addRoundings(Operation *op, unsigned index,
+                         std::vector<Mutation> &mutations) {
+  if (op->getNumResults() != 1)
+    return;
+  for (auto &[name, narrow] : getNarrower(op->getResult(0).getType()))
+    mutations.push_back(
+        {op->getName().getStringRef().str() + ": rounded to " + name, index,
+         [index = index, narrow = narrow](const Ops &ops) {
+           OpBuilder builder(ops[index]->getContext());
+           builder.setInsertionPointAfter(ops[index]);
+           round(builder, ops[index]->getResult(0), narrow);
+         }});
+}
+
+/// Rounds what a kernel is given to each narrower type.
+static void addArgumentRoundings(zrt::KernelOp kernel, unsigned index,
+                                 std::vector<Mutation> &mutations) {
+  for (BlockArgument argument : kernel.getBody().getArguments())
+    for (auto &[name, narrow] : getNarrower(argument.getType()))
+      mutations.push_back({"zrt.kernel argument: rounded to " + name, index,
+                           [index = index, number = argument.getArgNumber(),
+                            narrow = narrow](const Ops &ops) {
+                             Block &body = ops[index]->getRegion(0).front();
+                             OpBuilder builder = OpBuilder::atBlockBegin(&body);
+                             round(builder, body.getArgument(number), narrow);
+                           }});
+}
+
+/// Whether |op| is the test of a sum for nan and inf: x - x != 0.
+static bool isFiniteTest(arith::CmpFOp op) {
+  auto difference = op.getLhs().getDefiningOp<arith::SubFOp>();
+  return op->getParentOfType<zrt::ScalarsOp>() && difference &&
+         difference.getLhs() == difference.getRhs();
+}
+
+/// Has a finite sum fail the test |op| where it is beyond a bound, or has one
+/// that is not finite pass the test where it is not beyond the bound.
+static void addThresholds(arith::CmpFOp op, unsigned index,
+                          std::vector<Mutation> &mutations) {
+  if (!isFiniteTest(op))
+    return;
+  for (auto [name, bound] : std::initializer_list<std::pair<StringRef, double>>{
+           {"1", 1},
+           {"2^100", 0x1p100},
+           {"the largest f32", std::numeric_limits<float>::max()}})
+    for (bool isEither : {false, true})
+      mutations.push_back(
+          {"arith.cmpf: " + std::string(isEither ? "or" : "and") +
+               " a sum beyond " + name.str(),
+           index, [index = index, bound = bound, isEither](const Ops &ops) {
+             auto test = cast<arith::CmpFOp>(ops[index]);
+             OpBuilder builder(test.getContext());
+             builder.setInsertionPointAfter(test);
+             Location location = test.getLoc();
+             Value sum = test.getLhs().getDefiningOp<arith::SubFOp>().getLhs();
+             Value limit = builder.create<arith::ConstantOp>(
+                 location, builder.getF64FloatAttr(bound));
+             Value beyond = builder.create<arith::CmpFOp>(
+                 location, arith::CmpFPredicate::OGT, sum, limit);
+             Operation *both =
+                 isEither
+                     ? builder.create<arith::OrIOp>(location, test, beyond)
+                     : builder.create<arith::AndIOp>(location, test, beyond);
+             test.getResult().replaceAllUsesExcept(both->getResult(0), both);
+           }});
+}
+
+void test::addRoundingMutations(ModuleOp module,
+                                std::vector<Mutation> &mutations) {
+  for (auto [index, op] : llvm::enumerate(getOps(module))) {
+    // Scalar programs hold f64 only, and the verifier refuses another type.
+    if (op->getParentOfType<zrt::KernelOp>() ||
+        op->getParentOfType<OptimizerOp>())
+      addRoundings(op, index, mutations);
+    if (auto kernel = dyn_cast<zrt::KernelOp>(op))
+      addArgumentRoundings(kernel, index, mutations);
+    if (auto compare = dyn_cast<arith::CmpFOp>(op))
+      addThresholds(compare, index, mutations);
+  }
+}
