@@ -160,8 +160,8 @@ public:
       : logical(logical), lowered(lowered), subject(getSubject(logical)) {
     before.push_back(
         run(lowered, subject, Script::many, Arithmetic::F64, seed));
-    precision = getDistance(before[0], run(lowered, subject, Script::many,
-                                           Arithmetic::Typed, seed));
+    typed = run(lowered, subject, Script::many, Arithmetic::Typed, seed);
+    precision = getDistance(before[0], typed);
     few = run(lowered, subject, Script::few, Arithmetic::F64, seed);
     errors = getErrors(
         few, run(lowered, subject, Script::few, Arithmetic::Typed, seed));
@@ -173,7 +173,7 @@ public:
   Outcome judge(const Mutation &mutation);
 
 private:
-  double getChange(ModuleOp mutant, unsigned draw);
+  double getChange(ModuleOp mutant, bool isRounded, unsigned draw);
   double getChangeInOrders(ModuleOp mutant);
 
   ModuleOp logical;
@@ -182,6 +182,7 @@ private:
   std::vector<Behaviour> before; // by draw
   std::vector<Behaviour> large;  // by arithmetic
   Behaviour few;
+  Behaviour typed; // before[0] in its types
   double precision = 0;
   std::vector<double> errors; // of few steps in their types, by series
   std::unique_ptr<ProvedStep> reference;
@@ -227,7 +228,7 @@ double Bench::getChangeInOrders(ModuleOp mutant) {
   return 0;
 }
 
-double Bench::getChange(ModuleOp mutant, unsigned draw) {
+double Bench::getChange(ModuleOp mutant, bool isRounded, unsigned draw) {
   while (before.size() <= draw)
     before.push_back(run(lowered, subject, Script::many, Arithmetic::F64,
                          seed + before.size()));
@@ -248,10 +249,10 @@ double Bench::getChange(ModuleOp mutant, unsigned draw) {
       return change;
   }
   // Sums in another order are the same step; narrower numbers are not.
-  double now = getDistance(
-      expected, run(mutant, subject, Script::many, Arithmetic::Typed, seed));
-  if (now > 4 * precision)
-    return now;
+  Behaviour now = run(mutant, subject, Script::many, Arithmetic::Typed, seed);
+  double distance = getDistance(expected, now);
+  if (distance > 4 * precision)
+    return distance;
   Behaviour rounded =
       run(mutant, subject, Script::few, Arithmetic::Typed, seed);
   if (rounded.numbers.size() != few.numbers.size())
@@ -259,11 +260,14 @@ double Bench::getChange(ModuleOp mutant, unsigned draw) {
   for (auto [was, is] : llvm::zip_equal(errors, getErrors(few, rounded)))
     if (is > 4 * was && is > kCoarse)
       return is;
-  return 0;
+  // Other roundings may hide one. It changes the order of no sum, so that each
+  // bit counts.
+  return isRounded ? getDistance(typed, now) : 0;
 }
 
 Outcome Bench::judge(const Mutation &mutation) {
   Outcome outcome;
+  bool isRounded = StringRef(mutation.kind).contains(": rounded to ");
   OwningOpRef<ModuleOp> mutant = lowered.clone();
   mutation.apply(getOps(*mutant));
   ScopedDiagnosticHandler handler(
@@ -286,7 +290,7 @@ Outcome Bench::judge(const Mutation &mutation) {
     outcome.distance = getChangeInOrders(*mutant);
   else
     for (unsigned draw = 0; draw < (isAccepted ? 1 : 12); ++draw)
-      if ((outcome.distance = getChange(*mutant, draw)) > 0)
+      if ((outcome.distance = getChange(*mutant, isRounded, draw)) > 0)
         break;
   // Of the proof, or else of the interpreter.
   if (!isAccepted)
