@@ -71,13 +71,20 @@ struct ScriptedStep {
 using Scripts = std::vector<ScriptedStep>;
 } // namespace
 
-static std::vector<double> draw(std::mt19937_64 &random, int64_t count,
-                                double scale = 1.0 / 64) {
-  std::uniform_int_distribution<int> number(-256, 256);
+/// Multiples of |scale| up to 256, and fractions of it where |type| holds more
+/// bits than bf16: sums of few of them are exact, and no narrower type holds
+/// them.
+static std::vector<double> draw(std::mt19937_64 &random, Type type,
+                                int64_t count, double scale = 1.0 / 64) {
+  int more = std::min<int>(
+      cast<FloatType>(type).getFPMantissaWidth() -
+          BFloat16Type::get(type.getContext()).getFPMantissaWidth(),
+      5);
+  std::uniform_int_distribution<int> number(-256 << more, 256 << more);
   std::vector<double> values(count);
   for (double &value : values) {
     int drawn = number(random);
-    value = (drawn == 0 ? 1 : drawn) * scale;
+    value = (drawn == 0 ? 1 : drawn) * scale / (1 << more);
   }
   return values;
 }
@@ -118,7 +125,7 @@ static std::vector<RankInputs> getInputs(const Subject &subject,
         std::vector<double> &whole =
             shared[{&parameter, parameter.giver[rank], b}];
         if (whole.empty())
-          whole = draw(random, parameter.elements,
+          whole = draw(random, parameter.arrivalType, parameter.elements,
                        script.scale / double(1 << (random() % 8)));
         std::vector<double> values = parameter.take(whole, rank);
         bool isLate = b == (script.early ? 0 : count - 1);
@@ -321,7 +328,8 @@ static Behaviour run(ModuleOp module, const Subject &subject,
   for (const ParameterInfo &parameter : subject.parameters)
     if (failed((*interpreter)
                    ->bindParameter(parameter.name,
-                                   draw(random, parameter.elements))))
+                                   draw(random, parameter.storageType,
+                                        parameter.elements))))
       return fail();
   unsigned series = 0; // of a step, in the order of the calls of see()
   auto add = [&](ArrayRef<double> numbers) {
