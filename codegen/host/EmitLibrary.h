@@ -10,6 +10,8 @@
 #include "codegen/cuda/EmitCuda.h"
 #include "codegen/host/Stages.h"
 
+#include "llvm/Support/JSON.h"
+
 namespace zero {
 
 struct LibraryOptions {
@@ -40,9 +42,10 @@ struct ProofNote {
 
 /// The plan as JSON: parameters, buckets, bytes per rank by role, and
 /// collectives. If there are several pipeline stages, the collectives of each
-/// one.
+/// one. |validated| says what of the library was compared with the program.
 std::string emitPlan(llvm::ArrayRef<StageProgram> stages, const Tables &whole,
                      llvm::StringRef cpu, const ProofNote &proof,
+                     llvm::json::Object validated,
                      const CudaCode *cuda = nullptr);
 
 } // namespace zero

@@ -278,7 +278,7 @@ static json::Array describeFrozen(ModuleOp module, zrt::ProgramOp program,
 
 std::string zero::emitPlan(ArrayRef<StageProgram> stages, const Tables &whole,
                            StringRef cpu, const ProofNote &proof,
-                           const CudaCode *cuda) {
+                           json::Object validated, const CudaCode *cuda) {
   json::Array parameters;
   zrt::ProgramOp program = stages.front().program;
   auto module = program->getParentOfType<ModuleOp>();
@@ -319,7 +319,8 @@ std::string zero::emitPlan(ArrayRef<StageProgram> stages, const Tables &whole,
       {"frozen", describeFrozen(module, program, stages.size() > 1)},
       {"activations", describeActivations(module)},
       {"proved", proof.isProved},
-      {"preconditions", json::Array(proof.preconditions)}};
+      {"preconditions", json::Array(proof.preconditions)},
+      {"validated", std::move(validated)}};
   if (cuda) {
     json::Array archs;
     for (const auto &cubin : cuda->cubins)

@@ -53,20 +53,18 @@ FailureOr<CompiledStep> zero::compileStep(ModuleOp scheduled,
     if (failed(
             emitScalars(scalars, *target, scalars.getSymName(), getFirstSlot)))
       return failure();
-  std::optional<CudaCode> cuda;
   if (options.cuda) {
     FailureOr<CudaCode> code = emitCuda(*program, getFirstSlot, *options.cuda);
     if (failed(code))
       return failure();
-    cuda = std::move(*code);
-    step.ptx = cuda->ptx;
+    step.cuda = std::move(*code);
   }
   FailureOr<std::vector<StageProgram>> stages = splitStages(*program, *tables);
   if (failed(stages))
     return failure();
-  const CudaCode *cudaCode = cuda ? &*cuda : nullptr;
   emitLibrary(*stages,
-              {step.name, cpuFeatureList(options.target.cpu), cudaCode},
+              {step.name, cpuFeatureList(options.target.cpu),
+               step.cuda ? &*step.cuda : nullptr},
               *target);
 
   SmallVector<char> code;
@@ -75,15 +73,22 @@ FailureOr<CompiledStep> zero::compileStep(ModuleOp scheduled,
     return failure();
   step.code.assign(code.begin(), code.end());
   step.header = emitHeader(*tables, step.name);
-  step.plan = emitPlan(*stages, *tables, resolveCpuName(options.target.cpu),
-                       options.proof, cudaCode);
   for (const CallInfo &info : getCalls()) {
     StringRef name = info.name;
     name.consume_front("step_");
     if (info.isStepCall)
       step.exportedSymbols.push_back((step.name + "_" + name).str());
   }
+  step.stages = std::move(*stages);
+  step.tables = std::move(*tables);
+  step.cpu = resolveCpuName(options.target.cpu);
+  step.proof = options.proof;
   return step;
+}
+
+std::string CompiledStep::getPlan(llvm::json::Object validated) const {
+  return emitPlan(stages, tables, cpu, proof, std::move(validated),
+                  cuda ? &*cuda : nullptr);
 }
 
 LogicalResult zero::writeFile(StringRef path, StringRef text,

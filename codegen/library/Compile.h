@@ -28,9 +28,16 @@ struct CompiledStep {
   std::string name;
   std::string code; // object, assembly or LLVM IR, as the target says
   std::string header;
-  std::string plan;
-  std::string ptx; // empty without a CUDA target
   std::vector<std::string> exportedSymbols;
+  /// What it was compiled from and to. The stages refer to the module.
+  std::vector<StageProgram> stages;
+  Tables tables; // of all stages
+  std::optional<CudaCode> cuda;
+  std::string cpu; // x86-64-v3 or x86-64-v4
+  ProofNote proof;
+
+  /// The text of the plan. |validated|: see emitPlan.
+  std::string getPlan(llvm::json::Object validated) const;
 };
 
 /// Checks that |name| can be the name of a library, its header and its

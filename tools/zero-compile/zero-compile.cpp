@@ -9,14 +9,12 @@
 #include "passes/pipeline/Pipelines.h"
 #include "tools/driver/Driver.h"
 #include "tools/driver/Tool.h"
-#include "tools/zero-compile/Outputs.h"
 #include "tools/zero-compile/PlanTable.h"
+#include "tools/zero-compile/WriteStep.h"
 
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/CommandLine.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
-#include "llvm/Support/Path.h"
 
 #include <chrono>
 
@@ -65,43 +63,6 @@ static cl::opt<bool>
     json("json", cl::cat(category), cl::ValueDisallowed,
          cl::desc("Print the result, or the errors, as one JSON "
                   "object"));
-
-/// Writes the files of |step| below |output|; their paths go to |files|.
-static LogicalResult writeFiles(const zero::CompiledStep &step, Emit emit,
-                                SmallVectorImpl<std::string> &files,
-                                std::string &message) {
-  if (std::error_code error = llvm::sys::fs::create_directories(output)) {
-    message = "cannot create folder '" + output + "': " + error.message();
-    return failure();
-  }
-  if (!llvm::sys::fs::is_directory(output)) {
-    message = "'" + output + "' is no folder";
-    return failure();
-  }
-  zero::Outputs outputs;
-  auto add = [&](const llvm::Twine &name, auto write) {
-    SmallString<128> path(output);
-    llvm::sys::path::append(path, name);
-    files.push_back(path.str().str());
-    return outputs.add(path, write, message);
-  };
-  auto addText = [&](const llvm::Twine &name, StringRef text) {
-    return add(name, [&message, text](StringRef path) {
-      return zero::writeFile(path, text, message);
-    });
-  };
-  LogicalResult code =
-      emit == Emit::library
-          ? add("lib" + step.name + ".so",
-                [&](StringRef path) {
-                  return zero::writeLibrary(step, path, message);
-                })
-          : addText(step.name + ".o", step.code);
-  return success(succeeded(code) &&
-                 succeeded(addText(step.name + ".h", step.header)) &&
-                 succeeded(addText(step.name + ".plan.json", step.plan)) &&
-                 succeeded(outputs.commit(message)));
-}
 
 /// What --target says of CUDA; none for a CPU.
 static LogicalResult getCudaTarget(std::optional<zero::CudaTargetOptions> &cuda,
@@ -207,22 +168,22 @@ static LogicalResult checkSteps(ModuleOp module, ModuleOp reference,
 }
 
 /// Prints what was written, as words or as JSON.
-static int finish(zero::Tool &tool, const zero::CompiledStep &step,
-                  ArrayRef<std::string> files, double seconds) {
+static int finish(zero::Tool &tool, StringRef name,
+                  const zero::WrittenStep &written, double seconds) {
   if (json) {
-    llvm::json::Object done{{"name", step.name},
-                            {"files", llvm::json::Array(files)},
+    llvm::json::Object done{{"name", name},
+                            {"files", llvm::json::Array(written.files)},
                             {"seconds", seconds}};
     if (printPlan)
-      if (auto plan = llvm::json::parse(step.plan))
+      if (auto plan = llvm::json::parse(written.plan))
         done["plan"] = std::move(*plan);
     return tool.finish(std::move(done));
   }
-  for (const std::string &file : files)
+  for (const std::string &file : written.files)
     llvm::outs() << file << "\n";
   if (printPlan) {
     llvm::outs() << "\n";
-    zero::printPlanTable(step.plan, llvm::outs());
+    zero::printPlanTable(written.plan, llvm::outs());
   }
   return tool.finish();
 }
@@ -304,14 +265,15 @@ int main(int argc, char **argv) {
   if (failed(step))
     return tool.finish();
   if (wanted.emit == Emit::llvmIR || wanted.emit == Emit::ptx) {
-    llvm::outs() << (wanted.emit == Emit::ptx ? step->ptx : step->code);
+    llvm::outs() << (wanted.emit == Emit::ptx ? step->cuda->ptx : step->code);
     return 0;
   }
-  SmallVector<std::string> files;
-  if (failed(writeFiles(*step, wanted.emit, files, message)))
-    return tool.fail(ExitCode::environment, message);
+  FailureOr<zero::WrittenStep> files = zero::writeStep(
+      *step, output, wanted.emit == Emit::library, code, message);
+  if (failed(files))
+    return tool.fail(code, message);
   double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
           .count();
-  return finish(tool, *step, files, seconds);
+  return finish(tool, step->name, *files, seconds);
 }

@@ -205,7 +205,7 @@ static std::string getCost(ModuleOp module) {
   tables->planHash = 0; // of everything
   FailureOr<std::vector<StageProgram>> stages =
       splitStages(*programs.begin(), *tables);
-  return succeeded(stages) ? emitPlan(*stages, *tables, "", {}) : "";
+  return succeeded(stages) ? emitPlan(*stages, *tables, "", {}, {}) : "";
 }
 
 bool Bench::isSound() {

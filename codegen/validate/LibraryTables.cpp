@@ -1,0 +1,235 @@
+//===- LibraryTables.cpp - A compiled library in lines of text ------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/validate/LibraryTables.h"
+
+#include "codegen/validate/LibraryCalls.h"
+
+using namespace zero;
+
+static std::string dtypeText(int64_t dtype) {
+  switch (dtype) {
+  case ZERO_RT_F16:
+    return "f16";
+  case ZERO_RT_BF16:
+    return "bf16";
+  case ZERO_RT_F32:
+    return "f32";
+  case ZERO_RT_F64:
+    return "f64";
+  case ZERO_RT_I8:
+    return "i8";
+  case ZERO_RT_I32:
+    return "i32";
+  case ZERO_RT_I64:
+    return "i64";
+  }
+  return "unknown dtype " + std::to_string(dtype);
+}
+
+namespace {
+class Reader {
+public:
+  explicit Reader(const zero_rt_library &library)
+      : library(library), names(library) {}
+
+  std::vector<std::string> read();
+
+private:
+  void add(const std::string &row, const Fields &fields) {
+    lines.push_back(rowText(row, fields));
+  }
+  void addPlan();
+  void addParameters();
+  void addBuckets();
+  void addBuffers();
+  void addScalars();
+  void addActivations();
+  void addProtocol();
+  void addHandlers();
+
+  const zero_rt_library &library;
+  LibraryNames names;
+  std::vector<std::string> lines;
+};
+} // namespace
+
+static std::string number(int64_t value) { return std::to_string(value); }
+
+void Reader::addPlan() {
+  add("step " + std::string(library.name),
+      {{"ABI", number(library.abi_version)},
+       {"bytes", number(library.struct_size)},
+       {"ranks", number(library.ranks)},
+       {"CPU", library.cpu_features},
+       {"kernels", number(library.num_kernels)},
+       {"scalar programs", number(library.num_scalar_programs)},
+       {"handlers", number(library.num_handlers)},
+       {"GPU code", library.cuda ? "yes" : "no"}});
+  for (int64_t i = 0; i < library.num_axes; ++i)
+    add("axis " + names.text(library.axes[i].name),
+        {{"size", number(library.axes[i].size)}});
+}
+
+void Reader::addParameters() {
+  for (int64_t i = 0; i < library.num_parameters; ++i) {
+    const zero_rt_parameter_row &row = library.parameters[i];
+    Fields fields = {{"dtype", dtypeText(row.dtype)},
+                     {"bucket", names.bucket(row.bucket)},
+                     {"optional", number(row.optional)},
+                     {"uses", number(row.uses)}};
+    if (row.bucket >= 0) {
+      fields.emplace_back("gradients", dtypeText(row.gradient_dtype));
+      fields.emplace_back("elements", number(row.elements));
+      fields.emplace_back("offset", number(row.offset));
+      fields.emplace_back("extent", number(row.extent));
+    }
+    add("parameter " + names.text(row.name), fields);
+  }
+}
+
+void Reader::addBuckets() {
+  for (int64_t i = 0; i < library.num_buckets; ++i) {
+    const zero_rt_bucket_row &row = library.buckets[i];
+    add("bucket " + names.text(row.name),
+        {{"elements", number(row.elements)},
+         {"gradients", names.buffer(row.gradient_buffer)},
+         {"parameters", names.buffer(row.parameter_buffer)},
+         {"master", names.buffer(row.master_buffer)},
+         {"staging", names.buffer(row.staging_buffer)},
+         {"store kernel", number(row.store_kernel)},
+         {"add kernel", number(row.add_kernel)},
+         {"rows over", names.axes(row.rows)},
+         {"replicated over", names.axes(row.replicated)},
+         {"writable after", names.events(row.first_writable, row.num_writable)},
+         {"readable after",
+          row.num_readable < 0
+              ? "its stream"
+              : names.events(row.first_readable, row.num_readable)}});
+  }
+}
+
+void Reader::addBuffers() {
+  for (int64_t i = 0; i < library.num_buffers; ++i) {
+    const zero_rt_buffer_row &row = library.buffers[i];
+    add("buffer " + names.text(row.name),
+        {{"role", number(row.role)},
+         {"space", number(row.space)},
+         {"dtype", dtypeText(row.dtype)},
+         {"elements", number(row.elements)},
+         {"over", names.axes(row.owners)},
+         {"on demand", number(row.on_demand)},
+         {"fill", number(row.fill)},
+         {"shares", names.buffer(row.shares)}});
+  }
+}
+
+void Reader::addScalars() {
+  for (int64_t i = 0; i < library.num_states; ++i) {
+    const zero_rt_state_row &row = library.states[i];
+    add("state " + names.text(row.role),
+        {{"bucket", names.bucket(row.bucket)},
+         {"in",
+          row.bucket >= 0 ? names.buffer(row.index) : names.slot(row.index)}});
+  }
+  for (int64_t i = 0; i < library.num_slots; ++i)
+    add("slot " + names.slot(i),
+        {{"initial", number(library.slots[i].initial)}});
+  for (int64_t i = 0; i < library.num_inputs; ++i) {
+    const zero_rt_input_row &row = library.inputs[i];
+    add("input " + names.slot(row.slot), {{"over", names.axes(row.over)},
+                                          {"tokens", number(row.tokens)},
+                                          {"hyperparameter", number(row.hyper)},
+                                          {"name", names.text(row.name)}});
+  }
+  for (int64_t i = 0; i < library.num_results; ++i)
+    add("result " + names.slot(library.results[i]), {});
+  add("loss scale", {{"slot", names.slot(library.loss_scale)}});
+}
+
+void Reader::addActivations() {
+  for (int64_t i = 0; i < library.num_activations; ++i) {
+    const zero_rt_activation_row &row = library.activations[i];
+    std::string dims;
+    for (int64_t d = 0; d < 8; ++d)
+      dims += number(row.dims[d]) + " ";
+    bool isAxis = row.axis >= 0 && row.axis < library.num_axes;
+    add("activation " + names.text(row.name),
+        {{"dtype", dtypeText(row.dtype)},
+         {"over", isAxis ? names.text(library.axes[row.axis].name) : "none"},
+         {"from", number(row.from)},
+         {"to", number(row.to)},
+         {"dimensions", number(row.num_dims)},
+         {"extents", dims}});
+  }
+}
+
+void Reader::addProtocol() {
+  for (int64_t i = 0; i < library.num_stream_events; ++i)
+    add("event " + names.event(i), {});
+  for (int64_t i = 0; i < library.num_sequences; ++i) {
+    const zero_rt_sequence_row &row = library.sequences[i];
+    std::string entries;
+    for (int64_t e = row.first; e < row.first + row.count; ++e) {
+      const zero_rt_sequence_entry &entry = library.sequence_entries[e];
+      entries +=
+          names.bucket(entry.bucket) + " by " + number(entry.handler) + " ";
+    }
+    add("sequence " + number(i), {{"buckets", entries},
+                                  {"window", number(row.window)},
+                                  {"scratch", number(row.scratch)}});
+  }
+  add("initial state", {{"is", names.state(0)}});
+  for (int64_t i = 0; i < library.num_transitions; ++i) {
+    const zero_rt_transition_row &row = library.transitions[i];
+    std::string handlers;
+    for (int64_t h = row.first; h < row.first + row.count; ++h)
+      handlers += number(library.transition_handlers[h]) + " ";
+    add("transition from " + names.state(row.state),
+        {{"event", number(row.event)},
+         {"to", names.state(row.next)},
+         {"handlers", handlers},
+         {"sequence", number(row.sequence)}});
+  }
+}
+
+/// A call that fails must end its handler, with its status.
+static std::string describeFailure(const zero_rt_library &library,
+                                   int64_t handler, int64_t failing) {
+  HandlerRun run = recordHandler(library, handler, failing);
+  return number(run.calls.size()) + " calls and status " + number(run.status);
+}
+
+void Reader::addHandlers() {
+  for (int64_t i = 0; i < library.num_handlers; ++i) {
+    HandlerRun run = recordHandler(library, i);
+    std::string row = "handler " + number(i);
+    for (const std::string &call : run.calls)
+      lines.push_back(row + ": " + call);
+    add(row, {{"ends with status", number(run.status)}});
+    int64_t count = run.calls.size();
+    for (int64_t failing : {int64_t(0), count / 2, count - 1})
+      if (failing >= 0 && failing < count)
+        add(row, {{"where a call fails, makes",
+                   describeFailure(library, i, failing)}});
+  }
+}
+
+std::vector<std::string> Reader::read() {
+  addPlan();
+  addParameters();
+  addBuckets();
+  addBuffers();
+  addScalars();
+  addActivations();
+  addProtocol();
+  addHandlers();
+  return std::move(lines);
+}
+
+std::vector<std::string> zero::describeLibrary(const zero_rt_library &library) {
+  return Reader(library).read();
+}

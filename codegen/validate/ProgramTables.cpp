@@ -1,0 +1,290 @@
+//===- ProgramTables.cpp - A scheduled program in lines of text -----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/validate/ProgramTables.h"
+
+#include "codegen/validate/ProgramCalls.h"
+#include "zero_rt/library.h"
+
+#include "llvm/ADT/bit.h"
+
+using namespace mlir;
+using namespace zero;
+
+namespace {
+class Reader {
+public:
+  Reader(zrt::ProgramOp program, const ExpectedLibrary &expected)
+      : program(program), module(program->getParentOfType<ModuleOp>()),
+        mesh(module.lookupSymbol<MeshOp>(program.getMeshAttr())),
+        expected(expected), calls(program, expected.stageAxes) {}
+
+  std::vector<std::string> read();
+
+private:
+  void add(const std::string &row, const Fields &fields) {
+    lines.push_back(rowText(row, fields));
+  }
+  void addPlan();
+  void addParameters();
+  void addBucket(zrt::BucketTableOp table);
+  void addBuffers();
+  void addScalars();
+  void addActivations();
+  void addProtocol();
+  void addHandlers();
+  bool leavesScratch(zrt::SequenceOp sequence);
+
+  template <typename OpT> int64_t count() {
+    return llvm::range_size(program.getOps<OpT>());
+  }
+
+  zrt::ProgramOp program;
+  ModuleOp module;
+  MeshOp mesh;
+  const ExpectedLibrary &expected;
+  ProgramCalls calls;
+  SymbolTableCollection symbols;
+  std::vector<std::string> lines;
+};
+} // namespace
+
+static std::string number(int64_t value) { return std::to_string(value); }
+
+static std::string bits(double value) {
+  return number(llvm::bit_cast<int64_t>(value));
+}
+
+static std::string nameOf(FlatSymbolRefAttr symbol) {
+  return symbol ? symbol.getValue().str() : "none";
+}
+
+static std::string typeText(Type type) {
+  std::string text;
+  llvm::raw_string_ostream(text) << type;
+  return text;
+}
+
+void Reader::addPlan() {
+  add("step " + program.getSymName().str(),
+      {{"ABI", number(ZERO_RT_ABI_VERSION)},
+       {"bytes", number(sizeof(zero_rt_library))},
+       {"ranks", number(mesh.getNumRanks())},
+       {"CPU", expected.cpuFeatures},
+       {"kernels", number(count<zrt::KernelOp>())},
+       {"scalar programs", number(count<zrt::ScalarsOp>())},
+       {"handlers", number(count<zrt::HandlerOp>())},
+       {"GPU code", expected.hasGpuCode ? "yes" : "no"}});
+  for (auto axis : mesh.getAxes().getAsRange<MeshAxisAttr>())
+    add("axis " + axis.getName().str(), {{"size", number(axis.getSize())}});
+}
+
+/// In the order of their declaration: their numbers are the caller's.
+void Reader::addParameters() {
+  llvm::DenseMap<Attribute, std::pair<BucketOp, size_t>> places;
+  for (auto table : program.getOps<zrt::BucketTableOp>()) {
+    auto bucket = zrt::lookup<BucketOp>(symbols, table, table.getBucketAttr());
+    for (auto [i, member] : llvm::enumerate(bucket.getMembers()))
+      places[member] = {bucket, i};
+  }
+  for (auto op : module.getOps<ParameterOp>()) {
+    if (op.getFrozen())
+      continue;
+    auto [bucket, i] = places.lookup(FlatSymbolRefAttr::get(op));
+    Fields fields = {{"dtype", typeText(op.getDtype())},
+                     {"bucket", bucket ? bucket.getSymName().str() : "none"},
+                     {"optional", number(op.getOptional())},
+                     {"uses", number(op.getUses())}};
+    if (bucket) {
+      fields.emplace_back("gradients", typeText(bucket.getArrivalType()));
+      fields.emplace_back("elements",
+                          number(mesh.getNumHeld(op.getValueType())));
+      fields.emplace_back("offset", number(bucket.getOffsets()[i]));
+      fields.emplace_back("extent", number(bucket.getExtents()[i]));
+    }
+    add("parameter " + op.getSymName().str(), fields);
+  }
+}
+
+void Reader::addBucket(zrt::BucketTableOp table) {
+  auto bucket = zrt::lookup<BucketOp>(symbols, table, table.getBucketAttr());
+  auto gradients =
+      zrt::lookup<zrt::BufferOp>(symbols, table, table.getGradientAttr());
+  ValueType type = bucket.getValueType();
+  SmallVector<StringAttr> rows, replicated;
+  for (auto axis : mesh.getAxes().getAsRange<MeshAxisAttr>()) {
+    StringAttr name = axis.getName();
+    bool isOfStages = !type.getCoordinates(name).empty();
+    if (isOfStages || type.getPlacement(name).kind == PlacementKind::Sharded)
+      rows.push_back(name);
+    if (!isOfStages && gradients.getValueType().getPlacement(name).kind ==
+                           PlacementKind::Replicated)
+      replicated.push_back(name);
+  }
+  add("bucket " + bucket.getSymName().str(),
+      {{"elements", number(bucket.getRowLength())},
+       {"gradients", nameOf(table.getGradientAttr())},
+       {"parameters", nameOf(table.getParametersAttr())},
+       {"master", nameOf(table.getMasterAttr())},
+       {"staging", nameOf(table.getStagingAttr())},
+       {"store kernel", number(calls.getPlace(table.getStoreAttr()))},
+       {"add kernel", number(calls.getPlace(table.getAddAttr()))},
+       {"rows over", calls.axes(rows)},
+       {"replicated over", calls.axes(replicated)},
+       {"writable after", calls.events(table.getWritableAttr())},
+       {"readable after", table.getReadableAttr()
+                              ? calls.events(table.getReadableAttr())
+                              : "its stream"}});
+}
+
+void Reader::addBuffers() {
+  for (auto op : program.getOps<zrt::BufferOp>())
+    add("buffer " + op.getSymName().str(),
+        {{"role", number(int64_t(op.getRole()))},
+         {"space", number(int64_t(op.getSpace()))},
+         {"dtype", typeText(op.getValueType().getElementType())},
+         {"elements", number(op.getRowLength())},
+         {"over", calls.axes(op.getOwners())},
+         {"on demand", number(op.getOnDemand())},
+         {"fill", bits(op.getFill().convertToDouble())},
+         {"shares", nameOf(op.getSharesAttr())}});
+}
+
+void Reader::addScalars() {
+  for (auto op : program.getOps<zrt::StateOp>())
+    add("state " + op.getRole().str(), {{"bucket", nameOf(op.getBucketAttr())},
+                                        {"in", nameOf(op.getBufferAttr())}});
+  for (auto op : program.getOps<zrt::ScalarStateOp>())
+    add("state " + op.getRole().str(),
+        {{"bucket", "none"},
+         {"in", slotText(op.getSlots().str(), op.getIndex())}});
+  std::string lossScale = "none";
+  for (auto op : program.getOps<zrt::SlotsOp>()) {
+    for (auto [i, value] : llvm::enumerate(op.getInitial()))
+      add("slot " + slotText(op.getSymName().str(), i),
+          {{"initial", bits(value)}});
+    if (op.isLossScale())
+      lossScale = slotText(op.getSymName().str(), 0);
+  }
+  for (auto [op, isHyper] :
+       llvm::zip_equal(program.getInputSlots(), expected.isHyper))
+    add("input " + slotText(op.getSymName().str(), 0),
+        {{"over", op.getOver() ? calls.axes(*op.getOver()) : "none"},
+         {"tokens", number(op.isTokens())},
+         {"hyperparameter", number(isHyper)},
+         {"name", op.getHyper().value_or("").str()}});
+  for (auto result : program.getResults().getAsRange<FlatSymbolRefAttr>())
+    add("result " + slotText(nameOf(result), 0), {});
+  add("loss scale", {{"slot", lossScale}});
+}
+
+void Reader::addActivations() {
+  constexpr size_t kMostDims =
+      sizeof(zero_rt_activation_row::dims) / sizeof(int64_t);
+  for (auto op : module.getOps<ActivationOp>()) {
+    RankedTensorType type = op.getTensorType();
+    std::string dims;
+    for (size_t d = 0; d < kMostDims; ++d)
+      dims += (d >= size_t(type.getRank()) ? "0"
+               : type.isDynamicDim(d)      ? "-1"
+                                           : number(type.getDimSize(d))) +
+              " ";
+    add("activation " + op.getSymName().str(),
+        {{"dtype", typeText(type.getElementType())},
+         {"over", op.getAxis().str()},
+         {"from", number(op.getFrom())},
+         {"to", number(op.getTo())},
+         {"dimensions", number(type.getRank())},
+         {"extents", dims}});
+  }
+}
+
+/// Whether gradients of a bucket are read only by the handler that closes it.
+bool Reader::leavesScratch(zrt::SequenceOp sequence) {
+  llvm::DenseSet<StringAttr> gradients;
+  llvm::DenseSet<Attribute> closing;
+  for (auto bucket : sequence.getBuckets().getAsRange<FlatSymbolRefAttr>())
+    gradients.insert(calls.getSymbols().getMemory(
+        calls.getSymbols().getTable(bucket).getGradientAttr()));
+  for (auto op : program.getOps<zrt::SequenceOp>())
+    closing.insert(op.getHandlers().begin(), op.getHandlers().end());
+  for (auto handler : program.getOps<zrt::HandlerOp>()) {
+    if (closing.contains(FlatSymbolRefAttr::get(handler)))
+      continue;
+    for (auto call : handler.getBody().getOps<zrt::RuntimeCall>())
+      if (!isa<zrt::PackOp>(call))
+        for (const zrt::MemoryUse &use :
+             calls.getSymbols().getUses(call, /*arriving=*/{}))
+          if (gradients.contains(use.memory))
+            return false;
+  }
+  return true;
+}
+
+void Reader::addProtocol() {
+  for (auto op : program.getOps<zrt::EventOp>())
+    add("event " + calls.event(FlatSymbolRefAttr::get(op)), {});
+  for (auto [i, op] : llvm::enumerate(program.getOps<zrt::SequenceOp>())) {
+    std::string entries;
+    for (auto [bucket, handler] :
+         llvm::zip_equal(op.getBuckets().getAsRange<FlatSymbolRefAttr>(),
+                         op.getHandlers().getAsRange<FlatSymbolRefAttr>()))
+      entries +=
+          nameOf(bucket) + " by " + number(calls.getPlace(handler)) + " ";
+    add("sequence " + number(i), {{"buckets", entries},
+                                  {"window", number(op.getWindow())},
+                                  {"scratch", number(leavesScratch(op))}});
+  }
+  auto transitions = program.getOps<zrt::TransitionOp>();
+  add("initial state", {{"is", (*transitions.begin()).getState().str()}});
+  for (auto op : transitions) {
+    std::string handlers;
+    for (auto handler : op.getHandlers().getAsRange<FlatSymbolRefAttr>())
+      handlers += number(calls.getPlace(handler)) + " ";
+    add("transition from " + op.getState().str(),
+        {{"event", number(int64_t(op.getEvent()))},
+         {"to", op.getNext().str()},
+         {"handlers", handlers},
+         {"sequence",
+          number(op.getSequenceAttr() ? calls.getPlace(op.getSequenceAttr())
+                                      : -1)}});
+  }
+}
+
+void Reader::addHandlers() {
+  for (auto [i, handler] : llvm::enumerate(program.getOps<zrt::HandlerOp>())) {
+    std::string row = "handler " + number(i);
+    int64_t size = 0;
+    for (Operation &call : handler.getBody().getOps()) {
+      lines.push_back(row + ": " + calls.getText(call));
+      ++size;
+    }
+    add(row, {{"ends with status", number(ZERO_RT_OK)}});
+    for (int64_t failing : {int64_t(0), size / 2, size - 1})
+      if (failing >= 0 && failing < size)
+        add(row, {{"where a call fails, makes", number(failing + 1) +
+                                                    " calls and status " +
+                                                    number(ZERO_RT_TIMEOUT)}});
+  }
+}
+
+std::vector<std::string> Reader::read() {
+  addPlan();
+  addParameters();
+  for (auto table : program.getOps<zrt::BucketTableOp>())
+    addBucket(table);
+  addBuffers();
+  addScalars();
+  addActivations();
+  addProtocol();
+  addHandlers();
+  return std::move(lines);
+}
+
+std::vector<std::string>
+zero::describeProgram(zrt::ProgramOp program, const ExpectedLibrary &expected) {
+  return Reader(program, expected).read();
+}

@@ -1,0 +1,72 @@
+//===- WriteStep.cpp - The files of a compiled step -----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tools/zero-compile/WriteStep.h"
+
+#include "codegen/validate/Validate.h"
+#include "tools/zero-compile/Outputs.h"
+
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+
+using namespace mlir;
+using namespace zero;
+
+static LogicalResult createFolder(StringRef folder, std::string &message) {
+  if (std::error_code error = llvm::sys::fs::create_directories(folder)) {
+    message = "cannot create folder '" + folder.str() + "': " + error.message();
+    return failure();
+  }
+  if (llvm::sys::fs::is_directory(folder))
+    return success();
+  message = "'" + folder.str() + "' is no folder";
+  return failure();
+}
+
+FailureOr<WrittenStep> zero::writeStep(const CompiledStep &step,
+                                       StringRef folder, bool isLibrary,
+                                       ExitCode &code, std::string &message) {
+  code = ExitCode::environment;
+  if (failed(createFolder(folder, message)))
+    return failure();
+  WrittenStep written;
+  Outputs outputs;
+  auto add = [&](const llvm::Twine &name, auto write) {
+    SmallString<128> path(folder);
+    llvm::sys::path::append(path, name);
+    written.files.push_back(path.str().str());
+    return outputs.add(path, write, message);
+  };
+  auto addText = [&](const llvm::Twine &name, StringRef text) {
+    return add(name, [&message, text](StringRef path) {
+      return writeFile(path, text, message);
+    });
+  };
+  Validation validation;
+  validation.skipped = {"an object is not linked"};
+  auto writeValidated = [&](StringRef path) {
+    if (failed(writeLibrary(step, path, message)))
+      return failure();
+    ValidateOptions options;
+    options.prefix = step.name;
+    options.cpu = step.cpu;
+    options.hasGpuCode = step.cuda.has_value();
+    LogicalResult result =
+        validateLibrary(path, step.stages, options, validation, message);
+    if (failed(result))
+      code = ExitCode::failed;
+    return result;
+  };
+  if (failed(isLibrary ? add("lib" + step.name + ".so", writeValidated)
+                       : addText(step.name + ".o", step.code)))
+    return failure();
+  written.plan = step.getPlan(validation.toJson());
+  if (failed(addText(step.name + ".h", step.header)) ||
+      failed(addText(step.name + ".plan.json", written.plan)) ||
+      failed(outputs.commit(message)))
+    return failure();
+  return written;
+}
