@@ -16,6 +16,8 @@
 using namespace mlir;
 using namespace zero;
 
+static constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
 EdgeNumbers::EdgeNumbers(const Format &format) : format(format) {
   double unit = std::ldexp(1, 1 - format.precision); // in the last place of 1
   double normal = std::ldexp(1, format.minExponent);
@@ -32,7 +34,7 @@ EdgeNumbers::EdgeNumbers(const Format &format) : format(format) {
            format.largest / 2,
            std::sqrt(format.largest),
            std::sqrt(normal),
-           std::numeric_limits<double>::infinity()};
+           kInfinity};
   // Halfway between two numbers of a narrower type, the lower even and odd, and
   // next to it. Beyond the largest number of a narrower type.
   for (int precision : {8, 11, 24}) {
@@ -47,12 +49,20 @@ EdgeNumbers::EdgeNumbers(const Format &format) : format(format) {
     edge = roundTo(format, edge);
   for (size_t i = 0, count = edges.size(); i < count; ++i)
     edges.push_back(-edges[i]);
-  edges.push_back(std::numeric_limits<double>::quiet_NaN());
+  // These two are tested for.
+  for (int i = 0; i < 4; ++i)
+    for (double found : {std::numeric_limits<double>::quiet_NaN(), -kInfinity})
+      edges.push_back(found);
 }
 
-double EdgeNumbers::draw(std::mt19937 &random) const {
-  if (random() % 2)
+double EdgeNumbers::draw(std::mt19937 &random, Mixture mixture) const {
+  unsigned drawn = random() % 8;
+  if (drawn < mixture.edges)
     return edges[random() % edges.size()];
+  if (drawn < mixture.edges + mixture.zeros)
+    return 0;
+  if (random() % 2)
+    return random() % 5;
   double fraction = std::ldexp(double(random()), -32) - 0.5;
   return roundTo(format, std::ldexp(fraction, int(random() % 16) - 8));
 }

@@ -13,14 +13,20 @@
 
 namespace zero {
 
-/// Draws numbers of a float type. Half of them are edges: zeros, subnormals,
-/// the largest numbers, infinities, nan, and numbers halfway between two of a
-/// narrower type. The others are near 1.
+/// Of 8 numbers that are drawn, how many are edges and how many are 0. An edge
+/// hides what others would show, and much shows only where most numbers are 0.
+struct Mixture {
+  unsigned edges, zeros;
+};
+
+/// Draws numbers of a float type. Edges are zeros, subnormals, the largest
+/// numbers, infinities, nan, and numbers halfway between two of a narrower
+/// type. Other numbers are near 1, or small counts.
 class EdgeNumbers {
 public:
   explicit EdgeNumbers(const Format &format);
 
-  double draw(std::mt19937 &random) const;
+  double draw(std::mt19937 &random, Mixture mixture) const;
 
 private:
   const Format &format;

@@ -18,7 +18,7 @@ using namespace zero;
 
 /// A summing kernel begins at a multiple of this, and has a sum for each.
 static constexpr int64_t kBlock = 4096;
-static constexpr int64_t kLaunches = 8;
+static constexpr int64_t kLaunches = 64;
 
 Bodies::Bodies(zrt::ProgramOp program) {
   ScopedDiagnosticHandler quiet(program.getContext(),
@@ -63,14 +63,15 @@ static std::string numberText(double value) {
 namespace {
 /// An operand of a launch.
 struct Operand {
-  Operand(Type type, zrt::Access access, int64_t elements, std::mt19937 &random)
+  Operand(Type type, zrt::Access access, int64_t elements, Mixture mixture,
+          std::mt19937 &random)
       : type(type), access(access), width(type.getIntOrFloatBitWidth() / 8),
         bytes((elements + 1) * width, 0xA5) {
     if (access == zrt::Access::write)
       return;
     EdgeNumbers numbers(*getFormat(type));
     for (int64_t i = 0; i < elements; ++i)
-      writeNumber(type, numbers.draw(random), getAddress(i));
+      writeNumber(type, numbers.draw(random, mixture), getAddress(i));
   }
   bool isRead() const { return access != zrt::Access::write; }
   bool isWritten() const { return access != zrt::Access::read; }
@@ -88,14 +89,14 @@ struct Operand {
 class Launch {
 public:
   Launch(zrt::KernelOp op, ScalarBody &body, int64_t begin, int64_t end,
-         std::mt19937 &random)
+         Mixture mixture, std::mt19937 &random)
       : op(op), body(body), begin(begin), end(end) {
     for (unsigned a = 0; a < op.getNumArrays(); ++a)
       operands.emplace_back(op.getArrayType(a), op.getArrayAccess(a),
-                            end + kBehind, random);
+                            end + kBehind, mixture, random);
     EdgeNumbers numbers(kF64);
     for (uint64_t i = 0; i < op.getNumScalars(); ++i)
-      scalars.push_back(numbers.draw(random));
+      scalars.push_back(numbers.draw(random, mixture));
   }
   /// A predicate of 0 lets a kernel run.
   void allow() { scalars.front() = 0; }
@@ -208,12 +209,12 @@ std::string Launch::compare(zero_rt_kernel_fn function) {
 
 static std::string compareScalars(ScalarBody &body, zero_rt_scalar_fn function,
                                   ArrayRef<std::string> slotNames,
-                                  std::mt19937 &random) {
+                                  Mixture mixture, std::mt19937 &random) {
   EdgeNumbers numbers(kF64);
   std::vector<double> after;
   std::vector<Number> expected;
   for (size_t i = 0; i < slotNames.size(); ++i)
-    after.push_back(numbers.draw(random));
+    after.push_back(numbers.draw(random, mixture));
   for (double value : after)
     expected.push_back({value, 0});
   std::vector<Number> before = expected;
@@ -233,15 +234,29 @@ static std::string compareScalars(ScalarBody &body, zero_rt_scalar_fn function,
   return "";
 }
 
+static Mixture getMixture(int64_t launch) {
+  constexpr Mixture mixtures[] = {{1, 0}, {0, 0}, {1, 6}, {4, 0},
+                                  {1, 4}, {8, 0}, {2, 1}, {0, 1}};
+  return mixtures[launch % std::size(mixtures)];
+}
+
+/// Sizes are multiples of nothing. One is empty, and one has one element. Each
+/// launch has scalars of its own, so that most are short.
+static int64_t getSize(int64_t launch, int64_t tuples) {
+  if (launch < 2)
+    return launch;
+  return (launch % 8 == 2 ? 5 : 1) * tuples / (3 * kLaunches / 2) - launch % 7;
+}
+
 std::string Bodies::run(const zero_rt_library &library, int64_t tuples) {
   std::mt19937 random(1);
   for (Kernel &kernel : kernels) {
     for (int64_t launch = 0; launch < kLaunches; ++launch) {
-      // Sizes are multiples of nothing; one is empty, and one has one element.
       int64_t begin = kernel.op.getSums() ? launch % 2 * kBlock : launch * 5;
-      int64_t size = launch < 2 ? launch : tuples / kLaunches - launch;
-      Launch run(kernel.op, kernel.body, begin, begin + size, random);
-      if (kernel.op.getPredicated() && launch != 2)
+      int64_t size = std::max<int64_t>(getSize(launch, tuples), 0);
+      Launch run(kernel.op, kernel.body, begin, begin + size,
+                 getMixture(launch), random);
+      if (kernel.op.getPredicated() && launch % 16 != 2)
         run.allow();
       if (std::string text = run.compare(library.kernels[kernel.row]);
           !text.empty())
@@ -252,7 +267,7 @@ std::string Bodies::run(const zero_rt_library &library, int64_t tuples) {
     for (int64_t i = 0; i < tuples; ++i)
       if (std::string text =
               compareScalars(program.body, library.scalar_programs[program.row],
-                             slotNames, random);
+                             slotNames, getMixture(i), random);
           !text.empty())
         return "scalar program @" + program.op.getSymName().str() + ": " + text;
   return "";

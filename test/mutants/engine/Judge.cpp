@@ -80,7 +80,7 @@ static std::vector<double> draw(std::mt19937_64 &random, Type type,
       cast<FloatType>(type).getFPMantissaWidth() -
           BFloat16Type::get(type.getContext()).getFPMantissaWidth(),
       5);
-  std::uniform_int_distribution<int> number(-256 << more, 256 << more);
+  std::uniform_int_distribution<int> number(-(256 << more), 256 << more);
   std::vector<double> values(count);
   for (double &value : values) {
     int drawn = number(random);

@@ -6,131 +6,39 @@
 
 #include "Recorder.h"
 
+#include "codegen/validate/LibraryCalls.h"
+
 #include <cstring>
 
 using namespace zero::test;
+using zero::callText;
+using zero::Operands;
 
 /// Ranks are threads, and each has a recorder.
 static thread_local Recorder *current = nullptr;
 
-using Operands = std::vector<std::string>;
-
 namespace {
-/// The operands of the program calls, named as in calls.def: a call that is not
-/// described here does not compile.
-struct Describe {
-  const zero_rt_library &library;
+/// The operands of program calls in a running step.
+struct Describe : zero::CallDescriber {
+  explicit Describe(const zero_rt_library &library)
+      : CallDescriber(library), library(library) {}
 
-  std::string text(int64_t offset) const { return library.strings + offset; }
-  std::string buffer(int32_t row) const {
-    return text(library.buffers[row].name);
-  }
-  /// Axes in the order of the mesh, each with a space behind it.
-  std::string axes(int32_t set) const {
-    std::string names;
-    for (int64_t a = 0; a < library.num_axes; ++a)
-      if (library.axis_sets[set] >> a & 1)
-        names += text(library.axes[a].name) + " ";
-    return names;
-  }
-  /// Consecutive slots of one name are one symbol.
-  std::string slot(int64_t row) const {
-    int64_t first = row;
-    while (first > 0 &&
-           library.slots[first - 1].name == library.slots[row].name)
-      --first;
-    return slotText(text(library.slots[row].name), row - first);
-  }
-
-  Operands allocate(int32_t b) const { return {buffer(b)}; }
-  Operands release(int32_t b) const { return {buffer(b)}; }
-  Operands set_role(int32_t b, int32_t role) const {
-    return {buffer(b), "role " + std::to_string(role)};
-  }
   Operands pack(const zero_rt_event *event, int32_t accumulate) const {
     return {"event " + std::to_string(event->event),
-            text(library.parameters[event->parameter].name),
+            names.parameter(event->parameter),
             event->tensor ? "tensor" : "slot", accumulate ? "add" : "store"};
   }
-  Operands fill_missing(int32_t bucket) const {
-    return {text(library.buckets[bucket].name)};
-  }
-  Operands launch(int32_t kernel, const int32_t *buffers, int32_t numBuffers,
-                  int32_t table, int64_t elements, int32_t own, int32_t sumSlot,
-                  int32_t on) const;
   Operands run_scalars(int32_t program) const;
-  Operands count_arrivals(int32_t backwards, int32_t missing) const {
-    return {slot(backwards), slot(missing)};
-  }
-  Operands all_reduce(int32_t from, int32_t to, int32_t over,
-                      int32_t on) const {
-    return {buffer(from), buffer(to), axes(over), streamText(on)};
-  }
-  Operands reduce_scatter(int32_t from, int32_t to, int32_t over,
-                          int32_t on) const {
-    return {buffer(from), buffer(to), axes(over), streamText(on)};
-  }
-  Operands reduce_scatter_add(int32_t from, int32_t to, int32_t over,
-                              int32_t on) const {
-    return {buffer(from), buffer(to), axes(over), streamText(on)};
-  }
-  Operands keep_on_root(int32_t b, int32_t over) const {
-    return {buffer(b), axes(over)};
-  }
-  Operands all_gather(int32_t b, int32_t over, int32_t on) const {
-    return {buffer(b), axes(over), streamText(on)};
-  }
-  Operands count_replicated_once(int32_t row, int32_t over) const {
-    return {slot(row), axes(over)};
-  }
-  Operands all_reduce_scalars(int32_t first, int32_t count, int32_t over,
-                              int32_t on) const {
-    return {slot(first), std::to_string(count), axes(over), streamText(on)};
-  }
-  Operands copy(int32_t from, int32_t to, int32_t on) const {
-    return {buffer(from), buffer(to), streamText(on)};
-  }
-  Operands commit(int32_t verdict) const { return {slot(verdict)}; }
-  std::string event(int64_t row) const {
-    const zero_rt_stream_event_row &event = library.stream_events[row];
-    return text(event.name) + " of " + streamText(event.stream);
-  }
-  Operands record(int32_t row) const { return {event(row)}; }
-  Operands wait(int32_t row, int32_t on) const {
-    return {event(row), streamText(on)};
-  }
   Operands wait_writable(const zero_rt_event *arrival) const {
     const zero_rt_bucket_row &bucket =
         library.buckets[library.parameters[arrival->parameter].bucket];
-    Operands events;
-    for (int64_t i = 0; i < bucket.num_writable; ++i)
-      events.push_back(event(library.event_lists[bucket.first_writable + i]));
-    return events;
+    return {names.events(bucket.first_writable, bucket.num_writable)};
   }
-  Operands copy_scalars() const { return {}; }
+
+private:
+  const zero_rt_library &library;
 };
 } // namespace
-
-Operands Describe::launch(int32_t kernel, const int32_t *buffers,
-                          int32_t numBuffers, int32_t table, int64_t elements,
-                          int32_t own, int32_t sumSlot, int32_t on) const {
-  // Kernels have no names in a library, only places.
-  Operands operands{"kernel " + std::to_string(kernel)};
-  for (int32_t i = 0; i < numBuffers; ++i)
-    operands.push_back(buffer(buffers[i]));
-  const zero_rt_table_row &row = library.tables[table];
-  for (int64_t i = row.first; i < row.first + row.count; ++i) {
-    const zero_rt_segment_row &segment = library.segments[i];
-    operands.push_back(
-        segmentText(segment.begin, segment.end,
-                    segment.scalars < 0 ? "none" : slot(segment.scalars)));
-  }
-  operands.push_back(std::to_string(elements) + " elements");
-  operands.push_back(own >= 0 ? "own " + axes(own) : "all");
-  operands.push_back(sumSlot < 0 ? "no sum" : "sum " + slot(sumSlot));
-  operands.push_back(streamText(on));
-  return operands;
-}
 
 /// Marks the slots that |program| changes.
 static void markWritten(zero_rt_scalar_fn program,
@@ -147,7 +55,7 @@ static void markWritten(zero_rt_scalar_fn program,
 /// by chance be what is there, or be left alone by a step that is skipped, so
 /// they run on several values: initial ones, and such as no program writes.
 Operands Describe::run_scalars(int32_t program) const {
-  Operands operands{"program " + std::to_string(program)};
+  Operands operands = CallDescriber::run_scalars(program);
   std::vector<bool> written(size_t(library.num_slots));
   std::vector<double> initial(written.size()), others(written.size());
   for (size_t i = 0; i < written.size(); ++i) {
@@ -158,7 +66,7 @@ Operands Describe::run_scalars(int32_t program) const {
     markWritten(library.scalar_programs[program], before, written);
   for (size_t i = 0; i < written.size(); ++i)
     if (written[i])
-      operands.push_back("writes " + slot(int64_t(i)));
+      operands.push_back("writes " + names.slot(int64_t(i)));
   return operands;
 }
 
@@ -200,7 +108,7 @@ struct Rows::StepCall<member, name> {
 
 template <typename... Args,
           zero_rt_status (*zero_rt_calls::*member)(zero_rt_step *, Args...),
-          Operands (Describe::*describe)(Args...) const, const char *name>
+          typename T, Operands (T::*describe)(Args...) const, const char *name>
 struct Rows::ProgramCall<member, describe, name> {
   static zero_rt_status run(zero_rt_step *step, Args... args) {
     Describe describer{*current->library};

@@ -6,27 +6,7 @@
 
 #include "Trace.h"
 
-#include "llvm/ADT/StringExtras.h"
-
 using namespace zero::test;
-
-std::string zero::test::callText(const std::string &call,
-                                 const std::vector<std::string> &operands) {
-  return call + "(" + llvm::join(operands, ", ") + ")";
-}
-
-std::string zero::test::segmentText(int64_t begin, int64_t end,
-                                    const std::string &slot) {
-  return std::to_string(begin) + ".." + std::to_string(end) + " with " + slot;
-}
-
-std::string zero::test::slotText(const std::string &name, int64_t index) {
-  return name + "[" + std::to_string(index) + "]";
-}
-
-std::string zero::test::streamText(int64_t stream) {
-  return "stream " + std::to_string(stream);
-}
 
 std::string zero::test::firstDifference(const Trace &recorded,
                                         const Trace &expected) {

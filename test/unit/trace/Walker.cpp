@@ -14,7 +14,8 @@ using namespace zero;
 using namespace zero::test;
 
 Walker::Walker(ModuleOp module)
-    : program(*module.getOps<zrt::ProgramOp>().begin()) {
+    : program(*module.getOps<zrt::ProgramOp>().begin()),
+      calls(program, /*stageAxes=*/{}) {
   state = (*program.getOps<zrt::TransitionOp>().begin()).getState().str();
   for (auto bucket : module.getOps<BucketOp>())
     for (auto member : bucket.getMembers().getAsRange<FlatSymbolRefAttr>())
@@ -125,12 +126,6 @@ void Walker::run(FlatSymbolRefAttr handler, StringRef parameter) {
 // What they call
 //===----------------------------------------------------------------------===//
 
-using Operands = std::vector<std::string>;
-
-static std::string nameOf(FlatSymbolRefAttr symbol) {
-  return symbol.getValue().str();
-}
-
 /// Slots that each program writes, in the order of their declaration.
 static Operands getWritten(zrt::ProgramOp program, FlatSymbolRefAttr scalars) {
   auto op = program.lookupSymbol<zrt::ScalarsOp>(scalars);
@@ -146,135 +141,14 @@ static Operands getWritten(zrt::ProgramOp program, FlatSymbolRefAttr scalars) {
   return written;
 }
 
-/// Axes in the order of the mesh, each with a space behind it.
-static std::string getAxes(zrt::ProgramOp program, ArrayAttr names) {
-  auto module = program->getParentOfType<ModuleOp>();
-  auto mesh = module.lookupSymbol<MeshOp>(program.getMeshAttr());
-  std::string text;
-  for (StringAttr axis :
-       mesh.sortAxes(SmallVector<StringAttr>(names.getAsRange<StringAttr>())))
-    text += axis.str() + " ";
-  return text;
-}
-
-/// How many ops of this kind stand before |symbol|.
-template <typename OpT>
-static int64_t getPlace(zrt::ProgramOp program, StringRef symbol) {
-  int64_t place = 0;
-  for (auto op : program.getOps<OpT>()) {
-    if (op.getSymName() == symbol)
-      break;
-    ++place;
-  }
-  return place;
-}
-
-static std::string streamOf(zrt::RuntimeCall call) {
-  return streamText(static_cast<int64_t>(call.getStream()));
-}
-
-static std::string eventOf(zrt::ProgramOp program, FlatSymbolRefAttr symbol) {
-  auto event = program.lookupSymbol<zrt::EventOp>(symbol);
-  return nameOf(symbol) + " of " +
-         streamText(static_cast<int64_t>(event.getStream()));
-}
-
-static void addLaunch(zrt::ProgramOp program, zrt::LaunchOp op,
-                      Operands &operands) {
-  operands.push_back("kernel " + std::to_string(getPlace<zrt::KernelOp>(
-                                     program, op.getKernel())));
-  int64_t elements = 0;
-  for (auto buffer : op.getBuffers().getAsRange<FlatSymbolRefAttr>()) {
-    operands.push_back(nameOf(buffer));
-    elements = program.lookupSymbol<zrt::BufferOp>(buffer).getRowLength();
-  }
-  auto segments = program.lookupSymbol<zrt::SegmentsOp>(op.getSegmentsAttr());
-  int64_t begin = 0;
-  for (auto [i, end] : llvm::enumerate(segments.getEnds())) {
-    std::string slot = "none";
-    if (!segments.getScalars().empty())
-      slot = slotText(nameOf(cast<FlatSymbolRefAttr>(
-                          segments.getScalars()[segments.getRows()[i]])),
-                      0);
-    operands.push_back(segmentText(begin, end, slot));
-    begin = end;
-  }
-  operands.push_back(std::to_string(elements) + " elements");
-  operands.push_back(op.getOwn() ? "own " + getAxes(program, *op.getOwn())
-                                 : "all");
-  operands.push_back(
-      op.getSumAttr()
-          ? "sum " + slotText(nameOf(op.getSumAttr()), op.getSumIndex())
-          : "no sum");
-  operands.push_back(streamOf(op));
-}
-
 std::string Walker::getText(Operation &call, StringRef parameter) {
-  Operands operands;
-  auto add = [&](auto... texts) { (operands.push_back(texts), ...); };
-  TypeSwitch<Operation *>(&call)
-      .Case<zrt::AllocateOp, zrt::ReleaseOp>(
-          [&](auto op) { add(nameOf(op.getBufferAttr())); })
-      .Case([&](zrt::AllReduceOp op) {
-        add(nameOf(op.getBufferAttr()), nameOf(op.getResultBuffer()),
-            getAxes(program, op.getAxes()), streamOf(op));
-      })
-      .Case([&](zrt::AllGatherOp op) {
-        add(nameOf(op.getBufferAttr()), getAxes(program, op.getAxes()),
-            streamOf(op));
-      })
-      .Case<zrt::ReduceScatterOp, zrt::ReduceScatterAddOp>([&](auto op) {
-        add(nameOf(op.getSourceAttr()), nameOf(op.getTargetAttr()),
-            getAxes(program, op.getAxes()), streamOf(op));
-      })
-      .Case([&](zrt::CopyOp op) {
-        add(nameOf(op.getSourceAttr()), nameOf(op.getTargetAttr()),
-            streamOf(op));
-      })
-      .Case([&](zrt::KeepOnRootOp op) {
-        add(nameOf(op.getBufferAttr()), getAxes(program, op.getAxes()));
-      })
-      .Case([&](zrt::CountReplicatedOnceOp op) {
-        add(slotText(op.getSlots().str(), op.getIndex()),
-            getAxes(program, op.getAxes()));
-      })
-      .Case([&](zrt::SetRoleOp op) {
-        add(nameOf(op.getBufferAttr()),
-            "role " + std::to_string(int64_t(op.getRole())));
-      })
-      .Case([&](zrt::PackOp op) {
-        add("event 1", parameter.str(), std::string("tensor"),
-            op.getAccumulate() ? "add" : "store");
-      })
-      .Case([&](zrt::FillMissingOp op) { add(nameOf(op.getBucketAttr())); })
-      .Case([&](zrt::LaunchOp op) { addLaunch(program, op, operands); })
-      .Case([&](zrt::RunScalarsOp op) {
-        add("program " +
-            std::to_string(getPlace<zrt::ScalarsOp>(program, op.getProgram())));
-        llvm::append_range(operands, getWritten(program, op.getProgramAttr()));
-      })
-      .Case([&](zrt::CountArrivalsOp op) {
-        add(slotText(op.getSlots().str(), 0), slotText(op.getSlots().str(), 1));
-      })
-      .Case([&](zrt::AllReduceScalarsOp op) {
-        auto slots = program.lookupSymbol<zrt::SlotsOp>(op.getSlotsAttr());
-        add(slotText(op.getSlots().str(), 0), std::to_string(slots.size()),
-            getAxes(program, op.getAxes()), streamOf(op));
-      })
-      .Case([&](zrt::CommitOp op) { add(slotText(op.getOutcome().str(), 0)); })
-      .Case([&](zrt::RecordOp op) { add(eventOf(program, op.getEventAttr())); })
-      .Case([&](zrt::WaitOp op) {
-        add(eventOf(program, op.getEventAttr()), streamOf(op));
-      })
-      .Case([&](zrt::WaitWritableOp) {
-        for (auto table : program.getOps<zrt::BucketTableOp>())
-          if (table.getBucketAttr() == bucketOf[parameter] &&
-              table.getWritable())
-            for (auto event :
-                 table.getWritable()->getAsRange<FlatSymbolRefAttr>())
-              add(eventOf(program, event));
-      })
-      .Case([&](zrt::CopyScalarsOp) {})
-      .Default([&](Operation *) { add("unknown to the walker"); });
+  Operands operands = calls.getOperands(call);
+  if (auto pack = dyn_cast<zrt::PackOp>(call))
+    operands = {"event 1", parameter.str(), "tensor", operands.back()};
+  if (auto run = dyn_cast<zrt::RunScalarsOp>(call))
+    llvm::append_range(operands, getWritten(program, run.getProgramAttr()));
+  if (isa<zrt::WaitWritableOp>(call))
+    operands = {calls.events(
+        calls.getSymbols().getTable(bucketOf[parameter]).getWritableAttr())};
   return callText(call.getName().stripDialect().str(), operands);
 }

@@ -9,6 +9,7 @@
 
 #include "Trace.h"
 
+#include "codegen/validate/ProgramCalls.h"
 #include "dialect/zrt/ZrtDialect.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -41,9 +42,10 @@ private:
   void closeComplete(zrt::SequenceOp sequence);
   void run(zrt::TransitionOp transition, llvm::StringRef parameter);
   void run(mlir::FlatSymbolRefAttr handler, llvm::StringRef parameter);
-  std::string getText(mlir::Operation &op, llvm::StringRef parameter);
+  std::string getText(mlir::Operation &call, llvm::StringRef parameter);
 
   zrt::ProgramOp program;
+  ProgramCalls calls;
   std::string state;
   llvm::StringMap<mlir::FlatSymbolRefAttr> bucketOf;
   /// Of the open backward pass.

@@ -1,0 +1,67 @@
+//===- ChildTest.cpp - A function in a process of its own -----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/validate/Child.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <thread>
+#include <unistd.h>
+
+using namespace std::chrono_literals;
+
+namespace {
+
+TEST(Child, PassesOnItsText) {
+  std::string text = "left from before", large(300'000, 'x');
+  EXPECT_TRUE(succeeded(zero::runInChild([] { return ""; }, 10s, text)));
+  EXPECT_EQ(text, "");
+  // More than a pipe holds.
+  EXPECT_TRUE(succeeded(zero::runInChild([&] { return large; }, 10s, text)));
+  EXPECT_EQ(text, large);
+}
+
+TEST(Child, ChangesNothingHere) {
+  std::string text;
+  int number = 1;
+  EXPECT_TRUE(succeeded(zero::runInChild(
+      [&] {
+        number = 2;
+        return std::to_string(number);
+      },
+      10s, text)));
+  EXPECT_EQ(text, "2");
+  EXPECT_EQ(number, 1);
+}
+
+TEST(Child, SaysHowItEnded) {
+  std::string text;
+  EXPECT_TRUE(failed(zero::runInChild(
+      [] {
+        std::raise(SIGSEGV);
+        return "";
+      },
+      10s, text)));
+  EXPECT_EQ(text, "ended by the signal 'Segmentation fault'");
+  EXPECT_TRUE(
+      failed(zero::runInChild([]() -> std::string { ::_exit(7); }, 10s, text)));
+  EXPECT_EQ(text, "ended with exit status 7");
+}
+
+TEST(Child, EndsWithItsTime) {
+  std::string text;
+  EXPECT_TRUE(failed(zero::runInChild(
+      [] {
+        while (true)
+          std::this_thread::sleep_for(1s);
+        return "";
+      },
+      50ms, text)));
+  EXPECT_EQ(text, "did not end within 50 ms");
+}
+
+} // namespace
