@@ -27,11 +27,15 @@ function(zero_install)
     list(APPEND libraries zero_rt_mpi)
   endif()
 
-  # The folder of the installed files can be moved; that of MLIR stays.
+  # The folder of the installed files can be moved; that of MLIR stays. A build has the
+  # same paths: CMake would fill up a shorter one with empty entries, and an empty entry
+  # is the current folder. lib is for the build.
   set_target_properties(${tools} PROPERTIES
-    INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}"
-    INSTALL_RPATH_USE_LINK_PATH ON)
+    INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR};$ORIGIN/../lib")
   set_target_properties(${libraries} PROPERTIES INSTALL_RPATH "$ORIGIN")
+  set_target_properties(${tools} ${libraries} PROPERTIES
+    INSTALL_RPATH_USE_LINK_PATH ON
+    BUILD_WITH_INSTALL_RPATH ON)
   install(TARGETS ${tools} ${libraries} EXPORT ZeroOptTargets
     INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
   install(EXPORT ZeroOptTargets NAMESPACE ZeroOpt:: DESTINATION ${package})
