@@ -47,6 +47,10 @@ if roundtrip or os.environ.get("ZERO_PROVE_EACH"):
 config.substitutions.append(("%zero_src", config.zero_src_root))
 config.substitutions.append(("%zero_obj", config.zero_obj_root))
 config.substitutions.append(("%cc", config.cc))
+if config.cmake:
+    config.available_features.add("install")
+    config.substitutions.append(("%cmake", config.cmake))
+    config.substitutions.append(("%cxx", config.cxx))
 # %edit BASE TEST edits lowered IR; its --help says how.
 config.substitutions.append(
     ("%edit", f"{sys.executable} -S {config.zero_src_root}/test/edit.py")

@@ -7,6 +7,7 @@
 #include "passes/prove/ProveEachPass.h"
 #include "tools/driver/Driver.h"
 #include "tools/driver/Tool.h"
+#include "tools/zero-opt/Plugins.h"
 
 #include "mlir/Debug/CLOptionsSetup.h"
 #include "mlir/Debug/Counter.h"
@@ -23,6 +24,7 @@
 #include <map>
 
 using namespace mlir;
+using zero::ExitCode;
 namespace cl = llvm::cl;
 
 static cl::opt<bool>
@@ -33,15 +35,16 @@ static cl::opt<bool>
 
 static const char *const kName = "zero-opt";
 
-static int fail(const llvm::Twine &message) {
+static int fail(ExitCode code, const llvm::Twine &message) {
   llvm::WithColor::error(llvm::errs(), kName) << message << "\n";
-  return static_cast<int>(zero::ExitCode::environment);
+  return static_cast<int>(code);
 }
 
 /// Options that --help shows; --help-hidden has MLIR's and LLVM's others.
 static constexpr StringRef kShown[] = {"o",
                                        "pass-pipeline",
                                        "prove-each",
+                                       "load-pass-plugin",
                                        "help-hidden",
                                        "split-input-file",
                                        "verify-diagnostics",
@@ -99,6 +102,9 @@ int main(int argc, char **argv) {
   registerPassManagerCLOptions();
   registerDefaultTimingManagerCLOptions();
   tracing::DebugCounter::registerCLOptions();
+  if (std::string missing = zero::findMissingPlugin(argc, argv);
+      !missing.empty())
+    return fail(ExitCode::usage, missing);
   zero::parseAllOptions(kName, argc, argv, arrangeHelp());
   MlirOptMainConfig config = MlirOptMainConfig::createFromCLOptions();
   if (config.shouldShowDialects())
@@ -116,10 +122,10 @@ int main(int argc, char **argv) {
   std::string message;
   auto input = zero::openInput(kName, inputFile, message);
   if (!input)
-    return fail(message);
+    return fail(ExitCode::environment, message);
   auto output = openOutputFile(outputFile, &message);
   if (!output)
-    return fail(message);
+    return fail(ExitCode::environment, message);
   auto sources = std::make_shared<llvm::SourceMgr>();
   llvm::MemoryBufferRef text = *input;
   sources->AddNewSourceBuffer(std::move(input), llvm::SMLoc());
@@ -129,12 +135,13 @@ int main(int argc, char **argv) {
   if (failed(MlirOptMain(output->os(), llvm::MemoryBuffer::getMemBuffer(text),
                          registry, proving)) ||
       !result.broken.empty())
-    return static_cast<int>(zero::ExitCode::failed);
+    return static_cast<int>(ExitCode::failed);
   output->os().flush();
   if (std::error_code error = output->os().error();
       error && outputFile != "-") {
     output->os().clear_error();
-    return fail("cannot write '" + outputFile + "': " + error.message());
+    return fail(ExitCode::environment,
+                "cannot write '" + outputFile + "': " + error.message());
   }
   // Keeps the file, which is removed otherwise.
   output->keep();
