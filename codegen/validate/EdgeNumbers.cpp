@@ -18,6 +18,9 @@ using namespace zero;
 
 static constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
+/// Integer arithmetic on its bits overflows.
+static const double kLargestNaN = llvm::bit_cast<double>(INT64_MAX);
+
 EdgeNumbers::EdgeNumbers(const Format &format) : format(format) {
   double unit = std::ldexp(1, 1 - format.precision); // in the last place of 1
   double normal = std::ldexp(1, format.minExponent);
@@ -51,7 +54,7 @@ EdgeNumbers::EdgeNumbers(const Format &format) : format(format) {
     edges.push_back(-edges[i]);
   // These two are tested for.
   for (int i = 0; i < 4; ++i)
-    for (double found : {std::numeric_limits<double>::quiet_NaN(), -kInfinity})
+    for (double found : {kLargestNaN, -kInfinity})
       edges.push_back(found);
 }
 

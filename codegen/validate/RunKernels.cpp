@@ -242,9 +242,11 @@ static Mixture getMixture(int64_t launch) {
 
 /// Sizes are multiples of nothing. One is empty, and one has one element. Each
 /// launch has scalars of its own, so that most are short.
-static int64_t getSize(int64_t launch, int64_t tuples) {
+static int64_t getSize(zrt::KernelOp kernel, int64_t launch, int64_t tuples) {
   if (launch < 2)
     return launch;
+  if (kernel.getSums() && launch == kLaunches - 2)
+    return kBlock + 33; // of two blocks
   return (launch % 8 == 2 ? 5 : 1) * tuples / (3 * kLaunches / 2) - launch % 7;
 }
 
@@ -253,7 +255,7 @@ std::string Bodies::run(const zero_rt_library &library, int64_t tuples) {
   for (Kernel &kernel : kernels) {
     for (int64_t launch = 0; launch < kLaunches; ++launch) {
       int64_t begin = kernel.op.getSums() ? launch % 2 * kBlock : launch * 5;
-      int64_t size = std::max<int64_t>(getSize(launch, tuples), 0);
+      int64_t size = std::max<int64_t>(getSize(kernel.op, launch, tuples), 0);
       Launch run(kernel.op, kernel.body, begin, begin + size,
                  getMixture(launch), random);
       if (kernel.op.getPredicated() && launch % 16 != 2)

@@ -68,8 +68,10 @@ FIGURES = [
      lambda: number("codegen/cuda/EmitPtx.cpp", r'"sm_(\d+)"')),
     ("passes/prove/README.md", "damages # lowered steps",
      lambda: len(module("mutants/mutants.py").SEEDS)),
-    ("passes/prove/README.md", "breaks passes in # ways",
-     lambda: len(module("mutants/broken_passes.py").BREAKS)),
+    ("passes/prove/README.md", "generation in # ways",
+     lambda: len(module("mutants/breaks.py").BREAKS)),
+    ("codegen/README.md", "breaks code generation in # ways",
+     lambda: len([b for b in module("mutants/breaks.py").BREAKS if b[0] == "library"])),
     ("runtime/README.md", "in chunks of # elements",
      lambda: number(THREADS, r"chunkElements = (\d+) \* blockElements")
      * number(THREADS, r"blockElements = (\d+)")),
