@@ -64,7 +64,7 @@ private:
   IRMapping mapping;
   DenseMap<Value, Scaled> gradients; // by old value
   /// Sums of squares already reduced, by their inputs.
-  SmallVector<std::pair<SmallVector<Value>, Scaled>> sums;
+  SmallVector<std::pair<SmallVector<Value>, Value>> sums;
   /// The factor of each monomial, computed once.
   DenseMap<Attribute, Value> factors;
   Value tokens;
@@ -167,10 +167,10 @@ SmallVector<Scaled> Rewriter::sumSquares(Location loc, ValueRange inputs) {
             loc, sum,
             builder.getArrayAttr(
                 SmallVector<Attribute>(stages.begin(), stages.end())));
-      sums.push_back({raws, {allReduce(loc, sum), key.first}});
+      sums.push_back({raws, allReduce(loc, sum)});
       known = &sums.back();
     }
-    results.push_back(known->second);
+    results.push_back({known->second, key.first});
   }
   return results;
 }

@@ -63,12 +63,12 @@ private:
   void rewriteUpdates(Location loc);
   SmallVector<Value> buildPrepare(UpdateOp update, Value outcome);
 
-  /// The buckets whose members go through |op|.
-  template <typename OpT>
-  SmallVector<size_t> bucketsOf(OpT GradientPath::*member, OpT op) {
+  /// The buckets of which |isMember| is true.
+  template <typename IsMember>
+  SmallVector<size_t> bucketsOf(IsMember isMember) {
     SmallVector<size_t> indices;
     for (auto [i, bucket] : llvm::enumerate(buckets))
-      if (bucket.path.*member == op)
+      if (isMember(bucket.path))
         indices.push_back(i);
     return indices;
   }
@@ -81,10 +81,10 @@ private:
   /// The values that the step reads from loss scales and schedules.
   SmallVector<Value> rules;
   std::vector<Bucket> buckets;
-  /// By bucket: the gradient after the ops rewritten so far, and the reduced
-  /// gradient.
-  SmallVector<Value> current;
-  SmallVector<Value> reduced;
+  /// By bucket: the sum of its gradients over backward passes; the gradient
+  /// reduced, after the first clip, and so on.
+  SmallVector<Value> sums;
+  SmallVector<SmallVector<Value, 2>> gradients;
 };
 } // namespace
 
@@ -168,7 +168,9 @@ void Layout::rewriteMicroBatches(MicroBatchesOp op) {
   for (auto backward : op.getBody().front().getOps<BackwardOp>()) {
     SmallVector<Attribute> sources;
     SmallVector<Type> types;
-    for (size_t i : bucketsOf(&GradientPath::backward, backward)) {
+    for (size_t i : bucketsOf([&](const GradientPath &path) {
+           return path.backward == backward;
+         })) {
       sources.push_back(FlatSymbolRefAttr::get(buckets[i].op));
       // Arriving gradients are converted when they are packed.
       types.push_back(buckets[i].getGradientType(op.getAccumulatorType()));
@@ -180,40 +182,43 @@ void Layout::rewriteMicroBatches(MicroBatchesOp op) {
     llvm::append_range(yields, packed.getGradients());
   }
   inner.create<YieldOp>(op.getLoc(), yields);
-  auto sums = builder.create<MicroBatchesOp>(op.getLoc(),
+  auto loop = builder.create<MicroBatchesOp>(op.getLoc(),
                                              op.getAccumulatorType(), body);
-  for (auto [i, sum] : llvm::zip_equal(indices, sums.getSums()))
-    current[i] = sum;
+  for (auto [i, sum] : llvm::zip_equal(indices, loop.getSums()))
+    sums[i] = sum;
 }
 
 void Layout::rewriteReduce(ReduceOp op) {
-  SmallVector<size_t> indices = bucketsOf(&GradientPath::reduce, op);
-  auto inputs =
-      llvm::map_to_vector(indices, [&](size_t i) { return current[i]; });
+  SmallVector<size_t> indices =
+      bucketsOf([&](const GradientPath &path) { return path.reduce == op; });
+  auto inputs = llvm::map_to_vector(indices, [&](size_t i) { return sums[i]; });
   auto reduce =
       builder.create<ReduceOp>(op.getLoc(), inputs, op.getReduceDtypeAttr());
   for (auto [i, output] : llvm::zip_equal(indices, reduce.getOutputs()))
-    current[i] = reduced[i] = output;
+    gradients[i] = {output};
 }
 
 void Layout::rewriteNorm(NormOp op) {
   SmallVector<Value> inputs;
-  for (auto [bucket, gradient] : llvm::zip_equal(buckets, reduced))
-    if (llvm::is_contained(bucket.path.norms, op))
-      inputs.push_back(gradient);
+  for (auto [i, bucket] : llvm::enumerate(buckets))
+    for (auto [norm, clips] : bucket.path.norms)
+      if (norm == op)
+        inputs.push_back(gradients[i][clips]);
   scalars.map(op.getNorm(),
               builder.create<NormOp>(op.getLoc(), inputs).getNorm());
 }
 
 void Layout::rewriteClip(ClipOp op) {
-  SmallVector<size_t> indices = bucketsOf(&GradientPath::clip, op);
-  auto inputs =
-      llvm::map_to_vector(indices, [&](size_t i) { return current[i]; });
+  SmallVector<size_t> indices = bucketsOf([&](const GradientPath &path) {
+    return llvm::is_contained(path.clips, op);
+  });
+  auto inputs = llvm::map_to_vector(
+      indices, [&](size_t i) { return gradients[i].back(); });
   auto clip =
       builder.create<ClipOp>(op.getLoc(), inputs, scalars.lookup(op.getNorm()),
                              op.getMaxAttr(), op.getEpsilonAttr());
   for (auto [i, output] : llvm::zip_equal(indices, clip.getOutputs()))
-    current[i] = output;
+    gradients[i].push_back(output);
 }
 
 Value Layout::buildOutcome(Location loc) {
@@ -229,7 +234,7 @@ Value Layout::buildOutcome(Location loc) {
   if (compares)
     counts = {arrivals.getBackwards(), arrivals.getSquared(),
               arrivals.getMissing()};
-  auto sums = builder.create<ReduceOp>(loc, counts, /*reduceDtype=*/nullptr);
+  auto totals = builder.create<ReduceOp>(loc, counts, /*reduceDtype=*/nullptr);
   Value tokens;
   if (shape.step.dividesByTokens())
     tokens = builder
@@ -244,12 +249,14 @@ Value Layout::buildOutcome(Location loc) {
     for (const Bucket &bucket : buckets)
       if (reduces.empty() || reduces.back() != bucket.path.reduce->getLoc())
         reduces.push_back(bucket.path.reduce->getLoc());
+    auto reduced = llvm::map_to_vector(
+        gradients, [](const auto &values) { return values.front(); });
     norms.push_back(
         builder.create<NormOp>(builder.getFusedLoc(reduces), reduced));
   }
-  return builder.create<OutcomeOp>(loc, norms, sums.getOutputs().back(),
-                                   compares ? sums.getOutputs()[0] : Value(),
-                                   compares ? sums.getOutputs()[1] : Value(),
+  return builder.create<OutcomeOp>(loc, norms, totals.getOutputs().back(),
+                                   compares ? totals.getOutputs()[0] : Value(),
+                                   compares ? totals.getOutputs()[1] : Value(),
                                    tokens, shape.mesh.getNumRanks(), nonfinite);
 }
 
@@ -299,8 +306,8 @@ void Layout::rewriteUpdates(Location loc) {
     auto updated = builder.create<UpdateBucketOp>(
         from, FlatSymbolRefAttr::get(bucket.op),
         FlatSymbolRefAttr::get(bucket.path.optimizer),
-        TypeAttr::get(bucket.path.storageType), current[i], outcome, operands,
-        builder.getDenseI64ArrayAttr(memberRows));
+        TypeAttr::get(bucket.path.storageType), gradients[i].back(), outcome,
+        operands, builder.getDenseI64ArrayAttr(memberRows));
     builder.create<AssignOp>(from, FlatSymbolRefAttr::get(bucket.op),
                              updated.getParameters());
   }
@@ -311,8 +318,8 @@ void Layout::rewriteUpdates(Location loc) {
 void Layout::run() {
   fillBuckets();
   declareBuckets();
-  current.resize(buckets.size());
-  reduced.resize(buckets.size());
+  sums.resize(buckets.size());
+  gradients.resize(buckets.size());
 
   // The new body is built before the old one, which is erased at the end.
   Block &block = shape.step.getBody().front();

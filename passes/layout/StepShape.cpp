@@ -94,7 +94,7 @@ LogicalResult Reader::rejectEarlier(Operation *op, ParameterOp parameter) {
       << "takes the gradient of @" << parameter.getSymName()
       << " as it was before " << later->getName()
       << "; take its result instead: a gradient goes through "
-         "zero.micro_batches, zero.reduce, at most one zero.clip and one "
+         "zero.micro_batches, zero.reduce, any number of zero.clip and one "
          "zero.update";
   diag.attachNote(later->getLoc()) << later->getName() << " is here";
   return diag;
@@ -154,33 +154,29 @@ LogicalResult Reader::readClip(ClipOp clip) {
                             << parameter.getSymName()
                             << " before it is reduced; clip the result of "
                                "zero.reduce";
-                   if (path.clip)
-                     return clip.emitOpError()
-                            << "clips the gradient of @"
-                            << parameter.getSymName()
-                            << " a second time; remove one zero.clip";
-                   path.clip = clip;
+                   path.clips.push_back(clip);
                    return success();
                  });
 }
 
 LogicalResult Reader::readNorm(NormOp norm) {
   for (Value input : norm.getInputs()) {
-    if (!input.getDefiningOp<ReduceOp>())
-      return norm.emitOpError()
-             << "takes a value that is no result of zero.reduce; take the norm "
-                "of the reduced gradients, before zero.clip";
     ParameterOp parameter = parameterOf.lookup(input);
-    if (!parameter)
+    Operation *source = input.getDefiningOp();
+    if (!parameter || !isa<ReduceOp, ClipOp>(source))
       return norm.emitOpError()
-             << "takes a value that is not the gradient of a parameter; leave "
-                "that value out of the norm";
-    auto &norms = shape.paths[parameter].norms;
-    if (llvm::is_contained(norms, norm))
+             << "takes a value that is no result of zero.reduce or zero.clip; "
+                "take the norm of the reduced gradients, or of the clipped "
+                "ones";
+    GradientPath &path = shape.paths[parameter];
+    if (llvm::any_of(path.norms, [&](auto &n) { return n.first == norm; }))
       return norm.emitOpError()
              << "counts the gradient of @" << parameter.getSymName()
              << " twice; list it once";
-    norms.push_back(norm);
+    auto clip = llvm::find(path.clips, source);
+    unsigned clips =
+        clip == path.clips.end() ? 0 : clip - path.clips.begin() + 1;
+    path.norms.emplace_back(norm, clips);
   }
   return success();
 }

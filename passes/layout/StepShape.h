@@ -18,9 +18,11 @@ namespace zero {
 struct GradientPath {
   BackwardOp backward;
   ReduceOp reduce;
-  /// The norms that count the gradient, in their order.
-  llvm::SmallVector<NormOp, 1> norms;
-  ClipOp clip; // may be null
+  /// The clips that the gradient goes through, in their order.
+  llvm::SmallVector<ClipOp, 1> clips;
+  /// The norms that count the gradient, in their order, each with the number of
+  /// clips before it.
+  llvm::SmallVector<std::pair<NormOp, unsigned>, 1> norms;
   mlir::StringAttr optimizer;
   /// The type of the arriving gradient, as a bucket row without elements. Each
   /// axis that shards the parameter has a dimension, in the order of the mesh.
@@ -29,7 +31,7 @@ struct GradientPath {
 
   bool operator==(const GradientPath &other) const {
     return backward == other.backward && reduce == other.reduce &&
-           norms == other.norms && clip == other.clip &&
+           norms == other.norms && clips == other.clips &&
            optimizer == other.optimizer && arrivalType == other.arrivalType &&
            storageType == other.storageType;
   }

@@ -57,7 +57,7 @@ BREAKS = [
      "builder.create<NormOp>(op.getLoc(), ArrayRef<Value>(inputs).take_front())"
      ".getNorm()"),
     ("layout", "clipped gradients are not used", LAYOUT,
-     "clip.getOutputs()))\n    current[i] = output;",
+     "clip.getOutputs()))\n    gradients[i].push_back(output);",
      "clip.getOutputs()))\n    (void)i, (void)output;"),
     ("layout", "offsets overlap", LAYOUT,
      "bucket.elements += extent;", "bucket.elements += extent / 2;"),
@@ -71,7 +71,7 @@ BREAKS = [
      "for (auto [i, bucket] : llvm::enumerate(llvm::drop_end(buckets))) {\n"
      "    // Rows of the groups"),
     ("layout", "the outcome does not count missing gradients", LAYOUT,
-     "loc, norms, sums.getOutputs().back(),",
+     "loc, norms, totals.getOutputs().back(),",
      "loc, norms, builder.create<ConstantOp>(loc, "
      "builder.getF64FloatAttr(0)),"),
     ("layout", "ranks never compare their backward passes", LAYOUT,
@@ -89,7 +89,7 @@ BREAKS = [
      "Nonfinite nonfinite = Nonfinite::skip;"),
 
     ("collective", "sums of squares are not reduced", COLLECTIVE,
-     "{allReduce(loc, sum), key.first}", "{sum, key.first}"),
+     "sums.push_back({raws, allReduce(loc, sum)});", "sums.push_back({raws, sum});"),
     ("collective", "scalars are not reduced", COLLECTIVE,
      ": allReduce(op.getLoc(), input));", ": input);"),
     ("collective", "gradients are not divided", COLLECTIVE,
