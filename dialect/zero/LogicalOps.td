@@ -34,7 +34,8 @@ def Zero_StepOp : Zero_Op<"step",
 
     Arguments are scalars that the caller passes to `apply`. An argument of a
     replicated type is the same on all ranks, which is a precondition. Of a partial
-    type each rank passes an addend of its own.
+    type each rank passes an addend of its own. `zero.reduce` sums the addends, and
+    divides the sum by the scale of the type: `scaled = [dp : 1]` makes a mean.
 
     `normalize(tokens : -1)` divides by a number of tokens: the sum of the argument
     `{zero.tokens}` over the ranks, each of which counts the tokens of all its
@@ -293,7 +294,8 @@ def Zero_ClipOp : Zero_InferredOp<"clip", [Pure]> {
   let summary = "Scales gradients so that their norm is at most `max`";
   let description = [{
     Multiplies by min(1, max / (norm + epsilon)), as PyTorch's `clip_grad_norm_` does. The
-    default of epsilon is 1e-6, as in PyTorch.
+    default of epsilon is 1e-6, as in PyTorch. Clips may follow each other, and a norm may
+    be taken of what is clipped.
 
     Constraints:
 

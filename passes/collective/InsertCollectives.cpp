@@ -56,6 +56,8 @@ private:
   Value allReduce(Location loc, Value value, TypeAttr reduceDtype = nullptr);
   /// The sum over the ranks of the argument that counts tokens, taken once.
   Value sumTokens(Location loc);
+  /// What a value of |type| is multiplied by to have no scale; null: 1.
+  Value getFactor(Location loc, ValueType type);
 
   StepOp step;
   bool shard;
@@ -104,14 +106,28 @@ SmallVector<Attribute> Rewriter::getOwners(ValueType gradient) {
   return axes;
 }
 
+Value Rewriter::getFactor(Location loc, ValueType type) {
+  if (!type.isScaled())
+    return nullptr;
+  auto scale = ScaleAttr::get(step.getContext(), power(type.getScale(), -1));
+  Value &factor = factors[scale];
+  if (!factor)
+    factor = builder.create<FactorOp>(
+        loc, scale, type.isScaledBy(kTokens) ? sumTokens(loc) : nullptr,
+        type.isScaledBy(kLossScale) ? lossScale : nullptr);
+  return factor;
+}
+
 void Rewriter::rewriteReduce(ReduceOp op) {
   for (auto [old, result] : llvm::zip_equal(op.getInputs(), op.getOutputs())) {
     Value input = mapping.lookupOrDefault(old);
     auto type = cast<ValueType>(input.getType());
     if (type.isScalar()) {
-      mapping.map(result, input == step.getTokens()
-                              ? sumTokens(op.getLoc())
-                              : allReduce(op.getLoc(), input));
+      Value sum = input == step.getTokens() ? sumTokens(op.getLoc())
+                                            : allReduce(op.getLoc(), input);
+      if (Value factor = getFactor(op.getLoc(), type))
+        sum = builder.create<ScaleOp>(op.getLoc(), sum, factor);
+      mapping.map(result, sum);
       continue;
     }
     Scaled gradient;
@@ -126,16 +142,7 @@ void Rewriter::rewriteReduce(ReduceOp op) {
       reduceDtype = nullptr;
     }
     gradient.raw = allReduce(op.getLoc(), gradient.raw, reduceDtype);
-    if (type.isScaled()) {
-      auto scale = ScaleAttr::get(op.getContext(), power(type.getScale(), -1));
-      Value &factor = factors[scale];
-      if (!factor)
-        factor = builder.create<FactorOp>(
-            op.getLoc(), scale,
-            type.isScaledBy(kTokens) ? sumTokens(op.getLoc()) : nullptr,
-            type.isScaledBy(kLossScale) ? lossScale : nullptr);
-      gradient.factor = factor;
-    }
+    gradient.factor = getFactor(op.getLoc(), type);
     gradients[result] = gradient;
   }
 }
@@ -237,7 +244,20 @@ void Rewriter::rewriteOutcome(OutcomeOp op) {
       parts.insert(mapping.lookupOrDefault(sum));
       continue;
     }
-    for (const Scaled &part : sumSquares(norm.getLoc(), norm.getInputs()))
+    // Sums that norms need cover most of the gradients, or all.
+    llvm::SetVector<Value> left;
+    for (Value input : norm.getInputs())
+      left.insert(gradients.lookup(input).raw);
+    for (auto &[raws, sum] : sums)
+      if (llvm::all_of(raws, [&](Value raw) { return left.contains(raw); })) {
+        parts.insert(sum);
+        left.set_subtract(raws);
+      }
+    SmallVector<Value> inputs(norm.getInputs());
+    llvm::erase_if(inputs, [&](Value input) {
+      return !left.contains(gradients.lookup(input).raw);
+    });
+    for (const Scaled &part : sumSquares(norm.getLoc(), inputs))
       parts.insert(part.raw);
   }
   auto lookup = [&](Value operand) {

@@ -162,8 +162,12 @@ LogicalResult Reader::readClip(ClipOp clip) {
 LogicalResult Reader::readNorm(NormOp norm) {
   for (Value input : norm.getInputs()) {
     ParameterOp parameter = parameterOf.lookup(input);
+    if (!parameter)
+      return norm.emitOpError()
+             << "takes a value that is not the gradient of a parameter; leave "
+                "that value out of the norm";
     Operation *source = input.getDefiningOp();
-    if (!parameter || !isa<ReduceOp, ClipOp>(source))
+    if (!isa<ReduceOp, ClipOp>(source))
       return norm.emitOpError()
              << "takes a value that is no result of zero.reduce or zero.clip; "
                 "take the norm of the reduced gradients, or of the clipped "
@@ -221,10 +225,13 @@ bool zero::isOfScalars(ReduceOp op) {
 /// Checks that the caller can pass a value of the type of |argument|.
 LogicalResult Reader::checkArgument(BlockArgument argument) {
   auto type = cast<ValueType>(argument.getType());
-  if (!type.isShare())
+  // zero.reduce divides by the scale.
+  bool isReduced = type.has(PlacementKind::Partial);
+  if (!type.withScale({}).isShare() || (type.isScaled() && !isReduced))
     return shape.step.emitOpError()
            << "argument " << argument.getArgNumber()
-           << " must be replicated or partial, and have no scale, got " << type;
+           << " must be replicated, or partial with or without a scale, got "
+           << type;
   for (const AxisPlacement &placement : type.getPlacements())
     if (!shape.mesh.getAxisSize(placement.axis)) {
       InFlightDiagnostic diag =
