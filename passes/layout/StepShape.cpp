@@ -180,6 +180,13 @@ LogicalResult Reader::readNorm(NormOp norm) {
     auto clip = llvm::find(path.clips, source);
     unsigned clips =
         clip == path.clips.end() ? 0 : clip - path.clips.begin() + 1;
+    // It is computed from the norm before the clip, which may overflow to
+    // infinity where the clipped gradients are 0.
+    if (clips > 0 && shape.step.getNonfinite() == Nonfinite::apply)
+      return norm.emitOpError()
+             << "takes a clipped gradient in a step that is applied even if a "
+                "norm is infinite; remove 'nonfinite apply', or take the norm "
+                "of the gradients before zero.clip";
     path.norms.emplace_back(norm, clips);
   }
   return success();

@@ -203,11 +203,9 @@ public:
     return base(
         {BaseKind::operation, name.str(), Epoch::all, 0, 0, operands.vec()});
   }
-  /// A commutative operation.
-  Expr symmetric(llvm::StringRef name, Expr a, Expr b) {
-    return a->getIndex() < b->getIndex() ? operation(name, {a, b})
-                                         : operation(name, {b, a});
-  }
+  /// A commutative operation. The smaller or larger of two constants is one of
+  /// them.
+  Expr symmetric(llvm::StringRef name, Expr a, Expr b);
 
   Expr add(Expr a, Expr b);
   /// The sum of many addends. One by one would take quadratic time.

@@ -54,6 +54,33 @@ Expr Algebra::add(Expr a, Expr b) {
   return intern(std::move(sum));
 }
 
+/// The finite value of |a| in f64, if constants alone are in it.
+static std::optional<double> asConstant(Expr a) {
+  double value = 0;
+  for (const Term &term : a->getTerms()) {
+    double product = term.coefficient.asDouble();
+    for (auto [base, exponent] : term.monomial) {
+      if (base->kind != BaseKind::constant)
+        return std::nullopt;
+      product *= std::pow(base->value, exponent);
+    }
+    value += product;
+  }
+  return std::isfinite(value) ? std::optional(value) : std::nullopt;
+}
+
+Expr Algebra::symmetric(llvm::StringRef name, Expr a, Expr b) {
+  if (name == "minimumf" || name == "maximumf") {
+    std::optional<double> x = asConstant(a), y = asConstant(b);
+    // Far enough apart for any rounding of the two values.
+    constexpr double kApart = 1e-9;
+    if (x && y && std::abs(*x - *y) > kApart * (std::abs(*x) + std::abs(*y)))
+      return (*x < *y) == (name == "minimumf") ? a : b;
+  }
+  return a->getIndex() < b->getIndex() ? operation(name, {a, b})
+                                       : operation(name, {b, a});
+}
+
 bool prove::isNeverZero(BaseRef base) {
   switch (base->kind) {
   case BaseKind::symbol:

@@ -192,6 +192,17 @@ RealNumbers::Real RealNumbers::rootOf(const Real &a) {
 }
 
 RealNumbers::Real RealNumbers::squareRoot(Expr a) {
+  // A sum over no elements is 0, whatever it is multiplied by.
+  Expr added = algebra.mapTerms(a, [&](const Term &term) {
+    bool isZero = term.coefficient.numerator == 0 &&
+                  llvm::all_of(term.monomial, [&](auto factor) {
+                    return get(factor.first).isFinite && factor.second > 0;
+                  });
+    return isZero ? algebra.integer(0)
+                  : algebra.product(term.coefficient, term.monomial);
+  });
+  if (added != a)
+    return get(algebra.squareRoot(added));
   // The root of x y is that of x times that of y if x is positive, whatever y
   // is.
   Real outside = getNumber({1, 1});

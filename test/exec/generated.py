@@ -88,7 +88,7 @@ def draw(rng):
         nonfinite=rng.choice(["skip", "skip", "apply", "error"]),
         max_norm=rng.choice([0, 0.5, 1.0, 1000.0]),
         groups=rng.choice([1, 2, 2, 3]),
-        norm=rng.choice(["all", "all", "group"]),
+        norm=rng.choice(["all", "all", "group", "both"]),
         optimizer=[ROOT / f"examples/optimizers/{name}.mlir" for name in names],
         mesh="",
         classes="dense",
@@ -96,6 +96,8 @@ def draw(rng):
         schedule=[],
         tied="",
     )
+    if step.norm == "both":
+        step.nonfinite = rng.choice(["skip", "error"])
     if rng.random() < 0.3:
         # Of what is not finite the reference in f64 knows what arrives so, and not
         # what becomes so in a narrow accumulator.

@@ -25,7 +25,7 @@ from breaks import BREAKS
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 STEPS = [
-    "--mesh pp=2,dp=2 --parameters 5 --optimizer sgd --sizes 70,33 --tied 1 --activations",
+    "--mesh pp=3,dp=2 --parameters 5 --optimizer sgd --sizes 70,33 --tied 1 --activations",
     "--mesh edp=2,ep=2,tp=2 --classes dense,column,expert_tp,sequence --parameters 5 "
     "--optimizer adamw --sizes 70,33",
     "--ranks 2 --parameters 5 --optimizer adamw --sizes 70,1,33 --optional 1",

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Damages 59 steps in every way that the operators know, and judges the proof.
+"""Damages 60 steps in every way that the operators know, and judges the proof.
 
   mutants.py --bin build/bin               a sample
   mutants.py --bin build/bin --count 2000 --schedules 0
@@ -88,6 +88,7 @@ SEEDS = [
     (f"adam --ranks 3 --parameters 2 {SCALE} {SIZES}", "--stage=2 --until=sharded"),
     (f"adam --ranks 2 --parameters 2 {SCHEDULE} {SIZES}", "--stage=1 --until=lowered"),
     (f"sgd --mesh pp=2,dp=2 --parameters 3 {SIZES} --tied 1", "--stage=2 --until=lowered"),
+    (f"sgd --ranks 2 --parameters 3 --groups 2 --norm both {SIZES}", "--stage=1 --until=lowered"),
     (f"adam --mesh dp=2,pp=3 --parameters 3 --optional 1 {SIZES}",
      "--stage=1 --until=sharded"),
     (f"sgd --mesh pp=4,dp=2 --parameters 4 --activations {SIZES}",

@@ -191,24 +191,34 @@ def write_step(options, out):
     partial = types(lambda one: one.type(options.accumulator, one.partial, scaled))
     wire = f" reduce_dtype {options.reduce_dtype}" * bool(options.reduce_dtype)
     out.write(f"  {results('r')} = zero.reduce {values('g')}{wire} : {partial}\n")
-    # One norm over all gradients, or one a group.
-    normed = groups if options.norm == "group" else [everyone]
-    clipped = {}
-    for k, members in enumerate(normed):
-        out.write(f"  %norm{k} = zero.norm {values('r', members)} : {final(members)}\n")
-        for position, i in enumerate(members):
-            clipped[i] = f"%c{k}#{position}" if len(members) > 1 else f"%c{k}"
+    # One norm over all gradients, or one a group, or these and then one over all that is
+    # clipped, with the norm of the result.
+    rounds = {"all": [[everyone]], "group": [groups], "both": [groups, [everyone]]}
+    now = [f"%r#{i}" if len(parameters) > 1 else "%r" for i in everyone]
+    names = []
+
+    def write_norm(members):
+        names.append(f"norm{len(names)}")
+        taken = ", ".join(now[i] for i in members)
+        out.write(f"  %{names[-1]} = zero.norm {taken} : {final(members)}\n")
+        return taken
+
+    for members in [members for each in rounds[options.norm] for members in each]:
+        taken = write_norm(members)
         if options.max_norm > 0:
+            clip = f"%c{len(names) - 1}"
             count = f":{len(members)}" * (len(members) > 1)
             out.write(
-                f"  %c{k}{count} = zero.clip {values('r', members)} by %norm{k} "
+                f"  {clip}{count} = zero.clip {taken} by %{names[-1]} "
                 f"max {options.max_norm} : {final(members)} by !zero.value<f64>\n"
             )
+            for position, i in enumerate(members):
+                now[i] = f"{clip}#{position}" if len(members) > 1 else clip
+    if options.norm == "both":
+        write_norm(everyone)
     for group, members in enumerate(groups):
         optimizer = optimizers[group % len(optimizers)]
-        gradients = values("r", members)
-        if options.max_norm > 0:
-            gradients = ", ".join(clipped[i] for i in members)
+        gradients = ", ".join(now[i] for i in members)
         own = next((n for n in (f"lr{group}", "lr") if n in scheduled), None)
         hyper = [f"lr = %{own}_now" if own else "lr = %lr"]
         if "wd" in scheduled and group % 2 == 0:
@@ -220,7 +230,6 @@ def write_step(options, out):
             f"  zero.update @group{group} with @{optimizer.stem}({gradients}) "
             f"hyper({', '.join(hyper)}) : ({final(members)}), ({f64s})\n"
         )
-    names = [f"norm{k}" for k in range(len(normed))]
     if tokens:
         out.write(f"  %total = zero.reduce %tokens : !zero.value<f64{counts}>\n")
         names.append("total")
@@ -287,7 +296,10 @@ def main():
     )
     parser.add_argument("--max-norm", type=float, default=1.0, help="0: no clipping")
     parser.add_argument("--groups", type=int, default=2)
-    parser.add_argument("--norm", choices=["all", "group"], default="all", help="gradients of the norm")
+    parser.add_argument(
+        "--norm", choices=["all", "group", "both"], default="all",
+        help="gradients of a norm and a clip; both: each group, then all that is clipped",
+    )  # fmt: skip
     parser.add_argument(
         "--optimizer", nargs="+", required=True, help=".mlir files, one per group, in turn"
     )

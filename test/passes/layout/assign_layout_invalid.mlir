@@ -165,6 +165,33 @@ zero.step @s on @m normalize() () {
 
 // -----
 
+// A norm of clipped gradients where the norm before may be infinite.
+zero.mesh @m <["dp" = 2]>
+zero.parameter @w : 8xf32
+zero.group @g [@w]
+zero.optimizer @sgd hyper [lr] {
+^prepare(%lr: f64):
+  zero.yield %lr : f64
+} update {
+^update(%g: f32, %p: f32, %step: f32):
+  zero.yield %p : f32
+}
+zero.step @s on @m normalize() nonfinite apply () {
+  %g = zero.micro_batches in f32 {
+    %d = zero.backward(@w) prescaled() : !zero.value<8xf32, partial = [dp, micro]>
+    zero.yield %d : !zero.value<8xf32, partial = [dp, micro]>
+  }
+  %r = zero.reduce %g : !zero.value<8xf32, partial = [dp]>
+  %n = zero.norm %r : !zero.value<8xf32>
+  %c = zero.clip %r by %n max 1.0 : !zero.value<8xf32> by !zero.value<f64>
+  // expected-error@+1 {{takes a clipped gradient in a step that is applied even if a norm is infinite; remove 'nonfinite apply', or take the norm of the gradients before zero.clip}}
+  %n2 = zero.norm %c : !zero.value<8xf32>
+  zero.update @g with @sgd(%c) hyper(lr = 0.1) : (!zero.value<8xf32>), ()
+  zero.return [norm] %n2 : !zero.value<f64>
+}
+
+// -----
+
 // A norm in which one gradient counts twice.
 zero.mesh @m <["dp" = 2]>
 zero.parameter @w : 8xf32
