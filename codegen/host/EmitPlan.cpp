@@ -38,23 +38,6 @@ struct Traffic {
 };
 } // namespace
 
-static int64_t bytesOf(int64_t dtype) {
-  return dtype == ZERO_RT_F64 ? 8 : dtype == ZERO_RT_F32 ? 4 : 2;
-}
-
-static StringRef nameOf(int64_t dtype) {
-  switch (dtype) {
-  case ZERO_RT_F16:
-    return "f16";
-  case ZERO_RT_BF16:
-    return "bf16";
-  case ZERO_RT_F32:
-    return "f32";
-  default:
-    return "f64";
-  }
-}
-
 /// The bytes that |copy| moves to another space on one rank.
 static int64_t copiedBytes(zrt::CopyOp copy, const Tables &tables) {
   const zero_rt_buffer_row &from =
@@ -64,14 +47,14 @@ static int64_t copiedBytes(zrt::CopyOp copy, const Tables &tables) {
   if (from.space == to.space)
     return 0;
   return std::min(tables.getHeldElements(from), tables.getHeldElements(to)) *
-         bytesOf(from.dtype);
+         getDtypeBytes(from.dtype);
 }
 
 static Traffic countTraffic(zrt::HandlerOp handler, const Tables &tables) {
   Traffic traffic;
   auto bufferBytes = [&](FlatSymbolRefAttr symbol) {
     const zero_rt_buffer_row &row = tables.buffers[tables.getBuffer(symbol)];
-    return tables.getHeldElements(row) * bytesOf(row.dtype);
+    return tables.getHeldElements(row) * getDtypeBytes(row.dtype);
   };
   auto ranksOf = [&](ArrayAttr axes, ValueType type = nullptr) {
     return tables.getNumRanks(tables.getAxes(axes, type));
@@ -159,7 +142,8 @@ static json::Object countBytes(zrt::ProgramOp program, const Tables &tables,
     auto it = roles.find(i);
     int64_t role =
         it == roles.end() ? row.role : static_cast<int64_t>(it->second);
-    bytes[row.space][role] += tables.getHeldElements(row) * bytesOf(row.dtype);
+    bytes[row.space][role] +=
+        tables.getHeldElements(row) * getDtypeBytes(row.dtype);
   }
   json::Object object;
   for (auto &[space, roles] : bytes) {
@@ -190,7 +174,8 @@ static json::Array describeLargest(const Tables &tables) {
   std::vector<std::pair<int64_t, const zero_rt_buffer_row *>> sizes;
   for (const zero_rt_buffer_row &row : tables.buffers)
     if (row.shares < 0)
-      sizes.push_back({tables.getHeldElements(row) * bytesOf(row.dtype), &row});
+      sizes.push_back(
+          {tables.getHeldElements(row) * getDtypeBytes(row.dtype), &row});
   llvm::sort(sizes, [](const auto &a, const auto &b) {
     return std::pair(-a.first, a.second) < std::pair(-b.first, b.second);
   });
@@ -266,9 +251,9 @@ static json::Array describeFrozen(ModuleOp module, zrt::ProgramOp program,
     json::Object parameter{{"name", op.getSymName()},
                            {"shape", json::Array(op.getShape())},
                            {"sharded", describeSharding(op.getValueType())},
-                           {"dtype", nameOf(dtype)},
+                           {"dtype", getDtypeName(dtype)},
                            {"elements", elements},
-                           {"bytes_per_rank", elements * bytesOf(dtype)}};
+                           {"bytes_per_rank", elements * getDtypeBytes(dtype)}};
     if (hasStages)
       parameter["on"] = describeStages(op.getValueType().getPresent());
     array.push_back(std::move(parameter));
@@ -290,8 +275,8 @@ std::string zero::emitPlan(ArrayRef<StageProgram> stages, const Tables &whole,
     json::Object parameter{{"name", name},
                            {"shape", json::Array(op.getShape())},
                            {"sharded", describeSharding(op.getValueType())},
-                           {"dtype", nameOf(row.dtype)},
-                           {"gradient_dtype", nameOf(row.gradient_dtype)},
+                           {"dtype", getDtypeName(row.dtype)},
+                           {"gradient_dtype", getDtypeName(row.gradient_dtype)},
                            {"elements", row.elements},
                            {"bucket", row.bucket},
                            {"offset", row.offset},

@@ -49,15 +49,3 @@ int64_t Tables::getHandler(FlatSymbolRefAttr s) const {
 int64_t Tables::getSlot(FlatSymbolRefAttr s) const {
   return findRow(slotRows, s);
 }
-
-zero_rt_dtype zero::getDtype(Type type) {
-  if (type.isF16())
-    return ZERO_RT_F16;
-  if (type.isBF16())
-    return ZERO_RT_BF16;
-  if (type.isInteger())
-    return type.isInteger(8)    ? ZERO_RT_I8
-           : type.isInteger(32) ? ZERO_RT_I32
-                                : ZERO_RT_I64;
-  return type.isF32() ? ZERO_RT_F32 : ZERO_RT_F64;
-}

@@ -13,6 +13,7 @@
 #ifndef ZERO_CODEGEN_HOST_TABLES_H
 #define ZERO_CODEGEN_HOST_TABLES_H
 
+#include "codegen/host/AbiNumbers.h"
 #include "dialect/zrt/ZrtDialect.h"
 #include "zero_rt/library.h"
 
@@ -117,9 +118,6 @@ struct Tables {
 /// ranks.
 mlir::FailureOr<Tables> buildTables(zrt::ProgramOp program,
                                     const Tables *whole = nullptr);
-
-/// The number of the element type in the ABI.
-zero_rt_dtype getDtype(mlir::Type type);
 
 } // namespace zero
 

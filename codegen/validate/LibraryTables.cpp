@@ -6,29 +6,10 @@
 
 #include "codegen/validate/LibraryTables.h"
 
+#include "codegen/host/AbiNumbers.h"
 #include "codegen/validate/LibraryCalls.h"
 
 using namespace zero;
-
-static std::string dtypeText(int64_t dtype) {
-  switch (dtype) {
-  case ZERO_RT_F16:
-    return "f16";
-  case ZERO_RT_BF16:
-    return "bf16";
-  case ZERO_RT_F32:
-    return "f32";
-  case ZERO_RT_F64:
-    return "f64";
-  case ZERO_RT_I8:
-    return "i8";
-  case ZERO_RT_I32:
-    return "i32";
-  case ZERO_RT_I64:
-    return "i64";
-  }
-  return "unknown dtype " + std::to_string(dtype);
-}
 
 namespace {
 class Reader {
@@ -77,12 +58,12 @@ void Reader::addPlan() {
 void Reader::addParameters() {
   for (int64_t i = 0; i < library.num_parameters; ++i) {
     const zero_rt_parameter_row &row = library.parameters[i];
-    Fields fields = {{"dtype", dtypeText(row.dtype)},
+    Fields fields = {{"dtype", getDtypeName(row.dtype).str()},
                      {"bucket", names.bucket(row.bucket)},
                      {"optional", number(row.optional)},
                      {"uses", number(row.uses)}};
     if (row.bucket >= 0) {
-      fields.emplace_back("gradients", dtypeText(row.gradient_dtype));
+      fields.emplace_back("gradients", getDtypeName(row.gradient_dtype).str());
       fields.emplace_back("elements", number(row.elements));
       fields.emplace_back("offset", number(row.offset));
       fields.emplace_back("extent", number(row.extent));
@@ -118,7 +99,7 @@ void Reader::addBuffers() {
     add("buffer " + names.text(row.name),
         {{"role", number(row.role)},
          {"space", number(row.space)},
-         {"dtype", dtypeText(row.dtype)},
+         {"dtype", getDtypeName(row.dtype).str()},
          {"elements", number(row.elements)},
          {"over", names.axes(row.owners)},
          {"on demand", number(row.on_demand)},
@@ -158,7 +139,7 @@ void Reader::addActivations() {
       dims += number(row.dims[d]) + " ";
     bool isAxis = row.axis >= 0 && row.axis < library.num_axes;
     add("activation " + names.text(row.name),
-        {{"dtype", dtypeText(row.dtype)},
+        {{"dtype", getDtypeName(row.dtype).str()},
          {"over", isAxis ? names.text(library.axes[row.axis].name) : "none"},
          {"from", number(row.from)},
          {"to", number(row.to)},

@@ -58,25 +58,34 @@ uint16_t zero_rt::f16FromDouble(double value) { return narrow<5, 10>(value); }
 uint16_t zero_rt::bf16FromDouble(double value) { return narrow<8, 7>(value); }
 
 int64_t zero_rt::elementSize(int64_t dtype) {
-  switch (dtype) {
-  case ZERO_RT_I8:
-    return 1;
-  case ZERO_RT_F16:
-  case ZERO_RT_BF16:
-    return 2;
-  case ZERO_RT_F32:
-  case ZERO_RT_I32:
-    return 4;
-  default:
-    return 8;
-  }
+  constexpr int64_t sizes[] = {
+#define ZERO_RT_DTYPE(NAME, TEXT, BYTES) BYTES,
+#include "zero_rt/dtypes.def"
+  };
+  return isActivationDtype(dtype) ? sizes[dtype] : 0;
 }
 
 const char *zero_rt::dtypeName(int64_t dtype) {
-  static const char *const names[] = {"f16", "bf16", "f32", "f64",
-                                      "i8",  "i32",  "i64"};
+  static const char *const names[] = {
+#define ZERO_RT_DTYPE(NAME, TEXT, BYTES) TEXT,
+#include "zero_rt/dtypes.def"
+  };
   return isActivationDtype(dtype) ? names[dtype] : "unknown";
 }
+
+// The tables above are in the order of the numbers.
+static constexpr int kNumbers[] = {
+#define ZERO_RT_DTYPE(NAME, TEXT, BYTES) ZERO_RT_##NAME,
+#include "zero_rt/dtypes.def"
+};
+static_assert(kNumbers[ZERO_RT_F16] == ZERO_RT_F16 &&
+                  kNumbers[ZERO_RT_BF16] == ZERO_RT_BF16 &&
+                  kNumbers[ZERO_RT_F32] == ZERO_RT_F32 &&
+                  kNumbers[ZERO_RT_F64] == ZERO_RT_F64 &&
+                  kNumbers[ZERO_RT_I8] == ZERO_RT_I8 &&
+                  kNumbers[ZERO_RT_I32] == ZERO_RT_I32 &&
+                  kNumbers[ZERO_RT_I64] == ZERO_RT_I64,
+              "dtypes.def has the order of abi.h");
 
 void zero_rt::convert(int64_t dstDtype, void *dst, int64_t srcDtype,
                       const void *src, int64_t elements) {

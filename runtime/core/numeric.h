@@ -110,7 +110,7 @@ inline bool holdsEveryNumber(int64_t wide, int64_t narrow) {
   return wide == narrow || (wide > narrow && wide >= ZERO_RT_F32);
 }
 
-/// Bytes of one element of a valid dtype, including the dtypes of activations.
+/// Bytes of one element, also of an activation; 0 for another number.
 int64_t elementSize(int64_t dtype);
 
 /// The name of |dtype|, such as "bf16"; "unknown" for another number.

@@ -11,19 +11,6 @@
 using namespace mlir;
 using namespace zero;
 
-Type zero::getType(int32_t dtype, MLIRContext *context) {
-  switch (dtype) {
-  case ZERO_RT_F16:
-    return Float16Type::get(context);
-  case ZERO_RT_BF16:
-    return BFloat16Type::get(context);
-  case ZERO_RT_F32:
-    return Float32Type::get(context);
-  default:
-    return Float64Type::get(context);
-  }
-}
-
 int64_t zero::getWidth(Type type) { return type.getIntOrFloatBitWidth() / 8; }
 
 static APFloat convert(double value, Type type) {

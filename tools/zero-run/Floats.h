@@ -16,7 +16,6 @@ namespace zero {
 
 using Bytes = std::vector<char>;
 
-mlir::Type getType(int32_t dtype, mlir::MLIRContext *context);
 /// Bytes of an element.
 int64_t getWidth(mlir::Type type);
 

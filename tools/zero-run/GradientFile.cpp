@@ -21,7 +21,7 @@ static LogicalResult fail(std::string &message, const llvm::Twine &text) {
 }
 
 /// The name of |type| in the format.
-static StringRef getDtypeName(Type type) {
+static StringRef getFormatName(Type type) {
   if (type.isF16())
     return "F16";
   if (type.isBF16())
@@ -123,7 +123,7 @@ LogicalResult GradientFile::add(size_t index,
                               "it",
                               quoted, key->rank, info->name, info->getHolder())
                     .str());
-  StringRef dtype = getDtypeName(info->arrivalType);
+  StringRef dtype = getFormatName(info->arrivalType);
   if (tensor.dtype != dtype)
     return fail(message,
                 llvm::formatv("{0} has dtype {1}, expected {3} as gradients of "
