@@ -108,7 +108,7 @@ Number zero::sumInLanes(const Calculator &calculator, ArrayRef<Number> terms) {
     magnitude += std::fabs(term.value) + term.bound;
     sum.bound += term.bound;
   }
-  sum.bound += Calculator::getSumFactor(kF64, terms.size()) * magnitude;
+  sum.bound += Calculator::getSumBound(kF64, terms.size(), magnitude);
   return sum;
 }
 

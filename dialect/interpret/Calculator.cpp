@@ -42,6 +42,13 @@ double Calculator::getSumFactor(const Format &format, int64_t addends) {
   return roundoffs < 1 ? roundoffs / (1 - roundoffs) : kInfinity;
 }
 
+double Calculator::getSumBound(const Format &format, int64_t addends,
+                               double magnitude) {
+  // One addend is its own sum, even if its magnitude is infinite.
+  double factor = getSumFactor(format, addends);
+  return factor > 0 ? factor * magnitude : 0;
+}
+
 //===----------------------------------------------------------------------===//
 // Operations that round
 //===----------------------------------------------------------------------===//

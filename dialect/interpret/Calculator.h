@@ -50,6 +50,9 @@ public:
   /// Bounds the error of adding |addends| numbers of |format| in any order, as
   /// a factor of the sum of their magnitudes: gamma(addends - 1).
   static double getSumFactor(const Format &format, int64_t addends);
+  /// The same for addends whose magnitudes have the sum |magnitude|.
+  static double getSumBound(const Format &format, int64_t addends,
+                            double magnitude);
 
 private:
   /// |value|, computed in double. The bounds of the operands put it at most

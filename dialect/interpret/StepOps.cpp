@@ -82,8 +82,7 @@ Number StepInterpreter::getSumSquares(ArrayRef<const Array *> arrays) {
   // A phase that lays arrays out in buckets, or slices them, adds the same
   // squares in another order. The bound holds for any order.
   if (!calculator.isTyped())
-    sum.bound +=
-        Calculator::getSumFactor(kF64, terms) * (sum.value + sum.bound);
+    sum.bound += Calculator::getSumBound(kF64, terms, sum.value + sum.bound);
   return sum;
 }
 

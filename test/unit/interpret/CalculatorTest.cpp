@@ -123,6 +123,13 @@ static double foldInLanes(const std::vector<double> &terms, size_t begin) {
 }
 
 // Lanes and blocks, and lanes of blocks, written out another way.
+TEST(Sums, OfOneUnboundedNumberAreUnbounded) {
+  Calculator calculator(Arithmetic::F64);
+  Number sum = sumInLanes(calculator, Number{1, HUGE_VAL});
+  EXPECT_EQ(sum.bound, HUGE_VAL);
+  EXPECT_EQ(calculator.sqrt(kF64, sum).bound, HUGE_VAL);
+}
+
 TEST(Sums, AreInLanesThenBlocks) {
   std::mt19937 random(5);
   std::normal_distribution<double> normal;
