@@ -36,4 +36,18 @@ def LowerToZrtPass : Pass<"zero-lower-to-zrt", "::mlir::ModuleOp"> {
                            "::mlir::math::MathDialect"];
 }
 
+def PromoteSlotsPass : Pass<"zrt-promote-slots", "::mlir::ModuleOp"> {
+  let summary = "Keeps scalars that one program stores and loads out of memory";
+  let description = [{
+    A load of what the same scalar program stored before becomes the stored value. Stores
+    to slots that nothing reads are removed, with what only they need and with the slots.
+    So is a store before another one to the same slot.
+
+    *Requires:* a program, as `zero-lower-to-zrt` leaves it.
+
+    *Guarantees:* every slot is read by another scalar program, a kernel, a call, a result
+    or the state. Slots that are read have the same values as before.
+  }];
+}
+
 #endif // ZERO_PASSES_LOWER_TD

@@ -54,6 +54,8 @@ void zero::buildLowerPlacedPipeline(OpPassManager &pm, StringRef until) {
     return;
 
   pm.addPass(createLowerToZrtPass());
+  pm.addPass(createPromoteSlotsPass());
+  pm.addPass(createCSEPass());
   if (until != "lowered")
     buildSchedulePipeline(pm);
   // The last phase. `zero-check-phase` reports an unknown name.

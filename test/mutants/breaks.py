@@ -12,6 +12,7 @@ PROTOCOL = "passes/lower/Protocol.cpp"
 STEP = "passes/lower/StepLowering.cpp"
 SCALARS = "passes/lower/ScalarLowering.cpp"
 PROGRAM = "passes/lower/ProgramBuilder.cpp"
+PROMOTE = "passes/lower/PromoteSlots.cpp"
 SCHEDULE = "passes/schedule/Schedule.cpp"
 ELIDE = "passes/schedule/ElideWaits.cpp"
 EFFECTS = "dialect/zrt/MemoryUses.cpp"
@@ -357,6 +358,15 @@ BREAKS = [
      "if (isUpdate)\n    finish->call<zrt::CopyOp>(source, target);"),
     ("lower", "updates run on whole buckets of every rank", APPLY,
      "getOwn(bucket.ownedType), /*sum=*/", "ArrayAttr(), /*sum=*/"),
+
+    ("lower", "all slots of a symbol are the first one", PROMOTE,
+     "{load.getSlotsAttr().getAttr(), int64_t(load.getIndex())}",
+     "{load.getSlotsAttr().getAttr(), 0 * int64_t(load.getIndex())}"),
+    ("lower", "only scalar programs read slots", PROMOTE,
+     "if (!isa<zrt::StoreSlotOp>(op))", "if (isa<zrt::LoadSlotOp>(op))"),
+    ("lower", "slots are as they were first stored", PROMOTE,
+     "stored[{store.getSlotsAttr().getAttr(), store.getIndex()}] =\n          store.getValue();",
+     "stored.try_emplace({store.getSlotsAttr().getAttr(), store.getIndex()}, store.getValue());"),
 
     ("schedule", "only two writes are a hazard", SCHEDULE,
      "(writes || earlier.writes)", "(writes && earlier.writes)"),

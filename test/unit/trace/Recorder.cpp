@@ -32,7 +32,11 @@ struct Describe : zero::CallDescriber {
   Operands wait_writable(const zero_rt_event *arrival) const {
     const zero_rt_bucket_row &bucket =
         library.buckets[library.parameters[arrival->parameter].bucket];
-    return {names.events(bucket.first_writable, bucket.num_writable)};
+    Operands events;
+    for (int64_t i = 0; i < bucket.num_writable; ++i)
+      events.push_back(
+          names.event(library.event_lists[bucket.first_writable + i]));
+    return events;
   }
 
 private:

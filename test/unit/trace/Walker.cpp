@@ -147,8 +147,13 @@ std::string Walker::getText(Operation &call, StringRef parameter) {
     operands = {"event 1", parameter.str(), "tensor", operands.back()};
   if (auto run = dyn_cast<zrt::RunScalarsOp>(call))
     llvm::append_range(operands, getWritten(program, run.getProgramAttr()));
-  if (isa<zrt::WaitWritableOp>(call))
-    operands = {calls.events(
-        calls.getSymbols().getTable(bucketOf[parameter]).getWritableAttr())};
+  if (isa<zrt::WaitWritableOp>(call)) {
+    operands.clear();
+    ArrayAttr events =
+        calls.getSymbols().getTable(bucketOf[parameter]).getWritableAttr();
+    if (events)
+      for (auto event : events.getAsRange<FlatSymbolRefAttr>())
+        operands.push_back(calls.event(event));
+  }
   return callText(call.getName().stripDialect().str(), operands);
 }
