@@ -13,7 +13,7 @@ using namespace zero;
 
 /// Rows of partial sums that are loaded together, because few warps are left to
 /// hide the latency.
-static constexpr int64_t kRows = 16;
+static constexpr int64_t kRowsLoaded = 16;
 
 SmallVector<Value> SumTree::list(const Level &level) {
   return {level.partials, level.arrivals, level.count,
@@ -125,18 +125,19 @@ Value SumTree::emitSum(Value partials, Value begin, Value end) {
     return create<LLVM::LoadOp>(f64Type, address(f64Type, partials, at));
   };
   Value size = create<arith::SubIOp>(end, begin);
-  Value mainEnd = add(begin, both(size, i64(-kRows * kWarp)));
+  Value mainEnd = add(begin, both(size, i64(-kRowsLoaded * kWarp)));
   SmallVector<Value> sum{f64(0.0)};
-  sum = emitLoop(
-      begin, mainEnd, kRows * kWarp, sum, [&](Value index, ValueRange carried) {
-        SmallVector<Value> rows;
-        for (int64_t row = 0; row < kRows; ++row)
-          rows.push_back(load(add(add(index, lane), i64(row * kWarp))));
-        Value all = carried[0];
-        for (Value row : rows)
-          all = create<arith::AddFOp>(all, row);
-        return SmallVector<Value>{all};
-      });
+  sum = emitLoop(begin, mainEnd, kRowsLoaded * kWarp, sum,
+                 [&](Value index, ValueRange carried) {
+                   SmallVector<Value> rows;
+                   for (int64_t row = 0; row < kRowsLoaded; ++row)
+                     rows.push_back(
+                         load(add(add(index, lane), i64(row * kWarp))));
+                   Value all = carried[0];
+                   for (Value row : rows)
+                     all = create<arith::AddFOp>(all, row);
+                   return SmallVector<Value>{all};
+                 });
   sum = emitLoop(add(mainEnd, lane), end, kWarp, sum,
                  [&](Value index, ValueRange carried) {
                    return SmallVector<Value>{

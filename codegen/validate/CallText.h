@@ -28,6 +28,8 @@ std::string callText(const std::string &call, const Operands &operands);
 /// Elements [begin, end) of a segment, and where its scalars are.
 std::string segmentText(int64_t begin, int64_t end, const std::string &slot);
 
+inline std::string number(int64_t value) { return std::to_string(value); }
+
 /// Slot |index| of the slots named |name|.
 std::string slotText(const std::string &name, int64_t index);
 

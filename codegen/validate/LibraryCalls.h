@@ -13,6 +13,7 @@ namespace zero {
 
 /// The operands of each program call of calls.def, in the words of CallText.h.
 /// A call that is not described here does not compile.
+// NOLINTBEGIN(readability-identifier-naming): the names of calls.def.
 struct CallDescriber {
   explicit CallDescriber(const zero_rt_library &library) : names(library) {}
 
@@ -71,6 +72,7 @@ private:
             streamText(stream)};
   }
 };
+// NOLINTEND(readability-identifier-naming)
 
 /// What a handler did.
 struct HandlerRun {

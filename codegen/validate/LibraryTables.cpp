@@ -38,8 +38,6 @@ private:
 };
 } // namespace
 
-static std::string number(int64_t value) { return std::to_string(value); }
-
 void Reader::addPlan() {
   add("step " + std::string(library.name),
       {{"ABI", number(library.abi_version)},

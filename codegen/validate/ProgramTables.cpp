@@ -15,9 +15,9 @@ using namespace mlir;
 using namespace zero;
 
 namespace {
-class Reader {
+class TableReader {
 public:
-  Reader(zrt::ProgramOp program, const ExpectedLibrary &expected)
+  TableReader(zrt::ProgramOp program, const ExpectedLibrary &expected)
       : program(program), module(program->getParentOfType<ModuleOp>()),
         mesh(module.lookupSymbol<MeshOp>(program.getMeshAttr())),
         expected(expected), calls(program, expected.stageAxes) {}
@@ -52,13 +52,11 @@ private:
 };
 } // namespace
 
-static std::string number(int64_t value) { return std::to_string(value); }
-
 static std::string bits(double value) {
   return number(llvm::bit_cast<int64_t>(value));
 }
 
-static std::string nameOf(FlatSymbolRefAttr symbol) {
+static std::string nameOrNone(FlatSymbolRefAttr symbol) {
   return symbol ? symbol.getValue().str() : "none";
 }
 
@@ -68,7 +66,7 @@ static std::string typeText(Type type) {
   return text;
 }
 
-void Reader::addPlan() {
+void TableReader::addPlan() {
   add("step " + program.getSymName().str(),
       {{"ABI", number(ZERO_RT_ABI_VERSION)},
        {"bytes", number(sizeof(zero_rt_library))},
@@ -83,7 +81,7 @@ void Reader::addPlan() {
 }
 
 /// In the order of their declaration: their numbers are the caller's.
-void Reader::addParameters() {
+void TableReader::addParameters() {
   llvm::DenseMap<Attribute, std::pair<BucketOp, size_t>> places;
   for (auto table : program.getOps<zrt::BucketTableOp>()) {
     auto bucket = zrt::lookup<BucketOp>(symbols, table, table.getBucketAttr());
@@ -109,7 +107,7 @@ void Reader::addParameters() {
   }
 }
 
-void Reader::addBucket(zrt::BucketTableOp table) {
+void TableReader::addBucket(zrt::BucketTableOp table) {
   auto bucket = zrt::lookup<BucketOp>(symbols, table, table.getBucketAttr());
   auto gradients =
       zrt::lookup<zrt::BufferOp>(symbols, table, table.getGradientAttr());
@@ -126,10 +124,10 @@ void Reader::addBucket(zrt::BucketTableOp table) {
   }
   add("bucket " + bucket.getSymName().str(),
       {{"elements", number(bucket.getRowLength())},
-       {"gradients", nameOf(table.getGradientAttr())},
-       {"parameters", nameOf(table.getParametersAttr())},
-       {"master", nameOf(table.getMasterAttr())},
-       {"staging", nameOf(table.getStagingAttr())},
+       {"gradients", nameOrNone(table.getGradientAttr())},
+       {"parameters", nameOrNone(table.getParametersAttr())},
+       {"master", nameOrNone(table.getMasterAttr())},
+       {"staging", nameOrNone(table.getStagingAttr())},
        {"store kernel", number(calls.getPlace(table.getStoreAttr()))},
        {"add kernel", number(calls.getPlace(table.getAddAttr()))},
        {"rows over", calls.axes(rows)},
@@ -140,7 +138,7 @@ void Reader::addBucket(zrt::BucketTableOp table) {
                               : "its stream"}});
 }
 
-void Reader::addBuffers() {
+void TableReader::addBuffers() {
   for (auto op : program.getOps<zrt::BufferOp>())
     add("buffer " + op.getSymName().str(),
         {{"role", number(int64_t(op.getRole()))},
@@ -150,13 +148,14 @@ void Reader::addBuffers() {
          {"over", calls.axes(op.getOwners())},
          {"on demand", number(op.getOnDemand())},
          {"fill", bits(op.getFill().convertToDouble())},
-         {"shares", nameOf(op.getSharesAttr())}});
+         {"shares", nameOrNone(op.getSharesAttr())}});
 }
 
-void Reader::addScalars() {
+void TableReader::addScalars() {
   for (auto op : program.getOps<zrt::StateOp>())
-    add("state " + op.getRole().str(), {{"bucket", nameOf(op.getBucketAttr())},
-                                        {"in", nameOf(op.getBufferAttr())}});
+    add("state " + op.getRole().str(),
+        {{"bucket", nameOrNone(op.getBucketAttr())},
+         {"in", nameOrNone(op.getBufferAttr())}});
   for (auto op : program.getOps<zrt::ScalarStateOp>())
     add("state " + op.getRole().str(),
         {{"bucket", "none"},
@@ -177,11 +176,11 @@ void Reader::addScalars() {
          {"hyperparameter", number(isHyper)},
          {"name", op.getHyper().value_or("").str()}});
   for (auto result : program.getResults().getAsRange<FlatSymbolRefAttr>())
-    add("result " + slotText(nameOf(result), 0), {});
+    add("result " + slotText(nameOrNone(result), 0), {});
   add("loss scale", {{"slot", lossScale}});
 }
 
-void Reader::addActivations() {
+void TableReader::addActivations() {
   constexpr size_t kMostDims =
       sizeof(zero_rt_activation_row::dims) / sizeof(int64_t);
   for (auto op : module.getOps<ActivationOp>()) {
@@ -203,7 +202,7 @@ void Reader::addActivations() {
 }
 
 /// Whether gradients of a bucket are read only by the handler that closes it.
-bool Reader::leavesScratch(zrt::SequenceOp sequence) {
+bool TableReader::leavesScratch(zrt::SequenceOp sequence) {
   llvm::DenseSet<StringAttr> gradients;
   llvm::DenseSet<Attribute> closing;
   for (auto bucket : sequence.getBuckets().getAsRange<FlatSymbolRefAttr>())
@@ -224,7 +223,7 @@ bool Reader::leavesScratch(zrt::SequenceOp sequence) {
   return true;
 }
 
-void Reader::addProtocol() {
+void TableReader::addProtocol() {
   for (auto op : program.getOps<zrt::EventOp>())
     add("event " + calls.event(FlatSymbolRefAttr::get(op)), {});
   for (auto [i, op] : llvm::enumerate(program.getOps<zrt::SequenceOp>())) {
@@ -233,7 +232,7 @@ void Reader::addProtocol() {
          llvm::zip_equal(op.getBuckets().getAsRange<FlatSymbolRefAttr>(),
                          op.getHandlers().getAsRange<FlatSymbolRefAttr>()))
       entries +=
-          nameOf(bucket) + " by " + number(calls.getPlace(handler)) + " ";
+          nameOrNone(bucket) + " by " + number(calls.getPlace(handler)) + " ";
     add("sequence " + number(i), {{"buckets", entries},
                                   {"window", number(op.getWindow())},
                                   {"scratch", number(leavesScratch(op))}});
@@ -254,7 +253,7 @@ void Reader::addProtocol() {
   }
 }
 
-void Reader::addHandlers() {
+void TableReader::addHandlers() {
   for (auto [i, handler] : llvm::enumerate(program.getOps<zrt::HandlerOp>())) {
     std::string row = "handler " + number(i);
     int64_t size = 0;
@@ -271,7 +270,7 @@ void Reader::addHandlers() {
   }
 }
 
-std::vector<std::string> Reader::read() {
+std::vector<std::string> TableReader::read() {
   addPlan();
   addParameters();
   for (auto table : program.getOps<zrt::BucketTableOp>())
@@ -286,5 +285,5 @@ std::vector<std::string> Reader::read() {
 
 std::vector<std::string>
 zero::describeProgram(zrt::ProgramOp program, const ExpectedLibrary &expected) {
-  return Reader(program, expected).read();
+  return TableReader(program, expected).read();
 }

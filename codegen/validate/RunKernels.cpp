@@ -11,6 +11,7 @@
 #include "dialect/interpret/Array.h"
 
 #include "mlir/IR/Diagnostics.h"
+#include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;

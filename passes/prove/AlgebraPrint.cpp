@@ -180,7 +180,7 @@ void Printer::print(Expr a, int depth) {
   }
 }
 
-static std::string toString(Expr a, Expr other, bool isWhole = false) {
+static std::string print(Expr a, Expr other, bool isWhole = false) {
   std::string text;
   Printer printer(text, other);
   if (isWhole)
@@ -189,13 +189,13 @@ static std::string toString(Expr a, Expr other, bool isWhole = false) {
   return text;
 }
 
-std::string prove::toString(Expr a) { return ::toString(a, nullptr); }
+std::string prove::toString(Expr a) { return print(a, nullptr); }
 
 std::string prove::toString(Expr a, Expr other) {
-  std::string text = ::toString(a, other);
+  std::string text = print(a, other);
   // Both have the same parts, in other places.
-  bool isSame = a != other && text == ::toString(other, a);
-  return isSame ? ::toString(a, other, /*isWhole=*/true) : text;
+  bool isSame = a != other && text == print(other, a);
+  return isSame ? print(a, other, /*isWhole=*/true) : text;
 }
 
 std::string prove::toString(BaseRef base) {

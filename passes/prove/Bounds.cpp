@@ -14,8 +14,6 @@
 using namespace zero;
 using namespace zero::prove;
 
-static constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 /// A number that is not less than |end|, which was computed with an error of a
 /// few units in the last place. What overflows downwards has a bound still.
 static double roundUp(double end) {

@@ -14,8 +14,11 @@
 #define ZERO_PASSES_PROVE_BOUNDS_H
 
 #include <cstdint>
+#include <limits>
 
 namespace zero::prove {
+
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 struct Bounds {
   double least;

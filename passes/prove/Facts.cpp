@@ -93,7 +93,6 @@ static bool refusesNonfinite(const StepSemantics &semantics) {
 
 /// |old| and |now|, with ends that cannot move for ever.
 static Bounds grow(Bounds old, Bounds now) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
   Bounds both = unite(old, now);
   if (both.least < old.least)
     both.least = both.least >= 0 ? 0 : -kInfinity;

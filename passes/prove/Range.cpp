@@ -6,13 +6,12 @@
 
 #include "passes/prove/Range.h"
 
+#include "passes/prove/Bounds.h"
+
 #include <cmath>
-#include <limits>
 
 using namespace zero;
 using namespace zero::prove;
-
-static constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 Range Range::ofNumber(double value) {
   return std::isnan(value) ? Range{kInfinity, -kInfinity, true}

@@ -43,7 +43,7 @@ zero_rt_status calls::set_role(Step *step, int32_t buffer, int32_t role) {
   if (role < 0 || role >= ZERO_RT_ROLE_COUNT)
     return fail(ZERO_RT_INTERNAL, "set_role: role %d of '%s' is out of range",
                 role, step->bufferName(buffer));
-  step->runtime->memory.set_role(step->buffers[size_t(buffer)], role);
+  step->runtime->memory.setRole(step->buffers[size_t(buffer)], role);
   return ZERO_RT_OK;
 }
 

@@ -36,7 +36,7 @@ void Memory::release(Block &block) {
   block = Block();
 }
 
-void Memory::set_role(Block &block, int32_t role) {
+void Memory::setRole(Block &block, int32_t role) {
   counters.bytes_now[block.space][block.role] -= block.bytes;
   block.role = role;
   count(block);

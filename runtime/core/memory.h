@@ -35,7 +35,7 @@ public:
                           const char *name, Block &block);
   void release(Block &block);
   /// Counts |block| under another role. Does not change its contents.
-  void set_role(Block &block, int32_t role);
+  void setRole(Block &block, int32_t role);
 
 private:
   void count(const Block &block);

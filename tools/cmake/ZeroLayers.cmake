@@ -16,8 +16,9 @@ target_link_libraries(zero_mlir INTERFACE MLIR LLVM)
 
 # Headers that most files read, parsed once for all of them: more than half of the
 # time of a build. The dialects are among them: a change of theirs rebuilds nearly
-# every file anyway. Files still include what they use: clang-tidy reads them
-# without this, and -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON builds without.
+# every file anyway. Files still include what they use:
+# check_includes.py knows what is used of these headers, clang-tidy reads files without
+# them, and -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON builds without.
 file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/Precompiled.cpp
   CONTENT "// Parses the precompiled headers.\n")
 function(zero_precompile name)

@@ -33,7 +33,7 @@ echo "== release build"
 bash tools/scripts/build.sh build
 if [[ $quick -eq 0 ]]; then
   echo "== clang-tidy"
-  bash tools/scripts/tidy.sh build
+  python3 tools/scripts/tidy.py build
   echo "== everything under -fsanitize=address,undefined"
   # The build has no debug information, which takes a sixth of the build time. Reports
   # name functions all the same. For lines, build with -g1.

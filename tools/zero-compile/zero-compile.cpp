@@ -60,9 +60,9 @@ static cl::opt<bool>
             cl::desc("Skip the proof that the library does what the "
                      "step declares"));
 static cl::opt<bool>
-    json("json", cl::cat(category), cl::ValueDisallowed,
-         cl::desc("Print the result, or the errors, as one JSON "
-                  "object"));
+    jsonFlag("json", cl::cat(category), cl::ValueDisallowed,
+             cl::desc("Print the result, or the errors, as one JSON "
+                      "object"));
 
 /// What --target says of CUDA; none for a CPU.
 static LogicalResult getCudaTarget(std::optional<zero::CudaTargetOptions> &cuda,
@@ -170,7 +170,7 @@ static LogicalResult checkSteps(ModuleOp module, ModuleOp reference,
 /// Prints what was written, as words or as JSON.
 static int finish(zero::Tool &tool, StringRef name,
                   const zero::WrittenStep &written, double seconds) {
-  if (json) {
+  if (jsonFlag) {
     llvm::json::Object done{{"name", name},
                             {"files", llvm::json::Array(written.files)},
                             {"seconds", seconds}};
@@ -204,7 +204,7 @@ int main(int argc, char **argv) {
           "proved to equal step.mlir\n\n"
           "writes out/libNAME.so, out/NAME.h and out/NAME.plan.json, where "
           "NAME is the name of\nthe zero.step.\n",
-          json))
+          jsonFlag))
     return tool.finish();
 
   auto start = std::chrono::steady_clock::now();

@@ -15,11 +15,6 @@
 using namespace mlir;
 using namespace zero;
 
-static LogicalResult fail(std::string &message, const llvm::Twine &text) {
-  message = text.str();
-  return failure();
-}
-
 /// The name of |type| in the format.
 static StringRef getFormatName(Type type) {
   if (type.isF16())

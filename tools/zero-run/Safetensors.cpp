@@ -28,7 +28,7 @@ static constexpr uint64_t kLengthBytes = 8;
 /// nothing but brackets would exhaust its stack.
 static constexpr int64_t kDeepest = 1000;
 
-static LogicalResult fail(std::string &message, const llvm::Twine &text) {
+LogicalResult zero::fail(std::string &message, const llvm::Twine &text) {
   message = text.str();
   return failure();
 }

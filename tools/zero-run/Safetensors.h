@@ -9,6 +9,7 @@
 
 #include "mlir/Support/LogicalResult.h"
 #include "llvm/ADT/StringRef.h"
+#include "llvm/ADT/Twine.h"
 #include "llvm/Support/MemoryBuffer.h"
 
 #include <memory>
@@ -36,6 +37,9 @@ struct SafetensorsFile {
   static mlir::FailureOr<SafetensorsFile> open(llvm::StringRef path,
                                                std::string &message);
 };
+
+/// A failure for which |message| becomes |text|.
+mlir::LogicalResult fail(std::string &message, const llvm::Twine &text);
 
 } // namespace zero
 

@@ -14,7 +14,7 @@
 using namespace zero_rt;
 
 /// The functions of memory that is allocated in the order of a stream.
-static constexpr int oldestVersion = 11020;
+static constexpr int oldestDriver = 11020;
 
 zero_rt_status zero_rt::check(const Driver &driver, CUresult result,
                               const char *call) {
@@ -49,11 +49,11 @@ static zero_rt_status checkVersion(const Driver &driver) {
   // functions.
   int version = 0;
   if (!driver.DriverGetVersion || driver.DriverGetVersion(&version) ||
-      version < oldestVersion)
+      version < oldestDriver)
     return fail(ZERO_RT_UNSUPPORTED,
                 "the CUDA driver is of version %d.%d, expected at least %d.%d",
-                version / 1000, version % 1000 / 10, oldestVersion / 1000,
-                oldestVersion % 1000 / 10);
+                version / 1000, version % 1000 / 10, oldestDriver / 1000,
+                oldestDriver % 1000 / 10);
 #define FUNCTION(NAME, SYMBOL, ARGUMENTS)                                      \
   if (!driver.NAME)                                                            \
     return fail(ZERO_RT_UNSUPPORTED, "the CUDA driver has no " #SYMBOL);

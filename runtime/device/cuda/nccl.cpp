@@ -14,7 +14,7 @@
 using namespace zero_rt;
 
 /// The functions for communicators that can be aborted at any time.
-static constexpr int oldestVersion = 21400;
+static constexpr int oldestNccl = 21400;
 
 std::string zero_rt::describeNcclVersion(int version) {
   // Until 2.8 the first number was followed by one digit less.
@@ -45,11 +45,11 @@ static zero_rt_status checkVersion(Nccl &nccl) {
   // An old NCCL lacks functions, so the message names its version and not the
   // functions.
   if (!nccl.GetVersion || nccl.GetVersion(&nccl.version) ||
-      nccl.version < oldestVersion)
+      nccl.version < oldestNccl)
     return fail(ZERO_RT_UNSUPPORTED,
                 "NCCL is of version %s, expected at least %s",
                 describeNcclVersion(nccl.version).c_str(),
-                describeNcclVersion(oldestVersion).c_str());
+                describeNcclVersion(oldestNccl).c_str());
 #define FUNCTION(NAME, RESULT, ARGUMENTS)                                      \
   if (!nccl.NAME)                                                              \
     return fail(ZERO_RT_UNSUPPORTED, "NCCL %s has no nccl" #NAME,              \
