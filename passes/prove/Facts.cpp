@@ -94,10 +94,12 @@ static bool refusesNonfinite(const StepSemantics &semantics) {
 /// |old| and |now|, with ends that cannot move for ever.
 static Bounds grow(Bounds old, Bounds now) {
   Bounds both = unite(old, now);
+  // What grows or shrinks with each step becomes 0 or infinite in the end.
   if (both.least < old.least)
     both.least = both.least >= 0 ? 0 : -kInfinity;
   if (both.most > old.most)
     both.most = both.most <= 1 ? 1 : kInfinity;
+  both.notZero = false;
   return both;
 }
 

@@ -157,7 +157,10 @@ static Expr evaluate(Algebra &algebra, Operation &op, ArrayRef<Number> x) {
     return algebra.squareRoot(x[0].expr);
   if (isa<arith::NegFOp>(op))
     return algebra.negate(x[0].expr);
-  if (isa<arith::ExtFOp, arith::TruncFOp>(op))
+  // No code rounds but to nearest even.
+  if (auto truncate = dyn_cast<arith::TruncFOp>(op))
+    return truncate.getRoundingmode() ? nullptr : x[0].expr;
+  if (isa<arith::ExtFOp>(op))
     return x[0].expr;
   if (isa<math::AbsFOp>(op))
     return algebra.magnitude(x[0].expr);

@@ -73,12 +73,22 @@ private:
 } // namespace
 
 /// An outcome must not depend on them. Some draws have one count that is the
-/// mean of the others.
-static constexpr Draw kDraws[] = {
-    {1, 2, 1, 1, 1.0, 1, 0},           {3, 2, 4, 2, 1e30, 4.5e15, -1},
-    {4, 7, 4, 7, 0.0, 0.25, INFINITY}, {7, 1, 13, 1, 1e-40, 1e-300, NAN},
-    {2, 16, 3, 5, 1e5, 1e300, 1e-310},
-};
+/// mean of the others. The last ones have counts of each size: a test of a
+/// count for another number than 0 is wrong for one of them.
+static std::vector<Draw> makeDraws() {
+  std::vector<Draw> draws = {
+      {1, 2, 1, 1, 1.0, 1, 0},           {3, 2, 4, 2, 1e30, 4.5e15, -1},
+      {4, 7, 4, 7, 0.0, 0.25, INFINITY}, {7, 1, 13, 1, 1e-40, 1e-300, NAN},
+      {2, 16, 3, 5, 1e5, 1e300, 1e-310},
+  };
+  for (int64_t count :
+       {3,  4,  5,  6,  8,  9,  10,  12,  15,  16,  17,   20,   25,     31,
+        32, 33, 50, 51, 64, 99, 100, 101, 128, 500, 1000, 4097, 100'000})
+    draws.push_back(
+        {count, count + 1, count, count, 1.0, double(count), -double(count)});
+  return draws;
+}
+static const std::vector<Draw> kDraws = makeDraws();
 
 /// Finite sums and numbers of tokens are at most 2 to the power of this. The
 /// squares of 2^40 numbers of f32 are far less, and a sum of such sums, or a
