@@ -89,6 +89,8 @@ static std::vector<Draw> makeDraws() {
   return draws;
 }
 static const std::vector<Draw> kDraws = makeDraws();
+/// The draws that are tried with each sum that is not finite.
+static constexpr size_t kDrawsOfSums = 5;
 
 /// Finite sums and numbers of tokens are at most 2 to the power of this. The
 /// squares of 2^40 numbers of f32 are far less, and a sum of such sums, or a
@@ -259,14 +261,17 @@ getInfections(Situation situation, ArrayRef<BaseRef> kinds) {
 
 /// Whether the outcome is one number in |situation|, which is |decided|.
 bool Decider::isOneNumber(Situation situation, std::optional<double> &decided) {
-  for (std::optional<Choice> infection : getInfections(situation, kinds))
-    for (const Draw &draw : kDraws)
+  ArrayRef<Draw> draws = kDraws;
+  for (std::optional<Choice> infection : getInfections(situation, kinds)) {
+    for (const Draw &draw : draws)
       for (Viewer viewer : viewers) {
         Range all = evaluateAll(situation, draw, infection, viewer);
         if (!all.isOne() || (decided && *decided != all.least))
           return false;
         decided = all.least;
       }
+    draws = draws.take_front(kDrawsOfSums);
+  }
   return true;
 }
 
