@@ -139,6 +139,7 @@ constexpr Explanation kExplained[] = {
     {"zero.update_bucket: operand", "old '",
      "counters of two groups are equal until a checkpoint is loaded"},
     {"zrt.store_slot: operand", "old '", "as above"},
+    {"zrt.load_slot slots", "old '", "as above"},
     {"over itself", "", "what is 0 in no run may be 0 to the proof"},
     {"times and over an argument", "", "as above"},
     {"zrt.launch sum", " that some pipeline stages only write",
