@@ -76,6 +76,10 @@ UPSTREAM: dict[str, tuple[str, Callable[[str], object]]] = {
         r"(?s)\A(?!.*(?:Assertion `|UNREACHABLE|runtime error: |Sanitizer)).*: error: ",
         names_value_early,
     ),
+    "the printer reads beyond an array of i1 that was written as numbers": (
+        r"printDenseArrayAttr|SIGSEGV",
+        re.compile(r"array<i1: ?\d").search,
+    ),
 }
 
 # The flags of each run. zero-opt splits its input and continues after an error. The
