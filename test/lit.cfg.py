@@ -56,6 +56,10 @@ config.substitutions.append(
     ("%edit", f"{sys.executable} -S {config.zero_src_root}/test/edit.py")
 )
 config.substitutions.append(("%python", config.python))
+if config.sanitizers:
+    config.available_features.add("sanitizers")
+    # These read files of the tree only.
+    config.excludes += ["docs", "layering", "edit.test"]
 if config.mpiexec:
     config.available_features.add("mpi")
     config.substitutions.append(("%mpi_cflags", config.mpi_cflags))

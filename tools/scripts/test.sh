@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# Builds and passes every test on a fresh machine: formatting, clang-tidy, all tests
-# under the address and undefined behaviour sanitizers, the tests of the runtime under
-# the thread sanitizer, and all tests of the release build.
+# Builds and passes every test on a fresh machine: formatting, clang-tidy, tests under
+# the address and undefined behaviour sanitizers, the tests of the runtime under the
+# thread sanitizer, and tests of the release build. A unit test runs with sanitizers,
+# or with --quick in the release build.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -30,7 +31,8 @@ bash tools/scripts/setup.sh
 echo "== formatting"
 bash tools/scripts/format.sh --check
 echo "== release build"
-bash tools/scripts/build.sh build
+units=$([[ $quick -eq 1 ]] && echo ON || echo OFF)
+bash tools/scripts/build.sh build "-DZERO_UNIT_TESTS=$units"
 if [[ $quick -eq 0 ]]; then
   echo "== clang-tidy"
   python3 tools/scripts/tidy.py build
