@@ -47,6 +47,10 @@ static StringRef getComment(Call call) {
            "reuse the tensor from the timepoint |out_release| on. If "
            "|out_release| is null, the caller may reuse it at once; on a "
            "GPU, later work on |stream| may.";
+  case Call::gradients:
+    return "As gradient for |count| parameters, in order. All arguments are "
+           "checked first: if one is wrong, no gradient is taken. "
+           "|out_releases| is null, or has |count| timepoints.";
   case Call::gradient_slot:
     return "For producers that write gradients in place, in later work on "
            "|stream|. Returns a gradient view. Overwrite the view if "

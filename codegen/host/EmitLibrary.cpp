@@ -103,9 +103,9 @@ static void returnUnless(OpBuilder &builder, Location loc,
 }
 
 /// Emits PREFIX_<call>(object, ...), which forwards to the table of |object|, a
-/// step or a runtime. PREFIX_create also passes the library.
+/// step or a runtime. PREFIX_create also passes |library|.
 static void emitForwarder(GlobalBuilder &globals, const CallInfo &info,
-                          StringRef prefix) {
+                          StringRef prefix, StringRef librarySymbol) {
   OpBuilder &builder = globals.getBuilder();
   Location loc = globals.getLoc();
   MLIRContext *context = builder.getContext();
@@ -143,18 +143,33 @@ static void emitForwarder(GlobalBuilder &globals, const CallInfo &info,
                      constant32(builder, loc, ZERO_RT_ABI_VERSION)),
                  ZERO_RT_UNSUPPORTED);
     Value library =
-        builder.create<LLVM::AddressOfOp>(loc, pointer, "zero_library");
+        builder.create<LLVM::AddressOfOp>(loc, pointer, librarySymbol);
     arguments.insert(arguments.begin() + 1, library);
   }
   Value status = emitTableCall(builder, loc, table, info.call, arguments);
   builder.create<LLVM::ReturnOp>(loc, status);
 }
 
+/// Emits the symbol by which zero_rt_open finds |library|.
+static void emitLibraryPointer(GlobalBuilder &globals, StringRef library) {
+  OpBuilder &builder = globals.getBuilder();
+  Location loc = globals.getLoc();
+  Type pointer = LLVM::LLVMPointerType::get(builder.getContext());
+  OpBuilder::InsertionGuard guard(builder);
+  auto global = builder.create<LLVM::GlobalOp>(
+      loc, pointer, /*isConstant=*/true, LLVM::Linkage::External,
+      ZERO_RT_LIBRARY_SYMBOL, Attribute());
+  builder.setInsertionPointToEnd(&global.getInitializerRegion().emplaceBlock());
+  builder.create<LLVM::ReturnOp>(
+      loc, builder.create<LLVM::AddressOfOp>(loc, pointer, library));
+}
+
 void zero::emitLibrary(ArrayRef<StageProgram> stages,
                        const LibraryOptions &options, ModuleOp target) {
   GlobalBuilder globals(target);
   CudaTables cuda(globals, options.cuda);
-  std::vector<std::string> libraries{"zero_library"};
+  std::string symbol = globals.getSymbol("library");
+  std::vector<std::string> libraries{symbol};
   SmallVector<Constant> first;
   Constant firstCuda;
   for (auto [i, stage] : llvm::enumerate(stages)) {
@@ -187,8 +202,10 @@ void zero::emitLibrary(ArrayRef<StageProgram> stages,
   first.push_back(globals.integer(64, isSplit ? stages.size() : 0));
   first.push_back(isSplit ? globals.pointers("stages", libraries) : Constant());
   first.push_back(firstCuda);
-  globals.structure("zero_library", first);
+  globals.setPrefix("");
+  globals.structure("library", first);
+  emitLibraryPointer(globals, symbol);
   for (const CallInfo &info : getCalls())
     if (info.isStepCall)
-      emitForwarder(globals, info, options.prefix);
+      emitForwarder(globals, info, options.prefix, symbol);
 }

@@ -12,8 +12,8 @@ using namespace zero;
 /// The prefix of the symbols of tables, which no kernel can have.
 static constexpr StringLiteral kPrefix = "zero.table.";
 
-std::string GlobalBuilder::makeName(StringRef name) {
-  return name == "zero_library" ? name.str() : (kPrefix + prefix + name).str();
+std::string GlobalBuilder::getSymbol(StringRef name) const {
+  return (kPrefix + prefix + name).str();
 }
 
 Constant GlobalBuilder::dense(StringRef name, Type element,
@@ -22,9 +22,9 @@ Constant GlobalBuilder::dense(StringRef name, Type element,
     return {};
   Type type = LLVM::LLVMArrayType::get(element, values.getNumElements());
   builder.create<LLVM::GlobalOp>(loc, type, /*isConstant=*/true,
-                                 LLVM::Linkage::Internal, makeName(name),
+                                 LLVM::Linkage::Internal, getSymbol(name),
                                  values);
-  return {0, 0, makeName(name)};
+  return {0, 0, getSymbol(name)};
 }
 
 Constant GlobalBuilder::words(StringRef name, ArrayRef<int64_t> words) {
@@ -45,9 +45,9 @@ Constant GlobalBuilder::bytes(StringRef name, StringRef bytes) {
     return {};
   Type type = LLVM::LLVMArrayType::get(builder.getI8Type(), bytes.size());
   builder.create<LLVM::GlobalOp>(loc, type, /*isConstant=*/true,
-                                 LLVM::Linkage::Internal, makeName(name),
+                                 LLVM::Linkage::Internal, getSymbol(name),
                                  builder.getStringAttr(bytes));
-  return {0, 0, makeName(name)};
+  return {0, 0, getSymbol(name)};
 }
 
 Constant GlobalBuilder::string(StringRef name, StringRef text) {
@@ -60,7 +60,7 @@ Constant GlobalBuilder::aggregate(StringRef name, Type type,
   OpBuilder::InsertionGuard guard(builder);
   auto global = builder.create<LLVM::GlobalOp>(loc, type, /*isConstant=*/true,
                                                LLVM::Linkage::Internal,
-                                               makeName(name), Attribute());
+                                               getSymbol(name), Attribute());
   builder.setInsertionPointToEnd(&global.getInitializerRegion().emplaceBlock());
   Value value = builder.create<LLVM::UndefOp>(loc, type);
   for (auto [i, field] : llvm::enumerate(fields)) {
@@ -78,7 +78,7 @@ Constant GlobalBuilder::aggregate(StringRef name, Type type,
                                                 static_cast<int64_t>(i));
   }
   builder.create<LLVM::ReturnOp>(loc, value);
-  return {0, 0, makeName(name)};
+  return {0, 0, getSymbol(name)};
 }
 
 Constant GlobalBuilder::pointers(StringRef name,

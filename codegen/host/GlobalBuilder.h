@@ -44,6 +44,8 @@ public:
   /// of its own.
   void setPrefix(const llvm::Twine &text) { prefix = text.str(); }
   llvm::StringRef getPrefix() const { return prefix; }
+  /// The symbol of the constant |name|.
+  std::string getSymbol(llvm::StringRef name) const;
 
   mlir::OpBuilder &getBuilder() { return builder; }
   mlir::Location getLoc() const { return loc; }
@@ -54,7 +56,6 @@ private:
   /// A constant of |type| with the values |fields|.
   Constant aggregate(llvm::StringRef name, mlir::Type type,
                      llvm::ArrayRef<Constant> fields);
-  std::string makeName(llvm::StringRef name);
 
   mlir::OpBuilder builder;
   mlir::Location loc;

@@ -72,7 +72,8 @@ void TableReader::addSlots() {
   for (auto [name, result] :
        llvm::zip_equal(program.getResultNames().getAsRange<StringAttr>(),
                        program.getResults().getAsRange<FlatSymbolRefAttr>())) {
-    tables.results.push_back(tables.getSlot(result));
+    tables.results.push_back(
+        {tables.strings.add(name), tables.getSlot(result)});
     tables.resultNames.push_back(name.str());
   }
 }

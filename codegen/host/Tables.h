@@ -56,7 +56,7 @@ struct Tables {
   std::vector<zero_rt_slot_row> slots;
   int64_t lossScale = -1; // its scalar slot
   std::vector<zero_rt_input_row> inputs;
-  std::vector<int64_t> results;
+  std::vector<zero_rt_result_row> results;
   std::vector<std::string> resultNames;
   std::vector<int64_t> protocolStates;
   std::vector<zero_rt_transition_row> transitions;

@@ -14,6 +14,8 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/xxhash.h"
 
 using namespace mlir;
 using namespace zero;
@@ -73,6 +75,7 @@ FailureOr<CompiledStep> zero::compileStep(ModuleOp scheduled,
     return failure();
   step.code.assign(code.begin(), code.end());
   step.header = emitHeader(*tables, step.name);
+  step.exportedSymbols.push_back(ZERO_RT_LIBRARY_SYMBOL);
   for (const CallInfo &info : getCalls()) {
     StringRef name = info.name;
     name.consume_front("step_");
@@ -110,6 +113,39 @@ LogicalResult zero::writeFile(StringRef path, StringRef text,
   return failure();
 }
 
+/// Appends to |path| what zero_rt_open checks.
+static LogicalResult appendContentHash(StringRef path, std::string &message) {
+  zero_rt_file_end end = {};
+  {
+    auto file = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
+                                            /*RequiresNullTerminator=*/false);
+    if (!file) {
+      message =
+          "cannot read '" + path.str() + "': " + file.getError().message();
+      return failure();
+    }
+    StringRef content = (*file)->getBuffer();
+    llvm::copy(StringRef(ZERO_RT_FILE_MAGIC), end.magic);
+    end.abi_version = ZERO_RT_ABI_VERSION;
+    end.bytes = content.size();
+    end.hash = llvm::xxh3_64bits(content);
+  }
+  std::error_code error;
+  llvm::raw_fd_ostream os(path, error, llvm::sys::fs::OF_Append);
+  if (!error) {
+    os.write(reinterpret_cast<const char *>(&end), sizeof(end));
+    os.close();
+    error = os.error();
+    // Otherwise the stream would end the process.
+    os.clear_error();
+  }
+  if (!error)
+    return success();
+  llvm::sys::fs::remove(path);
+  message = "cannot write '" + path.str() + "': " + error.message();
+  return failure();
+}
+
 LogicalResult zero::writeLibrary(const CompiledStep &step, StringRef path,
                                  std::string &message) {
   SmallString<128> object;
@@ -121,5 +157,7 @@ LogicalResult zero::writeLibrary(const CompiledStep &step, StringRef path,
   llvm::FileRemover remover(object);
   if (failed(writeFile(object, step.code, message)))
     return failure();
-  return linkSharedLibrary(object, path, step.exportedSymbols, message);
+  return failure(
+      failed(linkSharedLibrary(object, path, step.exportedSymbols, message)) ||
+      failed(appendContentHash(path, message)));
 }

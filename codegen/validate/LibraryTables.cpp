@@ -125,7 +125,9 @@ void Reader::addScalars() {
                                           {"name", names.text(row.name)}});
   }
   for (int64_t i = 0; i < library.num_results; ++i)
-    add("result " + names.slot(library.results[i]), {});
+    add("result " + names.text(library.results[i].name) + " " +
+            names.slot(library.results[i].slot),
+        {});
   add("loss scale", {{"slot", names.slot(library.loss_scale)}});
 }
 

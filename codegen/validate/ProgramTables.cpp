@@ -175,8 +175,10 @@ void TableReader::addScalars() {
          {"tokens", number(op.isTokens())},
          {"hyperparameter", number(isHyper)},
          {"name", op.getHyper().value_or("").str()}});
-  for (auto result : program.getResults().getAsRange<FlatSymbolRefAttr>())
-    add("result " + slotText(nameOrNone(result), 0), {});
+  for (auto [name, result] :
+       llvm::zip_equal(program.getResultNames().getAsRange<StringAttr>(),
+                       program.getResults().getAsRange<FlatSymbolRefAttr>()))
+    add("result " + name.str() + " " + slotText(nameOrNone(result), 0), {});
   add("loss scale", {{"slot", lossScale}});
 }
 

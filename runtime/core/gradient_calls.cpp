@@ -19,19 +19,24 @@
 #include "core/protocol.h"
 #include "core/status.h"
 
+#include <algorithm>
+#include <vector>
+
 using namespace zero_rt;
 
 using Slot = Window::Slot;
 
-/// Checks that one more gradient of |parameter| may arrive now.
+/// Checks that one more gradient of |parameter| may arrive now, after |earlier|
+/// ones of the same call.
 static zero_rt_status checkArrival(const Step &step, int32_t parameter,
                                    const char *call,
-                                   const zero_rt_transition_row **out) {
+                                   const zero_rt_transition_row **out,
+                                   int64_t earlier = 0) {
   ZERO_RT_TRY(findTransition(step, ZERO_RT_EVENT_ARRIVE, call, out));
   ZERO_RT_TRY(checkNotEnded(step, call));
   return checkUses(step, parameter,
                    step.window.arrivals(parameter) +
-                       step.sequence.waitingOf[size_t(parameter)]);
+                       step.sequence.waitingOf[size_t(parameter)] + earlier);
 }
 
 zero_rt_status zero_rt::checkUses(const Step &step, int32_t parameter,
@@ -121,31 +126,77 @@ zero_rt_status zero_rt::checkGradient(const Step &step, int32_t parameter,
   return ZERO_RT_OK;
 }
 
+/// Checks that |tensor| may be delivered now, after |earlier| pieces of the
+/// gradient that the same call delivers.
+static zero_rt_status checkDelivery(const Step &step, int32_t parameter,
+                                    const zero_rt_tensor *tensor,
+                                    const char *call,
+                                    const zero_rt_transition_row **out,
+                                    int64_t earlier = 0) {
+  ZERO_RT_TRY(checkGradient(step, parameter, tensor));
+  ZERO_RT_TRY(checkArrival(step, parameter, call, out, earlier));
+  if (step.window.slot(parameter) == Slot::None)
+    return ZERO_RT_OK;
+  return fail(ZERO_RT_PROTOCOL,
+              "%s of '%s' while its gradient view is handed out; call "
+              "gradient_ready first",
+              call, step.parameterName(parameter));
+}
+
+static zero_rt_status deliver(Step &step, int32_t parameter,
+                              const zero_rt_tensor &tensor,
+                              const zero_rt_transition_row &transition,
+                              zero_rt_stream *stream,
+                              zero_rt_timepoint *outRelease) {
+  int64_t bucket = step.library->parameters[parameter].bucket;
+  if (!isBucketOpen(step, transition, bucket)) {
+    WaitingGradient waiting;
+    ZERO_RT_TRY(
+        makeWaiting(step, parameter, tensor, stream, outRelease, waiting));
+    waitForBucket(step, waiting);
+    return ZERO_RT_OK;
+  }
+  ZERO_RT_TRY(step.device().follow(stream));
+  return arrive(step, parameter, &tensor, "gradient", transition, stream,
+                outRelease);
+}
+
 zero_rt_status calls::gradient(Step *step, int32_t parameter,
                                const zero_rt_tensor *tensor,
                                zero_rt_stream *stream,
                                zero_rt_timepoint *out_release) {
   if (out_release)
     *out_release = 0; // also where the call fails
-  ZERO_RT_TRY(checkGradient(*step, parameter, tensor));
   const zero_rt_transition_row *transition;
-  ZERO_RT_TRY(checkArrival(*step, parameter, "gradient", &transition));
-  if (step->window.slot(parameter) != Slot::None)
-    return fail(ZERO_RT_PROTOCOL,
-                "gradient of '%s' while its gradient view is handed out; call "
-                "gradient_ready first",
-                step->parameterName(parameter));
-  int64_t bucket = step->library->parameters[parameter].bucket;
-  if (!isBucketOpen(*step, *transition, bucket)) {
-    WaitingGradient waiting;
-    ZERO_RT_TRY(
-        makeWaiting(*step, parameter, *tensor, stream, out_release, waiting));
-    waitForBucket(*step, waiting);
-    return ZERO_RT_OK;
+  ZERO_RT_TRY(checkDelivery(*step, parameter, tensor, "gradient", &transition));
+  return deliver(*step, parameter, *tensor, *transition, stream, out_release);
+}
+
+zero_rt_status calls::gradients(Step *step, const int32_t *parameters,
+                                const zero_rt_tensor *tensors, int64_t count,
+                                zero_rt_stream *stream,
+                                zero_rt_timepoint *out_releases) {
+  if (count < 0 || (count > 0 && !(parameters && tensors)))
+    return fail(ZERO_RT_INVALID_ARGUMENT,
+                count < 0 ? "gradients: count is %lld"
+                          : "gradients: a list of %lld is null",
+                (long long)count);
+  if (out_releases)
+    std::fill_n(out_releases, count, zero_rt_timepoint(0));
+  const zero_rt_transition_row *transition = nullptr;
+  std::vector<int64_t> pieces(size_t(step->library->num_parameters));
+  for (int64_t i = 0; i < count; ++i) {
+    ZERO_RT_TRY(checkParameter(*step, parameters[i]));
+    ZERO_RT_TRY(checkDelivery(*step, parameters[i], &tensors[i], "gradients",
+                              &transition, pieces[size_t(parameters[i])]++));
   }
-  ZERO_RT_TRY(step->device().follow(stream));
-  return arrive(*step, parameter, tensor, "gradient", *transition, stream,
-                out_release);
+  for (int64_t i = 0; i < count; ++i) {
+    ZERO_RT_TRY(
+        findTransition(*step, ZERO_RT_EVENT_ARRIVE, "gradients", &transition));
+    ZERO_RT_TRY(deliver(*step, parameters[i], tensors[i], *transition, stream,
+                        out_releases ? &out_releases[i] : nullptr));
+  }
+  return ZERO_RT_OK;
 }
 
 static WaitingGradient *findHandedOut(Step &step, int32_t parameter) {

@@ -273,7 +273,7 @@ zero_rt_status Checker::slots() {
                "bad scalar slot, axes or name"));
   table = "result";
   for (row = 0; row < library.num_results; ++row)
-    ZERO_RT_TRY(expect(inRange(library.results[row], library.num_slots),
+    ZERO_RT_TRY(expect(inRange(library.results[row].slot, library.num_slots),
                        "bad scalar slot"));
   table = "loss scale";
   row = 0;

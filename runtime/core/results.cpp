@@ -277,7 +277,7 @@ static zero_rt_status resolve(Step &step) {
 
   last.results.verdict = verdict;
   for (int64_t i = 0; i < library.num_results; ++i)
-    last.values[size_t(i)] = last.slots[library.results[i]];
+    last.values[size_t(i)] = last.slots[library.results[i].slot];
   last.results.values = last.values.data();
   last.results.num_values = int32_t(library.num_results);
   bool isNonfinite = verdict == ZERO_RT_SKIPPED_NONFINITE ||

@@ -13,6 +13,7 @@
 #include "core/calls.h"
 #include "core/cpu_features.h"
 #include "core/numeric.h"
+#include "core/open_library.h"
 #include "core/stages.h"
 #include "core/state_entries.h"
 #include "core/status.h"
@@ -27,6 +28,7 @@ namespace {
 /// The message of a rank to the others.
 struct Report {
   uint64_t planHash = 0;
+  uint64_t contentHash = 0; // 0: the library was not opened by path
   zero_rt_status status = ZERO_RT_OK;
   bool isImmediate = false;
   char device[27] = "";
@@ -159,6 +161,14 @@ static zero_rt_status judge(const std::vector<Report> &reports, int32_t rank) {
                   r, (unsigned long long)reports[r].planHash, reports[r].name,
                   (unsigned long long)first.planHash, first.name);
   for (size_t r = 1; r < reports.size(); ++r)
+    if (reports[r].contentHash != first.contentHash)
+      return fail(ZERO_RT_MISMATCH,
+                  "rank %zu has a library '%s' of content %016llx, rank 0 of "
+                  "content %016llx; load the same file on all ranks",
+                  r, reports[r].name,
+                  (unsigned long long)reports[r].contentHash,
+                  (unsigned long long)first.contentHash);
+  for (size_t r = 1; r < reports.size(); ++r)
     if (reports[r].isImmediate != first.isImmediate)
       return fail(ZERO_RT_MISMATCH,
                   "rank %zu is on device '%s', rank 0 on '%s'; the ranks of a "
@@ -189,6 +199,7 @@ zero_rt_status calls::step_create(Runtime *runtime,
   if (step) {
     std::snprintf(mine.name, sizeof(mine.name), "%s", library->name);
     mine.planHash = library->plan_hash;
+    mine.contentHash = contentHashOf(library);
   }
 
   std::snprintf(mine.device, sizeof(mine.device), "%s",

@@ -46,6 +46,8 @@ using Group = bool (*)(const Options &options, std::vector<Row> &rows,
                        std::string &message);
 bool runKernelRows(const Options &options, std::vector<Row> &rows,
                    std::string &message);
+bool runDeliverRows(const Options &options, std::vector<Row> &rows,
+                    std::string &message);
 bool runStepRows(const Options &options, std::vector<Row> &rows,
                  std::string &message);
 bool runCollectiveRows(const Options &options, std::vector<Row> &rows,

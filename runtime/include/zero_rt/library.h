@@ -312,6 +312,12 @@ typedef struct zero_rt_activation_row {
   int64_t dims[8]; // -1: sent with each micro-batch; 0 behind the last
 } zero_rt_activation_row;
 
+/// A scalar that apply reports.
+typedef struct zero_rt_result_row {
+  int64_t name;
+  int64_t slot;
+} zero_rt_result_row;
+
 typedef struct zero_rt_axis_row {
   int64_t name;
   int64_t size;
@@ -352,7 +358,7 @@ struct zero_rt_library {
   int64_t num_inputs;
   const zero_rt_input_row *inputs;
   int64_t num_results;
-  const int64_t *results; // slots
+  const zero_rt_result_row *results;
   int64_t loss_scale;     // its slot, or -1: losses are not scaled
 
   int64_t num_kernels;
@@ -392,6 +398,21 @@ struct zero_rt_library {
   /// The same kernels and scalar programs for a GPU; null: no GPU code.
   const zero_rt_cuda_code *cuda;
 };
+
+/// A library exports one symbol, a pointer to its zero_rt_library, besides the
+/// functions of its header.
+#define ZERO_RT_LIBRARY_SYMBOL "zero_rt_compiled_step"
+
+/// The last bytes of a file that zero-compile writes, behind the ELF image.
+typedef struct zero_rt_file_end {
+  char magic[8]; // ZERO_RT_FILE_MAGIC, without a terminator
+  uint32_t abi_version;
+  uint32_t reserved;
+  uint64_t bytes; // of the file, without this struct
+  uint64_t hash;  // XXH3 of these bytes, 64 bits, without a seed
+} zero_rt_file_end;
+
+#define ZERO_RT_FILE_MAGIC "zerostep"
 
 /// The table of calls. The first word of a runtime and of a step points to it.
 struct zero_rt_calls {

@@ -243,7 +243,7 @@ TEST(Create, RefusesCorruptTables) {
   refuses(input, [](L &l) { l.inputs[0].over = 99; });
   refuses(input, [](L &l) { l.inputs[0].name = -1; });
   refuses("loss scale 0: bad scalar slot", [](L &l) { l.lossScale = 14; });
-  refuses("result 0: bad scalar slot", [](L &l) { l.results[0] = -1; });
+  refuses("result 0: bad scalar slot", [](L &l) { l.results[0].slot = -1; });
   refuses("state 1: bad buffer", [](L &l) { l.states[1].index = 4; });
   refuses("state 1: bad buffer",
           [](L &l) { l.states[1].index = GradientBuffer; });

@@ -29,7 +29,7 @@ LibraryBuilder makeStep(int32_t ranks) {
       {decay, -1, /*tokens=*/0, /*hyper=*/1, library.addText("")});
   library.inputs.push_back(
       {metric, -1, /*tokens=*/0, /*hyper=*/0, library.addText("")});
-  library.results.push_back(metric);
+  library.results.push_back({library.addText("loss"), metric});
   return library;
 }
 

@@ -77,7 +77,7 @@ public:
   std::vector<zero_rt_slot_row> slots;
   int64_t lossScale = -1;
   std::vector<zero_rt_input_row> inputs;
-  std::vector<int64_t> results;
+  std::vector<zero_rt_result_row> results;
   std::vector<zero_rt_kernel_fn> kernels;
   std::vector<zero_rt_scalar_fn> scalarPrograms;
   std::vector<zero_rt_handler_fn> handlers;

@@ -191,7 +191,7 @@ LibraryBuilder zero_rt::test::makeTrainStep(int64_t ranks) {
     library.addSlot(name);
   library.inputs = {
       {LearningRate, -1, /*tokens=*/0, /*hyper=*/1, library.addText("lr")}};
-  library.results = {Norm};
+  library.results = {{library.addText("norm"), Norm}};
 
   for (zero_rt_kernel_fn kernel : {storeGradient, addGradient, squares, update})
     library.addKernel(kernel);

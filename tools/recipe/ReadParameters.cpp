@@ -1,0 +1,208 @@
+//===- ReadParameters.cpp - A list of parameters from JSON ----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tools/recipe/Recipe.h"
+
+#include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/JSON.h"
+
+using namespace llvm;
+using namespace zero;
+
+/// An element type by our name or by that of PyTorch; empty if unknown.
+static StringRef getDtype(StringRef name) {
+  name.consume_front("torch.");
+  return StringSwitch<StringRef>(name)
+      .Cases("f16", "float16", "half", "f16")
+      .Cases("bf16", "bfloat16", "bf16")
+      .Cases("f32", "float32", "float", "f32")
+      .Cases("f64", "float64", "double", "f64")
+      .Default("");
+}
+
+namespace {
+/// Reads the fields of an object, and knows which fields nobody asked for.
+class Fields {
+public:
+  Fields(const json::Object &object, std::string place, std::string &message)
+      : object(object), place(std::move(place)), message(message) {}
+
+  LogicalResult fail(const Twine &text) {
+    message = (place + ": " + text).str();
+    return failure();
+  }
+  const json::Value *get(StringRef key) {
+    known.insert(key);
+    return object.get(key);
+  }
+  LogicalResult readString(StringRef key, std::string &out) {
+    const json::Value *value = get(key);
+    if (!value)
+      return success();
+    std::optional<StringRef> text = value->getAsString();
+    if (!text)
+      return fail("'" + key + "' must be a string");
+    out = text->str();
+    return success();
+  }
+  LogicalResult readBool(StringRef key, bool &out) {
+    const json::Value *value = get(key);
+    if (!value)
+      return success();
+    std::optional<bool> flag = value->getAsBoolean();
+    if (!flag)
+      return fail("'" + key + "' must be true or false");
+    out = *flag;
+    return success();
+  }
+  LogicalResult readDtype(StringRef key, std::string &out) {
+    if (!get(key))
+      return success();
+    std::string name;
+    if (failed(readString(key, name)))
+      return failure();
+    out = getDtype(name).str();
+    if (out.empty())
+      return fail("'" + key + "' must be f16, bf16, f32 or f64, got '" + name +
+                  "'");
+    return success();
+  }
+  /// Refuses a field that no call has asked for.
+  LogicalResult finish() {
+    for (const auto &[key, value] : object)
+      if (!known.contains(StringRef(key)))
+        return fail("unknown field '" + StringRef(key) + "'");
+    return success();
+  }
+
+private:
+  const json::Object &object;
+  std::string place;
+  std::string &message;
+  StringSet<> known;
+};
+} // namespace
+
+static LogicalResult readParameter(const json::Object &object, size_t index,
+                                   StringRef file, ListedParameter &parameter,
+                                   std::string &message) {
+  std::string place = (file + ": parameter " + Twine(index)).str();
+  if (std::optional<StringRef> name = object.getString("name"))
+    place += " '" + name->str() + "'";
+  Fields fields(object, place, message);
+  if (failed(fields.readString("name", parameter.name)))
+    return failure();
+  if (parameter.name.empty())
+    return fields.fail("'name' is missing");
+  const json::Value *shape = fields.get("shape");
+  if (!shape || !shape->getAsArray())
+    return fields.fail("'shape' must be a list of extents");
+  for (const json::Value &extent : *shape->getAsArray()) {
+    std::optional<int64_t> number = extent.getAsInteger();
+    if (!number || *number < 0)
+      return fields.fail("'shape' must be a list of extents, each at least 0");
+    parameter.shape.push_back(*number);
+  }
+  // Values without dimensions are the scalars of a step.
+  if (parameter.shape.empty())
+    parameter.shape.push_back(1);
+  if (failed(fields.readDtype("dtype", parameter.dtype)))
+    return failure();
+  parameter.gradient = parameter.dtype;
+  if (failed(fields.readDtype("gradient", parameter.gradient)) ||
+      failed(fields.readString("group", parameter.group)) ||
+      failed(fields.readBool("optional", parameter.isOptional)) ||
+      failed(fields.readBool("frozen", parameter.isFrozen)))
+    return failure();
+  if (const json::Value *uses = fields.get("uses")) {
+    std::optional<int64_t> number = uses->getAsInteger();
+    if (!number || *number < 1)
+      return fields.fail("'uses' must be a number from 1 on");
+    parameter.uses = *number;
+  }
+  return fields.finish();
+}
+
+static LogicalResult readGroup(const json::Value &value, StringRef name,
+                               StringRef file, HyperValues &hyper,
+                               std::string &message) {
+  auto fail = [&](const Twine &text) {
+    message = (file + ": group '" + name + "': " + text).str();
+    return failure();
+  };
+  const json::Object *object = value.getAsObject();
+  if (!object)
+    return fail("must be an object of hyperparameters");
+  for (const auto &[key, entry] : *object) {
+    HyperValue &one = hyper[StringRef(key).str()];
+    if (std::optional<StringRef> input = entry.getAsString())
+      one.input = input->str();
+    else if (std::optional<double> number = entry.getAsNumber())
+      one.number = *number;
+    else
+      return fail("'" + StringRef(key) +
+                  "' must be a number, or a string that names an input");
+    if (entry.getAsString() && one.input.empty())
+      return fail("'" + StringRef(key) + "' names no input");
+  }
+  return success();
+}
+
+LogicalResult zero::readParameterList(StringRef text, StringRef file,
+                                      ParameterList &list,
+                                      std::string &message) {
+  Expected<json::Value> parsed = json::parse(text);
+  if (!parsed) {
+    message = (file + ": " + toString(parsed.takeError())).str();
+    return failure();
+  }
+  const json::Array *parameters = parsed->getAsArray();
+  if (const json::Object *object = parsed->getAsObject()) {
+    Fields fields(*object, file.str(), message);
+    if (const json::Value *value = fields.get("parameters"))
+      parameters = value->getAsArray();
+    if (const json::Value *groups = fields.get("groups")) {
+      if (!groups->getAsObject())
+        return fields.fail("'groups' must be an object");
+      for (const auto &[name, value] : *groups->getAsObject())
+        if (failed(readGroup(value, name, file,
+                             list.groups[StringRef(name).str()], message)))
+          return failure();
+    }
+    if (failed(fields.finish()))
+      return failure();
+  }
+  if (!parameters) {
+    message = (file + ": 'parameters' must be a list").str();
+    return failure();
+  }
+  StringSet<> names, used;
+  for (const auto &[i, value] : enumerate(*parameters)) {
+    ListedParameter parameter;
+    const json::Object *object = value.getAsObject();
+    if (!object) {
+      message = (file + ": parameter " + Twine(i) + " must be an object").str();
+      return failure();
+    }
+    if (failed(readParameter(*object, i, file, parameter, message)))
+      return failure();
+    if (!names.insert(parameter.name).second) {
+      message = (file + ": parameter " + Twine(i) + ": the name '" +
+                 parameter.name + "' occurs twice")
+                    .str();
+      return failure();
+    }
+    used.insert(parameter.group);
+    list.parameters.push_back(std::move(parameter));
+  }
+  for (const auto &[name, hyper] : list.groups)
+    if (!used.contains(name)) {
+      message = (file + ": group '" + name + "' has no parameter").str();
+      return failure();
+    }
+  return success();
+}

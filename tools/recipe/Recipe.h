@@ -1,0 +1,112 @@
+//===- Recipe.h - A step from a list of parameters --------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Most steps differ in their parameters and in a few choices: the optimizer,
+// clipping, and what a gradient is divided by. A list of parameters is JSON,
+// and the choices are a short text, the recipe. The result is a logical step,
+// as a person would write it.
+//
+// Every rank has each parameter whole, and a batch of its own.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_TOOLS_RECIPE_RECIPE_H
+#define ZERO_TOOLS_RECIPE_RECIPE_H
+
+#include "mlir/IR/MLIRContext.h"
+#include "llvm/Support/LogicalResult.h"
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace zero {
+
+struct ListedParameter {
+  std::string name;
+  std::vector<int64_t> shape;
+  std::string dtype = "f32";
+  std::string gradient; // the dtype of an arriving gradient; that of dtype
+  std::string group = "all";
+  bool isOptional = false;
+  bool isFrozen = false;
+  int64_t uses = 1;
+};
+
+/// The value of a hyperparameter: a number, or an input of `apply`.
+struct HyperValue {
+  double number = 0;
+  std::string input; // its name; empty for a number
+};
+using HyperValues = std::map<std::string, HyperValue>;
+
+struct ParameterList {
+  std::vector<ListedParameter> parameters;
+  /// What the list says of hyperparameters, by parameter group.
+  std::map<std::string, HyperValues> groups;
+};
+
+enum class Normalization { mean, sum, tokens };
+
+struct Recipe {
+  std::string optimizer;
+  std::optional<double> maxNorm; // clips gradients to this norm
+  Normalization normalization = Normalization::mean;
+  /// Whether the caller divides the loss by the number of backward passes.
+  bool isLossDivided = false;
+  std::string accumulator = "f32";
+  std::string reduceDtype; // of addends; empty: that of the accumulator
+  std::string nonfinite = "skip";
+  HyperValues hyper; // of all groups that do not say otherwise
+};
+
+/// Reads a list of parameters, which is JSON:
+///
+///   {"parameters": [{"name": "fc.weight", "shape": [64, 48], "dtype": "bf16",
+///                    "gradient": "bf16", "group": "decay", "uses": 1,
+///                    "optional": false, "frozen": false}, ...],
+///    "groups": {"decay": {"wd": 0.1, "lr": "lr"}, ...}}
+///
+/// Only name and shape are required. A shape without extents is that of one
+/// element. A string as the value of a hyperparameter
+/// is the name of an input. |file| is for messages.
+llvm::LogicalResult readParameterList(llvm::StringRef text,
+                                      llvm::StringRef file, ParameterList &list,
+                                      std::string &message);
+
+/// Reads a recipe: "adamw,max_norm=1,mean,wd=0.1,lr=@lr".
+llvm::LogicalResult readRecipe(llvm::StringRef text, Recipe &recipe,
+                               std::string &message);
+/// What readRecipe accepts, for --help.
+llvm::StringRef describeRecipes();
+
+/// Axes with their sizes: {"dp", 4}.
+using MeshAxes = std::vector<std::pair<std::string, int64_t>>;
+
+/// Writes the step called |name| on a mesh of the axes |mesh|, all of which
+/// are data-parallel.
+llvm::LogicalResult writeStep(const Recipe &recipe, const ParameterList &list,
+                              const MeshAxes &mesh, llvm::StringRef name,
+                              std::string &text, std::string &message);
+
+/// The names and the numbers of a hyperparameter's optimizer, as the optimizer
+/// lists them.
+struct OptimizerHyper {
+  std::string name;
+  std::optional<double> number;
+};
+
+/// The text of the optimizer called |name|, which the tools contain; empty if
+/// there is none.
+llvm::StringRef getOptimizerText(llvm::StringRef name);
+/// Their names, for messages: "adam, adamw, lion or sgd".
+std::string listOptimizers();
+std::vector<OptimizerHyper> getOptimizerHyper(llvm::StringRef name);
+
+} // namespace zero
+
+#endif // ZERO_TOOLS_RECIPE_RECIPE_H

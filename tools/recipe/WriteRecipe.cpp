@@ -1,0 +1,317 @@
+//===- WriteRecipe.cpp - Writes the logical step of a recipe --------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tools/recipe/Recipe.h"
+
+#include "mlir/IR/BuiltinAttributes.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+using namespace zero;
+
+namespace {
+class StepWriter {
+public:
+  StepWriter(const Recipe &recipe, const ParameterList &list,
+             const MeshAxes &mesh, std::string &text, std::string &message)
+      : recipe(recipe), list(list), mesh(mesh), os(text), message(message) {}
+
+  LogicalResult run(StringRef name);
+
+private:
+  struct Group {
+    std::string symbol;
+    std::vector<size_t> members; // of trained
+    std::vector<std::pair<std::string, HyperValue>> hyper;
+  };
+
+  LogicalResult fail(const Twine &text) {
+    message = text.str();
+    return failure();
+  }
+  LogicalResult findGroups();
+  LogicalResult findHyper(StringRef name, Group &group);
+  void writeDeclarations();
+  void writeStep(StringRef name);
+  void writeUpdates(StringRef gradients);
+
+  /// A symbol, quoted where MLIR wants that.
+  std::string symbol(StringRef name);
+  std::string type(size_t parameter, StringRef dtype, StringRef rest);
+  /// The value of an input: "%lr", or "%in0" where its name is no name of
+  /// MLIR's or one of the step's own.
+  std::string argument(StringRef input);
+  /// |write|(i) of all trained parameters, separated by commas.
+  std::string each(llvm::function_ref<std::string(size_t)> write);
+  /// "%r#2", or "%r" if there is one.
+  std::string result(StringRef name, size_t i) {
+    return ("%" + name + (trained.size() > 1 ? "#" + Twine(i) : Twine())).str();
+  }
+  std::string results(StringRef name) {
+    return ("%" + name +
+            (trained.size() > 1 ? ":" + Twine(trained.size()) : Twine()))
+        .str();
+  }
+
+  const Recipe &recipe;
+  const ParameterList &list;
+  const MeshAxes &mesh;
+  llvm::raw_string_ostream os;
+  std::string &message;
+  MLIRContext context;
+  std::vector<const ListedParameter *> trained;
+  std::vector<Group> groups;
+  std::vector<std::string> inputs;
+};
+} // namespace
+
+/// The shortest decimal that is |number|, with the point that MLIR wants.
+static std::string numberText(double number) {
+  std::string text;
+  for (int digits = 1; digits <= 17; ++digits) {
+    text.clear();
+    llvm::raw_string_ostream(text) << llvm::format("%.*e", digits, number);
+    double read = 0;
+    if (!StringRef(text).getAsDouble(read) && read == number)
+      break;
+  }
+  return text;
+}
+
+std::string StepWriter::symbol(StringRef name) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  FlatSymbolRefAttr::get(&context, name).print(stream);
+  return text;
+}
+
+std::string StepWriter::type(size_t parameter, StringRef dtype,
+                             StringRef rest) {
+  std::string text = "!zero.value<";
+  for (int64_t extent : trained[parameter]->shape)
+    text += std::to_string(extent) + "x";
+  return (text + dtype + rest + ">").str();
+}
+
+std::string StepWriter::argument(StringRef input) {
+  bool isName = llvm::isAlpha(input[0]) && llvm::all_of(input, [](char c) {
+                  return llvm::isAlnum(c) || c == '_' || c == '.';
+                });
+  if (isName &&
+      !llvm::is_contained({"g", "d", "r", "c", "norm", "tokens"}, input))
+    return ("%" + input).str();
+  return "%in" + std::to_string(
+                     std::distance(inputs.begin(), llvm::find(inputs, input)));
+}
+
+std::string StepWriter::each(llvm::function_ref<std::string(size_t)> write) {
+  std::string text;
+  for (size_t i = 0; i < trained.size(); ++i)
+    text += (i ? ", " : "") + write(i);
+  return text;
+}
+
+/// The values of the hyperparameters of |group|: of the group itself, else of
+/// the recipe, else of the optimizer.
+LogicalResult StepWriter::findHyper(StringRef name, Group &group) {
+  HyperValues own;
+  if (auto it = list.groups.find(name.str()); it != list.groups.end())
+    own = it->second;
+  for (const OptimizerHyper &hyper : getOptimizerHyper(recipe.optimizer)) {
+    HyperValue value;
+    auto inGroup = own.find(hyper.name);
+    auto inRecipe = recipe.hyper.find(hyper.name);
+    if (inGroup != own.end())
+      value = inGroup->second;
+    else if (inRecipe != recipe.hyper.end())
+      value = inRecipe->second;
+    else if (hyper.name == "lr")
+      value.input = "lr";
+    else if (hyper.number)
+      continue; // the optimizer has it
+    else
+      return fail("group '" + name + "' needs a value of '" + hyper.name +
+                  "'; add " + hyper.name + "=X to the recipe, or '" +
+                  hyper.name + "' to the group");
+    own.erase(hyper.name);
+    if (!value.input.empty() && !llvm::is_contained(inputs, value.input))
+      inputs.push_back(value.input);
+    group.hyper.push_back({hyper.name, value});
+  }
+  if (own.empty())
+    return success();
+  return fail("group '" + name + "' has a value of '" + own.begin()->first +
+              "', and " + recipe.optimizer + " has no such hyperparameter");
+}
+
+LogicalResult StepWriter::findGroups() {
+  for (const ListedParameter &parameter : list.parameters)
+    if (!parameter.isFrozen)
+      trained.push_back(&parameter);
+  if (trained.empty())
+    return fail("no parameter is trained");
+  llvm::MapVector<StringRef, std::vector<size_t>> members;
+  for (auto [i, parameter] : llvm::enumerate(trained))
+    members[parameter->group].push_back(i);
+  llvm::StringSet<> taken;
+  for (const ListedParameter &parameter : list.parameters)
+    taken.insert(parameter.name);
+  for (auto &[name, indices] : members) {
+    Group group;
+    // A group and a parameter may have one name, and symbols may not.
+    std::string unique = name.str();
+    while (taken.contains(unique) || unique == recipe.optimizer)
+      unique += ".group";
+    taken.insert(unique);
+    group.symbol = symbol(unique);
+    group.members = indices;
+    if (failed(findHyper(name, group)))
+      return failure();
+    groups.push_back(std::move(group));
+  }
+  return success();
+}
+
+void StepWriter::writeDeclarations() {
+  os << "zero.mesh @cluster <[";
+  llvm::interleaveComma(mesh, os, [&](const auto &axis) {
+    os << "\"" << axis.first << "\" = " << axis.second;
+  });
+  os << "]>\n\n";
+  for (const ListedParameter &parameter : list.parameters) {
+    os << "zero.parameter " << symbol(parameter.name) << " : ";
+    for (int64_t extent : parameter.shape)
+      os << extent << "x";
+    os << parameter.dtype;
+    if (parameter.isFrozen)
+      os << " frozen";
+    if (parameter.isOptional)
+      os << " optional";
+    if (parameter.uses > 1)
+      os << " uses " << parameter.uses;
+    os << "\n";
+  }
+  os << "\n";
+  for (const Group &group : groups) {
+    os << "zero.group " << group.symbol << " [";
+    llvm::interleaveComma(group.members, os,
+                          [&](size_t i) { os << symbol(trained[i]->name); });
+    os << "]\n";
+  }
+  os << "\n" << getOptimizerText(recipe.optimizer) << "\n";
+}
+
+void StepWriter::writeUpdates(StringRef gradients) {
+  for (const Group &group : groups) {
+    os << "  zero.update " << group.symbol << " with @" << recipe.optimizer
+       << "(";
+    llvm::interleaveComma(group.members, os,
+                          [&](size_t i) { os << result(gradients, i); });
+    os << ") hyper(";
+    size_t numInputs = 0;
+    llvm::interleaveComma(group.hyper, os, [&](const auto &hyper) {
+      const auto &[name, value] = hyper;
+      os << name << " = ";
+      if (value.input.empty()) {
+        os << numberText(value.number);
+        return;
+      }
+      ++numInputs;
+      os << argument(value.input);
+    });
+    os << ")\n      : (";
+    llvm::interleaveComma(group.members, os, [&](size_t i) {
+      os << type(i, recipe.accumulator, "");
+    });
+    os << "), (";
+    llvm::interleaveComma(llvm::seq(numInputs), os,
+                          [&](size_t) { os << "!zero.value<f64>"; });
+    os << ")\n";
+  }
+}
+
+void StepWriter::writeStep(StringRef name) {
+  std::string axes = llvm::join(
+      llvm::map_range(mesh, [](const auto &axis) { return axis.first; }), ", ");
+  // What is left to divide by stands in the types.
+  std::string weight, prescaled, scaled;
+  if (recipe.normalization == Normalization::tokens) {
+    weight = "tokens : -1";
+    scaled = ", scaled = [tokens : 1]";
+  } else if (recipe.normalization == Normalization::mean) {
+    weight = "accumulation : -1";
+    prescaled = recipe.isLossDivided ? "accumulation : -1" : "";
+    scaled = recipe.isLossDivided ? "" : "accumulation : 1";
+    for (const auto &axis : mesh) {
+      weight += ", " + axis.first + " : -1";
+      scaled += (scaled.empty() ? "" : ", ") + axis.first + " : 1";
+    }
+    scaled = ", scaled = [" + scaled + "]";
+  }
+  bool hasTokens = recipe.normalization == Normalization::tokens;
+  std::string tokens = "!zero.value<f64, partial = [" + axes + "]>";
+
+  os << "// Inputs of apply, in order: " << llvm::join(inputs, ", ")
+     << (hasTokens ? ", tokens" : "") << "\n";
+  os << "zero.step " << symbol(name) << " on @cluster normalize(" << weight
+     << ")";
+  if (recipe.nonfinite != "skip")
+    os << " nonfinite " << recipe.nonfinite;
+  os << " (";
+  llvm::interleaveComma(inputs, os, [&](StringRef input) {
+    os << argument(input) << ": !zero.value<f64>";
+  });
+  if (hasTokens)
+    os << (inputs.empty() ? "" : ", ") << "%tokens: " << tokens
+       << " {zero.tokens}";
+  os << ") {\n";
+  std::string arriving = each([&](size_t i) {
+    return type(i, trained[i]->gradient,
+                ", partial = [" + axes + ", micro]" + scaled);
+  });
+  os << "  " << results("g") << " = zero.micro_batches in "
+     << recipe.accumulator << " {\n    " << results("d") << " = zero.backward("
+     << each([&](size_t i) { return symbol(trained[i]->name); })
+     << ") prescaled(" << prescaled << ")\n        : " << arriving
+     << "\n    zero.yield " << each([&](size_t i) { return result("d", i); })
+     << "\n        : " << arriving << "\n  }\n";
+  os << "  " << results("r") << " = zero.reduce "
+     << each([&](size_t i) { return result("g", i); });
+  if (!recipe.reduceDtype.empty())
+    os << " reduce_dtype " << recipe.reduceDtype;
+  os << "\n      : " << each([&](size_t i) {
+    return type(i, recipe.accumulator, ", partial = [" + axes + "]" + scaled);
+  }) << "\n";
+  std::string sums =
+      each([&](size_t i) { return type(i, recipe.accumulator, ""); });
+  std::string reduced = each([&](size_t i) { return result("r", i); });
+  os << "  %norm = zero.norm " << reduced << "\n      : " << sums << "\n";
+  if (recipe.maxNorm)
+    os << "  " << results("c") << " = zero.clip " << reduced << " by %norm max "
+       << numberText(*recipe.maxNorm) << "\n      : " << sums
+       << " by !zero.value<f64>\n";
+  writeUpdates(recipe.maxNorm ? "c" : "r");
+  os << "  zero.return [norm] %norm : !zero.value<f64>\n}\n";
+}
+
+LogicalResult StepWriter::run(StringRef name) {
+  if (failed(findGroups()))
+    return failure();
+  writeDeclarations();
+  writeStep(name);
+  return success();
+}
+
+LogicalResult zero::writeStep(const Recipe &recipe, const ParameterList &list,
+                              const MeshAxes &mesh, StringRef name,
+                              std::string &text, std::string &message) {
+  return StepWriter(recipe, list, mesh, text, message).run(name);
+}
