@@ -359,7 +359,7 @@ struct zero_rt_library {
   const zero_rt_input_row *inputs;
   int64_t num_results;
   const zero_rt_result_row *results;
-  int64_t loss_scale;     // its slot, or -1: losses are not scaled
+  int64_t loss_scale; // its slot, or -1: losses are not scaled
 
   int64_t num_kernels;
   const zero_rt_kernel_fn *kernels;
