@@ -6,6 +6,7 @@
 
 #include "examples/transformer/Trainer.h"
 
+#include "examples/transformer/Check.h"
 #include "examples/transformer/Model.h"
 #include "examples/transformer/Progress.h"
 #include "examples/transformer/Reference.h"
@@ -26,7 +27,8 @@ namespace {
 /// What the ranks share. Between two barriers a field is written by its rank,
 /// or by rank 0 alone.
 struct Shared {
-  Shared(const Options &options, const Text &text, const StepLibrary &library)
+  Shared(const Options &options, const Text &text,
+         const zero_rt_library &library)
       : options(options), text(text), library(library),
         parameters(listParameters(options.shape, options.mesh.stages)),
         initial(initialValues(parameters, uint64_t(options.seed))),
@@ -47,7 +49,7 @@ struct Shared {
 
   const Options &options;
   const Text &text;
-  const StepLibrary &library;
+  const zero_rt_library &library;
   std::vector<Parameter> parameters;
   std::vector<std::vector<float>> initial;
   Reference reference;
@@ -84,7 +86,7 @@ private:
 
   Shared &shared;
   const Options &options;
-  const StepLibrary &library;
+  const zero_rt_library &library;
   int rank;
   int64_t stage, copy;
   zero_rt_runtime *runtime = nullptr;
@@ -144,7 +146,8 @@ Rank::Rank(Shared &shared, int rank)
   settings.check_promises = options.checkPreconditions;
   check(zero_rt_create(shared.group, rank, &settings, &runtime),
         "zero_rt_create", rank);
-  check(library.create(runtime, nullptr, &step), "train_create", rank);
+  check(zero_rt_step_create(runtime, &library, nullptr, &step),
+        "zero_rt_step_create", rank);
   bind();
   copiedByBinding = readCounters().bytes_copied_between_spaces;
 }
@@ -157,16 +160,17 @@ void Rank::bind() {
     if (parameter.stage != stage)
       continue;
     int32_t &id = ids.back();
-    check(library.findParameter(step, parameter.name.c_str(), &id),
-          "train_find_parameter", rank);
+    check(zero_rt_step_find_parameter(step, parameter.name.c_str(), &id),
+          "zero_rt_step_find_parameter", rank);
     // Refuses another size or dtype, so a step of another model is found out.
     zero_rt_tensor value =
         tensorOf(ZERO_RT_F32, parameter.elements(), shared.initial[i].data());
-    check(library.bindParameter(step, id, &value), "train_bind_parameter",
-          rank);
+    check(zero_rt_step_bind_parameter(step, id, &value),
+          "zero_rt_step_bind_parameter", rank);
     zero_rt_tensor view = {};
     view.struct_size = sizeof(view);
-    check(library.parameter(step, id, &view), "train_parameter", rank);
+    check(zero_rt_step_parameter(step, id, &view), "zero_rt_step_parameter",
+          rank);
     // The model reads the step's own memory; there is no copy to keep fresh.
     views[i] = static_cast<const float *>(view.data);
     shared.views[copy][i] = views[i];
@@ -175,8 +179,9 @@ void Rank::bind() {
     model.setParameters(views);
   auto findActivation = [&](int64_t from, int32_t &out) {
     if (from >= 0 && from + 1 < options.mesh.stages)
-      check(library.findActivation(step, activationName(from).c_str(), &out),
-            "train_find_activation", rank);
+      check(zero_rt_step_find_activation(step, activationName(from).c_str(),
+                                         &out),
+            "zero_rt_step_find_activation", rank);
   };
   findActivation(stage - 1, before);
   findActivation(stage, behind);
@@ -188,8 +193,8 @@ void Rank::handOver(int32_t parameter, const float *gradient) {
   zero_rt_tensor tensor =
       tensorOf(dtypeOf(options.precision), elements, rounded.bytes.data());
   // Without a release: the next gradient overwrites the tensor.
-  check(library.gradient(step, ids[parameter], &tensor, nullptr, nullptr),
-        "train_gradient", rank);
+  check(zero_rt_step_gradient(step, ids[parameter], &tensor, nullptr, nullptr),
+        "zero_rt_step_gradient", rank);
   shared.reference.addGradient(copy, parameter, rounded.values, scale);
 }
 
@@ -202,8 +207,8 @@ double Rank::forward(int64_t number, int64_t microBatch) {
   Model<float> &model = modelOf(microBatch);
   zero_rt_tensor residuals = residualsOf(model.residuals());
   if (before >= 0)
-    check(library.receive(step, before, microBatch, &residuals, nullptr),
-          "train_receive", rank);
+    check(zero_rt_step_receive(step, before, microBatch, &residuals, nullptr),
+          "zero_rt_step_receive", rank);
   // All stages know the text: the first reads inputs, the last targets.
   std::vector<int32_t> inputs, targets;
   int64_t turn =
@@ -214,8 +219,9 @@ double Rank::forward(int64_t number, int64_t microBatch) {
   const int64_t shape[] = {options.batch, options.shape.context,
                            options.shape.width};
   if (behind >= 0)
-    check(library.send(step, behind, microBatch, &residuals, shape, nullptr),
-          "train_send", rank);
+    check(
+        zero_rt_step_send(step, behind, microBatch, &residuals, shape, nullptr),
+        "zero_rt_step_send", rank);
   return loss;
 }
 
@@ -223,12 +229,12 @@ void Rank::backward(int64_t microBatch) {
   Model<float> &model = modelOf(microBatch);
   zero_rt_tensor gradients = residualsOf(model.residualGradients());
   if (behind >= 0)
-    check(library.receive(step, behind, microBatch, &gradients, nullptr),
-          "train_receive", rank);
+    check(zero_rt_step_receive(step, behind, microBatch, &gradients, nullptr),
+          "zero_rt_step_receive", rank);
   bool last = microBatch + 1 == options.backwards;
-  check(
-      library.beginBackward(step, last ? ZERO_RT_HINT_LAST : ZERO_RT_HINT_MORE),
-      "train_begin_backward", rank);
+  check(zero_rt_step_begin_backward(step, last ? ZERO_RT_HINT_LAST
+                                               : ZERO_RT_HINT_MORE),
+        "zero_rt_step_begin_backward", rank);
   // The step's text says prescaled(accumulation : -1): the mean over backward
   // passes is the caller's part.
   model.backward(scale / double(options.backwards),
@@ -236,10 +242,11 @@ void Rank::backward(int64_t microBatch) {
                    handOver(parameter, gradient);
                  });
   if (before >= 0)
-    check(library.send(step, before, microBatch, &gradients, nullptr, nullptr),
-          "train_send", rank);
+    check(zero_rt_step_send(step, before, microBatch, &gradients, nullptr,
+                            nullptr),
+          "zero_rt_step_send", rank);
   if (!last)
-    check(library.accumulate(step), "train_accumulate", rank);
+    check(zero_rt_step_accumulate(step), "zero_rt_step_accumulate", rank);
 }
 
 /// All micro-batches of one step, up to apply. Returns the mean loss. 1F1B: a
@@ -247,7 +254,7 @@ void Rank::backward(int64_t microBatch) {
 /// one, and a model that is whole, makes each backward pass right after its
 /// forward.
 double Rank::runStep(int64_t number) {
-  check(library.lossScale(step, &scale), "train_loss_scale", rank);
+  check(zero_rt_step_loss_scale(step, &scale), "zero_rt_step_loss_scale", rank);
   double loss = 0;
   int64_t forwards = 0, backwards = 0, ahead = int64_t(models.size()) - 1;
   while (backwards < options.backwards) {
@@ -260,10 +267,11 @@ double Rank::runStep(int64_t number) {
 }
 
 void Rank::finishStep(int64_t number, double rate) {
-  check(library.apply(step, &rate, 1, nullptr), "train_apply", rank);
+  check(zero_rt_step_apply(step, &rate, 1, nullptr), "zero_rt_step_apply",
+        rank);
   zero_rt_results results = {};
   results.struct_size = sizeof(results);
-  check(library.results(step, &results), "train_results", rank);
+  check(zero_rt_step_results(step, &results), "zero_rt_step_results", rank);
   // With a loss scale that is how it finds its size.
   bool isSkipped = results.verdict == ZERO_RT_SKIPPED_NONFINITE &&
                    hasLossScale(options.precision);
@@ -319,8 +327,8 @@ void Rank::run() {
   }
   if (rank == 0) {
     shared.result.seconds = shared.progress.seconds();
-    check(library.lossScale(step, &shared.result.lossScale), "train_loss_scale",
-          rank);
+    check(zero_rt_step_loss_scale(step, &shared.result.lossScale),
+          "zero_rt_step_loss_scale", rank);
     compareRanks();
     shared.result.counters.resize(options.mesh.ranks());
   }
@@ -341,12 +349,12 @@ zero_rt_counters Rank::readCounters() {
 }
 
 void Rank::destroy() {
-  check(library.destroy(step), "train_destroy", rank);
+  check(zero_rt_step_destroy(step), "zero_rt_step_destroy", rank);
   check(zero_rt_destroy(runtime), "zero_rt_destroy", rank);
 }
 
 TrainResult train(const Options &options, const Text &text,
-                  const StepLibrary &library) {
+                  const zero_rt_library &library) {
   Shared shared(options, text, library);
   std::vector<std::thread> threads;
   for (int rank = 0; rank < options.mesh.ranks(); ++rank)

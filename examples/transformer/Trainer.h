@@ -8,8 +8,8 @@
 #define ZERO_EXAMPLES_TRANSFORMER_TRAINER_H
 
 #include "examples/transformer/Options.h"
-#include "examples/transformer/StepLibrary.h"
 #include "examples/transformer/Text.h"
+#include "zero_rt/step.h"
 
 #include <vector>
 
@@ -31,7 +31,7 @@ struct TrainResult {
 /// Trains with one thread for each rank. Ends the program on any status that is
 /// not ok.
 TrainResult train(const Options &options, const Text &text,
-                  const StepLibrary &library);
+                  const zero_rt_library &library);
 
 /// Writes |count| characters, each drawn from what the model expects next.
 std::string generate(const Options &options, const Text &text,

@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "examples/transformer/Check.h"
 #include "examples/transformer/LossCurve.h"
 #include "examples/transformer/Options.h"
 #include "examples/transformer/PlanCheck.h"
-#include "examples/transformer/StepLibrary.h"
 #include "examples/transformer/StepText.h"
 #include "examples/transformer/Text.h"
 #include "examples/transformer/Trainer.h"
@@ -99,9 +99,9 @@ int main(int argc, char **argv) {
     return 0;
   }
 
-  StepLibrary library;
-  if (!loadStep(options.library, library, error))
-    fail(error);
+  const zero_rt_library *library = nullptr;
+  if (zero_rt_open(options.library.c_str(), &library))
+    fail(zero_rt_message());
   openblas_set_num_threads(1); // the ranks are the threads
   int64_t elements = 0;
   for (const Parameter &parameter : listParameters(options.shape))
@@ -116,5 +116,5 @@ int main(int argc, char **argv) {
           ? (", in " + std::to_string(options.mesh.stages) + " pipeline stages")
                 .c_str()
           : "");
-  return report(options, text, train(options, text, library)) ? 0 : 1;
+  return report(options, text, train(options, text, *library)) ? 0 : 1;
 }
