@@ -167,11 +167,10 @@ static zero_rt_status judge(const std::vector<Report> &reports, int32_t rank) {
   return ZERO_RT_OK;
 }
 
-zero_rt_status calls::step_create(Runtime *runtime,
-                                  const zero_rt_library *library,
-                                  const void *options, Step **out_step) {
-  if (out_step)
-    *out_step = nullptr;
+/// Sets |hasAgreed| once all ranks know the same about the step.
+static zero_rt_status create(Runtime *runtime, const zero_rt_library *library,
+                             const void *options, Step **out_step,
+                             bool &hasAgreed) {
   std::vector<Report> reports(size_t(runtime->ranks));
   std::unique_ptr<::zero_rt_step> handle;
   std::unique_ptr<Step> step;
@@ -198,12 +197,28 @@ zero_rt_status calls::step_create(Runtime *runtime,
   Tag tag = {"step_create", nullptr, 0, ZERO_RT_F64, ZERO_RT_F64, 0};
   ZERO_RT_TRY(communicator.exchange(tag, &mine, reports.data(),
                                     int64_t(sizeof(Report))));
+  hasAgreed = true;
   ZERO_RT_TRY(judge(reports, runtime->rank));
   step->id = communicator.position();
   ZERO_RT_TRY(guarded("step_create", [&] { return joinGroups(*step); }));
   step->handle = giveOut(std::move(handle), step.get());
   *out_step = step.release();
   return ZERO_RT_OK;
+}
+
+zero_rt_status calls::step_create(Runtime *runtime,
+                                  const zero_rt_library *library,
+                                  const void *options, Step **out_step) {
+  if (out_step)
+    *out_step = nullptr;
+  bool hasAgreed = false;
+  zero_rt_status status = guarded("step_create", [&] {
+    return create(runtime, library, options, out_step, hasAgreed);
+  });
+  // The other ranks wait for a rank that was out of memory before that.
+  if (status && !hasAgreed)
+    runtime->communicator->giveUp(status, lastMessage());
+  return status;
 }
 
 zero_rt_status calls::step_destroy(Step *step) {

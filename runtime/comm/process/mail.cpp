@@ -125,9 +125,12 @@ zero_rt_status PostOffice::receive(int32_t from, const Letter &letter,
     if (it != unread.end())
       break;
     bool hasLeft = link.hasEnded(from, letter.step);
-    if (hasLeft || incoming.at(from).isOver)
+    if (hasLeft || incoming.at(from).isOver) {
+      // The rank may have told why.
+      ZERO_RT_TRY(link.check());
       return fail(ZERO_RT_TIMEOUT, "%s will not come: rank %d %s", what, from,
                   hasLeft ? "destroyed its step" : "is gone");
+    }
     if (std::chrono::steady_clock::now() >= end)
       return fail(ZERO_RT_TIMEOUT,
                   "%s did not come from rank %d within %lld ms", what, from,

@@ -31,6 +31,24 @@ void Notes::sendToAll(const Note &note) {
       (void)send(rank, note);
 }
 
+zero_rt_status Notes::tell(int32_t to, Note::Kind kind) {
+  Note note;
+  note.kind = kind;
+  return send(to, note);
+}
+
+zero_rt_status Notes::ask(const std::vector<int32_t> &ranks) {
+  for (int32_t rank : ranks) {
+    incoming.at(rank).hasAnswered = false;
+    ZERO_RT_TRY(tell(rank, Note::Ask));
+  }
+  return ZERO_RT_OK;
+}
+
+bool Notes::hasAnswered(int32_t rank) const {
+  return incoming.at(rank).hasAnswered;
+}
+
 zero_rt_status Notes::pollFrom(int32_t from, Incoming &next) {
   while (!next.isGone) {
     zero_rt_status status = ZERO_RT_OK;
@@ -47,6 +65,9 @@ zero_rt_status Notes::pollFrom(int32_t from, Incoming &next) {
     if (!next.transfers.isDone())
       break;
     next.isAwaited = false;
+    next.hasAnswered |= next.note.kind == Note::Answer;
+    if (next.note.kind == Note::Ask)
+      ZERO_RT_TRY(tell(from, Note::Answer));
     size_t kind = size_t(next.note.kind);
     if (kind < readers.size() && readers[kind])
       readers[kind](from, next.note);

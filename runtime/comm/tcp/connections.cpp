@@ -30,19 +30,31 @@ Connections::Connections(int32_t rank, std::vector<Socket> sockets)
 }
 
 Connections::~Connections() {
-  // The last messages must be sent.
-  Deadline end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+  // The last messages must be sent. A rank that has stopped reads nothing.
+  constexpr auto patience = std::chrono::milliseconds(200);
   auto isDone = [](const Peer &peer) {
     return peer.isClosed || peer.outgoing.empty();
   };
+  uint64_t before = bytesSent;
+  Deadline end = std::chrono::steady_clock::now() + patience;
   for (progress(); !std::all_of(peers.begin(), peers.end(), isDone) &&
                    std::chrono::steady_clock::now() < end;
-       progress())
+       progress()) {
+    if (std::exchange(before, bytesSent) != bytesSent)
+      end = std::chrono::steady_clock::now() + patience;
     std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
   for (Peer &peer : peers)
     if (!peer.isClosed)
       ::shutdown(peer.socket.get(), SHUT_WR);
   progress();
+}
+
+/// Ends the connection at once.
+void Connections::close(Peer &peer) {
+  peer.isClosed = true;
+  peer.outgoing.clear();
+  ::shutdown(peer.socket.get(), SHUT_RDWR);
 }
 
 //===----------------------------------------------------------------------===//
@@ -159,11 +171,15 @@ void Connections::write(Peer &peer) {
     header.msg_iovlen = size_t(count);
     ssize_t sent = ::sendmsg(peer.socket.get(), &header, MSG_NOSIGNAL);
     if (sent < 0) {
-      if (errno != EAGAIN && errno != EINTR)
-        peer.isClosed = true;
+      if (errno != EAGAIN && errno != EINTR) {
+        // The rank may have sent its reason before it closed the connection.
+        read(peer);
+        close(peer);
+      }
       return;
     }
     next.done += size_t(sent);
+    bytesSent += uint64_t(sent);
     if (next.done < sizeof(Frame) + bytes)
       return;
     if (next.request)
@@ -244,13 +260,19 @@ void Connections::cancel(Request *request) {
   auto &receives = peer.receives[request->channel];
   receives.erase(std::remove(receives.begin(), receives.end(), request),
                  receives.end());
-  for (auto it = peer.outgoing.begin(); it != peer.outgoing.end(); ++it) {
-    if (it->request != request)
+  for (Outgoing &sending : peer.outgoing) {
+    if (sending.request != request)
       continue;
-    // A later receive would take the next message for this one.
-    peer.isClosed = true;
-    ::shutdown(peer.socket.get(), SHUT_RDWR);
-    peer.outgoing.erase(it);
+    // The message still arrives: a later receive would take the next one for
+    // it, and the reason of this rank comes behind it.
+    sending.request = nullptr;
+    zero_rt_status status = guarded("cancel", [&]() -> zero_rt_status {
+      sending.copy.assign(sending.data, sending.data + sending.frame.bytes);
+      sending.data = sending.copy.data();
+      return ZERO_RT_OK;
+    });
+    if (status)
+      close(peer);
     break;
   }
   delete request;

@@ -66,6 +66,7 @@ private:
   };
 
   void progress();
+  void close(Peer &peer);
   void read(Peer &peer);
   bool readSome(Peer &peer, char *data, size_t bytes);
   void beginContents(Peer &peer);
@@ -77,6 +78,7 @@ private:
 
   int32_t rank;
   std::vector<Peer> peers;
+  uint64_t bytesSent = 0;
   std::string message;
 };
 
