@@ -28,10 +28,10 @@ namespace {
 struct Report {
   uint64_t planHash = 0;
   zero_rt_status status = ZERO_RT_OK;
-  bool isImmediate = false;
+  int8_t isImmediate = 0; // 0 or 1
   char device[27] = "";
   char name[60] = "";
-  char message[512] = "";
+  char message[516] = "";
 };
 
 } // namespace
@@ -198,6 +198,11 @@ static zero_rt_status create(Runtime *runtime, const zero_rt_library *library,
   ZERO_RT_TRY(communicator.exchange(tag, &mine, reports.data(),
                                     int64_t(sizeof(Report))));
   hasAgreed = true;
+  for (Report &report : reports) {
+    report.device[sizeof(report.device) - 1] = 0;
+    report.name[sizeof(report.name) - 1] = 0;
+    report.message[sizeof(report.message) - 1] = 0;
+  }
   ZERO_RT_TRY(judge(reports, runtime->rank));
   step->id = communicator.position();
   ZERO_RT_TRY(guarded("step_create", [&] { return joinGroups(*step); }));

@@ -59,7 +59,7 @@ BLAMES = [
     r"rank (\d+) is gone",
     r"ranks? (\d+(?:, \d+)*) did not come",
     r"rank (\d+) destroyed",
-    r"rank (\d+) hung up",
+    r"rank (\d+) does not answer",
     r"rank (\d+)(?: at \S+ port \d+)? (?:did not|hung up)",
     r"rank (\d+)[^;]*out of memory",
 ]
@@ -102,6 +102,7 @@ def moments(group, stage, fault):
     # The last gradient of a backward pass closes its buckets at stage 2.
     reduce = ["apply", "apply.1"] if stage == "one" else ["gradient.3", "gradient.7"]
     phases = {
+        "connect": ["connect"] + [f"connect+{n}" for n in counts],
         "create": ["create"] + [f"create+{n}" for n in counts],
         "gradient": ["gradient", "gradient.2", "gradient.5"],
         "reduce": [f"{call}+{n}" for call in reduce for n in counts],
@@ -110,7 +111,7 @@ def moments(group, stage, fault):
         "destroy": ["destroy"] + [f"destroy+{n}" for n in counts[:3]],
     }
     if group == "threads":
-        del phases["reduce"]
+        del phases["connect"], phases["reduce"]
     if fault == "memory":  # it needs an allocation
         phases = {name: [m for m in of if "+" in m] for name, of in phases.items()}
     return {name: of for name, of in phases.items() if of}
@@ -195,7 +196,11 @@ class Jobs:
         return found.pop()
 
     def run(self, point):
-        return Run(self, point).run()
+        while True:
+            run = Run(self, point).run()
+            # The port was free when it was chosen.
+            if not any("Address already in use" in text for _, _, text in run.lines):
+                return run
 
 
 class Run:
@@ -341,7 +346,16 @@ class Run:
                 self.problems.append(f"rank {rank} ends {took:.2f} s after the fault")
 
     def check_blame(self, rank, error):
-        if self.point.fault == "memory" and "out of memory" not in error:
+        # A rank that nobody knows yet cannot say why it does not come.
+        # A rank that can call again destroys a step that is in order.
+        is_told = (
+            self.point.fault == "memory"
+            and "connect" not in self.point.moment
+            and not any(rank == self.point.rank and what == "next"
+                        and not text.startswith("poisoned")
+                        for rank, what, text in self.lines)
+        )
+        if is_told and "out of memory" not in error:
             self.problems.append(f"rank {rank} does not say 'out of memory': {error}")
         blamed = {0} if NOBODY_LISTENS in error else set()
         for pattern in BLAMES:

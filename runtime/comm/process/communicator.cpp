@@ -72,6 +72,10 @@ zero_rt_status ProcessCommunicator::compare(const Tag &tag, const Header &mine,
                                             size_t member, bool &isAgain) {
   const Header &theirs = headers[member];
   int32_t rank = members[member];
+  if (!isValid(theirs))
+    return breakWith(ZERO_RT_MISMATCH,
+                     "rank " + std::to_string(rank) +
+                         " sent bytes that are no header of a collective");
   isAgain = theirs.kind != Header::Collective;
   if (theirs.kind == Header::LeftStep) {
     link->noteEnd(rank, theirs.step);

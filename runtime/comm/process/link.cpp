@@ -41,6 +41,9 @@ void Link::listen() {
     listener.request = nullptr;
     heardAt = std::chrono::steady_clock::now();
     news = listener.notice;
+    news.text[sizeof(news.text) - 1] = 0;
+    if (news.code <= ZERO_RT_OK || news.code > ZERO_RT_DEVICE_FAILED)
+      news.code = ZERO_RT_INTERNAL;
   }
 }
 

@@ -20,8 +20,12 @@ using namespace zero_rt;
 
 /// A send of at most this size is copied, so it is done at once.
 static constexpr int64_t mostCopied = 4096;
+/// The runtime uses a few channels. The messages of one rank that nobody has
+/// received take at most so many bytes.
+static constexpr int64_t mostChannels = 16;
+static constexpr int64_t mostEarlyBytes = int64_t(1) << 30;
 
-Connections::Connections(int32_t rank, std::vector<Socket> sockets)
+Connections::Connections(int32_t rank, std::vector<Socket> &sockets)
     : rank(rank), peers(sockets.size()) {
   for (size_t r = 0; r < peers.size(); ++r) {
     peers[r].socket = std::move(sockets[r]);
@@ -50,11 +54,14 @@ Connections::~Connections() {
   progress();
 }
 
-/// Ends the connection at once.
-void Connections::close(Peer &peer) {
+/// Ends the connection at once. |why| is the mistake of the other rank, if it
+/// made one.
+void Connections::close(Peer &peer, const std::string &why) {
+  if (peer.mistake.empty())
+    peer.mistake = why;
   peer.isClosed = true;
   peer.outgoing.clear();
-  ::shutdown(peer.socket.get(), SHUT_RDWR);
+  peer.socket = Socket();
 }
 
 //===----------------------------------------------------------------------===//
@@ -100,35 +107,45 @@ bool Connections::readSome(Peer &peer, char *data, size_t bytes) {
 void Connections::read(Peer &peer) {
   while (!peer.isClosed) {
     if (peer.isInFrame) {
-      if (!readSome(peer, reinterpret_cast<char *>(&peer.frame), sizeof(Frame)))
+      if (peer.done < sizeof(Frame) &&
+          !readSome(peer, reinterpret_cast<char *>(&peer.frame), sizeof(Frame)))
         return;
       if (peer.done == sizeof(Frame))
         beginContents(peer);
       continue;
     }
     char *data = peer.target ? peer.target->data : peer.buffer.data();
-    if (!readSome(peer, data, size_t(peer.frame.bytes)))
+    if (peer.done < size_t(peer.frame.bytes) &&
+        !readSome(peer, data, size_t(peer.frame.bytes)))
       return;
     if (peer.done == size_t(peer.frame.bytes))
       endContents(peer);
   }
 }
 
+/// Without memory it throws, and the next call tries again.
 void Connections::beginContents(Peer &peer) {
-  peer.isInFrame = false;
-  peer.done = 0;
-  if (peer.frame.bytes <= 0 ||
-      peer.frame.bytes > ZERO_RT_TRANSPORT_MOST_BYTES) {
-    peer.isClosed = true; // these bytes are no frames
-    return;
-  }
-  auto &receives = peer.receives[int32_t(peer.frame.channel)];
+  const Frame &frame = peer.frame;
+  std::string sender = "rank " + std::to_string(&peer - peers.data());
+  if (frame.bytes <= 0 || frame.bytes > ZERO_RT_TRANSPORT_MOST_BYTES ||
+      frame.channel < 0 || frame.channel >= mostChannels)
+    return close(peer, sender +
+                           " sent bytes that are no message: a length of " +
+                           std::to_string(frame.bytes) + " on channel " +
+                           std::to_string(frame.channel));
+  auto &receives = peer.receives[int32_t(frame.channel)];
   if (!receives.empty() && receives.front()->bytes == peer.frame.bytes) {
     peer.target = receives.front();
     receives.pop_front();
+  } else if (peer.earlyBytes + frame.bytes > mostEarlyBytes) {
+    return close(peer, sender + " sent more than " +
+                           std::to_string(mostEarlyBytes >> 20) +
+                           " MiB that this rank has not received");
   } else {
-    peer.buffer.resize(size_t(peer.frame.bytes));
+    peer.buffer.resize(size_t(frame.bytes));
   }
+  peer.isInFrame = false;
+  peer.done = 0;
 }
 
 void Connections::endContents(Peer &peer) {
@@ -146,6 +163,7 @@ void Connections::endContents(Peer &peer) {
     request->isDone = true;
   } else {
     peer.early[channel].push_back(std::move(peer.buffer));
+    peer.earlyBytes += peer.frame.bytes;
   }
   peer.target = nullptr;
   peer.buffer = {};
@@ -207,6 +225,7 @@ zero_rt_status Connections::begin(Request *request, const void *data,
       std::copy(early.front().begin(), early.front().end(), request->data);
     else
       request->status = ZERO_RT_MISMATCH;
+    peer.earlyBytes -= int64_t(early.front().size());
     early.pop_front();
     return ZERO_RT_OK;
   }
@@ -234,8 +253,13 @@ zero_rt_status Connections::test(Request *request, int32_t *outDone) {
   if (!request->isDone)
     progress();
   if (!request->isDone) {
-    if (!peers[size_t(request->rank)].isClosed)
+    const Peer &peer = peers[size_t(request->rank)];
+    if (!peer.isClosed)
       return ZERO_RT_OK;
+    if (!peer.mistake.empty()) {
+      message = peer.mistake;
+      return ZERO_RT_MISMATCH;
+    }
     message = "rank " + std::to_string(request->rank) + " is gone";
     return ZERO_RT_TIMEOUT;
   }

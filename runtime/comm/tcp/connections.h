@@ -23,8 +23,9 @@ namespace zero_rt {
 
 class Connections {
 public:
-  /// |sockets| are by rank; the entry of this rank is null.
-  Connections(int32_t rank, std::vector<Socket> sockets);
+  /// |sockets| are by rank; the entry of this rank is null. They stay with the
+  /// caller if the constructor throws.
+  Connections(int32_t rank, std::vector<Socket> &sockets);
   ~Connections();
 
   /// The transport with |connections| as its context, which `destroy` deletes.
@@ -53,6 +54,8 @@ private:
   struct Peer {
     Socket socket;
     bool isClosed = false;
+    std::string mistake; // of this rank, for which the connection was closed
+    int64_t earlyBytes = 0;
     std::deque<Outgoing> outgoing;
     std::map<int32_t, std::deque<Request *>> receives;
     std::map<int32_t, std::deque<std::vector<char>>> early;
@@ -66,7 +69,7 @@ private:
   };
 
   void progress();
-  void close(Peer &peer);
+  void close(Peer &peer, const std::string &why = {});
   void read(Peer &peer);
   bool readSome(Peer &peer, char *data, size_t bytes);
   void beginContents(Peer &peer);
