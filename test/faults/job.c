@@ -2,15 +2,15 @@
 |*
 |* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 |*
-|* job GROUP STAGE TIMEOUT FAULT@MOMENT[.STEP][+COUNT]:RANK
+|* job GROUP STAGE TIMEOUT FAULT@MOMENT[.VISIT][+COUNT]:RANK
 |*
 |* GROUP is threads or tcp; a program with WITH_MPI has ranks of MPI. STAGE is
 |* one or two. Each rank makes two steps, and prints the result of each call
 |* that failed. A rank that makes all calls prints a hash of its parameters.
 |*
-|* Rank RANK has the fault when it reaches MOMENT of STEP (0 or 1). With COUNT,
-|* it has the fault in the COUNT-th message, or allocation, from then on. Each
-|* moment is a call. Faults:
+|* Rank RANK has the fault when it comes to MOMENT, which is a call, for the
+|* VISIT-th time, from 0 on. With COUNT, it has the fault in the COUNT-th
+|* message, or allocation, of this call. Faults:
 |*
 |*   none
 |*   kill    the process gets SIGKILL
@@ -51,7 +51,7 @@
 static struct {
   char kind[16];
   char moment[16];
-  int step;
+  int visit;
   int count;
   int rank;
 } fault;
@@ -108,7 +108,7 @@ static void reach(const char *moment) {
   if (me != fault.rank)
     return;
   has_fault_begun = 0;
-  if (strcmp(moment, fault.moment) != 0 || moments_reached++ != fault.step)
+  if (strcmp(moment, fault.moment) != 0 || moments_reached++ != fault.visit)
     return;
   has_fault_begun = 1;
   if (fault.count == 0)
@@ -138,7 +138,12 @@ int accept4(int socket, struct sockaddr *address, socklen_t *length,
 }
 #endif
 
-/* operator new(size_t), which throws std::bad_alloc. */
+/* operator new(size_t), which throws std::bad_alloc. The address sanitizer has
+   one of its own. */
+#if !defined(__has_feature)
+#define __has_feature(NAME) 0
+#endif
+#if !defined(__SANITIZE_ADDRESS__) && !__has_feature(address_sanitizer)
 extern void throw_bad_alloc(void) __asm__("_ZSt17__throw_bad_allocv");
 extern void *allocate(size_t bytes) __asm__("_Znwm");
 void *allocate(size_t bytes) {
@@ -147,6 +152,7 @@ void *allocate(size_t bytes) {
     throw_bad_alloc();
   return data;
 }
+#endif
 
 /*===----------------------------------------------------------------------===*\
 |* The job
@@ -302,14 +308,14 @@ static int run_threads(void) {
   return zero_rt_group_destroy(group) != ZERO_RT_OK;
 }
 
-/* KIND@MOMENT[.STEP][+COUNT]:RANK */
+/* KIND@MOMENT[.VISIT][+COUNT]:RANK */
 static int parse_fault(const char *text) {
   int done = 0;
   if (sscanf(text, "%15[a-z]@%15[a-z]%n", fault.kind, fault.moment, &done) != 2)
     return 0;
   text += done;
   if (*text == '.')
-    fault.step = (int)strtol(text + 1, (char **)&text, 10);
+    fault.visit = (int)strtol(text + 1, (char **)&text, 10);
   if (*text == '+')
     fault.count = (int)strtol(text + 1, (char **)&text, 10);
   if (*text != ':')

@@ -20,13 +20,12 @@ using namespace zero_rt;
 
 /// A send of at most this size is copied, so it is done at once.
 static constexpr int64_t mostCopied = 4096;
-/// The runtime uses a few channels. The messages of one rank that nobody has
-/// received take at most so many bytes.
+/// The runtime uses a few channels.
 static constexpr int64_t mostChannels = 16;
-static constexpr int64_t mostEarlyBytes = int64_t(1) << 30;
 
-Connections::Connections(int32_t rank, std::vector<Socket> &sockets)
-    : rank(rank), peers(sockets.size()) {
+Connections::Connections(int32_t rank, std::vector<Socket> &sockets,
+                         int64_t mostEarlyBytes)
+    : rank(rank), mostEarlyBytes(mostEarlyBytes), peers(sockets.size()) {
   for (size_t r = 0; r < peers.size(); ++r) {
     peers[r].socket = std::move(sockets[r]);
     peers[r].isClosed = int32_t(r) == rank;

@@ -25,7 +25,10 @@ class Connections {
 public:
   /// |sockets| are by rank; the entry of this rank is null. They stay with the
   /// caller if the constructor throws.
-  Connections(int32_t rank, std::vector<Socket> &sockets);
+  /// The messages of one rank that nobody has received take at most
+  /// |mostEarlyBytes|; the default is more than the slice of any bucket.
+  Connections(int32_t rank, std::vector<Socket> &sockets,
+              int64_t mostEarlyBytes = int64_t(1) << 32);
   ~Connections();
 
   /// The transport with |connections| as its context, which `destroy` deletes.
@@ -80,6 +83,7 @@ private:
   void cancel(Request *request);
 
   int32_t rank;
+  int64_t mostEarlyBytes;
   std::vector<Peer> peers;
   uint64_t bytesSent = 0;
   std::string message;

@@ -242,7 +242,7 @@ zero_rt_status Meeting::callOn(int32_t rank,
                                const std::vector<Address> &addresses, int port,
                                const Contact &contact) {
   size_t index = size_t(rank);
-  std::string why;
+  std::string why = "it has no address that this rank can use";
   while (true) {
     for (const Address &address : addresses) {
       bool isFinal = false;
@@ -253,7 +253,8 @@ zero_rt_status Meeting::callOn(int32_t rank,
         descriptors[index] = sockets[index].get();
         return ZERO_RT_OK;
       }
-      if (isFinal || status != ZERO_RT_TIMEOUT)
+      // Another rank may listen at an address that is not of this network.
+      if (status != ZERO_RT_TIMEOUT && (rank == 0 || !isFinal))
         return status;
       why = lastMessage();
       if (rank && waitFor(descriptors[0], POLLIN, Deadline()))

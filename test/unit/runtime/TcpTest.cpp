@@ -408,7 +408,8 @@ public:
     EXPECT_TRUE(theirs.connect(loopback, listener.port(), end, -1, why));
     std::vector<Socket> sockets(2);
     sockets[1] = listener.accept(from);
-    transport = Connections::makeTransport(new Connections(0, sockets));
+    transport = Connections::makeTransport(
+        new Connections(0, sockets, /*mostEarlyBytes=*/1 << 20));
   }
   ~Liar() { transport.destroy(transport.context); }
 
@@ -455,11 +456,10 @@ TEST(Tcp, MessagesThatNobodyReceivesAreBounded) {
   Liar liar;
   std::thread sender([&] {
     for (int i = 0; i < 5; ++i)
-      liar.send(ZERO_RT_TRANSPORT_MOST_BYTES, 1,
-                size_t(ZERO_RT_TRANSPORT_MOST_BYTES));
+      liar.send(1 << 18, i, 1 << 18);
   });
   liar.expectMistake(
-      "rank 1 sent more than 1024 MiB that this rank has not received");
+      "rank 1 sent more than 1 MiB that this rank has not received");
   sender.join();
 }
 
