@@ -30,10 +30,10 @@ struct Report {
   uint64_t planHash = 0;
   uint64_t contentHash = 0; // 0: the library was not opened by path
   zero_rt_status status = ZERO_RT_OK;
-  bool isImmediate = false;
+  int8_t isImmediate = 0; // 0 or 1
   char device[27] = "";
   char name[60] = "";
-  char message[512] = "";
+  char message[516] = "";
 };
 
 } // namespace
@@ -177,11 +177,10 @@ static zero_rt_status judge(const std::vector<Report> &reports, int32_t rank) {
   return ZERO_RT_OK;
 }
 
-zero_rt_status calls::step_create(Runtime *runtime,
-                                  const zero_rt_library *library,
-                                  const void *options, Step **out_step) {
-  if (out_step)
-    *out_step = nullptr;
+/// Sets |hasAgreed| once all ranks know the same about the step.
+static zero_rt_status create(Runtime *runtime, const zero_rt_library *library,
+                             const void *options, Step **out_step,
+                             bool &hasAgreed) {
   std::vector<Report> reports(size_t(runtime->ranks));
   std::unique_ptr<::zero_rt_step> handle;
   std::unique_ptr<Step> step;
@@ -209,12 +208,33 @@ zero_rt_status calls::step_create(Runtime *runtime,
   Tag tag = {"step_create", nullptr, 0, ZERO_RT_F64, ZERO_RT_F64, 0};
   ZERO_RT_TRY(communicator.exchange(tag, &mine, reports.data(),
                                     int64_t(sizeof(Report))));
+  hasAgreed = true;
+  for (Report &report : reports) {
+    report.device[sizeof(report.device) - 1] = 0;
+    report.name[sizeof(report.name) - 1] = 0;
+    report.message[sizeof(report.message) - 1] = 0;
+  }
   ZERO_RT_TRY(judge(reports, runtime->rank));
   step->id = communicator.position();
   ZERO_RT_TRY(guarded("step_create", [&] { return joinGroups(*step); }));
   step->handle = giveOut(std::move(handle), step.get());
   *out_step = step.release();
   return ZERO_RT_OK;
+}
+
+zero_rt_status calls::step_create(Runtime *runtime,
+                                  const zero_rt_library *library,
+                                  const void *options, Step **out_step) {
+  if (out_step)
+    *out_step = nullptr;
+  bool hasAgreed = false;
+  zero_rt_status status = guarded("step_create", [&] {
+    return create(runtime, library, options, out_step, hasAgreed);
+  });
+  // The other ranks wait for a rank that was out of memory before that.
+  if (status && !hasAgreed)
+    runtime->communicator->giveUp(status, lastMessage());
+  return status;
 }
 
 zero_rt_status calls::step_destroy(Step *step) {

@@ -11,6 +11,8 @@
 #include "core/status.h"
 #include "core/thread_pool.h"
 
+#include <algorithm>
+
 using namespace zero_rt;
 
 /// The bytes that are received from one rank before they are summed.
@@ -70,6 +72,10 @@ zero_rt_status ProcessCommunicator::compare(const Tag &tag, const Header &mine,
                                             size_t member, bool &isAgain) {
   const Header &theirs = headers[member];
   int32_t rank = members[member];
+  if (!isValid(theirs))
+    return breakWith(ZERO_RT_MISMATCH,
+                     "rank " + std::to_string(rank) +
+                         " sent bytes that are no header of a collective");
   isAgain = theirs.kind != Header::Collective;
   if (theirs.kind == Header::LeftStep) {
     link->noteEnd(rank, theirs.step);
@@ -101,13 +107,27 @@ zero_rt_status ProcessCommunicator::look(const Tag &tag, Transfers &transfers) {
 }
 
 /// Whether transfers that wait for |ranks| can still succeed.
-zero_rt_status
-ProcessCommunicator::checkHope(const Tag &tag, Deadline end,
-                               const std::vector<int32_t> &ranks) {
+zero_rt_status ProcessCommunicator::checkHope(const Tag &tag,
+                                              Patience &patience,
+                                              std::vector<int32_t> ranks) {
   ZERO_RT_TRY(link->check(/*waits=*/true));
   ZERO_RT_TRY(records->look());
-  if (std::chrono::steady_clock::now() < end)
+  Deadline now = std::chrono::steady_clock::now();
+  if (now < patience.end)
     return ZERO_RT_OK;
+  Notes &notes = records->notes;
+  // A rank may wait for the missing rank in an earlier collective. It answers,
+  // and is not to blame.
+  constexpr auto grace = std::chrono::milliseconds(100);
+  if (!patience.hasAsked)
+    ZERO_RT_TRY(notes.ask(ranks));
+  patience.hasAsked = true;
+  if (now < patience.end + grace)
+    return ZERO_RT_OK;
+  auto answered = [&](int32_t rank) { return notes.hasAnswered(rank); };
+  if (!std::all_of(ranks.begin(), ranks.end(), answered))
+    ranks.erase(std::remove_if(ranks.begin(), ranks.end(), answered),
+                ranks.end());
   return breakWith(ZERO_RT_TIMEOUT, describeMissing(tag, timeoutMs, ranks));
 }
 
@@ -138,7 +158,7 @@ zero_rt_status ProcessCommunicator::enter(const Tag &tag) {
     ZERO_RT_TRY(
         transfers.send(members[m], CollectiveChannel, &mine, sizeof(Header)));
   }
-  Deadline end = deadline();
+  Patience patience(timeoutMs);
   for (Pause pause;; pause()) {
     ZERO_RT_TRY(look(tag, transfers));
     std::vector<int32_t> ranks;
@@ -165,14 +185,14 @@ zero_rt_status ProcessCommunicator::enter(const Tag &tag) {
     for (int32_t member : members)
       if (ranks.empty() && !transfers.isDoneWith(member))
         ranks.push_back(member); // it does not receive either
-    ZERO_RT_TRY(checkHope(tag, end, ranks));
+    ZERO_RT_TRY(checkHope(tag, patience, std::move(ranks)));
   }
 }
 
 /// Waits for |transfers|. A rank may die after it has entered.
 zero_rt_status ProcessCommunicator::finish(const Tag &tag,
                                            Transfers &transfers) {
-  Deadline end = deadline();
+  Patience patience(timeoutMs);
   for (Pause pause;; pause()) {
     ZERO_RT_TRY(look(tag, transfers));
     if (transfers.isDone())
@@ -181,7 +201,7 @@ zero_rt_status ProcessCommunicator::finish(const Tag &tag,
     for (int32_t member : members)
       if (!transfers.isDoneWith(member))
         ranks.push_back(member);
-    ZERO_RT_TRY(checkHope(tag, end, ranks));
+    ZERO_RT_TRY(checkHope(tag, patience, std::move(ranks)));
   }
 }
 
@@ -328,6 +348,12 @@ zero_rt_status ProcessCommunicator::joinStep(uint64_t step) {
 void ProcessCommunicator::leaveStep(uint64_t step) {
   sayFarewell(Header::LeftStep, step);
   records->leave(step);
+}
+
+void ProcessCommunicator::giveUp(zero_rt_status code, const char *message) {
+  if (!link->isBroken())
+    (void)breakWith(code,
+                    "rank " + std::to_string(link->rank()) + ": " + message);
 }
 
 void ProcessCommunicator::sayFarewell(Header::Kind kind, uint64_t step) {

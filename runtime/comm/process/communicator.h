@@ -52,16 +52,21 @@ public:
   uint64_t position() const override { return link->sequence; }
   zero_rt_status joinStep(uint64_t step) override;
   void leaveStep(uint64_t step) override;
+  void giveUp(zero_rt_status code, const char *message) override;
 
 private:
   bool isWhole() const { return int32_t(members.size()) == link->ranks(); }
   Range slice(const Tag &tag, size_t owner) const {
     return ownedSlice(tag.elements, int32_t(owner), int32_t(members.size()));
   }
-  Deadline deadline() const {
-    return std::chrono::steady_clock::now() +
-           std::chrono::milliseconds(timeoutMs);
-  }
+  /// How long a rank waits for others.
+  struct Patience {
+    explicit Patience(int64_t timeoutMs)
+        : end(std::chrono::steady_clock::now() +
+              std::chrono::milliseconds(timeoutMs)) {}
+    Deadline end;
+    bool hasAsked = false; // which of the others wait, too
+  };
   zero_rt_status breakWith(zero_rt_status code, const std::string &message) {
     return link->breakWith(code, message);
   }
@@ -69,8 +74,8 @@ private:
   zero_rt_status compare(const Tag &tag, const Header &mine, size_t member,
                          bool &isAgain);
   zero_rt_status breakAsLeft(const Tag &tag, int32_t rank, const char *owner);
-  zero_rt_status checkHope(const Tag &tag, Deadline end,
-                           const std::vector<int32_t> &ranks);
+  zero_rt_status checkHope(const Tag &tag, Patience &patience,
+                           std::vector<int32_t> ranks);
   zero_rt_status look(const Tag &tag, Transfers &transfers);
   zero_rt_status finish(const Tag &tag, Transfers &transfers);
   zero_rt_status reduceOwnSlice(const Tag &tag, Program &program,

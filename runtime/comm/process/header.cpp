@@ -7,6 +7,7 @@
 #include "comm/process/header.h"
 
 #include <cstdio>
+#include <cstring>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -32,6 +33,16 @@ Header zero_rt::makeHeader(const Tag &tag, uint64_t group, uint64_t sequence) {
                 tag.operation);
   std::snprintf(header.name, sizeof(header.name), "%s", name);
   return header;
+}
+
+bool zero_rt::isValid(const Header &header) {
+  auto isText = [](const char *text, size_t size) {
+    return std::memchr(text, 0, size) != nullptr;
+  };
+  return header.kind >= Header::Collective &&
+         header.kind <= Header::LeftRuntime && header.elements >= 0 &&
+         isText(header.operation, sizeof(header.operation)) &&
+         isText(header.name, sizeof(header.name));
 }
 
 Tag zero_rt::tagOf(const Header &header) {

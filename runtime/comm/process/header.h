@@ -33,6 +33,9 @@ uint64_t numberOf(const std::vector<int32_t> &members, uint64_t step);
 /// |tag| of collective |sequence| of |group|.
 Header makeHeader(const Tag &tag, uint64_t group, uint64_t sequence);
 
+/// Whether another rank can have made |header|, which came over a transport.
+bool isValid(const Header &header);
+
 /// The tag that |header| was made of, as far as it fits. |header| must outlive
 /// the tag.
 Tag tagOf(const Header &header);

@@ -41,13 +41,19 @@ void Link::listen() {
     listener.request = nullptr;
     heardAt = std::chrono::steady_clock::now();
     news = listener.notice;
+    news.text[sizeof(news.text) - 1] = 0;
+    if (news.code <= ZERO_RT_OK || news.code > ZERO_RT_DEVICE_FAILED)
+      news.code = ZERO_RT_INTERNAL;
   }
 }
 
 zero_rt_status Link::breakWith(zero_rt_status code,
                                const std::string &message) {
+  // This error may be a consequence of what other ranks have told. A rank that
+  // gives up tells the others before it leaves.
+  if (this->code == ZERO_RT_OK)
+    listen();
   if (this->code == ZERO_RT_OK && news.code) {
-    // This error may be a consequence of what other ranks have told.
     this->code = news.code;
     brokenBy = news.text;
     isToldHere = true;
@@ -94,7 +100,8 @@ zero_rt_status Link::checkTransport(zero_rt_status status) {
     return ZERO_RT_OK;
   if (status == ZERO_RT_TIMEOUT)
     return fail(status, "%s", transport.error(transport.context));
-  return breakWith(status, transport.error(transport.context));
+  return breakWith(status, "rank " + std::to_string(rank()) + ": " +
+                               transport.error(transport.context));
 }
 
 void Link::noteStep(uint64_t step) {

@@ -14,6 +14,27 @@
 
 using namespace zero_rt;
 
+/// The messages of one rank that the caller has not asked for take at most so
+/// many bytes.
+static constexpr int64_t mostUnreadBytes = int64_t(1) << 34;
+
+Letter PostOffice::Envelope::letter() const {
+  Letter letter;
+  letter.step = step;
+  letter.window = window;
+  letter.activation = activation;
+  letter.isGradient = isGradient != 0;
+  letter.isHeader = isHeader != 0;
+  letter.microBatch = microBatch;
+  return letter;
+}
+
+bool PostOffice::Envelope::isValid() const {
+  auto isFlag = [](int32_t flag) { return flag == 0 || flag == 1; };
+  return bytes >= 0 && isFlag(isGradient) && isFlag(isHeader) &&
+         isFlag(hasLeft) && (bytes == 0 || !hasLeft);
+}
+
 static Deadline after(int64_t milliseconds) {
   return std::chrono::steady_clock::now() +
          std::chrono::milliseconds(milliseconds);
@@ -47,6 +68,27 @@ zero_rt_status PostOffice::post(int32_t to, const Envelope &envelope,
                                envelope.bytes);
 }
 
+zero_rt_status PostOffice::checkEnvelope(int32_t from,
+                                         const Envelope &envelope) {
+  std::string sender = "rank " + std::to_string(from);
+  if (!envelope.isValid())
+    return link.breakWith(ZERO_RT_MISMATCH,
+                          sender + " sent bytes that are no activation");
+  if (envelope.bytes > mostUnreadBytes - unreadBytes[from])
+    return link.breakWith(
+        ZERO_RT_MISMATCH,
+        sender + " sent more than " + std::to_string(mostUnreadBytes >> 30) +
+            " GiB of activations that rank " + std::to_string(link.rank()) +
+            " has not received");
+  return ZERO_RT_OK;
+}
+
+auto PostOffice::erase(decltype(unread)::iterator message)
+    -> decltype(unread)::iterator {
+  unreadBytes[message->first.second] -= int64_t(message->second.size());
+  return unread.erase(message);
+}
+
 /// Advances the receive from rank |from|. Sets |isMore| if another message may
 /// follow.
 zero_rt_status PostOffice::pollFrom(int32_t from, bool &isMore) {
@@ -68,19 +110,21 @@ zero_rt_status PostOffice::pollFrom(int32_t from, bool &isMore) {
     return ZERO_RT_OK;
   isMore = true;
   if (!next.isOpened) {
+    ZERO_RT_TRY(checkEnvelope(from, envelope));
     // The allocation comes first: if it fails, nothing changes.
     next.contents.resize(size_t(envelope.bytes));
     next.isOpened = true;
     return next.transfers.receive(from, MailChannel, next.contents.data(),
                                   envelope.bytes);
   }
-  const Letter &letter = envelope.letter;
+  Letter letter = envelope.letter();
   auto first = wanted.find(letter.step);
   if (envelope.hasLeft)
     link.noteEnd(from, letter.step);
   else if (!link.isOver(letter.step) &&
-           (first == wanted.end() || letter.window >= first->second))
-    unread[{letter, from}] = std::move(next.contents);
+           (first == wanted.end() || letter.window >= first->second) &&
+           unread.try_emplace({letter, from}, std::move(next.contents)).second)
+    unreadBytes[from] += envelope.bytes;
   next.contents = {};
   next.isOpened = next.isAwaited = false;
   return ZERO_RT_OK;
@@ -109,7 +153,15 @@ zero_rt_status PostOffice::send(int32_t to, const Letter &letter,
                                 const void *data, int64_t bytes) {
   link.noteStep(letter.step);
   ZERO_RT_TRY(poll());
-  return post(to, {letter, bytes, false}, data);
+  Envelope envelope;
+  envelope.bytes = bytes;
+  envelope.step = letter.step;
+  envelope.window = letter.window;
+  envelope.microBatch = letter.microBatch;
+  envelope.activation = letter.activation;
+  envelope.isGradient = letter.isGradient;
+  envelope.isHeader = letter.isHeader;
+  return post(to, envelope, data);
 }
 
 zero_rt_status PostOffice::receive(int32_t from, const Letter &letter,
@@ -125,9 +177,12 @@ zero_rt_status PostOffice::receive(int32_t from, const Letter &letter,
     if (it != unread.end())
       break;
     bool hasLeft = link.hasEnded(from, letter.step);
-    if (hasLeft || incoming.at(from).isOver)
+    if (hasLeft || incoming.at(from).isOver) {
+      // The rank may have told why.
+      ZERO_RT_TRY(link.check());
       return fail(ZERO_RT_TIMEOUT, "%s will not come: rank %d %s", what, from,
                   hasLeft ? "destroyed its step" : "is gone");
+    }
     if (std::chrono::steady_clock::now() >= end)
       return fail(ZERO_RT_TIMEOUT,
                   "%s did not come from rank %d within %lld ms", what, from,
@@ -138,7 +193,7 @@ zero_rt_status PostOffice::receive(int32_t from, const Letter &letter,
                 what, (long long)bytes, from, (long long)it->second.size());
   if (bytes)
     std::memcpy(data, it->second.data(), size_t(bytes));
-  unread.erase(it);
+  erase(it);
   return ZERO_RT_OK;
 }
 
@@ -164,21 +219,21 @@ void PostOffice::dropUnread(uint64_t step, int64_t window) {
   for (auto it = unread.begin(); it != unread.end();) {
     const Letter &letter = it->first.first;
     bool isOld = letter.step == step && letter.window <= window;
-    it = isOld ? unread.erase(it) : std::next(it);
+    it = isOld ? erase(it) : std::next(it);
   }
 }
 
 void PostOffice::leaveStep(uint64_t step, int64_t timeoutMs) {
   Envelope farewell;
-  farewell.letter.step = step;
-  farewell.hasLeft = true;
+  farewell.step = step;
+  farewell.hasLeft = 1;
   for (const auto &[rank, next] : incoming)
     if (!link.isBroken())
       (void)post(rank, farewell, nullptr);
   // The process may end now, so the messages must be sent.
   Deadline end = after(timeoutMs);
   auto isWaitedFor = [&](const Outgoing &letter) {
-    return !letter.envelope.hasLeft && letter.envelope.letter.step == step &&
+    return !letter.envelope.hasLeft && letter.envelope.step == step &&
            !link.hasEnded(letter.to, step);
   };
   for (Pause pause; !link.isBroken() && !poll(); pause())

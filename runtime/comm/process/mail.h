@@ -41,10 +41,18 @@ private:
   /// The header of a message. Without a message, it says that its sender has
   /// left.
   struct Envelope {
-    Letter letter;
     int64_t bytes = 0;
-    bool hasLeft = false;
+    uint64_t step = 0;
+    int64_t window = 0;
+    int64_t microBatch = 0;
+    int32_t activation = 0;
+    int32_t isGradient = 0; // 0 or 1, as the next two
+    int32_t isHeader = 0;
+    int32_t hasLeft = 0;
+    Letter letter() const;
+    bool isValid() const;
   };
+  static_assert(sizeof(Envelope) == 48, "padding would be sent");
   struct Outgoing {
     explicit Outgoing(Link &link) : transfers(link) {}
     Envelope envelope;
@@ -66,11 +74,15 @@ private:
   /// Notes all messages that have been received and sent.
   zero_rt_status poll();
   zero_rt_status pollFrom(int32_t from, bool &isMore);
+  zero_rt_status checkEnvelope(int32_t from, const Envelope &envelope);
 
   Link &link;
   std::list<Outgoing> outgoing;
   std::map<int32_t, Incoming> incoming; // by rank
   std::map<std::pair<Letter, int32_t>, std::vector<char>> unread;
+  std::map<int32_t, int64_t> unreadBytes; // by rank
+  /// Erases a message of `unread`; returns the next one.
+  decltype(unread)::iterator erase(decltype(unread)::iterator message);
   /// By step: the first window whose messages are still needed.
   std::map<uint64_t, int64_t> wanted;
 };

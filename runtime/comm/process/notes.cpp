@@ -6,7 +6,10 @@
 
 #include "comm/process/notes.h"
 
+#include "comm/process/header.h"
 #include "core/status.h"
+
+#include <cstring>
 
 using namespace zero_rt;
 
@@ -14,6 +17,18 @@ Notes::Notes(Link &link) : link(link) {
   for (int32_t rank = 0; rank < link.ranks(); ++rank)
     if (rank != link.rank())
       incoming.emplace(rank, link);
+}
+
+/// Whether another rank can have made |note|.
+static bool isNote(const Note &note) {
+  if (note.kind < 0 || note.kind >= Note::NumKinds || note.bytes < 0 ||
+      note.bytes > int32_t(sizeof(note.data)))
+    return false;
+  if (note.kind != Note::Called)
+    return true;
+  Header header;
+  std::memcpy(&header, note.data, sizeof(header));
+  return note.bytes == int32_t(sizeof(header)) && isValid(header);
 }
 
 zero_rt_status Notes::send(int32_t to, const Note &note) {
@@ -29,6 +44,24 @@ void Notes::sendToAll(const Note &note) {
   for (const auto &[rank, next] : incoming)
     if (!link.isBroken())
       (void)send(rank, note);
+}
+
+zero_rt_status Notes::tell(int32_t to, Note::Kind kind) {
+  Note note;
+  note.kind = kind;
+  return send(to, note);
+}
+
+zero_rt_status Notes::ask(const std::vector<int32_t> &ranks) {
+  for (int32_t rank : ranks) {
+    incoming.at(rank).hasAnswered = false;
+    ZERO_RT_TRY(tell(rank, Note::Ask));
+  }
+  return ZERO_RT_OK;
+}
+
+bool Notes::hasAnswered(int32_t rank) const {
+  return incoming.at(rank).hasAnswered;
 }
 
 zero_rt_status Notes::pollFrom(int32_t from, Incoming &next) {
@@ -47,9 +80,15 @@ zero_rt_status Notes::pollFrom(int32_t from, Incoming &next) {
     if (!next.transfers.isDone())
       break;
     next.isAwaited = false;
-    size_t kind = size_t(next.note.kind);
-    if (kind < readers.size() && readers[kind])
-      readers[kind](from, next.note);
+    if (!isNote(next.note))
+      return link.breakWith(ZERO_RT_MISMATCH,
+                            "rank " + std::to_string(from) +
+                                " sent bytes that are no note");
+    next.hasAnswered |= next.note.kind == Note::Answer;
+    if (next.note.kind == Note::Ask)
+      ZERO_RT_TRY(tell(from, Note::Answer));
+    if (const Reader &reader = readers[size_t(next.note.kind)])
+      reader(from, next.note);
   }
   return ZERO_RT_OK;
 }

@@ -29,6 +29,8 @@ struct Note {
     Waiting,   // a rank waits in a collective, and asks who is there
     Came,      // the answer
     LeftGroup, // the rank queues no more collectives of a step
+    Ask,       // a rank has waited for too long, and asks who is in a call
+    Answer,
     NumKinds
   };
   int32_t kind = Record;
@@ -55,6 +57,11 @@ public:
   void sendToAll(const Note &note);
   /// Gives the received notes to their readers.
   zero_rt_status poll();
+  /// Asks each of |ranks| whether it is in a call of the runtime. A rank
+  /// answers when it looks.
+  zero_rt_status ask(const std::vector<int32_t> &ranks);
+  /// Whether |rank| has answered since this rank asked.
+  bool hasAnswered(int32_t rank) const;
   /// Whether no more notes of |rank| will arrive.
   bool isGone(int32_t rank) const;
 
@@ -71,8 +78,10 @@ private:
     Note note;
     bool isAwaited = false;
     bool isGone = false;
+    bool hasAnswered = false;
     Transfers transfers; // goes first
   };
+  zero_rt_status tell(int32_t to, Note::Kind kind);
   zero_rt_status pollFrom(int32_t from, Incoming &next);
 
   std::array<Reader, Note::NumKinds> readers;

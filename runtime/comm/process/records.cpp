@@ -104,6 +104,10 @@ zero_rt_status Records::collect(uint64_t step, uint64_t turn, void *all,
     if (rank != notes.link.rank()) {
       ZERO_RT_TRY(await(state, rank, turn, end));
       note = &state.theirs[rank];
+      if (note->bytes != bytes)
+        return fail(ZERO_RT_MISMATCH,
+                    "rank %d sent a record of %d bytes, expected %lld", rank,
+                    note->bytes, (long long)bytes);
     }
     std::memcpy(static_cast<char *>(all) + rank * bytes, note->data,
                 size_t(bytes));

@@ -37,6 +37,8 @@ public:
   /// Declares that this rank keeps and collects nothing more of |step|.
   void leave(uint64_t step);
 
+  Notes &notes;
+
 private:
   struct Step {
     Note mine;
@@ -48,7 +50,6 @@ private:
   zero_rt_status answer(Step &step, int32_t to);
   zero_rt_status await(Step &step, int32_t rank, uint64_t turn, Deadline end);
 
-  Notes &notes;
   std::map<uint64_t, Step> steps;
 };
 

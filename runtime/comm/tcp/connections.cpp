@@ -20,9 +20,12 @@ using namespace zero_rt;
 
 /// A send of at most this size is copied, so it is done at once.
 static constexpr int64_t mostCopied = 4096;
+/// The runtime uses a few channels.
+static constexpr int64_t mostChannels = 16;
 
-Connections::Connections(int32_t rank, std::vector<Socket> sockets)
-    : rank(rank), peers(sockets.size()) {
+Connections::Connections(int32_t rank, std::vector<Socket> &sockets,
+                         int64_t mostEarlyBytes)
+    : rank(rank), mostEarlyBytes(mostEarlyBytes), peers(sockets.size()) {
   for (size_t r = 0; r < peers.size(); ++r) {
     peers[r].socket = std::move(sockets[r]);
     peers[r].isClosed = int32_t(r) == rank;
@@ -30,19 +33,34 @@ Connections::Connections(int32_t rank, std::vector<Socket> sockets)
 }
 
 Connections::~Connections() {
-  // The last messages must be sent.
-  Deadline end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+  // The last messages must be sent. A rank that has stopped reads nothing.
+  constexpr auto patience = std::chrono::milliseconds(200);
   auto isDone = [](const Peer &peer) {
     return peer.isClosed || peer.outgoing.empty();
   };
+  uint64_t before = bytesSent;
+  Deadline end = std::chrono::steady_clock::now() + patience;
   for (progress(); !std::all_of(peers.begin(), peers.end(), isDone) &&
                    std::chrono::steady_clock::now() < end;
-       progress())
+       progress()) {
+    if (std::exchange(before, bytesSent) != bytesSent)
+      end = std::chrono::steady_clock::now() + patience;
     std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
   for (Peer &peer : peers)
     if (!peer.isClosed)
       ::shutdown(peer.socket.get(), SHUT_WR);
   progress();
+}
+
+/// Ends the connection at once. |why| is the mistake of the other rank, if it
+/// made one.
+void Connections::close(Peer &peer, const std::string &why) {
+  if (peer.mistake.empty())
+    peer.mistake = why;
+  peer.isClosed = true;
+  peer.outgoing.clear();
+  peer.socket = Socket();
 }
 
 //===----------------------------------------------------------------------===//
@@ -88,35 +106,45 @@ bool Connections::readSome(Peer &peer, char *data, size_t bytes) {
 void Connections::read(Peer &peer) {
   while (!peer.isClosed) {
     if (peer.isInFrame) {
-      if (!readSome(peer, reinterpret_cast<char *>(&peer.frame), sizeof(Frame)))
+      if (peer.done < sizeof(Frame) &&
+          !readSome(peer, reinterpret_cast<char *>(&peer.frame), sizeof(Frame)))
         return;
       if (peer.done == sizeof(Frame))
         beginContents(peer);
       continue;
     }
     char *data = peer.target ? peer.target->data : peer.buffer.data();
-    if (!readSome(peer, data, size_t(peer.frame.bytes)))
+    if (peer.done < size_t(peer.frame.bytes) &&
+        !readSome(peer, data, size_t(peer.frame.bytes)))
       return;
     if (peer.done == size_t(peer.frame.bytes))
       endContents(peer);
   }
 }
 
+/// Without memory it throws, and the next call tries again.
 void Connections::beginContents(Peer &peer) {
-  peer.isInFrame = false;
-  peer.done = 0;
-  if (peer.frame.bytes <= 0 ||
-      peer.frame.bytes > ZERO_RT_TRANSPORT_MOST_BYTES) {
-    peer.isClosed = true; // these bytes are no frames
-    return;
-  }
-  auto &receives = peer.receives[int32_t(peer.frame.channel)];
+  const Frame &frame = peer.frame;
+  std::string sender = "rank " + std::to_string(&peer - peers.data());
+  if (frame.bytes <= 0 || frame.bytes > ZERO_RT_TRANSPORT_MOST_BYTES ||
+      frame.channel < 0 || frame.channel >= mostChannels)
+    return close(peer, sender +
+                           " sent bytes that are no message: a length of " +
+                           std::to_string(frame.bytes) + " on channel " +
+                           std::to_string(frame.channel));
+  auto &receives = peer.receives[int32_t(frame.channel)];
   if (!receives.empty() && receives.front()->bytes == peer.frame.bytes) {
     peer.target = receives.front();
     receives.pop_front();
+  } else if (peer.earlyBytes + frame.bytes > mostEarlyBytes) {
+    return close(peer, sender + " sent more than " +
+                           std::to_string(mostEarlyBytes >> 20) +
+                           " MiB that this rank has not received");
   } else {
-    peer.buffer.resize(size_t(peer.frame.bytes));
+    peer.buffer.resize(size_t(frame.bytes));
   }
+  peer.isInFrame = false;
+  peer.done = 0;
 }
 
 void Connections::endContents(Peer &peer) {
@@ -134,6 +162,7 @@ void Connections::endContents(Peer &peer) {
     request->isDone = true;
   } else {
     peer.early[channel].push_back(std::move(peer.buffer));
+    peer.earlyBytes += peer.frame.bytes;
   }
   peer.target = nullptr;
   peer.buffer = {};
@@ -159,11 +188,15 @@ void Connections::write(Peer &peer) {
     header.msg_iovlen = size_t(count);
     ssize_t sent = ::sendmsg(peer.socket.get(), &header, MSG_NOSIGNAL);
     if (sent < 0) {
-      if (errno != EAGAIN && errno != EINTR)
-        peer.isClosed = true;
+      if (errno != EAGAIN && errno != EINTR) {
+        // The rank may have sent its reason before it closed the connection.
+        read(peer);
+        close(peer);
+      }
       return;
     }
     next.done += size_t(sent);
+    bytesSent += uint64_t(sent);
     if (next.done < sizeof(Frame) + bytes)
       return;
     if (next.request)
@@ -191,6 +224,7 @@ zero_rt_status Connections::begin(Request *request, const void *data,
       std::copy(early.front().begin(), early.front().end(), request->data);
     else
       request->status = ZERO_RT_MISMATCH;
+    peer.earlyBytes -= int64_t(early.front().size());
     early.pop_front();
     return ZERO_RT_OK;
   }
@@ -218,8 +252,13 @@ zero_rt_status Connections::test(Request *request, int32_t *outDone) {
   if (!request->isDone)
     progress();
   if (!request->isDone) {
-    if (!peers[size_t(request->rank)].isClosed)
+    const Peer &peer = peers[size_t(request->rank)];
+    if (!peer.isClosed)
       return ZERO_RT_OK;
+    if (!peer.mistake.empty()) {
+      message = peer.mistake;
+      return ZERO_RT_MISMATCH;
+    }
     message = "rank " + std::to_string(request->rank) + " is gone";
     return ZERO_RT_TIMEOUT;
   }
@@ -244,13 +283,19 @@ void Connections::cancel(Request *request) {
   auto &receives = peer.receives[request->channel];
   receives.erase(std::remove(receives.begin(), receives.end(), request),
                  receives.end());
-  for (auto it = peer.outgoing.begin(); it != peer.outgoing.end(); ++it) {
-    if (it->request != request)
+  for (Outgoing &sending : peer.outgoing) {
+    if (sending.request != request)
       continue;
-    // A later receive would take the next message for this one.
-    peer.isClosed = true;
-    ::shutdown(peer.socket.get(), SHUT_RDWR);
-    peer.outgoing.erase(it);
+    // The message still arrives: a later receive would take the next one for
+    // it, and the reason of this rank comes behind it.
+    sending.request = nullptr;
+    zero_rt_status status = guarded("cancel", [&]() -> zero_rt_status {
+      sending.copy.assign(sending.data, sending.data + sending.frame.bytes);
+      sending.data = sending.copy.data();
+      return ZERO_RT_OK;
+    });
+    if (status)
+      close(peer);
     break;
   }
   delete request;

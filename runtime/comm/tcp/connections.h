@@ -23,8 +23,12 @@ namespace zero_rt {
 
 class Connections {
 public:
-  /// |sockets| are by rank; the entry of this rank is null.
-  Connections(int32_t rank, std::vector<Socket> sockets);
+  /// |sockets| are by rank; the entry of this rank is null. They stay with the
+  /// caller if the constructor throws.
+  /// The messages of one rank that nobody has received take at most
+  /// |mostEarlyBytes|; the default is more than the slice of any bucket.
+  Connections(int32_t rank, std::vector<Socket> &sockets,
+              int64_t mostEarlyBytes = int64_t(1) << 32);
   ~Connections();
 
   /// The transport with |connections| as its context, which `destroy` deletes.
@@ -53,6 +57,8 @@ private:
   struct Peer {
     Socket socket;
     bool isClosed = false;
+    std::string mistake; // of this rank, for which the connection was closed
+    int64_t earlyBytes = 0;
     std::deque<Outgoing> outgoing;
     std::map<int32_t, std::deque<Request *>> receives;
     std::map<int32_t, std::deque<std::vector<char>>> early;
@@ -66,6 +72,7 @@ private:
   };
 
   void progress();
+  void close(Peer &peer, const std::string &why = {});
   void read(Peer &peer);
   bool readSome(Peer &peer, char *data, size_t bytes);
   void beginContents(Peer &peer);
@@ -76,7 +83,9 @@ private:
   void cancel(Request *request);
 
   int32_t rank;
+  int64_t mostEarlyBytes;
   std::vector<Peer> peers;
+  uint64_t bytesSent = 0;
   std::string message;
 };
 

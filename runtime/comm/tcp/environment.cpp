@@ -6,6 +6,7 @@
 
 #include "zero_rt/tcp.h"
 
+#include "comm/tcp/authentication.h"
 #include "core/status.h"
 
 #include <cstdio>
@@ -70,6 +71,46 @@ static std::string firstNode(const char *list) {
   return node;
 }
 
+/// Copies |value|, which variable |name| gives, to a field of the options.
+template <size_t size>
+static zero_rt_status copyValue(const char *name, const std::string &value,
+                                char (&out)[size]) {
+  if (value.size() >= size)
+    return fail(ZERO_RT_INVALID_ARGUMENT,
+                "%s gives %zu characters, expected at most %zu", name,
+                value.size(), size - 1);
+  std::snprintf(out, size, "%s", value.c_str());
+  return ZERO_RT_OK;
+}
+
+/// What distinguishes this job from others on the same machines.
+static zero_rt_status readJob(zero_rt_tcp_options &options) {
+  const char *step = std::getenv("SLURM_STEP_ID");
+  for (const char *name :
+       {"ZERO_RT_JOB", "TORCHELASTIC_RUN_ID", "SLURM_JOB_ID", "PMIX_NAMESPACE"})
+    if (const char *value = std::getenv(name)) {
+      std::string job = value;
+      if (step && std::strcmp(name, "SLURM_JOB_ID") == 0)
+        job += std::string(".") + step;
+      return copyValue(name, job, options.job);
+    }
+  return ZERO_RT_OK;
+}
+
+static zero_rt_status readSecretOf(zero_rt_tcp_options &options) {
+  const char *name = "ZERO_RT_SECRET_FILE";
+  std::string secret;
+  if (const char *path = std::getenv(name))
+    ZERO_RT_TRY(readSecret(path, secret));
+  else if (const char *value = std::getenv(name = "ZERO_RT_SECRET"))
+    secret = value;
+  else
+    return ZERO_RT_OK;
+  if (secret.empty())
+    return fail(ZERO_RT_INVALID_ARGUMENT, "%s gives no secret", name);
+  return copyValue(name, secret, options.secret);
+}
+
 ZERO_RT_EXPORT zero_rt_status
 zero_rt_tcp_environment(zero_rt_tcp_options *out_options) {
   ZERO_RT_TRY(checkStruct(out_options, "out_options"));
@@ -92,6 +133,8 @@ zero_rt_tcp_environment(zero_rt_tcp_options *out_options) {
     return fail(ZERO_RT_INVALID_ARGUMENT, "%s is no host: '%s'",
                 host ? "MASTER_ADDR" : "SLURM_JOB_NODELIST", name.c_str());
   std::snprintf(options.host, sizeof(options.host), "%s", name.c_str());
+  ZERO_RT_TRY(readJob(options));
+  ZERO_RT_TRY(readSecretOf(options));
   *out_options = options;
   return ZERO_RT_OK;
 }

@@ -12,13 +12,25 @@
 #include <chrono>
 #include <cstddef>
 #include <string>
+#include <sys/socket.h>
 #include <utility>
 
 namespace zero_rt {
 
 using Deadline = std::chrono::steady_clock::time_point;
+struct Address;
 
-/// Owns a file descriptor. Functions block until the deadline.
+/// Waits until |descriptor| has one of |events|; false after the deadline, or
+/// when |watched| can be read.
+bool waitFor(int descriptor, short events, Deadline deadline, int watched = -1);
+
+/// Whether all bytes were sent or received. Stops when |watched| can be read.
+bool sendAll(int descriptor, const void *data, size_t bytes, Deadline deadline,
+             int watched = -1);
+bool receiveAll(int descriptor, void *data, size_t bytes, Deadline deadline,
+                int watched = -1);
+
+/// Owns a file descriptor, in which no call blocks.
 class Socket {
 public:
   Socket() = default;
@@ -32,22 +44,20 @@ public:
   }
 
   int get() const { return descriptor; }
+  int release() { return std::exchange(descriptor, -1); }
   explicit operator bool() const { return descriptor >= 0; }
 
-  /// Listens on all addresses; port 0 is one that is free.
-  zero_rt_status listen(int port);
+  /// Listens at |address|, or at all addresses; port 0 is one that is free.
+  zero_rt_status listen(const Address *address, int port);
   /// The port that it listens on.
   int port() const;
-  /// Null after the deadline.
-  Socket accept(Deadline deadline, std::string &outAddress);
-  /// Tries until the deadline, since the other side may not listen yet.
-  zero_rt_status connect(const std::string &host, int port, Deadline deadline);
-  /// Whether all bytes were sent or received.
-  bool sendAll(const void *data, size_t bytes, Deadline deadline);
-  bool receiveAll(void *data, size_t bytes, Deadline deadline);
+  /// A connection that waits, or null.
+  Socket accept(Address &outAddress);
+  /// Tries once. |why| is the reason of a failure.
+  bool connect(const Address &address, int port, Deadline deadline, int watched,
+               std::string &why);
 
 private:
-  bool waitFor(short events, Deadline deadline);
   int descriptor = -1;
 };
 

@@ -6,7 +6,7 @@
 //
 // Every call of the C ABI returns a zero_rt_status. The runtime reports
 // failures in no other way: it throws no exception, does not abort, and writes
-// nothing to stderr.
+// nothing to stderr. Exception: a warning about a job without a secret (tcp.h).
 //
 //===----------------------------------------------------------------------===//
 

@@ -8,12 +8,17 @@ it before it is used.
 import random
 import socket
 
-while True:
-    port = random.randrange(10000, 30000)
-    with socket.socket() as s:
-        try:
-            s.bind(("127.0.0.1", port))
-        except OSError:
-            continue
-    print(port)
-    break
+
+def free_port():
+    while True:
+        port = random.randrange(10000, 30000)
+        with socket.socket() as s:
+            try:
+                s.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        return port
+
+
+if __name__ == "__main__":
+    print(free_port())

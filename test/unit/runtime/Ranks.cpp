@@ -7,7 +7,7 @@
 #include "Ranks.h"
 
 #include "ThreadTransport.h"
-#include "comm/tcp/socket.h"
+#include "comm/tcp/address.h"
 #include "core/step.h"
 #include "zero_rt/tcp.h"
 
@@ -46,7 +46,7 @@ int32_t zero_rt::test::findFreePort() {
   for (int tries = 0; tries < 200; ++tries) {
     int32_t port = 10000 + getpid() % 100 * 200 + next++ % 200;
     zero_rt::Socket socket;
-    if (!socket.listen(port))
+    if (!socket.listen(nullptr, port))
       return port;
   }
   ADD_FAILURE() << "no port is free: " << zero_rt_message();
@@ -56,13 +56,14 @@ int32_t zero_rt::test::findFreePort() {
 static void connectOverTcp(std::vector<zero_rt_group *> &groups) {
   auto options = sized<zero_rt_tcp_options>();
   options.ranks = int32_t(groups.size());
-  options.port = findFreePort();
   std::strcpy(options.host, "127.0.0.1");
+  expectOk(zero_rt_tcp_listen(&options));
   std::vector<std::thread> threads;
   for (size_t r = 0; r < groups.size(); ++r)
     threads.emplace_back([&, r] {
       zero_rt_tcp_options mine = options;
       mine.rank = int32_t(r);
+      mine.listener = r == 0 ? options.listener : 0;
       expectOk(zero_rt_tcp_group_create(&mine, &groups[r]));
     });
   for (std::thread &thread : threads)

@@ -13,12 +13,17 @@
 #include "CollectiveBits.h"
 #include "Ranks.h"
 #include "TrainStep.h"
+#include "comm/tcp/address.h"
+#include "comm/tcp/authentication.h"
 #include "comm/tcp/connections.h"
 #include "core/runtime.h"
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <sys/stat.h>
 #include <thread>
+#include <unistd.h>
 
 using namespace zero_rt;
 using namespace zero_rt::test;
@@ -39,11 +44,26 @@ public:
 
 private:
   static void clear() {
-    for (const char *name :
-         {"RANK", "WORLD_SIZE", "SLURM_PROCID", "SLURM_NTASKS",
-          "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "MASTER_ADDR",
-          "MASTER_PORT", "ZERO_RT_PORT", "SLURM_JOB_NODELIST", "LOCAL_RANK",
-          "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK"})
+    for (const char *name : {"RANK",
+                             "WORLD_SIZE",
+                             "SLURM_PROCID",
+                             "SLURM_NTASKS",
+                             "OMPI_COMM_WORLD_RANK",
+                             "OMPI_COMM_WORLD_SIZE",
+                             "MASTER_ADDR",
+                             "MASTER_PORT",
+                             "ZERO_RT_PORT",
+                             "SLURM_JOB_NODELIST",
+                             "LOCAL_RANK",
+                             "SLURM_LOCALID",
+                             "OMPI_COMM_WORLD_LOCAL_RANK",
+                             "ZERO_RT_JOB",
+                             "TORCHELASTIC_RUN_ID",
+                             "SLURM_JOB_ID",
+                             "SLURM_STEP_ID",
+                             "PMIX_NAMESPACE",
+                             "ZERO_RT_SECRET",
+                             "ZERO_RT_SECRET_FILE"})
       ::unsetenv(name);
   }
 };
@@ -149,6 +169,130 @@ TEST(Tcp, NamesTheVariableThatIsWrong) {
                "out_options is null");
 }
 
+TEST(Tcp, ReadsTheJobAndTheSecret) {
+  auto read = [](std::vector<std::pair<const char *, const char *>> given) {
+    given.insert(given.end(), {{"RANK", "0"}, {"WORLD_SIZE", "2"}});
+    Environment environment(given);
+    auto options = sized<zero_rt_tcp_options>();
+    expectOk(zero_rt_tcp_environment(&options));
+    return std::string(options.job) + "/" + options.secret;
+  };
+  EXPECT_EQ(read({}), "/");
+  EXPECT_EQ(read({{"SLURM_JOB_ID", "12"}, {"SLURM_STEP_ID", "3"}}), "12.3/");
+  EXPECT_EQ(read({{"TORCHELASTIC_RUN_ID", "a"}, {"PMIX_NAMESPACE", "b"}}),
+            "a/");
+  EXPECT_EQ(read({{"ZERO_RT_JOB", "7"},
+                  {"SLURM_JOB_ID", "12"},
+                  {"ZERO_RT_SECRET", "from the variable"}}),
+            "7/from the variable");
+}
+
+TEST(Tcp, TheFileOfASecretIsOfOneUser) {
+  char path[] = "/tmp/zero-secret-XXXXXX";
+  int file = ::mkstemp(path);
+  ASSERT_GE(file, 0);
+  ASSERT_EQ(::write(file, "from the file 123\n", 18), 18);
+  std::string secret;
+  expectOk(readSecret(path, secret));
+  EXPECT_EQ(secret, "from the file 123");
+  for (mode_t mode : {0640U, 0604U, 0620U}) {
+    ASSERT_EQ(::fchmod(file, mode), 0);
+    expectStatus(ZERO_RT_INVALID_ARGUMENT, readSecret(path, secret),
+                 "so other users can read it; make that 0600");
+  }
+  ::close(file);
+  ::unlink(path);
+  expectStatus(ZERO_RT_INVALID_ARGUMENT, readSecret(path, secret),
+               "cannot read the secret in '/tmp/zero-secret-");
+  expectStatus(ZERO_RT_INVALID_ARGUMENT, readSecret("/dev/null", secret),
+               "it is no regular file");
+  Environment environment({{"RANK", "0"},
+                           {"WORLD_SIZE", "2"},
+                           {"ZERO_RT_SECRET_FILE", "/nonexistent"}});
+  auto options = sized<zero_rt_tcp_options>();
+  expectStatus(ZERO_RT_INVALID_ARGUMENT, zero_rt_tcp_environment(&options),
+               "cannot read the secret in '/nonexistent'");
+}
+
+/// Two options of two ranks, with secrets and jobs.
+std::vector<zero_rt_tcp_options>
+makePair(const char *secret0, const char *secret1, const char *job0 = "",
+         const char *job1 = "", int64_t timeoutMs = 400) {
+  int32_t port = findFreePort();
+  std::vector<zero_rt_tcp_options> pair = {makeOptions(0, 2, port, timeoutMs),
+                                           makeOptions(1, 2, port, timeoutMs)};
+  std::strcpy(pair[0].secret, secret0);
+  std::strcpy(pair[1].secret, secret1);
+  std::strcpy(pair[0].job, job0);
+  std::strcpy(pair[1].job, job1);
+  return pair;
+}
+
+TEST(Tcp, RanksProveThatTheyHaveTheSecret) {
+  const char *one = "a secret of one job", *other = "a secret of another";
+  expectCreate(makePair(one, one, "7", "7", 20000),
+               {{ZERO_RT_OK, ""}, {ZERO_RT_OK, ""}});
+  expectCreate(makePair(one, other),
+               {{ZERO_RT_TIMEOUT, "rank 1 did not come"},
+                {ZERO_RT_MISMATCH, "has another secret than rank 1"}});
+  expectCreate(
+      makePair("", other),
+      {{ZERO_RT_TIMEOUT, "refused: rank 1 has a secret, and rank 0 has none"},
+       {ZERO_RT_MISMATCH, "rank 1 has a secret, and rank 0 has none"}});
+  expectCreate(makePair(one, one, "7", "8"),
+               {{ZERO_RT_TIMEOUT, "rank 0 at this port is of another job"},
+                {ZERO_RT_MISMATCH, "give each job another port"}});
+  expectCreate(makePair("short", one),
+               {{ZERO_RT_INVALID_ARGUMENT, "has 5 characters, expected at "
+                                           "least 16"},
+                {ZERO_RT_TIMEOUT, "nobody listens at"}});
+}
+
+// RFC 4231, test case 2.
+TEST(Tcp, TheHmacIsTheOneOfTheStandard) {
+  Digest digest;
+  const char *text = "what do ya want for nothing?";
+  expectOk(authenticate("Jefe", text, std::strlen(text), digest));
+  EXPECT_EQ(digest[0], 0x5b);
+  EXPECT_EQ(digest[31], 0x43);
+  Digest other = digest;
+  EXPECT_TRUE(isEqual(digest, other));
+  other[31] ^= 1;
+  EXPECT_FALSE(isEqual(digest, other));
+}
+
+TEST(Tcp, OtherMachinesNeedASecret) {
+  zero_rt_tcp_options options = makeOptions(1, 2, 4000, 300);
+  std::strcpy(options.host, "192.0.2.1"); // of no machine
+  expectCreate({options},
+               {{ZERO_RT_INVALID_ARGUMENT,
+                 "host '192.0.2.1' is 192.0.2.1, which is another machine, and "
+                 "there is no secret; set ZERO_RT_SECRET_FILE"}});
+  // Debian names a host by an address of loopback that is not the usual one.
+  std::vector<zero_rt_tcp_options> pair = makePair("", "", "", "", 20000);
+  std::strcpy(pair[0].host, "127.0.1.1");
+  std::strcpy(pair[1].host, "127.0.1.1");
+  expectCreate(pair, {{ZERO_RT_OK, ""}, {ZERO_RT_OK, ""}});
+  for (zero_rt_tcp_options &one : pair)
+    std::strcpy(one.secret, "a secret of one job");
+  expectCreate(pair, {{ZERO_RT_OK, ""}, {ZERO_RT_OK, ""}});
+}
+
+TEST(Tcp, GroupsOfOneProcessHavePortsOfTheirOwn) {
+  std::vector<zero_rt_tcp_options> options;
+  for (int group = 0; group < 3; ++group) {
+    options.push_back(makeOptions(0, 2, 0));
+    expectOk(zero_rt_tcp_listen(&options.back()));
+    options.push_back(makeOptions(1, 2, options.back().port));
+  }
+  EXPECT_NE(options[0].port, options[2].port);
+  expectCreate(options, std::vector<std::pair<zero_rt_status, const char *>>(
+                            6, {ZERO_RT_OK, ""}));
+  zero_rt_tcp_options late = makeOptions(1, 2, 0);
+  expectStatus(ZERO_RT_INVALID_ARGUMENT, zero_rt_tcp_listen(&late),
+               "only rank 0 has a port that others know");
+}
+
 TEST(Tcp, RefusesBadOptions) {
   auto refuses = [](auto &&change, const char *text) {
     zero_rt_tcp_options options = makeOptions(0, 2, 4000);
@@ -177,7 +321,8 @@ TEST(Tcp, SaysWhoDidNotCome) {
       {makeOptions(0, 4, port, 300), makeOptions(2, 4, port, 300)},
       {{ZERO_RT_TIMEOUT, "did not finish within 300 ms: ranks 1, 3 did "
                          "not come"},
-       {ZERO_RT_TIMEOUT, "rank 0 at 127.0.0.1 port"}});
+       {ZERO_RT_TIMEOUT, "did not finish within 300 ms: ranks 1, 3 did "
+                         "not come"}});
   // A port that only root can have, and nobody wants.
   expectCreate({makeOptions(1, 2, 1, 100)},
                {{ZERO_RT_TIMEOUT, "nobody listens at 127.0.0.1 port"}});
@@ -185,21 +330,45 @@ TEST(Tcp, SaysWhoDidNotCome) {
 
 TEST(Tcp, RanksMustAgreeOnWhoTheyAre) {
   int32_t port = findFreePort();
-  expectCreate({makeOptions(0, 2, port), makeOptions(1, 3, port, 2000)},
-               {{ZERO_RT_MISMATCH, "rank 1 says that there are 3 ranks, rank 0 "
-                                   "that there are 2"},
-                {ZERO_RT_TIMEOUT, "did not say"}});
-  port = findFreePort();
-  expectCreate({makeOptions(0, 3, port), makeOptions(1, 3, port, 2000),
-                makeOptions(1, 3, port, 2000)},
-               {{ZERO_RT_MISMATCH, "two processes say that they are rank 1"},
-                {ZERO_RT_TIMEOUT, "did not say"},
-                {ZERO_RT_TIMEOUT, "did not say"}});
+  const char *text = "rank 1 says that there are 3 ranks, rank 0 that there "
+                     "are 2";
+  // Rank 0 waits for a rank that says the right number.
+  expectCreate({makeOptions(0, 2, port, 500), makeOptions(1, 3, port)},
+               {{ZERO_RT_TIMEOUT, text}, {ZERO_RT_MISMATCH, text}});
+}
+
+TEST(Tcp, TwoProcessesOfOneRankAreOneTooMany) {
+  int32_t port = findFreePort();
+  std::vector<std::thread> threads;
+  std::atomic<int> good{0}, refused{0};
+  for (int32_t rank : {0, 1, 1, 2})
+    threads.emplace_back([&, rank] {
+      // The last rank comes when both of the others have come.
+      if (rank == 2)
+        std::this_thread::sleep_for(std::chrono::milliseconds(300));
+      zero_rt_tcp_options options = makeOptions(rank, 3, port);
+      zero_rt_group *group = nullptr;
+      zero_rt_status status = zero_rt_tcp_group_create(&options, &group);
+      if (status == ZERO_RT_MISMATCH) {
+        ++refused;
+        EXPECT_STREQ(zero_rt_message(),
+                     "two processes say that they are rank 1");
+        return;
+      }
+      expectOk(status);
+      ++good;
+      expectOk(zero_rt_group_destroy(group));
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  EXPECT_EQ(good, 3);
+  EXPECT_EQ(refused, 1);
 }
 
 TEST(Tcp, APortThatIsTakenIsAnError) {
   Socket taken;
-  expectOk(taken.listen(0));
+  Address loopback = Address::loopback();
+  expectOk(taken.listen(&loopback, 0));
   expectCreate({makeOptions(0, 2, taken.port())},
                {{ZERO_RT_INTERNAL, "cannot listen at port"}});
 }
@@ -210,10 +379,15 @@ TEST(Tcp, StrangersDoNotMatter) {
   std::thread stranger([&] {
     Deadline end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
     Socket one, other;
-    expectOk(one.connect("127.0.0.1", port, end));
+    auto connect = [&](Socket &socket) {
+      std::string why;
+      while (!socket.connect(Address::loopback(), port, end, -1, why))
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    };
+    connect(one);
     char text[64] = "GET / HTTP/1.1\r\n\r\n";
-    EXPECT_TRUE(one.sendAll(text, sizeof(text), end));
-    expectOk(other.connect("127.0.0.1", port, end));
+    EXPECT_TRUE(sendAll(one.get(), text, sizeof(text), end));
+    connect(other);
   });
   std::thread rankZero(
       [&] { expectCreate({makeOptions(0, 2, port)}, {{ZERO_RT_OK, ""}}); });
@@ -222,17 +396,84 @@ TEST(Tcp, StrangersDoNotMatter) {
   rankZero.join();
 }
 
+/// A connection to a rank that sends what it likes.
+class Liar {
+public:
+  Liar() {
+    Deadline end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    Socket listener;
+    Address loopback = Address::loopback(), from;
+    std::string why;
+    expectOk(listener.listen(&loopback, 0));
+    EXPECT_TRUE(theirs.connect(loopback, listener.port(), end, -1, why));
+    std::vector<Socket> sockets(2);
+    sockets[1] = listener.accept(from);
+    transport = Connections::makeTransport(
+        new Connections(0, sockets, /*mostEarlyBytes=*/1 << 20));
+  }
+  ~Liar() { transport.destroy(transport.context); }
+
+  void send(int64_t bytes, int64_t channel, size_t sent) {
+    int64_t frame[] = {bytes, channel};
+    std::vector<char> data(sent, 1);
+    Deadline end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    (void)sendAll(theirs.get(), frame, sizeof(frame), end);
+    (void)sendAll(theirs.get(), data.data(), sent, end);
+  }
+
+  /// Receives on another channel until that fails, as |text| says.
+  void expectMistake(const char *text) {
+    char byte = 0;
+    void *request = nullptr;
+    int32_t isDone = 0;
+    zero_rt_status status =
+        transport.receive(transport.context, 1, 5, &byte, 1, &request);
+    Deadline end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (!status && !isDone && std::chrono::steady_clock::now() < end)
+      status = transport.test(transport.context, request, &isDone);
+    EXPECT_EQ(status, ZERO_RT_MISMATCH);
+    EXPECT_NE(std::string(transport.error(transport.context)).find(text),
+              std::string::npos)
+        << transport.error(transport.context);
+    transport.cancel(transport.context, request);
+  }
+
+private:
+  Socket theirs;
+  zero_rt_transport transport;
+};
+
+TEST(Tcp, WhatRanksSendIsChecked) {
+  for (auto [bytes, channel] : std::vector<std::pair<int64_t, int64_t>>{
+           {-1, 0}, {0, 0}, {INT64_MAX, 0}, {8, -1}, {8, 16}, {8, INT64_MIN}}) {
+    Liar liar;
+    liar.send(bytes, channel, 8);
+    liar.expectMistake("rank 1 sent bytes that are no message: a length of ");
+  }
+}
+
+TEST(Tcp, MessagesThatNobodyReceivesAreBounded) {
+  Liar liar;
+  std::thread sender([&] {
+    for (int i = 0; i < 5; ++i)
+      liar.send(1 << 18, i, 1 << 18);
+  });
+  liar.expectMistake(
+      "rank 1 sent more than 1 MiB that this rank has not received");
+  sender.join();
+}
+
 // The connections break, as if the process had died: who waits is told at once.
 TEST(Tcp, ARankThatDiesFreesThoseWhoWait) {
   Deadline end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-  Socket listener, mine, theirs;
-  std::string from;
-  expectOk(listener.listen(0));
-  expectOk(theirs.connect("127.0.0.1", listener.port(), end));
-  mine = listener.accept(end, from);
+  Socket listener, theirs;
+  Address loopback = Address::loopback(), from;
+  std::string why;
+  expectOk(listener.listen(&loopback, 0));
+  ASSERT_TRUE(theirs.connect(loopback, listener.port(), end, -1, why));
   std::vector<Socket> sockets(2);
-  sockets[1] = std::move(mine);
-  auto *connections = new Connections(0, std::move(sockets));
+  sockets[1] = listener.accept(from);
+  auto *connections = new Connections(0, sockets);
   zero_rt_transport transport = Connections::makeTransport(connections);
   zero_rt_group *group = nullptr;
   zero_rt_runtime *runtime = nullptr;

@@ -13,6 +13,8 @@
 #include "Ranks.h"
 #include "ThreadTransport.h"
 #include "TrainStep.h"
+#include "comm/process/header.h"
+#include "comm/process/notes.h"
 #include "core/runtime.h"
 
 #include <thread>
@@ -273,6 +275,63 @@ TEST(Transport, RuntimesMayFollowEachOther) {
                               &cluster.runtimes[size_t(rank)]));
     });
   }
+}
+
+/// What rank 0 says when rank 1 has sent |bytes|, and it then waits for rank 1
+/// in a collective or for a message.
+void expectRefused(int32_t channel, const std::vector<char> &bytes, bool isMail,
+                   zero_rt_status expected, const char *text) {
+  auto network = std::make_shared<Network>();
+  zero_rt_transport mine = Network::connect(network, 0, 2);
+  zero_rt_transport liar = Network::connect(network, 1, 2);
+  zero_rt_group *group = nullptr;
+  zero_rt_runtime *runtime = nullptr;
+  auto options = sized<zero_rt_options>();
+  options.timeout_ms = 5000;
+  expectOk(zero_rt_transport_group_create(&mine, &group));
+  expectOk(zero_rt_create(group, 0, &options, &runtime));
+  void *request = nullptr;
+  expectOk(liar.send(liar.context, 0, channel, bytes.data(),
+                     int64_t(bytes.size()), &request));
+  std::vector<float> data(64);
+  if (isMail) {
+    Letter letter;
+    letter.step = 1;
+    expectStatus(expected,
+                 runtime->get()->mail->receive(1, letter, data.data(), 4,
+                                               "activation 'x'"),
+                 text);
+  } else {
+    Tag tag = {"all_gather", "b0", 64, ZERO_RT_F32, ZERO_RT_F32, 0};
+    expectStatus(expected,
+                 runtime->get()->communicator->allGather(tag, data.data()),
+                 text);
+  }
+  expectOk(zero_rt_destroy(runtime));
+  expectOk(zero_rt_group_destroy(group));
+  liar.destroy(liar.context);
+}
+
+TEST(Transport, WhatRanksSendIsChecked) {
+  std::vector<char> header(sizeof(Header), char(0xff));
+  const char *text = "rank 1 sent bytes that are no header of a collective";
+  expectRefused(0, header, false, ZERO_RT_MISMATCH, text);
+  std::fill_n(header.begin(), 16, '\0'); // only the texts do not end
+  std::fill_n(header.begin() + 16, 40, '\0');
+  expectRefused(0, header, false, ZERO_RT_MISMATCH, text);
+  expectRefused(3, std::vector<char>(sizeof(Note), char(0xff)), false,
+                ZERO_RT_MISMATCH, "rank 1 sent bytes that are no note");
+  // A notice of an unknown error, whose text does not end.
+  expectRefused(2, std::vector<char>(256, 'x'), false, ZERO_RT_POISONED,
+                std::string(251, 'x').c_str());
+  std::vector<char> envelope(48, char(0xff));
+  expectRefused(1, envelope, true, ZERO_RT_MISMATCH,
+                "rank 1 sent bytes that are no activation");
+  std::fill(envelope.begin(), envelope.end(), '\0');
+  envelope[5] = 1; // 2^40 bytes
+  expectRefused(
+      1, envelope, true, ZERO_RT_MISMATCH,
+      "rank 1 sent more than 16 GiB of activations that rank 0 has not");
 }
 
 } // namespace

@@ -1,0 +1,250 @@
+//===- door.cpp - How two ranks of a job make sure of each other ----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "comm/tcp/door.h"
+
+#include "core/status.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <poll.h>
+
+using namespace zero_rt;
+
+static constexpr uint64_t magic = 0x7a65726f2d746371; // and version 2
+/// Ranks answer at once, so others are let go after this time.
+static constexpr auto patience = std::chrono::seconds(2);
+static constexpr size_t mostVisitors = 256;
+
+/// What an HMAC is about.
+namespace {
+struct Transcript {
+  char role[8] = {};
+  Hello hello;
+  Digest nonce = {};
+  Contact contact;
+};
+} // namespace
+// Padding would be part of the HMAC.
+static_assert(sizeof(Address) == 20 && sizeof(Contact) == 184 &&
+              sizeof(Hello) == 120 && sizeof(Challenge) == 320 &&
+              sizeof(Proof) == 216 && sizeof(Transcript) == 344);
+
+/// Of the rank that connects, or of the one that listens.
+static zero_rt_status prove(const std::string &secret, const char *role,
+                            const Hello &hello, const Digest &nonce,
+                            const Contact &contact, Digest &out) {
+  out = {};
+  if (secret.empty())
+    return ZERO_RT_OK;
+  Transcript transcript;
+  copyText(transcript.role, role);
+  transcript.hello = hello;
+  transcript.nonce = nonce;
+  transcript.contact = contact;
+  return authenticate(secret, &transcript, sizeof(transcript), out);
+}
+
+zero_rt_status zero_rt::knock(const Identity &mine, int32_t to,
+                              const Address &address, int port,
+                              const Contact &contact, Deadline deadline,
+                              int watched, Socket &out, bool &isFinal) {
+  isFinal = false;
+  std::string place = address.text() + " port " + std::to_string(port);
+  std::string why;
+  Socket socket;
+  deadline = std::min(deadline, std::chrono::steady_clock::now() + patience);
+  if (!socket.connect(address, port, deadline, watched, why))
+    return fail(ZERO_RT_TIMEOUT, "nobody listens at %s: %s", place.c_str(),
+                why.c_str());
+  Hello hello;
+  hello.magic = magic;
+  copyText(hello.job, mine.job);
+  ZERO_RT_TRY(drawNonce(hello.nonce));
+  hello.from = mine.rank;
+  hello.to = to;
+  hello.ranks = mine.ranks;
+  hello.hasSecret = !mine.secret.empty();
+  Challenge answer;
+  if (!sendAll(socket.get(), &hello, sizeof(hello), deadline, watched) ||
+      !receiveAll(socket.get(), &answer, sizeof(answer), deadline, watched) ||
+      answer.magic != magic)
+    return fail(ZERO_RT_TIMEOUT,
+                "rank %d does not answer at %s: it is busy, or another program "
+                "listens there",
+                to, place.c_str());
+  if (answer.status) {
+    isFinal = true;
+    answer.text[sizeof(answer.text) - 1] = 0;
+    return fail(ZERO_RT_MISMATCH, "%s", answer.text);
+  }
+  Digest expected;
+  ZERO_RT_TRY(
+      prove(mine.secret, "listen", hello, answer.nonce, Contact(), expected));
+  if (!isEqual(expected, answer.proof)) {
+    isFinal = true;
+    return fail(ZERO_RT_MISMATCH,
+                "rank %d at %s has another secret than rank %d", to,
+                place.c_str(), mine.rank);
+  }
+  Proof proof;
+  proof.contact = contact;
+  ZERO_RT_TRY(
+      prove(mine.secret, "connect", hello, answer.nonce, contact, proof.proof));
+  if (!sendAll(socket.get(), &proof, sizeof(proof), deadline, watched))
+    return fail(ZERO_RT_TIMEOUT, "%s hung up", place.c_str());
+  out = std::move(socket);
+  return ZERO_RT_OK;
+}
+
+//===----------------------------------------------------------------------===//
+// The rank that listens
+//===----------------------------------------------------------------------===//
+
+void Door::acceptAll() {
+  Address address;
+  for (size_t i = 0; i < mostVisitors; ++i) {
+    Socket socket = listener.accept(address);
+    if (!socket)
+      break;
+    // The ones that have waited for longest are probably no ranks.
+    if (visitors.size() == mostVisitors)
+      visitors.pop_front();
+    Visitor &visitor = visitors.emplace_back();
+    visitor.socket = std::move(socket);
+    visitor.address = address;
+    visitor.deadline = std::chrono::steady_clock::now() + patience;
+  }
+  // One more descriptor than the process may have: somebody must leave.
+  if ((errno == EMFILE || errno == ENFILE) && !visitors.empty())
+    visitors.pop_front();
+}
+
+/// What is wrong with |hello|, of a rank of ours; empty if nothing is.
+std::string Door::findObjection(const Hello &hello) const {
+  std::string me = "rank " + std::to_string(mine.rank);
+  std::string you = "rank " + std::to_string(hello.from);
+  char job[sizeof(hello.job)];
+  copyText(job, mine.job);
+  if (std::memcmp(job, hello.job, sizeof(job)) != 0)
+    return me + " at this port is of another job than " + you +
+           "; give each job another port (ZERO_RT_PORT)";
+  if (hello.hasSecret != int32_t(!mine.secret.empty()))
+    return (mine.secret.empty() ? you : me) + " has a secret, and " +
+           (mine.secret.empty() ? me : you) + " has none";
+  if (hello.ranks != mine.ranks)
+    return you + " says that there are " + std::to_string(hello.ranks) +
+           " ranks, " + me + " that there are " + std::to_string(mine.ranks);
+  if (hello.to != mine.rank)
+    return you + " looks for rank " + std::to_string(hello.to) +
+           ", and found " + me;
+  if (hello.from <= mine.rank || hello.from >= mine.ranks)
+    return "a process says that it is " + you;
+  return {};
+}
+
+/// Answers the hello of |visitor|.
+zero_rt_status Door::challenge(Visitor &visitor, bool &stays) {
+  Challenge answer;
+  answer.magic = magic;
+  std::string objection = findObjection(visitor.hello);
+  if (!objection.empty()) {
+    lastRefusal = objection;
+    answer.status = ZERO_RT_MISMATCH;
+    copyText(answer.text, objection);
+    stays = false;
+  } else {
+    ZERO_RT_TRY(drawNonce(visitor.nonce));
+    answer.nonce = visitor.nonce;
+    ZERO_RT_TRY(prove(mine.secret, "listen", visitor.hello, visitor.nonce,
+                      Contact(), answer.proof));
+  }
+  // A new connection has room for so few bytes.
+  if (::send(visitor.socket.get(), &answer, sizeof(answer), MSG_NOSIGNAL) !=
+      ssize_t(sizeof(answer)))
+    stays = false;
+  return ZERO_RT_OK;
+}
+
+zero_rt_status Door::checkProof(Visitor &visitor, std::vector<Guest> &arrived) {
+  Contact &contact = visitor.proof.contact;
+  Digest expected;
+  ZERO_RT_TRY(prove(mine.secret, "connect", visitor.hello, visitor.nonce,
+                    contact, expected));
+  bool isRank = isEqual(expected, visitor.proof.proof) && contact.count >= 0 &&
+                contact.count <= Contact::mostAddresses;
+  if (!isRank)
+    return ZERO_RT_OK;
+  // This rank may see an address that the other rank does not know of.
+  if (!visitor.address.isLoopback() && contact.count < Contact::mostAddresses)
+    contact.addresses[contact.count++] = visitor.address;
+  arrived.push_back({visitor.hello.from, std::move(visitor.socket), contact});
+  return ZERO_RT_OK;
+}
+
+zero_rt_status Door::advance(Visitor &visitor, bool &stays,
+                             std::vector<Guest> &arrived) {
+  char *message = visitor.isAsked ? reinterpret_cast<char *>(&visitor.proof)
+                                  : reinterpret_cast<char *>(&visitor.hello);
+  size_t bytes = visitor.isAsked ? sizeof(Proof) : sizeof(Hello);
+  ssize_t got = ::recv(visitor.socket.get(), message + visitor.done,
+                       bytes - visitor.done, 0);
+  stays = got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR));
+  visitor.done += size_t(std::max<ssize_t>(got, 0));
+  // The first bytes of others differ.
+  if (!visitor.isAsked && visitor.done >= sizeof(magic) &&
+      visitor.hello.magic != magic)
+    stays = false;
+  if (!stays || visitor.done < bytes)
+    return ZERO_RT_OK;
+  visitor.done = 0;
+  if (!std::exchange(visitor.isAsked, true))
+    return challenge(visitor, stays);
+  stays = false; // it is a guest now, or leaves
+  return checkProof(visitor, arrived);
+}
+
+zero_rt_status Door::wait(const std::vector<int> &watched, Deadline deadline,
+                          std::vector<Guest> &arrived) {
+  while (true) {
+    Deadline now = std::chrono::steady_clock::now();
+    visitors.remove_if(
+        [&](const Visitor &visitor) { return visitor.deadline <= now; });
+    Deadline next = deadline;
+    std::vector<pollfd> entries;
+    for (int descriptor : watched)
+      entries.push_back({descriptor, POLLIN, 0});
+    entries.push_back({listener.get(), POLLIN, 0});
+    for (const Visitor &visitor : visitors) {
+      entries.push_back({visitor.socket.get(), POLLIN, 0});
+      next = std::min(next, visitor.deadline);
+    }
+    auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(next - now)
+            .count();
+    int ready = ::poll(entries.data(), entries.size(),
+                       int(std::clamp<long>(left, 0, 60000)));
+    if (ready < 0 && errno != EINTR)
+      return fail(ZERO_RT_INTERNAL, "poll failed: %s", std::strerror(errno));
+    auto entry = entries.begin() + std::ptrdiff_t(watched.size()) + 1;
+    for (auto visitor = visitors.begin(); ready > 0 && entry != entries.end();
+         ++entry) {
+      bool stays = true;
+      if (entry->revents)
+        ZERO_RT_TRY(advance(*visitor, stays, arrived));
+      visitor = stays ? std::next(visitor) : visitors.erase(visitor);
+    }
+    if (ready > 0 && entries[watched.size()].revents)
+      acceptAll();
+    bool hasNews = std::any_of(entries.begin(),
+                               entries.begin() + std::ptrdiff_t(watched.size()),
+                               [](const pollfd &e) { return e.revents != 0; });
+    if (!arrived.empty() || hasNews ||
+        std::chrono::steady_clock::now() >= deadline)
+      return ZERO_RT_OK;
+  }
+}

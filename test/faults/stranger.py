@@ -1,0 +1,259 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""A process that is no rank connects to a job over TCP, and does not matter.
+
+    stranger.py JOB RANKS
+
+JOB is the program of job.c for RANKS ranks, at least 3. Rank 0 listens, the stranger
+connects to its port, and the last rank starts a while later. All ranks must have the
+bits of a job without a stranger, and the job may take one second longer.
+"""
+
+import hashlib
+import hmac
+import os
+import re
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "exec", "Inputs"))
+from free_port import free_port  # noqa: E402
+
+SECRET = "correct horse battery staple"
+JOB = "job 7"
+MAGIC = 0x7A65726F2D746371
+HELLO = struct.Struct("<Q64s32siiii")
+CONTACT = struct.Struct("<16sii160s")
+CHALLENGE_BYTES = 320
+WAIT = 0.4  # seconds in which the stranger is alone with rank 0
+
+
+def hello(ranks, rank=1, job=JOB, to=0):
+    return HELLO.pack(MAGIC, job.encode(), os.urandom(32), rank, to, ranks, 1)
+
+
+def proof(secret, message, challenge, contact):
+    transcript = (b"connect\0" + message + challenge[256:288] + contact)
+    return hmac.new(secret.encode(), transcript, hashlib.sha256).digest() + contact
+
+
+class Stranger:
+    """Connects to a port until it is told to stop."""
+
+    def __init__(self, port, ranks, record):
+        self.port, self.ranks, self.record = port, ranks, record
+        self.is_over = threading.Event()
+        self.kept = []  # connections
+        self.welcomed = False
+
+    def connect(self):
+        while not self.is_over.is_set():
+            try:
+                s = socket.create_connection(("127.0.0.1", self.port), 1)
+                s.settimeout(1)
+                return s
+            except OSError:
+                time.sleep(0.005)
+        return None
+
+    def say(self, data):
+        s = self.connect()
+        if s:
+            self.kept.append(s)
+            try:
+                s.sendall(data)
+            except OSError:
+                pass
+        return s
+
+    def shake(self, message, secret):
+        """A handshake with |secret|."""
+        s = self.say(message)
+        try:
+            challenge = s.recv(CHALLENGE_BYTES, socket.MSG_WAITALL) if s else b""
+            if len(challenge) == CHALLENGE_BYTES:
+                contact = CONTACT.pack(b"", 9, 0, b"")
+                s.sendall(proof(secret, message, challenge, contact))
+                # Rank 0 says nothing to a rank that it waits with.
+                s.settimeout(0.2)
+                self.welcomed |= s.recv(1) != b""
+        except socket.timeout:
+            self.welcomed = True
+        except OSError:
+            pass
+
+    # What strangers do.
+    def garbage(self):
+        for _ in range(20):
+            self.say(os.urandom(4096))
+
+    def http(self):
+        self.say(b"GET / HTTP/1.1\r\nHost: rank0\r\n\r\n")
+
+    def silence(self):
+        for _ in range(50):
+            self.say(b"")
+
+    def early_close(self):
+        for _ in range(50):
+            s = self.say(hello(self.ranks)[:17])
+            if s:
+                s.close()
+
+    def half_a_hello(self):
+        for _ in range(50):
+            self.say(hello(self.ranks)[:100])
+
+    def replay(self):
+        for _ in range(5):
+            self.say(self.record)
+
+    def hello_twice(self):
+        self.say(self.record[: HELLO.size] * 2)
+
+    def wrong_secret(self):
+        for _ in range(5):
+            self.shake(hello(self.ranks), "correct horse battery stable")
+
+    def no_secret(self):
+        message = bytearray(hello(self.ranks))
+        message[-4:] = bytes(4)
+        self.shake(bytes(message), "x")
+
+    def wrong_job(self):
+        self.shake(hello(self.ranks, job="job 8"), SECRET)
+
+    def wrong_numbers(self):
+        for rank in (-1, 0, 77, 2**31 - 1):
+            self.shake(hello(self.ranks, rank=rank), SECRET)
+        for ranks in (-1, 0, 1 << 20):
+            self.shake(hello(ranks), SECRET)
+        self.shake(hello(self.ranks, to=2), SECRET)
+
+    def too_much(self):
+        self.say(hello(self.ranks) + b"\xff" * 1000000)
+
+    def flood(self):
+        while not self.is_over.is_set() and len(self.kept) < 900:
+            self.say(b"")
+
+
+def run_ranks(job, ranks, port, stranger=None, ports=None):
+    """Runs the job; its time without the wait, and its lines by rank."""
+    environment = {**os.environ, "WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1",
+                   "ZERO_RT_SECRET": SECRET, "ZERO_RT_JOB": JOB}
+    processes, outputs = [], []
+    start = time.monotonic()
+    thread = None
+    for rank in range(ranks):
+        if rank == ranks - 1:
+            time.sleep(WAIT)
+        output = tempfile.TemporaryFile("w+")
+        processes.append(subprocess.Popen(
+            [job, "tcp", "one", "20000", "none@never:0"], stdout=output,
+            env={**environment, "RANK": str(rank),
+                 "ZERO_RT_PORT": str((ports or {}).get(rank, port))}))
+        outputs.append(output)
+        if rank == 0 and stranger:
+            thread = threading.Thread(target=stranger)
+            thread.start()
+    for process in processes:
+        try:
+            process.wait(timeout=30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+    took = time.monotonic() - start - WAIT
+    if thread:
+        stranger.__self__.is_over.set()
+        thread.join()
+    lines = []
+    for output in outputs:
+        output.seek(0)
+        lines.append(output.read().strip())
+        output.close()
+    return took, lines
+
+
+def record_handshake(job, ranks):
+    """What rank 1 sends to rank 0 before the collectives."""
+    port, proxy = free_port(), socket.create_server(("127.0.0.1", 0))
+    recorded = []
+
+    def forward():
+        client, _ = proxy.accept()
+        while True:
+            try:
+                server = socket.create_connection(("127.0.0.1", port))
+                break
+            except OSError:
+                time.sleep(0.01)
+
+        def pump(source, sink, keep):
+            while data := source.recv(65536):
+                if keep:
+                    recorded.append(data)
+                sink.sendall(data)
+            sink.shutdown(socket.SHUT_WR)
+
+        back = threading.Thread(target=pump, args=(server, client, False))
+        back.start()
+        pump(client, server, True)
+        back.join()
+
+    thread = threading.Thread(target=forward, daemon=True)
+    thread.start()
+    _, lines = run_ranks(job, ranks, port, ports={1: proxy.getsockname()[1]})
+    data = b"".join(recorded)[: HELLO.size + 32 + CONTACT.size]
+    assert SECRET.encode() not in b"".join(recorded)
+    return data, lines
+
+
+def is_let_in_with_the_secret(job, ranks):
+    stranger = Stranger(free_port(), ranks, b"")
+    process = subprocess.Popen(
+        [job, "tcp", "one", "1000", "none@never:0"], stdout=subprocess.DEVNULL,
+        env={**os.environ, "WORLD_SIZE": str(ranks), "RANK": "0",
+             "ZERO_RT_SECRET": SECRET, "ZERO_RT_JOB": JOB,
+             "ZERO_RT_PORT": str(stranger.port)})
+    stranger.shake(hello(ranks), SECRET)
+    process.wait()
+    return stranger.welcomed
+
+
+def main():
+    job, ranks = sys.argv[1], int(sys.argv[2])
+    record, proxied = record_handshake(job, ranks)
+    usual, expected = run_ranks(job, ranks, free_port())
+    failed = expected != proxied
+    if failed or not all(re.fullmatch(r"rank \d: bits: [0-9a-f]+", l) for l in expected):
+        sys.exit(f"the job fails without a stranger: {expected} {proxied}")
+    for name in ("garbage", "http", "silence", "early_close", "half_a_hello", "replay",
+                 "hello_twice", "wrong_secret", "no_secret", "wrong_job",
+                 "wrong_numbers", "too_much", "flood"):
+        port = free_port()
+        stranger = Stranger(port, ranks, record)
+        took, lines = run_ranks(job, ranks, port, getattr(stranger, name))
+        for s in stranger.kept:
+            s.close()
+        answer = "ok"
+        if lines != expected:
+            answer = f"wrong result {lines}"
+        elif stranger.welcomed:
+            answer = "was let in"
+        elif took > usual + 1:
+            answer = f"took {took:.2f} s instead of {usual:.2f} s"
+        failed |= answer != "ok"
+        print(f"{name}: {answer}")
+    if not is_let_in_with_the_secret(job, ranks):
+        print("a stranger with the secret is not let in: this test tries nothing")
+        failed = True
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())
