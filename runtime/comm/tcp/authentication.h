@@ -18,13 +18,15 @@
 #include <cstddef>
 #include <string>
 
+struct evp_md_st; // of OpenSSL
+
 namespace zero_rt {
 
 using Digest = std::array<unsigned char, 32>;
 
 /// The declarations of openssl/hmac.h and openssl/evp.h.
 struct Crypto {
-  using Algorithm = struct evp_md_st;
+  using Algorithm = ::evp_md_st;
   const Algorithm *(*sha256)(void) = nullptr;
   unsigned char *(*hmac)(const Algorithm *algorithm, const void *key,
                          int keyBytes, const unsigned char *data, size_t bytes,

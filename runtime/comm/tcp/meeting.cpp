@@ -31,8 +31,9 @@ struct Word {
 };
 } // namespace
 
-Meeting::Meeting(const zero_rt_tcp_options &options)
+Meeting::Meeting(const zero_rt_tcp_options &options, Socket listener)
     : sockets(size_t(options.ranks)), options(options),
+      listener(std::move(listener)),
       timeoutMs(options.timeout_ms ? options.timeout_ms : defaultTimeoutMs),
       deadline(std::chrono::steady_clock::now() +
                std::chrono::milliseconds(timeoutMs)),
@@ -55,7 +56,6 @@ zero_rt_status Meeting::openDoor() {
   // Without a secret, only processes of this machine may connect.
   Address loopback = Address::loopback();
   const Address *at = mine.secret.empty() ? &loopback : nullptr;
-  Socket listener(options.listener ? options.listener : -1);
   if (!listener)
     ZERO_RT_TRY(listener.listen(at, mine.rank == 0 ? options.port : 0));
   door.emplace(mine, std::move(listener));

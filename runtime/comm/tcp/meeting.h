@@ -23,7 +23,8 @@ namespace zero_rt {
 
 class Meeting {
 public:
-  explicit Meeting(const zero_rt_tcp_options &options);
+  /// |listener| is null if rank 0 does not listen yet.
+  Meeting(const zero_rt_tcp_options &options, Socket listener);
 
   /// Connects to all ranks.
   zero_rt_status meet();
@@ -52,6 +53,7 @@ private:
   bool isHeard(int32_t rank) const { return heard[size_t(rank)] != 0; }
 
   const zero_rt_tcp_options &options;
+  Socket listener;
   Identity mine;
   int64_t timeoutMs;
   Deadline deadline;

@@ -91,6 +91,7 @@ ZERO_RT_EXPORT zero_rt_status zero_rt_tcp_group_create(
     return fail(ZERO_RT_INVALID_ARGUMENT, "out_group is null");
   *out_group = nullptr;
   ZERO_RT_TRY(checkStruct(options, "options"));
+  Socket listener(options->listener > 0 ? options->listener : -1);
   ZERO_RT_TRY(checkOptions(*options));
   if (!options->secret[0] && options->ranks > 1 && options->rank == 0)
     warnOfNoSecret();
@@ -98,7 +99,7 @@ ZERO_RT_EXPORT zero_rt_status zero_rt_tcp_group_create(
   std::unique_ptr<Connections> connections;
   const char *name = "zero_rt_tcp_group_create";
   zero_rt_status status = guarded(name, [&]() -> zero_rt_status {
-    meeting = std::make_unique<Meeting>(*options);
+    meeting = std::make_unique<Meeting>(*options, std::move(listener));
     ZERO_RT_TRY(meeting->meet());
     connections =
         std::make_unique<Connections>(options->rank, meeting->sockets);

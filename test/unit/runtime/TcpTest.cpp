@@ -18,6 +18,10 @@
 #include "comm/tcp/connections.h"
 #include "core/runtime.h"
 
+#if __has_include(<openssl/hmac.h>)
+#include <openssl/hmac.h>
+#endif
+
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -247,6 +251,11 @@ TEST(Tcp, RanksProveThatTheyHaveTheSecret) {
                                            "least 16"},
                 {ZERO_RT_TIMEOUT, "nobody listens at"}});
 }
+
+#if __has_include(<openssl/hmac.h>)
+static_assert(std::is_same_v<decltype(Crypto::hmac), decltype(&HMAC)>);
+static_assert(std::is_same_v<decltype(Crypto::sha256), decltype(&EVP_sha256)>);
+#endif
 
 // RFC 4231, test case 2.
 TEST(Tcp, TheHmacIsTheOneOfTheStandard) {
