@@ -37,6 +37,7 @@ SAME(zrt::Stream::collective, ZERO_RT_STREAM_COLLECTIVE);
 SAME(zrt::Stream::to_host, ZERO_RT_STREAM_TO_HOST);
 SAME(zrt::Stream::host, ZERO_RT_STREAM_HOST);
 SAME(zrt::Stream::to_device, ZERO_RT_STREAM_TO_DEVICE);
+SAME(zrt::Stream::caller, ZERO_RT_STREAM_CALLER);
 SAME(zrt::getMaxEnumValForStream() + 1, ZERO_RT_STREAM_COUNT);
 #undef SAME
 

@@ -32,8 +32,9 @@ struct Action {
     poison, ///< fills memory, so that a read of it shows
     /// From now on the caller may write to the gradient view of |parameter|.
     lend,
-    /// The caller has written to the view.
-    take,
+    /// The caller writes the gradient of |parameter|, before it arrives and
+    /// when the caller has it back.
+    write,
     /// `apply` begins. The caller reads parameters no more.
     apply,
     /// From now on the caller reads the parameters in the bucket of

@@ -127,10 +127,14 @@ LogicalResult ProgramInterpreter::planArrival(int64_t rank, int64_t backward,
   StringRef name = expected[&parameter - parameters.data()].name;
   if (!window->find(rank, backward, name))
     return success();
-  if (isLent(parameter))
-    add(rank, Action::Kind::take, &parameter);
+  // A view is written where it is lent.
+  bool isWritten = !isLent(parameter);
+  if (isWritten)
+    add(rank, Action::Kind::write, &parameter);
   if (failed(planEvent(rank, Event::arrive, &parameter)))
     return failure();
+  if (isWritten)
+    add(rank, Action::Kind::write, &parameter);
   note(rank, [&state = states[rank], name] { ++state.arrived[name]; });
   return success();
 }

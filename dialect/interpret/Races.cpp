@@ -57,6 +57,7 @@ getBefore(const StreamQueues &queues, size_t begin) {
 static const PlacedParameter *getGradient(const StreamQueues::Item &item) {
   const Action &action = item.action;
   bool isOfOne = action.kind == Action::Kind::lend ||
+                 action.kind == Action::Kind::write ||
                  isa_and_present<zrt::PackOp>(action.call);
   return isOfOne ? action.parameter : nullptr;
 }

@@ -13,7 +13,7 @@ using zrt::Stream;
 ProgramInterpreter::StreamOrder::StreamOrder(ProgramInterpreter &owner,
                                              uint64_t seed)
     : owner(owner), seed(seed), random(seed),
-      queues(owner.program.getSymbols(),
+      queues(owner.program.getSymbols(), owner.program.getOp().isScheduled(),
              [&owner](Operation *call, int64_t rank) {
                return owner.getGroupOf(call, rank);
              }) {
@@ -39,8 +39,8 @@ ProgramInterpreter::StreamOrder::reportRace(const Item &item, const Item &other,
   Operation *at = item.action.call;
   InFlightDiagnostic diagnostic =
       at ? at->emitOpError() : owner.program.getOp().emitOpError("the caller ");
-  diagnostic << verb(use.writes) << " @" << use.memory.getValue() << " on rank "
-             << item.rank << " while " << describe(other) << " "
+  diagnostic << verb(use.writes) << " " << zrt::describeMemory(use.memory)
+             << " on rank " << item.rank << " while " << describe(other) << " "
              << verb(otherWrites) << " it, in a legal order of streams";
   if (Operation *earlier = other.action.call)
     diagnostic.attachNote(earlier->getLoc()) << "which is here";

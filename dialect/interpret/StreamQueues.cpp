@@ -60,18 +60,25 @@ void StreamQueues::meet(size_t index, std::vector<int64_t> group) {
   meetings[*item.meeting].items.push_back(index);
 }
 
+size_t StreamQueues::getQueue(int64_t rank, Stream stream,
+                              const Action &action) {
+  return stream == Stream::caller ? getCallerQueue(rank, action.parameter)
+                                  : getQueue(rank, stream);
+}
+
 void StreamQueues::addCall(int64_t rank, const Action &action) {
   size_t compute = getQueue(rank, Stream::compute);
   if (auto record = dyn_cast<zrt::RecordOp>(action.call)) {
     auto event = symbols.lookup<zrt::EventOp>(record.getEventAttr());
     records[{rank, event.getSymNameAttr()}] =
-        append(rank, getQueue(rank, event.getStream()), action);
+        append(rank, getQueue(rank, event.getStream(), action), action);
     return;
   }
   if (auto wait = dyn_cast<zrt::WaitOp>(action.call)) {
     auto it = records.find({rank, wait.getEventAttr().getAttr()});
     if (it != records.end())
-      append(rank, getQueue(rank, wait.getStream()), action, it->second);
+      append(rank, getQueue(rank, wait.getStream(), action), action,
+             it->second);
     return;
   }
   zrt::BucketTableOp table =
@@ -92,21 +99,13 @@ void StreamQueues::addCall(int64_t rank, const Action &action) {
     meet(index, std::move(group));
 }
 
-size_t StreamQueues::appendForCaller(int64_t rank, const Action &action,
-                                     FlatSymbolRefAttr buffer, bool writes,
-                                     ArrayRef<size_t> after) {
-  StringAttr memory = symbols.getMemory(buffer);
-  return append(rank,
-                getQueue(rank, {std::nullopt, memory.getAsOpaquePointer()}),
-                action, after, zrt::MemoryUse{memory, writes});
-}
-
 void StreamQueues::addLend(int64_t rank, const Action &action) {
   zrt::BucketTableOp table = action.parameter->table;
   size_t lends = append(rank, getQueue(rank, Stream::compute), action,
                         getRecorded(rank, table.getWritableAttr()));
-  lent[{rank, action.parameter}] = appendForCaller(
-      rank, action, table.getGradientAttr(), /*writes=*/true, lends);
+  append(rank, getCallerQueue(rank, action.parameter), action, lends,
+         zrt::MemoryUse{symbols.getMemory(table.getGradientAttr()),
+                        /*writes=*/true});
 }
 
 SmallVector<size_t> StreamQueues::getWritersOf(int64_t rank,
@@ -122,9 +121,10 @@ SmallVector<size_t> StreamQueues::getWritersOf(int64_t rank,
 
 void StreamQueues::addRead(int64_t rank, const Action &action) {
   zrt::BucketTableOp table = action.parameter->table;
-  reads[rank].push_back(appendForCaller(rank, action, table.getParametersAttr(),
-                                        /*writes=*/false,
-                                        getWritersOf(rank, table)));
+  StringAttr memory = symbols.getMemory(table.getParametersAttr());
+  size_t queue = getQueue(rank, {std::nullopt, memory.getAsOpaquePointer()});
+  reads[rank].push_back(append(rank, queue, action, getWritersOf(rank, table),
+                               zrt::MemoryUse{memory, /*writes=*/false}));
 }
 
 void StreamQueues::add(int64_t rank, ArrayRef<Action> actions) {
@@ -142,11 +142,13 @@ void StreamQueues::add(int64_t rank, ArrayRef<Action> actions) {
     case Action::Kind::lend:
       addLend(rank, action);
       break;
-    case Action::Kind::take:
-      append(rank, compute, action, lent.at({rank, action.parameter}));
+    case Action::Kind::write:
+      append(rank, getCallerQueue(rank, action.parameter), action, {},
+             zrt::MemoryUse{symbols.getArrivingGradient(), /*writes=*/true});
       break;
     case Action::Kind::apply:
-      append(rank, compute, action, std::exchange(reads[rank], {}));
+      append(rank, getCallerQueue(rank, nullptr), action,
+             std::exchange(reads[rank], {}));
       break;
     case Action::Kind::read:
       addRead(rank, action);

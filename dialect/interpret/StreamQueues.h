@@ -5,7 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Each rank has a queue for each stream of the program, and a queue for each
-// memory that the caller reads or writes. An item starts when the items before
+// memory that the caller reads. The caller passes another stream for each
+// gradient, and for apply. An item starts when the items before
 // it in its queue, and the items that it waits for, are done. A collective
 // starts when the ranks of its group have all reached it. Changes of a rank's
 // state concern calls on the compute stream only, and are items of that stream.
@@ -45,8 +46,11 @@ public:
   using GetGroup =
       std::function<std::vector<int64_t>(mlir::Operation *call, int64_t rank)>;
 
-  StreamQueues(const zrt::ProgramSymbols &symbols, GetGroup getGroup)
-      : symbols(symbols), getGroup(std::move(getGroup)) {}
+  /// Without a schedule the caller is ordered with the calls.
+  StreamQueues(const zrt::ProgramSymbols &symbols, bool isScheduled,
+               GetGroup getGroup)
+      : symbols(symbols), isScheduled(isScheduled),
+        getGroup(std::move(getGroup)) {}
 
   /// Appends the actions of |rank| in one step.
   void add(int64_t rank, llvm::ArrayRef<Action> actions);
@@ -54,7 +58,7 @@ public:
   size_t size() const { return items.size(); }
   const Item &getItem(size_t index) const { return items[index]; }
   size_t getNumQueues() const { return queues.size(); }
-  /// Nothing for a queue of the caller.
+  /// Nothing for a queue of memory.
   std::optional<zrt::Stream> getStream(size_t queue) const {
     return streams[queue];
   }
@@ -87,12 +91,18 @@ public:
   void finish(Progress &progress, size_t index) const;
 
 private:
-  /// A stream of the program, or else memory that the caller uses.
+  /// A stream of the program, the stream that the caller passes with a
+  /// parameter (null: to apply), or else memory that the caller reads.
   using QueueName = std::pair<std::optional<zrt::Stream>, const void *>;
 
   size_t getQueue(int64_t rank, QueueName name);
   size_t getQueue(int64_t rank, zrt::Stream stream) {
     return getQueue(rank, {stream, nullptr});
+  }
+  size_t getQueue(int64_t rank, zrt::Stream stream, const Action &action);
+  size_t getCallerQueue(int64_t rank, const PlacedParameter *parameter) {
+    return isScheduled ? getQueue(rank, {zrt::Stream::caller, parameter})
+                       : getQueue(rank, zrt::Stream::compute);
   }
   size_t append(int64_t rank, size_t queue, Action action,
                 llvm::ArrayRef<size_t> after = {},
@@ -100,13 +110,11 @@ private:
   void addCall(int64_t rank, const Action &action);
   void addLend(int64_t rank, const Action &action);
   void addRead(int64_t rank, const Action &action);
-  size_t appendForCaller(int64_t rank, const Action &action,
-                         mlir::FlatSymbolRefAttr buffer, bool writes,
-                         llvm::ArrayRef<size_t> after);
   void meet(size_t index, std::vector<int64_t> group);
   llvm::SmallVector<size_t> getRecorded(int64_t rank, mlir::ArrayAttr events);
 
   const zrt::ProgramSymbols &symbols;
+  bool isScheduled;
   GetGroup getGroup;
   std::vector<Item> items;
   std::vector<std::optional<size_t>> previous;
@@ -128,8 +136,7 @@ private:
   std::map<std::pair<std::vector<int64_t>, zrt::Stream>, Channel> channels;
   /// The last record of each event on each rank.
   llvm::DenseMap<std::pair<int64_t, mlir::StringAttr>, size_t> records;
-  /// What the caller of each rank does with lent memory.
-  std::map<std::pair<int64_t, const PlacedParameter *>, size_t> lent;
+  /// The items in which the caller of each rank reads parameters.
   std::map<int64_t, llvm::SmallVector<size_t>> reads;
 };
 

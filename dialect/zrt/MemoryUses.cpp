@@ -13,12 +13,21 @@ using Uses = SmallVectorImpl<MemoryUse>;
 
 ProgramSymbols::ProgramSymbols(ProgramOp program)
     : table(program),
-      // No symbol has this name.
-      hostScalars(StringAttr::get(program.getContext(), "<host scalars>")) {
+      // No symbol has these names.
+      hostScalars(StringAttr::get(program.getContext(), "<host scalars>")),
+      arrivingGradient(
+          StringAttr::get(program.getContext(), "<arriving gradient>")) {
   for (auto op : program.getOps<BucketTableOp>())
     tables[op.getBucketAttr()] = op;
   for (auto op : program.getOps<SlotsOp>())
     slots.push_back(op.getSymNameAttr());
+}
+
+std::string zrt::describeMemory(StringAttr memory) {
+  StringRef name = memory.getValue();
+  if (name.consume_front("<") && name.consume_back(">"))
+    return ("the " + name).str();
+  return ("@" + name).str();
 }
 
 StringAttr ProgramSymbols::getMemory(FlatSymbolRefAttr symbol) const {
@@ -101,8 +110,10 @@ void ReleaseOp::getMemoryUses(const ProgramSymbols &symbols, FlatSymbolRefAttr,
 
 void PackOp::getMemoryUses(const ProgramSymbols &symbols,
                            FlatSymbolRefAttr arriving, Uses &uses) {
-  if (arriving)
-    Collector(symbols, uses).writeGradient(arriving);
+  if (!arriving)
+    return;
+  uses.push_back({symbols.getArrivingGradient()});
+  Collector(symbols, uses).writeGradient(arriving);
 }
 
 void FillMissingOp::getMemoryUses(const ProgramSymbols &symbols,

@@ -11,8 +11,8 @@
 
 namespace zrt {
 
-/// A buffer with memory of its own, slots, or the copy of the slots that is in
-/// the memory of the host.
+/// A buffer with memory of its own, slots, the copy of the slots that is in the
+/// memory of the host, or the arriving gradient.
 struct MemoryUse {
   mlir::StringAttr memory;
   bool writes = false;
@@ -41,6 +41,8 @@ public:
   /// The memory in which kernels on the host read scalars. `copy_scalars`
   /// writes it.
   mlir::StringAttr getHostScalars() const { return hostScalars; }
+  /// The tensor of the caller that arrives. `pack` reads it.
+  mlir::StringAttr getArrivingGradient() const { return arrivingGradient; }
 
 private:
   mlir::SymbolTable table;
@@ -48,7 +50,12 @@ private:
   llvm::DenseMap<mlir::Attribute, BucketTableOp> tables;
   llvm::SmallVector<mlir::StringAttr> slots;
   mlir::StringAttr hostScalars;
+  mlir::StringAttr arrivingGradient;
 };
+
+/// The name of a memory in a message, such as "@b0.gradient" or "the arriving
+/// gradient".
+std::string describeMemory(mlir::StringAttr memory);
 
 } // namespace zrt
 

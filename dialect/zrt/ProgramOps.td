@@ -82,6 +82,9 @@ def Zrt_PackOp : Zrt_CallOp<"pack", (ins UnitAttr:$accumulate),
     "(`accumulate` $accumulate^)?"> {
   let summary = "Writes or adds the arriving gradient to its bucket";
   let description = [{
+    Reads the arriving gradient, which is memory of the caller. The caller has written it on
+    the stream `caller`, and may write it again when the stream `caller` has waited.
+
     Runs in an `arrive` handler. If a parameter is used more than once in a backward pass, the
     gradients of later uses are always added, with or without `accumulate`.
 

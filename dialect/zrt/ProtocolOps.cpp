@@ -137,10 +137,16 @@ LogicalResult TransitionOp::verifySymbolUses(SymbolTableCollection &symbols) {
 }
 
 LogicalResult HandlerOp::verifyRegions() {
-  // handler_c1
-  for (Operation &op : getBody().getOps())
-    if (!isa<RuntimeCall>(op))
+  for (Operation &op : getBody().getOps()) {
+    // handler_c1
+    auto call = dyn_cast<RuntimeCall>(op);
+    if (!call)
       return op.emitOpError() << "is no call of the runtime and not allowed in "
                                  "a zrt.handler";
+    // handler_c2
+    if (call.getStream() == Stream::caller && !isa<WaitOp>(op))
+      return op.emitOpError() << "queues work to stream 'caller', which is not "
+                                 "a stream of the device";
+  }
   return success();
 }

@@ -95,7 +95,9 @@ def Zrt_HandlerOp : Zrt_SymbolOp<"handler",
 
     Constraints:
 
-    - `handler_c1`: the body holds only ops that are calls of the runtime.
+    - `handler_c1`: the body holds only ops that are calls of the runtime;
+    - `handler_c2`: of the calls, only `zrt.wait` names the stream `caller`. Reason: no work is
+      queued to a stream of the caller.
 
     Example:
 

@@ -284,6 +284,10 @@ LogicalResult BucketTableOp::verifySymbolUses(SymbolTableCollection &symbols) {
         FailureOr<EventOp> event = require<EventOp>(symbols, *this, symbol);
         if (failed(event))
           return failure();
+        if (event->getStream() == Stream::caller)
+          return emitOpError() << "lists event " << symbol
+                               << " of stream 'caller', for which the caller "
+                                  "has not to wait";
         if (isWritable && event->getStream() == Stream::compute)
           return emitOpError() << "gradients are written on stream 'compute', "
                                   "of which event "

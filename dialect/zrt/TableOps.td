@@ -54,6 +54,9 @@ def Zrt_ProgramOp : Zrt_Op<"program",
     ::std::vector<::zrt::SlotsOp> getInputSlots();
     /// The index of the input that is the number of tokens; -1 if there is none.
     int64_t getTokensInput();
+    /// Whether calls have streams. Otherwise they run in program order, and the
+    /// caller is ordered with them.
+    bool isScheduled();
   }];
 }
 
@@ -226,8 +229,8 @@ def Zrt_BucketTableOp : Zrt_UserOp<"bucket_table"> {
       delivers and reads everything that it holds of a parameter;
     - `bucket_table_c7`: parameters, `master` and `staging` live across steps, so they are not
       on demand and share no memory;
-    - `bucket_table_c8`: the events exist, and `writable` events are not of the compute
-      stream.
+    - `bucket_table_c8`: the events exist, none is of the stream `caller`, and `writable`
+      events are not of the compute stream.
 
     Example:
 

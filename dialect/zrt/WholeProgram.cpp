@@ -207,6 +207,73 @@ static LogicalResult verifyRecords(ProgramOp program) {
   return success();
 }
 
+/// record_c3 and wait_c2
+static LogicalResult verifyCaller(ProgramOp program,
+                                  SymbolTableCollection &symbols) {
+  // By handler: an op that runs it in a call without a stream of the caller, or
+  // without a gradient.
+  llvm::DenseMap<Attribute, Operation *> withoutStream, withoutGradient;
+  for (auto sequence : program.getOps<SequenceOp>())
+    for (Attribute handler : sequence.getHandlers())
+      withoutStream[handler] = withoutGradient[handler] = sequence;
+  for (auto transition : program.getOps<TransitionOp>())
+    for (Attribute handler : transition.getHandlers()) {
+      if (transition.getEvent() == Event::arrive)
+        continue;
+      withoutGradient[handler] = transition;
+      if (transition.getEvent() != Event::apply)
+        withoutStream[handler] = transition;
+    }
+  auto refuse = [](Operation *call, const llvm::Twine &why, Operation *runs) {
+    InFlightDiagnostic diag = call->emitOpError() << why;
+    diag.attachNote(runs->getLoc()) << "which runs the handler";
+    return diag;
+  };
+  llvm::DenseMap<Attribute, unsigned> numReturns; // by handler
+  for (auto handler : program.getOps<HandlerOp>())
+    for (Operation &call : handler.getBody().front()) {
+      auto symbol = FlatSymbolRefAttr::get(handler);
+      if (auto record = dyn_cast<RecordOp>(call)) {
+        auto event = lookup<EventOp>(symbols, record, record.getEventAttr());
+        Operation *runs = withoutStream.lookup(symbol);
+        if (event && event.getStream() == Stream::caller && runs)
+          return refuse(record,
+                        "records the stream of the caller, and only arrive "
+                        "and apply have one",
+                        runs);
+      }
+      auto wait = dyn_cast<WaitOp>(call);
+      if (!wait || wait.getStream() != Stream::caller)
+        continue;
+      if (Operation *runs = withoutGradient.lookup(symbol))
+        return refuse(wait,
+                      "gives an arriving gradient back to the caller, and only "
+                      "arrive has one",
+                      runs);
+      ++numReturns[symbol];
+    }
+  for (auto transition : program.getOps<TransitionOp>()) {
+    unsigned returns = 0;
+    for (Attribute handler : transition.getHandlers())
+      returns += numReturns.lookup(handler);
+    if (returns > 1)
+      return transition.emitOpError()
+             << "gives the arriving gradient back to the caller "
+             << zero::countOf(returns, "time") << ", expected once";
+  }
+  return success();
+}
+
+bool ProgramOp::isScheduled() {
+  if (!getOps<EventOp>().empty())
+    return true;
+  return llvm::any_of(getOps<HandlerOp>(), [](HandlerOp handler) {
+    return llvm::any_of(
+        handler.getBody().getOps<RuntimeCall>(),
+        [](RuntimeCall call) { return call.getStream() != Stream::compute; });
+  });
+}
+
 LogicalResult ProgramOp::verifyRegions() {
   // program_c1
   if (getResultNames().size() != getResults().size())
@@ -230,7 +297,7 @@ LogicalResult ProgramOp::verifyRegions() {
   if (failed(zero::verifyActivations(*this, mesh)) ||
       failed(verifyInputs(*this, mesh)) ||
       failed(verifySymbols(*this, symbols)) || failed(verifyRecords(*this)) ||
-      failed(verifyFills(*this)))
+      failed(verifyCaller(*this, symbols)) || failed(verifyFills(*this)))
     return failure();
   // scalar_state_c2
   llvm::StringMap<ScalarStateOp> states;

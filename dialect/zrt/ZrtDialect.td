@@ -78,7 +78,7 @@ def Zrt_EventAttr : Zrt_EnumAttr<Zrt_Event, "event">;
 def Zrt_Stream : Zrt_Enum<"Stream", "a queue of a rank's device", [
   I32EnumAttrCase<"compute", 0>, I32EnumAttrCase<"collective", 1>,
   I32EnumAttrCase<"to_host", 2>, I32EnumAttrCase<"host", 3>,
-  I32EnumAttrCase<"to_device", 4>]>;
+  I32EnumAttrCase<"to_device", 4>, I32EnumAttrCase<"caller", 5>]>;
 def Zrt_StreamAttr : Zrt_EnumAttr<Zrt_Stream, "stream">;
 
 #endif // ZRT_DIALECT_TD

@@ -12,6 +12,11 @@
 // and buckets may be on other pipeline stages, so what is in flight behind
 // their handlers is united with what is without them.
 //
+// The caller has a stream, too. It writes each arriving gradient before and
+// after the handlers of its arrival, and reads parameters until apply. Another
+// call may pass another stream, so nothing that the caller's stream follows is
+// known to others.
+//
 //===----------------------------------------------------------------------===//
 
 #include "passes/prove/Order.h"
@@ -32,7 +37,7 @@ using Clock = std::array<int64_t, kNumStreams>;
 
 /// A call that touched some memory.
 struct Access {
-  Operation *call = nullptr; // null: the caller, who is ordered with compute
+  Operation *call = nullptr; // null: the caller
   unsigned stream = 0;
   bool writes = false;
   /// The time of each stream from which on the stream follows the call.
@@ -61,7 +66,9 @@ using State = llvm::DenseMap<StringAttr, SmallVector<Access, 2>>;
 class OrderChecker {
 public:
   OrderChecker(Proof &proof, zrt::ProgramOp program)
-      : proof(proof), program(program), symbols(program) {}
+      : proof(proof), program(program), symbols(program),
+        callerStream(static_cast<unsigned>(
+            program.isScheduled() ? Stream::caller : Stream::compute)) {}
 
   void run();
 
@@ -72,7 +79,10 @@ private:
   void begin(const zrt::Path &path, State &state);
   void walk(const zrt::Path &path);
   void visit(Operation *call, zrt::PathStep step);
+  void runHandler(zrt::PathStep step);
   void runOptional(zrt::PathStep step);
+  void touchByCaller(StringAttr memory, bool writes);
+  void checkRelease(zrt::PathStep step);
   SmallVector<Access, 2> &inFlightOn(StringAttr memory);
   void checkView(zrt::PathStep step);
   void record(zrt::RecordOp op);
@@ -82,6 +92,7 @@ private:
   void leave(StringAttr target);
   void checkReadable();
   void report(Operation *call, const Access &earlier, StringAttr memory);
+  std::string describe(StringAttr memory) const;
   static bool isListed(ArrayAttr events, StringAttr event) {
     return events &&
            llvm::any_of(events.getAsRange<FlatSymbolRefAttr>(),
@@ -91,6 +102,8 @@ private:
   Proof &proof;
   zrt::ProgramOp program;
   zrt::ProgramSymbols symbols;
+  /// Without a schedule the caller is ordered with the calls.
+  const unsigned callerStream;
   StringAttr initial;
   /// The memory of calls behind which an event is the first.
   llvm::DenseMap<StringAttr, SmallVector<StringAttr>> covered;
@@ -106,6 +119,7 @@ private:
   /// What was in flight before the arrival that is walked, where that changed.
   llvm::MapVector<StringAttr, SmallVector<Access, 2>> withoutStep;
   bool isOptionalStep = false;
+  FlatSymbolRefAttr arriving; // the bucket of the step's gradient, or null
 };
 } // namespace
 
@@ -142,7 +156,10 @@ void OrderChecker::record(zrt::RecordOp op) {
   auto event = symbols.lookup<zrt::EventOp>(op.getEventAttr());
   auto stream = static_cast<unsigned>(event.getStream());
   Clock &clock = recorded[event.getSymNameAttr()];
-  clock = followed[stream];
+  if (event.getStream() == Stream::caller)
+    clock.fill(-1);
+  else
+    clock = followed[stream];
   clock[stream] = ++now[stream];
   for (StringAttr memory : covered.lookup(event.getSymNameAttr()))
     for (Access &access : inFlightOn(memory))
@@ -167,10 +184,22 @@ static void note(InFlightDiagnostic &diagnostic, const Access &earlier,
                  Operation *program) {
   if (earlier.call)
     diagnostic.attachNote(earlier.call->getLoc()) << "which is here";
+  else if (earlier.writes &&
+           earlier.stream == static_cast<unsigned>(Stream::caller))
+    diagnostic.attachNote(program->getLoc())
+        << "the caller writes a gradient before the gradient arrives, and may "
+           "write it again when the arrival is handled";
   else
     diagnostic.attachNote(program->getLoc())
         << "the caller reads parameters until apply, and writes state between "
            "steps";
+}
+
+std::string OrderChecker::describe(StringAttr memory) const {
+  std::string text = zrt::describeMemory(memory);
+  if (memory == symbols.getArrivingGradient() && arriving)
+    text += (" of bucket @" + arriving.getValue()).str();
+  return text;
 }
 
 static std::string describe(const Access &access) {
@@ -185,8 +214,8 @@ void OrderChecker::report(Operation *call, const Access &earlier,
                           StringAttr memory) {
   auto stream = cast<zrt::RuntimeCall>(call).getStream();
   InFlightDiagnostic diagnostic = proof.report.opError(call);
-  diagnostic << "races with " << describe(earlier) << " for @"
-             << memory.getValue() << ": on " << zrt::stringifyEvent(path->event)
+  diagnostic << "races with " << ::describe(earlier) << " for "
+             << describe(memory) << ": on " << zrt::stringifyEvent(path->event)
              << " in state '" << path->from.getValue() << "', stream '"
              << zrt::stringifyStream(stream)
              << "' does not wait for an event behind that";
@@ -222,12 +251,47 @@ SmallVector<Access, 2> &OrderChecker::inFlightOn(StringAttr memory) {
   return inFlight;
 }
 
+void OrderChecker::touchByCaller(StringAttr memory, bool writes) {
+  Access caller;
+  caller.stream = callerStream;
+  caller.writes = writes;
+  touch(caller, memory, /*isOptional=*/false);
+}
+
+/// The caller may write a gradient again when its stream has waited at the end
+/// of the handler, or at the timepoint that stands for this wait.
+void OrderChecker::checkRelease(zrt::PathStep step) {
+  StringAttr memory = symbols.getArrivingGradient();
+  for (const Access &earlier : inFlightOn(memory)) {
+    if (!earlier.call || follows(callerStream, earlier))
+      continue;
+    InFlightDiagnostic diagnostic = proof.report.opError(step.handler);
+    diagnostic << "gives " << describe(memory) << " back to the caller while "
+               << ::describe(earlier)
+               << " may read it: let stream 'caller' wait for an event behind "
+                  "that call";
+    note(diagnostic, earlier, program);
+    return;
+  }
+}
+
+void OrderChecker::runHandler(zrt::PathStep step) {
+  arriving = step.arriving;
+  if (arriving)
+    touchByCaller(symbols.getArrivingGradient(), /*writes=*/true);
+  for (Operation &call : step.handler.getBody().front())
+    visit(&call, step);
+  if (!arriving)
+    return;
+  checkRelease(step);
+  touchByCaller(symbols.getArrivingGradient(), /*writes=*/true);
+}
+
 /// Walks a handler that may not run.
 void OrderChecker::runOptional(zrt::PathStep step) {
   auto followedBefore = followed;
   isOptionalStep = true;
-  for (Operation &call : step.handler.getBody().front())
-    visit(&call, step);
+  runHandler(step);
   isOptionalStep = false;
   followed = followedBefore;
   // Whether they were recorded is not known: they count as of earlier paths.
@@ -259,7 +323,7 @@ void OrderChecker::checkView(zrt::PathStep step) {
       continue;
     InFlightDiagnostic diagnostic = proof.report.opError(table);
     diagnostic << "lends @" << memory.getValue() << " to the caller while "
-               << describe(earlier)
+               << ::describe(earlier)
                << " may use it: add the event of that call to 'writable'";
     note(diagnostic, earlier, program);
     return;
@@ -300,6 +364,8 @@ void OrderChecker::begin(const zrt::Path &next, State &entered) {
     followed[s].fill(-1);
     followed[s][s] = kNever - 1; // a stream follows itself
   }
+  // The host waits for the caller's writes between steps, so they are ordered
+  // like the compute stream.
   Access caller;
   if (path->from == initial) {
     caller.writes = true;
@@ -307,11 +373,10 @@ void OrderChecker::begin(const zrt::Path &next, State &entered) {
       // The caller may write, and may not.
       touch(caller, symbols.getMemory(op.getBufferAttr()), /*isOptional=*/true);
   }
-  caller.writes = false;
   if (path->event == zrt::Event::apply)
     for (auto table : program.getOps<zrt::BucketTableOp>())
-      touch(caller, symbols.getMemory(table.getParametersAttr()),
-            /*isOptional=*/false);
+      touchByCaller(symbols.getMemory(table.getParametersAttr()),
+                    /*writes=*/false);
 }
 
 void OrderChecker::walk(const zrt::Path &next) {
@@ -319,12 +384,10 @@ void OrderChecker::walk(const zrt::Path &next) {
   for (zrt::PathStep step : next.steps) {
     if (step.arriving)
       checkView(step);
-    if (step.isOptional) {
+    if (step.isOptional)
       runOptional(step);
-      continue;
-    }
-    for (Operation &call : step.handler.getBody().front())
-      visit(&call, step);
+    else
+      runHandler(step);
   }
   leave(next.to);
 }
@@ -336,6 +399,8 @@ void OrderChecker::leave(StringAttr target) {
   for (auto &[memory, accesses] : state) {
     SmallVector<Access, 2> &known = joined[memory];
     for (Access access : accesses) {
+      if (access.stream == static_cast<unsigned>(Stream::caller))
+        continue; // each path has its own
       Clock since;
       for (unsigned s = 0; s < kNumStreams; ++s)
         since[s] = follows(s, access) ? 0 : kNever;
@@ -366,7 +431,7 @@ void OrderChecker::checkReadable() {
           continue;
         InFlightDiagnostic diagnostic = proof.report.opError(table);
         diagnostic << "lets the caller read @" << memory.getValue() << " while "
-                   << describe(access)
+                   << ::describe(access)
                    << " may write it: add the event of that call to 'readable'";
         note(diagnostic, access, program);
         return;

@@ -91,7 +91,7 @@ void ProgramReader::receive(Node &node) {
   for (auto symbol : transition.getHandlers().getAsRange<FlatSymbolRefAttr>())
     for (Operation &call :
          symbols.lookup<zrt::HandlerOp>(symbol.getAttr()).getBody().front()) {
-      if (isa<zrt::WaitWritableOp>(call))
+      if (isa<zrt::RecordOp, zrt::WaitOp, zrt::WaitWritableOp>(call))
         continue; // of the order only
       if (!isa<zrt::PackOp>(call)) {
         proof.report.opError(&call)

@@ -91,6 +91,10 @@ void Elider::record(unsigned event, Knowledge &known) {
   auto stream = static_cast<size_t>(events[event].getStream());
   Place place = ++known.records[stream];
   known.follows[event].fill(kNever);
+  // The caller may pass another stream to each call, and need not let it wait.
+  // So a record of it implies nothing, and only a wait for this record is one.
+  if (events[event].getStream() == Stream::caller)
+    return;
   known.follows[event][stream] = place;
   Places &atRecord = known.atRecord[event];
   atRecord = known.upTo[stream];
@@ -99,6 +103,11 @@ void Elider::record(unsigned event, Knowledge &known) {
 
 void Elider::wait(WaitKey key, unsigned event, Stream on, Knowledge &known) {
   auto stream = static_cast<size_t>(on);
+  // The caller gets a tensor back by its own wait alone.
+  if (on == Stream::caller) {
+    needed.insert(key);
+    return;
+  }
   if (!known.knows(stream, event))
     needed.insert(key);
   auto it = known.atRecord.find(event);

@@ -26,6 +26,12 @@ def SchedulePass : Pass<"zrt-schedule", "::mlir::ModuleOp"> {
     A wait for an event that was not recorded on the path passes at once. So a handler
     has one list of waits, whatever path leads to the handler.
 
+    The caller has a stream, too, which it passes to the call that runs a handler. The
+    caller has written an arriving gradient, and writes it again when it gets it back. Until
+    apply it has read parameters. Handlers that conflict with these accesses begin with a
+    record of the stream `caller` and the waits for it. Handlers of arrivals end with the
+    waits of the stream `caller`.
+
     The table of each bucket lists the events after which its gradients may be written
     and its parameters be read.
 

@@ -30,7 +30,7 @@ using zrt::Stream;
 namespace {
 /// A call that may be in flight and touches some memory.
 struct InFlight {
-  zrt::RuntimeCall call; // null: the caller, ordered like the compute stream
+  zrt::RuntimeCall call; // null: the caller
   Stream stream;
   bool writes;
   int64_t step = -1; // in the path; -1: a call of an earlier path
@@ -60,6 +60,7 @@ private:
   using Uses = SmallVector<Use>;
 
   void walk(const zrt::Path &path, State state);
+  void runHandler(zrt::PathStep step, int64_t index, State &state);
   void runOptional(zrt::PathStep step, int64_t index, State &state);
   void visit(zrt::RuntimeCall call, zrt::PathStep step, int64_t index,
              State &state);
@@ -67,8 +68,6 @@ private:
                  InFlight earlier);
   Uses getUses(zrt::RuntimeCall call, FlatSymbolRefAttr arriving);
   unsigned number(StringAttr memory);
-  /// The caller's access of |buffer| before the path.
-  void touchByCaller(FlatSymbolRefAttr buffer, bool writes, State &state);
   void touch(unsigned memory, const InFlight &use, bool isOptional,
              State &state);
   void join(StringAttr name, const State &state);
@@ -76,9 +75,11 @@ private:
 
   SmallVector<Operation *> sortSources(Operation *call,
                                        ArrayRef<Operation *> sources);
+  FlatSymbolRefAttr createEvent(Location loc, StringRef name, Stream stream);
   FlatSymbolRefAttr getEvent(Operation *source);
   ArrayAttr getEvents(const llvm::SetVector<Operation *> &sources);
   void emit();
+  void emitForCaller();
 
   zrt::ProgramOp program;
   zrt::ProgramSymbols symbols;
@@ -94,6 +95,10 @@ private:
   /// the call, which stands for the work of the compute stream before that
   /// handler.
   llvm::MapVector<Operation *, llvm::SetVector<Operation *>> waits;
+  /// By handler: the streams that wait for the caller's stream, and the calls
+  /// that the caller's stream waits for.
+  llvm::MapVector<Operation *, llvm::SmallSetVector<Stream, 2>> callerWaits;
+  llvm::MapVector<Operation *, llvm::SetVector<Operation *>> releases;
   llvm::DenseMap<Attribute, llvm::SetVector<Operation *>> writable;
   llvm::MapVector<zrt::BucketTableOp, llvm::SetVector<Operation *>> readable;
   llvm::DenseMap<Operation *, FlatSymbolRefAttr> events;
@@ -122,6 +127,10 @@ Scheduler::Uses Scheduler::getUses(zrt::RuntimeCall call,
 
 void Scheduler::addHazard(zrt::RuntimeCall call, zrt::PathStep step,
                           int64_t index, InFlight earlier) {
+  if (earlier.stream == Stream::caller) {
+    callerWaits[step.handler].insert(call.getStream());
+    return;
+  }
   bool hasEvent = earlier.call &&
                   (earlier.step == index || earlier.stream != Stream::compute);
   Operation *source =
@@ -162,26 +171,35 @@ void Scheduler::visit(zrt::RuntimeCall call, zrt::PathStep step, int64_t index,
     touch(memory, {call, stream, writes, index}, isOptional, state);
 }
 
+void Scheduler::runHandler(zrt::PathStep step, int64_t index, State &state) {
+  // The caller has written the arriving gradient, and writes it again when it
+  // gets it back.
+  unsigned arriving = number(symbols.getArrivingGradient());
+  InFlight written{nullptr, Stream::caller, /*writes=*/true};
+  if (step.arriving)
+    touch(arriving, written, /*isOptional=*/false, state);
+  for (auto call : step.handler.getBody().getOps<zrt::RuntimeCall>())
+    visit(call, step, index, state);
+  if (!step.arriving)
+    return;
+  for (const InFlight &use : state[arriving])
+    if (use.call)
+      releases[step.handler].insert(use.call);
+  touch(arriving, written, /*isOptional=*/false, state);
+}
+
 /// |step| may not run. What was in flight before it then still is.
 void Scheduler::runOptional(zrt::PathStep step, int64_t index, State &state) {
   llvm::MapVector<unsigned, SmallVector<InFlight, 2>> without;
-  for (auto call : step.handler.getBody().getOps<zrt::RuntimeCall>()) {
+  for (auto call : step.handler.getBody().getOps<zrt::RuntimeCall>())
     for (auto [memory, writes, isOptional] : getUses(call, step.arriving))
       if (memory < state.size())
         without.insert({memory, state[memory]});
-    visit(call, step, index, state);
-  }
+  runHandler(step, index, state);
   for (auto &[memory, before] : without)
     for (const InFlight &use : before)
       if (!llvm::is_contained(state[memory], use))
         state[memory].push_back(use);
-}
-
-void Scheduler::touchByCaller(FlatSymbolRefAttr buffer, bool writes,
-                              State &state) {
-  touch(number(symbols.getMemory(buffer)),
-        // The caller may write here, and need not.
-        {nullptr, Stream::compute, writes, -1}, /*isOptional=*/writes, state);
 }
 
 void Scheduler::join(StringAttr name, const State &state) {
@@ -190,7 +208,9 @@ void Scheduler::join(StringAttr name, const State &state) {
   for (size_t memory = 0; memory < state.size(); ++memory)
     for (InFlight use : state[memory]) {
       use.step = -1;
-      if (llvm::is_contained(known[memory], use))
+      // The caller of another path may have another stream.
+      if (use.stream == Stream::caller ||
+          llvm::is_contained(known[memory], use))
         continue;
       known[memory].push_back(use);
       hasChanged = true;
@@ -198,21 +218,28 @@ void Scheduler::join(StringAttr name, const State &state) {
 }
 
 void Scheduler::walk(const zrt::Path &path, State state) {
-  // Between steps the caller writes parameters and state. Before apply the
-  // caller has read parameters, and the compute stream follows these reads.
+  auto getMemory = [&](FlatSymbolRefAttr buffer) {
+    return number(symbols.getMemory(buffer));
+  };
+  // Between steps the caller may write parameters and state, and need not. The
+  // host waits for that, so it is ordered like the compute stream.
   if (path.from == initial)
     for (auto op : program.getOps<zrt::StateOp>())
-      touchByCaller(op.getBufferAttr(), /*writes=*/true, state);
+      touch(getMemory(op.getBufferAttr()),
+            {nullptr, Stream::compute, /*writes=*/true}, /*isOptional=*/true,
+            state);
+  // Before apply the caller has read parameters.
   if (path.event == zrt::Event::apply)
     for (auto table : program.getOps<zrt::BucketTableOp>())
-      touchByCaller(table.getParametersAttr(), /*writes=*/false, state);
+      touch(getMemory(table.getParametersAttr()),
+            {nullptr, Stream::caller, /*writes=*/false}, /*isOptional=*/false,
+            state);
   int64_t index = 0;
   for (zrt::PathStep step : path.steps) {
     if (step.isOptional)
       runOptional(step, index, state);
     else
-      for (auto call : step.handler.getBody().getOps<zrt::RuntimeCall>())
-        visit(call, step, index, state);
+      runHandler(step, index, state);
     ++index;
   }
   join(path.to, state);
@@ -252,6 +279,9 @@ static std::string getEventName(Operation *source) {
   if (auto handler = dyn_cast<zrt::HandlerOp>(source))
     return (handler.getSymName() + ".begin").str();
   std::string kind = source->getName().stripDialect().str();
+  if (isa<zrt::PackOp>(source))
+    return (source->getParentOfType<zrt::HandlerOp>().getSymName() + "." + kind)
+        .str();
   if (auto launch = dyn_cast<zrt::LaunchOp>(source))
     // If the kernel writes a buffer, the last buffer is one that it writes.
     if (!launch.getBuffers().empty())
@@ -266,6 +296,13 @@ static std::string getEventName(Operation *source) {
   return kind;
 }
 
+FlatSymbolRefAttr Scheduler::createEvent(Location loc, StringRef name,
+                                         Stream stream) {
+  auto event = OpBuilder(firstHandler).create<zrt::EventOp>(loc, name, stream);
+  names.insert(event);
+  return FlatSymbolRefAttr::get(event);
+}
+
 /// The event of |source|. It is recorded behind a call, or at the beginning of
 /// a handler.
 FlatSymbolRefAttr Scheduler::getEvent(Operation *source) {
@@ -275,11 +312,8 @@ FlatSymbolRefAttr Scheduler::getEvent(Operation *source) {
   auto handler = dyn_cast<zrt::HandlerOp>(source);
   Stream stream =
       handler ? Stream::compute : cast<zrt::RuntimeCall>(source).getStream();
-  OpBuilder builder(firstHandler);
-  auto event = builder.create<zrt::EventOp>(source->getLoc(),
-                                            getEventName(source), stream);
-  names.insert(event);
-  symbol = FlatSymbolRefAttr::get(event);
+  symbol = createEvent(source->getLoc(), getEventName(source), stream);
+  OpBuilder builder(source);
   if (handler)
     builder.setInsertionPointToStart(&handler.getBody().front());
   else
@@ -316,6 +350,31 @@ SmallVector<Operation *> Scheduler::sortSources(Operation *call,
   return inHandler;
 }
 
+/// A handler begins with the waits for the caller, since a wait between calls
+/// would divide a graph. It ends with those of the caller.
+void Scheduler::emitForCaller() {
+  MLIRContext *context = program.getContext();
+  for (auto &[op, streams] : callerWaits) {
+    auto handler = cast<zrt::HandlerOp>(op);
+    Location loc = handler.getLoc();
+    FlatSymbolRefAttr event = createEvent(
+        loc, (handler.getSymName() + ".caller").str(), Stream::caller);
+    auto builder = OpBuilder::atBlockBegin(&handler.getBody().front());
+    builder.create<zrt::RecordOp>(loc, event);
+    for (Stream stream : streams)
+      builder.create<zrt::WaitOp>(loc, event,
+                                  zrt::StreamAttr::get(context, stream));
+  }
+  for (auto &[op, sources] : releases)
+    for (Operation *source : sources) {
+      FlatSymbolRefAttr event = getEvent(source);
+      auto builder = OpBuilder::atBlockEnd(source->getBlock());
+      builder.create<zrt::WaitOp>(
+          source->getLoc(), event,
+          zrt::StreamAttr::get(context, Stream::caller));
+    }
+}
+
 void Scheduler::emit() {
   for (auto &[call, sources] : waits)
     for (Operation *source : sortSources(call, sources.getArrayRef())) {
@@ -330,6 +389,7 @@ void Scheduler::emit() {
       table.setWritableAttr(getEvents(it->second));
   for (auto &[table, sources] : readable)
     table.setReadableAttr(getEvents(sources));
+  emitForCaller();
   if (writable.empty())
     return;
   for (auto handler : program.getOps<zrt::HandlerOp>())

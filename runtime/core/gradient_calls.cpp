@@ -51,34 +51,21 @@ zero_rt_status zero_rt::checkUses(const Step &step, int32_t parameter,
               (long long)uses);
 }
 
-/// Returns a tensor that queued work reads to the caller: at a timepoint or,
-/// without one, to its stream.
-static zero_rt_status giveBack(Step &step, zero_rt_stream *stream,
-                               zero_rt_timepoint *outRelease) {
-  if (!outRelease)
-    return step.device().precede(stream);
-  if (step.device().isImmediate())
-    return ZERO_RT_OK; // *outRelease is 0
-  zero_rt_timepoint release = ++step.runtime->timepoints;
-  ZERO_RT_TRY(step.device().mark(release));
-  *outRelease = release;
-  return ZERO_RT_OK;
-}
-
+/// |tensor| is null for a gradient view.
 static zero_rt_status arrive(Step &step, int32_t parameter,
                              const zero_rt_tensor *tensor, const char *call,
                              const zero_rt_transition_row &row,
-                             zero_rt_stream *stream = nullptr,
+                             zero_rt_stream *stream,
                              zero_rt_timepoint *outRelease = nullptr) {
-  ZERO_RT_TRY(runTransition(step, row,
-                            {ZERO_RT_EVENT_ARRIVE, parameter, tensor}, call));
+  CallerStream caller{CallerStream::Delivery::Now, stream};
+  caller.isLent = tensor != nullptr;
+  if (outRelease && !step.device().isImmediate())
+    caller.release = ++step.runtime->timepoints;
+  ZERO_RT_TRY(runTransition(
+      step, row, {ZERO_RT_EVENT_ARRIVE, parameter, tensor}, call, caller));
   step.window.arrive(parameter);
-  if (tensor)
-    if (zero_rt_status status = giveBack(step, stream, outRelease)) {
-      // The gradient has arrived. A caller that retried would count it twice.
-      poisonStep(step, call, status);
-      return status;
-    }
+  if (outRelease)
+    *outRelease = caller.release;
   return advanceSequence(step, row, parameter, call);
 }
 
@@ -87,16 +74,20 @@ zero_rt_status zero_rt::makeWaiting(Step &step, int32_t parameter,
                                     zero_rt_stream *stream,
                                     zero_rt_timepoint *outRelease,
                                     WaitingGradient &out) {
-  ZERO_RT_TRY(step.device().follow(stream));
   out.parameter = parameter;
   out.tensor = tensor;
   if (outRelease) {
-    if (step.runtime->checkPreconditions)
+    if (step.runtime->checkPreconditions) {
+      ZERO_RT_TRY(step.device().follow(stream));
       ZERO_RT_TRY(digestOf(step, tensor, &out.digest));
+    }
+    ZERO_RT_TRY(step.device().record(stream, &out.delivered));
     *outRelease = out.release = ++step.runtime->timepoints;
     step.runtime->unreleased.insert(out.release);
     return ZERO_RT_OK;
   }
+  // The copy is the runtime's, so the schedule does not have it.
+  ZERO_RT_TRY(step.device().follow(stream));
   int64_t bytes = tensor.elements * elementSize(tensor.dtype);
   ZERO_RT_TRY(
       step.runtime->memory.allocate(tensor.space, ZERO_RT_ROLE_STAGING, bytes,
@@ -104,7 +95,7 @@ zero_rt_status zero_rt::makeWaiting(Step &step, int32_t parameter,
   out.tensor.data = out.copy.data;
   zero_rt_status status = step.device().copy(out.copy.data, tensor.data, bytes);
   if (!status)
-    status = giveBack(step, stream, nullptr);
+    status = step.device().precede(stream);
   if (status)
     step.runtime->memory.release(out.copy);
   return status;
@@ -156,7 +147,6 @@ static zero_rt_status deliver(Step &step, int32_t parameter,
     waitForBucket(step, waiting);
     return ZERO_RT_OK;
   }
-  ZERO_RT_TRY(step.device().follow(stream));
   return arrive(step, parameter, &tensor, "gradient", transition, stream,
                 outRelease);
 }
@@ -303,12 +293,13 @@ zero_rt_status calls::gradient_ready(Step *step, int32_t parameter,
         "gradient_ready of '%s' without a gradient view; call gradient_slot "
         "first",
         step->parameterName(parameter));
-  ZERO_RT_TRY(step->device().follow(stream));
-  step->sequence.writers.erase(parameter);
   WaitingGradient *found = findHandedOut(*step, parameter);
+  if (found)
+    ZERO_RT_TRY(step->device().record(stream, &found->delivered));
+  step->sequence.writers.erase(parameter);
   if (!found) {
-    ZERO_RT_TRY(
-        arrive(*step, parameter, nullptr, "gradient_ready", *transition));
+    ZERO_RT_TRY(arrive(*step, parameter, nullptr, "gradient_ready", *transition,
+                       stream));
     step->window.setSlot(parameter, Slot::None);
     return ZERO_RT_OK;
   }

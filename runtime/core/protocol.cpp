@@ -85,12 +85,17 @@ void zero_rt::poisonStep(Step &step, const char *call, zero_rt_status status) {
 zero_rt_status zero_rt::runTransition(Step &step,
                                       const zero_rt_transition_row &row,
                                       const zero_rt_event &event,
-                                      const char *call) {
+                                      const char *call,
+                                      const CallerStream &caller) {
   const zero_rt_library &library = *step.library;
-  for (int64_t i = row.first; i < row.first + row.count; ++i)
-    ZERO_RT_TRY(runHandler(step, library.transition_handlers[i], event, call));
-  step.state = row.next;
-  return ZERO_RT_OK;
+  step.caller = caller;
+  zero_rt_status status = ZERO_RT_OK;
+  for (int64_t i = row.first; i < row.first + row.count && !status; ++i)
+    status = runHandler(step, library.transition_handlers[i], event, call);
+  step.caller = {};
+  if (!status)
+    step.state = row.next;
+  return status;
 }
 
 zero_rt_status zero_rt::requireIdle(const Step &step, const char *call) {
@@ -146,8 +151,8 @@ zero_rt_status calls::discard(Step *step) {
 }
 
 /// Closes the open backward pass, reduces and updates.
-static zero_rt_status applyOpened(Step &step,
-                                  const zero_rt_transition_row &row) {
+static zero_rt_status applyOpened(Step &step, const zero_rt_transition_row &row,
+                                  zero_rt_stream *stream) {
   const zero_rt_library &library = *step.library;
   const std::vector<double> &inputs = step.inputs;
   for (int64_t i = 0; i < library.num_inputs; ++i)
@@ -162,7 +167,8 @@ static zero_rt_status applyOpened(Step &step,
   step.window.close();
   step.last.applied = true;
   step.last.committed = false;
-  return runTransition(step, row, {ZERO_RT_EVENT_APPLY, -1, nullptr}, "apply");
+  return runTransition(step, row, {ZERO_RT_EVENT_APPLY, -1, nullptr}, "apply",
+                       {CallerStream::Delivery::Now, stream});
 }
 
 zero_rt_status calls::apply(Step *step, const double *inputs,
@@ -178,11 +184,10 @@ zero_rt_status calls::apply(Step *step, const double *inputs,
   ZERO_RT_TRY(openLastBackward(*step, "apply"));
   const zero_rt_transition_row *row;
   ZERO_RT_TRY(findTransition(*step, ZERO_RT_EVENT_APPLY, "apply", &row));
-  ZERO_RT_TRY(step->device().follow(stream));
   step->inputs.assign(inputs, inputs + num_inputs);
   ZERO_RT_TRY(step->program->beginGraphs());
   zero_rt_status status =
-      guarded("apply", [&] { return applyOpened(*step, *row); });
+      guarded("apply", [&] { return applyOpened(*step, *row, stream); });
   // An error of the device comes before other errors.
   if (zero_rt_status ended = step->program->endGraphs()) {
     poisonStep(*step, "apply", ended);

@@ -16,9 +16,11 @@ namespace zero_rt {
 zero_rt_status findTransition(const Step &step, int32_t event, const char *call,
                               const zero_rt_transition_row **out);
 
-/// Runs the handlers of |row| and enters its next state.
+/// Runs the handlers of |row| and enters its next state. |caller| is the stream
+/// of the caller in these handlers.
 zero_rt_status runTransition(Step &step, const zero_rt_transition_row &row,
-                             const zero_rt_event &event, const char *call);
+                             const zero_rt_event &event, const char *call,
+                             const CallerStream &caller = {});
 
 /// Runs one handler. If the handler fails, buffers may be half written, so the
 /// step is poisoned.

@@ -4,8 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The library gives the records of events and the waits for them. The proof has
-// shown that they are enough, so the runtime adds none.
+// The library gives the records of events and the waits for them, those of the
+// caller's stream included. The proof has shown that they are enough, so the
+// runtime adds none.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,10 +14,12 @@
 #include "core/status.h"
 #include "core/step.h"
 
+#include <utility>
+
 using namespace zero_rt;
 
 zero_rt_status Step::checkStream(int32_t stream, const char *call) const {
-  if (stream >= 0 && stream < ZERO_RT_STREAM_COUNT)
+  if (stream >= 0 && stream < ZERO_RT_STREAM_CALLER)
     return ZERO_RT_OK;
   return fail(ZERO_RT_INTERNAL, "%s: stream %d is out of range", call, stream);
 }
@@ -40,6 +43,22 @@ zero_rt_status Step::wait(int64_t event, Stream stream) {
   if (!status)
     recorded.followers |= bit;
   return status;
+}
+
+zero_rt_status Step::giveBack(int64_t event) {
+  StreamEvent &recorded = events[size_t(event)];
+  if (!caller.isLent)
+    return ZERO_RT_OK;
+  caller.isLent = false;
+  runtime->unreleased.erase(caller.release);
+  if (!recorded.isRecorded) // the event has passed
+    return caller.release ? device().mark(caller.release)
+                          : zero_rt_status(ZERO_RT_OK);
+  if (!caller.release)
+    return device().precede(caller.stream, recorded.signal);
+  ZERO_RT_TRY(device().mark(caller.release, recorded.signal));
+  recorded.isMarked = true;
+  return ZERO_RT_OK;
 }
 
 zero_rt_status Step::waitWritable(int64_t bucket) {
@@ -81,25 +100,53 @@ zero_rt_status Step::writeSlotsBefore(Stream stream) {
 
 zero_rt_status Step::waitForAll() {
   for (int64_t e = 0; e < library->num_stream_events; ++e)
-    if (library->stream_events[e].stream != ZERO_RT_STREAM_COMPUTE)
+    if (library->stream_events[e].stream != ZERO_RT_STREAM_COMPUTE &&
+        library->stream_events[e].stream != ZERO_RT_STREAM_CALLER)
       ZERO_RT_TRY(wait(e, Stream::Compute));
   return ZERO_RT_OK;
+}
+
+/// Records |event| on the stream of the caller.
+static zero_rt_status recordCaller(Step &step, StreamEvent &event) {
+  const CallerStream &caller = step.caller;
+  switch (caller.delivery) {
+  case CallerStream::Delivery::None:
+    break;
+  case CallerStream::Delivery::Now:
+    ZERO_RT_TRY(step.device().record(caller.stream, &event.signal));
+    event.isRecorded = true;
+    return ZERO_RT_OK;
+  case CallerStream::Delivery::Earlier:
+    event.isRecorded = *caller.delivered != nullptr;
+    if (event.isRecorded) {
+      step.device().dropSignal(event.signal);
+      event.signal = std::exchange(*caller.delivered, nullptr);
+    }
+    return ZERO_RT_OK;
+  }
+  return fail(ZERO_RT_INTERNAL, "record: the call has no stream of the caller");
 }
 
 zero_rt_status calls::record(Step *step, int32_t event) {
   ZERO_RT_TRY(checkEvent(*step, "record", event));
   StreamEvent &recorded = step->events[size_t(event)];
+  if (std::exchange(recorded.isMarked, false))
+    recorded.signal = nullptr;
   int64_t stream = step->library->stream_events[event].stream;
+  recorded.followers = 0;
+  if (stream == ZERO_RT_STREAM_CALLER)
+    return recordCaller(*step, recorded);
   ZERO_RT_TRY(step->on(int32_t(stream), "record", [&] {
     return step->device().record(&recorded.signal);
   }));
   recorded.isRecorded = true;
-  recorded.followers = 0;
   return ZERO_RT_OK;
 }
 
 zero_rt_status calls::wait(Step *step, int32_t event, int32_t stream) {
   ZERO_RT_TRY(checkEvent(*step, "wait", event));
+  if (stream == ZERO_RT_STREAM_CALLER)
+    return step->giveBack(event);
   ZERO_RT_TRY(step->checkStream(stream, "wait"));
   return step->wait(event, Stream(stream));
 }

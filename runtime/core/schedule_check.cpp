@@ -32,10 +32,12 @@ zero_rt_status zero_rt::checkSchedule(const zero_rt_library &library) {
     if (library.stream_events[e].stream < 0 ||
         library.stream_events[e].stream >= ZERO_RT_STREAM_COUNT)
       return corrupt(library, "stream event", e, "bad stream");
-  for (int64_t i = 0; i < library.num_event_lists; ++i)
-    if (library.event_lists[i] < 0 ||
-        library.event_lists[i] >= library.num_stream_events)
+  for (int64_t i = 0; i < library.num_event_lists; ++i) {
+    int64_t event = library.event_lists[i];
+    if (event < 0 || event >= library.num_stream_events ||
+        library.stream_events[event].stream == ZERO_RT_STREAM_CALLER)
       return corrupt(library, "event list", i, "bad event");
+  }
   for (int64_t b = 0; b < library.num_buckets; ++b) {
     const zero_rt_bucket_row &row = library.buckets[b];
     if (!isList(library, row.first_writable, row.num_writable))

@@ -13,6 +13,7 @@
 #include "core/step.h"
 
 #include <algorithm>
+#include <utility>
 
 using namespace zero_rt;
 
@@ -57,6 +58,13 @@ void zero_rt::waitForBucket(Step &step, WaitingGradient gradient) {
 }
 
 void zero_rt::releaseWaiting(Step &step, WaitingGradient &gradient) {
+  if (gradient.delivered) {
+    // The gradient is dropped. If the caller wrote it to a view, the memory is
+    // free only then.
+    if (gradient.copy.data)
+      (void)step.device().await(gradient.delivered);
+    step.device().dropSignal(std::exchange(gradient.delivered, nullptr));
+  }
   step.runtime->memory.release(gradient.copy);
   // If this fails, so do the next call and a wait for the timepoint.
   if (step.runtime->unreleased.erase(gradient.release))
@@ -81,7 +89,9 @@ static zero_rt_status packWaiting(Step &step, int64_t bucket,
     if (!status)
       status = runTransition(
           step, arrive,
-          {ZERO_RT_EVENT_ARRIVE, gradient.parameter, &gradient.tensor}, call);
+          {ZERO_RT_EVENT_ARRIVE, gradient.parameter, &gradient.tensor}, call,
+          {CallerStream::Delivery::Earlier, nullptr, &gradient.delivered,
+           gradient.release != 0, gradient.release});
     step.window.arrive(gradient.parameter);
     --step.sequence.outstanding[size_t(bucket)];
     --step.sequence.waitingOf[size_t(gradient.parameter)];

@@ -15,6 +15,7 @@
 #define ZERO_RT_CORE_SEQUENCE_H
 
 #include "core/memory.h"
+#include "device/device.h"
 #include "zero_rt/library.h"
 
 #include <cstddef>
@@ -33,6 +34,9 @@ struct WaitingGradient {
   /// lends its tensor until |release|.
   Block copy;
   zero_rt_timepoint release = 0;
+  /// A record of the caller's stream at the delivery. Null: there is none, or
+  /// the handler of the arrival has taken it.
+  Signal delivered = nullptr;
   uint64_t digest = 0; // of a lent tensor, if preconditions are checked
 };
 

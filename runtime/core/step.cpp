@@ -53,7 +53,8 @@ Step::~Step() {
   releaseOutgoing(*this);
   program.reset();
   for (StreamEvent &event : events)
-    device().dropSignal(event.signal);
+    if (!event.isMarked)
+      device().dropSignal(event.signal);
   device().dropSignal(slotsWritten);
   if (last.slots)
     device().release(ZERO_RT_SPACE_HOST, last.slots);

@@ -56,7 +56,23 @@ struct RankGroup {
 struct StreamEvent {
   Signal signal = nullptr;
   bool isRecorded = false;
+  bool isMarked = false;  // a timepoint owns the signal
   uint32_t followers = 0; // a bit for each stream that waits for this record
+};
+
+/// The stream `caller` of the handlers that a call runs.
+struct CallerStream {
+  enum class Delivery : uint8_t {
+    None,   // the call has no stream
+    Now,    // the call has |stream|
+    Earlier // the gradient has waited for its bucket; |delivered| is its record
+  };
+  Delivery delivery = Delivery::None;
+  zero_rt_stream *stream = nullptr;
+  Signal *delivered = nullptr; // of null: the event has passed
+  bool isLent = false;         // a tensor is given back
+  /// When the tensor is given back. 0: to |stream|.
+  zero_rt_timepoint release = 0;
 };
 
 /// The results of the last apply, for `results`.
@@ -96,6 +112,7 @@ struct Step {
   LibraryIndex index;
   std::vector<Block> buffers;      // as in library->buffers
   std::vector<StreamEvent> events; // as in library->stream_events
+  CallerStream caller;             // of the handlers that run
   Signal slotsWritten = nullptr;
   Block slotBlock;
   std::vector<StateEntry> entries;
@@ -161,6 +178,8 @@ struct Step {
   zero_rt_status checkStream(int32_t stream, const char *call) const;
   /// Later work on |stream| starts after |event|.
   zero_rt_status wait(int64_t event, Stream stream);
+  /// Gives the arriving tensor back to the caller, after |event|.
+  zero_rt_status giveBack(int64_t event);
   /// Later work on the compute stream may write gradients of |bucket|.
   zero_rt_status waitWritable(int64_t bucket);
   /// Later work on |stream|, a stream of the caller, may read parameters of

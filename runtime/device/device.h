@@ -138,6 +138,10 @@ public:
   /// |timepoint| passes when all work queued so far is done. If the device
   /// cannot do that, the call waits for the work.
   virtual zero_rt_status mark(zero_rt_timepoint timepoint) = 0;
+  /// |timepoint| passes with the last record of |end|. The device owns |end|
+  /// from then on: |end| may be waited for, and is neither recorded nor
+  /// dropped.
+  virtual zero_rt_status mark(zero_rt_timepoint timepoint, Signal end) = 0;
   /// Waits until |timepoint|, which was marked, has passed.
   virtual zero_rt_status wait(zero_rt_timepoint timepoint) = 0;
   /// Later work on |stream| starts after |timepoint|.
@@ -158,7 +162,9 @@ public:
   /// Makes |end| a signal for all work queued so far on the selected stream.
   /// |end| is null the first time, and is reused from then on.
   virtual zero_rt_status record(Signal *end) = 0;
-  /// Destroys a signal of `record`.
+  /// The same for the work on |stream|.
+  virtual zero_rt_status record(zero_rt_stream *stream, Signal *end) = 0;
+  /// Gives a signal of `record` back. It may be null.
   virtual void dropSignal(Signal end) = 0;
 
   /// Returns the interconnect with devices of other processes, which lives as

@@ -72,26 +72,15 @@ LogicalResult zero::checkReference(ModuleOp module, StringRef file,
   return failure();
 }
 
-/// Whether calls of the program in |module| have streams.
-static bool isScheduled(ModuleOp module) {
-  return module
-      .walk([](Operation *op) {
-        auto call = dyn_cast<zrt::RuntimeCall>(op);
-        return isa<zrt::EventOp>(op) ||
-                       (call && call.getStream() != zrt::Stream::compute)
-                   ? WalkResult::interrupt()
-                   : WalkResult::advance();
-      })
-      .wasInterrupted();
-}
-
 LogicalResult zero::lower(ModuleOp module, const LowerOptions &options) {
   PassManager pm(module.getContext());
   if (isLogical(module))
     buildLowerPipeline(pm, options);
   else if (!module.getOps<StepOp>().empty())
     buildLowerPlacedPipeline(pm, options.until.getValue());
-  else if (!isScheduled(module))
+  else if (llvm::none_of(
+               module.getOps<zrt::ProgramOp>(),
+               [](zrt::ProgramOp program) { return program.isScheduled(); }))
     buildSchedulePipeline(pm);
   return pm.run(module);
 }

@@ -58,6 +58,7 @@ public:
   zero_rt_status follow(zero_rt_stream *other) override;
   zero_rt_status precede(zero_rt_stream *other) override;
   zero_rt_status mark(zero_rt_timepoint timepoint) override;
+  zero_rt_status mark(zero_rt_timepoint timepoint, Signal end) override;
   zero_rt_status wait(zero_rt_timepoint timepoint) override;
   zero_rt_status precede(zero_rt_stream *other,
                          zero_rt_timepoint timepoint) override;
@@ -66,6 +67,7 @@ public:
   zero_rt_status precede(zero_rt_stream *other, Signal signal) override;
   void select(Stream to) override;
   zero_rt_status record(Signal *end) override;
+  zero_rt_status record(zero_rt_stream *other, Signal *end) override;
   void dropSignal(Signal end) override;
   Stream getStream() const { return selected; }
 
@@ -120,6 +122,7 @@ private:
   zero_rt_status openTo(const CudaDevice &other);
   zero_rt_status create(CUevent *out);
   zero_rt_status takeEvent(CUevent *out);
+  zero_rt_status recordOn(CUstream which, Signal *end);
   /// The event of a timepoint; null if the timepoint has passed.
   CUevent findEvent(zero_rt_timepoint timepoint) const;
 
@@ -158,7 +161,8 @@ private:
   /// Their numbers have another order.
   std::map<zero_rt_timepoint, CUevent> events;
   std::deque<zero_rt_timepoint> marked;
-  std::vector<CUevent> spare;
+  std::vector<CUevent> spare;    // has room for all events of `takeEvent`
+  size_t numTaken = 0;           // by `takeEvent`, from the driver
   bool hasLostTimepoint = false; // a timepoint was marked without an event
   std::vector<char> seen;        // the result of `look`
   LentNccl lent;

@@ -51,8 +51,10 @@ zero_rt_status CudaDevice::takeEvent(CUevent *out) {
     events.erase(oldest);
     marked.pop_front();
   }
-  if (spare.empty())
+  if (spare.empty()) {
+    spare.reserve(++numTaken);
     return create(out);
+  }
   *out = spare.back();
   spare.pop_back();
   return ZERO_RT_OK;
@@ -75,6 +77,12 @@ zero_rt_status CudaDevice::mark(zero_rt_timepoint timepoint) {
   }
   events[timepoint] = event;
   marked.push_back(timepoint);
+  return ZERO_RT_OK;
+}
+
+zero_rt_status CudaDevice::mark(zero_rt_timepoint timepoint, Signal end) {
+  marked.push_back(timepoint);
+  events[timepoint] = static_cast<CUevent>(end);
   return ZERO_RT_OK;
 }
 
@@ -145,11 +153,19 @@ void CudaDevice::select(Stream to) {
 
 zero_rt_status CudaDevice::record(Signal *end) {
   ZERO_RT_TRY(flushSelected());
+  return recordOn(stream, end);
+}
+
+zero_rt_status CudaDevice::record(zero_rt_stream *other, Signal *end) {
+  return recordOn(cudaStream(other), end);
+}
+
+zero_rt_status CudaDevice::recordOn(CUstream which, Signal *end) {
   auto event = static_cast<CUevent>(*end);
   if (!event)
-    ZERO_RT_TRY(create(&event));
+    ZERO_RT_TRY(takeEvent(&event));
   *end = event;
-  ZERO_RT_CUDA(driver, EventRecord, event, stream);
+  ZERO_RT_CUDA(driver, EventRecord, event, which);
   return ZERO_RT_OK;
 }
 
@@ -168,5 +184,5 @@ zero_rt_status CudaDevice::keepShort() {
 
 void CudaDevice::dropSignal(Signal end) {
   if (end)
-    (void)driver.EventDestroy(static_cast<CUevent>(end));
+    spare.push_back(static_cast<CUevent>(end));
 }

@@ -42,6 +42,7 @@ public:
   zero_rt_status follow(zero_rt_stream *) override { return ZERO_RT_OK; }
   zero_rt_status precede(zero_rt_stream *) override { return ZERO_RT_OK; }
   zero_rt_status mark(zero_rt_timepoint) override { return ZERO_RT_OK; }
+  zero_rt_status mark(zero_rt_timepoint, Signal) override { return ZERO_RT_OK; }
   zero_rt_status wait(zero_rt_timepoint) override { return ZERO_RT_OK; }
   zero_rt_status precede(zero_rt_stream *, zero_rt_timepoint) override {
     return ZERO_RT_OK;
@@ -56,6 +57,9 @@ public:
   }
   void select(Stream) override {}
   zero_rt_status record(Signal *) override { return ZERO_RT_OK; }
+  zero_rt_status record(zero_rt_stream *, Signal *) override {
+    return ZERO_RT_OK;
+  }
   void dropSignal(Signal) override {}
 
   zero_rt_status getInterconnect(Interconnect **out) override {

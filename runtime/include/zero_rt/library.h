@@ -153,14 +153,16 @@ typedef enum zero_rt_event_kind {
 } zero_rt_event_kind;
 
 /// The streams of a step. Each is a queue of the rank's device, whose work runs
-/// in order.
+/// in order. The last one is of the caller: the stream that the caller passes
+/// to the call that runs a handler. Only `record` and `wait` name it.
 typedef enum zero_rt_step_stream {
   ZERO_RT_STREAM_COMPUTE = 0, // kernels, and all work without another stream
   ZERO_RT_STREAM_COLLECTIVE = 1,
   ZERO_RT_STREAM_TO_HOST = 2, // copies to the memory of the host
   ZERO_RT_STREAM_HOST = 3,    // kernels on the host
   ZERO_RT_STREAM_TO_DEVICE = 4,
-  ZERO_RT_STREAM_COUNT = 5
+  ZERO_RT_STREAM_CALLER = 5,
+  ZERO_RT_STREAM_COUNT = 6
 } zero_rt_step_stream;
 
 /// A handler. It runs program calls in order, and stops at the first that

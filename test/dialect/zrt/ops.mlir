@@ -20,9 +20,14 @@
 // CHECK: zrt.load_slot @lr[0]
 // CHECK: zrt.event @scattered on collective
 // CHECK: zrt.event @copied on to_device
+// CHECK: zrt.event @arrive.caller on caller
 // CHECK: zrt.handler @arrive
+// CHECK-NEXT: zrt.record @arrive.caller
+// CHECK-NEXT: zrt.wait @arrive.caller on compute
 // CHECK-NEXT: zrt.wait_writable
 // CHECK-NEXT: zrt.pack
+// CHECK-NEXT: zrt.record @arrive.pack
+// CHECK-NEXT: zrt.wait @arrive.pack on caller
 // CHECK: zrt.handler @finish
 // CHECK-NEXT: zrt.allocate @b0.reduced
 // CHECK-NEXT: zrt.reduce_scatter @b0.gradient to @b0.reduced over [dp] on collective
@@ -78,9 +83,15 @@ zrt.program @train on @cluster inputs [@lr] results [norm] [@norm] {
   }
   zrt.event @scattered on collective
   zrt.event @copied on to_device
+  zrt.event @arrive.caller on caller
+  zrt.event @arrive.pack on compute
   zrt.handler @arrive {
+    zrt.record @arrive.caller
+    zrt.wait @arrive.caller on compute
     zrt.wait_writable
     zrt.pack
+    zrt.record @arrive.pack
+    zrt.wait @arrive.pack on caller
   }
   zrt.handler @finish {
     zrt.allocate @b0.reduced

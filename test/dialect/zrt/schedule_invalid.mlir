@@ -85,6 +85,113 @@ zrt.program @p on @m inputs [] results [] [] {
 
 // -----
 
+// record_c3: a backward pass begins without a stream of the caller
+zero.mesh @m <["dp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.event @e on caller
+  zrt.handler @h {
+    // expected-error@+1 {{records the stream of the caller, and only arrive and apply have one}}
+    zrt.record @e
+  }
+  zrt.transition idle on arrive to idle run [@h]
+  // expected-note@+1 {{which runs the handler}}
+  zrt.transition idle on begin to idle run [@h]
+}
+
+// -----
+
+// record_c3: a sequence closes its buckets in other calls, too
+zero.mesh @m <["dp" = 2]>
+zero.parameter @w : 8xf32
+zero.bucket @b0 : 8xf32 arrives f32 [@w] offsets [0] extents [8]
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.buffer @g : !zero.value<8xf32> role gradient in device
+  zrt.buffer @w : !zero.value<8xf32> role parameter in device
+  zrt.kernel @store [read f32, write f32] scalars 0 {
+  ^body(%g: f32):
+    zrt.yield %g : f32
+  }
+  zrt.bucket_table @b0 into @g store @store add @store parameters @w
+  zrt.event @e on caller
+  zrt.handler @h {
+    // expected-error@+1 {{records the stream of the caller, and only arrive and apply have one}}
+    zrt.record @e
+  }
+  // expected-note@+1 {{which runs the handler}}
+  zrt.sequence @s [@b0] run [@h] window 2
+}
+
+// -----
+
+// wait_c2: nothing arrives at apply
+zero.mesh @m <["dp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.event @e on compute
+  zrt.handler @h {
+    zrt.record @e
+    // expected-error@+1 {{gives an arriving gradient back to the caller, and only arrive has one}}
+    zrt.wait @e on caller
+  }
+  // expected-note@+1 {{which runs the handler}}
+  zrt.transition idle on apply to idle run [@h]
+}
+
+// -----
+
+// wait_c2: once in all handlers
+zero.mesh @m <["dp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.event @e on compute
+  zrt.handler @g {
+    zrt.record @e
+    zrt.wait @e on caller
+  }
+  zrt.handler @h {
+    zrt.wait @e on caller
+  }
+  zrt.transition idle on begin to first run []
+  // expected-error@+1 {{gives the arriving gradient back to the caller 2 times, expected once}}
+  zrt.transition first on arrive to first run [@g, @h]
+}
+
+// -----
+
+// handler_c2
+zero.mesh @m <["dp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.slots @a [0.0]
+  zrt.handler @h {
+    // expected-error@+1 {{queues work to stream 'caller', which is not a stream of the device}}
+    zrt.all_reduce_scalars @a over [dp] on caller
+  }
+}
+
+// -----
+
+// Right: apply follows the caller's stream, and arrivals give gradients back.
+zero.mesh @m <["dp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.event @e on compute
+  zrt.event @f on caller
+  zrt.event @g on caller
+  zrt.handler @arrive {
+    zrt.record @f
+    zrt.wait @f on compute
+    zrt.record @e
+    zrt.wait @e on caller
+  }
+  zrt.handler @finish {
+    zrt.record @g
+    zrt.wait @g on compute
+    zrt.wait @g on to_device
+  }
+  zrt.transition idle on begin to first run []
+  zrt.transition first on arrive to first run [@arrive]
+  zrt.transition first on apply to idle run [@finish]
+}
+
+// -----
+
 // A stream that does not exist.
 zero.mesh @m <["dp" = 2]>
 zrt.program @p on @m inputs [] results [] [] {
@@ -143,6 +250,24 @@ zrt.program @p on @m inputs [] results [] [] {
   zrt.event @f on compute
   // expected-error@+1 {{gradients are written on stream 'compute', of which event @f is}}
   zrt.bucket_table @b0 into @g store @store add @store parameters @w writable [@e, @f] readable [@f]
+}
+
+// -----
+
+// bucket_table_c8
+zero.mesh @m <["dp" = 2]>
+zero.parameter @w : 8xf32
+zero.bucket @b0 : 8xf32 arrives f32 [@w] offsets [0] extents [8]
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.buffer @g : !zero.value<8xf32> role gradient in device
+  zrt.buffer @w : !zero.value<8xf32> role parameter in device
+  zrt.kernel @store [read f32, write f32] scalars 0 {
+  ^body(%g: f32):
+    zrt.yield %g : f32
+  }
+  zrt.event @e on caller
+  // expected-error@+1 {{lists event @e of stream 'caller', for which the caller has not to wait}}
+  zrt.bucket_table @b0 into @g store @store add @store parameters @w readable [@e]
 }
 
 // -----

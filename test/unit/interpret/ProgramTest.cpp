@@ -258,19 +258,44 @@ TEST(Program, RanksThatWaitForEachOtherAreReported) {
 // Orders of streams
 //===----------------------------------------------------------------------===//
 
-/// The program with its reduction on the collective stream, between two waits.
-static std::string makeStreams(const std::string &waitBefore,
-                               const std::string &waitAfter) {
+/// An arrival that waits for the caller, and for which the caller waits.
+static std::string makeArrival(const std::string &name,
+                               const std::string &pack) {
+  return "zrt.record @" + name + ".caller\n zrt.wait @" + name +
+         ".caller on compute\n " + pack + "\n zrt.record @" + name +
+         ".packed\n zrt.wait @" + name + ".packed on caller\n";
+}
+
+/// The program with its reduction on the collective stream, without the calls
+/// of |lost|.
+static std::string makeStreams(const std::vector<std::string> &lost = {}) {
   std::string text = makeProgram(kFill, R"(
+    zrt.record @finish.caller
+    zrt.wait @finish.caller on compute
     zrt.allocate @reduced
-    zrt.record @packed
-    )" + waitBefore + R"(
+    zrt.record @filled
+    zrt.wait @filled on collective
     zrt.reduce_scatter @gradient to @reduced over [dp] on collective
     zrt.record @done
-    )" + waitAfter);
-  return text.insert(text.find("zrt.handler @arrive_first"),
-                     "zrt.event @packed on compute\n"
-                     "  zrt.event @done on collective\n  ");
+    zrt.wait @done on compute)",
+                                 makeArrival("next", "zrt.pack accumulate"));
+  auto replace = [&](const std::string &what, const std::string &by) {
+    size_t at = text.find(what);
+    EXPECT_NE(at, std::string::npos) << what;
+    text.replace(at, what.size(), by);
+  };
+  replace("zrt.pack\n", makeArrival("first", "zrt.pack"));
+  replace("zrt.handler @arrive_first", R"(zrt.event @first.caller on caller
+  zrt.event @next.caller on caller
+  zrt.event @finish.caller on caller
+  zrt.event @first.packed on compute
+  zrt.event @next.packed on compute
+  zrt.event @filled on compute
+  zrt.event @done on collective
+  zrt.handler @arrive_first)");
+  for (const std::string &call : lost)
+    replace(call, "");
+  return text;
 }
 
 /// The number of orders of 64 that differ from program order, or fail.
@@ -290,14 +315,22 @@ static int countDifferences(const std::string &text) {
 }
 
 TEST(Program, EveryLegalOrderOfStreamsGivesTheSameBits) {
-  EXPECT_EQ(countDifferences(makeStreams("zrt.wait @packed on collective",
-                                         "zrt.wait @done on compute")),
-            0);
+  EXPECT_EQ(countDifferences(makeStreams()), 0);
 }
 
-// Mutants: without a wait some order shows the race.
+// Mutants: without a wait some order shows the race. The caller writes a tensor
+// before it arrives and as soon as it has it back, and reads parameters.
 TEST(Program, SomeOrderOfStreamsShowsAMissingWait) {
-  EXPECT_GT(countDifferences(makeStreams("", "zrt.wait @done on compute")), 0);
-  EXPECT_GT(countDifferences(makeStreams("zrt.wait @packed on collective", "")),
-            0);
+  for (const char *lost :
+       {"zrt.wait @filled on collective", "zrt.wait @done on compute",
+        "zrt.wait @first.caller on compute", "zrt.wait @next.caller on compute",
+        "zrt.record @first.caller", "zrt.wait @finish.caller on compute",
+        "zrt.wait @first.packed on caller", "zrt.wait @next.packed on caller",
+        "zrt.record @next.packed"})
+    EXPECT_GT(countDifferences(makeStreams({lost})), 0) << lost;
+}
+
+// Without a schedule the caller is ordered with the calls.
+TEST(Program, ProgramOrderIsTheOnlyOneWithoutStreams) {
+  EXPECT_EQ(countDifferences(makeProgram(kFill, kReduce)), 0);
 }

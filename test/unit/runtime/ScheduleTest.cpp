@@ -50,6 +50,9 @@ TEST(Schedule, EventsAndListsAreInRange) {
           [](L &l) { l.streamEvents[0].stream = -1; });
   refuses("event list 1: bad event", [](L &l) { l.eventLists[1] = 1; });
   refuses("event list 0: bad event", [](L &l) { l.eventLists[0] = -1; });
+  // The caller has not to wait for itself.
+  refuses("event list 0: bad event",
+          [](L &l) { l.streamEvents[0].stream = ZERO_RT_STREAM_CALLER; });
   refuses("bucket 0: bad list of writable events",
           [](L &l) { l.buckets[0].num_writable = 3; });
   refuses("bucket 0: bad list of writable events",
@@ -75,14 +78,30 @@ TEST(Schedule, CallsAreInRange) {
     refuses(calls.record(step, 1), "record: event 1 is out of range");
     refuses(calls.record(step, -1), "record: event -1 is out of range");
     refuses(calls.wait(step, 1, 0), "wait: event 1 is out of range");
-    refuses(calls.wait(step, 0, 5), "wait: stream 5 is out of range");
+    refuses(calls.wait(step, 0, 6), "wait: stream 6 is out of range");
     refuses(calls.all_reduce_scalars(step, 0, 1, 0, -1),
             "all_reduce_scalars: stream -1 is out of range");
+    refuses(calls.all_reduce_scalars(step, 0, 1, 0, ZERO_RT_STREAM_CALLER),
+            "all_reduce_scalars: stream 5 is out of range");
     refuses(calls.wait_writable(step, nullptr),
             "wait_writable: not in an arrive handler");
     zero_rt_event apply = {ZERO_RT_EVENT_APPLY, -1, nullptr};
     refuses(calls.wait_writable(step, &apply),
             "wait_writable: not in an arrive handler");
+  });
+}
+
+// Only the calls that bring a stream of the caller can record it.
+TEST(Schedule, TheStreamOfTheCallerBelongsToACall) {
+  LibraryBuilder library = makeScheduledStep();
+  library.streamEvents.push_back(
+      {library.addText("delivered"), ZERO_RT_STREAM_CALLER});
+  runSteps(library.get(), [&](int32_t, zero_rt_step *step) {
+    const zero_rt_calls &calls = callsOf(step);
+    expectStatus(ZERO_RT_INTERNAL, calls.record(step, 1),
+                 "record: the call has no stream of the caller");
+    // It has lent nothing.
+    expectOk(calls.wait(step, 0, ZERO_RT_STREAM_CALLER));
   });
 }
 

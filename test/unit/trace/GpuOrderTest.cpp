@@ -160,6 +160,9 @@ std::vector<std::string> GpuOrder::expectNccl(StringRef call) {
 }
 
 namespace {
+/// The stream that the caller passes.
+constexpr char kCaller[] = "stream 5";
+
 /// The streams and events of one rank, by what the IR calls them.
 class Schedule {
 public:
@@ -179,13 +182,30 @@ public:
     expectOn(calls[0], text.substr(text.find(" of ") + 4), text);
     recorded[text] = {calls[0].event, {}};
   }
+  /// A gradient waits for its bucket: |call| is a record of the caller's
+  /// stream.
+  void addDelivered(const fake::Call &call) {
+    EXPECT_EQ(call.function, "cuEventRecord");
+    expectOn(call, kCaller, "gradient");
+    EXPECT_TRUE(delivered.insert(call.event).second);
+  }
+  /// The event |text| gets the record of a gradient that has waited.
+  void expectDelivered(const std::string &text) {
+    EXPECT_FALSE(delivered.empty()) << text;
+    recorded[text] = {nullptr, {}};
+  }
+  bool isAnyDelivered() const { return !delivered.empty(); }
   /// What |stream| asks of the driver to wait for the event |text|: nothing
-  /// where it was never recorded, or was waited for since.
+  /// where it was never recorded, or was waited for since. |asked|: what it
+  /// does ask.
   std::vector<const void *> expectWait(const std::string &text,
-                                       const std::string &stream) {
+                                       const std::string &stream,
+                                       ArrayRef<const void *> asked) {
     auto it = recorded.find(text);
     if (it == recorded.end() || !it->second.followers.insert(stream).second)
       return {};
+    if (!it->second.event && !asked.empty() && delivered.erase(asked[0]))
+      it->second.event = asked[0];
     return {it->second.event};
   }
 
@@ -197,18 +217,20 @@ private:
   std::map<std::string, int64_t> streams;
   std::set<int64_t> taken;
   std::map<std::string, Recorded> recorded;
+  std::set<const void *> delivered; // with gradients that wait
 };
 } // namespace
 
 // The recorded schedule is that of the IR: each call on its stream, a record or
-// a wait of the driver for each of the IR's, and no others. What collectives
-// and tensors of the caller need besides is counted.
+// a wait of the driver for each of the IR's, and no others. The caller's stream
+// is recorded where a gradient is delivered, and does not wait, as gradients
+// have a release timepoint. What collectives need besides is counted.
 TEST_P(GpuOrder, EachCallBecomesItsLaunches) {
   run(/*steps=*/2, /*first=*/0);
   for (const std::vector<fake::Call> &all : calls) {
     Schedule schedule;
     bool isFirst = true; // tables are copied to the GPU
-    int numCalls = 0, numWaits = 0;
+    int numCalls = 0, numWaits = 0, numReturns = 0;
     std::set<StringRef> packed;
     for (size_t i = 0; i < all.size();) {
       StringRef mark = all[i++].function;
@@ -220,13 +242,18 @@ TEST_P(GpuOrder, EachCallBecomesItsLaunches) {
         if (all[i].function == "step 1") {
           isFirst = false;
           packed.clear();
-        } else if (all[i].function != "cuEventCreate") { // once for each event
+        } else if (all[i].function != "cuEventCreate" && // once for each event
+                   all[i].function != "cuEventQuery") {  // for one to use again
           asked.push_back(all[i]);
         }
       }
       auto [name, rest] = mark.split('(');
+      if (name == "gradient" && !asked.empty()) {
+        ASSERT_EQ(asked.size(), 1u) << asked[1].function;
+        schedule.addDelivered(asked[0]);
+      }
       if (rest.empty())
-        continue; // of the caller: streams of tensors
+        continue; // of the caller
       ++numCalls;
       SmallVector<StringRef> operands;
       rest.drop_back().split(operands, ", ", -1, /*KeepEmpty=*/false);
@@ -234,7 +261,15 @@ TEST_P(GpuOrder, EachCallBecomesItsLaunches) {
       if (!operands.empty() && operands.back().starts_with("stream "))
         stream = operands.pop_back_val().str();
       if (name == "record") {
-        schedule.expectRecord(operands[0].str(), asked);
+        if (operands[0].ends_with(kCaller) && asked.empty())
+          schedule.expectDelivered(operands[0].str());
+        else
+          schedule.expectRecord(operands[0].str(), asked);
+        continue;
+      }
+      if (name == "wait" && stream == kCaller) {
+        EXPECT_TRUE(asked.empty()) << mark.str() << ": " << asked[0].function;
+        ++numReturns;
         continue;
       }
       if (name == "wait" || name == "wait_writable") {
@@ -246,7 +281,7 @@ TEST_P(GpuOrder, EachCallBecomesItsLaunches) {
         }
         for (StringRef event : operands)
           llvm::append_range(expected,
-                             schedule.expectWait(event.str(), stream));
+                             schedule.expectWait(event.str(), stream, events));
         EXPECT_EQ(events, expected) << mark.str();
         numWaits += events.size();
         continue;
@@ -276,8 +311,7 @@ TEST_P(GpuOrder, EachCallBecomesItsLaunches) {
         const char *kind = packed.insert(mark).second ? "store" : "add";
         ASSERT_EQ(launched.size(), 1u) << mark.str();
         EXPECT_NE(launched[0].find(kind), std::string::npos) << mark.str();
-        // The tensor is given back at a timepoint.
-        EXPECT_EQ(records, 1) << mark.str();
+        EXPECT_EQ(records, 0) << mark.str();
         EXPECT_EQ(waits, 0) << mark.str();
         continue;
       }
@@ -300,6 +334,8 @@ TEST_P(GpuOrder, EachCallBecomesItsLaunches) {
     }
     EXPECT_GT(numCalls, 10);
     EXPECT_GT(numWaits, 3);
+    EXPECT_EQ(numReturns, 2 * int(kBackToFront.size()));
+    EXPECT_FALSE(schedule.isAnyDelivered());
   }
   EXPECT_EQ(weights[0], weights[1]);
 }
