@@ -26,27 +26,23 @@ public:
                               program->getParentOp(), program.getMeshAttr())) {}
 
   std::vector<RankSum> collect() {
-    program.walk([&](Operation *op) {
-      if (auto call = dyn_cast<zrt::AllReduceOp>(op))
-        add(getType(call.getBufferAttr()), getType(call.getResultBuffer()),
-            call.getAxes(), ZERO_RT_RANK_SUM_WRITE);
-      else if (auto call = dyn_cast<zrt::ReduceScatterOp>(op))
-        add(getType(call.getSourceAttr()), getType(call.getTargetAttr()),
-            call.getAxes(), ZERO_RT_RANK_SUM_WRITE);
-      else if (auto call = dyn_cast<zrt::ReduceScatterAddOp>(op))
-        add(getType(call.getSourceAttr()), getType(call.getTargetAttr()),
-            call.getAxes(), ZERO_RT_RANK_SUM_ADD);
-      else if (auto call = dyn_cast<zrt::AllReduceScalarsOp>(op))
+    program.walk([&](zrt::Collective call) {
+      zrt::Exchange exchange = call.getExchange();
+      if (!exchange.scatters)
+        return;
+      auto source = program.lookupSymbol<zrt::BufferOp>(exchange.source);
+      auto target = program.lookupSymbol<zrt::BufferOp>(exchange.target);
+      if (!source)
         addScalars(call.getAxes());
+      else
+        add(source.getValueType(), target.getValueType(), call.getAxes(),
+            exchange.accumulates ? ZERO_RT_RANK_SUM_ADD
+                                 : ZERO_RT_RANK_SUM_WRITE);
     });
     return std::move(sums);
   }
 
 private:
-  ValueType getType(FlatSymbolRefAttr name) {
-    return program.lookupSymbol<zrt::BufferOp>(name).getValueType();
-  }
-
   void add(ValueType addend, ValueType sum, ArrayAttr axes,
            zero_rt_rank_sum_kind kind) {
     int64_t ranks = 1;

@@ -27,6 +27,14 @@ int64_t Tables::getAxes(ArrayAttr names, ValueType type) const {
   return row;
 }
 
+int64_t Tables::getAxes(const zrt::CallArgument &axes, Operation *call,
+                        SymbolTableCollection &symbols) const {
+  if (!axes.list)
+    return -1;
+  return getAxes(axes.list,
+                 axes.isAtPlace ? zrt::getPlace(symbols, call) : ValueType());
+}
+
 int64_t Tables::findAxes(int64_t set, int64_t stages) const {
   for (size_t row = 0; row < axisSets.size(); ++row)
     if (axisSets[row] == set && axisSetStages[row] == stages)

@@ -6,9 +6,11 @@
 
 #include "codegen/host/Calls.h"
 
+#include "dialect/zrt/EachCall.h"
 #include "zero_rt/library.h"
 
 #include <cstddef>
+#include <string_view>
 
 using namespace mlir;
 using namespace zero;
@@ -22,6 +24,40 @@ ArrayRef<CallInfo> zero::getCalls() {
 #include "zero_rt/calls.def"
   };
   return calls;
+}
+
+namespace {
+/// The names of the program calls.
+constexpr std::string_view kProgramCalls[] = {
+#define ZERO_RT_PROGRAM_CALL(NAME, ARGUMENTS) #NAME,
+#include "zero_rt/calls.def"
+};
+
+/// Whether a program call has the name of OpT. True for ops that are no calls.
+template <typename OpT> constexpr bool isNamed() {
+  if (!zrt::isCall<OpT>)
+    return true;
+  std::string_view op(OpT::getOperationName().data(),
+                      OpT::getOperationName().size());
+  for (std::string_view name : kProgramCalls)
+    if (op.substr(std::string_view("zrt.").size()) == name)
+      return true;
+  return false;
+}
+
+template <typename... OpTs> constexpr bool areNamed(zrt::OpList<OpTs...>) {
+  return (isNamed<OpTs>() && ...) &&
+         (size_t(zrt::isCall<OpTs>) + ...) == std::size(kProgramCalls);
+}
+static_assert(areNamed(zrt::AllOps()),
+              "calls.def has one program call for each zrt op that is a call");
+} // namespace
+
+Call zero::getProgramCall(StringRef name) {
+  for (const CallInfo &info : getCalls())
+    if (!info.isStepCall && info.name == name)
+      return info.call;
+  llvm_unreachable("each call of a handler has a row");
 }
 
 namespace {

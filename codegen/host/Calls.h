@@ -28,6 +28,9 @@ struct CallInfo {
 
 llvm::ArrayRef<CallInfo> getCalls();
 
+/// The call of |name|, a call of handlers.
+Call getProgramCall(llvm::StringRef name);
+
 /// The LLVM type of |call|, derived from its C prototype.
 mlir::LLVM::LLVMFunctionType getCallType(mlir::MLIRContext *context, Call call);
 

@@ -38,57 +38,53 @@ struct Traffic {
 };
 } // namespace
 
-/// The bytes that |copy| moves to another space on one rank.
-static int64_t copiedBytes(zrt::CopyOp copy, const Tables &tables) {
-  const zero_rt_buffer_row &from =
-      tables.buffers[tables.getBuffer(copy.getSourceAttr())];
-  const zero_rt_buffer_row &to =
-      tables.buffers[tables.getBuffer(copy.getTargetAttr())];
-  if (from.space == to.space)
+/// The bytes that |call| moves to another space on one rank.
+static int64_t copiedBytes(zrt::RuntimeCall call, const Tables &tables) {
+  const zero_rt_buffer_row *from = nullptr, *to = nullptr;
+  zrt::CallDescription description(call);
+  for (const zrt::CallArgument &argument : description.getArguments()) {
+    if (argument.kind != zrt::CallArgument::Kind::buffer)
+      continue;
+    auto &end = argument.use == zrt::CallArgument::Use::reads ? from : to;
+    end = &tables.buffers[tables.getBuffer(argument.symbol)];
+  }
+  if (!from || !to || from->space == to->space)
     return 0;
-  return std::min(tables.getHeldElements(from), tables.getHeldElements(to)) *
-         getDtypeBytes(from.dtype);
+  return std::min(tables.getHeldElements(*from), tables.getHeldElements(*to)) *
+         getDtypeBytes(from->dtype);
 }
 
 static Traffic countTraffic(zrt::HandlerOp handler, const Tables &tables) {
   Traffic traffic;
-  auto bufferBytes = [&](FlatSymbolRefAttr symbol) {
-    const zero_rt_buffer_row &row = tables.buffers[tables.getBuffer(symbol)];
-    return tables.getHeldElements(row) * getDtypeBytes(row.dtype);
-  };
-  auto ranksOf = [&](ArrayAttr axes, ValueType type = nullptr) {
-    return tables.getNumRanks(tables.getAxes(axes, type));
-  };
   SymbolTableCollection symbols;
-  for (Operation &op : handler.getBody().getOps()) {
-    if (auto reduce = dyn_cast<zrt::AllReduceOp>(op)) {
-      ++traffic.allReduces;
-      int64_t ranks = ranksOf(reduce.getAxes(), zrt::getPlace(symbols, reduce));
-      traffic.bytesSent +=
-          getRingBytes(bufferBytes(reduce.getBufferAttr()) +
-                           bufferBytes(reduce.getResultBuffer()),
-                       ranks, 1);
-    } else if (auto scatter = dyn_cast<zrt::ReduceScatterOp>(op)) {
+  for (auto call : handler.getBody().getOps<zrt::RuntimeCall>()) {
+    traffic.bytesCopied += copiedBytes(call, tables);
+    auto collective = dyn_cast<zrt::Collective>(call.getOperation());
+    if (!collective)
+      continue;
+    zrt::Exchange exchange = collective.getExchange();
+    auto slots = zrt::lookup<zrt::SlotsOp>(symbols, call, exchange.source);
+    auto bytesOf = [&](FlatSymbolRefAttr symbol) -> int64_t {
+      if (slots)
+        return 8 * slots.size();
+      const zero_rt_buffer_row &row = tables.buffers[tables.getBuffer(symbol)];
+      return tables.getHeldElements(row) * getDtypeBytes(row.dtype);
+    };
+    int64_t ranks = 1;
+    zrt::CallDescription description(call);
+    for (const zrt::CallArgument &argument : description.getArguments())
+      if (argument.kind == zrt::CallArgument::Kind::axes)
+        ranks = tables.getNumRanks(tables.getAxes(argument, call, symbols));
+    traffic.bytesSent +=
+        getRingBytes((exchange.scatters ? bytesOf(exchange.source) : 0) +
+                         (exchange.gathers ? bytesOf(exchange.target) : 0),
+                     ranks);
+    if (!exchange.gathers)
       ++traffic.reduceScatters;
-      traffic.bytesSent += getRingBytes(bufferBytes(scatter.getSourceAttr()),
-                                        ranksOf(scatter.getAxes()), 1);
-    } else if (auto scatter = dyn_cast<zrt::ReduceScatterAddOp>(op)) {
-      ++traffic.reduceScatters;
-      traffic.bytesSent += getRingBytes(bufferBytes(scatter.getSourceAttr()),
-                                        ranksOf(scatter.getAxes()), 1);
-    } else if (auto gather = dyn_cast<zrt::AllGatherOp>(op)) {
+    else if (!exchange.scatters)
       ++traffic.allGathers;
-      traffic.bytesSent += getRingBytes(bufferBytes(gather.getBufferAttr()),
-                                        ranksOf(gather.getAxes()), 1);
-    } else if (auto copy = dyn_cast<zrt::CopyOp>(op)) {
-      traffic.bytesCopied += copiedBytes(copy, tables);
-    } else if (auto scalars = dyn_cast<zrt::AllReduceScalarsOp>(op)) {
-      ++traffic.scalarAllReduces;
-      auto slots =
-          zrt::lookup<zrt::SlotsOp>(symbols, &op, scalars.getSlotsAttr());
-      traffic.bytesSent +=
-          getRingBytes(8 * slots.size(), ranksOf(scalars.getAxes()), 2);
-    }
+    else
+      ++(slots ? traffic.scalarAllReduces : traffic.allReduces);
   }
   return traffic;
 }
@@ -128,10 +124,13 @@ static json::Object countBytes(zrt::ProgramOp program, const Tables &tables,
                                bool several) {
   llvm::DenseMap<int64_t, zrt::Role> roles;
   if (several)
-    for (auto handler : program.getOps<zrt::HandlerOp>())
-      for (auto setRole : handler.getBody().getOps<zrt::SetRoleOp>())
-        if (setRole.getRole() == zrt::Role::accumulator)
-          roles[tables.getBuffer(setRole.getBufferAttr())] = setRole.getRole();
+    program.walk([&](zrt::RuntimeCall call) {
+      zrt::CallDescription description(call);
+      for (const zrt::CallArgument &argument : description.getArguments())
+        if (argument.kind == zrt::CallArgument::Kind::role &&
+            zrt::Role(argument.number) == zrt::Role::accumulator)
+          roles[tables.getBuffer(argument.symbol)] = zrt::Role::accumulator;
+    });
   llvm::MapVector<int64_t, llvm::MapVector<int64_t, int64_t>> bytes;
   for (int64_t space : {ZERO_RT_SPACE_DEVICE, ZERO_RT_SPACE_HOST})
     for (int64_t role = 0; role < ZERO_RT_ROLE_COUNT; ++role)

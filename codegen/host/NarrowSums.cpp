@@ -30,14 +30,13 @@ struct Sum {
   int64_t ranks;
 
   int64_t getBytesSent(Type type) const {
-    return getRingBytes(elements * (type.getIntOrFloatBitWidth() / 8), ranks,
-                        1);
+    return getRingBytes(elements * (type.getIntOrFloatBitWidth() / 8), ranks);
   }
 };
 } // namespace
 
-int64_t zero::getRingBytes(int64_t bytes, int64_t ranks, int64_t times) {
-  return times * bytes * (ranks - 1) / ranks;
+int64_t zero::getRingBytes(int64_t bytes, int64_t ranks) {
+  return bytes * (ranks - 1) / ranks;
 }
 
 /// Whether arrivals of a later backward pass are added to those of an earlier
@@ -57,24 +56,21 @@ static std::pair<FlatSymbolRefAttr, ArrayAttr>
 findScatter(zrt::HandlerOp handler, FlatSymbolRefAttr gradient) {
   FlatSymbolRefAttr converted;
   for (Operation &op : handler.getBody().getOps()) {
-    FlatSymbolRefAttr source;
-    ArrayAttr axes;
     if (auto launch = dyn_cast<zrt::LaunchOp>(op)) {
       ArrayAttr buffers = launch.getBuffers();
       if (converted || buffers.size() != 2 || buffers[0] != gradient)
         return {};
       converted = cast<FlatSymbolRefAttr>(buffers[1]);
-    } else if (auto scatter = dyn_cast<zrt::ReduceScatterOp>(op)) {
-      source = scatter.getSourceAttr();
-      axes = scatter.getAxes();
-    } else if (auto scatter = dyn_cast<zrt::ReduceScatterAddOp>(op)) {
-      source = scatter.getSourceAttr();
-      axes = scatter.getAxes();
+      continue;
     }
-    if (source)
-      return source == (converted ? converted : gradient)
-                 ? std::pair(source, axes)
-                 : std::pair<FlatSymbolRefAttr, ArrayAttr>();
+    auto collective = dyn_cast<zrt::Collective>(op);
+    zrt::Exchange exchange =
+        collective ? collective.getExchange() : zrt::Exchange();
+    if (!exchange.scatters || exchange.gathers)
+      continue;
+    if (exchange.source != (converted ? converted : gradient))
+      return {};
+    return {exchange.source, collective.getAxes()};
   }
   return {};
 }

@@ -19,8 +19,8 @@ std::vector<llvm::json::Array>
 describeNarrowSums(llvm::ArrayRef<StageProgram> stages);
 
 /// The bytes that one rank sends in a ring of D ranks for |bytes|: (D-1)/D of
-/// them, |times| times.
-int64_t getRingBytes(int64_t bytes, int64_t ranks, int64_t times);
+/// them.
+int64_t getRingBytes(int64_t bytes, int64_t ranks);
 
 } // namespace zero
 

@@ -92,13 +92,13 @@ void TableReader::addMesh(MeshOp mesh) {
     tables.stageAxes = getStageAxes(program);
   }
   // The sets that calls name.
-  program.walk([&](Operation *call) {
-    for (StringRef name : {"axes", "own"})
-      if (std::optional<Attribute> own = call->getInherentAttr(name);
-          auto axes = dyn_cast_if_present<ArrayAttr>(own.value_or(nullptr)))
-        addAxes(SmallVector<StringAttr>(axes.getAsRange<StringAttr>()),
-                isa<zrt::AllReduceOp>(call) ? zrt::getPlace(symbols, call)
-                                            : ValueType());
+  program.walk([&](zrt::RuntimeCall call) {
+    zrt::CallDescription description(call);
+    for (const zrt::CallArgument &argument : description.getArguments())
+      if (argument.kind == zrt::CallArgument::Kind::axes && argument.list)
+        addAxes(SmallVector<StringAttr>(argument.list.getAsRange<StringAttr>()),
+                argument.isAtPlace ? zrt::getPlace(symbols, call)
+                                   : ValueType());
   });
 }
 
@@ -266,15 +266,18 @@ static bool leavesScratch(zrt::ProgramOp program, zrt::SequenceOp sequence) {
   for (auto handler : program.getOps<zrt::HandlerOp>()) {
     if (closing.contains(FlatSymbolRefAttr::get(handler)))
       continue;
-    for (Operation &call : handler.getBody().front()) {
-      if (isa<zrt::SetRoleOp>(call))
-        continue;
-      WalkResult walk = call.getAttrDictionary().walk([&](Attribute symbol) {
-        return gradients.contains(symbol) ? WalkResult::interrupt()
-                                          : WalkResult::advance();
-      });
-      if (walk.wasInterrupted())
-        return false;
+    for (auto call : handler.getBody().getOps<zrt::RuntimeCall>()) {
+      zrt::CallDescription description(call);
+      for (const zrt::CallArgument &argument : description.getArguments()) {
+        bool isUsed = argument.use != zrt::CallArgument::Use::none &&
+                      gradients.contains(argument.symbol);
+        bool isOperand = argument.kind == zrt::CallArgument::Kind::buffers &&
+                         llvm::any_of(argument.list, [&](Attribute buffer) {
+                           return gradients.contains(buffer);
+                         });
+        if (isUsed || isOperand)
+          return false;
+      }
     }
   }
   return true;

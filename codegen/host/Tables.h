@@ -14,7 +14,7 @@
 #define ZERO_CODEGEN_HOST_TABLES_H
 
 #include "codegen/host/AbiNumbers.h"
-#include "dialect/zrt/ZrtDialect.h"
+#include "dialect/zrt/CallDescription.h"
 #include "zero_rt/library.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -86,6 +86,9 @@ struct Tables {
   /// The same for a reduction of a value of |type|, which may be on several
   /// pipeline stages.
   int64_t getAxes(mlir::ArrayAttr names, ValueType type) const;
+  /// The same for an argument of |call|; -1 if it has no axes.
+  int64_t getAxes(const zrt::CallArgument &axes, mlir::Operation *call,
+                  mlir::SymbolTableCollection &symbols) const;
   /// The pipeline stages over |names| that have a value of |type|, a bit per
   /// stage; 0: all.
   int64_t getStages(llvm::ArrayRef<mlir::StringAttr> names,

@@ -11,48 +11,8 @@ using namespace zero;
 /// The event that recorded handlers are given.
 static constexpr zero_rt_event kArrival = {ZERO_RT_EVENT_ARRIVE, 0, nullptr};
 
-static std::string arrivalText(const zero_rt_event *arrival) {
-  return arrival == &kArrival ? "the gradient of the event" : "another event";
-}
-
-Operands CallDescriber::set_role(int32_t buffer, int32_t role) const {
-  return {names.buffer(buffer), "role " + std::to_string(role)};
-}
-
-Operands CallDescriber::pack(const zero_rt_event *arrival,
-                             int32_t accumulate) const {
-  return {arrivalText(arrival), accumulate ? "add" : "store"};
-}
-
-Operands CallDescriber::wait_writable(const zero_rt_event *arrival) const {
-  return {arrivalText(arrival)};
-}
-
-Operands CallDescriber::run_scalars(int32_t program) const {
-  return {"program " + std::to_string(program)};
-}
-
-Operands CallDescriber::all_reduce_scalars(int32_t first, int32_t count,
-                                           int32_t over, int32_t stream) const {
-  return {names.slot(first), std::to_string(count), names.axes(over),
-          streamText(stream)};
-}
-
-Operands CallDescriber::launch(int32_t kernel, const int32_t *buffers,
-                               int32_t numBuffers, int32_t table,
-                               int64_t elements, int32_t own, int32_t sumSlot,
-                               int32_t stream) const {
-  // Kernels have no names in a library, only places.
-  Operands operands{"kernel " + std::to_string(kernel)};
-  for (int32_t i = 0; i < numBuffers; ++i)
-    operands.push_back(names.buffer(buffers[i]));
-  for (std::string &segment : names.segments(table))
-    operands.push_back(std::move(segment));
-  operands.push_back(std::to_string(elements) + " elements");
-  operands.push_back("own " + names.axes(own));
-  operands.push_back("sum " + names.slot(sumSlot));
-  operands.push_back(streamText(stream));
-  return operands;
+void ArgumentWords::addArrival(const zero_rt_event *arrival) {
+  put(arrival == &kArrival ? "the gradient of the event" : "another event");
 }
 
 //===----------------------------------------------------------------------===//
@@ -83,7 +43,7 @@ namespace names {
 
 namespace {
 template <auto member> struct StepRow;
-template <auto member, auto describe, const char *name> struct ProgramRow;
+template <auto member, typename Prototype, const char *name> struct ProgramRow;
 
 /// No handler makes these.
 template <typename... Args, zero_rt_status (*zero_rt_calls::*member)(Args...)>
@@ -93,12 +53,13 @@ struct StepRow<member> {
 
 template <typename... Args,
           zero_rt_status (*zero_rt_calls::*member)(zero_rt_step *, Args...),
-          Operands (CallDescriber::*describe)(Args...) const, const char *name>
-struct ProgramRow<member, describe, name> {
+          typename Prototype, const char *name>
+struct ProgramRow<member, Prototype, name> {
   static zero_rt_status run(zero_rt_step *step, Args... args) {
     Recording &recording = getRecording(step);
-    CallDescriber describer(*recording.library);
-    recording.lines.push_back(callText(name, (describer.*describe)(args...)));
+    ArgumentWords words(*recording.library);
+    DescribeCall<Prototype>::run(words, args...);
+    recording.lines.push_back(callText(name, words.take()));
     bool fails = int64_t(recording.lines.size()) == recording.failing + 1;
     return fails ? ZERO_RT_TIMEOUT : ZERO_RT_OK;
   }
@@ -119,7 +80,7 @@ static const zero_rt_calls &getTable() {
         ZERO_RT_ABI_VERSION,
 #define ZERO_RT_STEP_CALL(NAME, ARGUMENTS) StepRow<&zero_rt_calls::NAME>::run,
 #define ZERO_RT_PROGRAM_CALL(NAME, ARGUMENTS)                                  \
-  ProgramRow<&zero_rt_calls::NAME, &CallDescriber::NAME, names::NAME>::run,
+  ProgramRow<&zero_rt_calls::NAME, typed::NAME, names::NAME>::run,
 #include "zero_rt/calls.def"
     };
     calls.step_create = recordCreate;

@@ -11,68 +11,110 @@
 
 namespace zero {
 
-/// The operands of each program call of calls.def, in the words of CallText.h.
-/// A call that is not described here does not compile.
-// NOLINTBEGIN(readability-identifier-naming): the names of calls.def.
-struct CallDescriber {
-  explicit CallDescriber(const zero_rt_library &library) : names(library) {}
+/// The prototypes of program calls, with a type of its own for each name of
+/// arguments.def.
+namespace typed {
+#define ZERO_RT_ARGUMENT(TYPE, NAME)                                           \
+  struct NAME {                                                                \
+    TYPE value;                                                                \
+  };
+#include "zero_rt/arguments.def"
+#define ZERO_RT_PROGRAM_CALL(NAME, ARGUMENTS) using NAME = void ARGUMENTS;
+#include "zero_rt/calls.def"
+} // namespace typed
 
-  Operands allocate(int32_t buffer) const { return {names.buffer(buffer)}; }
-  Operands release(int32_t buffer) const { return {names.buffer(buffer)}; }
-  Operands set_role(int32_t buffer, int32_t role) const;
-  Operands pack(const zero_rt_event *arrival, int32_t accumulate) const;
-  Operands fill_missing(int32_t bucket) const { return {names.bucket(bucket)}; }
-  Operands launch(int32_t kernel, const int32_t *buffers, int32_t numBuffers,
-                  int32_t table, int64_t elements, int32_t own, int32_t sumSlot,
-                  int32_t stream) const;
-  Operands run_scalars(int32_t program) const;
-  Operands count_arrivals(int32_t backwards, int32_t missing) const {
-    return {names.slot(backwards), names.slot(missing)};
-  }
-  Operands all_reduce(int32_t from, int32_t to, int32_t over,
-                      int32_t stream) const {
-    return collective(from, to, over, stream);
-  }
-  Operands reduce_scatter(int32_t from, int32_t to, int32_t over,
-                          int32_t stream) const {
-    return collective(from, to, over, stream);
-  }
-  Operands reduce_scatter_add(int32_t from, int32_t to, int32_t over,
-                              int32_t stream) const {
-    return collective(from, to, over, stream);
-  }
-  Operands keep_on_root(int32_t buffer, int32_t over) const {
-    return {names.buffer(buffer), names.axes(over)};
-  }
-  Operands all_gather(int32_t buffer, int32_t over, int32_t stream) const {
-    return {names.buffer(buffer), names.axes(over), streamText(stream)};
-  }
-  Operands count_replicated_once(int32_t slot, int32_t over) const {
-    return {names.slot(slot), names.axes(over)};
-  }
-  Operands all_reduce_scalars(int32_t first, int32_t count, int32_t over,
-                              int32_t stream) const;
-  Operands copy(int32_t from, int32_t to, int32_t stream) const {
-    return {names.buffer(from), names.buffer(to), streamText(stream)};
-  }
-  Operands commit(int32_t outcome) const { return {names.slot(outcome)}; }
-  Operands record(int32_t event) const { return {names.event(event)}; }
-  Operands wait(int32_t event, int32_t stream) const {
-    return {names.event(event), streamText(stream)};
-  }
-  Operands wait_writable(const zero_rt_event *arrival) const;
-  Operands copy_scalars() const { return {}; }
+/// Writes down arguments in the words of CallText.h, by their types. A type
+/// that it does not take does not compile.
+class ArgumentWords {
+public:
+  explicit ArgumentWords(const zero_rt_library &library)
+      : library(library), names(library) {}
+  virtual ~ArgumentWords() = default;
 
+  void add(typed::zero_rt_buffer_named row) { put(names.buffer(row.value)); }
+  void add(typed::zero_rt_buffer_read row) {
+    put("reads " + names.buffer(row.value));
+  }
+  void add(typed::zero_rt_buffer_written row) {
+    put("writes " + names.buffer(row.value));
+  }
+  void add(const typed::zero_rt_kernel_buffer *rows) { buffers = rows; }
+  void add(typed::zero_rt_kernel_buffers count) {
+    for (int32_t i = 0; i < count.value; ++i)
+      put(names.buffer(buffers[i].value));
+  }
+  void add(typed::zero_rt_bucket_filled row) {
+    put("writes " + names.bucket(row.value));
+  }
+  // Kernels and scalar programs have no names in a library, only places.
+  void add(typed::zero_rt_kernel_index row) {
+    put("kernel " + number(row.value));
+  }
+  void add(typed::zero_rt_program_index row) { addProgram(row.value); }
+  void add(typed::zero_rt_segments_index table) {
+    for (const std::string &segment : names.segments(table.value))
+      put(segment);
+  }
+  void add(typed::zero_rt_segments_end end) {
+    put(number(end.value) + " elements");
+  }
+  void add(typed::zero_rt_axes_index row) { put(names.axes(row.value)); }
+  void add(typed::zero_rt_slot_read row) {
+    put("reads " + names.slot(row.value));
+  }
+  void add(typed::zero_rt_slot_written row) {
+    put("writes " + names.slot(row.value));
+  }
+  void add(typed::zero_rt_slots_written first) {
+    put("writes " + names.slot(first.value));
+  }
+  void add(typed::zero_rt_slots_count count) {
+    put(number(count.value) + " slots");
+  }
+  void add(typed::zero_rt_event_index row) { put(names.event(row.value)); }
+  void add(const zero_rt_event *arrival) { addArrival(arrival); }
+  void add(typed::zero_rt_stream_number stream) {
+    put(streamText(stream.value));
+  }
+  void add(typed::zero_rt_role_number role) {
+    put("role " + number(role.value));
+  }
+  void add(typed::zero_rt_flag flag) { put(flag.value ? "yes" : "no"); }
+
+  Operands take() { return std::move(operands); }
+
+protected:
+  virtual void addArrival(const zero_rt_event *arrival);
+  virtual void addProgram(int32_t row) { put("program " + number(row)); }
+  void put(const std::string &text) { operands.push_back(text); }
+
+  const zero_rt_library &library;
   LibraryNames names;
 
 private:
-  Operands collective(int32_t from, int32_t to, int32_t over,
-                      int32_t stream) const {
-    return {names.buffer(from), names.buffer(to), names.axes(over),
-            streamText(stream)};
+  const typed::zero_rt_kernel_buffer *buffers = nullptr;
+  Operands operands;
+};
+
+/// Gives |words| the arguments of a call with prototype T.
+template <typename T> struct DescribeCall;
+template <typename... Types>
+struct DescribeCall<void(zero_rt_step *, Types...)> {
+  template <typename... Args>
+  static void run(ArgumentWords &words, Args... args) {
+    (words.add(convert<Types>(args)), ...);
+  }
+
+private:
+  template <typename Type, typename Arg> static Type convert(Arg argument) {
+    if constexpr (std::is_same_v<Type, Arg>)
+      return argument;
+    else if constexpr (std::is_pointer_v<Type>)
+      return reinterpret_cast<Type>(argument);
+    else
+      return Type{argument};
   }
 };
-// NOLINTEND(readability-identifier-naming)
 
 /// What a handler did.
 struct HandlerRun {

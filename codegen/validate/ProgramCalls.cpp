@@ -6,8 +6,9 @@
 
 #include "codegen/validate/ProgramCalls.h"
 
+#include "dialect/zrt/CallDescription.h"
+
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace zero;
@@ -27,10 +28,6 @@ ProgramCalls::ProgramCalls(zrt::ProgramOp program,
 
 static std::string nameOf(FlatSymbolRefAttr symbol) {
   return symbol.getValue().str();
-}
-
-static std::string streamOf(zrt::RuntimeCall call) {
-  return streamText(static_cast<int64_t>(call.getStream()));
 }
 
 /// The pipeline stages that have a value of |type|, a bit for each, row-major
@@ -88,14 +85,8 @@ std::string ProgramCalls::events(ArrayAttr list) const {
   return names;
 }
 
-Operands ProgramCalls::getLaunch(zrt::LaunchOp op) const {
-  Operands operands{"kernel " + std::to_string(getPlace(op.getKernelAttr()))};
-  int64_t elements = 0;
-  for (auto buffer : op.getBuffers().getAsRange<FlatSymbolRefAttr>()) {
-    operands.push_back(nameOf(buffer));
-    elements = symbols.lookup<zrt::BufferOp>(buffer).getRowLength();
-  }
-  auto segments = symbols.lookup<zrt::SegmentsOp>(op.getSegmentsAttr());
+void ProgramCalls::addSegments(zrt::SegmentsOp segments,
+                               Operands &operands) const {
   int64_t begin = 0;
   for (auto [i, end] : llvm::enumerate(segments.getEnds())) {
     std::string slot = "none";
@@ -106,86 +97,122 @@ Operands ProgramCalls::getLaunch(zrt::LaunchOp op) const {
     operands.push_back(segmentText(begin, end, slot));
     begin = end;
   }
-  operands.push_back(std::to_string(elements) + " elements");
-  operands.push_back("own " + (op.getOwn() ? axes(*op.getOwn()) : "none"));
-  operands.push_back("sum " +
-                     (op.getSumAttr()
-                          ? slotText(nameOf(op.getSumAttr()), op.getSumIndex())
-                          : "none"));
-  operands.push_back(streamOf(op));
+  operands.push_back(number(begin) + " elements");
+}
+
+static std::string useText(zrt::CallArgument::Use use,
+                           const std::string &text) {
+  switch (use) {
+  case zrt::CallArgument::Use::none:
+    return text;
+  case zrt::CallArgument::Use::reads:
+    return "reads " + text;
+  case zrt::CallArgument::Use::writes:
+    return "writes " + text;
+  }
+  llvm_unreachable("unknown use");
+}
+
+/// Whether |argument| says what |value|, an attribute of its call, says.
+static bool says(const zrt::CallArgument &argument, Attribute value) {
+  using Kind = zrt::CallArgument::Kind;
+  if (isa<FlatSymbolRefAttr>(value))
+    return argument.symbol == value;
+  if (auto stream = dyn_cast<zrt::StreamAttr>(value))
+    return argument.kind == Kind::stream &&
+           argument.number == static_cast<int64_t>(stream.getValue());
+  if (auto role = dyn_cast<zrt::RoleAttr>(value))
+    return argument.kind == Kind::role &&
+           argument.number == static_cast<int64_t>(role.getValue());
+  if (auto index = dyn_cast<IntegerAttr>(value))
+    return argument.kind == Kind::slot && argument.number == index.getInt();
+  if (isa<UnitAttr>(value))
+    return argument.kind == Kind::flag && argument.number;
+  return argument.list == value;
+}
+
+/// Adds the attributes of |call| that its description leaves out. Generated
+/// code follows the description, too.
+static void addLeftOut(zrt::RuntimeCall call,
+                       const zrt::CallDescription &description,
+                       Operands &operands) {
+  for (NamedAttribute attribute : call->getAttrDictionary()) {
+    bool isSaid =
+        !call->getInherentAttr(attribute.getName()) ||
+        (isa<UnitAttr>(attribute.getValue()) && description.isOnFirstStage()) ||
+        llvm::any_of(description.getArguments(), [&](const auto &argument) {
+          return says(argument, attribute.getValue());
+        });
+    if (!isSaid)
+      operands.push_back("left out: " + attribute.getName().str());
+  }
+}
+
+Operands ProgramCalls::getOperands(zrt::RuntimeCall call) {
+  using Kind = zrt::CallArgument::Kind;
+  Operands operands;
+  zrt::CallDescription description(call);
+  for (const zrt::CallArgument &argument : description.getArguments()) {
+    auto add = [&](const std::string &text) {
+      operands.push_back(useText(argument.use, text));
+    };
+    switch (argument.kind) {
+    case Kind::buffer:
+    case Kind::bucket:
+      add(nameOf(argument.symbol));
+      break;
+    case Kind::buffers:
+      for (auto buffer : argument.list.getAsRange<FlatSymbolRefAttr>())
+        add(nameOf(buffer));
+      break;
+    case Kind::kernel:
+      add("kernel " + number(getPlace(argument.symbol)));
+      break;
+    case Kind::program:
+      add("program " + number(getPlace(argument.symbol)));
+      break;
+    case Kind::segments:
+      addSegments(symbols.lookup<zrt::SegmentsOp>(argument.symbol), operands);
+      break;
+    case Kind::axes:
+      if (!argument.list)
+        add("none");
+      else
+        add(axes(argument.list, argument.isAtPlace ? zrt::getPlace(tables, call)
+                                                   : ValueType()));
+      break;
+    case Kind::slot:
+      add(argument.symbol ? slotText(nameOf(argument.symbol), argument.number)
+                          : "none");
+      break;
+    case Kind::slots:
+      add(slotText(nameOf(argument.symbol), 0));
+      operands.push_back(
+          number(symbols.lookup<zrt::SlotsOp>(argument.symbol).size()) +
+          " slots");
+      break;
+    case Kind::event:
+      add(event(argument.symbol));
+      break;
+    case Kind::arrival:
+      // Only kernels say what they do with a gradient.
+      operands.push_back("the gradient of the event");
+      break;
+    case Kind::stream:
+      add(streamText(argument.number));
+      break;
+    case Kind::role:
+      add("role " + number(argument.number));
+      break;
+    case Kind::flag:
+      add(argument.number ? "yes" : "no");
+      break;
+    }
+  }
+  addLeftOut(call, description, operands);
   return operands;
 }
 
-Operands ProgramCalls::getOperands(Operation &call) {
-  return TypeSwitch<Operation *, Operands>(&call)
-      .Case<zrt::AllocateOp, zrt::ReleaseOp>(
-          [&](auto op) { return Operands{nameOf(op.getBufferAttr())}; })
-      .Case([&](zrt::AllReduceOp op) {
-        return Operands{
-            nameOf(op.getBufferAttr()), nameOf(op.getResultBuffer()),
-            axes(op.getAxes(), zrt::getPlace(tables, op)), streamOf(op)};
-      })
-      .Case([&](zrt::AllGatherOp op) {
-        return Operands{nameOf(op.getBufferAttr()), axes(op.getAxes()),
-                        streamOf(op)};
-      })
-      .Case<zrt::ReduceScatterOp, zrt::ReduceScatterAddOp>([&](auto op) {
-        return Operands{nameOf(op.getSourceAttr()), nameOf(op.getTargetAttr()),
-                        axes(op.getAxes()), streamOf(op)};
-      })
-      .Case([&](zrt::CopyOp op) {
-        return Operands{nameOf(op.getSourceAttr()), nameOf(op.getTargetAttr()),
-                        streamOf(op)};
-      })
-      .Case([&](zrt::KeepOnRootOp op) {
-        return Operands{nameOf(op.getBufferAttr()), axes(op.getAxes())};
-      })
-      .Case([&](zrt::CountReplicatedOnceOp op) {
-        return Operands{slotText(op.getSlots().str(), op.getIndex()),
-                        axes(op.getAxes())};
-      })
-      .Case([&](zrt::SetRoleOp op) {
-        return Operands{nameOf(op.getBufferAttr()),
-                        "role " + std::to_string(int64_t(op.getRole()))};
-      })
-      .Case([&](zrt::PackOp op) {
-        return Operands{"the gradient of the event",
-                        op.getAccumulate() ? "add" : "store"};
-      })
-      .Case([&](zrt::FillMissingOp op) {
-        return Operands{nameOf(op.getBucketAttr())};
-      })
-      .Case([&](zrt::LaunchOp op) { return getLaunch(op); })
-      .Case([&](zrt::RunScalarsOp op) {
-        return Operands{"program " +
-                        std::to_string(getPlace(op.getProgramAttr()))};
-      })
-      .Case([&](zrt::CountArrivalsOp op) {
-        return Operands{slotText(op.getSlots().str(), 0),
-                        slotText(op.getSlots().str(), 1)};
-      })
-      .Case([&](zrt::AllReduceScalarsOp op) {
-        auto slots = symbols.lookup<zrt::SlotsOp>(op.getSlotsAttr());
-        return Operands{slotText(op.getSlots().str(), 0),
-                        std::to_string(slots.size()), axes(op.getAxes()),
-                        streamOf(op)};
-      })
-      .Case([&](zrt::CommitOp op) {
-        return Operands{slotText(op.getOutcome().str(), 0)};
-      })
-      .Case(
-          [&](zrt::RecordOp op) { return Operands{event(op.getEventAttr())}; })
-      .Case([&](zrt::WaitOp op) {
-        return Operands{event(op.getEventAttr()), streamOf(op)};
-      })
-      .Case([&](zrt::WaitWritableOp) {
-        return Operands{"the gradient of the event"};
-      })
-      .Case([&](zrt::CopyScalarsOp) { return Operands{}; })
-      .Default(
-          [](Operation *) { return Operands{"unknown to the validator"}; });
-}
-
-std::string ProgramCalls::getText(Operation &call) {
-  return callText(call.getName().stripDialect().str(), getOperands(call));
+std::string ProgramCalls::getText(zrt::RuntimeCall call) {
+  return callText(call->getName().stripDialect().str(), getOperands(call));
 }

@@ -20,10 +20,10 @@ public:
   ProgramCalls(zrt::ProgramOp program,
                llvm::ArrayRef<mlir::StringAttr> stageAxes);
 
-  /// The operands of |call|, an op of a handler.
-  Operands getOperands(mlir::Operation &call);
+  /// The operands of |call|, as it describes them.
+  Operands getOperands(zrt::RuntimeCall call);
   /// The line of |call|.
-  std::string getText(mlir::Operation &call);
+  std::string getText(zrt::RuntimeCall call);
 
   std::string axes(llvm::ArrayRef<mlir::StringAttr> names,
                    ValueType type = nullptr) const;
@@ -38,7 +38,7 @@ public:
   const zrt::ProgramSymbols &getSymbols() const { return symbols; }
 
 private:
-  Operands getLaunch(zrt::LaunchOp op) const;
+  void addSegments(zrt::SegmentsOp segments, Operands &operands) const;
   int64_t getStages(llvm::ArrayRef<mlir::StringAttr> names,
                     ValueType type) const;
 

@@ -216,11 +216,10 @@ bool TableReader::leavesScratch(zrt::SequenceOp sequence) {
     if (closing.contains(FlatSymbolRefAttr::get(handler)))
       continue;
     for (auto call : handler.getBody().getOps<zrt::RuntimeCall>())
-      if (!isa<zrt::PackOp>(call))
-        for (const zrt::MemoryUse &use :
-             calls.getSymbols().getUses(call, /*arriving=*/{}))
-          if (gradients.contains(use.memory))
-            return false;
+      for (const zrt::MemoryUse &use :
+           calls.getSymbols().getUses(call, /*arriving=*/{}))
+        if (gradients.contains(use.memory))
+          return false;
   }
   return true;
 }
@@ -259,7 +258,7 @@ void TableReader::addHandlers() {
   for (auto [i, handler] : llvm::enumerate(program.getOps<zrt::HandlerOp>())) {
     std::string row = "handler " + number(i);
     int64_t size = 0;
-    for (Operation &call : handler.getBody().getOps()) {
+    for (auto call : handler.getBody().getOps<zrt::RuntimeCall>()) {
       lines.push_back(row + ": " + calls.getText(call));
       ++size;
     }

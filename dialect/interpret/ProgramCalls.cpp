@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialect/interpret/ProgramInterpreter.h"
+#include "dialect/zrt/EachCall.h"
 
 #include <limits>
 
@@ -17,19 +18,22 @@ using namespace zero;
 
 LogicalResult ProgramInterpreter::requireAllocated(Operation *call,
                                                    FlatSymbolRefAttr buffer,
-                                                   int64_t rank) {
-  if (program.getBuffer(buffer).allocated[rank])
-    return success();
-  return call->emitOpError() << "uses buffer " << buffer
-                             << ", which is not allocated on rank " << rank;
+                                                   ArrayRef<int64_t> ranks) {
+  for (int64_t rank : ranks)
+    if (!program.getBuffer(buffer).allocated[rank])
+      return call->emitOpError() << "uses buffer " << buffer
+                                 << ", which is not allocated on rank " << rank;
+  return success();
 }
 
 //===----------------------------------------------------------------------===//
 // Arrivals
 //===----------------------------------------------------------------------===//
 
-LogicalResult ProgramInterpreter::pack(zrt::PackOp op, int64_t rank,
-                                       const Parameter *arriving) {
+template <>
+LogicalResult ProgramInterpreter::runOp(zrt::PackOp op, const Turn &turn) {
+  int64_t rank = turn.rank();
+  const Parameter *arriving = turn.arriving;
   RankState &state = states[rank];
   if (!arriving)
     return op.emitOpError() << "runs in an event that brings no gradient";
@@ -61,7 +65,10 @@ LogicalResult ProgramInterpreter::pack(zrt::PackOp op, int64_t rank,
   return success();
 }
 
-void ProgramInterpreter::fillMissing(zrt::FillMissingOp op, int64_t rank) {
+template <>
+LogicalResult ProgramInterpreter::runOp(zrt::FillMissingOp op,
+                                        const Turn &turn) {
+  int64_t rank = turn.rank();
   for (const Parameter &parameter : parameters) {
     BucketOp bucket = parameter.bucket;
     ParameterOp parameterOp = parameter.op;
@@ -75,13 +82,16 @@ void ProgramInterpreter::fillMissing(zrt::FillMissingOp op, int64_t rank) {
     for (int64_t e = parameter.range.begin; e < parameter.padEnd; ++e)
       elements[e - begin] = {};
   }
+  return success();
 }
 
 //===----------------------------------------------------------------------===//
 // Kernels
 //===----------------------------------------------------------------------===//
 
-LogicalResult ProgramInterpreter::launch(zrt::LaunchOp op, int64_t rank) {
+template <>
+LogicalResult ProgramInterpreter::runOp(zrt::LaunchOp op, const Turn &turn) {
+  int64_t rank = turn.rank();
   Kernel &kernel = program.getKernel(op.getKernelAttr());
   unsigned numArrays = kernel.op.getNumArrays();
   int64_t numScalars = kernel.op.getNumScalars();
@@ -169,83 +179,74 @@ Array ProgramInterpreter::sumOverGroup(FlatSymbolRefAttr buffer,
 }
 
 LogicalResult ProgramInterpreter::reduceScatter(Operation *call,
-                                                FlatSymbolRefAttr source,
-                                                FlatSymbolRefAttr target,
-                                                ArrayRef<int64_t> group,
-                                                bool accumulate) {
-  for (int64_t rank : group)
-    if (failed(requireAllocated(call, source, rank)) ||
-        failed(requireAllocated(call, target, rank)))
-      return failure();
-  const Buffer &buffer = program.getBuffer(target);
-  Array sum = sumOverGroup(source, *buffer.format, group);
+                                                const zrt::Exchange &exchange,
+                                                ArrayRef<int64_t> group) {
+  if (failed(requireAllocated(call, exchange.source, group)) ||
+      failed(requireAllocated(call, exchange.target, group)))
+    return failure();
+  const Buffer &buffer = program.getBuffer(exchange.target);
+  Array sum = sumOverGroup(exchange.source, *buffer.format, group);
   for (int64_t rank : group) {
     Array slice = sum.slice(buffer.held[rank]);
-    Array &kept = program.write(target)[rank];
-    kept = accumulate ? ::add(calculator, kept, slice) : slice;
+    Array &kept = program.write(exchange.target)[rank];
+    kept = exchange.accumulates ? ::add(calculator, kept, slice) : slice;
   }
   return success();
 }
 
-LogicalResult ProgramInterpreter::allReduce(zrt::AllReduceOp op,
-                                            ArrayRef<int64_t> group) {
-  for (int64_t rank : group)
-    if (failed(requireAllocated(op, op.getBufferAttr(), rank)) ||
-        failed(requireAllocated(op, op.getResultBuffer(), rank)))
-      return failure();
+template <>
+LogicalResult ProgramInterpreter::runOp(zrt::ReduceScatterOp op,
+                                        const Turn &turn) {
+  return reduceScatter(op, op.getExchange(), turn.ranks);
+}
+
+template <>
+LogicalResult ProgramInterpreter::runOp(zrt::ReduceScatterAddOp op,
+                                        const Turn &turn) {
+  return reduceScatter(op, op.getExchange(), turn.ranks);
+}
+
+template <>
+LogicalResult ProgramInterpreter::runOp(zrt::AllReduceOp op, const Turn &turn) {
+  if (failed(requireAllocated(op, op.getBufferAttr(), turn.ranks)) ||
+      failed(requireAllocated(op, op.getResultBuffer(), turn.ranks)))
+    return failure();
   const Buffer &target = program.getBuffer(op.getResultBuffer());
-  Array sum = sumOverGroup(op.getBufferAttr(), *target.format, group);
-  for (int64_t rank : group)
+  Array sum = sumOverGroup(op.getBufferAttr(), *target.format, turn.ranks);
+  for (int64_t rank : turn.ranks)
     program.write(op.getResultBuffer())[rank] = sum;
   return success();
 }
 
-LogicalResult ProgramInterpreter::allGather(zrt::AllGatherOp op,
-                                            ArrayRef<int64_t> group) {
-  for (int64_t rank : group)
-    if (failed(requireAllocated(op, op.getBufferAttr(), rank)))
-      return failure();
+template <>
+LogicalResult ProgramInterpreter::runOp(zrt::AllGatherOp op, const Turn &turn) {
+  if (failed(requireAllocated(op, op.getBufferAttr(), turn.ranks)))
+    return failure();
   const Buffer &buffer = program.getBuffer(op.getBufferAttr());
   PerRank &contents = program.write(op.getBufferAttr());
   Array whole(*buffer.format, 0);
-  for (auto [i, rank] : llvm::enumerate(group)) {
+  for (auto [i, rank] : llvm::enumerate(turn.ranks)) {
     const Array &array = contents[rank];
-    Array slice = array.slice(getSlice(array.size(), i, group.size()));
+    Array slice = array.slice(getSlice(array.size(), i, turn.ranks.size()));
     llvm::append_range(whole.elements, slice.elements);
   }
-  for (int64_t rank : group)
+  for (int64_t rank : turn.ranks)
     contents[rank] = whole;
   return success();
 }
 
-static void allReduceScalars(const Calculator &calculator, Program &program,
-                             FlatSymbolRefAttr slots, ArrayRef<int64_t> group) {
-  std::vector<Number> sums = program.readSlots(slots, group.front()).vec();
-  for (int64_t rank : group.drop_front())
+template <>
+LogicalResult ProgramInterpreter::runOp(zrt::AllReduceScalarsOp op,
+                                        const Turn &turn) {
+  std::vector<Number> sums =
+      program.readSlots(op.getSlotsAttr(), turn.rank()).vec();
+  for (int64_t rank : turn.ranks.drop_front())
     for (auto [sum, addend] :
-         llvm::zip_equal(sums, program.readSlots(slots, rank)))
+         llvm::zip_equal(sums, program.readSlots(op.getSlotsAttr(), rank)))
       sum = calculator.add(kF64, sum, addend);
-  for (int64_t rank : group)
-    llvm::copy(sums, program.writeSlots(slots, rank).begin());
-}
-
-LogicalResult ProgramInterpreter::runCollective(Operation *call,
-                                                ArrayRef<int64_t> group) {
-  program.takeTouches();
-  LogicalResult result = success();
-  if (auto op = dyn_cast<zrt::ReduceScatterOp>(call))
-    result = reduceScatter(op, op.getSourceAttr(), op.getTargetAttr(), group,
-                           /*accumulate=*/false);
-  else if (auto op = dyn_cast<zrt::ReduceScatterAddOp>(call))
-    result = reduceScatter(op, op.getSourceAttr(), op.getTargetAttr(), group,
-                           /*accumulate=*/true);
-  else if (auto op = dyn_cast<zrt::AllReduceScalarsOp>(call))
-    allReduceScalars(calculator, program, op.getSlotsAttr(), group);
-  else if (auto op = dyn_cast<zrt::AllReduceOp>(call))
-    result = allReduce(op, group);
-  else
-    result = allGather(cast<zrt::AllGatherOp>(call), group);
-  return failure(failed(result) || failed(checkTouches(call)));
+  for (int64_t rank : turn.ranks)
+    llvm::copy(sums, program.writeSlots(op.getSlotsAttr(), rank).begin());
+  return success();
 }
 
 std::vector<int64_t> ProgramInterpreter::getGroupOf(Operation *call,
@@ -263,7 +264,9 @@ std::vector<int64_t> ProgramInterpreter::getGroupOf(Operation *call,
 // Everything else
 //===----------------------------------------------------------------------===//
 
-LogicalResult ProgramInterpreter::copy(zrt::CopyOp op, int64_t rank) {
+template <>
+LogicalResult ProgramInterpreter::runOp(zrt::CopyOp op, const Turn &turn) {
+  int64_t rank = turn.rank();
   if (failed(requireAllocated(op, op.getSourceAttr(), rank)) ||
       failed(requireAllocated(op, op.getTargetAttr(), rank)))
     return failure();
@@ -277,8 +280,10 @@ LogicalResult ProgramInterpreter::copy(zrt::CopyOp op, int64_t rank) {
   return success();
 }
 
-LogicalResult ProgramInterpreter::keepOnRoot(zrt::KeepOnRootOp op,
-                                             int64_t rank) {
+template <>
+LogicalResult ProgramInterpreter::runOp(zrt::KeepOnRootOp op,
+                                        const Turn &turn) {
+  int64_t rank = turn.rank();
   if (failed(requireAllocated(op, op.getBufferAttr(), rank)))
     return failure();
   if (!isFirstOver(rank, op.getAxes()))
@@ -291,6 +296,99 @@ bool ProgramInterpreter::isFirstOver(int64_t rank, ArrayAttr axes) {
   return llvm::all_of(axes.getAsRange<StringAttr>(), [&](StringAttr axis) {
     return ranks.getCoordinate(rank, axis) == 0;
   });
+}
+
+template <>
+LogicalResult ProgramInterpreter::runOp(zrt::AllocateOp op, const Turn &turn) {
+  int64_t rank = turn.rank();
+  if (program.getBuffer(op.getBufferAttr()).allocated[rank])
+    return op.emitOpError() << "buffer is allocated already on rank " << rank;
+  program.allocate(op.getBufferAttr(), rank,
+                   std::numeric_limits<double>::quiet_NaN());
+  return success();
+}
+
+template <>
+LogicalResult ProgramInterpreter::runOp(zrt::ReleaseOp op, const Turn &turn) {
+  if (failed(requireAllocated(op, op.getBufferAttr(), turn.ranks)))
+    return failure();
+  program.release(op.getBufferAttr(), turn.rank());
+  return success();
+}
+
+template <>
+LogicalResult ProgramInterpreter::runOp(zrt::SetRoleOp, const Turn &) {
+  return success(); // moves no byte
+}
+
+// Calls run in program order, which the schedule allows.
+template <>
+LogicalResult ProgramInterpreter::runOp(zrt::RecordOp, const Turn &) {
+  return success();
+}
+template <> LogicalResult ProgramInterpreter::runOp(zrt::WaitOp, const Turn &) {
+  return success();
+}
+template <>
+LogicalResult ProgramInterpreter::runOp(zrt::WaitWritableOp, const Turn &) {
+  return success();
+}
+
+template <>
+LogicalResult ProgramInterpreter::runOp(zrt::CopyScalarsOp, const Turn &turn) {
+  program.copySlotsToHost(turn.rank());
+  return success();
+}
+
+template <>
+LogicalResult ProgramInterpreter::runOp(zrt::RunScalarsOp op,
+                                        const Turn &turn) {
+  program.runScalars(calculator, op.getProgramAttr(), turn.rank());
+  return success();
+}
+
+template <>
+LogicalResult ProgramInterpreter::runOp(zrt::CountArrivalsOp op,
+                                        const Turn &turn) {
+  int64_t rank = turn.rank();
+  auto counts = program.writeSlots(op.getSlotsAttr(), rank);
+  counts[0] = {static_cast<double>(window->getBackwards(rank)), 0};
+  counts[1] = {static_cast<double>(states[rank].missing), 0};
+  return success();
+}
+
+template <>
+LogicalResult ProgramInterpreter::runOp(zrt::CountReplicatedOnceOp op,
+                                        const Turn &turn) {
+  if (!isFirstOver(turn.rank(), op.getAxes()))
+    program.writeSlots(op.getSlotsAttr(), turn.rank())[op.getIndex()] = {};
+  return success();
+}
+
+template <>
+LogicalResult ProgramInterpreter::runOp(zrt::CommitOp op, const Turn &turn) {
+  RankState &state = states[turn.rank()];
+  double outcome = program.readSlots(op.getOutcomeAttr(), turn.rank())[0].value;
+  // Written so that nan is refused, too.
+  if (!(outcome >= 0 && outcome <= 5) || outcome != static_cast<int>(outcome))
+    return op.emitOpError() << "got " << outcome << ", which is no outcome";
+  state.outcome = static_cast<int>(outcome);
+  state.committed = true;
+  return success();
+}
+
+LogicalResult ProgramInterpreter::runUnchecked(zrt::RuntimeCall call,
+                                               const Turn &turn) {
+  LogicalResult result = success();
+  zrt::visitCall(call, [&](auto op) { result = runOp(op, turn); });
+  return result;
+}
+
+LogicalResult ProgramInterpreter::runCollective(Operation *call,
+                                                ArrayRef<int64_t> group) {
+  program.takeTouches();
+  return failure(failed(runUnchecked(cast<zrt::RuntimeCall>(call), {group})) ||
+                 failed(checkTouches(call)));
 }
 
 LogicalResult ProgramInterpreter::checkTouches(Operation *call,
@@ -312,71 +410,7 @@ LogicalResult ProgramInterpreter::run(const Action &action, int64_t rank) {
   if (!isOn(action.call, rank))
     return success();
   program.takeTouches();
-  return failure(failed(runUnchecked(action, rank)) ||
+  return failure(failed(runUnchecked(cast<zrt::RuntimeCall>(action.call),
+                                     {ArrayRef(rank), action.parameter})) ||
                  failed(checkTouches(action.call, action.parameter)));
-}
-
-LogicalResult ProgramInterpreter::runUnchecked(const Action &action,
-                                               int64_t rank) {
-  Operation *call = action.call;
-  RankState &state = states[rank];
-  if (auto op = dyn_cast<zrt::PackOp>(call))
-    return pack(op, rank, action.parameter);
-  if (auto op = dyn_cast<zrt::LaunchOp>(call))
-    return launch(op, rank);
-  if (auto op = dyn_cast<zrt::FillMissingOp>(call)) {
-    fillMissing(op, rank);
-    return success();
-  }
-  if (auto op = dyn_cast<zrt::AllocateOp>(call)) {
-    if (program.getBuffer(op.getBufferAttr()).allocated[rank])
-      return op.emitOpError() << "buffer is allocated already on rank " << rank;
-    program.allocate(op.getBufferAttr(), rank,
-                     std::numeric_limits<double>::quiet_NaN());
-    return success();
-  }
-  if (auto op = dyn_cast<zrt::ReleaseOp>(call)) {
-    if (failed(requireAllocated(op, op.getBufferAttr(), rank)))
-      return failure();
-    program.release(op.getBufferAttr(), rank);
-    return success();
-  }
-  if (auto op = dyn_cast<zrt::CopyOp>(call))
-    return copy(op, rank);
-  if (auto op = dyn_cast<zrt::KeepOnRootOp>(call))
-    return keepOnRoot(op, rank);
-  if (isa<zrt::SetRoleOp>(call))
-    return success(); // moves no byte
-  // Calls run in program order, which the schedule allows.
-  if (isa<zrt::RecordOp, zrt::WaitOp, zrt::WaitWritableOp>(call))
-    return success();
-  if (isa<zrt::CopyScalarsOp>(call)) {
-    program.copySlotsToHost(rank);
-    return success();
-  }
-  if (auto op = dyn_cast<zrt::RunScalarsOp>(call)) {
-    program.runScalars(calculator, op.getProgramAttr(), rank);
-    return success();
-  }
-  if (auto op = dyn_cast<zrt::CountArrivalsOp>(call)) {
-    auto counts = program.writeSlots(op.getSlotsAttr(), rank);
-    counts[0] = {static_cast<double>(window->getBackwards(rank)), 0};
-    counts[1] = {static_cast<double>(state.missing), 0};
-    return success();
-  }
-  if (auto op = dyn_cast<zrt::CountReplicatedOnceOp>(call)) {
-    if (!isFirstOver(rank, op.getAxes()))
-      program.writeSlots(op.getSlotsAttr(), rank)[op.getIndex()] = {};
-    return success();
-  }
-  if (auto op = dyn_cast<zrt::CommitOp>(call)) {
-    double outcome = program.readSlots(op.getOutcomeAttr(), rank)[0].value;
-    // Written so that nan is refused, too.
-    if (!(outcome >= 0 && outcome <= 5) || outcome != static_cast<int>(outcome))
-      return op.emitOpError() << "got " << outcome << ", which is no outcome";
-    state.outcome = static_cast<int>(outcome);
-    state.committed = true;
-    return success();
-  }
-  return call->emitOpError() << "is not supported by the interpreter";
 }

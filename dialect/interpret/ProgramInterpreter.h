@@ -100,31 +100,28 @@ private:
   /// Runs a call that is no collective. A call that touches other memory than
   /// it declares is an error.
   mlir::LogicalResult run(const Action &action, int64_t rank);
-  mlir::LogicalResult runUnchecked(const Action &action, int64_t rank);
   mlir::LogicalResult checkTouches(mlir::Operation *call,
                                    const Parameter *arriving = nullptr);
   /// Runs a collective of the ranks of |group|.
   mlir::LogicalResult runCollective(mlir::Operation *call,
                                     llvm::ArrayRef<int64_t> group);
-  mlir::LogicalResult launch(zrt::LaunchOp op, int64_t rank);
-  mlir::LogicalResult pack(zrt::PackOp op, int64_t rank,
-                           const Parameter *arriving);
-  void fillMissing(zrt::FillMissingOp op, int64_t rank);
-  mlir::LogicalResult copy(zrt::CopyOp op, int64_t rank);
-  mlir::LogicalResult keepOnRoot(zrt::KeepOnRootOp op, int64_t rank);
+  /// The ranks that run a call: one, or the group of a collective.
+  struct Turn {
+    llvm::ArrayRef<int64_t> ranks;
+    const Parameter *arriving = nullptr;
+    int64_t rank() const { return ranks.front(); }
+  };
+  /// Runs |op|. There is one function for each call.
+  template <typename OpT>
+  mlir::LogicalResult runOp(OpT op, const Turn &turn) = delete;
+  mlir::LogicalResult runUnchecked(zrt::RuntimeCall call, const Turn &turn);
   bool isFirstOver(int64_t rank, mlir::ArrayAttr axes);
   mlir::LogicalResult reduceScatter(mlir::Operation *call,
-                                    mlir::FlatSymbolRefAttr source,
-                                    mlir::FlatSymbolRefAttr target,
-                                    llvm::ArrayRef<int64_t> group,
-                                    bool accumulate);
-  mlir::LogicalResult allReduce(zrt::AllReduceOp op,
-                                llvm::ArrayRef<int64_t> group);
-  mlir::LogicalResult allGather(zrt::AllGatherOp op,
-                                llvm::ArrayRef<int64_t> group);
+                                    const zrt::Exchange &exchange,
+                                    llvm::ArrayRef<int64_t> group);
   mlir::LogicalResult requireAllocated(mlir::Operation *call,
                                        mlir::FlatSymbolRefAttr buffer,
-                                       int64_t rank);
+                                       llvm::ArrayRef<int64_t> ranks);
   /// Whether |rank| is on a pipeline stage that |call| works on.
   bool isOn(mlir::Operation *call, int64_t rank) {
     ValueType type = places.lookup(call);

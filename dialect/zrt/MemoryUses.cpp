@@ -6,10 +6,10 @@
 
 #include "dialect/zrt/MemoryUses.h"
 
+#include "dialect/zrt/CallDescription.h"
+
 using namespace mlir;
 using namespace zrt;
-
-using Uses = SmallVectorImpl<MemoryUse>;
 
 ProgramSymbols::ProgramSymbols(ProgramOp program)
     : table(program),
@@ -51,183 +51,43 @@ ProgramSymbols::getUses(RuntimeCall call, FlatSymbolRefAttr arriving) const {
   return uses;
 }
 
-namespace {
-/// Collects what one call touches.
-class Collector {
-public:
-  Collector(const ProgramSymbols &symbols, Uses &uses)
-      : symbols(symbols), uses(uses) {}
+void ProgramSymbols::addUse(FlatSymbolRefAttr symbol, bool writes,
+                            SmallVectorImpl<MemoryUse> &uses) const {
+  if (symbol)
+    uses.push_back({getMemory(symbol), writes});
+}
 
-  void read(FlatSymbolRefAttr symbol) { add(symbol, false); }
-  void write(FlatSymbolRefAttr symbol) { add(symbol, true); }
-  void writeGradient(FlatSymbolRefAttr bucket) {
-    if (BucketTableOp table = symbols.getTable(bucket))
-      write(table.getGradientAttr());
+void ProgramSymbols::addAllSlots(SmallVectorImpl<MemoryUse> &uses) const {
+  for (StringAttr symbol : slots)
+    uses.push_back({symbol, false});
+}
+
+void zrt::addArgumentUses(Operation *call, const ProgramSymbols &symbols,
+                          FlatSymbolRefAttr arriving,
+                          SmallVectorImpl<MemoryUse> &uses) {
+  using Kind = CallArgument::Kind;
+  using Use = CallArgument::Use;
+  CallDescription description(cast<RuntimeCall>(call));
+  for (const CallArgument &argument : description.getArguments()) {
+    bool writes = argument.use == Use::writes;
+    if (argument.kind == Kind::buffers) {
+      auto kernel = symbols.lookup<KernelOp>(argument.symbol);
+      for (auto [i, buffer] :
+           llvm::enumerate(argument.list.getAsRange<FlatSymbolRefAttr>()))
+        symbols.addUse(buffer, kernel.getArrayAccess(i) != Access::read, uses);
+    } else if (argument.use == Use::none) {
+      continue;
+    } else if (argument.kind == Kind::arrival ||
+               argument.kind == Kind::bucket) {
+      // The caller's tensor is read on the way to its bucket.
+      if (argument.kind == Kind::arrival && arriving)
+        uses.push_back({symbols.getArrivingGradient()});
+      BucketTableOp table = symbols.getTable(
+          argument.kind == Kind::bucket ? argument.symbol : arriving);
+      if (table)
+        symbols.addUse(table.getGradientAttr(), writes, uses);
+    } else {
+      symbols.addUse(argument.symbol, writes, uses);
+    }
   }
-  void readAllSlots() {
-    for (StringAttr slots : symbols.getSlots())
-      uses.push_back({slots, false});
-  }
-  void touchHostScalars(bool writes) {
-    uses.push_back({symbols.getHostScalars(), writes});
-  }
-
-private:
-  void add(FlatSymbolRefAttr symbol, bool writes) {
-    uses.push_back({symbols.getMemory(symbol), writes});
-  }
-
-  const ProgramSymbols &symbols;
-  Uses &uses;
-};
-} // namespace
-
-//===----------------------------------------------------------------------===//
-// Calls that only concern the host, or the schedule
-//===----------------------------------------------------------------------===//
-
-void SetRoleOp::getMemoryUses(const ProgramSymbols &, FlatSymbolRefAttr,
-                              Uses &) {}
-void RecordOp::getMemoryUses(const ProgramSymbols &, FlatSymbolRefAttr,
-                             Uses &) {}
-void WaitOp::getMemoryUses(const ProgramSymbols &, FlatSymbolRefAttr, Uses &) {}
-void WaitWritableOp::getMemoryUses(const ProgramSymbols &, FlatSymbolRefAttr,
-                                   Uses &) {}
-
-//===----------------------------------------------------------------------===//
-// Buffers
-//===----------------------------------------------------------------------===//
-
-void AllocateOp::getMemoryUses(const ProgramSymbols &symbols, FlatSymbolRefAttr,
-                               Uses &uses) {
-  Collector(symbols, uses).write(getBufferAttr());
-}
-
-void ReleaseOp::getMemoryUses(const ProgramSymbols &symbols, FlatSymbolRefAttr,
-                              Uses &uses) {
-  Collector(symbols, uses).write(getBufferAttr());
-}
-
-void PackOp::getMemoryUses(const ProgramSymbols &symbols,
-                           FlatSymbolRefAttr arriving, Uses &uses) {
-  if (!arriving)
-    return;
-  uses.push_back({symbols.getArrivingGradient()});
-  Collector(symbols, uses).writeGradient(arriving);
-}
-
-void FillMissingOp::getMemoryUses(const ProgramSymbols &symbols,
-                                  FlatSymbolRefAttr, Uses &uses) {
-  Collector(symbols, uses).writeGradient(getBucketAttr());
-}
-
-void CopyOp::getMemoryUses(const ProgramSymbols &symbols, FlatSymbolRefAttr,
-                           Uses &uses) {
-  Collector collect(symbols, uses);
-  collect.read(getSourceAttr());
-  collect.write(getTargetAttr());
-}
-
-void KeepOnRootOp::getMemoryUses(const ProgramSymbols &symbols,
-                                 FlatSymbolRefAttr, Uses &uses) {
-  Collector(symbols, uses).write(getBufferAttr());
-}
-
-void LaunchOp::getMemoryUses(const ProgramSymbols &symbols, FlatSymbolRefAttr,
-                             Uses &uses) {
-  Collector collect(symbols, uses);
-  auto kernel = symbols.lookup<KernelOp>(getKernelAttr());
-  bool isOnHost = false;
-  for (auto [i, buffer] :
-       llvm::enumerate(getBuffers().getAsRange<FlatSymbolRefAttr>())) {
-    if (kernel.getArrayAccess(i) == zrt::Access::read)
-      collect.read(buffer);
-    else
-      collect.write(buffer);
-    isOnHost = symbols.lookup<BufferOp>(buffer).getSpace() == Space::host;
-  }
-  bool readsScalars = kernel.getNumScalars() > 0;
-  // On the host, scalars and sums are in the copy of the host.
-  if (isOnHost && (readsScalars || getSumAttr()))
-    collect.touchHostScalars(/*writes=*/static_cast<bool>(getSumAttr()));
-  if (!isOnHost && readsScalars)
-    for (auto slots : symbols.lookup<SegmentsOp>(getSegmentsAttr())
-                          .getScalars()
-                          .getAsRange<FlatSymbolRefAttr>())
-      collect.read(slots);
-  if (getSumAttr())
-    collect.write(getSumAttr());
-}
-
-//===----------------------------------------------------------------------===//
-// Collectives
-//===----------------------------------------------------------------------===//
-
-void AllReduceOp::getMemoryUses(const ProgramSymbols &symbols,
-                                FlatSymbolRefAttr, Uses &uses) {
-  Collector collect(symbols, uses);
-  collect.read(getBufferAttr());
-  collect.write(getResultBuffer());
-}
-
-void AllGatherOp::getMemoryUses(const ProgramSymbols &symbols,
-                                FlatSymbolRefAttr, Uses &uses) {
-  Collector(symbols, uses).write(getBufferAttr());
-}
-
-void ReduceScatterOp::getMemoryUses(const ProgramSymbols &symbols,
-                                    FlatSymbolRefAttr, Uses &uses) {
-  Collector collect(symbols, uses);
-  collect.read(getSourceAttr());
-  collect.write(getTargetAttr());
-}
-
-void ReduceScatterAddOp::getMemoryUses(const ProgramSymbols &symbols,
-                                       FlatSymbolRefAttr, Uses &uses) {
-  Collector collect(symbols, uses);
-  collect.read(getSourceAttr());
-  collect.write(getTargetAttr());
-}
-
-//===----------------------------------------------------------------------===//
-// Scalars
-//===----------------------------------------------------------------------===//
-
-void RunScalarsOp::getMemoryUses(const ProgramSymbols &symbols,
-                                 FlatSymbolRefAttr, Uses &uses) {
-  Collector collect(symbols, uses);
-  auto scalars = symbols.lookup<ScalarsOp>(getProgramAttr());
-  for (Operation &inner : scalars.getBody().front())
-    if (auto load = dyn_cast<LoadSlotOp>(inner))
-      collect.read(load.getSlotsAttr());
-    else if (auto store = dyn_cast<StoreSlotOp>(inner))
-      collect.write(store.getSlotsAttr());
-}
-
-void CountArrivalsOp::getMemoryUses(const ProgramSymbols &symbols,
-                                    FlatSymbolRefAttr, Uses &uses) {
-  Collector(symbols, uses).write(getSlotsAttr());
-}
-
-void CountReplicatedOnceOp::getMemoryUses(const ProgramSymbols &symbols,
-                                          FlatSymbolRefAttr, Uses &uses) {
-  Collector(symbols, uses).write(getSlotsAttr());
-}
-
-void AllReduceScalarsOp::getMemoryUses(const ProgramSymbols &symbols,
-                                       FlatSymbolRefAttr, Uses &uses) {
-  Collector(symbols, uses).write(getSlotsAttr());
-}
-
-void CopyScalarsOp::getMemoryUses(const ProgramSymbols &symbols,
-                                  FlatSymbolRefAttr, Uses &uses) {
-  Collector collect(symbols, uses);
-  collect.readAllSlots();
-  collect.touchHostScalars(/*writes=*/true);
-}
-
-void CommitOp::getMemoryUses(const ProgramSymbols &symbols, FlatSymbolRefAttr,
-                             Uses &uses) {
-  // All slots are copied, for `results`.
-  Collector(symbols, uses).readAllSlots();
 }

@@ -34,10 +34,14 @@ public:
   BucketTableOp getTable(mlir::FlatSymbolRefAttr bucket) const {
     return tables.lookup(bucket);
   }
-  mlir::ArrayRef<mlir::StringAttr> getSlots() const { return slots; }
   /// What |call| touches; see RuntimeCall::getMemoryUses.
   llvm::SmallVector<MemoryUse> getUses(RuntimeCall call,
                                        mlir::FlatSymbolRefAttr arriving) const;
+  /// Adds the memory of a buffer or of slots to |uses|; nothing for null.
+  void addUse(mlir::FlatSymbolRefAttr symbol, bool writes,
+              llvm::SmallVectorImpl<MemoryUse> &uses) const;
+  /// Adds reads of all slots.
+  void addAllSlots(llvm::SmallVectorImpl<MemoryUse> &uses) const;
   /// The memory in which kernels on the host read scalars. `copy_scalars`
   /// writes it.
   mlir::StringAttr getHostScalars() const { return hostScalars; }

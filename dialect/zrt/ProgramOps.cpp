@@ -6,11 +6,14 @@
 
 #include "dialect/zero/CountOf.h"
 #include "dialect/zero/Rules.h"
+#include "dialect/zrt/CallDescription.h"
+#include "dialect/zrt/MemoryUses.h"
 #include "dialect/zrt/Require.h"
-#include "dialect/zrt/ZrtDialect.h"
 
 using namespace mlir;
 using namespace zrt;
+
+using Uses = SmallVectorImpl<MemoryUse>;
 
 static LogicalResult requireOnDemand(SymbolTableCollection &symbols,
                                      Operation *op, FlatSymbolRefAttr symbol) {
@@ -54,12 +57,24 @@ static FailureOr<BufferOp> requireWhole(SymbolTableCollection &symbols,
   return buffer;
 }
 
+void AllocateOp::describeCall(CallDescription &call) {
+  call.writes(getBufferAttr());
+}
+
 LogicalResult AllocateOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return requireOnDemand(symbols, *this, getBufferAttr()); // allocate_c1
 }
 
+void ReleaseOp::describeCall(CallDescription &call) {
+  call.writes(getBufferAttr());
+}
+
 LogicalResult ReleaseOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return requireOnDemand(symbols, *this, getBufferAttr()); // release_c1
+}
+
+void SetRoleOp::describeCall(CallDescription &call) {
+  call.becomes(getBufferAttr(), getRole());
 }
 
 LogicalResult SetRoleOp::verifySymbolUses(SymbolTableCollection &symbols) {
@@ -74,133 +89,44 @@ LogicalResult SetRoleOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return success();
 }
 
+void PackOp::describeCall(CallDescription &call) {
+  call.arrival(CallArgument::Use::writes);
+  call.flag(getAccumulate());
+}
+
 LogicalResult PackOp::verifySymbolUses(SymbolTableCollection &) {
   return success();
+}
+
+void FillMissingOp::describeCall(CallDescription &call) {
+  call.fills(getBucketAttr());
 }
 
 LogicalResult FillMissingOp::verifySymbolUses(SymbolTableCollection &) {
   return success(); // the program checks all of them at once: fill_missing_c1
 }
 
-/// Whether |names| are |axes|, in any order. Null has no names.
-static bool isSame(ArrayRef<StringAttr> axes, ArrayAttr names) {
-  return names && names.size() == axes.size() &&
-         llvm::all_of(axes, [&](StringAttr axis) {
-           return llvm::is_contained(names, axis);
-         });
+void RunScalarsOp::describeCall(CallDescription &call) {
+  call.program(getProgramAttr());
 }
 
-LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  // launch_c1
-  FailureOr<KernelOp> kernel =
-      require<KernelOp>(symbols, *this, getKernelAttr());
-  FailureOr<SegmentsOp> segments =
-      require<SegmentsOp>(symbols, *this, getSegmentsAttr());
-  if (failed(kernel) || failed(segments))
-    return failure();
-  // launch_c2
-  if (kernel->getNumArrays() != getBuffers().size())
-    return emitOpError() << "kernel " << getKernelAttr() << " has "
-                         << zero::countOf(kernel->getNumArrays(), "operand")
-                         << ", got " << getBuffers().size();
-  int64_t elements =
-      segments->getEnds().empty() ? 0 : segments->getEnds().back();
-  BufferOp first;
-  for (auto [i, symbol] :
-       llvm::enumerate(getBuffers().getAsRange<FlatSymbolRefAttr>())) {
-    FailureOr<BufferOp> buffer = require<BufferOp>(symbols, *this, symbol);
-    if (failed(buffer))
-      return failure();
-    Type type = buffer->getValueType().getElementType();
-    if (type != kernel->getArrayType(i))
-      return emitOpError() << "operand " << i << " of kernel "
-                           << getKernelAttr() << " is "
-                           << kernel->getArrayType(i) << ", buffer " << symbol
-                           << " holds " << type;
-    // launch_c3
-    if (buffer->getRowLength() != elements)
-      return emitOpError() << "buffer " << symbol << " holds "
-                           << zero::countOf(buffer->getRowLength(), "element")
-                           << " and the segments end at " << elements;
-    if (!first)
-      first = *buffer;
-    if (!buffer->getValueType().hasRowsOf(first.getValueType()))
-      return emitOpError() << "buffers " << symbol << " and @"
-                           << first.getSymName()
-                           << " have other rows: " << buffer->getValueType()
-                           << " and " << first.getValueType();
-    // launch_c7
-    if (buffer->getSpace() != first.getSpace())
-      return emitOpError() << "buffer " << symbol << " is on the "
-                           << stringifySpace(buffer->getSpace()) << " and @"
-                           << first.getSymName() << " on the "
-                           << stringifySpace(first.getSpace());
-    // launch_c10
-    if (getStream() != Stream::compute &&
-        (first.getSpace() == Space::device || getStream() != Stream::host))
-      return emitOpError() << "runs a kernel on the "
-                           << stringifySpace(first.getSpace())
-                           << ", got stream '" << stringifyStream(getStream())
-                           << "'";
-    // launch_c8
-    for (StringAttr axis :
-         buffer->getValueType().getAxes(zero::PlacementKind::Sharded))
-      if (getOwn() && llvm::is_contained(*getOwn(), axis) &&
-          !llvm::is_contained(buffer->getOwners(), axis))
-        return emitOpError() << "is 'own' over " << axis << ", and ranks of it "
-                             << "have other rows of buffer " << symbol << ", "
-                             << buffer->getValueType();
-    // launch_c4
-    if (buffer->isSharded() && !isSame(buffer->getOwners(), getOwnAttr()))
-      return emitOpError() << "buffer " << symbol
-                           << " is sharded and the launch is not 'own' over "
-                              "its axes, "
-                           << buffer->getValueType();
-  }
-  // launch_c9
-  if (getFirstStage()) {
-    zero::ValueType type = first ? first.getValueType() : zero::ValueType();
-    if (!type || type.getPresent().size() == type.getFirstStage().size())
-      return emitOpError() << "is for the first of several stages, and works "
-                              "on what is not on several";
-    for (unsigned i = 0; i < kernel->getNumArrays(); ++i)
-      if (kernel->getArrayAccess(i) != Access::read)
-        return emitOpError() << "writes buffer " << getBuffers()[i]
-                             << " on the first stage alone";
-  }
-  // launch_c5
-  bool hasSum = static_cast<bool>(getSumAttr());
-  if (kernel->getSums() != hasSum ||
-      (hasSum && segments->getEnds().size() != 1))
-    return emitOpError() << "a scalar slot for the sum is given exactly if the "
-                            "kernel sums, over one segment";
-  if (getSumAttr()) {
-    FailureOr<SlotsOp> slots = require<SlotsOp>(symbols, *this, getSumAttr());
-    if (failed(slots))
-      return failure();
-    if (static_cast<int64_t>(getSumIndex()) < 0 ||
-        static_cast<int64_t>(getSumIndex()) >= slots->size())
-      return emitOpError() << "sum index " << int64_t(getSumIndex())
-                           << " is out of range, " << getSumAttr() << " has "
-                           << zero::countOf(slots->size(), "scalar slot");
-  }
-  // launch_c6
-  if (kernel->getNumScalars() > 0 && segments->getScalars().empty())
-    return emitOpError() << "kernel " << getKernelAttr() << " takes "
-                         << zero::countOf(kernel->getNumScalars(), "scalar")
-                         << ", segments have none";
-  for (auto symbol : segments->getScalars().getAsRange<FlatSymbolRefAttr>()) {
-    auto slots = lookup<SlotsOp>(symbols, *this, symbol);
-    if (slots && slots.size() < static_cast<int64_t>(kernel->getNumScalars()))
-      return emitOpError() << "kernel " << getKernelAttr() << " takes "
-                           << zero::countOf(kernel->getNumScalars(), "scalar")
-                           << ", " << symbol << " has " << slots.size();
-  }
-  return success();
+void RunScalarsOp::getMemoryUses(const ProgramSymbols &symbols,
+                                 FlatSymbolRefAttr, Uses &uses) {
+  auto scalars = symbols.lookup<ScalarsOp>(getProgramAttr());
+  for (Operation &inner : scalars.getBody().front())
+    if (auto load = dyn_cast<LoadSlotOp>(inner))
+      symbols.addUse(load.getSlotsAttr(), /*writes=*/false, uses);
+    else if (auto store = dyn_cast<StoreSlotOp>(inner))
+      symbols.addUse(store.getSlotsAttr(), /*writes=*/true, uses);
 }
 
 LogicalResult RunScalarsOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return require<ScalarsOp>(symbols, *this, getProgramAttr()); // run_scalars_c1
+}
+
+void CountArrivalsOp::describeCall(CallDescription &call) {
+  call.writesSlot(getSlotsAttr(), 0);
+  call.writesSlot(getSlotsAttr(), 1);
 }
 
 LogicalResult
@@ -221,6 +147,12 @@ static zero::ValueType gatherRows(BufferOp buffer) {
   for (StringAttr axis : buffer.getOwners())
     type = type.withPlacement({axis, zero::PlacementKind::Replicated});
   return type;
+}
+
+void CopyOp::describeCall(CallDescription &call) {
+  call.reads(getSourceAttr());
+  call.writes(getTargetAttr());
+  call.stream(getStream());
 }
 
 LogicalResult CopyOp::verifySymbolUses(SymbolTableCollection &symbols) {
@@ -261,6 +193,18 @@ static LogicalResult requireHolds(Operation *op, zero::ValueType from,
                            << from.getElementType() << " that travel";
 }
 
+void AllReduceOp::describeCall(CallDescription &call) {
+  call.reads(getBufferAttr());
+  call.writes(getResultBuffer());
+  call.axes(getAxes(), /*atPlace=*/true);
+  call.stream(getStream());
+}
+
+Exchange AllReduceOp::getExchange() {
+  return {getBufferAttr(), getResultBuffer(), /*scatters=*/true,
+          /*gathers=*/true};
+}
+
 LogicalResult AllReduceOp::verifySymbolUses(SymbolTableCollection &symbols) {
   // all_reduce_c1
   FailureOr<BufferOp> buffer =
@@ -283,6 +227,17 @@ LogicalResult AllReduceOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return emitOpError() << "needs a target that is placed as the buffer, got "
                          << from << " and " << to;
   return requireHolds(*this, from, to);
+}
+
+void AllGatherOp::describeCall(CallDescription &call) {
+  call.writes(getBufferAttr());
+  call.axes(getAxes());
+  call.stream(getStream());
+}
+
+Exchange AllGatherOp::getExchange() {
+  return {getBufferAttr(), getBufferAttr(), /*scatters=*/false,
+          /*gathers=*/true};
 }
 
 LogicalResult AllGatherOp::verifySymbolUses(SymbolTableCollection &symbols) {
@@ -322,16 +277,44 @@ static LogicalResult verifyScatter(SymbolTableCollection &symbols,
                  failed(requireOnDevice(op, *target)));
 }
 
+void ReduceScatterOp::describeCall(CallDescription &call) {
+  call.reads(getSourceAttr());
+  call.writes(getTargetAttr());
+  call.axes(getAxes());
+  call.stream(getStream());
+}
+
+Exchange ReduceScatterOp::getExchange() {
+  return {getSourceAttr(), getTargetAttr(), /*scatters=*/true};
+}
+
 LogicalResult
 ReduceScatterOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return verifyScatter(symbols, *this, getSourceAttr(), getTargetAttr(),
                        getAxes());
 }
 
+void ReduceScatterAddOp::describeCall(CallDescription &call) {
+  call.reads(getSourceAttr());
+  call.writes(getTargetAttr());
+  call.axes(getAxes());
+  call.stream(getStream());
+}
+
+Exchange ReduceScatterAddOp::getExchange() {
+  return {getSourceAttr(), getTargetAttr(), /*scatters=*/true,
+          /*gathers=*/false, /*accumulates=*/true};
+}
+
 LogicalResult
 ReduceScatterAddOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return verifyScatter(symbols, *this, getSourceAttr(), getTargetAttr(),
                        getAxes());
+}
+
+void KeepOnRootOp::describeCall(CallDescription &call) {
+  call.writes(getBufferAttr());
+  call.axes(getAxes());
 }
 
 LogicalResult KeepOnRootOp::verifySymbolUses(SymbolTableCollection &symbols) {
@@ -349,6 +332,11 @@ LogicalResult KeepOnRootOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return success();
 }
 
+void CountReplicatedOnceOp::describeCall(CallDescription &call) {
+  call.writesSlot(getSlotsAttr(), getIndex());
+  call.axes(getAxes());
+}
+
 LogicalResult
 CountReplicatedOnceOp::verifySymbolUses(SymbolTableCollection &symbols) {
   // count_replicated_once_c1
@@ -363,10 +351,30 @@ CountReplicatedOnceOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return success();
 }
 
+void AllReduceScalarsOp::describeCall(CallDescription &call) {
+  call.writesSlots(getSlotsAttr());
+  call.axes(getAxes());
+  call.stream(getStream());
+}
+
+Exchange AllReduceScalarsOp::getExchange() {
+  return {getSlotsAttr(), getSlotsAttr(), /*scatters=*/true, /*gathers=*/true};
+}
+
 LogicalResult
 AllReduceScalarsOp::verifySymbolUses(SymbolTableCollection &symbols) {
   // all_reduce_scalars_c1
   return require<SlotsOp>(symbols, *this, getSlotsAttr());
+}
+
+void CommitOp::describeCall(CallDescription &call) {
+  call.readsSlot(getOutcomeAttr(), 0);
+}
+
+void CommitOp::getMemoryUses(const ProgramSymbols &symbols, FlatSymbolRefAttr,
+                             Uses &uses) {
+  // All slots are copied, for `results`.
+  symbols.addAllSlots(uses);
 }
 
 LogicalResult CommitOp::verifySymbolUses(SymbolTableCollection &symbols) {
@@ -374,9 +382,18 @@ LogicalResult CommitOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return require<SlotsOp>(symbols, *this, getOutcomeAttr());
 }
 
+void RecordOp::describeCall(CallDescription &call) {
+  call.event(getEventAttr());
+}
+
 LogicalResult RecordOp::verifySymbolUses(SymbolTableCollection &symbols) {
   // record_c1
   return require<EventOp>(symbols, *this, getEventAttr());
+}
+
+void WaitOp::describeCall(CallDescription &call) {
+  call.event(getEventAttr());
+  call.stream(getStream());
 }
 
 LogicalResult WaitOp::verifySymbolUses(SymbolTableCollection &symbols) {
@@ -391,8 +408,20 @@ LogicalResult WaitOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return success();
 }
 
+void WaitWritableOp::describeCall(CallDescription &call) {
+  call.arrival(CallArgument::Use::none);
+}
+
 LogicalResult WaitWritableOp::verifySymbolUses(SymbolTableCollection &) {
   return success();
+}
+
+void CopyScalarsOp::describeCall(CallDescription &) {}
+
+void CopyScalarsOp::getMemoryUses(const ProgramSymbols &symbols,
+                                  FlatSymbolRefAttr, Uses &uses) {
+  symbols.addAllSlots(uses);
+  uses.push_back({symbols.getHostScalars(), /*writes=*/true});
 }
 
 LogicalResult CopyScalarsOp::verifySymbolUses(SymbolTableCollection &) {

@@ -15,8 +15,8 @@ include "dialect/zrt/ScheduleOps.td"
 
 /// A call that may run on another stream than compute.
 class Zrt_QueuedOp<string mnemonic, dag extra = (ins), string format = "",
-                   list<Trait> traits = []>
-    : Zrt_CallOp<mnemonic, extra, format, traits> {
+                   list<Trait> traits = [], list<string> overrides = []>
+    : Zrt_CallOp<mnemonic, extra, format, traits, overrides> {
   let arguments = !con(extra,
       (ins DefaultValuedOptionalAttr<Zrt_StreamAttr, "Stream::compute">:$stream));
   let assemblyFormat = format # " (`on` custom<Stream>($stream)^)? attr-dict";
@@ -119,7 +119,7 @@ def Zrt_LaunchOp : Zrt_QueuedOp<"launch",
          DefaultValuedOptionalAttr<I64Attr, "0">:$sum_index,
          UnitAttr:$first_stage),
     "$kernel $buffers `over` $segments (`own` custom<NameList>($own)^)? (`sum` $sum^)? "
-    "(`at` $sum_index^)? (`first_stage` $first_stage^)?"> {
+    "(`at` $sum_index^)? (`first_stage` $first_stage^)?", [], ["getMemoryUses"]> {
   let summary = "Runs a kernel over the segments of a bucket";
   let description = [{
     With `own [dp]` the kernel runs over this rank's slice of a row only, if the row is divided
@@ -150,7 +150,7 @@ def Zrt_LaunchOp : Zrt_QueuedOp<"launch",
 }
 
 def Zrt_RunScalarsOp : Zrt_CallOp<"run_scalars",
-    (ins FlatSymbolRefAttr:$program), "$program"> {
+    (ins FlatSymbolRefAttr:$program), "$program", [], ["getMemoryUses"]> {
   let summary = "Runs a scalar program";
   let description = [{
     Constraints:
@@ -361,7 +361,7 @@ def Zrt_AllReduceScalarsOp : Zrt_CollectiveOp<"all_reduce_scalars",
 }
 
 def Zrt_CommitOp : Zrt_CallOp<"commit",
-    (ins FlatSymbolRefAttr:$outcome), "$outcome"> {
+    (ins FlatSymbolRefAttr:$outcome), "$outcome", [], ["getMemoryUses"]> {
   let summary = "Ends the step with the outcome in a scalar slot";
   let description = [{
     If gradients are missing, ranks exchange their names, so that every rank can report them.
@@ -378,7 +378,8 @@ def Zrt_CommitOp : Zrt_CallOp<"commit",
   }];
 }
 
-def Zrt_CopyScalarsOp : Zrt_CallOp<"copy_scalars"> {
+def Zrt_CopyScalarsOp : Zrt_CallOp<"copy_scalars", (ins), "", [],
+    ["getMemoryUses"]> {
   let summary = "Copies the slots to where kernels on the host read them";
   let description = [{
     A kernel on the host reads its scalars from this copy.

@@ -1,4 +1,5 @@
-//===- Require.h - Symbol look-up with a diagnostic -------------*- C++ -*-===//
+//===- Require.h - What the verifiers of calls share -------------*- C++
+//-*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -20,6 +21,15 @@ mlir::FailureOr<T> require(mlir::SymbolTableCollection &symbols,
     return found;
   return op->emitOpError() << "refers to " << symbol << ", which is no "
                            << T::getOperationName() << " of this program";
+}
+
+/// Whether |names| are |axes|, in any order. Null has no names.
+inline bool isSame(llvm::ArrayRef<mlir::StringAttr> axes,
+                   mlir::ArrayAttr names) {
+  return names && names.size() == axes.size() &&
+         llvm::all_of(axes, [&](mlir::StringAttr axis) {
+           return llvm::is_contained(names, axis);
+         });
 }
 
 } // namespace zrt

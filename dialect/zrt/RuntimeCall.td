@@ -12,19 +12,28 @@ include "mlir/IR/OpBase.td"
 def Zrt_RuntimeCall : OpInterface<"RuntimeCall"> {
   let cppNamespace = "::zrt";
   let description = [{
-    An op of a handler: one call of the runtime. The schedule and the proof of the
-    schedule ask it on which stream it runs, and which memory it reads and writes.
+    An op of a handler: one call of the runtime, which has the name of the op. The op
+    describes the arguments of the call. From the description follow the memory that the
+    call reads and writes, the code that makes the call, and the line of the call with
+    which a compiled library is compared.
   }];
   let methods = [
     InterfaceMethod<[{
+        Describes the arguments of the call behind the step, in the order of its prototype
+        in `calls.def`.
+      }],
+      "void", "describeCall", (ins "::zrt::CallDescription &":$call)>,
+    InterfaceMethod<[{
         Adds the memory that the call reads and writes to `uses`. The memory of a
         call of an `arrive` handler is that of the bucket `arriving`, which is null
-        elsewhere.
+        elsewhere. A call that touches more than its arguments overrides this method.
       }],
       "void", "getMemoryUses",
       (ins "const ::zrt::ProgramSymbols &":$symbols,
            "::mlir::FlatSymbolRefAttr":$arriving,
-           "::llvm::SmallVectorImpl<::zrt::MemoryUse> &":$uses)>,
+           "::llvm::SmallVectorImpl<::zrt::MemoryUse> &":$uses), "", [{
+        ::zrt::addArgumentUses($_op, symbols, arriving, uses);
+      }]>,
     InterfaceMethod<"The stream to which the call queues its work.",
       "::zrt::Stream", "getStream", (ins), "", [{ return Stream::compute; }]>
   ];
@@ -37,7 +46,8 @@ def Zrt_Collective : OpInterface<"Collective"> {
     before all have reached it.
   }];
   let methods = [
-    InterfaceMethod<"The axes over which ranks meet.", "::mlir::ArrayAttr", "getAxes">
+    InterfaceMethod<"The axes over which ranks meet.", "::mlir::ArrayAttr", "getAxes">,
+    InterfaceMethod<"What the ranks give each other.", "::zrt::Exchange", "getExchange">
   ];
 }
 

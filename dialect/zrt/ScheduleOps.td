@@ -12,10 +12,10 @@ include "dialect/zrt/TableOps.td"
 
 /// A call of the runtime. Its work is queued to the stream of the call.
 class Zrt_CallOp<string mnemonic, dag extra = (ins), string format = "",
-                 list<Trait> traits = []>
+                 list<Trait> traits = [], list<string> overrides = []>
     : Zrt_Op<mnemonic, traits # [
         HasParent<"HandlerOp">, MemoryEffects<[MemRead, MemWrite]>,
-        DeclareOpInterfaceMethods<Zrt_RuntimeCall>,
+        DeclareOpInterfaceMethods<Zrt_RuntimeCall, overrides>,
         DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let arguments = extra;
   let assemblyFormat = format # " attr-dict";

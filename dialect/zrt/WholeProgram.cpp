@@ -6,8 +6,8 @@
 
 #include "dialect/zero/CountOf.h"
 #include "dialect/zero/Rules.h"
+#include "dialect/zrt/CallDescription.h"
 #include "dialect/zrt/Require.h"
-#include "dialect/zrt/ZrtDialect.h"
 
 #include "llvm/ADT/StringSet.h"
 
@@ -73,23 +73,13 @@ static LogicalResult verifySlices(Operation *call, ArrayAttr axes,
          << " do not divide evenly over " << ranks << " ranks of " << axes;
 }
 
-/// The list |name| of |call|; null if there is none. A list of an op of another
-/// dialect has another meaning.
-static ArrayAttr getOwnList(Operation *call, StringRef name) {
-  if (!isa_and_present<ZrtDialect>(call->getDialect()))
-    return nullptr;
-  std::optional<Attribute> own = call->getInherentAttr(name);
-  return own ? dyn_cast_if_present<ArrayAttr>(*own) : ArrayAttr();
-}
-
 /// program_c4: ranks of other pipeline stages would not take part.
-static LogicalResult verifyMeets(Operation *call, ArrayAttr axes,
+static LogicalResult verifyMeets(Operation *call, const CallArgument &axes,
                                  zero::ValueType place) {
   // A buffer on several pipeline stages is reduced over these stages.
-  bool isReduction = isa<AllReduceOp>(call);
   for (StringAttr axis : place.getStageAxes())
-    if (llvm::is_contained(axes, axis) &&
-        !(isReduction && place.getCoordinates(axis).size() > 1))
+    if (llvm::is_contained(axes.list, axis) &&
+        !(axes.isAtPlace && place.getCoordinates(axis).size() > 1))
       return call->emitOpError()
              << "is over " << axis
              << ", and works on what is on some of its coordinates only, "
@@ -318,24 +308,27 @@ LogicalResult ProgramOp::verifyRegions() {
     if (failed(verifyOnMesh(buffer, mesh)))
       return failure();
   // program_c2
-  WalkResult result = walk([&](Operation *call) {
+  WalkResult result = walk([&](RuntimeCall call) {
     zero::ValueType place = getPlace(symbols, call);
-    for (StringRef name : {"axes", "own"})
-      if (auto axes = getOwnList(call, name))
-        if (failed(verifyAxes(call, axes, mesh)) ||
-            (place && failed(verifyMeets(call, axes, place))))
+    CallDescription description(call);
+    for (const CallArgument &argument : description.getArguments())
+      if (argument.kind == CallArgument::Kind::axes && argument.list)
+        if (failed(verifyAxes(call, argument.list, mesh)) ||
+            (place && failed(verifyMeets(call, argument, place))))
           return WalkResult::interrupt();
     // program_c3
-    auto launch = dyn_cast<LaunchOp>(call);
-    auto gather = dyn_cast<AllGatherOp>(call);
-    if ((launch && launch.getOwn() && !launch.getBuffers().empty()) || gather) {
-      auto symbol = gather ? gather.getBufferAttr()
-                           : cast<FlatSymbolRefAttr>(launch.getBuffers()[0]);
-      auto buffer = lookup<BufferOp>(symbols, *this, symbol);
-      ArrayAttr axes = gather ? gather.getAxes() : *launch.getOwn();
-      if (buffer && failed(verifySlices(call, axes, buffer, mesh)))
-        return WalkResult::interrupt();
-    }
+    Operation *op = call;
+    ArrayAttr slicedOver;
+    if (auto launch = dyn_cast<LaunchOp>(op))
+      slicedOver = launch.getOwnAttr();
+    if (auto gather = dyn_cast<Collective>(op);
+        gather && !gather.getExchange().scatters)
+      slicedOver = gather.getAxes();
+    auto buffer = slicedOver && description.getPlace()
+                      ? lookup<BufferOp>(symbols, op, description.getPlace())
+                      : BufferOp();
+    if (buffer && failed(verifySlices(op, slicedOver, buffer, mesh)))
+      return WalkResult::interrupt();
     return WalkResult::advance();
   });
   return failure(result.wasInterrupted());

@@ -7,6 +7,7 @@
 #include "dialect/zrt/ZrtDialect.h"
 
 #include "dialect/zero/Assembly.h"
+#include "dialect/zrt/CallDescription.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -148,24 +149,34 @@ Operation *zrt::lookup(SymbolTableCollection &symbols, Operation *op,
   return op ? symbols.lookupNearestSymbolFrom(op, symbol.getAttr()) : nullptr;
 }
 
-zero::ValueType zrt::getPlace(SymbolTableCollection &symbols, Operation *call) {
+zero::ValueType zrt::getPlace(SymbolTableCollection &symbols, Operation *op) {
   FlatSymbolRefAttr symbol;
-  for (StringRef name : {"buffer", "source", "bucket"})
+  bool isOnFirstStage = false;
+  if (auto call = dyn_cast<RuntimeCall>(op)) {
+    CallDescription description(call);
+    symbol = description.getPlace();
+    isOnFirstStage = description.isOnFirstStage();
+  } else {
     // Only inherent attributes count. Discardable ones have no meaning here.
-    if (auto own = call->getInherentAttr(name))
-      symbol = dyn_cast_if_present<FlatSymbolRefAttr>(*own);
-  if (auto launch = dyn_cast<LaunchOp>(call);
-      launch && !launch.getBuffers().empty())
-    symbol = cast<FlatSymbolRefAttr>(launch.getBuffers()[0]);
-  Operation *found = symbol ? lookup(symbols, call, symbol) : nullptr;
-  if (auto buffer = dyn_cast_if_present<BufferOp>(found)) {
-    zero::ValueType type = buffer.getValueType();
-    auto launch = dyn_cast<LaunchOp>(call);
-    return launch && launch.getFirstStage()
-               ? type.withStages(type.getFirstStage())
-               : type;
+    symbol = dyn_cast_if_present<FlatSymbolRefAttr>(
+        op->getInherentAttr("bucket").value_or(nullptr));
   }
+  Operation *found = symbol ? lookup(symbols, op, symbol) : nullptr;
   if (auto bucket = dyn_cast_if_present<zero::BucketOp>(found))
     return bucket.getValueType();
+  auto buffer = dyn_cast_if_present<BufferOp>(found);
+  if (!buffer)
+    return nullptr;
+  zero::ValueType type = buffer.getValueType();
+  return isOnFirstStage ? type.withStages(type.getFirstStage()) : type;
+}
+
+FlatSymbolRefAttr CallDescription::getPlace() const {
+  for (const CallArgument &argument : arguments) {
+    if (argument.kind == Kind::buffer || argument.kind == Kind::bucket)
+      return argument.symbol;
+    if (argument.kind == Kind::buffers && !argument.list.empty())
+      return cast<FlatSymbolRefAttr>(argument.list[0]);
+  }
   return nullptr;
 }

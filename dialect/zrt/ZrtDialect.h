@@ -22,8 +22,27 @@
 #include "dialect/zrt/ZrtEnums.h.inc"
 
 namespace zrt {
+class CallDescription;
 class ProgramSymbols;
 struct MemoryUse;
+
+/// What the ranks that meet in a collective give each other, of buffers or of
+/// scalar slots. Each of the D ranks of a group has a slice of a row.
+struct Exchange {
+  mlir::FlatSymbolRefAttr source;
+  mlir::FlatSymbolRefAttr target;
+  /// Each rank gets the sum of its slice over all ranks.
+  bool scatters = false;
+  /// Each rank gets the slices of all ranks.
+  bool gathers = false;
+  /// The target keeps its contents, and the sum is added to them.
+  bool accumulates = false;
+};
+
+/// Adds the memory that the arguments of |call| name to |uses|.
+void addArgumentUses(mlir::Operation *call, const ProgramSymbols &symbols,
+                     mlir::FlatSymbolRefAttr arriving,
+                     llvm::SmallVectorImpl<MemoryUse> &uses);
 } // namespace zrt
 
 #include "dialect/zrt/RuntimeCall.h.inc"
@@ -46,11 +65,11 @@ T lookup(mlir::SymbolTableCollection &symbols, mlir::Operation *op,
   return llvm::dyn_cast_if_present<T>(lookup(symbols, op, symbol));
 }
 
-/// The type of the first buffer of |call|, or of its bucket, on the pipeline
-/// stages that run the call; null if it has neither. All buffers of a call are
-/// on the same pipeline stages.
+/// The type of the first buffer of a call, or of the bucket of a call or of a
+/// table, on the pipeline stages that have it; null if |op| has neither. All
+/// buffers of a call are on the same pipeline stages.
 zero::ValueType getPlace(mlir::SymbolTableCollection &symbols,
-                         mlir::Operation *call);
+                         mlir::Operation *op);
 
 /// Checks that the gradient of each parameter that is not frozen arrives in a
 /// step or program of |module|, if it has one. Checks that its mesh can hold

@@ -27,7 +27,7 @@ void Calls::reportRole(zrt::PackOp op, const Contents &contents) {
   noteMembers(diagnostic, buckets.find(contents.bucket)->second);
 }
 
-void Calls::pack(zrt::PackOp op) {
+template <> void Calls::runOp(zrt::PackOp op) {
   if (!arriving) {
     proof.report.opError(op) << "packs where no gradient arrives";
     return;
@@ -96,7 +96,7 @@ void Calls::pack(zrt::PackOp op) {
     }
 }
 
-void Calls::fillMissing(zrt::FillMissingOp op) {
+template <> void Calls::runOp(zrt::FillMissingOp op) {
   if (!inBackward) {
     proof.report.opError(op)
         << "fills gradients where no backward pass is open";

@@ -6,9 +6,8 @@
 
 #include "passes/prove/Calls.h"
 
+#include "dialect/zrt/EachCall.h"
 #include "passes/prove/Gradient.h"
-
-#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace zero;
@@ -165,7 +164,7 @@ Precision Calls::getPrecision(FlatSymbolRefAttr buffer) {
   return Precision(op.getValueType().getElementType());
 }
 
-void Calls::allReduce(zrt::AllReduceOp op) {
+template <> void Calls::runOp(zrt::AllReduceOp op) {
   Contents &contents = read(op, op.getBufferAttr());
   AxisSet set = semantics.axes.getSet(op.getAxes());
   send(contents, set);
@@ -177,22 +176,23 @@ void Calls::allReduce(zrt::AllReduceOp op) {
     target.other = target.own;
 }
 
-void Calls::reduceScatter(Operation *op, FlatSymbolRefAttr source,
-                          FlatSymbolRefAttr target, AxisSet set,
-                          bool accumulate) {
-  Contents &from = read(op, source);
+void Calls::reduceScatter(Operation *op, const zrt::Exchange &exchange,
+                          AxisSet set) {
+  FlatSymbolRefAttr target = exchange.target;
+  Contents &from = read(op, exchange.source);
   send(from, set);
   Precision sumType = getPrecision(target);
   Pieces sums = sumOverOwners(from, sumType, set);
-  Contents &before = accumulate ? read(op, target) : require(op, target);
-  if (accumulate && before.bucket && from.bucket &&
+  Contents &before =
+      exchange.accumulates ? read(op, target) : require(op, target);
+  if (exchange.accumulates && before.bucket && from.bucket &&
       before.bucket != from.bucket)
     proof.report.opError(op) << "adds elements of @" << from.bucket.getValue()
                              << " to those of @" << before.bucket.getValue();
   Pieces own = before.own, other = before.other;
   Contents &to = write(op, target, from.bucket);
   auto addSums = [&](const Pieces &old) {
-    if (!accumulate)
+    if (!exchange.accumulates)
       return sums;
     auto add = [&](const Number &a, const Number &b) -> Number {
       Number sum = a;
@@ -212,7 +212,15 @@ void Calls::reduceScatter(Operation *op, FlatSymbolRefAttr source,
     to.other = addSums(other);
 }
 
-void Calls::allGather(zrt::AllGatherOp op) {
+template <> void Calls::runOp(zrt::ReduceScatterOp op) {
+  reduceScatter(op, op.getExchange(), semantics.axes.getSet(op.getAxes()));
+}
+
+template <> void Calls::runOp(zrt::ReduceScatterAddOp op) {
+  reduceScatter(op, op.getExchange(), semantics.axes.getSet(op.getAxes()));
+}
+
+template <> void Calls::runOp(zrt::AllGatherOp op) {
   Contents &contents = read(op, op.getBufferAttr());
   AxisSet set = semantics.axes.getSet(op.getAxes());
   send(contents, set);
@@ -255,7 +263,7 @@ static Expr keepOnRoot(Algebra &algebra, Expr sum, const MeshAxes &axes,
   });
 }
 
-void Calls::keepOnRoot(zrt::KeepOnRootOp op) {
+template <> void Calls::runOp(zrt::KeepOnRootOp op) {
   Contents &contents = read(op, op.getBufferAttr());
   AxisSet set = semantics.axes.getSet(op.getAxes());
   bool isAlike = !contents.hasOther || contents.isAlike();
@@ -272,7 +280,7 @@ void Calls::keepOnRoot(zrt::KeepOnRootOp op) {
     addends.other = addends.own;
 }
 
-void Calls::copy(zrt::CopyOp op) {
+template <> void Calls::runOp(zrt::CopyOp op) {
   Contents &from = read(op, op.getSourceAttr());
   const Contents &target = memory->get(op.getTargetAttr());
   // Slices of one divided row are no slices of a row divided otherwise.
@@ -310,7 +318,7 @@ Number &Calls::writeSlot(Operation *call, FlatSymbolRefAttr slots,
   return getSlot(slots, index);
 }
 
-void Calls::runScalars(zrt::RunScalarsOp op) {
+template <> void Calls::runOp(zrt::RunScalarsOp op) {
   auto scalars = symbols.lookup<zrt::ScalarsOp>(op.getProgramAttr().getAttr());
   auto values = evaluateBody(
       algebra, scalars.getBody().front(), {},
@@ -337,85 +345,78 @@ Number Calls::getScalar(bool isOnHost, FlatSymbolRefAttr slots, int64_t index) {
                             ", which was not copied to the host")};
 }
 
+template <> void Calls::runOp(zrt::AllocateOp op) {
+  Contents &contents = memory->get(op.getBufferAttr());
+  if (filling.contains(contents.op.getSymNameAttr()))
+    proof.report.opError(op)
+        << "allocates " << op.getBufferAttr()
+        << ", into which gradients may arrive at the same time";
+  if (contents.allocated)
+    proof.report.opError(op)
+        << "allocates " << op.getBufferAttr() << " a second time";
+  contents.allocated = true;
+  contents.forget(algebra, "memory of " + llvm::Twine(op.getBuffer()) +
+                               " that nobody wrote since it was allocated");
+}
+
+template <> void Calls::runOp(zrt::ReleaseOp op) {
+  require(op, op.getBufferAttr()).allocated = false;
+}
+
+template <> void Calls::runOp(zrt::SetRoleOp op) {
+  require(op, op.getBufferAttr()).role = op.getRole();
+}
+
+template <> void Calls::runOp(zrt::CountArrivalsOp op) {
+  Number early{algebra.undefined("a count before the step's end")};
+  writeSlot(op, op.getSlotsAttr(), 0) =
+      inApply ? makeSource(algebra, algebra.symbol(kAccumulation)) : early;
+  writeSlot(op, op.getSlotsAttr(), 1) =
+      inApply ? makeSource(algebra, getMissing(algebra, semantics.axes))
+              : early;
+}
+
+template <> void Calls::runOp(zrt::AllReduceScalarsOp op) {
+  int64_t size =
+      symbols.lookup<zrt::SlotsOp>(op.getSlotsAttr().getAttr()).size();
+  AxisSet set = semantics.axes.getSet(op.getAxes());
+  for (int64_t i = 0; i < size; ++i) {
+    Number &slot = writeSlot(op, op.getSlotsAttr(), i);
+    if (set & ~semantics.meetsOver)
+      sent.push_back(slot.expr);
+    slot.expr = sumOverRanks(algebra, slot.expr, semantics.axes, set);
+  }
+}
+
+template <> void Calls::runOp(zrt::CountReplicatedOnceOp op) {
+  Number &slot = writeSlot(op, op.getSlotsAttr(), op.getIndex());
+  slot.expr = countReplicatedOnce(algebra, slot.expr,
+                                  semantics.axes.getSet(op.getAxes()));
+}
+
+template <> void Calls::runOp(zrt::CopyScalarsOp) { hostSlots = memory->slots; }
+
+// checkOrder() is about these.
+template <> void Calls::runOp(zrt::RecordOp) {}
+template <> void Calls::runOp(zrt::WaitOp) {}
+template <> void Calls::runOp(zrt::WaitWritableOp) {}
+
+template <> void Calls::runOp(zrt::CommitOp op) {
+  if (!inApply)
+    proof.report.opError(op) << "commits a step that is not being applied";
+  // Ranks exchange what a refused step needs, once for each commit.
+  if (committed)
+    proof.report.opError(op) << "commits a step a second time";
+  committed = op;
+  outcome = getSlot(op.getOutcomeAttr(), 0).expr;
+}
+
+// In ArrivalCalls.cpp and Launch.cpp.
+template <> void Calls::runOp(zrt::PackOp op);
+template <> void Calls::runOp(zrt::FillMissingOp op);
+template <> void Calls::runOp(zrt::LaunchOp op);
+
 void Calls::run(Operation *call, Memory &on) {
   memory = &on;
-  llvm::TypeSwitch<Operation *>(call)
-      .Case([&](zrt::PackOp op) { pack(op); })
-      .Case([&](zrt::FillMissingOp op) { fillMissing(op); })
-      .Case([&](zrt::LaunchOp op) { launch(op); })
-      .Case([&](zrt::RunScalarsOp op) { runScalars(op); })
-      .Case([&](zrt::AllReduceOp op) { allReduce(op); })
-      .Case([&](zrt::AllGatherOp op) { allGather(op); })
-      .Case([&](zrt::ReduceScatterOp op) {
-        reduceScatter(op, op.getSourceAttr(), op.getTargetAttr(),
-                      semantics.axes.getSet(op.getAxes()), false);
-      })
-      .Case([&](zrt::ReduceScatterAddOp op) {
-        reduceScatter(op, op.getSourceAttr(), op.getTargetAttr(),
-                      semantics.axes.getSet(op.getAxes()), true);
-      })
-      .Case([&](zrt::CopyOp op) { copy(op); })
-      .Case([&](zrt::KeepOnRootOp op) { keepOnRoot(op); })
-      .Case([&](zrt::AllocateOp op) {
-        Contents &contents = memory->get(op.getBufferAttr());
-        if (filling.contains(contents.op.getSymNameAttr()))
-          proof.report.opError(op)
-              << "allocates " << op.getBufferAttr()
-              << ", into which gradients may arrive at the same time";
-        if (contents.allocated)
-          proof.report.opError(op)
-              << "allocates " << op.getBufferAttr() << " a second time";
-        contents.allocated = true;
-        contents.forget(algebra,
-                        "memory of " + llvm::Twine(op.getBuffer()) +
-                            " that nobody wrote since it was allocated");
-      })
-      .Case([&](zrt::ReleaseOp op) {
-        require(op, op.getBufferAttr()).allocated = false;
-      })
-      .Case([&](zrt::SetRoleOp op) {
-        require(op, op.getBufferAttr()).role = op.getRole();
-      })
-      .Case([&](zrt::CountArrivalsOp op) {
-        Number early{algebra.undefined("a count before the step's end")};
-        writeSlot(op, op.getSlotsAttr(), 0) =
-            inApply ? makeSource(algebra, algebra.symbol(kAccumulation))
-                    : early;
-        writeSlot(op, op.getSlotsAttr(), 1) =
-            inApply ? makeSource(algebra, getMissing(algebra, semantics.axes))
-                    : early;
-      })
-      .Case([&](zrt::AllReduceScalarsOp op) {
-        int64_t size =
-            symbols.lookup<zrt::SlotsOp>(op.getSlotsAttr().getAttr()).size();
-        AxisSet set = semantics.axes.getSet(op.getAxes());
-        for (int64_t i = 0; i < size; ++i) {
-          Number &slot = writeSlot(op, op.getSlotsAttr(), i);
-          if (set & ~semantics.meetsOver)
-            sent.push_back(slot.expr);
-          slot.expr = sumOverRanks(algebra, slot.expr, semantics.axes, set);
-        }
-      })
-      .Case([&](zrt::CountReplicatedOnceOp op) {
-        Number &slot = writeSlot(op, op.getSlotsAttr(), op.getIndex());
-        slot.expr = countReplicatedOnce(algebra, slot.expr,
-                                        semantics.axes.getSet(op.getAxes()));
-      })
-      .Case([&](zrt::CopyScalarsOp) { hostSlots = memory->slots; })
-      .Case<zrt::RecordOp, zrt::WaitOp, zrt::WaitWritableOp>(
-          [](auto) {}) // checkOrder() is about them
-      .Case([&](zrt::CommitOp op) {
-        if (!inApply)
-          proof.report.opError(op)
-              << "commits a step that is not being applied";
-        Expr number = getSlot(op.getOutcomeAttr(), 0).expr;
-        // Ranks exchange what a refused step needs, once for each commit.
-        if (committed)
-          proof.report.opError(op) << "commits a step a second time";
-        committed = op;
-        outcome = number;
-      })
-      .Default([&](Operation *op) {
-        proof.report.opError(op) << "is not known to the proof";
-      });
+  zrt::visitCall(cast<zrt::RuntimeCall>(call), [&](auto op) { runOp(op); });
 }

@@ -49,21 +49,16 @@ public:
   }
 
 private:
-  void launch(zrt::LaunchOp op);
-  void runScalars(zrt::RunScalarsOp op);
+  /// Runs |op|. There is one function for each call.
+  template <typename OpT> void runOp(OpT op) = delete;
   void send(const Contents &contents, AxisSet set);
   /// The sums of |contents| over |set|, in a buffer of |sumType|.
   Pieces sumOverOwners(const Contents &contents, Precision sumType,
                        AxisSet set);
   /// The precision of elements of |buffer|.
   Precision getPrecision(mlir::FlatSymbolRefAttr buffer);
-  void allReduce(zrt::AllReduceOp op);
-  void allGather(zrt::AllGatherOp op);
-  void reduceScatter(mlir::Operation *op, mlir::FlatSymbolRefAttr source,
-                     mlir::FlatSymbolRefAttr target, AxisSet set,
-                     bool accumulate);
-  void copy(zrt::CopyOp op);
-  void keepOnRoot(zrt::KeepOnRootOp op);
+  void reduceScatter(mlir::Operation *op, const zrt::Exchange &exchange,
+                     AxisSet set);
 
   // Every call accesses memory by these functions.
 
@@ -95,9 +90,7 @@ private:
 
   // Arrivals (ArrivalCalls.cpp).
 
-  void pack(zrt::PackOp op);
   void reportRole(zrt::PackOp op, const Contents &contents);
-  void fillMissing(zrt::FillMissingOp op);
   void settleAbsent(mlir::Operation *call, Contents &contents);
 
   // Launches (Launch.cpp).

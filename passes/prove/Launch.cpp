@@ -206,7 +206,7 @@ bool Calls::findOwners(zrt::LaunchOp op, ArrayRef<Contents *> operands,
   return true;
 }
 
-void Calls::launch(zrt::LaunchOp op) {
+template <> void Calls::runOp(zrt::LaunchOp op) {
   LaunchedKernel kernel;
   kernel.op = symbols.lookup<zrt::KernelOp>(op.getKernelAttr().getAttr());
   kernel.segments =

@@ -6,6 +6,8 @@
 
 #include "passes/prove/Slots.h"
 
+#include "dialect/zrt/CallDescription.h"
+
 using namespace mlir;
 using namespace zero;
 using namespace zero::prove;
@@ -24,17 +26,20 @@ SlotWriters prove::readSlotWriters(zrt::ProgramOp program,
   program.walk([&](Operation *op) {
     if (auto store = dyn_cast<zrt::StoreSlotOp>(op))
       add(op, store.getSlotsAttr(), store.getIndex());
-    else if (auto launch = dyn_cast<zrt::LaunchOp>(op);
-             launch && launch.getSum())
-      add(op, launch.getSumAttr(), launch.getSumIndex());
-    else if (auto count = dyn_cast<zrt::CountArrivalsOp>(op))
-      addAll(op, count.getSlotsAttr());
-    else if (auto sum = dyn_cast<zrt::AllReduceScalarsOp>(op))
-      addAll(op, sum.getSlotsAttr());
-    else if (auto once = dyn_cast<zrt::CountReplicatedOnceOp>(op))
-      add(op, once.getSlotsAttr(), once.getIndex());
     else if (auto state = dyn_cast<zrt::ScalarStateOp>(op))
       add(op, state.getSlotsAttr(), state.getIndex());
+    auto call = dyn_cast<zrt::RuntimeCall>(op);
+    if (!call)
+      return;
+    zrt::CallDescription description(call);
+    for (const zrt::CallArgument &argument : description.getArguments()) {
+      if (argument.use != zrt::CallArgument::Use::writes || !argument.symbol)
+        continue;
+      if (argument.kind == zrt::CallArgument::Kind::slot)
+        add(op, argument.symbol, argument.number);
+      else if (argument.kind == zrt::CallArgument::Kind::slots)
+        addAll(op, argument.symbol);
+    }
   });
   for (auto symbol : program.getInputs().getAsRange<FlatSymbolRefAttr>())
     addAll(program, symbol);

@@ -16,6 +16,9 @@ PROMOTE = "passes/lower/PromoteSlots.cpp"
 SCHEDULE = "passes/schedule/Schedule.cpp"
 ELIDE = "passes/schedule/ElideWaits.cpp"
 EFFECTS = "dialect/zrt/MemoryUses.cpp"
+CALLS = "dialect/zrt/ProgramOps.cpp"
+LAUNCH = "dialect/zrt/LaunchOp.cpp"
+DESCRIPTION = "dialect/zrt/CallDescription.h"
 TABLES = "codegen/host/Tables.cpp"
 AXES = "codegen/host/AxisTables.cpp"
 HANDLERS = "codegen/host/EmitHandlers.cpp"
@@ -26,13 +29,10 @@ BODY = "codegen/kernels/Body.cpp"
 EMIT_SCALARS = "codegen/kernels/EmitScalars.cpp"
 
 
-def effects(op, arguments="const ProgramSymbols &symbols, FlatSymbolRefAttr, Uses &uses"):
-    """The head of the effects of |op|, and what is declared there."""
-    return f"void {op}::getMemoryUses({arguments}) {{"
+def describes(op):
+    """The head of the description of |op|."""
+    return f"void {op}::describeCall(CallDescription &call) {{ "
 
-
-COLLECT = " Collector collect(symbols, uses); "
-ONE = " Collector(symbols, uses)."
 
 # Of StepLowering::lowerBody().
 FLUSH = "  scalars->flush();\n"
@@ -399,51 +399,49 @@ BREAKS = [
      "if (follows[event][s] <= upTo[stream][s])", "if (follows[event][s] != kNever)"),
     ("schedule", "one path is enough to imply a wait", ELIDE,
      "to->second[event] & after[event]", "to->second[event] | after[event]"),
-    ("effects", "an arriving gradient is not written", EFFECTS,
-     "Collector(symbols, uses).writeGradient(arriving);", "return;"),
+    ("effects", "an arriving gradient is not written", CALLS,
+     "call.arrival(CallArgument::Use::writes);", "call.arrival(CallArgument::Use::none);"),
     ("effects", "an arriving gradient is not read", EFFECTS,
-     "uses.push_back({symbols.getArrivingGradient()});", ""),
-    ("effects", "a copy reads nothing", EFFECTS,
-     effects("CopyOp") + COLLECT + "collect.read(getSourceAttr());",
-     effects("CopyOp") + COLLECT),
-    ("effects", "a copy writes nothing", EFFECTS,
-     effects("CopyOp") + COLLECT + "collect.read(getSourceAttr());"
-     "collect.write(getTargetAttr());",
-     effects("CopyOp") + COLLECT + "collect.read(getSourceAttr());"),
-    ("effects", "what one rank keeps is not written", EFFECTS,
-     effects("KeepOnRootOp") + ONE + "write(getBufferAttr());", effects("KeepOnRootOp")),
+     "uses.push_back({symbols.getArrivingGradient()});", ";"),
+    ("effects", "no call reads an argument", EFFECTS,
+     "if (argument.use == Use::none)", "if (argument.use != Use::writes)"),
+    ("effects", "a copy writes nothing", CALLS,
+     describes("CopyOp") + "call.reads(getSourceAttr()); call.writes(getTargetAttr());",
+     describes("CopyOp") + "call.reads(getSourceAttr()); call.reads(getTargetAttr());"),
+    ("effects", "what one rank keeps is not written", CALLS,
+     describes("KeepOnRootOp") + "call.writes(getBufferAttr());",
+     describes("KeepOnRootOp") + "call.reads(getBufferAttr());"),
     ("effects", "a kernel only reads", EFFECTS,
-     "collect.write(buffer);", "collect.read(buffer);"),
-    ("effects", "a kernel reads no buffer", EFFECTS, "collect.read(buffer);", ";"),
-    ("effects", "a kernel reads no scalar", EFFECTS, "collect.read(slots);", "(void)slots;"),
-    ("effects", "a kernel adds to no sum", EFFECTS,
-     "if (getSumAttr()) collect.write(getSumAttr());", ""),
-    ("effects", "an all-reduce reads nothing", EFFECTS,
-     "collect.read(getBufferAttr());", ""),
-    ("effects", "an all-reduce writes nothing", EFFECTS,
-     "collect.write(getResultBuffer());", ""),
-    ("effects", "an all-gather only reads", EFFECTS,
-     effects("AllGatherOp") + ONE + "write(getBufferAttr());",
-     effects("AllGatherOp") + ONE + "read(getBufferAttr());"),
-    ("effects", "a reduce-scatter writes nothing", EFFECTS,
-     effects("ReduceScatterOp") + COLLECT + "collect.read(getSourceAttr());"
-     "collect.write(getTargetAttr());",
-     effects("ReduceScatterOp") + COLLECT + "collect.read(getSourceAttr());"),
-    ("effects", "a reduce-scatter that adds reads no gradient", EFFECTS,
-     effects("ReduceScatterAddOp") + COLLECT + "collect.read(getSourceAttr());",
-     effects("ReduceScatterAddOp") + COLLECT),
-    ("effects", "a scalar program reads nothing", EFFECTS,
-     "collect.read(load.getSlotsAttr());", "(void)load;"),
-    ("effects", "a scalar program writes nothing", EFFECTS,
-     "collect.write(store.getSlotsAttr());", "(void)store;"),
-    ("effects", "arrivals are counted nowhere", EFFECTS,
-     effects("CountArrivalsOp") + ONE + "write(getSlotsAttr());",
-     effects("CountArrivalsOp")),
-    ("effects", "statistics are only read", EFFECTS,
-     effects("AllReduceScalarsOp") + ONE + "write(getSlotsAttr());",
-     effects("AllReduceScalarsOp") + ONE + "read(getSlotsAttr());"),
-    ("effects", "a step is committed by nothing", EFFECTS,
-     "Collector(symbols, uses).readAllSlots();", ""),
+     "symbols.addUse(buffer, kernel.getArrayAccess(i) != Access::read, uses);",
+     "symbols.addUse(buffer, kernel.getArrayAccess(i) == Access(9), uses);"),
+    ("effects", "a kernel reads no buffer", EFFECTS,
+     "symbols.addUse(buffer, kernel.getArrayAccess(i) != Access::read, uses);",
+     "if (kernel.getArrayAccess(i) != Access::read) symbols.addUse(buffer, true, uses);"),
+    ("effects", "a kernel reads no scalar", LAUNCH,
+     "symbols.addUse(slots, /*writes=*/false, uses);", "(void)slots;"),
+    ("effects", "a kernel adds to no sum", LAUNCH,
+     "call.writesSlot(getSumAttr(), getSumIndex());",
+     "call.readsSlot(getSumAttr(), getSumIndex());"),
+    ("effects", "an all-reduce writes nothing", CALLS,
+     "call.writes(getResultBuffer());", "call.reads(getResultBuffer());"),
+    ("effects", "an all-gather only reads", CALLS,
+     describes("AllGatherOp") + "call.writes(getBufferAttr());",
+     describes("AllGatherOp") + "call.reads(getBufferAttr());"),
+    ("effects", "a reduce-scatter writes nothing", CALLS,
+     describes("ReduceScatterOp") + "call.reads(getSourceAttr()); call.writes(getTargetAttr());",
+     describes("ReduceScatterOp") + "call.reads(getSourceAttr()); call.reads(getTargetAttr());"),
+    ("effects", "a scalar program reads nothing", CALLS,
+     "symbols.addUse(load.getSlotsAttr(), /*writes=*/false, uses);", "(void)load;"),
+    ("effects", "a scalar program writes nothing", CALLS,
+     "symbols.addUse(store.getSlotsAttr(), /*writes=*/true, uses);", "(void)store;"),
+    ("effects", "arrivals are counted nowhere", CALLS,
+     "call.writesSlot(getSlotsAttr(), 0); call.writesSlot(getSlotsAttr(), 1);",
+     "call.readsSlot(getSlotsAttr(), 0); call.readsSlot(getSlotsAttr(), 1);"),
+    ("effects", "statistics are only read", DESCRIPTION,
+     "add({Kind::slots, slots, {}, 0, Use::writes});",
+     "add({Kind::slots, slots, {}, 0, Use::reads});"),
+    ("effects", "a step is committed by nothing", CALLS,
+     "// All slots are copied, for `results`. symbols.addAllSlots(uses);", ""),
     ("library", "each buffer has the role of a parameter", TABLES,
      "row.role = static_cast<int64_t>(op.getRole());", "row.role = 0;"),
     ("library", "the first gradient of a bucket is added", TABLES,
@@ -468,15 +466,20 @@ BREAKS = [
      "set |= int64_t(1) << axisRows.lookup(name);",
      "set = int64_t(1) << axisRows.lookup(name);"),
     ("library", "kernels run on whole rows", HANDLERS,
-     "op.getOwnAttr() ? tables.getAxes(op.getOwnAttr()) : -1", "-1"),
-    ("library", "a reduce-scatter is in place", HANDLERS,
-     "tables.getBuffer(scatter.getTargetAttr())", "tables.getBuffer(scatter.getSourceAttr())"),
+     "add32(tables.getAxes(argument, call, symbols));", "add32(-1);"),
+    ("library", "a copy is from its target to its source", CALLS,
+     describes("CopyOp") + "call.reads(getSourceAttr()); call.writes(getTargetAttr());",
+     describes("CopyOp") + "call.writes(getTargetAttr()); call.reads(getSourceAttr());"),
+    ("library", "a reduce-scatter is in place", CALLS,
+     describes("ReduceScatterOp") + "call.reads(getSourceAttr()); call.writes(getTargetAttr());",
+     describes("ReduceScatterOp") + "call.reads(getSourceAttr()); call.writes(getSourceAttr());"),
     ("library", "handlers go on after an error", HANDLERS,
      "LLVM::ICmpPredicate::eq, code, zero", "LLVM::ICmpPredicate::eq, zero, zero"),
-    ("library", "each wait is of the compute stream", HANDLERS,
-     "add32(static_cast<int64_t>(wait.getStream()));", "add32(0);"),
-    ("library", "each gradient overwrites the last", HANDLERS,
-     "add32(pack.getAccumulate());", "add32(0);"),
+    ("library", "each wait is of the compute stream", CALLS,
+     describes("WaitOp") + "call.event(getEventAttr()); call.stream(getStream());",
+     describes("WaitOp") + "call.event(getEventAttr()); call.stream(Stream::compute);"),
+    ("library", "each gradient overwrites the last", CALLS,
+     "call.flag(getAccumulate());", "call.flag(false);"),
     ("library", "all kernels are the first one", LIBRARY,
      "kernels.push_back(kernel.getSymName().str());",
      "kernels.push_back(kernels.empty() ? kernel.getSymName().str() : kernels[0]);"),

@@ -41,7 +41,7 @@ function(zero_install)
     INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
   install(EXPORT ZeroOptTargets NAMESPACE ZeroOpt:: DESTINATION ${package})
 
-  # library.h and calls.def are between the compiler and the runtime.
+  # library.h and what it includes are between the compiler and the runtime.
   set(interface abi.h status.h tcp.h transport.h)
   if(TARGET zero_rt_mpi)
     list(APPEND interface mpi.h)
@@ -53,7 +53,8 @@ function(zero_install)
     install(DIRECTORY ${PROJECT_SOURCE_DIR}/dialect/${dialect}
       ${PROJECT_BINARY_DIR}/dialect/${dialect}
       DESTINATION ${headers}/dialect
-      FILES_MATCHING PATTERN "*.h" PATTERN "*.h.inc" PATTERN CMakeFiles EXCLUDE)
+      FILES_MATCHING PATTERN "*.h" PATTERN "*.h.inc" PATTERN "*Ops.cpp.inc"
+      PATTERN CMakeFiles EXCLUDE)
   endforeach()
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/passes ${PROJECT_BINARY_DIR}/passes
     DESTINATION ${headers}

@@ -84,8 +84,7 @@ void Dropper::dropOp(Operation *op) {
     dropValue(result);
   if (isa<SymbolOpInterface>(op))
     dropSymbol(op);
-  if (isa<zrt::LaunchOp, zrt::ReduceScatterOp, zrt::ReduceScatterAddOp,
-          zrt::BucketTableOp, zrt::StateOp>(op))
+  if (isa<zrt::RuntimeCall, zrt::BucketTableOp, zrt::StateOp>(op))
     dropBuffers(op);
 }
 

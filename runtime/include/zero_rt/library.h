@@ -416,6 +416,10 @@ typedef struct zero_rt_file_end {
 
 #define ZERO_RT_FILE_MAGIC "zerostep"
 
+// The types of the arguments of program calls.
+#define ZERO_RT_ARGUMENT(TYPE, NAME) typedef TYPE NAME;
+#include "zero_rt/arguments.def"
+
 /// The table of calls. The first word of a runtime and of a step points to it.
 struct zero_rt_calls {
   uint32_t struct_size;

@@ -12,35 +12,24 @@
 
 using namespace zero::test;
 using zero::callText;
-using zero::Operands;
 
 /// Ranks are threads, and each has a recorder.
 static thread_local Recorder *current = nullptr;
 
 namespace {
-/// The operands of program calls in a running step.
-struct Describe : zero::CallDescriber {
-  explicit Describe(const zero_rt_library &library)
-      : CallDescriber(library), library(library) {}
+/// The arguments of program calls in a running step.
+struct Describe : zero::ArgumentWords {
+  using ArgumentWords::ArgumentWords;
 
-  Operands pack(const zero_rt_event *event, int32_t accumulate) const {
-    return {"event " + std::to_string(event->event),
-            names.parameter(event->parameter),
-            event->tensor ? "tensor" : "slot", accumulate ? "add" : "store"};
-  }
-  Operands run_scalars(int32_t program) const;
-  Operands wait_writable(const zero_rt_event *arrival) const {
+  void addArrival(const zero_rt_event *event) override {
+    put("event " + std::to_string(event->event));
+    put(names.parameter(event->parameter));
+    put(event->tensor ? "tensor" : "slot");
     const zero_rt_bucket_row &bucket =
-        library.buckets[library.parameters[arrival->parameter].bucket];
-    Operands events;
-    for (int64_t i = 0; i < bucket.num_writable; ++i)
-      events.push_back(
-          names.event(library.event_lists[bucket.first_writable + i]));
-    return events;
+        library.buckets[library.parameters[event->parameter].bucket];
+    put("writable " + names.events(bucket.first_writable, bucket.num_writable));
   }
-
-private:
-  const zero_rt_library &library;
+  void addProgram(int32_t program) override;
 };
 } // namespace
 
@@ -58,8 +47,8 @@ static void markWritten(zero_rt_scalar_fn program,
 /// Scalar programs have no names either; what they write is told, too. That may
 /// by chance be what is there, or be left alone by a step that is skipped, so
 /// they run on several values: initial ones, and such as no program writes.
-Operands Describe::run_scalars(int32_t program) const {
-  Operands operands = CallDescriber::run_scalars(program);
+void Describe::addProgram(int32_t program) {
+  ArgumentWords::addProgram(program);
   std::vector<bool> written(size_t(library.num_slots));
   std::vector<double> initial(written.size()), others(written.size());
   for (size_t i = 0; i < written.size(); ++i) {
@@ -70,8 +59,7 @@ Operands Describe::run_scalars(int32_t program) const {
     markWritten(library.scalar_programs[program], before, written);
   for (size_t i = 0; i < written.size(); ++i)
     if (written[i])
-      operands.push_back("writes " + names.slot(int64_t(i)));
-  return operands;
+      put("writes " + names.slot(int64_t(i)));
 }
 
 namespace names {
@@ -84,7 +72,8 @@ namespace names {
 namespace zero::test {
 struct Rows {
   template <auto member, const char *name> struct StepCall;
-  template <auto member, auto describe, const char *name> struct ProgramCall;
+  template <auto member, typename Prototype, const char *name>
+  struct ProgramCall;
   static const zero_rt_calls table;
 
   /// A step asks its runtime's table, and is asked by its own first word.
@@ -112,11 +101,12 @@ struct Rows::StepCall<member, name> {
 
 template <typename... Args,
           zero_rt_status (*zero_rt_calls::*member)(zero_rt_step *, Args...),
-          typename T, Operands (T::*describe)(Args...) const, const char *name>
-struct Rows::ProgramCall<member, describe, name> {
+          typename Prototype, const char *name>
+struct Rows::ProgramCall<member, Prototype, name> {
   static zero_rt_status run(zero_rt_step *step, Args... args) {
-    Describe describer{*current->library};
-    current->note(callText(name, (describer.*describe)(args...)));
+    Describe words(*current->library);
+    zero::DescribeCall<Prototype>::run(words, args...);
+    current->note(callText(name, words.take()));
     return (current->real->*member)(step, args...);
   }
 };
@@ -128,7 +118,7 @@ static zero_rt_calls makeTable() {
 #define ZERO_RT_STEP_CALL(NAME, ARGUMENTS)                                     \
   Rows::StepCall<&zero_rt_calls::NAME, names::NAME>::run,
 #define ZERO_RT_PROGRAM_CALL(NAME, ARGUMENTS)                                  \
-  Rows::ProgramCall<&zero_rt_calls::NAME, &Describe::NAME, names::NAME>::run,
+  Rows::ProgramCall<&zero_rt_calls::NAME, zero::typed::NAME, names::NAME>::run,
 #include "zero_rt/calls.def"
   };
   table.step_create = Rows::create;

@@ -118,7 +118,7 @@ void Walker::run(zrt::TransitionOp transition, StringRef parameter) {
 void Walker::run(FlatSymbolRefAttr handler, StringRef parameter) {
   ++handlers[handler.getValue()];
   auto op = program.lookupSymbol<zrt::HandlerOp>(handler);
-  for (Operation &call : op.getBody().getOps())
+  for (auto call : op.getBody().getOps<zrt::RuntimeCall>())
     trace.push_back(getText(call, parameter));
 }
 
@@ -141,19 +141,18 @@ static Operands getWritten(zrt::ProgramOp program, FlatSymbolRefAttr scalars) {
   return written;
 }
 
-std::string Walker::getText(Operation &call, StringRef parameter) {
+std::string Walker::getText(zrt::RuntimeCall call, StringRef parameter) {
   Operands operands = calls.getOperands(call);
-  if (auto pack = dyn_cast<zrt::PackOp>(call))
-    operands = {"event 1", parameter.str(), "tensor", operands.back()};
-  if (auto run = dyn_cast<zrt::RunScalarsOp>(call))
-    llvm::append_range(operands, getWritten(program, run.getProgramAttr()));
-  if (isa<zrt::WaitWritableOp>(call)) {
-    operands.clear();
-    ArrayAttr events =
-        calls.getSymbols().getTable(bucketOf[parameter]).getWritableAttr();
-    if (events)
-      for (auto event : events.getAsRange<FlatSymbolRefAttr>())
-        operands.push_back(calls.event(event));
+  Operation *op = call;
+  if (isa<zrt::PackOp, zrt::WaitWritableOp>(op)) {
+    zrt::BucketTableOp table = calls.getSymbols().getTable(bucketOf[parameter]);
+    // In place of what no handler tells from another.
+    operands.erase(operands.begin());
+    operands.insert(operands.begin(),
+                    {"event 1", parameter.str(), "tensor",
+                     "writable " + calls.events(table.getWritableAttr())});
   }
-  return callText(call.getName().stripDialect().str(), operands);
+  if (auto run = dyn_cast<zrt::RunScalarsOp>(op))
+    llvm::append_range(operands, getWritten(program, run.getProgramAttr()));
+  return callText(op->getName().stripDialect().str(), operands);
 }

@@ -42,7 +42,7 @@ private:
   void closeComplete(zrt::SequenceOp sequence);
   void run(zrt::TransitionOp transition, llvm::StringRef parameter);
   void run(mlir::FlatSymbolRefAttr handler, llvm::StringRef parameter);
-  std::string getText(mlir::Operation &call, llvm::StringRef parameter);
+  std::string getText(zrt::RuntimeCall call, llvm::StringRef parameter);
 
   zrt::ProgramOp program;
   ProgramCalls calls;
