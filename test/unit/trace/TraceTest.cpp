@@ -332,8 +332,8 @@ TEST_F(TraceTest, BuffersOnDemand) {
   std::vector<RankRun> runs = runOnTwoRanks({script, script});
   for (const RankRun &run : runs) {
     expectSame(script, run);
-    EXPECT_TRUE(llvm::is_contained(run.trace, "allocate(extra)"));
-    EXPECT_TRUE(llvm::is_contained(run.trace, "release(extra)"));
+    EXPECT_TRUE(llvm::is_contained(run.trace, "allocate(writes extra)"));
+    EXPECT_TRUE(llvm::is_contained(run.trace, "release(writes extra)"));
   }
 }
 
