@@ -408,7 +408,7 @@ void Calls::run(Operation *call, Memory &on) {
         if (!inApply)
           proof.report.opError(op)
               << "commits a step that is not being applied";
-        Expr number = getSlot(op.getOutcomeAttr(), 0).expr;
+        Number number = getSlot(op.getOutcomeAttr(), 0);
         // Ranks exchange what a refused step needs, once for each commit.
         if (committed)
           proof.report.opError(op) << "commits a step a second time";

@@ -269,7 +269,9 @@ bool StepReader::readScalar(Operation &op) {
           proof.report.error(op)
               << "outcome is for " << op.getRanks() << " ranks, the mesh has "
               << semantics.getNumRanks();
-        Expr number = getOutcome(algebra, op, [&](Value operand) {
+        Number number;
+        number.expr = getOutcome(algebra, op, [&](Value operand) {
+          number.narrowAs(scalar(operand));
           Expr expr = scalar(operand).expr;
           // A norm is finite exactly if its sum is, whatever its scale.
           return operand.getDefiningOp<NormOp>() ? withoutScales(expr) : expr;
