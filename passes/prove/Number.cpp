@@ -93,8 +93,11 @@ Number prove::makeSource(Algebra &algebra, Expr expr) {
 
 void Number::narrow(Precision to) {
   bool isAlone = expr && expr->isSumOfBases() && roundings.hasOneSource();
-  roundings = roundings.narrowed(to, isAlone);
-  skipped = skipped.narrowed(to, isAlone);
+  if (!to.isExact() && expr) {
+    Conversion conversion(expr, to, isAlone);
+    roundings = roundings.narrowed(conversion);
+    skipped = skipped.narrowed(conversion);
+  }
   if (expr && !isLinear(expr))
     nonlinear = nonlinear.limitedBy(to);
 }
