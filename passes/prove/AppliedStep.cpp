@@ -6,15 +6,44 @@
 
 #include "passes/prove/AppliedStep.h"
 
+#include "passes/prove/Range.h"
+
 using namespace mlir;
 using namespace zero;
 using namespace zero::prove;
 
+/// The truth of |condition|, if it compares |outcome| with a constant and is
+/// the same for all |outcomes|.
+static std::optional<bool> getTruth(Expr condition, Expr outcome,
+                                    ArrayRef<double> outcomes) {
+  BaseRef base = condition->asBase();
+  if (!base || base->kind != BaseKind::operation ||
+      !StringRef(base->name).starts_with("cmpf ") ||
+      !llvm::is_contained(base->operands, outcome))
+    return std::nullopt;
+  std::optional<bool> truth;
+  for (double each : outcomes) {
+    auto get = [&](Expr operand) {
+      auto number = operand->asRational();
+      return operand == outcome ? Range::ofNumber(each)
+             : number           ? Range::ofNumber(number->asDouble())
+                                : Range::ofAll();
+    };
+    Range now = compareRanges(base->name, get(base->operands[0]),
+                              get(base->operands[1]));
+    if (!now.isOne() || (truth && *truth != (now.least != 0)))
+      return std::nullopt;
+    truth = now.least != 0;
+  }
+  return truth;
+}
+
 void prove::decide(Algebra &algebra, Memory &memory, Expr outcome,
                    Decision decision, bool hasTokens) {
   bool isApplied = decision == Decision::applied;
-  Expr applies = algebra.symmetric("cmpf oeq", outcome, algebra.integer(0));
-  Expr skips = algebra.symmetric("cmpf oeq", outcome, algebra.integer(1));
+  SmallVector<double> outcomes{2, 3, 4, 5}; // see checkSemantics()
+  if (decision != Decision::refused)
+    outcomes = {isApplied ? 0.0 : 1.0};
   // Skipping must not take arithmetic: nothing times nan is nothing.
   Expr unknown = algebra.undefined("a gradient that may not be finite");
   Substitution decide(algebra, [&](BaseRef base) -> Expr {
@@ -25,10 +54,8 @@ void prove::decide(Algebra &algebra, Memory &memory, Expr outcome,
       return algebra.symbol(kTokens);
     if (base->kind != BaseKind::operation || base->name != "select")
       return nullptr;
-    if (base->operands[0] == applies)
-      return base->operands[isApplied ? 1 : 2];
-    if (base->operands[0] == skips)
-      return base->operands[decision == Decision::skipped ? 1 : 2];
+    if (auto truth = getTruth(base->operands[0], outcome, outcomes))
+      return base->operands[*truth ? 1 : 2];
     return nullptr;
   });
   memory.map([&](Expr a) { return decide.apply(a); });

@@ -408,7 +408,7 @@ template <> void Calls::runOp(zrt::CommitOp op) {
   if (committed)
     proof.report.opError(op) << "commits a step a second time";
   committed = op;
-  outcome = getSlot(op.getOutcomeAttr(), 0).expr;
+  outcome = getSlot(op.getOutcomeAttr(), 0);
 }
 
 // In ArrivalCalls.cpp and Launch.cpp.

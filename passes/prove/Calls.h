@@ -40,8 +40,8 @@ public:
   /// The numbers that this rank sent to ranks that may have made another number
   /// of backward passes.
   std::vector<Expr> sent;
-  /// The committed outcome and its call; null if there is none.
-  Expr outcome = nullptr;
+  /// The committed outcome and its call, which is null if there is none.
+  Number outcome;
   mlir::Operation *committed = nullptr;
 
   zrt::BucketTableOp getArrivals(mlir::FlatSymbolRefAttr bucket) {

@@ -33,6 +33,7 @@ private:
     InFlightDiagnostic diagnostic = proof.report.error(op ? op : second.step);
     return diagnostic;
   }
+  void compareHyperInputs();
   void compareParameter(const ParameterSemantics &a,
                         const ParameterSemantics &b);
   void compareElements(const ParameterSemantics &a, const ParameterSemantics &b,
@@ -177,6 +178,7 @@ void Comparison::compareElements(const ParameterSemantics &a,
   const Number *shown = nullptr;
   const Number *shownExpected = nullptr;
   std::optional<Narrowing> shownNarrowing;
+  std::string shownBeyond;
   std::string shownRole;
   size_t length = 0;
   for (auto &[role, expected] : x.roles) {
@@ -188,7 +190,8 @@ void Comparison::compareElements(const ParameterSemantics &a,
     bool differs = !areEqual(number->expr, expected.expr, &a);
     std::optional<Narrowing> narrowing =
         number->roundings.findNarrower(expected.roundings, role);
-    if (!differs && !narrowing &&
+    std::string beyond = number->roundings.findBeyond(expected.roundings);
+    if (!differs && !narrowing && beyond.empty() &&
         number->reduceDtype.holds(expected.reduceDtype))
       continue;
     size_t size = getSize(number->expr) + getSize(expected.expr);
@@ -197,6 +200,7 @@ void Comparison::compareElements(const ParameterSemantics &a,
     shown = number;
     shownExpected = &expected;
     shownNarrowing = narrowing;
+    shownBeyond = beyond;
     shownRole = role;
     length = size;
   }
@@ -230,6 +234,9 @@ void Comparison::compareElements(const ParameterSemantics &a,
                        share);
     if (a.writer)
       diagnostic.attachNote(a.writer->getLoc()) << "expected by this update";
+  } else if (shown && !shownNarrowing && !shownBeyond.empty()) {
+    error(b.writer) << "element " << element << " of '" << op.getSymName()
+                    << "': of new " << shownRole << ", " << shownBeyond;
   } else if (shown && !shownNarrowing) {
     InFlightDiagnostic diagnostic = error(b.writer);
     diagnostic << "element " << element << " of '" << op.getSymName()
@@ -316,12 +323,43 @@ void Comparison::compareScalars(StringRef kind,
                  << narrowing->expected.describe();
       Report::attach(diagnostic, second.step->getLoc(),
                      findRounding(narrowing->actual, narrowing->expected));
+    } else if (std::string beyond =
+                   number->roundings.findBeyond(expected.roundings);
+               !beyond.empty()) {
+      error(second.step) << kind << " '" << name << "': " << beyond;
     }
   }
   for (auto &[name, number] : b)
     if (!expectedByName.contains(name))
       error(second.step) << kind << " '" << name
                          << "' is none of the other step";
+}
+
+/// The inputs from which state is computed, also those that make no difference
+/// over the reals. The step is refused where one of them is nan.
+static std::set<std::string> getHyperInputs(const StepSemantics &semantics) {
+  std::set<std::string> inputs;
+  llvm::DenseSet<const void *> seen;
+  auto add = [&](const Number &number) {
+    if (seen.insert(number.roundings.getKey()).second)
+      number.roundings.addNames(SourceKind::input, inputs);
+  };
+  for (auto &[name, parameter] : semantics.parameters)
+    for (const IntervalSemantics &interval : parameter.intervals)
+      for (auto &[role, number] : interval.roles)
+        add(number);
+  for (auto &[name, number] : semantics.counters)
+    add(number);
+  return inputs;
+}
+
+void Comparison::compareHyperInputs() {
+  std::set<std::string> expected = getHyperInputs(first);
+  for (const std::string &input : getHyperInputs(second))
+    if (expected.count(input) == 0)
+      error(second.step) << "new state is computed from " << input
+                         << ", expected otherwise: the step would be refused "
+                            "where this is not finite";
 }
 
 void Comparison::run() {
@@ -369,6 +407,8 @@ void Comparison::run() {
     if (!first.parameters.contains(name))
       error(parameter.writer)
           << "'" << name.getValue() << "' is updated by one step only";
+  if (!proof.report.hasErrors())
+    compareHyperInputs();
   // If nothing else differs, the norm is the cause.
   bool isOfNorm = clipped && !proof.report.hasErrors();
   if (isOfNorm)

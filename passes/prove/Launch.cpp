@@ -34,6 +34,9 @@ FailureOr<SmallVector<Number>> Calls::evaluateKernel(LaunchedKernel &kernel,
     arguments.back().narrow(Precision(kernel.op.getArrayType(i)));
   }
   llvm::append_range(arguments, scalars);
+  // Elements round. Their sums are sources of their own.
+  for (Number &argument : arguments)
+    argument.rounding = nullptr;
   KernelKey key{kernel.op, {}};
   for (const Number &argument : arguments)
     key.second.push_back(argument.getKey());
@@ -43,6 +46,8 @@ FailureOr<SmallVector<Number>> Calls::evaluateKernel(LaunchedKernel &kernel,
   auto values = evaluateBody(algebra, kernel.op.getBody().front(), arguments);
   if (failed(values))
     return failure();
+  for (Number &value : *values)
+    value.rounding = nullptr;
   return it->second = *values;
 }
 

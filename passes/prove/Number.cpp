@@ -7,6 +7,7 @@
 #include "passes/prove/Number.h"
 
 #include "dialect/zero/ZeroDialect.h"
+#include "passes/prove/Exactness.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -92,8 +93,11 @@ Number prove::makeSource(Algebra &algebra, Expr expr) {
 
 void Number::narrow(Precision to) {
   bool isAlone = expr && expr->isSumOfBases() && roundings.hasOneSource();
-  roundings = roundings.narrowed(to, isAlone);
-  skipped = skipped.narrowed(to, isAlone);
+  if (!to.isExact() && expr) {
+    Conversion conversion(expr, to, isAlone);
+    roundings = roundings.narrowed(conversion);
+    skipped = skipped.narrowed(conversion);
+  }
   if (expr && !isLinear(expr))
     nonlinear = nonlinear.limitedBy(to);
 }
@@ -103,6 +107,7 @@ void Number::narrowAs(const Number &other) {
   skipped = skipped.limitedBy(other.skipped);
   nonlinear = nonlinear.limitedBy(other.nonlinear);
   reduceDtype = reduceDtype.limitedBy(other.reduceDtype);
+  rounding = rounding ? rounding : other.rounding;
   beforeConversion.reset();
 }
 
@@ -243,8 +248,13 @@ FailureOr<SmallVector<Number>> prove::evaluateBody(
       // A truth value is as good as the numbers that were compared.
       for (const Number &operand : operands)
         result.narrowAs(operand);
-      if (result.roundings.isEmpty())
+      if (result.roundings.isEmpty()) {
+        Operation *rounding = result.rounding;
         result = makeSource(algebra, result.expr);
+        result.rounding = rounding;
+      }
+      if (!result.rounding && mayRound(op, operands, result))
+        result.rounding = &op;
       if (op.getNumResults() == 1)
         result.narrow(Precision(op.getResult(0).getType()));
       if (isa<arith::TruncFOp>(op))

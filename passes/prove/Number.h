@@ -33,6 +33,9 @@ struct Number {
   Precision reduceDtype = {};
   /// The roundings before the last operation, if this was a conversion.
   std::optional<Roundings> beforeConversion = {};
+  /// An operation of a scalar program on the way, of which the result in f64
+  /// may compare otherwise than over the reals. See mayRound().
+  mlir::Operation *rounding = nullptr;
 
   void narrow(Precision to);
   /// Narrows as |other| was narrowed, since both are combined.
@@ -44,7 +47,7 @@ struct Number {
   void travel();
   /// Numbers are equal if their keys are.
   using Key = std::tuple<Expr, const void *, const void *, uint64_t, uint64_t,
-                         bool, const void *>;
+                         bool, const void *, const void *>;
   Key getKey() const {
     return {expr,
             roundings.getKey(),
@@ -52,7 +55,8 @@ struct Number {
             nonlinear.getKey(),
             reduceDtype.getKey(),
             beforeConversion.has_value(),
-            beforeConversion.value_or(Roundings()).getKey()};
+            beforeConversion.value_or(Roundings()).getKey(),
+            rounding};
   }
   bool operator==(const Number &other) const {
     return getKey() == other.getKey();

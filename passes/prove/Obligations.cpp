@@ -140,4 +140,11 @@ void prove::checkSemantics(Proof &proof, const StepSemantics &semantics) {
   if (semantics.outcomes[0] != 0)
     proof.report.error(semantics.step)
         << "the step is not applied where " << describe(getSituation(0));
+  // Where numbers over the reals are wrong, that is what to mend first.
+  if (semantics.rounding && !proof.report.hasErrors())
+    proof.report.error(semantics.rounding)
+        << "whether the step is applied depends on the result of '"
+        << semantics.rounding->getName().getStringRef()
+        << "', which may be rounded: expected sums over elements, whole "
+           "numbers of backward passes, and comparisons of them";
 }

@@ -119,8 +119,9 @@ std::string prove::describeOutcome(double outcome) {
   return text;
 }
 
-void prove::readOutcome(Proof &proof, Operation *op, Expr outcome,
+void prove::readOutcome(Proof &proof, Operation *op, const Number &number,
                         StepSemantics &semantics) {
+  Expr outcome = number.expr;
   Ingredients ingredients = getIngredients(outcome, semantics.dividesByTokens);
   if (ingredients.foreign) {
     auto error = proof.report.consequence(op);
@@ -164,6 +165,7 @@ void prove::readOutcome(Proof &proof, Operation *op, Expr outcome,
     known->second = *outcomes;
   }
   semantics.outcomes = known->second;
+  semantics.rounding = number.rounding;
   // The sum of all squares is one number: it is not finite if one of them is
   // not.
   if (semantics.outcomes[1] == semantics.outcomes[0])

@@ -248,11 +248,11 @@ void ProgramReader::apply(const Node &node, zrt::TransitionOp transition,
     return;
   }
   Memory skipped = memory, refused = memory;
-  decide(algebra, memory, calls->outcome, Decision::applied,
+  decide(algebra, memory, calls->outcome.expr, Decision::applied,
          semantics.dividesByTokens);
-  decide(algebra, skipped, calls->outcome, Decision::skipped,
+  decide(algebra, skipped, calls->outcome.expr, Decision::skipped,
          semantics.dividesByTokens);
-  decide(algebra, refused, calls->outcome, Decision::refused,
+  decide(algebra, refused, calls->outcome.expr, Decision::refused,
          semantics.dividesByTokens);
 
   StepSemantics before = semantics; // the contract, without what apply does

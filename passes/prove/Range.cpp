@@ -134,6 +134,11 @@ static Range compare(llvm::StringRef predicate, Range a, Range b) {
                  (mayBeOrdered && fails) || (mayBeUnordered && !isTrueForNan));
 }
 
+Range prove::compareRanges(llvm::StringRef name, Range a, Range b) {
+  name.consume_front("cmpf ");
+  return compare(name, a, b);
+}
+
 /// The lesser of both; of a number and nan the number.
 static Range getLeastNumber(Range a, Range b) {
   Range least =
@@ -183,8 +188,8 @@ static Range evaluateOperation(llvm::StringRef name, llvm::ArrayRef<Range> x) {
     return getLeastNumber(x[0], x[1]);
   if (name == "maxnumf")
     return negate(getLeastNumber(negate(x[0]), negate(x[1])));
-  if (name.consume_front("cmpf "))
-    return compare(name, x[0], x[1]);
+  if (name.starts_with("cmpf "))
+    return compareRanges(name, x[0], x[1]);
   return Range::ofAll();
 }
 

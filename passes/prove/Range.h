@@ -33,6 +33,9 @@ struct Range {
   bool isOne() const { return least == most && !nan; }
 };
 
+/// The truth of the comparison |name|, "cmpf oeq" or the like, of two numbers.
+Range compareRanges(llvm::StringRef name, Range a, Range b);
+
 /// The values of |a| in f64 if bases have those of |function|. It may have more
 /// than |a| takes on, if a base occurs twice.
 Range evaluateRange(Expr a,

@@ -37,8 +37,21 @@ std::string Source::describe() const {
 bool SourcePrecision::operator<(const SourcePrecision &other) const {
   if (!(source == other.source))
     return source < other.source;
-  return std::pair(alone.getKey(), combined.getKey()) <
-         std::pair(other.alone.getKey(), other.combined.getKey());
+  return std::tuple(alone.getKey(), combined.getKey(), magnitudes) <
+         std::tuple(other.alone.getKey(), other.combined.getKey(),
+                    other.magnitudes);
+}
+
+Conversion::Conversion(Expr number, Precision to, bool isAlone)
+    : to(to), isAlone(isAlone),
+      isSum(to.exponent < Precision::f64().exponent && hasSizeOfSum(number)),
+      ofElements(number, to, /*isOfElements=*/true),
+      ofOthers(number, to, /*isOfElements=*/false) {}
+
+bool Conversion::operator<(const Conversion &other) const {
+  return std::tuple(to.getKey(), isAlone, isSum, ofElements, ofOthers) <
+         std::tuple(other.to.getKey(), other.isAlone, other.isSum,
+                    other.ofElements, other.ofOthers);
 }
 
 struct Roundings::Node {
@@ -46,7 +59,7 @@ struct Roundings::Node {
   const RoundingTable::Sources *sources; // the key of the table
   // Results of operations, so that each is computed once.
   mutable llvm::DenseMap<const Node *, const Node *> limited{};
-  mutable std::map<std::pair<uint64_t, bool>, const Node *> narrowed = {};
+  mutable std::map<Conversion, const Node *> narrowed = {};
 };
 
 RoundingTable::RoundingTable() = default;
@@ -88,7 +101,8 @@ Roundings Roundings::limitedBy(Roundings other) const {
       merged.push_back(*y++);
     } else {
       merged.push_back({x->source, x->alone.limitedBy(y->alone),
-                        x->combined.limitedBy(y->combined)});
+                        x->combined.limitedBy(y->combined),
+                        x->magnitudes.joinedWith(y->magnitudes)});
       ++x;
       ++y;
     }
@@ -98,30 +112,38 @@ Roundings Roundings::limitedBy(Roundings other) const {
   return result;
 }
 
-Roundings Roundings::narrowed(Precision to, bool isAlone) const {
-  if (!node || to.isExact())
+Roundings Roundings::narrowed(const Conversion &conversion) const {
+  if (!node || conversion.to.isExact())
     return *this;
-  auto [it, isNew] =
-      node->narrowed.try_emplace(std::pair(to.getKey(), isAlone));
+  auto [it, isNew] = node->narrowed.try_emplace(conversion);
   if (!isNew)
     return Roundings(it->second);
   RoundingTable::Sources narrower = *node->sources;
   for (SourcePrecision &each : narrower) {
+    bool isAlone = conversion.isAlone ||
+                   (conversion.isSum && each.source.kind == SourceKind::sum);
     Precision &precision = isAlone ? each.alone : each.combined;
-    precision = precision.limitedBy(to);
+    precision = precision.limitedBy(conversion.to);
+    bool isElement = each.source.kind <= SourceKind::sum;
+    each.magnitudes = each.magnitudes.joinedWith(
+        isElement ? conversion.ofElements : conversion.ofOthers);
   }
   it->second = node->table->intern(std::move(narrower)).node;
   return Roundings(it->second);
 }
 
-Roundings Roundings::without(SourceKind kind) const {
-  if (!node)
-    return *this;
+Roundings Roundings::summed(RoundingTable &table) const {
+  SourcePrecision sum{{SourceKind::sum}, Precision::f64()};
   RoundingTable::Sources others;
-  for (const SourcePrecision &each : *node->sources)
-    if (each.source.kind != kind)
+  for (const SourcePrecision &each :
+       node ? *node->sources : RoundingTable::Sources()) {
+    if (each.source.kind == SourceKind::gradient)
+      sum.magnitudes = each.magnitudes;
+    else
       others.push_back(each);
-  return node->table->intern(std::move(others));
+  }
+  return table.intern(std::move(others))
+      .limitedBy(table.intern({std::move(sum)}));
 }
 
 //===----------------------------------------------------------------------===//
@@ -145,6 +167,13 @@ Precision Roundings::getNarrowest() const {
   return narrowest;
 }
 
+void Roundings::addNames(SourceKind kind, std::set<std::string> &names) const {
+  if (node)
+    for (const SourcePrecision &each : *node->sources)
+      if (each.source.kind == kind)
+        names.insert(each.source.name);
+}
+
 std::optional<Narrowing> Roundings::findNarrower(Roundings expected,
                                                  llvm::StringRef role) const {
   // The same precisions, or no number that could be rounded.
@@ -163,7 +192,11 @@ std::optional<Narrowing> Roundings::findNarrower(Roundings expected,
     // What is expected to be computed in one type may be kept in this type.
     Precision combined =
         isKnown && !y->combined.isExact() ? y->combined : widest;
-    Precision alone = isKnown ? y->alone.limitedBy(combined) : combined;
+    // A sum of squares overflows in a type that holds its root.
+    bool isSum = each.source.kind == SourceKind::sum;
+    Precision alone = !isKnown ? combined
+                      : isSum  ? y->alone
+                               : y->alone.limitedBy(combined);
     if (!each.alone.holds(alone))
       return Narrowing{each.source, each.alone, alone};
     bool isOfRole =
@@ -172,4 +205,20 @@ std::optional<Narrowing> Roundings::findNarrower(Roundings expected,
       found = Narrowing{each.source, each.combined, combined};
   }
   return found;
+}
+
+std::string Roundings::findBeyond(Roundings expected) const {
+  if (node == expected.node || !node || !expected.node)
+    return "";
+  auto y = expected.node->sources->begin(), end = expected.node->sources->end();
+  for (const SourcePrecision &each : *node->sources) {
+    while (y != end && y->source < each.source)
+      ++y;
+    if (y == end || !(y->source == each.source))
+      continue;
+    std::string beyond = each.magnitudes.findBeyond(y->magnitudes);
+    if (!beyond.empty())
+      return each.source.describe() + " went through a number " + beyond;
+  }
+  return "";
 }

@@ -13,13 +13,14 @@
 #ifndef ZERO_PASSES_PROVE_ROUNDINGS_H
 #define ZERO_PASSES_PROVE_ROUNDINGS_H
 
-#include "passes/prove/Precision.h"
+#include "passes/prove/Magnitudes.h"
 
 #include "llvm/ADT/DenseMap.h"
 
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <vector>
 
 namespace zero::prove {
@@ -58,10 +59,12 @@ struct SourcePrecision {
   Precision alone = {};
   /// Of every other number that was computed from it.
   Precision combined = {};
+  /// Of all numbers on the way.
+  Magnitudes magnitudes = {};
 
   bool operator==(const SourcePrecision &other) const {
     return source == other.source && alone == other.alone &&
-           combined == other.combined;
+           combined == other.combined && magnitudes == other.magnitudes;
   }
   bool operator<(const SourcePrecision &other) const;
 };
@@ -71,6 +74,21 @@ struct Narrowing {
   Source source;
   Precision actual;
   Precision expected;
+};
+
+/// What a conversion does to the sources of |number|.
+struct Conversion {
+  Conversion(Expr number, Precision to, bool isAlone);
+
+  Precision to;
+  /// Whether the number is its source, or a sum of addends of the source.
+  bool isAlone = false;
+  /// Whether the number is as large as a sum over elements in it.
+  bool isSum = false;
+  Magnitudes ofElements; // and of sums over elements
+  Magnitudes ofOthers;
+
+  bool operator<(const Conversion &other) const;
 };
 
 class RoundingTable;
@@ -86,9 +104,10 @@ public:
   bool hasOneSource() const;
   /// Each source of |this| and |other|, as narrow as both have it.
   Roundings limitedBy(Roundings other) const;
-  /// |isAlone|: the number is its source, or a sum of addends of the source.
-  Roundings narrowed(Precision to, bool isAlone) const;
-  Roundings without(SourceKind kind) const;
+  Roundings narrowed(const Conversion &conversion) const;
+  /// Of the sum over elements of a number with these roundings. Sums are a
+  /// source of their own, in the place of gradients.
+  Roundings summed(RoundingTable &table) const;
 
   /// The narrowest type on the way of sources of |kind|, or of all sources.
   Precision getNarrowest(SourceKind kind) const;
@@ -98,6 +117,12 @@ public:
   /// may be as narrow as the widest one there.
   std::optional<Narrowing> findNarrower(Roundings expected,
                                         llvm::StringRef role = "") const;
+  /// A source of which a multiple or a power is beyond those of |expected|, and
+  /// how; empty: none.
+  std::string findBeyond(Roundings expected) const;
+
+  /// Adds the names of sources of |kind|.
+  void addNames(SourceKind kind, std::set<std::string> &names) const;
 
   const void *getKey() const { return node; }
   bool operator==(Roundings other) const { return node == other.node; }

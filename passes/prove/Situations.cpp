@@ -4,13 +4,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What an outcome is for all sums, finite or not, and all numbers of tokens, is
-// derived by ranges. For numbers of backward passes it is tried. Only where
-// ranges do not tell, numbers are tried that show why.
+// An outcome is derived by ranges: for all sums, finite or not, all numbers of
+// tokens, of backward passes and of missing gradients. Numbers are tried only
+// where ranges do not tell, to show why.
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/prove/Range.h"
+#include "passes/prove/Counts.h"
 #include "passes/prove/StepSemantics.h"
 
 #include "llvm/ADT/DenseSet.h"
@@ -57,8 +57,9 @@ private:
   void explain(Situation situation);
   double evaluate(Situation situation, const Draw &draw,
                   std::optional<Choice> choice, Viewer viewer);
-  Range evaluateAll(Situation situation, const Draw &draw,
-                    std::optional<Choice> infection, Viewer viewer);
+  Range evaluateAll(Situation situation, std::optional<Choice> infection,
+                    std::optional<Range> noTokens);
+  std::vector<Draw> makeDraws();
   std::optional<double> getValue(BaseRef base, Situation situation,
                                  const Draw &draw, Viewer viewer);
 
@@ -72,30 +73,12 @@ private:
 };
 } // namespace
 
-/// An outcome must not depend on them. Some draws have one count that is the
-/// mean of the others. The last ones have counts of each size: a test of a
-/// count for another number than 0 is wrong for one of them.
-static std::vector<Draw> makeDraws() {
-  std::vector<Draw> draws = {
-      {1, 2, 1, 1, 1.0, 1, 0},           {3, 2, 4, 2, 1e30, 4.5e15, -1},
-      {4, 7, 4, 7, 0.0, 0.25, INFINITY}, {7, 1, 13, 1, 1e-40, 1e-300, NAN},
-      {2, 16, 3, 5, 1e5, 1e300, 1e-310},
-  };
-  for (int64_t count :
-       {3,  4,  5,  6,  8,  9,  10,  12,  15,  16,  17,   20,   25,     31,
-        32, 33, 50, 51, 64, 99, 100, 101, 128, 500, 1000, 4097, 100'000})
-    draws.push_back(
-        {count, count + 1, count, count, 1.0, double(count), -double(count)});
-  return draws;
-}
-static const std::vector<Draw> kDraws = makeDraws();
-/// The draws that are tried with each sum that is not finite.
-static constexpr size_t kDrawsOfSums = 5;
-
 /// Finite sums and numbers of tokens are at most 2 to the power of this. The
 /// squares of 2^40 numbers of f32 are far less, and a sum of such sums, or a
 /// small multiple, is no more than f64 holds.
 static constexpr int kLargestExponent = 960;
+/// Fewer tokens are none, whatever small multiple of them is compared.
+static constexpr int kNoTokensExponent = -1030;
 
 /// Whether a sum is one of squares, and so not negative.
 static bool isOfSquares(BaseRef sum) {
@@ -201,10 +184,22 @@ double Decider::evaluate(Situation situation, const Draw &draw,
   });
 }
 
-/// The outcome for all finite sums, or for all sums beside an |infection|, and
-/// for all numbers of tokens that gradients can be divided by.
-Range Decider::evaluateAll(Situation situation, const Draw &draw,
-                           std::optional<Choice> infection, Viewer viewer) {
+/// Each kind of numbers by which gradients cannot be divided.
+static ArrayRef<Range> getNoTokens() {
+  using Limits = std::numeric_limits<double>;
+  static const Range ranges[] = {
+      Range::ofNumber(NAN), Range{-Limits::infinity(), 0},
+      Range{Limits::denorm_min(), std::ldexp(1, kNoTokensExponent)},
+      Range::ofNumber(Limits::infinity())};
+  return ranges;
+}
+
+/// The outcome for all counts in |situation|, and for all finite sums, or for
+/// all sums beside an |infection|. There are |noTokens|, or any number of them
+/// that gradients can be divided by.
+Range Decider::evaluateAll(Situation situation, std::optional<Choice> infection,
+                           std::optional<Range> noTokens) {
+  using Limits = std::numeric_limits<double>;
   const double largest = std::ldexp(1, kLargestExponent);
   return evaluateRange(outcome, [&](BaseRef base) -> std::optional<Range> {
     if (base->kind == BaseKind::sumOver) {
@@ -216,10 +211,23 @@ Range Decider::evaluateAll(Situation situation, const Draw &draw,
         return isOfSquares ? Range::ofAllFrom0() : Range::ofAll();
       return Range{isOfSquares ? 0 : -largest, largest};
     }
-    if (isTokens(base) && !situation.noTokens)
-      return Range{1 / largest, largest};
-    if (auto value = getValue(base, situation, draw, viewer))
-      return Range::ofNumber(*value);
+    if (isTokens(base))
+      return noTokens.value_or(Range{Limits::min(), largest});
+    if (isCount(base))
+      return getRangeOfCounts(proof.algebra,
+                              proof.algebra.product({1, 1}, {{base, 1}}),
+                              situation, ranks);
+    // Two numbers that depend on the same counts: by their difference.
+    if (base->kind == BaseKind::operation &&
+        StringRef(base->name).starts_with("cmpf ") &&
+        llvm::all_of(base->operands, isOfCounts)) {
+      Expr difference =
+          proof.algebra.subtract(base->operands[0], base->operands[1]);
+      return compareRanges(
+          base->name,
+          getRangeOfCounts(proof.algebra, difference, situation, ranks),
+          Range::ofNumber(0));
+    }
     return std::nullopt;
   });
 }
@@ -261,18 +269,51 @@ getInfections(Situation situation, ArrayRef<BaseRef> kinds) {
 
 /// Whether the outcome is one number in |situation|, which is |decided|.
 bool Decider::isOneNumber(Situation situation, std::optional<double> &decided) {
-  ArrayRef<Draw> draws = kDraws;
-  for (std::optional<Choice> infection : getInfections(situation, kinds)) {
-    for (const Draw &draw : draws)
-      for (Viewer viewer : viewers) {
-        Range all = evaluateAll(situation, draw, infection, viewer);
-        if (!all.isOne() || (decided && *decided != all.least))
-          return false;
-        decided = all.least;
-      }
-    draws = draws.take_front(kDrawsOfSums);
-  }
-  return true;
+  auto decide = [&](std::optional<Choice> infection,
+                    std::optional<Range> noTokens) {
+    Range all = evaluateAll(situation, infection, noTokens);
+    bool isOne = all.isOne() && (!decided || *decided == all.least);
+    decided = all.least;
+    return isOne;
+  };
+  return llvm::all_of(
+      getInfections(situation, kinds), [&](std::optional<Choice> infection) {
+        if (!situation.noTokens)
+          return decide(infection, std::nullopt);
+        return llvm::all_of(getNoTokens(), [&](const Range &noTokens) {
+          return decide(infection, noTokens);
+        });
+      });
+}
+
+/// Numbers that show what an outcome depends on. Some have one count that is
+/// the mean of the others. The last ones have counts near those that the
+/// outcome compares with.
+std::vector<Draw> Decider::makeDraws() {
+  std::vector<Draw> draws = {
+      {1, 2, 1, 1, 1.0, 1, 0},           {3, 2, 4, 2, 1e30, 4.5e15, -1},
+      {4, 7, 4, 7, 0.0, 0.25, INFINITY}, {7, 1, 13, 1, 1e-40, 1e-300, NAN},
+      {2, 16, 3, 5, 1e5, 1e300, 1e-310},
+  };
+  std::set<int64_t> counts;
+  visitBases(outcome, [&](BaseRef base) {
+    constexpr int64_t kMost = 1 << 20;
+    constexpr size_t kMostCounts = 64;
+    for (Expr operand : base->operands)
+      if (auto number = operand->asRational();
+          number && std::abs(number->numerator) < kMost)
+        for (int64_t divisor : {int64_t(1), ranks})
+          for (int64_t near : {-1, 0, 1}) {
+            int64_t count =
+                number->numerator / (number->denominator * divisor) + near;
+            if (count > 0 && counts.size() < kMostCounts)
+              counts.insert(count);
+          }
+  });
+  for (int64_t count : counts)
+    draws.push_back(
+        {count, count + 1, count, count, 1.0, double(count), -double(count)});
+  return draws;
 }
 
 /// The numbers with which an outcome is evaluated.
@@ -321,7 +362,8 @@ void Decider::explain(Situation situation) {
       if (!(value < 0 && llvm::all_of(kinds, isOfSquares)))
         infections.push_back(Choice{nullptr, value});
   llvm::append_range(infections, getInfections(situation, kinds));
-  for (const Draw &draw : kDraws)
+  std::vector<Draw> draws = makeDraws();
+  for (const Draw &draw : draws)
     for (std::optional<Choice> infection : infections)
       for (Viewer viewer : viewers)
         if (differs(evaluate(situation, draw, infection, viewer),
@@ -344,16 +386,17 @@ void Decider::explain(Situation situation) {
             << (sum ? "a sum over '" + sum->name + "'"
                     : std::string("each sum over elements"))
             << " is " << llvm::format("%g", value) << ")";
-        if (differs(evaluate(situation, kDraws[0], Choice{sum, value},
+        if (differs(evaluate(situation, draws[0], Choice{sum, value},
                              Viewer::first),
                     reason,
-                    describeGiven(situation, kDraws[0], Choice{sum, value})))
+                    describeGiven(situation, draws[0], Choice{sum, value})))
           return;
       }
   proof.report.consequence(op)
       << "where " << describe(situation)
       << ", the proof does not know that the outcome is "
-      << describeOutcome(*decided) << " for all sums of gradients";
+      << describeOutcome(*decided)
+      << " for all sums of gradients, backward passes and tokens";
 }
 
 std::optional<Outcomes> Decider::run() {

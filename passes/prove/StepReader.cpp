@@ -157,19 +157,22 @@ Number StepReader::getSumSquares(ValueRange inputs, bool isWhole) {
     // Other stages add nothing. Types forbid uses of a value there that is not
     // a share of a sum.
     AxisSet stages = getStages(input);
-    Expr last = nullptr, square = nullptr;
+    Number square, last;
     for (auto [name, member] :
          llvm::zip_equal(getMembers(array.source), array.members)) {
-      sum.roundings = sum.roundings.limitedBy(member.roundings);
       Precision &sent = semantics.parameters[name].summedReduceDtype;
       sent = sent.limitedBy(member.reduceDtype);
       if (semantics.parameters[name].elements == 0)
         continue;
-      if (member.expr != last)
-        square = algebra.multiply(member.expr, member.expr);
-      last = member.expr;
+      if (!(member == last)) {
+        square = member;
+        square.expr = algebra.multiply(member.expr, member.expr);
+        square.narrow(Precision::f64());
+        sum.roundings = sum.roundings.limitedBy(square.roundings);
+      }
+      last = member;
       addends.push_back(sumOverElements(
-          algebra, square, name,
+          algebra, square.expr, name,
           isWhole ? 0 : getAxes(input, PlacementKind::Sharded) | stages,
           getAddendType(member, semantics.parameters[name].kept)));
     }
@@ -269,7 +272,9 @@ bool StepReader::readScalar(Operation &op) {
           proof.report.error(op)
               << "outcome is for " << op.getRanks() << " ranks, the mesh has "
               << semantics.getNumRanks();
-        Expr number = getOutcome(algebra, op, [&](Value operand) {
+        Number number;
+        number.expr = getOutcome(algebra, op, [&](Value operand) {
+          number.narrowAs(scalar(operand));
           Expr expr = scalar(operand).expr;
           // A norm is finite exactly if its sum is, whatever its scale.
           return operand.getDefiningOp<NormOp>() ? withoutScales(expr) : expr;

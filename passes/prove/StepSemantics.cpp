@@ -261,9 +261,7 @@ Precision prove::getAddendType(const Number &addend, Precision kept) {
 
 Number prove::makeSum(Algebra &algebra, Expr sum, Roundings roundings) {
   Number number{sum};
-  number.roundings =
-      roundings.without(SourceKind::gradient)
-          .limitedBy(algebra.getRoundings().get({SourceKind::sum}));
+  number.roundings = roundings.summed(algebra.getRoundings());
   number.skipped = number.roundings;
   number.narrow(Precision::f64());
   return number;

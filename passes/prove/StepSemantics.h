@@ -127,6 +127,8 @@ struct StepSemantics {
   llvm::SmallVector<std::pair<std::string, Number>> initials;
   /// The outcome in each situation.
   Outcomes outcomes = {};
+  /// An operation on the way of the outcome that may round; null: none.
+  mlir::Operation *rounding = nullptr;
   /// Scalars that the caller passes to apply.
   llvm::SmallVector<InputSemantics> inputs;
   /// Whether gradients are divided by the number of tokens.
@@ -313,8 +315,9 @@ Number sumOverRanks(Algebra &algebra, Number a, AxisSet arrivesOver,
 Expr countReplicatedOnce(Algebra &algebra, Expr a, AxisSet set);
 
 /// Reads the outcome in each situation. Reports an outcome that depends on
-/// numbers of one rank alone, and elements that are not tested.
-void readOutcome(Proof &proof, mlir::Operation *op, Expr outcome,
+/// numbers of one rank alone or on arithmetic that rounds, and elements that
+/// are not tested.
+void readOutcome(Proof &proof, mlir::Operation *op, const Number &number,
                  StepSemantics &semantics);
 
 /// Whether |base| is a number of tokens.

@@ -6,6 +6,8 @@
 
 #include "Mutations.h"
 
+#include "dialect/zrt/ZrtDialect.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
@@ -62,9 +64,36 @@ static void addDivisions(Operation *op, unsigned index,
                 });
 }
 
+/// Multiplies a sum over elements by a huge number and divides it again before
+/// its root is taken. Over the reals this is the sum.
+static void addOverflow(math::SqrtOp op, unsigned index,
+                        std::vector<Mutation> &mutations) {
+  if (!op->getParentOfType<zrt::ScalarsOp>() ||
+      !op.getOperand().getDefiningOp<zrt::LoadSlotOp>())
+    return;
+  mutations.push_back(
+      {"math.sqrt: of a sum times and over 1e300", index,
+       [index](const Ops &ops) {
+         auto op = cast<math::SqrtOp>(ops[index]);
+         OpBuilder builder(op);
+         Location location = op.getLoc();
+         constexpr double kHuge = 1e300;
+         Value huge = builder.create<arith::ConstantOp>(
+             location, builder.getF64FloatAttr(kHuge));
+         Value product =
+             builder.create<arith::MulFOp>(location, op.getOperand(), huge);
+         op.getOperandMutable().assign(
+             builder.create<arith::DivFOp>(location, product, huge)
+                 .getResult());
+       }});
+}
+
 void test::addNumberMutations(ModuleOp module,
                               std::vector<Mutation> &mutations) {
-  for (auto [index, op] : llvm::enumerate(getOps(module)))
+  for (auto [index, op] : llvm::enumerate(getOps(module))) {
     if (isa<arith::MulFOp, arith::DivFOp, math::FmaOp>(op))
       addDivisions(op, index, mutations);
+    if (auto root = dyn_cast<math::SqrtOp>(op))
+      addOverflow(root, index, mutations);
+  }
 }

@@ -108,6 +108,74 @@ static void addThresholds(arith::CmpFOp op, unsigned index,
            }});
 }
 
+/// Whether |op| compares sums over ranks of counts: whether ranks made unequal
+/// numbers of backward passes.
+static bool isCountTest(arith::CmpFOp op) {
+  return op->getParentOfType<zrt::ScalarsOp>() &&
+         op.getPredicate() == arith::CmpFPredicate::UNE &&
+         op.getLhs().getDefiningOp<arith::MulFOp>() &&
+         op.getRhs().getDefiningOp<arith::MulFOp>();
+}
+
+/// Has the test |op| depend on arithmetic that rounds, though over the reals it
+/// is the same, or on one count.
+static void addInexactTests(arith::CmpFOp op, unsigned index,
+                            std::vector<Mutation> &mutations) {
+  using Make = std::function<Value(OpBuilder &, arith::CmpFOp)>;
+  auto add = [&](StringRef what, Make make) {
+    mutations.push_back(
+        {"arith.cmpf: or " + what.str(), index,
+         [index = index, make = std::move(make)](const Ops &ops) {
+           auto test = cast<arith::CmpFOp>(ops[index]);
+           OpBuilder builder(test.getContext());
+           builder.setInsertionPointAfter(test);
+           Value other = make(builder, test);
+           auto either =
+               builder.create<arith::OrIOp>(test.getLoc(), test, other);
+           test.getResult().replaceAllUsesExcept(either, either);
+         }});
+  };
+  auto constant = [](OpBuilder &builder, arith::CmpFOp test, double value) {
+    return builder.create<arith::ConstantOp>(test.getLoc(),
+                                             builder.getF64FloatAttr(value));
+  };
+  if (isFiniteTest(op))
+    add("a sum that absorbs a number",
+        [=](OpBuilder &builder, arith::CmpFOp test) -> Value {
+          Location location = test.getLoc();
+          Value sum = test.getLhs().getDefiningOp<arith::SubFOp>().getLhs();
+          Value number = constant(builder, test, 0.1);
+          Value more = builder.create<arith::AddFOp>(location, sum, number);
+          Value less = builder.create<arith::SubFOp>(location, more, sum);
+          return builder.create<arith::CmpFOp>(
+              location, arith::CmpFPredicate::UNE, less, number);
+        });
+  if (!isCountTest(op))
+    return;
+  add("a count that is divided and multiplied",
+      [=](OpBuilder &builder, arith::CmpFOp test) -> Value {
+        // Of one backward pass on each rank, the quotient is rounded.
+        Location location = test.getLoc();
+        Value sum = test.getRhs();
+        Value by = constant(builder, test, 49);
+        Value one = builder.create<arith::DivFOp>(location, sum, sum);
+        Value part = builder.create<arith::DivFOp>(location, one, by);
+        Value again = builder.create<arith::MulFOp>(location, part, by);
+        return builder.create<arith::CmpFOp>(
+            location, arith::CmpFPredicate::UNE, again, one);
+      });
+  add("two backward passes on each rank",
+      [=](OpBuilder &builder, arith::CmpFOp test) -> Value {
+        double ranks = 1;
+        for (Value factor : test.getLhs().getDefiningOp()->getOperands())
+          if (auto number = factor.getDefiningOp<arith::ConstantOp>())
+            ranks = cast<FloatAttr>(number.getValue()).getValueAsDouble();
+        return builder.create<arith::CmpFOp>(
+            test.getLoc(), arith::CmpFPredicate::OEQ, test.getRhs(),
+            constant(builder, test, 4 * ranks * ranks));
+      });
+}
+
 void test::addRoundingMutations(ModuleOp module,
                                 std::vector<Mutation> &mutations) {
   for (auto [index, op] : llvm::enumerate(getOps(module))) {
@@ -117,7 +185,9 @@ void test::addRoundingMutations(ModuleOp module,
       addRoundings(op, index, mutations);
     if (auto kernel = dyn_cast<zrt::KernelOp>(op))
       addArgumentRoundings(kernel, index, mutations);
-    if (auto compare = dyn_cast<arith::CmpFOp>(op))
+    if (auto compare = dyn_cast<arith::CmpFOp>(op)) {
       addThresholds(compare, index, mutations);
+      addInexactTests(compare, index, mutations);
+    }
   }
 }

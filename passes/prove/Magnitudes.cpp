@@ -1,0 +1,143 @@
+//===- Magnitudes.cpp - How far numbers are from their sources ------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/prove/Magnitudes.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+#include <cmath>
+
+using namespace zero;
+using namespace zero::prove;
+
+namespace {
+struct RangeOfType {
+  unsigned exponentBits;
+  int margin; // powers of 2
+  llvm::StringLiteral name;
+};
+} // namespace
+
+static constexpr std::array<RangeOfType, kNumRanges> kRanges = {
+    RangeOfType{5, 4, "f16"}, RangeOfType{8, 24, "f32"},
+    RangeOfType{11, 100, "f64"}};
+
+Magnitude Magnitude::joinedWith(const Magnitude &other) const {
+  return {std::min(least, other.least), std::max(most, other.most),
+          std::max(degree, other.degree)};
+}
+
+/// Whether |term| is as large as elements or a sum over them. Other numbers are
+/// learning rates, counters and the like, far from the limits of f32.
+static bool hasSizeOfElements(const Term &term) {
+  return llvm::any_of(term.monomial, [](auto factor) {
+    return factor.first->isElement || factor.first->hasGradient;
+  });
+}
+
+/// Adds the magnitude of |term| to |magnitude|, unless it is a constant.
+static void addTerm(const Term &term, bool isOfElements, Magnitude &magnitude) {
+  constexpr double kFarthest = 1 << 20;
+  constexpr int64_t kLargestDegree = 1 << 20;
+  if (term.coefficient.numerator == 0)
+    return;
+  double exponent = std::log2(std::abs(term.coefficient.asDouble()));
+  int64_t degree = 0;
+  for (auto [base, power] : term.monomial) {
+    if (base->kind == BaseKind::constant)
+      exponent += double(power) * std::log2(std::abs(base->value));
+    else
+      degree = std::max(degree, std::abs(power));
+  }
+  if (degree == 0)
+    return;
+  // A small power of a learning rate or a counter is no large number.
+  constexpr int64_t kSmallPower = 4;
+  if (!isOfElements && degree <= kSmallPower)
+    degree = 1;
+  if (std::isnan(exponent)) // of constants that are not finite
+    return;
+  int nearest = static_cast<int>(
+      std::lround(std::clamp(exponent, -kFarthest, kFarthest)));
+  magnitude = magnitude.joinedWith(
+      {nearest, nearest, static_cast<int>(std::min(degree, kLargestDegree))});
+}
+
+Magnitudes::Magnitudes(Expr a, Precision type, bool isOfElements) {
+  if (type.isExact())
+    return;
+  Magnitude *magnitude = ranges.end() - 1;
+  for (unsigned i = 0; isOfElements && i < kNumRanges; ++i)
+    if (type.exponent <= kRanges[i].exponentBits) {
+      magnitude = &ranges[i];
+      break;
+    }
+  for (const Term &term : a->getTerms())
+    if (hasSizeOfElements(term) == isOfElements)
+      addTerm(term, isOfElements, *magnitude);
+}
+
+Magnitudes Magnitudes::joinedWith(const Magnitudes &other) const {
+  Magnitudes joined;
+  for (unsigned i = 0; i < kNumRanges; ++i)
+    joined.ranges[i] = ranges[i].joinedWith(other.ranges[i]);
+  return joined;
+}
+
+std::array<std::tuple<int, int, int>, kNumRanges> Magnitudes::getKey() const {
+  std::array<std::tuple<int, int, int>, kNumRanges> key;
+  for (unsigned i = 0; i < kNumRanges; ++i)
+    key[i] = ranges[i].getKey();
+  return key;
+}
+
+std::string Magnitudes::findBeyond(const Magnitudes &expected) const {
+  Magnitude known;
+  for (unsigned i = 0; i < kNumRanges; ++i) {
+    known = known.joinedWith(expected.ranges[i]);
+    const Magnitude &now = ranges[i];
+    std::string range = kRanges[i].name.str();
+    int margin = kRanges[i].margin;
+    if (now.degree > known.degree)
+      return "in " + range + " to the power of " + std::to_string(now.degree) +
+             ", expected at most " + std::to_string(known.degree);
+    for (auto [is, limit] : {std::pair(now.most, known.most + margin),
+                             std::pair(-now.least, -known.least + margin)})
+      if (is > limit) {
+        int sign = is == now.most ? 1 : -1;
+        return "in " + range + " times 2^" + std::to_string(sign * is) +
+               ", expected at " + (sign > 0 ? "most" : "least") + " 2^" +
+               std::to_string(sign * limit);
+      }
+  }
+  return "";
+}
+
+static bool contains(Expr a, bool entersRoots) {
+  bool found = false;
+  visitBases(
+      a, [&](BaseRef base) { found |= base->kind == BaseKind::sumOver; },
+      [&](BaseRef base) {
+        return base->kind == BaseKind::operation &&
+               (entersRoots || base->name != "sqrt") &&
+               !llvm::StringRef(base->name).starts_with("cmpf ");
+      });
+  return found;
+}
+
+bool prove::hasSizeOfSum(Expr a) {
+  if (contains(a, /*entersRoots=*/false))
+    return true;
+  // A root to the power of two is no root.
+  return llvm::any_of(a->getTerms(), [](const Term &term) {
+    return llvm::any_of(term.monomial, [](auto factor) {
+      auto [base, exponent] = factor;
+      return std::abs(exponent) > 1 && base->kind == BaseKind::operation &&
+             base->name == "sqrt" &&
+             contains(base->operands[0], /*entersRoots=*/true);
+    });
+  });
+}

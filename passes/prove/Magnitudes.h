@@ -1,0 +1,70 @@
+//===- Magnitudes.h - How far numbers are from their sources ----*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The proof computes over the reals, where a number that is multiplied by 1e300
+// and divided again is what it was. In a float type it overflows in between.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_PASSES_PROVE_MAGNITUDES_H
+#define ZERO_PASSES_PROVE_MAGNITUDES_H
+
+#include "passes/prove/Algebra.h"
+#include "passes/prove/Precision.h"
+
+#include <array>
+#include <tuple>
+
+namespace zero::prove {
+
+/// The multiples and powers of a source, of all numbers in one range of
+/// exponents.
+struct Magnitude {
+  int least = 0; // of the multiples, as powers of 2
+  int most = 0;
+  int degree = 1;
+
+  Magnitude joinedWith(const Magnitude &other) const;
+  auto getKey() const { return std::tie(least, most, degree); }
+};
+
+/// The ranges of exponents: f16, that of f32 and bf16, and f64.
+inline constexpr unsigned kNumRanges = 3;
+
+/// Magnitudes by the range of the type that they were computed in.
+class Magnitudes {
+public:
+  Magnitudes() = default;
+  /// Those of the terms of |a|, computed in |type|, that are as large as
+  /// elements or sums over them, or of the other terms.
+  Magnitudes(Expr a, Precision type, bool isOfElements);
+
+  Magnitudes joinedWith(const Magnitudes &other) const;
+  /// A range in which numbers are farther from their source than in |expected|
+  /// there, or in a smaller range. Two steps may take the same product in
+  /// another order, so that some powers of 2 more are no difference. Empty:
+  /// none.
+  std::string findBeyond(const Magnitudes &expected) const;
+  bool operator==(const Magnitudes &other) const {
+    return getKey() == other.getKey();
+  }
+  bool operator<(const Magnitudes &other) const {
+    return getKey() < other.getKey();
+  }
+
+private:
+  std::array<std::tuple<int, int, int>, kNumRanges> getKey() const;
+
+  std::array<Magnitude, kNumRanges> ranges = {};
+};
+
+/// Whether |a| is as large as a sum over elements in it, or as its inverse. A
+/// root of the sum is not.
+bool hasSizeOfSum(Expr a);
+
+} // namespace zero::prove
+
+#endif // ZERO_PASSES_PROVE_MAGNITUDES_H
