@@ -33,9 +33,9 @@ MOST = 6
 MORE = {
     "pack": 12,
     "fill_missing": 9,
-    "launch": 11,
-    "record": 10,
-    "wait": 9,
+    "launch": 10,
+    "record": 11,
+    "wait": 11,
     "wait_writable": 9,
 }
 
