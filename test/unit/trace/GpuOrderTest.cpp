@@ -15,6 +15,7 @@
 #include "Recorder.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringRef.h"
 
 #include <map>
@@ -54,7 +55,7 @@ protected:
   std::vector<std::string> expectLaunches(llvm::StringRef call);
   /// What it asks of NCCL: "ncclAllReduce of 12 bytes".
   std::vector<std::string> expectNccl(llvm::StringRef call);
-  int64_t getBytes(llvm::StringRef buffer);
+  int64_t getBytes(llvm::StringRef operand);
 
   std::vector<fake::Call> calls[2];
   std::vector<uint16_t> weights[2];
@@ -130,8 +131,10 @@ std::vector<std::string> GpuOrder::expectLaunches(StringRef call) {
 }
 
 /// All bytes of |buffer|, whoever holds them.
-int64_t GpuOrder::getBytes(StringRef buffer) {
+int64_t GpuOrder::getBytes(StringRef operand) {
   auto program = *library.getModule().getOps<zrt::ProgramOp>().begin();
+  // "reads b0.gradient"
+  StringRef buffer = operand.split(' ').second;
   ValueType type = program.lookupSymbol<zrt::BufferOp>(buffer).getValueType();
   return type.getNumElements() * type.getElementType().getIntOrFloatBitWidth() /
          8;
@@ -157,6 +160,20 @@ std::vector<std::string> GpuOrder::expectNccl(StringRef call) {
   if (name == "all_gather")
     return describe("ncclAllGather", getBytes(operands[0]) / 2);
   return {};
+}
+
+/// The events for which a call waits, each "NAME of stream N". The last operand
+/// of wait_writable has all of them, behind the word "writable".
+static std::vector<std::string> getEvents(StringRef call,
+                                          ArrayRef<StringRef> operands) {
+  if (call == "wait")
+    return {operands[0].str()};
+  SmallVector<StringRef> words;
+  operands.back().split(words, ' ', -1, /*KeepEmpty=*/false);
+  std::vector<std::string> events;
+  for (size_t i = 1; i + 4 <= words.size(); i += 4)
+    events.push_back(llvm::join(ArrayRef(words).slice(i, 4), " "));
+  return events;
 }
 
 namespace {
@@ -279,9 +296,9 @@ TEST_P(GpuOrder, EachCallBecomesItsLaunches) {
           schedule.expectOn(call, stream, mark.str());
           events.push_back(call.event);
         }
-        for (StringRef event : operands)
+        for (const std::string &event : getEvents(name, operands))
           llvm::append_range(expected,
-                             schedule.expectWait(event.str(), stream, events));
+                             schedule.expectWait(event, stream, events));
         EXPECT_EQ(events, expected) << mark.str();
         numWaits += events.size();
         continue;
