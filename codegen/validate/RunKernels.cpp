@@ -10,6 +10,7 @@
 #include "codegen/validate/EdgeNumbers.h"
 #include "dialect/interpret/Array.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -208,14 +209,22 @@ std::string Launch::compare(zero_rt_kernel_fn function) {
 // Scalar programs
 //===----------------------------------------------------------------------===//
 
+/// The constants of |program|. If all slots hold the number of ranks, the
+/// program finds that all ranks made as many backward passes.
+static std::vector<double> getConstants(zrt::ScalarsOp program) {
+  std::vector<double> constants;
+  program.walk([&](arith::ConstantOp op) {
+    if (auto value = dyn_cast<FloatAttr>(op.getValue()))
+      constants.push_back(value.getValueAsDouble());
+  });
+  return constants;
+}
+
+/// Runs a scalar program on slots with the values |after|.
 static std::string compareScalars(ScalarBody &body, zero_rt_scalar_fn function,
                                   ArrayRef<std::string> slotNames,
-                                  Mixture mixture, std::mt19937 &random) {
-  EdgeNumbers numbers(kF64);
-  std::vector<double> after;
+                                  std::vector<double> after) {
   std::vector<Number> expected;
-  for (size_t i = 0; i < slotNames.size(); ++i)
-    after.push_back(numbers.draw(random, mixture));
   for (double value : after)
     expected.push_back({value, 0});
   std::vector<Number> before = expected;
@@ -266,12 +275,22 @@ std::string Bodies::run(const zero_rt_library &library, int64_t tuples) {
         return "kernel @" + kernel.op.getSymName().str() + ": " + text;
     }
   }
-  for (Scalars &program : scalars)
-    for (int64_t i = 0; i < tuples; ++i)
+  EdgeNumbers numbers(kF64);
+  for (Scalars &program : scalars) {
+    std::vector<double> constants = getConstants(program.op);
+    for (int64_t i = 0; i < tuples; ++i) {
+      std::vector<double> slots(slotNames.size());
+      if (size_t(i) < constants.size())
+        std::fill(slots.begin(), slots.end(), constants[i]);
+      else
+        for (double &slot : slots)
+          slot = numbers.draw(random, getMixture(i));
       if (std::string text =
               compareScalars(program.body, library.scalar_programs[program.row],
-                             slotNames, getMixture(i), random);
+                             slotNames, std::move(slots));
           !text.empty())
         return "scalar program @" + program.op.getSymName().str() + ": " + text;
+    }
+  }
   return "";
 }

@@ -18,8 +18,9 @@ the mutant differs from the step:
 - for scheduled steps in legal orders of streams, where each path of a step follows each
   other.
 
-The script fails if the proof accepts a mutant that differs, or rejects one that does
-not.
+The script fails if the proof accepts a mutant that differs, or rejects one of a lowered
+step that does not. A race of a scheduled step shows in some walks only, so one in 20 of
+the scheduled mutants that the proof rejects may not show. They are printed.
 """
 
 import argparse
@@ -168,6 +169,7 @@ def main():
 
     total = {}
     wrong = []
+    unseen, rejected = [], 0  # of scheduled steps
     scheduled = [(step, flags + " --until=scheduled") for step, flags in SCHEDULED]
     # The longest first.
     random.Random(options.seed).shuffle(scheduled)
@@ -187,11 +189,16 @@ def main():
             command, done, lines, kinds = job.result()
             if done.returncode != 0:
                 wrong.append(f"{command}: {done.stderr.strip()[:2000]}")
-            wrong += [
-                f"{command}\n  {line}"
-                for line in lines
-                if line.startswith(("missed", "suspicious"))
-            ]
+            is_scheduled = " --until=scheduled" in command
+            for line in lines:
+                if line.startswith("suspicious") and is_scheduled:
+                    unseen.append(f"{command}\n  {line}")
+                elif line.startswith(("missed", "suspicious")):
+                    wrong.append(f"{command}\n  {line}")
+            if is_scheduled:
+                for counts in kinds.values():
+                    fates = dict(zip(FATES, counts))
+                    rejected += fates["caught"] + fates["suspicious"]
             for kind, counts in kinds.items():
                 row = total.setdefault(kind, [0] * len(FATES))
                 for i, count in enumerate(counts):
@@ -205,9 +212,11 @@ def main():
     for fate, count in zip(FATES, sums):
         print(f"{count:7} {fate}")
     print(f"{sum(sums):7} mutants of {len(total)} kinds, seed {options.seed}")
-    for line in wrong:
+    for line in unseen + wrong:
         print(line)
-    sys.exit(1 if wrong else 0)
+    if rejected:
+        print(f"{len(unseen)} of {rejected} rejected mutants of schedules do not show")
+    sys.exit(1 if wrong or 20 * len(unseen) > rejected else 0)
 
 
 if __name__ == "__main__":
