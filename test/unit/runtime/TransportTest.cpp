@@ -309,6 +309,7 @@ void expectRefused(int32_t channel, const std::vector<char> &bytes, bool isMail,
   }
   expectOk(zero_rt_destroy(runtime));
   expectOk(zero_rt_group_destroy(group));
+  liar.cancel(liar.context, request);
   liar.destroy(liar.context);
 }
 
