@@ -18,9 +18,8 @@ the mutant differs from the step:
 - for scheduled steps in legal orders of streams, where each path of a step follows each
   other.
 
-The script fails if the proof accepts a mutant that differs, or rejects one of a lowered
-step that does not. A race of a scheduled step shows in some walks only, so one in 20 of
-the scheduled mutants that the proof rejects may not show. They are printed.
+The script fails if the proof accepts a mutant that differs, or rejects one that does
+not.
 """
 
 import argparse
@@ -105,6 +104,9 @@ SEEDS = [
     (f"sgd --ranks 2 --parameters 2 --dtype f16 --gradient f16 --accumulator f16 {SIZES}",
      "--stage=0 --until=lowered"),
 ]  # fmt: skip
+# (kind, message) of mutants that the proof rejects and no walk shows, and whose reason
+# is not known. They are printed. Any other is an error.
+OPEN = [("zrt.wait: later", "'zrt.keep_on_root' op races with 'zrt.all_reduce'")]
 # Few elements: what counts is the order of calls.
 TINY = "--sizes 5,1,3,2"
 SCHEDULED = [
@@ -151,6 +153,16 @@ def run(binaries, folder, index, step, flags, sample, seed, kind):
     return " ".join(map(str, command)), done, lines[:-1], kinds
 
 
+def is_open(line):
+    """Whether the mutant is one of OPEN, which is printed."""
+    if not line.startswith("suspicious") or not any(
+        kind in line and message in line for kind, message in OPEN
+    ):
+        return False
+    print(f"not shown by a walk: {line}")
+    return True
+
+
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -169,7 +181,6 @@ def main():
 
     total = {}
     wrong = []
-    unseen, rejected = [], 0  # of scheduled steps
     scheduled = [(step, flags + " --until=scheduled") for step, flags in SCHEDULED]
     # The longest first.
     random.Random(options.seed).shuffle(scheduled)
@@ -189,16 +200,11 @@ def main():
             command, done, lines, kinds = job.result()
             if done.returncode != 0:
                 wrong.append(f"{command}: {done.stderr.strip()[:2000]}")
-            is_scheduled = " --until=scheduled" in command
-            for line in lines:
-                if line.startswith("suspicious") and is_scheduled:
-                    unseen.append(f"{command}\n  {line}")
-                elif line.startswith(("missed", "suspicious")):
-                    wrong.append(f"{command}\n  {line}")
-            if is_scheduled:
-                for counts in kinds.values():
-                    fates = dict(zip(FATES, counts))
-                    rejected += fates["caught"] + fates["suspicious"]
+            wrong += [
+                f"{command}\n  {line}"
+                for line in lines
+                if line.startswith(("missed", "suspicious")) and not is_open(line)
+            ]
             for kind, counts in kinds.items():
                 row = total.setdefault(kind, [0] * len(FATES))
                 for i, count in enumerate(counts):
@@ -212,11 +218,9 @@ def main():
     for fate, count in zip(FATES, sums):
         print(f"{count:7} {fate}")
     print(f"{sum(sums):7} mutants of {len(total)} kinds, seed {options.seed}")
-    for line in unseen + wrong:
+    for line in wrong:
         print(line)
-    if rejected:
-        print(f"{len(unseen)} of {rejected} rejected mutants of schedules do not show")
-    sys.exit(1 if wrong or 20 * len(unseen) > rejected else 0)
+    sys.exit(1 if wrong else 0)
 
 
 if __name__ == "__main__":
