@@ -104,9 +104,6 @@ SEEDS = [
     (f"sgd --ranks 2 --parameters 2 --dtype f16 --gradient f16 --accumulator f16 {SIZES}",
      "--stage=0 --until=lowered"),
 ]  # fmt: skip
-# (kind, message) of mutants that the proof rejects and no walk shows, and whose reason
-# is not known. They are printed. Any other is an error.
-OPEN = [("zrt.wait: later", "'zrt.keep_on_root' op races with 'zrt.all_reduce'")]
 # Few elements: what counts is the order of calls.
 TINY = "--sizes 5,1,3,2"
 SCHEDULED = [
@@ -153,16 +150,6 @@ def run(binaries, folder, index, step, flags, sample, seed, kind):
     return " ".join(map(str, command)), done, lines[:-1], kinds
 
 
-def is_open(line):
-    """Whether the mutant is one of OPEN, which is printed."""
-    if not line.startswith("suspicious") or not any(
-        kind in line and message in line for kind, message in OPEN
-    ):
-        return False
-    print(f"not shown by a walk: {line}")
-    return True
-
-
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -203,7 +190,7 @@ def main():
             wrong += [
                 f"{command}\n  {line}"
                 for line in lines
-                if line.startswith(("missed", "suspicious")) and not is_open(line)
+                if line.startswith(("missed", "suspicious"))
             ]
             for kind, counts in kinds.items():
                 row = total.setdefault(kind, [0] * len(FATES))
