@@ -8,7 +8,7 @@
 
 #include <cmath>
 
-using namespace llvm;
+using namespace mlir;
 using namespace zero;
 
 static constexpr size_t kLanes = 32;

@@ -10,13 +10,14 @@
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/JSON.h"
 
-using namespace llvm;
+namespace json = llvm::json;
+using namespace mlir;
 using namespace zero;
 
 /// An element type by our name or by that of PyTorch; empty if unknown.
 static StringRef getDtype(StringRef name) {
   name.consume_front("torch.");
-  return StringSwitch<StringRef>(name)
+  return llvm::StringSwitch<StringRef>(name)
       .Cases("f16", "float16", "half", "f16")
       .Cases("bf16", "bfloat16", "bf16")
       .Cases("f32", "float32", "float", "f32")
@@ -83,7 +84,7 @@ private:
   const json::Object &object;
   std::string place;
   std::string &message;
-  StringSet<> known;
+  llvm::StringSet<> known;
 };
 } // namespace
 
@@ -155,7 +156,7 @@ static LogicalResult readGroup(const json::Value &value, StringRef name,
 LogicalResult zero::readParameterList(StringRef text, StringRef file,
                                       ParameterList &list,
                                       std::string &message) {
-  Expected<json::Value> parsed = json::parse(text);
+  llvm::Expected<json::Value> parsed = json::parse(text);
   if (!parsed) {
     message = (file + ": " + toString(parsed.takeError())).str();
     return failure();
@@ -180,8 +181,8 @@ LogicalResult zero::readParameterList(StringRef text, StringRef file,
     message = (file + ": 'parameters' must be a list").str();
     return failure();
   }
-  StringSet<> names, used;
-  for (const auto &[i, value] : enumerate(*parameters)) {
+  llvm::StringSet<> names, used;
+  for (const auto &[i, value] : llvm::enumerate(*parameters)) {
     ListedParameter parameter;
     const json::Object *object = value.getAsObject();
     if (!object) {

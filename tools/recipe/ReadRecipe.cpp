@@ -12,7 +12,7 @@
 
 #include <cmath>
 
-using namespace llvm;
+using namespace mlir;
 using namespace zero;
 
 StringRef zero::describeRecipes() {
@@ -43,7 +43,7 @@ static LogicalResult choose(StringRef item, StringRef value,
     chosen = value.str();
     return success();
   }
-  message = ("--recipe: '" + item + "' must be " + join(choices, ", ") +
+  message = ("--recipe: '" + item + "' must be " + llvm::join(choices, ", ") +
              ", got '" + value + "'")
                 .str();
   return failure();
@@ -118,12 +118,13 @@ LogicalResult zero::readRecipe(StringRef text, Recipe &recipe,
   std::vector<OptimizerHyper> known = getOptimizerHyper(recipe.optimizer);
   for (const auto &entry : recipe.hyper) {
     const std::string &name = entry.first;
-    if (any_of(known, [&](const auto &one) { return one.name == name; }))
+    if (llvm::any_of(known, [&](const auto &one) { return one.name == name; }))
       continue;
-    message =
-        "--recipe: '" + name + "' is no item and no hyperparameter of " +
-        recipe.optimizer + ", which has " +
-        join(map_range(known, [](const auto &one) { return one.name; }), ", ");
+    message = "--recipe: '" + name + "' is no item and no hyperparameter of " +
+              recipe.optimizer + ", which has " +
+              llvm::join(llvm::map_range(
+                             known, [](const auto &one) { return one.name; }),
+                         ", ");
     return failure();
   }
   return success();

@@ -19,7 +19,7 @@ using namespace zero_rt::test;
 
 namespace {
 
-enum Buffers { Full, OverB, OverAC };
+enum Buffers { Undivided, OverB, OverAC };
 enum Sets { B, AC, ABC, A };
 constexpr int64_t kElements = 12;
 
@@ -52,7 +52,7 @@ double valueOf(int32_t rank, int64_t i) {
 
 void fillFull(zero_rt_step *step, int32_t rank) {
   for (int64_t i = 0; i < kElements; ++i)
-    dataOf(step, Full)[i] = valueOf(rank, i);
+    dataOf(step, Undivided)[i] = valueOf(rank, i);
 }
 
 double sumOf(const std::vector<int32_t> &ranks, int64_t i) {
@@ -86,13 +86,15 @@ TEST(Axes, SumsStayInTheirGroup) {
       std::vector<int32_t> group = groupOf(
           *step->get()->library, step->get()->library->axis_sets[set], rank);
       fillFull(step, rank);
-      expectOk(calls.all_reduce(step, Full, Full, set, ZERO_RT_STREAM_COMPUTE));
+      expectOk(calls.all_reduce(step, Undivided, Undivided, set,
+                                ZERO_RT_STREAM_COMPUTE));
       for (int64_t i = 0; i < kElements; ++i)
-        EXPECT_EQ(dataOf(step, Full)[i], sumOf(group, i));
+        EXPECT_EQ(dataOf(step, Undivided)[i], sumOf(group, i));
     }
     // A ring over 2 of 12 ranks sends half of the bytes, there and back.
     zero_rt_counters before = countersOf(runtimeOf(step));
-    expectOk(calls.all_reduce(step, Full, Full, A, ZERO_RT_STREAM_COMPUTE));
+    expectOk(calls.all_reduce(step, Undivided, Undivided, A,
+                              ZERO_RT_STREAM_COMPUTE));
     EXPECT_EQ(countersOf(runtimeOf(step)).bytes_sent - before.bytes_sent,
               kElements * 8);
   });
@@ -106,9 +108,9 @@ TEST(Axes, SlicesAreNumberedInTheGroup) {
       std::vector<int32_t> group = groupOf(
           *step->get()->library, step->get()->library->axis_sets[set], rank);
       fillFull(step, rank);
-      expectOk(calls.reduce_scatter(step, Full, buffer, set,
+      expectOk(calls.reduce_scatter(step, Undivided, buffer, set,
                                     ZERO_RT_STREAM_COMPUTE));
-      expectOk(calls.reduce_scatter_add(step, Full, buffer, set,
+      expectOk(calls.reduce_scatter_add(step, Undivided, buffer, set,
                                         ZERO_RT_STREAM_COMPUTE));
       Range held = step->get()->held(buffer);
       EXPECT_EQ(held.size(), kElements / int64_t(group.size()));
@@ -118,21 +120,21 @@ TEST(Axes, SlicesAreNumberedInTheGroup) {
         EXPECT_EQ(dataOf(step, buffer)[i - held.begin], 2 * sumOf(group, i));
       // Each rank's slice of the full buffer reaches its group.
       for (int64_t i = 0; i < kElements; ++i)
-        dataOf(step, Full)[i] =
+        dataOf(step, Undivided)[i] =
             i >= held.begin && i < held.end ? valueOf(rank, i) : -1;
-      expectOk(calls.all_gather(step, Full, set, ZERO_RT_STREAM_COMPUTE));
+      expectOk(calls.all_gather(step, Undivided, set, ZERO_RT_STREAM_COMPUTE));
       for (int64_t i = 0; i < kElements; ++i)
-        EXPECT_EQ(dataOf(step, Full)[i],
+        EXPECT_EQ(dataOf(step, Undivided)[i],
                   valueOf(group[size_t(i / held.size())], i));
     }
     // A slice may be summed over the other axes.
     expectOk(calls.all_reduce(step, OverB, OverB, AC, ZERO_RT_STREAM_COMPUTE));
-    expectStatus(
-        ZERO_RT_INTERNAL,
-        calls.reduce_scatter(step, Full, OverB, AC, ZERO_RT_STREAM_COMPUTE),
-        "'over_b' is no sharded twin of 'full'");
     expectStatus(ZERO_RT_INTERNAL,
-                 calls.all_gather(step, Full, 4, ZERO_RT_STREAM_COMPUTE),
+                 calls.reduce_scatter(step, Undivided, OverB, AC,
+                                      ZERO_RT_STREAM_COMPUTE),
+                 "'over_b' is no sharded twin of 'full'");
+    expectStatus(ZERO_RT_INTERNAL,
+                 calls.all_gather(step, Undivided, 4, ZERO_RT_STREAM_COMPUTE),
                  "axis set 4 is out of range");
   });
 }
@@ -149,12 +151,12 @@ TEST(Axes, SetsMayHaveTheSameRanks) {
   runSteps(library.get(), [&](int32_t rank, zero_rt_step *step) {
     for (int32_t set : {0, 1, 2, 1, 0}) {
       fillFull(step, rank);
-      expectOk(callsOf(step).all_reduce(step, Full, Full, set,
+      expectOk(callsOf(step).all_reduce(step, Undivided, Undivided, set,
                                         ZERO_RT_STREAM_COMPUTE));
       std::vector<int32_t> group = groupOf(
           *step->get()->library, step->get()->library->axis_sets[set], rank);
       EXPECT_EQ(group.size(), set == 2 ? 1u : 2u);
-      EXPECT_EQ(dataOf(step, Full)[0], sumOf(group, 0));
+      EXPECT_EQ(dataOf(step, Undivided)[0], sumOf(group, 0));
     }
   });
 }
@@ -189,7 +191,7 @@ TEST(Axes, SayWhoDidNotComeByItsOwnNumber) {
           return; // the third of their group, 11, stays away
         // Who comes second finds a broken group.
         zero_rt_status status = callsOf(step).all_reduce(
-            step, Full, Full, B, ZERO_RT_STREAM_COMPUTE);
+            step, Undivided, Undivided, B, ZERO_RT_STREAM_COMPUTE);
         EXPECT_TRUE(status == ZERO_RT_TIMEOUT || status == ZERO_RT_POISONED);
         expectStatus(status, status, "11");
       },
@@ -205,9 +207,9 @@ TEST(Axes, StepsMeetInGroupsOfTheirOwn) {
       StepHandle two = createStep(runtime, tables);
       fillFull(one.get(), rank);
       fillFull(two.get(), rank);
-      expectOk(callsOf(one.get()).all_reduce(one.get(), Full, Full, A,
+      expectOk(callsOf(one.get()).all_reduce(one.get(), Undivided, Undivided, A,
                                              ZERO_RT_STREAM_COMPUTE));
-      expectOk(callsOf(two.get()).all_reduce(two.get(), Full, Full, B,
+      expectOk(callsOf(two.get()).all_reduce(two.get(), Undivided, Undivided, B,
                                              ZERO_RT_STREAM_COMPUTE));
     }
   });

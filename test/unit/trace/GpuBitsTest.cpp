@@ -27,9 +27,9 @@ namespace {
 enum class Ranks { Threads, ThreadsOnTwo, Processes, ProcessesInBF16 };
 
 /// (ZeRO stage, offload, ranks, what these are).
-using Plan = std::tuple<int, std::string, int, Ranks>;
+using BitsPlan = std::tuple<int, std::string, int, Ranks>;
 
-class GpuBits : public GpuTest, public testing::WithParamInterface<Plan> {
+class GpuBits : public GpuTest, public testing::WithParamInterface<BitsPlan> {
 protected:
   /// What each rank has of each piece of state after some steps, and the
   /// results.
@@ -164,7 +164,7 @@ TEST_P(GpuBits, AreThoseOfTheProcessor) {
       expectEqual(run(device, /*graphs=*/false, FE_TOWARDZERO), processor);
 }
 
-static std::string nameOf(const testing::TestParamInfo<Plan> &info) {
+static std::string nameOf(const testing::TestParamInfo<BitsPlan> &info) {
   static const char *const names[] = {"threads", "threads_on_two", "processes",
                                       "processes_in_bf16"};
   const auto &[stage, offload, ranks, kind] = info.param;

@@ -33,9 +33,9 @@ const std::vector<std::string> kFrontToBack = {
     "fc1.weight", "fc1.bias", "fc2.weight", "fc1.weight", "fc2.bias"};
 
 /// (ZeRO stage, whether ranks are processes, what is said of a backward pass).
-using Plan = std::tuple<int, bool, zero_rt_hint>;
+using OrderPlan = std::tuple<int, bool, zero_rt_hint>;
 
-class GpuOrder : public GpuTest, public testing::WithParamInterface<Plan> {
+class GpuOrder : public GpuTest, public testing::WithParamInterface<OrderPlan> {
 protected:
   void SetUp() override {
     GpuTest::SetUp();
@@ -403,7 +403,7 @@ INSTANTIATE_TEST_SUITE_P(
     Stages, GpuOrder,
     testing::Combine(testing::Values(0, 1, 2), testing::Bool(),
                      testing::Values(ZERO_RT_HINT_UNKNOWN, ZERO_RT_HINT_LAST)),
-    [](const testing::TestParamInfo<Plan> &info) {
+    [](const testing::TestParamInfo<OrderPlan> &info) {
       return "stage" + std::to_string(std::get<0>(info.param)) +
              (std::get<1>(info.param) ? "_processes" : "_threads") +
              (std::get<2>(info.param) == ZERO_RT_HINT_LAST ? "_last" : "");

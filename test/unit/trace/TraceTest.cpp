@@ -57,10 +57,10 @@ protected:
 
 /// (ZeRO stage, offload, bytes of a bucket): with 1 there is a bucket per
 /// parameter, with many one bucket with a segment per group.
-using Plan = std::tuple<int, std::string, int64_t>;
+using TracePlan = std::tuple<int, std::string, int64_t>;
 
 class PlanTraceTest : public TraceTest,
-                      public testing::WithParamInterface<Plan> {
+                      public testing::WithParamInterface<TracePlan> {
 protected:
   void SetUp() override {
     TraceTest::SetUp();
@@ -341,7 +341,7 @@ INSTANTIATE_TEST_SUITE_P(Plans, PlanTraceTest,
                          testing::Combine(testing::Values(0, 1, 2),
                                           testing::Values("none", "optimizer"),
                                           testing::Values(1, 1 << 20)),
-                         [](const testing::TestParamInfo<Plan> &info) {
+                         [](const testing::TestParamInfo<TracePlan> &info) {
                            return "stage" +
                                   std::to_string(std::get<0>(info.param)) +
                                   "_offload_" + std::get<1>(info.param) +
