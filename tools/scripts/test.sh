@@ -50,7 +50,8 @@ if [[ $quick -eq 0 ]]; then
     ctest --test-dir build-asan --output-on-failure -j "$(nproc)"
   # The runtime contains no LLVM, so its tests can run under this sanitizer, too.
   echo "== runtime under -fsanitize=thread"
-  bash tools/scripts/build.sh build-tsan -DZERO_SANITIZE=thread -DCMAKE_UNITY_BUILD=ON -- zero_rt_tests
+  bash tools/scripts/build.sh build-tsan -DZERO_SANITIZE=thread -DCMAKE_UNITY_BUILD=ON \
+    -- zero_rt_tests
   build-tsan/bin/zero_rt_tests --gtest_brief=1
   for group in transport tcp; do
     ZERO_TEST_GROUP=$group build-tsan/bin/zero_rt_tests --gtest_brief=1 \

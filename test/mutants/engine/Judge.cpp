@@ -237,9 +237,9 @@ static Scripts getScripts(const Subject &subject) {
   return scripts;
 }
 
-/// Steps of up to two backward passes on every path of the protocol, and of three
-/// those that take a transition which two do not reach: an early reduction of a sum
-/// of two backward passes, after which a third one begins.
+/// Steps of up to two backward passes on every path of the protocol, and of
+/// three those that take a transition which two do not reach: an early
+/// reduction of a sum of two backward passes, after which a third one begins.
 static Scripts getPaths() {
   Scripts paths;
   for (int backwards : {1, 2, 3})
