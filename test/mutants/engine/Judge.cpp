@@ -257,6 +257,26 @@ static Scripts getPaths() {
   return paths;
 }
 
+/// Steps that are discarded when some of the gradients of their last backward
+/// pass have arrived, each before a step that is applied. Buckets of the same
+/// backward pass then differ in what they leave in flight.
+static void addPartlyArrived(const Subject &subject, Scripts &scripts) {
+  size_t count = subject.parameters.size();
+  // Parameters arrive from the last to the first.
+  for (size_t missing = 1; missing < count; ++missing)
+    for (int backwards : {1, 2})
+      for (unsigned hinted : {0u, 1u << (backwards - 1)})
+        for (int following : {1, 2}) {
+          ScriptedStep &script = scripts.emplace_back();
+          script.backwards = {backwards};
+          script.hinted = hinted;
+          script.isDiscarded = true;
+          script.lost.resize(backwards);
+          script.lost.back() = (1u << missing) - 1;
+          scripts.emplace_back().backwards = {following};
+        }
+}
+
 /// A walk in which what a step of each path leaves in flight meets a step of
 /// each other. Gradients that are lost, on some ranks or on all, differ from
 /// walk to walk.
@@ -289,6 +309,7 @@ static Scripts getWalk(const Subject &subject, unsigned walk) {
       script.hinted = script.hintsOnFirst ? 1u << (backwards - 1) : 0;
     }
   }
+  addPartlyArrived(subject, scripts);
   return scripts;
 }
 

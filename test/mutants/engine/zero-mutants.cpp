@@ -113,6 +113,7 @@ constexpr Explanation kExplained[] = {
      "earlier "
      "path; of such an event the proof knows its own calls, and not those "
      "before them"},
+    {"zrt.wait", ".wire: on accumulate in state", "as above"},
     {"zrt.wait", ".moved: on apply in state 'between'", "as above"},
     {"zrt.wait", ".moved: on apply in state 'reduced'", "as above"},
     {"zero.mesh axes", "dp^", "an axis of one rank divides by nothing"},
