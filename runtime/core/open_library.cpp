@@ -19,16 +19,15 @@
 #include <xxhash.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <utility>
 #include <vector>
 
 using namespace zero_rt;
@@ -61,10 +60,9 @@ public:
       close(descriptor);
   }
   int get() const { return descriptor; }
-  int release() { return std::exchange(descriptor, -1); }
 
 private:
-  int descriptor;
+  const int descriptor;
 };
 
 } // namespace
@@ -126,9 +124,18 @@ static zero_rt_status checkContent(const char *path,
   return ZERO_RT_OK;
 }
 
-/// Loads |content| from memory.
+/// A path of |descriptor| for each |number|. The loader takes equal paths for
+/// equal libraries, and numbers of descriptors are used again.
+static std::string pathOf(int descriptor, size_t number) {
+  std::string path = "/proc/self/fd/";
+  for (; number; number /= 2)
+    path += number % 2 ? "./" : "/";
+  return path + std::to_string(descriptor);
+}
+
+/// Loads |content| from memory. |number| is another one for each library.
 static zero_rt_status load(const char *path, const std::vector<char> &content,
-                           const zero_rt_library **outLibrary) {
+                           size_t number, const zero_rt_library **outLibrary) {
   File memory(memfd_create("zero_step", MFD_CLOEXEC));
   if (memory.get() < 0)
     return failWithErrno("make memory for", path);
@@ -142,9 +149,8 @@ static zero_rt_status load(const char *path, const std::vector<char> &content,
       return fail(ZERO_RT_OUT_OF_MEMORY, "no memory to load '%s'", path);
     done += size_t(count);
   }
-  char name[64];
-  std::snprintf(name, sizeof(name), "/proc/self/fd/%d", memory.get());
-  void *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+  void *handle =
+      dlopen(pathOf(memory.get(), number).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle)
     return fail(ZERO_RT_INVALID_ARGUMENT, "cannot load '%s': %s", path,
                 dlerror());
@@ -155,9 +161,6 @@ static zero_rt_status load(const char *path, const std::vector<char> &content,
     return fail(ZERO_RT_INVALID_ARGUMENT, "'%s' exports no '%s'", path,
                 ZERO_RT_LIBRARY_SYMBOL);
   }
-  // The loader takes equal names for equal libraries, so the number of the
-  // descriptor must not be used again.
-  (void)memory.release();
   *outLibrary = *library;
   return ZERO_RT_OK;
 }
@@ -176,7 +179,7 @@ static zero_rt_status openLibrary(const char *path,
       return ZERO_RT_OK;
     }
   registry.libraries.reserve(registry.libraries.size() + 1);
-  ZERO_RT_TRY(load(path, content, outLibrary));
+  ZERO_RT_TRY(load(path, content, registry.libraries.size(), outLibrary));
   registry.libraries.push_back({*outLibrary, hash});
   return ZERO_RT_OK;
 }
@@ -198,4 +201,18 @@ zero_rt_open(const char *path, const zero_rt_library **out_library) {
   *out_library = nullptr;
   return guarded("zero_rt_open",
                  [&] { return openLibrary(path, out_library); });
+}
+
+ZERO_RT_EXPORT zero_rt_status zero_rt_open_plan(
+    const char *path, uint64_t plan_hash, const zero_rt_library **out_library) {
+  ZERO_RT_TRY(zero_rt_open(path, out_library));
+  uint64_t actual = (*out_library)->plan_hash;
+  if (actual == plan_hash)
+    return ZERO_RT_OK;
+  *out_library = nullptr;
+  return fail(ZERO_RT_INVALID_ARGUMENT,
+              "'%s' has plan %016llx, the header of this program has plan "
+              "%016llx; build the program with the header that was written "
+              "with the library",
+              path, (unsigned long long)actual, (unsigned long long)plan_hash);
 }

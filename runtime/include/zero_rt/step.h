@@ -5,10 +5,11 @@
 //===----------------------------------------------------------------------===//
 //
 // One set of functions for every compiled step. A client links libzero_rt only,
-// opens libraries by path, and asks for names and types at run time:
+// and opens libraries by path. It takes names and numbers from the header that
+// zero-compile wrote, or asks for them at run time:
 //
 //   const zero_rt_library *library;
-//   zero_rt_open("out/libtrain.so", &library);
+//   train_open("out/libtrain.so", &library); // of train.h; or zero_rt_open
 //   zero_rt_step *step;
 //   zero_rt_step_create(runtime, library, NULL, &step);
 //   zero_rt_step_begin_backward(step, ZERO_RT_HINT_UNKNOWN);
@@ -42,6 +43,11 @@ extern "C" {
 /// the library stays open until the process ends. Any thread may call this.
 zero_rt_status zero_rt_open(const char *path,
                             const zero_rt_library **out_library);
+/// As zero_rt_open, for a program with the header of a step. |plan_hash| is the
+/// one in the header. Errors: also invalid_argument (the library has another
+/// plan, so its numbers are others).
+zero_rt_status zero_rt_open_plan(const char *path, uint64_t plan_hash,
+                                 const zero_rt_library **out_library);
 
 typedef struct zero_rt_library_info {
   uint32_t struct_size;
