@@ -24,7 +24,6 @@ bool zero::bench::runDeliverRows(const Options &options, std::vector<Row> &rows,
   if (!module)
     return false;
   auto work = [&](int32_t, zero_rt_step *step, std::string &error) {
-    const zero_rt_calls &calls = callsOf(step);
     std::vector<uint16_t> data(kGradients * kElements, 0x3c00);
     std::vector<int32_t> parameters;
     std::vector<zero_rt_tensor> tensors;
@@ -46,18 +45,18 @@ bool zero::bench::runDeliverRows(const Options &options, std::vector<Row> &rows,
         options.rounds,
         [&] {
           if (isOpen)
-            check(calls.discard(step));
-          check(calls.begin_backward(step, ZERO_RT_HINT_UNKNOWN));
+            check(zero_rt_step_discard(step));
+          check(zero_rt_step_begin_backward(step, ZERO_RT_HINT_UNKNOWN));
           isOpen = true;
         },
         [&](int) {
-          check(calls.gradients(step, parameters.data(), tensors.data(),
-                                kGradients, nullptr, nullptr));
+          check(zero_rt_step_gradients(step, parameters.data(), tensors.data(),
+                                       kGradients, nullptr, nullptr));
         },
         [&] {
           for (int64_t i = 0; i < kGradients; ++i)
-            check(calls.gradient(step, parameters[i], &tensors[i], nullptr,
-                                 nullptr));
+            check(zero_rt_step_gradient(step, parameters[i], &tensors[i],
+                                        nullptr, nullptr));
         });
     Row row;
     row.name = "deliver 10000 gradients at once";

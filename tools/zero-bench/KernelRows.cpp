@@ -55,7 +55,7 @@ struct State {
 /// Kernels of one program, linked at several places.
 struct Placements {
   static constexpr int kCount = 4;
-  Library libraries[kCount];
+  KernelLibrary libraries[kCount];
 
   bool load(MLIRContext &context, StringRef gradient, StringRef kernel,
             std::string &message) {
@@ -65,7 +65,7 @@ struct Placements {
       return false;
     auto program = *module->getOps<zrt::ProgramOp>().begin();
     for (int i = 0; i < kCount; ++i)
-      if (!libraries[i].loadKernels(program, kernel, i, message))
+      if (!libraries[i].load(program, kernel, i, message))
         return false;
     name = kernel.str();
     return true;

@@ -119,58 +119,73 @@ OwningOpRef<ModuleOp> zero::bench::lowerStep(MLIRContext &context,
 // Libraries
 //===----------------------------------------------------------------------===//
 
-Library::~Library() {
-  if (handle)
-    dlclose(handle);
-}
-
-void *Library::find(const std::string &symbol) const {
-  return dlsym(handle, symbol.c_str());
-}
-
-bool Library::open(StringRef path, std::string &message) {
-  handle = dlopen(path.str().c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!handle)
-    message = std::string("cannot load what was compiled: ") + dlerror();
-  return handle != nullptr;
-}
-
-bool Library::load(const CompiledStep &step, std::string &message) {
+/// Calls |work| with the path of a new file, which goes afterwards.
+static bool withFile(StringRef suffix, std::string &message,
+                     llvm::function_ref<bool(StringRef)> work) {
   SmallString<128> path;
   if (std::error_code error =
-          llvm::sys::fs::createTemporaryFile("zero-bench", "so", path)) {
+          llvm::sys::fs::createTemporaryFile("zero-bench", suffix, path)) {
     message = "cannot create a temporary file: " + error.message();
     return false;
   }
   llvm::FileRemover remover(path);
-  return succeeded(writeLibrary(step, path, message)) && open(path, message);
+  return work(path);
 }
 
-bool Library::loadKernels(zrt::ProgramOp program, StringRef name, int padding,
-                          std::string &message) {
+KernelLibrary::~KernelLibrary() {
+  if (handle)
+    dlclose(handle);
+}
+
+void *KernelLibrary::find(const std::string &symbol) const {
+  return dlsym(handle, symbol.c_str());
+}
+
+bool KernelLibrary::load(zrt::ProgramOp program, StringRef name, int padding,
+                         std::string &message) {
   OwningOpRef<ModuleOp> code = ModuleOp::create(program.getLoc());
   auto emit = [&](zrt::KernelOp kernel, const Twine &symbol) {
     return succeeded(emitCpuKernel(kernel, *code, symbol.str()));
   };
+  SmallVector<std::string> exported;
   for (auto kernel : program.getOps<zrt::KernelOp>()) {
     for (int i = 0; kernel.getSymName() != name && i < padding; ++i)
       if (!emit(kernel, "padding." + kernel.getSymName() + Twine(i)))
         return false;
     if (!emit(kernel, kernel.getSymName()))
       return false;
+    exported.push_back(kernel.getSymName().str());
   }
-  CompiledStep step;
-  step.name = "kernels";
-  llvm::SmallVector<char> object;
+  llvm::SmallString<0> object;
   llvm::raw_svector_ostream os(object);
   if (failed(emitCpuObject(*code, {}, os))) {
     message = "a kernel does not compile";
     return false;
   }
-  step.code.assign(object.begin(), object.end());
-  for (auto kernel : program.getOps<zrt::KernelOp>())
-    step.exportedSymbols.push_back(kernel.getSymName().str());
-  return load(step, message);
+  return withFile("o", message, [&](StringRef input) {
+    return withFile("so", message, [&](StringRef library) {
+      if (failed(writeFile(input, object, message)) ||
+          failed(linkSharedLibrary(input, library, exported, message)))
+        return false;
+      handle = dlopen(library.str().c_str(), RTLD_NOW | RTLD_LOCAL);
+      if (!handle)
+        message = std::string("cannot load kernels: ") + dlerror();
+      return handle != nullptr;
+    });
+  });
+}
+
+const zero_rt_library *zero::bench::openStep(const CompiledStep &step,
+                                             std::string &message) {
+  const zero_rt_library *library = nullptr;
+  withFile("so", message, [&](StringRef path) {
+    if (failed(writeLibrary(step, path, message)))
+      return false;
+    if (zero_rt_open(path.str().c_str(), &library) != ZERO_RT_OK)
+      message = zero_rt_message();
+    return library != nullptr;
+  });
+  return library;
 }
 
 bool zero::bench::runRanks(
@@ -178,19 +193,15 @@ bool zero::bench::runRanks(
     const std::function<bool(int32_t, zero_rt_step *, std::string &)> &work,
     std::string &message) {
   FailureOr<CompiledStep> compiled = compileStep(scheduled, {});
-  Library library;
   if (failed(compiled)) {
     message = "a step does not compile";
     return false;
   }
-  if (!library.load(*compiled, message))
+  const zero_rt_library *library = openStep(*compiled, message);
+  if (!library)
     return false;
-  using CreateFn =
-      zero_rt_status (*)(zero_rt_runtime *, const void *, zero_rt_step **);
-  auto create =
-      reinterpret_cast<CreateFn>(library.find(compiled->name + "_create"));
   zero_rt_group *group = nullptr;
-  if (!create || zero_rt_local_group_create(ranks, &group)) {
+  if (zero_rt_local_group_create(ranks, &group)) {
     message = zero_rt_message();
     return false;
   }
@@ -200,12 +211,12 @@ bool zero::bench::runRanks(
     zero_rt_runtime *runtime = nullptr;
     zero_rt_step *step = nullptr;
     if (zero_rt_create(group, rank, nullptr, &runtime) ||
-        create(runtime, nullptr, &step))
+        zero_rt_step_create(runtime, library, nullptr, &step))
       messages[rank] = zero_rt_message();
     else
       ok[rank] = work(rank, step, messages[rank]);
     if (step)
-      callsOf(step).step_destroy(step);
+      zero_rt_step_destroy(step);
     if (runtime)
       zero_rt_destroy(runtime);
   };

@@ -11,6 +11,7 @@
 #include "dialect/zrt/ZrtDialect.h"
 #include "tools/driver/Driver.h"
 #include "zero_rt/library.h"
+#include "zero_rt/step.h"
 
 #include <functional>
 #include <memory>
@@ -32,28 +33,25 @@ std::string getStepText(llvm::ArrayRef<int64_t> sizes,
 mlir::OwningOpRef<mlir::ModuleOp> lowerStep(mlir::MLIRContext &context,
                                             const std::string &text, int stage);
 
-/// A shared library that is loaded as long as this lives.
-class Library {
+/// Kernels in a shared library that is loaded as long as this lives.
+class KernelLibrary {
 public:
-  Library() = default;
-  Library(Library &&other) { std::swap(handle, other.handle); }
-  Library &operator=(Library &&other) {
-    std::swap(handle, other.handle);
-    return *this;
-  }
-  ~Library();
-  /// Writes |step| to a temporary file and loads it.
-  bool load(const CompiledStep &step, std::string &message);
-  /// The kernels of |program|, the one called |name| behind |padding| copies of
-  /// others: another place in memory.
-  bool loadKernels(zrt::ProgramOp program, llvm::StringRef name, int padding,
-                   std::string &message);
+  KernelLibrary() = default;
+  KernelLibrary(const KernelLibrary &) = delete;
+  KernelLibrary &operator=(const KernelLibrary &) = delete;
+  ~KernelLibrary();
+  /// Loads the kernels of |program|, the one called |name| behind |padding|
+  /// copies of others: another place in memory.
+  bool load(zrt::ProgramOp program, llvm::StringRef name, int padding,
+            std::string &message);
   void *find(const std::string &symbol) const;
 
 private:
-  bool open(llvm::StringRef path, std::string &message);
   void *handle = nullptr;
 };
+
+/// Writes |step| to a temporary file and opens it; null on an error.
+const zero_rt_library *openStep(const CompiledStep &step, std::string &message);
 
 /// One thread per rank with a step of |program| each, which |work| is called
 /// on.
@@ -61,10 +59,6 @@ bool runRanks(mlir::ModuleOp scheduled, int32_t ranks,
               const std::function<bool(int32_t rank, zero_rt_step *step,
                                        std::string &message)> &work,
               std::string &message);
-
-inline const zero_rt_calls &callsOf(zero_rt_step *step) {
-  return **reinterpret_cast<const zero_rt_calls *const *>(step);
-}
 
 } // namespace zero::bench
 

@@ -51,14 +51,15 @@ bool zero::bench::runStepRows(const Options &options, std::vector<Row> &rows,
     return false;
   SeparatePasses passes(options.elements);
   auto work = [&](int32_t, zero_rt_step *step, std::string &error) {
-    const zero_rt_calls &calls = callsOf(step);
     bool ok = true;
     zero_rt_tensor slot = {};
     slot.struct_size = sizeof(slot);
     auto begin = [&] {
       double beta = 0;
-      ok &= check(calls.begin_backward(step, ZERO_RT_HINT_LAST), error) &&
-            check(calls.gradient_slot(step, 0, nullptr, &slot, &beta), error);
+      ok &=
+          check(zero_rt_step_begin_backward(step, ZERO_RT_HINT_LAST), error) &&
+          check(zero_rt_step_gradient_slot(step, 0, nullptr, &slot, &beta),
+                error);
     };
     begin();
     if (!ok)
@@ -71,14 +72,14 @@ bool zero::bench::runStepRows(const Options &options, std::vector<Row> &rows,
       random = random * 1664525 + 1013904223;
       gradient[i] = uint16_t((random >> 16 & 0x807f) | 0x3c00); // about 1e-2
     }
-    ok &= check(calls.discard(step), error);
+    ok &= check(zero_rt_step_discard(step), error);
     Pair pair = interleave(
         options.rounds, [] {},
         [&](int) {
           double rate = 1e-3;
           begin();
-          ok &= check(calls.gradient_ready(step, 0, nullptr), error) &&
-                check(calls.apply(step, &rate, 1, nullptr), error);
+          ok &= check(zero_rt_step_gradient_ready(step, 0, nullptr), error) &&
+                check(zero_rt_step_apply(step, &rate, 1, nullptr), error);
         },
         [&] { passes.run(gradient); });
     Row row;

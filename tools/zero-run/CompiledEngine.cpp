@@ -8,12 +8,11 @@
 #include "tools/zero-run/Arrivals.h"
 #include "tools/zero-run/Floats.h"
 #include "tools/zero-run/LibraryCache.h"
-#include "zero_rt/library.h"
+#include "zero_rt/step.h"
 
 #include "llvm/ADT/MapVector.h"
 
 #include <algorithm>
-#include <dlfcn.h>
 #include <numeric>
 #include <random>
 #include <thread>
@@ -50,7 +49,6 @@ public:
   std::optional<zero_rt_counters> getCounters(int64_t rank) override;
 
 private:
-  LogicalResult load(StringRef path, std::string &message);
   /// Runs |work| on a thread per rank; false results leave a message.
   bool onEveryRank(llvm::function_ref<bool(int64_t, Rank &)> work);
   /// Whether |status| is ok; keeps the message if not.
@@ -63,15 +61,8 @@ private:
   bool deliverInterleaved(Rank &rank, const RankInputs &inputs,
                           std::vector<Arrival> &order);
   std::string joinMessages();
-  const zero_rt_calls &calls(const Rank &rank) {
-    return **reinterpret_cast<const zero_rt_calls *const *>(rank.step);
-  }
 
-  MLIRContext *context = nullptr; // for diagnostics
-  void *library = nullptr;
-  using CreateFn = zero_rt_status (*)(zero_rt_runtime *, const void *,
-                                      zero_rt_step **);
-  CreateFn create = nullptr;
+  MLIRContext *context = nullptr;      // for diagnostics
   std::vector<zero_rt_group *> groups; // one, or that of each rank
   std::vector<Rank> ranks;
   std::vector<ParameterInfo> parameters;
@@ -117,20 +108,6 @@ std::string CompiledEngine::joinMessages() {
 // Loading
 //===----------------------------------------------------------------------===//
 
-/// Whatever the step's name is.
-static constexpr const char *kName = "step";
-
-LogicalResult CompiledEngine::load(StringRef path, std::string &message) {
-  library = dlopen(path.str().c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library)
-    create = reinterpret_cast<CreateFn>(
-        dlsym(library, (std::string(kName) + "_create").c_str()));
-  if (create)
-    return success();
-  message = std::string("cannot load the compiled step: ") + dlerror();
-  return failure();
-}
-
 LogicalResult CompiledEngine::open(ModuleOp scheduled, int64_t numRanks,
                                    ArrayRef<ParameterInfo> all,
                                    const CompiledOptions &options,
@@ -138,17 +115,23 @@ LogicalResult CompiledEngine::open(ModuleOp scheduled, int64_t numRanks,
   context = scheduled.getContext();
   isOnGpu = !options.gpus.empty();
   CompileOptions compileOptions;
-  compileOptions.name = kName;
+  compileOptions.name = "step"; // the step may have a name that no file has
   compileOptions.target.cpu = options.cpu;
   if (isOnGpu)
     compileOptions.cuda.emplace();
-  LibraryCache own; // once a library is loaded, its file may go
+  LibraryCache own; // once a library is open, its file may go
   std::string path =
       options.libraries
           ? options.libraries->find(scheduled, compileOptions, message)
           : own.add(scheduled, compileOptions, message);
-  if (path.empty() || failed(load(path, message)))
+  const zero_rt_library *library = nullptr;
+  if (path.empty())
     return failure();
+  if (zero_rt_open(path.c_str(), &library) != ZERO_RT_OK) {
+    message =
+        std::string("cannot open the compiled step: ") + zero_rt_message();
+    return failure();
+  }
   parameters.assign(all.begin(), all.end());
   ranks.resize(numRanks);
   arrivals = options.arrivals;
@@ -177,7 +160,8 @@ LogicalResult CompiledEngine::open(ModuleOp scheduled, int64_t numRanks,
       mine.ordinal = options.gpus[size_t(r) % options.gpus.size()];
     return check(rank, zero_rt_create(groups[hasOwn ? r : 0], r, &mine,
                                       &rank.runtime)) &&
-           check(rank, create(rank.runtime, nullptr, &rank.step));
+           check(rank, zero_rt_step_create(rank.runtime, library, nullptr,
+                                           &rank.step));
   });
   message = joinMessages();
   return success(ok);
@@ -187,15 +171,13 @@ CompiledEngine::~CompiledEngine() {
   onEveryRank([&](int64_t, Rank &rank) {
     releaseLent(rank);
     if (rank.step)
-      calls(rank).step_destroy(rank.step);
+      zero_rt_step_destroy(rank.step);
     if (rank.runtime)
       zero_rt_destroy(rank.runtime);
     return true;
   });
   for (zero_rt_group *group : groups)
     zero_rt_group_destroy(group);
-  if (library)
-    dlclose(library);
 }
 
 //===----------------------------------------------------------------------===//
@@ -212,9 +194,9 @@ LogicalResult CompiledEngine::bind(const ParameterInfo &parameter,
     Bytes bytes = pack(part, parameter.storageType);
     zero_rt_tensor tensor =
         makeTensor(bytes, parameter.storageType, part.size());
-    return check(rank, calls(rank).find_parameter(
+    return check(rank, zero_rt_step_find_parameter(
                            rank.step, parameter.name.c_str(), &id)) &&
-           check(rank, calls(rank).bind_parameter(rank.step, id, &tensor));
+           check(rank, zero_rt_step_bind_parameter(rank.step, id, &tensor));
   });
   for (auto [r, rank] : llvm::enumerate(ranks)) {
     rank.copiedByBinding = 0;
@@ -229,23 +211,22 @@ LogicalResult CompiledEngine::bind(const ParameterInfo &parameter,
 
 bool CompiledEngine::deliverInOrder(Rank &rank, const RankInputs &inputs,
                                     std::vector<Arrival> &order) {
-  const zero_rt_calls &table = calls(rank);
   auto next = order.begin();
   int64_t numBackwards = inputs.backwards.size();
   for (int64_t k = 0; k < numBackwards; ++k) {
     int32_t hint =
         inputs.begunAsLast.count(k) ? ZERO_RT_HINT_LAST : ZERO_RT_HINT_UNKNOWN;
-    if (!check(rank, table.begin_backward(rank.step, hint)))
+    if (!check(rank, zero_rt_step_begin_backward(rank.step, hint)))
       return false;
     for (; next != order.end() && next->backward == k; ++next) {
       zero_rt_timepoint release = 0;
-      if (!check(rank, table.gradient(rank.step, next->parameter, &next->tensor,
-                                      nullptr, &release)))
+      if (!check(rank, zero_rt_step_gradient(rank.step, next->parameter,
+                                             &next->tensor, nullptr, &release)))
         return false;
     }
     // The last one may be left to apply.
     if ((k + 1 < numBackwards || inputs.closesLast) &&
-        !check(rank, table.accumulate(rank.step)))
+        !check(rank, zero_rt_step_accumulate(rank.step)))
       return false;
   }
   return true;
@@ -253,27 +234,26 @@ bool CompiledEngine::deliverInOrder(Rank &rank, const RankInputs &inputs,
 
 bool CompiledEngine::deliverInterleaved(Rank &rank, const RankInputs &inputs,
                                         std::vector<Arrival> &order) {
-  const zero_rt_calls &table = calls(rank);
   int64_t numBackwards = inputs.backwards.size();
   std::vector<int64_t> left(numBackwards, 0);
   for (const Arrival &arrival : order)
     ++left[arrival.backward];
   for (int64_t k = 0; k < numBackwards; ++k)
-    if (left[k] == 0 && !check(rank, table.end_backward(rank.step, k)))
+    if (left[k] == 0 && !check(rank, zero_rt_step_end_backward(rank.step, k)))
       return false;
   for (Arrival &arrival : order) {
     // With a release, so that nothing is copied.
     zero_rt_timepoint release = 0;
-    if (!check(rank,
-               table.gradient_of(rank.step, arrival.backward, arrival.parameter,
-                                 &arrival.tensor, nullptr, &release)))
+    if (!check(rank, zero_rt_step_gradient_of(
+                         rank.step, arrival.backward, arrival.parameter,
+                         &arrival.tensor, nullptr, &release)))
       return false;
     if (--left[arrival.backward] == 0 &&
-        !check(rank, table.end_backward(rank.step, arrival.backward)))
+        !check(rank, zero_rt_step_end_backward(rank.step, arrival.backward)))
       return false;
   }
   return numBackwards == 0 || !inputs.closesLast ||
-         check(rank, table.accumulate(rank.step));
+         check(rank, zero_rt_step_accumulate(rank.step));
 }
 
 /// Copies gradients to where kernels can read them.
@@ -309,15 +289,15 @@ bool CompiledEngine::deliver(Rank &rank, const RankInputs &inputs) {
                          ? deliverInterleaved(rank, inputs, order)
                          : deliverInOrder(rank, inputs, order);
   return isDelivered &&
-         check(rank, calls(rank).apply(rank.step, inputs.inputs.data(),
-                                       inputs.inputs.size(), nullptr));
+         check(rank, zero_rt_step_apply(rank.step, inputs.inputs.data(),
+                                        inputs.inputs.size(), nullptr));
 }
 
 double CompiledEngine::getLossScale() {
   double scale = 0;
   for (auto [r, rank] : llvm::enumerate(ranks)) {
     double own = 0;
-    if (calls(rank).loss_scale(rank.step, &own) != ZERO_RT_OK ||
+    if (zero_rt_step_loss_scale(rank.step, &own) != ZERO_RT_OK ||
         (r > 0 && own != scale))
       return 0;
     scale = own;
@@ -334,7 +314,7 @@ FailureOr<StepResult> CompiledEngine::apply(ArrayRef<RankInputs> inputs) {
       return false;
     results[r].struct_size = sizeof(zero_rt_results);
     // A refused step is an error with a outcome: here the outcome counts.
-    bool known = check(rank, calls(rank).results(rank.step, &results[r])) ||
+    bool known = check(rank, zero_rt_step_results(rank.step, &results[r])) ||
                  results[r].verdict != ZERO_RT_APPLIED;
     // All ranks say the same.
     if (r == 0 && (results[r].verdict == ZERO_RT_SKIPPED_NONFINITE ||
@@ -361,9 +341,9 @@ CompiledEngine::getParameter(int64_t r, const ParameterInfo &parameter) {
   int32_t id = -1;
   zero_rt_tensor view = {};
   view.struct_size = sizeof(view);
-  if (!check(rank, calls(rank).find_parameter(rank.step, parameter.name.c_str(),
-                                              &id)) ||
-      !check(rank, calls(rank).parameter(rank.step, id, &view)))
+  if (!check(rank, zero_rt_step_find_parameter(rank.step,
+                                               parameter.name.c_str(), &id)) ||
+      !check(rank, zero_rt_step_parameter(rank.step, id, &view)))
     return failure();
   Bytes bytes(view.elements * getWidth(parameter.storageType));
   if (!check(rank,
@@ -380,21 +360,21 @@ CompiledEngine::getState(StringRef role, const ParameterInfo &parameter) {
     int32_t id = -1;
     if (!parameter.holders[r])
       continue;
-    if (!check(rank, calls(rank).find_parameter(rank.step,
-                                                parameter.name.c_str(), &id)) ||
-        !check(rank, calls(rank).state_count(rank.step, &count)))
+    if (!check(rank, zero_rt_step_find_parameter(
+                         rank.step, parameter.name.c_str(), &id)) ||
+        !check(rank, zero_rt_step_state_count(rank.step, &count)))
       return failure();
     for (int64_t i = 0; i < count; ++i) {
       zero_rt_state_entry entry = {};
       entry.struct_size = sizeof(entry);
-      if (!check(rank, calls(rank).state_describe(rank.step, i, &entry)))
+      if (!check(rank, zero_rt_step_state_describe(rank.step, i, &entry)))
         return failure();
       if (entry.parameter != id || role != entry.role)
         continue;
       Type type = getType(entry.dtype, parameter.storageType.getContext());
       Bytes bytes((entry.end - entry.begin) * getWidth(type));
-      if (!check(rank, calls(rank).state_read(rank.step, i, bytes.data(),
-                                              bytes.size())))
+      if (!check(rank, zero_rt_step_state_read(rank.step, i, bytes.data(),
+                                               bytes.size())))
         return failure();
       whole.resize(parameter.elements);
       std::vector<Number> part =
