@@ -6,11 +6,11 @@
 
 #include "StepRun.h"
 
+#include "zero_rt/step.h"
 #include "zero_rt/tcp.h"
 
 #include <csignal>
 #include <cstring>
-#include <dlfcn.h>
 #include <random>
 #include <thread>
 
@@ -23,42 +23,15 @@ static constexpr int kBackwards = 2;
 // Libraries
 //===----------------------------------------------------------------------===//
 
-StepLibrary::~StepLibrary() {
-  if (handle)
-    dlclose(handle);
-}
-
 std::string StepLibrary::open(const std::string &path) {
-  handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!handle)
-    return dlerror();
+  if (zero_rt_open(path.c_str(), &tables))
+    return zero_rt_message();
   size_t slash = path.rfind('/');
   std::string file = path.substr(slash == std::string::npos ? 0 : slash + 1);
   const size_t around = std::strlen("lib") + std::strlen(".so");
   if (file.size() <= around)
     return "its name is not libNAME.so";
   name = file.substr(std::strlen("lib"), file.size() - around);
-  create =
-      reinterpret_cast<CreateFn>(dlsym(handle, (name + "_create").c_str()));
-  if (!create)
-    return "it exports no " + name + "_create";
-
-  // A runtime is what its first word points to; this one asks for the tables.
-  static thread_local const zero_rt_library *seen = nullptr;
-  zero_rt_calls calls = {};
-  calls.struct_size = sizeof(calls);
-  calls.abi_version = ZERO_RT_ABI_VERSION;
-  calls.step_create = [](zero_rt_runtime *, const zero_rt_library *library,
-                         const void *, zero_rt_step **) {
-    seen = library;
-    return zero_rt_status(ZERO_RT_OK);
-  };
-  const zero_rt_calls *runtime = &calls;
-  zero_rt_step *none = nullptr;
-  if (create(reinterpret_cast<zero_rt_runtime *>(&runtime), nullptr, &none) ||
-      !seen)
-    return "it is of another version";
-  tables = seen;
   if (tables->num_stages || tables->num_activations)
     return "steps with pipeline stages are not checked";
   for (int64_t b = 0; b < tables->num_buckets; ++b)
@@ -129,9 +102,6 @@ public:
   bool read();
 
 private:
-  const zero_rt_calls &calls() const {
-    return **reinterpret_cast<const zero_rt_calls *const *>(step);
-  }
   bool check(zero_rt_status status) {
     if (status && state.error.empty())
       state.error = "rank " + std::to_string(rank) + ": " +
@@ -156,7 +126,7 @@ private:
 Rank::~Rank() {
   release();
   if (step)
-    check(calls().step_destroy(step));
+    check(zero_rt_step_destroy(step));
   if (runtime)
     check(zero_rt_destroy(runtime));
 }
@@ -171,7 +141,7 @@ bool Rank::create(zero_rt_group *group, const Place &place) {
   // Long enough for ranks that begin late, and shorter than a process may take.
   options.timeout_ms = 30'000;
   return check(zero_rt_create(group, rank, &options, &runtime)) &&
-         check(library.create(runtime, nullptr, &step));
+         check(zero_rt_step_create(runtime, library.tables, nullptr, &step));
 }
 
 bool Rank::upload(const std::vector<char> &data, int64_t dtype,
@@ -200,7 +170,7 @@ bool Rank::bind() {
     zero_rt_tensor tensor;
     if (!upload(draw(row.dtype, row.elements, uint64_t(p)), row.dtype,
                 row.elements, tensor) ||
-        !check(calls().bind_parameter(step, int32_t(p), &tensor)))
+        !check(zero_rt_step_bind_parameter(step, int32_t(p), &tensor)))
       return false;
   }
   return release();
@@ -214,7 +184,7 @@ bool Rank::apply(int number) {
     zero_rt_hint hint = number != 1                  ? ZERO_RT_HINT_UNKNOWN
                         : backward + 1 == kBackwards ? ZERO_RT_HINT_LAST
                                                      : ZERO_RT_HINT_MORE;
-    if (!check(calls().begin_backward(step, hint)))
+    if (!check(zero_rt_step_begin_backward(step, hint)))
       return false;
     for (int64_t p = tables.num_parameters - 1; p >= 0; --p) {
       const zero_rt_parameter_row &row = tables.parameters[p];
@@ -226,12 +196,12 @@ bool Rank::apply(int number) {
         zero_rt_timepoint released = 0;
         if (!upload(draw(row.gradient_dtype, row.elements, seed),
                     row.gradient_dtype, row.elements, tensor) ||
-            !check(calls().gradient(step, int32_t(p), &tensor, nullptr,
-                                    &released)))
+            !check(zero_rt_step_gradient(step, int32_t(p), &tensor, nullptr,
+                                         &released)))
           return false;
       }
     }
-    if (backward + 1 < kBackwards && !check(calls().accumulate(step)))
+    if (backward + 1 < kBackwards && !check(zero_rt_step_accumulate(step)))
       return false;
   }
   std::vector<double> inputs;
@@ -239,9 +209,9 @@ bool Rank::apply(int number) {
     inputs.push_back(tables.inputs[i].tokens ? 7 + rank : 1e-3 * (number + 1));
   zero_rt_results results = {};
   results.struct_size = sizeof(results);
-  if (!check(calls().apply(step, inputs.data(), int32_t(inputs.size()),
-                           nullptr)) ||
-      !check(calls().results(step, &results)))
+  if (!check(zero_rt_step_apply(step, inputs.data(), int32_t(inputs.size()),
+                                nullptr)) ||
+      !check(zero_rt_step_results(step, &results)))
     return false;
   // The outcome, the number of backward passes, and the values.
   std::vector<char> bytes;
@@ -259,12 +229,12 @@ bool Rank::apply(int number) {
 
 bool Rank::read() {
   int64_t count = 0;
-  if (!check(calls().state_count(step, &count)))
+  if (!check(zero_rt_step_state_count(step, &count)))
     return false;
   for (int64_t i = 0; i < count; ++i) {
     zero_rt_state_entry entry = {};
     entry.struct_size = sizeof(entry);
-    if (!check(calls().state_describe(step, i, &entry)))
+    if (!check(zero_rt_step_state_describe(step, i, &entry)))
       return false;
     std::string name = entry.role;
     if (entry.parameter >= 0)
@@ -275,7 +245,7 @@ bool Rank::read() {
     Piece &piece = state.pieces.emplace_back();
     piece.name = name;
     piece.bytes.resize(static_cast<size_t>(bytes));
-    if (!check(calls().state_read(step, i, piece.bytes.data(), bytes)))
+    if (!check(zero_rt_step_state_read(step, i, piece.bytes.data(), bytes)))
       return false;
   }
   return true;

@@ -14,24 +14,13 @@
 
 namespace zero::check {
 
-/// A step's library, loaded.
+/// A step's library, opened.
 struct StepLibrary {
-  StepLibrary() = default;
-  StepLibrary(const StepLibrary &) = delete;
-  StepLibrary &operator=(const StepLibrary &) = delete;
-  ~StepLibrary();
-
-  /// Loads |path|, .../libNAME.so; empty on success.
+  /// Opens |path|, .../libNAME.so; empty on success.
   std::string open(const std::string &path);
 
   std::string name;
-  using CreateFn = zero_rt_status (*)(zero_rt_runtime *, const void *,
-                                      zero_rt_step **);
-  CreateFn create = nullptr;
   const zero_rt_library *tables = nullptr;
-
-private:
-  void *handle = nullptr;
 };
 
 /// A result, or an interval of state.

@@ -16,29 +16,6 @@ using namespace mlir;
 using namespace zero;
 using namespace zero::test;
 
-/// What NAME_create hands to a runtime.
-static const zero_rt_library *handedOver = nullptr;
-
-static const zero_rt_library *getLibrary(StepLibrary &library) {
-  struct {
-    const zero_rt_calls *calls;
-  } runtime;
-  zero_rt_calls table = {};
-  table.abi_version = ZERO_RT_ABI_VERSION;
-  table.step_create = [](zero_rt_runtime *, const zero_rt_library *library,
-                         const void *, zero_rt_step **) {
-    handedOver = library;
-    return zero_rt_status(ZERO_RT_OK);
-  };
-  runtime.calls = &table;
-  auto create =
-      library.get<zero_rt_status (*)(void *, const void *, zero_rt_step **)>(
-          "create");
-  zero_rt_step *step = nullptr;
-  EXPECT_EQ(create(&runtime, nullptr, &step), ZERO_RT_OK);
-  return handedOver;
-}
-
 TEST(Cuda, ALibraryHasACudaKernelForEachOfItsOwn) {
   if (!canRun())
     GTEST_SKIP() << "this machine cannot run x86-64-v3";
@@ -48,9 +25,8 @@ TEST(Cuda, ALibraryHasACudaKernelForEachOfItsOwn) {
   options.mesh = "dp=2";
   options.stage = 1;
   ASSERT_EQ(library.open(options), "");
-  const zero_rt_library *compiled = getLibrary(library);
-  ASSERT_NE(compiled, nullptr);
-  const zero_rt_cuda_code *code = compiled->cuda;
+  const zero_rt_library &compiled = library.getLibrary();
+  const zero_rt_cuda_code *code = compiled.cuda;
   ASSERT_NE(code, nullptr);
   EXPECT_EQ(code->num_cubins, 0);
   std::string ptx = code->ptx;
@@ -70,12 +46,12 @@ TEST(Cuda, ALibraryHasACudaKernelForEachOfItsOwn) {
     int64_t perBlock = kernel.getSums() ? ZERO_RT_CUDA_THREADS / 8 : 1;
     expectEntry(code->kernels[i++], perBlock, getCudaName(kernel.getSymName()));
   }
-  EXPECT_EQ(i, compiled->num_kernels);
+  EXPECT_EQ(i, compiled.num_kernels);
   i = 0;
   for (auto scalars : program.getOps<zrt::ScalarsOp>())
     expectEntry(code->scalar_programs[i++], 0,
                 getCudaName(scalars.getSymName()));
-  EXPECT_EQ(i, compiled->num_scalar_programs);
+  EXPECT_EQ(i, compiled.num_scalar_programs);
   expectEntry(code->give_slots, 0, "zero$give_slots");
 }
 
@@ -86,8 +62,7 @@ TEST(Cuda, ALibraryForACpuHasNone) {
   LowerOptions options;
   options.mesh = "dp=2";
   ASSERT_EQ(library.open(options), "");
-  ASSERT_NE(getLibrary(library), nullptr);
-  EXPECT_EQ(getLibrary(library)->cuda, nullptr);
+  EXPECT_EQ(library.getLibrary().cuda, nullptr);
 }
 
 // Symbols may have any name; no two have the same in PTX.

@@ -8,6 +8,7 @@
 
 #include "../runtime/ThreadTransport.h"
 #include "FakeNccl.h"
+#include "zero_rt/step.h"
 
 #include <cstring>
 #include <thread>
@@ -123,9 +124,7 @@ GpuRank::~GpuRank() {
 }
 
 zero_rt_status GpuRank::create() {
-  auto create = library.get<zero_rt_status (*)(zero_rt_runtime *, const void *,
-                                               zero_rt_step **)>("create");
-  return create(runtime, nullptr, &step);
+  return zero_rt_step_create(runtime, &library.getLibrary(), nullptr, &step);
 }
 
 void GpuRank::check(zero_rt_status status) {

@@ -1,4 +1,4 @@
-//===- StepLibrary.cpp - A compiled step, loaded --------------------------===//
+//===- StepLibrary.cpp - A compiled step, opened --------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -8,6 +8,7 @@
 
 #include "codegen/kernels/Lower.h"
 #include "tools/driver/Driver.h"
+#include "zero_rt/step.h"
 
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
@@ -15,7 +16,6 @@
 #include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/MemoryBuffer.h"
 
-#include <dlfcn.h>
 #include <map>
 
 using namespace mlir;
@@ -23,11 +23,6 @@ using namespace zero;
 using namespace zero::test;
 
 bool zero::test::canRun() { return !resolveCpuName("native").empty(); }
-
-StepLibrary::~StepLibrary() {
-  if (library)
-    dlclose(library);
-}
 
 std::string StepLibrary::open(const LowerOptions &options,
                               llvm::function_ref<void(ModuleOp)> edit) {
@@ -80,18 +75,16 @@ std::string StepLibrary::open(const LowerOptions &options,
   SmallString<128> path;
   if (llvm::sys::fs::createTemporaryFile("trace", "so", path))
     return "cannot create a temporary file";
-  // Once it is loaded, the file may go.
+  // Once it is open, the file may go.
   llvm::FileRemover remover(path);
   std::string message = writeOnce(path);
   if (!message.empty())
     return message;
-  library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  return library ? "" : dlerror();
+  return zero_rt_open(path.c_str(), &library) ? zero_rt_message() : "";
 }
 
 std::string StepLibrary::writeOnce(StringRef path) {
-  // By what is compiled, and how. Each test loads a file of its own, so that
-  // globals begin anew.
+  // By what is compiled, and how.
   static std::map<std::string, std::string> libraries;
   std::string key = isForCuda ? "cuda\n" : "\n";
   llvm::raw_string_ostream(key) << *module;
@@ -115,8 +108,4 @@ std::string StepLibrary::writeOnce(StringRef path) {
     return "cannot read the library";
   libraries[key] = (*file)->getBuffer().str();
   return "";
-}
-
-void *StepLibrary::find(const std::string &call) {
-  return dlsym(library, ("train_" + call).c_str());
 }

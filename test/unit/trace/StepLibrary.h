@@ -1,4 +1,4 @@
-//===- StepLibrary.h - A compiled step, loaded ------------------*- C++ -*-===//
+//===- StepLibrary.h - A compiled step, opened ------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -24,7 +24,7 @@ namespace zero::test {
 bool canRun();
 
 /// examples/quickstart.mlir on two ranks, @fc1.weight in two pieces: lowered,
-/// compiled and loaded.
+/// compiled and opened.
 class StepLibrary {
 public:
   /// |edit| may change the scheduled step before it is compiled. Empty on
@@ -32,14 +32,9 @@ public:
   std::string open(
       const LowerOptions &options,
       llvm::function_ref<void(mlir::ModuleOp)> edit = [](mlir::ModuleOp) {});
-  ~StepLibrary();
 
   mlir::ModuleOp getModule() { return *module; }
-
-  /// The exported function behind |call| of the table, as |Function|.
-  template <typename Function> Function get(const std::string &call) {
-    return reinterpret_cast<Function>(find(call));
-  }
+  const zero_rt_library &getLibrary() { return *library; }
 
   /// Whether parameters and gradients are f32 instead of bf16.
   bool isF32 = false;
@@ -53,14 +48,13 @@ public:
   bool isForCuda = false;
 
 private:
-  void *find(const std::string &call);
   /// Writes the compiled module to |path|; what was compiled before is written
   /// again. Empty on success.
   std::string writeOnce(llvm::StringRef path);
 
   std::unique_ptr<mlir::MLIRContext> context;
   mlir::OwningOpRef<mlir::ModuleOp> module;
-  void *library = nullptr;
+  const zero_rt_library *library = nullptr;
 };
 
 } // namespace zero::test

@@ -13,6 +13,7 @@
 #include "Recorder.h"
 #include "StepLibrary.h"
 #include "Walker.h"
+#include "zero_rt/step.h"
 
 #include "mlir/IR/IRMapping.h"
 
@@ -111,7 +112,7 @@ const std::vector<std::string> kWithoutOptional = {"fc1.weight", "fc1.weight",
 } // namespace
 
 namespace {
-/// The user of one rank, who knows only what the library exports.
+/// The user of one rank, who makes calls of step.h only.
 class User {
 public:
   User(StepLibrary &library, std::string &error)
@@ -120,9 +121,7 @@ public:
   bool create(zero_rt_runtime *runtime);
   void act(const Action &action);
   void arrive(const std::string &parameter);
-  void destroy() {
-    check(library.get<decltype(zero_rt_calls::step_destroy)>("destroy")(step));
-  }
+  void destroy() { check(zero_rt_step_destroy(step)); }
   bool check(zero_rt_status status) {
     if (status && error.empty())
       error = zero_rt_message();
@@ -138,48 +137,45 @@ private:
 };
 } // namespace
 
-#define EXPORTED(CALL) library.get<decltype(zero_rt_calls::CALL)>(#CALL)
-
 bool User::create(zero_rt_runtime *runtime) {
-  auto create = library.get<zero_rt_status (*)(zero_rt_runtime *, const void *,
-                                               zero_rt_step **)>("create");
-  return check(create(runtime, nullptr, &step));
+  return check(
+      zero_rt_step_create(runtime, &library.getLibrary(), nullptr, &step));
 }
 
 void User::act(const Action &action) {
   double rate = 1e-3;
   switch (action.event) {
   case zrt::Event::begin:
-    check(EXPORTED(begin_backward)(step, ZERO_RT_HINT_UNKNOWN));
+    check(zero_rt_step_begin_backward(step, ZERO_RT_HINT_UNKNOWN));
     return;
   case zrt::Event::begin_last:
-    check(EXPORTED(begin_backward)(step, ZERO_RT_HINT_LAST));
+    check(zero_rt_step_begin_backward(step, ZERO_RT_HINT_LAST));
     return;
   case zrt::Event::arrive:
     arrive(action.parameter);
     return;
   case zrt::Event::accumulate:
-    check(EXPORTED(accumulate)(step));
+    check(zero_rt_step_accumulate(step));
     return;
   case zrt::Event::apply:
-    check(EXPORTED(apply)(step, &rate, 1, nullptr));
+    check(zero_rt_step_apply(step, &rate, 1, nullptr));
     return;
   case zrt::Event::discard:
-    check(EXPORTED(discard)(step));
+    check(zero_rt_step_discard(step));
     return;
   }
 }
 
 void User::arrive(const std::string &parameter) {
   int32_t id = -1;
-  check(EXPORTED(find_parameter)(step, parameter.c_str(), &id));
+  check(zero_rt_step_find_parameter(step, parameter.c_str(), &id));
   int64_t elements = kElements.at(parameter);
   gradients.emplace_back(elements, 0x3f80); // 1 in bf16
   zero_rt_tensor tensor = {
       sizeof(tensor), ZERO_RT_BF16,           ZERO_RT_SPACE_DEVICE, 0,
       elements,       gradients.back().data()};
   zero_rt_timepoint release = 0;
-  check(EXPORTED(gradient)(step, id, &tensor, nullptr, &release));
+  check(zero_rt_step_gradient(step, id, &tensor, nullptr, &release));
 }
 
 void TraceTest::runRank(zero_rt_group *group, int rank, const Script &script,
