@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A step with gradients in f16 and a dynamic loss scale. Before each backward pass the
-// caller asks for the scale (train_loss_scale) and multiplies its loss by it. A step
-// in which some gradient is not finite is skipped on all ranks, and the scale halves.
+// caller asks for the scale (zero_rt_step_loss_scale) and multiplies its loss by it. A
+// step in which some gradient is not finite is skipped on all ranks, and the scale halves.
 //
 // The rule is that of PyTorch's GradScaler; examples/loss_scales/ has others.
 //

@@ -3,9 +3,9 @@
 |* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 |*
 |* build/bin/zero-compile examples/pipeline.mlir -o out --stage=1
-|* cc examples/pipeline.c -Iout -Iruntime/include -Lout -ltrain \
-|*    -Lbuild/lib -lzero_rt -lpthread -lm -o out/pipeline
-|* LD_LIBRARY_PATH=out:build/lib out/pipeline 1f1b
+|* cc examples/pipeline.c -Iout -Iruntime/include -Lbuild/lib -lzero_rt \
+|*    -lpthread -lm -o out/pipeline
+|* LD_LIBRARY_PATH=build/lib out/pipeline out/libtrain.so 1f1b
 |*
 |* The model is linear and its numbers are small and whole, so every sum is
 |* exact in any order. An embedding picks rows, a block maps them, a head takes
@@ -153,6 +153,7 @@ static void order_random(Event *events, unsigned seed) {
 /*===- A rank -------------------------------------------------------------===*/
 
 static zero_rt_group *group;
+static const zero_rt_library *library;
 static const char *schedule;
 static Model initial, expected; /* before the step, and after it */
 static double expected_norm;
@@ -170,14 +171,14 @@ static void send_rows(zero_rt_step *step, int32_t id, int m, Rows rows,
                       int count) {
   int64_t shape[] = {count, WIDTH};
   zero_rt_tensor tensor = tensor_of(rows, (int64_t)count * WIDTH);
-  CHECK(train_send(step, id, m, &tensor, shape, NULL));
+  CHECK(zero_rt_step_send(step, id, m, &tensor, shape, NULL));
 }
 
 static int receive_rows(zero_rt_step *step, int32_t id, int m, Rows rows) {
   int64_t shape[2];
-  CHECK(train_receive_shape(step, id, m, shape));
+  CHECK(zero_rt_step_receive_shape(step, id, m, shape));
   zero_rt_tensor tensor = tensor_of(rows, shape[0] * WIDTH);
-  CHECK(train_receive(step, id, m, &tensor, NULL));
+  CHECK(zero_rt_step_receive(step, id, m, &tensor, NULL));
   return (int)shape[0];
 }
 
@@ -249,17 +250,17 @@ static void backward(Rank *rank, int m) {
     receive_rows(rank->step, TRAIN_ACTIVATION_EMBEDDED, m, d_out);
     backward_embedding(&gradient, rank->copy, m, d_out);
   }
-  CHECK(train_begin_backward(rank->step, ZERO_RT_HINT_UNKNOWN));
+  CHECK(zero_rt_step_begin_backward(rank->step, ZERO_RT_HINT_UNKNOWN));
   for (int32_t id = 0; id < TRAIN_NUM_PARAMETERS; ++id) {
     if (stage_of(id) != rank->stage)
       continue;
     float *data;
     int64_t elements = find(&gradient, id, &data);
     zero_rt_tensor tensor = tensor_of(data, elements);
-    CHECK(train_gradient(rank->step, id, &tensor, NULL, NULL));
+    CHECK(zero_rt_step_gradient(rank->step, id, &tensor, NULL, NULL));
   }
   if (++rank->backwards < MICRO_BATCHES)
-    CHECK(train_accumulate(rank->step));
+    CHECK(zero_rt_step_accumulate(rank->step));
 }
 
 /* Ends the program unless the step did what the loop did. SGD rounds the rate
@@ -273,7 +274,7 @@ static void compare(const Rank *rank, double norm) {
     if (stage_of(id) != rank->stage)
       continue;
     zero_rt_tensor view = {.struct_size = sizeof(view)};
-    CHECK(train_parameter(rank->step, id, &view));
+    CHECK(zero_rt_step_parameter(rank->step, id, &view));
     float *before, *after;
     find(&initial, id, &before);
     int64_t elements = find(&expected, id, &after);
@@ -299,14 +300,14 @@ static void *run_rank(void *argument) {
   rank->parameters = initial;
   zero_rt_runtime *runtime;
   CHECK(zero_rt_create(group, number, NULL, &runtime));
-  CHECK(train_create(runtime, NULL, &rank->step));
+  CHECK(zero_rt_step_create(runtime, library, NULL, &rank->step));
   for (int32_t id = 0; id < TRAIN_NUM_PARAMETERS; ++id) {
     if (stage_of(id) != rank->stage)
       continue;
     float *data;
     int64_t elements = find(&rank->parameters, id, &data);
     zero_rt_tensor tensor = tensor_of(data, elements);
-    CHECK(train_bind_parameter(rank->step, id, &tensor));
+    CHECK(zero_rt_step_bind_parameter(rank->step, id, &tensor));
   }
 
   Event events[2 * MICRO_BATCHES];
@@ -320,9 +321,9 @@ static void *run_rank(void *argument) {
     (events[n].is_backward ? backward : forward)(rank, events[n].micro_batch);
 
   const double learning_rate = 1;
-  CHECK(train_apply(rank->step, &learning_rate, 1, NULL));
+  CHECK(zero_rt_step_apply(rank->step, &learning_rate, 1, NULL));
   zero_rt_results results = {.struct_size = sizeof(results)};
-  CHECK(train_results(rank->step, &results));
+  CHECK(zero_rt_step_results(rank->step, &results));
   compare(rank, results.values[TRAIN_RESULT_NORM]);
   zero_rt_counters counters = {.struct_size = sizeof(counters)};
   CHECK(zero_rt_read_counters(runtime, &counters));
@@ -331,7 +332,7 @@ static void *run_rank(void *argument) {
          number, rank->stage, (long long)counters.activations_sent,
          (long long)counters.activation_headers_sent,
          (long long)counters.scalar_all_reduces);
-  CHECK(train_destroy(rank->step));
+  CHECK(zero_rt_step_destroy(rank->step));
   CHECK(zero_rt_destroy(runtime));
   free(rank);
   return NULL;
@@ -363,7 +364,8 @@ static void run_loop(void) {
 }
 
 int main(int argc, char **argv) {
-  schedule = argc > 1 ? argv[1] : "1f1b";
+  CHECK(train_open(argc > 1 ? argv[1] : "out/libtrain.so", &library));
+  schedule = argc > 2 ? argv[2] : "1f1b";
   initialize(&initial);
   run_loop();
   pthread_t threads[TRAIN_RANKS];

@@ -3,9 +3,9 @@
 |* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 |*
 |* build/bin/zero-compile examples/quickstart.mlir -o out --mesh=dp=2
-|* cc examples/two_steps.c -Iout -Iruntime/include -Lout -ltrain \
-|*    -Lbuild/lib -lzero_rt -lpthread -o out/two_steps
-|* LD_LIBRARY_PATH=out:build/lib out/two_steps
+|* cc examples/two_steps.c -Iout -Iruntime/include -Lbuild/lib -lzero_rt \
+|*    -lpthread -o out/two_steps
+|* LD_LIBRARY_PATH=build/lib out/two_steps
 |*
 |* The ranks are threads. With -DWITH_TCP they are processes that you, torchrun,
 |* srun or mpiexec has started, with the same result:
@@ -35,8 +35,9 @@
 
 _Static_assert(TRAIN_RANKS == 2, "compile the step with --mesh=dp=2");
 
-enum { RANKS = TRAIN_RANKS, STEPS = 2, BACKWARDS = 2 };
+enum { STEPS = 2, BACKWARDS = 2 };
 
+static const char *path; /* of the library */
 static zero_rt_group *group;
 static int gpu; /* which one, of those of this machine */
 
@@ -57,7 +58,7 @@ static void run_backward(zero_rt_runtime *runtime, zero_rt_step *step, int rank,
                          zero_rt_hint hint) {
   static const int64_t elements[] = {64 * 48, 64, 10 * 64, 10};
   static const uint16_t one_or_two[] = {0x3f80, 0x4000};
-  CHECK(train_begin_backward(step, hint));
+  CHECK(zero_rt_step_begin_backward(step, hint));
   for (int32_t id = TRAIN_NUM_PARAMETERS - 1; id >= 0; --id) {
     static _Thread_local uint16_t values[64 * 48];
     const int64_t bytes = elements[id] * (int64_t)sizeof(values[0]);
@@ -69,13 +70,14 @@ static void run_backward(zero_rt_runtime *runtime, zero_rt_step *step, int rank,
     zero_rt_tensor gradient = {sizeof(gradient),     ZERO_RT_BF16,
                                ZERO_RT_SPACE_DEVICE, 0,
                                elements[id],         data};
-    CHECK(train_gradient(step, id, &gradient, NULL, NULL));
+    CHECK(zero_rt_step_gradient(step, id, &gradient, NULL, NULL));
     CHECK(zero_rt_release(runtime, data)); /* the gradient has been taken */
   }
 }
 
 static void *run_rank(void *argument) {
   int rank = (int)(intptr_t)argument;
+  const zero_rt_library *library;
   zero_rt_runtime *runtime;
   zero_rt_step *step;
   zero_rt_options options = {.struct_size = sizeof(options)};
@@ -84,36 +86,36 @@ static void *run_rank(void *argument) {
 #endif
   options.ordinal = gpu;
   CHECK(zero_rt_create(group, rank, &options, &runtime));
-  CHECK(train_create(runtime, NULL, &step));
+  CHECK(train_open(path, &library));
+  CHECK(zero_rt_step_create(runtime, library, NULL, &step));
   for (int k = 0; k < STEPS; ++k) {
     for (int b = 0; b < BACKWARDS; ++b) {
-      /* In the last one gradients are reduced while others are still to come.
-       */
-      int is_last = b + 1 == BACKWARDS;
+      if (b > 0)
+        CHECK(zero_rt_step_accumulate(step));
+      /* In the last one, reductions begin before all gradients have come. */
       run_backward(runtime, step, rank,
-                   is_last ? ZERO_RT_HINT_LAST : ZERO_RT_HINT_MORE);
-      if (!is_last)
-        CHECK(train_accumulate(step));
+                   b + 1 == BACKWARDS ? ZERO_RT_HINT_LAST : ZERO_RT_HINT_MORE);
     }
     const double learning_rate = 0.5;
-    CHECK(train_apply(step, &learning_rate, 1, NULL));
+    CHECK(zero_rt_step_apply(step, &learning_rate, 1, NULL));
     zero_rt_results results = {.struct_size = sizeof(results)};
-    CHECK(train_results(step, &results));
+    CHECK(zero_rt_step_results(step, &results));
     if (rank == 0)
       printf("step %d: norm %.6f\n", k, results.values[TRAIN_RESULT_NORM]);
   }
   zero_rt_tensor view = {.struct_size = sizeof(view)};
-  CHECK(train_parameter(step, TRAIN_PARAMETER_FC2_BIAS, &view));
+  CHECK(zero_rt_step_parameter(step, TRAIN_PARAMETER_FC2_BIAS, &view));
   uint16_t bias = 0;
   CHECK(zero_rt_copy(runtime, &bias, view.data, sizeof(bias)));
   printf("rank %d: fc2.bias[0] = 0x%04x\n", rank, bias);
-  CHECK(train_destroy(step));
+  CHECK(zero_rt_step_destroy(step));
   CHECK(zero_rt_destroy(runtime));
   return NULL;
 }
 
-#if defined(WITH_MPI)
 int main(int argc, char **argv) {
+  path = argc > 1 ? argv[1] : "out/libtrain.so";
+#if defined(WITH_MPI)
   int rank;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -125,28 +127,22 @@ int main(int argc, char **argv) {
   run_rank((void *)(intptr_t)rank);
   CHECK(zero_rt_group_destroy(group));
   MPI_Finalize();
-  return 0;
-}
 #elif defined(WITH_TCP)
-int main(void) {
   zero_rt_tcp_options options = {.struct_size = sizeof(options)};
   CHECK(zero_rt_tcp_environment(&options));
   gpu = options.local_rank;
   CHECK(zero_rt_tcp_group_create(&options, &group));
   run_rank((void *)(intptr_t)options.rank);
   CHECK(zero_rt_group_destroy(group));
-  return 0;
-}
 #else
-int main(void) {
-  pthread_t threads[RANKS];
-  CHECK(zero_rt_local_group_create(RANKS, &group));
-  for (intptr_t r = 0; r < RANKS; ++r)
+  pthread_t threads[TRAIN_RANKS];
+  CHECK(zero_rt_local_group_create(TRAIN_RANKS, &group));
+  for (intptr_t r = 0; r < TRAIN_RANKS; ++r)
     if (pthread_create(&threads[r], NULL, run_rank, (void *)r))
       return 1;
-  for (int r = 0; r < RANKS; ++r)
+  for (int r = 0; r < TRAIN_RANKS; ++r)
     pthread_join(threads[r], NULL);
   CHECK(zero_rt_group_destroy(group));
+#endif
   return 0;
 }
-#endif

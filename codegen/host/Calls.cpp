@@ -1,4 +1,4 @@
-//===- Calls.cpp - The calls of calls.def as LLVM functions ---------------===//
+//===- Calls.cpp - The calls of handlers as LLVM functions ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,17 +14,6 @@
 
 using namespace mlir;
 using namespace zero;
-
-ArrayRef<CallInfo> zero::getCalls() {
-  static const CallInfo calls[] = {
-#define ZERO_RT_STEP_CALL(NAME, ARGUMENTS)                                     \
-  {Call::NAME, #NAME, #ARGUMENTS, true},
-#define ZERO_RT_PROGRAM_CALL(NAME, ARGUMENTS)                                  \
-  {Call::NAME, #NAME, #ARGUMENTS, false},
-#include "zero_rt/calls.def"
-  };
-  return calls;
-}
 
 namespace {
 /// The names of the program calls.
@@ -54,9 +43,9 @@ static_assert(areNamed(zrt::AllOps()),
 } // namespace
 
 Call zero::getProgramCall(StringRef name) {
-  for (const CallInfo &info : getCalls())
-    if (!info.isStepCall && info.name == name)
-      return info.call;
+  for (auto [i, call] : llvm::enumerate(kProgramCalls))
+    if (name == StringRef(call))
+      return static_cast<Call>(i);
   llvm_unreachable("each call of a handler has a row");
 }
 
@@ -83,11 +72,10 @@ LLVM::LLVMFunctionType functionType(MLIRContext *context,
 
 LLVM::LLVMFunctionType zero::getCallType(MLIRContext *context, Call call) {
   switch (call) {
-#define ZERO_RT_STEP_CALL(NAME, ARGUMENTS)                                     \
+#define ZERO_RT_PROGRAM_CALL(NAME, ARGUMENTS)                                  \
   case Call::NAME:                                                             \
     return functionType(context,                                               \
                         static_cast<decltype(zero_rt_calls::NAME)>(nullptr));
-#define ZERO_RT_PROGRAM_CALL(NAME, ARGUMENTS) ZERO_RT_STEP_CALL(NAME, ARGUMENTS)
 #include "zero_rt/calls.def"
   }
   llvm_unreachable("unknown call");
@@ -95,10 +83,9 @@ LLVM::LLVMFunctionType zero::getCallType(MLIRContext *context, Call call) {
 
 int64_t zero::getCallOffset(Call call) {
   switch (call) {
-#define ZERO_RT_STEP_CALL(NAME, ARGUMENTS)                                     \
+#define ZERO_RT_PROGRAM_CALL(NAME, ARGUMENTS)                                  \
   case Call::NAME:                                                             \
     return offsetof(zero_rt_calls, NAME);
-#define ZERO_RT_PROGRAM_CALL(NAME, ARGUMENTS) ZERO_RT_STEP_CALL(NAME, ARGUMENTS)
 #include "zero_rt/calls.def"
   }
   llvm_unreachable("unknown call");

@@ -1,4 +1,4 @@
-//===- Calls.h - The calls of calls.def as LLVM functions -------*- C++ -*-===//
+//===- Calls.h - The calls of handlers as LLVM functions --------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -11,24 +11,13 @@
 
 namespace zero {
 
-/// A row of the runtime's table of calls.
+/// A row of the runtime's table of calls that handlers call.
 enum class Call {
-#define ZERO_RT_STEP_CALL(NAME, ARGUMENTS) NAME,
 #define ZERO_RT_PROGRAM_CALL(NAME, ARGUMENTS) NAME,
 #include "zero_rt/calls.def"
 };
 
-/// The description of a call for generated code and headers.
-struct CallInfo {
-  Call call;
-  llvm::StringRef name;
-  llvm::StringRef arguments; // in C, with parentheses
-  bool isStepCall;           // NAME_<call> forwards to it
-};
-
-llvm::ArrayRef<CallInfo> getCalls();
-
-/// The call of |name|, a call of handlers.
+/// The call of |name|.
 Call getProgramCall(llvm::StringRef name);
 
 /// The LLVM type of |call|, derived from its C prototype.

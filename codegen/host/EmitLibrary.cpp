@@ -1,4 +1,5 @@
-//===- EmitLibrary.cpp - The zero_rt_library and the exported functions ---===//
+//===- EmitLibrary.cpp - The zero_rt_library and its symbol
+//----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -6,7 +7,6 @@
 
 #include "codegen/host/EmitLibrary.h"
 
-#include "codegen/host/Calls.h"
 #include "codegen/host/CudaTables.h"
 #include "codegen/host/EmitHandlers.h"
 #include "codegen/host/GlobalBuilder.h"
@@ -85,71 +85,6 @@ static SmallVector<Constant> getStageFields(const StageProgram &stage,
   return fields;
 }
 
-static Value constant32(OpBuilder &builder, Location loc, int32_t value) {
-  return builder.create<LLVM::ConstantOp>(loc, builder.getI32Type(), value);
-}
-
-/// Continues in a new block if |condition| is true, and returns |status|
-/// otherwise.
-static void returnUnless(OpBuilder &builder, Location loc,
-                         LLVM::LLVMFuncOp function, Value condition,
-                         int32_t status) {
-  Block *fail = function.addBlock();
-  Block *next = function.addBlock();
-  builder.create<LLVM::CondBrOp>(loc, condition, next, fail);
-  builder.setInsertionPointToEnd(fail);
-  builder.create<LLVM::ReturnOp>(loc, constant32(builder, loc, status));
-  builder.setInsertionPointToEnd(next);
-}
-
-/// Emits PREFIX_<call>(object, ...), which forwards to the table of |object|, a
-/// step or a runtime. PREFIX_create also passes |library|.
-static void emitForwarder(GlobalBuilder &globals, const CallInfo &info,
-                          StringRef prefix, StringRef librarySymbol) {
-  OpBuilder &builder = globals.getBuilder();
-  Location loc = globals.getLoc();
-  MLIRContext *context = builder.getContext();
-  Type pointer = LLVM::LLVMPointerType::get(context);
-  bool isCreate = info.call == Call::step_create;
-  LLVM::LLVMFunctionType type = getCallType(context, info.call);
-  LLVM::LLVMFunctionType exported = type;
-  if (isCreate)
-    exported = LLVM::LLVMFunctionType::get(type.getReturnType(),
-                                           {pointer, pointer, pointer});
-
-  StringRef name = info.name;
-  name.consume_front("step_");
-  OpBuilder::InsertionGuard guard(builder);
-  auto function = builder.create<LLVM::LLVMFuncOp>(
-      loc, (prefix + "_" + name).str(), exported);
-  builder.setInsertionPointToEnd(function.addEntryBlock(builder));
-  SmallVector<Value> arguments(function.getArguments());
-  Value null = builder.create<LLVM::ZeroOp>(loc, pointer);
-  returnUnless(builder, loc, function,
-               builder.create<LLVM::ICmpOp>(loc, LLVM::ICmpPredicate::ne,
-                                            arguments[0], null),
-               ZERO_RT_INVALID_ARGUMENT);
-  Value table = builder.create<LLVM::LoadOp>(loc, pointer, arguments[0]);
-  if (isCreate) {
-    // A table of another version has other offsets.
-    Value address = builder.create<LLVM::GEPOp>(
-        loc, pointer, builder.getI8Type(), table,
-        ArrayRef<LLVM::GEPArg>{offsetof(zero_rt_calls, abi_version)});
-    Value version =
-        builder.create<LLVM::LoadOp>(loc, builder.getI32Type(), address);
-    returnUnless(builder, loc, function,
-                 builder.create<LLVM::ICmpOp>(
-                     loc, LLVM::ICmpPredicate::eq, version,
-                     constant32(builder, loc, ZERO_RT_ABI_VERSION)),
-                 ZERO_RT_UNSUPPORTED);
-    Value library =
-        builder.create<LLVM::AddressOfOp>(loc, pointer, librarySymbol);
-    arguments.insert(arguments.begin() + 1, library);
-  }
-  Value status = emitTableCall(builder, loc, table, info.call, arguments);
-  builder.create<LLVM::ReturnOp>(loc, status);
-}
-
 /// Emits the symbol by which zero_rt_open finds |library|.
 static void emitLibraryPointer(GlobalBuilder &globals, StringRef library) {
   OpBuilder &builder = globals.getBuilder();
@@ -205,7 +140,4 @@ void zero::emitLibrary(ArrayRef<StageProgram> stages,
   globals.setPrefix("");
   globals.structure("library", first);
   emitLibraryPointer(globals, symbol);
-  for (const CallInfo &info : getCalls())
-    if (info.isStepCall)
-      emitForwarder(globals, info, options.prefix, symbol);
 }

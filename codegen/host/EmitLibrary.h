@@ -1,4 +1,4 @@
-//===- EmitLibrary.h - Tables, handlers and the C ABI as code ---*- C++ -*-===//
+//===- EmitLibrary.h - Tables, handlers and header of a step ---*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -15,8 +15,6 @@
 namespace zero {
 
 struct LibraryOptions {
-  /// The prefix of the exported functions.
-  std::string prefix;
   /// CPU features that the runtime must find, comma separated.
   std::string cpuFeatures;
   /// Null: the library runs on a CPU only.
@@ -24,9 +22,8 @@ struct LibraryOptions {
 };
 
 /// Appends to |target| the tables and one function per handler of each pipeline
-/// stage, the zero_rt_library, and the exported PREFIX_* functions. |target|
-/// already has a function for each kernel and scalar program, under its symbol
-/// name.
+/// stage, the zero_rt_library, and the exported pointer to it. |target| already
+/// has a function for each kernel and scalar program, under its symbol name.
 void emitLibrary(llvm::ArrayRef<StageProgram> stages,
                  const LibraryOptions &options, mlir::ModuleOp target);
 

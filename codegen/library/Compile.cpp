@@ -7,7 +7,6 @@
 #include "codegen/library/Compile.h"
 
 #include "codegen/cpu/EmitKernel.h"
-#include "codegen/host/Calls.h"
 #include "codegen/host/EmitLibrary.h"
 #include "codegen/kernels/EmitScalars.h"
 
@@ -64,10 +63,10 @@ FailureOr<CompiledStep> zero::compileStep(ModuleOp scheduled,
   FailureOr<std::vector<StageProgram>> stages = splitStages(*program, *tables);
   if (failed(stages))
     return failure();
-  emitLibrary(*stages,
-              {step.name, cpuFeatureList(options.target.cpu),
-               step.cuda ? &*step.cuda : nullptr},
-              *target);
+  emitLibrary(
+      *stages,
+      {cpuFeatureList(options.target.cpu), step.cuda ? &*step.cuda : nullptr},
+      *target);
 
   SmallVector<char> code;
   llvm::raw_svector_ostream os(code);
@@ -75,13 +74,6 @@ FailureOr<CompiledStep> zero::compileStep(ModuleOp scheduled,
     return failure();
   step.code.assign(code.begin(), code.end());
   step.header = emitHeader(*tables, step.name);
-  step.exportedSymbols.push_back(ZERO_RT_LIBRARY_SYMBOL);
-  for (const CallInfo &info : getCalls()) {
-    StringRef name = info.name;
-    name.consume_front("step_");
-    if (info.isStepCall)
-      step.exportedSymbols.push_back((step.name + "_" + name).str());
-  }
   step.stages = std::move(*stages);
   step.tables = std::move(*tables);
   step.cpu = resolveCpuName(options.target.cpu);
@@ -157,7 +149,7 @@ LogicalResult zero::writeLibrary(const CompiledStep &step, StringRef path,
   llvm::FileRemover remover(object);
   if (failed(writeFile(object, step.code, message)))
     return failure();
-  return failure(
-      failed(linkSharedLibrary(object, path, step.exportedSymbols, message)) ||
-      failed(appendContentHash(path, message)));
+  return failure(failed(linkSharedLibrary(object, path,
+                                          {ZERO_RT_LIBRARY_SYMBOL}, message)) ||
+                 failed(appendContentHash(path, message)));
 }

@@ -15,7 +15,7 @@
 namespace zero {
 
 struct CompileOptions {
-  /// The prefix of the functions of the library. Empty: the name of the step.
+  /// The name of the library and the header. Empty: the name of the step.
   std::string name;
   CpuTargetOptions target;
   /// Without a value the library runs on a CPU only.
@@ -28,7 +28,6 @@ struct CompiledStep {
   std::string name;
   std::string code; // object, assembly or LLVM IR, as the target says
   std::string header;
-  std::vector<std::string> exportedSymbols;
   /// What it was compiled from and to. The stages refer to the module.
   std::vector<StageProgram> stages;
   Tables tables; // of all stages
@@ -40,8 +39,8 @@ struct CompiledStep {
   std::string getPlan(llvm::json::Object validated) const;
 };
 
-/// Checks that |name| can be the name of a library, its header and its
-/// functions. On an error |message| says why not.
+/// Checks that |name| can be the name of a library and its header, and the
+/// prefix of what the header defines. On an error |message| says why not.
 mlir::LogicalResult checkLibraryName(llvm::StringRef name,
                                      std::string &message);
 

@@ -20,11 +20,10 @@ void ArgumentWords::addArrival(const zero_rt_event *arrival) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Stands for a runtime and for a step. The first word is what compiled code
-/// reads.
+/// Stands for a step. The first word is what compiled code reads.
 struct Recording {
   const zero_rt_calls *calls;
-  const zero_rt_library *library = nullptr;
+  const zero_rt_library *library;
   std::vector<std::string> lines = {};
   int64_t failing = -1;
 };
@@ -66,44 +65,20 @@ struct ProgramRow<member, Prototype, name> {
 };
 } // namespace
 
-static zero_rt_status recordCreate(zero_rt_runtime *runtime,
-                                   const zero_rt_library *library, const void *,
-                                   zero_rt_step **) {
-  reinterpret_cast<Recording *>(runtime)->library = library;
-  return ZERO_RT_OK;
-}
-
-static const zero_rt_calls &getTable() {
-  static const zero_rt_calls table = [] {
-    zero_rt_calls calls = {
-        sizeof(zero_rt_calls),
-        ZERO_RT_ABI_VERSION,
+static constexpr zero_rt_calls kTable = {
+    sizeof(zero_rt_calls),
+    ZERO_RT_ABI_VERSION,
 #define ZERO_RT_STEP_CALL(NAME, ARGUMENTS) StepRow<&zero_rt_calls::NAME>::run,
 #define ZERO_RT_PROGRAM_CALL(NAME, ARGUMENTS)                                  \
   ProgramRow<&zero_rt_calls::NAME, typed::NAME, names::NAME>::run,
 #include "zero_rt/calls.def"
-    };
-    calls.step_create = recordCreate;
-    return calls;
-  }();
-  return table;
-}
+};
 
 HandlerRun zero::recordHandler(const zero_rt_library &library, int64_t handler,
                                int64_t failing) {
-  Recording recording = {&getTable(), &library};
+  Recording recording = {&kTable, &library};
   recording.failing = failing;
   zero_rt_status status = library.handlers[handler](
       reinterpret_cast<zero_rt_step *>(&recording), &kArrival);
   return {std::move(recording.lines), status};
-}
-
-const zero_rt_library *zero::recordLibrary(void *create) {
-  Recording recording = {&getTable()};
-  auto *call = reinterpret_cast<zero_rt_status (*)(
-      zero_rt_runtime *, const void *, zero_rt_step **)>(create);
-  zero_rt_step *step = nullptr;
-  zero_rt_status status =
-      call(reinterpret_cast<zero_rt_runtime *>(&recording), nullptr, &step);
-  return status == ZERO_RT_OK ? recording.library : nullptr;
 }

@@ -127,10 +127,6 @@ struct HandlerRun {
 HandlerRun recordHandler(const zero_rt_library &library, int64_t handler,
                          int64_t failing = -1);
 
-/// The library that PREFIX_create, found at |create| in a compiled library,
-/// hands to the runtime; null if it hands none.
-const zero_rt_library *recordLibrary(void *create);
-
 } // namespace zero
 
 #endif // ZERO_CODEGEN_VALIDATE_LIBRARYCALLS_H

@@ -132,13 +132,11 @@ std::string Validator::compare(const char *path) {
   void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (!handle)
     return std::string("cannot be loaded: ") + dlerror();
-  void *create = dlsym(handle, (options.prefix + "_create").c_str());
-  const zero_rt_library *library = create ? recordLibrary(create) : nullptr;
-  if (!library)
-    return "has no " + options.prefix +
-           "_create that hands a library to the "
-           "runtime";
-  return compareStages(*library);
+  auto *library = static_cast<const zero_rt_library *const *>(
+      dlsym(handle, ZERO_RT_LIBRARY_SYMBOL));
+  if (!library || !*library)
+    return "exports no " ZERO_RT_LIBRARY_SYMBOL;
+  return compareStages(**library);
 }
 
 Validation Validator::describe() const {

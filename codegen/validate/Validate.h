@@ -15,7 +15,6 @@ namespace zero {
 
 /// What a library is compared with.
 struct ValidateOptions {
-  std::string prefix; // of its functions
   std::string cpu;
   bool hasGpuCode = false;
   /// A library that runs longer is wrong.

@@ -16,7 +16,7 @@ def Zero_LossScaleOp : Zero_Op<"loss_scale",
   let summary = "A loss scale and the rule that changes it, as data";
   let description = [{
     Small gradients underflow in f16, so the loss is multiplied by a scale. The caller reads
-    the scale with `NAME_loss_scale` and multiplies the loss of each backward pass by it.
+    the scale with `zero_rt_step_loss_scale` and multiplies the loss of each backward pass by it.
     `prescaled(loss_scale : 1)` declares this, and the step names the loss scale. After the
     reduction the step divides gradients by the scale that the caller read. The rule runs at
     the end of a step, so only the next step sees the new scale.

@@ -167,10 +167,9 @@ class Jobs:
                 subprocess.run(
                     [compiler, "-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra",
                      "-Werror", "-fexceptions", ROOT / "test" / "faults" / "job.c",
-                     f"-I{out}", f"-I{ROOT}/runtime/include", f"-L{out}", "-lone",
-                     "-ltwo", f"-L{libraries}", *flags, "-lzero_rt", "-lpthread",
-                     "-lstdc++", f"-Wl,-rpath,{out}", f"-Wl,-rpath,{libraries}",
-                     "-o", out / name],
+                     f"-I{out}", f"-I{ROOT}/runtime/include", f"-L{libraries}",
+                     *flags, "-lzero_rt", "-lpthread", "-lstdc++",
+                     f"-Wl,-rpath,{libraries}", "-o", out / name],
                     check=True,
                 )
         self.bits = {

@@ -5,8 +5,9 @@
 |* job GROUP STAGE TIMEOUT FAULT@MOMENT[.VISIT][+COUNT]:RANK
 |*
 |* GROUP is threads or tcp; a program with WITH_MPI has ranks of MPI. STAGE is
-|* one or two. Each rank makes two steps, and prints the result of each call
-|* that failed. A rank that makes all calls prints a hash of its parameters.
+|* one or two: a library in the folder of the program. Each rank makes two
+|* steps, and prints the result of each call that failed. A rank that makes all
+|* calls prints a hash of its parameters.
 |*
 |* Rank RANK has the fault when it comes to MOMENT, which is a call, for the
 |* VISIT-th time, from 0 on. With COUNT, it has the fault in the COUNT-th
@@ -158,26 +159,7 @@ void *allocate(size_t bytes) {
 |* The job
 \*===----------------------------------------------------------------------===*/
 
-/* The functions of a library. */
-struct library {
-  const char *name;
-  zero_rt_status (*create)(zero_rt_runtime *, const void *, zero_rt_step **);
-  zero_rt_status (*begin_backward)(zero_rt_step *, int32_t);
-  zero_rt_status (*gradient)(zero_rt_step *, int32_t, const zero_rt_tensor *,
-                             zero_rt_stream *, zero_rt_timepoint *);
-  zero_rt_status (*accumulate)(zero_rt_step *);
-  zero_rt_status (*apply)(zero_rt_step *, const double *, int32_t,
-                          zero_rt_stream *);
-  zero_rt_status (*results)(zero_rt_step *, zero_rt_results *);
-  zero_rt_status (*parameter)(zero_rt_step *, int32_t, zero_rt_tensor *);
-  zero_rt_status (*destroy)(zero_rt_step *);
-};
-#define LIBRARY(NAME)                                                          \
-  {#NAME,           NAME##_create,     NAME##_begin_backward,                  \
-   NAME##_gradient, NAME##_accumulate, NAME##_apply,                           \
-   NAME##_results,  NAME##_parameter,  NAME##_destroy}
-static const struct library libraries[] = {LIBRARY(one), LIBRARY(two)};
-static const struct library *library, *other_library;
+static const zero_rt_library *library, *other_library;
 
 enum { STEPS = 2, ELEMENTS = 64 * 48 };
 static const int64_t elements[] = {ELEMENTS, 64, 10 * 64, 10};
@@ -204,7 +186,7 @@ static int report(const char *call, zero_rt_status status) {
 
 static int run_backward(zero_rt_step *step, int k, int32_t hint) {
   static _Thread_local uint16_t values[ELEMENTS];
-  CALL("begin", library->begin_backward(step, hint));
+  CALL("begin", zero_rt_step_begin_backward(step, hint));
   for (int32_t id = ONE_NUM_PARAMETERS - 1; id >= 0; --id) {
     /* bf16 numbers between 0.5 and 8, another one for each element and rank. */
     for (int64_t i = 0; i < elements[id]; ++i)
@@ -212,7 +194,7 @@ static int run_backward(zero_rt_step *step, int k, int32_t hint) {
     zero_rt_tensor gradient = {sizeof(gradient),     ZERO_RT_BF16,
                                ZERO_RT_SPACE_DEVICE, 0,
                                elements[id],         values};
-    CALL("gradient", library->gradient(step, id, &gradient, NULL, NULL));
+    CALL("gradient", zero_rt_step_gradient(step, id, &gradient, NULL, NULL));
   }
   return 1;
 }
@@ -224,13 +206,13 @@ static int run_step(zero_rt_step *step, int k) {
                       is_fault("vain") ? ZERO_RT_HINT_LAST
                                        : ZERO_RT_HINT_UNKNOWN))
       return 0;
-    CALL("accumulate", library->accumulate(step));
+    CALL("accumulate", zero_rt_step_accumulate(step));
   }
   if (!run_backward(step, k, ZERO_RT_HINT_UNKNOWN))
     return 0;
   zero_rt_results results = {.struct_size = sizeof(results)};
-  CALL("apply", library->apply(step, &learning_rate, 1, NULL));
-  CALL("results", library->results(step, &results));
+  CALL("apply", zero_rt_step_apply(step, &learning_rate, 1, NULL));
+  CALL("results", zero_rt_step_results(step, &results));
   return 1;
 }
 
@@ -240,7 +222,7 @@ static int print_bits(zero_rt_runtime *runtime, zero_rt_step *step) {
   uint64_t hash = UINT64_C(0xcbf29ce484222325);
   for (int32_t id = 0; id < ONE_NUM_PARAMETERS; ++id) {
     zero_rt_tensor view = {.struct_size = sizeof(view)};
-    CALL("parameter", library->parameter(step, id, &view));
+    CALL("parameter", zero_rt_step_parameter(step, id, &view));
     CALL("copy", zero_rt_copy(runtime, values, view.data, view.elements * 2));
     for (int64_t i = 0; i < view.elements; ++i)
       hash = (hash ^ values[i]) * UINT64_C(0x100000001b3);
@@ -257,19 +239,20 @@ static void run_rank(void) {
   if (!report("runtime", zero_rt_create(group, me, &options, &runtime)))
     return;
   reach("create");
-  const struct library *mine = is_fault("plan") ? other_library : library;
-  if (!must_leave && report("create", mine->create(runtime, NULL, &step))) {
+  const zero_rt_library *mine = is_fault("plan") ? other_library : library;
+  if (!must_leave &&
+      report("create", zero_rt_step_create(runtime, mine, NULL, &step))) {
     int k = 0;
     while (k < STEPS && run_step(step, k))
       ++k;
     if (k == STEPS)
       (void)print_bits(runtime, step);
     else if (!must_leave)
-      report("next", library->begin_backward(step, ZERO_RT_HINT_UNKNOWN));
+      report("next", zero_rt_step_begin_backward(step, ZERO_RT_HINT_UNKNOWN));
   }
   reach("destroy");
   if (step)
-    report("destroy", library->destroy(step));
+    report("destroy", zero_rt_step_destroy(step));
   report("destroy", zero_rt_destroy(runtime));
 }
 
@@ -325,11 +308,20 @@ static int parse_fault(const char *text) {
 }
 
 int main(int argc, char **argv) {
-  if (argc != 5 || !parse_fault(argv[4]))
+  if (argc != 5 || !strchr(argv[0], '/') || !parse_fault(argv[4]))
     return 2;
   setvbuf(stdout, NULL, _IOLBF, 0);
-  library = &libraries[strcmp(argv[2], "two") == 0];
-  other_library = &libraries[library == &libraries[0]];
+  const zero_rt_library *one, *two;
+  char one_path[4096], two_path[4096];
+  int folder = (int)(strrchr(argv[0], '/') - argv[0]);
+  snprintf(one_path, sizeof(one_path), "%.*s/libone.so", folder, argv[0]);
+  snprintf(two_path, sizeof(two_path), "%.*s/libtwo.so", folder, argv[0]);
+  if (!report("open", one_open(one_path, &one)) ||
+      !report("open", two_open(two_path, &two)))
+    return 2;
+  int is_one = strcmp(argv[2], "one") == 0;
+  library = is_one ? one : two;
+  other_library = is_one ? two : one;
   timeout_ms = strtol(argv[3], NULL, 10);
   if (strcmp(argv[1], "threads") == 0)
     return run_threads();

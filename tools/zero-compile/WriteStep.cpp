@@ -51,7 +51,6 @@ FailureOr<WrittenStep> zero::writeStep(const CompiledStep &step,
     if (failed(writeLibrary(step, path, message)))
       return failure();
     ValidateOptions options;
-    options.prefix = step.name;
     options.cpu = step.cpu;
     options.hasGpuCode = step.cuda.has_value();
     LogicalResult result =

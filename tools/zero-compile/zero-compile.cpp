@@ -31,8 +31,8 @@ static cl::opt<std::string>
            cl::desc("Folder of libNAME.so, NAME.h and NAME.plan.json"));
 static cl::opt<std::string>
     name("name", cl::cat(category),
-         cl::desc("Prefix of the C functions (default: the name of "
-                  "the step)"));
+         cl::desc("NAME of the files, and prefix in the header "
+                  "(default: the name of\nthe step)"));
 enum class Emit { mlir, llvmIR, ptx, object, library };
 static cl::opt<std::string>
     emitFlag("emit", cl::init("lib"), cl::cat(category),

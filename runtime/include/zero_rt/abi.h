@@ -4,10 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A user creates a process group and one runtime per rank, and passes the
-// runtime to the generated NAME_create. The runtime carries a table of calls
-// (calls.def). Therefore a compiled step has no undefined symbol, and needs no
-// rpath and no link order.
+// A user creates a process group and one runtime per rank, and creates steps of
+// the runtime (step.h). A runtime and a step carry a table of calls
+// (calls.def). Therefore a compiled step has no undefined symbol.
 //
 // A process group, a runtime and a step are handles. A call returns
 // invalid_argument for the handle of a destroyed object and for the handle of

@@ -401,8 +401,7 @@ struct zero_rt_library {
   const zero_rt_cuda_code *cuda;
 };
 
-/// A library exports one symbol, a pointer to its zero_rt_library, besides the
-/// functions of its header.
+/// A library exports one symbol, a pointer to its zero_rt_library.
 #define ZERO_RT_LIBRARY_SYMBOL "zero_rt_compiled_step"
 
 /// The last bytes of a file that zero-compile writes, behind the ELF image.

@@ -131,9 +131,10 @@ zero_rt_status zero_rt_library_axis(const zero_rt_library *library,
 //===----------------------------------------------------------------------===//
 
 /// Creates the step on this rank. Collective: every rank of the runtime's
-/// process group makes this call with the same library. Waits for the other
-/// ranks, at most for the timeout of the runtime. |options| is reserved: pass
-/// null. Ownership: the caller destroys the step before its runtime.
+/// process group makes this call with the same library. Checks the ABI version
+/// and the CPU features, and compares the plans of all ranks. Waits for the
+/// other ranks, at most for the timeout of the runtime. |options| is reserved:
+/// pass null. Ownership: the caller destroys the step before its runtime.
 zero_rt_status zero_rt_step_create(zero_rt_runtime *runtime,
                                    const zero_rt_library *library,
                                    const void *options,
@@ -150,6 +151,8 @@ zero_rt_status zero_rt_step_find_parameter(zero_rt_step *step, const char *name,
 /// owns: the whole parameter, or a slice if the parameter is sharded (in the
 /// parameter's dtype, row-major). Ranks that hold the same part pass the same
 /// values. Only between steps. The call follows the work on the default stream.
+/// Work of other streams on the tensor and on views of the parameter must be
+/// done.
 zero_rt_status zero_rt_step_bind_parameter(zero_rt_step *step,
                                            int32_t parameter,
                                            const zero_rt_tensor *tensor);
@@ -167,8 +170,13 @@ zero_rt_status zero_rt_step_parameter_wait(zero_rt_step *step,
 zero_rt_status zero_rt_step_begin_backward(zero_rt_step *step, int32_t hint);
 /// Takes the gradient of this rank's part of one parameter in the open backward
 /// pass, after the work on |stream|. The caller may reuse the tensor from the
-/// timepoint |out_release| on. If |out_release| is null, the caller may reuse
-/// the tensor at once; on a GPU, later work on |stream| may.
+/// timepoint |out_release| on. That timepoint is 0, or a later one if the
+/// gradient waits for its bucket or for a GPU. The wait for a bucket ends at
+/// the latest with the backward pass.
+///
+/// If |out_release| is null, the caller may reuse the tensor at once; on a GPU,
+/// later work on |stream| may. The runtime then copies a gradient that waits
+/// for its bucket into memory of role staging.
 ///
 /// At stage 2 the call may run collectives. Ranks that have several steps on
 /// one process group make the calls of these steps in the same order.
@@ -221,7 +229,7 @@ zero_rt_status zero_rt_step_discard(zero_rt_step *step);
 /// the result. |inputs| are the scalar arguments of the step, in order: the
 /// same on every rank, or an addend of each rank if the step says so. If an
 /// input that updates depend on is nan or infinite on any rank, all ranks
-/// refuse the step.
+/// refuse the step. An input that is only reported may be nan or infinite.
 ///
 /// A step that is skipped or refused changes no parameter and no state, except
 /// for a loss scale and for schedules that advance on skipped steps. Its
@@ -229,9 +237,10 @@ zero_rt_status zero_rt_step_discard(zero_rt_step *step);
 zero_rt_status zero_rt_step_apply(zero_rt_step *step, const double *inputs,
                                   int32_t num_inputs, zero_rt_stream *stream);
 /// Waits for the last apply. Set out_results->struct_size first. A skipped step
-/// is an outcome and returns ok. A refused step returns an error, and the
-/// message names the cause, such as a missing gradient or an input that is not
-/// finite, and its rank. |out_results| is filled in all these cases.
+/// is an outcome and returns ok; with find_nonfinite the message says why the
+/// step was skipped. A refused step returns missing_gradient, mismatch,
+/// nonfinite or invalid_argument, and the message names parameters or inputs,
+/// and ranks. |out_results| is filled in all these cases.
 zero_rt_status zero_rt_step_results(zero_rt_step *step,
                                     zero_rt_results *out_results);
 /// The factor by which the caller multiplies the loss of the next backward
@@ -264,9 +273,11 @@ zero_rt_status zero_rt_step_find_activation(zero_rt_step *step,
                                             int32_t *out_activation);
 /// Sends to the peer of an activation. The source stage sends the activation,
 /// and the destination stage sends its gradient. |micro_batch| is a number that
-/// the caller chooses; each micro-batch is sent once between two calls of apply
-/// or discard. |shape| holds the extents; it may be null for a gradient, and if
-/// all extents are declared. The call copies the tensor and never waits.
+/// the caller chooses, at least 0; each micro-batch is sent once between two
+/// calls of apply or discard. |shape| holds the extents; it may be null for a
+/// gradient, and if all extents are declared. The call copies the tensor and
+/// never waits. If something is sent and not received, all ranks refuse the
+/// step.
 zero_rt_status zero_rt_step_send(zero_rt_step *step, int32_t activation,
                                  int64_t micro_batch,
                                  const zero_rt_tensor *tensor,
@@ -278,7 +289,8 @@ zero_rt_status zero_rt_step_receive_shape(zero_rt_step *step,
                                           int64_t micro_batch,
                                           int64_t *out_shape);
 /// Waits for the tensor that the peer of an activation sends, and writes it to
-/// |tensor|. After a timeout the call may be repeated.
+/// |tensor|. Errors: timeout (the tensor did not arrive, or never will); the
+/// call may be repeated.
 zero_rt_status zero_rt_step_receive(zero_rt_step *step, int32_t activation,
                                     int64_t micro_batch,
                                     const zero_rt_tensor *tensor,

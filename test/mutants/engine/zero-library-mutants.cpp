@@ -148,7 +148,6 @@ int main(int argc, char **argv) {
     return 2;
   llvm::FileRemover remover(path);
   ValidateOptions validate;
-  validate.prefix = step->name;
   validate.cpu = step->cpu;
   Validation validation;
   if (failed(writeLibrary(*step, path, message)) ||
