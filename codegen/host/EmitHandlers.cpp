@@ -6,6 +6,8 @@
 
 #include "codegen/host/EmitHandlers.h"
 
+#include "codegen/host/Calls.h"
+
 using namespace mlir;
 using namespace zero;
 
@@ -14,8 +16,10 @@ std::string zero::getHandlerName(zrt::HandlerOp handler,
   return ("zero.handler." + globals.getPrefix() + handler.getSymName()).str();
 }
 
-Value zero::emitTableCall(OpBuilder &builder, Location loc, Value table,
-                          Call call, ValueRange arguments) {
+/// Emits a call of row |call| of the zero_rt_calls at |table|. Returns the
+/// status.
+static Value emitTableCall(OpBuilder &builder, Location loc, Value table,
+                           Call call, ValueRange arguments) {
   MLIRContext *context = builder.getContext();
   Type pointer = LLVM::LLVMPointerType::get(context);
   Value row = builder.create<LLVM::GEPOp>(

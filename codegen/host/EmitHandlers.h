@@ -7,7 +7,6 @@
 #ifndef ZERO_CODEGEN_HOST_EMITHANDLERS_H
 #define ZERO_CODEGEN_HOST_EMITHANDLERS_H
 
-#include "codegen/host/Calls.h"
 #include "codegen/host/GlobalBuilder.h"
 #include "codegen/host/Tables.h"
 
@@ -21,12 +20,6 @@ std::string getHandlerName(zrt::HandlerOp handler,
 /// returns at the first failure.
 void emitHandler(zrt::HandlerOp handler, const Tables &tables,
                  GlobalBuilder &globals);
-
-/// Emits a call of row |call| of the zero_rt_calls at |table|. Returns the
-/// status.
-mlir::Value emitTableCall(mlir::OpBuilder &builder, mlir::Location loc,
-                          mlir::Value table, Call call,
-                          mlir::ValueRange arguments);
 
 } // namespace zero
 
