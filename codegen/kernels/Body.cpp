@@ -6,6 +6,8 @@
 
 #include "codegen/kernels/Body.h"
 
+#include "dialect/zero/StorageTypes.h"
+
 #include "dialect/zrt/ZrtDialect.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -21,7 +23,7 @@ bool zero::isElementType(Type type) {
   if (auto integer = dyn_cast<IntegerType>(type))
     return integer.isSignless() &&
            llvm::is_contained({8u, 16u, 32u, 64u}, integer.getWidth());
-  return type.isBF16() || type.isF16() || type.isF32() || type.isF64();
+  return isStorageType(type);
 }
 
 Type zero::getStoredType(Type type) {

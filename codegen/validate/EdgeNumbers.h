@@ -33,7 +33,7 @@ private:
   std::vector<double> edges;
 };
 
-/// A number of |type|, f16, bf16, f32 or f64, in memory.
+/// A number of |type|, a storage type, in memory.
 double readNumber(mlir::Type type, const void *memory);
 /// |value| is a number of |type|.
 void writeNumber(mlir::Type type, double value, void *memory);

@@ -6,15 +6,22 @@
 
 #include "dialect/interpret/Number.h"
 
+#include "mlir/IR/BuiltinTypes.h"
+
 #include <cmath>
 #include <limits>
 
 using namespace zero;
 
-static const Format kF16 = {11, -14, 65504.0};
-static const Format kBF16 = {8, -126, 0x1.FEp127};
-const Format zero::kF32 = {24, -126, std::numeric_limits<float>::max()};
-const Format zero::kF64 = {53, -1022, std::numeric_limits<double>::max()};
+/// The format with exponents of |bits| bits, as IEEE 754 defines it.
+static Format makeFormat(int precision, int bits) {
+  int maxExponent = (1 << (bits - 1)) - 1;
+  double largest = std::ldexp(2 - std::ldexp(1.0, 1 - precision), maxExponent);
+  return {precision, 1 - maxExponent, largest};
+}
+
+const Format zero::kF32 = makeFormat(24, 8);
+const Format zero::kF64 = makeFormat(53, 11);
 
 double Format::getUnitRoundoff() const { return std::ldexp(1.0, -precision); }
 
@@ -23,13 +30,13 @@ double Format::getTiny() const {
 }
 
 const Format *zero::getFormat(mlir::Type type) {
-  if (type.isF16())
-    return &kF16;
-  if (type.isBF16())
-    return &kBF16;
-  if (type.isF32())
-    return &kF32;
-  return type.isF64() ? &kF64 : nullptr;
+#define ZERO_STORAGE_TYPE(TYPE, NAME, TORCH, PRECISION, EXPONENT)              \
+  if (mlir::isa<mlir::TYPE>(type)) {                                           \
+    static const Format format = makeFormat(PRECISION, EXPONENT);              \
+    return &format;                                                            \
+  }
+#include "dialect/zero/StorageTypes.def"
+  return nullptr;
 }
 
 double zero::roundTo(const Format &format, double value) {

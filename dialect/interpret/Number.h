@@ -39,7 +39,7 @@ struct Format {
   }
 };
 
-/// The format of f16, bf16, f32 or f64, or null.
+/// The format of a storage type; null for another type.
 const Format *getFormat(mlir::Type type);
 extern const Format kF32;
 extern const Format kF64;

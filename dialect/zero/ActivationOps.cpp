@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialect/zero/Rules.h"
+#include "dialect/zero/StorageTypes.h"
 #include "dialect/zero/ZeroDialect.h"
 
 #include "mlir/IR/Verifier.h"
@@ -23,9 +24,8 @@ LogicalResult ActivationOp::verify() {
   bool isWhole = element.isSignlessInteger(8) ||
                  element.isSignlessInteger(32) || element.isSignlessInteger(64);
   if (!isStorageType(element) && !isWhole)
-    return emitOpError()
-           << "elements must be f16, bf16, f32, f64, i8, i32 or i64, got "
-           << element;
+    return emitOpError() << "elements must be " << listStorageTypes(", ")
+                         << ", i8, i32 or i64, got " << element;
   if (type.getEncoding())
     return emitOpError() << "must have no encoding, got " << type;
   if (type.getRank() > kMaxDims)

@@ -6,6 +6,7 @@
 
 #include "dialect/zero/CountOf.h"
 #include "dialect/zero/Rules.h"
+#include "dialect/zero/StorageTypes.h"
 #include "dialect/zero/Suggest.h"
 #include "dialect/zero/ZeroDialect.h"
 
@@ -57,8 +58,8 @@ ParseResult MicroBatchesOp::parse(OpAsmParser &parser, OperationState &result) {
       return parser.emitError(loc)
              << "body must yield !zero.value, got " << yielded;
     if (!isStorageType(type))
-      return parser.emitError(loc)
-             << "expected f16, bf16, f32 or f64 after 'in', got " << type;
+      return parser.emitError(loc) << "expected " << listStorageTypes()
+                                   << " after 'in', got " << type;
     result.addTypes(sumOverMicro(value, type));
   }
   return success();

@@ -6,6 +6,7 @@
 
 #include "dialect/zero/Rules.h"
 
+#include "dialect/zero/StorageTypes.h"
 #include "dialect/zero/Suggest.h"
 
 #include "mlir/IR/Builders.h"
@@ -16,16 +17,6 @@ using namespace zero;
 
 ValueType zero::getScalarType(MLIRContext *context) {
   return ValueType::getSorted(context, {}, Float64Type::get(context));
-}
-
-bool zero::isStorageType(Type type) {
-  return type.isF16() || type.isBF16() || type.isF32() || type.isF64();
-}
-
-bool zero::holdsEveryNumber(Type wide, Type narrow) {
-  return isStorageType(wide) && isStorageType(narrow) &&
-         (wide == narrow ||
-          wide.getIntOrFloatBitWidth() > narrow.getIntOrFloatBitWidth());
 }
 
 LogicalResult zero::verifyReduceDtype(Operation *op, ValueRange values,

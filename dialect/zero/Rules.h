@@ -14,12 +14,6 @@ namespace zero {
 /// !zero.value<f64>.
 ValueType getScalarType(mlir::MLIRContext *context);
 
-/// Whether memory may hold elements of |type|: f16, bf16, f32 or f64.
-bool isStorageType(mlir::Type type);
-
-/// Whether |wide| holds every number of |narrow|. Both are storage types.
-bool holdsEveryNumber(mlir::Type wide, mlir::Type narrow);
-
 /// reduce_dtype_c1: |values| can travel as |reduceDtype|, which may be null.
 mlir::LogicalResult verifyReduceDtype(mlir::Operation *op,
                                       mlir::ValueRange values,

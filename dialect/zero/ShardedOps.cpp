@@ -6,6 +6,7 @@
 
 #include "dialect/zero/CountOf.h"
 #include "dialect/zero/Rules.h"
+#include "dialect/zero/StorageTypes.h"
 #include "dialect/zero/Suggest.h"
 #include "dialect/zero/ZeroDialect.h"
 
@@ -232,9 +233,8 @@ LogicalResult UpdateBucketOp::inferReturnTypes(
   // update_bucket_c5
   if (!isStorageType(adaptor.getParameterType()))
     return emitOptionalError(location, "'", getOperationName(),
-                             "' op parameters must be f16, bf16, f32 or f64, "
-                             "got ",
-                             adaptor.getParameterType());
+                             "' op parameters must be ", listStorageTypes(),
+                             ", got ", adaptor.getParameterType());
   inferred.push_back(cast<ValueType>(adaptor.getGradient().getType())
                          .withElementType(adaptor.getParameterType()));
   return success();

@@ -6,6 +6,7 @@
 
 #include "dialect/zero/CountOf.h"
 #include "dialect/zero/Rules.h"
+#include "dialect/zero/StorageTypes.h"
 #include "dialect/zero/Suggest.h"
 #include "dialect/zero/ZeroDialect.h"
 
@@ -175,9 +176,8 @@ LogicalResult BucketOp::verify() {
       return emitOpError() << "dimension " << dim
                            << " must be sharded over one axis, got " << type;
   if (!isStorageType(getArrivalType()))
-    return emitOpError() << "gradients must arrive in f16, bf16, f32 or f64, "
-                            "got "
-                         << getArrivalType();
+    return emitOpError() << "gradients must arrive in " << listStorageTypes()
+                         << ", got " << getArrivalType();
   if (getOffsets().size() != getMembers().size() ||
       getExtents().size() != getMembers().size())
     return emitOpError() << "has " << countOf(getMembers().size(), "member")

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialect/zero/CountOf.h"
+#include "dialect/zero/StorageTypes.h"
 #include "dialect/zero/ZeroDialect.h"
 
 #include "mlir/IR/DialectImplementation.h"
@@ -213,10 +214,9 @@ LogicalResult ValueType::verify(function_ref<InFlightDiagnostic()> emitError,
                                 ArrayRef<ScaleFactor> scale,
                                 MemorySpace space) {
   // value_c1
-  if (!elementType.isF16() && !elementType.isBF16() && !elementType.isF32() &&
-      !elementType.isF64())
-    return emitError() << "element type must be f16, bf16, f32 or f64, got "
-                       << elementType;
+  if (!isStorageType(elementType))
+    return emitError() << "element type must be " << listStorageTypes()
+                       << ", got " << elementType;
   // value_c9
   if (!areExtentsInRange(shape))
     return emitError() << "must have at most " << kMaxElements

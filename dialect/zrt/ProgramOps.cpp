@@ -6,6 +6,7 @@
 
 #include "dialect/zero/CountOf.h"
 #include "dialect/zero/Rules.h"
+#include "dialect/zero/StorageTypes.h"
 #include "dialect/zrt/CallDescription.h"
 #include "dialect/zrt/MemoryUses.h"
 #include "dialect/zrt/Require.h"

@@ -6,6 +6,8 @@
 
 #include "passes/prove/Algebra.h"
 
+#include "dialect/zero/StorageTypes.h"
+
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/Hashing.h"
 #include "llvm/ADT/StringExtras.h"
@@ -129,10 +131,7 @@ void Printer::print(const Base &base, int depth) {
                         [&](Expr operand) { print(operand, depth + 1); });
   os << ")";
   if (base.bits)
-    os << " taken in "
-       << (base.bits == 24   ? "f32"
-           : base.bits == 11 ? "f16"
-                             : "bf16");
+    os << " taken in " << getStorageTypeName(base.bits);
 }
 
 void Printer::print(const Term &term, int depth) {

@@ -11,6 +11,8 @@
 
 #include "passes/prove/Example.h"
 
+#include "dialect/zero/StorageTypes.h"
+
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 
@@ -272,11 +274,11 @@ std::string prove::findRounding(unsigned bits) {
 }
 
 std::string prove::findOverflow(unsigned bits) {
-  constexpr unsigned kF16Bits = 11;
-  return bits == kF16Bits ? "counterexample: the square of 256 is inf in f16"
-         : bits > kF16Bits
-             ? "counterexample: the square of 1e+20 is inf in f32"
-             : "counterexample: the square of 1e+20 is inf in bf16";
+  constexpr unsigned kWide = 8; // exponents in which 256 * 256 is a number
+  return ("counterexample: the square of " +
+          llvm::StringRef(getExponentBits(bits) < kWide ? "256" : "1e+20") +
+          " is inf in " + getStorageTypeName(bits))
+      .str();
 }
 
 std::string prove::describeExample(Situation situation, double outcome) {

@@ -6,6 +6,8 @@
 
 #include "passes/prove/Magnitudes.h"
 
+#include "dialect/zero/StorageTypes.h"
+
 #include "llvm/ADT/STLExtras.h"
 
 #include <cmath>
@@ -17,13 +19,11 @@ namespace {
 struct RangeOfType {
   unsigned exponentBits;
   int margin; // powers of 2
-  llvm::StringLiteral name;
 };
 } // namespace
 
 static constexpr std::array<RangeOfType, kNumRanges> kRanges = {
-    RangeOfType{5, 4, "f16"}, RangeOfType{8, 24, "f32"},
-    RangeOfType{11, 100, "f64"}};
+    RangeOfType{5, 4}, RangeOfType{8, 24}, RangeOfType{11, 100}};
 
 Magnitude Magnitude::joinedWith(const Magnitude &other) const {
   return {std::min(least, other.least), std::max(most, other.most),
@@ -99,7 +99,7 @@ std::string Magnitudes::findBeyond(const Magnitudes &expected) const {
   for (unsigned i = 0; i < kNumRanges; ++i) {
     known = known.joinedWith(expected.ranges[i]);
     const Magnitude &now = ranges[i];
-    std::string range = kRanges[i].name.str();
+    std::string range = getStorageTypeOfRange(kRanges[i].exponentBits).str();
     int margin = kRanges[i].margin;
     if (now.degree > known.degree)
       return "in " + range + " to the power of " + std::to_string(now.degree) +

@@ -6,6 +6,7 @@
 
 #include "passes/prove/Number.h"
 
+#include "dialect/zero/StorageTypes.h"
 #include "dialect/zero/ZeroDialect.h"
 #include "passes/prove/Exactness.h"
 
@@ -34,9 +35,11 @@ static bool isLinear(Expr a) {
 /// Whether every type that a step may use holds |a|, so that no conversion
 /// rounds it.
 static bool isInEveryType(Rational a) {
-  constexpr int64_t kMostOfBF16 = int64_t(1) << 8;
-  constexpr int64_t kMostOfF16 = int64_t(1) << 14;
-  return std::abs(a.numerator) <= kMostOfBF16 && a.denominator <= kMostOfF16 &&
+  constexpr int64_t kMost = int64_t(1) << kLeastPrecision;
+  // 1 / 2^14 is the smallest normal number with exponents of 5 bits.
+  constexpr int64_t kMostDivisor = int64_t(1)
+                                   << ((1 << (kLeastExponentBits - 1)) - 2);
+  return std::abs(a.numerator) <= kMost && a.denominator <= kMostDivisor &&
          llvm::isPowerOf2_64(a.denominator);
 }
 

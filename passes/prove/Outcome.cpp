@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/zero/StorageTypes.h"
 #include "passes/prove/Example.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -71,8 +72,9 @@ bool prove::isTokens(BaseRef base) {
 /// Whether a gradient that is finite makes the sum |base| infinite: squares are
 /// taken in a narrow type, or gradients rounded to one with few exponents.
 static bool overflowsInSum(BaseRef base) {
-  constexpr unsigned kF16Bits = 11;
-  return base->value != 0 || base->bits == kF16Bits;
+  constexpr unsigned kWide = 8; // as many bits of an exponent as f32 has
+  return base->value != 0 ||
+         (base->bits != 0 && getExponentBits(base->bits) < kWide);
 }
 
 static Ingredients getIngredients(Expr outcome, bool dividesByTokens) {

@@ -6,6 +6,8 @@
 
 #include "passes/prove/Precision.h"
 
+#include "dialect/zero/StorageTypes.h"
+
 #include "mlir/IR/BuiltinTypes.h"
 
 #include <algorithm>
@@ -45,14 +47,10 @@ Precision Precision::widenedTo(Precision other) const {
 std::string Precision::describe() const {
   if (isExact())
     return "exact";
-  switch (mantissa) {
-  case 53:
-    return "f64";
-  case 24:
-    return "f32";
-  case 11:
-    return "f16";
-  default:
-    return exponent <= 5 ? "bf16 within the range of f16" : "bf16";
-  }
+  StringRef name = getStorageTypeName(mantissa);
+  // What two types hold is no type if each is narrower in one way.
+  if (exponent < getExponentBits(mantissa))
+    return (name + " within the range of " + getStorageTypeOfRange(exponent))
+        .str();
+  return name.str();
 }

@@ -6,6 +6,8 @@
 
 #include "core/nonfinite.h"
 
+#include "core/numeric.h"
+
 #include <algorithm>
 
 using namespace zero_rt;
@@ -19,16 +21,9 @@ static bool anyHas(Word exponent, const void *data, int64_t count) {
 }
 
 static bool isFinite(const void *data, int64_t count, int64_t dtype) {
-  switch (dtype) {
-  case ZERO_RT_F16:
-    return !anyHas<uint16_t>(0x7c00, data, count);
-  case ZERO_RT_BF16:
-    return !anyHas<uint16_t>(0x7f80, data, count);
-  case ZERO_RT_F32:
-    return !anyHas<uint32_t>(0x7f800000, data, count);
-  default:
-    return !anyHas<uint64_t>(0x7ff0000000000000, data, count);
-  }
+  return dispatch(dtype, [&](auto type) {
+    return !anyHas(decltype(type)::infinity, data, count);
+  });
 }
 
 void NonfiniteGradients::look(NonfiniteGradient gradient, const void *data,

@@ -43,11 +43,12 @@ inline uint16_t bf16FromFloat(float value) {
 }
 
 // One struct per element type: its representation in memory, the type of its
-// sums, and the pattern of poisoned memory (a signalling NaN).
+// sums, and the patterns of infinity and of poisoned memory (a signalling NaN).
 
 struct F16 {
   using Storage = uint16_t;
   using Sum = float;
+  static constexpr uint16_t infinity = 0x7C00;
   static constexpr uint16_t poison = 0x7D00;
   static float load(uint16_t bits) { return floatFromF16(bits); }
   static uint16_t store(float value) { return f16FromDouble(value); }
@@ -57,6 +58,7 @@ struct F16 {
 struct BF16 {
   using Storage = uint16_t;
   using Sum = float;
+  static constexpr uint16_t infinity = 0x7F80;
   static constexpr uint16_t poison = 0x7FA0;
   static float load(uint16_t bits) { return floatFromBF16(bits); }
   static uint16_t store(float value) { return bf16FromFloat(value); }
@@ -66,6 +68,7 @@ struct BF16 {
 struct F32 {
   using Storage = float;
   using Sum = float;
+  static constexpr uint32_t infinity = 0x7F800000;
   static constexpr uint32_t poison = 0x7FA0DEAD;
   static float load(float value) { return value; }
   static float store(float value) { return value; }
@@ -75,6 +78,7 @@ struct F32 {
 struct F64 {
   using Storage = double;
   using Sum = double;
+  static constexpr uint64_t infinity = 0x7FF0000000000000;
   static constexpr uint64_t poison = 0x7FF4DEADDEADDEAD;
   static double load(double value) { return value; }
   static double store(double value) { return value; }

@@ -6,8 +6,9 @@
 
 #include "tools/recipe/Recipe.h"
 
+#include "dialect/zero/StorageTypes.h"
+
 #include "llvm/ADT/StringSet.h"
-#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/JSON.h"
 
 namespace json = llvm::json;
@@ -17,12 +18,7 @@ using namespace zero;
 /// An element type by our name or by that of PyTorch; empty if unknown.
 static StringRef getDtype(StringRef name) {
   name.consume_front("torch.");
-  return llvm::StringSwitch<StringRef>(name)
-      .Cases("f16", "float16", "half", "f16")
-      .Cases("bf16", "bfloat16", "bf16")
-      .Cases("f32", "float32", "float", "f32")
-      .Cases("f64", "float64", "double", "f64")
-      .Default("");
+  return findStorageType(name);
 }
 
 namespace {
@@ -68,8 +64,8 @@ public:
       return failure();
     out = getDtype(name).str();
     if (out.empty())
-      return fail("'" + key + "' must be f16, bf16, f32 or f64, got '" + name +
-                  "'");
+      return fail("'" + key + "' must be " + listStorageTypes() + ", got '" +
+                  name + "'");
     return success();
   }
   /// Refuses a field that no call has asked for.

@@ -6,6 +6,8 @@
 
 #include "tools/recipe/Recipe.h"
 
+#include "dialect/zero/StorageTypes.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -65,11 +67,11 @@ static LogicalResult readValue(StringRef item, StringRef value, Recipe &recipe,
     return success();
   }
   if (item == "accumulator")
-    return choose(item, value, {"bf16", "f16", "f32", "f64"},
-                  recipe.accumulator, message);
+    return choose(item, value, getStorageTypeNames(), recipe.accumulator,
+                  message);
   if (item == "reduce_dtype")
-    return choose(item, value, {"bf16", "f16", "f32", "f64"},
-                  recipe.reduceDtype, message);
+    return choose(item, value, getStorageTypeNames(), recipe.reduceDtype,
+                  message);
   if (item == "nonfinite")
     return choose(item, value, {"skip", "error", "apply"}, recipe.nonfinite,
                   message);

@@ -15,13 +15,11 @@
 using namespace mlir;
 using namespace zero;
 
-/// The name of |type| in the format.
-static StringRef getFormatName(Type type) {
-  if (type.isF16())
-    return "F16";
-  if (type.isBF16())
-    return "BF16";
-  return type.isF32() ? "F32" : "F64";
+/// The name of |type| in the format: F32 for f32.
+static std::string getFormatName(Type type) {
+  std::string name;
+  llvm::raw_string_ostream(name) << type;
+  return StringRef(name).upper();
 }
 
 static std::string describe(ArrayRef<int64_t> shape) {
@@ -118,7 +116,7 @@ LogicalResult GradientFile::add(size_t index,
                               "it",
                               quoted, key->rank, info->name, info->getHolder())
                     .str());
-  StringRef dtype = getFormatName(info->arrivalType);
+  std::string dtype = getFormatName(info->arrivalType);
   if (tensor.dtype != dtype)
     return fail(message,
                 llvm::formatv("{0} has dtype {1}, expected {3} as gradients of "

@@ -118,8 +118,8 @@ static const char *const kOverview =
 A gradient file has the keys STEP/BACKWARD/RANK/PARAMETER. Numbers count from 0.
 The parameter's name is the name in the IR without '@'. So 0/3/1/fc1.weight is
 the gradient of @fc1.weight on rank 1, in the fourth backward pass of the first
-step. Type and shape must be those of the arriving gradient: F16, BF16, F32 or
-F64. zero-run converts nothing. A gradient without a key does not arrive. A
+step. Type and shape must be those of the arriving gradient. zero-run converts
+nothing. A gradient without a key does not arrive. A
 missing gradient of an optional parameter counts as zeros. Any other missing
 gradient refuses the step, and the report names it. Without --steps and
 --accumulation the file determines both.

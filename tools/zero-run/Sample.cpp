@@ -114,8 +114,8 @@ SampledReference::create(ModuleOp logical, ArrayRef<ParameterInfo> parameters,
   for (auto [i, info] : llvm::enumerate(parameters)) {
     // With the rest it is no smaller.
     bool isWhole = info.elements <= count + kRest;
-    // The rest of many f16 numbers is none.
-    if (!isWhole && info.arrivalType.isF16())
+    // The rest of many numbers of a small range is none.
+    if (!isWhole && getFormat(info.arrivalType)->largest < kF32.largest)
       return nullptr;
     sampled->numElements += isWhole ? info.elements : count;
     if (isWhole)

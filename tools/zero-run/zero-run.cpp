@@ -160,8 +160,8 @@ static LogicalResult createEngines(const RunOptions &options, ModuleOp logical,
     if (!run.reference && options.elements) {
       message = "--elements=" + std::to_string(count) +
                 " needs a step in which every rank holds whole parameters and "
-                "delivers an addend of each gradient, not in f16; give "
-                "--elements=all";
+                "delivers an addend of each gradient, in a type with the range "
+                "of f32; give --elements=all";
       return failure();
     }
   }

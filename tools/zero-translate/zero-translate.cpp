@@ -72,7 +72,7 @@ int main(int argc, char **argv) {
                   "  zero-translate --parameters=model.json "
                   "--recipe=adamw,max_norm=1,wd=0.1 --mesh=dp=4 -o step.mlir\n"
                   "\nmodel.json: {\"parameters\": [{\"name\": \"fc.weight\", "
-                  "\"shape\": [64, 48], \"dtype\": \"bf16\"}, ...]}\n"
+                  "\"shape\": [64, 48], \"dtype\": \"f32\"}, ...]}\n"
                   "A parameter may have \"gradient\" (dtype), \"group\", "
                   "\"optional\", \"frozen\" and \"uses\".\n\"groups\" gives "
                   "groups hyperparameters: {\"decay\": {\"wd\": 0.1}}\n",
