@@ -38,12 +38,31 @@ static std::optional<bool> getTruth(Expr condition, Expr outcome,
   return truth;
 }
 
+/// The outcomes of |decision|: see checkSemantics().
+static SmallVector<double> getOutcomes(Decision decision) {
+  switch (decision) {
+  case Decision::applied:
+    return {0};
+  case Decision::skipped:
+    return {1};
+  case Decision::refused:
+    return {2, 3, 4, 5};
+  }
+  llvm_unreachable("unknown decision");
+}
+
+bool prove::isDecided(Expr condition, Expr outcome) {
+  constexpr Decision kAll[] = {Decision::applied, Decision::skipped,
+                               Decision::refused};
+  return llvm::any_of(kAll, [&](Decision decision) {
+    return getTruth(condition, outcome, getOutcomes(decision)).has_value();
+  });
+}
+
 void prove::decide(Algebra &algebra, Memory &memory, Expr outcome,
                    Decision decision, bool hasTokens) {
   bool isApplied = decision == Decision::applied;
-  SmallVector<double> outcomes{2, 3, 4, 5}; // see checkSemantics()
-  if (decision != Decision::refused)
-    outcomes = {isApplied ? 0.0 : 1.0};
+  SmallVector<double> outcomes = getOutcomes(decision);
   // Skipping must not take arithmetic: nothing times nan is nothing.
   Expr unknown = algebra.undefined("a gradient that may not be finite");
   Substitution decide(algebra, [&](BaseRef base) -> Expr {

@@ -14,6 +14,10 @@ namespace zero::prove {
 /// The meaning of an outcome: 0, 1 or another number.
 enum class Decision { applied, skipped, refused };
 
+/// Whether |condition| says if a step with |outcome| is applied, skipped or
+/// refused.
+bool isDecided(Expr condition, Expr outcome);
+
 /// Takes one side of every selection that depends on the committed outcome.
 /// |hasTokens|: a step without tokens is refused, so an applied step has some.
 void decide(Algebra &algebra, Memory &memory, Expr outcome, Decision decision,

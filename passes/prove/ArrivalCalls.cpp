@@ -66,13 +66,15 @@ template <> void Calls::runOp(zrt::PackOp op) {
   // use within this backward pass is added.
   Number sum = makeSource(algebra, algebra.state("sum"));
   Expr added = algebra.add(sum.expr, gradient.expr);
-  if (evaluate(kernel, sum).expr !=
-      (op.getAccumulate() ? added : gradient.expr))
+  Number packed = evaluate(kernel, sum);
+  if (packed.expr != (op.getAccumulate() ? added : gradient.expr) ||
+      packed.roundings.hasCancelled())
     proof.report.error(op) << FlatSymbolRefAttr::get(kernel)
                            << " does not keep a gradient as it arrives";
   Number further = evaluate(add, sum);
   if (buckets.lookup(bucket).isUsedTwice &&
-      (further.expr != added || !further.roundings.getNarrowest().holds(kept)))
+      (further.expr != added || further.roundings.hasCancelled() ||
+       !further.roundings.getNarrowest().holds(kept)))
     proof.report.error(op) << "a further use of a parameter of @"
                            << bucket.getValue()
                            << " is not added: " << arriving.getAddAttr()

@@ -274,6 +274,7 @@ template <> void Calls::runOp(zrt::KeepOnRootOp op) {
           isAlike
               ? ::keepOnRoot(algebra, number->expr, semantics.axes, set)
               : algebra.undefined("addends of what ranks do not have alike");
+      number->holdsSum = true;
       number->beforeConversion.reset();
     }
   if (addends.hasOther)
@@ -329,7 +330,8 @@ template <> void Calls::runOp(zrt::RunScalarsOp op) {
           return writeSlot(op, store.getSlotsAttr(), store.getIndex()) =
                      operands[0];
         return failure();
-      });
+      },
+      &rounded);
   if (failed(values))
     proof.report.count();
 }

@@ -43,6 +43,8 @@ public:
   /// The committed outcome and its call, which is null if there is none.
   Number outcome;
   mlir::Operation *committed = nullptr;
+  /// Conditions in apply that may round.
+  RoundedConditions rounded;
 
   zrt::BucketTableOp getArrivals(mlir::FlatSymbolRefAttr bucket) {
     return arrivals.lookup(bucket.getAttr());

@@ -327,6 +327,10 @@ void Comparison::compareScalars(StringRef kind,
                    number->roundings.findBeyond(expected.roundings);
                !beyond.empty()) {
       error(second.step) << kind << " '" << name << "': " << beyond;
+    } else if (std::string foreign =
+                   number->roundings.findForeignInput(expected.roundings);
+               !foreign.empty()) {
+      error(second.step) << kind << " '" << name << "' " << foreign;
     }
   }
   for (auto &[name, number] : b)
@@ -427,6 +431,12 @@ void Comparison::run() {
                          << "' is expected";
       break;
     }
+  std::string beyond = second.decidedBy.findBeyond(first.decidedBy);
+  if (!beyond.empty())
+    error(second.step) << "whether the step is applied: " << beyond;
+  std::string foreign = second.decidedBy.findForeignInput(first.decidedBy);
+  if (!foreign.empty())
+    error(second.step) << "whether the step is applied " << foreign;
   for (int i = 0; i < kNumSituations; ++i)
     if (mayHappen(getSituation(i), first) &&
         mayHappen(getSituation(i), second) &&

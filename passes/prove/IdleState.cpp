@@ -163,8 +163,8 @@ static Operation *getCulprit(const Contents &contents, Operation *transition) {
   return contents.writer ? contents.writer : transition;
 }
 
-void IdleState::checkSkipped(Operation *transition, Memory &memory,
-                             bool isSkipped) {
+void IdleState::checkUnchanged(Operation *transition, const Twine &where,
+                               Memory &memory) {
   for (auto &[name, entry] : lasting) {
     if (!hasElements(entry.bucket))
       continue;
@@ -180,8 +180,8 @@ void IdleState::checkSkipped(Operation *transition, Memory &memory,
         continue;
       InFlightDiagnostic diagnostic =
           proof.report.error(getCulprit(contents, transition));
-      diagnostic << "@" << name.getValue()
-                 << " changes where a step is not applied: it holds ";
+      diagnostic << "@" << name.getValue() << " changes " << where
+                 << ": it holds ";
       if (!isOld)
         diagnostic << toString(piece.element.expr, old) << ", expected "
                    << toString(old, piece.element.expr);
@@ -199,6 +199,16 @@ void IdleState::checkSkipped(Operation *transition, Memory &memory,
       break;
     }
   }
+}
+
+void IdleState::checkReadable(Operation *op, StringAttr state, Memory &memory) {
+  checkUnchanged(op, "before apply, in state '" + state.getValue() + "'",
+                 memory);
+}
+
+void IdleState::checkSkipped(Operation *transition, Memory &memory,
+                             bool isSkipped) {
+  checkUnchanged(transition, "where a step is not applied", memory);
   for (auto op : program.getOps<zrt::ScalarStateOp>()) {
     if (isSkipped && op.getChangesOnSkip())
       continue;

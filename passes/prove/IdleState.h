@@ -29,6 +29,9 @@ public:
   /// |isSkipped|, the loss scale and schedules may change.
   void checkSkipped(mlir::Operation *transition, Memory &memory,
                     bool isSkipped);
+  /// Checks that what the caller reads in |state| is what the step before left.
+  void checkReadable(mlir::Operation *op, mlir::StringAttr state,
+                     Memory &memory);
   /// Checks that replicas hold one number, and that a copy equals its source.
   void checkReplicas(mlir::Operation *transition, Memory &memory);
 
@@ -37,6 +40,10 @@ private:
     return buckets.lookup(bucket).hasElements;
   }
   bool isParameters(zrt::BucketTableOp op);
+  /// Checks that lasting memory holds its old numbers |where| a step is not
+  /// applied.
+  void checkUnchanged(mlir::Operation *op, const llvm::Twine &where,
+                      Memory &memory);
   void readStates();
   void readCopy(zrt::BucketTableOp op, mlir::FlatSymbolRefAttr copy);
   void fillBuffers(const MeshAxes &axes);

@@ -226,9 +226,12 @@ template <> void Calls::runOp(zrt::LaunchOp op) {
       auto &row = kernel.rows.emplace_back();
       for (uint64_t i = 0; i < kernel.op.getNumScalars(); ++i)
         row.push_back(getScalar(isOnHost, slots, i));
-      if (kernel.op.getPredicated())
-        kernel.conditions.push_back(algebra.symmetric(
-            "cmpf oeq", row.front().expr, algebra.integer(0)));
+      if (!kernel.op.getPredicated())
+        continue;
+      kernel.conditions.push_back(
+          algebra.symmetric("cmpf oeq", row.front().expr, algebra.integer(0)));
+      if (Operation *rounding = row.front().rounding)
+        rounded.insert({kernel.conditions.back(), rounding});
     }
 
   // All operands must be of one bucket, since positions are those of a bucket.

@@ -84,17 +84,34 @@ Magnitudes Magnitudes::joinedWith(const Magnitudes &other) const {
   Magnitudes joined;
   for (unsigned i = 0; i < kNumRanges; ++i)
     joined.ranges[i] = ranges[i].joinedWith(other.ranges[i]);
+  joined.cancels = cancels || other.cancels;
   return joined;
 }
 
-std::array<std::tuple<int, int, int>, kNumRanges> Magnitudes::getKey() const {
+Magnitudes Magnitudes::cancelled() const {
+  Magnitudes result = *this;
+  result.cancels = true;
+  return result;
+}
+
+Magnitudes Magnitudes::uncancelled() const {
+  Magnitudes result = *this;
+  result.cancels = false;
+  return result;
+}
+
+std::pair<std::array<std::tuple<int, int, int>, kNumRanges>, bool>
+Magnitudes::getKey() const {
   std::array<std::tuple<int, int, int>, kNumRanges> key;
   for (unsigned i = 0; i < kNumRanges; ++i)
     key[i] = ranges[i].getKey();
-  return key;
+  return {key, cancels};
 }
 
 std::string Magnitudes::findBeyond(const Magnitudes &expected) const {
+  if (cancels && !expected.cancels)
+    return "to which a term is added that is taken away again, so digits are "
+           "lost";
   Magnitude known;
   for (unsigned i = 0; i < kNumRanges; ++i) {
     known = known.joinedWith(expected.ranges[i]);

@@ -5,7 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // The proof computes over the reals, where a number that is multiplied by 1e300
-// and divided again is what it was. In a float type it overflows in between.
+// and divided again is what it was. In a float type it overflows in between. So
+// is one to which a large number is added and from which this is taken away
+// again. In a float type its digits are lost.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,6 +45,11 @@ public:
   Magnitudes(Expr a, Precision type, bool isOfElements);
 
   Magnitudes joinedWith(const Magnitudes &other) const;
+  /// The same, of a number in which a term cancels.
+  Magnitudes cancelled() const;
+  /// The same, of one in which none does.
+  Magnitudes uncancelled() const;
+  bool hasCancelled() const { return cancels; }
   /// A range in which numbers are farther from their source than in |expected|
   /// there, or in a smaller range. Two steps may take the same product in
   /// another order, so that some powers of 2 more are no difference. Empty:
@@ -56,9 +63,11 @@ public:
   }
 
 private:
-  std::array<std::tuple<int, int, int>, kNumRanges> getKey() const;
+  std::pair<std::array<std::tuple<int, int, int>, kNumRanges>, bool>
+  getKey() const;
 
   std::array<Magnitude, kNumRanges> ranges = {};
+  bool cancels = false; // a term, on the way
 };
 
 /// Whether |a| is as large as a sum over elements in it, or as its inverse. A

@@ -8,10 +8,13 @@
 
 #include "dialect/zero/StorageTypes.h"
 #include "dialect/zero/ZeroDialect.h"
+#include "passes/prove/Counts.h"
 #include "passes/prove/Exactness.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+
+#include <cmath>
 
 using namespace mlir;
 using namespace zero;
@@ -111,6 +114,7 @@ void Number::narrowAs(const Number &other) {
   nonlinear = nonlinear.limitedBy(other.nonlinear);
   reduceDtype = reduceDtype.limitedBy(other.reduceDtype);
   rounding = rounding ? rounding : other.rounding;
+  holdsSum |= other.holdsSum;
   beforeConversion.reset();
 }
 
@@ -121,7 +125,7 @@ void Number::convert(Precision to) {
 }
 
 void Number::travel() {
-  if (beforeConversion && reduceDtype == Precision()) {
+  if (beforeConversion && reduceDtype == Precision() && !holdsSum) {
     reduceDtype = roundings.getNarrowest(SourceKind::gradient);
     roundings = *beforeConversion;
   }
@@ -216,10 +220,83 @@ static Expr evaluate(Algebra &algebra, Operation &op, ArrayRef<Number> x) {
   return nullptr;
 }
 
+/// Whether |a| is made of constants alone. It is not deep: walks are recursive.
+static bool isConstant(Expr a) {
+  constexpr unsigned kDeep = 8;
+  return a->getDepth() <= kDeep &&
+         llvm::all_of(a->getTerms(), [](const Term &term) {
+           return llvm::all_of(term.monomial, [](auto factor) {
+             BaseRef base = factor.first;
+             return base->kind == BaseKind::constant ||
+                    (base->kind == BaseKind::operation &&
+                     llvm::all_of(base->operands, isConstant));
+           });
+         });
+}
+
+/// The value of |a|, which is constant.
+static double evaluate(Algebra &algebra, Expr a) {
+  return algebra.evaluate(
+      a, [](BaseRef) -> std::optional<double> { return std::nullopt; });
+}
+
+/// Whether a sum is so small beside an addend that few of its digits are right.
+static bool areDigitsLost(double sum, double addend) {
+  constexpr double kSmall = 0x1p-12;
+  return sum != 0 && std::abs(sum) < std::abs(addend) * kSmall;
+}
+
+/// |result| of |op|, or an unknown number if it is that of constants and not
+/// finite in its type: infinities that cancel over the reals do not cancel
+/// there.
+static Expr checkConstant(Algebra &algebra, Operation &op, ArrayRef<Number> x,
+                          Expr result) {
+  if (!isa<arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::DivFOp,
+           math::FmaOp, math::SqrtOp, arith::TruncFOp>(op) ||
+      !llvm::all_of(x, [](const Number &n) { return isConstant(n.expr); }))
+    return result;
+  bool dividesByZero =
+      isa<arith::DivFOp>(op) && evaluate(algebra, x[1].expr) == 0;
+  auto type = cast<FloatType>(op.getResult(0).getType());
+  double largest =
+      APFloat::getLargest(type.getFloatSemantics()).convertToDouble();
+  if (!dividesByZero && std::abs(evaluate(algebra, result)) <= largest)
+    return result;
+  return algebra.undefined(
+      "an operation on constants with a result that is not finite");
+}
+
+/// Whether a term of an operand of |op| is not in |result|: it was taken away
+/// from itself, or multiplied by 0.
+static bool doesCancel(Algebra &algebra, Operation &op, ArrayRef<Number> x,
+                       const Number &result) {
+  bool isOfConstants =
+      llvm::all_of(x, [](const Number &n) { return isConstant(n.expr); });
+  if (isa<arith::MulFOp>(op))
+    return !isOfConstants && result.expr->isZero();
+  if (!isa<arith::AddFOp, arith::SubFOp, math::FmaOp>(op))
+    return false;
+  if (isOfConstants)
+    return areDigitsLost(evaluate(algebra, result.expr),
+                         evaluate(algebra, x.back().expr));
+  // Whole numbers are exact.
+  if (llvm::all_of(x, [](const Number &n) { return isExactCount(n.expr); }))
+    return false;
+  auto isLost = [&](const Term &lost) {
+    return llvm::none_of(result.expr->getTerms(), [&](const Term &term) {
+      return term.monomial == lost.monomial;
+    });
+  };
+  // A term of a product is lost in a term of the addend, the last operand.
+  return llvm::any_of(x.back().expr->getTerms(), isLost) ||
+         (!isa<math::FmaOp>(op) &&
+          llvm::any_of(x.front().expr->getTerms(), isLost));
+}
+
 FailureOr<SmallVector<Number>> prove::evaluateBody(
     Algebra &algebra, Block &block, ArrayRef<Number> arguments,
-    llvm::function_ref<FailureOr<Number>(Operation &, ArrayRef<Number>)>
-        other) {
+    llvm::function_ref<FailureOr<Number>(Operation &, ArrayRef<Number>)> other,
+    RoundedConditions *rounded) {
   llvm::DenseMap<Value, Number> numbers;
   for (auto [argument, number] :
        llvm::zip_equal(block.getArguments(), arguments))
@@ -248,6 +325,9 @@ FailureOr<SmallVector<Number>> prove::evaluateBody(
       }
       result = *given;
     } else {
+      result.expr = checkConstant(algebra, op, operands, result.expr);
+      if (isa<arith::SelectOp>(op) && rounded && operands[0].rounding)
+        rounded->insert({operands[0].expr, operands[0].rounding});
       // A truth value is as good as the numbers that were compared.
       for (const Number &operand : operands)
         result.narrowAs(operand);
@@ -256,7 +336,12 @@ FailureOr<SmallVector<Number>> prove::evaluateBody(
         result = makeSource(algebra, result.expr);
         result.rounding = rounding;
       }
-      if (!result.rounding && mayRound(op, operands, result))
+      bool cancels = doesCancel(algebra, op, operands, result);
+      if (cancels) {
+        result.roundings = result.roundings.cancelled();
+        result.skipped = result.skipped.cancelled();
+      }
+      if (!result.rounding && (cancels || mayRound(op, operands, result)))
         result.rounding = &op;
       if (op.getNumResults() == 1)
         result.narrow(Precision(op.getResult(0).getType()));

@@ -12,6 +12,7 @@
 
 #include "mlir/IR/Block.h"
 #include "mlir/IR/BuiltinAttributes.h"
+#include "llvm/ADT/MapVector.h"
 
 #include <optional>
 #include <tuple>
@@ -31,6 +32,9 @@ struct Number {
   Precision nonlinear = {};
   /// The narrowest type in which the number, or an addend, went to other ranks.
   Precision reduceDtype = {};
+  /// Whether one rank holds a sum over ranks as its addend: it must not be
+  /// rounded once more as addends may be.
+  bool holdsSum = false;
   /// The roundings before the last operation, if this was a conversion.
   std::optional<Roundings> beforeConversion = {};
   /// An operation of a scalar program on the way, of which the result in f64
@@ -47,13 +51,14 @@ struct Number {
   void travel();
   /// Numbers are equal if their keys are.
   using Key = std::tuple<Expr, const void *, const void *, uint64_t, uint64_t,
-                         bool, const void *, const void *>;
+                         bool, bool, const void *, const void *>;
   Key getKey() const {
     return {expr,
             roundings.getKey(),
             skipped.getKey(),
             nonlinear.getKey(),
             reduceDtype.getKey(),
+            holdsSum,
             beforeConversion.has_value(),
             beforeConversion.value_or(Roundings()).getKey(),
             rounding};
@@ -66,15 +71,21 @@ struct Number {
 /// |expr|, whose sources were not rounded yet.
 Number makeSource(Algebra &algebra, Expr expr);
 
+/// Conditions of selections and of kernels, and an operation on the way of each
+/// that may round.
+using RoundedConditions = llvm::MapVector<Expr, mlir::Operation *>;
+
 /// Evaluates the body of an optimizer, a kernel or a scalar program, and
 /// returns the operands of its terminator. |other| evaluates ops that are
-/// neither arith nor math, and fails for unknown ops.
+/// neither arith nor math, and fails for unknown ops. Adds conditions that may
+/// round to |rounded|, which may be null.
 mlir::FailureOr<llvm::SmallVector<Number>>
 evaluateBody(Algebra &algebra, mlir::Block &block,
              llvm::ArrayRef<Number> arguments,
              llvm::function_ref<mlir::FailureOr<Number>(mlir::Operation &,
                                                         llvm::ArrayRef<Number>)>
-                 other = {});
+                 other = {},
+             RoundedConditions *rounded = nullptr);
 
 /// min(1, max / (norm + epsilon)).
 Number clipCoefficient(Algebra &algebra, Number norm, double max,

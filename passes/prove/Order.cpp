@@ -373,10 +373,9 @@ void OrderChecker::begin(const zrt::Path &next, State &entered) {
       // The caller may write, and may not.
       touch(caller, symbols.getMemory(op.getBufferAttr()), /*isOptional=*/true);
   }
-  if (path->event == zrt::Event::apply)
-    for (auto table : program.getOps<zrt::BucketTableOp>())
-      touchByCaller(symbols.getMemory(table.getParametersAttr()),
-                    /*writes=*/false);
+  for (auto table : program.getOps<zrt::BucketTableOp>())
+    touchByCaller(symbols.getMemory(table.getParametersAttr()),
+                  /*writes=*/false);
 }
 
 void OrderChecker::walk(const zrt::Path &next) {

@@ -168,6 +168,7 @@ void prove::readOutcome(Proof &proof, Operation *op, const Number &number,
   }
   semantics.outcomes = known->second;
   semantics.rounding = number.rounding;
+  semantics.decidedBy = number.roundings;
   // The sum of all squares is one number: it is not finite if one of them is
   // not.
   if (semantics.outcomes[1] == semantics.outcomes[0])

@@ -227,6 +227,7 @@ void ProgramReader::apply(const Node &node, zrt::TransitionOp transition,
     input.narrow(Precision::f64());
   }
   calls->committed = nullptr;
+  calls->rounded.clear();
   calls->inApply = true;
   calls->sent.clear();
   for (Expr sent : node.sent) {
@@ -268,6 +269,9 @@ void ProgramReader::apply(const Node &node, zrt::TransitionOp transition,
     applied = std::move(semantics); // the numbers may tell the cause
     return;
   }
+  for (auto &[condition, rounding] : calls->rounded)
+    if (!semantics.rounding && isDecided(condition, calls->outcome.expr))
+      semantics.rounding = rounding;
   idle->checkSkipped(transition, refused, /*isSkipped=*/false);
   if (!proof.report.hasErrors())
     idle->checkSkipped(transition, skipped, /*isSkipped=*/true);
@@ -283,6 +287,9 @@ void ProgramReader::apply(const Node &node, zrt::TransitionOp transition,
           << "apply in state '" << transition.getState()
           << "' does something else than in state '" << appliedBy.getState()
           << "'";
+    // What is checked of one is checked of all.
+    if (!proof.report.hasErrors())
+      joinRoundings(*applied, semantics);
   }
   semantics = std::move(before);
 }
@@ -303,6 +310,7 @@ std::optional<StepSemantics> ProgramReader::run() {
     calls->sent.clear();
     if (node.isOpen)
       receive(node);
+    idle->checkReadable(program, node.state, node.memory);
     llvm::append_range(node.sent, calls->sent);
     for (zrt::TransitionOp transition : transitions)
       if (transition.getStateAttr() == node.state && !proof.report.hasErrors())

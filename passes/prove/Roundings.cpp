@@ -132,6 +132,21 @@ Roundings Roundings::narrowed(const Conversion &conversion) const {
   return Roundings(it->second);
 }
 
+Roundings Roundings::cancelled() const {
+  if (!node)
+    return *this;
+  RoundingTable::Sources sources = *node->sources;
+  for (SourcePrecision &each : sources)
+    each.magnitudes = each.magnitudes.cancelled();
+  return node->table->intern(std::move(sources));
+}
+
+bool Roundings::hasCancelled() const {
+  return node && llvm::any_of(*node->sources, [](const SourcePrecision &each) {
+           return each.magnitudes.hasCancelled();
+         });
+}
+
 Roundings Roundings::summed(RoundingTable &table) const {
   SourcePrecision sum{{SourceKind::sum}, Precision::f64()};
   RoundingTable::Sources others;
@@ -214,11 +229,26 @@ std::string Roundings::findBeyond(Roundings expected) const {
   for (const SourcePrecision &each : *node->sources) {
     while (y != end && y->source < each.source)
       ++y;
-    if (y == end || !(y->source == each.source))
+    bool isKnown = y != end && y->source == each.source;
+    // See findForeignInput().
+    if (!isKnown && (!each.magnitudes.hasCancelled() ||
+                     each.source.kind == SourceKind::input))
       continue;
-    std::string beyond = each.magnitudes.findBeyond(y->magnitudes);
+    std::string beyond = each.magnitudes.findBeyond(
+        isKnown ? y->magnitudes : each.magnitudes.uncancelled());
     if (!beyond.empty())
       return each.source.describe() + " went through a number " + beyond;
   }
+  return "";
+}
+
+std::string Roundings::findForeignInput(Roundings expected) const {
+  std::set<std::string> names, known;
+  addNames(SourceKind::input, names);
+  expected.addNames(SourceKind::input, known);
+  for (const std::string &name : names)
+    if (known.count(name) == 0)
+      return "is computed from " + Source{SourceKind::input, name}.describe() +
+             ", expected otherwise";
   return "";
 }

@@ -105,6 +105,9 @@ public:
   /// Each source of |this| and |other|, as narrow as both have it.
   Roundings limitedBy(Roundings other) const;
   Roundings narrowed(const Conversion &conversion) const;
+  /// Of a number with these sources in which a term cancels.
+  Roundings cancelled() const;
+  bool hasCancelled() const;
   /// Of the sum over elements of a number with these roundings. Sums are a
   /// source of their own, in the place of gradients.
   Roundings summed(RoundingTable &table) const;
@@ -120,6 +123,11 @@ public:
   /// A source of which a multiple or a power is beyond those of |expected|, and
   /// how; empty: none.
   std::string findBeyond(Roundings expected) const;
+
+  /// "is computed from input 1 ...", for an input that |expected| does not
+  /// have; empty: none. It may be nan, also where it makes no difference over
+  /// the reals.
+  std::string findForeignInput(Roundings expected) const;
 
   /// Adds the names of sources of |kind|.
   void addNames(SourceKind kind, std::set<std::string> &names) const;

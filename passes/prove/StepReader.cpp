@@ -404,6 +404,13 @@ void StepReader::finish(ReturnOp op) {
       advance(scale);
     llvm::for_each(schedules,
                    [&](FlatSymbolRefAttr schedule) { advance(schedule); });
+    // By definition it is not finite if the square of a gradient is not, in
+    // f64.
+    Number square = makeSource(algebra, algebra.gradient(Epoch::all, 0));
+    square.expr = algebra.multiply(square.expr, square.expr);
+    square.narrow(Precision::f64());
+    semantics.decidedBy =
+        makeSum(algebra, square.expr, square.roundings).roundings;
     for (int i = 0; i < kNumSituations; ++i) {
       Situation situation = getSituation(i);
       semantics.outcomes[i] =

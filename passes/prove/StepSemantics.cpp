@@ -320,6 +320,38 @@ std::string prove::describeUnknown(Expr a) {
   return found;
 }
 
+static void joinRoundings(Number &number, const Number &other) {
+  auto beforeConversion = number.beforeConversion;
+  number.narrowAs(other);
+  number.beforeConversion = beforeConversion;
+}
+
+void prove::joinRoundings(StepSemantics &semantics,
+                          const StepSemantics &other) {
+  using Scalars = SmallVector<std::pair<std::string, Number>>;
+  for (Scalars StepSemantics::*scalars :
+       {&StepSemantics::counters, &StepSemantics::results,
+        &StepSemantics::skipped})
+    for (auto [number, same] : llvm::zip(semantics.*scalars, other.*scalars))
+      ::joinRoundings(number.second, same.second);
+  for (auto &[name, parameter] : semantics.parameters) {
+    ArrayRef<IntervalSemantics> others =
+        other.parameters.find(name)->second.intervals;
+    for (IntervalSemantics &interval : parameter.intervals) {
+      while (others.front().end <= interval.begin)
+        others = others.drop_front();
+      for (const IntervalSemantics &same : others) {
+        if (same.begin >= interval.end)
+          break;
+        for (auto [number, theirs] : llvm::zip(interval.roles, same.roles))
+          ::joinRoundings(number.second, theirs.second);
+      }
+    }
+  }
+  semantics.decidedBy = semantics.decidedBy.limitedBy(other.decidedBy);
+  semantics.rounding = semantics.rounding ? semantics.rounding : other.rounding;
+}
+
 std::optional<StepSemantics> prove::readSemantics(Proof &proof,
                                                   ModuleOp module) {
   auto steps = llvm::to_vector(module.getOps<StepOp>());

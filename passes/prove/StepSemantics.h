@@ -127,6 +127,8 @@ struct StepSemantics {
   llvm::SmallVector<std::pair<std::string, Number>> initials;
   /// The outcome in each situation.
   Outcomes outcomes = {};
+  /// Of the numbers that the outcome depends on.
+  Roundings decidedBy;
   /// An operation on the way of the outcome that may round; null: none.
   mlir::Operation *rounding = nullptr;
   /// Scalars that the caller passes to apply.
@@ -276,6 +278,9 @@ void compareNorms(Proof &proof, const StepSemantics &first,
 void compareContract(Proof &proof, const StepSemantics &first,
                      const StepSemantics &second, const ParameterSemantics &a,
                      const ParameterSemantics &b);
+/// Leaves in |semantics| the roundings of both. The two are equal over the
+/// reals.
+void joinRoundings(StepSemantics &semantics, const StepSemantics &other);
 void compareActivations(Proof &proof, const StepSemantics &first,
                         const StepSemantics &second);
 

@@ -40,12 +40,39 @@ static void round(OpBuilder &builder, Value whole, Type narrow) {
   whole.replaceAllUsesExcept(back, rounded);
 }
 
+/// Has what uses |whole| use it after a number was added to it and taken away
+/// again, beside which all its digits are lost.
+static void absorb(OpBuilder &builder, Value whole) {
+  Location location = builder.getUnknownLoc();
+  auto type = cast<FloatType>(whole.getType());
+  APFloat number(1.0);
+  bool isInexact = false;
+  number.convert(type.getFloatSemantics(), APFloat::rmNearestTiesToEven,
+                 &isInexact);
+  number = scalbn(number, 40 + int(type.getFPMantissaWidth()),
+                  APFloat::rmNearestTiesToEven);
+  Value large =
+      builder.create<arith::ConstantOp>(location, FloatAttr::get(type, number));
+  auto beside = builder.create<arith::AddFOp>(location, whole, large);
+  auto rest = builder.create<arith::SubFOp>(location, beside, large);
+  whole.replaceAllUsesExcept(rest, beside);
+}
+
 /// Rounds the numbers of |op| to each narrower type.
 static void addRoundings(Operation *op, unsigned index,
                          std::vector<Mutation> &mutations) {
   if (op->getNumResults() != 1)
     return;
-  for (auto &[name, narrow] : getNarrower(op->getResult(0).getType()))
+  Type type = op->getResult(0).getType();
+  // Nothing is left of a number of f16 beside one that f16 does not hold.
+  if (type.isF32() || type.isF64())
+    mutations.push_back({op->getName().getStringRef().str() + ": absorbed",
+                         index, [index](const Ops &ops) {
+                           OpBuilder builder(ops[index]->getContext());
+                           builder.setInsertionPointAfter(ops[index]);
+                           absorb(builder, ops[index]->getResult(0));
+                         }});
+  for (auto &[name, narrow] : getNarrower(type))
     mutations.push_back(
         {op->getName().getStringRef().str() + ": rounded to " + name, index,
          [index = index, narrow = narrow](const Ops &ops) {
