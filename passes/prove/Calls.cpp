@@ -331,7 +331,7 @@ template <> void Calls::runOp(zrt::RunScalarsOp op) {
                      operands[0];
         return failure();
       },
-      &rounded);
+      &conditions);
   if (failed(values))
     proof.report.count();
 }

@@ -43,8 +43,8 @@ public:
   /// The committed outcome and its call, which is null if there is none.
   Number outcome;
   mlir::Operation *committed = nullptr;
-  /// Conditions in apply that may round.
-  RoundedConditions rounded;
+  /// The conditions in apply.
+  Conditions conditions;
 
   zrt::BucketTableOp getArrivals(mlir::FlatSymbolRefAttr bucket) {
     return arrivals.lookup(bucket.getAttr());

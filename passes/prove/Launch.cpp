@@ -230,8 +230,9 @@ template <> void Calls::runOp(zrt::LaunchOp op) {
         continue;
       kernel.conditions.push_back(
           algebra.symmetric("cmpf oeq", row.front().expr, algebra.integer(0)));
-      if (Operation *rounding = row.front().rounding)
-        rounded.insert({kernel.conditions.back(), rounding});
+      Number condition = row.front();
+      condition.expr = kernel.conditions.back();
+      addCondition(conditions, condition);
     }
 
   // All operands must be of one bucket, since positions are those of a bucket.

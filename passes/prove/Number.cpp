@@ -266,14 +266,22 @@ static Expr checkConstant(Algebra &algebra, Operation &op, ArrayRef<Number> x,
       "an operation on constants with a result that is not finite");
 }
 
+/// Whether |a| has a multiple of each term of |b|. Terms are sorted.
+static bool hasTermsOf(Expr a, Expr b) {
+  ArrayRef<Term> terms = a->getTerms();
+  return llvm::all_of(b->getTerms(), [&](const Term &term) {
+    while (!terms.empty() && terms.front().monomial != term.monomial)
+      terms = terms.drop_front();
+    return !terms.empty();
+  });
+}
+
 /// Whether a term of an operand of |op| is not in |result|: it was taken away
-/// from itself, or multiplied by 0.
+/// from itself.
 static bool doesCancel(Algebra &algebra, Operation &op, ArrayRef<Number> x,
                        const Number &result) {
   bool isOfConstants =
       llvm::all_of(x, [](const Number &n) { return isConstant(n.expr); });
-  if (isa<arith::MulFOp>(op))
-    return !isOfConstants && result.expr->isZero();
   if (!isa<arith::AddFOp, arith::SubFOp, math::FmaOp>(op))
     return false;
   if (isOfConstants)
@@ -282,21 +290,21 @@ static bool doesCancel(Algebra &algebra, Operation &op, ArrayRef<Number> x,
   // Whole numbers are exact.
   if (llvm::all_of(x, [](const Number &n) { return isExactCount(n.expr); }))
     return false;
-  auto isLost = [&](const Term &lost) {
-    return llvm::none_of(result.expr->getTerms(), [&](const Term &term) {
-      return term.monomial == lost.monomial;
-    });
-  };
   // A term of a product is lost in a term of the addend, the last operand.
-  return llvm::any_of(x.back().expr->getTerms(), isLost) ||
-         (!isa<math::FmaOp>(op) &&
-          llvm::any_of(x.front().expr->getTerms(), isLost));
+  return !hasTermsOf(result.expr, x.back().expr) ||
+         (!isa<math::FmaOp>(op) && !hasTermsOf(result.expr, x.front().expr));
+}
+
+void prove::addCondition(Conditions &conditions, const Number &condition) {
+  auto [it, isNew] = conditions.insert({condition.expr, condition});
+  if (!isNew)
+    it->second.narrowAs(condition);
 }
 
 FailureOr<SmallVector<Number>> prove::evaluateBody(
     Algebra &algebra, Block &block, ArrayRef<Number> arguments,
     llvm::function_ref<FailureOr<Number>(Operation &, ArrayRef<Number>)> other,
-    RoundedConditions *rounded) {
+    Conditions *conditions) {
   llvm::DenseMap<Value, Number> numbers;
   for (auto [argument, number] :
        llvm::zip_equal(block.getArguments(), arguments))
@@ -326,8 +334,8 @@ FailureOr<SmallVector<Number>> prove::evaluateBody(
       result = *given;
     } else {
       result.expr = checkConstant(algebra, op, operands, result.expr);
-      if (isa<arith::SelectOp>(op) && rounded && operands[0].rounding)
-        rounded->insert({operands[0].expr, operands[0].rounding});
+      if (isa<arith::SelectOp>(op) && conditions)
+        addCondition(*conditions, operands[0]);
       // A truth value is as good as the numbers that were compared.
       for (const Number &operand : operands)
         result.narrowAs(operand);

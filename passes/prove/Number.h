@@ -71,21 +71,21 @@ struct Number {
 /// |expr|, whose sources were not rounded yet.
 Number makeSource(Algebra &algebra, Expr expr);
 
-/// Conditions of selections and of kernels, and an operation on the way of each
-/// that may round.
-using RoundedConditions = llvm::MapVector<Expr, mlir::Operation *>;
+/// Conditions of selections and of kernels.
+using Conditions = llvm::MapVector<Expr, Number>;
+void addCondition(Conditions &conditions, const Number &condition);
 
 /// Evaluates the body of an optimizer, a kernel or a scalar program, and
 /// returns the operands of its terminator. |other| evaluates ops that are
-/// neither arith nor math, and fails for unknown ops. Adds conditions that may
-/// round to |rounded|, which may be null.
+/// neither arith nor math, and fails for unknown ops. Adds the conditions of
+/// selections to |conditions|, which may be null.
 mlir::FailureOr<llvm::SmallVector<Number>>
 evaluateBody(Algebra &algebra, mlir::Block &block,
              llvm::ArrayRef<Number> arguments,
              llvm::function_ref<mlir::FailureOr<Number>(mlir::Operation &,
                                                         llvm::ArrayRef<Number>)>
                  other = {},
-             RoundedConditions *rounded = nullptr);
+             Conditions *conditions = nullptr);
 
 /// min(1, max / (norm + epsilon)).
 Number clipCoefficient(Algebra &algebra, Number norm, double max,

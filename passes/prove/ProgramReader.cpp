@@ -227,7 +227,7 @@ void ProgramReader::apply(const Node &node, zrt::TransitionOp transition,
     input.narrow(Precision::f64());
   }
   calls->committed = nullptr;
-  calls->rounded.clear();
+  calls->conditions.clear();
   calls->inApply = true;
   calls->sent.clear();
   for (Expr sent : node.sent) {
@@ -269,9 +269,13 @@ void ProgramReader::apply(const Node &node, zrt::TransitionOp transition,
     applied = std::move(semantics); // the numbers may tell the cause
     return;
   }
-  for (auto &[condition, rounding] : calls->rounded)
-    if (!semantics.rounding && isDecided(condition, calls->outcome.expr))
-      semantics.rounding = rounding;
+  // Flags of kernels and of counters decide as the outcome does.
+  for (auto &[condition, number] : calls->conditions)
+    if (isDecided(condition, calls->outcome.expr)) {
+      semantics.decidedBy = semantics.decidedBy.limitedBy(number.roundings);
+      semantics.rounding =
+          semantics.rounding ? semantics.rounding : number.rounding;
+    }
   idle->checkSkipped(transition, refused, /*isSkipped=*/false);
   if (!proof.report.hasErrors())
     idle->checkSkipped(transition, skipped, /*isSkipped=*/true);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A compiled step on one rank, through its C interface."""
+"""A compiled step on one rank, through the C interface."""
 
 from __future__ import annotations
 
@@ -49,8 +49,9 @@ class Step:
         self.zero = ctypes.CDLL(os.path.join(folder, "libzero_rt.so"),
                                 mode=ctypes.RTLD_GLOBAL)
         self.zero.zero_rt_message.restype = c_char_p
-        self.library = ctypes.CDLL(
-            os.path.join(folder, place, f"lib{name}.so"))
+        library = c_void_p()
+        path = os.path.join(folder, place, f"lib{name}.so")
+        self.check(self.zero.zero_rt_open(path.encode(), byref(library)))
         with open(os.path.join(folder, place, f"{name}.plan.json")) as file:
             self.sizes: list[int] = [p["elements"] for p in json.load(file)["parameters"]]
         self.group, self.runtime, self.step = c_void_p(), c_void_p(), c_void_p()
@@ -59,10 +60,11 @@ class Step:
         self.check(self.zero.zero_rt_local_group_create(1, byref(self.group)))
         self.check(self.zero.zero_rt_create(self.group, 0, byref(options),
                                             byref(self.runtime)))
-        self.check(self.call("create")(self.runtime, None, byref(self.step)))
+        self.check(self.call("create")(self.runtime, library, None,
+                                        byref(self.step)))
 
     def call(self, name: str) -> Callable[..., int]:
-        function: Callable[..., int] = getattr(self.library, f"{self.name}_{name}")
+        function: Callable[..., int] = getattr(self.zero, f"zero_rt_step_{name}")
         return function
 
     def check(self, status: int) -> None:

@@ -115,7 +115,7 @@ SampledReference::create(ModuleOp logical, ArrayRef<ParameterInfo> parameters,
     // With the rest it is no smaller.
     bool isWhole = info.elements <= count + kRest;
     // The rest of many numbers of a small range is none.
-    if (!isWhole && getFormat(info.arrivalType)->largest < kF32.largest)
+    if (!isWhole && getFormat(info.arrivalType)->minExponent > kF32.minExponent)
       return nullptr;
     sampled->numElements += isWhole ? info.elements : count;
     if (isWhole)
