@@ -58,8 +58,7 @@ zero::openInput(StringRef tool, StringRef path, std::string &message) {
   return openInputFile(path, &message);
 }
 
-LoadedStep::LoadedStep(MLIRContext &context, StringRef path, StringRef name,
-                       StringRef verb, Errors &errors)
+LoadedStep::LoadedStep(MLIRContext &context, Errors &errors)
     : sources(std::make_shared<llvm::SourceMgr>()),
       handler(&context, [this, &errors](Diagnostic &diagnostic) {
         explainParserError(diagnostic, *sources);
@@ -68,17 +67,33 @@ LoadedStep::LoadedStep(MLIRContext &context, StringRef path, StringRef name,
       }) {
   // Two lines of error message, not seven thousand of IR.
   context.printOpOnDiagnostic(false);
+}
+
+LoadedStep::LoadedStep(MLIRContext &context, StringRef path, StringRef name,
+                       StringRef verb, Errors &errors)
+    : LoadedStep(context, errors) {
   std::string message;
-  std::unique_ptr<llvm::MemoryBuffer> file =
-      openInput(errors.getTool(), path, message);
-  if (!file) {
+  if (auto file = openInput(errors.getTool(), path, message))
+    load(context, std::move(file), describeInput(path), name, verb, errors);
+  else
     errors.add(ExitCode::environment, message);
-    return;
-  }
-  sources->AddNewSourceBuffer(std::move(file), llvm::SMLoc());
+}
+
+LoadedStep::LoadedStep(MLIRContext &context,
+                       std::unique_ptr<llvm::MemoryBuffer> text, StringRef name,
+                       StringRef verb, Errors &errors)
+    : LoadedStep(context, errors) {
+  std::string file = text->getBufferIdentifier().str();
+  load(context, std::move(text), file, name, verb, errors);
+}
+
+void LoadedStep::load(MLIRContext &context,
+                      std::unique_ptr<llvm::MemoryBuffer> text, StringRef file,
+                      StringRef name, StringRef verb, Errors &errors) {
+  sources->AddNewSourceBuffer(std::move(text), llvm::SMLoc());
   module = parseSourceFile<ModuleOp>(sources, &context);
-  if (module &&
-      failed(chooseStep(*module, name, verb, describeInput(path), message))) {
+  std::string message;
+  if (module && failed(chooseStep(*module, name, verb, file, message))) {
     errors.add(name.empty() ? ExitCode::failed : ExitCode::usage, message);
     module = nullptr;
   }

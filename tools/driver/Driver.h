@@ -16,6 +16,13 @@
 
 namespace zero {
 
+/// Axes of a mesh with their sizes: {"dp", 4}.
+using MeshAxes = std::vector<std::pair<std::string, int64_t>>;
+
+/// The axes that |flag| names: "dp=4:tp=2".
+mlir::FailureOr<MeshAxes> readMesh(const llvm::cl::opt<std::string> &flag,
+                                   std::string &message);
+
 /// The command line options of the way from the logical to the scheduled phase.
 class LowerFlags {
 public:
@@ -23,6 +30,8 @@ public:
 
   /// Checks the options and puts them into |options|.
   mlir::LogicalResult get(LowerOptions &options, std::string &message) const;
+  /// The axes of --mesh, and dp=1 without it.
+  mlir::FailureOr<MeshAxes> getMesh(std::string &message) const;
   /// Checks that the mesh of |module|, which was read from |file|, has the axes
   /// that |flag|, such as "--mesh=dp=4", gives sizes to.
   static mlir::LogicalResult
@@ -78,10 +87,19 @@ public:
   /// null. Messages say that the step is to be |verb|: "compiled".
   LoadedStep(mlir::MLIRContext &context, llvm::StringRef path,
              llvm::StringRef name, llvm::StringRef verb, Errors &errors);
+  /// The same of |text|, which its identifier names.
+  LoadedStep(mlir::MLIRContext &context,
+             std::unique_ptr<llvm::MemoryBuffer> text, llvm::StringRef name,
+             llvm::StringRef verb, Errors &errors);
 
   mlir::ModuleOp getModule() { return module.get(); }
 
 private:
+  LoadedStep(mlir::MLIRContext &context, Errors &errors);
+  void load(mlir::MLIRContext &context,
+            std::unique_ptr<llvm::MemoryBuffer> text, llvm::StringRef file,
+            llvm::StringRef name, llvm::StringRef verb, Errors &errors);
+
   std::shared_ptr<llvm::SourceMgr> sources;
   mlir::ScopedDiagnosticHandler handler;
   mlir::OwningOpRef<mlir::ModuleOp> module;

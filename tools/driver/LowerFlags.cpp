@@ -100,9 +100,8 @@ static std::string getSizeHint(StringRef text) {
 }
 
 /// The axes and sizes that |mesh| names; failure where it does not parse.
-static FailureOr<SmallVector<std::pair<StringRef, int64_t>>>
-parseMesh(StringRef mesh) {
-  SmallVector<std::pair<StringRef, int64_t>> axes;
+static FailureOr<MeshAxes> parseMesh(StringRef mesh) {
+  MeshAxes axes;
   SmallVector<StringRef> parts;
   mesh.split(parts, ':');
   for (StringRef part : parts) {
@@ -110,14 +109,14 @@ parseMesh(StringRef mesh) {
     int64_t size = 0;
     if (axis.empty() || text.getAsInteger(10, size) || size < 1)
       return failure();
-    axes.push_back({axis, size});
+    axes.push_back({axis.str(), size});
   }
   return axes;
 }
 
-static LogicalResult checkMeshText(const cl::opt<std::string> &flag,
+FailureOr<MeshAxes> zero::readMesh(const cl::opt<std::string> &flag,
                                    std::string &message) {
-  auto axes = parseMesh(flag);
+  FailureOr<MeshAxes> axes = parseMesh(flag);
   if (failed(axes)) {
     bool hasComma = succeeded(
         parseMesh(llvm::join(llvm::split(StringRef(flag), ','), ":")));
@@ -127,11 +126,17 @@ static LogicalResult checkMeshText(const cl::opt<std::string> &flag,
                   message, hasComma ? "; axes are separated by ':'" : "");
   }
   llvm::StringSet<> seen;
-  for (auto [axis, size] : *axes)
+  for (auto &[axis, size] : *axes)
     if (!seen.insert(axis).second)
       return reject(flag, "one size for each axis", message,
                     ", with two sizes for '" + axis + "'");
-  return success();
+  return axes;
+}
+
+FailureOr<MeshAxes> LowerFlags::getMesh(std::string &message) const {
+  if (mesh.empty())
+    return MeshAxes{{"dp", 1}};
+  return readMesh(mesh, message);
 }
 
 LogicalResult LowerFlags::checkAxes(ModuleOp module, StringRef file,
@@ -142,12 +147,12 @@ LogicalResult LowerFlags::checkAxes(ModuleOp module, StringRef file,
   auto axes = parseMesh(mesh);
   if (failed(axes))
     return failure();
-  for (auto [axis, size] : *axes) {
+  for (auto &[axis, size] : *axes) {
     SmallVector<std::string> known;
     for (auto op : module.getOps<MeshOp>())
       for (auto own : op.getAxes().getAsRange<MeshAxisAttr>())
         known.push_back("'" + own.getName().str() + "'");
-    if (llvm::is_contained(known, ("'" + axis + "'").str()))
+    if (llvm::is_contained(known, "'" + axis + "'"))
       continue;
     message = (flag + " sets axis '" + axis + "', which the mesh of " + file +
                " does not have; its axes are " + llvm::join(known, ", "))
@@ -164,7 +169,7 @@ LogicalResult LowerFlags::checkMesh(ModuleOp module, StringRef file,
 
 LogicalResult LowerFlags::get(LowerOptions &options,
                               std::string &message) const {
-  if (mesh.getNumOccurrences() && failed(checkMeshText(mesh, message)))
+  if (mesh.getNumOccurrences() && failed(readMesh(mesh, message)))
     return failure();
   int level = 0;
   if (StringRef(stage).getAsInteger(10, level) || level < 0 || level > 2)

@@ -16,6 +16,8 @@
 #ifndef ZERO_TOOLS_RECIPE_RECIPE_H
 #define ZERO_TOOLS_RECIPE_RECIPE_H
 
+#include "tools/driver/Driver.h"
+
 #include "mlir/IR/MLIRContext.h"
 #include "llvm/Support/LogicalResult.h"
 
@@ -83,9 +85,6 @@ llvm::LogicalResult readRecipe(llvm::StringRef text, Recipe &recipe,
                                std::string &message);
 /// What readRecipe accepts, for --help.
 llvm::StringRef describeRecipes();
-
-/// Axes with their sizes: {"dp", 4}.
-using MeshAxes = std::vector<std::pair<std::string, int64_t>>;
 
 /// Writes the step called |name| on a mesh of the axes |mesh|, all of which
 /// are data-parallel.

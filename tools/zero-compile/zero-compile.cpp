@@ -9,6 +9,7 @@
 #include "passes/pipeline/Pipelines.h"
 #include "tools/driver/Driver.h"
 #include "tools/driver/Tool.h"
+#include "tools/recipe/RecipeFlags.h"
 #include "tools/zero-compile/PlanTable.h"
 #include "tools/zero-compile/WriteStep.h"
 
@@ -140,12 +141,28 @@ static LogicalResult readOptions(const zero::LowerFlags &flags, Wanted &wanted,
                  succeeded(zero::checkLibraryName(name, message)));
 }
 
+/// The step of |recipe| on the mesh of |flags|.
+static std::unique_ptr<llvm::MemoryBuffer>
+writeRecipe(const zero::RecipeFlags &recipe, const zero::LowerFlags &flags,
+            ExitCode &code, std::string &message) {
+  code = ExitCode::usage;
+  if (input.getNumOccurrences() > 0) {
+    message = "--parameters and --recipe describe the step, and '" + input +
+              "' has one, too; leave out one of them";
+    return nullptr;
+  }
+  FailureOr<zero::MeshAxes> mesh = flags.getMesh(message);
+  if (failed(mesh))
+    return nullptr;
+  return recipe.write("zero-compile", *mesh,
+                      name.empty() ? "train" : name.getValue(), code, message);
+}
+
 /// Checks that |module| can be lowered as |flags| say and be proved. A lowered
 /// step needs a |reference|.
 static LogicalResult checkSteps(ModuleOp module, ModuleOp reference,
-                                const zero::LowerFlags &flags, ExitCode &code,
-                                std::string &message) {
-  StringRef file = zero::describeInput(input);
+                                StringRef file, const zero::LowerFlags &flags,
+                                ExitCode &code, std::string &message) {
   code = ExitCode::usage;
   if (reference && noProve) {
     message = "--against names what the proof compares with, and --no-prove "
@@ -193,6 +210,7 @@ int main(int argc, char **argv) {
   zero::LowerFlags flags(category);
   zero::StepFlag stepFlag(category);
   zero::AgainstFlag against(category);
+  zero::RecipeFlags recipe(category);
   if (!tool.parse(
           category,
           "zero-compile: compiles the update of a training step to a shared "
@@ -201,7 +219,11 @@ int main(int argc, char **argv) {
           "  zero-compile lowered.mlir -o out --against=step.mlir   a step at "
           "any other phase,\n"
           "                                                         which is "
-          "proved to equal step.mlir\n\n"
+          "proved to equal step.mlir\n"
+          "  zero-compile --parameters=model.json --recipe=adamw,max_norm=1 "
+          "-o out --mesh=dp=4\n"
+          "                                                         the step "
+          "that zero-translate writes\n\n"
           "writes out/libNAME.so, out/NAME.h and out/NAME.plan.json, where "
           "NAME is the name of\nthe zero.step.\n",
           jsonFlag))
@@ -217,8 +239,19 @@ int main(int argc, char **argv) {
   zero::registerDriverDialects(registry);
   zero::registerCodegenDialects(registry);
   MLIRContext context(registry);
-  zero::LoadedStep loaded(context, input, stepFlag, "compiled", tool.errors);
-  ModuleOp module = loaded.getModule();
+  ExitCode code;
+  std::string file = zero::describeInput(input).str();
+  std::optional<zero::LoadedStep> loaded;
+  if (recipe.isGiven()) {
+    auto text = writeRecipe(recipe, flags, code, message);
+    if (!text)
+      return tool.fail(code, message);
+    file = text->getBufferIdentifier().str();
+    loaded.emplace(context, std::move(text), stepFlag, "compiled", tool.errors);
+  } else {
+    loaded.emplace(context, input, stepFlag, "compiled", tool.errors);
+  }
+  ModuleOp module = loaded->getModule();
   if (!module)
     return tool.finish();
   std::optional<zero::LoadedStep> written;
@@ -229,12 +262,11 @@ int main(int argc, char **argv) {
     if (!reference)
       return tool.finish();
   }
-  ExitCode code;
-  if (failed(checkSteps(module, reference, flags, code, message)))
+  if (failed(checkSteps(module, reference, file, flags, code, message)))
     return tool.fail(code, message);
-  if (reference && failed(zero::checkReference(
-                       module, zero::describeInput(input), reference,
-                       zero::describeInput(against), flags, code, message)))
+  if (reference && failed(zero::checkReference(module, file, reference,
+                                               zero::describeInput(against),
+                                               flags, code, message)))
     return message.empty() ? tool.finish() : tool.fail(code, message);
   zero::ProofNote proof;
   if (noProve) {

@@ -1,0 +1,73 @@
+//===- RecipeFlags.cpp - The step that options describe -------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tools/recipe/RecipeFlags.h"
+
+#include "tools/recipe/Recipe.h"
+
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using namespace zero;
+namespace cl = llvm::cl;
+
+RecipeFlags::RecipeFlags(cl::OptionCategory &category)
+    : parameters("parameters", cl::cat(category), cl::value_desc("file.json"),
+                 cl::desc("List of parameters (-: stdin)")),
+      recipe("recipe", cl::cat(category), cl::desc(describeRecipes())) {}
+
+bool RecipeFlags::isGiven() const {
+  return parameters.getNumOccurrences() > 0 || recipe.getNumOccurrences() > 0;
+}
+
+StringRef zero::describeParameterLists() {
+  return "model.json: {\"parameters\": [{\"name\": \"fc.weight\", "
+         "\"shape\": [64, 48], \"dtype\": \"f32\"}, ...]}\n"
+         "A parameter may have \"gradient\" (dtype), \"group\", "
+         "\"optional\", \"frozen\" and \"uses\".\n\"groups\" gives "
+         "groups hyperparameters: {\"decay\": {\"wd\": 0.1}}\n";
+}
+
+static LogicalResult checkNames(const MeshAxes &mesh, std::string &message) {
+  for (auto &[name, size] : mesh)
+    if (!llvm::isAlpha(name[0]) || !llvm::all_of(name, [](char c) {
+          return llvm::isAlnum(c) || c == '_';
+        })) {
+      message = "--mesh: the name of axis '" + name +
+                "' must be a letter, and then letters, digits or '_'";
+      return failure();
+    }
+  return success();
+}
+
+std::unique_ptr<llvm::MemoryBuffer>
+RecipeFlags::write(StringRef tool, const MeshAxes &mesh, StringRef name,
+                   ExitCode &code, std::string &message) const {
+  code = ExitCode::usage;
+  for (auto *option : {&parameters, &recipe})
+    if (option->empty()) {
+      message = ("--" + option->ArgStr + " is missing; --help shows it").str();
+      return nullptr;
+    }
+  Recipe choices;
+  if (failed(readRecipe(recipe, choices, message)) ||
+      failed(checkNames(mesh, message)))
+    return nullptr;
+  code = ExitCode::environment;
+  std::unique_ptr<llvm::MemoryBuffer> file =
+      openInput(tool, parameters, message);
+  if (!file)
+    return nullptr;
+  code = ExitCode::failed;
+  ParameterList list;
+  std::string text;
+  if (failed(readParameterList(file->getBuffer(), describeInput(parameters),
+                               list, message)) ||
+      failed(writeStep(choices, list, mesh, name, text, message)))
+    return nullptr;
+  return llvm::MemoryBuffer::getMemBufferCopy(text,
+                                              "<the step that was written>");
+}
