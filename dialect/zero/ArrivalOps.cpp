@@ -357,5 +357,5 @@ LogicalResult BackwardOp::verifySymbolUses(SymbolTableCollection &symbols) {
                            << toString(scale) << "), got " << type
                            << ", expected " << getExpected();
   }
-  return success();
+  return verifySquare(*this, scale, mesh); // backward_c10
 }

@@ -222,7 +222,10 @@ def Zero_BackwardOp : Zero_Op<"backward",
       one row for each rank of the axes that shard its rows;
     - `backward_c9`: the mesh has the pipeline stages of a source, and the gradient is on the
       same stages; a gradient on several stages is partial over them; `normalize` does not
-      divide by an axis of stages.
+      divide by an axis of stages;
+    - `backward_c10`: exponents of the scale are -4 to 4, and the sizes of axes that divide a
+      gradient are at most 2^31 together. So are those that multiply it, with a number of
+      backward passes counted as 2^26. Reason: a norm squares gradients.
 
     Example: see `zero.micro_batches`.
   }];

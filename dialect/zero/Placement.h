@@ -90,6 +90,16 @@ using Scale = llvm::SmallVector<ScaleFactor>;
 /// monomial of ordinary numbers stays finite.
 inline constexpr int64_t kMaxExponent = 8;
 
+/// The same of a gradient that arrives, since a norm squares it.
+inline constexpr int64_t kMaxGradientExponent = kMaxExponent / 2;
+/// The number of backward passes of a step on all ranks together is less than 2
+/// to the power of this. So the square of it is exact in f64.
+inline constexpr int kBackwardsExponent = 26;
+/// The sizes of axes and numbers of backward passes that multiply a gradient,
+/// or those that divide it, are at most 2 to the power of this. So the square
+/// is a whole number of 64 bits.
+inline constexpr int kFactorExponent = 31;
+
 /// A limit far beyond any machine. Products of sizes stay in 64 bits.
 inline constexpr int64_t kMaxElements = int64_t(1) << 40;
 /// Whether extents are not negative and their product, with empty dimensions

@@ -12,6 +12,8 @@
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/MapVector.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace zero;
 
@@ -93,6 +95,39 @@ LogicalResult zero::verifySymbols(Operation *op, StringRef what,
     diag.attachNote(mesh.getLoc()) << "axes are declared here";
     return diag;
   }
+  return success();
+}
+
+LogicalResult zero::verifySquare(Operation *op, ArrayRef<ScaleFactor> scale,
+                                 MeshOp mesh) {
+  // The logarithms of what multiplies and divides a gradient.
+  double multiplies = 0, divides = 0;
+  for (const ScaleFactor &factor : scale) {
+    int64_t exponent = factor.exponent;
+    if (exponent < -kMaxGradientExponent || exponent > kMaxGradientExponent)
+      return op->emitOpError()
+             << "has gradients of scale (" << toString(scale)
+             << "), expected exponents of -" << kMaxGradientExponent << " to "
+             << kMaxGradientExponent
+             << ", since a norm squares gradients; lower the exponent of '"
+             << factor.symbol.getValue() << "' in normalize or prescaled";
+    std::optional<int64_t> size = mesh.getAxisSize(factor.symbol);
+    double logarithm = size ? std::log2(double(*size)) : 0;
+    if (exponent < 0 && factor.symbol.getValue() == kAccumulation)
+      logarithm = kBackwardsExponent;
+    (exponent < 0 ? multiplies : divides) +=
+        double(std::abs(exponent)) * logarithm;
+  }
+  for (auto [verb, logarithm] :
+       {std::pair("multiplies", multiplies), std::pair("divides", divides)})
+    if (logarithm > kFactorExponent)
+      return op->emitOpError()
+             << "has gradients of scale (" << toString(scale) << "), which "
+             << verb << " them by up to 2^" << int64_t(std::ceil(logarithm))
+             << " on mesh @" << mesh.getSymName() << ", expected at most 2^"
+             << kFactorExponent
+             << ", since a norm squares them; lower an exponent of normalize "
+                "or prescaled";
   return success();
 }
 

@@ -43,6 +43,12 @@ mlir::LogicalResult verifyTrained(mlir::Operation *op, ParameterOp parameter);
 mlir::LogicalResult verifySymbols(mlir::Operation *op, llvm::StringRef what,
                                   ScaleAttr monomial, StepOp step, MeshOp mesh);
 
+/// backward_c10: checks that the norm of gradients with |scale| can be taken in
+/// a step on |mesh|, for any number of backward passes.
+mlir::LogicalResult verifySquare(mlir::Operation *op,
+                                 llvm::ArrayRef<ScaleFactor> scale,
+                                 MeshOp mesh);
+
 /// activation_c3 and activation_c4, for the activations in the module of
 /// |user|, a step or a program on |mesh|.
 mlir::LogicalResult verifyActivations(mlir::Operation *user, MeshOp mesh);

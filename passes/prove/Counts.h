@@ -17,10 +17,8 @@
 
 namespace zero::prove {
 
-/// The number of backward passes of a step on all ranks together is less than 2
-/// to the power of this. So the square of it is exact in f64.
-inline constexpr int kBackwardsExponent = 26;
-/// The same of the number of missing gradients.
+/// The number of missing gradients of a step on all ranks together is less than
+/// 2 to the power of this. See kBackwardsExponent, too.
 inline constexpr int kMissingExponent = 40;
 
 /// Whether |base| is a count of this rank, or a sum over ranks of a power of

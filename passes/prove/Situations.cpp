@@ -213,10 +213,15 @@ Range Decider::evaluateAll(Situation situation, std::optional<Choice> infection,
     }
     if (isTokens(base))
       return noTokens.value_or(Range{Limits::min(), largest});
-    if (isCount(base))
-      return getRangeOfCounts(proof.algebra,
-                              proof.algebra.product({1, 1}, {{base, 1}}),
-                              situation, ranks);
+    if (isCount(base)) {
+      Range range = getRangeOfCounts(proof.algebra,
+                                     proof.algebra.product({1, 1}, {{base, 1}}),
+                                     situation, ranks);
+      // A count times a finite sum is finite.
+      if (base->kind == BaseKind::symbol)
+        range.most = std::min(range.most, std::ldexp(1, kBackwardsExponent));
+      return range;
+    }
     // Two numbers that depend on the same counts: by their difference.
     if (base->kind == BaseKind::operation &&
         StringRef(base->name).starts_with("cmpf ") &&

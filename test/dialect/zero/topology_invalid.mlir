@@ -250,3 +250,59 @@ zero.step @s on @m normalize() (%a: !zero.value<f64>) {
   %p = zero.all_gather %r over [tp] : !zero.value<2x8xf32, sharded = [dp : 1, tp]>
   zero.return []
 }
+
+// -----
+
+// backward_c10: an exponent that a norm doubles.
+zero.mesh @m <["dp" = 3]>
+zero.parameter @w : 8xf32
+zero.step @s on @m normalize(accumulation : -1, dp : -5) () {
+  %g = zero.micro_batches in f32 {
+    // expected-error@+1 {{has gradients of scale (accumulation : 1, dp : 5), expected exponents of -4 to 4, since a norm squares gradients; lower the exponent of 'dp' in normalize or prescaled}}
+    %0 = zero.backward(@w) prescaled() : !zero.value<8xf32, partial = [dp, micro], scaled = [accumulation : 1, dp : 5]>
+    zero.yield %0 : !zero.value<8xf32, partial = [dp, micro], scaled = [accumulation : 1, dp : 5]>
+  }
+  zero.return []
+}
+
+// -----
+
+// backward_c10: exponents that go beyond the limit together.
+zero.mesh @m <["dp" = 3]>
+zero.parameter @w : 8xf32
+zero.step @s on @m normalize(accumulation : 3) () {
+  %g = zero.micro_batches in f32 {
+    // expected-error@+1 {{has gradients of scale (accumulation : -6), expected exponents of -4 to 4}}
+    %0 = zero.backward(@w) prescaled(accumulation : -3) : !zero.value<8xf32, partial = [dp, micro], scaled = [accumulation : -6]>
+    zero.yield %0 : !zero.value<8xf32, partial = [dp, micro], scaled = [accumulation : -6]>
+  }
+  zero.return []
+}
+
+// -----
+
+// backward_c10: a divisor whose square has more than 64 bits.
+zero.mesh @m <["dp" = 1048576]>
+zero.parameter @w : 8xf32
+zero.step @s on @m normalize(dp : -2) () {
+  %g = zero.micro_batches in f32 {
+    // expected-error@+1 {{has gradients of scale (dp : 2), which divides them by up to 2^40 on mesh @m, expected at most 2^31, since a norm squares them; lower an exponent of normalize or prescaled}}
+    %0 = zero.backward(@w) prescaled() : !zero.value<8xf32, partial = [dp, micro], scaled = [dp : 2]>
+    zero.yield %0 : !zero.value<8xf32, partial = [dp, micro], scaled = [dp : 2]>
+  }
+  zero.return []
+}
+
+// -----
+
+// backward_c10: numbers of backward passes may be large.
+zero.mesh @m <["dp" = 4]>
+zero.parameter @w : 8xf32
+zero.step @s on @m normalize(accumulation : 1) () {
+  %g = zero.micro_batches in f32 {
+    // expected-error@+1 {{has gradients of scale (accumulation : -2), which multiplies them by up to 2^52 on mesh @m}}
+    %0 = zero.backward(@w) prescaled(accumulation : -1) : !zero.value<8xf32, partial = [dp, micro], scaled = [accumulation : -2]>
+    zero.yield %0 : !zero.value<8xf32, partial = [dp, micro], scaled = [accumulation : -2]>
+  }
+  zero.return []
+}
