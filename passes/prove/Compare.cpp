@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialect/zero/CountOf.h"
+#include "passes/prove/Contract.h"
 #include "passes/prove/Equality.h"
 #include "passes/prove/Example.h"
 
@@ -400,6 +401,7 @@ void Comparison::run() {
                          << ", expected " << describe(a);
   }
   compareActivations(proof, first, second);
+  compareLists(proof, first, second);
   for (auto &[name, parameter] : first.parameters) {
     auto it = second.parameters.find(name);
     if (it == second.parameters.end())

@@ -1,14 +1,23 @@
-//===- Contract.cpp - What a caller knows of a parameter ------------------===//
+//===- Contract.cpp - What a caller knows of a step -----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
+#include "passes/prove/Contract.h"
 #include "passes/prove/Example.h"
+
+#include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
 using namespace zero;
 using namespace zero::prove;
+
+static std::string toText(ValueType type) {
+  std::string text;
+  llvm::raw_string_ostream(text) << type;
+  return text;
+}
 
 void prove::compareContract(Proof &proof, const StepSemantics &first,
                             const StepSemantics &second,
@@ -68,4 +77,118 @@ void prove::compareContract(Proof &proof, const StepSemantics &first,
   if (!b.kept.holds(a.kept))
     differ("type of kept gradients", a.kept.describe(), b.kept.describe(),
            findRounding(b.kept, a.kept));
+}
+
+//===----------------------------------------------------------------------===//
+// Lists
+//===----------------------------------------------------------------------===//
+
+/// All parameters that a caller binds, in the order in which it numbers them.
+static SmallVector<ParameterOp> getParameters(const StepSemantics &semantics) {
+  auto module = semantics.step->getParentOfType<ModuleOp>();
+  return llvm::to_vector(module.getOps<ParameterOp>());
+}
+
+using ByName = llvm::StringMap<ParameterOp>;
+
+static ByName sortByName(ArrayRef<ParameterOp> parameters) {
+  ByName byName;
+  for (ParameterOp op : parameters)
+    byName.insert({op.getSymName(), op});
+  return byName;
+}
+
+/// Whether both lists have the same frozen parameters. Reports those that
+/// differ.
+static bool compareFrozen(Proof &proof, const StepSemantics &second,
+                          ArrayRef<ParameterOp> expected,
+                          ArrayRef<ParameterOp> parameters) {
+  unsigned errors = proof.report.getNumErrors();
+  ByName known = sortByName(parameters), knownExpected = sortByName(expected);
+  for (ParameterOp one : expected) {
+    if (!one.getFrozen())
+      continue;
+    ParameterOp two = known.lookup(one.getSymName());
+    if (!two)
+      proof.report.error(second.step)
+          << "frozen parameter '" << one.getSymName()
+          << "' is missing, expected " << toText(one.getValueType());
+    else if (!two.getFrozen())
+      proof.report.error(two) << "'" << one.getSymName()
+                              << "' is not frozen, expected a frozen parameter";
+    else if (one.getValueType() != two.getValueType())
+      proof.report.error(two) << "frozen parameter '" << one.getSymName()
+                              << "' is " << toText(two.getValueType())
+                              << ", expected " << toText(one.getValueType());
+  }
+  for (ParameterOp two : parameters)
+    if (two.getFrozen() && !knownExpected.contains(two.getSymName()))
+      proof.report.error(two) << "frozen parameter '" << two.getSymName()
+                              << "' is none of the other step";
+  return proof.report.getNumErrors() == errors;
+}
+
+/// The hyperparameter that each input is; empty if it is none.
+static SmallVector<StringRef> getInputNames(const StepSemantics &semantics) {
+  SmallVector<StringRef> names;
+  if (auto program = dyn_cast<zrt::ProgramOp>(semantics.step)) {
+    for (zrt::SlotsOp slots : program.getInputSlots())
+      names.push_back(slots.getHyper().value_or(""));
+    return names;
+  }
+  auto step = cast<StepOp>(semantics.step);
+  // The first use of an input names it.
+  llvm::DenseMap<Value, StringRef> nameOf;
+  auto getHyperNames = [&](FlatSymbolRefAttr optimizer) {
+    return SymbolTable::lookupNearestSymbolFrom<OptimizerOp>(step, optimizer)
+        .getHyperNames()
+        .getAsRange<StringAttr>();
+  };
+  step.walk([&](UpdateOp update) {
+    auto given = update.getHyperNames().getAsRange<StringAttr>();
+    for (StringAttr name : getHyperNames(update.getOptimizerAttr()))
+      for (auto [other, value] : llvm::zip_equal(given, update.getHyper()))
+        if (other == name)
+          nameOf.try_emplace(value, name);
+  });
+  step.walk([&](PrepareOp prepare) {
+    for (auto [name, value] : llvm::zip_equal(
+             getHyperNames(prepare.getOptimizerAttr()), prepare.getHyper()))
+      nameOf.try_emplace(value, name);
+  });
+  for (BlockArgument argument : step.getBody().getArguments())
+    names.push_back(nameOf.lookup(argument));
+  return names;
+}
+
+void prove::compareLists(Proof &proof, const StepSemantics &first,
+                         const StepSemantics &second) {
+  SmallVector<ParameterOp> expected = getParameters(first);
+  SmallVector<ParameterOp> parameters = getParameters(second);
+  if (compareFrozen(proof, second, expected, parameters) &&
+      expected.size() == parameters.size()) {
+    ByName known = sortByName(parameters);
+    for (auto [i, one, two] : llvm::enumerate(expected, parameters))
+      if (one.getSymName() != two.getSymName() &&
+          known.contains(one.getSymName())) {
+        proof.report.error(two)
+            << "parameter " << i << " is '" << two.getSymName()
+            << "', expected '" << one.getSymName()
+            << "': callers number parameters in this order";
+        break;
+      }
+  }
+  SmallVector<StringRef> expectedNames = getInputNames(first);
+  SmallVector<StringRef> names = getInputNames(second);
+  if (expectedNames.size() != names.size())
+    return;
+  auto describe = [](StringRef name) {
+    return name.empty() ? "no hyperparameter"
+                        : ("hyperparameter '" + name + "'").str();
+  };
+  for (auto [i, one, two] : llvm::enumerate(expectedNames, names))
+    if (one != two)
+      proof.report.error(second.step)
+          << "input " << i << " of apply is " << describe(two) << ", expected "
+          << describe(one);
 }
