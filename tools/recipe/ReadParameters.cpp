@@ -7,6 +7,7 @@
 #include "tools/recipe/Recipe.h"
 
 #include "dialect/zero/StorageTypes.h"
+#include "tools/driver/Json.h"
 
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/JSON.h"
@@ -152,6 +153,12 @@ static LogicalResult readGroup(const json::Value &value, StringRef name,
 LogicalResult zero::readParameterList(StringRef text, StringRef file,
                                       ParameterList &list,
                                       std::string &message) {
+  if (isNestedDeeply(text)) {
+    message = (file + ": is nested more than " + Twine(kDeepestJson) +
+               " levels deep, expected a list of parameters")
+                  .str();
+    return failure();
+  }
   llvm::Expected<json::Value> parsed = json::parse(text);
   if (!parsed) {
     message = (file + ": " + toString(parsed.takeError())).str();

@@ -29,12 +29,19 @@ StringRef zero::describeRecipes() {
          "lr is an input unless it is given";
 }
 
+/// As much of |text| of a user as a message shows.
+static std::string cut(StringRef text) {
+  constexpr size_t kMost = 80;
+  return text.size() <= kMost ? text.str()
+                              : (text.take_front(kMost) + "...").str();
+}
+
 static LogicalResult readNumber(StringRef item, StringRef value, double &number,
                                 std::string &message) {
   if (!value.getAsDouble(number) && std::isfinite(number))
     return success();
   message =
-      ("--recipe: '" + item + "' needs a number, got '" + value + "'").str();
+      "--recipe: '" + cut(item) + "' needs a number, got '" + cut(value) + "'";
   return failure();
 }
 
@@ -46,7 +53,7 @@ static LogicalResult choose(StringRef item, StringRef value,
     return success();
   }
   message = ("--recipe: '" + item + "' must be " + llvm::join(choices, ", ") +
-             ", got '" + value + "'")
+             ", got '" + cut(value) + "'")
                 .str();
   return failure();
 }
@@ -59,7 +66,7 @@ static LogicalResult readValue(StringRef item, StringRef value, Recipe &recipe,
     if (failed(readNumber(item, value, number, message)))
       return failure();
     if (number <= 0) {
-      message = "--recipe: max_norm must be positive, got " + value.str() +
+      message = "--recipe: max_norm must be positive, got " + cut(value) +
                 "; leave max_norm out for no clipping";
       return failure();
     }
@@ -81,7 +88,7 @@ static LogicalResult readValue(StringRef item, StringRef value, Recipe &recipe,
   hyper.input = value.str();
   if (!value.empty())
     return success();
-  message = "--recipe: '" + item.str() + "=@' needs the name of an input";
+  message = "--recipe: '" + cut(item) + "=@' needs the name of an input";
   return failure();
 }
 
@@ -92,7 +99,7 @@ LogicalResult zero::readRecipe(StringRef text, Recipe &recipe,
   recipe.optimizer = items[0].str();
   if (getOptimizerText(items[0]).empty()) {
     message = "--recipe begins with an optimizer, " + listOptimizers() +
-              ", got '" + items[0].str() + "'";
+              ", got '" + cut(items[0]) + "'";
     return failure();
   }
   for (StringRef entry : ArrayRef(items).drop_front()) {
@@ -106,7 +113,7 @@ LogicalResult zero::readRecipe(StringRef text, Recipe &recipe,
     else if (entry == "loss_divided")
       recipe.isLossDivided = true;
     else if (entry == item) {
-      message = "--recipe: unknown item '" + entry.str() +
+      message = "--recipe: unknown item '" + cut(entry) +
                 "', expected mean, sum, tokens, loss_divided or NAME=VALUE";
       return failure();
     } else if (failed(readValue(item, value, recipe, message)))
@@ -122,11 +129,12 @@ LogicalResult zero::readRecipe(StringRef text, Recipe &recipe,
     const std::string &name = entry.first;
     if (llvm::any_of(known, [&](const auto &one) { return one.name == name; }))
       continue;
-    message = "--recipe: '" + name + "' is no item and no hyperparameter of " +
-              recipe.optimizer + ", which has " +
-              llvm::join(llvm::map_range(
-                             known, [](const auto &one) { return one.name; }),
-                         ", ");
+    message =
+        "--recipe: '" + cut(name) + "' is no item and no hyperparameter of " +
+        recipe.optimizer + ", which has " +
+        llvm::join(
+            llvm::map_range(known, [](const auto &one) { return one.name; }),
+            ", ");
     return failure();
   }
   return success();

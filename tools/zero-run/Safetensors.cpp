@@ -11,6 +11,8 @@
 
 #include "tools/zero-run/Safetensors.h"
 
+#include "tools/driver/Json.h"
+
 #include "mlir/Support/LLVM.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Endian.h"
@@ -24,9 +26,6 @@ using namespace zero;
 namespace json = llvm::json;
 
 static constexpr uint64_t kLengthBytes = 8;
-/// A header has three levels. The parser of JSON recurses, so that a file of
-/// nothing but brackets would exhaust its stack.
-static constexpr int64_t kDeepest = 1000;
 
 LogicalResult zero::fail(std::string &message, const llvm::Twine &text) {
   message = text.str();
@@ -46,19 +45,6 @@ readNumbers(const json::Array *list) {
     numbers.push_back(*number);
   }
   return numbers;
-}
-
-static bool isNestedDeeply(StringRef text) {
-  int64_t depth = 0;
-  for (char c : text) {
-    if (c == '[' || c == '{')
-      ++depth;
-    else if (c == ']' || c == '}')
-      --depth;
-    if (depth > kDeepest)
-      return true;
-  }
-  return false;
 }
 
 static LogicalResult readTensor(StringRef name, const json::Value &value,
@@ -142,7 +128,7 @@ static LogicalResult readTensors(StringRef text,
   StringRef data = rest.drop_front(length);
   if (isNestedDeeply(header))
     return fail(message, "the header is nested more than " +
-                             llvm::Twine(kDeepest) + " levels deep");
+                             llvm::Twine(kDeepestJson) + " levels deep");
   llvm::Expected<json::Value> root = json::parse(header);
   if (!root)
     return fail(message,
