@@ -7,19 +7,57 @@
 #include "dialect/zero/Assembly.h"
 
 #include "mlir/IR/Builders.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace zero;
 using Delimiter = AsmParser::Delimiter;
 
-/// A real number, spelled as a float or an integer, as f64.
+/// The source from the next token on, without a minus. A source ends with a 0.
+static const char *skipMinus(AsmParser &parser) {
+  const char *next = parser.getCurrentLocation().getPointer();
+  if (*next == '-')
+    for (++next; llvm::isSpace(*next);)
+      ++next;
+  return next;
+}
+
+/// The digits of the number in hexadecimal at |next|; 0 if there is none.
+static size_t countHexDigits(const char *next) {
+  size_t digits = 0;
+  if (next[0] == '0' && next[1] == 'x')
+    while (llvm::isHexDigit(next[2 + digits]))
+      ++digits;
+  return digits;
+}
+
+/// Whether a whole number in decimal is at |next|.
+static bool isDecimalInteger(const char *next) {
+  if (!llvm::isDigit(*next) || countHexDigits(next) > 0)
+    return false;
+  while (llvm::isDigit(*next))
+    ++next;
+  return *next != '.';
+}
+
+/// A real number, spelled as a float or an integer, as f64. As elsewhere in
+/// MLIR, a number in hexadecimal is the bits of the float.
 static ParseResult parseDouble(AsmParser &parser, double &value) {
+  constexpr size_t kDigits = 2 * sizeof(double);
+  const char *next = skipMinus(parser);
+  if (size_t digits = countHexDigits(next); digits > 0 && digits != kDigits)
+    return parser.emitError(parser.getCurrentLocation())
+           << "a number in hexadecimal is the " << kDigits
+           << " digits of an f64, got " << StringRef(next, 2 + digits)
+           << "; write the number in decimal";
+  if (!isDecimalInteger(next))
+    return parser.parseFloat(value);
   APInt integer;
   OptionalParseResult result = parser.parseOptionalInteger(integer);
-  if (!result.has_value())
-    return parser.parseFloat(value);
+  if (!result.has_value() || failed(*result))
+    return failure();
   value = integer.signedRoundToDouble();
-  return *result;
+  return success();
 }
 
 //===----------------------------------------------------------------------===//

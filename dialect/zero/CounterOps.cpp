@@ -33,7 +33,8 @@ static LogicalResult verifyCounters(CounterRule rule) {
   for (auto name : rule.getCounterNames().getAsRange<StringAttr>())
     if (!names.insert(name).second)
       return rule->emitOpError() << "name " << name << " is used twice";
-  return success();
+  return verifyFinite(rule, "counter", rule.getCounterNames(),
+                      rule.getCounterInitial());
 }
 
 /// loss_scale_c3, schedule_c3

@@ -60,10 +60,15 @@ LogicalResult NormOp::inferReturnTypes(MLIRContext *context,
 /// clip_c2, and the same for zero.clip_coefficient.
 static LogicalResult verifyClip(Operation *op, const APFloat &max,
                                 const APFloat &epsilon) {
-  if (!(max.convertToDouble() > 0) || !max.isFinite())
+  Builder builder(op->getContext());
+  if (failed(verifyFinite(op, "number",
+                          builder.getStrArrayAttr({"max", "epsilon"}),
+                          {max.convertToDouble(), epsilon.convertToDouble()})))
+    return failure();
+  if (!(max.convertToDouble() > 0))
     return op->emitOpError()
            << "max must be positive, got " << max.convertToDouble();
-  if (!(epsilon.convertToDouble() >= 0) || !epsilon.isFinite())
+  if (!(epsilon.convertToDouble() >= 0))
     return op->emitOpError()
            << "epsilon must not be negative, got " << epsilon.convertToDouble();
   return success();
@@ -101,10 +106,8 @@ LogicalResult UpdateOp::verify() {
       failed(verifyFinal(*this, getHyper())))
     return failure();
   for (NamedAttribute constant : getHyperConstants())
-    if (auto number = dyn_cast<FloatAttr>(constant.getValue());
-        !number || !number.getType().isF64())
-      return emitOpError() << "hyperparameter " << constant.getName()
-                           << " must be an f64, got " << constant.getValue();
+    if (failed(verifyFiniteF64(*this, "hyperparameter", constant)))
+      return failure();
   if (getHyperNames().size() != getHyper().size())
     return emitOpError() << "has "
                          << countOf(getHyper().size(), "hyperparameter value")

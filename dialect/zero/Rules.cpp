@@ -98,6 +98,26 @@ LogicalResult zero::verifySymbols(Operation *op, StringRef what,
   return success();
 }
 
+LogicalResult zero::verifyFiniteF64(Operation *op, StringRef what,
+                                    NamedAttribute number) {
+  auto value = dyn_cast<FloatAttr>(number.getValue());
+  if (!value || !value.getType().isF64())
+    return op->emitOpError() << what << " " << number.getName()
+                             << " must be an f64, got " << number.getValue();
+  return verifyFinite(op, what,
+                      ArrayAttr::get(op->getContext(), number.getName()),
+                      value.getValueAsDouble());
+}
+
+LogicalResult zero::verifyFinite(Operation *op, StringRef what, ArrayAttr names,
+                                 ArrayRef<double> numbers) {
+  for (auto [name, number] : llvm::zip_equal(names, numbers))
+    if (!std::isfinite(number))
+      return op->emitOpError()
+             << what << " " << name << " must be finite, got " << number;
+  return success();
+}
+
 LogicalResult zero::verifySquare(Operation *op, ArrayRef<ScaleFactor> scale,
                                  MeshOp mesh) {
   // The logarithms of what multiplies and divides a gradient.

@@ -35,6 +35,14 @@ mlir::LogicalResult verifyReduced(mlir::Operation *op, mlir::ValueRange values);
 mlir::LogicalResult verifyNotPartial(mlir::Operation *op,
                                      mlir::ValueRange values);
 
+/// Checks that |number| is a finite f64. Messages call it |what| and its name.
+mlir::LogicalResult verifyFiniteF64(mlir::Operation *op, llvm::StringRef what,
+                                    mlir::NamedAttribute number);
+/// Checks that |numbers|, which have |names|, are finite.
+mlir::LogicalResult verifyFinite(mlir::Operation *op, llvm::StringRef what,
+                                 mlir::ArrayAttr names,
+                                 llvm::ArrayRef<double> numbers);
+
 /// parameter_c4: checks that |parameter|, which |op| names, is not frozen.
 mlir::LogicalResult verifyTrained(mlir::Operation *op, ParameterOp parameter);
 

@@ -312,15 +312,16 @@ LogicalResult OptimizerOp::verifyRegions() {
                          << " and "
                          << countOf(getCounterInitial().size(),
                                     "initial value");
-  for (NamedAttribute value : getHyperDefaults())
-    if (auto number = dyn_cast<FloatAttr>(value.getValue());
-        !number || !number.getType().isF64())
-      return emitOpError() << "default of hyperparameter " << value.getName()
-                           << " must be an f64, got " << value.getValue();
-  for (NamedAttribute value : getHyperDefaults())
+  if (failed(verifyFinite(*this, "counter", getCounterNames(),
+                          getCounterInitial())))
+    return failure();
+  for (NamedAttribute value : getHyperDefaults()) {
+    if (failed(verifyFiniteF64(*this, "default of hyperparameter", value)))
+      return failure();
     if (!llvm::is_contained(getHyperNames(), value.getName()))
       return emitOpError() << "default for unknown hyperparameter "
                            << value.getName();
+  }
 
   // optimizer_c4
   for (Region *region : {&getPrepare(), &getUpdate()}) {
