@@ -42,7 +42,7 @@ def Zero_ActivationOp : Zero_Op<"activation", [Symbol]> {
     zero.activation @hidden : tensor<4x?x96xbf16> over pp from 0 to 1
     ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<AnyRankedTensor>:$type,
+  let arguments = (ins Zero_SymbolNameAttr:$sym_name, TypeAttrOf<AnyRankedTensor>:$type,
                        StrAttr:$axis, I64Attr:$from, I64Attr:$to);
   let assemblyFormat = [{
     $sym_name `:` $type `over` custom<Name>($axis) `from` $from `to` $to attr-dict

@@ -55,7 +55,7 @@ def Zero_LossScaleOp : Zero_Op<"loss_scale",
     }
     ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name,
+  let arguments = (ins Zero_SymbolNameAttr:$sym_name,
     StrArrayAttr:$counter_names, DenseF64ArrayAttr:$counter_initial);
   let regions = (region SizedRegion<1>:$update);
   let assemblyFormat = [{
@@ -134,7 +134,7 @@ def Zero_ScheduleOp : Zero_Op<"schedule",
     }
     ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name,
+  let arguments = (ins Zero_SymbolNameAttr:$sym_name,
     StrArrayAttr:$counter_names, DenseF64ArrayAttr:$counter_initial);
   let regions = (region SizedRegion<1>:$value, SizedRegion<1>:$next);
   let assemblyFormat = [{

@@ -86,7 +86,7 @@ def Zero_StepOp : Zero_Op<"step",
 
     Example: see `examples/quickstart.mlir`.
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$mesh,
+  let arguments = (ins Zero_SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$mesh,
     Zero_ScaleAttr:$normalize,
     DefaultValuedAttr<Zero_NonfiniteAttr, "::zero::Nonfinite::skip">:$nonfinite,
     OptionalAttr<FlatSymbolRefAttr>:$loss_scale,
@@ -259,8 +259,8 @@ def Zero_ReduceOp : Zero_InferredOp<"reduce", [Pure]> {
 
     - `reduce_c1`: operands are neither varying nor partial over `micro` (the sum over
       backward passes comes first);
-    - `reduce_dtype_c1`: a reduce dtype is a float type that holds every number of the
-      operands, and the operands are arrays.
+    - `reduce_dtype_c1`: the operands are arrays of a type that holds every number of the
+      reduce dtype, which is a float type.
 
     Example:
 

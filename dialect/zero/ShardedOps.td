@@ -49,7 +49,7 @@ def Zero_BucketOp : Zero_Op<"bucket",
     zero.bucket @b0 : 96xf32 arrives bf16 [@w, @b] offsets [0, 64] extents [64, 32]
     ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name,
+  let arguments = (ins Zero_SymbolNameAttr:$sym_name,
     TypeAttrOf<Zero_ValueType>:$type, TypeAttr:$arrival_type,
     FlatSymbolRefArrayAttr:$members, DenseI64ArrayAttr:$offsets,
     DenseI64ArrayAttr:$extents);
@@ -102,8 +102,8 @@ def Zero_AllReduceOp : Zero_SumOp<"all_reduce"> {
 
     - `all_reduce_c1`: the operand is partial over each axis;
     - `collective_c1`: the operand is on the device;
-    - `reduce_dtype_c1`: a reduce dtype is a float type that holds every number of the
-      operand, and the operand is an array.
+    - `reduce_dtype_c1`: the operand is an array of a type that holds every number of the
+      reduce dtype, which is a float type.
 
     Example:
 

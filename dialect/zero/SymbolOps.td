@@ -70,7 +70,7 @@ def Zero_MeshOp : Zero_Op<"mesh", [Symbol]> {
     zero.mesh @cluster <["pp" = 1, "edp" = 2, "ep" = 2]> flattened ["dp" = ["edp", "ep"]]
     ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, Zero_MeshAxisArrayAttr:$axes,
+  let arguments = (ins Zero_SymbolNameAttr:$sym_name, Zero_MeshAxisArrayAttr:$axes,
                        Zero_FlattenedAxesArrayAttr:$flattened);
   let assemblyFormat = [{
     $sym_name `<` custom<MeshAxes>($axes) `>`
@@ -139,7 +139,7 @@ def Zero_ParameterOp : Zero_Op<"parameter", [Symbol]> {
     zero.parameter @head : 96x64xbf16, on = [pp : 2]
     ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name,
+  let arguments = (ins Zero_SymbolNameAttr:$sym_name,
                        TypeAttrOf<Zero_ValueType>:$type, UnitAttr:$optional,
                        UnitAttr:$frozen,
                        DefaultValuedOptionalAttr<I64Attr, "1">:$uses);
@@ -175,7 +175,7 @@ def Zero_GroupOp : Zero_Op<"group",
     zero.group @decay [@fc1.weight, @fc2.weight]
     ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefArrayAttr:$members);
+  let arguments = (ins Zero_SymbolNameAttr:$sym_name, FlatSymbolRefArrayAttr:$members);
   let assemblyFormat = "$sym_name $members attr-dict";
 }
 
@@ -220,7 +220,7 @@ def Zero_OptimizerOp : Zero_Op<"optimizer", [Symbol, IsolatedFromAbove]> {
     }
     ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name,
+  let arguments = (ins Zero_SymbolNameAttr:$sym_name,
     StrArrayAttr:$hyper_names, DictionaryAttr:$hyper_defaults,
     StrArrayAttr:$counter_names, DenseF64ArrayAttr:$counter_initial,
     StrArrayAttr:$state_names);

@@ -54,4 +54,9 @@ def Zero_Dialect : Dialect {
 class Zero_Op<string mnemonic, list<Trait> traits = []>
     : Op<Zero_Dialect, mnemonic, traits>;
 
+/// The name of what C symbols, messages and checkpoints name.
+def Zero_SymbolNameAttr : ConfinedAttr<SymbolNameAttr, [AttrConstraint<
+    CPred<"!::llvm::cast<::mlir::StringAttr>($_self).empty()">,
+    "of at least one character">]>;
+
 #endif // ZERO_DIALECT_TD

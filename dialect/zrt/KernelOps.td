@@ -51,7 +51,7 @@ def Zrt_KernelOp : Zrt_SymbolOp<"kernel", [IsolatedFromAbove]> {
     }
     ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, TypeArrayAttr:$operand_types,
+  let arguments = (ins Zero_SymbolNameAttr:$sym_name, TypeArrayAttr:$operand_types,
     TypedArrayAttrBase<Zrt_AccessAttr, "accesses">:$accesses,
     I64Attr:$num_scalars, UnitAttr:$predicated, UnitAttr:$sums);
   let regions = (region SizedRegion<1>:$body);
@@ -93,7 +93,7 @@ def Zrt_ScalarsOp : Zrt_SymbolOp<"scalars", [IsolatedFromAbove]> {
     }
     ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name);
+  let arguments = (ins Zero_SymbolNameAttr:$sym_name);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
   let hasRegionVerifier = 1;

@@ -38,7 +38,7 @@ def Zrt_SequenceOp : Zrt_SymbolOp<"sequence",
     zrt.sequence @first [@b0, @b1] run [@b0.close_first, @b1.close_first] window 2
     ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefArrayAttr:$buckets,
+  let arguments = (ins Zero_SymbolNameAttr:$sym_name, FlatSymbolRefArrayAttr:$buckets,
                        FlatSymbolRefArrayAttr:$handlers, I64Attr:$window);
   let assemblyFormat = [{
     $sym_name $buckets `run` $handlers `window` $window attr-dict
@@ -107,7 +107,7 @@ def Zrt_HandlerOp : Zrt_SymbolOp<"handler",
     }
     ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name);
+  let arguments = (ins Zero_SymbolNameAttr:$sym_name);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
   let hasRegionVerifier = 1;

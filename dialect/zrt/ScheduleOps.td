@@ -38,7 +38,7 @@ def Zrt_EventOp : Zrt_SymbolOp<"event"> {
     zrt.event @arrive.caller on caller
     ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, Zrt_StreamAttr:$stream);
+  let arguments = (ins Zero_SymbolNameAttr:$sym_name, Zrt_StreamAttr:$stream);
   let assemblyFormat = "$sym_name `on` custom<Stream>($stream) attr-dict";
 }
 

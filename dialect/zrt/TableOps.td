@@ -39,7 +39,7 @@ def Zrt_ProgramOp : Zrt_Op<"program",
     }
     ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$mesh,
+  let arguments = (ins Zero_SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$mesh,
     OptionalAttr<FlatSymbolRefAttr>:$loss_scale,
     FlatSymbolRefArrayAttr:$inputs, StrArrayAttr:$result_names,
     FlatSymbolRefArrayAttr:$results);
@@ -98,7 +98,7 @@ def Zrt_SlotsOp : Zrt_SymbolOp<"slots"> {
     zrt.slots @scale.counters [1024.0, 0.0] is "loss_scale"
     ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, DenseF64ArrayAttr:$initial,
+  let arguments = (ins Zero_SymbolNameAttr:$sym_name, DenseF64ArrayAttr:$initial,
     OptionalAttr<StrArrayAttr>:$over, OptionalAttr<StrAttr>:$stands_for,
     OptionalAttr<StrAttr>:$hyper);
   let assemblyFormat = [{
@@ -143,7 +143,7 @@ def Zrt_BufferOp : Zrt_SymbolOp<"buffer",
     zrt.buffer @b0.m : !zero.value<64xf32, sharded = [dp]> role state in device
     ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, TypeAttr:$type,
+  let arguments = (ins Zero_SymbolNameAttr:$sym_name, TypeAttr:$type,
     Zrt_RoleAttr:$role, Zrt_SpaceAttr:$space, UnitAttr:$on_demand,
     DefaultValuedOptionalAttr<F64Attr, "0.0">:$fill,
     OptionalAttr<FlatSymbolRefAttr>:$shares);
@@ -196,7 +196,7 @@ def Zrt_SegmentsOp : Zrt_SymbolOp<"segments",
     zrt.segments @b0.groups ends [64, 96] rows [0, 1] scalars [@decay.row, @no_decay.row]
     ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, DenseI64ArrayAttr:$ends,
+  let arguments = (ins Zero_SymbolNameAttr:$sym_name, DenseI64ArrayAttr:$ends,
     DenseI64ArrayAttr:$rows, FlatSymbolRefArrayAttr:$scalars);
   let assemblyFormat = "$sym_name `ends` $ends `rows` $rows `scalars` $scalars attr-dict";
   let hasVerifier = 1;
@@ -260,7 +260,8 @@ def Zrt_StateOp : Zrt_UserOp<"state"> {
 
     - `state_c1`: bucket and buffer exist;
     - `state_c2`: the buffer has the bucket's shape;
-    - `state_c3`: the buffer is not on demand and shares no memory.
+    - `state_c3`: the buffer is not on demand and shares no memory;
+    - `state_c4`: roles of a bucket are unique.
 
     Example:
 

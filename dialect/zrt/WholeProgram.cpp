@@ -303,6 +303,21 @@ LogicalResult ProgramOp::verifyRegions() {
     diag.attachNote(known->second.getLoc()) << "the other one is here";
     return diag;
   }
+  // state_c4
+  llvm::DenseMap<std::pair<Attribute, Attribute>, StateOp> stateOf;
+  for (auto state : getOps<StateOp>()) {
+    auto [known, isNew] = stateOf.try_emplace(
+        {state.getBucketAttr(), state.getRoleAttr()}, state);
+    if (isNew)
+      continue;
+    InFlightDiagnostic diag =
+        state.emitOpError()
+        << "role '" << state.getRole() << "' of " << state.getBucketAttr()
+        << " is in " << known->second.getBufferAttr() << " already, got "
+        << state.getBufferAttr() << " as well; leave one of them out";
+    diag.attachNote(known->second.getLoc()) << "the other one is here";
+    return diag;
+  }
   // buffer_c2
   for (auto buffer : getOps<BufferOp>())
     if (failed(verifyOnMesh(buffer, mesh)))

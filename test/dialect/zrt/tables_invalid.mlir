@@ -192,6 +192,21 @@ zrt.program @p on @m inputs [] results [] [] {
 
 // -----
 
+// state_c4: a checkpoint would have two values of each element.
+zero.mesh @m <["dp" = 2]>
+zero.parameter @w : 8xf32
+zero.bucket @b0 : 8xf32 arrives f32 [@w] offsets [0] extents [8]
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.buffer @a : !zero.value<8xf32> role parameter in device
+  zrt.buffer @b : !zero.value<8xf32> role parameter in device
+  // expected-note@+1 {{the other one is here}}
+  zrt.state parameter of @b0 in @a
+  // expected-error@+1 {{role 'parameter' of @b0 is in @a already, got @b as well; leave one of them out}}
+  zrt.state parameter of @b0 in @b
+}
+
+// -----
+
 // state_c1
 zero.mesh @m <["dp" = 2]>
 zrt.program @p on @m inputs [] results [] [] {
