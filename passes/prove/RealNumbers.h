@@ -18,6 +18,7 @@
 #include "passes/prove/Facts.h"
 
 #include <map>
+#include <unordered_map>
 
 namespace zero::prove {
 
@@ -97,8 +98,9 @@ private:
   Algebra atoms;
   unsigned numAtoms = 0;
   llvm::DenseMap<BaseRef, Bounds> boundsOfAtoms;
-  llvm::DenseMap<Expr, Real> known;
-  llvm::DenseMap<BaseRef, Real> knownBases;
+  /// get() refers to numbers in these maps, which keep their places.
+  std::unordered_map<Expr, Real> known;
+  std::unordered_map<BaseRef, Real> knownBases;
   llvm::DenseMap<std::pair<Expr, Expr>, bool> compared;
   std::vector<Operation> operations;
   /// Atoms that are not negative, by their square, and the squares of atoms.
