@@ -33,6 +33,10 @@ public:
     terms.clear();
   }
 
+  /// Prints factors that the other number has before those that it has not, so
+  /// that both texts differ where the numbers do.
+  void align() { isAligned = true; }
+
   void print(Expr a, int depth = 0);
   void print(const Base &base, int depth);
 
@@ -58,9 +62,11 @@ private:
   llvm::raw_string_ostream os;
   std::string &text;
   bool isCompared = false;
-  /// All numbers in the other one, and their terms.
+  bool isAligned = false;
+  /// All numbers in the other one, their terms, and what these multiply.
   llvm::DenseSet<Expr> numbers;
   llvm::DenseSet<size_t> terms;
+  llvm::DenseSet<BaseRef> bases;
 };
 } // namespace
 
@@ -73,8 +79,10 @@ void Printer::add(Expr other) {
       continue;
     for (const Term &term : top->getTerms()) {
       terms.insert(getKey(term));
-      for (auto [base, exponent] : term.monomial)
+      for (auto [base, exponent] : term.monomial) {
+        bases.insert(base);
         llvm::append_range(stack, base->operands);
+      }
     }
   }
 }
@@ -142,7 +150,12 @@ void Printer::print(const Term &term, int depth) {
       os << "/" << term.coefficient.denominator;
     first = false;
   }
-  for (auto [base, exponent] : term.monomial) {
+  Monomial factors;
+  for (bool isShared : {true, false})
+    for (auto factor : term.monomial)
+      if ((!isAligned || bases.contains(factor.first)) == isShared)
+        factors.push_back(factor);
+  for (auto [base, exponent] : factors) {
     os << (first ? "" : " * ");
     print(*base, depth);
     if (exponent != 1)
@@ -179,26 +192,66 @@ void Printer::print(Expr a, int depth) {
   }
 }
 
-static std::string print(Expr a, Expr other, bool isWhole = false) {
+static std::string print(Expr a, Expr other, bool isWhole = false,
+                         bool isAligned = false) {
   std::string text;
   Printer printer(text, other);
+  if (isAligned)
+    printer.align();
   if (isWhole)
     printer.setWhole();
   printer.print(a);
   return text;
 }
 
-std::string prove::toString(Expr a) { return print(a, nullptr); }
+/// The begin of the word at |position|, unless the word is long.
+static size_t findWord(llvm::StringRef text, size_t position) {
+  constexpr size_t kLongest = 50;
+  size_t space = text.rfind(' ', position);
+  bool isNear = space != llvm::StringRef::npos && position - space < kLongest;
+  return isNear ? space + 1 : position;
+}
+
+static constexpr size_t kMostShown = 600;
+
+/// As much of |text| as a reader takes in: its begin, and where it begins to
+/// differ from |other|.
+static std::string cut(llvm::StringRef text, llvm::StringRef other) {
+  constexpr size_t kMost = kMostShown, kBegin = 200, kBefore = 100;
+  if (text.size() <= kMost)
+    return text.str();
+  size_t same = 0;
+  while (same < text.size() && same < other.size() && text[same] == other[same])
+    ++same;
+  std::string shown;
+  if (same > kMost / 2) {
+    shown = text.take_front(findWord(text, kBegin)).str() + "... ";
+    text = text.drop_front(findWord(text, same - kBefore));
+  }
+  size_t rest = kMost - shown.size();
+  if (text.size() <= rest)
+    return shown + text.str();
+  return shown + text.take_front(findWord(text, rest)).str() + "...";
+}
+
+std::string prove::toString(Expr a) { return cut(print(a, nullptr), ""); }
 
 std::string prove::toString(Expr a, Expr other) {
-  std::string text = print(a, other);
+  std::string text = print(a, other), otherText = print(other, a);
   // Both have the same parts, in other places.
-  bool isSame = a != other && text == print(other, a);
-  return isSame ? print(a, other, /*isWhole=*/true) : text;
+  bool isWhole = a != other && text == otherText;
+  if (isWhole) {
+    text = print(a, other, isWhole);
+    otherText = print(other, a, isWhole);
+  }
+  if (text.size() <= kMostShown)
+    return text;
+  return cut(print(a, other, isWhole, /*isAligned=*/true),
+             print(other, a, isWhole, /*isAligned=*/true));
 }
 
 std::string prove::toString(BaseRef base) {
   std::string text;
   Printer(text, nullptr).print(*base, 0);
-  return text;
+  return cut(text, "");
 }
