@@ -69,6 +69,7 @@ struct Steps {
   ModuleOp module;
   ModuleOp reference; // null: a logical step is compared with itself
   bool isLowered;     // by this tool
+  bool areEqual;      // the reference is to be as the module, too
 };
 
 } // namespace
@@ -93,6 +94,13 @@ static void prove(const Steps &steps, const zero::LowerOptions &options,
     progress.setSummary("the first step is proved");
     if (!step.isSameAs(module))
       return;
+    // A step may be wider than its reference, and two equal steps may not.
+    if (steps.areEqual) {
+      progress.update("proving the first step by the second", 0, 0);
+      zero::ProvedStep second(module);
+      if (!second.isProved() || !second.isSameAs(steps.reference))
+        return;
+    }
   }
   if (steps.isLowered) {
     PassManager pm(module.getContext());
@@ -194,7 +202,10 @@ int main(int argc, char **argv) {
           "step: whether it is consistent,\n"
           "                                               exit code 4\n"
           "  zero-prove a.mlir b.mlir                     prove that two steps "
-          "of any phase are equal\n",
+          "of any phase are equal:\n"
+          "                                               b is compared with "
+          "a, "
+          "and a with b\n",
           json))
     return finish(tool, outcome, 0);
   if (inputs.empty() || inputs.size() > 2)
@@ -225,9 +236,11 @@ int main(int argc, char **argv) {
       return finish(tool, outcome, 0);
   }
   std::string file = zero::describeInput(inputs[0]).str();
-  Steps steps{first.getModule(), ModuleOp(), /*isLowered=*/false};
+  Steps steps{first.getModule(), ModuleOp(), /*isLowered=*/false,
+              /*areEqual=*/false};
   if (inputs.size() == 2)
-    steps = {second->getModule(), first.getModule(), /*isLowered=*/false};
+    steps = {second->getModule(), first.getModule(), /*isLowered=*/false,
+             /*areEqual=*/true};
   else
     steps.isLowered = zero::isLogical(steps.module);
   if (!steps.isLowered &&
