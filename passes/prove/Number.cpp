@@ -373,9 +373,11 @@ Number prove::clipCoefficient(Algebra &algebra, Number norm, double max,
   Number most = makeSource(algebra, algebra.constant(max));
   Expr ratio = algebra.divide(most.expr, algebra.add(norm.expr, least.expr));
   Number coefficient = norm;
-  coefficient.expr = algebra.symmetric("minimumf", ratio, algebra.integer(1));
   coefficient.narrowAs(least);
   coefficient.narrowAs(most);
+  coefficient.expr = ratio;
+  coefficient.narrow(Precision::f64());
+  coefficient.expr = algebra.symmetric("minimumf", ratio, algebra.integer(1));
   coefficient.narrow(Precision::f64());
   return coefficient;
 }
