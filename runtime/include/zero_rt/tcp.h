@@ -12,8 +12,8 @@
 // Processes that do not have the secret cannot join, and cannot make the ranks
 // wait. Without a secret, all ranks must be on one machine: ranks listen and
 // connect at 127.0.0.1 only, any process of this machine can join, and rank 0
-// writes a warning to stderr, once in a process. What ranks send each other is
-// not encrypted, and not protected against changes on the way. Do not use this
+// writes a warning to stderr, once in a process. Messages between ranks are not
+// encrypted, and not protected against changes on the way. Do not use this
 // transport over networks where others can read or change packets.
 //
 // The id of a job keeps two jobs apart that use one port by mistake.

@@ -241,7 +241,7 @@ private:
 // The recorded schedule is that of the IR: each call on its stream, a record or
 // a wait of the driver for each of the IR's, and no others. The caller's stream
 // is recorded where a gradient is delivered, and does not wait, as gradients
-// have a release timepoint. What collectives need besides is counted.
+// have a release timepoint. Events that collectives add are counted.
 TEST_P(GpuOrder, EachCallBecomesItsLaunches) {
   run(/*steps=*/2, /*first=*/0);
   for (const std::vector<fake::Call> &all : calls) {
