@@ -127,7 +127,7 @@ Expr prove::getInput(Algebra &algebra, size_t index,
                        Epoch::all, input.over});
 }
 
-static bool isCount(BaseRef base) {
+static bool isSummedCount(BaseRef base) {
   return base->kind == BaseKind::missing ||
          (base->kind == BaseKind::symbol && base->name == kAccumulation);
 }
@@ -148,7 +148,7 @@ static Expr sumAddend(Algebra &algebra, BaseRef base, int64_t exponent,
                       const MeshAxes &axes, AxisSet set) {
   // A count of backward passes is not an addend, but its sum over ranks is a
   // base.
-  if (isCount(base) && exponent > 0)
+  if (isSummedCount(base) && exponent > 0)
     return algebra.base({BaseKind::rankSum,
                          "",
                          Epoch::all,

@@ -28,8 +28,8 @@ static int64_t bufferBytes(const Step &step, int32_t buffer) {
 }
 
 /// Of a collective that reads |src| and writes |dst|.
-static Tag tagOf(const Step &step, const char *operation, int32_t src,
-                 int32_t dst) {
+static Tag makeTag(const Step &step, const char *operation, int32_t src,
+                   int32_t dst) {
   const zero_rt_buffer_row *rows = step.library->buffers;
   return {operation,
           step.bufferName(src),
@@ -71,7 +71,7 @@ zero_rt_status calls::all_reduce(Step *step, int32_t src, int32_t dst,
                 step->bufferName(dst), step->bufferName(src));
   ZERO_RT_TRY(step->on(stream, "all_reduce", [&] {
     return endOf(*step, axes)
-        .allReduce(tagOf(*step, "all_reduce", src, dst), *step->program,
+        .allReduce(makeTag(*step, "all_reduce", src, dst), *step->program,
                    addends, sums);
   }));
   zero_rt_counters &counters = step->runtime->counters;
@@ -96,7 +96,7 @@ static zero_rt_status reduceScatter(Step &step, const char *call, int32_t src,
                 step.bufferName(dst), step.bufferName(src));
   ZERO_RT_TRY(step.on(stream, call, [&] {
     return endOf(step, axes)
-        .reduceScatter(tagOf(step, call, src, dst), *step.program,
+        .reduceScatter(makeTag(step, call, src, dst), *step.program,
                        step.buffers[size_t(src)].data,
                        step.buffers[size_t(dst)].data, accumulate);
   }));
@@ -124,7 +124,7 @@ zero_rt_status calls::all_gather(Step *step, int32_t buffer, int32_t axes,
   ZERO_RT_TRY(checkAxes(*step, "all_gather", axes));
   ZERO_RT_TRY(step->on(stream, "all_gather", [&] {
     return endOf(*step, axes)
-        .allGather(tagOf(*step, "all_gather", buffer, buffer),
+        .allGather(makeTag(*step, "all_gather", buffer, buffer),
                    step->buffers[size_t(buffer)].data);
   }));
   zero_rt_counters &counters = step->runtime->counters;

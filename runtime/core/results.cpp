@@ -264,7 +264,7 @@ static zero_rt_status explain(Step &step, int32_t verdict) {
 }
 
 /// Waits for the scalars that `commit` copied, and fills the results.
-static zero_rt_status resolve(Step &step) {
+static zero_rt_status resolveOutcome(Step &step) {
   const zero_rt_library &library = *step.library;
   Committed &last = step.last;
   ZERO_RT_TRY(step.device().wait(last.timepoint));
@@ -311,7 +311,7 @@ zero_rt_status calls::commit(Step *step, int32_t verdict_slot) {
   ZERO_RT_TRY(device.copy(last.slots, slots, step->slotBlock.bytes));
   last.committed = true;
   if (device.isImmediate())
-    return resolve(*step);
+    return resolveOutcome(*step);
   last.timepoint = ++step->runtime->timepoints;
   return device.mark(last.timepoint);
 }
@@ -340,7 +340,7 @@ zero_rt_status calls::results(Step *step, zero_rt_results *out_results) {
     return fail(ZERO_RT_INTERNAL, "the last apply of '%s' never committed",
                 step->library->name);
   if (!last.resolved)
-    ZERO_RT_TRY(resolve(*step));
+    ZERO_RT_TRY(resolveOutcome(*step));
   uint32_t structSize = out_results->struct_size;
   *out_results = last.results;
   out_results->struct_size = structSize;

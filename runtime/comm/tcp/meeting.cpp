@@ -16,7 +16,7 @@
 
 using namespace zero_rt;
 
-static constexpr int64_t defaultTimeoutMs = 60000;
+static constexpr int64_t defaultMeetingMs = 60000;
 /// How long rank 0 waits behind its deadline for what the others say, and how
 /// long these wait for rank 0.
 static constexpr auto graceOfRankZero = std::chrono::milliseconds(150);
@@ -34,7 +34,7 @@ struct Word {
 Meeting::Meeting(const zero_rt_tcp_options &options, Socket listener)
     : sockets(size_t(options.ranks)), options(options),
       listener(std::move(listener)),
-      timeoutMs(options.timeout_ms ? options.timeout_ms : defaultTimeoutMs),
+      timeoutMs(options.timeout_ms ? options.timeout_ms : defaultMeetingMs),
       deadline(std::chrono::steady_clock::now() +
                std::chrono::milliseconds(timeoutMs)),
       contacts(size_t(options.ranks)), descriptors(size_t(options.ranks), -1),
