@@ -39,8 +39,8 @@ if [[ $quick -eq 0 ]]; then
   echo "== everything under -fsanitize=address,undefined"
   # The build has no debug information, which takes a sixth of the build time. Reports
   # name functions all the same. For lines, build with -g1.
-  # Files are compiled eight at a time: half the time. That each of them compiles by
-  # itself is what the release build shows.
+  # Files of libraries and tools are compiled eight at a time: half the time. That each
+  # of them compiles by itself is what the release build shows.
   # LLVM's library is not instrumented: its arenas hand out memory that our inlined
   # copy of the same code has poisoned.
   bash tools/scripts/build.sh build-asan -DZERO_SANITIZE=address,undefined \
