@@ -78,8 +78,9 @@ bool prove::mayRound(Operation &op, ArrayRef<Number> x, const Number &result) {
              (isExactCount(result.expr) || isMultipleOfCount(result.expr, x)));
   // Two numbers of counts that are rounded may become equal.
   if (isa<arith::CmpFOp>(op))
-    return llvm::none_of(x, [](const Number &number) {
-      return !isOfCounts(number.expr) || isExactCount(number.expr);
-    });
+    return op.getOperand(0) != op.getOperand(1) &&
+           llvm::none_of(x, [](const Number &number) {
+             return !isOfCounts(number.expr) || isExactCount(number.expr);
+           });
   return isa<arith::DivFOp, arith::TruncFOp, math::FmaOp, math::SqrtOp>(op);
 }
