@@ -1,5 +1,4 @@
-//===- EmitLibrary.cpp - The zero_rt_library and its symbol
-//----------------===//
+//===- EmitLibrary.cpp - Tables and handlers as LLVM IR -------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

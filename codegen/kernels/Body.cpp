@@ -7,7 +7,6 @@
 #include "codegen/kernels/Body.h"
 
 #include "dialect/zero/StorageTypes.h"
-
 #include "dialect/zrt/ZrtDialect.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

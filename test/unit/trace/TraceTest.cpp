@@ -112,7 +112,8 @@ const std::vector<std::string> kWithoutOptional = {"fc1.weight", "fc1.weight",
 } // namespace
 
 namespace {
-/// The user of one rank, who makes calls of step.h only.
+/// Runs |script| on one rank. A user calls the functions of step.h and no
+/// others.
 class User {
 public:
   User(StepLibrary &library, std::string &error)
