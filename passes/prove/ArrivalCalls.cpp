@@ -68,12 +68,12 @@ template <> void Calls::runOp(zrt::PackOp op) {
   Expr added = algebra.add(sum.expr, gradient.expr);
   Number packed = evaluate(kernel, sum);
   if (packed.expr != (op.getAccumulate() ? added : gradient.expr) ||
-      packed.roundings.hasCancelled())
+      packed.roundings.hasLost())
     proof.report.error(op) << FlatSymbolRefAttr::get(kernel)
                            << " does not keep a gradient as it arrives";
   Number further = evaluate(add, sum);
   if (buckets.lookup(bucket).isUsedTwice &&
-      (further.expr != added || further.roundings.hasCancelled() ||
+      (further.expr != added || further.roundings.hasLost() ||
        !further.roundings.getNarrowest().holds(kept)))
     proof.report.error(op) << "a further use of a parameter of @"
                            << bucket.getValue()

@@ -196,8 +196,7 @@ void Calls::reduceScatter(Operation *op, const zrt::Exchange &exchange,
       return sums;
     auto add = [&](const Number &a, const Number &b) -> Number {
       Number sum = a;
-      sum.expr = algebra.add(a.expr, b.expr);
-      sum.narrowAs(b);
+      sum.add(algebra, b);
       sum.narrow(sumType);
       return sum;
     };

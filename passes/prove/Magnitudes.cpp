@@ -84,32 +84,60 @@ Magnitudes Magnitudes::joinedWith(const Magnitudes &other) const {
   Magnitudes joined;
   for (unsigned i = 0; i < kNumRanges; ++i)
     joined.ranges[i] = ranges[i].joinedWith(other.ranges[i]);
-  joined.cancels = cancels || other.cancels;
+  joined.lostBits = std::max(lostBits, other.lostBits);
   return joined;
 }
 
-Magnitudes Magnitudes::cancelled() const {
+/// More than any type has.
+static constexpr int kAllBits = 1 << 12;
+
+Magnitudes Magnitudes::losing(int bits) const {
   Magnitudes result = *this;
-  result.cancels = true;
+  result.lostBits = std::min(lostBits + bits, kAllBits);
   return result;
 }
 
-Magnitudes Magnitudes::uncancelled() const {
+Magnitudes Magnitudes::withoutLoss() const {
   Magnitudes result = *this;
-  result.cancels = false;
+  result.lostBits = 0;
   return result;
 }
 
-std::pair<std::array<std::tuple<int, int, int>, kNumRanges>, bool>
+/// The same for the terms of one |addend|. Terms are sorted.
+static int findLostBits(Expr addend, Expr sum) {
+  llvm::ArrayRef<Term> terms = sum->getTerms();
+  int most = 0;
+  for (const Term &term : addend->getTerms()) {
+    while (!terms.empty() && terms.front().monomial != term.monomial)
+      terms = terms.drop_front();
+    if (terms.empty())
+      return kAllBits;
+    // A term with the factor 0 is nan or nothing, so it hides no loss.
+    double left = std::abs(terms.front().coefficient.asDouble());
+    double whole = std::abs(term.coefficient.asDouble());
+    if (left != 0 && whole > left)
+      most = std::max(most, static_cast<int>(std::log2(whole / left)));
+  }
+  return most;
+}
+
+int prove::getLostBits(llvm::ArrayRef<Expr> addends, Expr sum) {
+  int most = 0;
+  for (Expr addend : addends)
+    most = std::max(most, findLostBits(addend, sum));
+  return most;
+}
+
+std::pair<std::array<std::tuple<int, int, int>, kNumRanges>, int>
 Magnitudes::getKey() const {
   std::array<std::tuple<int, int, int>, kNumRanges> key;
   for (unsigned i = 0; i < kNumRanges; ++i)
     key[i] = ranges[i].getKey();
-  return {key, cancels};
+  return {key, lostBits};
 }
 
 std::string Magnitudes::findBeyond(const Magnitudes &expected) const {
-  if (cancels && !expected.cancels)
+  if (lostBits > expected.lostBits)
     return "to which a term is added that is taken away again, so digits are "
            "lost";
   Magnitude known;

@@ -45,11 +45,11 @@ public:
   Magnitudes(Expr a, Precision type, bool isOfElements);
 
   Magnitudes joinedWith(const Magnitudes &other) const;
-  /// The same, of a number in which a term cancels.
-  Magnitudes cancelled() const;
-  /// The same, of one in which none does.
-  Magnitudes uncancelled() const;
-  bool hasCancelled() const { return cancels; }
+  /// The same, of a number that lost |bits| binary digits more.
+  Magnitudes losing(int bits) const;
+  /// The same, of a number that lost none.
+  Magnitudes withoutLoss() const;
+  bool hasLost() const { return lostBits > 0; }
   /// A range in which numbers are farther from their source than in |expected|
   /// there, or in a smaller range. Two steps may take the same product in
   /// another order, so that some powers of 2 more are no difference. Empty:
@@ -63,12 +63,17 @@ public:
   }
 
 private:
-  std::pair<std::array<std::tuple<int, int, int>, kNumRanges>, bool>
+  std::pair<std::array<std::tuple<int, int, int>, kNumRanges>, int>
   getKey() const;
 
   std::array<Magnitude, kNumRanges> ranges = {};
-  bool cancels = false; // a term, on the way
+  int lostBits = 0; // where terms cancelled, on the way
 };
+
+/// The binary digits that |sum| of |addends| loses since multiples of a term
+/// cancel: (x + 2^20 y) - (2^20 - 1) y loses 20. Of a term that is gone all are
+/// lost.
+int getLostBits(llvm::ArrayRef<Expr> addends, Expr sum);
 
 /// Whether |a| is as large as a sum over elements in it, or as its inverse. A
 /// root of the sum is not.

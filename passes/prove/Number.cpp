@@ -118,6 +118,19 @@ void Number::narrowAs(const Number &other) {
   beforeConversion.reset();
 }
 
+void Number::lose(int bits) {
+  roundings = roundings.losing(bits);
+  skipped = skipped.losing(bits);
+}
+
+void Number::add(Algebra &algebra, const Number &other) {
+  Expr sum = algebra.add(expr, other.expr);
+  int lostBits = prove::getLostBits({expr, other.expr}, sum);
+  expr = sum;
+  narrowAs(other);
+  lose(lostBits);
+}
+
 void Number::convert(Precision to) {
   if (!beforeConversion)
     beforeConversion = roundings;
@@ -240,12 +253,6 @@ static double evaluate(Algebra &algebra, Expr a) {
       a, [](BaseRef) -> std::optional<double> { return std::nullopt; });
 }
 
-/// Whether a sum is so small beside an addend that few of its digits are right.
-static bool areDigitsLost(double sum, double addend) {
-  constexpr double kSmall = 0x1p-12;
-  return sum != 0 && std::abs(sum) < std::abs(addend) * kSmall;
-}
-
 /// |result| of |op|, or an unknown number if it is that of constants and not
 /// finite in its type: infinities that cancel over the reals do not cancel
 /// there.
@@ -266,33 +273,25 @@ static Expr checkConstant(Algebra &algebra, Operation &op, ArrayRef<Number> x,
       "an operation on constants with a result that is not finite");
 }
 
-/// Whether |a| has a multiple of each term of |b|. Terms are sorted.
-static bool hasTermsOf(Expr a, Expr b) {
-  ArrayRef<Term> terms = a->getTerms();
-  return llvm::all_of(b->getTerms(), [&](const Term &term) {
-    while (!terms.empty() && terms.front().monomial != term.monomial)
-      terms = terms.drop_front();
-    return !terms.empty();
-  });
-}
-
-/// Whether a term of an operand of |op| is not in |result|: it was taken away
-/// from itself.
-static bool doesCancel(Algebra &algebra, Operation &op, ArrayRef<Number> x,
-                       const Number &result) {
-  bool isOfConstants =
-      llvm::all_of(x, [](const Number &n) { return isConstant(n.expr); });
+/// The digits that |result| of |op| loses since terms of its operands cancel.
+static int findLostBits(Algebra &algebra, Operation &op, ArrayRef<Number> x,
+                        Expr result) {
   if (!isa<arith::AddFOp, arith::SubFOp, math::FmaOp>(op))
-    return false;
-  if (isOfConstants)
-    return areDigitsLost(evaluate(algebra, result.expr),
-                         evaluate(algebra, x.back().expr));
+    return 0;
+  SmallVector<Expr> addends{x.front().expr, x.back().expr};
+  if (isa<math::FmaOp>(op))
+    addends[0] = algebra.multiply(x[0].expr, x[1].expr);
+  if (llvm::all_of(x, [](const Number &n) { return isConstant(n.expr); })) {
+    double sum = std::abs(evaluate(algebra, result));
+    double addend = std::abs(evaluate(algebra, addends[1]));
+    // 0 is exact. Both addends of a small sum are about as large.
+    bool isSmall = sum != 0 && addend > sum;
+    return isSmall ? static_cast<int>(std::log2(addend / sum)) : 0;
+  }
   // Whole numbers are exact.
   if (llvm::all_of(x, [](const Number &n) { return isExactCount(n.expr); }))
-    return false;
-  // A term of a product is lost in a term of the addend, the last operand.
-  return !hasTermsOf(result.expr, x.back().expr) ||
-         (!isa<math::FmaOp>(op) && !hasTermsOf(result.expr, x.front().expr));
+    return 0;
+  return prove::getLostBits(addends, result);
 }
 
 void prove::addCondition(Conditions &conditions, const Number &condition) {
@@ -344,12 +343,9 @@ FailureOr<SmallVector<Number>> prove::evaluateBody(
         result = makeSource(algebra, result.expr);
         result.rounding = rounding;
       }
-      bool cancels = doesCancel(algebra, op, operands, result);
-      if (cancels) {
-        result.roundings = result.roundings.cancelled();
-        result.skipped = result.skipped.cancelled();
-      }
-      if (!result.rounding && (cancels || mayRound(op, operands, result)))
+      int lostBits = findLostBits(algebra, op, operands, result.expr);
+      result.lose(lostBits);
+      if (!result.rounding && (lostBits > 0 || mayRound(op, operands, result)))
         result.rounding = &op;
       if (op.getNumResults() == 1)
         result.narrow(Precision(op.getResult(0).getType()));

@@ -44,6 +44,9 @@ struct Number {
   void narrow(Precision to);
   /// Narrows as |other| was narrowed, since both are combined.
   void narrowAs(const Number &other);
+  /// Records that |bits| binary digits were lost.
+  void lose(int bits);
+  void add(Algebra &algebra, const Number &other);
   /// Converts it to the type of |to|.
   void convert(Precision to);
   /// Treats the last conversion as one to the reduce dtype, which does not

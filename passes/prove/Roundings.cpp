@@ -132,18 +132,18 @@ Roundings Roundings::narrowed(const Conversion &conversion) const {
   return Roundings(it->second);
 }
 
-Roundings Roundings::cancelled() const {
-  if (!node)
+Roundings Roundings::losing(int bits) const {
+  if (!node || bits == 0)
     return *this;
   RoundingTable::Sources sources = *node->sources;
   for (SourcePrecision &each : sources)
-    each.magnitudes = each.magnitudes.cancelled();
+    each.magnitudes = each.magnitudes.losing(bits);
   return node->table->intern(std::move(sources));
 }
 
-bool Roundings::hasCancelled() const {
+bool Roundings::hasLost() const {
   return node && llvm::any_of(*node->sources, [](const SourcePrecision &each) {
-           return each.magnitudes.hasCancelled();
+           return each.magnitudes.hasLost();
          });
 }
 
@@ -231,11 +231,11 @@ std::string Roundings::findBeyond(Roundings expected) const {
       ++y;
     bool isKnown = y != end && y->source == each.source;
     // See findForeignInput().
-    if (!isKnown && (!each.magnitudes.hasCancelled() ||
-                     each.source.kind == SourceKind::input))
+    if (!isKnown &&
+        (!each.magnitudes.hasLost() || each.source.kind == SourceKind::input))
       continue;
     std::string beyond = each.magnitudes.findBeyond(
-        isKnown ? y->magnitudes : each.magnitudes.uncancelled());
+        isKnown ? y->magnitudes : each.magnitudes.withoutLoss());
     if (!beyond.empty())
       return each.source.describe() + " went through a number " + beyond;
   }

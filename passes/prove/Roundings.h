@@ -105,9 +105,9 @@ public:
   /// Each source of |this| and |other|, as narrow as both have it.
   Roundings limitedBy(Roundings other) const;
   Roundings narrowed(const Conversion &conversion) const;
-  /// Of a number with these sources in which a term cancels.
-  Roundings cancelled() const;
-  bool hasCancelled() const;
+  /// Of a number with these sources that lost |bits| digits more.
+  Roundings losing(int bits) const;
+  bool hasLost() const;
   /// Of the sum over elements of a number with these roundings. Sums are a
   /// source of their own, in the place of gradients.
   Roundings summed(RoundingTable &table) const;

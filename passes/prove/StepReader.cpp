@@ -323,8 +323,7 @@ bool StepReader::read(Operation &op) {
       .Case([&](AddOp op) {
         if (!arrays.contains(op.getLhs())) {
           Number sum = scalar(op.getLhs()), addend = scalar(op.getRhs());
-          sum.expr = algebra.add(sum.expr, addend.expr);
-          sum.narrowAs(addend);
+          sum.add(algebra, addend);
           sum.narrow(Precision::f64());
           scalars[op.getSum()] = sum;
           return true;
@@ -337,10 +336,8 @@ bool StepReader::read(Operation &op) {
               << other.source.getValue();
           return false;
         }
-        for (auto [a, b] : llvm::zip_equal(sum.members, other.members)) {
-          a.expr = algebra.add(a.expr, b.expr);
-          a.narrowAs(b);
-        }
+        for (auto [a, b] : llvm::zip_equal(sum.members, other.members))
+          a.add(algebra, b);
         return true;
       })
       .Case([&](ScaleOp op) {

@@ -202,14 +202,24 @@ static Expr sumOverRanks(Algebra &algebra, const Term &term,
                : product;
 }
 
-Expr prove::sumOverRanks(Algebra &algebra, Expr a, const MeshAxes &axes,
-                         AxisSet set, AxisSet stages) {
+/// |lostBits|, if it is not null, gets the digits that the sum loses.
+static Expr sumOverRanks(Algebra &algebra, Expr a, const MeshAxes &axes,
+                         AxisSet set, AxisSet stages, int *lostBits) {
+  SmallVector<Expr> addends;
   Expr sum = algebra.mapTerms(a, [&](const Term &term) {
-    return ::sumOverRanks(algebra, term, axes, set, stages);
+    addends.push_back(::sumOverRanks(algebra, term, axes, set, stages));
+    return addends.back();
   });
+  if (sum && lostBits)
+    *lostBits = getLostBits(addends, sum);
   return sum ? sum
              : algebra.undefined(
                    "a sum over ranks of numbers that are no shares of a sum");
+}
+
+Expr prove::sumOverRanks(Algebra &algebra, Expr a, const MeshAxes &axes,
+                         AxisSet set, AxisSet stages) {
+  return ::sumOverRanks(algebra, a, axes, set, stages, /*lostBits=*/nullptr);
 }
 
 /// Whether |a| is a multiple of a gradient as it arrives: summed over no axis
@@ -230,7 +240,9 @@ Number prove::sumOverRanks(Algebra &algebra, Number a, AxisSet arrivesOver,
   if (isUnreduced(a.expr, arrivesOver))
     a.travel();
   a.beforeConversion.reset();
-  a.expr = sumOverRanks(algebra, a.expr, axes, set, stages);
+  int lostBits = 0;
+  a.expr = ::sumOverRanks(algebra, a.expr, axes, set, stages, &lostBits);
+  a.lose(lostBits);
   a.narrow(sumType);
   return a;
 }
