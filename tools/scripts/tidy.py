@@ -42,6 +42,14 @@ USING = re.compile(
 COMMENT = re.compile(r"//.*")
 
 
+def list_sources(compiled):
+    """The sources in a file that the build compiles: itself, or those that it includes
+    where CMake compiles several together."""
+    if "/Unity/" not in compiled:
+        return [compiled]
+    return re.findall(r'^#include "(.*)"$', pathlib.Path(compiled).read_text(), re.MULTILINE)
+
+
 def read_flags(folder):
     """The flags of each source, without those that name files or precompiled headers,
     since a precompiled header makes checks slower."""
@@ -49,13 +57,14 @@ def read_flags(folder):
     paths = (path for layer in LAYERS for path in (ROOT / layer).rglob("*.cpp"))
     flags = dict.fromkeys(sorted(str(path.relative_to(ROOT)) for path in paths))
     for entry in commands:
-        name = os.path.relpath(entry["file"], ROOT)
-        if name in flags:
-            command = re.sub(
-                r"-Xclang -include(-pch)? -Xclang \S*cmake_pch\S*", "", entry["command"]
-            )
-            words = shlex.split(command)
-            flags[name] = tuple(words[: words.index("-o")])
+        command = re.sub(
+            r"-Xclang -include(-pch)? -Xclang \S*cmake_pch\S*", "", entry["command"]
+        )
+        words = shlex.split(command)
+        for source in list_sources(entry["file"]):
+            name = os.path.relpath(source, ROOT)
+            if name in flags:
+                flags[name] = tuple(words[: words.index("-o")])
     missing = [name for name, words in flags.items() if words is None]
     if missing:
         sys.exit(f"tidy.py: {folder} does not build {', '.join(missing)}")

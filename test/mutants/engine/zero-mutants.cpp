@@ -38,8 +38,10 @@ static cl::opt<unsigned> seed("seed", cl::init(1), cl::cat(category),
 static cl::opt<std::string> kind("kind", cl::cat(category),
                                  cl::desc("Draw mutants of kinds that contain "
                                           "this text only"));
-static cl::opt<int> only("only", cl::init(-1), cl::cat(category),
-                         cl::desc("Try mutant N alone, and print it"));
+static cl::list<unsigned>
+    only("only", cl::CommaSeparated, cl::value_desc("N,..."),
+         cl::cat(category),
+         cl::desc("Try mutants N, ... alone, and print them"));
 
 namespace {
 
@@ -369,13 +371,14 @@ int main(int argc, char **argv) {
   for (auto [index, mutation] : llvm::enumerate(mutations))
     if (StringRef(mutation.kind).contains(kind))
       drawn.push_back(index);
-  if (only >= int(mutations.size())) {
-    llvm::errs() << "--only=" << only << ": there are " << mutations.size()
-                 << " mutants\n";
-    return 2;
-  }
-  if (only >= 0) {
-    drawn = {unsigned(only)};
+  for (unsigned index : only)
+    if (index >= mutations.size()) {
+      llvm::errs() << "--only=" << index << ": there are " << mutations.size()
+                   << " mutants\n";
+      return 2;
+    }
+  if (!only.empty()) {
+    drawn.assign(only.begin(), only.end());
   } else if (sample > 0 && sample < drawn.size()) {
     std::mt19937 random(seed);
     std::shuffle(drawn.begin(), drawn.end(), random);
@@ -395,7 +398,7 @@ int main(int argc, char **argv) {
     ++counts[mutation.kind][int(outcome.fate)];
     bool isTold =
         outcome.fate == Fate::missed || outcome.fate == Fate::suspicious;
-    if (!isTold && only < 0)
+    if (!isTold && only.empty())
       continue;
     static constexpr StringLiteral words[] = {
         "invalid",   "caught",     "harmless", "costly",
@@ -404,7 +407,7 @@ int main(int argc, char **argv) {
                  << mutation.kind << " at " << ops[mutation.op]->getLoc()
                  << " [" << outcome.distance << "] "
                  << StringRef(outcome.message).take_front(300) << "\n";
-    if (only >= 0) {
+    if (!only.empty()) {
       OwningOpRef<ModuleOp> mutant = lowered->clone();
       mutation.apply(getOps(*mutant));
       mutant->print(llvm::outs());
