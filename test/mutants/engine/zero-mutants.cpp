@@ -39,8 +39,7 @@ static cl::opt<std::string> kind("kind", cl::cat(category),
                                  cl::desc("Draw mutants of kinds that contain "
                                           "this text only"));
 static cl::list<unsigned>
-    only("only", cl::CommaSeparated, cl::value_desc("N,..."),
-         cl::cat(category),
+    only("only", cl::CommaSeparated, cl::value_desc("N,..."), cl::cat(category),
          cl::desc("Try mutants N, ... alone, and print them"));
 
 namespace {
