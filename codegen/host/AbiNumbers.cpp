@@ -39,6 +39,13 @@ SAME(zrt::Stream::host, ZERO_RT_STREAM_HOST);
 SAME(zrt::Stream::to_device, ZERO_RT_STREAM_TO_DEVICE);
 SAME(zrt::Stream::caller, ZERO_RT_STREAM_CALLER);
 SAME(zrt::getMaxEnumValForStream() + 1, ZERO_RT_STREAM_COUNT);
+SAME(Outcome::applied, ZERO_RT_APPLIED);
+SAME(Outcome::skipped_nonfinite, ZERO_RT_SKIPPED_NONFINITE);
+SAME(Outcome::refused_missing_gradient, ZERO_RT_REFUSED_MISSING_GRADIENT);
+SAME(Outcome::refused_unequal_backwards, ZERO_RT_REFUSED_UNEQUAL_BACKWARDS);
+SAME(Outcome::refused_nonfinite, ZERO_RT_REFUSED_NONFINITE);
+SAME(Outcome::refused_no_tokens, ZERO_RT_REFUSED_NO_TOKENS);
+SAME(Outcome::refused_input, ZERO_RT_REFUSED_INPUT);
 #undef SAME
 
 zero_rt_dtype zero::getDtype(Type type) {

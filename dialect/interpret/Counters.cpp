@@ -49,8 +49,8 @@ std::optional<Number> Counters::find(StringRef role, int64_t rank) {
 }
 
 void Counters::advance(const Calculator &calculator, int64_t rank,
-                       int outcome) {
-  if (outcome > 1)
+                       Outcome outcome) {
+  if (outcome != Outcome::applied && outcome != Outcome::skipped_nonfinite)
     return;
   std::vector<Number> &counters = byRank[rank];
   std::vector<Number> arguments{{double(outcome), 0}};

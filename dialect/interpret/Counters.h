@@ -22,7 +22,7 @@ public:
   /// The counter of |rank| with the name |role|, or nothing.
   std::optional<Number> find(llvm::StringRef role, int64_t rank);
   /// Advances the counters of |rank| after a step with |outcome|.
-  void advance(const Calculator &calculator, int64_t rank, int outcome);
+  void advance(const Calculator &calculator, int64_t rank, Outcome outcome);
 
 private:
   Counters(CounterRule op, ScalarBody rule) : op(op), rule(std::move(rule)) {}

@@ -38,11 +38,11 @@ struct RankInputs {
   std::set<int64_t> begunAsLast;
 };
 
-/// The report of a step. Outcomes are those of zero.outcome. |bounds| are the
+/// The report of a step. |bounds| are the
 /// bounds of |values|, and empty if compiled code ran the step. |message| is
 /// the reason of a refusal.
 struct StepResult {
-  int outcome = 0;
+  Outcome outcome = Outcome::applied;
   int64_t backwards = 0;
   std::vector<double> values;
   std::vector<double> bounds;

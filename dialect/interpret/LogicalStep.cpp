@@ -10,6 +10,7 @@
 
 #include "dialect/interpret/StepInterpreter.h"
 #include "dialect/zero/CountOf.h"
+#include "dialect/zero/Outcome.h"
 
 #include <cmath>
 
@@ -37,8 +38,8 @@ private:
   LogicalResult initializeState() override;
   PerRank deliver(FlatSymbolRefAttr source, const Format &format) override;
   LogicalResult evaluateOwn(Operation &op) override;
-  FailureOr<int> finish() override;
-  int decide();
+  FailureOr<Outcome> finish() override;
+  Outcome decide();
   void update(UpdateOp op);
   std::vector<Number> getHyper(UpdateOp op, OptimizerOp optimizer);
   bool isFinite();
@@ -153,21 +154,21 @@ bool LogicalStep::isFinite() {
   return true;
 }
 
-int LogicalStep::decide() {
+Outcome LogicalStep::decide() {
   if (!window->isEqual() && !step.takesUnequalBackwards())
-    return 3;
+    return Outcome::refused_unequal_backwards;
   if (window->getTotalMissing() > 0)
-    return 2;
+    return Outcome::refused_missing_gradient;
   if (step.dividesByTokens() && !isCount(sumTokens(0)))
-    return 5;
-  if (step.getNonfinite() != Nonfinite::apply && !isFinite())
-    return step.getNonfinite() == Nonfinite::skip ? 1 : 4;
-  return 0;
+    return Outcome::refused_no_tokens;
+  if (!isFinite())
+    return getNonfiniteOutcome(step.getNonfinite());
+  return Outcome::applied;
 }
 
-FailureOr<int> LogicalStep::finish() {
-  int outcome = decide();
-  if (outcome == 0)
+FailureOr<Outcome> LogicalStep::finish() {
+  Outcome outcome = decide();
+  if (outcome == Outcome::applied)
     for (auto op : step.getBody().getOps<UpdateOp>())
       update(op);
   for (auto &[name, rule] : rules)

@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialect/interpret/ProgramInterpreter.h"
+#include "dialect/zero/Outcome.h"
 #include "dialect/zrt/EachCall.h"
 
 #include <limits>
@@ -369,10 +370,10 @@ template <>
 LogicalResult ProgramInterpreter::runOp(zrt::CommitOp op, const Turn &turn) {
   RankState &state = states[turn.rank()];
   double outcome = program.readSlots(op.getOutcomeAttr(), turn.rank())[0].value;
-  // Written so that nan is refused, too.
-  if (!(outcome >= 0 && outcome <= 5) || outcome != static_cast<int>(outcome))
+  std::optional<Outcome> committed = toOutcome(outcome);
+  if (!committed)
     return op.emitOpError() << "got " << outcome << ", which is no outcome";
-  state.outcome = static_cast<int>(outcome);
+  state.outcome = *committed;
   state.committed = true;
   return success();
 }

@@ -379,9 +379,9 @@ FailureOr<StepResult> ProgramInterpreter::apply(ArrayRef<RankInputs> perRank) {
       return failure();
   if (isStuck()) {
     StepResult refused;
-    refused.outcome = 3;
+    refused.outcome = Outcome::refused_unequal_backwards;
     refused.backwards = window->getBackwards(0);
-    refused.message = window->describe(3);
+    refused.message = window->describe(refused.outcome);
     return refused;
   }
   if (failed(runPlans()))
@@ -401,7 +401,8 @@ FailureOr<StepResult> ProgramInterpreter::collectResult() {
     if (states[rank].outcome != result.outcome)
       return op.emitError()
              << "ranks 0 and " << rank << " disagree on the outcome, "
-             << result.outcome << " and " << states[rank].outcome;
+             << stringifyOutcome(result.outcome) << " and "
+             << stringifyOutcome(states[rank].outcome);
   }
   for (auto symbol : op.getResults().getAsRange<FlatSymbolRefAttr>()) {
     Number slot = program.readSlots(symbol, 0)[0];

@@ -43,7 +43,7 @@ private:
     int64_t backward = -1;            // the backward pass that was opened last
     llvm::StringMap<int64_t> arrived; // in this backward pass
     int64_t missing = 0;
-    int outcome = 0;
+    Outcome outcome = Outcome::applied;
     bool committed = false;
   };
   using Actions = std::vector<Action>;

@@ -6,6 +6,8 @@
 
 #include "dialect/interpret/ShardedStep.h"
 
+#include "dialect/zero/Outcome.h"
+
 #include <cmath>
 
 using namespace mlir;
@@ -81,25 +83,25 @@ void ShardedStep::evaluateCountReplicatedOnce(CountReplicatedOnceOp op) {
 }
 
 Number ShardedStep::evaluateOutcome(OutcomeOp op, int64_t rank) {
+  auto number = [](Outcome outcome) { return Number{double(outcome), 0}; };
   if (op.getBackwards()) {
     double sum = getScalar(op.getBackwards(), rank).value;
     // n * sum(a^2) = (sum a)^2 exactly if all ranks have the same count a.
     if (op.getRanks() * getScalar(op.getSquared(), rank).value != sum * sum)
-      return {3, 0};
+      return number(Outcome::refused_unequal_backwards);
   }
   if (getScalar(op.getMissing(), rank).value != 0)
-    return {2, 0};
+    return number(Outcome::refused_missing_gradient);
   if (op.getTokens() && !isCount(getScalar(op.getTokens(), rank)))
-    return {5, 0};
+    return number(Outcome::refused_no_tokens);
   bool isFinite = llvm::all_of(op.getSums(), [&](Value each) {
     return std::isfinite(getScalar(each, rank).value);
   });
-  if (op.getNonfinite() != Nonfinite::apply && !isFinite)
-    return {op.getNonfinite() == Nonfinite::skip ? 1.0 : 4.0, 0};
-  return {0, 0};
+  return number(isFinite ? Outcome::applied
+                         : getNonfiniteOutcome(op.getNonfinite()));
 }
 
-FailureOr<int> ShardedStep::finish() {
+FailureOr<Outcome> ShardedStep::finish() {
   for (auto op : step.getBody().getOps<OutcomeOp>()) {
     double outcome = getScalar(op.getOutcome(), 0).value;
     for (int64_t rank = 1; rank < ranks.size(); ++rank)
@@ -107,9 +109,9 @@ FailureOr<int> ShardedStep::finish() {
         return op.emitError()
                << "ranks 0 and " << rank << " disagree, " << outcome << " and "
                << getScalar(op.getOutcome(), rank).value;
-    return static_cast<int>(outcome);
+    return Outcome(static_cast<int>(outcome));
   }
-  return 0;
+  return Outcome::applied;
 }
 
 //===----------------------------------------------------------------------===//
@@ -207,7 +209,8 @@ LogicalResult ShardedStep::evaluateOwn(Operation &op) {
     Counters &rule = getRule(advance.getRuleSymbol());
     for (int64_t rank = 0; rank < ranks.size(); ++rank)
       rule.advance(calculator, rank,
-                   int(getScalar(advance.getOutcome(), rank).value));
+                   Outcome(static_cast<int>(
+                       getScalar(advance.getOutcome(), rank).value)));
   } else if (auto prepare = dyn_cast<PrepareOp>(op)) {
     evaluatePrepare(prepare);
   } else if (auto update = dyn_cast<UpdateBucketOp>(op)) {

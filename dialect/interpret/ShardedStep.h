@@ -38,7 +38,7 @@ private:
   PerRank deliver(mlir::FlatSymbolRefAttr source,
                   const Format &format) override;
   mlir::LogicalResult evaluateOwn(mlir::Operation &op) override;
-  mlir::FailureOr<int> finish() override;
+  mlir::FailureOr<Outcome> finish() override;
 
   /// The process groups of a collective on |input| over |axes|.
   std::vector<std::vector<int64_t>> getGroups(mlir::ArrayAttr axes,

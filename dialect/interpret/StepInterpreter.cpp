@@ -114,8 +114,8 @@ FailureOr<StepResult> StepInterpreter::apply(ArrayRef<RankInputs> perRank) {
   result.backwards = window->getBackwards(0);
   if (communicatesInLoop && !window->isEqual()) {
     // A rank would wait for a rank that makes no such backward pass.
-    result.outcome = 3;
-    result.message = describe(3);
+    result.outcome = Outcome::refused_unequal_backwards;
+    result.message = describe(result.outcome);
     return result;
   }
   values.clear();
@@ -126,7 +126,7 @@ FailureOr<StepResult> StepInterpreter::apply(ArrayRef<RankInputs> perRank) {
   for (Operation &op : step.getBody().front())
     if (failed(evaluate(op)))
       return failure();
-  FailureOr<int> outcome = finish();
+  FailureOr<Outcome> outcome = finish();
   if (failed(outcome))
     return failure();
   result.outcome = *outcome;

@@ -53,7 +53,7 @@ protected:
   /// Evaluates an op that only this phase has.
   virtual mlir::LogicalResult evaluateOwn(mlir::Operation &op) = 0;
   /// Ends the step after all ops and returns the outcome.
-  virtual mlir::FailureOr<int> finish() = 0;
+  virtual mlir::FailureOr<Outcome> finish() = 0;
 
   // Functions that both phases share.
 
@@ -137,7 +137,7 @@ protected:
   llvm::DenseMap<mlir::Value, PerRank> values;
 
 private:
-  std::string describe(int outcome) {
+  std::string describe(Outcome outcome) {
     mlir::BlockArgument tokens = step.getTokens();
     return window->describe(outcome, tokens ? tokens.getArgNumber() : -1);
   }

@@ -94,25 +94,25 @@ const std::vector<double> *Window::find(int64_t rank, int64_t backward,
   return it == arrived.end() ? nullptr : &it->second;
 }
 
-std::string Window::describe(int outcome, int64_t tokens) const {
+std::string Window::describe(Outcome outcome, int64_t tokens) const {
   std::string text;
   llvm::raw_string_ostream os(text);
   StringRef separator = " ";
-  if (outcome == 4)
+  if (outcome == Outcome::refused_nonfinite)
     os << "step refused: a gradient is not finite";
-  if (outcome == 5) {
+  if (outcome == Outcome::refused_no_tokens) {
     os << "step refused: the number of tokens must be positive"
        << (tokens < 0 ? "" : ":");
     for (size_t r = 0; tokens >= 0 && r < inputs.size(); ++r, separator = ", ")
       os << separator << "rank " << r << " counted "
          << llvm::format("%g", inputs[r].inputs[tokens]);
   }
-  if (outcome == 3) {
+  if (outcome == Outcome::refused_unequal_backwards) {
     os << "step refused: ranks made unequal numbers of backward passes:";
     for (size_t r = 0; r < inputs.size(); ++r, separator = ", ")
       os << separator << "rank " << r << " made " << getBackwards(r);
   }
-  if (outcome == 2) {
+  if (outcome == Outcome::refused_missing_gradient) {
     os << "step refused:";
     for (size_t r = 0; r < inputs.size(); ++r)
       for (int64_t b = 0; b < getBackwards(r); ++b)

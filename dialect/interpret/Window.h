@@ -55,7 +55,7 @@ public:
 
   /// The reason why a step with this outcome is refused; empty if it is not
   /// refused. |tokens| is the index of the input that counts tokens, or -1.
-  std::string describe(int outcome, int64_t tokens = -1) const;
+  std::string describe(Outcome outcome, int64_t tokens = -1) const;
 
 private:
   llvm::ArrayRef<ExpectedGradient> expected;

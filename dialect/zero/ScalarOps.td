@@ -258,6 +258,16 @@ def Zero_ClipCoefficientOp : Zero_InferredOp<"clip_coefficient", [Pure]> {
   let hasVerifier = 1;
 }
 
+// Its numbers are those of zero_rt_verdict: see codegen/host/AbiNumbers.cpp.
+def Zero_Outcome : I32EnumAttr<"Outcome", "an outcome of a step", [
+    I32EnumAttrCase<"applied", 0>, I32EnumAttrCase<"skipped_nonfinite", 1>,
+    I32EnumAttrCase<"refused_missing_gradient", 2>,
+    I32EnumAttrCase<"refused_unequal_backwards", 3>,
+    I32EnumAttrCase<"refused_nonfinite", 4>, I32EnumAttrCase<"refused_no_tokens", 5>,
+    I32EnumAttrCase<"refused_input", 6>]> {
+  let cppNamespace = "::zero";
+}
+
 def Zero_OutcomeOp : Zero_InferredOp<"outcome",
     [Pure, AttrSizedOperandSegments]> {
   let summary = "Whether the step is applied, the same on every rank";

@@ -6,6 +6,8 @@
 
 #include "passes/lower/ScalarLowering.h"
 
+#include "dialect/zero/Outcome.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/IRMapping.h"
@@ -123,22 +125,24 @@ Value ScalarLowering::evaluate(OutcomeOp op) {
   OpBuilder &builder = body();
   Location loc = op.getLoc();
   Value outcome = zero;
-  auto choose = [&](Value condition, double value) {
-    outcome = builder.create<arith::SelectOp>(loc, condition, constant(value),
-                                              outcome);
+  auto choose = [&](Value condition, Outcome chosen) {
+    outcome = builder.create<arith::SelectOp>(
+        loc, condition, constant(double(chosen)), outcome);
   };
   if (op.getNonfinite() != Nonfinite::apply) {
     for (Value each : sums) {
       // x - x is 0 for a finite x, and nan otherwise.
       Value rest = builder.create<arith::SubFOp>(loc, each, each);
       choose(builder.create<arith::CmpFOp>(loc, CmpFPredicate::UNE, rest, zero),
-             op.getNonfinite() == Nonfinite::skip ? 1.0 : 4.0);
+             getNonfiniteOutcome(op.getNonfinite()));
     }
   }
   if (op.getTokens())
-    outcome = replaceUnlessDivisor(get(op.getTokens()), constant(5.0), outcome);
+    outcome = replaceUnlessDivisor(get(op.getTokens()),
+                                   constant(double(Outcome::refused_no_tokens)),
+                                   outcome);
   choose(builder.create<arith::CmpFOp>(loc, CmpFPredicate::UNE, missing, zero),
-         2.0);
+         Outcome::refused_missing_gradient);
   if (!op.getBackwards())
     return outcome;
   // n * sum(a^2) = (sum a)^2 exactly if all ranks have the same count a.
@@ -147,7 +151,7 @@ Value ScalarLowering::evaluate(OutcomeOp op) {
   Value left = builder.create<arith::MulFOp>(loc, ranks, get(op.getSquared()));
   Value right = builder.create<arith::MulFOp>(loc, sum, sum);
   choose(builder.create<arith::CmpFOp>(loc, CmpFPredicate::UNE, left, right),
-         3.0);
+         Outcome::refused_unequal_backwards);
   return outcome;
 }
 

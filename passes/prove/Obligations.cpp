@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/zero/Outcome.h"
 #include "passes/prove/Example.h"
 
 #include <cmath>
@@ -125,15 +126,15 @@ void prove::checkSemantics(Proof &proof, const StepSemantics &semantics) {
     Situation situation = getSituation(i);
     if (!mayHappen(situation, semantics))
       continue;
-    if (!(semantics.outcomes[i] >= 0 && semantics.outcomes[i] <= 5) ||
-        semantics.outcomes[i] != std::floor(semantics.outcomes[i]))
+    std::optional<Outcome> outcome = toOutcome(semantics.outcomes[i]);
+    if (!outcome)
       report(situation, semantics.outcomes[i])
           << "where " << describe(situation) << ", the outcome is "
           << describeOutcome(semantics.outcomes[i])
-          << ", expected a whole number from 0 to 5";
+          << ", expected a whole number from 0 to " << int(kLastOutcome);
     bool mayApply = !situation.missing && !situation.noTokens &&
                     (!situation.unequal || semantics.takesUnequal);
-    if ((semantics.outcomes[i] == 0) > mayApply)
+    if ((outcome == Outcome::applied) > mayApply)
       report(situation, semantics.outcomes[i])
           << "the step is applied where " << describe(situation);
   }

@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/zero/Outcome.h"
 #include "dialect/zero/StorageTypes.h"
 #include "passes/prove/Example.h"
 
@@ -191,26 +192,28 @@ Expr prove::getOutcome(Algebra &algebra, OutcomeOp op,
                        llvm::function_ref<Expr(Value)> getOperand) {
   Expr zero = algebra.integer(0);
   Expr outcome = zero;
-  auto choose = [&](Expr left, Expr right, int64_t number) {
+  auto choose = [&](Expr left, Expr right, Outcome chosen) {
     Expr differs = algebra.symmetric("cmpf une", left, right);
-    outcome = algebra.operation("select",
-                                {differs, algebra.integer(number), outcome});
+    outcome = algebra.operation(
+        "select", {differs, algebra.integer(int64_t(chosen)), outcome});
   };
   if (op.getNonfinite() != Nonfinite::apply)
     for (Value operand : op.getSums()) {
       Expr sum = getOperand(operand);
       choose(algebra.subtract(sum, sum), zero,
-             op.getNonfinite() == Nonfinite::skip ? 1 : 4);
+             getNonfiniteOutcome(op.getNonfinite()));
     }
   if (op.getTokens())
-    outcome = replaceUnlessDivisor(algebra, getOperand(op.getTokens()),
-                                   algebra.integer(5), outcome);
-  choose(getOperand(op.getMissing()), zero, 2);
+    outcome = replaceUnlessDivisor(
+        algebra, getOperand(op.getTokens()),
+        algebra.integer(int64_t(Outcome::refused_no_tokens)), outcome);
+  choose(getOperand(op.getMissing()), zero, Outcome::refused_missing_gradient);
   if (!op.getBackwards())
     return outcome;
   Expr backwards = getOperand(op.getBackwards());
   choose(algebra.multiply(algebra.integer(op.getRanks()),
                           getOperand(op.getSquared())),
-         algebra.multiply(backwards, backwards), 3);
+         algebra.multiply(backwards, backwards),
+         Outcome::refused_unequal_backwards);
   return outcome;
 }

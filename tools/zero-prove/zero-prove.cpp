@@ -56,7 +56,7 @@ private:
 };
 
 /// What was found, for the table and for JSON.
-struct Outcome {
+struct Answer {
   bool isConsistent = false;
   std::optional<zero::ProofSummary> summary;
   std::string reference; // the file; empty: it was compared with no step
@@ -75,7 +75,7 @@ struct Steps {
 } // namespace
 
 static void prove(const Steps &steps, const zero::LowerOptions &options,
-                  Outcome &outcome) {
+                  Answer &outcome) {
   ModuleOp module = steps.module;
   zero::Progress progress("zero-prove");
   progress.update("proving the step as written", 0, 0);
@@ -118,8 +118,7 @@ static void prove(const Steps &steps, const zero::LowerOptions &options,
   outcome.summary = step.getSummary();
 }
 
-static int finishJson(zero::Tool &tool, const Outcome &outcome,
-                      double seconds) {
+static int finishJson(zero::Tool &tool, const Answer &outcome, double seconds) {
   bool isCompared = outcome.isConsistent && !outcome.reference.empty();
   llvm::json::Object object{
       {"proved", isCompared}, {"compared", nullptr}, {"seconds", seconds}};
@@ -141,7 +140,7 @@ static int finishJson(zero::Tool &tool, const Outcome &outcome,
 }
 
 /// Prints |outcome|, as words or as JSON.
-static int finish(zero::Tool &tool, const Outcome &outcome, double seconds) {
+static int finish(zero::Tool &tool, const Answer &outcome, double seconds) {
   // A step that is compared with none does not do what nobody declared.
   bool isCompared = !outcome.reference.empty();
   auto getCode = [&](int code) {
@@ -186,7 +185,7 @@ int main(int argc, char **argv) {
   zero::LowerFlags flags(category);
   zero::StepFlag stepFlag(category);
   zero::AgainstFlag against(category);
-  Outcome outcome;
+  Answer outcome;
   auto fail = [&](ExitCode code, const llvm::Twine &message) {
     tool.errors.add(code, message);
     return finish(tool, outcome, 0);

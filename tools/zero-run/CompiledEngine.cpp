@@ -326,7 +326,7 @@ FailureOr<StepResult> CompiledEngine::apply(ArrayRef<RankInputs> inputs) {
   result.message = joinMessages();
   if (!ok)
     return emitError(UnknownLoc::get(context)) << result.message;
-  result.outcome = results[0].verdict;
+  result.outcome = Outcome(results[0].verdict);
   if (!notFinite.empty())
     result.message = notFinite;
   result.backwards = results[0].backwards;

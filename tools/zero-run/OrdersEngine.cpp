@@ -78,9 +78,9 @@ FailureOr<StepResult> OrdersEngine::apply(ArrayRef<RankInputs> inputs) {
                                 << seed << ", and not in program order";
     if (result->outcome != expected->outcome)
       return module.emitError()
-             << "outcome " << result->outcome
+             << "outcome " << stringifyOutcome(result->outcome)
              << " in the order of streams of seed " << seed << ", expected "
-             << expected->outcome << " as in program order";
+             << stringifyOutcome(expected->outcome) << " as in program order";
     if (failed(compareOrder(seed)))
       return failure();
   }

@@ -46,37 +46,37 @@ static std::string describeNonfinite(llvm::StringRef message) {
 
 std::string StepReport::describe() const {
   switch (result.outcome) {
-  case ZERO_RT_APPLIED:
+  case Outcome::applied:
     return "applied";
-  case ZERO_RT_SKIPPED_NONFINITE:
+  case Outcome::skipped_nonfinite:
     return "skipped: " + describeNonfinite(result.message);
-  case ZERO_RT_REFUSED_MISSING_GRADIENT:
+  case Outcome::refused_missing_gradient:
     return "refused: " + describeMissing(*this);
-  case ZERO_RT_REFUSED_UNEQUAL_BACKWARDS:
+  case Outcome::refused_unequal_backwards:
     return "refused: ranks made unequal numbers of backward passes";
-  case ZERO_RT_REFUSED_NONFINITE:
+  case Outcome::refused_nonfinite:
     return "refused: " + describeNonfinite(result.message);
-  case ZERO_RT_REFUSED_NO_TOKENS:
+  case Outcome::refused_no_tokens:
     return "refused: the number of tokens is not positive";
   default:
     return "refused: " + result.message;
   }
 }
 
-Outcome StepReport::getOutcome() const {
+OutcomeKind StepReport::getOutcomeKind() const {
   switch (result.outcome) {
-  case ZERO_RT_APPLIED:
-    return Outcome::applied;
-  case ZERO_RT_SKIPPED_NONFINITE:
-    return Outcome::skipped;
+  case Outcome::applied:
+    return OutcomeKind::applied;
+  case Outcome::skipped_nonfinite:
+    return OutcomeKind::skipped;
   default:
-    return Outcome::refused;
+    return OutcomeKind::refused;
   }
 }
 
-int64_t Report::count(Outcome outcome) const {
+int64_t Report::count(OutcomeKind outcome) const {
   return llvm::count_if(steps, [&](const StepReport &step) {
-    return step.getOutcome() == outcome;
+    return step.getOutcomeKind() == outcome;
   });
 }
 
@@ -89,7 +89,7 @@ void Report::addStep(StepReport step) {
       llvm::outs() << "loss scale " << llvm::format("%g, ", step.lossScale);
     llvm::outs() << step.describe();
     // What a refused step computes has no meaning.
-    if (step.getOutcome() != Outcome::refused)
+    if (step.getOutcomeKind() != OutcomeKind::refused)
       for (auto [name, value] : llvm::zip(valueNames, step.result.values))
         llvm::outs() << ", " << name << llvm::format(" %.9g", value);
     llvm::outs() << "\n";
@@ -102,7 +102,7 @@ int Report::finish() {
   if (started && !errors.areForJson())
     printSummary();
   int code = tool.finish(toJson());
-  if (code == 0 && !(isEqual() && count(Outcome::refused) == 0))
+  if (code == 0 && !(isEqual() && count(OutcomeKind::refused) == 0))
     return static_cast<int>(ExitCode::failed);
   return code;
 }
@@ -130,8 +130,8 @@ void Report::printTable() {
 std::string Report::getSummary() const {
   std::string text =
       llvm::formatv("{0}: {1} applied, {2} skipped, {3} refused",
-                    countOf(steps.size(), "step"), count(Outcome::applied),
-                    count(Outcome::skipped), count(Outcome::refused));
+                    countOf(steps.size(), "step"), count(OutcomeKind::applied),
+                    count(OutcomeKind::skipped), count(OutcomeKind::refused));
   if (!against.empty())
     text += isEqual() ? "; equal" : "; not equal";
   if (orders > 0 && isEqual())

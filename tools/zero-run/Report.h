@@ -23,7 +23,7 @@ struct MissingGradient {
   int64_t backward = 0;
 };
 
-enum class Outcome { applied, skipped, refused };
+enum class OutcomeKind { applied, skipped, refused };
 
 /// What happened in a step.
 struct StepReport {
@@ -32,7 +32,7 @@ struct StepReport {
   std::vector<MissingGradient> missing;
   double lossScale = 1; // that gradients were multiplied by
 
-  Outcome getOutcome() const;
+  OutcomeKind getOutcomeKind() const;
   /// "applied", "skipped: ..." or "refused: ...".
   std::string describe() const;
 };
@@ -90,7 +90,7 @@ public:
 
 private:
   bool isEqual() const { return firstOutside.empty() && errors.empty(); }
-  int64_t count(Outcome outcome) const;
+  int64_t count(OutcomeKind outcome) const;
   void printTable();
   void printSummary();
   llvm::json::Object toJson() const;

@@ -74,7 +74,7 @@ static json::Object toJson(const StepReport &step,
                                    {"backward", gradient.backward}});
   return json::Object{
       {"step", step.index},           {"accumulation", result.backwards},
-      {"loss_scale", step.lossScale}, {"outcome_code", result.outcome},
+      {"loss_scale", step.lossScale}, {"outcome_code", int64_t(result.outcome)},
       {"outcome", step.describe()},   {"values", std::move(values)},
       {"reported", std::move(named)}, {"missing", std::move(missing)},
       {"message", result.message}};
@@ -105,9 +105,9 @@ json::Object Report::toJson() const {
       {"first_outside", first},
       {"roles", std::move(roles)},
       {"reported", ::toJson(reported)},
-      {"applied", count(Outcome::applied)},
-      {"skipped", count(Outcome::skipped)},
-      {"refused", count(Outcome::refused)},
+      {"applied", count(OutcomeKind::applied)},
+      {"skipped", count(OutcomeKind::skipped)},
+      {"refused", count(OutcomeKind::refused)},
       {"steps", std::move(stepObjects)},
       {"counters", std::move(byRank)},
       {"state_hash", stateHash.empty() ? json::Value(nullptr) : stateHash}};

@@ -133,7 +133,7 @@ LogicalResult Run::runStep(int64_t index) {
   if (failed(result))
     return failure();
   StepReport step{index, std::move(*result), {}, scale};
-  if (step.result.outcome == ZERO_RT_REFUSED_MISSING_GRADIENT)
+  if (step.result.outcome == Outcome::refused_missing_gradient)
     step.missing = findMissing(delivered);
   progress.clear();
   report.addStep(step);
@@ -173,7 +173,7 @@ LogicalResult Run::compareStep(const StepReport &step,
     return failure();
   }
   // What a refused step computes has no meaning.
-  if (step.getOutcome() != Outcome::refused)
+  if (step.getOutcomeKind() != OutcomeKind::refused)
     compareReported(step, *expected);
   return compareState(step.index);
 }

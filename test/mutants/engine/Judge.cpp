@@ -383,7 +383,7 @@ static Behaviour run(ModuleOp module, const Subject &subject,
       if (failed(result))
         return fail();
       // One backward pass more on another rank is refused, or no step at all.
-      add(result->outcome);
+      add(double(result->outcome));
       for (double value : result->values)
         add(value);
     }

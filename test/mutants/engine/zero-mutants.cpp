@@ -84,6 +84,8 @@ constexpr Explanation kExplained[] = {
      "where begin_last is not listed it is a begin, and nobody calls what is "
      "listed instead"},
     {"zrt.transition event", " leads to state '", "as above"},
+    {"zero.optimizer hyper_names", " is hyperparameter '",
+     "the interpreter counts inputs; callers find them by name"},
     {"zrt.keep_on_root: twice", "", "what one rank alone has it keeps"},
     {"zrt.transition", "the order of arrivals",
      "the interpreter knows one order"},
@@ -152,7 +154,7 @@ constexpr Explanation kExplained[] = {
      "stages that share a slot add up like stages with slots of their own"},
 };
 
-struct Outcome {
+struct Judgement {
   Fate fate = Fate::invalid;
   std::string message;
   double distance = 0;
@@ -178,7 +180,7 @@ public:
     lowered.walk([&](zrt::EventOp) { isScheduled = true; });
   }
   bool isSound();
-  Outcome judge(const Mutation &mutation);
+  Judgement judge(const Mutation &mutation);
 
 private:
   double getChange(ModuleOp mutant, bool eachBit, unsigned draw);
@@ -273,8 +275,8 @@ double Bench::getChange(ModuleOp mutant, bool eachBit, unsigned draw) {
   return eachBit ? getDistance(typed, now) : 0;
 }
 
-Outcome Bench::judge(const Mutation &mutation) {
-  Outcome outcome;
+Judgement Bench::judge(const Mutation &mutation) {
+  Judgement outcome;
   OwningOpRef<ModuleOp> mutant = lowered.clone();
   mutation.apply(getOps(*mutant));
   ScopedDiagnosticHandler handler(
@@ -392,7 +394,7 @@ int main(int argc, char **argv) {
     llvm::PrettyStackTraceFormat trace("mutant %u: %s", index,
                                        mutation.kind.c_str());
     alarm(300);
-    Outcome outcome = bench.judge(mutation);
+    Judgement outcome = bench.judge(mutation);
     alarm(0);
     ++counts[mutation.kind][int(outcome.fate)];
     bool isTold =

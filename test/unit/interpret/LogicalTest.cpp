@@ -47,7 +47,7 @@ TEST(Logical, EveryOneHotContributionIsInTheMean) {
       }
     }
     StepResult result = run.apply(gradients, {1.0});
-    EXPECT_EQ(result.outcome, 0);
+    EXPECT_EQ(result.outcome, Outcome::applied);
     EXPECT_EQ(result.backwards, 4);
     EXPECT_EQ(result.values[0], std::sqrt(1.0 / 8));
     EXPECT_EQ(run.parameter(), std::vector<double>(8, -0.125));

@@ -30,7 +30,7 @@ TEST(Outcome, MissingGradientRefuses) {
   std::vector<RankInputs> inputs = makeInputs(2, 2);
   inputs[1].backwards[0].erase("w");
   StepResult result = run.applyInputs(inputs);
-  EXPECT_EQ(result.outcome, 2);
+  EXPECT_EQ(result.outcome, Outcome::refused_missing_gradient);
   EXPECT_EQ(result.message, "step refused: gradient of 'w' never arrived on "
                             "rank 1 (backward pass 1 of 2)");
   EXPECT_EQ(run.parameter(), std::vector<double>{0});
@@ -42,17 +42,18 @@ TEST(Outcome, OptionalGradientCountsAsZero) {
   Runner run(text.print());
   std::vector<RankInputs> inputs = makeInputs(2, 2);
   inputs[1].backwards[0].erase("w");
-  EXPECT_EQ(run.applyInputs(inputs).outcome, 0);
+  EXPECT_EQ(run.applyInputs(inputs).outcome, Outcome::applied);
   EXPECT_EQ(run.parameter(), std::vector<double>{-1.5});
 }
 
 TEST(Outcome, UnequalBackwardsRefuse) {
   Runner run(StepText().print());
   StepResult result = run.applyInputs(makeInputs(1, 2));
-  EXPECT_EQ(result.outcome, 3);
+  EXPECT_EQ(result.outcome, Outcome::refused_unequal_backwards);
   EXPECT_EQ(result.message, "step refused: ranks made unequal numbers of "
                             "backward passes: rank 0 made 1, rank 1 made 2");
-  EXPECT_EQ(run.applyInputs(makeInputs(0, 2)).outcome, 3);
+  EXPECT_EQ(run.applyInputs(makeInputs(0, 2)).outcome,
+            Outcome::refused_unequal_backwards);
   EXPECT_EQ(run.parameter(), std::vector<double>{0});
 }
 
@@ -60,11 +61,12 @@ TEST(Outcome, UnequalGoesBeforeMissingGoesBeforeNonfinite) {
   Runner run(StepText().print());
   std::vector<RankInputs> inputs = makeInputs(2, 2);
   inputs[0].backwards[0]["w"] = {kInfinity};
-  EXPECT_EQ(run.applyInputs(inputs).outcome, 1);
+  EXPECT_EQ(run.applyInputs(inputs).outcome, Outcome::skipped_nonfinite);
   inputs[1].backwards[0].erase("w");
-  EXPECT_EQ(run.applyInputs(inputs).outcome, 2);
+  EXPECT_EQ(run.applyInputs(inputs).outcome, Outcome::refused_missing_gradient);
   inputs[1].backwards.pop_back();
-  EXPECT_EQ(run.applyInputs(inputs).outcome, 3);
+  EXPECT_EQ(run.applyInputs(inputs).outcome,
+            Outcome::refused_unequal_backwards);
 }
 
 // Closed form 9: a skip leaves every bit of state, counters included.
@@ -80,7 +82,7 @@ TEST(Outcome, SkipLeavesStateUntouched) {
   };
   auto before = snapshot();
   StepResult skipped = run.apply({{{1}, {kInfinity}}}, {1e-3});
-  EXPECT_EQ(skipped.outcome, 1);
+  EXPECT_EQ(skipped.outcome, Outcome::skipped_nonfinite);
   EXPECT_EQ(skipped.values[0], kInfinity);
   EXPECT_EQ(snapshot(), before);
   run.apply({{{1}, {1}}}, {1e-3});
@@ -92,7 +94,7 @@ TEST(Outcome, PoisonAppliesAllTheSame) {
   StepText text;
   text.nonfinite = "nonfinite apply";
   Runner run(text.print());
-  EXPECT_EQ(run.apply({{{1}, {kInfinity}}}, {1.0}).outcome, 0);
+  EXPECT_EQ(run.apply({{{1}, {kInfinity}}}, {1.0}).outcome, Outcome::applied);
   EXPECT_EQ(run.parameter(), std::vector<double>{-kInfinity});
 }
 
@@ -102,7 +104,7 @@ TEST(Outcome, ErrorRefuses) {
   text.nonfinite = "nonfinite error";
   Runner run(text.print());
   StepResult result = run.apply({{{1}, {kInfinity}}}, {1.0});
-  EXPECT_EQ(result.outcome, 4);
+  EXPECT_EQ(result.outcome, Outcome::refused_nonfinite);
   EXPECT_EQ(result.message, "step refused: a gradient is not finite");
   EXPECT_EQ(run.parameter(), std::vector<double>{0});
 }

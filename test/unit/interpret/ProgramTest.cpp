@@ -155,7 +155,7 @@ TEST(Program, RunsItsProtocol) {
     EXPECT_EQ(run.state("master", "w"), (Gradient{1, 1, 1}));
     EXPECT_EQ(run.state("master", "b"), (Gradient{1.5, 1.5}));
     StepResult result = run.applyInputs(makeInputs());
-    EXPECT_EQ(result.outcome, 0);
+    EXPECT_EQ(result.outcome, Outcome::applied);
     EXPECT_EQ(result.backwards, 2);
     // w sums to 26, 0, 4 and b to 4, 8; pads are zero.
     EXPECT_EQ(result.values, (std::vector<double>{676 + 16 + 16 + 64, 4}));
@@ -201,7 +201,7 @@ TEST(Program, APredicatedKernelLeavesStateAlone) {
   std::vector<RankInputs> inputs = makeInputs();
   inputs[0].backwards[1].erase("w");
   StepResult result = run.applyInputs(inputs);
-  EXPECT_EQ(result.outcome, 2);
+  EXPECT_EQ(result.outcome, Outcome::refused_missing_gradient);
   EXPECT_EQ(result.message, "step refused: gradient of 'w' never arrived on "
                             "rank 0 (backward pass 2 of 2)");
   EXPECT_EQ(run.state("master", "w"), Gradient(3, 1.5));
@@ -243,7 +243,7 @@ TEST(Program, ACollectiveInOneRanksProtocolOnlyIsRefused) {
   std::vector<RankInputs> inputs = makeInputs();
   inputs[0].backwards.pop_back();
   StepResult result = run.applyInputs(inputs);
-  EXPECT_EQ(result.outcome, 3);
+  EXPECT_EQ(result.outcome, Outcome::refused_unequal_backwards);
   EXPECT_EQ(result.message, "step refused: ranks made unequal numbers of "
                             "backward passes: rank 0 made 1, rank 1 made 2");
 }

@@ -132,8 +132,8 @@ TEST_P(Sharded, EqualsLogicalForExactSums) {
     std::vector<RankInputs> inputs = drawIntegers(random, backwards);
     StepResult a = logical.applyInputs(inputs);
     StepResult b = sharded.applyInputs(inputs);
-    EXPECT_EQ(a.outcome, 0);
-    EXPECT_EQ(b.outcome, 0);
+    EXPECT_EQ(a.outcome, Outcome::applied);
+    EXPECT_EQ(b.outcome, Outcome::applied);
     EXPECT_EQ(a.values, b.values);
     expectSame(logical, sharded);
     EXPECT_NE(sharded.state("m", "w"), Gradient(35, 0.0));
@@ -149,7 +149,8 @@ TEST_P(Sharded, RefusalsAreThoseOfTheLogicalStep) {
   EXPECT_EQ(logical.applyInputs(inputs).message,
             sharded.applyInputs(inputs).message);
   inputs[0].backwards.pop_back();
-  EXPECT_EQ(sharded.applyInputs(inputs).outcome, 3);
+  EXPECT_EQ(sharded.applyInputs(inputs).outcome,
+            Outcome::refused_unequal_backwards);
   EXPECT_EQ(logical.applyInputs(inputs).message,
             sharded.applyInputs(inputs).message);
   expectSame(logical, sharded);

@@ -83,7 +83,9 @@ TEST_P(LossScale, FollowsItsRule) {
     for (int i = 0; i < 10; ++i) {
       bool overflows = i == 3 || i == 4 || i == 9;
       StepResult result = apply({overflows ? kInfinite : 1.0});
-      EXPECT_EQ(result.outcome, overflows ? 1 : 0) << result.message;
+      EXPECT_EQ(result.outcome,
+                overflows ? Outcome::skipped_nonfinite : Outcome::applied)
+          << result.message;
       EXPECT_EQ(getScale(), expected[i]) << "after step " << i + 1;
     }
   }
@@ -103,7 +105,7 @@ TEST_P(LossScale, IsDividedOutByTheVersionThatMultiplied) {
   EXPECT_EQ(grows.values[0], 1);
   EXPECT_EQ(step->get("w")[0], -2);
   // An overflow, which changes nothing but the scale, and the step after it.
-  EXPECT_EQ(apply({kInfinite}).outcome, 1);
+  EXPECT_EQ(apply({kInfinite}).outcome, Outcome::skipped_nonfinite);
   EXPECT_EQ(step->get("w")[0], -2);
   EXPECT_EQ(getScale(), 4);
   EXPECT_EQ(apply({1}).values[0], 1);
@@ -175,7 +177,7 @@ TEST_P(LossScale, OneRankOverflowsForAll) {
     double before = getScale();
     Window window(4, {{{"w", Values(3, 1)}, {"v", Values(5, 1)}}});
     window[rank][0]["v"][4] = rank % 2 ? kInfinite : -kInfinite;
-    EXPECT_EQ(applyWindow(window).outcome, 1);
+    EXPECT_EQ(applyWindow(window).outcome, Outcome::skipped_nonfinite);
     EXPECT_EQ(getScale(), before / 2); // 0 where ranks disagree
     EXPECT_EQ(step->get("w"), Values(3, 0));
     EXPECT_EQ(step->get("v"), Values(5, 0));
@@ -188,8 +190,8 @@ TEST_P(LossScale, FiniteGradientsAreNoOverflow) {
   text.arrival = "f32";
   text.lossScale = getQuickRule("1.0");
   start(text);
-  EXPECT_EQ(apply({1e19}).outcome, 0);
-  EXPECT_EQ(apply({0}).outcome, 0);
+  EXPECT_EQ(apply({1e19}).outcome, Outcome::applied);
+  EXPECT_EQ(apply({0}).outcome, Outcome::applied);
   EXPECT_EQ(getScale(), 2);
 }
 
@@ -199,11 +201,11 @@ TEST_P(LossScale, StaysAtTheMinimum) {
   text.lossScale = getRule("deepspeed", {{"65536.0", "2.0"}});
   start(text);
   for (double expected : {2.0, 1.0, 1.0, 1.0}) {
-    EXPECT_EQ(apply({kInfinite}).outcome, 1);
+    EXPECT_EQ(apply({kInfinite}).outcome, Outcome::skipped_nonfinite);
     EXPECT_EQ(getScale(), expected);
     EXPECT_EQ(step->get("w")[0], 0);
   }
-  EXPECT_EQ(apply({1}).outcome, 0);
+  EXPECT_EQ(apply({1}).outcome, Outcome::applied);
   EXPECT_EQ(step->get("w")[0], -1);
 }
 
@@ -213,12 +215,13 @@ TEST_P(LossScale, StaysWhereItWouldBeNone) {
   text.arrival = "f32";
   text.lossScale = getQuickRule("2.2250738585072014e-308");
   start(text);
-  EXPECT_EQ(applyWindow(Window(2, {{{"w", {kInfinite}}}})).outcome, 1);
+  EXPECT_EQ(applyWindow(Window(2, {{{"w", {kInfinite}}}})).outcome,
+            Outcome::skipped_nonfinite);
   EXPECT_EQ(getScale(), 0x1p-1022);
   text.lossScale = getQuickRule("8.98846567431158e+307");
   start(text);
   for (int i = 0; i < 4; ++i)
-    EXPECT_EQ(applyWindow(Window(2, {{{"w", {0}}}})).outcome, 0);
+    EXPECT_EQ(applyWindow(Window(2, {{{"w", {0}}}})).outcome, Outcome::applied);
   EXPECT_EQ(getScale(), 0x1p1023);
 }
 
@@ -228,7 +231,8 @@ TEST_P(LossScale, RefusedStepsLeaveItAlone) {
   text.lossScale = getQuickRule();
   start(text);
   apply({1});
-  EXPECT_EQ(applyWindow({{{}}, {{{"w", {4}}}}}).outcome, 2);
+  EXPECT_EQ(applyWindow({{{}}, {{{"w", {4}}}}}).outcome,
+            Outcome::refused_missing_gradient);
   EXPECT_EQ(getScale(), 4);
   apply({1});
   EXPECT_EQ(getScale(), 8);

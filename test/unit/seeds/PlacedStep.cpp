@@ -104,7 +104,7 @@ void PlacedStepTest::run(const std::string &source,
                          const std::vector<Backward> &gradients) {
   step = std::make_unique<Step>(source, GetParam());
   StepResult result = apply(gradients);
-  ASSERT_EQ(result.outcome, 0) << result.message;
+  ASSERT_EQ(result.outcome, Outcome::applied) << result.message;
   norm = result.values[0];
 }
 

@@ -32,7 +32,7 @@ protected:
   /// What one step with rate 1 subtracts.
   std::vector<double> apply(const Window &window) {
     mlir::FailureOr<StepResult> result = step->apply(1, window);
-    EXPECT_TRUE(mlir::succeeded(result) && result->outcome == 0);
+    EXPECT_TRUE(mlir::succeeded(result) && result->outcome == Outcome::applied);
     std::vector<double> sum = step->get("w");
     for (double &value : sum)
       value = -value;
@@ -91,7 +91,7 @@ TEST_P(Wire, WhatTheWireCannotHoldIsNotFinite) {
     EXPECT_TRUE(std::isinf(step->getNumbers("w")[0].bound));
     return;
   }
-  EXPECT_EQ(result->outcome, 1);
+  EXPECT_EQ(result->outcome, Outcome::skipped_nonfinite);
   EXPECT_EQ(step->get("w"), std::vector<double>{0});
 }
 

@@ -26,7 +26,7 @@ TEST_P(Refusal, MissingGradientIsNamed) {
   Backward part{{"used", {1, 1, 1}}};
   auto result = step.apply(1.0, {{whole, whole}, {whole, part}});
   ASSERT_TRUE(mlir::succeeded(result));
-  EXPECT_EQ(result->outcome, 2);
+  EXPECT_EQ(result->outcome, Outcome::refused_missing_gradient);
   EXPECT_EQ(step.get("used"), (std::vector<double>{1, 2, 3}));
   EXPECT_EQ(step.get("unused"), (std::vector<double>{0, 0}));
   if (GetParam().how == How::compiled) {
@@ -39,7 +39,7 @@ TEST_P(Refusal, MissingGradientIsNamed) {
   // The refused window is gone; the next step is a good one.
   result = step.apply(1.0, {{whole}, {whole}});
   ASSERT_TRUE(mlir::succeeded(result));
-  EXPECT_EQ(result->outcome, 0);
+  EXPECT_EQ(result->outcome, Outcome::applied);
   EXPECT_EQ(step.get("used"), (std::vector<double>{0, 1, 2}));
 }
 
@@ -52,7 +52,7 @@ TEST_P(Refusal, OptionalParametersMayStayUnused) {
   Backward part{{"used", {1, 1, 1}}};
   auto result = step.apply(1.0, {{part}, {part}});
   ASSERT_TRUE(mlir::succeeded(result));
-  EXPECT_EQ(result->outcome, 0);
+  EXPECT_EQ(result->outcome, Outcome::applied);
   EXPECT_EQ(step.get("used"), (std::vector<double>{-1, -1, -1}));
   EXPECT_EQ(step.get("unused"), std::vector<double>(100, 0.0));
 }
@@ -72,7 +72,7 @@ TEST_P(Refusal, NonfiniteStepChangesNothing) {
   std::vector<double> moment = step.getState("m", "w");
   auto result = step.apply(1e-3, {{good}, {bad}});
   ASSERT_TRUE(mlir::succeeded(result));
-  EXPECT_EQ(result->outcome, 1);
+  EXPECT_EQ(result->outcome, Outcome::skipped_nonfinite);
   EXPECT_EQ(step.get("w"), before);
   EXPECT_EQ(step.getState("m", "w"), moment);
   ASSERT_TRUE(mlir::succeeded(step.apply(1e-3, {{good}, {good}})));
@@ -95,7 +95,7 @@ TEST_P(Refusal, RateThatIsNotFiniteChangesNothing) {
   for (double rate : {double(NAN), double(INFINITY), -double(INFINITY)}) {
     auto result = step.apply(rate, window);
     ASSERT_TRUE(mlir::succeeded(result));
-    EXPECT_EQ(result->outcome, 6);
+    EXPECT_EQ(result->outcome, Outcome::refused_input);
     for (const char *part :
          {"step refused: input 0 ('lr') of apply is ", " on rank 0, input 0",
           " on rank 1; pass finite numbers"})

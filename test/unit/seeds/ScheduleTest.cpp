@@ -71,7 +71,7 @@ TEST_P(Schedule, FollowsItsFormula) {
     double sum = 0;
     for (int n = 1; n <= kSteps; ++n) {
       StepResult result = apply(1);
-      ASSERT_EQ(result.outcome, 0) << result.message;
+      ASSERT_EQ(result.outcome, Outcome::applied) << result.message;
       double expected = std::fmin(n / 4.0, std::fmax(0, value(n)));
       EXPECT_NEAR(result.values[1], expected, tolerance) << "step " << n;
       sum += expected;
@@ -90,7 +90,7 @@ TEST_P(Schedule, HoldsOrAdvancesOnASkip) {
     start(isHeld ? holds : advances, /*numRanks=*/3);
     EXPECT_EQ(apply(1).values[1], 0.25);
     StepResult skipped = apply(kInfinite);
-    EXPECT_EQ(skipped.outcome, 1);
+    EXPECT_EQ(skipped.outcome, Outcome::skipped_nonfinite);
     EXPECT_EQ(skipped.values[1], 0.5);
     EXPECT_EQ(step->get("w")[0], -0.25);
     EXPECT_EQ(apply(1).values[1], isHeld ? 0.5 : 0.75);
@@ -107,7 +107,7 @@ TEST_P(Schedule, RefusedStepsLeaveItAlone) {
   mlir::FailureOr<StepResult> refused =
       step->apply(1000, {{{}}, {{{"w", {4}}}}});
   ASSERT_TRUE(mlir::succeeded(refused));
-  EXPECT_EQ(refused->outcome, 2);
+  EXPECT_EQ(refused->outcome, Outcome::refused_missing_gradient);
   EXPECT_EQ(apply(1).values[1], 0.5);
   EXPECT_EQ(step->get("w")[0], -0.75);
 }

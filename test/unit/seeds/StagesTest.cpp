@@ -131,7 +131,7 @@ TEST_P(Stages, AllSkipWhereOneStageIsNotFinite) {
   runStages(kThreeStages);
   std::vector<Backward> gradients = getGradients(kThreeStages);
   gradients[5]["e"] = {std::numeric_limits<double>::infinity()};
-  EXPECT_EQ(apply(gradients).outcome, 1);
+  EXPECT_EQ(apply(gradients).outcome, Outcome::skipped_nonfinite);
   for (int64_t rank = 0; rank < 6; ++rank)
     for (const auto &entry : kThreeStages[rank / 2])
       EXPECT_EQ(applied(rank, entry.getKey().str()), entry.getValue());
@@ -143,7 +143,7 @@ TEST_P(Stages, AMissingGradientOfOneStageRefusesOnAll) {
   std::vector<Backward> gradients = getGradients(kThreeStages);
   gradients[2].erase("c");
   StepResult result = apply(gradients);
-  EXPECT_EQ(result.outcome, 2);
+  EXPECT_EQ(result.outcome, Outcome::refused_missing_gradient);
   EXPECT_NE(result.message.find("gradient of 'c' never arrived on rank 2"),
             std::string::npos)
       << result.message;

@@ -51,7 +51,7 @@ TEST_P(Tokens, WeighAsManyAsThereAre) {
   Step step(weighByTokens(), GetParam());
   auto result = step.apply(1, deliver(/*isSum=*/true), {2, 6});
   ASSERT_TRUE(mlir::succeeded(result));
-  EXPECT_EQ(result->outcome, 0) << result->message;
+  EXPECT_EQ(result->outcome, Outcome::applied) << result->message;
   EXPECT_EQ(step.get("w")[0], -3);
   EXPECT_EQ(result->values[0], 3);
 
@@ -93,7 +93,7 @@ TEST_P(Tokens, NoneAreNoStep) {
                                      {1.0, kNan}}) {
     auto result = step.apply(1, deliver(/*isSum=*/true), tokens);
     ASSERT_TRUE(mlir::succeeded(result));
-    EXPECT_EQ(result->outcome, 5);
+    EXPECT_EQ(result->outcome, Outcome::refused_no_tokens);
     EXPECT_EQ(step.get("w")[0], 0);
     if (tokens[1] == -4)
       EXPECT_NE(result->message.find(
@@ -120,7 +120,8 @@ TEST_P(Tokens, MayBeInMoreBackwardsOnOneRank) {
       EXPECT_EQ(GetParam().how, How::compiled);
       return;
     }
-    EXPECT_EQ(result->outcome, 3) << result->message;
+    EXPECT_EQ(result->outcome, Outcome::refused_unequal_backwards)
+        << result->message;
     EXPECT_EQ(step.getOn(0, "w")[0], 0);
     EXPECT_EQ(step.getOn(1, "w")[0], 0);
     return;
@@ -128,7 +129,7 @@ TEST_P(Tokens, MayBeInMoreBackwardsOnOneRank) {
   for (int i = 1; i < 4; ++i) {
     auto result = step.apply(1, window, {2, 6});
     ASSERT_TRUE(mlir::succeeded(result));
-    EXPECT_EQ(result->outcome, 0) << result->message;
+    EXPECT_EQ(result->outcome, Outcome::applied) << result->message;
     EXPECT_EQ(step.get("w")[0], -2 * i);
     std::swap(window[0], window[1]);
   }
@@ -136,7 +137,8 @@ TEST_P(Tokens, MayBeInMoreBackwardsOnOneRank) {
   window[0].size() > 1 ? window[0][1].erase("w") : window[1][1].erase("w");
   auto result = step.apply(1, window, {2, 6});
   ASSERT_TRUE(mlir::succeeded(result));
-  EXPECT_EQ(result->outcome, 2) << result->message;
+  EXPECT_EQ(result->outcome, Outcome::refused_missing_gradient)
+      << result->message;
 }
 
 // Where gradients are divided by the number of this rank's backward passes as
@@ -160,7 +162,8 @@ TEST_P(Tokens, AreNotCountedByBackwards) {
                   (text == shared || GetParam().stage == 2));
       continue;
     }
-    EXPECT_EQ(result->outcome, 3) << result->message;
+    EXPECT_EQ(result->outcome, Outcome::refused_unequal_backwards)
+        << result->message;
     EXPECT_EQ(step.getOn(0, "w")[0], 0);
     EXPECT_EQ(step.getOn(1, "w")[0], 0);
   }
@@ -173,7 +176,7 @@ TEST_P(Tokens, AreLookedAtAfterGradients) {
   window[1][0].erase("w");
   auto result = step.apply(1, window, {0, 0});
   ASSERT_TRUE(mlir::succeeded(result));
-  EXPECT_EQ(result->outcome, 2);
+  EXPECT_EQ(result->outcome, Outcome::refused_missing_gradient);
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, Tokens, testing::ValuesIn(getWays()), nameOf);

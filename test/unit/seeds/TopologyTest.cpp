@@ -193,7 +193,8 @@ TEST(UnequalBackwards, AreRefusedWhereRanksDoNotMeet) {
           {backward}, {backward}, {backward, backward}, {backward, backward}};
       mlir::FailureOr<StepResult> result = step.apply(1, window);
       ASSERT_TRUE(mlir::succeeded(result));
-      EXPECT_EQ(result->outcome, 3) << result->message;
+      EXPECT_EQ(result->outcome, Outcome::refused_unequal_backwards)
+          << result->message;
       for (int64_t rank = 0; rank < 4; ++rank)
         EXPECT_EQ(step.getOn(rank, "dense"), Values{0});
     }
