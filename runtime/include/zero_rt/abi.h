@@ -282,7 +282,9 @@ typedef enum zero_rt_verdict {
 } zero_rt_verdict;
 
 /// The results of the last apply. |values| are the operands of zero.return, in
-/// order. Generated headers name their indices. Ownership: |values| belong to
+/// order. Generated headers name their indices. Of a step that is refused
+/// for its number of tokens, values that are divided by it are 0, infinite or
+/// nan. Ownership: |values| belong to
 /// the step, and are valid until its next apply or its destruction.
 typedef struct zero_rt_results {
   uint32_t struct_size;
