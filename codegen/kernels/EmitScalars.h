@@ -1,5 +1,4 @@
-//===- EmitScalars.h - Code for a zrt.scalars --------------------*- C++
-//-*-===//
+//===- EmitScalars.h - Code for a zrt.scalars -------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

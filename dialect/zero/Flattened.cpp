@@ -1,5 +1,4 @@
-//===- Flattened.cpp - Names for several axes of a mesh together
-//--------------===//
+//===- Flattened.cpp - Names for several axes together --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

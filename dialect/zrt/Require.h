@@ -1,5 +1,4 @@
-//===- Require.h - What the verifiers of calls share -------------*- C++
-//-*-===//
+//===- Require.h - What verifiers of calls share ----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
 //===- Attention.h - Causal multi-head attention ----------------*- C++ -*-===//
-//-*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

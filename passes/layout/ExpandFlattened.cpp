@@ -1,5 +1,4 @@
-//===- ExpandFlattened.cpp - Writes axes for the names of views
-//---------------===//
+//===- ExpandFlattened.cpp - Axes for the names of views ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

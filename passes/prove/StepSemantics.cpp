@@ -1,5 +1,4 @@
-//===- StepSemantics.cpp - What readers of all phases share
-//---------------------===//
+//===- StepSemantics.cpp - What all readers share -------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- preconditions.h - Do callers keep what a proof takes from them? -*- C++
-//-*-===//
+//===- preconditions.h - What a proof takes from callers --------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- FakeJoint.h - What ranks do together -----------------------*- C++
-//-*-===//
+//===- FakeJoint.h - What ranks do together ---------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

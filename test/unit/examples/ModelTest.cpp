@@ -1,5 +1,4 @@
-//===- ModelTest.cpp - The whole model's backward pass against differences
-//-===//
+//===- ModelTest.cpp - The backward pass and differences ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- PreconditionTest.cpp - Callers that break what a proof takes from them
-//--===//
+//===- PreconditionTest.cpp - Callers that break a promise ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

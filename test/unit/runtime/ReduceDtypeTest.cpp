@@ -1,5 +1,4 @@
-//===- ReduceDtypeTest.cpp - Addends that travel as another type than sums
-//-------===//
+//===- ReduceDtypeTest.cpp - Addends of a narrower type -------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- StateOrderTest.cpp - A parameter and its master weights
-//---------------===//
+//===- StateOrderTest.cpp - Parameters and master weights -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

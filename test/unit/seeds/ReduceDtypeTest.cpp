@@ -1,5 +1,4 @@
-//===- ReduceDtypeTest.cpp - Addends that travel as bf16, in exact numbers
-//-------===//
+//===- ReduceDtypeTest.cpp - Addends that travel as bf16 ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
