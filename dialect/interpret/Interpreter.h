@@ -38,9 +38,8 @@ struct RankInputs {
   std::set<int64_t> begunAsLast;
 };
 
-/// The report of a step. |bounds| are the
-/// bounds of |values|, and empty if compiled code ran the step. |message| is
-/// the reason of a refusal.
+/// The report of a step. |bounds| are the bounds of |values|, and empty if
+/// compiled code ran the step. |message| is the reason of a refusal.
 struct StepResult {
   Outcome outcome = Outcome::applied;
   int64_t backwards = 0;

@@ -28,8 +28,8 @@ inline Outcome getNonfiniteOutcome(Nonfinite treatment) {
   llvm_unreachable("a treatment");
 }
 
-/// What |outcome| says, which a step computed; nothing of nan, a fraction or
-/// another number.
+/// The outcome that a step computed as a number; none if the number is nan, a
+/// fraction or too large.
 inline std::optional<Outcome> toOutcome(double outcome) {
   // Written so that nan is no outcome.
   if (!(outcome >= 0 && outcome <= double(kLastOutcome)) ||

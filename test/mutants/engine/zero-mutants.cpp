@@ -279,52 +279,52 @@ double Bench::getChange(ModuleOp mutant, bool eachBit, unsigned draw) {
 }
 
 Judgement Bench::judge(const Mutation &mutation) {
-  Judgement outcome;
+  Judgement judgement;
   OwningOpRef<ModuleOp> mutant = lowered.clone();
   mutation.apply(getOps(*mutant));
   ScopedDiagnosticHandler handler(
       lowered.getContext(), [&](Diagnostic &diagnostic) {
-        if (outcome.message.empty() &&
+        if (judgement.message.empty() &&
             diagnostic.getSeverity() == DiagnosticSeverity::Error)
-          outcome.message = diagnostic.str();
+          judgement.message = diagnostic.str();
         return success();
       });
   if (failed(verify(*mutant)))
-    return outcome;
+    return judgement;
   // What is known of numbers is kept: now and then a new start.
   if (uses++ % 256 == 0)
     reference = std::make_unique<ProvedStep>(logical);
-  outcome.message.clear();
+  judgement.message.clear();
   bool isAccepted = reference->isSameAs(*mutant);
   // What is declared in a narrow type may be rounded to it more than once.
   bool eachBit =
       !isAccepted && StringRef(mutation.kind).contains(": rounded to ");
-  std::string message = outcome.message;
+  std::string message = judgement.message;
   // One that is rejected gets some more chances to show why.
   if (isScheduled)
-    outcome.distance = getChangeInOrders(*mutant);
+    judgement.distance = getChangeInOrders(*mutant);
   else
     for (unsigned draw = 0; draw < (isAccepted ? 1 : 12); ++draw)
-      if ((outcome.distance = getChange(*mutant, eachBit, draw)) > 0)
+      if ((judgement.distance = getChange(*mutant, eachBit, draw)) > 0)
         break;
   // Of the proof, or else of the interpreter.
   if (!isAccepted)
-    outcome.message = message;
-  bool isChanged =
-      outcome.distance > 1e-9 || getInterface(*mutant) != getInterface(lowered);
+    judgement.message = message;
+  bool isChanged = judgement.distance > 1e-9 ||
+                   getInterface(*mutant) != getInterface(lowered);
   if (!isChanged && getCost(*mutant) != getCost(lowered)) {
-    outcome.fate = Fate::costly;
-    return outcome;
+    judgement.fate = Fate::costly;
+    return judgement;
   }
-  outcome.fate = isAccepted ? (isChanged ? Fate::missed : Fate::harmless)
-                            : (isChanged ? Fate::caught : Fate::suspicious);
-  if (outcome.fate == Fate::suspicious &&
+  judgement.fate = isAccepted ? (isChanged ? Fate::missed : Fate::harmless)
+                              : (isChanged ? Fate::caught : Fate::suspicious);
+  if (judgement.fate == Fate::suspicious &&
       llvm::any_of(kExplained, [&](const Explanation &explanation) {
         return StringRef(mutation.kind).contains(explanation.kind) &&
                StringRef(message).contains(explanation.message);
       }))
-    outcome.fate = Fate::explained;
-  return outcome;
+    judgement.fate = Fate::explained;
+  return judgement;
 }
 
 int main(int argc, char **argv) {
@@ -397,20 +397,20 @@ int main(int argc, char **argv) {
     llvm::PrettyStackTraceFormat trace("mutant %u: %s", index,
                                        mutation.kind.c_str());
     alarm(300);
-    Judgement outcome = bench.judge(mutation);
+    Judgement judgement = bench.judge(mutation);
     alarm(0);
-    ++counts[mutation.kind][int(outcome.fate)];
+    ++counts[mutation.kind][int(judgement.fate)];
     bool isTold =
-        outcome.fate == Fate::missed || outcome.fate == Fate::suspicious;
+        judgement.fate == Fate::missed || judgement.fate == Fate::suspicious;
     if (!isTold && only.empty())
       continue;
     static constexpr StringLiteral words[] = {
         "invalid",   "caught",     "harmless", "costly",
         "explained", "suspicious", "missed"};
-    llvm::outs() << words[int(outcome.fate)] << " " << index << " "
+    llvm::outs() << words[int(judgement.fate)] << " " << index << " "
                  << mutation.kind << " at " << ops[mutation.op]->getLoc()
-                 << " [" << outcome.distance << "] "
-                 << StringRef(outcome.message).take_front(300) << "\n";
+                 << " [" << judgement.distance << "] "
+                 << StringRef(judgement.message).take_front(300) << "\n";
     if (!only.empty()) {
       OwningOpRef<ModuleOp> mutant = lowered->clone();
       mutation.apply(getOps(*mutant));
