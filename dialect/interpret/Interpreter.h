@@ -14,6 +14,7 @@
 #define ZERO_DIALECT_INTERPRET_INTERPRETER_H
 
 #include "dialect/interpret/Number.h"
+#include "dialect/zero/ZeroDialect.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/StringMap.h"

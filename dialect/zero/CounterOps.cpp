@@ -10,7 +10,6 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
-#include "llvm/ADT/StringSet.h"
 
 #include <cmath>
 
@@ -29,10 +28,8 @@ static LogicalResult verifyCounters(CounterRule rule) {
     return rule->emitOpError()
            << "needs at least one counter and an initial value of each, got "
            << count << " and " << initial;
-  llvm::StringSet<> names;
-  for (auto name : rule.getCounterNames().getAsRange<StringAttr>())
-    if (!names.insert(name).second)
-      return rule->emitOpError() << "name " << name << " is used twice";
+  if (failed(verifyNames(rule, rule.getCounterNames())))
+    return failure();
   return verifyFinite(rule, "counter", rule.getCounterNames(),
                       rule.getCounterInitial());
 }

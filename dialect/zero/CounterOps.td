@@ -36,8 +36,8 @@ def Zero_LossScaleOp : Zero_Op<"loss_scale",
 
     Constraints:
 
-    - `loss_scale_c1`: there is at least one counter, names of counters are unique, and the
-      initial value of the first is a positive number that has an inverse;
+    - `loss_scale_c1`: there is at least one counter, names of counters are unique and
+      not empty, and the initial value of the first is a positive number that has an inverse;
     - `loss_scale_c2`: `update` takes an i1 and one f64 per counter, and yields one f64 per
       counter;
     - `loss_scale_c3`: `update` holds only `arith` ops and `math.sqrt`, `fma`, `absf` and
@@ -107,7 +107,8 @@ def Zero_ScheduleOp : Zero_Op<"schedule",
 
     Constraints:
 
-    - `schedule_c1`: there is at least one counter, and names of counters are unique;
+    - `schedule_c1`: there is at least one counter, and names of counters are unique and
+      not empty;
     - `schedule_c2`: `value` takes one f64 per counter and yields one f64; `next` takes an i1
       and one f64 per counter, and yields one f64 per counter;
     - `schedule_c3`: both hold only `arith` ops and `math.sqrt`, `fma`, `absf` and

@@ -11,6 +11,7 @@
 
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringSet.h"
 
 #include <cmath>
 
@@ -95,6 +96,20 @@ LogicalResult zero::verifySymbols(Operation *op, StringRef what,
     diag.attachNote(mesh.getLoc()) << "axes are declared here";
     return diag;
   }
+  return success();
+}
+
+LogicalResult zero::verifyNames(Operation *op, ArrayRef<ArrayAttr> lists) {
+  llvm::StringSet<> names;
+  for (ArrayAttr list : lists)
+    for (auto name : list.getAsRange<StringAttr>()) {
+      if (name.empty())
+        return op->emitOpError()
+               << "has an empty name; callers and checkpoints find values by "
+                  "their names";
+      if (!names.insert(name).second)
+        return op->emitOpError() << "name " << name << " is used twice";
+    }
   return success();
 }
 

@@ -35,6 +35,10 @@ mlir::LogicalResult verifyReduced(mlir::Operation *op, mlir::ValueRange values);
 mlir::LogicalResult verifyNotPartial(mlir::Operation *op,
                                      mlir::ValueRange values);
 
+/// Checks that names in |lists| are unique and not empty.
+mlir::LogicalResult verifyNames(mlir::Operation *op,
+                                llvm::ArrayRef<mlir::ArrayAttr> lists);
+
 /// Checks that |number| is a finite f64. Messages call it |what| and its name.
 mlir::LogicalResult verifyFiniteF64(mlir::Operation *op, llvm::StringRef what,
                                     mlir::NamedAttribute number);

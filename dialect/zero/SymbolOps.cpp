@@ -295,11 +295,9 @@ SmallVector<Type> OptimizerOp::getStateTypes() {
 
 LogicalResult OptimizerOp::verifyRegions() {
   // optimizer_c5
-  llvm::StringSet<> names;
-  for (ArrayAttr list : {getHyperNames(), getCounterNames(), getStateNames()})
-    for (auto name : list.getAsRange<StringAttr>())
-      if (!names.insert(name).second)
-        return emitOpError() << "name " << name << " is used twice";
+  if (failed(verifyNames(
+          *this, {getHyperNames(), getCounterNames(), getStateNames()})))
+    return failure();
   // optimizer_c6
   for (auto name : getStateNames().getAsRange<StringAttr>())
     if (name.getValue() == "parameter" || name.getValue() == "master")

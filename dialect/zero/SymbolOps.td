@@ -202,7 +202,8 @@ def Zero_OptimizerOp : Zero_Op<"optimizer", [Symbol, IsolatedFromAbove]> {
       and scalars have one type, f32 or f64;
     - `optimizer_c3`: `update` yields the master weight and each state, in their types;
     - `optimizer_c4`: bodies hold only `arith` and `math` ops and `zero.yield`;
-    - `optimizer_c5`: names of hyperparameters, counters and states are unique;
+    - `optimizer_c5`: names of hyperparameters, counters and states are unique and
+      not empty;
     - `optimizer_c6`: no state is called `parameter` or `master`;
     - `optimizer_c7`: `prepare` computes in f64.
 

@@ -239,7 +239,7 @@ static const Clipping &getClipping(Proof &proof, Expr factor) {
                         llvm::all_of(terms[0].monomial, [](auto factor) {
                           auto [base, exponent] = factor;
                           return base->kind == BaseKind::operation &&
-                                 base->name == "minimumf" && exponent == 1;
+                                 base->name == "minimumf" && exponent > 0;
                         });
   llvm::DenseSet<Expr> seen;
   SmallVector<Expr> stack{factor};

@@ -12,6 +12,15 @@
 // -----
 
 // loss_scale_c1
+// expected-error@+1 {{has an empty name}}
+zero.loss_scale @s counters ["" = 4.0] {
+^update(%overflow: i1, %scale: f64):
+  zero.yield %scale : f64
+}
+
+// -----
+
+// loss_scale_c1
 // expected-error@+1 {{name "scale" is used twice}}
 zero.loss_scale @s counters [scale = 4.0, scale = 2.0] {
 ^update(%overflow: i1, %scale: f64, %clean: f64):

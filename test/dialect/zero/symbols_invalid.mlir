@@ -164,6 +164,18 @@ zero.optimizer @slow hyper [lr] state [master] {
 // -----
 
 // optimizer_c5
+// expected-error@+1 {{has an empty name; callers and checkpoints find values by their names}}
+zero.optimizer @sgd hyper [lr] counters ["" = 1.0] {
+^prepare(%lr: f64, %count: f64):
+  zero.yield %count, %lr : f64, f64
+} update {
+^update(%g: f32, %p: f32, %step: f32):
+  zero.yield %p : f32
+}
+
+// -----
+
+// optimizer_c5
 // expected-error@+1 {{name "lr" is used twice}}
 zero.optimizer @sgd hyper [lr] state [lr] {
 ^prepare(%lr: f64):
