@@ -384,10 +384,8 @@ static Behaviour run(ModuleOp module, const Subject &subject,
         return fail();
       // One backward pass more on another rank is refused, or no step at all.
       add(double(result->outcome));
-      // Values that are divided by 0 or by infinitely many tokens say nothing.
-      if (result->outcome != Outcome::refused_no_tokens)
-        for (double value : result->values)
-          add(value);
+      for (double value : result->values)
+        add(value);
     }
     series = 2 * subject.counters.size() + kMaxResults;
     for (const ParameterInfo &parameter : subject.parameters) {
