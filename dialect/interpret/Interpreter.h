@@ -35,6 +35,8 @@ struct RankInputs {
   /// Whether a call of accumulate closes the last backward pass. Else the apply
   /// or discard that follows closes it.
   bool closesLast = false;
+  /// Whether a call of measure precedes the apply or discard.
+  bool measures = false;
   /// Backward passes that the rank begins with the hint that they are the last.
   std::set<int64_t> begunAsLast;
 };

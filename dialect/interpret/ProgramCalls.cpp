@@ -369,12 +369,19 @@ LogicalResult ProgramInterpreter::runOp(zrt::CountReplicatedOnceOp op,
 template <>
 LogicalResult ProgramInterpreter::runOp(zrt::CommitOp op, const Turn &turn) {
   RankState &state = states[turn.rank()];
+  if (state.committed)
+    return op.emitOpError()
+           << "commits a step a second time on rank " << turn.rank();
   double outcome = program.readSlots(op.getOutcomeAttr(), turn.rank())[0].value;
   std::optional<Outcome> committed = toOutcome(outcome);
   if (!committed)
     return op.emitOpError() << "got " << outcome << ", which is no outcome";
   state.outcome = *committed;
   state.committed = true;
+  state.results.clear();
+  for (auto symbol :
+       program.getOp().getResults().getAsRange<FlatSymbolRefAttr>())
+    state.results.push_back(program.readSlots(symbol, turn.rank())[0]);
   return success();
 }
 

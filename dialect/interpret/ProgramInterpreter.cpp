@@ -265,8 +265,8 @@ LogicalResult ProgramInterpreter::plan(int64_t rank, Event end) {
   for (int64_t b = 0; b < window->getBackwards(rank); ++b)
     if (failed(planBackward(rank, b)))
       return failure();
-  if (end == Event::apply) {
-    add(rank, Action::Kind::apply, nullptr);
+  bool measures = window->measures(rank);
+  if (measures || end == Event::apply)
     note(rank, [this, rank] {
       zrt::ProgramOp op = program.getOp();
       for (auto [symbol, value] :
@@ -274,7 +274,10 @@ LogicalResult ProgramInterpreter::plan(int64_t rank, Event end) {
                            window->getInputs(rank)))
         program.writeSlots(symbol, rank)[0] = {value, 0};
     });
-  }
+  if (measures && failed(planEvent(rank, Event::measure)))
+    return failure();
+  if (end == Event::apply)
+    add(rank, Action::Kind::apply, nullptr);
   if (failed(planEvent(rank, end)))
     return failure();
   if (end == Event::apply && readsParameters())
@@ -404,10 +407,9 @@ FailureOr<StepResult> ProgramInterpreter::collectResult() {
              << stringifyOutcome(result.outcome) << " and "
              << stringifyOutcome(states[rank].outcome);
   }
-  for (auto symbol : op.getResults().getAsRange<FlatSymbolRefAttr>()) {
-    Number slot = program.readSlots(symbol, 0)[0];
-    result.values.push_back(slot.value);
-    result.bounds.push_back(slot.bound);
+  for (const Number &number : states[0].results) {
+    result.values.push_back(number.value);
+    result.bounds.push_back(number.bound);
   }
   result.message = window->describe(result.outcome, op.getTokensInput());
   return result;

@@ -45,6 +45,7 @@ private:
     int64_t missing = 0;
     Outcome outcome = Outcome::applied;
     bool committed = false;
+    std::vector<Number> results; // when the step was committed
   };
   using Actions = std::vector<Action>;
 

@@ -33,6 +33,7 @@ public:
     return inputs[rank].backwards.size();
   }
   bool closesLast(int64_t rank) const { return inputs[rank].closesLast; }
+  bool measures(int64_t rank) const { return inputs[rank].measures; }
   bool isBegunAsLast(int64_t rank, int64_t backward) const {
     return inputs[rank].begunAsLast.count(backward) > 0;
   }

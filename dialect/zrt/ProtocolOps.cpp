@@ -92,6 +92,37 @@ LogicalResult SequenceOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return success();
 }
 
+/// transition_c5
+static LogicalResult verifyMeasured(TransitionOp measure) {
+  if (measure.getEvent() != Event::measure)
+    return success();
+  bool applies = false, discards = false;
+  for (auto other :
+       measure->getParentOfType<ProgramOp>().getOps<TransitionOp>()) {
+    if (other.getState() != measure.getNext())
+      continue;
+    bool isApply = other.getEvent() == Event::apply;
+    bool isDiscard = other.getEvent() == Event::discard;
+    applies |= isApply;
+    discards |= isDiscard;
+    if (isApply || isDiscard)
+      continue;
+    InFlightDiagnostic diag =
+        measure.emitOpError()
+        << "leads to state '" << measure.getNext() << "', which takes "
+        << stringifyEvent(other.getEvent()) << ": only apply and discard may "
+        << "follow measure";
+    diag.attachNote(other.getLoc()) << "the other transition is here";
+    return diag;
+  }
+  if (applies && discards)
+    return success();
+  return measure.emitOpError()
+         << "leads to state '" << measure.getNext()
+         << "', which must take apply and discard, and has no transition on "
+         << (applies ? "discard" : "apply");
+}
+
 LogicalResult TransitionOp::verifySymbolUses(SymbolTableCollection &symbols) {
   // transition_c1
   for (Operation *op = (*this)->getPrevNode(); op; op = op->getPrevNode()) {
@@ -127,6 +158,9 @@ LogicalResult TransitionOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return emitOpError() << "state '" << getState()
                          << "' has no transition on begin, which callers "
                             "without a hint need";
+  // transition_c5
+  if (failed(verifyMeasured(*this)))
+    return failure();
   // transition_c2
   for (auto symbol : getHandlers().getAsRange<FlatSymbolRefAttr>())
     if (failed(require<HandlerOp>(symbols, *this, symbol)))

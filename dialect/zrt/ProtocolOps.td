@@ -58,13 +58,19 @@ def Zrt_TransitionOp : Zrt_UserOp<"transition"> {
     apply. In a state that does not list `begin_last`, the event is `begin`. The hint may be
     wrong. The result must be right in any case.
 
+    `measure` computes what a step reports, such as the norm of the gradients, and its outcome.
+    It changes no parameter. The caller then applies the step or discards it. `apply` does both
+    at once in a state before `measure`.
+
     Constraints:
 
     - `transition_c1`: a state has one transition per event;
     - `transition_c2`: handlers and sequence exist;
     - `transition_c3`: all events of a state that do not begin a backward pass have one
       sequence, or none; `begin` and `begin_last` have none;
-    - `transition_c4`: a state that lists `begin_last` lists `begin`.
+    - `transition_c4`: a state that lists `begin_last` lists `begin`;
+    - `transition_c5`: a state to which `measure` leads lists `apply` and `discard`, and no other
+      event.
 
     Example:
 

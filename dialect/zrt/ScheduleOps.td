@@ -59,7 +59,7 @@ def Zrt_RecordOp : Zrt_CallOp<"record",
 
     - `record_c1`: the event exists;
     - `record_c2`: one call records an event;
-    - `record_c3`: only transitions of `arrive` and `apply` run a handler that records an
+    - `record_c3`: only transitions of `arrive`, `measure` and `apply` run a handler that records an
       event of the stream `caller`. Reason: other calls have no stream of the caller.
 
     Example:

@@ -211,7 +211,8 @@ static LogicalResult verifyCaller(ProgramOp program,
       if (transition.getEvent() == Event::arrive)
         continue;
       withoutGradient[handler] = transition;
-      if (transition.getEvent() != Event::apply)
+      if (transition.getEvent() != Event::apply &&
+          transition.getEvent() != Event::measure)
         withoutStream[handler] = transition;
     }
   auto refuse = [](Operation *call, const llvm::Twine &why, Operation *runs) {
@@ -228,8 +229,8 @@ static LogicalResult verifyCaller(ProgramOp program,
         Operation *runs = withoutStream.lookup(symbol);
         if (event && event.getStream() == Stream::caller && runs)
           return refuse(record,
-                        "records the stream of the caller, and only arrive "
-                        "and apply have one",
+                        "records the stream of the caller, and only arrive, "
+                        "measure and apply have one",
                         runs);
       }
       auto wait = dyn_cast<WaitOp>(call);

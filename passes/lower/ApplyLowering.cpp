@@ -34,8 +34,8 @@ void StepLowering::lowerGradientSum(AllReduceOp op, FlatSymbolRefAttr buffer) {
     bucket.sums.push_back({op.getLoc(), op.getAxesAttr()});
   } else {
     FlatSymbolRefAttr addends =
-        hasReduceDtype ? prepareAddends(*program, *finish, bucket) : buffer;
-    finish->call<zrt::AllReduceOp>(
+        hasReduceDtype ? prepareAddends(*program, *calls, bucket) : buffer;
+    calls->call<zrt::AllReduceOp>(
         addends, addends == buffer ? FlatSymbolRefAttr() : buffer,
         op.getAxesAttr());
     bucket.isSummedAtApply = true;
@@ -69,7 +69,7 @@ LogicalResult StepLowering::lowerAllReduce(AllReduceOp op) {
       });
   if (isOfSeveral) {
     scalars->flush();
-    finish->call<zrt::AllReduceScalarsOp>(slots, op.getAxesAttr());
+    calls->call<zrt::AllReduceScalarsOp>(slots, op.getAxesAttr());
   }
   vectors[op.getOutput()] = slots;
   if (cast<ValueType>(op.getOutput().getType()).isScalar())
@@ -93,7 +93,7 @@ LogicalResult StepLowering::lowerSumSquares(SumSquaresOp op) {
   for (auto [i, input] : llvm::enumerate(op.getInputs())) {
     auto type = cast<ValueType>(input.getType());
     BucketBuffers &bucket = bucketOf(bucketOfValue.lookup(input));
-    finish->call<zrt::LaunchOp>(
+    calls->call<zrt::LaunchOp>(
         program->squaresKernel(type.getElementType()),
         program->getBuilder().getArrayAttr({bufferOfValue.lookup(input)}),
         bucket.whole, getOwn(type), sums,
@@ -136,7 +136,7 @@ void StepLowering::lowerStack(StackOp op) {
   if (!counted.empty())
     scalars->flush();
   for (auto &[index, axes] : counted)
-    finish->call<zrt::CountReplicatedOnceOp>(
+    calls->call<zrt::CountReplicatedOnceOp>(
         slots, program->getBuilder().getI64IntegerAttr(index), axes);
   vectors[op.getVector()] = slots;
 }
@@ -214,7 +214,7 @@ LogicalResult StepLowering::lowerUpdate(UpdateBucketOp op) {
   if (bucket.getUpdated() != bucket.master)
     operands.push_back(bucket.getUpdated());
   Type gradient = cast<ValueType>(raw.getType()).getElementType();
-  finish->call<zrt::LaunchOp>(
+  calls->call<zrt::LaunchOp>(
       program->updateKernel(bucket.optimizer, gradient, bucket.storageType,
                             static_cast<bool>(scale)),
       program->getBuilder().getArrayAttr(operands), segments,
@@ -243,7 +243,7 @@ LogicalResult StepLowering::lowerTransfer(TransferOp op) {
                             program->getBuffer(source).getValueType().withSpace(
                                 op.getSpace()),
                             zrt::Role::gradient);
-  finish->call<zrt::CopyOp>(source, target);
+  calls->call<zrt::CopyOp>(source, target);
   bufferOfValue[op.getOutput()] = target;
   bucketOfValue[op.getOutput()] = symbol;
   return success();
@@ -302,8 +302,8 @@ LogicalResult StepLowering::lower(Operation *op) {
       bucket.sums.push_back(
           {scatter.getLoc(), scatter.getAxesAttr(), /*scatters=*/true});
     } else {
-      finish->call<zrt::ReduceScatterOp>(
-          prepareAddends(*program, *finish, bucket), bucket.reduced,
+      calls->call<zrt::ReduceScatterOp>(
+          prepareAddends(*program, *calls, bucket), bucket.reduced,
           scatter.getAxesAttr());
       bucket.isSummedAtApply = true;
     }
@@ -314,7 +314,7 @@ LogicalResult StepLowering::lower(Operation *op) {
     FlatSymbolRefAttr buffer = bufferOfValue.lookup(gather.getInput());
     if (!buffer)
       return gather.emitError() << "operand is not the update of a bucket";
-    finish->call<zrt::AllGatherOp>(buffer, gather.getAxesAttr());
+    calls->call<zrt::AllGatherOp>(buffer, gather.getAxesAttr());
     bufferOfValue[gather.getOutput()] = buffer;
   } else if (auto squares = dyn_cast<SumSquaresOp>(op)) {
     return lowerSumSquares(squares);

@@ -90,6 +90,9 @@ public:
   zrt::BufferOp getBuffer(mlir::FlatSymbolRefAttr symbol) {
     return symbols.lookup<zrt::BufferOp>(symbol.getValue());
   }
+  zrt::HandlerOp getHandler(mlir::FlatSymbolRefAttr symbol) {
+    return symbols.lookup<zrt::HandlerOp>(symbol.getValue());
+  }
   mlir::OpBuilder &getBuilder() { return builder; }
 
   /// The location of everything that is created from here on.

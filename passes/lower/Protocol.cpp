@@ -210,8 +210,8 @@ namespace {
 class ProtocolBuilder {
 public:
   ProtocolBuilder(ProgramBuilder &program, BucketMap &buckets,
-                  FlatSymbolRefAttr finish)
-      : program(program), buckets(buckets), finish(finish) {}
+                  const ApplyHandlers &ends)
+      : program(program), buckets(buckets), ends(ends) {}
 
   void build();
 
@@ -227,10 +227,11 @@ private:
   void buildSummedAtApply();
   void transition(StringRef state, Event event, StringRef target,
                   const Handlers &handlers, FlatSymbolRefAttr sequence = {});
+  void end(StringRef state, Handlers close, FlatSymbolRefAttr sequence = {});
 
   ProgramBuilder &program;
   BucketMap &buckets;
-  FlatSymbolRefAttr finish;
+  const ApplyHandlers &ends;
   FlatSymbolRefAttr beginNext; // the buffer outlives its backward pass
   FlatSymbolRefAttr reset;
 };
@@ -266,6 +267,18 @@ void ProtocolBuilder::transition(StringRef state, Event event, StringRef target,
       builder.getStringAttr(target), builder.getArrayAttr(symbols), sequence);
 }
 
+/// The transitions of |state| that end the backward passes: at once, or with a
+/// pause before parameters change. |close| takes what sums are left.
+void ProtocolBuilder::end(StringRef state, Handlers close,
+                          FlatSymbolRefAttr sequence) {
+  close.push_back(ends.measure);
+  Handlers measure = close, apply = close;
+  measure.push_back(ends.commit);
+  apply.append({ends.update, ends.commit, reset});
+  transition(state, Event::apply, "idle", apply, sequence);
+  transition(state, Event::measure, "measured", measure, sequence);
+}
+
 void ProtocolBuilder::buildRoleChanges() {
   auto setRoleTo = [&](Role role) {
     return [&, role](HandlerBuilder &calls, BucketBuffers &bucket) {
@@ -293,17 +306,17 @@ void ProtocolBuilder::buildSummedInLoop() {
   transition("idle", Event::begin, "first", {});
   transition("first", Event::arrive, "first", {store}, first);
   transition("first", Event::accumulate, "between", {}, first);
-  transition("first", Event::apply, "idle", {finish, reset}, first);
+  end("first", {}, first);
   // Ranks that discard a backward pass may have reduced different numbers of
   // buckets. The sequence runs to its end, so that all ranks stop at the same
   // bucket.
   transition("first", Event::discard, "idle", {}, first);
   transition("between", Event::begin, "next", {beginNext});
-  transition("between", Event::apply, "idle", {finish, reset});
+  end("between", {});
   transition("between", Event::discard, "idle", {reset});
   transition("next", Event::arrive, "next", {storeNext}, next);
   transition("next", Event::accumulate, "between", {}, next);
-  transition("next", Event::apply, "idle", {finish, reset}, next);
+  end("next", {}, next);
   transition("next", Event::discard, "idle", {reset}, next);
 }
 
@@ -324,12 +337,12 @@ void ProtocolBuilder::buildSummedAtApply() {
   bool sums = llvm::any_of(
       buckets, [](auto &entry) { return !entry.second.sums.empty(); });
   FlatSymbolRefAttr only, last, reopen;
-  Handlers apply = {finish, reset};
+  Handlers reduce;
   if (sums) {
-    apply.insert(apply.begin(), handler("reduce", [&](HandlerBuilder &calls,
-                                                      BucketBuffers &bucket) {
-                   emitSums(program, calls, bucket);
-                 }));
+    reduce = {
+        handler("reduce", [&](HandlerBuilder &calls, BucketBuffers &bucket) {
+          emitSums(program, calls, bucket);
+        })};
     int64_t all = buckets.size(); // no two share memory: all are open
     only = buildSequence(
         program, buckets, "only", all,
@@ -345,36 +358,36 @@ void ProtocolBuilder::buildSummedAtApply() {
           emitUnreduce(program, calls, bucket);
         });
   }
-  Handlers applyFirst = apply;
-  applyFirst.insert(applyFirst.begin(), closeFirst);
+  Handlers reduceFirst = reduce;
+  reduceFirst.insert(reduceFirst.begin(), closeFirst);
 
   transition("idle", Event::begin, "first", {});
   transition("first", Event::arrive, "first", {store});
   transition("first", Event::accumulate, "between", {closeFirst});
-  transition("first", Event::apply, "idle", applyFirst);
+  end("first", reduceFirst);
   transition("first", Event::discard, "idle", {});
   transition("between", Event::begin, "next", {beginNext});
-  transition("between", Event::apply, "idle", apply);
+  end("between", reduce);
   transition("between", Event::discard, "idle", {reset});
   transition("next", Event::arrive, "next", {add});
   transition("next", Event::accumulate, "between", {});
-  transition("next", Event::apply, "idle", apply);
+  end("next", reduce);
   transition("next", Event::discard, "idle", {reset});
   if (!sums)
     return;
   transition("idle", Event::begin_last, "only", {});
   transition("only", Event::arrive, "only", {store}, only);
   transition("only", Event::accumulate, "reduced", {}, only);
-  transition("only", Event::apply, "idle", {finish, reset}, only);
+  end("only", {}, only);
   transition("only", Event::discard, "idle", {}, only);
   transition("between", Event::begin_last, "last", {beginNext});
   transition("last", Event::arrive, "last", {add}, last);
   transition("last", Event::accumulate, "reduced", {}, last);
-  transition("last", Event::apply, "idle", {finish, reset}, last);
+  end("last", {}, last);
   transition("last", Event::discard, "idle", {reset}, last);
   transition("reduced", Event::begin, "next", {reopen, beginNext});
   transition("reduced", Event::begin_last, "last", {reopen, beginNext});
-  transition("reduced", Event::apply, "idle", {finish, reset});
+  end("reduced", {});
   transition("reduced", Event::discard, "idle", {reset});
 }
 
@@ -384,9 +397,14 @@ void ProtocolBuilder::build() {
     buildSummedInLoop();
   else
     buildSummedAtApply();
+  Handlers discard = {reset};
+  if (ends.undo)
+    discard.insert(discard.begin(), ends.undo);
+  transition("measured", Event::apply, "idle", {ends.update, reset});
+  transition("measured", Event::discard, "idle", discard);
 }
 
 void zero::buildProtocol(ProgramBuilder &program, BucketMap &buckets,
-                         FlatSymbolRefAttr finish) {
-  ProtocolBuilder(program, buckets, finish).build();
+                         const ApplyHandlers &handlers) {
+  ProtocolBuilder(program, buckets, handlers).build();
 }

@@ -75,11 +75,27 @@ mlir::FlatSymbolRefAttr prepareAddends(ProgramBuilder &program,
 /// Creates the buffers, the bucket table and the state of |bucket|.
 void declareBucket(ProgramBuilder &program, BucketBuffers &bucket);
 
-/// Creates the handlers of the backward passes and the automaton. Apply runs
-/// |finish| after all backward passes are closed and all |sums| of the buckets
-/// are taken.
+/// The handlers that follow when all backward passes are closed and all |sums|
+/// of the buckets are taken.
+struct ApplyHandlers {
+  /// Computes what the step reports, its outcome, and all other scalars.
+  mlir::FlatSymbolRefAttr measure;
+  mlir::FlatSymbolRefAttr update;
+  mlir::FlatSymbolRefAttr commit;
+  /// Gives counters the values before |measure|; null if there are no counters.
+  mlir::FlatSymbolRefAttr undo;
+
+  llvm::SmallVector<mlir::FlatSymbolRefAttr> getAll() const {
+    llvm::SmallVector<mlir::FlatSymbolRefAttr> all{measure, update, commit};
+    if (undo)
+      all.push_back(undo);
+    return all;
+  }
+};
+
+/// Creates the handlers of the backward passes and the automaton.
 void buildProtocol(ProgramBuilder &program, BucketMap &buckets,
-                   mlir::FlatSymbolRefAttr finish);
+                   const ApplyHandlers &handlers);
 
 } // namespace zero
 

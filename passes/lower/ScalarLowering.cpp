@@ -60,6 +60,28 @@ void ScalarLowering::storeNumber(Value number, Slot slot) {
                                    builder.getI64IntegerAttr(slot.index));
 }
 
+void ScalarLowering::keepCounters(ArrayRef<Value> old, Slot counters) {
+  if (old.empty())
+    return;
+  SmallVector<double> zeros(old.size(), 0.0);
+  Slot slot{program.slots(counters.slots.getValue() + ".before", zeros), 0};
+  kept.push_back({counters, slot, old.size()});
+  for (Value value : old)
+    storeNumber(value, {slot.slots, slot.index++});
+}
+
+void ScalarLowering::restoreCounters(HandlerBuilder &calls) {
+  openProgram = program.scalarProgram("restore");
+  open = OpBuilder::atBlockEnd(&openProgram.getBody().front());
+  // The first value that was kept is the oldest.
+  for (const Kept &counters : llvm::reverse(kept))
+    for (auto [i, old] : llvm::enumerate(loadAll(counters.old, counters.count)))
+      storeNumber(old, {counters.counters.slots, static_cast<int64_t>(i)});
+  open->create<zrt::YieldOp>(program.getLoc(), ValueRange());
+  calls.call<zrt::RunScalarsOp>(FlatSymbolRefAttr::get(openProgram));
+  open.reset();
+}
+
 void ScalarLowering::store(Value scalar, Slot slot) {
   storeNumber(get(scalar), slot);
 }
@@ -239,6 +261,7 @@ void ScalarLowering::lowerPrepare(PrepareOp op, OptimizerOp optimizer,
   SmallVector<Value> arguments = llvm::map_to_vector(
       op.getHyper(), [&](Value value) { return get(value); });
   SmallVector<Value> old = loadAll(counters, numCounters);
+  keepCounters(old, counters);
   llvm::append_range(arguments, old);
   Value outcome = get(op.getOutcome());
   SmallVector<Value> made =
@@ -270,6 +293,7 @@ void ScalarLowering::lowerAdvance(Value outcome, CounterRule rule,
   Location loc = rule.getLoc();
   Value decided = get(outcome);
   SmallVector<Value> old = loadAll(counters, rule.getCounterNames().size());
+  keepCounters(old, counters);
   SmallVector<Value> next = old;
   // The counters after a step that was skipped, and after one that was applied.
   for (bool isSkipped : {true, false}) {

@@ -53,11 +53,18 @@ public:
   /// Runs the collected math. Slots are valid from here on.
   void flush();
 
+  /// Whether the math changes counters, which live across steps.
+  bool changesCounters() const { return !kept.empty(); }
+  /// Appends a call to |calls| that gives all counters their old values.
+  void restoreCounters(HandlerBuilder &calls);
+
 private:
   mlir::OpBuilder &body();
   mlir::Value get(mlir::Value scalar);
   mlir::Value load(Slot slot);
   void storeNumber(mlir::Value number, Slot slot);
+  /// Keeps |old|, the values of |counters| before they change.
+  void keepCounters(llvm::ArrayRef<mlir::Value> old, Slot counters);
   void define(mlir::Value scalar, mlir::Value number);
   mlir::Value constant(double value);
   llvm::SmallVector<mlir::Value> loadAll(Slot first, size_t count);
@@ -76,6 +83,13 @@ private:
   MeshOp mesh;
   Slot backwards;
   llvm::DenseMap<mlir::Value, Slot> slotOf;
+  /// Counters, slots that keep their old values, and how many there are.
+  struct Kept {
+    Slot counters;
+    Slot old;
+    size_t count;
+  };
+  llvm::SmallVector<Kept> kept;
   /// The open scalar program, and the scalars that it has loaded or computed.
   std::optional<mlir::OpBuilder> open;
   zrt::ScalarsOp openProgram;

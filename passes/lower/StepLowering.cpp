@@ -135,16 +135,41 @@ void StepLowering::declareBuckets() {
   }
 }
 
-LogicalResult StepLowering::lowerBody() {
-  // Lowers sums and scalars first, and then the updates and transfers that use
-  // them.
-  SmallVector<Operation *> later;
+/// Whether |op| writes parameters or state, or needs what such an op writes.
+static bool isUpdate(Operation &op) {
+  if (auto transfer = dyn_cast<TransferOp>(op))
+    return transfer.getInput().getDefiningOp<UpdateBucketOp>() != nullptr;
+  return isa<UpdateBucketOp, AllGatherOp, AssignOp>(op);
+}
+
+FailureOr<ApplyHandlers> StepLowering::lowerBody() {
+  auto begin = [&](StringRef name) {
+    program->setLoc(step.getBody().front().getTerminator()->getLoc());
+    zrt::HandlerOp handler = program->handler(name);
+    calls.emplace(handler);
+    return FlatSymbolRefAttr::get(handler);
+  };
+  ApplyHandlers handlers;
+  handlers.measure = begin("measure");
+  scalars.emplace(*program, *calls, mesh, Slot{arrivals, 0});
+  for (auto [argument, input] :
+       llvm::zip_equal(step.getBody().getArguments(),
+                       inputs.getAsRange<FlatSymbolRefAttr>()))
+    scalars->place(argument, {input, 0});
+  setLoc(arrive);
+  calls->call<zrt::CountArrivalsOp>(arrivals);
+
+  // Sums and scalars come first, and then the transfers that follow no update.
+  SmallVector<TransferOp> transfers;
+  SmallVector<Operation *> updates;
   for (Operation &op : step.getBody().front())
-    if (isa<TransferOp, UpdateBucketOp, AllGatherOp, AssignOp>(op))
-      later.push_back(&op);
+    if (isUpdate(op))
+      updates.push_back(&op);
+    else if (auto transfer = dyn_cast<TransferOp>(op))
+      transfers.push_back(transfer);
     else if (failed(lower(&op)))
       return failure();
-  for (Operation *op : later)
+  for (Operation *op : updates)
     if (auto update = dyn_cast<UpdateBucketOp>(op))
       for (int64_t row : update.getRowOf())
         (void)getRow(update, row);
@@ -152,13 +177,22 @@ LogicalResult StepLowering::lowerBody() {
   bool isOnHost = llvm::any_of(
       buckets, [](auto &entry) { return entry.second.isOffloaded(); });
   if (isOnHost)
-    finish->call<zrt::CopyScalarsOp>();
-  for (Operation *op : later)
+    calls->call<zrt::CopyScalarsOp>();
+  for (TransferOp op : transfers)
     if (failed(lower(op)))
       return failure();
-  setLoc(step.getBody().front().getTerminator()->getLoc());
-  finish->call<zrt::CommitOp>(outcome);
-  return success();
+
+  handlers.update = begin("update");
+  for (Operation *op : updates)
+    if (failed(lower(op)))
+      return failure();
+  handlers.commit = begin("commit");
+  calls->call<zrt::CommitOp>(outcome);
+  if (scalars->changesCounters()) {
+    handlers.undo = begin("undo");
+    scalars->restoreCounters(*calls);
+  }
+  return handlers;
 }
 
 LogicalResult StepLowering::run() {
@@ -179,39 +213,32 @@ LogicalResult StepLowering::run() {
   program.emplace(programOp);
   arrivals = program->slots("arrivals", {0.0, 0.0});
   outcome = program->slots("outcome", {0.0});
-  SmallVector<Attribute> inputs;
+  SmallVector<Attribute> inputSlots;
   llvm::DenseMap<Value, StringAttr> hyperNames = readHyperNames();
   for (BlockArgument argument : step.getBody().getArguments())
-    inputs.push_back(program->input(argument, argument == step.getTokens(),
-                                    hyperNames.lookup(argument)));
-  programOp.setInputsAttr(builder.getArrayAttr(inputs));
+    inputSlots.push_back(program->input(argument, argument == step.getTokens(),
+                                        hyperNames.lookup(argument)));
+  inputs = builder.getArrayAttr(inputSlots);
+  programOp.setInputsAttr(inputs);
 
   declareBuckets();
-  program->setLoc(step.getBody().front().getTerminator()->getLoc());
-  zrt::HandlerOp handler = program->handler("finish");
-  finish.emplace(handler);
-  scalars.emplace(*program, *finish, mesh, Slot{arrivals, 0});
-  for (auto [argument, input] :
-       llvm::zip_equal(step.getBody().getArguments(), inputs))
-    scalars->place(argument, {cast<FlatSymbolRefAttr>(input), 0});
-
-  Location arrive = step.getLoc();
   for (auto op : step.getBody().getOps<MicroBatchesOp>())
     arrive = op.getLoc();
-  setLoc(arrive);
-  finish->call<zrt::CountArrivalsOp>(arrivals);
-  if (failed(lowerBody()))
+  FailureOr<ApplyHandlers> handlers = lowerBody();
+  if (failed(handlers))
     return failure();
   for (auto &[name, bucket] : buckets)
     if (!bucket.isAssigned)
       return step.emitError() << "the update of bucket @" << name.getValue()
                               << " reaches no zero.assign";
   program->setLoc(arrive);
-  buildProtocol(*program, buckets, FlatSymbolRefAttr::get(handler));
+  buildProtocol(*program, buckets, *handlers);
   // Handlers come last, so that every symbol they name is defined above them.
   Block &body = programOp.getBody().front();
-  handler->moveBefore(&*llvm::find_if(
-      body, [](Operation &op) { return isa<zrt::TransitionOp>(op); }));
+  Operation *first = &*llvm::find_if(
+      body, [](Operation &op) { return isa<zrt::TransitionOp>(op); });
+  for (auto symbol : handlers->getAll())
+    program->getHandler(symbol)->moveBefore(first);
   step.erase();
   return success();
 }

@@ -19,8 +19,8 @@ class StepLowering {
 public:
   StepLowering(StepOp step, mlir::SymbolTableCollection &symbols)
       : step(step), symbols(symbols),
-        mesh(symbols.lookupNearestSymbolFrom<MeshOp>(step,
-                                                     step.getMeshAttr())) {}
+        mesh(symbols.lookupNearestSymbolFrom<MeshOp>(step, step.getMeshAttr())),
+        arrive(step.getLoc()) {}
 
   mlir::LogicalResult run();
 
@@ -34,9 +34,10 @@ private:
   /// The location of everything that is created from here on.
   void setLoc(mlir::Location loc) {
     program->setLoc(loc);
-    finish->setLoc(loc);
+    calls->setLoc(loc);
   }
-  mlir::LogicalResult lowerBody();
+  /// Creates the handlers that run after all backward passes are closed.
+  mlir::FailureOr<ApplyHandlers> lowerBody();
   mlir::LogicalResult lower(mlir::Operation *op);
   mlir::LogicalResult lowerAllReduce(AllReduceOp op);
   void lowerGradientSum(AllReduceOp op, mlir::FlatSymbolRefAttr buffer);
@@ -72,7 +73,9 @@ private:
   mlir::SymbolTableCollection &symbols;
   MeshOp mesh;
   std::optional<ProgramBuilder> program;
-  std::optional<HandlerBuilder> finish;
+  /// The handler that gets the calls: first the one that measures, and then the
+  /// one that updates.
+  std::optional<HandlerBuilder> calls;
   std::optional<ScalarLowering> scalars;
   BucketMap buckets;
   /// The bucket whose gradient a value is, and the buffer that holds it.
@@ -90,6 +93,8 @@ private:
   llvm::SmallVector<
       std::pair<llvm::SmallVector<mlir::Value>, mlir::FlatSymbolRefAttr>>
       rows;
+  mlir::ArrayAttr inputs;
+  mlir::Location arrive; // of the loop over backward passes
   mlir::FlatSymbolRefAttr arrivals;
   mlir::FlatSymbolRefAttr outcome;
 };

@@ -87,6 +87,19 @@ bool Contents::holdsSame(const Contents &with) const {
          (owners == with.owners || isAlike());
 }
 
+bool Memory::holdsSame(const Memory &other) const {
+  return llvm::all_of_zip(buffers, other.buffers,
+                          [](const auto &a, const auto &b) {
+                            return a.first == b.first &&
+                                   a.second.holdsSame(b.second);
+                          }) &&
+         slots.size() == other.slots.size() &&
+         llvm::all_of(slots, [&](const auto &entry) {
+           auto it = other.slots.find(entry.first);
+           return it != other.slots.end() && it->second == entry.second;
+         });
+}
+
 bool Contents::join(const Contents &with) {
   auto isSame = [](const Piece &a, const Piece &b) {
     return a.end == b.end && a.element.expr == b.element.expr &&

@@ -101,6 +101,8 @@ struct Memory {
   /// Applies |function| to every number.
   void map(llvm::function_ref<Expr(Expr)> function);
   bool hasSameRoles(const Memory &other) const;
+  /// Whether both hold the same numbers, in buffers and slots.
+  bool holdsSame(const Memory &other) const;
 };
 
 /// Closes a backward pass, the first one of its step if |isFirst|.

@@ -33,6 +33,9 @@ bool ProgramReader::initialize() {
       });
   semantics.lossScale = program.getLossScale().value_or("").str();
   llvm::append_range(transitions, program.getOps<zrt::TransitionOp>());
+  measures = llvm::any_of(transitions, [](zrt::TransitionOp op) {
+    return op.getEvent() == zrt::Event::measure;
+  });
   llvm::append_range(arrivals, program.getOps<zrt::BucketTableOp>());
   for (zrt::BucketTableOp op : arrivals) {
     auto bucket = outer.lookup<BucketOp>(op.getBucketAttr().getAttr());
@@ -200,14 +203,16 @@ void ProgramReader::explore(const Node &node, zrt::TransitionOp transition) {
   case zrt::Event::apply:
     if (!node.isOpen && !node.hasEarlier)
       return refuse("applies a step of no backward pass");
-    return apply(node, transition, next.memory);
+    closeAll(node, next.memory);
+    runHandlers(transition, next.memory);
+    return apply(node, {transition}, next.memory);
+  case zrt::Event::measure:
+    if (!node.isOpen && !node.hasEarlier)
+      return refuse("measures a step of no backward pass");
+    return measure(node, transition, next.memory);
   case zrt::Event::discard:
     runHandlers(transition, next.memory);
-    if (!returns(transition))
-      return;
-    idle->checkBuffers(transition, next.memory);
-    idle->checkSkipped(transition, next.memory, /*isSkipped=*/false);
-    return;
+    return discard(transition, next.memory);
   }
 }
 
@@ -215,8 +220,8 @@ void ProgramReader::explore(const Node &node, zrt::TransitionOp transition) {
 // Applying
 //===----------------------------------------------------------------------===//
 
-void ProgramReader::apply(const Node &node, zrt::TransitionOp transition,
-                          Memory &memory) {
+/// Closes all backward passes of |memory|. The calls that follow are in apply.
+void ProgramReader::closeAll(const Node &node, Memory &memory) {
   if (node.isOpen)
     closeBackward(algebra, memory, !node.hasEarlier);
   closeStep(algebra, memory);
@@ -235,20 +240,76 @@ void ProgramReader::apply(const Node &node, zrt::TransitionOp transition,
       sent = closeBackward(algebra, sent, !node.hasEarlier);
     calls->sent.push_back(closeStep(algebra, sent));
   }
+}
+
+/// Whether the caller of |transition| learns the outcome.
+bool ProgramReader::isCommitted(zrt::TransitionOp transition) {
+  if (calls->committed)
+    return true;
+  proof.report.error(transition)
+      << zrt::stringifyEvent(transition.getEvent()) << " in state '"
+      << transition.getState()
+      << "' never commits: nobody learns whether the step was applied";
+  return false;
+}
+
+/// Between measure and what follows it the caller can do nothing else. So both
+/// are one path.
+void ProgramReader::measure(const Node &node, zrt::TransitionOp transition,
+                            Memory &memory) {
+  closeAll(node, memory);
   runHandlers(transition, memory);
-  calls->inApply = false;
-  Operation *committed = calls->committed;
+  if (!isCommitted(transition))
+    return;
+  idle->checkReadable(transition, transition.getNextAttr(), memory);
+  auto runNext = [&](zrt::Event event, Memory &after) {
+    zrt::TransitionOp next = getTransition(transition.getNextAttr(), event);
+    for (auto symbol : next.getHandlers().getAsRange<FlatSymbolRefAttr>())
+      runHandler(symbol, after);
+    return next;
+  };
+  Memory applied = memory;
+  zrt::TransitionOp next = runNext(zrt::Event::apply, applied);
+  apply(node, {transition, next}, applied);
   calls->committed = nullptr;
+  if (!proof.report.hasErrors())
+    discard(runNext(zrt::Event::discard, memory), memory);
+}
+
+void ProgramReader::discard(zrt::TransitionOp transition, Memory &memory) {
   if (!returns(transition))
     return;
   idle->checkBuffers(transition, memory);
-  if (!committed) {
-    proof.report.error(transition)
-        << "apply in state '" << transition.getState()
-        << "' never commits: nobody learns whether the step was applied";
+  idle->checkSkipped(transition, memory, /*isSkipped=*/false);
+}
+
+bool EndOfStep::isSame(const EndOfStep &other) const {
+  return outcome == other.outcome && memory.holdsSame(other.memory) &&
+         llvm::equal(conditions, other.conditions);
+}
+
+void ProgramReader::apply(const Node &node, ArrayRef<zrt::TransitionOp> path,
+                          Memory &memory) {
+  zrt::TransitionOp transition = path.back();
+  calls->inApply = false;
+  if (!isCommitted(transition))
     return;
-  }
-  Memory skipped = memory, refused = memory;
+  Operation *committed = std::exchange(calls->committed, nullptr);
+  if (!returns(transition))
+    return;
+  idle->checkBuffers(transition, memory);
+  EndOfStep end{std::move(memory), calls->outcome, calls->conditions};
+  if (llvm::none_of(ends,
+                    [&](const EndOfStep &known) { return known.isSame(end); }))
+    checkEnd(path, std::move(end), committed);
+  compareCollectives(node, path);
+}
+
+/// Checks |end|, which |path| leads to.
+void ProgramReader::checkEnd(ArrayRef<zrt::TransitionOp> path, EndOfStep end,
+                             Operation *committed) {
+  zrt::TransitionOp transition = path.back();
+  Memory memory = end.memory, skipped = end.memory, refused = end.memory;
   decide(algebra, memory, calls->outcome.expr, Decision::applied,
          semantics.dividesByTokens);
   decide(algebra, skipped, calls->outcome.expr, Decision::skipped,
@@ -280,7 +341,6 @@ void ProgramReader::apply(const Node &node, zrt::TransitionOp transition,
   if (!proof.report.hasErrors())
     idle->checkSkipped(transition, skipped, /*isSkipped=*/true);
   idle->checkReplicas(transition, memory);
-  compareCollectives(node, transition);
   if (!applied) {
     applied = semantics;
   } else {
@@ -288,14 +348,15 @@ void ProgramReader::apply(const Node &node, zrt::TransitionOp transition,
     compareSemantics(proof, *applied, semantics);
     if (proof.report.getNumErrors() > errors)
       mlir::emitRemark(transition.getLoc())
-          << "apply in state '" << transition.getState()
-          << "' does something else than in state '" << appliedBy.getState()
-          << "'";
+          << "apply " << describe(path) << " does something else than "
+          << describe(appliedBy);
     // What is checked of one is checked of all.
     if (!proof.report.hasErrors())
       joinRoundings(*applied, semantics);
   }
   semantics = std::move(before);
+  if (!proof.report.hasErrors())
+    ends.push_back(std::move(end));
 }
 
 std::optional<StepSemantics> ProgramReader::run() {

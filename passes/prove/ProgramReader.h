@@ -52,6 +52,19 @@ struct Node {
   }
 };
 
+/// What is left when a step was applied. Everything that the proof says of the
+/// step follows from it.
+struct EndOfStep {
+  Memory memory;
+  Number outcome;
+  Conditions conditions;
+
+  bool isSame(const EndOfStep &other) const;
+};
+
+/// When the apply of |path| happens: "in state 'first'".
+std::string describe(llvm::ArrayRef<zrt::TransitionOp> path);
+
 /// Reads one program, once.
 class ProgramReader {
 public:
@@ -68,7 +81,15 @@ private:
   void explore(const Node &node, zrt::TransitionOp transition);
   void runHandler(mlir::FlatSymbolRefAttr symbol, Memory &memory);
   void runHandlers(zrt::TransitionOp transition, Memory &memory);
-  void apply(const Node &node, zrt::TransitionOp transition, Memory &memory);
+  void closeAll(const Node &node, Memory &memory);
+  bool isCommitted(zrt::TransitionOp transition);
+  void measure(const Node &node, zrt::TransitionOp transition, Memory &memory);
+  /// Runs apply as |path| does: at once, or after measure.
+  void apply(const Node &node, llvm::ArrayRef<zrt::TransitionOp> path,
+             Memory &memory);
+  void checkEnd(llvm::ArrayRef<zrt::TransitionOp> path, EndOfStep end,
+                mlir::Operation *committed);
+  void discard(zrt::TransitionOp transition, Memory &memory);
 
   // The gradients of a backward pass (Receive.cpp).
 
@@ -80,11 +101,12 @@ private:
   // Events and collectives of the protocol (Protocol.cpp).
 
   void requireEvents(const Node &node);
-  void compareCollectives(const Node &node, zrt::TransitionOp transition);
+  void compareCollectives(const Node &node,
+                          llvm::ArrayRef<zrt::TransitionOp> path);
   void checkHints();
   bool returns(zrt::TransitionOp transition);
   Collectives getCollectives(zrt::TransitionOp transition);
-  Collectives getMet(const Node &node, zrt::TransitionOp transition);
+  Collectives getMet(const Node &node, llvm::ArrayRef<zrt::TransitionOp> path);
   AxisSet getAxes(const Collective &collective);
   void findMeetings();
   bool isHinted(mlir::StringAttr state);
@@ -106,6 +128,7 @@ private:
   Buckets buckets;
   std::optional<Calls> calls;
   llvm::SmallVector<zrt::TransitionOp> transitions;
+  bool measures = false; // some transition is on measure
   llvm::SmallVector<zrt::BucketTableOp> arrivals;
   std::optional<IdleState> idle;
   std::vector<Node> nodes;
@@ -115,7 +138,9 @@ private:
   /// last.
   llvm::SetVector<zrt::TransitionOp> closesHinted;
   std::optional<StepSemantics> applied;
-  zrt::TransitionOp appliedBy; // the first
+  /// The ends that were found to be right. Most paths lead to few of them.
+  std::vector<EndOfStep> ends;
+  llvm::SmallVector<zrt::TransitionOp, 2> appliedBy; // the first path
   mlir::SymbolTableCollection places;
   Collectives applyCollectives;
   std::vector<Expr> appliedSent; // through them

@@ -13,7 +13,8 @@ using namespace zero;
 using namespace zero::prove;
 
 /// Checks that a step may have any number of backward passes, and may be
-/// discarded at any time.
+/// discarded at any time. A step that can be measured can be measured whenever
+/// it can be applied.
 void ProgramReader::requireEvents(const Node &node) {
   SmallVector<zrt::Event> events;
   if (node.isOpen)
@@ -23,6 +24,8 @@ void ProgramReader::requireEvents(const Node &node) {
     events = {zrt::Event::begin, zrt::Event::apply, zrt::Event::discard};
   else
     events = {zrt::Event::begin};
+  if (measures && (node.isOpen || node.hasEarlier))
+    events.push_back(zrt::Event::measure);
   for (zrt::Event event : events)
     if (!getTransition(node.state, event))
       proof.report.error(program)
@@ -146,7 +149,7 @@ void ProgramReader::findMeetings() {
       if (op.getStateAttr() != state || event == zrt::Event::arrive ||
           event == zrt::Event::discard)
         continue;
-      if (event == zrt::Event::apply) {
+      if (event == zrt::Event::apply || event == zrt::Event::measure) {
         applying.push_back(op);
         continue;
       }
@@ -201,11 +204,13 @@ void ProgramReader::findMeetings() {
   }
 }
 
-/// The collectives up to |transition| that are not part of each backward pass.
+/// The collectives up to the end of |path| that are not part of each backward
+/// pass.
 Collectives ProgramReader::getMet(const Node &node,
-                                  zrt::TransitionOp transition) {
+                                  ArrayRef<zrt::TransitionOp> path) {
   Collectives collectives = node.met;
-  llvm::append_range(collectives, getCollectives(transition));
+  for (zrt::TransitionOp transition : path)
+    llvm::append_range(collectives, getCollectives(transition));
   llvm::erase_if(collectives, [&](const Collective &collective) {
     return (getAxes(collective) & ~semantics.getMeetings(collective.stages)) ==
            0;
@@ -213,30 +218,36 @@ Collectives ProgramReader::getMet(const Node &node,
   return collectives;
 }
 
+std::string prove::describe(ArrayRef<zrt::TransitionOp> path) {
+  zrt::TransitionOp first = path.front();
+  return (path.size() > 1 ? "after measure in state '" : "in state '") +
+         first.getState().str() + "'";
+}
+
 /// Ranks with unequal numbers of backward passes apply from different states.
 /// They agree to refuse the step only if they meet at the same collectives on
 /// the way. Ranks that meet in each backward pass have equal numbers and apply
 /// from one state, so collectives among them are the same.
 void ProgramReader::compareCollectives(const Node &node,
-                                       zrt::TransitionOp transition) {
-  Collectives collectives = getMet(node, transition);
-  if (!appliedBy) {
+                                       ArrayRef<zrt::TransitionOp> path) {
+  Collectives collectives = getMet(node, path);
+  if (appliedBy.empty()) {
     applyCollectives = std::move(collectives);
-    appliedBy = transition;
+    appliedBy.assign(path.begin(), path.end());
     appliedSent = calls->sent;
     return;
   }
   bool isSame = collectives == applyCollectives;
   if (isSame && appliedSent == calls->sent)
     return;
-  InFlightDiagnostic diagnostic = proof.report.error(transition);
-  diagnostic << "apply in state '" << transition.getState() << "' "
+  InFlightDiagnostic diagnostic = proof.report.error(path.front());
+  diagnostic << "apply " << prove::describe(path) << " "
              << (isSame ? "sends other numbers" : "has other collectives")
-             << " than in state '" << appliedBy.getState()
-             << "': ranks with unequal numbers of backward passes would "
+             << " than " << prove::describe(appliedBy)
+             << ": ranks with unequal numbers of backward passes would "
              << (isSame ? "take one for the other"
                         : "wait for each other for ever");
-  diagnostic.attachNote(appliedBy.getLoc()) << "the other one";
+  diagnostic.attachNote(appliedBy.front().getLoc()) << "the other one";
 }
 
 /// A step that is over leads to where steps begin.

@@ -79,6 +79,7 @@ private:
   FlatSymbolRefAttr getEvent(Operation *source);
   ArrayAttr getEvents(const llvm::SetVector<Operation *> &sources);
   void emit();
+  void waitForCaller(zrt::HandlerOp handler, ArrayRef<Stream> streams);
   void emitForCaller();
 
   zrt::ProgramOp program;
@@ -95,10 +96,12 @@ private:
   /// the call, which stands for the work of the compute stream before that
   /// handler.
   llvm::MapVector<Operation *, llvm::SetVector<Operation *>> waits;
-  /// By handler: the streams that wait for the caller's stream, and the calls
-  /// that the caller's stream waits for.
-  llvm::MapVector<Operation *, llvm::SmallSetVector<Stream, 2>> callerWaits;
+  /// By handler of arrivals: the streams that wait for the caller's stream, and
+  /// the calls that the caller's stream waits for.
+  llvm::MapVector<Operation *, llvm::SmallSetVector<Stream, 2>> arrivalWaits;
   llvm::MapVector<Operation *, llvm::SetVector<Operation *>> releases;
+  /// The streams that wait for the caller's stream in apply.
+  llvm::SmallSetVector<Stream, 2> applyWaits;
   llvm::DenseMap<Attribute, llvm::SetVector<Operation *>> writable;
   llvm::MapVector<zrt::BucketTableOp, llvm::SetVector<Operation *>> readable;
   llvm::DenseMap<Operation *, FlatSymbolRefAttr> events;
@@ -128,7 +131,8 @@ Scheduler::Uses Scheduler::getUses(zrt::RuntimeCall call,
 void Scheduler::addHazard(zrt::RuntimeCall call, zrt::PathStep step,
                           int64_t index, InFlight earlier) {
   if (earlier.stream == Stream::caller) {
-    callerWaits[step.handler].insert(call.getStream());
+    (step.arriving ? arrivalWaits[step.handler] : applyWaits)
+        .insert(call.getStream());
     return;
   }
   bool hasEvent = earlier.call &&
@@ -350,20 +354,41 @@ SmallVector<Operation *> Scheduler::sortSources(Operation *call,
   return inHandler;
 }
 
-/// A handler begins with the waits for the caller, since a wait between calls
-/// would divide a graph. It ends with those of the caller.
+/// |handler| begins with waits of |streams| for the caller.
+void Scheduler::waitForCaller(zrt::HandlerOp handler,
+                              ArrayRef<Stream> streams) {
+  Location loc = handler.getLoc();
+  FlatSymbolRefAttr event = createEvent(
+      loc, (handler.getSymName() + ".caller").str(), Stream::caller);
+  auto builder = OpBuilder::atBlockBegin(&handler.getBody().front());
+  builder.create<zrt::RecordOp>(loc, event);
+  for (Stream stream : streams)
+    builder.create<zrt::WaitOp>(
+        loc, event, zrt::StreamAttr::get(program.getContext(), stream));
+}
+
+/// Apply begins with the waits for the caller, in a handler of their own: a
+/// wait between calls would divide a graph. A handler of arrivals begins with
+/// them, and ends with those of the caller.
 void Scheduler::emitForCaller() {
   MLIRContext *context = program.getContext();
-  for (auto &[op, streams] : callerWaits) {
-    auto handler = cast<zrt::HandlerOp>(op);
-    Location loc = handler.getLoc();
-    FlatSymbolRefAttr event = createEvent(
-        loc, (handler.getSymName() + ".caller").str(), Stream::caller);
-    auto builder = OpBuilder::atBlockBegin(&handler.getBody().front());
-    builder.create<zrt::RecordOp>(loc, event);
-    for (Stream stream : streams)
-      builder.create<zrt::WaitOp>(loc, event,
-                                  zrt::StreamAttr::get(context, stream));
+  for (auto &[handler, streams] : arrivalWaits)
+    waitForCaller(cast<zrt::HandlerOp>(handler), streams.getArrayRef());
+  if (!applyWaits.empty()) {
+    auto transitions = program.getOps<zrt::TransitionOp>();
+    OpBuilder builder(*transitions.begin());
+    auto handler =
+        builder.create<zrt::HandlerOp>(program.getLoc(), "begin_apply");
+    handler.getBody().emplaceBlock();
+    names.insert(handler);
+    waitForCaller(handler, applyWaits.getArrayRef());
+    for (zrt::TransitionOp transition : transitions) {
+      if (transition.getEvent() != zrt::Event::apply)
+        continue;
+      SmallVector<Attribute> handlers{FlatSymbolRefAttr::get(handler)};
+      llvm::append_range(handlers, transition.getHandlers());
+      transition.setHandlersAttr(builder.getArrayAttr(handlers));
+    }
   }
   for (auto &[op, sources] : releases)
     for (Operation *source : sources) {

@@ -13,6 +13,7 @@
 
 #include "core/calls.h"
 #include "core/numeric.h"
+#include "core/protocol.h"
 #include "core/stages.h"
 #include "core/status.h"
 #include "core/step.h"
@@ -49,6 +50,8 @@ struct Subject {
 static zero_rt_status findSubject(Step &step, const char *call,
                                   int32_t activation, int64_t microBatch,
                                   Subject &subject) {
+  // The number of messages is part of what was measured.
+  ZERO_RT_TRY(requireNotMeasured(step, call));
   const zero_rt_library &library = *step.library;
   if (activation < 0 || activation >= library.num_activations)
     return fail(ZERO_RT_INVALID_ARGUMENT,

@@ -77,6 +77,7 @@ zero_rt_status zero_rt::checkNotEnded(const Step &step, const char *call) {
 
 static zero_rt_status checkBackward(const Step &step, const char *call,
                                     int64_t backward) {
+  ZERO_RT_TRY(requireNotMeasured(step, call));
   if (backward < 0 || backward > currentOf(step) + maxAhead)
     return fail(
         ZERO_RT_INVALID_ARGUMENT,

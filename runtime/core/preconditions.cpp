@@ -121,7 +121,9 @@ static zero_rt_status digestState(Step &step,
 }
 
 static const char *nameOf(uint64_t event) {
-  return event == ZERO_RT_EVENT_APPLY ? "apply" : "discard";
+  return event == ZERO_RT_EVENT_APPLY     ? "apply"
+         : event == ZERO_RT_EVENT_MEASURE ? "measure"
+                                          : "discard";
 }
 
 /// Names the gradient that differs between ranks that must deliver the same. A
@@ -147,24 +149,23 @@ static zero_rt_status compareGradients(Step &step) {
   return ZERO_RT_OK;
 }
 
-zero_rt_status zero_rt::checkPreconditions(Step &step, int32_t event,
-                                           const double *inputs,
-                                           int64_t numInputs) {
+zero_rt_status zero_rt::checkPreconditions(Step &step, int32_t event) {
   if (!step.runtime->checkPreconditions || step.runtime->ranks == 1)
     return ZERO_RT_OK;
   // A rank that discards may repair its state later, so its state is not
   // compared. Its row of words has the same width.
   std::vector<const StateEntry *> entries;
   std::vector<uint64_t> state;
-  if (event == ZERO_RT_EVENT_APPLY)
+  bool isDiscard = event == ZERO_RT_EVENT_DISCARD;
+  if (!isDiscard)
     ZERO_RT_TRY(digestState(step, entries, state));
   // One word for the state of all rows over the same axes, and one for all
   // gradients that are replicated over the same axes.
   size_t firstDigest = 1 + size_t(step.library->num_inputs);
   std::vector<uint64_t> mine(firstDigest);
   mine[0] = uint64_t(event);
-  for (int64_t i = 0; i < numInputs; ++i)
-    mine[size_t(1 + i)] = bitCast<uint64_t>(inputs[i]);
+  for (size_t i = 0; !isDiscard && i < step.inputs.size(); ++i)
+    mine[1 + i] = bitCast<uint64_t>(step.inputs[i]);
   const zero_rt_library &library = *step.library;
   std::vector<int64_t> axes(firstDigest, allAxesBut(library, -1));
   for (int64_t i = 0; i < library.num_inputs; ++i)
@@ -206,13 +207,14 @@ zero_rt_status zero_rt::checkPreconditions(Step &step, int32_t event,
                 found.rank, nameOf(wordOf(found.rank)), nameOf(wordOf(0)));
   if (found.word < firstDigest)
     return fail(ZERO_RT_MISMATCH,
-                "input %zu of apply is %.17g on rank %d, and %.17g on rank %d: "
+                "input %zu of %s is %.17g on rank %d, and %.17g on rank %d: "
                 "they must pass the same",
-                found.word - 1, bitCast<double>(wordOf(found.rank)), found.rank,
+                found.word - 1, nameOf(uint64_t(event)),
+                bitCast<double>(wordOf(found.rank)), found.rank,
                 bitCast<double>(wordOf(found.first)), found.first);
 
   if (found.word >= firstGradient)
-    return event == ZERO_RT_EVENT_APPLY ? compareGradients(step) : ZERO_RT_OK;
+    return isDiscard ? ZERO_RT_OK : compareGradients(step);
   if (step.whole->num_stages > 0)
     return fail(ZERO_RT_MISMATCH,
                 "state differs between rank %d and rank %d: all ranks must "

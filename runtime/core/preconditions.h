@@ -21,13 +21,12 @@ namespace zero_rt {
 
 struct Step;
 
-/// Compares over all ranks the call (|event|: apply or discard), its inputs,
-/// the state that every rank has whole, and the gradients that several ranks
-/// must deliver alike. An error is the same on all ranks, and the step can
-/// still be applied or discarded. Collective; all buckets are closed. Does
+/// Compares over all ranks the call (|event|: measure, apply or discard), its
+/// inputs, the state that every rank has whole, and the gradients that several
+/// ranks must deliver alike. An error is the same on all ranks, and the step
+/// can still be applied or discarded. Collective; all buckets are closed. Does
 /// nothing unless preconditions are checked.
-zero_rt_status checkPreconditions(Step &step, int32_t event,
-                                  const double *inputs, int64_t numInputs);
+zero_rt_status checkPreconditions(Step &step, int32_t event);
 
 /// Remembers that |bytes| at |data| arrived as a gradient of |parameter|.
 zero_rt_status noteGradient(Step &step, int32_t parameter, const void *data,

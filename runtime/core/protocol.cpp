@@ -12,7 +12,6 @@
 #include "core/protocol.h"
 
 #include "core/calls.h"
-#include "core/preconditions.h"
 #include "core/status.h"
 
 #include <cstdio>
@@ -22,6 +21,8 @@ using namespace zero_rt;
 static const char *adviceFor(const Step &step, int32_t event) {
   bool open = step.window.isOpen();
   bool none = step.window.backwards() == 0;
+  if (step.isMeasured)
+    return "the step was measured; call apply or discard first";
   switch (event) {
   case ZERO_RT_EVENT_BEGIN:
   case ZERO_RT_EVENT_BEGIN_LAST:
@@ -33,9 +34,13 @@ static const char *adviceFor(const Step &step, int32_t event) {
     if (!open)
       return "no backward pass is open; call begin_backward first";
     break;
+  case ZERO_RT_EVENT_MEASURE:
   case ZERO_RT_EVENT_APPLY:
     if (none)
       return "no backward pass since the last apply; call begin_backward first";
+    if (event == ZERO_RT_EVENT_MEASURE)
+      return "the compiled protocol does not allow it; compile the step again "
+             "with this version";
     break;
   case ZERO_RT_EVENT_DISCARD:
     if (none)
@@ -108,6 +113,13 @@ zero_rt_status zero_rt::requireIdle(const Step &step, const char *call) {
               step.text(step.library->protocol_states[0]));
 }
 
+zero_rt_status zero_rt::requireNotMeasured(const Step &step, const char *call) {
+  if (!step.isMeasured)
+    return ZERO_RT_OK;
+  return fail(ZERO_RT_PROTOCOL,
+              "%s: the step was measured; call apply or discard first", call);
+}
+
 zero_rt_status calls::begin_backward(Step *step, int32_t hint) {
   if (hint < ZERO_RT_HINT_UNKNOWN || hint > ZERO_RT_HINT_MORE)
     return fail(ZERO_RT_INVALID_ARGUMENT,
@@ -124,81 +136,4 @@ zero_rt_status calls::accumulate(Step *step) {
   step->backwards.erase(step->window.closedBackwards() - 1);
   return runTransition(*step, *row, {ZERO_RT_EVENT_ACCUMULATE, -1, nullptr},
                        "accumulate");
-}
-
-zero_rt_status calls::discard(Step *step) {
-  ZERO_RT_TRY(runToLastBackward(*step, "discard"));
-  // A pipeline stage may have sent or received without a backward pass. Windows
-  // end together on all stages.
-  if (step->window.backwards() == 0 && step->library->num_activations > 0) {
-    ZERO_RT_TRY(checkPreconditions(*step, ZERO_RT_EVENT_DISCARD, nullptr, 0));
-    endWindow(*step);
-    return ZERO_RT_OK;
-  }
-  const zero_rt_transition_row *row;
-  ZERO_RT_TRY(findTransition(*step, ZERO_RT_EVENT_DISCARD, "discard", &row));
-  ZERO_RT_TRY(finishSequence(*step, *row, "discard"));
-  ZERO_RT_TRY(checkPreconditions(*step, ZERO_RT_EVENT_DISCARD, nullptr, 0));
-  ZERO_RT_TRY(runTransition(*step, *row, {ZERO_RT_EVENT_DISCARD, -1, nullptr},
-                            "discard"));
-  step->window.reset();
-  forgetGradients(*step);
-  step->nonfinite.reset();
-  dropWaiting(*step);
-  dropBackwards(*step);
-  endWindow(*step);
-  return ZERO_RT_OK;
-}
-
-/// Closes the open backward pass, reduces and updates.
-static zero_rt_status applyOpened(Step &step, const zero_rt_transition_row &row,
-                                  zero_rt_stream *stream) {
-  const zero_rt_library &library = *step.library;
-  const std::vector<double> &inputs = step.inputs;
-  for (int64_t i = 0; i < library.num_inputs; ++i)
-    ZERO_RT_TRY(
-        step.program->setSlot(library.inputs[i].slot, inputs[size_t(i)]));
-
-  ZERO_RT_TRY(finishSequence(step, row, "apply"));
-  // Only now have all ranks run the same number of collectives: a rank with a
-  // late gradient closes here the buckets that other ranks closed before.
-  ZERO_RT_TRY(checkPreconditions(step, ZERO_RT_EVENT_APPLY, inputs.data(),
-                                 int32_t(inputs.size())));
-  step.window.close();
-  step.last.applied = true;
-  step.last.committed = false;
-  return runTransition(step, row, {ZERO_RT_EVENT_APPLY, -1, nullptr}, "apply",
-                       {CallerStream::Delivery::Now, stream});
-}
-
-zero_rt_status calls::apply(Step *step, const double *inputs,
-                            int32_t num_inputs, zero_rt_stream *stream) {
-  const zero_rt_library &library = *step->library;
-  if (num_inputs != library.num_inputs)
-    return fail(ZERO_RT_INVALID_ARGUMENT,
-                "apply got %d input%s, '%s' takes %lld", num_inputs,
-                plural(num_inputs), library.name,
-                (long long)library.num_inputs);
-  if (!inputs && num_inputs)
-    return fail(ZERO_RT_INVALID_ARGUMENT, "apply: inputs is null");
-  ZERO_RT_TRY(openLastBackward(*step, "apply"));
-  const zero_rt_transition_row *row;
-  ZERO_RT_TRY(findTransition(*step, ZERO_RT_EVENT_APPLY, "apply", &row));
-  step->inputs.assign(inputs, inputs + num_inputs);
-  ZERO_RT_TRY(step->program->beginGraphs());
-  zero_rt_status status =
-      guarded("apply", [&] { return applyOpened(*step, *row, stream); });
-  // An error of the device comes before other errors.
-  if (zero_rt_status ended = step->program->endGraphs()) {
-    poisonStep(*step, "apply", ended);
-    return ended;
-  }
-  ZERO_RT_TRY(status);
-  step->window.reset();
-  forgetGradients(*step);
-  step->nonfinite.reset();
-  dropWaiting(*step);
-  dropBackwards(*step);
-  endWindow(*step);
-  return ZERO_RT_OK;
 }

@@ -34,6 +34,12 @@ void poisonStep(Step &step, const char *call, zero_rt_status status);
 /// Refuses |call| in every state but the initial one.
 zero_rt_status requireIdle(const Step &step, const char *call);
 
+/// Refuses |call| between measure and the apply or discard that follows.
+zero_rt_status requireNotMeasured(const Step &step, const char *call);
+
+/// `results` waits for the work of the step so far.
+zero_rt_status markResults(Step &step);
+
 } // namespace zero_rt
 
 #endif // ZERO_RT_CORE_PROTOCOL_H

@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "core/calls.h"
+#include "core/protocol.h"
 #include "core/status.h"
 #include "core/step.h"
 
@@ -267,7 +268,6 @@ static zero_rt_status explain(Step &step, int32_t verdict) {
 static zero_rt_status resolveOutcome(Step &step) {
   const zero_rt_library &library = *step.library;
   Committed &last = step.last;
-  ZERO_RT_TRY(step.device().wait(last.timepoint));
   double value = last.slots[last.verdictSlot];
   // The condition is written so that nan is refused, too.
   if (!(value >= ZERO_RT_APPLIED && value <= ZERO_RT_REFUSED_NO_TOKENS) ||
@@ -312,8 +312,14 @@ zero_rt_status calls::commit(Step *step, int32_t verdict_slot) {
   last.committed = true;
   if (device.isImmediate())
     return resolveOutcome(*step);
-  last.timepoint = ++step->runtime->timepoints;
-  return device.mark(last.timepoint);
+  return markResults(*step);
+}
+
+zero_rt_status zero_rt::markResults(Step &step) {
+  if (step.device().isImmediate())
+    return ZERO_RT_OK;
+  step.last.timepoint = ++step.runtime->timepoints;
+  return step.device().mark(step.last.timepoint);
 }
 
 zero_rt_status calls::count_arrivals(Step *step, int32_t backwards_slot,
@@ -333,12 +339,13 @@ zero_rt_status calls::count_arrivals(Step *step, int32_t backwards_slot,
 zero_rt_status calls::results(Step *step, zero_rt_results *out_results) {
   ZERO_RT_TRY(checkStruct(out_results, "out_results"));
   const Committed &last = step->last;
-  if (!last.applied)
+  if (!last.begun)
     return fail(ZERO_RT_PROTOCOL, "results of '%s' before the first apply",
                 step->library->name);
   if (!last.committed)
     return fail(ZERO_RT_INTERNAL, "the last apply of '%s' never committed",
                 step->library->name);
+  ZERO_RT_TRY(step->device().wait(last.timepoint));
   if (!last.resolved)
     ZERO_RT_TRY(resolveOutcome(*step));
   uint32_t structSize = out_results->struct_size;
@@ -353,6 +360,8 @@ zero_rt_status calls::results(Step *step, zero_rt_results *out_results) {
 zero_rt_status calls::loss_scale(Step *step, double *out_scale) {
   if (!out_scale)
     return fail(ZERO_RT_INVALID_ARGUMENT, "out_scale is null");
+  // What follows decides which scale is the next.
+  ZERO_RT_TRY(requireNotMeasured(*step, "loss_scale"));
   int64_t slot = step->library->loss_scale;
   *out_scale = 1;
   if (slot < 0)

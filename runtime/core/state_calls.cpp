@@ -181,6 +181,8 @@ zero_rt_status calls::state_describe(Step *step, int64_t entry,
 
 zero_rt_status calls::state_read(Step *step, int64_t entry, void *out_data,
                                  int64_t bytes) {
+  // Counters have their next values already.
+  ZERO_RT_TRY(requireNotMeasured(*step, "state_read"));
   void *memory = nullptr;
   ZERO_RT_TRY(locate(*step, entry, out_data, bytes, &memory));
   // A copy to memory of the caller may block in the driver, where no failure of

@@ -75,9 +75,9 @@ struct CallerStream {
   zero_rt_timepoint release = 0;
 };
 
-/// The results of the last apply, for `results`.
+/// The results of the last measure or apply, for `results`.
 struct Committed {
-  bool applied = false;   // there was an apply
+  bool begun = false;     // there was a measure or an apply
   bool committed = false; // and its handlers have run `commit`
   bool resolved = false;  // and `results` has found the reason of a refusal
   zero_rt_results results = {};
@@ -87,7 +87,7 @@ struct Committed {
 
   uint64_t turn = 0; // the number of commits so far
   int32_t verdictSlot = 0;
-  zero_rt_timepoint timepoint = 0; // |slots| has the scalars from then on
+  zero_rt_timepoint timepoint = 0; // the step has ended, and |slots| is filled
   double *slots = nullptr;         // a copy on the host
 };
 
@@ -118,7 +118,8 @@ struct Step {
   std::vector<StateEntry> entries;
   std::vector<WrittenState> written; // by parameter; empty: nothing was written
 
-  int64_t state = 0; // of the protocol
+  int64_t state = 0;       // of the protocol
+  bool isMeasured = false; // since `measure`, until apply or discard
   Window window;
   SequenceState sequence;
   NamedBackwards backwards;
@@ -127,7 +128,7 @@ struct Step {
   /// arrived. Empty unless preconditions are checked.
   std::vector<uint64_t> gradientDigests;
   NonfiniteGradients nonfinite; // empty unless find_nonfinite is set
-  std::vector<double> inputs;   // of the last apply
+  std::vector<double> inputs;   // of the last measure or apply
   Committed last;
 
   std::unique_ptr<Program> program;

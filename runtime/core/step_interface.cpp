@@ -74,6 +74,10 @@ FORWARD(gradient_of,
 FORWARD(end_backward, (zero_rt_step * step, int64_t backward), step, backward)
 FORWARD(accumulate, (zero_rt_step * step), step)
 FORWARD(discard, (zero_rt_step * step), step)
+FORWARD(measure,
+        (zero_rt_step * step, const double *inputs, int32_t num_inputs,
+         zero_rt_stream *stream),
+        step, inputs, num_inputs, stream)
 FORWARD(apply,
         (zero_rt_step * step, const double *inputs, int32_t num_inputs,
          zero_rt_stream *stream),

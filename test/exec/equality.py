@@ -119,7 +119,7 @@ class Runner:
             f"--ranks={row['ranks']}", f"--stage={row['stage']}",
             f"--offload={row['offload']}", f"--arrivals={row['arrivals']}",
             f"--accumulation={row['backwards']}", f"--threads-per-rank={row['threads']}",
-            f"--hints={hints_of(row)}",
+            f"--hints={hints_of(row)}", f"--measure={row['arrivals'] == 'shuffled'}",
             f"--bucket-bytes={row['bucket']}", f"--against={against}",
             f"--gradients={gradients}", "--inputs=0.0078125",
         ]

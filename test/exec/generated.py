@@ -138,6 +138,7 @@ def draw(rng):
         "--steps=3",
     ]
     phase = rng.choice(["sharded", "placed", "scheduled"])
+    running.append(f"--measure={rng.choice(['true', 'false'])}")
     return step, lowering, running, phase
 
 
@@ -178,7 +179,7 @@ def simpler(drawn):
     for i, flag in enumerate(flags[: len(lowering)]):
         if lowering[i] != flag:
             yield step, [*lowering[:i], flag, *lowering[i + 1 :]], running, phase
-    for i, flag in [(0, "--accumulation=1"), (2, "--steps=1")]:
+    for i, flag in [(0, "--accumulation=1"), (2, "--steps=1"), (3, "--measure=false")]:
         if running[i] != flag:
             yield step, lowering, [*running[:i], flag, *running[i + 1 :]], phase
 

@@ -76,6 +76,7 @@ class Runner:
             self.bin / "zero-run", step, "--json", *flags, f"--against={against}",
             f"--accumulation={BACKWARDS}", f"--gradients={gradients}",
             "--bucket-bytes=2KiB", f"--arrivals={arrivals}", f"--hints={hints}",
+            f"--measure={hints != 'unknown'}",
         ]
         done = subprocess.run(command, capture_output=True, text=True)
         try:

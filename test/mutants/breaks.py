@@ -39,11 +39,7 @@ FLUSH = "  scalars->flush();\n"
 COPY_SCALARS = (
     "  bool isOnHost = llvm::any_of(\n"
     "      buckets, [](auto &entry) { return entry.second.isOffloaded(); });\n"
-    "  if (isOnHost)\n    finish->call<zrt::CopyScalarsOp>();\n"
-)
-UPDATES = (
-    "  for (Operation *op : later)\n    if (failed(lower(op)))\n"
-    "      return failure();\n"
+    "  if (isOnHost)\n    calls->call<zrt::CopyScalarsOp>();\n"
 )
 
 # (pass, what is wrong, file, text, other text)
@@ -256,8 +252,7 @@ BREAKS = [
      "transition(\"last\", Event::arrive, \"last\", {add}, last);",
      "transition(\"last\", Event::arrive, \"last\", {store}, last);"),
     ("lower", "what was summed early is summed again", PROTOCOL,
-     "transition(\"last\", Event::apply, \"idle\", {finish, reset}, last);",
-     "transition(\"last\", Event::apply, \"idle\", apply, last);"),
+     "end(\"last\", {}, last);", "end(\"last\", reduce, last);"),
     ("lower", "an only backward pass leaves what is missing", PROTOCOL,
      "          calls.call<zrt::FillMissingOp>(symbol);\n"
      "          emitSums(program, calls, bucket);",
@@ -269,10 +264,24 @@ BREAKS = [
     ("lower", "what travels narrow is summed early", APPLY,
      "maySumEarly(bucket, op.getAxes()) && !hasReduceDtype", "maySumEarly(bucket, op.getAxes())"),
     ("lower", "nothing closes what did not arrive", PROTOCOL,
-     "applyFirst.insert(applyFirst.begin(), closeFirst);",
+     "reduceFirst.insert(reduceFirst.begin(), closeFirst);",
      "(void)closeFirst;"),
     ("lower", "roles are not set back", PROTOCOL,
-     "Handlers apply = {finish, reset};", "Handlers apply = {finish};"),
+     "apply.append({ends.update, ends.commit, reset});",
+     "apply.append({ends.update, ends.commit});"),
+    ("lower", "a step that was measured is updated twice", PROTOCOL,
+     "\"idle\", {ends.update, reset});", "\"idle\", {ends.update, ends.update, reset});"),
+    ("lower", "a step that was measured is not updated", PROTOCOL,
+     "\"idle\", {ends.update, reset});", "\"idle\", {reset});"),
+    ("lower", "measure updates", PROTOCOL,
+     "measure.push_back(ends.commit);", "measure.append({ends.update, ends.commit});"),
+    ("lower", "nobody learns what was measured", PROTOCOL,
+     "measure.push_back(ends.commit);", "(void)measure;"),
+    ("lower", "a step that was measured and dropped counts", PROTOCOL,
+     "discard.insert(discard.begin(), ends.undo);", "(void)discard;"),
+    ("lower", "one counter of those that are restored is another", SCALARS,
+     "storeNumber(old, {counters.counters.slots, static_cast<int64_t>(i)});",
+     "storeNumber(old, {counters.counters.slots, static_cast<int64_t>(i ? i - 1 : 0)});"),
     ("lower", "all gradients have one memory", PROTOCOL,
      "owners[ring->next++ % kOpenBuckets]);", "owners[0]);"),
     ("lower", "updates do not depend on the outcome", KERNELS,
@@ -320,18 +329,17 @@ BREAKS = [
     ("lower", "a schedule advances as after a skipped step", SCALARS,
      "body().getBoolAttr(isSkipped)", "body().getBoolAttr(true)"),
     ("lower", "the outcome is committed before it is stored", STEP,
-     f"{FLUSH}{COPY_SCALARS}{UPDATES}"
-     "  setLoc(step.getBody().front().getTerminator()->getLoc());\n"
-     "  finish->call<zrt::CommitOp>(outcome);",
-     f"  finish->call<zrt::CommitOp>(outcome);\n{FLUSH}{COPY_SCALARS}{UPDATES}"),
-    ("lower", "updates come before the scalars that they take", STEP,
-     f"{FLUSH}{COPY_SCALARS}{UPDATES}", f"{COPY_SCALARS}{UPDATES}{FLUSH}"),
+     FLUSH, f"  calls->call<zrt::CommitOp>(outcome);\n{FLUSH}"),
+    ("lower", "updates come before the scalars that they take", PROTOCOL,
+     "apply.append({ends.update, ends.commit, reset});",
+     "apply.insert(apply.begin(), ends.update);\n"
+     "  apply.append({ends.commit, reset});"),
     ("lower", "the host has the scalars of the step before", STEP,
      f"{FLUSH}{COPY_SCALARS}", f"{COPY_SCALARS}{FLUSH}"),
     ("lower", "scalars of several ranks are not reduced", APPLY,
      "if (isOfSeveral) {", "if (false && isOfSeveral) {"),
     ("lower", "gathers are left out", APPLY,
-     "finish->call<zrt::AllGatherOp>(buffer, gather.getAxesAttr());",
+     "calls->call<zrt::AllGatherOp>(buffer, gather.getAxesAttr());",
      "(void)buffer;"),
     ("lower", "nothing is counted once", APPLY,
      "counted.push_back({index, it->second.second});", "(void)index;"),
@@ -350,12 +358,12 @@ BREAKS = [
      "program->getBuilder().getI64IntegerAttr(index),",
      "program->getBuilder().getI64IntegerAttr(index ? 0 : 1),"),
     ("lower", "scalars are reduced over the first axis only", APPLY,
-     "finish->call<zrt::AllReduceScalarsOp>(slots, op.getAxesAttr());",
-     "finish->call<zrt::AllReduceScalarsOp>(\n      slots, "
+     "calls->call<zrt::AllReduceScalarsOp>(slots, op.getAxesAttr());",
+     "calls->call<zrt::AllReduceScalarsOp>(\n      slots, "
      "program->getBuilder().getArrayAttr(op.getAxes()[0]));"),
     ("lower", "copies to the host are left out", APPLY,
-     "finish->call<zrt::CopyOp>(source, target);",
-     "if (isUpdate)\n    finish->call<zrt::CopyOp>(source, target);"),
+     "calls->call<zrt::CopyOp>(source, target);",
+     "if (isUpdate)\n    calls->call<zrt::CopyOp>(source, target);"),
     ("lower", "updates run on whole buckets of every rank", APPLY,
      "getOwn(bucket.ownedType), /*sum=*/", "ArrayAttr(), /*sum=*/"),
 
@@ -388,7 +396,10 @@ BREAKS = [
     ("schedule", "a call waits for the first of its hazards only", SCHEDULE,
      "waits[call].insert(source);", "if (waits[call].empty())\n      waits[call].insert(source);"),
     ("schedule", "the caller has written and read everything", SCHEDULE,
-     "callerWaits[step.handler].insert(call.getStream());", "(void)step;"),
+     "(step.arriving ? arrivalWaits[step.handler] : applyWaits)\n"
+     "        .insert(call.getStream());", "(void)step;"),
+    ("schedule", "apply does not wait for its caller", SCHEDULE,
+     "if (!applyWaits.empty()) {", "if (false) {"),
     ("schedule", "a gradient is given back when it arrives", SCHEDULE,
      "releases[step.handler].insert(use.call);", "(void)use;"),
     ("schedule", "the waits of the caller are implied", ELIDE,

@@ -13,6 +13,7 @@
 #include "llvm/ADT/MapVector.h"
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 #include <random>
 #include <thread>
@@ -26,9 +27,10 @@ struct Rank {
   zero_rt_runtime *runtime = nullptr;
   zero_rt_step *step = nullptr;
   std::string message;
-  int64_t copiedByBinding = 0; // bytes between spaces
-  std::mt19937_64 random;      // of the order of arrivals
-  std::vector<void *> lent;    // gradients in the memory of a GPU
+  int64_t copiedByBinding = 0;  // bytes between spaces
+  std::mt19937_64 random;       // of the order of arrivals
+  std::vector<void *> lent;     // gradients in the memory of a GPU
+  std::vector<double> measured; // results of measure, and the outcome
 };
 
 class CompiledEngine : public Engine {
@@ -56,6 +58,8 @@ private:
   bool deliver(Rank &rank, const RankInputs &inputs);
   bool upload(Rank &rank, std::vector<Arrival> &arrivals);
   void releaseLent(Rank &rank);
+  bool readMeasured(Rank &rank);
+  bool isAsMeasured(Rank &rank, const zero_rt_results &results);
   bool deliverInOrder(Rank &rank, const RankInputs &inputs,
                       std::vector<Arrival> &order);
   bool deliverInterleaved(Rank &rank, const RankInputs &inputs,
@@ -288,9 +292,41 @@ bool CompiledEngine::deliver(Rank &rank, const RankInputs &inputs) {
   bool isDelivered = arrivals == Arrivals::interleaved
                          ? deliverInterleaved(rank, inputs, order)
                          : deliverInOrder(rank, inputs, order);
-  return isDelivered &&
-         check(rank, zero_rt_step_apply(rank.step, inputs.inputs.data(),
-                                        inputs.inputs.size(), nullptr));
+  if (!isDelivered)
+    return false;
+  const double *values = inputs.inputs.data();
+  int32_t count = inputs.inputs.size();
+  if (!inputs.measures)
+    return check(rank, zero_rt_step_apply(rank.step, values, count, nullptr));
+  return check(rank, zero_rt_step_measure(rank.step, values, count, nullptr)) &&
+         readMeasured(rank) &&
+         check(rank, zero_rt_step_apply(rank.step, nullptr, 0, nullptr));
+}
+
+/// Keeps the results of measure.
+bool CompiledEngine::readMeasured(Rank &rank) {
+  zero_rt_results results = {};
+  results.struct_size = sizeof(results);
+  // A refused step is an error with an outcome.
+  if (zero_rt_step_results(rank.step, &results) != ZERO_RT_OK &&
+      results.verdict == ZERO_RT_APPLIED)
+    return check(rank, zero_rt_step_results(rank.step, &results));
+  rank.measured.assign(results.values, results.values + results.num_values);
+  rank.measured.push_back(results.verdict);
+  return true;
+}
+
+/// Whether apply reports what measure has reported, bit by bit.
+bool CompiledEngine::isAsMeasured(Rank &rank, const zero_rt_results &results) {
+  std::vector<double> applied(results.values,
+                              results.values + results.num_values);
+  applied.push_back(results.verdict);
+  if (rank.measured.size() == applied.size() &&
+      std::memcmp(rank.measured.data(), applied.data(),
+                  applied.size() * sizeof(double)) == 0)
+    return true;
+  rank.message = "apply reports other results than measure";
+  return false;
 }
 
 double CompiledEngine::getLossScale() {
@@ -316,6 +352,8 @@ FailureOr<StepResult> CompiledEngine::apply(ArrayRef<RankInputs> inputs) {
     // A refused step is an error with a outcome: here the outcome counts.
     bool known = check(rank, zero_rt_step_results(rank.step, &results[r])) ||
                  results[r].verdict != ZERO_RT_APPLIED;
+    if (known && inputs[r].measures && !isAsMeasured(rank, results[r]))
+      return false;
     // All ranks say the same.
     if (r == 0 && (results[r].verdict == ZERO_RT_SKIPPED_NONFINITE ||
                    results[r].verdict == ZERO_RT_REFUSED_NONFINITE))

@@ -88,6 +88,10 @@ static cl::opt<std::string>
                        "a step is named as the last;\nrandom: any "
                        "backward pass may be, at random, which costs time "
                        "and\nchanges sums only by rounding"));
+static cl::opt<bool>
+    measureFlag("measure", cl::cat(category),
+                cl::desc("Ask for the results of each step before it is "
+                         "applied, and compare\nthem with those of apply"));
 static cl::opt<std::string>
     cpuFlag("cpu", cl::init("x86-64-v3"), cl::cat(category),
             cl::value_desc("x86-64-v3|x86-64-v4|native"),
@@ -263,6 +267,7 @@ static LogicalResult readChoices(RunOptions &options, std::string &message) {
     return failure();
   }
 
+  options.measures = measureFlag;
   if (againstFlag == "none")
     options.against = Against::none;
   else if (againstFlag == "typed")

@@ -43,6 +43,7 @@ struct RunOptions {
   std::vector<int> gpus; // that kernels run on; none: the processor
   Arrivals arrivals = Arrivals::backward;
   Hints hints = Hints::unknown;
+  bool measures = false; // before each apply
   std::string cpu;
   /// Elements of each parameter that are compared; 0: all; nothing: all of a
   /// small step, kSampledElements of each parameter of a large one.

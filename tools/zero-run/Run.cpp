@@ -83,6 +83,7 @@ std::vector<RankInputs> Run::deliver(int64_t index) {
   std::vector<RankInputs> delivered(ranks);
   for (int64_t r = 0; r < ranks; ++r) {
     delivered[r].inputs = getInputs(index, r);
+    delivered[r].measures = measures;
     delivered[r].backwards.resize(count);
     for (int64_t k = 0; k < count; ++k)
       if (hints == Hints::random ? numbers->isBegunAsLast(index, k)

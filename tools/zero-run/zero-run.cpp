@@ -72,6 +72,7 @@ static LogicalResult prepare(const RunOptions &options, StepOp step, Run &run,
   run.steps = options.steps.value_or(kDefaultSteps);
   run.backwards = options.backwards;
   run.hints = options.hints;
+  run.measures = options.measures;
   if (!options.gradientFile.empty()) {
     code = llvm::sys::fs::is_regular_file(options.gradientFile)
                ? ExitCode::failed

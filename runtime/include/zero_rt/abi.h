@@ -38,7 +38,7 @@ extern "C" {
 
 /// Increases whenever the meaning of calls.def, library.h or a struct below
 /// changes.
-#define ZERO_RT_ABI_VERSION 15
+#define ZERO_RT_ABI_VERSION 16
 
 typedef struct zero_rt_group zero_rt_group;     // ranks that communicate
 typedef struct zero_rt_runtime zero_rt_runtime; // one rank: device and streams

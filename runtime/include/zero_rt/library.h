@@ -149,7 +149,10 @@ typedef enum zero_rt_event_kind {
   /// A begin with the hint that no other backward pass follows. If a state does
   /// not list it, it is a begin.
   ZERO_RT_EVENT_BEGIN_LAST = 5,
-  ZERO_RT_EVENT_COUNT = 6
+  /// Ends the backward passes, and computes what apply reports. Then apply or
+  /// discard follows.
+  ZERO_RT_EVENT_MEASURE = 6,
+  ZERO_RT_EVENT_COUNT = 7
 } zero_rt_event_kind;
 
 /// The streams of a step. Each is a queue of the rank's device, whose work runs

@@ -224,19 +224,31 @@ zero_rt_status zero_rt_step_accumulate(zero_rt_step *step);
 /// Drops the gradients and the activations since the last apply, on every rank.
 zero_rt_status zero_rt_step_discard(zero_rt_step *step);
 
+/// Computes what apply would report, for callers that ask for the norm of the
+/// gradients before they decide. Closes the open backward pass, if there is
+/// one, and reduces over the ranks, after the work on |stream|. Collective.
+/// `results` then returns the results and the outcome. The next call is apply,
+/// which updates, or discard; parameters may be read. With an apply that
+/// follows, the step computes the same bits as with apply alone, and makes the
+/// same collectives. |inputs| are those of apply.
+zero_rt_status zero_rt_step_measure(zero_rt_step *step, const double *inputs,
+                                    int32_t num_inputs, zero_rt_stream *stream);
 /// Closes the open backward pass, if there is one, reduces over the ranks and
 /// updates, after the work on |stream|. Collective. The call does not wait for
 /// the result. |inputs| are the scalar arguments of the step, in order: the
 /// same on every rank, or an addend of each rank if the step says so. If an
 /// input that updates depend on is nan or infinite on any rank, all ranks
 /// refuse the step. An input that is only reported may be nan or infinite.
+/// After measure, |inputs| is null and |num_inputs| 0, or the inputs are those
+/// of measure.
 ///
 /// A step that is skipped or refused changes no parameter and no state, except
 /// for a loss scale and for schedules that advance on skipped steps. Its
 /// gradients are dropped, and the next call is begin_backward.
 zero_rt_status zero_rt_step_apply(zero_rt_step *step, const double *inputs,
                                   int32_t num_inputs, zero_rt_stream *stream);
-/// Waits for the last apply. Set out_results->struct_size first. A skipped step
+/// Waits for the last measure or apply. Set out_results->struct_size first. The
+/// results of measure are also those of the apply that follows. A skipped step
 /// is an outcome and returns ok; with find_nonfinite the message says why the
 /// step was skipped. A refused step returns missing_gradient, mismatch,
 /// nonfinite or invalid_argument, and the message names parameters or inputs,
@@ -245,7 +257,8 @@ zero_rt_status zero_rt_step_results(zero_rt_step *step,
                                     zero_rt_results *out_results);
 /// The factor by which the caller multiplies the loss of the next backward
 /// pass. It is 1 if the step has no loss scale. Otherwise the call waits for
-/// the last apply, and the factor is the same until the next apply.
+/// the last apply, and the factor is the same until the next apply. Not between
+/// measure and what follows it.
 zero_rt_status zero_rt_step_loss_scale(zero_rt_step *step, double *out_scale);
 
 /// The number of state entries on this rank, for checkpoints. An entry is
@@ -255,7 +268,8 @@ zero_rt_status zero_rt_step_state_count(zero_rt_step *step, int64_t *out_count);
 /// Describes entry |entry|. Set out_entry->struct_size first.
 zero_rt_status zero_rt_step_state_describe(zero_rt_step *step, int64_t entry,
                                            zero_rt_state_entry *out_entry);
-/// Copies an entry to |out_data|. |bytes| is exactly the size of the entry.
+/// Copies an entry to |out_data|. |bytes| is exactly the size of the entry. Not
+/// between measure and what follows it.
 zero_rt_status zero_rt_step_state_read(zero_rt_step *step, int64_t entry,
                                        void *out_data, int64_t bytes);
 /// Copies |data| to an entry. Only between steps. A checkpoint may be written

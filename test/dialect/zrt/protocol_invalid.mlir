@@ -197,6 +197,29 @@ zrt.program @p on @m inputs [] results [] [] {
 
 // -----
 
+// transition_c5
+zero.mesh @m <["dp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  // expected-error@+1 {{leads to state 'measured', which must take apply and discard, and has no transition on discard}}
+  zrt.transition idle on measure to measured run []
+  zrt.transition measured on apply to idle run []
+}
+
+// -----
+
+// transition_c5
+zero.mesh @m <["dp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  // expected-error@+1 {{leads to state 'measured', which takes begin: only apply and discard may follow measure}}
+  zrt.transition idle on measure to measured run []
+  zrt.transition measured on apply to idle run []
+  zrt.transition measured on discard to idle run []
+  // expected-note@+1 {{the other transition is here}}
+  zrt.transition measured on begin to idle run []
+}
+
+// -----
+
 // copy_c3
 zero.mesh @m <["dp" = 2]>
 zrt.program @p on @m inputs [] results [] [] {

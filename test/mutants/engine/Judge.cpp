@@ -61,6 +61,8 @@ struct ScriptedStep {
   bool early = false;               // missing or nan in the first backward pass
   bool closesLast = false;          // by accumulate, and not by what follows
   bool isDiscarded = false;         // given up, and not applied
+  bool measures = false;            // before either
+  bool measuresOnFirst = false;     // on rank 0 only
   double counts = 1;                // times what ranks count, where they do
   double input = 0.02996;           // a learning rate, far from f16 and bf16
   unsigned hinted = 0;       // bit b: backward pass b is begun as the last
@@ -113,6 +115,7 @@ static std::vector<RankInputs> getInputs(const Subject &subject,
       given.inputs.push_back(drawn.empty() ? script.input
                                            : drawn[info.share[rank]]);
     given.closesLast = script.closesLast;
+    given.measures = script.measures && (rank == 0 || !script.measuresOnFirst);
     int count =
         script.backwards[std::min<size_t>(rank, script.backwards.size() - 1)];
     for (int b = 0; b < count; ++b) {
@@ -189,6 +192,27 @@ static Scripts getScripts(const Subject &subject) {
     add({backwards}, true, true);
     add({backwards}, false, false);
   }
+  // A step that is measured is the same step, or none.
+  for (int backwards : {1, 2})
+    for (bool closesLast : {false, true})
+      for (bool isDiscarded : {true, false})
+        for (unsigned hinted : {0u, 1u << (backwards - 1)}) {
+          add({backwards}, closesLast, isDiscarded);
+          scripts.back().hinted = hinted;
+          scripts.back().measures = true;
+        }
+  // Ranks meet at the same collectives if some of them measure.
+  for (int backwards : {1, 2}) {
+    add({backwards}, false, false);
+    scripts.back().measures = scripts.back().measuresOnFirst = true;
+  }
+  for (int i = 0; i < int(subject.parameters.size()); ++i)
+    for (bool isMissing : {true, false})
+      for (bool isDiscarded : {true, false}) {
+        add({1}, false, isDiscarded);
+        (isMissing ? scripts.back().missing : scripts.back().nonfinite) = i;
+        scripts.back().measures = true;
+      }
   // A hint changes nothing, be it right or wrong.
   for (int backwards : {1, 2})
     for (unsigned hinted = 1; hinted < 1u << backwards; ++hinted)
@@ -293,6 +317,7 @@ static Scripts getWalk(const Subject &subject, unsigned walk) {
   }
   scripts.push_back(paths.front());
   for (ScriptedStep &script : scripts) {
+    script.measures = random() % 2;
     int backwards = script.backwards[0];
     for (int b = 0; b < backwards; ++b) {
       unsigned all = (1u << subject.parameters.size()) - 1;

@@ -65,8 +65,6 @@ struct Explanation {
 constexpr Explanation kExplained[] = {
     {"", " counts as ",
      "roles move no byte; they decide what is accounted where"},
-    {"zrt.commit: twice", "commits a step a second time",
-     "the second commit reads the outcome that the first one did"},
     {"zrt.scalar_state slots", " before this step writes it",
      "the interpreter keeps slots that no checkpoint saves"},
     {"zrt.scalar_state changes_on_skip", "changes where a step is not applied",

@@ -20,7 +20,8 @@
 // CHECK: zrt.sequence @next [@b0, @b1, @b2, @b3]
 // CHECK: zrt.transition first on arrive to first run [@arrive_first] sequence @first
 // CHECK: zrt.transition first on discard to idle run [] sequence @first
-// CHECK: zrt.transition next on apply to idle run [@finish, @reset] sequence @next
+// CHECK: zrt.transition next on apply to idle run [@measure, @update, @commit, @reset] sequence @next
+// CHECK-NEXT: zrt.transition next on measure to measured run [@measure, @commit] sequence @next
 //
 // Stage 1 keeps whole gradients over backward passes; none can share.
 // They are closed early, all open at once, in a backward pass that is said to be the last.

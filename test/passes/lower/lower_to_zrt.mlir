@@ -45,20 +45,25 @@
 // CHECK: zrt.sequence @last [@b0] run [@b0.close_last] window 1
 // CHECK: zrt.handler @reopen
 // CHECK-NEXT: }
-// CHECK: zrt.handler @finish
+// CHECK: zrt.handler @measure
 // CHECK-NOT: zrt.reduce_scatter
 // CHECK: zrt.count_arrivals to @arrivals
 // CHECK: zrt.launch @sum_squares.f32 [@b0.reduced] over @b0.whole own [dp] sum @sums at 0
 // CHECK: zrt.all_reduce_scalars @statistics
+// CHECK: zrt.handler @update
 // CHECK: zrt.launch @update.sgd.f32.f32 [@b0.reduced, @b0.parameters] over @b0.groups own
 // CHECK: zrt.all_gather @b0.parameters
-// CHECK: zrt.commit @outcome
+// CHECK: zrt.handler @commit
+// CHECK-NEXT: zrt.commit @outcome
 //
 // CHECK: zrt.transition idle on begin to first run []
-// CHECK: zrt.transition first on apply to idle run [@close_first, @reduce, @finish, @reset]
-// CHECK: zrt.transition next on apply to idle run [@reduce, @finish, @reset]
+// CHECK: zrt.transition first on apply to idle run [@close_first, @reduce, @measure, @update, @commit, @reset]
+// CHECK-NEXT: zrt.transition first on measure to measured run [@close_first, @reduce, @measure, @commit]
+// CHECK: zrt.transition next on apply to idle run [@reduce, @measure, @update, @commit, @reset]
 // CHECK: zrt.transition only on accumulate to reduced run [] sequence @only
 // CHECK: zrt.transition last on arrive to last run [@arrive_next] sequence @last
-// CHECK: zrt.transition last on apply to idle run [@finish, @reset] sequence @last
+// CHECK: zrt.transition last on apply to idle run [@measure, @update, @commit, @reset] sequence @last
 // CHECK: zrt.transition reduced on begin to next run [@reopen, @begin_next]
+// CHECK: zrt.transition measured on apply to idle run [@update, @reset]
+// CHECK-NEXT: zrt.transition measured on discard to idle run [@reset]
 // CHECK-NOT: zrt.transition idle on apply

@@ -3,8 +3,8 @@
 // RUN: zero-opt %s --zrt-promote-slots | FileCheck %s
 // RUN: zero-opt %zero_src/examples/quickstart.mlir --zero-lower="stage=2 until=lowered" | FileCheck %s --check-prefix=QUICK
 //
-// Of a real step 11 slots are left; there are 39 without the pass.
-// QUICK-COUNT-11: zrt.slots
+// Of a real step 13 slots are left; there are 41 without the pass.
+// QUICK-COUNT-13: zrt.slots
 // QUICK-NOT: zrt.slots
 
 zero.mesh @m <["dp" = 2]>

@@ -28,7 +28,7 @@
 // SCHEDULED: zrt.sequence @first [@b0] run [@b0.close_first] window 2
 // SCHEDULED: zrt.handler @b0.close_next
 // SCHEDULED: zrt.reduce_scatter_add @b0.gradient to @b0.reduced
-// SCHEDULED: zrt.handler @finish
+// SCHEDULED: zrt.handler @measure
 // SCHEDULED: zrt.all_reduce_scalars
 // SCHEDULED-NOT: zrt.all_reduce_scalars
 // UNTIL: phase must be logical, sharded, placed, lowered or scheduled, got 'later'

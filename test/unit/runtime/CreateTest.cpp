@@ -235,25 +235,25 @@ TEST(Create, RefusesCorruptTables) {
           [](L &l) { l.buffers[1].elements = INT64_MAX; });
   refuses("segment 0: bad interval", [](L &l) { l.segments[0].begin = 25; });
   refuses("segment 1: bad scalar slot",
-          [](L &l) { l.segments[1].scalars = 15; });
+          [](L &l) { l.segments[1].scalars = 16; });
   refuses("segment table 1: segments are out of range",
           [](L &l) { l.tables[1].count = 3; });
   const char *input = "input 0: bad scalar slot, axes or name";
-  refuses(input, [](L &l) { l.inputs[0].slot = 14; });
+  refuses(input, [](L &l) { l.inputs[0].slot = 15; });
   refuses(input, [](L &l) { l.inputs[0].over = 99; });
   refuses(input, [](L &l) { l.inputs[0].name = -1; });
-  refuses("loss scale 0: bad scalar slot", [](L &l) { l.lossScale = 14; });
+  refuses("loss scale 0: bad scalar slot", [](L &l) { l.lossScale = 15; });
   refuses("result 0: bad scalar slot", [](L &l) { l.results[0].slot = -1; });
   refuses("state 1: bad buffer", [](L &l) { l.states[1].index = 4; });
   refuses("state 1: bad buffer",
           [](L &l) { l.states[1].index = GradientBuffer; });
-  refuses("state 2: bad scalar slot", [](L &l) { l.states[2].index = 14; });
+  refuses("state 2: bad scalar slot", [](L &l) { l.states[2].index = 15; });
   refuses("kernel 0: is null", [](L &l) { l.kernels[0] = nullptr; });
   refuses("scalar program 1: is null",
           [](L &l) { l.scalarPrograms[1] = nullptr; });
   refuses("handler 0: is null", [](L &l) { l.handlers[0] = nullptr; });
-  refuses("transition 0: bad state", [](L &l) { l.transitions[0].next = 4; });
-  refuses("transition 0: bad event", [](L &l) { l.transitions[0].event = 6; });
+  refuses("transition 0: bad state", [](L &l) { l.transitions[0].next = 5; });
+  refuses("transition 0: bad event", [](L &l) { l.transitions[0].event = 7; });
   refuses("transition 0: bad handler",
           [](L &l) { l.transitionHandlers[0] = 99; });
   refuses("transition 1: is listed twice",

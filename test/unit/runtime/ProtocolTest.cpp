@@ -23,6 +23,8 @@ void enter(zero_rt_step *step, int state) {
   expectOk(calls.accumulate(step));
   if (state == InLater)
     expectOk(calls.begin_backward(step, ZERO_RT_HINT_LAST));
+  if (state == Measured)
+    expectOk(measureStep(step));
 }
 
 zero_rt_status raise(zero_rt_step *step, int event) {
@@ -38,6 +40,8 @@ zero_rt_status raise(zero_rt_step *step, int event) {
     return applyStep(step);
   case ZERO_RT_EVENT_BEGIN_LAST:
     return calls.begin_backward(step, ZERO_RT_HINT_LAST);
+  case ZERO_RT_EVENT_MEASURE:
+    return measureStep(step);
   default:
     return calls.discard(step);
   }
@@ -49,14 +53,18 @@ TEST(Protocol, EveryEventInEveryState) {
   const char *begin = "call begin_backward first";
   const char *close = "call accumulate, apply or discard first";
   const char *nothing = "there is nothing to discard";
+  const char *decide = "the step was measured; call apply or discard first";
   const char *const refusals[NumTrainStates][ZERO_RT_EVENT_COUNT] = {
-      {nullptr, begin, begin, begin, nothing, nullptr},
-      {close, nullptr, nullptr, nullptr, nullptr, close},
-      {nullptr, begin, begin, nullptr, nullptr, nullptr},
-      {close, nullptr, nullptr, nullptr, nullptr, close}};
-  const char *const states[] = {"idle", "first", "between", "later"};
+      {nullptr, begin, begin, begin, nothing, nullptr, begin},
+      {close, nullptr, nullptr, nullptr, nullptr, close, nullptr},
+      {nullptr, begin, begin, nullptr, nullptr, nullptr, nullptr},
+      {close, nullptr, nullptr, nullptr, nullptr, close, nullptr},
+      {decide, decide, decide, nullptr, nullptr, decide, decide}};
+  const char *const states[] = {"idle", "first", "between", "later",
+                                "measured"};
   const char *const calls[] = {"begin_backward", "gradient", "accumulate",
-                               "apply",          "discard",  "begin_backward"};
+                               "apply",          "discard",  "begin_backward",
+                               "measure"};
   LibraryBuilder library = makeTrainStep(1);
   for (int state = 0; state < NumTrainStates; ++state) {
     for (int event = 0; event < ZERO_RT_EVENT_COUNT; ++event) {

@@ -97,8 +97,8 @@ TEST(Step, CountersAreExact) {
     passAll(step);
     expectOk(applyStep(step));
     zero_rt_counters counters = countersOf(runtimeOf(step));
-    const int64_t now[] = {24 * 2, 8 * 4, 0, 8 * 4, 14 * 8, 0};
-    const int64_t peak[] = {24 * 2, 8 * 4 + 24 * 4, 24 * 4, 8 * 4, 14 * 8, 0};
+    const int64_t now[] = {24 * 2, 8 * 4, 0, 8 * 4, 15 * 8, 0};
+    const int64_t peak[] = {24 * 2, 8 * 4 + 24 * 4, 24 * 4, 8 * 4, 15 * 8, 0};
     const int64_t allocations[] = {1, 2, 0, 1, 1, 0};
     for (int role = 0; role < ZERO_RT_ROLE_COUNT; ++role) {
       EXPECT_EQ(counters.bytes_now[0][role], now[role]) << role;
@@ -320,8 +320,8 @@ TEST(Step, AVerdictMustBeOne) {
       expectStatus(ZERO_RT_INTERNAL, callsOf(step).commit(step, Verdict),
                    "is not an outcome");
     }
-    expectStatus(ZERO_RT_INTERNAL, callsOf(step).commit(step, 14),
-                 "commit: scalar slots [14, 15) of 14");
+    expectStatus(ZERO_RT_INTERNAL, callsOf(step).commit(step, 15),
+                 "commit: scalar slots [15, 16) of 15");
   });
 }
 

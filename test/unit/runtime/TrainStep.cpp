@@ -76,11 +76,14 @@ static void afterReduction(double *slots) {
     verdict = ZERO_RT_SKIPPED_NONFINITE;
   slots[Verdict] = verdict;
   slots[Norm] = std::sqrt(slots[SumOfSquares]);
+  slots[StepsBefore] = slots[Steps];
   slots[Steps] += verdict == ZERO_RT_APPLIED;
   slots[FirstRate] = slots[LearningRate];
   slots[SecondRate] = 2 * slots[LearningRate];
   slots[FirstSkip] = slots[SecondSkip] = verdict != ZERO_RT_APPLIED;
 }
+
+static void restore(double *slots) { slots[Steps] = slots[StepsBefore]; }
 
 //===----------------------------------------------------------------------===//
 // Handlers
@@ -112,9 +115,8 @@ static zero_rt_status keep(zero_rt_step *step, const zero_rt_event *) {
   return callsOf(step).set_role(step, GradientBuffer, ZERO_RT_ROLE_ACCUMULATOR);
 }
 
-static zero_rt_status finish(zero_rt_step *step, const zero_rt_event *) {
+static zero_rt_status measure(zero_rt_step *step, const zero_rt_event *) {
   const int32_t shard[] = {ShardBuffer};
-  const int32_t updated[] = {ShardBuffer, MasterBuffer, ParameterBuffer};
   TRY_CALL(reduce_scatter(step, GradientBuffer, ShardBuffer, 0,
                           ZERO_RT_STREAM_COMPUTE));
   TRY_CALL(count_arrivals(step, Backwards, Missing));
@@ -123,10 +125,23 @@ static zero_rt_status finish(zero_rt_step *step, const zero_rt_event *) {
   TRY_CALL(run_scalars(step, 0));
   TRY_CALL(
       all_reduce_scalars(step, SumOfSquares, 4, 0, ZERO_RT_STREAM_COMPUTE));
-  TRY_CALL(run_scalars(step, 1));
+  return callsOf(step).run_scalars(step, 1);
+}
+
+static zero_rt_status undo(zero_rt_step *step, const zero_rt_event *) {
+  return callsOf(step).run_scalars(step, 2);
+}
+
+static zero_rt_status updateAndGather(zero_rt_step *step,
+                                      const zero_rt_event *) {
+  const int32_t updated[] = {ShardBuffer, MasterBuffer, ParameterBuffer};
   TRY_CALL(launch(step, 3, updated, 3, 1, trainElements, 0, -1,
                   ZERO_RT_STREAM_COMPUTE));
-  TRY_CALL(all_gather(step, ParameterBuffer, 0, ZERO_RT_STREAM_COMPUTE));
+  return callsOf(step).all_gather(step, ParameterBuffer, 0,
+                                  ZERO_RT_STREAM_COMPUTE);
+}
+
+static zero_rt_status commit(zero_rt_step *step, const zero_rt_event *) {
   return callsOf(step).commit(step, Verdict);
 }
 
@@ -135,27 +150,38 @@ static zero_rt_status finish(zero_rt_step *step, const zero_rt_event *) {
 //===----------------------------------------------------------------------===//
 
 static void addTrainProtocol(LibraryBuilder &library) {
-  for (const char *name : {"idle", "first", "between", "later"})
+  for (const char *name : {"idle", "first", "between", "later", "measured"})
     library.addProtocolState(name);
   library.addTransition(Idle, ZERO_RT_EVENT_BEGIN, InFirst, {allocateGradient});
   library.addTransition(InFirst, ZERO_RT_EVENT_ARRIVE, InFirst, {store});
   library.addTransition(InFirst, ZERO_RT_EVENT_ACCUMULATE, Between,
                         {fill, keep});
-  library.addTransition(InFirst, ZERO_RT_EVENT_APPLY, Idle,
-                        {fill, finish, releaseGradient});
+  library.addTransition(InFirst, ZERO_RT_EVENT_MEASURE, Measured,
+                        {fill, measure, commit});
+  library.addTransition(
+      InFirst, ZERO_RT_EVENT_APPLY, Idle,
+      {fill, measure, updateAndGather, commit, releaseGradient});
   library.addTransition(InFirst, ZERO_RT_EVENT_DISCARD, Idle,
                         {releaseGradient});
   library.addTransition(Between, ZERO_RT_EVENT_BEGIN, InLater);
+  library.addTransition(Between, ZERO_RT_EVENT_MEASURE, Measured,
+                        {measure, commit});
   library.addTransition(Between, ZERO_RT_EVENT_APPLY, Idle,
-                        {finish, releaseGradient});
+                        {measure, updateAndGather, commit, releaseGradient});
   library.addTransition(Between, ZERO_RT_EVENT_DISCARD, Idle,
                         {releaseGradient});
   library.addTransition(InLater, ZERO_RT_EVENT_ARRIVE, InLater, {add});
   library.addTransition(InLater, ZERO_RT_EVENT_ACCUMULATE, Between);
+  library.addTransition(InLater, ZERO_RT_EVENT_MEASURE, Measured,
+                        {measure, commit});
   library.addTransition(InLater, ZERO_RT_EVENT_APPLY, Idle,
-                        {finish, releaseGradient});
+                        {measure, updateAndGather, commit, releaseGradient});
   library.addTransition(InLater, ZERO_RT_EVENT_DISCARD, Idle,
                         {releaseGradient});
+  library.addTransition(Measured, ZERO_RT_EVENT_APPLY, Idle,
+                        {updateAndGather, releaseGradient});
+  library.addTransition(Measured, ZERO_RT_EVENT_DISCARD, Idle,
+                        {undo, releaseGradient});
 }
 
 LibraryBuilder zero_rt::test::makeTrainStep(int64_t ranks) {
@@ -187,7 +213,7 @@ LibraryBuilder zero_rt::test::makeTrainStep(int64_t ranks) {
     library.addSlot(name);
   library.addSlot("loss_scale", 1024);
   library.lossScale = LossScale;
-  for (const char *name : {"rate0", "skip0", "rate1", "skip1"})
+  for (const char *name : {"rate0", "skip0", "rate1", "skip1", "steps0"})
     library.addSlot(name);
   library.inputs = {
       {LearningRate, -1, /*tokens=*/0, /*hyper=*/1, library.addText("lr")}};
@@ -195,7 +221,7 @@ LibraryBuilder zero_rt::test::makeTrainStep(int64_t ranks) {
 
   for (zero_rt_kernel_fn kernel : {storeGradient, addGradient, squares, update})
     library.addKernel(kernel);
-  library.scalarPrograms = {beforeReduction, afterReduction};
+  library.scalarPrograms = {beforeReduction, afterReduction, restore};
   library.addTable({{0, trainElements, 0}});
   library.addTable({{0, 14, FirstRate}, {14, trainElements, SecondRate}});
   library.addState("parameter", 0, ParameterBuffer);
@@ -255,6 +281,10 @@ std::vector<uint16_t> zero_rt::test::parameterBits(zero_rt_step *step) {
     bits.insert(bits.end(), data, data + view.elements);
   }
   return bits;
+}
+
+zero_rt_status zero_rt::test::measureStep(zero_rt_step *step, double rate) {
+  return callsOf(step).measure(step, &rate, 1, nullptr);
 }
 
 zero_rt_status zero_rt::test::applyStep(zero_rt_step *step, double rate) {

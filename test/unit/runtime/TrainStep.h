@@ -44,10 +44,11 @@ enum TrainSlot {
   FirstRate, // scalars of the two segments: rate, skip
   FirstSkip,
   SecondRate,
-  SecondSkip
+  SecondSkip,
+  StepsBefore
 };
 
-enum TrainState { Idle, InFirst, Between, InLater, NumTrainStates };
+enum TrainState { Idle, InFirst, Between, InLater, Measured, NumTrainStates };
 
 LibraryBuilder makeTrainStep(int64_t ranks);
 
@@ -75,6 +76,7 @@ void passAll(zero_rt_step *step, float value = 1);
 std::vector<uint16_t> parameterBits(zero_rt_step *step);
 
 zero_rt_status applyStep(zero_rt_step *step, double rate = 1);
+zero_rt_status measureStep(zero_rt_step *step, double rate = 1);
 
 } // namespace zero_rt::test
 

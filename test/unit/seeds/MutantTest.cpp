@@ -191,7 +191,7 @@ protected:
 TEST_F(MutantNorm, IsSummedAgain) {
   auto again = [](ModuleOp module) {
     zrt::LaunchOp last;
-    for (auto op : getOps<zrt::LaunchOp>(module, "finish"))
+    for (auto op : getOps<zrt::LaunchOp>(module, "measure"))
       if (op.getSumAttr())
         last = op;
     OpBuilder builder(last->getContext());
@@ -213,7 +213,7 @@ TEST_F(MutantNorm, IsThatOfOneGroup) {
   for (int stage : {0, 1, 2})
     for (uint64_t group : {0, 1, 2}) {
       auto drop = [&](ModuleOp module) {
-        for (auto op : getOps<zrt::LaunchOp>(module, "finish"))
+        for (auto op : getOps<zrt::LaunchOp>(module, "measure"))
           if (op.getSumAttr() && op.getSumIndex() != group)
             op->erase();
       };
@@ -227,7 +227,7 @@ TEST_F(MutantNorm, IsThatOfOneGroup) {
 // one that a verifier sees, for the buffer's type says that it is a slice.
 TEST_F(MutantNorm, OverForeignSlicesDoesNotVerify) {
   auto widen = [](ModuleOp module) {
-    for (auto op : getOps<zrt::LaunchOp>(module, "finish")) {
+    for (auto op : getOps<zrt::LaunchOp>(module, "measure")) {
       std::string message;
       ScopedDiagnosticHandler handler(
           module.getContext(),

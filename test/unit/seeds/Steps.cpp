@@ -171,6 +171,8 @@ const ParameterInfo &Step::find(const std::string &name) const {
 FailureOr<StepResult> Step::apply(double rate, const Window &window,
                                   const std::vector<double> &tokens) {
   std::vector<RankInputs> inputs;
+  // Every second step is measured first, which changes nothing.
+  bool measures = (numApplied++ % 2 == 0) == (hinted != Hinted::none);
   bool isEqual = llvm::all_of(window, [&](const auto &backwards) {
     return backwards.size() == window[0].size();
   });
@@ -178,6 +180,7 @@ FailureOr<StepResult> Step::apply(double rate, const Window &window,
     inputs.emplace_back();
     inputs.back().backwards = backwards;
     inputs.back().inputs = {rate};
+    inputs.back().measures = measures;
     int64_t last = int64_t(backwards.size()) - 1;
     for (int64_t b = 0; b <= last; ++b)
       if ((hinted == Hinted::each && isEqual) ||

@@ -79,6 +79,7 @@ private:
   std::vector<ParameterInfo> parameters;
   int64_t ranks;
   Hinted hinted;
+  int64_t numApplied = 0;
 };
 
 } // namespace zero::test

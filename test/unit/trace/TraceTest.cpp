@@ -164,6 +164,9 @@ void User::act(const Action &action) {
   case zrt::Event::discard:
     check(zero_rt_step_discard(step));
     return;
+  case zrt::Event::measure:
+    check(zero_rt_step_measure(step, &rate, 1, nullptr));
+    return;
   }
 }
 
@@ -213,9 +216,9 @@ std::vector<RankRun> TraceTest::runOnTwoRanks(const Script (&scripts)[2]) {
 static Walker walkScript(ModuleOp module, const Script &script) {
   Walker walker(module);
   walker.addStepCall("step_create");
-  static const char *const calls[] = {"begin_backward", "gradient",
-                                      "accumulate",     "apply",
-                                      "discard",        "begin_backward"};
+  static const char *const calls[] = {
+      "begin_backward", "gradient",       "accumulate", "apply",
+      "discard",        "begin_backward", "measure"};
   for (const Action &action : script) {
     if (action.event == zrt::Event::arrive)
       walker.addStepCall("find_parameter");
@@ -273,6 +276,23 @@ TEST_P(PlanTraceTest, Hints) {
     expectSame(scripts[r], runs[r]);
 }
 
+// Steps that are measured, and then applied or dropped.
+TEST_P(PlanTraceTest, Measured) {
+  auto make = [](const std::vector<std::string> &order,
+                 const std::vector<std::string> &other) {
+    const Script apply = {{zrt::Event::apply, ""}};
+    const Script discard = {{zrt::Event::discard, ""}};
+    return makeScript({order}, zrt::Event::measure) + apply +
+           makeScript({order, other}, zrt::Event::measure, {1}) + discard +
+           makeScript({other, order}, zrt::Event::measure) + apply;
+  };
+  const Script scripts[] = {make(kBackToFront, kFrontToBack),
+                            make(kFrontToBack, kBackToFront)};
+  std::vector<RankRun> runs = runOnTwoRanks(scripts);
+  for (int r = 0; r < 2; ++r)
+    expectSame(scripts[r], runs[r]);
+}
+
 // The comparison sees every call: without any one of them the IR says something
 // else than what ran.
 TEST_P(PlanTraceTest, EveryCallCounts) {
@@ -280,6 +300,8 @@ TEST_P(PlanTraceTest, EveryCallCounts) {
       makeScript({kBackToFront, kFrontToBack, kBackToFront},
                  zrt::Event::apply) +
       makeScript({kBackToFront, kBackToFront}, zrt::Event::apply, {0, 1}) +
+      makeScript({kBackToFront}, zrt::Event::measure) +
+      Script{{zrt::Event::discard, ""}} +
       makeScript({kBackToFront}, zrt::Event::apply);
   std::vector<RankRun> runs = runOnTwoRanks({script, script});
   ASSERT_EQ(runs[0].error, "");
