@@ -59,25 +59,47 @@ bool prove::isDecided(Expr condition, Expr outcome) {
   });
 }
 
+/// The side of |base| that a selection by |outcome| takes; null if it is none.
+static Expr select(BaseRef base, Expr outcome, ArrayRef<double> outcomes) {
+  if (base->kind != BaseKind::operation || base->name != "select")
+    return nullptr;
+  if (auto truth = getTruth(base->operands[0], outcome, outcomes))
+    return base->operands[*truth ? 1 : 2];
+  return nullptr;
+}
+
+/// The symbol of a positive number of tokens, if |base| counts them.
+static Expr replaceTokens(Algebra &algebra, BaseRef base) {
+  return base->kind == BaseKind::tokens && base->own == 0
+             ? algebra.symbol(kTokens)
+             : nullptr;
+}
+
+/// A selection that is decided may be what another one compares.
+static Expr applyAll(Substitution &decide, Expr a) {
+  Expr before = nullptr;
+  while (a != before) {
+    before = a;
+    a = decide.apply(a);
+  }
+  return a;
+}
+
 void prove::decide(Algebra &algebra, Memory &memory, Expr outcome,
                    Decision decision, bool hasTokens) {
   bool isApplied = decision == Decision::applied;
   SmallVector<double> outcomes = getOutcomes(decision);
-  // Skipping must not take arithmetic: nothing times nan is nothing.
+  Substitution decide(
+      algebra, [&](BaseRef base) { return select(base, outcome, outcomes); });
+  // Skipping must not take arithmetic: nothing times nan is nothing. This comes
+  // last, since the outcome has gradients and tokens itself.
   Expr unknown = algebra.undefined("a gradient that may not be finite");
-  Substitution decide(algebra, [&](BaseRef base) -> Expr {
+  Substitution replace(algebra, [&](BaseRef base) -> Expr {
     if (!isApplied && base->kind == BaseKind::gradient)
       return unknown;
-    if (isApplied && hasTokens && base->kind == BaseKind::tokens &&
-        base->own == 0)
-      return algebra.symbol(kTokens);
-    if (base->kind != BaseKind::operation || base->name != "select")
-      return nullptr;
-    if (auto truth = getTruth(base->operands[0], outcome, outcomes))
-      return base->operands[*truth ? 1 : 2];
-    return nullptr;
+    return isApplied && hasTokens ? replaceTokens(algebra, base) : nullptr;
   });
-  memory.map([&](Expr a) { return decide.apply(a); });
+  memory.map([&](Expr a) { return replace.apply(applyAll(decide, a)); });
   if (isApplied)
     return;
   for (auto &[name, contents] : memory.buffers)
@@ -119,6 +141,17 @@ static void readIntervals(ParameterSemantics &parameter,
   parameter.intervals = std::move(result);
 }
 
+static SmallVector<std::pair<std::string, Number>>
+getResults(zrt::ProgramOp program, const Memory &memory) {
+  SmallVector<std::pair<std::string, Number>> results;
+  for (auto [name, slots] :
+       llvm::zip_equal(program.getResultNames().getAsRange<StringAttr>(),
+                       program.getResults().getAsRange<FlatSymbolRefAttr>()))
+    results.push_back(
+        {name.getValue().str(), memory.slots.lookup({slots.getAttr(), 0})});
+  return results;
+}
+
 void prove::readApplied(Proof &proof, zrt::ProgramOp program,
                         const Buckets &buckets, Memory &memory,
                         StepSemantics &semantics) {
@@ -158,11 +191,27 @@ void prove::readApplied(Proof &proof, zrt::ProgramOp program,
         {op.getRole().str(),
          memory.slots[{op.getSlotsAttr().getAttr(), op.getIndex()}]});
   }
-  for (auto [name, slots] :
-       llvm::zip_equal(program.getResultNames().getAsRange<StringAttr>(),
-                       program.getResults().getAsRange<FlatSymbolRefAttr>()))
-    semantics.results.push_back(
-        {name.getValue().str(), memory.slots[{slots.getAttr(), 0}]});
+  semantics.results = getResults(program, memory);
+}
+
+void prove::readResultsIfNotApplied(Algebra &algebra, zrt::ProgramOp program,
+                                    const Memory &memory, Expr outcome,
+                                    StepSemantics &semantics) {
+  auto read = [&](Decision decision, bool hasTokens) {
+    SmallVector<double> outcomes = getOutcomes(decision);
+    Substitution decide(
+        algebra, [&](BaseRef base) { return select(base, outcome, outcomes); });
+    Substitution replace(algebra, [&](BaseRef base) {
+      return hasTokens ? replaceTokens(algebra, base) : nullptr;
+    });
+    auto results = getResults(program, memory);
+    for (auto &[name, number] : results)
+      number.expr = replace.apply(applyAll(decide, number.expr));
+    return results;
+  };
+  // A step without tokens is never skipped.
+  semantics.skippedResults = read(Decision::skipped, semantics.dividesByTokens);
+  semantics.refusedResults = read(Decision::refused, /*hasTokens=*/false);
 }
 
 void prove::readSkipped(zrt::ProgramOp program, Memory &memory,

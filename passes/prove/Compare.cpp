@@ -426,6 +426,8 @@ void Comparison::run() {
                  /*isApplied=*/false);
   if (!isOfNorm)
     compareScalars("result", first.results, second.results);
+  if (!proof.report.hasErrors())
+    compareResultsIfNotApplied(proof, first, second);
   // Callers know results by their position, too.
   for (auto [a, b] : llvm::zip(first.results, second.results))
     if (a.first != b.first) {

@@ -370,6 +370,7 @@ int main(int argc, char **argv) {
     addOpMutations(*lowered, mutations);
     addNumberMutations(*lowered, mutations);
     addRoundingMutations(*lowered, mutations);
+    addOutcomeMutations(*lowered, mutations);
     addAttributeMutations(*lowered, mutations);
   }
   std::vector<unsigned> drawn;
