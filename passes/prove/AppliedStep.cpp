@@ -12,25 +12,25 @@ using namespace mlir;
 using namespace zero;
 using namespace zero::prove;
 
-/// The truth of |condition|, if it compares |outcome| with a constant and is
-/// the same for all |outcomes|.
+/// The truth of |condition|, if it follows from |outcome| and is the same for
+/// all |outcomes|.
 static std::optional<bool> getTruth(Expr condition, Expr outcome,
                                     ArrayRef<double> outcomes) {
-  BaseRef base = condition->asBase();
-  if (!base || base->kind != BaseKind::operation ||
-      !StringRef(base->name).starts_with("cmpf ") ||
-      !llvm::is_contained(base->operands, outcome))
+  BaseRef decided = outcome->asBase();
+  bool depends = false;
+  visitBases(
+      condition, [&](BaseRef base) { depends |= base == decided; },
+      [&](BaseRef base) { return base != decided; });
+  if (!depends)
     return std::nullopt;
   std::optional<bool> truth;
   for (double each : outcomes) {
-    auto get = [&](Expr operand) {
-      auto number = operand->asRational();
-      return operand == outcome ? Range::ofNumber(each)
-             : number           ? Range::ofNumber(number->asDouble())
-                                : Range::ofAll();
-    };
-    Range now = compareRanges(base->name, get(base->operands[0]),
-                              get(base->operands[1]));
+    Range now =
+        evaluateRange(condition, [&](BaseRef base) -> std::optional<Range> {
+          if (base == decided)
+            return Range::ofNumber(each);
+          return std::nullopt;
+        });
     if (!now.isOne() || (truth && *truth != (now.least != 0)))
       return std::nullopt;
     truth = now.least != 0;
@@ -63,9 +63,8 @@ bool prove::isDecided(Expr condition, Expr outcome) {
 static Expr select(BaseRef base, Expr outcome, ArrayRef<double> outcomes) {
   if (base->kind != BaseKind::operation || base->name != "select")
     return nullptr;
-  if (auto truth = getTruth(base->operands[0], outcome, outcomes))
-    return base->operands[*truth ? 1 : 2];
-  return nullptr;
+  auto truth = getTruth(base->operands[0], outcome, outcomes);
+  return truth ? base->operands[*truth ? 1 : 2] : nullptr;
 }
 
 /// The symbol of a positive number of tokens, if |base| counts them.
@@ -73,16 +72,6 @@ static Expr replaceTokens(Algebra &algebra, BaseRef base) {
   return base->kind == BaseKind::tokens && base->own == 0
              ? algebra.symbol(kTokens)
              : nullptr;
-}
-
-/// A selection that is decided may be what another one compares.
-static Expr applyAll(Substitution &decide, Expr a) {
-  Expr before = nullptr;
-  while (a != before) {
-    before = a;
-    a = decide.apply(a);
-  }
-  return a;
 }
 
 void prove::decide(Algebra &algebra, Memory &memory, Expr outcome,
@@ -99,7 +88,7 @@ void prove::decide(Algebra &algebra, Memory &memory, Expr outcome,
       return unknown;
     return isApplied && hasTokens ? replaceTokens(algebra, base) : nullptr;
   });
-  memory.map([&](Expr a) { return replace.apply(applyAll(decide, a)); });
+  memory.map([&](Expr a) { return replace.apply(decide.apply(a)); });
   if (isApplied)
     return;
   for (auto &[name, contents] : memory.buffers)
@@ -206,7 +195,7 @@ void prove::readResultsIfNotApplied(Algebra &algebra, zrt::ProgramOp program,
     });
     auto results = getResults(program, memory);
     for (auto &[name, number] : results)
-      number.expr = replace.apply(applyAll(decide, number.expr));
+      number.expr = replace.apply(decide.apply(number.expr));
     return results;
   };
   // A step without tokens is never skipped.

@@ -70,6 +70,10 @@ static std::optional<double> asConstant(Expr a) {
 }
 
 Expr Algebra::symmetric(llvm::StringRef name, Expr a, Expr b) {
+  if (a == b &&
+      llvm::is_contained(
+          {"minimumf", "minnumf", "maximumf", "maxnumf", "andi", "ori"}, name))
+    return a;
   if (name == "minimumf" || name == "maximumf") {
     std::optional<double> x = asConstant(a), y = asConstant(b);
     // Far enough apart for any rounding of the two values.

@@ -287,10 +287,6 @@ void compareContract(Proof &proof, const StepSemantics &first,
 /// Leaves in |semantics| the roundings of both. The two are equal over the
 /// reals.
 void joinRoundings(StepSemantics &semantics, const StepSemantics &other);
-/// Reports results of a skipped or refused step that differ from those of
-/// |first|. The results of applied steps are equal.
-void compareResultsIfNotApplied(Proof &proof, const StepSemantics &first,
-                                const StepSemantics &second);
 void compareActivations(Proof &proof, const StepSemantics &first,
                         const StepSemantics &second);
 
