@@ -30,6 +30,8 @@ STEPS = [
     "--optimizer adamw --sizes 70,33",
     "--ranks 2 --parameters 5 --optimizer adamw --sizes 70,1,33 --optional 1",
     "--ranks 3 --parameters 3 --optimizer adam --sizes 7,70 --nonfinite error",
+    # Its scalar programs are one, which loads what it stored.
+    "--ranks 1 --parameters 2 --optimizer adam --sizes 7,70",
     "--ranks 2 --parameters 4 --optimizer lion --normalize raw --sizes 70,3 --reduce-dtype bf16",
     "--mesh dp=2,tp=2 --parameters 2 --optimizer sgd --normalize tokens --sizes 70,2 "
     f"--loss-scale {ROOT}/examples/loss_scales/torch.mlir "
@@ -130,13 +132,15 @@ def main():
             done = subprocess.run(
                 compile_step, capture_output=True, text=True, cwd=source
             )
+            file.write_text(right)
             if done.returncode != 0:
                 errors = [line for line in done.stdout.splitlines() if "error:" in line]
-                sys.exit(f"{name}, {what}: does not compile: {errors[:3]}")
+                print(f"{name:11} {what}: DOES NOT COMPILE {errors[:3]}", flush=True)
+                missed += 1
+                continue
             rejection = find_rejection(tools.get(name, prove), folder)
             missed += not rejection
             print(f"{name:11} {what}: {rejection[:150] or 'MISSED'}", flush=True)
-            file.write_text(right)
     print(f"{len(breaks) - missed} of {len(breaks)} broken passes caught")
     sys.exit(1 if missed else 0)
 
