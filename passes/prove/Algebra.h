@@ -222,8 +222,8 @@ public:
   /// |a| divided by |a|: 1, times an operation divf(x, x) for each x of it that
   /// may be 0, for which it is nan.
   Expr overItself(Expr a);
-  /// |a| minus |a|: 0, or an operation subf(a, a) that is nan where |a| divides
-  /// by 0.
+  /// |a| minus |a|: 0, or an operation subf(a, a) that is nan where |a| is
+  /// infinite.
   Expr minusItself(Expr a);
 
   /// The sum of |function|(term) over all terms; null if one of them is null.

@@ -26,13 +26,14 @@ static bool isBefore(const Monomial &a, const Monomial &b) {
       });
 }
 
-/// Whether |monomial| is infinite where a number is 0.
-static bool mayDivideByZero(const Monomial &monomial) {
+/// Whether |monomial| may be infinite: it has a gradient, or divides by a
+/// number that may be 0.
+static bool mayBeInfinite(const Monomial &monomial) {
   return llvm::any_of(monomial, [](auto factor) {
     auto [base, exponent] = factor;
-    return exponent < 0
-               ? !isNeverZero(base)
-               : base->kind == BaseKind::operation && base->name == "inverse";
+    bool isNan = base->kind == BaseKind::operation &&
+                 (base->name == "divf" || base->name == "subf");
+    return (exponent < 0 && !isNeverZero(base)) || (base->mayBeNan && !isNan);
   });
 }
 
@@ -43,14 +44,14 @@ static bool losesNan(Rational a, Rational b, const Monomial &monomial) {
                      (a.numerator < 0) == (b.numerator < 0);
   // A sum of 0 stays 0 times the monomial.
   bool isZero = a == Rational{-b.numerator, b.denominator};
-  return !haveOneSign && !isZero && mayDivideByZero(monomial);
+  return !haveOneSign && !isZero && mayBeInfinite(monomial);
 }
 
 Expr Algebra::minusItself(Expr a) {
-  bool mayBeInfinite = a->terms.size() == 1 &&
-                       a->terms[0].coefficient.numerator != 0 &&
-                       mayDivideByZero(a->terms[0].monomial);
-  return mayBeInfinite ? operation("subf", {a, a}) : multiply(integer(0), a);
+  bool isInfinite = a->terms.size() == 1 &&
+                    a->terms[0].coefficient.numerator != 0 &&
+                    mayBeInfinite(a->terms[0].monomial);
+  return isInfinite ? operation("subf", {a, a}) : multiply(integer(0), a);
 }
 
 Expr Algebra::add(Expr a, Expr b) {
