@@ -206,9 +206,10 @@ zero_rt_status calls::send(Step *step, int32_t activation, int64_t micro_batch,
                 what.c_str(), toString(shape, subject.row->num_dims).c_str(),
                 toString(passage.shape.data(), subject.row->num_dims).c_str());
   int64_t elements = countElements(extents);
-  ZERO_RT_TRY(
-      checkTensor(tensor, isGradient ? "gradient of activation" : "activation",
-                  step->text(subject.row->name), subject.row->dtype, elements));
+  zero_rt_tensor given;
+  ZERO_RT_TRY(readTensor(
+      tensor, isGradient ? "gradient of activation" : "activation",
+      step->text(subject.row->name), subject.row->dtype, elements, given));
 
   Outgoing *header = nullptr, *payload = nullptr;
   bool needsHeader = subject.isSource && subject.isDynamic();
@@ -217,7 +218,7 @@ zero_rt_status calls::send(Step *step, int32_t activation, int64_t micro_batch,
                        int64_t(extents.size() * sizeof(int64_t)), header));
   int64_t bytes = elements * elementSize(subject.row->dtype);
   if (zero_rt_status status =
-          ::pack(*step, subject, tensor->data, bytes, payload)) {
+          ::pack(*step, subject, given.data, bytes, payload)) {
     if (header)
       header->parcel.isTaken = true; // a header is not sent alone
     return status;
@@ -289,13 +290,14 @@ zero_rt_status calls::receive(Step *step, int32_t activation,
   ZERO_RT_TRY(awaitShape(*step, "receive", subject));
   int64_t elements = countElements(subject.passage->shape);
   bool isGradient = subject.isSource;
-  ZERO_RT_TRY(
-      checkTensor(tensor, isGradient ? "gradient of activation" : "activation",
-                  step->text(subject.row->name), subject.row->dtype, elements));
+  zero_rt_tensor given;
+  ZERO_RT_TRY(readTensor(
+      tensor, isGradient ? "gradient of activation" : "activation",
+      step->text(subject.row->name), subject.row->dtype, elements, given));
   Letter letter = subject.letter;
   letter.isGradient = isGradient;
   ZERO_RT_TRY(
-      step->runtime->mail->receive(subject.peer, letter, tensor->data,
+      step->runtime->mail->receive(subject.peer, letter, given.data,
                                    elements * elementSize(subject.row->dtype),
                                    subject.describe(isGradient).c_str()));
   subject.passage->isReceived = true;

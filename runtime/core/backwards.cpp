@@ -10,7 +10,7 @@
 #include "core/gradients.h"
 #include "core/protocol.h"
 #include "core/state_entries.h"
-#include "core/status.h"
+#include "core/structs.h"
 
 #include <algorithm>
 
@@ -100,7 +100,10 @@ zero_rt_status calls::gradient_of(Step *step, int64_t backward,
   if (out_release)
     *out_release = 0;
   ZERO_RT_TRY(checkBackward(*step, "gradient_of", backward));
-  ZERO_RT_TRY(checkGradient(*step, parameter, tensor));
+  ZERO_RT_TRY(checkParameter(*step, parameter));
+  zero_rt_tensor given;
+  ZERO_RT_TRY(readStruct(tensor, "tensor", given));
+  ZERO_RT_TRY(checkGradient(*step, parameter, given));
   NamedBackward &named = step->backwards[backward];
   ZERO_RT_TRY(advance(*step, "gradient_of"));
   if (backward == currentOf(*step))
@@ -111,7 +114,7 @@ zero_rt_status calls::gradient_of(Step *step, int64_t backward,
   ZERO_RT_TRY(checkUses(*step, parameter, arrivals));
   WaitingGradient waiting;
   ZERO_RT_TRY(
-      makeWaiting(*step, parameter, *tensor, stream, out_release, waiting));
+      makeWaiting(*step, parameter, given, stream, out_release, waiting));
   named.waiting.push_back(waiting);
   return ZERO_RT_OK;
 }

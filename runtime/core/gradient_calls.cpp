@@ -17,7 +17,7 @@
 #include "core/numeric.h"
 #include "core/preconditions.h"
 #include "core/protocol.h"
-#include "core/status.h"
+#include "core/structs.h"
 
 #include <algorithm>
 #include <vector>
@@ -102,25 +102,24 @@ zero_rt_status zero_rt::makeWaiting(Step &step, int32_t parameter,
 }
 
 zero_rt_status zero_rt::checkGradient(const Step &step, int32_t parameter,
-                                      const zero_rt_tensor *tensor) {
-  ZERO_RT_TRY(checkParameter(step, parameter));
+                                      const zero_rt_tensor &tensor) {
   const zero_rt_parameter_row &row = step.library->parameters[parameter];
   const char *name = step.text(row.name);
   ZERO_RT_TRY(checkTensor(tensor, "gradient of", name, row.gradient_dtype,
                           row.elements));
   // A kernel reads the tensor in place, so the tensor must be in the space of
   // kernels.
-  if (tensor->space != ZERO_RT_SPACE_DEVICE)
+  if (tensor.space != ZERO_RT_SPACE_DEVICE)
     return fail(ZERO_RT_INVALID_ARGUMENT,
                 "gradient of '%s' is in space '%s', expected 'device'", name,
-                spaceName(tensor->space));
+                spaceName(tensor.space));
   return ZERO_RT_OK;
 }
 
 /// Checks that |tensor| may be delivered now, after |earlier| pieces of the
 /// gradient that the same call delivers.
 static zero_rt_status checkDelivery(const Step &step, int32_t parameter,
-                                    const zero_rt_tensor *tensor,
+                                    const zero_rt_tensor &tensor,
                                     const char *call,
                                     const zero_rt_transition_row **out,
                                     int64_t earlier = 0) {
@@ -157,9 +156,12 @@ zero_rt_status calls::gradient(Step *step, int32_t parameter,
                                zero_rt_timepoint *out_release) {
   if (out_release)
     *out_release = 0; // also where the call fails
+  ZERO_RT_TRY(checkParameter(*step, parameter));
+  zero_rt_tensor given;
+  ZERO_RT_TRY(readStruct(tensor, "tensor", given));
   const zero_rt_transition_row *transition;
-  ZERO_RT_TRY(checkDelivery(*step, parameter, tensor, "gradient", &transition));
-  return deliver(*step, parameter, *tensor, *transition, stream, out_release);
+  ZERO_RT_TRY(checkDelivery(*step, parameter, given, "gradient", &transition));
+  return deliver(*step, parameter, given, *transition, stream, out_release);
 }
 
 zero_rt_status calls::gradients(Step *step, const int32_t *parameters,
@@ -175,15 +177,18 @@ zero_rt_status calls::gradients(Step *step, const int32_t *parameters,
     std::fill_n(out_releases, count, zero_rt_timepoint(0));
   const zero_rt_transition_row *transition = nullptr;
   std::vector<int64_t> pieces(size_t(step->library->num_parameters));
+  zero_rt_tensor given;
   for (int64_t i = 0; i < count; ++i) {
     ZERO_RT_TRY(checkParameter(*step, parameters[i]));
-    ZERO_RT_TRY(checkDelivery(*step, parameters[i], &tensors[i], "gradients",
+    ZERO_RT_TRY(readElement(tensors, i, "tensors", given));
+    ZERO_RT_TRY(checkDelivery(*step, parameters[i], given, "gradients",
                               &transition, pieces[size_t(parameters[i])]++));
   }
   for (int64_t i = 0; i < count; ++i) {
     ZERO_RT_TRY(
         findTransition(*step, ZERO_RT_EVENT_ARRIVE, "gradients", &transition));
-    ZERO_RT_TRY(deliver(*step, parameters[i], tensors[i], *transition, stream,
+    ZERO_RT_TRY(readElement(tensors, i, "tensors", given));
+    ZERO_RT_TRY(deliver(*step, parameters[i], given, *transition, stream,
                         out_releases ? &out_releases[i] : nullptr));
   }
   return ZERO_RT_OK;
@@ -205,15 +210,12 @@ static zero_rt_status handOut(Step &step, int32_t parameter,
   if (!slot) {
     WaitingGradient fresh;
     fresh.parameter = parameter;
-    fresh.tensor = *outSlot;
-    fresh.tensor.dtype = int32_t(row.gradient_dtype);
-    fresh.tensor.space = ZERO_RT_SPACE_DEVICE;
-    fresh.tensor.elements = row.elements;
     ZERO_RT_TRY(step.runtime->memory.allocate(
         ZERO_RT_SPACE_DEVICE, ZERO_RT_ROLE_STAGING,
         row.elements * elementSize(row.gradient_dtype), step.text(row.name),
         fresh.copy));
-    fresh.tensor.data = fresh.copy.data;
+    fresh.tensor = makeTensor(row.gradient_dtype, ZERO_RT_SPACE_DEVICE,
+                              row.elements, fresh.copy.data);
     step.sequence.handedOut.push_back(fresh);
     if (step.runtime->poison)
       ZERO_RT_TRY(
@@ -221,10 +223,7 @@ static zero_rt_status handOut(Step &step, int32_t parameter,
     slot = &step.sequence.handedOut.back();
   }
   step.window.setSlot(parameter, Slot::Overwrite);
-  outSlot->dtype = slot->tensor.dtype;
-  outSlot->space = slot->tensor.space;
-  outSlot->elements = slot->tensor.elements;
-  outSlot->data = slot->tensor.data;
+  writeStruct(slot->tensor, outSlot);
   *outBeta = 0;
   return ZERO_RT_OK;
 }
@@ -274,10 +273,9 @@ zero_rt_status calls::gradient_slot(Step *step, int32_t parameter,
              (step->window.closedBackwards() > 0 &&
               block.role == ZERO_RT_ROLE_ACCUMULATOR);
   step->window.setSlot(parameter, add ? Slot::Add : Slot::Overwrite);
-  out_slot->dtype = int32_t(bufferRow.dtype);
-  out_slot->space = int32_t(bufferRow.space);
-  out_slot->elements = row.elements;
-  out_slot->data = step->address(buffer, row.offset);
+  writeStruct(makeTensor(bufferRow.dtype, bufferRow.space, row.elements,
+                         step->address(buffer, row.offset)),
+              out_slot);
   *out_beta = add ? 1 : 0;
   return lendTo(*step, parameter, stream);
 }

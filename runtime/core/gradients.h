@@ -11,9 +11,9 @@
 
 namespace zero_rt {
 
-/// Checks that |tensor| may be a gradient of |parameter|.
+/// Checks that |tensor| may be a gradient of |parameter|, which was checked.
 zero_rt_status checkGradient(const Step &step, int32_t parameter,
-                             const zero_rt_tensor *tensor);
+                             const zero_rt_tensor &tensor);
 
 /// Checks that one more piece of the gradient of |parameter| may arrive in a
 /// backward pass in which |arrivals| pieces have arrived.

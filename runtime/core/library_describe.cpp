@@ -5,8 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "core/open_library.h"
-#include "core/status.h"
-#include "zero_rt/step.h"
+#include "core/structs.h"
 
 #include <algorithm>
 
@@ -32,16 +31,18 @@ ZERO_RT_EXPORT zero_rt_status zero_rt_library_describe(
   if (!library)
     return fail(ZERO_RT_INVALID_ARGUMENT, "library is null");
   ZERO_RT_TRY(checkStruct(out_info, "out_info"));
-  out_info->ranks = int32_t(library->ranks);
-  out_info->name = library->name;
-  out_info->plan_hash = library->plan_hash;
-  out_info->content_hash = contentHashOf(library);
-  out_info->num_parameters = int32_t(library->num_parameters);
-  out_info->num_inputs = int32_t(library->num_inputs);
-  out_info->num_results = int32_t(library->num_results);
-  out_info->num_activations = int32_t(library->num_activations);
-  out_info->num_axes = int32_t(library->num_axes);
-  out_info->has_loss_scale = library->loss_scale >= 0;
+  zero_rt_library_info info = {};
+  info.ranks = int32_t(library->ranks);
+  info.name = library->name;
+  info.plan_hash = library->plan_hash;
+  info.content_hash = contentHashOf(library);
+  info.num_parameters = int32_t(library->num_parameters);
+  info.num_inputs = int32_t(library->num_inputs);
+  info.num_results = int32_t(library->num_results);
+  info.num_activations = int32_t(library->num_activations);
+  info.num_axes = int32_t(library->num_axes);
+  info.has_loss_scale = library->loss_scale >= 0;
+  writeStruct(info, out_info);
   return ZERO_RT_OK;
 }
 
@@ -51,12 +52,14 @@ zero_rt_library_parameter(const zero_rt_library *library, int32_t number,
   ZERO_RT_TRY(checkRow(library, "parameter", number,
                        &zero_rt_library::num_parameters, out_info));
   const zero_rt_parameter_row &row = library->parameters[number];
-  out_info->dtype = int32_t(row.dtype);
-  out_info->gradient_dtype = int32_t(row.gradient_dtype);
-  out_info->optional = int32_t(row.optional);
-  out_info->name = library->strings + row.name;
-  out_info->elements = row.elements;
-  out_info->uses = row.uses;
+  zero_rt_parameter_info info = {};
+  info.dtype = int32_t(row.dtype);
+  info.gradient_dtype = int32_t(row.gradient_dtype);
+  info.optional = int32_t(row.optional);
+  info.name = library->strings + row.name;
+  info.elements = row.elements;
+  info.uses = row.uses;
+  writeStruct(info, out_info);
   return ZERO_RT_OK;
 }
 
@@ -66,10 +69,12 @@ zero_rt_library_input(const zero_rt_library *library, int32_t number,
   ZERO_RT_TRY(checkRow(library, "input", number, &zero_rt_library::num_inputs,
                        out_info));
   const zero_rt_input_row &row = library->inputs[number];
-  out_info->is_tokens = int32_t(row.tokens);
-  out_info->is_addend = row.over >= 0;
-  out_info->is_hyper = int32_t(row.hyper);
-  out_info->name = library->strings + row.name;
+  zero_rt_input_info info = {};
+  info.is_tokens = int32_t(row.tokens);
+  info.is_addend = row.over >= 0;
+  info.is_hyper = int32_t(row.hyper);
+  info.name = library->strings + row.name;
+  writeStruct(info, out_info);
   return ZERO_RT_OK;
 }
 
@@ -78,7 +83,9 @@ zero_rt_library_result(const zero_rt_library *library, int32_t number,
                        zero_rt_result_info *out_info) {
   ZERO_RT_TRY(checkRow(library, "result", number, &zero_rt_library::num_results,
                        out_info));
-  out_info->name = library->strings + library->results[number].name;
+  zero_rt_result_info info = {};
+  info.name = library->strings + library->results[number].name;
+  writeStruct(info, out_info);
   return ZERO_RT_OK;
 }
 
@@ -88,13 +95,15 @@ zero_rt_library_activation(const zero_rt_library *library, int32_t number,
   ZERO_RT_TRY(checkRow(library, "activation", number,
                        &zero_rt_library::num_activations, out_info));
   const zero_rt_activation_row &row = library->activations[number];
-  out_info->dtype = int32_t(row.dtype);
-  out_info->name = library->strings + row.name;
-  out_info->axis = int32_t(row.axis);
-  out_info->from = int32_t(row.from);
-  out_info->to = int32_t(row.to);
-  out_info->num_dims = int32_t(row.num_dims);
-  std::copy_n(row.dims, 8, out_info->dims);
+  zero_rt_activation_info info = {};
+  info.dtype = int32_t(row.dtype);
+  info.name = library->strings + row.name;
+  info.axis = int32_t(row.axis);
+  info.from = int32_t(row.from);
+  info.to = int32_t(row.to);
+  info.num_dims = int32_t(row.num_dims);
+  std::copy_n(row.dims, 8, info.dims);
+  writeStruct(info, out_info);
   return ZERO_RT_OK;
 }
 
@@ -103,7 +112,9 @@ zero_rt_library_axis(const zero_rt_library *library, int32_t number,
                      zero_rt_axis_info *out_info) {
   ZERO_RT_TRY(
       checkRow(library, "axis", number, &zero_rt_library::num_axes, out_info));
-  out_info->size = int32_t(library->axes[number].size);
-  out_info->name = library->strings + library->axes[number].name;
+  zero_rt_axis_info info = {};
+  info.size = int32_t(library->axes[number].size);
+  info.name = library->strings + library->axes[number].name;
+  writeStruct(info, out_info);
   return ZERO_RT_OK;
 }

@@ -12,6 +12,7 @@
 
 #include "core/open_library.h"
 
+#include "core/library_versions.h"
 #include "core/status.h"
 #include "zero_rt/step.h"
 
@@ -116,12 +117,7 @@ static zero_rt_status checkContent(const char *path,
                 "was written; compile the step again",
                 path, (unsigned long long)*outHash,
                 (unsigned long long)end.hash);
-  if (end.abi_version != ZERO_RT_ABI_VERSION)
-    return fail(ZERO_RT_UNSUPPORTED,
-                "'%s' has abi version %u, this runtime has %d; compile the "
-                "step again",
-                path, end.abi_version, ZERO_RT_ABI_VERSION);
-  return ZERO_RT_OK;
+  return checkVersion(("'" + std::string(path) + "'").c_str(), end.abi_version);
 }
 
 /// A path of |descriptor| for each |number|. The loader takes equal paths for
@@ -160,6 +156,11 @@ static zero_rt_status load(const char *path, const std::vector<char> &content,
     dlclose(handle);
     return fail(ZERO_RT_INVALID_ARGUMENT, "'%s' exports no '%s'", path,
                 ZERO_RT_LIBRARY_SYMBOL);
+  }
+  // Calls that describe a library trust its version.
+  if (zero_rt_status status = checkVersion(**library)) {
+    dlclose(handle);
+    return status;
   }
   *outLibrary = *library;
   return ZERO_RT_OK;

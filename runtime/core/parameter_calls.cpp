@@ -8,7 +8,7 @@
 #include "core/numeric.h"
 #include "core/protocol.h"
 #include "core/state_entries.h"
-#include "core/status.h"
+#include "core/structs.h"
 
 using namespace zero_rt;
 
@@ -52,18 +52,19 @@ zero_rt_status calls::bind_parameter(Step *step, int32_t parameter,
                                      const zero_rt_tensor *tensor) {
   ZERO_RT_TRY(checkParameter(*step, parameter));
   const zero_rt_parameter_row &row = step->library->parameters[parameter];
-  ZERO_RT_TRY(checkTensor(tensor, "parameter", step->text(row.name), row.dtype,
-                          row.elements));
+  zero_rt_tensor given;
+  ZERO_RT_TRY(readTensor(tensor, "parameter", step->text(row.name), row.dtype,
+                         row.elements, given));
   ZERO_RT_TRY(requireIdle(*step, "bind_parameter"));
   ZERO_RT_TRY(step->device().follow(/*stream=*/nullptr));
   // Waits for collectives, too. A copy from host memory may block in the
   // driver, where no failure of other ranks is detected.
   ZERO_RT_TRY(step->device().finish());
   const zero_rt_bucket_row &bucket = step->library->buckets[row.bucket];
-  ZERO_RT_TRY(writeHeld(*step, bucket.parameter_buffer, row, *tensor));
+  ZERO_RT_TRY(writeHeld(*step, bucket.parameter_buffer, row, given));
   for (int64_t copy : {bucket.master_buffer, bucket.staging_buffer})
     if (copy >= 0)
-      ZERO_RT_TRY(writeHeld(*step, copy, row, *tensor));
+      ZERO_RT_TRY(writeHeld(*step, copy, row, given));
   step->written.resize(size_t(step->library->num_parameters));
   step->written[size_t(parameter)] = {/*parameter=*/true};
   return ZERO_RT_OK;
@@ -75,10 +76,9 @@ zero_rt_status calls::parameter(Step *step, int32_t parameter,
   ZERO_RT_TRY(checkStruct(out_view, "out_view"));
   const zero_rt_parameter_row &row = step->library->parameters[parameter];
   int64_t buffer = step->library->buckets[row.bucket].parameter_buffer;
-  out_view->dtype = int32_t(row.dtype);
-  out_view->space = int32_t(step->library->buffers[buffer].space);
-  out_view->elements = row.elements;
-  out_view->data = step->address(buffer, row.offset);
+  writeStruct(makeTensor(row.dtype, step->library->buffers[buffer].space,
+                         row.elements, step->address(buffer, row.offset)),
+              out_view);
   return ZERO_RT_OK;
 }
 

@@ -15,8 +15,8 @@
 
 #include "core/calls.h"
 #include "core/protocol.h"
-#include "core/status.h"
 #include "core/step.h"
+#include "core/structs.h"
 
 #include <algorithm>
 #include <cmath>
@@ -348,9 +348,7 @@ zero_rt_status calls::results(Step *step, zero_rt_results *out_results) {
   ZERO_RT_TRY(step->device().wait(last.timepoint));
   if (!last.resolved)
     ZERO_RT_TRY(resolveOutcome(*step));
-  uint32_t structSize = out_results->struct_size;
-  *out_results = last.results;
-  out_results->struct_size = structSize;
+  writeStruct(last.results, out_results);
   // A skipped step is not a failure, but may have a message.
   if (!last.message.empty())
     return fail(last.refusal, "%s", last.message.c_str());

@@ -7,7 +7,7 @@
 #include "core/runtime.h"
 
 #include "core/calls.h"
-#include "core/status.h"
+#include "core/structs.h"
 #include "device/cuda/cuda_device.h"
 #include "device/host/host_device.h"
 
@@ -92,10 +92,8 @@ ZERO_RT_EXPORT zero_rt_status zero_rt_create(zero_rt_group *group, int32_t rank,
                 "rank %d is out of range for a process group of %d", rank,
                 ranks.size());
   zero_rt_options given = {};
-  if (options) {
-    ZERO_RT_TRY(checkStruct(options, "options"));
-    given = *options;
-  }
+  if (options)
+    ZERO_RT_TRY(readStruct(options, "options", given));
   ZERO_RT_TRY(checkOptions(given, ranks));
 
   // At most a year, because deadlines are counted in nanoseconds.
@@ -152,9 +150,7 @@ ZERO_RT_EXPORT zero_rt_status zero_rt_read_counters(
     zero_rt_runtime *runtime, zero_rt_counters *out_counters) {
   auto read = [&](Runtime &runtime) -> zero_rt_status {
     ZERO_RT_TRY(checkStruct(out_counters, "out_counters"));
-    uint32_t structSize = out_counters->struct_size;
-    *out_counters = runtime.counters;
-    out_counters->struct_size = structSize;
+    writeStruct(runtime.counters, out_counters);
     return ZERO_RT_OK;
   };
   return withRuntime("zero_rt_read_counters", runtime, read);

@@ -13,7 +13,7 @@
 #include "core/numeric.h"
 #include "core/protocol.h"
 #include "core/state_entries.h"
-#include "core/status.h"
+#include "core/structs.h"
 
 #include <vector>
 
@@ -170,12 +170,13 @@ zero_rt_status calls::state_describe(Step *step, int64_t entry,
   ZERO_RT_TRY(checkEntry(*step, entry));
   ZERO_RT_TRY(checkStruct(out_entry, "out_entry"));
   const StateEntry &found = step->entries[size_t(entry)];
-  out_entry->parameter = found.parameter;
-  out_entry->role = found.role;
-  out_entry->dtype = dtypeOf(*step, found);
-  out_entry->reserved = 0;
-  out_entry->begin = found.begin;
-  out_entry->end = found.end;
+  zero_rt_state_entry described = {};
+  described.parameter = found.parameter;
+  described.role = found.role;
+  described.dtype = dtypeOf(*step, found);
+  described.begin = found.begin;
+  described.end = found.end;
+  writeStruct(described, out_entry);
   return ZERO_RT_OK;
 }
 

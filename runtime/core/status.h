@@ -40,19 +40,6 @@ inline const char *plural(int64_t count) { return count == 1 ? "" : "s"; }
 /// The message that the last `fail` on this thread stored.
 const char *lastMessage();
 
-/// Checks a struct of the caller that begins with `struct_size`. A larger
-/// struct is from a later version, and begins with the fields of this version.
-template <typename T>
-zero_rt_status checkStruct(const T *pointer, const char *name) {
-  if (!pointer)
-    return fail(ZERO_RT_INVALID_ARGUMENT, "%s is null", name);
-  if (pointer->struct_size < sizeof(T))
-    return fail(ZERO_RT_INVALID_ARGUMENT,
-                "%s->struct_size is %u, expected at least %zu", name,
-                unsigned(pointer->struct_size), sizeof(T));
-  return ZERO_RT_OK;
-}
-
 /// Runs |body| and turns an exception of the standard library into a status.
 template <typename Body>
 zero_rt_status guarded(const char *name, Body &&body) noexcept {

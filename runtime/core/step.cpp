@@ -9,27 +9,27 @@
 #include "core/calls.h"
 #include "core/numeric.h"
 #include "core/stages.h"
-#include "core/status.h"
+#include "core/structs.h"
 
 #include <algorithm>
 #include <utility>
 
 using namespace zero_rt;
 
-Step::Step(Runtime &runtime, const zero_rt_library &whole,
-           const zero_rt_library &library)
-    : runtime(&runtime), library(&library), whole(&whole), index(library),
-      buffers(size_t(library.num_buffers)),
-      events(size_t(library.num_stream_events)), window(library) {
+Step::Step(Runtime &runtime, std::unique_ptr<const KnownLibrary> known)
+    : runtime(&runtime), known(std::move(known)), whole(&this->known->get()),
+      library(&stageOf(*whole, runtime.rank)), index(*library),
+      buffers(size_t(library->num_buffers)),
+      events(size_t(library->num_stream_events)), window(*library) {
   ++runtime.steps;
   if (runtime.checkPreconditions)
-    gradientDigests.assign(size_t(library.num_parameters), 0);
-  for (int64_t s = 0; s < library.num_axis_sets; ++s) {
+    gradientDigests.assign(size_t(library->num_parameters), 0);
+  for (int64_t s = 0; s < library->num_axis_sets; ++s) {
     RankGroup &group = groups.emplace_back();
-    group.members = groupOf(library, library.axis_sets[s], runtime.rank);
-    if (int64_t stages = library.axis_set_stages[s]) {
+    group.members = groupOf(*library, library->axis_sets[s], runtime.rank);
+    if (int64_t stages = library->axis_set_stages[s]) {
       auto isOut = [&](int32_t rank) {
-        return !(stages >> stageIndexOf(whole, rank) & 1);
+        return !(stages >> stageIndexOf(*whole, rank) & 1);
       };
       group.members.erase(
           std::remove_if(group.members.begin(), group.members.end(), isOut),
@@ -114,25 +114,38 @@ zero_rt_status zero_rt::checkParameter(const Step &step, int32_t parameter) {
               firstHolder(*step.whole, parameter));
 }
 
-zero_rt_status zero_rt::checkTensor(const zero_rt_tensor *tensor,
+zero_rt_tensor zero_rt::makeTensor(int64_t dtype, int64_t space,
+                                   int64_t elements, void *data) {
+  return {sizeof(zero_rt_tensor), int32_t(dtype), int32_t(space),
+          /*reserved=*/0,         elements,       data};
+}
+
+zero_rt_status zero_rt::checkTensor(const zero_rt_tensor &tensor,
                                     const char *what, const char *name,
                                     int64_t dtype, int64_t elements) {
-  ZERO_RT_TRY(checkStruct(tensor, "tensor"));
-  if (tensor->dtype != dtype)
+  if (tensor.dtype != dtype)
     return fail(ZERO_RT_INVALID_ARGUMENT, "%s '%s' has dtype %s, expected %s",
-                what, name, dtypeName(tensor->dtype), dtypeName(dtype));
-  if (tensor->elements != elements)
+                what, name, dtypeName(tensor.dtype), dtypeName(dtype));
+  if (tensor.elements != elements)
     return fail(ZERO_RT_INVALID_ARGUMENT,
                 "%s '%s' has %lld element%s, expected %lld", what, name,
-                (long long)tensor->elements, plural(tensor->elements),
+                (long long)tensor.elements, plural(tensor.elements),
                 (long long)elements);
-  if (tensor->space != ZERO_RT_SPACE_DEVICE &&
-      tensor->space != ZERO_RT_SPACE_HOST)
+  if (tensor.space != ZERO_RT_SPACE_DEVICE &&
+      tensor.space != ZERO_RT_SPACE_HOST)
     return fail(ZERO_RT_INVALID_ARGUMENT, "%s '%s' is in unknown space %d",
-                what, name, tensor->space);
-  if (!tensor->data && elements != 0)
+                what, name, tensor.space);
+  if (!tensor.data && elements != 0)
     return fail(ZERO_RT_INVALID_ARGUMENT, "%s '%s' has null data", what, name);
   return ZERO_RT_OK;
+}
+
+zero_rt_status zero_rt::readTensor(const zero_rt_tensor *tensor,
+                                   const char *what, const char *name,
+                                   int64_t dtype, int64_t elements,
+                                   zero_rt_tensor &out) {
+  ZERO_RT_TRY(readStruct(tensor, "tensor", out));
+  return checkTensor(out, what, name, dtype, elements);
 }
 
 zero_rt_status zero_rt::checkBuffer(const Step &step, const char *call,

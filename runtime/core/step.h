@@ -10,6 +10,7 @@
 #include "core/activations.h"
 #include "core/backwards.h"
 #include "core/library_index.h"
+#include "core/library_versions.h"
 #include "core/localize.h"
 #include "core/memory.h"
 #include "core/nonfinite.h"
@@ -92,18 +93,17 @@ struct Committed {
 };
 
 struct Step {
-  /// |library| is the library of this rank's pipeline stage, a part of |whole|.
-  Step(Runtime &runtime, const zero_rt_library &whole,
-       const zero_rt_library &library);
+  Step(Runtime &runtime, std::unique_ptr<const KnownLibrary> known);
   ~Step();
   Step(const Step &) = delete;
   Step &operator=(const Step &) = delete;
 
   zero_rt_step *handle = nullptr; // null until create returns it
   Runtime *runtime;
-  const zero_rt_library *library;
-  const zero_rt_library *whole; // lists the libraries of the other stages
-  uint64_t id = 0;              // the same on all ranks
+  std::unique_ptr<const KnownLibrary> known;
+  const zero_rt_library *whole;   // lists the libraries of all stages
+  const zero_rt_library *library; // of this rank's pipeline stage
+  uint64_t id = 0;                // the same on all ranks
   /// The error after which only destroy is allowed; empty without an error. The
   /// size is fixed, so that poisoning never allocates.
   char poisonedBy[512] = "";
@@ -202,10 +202,18 @@ struct Step {
 /// Checks a parameter index of the caller.
 zero_rt_status checkParameter(const Step &step, int32_t parameter);
 
+zero_rt_tensor makeTensor(int64_t dtype, int64_t space, int64_t elements,
+                          void *data);
+
 /// Checks a tensor that must have |elements| elements of |dtype|. |what| is,
 /// for example, "gradient of".
-zero_rt_status checkTensor(const zero_rt_tensor *tensor, const char *what,
+zero_rt_status checkTensor(const zero_rt_tensor &tensor, const char *what,
                            const char *name, int64_t dtype, int64_t elements);
+
+/// Reads a tensor of the caller, and checks it.
+zero_rt_status readTensor(const zero_rt_tensor *tensor, const char *what,
+                          const char *name, int64_t dtype, int64_t elements,
+                          zero_rt_tensor &out);
 
 /// Checks a buffer index that generated code passed to |call|, and that the
 /// buffer is allocated.

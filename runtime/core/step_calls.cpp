@@ -40,13 +40,7 @@ struct Report {
 
 static zero_rt_status checkCompatible(const Runtime &runtime,
                                       const zero_rt_library &library) {
-  if (library.struct_size != sizeof(zero_rt_library) ||
-      library.abi_version != ZERO_RT_ABI_VERSION)
-    return fail(ZERO_RT_UNSUPPORTED,
-                "library has abi version %u and size %u, this runtime has %d "
-                "and %zu; recompile",
-                library.abi_version, library.struct_size, ZERO_RT_ABI_VERSION,
-                sizeof(zero_rt_library));
+  ZERO_RT_TRY(checkVersion(library));
   if (!library.name)
     return fail(ZERO_RT_INTERNAL, "library is corrupt: it has no name");
   if (library.ranks != runtime.ranks)
@@ -109,12 +103,14 @@ static zero_rt_status prepare(Runtime &runtime, const zero_rt_library *library,
     return fail(ZERO_RT_INVALID_ARGUMENT, "options are reserved, pass null");
   ZERO_RT_TRY(checkCompatible(runtime, *library));
   ZERO_RT_TRY(checkStages(*library));
-  if (library->num_stages == 0)
-    ZERO_RT_TRY(checkLibrary(*library, /*isStage=*/false));
-  for (int64_t s = 0; s < library->num_stages; ++s)
-    ZERO_RT_TRY(checkLibrary(*library->stages[s], /*isStage=*/true));
-  step = std::make_unique<Step>(runtime, *library,
-                                stageOf(*library, runtime.rank));
+  auto known = std::make_unique<KnownLibrary>();
+  ZERO_RT_TRY(known->read(*library));
+  const zero_rt_library &whole = known->get();
+  if (whole.num_stages == 0)
+    ZERO_RT_TRY(checkLibrary(whole, /*isStage=*/false));
+  for (int64_t s = 0; s < whole.num_stages; ++s)
+    ZERO_RT_TRY(checkLibrary(*whole.stages[s], /*isStage=*/true));
+  step = std::make_unique<Step>(runtime, std::move(known));
   ZERO_RT_TRY(checkDevice(*step));
   ZERO_RT_TRY(allocateAll(*step));
   ZERO_RT_TRY(runtime.device->load(*step->library,

@@ -14,9 +14,20 @@
 #include "core/status.h"
 #include "zero_rt/library.h"
 
+#include <cstddef>
 #include <type_traits>
 
 using namespace zero_rt;
+
+/// A program may have replaced the table of a handle by one that it was
+/// compiled with.
+static zero_rt_status failWithoutCall(const char *call,
+                                      const zero_rt_calls &table) {
+  return fail(ZERO_RT_UNSUPPORTED,
+              "%s: the table of calls of this handle has abi version %u, which "
+              "lacks this call",
+              call, table.abi_version);
+}
 
 /// Defines zero_rt_step_SUFFIX with |PARAMETERS|, whose first one is |HANDLE|.
 #define FORWARD_AS(SUFFIX, CALL, HANDLE, PARAMETERS, ...)                      \
@@ -27,6 +38,8 @@ using namespace zero_rt;
       return fail(ZERO_RT_INVALID_ARGUMENT, #CALL ": " #HANDLE " is null");    \
     const auto *table =                                                        \
         *reinterpret_cast<const zero_rt_calls *const *>(HANDLE);               \
+    if (table->struct_size <= offsetof(zero_rt_calls, CALL))                   \
+      return failWithoutCall(#CALL, *table);                                   \
     return table->CALL(__VA_ARGS__);                                           \
   }
 #define FORWARD(CALL, PARAMETERS, ...)                                         \

@@ -8,7 +8,7 @@
 #include "comm/process/mail.h"
 
 #include "core/handle.h"
-#include "core/status.h"
+#include "core/structs.h"
 
 #include <numeric>
 
@@ -95,11 +95,12 @@ ZERO_RT_EXPORT zero_rt_status zero_rt_transport_group_create(
   if (!out_group)
     return fail(ZERO_RT_INVALID_ARGUMENT, "out_group is null");
   *out_group = nullptr;
-  ZERO_RT_TRY(checkStruct(transport, "transport"));
-  ZERO_RT_TRY(checkTransport(*transport));
+  zero_rt_transport given;
+  ZERO_RT_TRY(readStruct(transport, "transport", given));
+  ZERO_RT_TRY(checkTransport(given));
   return guarded("zero_rt_transport_group_create", [&]() -> zero_rt_status {
     auto handle = std::make_unique<zero_rt_group>();
-    Group *group = new ProcessGroup(*transport);
+    Group *group = new ProcessGroup(given);
     *out_group = giveOut(std::move(handle), group);
     return ZERO_RT_OK;
   });

@@ -7,7 +7,7 @@
 #include "zero_rt/tcp.h"
 
 #include "comm/tcp/authentication.h"
-#include "core/status.h"
+#include "core/structs.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -115,7 +115,6 @@ ZERO_RT_EXPORT zero_rt_status
 zero_rt_tcp_environment(zero_rt_tcp_options *out_options) {
   ZERO_RT_TRY(checkStruct(out_options, "out_options"));
   zero_rt_tcp_options options = {};
-  options.struct_size = out_options->struct_size;
   ZERO_RT_TRY(readRank(options));
   constexpr int32_t mostPort = 65535;
   if (std::getenv("ZERO_RT_PORT")) {
@@ -135,6 +134,6 @@ zero_rt_tcp_environment(zero_rt_tcp_options *out_options) {
   std::snprintf(options.host, sizeof(options.host), "%s", name.c_str());
   ZERO_RT_TRY(readJob(options));
   ZERO_RT_TRY(readSecretOf(options));
-  *out_options = options;
+  writeStruct(options, out_options);
   return ZERO_RT_OK;
 }

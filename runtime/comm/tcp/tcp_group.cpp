@@ -7,7 +7,7 @@
 #include "comm/communicator.h"
 #include "comm/tcp/connections.h"
 #include "comm/tcp/meeting.h"
-#include "core/status.h"
+#include "core/structs.h"
 #include "zero_rt/tcp.h"
 
 #include <atomic>
@@ -66,12 +66,12 @@ static void warnOfNoSecret() {
 }
 
 ZERO_RT_EXPORT zero_rt_status zero_rt_tcp_listen(zero_rt_tcp_options *options) {
-  ZERO_RT_TRY(checkStruct(options, "options"));
+  zero_rt_tcp_options checked;
+  ZERO_RT_TRY(readStruct(options, "options", checked));
   if (options->rank != 0)
     return fail(ZERO_RT_INVALID_ARGUMENT,
                 "options->rank is %d: only rank 0 has a port that others know",
                 options->rank);
-  zero_rt_tcp_options checked = *options;
   checked.port = checked.port ? checked.port : 1;
   ZERO_RT_TRY(checkOptions(checked));
   return guarded("zero_rt_tcp_listen", [&]() -> zero_rt_status {
@@ -90,19 +90,19 @@ ZERO_RT_EXPORT zero_rt_status zero_rt_tcp_group_create(
   if (!out_group)
     return fail(ZERO_RT_INVALID_ARGUMENT, "out_group is null");
   *out_group = nullptr;
-  ZERO_RT_TRY(checkStruct(options, "options"));
-  Socket listener(options->listener > 0 ? options->listener : -1);
-  ZERO_RT_TRY(checkOptions(*options));
-  if (!options->secret[0] && options->ranks > 1 && options->rank == 0)
+  zero_rt_tcp_options given;
+  ZERO_RT_TRY(readStruct(options, "options", given));
+  Socket listener(given.listener > 0 ? given.listener : -1);
+  ZERO_RT_TRY(checkOptions(given));
+  if (!given.secret[0] && given.ranks > 1 && given.rank == 0)
     warnOfNoSecret();
   std::unique_ptr<Meeting> meeting;
   std::unique_ptr<Connections> connections;
   const char *name = "zero_rt_tcp_group_create";
   zero_rt_status status = guarded(name, [&]() -> zero_rt_status {
-    meeting = std::make_unique<Meeting>(*options, std::move(listener));
+    meeting = std::make_unique<Meeting>(given, std::move(listener));
     ZERO_RT_TRY(meeting->meet());
-    connections =
-        std::make_unique<Connections>(options->rank, meeting->sockets);
+    connections = std::make_unique<Connections>(given.rank, meeting->sockets);
     zero_rt_transport transport = Connections::makeTransport(connections.get());
     ZERO_RT_TRY(zero_rt_transport_group_create(&transport, out_group));
     connections.release();

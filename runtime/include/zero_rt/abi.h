@@ -22,8 +22,18 @@
 // Calls round to nearest and keep subnormal numbers. The floating-point mode of
 // the calling thread has no influence (x86-64), and is the same after the call.
 //
-// Structs that may grow begin with `struct_size`. The caller sets struct_size
-// to the size of the struct that it was compiled with.
+// Structs that a caller passes begin with `struct_size`. The caller sets
+// struct_size to the size of the struct that it was compiled with. Such a
+// struct grows at its end. A field that one side does not know is 0 for the
+// other side:
+//
+// - Fields that the caller does not have are read as 0, and are not written.
+// - Fields that the runtime does not have must be 0, or the call returns
+//   unsupported. Calls set such fields of results to 0.
+//
+// In an array of structs, all elements have the struct_size of the first one,
+// which is also the distance between two elements. All other structs never
+// change. docs/versions.md says how the interface moves on.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,9 +46,21 @@
 extern "C" {
 #endif
 
-/// Increases whenever the meaning of calls.def, library.h or a struct below
-/// changes.
+/// The version of these headers. The first addition after a release increases
+/// it.
 #define ZERO_RT_ABI_VERSION 16
+/// The oldest version of which a runtime of this version accepts callers and
+/// compiled steps.
+#define ZERO_RT_OLDEST_ABI_VERSION 15
+
+/// The ABI version of the runtime, since version 16. A program that was
+/// compiled with headers of version N works with a runtime of version N or
+/// later, until ZERO_RT_OLDEST_ABI_VERSION of the runtime exceeds N. With an
+/// earlier runtime the program works as long as it uses no later call or field;
+/// it may ask before it does:
+///
+///   if (zero_rt_version() < 16) ... // this runtime lacks a field of 16
+uint32_t zero_rt_version(void);
 
 typedef struct zero_rt_group zero_rt_group;     // ranks that communicate
 typedef struct zero_rt_runtime zero_rt_runtime; // one rank: device and streams

@@ -9,6 +9,11 @@
 // one flat constant for the compiler and one array for the runtime. Names are
 // offsets into one blob of zero-terminated strings.
 //
+// A row has no size of its own, and never changes. A new column is a new table
+// with as many rows, whose pointer is a new last field of zero_rt_library. The
+// pointer is null in a library that was compiled before, and the runtime then
+// does what it did before.
+//
 // The tables are the same on all ranks of a pipeline stage: shapes, offsets and
 // segments describe a whole row of a bucket. The runtime localizes them to its
 // rank in one place.
@@ -328,9 +333,10 @@ typedef struct zero_rt_axis_row {
   int64_t size;
 } zero_rt_axis_row;
 
+/// Grows at its end. The first two fields never change.
 struct zero_rt_library {
   uint32_t struct_size;
-  uint32_t abi_version;
+  uint32_t abi_version; // that the library was compiled for
   uint64_t plan_hash;
   int64_t ranks; // the number of ranks of this plan
   /// The CPU features that this code uses: LLVM names, separated by commas
@@ -408,6 +414,7 @@ struct zero_rt_library {
 #define ZERO_RT_LIBRARY_SYMBOL "zero_rt_compiled_step"
 
 /// The last bytes of a file that zero-compile writes, behind the ELF image.
+/// Never changes.
 typedef struct zero_rt_file_end {
   char magic[8]; // ZERO_RT_FILE_MAGIC, without a terminator
   uint32_t abi_version;
@@ -423,6 +430,7 @@ typedef struct zero_rt_file_end {
 #include "zero_rt/arguments.def"
 
 /// The table of calls. The first word of a runtime and of a step points to it.
+/// It grows at its end.
 struct zero_rt_calls {
   uint32_t struct_size;
   uint32_t abi_version;

@@ -39,7 +39,8 @@ extern "C" {
 /// afterwards. Ranks compare the hashes of their files when they create a step.
 /// A content that is open already is not loaded again. Errors: invalid_argument
 /// (no such file, the file is no compiled step, or its content was damaged or
-/// truncated), unsupported (the library has another ABI version). Ownership:
+/// truncated), unsupported (this runtime does not accept the ABI version of the
+/// library). Ownership:
 /// the library stays open until the process ends. Any thread may call this.
 zero_rt_status zero_rt_open(const char *path,
                             const zero_rt_library **out_library);

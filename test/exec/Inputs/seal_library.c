@@ -4,6 +4,10 @@
 
 #include "zero_rt/library.h"
 
+#ifndef SEALED_VERSION
+#define SEALED_VERSION ZERO_RT_ABI_VERSION
+#endif
+
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -16,7 +20,7 @@ int main(int argc, char **argv) {
     FILE *file = fopen(argv[i], "r+b");
     if (!file)
       return 1;
-    zero_rt_file_end end = {.abi_version = ZERO_RT_ABI_VERSION};
+    zero_rt_file_end end = {.abi_version = SEALED_VERSION};
     memcpy(end.magic, ZERO_RT_FILE_MAGIC, sizeof(end.magic));
     end.bytes = fread(content, 1, sizeof(content), file);
     end.hash = XXH3_64bits(content, end.bytes);

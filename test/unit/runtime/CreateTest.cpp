@@ -139,11 +139,19 @@ TEST(Create, RefusesAnotherNumberOfRanks) {
 TEST(Create, RefusesAnotherAbi) {
   LibraryBuilder library = makeTrainStep(1);
   zero_rt_library tables = library.get();
-  tables.abi_version = 99;
-  expectRefused(tables, ZERO_RT_UNSUPPORTED, "abi version 99");
+  tables.abi_version = ZERO_RT_ABI_VERSION + 1;
+  expectRefused(tables, ZERO_RT_UNSUPPORTED, "use a runtime of version");
+  tables.abi_version = ZERO_RT_OLDEST_ABI_VERSION - 1;
+  expectRefused(tables, ZERO_RT_UNSUPPORTED, "compile the step again");
   tables = library.get();
-  tables.struct_size -= 8;
-  expectRefused(tables, ZERO_RT_UNSUPPORTED, "recompile");
+  tables.struct_size = 432; // less than in the oldest version
+  expectRefused(tables, ZERO_RT_UNSUPPORTED,
+                "library has size 432, expected at least 440; compile the step "
+                "again");
+  tables = library.get();
+  tables.abi_version = ZERO_RT_OLDEST_ABI_VERSION;
+  tables.struct_size = 440;
+  runSteps(tables, [](int32_t, zero_rt_step *) {});
 }
 
 TEST(Create, RefusesMissingCpuFeatures) {

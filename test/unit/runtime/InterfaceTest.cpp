@@ -15,6 +15,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -104,6 +105,20 @@ TEST(Interface, EachCallsItsRow) {
       << #NAME;                                                                \
   EXPECT_STREQ(calledRow, #NAME);                                              \
   EXPECT_EQ(calledWith, passed) << #NAME;
+#include "zero_rt/calls.def"
+}
+
+TEST(Interface, ATableWithoutTheCallIsRefused) {
+  zero_rt_calls table = makeTable();
+  const zero_rt_calls *object = &table;
+  Words passed;
+#define ZERO_RT_STEP_CALL(NAME, ARGUMENTS)                                     \
+  table.struct_size = offsetof(zero_rt_calls, NAME);                           \
+  EXPECT_EQ(call(zero_rt_step_##NAME, &object, passed), ZERO_RT_UNSUPPORTED)   \
+      << #NAME;                                                                \
+  EXPECT_EQ(calledRow, nullptr) << #NAME;                                      \
+  EXPECT_EQ(std::string(zero_rt_message()).rfind(#NAME ": the table", 0), 0u)  \
+      << zero_rt_message();
 #include "zero_rt/calls.def"
 }
 

@@ -1,0 +1,315 @@
+//===- abi.h - The C ABI between a user, a step and the runtime -*- C -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A user creates a process group and one runtime per rank, and creates steps of
+// the runtime (step.h). A runtime and a step carry a table of calls
+// (calls.def). Therefore a compiled step has no undefined symbol.
+//
+// A process group, a runtime and a step are handles. A call returns
+// invalid_argument for the handle of a destroyed object and for the handle of
+// another kind of object. A second destroy returns invalid_argument, too. A
+// forked process cannot use the handles of its parent: every call with one of
+// them, destroy included, returns invalid_argument.
+//
+// One thread at a time uses a runtime and its steps. Different threads may take
+// turns. A call while another thread is in a call of the same rank returns
+// protocol and does nothing. Any thread may create a runtime of a process
+// group.
+//
+// Calls round to nearest and keep subnormal numbers. The floating-point mode of
+// the calling thread has no influence (x86-64), and is the same after the call.
+//
+// Structs that may grow begin with `struct_size`. The caller sets struct_size
+// to the size of the struct that it was compiled with.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_RT_ABI_H
+#define ZERO_RT_ABI_H
+
+#include "zero_rt/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/// Increases whenever the meaning of calls.def, library.h or a struct below
+/// changes.
+#define ZERO_RT_ABI_VERSION 15
+
+typedef struct zero_rt_group zero_rt_group;     // ranks that communicate
+typedef struct zero_rt_runtime zero_rt_runtime; // one rank: device and streams
+typedef struct zero_rt_step zero_rt_step;       // one compiled step on one rank
+typedef struct zero_rt_calls zero_rt_calls;     // the table, see library.h
+typedef struct zero_rt_library
+    zero_rt_library; // a compiled step, see library.h
+
+/// Element types. The numbers are part of the ABI and of the plan.
+typedef enum zero_rt_dtype {
+  ZERO_RT_F16 = 0,
+  ZERO_RT_BF16 = 1,
+  ZERO_RT_F32 = 2,
+  ZERO_RT_F64 = 3,
+  // For activations only.
+  ZERO_RT_I8 = 4,
+  ZERO_RT_I32 = 5,
+  ZERO_RT_I64 = 6
+} zero_rt_dtype;
+
+/// Memory spaces. The host device has both spaces, each with its own counters.
+/// Therefore offload can be observed on a machine without a GPU.
+typedef enum zero_rt_space {
+  ZERO_RT_SPACE_DEVICE = 0,
+  ZERO_RT_SPACE_HOST = 1
+} zero_rt_space;
+
+/// The purpose of a buffer. Counters and the plan report bytes by role and
+/// space.
+typedef enum zero_rt_role {
+  ZERO_RT_ROLE_PARAMETER = 0,
+  ZERO_RT_ROLE_GRADIENT = 1, // written by one backward pass, and its reduction
+  ZERO_RT_ROLE_ACCUMULATOR = 2, // outlives the backward pass that wrote it
+  ZERO_RT_ROLE_STATE = 3,       // optimizer state, the master weights included
+  ZERO_RT_ROLE_SCALAR = 4,
+  ZERO_RT_ROLE_STAGING = 5,
+  ZERO_RT_ROLE_COUNT = 6
+} zero_rt_role;
+
+/// Whether the backward pass that begins is the last one before apply. In the
+/// last backward pass, buckets that would otherwise wait for apply are reduced
+/// as soon as they are complete. A hint serves overlap only.
+///
+/// If another backward pass follows a LAST hint, the buckets are reduced a
+/// second time, and the sums are rounded differently. Ranks may give different
+/// hints, with two exceptions:
+///
+/// - If preconditions are checked, all ranks give the same hints.
+/// - If another backward pass or discard follows a LAST hint, all ranks gave
+///   that hint. Otherwise ranks make different numbers of collectives. The
+///   result is a mismatch, or a timeout if some ranks are in the collectives of
+///   another process group by then.
+typedef enum zero_rt_hint {
+  ZERO_RT_HINT_UNKNOWN = 0,
+  ZERO_RT_HINT_LAST = 1,
+  ZERO_RT_HINT_MORE = 2
+} zero_rt_hint;
+
+/// A stream of the caller on which an argument is produced or consumed. Null is
+/// the default stream of the device. On the host device every stream is
+/// synchronous with the calling thread.
+typedef struct zero_rt_stream zero_rt_stream;
+
+/// A point on the timeline of a stream. Timepoint 0 has always passed.
+typedef uint64_t zero_rt_timepoint;
+
+/// A contiguous array of the caller. The runtime does not use |data| after the
+/// release timepoint of the call that took the array.
+typedef struct zero_rt_tensor {
+  uint32_t struct_size;
+  int32_t dtype; // zero_rt_dtype
+  int32_t space; // zero_rt_space
+  int32_t reserved;
+  int64_t elements;
+  void *data; // may be null only when elements is 0
+} zero_rt_tensor;
+
+/// The device that holds the memory of a runtime and runs its kernels.
+typedef enum zero_rt_device {
+  ZERO_RT_DEVICE_HOST = 0,
+  /// A GPU of this machine, through the installed driver. Steps must be
+  /// compiled with --target=cuda. Calls queue their work, and the GPU does it
+  /// in the order of the calls. A stream is a CUstream (or cudaStream_t) of the
+  /// caller. Ranks that are threads share one GPU, or use several GPUs that can
+  /// access each other's memory. Ranks that are processes have one GPU each and
+  /// need NCCL.
+  ZERO_RT_DEVICE_CUDA = 1
+} zero_rt_device;
+
+typedef struct zero_rt_options {
+  uint32_t struct_size;
+  /// The number of threads that run a kernel on this rank, the caller's thread
+  /// included. 0 means 1.
+  int32_t threads;
+  /// The time that a collective waits for the other ranks. 0 means 60 000.
+  int64_t timeout_ms;
+  /// Non-zero: fills on-demand buffers with a signalling pattern when they are
+  /// allocated, so that a read before the first write becomes visible.
+  int32_t poison;
+  /// Non-zero: checks the preconditions that a plan lists, as far as the
+  /// runtime can see them:
+  ///
+  /// - Each apply and each discard compares which of the two calls the ranks
+  ///   make.
+  /// - apply also compares its inputs, the state of which every rank has all
+  ///   elements, and the gradients that several ranks must deliver alike.
+  /// - A gradient that waits for its bucket must stay unchanged.
+  ///
+  /// A violation returns mismatch or protocol, and the message names it. The
+  /// checks read that state and exchange a message in each step; on a GPU they
+  /// wait for the GPU. All ranks must have the same value of this option, and
+  /// must give the same hints.
+  int32_t check_promises;
+  /// Non-zero: checks each gradient on arrival. If a gradient that is not
+  /// finite makes the ranks skip or refuse the step, zero_rt_message() after
+  /// results names the parameter, the rank and the backward pass. The check
+  /// reads every gradient; on a GPU it waits for the GPU. All ranks must have
+  /// the same value of this option.
+  int32_t find_nonfinite;
+  int32_t device;  // zero_rt_device
+  int32_t ordinal; // the number of the GPU in the driver
+  /// Non-zero: on a GPU, apply launches its kernels and copies as CUDA graphs.
+  /// Work of other ranks or of the CPU divides them into several graphs. The
+  /// results have the same bits. Ranks may have different values of this
+  /// option.
+  int32_t graphs;
+  /// Null, or an ncclComm_t that the caller lends until zero_rt_destroy. The
+  /// collectives of all ranks then use it instead of a communicator of the
+  /// runtime:
+  ///
+  /// - The communicator is ready.
+  /// - It has the ranks of the process group, which are processes, with the
+  ///   same numbers and GPUs.
+  /// - All ranks lend a communicator, or none does.
+  /// - All ranks make the calls of steps and the caller's own operations on the
+  ///   communicator in one order.
+  ///
+  /// If the communicator is blocking, calls of steps may block.
+  void *nccl;
+  /// The runtime calls this function at most once, on any thread, if |nccl|
+  /// must be given up because a rank failed or did not come. The function must
+  /// end all operations in progress on |nccl|; otherwise GPUs wait for ever.
+  /// Null: the runtime calls ncclCommAbort, which destroys |nccl|.
+  void (*give_up_nccl)(void *nccl);
+} zero_rt_options;
+
+/// The allocations, launches and traffic of this rank since its creation. The
+/// numbers are counted in the allocator and in the copy loops, and never
+/// derived from a plan.
+typedef struct zero_rt_counters {
+  uint32_t struct_size;
+  uint32_t reserved;
+  int64_t bytes_now[2][ZERO_RT_ROLE_COUNT]; // [space][role]
+  int64_t bytes_peak[2][ZERO_RT_ROLE_COUNT];
+  int64_t allocations[2][ZERO_RT_ROLE_COUNT];
+  int64_t launches;
+  int64_t all_reduces; // of buffers
+  int64_t scalar_all_reduces;
+  int64_t reduce_scatters;
+  int64_t all_gathers;
+  /// Bytes that this rank sent to others, counted as the traffic of a ring:
+  /// (D-1)/D of the buffer for a reduce-scatter or an all-gather, and twice
+  /// that for an all-reduce (rounded down once per call).
+  int64_t bytes_sent;
+  int64_t bytes_copied_between_spaces;
+  int64_t activations_sent; // and gradients of activations
+  int64_t activation_headers_sent;
+  int64_t activation_bytes_sent; // without headers
+} zero_rt_counters;
+
+//===----------------------------------------------------------------------===//
+// Process groups and runtimes
+//===----------------------------------------------------------------------===//
+
+/// Creates a process group of |ranks| threads of this process. Each of these
+/// threads calls zero_rt_create with its own rank. Errors: invalid_argument
+/// (ranks < 1 or > 4096). Ownership: the caller destroys the process group
+/// after all its runtimes. Equivalent to: MPI_Comm_split_type, ncclCommInitAll.
+zero_rt_status zero_rt_local_group_create(int32_t ranks,
+                                          zero_rt_group **out_group);
+zero_rt_status zero_rt_group_destroy(zero_rt_group *group);
+
+/// Creates the runtime of |rank| in |group|. |options| may be null. The call is
+/// not collective. Errors: invalid_argument (rank out of range or already
+/// taken). Ownership: the caller destroys the runtime after its steps.
+zero_rt_status zero_rt_create(zero_rt_group *group, int32_t rank,
+                              const zero_rt_options *options,
+                              zero_rt_runtime **out_runtime);
+zero_rt_status zero_rt_destroy(zero_rt_runtime *runtime);
+
+/// Copies the counters of |runtime|. Set out_counters->struct_size first.
+zero_rt_status zero_rt_read_counters(zero_rt_runtime *runtime,
+                                     zero_rt_counters *out_counters);
+
+/// Blocks the calling thread until |timepoint| has passed.
+zero_rt_status zero_rt_wait(zero_rt_runtime *runtime,
+                            zero_rt_timepoint timepoint);
+
+/// Makes later work on |stream| wait until |timepoint| has passed. The calling
+/// thread does not wait. Equivalent to: cuStreamWaitEvent.
+zero_rt_status zero_rt_stream_wait(zero_rt_runtime *runtime,
+                                   zero_rt_stream *stream,
+                                   zero_rt_timepoint timepoint);
+
+/// Allocates and releases memory of the device of |runtime|, for callers
+/// without an allocator of their own. The memory is aligned to 64 bytes, its
+/// contents are unspecified, and counters do not count it. Errors:
+/// out_of_memory; for zero_rt_release invalid_argument (|data| is not from
+/// zero_rt_allocate of |runtime|, or was released before). Ownership: the
+/// caller releases the memory before it destroys the runtime, and after the
+/// work of its own streams on the memory. Queued work of steps may still use
+/// the memory. Equivalent to: cudaMalloc, cudaFree.
+zero_rt_status zero_rt_allocate(zero_rt_runtime *runtime, int64_t bytes,
+                                void **out_data);
+zero_rt_status zero_rt_release(zero_rt_runtime *runtime, void *data);
+
+/// Copies between memory of the device and of the host, in any combination, and
+/// waits until the copy is done. The copy follows the work of all earlier calls
+/// of the runtime and the work on the default stream.
+zero_rt_status zero_rt_copy(zero_rt_runtime *runtime, void *dst,
+                            const void *src, int64_t bytes);
+
+//===----------------------------------------------------------------------===//
+// Results and state of a step
+//===----------------------------------------------------------------------===//
+
+/// The outcome of the last apply: applied, skipped or refused, and the reason.
+typedef enum zero_rt_verdict {
+  ZERO_RT_APPLIED = 0,
+  ZERO_RT_SKIPPED_NONFINITE = 1,
+  ZERO_RT_REFUSED_MISSING_GRADIENT = 2,
+  ZERO_RT_REFUSED_UNEQUAL_BACKWARDS = 3,
+  ZERO_RT_REFUSED_NONFINITE = 4,
+  ZERO_RT_REFUSED_NO_TOKENS = 5, // gradients would be divided by 0
+  /// An input of apply that updates depend on, such as a learning rate, is nan
+  /// or infinite on some rank. An input that is only reported may be nan or
+  /// infinite. If gradients are missing or the numbers of backward passes are
+  /// unequal as well, the outcome is that one, and the message names both
+  /// causes.
+  ZERO_RT_REFUSED_INPUT = 6
+} zero_rt_verdict;
+
+/// The results of the last apply. |values| are the operands of zero.return, in
+/// order. Generated headers name their indices. Of a step that is refused
+/// for its number of tokens, values that are divided by it are 0, infinite or
+/// nan. Ownership: |values| belong to
+/// the step, and are valid until its next apply or its destruction.
+typedef struct zero_rt_results {
+  uint32_t struct_size;
+  int32_t verdict;   // zero_rt_verdict, the outcome; the same on all ranks
+  int64_t backwards; // backward passes since the previous apply
+  int32_t num_values;
+  int32_t reserved;
+  const double *values; // num_values of them
+} zero_rt_results;
+
+/// One piece of state on this rank. It is a scalar of the optimizer (parameter
+/// -1), or, for one role, elements [begin, end) of the part of a parameter that
+/// this rank holds, in row-major order.
+typedef struct zero_rt_state_entry {
+  uint32_t struct_size;
+  int32_t parameter;
+  const char *role; // "parameter", "master", "m", ...; owned by the step
+  int32_t dtype;
+  int32_t reserved;
+  int64_t begin;
+  int64_t end;
+} zero_rt_state_entry;
+
+#ifdef __cplusplus
+} // extern "C"
+#endif
+
+#endif // ZERO_RT_ABI_H

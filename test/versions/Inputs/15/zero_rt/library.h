@@ -1,0 +1,435 @@
+//===- library.h - What a compiled step hands to the runtime ----*- C -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A compiled step consists of constant tables and a few functions. A row of a
+// table is a struct of int64_t only. Therefore a table of 46 000 parameters is
+// one flat constant for the compiler and one array for the runtime. Names are
+// offsets into one blob of zero-terminated strings.
+//
+// The tables are the same on all ranks of a pipeline stage: shapes, offsets and
+// segments describe a whole row of a bucket. The runtime localizes them to its
+// rank in one place.
+//
+// Ranks are numbered row-major over the axes of a mesh. A set of axes has a bit
+// per axis; the first axis is the lowest bit. Tables and calls refer to a set
+// by its row in axis_sets. The ranks that differ only over the axes of a set
+// form a process group, and are numbered in it in the order of their ranks.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_RT_LIBRARY_H
+#define ZERO_RT_LIBRARY_H
+
+#include "zero_rt/abi.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/// A fused loop over elements [begin, end) of its operands, which point to the
+/// launched range. |scalars| are the per-step scalars of the segment, in
+/// memory; null if the segment has none. A reducing kernel writes one f64 per
+/// started block of 4096 elements to partials[element / 4096]. The |begin| of a
+/// reducing kernel is a multiple of 4096.
+typedef void (*zero_rt_kernel_fn)(void *const *operands, const double *scalars,
+                                  int64_t begin, int64_t end, double *partials);
+
+/// Straight-line f64 arithmetic on the scalar slots of the step.
+typedef void (*zero_rt_scalar_fn)(double *slots);
+
+/// A piece of a launch, which one or a few threads of a CUDA kernel run:
+/// elements [begin, end) of the launched range, at most 4096. |scalars| is the
+/// first scalar slot of the piece.
+typedef struct zero_rt_cuda_piece {
+  int64_t begin;
+  int64_t end;
+  int64_t scalars;
+} zero_rt_cuda_piece;
+
+/// A CUDA kernel. There are two kinds. The first kind computes the same bits as
+/// a zero_rt_kernel_fn:
+///
+///   void name(T0 *operand0, ..., const double *slots,
+///             const zero_rt_cuda_piece *pieces, int64_t num_pieces
+///             [, double *partials, int32_t *arrivals, double *sum])
+///
+/// The grid has one dimension, num_pieces / pieces_per_block blocks, rounded
+/// up, and ZERO_RT_CUDA_THREADS threads per block. Without pieces there is no
+/// launch.
+///
+/// A reducing kernel has the last three parameters, and writes its sum to *sum:
+///
+/// - Each piece but the last has 4096 elements.
+/// - The kernel writes the sums of the pieces to partials. Behind them it
+///   writes the sums of groups of ZERO_RT_CUDA_SUM_GROUP such sums, and so on.
+///   The last, single sum is not written to partials.
+/// - arrivals has a counter for each of these groups, in the same order, and
+///   for the last sum. The counters are 0 before and after the launch.
+/// - partials, arrivals and sum do not overlap an operand, and no concurrent
+///   launch uses them.
+///
+/// The second kind runs a zero_rt_scalar_fn in one thread:
+///
+///   void name(double *slots, int64_t num_given,
+///             int64_t slot0, int64_t bits0, ...)
+///
+/// It has ZERO_RT_CUDA_MOST_GIVEN pairs of a slot and a value. The kernel
+/// writes the first num_given values to their slots before it runs the program.
+/// The host passes scalars to the GPU in this way. Its pieces_per_block is 0.
+typedef struct zero_rt_cuda_function {
+  const char *name;
+  int64_t pieces_per_block;
+} zero_rt_cuda_function;
+
+#define ZERO_RT_CUDA_THREADS 256
+#define ZERO_RT_CUDA_MOST_RANKS 16
+#define ZERO_RT_CUDA_MOST_GIVEN 8
+#define ZERO_RT_CUDA_SUM_GROUP 4096
+
+/// What a sum over ranks does with the contents of its destination.
+typedef enum zero_rt_rank_sum_kind {
+  ZERO_RT_RANK_SUM_WRITE = 0,
+  ZERO_RT_RANK_SUM_ADD = 1,     // adds the rounded sum
+  ZERO_RT_RANK_SUM_CONTINUE = 2 // adds the addends, one by one
+} zero_rt_rank_sum_kind;
+
+/// A kernel that sums over ranks that can access each other's memory. Its
+/// operands are one array of |dtype| for each rank, in order, and one array of
+/// |sum_dtype|. Sums are computed in f64 for f64 and in f32 for all other
+/// types, and are rounded once.
+typedef struct zero_rt_cuda_rank_sum {
+  int64_t dtype;
+  int64_t sum_dtype;
+  int64_t ranks;
+  int64_t kind; // zero_rt_rank_sum_kind
+  zero_rt_cuda_function function;
+} zero_rt_cuda_rank_sum;
+
+/// Machine code for one architecture, such as "sm_90".
+typedef struct zero_rt_cubin {
+  const char *arch;
+  const void *data;
+  int64_t bytes;
+} zero_rt_cubin;
+
+typedef struct zero_rt_cuda_code {
+  const char *ptx; // zero-terminated
+  int64_t num_cubins;
+  const zero_rt_cubin *cubins;          // the same code per architecture
+  const zero_rt_cuda_function *kernels; // as the library's kernels
+  const zero_rt_cuda_function *scalar_programs; // as the library's
+  zero_rt_cuda_function give_slots; // writes values, runs no program
+  /// Kernels for the process groups of the plan's collectives. A process group
+  /// of more than ZERO_RT_CUDA_MOST_RANKS ranks needs several kernels. The
+  /// first one writes the sum of ZERO_RT_CUDA_MOST_RANKS ranks, in the type in
+  /// which sums are computed. Others continue that sum with as many ranks, or
+  /// with the rest. The last one writes or adds the result, as the sum of one
+  /// array.
+  int64_t num_rank_sums;
+  const zero_rt_cuda_rank_sum *rank_sums;
+} zero_rt_cuda_code;
+
+/// The argument of a handler: the event that runs it.
+typedef struct zero_rt_event {
+  int32_t event;                // zero_rt_event_kind
+  int32_t parameter;            // arrive only; else -1
+  const zero_rt_tensor *tensor; // arrive only; else null
+} zero_rt_event;
+
+/// The events of the protocol.
+typedef enum zero_rt_event_kind {
+  ZERO_RT_EVENT_BEGIN = 0,
+  ZERO_RT_EVENT_ARRIVE = 1,
+  ZERO_RT_EVENT_ACCUMULATE = 2,
+  ZERO_RT_EVENT_APPLY = 3,
+  ZERO_RT_EVENT_DISCARD = 4,
+  /// A begin with the hint that no other backward pass follows. If a state does
+  /// not list it, it is a begin.
+  ZERO_RT_EVENT_BEGIN_LAST = 5,
+  ZERO_RT_EVENT_COUNT = 6
+} zero_rt_event_kind;
+
+/// The streams of a step. Each is a queue of the rank's device, whose work runs
+/// in order. The last one is of the caller: the stream that the caller passes
+/// to the call that runs a handler. Only `record` and `wait` name it.
+typedef enum zero_rt_step_stream {
+  ZERO_RT_STREAM_COMPUTE = 0, // kernels, and all work without another stream
+  ZERO_RT_STREAM_COLLECTIVE = 1,
+  ZERO_RT_STREAM_TO_HOST = 2, // copies to the memory of the host
+  ZERO_RT_STREAM_HOST = 3,    // kernels on the host
+  ZERO_RT_STREAM_TO_DEVICE = 4,
+  ZERO_RT_STREAM_CALLER = 5,
+  ZERO_RT_STREAM_COUNT = 6
+} zero_rt_step_stream;
+
+/// A handler. It runs program calls in order, and stops at the first that
+/// fails.
+typedef zero_rt_status (*zero_rt_handler_fn)(zero_rt_step *step,
+                                             const zero_rt_event *event);
+
+typedef struct zero_rt_parameter_row {
+  int64_t name;           // offset into strings
+  int64_t dtype;          // of the parameter
+  int64_t gradient_dtype; // of an arriving gradient
+  int64_t elements;       // the number that each rank holds
+  int64_t bucket;         // -1: on another pipeline stage
+  int64_t offset;         // of its first element in the bucket
+  int64_t extent;         // the elements and their pad
+  int64_t optional;       // 1: may be missing, and counts as zeros
+  /// The number of pieces that a backward pass delivers, all or none; 1 unless
+  /// declared.
+  int64_t uses;
+} zero_rt_parameter_row;
+
+typedef struct zero_rt_bucket_row {
+  int64_t name;
+  int64_t elements;         // of a row, pads included
+  int64_t gradient_buffer;  // gradients arrive here; not sharded
+  int64_t parameter_buffer; // not sharded
+  /// The master weights, sharded or not; -1 if the parameter is its own master
+  /// weights. Between steps the parameter is the rounded master weights, unless
+  /// state_write wrote other values to both.
+  int64_t master_buffer;
+  int64_t store_kernel; // operands: arriving gradient, gradient buffer
+  int64_t add_kernel;
+  /// The buffer that the update writes if it runs in another space than the
+  /// parameters: a copy of this rank's part of the parameters. Otherwise -1.
+  int64_t staging_buffer;
+  /// The axes over which ranks hold different rows, or no row of the bucket.
+  /// -1: all ranks hold the same row.
+  int64_t rows;
+  /// The axes over which ranks must deliver the same gradients, or -1.
+  int64_t replicated;
+  /// Event lists [first, first + count). The first one has the events after
+  /// which gradients may be written on the compute stream. The second one has
+  /// the events after which the caller may read parameters. A |num_readable| of
+  /// -1: parameters are written on the compute stream only.
+  int64_t first_writable;
+  int64_t num_writable;
+  int64_t first_readable;
+  int64_t num_readable;
+} zero_rt_bucket_row;
+
+/// A point in a stream. Handlers record it, and other streams wait for it.
+typedef struct zero_rt_stream_event_row {
+  int64_t name;
+  int64_t stream; // zero_rt_step_stream
+} zero_rt_stream_event_row;
+
+typedef struct zero_rt_buffer_row {
+  int64_t name;
+  int64_t role;     // zero_rt_role, until set_role
+  int64_t space;    // zero_rt_space
+  int64_t dtype;    // zero_rt_dtype
+  int64_t elements; // of a row
+  int64_t owners; // the axes over whose ranks it is divided, or -1: not sharded
+  int64_t on_demand; // 1: allocated by a handler; 0: lives as long as the step
+  int64_t fill;      // bits of the f64 initial value; unused if on_demand
+  int64_t shares;    // the buffer whose memory this one uses, or -1
+} zero_rt_buffer_row;
+
+/// Elements [begin, end) of a bucket. Kernels run on them with the scalars from
+/// slot |scalars| on, or without scalars.
+typedef struct zero_rt_segment_row {
+  int64_t begin;
+  int64_t end;
+  int64_t scalars; // a scalar slot, or -1
+} zero_rt_segment_row;
+
+typedef struct zero_rt_table_row {
+  int64_t first; // into segments
+  int64_t count;
+} zero_rt_table_row;
+
+/// State of one role. If |bucket| >= 0, it is the state of a whole bucket, in
+/// the buffer |index|. If |bucket| is -1, it is the scalar slot |index|.
+typedef struct zero_rt_state_row {
+  int64_t role; // name
+  int64_t bucket;
+  int64_t index;
+} zero_rt_state_row;
+
+/// The order in which the buckets of a backward pass are closed: entries
+/// [first, first + count). A bucket is closed by its handler when all its
+/// gradients have arrived and the earlier buckets are closed. |window| buckets
+/// are open at once, and gradients of later buckets wait. |scratch| is 1 if no
+/// handler reads the gradient buffer of a closed bucket.
+typedef struct zero_rt_sequence_row {
+  int64_t first;
+  int64_t count;
+  int64_t window;
+  int64_t scratch;
+} zero_rt_sequence_row;
+
+typedef struct zero_rt_sequence_entry {
+  int64_t bucket;
+  int64_t handler;
+} zero_rt_sequence_entry;
+
+/// In |state|, |event| runs |count| handlers from |first| on, and then leads to
+/// state |next|. Events that are not listed are refused. With a |sequence| (-1:
+/// none), an arrival runs the handlers when its bucket is open, and then
+/// advances the sequence. Other events first run the sequence to its end.
+typedef struct zero_rt_transition_row {
+  int64_t state;
+  int64_t event;
+  int64_t next;
+  int64_t first;
+  int64_t count;
+  int64_t sequence;
+} zero_rt_transition_row;
+
+/// The initial value (bits of an f64) of one scalar slot.
+typedef struct zero_rt_slot_row {
+  int64_t name;
+  int64_t initial;
+} zero_rt_slot_row;
+
+/// A scalar that the caller passes to apply.
+typedef struct zero_rt_input_row {
+  int64_t slot; // receives the value
+  /// Axes over which each rank passes an addend of its own. -1: all ranks pass
+  /// the same value.
+  int64_t over;
+  int64_t tokens; // 1: gradients are divided by it; 0: any other input
+  /// 1: updates depend on the input, and the runtime refuses a step in which
+  /// the input is nan or infinite. 0: only results depend on the input, or the
+  /// input is the number of tokens, which the program of the step checks.
+  int64_t hyper;
+  int64_t name; // of the hyperparameter; may be empty
+} zero_rt_input_row;
+
+/// An activation. The ranks at coordinate |from| of an axis send it to the
+/// ranks at |to|, which send its gradient back.
+typedef struct zero_rt_activation_row {
+  int64_t name;
+  int64_t dtype;
+  int64_t axis;
+  int64_t from;
+  int64_t to;
+  int64_t num_dims;
+  int64_t dims[8]; // -1: sent with each micro-batch; 0 behind the last
+} zero_rt_activation_row;
+
+/// A scalar that apply reports.
+typedef struct zero_rt_result_row {
+  int64_t name;
+  int64_t slot;
+} zero_rt_result_row;
+
+typedef struct zero_rt_axis_row {
+  int64_t name;
+  int64_t size;
+} zero_rt_axis_row;
+
+struct zero_rt_library {
+  uint32_t struct_size;
+  uint32_t abi_version;
+  uint64_t plan_hash;
+  int64_t ranks; // the number of ranks of this plan
+  /// The CPU features that this code uses: LLVM names, separated by commas
+  /// ("avx2,fma").
+  const char *cpu_features;
+  const char *name;
+  const char *strings;
+
+  int64_t num_axes;
+  const zero_rt_axis_row *axes; // of the mesh; their product is ranks
+  int64_t num_axis_sets;
+  const int64_t *axis_sets; // bits, never 0
+  /// For each set, the pipeline stages whose ranks take part, a bit per stage;
+  /// 0: all of them.
+  const int64_t *axis_set_stages;
+  int64_t num_parameters;
+  const zero_rt_parameter_row *parameters;
+  int64_t num_buckets;
+  const zero_rt_bucket_row *buckets;
+  int64_t num_buffers;
+  const zero_rt_buffer_row *buffers;
+  int64_t num_segments;
+  const zero_rt_segment_row *segments;
+  int64_t num_tables;
+  const zero_rt_table_row *tables;
+  int64_t num_states;
+  const zero_rt_state_row *states;
+  int64_t num_slots;
+  const zero_rt_slot_row *slots;
+  int64_t num_inputs;
+  const zero_rt_input_row *inputs;
+  int64_t num_results;
+  const zero_rt_result_row *results;
+  int64_t loss_scale; // its slot, or -1: losses are not scaled
+
+  int64_t num_kernels;
+  const zero_rt_kernel_fn *kernels;
+  int64_t num_scalar_programs;
+  const zero_rt_scalar_fn *scalar_programs;
+  int64_t num_handlers;
+  const zero_rt_handler_fn *handlers;
+  /// Names of the protocol's states, as offsets into strings; state 0 is the
+  /// initial one.
+  int64_t num_protocol_states;
+  const int64_t *protocol_states;
+  int64_t num_transitions;
+  const zero_rt_transition_row *transitions;
+  const int64_t *transition_handlers; // indices into handlers
+  int64_t num_sequences;
+  const zero_rt_sequence_row *sequences;
+  int64_t num_sequence_entries;
+  const zero_rt_sequence_entry *sequence_entries;
+  int64_t num_activations;
+  const zero_rt_activation_row *activations;
+  int64_t num_stream_events;
+  const zero_rt_stream_event_row *stream_events;
+  int64_t num_event_lists;
+  const int64_t *event_lists; // stream events
+
+  /// If parameters live on pipeline stages, one library for each stage: for
+  /// each combination of coordinates over |stage_axes| (bits), row-major. The
+  /// first library is the one that has this list; the others have none. Axes,
+  /// axis sets, parameters, slots, inputs, results and activations have the
+  /// same numbers in all of these libraries. num_stages 0: all ranks run this
+  /// library.
+  int64_t stage_axes;
+  int64_t num_stages;
+  const zero_rt_library *const *stages;
+
+  /// The same kernels and scalar programs for a GPU; null: no GPU code.
+  const zero_rt_cuda_code *cuda;
+};
+
+/// A library exports one symbol, a pointer to its zero_rt_library.
+#define ZERO_RT_LIBRARY_SYMBOL "zero_rt_compiled_step"
+
+/// The last bytes of a file that zero-compile writes, behind the ELF image.
+typedef struct zero_rt_file_end {
+  char magic[8]; // ZERO_RT_FILE_MAGIC, without a terminator
+  uint32_t abi_version;
+  uint32_t reserved;
+  uint64_t bytes; // of the file, without this struct
+  uint64_t hash;  // XXH3 of these bytes, 64 bits, without a seed
+} zero_rt_file_end;
+
+#define ZERO_RT_FILE_MAGIC "zerostep"
+
+// The types of the arguments of program calls.
+#define ZERO_RT_ARGUMENT(TYPE, NAME) typedef TYPE NAME;
+#include "zero_rt/arguments.def"
+
+/// The table of calls. The first word of a runtime and of a step points to it.
+struct zero_rt_calls {
+  uint32_t struct_size;
+  uint32_t abi_version;
+#define ZERO_RT_STEP_CALL(NAME, ARGUMENTS) zero_rt_status(*NAME) ARGUMENTS;
+#define ZERO_RT_PROGRAM_CALL(NAME, ARGUMENTS) zero_rt_status(*NAME) ARGUMENTS;
+#include "zero_rt/calls.def"
+};
+
+#ifdef __cplusplus
+} // extern "C"
+#endif
+
+#endif // ZERO_RT_LIBRARY_H

@@ -1,0 +1,303 @@
+//===- step.h - The interface of clients to compiled steps ------*- C -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// One set of functions for every compiled step. A client links libzero_rt only,
+// and opens libraries by path. It takes names and numbers from the header that
+// zero-compile wrote, or asks for them at run time:
+//
+//   const zero_rt_library *library;
+//   train_open("out/libtrain.so", &library); // of train.h; or zero_rt_open
+//   zero_rt_step *step;
+//   zero_rt_step_create(runtime, library, NULL, &step);
+//   zero_rt_step_begin_backward(step, ZERO_RT_HINT_UNKNOWN);
+//   zero_rt_step_gradients(step, numbers, tensors, count, stream, NULL);
+//   zero_rt_step_apply(step, inputs, num_inputs, stream);
+//
+// A null handle is invalid_argument. abi.h says what all calls have in common.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_RT_STEP_H
+#define ZERO_RT_STEP_H
+
+#include "zero_rt/abi.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+//===----------------------------------------------------------------------===//
+// Libraries
+//===----------------------------------------------------------------------===//
+
+/// Opens a library that zero-compile wrote. The call compares the content of
+/// the file with the hash at the end of the file before any of its code runs,
+/// and loads the content that it has read. So the file may change or go
+/// afterwards. Ranks compare the hashes of their files when they create a step.
+/// A content that is open already is not loaded again. Errors: invalid_argument
+/// (no such file, the file is no compiled step, or its content was damaged or
+/// truncated), unsupported (the library has another ABI version). Ownership:
+/// the library stays open until the process ends. Any thread may call this.
+zero_rt_status zero_rt_open(const char *path,
+                            const zero_rt_library **out_library);
+/// As zero_rt_open, for a program with the header of a step. |plan_hash| is the
+/// one in the header. Errors: also invalid_argument (the library has another
+/// plan, so its numbers are others).
+zero_rt_status zero_rt_open_plan(const char *path, uint64_t plan_hash,
+                                 const zero_rt_library **out_library);
+
+typedef struct zero_rt_library_info {
+  uint32_t struct_size;
+  int32_t ranks; // the number of ranks of the plan
+  const char *name;
+  uint64_t plan_hash;
+  uint64_t content_hash; // of the file; 0 if zero_rt_open did not open it
+  int32_t num_parameters;
+  int32_t num_inputs;
+  int32_t num_results;
+  int32_t num_activations;
+  int32_t num_axes;
+  int32_t has_loss_scale;
+} zero_rt_library_info;
+
+typedef struct zero_rt_parameter_info {
+  uint32_t struct_size;
+  int32_t dtype;          // zero_rt_dtype
+  int32_t gradient_dtype; // of an arriving gradient
+  int32_t optional;       // 1: a gradient may be missing, and counts as zeros
+  const char *name;
+  int64_t elements; // the number that a rank holds
+  int64_t uses;     // the pieces that a backward pass delivers
+} zero_rt_parameter_info;
+
+typedef struct zero_rt_input_info {
+  uint32_t struct_size;
+  int32_t is_tokens; // 1: gradients are divided by its sum over the ranks
+  int32_t is_addend; // 1: each rank passes an addend of its own
+  int32_t is_hyper;  // 1: updates depend on it, so it must be finite
+  const char *name;  // of the hyperparameter; may be empty
+} zero_rt_input_info;
+
+typedef struct zero_rt_result_info {
+  uint32_t struct_size;
+  int32_t reserved;
+  const char *name;
+} zero_rt_result_info;
+
+typedef struct zero_rt_activation_info {
+  uint32_t struct_size;
+  int32_t dtype; // zero_rt_dtype
+  const char *name;
+  int32_t axis; // of the mesh: ranks at |from| send to ranks at |to|
+  int32_t from;
+  int32_t to;
+  int32_t num_dims;
+  int64_t dims[8]; // -1: sent with each micro-batch
+} zero_rt_activation_info;
+
+typedef struct zero_rt_axis_info {
+  uint32_t struct_size;
+  int32_t size;
+  const char *name;
+} zero_rt_axis_info;
+
+/// Describes |library|, or its row |number|. Set out_info->struct_size first.
+/// Errors: invalid_argument (|number| is out of range). Ownership: names belong
+/// to the library.
+zero_rt_status zero_rt_library_describe(const zero_rt_library *library,
+                                        zero_rt_library_info *out_info);
+zero_rt_status zero_rt_library_parameter(const zero_rt_library *library,
+                                         int32_t number,
+                                         zero_rt_parameter_info *out_info);
+zero_rt_status zero_rt_library_input(const zero_rt_library *library,
+                                     int32_t number,
+                                     zero_rt_input_info *out_info);
+zero_rt_status zero_rt_library_result(const zero_rt_library *library,
+                                      int32_t number,
+                                      zero_rt_result_info *out_info);
+zero_rt_status zero_rt_library_activation(const zero_rt_library *library,
+                                          int32_t number,
+                                          zero_rt_activation_info *out_info);
+/// Axes of the mesh. Ranks are numbered row-major over them.
+zero_rt_status zero_rt_library_axis(const zero_rt_library *library,
+                                    int32_t number,
+                                    zero_rt_axis_info *out_info);
+
+//===----------------------------------------------------------------------===//
+// Steps
+//===----------------------------------------------------------------------===//
+
+/// Creates the step on this rank. Collective: every rank of the runtime's
+/// process group makes this call with the same library. Checks the ABI version
+/// and the CPU features, and compares the plans of all ranks. Waits for the
+/// other ranks, at most for the timeout of the runtime. |options| is reserved:
+/// pass null. Ownership: the caller destroys the step before its runtime.
+zero_rt_status zero_rt_step_create(zero_rt_runtime *runtime,
+                                   const zero_rt_library *library,
+                                   const void *options,
+                                   zero_rt_step **out_step);
+/// Frees the step. Waits until the other ranks have received the activations
+/// that this rank sent, at most for the timeout.
+zero_rt_status zero_rt_step_destroy(zero_rt_step *step);
+
+/// The number of the parameter called |name|. The message of an error suggests
+/// the nearest name.
+zero_rt_status zero_rt_step_find_parameter(zero_rt_step *step, const char *name,
+                                           int32_t *out_parameter);
+/// Sets this rank's part of a parameter, and the master weights that this rank
+/// owns: the whole parameter, or a slice if the parameter is sharded (in the
+/// parameter's dtype, row-major). Ranks that hold the same part pass the same
+/// values. Only between steps. The call follows the work on the default stream.
+/// Work of other streams on the tensor and on views of the parameter must be
+/// done.
+zero_rt_status zero_rt_step_bind_parameter(zero_rt_step *step,
+                                           int32_t parameter,
+                                           const zero_rt_tensor *tensor);
+/// A read-only view of this rank's part of a parameter, valid until destroy.
+/// The view is current after apply; on a GPU, for work on a stream after
+/// parameter_wait, and for zero_rt_copy.
+zero_rt_status zero_rt_step_parameter(zero_rt_step *step, int32_t parameter,
+                                      zero_rt_tensor *out_view);
+/// Makes |stream| wait until a parameter (-1: every parameter) may be read.
+zero_rt_status zero_rt_step_parameter_wait(zero_rt_step *step,
+                                           int32_t parameter,
+                                           zero_rt_stream *stream);
+
+/// Begins a backward pass. |hint| is a zero_rt_hint.
+zero_rt_status zero_rt_step_begin_backward(zero_rt_step *step, int32_t hint);
+/// Takes the gradient of this rank's part of one parameter in the open backward
+/// pass, after the work on |stream|. The caller may reuse the tensor from the
+/// timepoint |out_release| on. That timepoint is 0, or a later one if the
+/// gradient waits for its bucket or for a GPU. The wait for a bucket ends at
+/// the latest with the backward pass.
+///
+/// If |out_release| is null, the caller may reuse the tensor at once; on a GPU,
+/// later work on |stream| may. The runtime then copies a gradient that waits
+/// for its bucket into memory of role staging.
+///
+/// At stage 2 the call may run collectives. Ranks that have several steps on
+/// one process group make the calls of these steps in the same order.
+zero_rt_status zero_rt_step_gradient(zero_rt_step *step, int32_t parameter,
+                                     const zero_rt_tensor *tensor,
+                                     zero_rt_stream *stream,
+                                     zero_rt_timepoint *out_release);
+/// As `gradient` for |count| parameters, in order. All arguments are checked
+/// first: if one is wrong, no gradient is taken. |out_releases| is null, or has
+/// |count| timepoints, one for each tensor. A parameter that is delivered in
+/// several pieces may occur several times.
+zero_rt_status zero_rt_step_gradients(zero_rt_step *step,
+                                      const int32_t *parameters,
+                                      const zero_rt_tensor *tensors,
+                                      int64_t count, zero_rt_stream *stream,
+                                      zero_rt_timepoint *out_releases);
+/// For producers that write gradients in place, in later work on |stream|.
+/// Returns a gradient view. Overwrite the view if |out_beta| is 0, add to it if
+/// |out_beta| is 1, and then call gradient_ready. A gradient view has the dtype
+/// in which the gradient arrives. Errors: unsupported (the gradient is kept in
+/// another dtype).
+zero_rt_status zero_rt_step_gradient_slot(zero_rt_step *step, int32_t parameter,
+                                          zero_rt_stream *stream,
+                                          zero_rt_tensor *out_slot,
+                                          double *out_beta);
+/// The gradient view of a parameter has been written, or is written by the work
+/// on |stream|.
+zero_rt_status zero_rt_step_gradient_ready(zero_rt_step *step,
+                                           int32_t parameter,
+                                           zero_rt_stream *stream);
+/// As gradient, for concurrent backward passes: for the backward pass with
+/// number |backward|, counted from 0 since the last apply or discard. The first
+/// gradient of a backward pass begins it. The gradient waits while an earlier
+/// backward pass has not ended.
+zero_rt_status zero_rt_step_gradient_of(zero_rt_step *step, int64_t backward,
+                                        int32_t parameter,
+                                        const zero_rt_tensor *tensor,
+                                        zero_rt_stream *stream,
+                                        zero_rt_timepoint *out_release);
+/// All gradients of the backward pass with number |backward| have arrived.
+/// apply ends the last backward pass itself.
+zero_rt_status zero_rt_step_end_backward(zero_rt_step *step, int64_t backward);
+/// Closes the open backward pass. Another backward pass follows before apply.
+zero_rt_status zero_rt_step_accumulate(zero_rt_step *step);
+/// Drops the gradients and the activations since the last apply, on every rank.
+zero_rt_status zero_rt_step_discard(zero_rt_step *step);
+
+/// Closes the open backward pass, if there is one, reduces over the ranks and
+/// updates, after the work on |stream|. Collective. The call does not wait for
+/// the result. |inputs| are the scalar arguments of the step, in order: the
+/// same on every rank, or an addend of each rank if the step says so. If an
+/// input that updates depend on is nan or infinite on any rank, all ranks
+/// refuse the step. An input that is only reported may be nan or infinite.
+///
+/// A step that is skipped or refused changes no parameter and no state, except
+/// for a loss scale and for schedules that advance on skipped steps. Its
+/// gradients are dropped, and the next call is begin_backward.
+zero_rt_status zero_rt_step_apply(zero_rt_step *step, const double *inputs,
+                                  int32_t num_inputs, zero_rt_stream *stream);
+/// Waits for the last apply. Set out_results->struct_size first. A skipped step
+/// is an outcome and returns ok; with find_nonfinite the message says why the
+/// step was skipped. A refused step returns missing_gradient, mismatch,
+/// nonfinite or invalid_argument, and the message names parameters or inputs,
+/// and ranks. |out_results| is filled in all these cases.
+zero_rt_status zero_rt_step_results(zero_rt_step *step,
+                                    zero_rt_results *out_results);
+/// The factor by which the caller multiplies the loss of the next backward
+/// pass. It is 1 if the step has no loss scale. Otherwise the call waits for
+/// the last apply, and the factor is the same until the next apply.
+zero_rt_status zero_rt_step_loss_scale(zero_rt_step *step, double *out_scale);
+
+/// The number of state entries on this rank, for checkpoints. An entry is
+/// (parameter, role, interval of the elements of the parameter that this rank
+/// holds), and does not depend on buckets.
+zero_rt_status zero_rt_step_state_count(zero_rt_step *step, int64_t *out_count);
+/// Describes entry |entry|. Set out_entry->struct_size first.
+zero_rt_status zero_rt_step_state_describe(zero_rt_step *step, int64_t entry,
+                                           zero_rt_state_entry *out_entry);
+/// Copies an entry to |out_data|. |bytes| is exactly the size of the entry.
+zero_rt_status zero_rt_step_state_read(zero_rt_step *step, int64_t entry,
+                                       void *out_data, int64_t bytes);
+/// Copies |data| to an entry. Only between steps. A checkpoint may be written
+/// in any order: each entry keeps the values that were written. Writing
+/// "master" alone also sets "parameter", rounded, and writing "parameter" alone
+/// also sets "master". If "master" is divided over ranks, a rank lacks the
+/// other slices, and a write of "master" alone makes the next backward pass an
+/// error (protocol): write "parameter", too, on every rank.
+zero_rt_status zero_rt_step_state_write(zero_rt_step *step, int64_t entry,
+                                        const void *data, int64_t bytes);
+
+/// The number of the activation called |name|.
+zero_rt_status zero_rt_step_find_activation(zero_rt_step *step,
+                                            const char *name,
+                                            int32_t *out_activation);
+/// Sends to the peer of an activation. The source stage sends the activation,
+/// and the destination stage sends its gradient. |micro_batch| is a number that
+/// the caller chooses, at least 0; each micro-batch is sent once between two
+/// calls of apply or discard. |shape| holds the extents; it may be null for a
+/// gradient, and if all extents are declared. The call copies the tensor and
+/// never waits. If something is sent and not received, all ranks refuse the
+/// step.
+zero_rt_status zero_rt_step_send(zero_rt_step *step, int32_t activation,
+                                 int64_t micro_batch,
+                                 const zero_rt_tensor *tensor,
+                                 const int64_t *shape, zero_rt_stream *stream);
+/// The extents of the tensor that receive with the same arguments fills. Waits
+/// for the extents that are not declared.
+zero_rt_status zero_rt_step_receive_shape(zero_rt_step *step,
+                                          int32_t activation,
+                                          int64_t micro_batch,
+                                          int64_t *out_shape);
+/// Waits for the tensor that the peer of an activation sends, and writes it to
+/// |tensor|. Errors: timeout (the tensor did not arrive, or never will); the
+/// call may be repeated.
+zero_rt_status zero_rt_step_receive(zero_rt_step *step, int32_t activation,
+                                    int64_t micro_batch,
+                                    const zero_rt_tensor *tensor,
+                                    zero_rt_stream *stream);
+
+#ifdef __cplusplus
+} // extern "C"
+#endif
+
+#endif // ZERO_RT_STEP_H
