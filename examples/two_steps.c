@@ -82,7 +82,7 @@ static void *run_rank(void *argument) {
   zero_rt_step *step;
   zero_rt_options options = {.struct_size = sizeof(options)};
 #if defined(WITH_CUDA)
-  options.device = ZERO_RT_DEVICE_CUDA;
+  options.device = "cuda";
 #endif
   options.ordinal = gpu;
   CHECK(zero_rt_create(group, rank, &options, &runtime));

@@ -8,8 +8,7 @@
 
 #include "core/calls.h"
 #include "core/structs.h"
-#include "device/cuda/cuda_device.h"
-#include "device/host/host_device.h"
+#include "device/registry.h"
 
 #include <algorithm>
 #include <system_error>
@@ -42,23 +41,19 @@ ZERO_RT_EXPORT zero_rt_status zero_rt_group_destroy(zero_rt_group *group) {
 }
 
 static zero_rt_status makeDevice(const zero_rt_options &options,
+                                 const DeviceKind &kind,
                                  std::unique_ptr<Device> &out) {
   int32_t threads = options.threads ? options.threads : 1;
   try {
-    if (options.device == ZERO_RT_DEVICE_CUDA)
-      return CudaDevice::create(
-          options.ordinal, threads, options.graphs != 0,
-          {static_cast<NcclComm>(options.nccl), options.give_up_nccl}, &out);
-    out = std::make_unique<HostDevice>(threads);
+    return kind.create({options, threads}, out);
   } catch (const std::system_error &) {
     return fail(ZERO_RT_OUT_OF_MEMORY, "could not start %d thread%s",
                 threads - 1, plural(threads - 1));
   }
-  return ZERO_RT_OK;
 }
 
 static zero_rt_status checkOptions(const zero_rt_options &options,
-                                   const Group &group) {
+                                   const DeviceKind &kind, const Group &group) {
   if (options.threads < 0 || options.threads > maxThreads)
     return fail(ZERO_RT_INVALID_ARGUMENT,
                 "options->threads is %d, expected 0 to %d", options.threads,
@@ -67,13 +62,7 @@ static zero_rt_status checkOptions(const zero_rt_options &options,
     return fail(ZERO_RT_INVALID_ARGUMENT,
                 "options->timeout_ms is %lld, expected at least 0",
                 (long long)options.timeout_ms);
-  if (options.device != ZERO_RT_DEVICE_HOST &&
-      options.device != ZERO_RT_DEVICE_CUDA)
-    return fail(ZERO_RT_INVALID_ARGUMENT,
-                "options->device is %d, expected 0 (host) or 1 (cuda)",
-                options.device);
-  if (options.nccl &&
-      (options.device != ZERO_RT_DEVICE_CUDA || !group.usesInterconnect()))
+  if (options.nccl && !(kind.canBorrow && group.usesInterconnect()))
     return fail(ZERO_RT_INVALID_ARGUMENT,
                 "options->nccl is for ranks that are processes with GPUs");
   return ZERO_RT_OK;
@@ -94,15 +83,17 @@ ZERO_RT_EXPORT zero_rt_status zero_rt_create(zero_rt_group *group, int32_t rank,
   zero_rt_options given = {};
   if (options)
     ZERO_RT_TRY(readStruct(options, "options", given));
-  ZERO_RT_TRY(checkOptions(given, ranks));
-
-  // At most a year, because deadlines are counted in nanoseconds.
-  constexpr int64_t longestMs = int64_t(365) * 24 * 3600 * 1000;
-  int64_t timeoutMs = given.timeout_ms ? std::min(given.timeout_ms, longestMs)
-                                       : defaultTimeoutMs;
   return guarded("zero_rt_create", [&]() -> zero_rt_status {
+    const DeviceKind *kind = nullptr;
+    ZERO_RT_TRY(findDevice(given, &kind));
+    ZERO_RT_TRY(checkOptions(given, *kind, ranks));
+
+    // At most a year, because deadlines are counted in nanoseconds.
+    constexpr int64_t longestMs = int64_t(365) * 24 * 3600 * 1000;
+    int64_t timeoutMs = given.timeout_ms ? std::min(given.timeout_ms, longestMs)
+                                         : defaultTimeoutMs;
     std::unique_ptr<Device> device;
-    ZERO_RT_TRY(makeDevice(given, device));
+    ZERO_RT_TRY(makeDevice(given, *kind, device));
     auto handle = std::make_unique<zero_rt_runtime>();
     auto runtime =
         std::make_unique<Runtime>(ranks, rank, std::move(device), given);

@@ -17,6 +17,7 @@
 #define ZERO_RT_CORE_STRUCTS_H
 
 #include "core/status.h"
+#include "zero_rt/device.h"
 #include "zero_rt/library.h"
 #include "zero_rt/step.h"
 #include "zero_rt/tcp.h"

@@ -134,7 +134,7 @@ Rank::~Rank() {
 bool Rank::create(zero_rt_group *group, const Place &place) {
   zero_rt_options options = {};
   options.struct_size = sizeof(options);
-  options.device = place.device;
+  options.device = place.device.c_str();
   options.ordinal = place.gpus[size_t(rank) % place.gpus.size()];
   options.graphs = place.graphs;
   options.poison = place.poison;

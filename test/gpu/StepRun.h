@@ -37,7 +37,7 @@ struct RankState {
 
 /// Where ranks are.
 struct Place {
-  zero_rt_device device = ZERO_RT_DEVICE_HOST;
+  std::string device = "host";
   std::vector<int32_t> gpus = {0}; // which ranks take in turn
   bool graphs = false;
   /// Fresh memory is filled, so that a read before a write changes bits; but

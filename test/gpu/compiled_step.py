@@ -9,15 +9,16 @@ import os
 from ctypes import byref, c_char_p, c_double, c_int32, c_int64, c_uint32, c_void_p
 from typing import Any, Callable
 
-HOST, CUDA = 0, 1
+HOST, CUDA = b"host", b"cuda"
 
 
 class Options(ctypes.Structure):
     _fields_ = [("struct_size", c_uint32), ("threads", c_int32),
                 ("timeout_ms", c_int64), ("poison", c_int32),
                 ("check_promises", c_int32), ("find_nonfinite", c_int32),
-                ("device", c_int32), ("ordinal", c_int32), ("graphs", c_int32),
-                ("nccl", c_void_p), ("give_up_nccl", c_void_p)]
+                ("device_number", c_int32), ("ordinal", c_int32), ("graphs", c_int32),
+                ("nccl", c_void_p), ("give_up_nccl", c_void_p),
+                ("device", c_char_p)]
 
 
 class Tensor(ctypes.Structure):
@@ -43,7 +44,7 @@ BYTES = [2, 2, 4, 8]  # by zero_rt_dtype
 class Step:
     """A compiled step on one rank."""
 
-    def __init__(self, folder: str, place: str, device: int, gpu: int) -> None:
+    def __init__(self, folder: str, place: str, device: bytes, gpu: int) -> None:
         """|place| is its folder below |folder|, and ends in its name."""
         self.name = name = os.path.basename(place)
         self.zero = ctypes.CDLL(os.path.join(folder, "libzero_rt.so"),
@@ -56,7 +57,8 @@ class Step:
             self.sizes: list[int] = [p["elements"] for p in json.load(file)["parameters"]]
         self.group, self.runtime, self.step = c_void_p(), c_void_p(), c_void_p()
         threads = len(os.sched_getaffinity(0))
-        options = Options(ctypes.sizeof(Options), threads, 0, 0, 0, 0, device, gpu)
+        options = Options(ctypes.sizeof(Options), threads, ordinal=gpu,
+                          device=device)
         self.check(self.zero.zero_rt_local_group_create(1, byref(self.group)))
         self.check(self.zero.zero_rt_create(self.group, 0, byref(options),
                                             byref(self.runtime)))

@@ -36,7 +36,7 @@ graphs, and compares results and state bit by bit.
 
 namespace {
 struct Options {
-  Place place = {ZERO_RT_DEVICE_CUDA};
+  Place place = {"cuda"};
   std::vector<std::string> libraries;
 };
 } // namespace
@@ -60,9 +60,9 @@ static bool parse(int count, char **arguments, Options &options) {
     std::string argument = arguments[i];
     std::vector<int32_t> dies;
     if (argument == "--device=host") {
-      options.place.device = ZERO_RT_DEVICE_HOST;
+      options.place.device = "host";
     } else if (argument == "--device=cuda") {
-      options.place.device = ZERO_RT_DEVICE_CUDA;
+      options.place.device = "cuda";
     } else if (argument == "--no-poison") {
       options.place.poison = false;
     } else if (argument == "--process") {
@@ -160,7 +160,7 @@ int main(int count, char **arguments) {
   // Who kills this gets the rows that are done.
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   std::string arch;
-  if (options.place.device == ZERO_RT_DEVICE_CUDA)
+  if (options.place.device == "cuda")
     holdContexts(options.place.gpus, arch);
   int failures = 0;
   for (const std::string &path : options.libraries)

@@ -97,7 +97,7 @@ class Seen:
         return sum(self.sizes)
 
 
-def time_step(clock: Clock, folder: str, name: str, device: int, gpu: int) -> Seen:
+def time_step(clock: Clock, folder: str, name: str, device: bytes, gpu: int) -> Seen:
     """What is known of a step with its gradients in place, behind which all parameters
     are waited for."""
     step = Step(folder, name, device, gpu)
@@ -130,7 +130,7 @@ def sum_kernels(kernels: clocks.Kernels | None, part: str) -> float | None:
 class Measurement:
     """What the sections have in common. Each adds its rows."""
 
-    def __init__(self, clock: Clock, folder: str, device: int, gpu: int,
+    def __init__(self, clock: Clock, folder: str, device: bytes, gpu: int,
                  table: Table) -> None:
         self.clock, self.folder, self.table = clock, folder, table
         self.device, self.gpu = device, gpu

@@ -151,7 +151,7 @@ LogicalResult CompiledEngine::open(ModuleOp scheduled, int64_t numRanks,
   runtimeOptions.struct_size = sizeof(runtimeOptions);
   runtimeOptions.threads = options.threads;
   runtimeOptions.timeout_ms = options.timeoutMs;
-  runtimeOptions.device = isOnGpu ? ZERO_RT_DEVICE_CUDA : ZERO_RT_DEVICE_HOST;
+  runtimeOptions.device = isOnGpu ? "cuda" : "host";
   // A read before the first write must show, and a promise not kept.
   runtimeOptions.poison = 1;
   runtimeOptions.check_promises = options.checks;

@@ -16,7 +16,7 @@
 
 namespace zero_rt {
 
-class HostDevice final : public Device {
+class HostDevice : public Device {
 public:
   /// Throws what std::thread throws.
   explicit HostDevice(int32_t threads) : pool(threads) {}
@@ -69,7 +69,7 @@ public:
   zero_rt_status load(const zero_rt_library &library, double *slots,
                       std::unique_ptr<Program> *out) override;
 
-private:
+protected:
   ThreadPool pool;
 };
 

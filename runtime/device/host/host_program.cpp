@@ -37,12 +37,13 @@ void HostProgram::setPieces(const Launch &launch) {
   }
 }
 
-void HostProgram::runPieces(const Launch &launch, double *sums) {
+zero_rt_status HostProgram::runPieces(const Launch &launch, double *sums) {
   zero_rt_kernel_fn kernel = library.kernels[launch.kernel];
   pool.run(int64_t(pieces.size()), [&](int64_t i) {
-    const Piece &piece = pieces[size_t(i)];
+    const zero_rt_device_piece &piece = pieces[size_t(i)];
     kernel(launch.operands, piece.scalars, piece.begin, piece.end, sums);
   });
+  return ZERO_RT_OK;
 }
 
 /// The sum of |count| terms, at most blockElements, in the order of kernels:
@@ -73,10 +74,8 @@ static double sumPartials(double *partials, int64_t count) {
 
 zero_rt_status HostProgram::launch(const Launch &launch) {
   setPieces(launch);
-  if (launch.sumSlot < 0) {
-    runPieces(launch, nullptr);
-    return ZERO_RT_OK;
-  }
+  if (launch.sumSlot < 0)
+    return runPieces(launch, nullptr);
   // Partial sums are added in one order, independent of the thread that made
   // them.
   double &sum = slots[launch.sumSlot];
@@ -86,7 +85,7 @@ zero_rt_status HostProgram::launch(const Launch &launch) {
   int64_t first = pieces.front().begin / blockElements;
   int64_t end = (pieces.back().end + blockElements - 1) / blockElements;
   partials.assign(size_t(end), 0.0);
-  runPieces(launch, partials.data());
+  ZERO_RT_TRY(runPieces(launch, partials.data()));
   sum = sumPartials(partials.data() + first, end - first);
   return ZERO_RT_OK;
 }

@@ -9,12 +9,13 @@
 
 #include "core/thread_pool.h"
 #include "device/device.h"
+#include "zero_rt/device.h"
 
 #include <vector>
 
 namespace zero_rt {
 
-class HostProgram final : public Program {
+class HostProgram : public Program {
 public:
   HostProgram(const zero_rt_library &library, double *slots, ThreadPool &pool)
       : library(library), slots(slots), pool(pool) {}
@@ -32,25 +33,23 @@ public:
   zero_rt_status beginGraphs() override { return ZERO_RT_OK; }
   zero_rt_status endGraphs() override { return ZERO_RT_OK; }
 
-private:
-  /// The part of a launch that one thread runs, relative to the first element
-  /// of the launch.
-  struct Piece {
-    int64_t begin;
-    int64_t end;
-    const double *scalars;
-  };
-
-  void cut(Range local, const double *scalars);
-  void setPieces(const Launch &launch);
-  void runPieces(const Launch &launch, double *partials);
+protected:
+  /// Runs |pieces|. A reducing kernel writes to |partials|; else null.
+  virtual zero_rt_status runPieces(const Launch &launch, double *partials);
 
   const zero_rt_library &library;
   double *slots;
+  /// The parts of a launch that one thread runs, relative to the first element
+  /// of the launch. Kept between launches, so that a step allocates only in its
+  /// first run.
+  std::vector<zero_rt_device_piece> pieces;
+
+private:
+  void cut(Range local, const double *scalars);
+  void setPieces(const Launch &launch);
+
   ThreadPool &pool;
-  // Kept between launches, so that a step allocates only in its first run.
-  std::vector<Piece> pieces;
-  std::vector<double> partials;
+  std::vector<double> partials; // kept between launches, too
 };
 
 } // namespace zero_rt

@@ -138,18 +138,6 @@ typedef struct zero_rt_tensor {
   void *data; // may be null only when elements is 0
 } zero_rt_tensor;
 
-/// The device that holds the memory of a runtime and runs its kernels.
-typedef enum zero_rt_device {
-  ZERO_RT_DEVICE_HOST = 0,
-  /// A GPU of this machine, through the installed driver. Steps must be
-  /// compiled with --target=cuda. Calls queue their work, and the GPU does it
-  /// in the order of the calls. A stream is a CUstream (or cudaStream_t) of the
-  /// caller. Ranks that are threads share one GPU, or use several GPUs that can
-  /// access each other's memory. Ranks that are processes have one GPU each and
-  /// need NCCL.
-  ZERO_RT_DEVICE_CUDA = 1
-} zero_rt_device;
-
 typedef struct zero_rt_options {
   uint32_t struct_size;
   /// The number of threads that run a kernel on this rank, the caller's thread
@@ -180,9 +168,11 @@ typedef struct zero_rt_options {
   /// reads every gradient; on a GPU it waits for the GPU. All ranks must have
   /// the same value of this option.
   int32_t find_nonfinite;
-  int32_t device;  // zero_rt_device
-  int32_t ordinal; // the number of the GPU in the driver
-  /// Non-zero: on a GPU, apply launches its kernels and copies as CUDA graphs.
+  /// The number of the device for a caller of version 15. A later caller leaves
+  /// it 0, and sets |device|.
+  int32_t device_number;
+  int32_t ordinal; // which device of its kind, such as the GPU in the driver
+  /// Non-zero: on a GPU, apply launches its kernels and copies as graphs.
   /// Work of other ranks or of the CPU divides them into several graphs. The
   /// results have the same bits. Ranks may have different values of this
   /// option.
@@ -205,6 +195,12 @@ typedef struct zero_rt_options {
   /// end all operations in progress on |nccl|; otherwise GPUs wait for ever.
   /// Null: the runtime calls ncclCommAbort, which destroys |nccl|.
   void (*give_up_nccl)(void *nccl);
+  /// Since version 16. The name of the device that holds the memory of this
+  /// rank and runs its kernels. Null: "host", the CPU. For the others see
+  /// runtime/device/README.md; device.h registers more. A step must have code
+  /// for the device (zero-compile --target). Calls may queue their work, and
+  /// the device does it in the order of the calls.
+  const char *device;
 } zero_rt_options;
 
 /// The allocations, launches and traffic of this rank since its creation. The

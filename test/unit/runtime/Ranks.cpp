@@ -108,9 +108,12 @@ void zero_rt::test::runRanks(
   given.check_promises = options.checkPreconditions;
   given.find_nonfinite = options.findNonfinite;
   std::vector<zero_rt_runtime *> runtimes(size_t(ranks), nullptr);
-  for (int32_t r = 0; r < ranks; ++r)
+  for (int32_t r = 0; r < ranks; ++r) {
+    if (!options.devices.empty())
+      given.device = options.devices[size_t(r) % options.devices.size()];
     expectOk(
         zero_rt_create(groups[size_t(r)], r, &given, &runtimes[size_t(r)]));
+  }
   std::vector<std::thread> threads;
   for (int32_t r = 0; r < ranks; ++r)
     threads.emplace_back([&, r] { body(r, runtimes[size_t(r)]); });

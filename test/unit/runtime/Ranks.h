@@ -50,6 +50,8 @@ struct Options {
   bool poison = false;
   bool checkPreconditions = false;
   bool findNonfinite = false;
+  /// Those of zero_rt_options, which ranks take in turn; empty: the host.
+  std::vector<const char *> devices = {};
 };
 
 /// The ends of a group of |ranks|, by rank: all one, unless the environment

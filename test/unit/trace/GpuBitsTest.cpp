@@ -34,10 +34,10 @@ protected:
   /// What each rank has of each piece of state after some steps, and the
   /// results.
   using State = std::vector<std::vector<char>>;
-  State runRank(int rank, zero_rt_group *group, zero_rt_device device,
+  State runRank(int rank, zero_rt_group *group, const std::string &device,
                 bool graphs, int rounding);
   /// Rank 0 calls with |rounding|.
-  std::vector<State> run(zero_rt_device device, bool graphs = false,
+  std::vector<State> run(const std::string &device, bool graphs = false,
                          int rounding = FE_TONEAREST);
   void expectEqual(const std::vector<State> &a, const std::vector<State> &b);
   int getNumRanks() { return std::get<2>(GetParam()); }
@@ -47,7 +47,7 @@ protected:
 } // namespace
 
 GpuBits::State GpuBits::runRank(int r, zero_rt_group *group,
-                                zero_rt_device device, bool graphs,
+                                const std::string &device, bool graphs,
                                 int rounding) {
   std::mt19937 random(unsigned(r) + 1);
   std::normal_distribution<float> normal;
@@ -123,14 +123,14 @@ GpuBits::State GpuBits::runRank(int r, zero_rt_group *group,
   return state;
 }
 
-std::vector<GpuBits::State> GpuBits::run(zero_rt_device device, bool graphs,
+std::vector<GpuBits::State> GpuBits::run(const std::string &device, bool graphs,
                                          int rounding) {
   std::vector<State> states(getNumRanks());
   auto body = [&](int r, zero_rt_group *group) {
     states[r] = runRank(r, group, device, graphs, rounding);
   };
   fake::setGpus(getNumRanks(), 9, 0);
-  if (device == ZERO_RT_DEVICE_HOST || getRanks() < Ranks::Processes)
+  if (device == "host" || getRanks() < Ranks::Processes)
     runThreads(getNumRanks(), body);
   else
     runProcesses(getNumRanks(), body);
@@ -154,13 +154,13 @@ TEST_P(GpuBits, AreThoseOfTheProcessor) {
   options.bucketBytes = 4096;
   library.wire = getRanks() == Ranks::ProcessesInBF16 ? "bf16" : "";
   open(options);
-  std::vector<State> processor = run(ZERO_RT_DEVICE_HOST);
-  expectEqual(run(ZERO_RT_DEVICE_CUDA), processor);
+  std::vector<State> processor = run("host");
+  expectEqual(run("cuda"), processor);
   if (getNumRanks() <= 2)
-    expectEqual(run(ZERO_RT_DEVICE_CUDA, /*graphs=*/true), processor);
+    expectEqual(run("cuda", /*graphs=*/true), processor);
   // How a caller rounds is no matter.
   if (getNumRanks() == 2)
-    for (zero_rt_device device : {ZERO_RT_DEVICE_HOST, ZERO_RT_DEVICE_CUDA})
+    for (const char *device : {"host", "cuda"})
       expectEqual(run(device, /*graphs=*/false, FE_TOWARDZERO), processor);
 }
 

@@ -34,7 +34,7 @@ protected:
                        int32_t ordinal = 0) {
     zero_rt_options options = {};
     options.struct_size = sizeof(options);
-    options.device = ZERO_RT_DEVICE_CUDA;
+    options.device = "cuda";
     options.ordinal = ordinal;
     zero_rt_runtime *runtime = nullptr;
     EXPECT_EQ(zero_rt_create(group, 0, &options, &runtime), expected);
@@ -74,7 +74,7 @@ TEST_F(GpuFailure, ThreadsOnGpusThatAreNoPeers) {
   fake::setGpus(2, 9, 0);
   zero_rt_options options = {};
   options.struct_size = sizeof(options);
-  options.device = ZERO_RT_DEVICE_CUDA;
+  options.device = "cuda";
   zero_rt_runtime *first = nullptr, *second = nullptr;
   EXPECT_EQ(zero_rt_create(two, 0, &options, &first), ZERO_RT_OK);
   options.ordinal = 1;
@@ -102,11 +102,22 @@ TEST_F(GpuFailure, ACallOfTheDriverFails) {
 TEST_F(GpuFailure, AnUnknownDevice) {
   zero_rt_options options = {};
   options.struct_size = sizeof(options);
-  options.device = 2;
+  options.device = "tpu";
   zero_rt_runtime *runtime = nullptr;
   EXPECT_EQ(zero_rt_create(group, 0, &options, &runtime),
             ZERO_RT_INVALID_ARGUMENT);
-  expectMessage("options->device is 2, expected 0 (host) or 1 (cuda)");
+  expectMessage("options->device is 'tpu', expected 'host', 'cuda'");
+  // As callers of version 15 name it.
+  options.device = nullptr;
+  options.device_number = 2;
+  EXPECT_EQ(zero_rt_create(group, 0, &options, &runtime),
+            ZERO_RT_INVALID_ARGUMENT);
+  expectMessage("options->device is 2, expected 'host', 'cuda'");
+  options.device_number = 1;
+  options.struct_size = 56;
+  EXPECT_EQ(zero_rt_create(group, 0, &options, &runtime), ZERO_RT_OK)
+      << zero_rt_message();
+  EXPECT_EQ(zero_rt_destroy(runtime), ZERO_RT_OK);
 }
 
 TEST_F(GpuFailure, ALibraryWithoutCudaCode) {

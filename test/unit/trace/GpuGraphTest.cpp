@@ -30,10 +30,9 @@ protected:
   }
   static std::unique_ptr<GpuRank> makeRank(StepLibrary &library,
                                            zero_rt_group *group, int rank) {
-    auto made =
-        std::make_unique<GpuRank>(library, group, rank, ZERO_RT_DEVICE_CUDA,
-                                  /*timeoutMs=*/20000, /*gpu=*/0,
-                                  /*graphs=*/true);
+    auto made = std::make_unique<GpuRank>(library, group, rank, "cuda",
+                                          /*timeoutMs=*/20000, /*gpu=*/0,
+                                          /*graphs=*/true);
     made->check(made->create());
     return made;
   }
@@ -104,10 +103,9 @@ TEST_F(GpuGraph, WithOthersThereAreSeveral) {
 TEST_F(GpuGraph, OverNcclGraphsAreMadeOnce) {
   open("dp=2");
   runProcesses(2, [&](int r, zero_rt_group *process) {
-    auto rank =
-        std::make_unique<GpuRank>(library, process, r, ZERO_RT_DEVICE_CUDA,
-                                  /*timeoutMs=*/20000, /*gpu=*/r,
-                                  /*graphs=*/true);
+    auto rank = std::make_unique<GpuRank>(library, process, r, "cuda",
+                                          /*timeoutMs=*/20000, /*gpu=*/r,
+                                          /*graphs=*/true);
     rank->check(rank->create());
     for (int step = 0; step < 20; ++step) {
       if (step == 2 && r == 0)

@@ -86,11 +86,11 @@ void GpuTest::runProcesses(int ranks, const Body &body) {
     EXPECT_EQ(zero_rt_group_destroy(end), ZERO_RT_OK) << zero_rt_message();
 }
 
-static zero_rt_options makeOptions(zero_rt_device device, int64_t timeoutMs,
+static zero_rt_options makeOptions(const std::string &device, int64_t timeoutMs,
                                    int gpu, bool graphs) {
   zero_rt_options options = {};
   options.struct_size = sizeof(options);
-  options.device = device;
+  options.device = device.c_str();
   options.timeout_ms = timeoutMs;
   options.ordinal = gpu;
   options.graphs = graphs;
@@ -98,7 +98,8 @@ static zero_rt_options makeOptions(zero_rt_device device, int64_t timeoutMs,
 }
 
 GpuRank::GpuRank(StepLibrary &library, zero_rt_group *group, int rank,
-                 zero_rt_device device, int64_t timeoutMs, int gpu, bool graphs)
+                 const std::string &device, int64_t timeoutMs, int gpu,
+                 bool graphs)
     : GpuRank(library, group, rank,
               makeOptions(device, timeoutMs, gpu, graphs)) {}
 

@@ -44,8 +44,8 @@ extern const std::map<std::string, int64_t> kGpuElements;
 class GpuRank {
 public:
   GpuRank(StepLibrary &library, zero_rt_group *group, int rank,
-          zero_rt_device device = ZERO_RT_DEVICE_CUDA,
-          int64_t timeoutMs = 20000, int gpu = 0, bool graphs = false);
+          const std::string &device = "cuda", int64_t timeoutMs = 20000,
+          int gpu = 0, bool graphs = false);
   GpuRank(StepLibrary &library, zero_rt_group *group, int rank,
           const zero_rt_options &options);
   ~GpuRank();

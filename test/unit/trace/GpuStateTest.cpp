@@ -19,7 +19,7 @@ using namespace zero::test;
 namespace {
 
 /// (ZeRO stage, offload, device).
-using Layout = std::tuple<int, std::string, zero_rt_device>;
+using Layout = std::tuple<int, std::string, std::string>;
 
 struct Entry {
   std::string role;
@@ -127,7 +127,7 @@ TEST_P(GpuState, MastersAreRoundedAsTheUpdateDoes) {
   options.bucketBytes = 4096;
   open(options);
   std::vector<Entry> saved[kRanks];
-  zero_rt_device where = device;
+  std::string where = device;
   runThreads(kRanks, [&](int r, zero_rt_group *group) {
     GpuRank rank(library, group, r, where);
     rank.check(rank.create());
@@ -143,13 +143,11 @@ TEST_P(GpuState, MastersAreRoundedAsTheUpdateDoes) {
 
 static std::string nameOf(const testing::TestParamInfo<Layout> &info) {
   const auto &[stage, offload, device] = info.param;
-  return "stage" + std::to_string(stage) + "_offload_" + offload +
-         (device == ZERO_RT_DEVICE_HOST ? "_host" : "_cuda");
+  return "stage" + std::to_string(stage) + "_offload_" + offload + "_" + device;
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, GpuState,
                          testing::Combine(testing::Values(0, 1, 2),
                                           testing::Values("none", "optimizer"),
-                                          testing::Values(ZERO_RT_DEVICE_HOST,
-                                                          ZERO_RT_DEVICE_CUDA)),
+                                          testing::Values("host", "cuda")),
                          nameOf);

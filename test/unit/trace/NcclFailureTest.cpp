@@ -65,7 +65,7 @@ protected:
       const std::function<void()> &start = [] {}) {
     std::atomic<int> numMissing = int(statuses.size());
     runProcesses(int(statuses.size()), [&](int r, zero_rt_group *group) {
-      GpuRank rank(library, group, r, ZERO_RT_DEVICE_CUDA, timeoutMs);
+      GpuRank rank(library, group, r, "cuda", timeoutMs);
       ASSERT_EQ(rank.create(), ZERO_RT_OK) << zero_rt_message();
       if (r == 1)
         start();
@@ -103,7 +103,7 @@ TEST_F(NcclFailure, NcclIsTooOld) {
   runProcesses(2, [&](int r, zero_rt_group *group) {
     zero_rt_options options = {};
     options.struct_size = sizeof(options);
-    options.device = ZERO_RT_DEVICE_CUDA;
+    options.device = "cuda";
     zero_rt_runtime *runtime = nullptr;
     keep(r, zero_rt_create(group, r, &options, &runtime));
   });
@@ -125,7 +125,7 @@ protected:
   void create(int64_t timeoutMs = 20000) {
     openOn(2);
     runProcesses(2, [&](int r, zero_rt_group *group) {
-      GpuRank rank(library, group, r, ZERO_RT_DEVICE_CUDA, timeoutMs);
+      GpuRank rank(library, group, r, "cuda", timeoutMs);
       keep(r, rank.create());
       EXPECT_EQ(rank.step, nullptr);
     });
@@ -159,8 +159,7 @@ TEST_F(NcclConnectFailure, ItFailsInTheBackground) {
 TEST_F(NcclFailure, RanksWithAndWithoutAGpu) {
   openOn(2);
   runProcesses(2, [&](int r, zero_rt_group *group) {
-    GpuRank rank(library, group, r,
-                 r ? ZERO_RT_DEVICE_HOST : ZERO_RT_DEVICE_CUDA);
+    GpuRank rank(library, group, r, r ? "host" : "cuda");
     keep(r, rank.create());
   });
   for (int r = 0; r < 2; ++r)

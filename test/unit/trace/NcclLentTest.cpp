@@ -73,7 +73,7 @@ protected:
   static zero_rt_options makeOptions(int gpu, void *comm) {
     zero_rt_options options = {};
     options.struct_size = sizeof(options);
-    options.device = ZERO_RT_DEVICE_CUDA;
+    options.device = "cuda";
     options.ordinal = gpu;
     options.nccl = comm;
     options.give_up_nccl = [](void *given) {
