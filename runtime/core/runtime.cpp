@@ -52,6 +52,27 @@ static zero_rt_status makeDevice(const zero_rt_options &options,
   }
 }
 
+/// Checks that |kind| can use the communicator that the caller lends.
+static zero_rt_status checkLent(const zero_rt_options &options,
+                                const DeviceKind &kind, const Group &group) {
+  if (kind.communicator.empty())
+    return fail(ZERO_RT_INVALID_ARGUMENT,
+                "device '%s' takes no communicator; leave "
+                "options->communicator null",
+                kind.name.c_str());
+  if (options.communicator_name &&
+      kind.communicator != options.communicator_name)
+    return fail(ZERO_RT_INVALID_ARGUMENT,
+                "options->communicator_name is '%s', expected '%s' for device "
+                "'%s'",
+                options.communicator_name, kind.communicator.c_str(),
+                kind.name.c_str());
+  if (!group.usesInterconnect())
+    return fail(ZERO_RT_INVALID_ARGUMENT,
+                "options->communicator is for ranks that are processes");
+  return ZERO_RT_OK;
+}
+
 static zero_rt_status checkOptions(const zero_rt_options &options,
                                    const DeviceKind &kind, const Group &group) {
   if (options.threads < 0 || options.threads > maxThreads)
@@ -62,10 +83,7 @@ static zero_rt_status checkOptions(const zero_rt_options &options,
     return fail(ZERO_RT_INVALID_ARGUMENT,
                 "options->timeout_ms is %lld, expected at least 0",
                 (long long)options.timeout_ms);
-  if (options.nccl && !(kind.canBorrow && group.usesInterconnect()))
-    return fail(ZERO_RT_INVALID_ARGUMENT,
-                "options->nccl is for ranks that are processes with GPUs");
-  return ZERO_RT_OK;
+  return options.communicator ? checkLent(options, kind, group) : ZERO_RT_OK;
 }
 
 ZERO_RT_EXPORT zero_rt_status zero_rt_create(zero_rt_group *group, int32_t rank,

@@ -33,15 +33,15 @@ static zero_rt_status createCuda(const DeviceRequest &request,
   const zero_rt_options &options = request.options;
   return CudaDevice::create(
       options.ordinal, request.threads, options.graphs != 0,
-      {static_cast<NcclComm>(options.nccl), options.give_up_nccl}, &out);
+      {static_cast<NcclComm>(options.communicator), options.give_up}, &out);
 }
 
 static Registry &getRegistry() {
   // Never destroyed: a runtime may outlive the destructors of this library.
   static auto *registry = [] {
     auto *made = new Registry;
-    made->kinds = {{"host", 0, /*canBorrow=*/false, createHost},
-                   {"cuda", 1, /*canBorrow=*/true, createCuda}};
+    made->kinds = {{"host", 0, /*communicator=*/"", createHost},
+                   {"cuda", 1, /*communicator=*/"nccl", createCuda}};
     return made;
   }();
   return *registry;

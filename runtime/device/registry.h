@@ -26,8 +26,8 @@ struct DeviceKind {
   std::string name;
   /// The number by which callers of ABI version 15 name it; -1: they cannot.
   int32_t number;
-  /// Whether a caller may lend a communicator for devices of this kind.
-  bool canBorrow;
+  /// The kind of communicator that a caller may lend; empty: none.
+  std::string communicator;
   /// Throws what std::thread throws.
   std::function<zero_rt_status(const DeviceRequest &,
                                std::unique_ptr<Device> &)>

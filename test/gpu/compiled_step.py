@@ -17,8 +17,8 @@ class Options(ctypes.Structure):
                 ("timeout_ms", c_int64), ("poison", c_int32),
                 ("check_promises", c_int32), ("find_nonfinite", c_int32),
                 ("device_number", c_int32), ("ordinal", c_int32), ("graphs", c_int32),
-                ("nccl", c_void_p), ("give_up_nccl", c_void_p),
-                ("device", c_char_p)]
+                ("communicator", c_void_p), ("give_up", c_void_p),
+                ("device", c_char_p), ("communicator_name", c_char_p)]
 
 
 class Tensor(ctypes.Structure):

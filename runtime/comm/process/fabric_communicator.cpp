@@ -113,11 +113,12 @@ zero_rt_status FabricCommunicator::connect(uint64_t step, bool &isAgreed) {
   for (size_t m = 1; m < offers.size(); ++m)
     if (offers[m].lends != offers[0].lends) {
       isAgreed = true;
-      return fail(ZERO_RT_MISMATCH,
-                  "rank %d %s a communicator in options->nccl, and rank %d "
-                  "%s; all ranks do, or none",
-                  members[m], offers[m].lends ? "lends" : "does not lend",
-                  members[0], offers[0].lends ? "does" : "does not");
+      return fail(
+          ZERO_RT_MISMATCH,
+          "rank %d %s a communicator in options->communicator, and rank %d "
+          "%s; all ranks do, or none",
+          members[m], offers[m].lends ? "lends" : "does not lend", members[0],
+          offers[0].lends ? "does" : "does not");
     }
 
   // All of these ranks compute the same number, and no other process group has

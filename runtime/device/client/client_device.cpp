@@ -129,6 +129,6 @@ zero_rt_device_register(const zero_rt_device_functions *functions) {
                                   request.threads, out);
     };
     return registerDevice(
-        {kept->name, /*number=*/-1, /*canBorrow=*/false, create});
+        {kept->name, /*number=*/-1, /*communicator=*/"", create});
   });
 }

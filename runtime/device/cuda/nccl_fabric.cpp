@@ -258,10 +258,11 @@ zero_rt_status NcclInterconnect::checkLent(int32_t rank, int32_t ranks) {
     if (NcclResult result = function(lent.comm, out))
       return failWith(nccl, nullptr, result, call);
   if (count != ranks || number != rank || gpu != device.getOrdinal())
-    return fail(ZERO_RT_INVALID_ARGUMENT,
-                "options->nccl is rank %d of %d on GPU %d, expected rank %d of "
-                "%d on GPU %d",
-                number, count, gpu, rank, ranks, device.getOrdinal());
+    return fail(
+        ZERO_RT_INVALID_ARGUMENT,
+        "options->communicator is rank %d of %d on GPU %d, expected rank %d of "
+        "%d on GPU %d",
+        number, count, gpu, rank, ranks, device.getOrdinal());
   return ZERO_RT_OK;
 }
 

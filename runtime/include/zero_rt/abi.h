@@ -177,30 +177,34 @@ typedef struct zero_rt_options {
   /// results have the same bits. Ranks may have different values of this
   /// option.
   int32_t graphs;
-  /// Null, or an ncclComm_t that the caller lends until zero_rt_destroy. The
+  /// Null, or a communicator that the caller lends until zero_rt_destroy. The
   /// collectives of all ranks then use it instead of a communicator of the
   /// runtime:
   ///
   /// - The communicator is ready.
   /// - It has the ranks of the process group, which are processes, with the
-  ///   same numbers and GPUs.
+  ///   same numbers and devices.
   /// - All ranks lend a communicator, or none does.
   /// - All ranks make the calls of steps and the caller's own operations on the
   ///   communicator in one order.
   ///
   /// If the communicator is blocking, calls of steps may block.
-  void *nccl;
-  /// The runtime calls this function at most once, on any thread, if |nccl|
-  /// must be given up because a rank failed or did not come. The function must
-  /// end all operations in progress on |nccl|; otherwise GPUs wait for ever.
-  /// Null: the runtime calls ncclCommAbort, which destroys |nccl|.
-  void (*give_up_nccl)(void *nccl);
+  void *communicator;
+  /// The runtime calls this function at most once, on any thread, if the
+  /// communicator must be given up because a rank failed or did not come. The
+  /// function must end all operations in progress on |communicator|; otherwise
+  /// devices wait for ever. Null: the runtime ends the communicator, which
+  /// destroys it.
+  void (*give_up)(void *communicator);
   /// Since version 16. The name of the device that holds the memory of this
   /// rank and runs its kernels. Null: "host", the CPU. For the others see
   /// runtime/device/README.md; device.h registers more. A step must have code
   /// for the device (zero-compile --target). Calls may queue their work, and
   /// the device does it in the order of the calls.
   const char *device;
+  /// Since version 16. The kind of |communicator|, a name that the device
+  /// knows. Null: the only kind that the device knows.
+  const char *communicator_name;
 } zero_rt_options;
 
 /// The allocations, launches and traffic of this rank since its creation. The

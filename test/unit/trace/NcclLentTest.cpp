@@ -75,8 +75,9 @@ protected:
     options.struct_size = sizeof(options);
     options.device = "cuda";
     options.ordinal = gpu;
-    options.nccl = comm;
-    options.give_up_nccl = [](void *given) {
+    options.communicator = comm;
+    options.communicator_name = gpu ? "nccl" : nullptr; // the same
+    options.give_up = [](void *given) {
       {
         std::lock_guard<std::mutex> lock(mutex);
         givenUp.push_back(given);
@@ -163,11 +164,12 @@ TEST_F(NcclLent, IsUsedAndLeftToItsOwner) {
 TEST_F(NcclLent, IsThatOfTheRank) {
   openOn("dp=2");
   fake::setGpus(3, 9, 0);
-  expectNoRuntime(3, 1, 1,
-                  "options->nccl is rank 1 of 3 on GPU 1, expected rank 1 of 2 "
-                  "on GPU 1");
-  expectNoRuntime(2, 0, 1, "options->nccl is rank 0 of 2 on GPU 1");
-  expectNoRuntime(2, 1, 0, "options->nccl is rank 1 of 2 on GPU 0");
+  expectNoRuntime(
+      3, 1, 1,
+      "options->communicator is rank 1 of 3 on GPU 1, expected rank 1 of 2 "
+      "on GPU 1");
+  expectNoRuntime(2, 0, 1, "options->communicator is rank 0 of 2 on GPU 1");
+  expectNoRuntime(2, 1, 0, "options->communicator is rank 1 of 2 on GPU 0");
 }
 
 TEST_F(NcclLent, IsForProcessesWithGpus) {
@@ -177,7 +179,18 @@ TEST_F(NcclLent, IsForProcessesWithGpus) {
     EXPECT_EQ(zero_rt_create(threads, r, &options, &runtime),
               ZERO_RT_INVALID_ARGUMENT);
     EXPECT_STREQ(zero_rt_message(),
-                 "options->nccl is for ranks that are processes with GPUs");
+                 "options->communicator is for ranks that are processes");
+    options.communicator_name = "mpi";
+    EXPECT_EQ(zero_rt_create(threads, r, &options, &runtime),
+              ZERO_RT_INVALID_ARGUMENT);
+    EXPECT_STREQ(zero_rt_message(),
+                 "options->communicator_name is 'mpi', expected 'nccl' for "
+                 "device 'cuda'");
+    options.device = "host";
+    EXPECT_EQ(zero_rt_create(threads, r, &options, &runtime),
+              ZERO_RT_INVALID_ARGUMENT);
+    EXPECT_STREQ(zero_rt_message(), "device 'host' takes no communicator; "
+                                    "leave options->communicator null");
   });
 }
 
@@ -188,9 +201,10 @@ TEST_F(NcclLent, AllRanksLendOrNone) {
     {
       GpuRank rank(library, process, r, makeOptions(r, comm));
       EXPECT_EQ(rank.create(), ZERO_RT_MISMATCH);
-      EXPECT_STREQ(zero_rt_message(),
-                   "rank 1 lends a communicator in options->nccl, and rank 0 "
-                   "does not; all ranks do, or none");
+      EXPECT_STREQ(
+          zero_rt_message(),
+          "rank 1 lends a communicator in options->communicator, and rank 0 "
+          "does not; all ranks do, or none");
     }
     if (comm)
       ncclCommAbort(comm);
