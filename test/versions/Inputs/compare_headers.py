@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""compare_headers.py CLANG OLD NEW: what a program compiled with the headers in OLD
+"""compare_headers.py CLANG... OLD NEW: what a program compiled with the headers in OLD
 relies on and the headers in NEW have otherwise, a line each.
 
 Structs that begin with struct_size may have more fields at their end. All other structs,
@@ -21,7 +21,7 @@ def compile(clang, include, options):
     names = sorted(path.name for path in (include / "zero_rt").glob("*.h"))
     # mpi.h has one function, and needs another header.
     text = "".join(f'#include "zero_rt/{name}"\n' for name in names if name != "mpi.h")
-    command = [clang, "-xc", "-std=c11", "-I", str(include)]
+    command = [*clang, "-xc", "-std=c11", "-I", str(include)]
     run = subprocess.run([*command, *options, "-"], input=text, stdout=subprocess.PIPE, text=True)
     if run.returncode:
         sys.exit(f"{include}: the headers do not compile")
@@ -57,8 +57,8 @@ def declarations(clang, include):
 
 
 def main():
-    clang = sys.argv[1]
-    old, new = (pathlib.Path(folder) for folder in sys.argv[2:])
+    *clang, old, new = sys.argv[1:]
+    old, new = pathlib.Path(old), pathlib.Path(new)
     count = 0
     now = structs(clang, new)
     for name, (fields, size) in structs(clang, old).items():
