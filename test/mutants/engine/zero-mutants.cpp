@@ -106,6 +106,8 @@ constexpr Explanation kExplained[] = {
      "whether the step is applied depends on the result of 'arith.mulf'",
      "on one rank, the square of a count of missing gradients is compared with "
      "itself; it may be rounded where a count of backward passes is not"},
+    {"zrt.load_slot slots", "whether the step is applied depends on input",
+     "a square of it that is compared with itself: no script has a nan there"},
     {"rounded to bf16", "gradients that are finite overflow there",
      "no script has gradients between the largest of bf16 and that of f32"},
     {"math.copysign: rounded", "", "a sign is exact in any type"},
