@@ -12,25 +12,25 @@ using namespace mlir;
 using namespace zero;
 using namespace zero::prove;
 
-/// The truth of |condition|, if it follows from |outcome| and is the same for
-/// all |outcomes|.
+/// The truth of |condition|, if it compares |outcome| with a constant and is
+/// the same for all |outcomes|.
 static std::optional<bool> getTruth(Expr condition, Expr outcome,
                                     ArrayRef<double> outcomes) {
-  BaseRef decided = outcome->asBase();
-  bool depends = false;
-  visitBases(
-      condition, [&](BaseRef base) { depends |= base == decided; },
-      [&](BaseRef base) { return base != decided; });
-  if (!depends)
+  BaseRef base = condition->asBase();
+  if (!base || base->kind != BaseKind::operation ||
+      !StringRef(base->name).starts_with("cmpf ") ||
+      !llvm::is_contained(base->operands, outcome))
     return std::nullopt;
   std::optional<bool> truth;
   for (double each : outcomes) {
-    Range now =
-        evaluateRange(condition, [&](BaseRef base) -> std::optional<Range> {
-          if (base == decided)
-            return Range::ofNumber(each);
-          return std::nullopt;
-        });
+    auto get = [&](Expr operand) {
+      auto number = operand->asRational();
+      return operand == outcome ? Range::ofNumber(each)
+             : number           ? Range::ofNumber(number->asDouble())
+                                : Range::ofAll();
+    };
+    Range now = compareRanges(base->name, get(base->operands[0]),
+                              get(base->operands[1]));
     if (!now.isOne() || (truth && *truth != (now.least != 0)))
       return std::nullopt;
     truth = now.least != 0;
@@ -59,36 +59,25 @@ bool prove::isDecided(Expr condition, Expr outcome) {
   });
 }
 
-/// The side of |base| that a selection by |outcome| takes; null if it is none.
-static Expr select(BaseRef base, Expr outcome, ArrayRef<double> outcomes) {
-  if (base->kind != BaseKind::operation || base->name != "select")
-    return nullptr;
-  auto truth = getTruth(base->operands[0], outcome, outcomes);
-  return truth ? base->operands[*truth ? 1 : 2] : nullptr;
-}
-
-/// The symbol of a positive number of tokens, if |base| counts them.
-static Expr replaceTokens(Algebra &algebra, BaseRef base) {
-  return base->kind == BaseKind::tokens && base->own == 0
-             ? algebra.symbol(kTokens)
-             : nullptr;
-}
-
 void prove::decide(Algebra &algebra, Memory &memory, Expr outcome,
                    Decision decision, bool hasTokens) {
   bool isApplied = decision == Decision::applied;
   SmallVector<double> outcomes = getOutcomes(decision);
-  Substitution decide(
-      algebra, [&](BaseRef base) { return select(base, outcome, outcomes); });
-  // Skipping must not take arithmetic: nothing times nan is nothing. This comes
-  // last, since the outcome has gradients and tokens itself.
+  // Skipping must not take arithmetic: nothing times nan is nothing.
   Expr unknown = algebra.undefined("a gradient that may not be finite");
-  Substitution replace(algebra, [&](BaseRef base) -> Expr {
+  Substitution decide(algebra, [&](BaseRef base) -> Expr {
     if (!isApplied && base->kind == BaseKind::gradient)
       return unknown;
-    return isApplied && hasTokens ? replaceTokens(algebra, base) : nullptr;
+    if (isApplied && hasTokens && base->kind == BaseKind::tokens &&
+        base->own == 0)
+      return algebra.symbol(kTokens);
+    if (base->kind != BaseKind::operation || base->name != "select")
+      return nullptr;
+    if (auto truth = getTruth(base->operands[0], outcome, outcomes))
+      return base->operands[*truth ? 1 : 2];
+    return nullptr;
   });
-  memory.map([&](Expr a) { return replace.apply(decide.apply(a)); });
+  memory.map([&](Expr a) { return decide.apply(a); });
   if (isApplied)
     return;
   for (auto &[name, contents] : memory.buffers)
@@ -130,17 +119,6 @@ static void readIntervals(ParameterSemantics &parameter,
   parameter.intervals = std::move(result);
 }
 
-static SmallVector<std::pair<std::string, Number>>
-getResults(zrt::ProgramOp program, const Memory &memory) {
-  SmallVector<std::pair<std::string, Number>> results;
-  for (auto [name, slots] :
-       llvm::zip_equal(program.getResultNames().getAsRange<StringAttr>(),
-                       program.getResults().getAsRange<FlatSymbolRefAttr>()))
-    results.push_back(
-        {name.getValue().str(), memory.slots.lookup({slots.getAttr(), 0})});
-  return results;
-}
-
 void prove::readApplied(Proof &proof, zrt::ProgramOp program,
                         const Buckets &buckets, Memory &memory,
                         StepSemantics &semantics) {
@@ -180,27 +158,11 @@ void prove::readApplied(Proof &proof, zrt::ProgramOp program,
         {op.getRole().str(),
          memory.slots[{op.getSlotsAttr().getAttr(), op.getIndex()}]});
   }
-  semantics.results = getResults(program, memory);
-}
-
-void prove::readResultsIfNotApplied(Algebra &algebra, zrt::ProgramOp program,
-                                    const Memory &memory, Expr outcome,
-                                    StepSemantics &semantics) {
-  auto read = [&](Decision decision, bool hasTokens) {
-    SmallVector<double> outcomes = getOutcomes(decision);
-    Substitution decide(
-        algebra, [&](BaseRef base) { return select(base, outcome, outcomes); });
-    Substitution replace(algebra, [&](BaseRef base) {
-      return hasTokens ? replaceTokens(algebra, base) : nullptr;
-    });
-    auto results = getResults(program, memory);
-    for (auto &[name, number] : results)
-      number.expr = replace.apply(decide.apply(number.expr));
-    return results;
-  };
-  // A step without tokens is never skipped.
-  semantics.skippedResults = read(Decision::skipped, semantics.dividesByTokens);
-  semantics.refusedResults = read(Decision::refused, /*hasTokens=*/false);
+  for (auto [name, slots] :
+       llvm::zip_equal(program.getResultNames().getAsRange<StringAttr>(),
+                       program.getResults().getAsRange<FlatSymbolRefAttr>()))
+    semantics.results.push_back(
+        {name.getValue().str(), memory.slots[{slots.getAttr(), 0}]});
 }
 
 void prove::readSkipped(zrt::ProgramOp program, Memory &memory,

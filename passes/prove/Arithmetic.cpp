@@ -26,40 +26,11 @@ static bool isBefore(const Monomial &a, const Monomial &b) {
       });
 }
 
-/// Whether |monomial| may be infinite: it has a gradient, or divides by a
-/// number that may be 0.
-static bool mayBeInfinite(const Monomial &monomial) {
-  return llvm::any_of(monomial, [](auto factor) {
-    auto [base, exponent] = factor;
-    bool isNan = base->kind == BaseKind::operation &&
-                 (base->name == "divf" || base->name == "subf");
-    return (exponent < 0 && !isNeverZero(base)) || (base->mayBeNan && !isNan);
-  });
-}
-
-/// Whether |a| and |b| times |monomial| may be nan where their sum times it is
-/// infinite: infinities of two signs, or 0 times infinity.
-static bool losesNan(Rational a, Rational b, const Monomial &monomial) {
-  bool haveOneSign = a.numerator != 0 && b.numerator != 0 &&
-                     (a.numerator < 0) == (b.numerator < 0);
-  // A sum of 0 stays 0 times the monomial.
-  bool isZero = a == Rational{-b.numerator, b.denominator};
-  return !haveOneSign && !isZero && mayBeInfinite(monomial);
-}
-
-Expr Algebra::minusItself(Expr a) {
-  bool isInfinite = a->terms.size() == 1 &&
-                    a->terms[0].coefficient.numerator != 0 &&
-                    mayBeInfinite(a->terms[0].monomial);
-  return isInfinite ? operation("subf", {a, a}) : multiply(integer(0), a);
-}
-
 Expr Algebra::add(Expr a, Expr b) {
   if (a->isZero())
     return b;
   if (b->isZero())
     return a;
-  llvm::SmallVector<Monomial, 1> lost;
   std::vector<Term> sum;
   sum.reserve(a->terms.size() + b->terms.size());
   auto x = a->terms.begin(), y = b->terms.begin();
@@ -73,8 +44,6 @@ Expr Algebra::add(Expr a, Expr b) {
       auto coefficient = prove::add(x->coefficient, y->coefficient);
       if (!coefficient)
         return symmetric("addf", a, b);
-      if (losesNan(x->coefficient, y->coefficient, x->monomial))
-        lost.push_back(x->monomial);
       Term term{*coefficient, x->monomial};
       if (!term.vanishes())
         sum.push_back(std::move(term));
@@ -82,13 +51,7 @@ Expr Algebra::add(Expr a, Expr b) {
       ++y;
     }
   }
-  return addNan(intern(std::move(sum)), lost);
-}
-
-Expr Algebra::addNan(Expr a, llvm::ArrayRef<Monomial> lost) {
-  for (const Monomial &monomial : lost)
-    a = add(a, minusItself(product({1, 1}, monomial)));
-  return a;
+  return intern(std::move(sum));
 }
 
 /// The finite value of |a| in f64, if constants alone are in it.
@@ -107,10 +70,6 @@ static std::optional<double> asConstant(Expr a) {
 }
 
 Expr Algebra::symmetric(llvm::StringRef name, Expr a, Expr b) {
-  if (a == b &&
-      llvm::is_contained(
-          {"minimumf", "minnumf", "maximumf", "maxnumf", "andi", "ori"}, name))
-    return a;
   if (name == "minimumf" || name == "maximumf") {
     std::optional<double> x = asConstant(a), y = asConstant(b);
     // Far enough apart for any rounding of the two values.
@@ -246,7 +205,6 @@ Expr Algebra::merge(std::vector<Term> terms) {
     return isBefore(x.monomial, y.monomial);
   });
   std::vector<Term> merged;
-  llvm::SmallVector<Monomial, 1> lost;
   for (Term &term : terms) {
     if (merged.empty() || merged.back().monomial != term.monomial) {
       merged.push_back(std::move(term));
@@ -255,12 +213,10 @@ Expr Algebra::merge(std::vector<Term> terms) {
     auto sum = prove::add(merged.back().coefficient, term.coefficient);
     if (!sum)
       return nullptr;
-    if (losesNan(merged.back().coefficient, term.coefficient, term.monomial))
-      lost.push_back(term.monomial);
     merged.back().coefficient = *sum;
   }
   llvm::erase_if(merged, [](const Term &term) { return term.vanishes(); });
-  return addNan(intern(std::move(merged)), lost);
+  return intern(std::move(merged));
 }
 
 Expr Algebra::sum(llvm::ArrayRef<Expr> addends) {
@@ -290,7 +246,11 @@ Expr Algebra::power(Expr a, int64_t exponent) {
 }
 
 Expr Algebra::divide(Expr a, Expr b) {
-  if (b->terms.size() != 1 || b->terms[0].coefficient.numerator == 0)
+  // A token count may be 0. Divided by itself it is 1 only in an applied step.
+  if (b->terms.size() != 1 || b->terms[0].coefficient.numerator == 0 ||
+      llvm::any_of(b->terms[0].monomial, [](auto factor) {
+        return factor.first->kind == BaseKind::tokens;
+      }))
     return multiply(a, operation("inverse", {b}));
   const Term &term = b->terms[0];
   Monomial inverse = term.monomial;

@@ -396,14 +396,6 @@ void StepReader::finish(ReturnOp op) {
   for (auto [name, value] :
        llvm::zip_equal(op.getNames().getAsRange<StringAttr>(), op.getValues()))
     semantics.results.push_back({name.getValue().str(), scalar(value)});
-  // A skipped step has tokens, and a refused one any number of them.
-  semantics.skippedResults = semantics.refusedResults = semantics.results;
-  for (auto &[name, number] : semantics.refusedResults)
-    number.expr = algebra.substitute(number.expr, [&](BaseRef base) -> Expr {
-      bool isTokens = base->kind == BaseKind::symbol && base->own == 0 &&
-                      base->name == kTokens;
-      return isTokens ? getInput(algebra, 0, {0, true}) : nullptr;
-    });
   if (isLogical) {
     if (FlatSymbolRefAttr scale = step.getLossScaleAttr())
       advance(scale);

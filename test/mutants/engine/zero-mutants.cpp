@@ -102,12 +102,6 @@ constexpr Explanation kExplained[] = {
      "a norm is finite where its sum is; the proof knows the sums alone"},
     {"zrt.load_slot slots", "whether the step is applied depends on loss_scale",
      "as above: a norm that is divided by it"},
-    {"zrt.load_slot index",
-     "whether the step is applied depends on the result of 'arith.mulf'",
-     "on one rank, the square of a count of missing gradients is compared with "
-     "itself; it may be rounded where a count of backward passes is not"},
-    {"zrt.load_slot slots", "whether the step is applied depends on input",
-     "a square of it that is compared with itself: no script has a nan there"},
     {"rounded to bf16", "gradients that are finite overflow there",
      "no script has gradients between the largest of bf16 and that of f32"},
     {"math.copysign: rounded", "", "a sign is exact in any type"},
@@ -160,7 +154,6 @@ constexpr Explanation kExplained[] = {
     {"zrt.load_slot slots", "old '", "as above"},
     {"over itself", "", "what is 0 in no run may be 0 to the proof"},
     {"times and over an argument", "", "as above"},
-    {"plus 0 times itself", "", "as above: a root of a sum of squares"},
     {"zrt.launch sum", " that some pipeline stages only write",
      "stages that share a slot add up like stages with slots of their own"},
 };
@@ -377,7 +370,6 @@ int main(int argc, char **argv) {
     addOpMutations(*lowered, mutations);
     addNumberMutations(*lowered, mutations);
     addRoundingMutations(*lowered, mutations);
-    addOutcomeMutations(*lowered, mutations);
     addAttributeMutations(*lowered, mutations);
   }
   std::vector<unsigned> drawn;
