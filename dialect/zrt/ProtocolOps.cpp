@@ -92,6 +92,16 @@ LogicalResult SequenceOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return success();
 }
 
+/// Whether the state of |transition| lists |event|.
+static bool hasEvent(TransitionOp transition, Event event) {
+  return llvm::any_of(
+      transition->getParentOfType<ProgramOp>().getOps<TransitionOp>(),
+      [&](TransitionOp other) {
+        return other.getEvent() == event &&
+               other.getState() == transition.getState();
+      });
+}
+
 /// transition_c5
 static LogicalResult verifyMeasured(TransitionOp measure) {
   if (measure.getEvent() != Event::measure)
@@ -147,14 +157,12 @@ LogicalResult TransitionOp::verifySymbolUses(SymbolTableCollection &symbols) {
   }
   if (begins() && getSequenceAttr())
     return emitOpError() << "begins a backward pass, and has a sequence";
+  // transition_c6
+  if (getSequenceAttr() && !hasEvent(*this, Event::arrive))
+    return emitOpError() << "has a sequence, and no gradient arrives in state '"
+                         << getState() << "'";
   // transition_c4
-  if (getEvent() == Event::begin_last &&
-      llvm::none_of(
-          (*this)->getParentOfType<ProgramOp>().getOps<TransitionOp>(),
-          [&](TransitionOp other) {
-            return other.getEvent() == Event::begin &&
-                   other.getState() == getState();
-          }))
+  if (getEvent() == Event::begin_last && !hasEvent(*this, Event::begin))
     return emitOpError() << "state '" << getState()
                          << "' has no transition on begin, which callers "
                             "without a hint need";

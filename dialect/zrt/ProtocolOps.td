@@ -70,7 +70,9 @@ def Zrt_TransitionOp : Zrt_UserOp<"transition"> {
       sequence, or none; `begin` and `begin_last` have none;
     - `transition_c4`: a state that lists `begin_last` lists `begin`;
     - `transition_c5`: a state to which `measure` leads lists `apply` and `discard`, and no other
-      event.
+      event;
+    - `transition_c6`: a state with a sequence lists `arrive`. Reason: without an open backward
+      pass the runtime would close buckets a second time.
 
     Example:
 

@@ -308,9 +308,9 @@ bool CompiledEngine::readMeasured(Rank &rank) {
   zero_rt_results results = {};
   results.struct_size = sizeof(results);
   // A refused step is an error with an outcome.
-  if (zero_rt_step_results(rank.step, &results) != ZERO_RT_OK &&
-      results.verdict == ZERO_RT_APPLIED)
-    return check(rank, zero_rt_step_results(rank.step, &results));
+  zero_rt_status status = zero_rt_step_results(rank.step, &results);
+  if (results.verdict == ZERO_RT_APPLIED && !check(rank, status))
+    return false;
   rank.measured.assign(results.values, results.values + results.num_values);
   rank.measured.push_back(results.verdict);
   return true;

@@ -197,6 +197,18 @@ zrt.program @p on @m inputs [] results [] [] {
 
 // -----
 
+// transition_c6
+zero.mesh @m <["dp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.sequence @s [] run [] window 2
+  zrt.transition idle on begin to open run []
+  zrt.transition open on accumulate to between run []
+  // expected-error@+1 {{has a sequence, and no gradient arrives in state 'between'}}
+  zrt.transition between on apply to idle run [] sequence @s
+}
+
+// -----
+
 // transition_c5
 zero.mesh @m <["dp" = 2]>
 zrt.program @p on @m inputs [] results [] [] {

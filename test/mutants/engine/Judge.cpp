@@ -193,19 +193,16 @@ static Scripts getScripts(const Subject &subject) {
     add({backwards}, false, false);
   }
   // A step that is measured is the same step, or none.
+  // Ranks meet at the same collectives if only the first of them measures.
   for (int backwards : {1, 2})
     for (bool closesLast : {false, true})
-      for (bool isDiscarded : {true, false})
-        for (unsigned hinted : {0u, 1u << (backwards - 1)}) {
-          add({backwards}, closesLast, isDiscarded);
+      for (unsigned hinted : {0u, 1u << (backwards - 1)})
+        for (int way : {0, 1, 2}) {
+          add({backwards}, closesLast, /*isDiscarded=*/way == 0);
           scripts.back().hinted = hinted;
           scripts.back().measures = true;
+          scripts.back().measuresOnFirst = way == 1;
         }
-  // Ranks meet at the same collectives if some of them measure.
-  for (int backwards : {1, 2}) {
-    add({backwards}, false, false);
-    scripts.back().measures = scripts.back().measuresOnFirst = true;
-  }
   for (int i = 0; i < int(subject.parameters.size()); ++i)
     for (bool isMissing : {true, false})
       for (bool isDiscarded : {true, false}) {
