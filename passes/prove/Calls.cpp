@@ -150,13 +150,20 @@ Pieces Calls::sumOverOwners(const Contents &contents, Precision sumType,
   return sums;
 }
 
+/// Records that |number| goes to the ranks over |set|. Ranks meet over |meets|
+/// in each backward pass.
+void Calls::send(Expr number, AxisSet set, AxisSet meets) {
+  if (set & ~meets)
+    sent.push_back(number);
+  if (inApply && set)
+    sentInApply.push_back(number);
+}
+
 void Calls::send(const Contents &contents, AxisSet set) {
   zrt::BufferOp buffer = contents.op;
   AxisSet meets = semantics.getMeetings(buffer.getValueType().getPresent());
-  if ((set & ~meets) == 0)
-    return;
   for (const Piece &piece : contents.own)
-    sent.push_back(piece.element.expr);
+    send(piece.element.expr, set, meets);
 }
 
 Precision Calls::getPrecision(FlatSymbolRefAttr buffer) {
@@ -383,8 +390,7 @@ template <> void Calls::runOp(zrt::AllReduceScalarsOp op) {
   AxisSet set = semantics.axes.getSet(op.getAxes());
   for (int64_t i = 0; i < size; ++i) {
     Number &slot = writeSlot(op, op.getSlotsAttr(), i);
-    if (set & ~semantics.meetsOver)
-      sent.push_back(slot.expr);
+    send(slot.expr, set, semantics.meetsOver);
     slot.expr = sumOverRanks(algebra, slot.expr, semantics.axes, set);
   }
 }

@@ -40,6 +40,8 @@ public:
   /// The numbers that this rank sent to ranks that may have made another number
   /// of backward passes.
   std::vector<Expr> sent;
+  /// All numbers that this rank sent in apply.
+  std::vector<Expr> sentInApply;
   /// The committed outcome and its call, which is null if there is none.
   Number outcome;
   mlir::Operation *committed = nullptr;
@@ -53,6 +55,7 @@ public:
 private:
   /// Runs |op|. There is one function for each call.
   template <typename OpT> void runOp(OpT op) = delete;
+  void send(Expr number, AxisSet set, AxisSet meets);
   void send(const Contents &contents, AxisSet set);
   /// The sums of |contents| over |set|, in a buffer of |sumType|.
   Pieces sumOverOwners(const Contents &contents, Precision sumType,

@@ -235,6 +235,7 @@ void ProgramReader::closeAll(const Node &node, Memory &memory) {
   calls->conditions.clear();
   calls->inApply = true;
   calls->sent.clear();
+  calls->sentInApply.clear();
   for (Expr sent : node.sent) {
     if (node.isOpen)
       sent = closeBackward(algebra, sent, !node.hasEarlier);
@@ -349,7 +350,7 @@ void ProgramReader::checkEnd(ArrayRef<zrt::TransitionOp> path, EndOfStep end,
     if (proof.report.getNumErrors() > errors)
       mlir::emitRemark(transition.getLoc())
           << "apply " << describe(path) << " does something else than "
-          << describe(appliedBy);
+          << describe(firstApply->path);
     // What is checked of one is checked of all.
     if (!proof.report.hasErrors())
       joinRoundings(*applied, semantics);
@@ -377,6 +378,7 @@ std::optional<StepSemantics> ProgramReader::run() {
       receive(node);
     idle->checkReadable(program, node.state, node.memory);
     llvm::append_range(node.sent, calls->sent);
+    firstFromState.reset();
     for (zrt::TransitionOp transition : transitions)
       if (transition.getStateAttr() == node.state && !proof.report.hasErrors())
         explore(node, transition);

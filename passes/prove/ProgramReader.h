@@ -62,6 +62,13 @@ struct EndOfStep {
   bool isSame(const EndOfStep &other) const;
 };
 
+/// What ranks meet at on a path to apply, and what they send each other there.
+struct Meetings {
+  llvm::SmallVector<zrt::TransitionOp, 2> path;
+  Collectives collectives;
+  std::vector<Expr> sent;
+};
+
 /// When the apply of |path| happens: "in state 'first'".
 std::string describe(llvm::ArrayRef<zrt::TransitionOp> path);
 
@@ -105,7 +112,10 @@ private:
                           llvm::ArrayRef<zrt::TransitionOp> path);
   void checkHints();
   bool returns(zrt::TransitionOp transition);
+  void compareMeetings(Meetings mine, std::optional<Meetings> &first,
+                       llvm::StringRef who);
   Collectives getCollectives(zrt::TransitionOp transition);
+  Collectives getCollectives(llvm::ArrayRef<zrt::TransitionOp> path);
   Collectives getMet(const Node &node, llvm::ArrayRef<zrt::TransitionOp> path);
   AxisSet getAxes(const Collective &collective);
   void findMeetings();
@@ -140,10 +150,12 @@ private:
   std::optional<StepSemantics> applied;
   /// The ends that were found to be right. Most paths lead to few of them.
   std::vector<EndOfStep> ends;
-  llvm::SmallVector<zrt::TransitionOp, 2> appliedBy; // the first path
   mlir::SymbolTableCollection places;
-  Collectives applyCollectives;
-  std::vector<Expr> appliedSent; // through them
+  /// Of the first path, without the collectives that are part of each backward
+  /// pass.
+  std::optional<Meetings> firstApply;
+  /// Of the first path from the state that is explored.
+  std::optional<Meetings> firstFromState;
 };
 
 } // namespace zero::prove

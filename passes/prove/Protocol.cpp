@@ -115,7 +115,9 @@ void ProgramReader::checkHints() {
     // Stage by stage: each has its own first one.
     bool isFoundOut = llvm::all_of(all, [&](const Collective &place) {
       Collectives again = takePart(all, place);
-      Collectives applied = takePart(applyCollectives, place);
+      Collectives applied;
+      if (firstApply)
+        applied = takePart(firstApply->collectives, place);
       return applied.size() > again.size() &&
              ArrayRef(applied).take_front(again.size()) == ArrayRef(again) &&
              !(applied[again.size()] == again.front());
@@ -204,13 +206,19 @@ void ProgramReader::findMeetings() {
   }
 }
 
+Collectives ProgramReader::getCollectives(ArrayRef<zrt::TransitionOp> path) {
+  Collectives collectives;
+  for (zrt::TransitionOp transition : path)
+    llvm::append_range(collectives, getCollectives(transition));
+  return collectives;
+}
+
 /// The collectives up to the end of |path| that are not part of each backward
 /// pass.
 Collectives ProgramReader::getMet(const Node &node,
                                   ArrayRef<zrt::TransitionOp> path) {
   Collectives collectives = node.met;
-  for (zrt::TransitionOp transition : path)
-    llvm::append_range(collectives, getCollectives(transition));
+  llvm::append_range(collectives, getCollectives(path));
   llvm::erase_if(collectives, [&](const Collective &collective) {
     return (getAxes(collective) & ~semantics.getMeetings(collective.stages)) ==
            0;
@@ -224,30 +232,40 @@ std::string prove::describe(ArrayRef<zrt::TransitionOp> path) {
          first.getState().str() + "'";
 }
 
+/// Checks that the ranks |who| meet at the same collectives as on the |first|
+/// path, with the same numbers.
+void ProgramReader::compareMeetings(Meetings mine,
+                                    std::optional<Meetings> &first,
+                                    StringRef who) {
+  if (!first) {
+    first = std::move(mine);
+    return;
+  }
+  bool isSame = mine.collectives == first->collectives;
+  if (isSame && mine.sent == first->sent)
+    return;
+  InFlightDiagnostic diagnostic = proof.report.error(mine.path.front());
+  diagnostic << "apply " << prove::describe(mine.path) << " "
+             << (isSame ? "sends other numbers" : "has other collectives")
+             << " than " << prove::describe(first->path) << ": " << who
+             << " would "
+             << (isSame ? "take one for the other"
+                        : "wait for each other for ever");
+  diagnostic.attachNote(first->path.front().getLoc()) << "the other one";
+}
+
 /// Ranks with unequal numbers of backward passes apply from different states.
 /// They agree to refuse the step only if they meet at the same collectives on
 /// the way. Ranks that meet in each backward pass have equal numbers and apply
-/// from one state, so collectives among them are the same.
+/// from one state. From one state they may apply with and without measure.
 void ProgramReader::compareCollectives(const Node &node,
                                        ArrayRef<zrt::TransitionOp> path) {
-  Collectives collectives = getMet(node, path);
-  if (appliedBy.empty()) {
-    applyCollectives = std::move(collectives);
-    appliedBy.assign(path.begin(), path.end());
-    appliedSent = calls->sent;
-    return;
-  }
-  bool isSame = collectives == applyCollectives;
-  if (isSame && appliedSent == calls->sent)
-    return;
-  InFlightDiagnostic diagnostic = proof.report.error(path.front());
-  diagnostic << "apply " << prove::describe(path) << " "
-             << (isSame ? "sends other numbers" : "has other collectives")
-             << " than " << prove::describe(appliedBy)
-             << ": ranks with unequal numbers of backward passes would "
-             << (isSame ? "take one for the other"
-                        : "wait for each other for ever");
-  diagnostic.attachNote(appliedBy.front().getLoc()) << "the other one";
+  llvm::SmallVector<zrt::TransitionOp, 2> own(path);
+  compareMeetings({own, getMet(node, path), calls->sent}, firstApply,
+                  "ranks with unequal numbers of backward passes");
+  if (!proof.report.hasErrors())
+    compareMeetings({own, getCollectives(path), calls->sentInApply},
+                    firstFromState, "ranks that measure and ranks that do not");
 }
 
 /// A step that is over leads to where steps begin.
