@@ -27,6 +27,7 @@ public:
   explicit EdgeNumbers(const Format &format);
 
   double draw(std::mt19937 &random, Mixture mixture) const;
+  llvm::ArrayRef<double> getEdges() const { return edges; }
 
 private:
   const Format &format;

@@ -12,6 +12,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Diagnostics.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -21,6 +22,7 @@ using namespace zero;
 /// A summing kernel begins at a multiple of this, and has a sum for each.
 static constexpr int64_t kBlock = 4096;
 static constexpr int64_t kLaunches = 64;
+static constexpr size_t kTries = 512;
 
 Bodies::Bodies(zrt::ProgramOp program) {
   ScopedDiagnosticHandler quiet(program.getContext(),
@@ -31,6 +33,9 @@ Bodies::Bodies(zrt::ProgramOp program) {
     for (int64_t i = 0; i < op.size(); ++i)
       slotNames.push_back(slotText(op.getSymName().str(), i));
   }
+  for (auto op : program.getOps<zrt::SegmentsOp>())
+    for (Attribute scalars : op.getScalars())
+      predicate = firstSlots.lookup(scalars);
   auto addUnknown = [&](auto op) {
     unknown.push_back("@" + op.getSymName().str() +
                       " has an operation that the interpreter does not know");
@@ -244,6 +249,15 @@ static std::string compareScalars(ScalarBody &body, zero_rt_scalar_fn function,
   return "";
 }
 
+/// The slots that |body| reads, each once.
+static SmallVector<int64_t> getRead(const ScalarBody &body) {
+  llvm::SetVector<int64_t> read;
+  for (auto [slot, writes] : body.getSlots())
+    if (!writes)
+      read.insert(slot);
+  return read.takeVector();
+}
+
 static Mixture getMixture(int64_t launch) {
   constexpr Mixture mixtures[] = {{1, 0}, {0, 0}, {1, 6}, {4, 0},
                                   {1, 4}, {8, 0}, {2, 1}, {0, 1}};
@@ -258,6 +272,28 @@ static int64_t getSize(zrt::KernelOp kernel, int64_t launch, int64_t tuples) {
   if (kernel.getSums() && launch == kLaunches - 2)
     return kBlock + 33; // of two blocks
   return (launch % 8 == 2 ? 5 : 1) * tuples / (3 * kLaunches / 2) - launch % 7;
+}
+
+std::vector<double> Bodies::getApplied(ScalarBody &body,
+                                       ArrayRef<int64_t> read) {
+  std::vector<double> slots(slotNames.size());
+  auto isApplied = [&] {
+    std::vector<Number> numbers;
+    for (double value : slots)
+      numbers.push_back({value, 0});
+    body.run(Calculator(Arithmetic::Typed), {}, {}, numbers);
+    return numbers[predicate].value == 0;
+  };
+  if (isApplied())
+    return slots;
+  // Each try runs the whole body.
+  for (int64_t slot : read.take_front(std::min(kTries, read.size()))) {
+    slots[slot] = 1;
+    if (isApplied())
+      return slots;
+    slots[slot] = 0;
+  }
+  return slots;
 }
 
 std::string Bodies::run(const zero_rt_library &library, int64_t tuples) {
@@ -278,10 +314,18 @@ std::string Bodies::run(const zero_rt_library &library, int64_t tuples) {
   EdgeNumbers numbers(kF64);
   for (Scalars &program : scalars) {
     std::vector<double> constants = getConstants(program.op);
-    for (int64_t i = 0; i < tuples; ++i) {
-      std::vector<double> slots(slotNames.size());
-      if (size_t(i) < constants.size())
+    // Each edge alone in each slot: an outcome depends on a sum only where the
+    // step would be applied.
+    SmallVector<int64_t> read = getRead(program.body);
+    const std::vector<double> applied = getApplied(program.body, read);
+    ArrayRef<double> edges = numbers.getEdges();
+    size_t alone = std::min<size_t>(read.size() * edges.size(), tuples / 2);
+    for (size_t i = 0; i < size_t(tuples); ++i) {
+      std::vector<double> slots = applied;
+      if (i < constants.size())
         std::fill(slots.begin(), slots.end(), constants[i]);
+      else if (size_t k = i - constants.size(); k < alone)
+        slots[read[k % read.size()]] = edges[k / read.size()];
       else
         for (double &slot : slots)
           slot = numbers.draw(random, getMixture(i));

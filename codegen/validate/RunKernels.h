@@ -30,6 +30,11 @@ public:
   std::string run(const zero_rt_library &library, int64_t tuples);
 
 private:
+  /// Slots of zeros. If |body| decides the outcome, there is a 1 where a step
+  /// without it is refused, such as the number of tokens.
+  std::vector<double> getApplied(ScalarBody &body,
+                                 llvm::ArrayRef<int64_t> read);
+
   struct Kernel {
     zrt::KernelOp op;
     int64_t row;
@@ -44,6 +49,8 @@ private:
   std::vector<Kernel> kernels;
   std::vector<Scalars> scalars;
   std::vector<std::string> slotNames; // by slot
+  /// A slot that decides whether a kernel updates: 0 where the step is applied.
+  int64_t predicate = 0;
   std::vector<std::string> unknown;
 };
 
