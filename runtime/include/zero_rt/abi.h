@@ -303,14 +303,14 @@ typedef enum zero_rt_verdict {
   ZERO_RT_REFUSED_INPUT = 6
 } zero_rt_verdict;
 
-/// The results of the last measure or apply. |values| are the operands of zero.return, in
-/// order. Generated headers name their indices. A skipped or refused step has
-/// them, too: the norm of gradients that are not finite is not finite. Of a
-/// step that is refused for its number of tokens, values are divided by this
-/// number all the same, a norm after its root was taken: it is 0 if the number
-/// is infinite, infinite or nan if the number is 0, and negative if the number
-/// is. Ownership: |values| belong to the step, and are valid until its next
-/// measure or apply, or its destruction.
+/// The results of the last measure or apply. |values| are the operands of
+/// zero.return, in order. Generated headers name their indices. A skipped or
+/// refused step has them, too: the norm of gradients that are not finite is not
+/// finite. Of a step that is refused for its number of tokens, values are
+/// divided by this number all the same, a norm after its root was taken: it is
+/// 0 if the number is infinite, infinite or nan if the number is 0, and
+/// negative if the number is. Ownership: |values| belong to the step, and are
+/// valid until its next measure or apply, or its destruction.
 typedef struct zero_rt_results {
   uint32_t struct_size;
   int32_t verdict;   // zero_rt_verdict, the outcome; the same on all ranks
