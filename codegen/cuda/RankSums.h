@@ -14,7 +14,7 @@
 #define ZERO_CODEGEN_CUDA_RANKSUMS_H
 
 #include "dialect/zrt/ZrtDialect.h"
-#include "zero_rt/library.h"
+#include "zero_rt/cuda_code.h"
 
 #include "mlir/IR/OwningOpRef.h"
 

@@ -10,6 +10,7 @@
 #include "codegen/cuda/EmitScalarKernel.h"
 #include "codegen/host/Tables.h"
 #include "codegen/kernels/Loops.h"
+#include "zero_rt/cuda_code.h"
 #include "zero_rt/library.h"
 
 using namespace mlir;
@@ -75,5 +76,11 @@ Constant CudaTables::emit(zrt::ProgramOp program) {
   add(code->giveSlots, fields);
   fields.push_back(globals.integer(64, code->rankSums.size()));
   fields.push_back(emitRankSums());
-  return globals.structure("cuda", fields);
+  return globals.structure("executable",
+                           {globals.integer(32, sizeof(zero_rt_executable)),
+                            globals.integer(32, 0),
+                            globals.string("cuda.target", ZERO_RT_CUDA_TARGET),
+                            globals.string("cuda.format", ZERO_RT_CUDA_FORMAT),
+                            globals.structure("cuda", fields),
+                            globals.integer(64, sizeof(zero_rt_cuda_code))});
 }

@@ -12,11 +12,11 @@
 
 namespace zero {
 
-/// Emits a zero_rt_cuda_code for each pipeline stage. All of them share the
-/// code.
+/// Emits an executable with a zero_rt_cuda_code for each pipeline stage. All of
+/// them share the code.
 class CudaTables {
 public:
-  /// |code| may be null. The table of every stage is then null.
+  /// |code| may be null. No stage then has an executable.
   CudaTables(GlobalBuilder &globals, const CudaCode *code);
   Constant emit(zrt::ProgramOp program);
 

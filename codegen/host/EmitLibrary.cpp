@@ -84,6 +84,14 @@ static SmallVector<Constant> getStageFields(const StageProgram &stage,
   return fields;
 }
 
+/// Adds the fields of the executables: |executable|, or none if it is null.
+static void addExecutables(Constant executable, GlobalBuilder &globals,
+                           SmallVectorImpl<Constant> &fields) {
+  fields.push_back({}); // of version 15
+  fields.push_back(globals.integer(64, executable.symbol.empty() ? 0 : 1));
+  fields.push_back(executable);
+}
+
 /// Emits the symbol by which zero_rt_open finds |library|.
 static void emitLibraryPointer(GlobalBuilder &globals, StringRef library) {
   OpBuilder &builder = globals.getBuilder();
@@ -123,7 +131,7 @@ void zero::emitLibrary(ArrayRef<StageProgram> stages,
     for (int field = 0; field < 2; ++field)
       fields.push_back(globals.integer(64, 0));
     fields.push_back({});
-    fields.push_back(code);
+    addExecutables(code, globals, fields);
     libraries.push_back(globals.structure("library", fields).symbol);
   }
   // The library of the first stage lists the others.
@@ -135,7 +143,7 @@ void zero::emitLibrary(ArrayRef<StageProgram> stages,
       globals.integer(64, isSplit ? stages.front().tables.getSet(axes) : 0));
   first.push_back(globals.integer(64, isSplit ? stages.size() : 0));
   first.push_back(isSplit ? globals.pointers("stages", libraries) : Constant());
-  first.push_back(firstCuda);
+  addExecutables(firstCuda, globals, first);
   globals.setPrefix("");
   globals.structure("library", first);
   emitLibraryPointer(globals, symbol);

@@ -9,6 +9,8 @@
 #include "codegen/host/AbiNumbers.h"
 #include "codegen/validate/LibraryCalls.h"
 
+#include "llvm/ADT/StringExtras.h"
+
 using namespace zero;
 
 namespace {
@@ -23,6 +25,7 @@ private:
   void add(const std::string &row, const Fields &fields) {
     lines.push_back(rowText(row, fields));
   }
+  std::string getTargets() const;
   void addPlan();
   void addParameters();
   void addBuckets();
@@ -38,6 +41,14 @@ private:
 };
 } // namespace
 
+/// The targets of the executables. They are of this version.
+std::string Reader::getTargets() const {
+  std::vector<std::string> targets;
+  for (int64_t i = 0; i < library.num_executables; ++i)
+    targets.push_back(library.executables[i].target);
+  return llvm::join(targets, ", ");
+}
+
 void Reader::addPlan() {
   add("step " + std::string(library.name),
       {{"ABI", number(library.abi_version)},
@@ -47,7 +58,7 @@ void Reader::addPlan() {
        {"kernels", number(library.num_kernels)},
        {"scalar programs", number(library.num_scalar_programs)},
        {"handlers", number(library.num_handlers)},
-       {"GPU code", library.cuda ? "yes" : "no"}});
+       {"executables", getTargets()}});
   for (int64_t i = 0; i < library.num_axes; ++i)
     add("axis " + names.text(library.axes[i].name),
         {{"size", number(library.axes[i].size)}});

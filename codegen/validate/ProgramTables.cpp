@@ -7,6 +7,7 @@
 #include "codegen/validate/ProgramTables.h"
 
 #include "codegen/validate/ProgramCalls.h"
+#include "zero_rt/cuda_code.h"
 #include "zero_rt/library.h"
 
 #include "llvm/ADT/bit.h"
@@ -75,7 +76,7 @@ void TableReader::addPlan() {
        {"kernels", number(count<zrt::KernelOp>())},
        {"scalar programs", number(count<zrt::ScalarsOp>())},
        {"handlers", number(count<zrt::HandlerOp>())},
-       {"GPU code", expected.hasGpuCode ? "yes" : "no"}});
+       {"executables", expected.hasGpuCode ? ZERO_RT_CUDA_TARGET : ""}});
   for (auto axis : mesh.getAxes().getAsRange<MeshAxisAttr>())
     add("axis " + axis.getName().str(), {{"size", number(axis.getSize())}});
 }

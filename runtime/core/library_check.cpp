@@ -11,6 +11,7 @@
 
 #include "core/library_index.h"
 
+#include "core/executables.h"
 #include "core/numeric.h"
 #include "core/status.h"
 
@@ -401,6 +402,7 @@ zero_rt_status Checker::check() {
   ZERO_RT_TRY(code());
   ZERO_RT_TRY(activations());
   ZERO_RT_TRY(checkSchedule(library));
+  ZERO_RT_TRY(checkExecutables(library));
   return protocol();
 }
 

@@ -11,37 +11,37 @@
 
 using namespace zero_rt;
 
-/// Checks the arguments of a call that describes row |number| of |count|.
+/// Reads |library| for a call that describes row |number| of |count|.
 template <typename Info>
-static zero_rt_status checkRow(const zero_rt_library *library, const char *what,
-                               int32_t number, int64_t zero_rt_library::*count,
-                               Info *outInfo) {
-  if (!library)
-    return fail(ZERO_RT_INVALID_ARGUMENT, "library is null");
+static zero_rt_status readRow(const zero_rt_library *library, const char *what,
+                              int32_t number, int64_t zero_rt_library::*count,
+                              Info *outInfo, zero_rt_library &out) {
+  ZERO_RT_TRY(readStruct(library, "library", out));
   ZERO_RT_TRY(checkStruct(outInfo, "out_info"));
-  int64_t rows = library->*count;
+  int64_t rows = out.*count;
   if (number >= 0 && number < rows)
     return ZERO_RT_OK;
   return fail(ZERO_RT_INVALID_ARGUMENT, "%s %d is out of range, '%s' has %lld",
-              what, number, library->name, (long long)rows);
+              what, number, out.name, (long long)rows);
 }
 
 ZERO_RT_EXPORT zero_rt_status zero_rt_library_describe(
     const zero_rt_library *library, zero_rt_library_info *out_info) {
-  if (!library)
-    return fail(ZERO_RT_INVALID_ARGUMENT, "library is null");
+  zero_rt_library known;
+  ZERO_RT_TRY(readStruct(library, "library", known));
   ZERO_RT_TRY(checkStruct(out_info, "out_info"));
   zero_rt_library_info info = {};
-  info.ranks = int32_t(library->ranks);
-  info.name = library->name;
-  info.plan_hash = library->plan_hash;
+  info.ranks = int32_t(known.ranks);
+  info.name = known.name;
+  info.plan_hash = known.plan_hash;
   info.content_hash = contentHashOf(library);
-  info.num_parameters = int32_t(library->num_parameters);
-  info.num_inputs = int32_t(library->num_inputs);
-  info.num_results = int32_t(library->num_results);
-  info.num_activations = int32_t(library->num_activations);
-  info.num_axes = int32_t(library->num_axes);
-  info.has_loss_scale = library->loss_scale >= 0;
+  info.num_parameters = int32_t(known.num_parameters);
+  info.num_inputs = int32_t(known.num_inputs);
+  info.num_results = int32_t(known.num_results);
+  info.num_activations = int32_t(known.num_activations);
+  info.num_axes = int32_t(known.num_axes);
+  info.has_loss_scale = known.loss_scale >= 0;
+  info.num_executables = int32_t(known.num_executables);
   writeStruct(info, out_info);
   return ZERO_RT_OK;
 }
@@ -49,14 +49,15 @@ ZERO_RT_EXPORT zero_rt_status zero_rt_library_describe(
 ZERO_RT_EXPORT zero_rt_status
 zero_rt_library_parameter(const zero_rt_library *library, int32_t number,
                           zero_rt_parameter_info *out_info) {
-  ZERO_RT_TRY(checkRow(library, "parameter", number,
-                       &zero_rt_library::num_parameters, out_info));
-  const zero_rt_parameter_row &row = library->parameters[number];
+  zero_rt_library known;
+  ZERO_RT_TRY(readRow(library, "parameter", number,
+                      &zero_rt_library::num_parameters, out_info, known));
+  const zero_rt_parameter_row &row = known.parameters[number];
   zero_rt_parameter_info info = {};
   info.dtype = int32_t(row.dtype);
   info.gradient_dtype = int32_t(row.gradient_dtype);
   info.optional = int32_t(row.optional);
-  info.name = library->strings + row.name;
+  info.name = known.strings + row.name;
   info.elements = row.elements;
   info.uses = row.uses;
   writeStruct(info, out_info);
@@ -66,14 +67,15 @@ zero_rt_library_parameter(const zero_rt_library *library, int32_t number,
 ZERO_RT_EXPORT zero_rt_status
 zero_rt_library_input(const zero_rt_library *library, int32_t number,
                       zero_rt_input_info *out_info) {
-  ZERO_RT_TRY(checkRow(library, "input", number, &zero_rt_library::num_inputs,
-                       out_info));
-  const zero_rt_input_row &row = library->inputs[number];
+  zero_rt_library known;
+  ZERO_RT_TRY(readRow(library, "input", number, &zero_rt_library::num_inputs,
+                      out_info, known));
+  const zero_rt_input_row &row = known.inputs[number];
   zero_rt_input_info info = {};
   info.is_tokens = int32_t(row.tokens);
   info.is_addend = row.over >= 0;
   info.is_hyper = int32_t(row.hyper);
-  info.name = library->strings + row.name;
+  info.name = known.strings + row.name;
   writeStruct(info, out_info);
   return ZERO_RT_OK;
 }
@@ -81,10 +83,11 @@ zero_rt_library_input(const zero_rt_library *library, int32_t number,
 ZERO_RT_EXPORT zero_rt_status
 zero_rt_library_result(const zero_rt_library *library, int32_t number,
                        zero_rt_result_info *out_info) {
-  ZERO_RT_TRY(checkRow(library, "result", number, &zero_rt_library::num_results,
-                       out_info));
+  zero_rt_library known;
+  ZERO_RT_TRY(readRow(library, "result", number, &zero_rt_library::num_results,
+                      out_info, known));
   zero_rt_result_info info = {};
-  info.name = library->strings + library->results[number].name;
+  info.name = known.strings + known.results[number].name;
   writeStruct(info, out_info);
   return ZERO_RT_OK;
 }
@@ -92,12 +95,13 @@ zero_rt_library_result(const zero_rt_library *library, int32_t number,
 ZERO_RT_EXPORT zero_rt_status
 zero_rt_library_activation(const zero_rt_library *library, int32_t number,
                            zero_rt_activation_info *out_info) {
-  ZERO_RT_TRY(checkRow(library, "activation", number,
-                       &zero_rt_library::num_activations, out_info));
-  const zero_rt_activation_row &row = library->activations[number];
+  zero_rt_library known;
+  ZERO_RT_TRY(readRow(library, "activation", number,
+                      &zero_rt_library::num_activations, out_info, known));
+  const zero_rt_activation_row &row = known.activations[number];
   zero_rt_activation_info info = {};
   info.dtype = int32_t(row.dtype);
-  info.name = library->strings + row.name;
+  info.name = known.strings + row.name;
   info.axis = int32_t(row.axis);
   info.from = int32_t(row.from);
   info.to = int32_t(row.to);
@@ -110,11 +114,26 @@ zero_rt_library_activation(const zero_rt_library *library, int32_t number,
 ZERO_RT_EXPORT zero_rt_status
 zero_rt_library_axis(const zero_rt_library *library, int32_t number,
                      zero_rt_axis_info *out_info) {
-  ZERO_RT_TRY(
-      checkRow(library, "axis", number, &zero_rt_library::num_axes, out_info));
+  zero_rt_library known;
+  ZERO_RT_TRY(readRow(library, "axis", number, &zero_rt_library::num_axes,
+                      out_info, known));
   zero_rt_axis_info info = {};
-  info.size = int32_t(library->axes[number].size);
-  info.name = library->strings + library->axes[number].name;
+  info.size = int32_t(known.axes[number].size);
+  info.name = known.strings + known.axes[number].name;
   writeStruct(info, out_info);
+  return ZERO_RT_OK;
+}
+
+ZERO_RT_EXPORT zero_rt_status
+zero_rt_library_executable(const zero_rt_library *library, int32_t number,
+                           zero_rt_executable *out_executable) {
+  zero_rt_library known;
+  ZERO_RT_TRY(readRow(library, "executable", number,
+                      &zero_rt_library::num_executables, out_executable,
+                      known));
+  zero_rt_executable executable;
+  ZERO_RT_TRY(
+      readElement(known.executables, number, "executables", executable));
+  writeStruct(executable, out_executable);
   return ZERO_RT_OK;
 }

@@ -12,6 +12,8 @@
 
 #include "Contexts.h"
 #include "StepRun.h"
+#include "zero_rt/cuda_code.h"
+#include "zero_rt/step.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -88,9 +90,11 @@ static bool parse(int count, char **arguments, Options &options) {
 /// What of |library| a GPU of |arch| runs; without one, what it has.
 static std::string describeCode(const StepLibrary &library,
                                 const std::string &arch) {
-  const zero_rt_cuda_code *code = library.tables->cuda;
-  if (!code)
+  zero_rt_executable executable = {};
+  executable.struct_size = sizeof(executable);
+  if (zero_rt_library_executable(library.tables, 0, &executable))
     return "none";
+  auto *code = static_cast<const zero_rt_cuda_code *>(executable.data);
   for (int64_t c = 0; c < code->num_cubins; ++c)
     if (arch.empty() || arch == code->cubins[c].arch)
       return code->cubins[c].arch;

@@ -42,7 +42,7 @@ function(zero_install)
   install(EXPORT ZeroOptTargets NAMESPACE ZeroOpt:: DESTINATION ${package})
 
   # library.h and what it includes are between the compiler and the runtime.
-  set(interface abi.h status.h step.h tcp.h transport.h)
+  set(interface abi.h code.h device.h status.h step.h tcp.h transport.h)
   if(TARGET zero_rt_mpi)
     list(APPEND interface mpi.h)
   endif()

@@ -6,12 +6,14 @@
 
 #include "device/client/client_device.h"
 
+#include "core/executables.h"
 #include "core/structs.h"
 #include "device/host/host_program.h"
 #include "device/registry.h"
 
 #include <memory>
 #include <string>
+#include <vector>
 
 using namespace zero_rt;
 
@@ -30,13 +32,16 @@ public:
       functions.unload(context, code);
   }
 
-  zero_rt_status load(const zero_rt_library &library) {
-    ZERO_RT_TRY(functions.load(context, &library, &code));
+  zero_rt_status load() {
+    ZERO_RT_TRY(findExecutables(library, functions.name, executables));
+    ZERO_RT_TRY(functions.load(context, executables.data(),
+                               int64_t(executables.size()), &code));
     isLoaded = true;
     return ZERO_RT_OK;
   }
   zero_rt_status runScalars(int32_t program) override {
-    return functions.run_scalars(code, program, slots);
+    return functions.run_scalars(code, program,
+                                 library.scalar_programs[program], slots);
   }
 
 private:
@@ -44,6 +49,7 @@ private:
     zero_rt_device_launch given = {};
     given.struct_size = sizeof(given);
     given.kernel = launch.kernel;
+    given.host_kernel = library.kernels[launch.kernel];
     given.operands = launch.operands;
     given.num_operands = launch.numOperands;
     given.pieces = pieces.data();
@@ -54,6 +60,7 @@ private:
 
   const zero_rt_device_functions &functions;
   void *context;
+  std::vector<zero_rt_executable> executables;
   void *code = nullptr;
   bool isLoaded = false;
 };
@@ -104,7 +111,7 @@ zero_rt_status ClientDevice::load(const zero_rt_library &library, double *slots,
                                   std::unique_ptr<Program> *out) {
   auto program =
       std::make_unique<ClientProgram>(library, slots, pool, functions, context);
-  ZERO_RT_TRY(program->load(library));
+  ZERO_RT_TRY(program->load());
   *out = std::move(program);
   return ZERO_RT_OK;
 }

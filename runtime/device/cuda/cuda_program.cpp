@@ -6,12 +6,14 @@
 
 #include "device/cuda/cuda_program.h"
 
+#include "core/executables.h"
 #include "core/numeric.h"
 #include "core/status.h"
 #include "core/thread_pool.h"
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <utility>
 
 using namespace zero_rt;
@@ -20,12 +22,31 @@ using namespace zero_rt;
 // Loading
 //===----------------------------------------------------------------------===//
 
+/// Finds the code of |library| for a GPU.
+static zero_rt_status findCode(const zero_rt_library &library,
+                               const zero_rt_cuda_code **out) {
+  std::vector<zero_rt_executable> executables;
+  ZERO_RT_TRY(findExecutables(library, ZERO_RT_CUDA_TARGET, executables));
+  const void *data = library.device_code;
+  for (const zero_rt_executable &executable : executables)
+    if (std::strcmp(executable.format, ZERO_RT_CUDA_FORMAT) == 0)
+      data = executable.data;
+  *out = static_cast<const zero_rt_cuda_code *>(data);
+  if (data)
+    return ZERO_RT_OK;
+  if (!executables.empty())
+    return fail(
+        ZERO_RT_UNSUPPORTED,
+        "'%s' has code for a GPU in format '%s', expected '%s'; compile "
+        "it with the zero-compile of this runtime",
+        library.name, executables[0].format, ZERO_RT_CUDA_FORMAT);
+  return fail(ZERO_RT_UNSUPPORTED,
+              "'%s' has no code for a GPU; compile it with --target=cuda",
+              library.name);
+}
+
 zero_rt_status CudaProgram::load() {
-  const zero_rt_cuda_code *code = library.cuda;
-  if (!code)
-    return fail(ZERO_RT_UNSUPPORTED,
-                "'%s' has no code for a GPU; compile it with --target=cuda",
-                library.name);
+  ZERO_RT_TRY(findCode(library, &code));
   ZERO_RT_TRY(loadModule(*code));
   kernels.resize(size_t(library.num_kernels));
   for (size_t k = 0; k < kernels.size(); ++k)

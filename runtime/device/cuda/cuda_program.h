@@ -16,6 +16,7 @@
 #include "device/cuda/cuda_device.h"
 #include "device/cuda/cuda_graphs.h"
 #include "device/host/host_program.h"
+#include "zero_rt/cuda_code.h"
 
 #include <tuple>
 
@@ -96,6 +97,7 @@ private:
   std::vector<Function> rankSums;
   std::map<PiecesKey, Pieces> allPieces;
   Function giveSlots;
+  const zero_rt_cuda_code *code = nullptr;
   /// Slots that the host has set, and that are not on the GPU yet.
   std::vector<GivenSlot> given;
   Scratch partials;

@@ -49,9 +49,8 @@ zero_rt_status CudaProgram::sumMany(const RankSum &sum) {
 /// Counted as one launch.
 zero_rt_status CudaProgram::runSum(const RankSum &sum,
                                    zero_rt_rank_sum_kind kind) {
-  const zero_rt_cuda_code &code = *library.cuda;
-  for (int64_t s = 0; s < code.num_rank_sums; ++s) {
-    const zero_rt_cuda_rank_sum &row = code.rank_sums[s];
+  for (int64_t s = 0; s < code->num_rank_sums; ++s) {
+    const zero_rt_cuda_rank_sum &row = code->rank_sums[s];
     if (row.dtype != sum.dtype || row.sum_dtype != sum.sumType ||
         row.ranks != sum.ranks || row.kind != kind)
       continue;

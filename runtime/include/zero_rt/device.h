@@ -16,6 +16,7 @@
 #define ZERO_RT_DEVICE_H
 
 #include "zero_rt/abi.h"
+#include "zero_rt/code.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -32,7 +33,8 @@ typedef struct zero_rt_device_piece {
 /// A launch of a kernel. Pieces do not overlap, and may run in any order.
 typedef struct zero_rt_device_launch {
   uint32_t struct_size;
-  int32_t kernel; // a row of the library's kernels
+  int32_t kernel;                // its number in the step
+  zero_rt_kernel_fn host_kernel; // the same kernel for the CPU
   void *const *operands;
   int64_t num_operands;
   const zero_rt_device_piece *pieces;
@@ -61,14 +63,17 @@ typedef struct zero_rt_device_functions {
   /// Sets |count| elements of |size| bytes (1, 2, 4 or 8) to |bits|.
   zero_rt_status (*set)(void *context, void *data, uint64_t bits, int64_t size,
                         int64_t count);
-  /// Loads the code of |library| for this device. The library lives until
-  /// unload. Errors: unsupported (the library has no code for the device).
-  zero_rt_status (*load)(void *context, const zero_rt_library *library,
-                         void **out_code);
+  /// Loads the code of a step. |executables| are those whose target is the name
+  /// of the device. They live until unload. Errors: unsupported (the device
+  /// needs an executable, and there is none whose format it knows).
+  zero_rt_status (*load)(void *context, const zero_rt_executable *executables,
+                         int64_t num_executables, void **out_code);
   void (*unload)(void *context, void *code);
   zero_rt_status (*launch)(void *code, const zero_rt_device_launch *launch);
-  /// Runs a row of the library's scalar programs.
-  zero_rt_status (*run_scalars)(void *code, int32_t program, double *slots);
+  /// Runs the scalar program of number |program| in the step. |host_program| is
+  /// the same program for the CPU.
+  zero_rt_status (*run_scalars)(void *code, int32_t program,
+                                zero_rt_scalar_fn host_program, double *slots);
 } zero_rt_device_functions;
 
 /// Registers a kind of device for all later runtimes of this process. The call

@@ -24,6 +24,7 @@
 #define ZERO_RT_STEP_H
 
 #include "zero_rt/abi.h"
+#include "zero_rt/code.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -62,6 +63,10 @@ typedef struct zero_rt_library_info {
   int32_t num_activations;
   int32_t num_axes;
   int32_t has_loss_scale;
+  /// Since version 16. Executables for other devices than the CPU; 0 for a
+  /// library of version 15.
+  int32_t num_executables;
+  int32_t reserved;
 } zero_rt_library_info;
 
 typedef struct zero_rt_parameter_info {
@@ -126,6 +131,11 @@ zero_rt_status zero_rt_library_activation(const zero_rt_library *library,
 zero_rt_status zero_rt_library_axis(const zero_rt_library *library,
                                     int32_t number,
                                     zero_rt_axis_info *out_info);
+
+/// Since version 16.
+zero_rt_status zero_rt_library_executable(const zero_rt_library *library,
+                                          int32_t number,
+                                          zero_rt_executable *out_executable);
 
 //===----------------------------------------------------------------------===//
 // Steps

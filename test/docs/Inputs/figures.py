@@ -56,7 +56,7 @@ def count_minutes(most):
 
 # The smallest unit of work of the CPU's threads.
 THREADS = "runtime/core/thread_pool.h"
-LIBRARY = "runtime/include/zero_rt/library.h"
+LIBRARY = "runtime/include/zero_rt/cuda_code.h"
 PTXAS = "test/cuda/ptxas.py"
 # The page, the text around the figure, and the number that it must be.
 FIGURES = [

@@ -13,11 +13,13 @@
 #include "zero_rt/device.h"
 #include "Ranks.h"
 #include "TrainStep.h"
+#include "zero_rt/step.h"
 #include "zero_rt/transport.h"
 
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 
 using namespace zero_rt::test;
 
@@ -31,9 +33,11 @@ struct BackwardDevice {
   int64_t blocks = 0; // of memory that are not released
 };
 
+/// A table of kernels of the device's own, which a library may have.
 struct BackwardCode {
-  const zero_rt_library *library;
+  const zero_rt_kernel_fn *kernels; // null: those of the CPU
 };
+constexpr const char *backwardFormat = "kernels-1";
 
 std::atomic<int64_t> numPieces{0};
 std::atomic<int64_t> numPrograms{0};
@@ -84,9 +88,19 @@ static zero_rt_status setBackward(void *, void *data, uint64_t bits,
   return ZERO_RT_OK;
 }
 
-static zero_rt_status loadBackward(void *, const zero_rt_library *library,
-                                   void **outCode) {
-  *outCode = new BackwardCode{library};
+static zero_rt_status loadBackward(void *,
+                                   const zero_rt_executable *executables,
+                                   int64_t count, void **outCode) {
+  const zero_rt_kernel_fn *kernels = nullptr;
+  for (int64_t i = 0; i < count; ++i) {
+    EXPECT_STREQ(executables[i].target, "backward");
+    if (std::string(executables[i].format) == backwardFormat)
+      kernels = static_cast<const zero_rt_kernel_fn *>(executables[i].data);
+  }
+  if (count > 0 && !kernels)
+    return zero_rt_fail(ZERO_RT_UNSUPPORTED,
+                        "device 'backward' knows no format but 'kernels-1'");
+  *outCode = new BackwardCode{kernels};
   return ZERO_RT_OK;
 }
 
@@ -98,19 +112,22 @@ static zero_rt_status launchBackward(void *code,
                                      const zero_rt_device_launch *launch) {
   if (failsLaunches)
     return zero_rt_fail(ZERO_RT_DEVICE_FAILED, "device 'backward' is broken");
-  const zero_rt_library &library = *static_cast<BackwardCode *>(code)->library;
+  const auto *kernels = static_cast<BackwardCode *>(code)->kernels;
+  zero_rt_kernel_fn kernel =
+      kernels ? kernels[launch->kernel] : launch->host_kernel;
   for (int64_t i = launch->num_pieces; i-- > 0;) {
     const zero_rt_device_piece &piece = launch->pieces[i];
-    library.kernels[launch->kernel](launch->operands, piece.scalars,
-                                    piece.begin, piece.end, launch->partials);
+    kernel(launch->operands, piece.scalars, piece.begin, piece.end,
+           launch->partials);
     ++numPieces;
   }
   return ZERO_RT_OK;
 }
 
-static zero_rt_status runScalarsBackward(void *code, int32_t program,
+static zero_rt_status runScalarsBackward(void *, int32_t,
+                                         zero_rt_scalar_fn hostProgram,
                                          double *slots) {
-  static_cast<BackwardCode *>(code)->library->scalar_programs[program](slots);
+  hostProgram(slots);
   ++numPrograms;
   return ZERO_RT_OK;
 }
@@ -182,6 +199,80 @@ TEST(Device, HasTheBitsOfTheHost) {
   EXPECT_EQ(numPieces, 3 * (2 * (5 + 1) + (1 + 2)));
   EXPECT_EQ(numPrograms, 2 * 3 * 2);
   EXPECT_EQ(numDevices, 0);
+}
+
+//===----------------------------------------------------------------------===//
+// Executables
+//===----------------------------------------------------------------------===//
+
+static std::atomic<int64_t> numOwn{0};
+
+/// The kernel that stores a gradient, for the device.
+static void storeOnBackward(void *const *operands, const double *,
+                            int64_t begin, int64_t end, double *) {
+  for (int64_t i = begin; i < end; ++i)
+    static_cast<float *>(operands[1])[i] =
+        static_cast<const float *>(operands[0])[i];
+  ++numOwn;
+}
+
+TEST(Device, TakesTheExecutablesOfItsTarget) {
+  LibraryBuilder library = makeTrainStep(1);
+  std::vector<zero_rt_kernel_fn> kernels = library.kernels;
+  kernels[0] = storeOnBackward;
+  auto executable = sized<zero_rt_executable>();
+  executable.target = "backward";
+  executable.format = backwardFormat;
+  executable.data = kernels.data();
+  executable.bytes = int64_t(kernels.size() * sizeof(kernels[0]));
+  zero_rt_executable other = executable;
+  other.target = "forward";
+  library.executables = {other, executable};
+  numOwn = 0;
+  runSteps(
+      library.get(),
+      [](int32_t, zero_rt_step *step) {
+        expectOk(callsOf(step).begin_backward(step, 0));
+        passAll(step);
+        expectOk(applyStep(step));
+      },
+      onBackward());
+  EXPECT_EQ(numOwn, 4); // a piece of one of the gradients is added
+  // The CPU takes none of them.
+  runSteps(library.get(), [](int32_t, zero_rt_step *) {});
+
+  auto info = sized<zero_rt_library_info>();
+  expectOk(zero_rt_library_describe(&library.get(), &info));
+  EXPECT_EQ(info.num_executables, 2);
+  auto described = sized<zero_rt_executable>();
+  expectOk(zero_rt_library_executable(&library.get(), 1, &described));
+  EXPECT_STREQ(described.target, "backward");
+  expectStatus(ZERO_RT_INVALID_ARGUMENT,
+               zero_rt_library_executable(&library.get(), 2, &described),
+               "executable 2 is out of range, 'train' has 2");
+}
+
+TEST(Device, RefusesExecutablesThatItDoesNotKnow) {
+  LibraryBuilder library = makeTrainStep(1);
+  auto executable = sized<zero_rt_executable>();
+  executable.target = "backward";
+  executable.format = "kernels-2";
+  executable.data = &executable;
+  executable.bytes = 1;
+  library.executables = {executable};
+  runRanks(
+      1,
+      [&](int32_t, zero_rt_runtime *runtime) {
+        expectRefused(runtime, library.get(), ZERO_RT_UNSUPPORTED,
+                      "device 'backward' knows no format but 'kernels-1'");
+      },
+      onBackward());
+  library.executables[0].data = nullptr;
+  expectRefused(library.get(), ZERO_RT_INTERNAL,
+                "library 'train' is corrupt: executable 0: no data");
+  library.executables[0].format = nullptr;
+  expectRefused(library.get(), ZERO_RT_INTERNAL,
+                "executable 0: no target or no format");
 }
 
 TEST(Device, RanksMayHaveDevicesOfTwoKinds) {

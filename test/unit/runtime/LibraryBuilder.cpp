@@ -94,6 +94,7 @@ const zero_rt_library &LibraryBuilder::get() {
   SET_TABLE(num_event_lists, event_lists, eventLists)
   SET_TABLE(num_activations, activations, activations)
   SET_TABLE(num_stages, stages, stages)
+  SET_TABLE(num_executables, executables, executables)
 #undef SET_TABLE
   library.stage_axes = stageAxes;
   library.loss_scale = lossScale;

@@ -89,6 +89,7 @@ public:
   std::vector<int64_t> eventLists;
   std::vector<int64_t> transitionHandlers;
   std::vector<zero_rt_activation_row> activations;
+  std::vector<zero_rt_executable> executables;
   int64_t stageAxes = 0;
   std::vector<const zero_rt_library *> stages;
 

@@ -6,7 +6,8 @@
 
 #include "StepLibrary.h"
 
-#include "zero_rt/library.h"
+#include "zero_rt/cuda_code.h"
+#include "zero_rt/step.h"
 
 #include "gtest/gtest.h"
 
@@ -15,6 +16,18 @@
 using namespace mlir;
 using namespace zero;
 using namespace zero::test;
+
+/// The code of |library| for a GPU; null: none.
+static const zero_rt_cuda_code *findCode(const zero_rt_library &library) {
+  zero_rt_executable executable = {};
+  executable.struct_size = sizeof(executable);
+  if (zero_rt_library_executable(&library, 0, &executable))
+    return nullptr;
+  EXPECT_STREQ(executable.target, "cuda");
+  EXPECT_STREQ(executable.format, ZERO_RT_CUDA_FORMAT);
+  EXPECT_EQ(executable.bytes, int64_t(sizeof(zero_rt_cuda_code)));
+  return static_cast<const zero_rt_cuda_code *>(executable.data);
+}
 
 TEST(Cuda, ALibraryHasACudaKernelForEachOfItsOwn) {
   if (!canRun())
@@ -26,7 +39,7 @@ TEST(Cuda, ALibraryHasACudaKernelForEachOfItsOwn) {
   options.stage = 1;
   ASSERT_EQ(library.open(options), "");
   const zero_rt_library &compiled = library.getLibrary();
-  const zero_rt_cuda_code *code = compiled.cuda;
+  const zero_rt_cuda_code *code = findCode(compiled);
   ASSERT_NE(code, nullptr);
   EXPECT_EQ(code->num_cubins, 0);
   std::string ptx = code->ptx;
@@ -62,7 +75,8 @@ TEST(Cuda, ALibraryForACpuHasNone) {
   LowerOptions options;
   options.mesh = "dp=2";
   ASSERT_EQ(library.open(options), "");
-  EXPECT_EQ(library.getLibrary().cuda, nullptr);
+  EXPECT_EQ(findCode(library.getLibrary()), nullptr);
+  EXPECT_EQ(library.getLibrary().num_executables, 0);
 }
 
 // Symbols may have any name; no two have the same in PTX.

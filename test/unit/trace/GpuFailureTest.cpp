@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "GpuRank.h"
+#include "zero_rt/step.h"
 
 #include <thread>
 
@@ -127,6 +128,34 @@ TEST_F(GpuFailure, ALibraryWithoutCudaCode) {
   GpuRank rank(library, group, 0);
   EXPECT_EQ(rank.create(), ZERO_RT_UNSUPPORTED);
   expectMessage("'train' has no code for a GPU; compile it with --target=cuda");
+}
+
+// A library of version 15 has its code in a field of its own.
+TEST_F(GpuFailure, ALibraryOfVersion15) {
+  openOn("dp=1");
+  zero_rt_library old = library.getLibrary();
+  ASSERT_EQ(old.num_executables, 1);
+  old.device_code = old.executables->data;
+  old.executables = nullptr;
+  old.num_executables = 77; // not of the library
+  old.abi_version = 15;
+  old.struct_size = 440;
+  GpuRank rank(library, group, 0);
+  rank.check(zero_rt_step_create(rank.runtime, &old, nullptr, &rank.step));
+}
+
+TEST_F(GpuFailure, CodeOfAnotherFormat) {
+  openOn("dp=1");
+  zero_rt_executable executable = *library.getLibrary().executables;
+  executable.format = "cuda-functions-2";
+  zero_rt_library later = library.getLibrary();
+  later.executables = &executable;
+  GpuRank rank(library, group, 0);
+  EXPECT_EQ(zero_rt_step_create(rank.runtime, &later, nullptr, &rank.step),
+            ZERO_RT_UNSUPPORTED);
+  expectMessage("'train' has code for a GPU in format 'cuda-functions-2', "
+                "expected 'cuda-functions-1'; compile it with the "
+                "zero-compile of this runtime");
 }
 
 TEST_F(GpuFailure, PtxThatTheDriverRefuses) {

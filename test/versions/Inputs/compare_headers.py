@@ -33,6 +33,11 @@ def structs(clang, include):
     return {name: (FIELD.findall(body), int(size)) for name, body, size in RECORD.findall(text)}
 
 
+def place(field):
+    """Where a field is, and its type. Pointers to data are alike."""
+    return field[0], "*" if field[1].endswith(" *") else field[1]
+
+
 def declarations(clang, include):
     """The values of enumerators and macros and the types of functions, by name."""
     tree = json.loads(compile(clang, include, ["-fsyntax-only", "-Xclang", "-ast-dump=json"]))
@@ -70,11 +75,11 @@ def main():
             print(f"{name}: has {later_size} bytes, had {size}")
         for i, field in enumerate(fields):
             # A program that is compiled knows places and types.
-            if i >= len(later) or later[i][:2] != field[:2]:
+            if i >= len(later) or place(later[i]) != place(field):
                 print(f"{name}.{field[2]}: was {field[1]} at byte {field[0]}")
                 break
-            if later[i][2] != field[2]:
-                print(f"{name}.{field[2]}: has the name {later[i][2]}")
+            if later[i] != field:
+                print(f"{name}.{field[2]}: is called {later[i][1]} {later[i][2]}")
         if len(later) > len(fields):
             print(f"{name}: has {len(later)} fields, had {len(fields)}, and cannot grow")
     now = declarations(clang, new)
