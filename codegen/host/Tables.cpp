@@ -7,7 +7,7 @@
 #include "codegen/host/Tables.h"
 
 #include "codegen/host/Activations.h"
-#include "codegen/host/HyperInputs.h"
+#include "codegen/host/InputChecks.h"
 
 #include "passes/stage/Passes.h"
 
@@ -57,7 +57,7 @@ void TableReader::addSlots() {
       tables.slots.push_back(
           {tables.strings.add(op.getSymName()), bits(initial)});
   }
-  SmallVector<bool> isHyper = findHyperInputs(program);
+  SmallVector<zero_rt_input_check> checks = findInputChecks(program);
   for (auto [i, input] : llvm::enumerate(program.getInputSlots())) {
     SmallVector<StringAttr> over;
     if (input.getOver())
@@ -66,7 +66,7 @@ void TableReader::addSlots() {
         {tables.getSlot(FlatSymbolRefAttr::get(input)), addAxes(over),
          input.isTokens(),
          // The other stages may depend on it.
-         whole ? whole->inputs[i].hyper : isHyper[i],
+         whole ? whole->inputs[i].check : checks[i],
          tables.strings.add(input.getHyper().value_or(""))});
   }
   for (auto [name, result] :

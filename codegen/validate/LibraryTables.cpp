@@ -132,7 +132,7 @@ void Reader::addScalars() {
     const zero_rt_input_row &row = library.inputs[i];
     add("input " + names.slot(row.slot), {{"over", names.axes(row.over)},
                                           {"tokens", number(row.tokens)},
-                                          {"hyperparameter", number(row.hyper)},
+                                          {"check", number(row.check)},
                                           {"name", names.text(row.name)}});
   }
   for (int64_t i = 0; i < library.num_results; ++i)

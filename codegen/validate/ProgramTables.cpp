@@ -169,12 +169,12 @@ void TableReader::addScalars() {
     if (op.isLossScale())
       lossScale = slotText(op.getSymName().str(), 0);
   }
-  for (auto [op, isHyper] :
-       llvm::zip_equal(program.getInputSlots(), expected.isHyper))
+  for (auto [op, check] :
+       llvm::zip_equal(program.getInputSlots(), expected.inputChecks))
     add("input " + slotText(op.getSymName().str(), 0),
         {{"over", op.getOver() ? calls.axes(*op.getOver()) : "none"},
          {"tokens", number(op.isTokens())},
-         {"hyperparameter", number(isHyper)},
+         {"check", number(check)},
          {"name", op.getHyper().value_or("").str()}});
   for (auto [name, result] :
        llvm::zip_equal(program.getResultNames().getAsRange<StringAttr>(),

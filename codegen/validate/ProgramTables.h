@@ -8,6 +8,7 @@
 #define ZERO_CODEGEN_VALIDATE_PROGRAMTABLES_H
 
 #include "dialect/zrt/ZrtDialect.h"
+#include "zero_rt/library.h"
 
 #include <string>
 #include <vector>
@@ -20,8 +21,8 @@ struct ExpectedLibrary {
   bool hasGpuCode = false;
   /// The axes of the pipeline stages, in the order of the mesh.
   llvm::SmallVector<mlir::StringAttr> stageAxes;
-  /// The inputs that updates depend on, over all stages.
-  llvm::SmallVector<bool> isHyper;
+  /// What apply demands of each input, for all stages.
+  llvm::SmallVector<zero_rt_input_check> inputChecks;
 };
 
 /// The lines that describeLibrary has for a library of |program|, read from the

@@ -86,7 +86,9 @@ protected:
   Number sumTokens(int64_t rank);
   /// Whether gradients can be divided by |tokens|.
   static bool isCount(Number tokens);
-  Number getClipCoefficient(Number norm, double max, double epsilon);
+  Number getClipCoefficient(mlir::Value norm, mlir::Value max,
+                            std::optional<llvm::APFloat> constantMax,
+                            const llvm::APFloat &epsilon, int64_t rank);
   /// The norm of |values|, which counts each element once.
   Number getNorm(mlir::ValueRange values);
   /// |value| joined to one array. Of replicas it takes the first.

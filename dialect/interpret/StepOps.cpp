@@ -65,10 +65,15 @@ bool StepInterpreter::isCount(Number tokens) {
          std::isfinite(tokens.value);
 }
 
-Number StepInterpreter::getClipCoefficient(Number norm, double max,
-                                           double epsilon) {
-  Number shifted = calculator.add(kF64, norm, {epsilon, 0});
-  Number ratio = calculator.div(kF64, {max, 0}, shifted);
+Number StepInterpreter::getClipCoefficient(Value norm, Value max,
+                                           std::optional<APFloat> constantMax,
+                                           const APFloat &epsilon,
+                                           int64_t rank) {
+  Number most =
+      max ? getScalar(max, rank) : Number{constantMax->convertToDouble(), 0};
+  Number shifted = calculator.add(kF64, getScalar(norm, rank),
+                                  {epsilon.convertToDouble(), 0});
+  Number ratio = calculator.div(kF64, most, shifted);
   return calculator.minimum({1.0, 0}, ratio, /*ignoreNaN=*/false);
 }
 
@@ -152,9 +157,9 @@ LogicalResult StepInterpreter::evaluate(Operation &op) {
     for (auto [input, output] :
          llvm::zip_equal(clip.getInputs(), clip.getOutputs()))
       define(output, [&, input = input](int64_t rank) {
-        Number coefficient = getClipCoefficient(
-            getScalar(clip.getNorm(), rank), clip.getMax().convertToDouble(),
-            clip.getEpsilon().convertToDouble());
+        Number coefficient =
+            getClipCoefficient(clip.getNorm(), clip.getMax(),
+                               clip.getConstantMax(), clip.getEpsilon(), rank);
         return scale(calculator, values[input][rank], coefficient);
       });
   } else if (auto constant = dyn_cast<ConstantOp>(op)) {
@@ -194,9 +199,9 @@ LogicalResult StepInterpreter::evaluate(Operation &op) {
     });
   } else if (auto coefficient = dyn_cast<ClipCoefficientOp>(op)) {
     defineScalar(coefficient.getCoefficient(), [&](int64_t rank) {
-      return getClipCoefficient(getScalar(coefficient.getNorm(), rank),
-                                coefficient.getMax().convertToDouble(),
-                                coefficient.getEpsilon().convertToDouble());
+      return getClipCoefficient(coefficient.getNorm(), coefficient.getMax(),
+                                coefficient.getConstantMax(),
+                                coefficient.getEpsilon(), rank);
     });
   } else {
     return evaluateOwn(op);

@@ -183,6 +183,26 @@ void zero::printReal(OpAsmPrinter &printer, Operation *, FloatAttr number) {
   printer.printAttributeWithoutType(number);
 }
 
+ParseResult
+zero::parseValueOrReal(OpAsmParser &parser,
+                       std::optional<OpAsmParser::UnresolvedOperand> &operand,
+                       FloatAttr &number) {
+  OpAsmParser::UnresolvedOperand value;
+  OptionalParseResult result = parser.parseOptionalOperand(value);
+  if (!result.has_value())
+    return parseReal(parser, number);
+  operand = value;
+  return *result;
+}
+
+void zero::printValueOrReal(OpAsmPrinter &printer, Operation *op, Value value,
+                            FloatAttr number) {
+  if (value)
+    printer << value;
+  else
+    printReal(printer, op, number);
+}
+
 static constexpr double kDefaultEpsilon = 1e-6;
 
 ParseResult zero::parseEpsilon(OpAsmParser &parser, FloatAttr &epsilon) {

@@ -67,6 +67,14 @@ mlir::ParseResult parseReal(mlir::OpAsmParser &parser, mlir::FloatAttr &number);
 void printReal(mlir::OpAsmPrinter &printer, mlir::Operation *op,
                mlir::FloatAttr number);
 
+/// `%x`, or a real number
+mlir::ParseResult
+parseValueOrReal(mlir::OpAsmParser &parser,
+                 std::optional<mlir::OpAsmParser::UnresolvedOperand> &operand,
+                 mlir::FloatAttr &number);
+void printValueOrReal(mlir::OpAsmPrinter &printer, mlir::Operation *op,
+                      mlir::Value value, mlir::FloatAttr number);
+
 /// `[lr, beta1 = 0.9]`
 mlir::ParseResult parseHyperNames(mlir::OpAsmParser &parser,
                                   mlir::ArrayAttr &names,

@@ -57,21 +57,31 @@ LogicalResult NormOp::inferReturnTypes(MLIRContext *context,
   return success();
 }
 
-/// clip_c2, and the same for zero.clip_coefficient.
-static LogicalResult verifyClip(Operation *op, const APFloat &max,
+/// clip_c2, clip_coefficient_c2
+static LogicalResult verifyClip(Operation *op, Value input,
+                                std::optional<APFloat> constant,
                                 const APFloat &epsilon) {
-  Builder builder(op->getContext());
-  if (failed(verifyFinite(op, "number",
-                          builder.getStrArrayAttr({"max", "epsilon"}),
-                          {max.convertToDouble(), epsilon.convertToDouble()})))
+  if (constant.has_value() == bool(input))
+    return op->emitOpError() << "needs a max that is either a constant or an "
+                                "argument of the step";
+  double max = constant ? constant->convertToDouble() : 1.0;
+  if (failed(verifyFinite(
+          op, "number",
+          Builder(op->getContext()).getStrArrayAttr({"max", "epsilon"}),
+          {max, epsilon.convertToDouble()})))
     return failure();
-  if (!(max.convertToDouble() > 0))
-    return op->emitOpError()
-           << "max must be positive, got " << max.convertToDouble();
+  if (!(max > 0))
+    return op->emitOpError() << "max must be positive, got " << max;
   if (!(epsilon.convertToDouble() >= 0))
     return op->emitOpError()
            << "epsilon must not be negative, got " << epsilon.convertToDouble();
-  return success();
+  if (!input || isa<BlockArgument>(input))
+    return success();
+  InFlightDiagnostic diag = op->emitOpError()
+                            << "max must be a constant or an argument of the "
+                               "step, which apply checks to be positive";
+  diag.attachNote(input.getLoc()) << "got this value";
+  return diag;
 }
 
 LogicalResult ClipOp::verify() {
@@ -79,7 +89,7 @@ LogicalResult ClipOp::verify() {
   if (failed(verifyReduced(*this, getInputs())) ||
       failed(verifyFinal(*this, getNorm())))
     return failure();
-  return verifyClip(*this, getMax(), getEpsilon());
+  return verifyClip(*this, getMax(), getConstantMax(), getEpsilon());
 }
 
 LogicalResult ClipOp::inferReturnTypes(MLIRContext *, std::optional<Location>,
@@ -93,7 +103,7 @@ LogicalResult ClipCoefficientOp::verify() {
   // clip_coefficient_c1
   if (failed(verifyFinal(*this, getNorm())))
     return failure();
-  return verifyClip(*this, getMax(), getEpsilon());
+  return verifyClip(*this, getMax(), getConstantMax(), getEpsilon());
 }
 
 //===----------------------------------------------------------------------===//

@@ -102,6 +102,9 @@ def Zero_StepOp : Zero_Op<"step",
     /// Whether ranks may make different numbers of backward passes. Then each rank
     /// has tokens and gradients of its own, and all tokens count the same.
     bool takesUnequalBackwards();
+    /// Whether |argument| is the max of a clip. `apply` then refuses a step in which it
+    /// is not positive.
+    static bool isMaxNorm(::mlir::BlockArgument argument);
   }];
 }
 
@@ -293,7 +296,7 @@ def Zero_NormOp : Zero_InferredOp<"norm", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Zero_ClipOp : Zero_InferredOp<"clip", [Pure]> {
+def Zero_ClipOp : Zero_InferredOp<"clip", [Pure, AttrSizedOperandSegments]> {
   let summary = "Scales gradients so that their norm is at most `max`";
   let description = [{
     Multiplies by min(1, max / (norm + epsilon)), as PyTorch's `clip_grad_norm_` does. The
@@ -303,21 +306,27 @@ def Zero_ClipOp : Zero_InferredOp<"clip", [Pure]> {
     Constraints:
 
     - `clip_c1`: operands are as for `zero.norm`, and the norm is replicated;
-    - `clip_c2`: `max` is positive and `epsilon` is not negative.
+    - `clip_c2`: `max` is a positive constant or a replicated argument of the step;
+      `epsilon` is not negative.
+
+    An argument that is a `max` must be positive and finite in each step: `apply` refuses the
+    step otherwise.
 
     Example:
 
     ```mlir
     %c = zero.clip %r by %norm max 1.0 : !zero.value<8xf32> by !zero.value<f64>
     %d = zero.clip %r by %norm max 1.0 epsilon 1.0e-8 : !zero.value<8xf32> by !zero.value<f64>
+    %e = zero.clip %r by %norm max %max_norm : !zero.value<8xf32> by !zero.value<f64>
     ```
   }];
   let arguments = (ins Variadic<Zero_Value>:$inputs, Zero_Scalar:$norm,
-    F64Attr:$max, DefaultValuedAttr<F64Attr, "1e-6">:$epsilon);
+    Optional<Zero_FinalScalar>:$max, OptionalAttr<F64Attr>:$constant_max,
+    DefaultValuedAttr<F64Attr, "1e-6">:$epsilon);
   let results = (outs Variadic<Zero_Value>:$outputs);
   let assemblyFormat = [{
-    $inputs `by` $norm `max` custom<Real>($max) custom<Epsilon>($epsilon)
-    attr-dict `:` type($inputs) custom<NormType>(type($norm))
+    $inputs `by` $norm `max` custom<ValueOrReal>($max, $constant_max)
+    custom<Epsilon>($epsilon) attr-dict `:` type($inputs) custom<NormType>(type($norm))
   }];
   let hasVerifier = 1;
 }

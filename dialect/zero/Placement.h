@@ -24,6 +24,8 @@ inline constexpr llvm::StringLiteral kAccumulation = "accumulation";
 inline constexpr llvm::StringLiteral kTokens = "tokens";
 /// The symbol of the loss scale that the step names.
 inline constexpr llvm::StringLiteral kLossScale = "loss_scale";
+/// The name of an input that is the max of a clip.
+inline constexpr llvm::StringLiteral kMaxNorm = "max_norm";
 /// The attribute of the argument of a step that is the number of tokens.
 inline constexpr llvm::StringLiteral kTokensArgument = "zero.tokens";
 

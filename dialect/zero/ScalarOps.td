@@ -241,19 +241,22 @@ def Zero_ClipCoefficientOp : Zero_InferredOp<"clip_coefficient", [Pure]> {
   let description = [{
     Constraints:
 
-    - `clip_coefficient_c1`: the norm is replicated and unscaled.
+    - `clip_coefficient_c1`: the norm is replicated and unscaled;
+    - `clip_coefficient_c2`: `max` and `epsilon` are as for `zero.clip`.
 
     Example:
 
     ```mlir
     %c = zero.clip_coefficient %norm max 1.0 : !zero.value<f64>
+    %d = zero.clip_coefficient %norm max %max_norm : !zero.value<f64>
     ```
   }];
-  let arguments = (ins Zero_Scalar:$norm, F64Attr:$max,
-    DefaultValuedAttr<F64Attr, "1e-6">:$epsilon);
+  let arguments = (ins Zero_Scalar:$norm, Optional<Zero_FinalScalar>:$max,
+    OptionalAttr<F64Attr>:$constant_max, DefaultValuedAttr<F64Attr, "1e-6">:$epsilon);
   let results = (outs Zero_Scalar:$coefficient);
   let assemblyFormat = [{
-    $norm `max` custom<Real>($max) custom<Epsilon>($epsilon) attr-dict `:` type($norm)
+    $norm `max` custom<ValueOrReal>($max, $constant_max) custom<Epsilon>($epsilon)
+    attr-dict `:` type($norm)
   }];
   let hasVerifier = 1;
 }

@@ -123,6 +123,15 @@ static bool dividesByTokensOnly(ArrayRef<ScaleFactor> scale) {
          getExponent(scale, kAccumulation) == 0;
 }
 
+bool StepOp::isMaxNorm(BlockArgument argument) {
+  return llvm::any_of(argument.getUses(), [](OpOperand &use) {
+    if (auto clip = dyn_cast<ClipOp>(use.getOwner()))
+      return clip.getMax() == use.get();
+    auto coefficient = dyn_cast<ClipCoefficientOp>(use.getOwner());
+    return coefficient && coefficient.getMax() == use.get();
+  });
+}
+
 bool StepOp::takesUnequalBackwards() {
   auto mesh =
       SymbolTable::lookupNearestSymbolFrom<MeshOp>(*this, getMeshAttr());

@@ -6,6 +6,8 @@
 
 #include "dialect/zero/ZeroDialect.h"
 
+#include "dialect/zero/Rules.h"
+
 #include "dialect/zero/Assembly.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -198,5 +198,9 @@ def Zero_Scalar
                 CPred<"::llvm::cast<::zero::ValueType>($_self).isScalar()">,
                 CPred<"::llvm::cast<::zero::ValueType>($_self).getElementType().isF64()">]>,
            "f64 scalar value with a placement">;
+def Zero_FinalScalar
+    : Type<CPred<"$_self == ::zero::getScalarType($_self.getContext())">,
+           "replicated and unscaled f64 scalar">,
+      BuildableType<"::zero::getScalarType($_builder.getContext())">;
 
 #endif // ZERO_TYPES_TD

@@ -80,12 +80,13 @@ def Zrt_SlotsOp : Zrt_SymbolOp<"slots"> {
       and its number is the sum of the addends. `loss_scale` is state, until the step changes
       it.
     - `hyper`: the name of the hyperparameter that an input is. Messages show it.
+    - `positive`: a step in which the input is not positive is refused.
 
     Constraints:
 
     - `slots_c1`: there is at least one scalar slot;
-    - `slots_c2`: slots with `over`, with `is "tokens"` or with `hyper` are an input of the
-      program and have one scalar slot; axes of `over` are axes of the mesh;
+    - `slots_c2`: slots with `over`, with `is "tokens"`, with `hyper` or with `positive` are an
+      input of the program and have one scalar slot; axes of `over` are axes of the mesh;
     - `slots_c3`: `is` is `tokens` or, if the program has a loss scale, `loss_scale`; each of
       the two occurs at most once; the slots of a loss scale are a `zrt.scalar_state`.
 
@@ -95,15 +96,16 @@ def Zrt_SlotsOp : Zrt_SymbolOp<"slots"> {
     zrt.slots @decay.counters [1.0, 1.0]
     zrt.slots @input.0 [0.0] hyper "lr"
     zrt.slots @input.1 [0.0] over [dp] is "tokens"
+    zrt.slots @input.2 [0.0] hyper "max_norm" positive
     zrt.slots @scale.counters [1024.0, 0.0] is "loss_scale"
     ```
   }];
   let arguments = (ins Zero_SymbolNameAttr:$sym_name, DenseF64ArrayAttr:$initial,
     OptionalAttr<StrArrayAttr>:$over, OptionalAttr<StrAttr>:$stands_for,
-    OptionalAttr<StrAttr>:$hyper);
+    OptionalAttr<StrAttr>:$hyper, UnitAttr:$positive);
   let assemblyFormat = [{
     $sym_name $initial (`over` custom<NameList>($over)^)? (`is` $stands_for^)?
-    (`hyper` $hyper^)? attr-dict
+    (`hyper` $hyper^)? (`positive` $positive^)? attr-dict
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{

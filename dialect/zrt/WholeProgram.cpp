@@ -106,11 +106,13 @@ int64_t ProgramOp::getTokensInput() {
 static LogicalResult verifyInputs(ProgramOp program, zero::MeshOp mesh) {
   std::vector<SlotsOp> inputs = program.getInputSlots();
   for (auto slots : program.getOps<SlotsOp>()) {
-    if (!slots.getOver() && !slots.isTokens() && !slots.getHyper())
+    if (!slots.getOver() && !slots.isTokens() && !slots.getHyper() &&
+        !slots.getPositive())
       continue;
     if (!llvm::is_contained(inputs, slots) || slots.size() != 1)
-      return slots.emitOpError() << "with 'over', 'hyper' or tokens must be an "
-                                    "input of one scalar slot";
+      return slots.emitOpError() << "with 'over', 'hyper', 'positive' or "
+                                    "tokens must be an input of one scalar "
+                                    "slot";
     if (slots.getOver() && failed(verifyAxes(slots, *slots.getOver(), mesh)))
       return failure();
   }

@@ -209,8 +209,8 @@ void Rewriter::rewriteNorm(NormOp op) {
 
 void Rewriter::rewriteClip(ClipOp op) {
   Value coefficient = builder.create<ClipCoefficientOp>(
-      op.getLoc(), mapping.lookupOrDefault(op.getNorm()), op.getMaxAttr(),
-      op.getEpsilonAttr());
+      op.getLoc(), mapping.lookupOrDefault(op.getNorm()), op.getMax(),
+      op.getConstantMaxAttr(), op.getEpsilonAttr());
   // Gradients share their factor, so their products are shared, too.
   DenseMap<Value, Value> products;
   for (auto [input, output] :
@@ -302,10 +302,9 @@ LogicalResult Rewriter::checkForm(Operation *op) {
              type.getAxesOfDim(type.getShape().size() - 1).empty();
     });
   else if (isa<NormOp, ClipOp>(op))
-    ok = llvm::all_of(op->getOperands(), [&](Value operand) {
-      return gradients.contains(operand) ||
-             (isa<ClipOp>(op) && operand == cast<ClipOp>(op).getNorm());
-    });
+    ok = llvm::all_of(isa<ClipOp>(op) ? cast<ClipOp>(op).getInputs()
+                                      : op->getOperands(),
+                      [&](Value input) { return gradients.contains(input); });
   else if (auto update = dyn_cast<UpdateBucketOp>(op))
     ok = gradients.contains(update.getGradient());
   if (auto reduce = dyn_cast<ReduceOp>(op))

@@ -214,9 +214,9 @@ void Layout::rewriteClip(ClipOp op) {
   });
   auto inputs = llvm::map_to_vector(
       indices, [&](size_t i) { return gradients[i].back(); });
-  auto clip =
-      builder.create<ClipOp>(op.getLoc(), inputs, scalars.lookup(op.getNorm()),
-                             op.getMaxAttr(), op.getEpsilonAttr());
+  auto clip = builder.create<ClipOp>(
+      op.getLoc(), inputs, scalars.lookup(op.getNorm()), op.getMax(),
+      op.getConstantMaxAttr(), op.getEpsilonAttr());
   for (auto [i, output] : llvm::zip_equal(indices, clip.getOutputs()))
     gradients[i].push_back(output);
 }

@@ -23,7 +23,8 @@ FlatSymbolRefAttr ProgramBuilder::slots(const Twine &name,
   return append(builder.create<zrt::SlotsOp>(loc, name.str(), initial,
                                              /*over=*/ArrayAttr(),
                                              /*stands_for=*/StringAttr(),
-                                             /*hyper=*/StringAttr()));
+                                             /*hyper=*/StringAttr(),
+                                             /*positive=*/false));
 }
 
 FlatSymbolRefAttr ProgramBuilder::lastingSlots(StringRef name,
@@ -35,7 +36,7 @@ FlatSymbolRefAttr ProgramBuilder::lastingSlots(StringRef name,
     standsFor = builder.getStringAttr(kLossScale);
   FlatSymbolRefAttr slots = append(builder.create<zrt::SlotsOp>(
       loc, (name + ".counters").str(), initial, ArrayAttr(), standsFor,
-      /*hyper=*/StringAttr()));
+      /*hyper=*/StringAttr(), /*positive=*/false));
   for (auto [i, counter] : llvm::enumerate(counters.getAsRange<StringAttr>()))
     builder.create<zrt::ScalarStateOp>(
         loc, builder.getStringAttr(name + "." + counter.getValue()), slots,
@@ -45,14 +46,15 @@ FlatSymbolRefAttr ProgramBuilder::lastingSlots(StringRef name,
 }
 
 FlatSymbolRefAttr ProgramBuilder::input(BlockArgument argument, bool isTokens,
-                                        StringAttr hyper) {
+                                        StringAttr hyper, bool isPositive) {
   auto type = cast<ValueType>(argument.getType());
   SmallVector<Attribute> over;
   llvm::append_range(over, type.getAxes(PlacementKind::Partial));
   return append(builder.create<zrt::SlotsOp>(
       loc, ("input." + Twine(argument.getArgNumber())).str(), 0.0,
       over.empty() ? ArrayAttr() : builder.getArrayAttr(over),
-      isTokens ? builder.getStringAttr(kTokens) : StringAttr(), hyper));
+      isTokens ? builder.getStringAttr(kTokens) : StringAttr(), hyper,
+      isPositive));
 }
 
 FlatSymbolRefAttr ProgramBuilder::buffer(const Twine &name, ValueType type,

@@ -56,7 +56,7 @@ public:
                                        CounterRule rule = nullptr);
   /// The slot of an argument of the step.
   mlir::FlatSymbolRefAttr input(mlir::BlockArgument argument, bool isTokens,
-                                mlir::StringAttr hyper);
+                                mlir::StringAttr hyper, bool isPositive);
   /// A buffer for values of |type|, in its space.
   mlir::FlatSymbolRefAttr buffer(const llvm::Twine &name, ValueType type,
                                  zrt::Role role);

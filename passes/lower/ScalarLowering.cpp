@@ -217,7 +217,9 @@ bool ScalarLowering::lower(Operation *op) {
     define(root.getOutput(), body().create<math::SqrtOp>(loc, input));
   } else if (auto clip = dyn_cast<ClipCoefficientOp>(op)) {
     Value norm = get(clip.getNorm());
-    Value max = constant(clip.getMax().convertToDouble());
+    Value max = clip.getMax()
+                    ? get(clip.getMax())
+                    : constant(clip.getConstantMax()->convertToDouble());
     Value epsilon = constant(clip.getEpsilon().convertToDouble());
     Value one = constant(1.0);
     Value shifted = body().create<arith::AddFOp>(loc, norm, epsilon);

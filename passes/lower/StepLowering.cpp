@@ -120,6 +120,9 @@ llvm::DenseMap<Value, StringAttr> StepLowering::readHyperNames() {
                          optimizer.getHyperNames().getAsRange<StringAttr>()))
       names.try_emplace(value, name);
   }
+  for (auto clip : step.getBody().getOps<ClipCoefficientOp>())
+    if (Value max = clip.getMax())
+      names.try_emplace(max, StringAttr::get(step.getContext(), kMaxNorm));
   return names;
 }
 
@@ -217,7 +220,8 @@ LogicalResult StepLowering::run() {
   llvm::DenseMap<Value, StringAttr> hyperNames = readHyperNames();
   for (BlockArgument argument : step.getBody().getArguments())
     inputSlots.push_back(program->input(argument, argument == step.getTokens(),
-                                        hyperNames.lookup(argument)));
+                                        hyperNames.lookup(argument),
+                                        StepOp::isMaxNorm(argument)));
   inputs = builder.getArrayAttr(inputSlots);
   programOp.setInputsAttr(inputs);
 

@@ -27,8 +27,8 @@ public:
 private:
   mlir::LogicalResult readMicroBatches(MicroBatchesOp op);
   mlir::LogicalResult readUpdates();
-  /// The name of the hyperparameter that a scalar is, in the first optimizer
-  /// that takes it.
+  /// The name of the hyperparameter that a scalar is, in the first optimizer or
+  /// clip that takes it.
   llvm::DenseMap<mlir::Value, mlir::StringAttr> readHyperNames();
   void declareBuckets();
   /// The location of everything that is created from here on.

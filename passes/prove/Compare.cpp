@@ -392,7 +392,9 @@ void Comparison::run() {
     const InputSemantics &a = first.inputs[i], &b = second.inputs[i];
     auto describe = [&](const InputSemantics &input) {
       std::string over = first.axes.describe(input.over);
-      return std::string(input.isTokens ? "a number of tokens" : "a number") +
+      return std::string(input.isTokens     ? "a number of tokens"
+                         : input.isPositive ? "a positive number"
+                                            : "a number") +
              (over.empty() ? ", the same on all ranks"
                            : ", an addend of each rank over " + over);
     };

@@ -156,6 +156,14 @@ static SmallVector<StringRef> getInputNames(const StepSemantics &semantics) {
              getHyperNames(prepare.getOptimizerAttr()), prepare.getHyper()))
       nameOf.try_emplace(value, name);
   });
+  step.walk([&](Operation *op) {
+    Value max = isa<ClipOp>(op) ? cast<ClipOp>(op).getMax()
+                : isa<ClipCoefficientOp>(op)
+                    ? cast<ClipCoefficientOp>(op).getMax()
+                    : Value();
+    if (max)
+      nameOf.try_emplace(max, kMaxNorm);
+  });
   for (BlockArgument argument : step.getBody().getArguments())
     names.push_back(nameOf.lookup(argument));
   return names;

@@ -17,6 +17,8 @@
 #include "llvm/Support/Format.h"
 
 #include <cmath>
+#include <set>
+#include <string>
 
 using namespace zero;
 using namespace zero::prove;
@@ -28,7 +30,7 @@ struct Example {
   int64_t ranks;
   bool isLong; // two backward passes, or one
   double state;
-  double scalar = 0.5; // an input or a counter
+  double scalar = 0.5; // the first input, or a counter
   double gradient = 1; // times what tells gradients apart
   double parameter = 1;
   double tokens = 8; // that a caller counts
@@ -40,6 +42,12 @@ struct Example {
     return algebra.evaluate(a, [&](BaseRef base) { return getValue(base); });
   }
   std::optional<double> getValue(BaseRef base) const;
+  /// Of "input 0", "input 1", ..., each another number.
+  double getInput(llvm::StringRef name) const {
+    int index = 0;
+    name.rsplit(' ').second.getAsInteger(10, index);
+    return std::ldexp(scalar, -index);
+  }
 };
 } // namespace
 
@@ -65,6 +73,7 @@ std::optional<double> Example::getValue(BaseRef base) const {
   case BaseKind::tokens:
     return tokens;
   case BaseKind::input:
+    return getInput(base->name);
   case BaseKind::old:
     return scalar;
   case BaseKind::missing:
@@ -89,8 +98,9 @@ std::optional<double> Example::getValue(BaseRef base) const {
 /// The numbers that |exprs| are given.
 static std::string describeGiven(llvm::ArrayRef<Expr> exprs,
                                  const Example &example) {
-  bool gradients = false, states = false, scalars = false, counts = false;
+  bool gradients = false, states = false, counters = false, counts = false;
   bool tokens = false, lossScale = false;
+  std::set<std::string> inputs;
   for (Expr a : exprs)
     visitBases(a, [&](BaseRef base) {
       gradients |= base->kind == BaseKind::gradient;
@@ -99,7 +109,9 @@ static std::string describeGiven(llvm::ArrayRef<Expr> exprs,
       tokens |= base->kind == BaseKind::symbol && base->name == kTokens;
       lossScale |= base->kind == BaseKind::symbol && base->name != kTokens &&
                    base->name != kAccumulation;
-      scalars |= base->kind == BaseKind::input || base->kind == BaseKind::old;
+      counters |= base->kind == BaseKind::old;
+      if (base->kind == BaseKind::input)
+        inputs.insert(base->name);
     });
   std::string text;
   llvm::raw_string_ostream os(text);
@@ -135,8 +147,10 @@ static std::string describeGiven(llvm::ArrayRef<Expr> exprs,
     os << "ranks counted 8 tokens; ";
   if (lossScale)
     os << "the loss scale is 4; ";
-  if (scalars)
-    os << "inputs and counters are " << llvm::format("%g; ", example.scalar);
+  for (const std::string &input : inputs)
+    os << input << llvm::format(" is %g; ", example.getInput(input));
+  if (counters)
+    os << llvm::format("counters are %g; ", example.scalar);
   return text;
 }
 

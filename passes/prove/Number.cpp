@@ -363,14 +363,13 @@ FailureOr<SmallVector<Number>> prove::evaluateBody(
   return getOperands(*block.getTerminator());
 }
 
-Number prove::clipCoefficient(Algebra &algebra, Number norm, double max,
+Number prove::clipCoefficient(Algebra &algebra, Number norm, const Number &max,
                               double epsilon) {
   Number least = makeSource(algebra, algebra.constant(epsilon));
-  Number most = makeSource(algebra, algebra.constant(max));
-  Expr ratio = algebra.divide(most.expr, algebra.add(norm.expr, least.expr));
+  Expr ratio = algebra.divide(max.expr, algebra.add(norm.expr, least.expr));
   Number coefficient = norm;
   coefficient.narrowAs(least);
-  coefficient.narrowAs(most);
+  coefficient.narrowAs(max);
   coefficient.expr = ratio;
   coefficient.narrow(Precision::f64());
   coefficient.expr = algebra.symmetric("minimumf", ratio, algebra.integer(1));

@@ -91,7 +91,7 @@ evaluateBody(Algebra &algebra, mlir::Block &block,
              Conditions *conditions = nullptr);
 
 /// min(1, max / (norm + epsilon)).
-Number clipCoefficient(Algebra &algebra, Number norm, double max,
+Number clipCoefficient(Algebra &algebra, Number norm, const Number &max,
                        double epsilon);
 
 } // namespace zero::prove

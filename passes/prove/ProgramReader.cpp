@@ -22,8 +22,8 @@ bool ProgramReader::initialize() {
     return false;
   for (zrt::SlotsOp slots : program.getInputSlots()) {
     ArrayAttr over = slots.getOverAttr();
-    semantics.inputs.push_back(
-        {over ? semantics.axes.getSet(over) : 0, slots.isTokens()});
+    semantics.inputs.push_back({over ? semantics.axes.getSet(over) : 0,
+                                slots.isTokens(), slots.getPositive()});
   }
   // Only the step in the zero dialect knows by which numbers the caller
   // divides.

@@ -226,9 +226,10 @@ bool StepReader::readScalar(Operation &op) {
         return true;
       })
       .Case([&](ClipCoefficientOp op) {
-        scalars[op.getCoefficient()] = clipCoefficient(
-            algebra, scalar(op.getNorm()), op.getMax().convertToDouble(),
-            op.getEpsilon().convertToDouble());
+        scalars[op.getCoefficient()] =
+            clipCoefficient(algebra, scalar(op.getNorm()),
+                            readMax(op.getMax(), op.getConstantMax()),
+                            op.getEpsilon().convertToDouble());
         return true;
       })
       .Case([&](ArrivalCountOp op) {
@@ -363,9 +364,10 @@ bool StepReader::read(Operation &op) {
         return true;
       })
       .Case([&](ClipOp op) {
-        Number coefficient = clipCoefficient(algebra, scalar(op.getNorm()),
-                                             op.getMax().convertToDouble(),
-                                             op.getEpsilon().convertToDouble());
+        Number coefficient =
+            clipCoefficient(algebra, scalar(op.getNorm()),
+                            readMax(op.getMax(), op.getConstantMax()),
+                            op.getEpsilon().convertToDouble());
         for (auto [input, output] :
              llvm::zip_equal(op.getInputs(), op.getOutputs()))
           readScale(output, input, coefficient);
@@ -435,7 +437,8 @@ std::optional<StepSemantics> StepReader::run() {
   semantics.lossScale = step.getLossScale().value_or("").str();
   for (BlockArgument argument : step.getBody().getArguments()) {
     InputSemantics input{getAxes(argument, PlacementKind::Partial),
-                         argument == step.getTokens()};
+                         argument == step.getTokens(),
+                         StepOp::isMaxNorm(argument)};
     // Where gradients are divided by it no step is applied without any.
     Expr passed = input.isTokens && semantics.dividesByTokens
                       ? algebra.base({BaseKind::symbol, kTokens.str(),

@@ -76,6 +76,12 @@ private:
     return arrays[to] = arrays.lookup(from);
   }
   llvm::SmallVector<mlir::StringAttr> getMembers(mlir::StringAttr source);
+  /// The max of a clip, an argument or a constant.
+  Number readMax(mlir::Value max, std::optional<llvm::APFloat> constant) {
+    return max ? scalar(max)
+               : makeSource(algebra,
+                            algebra.constant(constant->convertToDouble()));
+  }
   Number scalar(mlir::Value value) {
     Number number = scalars.lookup(value);
     return number.expr ? number : Number{algebra.undefined("no scalar")};

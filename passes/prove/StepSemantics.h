@@ -103,9 +103,12 @@ struct InputSemantics {
   /// The axes over which each rank passes an addend of its own.
   AxisSet over = 0;
   bool isTokens = false;
+  /// Whether a step in which it is not positive is refused.
+  bool isPositive = false;
 
   bool operator==(const InputSemantics &other) const {
-    return over == other.over && isTokens == other.isTokens;
+    return over == other.over && isTokens == other.isTokens &&
+           isPositive == other.isPositive;
   }
 };
 

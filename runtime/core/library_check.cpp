@@ -270,8 +270,10 @@ zero_rt_status Checker::slots() {
         expect(inRange(library.inputs[row].slot, library.num_slots) &&
                    (library.inputs[row].over == -1 ||
                     inRange(library.inputs[row].over, library.num_axis_sets)) &&
+                   library.inputs[row].check >= ZERO_RT_INPUT_FREE &&
+                   library.inputs[row].check <= ZERO_RT_INPUT_POSITIVE &&
                    library.inputs[row].name >= 0,
-               "bad scalar slot, axes or name"));
+               "bad scalar slot, axes, check or name"));
   table = "result";
   for (row = 0; row < library.num_results; ++row)
     ZERO_RT_TRY(expect(inRange(library.results[row].slot, library.num_slots),

@@ -74,7 +74,8 @@ zero_rt_library_input(const zero_rt_library *library, int32_t number,
   zero_rt_input_info info = {};
   info.is_tokens = int32_t(row.tokens);
   info.is_addend = row.over >= 0;
-  info.is_hyper = int32_t(row.hyper);
+  info.is_hyper = row.check != ZERO_RT_INPUT_FREE;
+  info.is_positive = row.check == ZERO_RT_INPUT_POSITIVE;
   info.name = known.strings + row.name;
   writeStruct(info, out_info);
   return ZERO_RT_OK;

@@ -27,7 +27,7 @@ using namespace zero_rt;
 
 namespace {
 
-/// An input that is not finite.
+/// An input that fails its check.
 struct BadInput {
   int32_t input;
   double value;
@@ -50,12 +50,16 @@ struct Record {
 
 } // namespace
 
-/// The inputs of this rank that are not finite although updates depend on them.
+/// The inputs of this rank that fail their checks.
 static std::vector<BadInput> findBadInputs(const Step &step) {
   std::vector<BadInput> bad;
-  for (size_t i = 0; i < step.inputs.size(); ++i)
-    if (step.library->inputs[i].hyper && !std::isfinite(step.inputs[i]))
-      bad.push_back({int32_t(i), step.inputs[i]});
+  for (size_t i = 0; i < step.inputs.size(); ++i) {
+    int64_t check = step.library->inputs[i].check;
+    double value = step.inputs[i];
+    if ((check != ZERO_RT_INPUT_FREE && !std::isfinite(value)) ||
+        (check == ZERO_RT_INPUT_POSITIVE && value <= 0))
+      bad.push_back({int32_t(i), value});
+  }
   return bad;
 }
 
@@ -104,13 +108,22 @@ static std::string missingText(const Step &step,
   return text;
 }
 
-/// Names the inputs that are not finite, and their ranks; empty if there are
+static std::string numberText(double number) {
+  if (std::isnan(number))
+    return "nan"; // of either sign
+  char text[32];
+  std::snprintf(text, sizeof(text), "%g", number);
+  return text;
+}
+
+/// Names the inputs that fail their checks, and their ranks; empty if there are
 /// none.
 static std::string inputsText(const Step &step,
                               const std::vector<Record> &records) {
   std::string text;
   int64_t named = 0;
   int64_t total = 0;
+  bool anyPositive = false;
   for (size_t r = 0; r < records.size(); ++r) {
     const Record &record = records[r];
     total += record.badInputs;
@@ -118,20 +131,22 @@ static std::string inputsText(const Step &step,
                        named < int64_t(Window::maxNamed);
          ++i) {
       const BadInput &bad = record.firstBad[i];
-      const char *name = step.text(step.library->inputs[bad.input].name);
+      const zero_rt_input_row &row = step.library->inputs[bad.input];
+      anyPositive |= row.check == ZERO_RT_INPUT_POSITIVE;
+      const char *name = step.text(row.name);
       text += (named++ ? ", input " : "input ") + std::to_string(bad.input);
       if (*name)
         text += std::string(" ('") + name + "')";
-      text += std::string(" of apply is ") +
-              (std::isnan(bad.value) ? "nan"
-               : bad.value < 0       ? "-inf"
-                                     : "inf") +
-              " on rank " + std::to_string(r);
+      text += " of apply is " + numberText(bad.value) + " on rank " +
+              std::to_string(r);
     }
   }
   if (total > named)
     text += " and " + std::to_string(total - named) + " more";
-  return total ? text + "; pass finite numbers" : text;
+  if (total == 0)
+    return text;
+  return text + (anyPositive ? "; pass finite numbers, and a positive max norm"
+                             : "; pass finite numbers");
 }
 
 /// Whether a rank knows of a gradient or an activation that is missing.
@@ -153,10 +168,8 @@ static std::string unequalText(const std::vector<Record> &records) {
 static std::string tokensText(const std::vector<Record> &records) {
   std::string text = "step refused: the number of tokens must be positive:";
   for (size_t r = 0; r < records.size(); ++r) {
-    char number[32];
-    std::snprintf(number, sizeof(number), "%g", records[r].tokens);
-    text +=
-        (r ? ", rank " : " rank ") + std::to_string(r) + " counted " + number;
+    text += (r ? ", rank " : " rank ") + std::to_string(r) + " counted " +
+            numberText(records[r].tokens);
   }
   return text;
 }
@@ -230,7 +243,7 @@ static zero_rt_status explain(Step &step, int32_t verdict) {
   Tag tag = {"commit", nullptr, verdict, ZERO_RT_F64, ZERO_RT_F64, step.id};
   ZERO_RT_TRY(step.runtime->communicator->collect(
       tag, step.last.turn, records.data(), int64_t(sizeof(Record))));
-  // A program counts an input that is not finite as a missing gradient. All
+  // A program counts an input that fails its check as a missing gradient. All
   // ranks have the same records, so they agree on the cause.
   std::string inputs = inputsText(step, records);
   if (verdict == ZERO_RT_REFUSED_MISSING_GRADIENT && !inputs.empty() &&
@@ -329,7 +342,7 @@ zero_rt_status calls::count_arrivals(Step *step, int32_t backwards_slot,
   ZERO_RT_TRY(
       step->program->setSlot(backwards_slot, double(step->window.backwards())));
   // If the sum over the ranks is 0, no gradient is missing, everything that was
-  // sent was received, and all inputs are finite.
+  // sent was received, and all inputs pass their checks.
   return step->program->setSlot(missing_slot,
                                 double(step->window.missing() +
                                        countSentLessReceived(*step) +

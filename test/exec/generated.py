@@ -86,7 +86,7 @@ def draw(rng):
         used_twice=",".join(twice),
         activations=False,
         nonfinite=rng.choice(["skip", "skip", "apply", "error"]),
-        max_norm=rng.choice([0, 0.5, 1.0, 1000.0]),
+        max_norm=rng.choice([0, 0.5, 1.0, 1000.0, "input"]),
         groups=rng.choice([1, 2, 2, 3]),
         norm=rng.choice(["all", "all", "group", "both"]),
         optimizer=[ROOT / f"examples/optimizers/{name}.mlir" for name in names],

@@ -468,7 +468,7 @@ BREAKS = [
      "row.num_readable = -1;"),
     ("library", "slots begin at 0", TABLES, "bits(initial)", "bits(0 * initial)"),
     ("library", "no update depends on an input", TABLES,
-     "whole ? whole->inputs[i].hyper : isHyper[i]", "whole && isHyper[i] && false"),
+     "whole ? whole->inputs[i].check : checks[i]", "whole ? checks[i] : ZERO_RT_INPUT_FREE"),
     ("library", "no event leads to another state", TABLES,
      "getState(op.getNext())", "getState(op.getState())"),
     ("library", "a reduction runs on each stage", AXES,

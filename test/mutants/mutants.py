@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Damages 60 steps in every way that the operators know, and judges the proof.
+"""Damages 62 steps in every way that the operators know, and judges the proof.
 
   mutants.py --bin build/bin               a sample
   mutants.py --bin build/bin --count 2000 --schedules 0
@@ -103,6 +103,9 @@ SEEDS = [
      f"--max-norm 0 {SIZES}", "--stage=2 --offload=optimizer --until=lowered"),
     (f"sgd --ranks 2 --parameters 2 --dtype f16 --gradient f16 --accumulator f16 {SIZES}",
      "--stage=0 --until=lowered"),
+    (f"adamw --ranks 2 --parameters 2 --max-norm input {SIZES}", "--stage=1 --until=lowered"),
+    (f"sgd --ranks 3 --parameters 3 --groups 2 --norm both --max-norm input {SIZES}",
+     "--stage=2 --until=sharded"),
 ]  # fmt: skip
 # Few elements: what counts is the order of calls.
 TINY = "--sizes 5,1,3,2"

@@ -19,7 +19,8 @@ using namespace zero;
 
 StringRef zero::describeRecipes() {
   return "OPTIMIZER,ITEM,...: adam, adamw, lion or sgd, and\n"
-         "max_norm=X: clip gradients to this norm;\n"
+         "max_norm=X or max_norm=@NAME: clip gradients to this norm, a\n"
+         "number or the input NAME of apply;\n"
          "mean (default), sum, tokens: what a gradient is divided by;\n"
          "loss_divided: the caller divides the loss by the number of\n"
          "backward passes; accumulator=DTYPE (default f32);\n"
@@ -58,19 +59,30 @@ static LogicalResult choose(StringRef item, StringRef value,
   return failure();
 }
 
+/// A number, or the name of an input behind '@'.
+static LogicalResult readHyper(StringRef item, StringRef value,
+                               HyperValue &hyper, std::string &message) {
+  if (!value.consume_front("@"))
+    return readNumber(item, value, hyper.number, message);
+  hyper.input = value.str();
+  if (!value.empty())
+    return success();
+  message = "--recipe: '" + cut(item) + "=@' needs the name of an input";
+  return failure();
+}
+
 /// An item with a value, NAME=VALUE.
 static LogicalResult readValue(StringRef item, StringRef value, Recipe &recipe,
                                std::string &message) {
   if (item == "max_norm") {
-    double number = 0;
-    if (failed(readNumber(item, value, number, message)))
+    HyperValue &max = recipe.maxNorm.emplace();
+    if (failed(readHyper(item, value, max, message)))
       return failure();
-    if (number <= 0) {
+    if (max.input.empty() && max.number <= 0) {
       message = "--recipe: max_norm must be positive, got " + cut(value) +
                 "; leave max_norm out for no clipping";
       return failure();
     }
-    recipe.maxNorm = number;
     return success();
   }
   if (item == "accumulator")
@@ -82,14 +94,7 @@ static LogicalResult readValue(StringRef item, StringRef value, Recipe &recipe,
   if (item == "nonfinite")
     return choose(item, value, {"skip", "error", "apply"}, recipe.nonfinite,
                   message);
-  HyperValue &hyper = recipe.hyper[item.str()];
-  if (!value.consume_front("@"))
-    return readNumber(item, value, hyper.number, message);
-  hyper.input = value.str();
-  if (!value.empty())
-    return success();
-  message = "--recipe: '" + cut(item) + "=@' needs the name of an input";
-  return failure();
+  return readHyper(item, value, recipe.hyper[item.str()], message);
 }
 
 LogicalResult zero::readRecipe(StringRef text, Recipe &recipe,

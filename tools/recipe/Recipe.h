@@ -56,7 +56,7 @@ enum class Normalization { mean, sum, tokens };
 
 struct Recipe {
   std::string optimizer;
-  std::optional<double> maxNorm; // clips gradients to this norm
+  std::optional<HyperValue> maxNorm; // clips gradients to this norm
   Normalization normalization = Normalization::mean;
   /// Whether the caller divides the loss by the number of backward passes.
   bool isLossDivided = false;

@@ -49,6 +49,12 @@ private:
   /// The value of an input: "%lr", or "%in0" where its name is no name of
   /// MLIR's or one of the step's own.
   std::string argument(StringRef input);
+  /// An argument or a number.
+  std::string operand(const HyperValue &value);
+  void addInput(const HyperValue &value) {
+    if (!value.input.empty() && !llvm::is_contained(inputs, value.input))
+      inputs.push_back(value.input);
+  }
   /// |write|(i) of all trained parameters, separated by commas.
   std::string each(llvm::function_ref<std::string(size_t)> write);
   /// "%r#2", or "%r" if there is one.
@@ -112,6 +118,10 @@ std::string StepWriter::argument(StringRef input) {
                      std::distance(inputs.begin(), llvm::find(inputs, input)));
 }
 
+std::string StepWriter::operand(const HyperValue &value) {
+  return value.input.empty() ? numberText(value.number) : argument(value.input);
+}
+
 std::string StepWriter::each(llvm::function_ref<std::string(size_t)> write) {
   std::string text;
   for (size_t i = 0; i < trained.size(); ++i)
@@ -142,8 +152,7 @@ LogicalResult StepWriter::findHyper(StringRef name, Group &group) {
                   "'; add " + hyper.name + "=X to the recipe, or '" +
                   hyper.name + "' to the group");
     own.erase(hyper.name);
-    if (!value.input.empty() && !llvm::is_contained(inputs, value.input))
-      inputs.push_back(value.input);
+    addInput(value);
     group.hyper.push_back({hyper.name, value});
   }
   if (own.empty())
@@ -219,13 +228,8 @@ void StepWriter::writeUpdates(StringRef gradients) {
     size_t numInputs = 0;
     llvm::interleaveComma(group.hyper, os, [&](const auto &hyper) {
       const auto &[name, value] = hyper;
-      os << name << " = ";
-      if (value.input.empty()) {
-        os << numberText(value.number);
-        return;
-      }
-      ++numInputs;
-      os << argument(value.input);
+      os << name << " = " << operand(value);
+      numInputs += !value.input.empty();
     });
     os << ")\n      : (";
     llvm::interleaveComma(group.members, os, [&](size_t i) {
@@ -296,7 +300,7 @@ void StepWriter::writeStep(StringRef name) {
   os << "  %norm = zero.norm " << reduced << "\n      : " << sums << "\n";
   if (recipe.maxNorm)
     os << "  " << results("c") << " = zero.clip " << reduced << " by %norm max "
-       << numberText(*recipe.maxNorm) << "\n      : " << sums
+       << operand(*recipe.maxNorm) << "\n      : " << sums
        << " by !zero.value<f64>\n";
   writeUpdates(recipe.maxNorm ? "c" : "r");
   os << "  zero.return [norm] %norm : !zero.value<f64>\n}\n";
@@ -305,6 +309,8 @@ void StepWriter::writeStep(StringRef name) {
 LogicalResult StepWriter::run(StringRef name) {
   if (failed(findGroups()))
     return failure();
+  if (recipe.maxNorm)
+    addInput(*recipe.maxNorm);
   writeDeclarations();
   writeStep(name);
   return success();

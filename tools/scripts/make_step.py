@@ -162,6 +162,8 @@ def write_step(options, out):
     counts = f", partial = [{', '.join(counted)}]" * bool(counted)
     tokens = f", %tokens: !zero.value<f64{counts}> {{zero.tokens}}"
     tokens *= options.normalize == "tokens"
+    clips_to = "%max_norm" if options.max_norm == "input" else options.max_norm
+    max_norm = ", %max_norm: !zero.value<f64>" * (options.max_norm == "input")
     loss_scale = " loss_scale @loss_scale" * bool(options.loss_scale)
     nonfinite = f" nonfinite {options.nonfinite}" * (options.nonfinite != "skip")
     alike = [
@@ -179,7 +181,7 @@ def write_step(options, out):
     )
     out.write(
         f"zero.step @train on @cluster normalize({weight}){nonfinite}{loss_scale} "
-        f"(%lr: !zero.value<f64>{tokens}) {{\n"
+        f"(%lr: !zero.value<f64>{max_norm}{tokens}) {{\n"
         f"  {results('g')} = zero.micro_batches in {options.accumulator} {{\n"
         f"    {results('d')} = zero.backward("
         f"{', '.join(one.name for one in parameters)}) "
@@ -205,12 +207,12 @@ def write_step(options, out):
 
     for members in [members for each in rounds[options.norm] for members in each]:
         taken = write_norm(members)
-        if options.max_norm > 0:
+        if options.max_norm:
             clip = f"%c{len(names) - 1}"
             count = f":{len(members)}" * (len(members) > 1)
             out.write(
                 f"  {clip}{count} = zero.clip {taken} by %{names[-1]} "
-                f"max {options.max_norm} : {final(members)} by !zero.value<f64>\n"
+                f"max {clips_to} : {final(members)} by !zero.value<f64>\n"
             )
             for position, i in enumerate(members):
                 now[i] = f"{clip}#{position}" if len(members) > 1 else clip
@@ -294,7 +296,10 @@ def main():
         help=".mlir files of schedules @lr and @wd, or @lr0, @lr1, ... by group; the step "
         "reports them",
     )
-    parser.add_argument("--max-norm", type=float, default=1.0, help="0: no clipping")
+    parser.add_argument(
+        "--max-norm", type=lambda text: text if text == "input" else float(text),
+        default=1.0, help="a number, 'input' for an argument of the step, or 0: no clipping",
+    )  # fmt: skip
     parser.add_argument("--groups", type=int, default=2)
     parser.add_argument(
         "--norm", choices=["all", "group", "both"], default="all",

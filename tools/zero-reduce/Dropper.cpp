@@ -286,6 +286,8 @@ void Dropper::rebuild(Operation *op) {
           update.getGradientsMutable().erase(i);
         else
           update.getHyperMutable().erase(i - first);
+      } else if (auto clip = dyn_cast<ClipOp>(op)) {
+        clip.getInputsMutable().erase(i); // without the others it is bypassed
       } else {
         op->eraseOperand(i);
       }

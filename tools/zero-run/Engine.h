@@ -66,6 +66,7 @@ struct InputInfo {
   /// pass the same number.
   std::vector<int64_t> share = {};
   int64_t shares = 1;
+  bool isMaxNorm = false; // and so positive
 };
 
 std::vector<InputInfo> readInputs(StepOp step, MeshOp mesh);

@@ -62,8 +62,9 @@ static cl::opt<std::string>
 static cl::opt<std::string>
     inputsFlag("inputs", cl::value_desc("X,..."), cl::cat(category),
                cl::desc("Scalar arguments of the step, such as 1e-3, the "
-                        "same on all\nranks (default 0.01 each; a partial "
-                        "argument: a different whole\nnumber on each rank)"));
+                        "same on all\nranks (default 0.01, 0.03, 0.09, ...; a "
+                        "partial argument: a different\nwhole number on each "
+                        "rank)"));
 static cl::opt<std::string>
     threadsFlag("threads-per-rank", cl::value_desc("N"), cl::init("1"),
                 cl::cat(category),

@@ -61,6 +61,7 @@ std::vector<InputInfo> zero::readInputs(StepOp step, MeshOp mesh) {
   std::vector<InputInfo> inputs;
   for (BlockArgument argument : step.getBody().getArguments()) {
     InputInfo &info = inputs.emplace_back();
+    info.isMaxNorm = StepOp::isMaxNorm(argument);
     SmallVector<StringAttr> axes =
         cast<ValueType>(argument.getType()).getAxes(PlacementKind::Partial);
     info.shares = mesh.getNumRanks(axes);

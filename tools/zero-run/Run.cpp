@@ -60,11 +60,14 @@ std::vector<double> Run::getInputs(int64_t index, int64_t rank) const {
   if (!given.empty())
     return given;
   std::vector<double> passed;
-  for (auto [i, info] : llvm::enumerate(inputs))
+  double next = 0.01; // another number for each argument
+  for (auto [i, info] : llvm::enumerate(inputs)) {
     passed.push_back(
         info.share.empty()
-            ? 0.01
+            ? next
             : numbers->getShare(i, index, info.share[rank], info.shares));
+    next *= 3;
+  }
   return passed;
 }
 

@@ -68,6 +68,14 @@ static LogicalResult prepare(const RunOptions &options, StepOp step, Run &run,
     return failure();
   }
 
+  for (auto [i, number] : llvm::enumerate(run.given))
+    if (run.inputs[i].isMaxNorm && number <= 0) {
+      message = llvm::formatv("--inputs: argument {0} is the max of a clip and "
+                              "must be positive, got {1}",
+                              i, number);
+      return failure();
+    }
+
   run.numbers.emplace(options.seed, options.gradients);
   run.steps = options.steps.value_or(kDefaultSteps);
   run.backwards = options.backwards;

@@ -194,6 +194,14 @@ typedef struct zero_rt_slot_row {
   int64_t initial;
 } zero_rt_slot_row;
 
+/// What the runtime demands of an input on each rank. It refuses the step if
+/// the input is otherwise.
+typedef enum zero_rt_input_check {
+  ZERO_RT_INPUT_FREE = 0,    // only results depend on it, or it is the tokens
+  ZERO_RT_INPUT_FINITE = 1,  // updates depend on it
+  ZERO_RT_INPUT_POSITIVE = 2 // positive and finite: the max of a clip
+} zero_rt_input_check;
+
 /// A scalar that the caller passes to apply.
 typedef struct zero_rt_input_row {
   int64_t slot; // receives the value
@@ -201,11 +209,8 @@ typedef struct zero_rt_input_row {
   /// the same value.
   int64_t over;
   int64_t tokens; // 1: gradients are divided by it; 0: any other input
-  /// 1: updates depend on the input, and the runtime refuses a step in which
-  /// the input is nan or infinite. 0: only results depend on the input, or the
-  /// input is the number of tokens, which the program of the step checks.
-  int64_t hyper;
-  int64_t name; // of the hyperparameter; may be empty
+  int64_t check;  // zero_rt_input_check
+  int64_t name;   // of the hyperparameter; may be empty
 } zero_rt_input_row;
 
 /// An activation. The ranks at coordinate |from| of an axis send it to the

@@ -81,10 +81,12 @@ typedef struct zero_rt_parameter_info {
 
 typedef struct zero_rt_input_info {
   uint32_t struct_size;
-  int32_t is_tokens; // 1: gradients are divided by its sum over the ranks
-  int32_t is_addend; // 1: each rank passes an addend of its own
-  int32_t is_hyper;  // 1: updates depend on it, so it must be finite
-  const char *name;  // of the hyperparameter; may be empty
+  int32_t is_tokens;   // 1: gradients are divided by its sum over the ranks
+  int32_t is_addend;   // 1: each rank passes an addend of its own
+  int32_t is_hyper;    // 1: updates depend on it, so it must be finite
+  const char *name;    // of the hyperparameter; may be empty
+  int32_t is_positive; // 1: it must be positive, such as the max of a clip
+  int32_t reserved;
 } zero_rt_input_info;
 
 typedef struct zero_rt_result_info {

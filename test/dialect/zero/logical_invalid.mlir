@@ -241,3 +241,47 @@ zero.step @s on @m normalize() (%a: !zero.value<f64>, %n: !zero.value<f64>) {
   %c = zero.clip %a by %n max 0.0 : !zero.value<f64> by !zero.value<f64>
   zero.return []
 }
+
+// -----
+
+// clip_c2
+zero.mesh @m <["dp" = 2]>
+zero.step @s on @m normalize() (%a: !zero.value<f64>) {
+  // expected-note@+1 {{got this value}}
+  %n = zero.norm %a : !zero.value<f64>
+  // expected-error@+1 {{max must be a constant or an argument of the step, which apply checks to be positive}}
+  %c = zero.clip %a by %n max %n : !zero.value<f64> by !zero.value<f64>
+  zero.return []
+}
+
+// -----
+
+// clip_c2
+zero.mesh @m <["dp" = 2]>
+// expected-note@+1 {{prior use here}}
+zero.step @s on @m normalize() (%a: !zero.value<f64>, %m: !zero.value<f64, partial = [dp]>) {
+  %n = zero.norm %a : !zero.value<f64>
+  // expected-error@+1 {{use of value '%m' expects different type than prior uses: '!zero.value<f64>' vs '!zero.value<f64, partial = [dp]>'}}
+  %c = zero.clip %a by %n max %m : !zero.value<f64> by !zero.value<f64>
+  zero.return []
+}
+
+// -----
+
+// clip_c2
+zero.mesh @m <["dp" = 2]>
+zero.step @s on @m normalize() (%a: !zero.value<f64>, %m: !zero.value<f64>) {
+  // expected-error@+1 {{needs a max that is either a constant or an argument of the step}}
+  %c = "zero.clip"(%a, %m) <{operandSegmentSizes = array<i32: 1, 1, 0>}> : (!zero.value<f64>, !zero.value<f64>) -> !zero.value<f64>
+  zero.return []
+}
+
+// -----
+
+// clip_coefficient_c2
+zero.mesh @m <["dp" = 2]>
+zero.step @s on @m normalize() (%n: !zero.value<f64>, %m: !zero.value<f64>) {
+  // expected-error@+1 {{needs a max that is either a constant or an argument of the step}}
+  %c = "zero.clip_coefficient"(%n, %m) <{constant_max = 1.0 : f64}> : (!zero.value<f64>, !zero.value<f64>) -> !zero.value<f64>
+  zero.return []
+}

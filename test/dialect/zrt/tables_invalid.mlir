@@ -309,7 +309,7 @@ zrt.program @p on @m inputs [] results [] [] {
 zero.mesh @m <["dp" = 2]>
 zrt.program @p on @m inputs [@a] results [] [] {
   zrt.slots @a [0.0]
-  // expected-error@+1 {{with 'over', 'hyper' or tokens must be an input of one scalar slot}}
+  // expected-error@+1 {{with 'over', 'hyper', 'positive' or tokens must be an input of one scalar slot}}
   zrt.slots @b [0.0] over [dp]
 }
 
@@ -318,7 +318,7 @@ zrt.program @p on @m inputs [@a] results [] [] {
 // slots_c2
 zero.mesh @m <["dp" = 2]>
 zrt.program @p on @m inputs [@a] results [] [] {
-  // expected-error@+1 {{with 'over', 'hyper' or tokens must be an input of one scalar slot}}
+  // expected-error@+1 {{with 'over', 'hyper', 'positive' or tokens must be an input of one scalar slot}}
   zrt.slots @a [0.0, 0.0] is "tokens"
 }
 
@@ -328,8 +328,18 @@ zrt.program @p on @m inputs [@a] results [] [] {
 zero.mesh @m <["dp" = 2]>
 zrt.program @p on @m inputs [@a] results [] [] {
   zrt.slots @a [0.0] hyper "lr"
-  // expected-error@+1 {{with 'over', 'hyper' or tokens must be an input of one scalar slot}}
+  // expected-error@+1 {{with 'over', 'hyper', 'positive' or tokens must be an input of one scalar slot}}
   zrt.slots @b [0.0] hyper "lr"
+}
+
+// -----
+
+// slots_c2
+zero.mesh @m <["dp" = 2]>
+zrt.program @p on @m inputs [@a] results [] [] {
+  zrt.slots @a [0.0] positive
+  // expected-error@+1 {{with 'over', 'hyper', 'positive' or tokens must be an input of one scalar slot}}
+  zrt.slots @b [0.0] positive
 }
 
 // -----

@@ -111,9 +111,11 @@ static std::vector<RankInputs> getInputs(const Subject &subject,
   }
   for (int64_t rank = 0; rank < subject.ranks; ++rank) {
     RankInputs &given = inputs[rank];
-    for (auto [info, drawn] : llvm::zip_equal(subject.inputs, shares))
-      given.inputs.push_back(drawn.empty() ? script.input
-                                           : drawn[info.share[rank]]);
+    double next = script.input; // another number for each input
+    for (auto [info, drawn] : llvm::zip_equal(subject.inputs, shares)) {
+      given.inputs.push_back(drawn.empty() ? next : drawn[info.share[rank]]);
+      next *= 3;
+    }
     given.closesLast = script.closesLast;
     given.measures = script.measures && (rank == 0 || !script.measuresOnFirst);
     int count =

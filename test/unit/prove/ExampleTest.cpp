@@ -43,8 +43,13 @@ TEST_F(ExampleTest, NamesWhatElseIsGiven) {
   Expr counter = algebra.base({BaseKind::old, "beta1_t"});
   EXPECT_EQ(
       findExample(algebra, algebra.multiply(counter, counter), counter, 1),
-      "counterexample: inputs and counters are 0.5; rank 0 has 0.25, "
+      "counterexample: counters are 0.5; rank 0 has 0.25, "
       "expected 0.5");
+  Expr rate = algebra.base({BaseKind::input, "input 0"});
+  Expr max = algebra.base({BaseKind::input, "input 2"});
+  EXPECT_EQ(findExample(algebra, rate, max, 1),
+            "counterexample: input 0 is 0.5; input 2 is 0.125; rank 0 has 0.5, "
+            "expected 0.125");
   Expr moment = algebra.state("m");
   EXPECT_EQ(findExample(algebra, algebra.multiply(half, moment), moment, 1),
             "counterexample: old parameters are 1, other state 0.25; rank 0 "
@@ -53,13 +58,13 @@ TEST_F(ExampleTest, NamesWhatElseIsGiven) {
 
 // A division by 0 does not show elsewhere.
 TEST_F(ExampleTest, HasWhatIsZeroLast) {
-  Expr rate = algebra.base({BaseKind::input, "rate"});
+  Expr rate = algebra.base({BaseKind::input, "input 0"});
   Expr once = algebra.multiply(rate, algebra.divide(rate, rate));
   EXPECT_EQ(findExample(algebra, once, rate, 1),
-            "counterexample: inputs and counters are 0; rank 0 has nan, "
+            "counterexample: input 0 is 0; rank 0 has nan, "
             "expected 0");
   EXPECT_EQ(findExample(algebra, algebra.multiply(once, two), rate, 1),
-            "counterexample: inputs and counters are 0.5; rank 0 has 1, "
+            "counterexample: input 0 is 0.5; rank 0 has 1, "
             "expected 0.5");
   Expr moment = algebra.state("m");
   EXPECT_EQ(

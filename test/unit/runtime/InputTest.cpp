@@ -1,4 +1,4 @@
-//===- InputTest.cpp - Inputs of apply that are not finite ----------------===//
+//===- InputTest.cpp - Inputs of apply that fail their checks -------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -20,15 +20,15 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 /// The train step with a second hyperparameter that has no name, and with a
-/// metric, which is the second result.
-LibraryBuilder makeStep(int32_t ranks) {
+/// metric, which is the second result. |check| is that of the metric.
+LibraryBuilder makeStep(int32_t ranks, int64_t check = ZERO_RT_INPUT_FREE) {
   LibraryBuilder library = makeTrainStep(ranks);
   int64_t decay = library.addSlot("wd");
   int64_t metric = library.addSlot("loss");
   library.inputs.push_back(
-      {decay, -1, /*tokens=*/0, /*hyper=*/1, library.addText("")});
+      {decay, -1, /*tokens=*/0, ZERO_RT_INPUT_FINITE, library.addText("")});
   library.inputs.push_back(
-      {metric, -1, /*tokens=*/0, /*hyper=*/0, library.addText("")});
+      {metric, -1, /*tokens=*/0, check, library.addText("")});
   library.results.push_back({library.addText("loss"), metric});
   return library;
 }
@@ -128,6 +128,28 @@ TEST(Input, EachRankMayHaveAnother) {
                   "is nan on rank 1, input 1 of apply is inf on rank 1 and 2 "
                   "more; pass finite numbers");
     EXPECT_EQ(readState(step), before);
+  });
+}
+
+TEST(Input, OneThatMustBePositiveRefusesOnAllRanks) {
+  LibraryBuilder library = makeStep(2, ZERO_RT_INPUT_POSITIVE);
+  runSteps(library.get(), [](int32_t rank, zero_rt_step *step) {
+    std::vector<char> before = readState(step);
+    const std::pair<double, const char *> numbers[] = {
+        {0.0, "0"},    {-0.0, "-0"},       {-0.5, "-0.5"},
+        {kNan, "nan"}, {kInfinity, "inf"}, {-kInfinity, "-inf"}};
+    for (const auto &[number, word] : numbers) {
+      deliver(step);
+      applyInputs(step, {1, 0, rank == 1 ? number : 0.5});
+      expectVerdict(step, ZERO_RT_REFUSED_INPUT, ZERO_RT_INVALID_ARGUMENT,
+                    "step refused: input 2 of apply is " + std::string(word) +
+                        " on rank 1; pass finite numbers, and a positive max "
+                        "norm");
+      EXPECT_EQ(readState(step), before);
+    }
+    deliver(step);
+    applyInputs(step, {1, 0, std::numeric_limits<double>::denorm_min()});
+    expectVerdict(step, ZERO_RT_APPLIED, ZERO_RT_OK, "");
   });
 }
 

@@ -215,8 +215,8 @@ LibraryBuilder zero_rt::test::makeTrainStep(int64_t ranks) {
   library.lossScale = LossScale;
   for (const char *name : {"rate0", "skip0", "rate1", "skip1", "steps0"})
     library.addSlot(name);
-  library.inputs = {
-      {LearningRate, -1, /*tokens=*/0, /*hyper=*/1, library.addText("lr")}};
+  library.inputs = {{LearningRate, -1, /*tokens=*/0, ZERO_RT_INPUT_FINITE,
+                     library.addText("lr")}};
   library.results = {{library.addText("norm"), Norm}};
 
   for (zero_rt_kernel_fn kernel : {storeGradient, addGradient, squares, update})

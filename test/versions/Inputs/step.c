@@ -115,7 +115,7 @@ static const zero_rt_state_row states[] = {
 static const zero_rt_slot_row slots[] = {
     {.name = LR}, {.name = LR}, {.name = LR}, {.name = LR}, {.name = LR}};
 static const zero_rt_input_row inputs[] = {
-    {.slot = RATE, .over = -1, .hyper = 1, .name = LR}};
+    {RATE, /*over=*/-1, /*tokens=*/0, /*finite=*/1, LR}}; // a name has changed
 static const zero_rt_result_row results[] = {{.name = LR, .slot = RATE}};
 static const zero_rt_kernel_fn kernels[] = {store, add, update};
 static const zero_rt_scalar_fn scalar_programs[] = {find_outcome};

@@ -1,10 +1,10 @@
-//===- HyperInputs.cpp - Inputs that updates depend on --------------------===//
+//===- InputChecks.cpp - What apply demands of its inputs -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "codegen/host/HyperInputs.h"
+#include "codegen/host/InputChecks.h"
 
 using namespace mlir;
 using namespace zero;
@@ -49,7 +49,7 @@ static bool addLoaded(zrt::ScalarsOp program, llvm::DenseSet<Slot> &slots) {
   return isChanged;
 }
 
-SmallVector<bool> zero::findHyperInputs(zrt::ProgramOp program) {
+SmallVector<zero_rt_input_check> zero::findInputChecks(zrt::ProgramOp program) {
   llvm::DenseSet<Slot> slots = findRoots(program);
   SmallVector<zrt::ScalarsOp> programs(program.getOps<zrt::ScalarsOp>());
   // Programs are mostly in the order in which they run, so few rounds are
@@ -60,6 +60,9 @@ SmallVector<bool> zero::findHyperInputs(zrt::ProgramOp program) {
       isChanged |= addLoaded(scalars, slots);
   }
   return llvm::map_to_vector(program.getInputSlots(), [&](zrt::SlotsOp input) {
-    return !input.isTokens() && slots.contains({input.getSymName(), 0});
+    if (input.getPositive())
+      return ZERO_RT_INPUT_POSITIVE;
+    bool isHyper = !input.isTokens() && slots.contains({input.getSymName(), 0});
+    return isHyper ? ZERO_RT_INPUT_FINITE : ZERO_RT_INPUT_FREE;
   });
 }
