@@ -131,9 +131,10 @@ private:
   llvm::DenseMap<std::pair<mlir::StringAttr, int64_t>, Number> hostSlots;
   /// The ops that write each scalar slot.
   SlotWriters writers;
-  /// Results of kernels by kernel and arguments.
+  /// Results of kernels by kernel and arguments; failure: the body is not
+  /// known.
   using KernelKey = std::pair<mlir::Operation *, std::vector<Number::Key>>;
-  std::map<KernelKey, llvm::SmallVector<Number>> evaluated;
+  std::map<KernelKey, mlir::FailureOr<llvm::SmallVector<Number>>> evaluated;
 };
 
 } // namespace zero::prove

@@ -41,14 +41,14 @@ FailureOr<SmallVector<Number>> Calls::evaluateKernel(LaunchedKernel &kernel,
   for (const Number &argument : arguments)
     key.second.push_back(argument.getKey());
   auto [it, isNew] = evaluated.try_emplace(std::move(key));
+  // A body that cannot be read was reported when it was read first.
   if (!isNew)
     return it->second;
   auto values = evaluateBody(algebra, kernel.op.getBody().front(), arguments);
-  if (failed(values))
-    return failure();
-  for (Number &value : *values)
-    value.rounding = nullptr;
-  return it->second = *values;
+  if (succeeded(values))
+    for (Number &value : *values)
+      value.rounding = nullptr;
+  return it->second = values;
 }
 
 /// Runs |kernel| for all elements, on their owners or on the other ranks. The
