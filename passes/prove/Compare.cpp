@@ -35,6 +35,7 @@ private:
     return diagnostic;
   }
   void compareHyperInputs();
+  bool haveSameCounters();
   void compareParameter(const ParameterSemantics &a,
                         const ParameterSemantics &b);
   void compareElements(const ParameterSemantics &a, const ParameterSemantics &b,
@@ -367,6 +368,23 @@ void Comparison::compareHyperInputs() {
                             "where this is not finite";
 }
 
+/// Reports counters that one step alone has.
+bool Comparison::haveSameCounters() {
+  unsigned errors = proof.report.getNumErrors();
+  llvm::StringSet<> expected, actual;
+  for (auto &[name, number] : first.counters)
+    expected.insert(name);
+  for (auto &[name, number] : second.counters)
+    actual.insert(name);
+  for (auto &[name, number] : first.counters)
+    if (!actual.contains(name))
+      error(second.step) << "counter '" << name << "' is missing";
+  for (auto &[name, number] : second.counters)
+    if (!expected.contains(name))
+      error(second.step) << "the other step has no counter '" << name << "'";
+  return proof.report.getNumErrors() == errors;
+}
+
 void Comparison::run() {
   if (!(first.axes == second.axes)) {
     proof.report.opError(second.step)
@@ -404,6 +422,9 @@ void Comparison::run() {
   }
   compareActivations(proof, first, second);
   compareLists(proof, first, second);
+  // Elements that are made of a counter differ if it has another name.
+  if (!haveSameCounters())
+    return;
   for (auto &[name, parameter] : first.parameters) {
     auto it = second.parameters.find(name);
     if (it == second.parameters.end())
