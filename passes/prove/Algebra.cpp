@@ -169,7 +169,7 @@ Expr Algebra::base(Base given) {
         made->kind == BaseKind::tokens ||
         (made->kind == BaseKind::constant && !std::isfinite(made->value)) ||
         (made->kind == BaseKind::operation &&
-         llvm::is_contained({"inverse", "sqrt", "divf"}, made->name));
+         llvm::is_contained({"inverse", "sqrt", "divf", "subf"}, made->name));
     made->own = made->over;
     for (Expr operand : made->operands) {
       made->isElement |= !sums && operand->isElement();

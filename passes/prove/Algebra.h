@@ -222,6 +222,9 @@ public:
   /// |a| divided by |a|: 1, times an operation divf(x, x) for each x of it that
   /// may be 0, for which it is nan.
   Expr overItself(Expr a);
+  /// |a| minus |a|: 0, or an operation subf(a, a) that is nan where |a| is
+  /// infinite.
+  Expr minusItself(Expr a);
 
   /// The sum of |function|(term) over all terms; null if one of them is null.
   Expr mapTerms(Expr a, llvm::function_ref<Expr(const Term &)> function);
@@ -239,6 +242,9 @@ public:
 private:
   Expr intern(std::vector<Term> terms);
   std::optional<Monomial> multiply(const Monomial &a, const Monomial &b);
+  /// Adds what is nan where one of |lost|, of which a part was taken away, is
+  /// infinite.
+  Expr addNan(Expr a, llvm::ArrayRef<Monomial> lost);
   /// Adds |terms|, which may be in any order; null if a coefficient does not
   /// fit.
   Expr merge(std::vector<Term> terms);

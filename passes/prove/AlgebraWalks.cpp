@@ -30,6 +30,8 @@ static Expr operate(Algebra &algebra, llvm::StringRef name,
     return algebra.divide(algebra.integer(1), operands[0]);
   if (name == "divf")
     return algebra.overItself(operands[0]);
+  if (name == "subf")
+    return algebra.minusItself(operands[0]);
   if (name == "absf")
     return algebra.magnitude(operands[0]);
   if (name == "select" && operands[1] == operands[2])
@@ -89,6 +91,8 @@ static double evaluateOperation(const Base &base, llvm::ArrayRef<double> x) {
     return std::sqrt(x[0]);
   if (name == "divf")
     return x[0] / x[1];
+  if (name == "subf")
+    return x[0] - x[1];
   if (name == "addf")
     return x[0] + x[1];
   if (name == "mulf")

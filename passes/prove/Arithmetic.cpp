@@ -26,11 +26,40 @@ static bool isBefore(const Monomial &a, const Monomial &b) {
       });
 }
 
+/// Whether |monomial| may be infinite: it has a gradient, or divides by a
+/// number that may be 0.
+static bool mayBeInfinite(const Monomial &monomial) {
+  return llvm::any_of(monomial, [](auto factor) {
+    auto [base, exponent] = factor;
+    bool isNan = base->kind == BaseKind::operation &&
+                 (base->name == "divf" || base->name == "subf");
+    return (exponent < 0 && !isNeverZero(base)) || (base->mayBeNan && !isNan);
+  });
+}
+
+/// Whether |a| and |b| times |monomial| may be nan where their sum times it is
+/// infinite: infinities of two signs, or 0 times infinity.
+static bool losesNan(Rational a, Rational b, const Monomial &monomial) {
+  bool haveOneSign = a.numerator != 0 && b.numerator != 0 &&
+                     (a.numerator < 0) == (b.numerator < 0);
+  // A sum of 0 stays 0 times the monomial.
+  bool isZero = a == Rational{-b.numerator, b.denominator};
+  return !haveOneSign && !isZero && mayBeInfinite(monomial);
+}
+
+Expr Algebra::minusItself(Expr a) {
+  bool isInfinite = a->terms.size() == 1 &&
+                    a->terms[0].coefficient.numerator != 0 &&
+                    mayBeInfinite(a->terms[0].monomial);
+  return isInfinite ? operation("subf", {a, a}) : multiply(integer(0), a);
+}
+
 Expr Algebra::add(Expr a, Expr b) {
   if (a->isZero())
     return b;
   if (b->isZero())
     return a;
+  llvm::SmallVector<Monomial, 1> lost;
   std::vector<Term> sum;
   sum.reserve(a->terms.size() + b->terms.size());
   auto x = a->terms.begin(), y = b->terms.begin();
@@ -44,6 +73,8 @@ Expr Algebra::add(Expr a, Expr b) {
       auto coefficient = prove::add(x->coefficient, y->coefficient);
       if (!coefficient)
         return symmetric("addf", a, b);
+      if (losesNan(x->coefficient, y->coefficient, x->monomial))
+        lost.push_back(x->monomial);
       Term term{*coefficient, x->monomial};
       if (!term.vanishes())
         sum.push_back(std::move(term));
@@ -51,7 +82,13 @@ Expr Algebra::add(Expr a, Expr b) {
       ++y;
     }
   }
-  return intern(std::move(sum));
+  return addNan(intern(std::move(sum)), lost);
+}
+
+Expr Algebra::addNan(Expr a, llvm::ArrayRef<Monomial> lost) {
+  for (const Monomial &monomial : lost)
+    a = add(a, minusItself(product({1, 1}, monomial)));
+  return a;
 }
 
 /// The finite value of |a| in f64, if constants alone are in it.
@@ -205,6 +242,7 @@ Expr Algebra::merge(std::vector<Term> terms) {
     return isBefore(x.monomial, y.monomial);
   });
   std::vector<Term> merged;
+  llvm::SmallVector<Monomial, 1> lost;
   for (Term &term : terms) {
     if (merged.empty() || merged.back().monomial != term.monomial) {
       merged.push_back(std::move(term));
@@ -213,10 +251,12 @@ Expr Algebra::merge(std::vector<Term> terms) {
     auto sum = prove::add(merged.back().coefficient, term.coefficient);
     if (!sum)
       return nullptr;
+    if (losesNan(merged.back().coefficient, term.coefficient, term.monomial))
+      lost.push_back(term.monomial);
     merged.back().coefficient = *sum;
   }
   llvm::erase_if(merged, [](const Term &term) { return term.vanishes(); });
-  return intern(std::move(merged));
+  return addNan(intern(std::move(merged)), lost);
 }
 
 Expr Algebra::sum(llvm::ArrayRef<Expr> addends) {

@@ -164,6 +164,8 @@ static Range evaluateOperation(llvm::StringRef name, llvm::ArrayRef<Range> x) {
     return multiply(x[0], x[1]);
   if (name == "absf")
     return getMagnitude(x[0]);
+  if (name == "subf") // minus itself
+    return {0, 0, x[0].nan || hasInfinity(x[0])};
   if (name == "divf") // by itself
     return {1, 1, x[0].nan || x[0].has(0) || hasInfinity(x[0])};
   if (name == "copysign")

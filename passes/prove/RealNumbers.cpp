@@ -363,6 +363,8 @@ RealNumbers::Real RealNumbers::compute(BaseRef base) {
     return raise(x[0], -1);
   if (name == "divf" && isFinite && x[0].bounds.isNotZero()) // by itself
     return getNumber({1, 1});
+  if (name == "subf" && isFinite) // minus itself
+    return getNumber({0, 1});
   if (name == "absf" && isFinite)
     return magnitude(x[0]);
   if (name == "andi" || name == "ori" || name.starts_with("cmpf "))

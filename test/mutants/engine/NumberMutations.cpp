@@ -65,6 +65,21 @@ static void addDivisions(Operation *op, unsigned index,
                 });
 }
 
+/// Adds 0 times a quotient, which is nan where it is infinite.
+static void addZeroTimes(Operation *op, unsigned index,
+                         std::vector<Mutation> &mutations) {
+  addRemake(op, index, "plus 0 times itself", mutations,
+            [](OpBuilder &builder, Operation *op) -> Value {
+              Value quotient = op->getResult(0);
+              Value zero = builder.create<arith::ConstantOp>(
+                  op->getLoc(), builder.getFloatAttr(quotient.getType(), 0));
+              Value none =
+                  builder.create<arith::MulFOp>(op->getLoc(), quotient, zero);
+              return builder.create<arith::AddFOp>(op->getLoc(), quotient,
+                                                   none);
+            });
+}
+
 /// Multiplies a sum over elements by a huge number and divides it again before
 /// its root is taken. Over the reals this is the sum.
 static void addOverflow(math::SqrtOp op, unsigned index,
@@ -94,6 +109,8 @@ void test::addNumberMutations(ModuleOp module,
   for (auto [index, op] : llvm::enumerate(getOps(module))) {
     if (isa<arith::MulFOp, arith::DivFOp, math::FmaOp>(op))
       addDivisions(op, index, mutations);
+    if (isa<arith::DivFOp>(op))
+      addZeroTimes(op, index, mutations);
     if (auto root = dyn_cast<math::SqrtOp>(op))
       addOverflow(root, index, mutations);
   }

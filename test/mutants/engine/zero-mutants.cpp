@@ -154,6 +154,7 @@ constexpr Explanation kExplained[] = {
     {"zrt.load_slot slots", "old '", "as above"},
     {"over itself", "", "what is 0 in no run may be 0 to the proof"},
     {"times and over an argument", "", "as above"},
+    {"plus 0 times itself", "", "as above: a root of a sum of squares"},
     {"zrt.launch sum", " that some pipeline stages only write",
      "stages that share a slot add up like stages with slots of their own"},
 };
