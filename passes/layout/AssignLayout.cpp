@@ -199,13 +199,24 @@ void Layout::rewriteReduce(ReduceOp op) {
 }
 
 void Layout::rewriteNorm(NormOp op) {
+  // Buckets without elements are left out: a clip coefficient that is nan, or a
+  // number of tokens that is 0, would make nan of their 0.
+  auto hasElements = [](const Bucket &bucket) {
+    return llvm::any_of(bucket.members, [](ParameterOp parameter) {
+      return parameter.getNumElements() > 0;
+    });
+  };
   SmallVector<Value> inputs;
   for (auto [i, bucket] : llvm::enumerate(buckets))
     for (auto [norm, clips] : bucket.path.norms)
-      if (norm == op)
+      if (norm == op && hasElements(bucket))
         inputs.push_back(gradients[i][clips]);
-  scalars.map(op.getNorm(),
-              builder.create<NormOp>(op.getLoc(), inputs).getNorm());
+  Value norm;
+  if (inputs.empty())
+    norm = builder.create<ConstantOp>(op.getLoc(), builder.getF64FloatAttr(0));
+  else
+    norm = builder.create<NormOp>(op.getLoc(), inputs);
+  scalars.map(op.getNorm(), norm);
 }
 
 void Layout::rewriteClip(ClipOp op) {

@@ -50,9 +50,8 @@ BREAKS = [
      "builder.create<NormOp>(builder.getFusedLoc(reduces), reduced));",
      "builder.create<NormOp>(builder.getFusedLoc(reduces), ArrayRef<Value>(reduced).take_front()));"),
     ("layout", "the norm is over the first bucket only", LAYOUT,
-     "builder.create<NormOp>(op.getLoc(), inputs).getNorm()",
-     "builder.create<NormOp>(op.getLoc(), ArrayRef<Value>(inputs).take_front())"
-     ".getNorm()"),
+     "norm = builder.create<NormOp>(op.getLoc(), inputs);",
+     "norm = builder.create<NormOp>(op.getLoc(), ArrayRef<Value>(inputs).take_front());"),
     ("layout", "clipped gradients are not used", LAYOUT,
      "clip.getOutputs()))\n    gradients[i].push_back(output);",
      "clip.getOutputs()))\n    (void)i, (void)output;"),
