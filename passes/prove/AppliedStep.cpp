@@ -12,25 +12,25 @@ using namespace mlir;
 using namespace zero;
 using namespace zero::prove;
 
-/// The truth of |condition|, if it compares |outcome| with a constant and is
-/// the same for all |outcomes|.
+/// The truth of |condition|, if it follows from |outcome| and is the same for
+/// all |outcomes|.
 static std::optional<bool> getTruth(Expr condition, Expr outcome,
                                     ArrayRef<double> outcomes) {
-  BaseRef base = condition->asBase();
-  if (!base || base->kind != BaseKind::operation ||
-      !StringRef(base->name).starts_with("cmpf ") ||
-      !llvm::is_contained(base->operands, outcome))
+  BaseRef decided = outcome->asBase();
+  bool depends = false;
+  visitBases(
+      condition, [&](BaseRef base) { depends |= base == decided; },
+      [&](BaseRef base) { return base != decided; });
+  if (!depends)
     return std::nullopt;
   std::optional<bool> truth;
   for (double each : outcomes) {
-    auto get = [&](Expr operand) {
-      auto number = operand->asRational();
-      return operand == outcome ? Range::ofNumber(each)
-             : number           ? Range::ofNumber(number->asDouble())
-                                : Range::ofAll();
-    };
-    Range now = compareRanges(base->name, get(base->operands[0]),
-                              get(base->operands[1]));
+    Range now =
+        evaluateRange(condition, [&](BaseRef base) -> std::optional<Range> {
+          if (base == decided)
+            return Range::ofNumber(each);
+          return std::nullopt;
+        });
     if (!now.isOne() || (truth && *truth != (now.least != 0)))
       return std::nullopt;
     truth = now.least != 0;
@@ -59,6 +59,21 @@ bool prove::isDecided(Expr condition, Expr outcome) {
   });
 }
 
+/// The side of |base| that a selection by |outcome| takes; null if it is none.
+static Expr select(BaseRef base, Expr outcome, ArrayRef<double> outcomes) {
+  if (base->kind != BaseKind::operation || base->name != "select")
+    return nullptr;
+  auto truth = getTruth(base->operands[0], outcome, outcomes);
+  return truth ? base->operands[*truth ? 1 : 2] : nullptr;
+}
+
+/// The symbol of a positive number of tokens, if |base| counts them.
+static Expr replaceTokens(Algebra &algebra, BaseRef base) {
+  return base->kind == BaseKind::tokens && base->own == 0
+             ? algebra.symbol(kTokens)
+             : nullptr;
+}
+
 void prove::decide(Algebra &algebra, Memory &memory, Expr outcome,
                    Decision decision, bool hasTokens) {
   bool isApplied = decision == Decision::applied;
@@ -68,14 +83,9 @@ void prove::decide(Algebra &algebra, Memory &memory, Expr outcome,
   Substitution decide(algebra, [&](BaseRef base) -> Expr {
     if (!isApplied && base->kind == BaseKind::gradient)
       return unknown;
-    if (isApplied && hasTokens && base->kind == BaseKind::tokens &&
-        base->own == 0)
-      return algebra.symbol(kTokens);
-    if (base->kind != BaseKind::operation || base->name != "select")
-      return nullptr;
-    if (auto truth = getTruth(base->operands[0], outcome, outcomes))
-      return base->operands[*truth ? 1 : 2];
-    return nullptr;
+    Expr tokens =
+        isApplied && hasTokens ? replaceTokens(algebra, base) : nullptr;
+    return tokens ? tokens : select(base, outcome, outcomes);
   });
   memory.map([&](Expr a) { return decide.apply(a); });
   if (isApplied)
@@ -119,6 +129,17 @@ static void readIntervals(ParameterSemantics &parameter,
   parameter.intervals = std::move(result);
 }
 
+static SmallVector<std::pair<std::string, Number>>
+getResults(zrt::ProgramOp program, const Memory &memory) {
+  SmallVector<std::pair<std::string, Number>> results;
+  for (auto [name, slots] :
+       llvm::zip_equal(program.getResultNames().getAsRange<StringAttr>(),
+                       program.getResults().getAsRange<FlatSymbolRefAttr>()))
+    results.push_back(
+        {name.getValue().str(), memory.slots.lookup({slots.getAttr(), 0})});
+  return results;
+}
+
 void prove::readApplied(Proof &proof, zrt::ProgramOp program,
                         const Buckets &buckets, Memory &memory,
                         StepSemantics &semantics) {
@@ -158,11 +179,26 @@ void prove::readApplied(Proof &proof, zrt::ProgramOp program,
         {op.getRole().str(),
          memory.slots[{op.getSlotsAttr().getAttr(), op.getIndex()}]});
   }
-  for (auto [name, slots] :
-       llvm::zip_equal(program.getResultNames().getAsRange<StringAttr>(),
-                       program.getResults().getAsRange<FlatSymbolRefAttr>()))
-    semantics.results.push_back(
-        {name.getValue().str(), memory.slots[{slots.getAttr(), 0}]});
+  semantics.results = getResults(program, memory);
+}
+
+void prove::readResultsIfNotApplied(Algebra &algebra, zrt::ProgramOp program,
+                                    const Memory &memory, Expr outcome,
+                                    StepSemantics &semantics) {
+  auto read = [&](Decision decision, bool hasTokens) {
+    SmallVector<double> outcomes = getOutcomes(decision);
+    Substitution decide(algebra, [&](BaseRef base) {
+      Expr tokens = hasTokens ? replaceTokens(algebra, base) : nullptr;
+      return tokens ? tokens : select(base, outcome, outcomes);
+    });
+    auto results = getResults(program, memory);
+    for (auto &[name, number] : results)
+      number.expr = decide.apply(number.expr);
+    return results;
+  };
+  // A step without tokens is never skipped.
+  semantics.skippedResults = read(Decision::skipped, semantics.dividesByTokens);
+  semantics.refusedResults = read(Decision::refused, /*hasTokens=*/false);
 }
 
 void prove::readSkipped(zrt::ProgramOp program, Memory &memory,

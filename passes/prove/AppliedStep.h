@@ -27,6 +27,12 @@ void decide(Algebra &algebra, Memory &memory, Expr outcome, Decision decision,
 void readApplied(Proof &proof, zrt::ProgramOp program, const Buckets &buckets,
                  Memory &memory, StepSemantics &semantics);
 
+/// Reads the results of a skipped step and of a refused one from |memory|
+/// before the outcome is decided.
+void readResultsIfNotApplied(Algebra &algebra, zrt::ProgramOp program,
+                             const Memory &memory, Expr outcome,
+                             StepSemantics &semantics);
+
 /// Reads the counters of the loss scale and of schedules from |memory| after a
 /// skipped step.
 void readSkipped(zrt::ProgramOp program, Memory &memory,

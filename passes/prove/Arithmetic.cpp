@@ -107,6 +107,10 @@ static std::optional<double> asConstant(Expr a) {
 }
 
 Expr Algebra::symmetric(llvm::StringRef name, Expr a, Expr b) {
+  if (a == b &&
+      llvm::is_contained(
+          {"minimumf", "minnumf", "maximumf", "maxnumf", "andi", "ori"}, name))
+    return a;
   if (name == "minimumf" || name == "maximumf") {
     std::optional<double> x = asConstant(a), y = asConstant(b);
     // Far enough apart for any rounding of the two values.
@@ -286,11 +290,7 @@ Expr Algebra::power(Expr a, int64_t exponent) {
 }
 
 Expr Algebra::divide(Expr a, Expr b) {
-  // A token count may be 0. Divided by itself it is 1 only in an applied step.
-  if (b->terms.size() != 1 || b->terms[0].coefficient.numerator == 0 ||
-      llvm::any_of(b->terms[0].monomial, [](auto factor) {
-        return factor.first->kind == BaseKind::tokens;
-      }))
+  if (b->terms.size() != 1 || b->terms[0].coefficient.numerator == 0)
     return multiply(a, operation("inverse", {b}));
   const Term &term = b->terms[0];
   Monomial inverse = term.monomial;

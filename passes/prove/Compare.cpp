@@ -312,7 +312,8 @@ void Comparison::compareScalars(StringRef kind,
     if (!number)
       error(second.step) << kind << " '" << name << "' is missing";
     else if (isApplied ? !areEqual(number->expr, expected.expr)
-                       : number->expr != expected.expr) {
+                       : !equality.areEqualIfNotApplied(number->expr,
+                                                        expected.expr)) {
       InFlightDiagnostic diagnostic = error(second.step);
       diagnostic << kind << " '" << name << "'";
       describeDifference(diagnostic, second.step, number->expr, expected.expr);
@@ -449,6 +450,14 @@ void Comparison::run() {
                  /*isApplied=*/false);
   if (!isOfNorm)
     compareScalars("result", first.results, second.results);
+  // A mistake in a result is one in each kind of step.
+  if (!proof.report.hasErrors()) {
+    if (maySkip(first))
+      compareScalars("of a skipped step, result", first.skippedResults,
+                     second.skippedResults, /*isApplied=*/false);
+    compareScalars("of a refused step, result", first.refusedResults,
+                   second.refusedResults, /*isApplied=*/false);
+  }
   // Callers know results by their position, too.
   for (auto [a, b] : llvm::zip(first.results, second.results))
     if (a.first != b.first) {

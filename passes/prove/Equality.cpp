@@ -6,6 +6,8 @@
 
 #include "passes/prove/Equality.h"
 
+#include "passes/prove/Roots.h"
+
 using namespace zero;
 using namespace zero::prove;
 
@@ -39,5 +41,31 @@ bool Equality::areEqual(Expr a, Expr b, const ParameterSemantics *parameter) {
   if (!known.areEqual(a, b))
     return false;
   known.getFacts().describe(a, proof.assumed);
+  return true;
+}
+
+bool Equality::areEqualIfNotApplied(Expr a, Expr b) {
+  if (a == b)
+    return true;
+  if (!takeOut)
+    takeOut.emplace(takeOutOfRoots(proof.algebra));
+  a = takeOut->apply(a);
+  b = takeOut->apply(b);
+  if (a == b)
+    return true;
+  if (!withoutFacts) {
+    if (!facts)
+      facts = findFacts(proof.algebra, first, second);
+    Facts ofCounters = *facts;
+    ofCounters.isFinite = false;
+    withoutFacts = std::make_unique<RealNumbers>(proof.algebra, Facts());
+    withCounters =
+        std::make_unique<RealNumbers>(proof.algebra, std::move(ofCounters));
+  }
+  if (withoutFacts->areEqual(a, b))
+    return true;
+  if (!withCounters->areEqual(a, b))
+    return false;
+  withCounters->getFacts().describe(a, proof.assumed);
   return true;
 }

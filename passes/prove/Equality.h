@@ -21,6 +21,10 @@ public:
   /// Whether |a| equals |b| in each applied step. |parameter| has the state
   /// that they are made of, if they are numbers of elements.
   bool areEqual(Expr a, Expr b, const ParameterSemantics *parameter);
+  /// Whether |a| equals |b| in each step that is not applied. Its gradients may
+  /// not be finite, and the number of tokens of a refused step is any number.
+  /// So of the facts only those of counters hold.
+  bool areEqualIfNotApplied(Expr a, Expr b);
 
 private:
   RealNumbers &getNumbers(const ParameterSemantics *parameter);
@@ -30,6 +34,8 @@ private:
   const StepSemantics &second;
   std::optional<Facts> facts;
   std::unique_ptr<RealNumbers> withoutState;
+  std::unique_ptr<RealNumbers> withoutFacts, withCounters;
+  std::optional<Substitution> takeOut; // see takeOutOfRoots()
   /// By the new state of a parameter: all parameters of a group have the same.
   std::map<std::vector<std::pair<std::string, Expr>>,
            std::unique_ptr<RealNumbers>>

@@ -201,6 +201,9 @@ std::string prove::findExample(Algebra &algebra, Expr a, Expr expected,
     example.*zero = 0;
     examples.push_back(example);
   }
+  Example endless{algebra, ranks, /*isLong=*/true, /*state=*/0.25};
+  endless.tokens = INFINITY;
+  examples.push_back(endless);
   for (const Example &example : examples)
     if (std::isfinite(example.getValue(a)) !=
         std::isfinite(example.getValue(expected)))

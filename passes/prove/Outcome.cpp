@@ -42,6 +42,14 @@ bool prove::mayHappen(Situation situation, const StepSemantics &semantics) {
   return !situation.unequal || !semantics.allMeet();
 }
 
+bool prove::maySkip(const StepSemantics &semantics) {
+  for (int i = 0; i < kNumSituations; ++i)
+    if (mayHappen(getSituation(i), semantics) &&
+        semantics.outcomes[i] == double(Outcome::skipped_nonfinite))
+      return true;
+  return false;
+}
+
 std::string prove::describe(Situation situation) {
   SmallVector<StringRef> parts;
   if (situation.nonfinite)

@@ -310,7 +310,11 @@ void ProgramReader::apply(const Node &node, ArrayRef<zrt::TransitionOp> path,
 void ProgramReader::checkEnd(ArrayRef<zrt::TransitionOp> path, EndOfStep end,
                              Operation *committed) {
   zrt::TransitionOp transition = path.back();
-  Memory memory = end.memory, skipped = end.memory, refused = end.memory;
+  Memory memory = end.memory;
+  StepSemantics before = semantics; // the contract, without what apply does
+  readResultsIfNotApplied(algebra, program, memory, calls->outcome.expr,
+                          semantics);
+  Memory skipped = memory, refused = memory;
   decide(algebra, memory, calls->outcome.expr, Decision::applied,
          semantics.dividesByTokens);
   decide(algebra, skipped, calls->outcome.expr, Decision::skipped,
@@ -318,7 +322,6 @@ void ProgramReader::checkEnd(ArrayRef<zrt::TransitionOp> path, EndOfStep end,
   decide(algebra, refused, calls->outcome.expr, Decision::refused,
          semantics.dividesByTokens);
 
-  StepSemantics before = semantics; // the contract, without what apply does
   readApplied(proof, program, buckets, memory, semantics);
   readSkipped(program, skipped, semantics);
   for (auto &[name, parameter] : semantics.parameters)
@@ -339,7 +342,7 @@ void ProgramReader::checkEnd(ArrayRef<zrt::TransitionOp> path, EndOfStep end,
           semantics.rounding ? semantics.rounding : number.rounding;
     }
   idle->checkSkipped(transition, refused, /*isSkipped=*/false);
-  if (!proof.report.hasErrors())
+  if (!proof.report.hasErrors() && maySkip(semantics))
     idle->checkSkipped(transition, skipped, /*isSkipped=*/true);
   idle->checkReplicas(transition, memory);
   if (!applied) {

@@ -398,6 +398,15 @@ void StepReader::finish(ReturnOp op) {
   for (auto [name, value] :
        llvm::zip_equal(op.getNames().getAsRange<StringAttr>(), op.getValues()))
     semantics.results.push_back({name.getValue().str(), scalar(value)});
+  // A skipped step has tokens, and a refused one any number of them.
+  semantics.skippedResults = semantics.refusedResults = semantics.results;
+  Substitution replace(algebra, [&](BaseRef base) -> Expr {
+    bool isTokens = base->kind == BaseKind::symbol && base->own == 0 &&
+                    base->name == kTokens;
+    return isTokens ? getInput(algebra, 0, {0, true}) : nullptr;
+  });
+  for (auto &[name, number] : semantics.refusedResults)
+    number.expr = replace.apply(number.expr);
   if (isLogical) {
     if (FlatSymbolRefAttr scale = step.getLossScaleAttr())
       advance(scale);

@@ -121,6 +121,10 @@ struct StepSemantics {
   llvm::SmallVector<ActivationOp> activations;
   llvm::SmallVector<std::pair<std::string, Number>> counters;
   llvm::SmallVector<std::pair<std::string, Number>> results;
+  /// The results of a skipped step, and those of a refused one, whose number of
+  /// tokens is any number.
+  llvm::SmallVector<std::pair<std::string, Number>> skippedResults;
+  llvm::SmallVector<std::pair<std::string, Number>> refusedResults;
   /// The new counters of the loss scale and of schedules if the step is
   /// skipped.
   llvm::SmallVector<std::pair<std::string, Number>> skipped;
@@ -163,6 +167,8 @@ struct StepSemantics {
 
 /// Whether the calls of a step can lead to |situation|.
 bool mayHappen(Situation situation, const StepSemantics &semantics);
+/// Whether they can lead to one in which the step is skipped.
+bool maySkip(const StepSemantics &semantics);
 
 /// Counts errors, so that one run reports all of them.
 class Report {

@@ -38,6 +38,9 @@ void addNumberMutations(mlir::ModuleOp module,
 /// (RoundingMutations.cpp) ...
 void addRoundingMutations(mlir::ModuleOp module,
                           std::vector<Mutation> &mutations);
+/// ... numbers that depend on the outcome (OutcomeMutations.cpp) ...
+void addOutcomeMutations(mlir::ModuleOp module,
+                         std::vector<Mutation> &mutations);
 /// ... and attributes and types (AttributeMutations.cpp).
 void addAttributeMutations(mlir::ModuleOp module,
                            std::vector<Mutation> &mutations);

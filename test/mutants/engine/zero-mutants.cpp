@@ -102,6 +102,12 @@ constexpr Explanation kExplained[] = {
      "a norm is finite where its sum is; the proof knows the sums alone"},
     {"zrt.load_slot slots", "whether the step is applied depends on loss_scale",
      "as above: a norm that is divided by it"},
+    {"zrt.load_slot index",
+     "whether the step is applied depends on the result of 'arith.mulf'",
+     "on one rank, the square of a count of missing gradients is compared with "
+     "itself; it may be rounded where a count of backward passes is not"},
+    {"zrt.load_slot slots", "whether the step is applied depends on input",
+     "a square of it that is compared with itself: no script has a nan there"},
     {"rounded to bf16", "gradients that are finite overflow there",
      "no script has gradients between the largest of bf16 and that of f32"},
     {"math.copysign: rounded", "", "a sign is exact in any type"},
@@ -371,6 +377,7 @@ int main(int argc, char **argv) {
     addOpMutations(*lowered, mutations);
     addNumberMutations(*lowered, mutations);
     addRoundingMutations(*lowered, mutations);
+    addOutcomeMutations(*lowered, mutations);
     addAttributeMutations(*lowered, mutations);
   }
   std::vector<unsigned> drawn;
