@@ -89,7 +89,8 @@ struct Base {
   /// the sum over them.
   AxisSet over = 0;
   /// Of a constant. Of a sumOver: 1 if the addends are taken in the type of
-  /// |bits|, 0 if only gradients are rounded to it.
+  /// |bits|, 0 if only gradients are rounded to it. Of an input: 1 if it is
+  /// positive.
   double value = 0;
   std::vector<Expr> operands = {};
   unsigned bits = 0; // sumOver: the type of the addends; 0: f64
@@ -102,6 +103,10 @@ struct Base {
   bool hasOwnCount = false; // see Polynomial::hasOwnCount
   unsigned depth = 0;       // of operations in operations
   unsigned index = 0;
+
+  /// Whether it is an input that is positive and finite. A step with another
+  /// number is refused.
+  bool isPositiveInput() const { return kind == BaseKind::input && value == 1; }
 };
 using BaseRef = const Base *;
 

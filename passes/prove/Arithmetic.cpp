@@ -126,6 +126,8 @@ bool prove::isNeverZero(BaseRef base) {
   switch (base->kind) {
   case BaseKind::symbol:
     return base->own == 0;
+  case BaseKind::input:
+    return base->isPositiveInput();
   case BaseKind::constant:
     return std::isfinite(base->value) && base->value != 0;
   case BaseKind::rankSum: // of a power of each rank's count
@@ -304,7 +306,8 @@ Expr Algebra::divide(Expr a, Expr b) {
 static bool isPositive(BaseRef base) {
   // The count of one rank may be 0.
   return (base->kind == BaseKind::symbol && base->own == 0) ||
-         (base->kind == BaseKind::constant && base->value > 0);
+         (base->kind == BaseKind::constant && base->value > 0) ||
+         base->isPositiveInput();
 }
 
 Expr Algebra::magnitude(Expr a) {

@@ -29,7 +29,7 @@ static bool isSquare(Expr a) {
 
 std::optional<Bounds> Facts::find(BaseRef base) const {
   if (isNeverZero(base) && base->kind != BaseKind::constant)
-    return Bounds::ofPositive(); // a count or a loss scale
+    return Bounds::ofPositive(); // a count, a loss scale or the max of a clip
   switch (base->kind) {
   case BaseKind::constant:
     if (std::isfinite(base->value))

@@ -79,6 +79,7 @@ bool Signs::compute(BaseRef base) {
   case BaseKind::rankSum:
     return areAll(base->operands);
   case BaseKind::input:
+    return base->isPositiveInput();
   case BaseKind::old:
   case BaseKind::gradient:
   case BaseKind::state:
@@ -107,6 +108,8 @@ static bool isBounded(Signs &signs, BaseRef base) {
     return true;
   case BaseKind::constant:
     return std::isfinite(base->value);
+  case BaseKind::input:
+    return base->isPositiveInput();
   case BaseKind::operation:
     // A clip coefficient is from 0 to 1.
     return base->name == "minimumf" && signs.isNotNegative(base) &&

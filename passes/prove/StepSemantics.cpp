@@ -123,7 +123,8 @@ Expr prove::getInput(Algebra &algebra, size_t index,
     return algebra.base(
         {BaseKind::tokens, kTokens.str(), Epoch::all, input.over});
   return algebra.base({BaseKind::input, "input " + std::to_string(index),
-                       Epoch::all, input.over});
+                       Epoch::all, input.over,
+                       /*value=*/input.isPositive ? 1.0 : 0.0});
 }
 
 static bool isSummedCount(BaseRef base) {

@@ -309,9 +309,10 @@ typedef enum zero_rt_verdict {
 /// finite. Of a step that is refused for its number of tokens, values are
 /// divided by this number all the same, a norm after its root was taken: it is
 /// 0 if the number is infinite, infinite or nan if the number is 0, and it may
-/// be negative if the number is. The norm of no elements is 0. Ownership:
-/// |values| belong to the step, and are valid until its next measure or apply,
-/// or its destruction.
+/// be negative if the number is. Of a step that is refused for another input,
+/// values that depend on this input say nothing. The norm of no elements is 0.
+/// Ownership: |values| belong to the step, and are valid until its next measure
+/// or apply, or its destruction.
 typedef struct zero_rt_results {
   uint32_t struct_size;
   int32_t verdict;   // zero_rt_verdict, the outcome; the same on all ranks
