@@ -105,10 +105,8 @@ zero_rt_status zero_rt::writeElements(Step &step, int64_t buffer, Range range,
   return step.device().finish(); // |converted| is read until then
 }
 
-/// Copies the elements of |range| that |source| and |target| both hold to
-/// |target|.
-static zero_rt_status derive(Step &step, int64_t source, int64_t target,
-                             Range range) {
+zero_rt_status zero_rt::derive(Step &step, int64_t source, int64_t target,
+                               Range range) {
   range = intersect(intersect(range, step.held(source)), step.held(target));
   if (range.empty())
     return ZERO_RT_OK;
@@ -154,6 +152,7 @@ zero_rt_status zero_rt::closeWrites(Step &step, const char *call) {
                   "%s: 'master' of '%s' was written, and rank %d has a slice "
                   "of it only; write its 'parameter', too, on every rank",
                   call, step.parameterName(int64_t(p)), step.runtime->rank);
+  ZERO_RT_TRY(checkUnwritten(step, call));
   step.written.clear();
   return ZERO_RT_OK;
 }

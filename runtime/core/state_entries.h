@@ -24,9 +24,18 @@ zero_rt_status dataOf(Step &step, const StateEntry &entry, void **out);
 zero_rt_status writeElements(Step &step, int64_t buffer, Range range,
                              int64_t dtype, const void *values);
 
+/// Copies the elements of |range| that |source| and |target| both hold to
+/// |target|. The device may still copy when this function returns.
+zero_rt_status derive(Step &step, int64_t source, int64_t target, Range range);
+
 /// Checks that each parameter has the values of its master weights, as far as
 /// this rank can know, and forgets which state the caller has written.
 zero_rt_status closeWrites(Step &step, const char *call);
+
+/// If preconditions are checked, and a step begins: checks that the caller has
+/// declared its writes to views of parameters. A parameter that state_write
+/// gave other values than its master weights is no error.
+zero_rt_status checkUnwritten(Step &step, const char *call);
 
 } // namespace zero_rt
 

@@ -117,6 +117,9 @@ struct Step {
   Block slotBlock;
   std::vector<StateEntry> entries;
   std::vector<WrittenState> written; // by parameter; empty: nothing was written
+  /// By parameter: whether state_write gave it other values than its master
+  /// weights. Kept only if preconditions are checked.
+  std::vector<bool> differs;
 
   int64_t state = 0;       // of the protocol
   bool isMeasured = false; // since `measure`, until apply or discard

@@ -56,6 +56,10 @@ FORWARD(find_parameter,
 FORWARD(bind_parameter,
         (zero_rt_step * step, int32_t parameter, const zero_rt_tensor *tensor),
         step, parameter, tensor)
+FORWARD(parameters_changed,
+        (zero_rt_step * step, const int32_t *parameters, int64_t count,
+         zero_rt_stream *stream, int64_t *out_elements),
+        step, parameters, count, stream, out_elements)
 FORWARD(parameter,
         (zero_rt_step * step, int32_t parameter, zero_rt_tensor *out_view),
         step, parameter, out_view)

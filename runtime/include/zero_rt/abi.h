@@ -156,6 +156,10 @@ typedef struct zero_rt_options {
   /// - apply also compares its inputs, the state of which every rank has all
   ///   elements, and the gradients that several ranks must deliver alike.
   /// - A gradient that waits for its bucket must stay unchanged.
+  /// - The first begin_backward of a step compares the parameters with the
+  ///   master weights of this rank: a write to a view must have been declared
+  ///   (zero_rt_step_parameters_changed). Only a rank that finds a difference
+  ///   returns the error, and may then make that call and begin again.
   ///
   /// A violation returns mismatch or protocol, and the message names it. The
   /// checks read that state and exchange a message in each step; on a GPU they

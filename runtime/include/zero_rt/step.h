@@ -169,9 +169,40 @@ zero_rt_status zero_rt_step_find_parameter(zero_rt_step *step, const char *name,
 zero_rt_status zero_rt_step_bind_parameter(zero_rt_step *step,
                                            int32_t parameter,
                                            const zero_rt_tensor *tensor);
-/// A read-only view of this rank's part of a parameter, valid until destroy.
-/// The view is current after apply; on a GPU, for work on a stream after
-/// parameter_wait, and for zero_rt_copy.
+/// For callers that write to views of parameters (`parameter`) between steps,
+/// as torch does with load_state_dict, init functions and `.data`. The caller
+/// writes, and then calls this before the next backward pass. Otherwise the
+/// next step overwrites the values of a parameter that has master weights.
+///
+/// |parameters| has the numbers of |count| parameters. Null, with a |count| of
+/// 0, stands for every parameter of this rank. An element has changed if its
+/// bits are not those of its rounded master weight (nan equals nan, and -0 is
+/// not 0). The master weights of changed elements become their values. All
+/// other master weights keep all their bits, so the call may be repeated, and
+/// may be made if nothing was written. |out_elements|, which may be null, gets
+/// the number of changed elements whose master weights this rank has. A
+/// parameter without master weights needs no call: its values are the state.
+///
+/// Only between steps. The call follows the work on |stream|, and waits for it.
+/// Not collective: each rank that holds a part of a parameter writes the same
+/// to it, and then makes the call. The call is no write of state: after a
+/// state_write of divided "master" alone, the next backward pass is an error
+/// still. Since version 16. Errors: invalid_argument (a number is out of range,
+/// is listed twice, or is of another pipeline stage; |count| is negative;
+/// |parameters| is null and |count| is not 0), protocol (not between steps).
+/// After these errors nothing has changed. Ownership: the list is read during
+/// the call only.
+zero_rt_status zero_rt_step_parameters_changed(zero_rt_step *step,
+                                               const int32_t *parameters,
+                                               int64_t count,
+                                               zero_rt_stream *stream,
+                                               int64_t *out_elements);
+/// A view of this rank's part of a parameter, valid until destroy. The view is
+/// current after apply; on a GPU, for work on a stream after parameter_wait,
+/// and for zero_rt_copy. From begin_backward until the step has been applied or
+/// discarded, the view is read-only. Between steps the caller may write to it,
+/// on a GPU in work on a stream after parameter_wait, and then calls
+/// parameters_changed.
 zero_rt_status zero_rt_step_parameter(zero_rt_step *step, int32_t parameter,
                                       zero_rt_tensor *out_view);
 /// Makes |stream| wait until a parameter (-1: every parameter) may be read.

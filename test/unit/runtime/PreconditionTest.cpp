@@ -12,6 +12,7 @@
 
 #include "Ranks.h"
 #include "TrainStep.h"
+#include "core/numeric.h"
 
 using namespace zero_rt;
 using namespace zero_rt::test;
@@ -159,6 +160,81 @@ TEST(Precondition, OneRankKeepsThemAll) {
       [](int32_t, zero_rt_step *step) {
         backward(step);
         expectOk(applyStep(step));
+      },
+      checked());
+}
+
+/// Gives an element of this rank's view another value.
+void writeView(zero_rt_step *step, int32_t parameter, int64_t element,
+               float value) {
+  auto view = sized<zero_rt_tensor>();
+  expectOk(callsOf(step).parameter(step, parameter, &view));
+  static_cast<uint16_t *>(view.data)[element] = bf16FromFloat(value);
+}
+
+// The rank that has the master weights of a written element finds the write.
+TEST(Precondition, WritesToViewsAreDeclared) {
+  LibraryBuilder library = makeTrainStep(2);
+  runSteps(
+      library.get(),
+      [](int32_t rank, zero_rt_step *step) {
+        const zero_rt_calls &calls = callsOf(step);
+        bindParameter(step, Tied, 1);
+        backward(step);
+        expectOk(applyStep(step, 0.0625));
+        writeView(step, Tied, 3, 77); // element 17: of rank 1
+        const char *text =
+            "'tied' was written on rank 1 since the last step, and the next "
+            "step would start from its old values; call "
+            "zero_rt_step_parameters_changed";
+        for (int k = 0; k < 2 && rank == 1; ++k)
+          expectStatus(ZERO_RT_PROTOCOL, calls.begin_backward(step, 0), text);
+        std::vector<float> gradient = trainGradient(Bias, 1);
+        zero_rt_tensor tensor = tensorOf(ZERO_RT_F32, gradient);
+        if (rank == 1)
+          expectStatus(
+              ZERO_RT_PROTOCOL,
+              calls.gradient_of(step, 0, Bias, &tensor, nullptr, nullptr),
+              text);
+        expectOk(calls.parameters_changed(step, nullptr, 0, nullptr, nullptr));
+        backward(step);
+        expectOk(calls.accumulate(step));
+        // A later backward pass of a step is not the first one.
+        writeView(step, Tied, 3, 78);
+        expectOk(calls.begin_backward(step, 0));
+        expectOk(calls.discard(step));
+        if (rank == 1)
+          expectStatus(ZERO_RT_PROTOCOL, calls.begin_backward(step, 0), text);
+        bindParameter(step, Tied, 1);
+        backward(step);
+        expectOk(applyStep(step));
+      },
+      checked());
+}
+
+// A checkpoint may have any values. They are no write to a view, in this step
+// and in later ones that leave them as they are.
+TEST(Precondition, WritesOfStateNeedNoDeclaration) {
+  LibraryBuilder library = makeTrainStep(1);
+  runSteps(
+      library.get(),
+      [](int32_t, zero_rt_step *step) {
+        const zero_rt_calls &calls = callsOf(step);
+        const uint16_t values[3] = {};
+        const float masters[3] = {1, 2, 3};
+        writeState(step, "parameter", Bias, values, sizeof(values));
+        writeState(step, "master", Bias, masters, sizeof(masters));
+        for (int k = 0; k < 2; ++k) {
+          backward(step);
+          expectOk(calls.discard(step));
+        }
+        backward(step);
+        expectOk(applyStep(step));
+        backward(step); // which finds that they agree again
+        expectOk(calls.discard(step));
+        writeView(step, Bias, 1, 77);
+        expectStatus(ZERO_RT_PROTOCOL, calls.begin_backward(step, 0),
+                     "'fc1.bias' was written on rank 0");
       },
       checked());
 }
