@@ -40,15 +40,30 @@ template <typename Type> static bool isNan(typename Type::Storage value) {
   return number != number;
 }
 
+/// The bits of an element, as a number.
+template <typename Storage> static auto toBits(Storage value) {
+  if constexpr (sizeof(Storage) == 2)
+    return bitCast<uint16_t>(value);
+  else if constexpr (sizeof(Storage) == 4)
+    return bitCast<uint32_t>(value);
+  else
+    return bitCast<uint64_t>(value);
+}
+
+/// The bits in which |value| and the rounded |master| differ.
+template <typename Parameter, typename Master>
+static auto differenceOf(typename Parameter::Storage value,
+                         typename Master::Storage master) {
+  return toBits(value) ^ toBits(roundTo<Parameter, Master>(master));
+}
+
 /// Whether |value| is not the rounded |master|. All nans are the same, because
 /// the payload of a nan says nothing.
 template <typename Parameter, typename Master>
 static bool isChanged(typename Parameter::Storage value,
                       typename Master::Storage master) {
-  auto rounded = roundTo<Parameter, Master>(master);
-  if (std::memcmp(&value, &rounded, sizeof(value)) == 0)
-    return false;
-  return !isNan<Parameter>(value) || !isNan<Parameter>(rounded);
+  return differenceOf<Parameter, Master>(value, master) != 0 &&
+         !(isNan<Parameter>(value) && isNan<Master>(master));
 }
 
 namespace {
@@ -77,14 +92,24 @@ static Changes takeChanges(const ParameterBlock &block) {
           static_cast<const typename Parameter::Storage *>(block.values);
       auto *masters = static_cast<typename Master::Storage *>(block.masters);
       Changes changes;
-      for (int64_t i = 0; i < block.range.size(); ++i) {
+      auto take = [&](int64_t i) {
         if (!isChanged<Parameter, Master>(values[i], masters[i]))
-          continue;
+          return;
         masters[i] = roundTo<Master, Parameter>(values[i]);
         int64_t element = block.range.begin + i;
         if (changes.elements++ == 0)
           changes.hull.begin = element;
         changes.hull.end = element + 1;
+      };
+      // Most elements have not changed. A loop without branches finds that.
+      constexpr int64_t step = 1024;
+      for (int64_t begin = 0; begin < block.range.size(); begin += step) {
+        int64_t end = std::min(block.range.size(), begin + step);
+        decltype(toBits(*values)) difference = 0;
+        for (int64_t i = begin; i < end; ++i)
+          difference |= differenceOf<Parameter, Master>(values[i], masters[i]);
+        for (int64_t i = begin; difference != 0 && i < end; ++i)
+          take(i);
       }
       return changes;
     });

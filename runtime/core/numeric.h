@@ -42,6 +42,17 @@ inline uint16_t bf16FromFloat(float value) {
   return (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16;
 }
 
+/// As f16FromDouble. Normal numbers are rounded with integers.
+inline uint16_t f16FromFloat(float value) {
+  uint32_t bits = bitCast<uint32_t>(value);
+  uint32_t magnitude = bits & 0x7FFFFFFF;
+  constexpr uint32_t smallestNormal = 0x38800000, largest = 0x477FE000;
+  if (magnitude < smallestNormal || magnitude > largest)
+    return f16FromDouble(value);
+  uint32_t rounded = magnitude + 0xFFF + ((magnitude >> 13) & 1);
+  return uint16_t((bits >> 16 & 0x8000) | ((rounded - (112u << 23)) >> 13));
+}
+
 // One struct per element type: its representation in memory, the type of its
 // sums, and the patterns of infinity and of poisoned memory (a signalling NaN).
 
@@ -51,7 +62,7 @@ struct F16 {
   static constexpr uint16_t infinity = 0x7C00;
   static constexpr uint16_t poison = 0x7D00;
   static float load(uint16_t bits) { return floatFromF16(bits); }
-  static uint16_t store(float value) { return f16FromDouble(value); }
+  static uint16_t store(float value) { return f16FromFloat(value); }
   static uint16_t fromDouble(double value) { return f16FromDouble(value); }
 };
 

@@ -53,6 +53,19 @@ TEST(Numeric, NarrowingFromFloatAgreesWithFromDouble) {
   for (uint64_t bits = 0; bits < 0x100000000; bits += 4093) {
     float value = bitCast<float>(uint32_t(bits));
     ASSERT_EQ(bf16FromFloat(value), bf16FromDouble(value)) << value;
+    ASSERT_EQ(f16FromFloat(value), f16FromDouble(value)) << value;
+  }
+  // f32 holds the midpoints of f16.
+  for (uint32_t bits = 0; bits < 0x7C00; ++bits) {
+    float low = floatFromF16(uint16_t(bits));
+    float high = bits == 0x7BFF ? 65536 : floatFromF16(uint16_t(bits + 1));
+    float middle = (low + high) / 2;
+    for (float value :
+         {low, std::nextafter(low, high), std::nextafter(middle, low), middle,
+          std::nextafter(middle, high), std::nextafter(high, low)}) {
+      ASSERT_EQ(f16FromFloat(value), f16FromDouble(value)) << value;
+      ASSERT_EQ(f16FromFloat(-value), f16FromDouble(-value)) << value;
+    }
   }
 }
 
