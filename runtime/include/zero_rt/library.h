@@ -97,7 +97,8 @@ typedef struct zero_rt_bucket_row {
   int64_t parameter_buffer; // not sharded
   /// The master weights, sharded or not; -1 if the parameter is its own master
   /// weights. Between steps the parameter is the rounded master weights, unless
-  /// state_write wrote other values to both.
+  /// state_write wrote other values to both, or the caller has written to the
+  /// parameter and has not declared this yet (parameters_changed).
   int64_t master_buffer;
   int64_t store_kernel; // operands: arriving gradient, gradient buffer
   int64_t add_kernel;
