@@ -7,6 +7,7 @@
 #include "Ranks.h"
 #include "TrainStep.h"
 
+#include <atomic>
 #include <functional>
 
 using namespace zero_rt::test;
@@ -41,7 +42,10 @@ struct TwoStages {
 TEST(Stages, ARankHasTheParametersOfItsOwn) {
   TwoStages stages;
   const zero_rt_library &library = stages.get();
-  runRanks(2, [&](int32_t rank, zero_rt_runtime *runtime) {
+  std::atomic<int64_t> changed{0};
+  Options options;
+  options.checkPreconditions = true;
+  auto run = [&](int32_t rank, zero_rt_runtime *runtime) {
     zero_rt_step *step = nullptr;
     expectOk(callsOf(runtime).step_create(runtime, &library, nullptr, &step));
     // Numbers are the same on all stages.
@@ -61,11 +65,25 @@ TEST(Stages, ARankHasTheParametersOfItsOwn) {
                  callsOf(step).parameter(step, other, &view), text);
     expectStatus(ZERO_RT_INVALID_ARGUMENT,
                  callsOf(step).parameter_wait(step, other, nullptr), text);
+    // Without a list, the call is about the parameters of this rank.
+    static_cast<uint16_t *>(view.data)[2] = 0x4000;
+    auto sayChanged = [&](const int32_t *listed, int64_t count) {
+      int64_t elements = -1;
+      zero_rt_status status = callsOf(step).parameters_changed(
+          step, listed, count, nullptr, &elements);
+      changed += elements;
+      return status;
+    };
+    const int32_t both[] = {mine, other};
+    expectStatus(ZERO_RT_INVALID_ARGUMENT, sayChanged(both, 2), text);
+    expectOk(sayChanged(nullptr, 0));
     expectOk(callsOf(step).begin_backward(step, ZERO_RT_HINT_UNKNOWN));
     expectStatus(ZERO_RT_INVALID_ARGUMENT, passGradient(step, other), text);
     expectOk(passGradient(step, mine));
     expectOk(callsOf(step).step_destroy(step));
-  });
+  };
+  runRanks(2, run, options);
+  EXPECT_EQ(changed, 2); // one on each rank
 }
 
 TEST(Stages, RefusesStagesThatDoNotBelongTogether) {
