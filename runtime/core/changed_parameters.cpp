@@ -14,6 +14,7 @@
 #include "core/numeric.h"
 #include "core/protocol.h"
 #include "core/state_entries.h"
+#include "core/status.h"
 
 #include <algorithm>
 #include <type_traits>
@@ -25,6 +26,7 @@ using namespace zero_rt;
 /// that a call needs.
 static constexpr int64_t blockElements = 1 << 18;
 
+/// Converts |value|, with at most one rounding.
 template <typename To, typename From>
 static typename To::Storage roundTo(typename From::Storage value) {
   if constexpr (std::is_same_v<To, From>)
@@ -102,9 +104,9 @@ static Changes takeChanges(const ParameterBlock &block) {
         changes.hull.end = element + 1;
       };
       // Most elements have not changed. A loop without branches finds that.
-      constexpr int64_t step = 1024;
-      for (int64_t begin = 0; begin < block.range.size(); begin += step) {
-        int64_t end = std::min(block.range.size(), begin + step);
+      constexpr int64_t chunk = 1024;
+      for (int64_t begin = 0; begin < block.range.size(); begin += chunk) {
+        int64_t end = std::min(block.range.size(), begin + chunk);
         decltype(toBits(*values)) difference = 0;
         for (int64_t i = begin; i < end; ++i)
           difference |= differenceOf<Parameter, Master>(values[i], masters[i]);

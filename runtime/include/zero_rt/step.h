@@ -184,8 +184,8 @@ zero_rt_status zero_rt_step_bind_parameter(zero_rt_step *step,
 /// parameter without master weights needs no call: its values are the state.
 ///
 /// Only between steps. The call follows the work on |stream|, and waits for it.
-/// Not collective: each rank that holds a part of a parameter writes the same
-/// to it, and then makes the call. The call is no write of state: after a
+/// Not collective: ranks that hold the same part of a parameter write the same
+/// to it, and each makes the call. The call is no write of state: after a
 /// state_write of divided "master" alone, the next backward pass is an error
 /// still. Since version 16. Errors: invalid_argument (a number is out of range,
 /// is listed twice, or is of another pipeline stage; |count| is negative;
