@@ -87,6 +87,9 @@ void Arguments::add(zrt::RuntimeCall call, SmallVectorImpl<Value> &values) {
     case Kind::bucket:
       add32(tables.getBucket(argument.symbol));
       break;
+    case Kind::parameter:
+      add32(tables.getParameter(argument.symbol));
+      break;
     case Kind::kernel:
       add32(tables.getKernel(argument.symbol));
       break;

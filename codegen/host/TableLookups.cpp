@@ -31,6 +31,9 @@ int64_t Tables::getBuffer(FlatSymbolRefAttr s) const {
 int64_t Tables::getBucket(FlatSymbolRefAttr s) const {
   return findRow(bucketRows, s);
 }
+int64_t Tables::getParameter(FlatSymbolRefAttr s) const {
+  return findRow(parameterRows, s);
+}
 int64_t Tables::getKernel(FlatSymbolRefAttr s) const {
   return findRow(kernelRows, s);
 }

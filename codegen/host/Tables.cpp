@@ -171,7 +171,7 @@ void TableReader::addSegments() {
 LogicalResult TableReader::addBuckets(MeshOp mesh) {
   // Parameters in order of declaration; their numbers are the user's. Frozen
   // ones have none.
-  llvm::DenseMap<Attribute, size_t> rowOf;
+  llvm::DenseMap<Attribute, int64_t> &rowOf = tables.parameterRows;
   SmallVector<ParameterOp> declared;
   auto module = program->getParentOfType<ModuleOp>();
   for (auto op : module.getOps<ParameterOp>()) {

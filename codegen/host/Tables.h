@@ -72,6 +72,7 @@ struct Tables {
   /// The rows of symbols of the program.
   int64_t getBuffer(mlir::FlatSymbolRefAttr symbol) const;
   int64_t getBucket(mlir::FlatSymbolRefAttr symbol) const;
+  int64_t getParameter(mlir::FlatSymbolRefAttr symbol) const;
   int64_t getKernel(mlir::FlatSymbolRefAttr symbol) const;
   int64_t getScalars(mlir::FlatSymbolRefAttr symbol) const;
   int64_t getTable(mlir::FlatSymbolRefAttr symbol) const;
@@ -108,6 +109,7 @@ struct Tables {
   llvm::DenseMap<mlir::StringAttr, int64_t> axisRows;
   llvm::DenseMap<mlir::Attribute, int64_t> bufferRows;
   llvm::DenseMap<mlir::Attribute, int64_t> bucketRows;
+  llvm::DenseMap<mlir::Attribute, int64_t> parameterRows;
   llvm::DenseMap<mlir::Attribute, int64_t> kernelRows;
   llvm::DenseMap<mlir::Attribute, int64_t> scalarsRows;
   llvm::DenseMap<mlir::Attribute, int64_t> handlerRows;

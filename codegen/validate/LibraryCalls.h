@@ -51,6 +51,9 @@ public:
     put("kernel " + number(row.value));
   }
   void add(typed::zero_rt_program_index row) { addProgram(row.value); }
+  void add(typed::zero_rt_parameter_number row) {
+    put(names.parameter(row.value));
+  }
   void add(typed::zero_rt_segments_index table) {
     for (const std::string &segment : names.segments(table.value))
       put(segment);

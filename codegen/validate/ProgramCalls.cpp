@@ -159,6 +159,7 @@ Operands ProgramCalls::getOperands(zrt::RuntimeCall call) {
     switch (argument.kind) {
     case Kind::buffer:
     case Kind::bucket:
+    case Kind::parameter:
       add(nameOf(argument.symbol));
       break;
     case Kind::buffers:

@@ -359,6 +359,16 @@ LogicalResult ProgramInterpreter::runOp(zrt::CountArrivalsOp op,
 }
 
 template <>
+LogicalResult ProgramInterpreter::runOp(zrt::CountDeliveredOp op,
+                                        const Turn &turn) {
+  int64_t rank = turn.rank();
+  int64_t delivered = states[rank].delivered.lookup(op.getParameter());
+  program.writeSlots(op.getSlotsAttr(),
+                     rank)[op.getIndex()] = {static_cast<double>(delivered), 0};
+  return success();
+}
+
+template <>
 LogicalResult ProgramInterpreter::runOp(zrt::CountReplicatedOnceOp op,
                                         const Turn &turn) {
   if (!isFirstOver(turn.rank(), op.getAxes()))

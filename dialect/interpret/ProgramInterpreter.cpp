@@ -135,7 +135,10 @@ LogicalResult ProgramInterpreter::planArrival(int64_t rank, int64_t backward,
     return failure();
   if (isWritten)
     add(rank, Action::Kind::write, &parameter);
-  note(rank, [&state = states[rank], name] { ++state.arrived[name]; });
+  note(rank, [&state = states[rank], name] {
+    if (state.arrived[name]++ == 0)
+      ++state.delivered[name];
+  });
   return success();
 }
 
@@ -349,6 +352,7 @@ LogicalResult ProgramInterpreter::openWindow(ArrayRef<RankInputs> perRank) {
   meetsInBackwards = false;
   for (RankState &state : states) {
     state.missing = 0;
+    state.delivered.clear();
     state.committed = false;
   }
   return success();

@@ -42,6 +42,8 @@ private:
     std::string protocol;
     int64_t backward = -1;            // the backward pass that was opened last
     llvm::StringMap<int64_t> arrived; // in this backward pass
+    /// The backward passes of this step in which a gradient arrived.
+    llvm::StringMap<int64_t> delivered;
     int64_t missing = 0;
     Outcome outcome = Outcome::applied;
     bool committed = false;

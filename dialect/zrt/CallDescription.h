@@ -18,6 +18,7 @@ struct CallArgument {
     buffer,
     buffers, // the operands of a kernel, and their number
     bucket,
+    parameter,
     kernel,
     program,
     segments, // a table, and the number of its elements
@@ -78,6 +79,9 @@ public:
   /// Writes the gradients of a bucket.
   void fills(mlir::FlatSymbolRefAttr bucket) {
     add({Kind::bucket, bucket, {}, 0, Use::writes});
+  }
+  void parameter(mlir::FlatSymbolRefAttr symbol) {
+    add({Kind::parameter, symbol});
   }
   /// Null: none.
   void axes(mlir::ArrayAttr names, bool atPlace = false) {

@@ -142,6 +142,31 @@ CountArrivalsOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return success();
 }
 
+/// Checks that |slots| has a slot |index|.
+static LogicalResult requireSlot(SymbolTableCollection &symbols, Operation *op,
+                                 FlatSymbolRefAttr symbol, int64_t index) {
+  FailureOr<SlotsOp> slots = require<SlotsOp>(symbols, op, symbol);
+  if (failed(slots))
+    return failure();
+  if (index < 0 || index >= slots->size())
+    return op->emitOpError()
+           << "index " << index << " is out of range, " << symbol << " has "
+           << zero::countOf(slots->size(), "scalar slot");
+  return success();
+}
+
+void CountDeliveredOp::describeCall(CallDescription &call) {
+  call.parameter(getParameterAttr());
+  call.writesSlot(getSlotsAttr(), getIndex());
+}
+
+LogicalResult
+CountDeliveredOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  // The program checks all parameters at once: count_delivered_c1.
+  return requireSlot(symbols, *this, getSlotsAttr(),
+                     getIndex()); // count_delivered_c2
+}
+
 /// The type of |buffer| with whole rows.
 static zero::ValueType gatherRows(BufferOp buffer) {
   zero::ValueType type = buffer.getValueType();
@@ -340,16 +365,8 @@ void CountReplicatedOnceOp::describeCall(CallDescription &call) {
 
 LogicalResult
 CountReplicatedOnceOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  // count_replicated_once_c1
-  FailureOr<SlotsOp> slots = require<SlotsOp>(symbols, *this, getSlotsAttr());
-  if (failed(slots))
-    return failure();
-  if (static_cast<int64_t>(getIndex()) >= slots->size() ||
-      static_cast<int64_t>(getIndex()) < 0)
-    return emitOpError() << "index " << int64_t(getIndex())
-                         << " is out of range, " << getSlotsAttr() << " has "
-                         << zero::countOf(slots->size(), "scalar slot");
-  return success();
+  return requireSlot(symbols, *this, getSlotsAttr(),
+                     getIndex()); // count_replicated_once_c1
 }
 
 void AllReduceScalarsOp::describeCall(CallDescription &call) {

@@ -189,6 +189,31 @@ def Zrt_CountArrivalsOp : Zrt_CallOp<"count_arrivals",
   }];
 }
 
+def Zrt_CountDeliveredOp : Zrt_CallOp<"count_delivered",
+    (ins FlatSymbolRefAttr:$parameter, FlatSymbolRefAttr:$slots, I64Attr:$index),
+    "$parameter `to` $slots `[` $index `]`"> {
+  let summary = "Writes the number of backward passes in which a gradient arrived";
+  let description = [{
+    Counts the backward passes since the last apply or discard in which at least one piece of
+    the gradient of the parameter arrived on this rank. A backward pass in which several
+    pieces arrived counts once. The number is 0 on ranks that do not have the parameter.
+
+    Equivalent to: 0 where `param.grad is None` in PyTorch. Frozen parameters have no count,
+    since no gradient of them arrives.
+
+    Constraints:
+
+    - `count_delivered_c1`: the parameter is a member of a bucket;
+    - `count_delivered_c2`: the scalar slot exists.
+
+    Example:
+
+    ```mlir
+    zrt.count_delivered @w to @delivered[3]
+    ```
+  }];
+}
+
 def Zrt_CopyOp : Zrt_QueuedOp<"copy", (ins FlatSymbolRefAttr:$source,
     FlatSymbolRefAttr:$target), "$source `to` $target"> {
   let summary = "Copies the part of a buffer that this rank holds of both buffers";

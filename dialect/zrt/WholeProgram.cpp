@@ -181,6 +181,16 @@ static LogicalResult verifyFills(ProgramOp program) {
   return success();
 }
 
+/// The parameters of all buckets of the module. The program of a pipeline stage
+/// has no tables of the buckets of other stages.
+static llvm::DenseSet<Attribute> findMembers(ProgramOp program) {
+  llvm::DenseSet<Attribute> members;
+  auto module = program->getParentOfType<ModuleOp>();
+  for (auto bucket : module.getOps<zero::BucketOp>())
+    members.insert(bucket.getMembers().begin(), bucket.getMembers().end());
+  return members;
+}
+
 /// record_c2
 static LogicalResult verifyRecords(ProgramOp program) {
   llvm::DenseMap<Attribute, RecordOp> records;
@@ -325,10 +335,20 @@ LogicalResult ProgramOp::verifyRegions() {
   for (auto buffer : getOps<BufferOp>())
     if (failed(verifyOnMesh(buffer, mesh)))
       return failure();
-  // program_c2
+  llvm::DenseSet<Attribute> members = findMembers(*this);
   WalkResult result = walk([&](RuntimeCall call) {
     zero::ValueType place = getPlace(symbols, call);
     CallDescription description(call);
+    // count_delivered_c1
+    for (const CallArgument &argument : description.getArguments())
+      if (argument.kind == CallArgument::Kind::parameter &&
+          !members.contains(argument.symbol)) {
+        call->emitOpError() << argument.symbol
+                            << " is no parameter that is a member of a "
+                               "zero.bucket";
+        return WalkResult::interrupt();
+      }
+    // program_c2
     for (const CallArgument &argument : description.getArguments())
       if (argument.kind == CallArgument::Kind::axes && argument.list)
         if (failed(verifyAxes(call, argument.list, mesh)) ||

@@ -71,6 +71,8 @@ enum class BaseKind {
   old,       ///< a scalar from the step before
   constant,  ///< a number that is not a small fraction
   missing,   ///< the number of missing gradients on this rank
+  delivered, ///< the number of backward passes of this rank in which a gradient
+             ///< of a parameter arrived
   gradient,  ///< this element's arriving gradient
   state,     ///< this element's value from the step before
   undefined, ///< a value that was never written

@@ -103,6 +103,9 @@ void Printer::print(const Base &base, int depth) {
   case BaseKind::missing:
     os << "missing gradients";
     return;
+  case BaseKind::delivered:
+    os << "backward passes with a gradient of '" << base.name << "'";
+    return;
   case BaseKind::gradient: {
     static constexpr llvm::StringLiteral words[] = {
         "this backward pass", "the earlier backward passes",

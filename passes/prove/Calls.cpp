@@ -375,13 +375,22 @@ template <> void Calls::runOp(zrt::SetRoleOp op) {
   require(op, op.getBufferAttr()).role = op.getRole();
 }
 
+/// A count of backward passes, which is known when the last one has ended.
+Number Calls::makeCount(Expr count) {
+  return inApply ? makeSource(algebra, count)
+                 : Number{algebra.undefined("a count before the step's end")};
+}
+
 template <> void Calls::runOp(zrt::CountArrivalsOp op) {
-  Number early{algebra.undefined("a count before the step's end")};
   writeSlot(op, op.getSlotsAttr(), 0) =
-      inApply ? makeSource(algebra, algebra.symbol(kAccumulation)) : early;
+      makeCount(algebra.symbol(kAccumulation));
   writeSlot(op, op.getSlotsAttr(), 1) =
-      inApply ? makeSource(algebra, getMissing(algebra, semantics.axes))
-              : early;
+      makeCount(getMissing(algebra, semantics.axes));
+}
+
+template <> void Calls::runOp(zrt::CountDeliveredOp op) {
+  writeSlot(op, op.getSlotsAttr(), op.getIndex()) =
+      makeCount(getDelivered(algebra, op.getParameter(), semantics.axes));
 }
 
 template <> void Calls::runOp(zrt::AllReduceScalarsOp op) {

@@ -92,6 +92,7 @@ private:
   Number getScalar(bool isOnHost, mlir::FlatSymbolRefAttr slots, int64_t index);
   Number &writeSlot(mlir::Operation *call, mlir::FlatSymbolRefAttr slots,
                     int64_t index);
+  Number makeCount(Expr count);
 
   // Arrivals (ArrivalCalls.cpp).
 

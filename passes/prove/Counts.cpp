@@ -25,7 +25,7 @@ static std::optional<std::pair<BaseRef, int64_t>> getSummed(BaseRef base) {
 }
 
 static bool isOwnCount(BaseRef base) {
-  return base->kind == BaseKind::missing ||
+  return base->kind == BaseKind::missing || base->kind == BaseKind::delivered ||
          (base->kind == BaseKind::symbol && base->name == kAccumulation);
 }
 
@@ -102,6 +102,10 @@ Expr Unknowns::replace(BaseRef base) {
     return from(summed || ranks == 1 ? 1 : 0,
                 (kPrefix + "missing" + llvm::Twine(summed ? power : 0)).str());
   }
+  if (count->kind == BaseKind::delivered)
+    return from(0, (kPrefix + "delivered" + llvm::Twine(summed ? power : 0) +
+                    count->name)
+                       .str());
   Expr own = from(1, (kPrefix + "own").str());
   if (!summed)
     return own;

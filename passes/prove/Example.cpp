@@ -65,6 +65,8 @@ std::optional<double> Example::getValue(BaseRef base) const {
                                              : former;
     return gradient * (base->over == 0 && ranks > 1 ? 11 * own : own);
   }
+  case BaseKind::delivered: // whole
+    return isLong ? 2 : 1;
   case BaseKind::symbol:
     // Numbers that show where one is missing.
     if (base->name == kAccumulation)

@@ -6,6 +6,7 @@
 
 #include "passes/prove/Facts.h"
 
+#include "passes/prove/Counts.h"
 #include "passes/prove/RealNumbers.h"
 
 #include "llvm/Support/Format.h"
@@ -53,6 +54,12 @@ std::optional<Bounds> Facts::find(BaseRef base) const {
     // The outcome looks at this sum, or at its addends.
     if (isFinite && base->own == 0 && base->bits == 0 &&
         isSquare(base->operands[0]))
+      return Bounds::ofAllFrom0();
+    return std::nullopt;
+  case BaseKind::delivered:
+    return Bounds::ofAllFrom0();
+  case BaseKind::rankSum:
+    if (isCount(base))
       return Bounds::ofAllFrom0();
     return std::nullopt;
   default:

@@ -61,6 +61,7 @@ static std::optional<Source> getSource(BaseRef base) {
   case BaseKind::constant:
     return Source{SourceKind::constant};
   case BaseKind::missing:
+  case BaseKind::delivered:
     return Source{SourceKind::count};
   case BaseKind::gradient:
     return Source{SourceKind::gradient};

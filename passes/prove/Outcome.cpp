@@ -94,7 +94,7 @@ static Ingredients getIngredients(Expr outcome, bool dividesByTokens) {
     if (isTokens(base) ? !dividesByTokens : base->kind == BaseKind::symbol)
       found.foreign = base;
     else if (base->kind == BaseKind::input || base->kind == BaseKind::old ||
-             base->kind == BaseKind::state)
+             base->kind == BaseKind::state || base->kind == BaseKind::delivered)
       found.foreign = base;
     else if (base->bits)
       found.narrow = base;

@@ -69,6 +69,7 @@ bool Signs::compute(BaseRef base) {
   switch (base->kind) {
   case BaseKind::symbol:
   case BaseKind::missing:
+  case BaseKind::delivered:
   case BaseKind::once:
     return true;
   case BaseKind::tokens:
@@ -104,6 +105,7 @@ static bool isBounded(Signs &signs, BaseRef base) {
   switch (base->kind) {
   case BaseKind::symbol:
   case BaseKind::missing:
+  case BaseKind::delivered:
   case BaseKind::once:
     return true;
   case BaseKind::constant:

@@ -159,6 +159,8 @@ std::optional<double> Decider::getValue(BaseRef base, Situation situation,
   }
   case BaseKind::missing:
     return situation.missing ? draw.missing : 0;
+  case BaseKind::delivered: // no outcome may depend on it
+    return 1;
   case BaseKind::tokens:
     return situation.noTokens ? draw.noTokens : draw.tokens;
   case BaseKind::symbol:

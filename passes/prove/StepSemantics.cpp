@@ -128,7 +128,7 @@ Expr prove::getInput(Algebra &algebra, size_t index,
 }
 
 static bool isSummedCount(BaseRef base) {
-  return base->kind == BaseKind::missing ||
+  return base->kind == BaseKind::missing || base->kind == BaseKind::delivered ||
          (base->kind == BaseKind::symbol && base->name == kAccumulation);
 }
 
@@ -140,6 +140,12 @@ static AxisSet getDifference(BaseRef base, const MeshAxes &axes) {
 
 Expr prove::getMissing(Algebra &algebra, const MeshAxes &axes) {
   return algebra.base({BaseKind::missing, "", Epoch::all, axes.getAll()});
+}
+
+Expr prove::getDelivered(Algebra &algebra, StringRef parameter,
+                         const MeshAxes &axes) {
+  return algebra.base(
+      {BaseKind::delivered, parameter.str(), Epoch::all, axes.getAll()});
 }
 
 /// The sum over the ranks of |set| of |base| to the power of |exponent|, if no

@@ -314,6 +314,11 @@ Expr getInput(Algebra &algebra, size_t index, const InputSemantics &input);
 /// The number of gradients that did not arrive on this rank.
 Expr getMissing(Algebra &algebra, const MeshAxes &axes);
 
+/// The number of backward passes in which a gradient of |parameter| arrived on
+/// this rank. 0 or more.
+Expr getDelivered(Algebra &algebra, llvm::StringRef parameter,
+                  const MeshAxes &axes);
+
 /// The sum of a number over the ranks of |set|. Over the axes |stages| not all
 /// ranks take part, so the sum of a replicated number is unknown there.
 Expr sumOverRanks(Algebra &algebra, Expr a, const MeshAxes &axes, AxisSet set,

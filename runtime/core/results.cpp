@@ -349,6 +349,18 @@ zero_rt_status calls::count_arrivals(Step *step, int32_t backwards_slot,
                                        int64_t(findBadInputs(*step).size())));
 }
 
+zero_rt_status calls::count_delivered(Step *step, int32_t parameter,
+                                      int32_t slot) {
+  ZERO_RT_TRY(checkSlots(*step, "count_delivered", slot, 1));
+  // A parameter of another pipeline stage is a row of this one, too.
+  int64_t parameters = step->library->num_parameters;
+  if (parameter < 0 || parameter >= parameters)
+    return fail(ZERO_RT_INTERNAL, "count_delivered: parameter %d of %lld",
+                parameter, (long long)parameters);
+  return step->program->setSlot(slot,
+                                double(step->window.delivered(parameter)));
+}
+
 zero_rt_status calls::results(Step *step, zero_rt_results *out_results) {
   ZERO_RT_TRY(checkStruct(out_results, "out_results"));
   const Committed &last = step->last;

@@ -12,6 +12,7 @@ using namespace zero_rt;
 
 Window::Window(const zero_rt_library &library)
     : library(library), numArrivals(size_t(library.num_parameters), 0),
+      numDelivered(size_t(library.num_parameters), 0),
       slots(size_t(library.num_parameters), Slot::None) {
   first.reserve(maxNamed);
 }
@@ -27,7 +28,10 @@ void Window::begin(bool isAsLast) {
   std::fill(slots.begin(), slots.end(), Slot::None);
 }
 
-void Window::arrive(int32_t parameter) { ++numArrivals[size_t(parameter)]; }
+void Window::arrive(int32_t parameter) {
+  if (numArrivals[size_t(parameter)]++ == 0)
+    ++numDelivered[size_t(parameter)];
+}
 
 void Window::close() {
   if (!open)
@@ -53,5 +57,6 @@ void Window::reset() {
   numBackwards = 0;
   numMissing = 0;
   asLast = inVain = 0;
+  std::fill(numDelivered.begin(), numDelivered.end(), 0);
   first.clear();
 }

@@ -49,6 +49,10 @@ public:
   int64_t arrivals(int32_t parameter) const {
     return numArrivals[std::size_t(parameter)];
   }
+  /// The number of backward passes in which a piece of the gradient arrived.
+  int64_t delivered(int32_t parameter) const {
+    return numDelivered[std::size_t(parameter)];
+  }
   /// All (parameter, backward pass) pairs that count as missing.
   int64_t missing() const { return numMissing; }
   /// The first few of them, for messages.
@@ -78,6 +82,7 @@ private:
   int64_t asLast = 0;
   int64_t inVain = 0;
   std::vector<int64_t> numArrivals; // of the backward pass opened last
+  std::vector<int64_t> numDelivered;
   std::vector<Slot> slots;
   std::vector<MissingGradient> first;
 };

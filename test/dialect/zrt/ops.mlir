@@ -39,6 +39,7 @@
 // CHECK-NEXT: zrt.copy @b0.staging to @b0.parameters on to_device
 // CHECK-NEXT: zrt.record @copied
 // CHECK-NEXT: zrt.set_role @b0.gradient as accumulator
+// CHECK-NEXT: zrt.count_delivered @w to @row[1]
 // CHECK-NEXT: zrt.commit @norm
 // CHECK: zrt.transition idle on begin to first run [@finish]
 
@@ -104,6 +105,7 @@ zrt.program @train on @cluster inputs [@lr] results [norm] [@norm] {
     zrt.copy @b0.staging to @b0.parameters on to_device
     zrt.record @copied
     zrt.set_role @b0.gradient as accumulator
+    zrt.count_delivered @w to @row[1]
     zrt.commit @norm
   }
   zrt.transition idle on begin to first run [@finish]

@@ -76,6 +76,74 @@ zrt.program @p on @m inputs [] results [] [] {
 
 // -----
 
+// count_delivered_c1: a parameter without a bucket
+zero.mesh @m <["dp" = 2]>
+zero.parameter @w : 8xf32
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.slots @two [0.0, 0.0]
+  zrt.handler @h {
+    // expected-error@+1 {{@w is no parameter that is a member of a zero.bucket}}
+    zrt.count_delivered @w to @two[1]
+  }
+}
+
+// -----
+
+// count_delivered_c1: no parameter
+zero.mesh @m <["dp" = 2]>
+zero.parameter @w : 8xf32
+zero.bucket @b : 8xf32 arrives f32 [@w] offsets [0] extents [8]
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.slots @two [0.0, 0.0]
+  zrt.handler @h {
+    // expected-error@+1 {{@b is no parameter that is a member of a zero.bucket}}
+    zrt.count_delivered @b to @two[1]
+  }
+}
+
+// -----
+
+// count_delivered_c2
+zero.mesh @m <["dp" = 2]>
+zero.parameter @w : 8xf32
+zero.bucket @b : 8xf32 arrives f32 [@w] offsets [0] extents [8]
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.slots @two [0.0, 0.0]
+  zrt.handler @h {
+    // expected-error@+1 {{index 2 is out of range, @two has 2 scalar slots}}
+    zrt.count_delivered @w to @two[2]
+  }
+}
+
+// -----
+
+// count_delivered_c2
+zero.mesh @m <["dp" = 2]>
+zero.parameter @w : 8xf32
+zero.bucket @b : 8xf32 arrives f32 [@w] offsets [0] extents [8]
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.slots @two [0.0, 0.0]
+  zrt.handler @h {
+    // expected-error@+1 {{index -1 is out of range, @two has 2 scalar slots}}
+    zrt.count_delivered @w to @two[-1]
+  }
+}
+
+// -----
+
+// count_delivered_c2
+zero.mesh @m <["dp" = 2]>
+zero.parameter @w : 8xf32
+zero.bucket @b : 8xf32 arrives f32 [@w] offsets [0] extents [8]
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.handler @h {
+    // expected-error@+1 {{refers to @two, which is no zrt.slots of this program}}
+    zrt.count_delivered @w to @two[0]
+  }
+}
+
+// -----
+
 // launch_c1
 zero.mesh @m <["dp" = 2]>
 zrt.program @p on @m inputs [] results [] [] {

@@ -51,6 +51,13 @@ zero_rt_status closeHandler(zero_rt_step *step, const zero_rt_event *) {
   return callsOf(step).copy(step, B, Closed0 + B, ZERO_RT_STREAM_COMPUTE);
 }
 
+/// Scalar slot p has the backward passes with a gradient of parameter p.
+zero_rt_status countHandler(zero_rt_step *step, const zero_rt_event *) {
+  for (int32_t p = 0; p < kBuckets; ++p)
+    ZERO_RT_TRY(callsOf(step).count_delivered(step, p, p));
+  return ZERO_RT_OK;
+}
+
 LibraryBuilder makeLibrary() {
   LibraryBuilder library(1);
   const char *names[] = {"w0", "w1", "w2", "w3"};
@@ -76,12 +83,13 @@ LibraryBuilder makeLibrary() {
                                   /*optional=*/1, /*uses=*/1});
   }
   library.parameters[1].uses = 2;
-  library.addSlot("s");
+  for (const char *name : names)
+    library.addSlot(name);
   for (const char *state : {"idle", "open"})
     library.addProtocolState(state);
   library.addTransition(0, ZERO_RT_EVENT_BEGIN, 1, {});
   library.addTransition(1, ZERO_RT_EVENT_ARRIVE, 1, {arriveHandler});
-  library.addTransition(1, ZERO_RT_EVENT_APPLY, 0, {});
+  library.addTransition(1, ZERO_RT_EVENT_APPLY, 0, {countHandler});
   library.addTransition(1, ZERO_RT_EVENT_DISCARD, 0, {});
   zero_rt_handler_fn close[] = {closeHandler<0>, closeHandler<1>,
                                 closeHandler<2>, closeHandler<3>};
@@ -161,6 +169,32 @@ TEST(Sequence, AnyOrderOfArrivals) {
     } while (std::next_permutation(order.begin(), order.end()));
     EXPECT_EQ(countersOf(runtimeOf(step)).allocations[0][ZERO_RT_ROLE_STAGING],
               0);
+  });
+}
+
+// Every gradient is packed before apply counts it.
+TEST(Sequence, CountsGradientsThatWait) {
+  LibraryBuilder library = makeLibrary();
+  runSteps(library.get(), [](int32_t, zero_rt_step *step) {
+    const zero_rt_calls &calls = callsOf(step);
+    Gradient last(40), second(20);
+    for (bool applies : {false, true}) {
+      expectOk(calls.begin_backward(step, 0));
+      last.pass(step, 3);
+      second.pass(step, 1);
+      second.pass(step, 1);
+      auto view = sized<zero_rt_tensor>();
+      double beta = 0;
+      expectOk(calls.gradient_slot(step, 2, nullptr, &view, &beta));
+      std::fill_n(static_cast<float *>(view.data), 3, 1.0f);
+      if (applies)
+        expectOk(calls.gradient_ready(step, 2, nullptr));
+      expectOk(applies ? calls.apply(step, nullptr, 0, nullptr)
+                       : calls.discard(step));
+    }
+    const double *counts = slotsOf(step);
+    EXPECT_EQ(std::vector<double>(counts, counts + kBuckets),
+              (std::vector<double>{0, 1, 1, 1}));
   });
 }
 
