@@ -40,6 +40,7 @@ private:
   LogicalResult evaluateOwn(Operation &op) override;
   FailureOr<Outcome> finish() override;
   Outcome decide();
+  bool isAbsent(UpdateOp op);
   void update(UpdateOp op);
   std::vector<Number> getHyper(UpdateOp op, OptimizerOp optimizer);
   bool isFinite();
@@ -170,7 +171,8 @@ FailureOr<Outcome> LogicalStep::finish() {
   Outcome outcome = decide();
   if (outcome == Outcome::applied)
     for (auto op : step.getBody().getOps<UpdateOp>())
-      update(op);
+      if (!isAbsent(op))
+        update(op);
   for (auto &[name, rule] : rules)
     for (int64_t rank = 0; rank < ranks.size(); ++rank)
       rule.advance(calculator, rank, outcome);
@@ -193,6 +195,19 @@ std::vector<Number> LogicalStep::getHyper(UpdateOp op, OptimizerOp optimizer) {
     numbers.push_back({cast<FloatAttr>(constant).getValueAsDouble(), 0});
   }
   return numbers;
+}
+
+/// Whether the group of |op| is skipped because no gradient of it arrived.
+bool LogicalStep::isAbsent(UpdateOp op) {
+  auto module = step->getParentOfType<ModuleOp>();
+  auto group = module.lookupSymbol<GroupOp>(op.getGroupAttr());
+  if (!group.getSkipsAbsent())
+    return false;
+  for (auto member : group.getMembers().getAsRange<FlatSymbolRefAttr>())
+    for (int64_t rank = 0; rank < ranks.size(); ++rank)
+      if (window->getDelivered(rank, member.getValue()) > 0)
+        return false;
+  return true;
 }
 
 void LogicalStep::update(UpdateOp op) {

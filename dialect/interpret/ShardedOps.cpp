@@ -69,6 +69,15 @@ void ShardedStep::evaluateArrivals(ArrivalCountOp op) {
   });
 }
 
+void ShardedStep::evaluateDelivered(DeliveredCountOp op) {
+  for (auto [parameter, count] : llvm::zip_equal(
+           op.getParameters().getAsRange<FlatSymbolRefAttr>(), op.getCounts()))
+    defineScalar(count, [&, name = parameter.getValue()](int64_t rank) {
+      auto delivered = window->getDelivered(rank, name);
+      return Number{static_cast<double>(delivered), 0};
+    });
+}
+
 void ShardedStep::evaluateCountReplicatedOnce(CountReplicatedOnceOp op) {
   auto type = cast<ValueType>(op.getInput().getType());
   defineScalar(op.getOutput(), [&](int64_t rank) {
@@ -140,7 +149,7 @@ void ShardedStep::evaluateUpdate(UpdateBucketOp op) {
   for (int64_t rank = 0; rank < ranks.size(); ++rank) {
     Range owned = bucket.owned[rank];
     Array &whole = bucket.parameters[rank];
-    if (getScalar(op.getOutcome(), rank).value != 0 || !bucket.isOn[rank]) {
+    if (!bucket.isOn[rank]) {
       results.push_back(whole.slice(owned));
       continue;
     }
@@ -149,12 +158,17 @@ void ShardedStep::evaluateUpdate(UpdateBucketOp op) {
     SmallVector<Array *> states;
     for (PerRank &slices : bucket.states)
       states.push_back(&slices[rank]);
+    std::vector<Range> skipped;
     for (auto [i, row] : llvm::enumerate(op.getRowOf())) {
       // The pad behind a parameter is updated like it.
       int64_t begin = bucket.op.getOffsets()[i];
       int64_t end = begin + bucket.op.getExtents()[i];
       Range part = {std::max(begin, owned.begin) - owned.begin,
                     std::min(end, owned.end) - owned.begin};
+      if (getScalar(op.getOutcome(row), rank).value != 0) {
+        skipped.push_back(part);
+        continue;
+      }
       auto scalars = llvm::map_to_vector(
           op.getRows().slice(row * width, width),
           [&](Value value) { return getScalar(value, rank); });
@@ -162,11 +176,15 @@ void ShardedStep::evaluateUpdate(UpdateBucketOp op) {
                                {values[op.getGradient()][rank], master, states},
                                scalars);
     }
+    Array result = convert(calculator, storage, master);
+    for (Range part : skipped)
+      for (int64_t i = part.begin; i < part.end; ++i)
+        result[i] = whole[owned.begin + i];
+    results.push_back(result);
     if (bucket.master.empty())
       llvm::copy(master.elements, whole.elements.begin() + owned.begin);
     else
       bucket.master[rank] = master;
-    results.push_back(convert(calculator, storage, master));
   }
   values[op.getParameters()] = std::move(results);
 }
@@ -184,6 +202,14 @@ LogicalResult ShardedStep::evaluateOwn(Operation &op) {
            [&](int64_t rank) { return values[transfer.getInput()][rank]; });
   } else if (auto arrivals = dyn_cast<ArrivalCountOp>(op)) {
     evaluateArrivals(arrivals);
+  } else if (auto delivered = dyn_cast<DeliveredCountOp>(op)) {
+    evaluateDelivered(delivered);
+  } else if (auto group = dyn_cast<GroupOutcomeOp>(op)) {
+    defineScalar(group.getOwn(), [&](int64_t rank) {
+      Number outcome = getScalar(group.getOutcome(), rank);
+      bool isAbsent = getScalar(group.getDelivered(), rank).value == 0;
+      return outcome.value == 0 && isAbsent ? Number{1.0, 0} : outcome;
+    });
   } else if (auto once = dyn_cast<CountReplicatedOnceOp>(op)) {
     evaluateCountReplicatedOnce(once);
   } else if (auto stack = dyn_cast<StackOp>(op)) {

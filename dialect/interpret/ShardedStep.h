@@ -47,6 +47,7 @@ private:
   template <typename OpT> void evaluateSum(OpT op);
   void evaluateAllGather(AllGatherOp op);
   void evaluateArrivals(ArrivalCountOp op);
+  void evaluateDelivered(DeliveredCountOp op);
   void evaluateCountReplicatedOnce(CountReplicatedOnceOp op);
   Number evaluateOutcome(OutcomeOp op, int64_t rank);
   void evaluatePrepare(PrepareOp op);

@@ -94,6 +94,13 @@ const std::vector<double> *Window::find(int64_t rank, int64_t backward,
   return it == arrived.end() ? nullptr : &it->second;
 }
 
+int64_t Window::getDelivered(int64_t rank, StringRef name) const {
+  int64_t delivered = 0;
+  for (int64_t backward = 0; backward < getBackwards(rank); ++backward)
+    delivered += find(rank, backward, name) != nullptr;
+  return delivered;
+}
+
 std::string Window::describe(Outcome outcome, int64_t tokens) const {
   std::string text;
   llvm::raw_string_ostream os(text);

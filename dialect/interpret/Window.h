@@ -47,6 +47,9 @@ public:
   int64_t getMissing(int64_t rank) const { return missing[rank]; }
   int64_t getTotalMissing() const;
 
+  /// The number of backward passes in which a gradient arrived.
+  int64_t getDelivered(int64_t rank, llvm::StringRef name) const;
+
   /// A gradient, or null if it never arrived.
   const std::vector<double> *find(int64_t rank, int64_t backward,
                                   llvm::StringRef name) const;

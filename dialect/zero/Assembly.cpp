@@ -154,6 +154,21 @@ void zero::printTypeList(OpAsmPrinter &printer, Operation *, TypeRange types) {
   printer << "(" << types << ")";
 }
 
+ParseResult
+zero::parseTypeOfAll(OpAsmParser &parser, SmallVectorImpl<Type> &types,
+                     ArrayRef<OpAsmParser::UnresolvedOperand> operands) {
+  Type type;
+  if (parser.parseType(type))
+    return failure();
+  types.append(operands.size(), type);
+  return success();
+}
+
+void zero::printTypeOfAll(OpAsmPrinter &printer, Operation *, TypeRange types,
+                          OperandRange) {
+  printer << types.front();
+}
+
 ParseResult zero::parseNormType(OpAsmParser &parser, Type &type) {
   // The next token begins another op, perhaps lines below.
   if (failed(parser.parseOptionalKeyword("by")))

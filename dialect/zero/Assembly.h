@@ -106,6 +106,14 @@ mlir::ParseResult parseTypeList(mlir::OpAsmParser &parser,
 void printTypeList(mlir::OpAsmPrinter &printer, mlir::Operation *op,
                    mlir::TypeRange types);
 
+/// One type, which all of |operands| have.
+mlir::ParseResult
+parseTypeOfAll(mlir::OpAsmParser &parser,
+               llvm::SmallVectorImpl<mlir::Type> &types,
+               llvm::ArrayRef<mlir::OpAsmParser::UnresolvedOperand> operands);
+void printTypeOfAll(mlir::OpAsmPrinter &printer, mlir::Operation *op,
+                    mlir::TypeRange types, mlir::OperandRange operands);
+
 /// `hyper` `(` `lr = %lr, wd = 0.1` `)`
 mlir::ParseResult parseHyperArguments(
     mlir::OpAsmParser &parser,

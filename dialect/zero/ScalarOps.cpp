@@ -180,6 +180,40 @@ ArrivalCountOp::inferReturnTypes(MLIRContext *context, std::optional<Location>,
   return success();
 }
 
+LogicalResult
+DeliveredCountOp::inferReturnTypes(MLIRContext *context,
+                                   std::optional<Location>, Adaptor adaptor,
+                                   SmallVectorImpl<Type> &inferred) {
+  ValueType type = getScalarType(context);
+  for (auto axis : adaptor.getAxes().getAsRange<StringAttr>())
+    type = type.withPlacement({axis, PlacementKind::Partial});
+  inferred.append(adaptor.getParameters().size(), type);
+  return success();
+}
+
+LogicalResult
+DeliveredCountOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  // delivered_count_c1
+  llvm::DenseSet<Attribute> members, seen;
+  for (auto bucket : (*this)->getParentOfType<ModuleOp>().getOps<BucketOp>())
+    members.insert(bucket.getMembers().begin(), bucket.getMembers().end());
+  for (Attribute parameter : getParameters()) {
+    if (!members.contains(parameter))
+      return emitOpError() << "parameter " << parameter
+                           << " is no member of a zero.bucket of this module";
+    if (!seen.insert(parameter).second)
+      return emitOpError() << "parameter " << parameter << " is listed twice";
+  }
+  return success();
+}
+
+LogicalResult
+GroupOutcomeOp::inferReturnTypes(MLIRContext *context, std::optional<Location>,
+                                 Adaptor, SmallVectorImpl<Type> &inferred) {
+  inferred.push_back(getScalarType(context));
+  return success();
+}
+
 LogicalResult CountReplicatedOnceOp::inferReturnTypes(
     MLIRContext *, std::optional<Location> location, Adaptor adaptor,
     SmallVectorImpl<Type> &inferred) {

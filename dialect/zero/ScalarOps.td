@@ -89,6 +89,31 @@ def Zero_ArrivalCountOp : Zero_InferredOp<"arrival_count",
   let assemblyFormat = "`over` custom<NameList>($axes) attr-dict";
 }
 
+def Zero_DeliveredCountOp : Zero_InferredOp<"delivered_count",
+    [DeclareOpInterfaceMethods<SymbolUserOpInterface>, MemoryEffects<[MemRead]>,
+     HasParent<"StepOp">]> {
+  let summary = "How many backward passes of this rank delivered each gradient";
+  let description = [{
+    For each parameter the result is an addend over the axes of the mesh: the number of
+    backward passes in which a piece of its gradient arrived on this rank. A rank that does not
+    hold the parameter has 0. The sum over the ranks is 0 exactly if the gradient arrived
+    nowhere.
+
+    Constraints:
+
+    - `delivered_count_c1`: parameters are members of buckets, each listed once.
+
+    Example:
+
+    ```mlir
+    %n:2 = zero.delivered_count [@w, @b] over [dp]
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefArrayAttr:$parameters, StrArrayAttr:$axes);
+  let results = (outs Variadic<Zero_Scalar>:$counts);
+  let assemblyFormat = "$parameters `over` custom<NameList>($axes) attr-dict";
+}
+
 def Zero_CountReplicatedOnceOp : Zero_InferredOp<"count_replicated_once", [Pure]> {
   let summary = "Turns a replicated scalar into an addend of one rank";
   let description = [{
@@ -313,6 +338,28 @@ def Zero_OutcomeOp : Zero_InferredOp<"outcome",
     type(operands)
   }];
   let hasVerifier = 1;
+}
+
+def Zero_GroupOutcomeOp : Zero_InferredOp<"group_outcome", [Pure]> {
+  let summary = "Whether a parameter group with `absent skip` is updated";
+  let description = [{
+    0 if the outcome of the step is 0 and a gradient of the group was delivered. Otherwise the
+    outcome of the step, or 1. `delivered` is the sum of the group's `zero.delivered_count`
+    over all ranks.
+
+    Constraints:
+
+    - `group_outcome_c1`: operands are replicated and unscaled.
+
+    Example:
+
+    ```mlir
+    %g = zero.group_outcome %v delivered %n
+    ```
+  }];
+  let arguments = (ins Zero_FinalScalar:$outcome, Zero_FinalScalar:$delivered);
+  let results = (outs Zero_Scalar:$own);
+  let assemblyFormat = "$outcome `delivered` $delivered attr-dict";
 }
 
 def Zero_ConstantOp : Zero_InferredOp<"constant", [Pure]> {

@@ -183,7 +183,9 @@ LogicalResult UpdateBucketOp::verify() {
   if (failed(verifyReduced(*this, getGradient())))
     return failure();
   // update_bucket_c4
-  if (failed(verifyFinal(*this, getOutcome())))
+  if (getOutcomes().empty())
+    return emitOpError() << "has no outcome";
+  if (failed(verifyFinal(*this, getOutcomes())))
     return failure();
   return verifyFinal(*this, getRows());
 }
@@ -218,12 +220,18 @@ LogicalResult UpdateBucketOp::verifySymbolUses(SymbolTableCollection &symbols) {
                          << countOf(bucket.getMembers().size(), "member")
                          << ", got " << countOf(getRowOf().size(), "row");
   unsigned width = optimizer.getNumScalars();
-  int64_t numRows = width ? getRows().size() / width : 1;
+  auto numOutcomes = static_cast<int64_t>(getOutcomes().size());
+  int64_t numRows = width ? getRows().size() / width : numOutcomes;
   for (int64_t row : getRowOf())
     if (row < 0 || row >= numRows)
       return emitOpError() << "row " << row << " is out of range, got "
                            << countOf(numRows, "row") << " of "
                            << countOf(width, "scalar");
+  // update_bucket_c4
+  if (numOutcomes != 1 && numOutcomes != numRows)
+    return emitOpError() << "has " << countOf(numOutcomes, "outcome")
+                         << ", expected 1 or one for each of "
+                         << countOf(numRows, "row");
   return success();
 }
 

@@ -197,13 +197,15 @@ def Zero_PrepareOp : Zero_InferredOp<"prepare",
 
 def Zero_UpdateBucketOp : Zero_InferredOp<"update_bucket",
     [DeclareOpInterfaceMethods<SymbolUserOpInterface>,
-     MemoryEffects<[MemRead, MemWrite]>, HasParent<"StepOp">]> {
+     AttrSizedOperandSegments, MemoryEffects<[MemRead, MemWrite]>, HasParent<"StepOp">]> {
   let summary = "Updates the optimizer state of a bucket, element by element";
   let description = [{
     If the outcome is 0, the op reads and writes the master weights and the state of the
     bucket's slice. The result is the new parameter values in storage type. A row has the
     `num_scalars` scalars of one `zero.prepare`. Member i of the bucket uses row `row_of[i]`.
-    The update runs in the memory space of the gradient, and its state lives there.
+    There is one outcome for all rows, or one for each row: a group with `absent skip` has
+    another outcome than the step. The update runs in the memory space of the gradient, and
+    its state lives there.
 
     Constraints:
 
@@ -211,26 +213,34 @@ def Zero_UpdateBucketOp : Zero_InferredOp<"update_bucket",
     - `update_bucket_c2`: the gradient has the bucket's shape, is sharded over the axes that
       shard the bucket's rows, and is not partial, varying, reduced or scaled;
     - `update_bucket_c3`: there is a row for each member;
-    - `update_bucket_c4`: the outcome and the scalars are replicated and unscaled;
+    - `update_bucket_c4`: outcomes and scalars are replicated and unscaled; there is one
+      outcome, or one for each row;
     - `update_bucket_c5`: parameters are f16, bf16, f32 or f64.
 
     Example:
 
     ```mlir
     %p = zero.update_bucket @b0 with @sgd (%u) when %v rows(%s) row_of [0] : bf16, !zero.value<64xf32, sharded = [dp]>, !zero.value<f64>, (!zero.value<f64>)
+    %q = zero.update_bucket @b1 with @sgd (%w) when %v, %g rows(%s, %t) row_of [0, 1] : bf16, !zero.value<64xf32, sharded = [dp]>, !zero.value<f64>, (!zero.value<f64>, !zero.value<f64>)
     ```
   }];
   let arguments = (ins FlatSymbolRefAttr:$bucket, FlatSymbolRefAttr:$optimizer,
-    TypeAttr:$parameter_type, Zero_Value:$gradient, Zero_Scalar:$outcome,
+    TypeAttr:$parameter_type, Zero_Value:$gradient, Variadic<Zero_Scalar>:$outcomes,
     Variadic<Zero_Scalar>:$rows, DenseI64ArrayAttr:$row_of);
   let results = (outs Zero_Value:$parameters);
   let assemblyFormat = [{
-    $bucket `with` $optimizer `(` $gradient `)` `when` $outcome
+    $bucket `with` $optimizer `(` $gradient `)` `when` $outcomes
     `rows` `(` $rows `)` `row_of` $row_of attr-dict
-    `:` $parameter_type `,` type($gradient) `,` type($outcome) `,`
+    `:` $parameter_type `,` type($gradient) `,`
+    custom<TypeOfAll>(type($outcomes), ref($outcomes)) `,`
     custom<TypeList>(type($rows))
   }];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::Value getOutcome(int64_t row) {
+      return getOutcomes()[getOutcomes().size() == 1 ? 0 : row];
+    }
+  }];
 }
 
 def Zero_AssignOp : Zero_Op<"assign",

@@ -156,10 +156,41 @@ forEachMember(Operation *op, ArrayAttr members, SymbolTableCollection &symbols,
   return success();
 }
 
+/// group_c2
+static LogicalResult verifySkippedGroup(GroupOp group,
+                                        SymbolTableCollection &symbols) {
+  llvm::DenseSet<Attribute> members(group.getMembers().begin(),
+                                    group.getMembers().end());
+  for (auto other : group->getParentOfType<ModuleOp>().getOps<GroupOp>())
+    for (Attribute member : other.getMembers())
+      if (other != group && members.contains(member)) {
+        InFlightDiagnostic diag = group.emitOpError()
+                                  << "has 'absent skip', and its member "
+                                  << member << " is in another group, too";
+        diag.attachNote(other.getLoc()) << "the other group is here";
+        return diag;
+      }
+  for (auto member : group.getMembers().getAsRange<FlatSymbolRefAttr>()) {
+    auto parameter =
+        symbols.lookupNearestSymbolFrom<ParameterOp>(group, member);
+    if (parameter.getOptional())
+      continue;
+    InFlightDiagnostic diag = group.emitOpError()
+                              << "has 'absent skip', and its member " << member
+                              << " is not optional: a step without its "
+                                 "gradient is refused; declare it 'optional'";
+    diag.attachNote(parameter.getLoc()) << member << " is declared here";
+    return diag;
+  }
+  return success();
+}
+
 LogicalResult GroupOp::verifySymbolUses(SymbolTableCollection &symbols) {
   // group_c1
-  return forEachMember(*this, getMembers(), symbols,
-                       [](size_t, ParameterOp) { return success(); });
+  if (failed(forEachMember(*this, getMembers(), symbols,
+                           [](size_t, ParameterOp) { return success(); })))
+    return failure();
+  return getSkipsAbsent() ? verifySkippedGroup(*this, symbols) : success();
 }
 
 LogicalResult BucketOp::verify() {

@@ -165,18 +165,28 @@ def Zero_GroupOp : Zero_Op<"group",
     [Symbol, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "A parameter group: parameters that share hyperparameters";
   let description = [{
+    `absent skip` says that a step leaves the group as it is if none of its gradients arrived
+    in any backward pass on any rank: parameters, state and counters do not change, and there
+    is no weight decay. So does PyTorch with parameters that have no gradient; a group of one
+    parameter has exactly this rule. If one gradient of the group arrived, the others count as
+    zeros.
+
     Constraints:
 
-    - `group_c1`: every member is a `zero.parameter`, listed once.
+    - `group_c1`: every member is a `zero.parameter`, listed once;
+    - `group_c2`: members of a group with `absent skip` are `optional`, and members of no
+      other group.
 
     Example:
 
     ```mlir
     zero.group @decay [@fc1.weight, @fc2.weight]
+    zero.group @head [@head.weight] absent skip
     ```
   }];
-  let arguments = (ins Zero_SymbolNameAttr:$sym_name, FlatSymbolRefArrayAttr:$members);
-  let assemblyFormat = "$sym_name $members attr-dict";
+  let arguments = (ins Zero_SymbolNameAttr:$sym_name, FlatSymbolRefArrayAttr:$members,
+    UnitAttr:$skips_absent);
+  let assemblyFormat = "$sym_name $members (`absent` `skip` $skips_absent^)? attr-dict";
 }
 
 def Zero_OptimizerOp : Zero_Op<"optimizer", [Symbol, IsolatedFromAbove]> {

@@ -28,9 +28,10 @@ static bool isLogicalOnly(Operation *op, SymbolTableCollection &symbols) {
 
 static bool isShardedOnly(Operation *op) {
   return isa<BucketOp, AllReduceOp, ReduceScatterOp, AllGatherOp, PrepareOp,
-             UpdateBucketOp, AssignOp, ArrivalCountOp, OutcomeOp, StackOp,
-             UnstackOp, FactorOp, SumSquaresOp, CountReplicatedOnceOp,
-             ReadScaleOp, AdvanceOp, TransferOp>(op);
+             UpdateBucketOp, AssignOp, ArrivalCountOp, DeliveredCountOp,
+             GroupOutcomeOp, OutcomeOp, StackOp, UnstackOp, FactorOp,
+             SumSquaresOp, CountReplicatedOnceOp, ReadScaleOp, AdvanceOp,
+             TransferOp>(op);
 }
 
 namespace {

@@ -274,12 +274,13 @@ void Rewriter::rewriteOutcome(OutcomeOp op) {
 }
 
 void Rewriter::rewriteUpdate(UpdateBucketOp op) {
-  auto rows = llvm::map_to_vector(
-      op.getRows(), [&](Value row) { return mapping.lookupOrDefault(row); });
+  auto lookup = [&](Value scalar) { return mapping.lookupOrDefault(scalar); };
+  auto outcomes = llvm::map_to_vector(op.getOutcomes(), lookup);
+  auto rows = llvm::map_to_vector(op.getRows(), lookup);
   Value parameters = builder.create<UpdateBucketOp>(
       op.getLoc(), op.getBucketAttr(), op.getOptimizerAttr(),
       op.getParameterTypeAttr(), materialize(op.getLoc(), op.getGradient()),
-      mapping.lookupOrDefault(op.getOutcome()), rows, op.getRowOfAttr());
+      outcomes, rows, op.getRowOfAttr());
   auto type = cast<ValueType>(parameters.getType());
   SmallVector<StringAttr> owners =
       type.getAxesOfDim(type.getShape().size() - 1);

@@ -59,7 +59,12 @@ private:
   void rewriteReduce(ReduceOp op);
   void rewriteNorm(NormOp op);
   void rewriteClip(ClipOp op);
-  Value buildOutcome(Location loc);
+  llvm::MapVector<Operation *, Value> countDelivered(Location loc,
+                                                     ArrayAttr axes);
+  /// The outcome of the step. |delivered| gets the sums of countDelivered over
+  /// the ranks.
+  Value buildOutcome(Location loc,
+                     llvm::MapVector<Operation *, Value> &delivered);
   void rewriteUpdates(Location loc);
   SmallVector<Value> buildPrepare(UpdateOp update, Value outcome);
 
@@ -232,12 +237,33 @@ void Layout::rewriteClip(ClipOp op) {
     gradients[i].push_back(output);
 }
 
-Value Layout::buildOutcome(Location loc) {
-  SmallVector<Attribute> axes;
+/// For each group that is skipped if its gradients are absent: the number of
+/// gradients that arrived on this rank.
+llvm::MapVector<Operation *, Value> Layout::countDelivered(Location loc,
+                                                           ArrayAttr axes) {
+  llvm::MapVector<Operation *, Value> counts;
+  for (auto update : shape.step.getBody().getOps<UpdateOp>()) {
+    auto group =
+        symbols.lookupNearestSymbolFrom<GroupOp>(update, update.getGroupAttr());
+    if (!group.getSkipsAbsent())
+      continue;
+    auto delivered =
+        builder.create<DeliveredCountOp>(loc, group.getMembers(), axes);
+    Value sum = delivered.getCounts().front();
+    for (Value count : delivered.getCounts().drop_front())
+      sum = builder.create<AddOp>(loc, sum, count);
+    counts[update] = sum;
+  }
+  return counts;
+}
+
+Value Layout::buildOutcome(Location loc,
+                           llvm::MapVector<Operation *, Value> &delivered) {
+  SmallVector<Attribute> names;
   for (auto axis : shape.mesh.getAxes().getAsRange<MeshAxisAttr>())
-    axes.push_back(axis.getName());
-  auto arrivals =
-      builder.create<ArrivalCountOp>(loc, builder.getArrayAttr(axes));
+    names.push_back(axis.getName());
+  ArrayAttr axes = builder.getArrayAttr(names);
+  auto arrivals = builder.create<ArrivalCountOp>(loc, axes);
   // Ranks that may make different numbers of backward passes do not compare
   // them.
   bool compares = !shape.step.takesUnequalBackwards();
@@ -245,7 +271,13 @@ Value Layout::buildOutcome(Location loc) {
   if (compares)
     counts = {arrivals.getBackwards(), arrivals.getSquared(),
               arrivals.getMissing()};
+  delivered = countDelivered(loc, axes);
+  size_t numCounts = counts.size();
+  for (auto &[update, count] : delivered)
+    counts.push_back(count);
   auto totals = builder.create<ReduceOp>(loc, counts, /*reduceDtype=*/nullptr);
+  for (auto [i, entry] : llvm::enumerate(delivered))
+    entry.second = totals.getOutputs()[numCounts + i];
   Value tokens;
   if (shape.step.dividesByTokens())
     tokens = builder
@@ -265,7 +297,8 @@ Value Layout::buildOutcome(Location loc) {
     norms.push_back(
         builder.create<NormOp>(builder.getFusedLoc(reduces), reduced));
   }
-  return builder.create<OutcomeOp>(loc, norms, totals.getOutputs().back(),
+  return builder.create<OutcomeOp>(loc, norms,
+                                   totals.getOutputs()[numCounts - 1],
                                    compares ? totals.getOutputs()[0] : Value(),
                                    compares ? totals.getOutputs()[1] : Value(),
                                    tokens, shape.mesh.getNumRanks(), nonfinite);
@@ -296,10 +329,16 @@ SmallVector<Value> Layout::buildPrepare(UpdateOp update, Value outcome) {
 }
 
 void Layout::rewriteUpdates(Location loc) {
-  Value outcome = buildOutcome(loc);
+  llvm::MapVector<Operation *, Value> delivered;
+  Value outcome = buildOutcome(loc, delivered);
   llvm::MapVector<Operation *, SmallVector<Value>> rows;
-  for (auto update : shape.step.getBody().getOps<UpdateOp>())
-    rows[update] = buildPrepare(update, outcome);
+  llvm::DenseMap<Operation *, Value> outcomes;
+  for (auto update : shape.step.getBody().getOps<UpdateOp>()) {
+    Value &own = outcomes[update] = outcome;
+    if (Value count = delivered.lookup(update))
+      own = builder.create<GroupOutcomeOp>(update.getLoc(), outcome, count);
+    rows[update] = buildPrepare(update, own);
+  }
   for (auto [i, bucket] : llvm::enumerate(buckets)) {
     // Rows of the groups that have a member here, in order of first use.
     llvm::MapVector<Operation *, int64_t> rowOf;
@@ -307,17 +346,26 @@ void Layout::rewriteUpdates(Location loc) {
     SmallVector<Value> operands;
     for (ParameterOp member : bucket.members) {
       Operation *update = shape.updates.lookup(member);
+      // Groups without scalars differ in their outcomes only.
+      if (rows[update].empty())
+        for (auto &[other, row] : rowOf)
+          if (rows[other].empty() && outcomes[other] == outcomes[update])
+            update = other;
       auto [it, isNew] = rowOf.insert({update, rowOf.size()});
       if (isNew)
         llvm::append_range(operands, rows[update]);
       memberRows.push_back(it->second);
     }
+    auto ofRows = llvm::map_to_vector(
+        rowOf, [&](auto &entry) { return outcomes.lookup(entry.first); });
+    if (llvm::all_equal(ofRows))
+      ofRows.truncate(1);
     Location from = builder.getFusedLoc(llvm::map_to_vector(
         rowOf, [](auto &entry) { return entry.first->getLoc(); }));
     auto updated = builder.create<UpdateBucketOp>(
         from, FlatSymbolRefAttr::get(bucket.op),
         FlatSymbolRefAttr::get(bucket.path.optimizer),
-        TypeAttr::get(bucket.path.storageType), gradients[i].back(), outcome,
+        TypeAttr::get(bucket.path.storageType), gradients[i].back(), ofRows,
         operands, builder.getDenseI64ArrayAttr(memberRows));
     builder.create<AssignOp>(from, FlatSymbolRefAttr::get(bucket.op),
                              updated.getParameters());

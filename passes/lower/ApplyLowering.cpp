@@ -141,6 +141,20 @@ void StepLowering::lowerStack(StackOp op) {
   vectors[op.getVector()] = slots;
 }
 
+void StepLowering::lowerDelivered(DeliveredCountOp op) {
+  SmallVector<double> zeros(op.getCounts().size(), 0.0);
+  FlatSymbolRefAttr slots = program->slots("delivered", zeros);
+  for (auto [i, entry] : llvm::enumerate(
+           llvm::zip_equal(op.getParameters().getAsRange<FlatSymbolRefAttr>(),
+                           op.getCounts()))) {
+    auto [parameter, count] = entry;
+    auto index = static_cast<int64_t>(i);
+    calls->call<zrt::CountDeliveredOp>(
+        parameter, slots, program->getBuilder().getI64IntegerAttr(index));
+    scalars->place(count, {slots, index});
+  }
+}
+
 void StepLowering::lowerPrepare(PrepareOp op) {
   auto optimizer =
       symbols.lookupNearestSymbolFrom<OptimizerOp>(step, op.getOptimizerAttr());
@@ -156,7 +170,8 @@ FlatSymbolRefAttr StepLowering::getRow(UpdateBucketOp op, int64_t index) {
   setLoc(op.getLoc());
   ScaleOp scale = scaled.lookup(op.getGradient());
   unsigned width = bucketOf(op.getBucketAttr()).optimizer.getNumScalars();
-  SmallVector<Value> key{op.getOutcome(), scale ? scale.getFactor() : Value()};
+  SmallVector<Value> key{op.getOutcome(index),
+                         scale ? scale.getFactor() : Value()};
   llvm::append_range(key, op.getRows().slice(index * width, width));
   for (auto &[known, row] : rows)
     if (known == key)
@@ -324,6 +339,8 @@ LogicalResult StepLowering::lower(Operation *op) {
     scalars->place(counts.getBackwards(), {arrivals, 0});
     scalars->place(counts.getMissing(), {arrivals, 1});
     scalars->defineSquare(counts.getSquared(), {arrivals, 0});
+  } else if (auto delivered = dyn_cast<DeliveredCountOp>(op)) {
+    lowerDelivered(delivered);
   } else if (auto once = dyn_cast<CountReplicatedOnceOp>(op)) {
     lowerCountReplicatedOnce(once);
   } else if (auto stack = dyn_cast<StackOp>(op)) {

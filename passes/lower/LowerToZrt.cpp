@@ -22,9 +22,11 @@ struct LowerToZrtPass : zero::impl::LowerToZrtPassBase<LowerToZrtPass> {
     for (auto step : llvm::to_vector(getOperation().getOps<StepOp>()))
       if (failed(StepLowering(step, symbols).run()))
         return signalPassFailure();
-    // From here on only the program uses the layout.
+    // From here on only the program uses the layout. The proof reads which
+    // groups a step may leave as they are.
     for (auto group : llvm::to_vector(getOperation().getOps<GroupOp>()))
-      group.erase();
+      if (!group.getSkipsAbsent())
+        group.erase();
     for (auto op : llvm::to_vector(getOperation().getOps<OptimizerOp>()))
       op.erase();
   }

@@ -177,6 +177,18 @@ Value ScalarLowering::evaluate(OutcomeOp op) {
   return outcome;
 }
 
+Value ScalarLowering::evaluate(GroupOutcomeOp op) {
+  Value outcome = get(op.getOutcome()), delivered = get(op.getDelivered());
+  Location loc = op.getLoc();
+  Value zero = constant(0.0);
+  Value isAbsent =
+      body().create<arith::CmpFOp>(loc, CmpFPredicate::OEQ, delivered, zero);
+  Value isApplied =
+      body().create<arith::CmpFOp>(loc, CmpFPredicate::OEQ, outcome, zero);
+  Value isSkipped = body().create<arith::AndIOp>(loc, isAbsent, isApplied);
+  return body().create<arith::SelectOp>(loc, isSkipped, constant(1.0), outcome);
+}
+
 void ScalarLowering::defineCopy(Value result, Slot slot) {
   define(result, load(slot));
 }
@@ -226,6 +238,8 @@ bool ScalarLowering::lower(Operation *op) {
     Value ratio = body().create<arith::DivFOp>(loc, max, shifted);
     define(clip.getCoefficient(),
            body().create<arith::MinimumFOp>(loc, one, ratio));
+  } else if (auto own = dyn_cast<GroupOutcomeOp>(op)) {
+    define(own.getOwn(), evaluate(own));
   } else if (auto outcome = dyn_cast<OutcomeOp>(op)) {
     define(outcome.getOutcome(), evaluate(outcome));
   } else {

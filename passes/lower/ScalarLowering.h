@@ -77,6 +77,7 @@ private:
                                    mlir::Value result);
   mlir::Value evaluate(FactorOp op);
   mlir::Value evaluate(OutcomeOp op);
+  mlir::Value evaluate(GroupOutcomeOp op);
 
   ProgramBuilder &program;
   HandlerBuilder &handler;

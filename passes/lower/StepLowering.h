@@ -44,6 +44,7 @@ private:
   mlir::LogicalResult lowerSumSquares(SumSquaresOp op);
   void lowerCountReplicatedOnce(CountReplicatedOnceOp op);
   void lowerStack(StackOp op);
+  void lowerDelivered(DeliveredCountOp op);
   void lowerPrepare(PrepareOp op);
   mlir::LogicalResult lowerUpdate(UpdateBucketOp op);
   mlir::LogicalResult lowerTransfer(TransferOp op);

@@ -37,7 +37,7 @@ static LogicalResult offload(UpdateBucketOp update) {
   auto moved = builder.create<UpdateBucketOp>(
       update.getLoc(), update.getBucketAttr(), update.getOptimizerAttr(),
       update.getParameterTypeAttr(), moveToHost(builder, gradient),
-      update.getOutcome(), update.getRows(), update.getRowOfAttr());
+      update.getOutcomes(), update.getRows(), update.getRowOfAttr());
   Value back = builder.create<TransferOp>(
       update.getLoc(), moved.getParameters(), MemorySpace::device);
   update.getParameters().replaceAllUsesWith(back);

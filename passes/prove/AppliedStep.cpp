@@ -74,6 +74,12 @@ static Expr replaceTokens(Algebra &algebra, BaseRef base) {
              : nullptr;
 }
 
+Expr prove::getAppliedOutcome(Algebra &algebra, Expr outcome, bool hasTokens) {
+  return algebra.substitute(outcome, [&](BaseRef base) {
+    return hasTokens ? replaceTokens(algebra, base) : nullptr;
+  });
+}
+
 void prove::decide(Algebra &algebra, Memory &memory, Expr outcome,
                    Decision decision, bool hasTokens) {
   bool isApplied = decision == Decision::applied;

@@ -23,6 +23,9 @@ bool isDecided(Expr condition, Expr outcome);
 void decide(Algebra &algebra, Memory &memory, Expr outcome, Decision decision,
             bool hasTokens);
 
+/// |outcome| as it stands in numbers that decide() has seen of an applied step.
+Expr getAppliedOutcome(Algebra &algebra, Expr outcome, bool hasTokens);
+
 /// Reads parameters, states, counters and results from |memory|.
 void readApplied(Proof &proof, zrt::ProgramOp program, const Buckets &buckets,
                  Memory &memory, StepSemantics &semantics);

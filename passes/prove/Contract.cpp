@@ -57,6 +57,14 @@ void prove::compareContract(Proof &proof, const StepSemantics &first,
   if (one.getOptional() != two.getOptional())
     differ("optional flag", one.getOptional() ? "set" : "not set",
            two.getOptional() ? "set" : "not set");
+  if (a.skippedWith != b.skippedWith) {
+    auto describe = [](const std::set<std::string> &members) {
+      return members.empty() ? std::string("none")
+                             : "'" + llvm::join(members, "', '") + "'";
+    };
+    differ("group of gradients without which a step skips it, that",
+           describe(a.skippedWith), describe(b.skippedWith));
+  }
   if (one.getUses() != two.getUses())
     differ("number of uses", llvm::Twine(one.getUses()),
            llvm::Twine(two.getUses()));

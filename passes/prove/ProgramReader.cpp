@@ -6,6 +6,7 @@
 
 #include "passes/prove/ProgramReader.h"
 
+#include "passes/prove/AbsentGroups.h"
 #include "passes/prove/AppliedStep.h"
 #include "passes/prove/Gradient.h"
 #include "passes/prove/Order.h"
@@ -323,6 +324,12 @@ void ProgramReader::checkEnd(ArrayRef<zrt::TransitionOp> path, EndOfStep end,
          semantics.dividesByTokens);
 
   readApplied(proof, program, buckets, memory, semantics);
+  auto module = program->getParentOfType<ModuleOp>();
+  noteAbsentGroups(module, semantics);
+  checkAbsentGroups(proof, module,
+                    getAppliedOutcome(algebra, calls->outcome.expr,
+                                      semantics.dividesByTokens),
+                    semantics);
   readSkipped(program, skipped, semantics);
   for (auto &[name, parameter] : semantics.parameters)
     checkArrived(proof, parameter, semantics);

@@ -10,6 +10,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/prove/StepReader.h"
+
+#include "passes/prove/AbsentGroups.h"
 #include "passes/prove/Gradient.h"
 
 #include "llvm/ADT/TypeSwitch.h"
@@ -264,6 +266,22 @@ bool StepReader::readScalar(Operation &op) {
             scalars[result] = number;
         return true;
       })
+      .Case([&](DeliveredCountOp op) {
+        for (auto [parameter, count] :
+             llvm::zip_equal(op.getParameters().getAsRange<FlatSymbolRefAttr>(),
+                             op.getCounts()))
+          scalars[count] =
+              makeSource(algebra, getDelivered(algebra, parameter.getValue(),
+                                               semantics.axes));
+        return true;
+      })
+      .Case([&](GroupOutcomeOp op) {
+        if (op.getOutcome() != outcome)
+          proof.report.opError(op)
+              << "depends on another outcome than the step's";
+        scalars[op.getOwn()] = {algebra.undefined("the outcome of a group")};
+        return true;
+      })
       .Case([&](OutcomeOp op) {
         if (outcome)
           proof.report.error(op) << "a step has one outcome";
@@ -457,9 +475,14 @@ std::optional<StepSemantics> StepReader::run() {
     scalars[argument].narrow(Precision::f64());
     semantics.inputs.push_back(input);
   }
+  auto module = step->getParentOfType<ModuleOp>();
+  for (auto group : module.getOps<GroupOp>())
+    for (auto member : group.getMembers().getAsRange<FlatSymbolRefAttr>())
+      groupOf[member.getAttr()] = group;
   for (Operation &op : step.getBody().front())
     if (!read(op))
       return std::nullopt;
+  noteAbsentGroups(module, semantics);
   return std::move(semantics);
 }
 

@@ -56,6 +56,8 @@ private:
   /// The sum over the elements of all ranks if |isWhole|, else over those of
   /// one.
   Number getSumSquares(mlir::ValueRange inputs, bool isWhole);
+  /// Checks that |group| is updated when |own| says so.
+  void checkOwnOutcome(mlir::Operation *op, GroupOp group, mlir::Value own);
   bool readPrepare(PrepareOp op);
   bool readUpdate(UpdateOp op);
   bool readUpdateBucket(UpdateBucketOp op);
@@ -114,6 +116,8 @@ private:
   using UpdateKey =
       std::tuple<mlir::Operation *, bool, std::vector<Number::Key>>;
   std::map<UpdateKey, llvm::SmallVector<Number>> updates;
+  /// The parameter group of each parameter.
+  llvm::DenseMap<mlir::StringAttr, GroupOp> groupOf;
   mlir::Value outcome;
   bool isLogical = false;
   /// The schedules that the step reads.

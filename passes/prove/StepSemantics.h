@@ -79,6 +79,9 @@ struct ParameterSemantics {
   /// them was taken, such as the squares of a norm.
   Precision summedReduceDtype;
   mlir::Type arrival;
+  /// If the parameter does not change where no gradient of its group arrived:
+  /// the members of the group.
+  std::set<std::string> skippedWith;
   /// The type of each role in memory and in checkpoints.
   llvm::MapVector<mlir::StringAttr, mlir::Type> types;
   std::vector<IntervalSemantics> intervals;

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "passes/prove/AbsentGroups.h"
 #include "passes/prove/Gradient.h"
 #include "passes/prove/StepReader.h"
 
@@ -35,11 +36,27 @@ FailureOr<SmallVector<Number>> StepReader::prepare(OptimizerOp optimizer,
   return values;
 }
 
+void StepReader::checkOwnOutcome(Operation *op, GroupOp group, Value own) {
+  if (!group.getSkipsAbsent()) {
+    if (own != outcome)
+      proof.report.opError(op) << "runs under another outcome than the step's";
+    return;
+  }
+  auto decided = own.getDefiningOp<GroupOutcomeOp>();
+  if (!decided || scalar(decided.getDelivered()).expr !=
+                      getDeliveredTotal(algebra, group, semantics.axes))
+    proof.report.opError(op)
+        << "updates group @" << group.getSymName()
+        << ", which is skipped if its gradients are absent, under another "
+           "outcome than that of its gradients";
+}
+
 bool StepReader::readPrepare(PrepareOp op) {
   // Only counters depend on it.
   auto optimizer = symbols.lookup<OptimizerOp>(op.getOptimizerAttr().getAttr());
-  if (op.getOutcome() != outcome && !optimizer.getCounterNames().empty())
-    proof.report.opError(op) << "runs under another outcome than the step's";
+  if (!optimizer.getCounterNames().empty())
+    checkOwnOutcome(op, symbols.lookup<GroupOp>(op.getGroupAttr().getAttr()),
+                    op.getOutcome());
   auto hyper = llvm::map_to_vector(op.getHyper(),
                                    [&](Value value) { return scalar(value); });
   auto values = prepare(optimizer, op.getGroup(), hyper);
@@ -144,8 +161,6 @@ bool StepReader::readUpdate(UpdateOp op) {
 }
 
 bool StepReader::readUpdateBucket(UpdateBucketOp op) {
-  if (op.getOutcome() != outcome)
-    proof.report.opError(op) << "runs under another outcome than the step's";
   auto optimizer = symbols.lookup<OptimizerOp>(op.getOptimizerAttr().getAttr());
   Array &array = arrays[op.getGradient()];
   if (array.source != op.getBucketAttr().getAttr()) {
@@ -159,7 +174,10 @@ bool StepReader::readUpdateBucket(UpdateBucketOp op) {
                                   [&](Value value) { return scalar(value); });
   Array updated{array.source, {}};
   for (auto [i, name] : llvm::enumerate(getMembers(array.source))) {
-    auto row = ArrayRef(rows).slice(op.getRowOf()[i] * width, width);
+    int64_t index = op.getRowOf()[i];
+    if (GroupOp group = groupOf.lookup(name))
+      checkOwnOutcome(op, group, op.getOutcome(index));
+    auto row = ArrayRef(rows).slice(index * width, width);
     if (!update(op, optimizer, name, array.members[i], row))
       return false;
     // No rank has the new value until it is assigned.

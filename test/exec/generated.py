@@ -89,6 +89,7 @@ def draw(rng):
         max_norm=rng.choice([0, 0.5, 1.0, 1000.0, "input"]),
         groups=rng.choice([1, 2, 2, 3]),
         norm=rng.choice(["all", "all", "group", "both"]),
+        absent=rng.choice(["zero", "skip"]),
         optimizer=[ROOT / f"examples/optimizers/{name}.mlir" for name in names],
         mesh="",
         classes="dense",
@@ -139,6 +140,7 @@ def draw(rng):
     ]
     phase = rng.choice(["sharded", "placed", "scheduled"])
     running.append(f"--measure={rng.choice(['true', 'false'])}")
+    running.append(f"--absent={rng.choice(['true', 'false'])}")
     return step, lowering, running, phase
 
 
@@ -158,7 +160,7 @@ def simpler(drawn):
     plain = {
         "ranks": step.ranks // 2 or 1, "dtype": "f32", "gradient": "f32",
         "accumulator": "f32", "reduce_dtype": "", "normalize": "mean", "optional": "", "used_twice": "",
-        "nonfinite": "skip", "max_norm": 0, "groups": 1, "norm": "all",
+        "nonfinite": "skip", "max_norm": 0, "groups": 1, "norm": "all", "absent": "zero",
         "optimizer": step.optimizer[:1], "loss_scale": "", "schedule": [], "tied": "",
     }  # fmt: skip
     for key, value in plain.items():
@@ -179,7 +181,7 @@ def simpler(drawn):
     for i, flag in enumerate(flags[: len(lowering)]):
         if lowering[i] != flag:
             yield step, [*lowering[:i], flag, *lowering[i + 1 :]], running, phase
-    for i, flag in [(0, "--accumulation=1"), (2, "--steps=1"), (3, "--measure=false")]:
+    for i, flag in [(0, "--accumulation=1"), (2, "--steps=1"), (3, "--measure=false"), (4, "--absent=false")]:
         if running[i] != flag:
             yield step, lowering, [*running[:i], flag, *running[i + 1 :]], phase
 

@@ -116,6 +116,18 @@ static LogicalResult readParameter(const json::Object &object, size_t index,
       failed(fields.readBool("optional", parameter.isOptional)) ||
       failed(fields.readBool("frozen", parameter.isFrozen)))
     return failure();
+  std::string absent;
+  if (failed(fields.readString("absent", absent)))
+    return failure();
+  if (!absent.empty()) {
+    if (parameter.isOptional)
+      return fields.fail("'optional' and 'absent' say the same; keep 'absent'");
+    if (!llvm::is_contained({"refuse", "zero", "skip"}, absent))
+      return fields.fail("'absent' must be refuse, zero or skip, got '" +
+                         absent + "'");
+    parameter.isOptional = absent != "refuse";
+    parameter.isSkippedIfAbsent = absent == "skip";
+  }
   if (const json::Value *uses = fields.get("uses")) {
     std::optional<int64_t> number = uses->getAsInteger();
     if (!number || *number < 1)

@@ -35,6 +35,7 @@ struct ListedParameter {
   std::string gradient; // the dtype of an arriving gradient; that of dtype
   std::string group = "all";
   bool isOptional = false;
+  bool isSkippedIfAbsent = false;
   bool isFrozen = false;
   int64_t uses = 1;
 };

@@ -27,8 +27,13 @@ StringRef zero::describeParameterLists() {
   return "model.json: {\"parameters\": [{\"name\": \"fc.weight\", "
          "\"shape\": [64, 48], \"dtype\": \"f32\"}, ...]}\n"
          "A parameter may have \"gradient\" (dtype), \"group\", "
-         "\"optional\", \"frozen\" and \"uses\".\n\"groups\" gives "
-         "groups hyperparameters: {\"decay\": {\"wd\": 0.1}}\n";
+         "\"absent\", \"frozen\" and \"uses\".\n\"absent\" says what a step "
+         "does without its gradient: \"refuse\" the step\n(default), take "
+         "\"zero\", or \"skip\" the parameter, if the gradient "
+         "arrived\nnowhere, "
+         "as PyTorch does. \"optional\": true is \"absent\": \"zero\".\n"
+         "\"groups\" gives groups hyperparameters: {\"decay\": {\"wd\": "
+         "0.1}}\n";
 }
 
 static LogicalResult checkNames(const MeshAxes &mesh, std::string &message) {

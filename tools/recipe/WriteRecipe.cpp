@@ -29,6 +29,7 @@ public:
 private:
   struct Group {
     std::string symbol;
+    bool isSkippedIfAbsent = false;
     std::vector<size_t> members; // of trained
     std::vector<std::pair<std::string, HyperValue>> hyper;
   };
@@ -167,16 +168,23 @@ LogicalResult StepWriter::findGroups() {
       trained.push_back(&parameter);
   if (trained.empty())
     return fail("no parameter is trained");
-  llvm::MapVector<StringRef, std::vector<size_t>> members;
+  // A parameter that is skipped if its gradient is absent has counters of its
+  // own, and so a group.
+  llvm::MapVector<std::pair<StringRef, StringRef>, std::vector<size_t>> members;
   for (auto [i, parameter] : llvm::enumerate(trained))
-    members[parameter->group].push_back(i);
+    members[{parameter->group, parameter->isSkippedIfAbsent
+                                   ? StringRef(parameter->name)
+                                   : StringRef()}]
+        .push_back(i);
   llvm::StringSet<> taken;
   for (const ListedParameter &parameter : list.parameters)
     taken.insert(parameter.name);
-  for (auto &[name, indices] : members) {
+  for (auto &[key, indices] : members) {
+    auto [name, alone] = key;
     Group group;
+    group.isSkippedIfAbsent = !alone.empty();
     // A group and a parameter may have one name, and symbols may not.
-    std::string unique = name.str();
+    std::string unique = (alone.empty() ? name : alone).str();
     while (taken.contains(unique) || unique == recipe.optimizer)
       unique += ".group";
     taken.insert(unique);
@@ -213,7 +221,7 @@ void StepWriter::writeDeclarations() {
     os << "zero.group " << group.symbol << " [";
     llvm::interleaveComma(group.members, os,
                           [&](size_t i) { os << symbol(trained[i]->name); });
-    os << "]\n";
+    os << (group.isSkippedIfAbsent ? "] absent skip\n" : "]\n");
   }
   os << "\n" << getOptimizerText(recipe.optimizer) << "\n";
 }

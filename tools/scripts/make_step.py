@@ -120,7 +120,8 @@ def write_step(options, out):
     groups = [range(group, options.parameters, count) for group in range(count)]
     for group, members in enumerate(groups):
         listed = ", ".join(parameters[i].name for i in members)
-        out.write(f"zero.group @group{group} [{listed}]\n")
+        skips = options.absent == "skip" and set(members) <= set(optional)
+        out.write(f"zero.group @group{group} [{listed}]{' absent skip' * skips}\n")
     for optimizer in dict.fromkeys(optimizers):
         out.write(optimizer.read_text())
     if options.loss_scale:
@@ -301,6 +302,10 @@ def main():
         default=1.0, help="a number, 'input' for an argument of the step, or 0: no clipping",
     )  # fmt: skip
     parser.add_argument("--groups", type=int, default=2)
+    parser.add_argument(
+        "--absent", choices=["zero", "skip"], default="zero",
+        help="skip: groups of optional parameters are skipped if their gradients are absent",
+    )  # fmt: skip
     parser.add_argument(
         "--norm", choices=["all", "group", "both"], default="all",
         help="gradients of a norm and a clip; both: each group, then all that is clipped",

@@ -84,6 +84,12 @@ bool Inputs::isBegunAsLast(int64_t step, int64_t backward) const {
   return makeGenerator(seed, seed >> 32, 5, step, backward)() & 1;
 }
 
+bool Inputs::isAbsent(size_t index, int64_t step, int64_t rank,
+                      int64_t backward) const {
+  return makeGenerator(seed, seed >> 32, 6, index, step)() % 3 == 0 ||
+         makeGenerator(seed, seed >> 32, 7, index, step, rank, backward)() & 1;
+}
+
 std::vector<double> Inputs::getGradient(size_t index, const ParameterInfo &info,
                                         int64_t step, int64_t rank,
                                         int64_t ranks, int64_t backward,

@@ -52,6 +52,11 @@ public:
   /// run in which callers say so at random.
   bool isBegunAsLast(int64_t step, int64_t backward) const;
 
+  /// Whether the gradient of an optional parameter is left out, in a run in
+  /// which some are. In some steps it arrives nowhere.
+  bool isAbsent(size_t index, int64_t step, int64_t rank,
+                int64_t backward) const;
+
 private:
   uint64_t seed;
   GradientKind kind;

@@ -90,6 +90,10 @@ static cl::opt<std::string>
                        "backward pass may be, at random, which costs time "
                        "and\nchanges sums only by rounding"));
 static cl::opt<bool>
+    absentFlag("absent", cl::cat(category),
+               cl::desc("Leave out gradients of optional parameters at "
+                        "random\n(default off)"));
+static cl::opt<bool>
     measureFlag("measure", cl::cat(category),
                 cl::desc("Ask for the results of each step before it is "
                          "applied, and compare\nthem with those of apply"));
@@ -269,6 +273,7 @@ static LogicalResult readChoices(RunOptions &options, std::string &message) {
   }
 
   options.measures = measureFlag;
+  options.leavesOut = absentFlag;
   if (againstFlag == "none")
     options.against = Against::none;
   else if (againstFlag == "typed")

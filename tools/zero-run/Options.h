@@ -43,7 +43,8 @@ struct RunOptions {
   std::vector<int> gpus; // that kernels run on; none: the processor
   Arrivals arrivals = Arrivals::backward;
   Hints hints = Hints::unknown;
-  bool measures = false; // before each apply
+  bool measures = false;  // before each apply
+  bool leavesOut = false; // gradients of optional parameters, at random
   std::string cpu;
   /// Elements of each parameter that are compared; 0: all; nothing: all of a
   /// small step, kSampledElements of each parameter of a large one.

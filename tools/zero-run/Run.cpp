@@ -98,6 +98,9 @@ std::vector<RankInputs> Run::deliver(int64_t index) {
     for (auto [i, info] : llvm::enumerate(parameters)) {
       if (!info.holders[r])
         continue;
+      if (leavesOut && info.optional &&
+          numbers->isAbsent(i, index, info.giver[r], k))
+        continue;
       if (!file)
         arrived[info.name] = info.take(
             scaleUp(numbers->getGradient(i, info, index, info.giver[r], ranks,

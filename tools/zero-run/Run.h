@@ -32,7 +32,8 @@ public:
   int64_t steps = 1;
   std::vector<int64_t> backwards; // of step i: [i % size]
   Hints hints = Hints::unknown;
-  bool measures = false; // before each apply
+  bool measures = false;  // before each apply
+  bool leavesOut = false; // gradients of optional parameters, at random
   std::vector<InputInfo> inputs;
   /// What every rank passes; empty: 0.01, or whole numbers where each rank has
   /// a share of its own.

@@ -81,6 +81,7 @@ static LogicalResult prepare(const RunOptions &options, StepOp step, Run &run,
   run.backwards = options.backwards;
   run.hints = options.hints;
   run.measures = options.measures;
+  run.leavesOut = options.leavesOut;
   if (!options.gradientFile.empty()) {
     code = llvm::sys::fs::is_regular_file(options.gradientFile)
                ? ExitCode::failed
