@@ -170,6 +170,27 @@ TEST(Program, RunsItsProtocol) {
   }
 }
 
+// Of each rank and of all of them, anew in each step.
+TEST(Program, CountsBackwardPassesWithAGradient) {
+  const std::string count = "zrt.count_delivered @b to @statistics[0]\n";
+  const std::string sum = "zrt.all_reduce_scalars @statistics over [dp]\n";
+  std::vector<RankInputs> inputs = makeInputs();
+  Runner own(makeProgram(kFill, kReduce + ("\n" + count)));
+  EXPECT_EQ(own.applyInputs(inputs).values[1], 0);
+  inputs[0].backwards[0]["b"] = inputs[0].backwards[1]["b"] = {1, 2};
+  EXPECT_EQ(own.applyInputs(inputs).values[1], 2);
+  Runner run(makeProgram(kFill, kReduce + ("\n" + count + sum)));
+  EXPECT_EQ(run.applyInputs(inputs).values[1], 3);
+  ASSERT_TRUE(mlir::succeeded(run->discard(inputs)));
+  EXPECT_EQ(run.applyInputs(makeInputs()).values[1], 1);
+  // A refused step counts, and leaves nothing to the next one.
+  inputs[1].backwards[0].erase("w");
+  StepResult refused = run.applyInputs(inputs);
+  EXPECT_EQ(refused.outcome, Outcome::refused_missing_gradient);
+  EXPECT_EQ(refused.values[1], 3);
+  EXPECT_EQ(run.applyInputs(makeInputs()).values[1], 1);
+}
+
 // Who closes the last backward pass makes no difference, on any rank.
 TEST(Program, AccumulateMayCloseTheLastBackward) {
   for (int closing : {1, 2}) {
