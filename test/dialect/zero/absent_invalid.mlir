@@ -68,7 +68,11 @@ zero.optimizer @sgd hyper [lr] {
   %0 = math.fma %g, %step, %p : f32
   zero.yield %0 : f32
 }
-zero.step @s on @m normalize() (%v: !zero.value<f64>, %g: !zero.value<64xf32>) {
+zero.step @s on @m normalize() (%v: !zero.value<f64>) {
+  %g = zero.micro_batches in f32 {
+    %d = zero.backward(@b) prescaled() replicated [dp] : !zero.value<64xf32, partial = [micro]>
+    zero.yield %d : !zero.value<64xf32, partial = [micro]>
+  }
   // expected-error@+1 {{has 2 outcomes, expected 1 or one for each of 3 rows}}
   %p = zero.update_bucket @b with @sgd(%g) when %v, %v rows(%v, %v, %v) row_of [0, 1] : f32, !zero.value<64xf32>, !zero.value<f64>, (!zero.value<f64>, !zero.value<f64>, !zero.value<f64>)
   zero.return []

@@ -246,7 +246,7 @@ TEST(Create, RefusesCorruptTables) {
           [](L &l) { l.segments[1].scalars = 16; });
   refuses("segment table 1: segments are out of range",
           [](L &l) { l.tables[1].count = 3; });
-  const char *input = "input 0: bad scalar slot, axes or name";
+  const char *input = "input 0: bad scalar slot, axes, check or name";
   refuses(input, [](L &l) { l.inputs[0].slot = 15; });
   refuses(input, [](L &l) { l.inputs[0].over = 99; });
   refuses(input, [](L &l) { l.inputs[0].name = -1; });
