@@ -11,6 +11,7 @@ KERNELS = "passes/lower/Kernels.cpp"
 PROTOCOL = "passes/lower/Protocol.cpp"
 STEP = "passes/lower/StepLowering.cpp"
 SCALARS = "passes/lower/ScalarLowering.cpp"
+BUILDER = "passes/lower/ProgramBuilder.cpp"
 PROGRAM = "passes/lower/ProgramBuilder.cpp"
 PROMOTE = "passes/lower/PromoteSlots.cpp"
 SCHEDULE = "passes/schedule/Schedule.cpp"
@@ -55,6 +56,15 @@ BREAKS = [
     ("layout", "clipped gradients are not used", LAYOUT,
      "clip.getOutputs()))\n    gradients[i].push_back(output);",
      "clip.getOutputs()))\n    (void)i, (void)output;"),
+    ("layout", "an absent group is updated all the same", LAYOUT,
+     "own = builder.create<GroupOutcomeOp>(update.getLoc(), outcome, count);", "(void)count;"),
+    ("layout", "counters of an absent group advance", LAYOUT,
+     "rows[update] = buildPrepare(update, own);", "rows[update] = buildPrepare(update, outcome);"),
+    ("layout", "the first gradient of a group counts for all", LAYOUT,
+     "sum = builder.create<AddOp>(loc, sum, count);", "(void)count;"),
+    ("layout", "a group asks for the gradients of the next one", LAYOUT,
+     "entry.second = totals.getOutputs()[numCounts + i];",
+     "entry.second = totals.getOutputs()[numCounts + (i + 1) % delivered.size()];"),
     ("layout", "offsets overlap", LAYOUT,
      "bucket.elements += extent;", "bucket.elements += extent / 2;"),
     ("layout", "hyperparameters come from the defaults only", LAYOUT,
@@ -67,7 +77,7 @@ BREAKS = [
      "for (auto [i, bucket] : llvm::enumerate(llvm::drop_end(buckets))) {\n"
      "    // Rows of the groups"),
     ("layout", "the outcome does not count missing gradients", LAYOUT,
-     "loc, norms, totals.getOutputs().back(),",
+     "loc, norms, totals.getOutputs()[numCounts - 1],",
      "loc, norms, builder.create<ConstantOp>(loc, "
      "builder.getF64FloatAttr(0)),"),
     ("layout", "ranks never compare their backward passes", LAYOUT,
@@ -200,19 +210,19 @@ BREAKS = [
      "moved.getParameters(), MemorySpace::device);",
      "Value back = moved.getParameters();"),
     ("offload", "rows are forgotten", OFFLOAD,
-     "update.getOutcome(), update.getRows(), update.getRowOfAttr());",
-     "update.getOutcome(), ValueRange(), update.getRowOfAttr());"),
+     "update.getOutcomes(), update.getRows(), update.getRowOfAttr());",
+     "update.getOutcomes(), ValueRange(), update.getRowOfAttr());"),
 
     ("offload", "the factor counts twice", OFFLOAD,
      "moveToHost(builder, scale.getInput()), scale.getFactor());",
      "builder.create<ScaleOp>(scale.getLoc(), moveToHost(builder, scale.getInput()), "
      "scale.getFactor()), scale.getFactor());"),
     ("offload", "updates heed a hyperparameter, not the outcome", OFFLOAD,
-     "update.getOutcome(), update.getRows(),",
+     "update.getOutcomes(), update.getRows(),",
      "update.getRows().front(), update.getRows(),"),
     ("offload", "hyperparameters change places", OFFLOAD,
-     "update.getOutcome(), update.getRows(),",
-     "update.getOutcome(),\n"
+     "update.getOutcomes(), update.getRows(),",
+     "update.getOutcomes(),\n"
      "      llvm::to_vector(llvm::reverse(SmallVector<Value>(update.getRows()))),"),
     ("offload", "all parameters are of the first group", OFFLOAD,
      "update.getRowOfAttr());",
@@ -227,6 +237,13 @@ BREAKS = [
     ("offload", "parameters are stored in another type", OFFLOAD,
      "update.getParameterTypeAttr(),", "TypeAttr::get(builder.getF16Type()),"),
 
+    ("lower", "every gradient counts as the first", APPLY,
+     "calls->call<zrt::CountDeliveredOp>( parameter, slots,",
+     "calls->call<zrt::CountDeliveredOp>(cast<FlatSymbolRefAttr>(op.getParameters()[0]), slots,"),
+    ("lower", "a group whose gradients are absent is applied", SCALARS,
+     "constant(1.0), outcome);\n}", "constant(0.0), outcome);\n}"),
+    ("lower", "the max of a clip may be negative", BUILDER,
+     "hyper, isPositive));", "hyper, /*positive=*/false));"),
     ("lower", "later backward passes are stored over the first", PROTOCOL,
      "packHandler(\"arrive_next\", /*accumulate=*/true);",
      "packHandler(\"arrive_next\", /*accumulate=*/false);"),

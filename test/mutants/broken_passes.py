@@ -29,6 +29,8 @@ STEPS = [
     "--mesh edp=2,ep=2,tp=2 --classes dense,column,expert_tp,sequence --parameters 5 "
     "--optimizer adamw --sizes 70,33",
     "--ranks 2 --parameters 5 --optimizer adamw --sizes 70,1,33 --optional 1",
+    "--ranks 2 --parameters 5 --optimizer adam --sizes 70,1,33 --groups 3 --optional 0,1,3,4 "
+    "--absent skip --max-norm input",
     "--ranks 3 --parameters 3 --optimizer adam --sizes 7,70 --nonfinite error",
     # Its scalar programs are one, which loads what it stored.
     "--ranks 1 --parameters 2 --optimizer adam --sizes 7,70",

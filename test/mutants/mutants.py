@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Damages 62 steps in every way that the operators know, and judges the proof.
+"""Damages 65 steps in every way that the operators know, and judges the proof.
 
   mutants.py --bin build/bin               a sample
   mutants.py --bin build/bin --count 2000 --schedules 0
@@ -106,6 +106,10 @@ SEEDS = [
     (f"adamw --ranks 2 --parameters 2 --max-norm input {SIZES}", "--stage=1 --until=lowered"),
     (f"sgd --ranks 3 --parameters 3 --groups 2 --norm both --max-norm input {SIZES}",
      "--stage=2 --until=sharded"),
+    (f"adam --ranks 2 --parameters 3 --groups 3 --optional 0,1 --absent skip {SIZES}",
+     "--stage=1 --until=lowered"),
+    (f"adam --ranks 3 --parameters 4 --groups 2 --optional 0,2 --absent skip {SIZES}",
+     "--stage=2 --until=sharded"),
 ]  # fmt: skip
 # Few elements: what counts is the order of calls.
 TINY = "--sizes 5,1,3,2"
@@ -131,6 +135,8 @@ SCHEDULED = [
     (f"adam --mesh dp=2,tp=2 --classes sequence,column --parameters 2 --sizes 8,24",
      "--stage=2 --shard-over=dp"),
     (f"sgd --ranks 2 --parameters 2 --normalize tokens {TINY}", "--stage=2"),
+    (f"adam --ranks 2 --parameters 3 --groups 3 --optional 1 --absent skip {TINY}",
+     "--stage=2 --offload=optimizer"),
 ]  # fmt: skip
 
 

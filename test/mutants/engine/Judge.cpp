@@ -241,6 +241,13 @@ static Scripts getScripts(const Subject &subject) {
     scripts.back().hinted = last;
     scripts.back().absentIn = backwards - 1;
   }
+  // A group may be skipped where only this gradient is absent.
+  for (auto [i, parameter] : llvm::enumerate(subject.parameters))
+    for (int backwards : {1, 2})
+      if (parameter.optional) {
+        add({backwards}, false, false);
+        scripts.back().lost.assign(backwards, 1u << i);
+      }
   // What did not arrive at last did before.
   add({2}, true, false);
   scripts.back().absentIn = 1;

@@ -84,6 +84,12 @@ constexpr Explanation kExplained[] = {
     {"zrt.transition event", " leads to state '", "as above"},
     {"zero.optimizer hyper_names", " is hyperparameter '",
      "the interpreter counts inputs; callers find them by name"},
+    {"arith.select: operand from elsewhere",
+     "changes where no gradient of the group arrived",
+     "a power of a beta is not 0, so a group is skipped as with 1"},
+    {"zero.group", "",
+     "nothing runs by it; it says which groups a program may leave as they "
+     "are"},
     {"zrt.keep_on_root: twice", "", "what one rank alone has it keeps"},
     {"zrt.transition", "the order of arrivals",
      "the interpreter knows one order"},
