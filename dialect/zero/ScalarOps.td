@@ -345,11 +345,7 @@ def Zero_GroupOutcomeOp : Zero_InferredOp<"group_outcome", [Pure]> {
   let description = [{
     0 if the outcome of the step is 0 and a gradient of the group was delivered. Otherwise the
     outcome of the step, or 1. `delivered` is the sum of the group's `zero.delivered_count`
-    over all ranks.
-
-    Constraints:
-
-    - `group_outcome_c1`: operands are replicated and unscaled.
+    over all ranks. Operands are replicated and unscaled.
 
     Example:
 

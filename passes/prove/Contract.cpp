@@ -7,6 +7,7 @@
 #include "passes/prove/Contract.h"
 #include "passes/prove/Example.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 
 using namespace mlir;

@@ -41,7 +41,7 @@ zero.step @s on @m normalize() () {
 
 // -----
 
-// group_outcome_c1
+// A count of one rank.
 zero.mesh @m <["dp" = 2]>
 zero.parameter @w : 5xf32 optional
 zero.bucket @b : 32xf32 arrives f32 [@w] offsets [0] extents [32]
