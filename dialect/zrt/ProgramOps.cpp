@@ -142,19 +142,6 @@ CountArrivalsOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return success();
 }
 
-/// Checks that |slots| has a slot |index|.
-static LogicalResult requireSlot(SymbolTableCollection &symbols, Operation *op,
-                                 FlatSymbolRefAttr symbol, int64_t index) {
-  FailureOr<SlotsOp> slots = require<SlotsOp>(symbols, op, symbol);
-  if (failed(slots))
-    return failure();
-  if (index < 0 || index >= slots->size())
-    return op->emitOpError()
-           << "index " << index << " is out of range, " << symbol << " has "
-           << zero::countOf(slots->size(), "scalar slot");
-  return success();
-}
-
 void CountDeliveredOp::describeCall(CallDescription &call) {
   call.parameter(getParameterAttr());
   call.writesSlot(getSlotsAttr(), getIndex());

@@ -7,6 +7,7 @@
 #ifndef ZERO_DIALECT_ZRT_REQUIRE_H
 #define ZERO_DIALECT_ZRT_REQUIRE_H
 
+#include "dialect/zero/CountOf.h"
 #include "dialect/zrt/ZrtDialect.h"
 
 namespace zrt {
@@ -20,6 +21,21 @@ mlir::FailureOr<T> require(mlir::SymbolTableCollection &symbols,
     return found;
   return op->emitOpError() << "refers to " << symbol << ", which is no "
                            << T::getOperationName() << " of this program";
+}
+
+/// Checks that |symbol| has a slot |index|.
+inline mlir::LogicalResult requireSlot(mlir::SymbolTableCollection &symbols,
+                                       mlir::Operation *op,
+                                       mlir::FlatSymbolRefAttr symbol,
+                                       int64_t index) {
+  mlir::FailureOr<SlotsOp> slots = require<SlotsOp>(symbols, op, symbol);
+  if (failed(slots))
+    return mlir::failure();
+  if (index < 0 || index >= slots->size())
+    return op->emitOpError()
+           << "index " << index << " is out of range, " << symbol << " has "
+           << zero::countOf(slots->size(), "scalar slot");
+  return mlir::success();
 }
 
 /// Whether |names| are |axes|, in any order. Null has no names.

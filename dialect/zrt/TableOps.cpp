@@ -15,19 +15,6 @@
 using namespace mlir;
 using namespace zrt;
 
-/// Whether |index| is a slot of |symbol|.
-static LogicalResult requireSlot(SymbolTableCollection &symbols, Operation *op,
-                                 FlatSymbolRefAttr symbol, int64_t index) {
-  FailureOr<SlotsOp> slots = require<SlotsOp>(symbols, op, symbol);
-  if (failed(slots))
-    return failure();
-  if (index < 0 || index >= slots->size())
-    return op->emitOpError()
-           << "index " << index << " is out of range, " << symbol << " has "
-           << zero::countOf(slots->size(), "scalar slot");
-  return success();
-}
-
 LogicalResult SlotsOp::verify() {
   // slots_c1
   if (getInitial().empty())
