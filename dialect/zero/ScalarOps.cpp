@@ -194,6 +194,8 @@ DeliveredCountOp::inferReturnTypes(MLIRContext *context,
 LogicalResult
 DeliveredCountOp::verifySymbolUses(SymbolTableCollection &symbols) {
   // delivered_count_c1
+  if (getParameters().empty())
+    return emitOpError() << "counts the gradients of no parameter";
   llvm::DenseSet<Attribute> members, seen;
   for (auto bucket : (*this)->getParentOfType<ModuleOp>().getOps<BucketOp>())
     members.insert(bucket.getMembers().begin(), bucket.getMembers().end());

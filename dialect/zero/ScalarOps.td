@@ -101,7 +101,8 @@ def Zero_DeliveredCountOp : Zero_InferredOp<"delivered_count",
 
     Constraints:
 
-    - `delivered_count_c1`: parameters are members of buckets, each listed once.
+    - `delivered_count_c1`: there is a parameter; parameters are members of buckets, each
+      listed once.
 
     Example:
 

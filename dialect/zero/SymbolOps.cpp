@@ -159,6 +159,10 @@ forEachMember(Operation *op, ArrayAttr members, SymbolTableCollection &symbols,
 /// group_c2
 static LogicalResult verifySkippedGroup(GroupOp group,
                                         SymbolTableCollection &symbols) {
+  if (group.getMembers().empty())
+    return group.emitOpError() << "has 'absent skip' and no member whose "
+                                  "gradient could arrive; leave 'absent skip' "
+                                  "out";
   llvm::DenseSet<Attribute> members(group.getMembers().begin(),
                                     group.getMembers().end());
   for (auto other : group->getParentOfType<ModuleOp>().getOps<GroupOp>())

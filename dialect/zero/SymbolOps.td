@@ -174,8 +174,8 @@ def Zero_GroupOp : Zero_Op<"group",
     Constraints:
 
     - `group_c1`: every member is a `zero.parameter`, listed once;
-    - `group_c2`: members of a group with `absent skip` are `optional`, and members of no
-      other group.
+    - `group_c2`: a group with `absent skip` has a member; its members are `optional`, and
+      members of no other group.
 
     Example:
 

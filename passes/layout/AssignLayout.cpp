@@ -249,10 +249,12 @@ llvm::MapVector<Operation *, Value> Layout::countDelivered(Location loc,
       continue;
     auto delivered =
         builder.create<DeliveredCountOp>(loc, group.getMembers(), axes);
-    Value sum = delivered.getCounts().front();
-    for (Value count : delivered.getCounts().drop_front())
-      sum = builder.create<AddOp>(loc, sum, count);
-    counts[update] = sum;
+    // In pairs: the proof looks at each sum on the way, and they are short.
+    SmallVector<Value> sums(delivered.getCounts());
+    for (size_t step = 1; step < sums.size(); step *= 2)
+      for (size_t i = 0; i + step < sums.size(); i += 2 * step)
+        sums[i] = builder.create<AddOp>(loc, sums[i], sums[i + step]);
+    counts[update] = sums.front();
   }
   return counts;
 }

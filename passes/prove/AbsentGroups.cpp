@@ -16,6 +16,8 @@
 #include "passes/prove/Bounds.h"
 #include "passes/prove/Range.h"
 
+#include "llvm/ADT/StringExtras.h"
+
 using namespace mlir;
 using namespace zero;
 using namespace zero::prove;
@@ -29,8 +31,10 @@ public:
         semantics(semantics) {}
 
   void check(GroupOp group);
+  void checkCounters(ArrayRef<GroupOp> groups);
 
 private:
+  void begin(GroupOp op);
   bool depends(Expr a);
   bool depends(BaseRef base);
   std::optional<bool> getTruth(Expr condition, Range total);
@@ -43,6 +47,7 @@ private:
   StepSemantics &semantics;
   GroupOp group;
   Expr total = nullptr;
+  llvm::DenseMap<Operation *, Expr> totals;
   /// Whether a base depends on a number of gradients that arrived.
   llvm::DenseMap<BaseRef, bool> known;
 };
@@ -58,15 +63,30 @@ Expr prove::getDeliveredTotal(Algebra &algebra, GroupOp group,
   return algebra.sum(counts);
 }
 
+SkippedWith prove::getSkippedWith(GroupOp group) {
+  if (!group.getSkipsAbsent())
+    return nullptr;
+  auto names = llvm::map_to_vector(
+      group.getMembers().getAsRange<FlatSymbolRefAttr>(),
+      [](FlatSymbolRefAttr member) { return member.getValue(); });
+  llvm::sort(names);
+  return std::make_shared<const std::string>("'" + llvm::join(names, "', '") +
+                                             "'");
+}
+
+std::string prove::describe(const SkippedWith &members) {
+  return members ? *members : "none";
+}
+
 void prove::noteAbsentGroups(ModuleOp module, StepSemantics &semantics) {
   for (auto group : module.getOps<GroupOp>()) {
-    if (!group.getSkipsAbsent())
+    SkippedWith members = getSkippedWith(group);
+    if (!members)
       continue;
     for (auto member : group.getMembers().getAsRange<FlatSymbolRefAttr>())
       if (auto it = semantics.parameters.find(member.getAttr());
           it != semantics.parameters.end())
-        for (auto other : group.getMembers().getAsRange<FlatSymbolRefAttr>())
-          it->second.skippedWith.insert(other.getValue().str());
+        it->second.skippedWith = members;
   }
 }
 
@@ -133,15 +153,24 @@ void Checker::check(Operation *culprit, const Twine &what, Number &number,
   InFlightDiagnostic diagnostic = proof.report.error(culprit);
   diagnostic << what << " of group @" << group.getSymName();
   if (absent != old)
-    diagnostic << " changes where no gradient of the group arrived";
+    diagnostic << " is not shown to stay where no gradient of the group "
+                  "arrived";
   else
-    diagnostic << " depends on whether gradients of another group arrived";
+    diagnostic << " depends on more than whether a gradient of the group "
+                  "arrived";
   diagnostic.attachNote(group.getLoc()) << "the group has 'absent skip'";
 }
 
-void Checker::check(GroupOp op) {
+void Checker::begin(GroupOp op) {
   group = op;
-  total = getDeliveredTotal(algebra, group, semantics.axes);
+  Expr &sum = totals[op];
+  if (!sum)
+    sum = getDeliveredTotal(algebra, op, semantics.axes);
+  total = sum;
+}
+
+void Checker::check(GroupOp op) {
+  begin(op);
   for (auto member : group.getMembers().getAsRange<FlatSymbolRefAttr>()) {
     auto it = semantics.parameters.find(member.getAttr());
     if (it == semantics.parameters.end())
@@ -153,17 +182,53 @@ void Checker::check(GroupOp op) {
               role + " of '" + member.getValue() + "'", number,
               algebra.state(role));
   }
-  std::string prefix = (group.getSymName() + ".").str();
-  for (auto &[role, number] : semantics.counters)
-    if (StringRef(role).starts_with(prefix))
-      check(semantics.step, "counter '" + role + "'", number,
-            algebra.base({BaseKind::old, role}));
+}
+
+/// A program does not say which counters are those of a group. So the group is
+/// the one whose gradients a counter asks for, and the written step says which
+/// one that must be.
+void Checker::checkCounters(ArrayRef<GroupOp> groups) {
+  llvm::DenseMap<Expr, GroupOp> groupOf;
+  for (GroupOp op : groups) {
+    begin(op);
+    groupOf[total] = op;
+  }
+  for (auto &[role, number] : semantics.counters) {
+    BaseRef base = number.expr->asBase();
+    if (!depends(number.expr))
+      continue;
+    GroupOp found;
+    if (base && base->kind == BaseKind::operation && base->name == "select")
+      visitBases(
+          base->operands[0],
+          [&](BaseRef inner) {
+            for (Expr operand : inner->operands)
+              if (GroupOp op = groupOf.lookup(operand); op && !found)
+                found = op;
+          },
+          [&](BaseRef inner) { return inner != outcome; });
+    if (!found) {
+      proof.report.error(semantics.step)
+          << "counter '" << role
+          << "' depends on gradients that arrived, and not on those of a group "
+             "with 'absent skip'";
+      continue;
+    }
+    begin(found);
+    semantics.countersSkippedWith[role] = getSkippedWith(found);
+    check(semantics.step, "counter '" + role + "'", number,
+          algebra.base({BaseKind::old, role}));
+  }
 }
 
 void prove::checkAbsentGroups(Proof &proof, ModuleOp module, Expr outcome,
                               StepSemantics &semantics) {
   Checker checker(proof, outcome, semantics);
+  SmallVector<GroupOp> groups;
   for (auto group : module.getOps<GroupOp>())
     if (group.getSkipsAbsent())
-      checker.check(group);
+      groups.push_back(group);
+  for (GroupOp group : groups)
+    checker.check(group);
+  checker.checkCounters(groups);
 }

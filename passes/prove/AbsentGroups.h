@@ -16,6 +16,10 @@ namespace zero::prove {
 /// and ranks.
 Expr getDeliveredTotal(Algebra &algebra, GroupOp group, const MeshAxes &axes);
 
+/// The members of |group| if it has `absent skip`.
+SkippedWith getSkippedWith(GroupOp group);
+std::string describe(const SkippedWith &members);
+
 /// Notes the groups of |module| with `absent skip` in the parameters of
 /// |semantics|.
 void noteAbsentGroups(mlir::ModuleOp module, StepSemantics &semantics);

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialect/zero/CountOf.h"
+#include "passes/prove/AbsentGroups.h"
 #include "passes/prove/Contract.h"
 #include "passes/prove/Equality.h"
 #include "passes/prove/Example.h"
@@ -35,6 +36,7 @@ private:
     return diagnostic;
   }
   void compareHyperInputs();
+  void compareSkippedCounters();
   bool haveSameCounters();
   void compareParameter(const ParameterSemantics &a,
                         const ParameterSemantics &b);
@@ -360,6 +362,23 @@ static std::set<std::string> getHyperInputs(const StepSemantics &semantics) {
   return inputs;
 }
 
+/// Counters of a group with `absent skip` stay as they are without its
+/// gradients, and those of no other group.
+void Comparison::compareSkippedCounters() {
+  auto find = [](const StepSemantics &semantics, const std::string &role) {
+    auto it = semantics.countersSkippedWith.find(role);
+    return it == semantics.countersSkippedWith.end() ? SkippedWith()
+                                                     : it->second;
+  };
+  for (auto &[role, number] : first.counters) {
+    SkippedWith expected = find(first, role), members = find(second, role);
+    if (!areSame(expected, members))
+      error(second.step) << "group of gradients without which counter '" << role
+                         << "' stays is " << describe(members) << ", expected "
+                         << describe(expected);
+  }
+}
+
 void Comparison::compareHyperInputs() {
   std::set<std::string> expected = getHyperInputs(first);
   for (const std::string &input : getHyperInputs(second))
@@ -443,6 +462,7 @@ void Comparison::run() {
   bool isOfNorm = clipped && !proof.report.hasErrors();
   if (isOfNorm)
     reportNorm();
+  compareSkippedCounters();
   compareScalars("counter", first.counters, second.counters);
   compareScalars("after a skipped step, counter", first.skipped, second.skipped,
                  /*isApplied=*/false);

@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/prove/Contract.h"
+#include "passes/prove/AbsentGroups.h"
 #include "passes/prove/Example.h"
 
-#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
@@ -58,14 +58,9 @@ void prove::compareContract(Proof &proof, const StepSemantics &first,
   if (one.getOptional() != two.getOptional())
     differ("optional flag", one.getOptional() ? "set" : "not set",
            two.getOptional() ? "set" : "not set");
-  if (a.skippedWith != b.skippedWith) {
-    auto describe = [](const std::set<std::string> &members) {
-      return members.empty() ? std::string("none")
-                             : "'" + llvm::join(members, "', '") + "'";
-    };
+  if (!areSame(a.skippedWith, b.skippedWith))
     differ("group of gradients without which a step skips it, that",
            describe(a.skippedWith), describe(b.skippedWith));
-  }
   if (one.getUses() != two.getUses())
     differ("number of uses", llvm::Twine(one.getUses()),
            llvm::Twine(two.getUses()));

@@ -70,8 +70,7 @@ private:
               mlir::StringAttr parameter, Number gradient,
               llvm::ArrayRef<Number> scalars);
   mlir::FailureOr<llvm::SmallVector<Number>>
-  prepare(OptimizerOp optimizer, llvm::StringRef group,
-          llvm::ArrayRef<Number> hyper);
+  prepare(OptimizerOp optimizer, GroupOp op, llvm::ArrayRef<Number> hyper);
   void finish(ReturnOp op);
 
   Array &copy(mlir::Value from, mlir::Value to) {
@@ -118,6 +117,7 @@ private:
   std::map<UpdateKey, llvm::SmallVector<Number>> updates;
   /// The parameter group of each parameter.
   llvm::DenseMap<mlir::StringAttr, GroupOp> groupOf;
+  llvm::DenseMap<mlir::Operation *, Expr> deliveredTotals;
   mlir::Value outcome;
   bool isLogical = false;
   /// The schedules that the step reads.

@@ -24,6 +24,7 @@
 
 #include <array>
 #include <map>
+#include <memory>
 #include <set>
 
 namespace zero::prove {
@@ -63,6 +64,13 @@ struct IntervalSemantics {
   const Number *find(llvm::StringRef role) const;
 };
 
+/// The names of parameters without whose gradients a step leaves a number as it
+/// is; null if there are none. Members of one group share the text.
+using SkippedWith = std::shared_ptr<const std::string>;
+inline bool areSame(const SkippedWith &a, const SkippedWith &b) {
+  return a == b || (a && b && *a == *b);
+}
+
 struct ParameterSemantics {
   ParameterOp op;
   /// The number of elements that a rank holds. Intervals are of these elements.
@@ -79,9 +87,7 @@ struct ParameterSemantics {
   /// them was taken, such as the squares of a norm.
   Precision summedReduceDtype;
   mlir::Type arrival;
-  /// If the parameter does not change where no gradient of its group arrived:
-  /// the members of the group.
-  std::set<std::string> skippedWith;
+  SkippedWith skippedWith;
   /// The type of each role in memory and in checkpoints.
   llvm::MapVector<mlir::StringAttr, mlir::Type> types;
   std::vector<IntervalSemantics> intervals;
@@ -123,6 +129,8 @@ struct StepSemantics {
   /// What pipeline stages send, in the order of the numbers that callers know.
   llvm::SmallVector<ActivationOp> activations;
   llvm::SmallVector<std::pair<std::string, Number>> counters;
+  /// Of counters that a step may leave as they are.
+  std::map<std::string, SkippedWith> countersSkippedWith;
   llvm::SmallVector<std::pair<std::string, Number>> results;
   /// The results of a skipped step, and those of a refused one, whose number of
   /// tokens is any number.

@@ -12,9 +12,10 @@ using namespace mlir;
 using namespace zero;
 using namespace zero::prove;
 
-FailureOr<SmallVector<Number>> StepReader::prepare(OptimizerOp optimizer,
-                                                   StringRef group,
-                                                   ArrayRef<Number> hyper) {
+FailureOr<SmallVector<Number>>
+StepReader::prepare(OptimizerOp optimizer, GroupOp op, ArrayRef<Number> hyper) {
+  StringRef group = op.getSymName();
+  SkippedWith skippedWith = getSkippedWith(op);
   SmallVector<Number> arguments(hyper);
   auto names = optimizer.getCounterNames().getAsRange<StringAttr>();
   for (StringAttr name : names)
@@ -30,6 +31,8 @@ FailureOr<SmallVector<Number>> StepReader::prepare(OptimizerOp optimizer,
     std::string role = (group + "." + name.getValue()).str();
     semantics.initials.push_back({role, {algebra.constant(initial)}});
     semantics.counters.push_back({role, value});
+    if (skippedWith)
+      semantics.countersSkippedWith[role] = skippedWith;
   }
   values->erase(values->begin(),
                 values->begin() + optimizer.getCounterNames().size());
@@ -37,14 +40,16 @@ FailureOr<SmallVector<Number>> StepReader::prepare(OptimizerOp optimizer,
 }
 
 void StepReader::checkOwnOutcome(Operation *op, GroupOp group, Value own) {
-  if (!group.getSkipsAbsent()) {
+  if (!group || !group.getSkipsAbsent()) {
     if (own != outcome)
       proof.report.opError(op) << "runs under another outcome than the step's";
     return;
   }
+  Expr &total = deliveredTotals[group];
+  if (!total)
+    total = getDeliveredTotal(algebra, group, semantics.axes);
   auto decided = own.getDefiningOp<GroupOutcomeOp>();
-  if (!decided || scalar(decided.getDelivered()).expr !=
-                      getDeliveredTotal(algebra, group, semantics.axes))
+  if (!decided || scalar(decided.getDelivered()).expr != total)
     proof.report.opError(op)
         << "updates group @" << group.getSymName()
         << ", which is skipped if its gradients are absent, under another "
@@ -54,12 +59,12 @@ void StepReader::checkOwnOutcome(Operation *op, GroupOp group, Value own) {
 bool StepReader::readPrepare(PrepareOp op) {
   // Only counters depend on it.
   auto optimizer = symbols.lookup<OptimizerOp>(op.getOptimizerAttr().getAttr());
+  auto group = symbols.lookup<GroupOp>(op.getGroupAttr().getAttr());
   if (!optimizer.getCounterNames().empty())
-    checkOwnOutcome(op, symbols.lookup<GroupOp>(op.getGroupAttr().getAttr()),
-                    op.getOutcome());
+    checkOwnOutcome(op, group, op.getOutcome());
   auto hyper = llvm::map_to_vector(op.getHyper(),
                                    [&](Value value) { return scalar(value); });
-  auto values = prepare(optimizer, op.getGroup(), hyper);
+  auto values = prepare(optimizer, group, hyper);
   if (failed(values))
     return false;
   for (auto [result, value] : llvm::zip_equal(op.getScalars(), *values))
@@ -142,7 +147,7 @@ bool StepReader::readUpdate(UpdateOp op) {
         algebra,
         algebra.constant(cast<FloatAttr>(constant).getValueAsDouble())));
   }
-  auto values = prepare(optimizer, op.getGroup(), hyper);
+  auto values = prepare(optimizer, group, hyper);
   if (failed(values))
     return false;
   for (auto [member, gradient] :
@@ -175,8 +180,7 @@ bool StepReader::readUpdateBucket(UpdateBucketOp op) {
   Array updated{array.source, {}};
   for (auto [i, name] : llvm::enumerate(getMembers(array.source))) {
     int64_t index = op.getRowOf()[i];
-    if (GroupOp group = groupOf.lookup(name))
-      checkOwnOutcome(op, group, op.getOutcome(index));
+    checkOwnOutcome(op, groupOf.lookup(name), op.getOutcome(index));
     auto row = ArrayRef(rows).slice(index * width, width);
     if (!update(op, optimizer, name, array.members[i], row))
       return false;

@@ -61,7 +61,7 @@ BREAKS = [
     ("layout", "counters of an absent group advance", LAYOUT,
      "rows[update] = buildPrepare(update, own);", "rows[update] = buildPrepare(update, outcome);"),
     ("layout", "the first gradient of a group counts for all", LAYOUT,
-     "sum = builder.create<AddOp>(loc, sum, count);", "(void)count;"),
+     "sums[i] = builder.create<AddOp>(loc, sums[i], sums[i + step]);", "continue;"),
     ("layout", "a group asks for the gradients of the next one", LAYOUT,
      "entry.second = totals.getOutputs()[numCounts + i];",
      "entry.second = totals.getOutputs()[numCounts + (i + 1) % delivered.size()];"),

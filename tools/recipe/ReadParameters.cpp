@@ -119,8 +119,8 @@ static LogicalResult readParameter(const json::Object &object, size_t index,
   std::string absent;
   if (failed(fields.readString("absent", absent)))
     return failure();
-  if (!absent.empty()) {
-    if (parameter.isOptional)
+  if (fields.get("absent")) {
+    if (fields.get("optional"))
       return fields.fail("'optional' and 'absent' say the same; keep 'absent'");
     if (!llvm::is_contained({"refuse", "zero", "skip"}, absent))
       return fields.fail("'absent' must be refuse, zero or skip, got '" +
@@ -134,6 +134,9 @@ static LogicalResult readParameter(const json::Object &object, size_t index,
       return fields.fail("'uses' must be a number from 1 on");
     parameter.uses = *number;
   }
+  if (parameter.isFrozen && (parameter.isOptional || parameter.uses > 1))
+    return fields.fail("no gradient of a frozen parameter arrives; leave out "
+                       "'absent', 'optional' and 'uses', or 'frozen'");
   return fields.finish();
 }
 

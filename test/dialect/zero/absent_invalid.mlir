@@ -18,6 +18,22 @@ zero.group @rest [@w]
 
 // -----
 
+// group_c2
+// expected-error@+1 {{has 'absent skip' and no member whose gradient could arrive; leave 'absent skip' out}}
+zero.group @head [] absent skip
+
+// -----
+
+// delivered_count_c1
+zero.mesh @m <["dp" = 2]>
+zero.step @s on @m normalize() () {
+  // expected-error@+1 {{counts the gradients of no parameter}}
+  zero.delivered_count [] over [dp]
+  zero.return []
+}
+
+// -----
+
 // delivered_count_c1
 zero.mesh @m <["dp" = 2]>
 zero.parameter @w : 5xf32 optional
