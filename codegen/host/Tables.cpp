@@ -297,7 +297,7 @@ void TableReader::addProtocol() {
     tables.sequences.push_back(
         {static_cast<int64_t>(tables.sequenceEntries.size()),
          static_cast<int64_t>(op.getBuckets().size()),
-         static_cast<int64_t>(op.getWindow()), leavesScratch(program, op)});
+         /*reserved=*/0, leavesScratch(program, op)});
     for (auto [bucket, handler] :
          llvm::zip_equal(op.getBuckets().getAsRange<FlatSymbolRefAttr>(),
                          op.getHandlers().getAsRange<FlatSymbolRefAttr>()))

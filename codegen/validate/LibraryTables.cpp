@@ -170,9 +170,8 @@ void Reader::addProtocol() {
       entries +=
           names.bucket(entry.bucket) + " by " + number(entry.handler) + " ";
     }
-    add("sequence " + number(i), {{"buckets", entries},
-                                  {"window", number(row.window)},
-                                  {"scratch", number(row.scratch)}});
+    add("sequence " + number(i),
+        {{"buckets", entries}, {"scratch", number(row.scratch)}});
   }
   add("initial state", {{"is", names.state(0)}});
   for (int64_t i = 0; i < library.num_transitions; ++i) {

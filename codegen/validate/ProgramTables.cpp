@@ -235,9 +235,8 @@ void TableReader::addProtocol() {
                          op.getHandlers().getAsRange<FlatSymbolRefAttr>()))
       entries +=
           nameOrNone(bucket) + " by " + number(calls.getPlace(handler)) + " ";
-    add("sequence " + number(i), {{"buckets", entries},
-                                  {"window", number(op.getWindow())},
-                                  {"scratch", number(leavesScratch(op))}});
+    add("sequence " + number(i),
+        {{"buckets", entries}, {"scratch", number(leavesScratch(op))}});
   }
   auto transitions = program.getOps<zrt::TransitionOp>();
   add("initial state", {{"is", (*transitions.begin()).getState().str()}});

@@ -197,22 +197,31 @@ LogicalResult ProgramInterpreter::planSequence(int64_t rank, int64_t backward,
     return success();
   };
   auto open = [&](size_t i) {
-    if (i >= buckets.size())
-      return success();
     for (const Parameter &parameter : getMembers(i))
       planLend(rank, backward, parameter);
     return arrivesEarly() ? arriveIn(i) : success();
   };
-  auto numOpen = static_cast<size_t>(sequence.getWindow());
-  for (size_t i = 0; i < std::min(numOpen, buckets.size()); ++i)
-    if (failed(open(i)))
+  // A bucket opens when the one before it in the same memory is closed.
+  llvm::DenseMap<Attribute, Attribute> memoryOf;
+  for (auto table : program.getOp().getOps<zrt::BucketTableOp>()) {
+    zrt::BufferOp gradient = program.getBuffer(table.getGradientAttr()).op;
+    memoryOf[table.getBucketAttr()] = gradient.getMemory();
+  }
+  llvm::DenseMap<Attribute, size_t> last;
+  SmallVector<size_t> next(buckets.size(), buckets.size());
+  for (size_t i = 0; i < buckets.size(); ++i) {
+    auto [it, isFirst] = last.insert({memoryOf[buckets[i]], i});
+    if (isFirst && failed(open(i)))
       return failure();
+    if (!isFirst)
+      next[std::exchange(it->second, i)] = i;
+  }
   for (size_t i = 0; i < buckets.size(); ++i) {
     if (!arrivesEarly() && failed(arriveIn(i)))
       return failure();
     if (closes(rank, buckets[i]))
       planHandler(rank, handlers[i]);
-    if (failed(open(i + numOpen)))
+    if (next[i] < buckets.size() && failed(open(next[i])))
       return failure();
   }
   return success();

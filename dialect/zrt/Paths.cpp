@@ -46,20 +46,26 @@ void PathBuilder::runSequence(TransitionOp arrive) {
       llvm::to_vector(sequence.getBuckets().getAsRange<FlatSymbolRefAttr>());
   auto handlers =
       llvm::to_vector(sequence.getHandlers().getAsRange<FlatSymbolRefAttr>());
-  auto open = [&](size_t bucket) {
-    if (bucket < buckets.size())
-      run(arrive.getHandlers(), buckets[bucket]);
-  };
-  auto window = static_cast<size_t>(sequence.getWindow());
-  for (size_t i = 0; i < std::min(window, buckets.size()); ++i)
-    open(i);
+  // By memory: the bucket that is open, which is followed by the next one.
+  llvm::DenseMap<Attribute, size_t> lastWith;
+  SmallVector<std::optional<size_t>> next(buckets.size());
+  for (size_t i = 0; i < buckets.size(); ++i) {
+    auto memory =
+        symbols.getMemory(symbols.getTable(buckets[i]).getGradientAttr());
+    auto [it, isFirst] = lastWith.insert({memory, i});
+    if (isFirst)
+      run(arrive.getHandlers(), buckets[i]);
+    else
+      next[std::exchange(it->second, i)] = i;
+  }
   for (size_t i = 0; i < buckets.size(); ++i) {
     run(arrive.getHandlers(), buckets[i]);
     auto bucket = lookup<zero::BucketOp>(outer, program, buckets[i]);
     bool isOnStages = bucket && !bucket.getValueType().getPresent().empty();
     path.steps.push_back(
         {symbols.lookup<HandlerOp>(handlers[i]), nullptr, isOnStages});
-    open(i + window);
+    if (next[i])
+      run(arrive.getHandlers(), buckets[*next[i]]);
   }
 }
 

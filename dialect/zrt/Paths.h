@@ -38,7 +38,7 @@ struct Path {
 /// All paths of |program|. A path that leaves a state with arrivals has each
 /// gradient of a bucket twice: as soon as the bucket is open, and right before
 /// the bucket is closed. Between these times only memory of other buckets is
-/// touched (`sequence_c4`).
+/// touched.
 std::vector<Path> enumeratePaths(ProgramOp program);
 
 } // namespace zrt

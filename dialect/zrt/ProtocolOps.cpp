@@ -23,13 +23,13 @@ LogicalResult SequenceOp::verifySymbolUses(SymbolTableCollection &symbols) {
     FailureOr<HandlerOp> handler = require<HandlerOp>(symbols, *this, symbol);
     if (failed(handler))
       return failure();
-    // sequence_c5
+    // sequence_c3
     for (auto fill : handler->getBody().getOps<FillMissingOp>())
       if (fill.getBucketAttr() != bucket)
         return emitOpError()
                << "handler " << symbol << " of bucket " << bucket
                << " fills what is missing in " << fill.getBucketAttr();
-    // sequence_c6
+    // sequence_c4
     auto owner =
         lookup<zero::BucketOp>(symbols, *this, cast<FlatSymbolRefAttr>(bucket));
     if (!owner || owner.getValueType().getPresent().empty())
@@ -49,44 +49,19 @@ LogicalResult SequenceOp::verifySymbolUses(SymbolTableCollection &symbols) {
     }
   }
   // sequence_c2
-  if (static_cast<int64_t>(getWindow()) < 1)
-    return emitOpError() << "window must be at least 1, got "
-                         << static_cast<int64_t>(getWindow());
-  // sequence_c3
-  llvm::DenseMap<Attribute, BucketTableOp> arrivals;
-  for (auto op : (*this)->getParentOfType<ProgramOp>().getOps<BucketTableOp>())
-    arrivals[op.getBucketAttr()] = op;
-  llvm::DenseMap<Attribute, int64_t> positions;
-  llvm::DenseMap<Attribute, int64_t> lastWithMemory;
-  SmallVector<ArrayRef<zero::AxisCoordinate>> stages;
-  for (auto [i, symbol] : llvm::enumerate(getBuckets())) {
-    BucketTableOp op = arrivals.lookup(symbol);
-    if (!op)
+  auto program = (*this)->getParentOfType<ProgramOp>();
+  llvm::DenseSet<Attribute> tables, listed;
+  for (auto op : program.getOps<BucketTableOp>())
+    tables.insert(op.getBucketAttr());
+  for (Attribute symbol : getBuckets()) {
+    if (!tables.contains(symbol))
       return emitOpError() << "bucket " << symbol
                            << " has no zrt.bucket_table in this program";
-    if (!positions.insert({symbol, i}).second)
+    if (!listed.insert(symbol).second)
       return emitOpError() << "bucket " << symbol << " is listed twice";
-    // sequence_c4
-    auto buffer = lookup<BufferOp>(symbols, *this, op.getGradientAttr());
-    stages.push_back(buffer ? buffer.getValueType().getPresent()
-                            : ArrayRef<zero::AxisCoordinate>());
-    if (!buffer)
-      continue; // bucket_table_c1 says so
-    auto [it, isNew] = lastWithMemory.insert({buffer.getMemory(), i});
-    // Of those from the other one on count the ones that are wherever it is.
-    auto before = llvm::count_if(
-        ArrayRef(stages).slice(it->second).drop_back(),
-        [&](auto other) { return other.empty() || other == stages.back(); });
-    if (!isNew && before < static_cast<int64_t>(getWindow()))
-      return emitOpError() << "buckets " << getBuckets()[it->second] << " and "
-                           << symbol
-                           << " may be open together, and their gradients "
-                              "share the memory of "
-                           << buffer.getMemory();
-    it->second = i;
   }
-  for (auto op : (*this)->getParentOfType<ProgramOp>().getOps<BucketTableOp>())
-    if (!positions.contains(op.getBucketAttr()))
+  for (auto op : program.getOps<BucketTableOp>())
+    if (!listed.contains(op.getBucketAttr()))
       return emitOpError() << "bucket " << op.getBucketAttr()
                            << " has arrivals and is not listed";
   return success();

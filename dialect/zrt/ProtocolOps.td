@@ -17,32 +17,28 @@ def Zrt_SequenceOp : Zrt_SymbolOp<"sequence",
     every earlier bucket is closed, and at the latest when the backward pass is closed. So the
     order of collectives does not depend on the order in which gradients arrive.
 
-    Only `window` buckets are open at once: those that follow the last closed bucket. A
-    gradient of a later bucket waits in the caller's tensor. Its release point tells the caller
-    when the gradient was taken.
+    A bucket is open as soon as every earlier bucket whose gradients use the same memory is
+    closed. A gradient of a bucket that is not open yet waits in the caller's tensor. Its
+    release point tells the caller when the gradient was taken.
 
     Constraints:
 
     - `sequence_c1`: there is one handler per bucket, and handlers and buckets exist;
-    - `sequence_c2`: the window holds at least one bucket;
-    - `sequence_c3`: each bucket with a `zrt.bucket_table` is listed once;
-    - `sequence_c4`: gradients of buckets that may be open together do not share memory;
-    - `sequence_c5`: the handler of a bucket fills missing gradients of no other bucket. (The
+    - `sequence_c2`: each bucket with a `zrt.bucket_table` is listed once;
+    - `sequence_c3`: the handler of a bucket fills missing gradients of no other bucket. (The
       proof checks that it fills those of its own bucket where gradients are stored.);
-    - `sequence_c6`: if a bucket is on some pipeline stages, its handler works on buffers of
+    - `sequence_c4`: if a bucket is on some pipeline stages, its handler works on buffers of
       the same stages only. Reason: other stages never run the handler.
 
     Example:
 
     ```mlir
-    zrt.sequence @first [@b0, @b1] run [@b0.close_first, @b1.close_first] window 2
+    zrt.sequence @first [@b0, @b1] run [@b0.close_first, @b1.close_first]
     ```
   }];
   let arguments = (ins Zero_SymbolNameAttr:$sym_name, FlatSymbolRefArrayAttr:$buckets,
-                       FlatSymbolRefArrayAttr:$handlers, I64Attr:$window);
-  let assemblyFormat = [{
-    $sym_name $buckets `run` $handlers `window` $window attr-dict
-  }];
+                       FlatSymbolRefArrayAttr:$handlers);
+  let assemblyFormat = "$sym_name $buckets `run` $handlers attr-dict";
 }
 
 def Zrt_TransitionOp : Zrt_UserOp<"transition"> {

@@ -87,11 +87,10 @@ zrt::HandlerOp ProgramBuilder::handler(const Twine &name) {
 
 FlatSymbolRefAttr ProgramBuilder::sequence(const Twine &name,
                                            ArrayRef<Attribute> buckets,
-                                           ArrayRef<Attribute> handlers,
-                                           int64_t window) {
+                                           ArrayRef<Attribute> handlers) {
   return append(builder.create<zrt::SequenceOp>(
       loc, name.str(), builder.getArrayAttr(buckets),
-      builder.getArrayAttr(handlers), window));
+      builder.getArrayAttr(handlers)));
 }
 
 zrt::ScalarsOp ProgramBuilder::scalarProgram(const Twine &name) {

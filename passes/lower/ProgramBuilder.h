@@ -68,8 +68,7 @@ public:
   zrt::HandlerOp handler(const llvm::Twine &name);
   mlir::FlatSymbolRefAttr sequence(const llvm::Twine &name,
                                    llvm::ArrayRef<mlir::Attribute> buckets,
-                                   llvm::ArrayRef<mlir::Attribute> handlers,
-                                   int64_t window);
+                                   llvm::ArrayRef<mlir::Attribute> handlers);
   /// An empty scalar program.
   zrt::ScalarsOp scalarProgram(const llvm::Twine &name);
 

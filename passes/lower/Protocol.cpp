@@ -165,7 +165,7 @@ using CloseBucket = llvm::function_ref<void(HandlerBuilder &, BucketBuffers &,
 /// of each bucket.
 static FlatSymbolRefAttr buildSequence(ProgramBuilder &program,
                                        BucketMap &buckets, StringRef name,
-                                       int64_t window, CloseBucket close) {
+                                       CloseBucket close) {
   SmallVector<Attribute> symbols, handlers;
   for (auto &[bucketName, bucket] : buckets) {
     symbols.push_back(FlatSymbolRefAttr::get(bucket.op));
@@ -176,7 +176,7 @@ static FlatSymbolRefAttr buildSequence(ProgramBuilder &program,
     HandlerBuilder calls(handler);
     close(calls, bucket, cast<FlatSymbolRefAttr>(symbols.back()));
   }
-  return program.sequence(name, symbols, handlers, window);
+  return program.sequence(name, symbols, handlers);
 }
 
 /// Zeroes the gradients that did not arrive, and then sums over the ranks into
@@ -202,7 +202,7 @@ buildLoopSequence(ProgramBuilder &program, BucketMap &buckets, StringRef name,
         bucket.whole, /*own=*/ArrayAttr(), /*sum=*/FlatSymbolRefAttr(),
         /*sum_index=*/IntegerAttr(), /*first_stage=*/UnitAttr());
   };
-  return buildSequence(program, buckets, name, kOpenBuckets, close);
+  return buildSequence(program, buckets, name, close);
 }
 
 namespace {
@@ -343,14 +343,13 @@ void ProtocolBuilder::buildSummedAtApply() {
         handler("reduce", [&](HandlerBuilder &calls, BucketBuffers &bucket) {
           emitSums(program, calls, bucket);
         })};
-    int64_t all = buckets.size(); // no two share memory: all are open
     only = buildSequence(
-        program, buckets, "only", all,
+        program, buckets, "only",
         [&](HandlerBuilder &calls, BucketBuffers &bucket, auto symbol) {
           calls.call<zrt::FillMissingOp>(symbol);
           emitSums(program, calls, bucket);
         });
-    last = buildSequence(program, buckets, "last", all,
+    last = buildSequence(program, buckets, "last",
                          [&](HandlerBuilder &calls, BucketBuffers &bucket,
                              auto) { emitSums(program, calls, bucket); });
     reopen =

@@ -107,6 +107,8 @@ template <> void Calls::runOp(zrt::FillMissingOp op) {
   Contents &contents =
       require(op, getArrivals(op.getBucketAttr()).getGradientAttr());
   overwrite(contents);
+  if (contents.isForgotten())
+    return; // lost already; the cause is what a message should name
   for (Pieces *pieces : {&contents.own, &contents.other})
     for (Piece &piece : *pieces) {
       if (piece.absent) {

@@ -6,8 +6,6 @@
 
 #include "passes/prove/ProgramReader.h"
 
-#include "llvm/ADT/SmallBitVector.h"
-
 using namespace mlir;
 using namespace zero;
 using namespace zero::prove;
@@ -29,34 +27,14 @@ void ProgramReader::receiveInOrder(Node &node, zrt::TransitionOp transition) {
   auto getGradient = [&](size_t i) -> Contents & {
     return node.memory.get(calls->getArrivals(buckets[i]).getGradientAttr());
   };
-  // Where a bucket's gradients arrive: everywhere, or on some pipeline stages.
-  SmallVector<ArrayRef<AxisCoordinate>, 1> places;
-  auto placeOf =
-      llvm::map_to_vector(llvm::seq(buckets.size()), [&](size_t i) -> size_t {
-        ArrayRef<AxisCoordinate> place =
-            getGradient(i).op.getValueType().getPresent();
-        auto *known = llvm::find(places, place);
-        if (known == places.end())
-          known = &places.emplace_back(place);
-        return known - places.begin();
-      });
-  // The buckets that may be open when that at |from| is the first: those with
-  // less than a window of buckets between that their ranks get gradients of,
-  // too. Once a bucket of each place has to wait, all that follow have to.
+  // The buckets that may be open when that at |from| is the first: the first of
+  // each memory.
   auto getMayBeOpen = [&](size_t from) {
-    uint64_t everywhere = 0;
-    SmallVector<uint64_t, 1> before(places.size());
-    llvm::SmallBitVector waits(places.size());
+    llvm::SmallDenseSet<Attribute> memories;
     SmallVector<size_t> open;
-    for (size_t i = from; i < buckets.size() && !waits.all(); ++i) {
-      size_t place = placeOf[i];
-      bool isEverywhere = places[place].empty();
-      if (everywhere + before[place] < sequence.getWindow())
+    for (size_t i = from; i < buckets.size(); ++i)
+      if (memories.insert(getGradient(i).op.getMemory()).second)
         open.push_back(i);
-      else
-        waits.set(place);
-      ++(isEverywhere ? everywhere : before[place]);
-    }
     return open;
   };
   for (size_t i : getMayBeOpen(/*from=*/0))

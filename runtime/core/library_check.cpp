@@ -321,7 +321,6 @@ zero_rt_status Checker::protocol() {
   table = "sequence";
   for (row = 0; row < library.num_sequences; ++row) {
     const zero_rt_sequence_row &s = library.sequences[row];
-    ZERO_RT_TRY(expect(s.window >= 1 && s.window <= INT32_MAX, "bad window"));
     ZERO_RT_TRY(expect(inRange(s.first, library.num_sequence_entries + 1) &&
                            s.count >= 0 &&
                            s.count <= library.num_sequence_entries - s.first,

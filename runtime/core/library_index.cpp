@@ -11,6 +11,27 @@
 
 using namespace zero_rt;
 
+static BucketOrder readOrder(const zero_rt_library &library,
+                             const zero_rt_sequence_row &row) {
+  BucketOrder order;
+  order.position.resize(size_t(library.num_buckets), -1);
+  order.before.resize(size_t(row.count), -1);
+  order.behind.resize(size_t(row.count), -1);
+  std::vector<int64_t> last(size_t(library.num_buffers), -1); // by memory
+  for (int64_t i = 0; i < row.count; ++i) {
+    int64_t bucket = library.sequence_entries[row.first + i].bucket;
+    order.position[size_t(bucket)] = i;
+    int64_t buffer = library.buckets[bucket].gradient_buffer;
+    int64_t shares = library.buffers[buffer].shares;
+    int64_t &before = last[size_t(shares >= 0 ? shares : buffer)];
+    order.before[size_t(i)] = before;
+    if (before >= 0)
+      order.behind[size_t(before)] = i;
+    before = i;
+  }
+  return order;
+}
+
 LibraryIndex::LibraryIndex(const zero_rt_library &library)
     : library(library),
       transitions(size_t(library.num_protocol_states * ZERO_RT_EVENT_COUNT)),
@@ -26,6 +47,9 @@ LibraryIndex::LibraryIndex(const zero_rt_library &library)
     if (row.bucket >= 0)
       members[size_t(row.bucket)].push_back(int32_t(p));
   }
+  orders.reserve(size_t(library.num_sequences));
+  for (int64_t i = 0; i < library.num_sequences; ++i)
+    orders.push_back(readOrder(library, library.sequences[i]));
 }
 
 const zero_rt_transition_row *LibraryIndex::transition(int64_t state,

@@ -29,6 +29,14 @@ zero_rt_status checkLibrary(const zero_rt_library &library, bool isStage);
 /// Checks its streams and events; a part of `checkLibrary`.
 zero_rt_status checkSchedule(const zero_rt_library &library);
 
+/// The order in which a sequence closes buckets.
+struct BucketOrder {
+  std::vector<int64_t> position; // by bucket
+  /// By position: those of the nearest buckets before and behind it whose
+  /// gradients use the same memory; -1 if there is none.
+  std::vector<int64_t> before, behind;
+};
+
 class LibraryIndex {
 public:
   explicit LibraryIndex(const zero_rt_library &library);
@@ -41,6 +49,9 @@ public:
   const std::vector<int32_t> &parametersOf(int64_t bucket) const {
     return members[size_t(bucket)];
   }
+  const BucketOrder &orderOf(int64_t sequence) const {
+    return orders[size_t(sequence)];
+  }
   /// The parameter whose name is nearest to |name|, or null if there is none.
   const char *nearestParameter(std::string_view name) const;
 
@@ -49,6 +60,7 @@ private:
   std::vector<const zero_rt_transition_row *> transitions;
   std::unordered_map<std::string_view, int32_t> names;
   std::vector<std::vector<int32_t>> members;
+  std::vector<BucketOrder> orders; // by sequence
 };
 
 } // namespace zero_rt

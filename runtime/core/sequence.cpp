@@ -43,13 +43,10 @@ bool zero_rt::isBucketOpen(const Step &step, const zero_rt_transition_row &row,
                            int64_t bucket) {
   if (row.sequence < 0)
     return true;
-  const zero_rt_sequence_row &sequence = sequenceOf(step, row);
-  int64_t end =
-      std::min(sequence.count, step.sequence.closed + sequence.window);
-  for (int64_t i = step.sequence.closed; i < end; ++i)
-    if (entryAt(step, row, i).bucket == bucket)
-      return true;
-  return false;
+  const BucketOrder &order = step.index.orderOf(row.sequence);
+  int64_t position = order.position[size_t(bucket)];
+  int64_t closed = step.sequence.closed;
+  return position >= closed && order.before[size_t(position)] < closed;
 }
 
 void zero_rt::waitForBucket(Step &step, WaitingGradient gradient) {
@@ -102,7 +99,7 @@ static zero_rt_status packWaiting(Step &step, int64_t bucket,
   return status;
 }
 
-/// Closes the first open bucket, and opens the bucket behind the last open one.
+/// Closes the next bucket, and opens the one that waits for its memory.
 static zero_rt_status closeBucket(Step &step, const zero_rt_transition_row &row,
                                   const char *call) {
   const zero_rt_sequence_row &sequence = sequenceOf(step, row);
@@ -120,8 +117,9 @@ static zero_rt_status closeBucket(Step &step, const zero_rt_transition_row &row,
                             step.buffers[size_t(buffer)].data,
                             step.held(buffer).size()));
   }
-  int64_t opened = step.sequence.closed++ + sequence.window;
-  return opened < sequence.count
+  int64_t opened =
+      step.index.orderOf(row.sequence).behind[size_t(step.sequence.closed++)];
+  return opened >= 0
              ? packWaiting(step, entryAt(step, row, opened).bucket, call)
              : ZERO_RT_OK;
 }

@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Gradients arrive in any order, and buckets are closed and reduced in one
-// order. Few buckets are open at once, to save memory: a gradient of a later
-// bucket waits. The library gives the order and the number of open buckets
-// (zero_rt_sequence_row).
+// order. Buckets share memory, to save it: a gradient waits while an earlier
+// bucket with the same memory is not closed. The library gives the order and
+// the memory (zero_rt_sequence_row).
 //
 //===----------------------------------------------------------------------===//
 

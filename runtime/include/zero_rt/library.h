@@ -161,13 +161,14 @@ typedef struct zero_rt_state_row {
 
 /// The order in which the buckets of a backward pass are closed: entries
 /// [first, first + count). A bucket is closed by its handler when all its
-/// gradients have arrived and the earlier buckets are closed. |window| buckets
-/// are open at once, and gradients of later buckets wait. |scratch| is 1 if no
+/// gradients have arrived and the earlier buckets are closed. A bucket is open
+/// when the earlier buckets whose gradients use the same memory are closed.
+/// Gradients of a bucket that is not open yet wait. |scratch| is 1 if no
 /// handler reads the gradient buffer of a closed bucket.
 typedef struct zero_rt_sequence_row {
   int64_t first;
   int64_t count;
-  int64_t window;
+  int64_t reserved;
   int64_t scratch;
 } zero_rt_sequence_row;
 

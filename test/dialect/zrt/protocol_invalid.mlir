@@ -55,21 +55,12 @@ zrt.program @p on @m inputs [] results [] [] {
   zrt.handler @h {
   }
   // expected-error@+1 {{has 0 buckets and 1 handler}}
-  zrt.sequence @s [] run [@h] window 2
+  zrt.sequence @s [] run [@h]
 }
 
 // -----
 
 // sequence_c2
-zero.mesh @m <["dp" = 2]>
-zrt.program @p on @m inputs [] results [] [] {
-  // expected-error@+1 {{window must be at least 1, got 0}}
-  zrt.sequence @s [] run [] window 0
-}
-
-// -----
-
-// sequence_c3
 zero.mesh @m <["dp" = 2]>
 zero.parameter @w : 8xf32
 zero.bucket @b0 : 8xf32 arrives f32 [@w] offsets [0] extents [8]
@@ -82,35 +73,7 @@ zrt.program @p on @m inputs [] results [] [] {
   }
   zrt.bucket_table @b0 into @g store @k add @k parameters @p
   // expected-error@+1 {{bucket @b0 has arrivals and is not listed}}
-  zrt.sequence @s [] run [] window 2
-}
-
-// -----
-
-// sequence_c4
-zero.mesh @m <["dp" = 2]>
-zero.parameter @w : 8xf32
-zero.parameter @v : 8xf32
-zero.bucket @b0 : 8xf32 arrives f32 [@w] offsets [0] extents [8]
-zero.bucket @b1 : 8xf32 arrives f32 [@v] offsets [0] extents [8]
-zrt.program @p on @m inputs [] results [] [] {
-  zrt.buffer @g0 : !zero.value<8xf32> role gradient in device
-  zrt.buffer @g1 : !zero.value<8xf32> role gradient in device shares @g0
-  zrt.buffer @p : !zero.value<8xf32> role parameter in device
-  zrt.kernel @k [read f32, write f32] scalars 0 {
-  ^body(%g: f32):
-    zrt.yield %g : f32
-  }
-  zrt.bucket_table @b0 into @g0 store @k add @k parameters @p
-  zrt.bucket_table @b1 into @g1 store @k add @k parameters @p
-  zrt.handler @h0 {
-    zrt.fill_missing @b0
-  }
-  zrt.handler @h1 {
-    zrt.fill_missing @b1
-  }
-  // expected-error@+1 {{buckets @b0 and @b1 may be open together, and their gradients share the memory of @g0}}
-  zrt.sequence @s [@b0, @b1] run [@h0, @h1] window 2
+  zrt.sequence @s [] run []
 }
 
 // -----
@@ -124,7 +87,7 @@ zrt.program @p on @m inputs [] results [] [] {
 
 // -----
 
-// sequence_c6: ranks of pp 1 never close the bucket of pp 0.
+// sequence_c4: ranks of pp 1 never close the bucket of pp 0.
 zero.mesh @m <["pp" = 2, "dp" = 2]>
 zero.parameter @w : 8xf32, on = [pp : 0]
 // expected-note@+1 {{bucket is declared here}}
@@ -136,12 +99,12 @@ zrt.program @p on @m inputs [] results [] [] {
     // expected-error@+1 {{runs where bucket @b0 is closed, on its pipeline stages only, and works on what is elsewhere, too}}
     zrt.all_gather @other over [dp]
   }
-  zrt.sequence @s [@b0] run [@h] window 2
+  zrt.sequence @s [@b0] run [@h]
 }
 
 // -----
 
-// sequence_c5
+// sequence_c3
 zero.mesh @m <["dp" = 2]>
 zero.parameter @w : 8xf32
 zero.bucket @b0 : 8xf32 arrives f32 [@w] offsets [0] extents [8]
@@ -150,7 +113,7 @@ zrt.program @p on @m inputs [] results [] [] {
     zrt.fill_missing @b1
   }
   // expected-error@+1 {{handler @h of bucket @b0 fills what is missing in @b1}}
-  zrt.sequence @s [@b0] run [@h] window 2
+  zrt.sequence @s [@b0] run [@h]
 }
 
 // -----
@@ -158,7 +121,7 @@ zrt.program @p on @m inputs [] results [] [] {
 // transition_c3
 zero.mesh @m <["dp" = 2]>
 zrt.program @p on @m inputs [] results [] [] {
-  zrt.sequence @s [] run [] window 2
+  zrt.sequence @s [] run []
   // expected-note@+1 {{another one is here}}
   zrt.transition open on arrive to open run [] sequence @s
   // expected-error@+1 {{events of state 'open' must have one sequence, or none}}
@@ -170,7 +133,7 @@ zrt.program @p on @m inputs [] results [] [] {
 // transition_c3
 zero.mesh @m <["dp" = 2]>
 zrt.program @p on @m inputs [] results [] [] {
-  zrt.sequence @s [] run [] window 2
+  zrt.sequence @s [] run []
   // expected-error@+1 {{begins a backward pass, and has a sequence}}
   zrt.transition idle on begin to open run [] sequence @s
 }
@@ -180,7 +143,7 @@ zrt.program @p on @m inputs [] results [] [] {
 // transition_c3
 zero.mesh @m <["dp" = 2]>
 zrt.program @p on @m inputs [] results [] [] {
-  zrt.sequence @s [] run [] window 2
+  zrt.sequence @s [] run []
   zrt.transition idle on begin to open run []
   // expected-error@+1 {{begins a backward pass, and has a sequence}}
   zrt.transition idle on begin_last to open run [] sequence @s
@@ -200,7 +163,7 @@ zrt.program @p on @m inputs [] results [] [] {
 // transition_c6
 zero.mesh @m <["dp" = 2]>
 zrt.program @p on @m inputs [] results [] [] {
-  zrt.sequence @s [] run [] window 2
+  zrt.sequence @s [] run []
   zrt.transition idle on begin to open run []
   zrt.transition open on accumulate to between run []
   // expected-error@+1 {{has a sequence, and no gradient arrives in state 'between'}}

@@ -118,7 +118,7 @@ zrt.program @p on @m inputs [] results [] [] {
     zrt.record @e
   }
   // expected-note@+1 {{which runs the handler}}
-  zrt.sequence @s [@b0] run [@h] window 2
+  zrt.sequence @s [@b0] run [@h]
 }
 
 // -----
@@ -290,7 +290,7 @@ zrt.program @p on @m inputs [] results [] [] {
 
 // -----
 
-// sequence_c6: every rank has all streams, and so records and waits.
+// sequence_c4: every rank has all streams, and so records and waits.
 zero.mesh @m <["pp" = 2, "dp" = 2]>
 zero.parameter @w : 8xf32, on = [pp : 0]
 zero.bucket @b0 : 8xf32, on = [pp : 0] arrives f32 [@w] offsets [0] extents [8]
@@ -311,7 +311,7 @@ zrt.program @p on @m inputs [] results [] [] {
     zrt.all_reduce @g over [dp] on collective
     zrt.record @reduced
   }
-  zrt.sequence @s [@b0] run [@h] window 2
+  zrt.sequence @s [@b0] run [@h]
 }
 
 // -----

@@ -234,11 +234,11 @@ module {
       zrt.fill_missing @b0
       zrt.reduce_scatter @b0.gradient to @b0.reduced over [dp]
     }
-    zrt.sequence @only [@b0] run [@b0.close_only] window 1
+    zrt.sequence @only [@b0] run [@b0.close_only]
     zrt.handler @b0.close_last {
       zrt.reduce_scatter @b0.gradient to @b0.reduced over [dp]
     }
-    zrt.sequence @last [@b0] run [@b0.close_last] window 1
+    zrt.sequence @last [@b0] run [@b0.close_last]
     zrt.handler @reopen {
     }
     zrt.handler @finish {

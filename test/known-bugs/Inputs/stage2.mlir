@@ -218,7 +218,7 @@ module {
       zrt.fill_missing @b1
       zrt.reduce_scatter @b1.gradient to @b1.reduced over [dp]
     }
-    zrt.sequence @first [@b0, @b1] run [@b0.close_first, @b1.close_first] window 2
+    zrt.sequence @first [@b0, @b1] run [@b0.close_first, @b1.close_first]
     zrt.handler @b0.close_next {
       zrt.fill_missing @b0
       zrt.reduce_scatter_add @b0.gradient to @b0.reduced over [dp]
@@ -227,7 +227,7 @@ module {
       zrt.fill_missing @b1
       zrt.reduce_scatter_add @b1.gradient to @b1.reduced over [dp]
     }
-    zrt.sequence @next [@b0, @b1] run [@b0.close_next, @b1.close_next] window 2
+    zrt.sequence @next [@b0, @b1] run [@b0.close_next, @b1.close_next]
     zrt.handler @begin_next {
       zrt.set_role @b0.reduced as accumulator
       zrt.set_role @b1.reduced as accumulator

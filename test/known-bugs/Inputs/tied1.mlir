@@ -174,14 +174,14 @@ module {
       zrt.fill_missing @b1
       zrt.reduce_scatter @b1.gradient to @b1.reduced over [dp]
     }
-    zrt.sequence @only [@b0, @b1] run [@b0.close_only, @b1.close_only] window 2
+    zrt.sequence @only [@b0, @b1] run [@b0.close_only, @b1.close_only]
     zrt.handler @b0.close_last {
       zrt.reduce_scatter @b0.gradient to @b0.reduced over [dp]
     }
     zrt.handler @b1.close_last {
       zrt.reduce_scatter @b1.gradient to @b1.reduced over [dp]
     }
-    zrt.sequence @last [@b0, @b1] run [@b0.close_last, @b1.close_last] window 2
+    zrt.sequence @last [@b0, @b1] run [@b0.close_last, @b1.close_last]
     zrt.handler @reopen {
     }
     zrt.handler @finish {

@@ -303,7 +303,7 @@ module {
       zrt.fill_missing @b3
       zrt.all_reduce @b3.gradient over [edp, ep]
     }
-    zrt.sequence @only [@b0, @b1, @b2, @b3] run [@b0.close_only, @b1.close_only, @b2.close_only, @b3.close_only] window 4
+    zrt.sequence @only [@b0, @b1, @b2, @b3] run [@b0.close_only, @b1.close_only, @b2.close_only, @b3.close_only]
     zrt.handler @b0.close_last {
       zrt.all_reduce @b0.gradient over [edp]
     }
@@ -316,7 +316,7 @@ module {
     zrt.handler @b3.close_last {
       zrt.all_reduce @b3.gradient over [edp, ep]
     }
-    zrt.sequence @last [@b0, @b1, @b2, @b3] run [@b0.close_last, @b1.close_last, @b2.close_last, @b3.close_last] window 4
+    zrt.sequence @last [@b0, @b1, @b2, @b3] run [@b0.close_last, @b1.close_last, @b2.close_last, @b3.close_last]
     zrt.handler @reopen {
       zrt.keep_on_root @b0.gradient over [edp]
       zrt.keep_on_root @b1.gradient over [edp, ep]

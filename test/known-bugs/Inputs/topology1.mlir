@@ -319,7 +319,7 @@ module {
       zrt.fill_missing @b3
       zrt.reduce_scatter @b3.gradient to @b3.reduced over [edp, ep]
     }
-    zrt.sequence @only [@b0, @b1, @b2, @b3] run [@b0.close_only, @b1.close_only, @b2.close_only, @b3.close_only] window 4
+    zrt.sequence @only [@b0, @b1, @b2, @b3] run [@b0.close_only, @b1.close_only, @b2.close_only, @b3.close_only]
     zrt.handler @b0.close_last {
       zrt.reduce_scatter @b0.gradient to @b0.reduced over [edp]
     }
@@ -332,7 +332,7 @@ module {
     zrt.handler @b3.close_last {
       zrt.reduce_scatter @b3.gradient to @b3.reduced over [edp, ep]
     }
-    zrt.sequence @last [@b0, @b1, @b2, @b3] run [@b0.close_last, @b1.close_last, @b2.close_last, @b3.close_last] window 4
+    zrt.sequence @last [@b0, @b1, @b2, @b3] run [@b0.close_last, @b1.close_last, @b2.close_last, @b3.close_last]
     zrt.handler @reopen {
     }
     zrt.handler @finish {

@@ -13,7 +13,7 @@
 // CHECK: zrt.handler @b0.close_first
 // CHECK-NEXT: zrt.fill_missing @b0
 // CHECK-NEXT: zrt.reduce_scatter @b0.gradient to @b0.reduced
-// CHECK: zrt.sequence @first [@b0, @b1, @b2, @b3] run [@b0.close_first, @b1.close_first, @b2.close_first, @b3.close_first] window 2
+// CHECK: zrt.sequence @first [@b0, @b1, @b2, @b3] run [@b0.close_first, @b1.close_first, @b2.close_first, @b3.close_first]
 // CHECK: zrt.handler @b3.close_next
 // CHECK-NEXT: zrt.fill_missing @b3
 // CHECK-NEXT: zrt.reduce_scatter_add @b3.gradient to @b3.reduced
@@ -26,6 +26,6 @@
 // Stage 1 keeps whole gradients over backward passes; none can share.
 // They are closed early, all open at once, in a backward pass that is said to be the last.
 // ONE-NOT: shares
-// ONE: zrt.sequence @only [@b0, @b1, @b2, @b3] run [@b0.close_only, @b1.close_only, @b2.close_only, @b3.close_only] window 4
+// ONE: zrt.sequence @only [@b0, @b1, @b2, @b3] run [@b0.close_only, @b1.close_only, @b2.close_only, @b3.close_only]
 // ONE: zrt.sequence @last
 // ONE-NOT: shares

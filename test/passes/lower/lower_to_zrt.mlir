@@ -39,10 +39,10 @@
 // CHECK: zrt.handler @b0.close_only
 // CHECK-NEXT: zrt.fill_missing @b0
 // CHECK-NEXT: zrt.reduce_scatter @b0.gradient to @b0.reduced
-// CHECK: zrt.sequence @only [@b0] run [@b0.close_only] window 1
+// CHECK: zrt.sequence @only [@b0] run [@b0.close_only]
 // CHECK: zrt.handler @b0.close_last
 // CHECK-NEXT: zrt.reduce_scatter @b0.gradient to @b0.reduced
-// CHECK: zrt.sequence @last [@b0] run [@b0.close_last] window 1
+// CHECK: zrt.sequence @last [@b0] run [@b0.close_last]
 // CHECK: zrt.handler @reopen
 // CHECK-NEXT: }
 // CHECK: zrt.handler @measure

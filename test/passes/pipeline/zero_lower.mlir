@@ -17,7 +17,7 @@
 // LOWERED-NEXT: zrt.fill_missing @b0
 // LOWERED-NEXT: zrt.reduce_scatter @b0.gradient to @b0.reduced over [dp]{{$}}
 // LOWERED-NEXT: }
-// LOWERED: zrt.sequence @first [@b0] run [@b0.close_first] window 2
+// LOWERED: zrt.sequence @first [@b0] run [@b0.close_first]
 // LOWERED-NOT: zrt.wait
 // SCHEDULED-NOT: zero.step
 // SCHEDULED: zrt.event @b0.reduced.reduce_scatter on collective
@@ -25,7 +25,7 @@
 // SCHEDULED: zrt.wait @b0.fill_missing on collective
 // SCHEDULED-NEXT: zrt.reduce_scatter @b0.gradient to @b0.reduced over [dp] on collective
 // SCHEDULED-NEXT: zrt.record @b0.reduced.reduce_scatter
-// SCHEDULED: zrt.sequence @first [@b0] run [@b0.close_first] window 2
+// SCHEDULED: zrt.sequence @first [@b0] run [@b0.close_first]
 // SCHEDULED: zrt.handler @b0.close_next
 // SCHEDULED: zrt.reduce_scatter_add @b0.gradient to @b0.reduced
 // SCHEDULED: zrt.handler @measure

@@ -93,7 +93,7 @@ LibraryBuilder makeLibrary() {
   library.addTransition(1, ZERO_RT_EVENT_DISCARD, 0, {});
   zero_rt_handler_fn close[] = {closeHandler<0>, closeHandler<1>,
                                 closeHandler<2>, closeHandler<3>};
-  library.sequences.push_back({0, kBuckets, /*window=*/2, /*scratch=*/1});
+  library.sequences.push_back({0, kBuckets, /*reserved=*/0, /*scratch=*/1});
   for (int b = 0; b < kBuckets; ++b) {
     library.sequenceEntries.push_back({b, int64_t(library.handlers.size())});
     library.handlers.push_back(close[b]);
@@ -169,6 +169,26 @@ TEST(Sequence, AnyOrderOfArrivals) {
     } while (std::next_permutation(order.begin(), order.end()));
     EXPECT_EQ(countersOf(runtimeOf(step)).allocations[0][ZERO_RT_ROLE_STAGING],
               0);
+  });
+}
+
+// A bucket in memory of its own is open from the beginning, wherever it is in
+// the order.
+TEST(Sequence, MemoryOfItsOwnIsOpenAtOnce) {
+  LibraryBuilder library = makeLibrary();
+  library.buffers[3].shares = -1;
+  runSteps(library.get(), [](int32_t, zero_rt_step *step) {
+    const zero_rt_calls &calls = callsOf(step);
+    expectOk(calls.begin_backward(step, 0));
+    Gradient last(40), third(30);
+    last.pass(step, 3);
+    EXPECT_EQ(last.release, 0u);
+    third.pass(step, 2);
+    EXPECT_NE(third.release, 0u);
+    last.data.assign(3, -1);
+    expectOk(calls.apply(step, nullptr, 0, nullptr));
+    expectClosed(step, 2, 30);
+    expectClosed(step, 3, 40);
   });
 }
 
@@ -383,7 +403,6 @@ TEST(Sequence, ATableThatIsWrongIsRefused) {
     expectRefused(library.get(), ZERO_RT_INTERNAL, message);
   };
   using L = LibraryBuilder;
-  refuses("sequence 0: bad window", [](L &l) { l.sequences[0].window = 0; });
   refuses("sequence 0: bad entries", [](L &l) { l.sequences[0].count = 5; });
   refuses("sequence 0: lists a bucket twice, or one that there is not",
           [](L &l) { l.sequenceEntries[1].bucket = 4; });
@@ -391,8 +410,6 @@ TEST(Sequence, ATableThatIsWrongIsRefused) {
           [](L &l) { l.sequenceEntries[1].bucket = 0; });
   refuses("sequence 0: leaves out a bucket",
           [](L &l) { l.sequences[0].count = 3; });
-  refuses("sequence 0: bad window",
-          [](L &l) { l.sequences[0].window = INT64_MAX; });
   refuses("sequence entry 1: bad handler",
           [](L &l) { l.sequenceEntries[1].handler = 99; });
   refuses("transition 1: bad sequence",

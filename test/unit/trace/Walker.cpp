@@ -75,11 +75,23 @@ FlatSymbolRefAttr Walker::getBucket(zrt::SequenceOp sequence, int64_t i) {
   return cast<FlatSymbolRefAttr>(sequence.getBuckets()[i]);
 }
 
+FlatSymbolRefAttr Walker::getMemory(Attribute bucket) {
+  for (auto table : program.getOps<zrt::BucketTableOp>())
+    if (table.getBucketAttr() == bucket)
+      return program.lookupSymbol<zrt::BufferOp>(table.getGradientAttr())
+          .getMemory();
+  return nullptr;
+}
+
+/// Every earlier bucket in the same memory is closed.
 bool Walker::isOpen(zrt::SequenceOp sequence, FlatSymbolRefAttr bucket) {
-  int64_t place =
-      llvm::find(sequence.getBuckets(), bucket) - sequence.getBuckets().begin();
-  return place >= closed &&
-         place < closed + static_cast<int64_t>(sequence.getWindow());
+  for (Attribute other : sequence.getBuckets().getValue().drop_front(closed)) {
+    if (other == bucket)
+      return true;
+    if (getMemory(other) == getMemory(bucket))
+      return false;
+  }
+  return false;
 }
 
 void Walker::arrive(zrt::TransitionOp transition, StringRef parameter) {
@@ -87,15 +99,13 @@ void Walker::arrive(zrt::TransitionOp transition, StringRef parameter) {
   --outstanding[bucketOf[parameter]];
 }
 
-/// Closes the next bucket; another one opens, and takes what waits for it.
+/// Closes the next bucket; another one may open, and takes what waits for it.
 void Walker::close(zrt::SequenceOp sequence) {
   run(cast<FlatSymbolRefAttr>(sequence.getHandlers()[closed]), "");
-  int64_t opened = closed++ + sequence.getWindow();
-  if (opened >= int64_t(sequence.getBuckets().size()))
-    return;
+  ++closed;
   std::vector<std::string> others;
   for (const std::string &parameter : std::exchange(waiting, {})) {
-    if (bucketOf[parameter] == getBucket(sequence, opened))
+    if (isOpen(sequence, bucketOf[parameter]))
       arrive(find(zrt::Event::arrive), parameter);
     else
       others.push_back(parameter);

@@ -36,6 +36,7 @@ private:
   zrt::TransitionOp find(zrt::Event event);
   zrt::SequenceOp getSequence(zrt::TransitionOp transition);
   mlir::FlatSymbolRefAttr getBucket(zrt::SequenceOp sequence, int64_t i);
+  mlir::FlatSymbolRefAttr getMemory(mlir::Attribute bucket);
   bool isOpen(zrt::SequenceOp sequence, mlir::FlatSymbolRefAttr bucket);
   void arrive(zrt::TransitionOp transition, llvm::StringRef parameter);
   void close(zrt::SequenceOp sequence);
