@@ -281,7 +281,9 @@ std::string zero::emitPlan(ArrayRef<StageProgram> stages, const Tables &whole,
                            {"offset", row.offset},
                            {"extent", row.extent},
                            {"optional", row.optional != 0},
-                           {"uses", row.uses}};
+                           {"uses", op.isUsedAnyTimes()
+                                        ? json::Value("any")
+                                        : json::Value(row.uses)}};
     if (stages.size() > 1)
       parameter["on"] = describeStages(op.getValueType().getPresent());
     parameters.push_back(std::move(parameter));

@@ -185,6 +185,7 @@ LogicalResult TableReader::addBuckets(MeshOp mesh) {
     row.gradient_dtype = row.dtype;
     row.bucket = -1;
     row.optional = op.getOptional();
+    static_assert(ParameterOp::kAnyUses == ZERO_RT_USES_ANY);
     row.uses = op.getUses();
     tables.parameters.push_back(row);
     tables.parameterNames.push_back(op.getSymName().str());

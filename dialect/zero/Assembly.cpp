@@ -76,6 +76,27 @@ void zero::printPlacedType(OpAsmPrinter &printer, Operation *, TypeAttr type) {
   printValueBody(printer, cast<ValueType>(type.getValue()));
 }
 
+ParseResult zero::parseUses(OpAsmParser &parser, IntegerAttr &uses) {
+  int64_t number = ParameterOp::kAnyUses;
+  SMLoc loc = parser.getCurrentLocation();
+  if (failed(parser.parseOptionalKeyword("any"))) {
+    if (parser.parseInteger(number))
+      return failure();
+    if (number == ParameterOp::kAnyUses)
+      return parser.emitError(loc, "uses must be at least 1, or any, got ")
+             << number;
+  }
+  uses = parser.getBuilder().getI64IntegerAttr(number);
+  return success();
+}
+
+void zero::printUses(OpAsmPrinter &printer, Operation *, IntegerAttr uses) {
+  if (uses.getInt() == ParameterOp::kAnyUses)
+    printer << "any";
+  else
+    printer << uses.getInt();
+}
+
 ParseResult zero::parseName(OpAsmParser &parser, StringAttr &name) {
   std::string text;
   if (parser.parseKeywordOrString(&text))

@@ -34,6 +34,11 @@ mlir::ParseResult parsePlacedType(mlir::OpAsmParser &parser,
 void printPlacedType(mlir::OpAsmPrinter &printer, mlir::Operation *op,
                      mlir::TypeAttr type);
 
+/// `2`, or `any`
+mlir::ParseResult parseUses(mlir::OpAsmParser &parser, mlir::IntegerAttr &uses);
+void printUses(mlir::OpAsmPrinter &printer, mlir::Operation *op,
+               mlir::IntegerAttr uses);
+
 /// `a`, or `"a b"`
 mlir::ParseResult parseName(mlir::OpAsmParser &parser, mlir::StringAttr &name);
 void printName(mlir::OpAsmPrinter &printer, mlir::Operation *op,

@@ -127,9 +127,9 @@ LogicalResult ParameterOp::verify() {
                          << (getOptional() ? "optional" : "has uses")
                          << ", which says how gradients arrive: none does";
   // parameter_c2
-  if (getUses() < 1 || getUses() > kMaxUses)
+  if (!isUsedAnyTimes() && (getUses() < 1 || getUses() > kMaxUses))
     return emitOpError() << "uses must be at least 1 and at most " << kMaxUses
-                         << ", got " << getUses();
+                         << ", or any, got " << getUses();
   return success();
 }
 

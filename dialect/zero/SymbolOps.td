@@ -113,7 +113,9 @@ def Zero_ParameterOp : Zero_Op<"parameter", [Symbol]> {
     `optional` says that a backward pass may produce no gradient for the parameter. A gradient
     that does not arrive then counts as zero. Without `optional` a missing gradient refuses the
     step. `uses 2` says that each backward pass delivers the gradient in two pieces. The pieces
-    are added.
+    are added. `uses any` says that the number of pieces is not known, as with re-entrant
+    activation checkpointing. Then the gradient is complete when the backward pass ends. So
+    such parameters have buckets of their own, and memory of their own for their gradients.
 
     `frozen` says that the parameter is not trained. A frozen parameter counts in the bytes of
     the plan and nowhere else. The compiled step does not know the parameter, and the caller
@@ -124,7 +126,7 @@ def Zero_ParameterOp : Zero_Op<"parameter", [Symbol]> {
 
     - `parameter_c1`: the parameter is replicated or sharded, not reduced, unscaled, and on
       the device;
-    - `parameter_c2`: `uses` is at least 1 and at most 1024;
+    - `parameter_c2`: `uses` is at least 1 and at most 1024, or `any`;
     - `parameter_c3`: a frozen parameter is not `optional` and has no `uses`;
     - `parameter_c4`: no `zero.backward`, `zero.group` or `zero.bucket` names a frozen
       parameter.
@@ -134,6 +136,7 @@ def Zero_ParameterOp : Zero_Op<"parameter", [Symbol]> {
     ```mlir
     zero.parameter @fc1.weight : 64x64xbf16
     zero.parameter @expert.7 : 128xf32 optional
+    zero.parameter @block.3 : 64x64xbf16 uses any
     zero.parameter @embedding : 512x64xbf16 frozen
     zero.parameter @qkv : 64x192xbf16, sharded = [tp : 1]
     zero.parameter @head : 96x64xbf16, on = [pp : 2]
@@ -145,7 +148,7 @@ def Zero_ParameterOp : Zero_Op<"parameter", [Symbol]> {
                        DefaultValuedOptionalAttr<I64Attr, "1">:$uses);
   let assemblyFormat = [{
     $sym_name `:` custom<PlacedType>($type)
-    (`optional` $optional^)? (`frozen` $frozen^)? (`uses` $uses^)? attr-dict
+    (`optional` $optional^)? (`frozen` $frozen^)? (`uses` custom<Uses>($uses)^)? attr-dict
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
@@ -154,6 +157,9 @@ def Zero_ParameterOp : Zero_Op<"parameter", [Symbol]> {
     }
     ::llvm::ArrayRef<int64_t> getShape() { return getValueType().getShape(); }
     ::mlir::Type getDtype() { return getValueType().getElementType(); }
+    /// The number of uses that stands for `any`.
+    static constexpr int64_t kAnyUses = 0;
+    bool isUsedAnyTimes() { return getUses() == kAnyUses; }
     /// No op names a frozen parameter, and yet the plan lists it.
     bool canDiscardOnUseEmpty() { return !getFrozen() && isPrivate(); }
     /// The elements of the whole parameter.

@@ -98,8 +98,15 @@ private:
 //===----------------------------------------------------------------------===//
 
 void Layout::fillBuckets() {
-  auto parameters = llvm::to_vector(shape.paths);
-  for (auto &entry : llvm::reverse(parameters)) {
+  // Gradients arrive in the reverse order. A bucket that stays open to the end
+  // of a backward pass comes last, as it lets no later one be closed before it.
+  auto declared = llvm::to_vector(shape.paths);
+  SmallVector<std::pair<ParameterOp, GradientPath>> parameters;
+  for (bool isOpenToTheEnd : {false, true})
+    for (auto &entry : llvm::reverse(declared))
+      if (entry.second.isOpenToTheEnd == isOpenToTheEnd)
+        parameters.push_back(entry);
+  for (auto &entry : parameters) {
     ParameterOp parameter = entry.first;
     const GradientPath &path = entry.second;
     int64_t extent = llvm::alignTo(

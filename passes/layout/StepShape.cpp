@@ -83,6 +83,7 @@ LogicalResult Reader::readBackward(BackwardOp backward) {
     path.backward = backward;
     path.arrivalType = getRowType(type, shape.mesh);
     path.storageType = parameter.getDtype();
+    path.isOpenToTheEnd = parameter.isUsedAnyTimes();
   }
   return success();
 }

@@ -28,12 +28,15 @@ struct GradientPath {
   /// axis that shards the parameter has a dimension, in the order of the mesh.
   ValueType arrivalType;
   mlir::Type storageType;
+  /// The gradient is complete at the end of a backward pass, and not before.
+  bool isOpenToTheEnd = false;
 
   bool operator==(const GradientPath &other) const {
     return backward == other.backward && reduce == other.reduce &&
            norms == other.norms && clips == other.clips &&
            optimizer == other.optimizer && arrivalType == other.arrivalType &&
-           storageType == other.storageType;
+           storageType == other.storageType &&
+           isOpenToTheEnd == other.isOpenToTheEnd;
   }
 };
 

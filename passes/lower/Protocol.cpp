@@ -76,7 +76,8 @@ static constexpr int64_t kOpenBuckets = 2;
 /// Gives buffers of buckets that are never in use together one memory, as large
 /// as the largest of them. These buffers are gradients, of which |kOpenBuckets|
 /// are open, or copies in the reduce dtype. Each pipeline stage has memory of
-/// its own.
+/// its own. A gradient that is open to the end of the backward pass has its own
+/// memory, so that no gradient waits for it.
 static void shareMemory(ProgramBuilder &program, BucketMap &buckets,
                         FlatSymbolRefAttr BucketBuffers::*buffer) {
   struct Ring {
@@ -89,7 +90,8 @@ static void shareMemory(ProgramBuilder &program, BucketMap &buckets,
     for (Ring &ring : rings)
       ring.next = 0;
     for (auto &bucket : llvm::make_second_range(buckets)) {
-      if (!(bucket.*buffer))
+      bool isGradient = buffer == &BucketBuffers::gradient;
+      if (!(bucket.*buffer) || (isGradient && bucket.isOpenToTheEnd))
         continue;
       ArrayRef<AxisCoordinate> stages = bucket.gradientType.getPresent();
       auto *ring = llvm::find_if(

@@ -36,7 +36,8 @@ struct BucketBuffers {
   /// Apply may run more.
   llvm::SmallVector<GradientSum, 2> sums;
   bool isSummedAtApply = false;
-  bool isAssigned = false; // every replica receives the update
+  bool isAssigned = false;     // every replica receives the update
+  bool isOpenToTheEnd = false; // of a backward pass
 
   mlir::FlatSymbolRefAttr gradient;
   mlir::FlatSymbolRefAttr reduced;      // null if the reduction stays in place

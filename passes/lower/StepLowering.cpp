@@ -46,6 +46,10 @@ LogicalResult StepLowering::readMicroBatches(MicroBatchesOp op) {
                 "not; run zero-assign-layout first";
     BucketBuffers &buffers = buckets[source.getAttr()];
     buffers.op = bucket;
+    for (auto member : bucket.getMembers().getAsRange<FlatSymbolRefAttr>())
+      buffers.isOpenToTheEnd |=
+          symbols.lookupNearestSymbolFrom<ParameterOp>(step, member)
+              .isUsedAnyTimes();
     buffers.gradientType = withoutMicro(gradient.getType());
     buffers.summedInLoop = static_cast<bool>(scatter);
     if (scatter) {

@@ -38,6 +38,9 @@ void prove::compareContract(Proof &proof, const StepSemantics &first,
     llvm::interleave(op.getShape(), os, "x");
     return text;
   };
+  auto usesOf = [](ParameterOp op) {
+    return op.isUsedAnyTimes() ? "any" : std::to_string(op.getUses());
+  };
   auto toText = [](auto value) {
     std::string text;
     llvm::raw_string_ostream(text) << value;
@@ -62,8 +65,7 @@ void prove::compareContract(Proof &proof, const StepSemantics &first,
     differ("group of gradients without which a step skips it, that",
            describe(a.skippedWith), describe(b.skippedWith));
   if (one.getUses() != two.getUses())
-    differ("number of uses", llvm::Twine(one.getUses()),
-           llvm::Twine(two.getUses()));
+    differ("number of uses", usesOf(one), usesOf(two));
   if (a.arrival != b.arrival)
     differ("type of arriving gradients", toText(a.arrival), toText(b.arrival));
   if (a.normalization != b.normalization)

@@ -21,7 +21,7 @@ Buckets prove::readBuckets(ModuleOp module) {
     for (auto member : op.getMembers().getAsRange<FlatSymbolRefAttr>()) {
       auto parameter = symbols.lookup<ParameterOp>(member.getAttr());
       bucket.hasElements |= parameter.getNumElements() > 0;
-      bucket.isUsedTwice |= parameter.getUses() > 1;
+      bucket.isUsedTwice |= parameter.getUses() != 1;
       bucket.storage = parameter.getDtype();
     }
   }

@@ -22,7 +22,7 @@ namespace zero::prove {
 struct BucketInfo {
   BucketOp op;
   bool hasElements = false; // else there are only pads
-  bool isUsedTwice = false; // a member arrives in several pieces
+  bool isUsedTwice = false; // a member may arrive in several pieces
   mlir::Type storage;       // of parameters
 };
 using Buckets = llvm::DenseMap<mlir::StringAttr, BucketInfo>;

@@ -42,7 +42,7 @@ static zero_rt_status checkArrival(const Step &step, int32_t parameter,
 zero_rt_status zero_rt::checkUses(const Step &step, int32_t parameter,
                                   int64_t arrivals) {
   int64_t uses = step.library->parameters[parameter].uses;
-  if (arrivals < uses)
+  if (arrivals < uses || uses == ZERO_RT_USES_ANY)
     return ZERO_RT_OK;
   return fail(ZERO_RT_PROTOCOL,
               "gradient of '%s' arrived %lld times in this backward pass, "

@@ -169,7 +169,7 @@ zero_rt_status Checker::parameters() {
     ZERO_RT_TRY(expect(p.name >= 0, "bad name"));
     ZERO_RT_TRY(
         expect(isDtype(p.dtype) && isDtype(p.gradient_dtype), "bad dtype"));
-    ZERO_RT_TRY(expect(p.uses >= 1, "bad number of uses"));
+    ZERO_RT_TRY(expect(p.uses >= 0, "bad number of uses"));
     if (p.bucket == -1 && isStage)
       continue;
     ZERO_RT_TRY(expect(inRange(p.bucket, library.num_buckets), "bad bucket"));

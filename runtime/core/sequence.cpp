@@ -35,7 +35,8 @@ void zero_rt::beginSequence(Step &step) {
   state.outstanding.assign(size_t(library.num_buckets), 0);
   for (int64_t p = 0; p < library.num_parameters; ++p)
     if (int64_t bucket = library.parameters[p].bucket; bucket >= 0)
-      state.outstanding[size_t(bucket)] += library.parameters[p].uses;
+      state.outstanding[size_t(bucket)] +=
+          std::max<int64_t>(library.parameters[p].uses, 1);
   state.waitingOf.assign(size_t(library.num_parameters), 0);
 }
 
@@ -68,6 +69,13 @@ void zero_rt::releaseWaiting(Step &step, WaitingGradient &gradient) {
     (void)step.device().mark(gradient.release);
 }
 
+/// One piece less of the gradient of |parameter| is outstanding.
+static void countPacked(Step &step, int32_t parameter) {
+  const zero_rt_parameter_row &row = step.library->parameters[parameter];
+  if (row.uses != ZERO_RT_USES_ANY)
+    --step.sequence.outstanding[size_t(row.bucket)];
+}
+
 /// Packs the gradients that waited for |bucket|.
 static zero_rt_status packWaiting(Step &step, int64_t bucket,
                                   const char *call) {
@@ -90,7 +98,7 @@ static zero_rt_status packWaiting(Step &step, int64_t bucket,
           {CallerStream::Delivery::Earlier, nullptr, &gradient.delivered,
            gradient.release != 0, gradient.release});
     step.window.arrive(gradient.parameter);
-    --step.sequence.outstanding[size_t(bucket)];
+    countPacked(step, gradient.parameter);
     --step.sequence.waitingOf[size_t(gradient.parameter)];
     releaseWaiting(step, gradient);
   }
@@ -141,8 +149,7 @@ zero_rt_status zero_rt::advanceSequence(Step &step,
                                         int32_t parameter, const char *call) {
   if (row.sequence < 0)
     return ZERO_RT_OK;
-  int64_t bucket = step.library->parameters[parameter].bucket;
-  --step.sequence.outstanding[size_t(bucket)];
+  countPacked(step, parameter);
   return closeComplete(step, row, call);
 }
 

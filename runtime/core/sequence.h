@@ -42,8 +42,10 @@ struct WaitingGradient {
 
 /// The state of the open backward pass.
 struct SequenceState {
-  int64_t closed = 0;                     // buckets, from the first on
-  std::vector<int64_t> outstanding;       // gradients to come, by bucket
+  int64_t closed = 0; // buckets, from the first on
+  /// By bucket: pieces of gradients to come. A gradient of any number of pieces
+  /// counts as one that does not come before the backward pass ends.
+  std::vector<int64_t> outstanding;
   std::vector<int64_t> waitingOf;         // gradients that wait, by parameter
   std::vector<WaitingGradient> waiting;   // in order of arrival
   std::vector<WaitingGradient> handedOut; // views of buckets not yet open

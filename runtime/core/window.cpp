@@ -43,7 +43,9 @@ void Window::close() {
       continue; // of another stage
     int64_t pieces = numArrivals[size_t(p)];
     bool slotOpen = slots[size_t(p)] != Slot::None;
-    if (!slotOpen && (pieces == row.uses || (pieces == 0 && row.optional)))
+    bool isWhole =
+        row.uses == ZERO_RT_USES_ANY ? pieces > 0 : pieces == row.uses;
+    if (!slotOpen && (isWhole || (pieces == 0 && row.optional)))
       continue;
     ++numMissing;
     if (first.size() < maxNamed)

@@ -70,6 +70,7 @@ def draw(rng):
         sizes[0] = rng.choice([4097, 8192, 20000])
     some = [str(i) for i in range(parameters) if rng.random() < 0.25]
     twice = [str(i) for i in range(parameters) if rng.random() < 0.1]
+    pieces = [str(i) for i in range(parameters) if rng.random() < 0.1]
     dtype = rng.choice(["bf16", "f32", "f16"])
     gradient = rng.choice(["bf16", "f32", "f16"])
     names = rng.sample(["adamw", "adam", "sgd", "lion"], rng.choice([1, 1, 2]))
@@ -84,6 +85,7 @@ def draw(rng):
         normalize=rng.choice(["mean", "mean", "raw", "sum", "tokens"]),
         optional=",".join(some),
         used_twice=",".join(twice),
+        used_any=",".join(pieces),
         activations=False,
         nonfinite=rng.choice(["skip", "skip", "apply", "error"]),
         max_norm=rng.choice([0, 0.5, 1.0, 1000.0, "input"]),
@@ -159,7 +161,7 @@ def simpler(drawn):
             yield change(step, sizes=halved), *drawn[1:]
     plain = {
         "ranks": step.ranks // 2 or 1, "dtype": "f32", "gradient": "f32",
-        "accumulator": "f32", "reduce_dtype": "", "normalize": "mean", "optional": "", "used_twice": "",
+        "accumulator": "f32", "reduce_dtype": "", "normalize": "mean", "optional": "", "used_twice": "", "used_any": "",
         "nonfinite": "skip", "max_norm": 0, "groups": 1, "norm": "all", "absent": "zero",
         "optimizer": step.optimizer[:1], "loss_scale": "", "schedule": [], "tied": "",
     }  # fmt: skip

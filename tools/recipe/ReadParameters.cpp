@@ -130,11 +130,13 @@ static LogicalResult readParameter(const json::Object &object, size_t index,
   }
   if (const json::Value *uses = fields.get("uses")) {
     std::optional<int64_t> number = uses->getAsInteger();
-    if (!number || *number < 1)
-      return fields.fail("'uses' must be a number from 1 on");
-    parameter.uses = *number;
+    parameter.usesAny = uses->getAsString() == "any";
+    if (!parameter.usesAny && (!number || *number < 1))
+      return fields.fail("'uses' must be a number from 1 on, or \"any\"");
+    parameter.uses = number.value_or(1);
   }
-  if (parameter.isFrozen && (parameter.isOptional || parameter.uses > 1))
+  if (parameter.isFrozen &&
+      (parameter.isOptional || parameter.usesAny || parameter.uses > 1))
     return fields.fail("no gradient of a frozen parameter arrives; leave out "
                        "'absent', 'optional' and 'uses', or 'frozen'");
   return fields.finish();

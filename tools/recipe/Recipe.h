@@ -37,7 +37,8 @@ struct ListedParameter {
   bool isOptional = false;
   bool isSkippedIfAbsent = false;
   bool isFrozen = false;
-  int64_t uses = 1;
+  int64_t uses = 1; // the pieces that a backward pass delivers
+  bool usesAny = false;
 };
 
 /// The value of a hyperparameter: a number, or an input of `apply`.

@@ -32,6 +32,9 @@ StringRef zero::describeParameterLists() {
          "\"zero\", or \"skip\" the parameter, if the gradient "
          "arrived\nnowhere, "
          "as PyTorch does. \"optional\": true is \"absent\": \"zero\".\n"
+         "\"uses\" is the number of pieces of a gradient in a backward "
+         "pass,\nor "
+         "\"any\", with re-entrant activation checkpointing.\n"
          "\"groups\" gives groups hyperparameters: {\"decay\": {\"wd\": "
          "0.1}}\n";
 }

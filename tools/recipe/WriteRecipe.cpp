@@ -212,7 +212,9 @@ void StepWriter::writeDeclarations() {
       os << " frozen";
     if (parameter.isOptional)
       os << " optional";
-    if (parameter.uses > 1)
+    if (parameter.usesAny)
+      os << " uses any";
+    else if (parameter.uses > 1)
       os << " uses " << parameter.uses;
     os << "\n";
   }

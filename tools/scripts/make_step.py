@@ -111,9 +111,10 @@ def write_step(options, out):
             kind = ["?x6xf32", "4xi64"][i % 2]
             out.write(f"zero.activation @a{i} : tensor<{kind}> over pp from {i} to {i + 1}\n")
     optional = numbers(options.optional)
-    uses = numbers(options.used_twice)
+    uses = dict.fromkeys(numbers(options.used_twice), " uses 2")
+    uses.update(dict.fromkeys(numbers(options.used_any), " uses any"))
     for i, one in enumerate(parameters):
-        flags = " optional" * (i in optional) + " uses 2" * (i in uses)
+        flags = " optional" * (i in optional) + uses.get(i, "")
         lives = "x".join(map(str, [*one.shape, options.dtype])) + one.lives()
         out.write(f"zero.parameter {one.name} : {lives}{flags}\n")
     count = min(options.groups, options.parameters)
@@ -284,6 +285,7 @@ def main():
         "--activations", action="store_true", help="each pipeline stage sends one to the next"
     )
     parser.add_argument("--used-twice", default="", help="parameters with two uses")
+    parser.add_argument("--used-any", default="", help="parameters with any number of uses")
     parser.add_argument(
         "--nonfinite", choices=["skip", "apply", "error"], default="skip"
     )

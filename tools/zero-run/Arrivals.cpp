@@ -33,8 +33,12 @@ std::vector<Arrival> zero::listArrivals(ArrayRef<ParameterInfo> parameters,
   for (auto [k, gradients] : llvm::enumerate(inputs.backwards)) {
     size_t first = order.size();
     for (int32_t id = parameters.size() - 1; id >= 0; --id)
-      if (gradients.count(parameters[id].name))
-        order.insert(order.end(), parameters[id].uses, {k, id});
+      if (gradients.count(parameters[id].name)) {
+        int64_t uses = parameters[id].uses;
+        if (uses == ZERO_RT_USES_ANY)
+          uses = 1 + (k + id) % 3;
+        order.insert(order.end(), uses, {k, id});
+      }
     if (arrivals == Arrivals::shuffled)
       std::shuffle(order.begin() + first, order.end(), random);
   }

@@ -27,7 +27,7 @@ struct ParameterInfo {
   mlir::Type storageType;
   mlir::Type arrivalType;
   bool optional = false;
-  int64_t uses = 1;
+  int64_t uses = 1;                // or ZERO_RT_USES_ANY
   std::vector<int64_t> shape = {}; // of what one rank holds
   /// By rank: positions of what it holds in the whole parameter; empty where
   /// every rank holds all of it.

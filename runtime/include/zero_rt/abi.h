@@ -119,6 +119,10 @@ typedef enum zero_rt_hint {
   ZERO_RT_HINT_MORE = 2
 } zero_rt_hint;
 
+/// The number of uses of a parameter whose gradient arrives in any number of
+/// pieces, at least one.
+#define ZERO_RT_USES_ANY 0
+
 /// A stream of the caller on which an argument is produced or consumed. Null is
 /// the default stream of the device. On the host device every stream is
 /// synchronous with the calling thread.

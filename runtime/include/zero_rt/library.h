@@ -86,7 +86,7 @@ typedef struct zero_rt_parameter_row {
   int64_t extent;         // the elements and their pad
   int64_t optional;       // 1: may be missing, and counts as zeros
   /// The number of pieces that a backward pass delivers, all or none; 1 unless
-  /// declared.
+  /// declared. Or ZERO_RT_USES_ANY: one piece or more.
   int64_t uses;
 } zero_rt_parameter_row;
 

@@ -76,7 +76,7 @@ typedef struct zero_rt_parameter_info {
   int32_t optional;       // 1: a gradient may be missing, and counts as zeros
   const char *name;
   int64_t elements; // the number that a rank holds
-  int64_t uses;     // the pieces that a backward pass delivers
+  int64_t uses;     // the pieces of a backward pass, or ZERO_RT_USES_ANY
 } zero_rt_parameter_info;
 
 typedef struct zero_rt_input_info {
@@ -231,7 +231,8 @@ zero_rt_status zero_rt_step_gradient(zero_rt_step *step, int32_t parameter,
 /// As `gradient` for |count| parameters, in order. All arguments are checked
 /// first: if one is wrong, no gradient is taken. |out_releases| is null, or has
 /// |count| timepoints, one for each tensor. A parameter that is delivered in
-/// several pieces may occur several times.
+/// several pieces may occur several times. If the number of pieces is not known
+/// (`uses any`), the gradient is complete when the backward pass ends.
 zero_rt_status zero_rt_step_gradients(zero_rt_step *step,
                                       const int32_t *parameters,
                                       const zero_rt_tensor *tensors,

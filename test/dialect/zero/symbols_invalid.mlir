@@ -53,8 +53,20 @@ zero.parameter @w : 4xi8
 // -----
 
 // parameter_c2
-// expected-error@+1 {{uses must be at least 1 and at most 1024, got 0}}
+// expected-error@+1 {{uses must be at least 1, or any, got 0}}
 zero.parameter @w : 4xf32 uses 0
+
+// -----
+
+// parameter_c2
+// expected-error@+1 {{uses must be at least 1 and at most 1024, or any, got 1025}}
+zero.parameter @w : 4xf32 uses 1025
+
+// -----
+
+// parameter_c3
+// expected-error@+1 {{is frozen and has uses, which says how gradients arrive: none does}}
+zero.parameter @w : 4xf32 frozen uses any
 
 // -----
 

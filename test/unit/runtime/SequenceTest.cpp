@@ -192,6 +192,47 @@ TEST(Sequence, MemoryOfItsOwnIsOpenAtOnce) {
   });
 }
 
+// A gradient of any number of pieces is complete when the backward pass ends,
+// and not before.
+TEST(Sequence, AnyNumberOfPieces) {
+  LibraryBuilder library = makeLibrary();
+  library.parameters[1].uses = ZERO_RT_USES_ANY;
+  library.parameters[1].optional = 0;
+  runSteps(library.get(), [](int32_t, zero_rt_step *step) {
+    const zero_rt_calls &calls = callsOf(step);
+    for (int pieces = 0; pieces < 5; ++pieces) {
+      expectOk(calls.begin_backward(step, 0));
+      Gradient first(10), piece(20);
+      first.pass(step, 0);
+      EXPECT_EQ(step->get()->sequence.closed, 1);
+      for (int i = 0; i < pieces; ++i)
+        piece.pass(step, 1);
+      EXPECT_EQ(step->get()->sequence.closed, 1);
+      EXPECT_EQ(step->get()->window.arrivals(1), pieces);
+      expectOk(calls.apply(step, nullptr, 0, nullptr));
+      EXPECT_EQ(step->get()->sequence.closed, kBuckets);
+      for (int i = 0; i < 3; ++i)
+        EXPECT_EQ(closed(step, 1)[i], float(pieces) * (20 + float(i)));
+    }
+  });
+}
+
+TEST(Sequence, AnyNumberOfPiecesIsAtLeastOne) {
+  LibraryBuilder library = makeLibrary();
+  library.parameters[1].uses = ZERO_RT_USES_ANY;
+  for (int optional : {0, 1})
+    for (int pieces = 0; pieces < 3; ++pieces) {
+      library.parameters[1].optional = optional;
+      Window window(library.get());
+      window.begin(/*isAsLast=*/false);
+      for (int i = 0; i < pieces; ++i)
+        window.arrive(1);
+      window.close();
+      EXPECT_EQ(window.missing(), pieces == 0 && !optional ? 1 : 0);
+      EXPECT_EQ(window.delivered(1), pieces == 0 ? 0 : 1);
+    }
+}
+
 // Every gradient is packed before apply counts it.
 TEST(Sequence, CountsGradientsThatWait) {
   LibraryBuilder library = makeLibrary();

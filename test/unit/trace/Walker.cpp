@@ -47,7 +47,8 @@ void Walker::walk(zrt::Event event, StringRef parameter) {
     outstanding.clear();
     for (auto op : program->getParentOfType<ModuleOp>().getOps<ParameterOp>())
       if (!op.getFrozen())
-        outstanding[bucketOf[op.getSymName()]] += op.getUses();
+        outstanding[bucketOf[op.getSymName()]] +=
+            std::max<int64_t>(op.getUses(), 1);
   }
   if (event == zrt::Event::arrive) {
     if (sequence && !isOpen(sequence, bucketOf[parameter])) {
@@ -96,7 +97,9 @@ bool Walker::isOpen(zrt::SequenceOp sequence, FlatSymbolRefAttr bucket) {
 
 void Walker::arrive(zrt::TransitionOp transition, StringRef parameter) {
   run(transition, parameter);
-  --outstanding[bucketOf[parameter]];
+  auto module = program->getParentOfType<ModuleOp>();
+  if (!module.lookupSymbol<ParameterOp>(parameter).isUsedAnyTimes())
+    --outstanding[bucketOf[parameter]];
 }
 
 /// Closes the next bucket; another one may open, and takes what waits for it.
