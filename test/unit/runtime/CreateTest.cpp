@@ -207,7 +207,7 @@ TEST(Create, RefusesCorruptTables) {
           [](L &l) { l.parameters[3].offset = 19; });
   refuses("parameter 2: bad extent", [](L &l) { l.parameters[2].extent = 3; });
   refuses("parameter 2: bad number of uses",
-          [](L &l) { l.parameters[2].uses = 0; });
+          [](L &l) { l.parameters[2].uses = -1; });
   refuses("parameter 0: dtype differs",
           [](L &l) { l.parameters[0].dtype = ZERO_RT_F32; });
   refuses("axis 0: size does not divide the number of ranks",
