@@ -78,16 +78,16 @@ zero_rt_status RankCall::begin(const char *call, Handle *handle,
                                HandleKind kind) {
   static thread_local char self; // has another address on each thread
   ZERO_RT_TRY(checkHandle(call, handle, kind));
-  if (handle->rank->thread != &self) {
-    const void *none = nullptr;
-    if (!handle->rank->thread.compare_exchange_strong(none, &self))
-      return fail(ZERO_RT_PROTOCOL,
-                  "%s: another thread is in a call of the same runtime or of "
-                  "one of its steps; use them from one thread at a time",
-                  call);
-    rank = handle->rank;
-    mode.emplace();
-  }
+  if (handle->rank->thread == &self)
+    return ZERO_RT_OK; // nested: no other thread has destroyed it since
+  const void *none = nullptr;
+  if (!handle->rank->thread.compare_exchange_strong(none, &self))
+    return fail(ZERO_RT_PROTOCOL,
+                "%s: another thread is in a call of the same runtime or of "
+                "one of its steps; use them from one thread at a time",
+                call);
+  rank = handle->rank;
+  mode.emplace();
   // Another thread may have destroyed it in the meantime.
   return checkHandle(call, handle, kind);
 }
