@@ -6,7 +6,6 @@
 
 #include "codegen/host/Activations.h"
 #include "codegen/host/EmitLibrary.h"
-#include "codegen/host/NarrowSums.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -75,10 +74,10 @@ static Traffic countTraffic(zrt::HandlerOp handler, const Tables &tables) {
     for (const zrt::CallArgument &argument : description.getArguments())
       if (argument.kind == zrt::CallArgument::Kind::axes)
         ranks = tables.getNumRanks(tables.getAxes(argument, call, symbols));
-    traffic.bytesSent +=
-        getRingBytes((exchange.scatters ? bytesOf(exchange.source) : 0) +
-                         (exchange.gathers ? bytesOf(exchange.target) : 0),
-                     ranks);
+    // In a ring each rank sends (D-1)/D of the bytes.
+    int64_t bytes = (exchange.scatters ? bytesOf(exchange.source) : 0) +
+                    (exchange.gathers ? bytesOf(exchange.target) : 0);
+    traffic.bytesSent += bytes * (ranks - 1) / ranks;
     if (!exchange.gathers)
       ++traffic.reduceScatters;
     else if (!exchange.scatters)
@@ -198,8 +197,7 @@ static json::Array describeSharding(ValueType type) {
 }
 
 /// The part of the plan that is specific to one pipeline stage.
-static void describeStage(const StageProgram &stage, json::Array warnings,
-                          json::Object &object) {
+static void describeStage(const StageProgram &stage, json::Object &object) {
   zrt::ProgramOp program = stage.program;
   const Tables &tables = stage.tables;
   json::Array buckets;
@@ -217,7 +215,7 @@ static void describeStage(const StageProgram &stage, json::Array warnings,
       json::Object{{"one_backward", std::move(one)},
                    {"several_backwards", std::move(several)}};
   object["largest_buffers"] = describeLargest(tables);
-  object["warnings"] = std::move(warnings);
+  object["warnings"] = json::Array(); // none today; format 1 has the key
   object["traffic_per_rank"] = json::Object{
       {"first_backward",
        countTraffic(program, tables, "first", zrt::Event::accumulate).toJson()},
@@ -314,14 +312,13 @@ std::string zero::emitPlan(ArrayRef<StageProgram> stages, const Tables &whole,
     plan["cuda"] =
         json::Object{{"ptx", getPtxArch()}, {"cubins", std::move(archs)}};
   }
-  std::vector<json::Array> warnings = describeNarrowSums(stages);
   if (stages.size() == 1) {
-    describeStage(stages.front(), std::move(warnings.front()), plan);
+    describeStage(stages.front(), plan);
   } else {
     json::Array list;
-    for (auto [stage, ofStage] : llvm::zip_equal(stages, warnings)) {
+    for (const StageProgram &stage : stages) {
       json::Object object{{"on", describeStages(stage.coordinates)}};
-      describeStage(stage, std::move(ofStage), object);
+      describeStage(stage, object);
       list.push_back(std::move(object));
     }
     plan["stages"] = std::move(list);

@@ -71,6 +71,10 @@ def Zero_BucketOp : Zero_Op<"bucket",
     int64_t getRowLength() { return getShape().back(); }
     /// The elements that a rank holds of |parameter|.
     int64_t getNumHeld(::zero::ParameterOp parameter);
+    /// Whether a backward pass delivers each gradient in one piece.
+    bool arrivesInOnePiece(::mlir::SymbolTableCollection &symbols);
+    /// Whether no gradient is complete before the backward pass ends.
+    bool isOpenToTheEnd(::mlir::SymbolTableCollection &symbols);
   }];
 }
 

@@ -237,6 +237,25 @@ LogicalResult BucketOp::verify() {
   return success();
 }
 
+static bool anyMember(BucketOp bucket, SymbolTableCollection &symbols,
+                      function_ref<bool(ParameterOp)> holds) {
+  return llvm::any_of(
+      bucket.getMembers().getAsRange<FlatSymbolRefAttr>(), [&](auto member) {
+        return holds(
+            symbols.lookupNearestSymbolFrom<ParameterOp>(bucket, member));
+      });
+}
+
+bool BucketOp::arrivesInOnePiece(SymbolTableCollection &symbols) {
+  return !anyMember(*this, symbols,
+                    [](ParameterOp member) { return member.getUses() != 1; });
+}
+
+bool BucketOp::isOpenToTheEnd(SymbolTableCollection &symbols) {
+  return anyMember(*this, symbols,
+                   [](ParameterOp member) { return member.isUsedAnyTimes(); });
+}
+
 int64_t BucketOp::getNumHeld(ParameterOp parameter) {
   int64_t rows = 1;
   for (int64_t extent : getShape().drop_back())

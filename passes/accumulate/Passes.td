@@ -17,6 +17,10 @@ def PlaceAccumulatorsPass : Pass<"zero-place-accumulators", "::mlir::ModuleOp"> 
     accumulator is a slice). This pass moves every reduction that can move into
     `zero.micro_batches`. The result is equal over the reals. The order of rounding differs.
 
+    An addend is then the gradient of one backward pass. If it arrived in a type narrower than
+    that of the accumulator, in one piece, the reduction has this type as its `reduce_dtype`.
+    It sends fewer bytes, and rounds nothing.
+
     If a reduction is in the loop, all ranks must make the same number of backward passes. The
     caller must ensure this, and the runtime checks it.
 

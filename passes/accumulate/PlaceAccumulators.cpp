@@ -6,6 +6,8 @@
 
 #include "passes/accumulate/Passes.h"
 
+#include "dialect/zero/StorageTypes.h"
+
 #include "mlir/IR/Builders.h"
 
 namespace zero {
@@ -22,18 +24,41 @@ static ReduceScatterOp getOnlyUse(Value sum) {
                          : ReduceScatterOp();
 }
 
+/// The reduce dtype of |scatter| where its operand is |gradient|, that of one
+/// backward pass. A gradient that arrived in a narrower type, in one piece, has
+/// no bits that this type lacks.
+static TypeAttr getReduceDtype(ReduceScatterOp scatter, Value gradient,
+                               SymbolTableCollection &symbols) {
+  auto result = dyn_cast<OpResult>(gradient);
+  auto backward =
+      result ? dyn_cast<BackwardOp>(result.getOwner()) : BackwardOp();
+  if (scatter.getReduceDtypeAttr() || !backward)
+    return scatter.getReduceDtypeAttr();
+  auto bucket = symbols.lookupNearestSymbolFrom<BucketOp>(
+      backward,
+      cast<FlatSymbolRefAttr>(backward.getSources()[result.getResultNumber()]));
+  if (!bucket || bucket.getArrivalType() == bucket.getDtype() ||
+      !holdsEveryNumber(bucket.getDtype(), bucket.getArrivalType()) ||
+      !bucket.arrivesInOnePiece(symbols))
+    return nullptr;
+  return TypeAttr::get(bucket.getArrivalType());
+}
+
 /// Moves the reductions of |op|'s sums into its body.
-static void moveReductionsIn(MicroBatchesOp op) {
+static void moveReductionsIn(MicroBatchesOp op,
+                             SymbolTableCollection &symbols) {
   if (llvm::none_of(op.getSums(), [](Value sum) { return getOnlyUse(sum); }))
     return;
   Operation *yield = op.getBody().front().getTerminator();
   OpBuilder builder(yield);
   for (auto [i, sum] : llvm::enumerate(op.getSums()))
-    if (ReduceScatterOp scatter = getOnlyUse(sum))
+    if (ReduceScatterOp scatter = getOnlyUse(sum)) {
+      Value gradient = yield->getOperand(i);
+      TypeAttr reduceDtype = getReduceDtype(scatter, gradient, symbols);
       yield->setOperand(i, builder.create<ReduceScatterOp>(
-                               scatter.getLoc(), yield->getOperand(i),
-                               scatter.getAxesAttr(),
-                               scatter.getReduceDtypeAttr()));
+                               scatter.getLoc(), gradient,
+                               scatter.getAxesAttr(), reduceDtype));
+    }
   builder.setInsertionPoint(op);
   auto moved = builder.create<MicroBatchesOp>(
       op.getLoc(), op.getAccumulatorType(), op.getBody());
@@ -52,9 +77,10 @@ namespace {
 struct PlaceAccumulatorsPass
     : zero::impl::PlaceAccumulatorsPassBase<PlaceAccumulatorsPass> {
   void runOnOperation() override {
+    SymbolTableCollection symbols;
     for (auto step : getOperation().getOps<StepOp>())
       for (auto op : llvm::to_vector(step.getBody().getOps<MicroBatchesOp>()))
-        moveReductionsIn(op);
+        moveReductionsIn(op, symbols);
   }
 };
 } // namespace

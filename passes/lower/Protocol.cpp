@@ -60,7 +60,7 @@ void zero::declareBucket(ProgramBuilder &program, BucketBuffers &bucket) {
   bucket.whole = program.segments(name + ".whole", {bucket.op.getRowLength()});
 
   Type arrival = bucket.op.getArrivalType();
-  Type kept = bucket.op.getDtype();
+  Type kept = bucket.gradientType.getElementType();
   builder.create<zrt::BucketTableOp>(
       loc, symbol, bucket.gradient, program.storeKernel(arrival, kept),
       program.addKernel(arrival, kept), bucket.parameters,

@@ -46,10 +46,7 @@ LogicalResult StepLowering::readMicroBatches(MicroBatchesOp op) {
                 "not; run zero-assign-layout first";
     BucketBuffers &buffers = buckets[source.getAttr()];
     buffers.op = bucket;
-    for (auto member : bucket.getMembers().getAsRange<FlatSymbolRefAttr>())
-      buffers.isOpenToTheEnd |=
-          symbols.lookupNearestSymbolFrom<ParameterOp>(step, member)
-              .isUsedAnyTimes();
+    buffers.isOpenToTheEnd = bucket.isOpenToTheEnd(symbols);
     buffers.gradientType = withoutMicro(gradient.getType());
     buffers.summedInLoop = static_cast<bool>(scatter);
     if (scatter) {
@@ -57,6 +54,14 @@ LogicalResult StepLowering::readMicroBatches(MicroBatchesOp op) {
       buffers.scatterAxes = scatter.getAxesAttr();
       buffers.scatterLoc = scatter.getLoc();
       buffers.reduceDtype = scatter.getReduceDtype().value_or(Type());
+      // One backward pass stores a gradient, and does not add to it. So it can
+      // stay as it arrives.
+      if (buffers.reduceDtype == bucket.getArrivalType() &&
+          bucket.arrivesInOnePiece(symbols)) {
+        buffers.gradientType =
+            buffers.gradientType.withElementType(buffers.reduceDtype);
+        buffers.reduceDtype = nullptr;
+      }
     }
     bucketOfValue[sum] = source;
   }

@@ -48,6 +48,9 @@ template <> void Calls::runOp(zrt::PackOp op) {
   AxisSet over = semantics.axes.getSet(
       contents.op.getValueType().getAxes(PlacementKind::Partial));
   Number gradient = makeSource(algebra, algebra.gradient(Epoch::current, over));
+  // The sum of several pieces has more bits than each of them.
+  if (!buckets.lookup(bucket).isUsedTwice)
+    gradient.arrive(Precision(buckets.lookup(bucket).op.getArrivalType()));
   auto evaluate = [&](zrt::KernelOp kernel, Number old) -> Number {
     Number arguments[] = {gradient, old};
     auto values =

@@ -98,7 +98,15 @@ Number prove::makeSource(Algebra &algebra, Expr expr) {
   return number;
 }
 
+void Number::arrive(Precision type) {
+  arrived = expr;
+  arrivedAs = type;
+}
+
 void Number::narrow(Precision to) {
+  if (isAsItArrived() && to.holds(arrivedAs))
+    return;
+  arrived = nullptr;
   bool isAlone = expr && expr->isSumOfBases() && roundings.hasOneSource();
   if (!to.isExact() && expr) {
     Conversion conversion(expr, to, isAlone);
@@ -117,6 +125,10 @@ void Number::narrowAs(const Number &other) {
   rounding = rounding ? rounding : other.rounding;
   holdsSum |= other.holdsSum;
   beforeConversion.reset();
+  // The other one may have been rounded.
+  if (!isAsItArrived() || !other.isAsItArrived() ||
+      !(arrivedAs == other.arrivedAs))
+    arrived = nullptr;
 }
 
 void Number::lose(int bits) {
@@ -343,6 +355,10 @@ FailureOr<SmallVector<Number>> prove::evaluateBody(
         Operation *rounding = result.rounding;
         result = makeSource(algebra, result.expr);
         result.rounding = rounding;
+      }
+      if (isa<arith::TruncFOp, arith::ExtFOp>(op)) {
+        result.arrived = operands[0].arrived;
+        result.arrivedAs = operands[0].arrivedAs;
       }
       int lostBits = findLostBits(algebra, op, operands, result.expr);
       result.lose(lostBits);

@@ -37,10 +37,16 @@ struct Number {
   bool holdsSum = false;
   /// The roundings before the last operation, if this was a conversion.
   std::optional<Roundings> beforeConversion = {};
+  /// What arrived from the caller, and its type. A type that holds all numbers
+  /// of this one does not round it, as long as the number is what arrived.
+  Expr arrived = nullptr;
+  Precision arrivedAs = {};
   /// An operation of a scalar program on the way, of which the result in f64
   /// may compare otherwise than over the reals. See mayRound().
   mlir::Operation *rounding = nullptr;
 
+  /// |expr| arrives as a number of |type|.
+  void arrive(Precision type);
   void narrow(Precision to);
   /// Narrows as |other| was narrowed, since both are combined.
   void narrowAs(const Number &other);
@@ -54,7 +60,7 @@ struct Number {
   void travel();
   /// Numbers are equal if their keys are.
   using Key = std::tuple<Expr, const void *, const void *, uint64_t, uint64_t,
-                         bool, bool, const void *, const void *>;
+                         bool, bool, const void *, const void *, uint64_t>;
   Key getKey() const {
     return {expr,
             roundings.getKey(),
@@ -64,11 +70,15 @@ struct Number {
             holdsSum,
             beforeConversion.has_value(),
             beforeConversion.value_or(Roundings()).getKey(),
-            rounding};
+            rounding,
+            isAsItArrived() ? arrivedAs.getKey() : 0};
   }
   bool operator==(const Number &other) const {
     return getKey() == other.getKey();
   }
+
+private:
+  bool isAsItArrived() const { return arrived && arrived == expr; }
 };
 
 /// |expr|, whose sources were not rounded yet.

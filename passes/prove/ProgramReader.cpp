@@ -38,6 +38,13 @@ bool ProgramReader::initialize() {
     return op.getEvent() == zrt::Event::measure;
   });
   llvm::append_range(arrivals, program.getOps<zrt::BucketTableOp>());
+  // Otherwise buffers that gradients arrive in hold no sums.
+  bool accumulates = program
+                         .walk([](zrt::PackOp pack) {
+                           return pack.getAccumulate() ? WalkResult::interrupt()
+                                                       : WalkResult::advance();
+                         })
+                         .wasInterrupted();
   for (zrt::BucketTableOp op : arrivals) {
     auto bucket = outer.lookup<BucketOp>(op.getBucketAttr().getAttr());
     auto gradient =
@@ -66,7 +73,9 @@ bool ProgramReader::initialize() {
           getExponent(divided, kTokens) == 1 &&
           getExponent(divided, kAccumulation) == 0;
       parameter.arrival = bucket.getArrivalType();
-      parameter.kept = Precision(gradient.getValueType().getElementType());
+      parameter.kept =
+          Precision(accumulates ? gradient.getValueType().getElementType()
+                                : bucket.getDtype());
     }
   }
   buckets = readBuckets(module);
@@ -356,6 +365,7 @@ void ProgramReader::checkEnd(ArrayRef<zrt::TransitionOp> path, EndOfStep end,
     applied = semantics;
   } else {
     unsigned errors = proof.report.getNumErrors();
+    joinReduceDtypes(*applied, semantics);
     compareSemantics(proof, *applied, semantics);
     if (proof.report.getNumErrors() > errors)
       mlir::emitRemark(transition.getLoc())

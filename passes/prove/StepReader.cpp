@@ -45,9 +45,15 @@ void StepReader::readBackward(BackwardOp op) {
     AxisSet over = getAxes(result, PlacementKind::Partial);
     Number arriving =
         makeSource(algebra, algebra.gradient(Epoch::current, over));
+    SmallVector<StringAttr> members = getMembers(symbol.getAttr());
+    // The sum of several pieces has more bits than each of them.
+    if (llvm::all_of(members, [&](StringAttr member) {
+          return symbols.lookup<ParameterOp>(member).getUses() == 1;
+        }))
+      arriving.arrive(
+          Precision(bucket ? bucket.getArrivalType() : type.getElementType()));
     if (bucket)
       arriving.narrow(Precision(type.getElementType()));
-    SmallVector<StringAttr> members = getMembers(symbol.getAttr());
     arrays[result] = {symbol.getAttr(),
                       SmallVector<Number, 1>(members.size(), arriving)};
     for (StringAttr member : members) {

@@ -344,28 +344,47 @@ static void joinRoundings(Number &number, const Number &other) {
   number.beforeConversion = beforeConversion;
 }
 
-void prove::joinRoundings(StepSemantics &semantics,
-                          const StepSemantics &other) {
+/// Calls |join| for each number of |semantics| and the same one of |other|, as
+/// far as both have it.
+static void
+joinNumbers(StepSemantics &semantics, const StepSemantics &other,
+            llvm::function_ref<void(Number &, const Number &)> join) {
   using Scalars = SmallVector<std::pair<std::string, Number>>;
   for (Scalars StepSemantics::*scalars :
        {&StepSemantics::counters, &StepSemantics::results,
         &StepSemantics::skipped})
     for (auto [number, same] : llvm::zip(semantics.*scalars, other.*scalars))
-      ::joinRoundings(number.second, same.second);
+      join(number.second, same.second);
   for (auto &[name, parameter] : semantics.parameters) {
-    ArrayRef<IntervalSemantics> others =
-        other.parameters.find(name)->second.intervals;
+    auto it = other.parameters.find(name);
+    if (it == other.parameters.end())
+      continue;
+    parameter.summedReduceDtype =
+        parameter.summedReduceDtype.limitedBy(it->second.summedReduceDtype);
+    ArrayRef<IntervalSemantics> others = it->second.intervals;
     for (IntervalSemantics &interval : parameter.intervals) {
-      while (others.front().end <= interval.begin)
+      while (!others.empty() && others.front().end <= interval.begin)
         others = others.drop_front();
       for (const IntervalSemantics &same : others) {
         if (same.begin >= interval.end)
           break;
         for (auto [number, theirs] : llvm::zip(interval.roles, same.roles))
-          ::joinRoundings(number.second, theirs.second);
+          join(number.second, theirs.second);
       }
     }
   }
+}
+
+void prove::joinReduceDtypes(StepSemantics &semantics,
+                             const StepSemantics &other) {
+  joinNumbers(semantics, other, [](Number &number, const Number &same) {
+    number.reduceDtype = number.reduceDtype.limitedBy(same.reduceDtype);
+  });
+}
+
+void prove::joinRoundings(StepSemantics &semantics,
+                          const StepSemantics &other) {
+  joinNumbers(semantics, other, ::joinRoundings);
   semantics.decidedBy = semantics.decidedBy.limitedBy(other.decidedBy);
   semantics.rounding = semantics.rounding ? semantics.rounding : other.rounding;
 }

@@ -301,6 +301,10 @@ void compareContract(Proof &proof, const StepSemantics &first,
 /// Leaves in |semantics| the roundings of both. The two are equal over the
 /// reals.
 void joinRoundings(StepSemantics &semantics, const StepSemantics &other);
+/// Makes reduce dtypes of |semantics| as narrow as those of |other|, which is
+/// the same step after another number of backward passes. Reason: where one
+/// backward pass makes a sum, it may travel as it arrived, and rounds nothing.
+void joinReduceDtypes(StepSemantics &semantics, const StepSemantics &other);
 void compareActivations(Proof &proof, const StepSemantics &first,
                         const StepSemantics &second);
 

@@ -127,8 +127,8 @@ BREAKS = [
      "scatter.replaceAllUsesWith(sum);",
      "scatter.replaceAllUsesWith(moved.getSums()[0]);"),
     ("accumulate", "sums change places", ACCUMULATE,
-     "scatter.getLoc(), yield->getOperand(i),",
-     "scatter.getLoc(), yield->getOperand(yield->getNumOperands() - 1 - i),"),
+     "Value gradient = yield->getOperand(i);",
+     "Value gradient = yield->getOperand(yield->getNumOperands() - 1 - i);"),
     ("accumulate", "the reduction happens in both places", ACCUMULATE,
      "scatter.replaceAllUsesWith(sum);\n      scatter.erase();",
      "scatter.setOperand(sum);"),
@@ -138,24 +138,27 @@ BREAKS = [
 
     ("accumulate", "each backward pass counts twice", ACCUMULATE,
      "yield->setOperand(i, builder.create<ReduceScatterOp>(\n"
-     "                               scatter.getLoc(), yield->getOperand(i),\n"
-     "                               scatter.getAxesAttr(),\n"
-     "                               scatter.getReduceDtypeAttr()));",
-     "{\n      Value part = builder.create<ReduceScatterOp>(scatter.getLoc(), "
-     "yield->getOperand(i), scatter.getAxesAttr(), scatter.getReduceDtypeAttr());\n      yield->setOperand(i, "
-     "builder.create<AddOp>(scatter.getLoc(), part, part));\n    }"),
+     "                               scatter.getLoc(), gradient,\n"
+     "                               scatter.getAxesAttr(), reduceDtype));",
+     "Value part = builder.create<ReduceScatterOp>(scatter.getLoc(), "
+     "gradient, scatter.getAxesAttr(), reduceDtype);\n      yield->setOperand(i, "
+     "builder.create<AddOp>(scatter.getLoc(), part, part));"),
+    ("accumulate", "a sum of pieces travels as each arrived", ACCUMULATE,
+     " ||\n      !bucket.arrivesInOnePiece(symbols))", ")"),
+    ("accumulate", "addends travel in bf16 whatever arrives", ACCUMULATE,
+     "return TypeAttr::get(bucket.getArrivalType());",
+     "return TypeAttr::get(BFloat16Type::get(bucket.getContext()));"),
     ("accumulate", "the first sum is never reduced", ACCUMULATE,
      "if (ReduceScatterOp scatter = getOnlyUse(sum))\n",
      "if (ReduceScatterOp scatter = getOnlyUse(sum); scatter && i > 0)\n"),
     ("accumulate", "every sum is that of the first gradient", ACCUMULATE,
-     "scatter.getLoc(), yield->getOperand(i),", "scatter.getLoc(), "
-     "yield->getOperand(0),"),
+     "Value gradient = yield->getOperand(i);", "Value gradient = yield->getOperand(0);"),
     ("accumulate", "gradients arrive in two loops", ACCUMULATE,
      "op.getLoc(), op.getAccumulatorType(), op.getBody());",
      "op.getLoc(), op.getAccumulatorType(), op.getBody());\n"
      "  builder.clone(*moved);"),
     ("accumulate", "the reduction is over no axis", ACCUMULATE,
-     "scatter.getAxesAttr(),\n", "builder.getArrayAttr({}),\n"),
+     "scatter.getAxesAttr(), reduceDtype", "builder.getArrayAttr({}), reduceDtype"),
     ("accumulate", "sums are yielded in other places", ACCUMULATE,
      "yield->setOperand(i, builder", "yield->setOperand(yield->getNumOperands() - 1 "
      "- i, builder"),
@@ -277,6 +280,13 @@ BREAKS = [
     ("lower", "a sum over stages is taken early", APPLY,
      "!bucket.isSummedAtApply && !crossesStages;",
      "(crossesStages || !bucket.isSummedAtApply);"),
+    ("lower", "a sum of pieces is kept as each arrives", STEP,
+     "buffers.reduceDtype == bucket.getArrivalType() &&\n"
+     "          bucket.arrivesInOnePiece(symbols)",
+     "bucket.getArrivalType()"),
+    ("lower", "gradients are kept in the reduce dtype", STEP,
+     "buffers.reduceDtype == bucket.getArrivalType() &&\n"
+     "          bucket.arrivesInOnePiece(symbols)", "buffers.reduceDtype"),
     ("lower", "the sum of what travels narrow stays there", APPLY,
      "addends == buffer ? FlatSymbolRefAttr() : buffer", "FlatSymbolRefAttr()"),
     ("lower", "nothing closes what did not arrive", PROTOCOL,

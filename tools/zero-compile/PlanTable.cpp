@@ -83,8 +83,6 @@ static void printStageTable(const json::Object &plan, llvm::raw_ostream &os) {
         (long long)*row->getInteger("bytes_sent"),
         (long long)*row->getInteger("bytes_copied_between_spaces"));
   }
-  for (const json::Value &warning : *plan.getArray("warnings"))
-    os << "\nwarning: " << *warning.getAsObject()->getString("message") << "\n";
 }
 
 void zero::printPlanTable(StringRef text, llvm::raw_ostream &os) {

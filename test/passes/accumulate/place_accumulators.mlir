@@ -4,14 +4,21 @@
 // RUN: zero-opt %s --zero-place-accumulators | FileCheck %s --check-prefix=STAYS
 //
 // The reduction moves into the loop: each backward pass is reduced, and the sum over
-// backward passes is a slice.
+// backward passes is a slice. Gradients travel in the type in which they arrived, if each
+// arrives in one piece.
 //
 // CHECK: %[[G:.*]] = zero.micro_batches in f32
 // CHECK: %[[D:.*]] = zero.backward(@b0)
-// CHECK: %[[R:.*]] = zero.reduce_scatter %[[D]] over [dp] : !zero.value<128xf32, partial = [dp, micro], scaled = [dp : 1]>
+// CHECK: %[[R:.*]] = zero.reduce_scatter %[[D]] over [dp] reduce_dtype bf16 : !zero.value<128xf32, partial = [dp, micro], scaled = [dp : 1]>
 // CHECK: zero.yield %[[R]] : !zero.value<128xf32, sharded = [dp], partial = [micro], scaled = [dp : 1]>
 // CHECK-NOT: zero.reduce_scatter
 // CHECK: zero.sum_squares %[[G]] : !zero.value<128xf32, sharded = [dp], scaled = [dp : 1]>
+//
+// RUN: sed '/^ *zero.parameter/s/$/ uses 2/' %S/../Inputs/collectives.mlir | zero-opt --zero-place-accumulators | FileCheck %s --check-prefix=PIECES
+// RUN: sed 's/arrives bf16/arrives f32/' %S/../Inputs/collectives.mlir | zero-opt --zero-place-accumulators | FileCheck %s --check-prefix=PIECES
+// PIECES: zero.micro_batches
+// PIECES: zero.reduce_scatter
+// PIECES-NOT: reduce_dtype
 //
 // An all_reduce stays where it is: stage 0 has no slices.
 // STAYS: zero.micro_batches

@@ -6,10 +6,10 @@
 // Stage 2 closes four buckets in one order, two open at once: four gradients, two
 // of them in the memory of the larger ones.
 //
-// CHECK: zrt.buffer @b0.gradient : !zero.value<128xf32, {{.*}}> role gradient in device{{$}}
-// CHECK: zrt.buffer @b1.gradient : !zero.value<640xf32, {{.*}}> role gradient in device shares @b3.gradient
-// CHECK: zrt.buffer @b2.gradient : !zero.value<128xf32, {{.*}}> role gradient in device shares @b0.gradient
-// CHECK: zrt.buffer @b3.gradient : !zero.value<3072xf32, {{.*}}> role gradient in device{{$}}
+// CHECK: zrt.buffer @b0.gradient : !zero.value<128xbf16, {{.*}}> role gradient in device{{$}}
+// CHECK: zrt.buffer @b1.gradient : !zero.value<640xbf16, {{.*}}> role gradient in device shares @b3.gradient
+// CHECK: zrt.buffer @b2.gradient : !zero.value<128xbf16, {{.*}}> role gradient in device shares @b0.gradient
+// CHECK: zrt.buffer @b3.gradient : !zero.value<3072xbf16, {{.*}}> role gradient in device{{$}}
 // CHECK: zrt.handler @b0.close_first
 // CHECK-NEXT: zrt.fill_missing @b0
 // CHECK-NEXT: zrt.reduce_scatter @b0.gradient to @b0.reduced

@@ -55,6 +55,7 @@ protected:
   std::vector<std::string> expectLaunches(llvm::StringRef call);
   /// What it asks of NCCL: "ncclAllReduce of 12 bytes".
   std::vector<std::string> expectNccl(llvm::StringRef call);
+  Type getType(llvm::StringRef operand);
   int64_t getBytes(llvm::StringRef operand);
 
   std::vector<fake::Call> calls[2];
@@ -117,25 +118,40 @@ std::vector<std::string> GpuOrder::expectLaunches(StringRef call) {
   }
   if (call.starts_with("run_scalars("))
     return {getCudaName(scalars[getNumber(call, "program ")].getSymName())};
-  if (isOverNccl() && call.starts_with("reduce_scatter_add("))
-    return {"zero$sum_f32_f32_1_add"};
-  if (isOverNccl())
+  bool isScalars = call.starts_with("all_reduce_scalars(");
+  bool adds = call.starts_with("reduce_scatter_add(");
+  if (!isScalars && !adds && !call.starts_with("all_reduce(") &&
+      !call.starts_with("reduce_scatter("))
     return {};
-  if (call.starts_with("all_reduce_scalars("))
-    return {"zero$sum_f64_f64_2"};
-  if (call.starts_with("all_reduce(") || call.starts_with("reduce_scatter("))
-    return {"zero$sum_f32_f32_2"};
-  if (call.starts_with("reduce_scatter_add("))
-    return {"zero$sum_f32_f32_2_add"};
-  return {};
+  std::string sum = "zero$sum_f64_f64";
+  std::string ranks = "_2";
+  if (!isScalars) {
+    // "reduce_scatter(reads b0.gradient, ..."
+    bool isNarrow = getType(call.split('(').second.split(',').first).isBF16();
+    sum = isNarrow ? "zero$sum_bf16_f32" : "zero$sum_f32_f32";
+    if (isOverNccl() && !isNarrow)
+      ranks = "_1"; // NCCL adds up
+  }
+  if (isOverNccl() && (isScalars || (!adds && ranks == "_1")))
+    return {};
+  return {sum + ranks + (adds ? "_add" : "")};
 }
 
-/// All bytes of |buffer|, whoever holds them.
+/// The buffer of an operand such as "reads b0.gradient".
+static zrt::BufferOp getBuffer(ModuleOp module, StringRef operand) {
+  auto program = *module.getOps<zrt::ProgramOp>().begin();
+  return program.lookupSymbol<zrt::BufferOp>(operand.split(' ').second);
+}
+
+Type GpuOrder::getType(StringRef operand) {
+  return getBuffer(library.getModule(), operand)
+      .getValueType()
+      .getElementType();
+}
+
+/// All bytes of a buffer, whoever holds them.
 int64_t GpuOrder::getBytes(StringRef operand) {
-  auto program = *library.getModule().getOps<zrt::ProgramOp>().begin();
-  // "reads b0.gradient"
-  StringRef buffer = operand.split(' ').second;
-  ValueType type = program.lookupSymbol<zrt::BufferOp>(buffer).getValueType();
+  ValueType type = getBuffer(library.getModule(), operand).getValueType();
   return type.getNumElements() * type.getElementType().getIntOrFloatBitWidth() /
          8;
 }
@@ -154,9 +170,15 @@ std::vector<std::string> GpuOrder::expectNccl(StringRef call) {
     return describe("ncclAllReduce", 8 * std::stoll(operands[1].str()));
   if (name == "all_reduce")
     return describe("ncclAllReduce", getBytes(operands[0]));
-  // Two ranks share.
-  if (name == "reduce_scatter" || name == "reduce_scatter_add")
-    return describe("ncclReduceScatter", getBytes(operands[0]) / 2);
+  // Two ranks share. NCCL would sum in bf16, so it brings the addends only.
+  if (name == "reduce_scatter" || name == "reduce_scatter_add") {
+    std::string bytes =
+        " of " + std::to_string(getBytes(operands[0]) / 2) + " bytes";
+    if (getType(operands[0]).isBF16())
+      return {"ncclGroupStart of 0 bytes", "ncclSend" + bytes,
+              "ncclRecv" + bytes, "ncclGroupEnd of 0 bytes"};
+    return {"ncclReduceScatter" + bytes};
+  }
   if (name == "all_gather")
     return describe("ncclAllGather", getBytes(operands[0]) / 2);
   return {};

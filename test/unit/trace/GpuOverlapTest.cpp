@@ -111,7 +111,8 @@ TEST_P(GpuEarlyReduction, BackwardGoesOnWhileABucketIsReduced) {
                                      &weight, nullptr, &releases[1]));
   // It has been reduced, as far as the calls go.
   bool isQueued = llvm::any_of(fake::takeCalls(), [&](const fake::Call &call) {
-    return call.stream == second && call.function == "cuMemcpyAsync";
+    return call.stream == second && (call.function == "cuMemcpyAsync" ||
+                                     call.function == "cuLaunchKernel");
   });
   EXPECT_EQ(isQueued, GetParam().isEarly);
   for (zero_rt_timepoint release : releases)
