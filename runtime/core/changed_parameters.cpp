@@ -24,7 +24,7 @@ using namespace zero_rt;
 
 /// The number of elements that are compared at a time. It bounds the memory
 /// that a call needs.
-static constexpr int64_t blockElements = 1 << 18;
+static constexpr int64_t comparedElements = 1 << 18;
 
 /// Converts |value|, with at most one rounding.
 template <typename To, typename From>
@@ -132,8 +132,9 @@ static zero_rt_status forEachBlock(Step &step, int64_t parameter, Body &&body) {
   int64_t dtype = library.buffers[bucket.parameter_buffer].dtype;
   int64_t masterDtype = library.buffers[bucket.master_buffer].dtype;
   std::vector<char> masters;
-  for (int64_t begin = held.begin; begin < held.end; begin += blockElements) {
-    Range range = {begin, std::min(held.end, begin + blockElements)};
+  for (int64_t begin = held.begin; begin < held.end;
+       begin += comparedElements) {
+    Range range = {begin, std::min(held.end, begin + comparedElements)};
     const void *seen = nullptr;
     int64_t bytes = range.size() * elementSize(masterDtype);
     ZERO_RT_TRY(step.device().look(step.address(bucket.master_buffer, begin),

@@ -6,31 +6,37 @@
 
 #include "device/host/host_device.h"
 
+#include "device/host/copy.h"
 #include "device/host/host_program.h"
 
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <sys/mman.h>
 
 using namespace zero_rt;
 
 /// The size of a cache line, and of the widest vector that a kernel uses.
-static constexpr int64_t alignment = 64;
+static constexpr size_t lineBytes = 64;
+/// The size of a large page.
+static constexpr size_t hugeBytes = size_t(1) << 21;
 
 void *HostDevice::allocate(int32_t, int64_t bytes) {
-  // Refuses a size near the limit, so that rounding up cannot overflow.
-  if (bytes > INT64_MAX - alignment)
+  size_t size = std::max<size_t>(1, size_t(bytes));
+  bool isHuge = size >= hugeBytes;
+  void *data = nullptr;
+  if (::posix_memalign(&data, isHuge ? hugeBytes : lineBytes, size))
     return nullptr;
-  int64_t rounded = std::max<int64_t>(1, bytes);
-  rounded = (rounded + alignment - 1) / alignment * alignment;
-  return std::aligned_alloc(size_t(alignment), size_t(rounded));
+  // Without large pages everything works, too.
+  if (isHuge)
+    (void)::madvise(data, size / hugeBytes * hugeBytes, MADV_HUGEPAGE);
+  return data;
 }
 
 void HostDevice::release(int32_t, void *data) { std::free(data); }
 
 zero_rt_status HostDevice::copy(void *dst, const void *src, int64_t bytes) {
-  if (bytes)
-    std::memcpy(dst, src, size_t(bytes));
+  copyOnHost(dst, src, bytes);
   return ZERO_RT_OK;
 }
 

@@ -6,6 +6,8 @@
 
 #include "device/host/host_program.h"
 
+#include "core/numeric.h"
+#include "device/host/copy.h"
 #include "device/host/reduce.h"
 
 #include <algorithm>
@@ -96,9 +98,10 @@ zero_rt_status HostProgram::runScalars(int32_t program) {
 }
 
 zero_rt_status HostProgram::sum(const RankSum &sum) {
+  bool isLarge = sum.elements * elementSize(sum.sumType) >= leastLargeBytes;
   pool.forChunks(0, sum.elements, [&](int64_t begin, int64_t end) {
     reduceElements(sum.dtype, sum.sources, sum.ranks, sum.sumType, sum.dst,
-                   sum.accumulate, begin, end);
+                   sum.accumulate, begin, end, isLarge);
   });
   return ZERO_RT_OK;
 }

@@ -7,23 +7,33 @@
 #include "device/host/reduce.h"
 
 #include "core/numeric.h"
+#include "device/host/copy.h"
 
 #include <algorithm>
 
 using namespace zero_rt;
 
-template <typename From, typename To>
-static void reduceAs(const void *const *sources, int32_t ranks, void *dst,
-                     bool accumulate, int64_t begin, int64_t end) {
+namespace {
+/// Sums of |From|, rounded to |To|.
+template <typename From, typename To> struct Reduction {
   using Storage = typename From::Storage;
+  using Result = typename To::Storage;
   using Sum = typename To::Sum;
-  // Small enough for the first-level cache. One rank at a time, so that the
-  // loops are vectorized.
-  constexpr int64_t tile = 512;
-  Sum sums[tile];
-  auto *out = static_cast<typename To::Storage *>(dst);
-  for (; begin < end; begin += tile) {
-    int64_t size = std::min(tile, end - begin);
+  /// Few enough for registers; with conversions for the first-level cache.
+  static constexpr int64_t block =
+      sizeof(Storage) == sizeof(Sum) && sizeof(Result) == sizeof(Sum)
+          ? 128 / sizeof(Sum)
+          : 512;
+
+  const void *const *sources;
+  int32_t ranks;
+  Result *dst;
+  bool accumulate;
+
+  /// Sums the |size| elements from |begin| into |out|. With the constant
+  /// |block| the loops are vectorized.
+  void sum(int64_t begin, int64_t size, Result *out) const {
+    Sum sums[block];
     auto *first = static_cast<const Storage *>(sources[0]) + begin;
     // Begins with rank 0, because a sum that begins with 0 would lose the sign
     // of -0.
@@ -36,19 +46,35 @@ static void reduceAs(const void *const *sources, int32_t ranks, void *dst,
     }
     if (accumulate)
       for (int64_t i = 0; i < size; ++i)
-        sums[i] = To::load(out[begin + i]) + To::load(To::store(sums[i]));
+        sums[i] = To::load(dst[begin + i]) + To::load(To::store(sums[i]));
     for (int64_t i = 0; i < size; ++i)
-      out[begin + i] = To::store(sums[i]);
+      out[i] = To::store(sums[i]);
   }
-}
+
+  void run(int64_t begin, int64_t end, bool bypassesCache) const {
+    alignas(storeBytes) Result out[block];
+    bypassesCache &= isStoreAligned(dst + begin);
+    for (; begin + block <= end; begin += block) {
+      sum(begin, block, bypassesCache ? out : dst + begin);
+      if (bypassesCache)
+        storeAround(dst + begin, out, sizeof(out));
+    }
+    sum(begin, end - begin, dst + begin);
+    if (bypassesCache)
+      _mm_sfence(); // other threads may read
+  }
+};
+} // namespace
 
 void zero_rt::reduceElements(int64_t dtype, const void *const *sources,
                              int32_t ranks, int64_t sumType, void *dst,
-                             bool accumulate, int64_t begin, int64_t end) {
+                             bool accumulate, int64_t begin, int64_t end,
+                             bool bypassesCache) {
   dispatch(dtype, [&](auto from) {
     dispatch(sumType, [&](auto to) {
-      reduceAs<decltype(from), decltype(to)>(sources, ranks, dst, accumulate,
-                                             begin, end);
+      using Type = Reduction<decltype(from), decltype(to)>;
+      auto *results = static_cast<typename Type::Result *>(dst);
+      Type{sources, ranks, results, accumulate}.run(begin, end, bypassesCache);
     });
   });
 }
