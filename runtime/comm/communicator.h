@@ -23,6 +23,8 @@
 
 namespace zero_rt {
 
+class Segment;
+
 class Communicator {
 public:
   virtual ~Communicator() = default;
@@ -73,6 +75,11 @@ public:
   virtual zero_rt_status joinStep(uint64_t step) = 0;
   /// Declares that this rank takes part in no further collective of |step|.
   virtual void leaveStep(uint64_t step) = 0;
+
+  /// Memory for the buffers of collectives; null: any memory will do.
+  virtual Segment *segment() { return nullptr; }
+  /// The number of other processes whose memory this rank reads.
+  virtual int64_t sharedRanks() const { return 0; }
 
   /// An error if queued work is known to have wrong results.
   virtual zero_rt_status check() { return ZERO_RT_OK; }

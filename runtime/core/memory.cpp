@@ -6,15 +6,27 @@
 
 #include "core/memory.h"
 
+#include "comm/process/segment.h"
 #include "core/status.h"
 
 #include <algorithm>
 
 using namespace zero_rt;
 
+/// Whether collectives move buffers of |role|.
+static bool canTravel(int32_t role) {
+  return role == ZERO_RT_ROLE_PARAMETER || role == ZERO_RT_ROLE_GRADIENT ||
+         role == ZERO_RT_ROLE_ACCUMULATOR;
+}
+
 zero_rt_status Memory::allocate(int32_t space, int32_t role, int64_t bytes,
                                 const char *name, Block &block) {
-  void *data = device.allocate(space, bytes);
+  // Smaller blocks would waste most of their page.
+  void *data = nullptr;
+  if (segment && canTravel(role) && bytes >= Segment::pageBytes)
+    data = segment->allocate(bytes);
+  if (!data)
+    data = device.allocate(space, bytes);
   if (!data)
     return fail(ZERO_RT_OUT_OF_MEMORY,
                 "no memory for '%s': %lld bytes in space '%s'", name,
@@ -32,7 +44,8 @@ void Memory::release(Block &block) {
   if (!block.data)
     return;
   counters.bytes_now[block.space][block.role] -= block.bytes;
-  device.release(block.space, block.data);
+  if (!segment || !segment->release(block.data))
+    device.release(block.space, block.data);
   block = Block();
 }
 

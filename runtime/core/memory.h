@@ -16,6 +16,8 @@
 
 namespace zero_rt {
 
+class Segment;
+
 /// One allocation. |data| is null if there is none.
 struct Block {
   void *data = nullptr;
@@ -34,6 +36,9 @@ public:
   zero_rt_status allocate(int32_t space, int32_t role, int64_t bytes,
                           const char *name, Block &block);
   void release(Block &block);
+  /// Later buffers of roles that travel are in |segment|, which other ranks
+  /// read. It outlives them.
+  void use(Segment *segment) { this->segment = segment; }
   /// Counts |block| under another role. Does not change its contents.
   void setRole(Block &block, int32_t role);
 
@@ -41,6 +46,7 @@ private:
   void count(const Block &block);
   Device &device;
   zero_rt_counters &counters;
+  Segment *segment = nullptr;
 };
 
 /// "device" or "host"; "unknown" for another number.

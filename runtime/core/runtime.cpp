@@ -117,6 +117,7 @@ ZERO_RT_EXPORT zero_rt_status zero_rt_create(zero_rt_group *group, int32_t rank,
         std::make_unique<Runtime>(ranks, rank, std::move(device), given);
     ZERO_RT_TRY(ranks.join(rank, timeoutMs, *runtime->device,
                            runtime->communicator, runtime->mail));
+    runtime->memory.use(runtime->communicator->segment());
     runtime->handle = giveOut(std::move(handle), runtime.get());
     *out_runtime = runtime.release()->handle;
     return ZERO_RT_OK;
@@ -159,7 +160,9 @@ ZERO_RT_EXPORT zero_rt_status zero_rt_read_counters(
     zero_rt_runtime *runtime, zero_rt_counters *out_counters) {
   auto read = [&](Runtime &runtime) -> zero_rt_status {
     ZERO_RT_TRY(checkStruct(out_counters, "out_counters"));
-    writeStruct(runtime.counters, out_counters);
+    zero_rt_counters counters = runtime.counters;
+    counters.shared_ranks = runtime.communicator->sharedRanks();
+    writeStruct(counters, out_counters);
     return ZERO_RT_OK;
   };
   return withRuntime("zero_rt_read_counters", runtime, read);

@@ -98,6 +98,8 @@ public:
   virtual const char *name() const = 0;
   /// Whether work is done when the call that queues it returns.
   virtual bool isImmediate() const = 0;
+  /// Whether memory of the process can be used in place of `allocate`.
+  virtual bool usesHostMemory() const { return false; }
 
   /// Makes this device the current one of the calling thread, until `leave`.
   /// One thread at a time uses a device. That thread may call `enter` again.

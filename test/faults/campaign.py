@@ -6,7 +6,8 @@ A point is GROUP/STAGE/RANKS/FAULT@MOMENT[.VISIT][+COUNT]:RANK, for example
 tcp/one/3/kill@apply.1+2:0: of three processes that train at stage 1 over TCP, rank 0
 is killed in its second message of the second apply. job.c describes the faults. Here a
 process that has the fault `pause` or `freeze` stops, and continues after 0.3 or 1.6
-times the timeout.
+times the timeout. Ranks of `shared` are connected over TCP, too, and read each other's
+memory. Of `mixed`, the last rank does not, as on another machine.
 
 Each point has an expected answer:
 
@@ -42,12 +43,22 @@ STAGES = {"one": 1, "two": 2}
 SHORT, LONG = 0.3, 1.6  # times the timeout
 STOPS = {"pause": SHORT, "freeze": LONG}
 BENIGN = {"none", "pause", "delay"}
+TCP_FAULTS = ["kill", "stop", "pause", "freeze", "delay", "late", "leave", "memory"]
 FAULTS = {
-    "tcp": ["kill", "stop", "pause", "freeze", "delay", "late", "leave", "memory"],
+    "tcp": TCP_FAULTS,
+    "shared": TCP_FAULTS,
+    "mixed": TCP_FAULTS,
     "mpi": ["kill", "stop", "pause", "freeze", "delay", "late", "leave"],
     "threads": ["delay", "late", "leave"],
 }
-RANKS = {"tcp": [2, 3, 4], "mpi": [2, 3], "threads": [2, 3, 4]}
+RANKS = {
+    "tcp": [2, 3, 4],
+    "shared": [2, 3, 4],
+    "mixed": [3, 4],
+    "mpi": [2, 3],
+    "threads": [2, 3, 4],
+}
+OVER_TCP = ["tcp", "shared", "mixed"]
 MPI_ENVIRONMENT = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
@@ -81,10 +92,15 @@ class Point:
             f"{self.fault}@{self.moment}:{self.rank}"
         )
 
+    def shares(self, rank):
+        """Whether other processes read the memory of |rank|."""
+        is_last = rank == self.ranks - 1
+        return self.group in ("shared", "mpi") or (self.group == "mixed" and not is_last)
+
     @staticmethod
     def parse(text):
         match = re.fullmatch(
-            r"(tcp|mpi|threads)/(one|two)/([234])/([a-z]+)@([a-z.+\d]+):(\d+)", text
+            r"(tcp|shared|mixed|mpi|threads)/(one|two)/([234])/([a-z]+)@([a-z.+\d]+):(\d+)", text
         )
         if not match:
             sys.exit(f"campaign.py: '{text}' is no point; --list shows some")
@@ -130,8 +146,8 @@ def all_points(groups):
 
 def draw(groups, rng):
     """Draws a phase before a moment, since phases have different numbers of them."""
-    weights = [{"tcp": 8, "mpi": 1, "threads": 1}[group] for group in groups]
-    group = rng.choices(groups, weights)[0]
+    weights = {"tcp": 3, "shared": 4, "mixed": 2, "mpi": 1, "threads": 1}
+    group = rng.choices(groups, [weights[group] for group in groups])[0]
     stage = rng.choice(list(STAGES))
     ranks = rng.choice(RANKS[group])
     fault = rng.choice(FAULTS[group])
@@ -190,7 +206,7 @@ class Jobs:
     def right_bits(self, stage, ranks):
         lines = self.run(Point("threads", stage, ranks, "none", "end", 0)).lines
         found = {text for _, what, text in lines if what == "bits"}
-        if len(found) != 1 or len(lines) != ranks:
+        if len(found) != 1 or len(lines) != 2 * ranks:
             sys.exit(f"campaign.py: a job without a fault fails: {lines}")
         return found.pop()
 
@@ -218,21 +234,24 @@ class Run:
         program = "job_mpi" if point.group == "mpi" else "job"
         fault = "stop" if point.fault in STOPS else point.fault
         return [
-            self.jobs.folder / str(point.ranks) / program, point.group, point.stage,
+            self.jobs.folder / str(point.ranks) / program,
+            "tcp" if point.group in OVER_TCP else point.group, point.stage,
             str(self.jobs.timeout), f"{fault}@{point.moment}:{point.rank}",
         ]
 
     def start(self, output):
         """Processes by rank; a single one is of all ranks."""
-        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-        if self.point.group == "tcp":
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "SHOW_SHARED": "1"}
+        if self.point.group in OVER_TCP:
             environment |= {
                 "WORLD_SIZE": str(self.point.ranks),
                 "MASTER_ADDR": "127.0.0.1",
                 "ZERO_RT_PORT": str(self.jobs.port()),
             }
             starts = [
-                (self.command(), {**environment, "RANK": str(rank)})
+                (self.command(),
+                 {**environment, "RANK": str(rank),
+                  "ZERO_RT_SHARED_MEMORY": str(int(self.point.shares(rank)))})
                 for rank in range(self.point.ranks)
             ]
         elif self.point.group == "mpi":
@@ -273,7 +292,7 @@ class Run:
             for rank, process in enumerate(processes):
                 if process.poll() is not None and rank not in self.codes:
                     self.codes[rank] = process.returncode
-                    if point.group == "tcp":
+                    if point.group in OVER_TCP:
                         self.ends[rank] = moment
             fault = self.fault()
             pause = STOPS.get(point.fault)
@@ -319,7 +338,12 @@ class Run:
         for rank, what, text in self.lines:
             if what == "bits" and text != self.jobs.bits[point.stage, point.ranks]:
                 self.problems.append(f"rank {rank} has wrong bits")
-            if what not in ("bits", "fault", "done") and rank not in first_errors:
+            if what == "shared":
+                others = [r for r in range(point.ranks) if r != rank]
+                expected = sum(map(point.shares, others)) if point.shares(rank) else 0
+                if int(text) != expected:
+                    self.problems.append(f"rank {rank} reads {text} ranks' memory")
+            if what not in ("bits", "fault", "done", "shared") and rank not in first_errors:
                 first_errors[rank] = text
         for rank in range(point.ranks):
             has_bits = (rank, "bits") in {line[:2] for line in self.lines}
@@ -376,7 +400,7 @@ def main():
     parser.add_argument("--point", action="append", metavar="P", help="run this one")
     parser.add_argument("--list", action="store_true", help="only print the points")
     parser.add_argument("--json", action="store_true", help="print results as JSON")
-    parser.add_argument("--groups", default="tcp,mpi,threads")
+    parser.add_argument("--groups", default="tcp,shared,mixed,mpi,threads")
     parser.add_argument("--timeout", type=int, default=1000, metavar="MS",
                         help="of the ranks (%(default)s)")
     parser.add_argument("--jobs", type=int, default=6, metavar="N",

@@ -7,7 +7,8 @@
 |* GROUP is threads or tcp; a program with WITH_MPI has ranks of MPI. STAGE is
 |* one or two: a library in the folder of the program. Each rank makes two
 |* steps, and prints the result of each call that failed. A rank that makes all
-|* calls prints a hash of its parameters.
+|* calls prints a hash of its parameters. With SHOW_SHARED in the environment
+|* each rank prints how many ranks it reads in their memory.
 |*
 |* Rank RANK has the fault when it comes to MOMENT, which is a call, for the
 |* VISIT-th time, from 0 on. With COUNT, it has the fault in the COUNT-th
@@ -231,6 +232,13 @@ static int print_bits(zero_rt_runtime *runtime, zero_rt_step *step) {
   return 1;
 }
 
+static void print_shared(zero_rt_runtime *runtime) {
+  zero_rt_counters counters = {.struct_size = sizeof(counters)};
+  if (getenv("SHOW_SHARED") &&
+      report("counters", zero_rt_read_counters(runtime, &counters)))
+    printf("rank %d: shared: %lld\n", me, (long long)counters.shared_ranks);
+}
+
 static void run_rank(void) {
   zero_rt_options options = {
       .struct_size = sizeof(options), .timeout_ms = timeout_ms, .threads = 1};
@@ -242,6 +250,7 @@ static void run_rank(void) {
   const zero_rt_library *mine = is_fault("plan") ? other_library : library;
   if (!must_leave &&
       report("create", zero_rt_step_create(runtime, mine, NULL, &step))) {
+    print_shared(runtime);
     int k = 0;
     while (k < STEPS && run_step(step, k))
       ++k;

@@ -55,7 +55,7 @@ if [[ $quick -eq 0 ]]; then
   running=()
   build-tsan/bin/zero_rt_tests --gtest_brief=1 &
   running+=($!)
-  for group in transport tcp; do
+  for group in transport tcp messages mixed; do
     ZERO_TEST_GROUP=$group build-tsan/bin/zero_rt_tests --gtest_brief=1 \
       --gtest_filter=-Tcp.*:Transport.* &
     running+=($!)

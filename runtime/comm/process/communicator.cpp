@@ -9,14 +9,11 @@
 #include "core/numeric.h"
 #include "core/pause.h"
 #include "core/status.h"
-#include "core/thread_pool.h"
 
 #include <algorithm>
+#include <cstring>
 
 using namespace zero_rt;
-
-/// The bytes that are received from one rank before they are summed.
-static constexpr int64_t chunkBytes = int64_t(1) << 18;
 
 /// A header that is sent to all other ranks, and for which none waits.
 struct ProcessCommunicator::Farewell {
@@ -27,14 +24,16 @@ struct ProcessCommunicator::Farewell {
 
 ProcessCommunicator::ProcessCommunicator(std::shared_ptr<Link> link,
                                          std::shared_ptr<Records> records,
+                                         std::shared_ptr<SharedMemory> shared,
                                          std::vector<int32_t> members,
                                          uint64_t step, int64_t timeoutMs)
     : link(std::move(link)), records(std::move(records)),
-      members(std::move(members)), timeoutMs(timeoutMs),
-      headers(this->members.size()), sources(this->members.size()) {
-  auto mine =
+      shared(std::move(shared)), members(std::move(members)),
+      timeoutMs(timeoutMs), peers(this->members.size()),
+      sources(this->members.size()) {
+  auto place =
       std::find(this->members.begin(), this->members.end(), this->link->rank());
-  index = size_t(mine - this->members.begin());
+  index = size_t(place - this->members.begin());
   group = numberOf(this->members, step);
 }
 
@@ -68,9 +67,9 @@ zero_rt_status ProcessCommunicator::breakAsLeft(const Tag &tag, int32_t rank,
 
 /// Evaluates the header of |member|. Sets |isAgain| if the header was of
 /// another collective, so that another header must come.
-zero_rt_status ProcessCommunicator::compare(const Tag &tag, const Header &mine,
-                                            size_t member, bool &isAgain) {
-  const Header &theirs = headers[member];
+zero_rt_status ProcessCommunicator::compare(const Tag &tag, size_t member,
+                                            bool &isAgain) {
+  const Header &theirs = peers[member].header;
   int32_t rank = members[member];
   if (!isValid(theirs))
     return breakWith(ZERO_RT_MISMATCH,
@@ -85,16 +84,36 @@ zero_rt_status ProcessCommunicator::compare(const Tag &tag, const Header &mine,
   if (theirs.kind == Header::LeftRuntime) {
     // The header may be old: the rank may have made another runtime since.
     if (theirs.incarnation >= mine.incarnation)
-      leftAt[member] = std::chrono::steady_clock::now();
+      peers[member].leftAt = std::chrono::steady_clock::now();
     return ZERO_RT_OK;
   }
   std::string text = findDifference(link->rank(), mine, rank, theirs);
   if (text.empty())
-    return ZERO_RT_OK;
+    return findBuffers(tag, member);
   // The member may have given up this collective and told so. Then this error
   // explains the difference.
   ZERO_RT_TRY(link->check());
   return breakWith(ZERO_RT_MISMATCH, text);
+}
+
+/// Finds the buffers of |member| in its segment.
+zero_rt_status ProcessCommunicator::findBuffers(const Tag &tag, size_t member) {
+  Peer &peer = peers[member];
+  int32_t rank = members[member];
+  if (!shared->reads(rank))
+    return ZERO_RT_OK;
+  auto find = [&](int64_t offset, int32_t dtype, const void *&place) {
+    place = offset < 0
+                ? nullptr
+                : shared->find(rank, offset, tag.elements * elementSize(dtype));
+    return place || offset < 0;
+  };
+  if (find(peer.header.source, tag.dtype, peer.source) &&
+      find(peer.header.result, tag.sumType, peer.result))
+    return ZERO_RT_OK;
+  return breakWith(ZERO_RT_MISMATCH,
+                   "rank " + std::to_string(rank) + " named a buffer for " +
+                       describe(tag) + " that is not in its segment");
 }
 
 /// Finds out which |transfers| are done.
@@ -131,8 +150,25 @@ zero_rt_status ProcessCommunicator::checkHope(const Tag &tag,
   return breakWith(ZERO_RT_TIMEOUT, describeMissing(tag, timeoutMs, ranks));
 }
 
-/// Waits until all members are in a collective with the same tag.
-zero_rt_status ProcessCommunicator::enter(const Tag &tag) {
+/// Waits until all members are in a collective with the same tag. |source| and
+/// |result| are the buffers that others may read, or null.
+zero_rt_status ProcessCommunicator::enter(const Tag &tag, const void *source,
+                                          const void *result) {
+  auto offsetOf = [&](const void *data) {
+    return data && shared->own() ? shared->own()->offsetOf(data) : -1;
+  };
+  return meet(tag, offsetOf(source), offsetOf(result), {});
+}
+
+/// The same, and exchanges |pieces|, one for each member, which are short.
+zero_rt_status ProcessCommunicator::enter(const Tag &tag,
+                                          const std::vector<Piece> &pieces) {
+  return meet(tag, /*source=*/-1, /*result=*/-1, pieces);
+}
+
+zero_rt_status ProcessCommunicator::meet(const Tag &tag, int64_t source,
+                                         int64_t result,
+                                         const std::vector<Piece> &pieces) {
   ZERO_RT_TRY(link->check());
   link->noteStep(tag.step);
   ++(isWhole() ? link->sequence : sequence);
@@ -141,22 +177,28 @@ zero_rt_status ProcessCommunicator::enter(const Tag &tag) {
   for (int32_t member : members)
     if (link->hasEnded(member, tag.step))
       return breakAsLeft(tag, member, "step");
-  Header mine = makeHeader(tag, group, isWhole() ? link->sequence : sequence);
+  mine = makeHeader(tag, group, isWhole() ? link->sequence : sequence);
   mine.incarnation = link->incarnation;
+  mine.source = source;
+  mine.result = result;
   Transfers transfers(*link);
   std::vector<size_t> missing;
   auto listen = [&](size_t member) {
     return transfers.receive(members[member], CollectiveChannel,
-                             &headers[member], sizeof(Header));
+                             &peers[member].header, sizeof(Header));
   };
-  leftAt.assign(members.size(), Deadline::max());
   for (size_t m = 0; m < members.size(); ++m) {
     if (m == index)
       continue;
+    peers[m].source = peers[m].result = nullptr;
+    peers[m].leftAt = Deadline::max();
     missing.push_back(m);
     ZERO_RT_TRY(listen(m));
     ZERO_RT_TRY(
         transfers.send(members[m], CollectiveChannel, &mine, sizeof(Header)));
+    if (!pieces.empty())
+      ZERO_RT_TRY(transfers.send(members[m], CollectiveChannel, pieces[m].sent,
+                                 pieces[m].bytesSent));
   }
   Patience patience(timeoutMs);
   for (Pause pause;; pause()) {
@@ -166,16 +208,20 @@ zero_rt_status ProcessCommunicator::enter(const Tag &tag) {
       size_t m = missing[i];
       bool isAgain = true;
       if (transfers.hasAllFrom(members[m])) {
-        ZERO_RT_TRY(compare(tag, mine, m, isAgain));
+        ZERO_RT_TRY(compare(tag, m, isAgain));
         if (isAgain)
           ZERO_RT_TRY(listen(m));
+        else if (!pieces.empty())
+          ZERO_RT_TRY(transfers.receive(members[m], CollectiveChannel,
+                                        pieces[m].received,
+                                        pieces[m].bytesReceived));
       }
       if (!isAgain) {
         missing.erase(missing.begin() + std::ptrdiff_t(i));
         continue;
       }
       constexpr auto grace = std::chrono::milliseconds(100);
-      if (leftAt[m] < std::chrono::steady_clock::now() - grace)
+      if (peers[m].leftAt < std::chrono::steady_clock::now() - grace)
         return breakAsLeft(tag, members[m], "runtime");
       ranks.push_back(members[m]);
       ++i;
@@ -206,110 +252,17 @@ zero_rt_status ProcessCommunicator::finish(const Tag &tag,
 }
 
 //===----------------------------------------------------------------------===//
-// Collectives
+// Records
 //===----------------------------------------------------------------------===//
-
-/// Sums this rank's slice of the |src| of all ranks into |dst|, whose first
-/// element is the first of the slice.
-zero_rt_status ProcessCommunicator::reduceOwnSlice(const Tag &tag,
-                                                   Program &program,
-                                                   const void *src, void *dst,
-                                                   bool accumulate) {
-  int64_t size = elementSize(tag.dtype);
-  int64_t chunk = chunkBytes / size;
-  Range own = slice(tag, index);
-  int64_t longest = 0;
-  for (size_t m = 0; m < members.size(); ++m)
-    longest = std::max(longest, slice(tag, m).size());
-  staging.resize(members.size() * size_t(std::min(chunk, longest) * size));
-  auto cut = [&](Range range, int64_t begin) {
-    return intersect(range, {range.begin + begin, range.begin + begin + chunk});
-  };
-  for (int64_t begin = 0; begin < longest; begin += chunk) {
-    Range mine = cut(own, begin);
-    Transfers transfers(*link);
-    for (size_t m = 0; m < members.size(); ++m) {
-      if (m == index) {
-        sources[m] = elementAt(src, tag.dtype, mine.begin);
-        continue;
-      }
-      char *place =
-          staging.data() + int64_t(m) * std::min(chunk, longest) * size;
-      sources[m] = place;
-      Range theirs = cut(slice(tag, m), begin);
-      ZERO_RT_TRY(transfers.receive(members[m], CollectiveChannel, place,
-                                    mine.size() * size));
-      ZERO_RT_TRY(transfers.send(members[m], CollectiveChannel,
-                                 elementAt(src, tag.dtype, theirs.begin),
-                                 theirs.size() * size));
-    }
-    ZERO_RT_TRY(finish(tag, transfers));
-    ZERO_RT_TRY(program.sum(
-        {tag.dtype, tag.sumType, sources.data(), int32_t(members.size()),
-         elementAt(dst, tag.sumType, begin), accumulate, mine.size()}));
-  }
-  return ZERO_RT_OK;
-}
-
-/// Fills the slices of |data|, of |dtype|, that other ranks have.
-zero_rt_status ProcessCommunicator::gatherSlices(const Tag &tag, int32_t dtype,
-                                                 void *data) {
-  Transfers transfers(*link);
-  Range own = slice(tag, index);
-  int64_t size = elementSize(dtype);
-  for (size_t m = 0; m < members.size(); ++m) {
-    if (m == index)
-      continue;
-    Range theirs = slice(tag, m);
-    ZERO_RT_TRY(transfers.receive(members[m], CollectiveChannel,
-                                  elementAt(data, dtype, theirs.begin),
-                                  theirs.size() * size));
-    ZERO_RT_TRY(transfers.send(members[m], CollectiveChannel,
-                               elementAt(data, dtype, own.begin),
-                               own.size() * size));
-  }
-  return finish(tag, transfers);
-}
-
-zero_rt_status ProcessCommunicator::allReduce(const Tag &tag, Program &program,
-                                              const void *src, void *dst) {
-  ZERO_RT_TRY(enter(tag));
-  if (members.size() == 1 && src == dst)
-    return ZERO_RT_OK; // the sum is in its place
-  // Correct in place, too: this rank sends only slices of |src| that others
-  // own.
-  void *own = elementAt(dst, tag.sumType, slice(tag, index).begin);
-  ZERO_RT_TRY(reduceOwnSlice(tag, program, src, own, /*accumulate=*/false));
-  return gatherSlices(tag, tag.sumType, dst);
-}
-
-zero_rt_status ProcessCommunicator::reduceScatter(const Tag &tag,
-                                                  Program &program,
-                                                  const void *src, void *dst,
-                                                  bool accumulate) {
-  ZERO_RT_TRY(enter(tag));
-  return reduceOwnSlice(tag, program, src, dst, accumulate);
-}
-
-zero_rt_status ProcessCommunicator::allGather(const Tag &tag, void *data) {
-  ZERO_RT_TRY(enter(tag));
-  return gatherSlices(tag, tag.dtype, data);
-}
 
 zero_rt_status ProcessCommunicator::exchange(const Tag &tag, const void *mine,
                                              void *all, int64_t bytes) {
-  ZERO_RT_TRY(enter(tag));
-  Transfers transfers(*link);
-  for (size_t m = 0; m < members.size(); ++m) {
-    char *place = static_cast<char *>(all) + int64_t(m) * bytes;
-    if (m == index) {
-      std::memcpy(place, mine, size_t(bytes));
-      continue;
-    }
-    ZERO_RT_TRY(transfers.receive(members[m], CollectiveChannel, place, bytes));
-    ZERO_RT_TRY(transfers.send(members[m], CollectiveChannel, mine, bytes));
-  }
-  return finish(tag, transfers);
+  std::vector<Piece> pieces(members.size());
+  for (size_t m = 0; m < members.size(); ++m)
+    pieces[m] = {mine, bytes, static_cast<char *>(all) + int64_t(m) * bytes,
+                 bytes};
+  std::memcpy(pieces[index].received, mine, size_t(bytes));
+  return enter(tag, pieces);
 }
 
 zero_rt_status ProcessCommunicator::post(uint64_t step, uint64_t turn,
@@ -335,13 +288,38 @@ zero_rt_status ProcessCommunicator::collect(const Tag &tag, uint64_t turn,
 zero_rt_status ProcessCommunicator::split(uint64_t step,
                                           const std::vector<int32_t> &members,
                                           std::unique_ptr<Communicator> &out) {
-  out = std::make_unique<ProcessCommunicator>(link, records, members, step,
-                                              timeoutMs);
+  out = std::make_unique<ProcessCommunicator>(link, records, shared, members,
+                                              step, timeoutMs);
   return ZERO_RT_OK;
 }
 
 zero_rt_status ProcessCommunicator::joinStep(uint64_t step) {
   link->noteStep(step);
+  if (members.size() == 1)
+    return ZERO_RT_OK;
+  zero_rt_status status = guarded("step_create", [&] { return shareMemory(); });
+  // The others wait for this rank.
+  if (status)
+    giveUp(status, lastMessage());
+  return status;
+}
+
+/// Maps the segments of the ranks on the same machine. Some ranks may have made
+/// their runtimes anew, with other segments.
+zero_rt_status ProcessCommunicator::shareMemory() {
+  std::vector<Announcement> all(members.size());
+  Announcement own = shared->announce();
+  Tag tag = {"share_memory", nullptr, 0, ZERO_RT_F64, ZERO_RT_F64, 0};
+  ZERO_RT_TRY(exchange(tag, &own, all.data(), sizeof(own)));
+  std::vector<char> isRead(members.size()), isReader(members.size());
+  std::vector<Piece> pieces(members.size());
+  for (size_t m = 0; m < members.size(); ++m) {
+    isRead[m] = m != index && shared->attach(members[m], all[m]);
+    pieces[m] = {&isRead[m], 1, &isReader[m], 1};
+  }
+  ZERO_RT_TRY(enter(tag, pieces));
+  for (size_t m = 0; m < members.size(); ++m)
+    shared->setReader(members[m], isReader[m] && shared->own());
   return ZERO_RT_OK;
 }
 

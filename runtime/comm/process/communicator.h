@@ -5,10 +5,15 @@
 //===----------------------------------------------------------------------===//
 //
 // Each rank first sends the tag of its collective to all other ranks of its
-// process group, and compares theirs. Then it sends each rank its part of the
-// addends, and sums the parts that it receives in the order of ranks. The
-// traffic is that of a ring, in fewer steps. The results have the bits of ranks
-// that are threads.
+// process group, and compares theirs. Then it sums its slice of the addends in
+// the order of ranks. It reads the addends of a rank in that rank's segment, if
+// it has mapped the segment and the buffer is in there, and receives them as
+// messages otherwise. The traffic is that of a ring, in fewer steps. The
+// results have the bits of ranks that are threads.
+//
+// A rank that reads a buffer tells its owner when it is done, and the owner
+// does not leave the collective before that. An owner that gives up revokes its
+// segment first, so that no rank trusts what it has read since.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,6 +24,7 @@
 #include "comm/process/header.h"
 #include "comm/process/link.h"
 #include "comm/process/records.h"
+#include "comm/process/shared_memory.h"
 #include "core/localize.h"
 
 #include <list>
@@ -31,6 +37,7 @@ public:
   /// of all ranks tells the others when it is destroyed.
   ProcessCommunicator(std::shared_ptr<Link> link,
                       std::shared_ptr<Records> records,
+                      std::shared_ptr<SharedMemory> shared,
                       std::vector<int32_t> members, uint64_t step,
                       int64_t timeoutMs);
   ~ProcessCommunicator() override;
@@ -53,8 +60,26 @@ public:
   zero_rt_status joinStep(uint64_t step) override;
   void leaveStep(uint64_t step) override;
   void giveUp(zero_rt_status code, const char *message) override;
+  Segment *segment() override { return shared->own(); }
+  int64_t sharedRanks() const override { return shared->count(); }
 
 private:
+  /// What goes to and comes from a member behind the header.
+  struct Piece {
+    const void *sent = nullptr;
+    int64_t bytesSent = 0;
+    void *received = nullptr;
+    int64_t bytesReceived = 0;
+  };
+  /// The collective of another member. The addresses are null if messages bring
+  /// the data.
+  struct Peer {
+    Header header;
+    const void *source = nullptr;
+    const void *result = nullptr;
+    Deadline leftAt; // when the member destroyed its runtime
+  };
+  using Place = const void *Peer::*;
   bool isWhole() const { return int32_t(members.size()) == link->ranks(); }
   Range slice(const Tag &tag, size_t owner) const {
     return ownedSlice(tag.elements, int32_t(owner), int32_t(members.size()));
@@ -70,29 +95,44 @@ private:
   zero_rt_status breakWith(zero_rt_status code, const std::string &message) {
     return link->breakWith(code, message);
   }
-  zero_rt_status enter(const Tag &tag);
-  zero_rt_status compare(const Tag &tag, const Header &mine, size_t member,
-                         bool &isAgain);
+  zero_rt_status enter(const Tag &tag, const void *source = nullptr,
+                       const void *result = nullptr);
+  zero_rt_status enter(const Tag &tag, const std::vector<Piece> &pieces);
+  zero_rt_status meet(const Tag &tag, int64_t source, int64_t result,
+                      const std::vector<Piece> &pieces);
+  zero_rt_status compare(const Tag &tag, size_t member, bool &isAgain);
+  zero_rt_status findBuffers(const Tag &tag, size_t member);
   zero_rt_status breakAsLeft(const Tag &tag, int32_t rank, const char *owner);
   zero_rt_status checkHope(const Tag &tag, Patience &patience,
                            std::vector<int32_t> ranks);
   zero_rt_status look(const Tag &tag, Transfers &transfers);
   zero_rt_status finish(const Tag &tag, Transfers &transfers);
-  zero_rt_status reduceOwnSlice(const Tag &tag, Program &program,
-                                const void *src, void *dst, bool accumulate);
-  zero_rt_status gatherSlices(const Tag &tag, int32_t dtype, void *data);
+  template <typename Body> zero_rt_status lend(Body body);
+  bool isRead(size_t member, int64_t offset) const;
+  int64_t longestSlice(const Tag &tag) const;
+  bool hasShortSlices(const Tag &tag) const;
+  zero_rt_status sumSlices(const Tag &tag, Program &program, const void *src,
+                           void *dst, bool accumulate);
+  zero_rt_status sumShort(const Tag &tag, Program &program, const void *src,
+                          void *dst, bool accumulate, bool isWhole);
+  zero_rt_status gatherSlices(const Tag &tag, int32_t dtype, void *data,
+                              Place place);
+  zero_rt_status awaitReaders(const Tag &tag, Place place, int64_t offset);
+  zero_rt_status checkUnrevoked(const Tag &tag);
+  zero_rt_status shareMemory();
   void sayFarewell(Header::Kind kind, uint64_t step);
 
   std::shared_ptr<Link> link;
   std::shared_ptr<Records> records;
+  std::shared_ptr<SharedMemory> shared;
   std::vector<int32_t> members;
   size_t index; // of this rank
   uint64_t group;
   uint64_t sequence = 0; // of a process group that is not the whole one
   int64_t timeoutMs;
-  std::vector<Header> headers;  // of the other members
-  std::vector<Deadline> leftAt; // when a member destroyed its runtime
-  std::vector<char> staging;    // addends of the other members
+  Header mine;               // of the present collective
+  std::vector<Peer> peers;   // by member
+  std::vector<char> staging; // addends of the other members
   std::vector<const void *> sources;
   struct Farewell;
   std::list<Farewell> farewells;

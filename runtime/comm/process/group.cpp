@@ -10,7 +10,9 @@
 #include "core/handle.h"
 #include "core/structs.h"
 
+#include <cstdlib>
 #include <numeric>
+#include <string>
 
 using namespace zero_rt;
 
@@ -42,6 +44,18 @@ private:
 
 } // namespace
 
+/// Whether ranks of other processes may read the memory of this rank.
+static zero_rt_status readSharing(bool &out) {
+  const char *name = "ZERO_RT_SHARED_MEMORY";
+  const char *value = std::getenv(name);
+  std::string text = value ? value : "1";
+  out = text == "1";
+  if (text == "0" || text == "1")
+    return ZERO_RT_OK;
+  return fail(ZERO_RT_INVALID_ARGUMENT, "%s is '%s', expected 0 or 1", name,
+              value);
+}
+
 zero_rt_status ProcessGroup::join(int32_t rank, int64_t timeoutMs,
                                   Device &device,
                                   std::unique_ptr<Communicator> &out,
@@ -59,9 +73,16 @@ zero_rt_status ProcessGroup::join(int32_t rank, int64_t timeoutMs,
     ZERO_RT_TRY(device.getInterconnect(&interconnect));
   if (interconnect && interconnect->hasLent())
     ZERO_RT_TRY(interconnect->checkLent(rank, link->ranks()));
+  bool isSharing = false;
+  ZERO_RT_TRY(readSharing(isSharing));
+  std::unique_ptr<Segment> segment;
+  if (isSharing && link->ranks() > 1 && device.usesHostMemory())
+    segment = Segment::create();
   mail = std::make_unique<ProcessMail>(office, timeoutMs);
-  out = std::make_unique<ProcessCommunicator>(link, records, all, /*step=*/0,
-                                              timeoutMs);
+  out = std::make_unique<ProcessCommunicator>(
+      link, records,
+      std::make_shared<SharedMemory>(link->ranks(), std::move(segment)), all,
+      /*step=*/0, timeoutMs);
   if (interconnect)
     out = std::make_unique<FabricCommunicator>(
         std::make_shared<Lookout>(*link, witness, device, *interconnect),

@@ -23,6 +23,9 @@ struct Header {
   uint64_t sequence = 0;
   uint64_t group = 0;
   uint64_t nameHash = 0; // of all of it
+  /// Where the buffers are in the sender's segment; -1: elsewhere.
+  int64_t source = -1;
+  int64_t result = -1;
   char operation[32] = {};
   char name[160] = {};
 };

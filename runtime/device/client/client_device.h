@@ -26,6 +26,7 @@ public:
   ~ClientDevice() override;
 
   const char *name() const override { return functions.name; }
+  bool usesHostMemory() const override { return false; }
   void *allocate(int32_t space, int64_t bytes) override;
   void release(int32_t space, void *data) override;
   zero_rt_status copy(void *dst, const void *src, int64_t bytes) override;

@@ -23,6 +23,7 @@ public:
 
   const char *name() const override { return "host"; }
   bool isImmediate() const override { return true; }
+  bool usesHostMemory() const override { return true; }
   zero_rt_status enter() override { return ZERO_RT_OK; }
   bool tryEnter() override { return true; }
   void leave() override {}

@@ -237,6 +237,10 @@ typedef struct zero_rt_counters {
   int64_t activations_sent; // and gradients of activations
   int64_t activation_headers_sent;
   int64_t activation_bytes_sent; // without headers
+  /// Since version 16. The number of ranks that are other processes, and whose
+  /// memory this rank reads in collectives in place of messages. Known once a
+  /// step exists. See transport.h.
+  int64_t shared_ranks;
 } zero_rt_counters;
 
 //===----------------------------------------------------------------------===//

@@ -10,6 +10,14 @@
 // runtime computes sums itself, in the order of the ranks. Therefore the
 // results have the same bits as with ranks that are threads.
 //
+// Ranks on one machine read the addends in each other's memory, over any
+// transport, and only tell each other when. The buffers of collectives are then
+// in a file in memory (memfd_create), which the other ranks open in
+// /proc/PID/fd. Both ranks need one user and one namespace of processes, and
+// otherwise exchange messages. A process that a rank forks does not have these
+// buffers. zero_rt_counters.shared_ranks says how many ranks are read. The
+// environment variable ZERO_RT_SHARED_MEMORY=0 turns this off for a rank.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef ZERO_RT_TRANSPORT_H

@@ -76,8 +76,11 @@ FIGURES = [
      lambda: number(THREADS, r"chunkElements = (\d+) \* blockElements")
      * number(THREADS, r"blockElements = (\d+)")),
     ("runtime/README.md", "at most # KiB at a time",
-     lambda: 2 ** number("runtime/comm/process/communicator.cpp",
+     lambda: 2 ** number("runtime/comm/process/collectives.cpp",
                          r"chunkBytes = int64_t\(1\) << (\d+)") // 1024),
+    ("runtime/README.md", "A slice of at most # KiB",
+     lambda: number("runtime/comm/process/collectives.cpp",
+                    r"mostShortBytes = (\d+)") // 1024),
     ("runtime/README.md", "does the same every # ms",
      lambda: number("runtime/comm/process/watchdog.cpp", r"milliseconds\((\d+)\)")),
     ("runtime/README.md", "two times # launches",

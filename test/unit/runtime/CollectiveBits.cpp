@@ -6,6 +6,7 @@
 
 #include "CollectiveBits.h"
 
+#include "comm/process/segment.h"
 #include "core/localize.h"
 #include "core/numeric.h"
 #include "device/host/host_program.h"
@@ -24,6 +25,35 @@ struct Case {
   int32_t dtype;
   int32_t sumType;
   int64_t elements;
+};
+
+/// Bytes where other processes can read them, if the communicator has such
+/// memory.
+class Buffer {
+public:
+  Buffer(Communicator &communicator, const std::vector<char> &contents)
+      : segment(communicator.segment()) {
+    if (segment && !contents.empty())
+      place = static_cast<char *>(segment->allocate(int64_t(contents.size())));
+    *this = contents;
+  }
+  ~Buffer() {
+    if (place)
+      segment->release(place);
+  }
+  Buffer(const Buffer &) = delete;
+  Buffer &operator=(const std::vector<char> &contents) {
+    vector = contents;
+    std::copy(contents.begin(), contents.end(), data());
+    return *this;
+  }
+  char *data() { return place ? place : vector.data(); }
+  std::vector<char> get() { return {data(), data() + vector.size()}; }
+
+private:
+  Segment *segment;
+  char *place = nullptr;
+  std::vector<char> vector; // the size, and the bytes without a segment
 };
 } // namespace
 
@@ -60,15 +90,16 @@ static void checkCase(Communicator &communicator, int32_t rank, int32_t ranks,
   reduceElements(one.dtype, sources.data(), ranks, one.sumType, sums.data(),
                  false, 0, one.elements);
 
-  std::vector<char> mine = addends[size_t(rank)], result(sums.size(), 0x55);
+  Buffer mine(communicator, addends[size_t(rank)]);
+  Buffer result(communicator, std::vector<char>(sums.size(), 0x55));
   ASSERT_EQ(communicator.allReduce(tag, program, mine.data(), result.data()),
             0);
-  EXPECT_EQ(result, sums);
-  EXPECT_EQ(mine, addends[size_t(rank)]);
+  EXPECT_EQ(result.get(), sums);
+  EXPECT_EQ(mine.get(), addends[size_t(rank)]);
   if (one.dtype == one.sumType) {
     ASSERT_EQ(communicator.allReduce(tag, program, mine.data(), mine.data()),
               0);
-    EXPECT_EQ(mine, sums);
+    EXPECT_EQ(mine.get(), sums);
     mine = addends[size_t(rank)];
   }
 
@@ -89,8 +120,9 @@ static void checkCase(Communicator &communicator, int32_t rank, int32_t ranks,
       0);
   EXPECT_EQ(slice, expected);
 
-  std::vector<char> gathered(mine.size(), 0x33), all(mine.size());
   int64_t narrow = elementSize(one.dtype);
+  std::vector<char> all(size_t(one.elements * narrow));
+  Buffer gathered(communicator, std::vector<char>(all.size(), 0x33));
   for (int32_t r = 0; r < ranks; ++r) {
     Range theirs = ownedSlice(one.elements, r, ranks);
     std::memcpy(all.data() + theirs.begin * narrow,
@@ -102,7 +134,7 @@ static void checkCase(Communicator &communicator, int32_t rank, int32_t ranks,
   Tag gather = tag;
   gather.sumType = tag.dtype;
   ASSERT_EQ(communicator.allGather(gather, gathered.data()), 0);
-  EXPECT_EQ(gathered, all);
+  EXPECT_EQ(gathered.get(), all);
 }
 
 void zero_rt::test::checkCollectives(Communicator &communicator, int32_t rank,

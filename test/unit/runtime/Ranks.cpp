@@ -53,6 +53,12 @@ int32_t zero_rt::test::findFreePort() {
   return 0;
 }
 
+/// Whether the environment says ZERO_TEST_GROUP=|kind|.
+static bool isKind(const char *kind) {
+  const char *value = std::getenv("ZERO_TEST_GROUP");
+  return value && std::strcmp(value, kind) == 0;
+}
+
 static void connectOverTcp(std::vector<zero_rt_group *> &groups) {
   auto options = sized<zero_rt_tcp_options>();
   options.ranks = int32_t(groups.size());
@@ -72,8 +78,7 @@ static void connectOverTcp(std::vector<zero_rt_group *> &groups) {
 
 std::vector<zero_rt_group *> zero_rt::test::createGroups(int32_t ranks) {
   std::vector<zero_rt_group *> groups(static_cast<size_t>(ranks), nullptr);
-  const char *kind = std::getenv("ZERO_TEST_GROUP");
-  if (kind && std::strcmp(kind, "transport") == 0) {
+  if (isKind("transport")) {
     auto network = std::make_shared<Network>();
     for (int32_t r = 0; r < ranks; ++r) {
       zero_rt_transport transport = Network::connect(network, r, ranks);
@@ -81,7 +86,7 @@ std::vector<zero_rt_group *> zero_rt::test::createGroups(int32_t ranks) {
     }
     return groups;
   }
-  if (kind && std::strcmp(kind, "tcp") == 0) {
+  if (isKind("tcp") || isKind("messages") || isKind("mixed")) {
     connectOverTcp(groups);
     return groups;
   }
@@ -111,6 +116,9 @@ void zero_rt::test::runRanks(
   for (int32_t r = 0; r < ranks; ++r) {
     if (!options.devices.empty())
       given.device = options.devices[size_t(r) % options.devices.size()];
+    if (isKind("messages") || isKind("mixed"))
+      setenv("ZERO_RT_SHARED_MEMORY",
+             isKind("mixed") && r < ranks - 1 ? "1" : "0", /*overwrite=*/1);
     expectOk(
         zero_rt_create(groups[size_t(r)], r, &given, &runtimes[size_t(r)]));
   }

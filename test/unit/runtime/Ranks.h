@@ -55,7 +55,9 @@ struct Options {
 };
 
 /// The ends of a group of |ranks|, by rank: all one, unless the environment
-/// says ZERO_TEST_GROUP=transport or =tcp; then each is that of a process.
+/// says ZERO_TEST_GROUP=transport, tcp, messages or mixed; then each is that of
+/// a process. Over TCP ranks share memory; none does of `messages`, and all
+/// but the last one of `mixed`.
 std::vector<zero_rt_group *> createGroups(int32_t ranks);
 /// A port that nobody listens at, for now.
 int32_t findFreePort();

@@ -103,8 +103,11 @@ TEST(Transport, GivesTheBitsOfSumsInOrder) {
   for (int32_t ranks : {1, 2, 3, 5}) {
     Cluster cluster(ranks);
     cluster.run([&](int32_t rank) {
-      checkCollectives(*cluster.runtimes[size_t(rank)]->get()->communicator,
-                       rank, ranks);
+      Communicator &end = *cluster.runtimes[size_t(rank)]->get()->communicator;
+      checkCollectives(end, rank, ranks);
+      // From then on ranks read each other's memory.
+      expectOk(end.joinStep(1));
+      checkCollectives(end, rank, ranks);
     });
   }
 }
@@ -129,6 +132,7 @@ std::unique_ptr<Communicator> join(Cluster &cluster, int32_t rank,
 TEST(Transport, SplitsIntoGroups) {
   Cluster mesh(4);
   mesh.run([&](int32_t rank) {
+    expectOk(mesh.runtimes[size_t(rank)]->get()->communicator->joinStep(1));
     int32_t row = rank / 2 * 2, column = rank % 2;
     std::unique_ptr<Communicator> rows = join(mesh, rank, {row, row + 1});
     std::unique_ptr<Communicator> columns =
@@ -142,6 +146,7 @@ TEST(Transport, SplitsIntoGroups) {
   });
   Cluster odd(5);
   odd.run([&](int32_t rank) {
+    expectOk(odd.runtimes[size_t(rank)]->get()->communicator->joinStep(1));
     std::vector<int32_t> members = {0, 2, 4};
     if (rank % 2)
       members = {1, 3};
