@@ -8,6 +8,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <immintrin.h>
 
 static float widen(uint16_t bits) {
   uint32_t word = uint32_t(bits) << 16;
@@ -45,6 +46,23 @@ void zero::bench::streamsOfAdamW(const float *__restrict g, float *__restrict p,
     v[i] += g[i];
     out[i] = narrow(p[i]);
   }
+}
+
+void zero::bench::streamsOfSum(const float *const *sources, int32_t count,
+                               float *out, int64_t n) {
+  constexpr int64_t width = 8;
+  for (int64_t i = 0; i < n; i += 4 * width) {
+    __m256 sums[4];
+    for (int k = 0; k < 4; ++k)
+      sums[k] = _mm256_loadu_ps(sources[0] + i + k * width);
+    for (int32_t s = 1; s < count; ++s)
+      for (int k = 0; k < 4; ++k)
+        sums[k] =
+            _mm256_add_ps(sums[k], _mm256_loadu_ps(sources[s] + i + k * width));
+    for (int k = 0; k < 4; ++k)
+      _mm256_stream_ps(out + i + k * width, sums[k]);
+  }
+  _mm_sfence();
 }
 
 uint64_t zero::bench::plainRead(const float *data, int64_t n) {

@@ -21,6 +21,10 @@ void streamsOfAdamW(const uint16_t *g, float *p, float *m, float *v,
                     uint16_t *out, int64_t n);
 void streamsOfAdamW(const float *g, float *p, float *m, float *v, uint16_t *out,
                     int64_t n);
+/// Writes the sums of |count| arrays of |n| floats, a multiple of 32, around
+/// the cache; with one array that is a copy. |out| is aligned to 32 bytes.
+void streamsOfSum(const float *const *sources, int32_t count, float *out,
+                  int64_t n);
 /// Reads |n| floats.
 uint64_t plainRead(const float *data, int64_t n);
 
