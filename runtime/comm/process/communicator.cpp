@@ -147,6 +147,8 @@ zero_rt_status ProcessCommunicator::checkHope(const Tag &tag,
   if (!std::all_of(ranks.begin(), ranks.end(), answered))
     ranks.erase(std::remove_if(ranks.begin(), ranks.end(), answered),
                 ranks.end());
+  else if (now < patience.end + 5 * grace)
+    return ZERO_RT_OK; // they wait for another rank, and will tell which one
   return breakWith(ZERO_RT_TIMEOUT, describeMissing(tag, timeoutMs, ranks));
 }
 

@@ -35,6 +35,8 @@ std::unique_ptr<Segment> Segment::create() {
 }
 
 void *Segment::map(int file, int64_t bytes, int protection) {
+  if (bytes > INT64_MAX - hugeBytes)
+    return nullptr;
   size_t reserved = size_t(bytes + hugeBytes);
   void *place = ::mmap(nullptr, reserved, PROT_NONE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -53,6 +55,13 @@ void *Segment::map(int file, int64_t bytes, int protection) {
   }
   if (reserved > size_t(bytes))
     ::munmap(aligned + bytes, reserved - size_t(bytes));
+  // After a fork two processes would write to the same memory. A dump would
+  // allocate all pages.
+  if (::madvise(mapped, size_t(bytes), MADV_DONTFORK) ||
+      ::madvise(mapped, size_t(bytes), MADV_DONTDUMP)) {
+    ::munmap(mapped, size_t(bytes));
+    return nullptr;
+  }
   return mapped;
 }
 
@@ -63,9 +72,7 @@ bool Segment::open() {
       ::fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
     return false;
   base = map(file, size, PROT_READ | PROT_WRITE);
-  // After a fork both processes would write to the same memory.
-  if (!base || ::madvise(base, size_t(size), MADV_DONTFORK) ||
-      !back(0, pageBytes))
+  if (!base || !back(0, pageBytes))
     return false;
   auto *head = new (base) SegmentHead{};
   constexpr auto bytes = sizeof(head->nonce);

@@ -19,6 +19,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
 
@@ -62,6 +63,20 @@ TEST(SharedMemory, RefusesWhatIsNoBlock) {
   EXPECT_EQ(segment->offsetOf(block + page + 5), 2 * page + 5);
   EXPECT_FALSE(segment->allocate(INT64_MAX));
   EXPECT_FALSE(segment->allocate(segment->bytes()));
+}
+
+TEST(SharedMemory, AForkedProcessDoesNotHaveIt) {
+  std::unique_ptr<Segment> segment = Segment::create();
+  ASSERT_TRUE(segment);
+  void *block = segment->allocate(page);
+  auto isMapped = [&] { return msync(block, size_t(page), MS_ASYNC) == 0; };
+  EXPECT_TRUE(isMapped());
+  pid_t child = fork();
+  if (child == 0)
+    _exit(isMapped());
+  int status = -1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
 }
 
 //===----------------------------------------------------------------------===//
@@ -120,6 +135,7 @@ TEST(SharedMemory, RefusesWrongAnnouncements) {
   refuses([](Announcement &bad) { bad.bytes += page; });
   refuses([](Announcement &bad) { bad.bytes = 8; });
   refuses([](Announcement &bad) { bad.bytes = -page; });
+  refuses([](Announcement &bad) { bad.bytes = INT64_MAX; });
   for (int32_t process : {-1, 0, 1, INT32_MAX})
     refuses([&](Announcement &bad) { bad.process = process; });
   for (int32_t descriptor : {-1, 0, 1 << 30})
