@@ -19,15 +19,26 @@ namespace zero {
 /// Axes of a mesh with their sizes: {"dp", 4}.
 using MeshAxes = std::vector<std::pair<std::string, int64_t>>;
 
-/// The axes that |flag| names: "dp=4:tp=2".
-mlir::FailureOr<MeshAxes> readMesh(const llvm::cl::opt<std::string> &flag,
+/// An option as text, which a flag or a client gives.
+struct OptionText {
+  llvm::StringRef name; // "shard-over"
+  std::string text;     // the default, unless it is given
+  bool isGiven = false;
+};
+
+/// The flag --NAME of an option.
+class TextFlag : public llvm::cl::opt<std::string, /*ExternalStorage=*/true> {
+public:
+  TextFlag(OptionText &option, llvm::cl::OptionCategory &category,
+           llvm::StringRef value, llvm::StringRef description);
+};
+
+/// The axes that |mesh| names: "dp=4:tp=2".
+mlir::FailureOr<MeshAxes> readMesh(const OptionText &mesh,
                                    std::string &message);
 
-/// The command line options of the way from the logical to the scheduled phase.
-class LowerFlags {
-public:
-  explicit LowerFlags(llvm::cl::OptionCategory &category);
-
+/// The options of the way from the logical to the scheduled phase.
+struct LowerSettings {
   /// Checks the options and puts them into |options|.
   mlir::LogicalResult get(LowerOptions &options, std::string &message) const;
   /// The axes of --mesh, and dp=1 without it.
@@ -45,12 +56,21 @@ public:
   mlir::LogicalResult checkNone(bool hasReference, const llvm::Twine &reason,
                                 std::string &message) const;
 
-  llvm::cl::opt<std::string> mesh;
-  llvm::cl::opt<std::string> stage;
-  llvm::cl::opt<std::string> shardOver;
-  llvm::cl::opt<std::string> offload;
-  llvm::cl::opt<std::string> bucketBytes;
-  llvm::cl::opt<std::string> until;
+  OptionText mesh{"mesh", ""};
+  OptionText stage{"stage", "1"};
+  OptionText shardOver{"shard-over", ""};
+  OptionText offload{"offload", "none"};
+  OptionText bucketBytes{"bucket-bytes", "25MiB"};
+  OptionText until{"until", "scheduled"};
+};
+
+/// The flags of these options.
+class LowerFlags {
+public:
+  LowerFlags(LowerSettings &settings, llvm::cl::OptionCategory &category);
+
+private:
+  TextFlag mesh, stage, shardOver, offload, bucketBytes, until;
 };
 
 /// "25MiB", "64KiB" or a number, in bytes.
@@ -135,8 +155,8 @@ public:
 mlir::LogicalResult checkReference(mlir::ModuleOp module, llvm::StringRef file,
                                    mlir::ModuleOp reference,
                                    llvm::StringRef referenceFile,
-                                   const LowerFlags &flags, ExitCode &code,
-                                   std::string &message);
+                                   const LowerSettings &settings,
+                                   ExitCode &code, std::string &message);
 
 /// Lowers |module|, a step at any phase, to |options|.until. Only a logical
 /// step takes other options.

@@ -40,10 +40,10 @@ static LogicalResult setMesh(ModuleOp logical, StringRef mesh) {
 
 LogicalResult zero::checkReference(ModuleOp module, StringRef file,
                                    ModuleOp reference, StringRef referenceFile,
-                                   const LowerFlags &flags, ExitCode &code,
-                                   std::string &message) {
+                                   const LowerSettings &settings,
+                                   ExitCode &code, std::string &message) {
   code = ExitCode::usage;
-  if (failed(flags.checkMesh(reference, referenceFile, message)))
+  if (failed(settings.checkMesh(reference, referenceFile, message)))
     return failure();
   code = ExitCode::failed;
   if (failed(checkLogical(reference, "given to --against", referenceFile,
@@ -56,7 +56,7 @@ LogicalResult zero::checkReference(ModuleOp module, StringRef file,
                   .str();
     return failure();
   }
-  if (failed(setMesh(reference, flags.mesh)))
+  if (failed(setMesh(reference, settings.mesh.text)))
     return failure();
   // A logical step takes the sizes of --mesh, too.
   if (isLogical(module))

@@ -21,26 +21,31 @@ using namespace mlir;
 using namespace zero;
 namespace cl = llvm::cl;
 
-LowerFlags::LowerFlags(cl::OptionCategory &category)
-    : mesh("mesh", cl::cat(category), cl::value_desc("dp=4"),
-           cl::desc("Sizes of mesh axes, such as edp=2:tp=4 (default: "
-                    "the sizes in the IR)")),
-      stage("stage", cl::init("1"), cl::cat(category), cl::value_desc("0|1|2"),
-            cl::desc("ZeRO stage (default 1)")),
-      shardOver("shard-over", cl::cat(category), cl::value_desc("edp,ep"),
-                cl::desc("Axes that divide master weights and optimizer "
-                         "state. Ranks along\nother axes hold replicas "
-                         "(default: all axes of the gradient's sum)")),
-      offload("offload", cl::init("none"), cl::cat(category),
-              cl::value_desc("none|optimizer"),
-              cl::desc("State in host memory: none (default), or "
-                       "optimizer: host memory\nholds master weights and "
-                       "optimizer state, and updates run there")),
-      bucketBytes("bucket-bytes", cl::init("25MiB"), cl::cat(category),
-                  cl::desc("Size at which a bucket is closed (default 25MiB)")),
-      until("until", cl::init("scheduled"), cl::cat(category),
-            cl::desc("Phase to stop at: logical, sharded, placed, "
-                     "lowered or scheduled (default)")) {}
+TextFlag::TextFlag(OptionText &option, cl::OptionCategory &category,
+                   StringRef value, StringRef description)
+    : opt(option.name, cl::location(option.text), cl::cat(category),
+          cl::value_desc(value), cl::desc(description),
+          cl::callback(
+              [&option](const std::string &) { option.isGiven = true; })) {}
+
+LowerFlags::LowerFlags(LowerSettings &settings, cl::OptionCategory &category)
+    : mesh(settings.mesh, category, "dp=4",
+           "Sizes of mesh axes, such as edp=2:tp=4 (default: "
+           "the sizes in the IR)"),
+      stage(settings.stage, category, "0|1|2", "ZeRO stage (default 1)"),
+      shardOver(settings.shardOver, category, "edp,ep",
+                "Axes that divide master weights and optimizer "
+                "state. Ranks along\nother axes hold replicas "
+                "(default: all axes of the gradient's sum)"),
+      offload(settings.offload, category, "none|optimizer",
+              "State in host memory: none (default), or "
+              "optimizer: host memory\nholds master weights and "
+              "optimizer state, and updates run there"),
+      bucketBytes(settings.bucketBytes, category, "",
+                  "Size at which a bucket is closed (default 25MiB)"),
+      until(settings.until, category, "",
+            "Phase to stop at: logical, sharded, placed, "
+            "lowered or scheduled (default)") {}
 
 std::optional<int64_t> zero::parseBytes(StringRef text) {
   int64_t unit = 1;
@@ -57,17 +62,16 @@ std::optional<int64_t> zero::parseBytes(StringRef text) {
   return count * unit;
 }
 
-LogicalResult LowerFlags::checkNone(bool hasReference,
-                                    const llvm::Twine &reason,
-                                    std::string &message) const {
-  for (const llvm::cl::Option *flag :
-       std::initializer_list<const llvm::cl::Option *>{
-           &mesh, &stage, &shardOver, &offload, &bucketBytes, &until}) {
-    if (flag->getNumOccurrences() == 0 || (hasReference && flag == &mesh))
+LogicalResult LowerSettings::checkNone(bool hasReference,
+                                       const llvm::Twine &reason,
+                                       std::string &message) const {
+  for (const OptionText *option :
+       {&mesh, &stage, &shardOver, &offload, &bucketBytes, &until}) {
+    if (!option->isGiven || (hasReference && option == &mesh))
       continue;
-    message = ("--" + flag->ArgStr +
+    message = ("--" + option->name +
                " applies to the lowering of a logical step, and " + reason +
-               "; leave out --" + flag->ArgStr)
+               "; leave out --" + option->name)
                   .str();
     return failure();
   }
@@ -75,11 +79,11 @@ LogicalResult LowerFlags::checkNone(bool hasReference,
 }
 
 /// Sets |message| to "--FLAG must be EXPECTED, got 'TEXT'HINT".
-static LogicalResult reject(const cl::opt<std::string> &flag,
+static LogicalResult reject(const OptionText &option,
                             const llvm::Twine &expected, std::string &message,
                             const llvm::Twine &hint = "") {
-  message = ("--" + flag.ArgStr + " must be " + expected + ", got '" +
-             flag.getValue() + "'" + hint)
+  message = ("--" + option.name + " must be " + expected + ", got '" +
+             option.text + "'" + hint)
                 .str();
   return failure();
 }
@@ -114,13 +118,13 @@ static FailureOr<MeshAxes> parseMesh(StringRef mesh) {
   return axes;
 }
 
-FailureOr<MeshAxes> zero::readMesh(const cl::opt<std::string> &flag,
+FailureOr<MeshAxes> zero::readMesh(const OptionText &mesh,
                                    std::string &message) {
-  FailureOr<MeshAxes> axes = parseMesh(flag);
+  FailureOr<MeshAxes> axes = parseMesh(mesh.text);
   if (failed(axes)) {
     bool hasComma = succeeded(
-        parseMesh(llvm::join(llvm::split(StringRef(flag), ','), ":")));
-    return reject(flag,
+        parseMesh(llvm::join(llvm::split(StringRef(mesh.text), ','), ":")));
+    return reject(mesh,
                   "axes and their sizes of at least 1, such as dp=4 or "
                   "edp=2:tp=4",
                   message, hasComma ? "; axes are separated by ':'" : "");
@@ -128,20 +132,20 @@ FailureOr<MeshAxes> zero::readMesh(const cl::opt<std::string> &flag,
   llvm::StringSet<> seen;
   for (auto &[axis, size] : *axes)
     if (!seen.insert(axis).second)
-      return reject(flag, "one size for each axis", message,
+      return reject(mesh, "one size for each axis", message,
                     ", with two sizes for '" + axis + "'");
   return axes;
 }
 
-FailureOr<MeshAxes> LowerFlags::getMesh(std::string &message) const {
-  if (mesh.empty())
+FailureOr<MeshAxes> LowerSettings::getMesh(std::string &message) const {
+  if (mesh.text.empty())
     return MeshAxes{{"dp", 1}};
   return readMesh(mesh, message);
 }
 
-LogicalResult LowerFlags::checkAxes(ModuleOp module, StringRef file,
-                                    StringRef mesh, StringRef flag,
-                                    std::string &message) {
+LogicalResult LowerSettings::checkAxes(ModuleOp module, StringRef file,
+                                       StringRef mesh, StringRef flag,
+                                       std::string &message) {
   if (mesh.empty())
     return success();
   auto axes = parseMesh(mesh);
@@ -162,42 +166,45 @@ LogicalResult LowerFlags::checkAxes(ModuleOp module, StringRef file,
   return success();
 }
 
-LogicalResult LowerFlags::checkMesh(ModuleOp module, StringRef file,
-                                    std::string &message) const {
-  return checkAxes(module, file, mesh, "--mesh=" + mesh.getValue(), message);
+LogicalResult LowerSettings::checkMesh(ModuleOp module, StringRef file,
+                                       std::string &message) const {
+  return checkAxes(module, file, mesh.text, "--mesh=" + mesh.text, message);
 }
 
-LogicalResult LowerFlags::get(LowerOptions &options,
-                              std::string &message) const {
-  if (mesh.getNumOccurrences() && failed(readMesh(mesh, message)))
+LogicalResult LowerSettings::get(LowerOptions &options,
+                                 std::string &message) const {
+  if (mesh.isGiven && failed(readMesh(mesh, message)))
     return failure();
   int level = 0;
-  if (StringRef(stage).getAsInteger(10, level) || level < 0 || level > 2)
+  if (StringRef(stage.text).getAsInteger(10, level) || level < 0 || level > 2)
     return reject(stage, "0, 1 or 2", message,
-                  stage == "3" ? "; stage 3, which shards parameters, is not "
-                                 "supported yet"
-                               : "");
-  if (offload != "none" && offload != "optimizer")
+                  stage.text == "3"
+                      ? "; stage 3, which shards parameters, is not "
+                        "supported yet"
+                      : "");
+  if (offload.text != "none" && offload.text != "optimizer")
     return reject(offload, "none or optimizer", message,
-                  offload == "cpu" ? "; optimizer keeps the master weights and "
-                                     "the optimizer state in host memory and "
-                                     "updates them there"
-                                   : "");
-  std::optional<int64_t> bytes = parseBytes(bucketBytes);
+                  offload.text == "cpu"
+                      ? "; optimizer keeps the master weights and "
+                        "the optimizer state in host memory and "
+                        "updates them there"
+                      : "");
+  std::optional<int64_t> bytes = parseBytes(bucketBytes.text);
   if (!bytes)
     return reject(bucketBytes,
                   "a whole number of bytes, or of KiB, MiB or GiB, such as "
                   "25MiB",
-                  message, getSizeHint(bucketBytes));
-  if (until != "logical" && until != "sharded" && until != "placed" &&
-      until != "lowered" && until != "scheduled")
+                  message, getSizeHint(bucketBytes.text));
+  if (until.text != "logical" && until.text != "sharded" &&
+      until.text != "placed" && until.text != "lowered" &&
+      until.text != "scheduled")
     return reject(until, "logical, sharded, placed, lowered or scheduled",
                   message);
-  options.mesh = mesh.getValue();
+  options.mesh = mesh.text;
   options.stage = level;
-  options.shardOver = shardOver.getValue();
-  options.offload = offload.getValue();
+  options.shardOver = shardOver.text;
+  options.offload = offload.text;
   options.bucketBytes = *bytes;
-  options.until = until.getValue();
+  options.until = until.text;
   return success();
 }

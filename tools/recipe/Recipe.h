@@ -20,6 +20,7 @@
 
 #include "mlir/IR/MLIRContext.h"
 #include "llvm/Support/LogicalResult.h"
+#include "llvm/Support/MemoryBuffer.h"
 
 #include <map>
 #include <optional>
@@ -93,6 +94,13 @@ llvm::StringRef describeRecipes();
 llvm::LogicalResult writeStep(const Recipe &recipe, const ParameterList &list,
                               const MeshAxes &mesh, llvm::StringRef name,
                               std::string &text, std::string &message);
+
+/// The same of |parameters|, the text of a list that was read from |file|, for
+/// a mesh that a user names. Null, with |code| and |message|, on an error.
+std::unique_ptr<llvm::MemoryBuffer>
+writeListedStep(const Recipe &recipe, llvm::StringRef parameters,
+                llvm::StringRef file, const MeshAxes &mesh,
+                llvm::StringRef name, ExitCode &code, std::string &message);
 
 /// The names and the numbers of a hyperparameter's optimizer, as the optimizer
 /// lists them.

@@ -8,8 +8,6 @@
 
 #include "tools/recipe/Recipe.h"
 
-#include "llvm/ADT/StringExtras.h"
-
 using namespace mlir;
 using namespace zero;
 namespace cl = llvm::cl;
@@ -39,18 +37,6 @@ StringRef zero::describeParameterLists() {
          "0.1}}\n";
 }
 
-static LogicalResult checkNames(const MeshAxes &mesh, std::string &message) {
-  for (auto &[name, size] : mesh)
-    if (!llvm::isAlpha(name[0]) || !llvm::all_of(name, [](char c) {
-          return llvm::isAlnum(c) || c == '_';
-        })) {
-      message = "--mesh: the name of axis '" + name +
-                "' must be a letter, and then letters, digits or '_'";
-      return failure();
-    }
-  return success();
-}
-
 std::unique_ptr<llvm::MemoryBuffer>
 RecipeFlags::write(StringRef tool, const MeshAxes &mesh, StringRef name,
                    ExitCode &code, std::string &message) const {
@@ -61,21 +47,13 @@ RecipeFlags::write(StringRef tool, const MeshAxes &mesh, StringRef name,
       return nullptr;
     }
   Recipe choices;
-  if (failed(readRecipe(recipe, choices, message)) ||
-      failed(checkNames(mesh, message)))
+  if (failed(readRecipe(recipe, choices, message)))
     return nullptr;
   code = ExitCode::environment;
   std::unique_ptr<llvm::MemoryBuffer> file =
       openInput(tool, parameters, message);
   if (!file)
     return nullptr;
-  code = ExitCode::failed;
-  ParameterList list;
-  std::string text;
-  if (failed(readParameterList(file->getBuffer(), describeInput(parameters),
-                               list, message)) ||
-      failed(writeStep(choices, list, mesh, name, text, message)))
-    return nullptr;
-  return llvm::MemoryBuffer::getMemBufferCopy(text,
-                                              "<the step that was written>");
+  return writeListedStep(choices, file->getBuffer(), describeInput(parameters),
+                         mesh, name, code, message);
 }

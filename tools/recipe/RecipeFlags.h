@@ -23,8 +23,8 @@ public:
   /// Whether one of the options is there.
   bool isGiven() const;
 
-  /// Writes the step called |name| on the data-parallel axes |mesh|. Null, with
-  /// |code| and |message|, if the options are wrong. |tool| names the program,
+  /// Writes the step called |name| as writeListedStep does. Null, with |code|
+  /// and |message|, if the options are wrong. |tool| names the program,
   /// for the hint about stdin.
   std::unique_ptr<llvm::MemoryBuffer>
   write(llvm::StringRef tool, const MeshAxes &mesh, llvm::StringRef name,

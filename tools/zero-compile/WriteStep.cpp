@@ -7,6 +7,7 @@
 #include "tools/zero-compile/WriteStep.h"
 
 #include "codegen/validate/Validate.h"
+#include "tools/compiler/LinkStep.h"
 #include "tools/zero-compile/Outputs.h"
 
 #include "llvm/Support/FileSystem.h"
@@ -45,24 +46,17 @@ FailureOr<WrittenStep> zero::writeStep(const CompiledStep &step,
       return writeFile(path, text, message);
     });
   };
-  Validation validation;
-  validation.skipped = {"an object is not linked"};
-  auto writeValidated = [&](StringRef path) {
-    if (failed(writeLibrary(step, path, message)))
-      return failure();
-    ValidateOptions options;
-    options.cpu = step.cpu;
-    options.hasGpuCode = step.cuda.has_value();
-    LogicalResult result =
-        validateLibrary(path, step.stages, options, validation, message);
-    if (failed(result))
-      code = ExitCode::failed;
-    return result;
+  Validation none;
+  none.skipped = {"an object is not linked"};
+  llvm::json::Object validated = none.toJson();
+  auto link = [&](StringRef path) {
+    return linkStep(step, path, validated, code, message);
   };
-  if (failed(isLibrary ? add("lib" + step.name + ".so", writeValidated)
+  if (failed(isLibrary ? add("lib" + step.name + ".so", link)
                        : addText(step.name + ".o", step.code)))
     return failure();
-  written.plan = step.getPlan(validation.toJson());
+  written.plan = step.getPlan(std::move(validated));
+  code = ExitCode::environment;
   if (failed(addText(step.name + ".h", step.header)) ||
       failed(addText(step.name + ".plan.json", written.plan)) ||
       failed(outputs.commit(message)))

@@ -182,7 +182,8 @@ static int finish(zero::Tool &tool, const Answer &outcome, double seconds) {
 
 int main(int argc, char **argv) {
   zero::Tool tool("zero-prove", argc, argv);
-  zero::LowerFlags flags(category);
+  zero::LowerSettings settings;
+  zero::LowerFlags flags(settings, category);
   zero::StepFlag stepFlag(category);
   zero::AgainstFlag against(category);
   Answer outcome;
@@ -218,7 +219,7 @@ int main(int argc, char **argv) {
                 "or the second file");
   zero::LowerOptions options;
   std::string message;
-  if (failed(flags.get(options, message)))
+  if (failed(settings.get(options, message)))
     return fail(ExitCode::usage, message);
 
   DialectRegistry registry;
@@ -243,20 +244,21 @@ int main(int argc, char **argv) {
   else
     steps.isLowered = zero::isLogical(steps.module);
   if (!steps.isLowered &&
-      failed(flags.checkNone(isAgainst,
-                             inputs.size() == 2
-                                 ? "two steps are compared as they are"
-                                 : file + " has none",
-                             message)))
+      failed(settings.checkNone(isAgainst,
+                                inputs.size() == 2
+                                    ? "two steps are compared as they are"
+                                    : file + " has none",
+                                message)))
     return fail(ExitCode::usage, message);
-  if (steps.isLowered && failed(flags.checkMesh(steps.module, file, message)))
+  if (steps.isLowered &&
+      failed(settings.checkMesh(steps.module, file, message)))
     return fail(ExitCode::usage, message);
   if (isAgainst) {
     steps.reference = second->getModule();
     ExitCode code;
     if (failed(zero::checkReference(steps.module, file, steps.reference,
-                                    zero::describeInput(against), flags, code,
-                                    message)))
+                                    zero::describeInput(against), settings,
+                                    code, message)))
       return message.empty() ? finish(tool, outcome, 0) : fail(code, message);
   }
   outcome.isOther = steps.reference != nullptr;

@@ -348,7 +348,8 @@ StringRef RunOptions::getReferenceName() const {
 
 LogicalResult zero::parseOptions(Tool &tool, RunOptions &options) {
   // The registry of options keeps them.
-  static LowerFlags flags(category);
+  static LowerSettings settings;
+  static LowerFlags flags(settings, category);
   static StepFlag stepFlag(category);
   bool isParsed = tool.parse(category, kOverview, jsonFlag);
   options.json = jsonFlag;
@@ -357,7 +358,7 @@ LogicalResult zero::parseOptions(Tool &tool, RunOptions &options) {
   if (!isParsed)
     return failure();
   std::string message;
-  if (succeeded(flags.get(options.lower, message)) &&
+  if (succeeded(settings.get(options.lower, message)) &&
       succeeded(readNumbers(options, message)) &&
       succeeded(readChoices(options, message)))
     return success();

@@ -245,8 +245,8 @@ static LogicalResult runStep(RunOptions &options, Errors &errors,
   StringRef file = describeInput(options.input);
   if (failed(checkLogical(logical, "run", file, message)))
     return fail(ExitCode::failed);
-  if (failed(LowerFlags::checkAxes(logical, file, options.lower.mesh,
-                                   options.meshFlag, message)))
+  if (failed(LowerSettings::checkAxes(logical, file, options.lower.mesh,
+                                      options.meshFlag, message)))
     return fail(ExitCode::usage);
   LowerOptions setMesh;
   setMesh.mesh = options.lower.mesh.getValue();

@@ -22,11 +22,11 @@ using zero::ExitCode;
 namespace cl = llvm::cl;
 
 static cl::OptionCategory category("zero-translate options");
-static cl::opt<std::string>
-    meshText("mesh", cl::init("dp=1"), cl::cat(category),
-             cl::value_desc("dp=4"),
-             cl::desc("Data-parallel axes and their sizes, such as dp=4 "
-                      "(default dp=1)\nor node=2:dp=8"));
+static zero::OptionText mesh{"mesh", "dp=1"};
+static zero::TextFlag
+    meshFlag(mesh, category, "dp=4",
+             "Data-parallel axes and their sizes, such as dp=4 "
+             "(default dp=1)\nor node=2:dp=8");
 static cl::opt<std::string> name("name", cl::init("train"), cl::cat(category),
                                  cl::desc("Name of the step (default train)"));
 static cl::opt<std::string> output("o", cl::init("-"), cl::cat(category),
@@ -47,12 +47,12 @@ int main(int argc, char **argv) {
   if (!tool.parse(category, overview, jsonFlag))
     return tool.finish();
   std::string message;
-  FailureOr<zero::MeshAxes> mesh = zero::readMesh(meshText, message);
-  if (failed(mesh))
+  FailureOr<zero::MeshAxes> axes = zero::readMesh(mesh, message);
+  if (failed(axes))
     return tool.fail(ExitCode::usage, message);
   ExitCode code;
   std::unique_ptr<llvm::MemoryBuffer> written =
-      flags.write("zero-translate", *mesh, name, code, message);
+      flags.write("zero-translate", *axes, name, code, message);
   if (!written)
     return tool.fail(code, message);
   StringRef text = written->getBuffer();

@@ -117,7 +117,8 @@ static Fate judge(ModuleOp scheduled, const Mutation &mutation, StringRef path,
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
-  LowerFlags flags(category);
+  LowerSettings settings;
+  LowerFlags flags(settings, category);
   cl::HideUnrelatedOptions(category);
   cl::ParseCommandLineOptions(
       argc, argv,
@@ -129,7 +130,7 @@ int main(int argc, char **argv) {
     llvm::errs() << message << "\n";
     return 2;
   };
-  if (failed(flags.get(options, message)))
+  if (failed(settings.get(options, message)))
     return fail();
   DialectRegistry registry;
   registerDriverDialects(registry);

@@ -343,7 +343,8 @@ Judgement Bench::judge(const Mutation &mutation) {
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
-  LowerFlags flags(category);
+  LowerSettings settings;
+  LowerFlags flags(settings, category);
   cl::HideUnrelatedOptions(category);
   cl::ParseCommandLineOptions(
       argc, argv,
@@ -351,7 +352,7 @@ int main(int argc, char **argv) {
       "and compares\nwhat the proof says with what the interpreter does\n");
   LowerOptions options;
   std::string message;
-  if (failed(flags.get(options, message))) {
+  if (failed(settings.get(options, message))) {
     llvm::errs() << message << "\n";
     return 2;
   }

@@ -1,0 +1,91 @@
+//===- Compilation.cpp - From the text of a step to code ------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tools/compiler/Compilation.h"
+
+#include "codegen/kernels/Lower.h"
+
+using namespace mlir;
+using namespace zero;
+
+static DialectRegistry getRegistry() {
+  DialectRegistry registry;
+  registerDriverDialects(registry);
+  registerCodegenDialects(registry);
+  return registry;
+}
+
+Compilation::Compilation(const CompileSettings &settings, Errors &errors)
+    : settings(settings), errors(errors), context(getRegistry()) {}
+
+LogicalResult Compilation::fail(ExitCode code, const llvm::Twine &message) {
+  errors.add(code, message);
+  return failure();
+}
+
+/// A lowered step needs a reference.
+LogicalResult Compilation::check(StringRef file) {
+  std::string message;
+  if (reference && !settings.isProved)
+    return fail(ExitCode::usage,
+                "--against names what the proof compares with, and --no-prove "
+                "skips the proof; leave out one of them");
+  if (isLogical(getModule()))
+    return succeeded(settings.checkMesh(getModule(), file, message))
+               ? success()
+               : fail(ExitCode::usage, message);
+  if (failed(settings.checkNone(reference.has_value(), file + " has none",
+                                message)))
+    return fail(ExitCode::usage, message);
+  if (reference || !settings.isProved)
+    return success();
+  return fail(ExitCode::failed,
+              "step @" + getStepName(getModule()) + " of " + file +
+                  " is lowered, and is compiled only if it equals the step as "
+                  "written; name that with --against=step.mlir");
+}
+
+LogicalResult Compilation::load(std::unique_ptr<llvm::MemoryBuffer> text,
+                                std::unique_ptr<llvm::MemoryBuffer> written) {
+  std::string file = text->getBufferIdentifier().str();
+  step.emplace(context, std::move(text), settings.step.text, "compiled",
+               errors);
+  if (!getModule())
+    return failure();
+  std::string referenceFile;
+  if (written) {
+    referenceFile = written->getBufferIdentifier().str();
+    reference.emplace(context, std::move(written), settings.step.text,
+                      "compared", errors);
+    if (!reference->getModule())
+      return failure();
+  }
+  if (failed(check(file)))
+    return failure();
+  ExitCode code;
+  std::string message;
+  if (!reference ||
+      succeeded(checkReference(getModule(), file, reference->getModule(),
+                               referenceFile, settings, code, message)))
+    return success();
+  return message.empty() ? failure() : fail(code, message);
+}
+
+LogicalResult Compilation::lower(const LowerOptions &options) {
+  if (!settings.isProved)
+    return zero::lower(getModule(), options);
+  FailureOr<ProofSummary> summary = lowerAndProve(
+      getModule(), options, reference ? reference->getModule() : ModuleOp());
+  if (failed(summary))
+    return failure();
+  proof = {true, getPreconditions(*summary)};
+  return success();
+}
+
+FailureOr<CompiledStep> Compilation::compile(CompileOptions options) {
+  options.proof = proof;
+  return compileStep(getModule(), options);
+}

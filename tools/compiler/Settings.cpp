@@ -1,0 +1,113 @@
+//===- Settings.cpp - The options of a compile ----------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tools/compiler/Settings.h"
+
+#include "tools/driver/Json.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/JSON.h"
+
+using namespace mlir;
+using namespace zero;
+namespace json = llvm::json;
+
+/// What --target says of CUDA; none for a CPU.
+static LogicalResult getCudaTarget(StringRef target,
+                                   std::optional<CudaTargetOptions> &cuda,
+                                   std::string &message) {
+  if (target == "cpu")
+    return success();
+  auto [kind, archs] = target.split(':');
+  if (kind != "cuda") {
+    message = ("--target must be cpu or cuda[:sm_90,...], got '" + target + "'")
+                  .str();
+    return failure();
+  }
+  cuda.emplace();
+  if (target == "cuda")
+    return success();
+  SmallVector<StringRef> list;
+  archs.split(list, ',');
+  for (StringRef arch : list) {
+    if (failed(checkCudaArch(arch, message))) {
+      message = "--target: " + message;
+      return failure();
+    }
+    if (llvm::is_contained(cuda->archs, arch)) {
+      message = ("--target names " + arch + " twice").str();
+      return failure();
+    }
+    cuda->archs.push_back(arch.str());
+  }
+  return success();
+}
+
+LogicalResult CompileSettings::get(LowerOptions &lower, CompileOptions &compile,
+                                   std::string &message) const {
+  if (failed(checkCpuName(cpu.text, message)) ||
+      failed(LowerSettings::get(lower, message)) ||
+      failed(getCudaTarget(target.text, compile.cuda, message)) ||
+      (name.isGiven && failed(checkLibraryName(name.text, message))))
+    return failure();
+  compile.name = name.text;
+  compile.target.cpu = cpu.text;
+  return success();
+}
+
+/// Puts |value| into |option|.
+static LogicalResult setOption(OptionText &option, const json::Value &value,
+                               std::string &message) {
+  if (std::optional<StringRef> text = value.getAsString())
+    option.text = text->str();
+  else if (std::optional<int64_t> number = value.getAsInteger())
+    option.text = std::to_string(*number);
+  else {
+    message =
+        ("options: '" + option.name + "' must be a string or a whole number")
+            .str();
+    return failure();
+  }
+  option.isGiven = true;
+  return success();
+}
+
+LogicalResult zero::readSettings(StringRef text, CompileSettings &settings,
+                                 std::string &message) {
+  message = "options: is no object of JSON";
+  if (isNestedDeeply(text))
+    return failure();
+  llvm::Expected<json::Value> parsed = json::parse(text);
+  if (!parsed) {
+    message = "options: " + toString(parsed.takeError());
+    return failure();
+  }
+  const json::Object *object = parsed->getAsObject();
+  if (!object)
+    return failure();
+  // Only a scheduled step has code, so --until is not for clients.
+  OptionText *known[] = {
+      &settings.mesh,    &settings.stage,       &settings.shardOver,
+      &settings.offload, &settings.bucketBytes, &settings.name,
+      &settings.step,    &settings.cpu,         &settings.target};
+  for (const auto &[key, value] : *object) {
+    auto **option = llvm::find_if(known, [&key = key](OptionText *option) {
+      return option->name == StringRef(key);
+    });
+    if (option == std::end(known)) {
+      message =
+          "options: unknown option '" + StringRef(key).str() + "', expected " +
+          llvm::join(
+              llvm::map_range(known,
+                              [](OptionText *option) { return option->name; }),
+              ", ");
+      return failure();
+    }
+    if (failed(setOption(**option, value, message)))
+      return failure();
+  }
+  return success();
+}

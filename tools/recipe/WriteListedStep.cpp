@@ -1,0 +1,41 @@
+//===- WriteListedStep.cpp - From texts to the text of a step -------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tools/recipe/Recipe.h"
+
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using namespace zero;
+
+static LogicalResult checkNames(const MeshAxes &mesh, std::string &message) {
+  for (auto &[name, size] : mesh)
+    if (!llvm::isAlpha(name[0]) || !llvm::all_of(name, [](char c) {
+          return llvm::isAlnum(c) || c == '_';
+        })) {
+      message = "--mesh: the name of axis '" + name +
+                "' must be a letter, and then letters, digits or '_'";
+      return failure();
+    }
+  return success();
+}
+
+std::unique_ptr<llvm::MemoryBuffer>
+zero::writeListedStep(const Recipe &recipe, StringRef parameters,
+                      StringRef file, const MeshAxes &mesh, StringRef name,
+                      ExitCode &code, std::string &message) {
+  code = ExitCode::usage;
+  if (failed(checkNames(mesh, message)))
+    return nullptr;
+  code = ExitCode::failed;
+  ParameterList list;
+  std::string text;
+  if (failed(readParameterList(parameters, file, list, message)) ||
+      failed(writeStep(recipe, list, mesh, name, text, message)))
+    return nullptr;
+  return llvm::MemoryBuffer::getMemBufferCopy(text,
+                                              "<the step that was written>");
+}
