@@ -19,7 +19,9 @@ static DialectRegistry getRegistry() {
 }
 
 Compilation::Compilation(const CompileSettings &settings, Errors &errors)
-    : settings(settings), errors(errors), context(getRegistry()) {}
+    : settings(settings), errors(errors),
+      // A step is one op to most passes, and the check of the library forks.
+      context(getRegistry(), MLIRContext::Threading::DISABLED) {}
 
 LogicalResult Compilation::fail(ExitCode code, const llvm::Twine &message) {
   errors.add(code, message);

@@ -6,7 +6,7 @@
 
 #include "tools/compiler/Settings.h"
 
-#include "tools/driver/Json.h"
+#include "tools/driver/Nesting.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/JSON.h"
@@ -77,7 +77,7 @@ static LogicalResult setOption(OptionText &option, const json::Value &value,
 
 LogicalResult zero::readSettings(StringRef text, CompileSettings &settings,
                                  std::string &message) {
-  message = "options: is no object of JSON";
+  message = "options: must be an object of JSON, such as {\"stage\": 2}";
   if (isNestedDeeply(text))
     return failure();
   llvm::Expected<json::Value> parsed = json::parse(text);

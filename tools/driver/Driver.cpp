@@ -8,6 +8,7 @@
 
 #include "dialect/zero/ZeroDialect.h"
 #include "dialect/zrt/ZrtDialect.h"
+#include "tools/driver/Nesting.h"
 #include "tools/driver/ParserErrors.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -90,6 +91,12 @@ LoadedStep::LoadedStep(MLIRContext &context,
 void LoadedStep::load(MLIRContext &context,
                       std::unique_ptr<llvm::MemoryBuffer> text, StringRef file,
                       StringRef name, StringRef verb, Errors &errors) {
+  if (isNestedDeeply(text->getBuffer())) {
+    errors.add(ExitCode::failed, file + " is nested more than " +
+                                     llvm::Twine(kDeepestText) +
+                                     " levels deep, expected a step");
+    return;
+  }
   sources->AddNewSourceBuffer(std::move(text), llvm::SMLoc());
   module = parseSourceFile<ModuleOp>(sources, &context);
   std::string message;

@@ -200,8 +200,11 @@ void Errors::add(ExitCode kind, const llvm::Twine &message) {
 }
 
 void Errors::add(Diagnostic &diagnostic, llvm::SourceMgr &sources) {
-  if (diagnostic.getSeverity() != DiagnosticSeverity::Error)
-    return printDiagnostic(diagnostic, sources);
+  if (diagnostic.getSeverity() != DiagnosticSeverity::Error) {
+    if (!isSilent)
+      printDiagnostic(diagnostic, sources);
+    return;
+  }
   json::Object error = toJson(diagnostic);
   json::Array notes;
   for (Diagnostic &note : diagnostic.getNotes())

@@ -63,13 +63,15 @@ public:
   /// From here on errors are kept and not printed.
   void keepForJson() { isJson = true; }
   bool areForJson() const { return isJson; }
+  /// The same, and warnings and remarks are dropped: nothing is printed.
+  void keepSilently() { isJson = isSilent = true; }
 
   /// An error about no file.
   void add(ExitCode code, const llvm::Twine &message);
   /// The same where stderr has it already.
   void addPrinted(ExitCode code, const llvm::Twine &message);
-  /// A diagnostic about the input. Only errors are kept for JSON; warnings and
-  /// remarks are always printed.
+  /// A diagnostic about the input. Only errors are kept; warnings and remarks
+  /// are printed for JSON, too.
   void add(mlir::Diagnostic &diagnostic, llvm::SourceMgr &sources);
 
   llvm::StringRef getTool() const { return tool; }
@@ -85,6 +87,7 @@ private:
 
   std::string tool;
   bool isJson = false;
+  bool isSilent = false;
   ExitCode code = ExitCode::done;
   llvm::json::Array list;
   llvm::StringSet<> seen;

@@ -7,7 +7,7 @@
 #include "tools/recipe/Recipe.h"
 
 #include "dialect/zero/StorageTypes.h"
-#include "tools/driver/Json.h"
+#include "tools/driver/Nesting.h"
 
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/JSON.h"
@@ -171,7 +171,7 @@ LogicalResult zero::readParameterList(StringRef text, StringRef file,
                                       ParameterList &list,
                                       std::string &message) {
   if (isNestedDeeply(text)) {
-    message = (file + ": is nested more than " + Twine(kDeepestJson) +
+    message = (file + ": is nested more than " + Twine(kDeepestText) +
                " levels deep, expected a list of parameters")
                   .str();
     return failure();

@@ -7,15 +7,18 @@
 #include "tools/recipe/Recipe.h"
 
 #include "dialect/zero/StorageTypes.h"
+#include "tools/driver/Nesting.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/JSON.h"
 
 #include <cmath>
 
 using namespace mlir;
 using namespace zero;
+namespace json = llvm::json;
 
 StringRef zero::describeRecipes() {
   return "OPTIMIZER,ITEM,...: adam, adamw, lion or sgd, and\n"
@@ -27,7 +30,10 @@ StringRef zero::describeRecipes() {
          "reduce_dtype=DTYPE; nonfinite=skip|error|apply;\n"
          "HYPER=X: a hyperparameter, such as wd=0.1;\n"
          "HYPER=@NAME: the hyperparameter is the input NAME of apply.\n"
-         "lr is an input unless it is given";
+         "lr is an input unless it is given.\n"
+         "The same as JSON: {\"optimizer\": \"adamw\", \"max_norm\": 1,\n"
+         "\"normalization\": \"mean\", \"loss_divided\": true, \"wd\": 0.1,\n"
+         "\"lr\": \"NAME\"}";
 }
 
 /// As much of |text| of a user as a message shows.
@@ -97,11 +103,58 @@ static LogicalResult readValue(StringRef item, StringRef value, Recipe &recipe,
   return readHyper(item, value, recipe.hyper[item.str()], message);
 }
 
+/// The item that |key| and |value| of JSON stand for; empty for none.
+static std::string getItem(StringRef key, const json::Value &value) {
+  std::string text;
+  if (key == "normalization" && value.getAsString())
+    return value.getAsString()->str();
+  if (key == "loss_divided" && value.getAsBoolean())
+    return *value.getAsBoolean() ? key.str() : "";
+  if (std::optional<StringRef> name = value.getAsString())
+    text =
+        (llvm::is_contained({"accumulator", "reduce_dtype", "nonfinite"}, key)
+             ? *name
+             : "@" + *name)
+            .str();
+  else
+    llvm::raw_string_ostream(text) << value;
+  return (key + "=" + text).str();
+}
+
+/// Splits |text| to an optimizer and items, which are JSON or short.
+static LogicalResult split(StringRef text, std::vector<std::string> &items,
+                           std::string &message) {
+  if (!text.ltrim().starts_with("{")) {
+    for (StringRef item : llvm::split(text, ','))
+      items.push_back(item.str());
+    return success();
+  }
+  message = "--recipe: is nested more than " + std::to_string(kDeepestText) +
+            " levels deep";
+  if (isNestedDeeply(text))
+    return failure();
+  llvm::Expected<json::Value> parsed = json::parse(text);
+  if (!parsed) {
+    message = "--recipe: " + toString(parsed.takeError());
+    return failure();
+  }
+  const json::Object &object = *parsed->getAsObject();
+  items.push_back(object.getString("optimizer").value_or("").str());
+  for (const auto &[key, value] : object)
+    if (std::string item = getItem(key, value);
+        StringRef(key) != "optimizer" && !item.empty())
+      items.push_back(std::move(item));
+  // An object has no order, and messages name the first error.
+  llvm::sort(items.begin() + 1, items.end());
+  return success();
+}
+
 LogicalResult zero::readRecipe(StringRef text, Recipe &recipe,
                                std::string &message) {
-  SmallVector<StringRef> items;
-  text.split(items, ',');
-  recipe.optimizer = items[0].str();
+  std::vector<std::string> items;
+  if (failed(split(text, items, message)))
+    return failure();
+  recipe.optimizer = items[0];
   if (getOptimizerText(items[0]).empty()) {
     message = "--recipe begins with an optimizer, " + listOptimizers() +
               ", got '" + cut(items[0]) + "'";

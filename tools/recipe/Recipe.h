@@ -83,7 +83,12 @@ llvm::LogicalResult readParameterList(llvm::StringRef text,
                                       llvm::StringRef file, ParameterList &list,
                                       std::string &message);
 
-/// Reads a recipe: "adamw,max_norm=1,mean,wd=0.1,lr=@lr".
+/// Reads a recipe: "adamw,max_norm=1,mean,wd=0.1,lr=@lr". The same as JSON:
+///
+///   {"optimizer": "adamw", "max_norm": 1, "normalization": "mean",
+///    "loss_divided": false, "wd": 0.1, "lr": "lr"}
+///
+/// As in the list of parameters, a string is the name of an input.
 llvm::LogicalResult readRecipe(llvm::StringRef text, Recipe &recipe,
                                std::string &message);
 /// What readRecipe accepts, for --help.

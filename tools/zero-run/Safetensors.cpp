@@ -11,7 +11,7 @@
 
 #include "tools/zero-run/Safetensors.h"
 
-#include "tools/driver/Json.h"
+#include "tools/driver/Nesting.h"
 
 #include "mlir/Support/LLVM.h"
 #include "llvm/ADT/STLExtras.h"
@@ -128,7 +128,7 @@ static LogicalResult readTensors(StringRef text,
   StringRef data = rest.drop_front(length);
   if (isNestedDeeply(header))
     return fail(message, "the header is nested more than " +
-                             llvm::Twine(kDeepestJson) + " levels deep");
+                             llvm::Twine(kDeepestText) + " levels deep");
   llvm::Expected<json::Value> root = json::parse(header);
   if (!root)
     return fail(message,
