@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# zero_install(): what `cmake --install` copies: the tools, the runtime with its
-# headers, the headers for passes in plugins, and the files for find_package(ZeroOpt).
+# zero_install(): what `cmake --install` copies: the tools, the runtime and the compiler
+# as libraries with their headers, the headers for passes in plugins, and the files for
+# find_package(ZeroOpt).
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -23,7 +24,7 @@ function(zero_install)
   set(headers ${CMAKE_INSTALL_INCLUDEDIR}/zero-opt)
   set(tools zero-compile zero-lsp-server zero-opt zero-prove zero-reduce zero-run
     zero-translate)
-  set(libraries zero_rt)
+  set(libraries zero_compiler zero_rt)
   if(TARGET zero_rt_mpi)
     list(APPEND libraries zero_rt_mpi)
   endif()
@@ -48,6 +49,9 @@ function(zero_install)
   endif()
   list(TRANSFORM interface PREPEND ${PROJECT_SOURCE_DIR}/runtime/include/zero_rt/)
   install(FILES ${interface} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/zero_rt)
+
+  install(FILES ${PROJECT_SOURCE_DIR}/tools/compiler/zero_compiler.h
+    DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
   foreach(dialect zero zrt)
     install(DIRECTORY ${PROJECT_SOURCE_DIR}/dialect/${dialect}
