@@ -6,6 +6,7 @@
 
 #include "tools/compiler/CompileText.h"
 
+#include "tools/compiler/Cache.h"
 #include "tools/compiler/Compilation.h"
 #include "tools/compiler/LinkStep.h"
 #include "tools/recipe/Recipe.h"
@@ -61,38 +62,81 @@ getStep(const CompileRequest &request, const CompileSettings &settings,
                          settings.getRecipeName(), code, message);
 }
 
+/// Compiles without a cache.
+static LogicalResult compileAnew(const CompileSettings &settings,
+                                 std::unique_ptr<llvm::MemoryBuffer> text,
+                                 std::unique_ptr<llvm::MemoryBuffer> reference,
+                                 const LowerOptions &lower,
+                                 const CompileOptions &compile,
+                                 CompileOutput &output, Errors &errors) {
+  Compilation compilation(settings, errors);
+  if (failed(compilation.load(std::move(text), std::move(reference))) ||
+      failed(compilation.lower(lower)))
+    return failure();
+  FailureOr<CompiledStep> step = compilation.compile(compile);
+  if (failed(step))
+    return failure();
+  ExitCode code;
+  std::string message;
+  if (failed(linkStepInMemory(*step, output.library, output.plan, code,
+                              message))) {
+    errors.add(code, message);
+    return failure();
+  }
+  output.name = step->name;
+  output.header = step->header;
+  return success();
+}
+
+/// How long a process waits for another one that compiles the same step.
+static constexpr std::chrono::seconds kLockLimit(60);
+
+LogicalResult
+zero::compileStepText(const CompileSettings &settings,
+                      std::unique_ptr<llvm::MemoryBuffer> step,
+                      std::unique_ptr<llvm::MemoryBuffer> reference,
+                      CompileOutput &output, Errors &errors) {
+  std::string message;
+  auto fail = [&](ExitCode code) {
+    errors.add(code, message);
+    return failure();
+  };
+  LowerOptions lower;
+  CompileOptions compile;
+  if (failed(settings.get(lower, compile, message)))
+    return fail(ExitCode::usage);
+  output.step = step->getBuffer().str();
+  std::optional<CacheEntry> entry;
+  if (!settings.cache.text.empty()) {
+    entry.emplace(settings, output.step,
+                  reference ? reference->getBuffer() : "");
+    if (entry->read(output))
+      return success();
+    if (failed(entry->lock(kLockLimit, message)))
+      return fail(ExitCode::environment);
+    if (entry->read(output))
+      return success();
+  }
+  if (failed(compileAnew(settings, std::move(step), std::move(reference), lower,
+                         compile, output, errors)))
+    return failure();
+  return !entry || succeeded(entry->write(output, message))
+             ? success()
+             : fail(ExitCode::environment);
+}
+
 LogicalResult zero::compileText(const CompileRequest &request,
                                 CompileOutput &output, Errors &errors) {
   ExitCode code = ExitCode::usage;
   std::string message;
-  auto fail = [&] {
-    errors.add(code, message);
-    return failure();
-  };
   CompileSettings settings;
-  LowerOptions lower;
-  CompileOptions compile;
-  if (failed(checkRequest(request, message)) ||
-      (request.options &&
-       failed(readSettings(*request.options, settings, message))) ||
-      failed(settings.get(lower, compile, message)))
-    return fail();
-  std::unique_ptr<llvm::MemoryBuffer> text =
-      getStep(request, settings, code, message);
-  if (!text)
-    return fail();
-  output.step = text->getBuffer().str();
-  Compilation compilation(settings, errors);
-  if (failed(compilation.load(std::move(text), nullptr)) ||
-      failed(compilation.lower(lower)))
-    return failure();
-  FailureOr<CompiledStep> step = compilation.compile(std::move(compile));
-  if (failed(step))
-    return failure();
-  if (failed(
-          linkStepInMemory(*step, output.library, output.plan, code, message)))
-    return fail();
-  output.name = step->name;
-  output.header = step->header;
-  return success();
+  std::unique_ptr<llvm::MemoryBuffer> step;
+  if (succeeded(checkRequest(request, message)) &&
+      (!request.options ||
+       succeeded(readSettings(*request.options, settings, message))))
+    step = getStep(request, settings, code, message);
+  if (step)
+    return compileStepText(settings, std::move(step), nullptr, output, errors);
+  errors.add(code, message);
+  return failure();
 }

@@ -9,6 +9,8 @@
 
 #include "tools/driver/Errors.h"
 
+#include "llvm/Support/MemoryBuffer.h"
+
 #include <optional>
 #include <string>
 
@@ -22,9 +24,20 @@ struct CompileRequest {
 /// What a client gets.
 struct CompileOutput {
   std::string name, step, library, header, plan;
+  bool isCached = false; // compiled before
 };
 
-/// Compiles what |request| says. Reads and leaves no file.
+struct CompileSettings;
+
+/// Compiles |step| to a library, or finds it in the cache of |settings|.
+/// |reference| is as for Compilation::load.
+mlir::LogicalResult
+compileStepText(const CompileSettings &settings,
+                std::unique_ptr<llvm::MemoryBuffer> step,
+                std::unique_ptr<llvm::MemoryBuffer> reference,
+                CompileOutput &output, Errors &errors);
+
+/// Compiles what |request| says. Reads and leaves no file but that of a cache.
 mlir::LogicalResult compileText(const CompileRequest &request,
                                 CompileOutput &output, Errors &errors);
 

@@ -29,7 +29,7 @@ static constexpr const char *kName = "zero_compiler";
 
 /// Sizes of version 1.
 static_assert(sizeof(zero_compiler_request) == 40);
-static_assert(sizeof(zero_compiler_output) == 64);
+static_assert(sizeof(zero_compiler_output) == 72);
 
 /// Whether a struct of a client with |size| bytes, of which |known| are known
 /// here, is one of ours: fields that are not known are 0.
@@ -138,7 +138,9 @@ zero_compiler_result_get(const zero_compiler_result *result,
                  output.plan.c_str(),
                  result->errors.c_str(),
                  output.library.data(),
-                 output.library.size()};
+                 output.library.size(),
+                 output.isCached,
+                 /*reserved=*/0};
   return ZERO_COMPILER_OK;
 }
 

@@ -26,6 +26,8 @@ struct CompileSettings : LowerSettings {
   OptionText step{"step", ""};
   OptionText cpu{"cpu", "x86-64-v3"};
   OptionText target{"target", "cpu"};
+  /// A folder of steps that have been compiled before.
+  OptionText cache{"cache", ""};
   bool isProved = true;
 };
 

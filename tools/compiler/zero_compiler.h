@@ -77,9 +77,9 @@ typedef struct zero_compiler_request {
   const char *recipe;
   /// An object of JSON with the flags of zero-compile, or null:
   /// {"mesh": "dp=4", "stage": 2}. Keys: mesh, stage, shard-over, offload,
-  /// bucket-bytes, name, step, cpu and target, which `zero-compile --help`
-  /// describes. A value is a string or a whole number. Errors call the option
-  /// "stage" --stage.
+  /// bucket-bytes, name, step, cpu, target and cache, which `zero-compile
+  /// --help` describes. A value is a string or a whole number. Errors call the
+  /// option "stage" --stage.
   const char *options;
 } zero_compiler_request;
 
@@ -101,6 +101,9 @@ typedef struct zero_compiler_output {
   /// The content of libNAME.so, which zero_rt_open accepts as a file.
   const void *library;
   uint64_t library_size;
+  /// 1: the step was found in the folder of the option "cache".
+  int32_t is_cached;
+  int32_t reserved;
 } zero_compiler_output;
 
 typedef struct zero_compiler_result zero_compiler_result;

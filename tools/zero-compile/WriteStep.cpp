@@ -27,39 +27,72 @@ static LogicalResult createFolder(StringRef folder, std::string &message) {
   return failure();
 }
 
+namespace {
+/// Writes files to one folder.
+class Writer {
+public:
+  Writer(StringRef folder, std::string &message)
+      : folder(folder), message(message) {}
+
+  template <typename Write>
+  LogicalResult add(const llvm::Twine &name, Write write) {
+    SmallString<128> path(folder);
+    llvm::sys::path::append(path, name);
+    written.files.push_back(path.str().str());
+    return outputs.add(path, write, message);
+  }
+  LogicalResult addText(const llvm::Twine &name, StringRef text) {
+    return add(name, [this, text](StringRef path) {
+      return writeFile(path, text, message);
+    });
+  }
+  /// Adds the other two files of a step, and moves all to their places.
+  FailureOr<WrittenStep> finish(StringRef name, StringRef header,
+                                std::string plan) {
+    written.plan = std::move(plan);
+    if (failed(addText(name + ".h", header)) ||
+        failed(addText(name + ".plan.json", written.plan)) ||
+        failed(outputs.commit(message)))
+      return failure();
+    return std::move(written);
+  }
+
+private:
+  StringRef folder;
+  std::string &message;
+  WrittenStep written;
+  Outputs outputs;
+};
+} // namespace
+
 FailureOr<WrittenStep> zero::writeStep(const CompiledStep &step,
                                        StringRef folder, bool isLibrary,
                                        ExitCode &code, std::string &message) {
   code = ExitCode::environment;
   if (failed(createFolder(folder, message)))
     return failure();
-  WrittenStep written;
-  Outputs outputs;
-  auto add = [&](const llvm::Twine &name, auto write) {
-    SmallString<128> path(folder);
-    llvm::sys::path::append(path, name);
-    written.files.push_back(path.str().str());
-    return outputs.add(path, write, message);
-  };
-  auto addText = [&](const llvm::Twine &name, StringRef text) {
-    return add(name, [&message, text](StringRef path) {
-      return writeFile(path, text, message);
-    });
-  };
+  Writer writer(folder, message);
   Validation none;
   none.skipped = {"an object is not linked"};
   llvm::json::Object validated = none.toJson();
   auto link = [&](StringRef path) {
     return linkStep(step, path, validated, code, message);
   };
-  if (failed(isLibrary ? add("lib" + step.name + ".so", link)
-                       : addText(step.name + ".o", step.code)))
+  if (failed(isLibrary ? writer.add("lib" + step.name + ".so", link)
+                       : writer.addText(step.name + ".o", step.code)))
     return failure();
-  written.plan = step.getPlan(std::move(validated));
   code = ExitCode::environment;
-  if (failed(addText(step.name + ".h", step.header)) ||
-      failed(addText(step.name + ".plan.json", written.plan)) ||
-      failed(outputs.commit(message)))
+  return writer.finish(step.name, step.header,
+                       step.getPlan(std::move(validated)));
+}
+
+FailureOr<WrittenStep> zero::writeOutput(const CompileOutput &output,
+                                         StringRef folder,
+                                         std::string &message) {
+  if (failed(createFolder(folder, message)))
     return failure();
-  return written;
+  Writer writer(folder, message);
+  if (failed(writer.addText("lib" + output.name + ".so", output.library)))
+    return failure();
+  return writer.finish(output.name, output.header, output.plan);
 }

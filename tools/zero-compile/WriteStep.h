@@ -8,6 +8,7 @@
 #define ZERO_TOOLS_ZERO_COMPILE_WRITESTEP_H
 
 #include "codegen/library/Compile.h"
+#include "tools/compiler/CompileText.h"
 #include "tools/driver/Errors.h"
 
 namespace zero {
@@ -25,6 +26,11 @@ struct WrittenStep {
 mlir::FailureOr<WrittenStep> writeStep(const CompiledStep &step,
                                        llvm::StringRef folder, bool isLibrary,
                                        ExitCode &code, std::string &message);
+
+/// The same of a library that is linked and compared.
+mlir::FailureOr<WrittenStep> writeOutput(const CompileOutput &output,
+                                         llvm::StringRef folder,
+                                         std::string &message);
 
 } // namespace zero
 

@@ -60,10 +60,14 @@ struct CompileFlags {
         target(settings.target, category, "cpu|cuda[:sm_90,...]",
                "Target of the kernels (default cpu). cuda adds PTX, which "
                "the\ndriver compiles for any GPU from sm_80 on. Names such as "
-               "sm_90\nadd machine code for these GPUs, which needs ptxas") {}
+               "sm_90\nadd machine code for these GPUs, which needs ptxas"),
+        cache(settings.cache, category, "folder",
+              "Folder of steps that have been compiled before. A step that "
+              "is\nthere is not compiled again; of several processes one "
+              "compiles it") {}
 
   zero::LowerFlags lower;
-  zero::TextFlag name, cpu, target;
+  zero::TextFlag name, cpu, target, cache;
 };
 } // namespace
 
@@ -97,6 +101,11 @@ static LogicalResult readOptions(const zero::CompileSettings &settings,
   wanted.emit = *emit;
   if (failed(settings.get(wanted.lower, wanted.compile, message)))
     return failure();
+  if (emit != Emit::library && settings.cache.isGiven) {
+    message = "--cache has libraries, and --emit=" + emitFlag +
+              " makes none; leave out one of them";
+    return failure();
+  }
   if (emit == Emit::ptx && !wanted.compile.cuda) {
     message = "--emit=ptx needs --target=cuda";
     return failure();
@@ -134,11 +143,14 @@ openStep(const zero::RecipeFlags &recipe, const zero::CompileSettings &settings,
 
 /// Prints what was written, as words or as JSON.
 static int finish(zero::Tool &tool, StringRef name,
-                  const zero::WrittenStep &written, double seconds) {
+                  const zero::WrittenStep &written, double seconds,
+                  std::optional<bool> isCached = {}) {
   if (jsonFlag) {
     llvm::json::Object done{{"name", name},
                             {"files", llvm::json::Array(written.files)},
                             {"seconds", seconds}};
+    if (isCached)
+      done["cached"] = *isCached;
     if (printPlan)
       if (auto plan = llvm::json::parse(written.plan))
         done["plan"] = std::move(*plan);
@@ -196,6 +208,23 @@ int main(int argc, char **argv) {
     if (!reference)
       return tool.fail(ExitCode::environment, message);
   }
+  auto getSeconds = [start] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() -
+                                         start)
+        .count();
+  };
+  if (!settings.cache.text.empty()) {
+    zero::CompileOutput compiled;
+    if (failed(zero::compileStepText(settings, std::move(text),
+                                     std::move(reference), compiled,
+                                     tool.errors)))
+      return tool.finish();
+    FailureOr<zero::WrittenStep> files =
+        zero::writeOutput(compiled, output, message);
+    if (failed(files))
+      return tool.fail(ExitCode::environment, message);
+    return finish(tool, compiled.name, *files, getSeconds(), compiled.isCached);
+  }
   zero::Compilation compilation(settings, tool.errors);
   if (failed(compilation.load(std::move(text), std::move(reference))) ||
       failed(compilation.lower(wanted.lower)))
@@ -217,8 +246,5 @@ int main(int argc, char **argv) {
       *step, output, wanted.emit == Emit::library, code, message);
   if (failed(files))
     return tool.fail(code, message);
-  double seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
-          .count();
-  return finish(tool, step->name, *files, seconds);
+  return finish(tool, step->name, *files, getSeconds());
 }

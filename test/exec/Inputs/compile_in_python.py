@@ -24,6 +24,7 @@ class Output(ctypes.Structure):
     _fields_ = [("struct_size", ctypes.c_uint32), ("status", ctypes.c_int32)]
     _fields_ += [(name, ctypes.c_char_p) for name in OUTPUTS]
     _fields_ += [("library", ctypes.c_void_p), ("library_size", ctypes.c_uint64)]
+    _fields_ += [("is_cached", ctypes.c_int32), ("reserved", ctypes.c_int32)]
 
 
 compiler = ctypes.CDLL(sys.argv[1])

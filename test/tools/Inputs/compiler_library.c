@@ -186,7 +186,8 @@ int main(int argc, char **argv) {
   if (!result || get(result, &output) != ZERO_COMPILER_OK ||
       output.status != status)
     return 9;
-  printf("%d '%s' %s\n", status, output.name, output.errors);
+  printf("%d '%s' %s%s\n", status, output.name, output.errors,
+         output.is_cached ? " cached" : "");
   if (out && status == ZERO_COMPILER_OK) {
     write_file(out, "library.so", output.library, output.library_size);
     write_file(out, "step.mlir", output.step, strlen(output.step));
