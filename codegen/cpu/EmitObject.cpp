@@ -68,5 +68,5 @@ LogicalResult zero::emitCpuObject(ModuleOp module,
   if (machine->addPassesToEmitFile(passes, os, /*DwoOut=*/nullptr, fileType))
     return module.emitError() << "cannot generate code for " << kTriple;
   passes.run(*code);
-  return success();
+  return failure(context.getDiagHandlerPtr()->HasErrors);
 }

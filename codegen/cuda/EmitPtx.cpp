@@ -54,5 +54,7 @@ FailureOr<std::string> zero::emitPtx(ModuleOp module) {
                                    llvm::CodeGenFileType::AssemblyFile))
     return module.emitError() << "cannot generate code for " << kTriple;
   passes.run(*code);
+  if (context.getDiagHandlerPtr()->HasErrors)
+    return failure();
   return std::string(text.begin(), text.end());
 }

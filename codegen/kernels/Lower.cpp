@@ -29,6 +29,9 @@
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/IR/DiagnosticHandler.h"
+#include "llvm/IR/DiagnosticInfo.h"
+#include "llvm/IR/DiagnosticPrinter.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
 
@@ -73,9 +76,32 @@ static LogicalResult lowerToLLVM(ModuleOp module) {
   return passes.run(module);
 }
 
+namespace {
+/// Makes diagnostics of MLIR of LLVM's errors. LLVM would print them and end
+/// the process.
+struct ErrorsToMLIR : llvm::DiagnosticHandler {
+  explicit ErrorsToMLIR(Location location) : location(location) {}
+
+  bool handleDiagnostics(const llvm::DiagnosticInfo &info) override {
+    if (info.getSeverity() == llvm::DS_Error) {
+      std::string text;
+      llvm::raw_string_ostream os(text);
+      llvm::DiagnosticPrinterRawOStream printer(os);
+      info.print(printer);
+      emitError(location) << "LLVM: " << text;
+      HasErrors = true;
+    }
+    return true;
+  }
+
+  Location location;
+};
+} // namespace
+
 std::unique_ptr<llvm::Module> zero::lowerToLLVMIR(ModuleOp module,
                                                   llvm::TargetMachine &machine,
                                                   llvm::LLVMContext &context) {
+  context.setDiagnosticHandler(std::make_unique<ErrorsToMLIR>(module.getLoc()));
   OwningOpRef<ModuleOp> lowered = module.clone();
   if (failed(lowerToLLVM(*lowered)))
     return nullptr;

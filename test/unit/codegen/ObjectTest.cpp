@@ -95,6 +95,29 @@ std::string emitText(const std::string &symbols, CpuTargetOptions options) {
   return text.str().str();
 }
 
+// LLVM itself would print the error and end the process.
+TEST(CpuObject, ErrorOfLLVMIsADiagnostic) {
+  Source source;
+  std::string text;
+  ScopedDiagnosticHandler handler(&source.context, [&](Diagnostic &diagnostic) {
+    text = diagnostic.str();
+    return success();
+  });
+  // A CPU without registers for what the function returns.
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(
+      "llvm.func @f(%x: f64) -> f64 attributes {target_features = "
+      "#llvm.target_features<[\"-sse\"]>} {\n"
+      "  llvm.return %x : f64\n"
+      "}\n",
+      &source.context);
+  ASSERT_TRUE(module);
+  llvm::SmallVector<char> object;
+  llvm::raw_svector_ostream os(object);
+  EXPECT_TRUE(failed(emitCpuObject(*module, {}, os)));
+  EXPECT_EQ(text.find("LLVM: "), 0u) << text;
+  EXPECT_NE(text.find("SSE"), std::string::npos) << text;
+}
+
 } // namespace
 
 TEST(CpuKernelError, NamesTheOpThatWouldBeALibraryCall) {
