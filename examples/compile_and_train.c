@@ -5,7 +5,7 @@
 |* A recipe becomes a library in memory, which the runtime opens as a file, and
 |* a step of gradient descent runs on one rank.
 |*
-|* cc examples/compile_and_train.c -Itools/compiler -Iruntime/include \
+|* cc examples/compile_and_train.c -Itools/compiler/include -Iruntime/include \
 |*    -Lbuild/lib -lzero_compiler -lzero_rt -o out/compile_and_train
 |* LD_LIBRARY_PATH=build/lib out/compile_and_train
 |*

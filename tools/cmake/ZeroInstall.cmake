@@ -50,7 +50,7 @@ function(zero_install)
   list(TRANSFORM interface PREPEND ${PROJECT_SOURCE_DIR}/runtime/include/zero_rt/)
   install(FILES ${interface} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/zero_rt)
 
-  install(FILES ${PROJECT_SOURCE_DIR}/tools/compiler/zero_compiler.h
+  install(FILES ${PROJECT_SOURCE_DIR}/tools/compiler/include/zero_compiler.h
     DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
   foreach(dialect zero zrt)

@@ -15,6 +15,7 @@
 
 #include "llvm/Support/ErrorHandling.h"
 
+#include <clocale>
 #include <condition_variable>
 #include <csignal>
 #include <cstring>
@@ -73,6 +74,9 @@ static Work &getWork() {
 }
 
 static void *runWork(void *) {
+  // JSON has a decimal point, whatever the language of the client.
+  static const locale_t plain = newlocale(LC_ALL_MASK, "C", nullptr);
+  uselocale(plain);
   Work &work = getWork();
   try {
     work.function();

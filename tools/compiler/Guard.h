@@ -20,9 +20,10 @@ enum class GuardedEnd {
 };
 
 /// Runs |work| in a thread of its own, one after the other, and waits. The
-/// thread has a large stack, and takes no signal that a client handles. If LLVM
-/// wants to end the process, the thread stops instead, for ever: nothing that
-/// |work| refers to may be freed. |message| describes an end other than done.
+/// thread takes no signal that a client handles, and has the locale "C". If
+/// LLVM wants to end the process, the thread stops instead, for ever: nothing
+/// that |work| refers to may be freed. |message| describes an end other than
+/// done.
 GuardedEnd runGuarded(std::function<void()> work, std::string &message);
 
 } // namespace zero

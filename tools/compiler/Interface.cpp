@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "tools/compiler/zero_compiler.h"
+#include "tools/compiler/include/zero_compiler.h"
 
 #include "tools/compiler/CompileText.h"
 #include "tools/compiler/Guard.h"

@@ -10,7 +10,9 @@
 
 #include <gtest/gtest.h>
 
+#include <clocale>
 #include <csignal>
+#include <langinfo.h>
 #include <new>
 
 using namespace zero;
@@ -46,6 +48,22 @@ TEST(Guard, RunsWorkInAnotherThread) {
   EXPECT_FALSE(sigismember(&blocked, SIGSEGV));
   pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
   EXPECT_FALSE(sigismember(&blocked, SIGXFSZ));
+}
+
+TEST(Guard, WorkHasItsOwnLocale) {
+  std::string message;
+  locale_t locale = LC_GLOBAL_LOCALE;
+  std::string name;
+  EXPECT_EQ(runGuarded(
+                [&] {
+                  locale = uselocale(nullptr);
+                  name = nl_langinfo_l(RADIXCHAR, locale);
+                },
+                message),
+            GuardedEnd::done);
+  EXPECT_NE(locale, LC_GLOBAL_LOCALE);
+  EXPECT_EQ(name, ".");
+  EXPECT_EQ(uselocale(nullptr), LC_GLOBAL_LOCALE);
 }
 
 TEST(Guard, FatalErrorStopsTheThread) {
