@@ -19,6 +19,7 @@
 #include <cerrno>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <link.h>
 #include <sys/file.h>
 #include <thread>
 #include <unistd.h>
@@ -53,11 +54,12 @@ static std::string describeFile(StringRef path) {
 /// The file with this code: libzero_compiler.so or a tool.
 static std::string describeCompiler() {
   Dl_info info;
-  // A tool has the name that it was called by.
-  if (!dladdr(reinterpret_cast<void *>(&describeCompiler), &info) ||
-      !llvm::sys::fs::exists(info.dli_fname))
-    return describeFile("/proc/self/exe");
-  return describeFile(info.dli_fname);
+  link_map *map = nullptr;
+  dladdr1(reinterpret_cast<void *>(&describeCompiler), &info,
+          reinterpret_cast<void **>(&map), RTLD_DL_LINKMAP);
+  // A program has no name there.
+  bool isLibrary = map && map->l_name[0] != '\0';
+  return describeFile(isLibrary ? map->l_name : "/proc/self/exe");
 }
 
 /// The texts, the options, and what of this machine the result depends on.

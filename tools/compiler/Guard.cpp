@@ -89,7 +89,7 @@ static void *runWork(void *) {
 
 /// Starts a thread in which only signals about its own code are delivered. A
 /// write beyond the limit of a file's size is then an error of that write.
-static int startThread() {
+static int startThread(pthread_t &thread) {
   sigset_t blocked, before;
   sigfillset(&blocked);
   for (int signal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP, SIGSYS})
@@ -97,9 +97,7 @@ static int startThread() {
   pthread_sigmask(SIG_SETMASK, &blocked, &before);
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
-  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
   pthread_attr_setstacksize(&attributes, kStackBytes);
-  pthread_t thread;
   int error = pthread_create(&thread, &attributes, runWork, nullptr);
   pthread_attr_destroy(&attributes);
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
@@ -126,11 +124,17 @@ GuardedEnd zero::runGuarded(std::function<void()> function,
     }
     work.function = std::move(function);
     work.hasEnded = false;
-    if (int error = startThread()) {
+    pthread_t thread;
+    if (int error = startThread(thread)) {
       message = std::string("cannot start a thread: ") + std::strerror(error);
       return GuardedEnd::noMemory;
     }
     work.changed.wait(lock, [&] { return work.hasEnded; });
+    lock.unlock();
+    if (work.end == GuardedEnd::fatal)
+      pthread_detach(thread);
+    else
+      pthread_join(thread, nullptr);
   }
   message = work.message;
   if (work.end == GuardedEnd::fatal)

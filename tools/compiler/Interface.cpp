@@ -31,11 +31,9 @@ static constexpr const char *kName = "zero_compiler";
 static_assert(sizeof(zero_compiler_request) == 40);
 static_assert(sizeof(zero_compiler_output) == 72);
 
-/// Whether a struct of a client with |size| bytes, of which |known| are known
-/// here, is one of ours: fields that are not known are 0.
-static bool isKnown(const void *data, size_t size, size_t known) {
-  if (size < known)
-    return false;
+/// Whether the fields of a struct that are not known here, behind |known|
+/// bytes, are 0.
+static bool isRestZero(const void *data, size_t size, size_t known) {
   const char *bytes = static_cast<const char *>(data);
   return std::all_of(bytes + known, bytes + size,
                      [](char byte) { return byte == 0; });
@@ -108,11 +106,14 @@ zero_compiler_status zero_compiler_compile(const zero_compiler_request *request,
     auto result = std::make_unique<zero_compiler_result>();
     if (!request)
       fail(*result, ExitCode::usage, "request is null");
-    else if (!isKnown(request, request->struct_size, sizeof(*request)))
+    else if (request->struct_size < sizeof(*request))
       fail(*result, ExitCode::usage,
            "request has struct_size " + std::to_string(request->struct_size) +
-               ", expected " + std::to_string(sizeof(*request)) +
-               ", or more with zeros that this library does not know");
+               ", expected at least " + std::to_string(sizeof(*request)));
+    else if (!isRestZero(request, request->struct_size, sizeof(*request)))
+      fail(*result, ExitCode::usage,
+           "request has a field that this library does not know; set it to 0, "
+           "or use a later libzero_compiler");
     else
       compile(*request, *result);
     *out_result = result.release();
@@ -125,8 +126,8 @@ zero_compiler_status zero_compiler_compile(const zero_compiler_request *request,
 zero_compiler_status
 zero_compiler_result_get(const zero_compiler_result *result,
                          zero_compiler_output *out_output) {
-  if (!result || !out_output ||
-      !isKnown(out_output, out_output->struct_size, sizeof(*out_output)))
+  if (!result || !out_output || out_output->struct_size < sizeof(*out_output) ||
+      !isRestZero(out_output, out_output->struct_size, sizeof(*out_output)))
     return ZERO_COMPILER_USAGE;
   const CompileOutput &output = result->output;
   uint32_t size = out_output->struct_size;
