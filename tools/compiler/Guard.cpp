@@ -34,6 +34,7 @@ struct Work {
   std::mutex mutex;
   std::condition_variable changed;
   std::function<void()> function;
+  pid_t process = 0;
   bool hasEnded = false;
   GuardedEnd end = GuardedEnd::done;
   std::string message;
@@ -68,6 +69,9 @@ static Work &getWork() {
 
 /// What a handler of LLVM calls instead of ending the process.
 [[noreturn]] static void stop(void *, const char *reason, bool) {
+  // A child that validates a library is not waited for by a thread.
+  if (::getpid() != getWork().process)
+    ::_exit(1);
   getWork().finish(GuardedEnd::fatal, reason);
   for (;;)
     ::pause();
@@ -123,6 +127,7 @@ GuardedEnd zero::runGuarded(std::function<void()> function,
       return GuardedEnd::noMemory;
     }
     work.function = std::move(function);
+    work.process = ::getpid();
     work.hasEnded = false;
     pthread_t thread;
     if (int error = startThread(thread)) {

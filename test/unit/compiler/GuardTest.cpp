@@ -14,6 +14,8 @@
 #include <csignal>
 #include <langinfo.h>
 #include <new>
+#include <sys/wait.h>
+#include <unistd.h>
 
 using namespace zero;
 
@@ -81,6 +83,22 @@ TEST(Guard, FatalErrorStopsTheThread) {
     EXPECT_EQ(message, "LLVM cannot go on in this process: no such register");
     EXPECT_FALSE(hasRun);
   });
+}
+
+TEST(Guard, FatalErrorEndsAChild) {
+  std::string message;
+  int status = 0;
+  EXPECT_EQ(runGuarded(
+                [&] {
+                  pid_t child = ::fork();
+                  if (child == 0)
+                    llvm::report_fatal_error("no such register");
+                  ::waitpid(child, &status, 0);
+                },
+                message),
+            GuardedEnd::done);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 1);
 }
 
 TEST(Guard, AllocationThatFailsIsNoMemory) {
