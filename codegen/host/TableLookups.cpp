@@ -18,6 +18,13 @@ int64_t StringBlob::add(StringRef text) {
   return it->second;
 }
 
+std::optional<StringRef> StringBlob::findCut() const {
+  for (const auto &entry : offsets)
+    if (entry.getKey().contains('\0'))
+      return entry.getKey().split('\0').first;
+  return std::nullopt;
+}
+
 static int64_t findRow(const llvm::DenseMap<Attribute, int64_t> &rows,
                        FlatSymbolRefAttr symbol) {
   auto it = rows.find(symbol);

@@ -358,6 +358,11 @@ FailureOr<Tables> TableReader::build() {
   addStates();
   addProtocol();
   addActivations(module, tables);
+  if (std::optional<StringRef> cut = tables.strings.findCut())
+    return program.emitError()
+           << "step @" << program.getSymName()
+           << " has a name with a byte of 0, which would be read as '" << *cut
+           << "'; give another name";
   return std::move(tables);
 }
 

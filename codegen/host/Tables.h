@@ -27,6 +27,8 @@ class StringBlob {
 public:
   int64_t add(llvm::StringRef text);
   llvm::StringRef getBytes() const { return bytes; }
+  /// What a reader would take for a string that has a zero within it.
+  std::optional<llvm::StringRef> findCut() const;
 
 private:
   std::string bytes;

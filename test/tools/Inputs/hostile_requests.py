@@ -57,6 +57,7 @@ REQUESTS = {
     "product of extents": listed([{"name": "w", "shape": [1 << 33, 1 << 33]}]),
     "unknown field": listed([{"name": "w", "shape": [3], "dtyp": "f32"}]),
     "odd names": listed(odd),
+    "name with a zero": listed([{"name": "fc\0w", "shape": [3]}]),
     "empty name": listed([{"name": "", "shape": [3]}]),
     "unknown optimizer": listed(W, "x"),
     "recipe of another type": listed(W, '{"optimizer": {}}'),
