@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Steps against torch.optim.AdamW and clip_grad_norm_ in f64, element by element."""
+
+from __future__ import annotations
+
+import pytest
+import reference
+import torch
+from ranks import Workers
+from training import Case, train
+
+DTYPES = [torch.float32, torch.bfloat16]
+
+
+@pytest.mark.parametrize("accumulation", [1, 4])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("model", ["mlp", "gpt"])
+def test_one_rank(model: str, dtype: torch.dtype, accumulation: int) -> None:
+    case = Case(model, dtype, accumulation, zero=1)
+    record = train(case)
+    assert not record.frozen_changed
+    assert reference.check([record], case.max_norm) > 0
+
+
+@pytest.mark.parametrize("accumulation", [1, 4])
+@pytest.mark.parametrize("zero", [0, 1, 2])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("model", ["mlp", "gpt"])
+def test_two_ranks(
+    workers: Workers, model: str, dtype: torch.dtype, zero: int, accumulation: int
+) -> None:
+    case = Case(model, dtype, accumulation, zero)
+    records = workers.run(train, case)
+    assert not any(record.frozen_changed for record in records)
+    assert reference.check(records, case.max_norm) > 0
+
+
+def test_without_clipping(workers: Workers) -> None:
+    case = Case("mlp", torch.float32, accumulation=2, zero=2, max_norm=None)
+    assert reference.check(workers.run(train, case), None) > 0
+
+
+def test_the_bound_finds_a_wrong_factor() -> None:
+    """The reference is no rubber stamp: a gradient that is lost or doubled is found."""
+    record = train(Case("mlp", torch.float32, accumulation=2, zero=1))
+    name = "last.weight"
+    for factor in (0.999, 2.0):
+        gradient = record.gradients[1][0][name]
+        record.gradients[1][0][name] = gradient * factor
+        with pytest.raises(AssertionError):
+            reference.check([record], 0.5)
+        record.gradients[1][0][name] = gradient
+    assert reference.check([record], 0.5) > 0

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Process groups and steps, with Python's types in place of C's."""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import functools
+import os
+import pathlib
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from zero_opt import _abi
+from zero_opt.errors import ZeroOptError
+
+
+@dataclasses.dataclass(frozen=True)
+class StateEntry:
+    """Elements [begin, end) of one role of a parameter; a scalar has no parameter."""
+
+    number: int
+    parameter: int | None
+    role: str
+    dtype: str
+    begin: int
+    end: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    was_skipped: bool
+    values: tuple[float, ...]
+
+
+class Group:
+    """The ranks that step together; on one rank there is nothing to connect."""
+
+    def __init__(self, rank: int, ranks: int, options: _abi.TcpOptions | None) -> None:
+        self.rank = rank
+        self.ranks = ranks
+        self.handle = ctypes.c_void_p()
+        runtime = _abi.load()
+        if options is None:
+            runtime.call("local_group_create", 1, ctypes.byref(self.handle))
+        else:
+            runtime.call(
+                "tcp_group_create", ctypes.byref(options), ctypes.byref(self.handle)
+            )
+
+
+def _destroy(step: int | None, runtime: int | None, group: int | None) -> None:
+    functions = _abi.load().functions
+    # In a forked process these calls fail, as they must: the parent has the step.
+    if step:
+        functions["step_destroy"](step)
+    if runtime:
+        functions["destroy"](runtime)
+    if group:
+        functions["group_destroy"](group)
+
+
+class Step:
+    """A step on this rank. The step lives as long as a tensor uses its memory: the
+    buffers of `view` keep this object alive, and nothing else destroys the step."""
+
+    def __init__(
+        self, library: pathlib.Path, group: Group, threads: int, timeout_s: float
+    ) -> None:
+        self._runtime = _abi.load()
+        self._call = self._runtime.call
+        handle = ctypes.c_void_p()
+        runtime = ctypes.c_void_p()
+        opened = ctypes.c_void_p()
+        try:
+            self._call("open", os.fsencode(library), ctypes.byref(opened))
+            self.inputs = self._list_inputs(opened)
+            options = _abi.new(
+                _abi.Options, threads=threads, timeout_ms=int(timeout_s * 1000)
+            )
+            self._call(
+                "create",
+                group.handle,
+                group.rank,
+                ctypes.byref(options),
+                ctypes.byref(runtime),
+            )
+            self._call("step_create", runtime, opened, None, ctypes.byref(handle))
+        except BaseException:
+            _destroy(None, runtime.value, group.handle.value)
+            raise
+        self.handle = handle
+        # Of a parameter, tensor, stream and release. It returns a status: hooks have no
+        # time for more.
+        self.gradient: Callable[[int, int, None, int], int] = functools.partial(
+            self._runtime.functions["step_gradient"], handle.value
+        )
+        self._runtime_handle = runtime
+        finalizer = weakref.finalize(
+            self, _destroy, handle.value, runtime.value, group.handle.value
+        )
+        # When a program ends, tensors may outlive this object. The system takes the
+        # memory.
+        finalizer.atexit = False
+
+    def _list_inputs(self, library: ctypes.c_void_p) -> list[str]:
+        info = _abi.new(_abi.LibraryInfo)
+        self._call("library_describe", library, ctypes.byref(info))
+        names = []
+        for number in range(info.num_inputs):
+            entry = _abi.new(_abi.InputInfo)
+            self._call("library_input", library, number, ctypes.byref(entry))
+            names.append(entry.name.decode())
+        return names
+
+    def find_parameter(self, name: str) -> int:
+        number = ctypes.c_int32()
+        self._call("step_find_parameter", self.handle, name.encode(), ctypes.byref(number))
+        return number.value
+
+    def bind(self, parameter: int, dtype: str, elements: int, address: int) -> None:
+        tensor = _abi.new(
+            _abi.Tensor, dtype=_abi.DTYPES[dtype], elements=elements, data=address
+        )
+        self._call("step_bind_parameter", self.handle, parameter, ctypes.byref(tensor))
+
+    def view(self, parameter: int, item_bytes: int) -> Any:
+        """The memory of a parameter, as a buffer that keeps this step alive."""
+        view = _abi.new(_abi.Tensor)
+        self._call("step_parameter", self.handle, parameter, ctypes.byref(view))
+        kind = ctypes.c_char * (view.elements * item_bytes)
+        buffer: Any = kind.from_address(view.data or 0)
+        buffer._zero_opt_step = self
+        return buffer
+
+    def parameters_changed(self, parameters: Sequence[int]) -> int:
+        """Takes over what was written to |parameters|; the number of elements."""
+        elements = ctypes.c_int64()
+        numbers = (ctypes.c_int32 * len(parameters))(*parameters)
+        self._call(
+            "step_parameters_changed",
+            self.handle,
+            numbers,
+            len(parameters),
+            None,
+            ctypes.byref(elements),
+        )
+        return elements.value
+
+    def begin_backward(self, hint: int) -> None:
+        self._call("step_begin_backward", self.handle, hint)
+
+    def error(self, status: int) -> ZeroOptError:
+        return self._runtime.error(status)
+
+    def accumulate(self) -> None:
+        self._call("step_accumulate", self.handle)
+
+    def discard(self) -> None:
+        self._call("step_discard", self.handle)
+
+    def is_released(self, timepoint: int) -> bool:
+        """Whether the runtime has read the tensor that it got until |timepoint|."""
+        status = self._runtime.functions["wait"](self._runtime_handle, timepoint)
+        if status == _abi.PROTOCOL:
+            return False
+        if status:
+            raise self._runtime.error(status)
+        return True
+
+    def apply(self, inputs: Sequence[float]) -> Outcome:
+        """Updates the parameters, and waits for the results. A refused step raises."""
+        values = (ctypes.c_double * len(inputs))(*inputs)
+        self._call("step_apply", self.handle, values, len(inputs), None)
+        results = _abi.new(_abi.Results)
+        self._call("step_results", self.handle, ctypes.byref(results))
+        return Outcome(
+            results.outcome == _abi.SKIPPED_NONFINITE,
+            tuple(results.values[i] for i in range(results.num_values)),
+        )
+
+    def list_state(self) -> list[StateEntry]:
+        count = ctypes.c_int64()
+        self._call("step_state_count", self.handle, ctypes.byref(count))
+        entries = []
+        for number in range(count.value):
+            entry = _abi.new(_abi.StateEntry)
+            self._call("step_state_describe", self.handle, number, ctypes.byref(entry))
+            entries.append(
+                StateEntry(
+                    number,
+                    entry.parameter if entry.parameter >= 0 else None,
+                    entry.role.decode(),
+                    _abi.DTYPE_NAMES[entry.dtype],
+                    entry.begin,
+                    entry.end,
+                )
+            )
+        return entries
+
+    def read_state(self, entry: StateEntry, address: int, size: int) -> None:
+        self._call("step_state_read", self.handle, entry.number, address, size)
+
+    def write_state(self, entry: StateEntry, address: int, size: int) -> None:
+        self._call("step_state_write", self.handle, entry.number, address, size)

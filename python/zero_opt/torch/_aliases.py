@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Parameters of the model use the memory of the step, and stay there.
+
+Code of others writes to parameters, moves them or puts new ones in their place:
+`load_state_dict`, `.to()`, init functions. `take_over` finds this before each step. The
+model would otherwise go on with memory that no step updates, or a master weight would
+overwrite what was written.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import weakref
+from collections.abc import Callable
+
+import torch
+
+from zero_opt._step import Step
+from zero_opt.errors import ZeroOptError
+from zero_opt.torch._parameters import DTYPES, Slot
+
+
+@dataclasses.dataclass
+class Trained:
+    """A parameter that the step updates."""
+
+    name: str
+    parameter: torch.Tensor
+    number: int
+    view: torch.Tensor  # of the step's memory
+    pointer: int
+    slots: list[Slot]
+
+    def is_in_place(self) -> bool:
+        parameter = self.parameter
+        return (
+            parameter.data_ptr() == self.pointer
+            and parameter.shape == self.view.shape
+            and parameter.dtype is self.view.dtype
+        )
+
+
+# Which optimizer has a parameter, by the id of the parameter. An optimizer keeps its
+# parameters alive, so an id of a living optimizer is no other parameter's.
+_owners: dict[int, weakref.ref[Aliases]] = {}
+
+
+def check_free(name: str, parameter: torch.Tensor) -> None:
+    owner = _owners.get(id(parameter))
+    aliases = owner() if owner else None
+    if aliases is not None and not aliases.is_released:
+        raise ZeroOptError(
+            f"parameter '{name}' belongs to another zero_opt optimizer; close() that one "
+            "first, or pass all parameters to one optimizer as parameter groups"
+        )
+
+
+class Aliases:
+    """All trained parameters of one optimizer."""
+
+    def __init__(
+        self,
+        step: Step,
+        on_replaced: Callable[[Trained, torch.Tensor], None],
+    ) -> None:
+        self.trained: list[Trained] = []
+        self.is_released = False
+        self._step = step
+        self._on_replaced = on_replaced
+
+    def add(self, name: str, parameter: torch.Tensor, slots: list[Slot]) -> Trained:
+        """Binds |parameter|, which from now on uses the step's memory."""
+        number = self._step.find_parameter(name)
+        values = parameter.detach().contiguous()
+        dtype = DTYPES[parameter.dtype]
+        self._step.bind(number, dtype, values.numel(), values.data_ptr())
+        view = torch.empty_like(values)
+        if values.numel():
+            buffer = self._step.view(number, values.element_size())
+            view = torch.frombuffer(buffer, dtype=values.dtype).view(values.shape)
+        parameter.data = view
+        entry = Trained(name, parameter, number, view, view.data_ptr(), slots)
+        self.trained.append(entry)
+        _owners[id(parameter)] = weakref.ref(self)
+        return entry
+
+    def take_over(self) -> None:
+        """Between steps: what others have written becomes the state of the step."""
+        for entry in self.trained:
+            for slot in entry.slots:
+                found = slot.get()
+                if found is not None and found is not entry.parameter:
+                    self._replace(entry, found)
+            if not entry.is_in_place():
+                self._move_back(entry)
+        # A write to `.data` leaves no trace in torch. The step finds it in the bits.
+        self._step.parameters_changed([entry.number for entry in self.trained])
+
+    def check_in_place(self) -> None:
+        """Within a step: parameters are read-only until the step is applied."""
+        for entry in self.trained:
+            if entry.is_in_place():
+                continue
+            self._check_type(entry, entry.parameter)
+            if not torch.equal(entry.parameter.detach(), entry.view):
+                raise ZeroOptError(
+                    f"parameter '{entry.name}' was written between the backward passes "
+                    "of a step; write to it after step() and before the next backward "
+                    "pass"
+                )
+            entry.parameter.data = entry.view
+
+    def release(self) -> None:
+        """Gives the parameters memory of their own."""
+        if self.is_released:
+            return
+        self.is_released = True
+        for entry in self.trained:
+            if _owners.pop(id(entry.parameter), None) is None:
+                continue
+            if entry.is_in_place():
+                entry.parameter.data = entry.view.clone()
+        self.trained.clear()
+
+    def _check_type(self, entry: Trained, parameter: torch.Tensor) -> None:
+        for what, now, then in (
+            ("dtype", parameter.dtype, entry.view.dtype),
+            ("shape", tuple(parameter.shape), tuple(entry.view.shape)),
+            ("device", parameter.device, entry.view.device),
+        ):
+            if now != then:
+                raise ZeroOptError(
+                    f"parameter '{entry.name}' has {what} {now}, and had {what} {then} "
+                    "when the optimizer was created; create the optimizer after such a "
+                    "change"
+                )
+
+    def _replace(self, entry: Trained, parameter: torch.Tensor) -> None:
+        """A module has another parameter now, as after load_state_dict(assign=True)."""
+        self._check_type(entry, parameter)
+        for slot in entry.slots:
+            if slot.get() is not parameter:
+                raise ZeroOptError(
+                    f"parameter '{entry.name}' was tied to '{slot.name}', and they are "
+                    "two parameters now; tie them again, or create a new optimizer"
+                )
+        check_free(entry.name, parameter)
+        _owners.pop(id(entry.parameter), None)
+        self._on_replaced(entry, parameter)
+        entry.parameter = parameter
+        _owners[id(parameter)] = weakref.ref(self)
+
+    def _move_back(self, entry: Trained) -> None:
+        self._check_type(entry, entry.parameter)
+        entry.view.copy_(entry.parameter.detach())
+        entry.parameter.data = entry.view

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Gradients go to the step while a backward pass computes them.
+
+A hook does not know when a backward pass begins. The first gradient after the end of a
+pass therefore begins the next one, and only then is the pass before it closed: the last
+pass of a step is closed by apply. torch tells the end of a pass to callbacks.
+
+Re-entrant checkpointing runs backward passes within a backward pass and may deliver a
+parameter several times. Each delivery of a parameter again begins another pass of the
+step. Passes are summed, so the sum is the same.
+"""
+
+from __future__ import annotations
+
+import collections
+import ctypes
+from collections.abc import Callable
+
+import torch
+from torch.autograd import Variable
+
+from zero_opt import _abi
+from zero_opt._step import Step
+from zero_opt.errors import ZeroOptError
+from zero_opt.torch._parameters import DTYPES
+
+
+class Delivery:
+    """The gradients of one optimizer. It keeps no parameter alive, since the hooks of
+    parameters keep it alive."""
+
+    def __init__(self, step: Step, before_pass: Callable[[bool], None]) -> None:
+        """|before_pass| is called before each pass, with whether it begins a step."""
+        self._step = step
+        self._before_pass = before_pass
+        self._has_ended = True
+        self._delivered: set[int] = set()
+        # Gradients that the runtime still reads, with the timepoint of their release.
+        self._held: collections.deque[tuple[int, torch.Tensor]] = collections.deque()
+        self._release = ctypes.c_uint64()
+        self._release_pointer = ctypes.addressof(self._release)
+        self.passes = 0
+        self.hint = _abi.HINT_UNKNOWN
+
+    def make_hook(
+        self, name: str, number: int, parameter: torch.Tensor
+    ) -> Callable[[torch.Tensor], None]:
+        """The hook of a parameter, with all that a call does not have to make anew."""
+        tensor = _abi.new(
+            _abi.Tensor,
+            dtype=_abi.DTYPES[DTYPES[parameter.dtype]],
+            elements=parameter.numel(),
+        )
+        pointer = ctypes.addressof(tensor)
+        strided = torch.strided
+        delivered = self._delivered
+        release = self._release
+        take_gradient = self._step.gradient
+        release_pointer = self._release_pointer
+
+        def deliver(parameter: torch.Tensor) -> None:
+            if self._has_ended or number in delivered:
+                self._begin(is_backward=True)
+            gradient = parameter.grad
+            assert gradient is not None
+            if gradient.layout is not strided:
+                raise ZeroOptError(
+                    f"the gradient of parameter '{name}' is sparse; make the module "
+                    "with sparse=False"
+                )
+            if not gradient.is_contiguous():
+                gradient = gradient.contiguous()
+            tensor.data = gradient.data_ptr()
+            if status := take_gradient(number, pointer, None, release_pointer):
+                raise self._step.error(status)
+            if release.value:
+                self._held.append((release.value, gradient))
+                self._drop_released()
+            delivered.add(number)
+            parameter.grad = None
+
+        return deliver
+
+    def begin_empty(self) -> None:
+        """A pass in which torch runs no backward pass."""
+        self._begin(is_backward=False)
+
+    def deliver_late(self, name: str, number: int, parameter: torch.Tensor) -> None:
+        """Takes a gradient that no hook has taken, after the backward passes."""
+        if not self.passes or number in self._delivered:
+            self._begin(is_backward=False)
+        self._has_ended = False
+        self.make_hook(name, number, parameter)(parameter)
+
+    def discard(self) -> None:
+        """Drops the gradients since the last step."""
+        self._step.discard()
+        self.reset()
+
+    def reset(self) -> None:
+        """No pass is open any more."""
+        self._has_ended = True
+        self._delivered.clear()
+        self._held.clear()
+        self.passes = 0
+
+    def _begin(self, is_backward: bool) -> None:
+        self._before_pass(self.passes == 0)
+        if self.passes:
+            self._step.accumulate()
+            self._held.clear()
+        self._step.begin_backward(self.hint)
+        self.passes += 1
+        self._delivered.clear()
+        self._has_ended = False
+        if is_backward:
+            Variable._execution_engine.queue_callback(self._end)
+
+    def _end(self) -> None:
+        self._has_ended = True
+
+    def _drop_released(self) -> None:
+        while self._held and self._step.is_released(self._held[0][0]):
+            self._held.popleft()

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""From the arguments of an optimizer to the step that the compiler gets."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+import torch
+
+from zero_opt import compiler
+from zero_opt.errors import ZeroOptError
+from zero_opt.torch._aliases import check_free
+from zero_opt.torch._parameters import DTYPES, ListedGroup, check_parameter
+
+# Options of torch's optimizers that change what a step computes, and that no recipe has.
+_UNKNOWN = ("amsgrad", "dampening", "decoupled_weight_decay", "maximize", "nesterov")
+
+# The number of its parameter group, its name, and the parameter.
+Listed: TypeAlias = tuple[int, str, torch.Tensor]
+
+
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """An optimizer of the compiler, and how a parameter group says each of its
+    hyperparameters, in the compiler's order."""
+
+    name: str
+    hyper: Mapping[str, Callable[[dict[str, Any]], float]]
+
+
+def check_arguments(
+    optimizer: str, groups: list[ListedGroup], max_norm: float | None, zero: int
+) -> None:
+    if zero not in (0, 1, 2):
+        raise ZeroOptError(f"zero is a stage, 0, 1 or 2, got {zero!r}")
+    if max_norm is not None and not max_norm > 0:
+        raise ZeroOptError(
+            f"max_norm must be positive, got {max_norm}; leave it out for no clipping"
+        )
+    names: dict[str, torch.Tensor] = {}
+    for number, group in enumerate(groups):
+        for option in _UNKNOWN:
+            if group.options.get(option):
+                raise ZeroOptError(
+                    f"parameter group {number} has '{option}', which {optimizer} does not "
+                    "support; leave it out"
+                )
+        for name, parameter in group.params:
+            if not parameter.requires_grad:
+                continue
+            check_parameter(name, parameter)
+            check_free(name, parameter)
+            if names.setdefault(name, parameter) is not parameter:
+                raise ZeroOptError(
+                    f"two parameters have the name '{name}'; give each a name of its own"
+                )
+
+
+def list_trained(groups: list[ListedGroup]) -> list[Listed]:
+    """The parameters that require a gradient."""
+    trained = [
+        (number, name, parameter)
+        for number, group in enumerate(groups)
+        for name, parameter in group.params
+        if parameter.requires_grad
+    ]
+    if not trained:
+        raise ZeroOptError(
+            "no parameter requires a gradient, so nothing is trained; call "
+            "requires_grad_() before the optimizer is created"
+        )
+    return trained
+
+
+def describe_step(
+    recipe: Recipe, trained: list[Listed], has_max_norm: bool, ranks: int, stage: int
+) -> compiler.StepDescription:
+    # torch sums the gradients of backward passes, and so does this step: whether the loss
+    # is divided by their number is for the caller to say.
+    text = f"{recipe.name},loss_divided"
+    if has_max_norm:
+        text += ",max_norm=@max_norm"
+    return compiler.StepDescription(
+        parameters=tuple(
+            compiler.Parameter(
+                name, tuple(parameter.shape), DTYPES[parameter.dtype], f"group{number}"
+            )
+            for number, name, parameter in trained
+        ),
+        groups={
+            f"group{number}": {hyper: f"group{number}.{hyper}" for hyper in recipe.hyper}
+            for number, _, _ in trained
+        },
+        recipe=text,
+        ranks=ranks,
+        stage=stage,
+    )

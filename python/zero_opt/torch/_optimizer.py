@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""A torch.optim.Optimizer whose step is a compiled one."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar
+
+import torch
+from torch.utils.hooks import RemovableHandle
+
+from zero_opt import _abi
+from zero_opt.errors import ZeroOptError
+from zero_opt.torch import _ranks, _state
+from zero_opt.torch._aliases import Aliases, Trained
+from zero_opt.torch._delivery import Delivery
+from zero_opt.torch._description import Recipe, check_arguments, describe_step, list_trained
+from zero_opt.torch._parameters import Params, Slot, list_groups
+
+
+def _release(handles: list[RemovableHandle], aliases: Aliases) -> None:
+    for handle in handles:
+        handle.remove()
+    handles.clear()
+    aliases.release()
+
+
+class CompiledOptimizer(torch.optim.Optimizer):
+    """The base of all optimizers; see zero_opt.torch.optimizers for the arguments."""
+
+    recipe: ClassVar[Recipe]
+
+    def __init__(
+        self,
+        params: Params,
+        defaults: Mapping[str, Any],
+        *,
+        max_norm: float | None = None,
+        zero: int = 1,
+        process_group: Any = None,
+        timeout: float = 1800.0,
+    ) -> None:
+        groups, slots = list_groups(params)
+        check_arguments(type(self).__name__, groups, max_norm, zero)
+        self._is_complete = False
+        super().__init__(
+            [{"params": [p for _, p in g.params], **g.options} for g in groups],
+            dict(defaults),
+        )
+        self._is_complete = True
+        self._max_norm = max_norm
+        self.grad_norm: float | None = None
+        self.step_was_skipped = False
+        ranks = _ranks.find_ranks(process_group)
+        self._frozen = [
+            named for g in groups for named in g.params if not named[1].requires_grad
+        ]
+        named = list_trained(groups)
+        self._trained_groups = sorted({number for number, _, _ in named})
+        description = describe_step(
+            self.recipe, named, max_norm is not None, ranks.size, zero
+        )
+        library = _ranks.compile_together(description, ranks)
+        self._step = _ranks.open_step(
+            library, _ranks.connect(ranks, timeout), torch.get_num_threads(), timeout
+        )
+        expected = [*self.recipe.hyper] * len(self._trained_groups)
+        if self._step.inputs != expected + ["max_norm"] * (max_norm is not None):
+            raise ZeroOptError(
+                f"the compiled step has the inputs {self._step.inputs}, which this package "
+                "does not know; build package and compiler from one version"
+            )
+        self._place(named, slots, ranks)
+
+    def _place(
+        self,
+        named: list[tuple[int, str, torch.Tensor]],
+        slots: list[Slot],
+        ranks: _ranks.Ranks,
+    ) -> None:
+        """Moves the parameters to the step's memory, with rank 0's values."""
+        ranks.broadcast_tensors(p for _, _, p in named)
+        ranks.broadcast_tensors(p for _, p in self._frozen)
+        own = weakref.ref(self)
+
+        def before_pass(is_first: bool) -> None:
+            if (optimizer := own()) is not None:
+                optimizer._prepare_pass(is_first)
+
+        def on_replaced(entry: Trained, parameter: torch.Tensor) -> None:
+            if (optimizer := own()) is not None:
+                optimizer._replace(entry, parameter)
+
+        self._delivery = Delivery(self._step, before_pass)
+        self._aliases = Aliases(self._step, on_replaced)
+        self._handles: list[RemovableHandle] = []
+        places: dict[int, list[Slot]] = {}
+        for slot in slots:
+            places.setdefault(id(slot.get()), []).append(slot)
+        for _, name, parameter in named:
+            entry = self._aliases.add(name, parameter, places.get(id(parameter), []))
+            self._add_hook(entry, parameter)
+        self._adopted: set[int] = set()
+        self._finalizer = weakref.finalize(self, _release, self._handles, self._aliases)
+
+    def _add_hook(self, entry: Trained, parameter: torch.Tensor) -> None:
+        hook = self._delivery.make_hook(entry.name, entry.number, parameter)
+        register: Any = parameter.register_post_accumulate_grad_hook
+        self._handles.append(register(hook))
+
+    def _replace(self, entry: Trained, parameter: torch.Tensor) -> None:
+        for group in self.param_groups:
+            group["params"] = [
+                parameter if p is entry.parameter else p for p in group["params"]
+            ]
+        self._adopted.add(entry.number)
+        self._add_hook(entry, parameter)
+
+    def _prepare_pass(self, is_first: bool) -> None:
+        if not is_first:
+            self._aliases.check_in_place()
+            return
+        for name, parameter in self._frozen:
+            if parameter.requires_grad:
+                raise ZeroOptError(
+                    f"parameter '{name}' required no gradient when the optimizer was "
+                    "created, and does now; create a new optimizer"
+                )
+        self._aliases.take_over()
+
+    def _deliver_rest(self) -> bool:
+        """Takes gradients that no hook has taken: those that the caller wrote, and those
+        of parameters that were replaced before this step. Whether there are any."""
+        rest = [e for e in self._aliases.trained if e.parameter.grad is not None]
+        if self._delivery.passes:
+            for entry in rest:
+                if entry.number not in self._adopted:
+                    raise ZeroOptError(
+                        f"parameter '{entry.name}' has a .grad besides the gradient that "
+                        "backward() has delivered; a wrapper such as "
+                        "DistributedDataParallel or the caller wrote it, and one of the "
+                        "two must go"
+                    )
+        for entry in rest:
+            self._delivery.deliver_late(entry.name, entry.number, entry.parameter)
+        return bool(rest)
+
+    def _read_inputs(self) -> list[float]:
+        """In the order of the recipe: by parameter group, then max_norm."""
+        inputs = [
+            float(read(self.param_groups[number]))
+            for number in self._trained_groups
+            for read in self.recipe.hyper.values()
+        ]
+        return inputs if self._max_norm is None else [*inputs, float(self._max_norm)]
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        if self._aliases.is_released:
+            raise ZeroOptError("the optimizer was closed; create a new one")
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        if not self._delivery.passes:
+            # Replaced parameters have no hook yet.
+            self._prepare_pass(is_first=True)
+        else:
+            self._aliases.check_in_place()
+        has_rest = self._deliver_rest()
+        if not self._delivery.passes and not has_rest:
+            warnings.warn(
+                "step() without a backward pass: no parameter changes",
+                stacklevel=4,
+            )
+            # All ranks make the same calls, also where one of them has no gradient.
+            self._delivery.begin_empty()
+        inputs = self._read_inputs()
+        try:
+            outcome = self._step.apply(inputs)
+        finally:
+            self._delivery.reset()
+            self._adopted.clear()
+        self.step_was_skipped = outcome.was_skipped
+        self.grad_norm = outcome.values[0]
+        return loss
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Drops the gradients since the last step, on every rank that calls this."""
+        super().zero_grad(set_to_none=True)
+        if self._delivery.passes:
+            self._delivery.discard()
+
+    @property
+    def max_norm(self) -> float | None:
+        """The norm to which gradients are clipped. It may change between steps."""
+        return self._max_norm
+
+    @max_norm.setter
+    def max_norm(self, value: float | None) -> None:
+        if (value is None) != (self._max_norm is None):
+            raise ZeroOptError(
+                f"max_norm is {self._max_norm} and cannot become {value}: the step was "
+                "compiled with clipping or without; create a new optimizer"
+            )
+        self._max_norm = value
+
+    @contextlib.contextmanager
+    def no_sync(self) -> Iterator[None]:
+        """A hint: backward passes in this context are not the last ones of a step."""
+        self._delivery.hint = _abi.HINT_MORE
+        try:
+            yield
+        finally:
+            self._delivery.hint = _abi.HINT_UNKNOWN
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        if self._is_complete:
+            raise ZeroOptError(
+                "a compiled step has the parameters that it was compiled for; create a "
+                "new optimizer with all parameter groups"
+            )
+        super().add_param_group(param_group)
+
+    @property
+    def _step_supports_amp_scaling(self) -> bool:
+        # GradScaler.step reads this, and nothing else does.
+        raise ZeroOptError(
+            "GradScaler scales gradients in .grad, and this optimizer takes gradients "
+            "before; train in bfloat16 without a GradScaler"
+        )
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state of this rank. The other ranks need not make this call."""
+        saved = _state.save(self._step, self._aliases.trained, self.param_groups)
+        return saved | {"param_groups": super().state_dict()["param_groups"]}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Loads what state_dict() returned on the same rank of as many ranks."""
+        if self._delivery.passes:
+            raise ZeroOptError(
+                "load_state_dict() came between a backward pass and step(); call "
+                "zero_grad() first"
+            )
+        trained = self._aliases.trained
+        _state.load(self._step, trained, self.param_groups, state_dict)
+        groups = state_dict["param_groups"]
+        super().load_state_dict({"state": {}, "param_groups": groups})
+
+    def __getstate__(self) -> dict[str, Any]:
+        raise ZeroOptError(
+            "an optimizer with a compiled step cannot be copied or pickled; save its "
+            "state_dict()"
+        )
+
+    def close(self) -> None:
+        """Gives the parameters memory of their own and removes all hooks. Deleting the
+        optimizer does the same."""
+        self._finalizer()

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The optimizers. They have the arguments of those of torch.optim, and these besides:
+
+max_norm: clips gradients to this norm, as torch.nn.utils.clip_grad_norm_ does. The norm
+    is that of the gradients of all ranks. None clips nothing.
+zero: the stage of ZeRO. 0 keeps all state on each rank. 1 divides the state over the
+    ranks, and 2 divides the summed gradients, too.
+process_group: the ranks that step together; None is torch's default group.
+timeout: how many seconds a rank waits for the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from zero_opt.torch._description import Recipe
+from zero_opt.torch._optimizer import CompiledOptimizer
+from zero_opt.torch._parameters import Params
+
+
+def _beta(number: int) -> Any:
+    return lambda group: group["betas"][number]
+
+
+def _option(name: str) -> Any:
+    return lambda group: group[name]
+
+
+# In the order in which the compiler's optimizers list them.
+_LION = {
+    "lr": _option("lr"),
+    "wd": _option("weight_decay"),
+    "beta1": _beta(0),
+    "beta2": _beta(1),
+}
+_ADAM = _LION | {"eps": _option("eps")}
+_SGD = {
+    "lr": _option("lr"),
+    "momentum": _option("momentum"),
+    "wd": _option("weight_decay"),
+}
+
+
+class AdamW(CompiledOptimizer):
+    """Adam with decoupled weight decay, as torch.optim.AdamW."""
+
+    recipe = Recipe("adamw", _ADAM)
+
+    def __init__(
+        self,
+        params: Params,
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 1e-2,
+        **step: Any,
+    ) -> None:
+        super().__init__(params, _defaults(lr, weight_decay, betas=betas, eps=eps), **step)
+
+
+class Adam(CompiledOptimizer):
+    """Adam; weight decay is added to the gradient, as in torch.optim.Adam."""
+
+    recipe = Recipe("adam", _ADAM)
+
+    def __init__(
+        self,
+        params: Params,
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        **step: Any,
+    ) -> None:
+        super().__init__(params, _defaults(lr, weight_decay, betas=betas, eps=eps), **step)
+
+
+class SGD(CompiledOptimizer):
+    """SGD with momentum, as torch.optim.SGD without dampening and Nesterov momentum."""
+
+    recipe = Recipe("sgd", _SGD)
+
+    def __init__(
+        self,
+        params: Params,
+        lr: float = 1e-3,
+        momentum: float = 0.0,
+        weight_decay: float = 0.0,
+        **step: Any,
+    ) -> None:
+        super().__init__(params, _defaults(lr, weight_decay, momentum=momentum), **step)
+
+
+class Lion(CompiledOptimizer):
+    """Lion: the sign of an average of gradients, with decoupled weight decay."""
+
+    recipe = Recipe("lion", _LION)
+
+    def __init__(
+        self,
+        params: Params,
+        lr: float = 1e-4,
+        betas: tuple[float, float] = (0.9, 0.99),
+        weight_decay: float = 0.0,
+        **step: Any,
+    ) -> None:
+        super().__init__(params, _defaults(lr, weight_decay, betas=betas), **step)
+
+
+def _defaults(lr: float, weight_decay: float, **others: Any) -> Mapping[str, Any]:
+    return {"lr": lr, "weight_decay": weight_decay, **others}
