@@ -74,27 +74,34 @@ class Aliases:
         values = parameter.detach().contiguous()
         dtype = DTYPES[parameter.dtype]
         self._step.bind(number, dtype, values.numel(), values.data_ptr())
-        view = torch.empty_like(values)
-        if values.numel():
-            buffer = self._step.view(number, values.element_size())
-            view = torch.frombuffer(buffer, dtype=values.dtype).view(values.shape)
+        view = self._make_view(number, values)
         parameter.data = view
         entry = Trained(name, parameter, number, view, view.data_ptr(), slots)
         self.trained.append(entry)
         _owners[id(parameter)] = weakref.ref(self)
         return entry
 
-    def take_over(self) -> None:
-        """Between steps: what others have written becomes the state of the step."""
+    def _make_view(self, number: int, like: torch.Tensor) -> torch.Tensor:
+        if not like.numel():
+            return torch.empty_like(like)
+        buffer = self._step.view(number, like.element_size())
+        return torch.frombuffer(buffer, dtype=like.dtype).view(like.shape)
+
+    def take_over(self) -> list[Trained]:
+        """Between steps: what others have written becomes the state of the step. Returns
+        the parameters that are other ones now."""
+        replaced = []
         for entry in self.trained:
             for slot in entry.slots:
                 found = slot.get()
                 if found is not None and found is not entry.parameter:
                     self._replace(entry, found)
+                    replaced.append(entry)
             if not entry.is_in_place():
                 self._move_back(entry)
         # A write to `.data` leaves no trace in torch. The step finds it in the bits.
         self._step.parameters_changed([entry.number for entry in self.trained])
+        return replaced
 
     def check_in_place(self) -> None:
         """Within a step: parameters are read-only until the step is applied."""
@@ -102,13 +109,14 @@ class Aliases:
             if entry.is_in_place():
                 continue
             self._check_type(entry, entry.parameter)
-            if not torch.equal(entry.parameter.detach(), entry.view):
+            view = self._make_view(entry.number, entry.view)
+            if not torch.equal(entry.parameter.detach(), view):
                 raise ZeroOptError(
                     f"parameter '{entry.name}' was written between the backward passes "
                     "of a step; write to it after step() and before the next backward "
                     "pass"
                 )
-            entry.parameter.data = entry.view
+            entry.parameter.data = entry.view = view
 
     def release(self) -> None:
         """Gives the parameters memory of their own."""
@@ -152,5 +160,10 @@ class Aliases:
 
     def _move_back(self, entry: Trained) -> None:
         self._check_type(entry, entry.parameter)
-        entry.view.copy_(entry.parameter.detach())
+        values = entry.parameter.detach()
+        if entry.view.data_ptr() != entry.pointer:
+            # share_memory() moves the storage of all tensors that use it.
+            entry.view = self._make_view(entry.number, values)
+        with torch.no_grad():
+            entry.view.copy_(values)
         entry.parameter.data = entry.view

@@ -22,6 +22,7 @@ from torch.autograd import Variable
 from zero_opt import _abi
 from zero_opt._step import Step
 from zero_opt.errors import ZeroOptError
+from zero_opt.torch._aliases import Trained
 from zero_opt.torch._parameters import DTYPES
 
 
@@ -29,8 +30,9 @@ class Delivery:
     """The gradients of one optimizer. It keeps no parameter alive, since the hooks of
     parameters keep it alive."""
 
-    def __init__(self, step: Step, before_pass: Callable[[bool], None]) -> None:
-        """|before_pass| is called before each pass, with whether it begins a step."""
+    def __init__(self, step: Step, before_pass: Callable[[bool], list[Trained]]) -> None:
+        """|before_pass| is called before each pass, with whether it begins a step. It
+        returns parameters that had no hook until now."""
         self._step = step
         self._before_pass = before_pass
         self._has_ended = True
@@ -42,15 +44,14 @@ class Delivery:
         self.passes = 0
         self.hint = _abi.HINT_UNKNOWN
 
-    def make_hook(
-        self, name: str, number: int, parameter: torch.Tensor
-    ) -> Callable[[torch.Tensor], None]:
+    def make_hook(self, entry: Trained) -> Callable[[torch.Tensor], None]:
         """The hook of a parameter, with all that a call does not have to make anew."""
         tensor = _abi.new(
             _abi.Tensor,
-            dtype=_abi.DTYPES[DTYPES[parameter.dtype]],
-            elements=parameter.numel(),
+            dtype=_abi.DTYPES[DTYPES[entry.view.dtype]],
+            elements=entry.view.numel(),
         )
+        name, number = entry.name, entry.number
         pointer = ctypes.addressof(tensor)
         strided = torch.strided
         delivered = self._delivered
@@ -85,12 +86,11 @@ class Delivery:
         """A pass in which torch runs no backward pass."""
         self._begin(is_backward=False)
 
-    def deliver_late(self, name: str, number: int, parameter: torch.Tensor) -> None:
+    def deliver_late(self, entry: Trained) -> None:
         """Takes a gradient that no hook has taken, after the backward passes."""
-        if not self.passes or number in self._delivered:
+        if not self.passes or entry.number in self._delivered:
             self._begin(is_backward=False)
-        self._has_ended = False
-        self.make_hook(name, number, parameter)(parameter)
+        self._deliver_now(entry)
 
     def discard(self) -> None:
         """Drops the gradients since the last step."""
@@ -105,7 +105,7 @@ class Delivery:
         self.passes = 0
 
     def _begin(self, is_backward: bool) -> None:
-        self._before_pass(self.passes == 0)
+        new = self._before_pass(self.passes == 0)
         if self.passes:
             self._step.accumulate()
             self._held.clear()
@@ -115,6 +115,13 @@ class Delivery:
         self._has_ended = False
         if is_backward:
             Variable._execution_engine.queue_callback(self._end)
+        for entry in new:
+            self._deliver_now(entry)
+
+    def _deliver_now(self, entry: Trained) -> None:
+        if entry.parameter.grad is not None:
+            self._has_ended = False
+            self.make_hook(entry)(entry.parameter)
 
     def _end(self) -> None:
         self._has_ended = True

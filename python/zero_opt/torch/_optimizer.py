@@ -21,8 +21,8 @@ from zero_opt.torch._description import Recipe, check_arguments, describe_step, 
 from zero_opt.torch._parameters import Params, Slot, list_groups
 
 
-def _release(handles: list[RemovableHandle], aliases: Aliases) -> None:
-    for handle in handles:
+def _release(handles: dict[int, RemovableHandle], aliases: Aliases) -> None:
+    for handle in handles.values():
         handle.remove()
     handles.clear()
     aliases.release()
@@ -86,9 +86,9 @@ class CompiledOptimizer(torch.optim.Optimizer):
         ranks.broadcast_tensors(p for _, p in self._frozen)
         own = weakref.ref(self)
 
-        def before_pass(is_first: bool) -> None:
-            if (optimizer := own()) is not None:
-                optimizer._prepare_pass(is_first)
+        def before_pass(is_first: bool) -> list[Trained]:
+            optimizer = own()
+            return [] if optimizer is None else optimizer._prepare_pass(is_first)
 
         def on_replaced(entry: Trained, parameter: torch.Tensor) -> None:
             if (optimizer := own()) is not None:
@@ -96,57 +96,55 @@ class CompiledOptimizer(torch.optim.Optimizer):
 
         self._delivery = Delivery(self._step, before_pass)
         self._aliases = Aliases(self._step, on_replaced)
-        self._handles: list[RemovableHandle] = []
+        self._handles: dict[int, RemovableHandle] = {}
         places: dict[int, list[Slot]] = {}
         for slot in slots:
             places.setdefault(id(slot.get()), []).append(slot)
         for _, name, parameter in named:
             entry = self._aliases.add(name, parameter, places.get(id(parameter), []))
             self._add_hook(entry, parameter)
-        self._adopted: set[int] = set()
         self._finalizer = weakref.finalize(self, _release, self._handles, self._aliases)
 
     def _add_hook(self, entry: Trained, parameter: torch.Tensor) -> None:
-        hook = self._delivery.make_hook(entry.name, entry.number, parameter)
         register: Any = parameter.register_post_accumulate_grad_hook
-        self._handles.append(register(hook))
+        self._handles[entry.number] = register(self._delivery.make_hook(entry))
 
     def _replace(self, entry: Trained, parameter: torch.Tensor) -> None:
         for group in self.param_groups:
             group["params"] = [
                 parameter if p is entry.parameter else p for p in group["params"]
             ]
-        self._adopted.add(entry.number)
+        self._handles[entry.number].remove()
         self._add_hook(entry, parameter)
 
-    def _prepare_pass(self, is_first: bool) -> None:
+    def _prepare_pass(self, is_first: bool) -> list[Trained]:
+        """Returns the parameters that were replaced."""
         if not is_first:
             self._aliases.check_in_place()
-            return
+            return []
         for name, parameter in self._frozen:
             if parameter.requires_grad:
                 raise ZeroOptError(
                     f"parameter '{name}' required no gradient when the optimizer was "
                     "created, and does now; create a new optimizer"
                 )
-        self._aliases.take_over()
+        return self._aliases.take_over()
 
-    def _deliver_rest(self) -> bool:
+    def _deliver_rest(self) -> None:
         """Takes gradients that no hook has taken: those that the caller wrote, and those
-        of parameters that were replaced before this step. Whether there are any."""
-        rest = [e for e in self._aliases.trained if e.parameter.grad is not None]
-        if self._delivery.passes:
-            for entry in rest:
-                if entry.number not in self._adopted:
-                    raise ZeroOptError(
-                        f"parameter '{entry.name}' has a .grad besides the gradient that "
-                        "backward() has delivered; a wrapper such as "
-                        "DistributedDataParallel or the caller wrote it, and one of the "
-                        "two must go"
-                    )
-        for entry in rest:
-            self._delivery.deliver_late(entry.name, entry.number, entry.parameter)
-        return bool(rest)
+        of a model of which all parameters were replaced before this step."""
+        for entry in self._aliases.trained:
+            if entry.parameter.grad is not None:
+                self._delivery.deliver_late(entry)
+
+    def _check_nothing_rests(self) -> None:
+        for entry in self._aliases.trained:
+            if entry.parameter.grad is not None:
+                raise ZeroOptError(
+                    f"parameter '{entry.name}' has a .grad besides the gradient that "
+                    "backward() has delivered: DistributedDataParallel or the caller "
+                    "wrote it; remove the wrapper, or the code that writes it"
+                )
 
     def _read_inputs(self) -> list[float]:
         """In the order of the recipe: by parameter group, then max_norm."""
@@ -165,16 +163,15 @@ class CompiledOptimizer(torch.optim.Optimizer):
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
-        if not self._delivery.passes:
-            # Replaced parameters have no hook yet.
-            self._prepare_pass(is_first=True)
-        else:
+        if self._delivery.passes:
             self._aliases.check_in_place()
-        has_rest = self._deliver_rest()
-        if not self._delivery.passes and not has_rest:
+            self._check_nothing_rests()
+        else:
+            self._prepare_pass(is_first=True)
+            self._deliver_rest()
+        if not self._delivery.passes:
             warnings.warn(
-                "step() without a backward pass: no parameter changes",
-                stacklevel=4,
+                "step() without a backward pass: no parameter changes", stacklevel=4
             )
             # All ranks make the same calls, also where one of them has no gradient.
             self._delivery.begin_empty()
@@ -183,7 +180,6 @@ class CompiledOptimizer(torch.optim.Optimizer):
             outcome = self._step.apply(inputs)
         finally:
             self._delivery.reset()
-            self._adopted.clear()
         self.step_was_skipped = outcome.was_skipped
         self.grad_norm = outcome.values[0]
         return loss

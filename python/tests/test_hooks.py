@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What backward passes deliver: each gradient once, in whatever way torch computes it."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import warnings
+import weakref
+from collections.abc import Callable
+
+import pytest
+import torch
+from models import Mlp, make_model
+from ranks import Workers
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+from training import get_rank
+
+import zero_opt.torch as zo
+from zero_opt import ZeroOptError
+
+Loss = Callable[[nn.Module, torch.Tensor], torch.Tensor]
+
+
+def make_layers() -> nn.Module:
+    torch.manual_seed(1)
+    return nn.Sequential(nn.Linear(6, 6), nn.Tanh(), nn.Linear(6, 6), nn.Tanh())
+
+
+def plain(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
+    return model(x).square().mean()
+
+
+def twice(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
+    return model(model(x)).square().mean()
+
+
+def checkpointed(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
+    return checkpoint(model, x, use_reentrant=False).square().mean()
+
+
+def reentrant(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
+    x = x.clone().requires_grad_()
+    return checkpoint(model, x, use_reentrant=True).square().mean()
+
+
+def reentrant_twice(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
+    """The second segment and the code around it deliver the same parameters again."""
+    x = x.clone().requires_grad_()
+    x = checkpoint(model, x, use_reentrant=True)
+    return model(checkpoint(model, x, use_reentrant=True)).square().mean()
+
+
+LOSSES = [plain, twice, checkpointed, reentrant, reentrant_twice]
+
+
+def compare_with_torch(loss: Loss, accumulation: int, zero: int) -> float:
+    """The largest difference from torch's SGD on the mean gradient of all ranks."""
+    model, other = make_layers(), make_layers()
+    optimizer = zo.SGD(model, lr=0.5, zero=zero)
+    reference = torch.optim.SGD(other.parameters(), lr=0.5)
+    ranks = torch.distributed.get_world_size() if torch.distributed.is_initialized() else 1
+    for step in range(3):
+        for micro in range(accumulation):
+            for rank in range(ranks):
+                generator = torch.Generator().manual_seed(100 * step + 10 * micro + rank)
+                x = torch.randn(4, 6, generator=generator)
+                (loss(other, x) / ranks).backward()
+                if rank == get_rank():
+                    loss(model, x).backward()
+        optimizer.step()
+        reference.step()
+        reference.zero_grad()
+    assert all(p.grad is None for p in model.parameters())
+    pairs = zip(model.parameters(), other.parameters(), strict=True)
+    difference = max((p - q).abs().max().item() for p, q in pairs)
+    optimizer.close()
+    return difference
+
+
+@pytest.mark.parametrize("accumulation", [1, 3])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_one_rank(loss: Loss, accumulation: int) -> None:
+    assert compare_with_torch(loss, accumulation, zero=1) < 1e-6
+
+
+@pytest.mark.parametrize("zero", [0, 1, 2])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_two_ranks(workers: Workers, loss: Loss, zero: int) -> None:
+    assert max(workers.run(compare_with_torch, loss, 2, zero)) < 1e-6
+
+
+def test_two_losses_are_two_backward_passes() -> None:
+    model, other = make_layers(), make_layers()
+    optimizer = zo.SGD(model, lr=1.0)
+    x = torch.randn(4, 6)
+    for each in (model, other):
+        out = each(x)
+        out.mean().backward(retain_graph=True)
+        out.square().mean().backward()
+    optimizer.step()
+    torch.optim.SGD(other.parameters(), lr=1.0).step()
+    for p, q in zip(model.parameters(), other.parameters(), strict=True):
+        torch.testing.assert_close(p, q)
+
+
+def run_uneven() -> None:
+    """Rank 1 makes one backward pass more than rank 0."""
+    model = make_layers()
+    optimizer = zo.SGD(model, lr=1.0, timeout=20)
+    for _ in range(1 + get_rank()):
+        model(torch.ones(2, 6)).mean().backward()
+    optimizer.step()
+
+
+def run_parts() -> None:
+    """Rank 0 computes in two backward passes what rank 1 computes in two others."""
+    model = make_layers()
+    optimizer = zo.SGD(model, lr=1.0, timeout=20)
+    first, second = model[0], model[2]
+    parts = [[first, second], [first, second]] if get_rank() else [[first], [second]]
+    for modules in parts:
+        sum(module(torch.ones(2, 6)).mean() for module in modules).backward()
+    optimizer.step()
+
+
+def test_numbers_of_backward_passes(workers: Workers) -> None:
+    for message in workers.run_failing(run_uneven):
+        assert "backward passes" in message
+        assert message.startswith("ZeroOptError")
+    # The end of a pass is known, also where no parameter is delivered again.
+    workers.run(run_parts)
+
+
+def test_a_failed_backward_pass_leaves_a_usable_optimizer() -> None:
+    model = make_layers()
+    optimizer = zo.SGD(model, lr=1.0)
+
+    def fail(gradient: torch.Tensor) -> None:
+        raise ValueError("on purpose")
+
+    handle = model[0].weight.register_hook(fail)
+    with pytest.raises(ValueError, match="on purpose"):
+        plain(model, torch.ones(2, 6)).backward()
+    handle.remove()
+    optimizer.zero_grad()
+    before = [p.detach().clone() for p in model.parameters()]
+    with pytest.warns(UserWarning, match="without a backward pass"):
+        optimizer.step()
+    assert all(torch.equal(p, q) for p, q in zip(model.parameters(), before, strict=True))
+    plain(model, torch.ones(2, 6)).backward()
+    optimizer.step()
+    assert not torch.equal(model[0].weight, before[0])
+
+
+def test_zero_grad_drops_gradients() -> None:
+    model, other = make_layers(), make_layers()
+    optimizer = zo.SGD(model, lr=1.0)
+    (1000 * plain(model, torch.ones(2, 6))).backward()
+    optimizer.zero_grad()
+    for each in (model, other):
+        plain(each, torch.ones(2, 6)).backward()
+    optimizer.step()
+    torch.optim.SGD(other.parameters(), lr=1.0).step()
+    for p, q in zip(model.parameters(), other.parameters(), strict=True):
+        torch.testing.assert_close(p, q)
+
+
+def test_gradients_that_the_caller_writes() -> None:
+    model, other = make_layers(), make_layers()
+    optimizer = zo.SGD(model, lr=1.0)
+    for each in (model, other):
+        for p in each.parameters():
+            p.grad = torch.ones_like(p)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        optimizer.step()
+    torch.optim.SGD(other.parameters(), lr=1.0).step()
+    for p, q in zip(model.parameters(), other.parameters(), strict=True):
+        assert p.grad is None
+        assert torch.equal(p, q)
+
+
+def test_a_gradient_that_is_not_finite_skips_the_step() -> None:
+    model = make_layers()
+    optimizer = zo.AdamW(model, lr=1.0)
+    before = [p.detach().clone() for p in model.parameters()]
+    (plain(model, torch.ones(2, 6)) * float("nan")).backward()
+    optimizer.step()
+    assert optimizer.step_was_skipped
+    assert all(torch.equal(p, q) for p, q in zip(model.parameters(), before, strict=True))
+    plain(model, torch.ones(2, 6)).backward()
+    optimizer.step()
+    assert not optimizer.step_was_skipped
+    assert not torch.equal(model[0].weight, before[0])
+
+
+def test_no_sync_changes_no_bit() -> None:
+    results = []
+    for has_hint in (False, True):
+        model = make_layers()
+        optimizer = zo.SGD(model, lr=1.0)
+        if has_hint:
+            with optimizer.no_sync():
+                plain(model, torch.ones(2, 6)).backward()
+        else:
+            plain(model, torch.ones(2, 6)).backward()
+        plain(model, torch.zeros(2, 6)).backward()
+        optimizer.step()
+        results.append([p.detach().clone() for p in model.parameters()])
+    assert all(torch.equal(p, q) for p, q in zip(*results, strict=True))
+
+
+def test_compiled_closure_and_scheduler() -> None:
+    model = make_layers()
+    optimizer = zo.SGD(model, lr=1.0)
+
+    def closure() -> torch.Tensor:
+        loss = plain(model, torch.ones(2, 6))
+        loss.backward()
+        return loss
+
+    first = optimizer.step(closure)
+    assert optimizer.step(closure) < first
+
+
+def count_tensors() -> int:
+    gc.collect()
+    return sum(issubclass(type(thing), torch.Tensor) for thing in gc.get_objects())
+
+
+def test_optimizers_leave_nothing_behind() -> None:
+    model: Mlp = make_model("mlp")
+    generator = torch.Generator().manual_seed(0)
+
+    def use_one() -> weakref.ref[zo.AdamW]:
+        optimizer = zo.AdamW(model)
+        model.compute_loss(generator).backward()
+        optimizer.step()
+        return weakref.ref(optimizer)
+
+    def read_size() -> int:
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1])
+
+    for _ in range(50):
+        use_one()
+    tensors, pages = count_tensors(), read_size()
+    for _ in range(950):
+        assert use_one()() is None
+    assert count_tensors() == tensors
+    assert all(not p._post_accumulate_grad_hooks for p in model.parameters())
+    # 950 optimizers with a page each would be 950 pages.
+    assert read_size() - pages < 950
+    model.compute_loss(generator).backward()
+    assert model.last.weight.grad is not None
+
+
+def test_memory_of_a_deleted_optimizer() -> None:
+    """Parameters, and what others have of them, stay readable."""
+    model = make_layers()
+    optimizer = zo.SGD(model, lr=1.0)
+    held = model[0].weight.detach()
+    values = held.clone()
+    del optimizer
+    gc.collect()
+    assert torch.equal(held, values)
+    assert torch.equal(model[0].weight, values)
+    assert model[0].weight.data_ptr() != held.data_ptr()
+    copied = copy.deepcopy(model)
+    assert torch.equal(copied[0].weight, values)
+
+
+def test_a_closed_optimizer() -> None:
+    model = make_layers()
+    optimizer = zo.SGD(model, lr=1.0)
+    optimizer.close()
+    optimizer.close()
+    with pytest.raises(ZeroOptError, match="the optimizer was closed; create a new one"):
+        optimizer.step()
+    zo.SGD(model, lr=1.0)

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Parameters that others move, replace or write are taken over, and never trained past."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+
+import pytest
+import torch
+from ranks import Workers
+from torch import nn
+
+import zero_opt.torch as zo
+from zero_opt import ZeroOptError
+
+Change = Callable[[nn.Module], None]
+
+
+def make(dtype: torch.dtype) -> nn.Module:
+    torch.manual_seed(2)
+    return nn.Sequential(nn.Linear(5, 4), nn.Tanh(), nn.Linear(4, 3)).to(dtype)
+
+
+def fill(model: nn.Module) -> None:
+    nn.init.constant_(model[0].weight, 0.25)
+
+
+def fill_data(model: nn.Module) -> None:
+    """A write that torch does not count."""
+    model[0].weight.data.fill_(0.25)
+
+
+def load(model: nn.Module) -> None:
+    model.load_state_dict({k: v * 0 + 0.25 for k, v in model.state_dict().items()})
+
+
+def assign(model: nn.Module) -> None:
+    values = {k: v * 0 + 0.25 for k, v in model.state_dict().items()}
+    model.load_state_dict(values, assign=True)
+
+
+def move(model: nn.Module) -> None:
+    """As .to() does to another dtype and back."""
+    dtype = model[0].weight.dtype
+    model.to(torch.float64).to(dtype)
+
+
+def share(model: nn.Module) -> None:
+    model.share_memory()
+
+
+def replace(model: nn.Module) -> None:
+    model[2].bias = nn.Parameter(torch.ones_like(model[2].bias))
+
+
+def set_data(model: nn.Module) -> None:
+    model[2].bias.data = torch.ones_like(model[2].bias)
+
+
+CHANGES = [fill, fill_data, load, assign, move, share, replace, set_data]
+
+
+def train(dtype: torch.dtype, change: Change, zero: int) -> float:
+    """The largest difference between a model that is changed and trained on, and one that
+    begins with these values and state."""
+    model = make(dtype)
+    optimizer = zo.SGD(model, lr=0.5, zero=zero)
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(4, 5, generator=generator).to(dtype)
+    model(x).square().mean().backward()
+    optimizer.step()
+    masters = copy.deepcopy(optimizer.state_dict())
+    change(model)
+    values = copy.deepcopy(model.state_dict())
+    other = make(dtype)
+    second = zo.SGD(other, lr=0.5, zero=zero)
+    second.load_state_dict(masters)
+    other.load_state_dict(values)
+    for accumulation in (1, 2, 2):
+        for each, step in ((model, optimizer), (other, second)):
+            for _ in range(accumulation):
+                each(x).square().mean().backward()
+            step.step()
+    pairs = zip(model.parameters(), other.parameters(), strict=True)
+    difference = max((p - q).abs().max().item() for p, q in pairs)
+    assert any(not torch.equal(p, values[name]) for name, p in model.named_parameters()), (
+        "nothing was trained"
+    )
+    optimizer.close()
+    second.close()
+    return difference
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_one_rank(dtype: torch.dtype, change: Change) -> None:
+    assert train(dtype, change, zero=1) == 0
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("zero", [0, 2])
+def test_two_ranks(workers: Workers, change: Change, zero: int) -> None:
+    assert workers.run(train, torch.bfloat16, change, zero) == [0, 0]
+
+
+def test_a_replaced_parameter_is_in_the_groups() -> None:
+    model = make(torch.float32)
+    optimizer = zo.SGD(model, lr=0.5)
+    old = model[2].bias
+    replace(model)
+    model(torch.ones(1, 5)).sum().backward()
+    optimizer.step()
+    assert any(p is model[2].bias for p in optimizer.param_groups[0]["params"])
+    assert not old._post_accumulate_grad_hooks
+    assert not torch.equal(model[2].bias, torch.ones(3))
+
+
+def test_untied_parameters() -> None:
+    model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4))
+    model[1].weight = model[0].weight
+    optimizer = zo.SGD(model, lr=0.5)
+    model[1].weight = nn.Parameter(torch.ones(4, 4))
+    with pytest.raises(ZeroOptError, match=r"parameter '0.weight' was tied to .*tie them"):
+        model(torch.ones(1, 4)).sum().backward()
+    model[1].weight = model[0].weight
+    model(torch.ones(1, 4)).sum().backward()
+    optimizer.step()
+
+
+def test_other_types() -> None:
+    model = make(torch.float32)
+    optimizer = zo.SGD(model, lr=0.5)
+    model.to(torch.bfloat16)
+    message = (
+        r"parameter '0.weight' has dtype torch.bfloat16, and had dtype torch.float32 when "
+        "the optimizer was created; create the optimizer after such a change"
+    )
+    with pytest.raises(ZeroOptError, match=message):
+        model(torch.ones(1, 5, dtype=torch.bfloat16)).sum().backward()
+    model.to(torch.float32)
+    model(torch.ones(1, 5)).sum().backward()
+    optimizer.step()
+    model[0].weight = nn.Parameter(torch.ones(4, 4))
+    with pytest.raises(ZeroOptError, match=r"'0.weight' has shape \(4, 4\), and had shape"):
+        optimizer.step()
+
+
+def test_writes_within_a_step() -> None:
+    model = make(torch.float32)
+    optimizer = zo.SGD(model, lr=0.5)
+    model(torch.ones(1, 5)).sum().backward()
+    move(model)  # the same values elsewhere
+    model(torch.ones(1, 5)).sum().backward()
+    model[0].weight.data = torch.ones(4, 5)
+    message = "parameter '0.weight' was written between the backward passes of a step"
+    with pytest.raises(ZeroOptError, match=message):
+        optimizer.step()
+
+
+def test_a_frozen_parameter_that_thaws() -> None:
+    model = make(torch.float32)
+    model[0].weight.requires_grad_(False)
+    optimizer = zo.SGD(model, lr=0.5)
+    model[0].weight.requires_grad_(True)
+    message = "parameter '0.weight' required no gradient when the optimizer was created"
+    with pytest.raises(ZeroOptError, match=message):
+        model(torch.ones(1, 5)).sum().backward()
+    del optimizer
+
+
+def test_a_parameter_that_freezes() -> None:
+    """It keeps its value, as in torch."""
+    model = make(torch.float32)
+    optimizer = zo.AdamW(model, lr=0.5, weight_decay=0.5)
+    model[0].weight.requires_grad_(False)
+    before = model[0].weight.detach().clone()
+    model(torch.ones(1, 5)).sum().backward()
+    optimizer.step()
+    assert torch.equal(model[0].weight, before)
