@@ -28,6 +28,9 @@ class Parameter:
     dtype: str  # also that of its gradient
     group: str
 
+    def describe(self) -> str:
+        return f"parameter '{self.name}' of shape {self.shape} in {self.dtype}"
+
     def to_json(self) -> dict[str, object]:
         return dataclasses.asdict(self) | {"absent": "skip"}
 
@@ -108,10 +111,8 @@ def compile_step(step: StepDescription) -> bytes:
     compiler = find_compiler()
     folder = get_cache_folder()
     kept = folder / f"{_get_key(step, compiler)}.so"
-    try:
+    if kept.is_file():
         return kept.read_bytes()
-    except FileNotFoundError:
-        pass
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder) as scratch:

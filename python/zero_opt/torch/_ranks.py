@@ -121,11 +121,15 @@ def _find_difference(
 ) -> str | None:
     for ours, theirs in zip(mine.parameters, first.parameters, strict=False):
         if ours != theirs:
-            return f"has {ours}, and rank 0 has {theirs}"
-    if len(mine.parameters) != len(first.parameters):
-        return f"has {len(mine.parameters)} parameters, and rank 0 {len(first.parameters)}"
+            return f": {ours.describe()}, and on rank 0 {theirs.describe()}"
+    numbers = len(mine.parameters), len(first.parameters)
+    if numbers[0] != numbers[1]:
+        return f" has {numbers[0]} parameters, and rank 0 has {numbers[1]}"
     if mine != first:
-        return f"has the step '{mine.recipe}', and rank 0 '{first.recipe}'"
+        return (
+            f" has the step '{mine.recipe}' of stage {mine.stage}, and rank 0 has "
+            f"'{first.recipe}' of stage {first.stage}"
+        )
     return None
 
 
@@ -135,7 +139,7 @@ def compile_together(step: compiler.StepDescription, ranks: Ranks) -> bytes:
     for rank, found in enumerate(ranks.gather(difference)):
         if found:
             raise ZeroOptError(
-                f"rank {rank} {found}; create the same optimizer on all ranks"
+                f"rank {rank}{found}; create the same optimizer on all ranks"
             )
     answer: dict[str, Any] = {}
     if ranks.rank == 0:

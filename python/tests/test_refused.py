@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Each use that would train wrongly is refused in one sentence with a remedy."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any
+
+import pytest
+import torch
+import torch.distributed as dist
+from ranks import Workers
+from torch import nn
+from training import get_rank
+
+import zero_opt.torch as zo
+from zero_opt import ZeroOptError
+
+
+def make(dtype: torch.dtype = torch.float32) -> nn.Linear:
+    return nn.Linear(3, 2).to(dtype)
+
+
+def step_once(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    model(torch.ones(1, 3)).sum().backward()
+    optimizer.step()
+
+
+def refuse(message: str, params: Any, **arguments: Any) -> None:
+    with pytest.raises(ZeroOptError) as raised:
+        zo.AdamW(params, **arguments)
+    assert str(raised.value) == message
+
+
+def test_arguments() -> None:
+    refuse("zero is a stage, 0, 1 or 2, got 3", make(), zero=3)
+    refuse(
+        "max_norm must be positive, got 0; leave it out for no clipping", make(), max_norm=0
+    )
+    refuse("the optimizer got an empty list of parameters", [])
+    refuse("parameter 0 is a int, expected a tensor or a name and a tensor", [1])
+    refuse(
+        "parameter group 0 has 'amsgrad', which AdamW does not support; leave it out",
+        [{"params": make().parameters(), "amsgrad": True}],
+    )
+    refuse(
+        "no parameter requires a gradient, so nothing is trained; call requires_grad_() "
+        "before the optimizer is created",
+        make().requires_grad_(False),
+    )
+    two = [("w", nn.Parameter(torch.ones(1))), ("w", nn.Parameter(torch.ones(1)))]
+    refuse("two parameters have the name 'w'; give each a name of its own", two)
+    with pytest.raises(TypeError, match="amsgrad"):
+        zo.AdamW(make(), amsgrad=True)
+
+
+def test_parameters() -> None:
+    refuse(
+        "parameter 'weight' has dtype torch.float64; convert it to bfloat16 or float32",
+        make(torch.float64),
+    )
+    refuse(
+        "parameter 'weight' has dtype torch.float16; convert it to bfloat16 or float32",
+        make(torch.float16),
+    )
+    model = make()
+    refuse(
+        "parameter 'param.0' is no leaf of the graph; pass the parameter that it was "
+        "computed from",
+        [model.weight * 2],
+    )
+    refuse(
+        "parameter 'w' is on meta; move it to the CPU, where steps run today",
+        [("w", nn.Parameter(torch.ones(1, device="meta")))],
+    )
+
+
+def test_sparse_gradients() -> None:
+    model = nn.Embedding(4, 2, sparse=True)
+    optimizer = zo.SGD(model)
+    message = (
+        "the gradient of parameter 'weight' is sparse; make the module with sparse=False"
+    )
+    with pytest.raises(ZeroOptError, match=message):
+        model(torch.tensor([1])).sum().backward()
+    del optimizer
+
+
+def test_a_second_optimizer() -> None:
+    model = make()
+    first = zo.SGD(model)
+    message = (
+        "parameter 'weight' belongs to another zero_opt optimizer; close() that one first, "
+        "or pass all parameters to one optimizer as parameter groups"
+    )
+    refuse(message, model)
+    step_once(model, first)
+    first.close()
+    step_once(model, zo.SGD(model))
+
+
+def test_grad_scaler() -> None:
+    model = make()
+    optimizer = zo.SGD(model)
+    scaler = torch.amp.GradScaler("cpu")
+    scaler.scale(model(torch.ones(1, 3)).sum()).backward()
+    message = (
+        "GradScaler scales gradients in .grad, and this optimizer takes gradients before; "
+        "train in bfloat16 without a GradScaler"
+    )
+    with pytest.raises(ZeroOptError, match=message):
+        scaler.step(optimizer)
+    optimizer.zero_grad()
+    disabled = torch.amp.GradScaler("cpu", enabled=False)
+    disabled.scale(model(torch.ones(1, 3)).sum()).backward()
+    disabled.step(optimizer)
+    assert not optimizer.step_was_skipped
+
+
+def test_step_without_a_backward_pass() -> None:
+    model = make()
+    optimizer = zo.AdamW(model, weight_decay=0.5)
+    before = copy.deepcopy(model.state_dict())
+    with pytest.warns(UserWarning, match="without a backward pass: no parameter") as caught:
+        optimizer.step()
+    assert caught[0].filename == __file__
+    for name, parameter in model.named_parameters():
+        assert torch.equal(parameter, before[name])
+    step_once(model, optimizer)
+
+
+def test_groups_are_fixed() -> None:
+    optimizer = zo.SGD(make())
+    with pytest.raises(
+        ZeroOptError, match="a compiled step has the parameters that it was"
+    ):
+        optimizer.add_param_group({"params": make().parameters()})
+
+
+def test_copies() -> None:
+    optimizer = zo.SGD(make())
+    for copied in (copy.deepcopy, pickle.dumps):
+        with pytest.raises(
+            ZeroOptError, match="cannot be copied or pickled; save its state_"
+        ):
+            copied(optimizer)
+
+
+def test_max_norm_stays_a_number() -> None:
+    optimizer = zo.SGD(make(), max_norm=1.0)
+    with pytest.raises(ZeroOptError, match="max_norm is 1.0 and cannot become None"):
+        optimizer.max_norm = None
+    optimizer.max_norm = 0.5
+
+
+def test_wrong_hyperparameters_at_step() -> None:
+    model = make()
+    optimizer = zo.SGD(model)
+    optimizer.param_groups[0]["lr"] = float("nan")
+    with pytest.raises(ZeroOptError, match="'lr'.* nan"):
+        step_once(model, optimizer)
+    optimizer.param_groups[0]["lr"] = 0.1
+    step_once(model, optimizer)
+
+
+def test_a_grad_besides_the_delivered_one() -> None:
+    model = make()
+    optimizer = zo.SGD(model)
+    model(torch.ones(1, 3)).sum().backward()
+    model.weight.grad = torch.ones(2, 3)
+    with pytest.raises(ZeroOptError, match="parameter 'weight' has a .grad besides the gr"):
+        optimizer.step()
+    optimizer.zero_grad()
+    step_once(model, optimizer)
+
+
+def test_ranks_without_a_process_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    refuse(
+        "WORLD_SIZE is 2, and torch.distributed is not initialized: each rank would train "
+        "alone; call torch.distributed.init_process_group() first",
+        make(),
+    )
+
+
+def wrap_first() -> None:
+    zo.SGD(nn.parallel.DistributedDataParallel(make()))
+
+
+def wrap_a_part() -> None:
+    zo.SGD(nn.Sequential(nn.Linear(2, 3), nn.parallel.DistributedDataParallel(make())))
+
+
+def wrap_later() -> None:
+    model = make()
+    optimizer = zo.SGD(model, timeout=20)
+    wrapped = nn.parallel.DistributedDataParallel(model)
+    wrapped(torch.ones(1, 3)).sum().backward()
+    optimizer.step()
+
+
+def shard() -> None:
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    model = make()
+    fully_shard(model, mesh=init_device_mesh("cpu", (dist.get_world_size(),)))
+    zo.SGD(model)
+
+
+def shard_parameters() -> None:
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import distribute_tensor
+
+    mesh = init_device_mesh("cpu", (dist.get_world_size(),))
+    zo.SGD([("w", nn.Parameter(distribute_tensor(torch.ones(4), mesh)))])
+
+
+def test_wrapped_models(workers: Workers) -> None:
+    answer = (
+        "ZeroOptError: {} is wrapped in {}, and this optimizer already reduces gradients "
+        "over the ranks; pass the model without the wrapper"
+    )
+    ddp = "DistributedDataParallel"
+    assert workers.run_failing(wrap_first) == [answer.format("the model", ddp)] * 2
+    assert workers.run_failing(wrap_a_part) == [answer.format("module '1'", ddp)] * 2
+    assert workers.run_failing(shard) == [answer.format("the model", "FSDPModule")] * 2
+    for message in workers.run_failing(shard_parameters):
+        assert "parameter 'w' is a DTensor, such as FSDP2 makes; pass the model" in message
+    for message in workers.run_failing(wrap_later):
+        assert "DistributedDataParallel or the caller" in message
+
+
+def differ(kind: str) -> None:
+    rank = get_rank()
+    shape = 3 + (rank if kind == "shape" else 0)
+    model = nn.Linear(shape, 2, bias=not (kind == "number" and rank))
+    maximum = 1.0 if kind == "recipe" and rank else None
+    zo.SGD(model, max_norm=maximum)
+
+
+def test_ranks_that_differ(workers: Workers) -> None:
+    for kind, part in (
+        (
+            "shape",
+            "rank 1: parameter 'weight' of shape (2, 4) in f32, and on rank 0 parameter",
+        ),
+        ("number", "rank 1 has 1 parameters, and rank 0 has 2"),
+        (
+            "recipe",
+            "rank 1 has the step 'sgd,loss_divided,max_norm=@max_norm' of stage 1, and ",
+        ),
+    ):
+        for message in workers.run_failing(differ, kind):
+            assert part in message, message
+            assert message.endswith("create the same optimizer on all ranks")
+
+
+def fail_on_rank_one() -> None:
+    model = make()
+    optimizer = zo.SGD(model, timeout=3)
+    model(torch.ones(1, 3)).sum().backward()
+    if get_rank() == 1:
+        raise ValueError("on purpose")
+    optimizer.step()
+
+
+def test_a_rank_that_does_not_come(workers: Workers) -> None:
+    messages = workers.run_failing(fail_on_rank_one)
+    assert messages[1] == "ValueError: on purpose"
+    assert "rank 1" in messages[0]

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""State that is saved and loaded on the same ranks continues with the same bits."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+import torch
+from models import make_model
+from ranks import Workers
+from torch import nn
+from training import get_rank, list_groups
+
+import zero_opt.torch as zo
+from zero_opt import ZeroOptError
+
+
+def run(model: nn.Module, optimizer: zo.AdamW, steps: range) -> None:
+    for step in steps:
+        generator = torch.Generator().manual_seed(10 * step + get_rank())
+        model.uses_adapter = step % 2 == 1
+        for _ in range(2):
+            model.compute_loss(generator).backward()
+        optimizer.step()
+
+
+def through_a_file(value: Any) -> Any:
+    file = io.BytesIO()
+    torch.save(value, file)
+    file.seek(0)
+    return torch.load(file, weights_only=True)
+
+
+def resume(dtype: torch.dtype, zero: int, order: str) -> bool:
+    """Whether a run that was saved and loaded ends like one that was not."""
+    ends = []
+    for is_saved in (False, True):
+        model = make_model("mlp", dtype)
+        optimizer = zo.AdamW(list_groups(model), zero=zero, max_norm=0.5)
+        run(model, optimizer, range(3))
+        if is_saved:
+            optimizer.param_groups[0]["lr"] = 0.5
+            optimizer.param_groups[0]["lr"] = 3e-3
+            saved = through_a_file({"m": model.state_dict(), "o": optimizer.state_dict()})
+            optimizer.close()
+            model = make_model("mlp", dtype, seed=5)
+            optimizer = zo.AdamW(list_groups(model), lr=1, zero=zero, max_norm=0.5)
+            loads = {
+                "m": lambda model=model, saved=saved: model.load_state_dict(saved["m"]),
+                "o": lambda optimizer=optimizer, saved=saved: optimizer.load_state_dict(
+                    saved["o"]
+                ),
+            }
+            for which in order:
+                loads[which]()
+        run(model, optimizer, range(3, 6))
+        ends.append((model.state_dict(), optimizer.state_dict()))
+        optimizer.close()
+    return is_equal(ends[0], ends[1])
+
+
+def is_equal(a: Any, b: Any) -> bool:
+    if isinstance(a, torch.Tensor):
+        return torch.equal(a, b)
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(is_equal(a[key], b[key]) for key in a)
+    if isinstance(a, list | tuple):
+        return len(a) == len(b) and all(is_equal(x, y) for x, y in zip(a, b, strict=True))
+    return a == b
+
+
+@pytest.mark.parametrize("order", ["mo", "om"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_one_rank(dtype: torch.dtype, order: str) -> None:
+    assert resume(dtype, 1, order)
+
+
+@pytest.mark.parametrize("order", ["mo", "om"])
+@pytest.mark.parametrize("zero", [0, 1, 2])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_two_ranks(workers: Workers, dtype: torch.dtype, zero: int, order: str) -> None:
+    assert workers.run(resume, dtype, zero, order) == [True, True]
+
+
+def test_the_model_has_its_own_state() -> None:
+    """A state that is loaded alone changes no parameter, as in torch."""
+    for dtype in (torch.float32, torch.bfloat16):
+        model = make_model("mlp", dtype)
+        optimizer = zo.AdamW(model)
+        run(model, optimizer, range(2))
+        saved = through_a_file(optimizer.state_dict())
+        assert all("parameter" not in entry for entry in saved["state"].values())
+        other = make_model("mlp", dtype, seed=9)
+        before = through_a_file(other.state_dict())
+        second = zo.AdamW(other)
+        second.load_state_dict(saved)
+        assert is_equal(dict(other.state_dict()), dict(before))
+        run(other, second, range(2, 3))
+        assert not torch.equal(other.last.weight, before["last.weight"])
+        difference = (other.last.weight - before["last.weight"]).abs().max()
+        assert difference < 0.1
+
+
+def test_loads_param_groups() -> None:
+    model = nn.Linear(3, 2)
+    optimizer = zo.SGD(model, lr=0.5)
+    saved = optimizer.state_dict()
+    optimizer.param_groups[0]["lr"] = 0.25
+    optimizer.load_state_dict(saved)
+    assert optimizer.param_groups[0]["lr"] == 0.5
+
+
+def test_wrong_states() -> None:
+    model = nn.Linear(3, 2)
+    optimizer = zo.AdamW(model)
+    with pytest.raises(
+        ZeroOptError, match="the state is not one that a zero_opt optimizer"
+    ):
+        optimizer.load_state_dict(torch.optim.AdamW(model.parameters()).state_dict())
+    wider = zo.AdamW(nn.Linear(4, 2)).state_dict()
+    message = "the saved state lacks elements 0 to 6 of 'm' of 'weight' in f32"
+    with pytest.raises(ZeroOptError, match=message):
+        optimizer.load_state_dict(wider)
+    model(torch.ones(1, 3)).sum().backward()
+    with pytest.raises(ZeroOptError, match="between a backward pass and step"):
+        optimizer.load_state_dict(optimizer.state_dict())
+    optimizer.zero_grad()
+    optimizer.load_state_dict(optimizer.state_dict())
+
+
+def save_and_load_elsewhere() -> str:
+    model = nn.Linear(40, 40)
+    optimizer = zo.AdamW(model, zero=1)
+    saved = optimizer.state_dict()
+    optimizer.close()
+    states = [None, None]
+    torch.distributed.all_gather_object(states, saved)
+    optimizer = zo.AdamW(model, zero=1)
+    try:
+        optimizer.load_state_dict(states[1 - get_rank()])
+    except ZeroOptError as error:
+        return str(error)
+    return ""
+
+
+def test_states_of_other_ranks(workers: Workers) -> None:
+    for message in workers.run(save_and_load_elsewhere):
+        assert "it was saved by another rank" in message
