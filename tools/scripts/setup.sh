@@ -6,7 +6,7 @@
 set -euo pipefail
 
 packages=(
-  g++ cmake ninja-build ccache git python3
+  g++ cmake ninja-build ccache git python3 python3-venv
   clang-19 lld-19 clang-format-19 clang-tidy-19 libclang-rt-19-dev
   llvm-19-dev llvm-19-tools libmlir-19-dev mlir-19-tools
   libgtest-dev libxxhash-dev libopenblas-dev libopenmpi-dev openmpi-bin procps valgrind

@@ -28,6 +28,9 @@ for argument in "$@"; do
 done
 
 bash tools/scripts/setup.sh
+# A download of gigabytes, while the rest compiles.
+bash tools/scripts/torch-venv.sh &
+torch=$!
 echo "== formatting"
 bash tools/scripts/format.sh --check
 echo "== release build"
@@ -69,4 +72,7 @@ if [[ $full -eq 1 ]]; then
   python3 test/exec/equality.py --bin build/bin --full
 fi
 echo "== tests"
+installed=0
+wait "$torch" || installed=$?
+[[ $installed -eq 0 || $installed -eq 77 ]] || exit "$installed"
 ctest --test-dir build --output-on-failure -j "$(nproc)"
