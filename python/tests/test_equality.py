@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import pathlib
+
 import pytest
 import reference
 import torch
@@ -33,6 +35,15 @@ def test_two_ranks(
     records = workers.run(train, case)
     assert not any(record.frozen_changed for record in records)
     assert reference.check(records, case.max_norm) > 0
+
+
+def test_three_ranks(tmp_path: pathlib.Path) -> None:
+    """Slices of unequal length, and a mean whose factor is no power of two."""
+    workers = Workers(3, tmp_path)
+    for zero, dtype in ((1, torch.float32), (2, torch.bfloat16)):
+        case = Case("gpt", dtype, 2, zero)
+        assert reference.check(workers.run(train, case), case.max_norm) > 0
+    workers.stop()
 
 
 def test_without_clipping(workers: Workers) -> None:

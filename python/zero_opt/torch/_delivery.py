@@ -12,7 +12,6 @@ step. Passes are summed, so the sum is the same.
 
 from __future__ import annotations
 
-import collections
 import ctypes
 from collections.abc import Callable
 
@@ -38,7 +37,7 @@ class Delivery:
         self._has_ended = True
         self._delivered: set[int] = set()
         # Gradients that the runtime still reads, with the timepoint of their release.
-        self._held: collections.deque[tuple[int, torch.Tensor]] = collections.deque()
+        self._held: list[tuple[int, torch.Tensor]] = []
         self._release = ctypes.c_uint64()
         self._release_pointer = ctypes.addressof(self._release)
         self.passes = 0
@@ -76,6 +75,7 @@ class Delivery:
                 raise self._step.error(status)
             if release.value:
                 self._held.append((release.value, gradient))
+            elif self._held:  # this gradient may have closed a bucket
                 self._drop_released()
             delivered.add(number)
             parameter.grad = None
@@ -127,5 +127,5 @@ class Delivery:
         self._has_ended = True
 
     def _drop_released(self) -> None:
-        while self._held and self._step.is_released(self._held[0][0]):
-            self._held.popleft()
+        is_released = self._step.is_released
+        self._held = [entry for entry in self._held if not is_released(entry[0])]
