@@ -109,7 +109,7 @@ def test_two_losses_are_two_backward_passes() -> None:
 def run_uneven() -> None:
     """Rank 1 makes one backward pass more than rank 0."""
     model = make_layers()
-    optimizer = zo.SGD(model, lr=1.0, timeout=20)
+    optimizer = zo.SGD(model, lr=1.0, timeout=60)
     for _ in range(1 + get_rank()):
         model(torch.ones(2, 6)).mean().backward()
     optimizer.step()
@@ -118,7 +118,7 @@ def run_uneven() -> None:
 def run_parts() -> None:
     """Rank 0 computes in two backward passes what rank 1 computes in two others."""
     model = make_layers()
-    optimizer = zo.SGD(model, lr=1.0, timeout=20)
+    optimizer = zo.SGD(model, lr=1.0, timeout=60)
     first, second = model[0], model[2]
     parts = [[first, second], [first, second]] if get_rank() else [[first], [second]]
     for modules in parts:

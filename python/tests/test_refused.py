@@ -195,7 +195,7 @@ def wrap_a_part() -> None:
 
 def wrap_later() -> None:
     model = make()
-    optimizer = zo.SGD(model, timeout=20)
+    optimizer = zo.SGD(model, timeout=60)
     wrapped = nn.parallel.DistributedDataParallel(model)
     wrapped(torch.ones(1, 3)).sum().backward()
     optimizer.step()
@@ -261,7 +261,7 @@ def test_ranks_that_differ(workers: Workers) -> None:
 
 def fail_on_rank_one() -> None:
     model = make()
-    optimizer = zo.SGD(model, timeout=20)
+    optimizer = zo.SGD(model, timeout=60)
     model(torch.ones(1, 3)).sum().backward()
     if get_rank() == 1:
         raise ValueError("on purpose")
