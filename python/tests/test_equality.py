@@ -37,6 +37,13 @@ def test_two_ranks(
     assert reference.check(records, case.max_norm) > 0
 
 
+@pytest.mark.parametrize("zero", [0, 1, 2])
+def test_a_gradient_on_one_rank_only(workers: Workers, zero: int) -> None:
+    """The other rank has zeros in the mean."""
+    case = Case("mlp", torch.bfloat16, 2, zero, is_uneven=True)
+    assert reference.check(workers.run(train, case), case.max_norm) > 0
+
+
 def test_three_ranks(tmp_path: pathlib.Path) -> None:
     """Slices of unequal length, and a mean whose factor is no power of two."""
     workers = Workers(3, tmp_path)

@@ -88,6 +88,16 @@ def test_sparse_gradients() -> None:
     del optimizer
 
 
+def test_a_hook_that_takes_gradients() -> None:
+    model = make()
+    model.weight.register_post_accumulate_grad_hook(lambda p: setattr(p, "grad", None))
+    optimizer = zo.SGD(model)
+    message = "the gradient of parameter 'weight' was taken by another hook; remove that"
+    with pytest.raises(ZeroOptError, match=message):
+        model(torch.ones(1, 3)).sum().backward()
+    del optimizer
+
+
 def test_a_second_optimizer() -> None:
     model = make()
     first = zo.SGD(model)

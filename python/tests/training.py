@@ -22,7 +22,8 @@ class Case:
     zero: int
     steps: int = 4
     max_norm: float | None = 0.5
-    optimizer: str = "AdamW"
+    # Whether rank 0 alone uses the adapter.
+    is_uneven: bool = False
 
 
 @dataclasses.dataclass
@@ -75,7 +76,7 @@ def train(case: Case) -> Recorded:
             )
     generator = torch.Generator().manual_seed(7 + get_rank())
     for step in range(case.steps):
-        model.uses_adapter = step % 2 == 1
+        model.uses_adapter = step % 2 == 1 and not (case.is_uneven and get_rank())
         arrived.clear()
         for _ in range(case.accumulation):
             arrived.append({})

@@ -59,10 +59,14 @@ class Delivery:
         release_pointer = self._release_pointer
 
         def deliver(parameter: torch.Tensor) -> None:
+            gradient = parameter.grad
+            if gradient is None:
+                raise ZeroOptError(
+                    f"the gradient of parameter '{name}' was taken by another hook; remove "
+                    "that hook, or register it on the gradient with register_hook()"
+                )
             if self._has_ended or number in delivered:
                 self._begin(is_backward=True)
-            gradient = parameter.grad
-            assert gradient is not None
             if gradient.layout is not strided:
                 raise ZeroOptError(
                     f"the gradient of parameter '{name}' is sparse; make the module "

@@ -36,7 +36,7 @@ class Ranks:
         if self.size == 1:
             return value
         values = [value]
-        dist.broadcast_object_list(values, src=self._first(), group=self.group)
+        dist.broadcast_object_list(values, src=self.first, group=self.group)
         return values[0]
 
     def gather(self, value: Any) -> list[Any]:
@@ -55,10 +55,12 @@ class Ranks:
             if values.numel():
                 # As bytes: not every backend knows every dtype.
                 content = values.reshape(-1).view(torch.uint8)
-                dist.broadcast(content, src=self._first(), group=self.group)
+                dist.broadcast(content, src=self.first, group=self.group)
                 tensor.detach().copy_(values)
 
-    def _first(self) -> int:
+    @property
+    def first(self) -> int:
+        """The global number of rank 0."""
         return 0 if self.group is None else dist.get_global_rank(self.group, 0)
 
 
@@ -78,10 +80,22 @@ def find_ranks(process_group: Any) -> Ranks:
     return Ranks(process_group, rank, dist.get_world_size(process_group))
 
 
-def _choose_host(hosts: list[str]) -> str:
-    if len(set(hosts)) == 1:
+def _describe_machine() -> tuple[str, str]:
+    """What is equal on ranks that reach each other at 127.0.0.1, and the host's name."""
+    boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    network = os.stat("/proc/self/ns/net").st_ino
+    return f"{boot}/{network}", socket.gethostname()
+
+
+def _choose_host(ranks: Ranks) -> str:
+    """Where the others find rank 0."""
+    machines = ranks.gather(_describe_machine())
+    if len({machine for machine, _ in machines}) == 1:
         return "127.0.0.1"
-    return os.environ.get("MASTER_ADDR") or hosts[0]
+    # MASTER_ADDR is the address of global rank 0.
+    address = os.environ.get("MASTER_ADDR") if ranks.first == 0 else None
+    name: str = machines[0][1]
+    return address or name
 
 
 def connect(ranks: Ranks, timeout_s: float) -> _step.Group:
@@ -89,7 +103,7 @@ def connect(ranks: Ranks, timeout_s: float) -> _step.Group:
     and makes a secret that keeps other processes out."""
     if ranks.size == 1:
         return _step.Group(0, 1, None)
-    host = _choose_host(ranks.gather(socket.getfqdn()))
+    host = _choose_host(ranks)
     options = _abi.new(
         _abi.TcpOptions,
         rank=ranks.rank,

@@ -71,12 +71,11 @@ def _find(
         pieces = dict(saved["state"].get(place, {}).get(entry.role, ()))
         found = pieces.get(entry.begin)
     if (
-        found is None
+        not isinstance(found, torch.Tensor)
         or found.dtype is not _TORCH_DTYPES[entry.dtype]
         or found.numel() != entry.end - entry.begin
     ):
         return None
-    assert isinstance(found, torch.Tensor)
     return found
 
 
