@@ -28,9 +28,10 @@ for argument in "$@"; do
 done
 
 bash tools/scripts/setup.sh
-# A download of gigabytes, while the rest compiles.
-bash tools/scripts/torch-venv.sh &
+# A download of gigabytes, while the rest compiles. If a check fails, it ends, too.
+setsid bash tools/scripts/torch-venv.sh &
 torch=$!
+trap 'kill -- "-$torch" 2>/dev/null || true' EXIT
 echo "== formatting"
 bash tools/scripts/format.sh --check
 echo "== release build"
