@@ -169,6 +169,36 @@ def test_zero_grad_drops_gradients() -> None:
         torch.testing.assert_close(p, q)
 
 
+def share_values() -> list[torch.Tensor]:
+    torch.manual_seed(get_rank())
+    model = nn.Sequential(nn.Linear(6, 6), nn.BatchNorm1d(6), nn.Linear(6, 6))
+    model[2].weight.requires_grad_(False)
+    model[1].running_mean.fill_(get_rank())
+    model[1].num_batches_tracked.fill_(get_rank())
+    zo.SGD(model).close()
+    return [tensor.detach().clone() for tensor in model.state_dict().values()]
+
+
+def test_all_ranks_begin_with_the_values_of_rank_zero(workers: Workers) -> None:
+    first, second = workers.run(share_values)
+    assert len(first) == 9
+    assert all(torch.equal(p, q) for p, q in zip(first, second, strict=True))
+    assert first[6] == 0
+
+
+def test_a_compiled_model() -> None:
+    model, other = make_layers(), make_layers()
+    optimizer = zo.SGD(model, lr=1.0)
+    compiled = torch.compile(model, backend="aot_eager")
+    for _ in range(2):
+        plain(compiled, torch.ones(2, 6)).backward()
+        plain(other, torch.ones(2, 6)).backward()
+    optimizer.step()
+    torch.optim.SGD(other.parameters(), lr=1.0).step()
+    for p, q in zip(model.parameters(), other.parameters(), strict=True):
+        torch.testing.assert_close(p, q)
+
+
 def hold() -> list[int]:
     """Each parameter has a bucket, and gradients come in the opposite order. Returns how
     many gradients are held as each comes, and after the backward pass."""

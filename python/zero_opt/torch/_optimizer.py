@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar
 
 import torch
+from torch import nn
 from torch.utils.hooks import RemovableHandle
 
 from zero_opt import _abi
@@ -18,7 +19,7 @@ from zero_opt.torch import _ranks, _state
 from zero_opt.torch._aliases import Aliases, Trained
 from zero_opt.torch._delivery import Delivery
 from zero_opt.torch._description import Recipe, check_arguments, describe_step, list_trained
-from zero_opt.torch._parameters import Params, Slot, list_groups
+from zero_opt.torch._parameters import Params, Slot, list_groups, list_slots
 
 
 def _release(handles: dict[int, RemovableHandle], aliases: Aliases) -> None:
@@ -43,7 +44,8 @@ class CompiledOptimizer(torch.optim.Optimizer):
         process_group: Any = None,
         timeout: float = 1800.0,
     ) -> None:
-        groups, slots = list_groups(params)
+        model = params if isinstance(params, nn.Module) else None
+        groups = list_groups(params)
         check_arguments(type(self).__name__, groups, max_norm, zero)
         self._is_complete = False
         super().__init__(
@@ -73,17 +75,20 @@ class CompiledOptimizer(torch.optim.Optimizer):
                 f"the compiled step has the inputs {self._step.inputs}, which this package "
                 "does not know; build package and compiler from one version"
             )
-        self._place(named, slots, ranks)
+        self._place(named, model, ranks)
 
     def _place(
         self,
         named: list[tuple[int, str, torch.Tensor]],
-        slots: list[Slot],
+        model: nn.Module | None,
         ranks: _ranks.Ranks,
     ) -> None:
-        """Moves the parameters to the step's memory, with rank 0's values."""
+        """Moves the parameters to the step's memory, with rank 0's values. Buffers get
+        them, too, as with DistributedDataParallel."""
         ranks.broadcast_tensors(p for _, _, p in named)
         ranks.broadcast_tensors(p for _, p in self._frozen)
+        if model is not None:
+            ranks.broadcast_tensors(model.buffers())
         own = weakref.ref(self)
 
         def before_pass(is_first: bool) -> list[Trained]:
@@ -98,7 +103,7 @@ class CompiledOptimizer(torch.optim.Optimizer):
         self._aliases = Aliases(self._step, on_replaced)
         self._handles: dict[int, RemovableHandle] = {}
         places: dict[int, list[Slot]] = {}
-        for slot in slots:
+        for slot in list_slots(model) if model is not None else []:
             places.setdefault(id(slot.get()), []).append(slot)
         for _, name, parameter in named:
             entry = self._aliases.add(name, parameter, places.get(id(parameter), []))

@@ -95,17 +95,15 @@ def _name_all(params: Any, prefix: str) -> list[Named]:
     return named
 
 
-def list_groups(params: Params) -> tuple[list[ListedGroup], list[Slot]]:
-    """The parameter groups of |params|, with the slots of a module."""
+def list_groups(params: Params) -> list[ListedGroup]:
     if isinstance(params, nn.Module):
         _refuse_wrapped(params)
-        groups = [ListedGroup(list(params.named_parameters()), {})]
-        return groups, list_slots(params)
+        return [ListedGroup(list(params.named_parameters()), {})]
     entries = list(params)
     if not entries:
         raise ZeroOptError("the optimizer got an empty list of parameters")
     if not isinstance(entries[0], Mapping):
-        return [ListedGroup(_name_all(entries, "param"), {})], []
+        return [ListedGroup(_name_all(entries, "param"), {})]
     groups = []
     for number, entry in enumerate(entries):
         if not isinstance(entry, Mapping):
@@ -119,7 +117,7 @@ def list_groups(params: Params) -> tuple[list[ListedGroup], list[Slot]]:
             given = given.named_parameters()
         named = _name_all(given, f"group{number}")
         groups.append(ListedGroup(named, options))
-    return groups, []
+    return groups
 
 
 def check_parameter(name: str, parameter: torch.Tensor) -> None:
