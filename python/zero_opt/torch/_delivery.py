@@ -91,10 +91,15 @@ class Delivery:
         self._begin(is_backward=False)
 
     def deliver_late(self, entry: Trained) -> None:
-        """Takes a gradient that no hook has taken, after the backward passes."""
-        if not self.passes or entry.number in self._delivered:
-            self._begin(is_backward=False)
-        self._deliver_now(entry)
+        """Takes a gradient that no hook has taken into the open pass."""
+        if entry.parameter.grad is not None:
+            self._has_ended = False
+            self.make_hook(entry)(entry.parameter)
+
+    @property
+    def has_gradients(self) -> bool:
+        """Whether the last pass has delivered any."""
+        return bool(self._delivered)
 
     def discard(self) -> None:
         """Drops the gradients since the last step."""
@@ -120,12 +125,7 @@ class Delivery:
         if is_backward:
             Variable._execution_engine.queue_callback(self._end)
         for entry in new:
-            self._deliver_now(entry)
-
-    def _deliver_now(self, entry: Trained) -> None:
-        if entry.parameter.grad is not None:
-            self._has_ended = False
-            self.make_hook(entry)(entry.parameter)
+            self.deliver_late(entry)
 
     def _end(self) -> None:
         self._has_ended = True

@@ -135,13 +135,6 @@ class CompiledOptimizer(torch.optim.Optimizer):
                 )
         return self._aliases.take_over()
 
-    def _deliver_rest(self) -> None:
-        """Takes gradients that no hook has taken: those that the caller wrote, and those
-        of a model of which all parameters were replaced before this step."""
-        for entry in self._aliases.trained:
-            if entry.parameter.grad is not None:
-                self._delivery.deliver_late(entry)
-
     def _check_nothing_rests(self) -> None:
         for entry in self._aliases.trained:
             if entry.parameter.grad is not None:
@@ -172,14 +165,16 @@ class CompiledOptimizer(torch.optim.Optimizer):
             self._aliases.check_in_place()
             self._check_nothing_rests()
         else:
-            self._prepare_pass(is_first=True)
-            self._deliver_rest()
-        if not self._delivery.passes:
-            warnings.warn(
-                "step() without a backward pass: no parameter changes", stacklevel=4
-            )
             # All ranks make the same calls, also where one of them has no gradient.
             self._delivery.begin_empty()
+            # Those that the caller wrote, and those of a model of which all parameters
+            # were replaced.
+            for entry in self._aliases.trained:
+                self._delivery.deliver_late(entry)
+            if not self._delivery.has_gradients:
+                warnings.warn(
+                    "step() without a backward pass: no parameter changes", stacklevel=4
+                )
         inputs = self._read_inputs()
         try:
             outcome = self._step.apply(inputs)
