@@ -47,6 +47,8 @@ public:
   mlir::Operation *committed = nullptr;
   /// The conditions in apply.
   Conditions conditions;
+  /// The scalar slots as this transition copied them to the host.
+  llvm::DenseMap<std::pair<mlir::StringAttr, int64_t>, Number> hostSlots;
 
   zrt::BucketTableOp getArrivals(mlir::FlatSymbolRefAttr bucket) {
     return arrivals.lookup(bucket.getAttr());
@@ -128,8 +130,6 @@ private:
   llvm::DenseMap<mlir::StringAttr, llvm::SmallVector<mlir::StringAttr, 1>>
       sharers;
   mlir::SymbolTableCollection places;
-  /// The scalar slots as this transition copied them to the host.
-  llvm::DenseMap<std::pair<mlir::StringAttr, int64_t>, Number> hostSlots;
   /// The ops that write each scalar slot.
   SlotWriters writers;
   /// Results of kernels by kernel and arguments; failure: the body is not

@@ -280,9 +280,11 @@ void ProgramReader::measure(const Node &node, zrt::TransitionOp transition,
     return next;
   };
   Memory applied = memory;
+  auto copied = calls->hostSlots;
   zrt::TransitionOp next = runNext(zrt::Event::apply, applied);
   apply(node, {transition, next}, applied);
   calls->committed = nullptr;
+  calls->hostSlots = std::move(copied); // without what apply copied
   if (!proof.report.hasErrors())
     discard(runNext(zrt::Event::discard, memory), memory);
 }
