@@ -40,6 +40,8 @@ private:
   std::optional<bool> getTruth(Expr condition, Range total);
   Expr choose(Expr a, Range total);
   void check(Operation *culprit, const Twine &what, Number &number, Expr old);
+  void checkRoundings(Operation *culprit, const Twine &what,
+                      const Number &number, Precision kept);
 
   Proof &proof;
   Algebra &algebra;
@@ -161,6 +163,24 @@ void Checker::check(Operation *culprit, const Twine &what, Number &number,
   diagnostic.attachNote(group.getLoc()) << "the group has 'absent skip'";
 }
 
+/// Kernels that run where no gradient of the group arrived round elements that
+/// stay.
+void Checker::checkRoundings(Operation *culprit, const Twine &what,
+                             const Number &number, Precision kept) {
+  bool isSkipped =
+      number.ran && getTruth(number.ran, Range::ofNumber(0)) == false;
+  Roundings roundings = isSkipped ? number.skipped : number.roundings;
+  Precision narrowest = roundings.getNarrowest();
+  if (narrowest.holds(kept))
+    return;
+  InFlightDiagnostic diagnostic = proof.report.error(culprit);
+  diagnostic << what << " of group @" << group.getSymName()
+             << " may have gone through " << narrowest.describe()
+             << ", expected " << kept.describe()
+             << ", where no gradient of the group arrived";
+  diagnostic.attachNote(group.getLoc()) << "the group has 'absent skip'";
+}
+
 void Checker::begin(GroupOp op) {
   group = op;
   Expr &sum = totals[op];
@@ -177,10 +197,17 @@ void Checker::check(GroupOp op) {
       continue;
     ParameterSemantics &parameter = it->second;
     for (IntervalSemantics &interval : parameter.intervals)
-      for (auto &[role, number] : interval.roles)
-        check(parameter.writer ? parameter.writer : parameter.op,
-              role + " of '" + member.getValue() + "'", number,
-              algebra.state(role));
+      for (auto &[role, number] : interval.roles) {
+        Operation *culprit = parameter.writer ? parameter.writer : parameter.op;
+        std::string what = (role + " of '" + member.getValue() + "'").str();
+        unsigned errors = proof.report.getNumErrors();
+        check(culprit, what, number, algebra.state(role));
+        if (proof.report.getNumErrors() > errors)
+          continue;
+        auto name = StringAttr::get(group.getContext(), role);
+        checkRoundings(culprit, what, number,
+                       Precision(parameter.types.lookup(name)));
+      }
   }
 }
 

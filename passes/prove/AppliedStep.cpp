@@ -93,15 +93,16 @@ void prove::decide(Algebra &algebra, Memory &memory, Expr outcome,
         isApplied && hasTokens ? replaceTokens(algebra, base) : nullptr;
     return tokens ? tokens : select(base, outcome, outcomes);
   });
+  // A kernel that runs also where the step is not applied has rounded.
+  if (!isApplied)
+    for (auto &[name, contents] : memory.buffers)
+      for (Pieces *pieces : {&contents.own, &contents.other})
+        for (Piece &piece : *pieces)
+          for (Number *number : {&piece.element, &piece.pad})
+            if (!number->ran ||
+                getTruth(number->ran, outcome, outcomes) == false)
+              number->roundings = number->skipped;
   memory.map([&](Expr a) { return decide.apply(a); });
-  if (isApplied)
-    return;
-  for (auto &[name, contents] : memory.buffers)
-    for (Pieces *pieces : {&contents.own, &contents.other})
-      for (Piece &piece : *pieces) {
-        piece.element.roundings = piece.element.skipped;
-        piece.pad.roundings = piece.pad.skipped;
-      }
 }
 
 /// Adds the intervals of a parameter in |contents|. It begins at |offset|.

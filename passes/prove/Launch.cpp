@@ -100,9 +100,13 @@ bool Calls::launchOver(LaunchedKernel &kernel, bool onOwner,
                                inApply ? Epoch::all : Epoch::earlier);
           made.narrow(type);
           if (!kernel.conditions.empty()) {
-            made.expr = algebra.operation(
-                "select", {kernel.conditions[row], made.expr, old.expr});
+            Expr runs = kernel.conditions[row];
+            made.expr =
+                algebra.operation("select", {runs, made.expr, old.expr});
             made.skipped = old.skipped;
+            made.ran = old.ran && old.ran != runs
+                           ? algebra.symmetric("ori", old.ran, runs)
+                           : runs;
           }
           return made;
         };

@@ -131,8 +131,9 @@ void Memory::map(llvm::function_ref<Expr(Expr)> function) {
   for (auto &[name, contents] : buffers)
     for (Pieces *pieces : {&contents.own, &contents.other})
       for (Piece &piece : *pieces)
-        for (Expr *a : {&piece.element.expr, &piece.pad.expr, &piece.absent,
-                        &piece.absentPad, &piece.expected})
+        for (Expr *a :
+             {&piece.element.expr, &piece.element.ran, &piece.pad.expr,
+              &piece.pad.ran, &piece.absent, &piece.absentPad, &piece.expected})
           apply(*a);
   for (auto &[slot, number] : slots)
     apply(number.expr);

@@ -120,6 +120,12 @@ void Number::narrow(Precision to) {
 void Number::narrowAs(const Number &other) {
   roundings = roundings.limitedBy(other.roundings);
   skipped = skipped.limitedBy(other.skipped);
+  if (ran && other.ran && ran != other.ran) {
+    skipped = roundings; // kernels that may not be skipped together
+    ran = nullptr;
+  } else if (!ran) {
+    ran = other.ran;
+  }
   nonlinear = nonlinear.limitedBy(other.nonlinear);
   reduceDtype = reduceDtype.limitedBy(other.reduceDtype);
   rounding = rounding ? rounding : other.rounding;

@@ -24,8 +24,10 @@ namespace zero::prove {
 struct Number {
   Expr expr = nullptr;
   Roundings roundings = {};
-  /// The same if the step is not applied.
+  /// The same where |ran| is false, without the roundings of these kernels.
   Roundings skipped = {};
+  /// The condition on which predicated kernels ran; null: none did.
+  Expr ran = nullptr;
   /// The narrowest type since a square, or another function of an element that
   /// is not linear, was taken. Reason: a square overflows where its root does
   /// not.
@@ -59,12 +61,14 @@ struct Number {
   /// narrow the sum. Each addend is rounded once on its way.
   void travel();
   /// Numbers are equal if their keys are.
-  using Key = std::tuple<Expr, const void *, const void *, uint64_t, uint64_t,
-                         bool, bool, const void *, const void *, uint64_t>;
+  using Key =
+      std::tuple<Expr, const void *, const void *, Expr, uint64_t, uint64_t,
+                 bool, bool, const void *, const void *, uint64_t>;
   Key getKey() const {
     return {expr,
             roundings.getKey(),
             skipped.getKey(),
+            ran,
             nonlinear.getKey(),
             reduceDtype.getKey(),
             holdsSum,
