@@ -90,6 +90,8 @@ constexpr Explanation kExplained[] = {
     {"zero.group", "",
      "nothing runs by it; it says which groups a program may leave as they "
      "are"},
+    {"zero.bucket type: another element type", " taken in ",
+     "no kernel reads it; it says in which type gradients are added up"},
     {"zrt.keep_on_root: twice", "", "what one rank alone has it keeps"},
     {"zrt.transition", "the order of arrivals",
      "the interpreter knows one order"},
