@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# Builds the compiler and the runtime, installs torch and the package of python/ into
-# build/venv, and trains a small GPT.
+# Installs what is missing, builds the compiler and the runtime, installs torch and the
+# package of python/ into build/venv, and trains a small GPT.
 set -euo pipefail
 
 usage() {
@@ -29,6 +29,7 @@ while [[ $# -gt 0 ]]; do
 done
 
 cd "$(dirname "$0")/../.."
+bash tools/scripts/setup.sh
 echo "== build"
 bash tools/scripts/build.sh build -DCMAKE_UNITY_BUILD=ON -- zero-compile zero_rt
 echo "== torch, in build/venv"

@@ -10,6 +10,9 @@
 #include <cerrno>
 #include <fcntl.h>
 #include <iterator>
+#include <mutex>
+#include <pthread.h>
+#include <set>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/resource.h>
@@ -29,9 +32,47 @@ static int64_t segmentBytes() {
   return bytes / Segment::pageBytes * Segment::pageBytes;
 }
 
+namespace {
+/// All segments of this process.
+struct Known {
+  std::mutex mutex;
+  std::set<Segment *> segments;
+};
+} // namespace
+
+/// Never destroyed: handlers of fork use it.
+static Known &known() {
+  static auto *segments = new Known;
+  return *segments;
+}
+
+void Segment::copyInChild() {
+  void *copy = ::mmap(base, size_t(size), PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, file, 0);
+  if (copy == MAP_FAILED) // the limit on private memory: reads are left
+    (void)::mprotect(base, size_t(size), PROT_READ);
+}
+
+bool Segment::watchForks() {
+  static const bool isWatching = [] {
+    auto copyAll = [] {
+      for (Segment *segment : known().segments)
+        segment->copyInChild();
+      known().mutex.unlock();
+    };
+    return !::pthread_atfork([] { known().mutex.lock(); },
+                             [] { known().mutex.unlock(); }, copyAll);
+  }();
+  return isWatching;
+}
+
 std::unique_ptr<Segment> Segment::create() {
   std::unique_ptr<Segment> segment(new Segment);
-  return segment->open() ? std::move(segment) : nullptr;
+  if (!watchForks() || !segment->open())
+    return nullptr;
+  std::lock_guard<std::mutex> lock(known().mutex);
+  known().segments.insert(segment.get());
+  return segment;
 }
 
 void *Segment::map(int file, int64_t bytes, int protection) {
@@ -55,8 +96,7 @@ void *Segment::map(int file, int64_t bytes, int protection) {
   }
   if (reserved > size_t(bytes))
     ::munmap(aligned + bytes, reserved - size_t(bytes));
-  // After a fork two processes would write to the same memory. A dump would
-  // allocate all pages.
+  // See copyInChild. A dump would allocate all pages.
   if (::madvise(mapped, size_t(bytes), MADV_DONTFORK) ||
       ::madvise(mapped, size_t(bytes), MADV_DONTDUMP)) {
     ::munmap(mapped, size_t(bytes));
@@ -72,7 +112,8 @@ bool Segment::open() {
       ::fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
     return false;
   base = map(file, size, PROT_READ | PROT_WRITE);
-  if (!base || !back(0, pageBytes))
+  if (!base || !back(0, pageBytes) ||
+      ::madvise(base, size_t(size), MADV_DOFORK))
     return false;
   auto *head = new (base) SegmentHead{};
   constexpr auto bytes = sizeof(head->nonce);
@@ -85,6 +126,10 @@ bool Segment::open() {
 }
 
 Segment::~Segment() {
+  {
+    std::lock_guard<std::mutex> lock(known().mutex);
+    known().segments.erase(this);
+  }
   if (base)
     ::munmap(base, size_t(size));
   if (file >= 0)

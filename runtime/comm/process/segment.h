@@ -9,6 +9,9 @@
 // machine, and only allocated pages take memory. Nobody can make it smaller, so
 // a read of a mapped page never fails.
 //
+// A child of a fork has the memory of its own rank as a private copy, as it has
+// all other memory, and that of other ranks not at all.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef ZERO_RT_COMM_PROCESS_SEGMENT_H
@@ -73,6 +76,9 @@ private:
 
   Segment() = default;
   bool open();
+  /// Gives a child of a fork a copy, whose pages are made when it writes.
+  void copyInChild();
+  static bool watchForks();
   bool back(int64_t begin, int64_t end);
 
   int file = -1;

@@ -65,18 +65,25 @@ TEST(SharedMemory, RefusesWhatIsNoBlock) {
   EXPECT_FALSE(segment->allocate(segment->bytes()));
 }
 
-TEST(SharedMemory, AForkedProcessDoesNotHaveIt) {
+// As other memory: the child reads it, and what it writes is its own.
+TEST(SharedMemory, AForkedProcessHasACopy) {
   std::unique_ptr<Segment> segment = Segment::create();
   ASSERT_TRUE(segment);
-  void *block = segment->allocate(page);
-  auto isMapped = [&] { return msync(block, size_t(page), MS_ASYNC) == 0; };
-  EXPECT_TRUE(isMapped());
+  { // one that is gone is left alone
+    std::unique_ptr<Segment> gone = Segment::create();
+  }
+  auto *block = static_cast<volatile char *>(segment->allocate(page));
+  block[3] = 42;
   pid_t child = fork();
-  if (child == 0)
-    _exit(isMapped());
+  if (child == 0) {
+    bool isRead = block[3] == 42;
+    block[3] = 7;
+    _exit(isRead && block[3] == 7 ? 0 : 1);
+  }
   int status = -1;
   waitpid(child, &status, 0);
   EXPECT_EQ(status, 0);
+  EXPECT_EQ(block[3], 42);
 }
 
 //===----------------------------------------------------------------------===//
@@ -88,6 +95,23 @@ struct Pair {
   SharedMemory reader{2, Segment::create()};
   SharedMemory owner{2, Segment::create()};
 };
+
+// The memory of other ranks is not the child's.
+TEST(SharedMemory, AForkedProcessDoesNotHaveThatOfOthers) {
+  Pair pair;
+  void *block = pair.owner.own()->allocate(page);
+  ASSERT_TRUE(pair.reader.attach(1, pair.owner.announce()));
+  auto *view = const_cast<void *>(
+      pair.reader.find(1, pair.owner.own()->offsetOf(block), page));
+  auto isMapped = [&] { return msync(view, size_t(page), MS_ASYNC) == 0; };
+  EXPECT_TRUE(isMapped());
+  pid_t child = fork();
+  if (child == 0)
+    _exit(isMapped());
+  int status = -1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+}
 
 TEST(SharedMemory, ReadsWhatTheOwnerWrites) {
   Pair pair;
