@@ -12,10 +12,12 @@ import pytest
 from zero_opt import ZeroOptError, _locate, compiler
 
 
-def describe(recipe: str = "adamw,loss_divided") -> compiler.StepDescription:
+def describe(
+    recipe: str = "adamw,loss_divided", names: tuple[str, ...] = ("w",)
+) -> compiler.StepDescription:
     hyper = {name: f"group0.{name}" for name in ("lr", "wd", "beta1", "beta2", "eps")}
     return compiler.StepDescription(
-        (compiler.Parameter("w", (3, 4), "bf16", "group0"),),
+        tuple(compiler.Parameter(name, (3, 4), "bf16", "group0") for name in names),
         {"group0": hyper},
         recipe,
         1,
@@ -38,6 +40,12 @@ def test_the_second_time_nothing_is_compiled(
     assert compiler.compile_step(describe()) == first
     with pytest.raises(TypeError):  # another step
         compiler.compile_step(describe("adamw,loss_divided,max_norm=1"))
+
+
+@pytest.mark.usefixtures("folder")
+def test_parameters_with_names_of_the_step_itself() -> None:
+    names = ("train", "train_", "cluster", "adamw", "group0", "first", "update", "b0")
+    assert compiler.compile_step(describe(names=names))
 
 
 def test_errors_of_the_compiler(folder: pathlib.Path) -> None:

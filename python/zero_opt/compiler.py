@@ -50,9 +50,19 @@ class StepDescription:
         parameters = [parameter.to_json() for parameter in self.parameters]
         return json.dumps({"parameters": parameters, "groups": self.groups})
 
+    @property
+    def name(self) -> str:
+        """Of the step, and no parameter's."""
+        names = {parameter.name for parameter in self.parameters}
+        name = "train"
+        while name in names:
+            name += "_"
+        return name
+
     def list_options(self) -> list[str]:
         return [
             f"--recipe={self.recipe}",
+            f"--name={self.name}",
             f"--mesh=dp={self.ranks}",
             f"--stage={self.stage}",
         ]
@@ -93,7 +103,7 @@ def _run_compiler(
         command, input=step.to_json(), capture_output=True, text=True, check=False
     )
     if result.returncode == 0:
-        return folder / "libtrain.so"
+        return folder / f"lib{step.name}.so"
     try:
         errors = json.loads(result.stdout)["errors"]
         reason = "; ".join(error["message"] for error in errors)

@@ -46,6 +46,13 @@ private:
 
   /// A symbol, quoted where MLIR wants that.
   std::string symbol(StringRef name);
+  /// |name|, or with |suffix| if another symbol has this name. Parameters have
+  /// the names that the caller knows.
+  std::string unique(std::string name, StringRef suffix) {
+    while (!taken.insert(name).second)
+      name += suffix;
+    return symbol(name);
+  }
   std::string type(size_t parameter, StringRef dtype, StringRef rest);
   /// The value of an input: "%lr", or "%in0" where its name is no name of
   /// MLIR's or one of the step's own.
@@ -77,6 +84,9 @@ private:
   std::vector<const ListedParameter *> trained;
   std::vector<Group> groups;
   std::vector<std::string> inputs;
+  llvm::StringSet<> taken;
+  std::string meshSymbol;
+  std::string optimizerSymbol;
 };
 } // namespace
 
@@ -176,19 +186,11 @@ LogicalResult StepWriter::findGroups() {
                                    ? StringRef(parameter->name)
                                    : StringRef()}]
         .push_back(i);
-  llvm::StringSet<> taken;
-  for (const ListedParameter &parameter : list.parameters)
-    taken.insert(parameter.name);
   for (auto &[key, indices] : members) {
     auto [name, alone] = key;
     Group group;
     group.isSkippedIfAbsent = !alone.empty();
-    // A group and a parameter may have one name, and symbols may not.
-    std::string unique = (alone.empty() ? name : alone).str();
-    while (taken.contains(unique) || unique == recipe.optimizer)
-      unique += ".group";
-    taken.insert(unique);
-    group.symbol = symbol(unique);
+    group.symbol = unique((alone.empty() ? name : alone).str(), ".group");
     group.members = indices;
     if (failed(findHyper(name, group)))
       return failure();
@@ -198,7 +200,7 @@ LogicalResult StepWriter::findGroups() {
 }
 
 void StepWriter::writeDeclarations() {
-  os << "zero.mesh @cluster <[";
+  os << "zero.mesh " << meshSymbol << " <[";
   llvm::interleaveComma(mesh, os, [&](const auto &axis) {
     os << "\"" << axis.first << "\" = " << axis.second;
   });
@@ -225,12 +227,15 @@ void StepWriter::writeDeclarations() {
                           [&](size_t i) { os << symbol(trained[i]->name); });
     os << (group.isSkippedIfAbsent ? "] absent skip\n" : "]\n");
   }
-  os << "\n" << getOptimizerText(recipe.optimizer) << "\n";
+  std::string optimizer = getOptimizerText(recipe.optimizer).str();
+  size_t place = optimizer.find("@" + recipe.optimizer);
+  optimizer.replace(place, recipe.optimizer.size() + 1, optimizerSymbol);
+  os << "\n" << optimizer << "\n";
 }
 
 void StepWriter::writeUpdates(StringRef gradients) {
   for (const Group &group : groups) {
-    os << "  zero.update " << group.symbol << " with @" << recipe.optimizer
+    os << "  zero.update " << group.symbol << " with " << optimizerSymbol
        << "(";
     llvm::interleaveComma(group.members, os,
                           [&](size_t i) { os << result(gradients, i); });
@@ -275,8 +280,8 @@ void StepWriter::writeStep(StringRef name) {
 
   os << "// Inputs of apply, in order: " << llvm::join(inputs, ", ")
      << (hasTokens ? ", tokens" : "") << "\n";
-  os << "zero.step " << symbol(name) << " on @cluster normalize(" << weight
-     << ")";
+  os << "zero.step " << symbol(name) << " on " << meshSymbol << " normalize("
+     << weight << ")";
   if (recipe.nonfinite != "skip")
     os << " nonfinite " << recipe.nonfinite;
   os << " (";
@@ -317,6 +322,13 @@ void StepWriter::writeStep(StringRef name) {
 }
 
 LogicalResult StepWriter::run(StringRef name) {
+  for (const ListedParameter &parameter : list.parameters)
+    taken.insert(parameter.name);
+  if (!taken.insert(name).second)
+    return fail("parameter '" + name +
+                "' has the name of the step; add --name=NAME with another one");
+  meshSymbol = unique("cluster", ".mesh");
+  optimizerSymbol = unique(recipe.optimizer, ".optimizer");
   if (failed(findGroups()))
     return failure();
   if (recipe.maxNorm)
