@@ -19,7 +19,7 @@ from zero_opt.torch import _ranks, _state
 from zero_opt.torch._aliases import Aliases, Trained
 from zero_opt.torch._delivery import Delivery
 from zero_opt.torch._description import Recipe, check_arguments, describe_step, list_trained
-from zero_opt.torch._parameters import Params, Slot, list_groups, list_slots
+from zero_opt.torch._parameters import Params, Slot, list_groups, list_slots, refuse_wrapped
 
 
 def _release(handles: dict[int, RemovableHandle], aliases: Aliases) -> None:
@@ -43,8 +43,12 @@ class CompiledOptimizer(torch.optim.Optimizer):
         zero: int = 1,
         process_group: Any = None,
         timeout: float = 1800.0,
+        model: nn.Module | None = None,
     ) -> None:
-        model = params if isinstance(params, nn.Module) else None
+        if isinstance(params, nn.Module):
+            model = params
+        elif model is not None:
+            refuse_wrapped(model)
         groups = list_groups(params)
         check_arguments(type(self).__name__, groups, max_norm, zero)
         self._is_complete = False

@@ -41,7 +41,7 @@ class ListedGroup:
     options: dict[str, Any]
 
 
-def _refuse_wrapped(model: nn.Module) -> None:
+def refuse_wrapped(model: nn.Module) -> None:
     wrappers: list[tuple[type, str]] = [
         (nn.parallel.DistributedDataParallel, "DistributedDataParallel"),
         (nn.DataParallel, "DataParallel"),
@@ -97,7 +97,7 @@ def _name_all(params: Any, prefix: str) -> list[Named]:
 
 def list_groups(params: Params) -> list[ListedGroup]:
     if isinstance(params, nn.Module):
-        _refuse_wrapped(params)
+        refuse_wrapped(params)
         return [ListedGroup(list(params.named_parameters()), {})]
     entries = list(params)
     if not entries:
@@ -113,7 +113,7 @@ def list_groups(params: Params) -> list[ListedGroup]:
         options = {key: value for key, value in entry.items() if key != "params"}
         given = entry["params"]
         if isinstance(given, nn.Module):
-            _refuse_wrapped(given)
+            refuse_wrapped(given)
             given = given.named_parameters()
         named = _name_all(given, f"group{number}")
         groups.append(ListedGroup(named, options))

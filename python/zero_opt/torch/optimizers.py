@@ -7,6 +7,8 @@ zero: the stage of ZeRO. 0 keeps all state on each rank. 1 divides the state ove
     ranks, and 2 divides the summed gradients, too.
 process_group: the ranks that step together; None is torch's default group.
 timeout: how many seconds a rank waits for the others.
+model: the module of the parameters, where |params| lists them. Then replaced parameters
+    are found, as with AdamW(model).
 """
 
 from __future__ import annotations

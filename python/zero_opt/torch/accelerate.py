@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Models and optimizers for Hugging Face Accelerate.
+
+model, optimizer = zero_opt.torch.accelerate.prepare(accelerator, model, optimizer)
+loader, scheduler = accelerator.prepare(loader, scheduler)
+
+Accelerate chooses the wrapper of a model from a closed list of kinds of training. It wraps
+nothing that is marked as prepared already, and the mark is what `prepare` uses.
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+from typing import Any
+
+import torch
+from accelerate import Accelerator, DistributedType
+from accelerate.optimizer import AcceleratedOptimizer
+from torch import nn
+
+from zero_opt.errors import ZeroOptError
+from zero_opt.torch import _ranks
+from zero_opt.torch._optimizer import CompiledOptimizer
+
+
+def check_accelerator(accelerator: Accelerator) -> None:
+    """Refuses kinds of training that the step cannot be part of."""
+    kind = accelerator.distributed_type
+    if kind not in (DistributedType.NO, DistributedType.MULTI_CPU):
+        raise ZeroOptError(
+            f"Accelerate trains with {kind}, and the step replaces DistributedDataParallel "
+            "on the CPU only; create the Accelerator with cpu=True and no plugin"
+        )
+    # Accelerate says nothing where it ignores fp16.
+    if accelerator.mixed_precision not in ("no", "bf16"):
+        raise ZeroOptError(
+            f"mixed precision is {accelerator.mixed_precision}, which Accelerate does not "
+            "have on the CPU; choose bf16, or none"
+        )
+
+
+def prepare_model(accelerator: Accelerator, model: nn.Module) -> nn.Module:
+    """|model| with mixed precision and torch.compile as |accelerator| says, without
+    DistributedDataParallel."""
+    check_accelerator(accelerator)
+    prepared: nn.Module = accelerator.prepare_model(model, evaluation_mode=True)
+    prepared._is_accelerate_prepared = True  # type: ignore[assignment]
+    return prepared
+
+
+class PreparedOptimizer(AcceleratedOptimizer):  # type: ignore[misc]
+    """Steps where Accelerate synchronizes gradients. Each rank has a state file of its
+    own: rank 0 the file that Accelerate or Trainer writes, the others one beside it."""
+
+    optimizer: CompiledOptimizer
+
+    def __init__(self, optimizer: CompiledOptimizer) -> None:
+        super().__init__(optimizer, device_placement=False)
+        self._is_accelerate_prepared = True
+        self._ranks = _ranks.find_ranks(None)
+        self._folder: str | None = None
+
+    @property
+    def step_was_skipped(self) -> bool:
+        return self.optimizer.step_was_skipped
+
+    @property
+    def grad_norm(self) -> float | None:
+        return self.optimizer.grad_norm
+
+    def _get_file(self, folder: str) -> str:
+        ranks = self._ranks
+        return os.path.join(folder, f"optimizer_rank{ranks.rank}_of_{ranks.size}.pt")
+
+    def save_beside(self, folder: str) -> None:
+        """Writes the state of this rank, if it is not rank 0."""
+        if self._ranks.rank:
+            os.makedirs(folder, exist_ok=True)
+            torch.save(self.optimizer.state_dict(), self._get_file(folder))
+
+    def load_from(self, folder: str) -> None:
+        """The next state that is loaded is the one that this rank saved to |folder|. All
+        ranks make this call, and all refuse if one has no state there."""
+        is_there = not self._ranks.rank or os.path.isfile(self._get_file(folder))
+        for rank, is_found in enumerate(self._ranks.gather(is_there)):
+            if not is_found:
+                raise ZeroOptError(
+                    f"'{folder}' has no state of the optimizer on rank {rank} of "
+                    f"{self._ranks.size}; resume on as many ranks as it was saved on"
+                )
+        self._folder = folder
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        folder, self._folder = self._folder, None
+        if self._ranks.rank and folder is not None:
+            file = self._get_file(folder)
+            state_dict = torch.load(file, map_location="cpu", weights_only=True)
+        self.optimizer.load_state_dict(state_dict)
+
+
+def prepare_optimizer(accelerator: Accelerator, optimizer: Any) -> PreparedOptimizer:
+    if not isinstance(optimizer, CompiledOptimizer):
+        raise ZeroOptError(
+            f"the optimizer is a {type(optimizer).__name__}, which reduces no gradients "
+            "over the ranks; create one of zero_opt.torch"
+        )
+    prepared = PreparedOptimizer(optimizer)
+    accelerator.prepare_optimizer(prepared)  # knows it by its mark
+    return prepared
+
+
+def _refuse_clipping(*_: Any, **__: Any) -> None:
+    raise ZeroOptError(
+        "there are no gradients in .grad to clip; give the optimizer max_norm, and read "
+        "optimizer.grad_norm after step()"
+    )
+
+
+def prepare(
+    accelerator: Accelerator, model: nn.Module, optimizer: CompiledOptimizer
+) -> tuple[nn.Module, PreparedOptimizer]:
+    """In place of accelerator.prepare(model, optimizer), which prepares all the rest."""
+    model = prepare_model(accelerator, model)
+    prepared = prepare_optimizer(accelerator, optimizer)
+    # They would find no gradient, clip nothing and say that the norm is 0.
+    accelerator.clip_grad_norm_ = _refuse_clipping
+    accelerator.clip_grad_value_ = _refuse_clipping
+    own = weakref.ref(prepared)
+
+    def save(_models: Any, _weights: Any, folder: str) -> None:
+        if (optimizer := own()) is not None:
+            optimizer.save_beside(folder)
+
+    def load(_models: Any, folder: str) -> None:
+        if (optimizer := own()) is not None:
+            optimizer.load_from(folder)
+
+    accelerator.register_save_state_pre_hook(save)
+    accelerator.register_load_state_pre_hook(load)
+    return model, prepared
