@@ -193,3 +193,19 @@ def test_a_parameter_that_freezes() -> None:
     model(torch.ones(1, 5)).sum().backward()
     optimizer.step()
     assert torch.equal(model[0].weight, before)
+
+
+def test_groups_of_a_model() -> None:
+    """A list of groups says nothing of replaced parameters; `model` does."""
+    model = make(torch.float32)
+    groups = [{"params": model[0]}, {"params": list(model[2].parameters()), "lr": 0.5}]
+    optimizer = zo.SGD(groups, lr=0.25, model=model)
+    assign(model)
+    before = model[2].bias.clone()
+    model(torch.ones(1, 5)).sum().backward()
+    optimizer.step()
+    assert torch.equal(model[2].bias, before - 0.5)
+    assert optimizer.param_groups[1]["params"][1] is model[2].bias
+    wrapped = nn.DataParallel(make(torch.float32))
+    with pytest.raises(ZeroOptError, match="the model is wrapped in DataParallel"):
+        zo.SGD(list(wrapped.parameters()), model=wrapped)

@@ -221,7 +221,7 @@ def test_refused(workers: Workers, tmp_path: pathlib.Path) -> None:
 
     model = make_gpt(0)
     start("Trainer would create Adafactor, which no step computes", optim="adafactor")
-    start("the optimizer is a SGD, which reduces", torch.optim.SGD(model.parameters()))
+    start("the optimizer SGD reduces no", torch.optim.SGD(model.parameters()))
     start("the optimizer has max_norm None, and", zo.SGD(model))
     start("mixed precision is fp16, which", fp16=True)
     train(folder, save_strategy="steps", save_steps=3, save_only_model=True)

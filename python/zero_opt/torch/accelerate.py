@@ -102,8 +102,8 @@ class PreparedOptimizer(AcceleratedOptimizer):  # type: ignore[misc]
 def prepare_optimizer(accelerator: Accelerator, optimizer: Any) -> PreparedOptimizer:
     if not isinstance(optimizer, CompiledOptimizer):
         raise ZeroOptError(
-            f"the optimizer is a {type(optimizer).__name__}, which reduces no gradients "
-            "over the ranks; create one of zero_opt.torch"
+            f"the optimizer {type(optimizer).__name__} reduces no gradients over the "
+            "ranks; create one of zero_opt.torch"
         )
     prepared = PreparedOptimizer(optimizer)
     accelerator.prepare_optimizer(prepared)  # knows it by its mark
