@@ -19,6 +19,8 @@ import zero_opt.torch as zo  # noqa: E402
 from zero_opt import ZeroOptError  # noqa: E402
 from zero_opt.torch.accelerate import prepare  # noqa: E402
 
+# Norms are sums in f64, and those of torch in f32. The largest difference was 8.5e-8.
+BOUND = 1e-6
 ADAMW = {"lr": 3e-3, "weight_decay": 0.1}
 
 
@@ -82,13 +84,13 @@ def test_equals_torch(workers: Workers) -> None:
     losses, norms, _ = train(4, None)
     assert min(norms) > 0.5  # it clips
     own = train(4, 0)
-    assert own[0] == pytest.approx(losses, rel=1e-6)
-    assert own[1] == pytest.approx(norms, rel=1e-6)
+    assert own[0] == pytest.approx(losses, rel=BOUND)
+    assert own[1] == pytest.approx(norms, rel=BOUND)
     ranks = workers.run(train, 2, 1)
     both = [loss for pair in zip(ranks[0][0], ranks[1][0], strict=True) for loss in pair]
-    assert both == pytest.approx(losses, rel=1e-5)
+    assert both == pytest.approx(losses, rel=BOUND)
     for rank in ranks:
-        assert rank[1] == pytest.approx(norms, rel=1e-5)
+        assert rank[1] == pytest.approx(norms, rel=BOUND)
     for name, parameter in ranks[0][2].items():
         assert torch.equal(parameter, ranks[1][2][name])
 

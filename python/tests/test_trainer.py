@@ -169,6 +169,33 @@ def test_resumes_on_two_ranks(
     assert (checkpoint / "optimizer_rank1_of_2.pt").exists()
 
 
+class Stop(transformers.TrainerCallback):
+    """Ends the training once, within the second step."""
+
+    is_done = False
+
+    def on_substep_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        if state.global_step == 1 and not self.is_done:
+            self.is_done = control.should_training_stop = True
+
+
+def test_gradients_of_a_step_that_did_not_end(tmp_path: pathlib.Path) -> None:
+    """The next training begins without them."""
+    runs = []
+    for kind in (transformers.Trainer, Trainer):
+        with launched():
+            trainer = kind(
+                make_gpt(0),
+                make_arguments(str(tmp_path)),
+                train_dataset=make_rows(96),
+                callbacks=[Stop()],
+            )
+            assert len(finish(trainer).losses) == 1
+            runs.append(finish(trainer))
+            assert len(runs[-1].losses) == STEPS
+    assert measure_difference(runs[1], runs[0]) < BOUND
+
+
 class Overflowing(Trainer):
     """The loss of rank 1, or of the only one, is infinite in the second step."""
 
