@@ -21,7 +21,12 @@ from torch import nn
 from zero_opt.errors import ZeroOptError
 from zero_opt.torch import optimizers
 from zero_opt.torch._optimizer import CompiledOptimizer
-from zero_opt.torch.accelerate import check_accelerator, prepare_model, prepare_optimizer
+from zero_opt.torch.accelerate import (
+    PreparedOptimizer,
+    check_accelerator,
+    prepare_model,
+    prepare_optimizer,
+)
 
 _OPTIMIZERS: dict[type, type[CompiledOptimizer]] = {
     torch.optim.AdamW: optimizers.AdamW,
@@ -50,9 +55,7 @@ class Trainer(transformers.Trainer):  # type: ignore[misc]
         model = self.model if model is None else model
         if self.optimizer is None:
             self.optimizer = self._make_optimizer(model)
-        if isinstance(self.optimizer, torch.optim.Optimizer) and not getattr(
-            self.optimizer, "_is_accelerate_prepared", False
-        ):
+        if not isinstance(self.optimizer, PreparedOptimizer):
             self.optimizer = prepare_optimizer(self.accelerator, self.optimizer)
         optimizer = self.optimizer.optimizer
         if optimizer.max_norm != self._max_norm:
