@@ -197,7 +197,7 @@ def test_gradients_of_a_step_that_did_not_end(tmp_path: pathlib.Path) -> None:
     assert measure_difference(runs[1], runs[0]) < BOUND
 
 
-class Overflowing(Trainer):
+class Overflowing(transformers.Trainer):
     """The loss of rank 1, or of the only one, is infinite in the second step."""
 
     def compute_loss(self, *args: Any, **kwargs: Any) -> Any:
@@ -206,10 +206,14 @@ class Overflowing(Trainer):
         return loss * (torch.inf if self.state.global_step == 1 and is_last else 1)
 
 
+class Compiled(Trainer, Overflowing):
+    """A script's own Trainer, with a compiled step."""
+
+
 def overflow(folder: str) -> Run:
     with launched() as rank:
         arguments = make_arguments(folder, max_steps=3)
-        return finish(Overflowing(make_gpt(rank), arguments, train_dataset=make_rows(96)))
+        return finish(Compiled(make_gpt(rank), arguments, train_dataset=make_rows(96)))
 
 
 def test_skipped_steps_hold_the_schedule(workers: Workers, tmp_path: pathlib.Path) -> None:

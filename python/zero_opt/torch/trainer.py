@@ -6,7 +6,7 @@ from zero_opt.torch.trainer import Trainer
 trainer = Trainer(model, args, zero=2, train_dataset=dataset)
 
 A script with a Trainer of its own puts this class before it: `class Mine(Trainer,
-SFTTrainer)`.
+OwnTrainer)`.
 """
 
 from __future__ import annotations
