@@ -92,6 +92,8 @@ constexpr Explanation kExplained[] = {
      "are"},
     {"zero.bucket type: another element type", " taken in ",
      "no kernel reads it; it says in which type gradients are added up"},
+    {"zero.bucket type: another element type", "type of kept gradients",
+     "as above"},
     {"zrt.keep_on_root: twice", "", "what one rank alone has it keeps"},
     {"zrt.transition", "the order of arrivals",
      "the interpreter knows one order"},
