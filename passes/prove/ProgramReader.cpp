@@ -38,17 +38,29 @@ bool ProgramReader::initialize() {
     return op.getEvent() == zrt::Event::measure;
   });
   llvm::append_range(arrivals, program.getOps<zrt::BucketTableOp>());
-  // Otherwise buffers that gradients arrive in hold no sums.
-  bool accumulates = program
-                         .walk([](zrt::PackOp pack) {
-                           return pack.getAccumulate() ? WalkResult::interrupt()
-                                                       : WalkResult::advance();
-                         })
-                         .wasInterrupted();
+  // A buffer that gradients are only stored in holds no sum. The sums are where
+  // collectives put them, and are to be of the type of the bucket at least.
+  bool accumulates = false;
+  llvm::DenseMap<Attribute, FlatSymbolRefAttr> sumsOf;
+  program.walk([&](Operation *call) {
+    if (auto pack = dyn_cast<zrt::PackOp>(call))
+      accumulates |= pack.getAccumulate();
+    if (auto collective = dyn_cast<zrt::Collective>(call))
+      if (zrt::Exchange exchange = collective.getExchange(); exchange.scatters)
+        sumsOf[exchange.source] = exchange.target;
+  });
   for (zrt::BucketTableOp op : arrivals) {
     auto bucket = outer.lookup<BucketOp>(op.getBucketAttr().getAttr());
     auto gradient =
         symbols.lookup<zrt::BufferOp>(op.getGradientAttr().getAttr());
+    Precision kept(gradient.getValueType().getElementType());
+    if (!accumulates) {
+      kept = Precision(bucket.getDtype());
+      if (auto sum = sumsOf.lookup(op.getGradientAttr()))
+        if (auto buffer = symbols.lookup<zrt::BufferOp>(sum.getAttr()))
+          kept =
+              kept.widenedTo(Precision(buffer.getValueType().getElementType()));
+    }
     bool isScaled = gradient.getValueType().isScaledBy(kLossScale);
     if (isScaled == semantics.lossScale.empty())
       proof.report.error(op)
@@ -73,9 +85,7 @@ bool ProgramReader::initialize() {
           getExponent(divided, kTokens) == 1 &&
           getExponent(divided, kAccumulation) == 0;
       parameter.arrival = bucket.getArrivalType();
-      parameter.kept =
-          Precision(accumulates ? gradient.getValueType().getElementType()
-                                : bucket.getDtype());
+      parameter.kept = kept;
     }
   }
   buckets = readBuckets(module);

@@ -90,10 +90,9 @@ constexpr Explanation kExplained[] = {
     {"zero.group", "",
      "nothing runs by it; it says which groups a program may leave as they "
      "are"},
-    {"zero.bucket type: another element type", " taken in ",
-     "no kernel reads it; it says in which type gradients are added up"},
-    {"zero.bucket type: another element type", "type of kept gradients",
-     "as above"},
+    {"zero.bucket type: another element type", " taken in f32",
+     "the bucket claims f32, and sums in bf16 as the step does; no call reads "
+     "the claim"},
     {"zrt.keep_on_root: twice", "", "what one rank alone has it keeps"},
     {"zrt.transition", "the order of arrivals",
      "the interpreter knows one order"},
