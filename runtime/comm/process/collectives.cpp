@@ -14,9 +14,10 @@
 
 using namespace zero_rt;
 
-/// The bytes that are received from one rank before they are summed.
+/// The bytes that are received from one rank before they are summed. Payload
+/// that is not longer travels behind the tag, without a wait in between.
 static constexpr int64_t chunkBytes = int64_t(1) << 18;
-/// What is not longer travels behind the header, without a wait in between.
+/// What is not longer travels as messages, which need no second meeting.
 static constexpr int64_t mostShortBytes = 1024;
 /// A message that says only that it comes.
 static constexpr char mark = 0;
@@ -39,10 +40,6 @@ template <typename Body> zero_rt_status ProcessCommunicator::lend(Body body) {
 /// Whether |member| reads this rank's buffer at |offset| of the segment.
 bool ProcessCommunicator::isRead(size_t member, int64_t offset) const {
   return member != index && offset >= 0 && shared->isReadBy(members[member]);
-}
-
-bool ProcessCommunicator::hasShortSlices(const Tag &tag) const {
-  return longestSlice(tag) * elementSize(tag.dtype) <= mostShortBytes;
 }
 
 int64_t ProcessCommunicator::longestSlice(const Tag &tag) const {
@@ -82,130 +79,118 @@ zero_rt_status ProcessCommunicator::awaitReaders(const Tag &tag, Place place,
   return finish(tag, transfers);
 }
 
-/// Sums this rank's slice of the |src| of all ranks into |dst|, whose first
-/// element is the first of the slice.
-zero_rt_status ProcessCommunicator::sumSlices(const Tag &tag, Program &program,
-                                              const void *src, void *dst,
-                                              bool accumulate) {
-  int64_t size = elementSize(tag.dtype);
-  int64_t longest = longestSlice(tag);
-  bool hasMessages = false;
+/// Whether two members exchange payload as messages.
+bool ProcessCommunicator::hasMessages() const {
   for (size_t m = 0; m < members.size(); ++m)
-    hasMessages |= m != index && (!peers[m].source || !isRead(m, mine.source));
-  int64_t chunk = hasMessages ? std::min(longest, chunkBytes / size) : longest;
-  if (hasMessages)
-    staging.resize(members.size() * size_t(chunk * size));
-  auto cut = [&](Range range, int64_t begin) {
-    return intersect(range, {range.begin + begin, range.begin + begin + chunk});
+    if (m != index && (!peers[m].source || !isRead(m, mine.source)))
+      return true;
+  return false;
+}
+
+/// Sums the |src| of all ranks into |dst|: all of it, or this rank's slice,
+/// whose first element is the first of |dst|. Others read |source| and
+/// |result|.
+zero_rt_status ProcessCommunicator::sum(const Tag &tag, Program &program,
+                                        const void *src, void *dst,
+                                        bool accumulate, bool isWhole,
+                                        const void *source,
+                                        const void *result) {
+  int64_t size = elementSize(tag.dtype);
+  int64_t longest = isWhole ? tag.elements : longestSlice(tag);
+  int64_t begin = 0, chunk = std::min(longest, chunkBytes / size);
+  auto cut = [&](size_t member) {
+    Range all = isWhole ? Range{0, tag.elements} : slice(tag, member);
+    return intersect(all, {all.begin + begin, all.begin + begin + chunk});
   };
-  for (int64_t begin = 0; begin < longest; begin += chunk) {
-    Range own = cut(slice(tag, index), begin);
-    Transfers transfers(*link);
+  do {
+    Range own = cut(index);
     for (size_t m = 0; m < members.size(); ++m) {
-      if (const void *source = m == index ? src : peers[m].source) {
-        sources[m] = elementAt(source, tag.dtype, own.begin);
-      } else {
-        char *place = staging.data() + int64_t(m) * chunk * size;
-        sources[m] = place;
-        ZERO_RT_TRY(transfers.receive(members[m], CollectiveChannel, place,
-                                      own.size() * size));
-      }
-      if (m == index || isRead(m, mine.source))
-        continue;
-      Range theirs = cut(slice(tag, m), begin);
-      ZERO_RT_TRY(transfers.send(members[m], CollectiveChannel,
-                                 elementAt(src, tag.dtype, theirs.begin),
-                                 theirs.size() * size));
+      Range theirs = cut(m);
+      pieces[m] = {elementAt(src, tag.dtype, theirs.begin),
+                   theirs.size() * size, nullptr, own.size() * size};
     }
-    ZERO_RT_TRY(finish(tag, transfers));
+    ZERO_RT_TRY(begin ? trade(tag) : meet(tag, source, result));
+    if (begin == 0 && !hasMessages()) {
+      chunk = longest;
+      own = cut(index);
+    }
+    for (size_t m = 0; m < members.size(); ++m) {
+      const void *addends = m == index ? src : peers[m].source;
+      sources[m] = addends ? elementAt(addends, tag.dtype, own.begin)
+                           : pieces[m].received;
+    }
     ZERO_RT_TRY(program.sum(
         {tag.dtype, tag.sumType, sources.data(), int32_t(members.size()),
          elementAt(dst, tag.sumType, begin), accumulate, own.size()}));
-  }
+    begin += chunk;
+  } while (begin < longest);
   return checkUnrevoked(tag);
 }
 
-/// Fills the slices of |data|, of |dtype|, that other ranks have. |place| is
-/// that of the same buffer of the others. Sums are complete when their owner
-/// says so; a source is complete at once.
-zero_rt_status ProcessCommunicator::gatherSlices(const Tag &tag, int32_t dtype,
-                                                 void *data, Place place) {
-  bool isSum = place == &Peer::result;
-  int64_t offset = isSum ? mine.result : mine.source;
+/// Sets `pieces` to the slices of |data|.
+void ProcessCommunicator::setSlices(const Tag &tag, int32_t dtype, void *data) {
   int64_t size = elementSize(dtype);
   Range own = slice(tag, index);
-  std::vector<char> marks(members.size());
-  Transfers transfers(*link);
   for (size_t m = 0; m < members.size(); ++m) {
-    if (m == index)
-      continue;
     Range theirs = slice(tag, m);
-    if (!(peers[m].*place))
-      ZERO_RT_TRY(transfers.receive(members[m], CollectiveChannel,
-                                    elementAt(data, dtype, theirs.begin),
-                                    theirs.size() * size));
-    else if (isSum)
-      ZERO_RT_TRY(
-          transfers.receive(members[m], CollectiveChannel, &marks[m], 1));
-    if (!isRead(m, offset))
-      ZERO_RT_TRY(transfers.send(members[m], CollectiveChannel,
-                                 elementAt(data, dtype, own.begin),
-                                 own.size() * size));
-    else if (isSum)
-      ZERO_RT_TRY(transfers.send(members[m], CollectiveChannel, &mark, 1));
+    pieces[m] = {elementAt(data, dtype, own.begin), own.size() * size,
+                 elementAt(data, dtype, theirs.begin), theirs.size() * size};
   }
-  if (isSum)
-    ZERO_RT_TRY(finish(tag, transfers));
+}
+
+/// Copies the slices of |data| of the members whose |place| this rank reads.
+void ProcessCommunicator::readSlices(const Tag &tag, int32_t dtype, void *data,
+                                     Place place) {
   for (size_t m = 0; m < members.size(); ++m) {
     Range theirs = slice(tag, m);
     if (peers[m].*place)
       copyOnHost(elementAt(data, dtype, theirs.begin),
                  elementAt(peers[m].*place, dtype, theirs.begin),
-                 theirs.size() * size);
+                 theirs.size() * elementSize(dtype));
   }
-  ZERO_RT_TRY(finish(tag, transfers));
-  return awaitReaders(tag, place, offset);
 }
 
-/// Sums short |src|, or this rank's slice of them, into |dst|, without a second
-/// message between two ranks.
-zero_rt_status ProcessCommunicator::sumShort(const Tag &tag, Program &program,
-                                             const void *src, void *dst,
-                                             bool accumulate, bool isWhole) {
-  int64_t size = elementSize(tag.dtype);
-  auto sliceOf = [&](size_t member) {
-    return isWhole ? Range{0, tag.elements} : slice(tag, member);
-  };
-  Range own = sliceOf(index);
-  staging.resize(members.size() * size_t(own.size() * size));
-  std::vector<Piece> pieces(members.size());
+/// Fills the slices of |data| that other ranks have summed. A sum is complete
+/// when its owner says so.
+zero_rt_status ProcessCommunicator::gatherSums(const Tag &tag, void *data) {
+  setSlices(tag, tag.sumType, data);
+  std::vector<char> marks(members.size());
+  Transfers transfers(*link);
   for (size_t m = 0; m < members.size(); ++m) {
-    Range theirs = sliceOf(m);
-    char *place = staging.data() + int64_t(m) * own.size() * size;
-    pieces[m] = {elementAt(src, tag.dtype, theirs.begin), theirs.size() * size,
-                 place, own.size() * size};
-    sources[m] = m == index ? elementAt(src, tag.dtype, own.begin) : place;
+    if (m == index)
+      continue;
+    const Piece &piece = pieces[m];
+    if (peers[m].result)
+      ZERO_RT_TRY(
+          transfers.receive(members[m], CollectiveChannel, &marks[m], 1));
+    else
+      ZERO_RT_TRY(transfers.receive(members[m], CollectiveChannel,
+                                    piece.received, piece.bytesReceived));
+    if (isRead(m, mine.result))
+      ZERO_RT_TRY(transfers.send(members[m], CollectiveChannel, &mark, 1));
+    else
+      ZERO_RT_TRY(transfers.send(members[m], CollectiveChannel, piece.sent,
+                                 piece.bytesSent));
   }
-  ZERO_RT_TRY(enter(tag, pieces));
-  return program.sum({tag.dtype, tag.sumType, sources.data(),
-                      int32_t(members.size()), dst, accumulate, own.size()});
+  ZERO_RT_TRY(finish(tag, transfers));
+  readSlices(tag, tag.sumType, data, &Peer::result);
+  return awaitReaders(tag, &Peer::result, mine.result);
 }
 
 zero_rt_status ProcessCommunicator::allReduce(const Tag &tag, Program &program,
                                               const void *src, void *dst) {
-  bool isAlone = members.size() == 1;
-  if (!isAlone && tag.elements * elementSize(tag.dtype) <= mostShortBytes)
-    return sumShort(tag, program, src, dst, /*accumulate=*/false,
-                    /*isWhole=*/true);
+  if (members.size() == 1 && src == dst)
+    return meet(tag); // the sum is in its place
+  if (tag.elements * elementSize(tag.dtype) <= mostShortBytes)
+    return sum(tag, program, src, dst, /*accumulate=*/false, /*isWhole=*/true,
+               /*source=*/nullptr, /*result=*/nullptr);
   return lend([&]() -> zero_rt_status {
-    ZERO_RT_TRY(enter(tag, src, dst));
-    if (isAlone && src == dst)
-      return ZERO_RT_OK; // the sum is in its place
     // Correct in place, too: other ranks get only slices of |src| that they
     // own, and a slice changes when its owner has summed it.
     void *own = elementAt(dst, tag.sumType, slice(tag, index).begin);
-    ZERO_RT_TRY(sumSlices(tag, program, src, own, /*accumulate=*/false));
-    return gatherSlices(tag, tag.sumType, dst, &Peer::result);
+    ZERO_RT_TRY(sum(tag, program, src, own, /*accumulate=*/false,
+                    /*isWhole=*/false, src, dst));
+    return gatherSums(tag, dst);
   });
 }
 
@@ -213,30 +198,28 @@ zero_rt_status ProcessCommunicator::reduceScatter(const Tag &tag,
                                                   Program &program,
                                                   const void *src, void *dst,
                                                   bool accumulate) {
-  if (hasShortSlices(tag))
-    return sumShort(tag, program, src, dst, accumulate, /*isWhole=*/false);
+  int64_t bytes = longestSlice(tag) * elementSize(tag.dtype);
+  const void *source = bytes <= mostShortBytes ? nullptr : src;
   return lend([&]() -> zero_rt_status {
-    ZERO_RT_TRY(enter(tag, src));
-    ZERO_RT_TRY(sumSlices(tag, program, src, dst, accumulate));
+    ZERO_RT_TRY(sum(tag, program, src, dst, accumulate, /*isWhole=*/false,
+                    source, /*result=*/nullptr));
     return awaitReaders(tag, &Peer::source, mine.source);
   });
 }
 
 zero_rt_status ProcessCommunicator::allGather(const Tag &tag, void *data) {
-  if (!hasShortSlices(tag))
-    return lend([&]() -> zero_rt_status {
-      ZERO_RT_TRY(enter(tag, data));
-      return gatherSlices(tag, tag.dtype, data, &Peer::source);
-    });
-  auto part = [&](size_t member, int64_t &bytes) {
-    Range range = slice(tag, member);
-    bytes = range.size() * elementSize(tag.dtype);
-    return elementAt(data, tag.dtype, range.begin);
-  };
-  std::vector<Piece> pieces(members.size());
-  for (size_t m = 0; m < members.size(); ++m) {
-    pieces[m].sent = part(index, pieces[m].bytesSent);
-    pieces[m].received = part(m, pieces[m].bytesReceived);
-  }
-  return enter(tag, pieces);
+  int64_t bytes = longestSlice(tag) * elementSize(tag.dtype);
+  return lend([&]() -> zero_rt_status {
+    setSlices(tag, tag.dtype, data);
+    // Long payload of a rank that is early would be kept by the transport.
+    if (bytes > chunkBytes)
+      std::fill(pieces.begin(), pieces.end(), Piece());
+    ZERO_RT_TRY(meet(tag, bytes <= mostShortBytes ? nullptr : data));
+    if (bytes > chunkBytes) {
+      setSlices(tag, tag.dtype, data);
+      ZERO_RT_TRY(trade(tag));
+    }
+    readSlices(tag, tag.dtype, data, &Peer::source);
+    return awaitReaders(tag, &Peer::source, mine.source);
+  });
 }

@@ -9,16 +9,22 @@
 #include "core/numeric.h"
 #include "core/pause.h"
 #include "core/status.h"
+#include "device/host/copy.h"
 
 #include <algorithm>
 #include <cstring>
 
 using namespace zero_rt;
 
-/// A header that is sent to all other ranks, and for which none waits.
+/// Whether payload of |bytes| travels in the message of the tag.
+static bool fitsInTag(int64_t bytes) {
+  return bytes <= int64_t(sizeof(TagMessage::payload));
+}
+
+/// A message to all other ranks, for which none waits.
 struct ProcessCommunicator::Farewell {
   explicit Farewell(Link &link) : transfers(link) {}
-  Header header;
+  TagMessage message;
   Transfers transfers; // goes first
 };
 
@@ -30,7 +36,7 @@ ProcessCommunicator::ProcessCommunicator(std::shared_ptr<Link> link,
     : link(std::move(link)), records(std::move(records)),
       shared(std::move(shared)), members(std::move(members)),
       timeoutMs(timeoutMs), peers(this->members.size()),
-      sources(this->members.size()) {
+      pieces(this->members.size()), sources(this->members.size()) {
   auto place =
       std::find(this->members.begin(), this->members.end(), this->link->rank());
   index = size_t(place - this->members.begin());
@@ -39,7 +45,7 @@ ProcessCommunicator::ProcessCommunicator(std::shared_ptr<Link> link,
 
 ProcessCommunicator::~ProcessCommunicator() {
   if (!isWhole() || guarded("leave", [&] {
-        sayFarewell(Header::LeftRuntime, 0);
+        sayFarewell(CollectiveTag::LeftRuntime, 0);
         return zero_rt_status(ZERO_RT_OK);
       }))
     return;
@@ -65,35 +71,46 @@ zero_rt_status ProcessCommunicator::breakAsLeft(const Tag &tag, int32_t rank,
                    describeLeft(tag, rank, owner, link->rank()));
 }
 
-/// Evaluates the header of |member|. Sets |isAgain| if the header was of
-/// another collective, so that another header must come.
+/// Evaluates the tag of |member|. Sets |isAgain| if the tag was of no
+/// collective, so that another one must come.
 zero_rt_status ProcessCommunicator::compare(const Tag &tag, size_t member,
                                             bool &isAgain) {
-  const Header &theirs = peers[member].header;
+  const CollectiveTag &theirs = peers[member].received.tag;
   int32_t rank = members[member];
-  if (!isValid(theirs))
+  if (!isValid(peers[member].received))
     return breakWith(ZERO_RT_MISMATCH,
                      "rank " + std::to_string(rank) +
-                         " sent bytes that are no header of a collective");
-  isAgain = theirs.kind != Header::Collective;
-  if (theirs.kind == Header::LeftStep) {
+                         " sent bytes that are no tag of a collective");
+  isAgain = theirs.kind != CollectiveTag::Collective;
+  if (theirs.kind == CollectiveTag::LeftStep) {
     link->noteEnd(rank, theirs.step);
     return theirs.step == tag.step ? breakAsLeft(tag, rank, "step")
                                    : ZERO_RT_OK;
   }
-  if (theirs.kind == Header::LeftRuntime) {
-    // The header may be old: the rank may have made another runtime since.
+  if (theirs.kind == CollectiveTag::LeftRuntime) {
+    // The tag may be old: the rank may have made another runtime since.
     if (theirs.incarnation >= mine.incarnation)
       peers[member].leftAt = std::chrono::steady_clock::now();
     return ZERO_RT_OK;
   }
-  std::string text = findDifference(link->rank(), mine, rank, theirs);
-  if (text.empty())
+  if (areEqual(mine, theirs))
     return findBuffers(tag, member);
   // The member may have given up this collective and told so. Then this error
   // explains the difference.
   ZERO_RT_TRY(link->check());
-  return breakWith(ZERO_RT_MISMATCH, text);
+  return breakAsDifferent(tag, member);
+}
+
+/// The member finds the difference, too, and tells the names of its tag.
+zero_rt_status ProcessCommunicator::breakAsDifferent(const Tag &tag,
+                                                     size_t member) {
+  int32_t rank = members[member];
+  NamedTag own = nameTag(mine, tag), theirs = own;
+  if (mine.names != peers[member].received.tag.names)
+    ZERO_RT_TRY(records->notes.tradeNames(rank, own, theirs));
+  theirs.tag = peers[member].received.tag;
+  return breakWith(ZERO_RT_MISMATCH,
+                   findDifference(link->rank(), own, rank, theirs));
 }
 
 /// Finds the buffers of |member| in its segment.
@@ -108,8 +125,8 @@ zero_rt_status ProcessCommunicator::findBuffers(const Tag &tag, size_t member) {
                 : shared->find(rank, offset, tag.elements * elementSize(dtype));
     return place || offset < 0;
   };
-  if (find(peer.header.source, tag.dtype, peer.source) &&
-      find(peer.header.result, tag.sumType, peer.result))
+  if (find(peer.received.tag.source, tag.dtype, peer.source) &&
+      find(peer.received.tag.result, tag.sumType, peer.result))
     return ZERO_RT_OK;
   return breakWith(ZERO_RT_MISMATCH,
                    "rank " + std::to_string(rank) + " named a buffer for " +
@@ -152,25 +169,75 @@ zero_rt_status ProcessCommunicator::checkHope(const Tag &tag,
   return breakWith(ZERO_RT_TIMEOUT, describeMissing(tag, timeoutMs, ranks));
 }
 
-/// Waits until all members are in a collective with the same tag. |source| and
-/// |result| are the buffers that others may read, or null.
-zero_rt_status ProcessCommunicator::enter(const Tag &tag, const void *source,
-                                          const void *result) {
-  auto offsetOf = [&](const void *data) {
-    return data && shared->own() ? shared->own()->offsetOf(data) : -1;
-  };
-  return meet(tag, offsetOf(source), offsetOf(result), {});
+/// Sends the tag to |member|, with the payload if it is short.
+zero_rt_status ProcessCommunicator::sendTag(const Tag &tag,
+                                            Transfers &transfers,
+                                            size_t member) {
+  TagMessage &message = peers[member].sent;
+  const Piece &piece = pieces[member];
+  message = {};
+  message.tag = mine;
+  if (!isRead(member, mine.source) && fitsInTag(piece.bytesSent)) {
+    message.tag.bytes = uint8_t(piece.bytesSent);
+    copyOnHost(message.payload, piece.sent, piece.bytesSent);
+  }
+  return transfers.send(members[member], CollectiveChannel, &message,
+                        sizeof(message));
 }
 
-/// The same, and exchanges |pieces|, one for each member, which are short.
-zero_rt_status ProcessCommunicator::enter(const Tag &tag,
-                                          const std::vector<Piece> &pieces) {
-  return meet(tag, /*source=*/-1, /*result=*/-1, pieces);
+zero_rt_status ProcessCommunicator::sendPiece(Transfers &transfers,
+                                              size_t member) {
+  if (member == index || isRead(member, mine.source))
+    return ZERO_RT_OK;
+  return transfers.send(members[member], CollectiveChannel, pieces[member].sent,
+                        pieces[member].bytesSent);
 }
 
-zero_rt_status ProcessCommunicator::meet(const Tag &tag, int64_t source,
-                                         int64_t result,
-                                         const std::vector<Piece> &pieces) {
+char *ProcessCommunicator::placeOf(size_t member) {
+  Piece &piece = pieces[member];
+  size_t needed = members.size() * size_t(piece.bytesReceived);
+  if (!piece.received && staging.size() < needed)
+    staging.resize(needed);
+  if (!piece.received)
+    piece.received = staging.data() + int64_t(member) * piece.bytesReceived;
+  return static_cast<char *>(piece.received);
+}
+
+zero_rt_status ProcessCommunicator::receivePiece(Transfers &transfers,
+                                                 size_t member) {
+  int64_t bytes = pieces[member].bytesReceived;
+  if (member == index || peers[member].source || bytes == 0)
+    return ZERO_RT_OK;
+  return transfers.receive(members[member], CollectiveChannel, placeOf(member),
+                           bytes);
+}
+
+/// Takes the payload from the tag of |member|, or receives it.
+zero_rt_status ProcessCommunicator::openPiece(const Tag &tag,
+                                              Transfers &transfers,
+                                              size_t member) {
+  const TagMessage &message = peers[member].received;
+  int64_t bytes = pieces[member].bytesReceived;
+  bool isInTag = !peers[member].source && fitsInTag(bytes);
+  if (int64_t expected = isInTag ? bytes : 0; message.tag.bytes != expected)
+    return breakWith(ZERO_RT_MISMATCH,
+                     "rank " + std::to_string(members[member]) + " sent " +
+                         std::to_string(message.tag.bytes) +
+                         " bytes with its tag of " + describe(tag) +
+                         ", expected " + std::to_string(expected));
+  if (!isInTag)
+    return receivePiece(transfers, member);
+  if (bytes)
+    copyOnHost(placeOf(member), message.payload, bytes);
+  return ZERO_RT_OK;
+}
+
+/// Exchanges tags and `pieces` with all members, and waits until all of them
+/// are in a collective with the same tag. |source| and |result| are the buffers
+/// that others may read, or null. Payload of members whose |source| is read
+/// does not come.
+zero_rt_status ProcessCommunicator::meet(const Tag &tag, const void *source,
+                                         const void *result) {
   ZERO_RT_TRY(link->check());
   link->noteStep(tag.step);
   ++(isWhole() ? link->sequence : sequence);
@@ -179,15 +246,18 @@ zero_rt_status ProcessCommunicator::meet(const Tag &tag, int64_t source,
   for (int32_t member : members)
     if (link->hasEnded(member, tag.step))
       return breakAsLeft(tag, member, "step");
-  mine = makeHeader(tag, group, isWhole() ? link->sequence : sequence);
+  auto offsetOf = [&](const void *data) {
+    return data && shared->own() ? shared->own()->offsetOf(data) : -1;
+  };
+  mine = makeTag(tag, group, isWhole() ? link->sequence : sequence);
   mine.incarnation = link->incarnation;
-  mine.source = source;
-  mine.result = result;
+  mine.source = offsetOf(source);
+  mine.result = offsetOf(result);
   Transfers transfers(*link);
   std::vector<size_t> missing;
   auto listen = [&](size_t member) {
     return transfers.receive(members[member], CollectiveChannel,
-                             &peers[member].header, sizeof(Header));
+                             &peers[member].received, sizeof(TagMessage));
   };
   for (size_t m = 0; m < members.size(); ++m) {
     if (m == index)
@@ -196,12 +266,11 @@ zero_rt_status ProcessCommunicator::meet(const Tag &tag, int64_t source,
     peers[m].leftAt = Deadline::max();
     missing.push_back(m);
     ZERO_RT_TRY(listen(m));
-    ZERO_RT_TRY(
-        transfers.send(members[m], CollectiveChannel, &mine, sizeof(Header)));
-    if (!pieces.empty())
-      ZERO_RT_TRY(transfers.send(members[m], CollectiveChannel, pieces[m].sent,
-                                 pieces[m].bytesSent));
+    ZERO_RT_TRY(sendTag(tag, transfers, m));
   }
+  for (size_t m = 0; m < members.size(); ++m)
+    if (!fitsInTag(pieces[m].bytesSent))
+      ZERO_RT_TRY(sendPiece(transfers, m));
   Patience patience(timeoutMs);
   for (Pause pause;; pause()) {
     ZERO_RT_TRY(look(tag, transfers));
@@ -211,12 +280,7 @@ zero_rt_status ProcessCommunicator::meet(const Tag &tag, int64_t source,
       bool isAgain = true;
       if (transfers.hasAllFrom(members[m])) {
         ZERO_RT_TRY(compare(tag, m, isAgain));
-        if (isAgain)
-          ZERO_RT_TRY(listen(m));
-        else if (!pieces.empty())
-          ZERO_RT_TRY(transfers.receive(members[m], CollectiveChannel,
-                                        pieces[m].received,
-                                        pieces[m].bytesReceived));
+        ZERO_RT_TRY(isAgain ? listen(m) : openPiece(tag, transfers, m));
       }
       if (!isAgain) {
         missing.erase(missing.begin() + std::ptrdiff_t(i));
@@ -228,13 +292,20 @@ zero_rt_status ProcessCommunicator::meet(const Tag &tag, int64_t source,
       ranks.push_back(members[m]);
       ++i;
     }
-    if (transfers.isDone())
-      return ZERO_RT_OK;
-    for (int32_t member : members)
-      if (ranks.empty() && !transfers.isDoneWith(member))
-        ranks.push_back(member); // it does not receive either
+    if (missing.empty())
+      return finish(tag, transfers);
     ZERO_RT_TRY(checkHope(tag, patience, std::move(ranks)));
   }
+}
+
+/// Exchanges further `pieces` after a meeting.
+zero_rt_status ProcessCommunicator::trade(const Tag &tag) {
+  Transfers transfers(*link);
+  for (size_t m = 0; m < members.size(); ++m) {
+    ZERO_RT_TRY(receivePiece(transfers, m));
+    ZERO_RT_TRY(sendPiece(transfers, m));
+  }
+  return finish(tag, transfers);
 }
 
 /// Waits for |transfers|. A rank may die after it has entered.
@@ -259,12 +330,11 @@ zero_rt_status ProcessCommunicator::finish(const Tag &tag,
 
 zero_rt_status ProcessCommunicator::exchange(const Tag &tag, const void *mine,
                                              void *all, int64_t bytes) {
-  std::vector<Piece> pieces(members.size());
   for (size_t m = 0; m < members.size(); ++m)
     pieces[m] = {mine, bytes, static_cast<char *>(all) + int64_t(m) * bytes,
                  bytes};
   std::memcpy(pieces[index].received, mine, size_t(bytes));
-  return enter(tag, pieces);
+  return meet(tag);
 }
 
 zero_rt_status ProcessCommunicator::post(uint64_t step, uint64_t turn,
@@ -314,19 +384,18 @@ zero_rt_status ProcessCommunicator::shareMemory() {
   Tag tag = {"share_memory", nullptr, 0, ZERO_RT_F64, ZERO_RT_F64, 0};
   ZERO_RT_TRY(exchange(tag, &own, all.data(), sizeof(own)));
   std::vector<char> isRead(members.size()), isReader(members.size());
-  std::vector<Piece> pieces(members.size());
   for (size_t m = 0; m < members.size(); ++m) {
     isRead[m] = m != index && shared->attach(members[m], all[m]);
     pieces[m] = {&isRead[m], 1, &isReader[m], 1};
   }
-  ZERO_RT_TRY(enter(tag, pieces));
+  ZERO_RT_TRY(meet(tag));
   for (size_t m = 0; m < members.size(); ++m)
     shared->setReader(members[m], isReader[m] && shared->own());
   return ZERO_RT_OK;
 }
 
 void ProcessCommunicator::leaveStep(uint64_t step) {
-  sayFarewell(Header::LeftStep, step);
+  sayFarewell(CollectiveTag::LeftStep, step);
   records->leave(step);
 }
 
@@ -336,18 +405,18 @@ void ProcessCommunicator::giveUp(zero_rt_status code, const char *message) {
                     "rank " + std::to_string(link->rank()) + ": " + message);
 }
 
-void ProcessCommunicator::sayFarewell(Header::Kind kind, uint64_t step) {
+void ProcessCommunicator::sayFarewell(CollectiveTag::Kind kind, uint64_t step) {
   while (!farewells.empty() && !link->isBroken() &&
          !farewells.front().transfers.poll() &&
          farewells.front().transfers.isDone())
     farewells.pop_front();
   Farewell &farewell = farewells.emplace_back(*link);
-  farewell.header.kind = kind;
-  farewell.header.incarnation = link->incarnation;
-  farewell.header.step = step;
+  farewell.message.tag.kind = kind;
+  farewell.message.tag.incarnation = link->incarnation;
+  farewell.message.tag.step = step;
   // If the link is broken, other ranks detect that themselves.
   for (int32_t member : members)
     if (member != link->rank() && !link->isBroken())
-      (void)farewell.transfers.send(member, CollectiveChannel, &farewell.header,
-                                    sizeof(Header));
+      (void)farewell.transfers.send(member, CollectiveChannel,
+                                    &farewell.message, sizeof(TagMessage));
 }

@@ -4,12 +4,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Each rank first sends the tag of its collective to all other ranks of its
-// process group, and compares theirs. Then it sums its slice of the addends in
-// the order of ranks. It reads the addends of a rank in that rank's segment, if
-// it has mapped the segment and the buffer is in there, and receives them as
-// messages otherwise. The traffic is that of a ring, in fewer steps. The
-// results have the bits of ranks that are threads.
+// Each rank exchanges payload with all other ranks of its process group. A tag
+// precedes the payload, and a rank compares the tags before it uses payload.
+// Each rank sums its slice of the addends in the order of ranks. It reads the
+// addends of a rank in that rank's segment, if it has mapped the segment and
+// the buffer is in there, and receives them as messages otherwise. The traffic
+// is that of a ring, in fewer steps. The results have the bits of ranks that
+// are threads.
 //
 // A rank that reads a buffer tells its owner when it is done, and the owner
 // does not leave the collective before that. An owner that gives up revokes its
@@ -21,7 +22,7 @@
 #define ZERO_RT_COMM_PROCESS_COMMUNICATOR_H
 
 #include "comm/communicator.h"
-#include "comm/process/header.h"
+#include "comm/process/collective_tag.h"
 #include "comm/process/link.h"
 #include "comm/process/records.h"
 #include "comm/process/shared_memory.h"
@@ -64,7 +65,8 @@ public:
   int64_t sharedRanks() const override { return shared->count(); }
 
 private:
-  /// What goes to and comes from a member behind the header.
+  /// What goes to and comes from a member, if messages carry it. An addend has
+  /// no place until it comes.
   struct Piece {
     const void *sent = nullptr;
     int64_t bytesSent = 0;
@@ -74,7 +76,7 @@ private:
   /// The collective of another member. The addresses are null if messages bring
   /// the data.
   struct Peer {
-    Header header;
+    TagMessage sent, received;
     const void *source = nullptr;
     const void *result = nullptr;
     Deadline leftAt; // when the member destroyed its runtime
@@ -95,12 +97,16 @@ private:
   zero_rt_status breakWith(zero_rt_status code, const std::string &message) {
     return link->breakWith(code, message);
   }
-  zero_rt_status enter(const Tag &tag, const void *source = nullptr,
-                       const void *result = nullptr);
-  zero_rt_status enter(const Tag &tag, const std::vector<Piece> &pieces);
-  zero_rt_status meet(const Tag &tag, int64_t source, int64_t result,
-                      const std::vector<Piece> &pieces);
+  zero_rt_status meet(const Tag &tag, const void *source = nullptr,
+                      const void *result = nullptr);
+  zero_rt_status sendTag(const Tag &tag, Transfers &transfers, size_t member);
+  zero_rt_status sendPiece(Transfers &transfers, size_t member);
+  zero_rt_status receivePiece(Transfers &transfers, size_t member);
+  zero_rt_status openPiece(const Tag &tag, Transfers &transfers, size_t member);
+  char *placeOf(size_t member);
+  zero_rt_status trade(const Tag &tag);
   zero_rt_status compare(const Tag &tag, size_t member, bool &isAgain);
+  zero_rt_status breakAsDifferent(const Tag &tag, size_t member);
   zero_rt_status findBuffers(const Tag &tag, size_t member);
   zero_rt_status breakAsLeft(const Tag &tag, int32_t rank, const char *owner);
   zero_rt_status checkHope(const Tag &tag, Patience &patience,
@@ -110,17 +116,17 @@ private:
   template <typename Body> zero_rt_status lend(Body body);
   bool isRead(size_t member, int64_t offset) const;
   int64_t longestSlice(const Tag &tag) const;
-  bool hasShortSlices(const Tag &tag) const;
-  zero_rt_status sumSlices(const Tag &tag, Program &program, const void *src,
-                           void *dst, bool accumulate);
-  zero_rt_status sumShort(const Tag &tag, Program &program, const void *src,
-                          void *dst, bool accumulate, bool isWhole);
-  zero_rt_status gatherSlices(const Tag &tag, int32_t dtype, void *data,
-                              Place place);
+  bool hasMessages() const;
+  zero_rt_status sum(const Tag &tag, Program &program, const void *src,
+                     void *dst, bool accumulate, bool isWhole,
+                     const void *source, const void *result);
+  void setSlices(const Tag &tag, int32_t dtype, void *data);
+  void readSlices(const Tag &tag, int32_t dtype, void *data, Place place);
+  zero_rt_status gatherSums(const Tag &tag, void *data);
   zero_rt_status awaitReaders(const Tag &tag, Place place, int64_t offset);
   zero_rt_status checkUnrevoked(const Tag &tag);
   zero_rt_status shareMemory();
-  void sayFarewell(Header::Kind kind, uint64_t step);
+  void sayFarewell(CollectiveTag::Kind kind, uint64_t step);
 
   std::shared_ptr<Link> link;
   std::shared_ptr<Records> records;
@@ -130,8 +136,9 @@ private:
   uint64_t group;
   uint64_t sequence = 0; // of a process group that is not the whole one
   int64_t timeoutMs;
-  Header mine;               // of the present collective
+  CollectiveTag mine;        // of the present collective
   std::vector<Peer> peers;   // by member
+  std::vector<Piece> pieces; // by member
   std::vector<char> staging; // addends of the other members
   std::vector<const void *> sources;
   struct Farewell;

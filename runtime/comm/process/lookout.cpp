@@ -21,9 +21,9 @@ WatchedFabric::WatchedFabric(Link &link, Witness &witness, uint64_t group,
 }
 
 zero_rt_status WatchedFabric::begin(const Tag &tag) {
-  Header header = makeHeader(tag, group, /*sequence=*/0);
-  ZERO_RT_TRY(witness.call(header));
-  calls.push_back(header);
+  NamedTag named = nameTag(makeTag(tag, group, /*sequence=*/0), tag);
+  ZERO_RT_TRY(witness.call(named));
+  calls.push_back(named);
   return fabric->beginCall();
 }
 
@@ -34,7 +34,8 @@ zero_rt_status WatchedFabric::look() {
   bool isRunning = false;
   if (!status)
     status = fabric->getProgress(done, isRunning);
-  for (; !calls.empty() && calls.front().sequence <= done; calls.pop_front()) {
+  for (; !calls.empty() && calls.front().tag.sequence <= done;
+       calls.pop_front()) {
     runningSince.reset();
     announcedAt.reset();
   }
@@ -46,10 +47,11 @@ zero_rt_status WatchedFabric::look() {
     return breakWith(status, what + " on rank " + std::to_string(link.rank()) +
                                  ": " + lastMessage());
 
-  const Header &header = calls.front();
-  uint64_t number = header.sequence;
+  const NamedTag &named = calls.front();
+  uint64_t number = named.tag.sequence;
   for (int32_t member : members)
-    if (const char *why = witness.findLoss(group, header.step, member, number))
+    if (const char *why =
+            witness.findLoss(group, named.tag.step, member, number))
       return breakWith(ZERO_RT_TIMEOUT,
                        "rank " + std::to_string(member) + why +
                            " and will not come to " + what + ", where rank " +
@@ -77,7 +79,7 @@ zero_rt_status WatchedFabric::look() {
                          " ms, though all its ranks queued it: a GPU has not "
                          "come to it, or they do not reach each other");
   return breakWith(ZERO_RT_TIMEOUT,
-                   describeMissing(tagOf(header), timeout.count(), missing));
+                   describeMissing(tagOf(named), timeout.count(), missing));
 }
 
 //===----------------------------------------------------------------------===//

@@ -50,7 +50,7 @@ private:
   Witness &witness;
   std::vector<int32_t> members;
   std::chrono::milliseconds timeout;
-  std::deque<Header> calls; // collectives that are not done
+  std::deque<NamedTag> calls; // collectives that are not done
   /// The time since which the first of them has been waiting for other ranks
   /// only.
   std::optional<Deadline> runningSince;

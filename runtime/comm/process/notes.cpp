@@ -6,9 +6,10 @@
 
 #include "comm/process/notes.h"
 
-#include "comm/process/header.h"
+#include "core/pause.h"
 #include "core/status.h"
 
+#include <cstdio>
 #include <cstring>
 
 using namespace zero_rt;
@@ -24,11 +25,11 @@ static bool isNote(const Note &note) {
   if (note.kind < 0 || note.kind >= Note::NumKinds || note.bytes < 0 ||
       note.bytes > int32_t(sizeof(note.data)))
     return false;
-  if (note.kind != Note::Called)
+  if (note.kind != Note::Called && note.kind != Note::Named)
     return true;
-  Header header;
-  std::memcpy(&header, note.data, sizeof(header));
-  return note.bytes == int32_t(sizeof(header)) && isValid(header);
+  NamedTag named;
+  std::memcpy(&named, note.data, sizeof(named));
+  return note.bytes == int32_t(sizeof(named)) && isValid(named);
 }
 
 zero_rt_status Notes::send(int32_t to, const Note &note) {
@@ -85,6 +86,10 @@ zero_rt_status Notes::pollFrom(int32_t from, Incoming &next) {
                             "rank " + std::to_string(from) +
                                 " sent bytes that are no note");
     next.hasAnswered |= next.note.kind == Note::Answer;
+    if (next.note.kind == Note::Named) {
+      next.hasNamed = true;
+      std::memcpy(&next.named, next.note.data, sizeof(NamedTag));
+    }
     if (next.note.kind == Note::Ask)
       ZERO_RT_TRY(tell(from, Note::Answer));
     if (const Reader &reader = readers[size_t(next.note.kind)])
@@ -103,6 +108,30 @@ zero_rt_status Notes::poll() {
   }
   for (auto &[rank, next] : incoming)
     ZERO_RT_TRY(pollFrom(rank, next));
+  return ZERO_RT_OK;
+}
+
+zero_rt_status Notes::tradeNames(int32_t rank, const NamedTag &mine,
+                                 NamedTag &theirs) {
+  Note note;
+  note.kind = Note::Named;
+  note.bytes = int32_t(sizeof(mine));
+  static_assert(sizeof(mine) <= sizeof(note.data));
+  std::memcpy(note.data, &mine, sizeof(mine));
+  ZERO_RT_TRY(send(rank, note));
+  const Incoming &next = incoming.at(rank);
+  Deadline end = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+  for (Pause pause;
+       !next.hasNamed && !next.isGone && std::chrono::steady_clock::now() < end;
+       pause()) {
+    ZERO_RT_TRY(link.check(/*waits=*/true));
+    ZERO_RT_TRY(poll());
+  }
+  theirs = {};
+  std::snprintf(theirs.operation, sizeof(theirs.operation),
+                "another collective");
+  if (next.hasNamed)
+    theirs = next.named;
   return ZERO_RT_OK;
 }
 

@@ -12,6 +12,7 @@
 #ifndef ZERO_RT_COMM_PROCESS_NOTES_H
 #define ZERO_RT_COMM_PROCESS_NOTES_H
 
+#include "comm/process/collective_tag.h"
 #include "comm/process/link.h"
 
 #include <array>
@@ -31,6 +32,7 @@ struct Note {
     LeftGroup, // the rank queues no more collectives of a step
     Ask,       // a rank has waited for too long, and asks who is in a call
     Answer,
+    Named, // the tag of a rank that found a difference, with its names
     NumKinds
   };
   int32_t kind = Record;
@@ -62,6 +64,11 @@ public:
   zero_rt_status ask(const std::vector<int32_t> &ranks);
   /// Whether |rank| has answered since this rank asked.
   bool hasAnswered(int32_t rank) const;
+  /// Tells |rank| the names of this rank's tag, and gets those of |rank|, which
+  /// has found that the tags differ, too. Without an answer, |theirs| says that
+  /// the names are not known.
+  zero_rt_status tradeNames(int32_t rank, const NamedTag &mine,
+                            NamedTag &theirs);
   /// Whether no more notes of |rank| will arrive.
   bool isGone(int32_t rank) const;
 
@@ -79,6 +86,8 @@ private:
     bool isAwaited = false;
     bool isGone = false;
     bool hasAnswered = false;
+    bool hasNamed = false;
+    NamedTag named;
     Transfers transfers; // goes first
   };
   zero_rt_status tell(int32_t to, Note::Kind kind);

@@ -48,20 +48,20 @@ zero_rt_status Witness::tell(int32_t to, Note::Kind kind, uint64_t group,
   return notes.send(to, note);
 }
 
-zero_rt_status Witness::call(Header &header) {
-  Group &mine = groups[header.group];
-  header.sequence = ++mine.calls;
-  mine.mine.push_back(header);
+zero_rt_status Witness::call(NamedTag &named) {
+  Group &mine = groups[named.tag.group];
+  named.tag.sequence = ++mine.calls;
+  mine.mine.push_back(named);
   Note note;
   note.kind = Note::Called;
-  note.group = header.group;
-  note.turn = header.sequence;
-  note.bytes = int32_t(sizeof(Header));
-  static_assert(sizeof(Header) <= sizeof(note.data));
-  std::memcpy(note.data, &header, sizeof(Header));
+  note.group = named.tag.group;
+  note.turn = named.tag.sequence;
+  note.bytes = int32_t(sizeof(NamedTag));
+  static_assert(sizeof(NamedTag) <= sizeof(note.data));
+  std::memcpy(note.data, &named, sizeof(NamedTag));
   ZERO_RT_TRY(notes.send(neighbor(mine, 1), note));
   for (auto &[rank, member] : mine.others)
-    ZERO_RT_TRY(answer(header.group, rank));
+    ZERO_RT_TRY(answer(named.tag.group, rank));
   return look();
 }
 
@@ -91,7 +91,7 @@ void Witness::take(int32_t from, const Note &note) {
   if (note.kind == Note::LeftGroup)
     member.leftSteps.insert(note.step);
   if (note.kind == Note::Called)
-    std::memcpy(&group->theirs.emplace_back(), note.data, sizeof(Header));
+    std::memcpy(&group->theirs.emplace_back(), note.data, sizeof(NamedTag));
   if (note.kind != Note::Waiting)
     return;
   member.asked = note.turn;

@@ -15,7 +15,7 @@
 #ifndef ZERO_RT_COMM_PROCESS_WITNESS_H
 #define ZERO_RT_COMM_PROCESS_WITNESS_H
 
-#include "comm/process/header.h"
+#include "comm/process/collective_tag.h"
 #include "comm/process/notes.h"
 
 #include <deque>
@@ -36,9 +36,9 @@ public:
   /// Forgets |group|.
   void leave(uint64_t group);
 
-  /// This rank queues |header|, the next collective of its process group. Sets
+  /// This rank queues |named|, the next collective of its process group. Sets
   /// its number, from 1 on.
-  zero_rt_status call(Header &header);
+  zero_rt_status call(NamedTag &named);
   /// Tells the other ranks that this rank is in collective |number|, and asks
   /// which of them are.
   zero_rt_status announce(uint64_t group, uint64_t number);
@@ -62,7 +62,7 @@ private:
   struct Group {
     std::vector<int32_t> members; // empty: not joined yet
     uint64_t calls = 0;
-    std::deque<Header> mine, theirs; // not compared yet
+    std::deque<NamedTag> mine, theirs; // not compared yet
     std::map<int32_t, Member> others;
   };
   Group *find(uint64_t group);

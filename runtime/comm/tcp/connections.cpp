@@ -103,7 +103,9 @@ bool Connections::readSome(Peer &peer, char *data, size_t bytes) {
   return false;
 }
 
-void Connections::read(Peer &peer) {
+/// Reads messages until there are none. Stops behind one that was requested,
+/// unless |isLast|: its receiver requests the next one, which need not be kept.
+void Connections::read(Peer &peer, bool isLast) {
   while (!peer.isClosed) {
     if (peer.isInFrame) {
       if (peer.done < sizeof(Frame) &&
@@ -117,8 +119,12 @@ void Connections::read(Peer &peer) {
     if (peer.done < size_t(peer.frame.bytes) &&
         !readSome(peer, data, size_t(peer.frame.bytes)))
       return;
-    if (peer.done == size_t(peer.frame.bytes))
-      endContents(peer);
+    if (peer.done < size_t(peer.frame.bytes))
+      continue;
+    bool isRequested = peer.target != nullptr;
+    endContents(peer);
+    if (isRequested && !isLast)
+      return;
   }
 }
 
@@ -190,7 +196,7 @@ void Connections::write(Peer &peer) {
     if (sent < 0) {
       if (errno != EAGAIN && errno != EINTR) {
         // The rank may have sent its reason before it closed the connection.
-        read(peer);
+        read(peer, /*isLast=*/true);
         close(peer);
       }
       return;

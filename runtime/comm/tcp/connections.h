@@ -73,7 +73,7 @@ private:
 
   void progress();
   void close(Peer &peer, const std::string &why = {});
-  void read(Peer &peer);
+  void read(Peer &peer, bool isLast = false);
   bool readSome(Peer &peer, char *data, size_t bytes);
   void beginContents(Peer &peer);
   void endContents(Peer &peer);

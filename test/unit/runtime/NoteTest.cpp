@@ -24,6 +24,11 @@ namespace {
 constexpr uint64_t kStep = 5;
 constexpr uint64_t kGroup = 77;
 
+NamedTag makeNamedTag(const char *operation, const char *name, uint64_t group) {
+  Tag tag = {operation, name, 8, ZERO_RT_F32, ZERO_RT_F32, kStep};
+  return nameTag(makeTag(tag, group, /*sequence=*/0), tag);
+}
+
 /// One rank's end.
 struct End {
   explicit End(const zero_rt_transport &transport) : link(transport) {
@@ -37,9 +42,8 @@ struct End {
     return records.collect(kStep, turn, all, sizeof(int64_t), timeoutMs);
   }
   zero_rt_status call(const char *operation, const char *name) {
-    Header header = makeHeader(
-        {operation, name, 8, ZERO_RT_F32, ZERO_RT_F32, kStep}, kGroup, 0);
-    return witness.call(header);
+    NamedTag named = makeNamedTag(operation, name, kGroup);
+    return witness.call(named);
   }
 
   Link link;
@@ -216,13 +220,11 @@ TEST_F(WitnessTest, GroupsBeginAndEndAtDifferentTimes) {
   expectOk(end(0).witness.look());
   const uint64_t next = kGroup + 1;
   end(1).witness.join(next, {0, 1});
-  Header header = makeHeader(
-      {"all_gather", "b", 8, ZERO_RT_F32, ZERO_RT_F32, kStep}, next, 0);
-  expectOk(end(1).witness.call(header));
+  NamedTag named = makeNamedTag("all_gather", "b", next);
+  expectOk(end(1).witness.call(named));
   expectOk(end(0).witness.look());
   end(0).witness.join(next, {0, 1});
-  Header other = header;
-  other.operation[0] = 'A';
+  NamedTag other = makeNamedTag("All_gather", "b", next);
   expectStatus(ZERO_RT_MISMATCH, end(0).witness.call(other),
                "rank 0 is in All_gather of 'b', rank 1 in all_gather of 'b'");
 }

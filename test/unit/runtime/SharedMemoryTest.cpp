@@ -10,7 +10,7 @@
 
 #include "Ranks.h"
 #include "ThreadTransport.h"
-#include "comm/process/header.h"
+#include "comm/process/collective_tag.h"
 #include "comm/process/link.h"
 #include "comm/process/shared_memory.h"
 #include "core/runtime.h"
@@ -382,16 +382,17 @@ void expectOffsetRefused(int64_t offset, const char *text) {
   uint64_t number = numberOf({0, 1}, 0);
   Tag share = {"share_memory", nullptr, 0, ZERO_RT_F64, ZERO_RT_F64, 0};
   Tag gather = {"all_gather", "b", elements, ZERO_RT_F32, ZERO_RT_F32, 1};
-  Header headers[] = {makeHeader(share, number, 1),
-                      makeHeader(share, number, 2),
-                      makeHeader(gather, number, 3)};
-  headers[2].source = offset;
-  char isRead = 1;
-  send(&headers[0], sizeof(Header));
+  TagMessage messages[3];
+  messages[0].tag = makeTag(share, number, 1);
+  messages[1].tag = makeTag(share, number, 2);
+  messages[1].tag.bytes = 1;
+  messages[1].payload[0] = 1; // reads the memory of the other
+  messages[2].tag = makeTag(gather, number, 3);
+  messages[2].tag.source = offset;
+  send(&messages[0], sizeof(TagMessage));
   send(&announcement, sizeof(announcement));
-  send(&headers[1], sizeof(Header));
-  send(&isRead, 1);
-  send(&headers[2], sizeof(Header));
+  send(&messages[1], sizeof(TagMessage));
+  send(&messages[2], sizeof(TagMessage));
   expectOk(runtime->get()->communicator->joinStep(1));
   EXPECT_EQ(countersOf(runtime).shared_ranks, 1);
   std::vector<float> data(elements);

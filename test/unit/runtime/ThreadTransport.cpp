@@ -51,6 +51,8 @@ struct Port {
     if (auto it = port.network->left.find(port.rank);
         it != port.network->left.end())
       --it->second;
+    ++port.network->sent.messages;
+    port.network->sent.bytes += bytes;
     auto *request = new Request;
     bool isShort = bytes <= shortBytes;
     request->isDone = std::make_shared<bool>(isShort);
@@ -145,6 +147,11 @@ zero_rt_transport Network::connect(std::shared_ptr<Network> network,
           Port::cancel,
           Port::error,
           Port::destroy};
+}
+
+Network::Traffic Network::traffic() {
+  std::lock_guard<std::mutex> lock(mutex);
+  return sent;
 }
 
 void Network::failAfter(int32_t rank, int64_t messages) {

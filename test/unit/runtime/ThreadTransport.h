@@ -34,6 +34,13 @@ public:
   /// After it has sent that many more messages every call of |rank| fails.
   void failAfter(int32_t rank, int64_t messages);
 
+  /// What all ranks have sent so far.
+  struct Traffic {
+    int64_t messages = 0;
+    int64_t bytes = 0;
+  };
+  Traffic traffic();
+
 private:
   friend struct Port;
   struct Message {
@@ -46,6 +53,7 @@ private:
   std::map<std::tuple<int32_t, int32_t, int32_t>, std::deque<Message>>
       queues; // by sender, receiver and channel
   std::map<int32_t, int64_t> left;
+  Traffic sent;
 };
 
 } // namespace zero_rt::test

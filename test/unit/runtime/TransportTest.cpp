@@ -13,9 +13,10 @@
 #include "Ranks.h"
 #include "ThreadTransport.h"
 #include "TrainStep.h"
-#include "comm/process/header.h"
 #include "comm/process/notes.h"
+#include "comm/process/segment.h"
 #include "core/runtime.h"
+#include "device/host/host_program.h"
 
 #include <thread>
 
@@ -268,6 +269,56 @@ TEST(Transport, FailuresAreStatuses) {
   }
 }
 
+/// What all ranks send in |collective|, given a rank's communicator.
+Network::Traffic
+countMessages(Cluster &cluster,
+              const std::function<void(Communicator &)> &collective) {
+  Network::Traffic before = cluster.network->traffic();
+  cluster.run([&](int32_t rank) {
+    collective(*cluster.runtimes[size_t(rank)]->get()->communicator);
+  });
+  Network::Traffic after = cluster.network->traffic();
+  return {after.messages - before.messages, after.bytes - before.bytes};
+}
+
+// No message comes before the tag, and short payload is in its message.
+TEST(Transport, ATagPrecedesThePayload) {
+  for (int32_t ranks : {2, 4, 8}) {
+    SCOPED_TRACE(ranks);
+    Cluster cluster(ranks);
+    zero_rt_library library = {};
+    ThreadPool pool(1);
+    int64_t pairs = int64_t(ranks) * (ranks - 1);
+    auto expectTraffic = [&](int64_t elements, bool isSum, int64_t messages,
+                             int64_t bytes) {
+      Tag tag = {"test", "b", elements, ZERO_RT_F32, ZERO_RT_F32, 0};
+      Network::Traffic traffic = countMessages(cluster, [&](Communicator &end) {
+        HostProgram program(library, nullptr, pool);
+        void *data = end.segment()->allocate(elements * 4);
+        std::memset(data, 0, size_t(elements * 4));
+        expectOk(isSum ? end.allReduce(tag, program, data, data)
+                       : end.allGather(tag, data));
+        end.segment()->release(data);
+      });
+      EXPECT_EQ(traffic.messages, messages * pairs);
+      EXPECT_EQ(traffic.bytes, bytes * pairs);
+    };
+    constexpr int64_t tag = 128, large = 65536;
+    expectTraffic(1, /*isSum=*/true, 1, tag);
+    expectTraffic(16, /*isSum=*/true, 1, tag);
+    expectTraffic(200, /*isSum=*/true, 2, tag + 800);
+    expectTraffic(large, /*isSum=*/false, 2, tag + large * 4 / ranks);
+    expectTraffic(large, /*isSum=*/true, 3, tag + 2 * large * 4 / ranks);
+    // From then on ranks read each other's memory, and send a mark.
+    cluster.run([&](int32_t rank) {
+      expectOk(
+          cluster.runtimes[size_t(rank)]->get()->communicator->joinStep(1));
+    });
+    expectTraffic(large, /*isSum=*/false, 2, tag + 1);
+    expectTraffic(large, /*isSum=*/true, 3, tag + 2);
+  }
+}
+
 // A second runtime on the same groups, after the first ones are gone.
 TEST(Transport, RuntimesMayFollowEachOther) {
   Cluster cluster(3);
@@ -281,6 +332,8 @@ TEST(Transport, RuntimesMayFollowEachOther) {
     });
   }
 }
+
+const Tag kGather = {"all_gather", "b0", 64, ZERO_RT_F32, ZERO_RT_F32, 0};
 
 /// What rank 0 says when rank 1 has sent |bytes|, and it then waits for rank 1
 /// in a collective or for a message.
@@ -307,9 +360,8 @@ void expectRefused(int32_t channel, const std::vector<char> &bytes, bool isMail,
                                                "activation 'x'"),
                  text);
   } else {
-    Tag tag = {"all_gather", "b0", 64, ZERO_RT_F32, ZERO_RT_F32, 0};
     expectStatus(expected,
-                 runtime->get()->communicator->allGather(tag, data.data()),
+                 runtime->get()->communicator->allGather(kGather, data.data()),
                  text);
   }
   expectOk(zero_rt_destroy(runtime));
@@ -319,12 +371,30 @@ void expectRefused(int32_t channel, const std::vector<char> &bytes, bool isMail,
 }
 
 TEST(Transport, WhatRanksSendIsChecked) {
-  std::vector<char> header(sizeof(Header), char(0xff));
-  const char *text = "rank 1 sent bytes that are no header of a collective";
-  expectRefused(0, header, false, ZERO_RT_MISMATCH, text);
-  std::fill_n(header.begin(), 16, '\0'); // only the texts do not end
-  std::fill_n(header.begin() + 16, 40, '\0');
-  expectRefused(0, header, false, ZERO_RT_MISMATCH, text);
+  const char *text = "rank 1 sent bytes that are no tag of a collective";
+  expectRefused(0, std::vector<char>(sizeof(TagMessage), char(0xff)), false,
+                ZERO_RT_MISMATCH, text);
+  auto expectTag = [&](const std::function<void(CollectiveTag &)> &change,
+                       const char *text) {
+    TagMessage message;
+    message.tag = makeTag(kGather, numberOf({0, 1}, 0), /*sequence=*/1);
+    change(message.tag);
+    std::vector<char> bytes(sizeof(message));
+    std::memcpy(bytes.data(), &message, sizeof(message));
+    expectRefused(0, bytes, false, ZERO_RT_MISMATCH, text);
+  };
+  expectTag([](CollectiveTag &tag) { tag.kind = 3; }, text);
+  expectTag([](CollectiveTag &tag) { tag.elements = -1; }, text);
+  expectTag([](CollectiveTag &tag) { tag.bytes = 65; }, text);
+  expectTag([](CollectiveTag &tag) { tag.bytes = 64; },
+            "rank 1 sent 64 bytes with its tag of all_gather of 'b0', "
+            "expected 0");
+  expectTag([](CollectiveTag &tag) { tag.dtype = 200; },
+            "rank 0 is in all_gather of 'b0' (64 x f32), rank 1 in all_gather "
+            "of 'b0' (64 x unknown summed in f32)");
+  // The liar does not tell the names.
+  expectTag([](CollectiveTag &tag) { ++tag.names; },
+            "rank 0 is in all_gather of 'b0', rank 1 in another collective");
   expectRefused(3, std::vector<char>(sizeof(Note), char(0xff)), false,
                 ZERO_RT_MISMATCH, "rank 1 sent bytes that are no note");
   // A notice of an unknown error, whose text does not end.
