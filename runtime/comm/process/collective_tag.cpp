@@ -42,12 +42,8 @@ NamedTag zero_rt::nameTag(const CollectiveTag &made, const Tag &tag) {
   return named;
 }
 
-static bool isPossible(const CollectiveTag &tag) {
-  return tag.kind <= CollectiveTag::LeftRuntime && tag.elements >= 0;
-}
-
 bool zero_rt::isValid(const TagMessage &message) {
-  return isPossible(message.tag) &&
+  return message.tag.elements >= 0 &&
          message.tag.bytes <= sizeof(message.payload);
 }
 
@@ -55,7 +51,7 @@ bool zero_rt::isValid(const NamedTag &named) {
   auto isText = [](const char *text, size_t size) {
     return std::memchr(text, 0, size) != nullptr;
   };
-  return isPossible(named.tag) &&
+  return named.tag.elements >= 0 &&
          isText(named.operation, sizeof(named.operation)) &&
          isText(named.name, sizeof(named.name));
 }

@@ -13,7 +13,6 @@ namespace zero_rt {
 
 /// A tag of fixed size, without names. It has no padding.
 struct CollectiveTag {
-  enum Kind : uint8_t { Collective, LeftStep, LeftRuntime };
   uint64_t step = 0;
   uint64_t sequence = 0;
   uint64_t group = 0;
@@ -22,11 +21,10 @@ struct CollectiveTag {
   /// Where the buffers are in the sender's segment; -1: elsewhere.
   int64_t source = -1;
   int64_t result = -1;
-  int32_t incarnation = 0;
-  uint8_t kind = Collective;
+  int32_t incarnation = 0; // of the sender's runtime
   uint8_t dtype = 0;
   uint8_t sumType = 0;
-  uint8_t bytes = 0; // of the payload in the message of the tag
+  uint16_t bytes = 0; // of the payload in the message of the tag
 };
 
 /// What precedes the payload of a collective. Short payload is in it.

@@ -21,13 +21,6 @@ static bool fitsInTag(int64_t bytes) {
   return bytes <= int64_t(sizeof(TagMessage::payload));
 }
 
-/// A message to all other ranks, for which none waits.
-struct ProcessCommunicator::Farewell {
-  explicit Farewell(Link &link) : transfers(link) {}
-  TagMessage message;
-  Transfers transfers; // goes first
-};
-
 ProcessCommunicator::ProcessCommunicator(std::shared_ptr<Link> link,
                                          std::shared_ptr<Records> records,
                                          std::shared_ptr<SharedMemory> shared,
@@ -44,21 +37,11 @@ ProcessCommunicator::ProcessCommunicator(std::shared_ptr<Link> link,
 }
 
 ProcessCommunicator::~ProcessCommunicator() {
-  if (!isWhole() || guarded("leave", [&] {
-        sayFarewell(CollectiveTag::LeftRuntime, 0);
-        return zero_rt_status(ZERO_RT_OK);
-      }))
-    return;
-  // Other ranks may be waiting for it. They get it now or never.
-  Deadline end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
-  for (Pause pause; !farewells.empty() && !link->isBroken() &&
-                    std::chrono::steady_clock::now() < end;
-       pause()) {
-    if (farewells.front().transfers.poll())
-      break;
-    if (farewells.front().transfers.isDone())
-      farewells.pop_front();
-  }
+  if (isWhole())
+    (void)guarded("leave", [&] {
+      records->notes.leaveRuntime();
+      return zero_rt_status(ZERO_RT_OK);
+    });
 }
 
 //===----------------------------------------------------------------------===//
@@ -71,34 +54,37 @@ zero_rt_status ProcessCommunicator::breakAsLeft(const Tag &tag, int32_t rank,
                    describeLeft(tag, rank, owner, link->rank()));
 }
 
-/// Evaluates the tag of |member|. Sets |isAgain| if the tag was of no
-/// collective, so that another one must come.
-zero_rt_status ProcessCommunicator::compare(const Tag &tag, size_t member,
-                                            bool &isAgain) {
+zero_rt_status ProcessCommunicator::compare(const Tag &tag, size_t member) {
   const CollectiveTag &theirs = peers[member].received.tag;
-  int32_t rank = members[member];
   if (!isValid(peers[member].received))
     return breakWith(ZERO_RT_MISMATCH,
-                     "rank " + std::to_string(rank) +
+                     "rank " + std::to_string(members[member]) +
                          " sent bytes that are no tag of a collective");
-  isAgain = theirs.kind != CollectiveTag::Collective;
-  if (theirs.kind == CollectiveTag::LeftStep) {
-    link->noteEnd(rank, theirs.step);
-    return theirs.step == tag.step ? breakAsLeft(tag, rank, "step")
-                                   : ZERO_RT_OK;
-  }
-  if (theirs.kind == CollectiveTag::LeftRuntime) {
-    // The tag may be old: the rank may have made another runtime since.
-    if (theirs.incarnation >= mine.incarnation)
-      peers[member].leftAt = std::chrono::steady_clock::now();
-    return ZERO_RT_OK;
-  }
+  link->incarnations[size_t(members[member])] = theirs.incarnation;
   if (areEqual(mine, theirs))
     return findBuffers(tag, member);
   // The member may have given up this collective and told so. Then this error
   // explains the difference.
   ZERO_RT_TRY(link->check());
   return breakAsDifferent(tag, member);
+}
+
+/// An error if |member|, whose tag has not come, has destroyed its step or
+/// runtime. Its tag may be on its way, so this rank waits for a moment.
+zero_rt_status ProcessCommunicator::checkPresence(const Tag &tag,
+                                                  size_t member) {
+  constexpr auto grace = std::chrono::milliseconds(100);
+  int32_t rank = members[member];
+  bool hasEnded = link->hasEnded(rank, tag.step);
+  if (!hasEnded && !records->notes.hasLeft(rank))
+    return ZERO_RT_OK;
+  Deadline now = std::chrono::steady_clock::now();
+  std::optional<Deadline> &leftAt = peers[member].leftAt;
+  if (!leftAt)
+    leftAt = now;
+  return now - *leftAt < grace
+             ? zero_rt_status(ZERO_RT_OK)
+             : breakAsLeft(tag, rank, hasEnded ? "step" : "runtime");
 }
 
 /// The member finds the difference, too, and tells the names of its tag.
@@ -255,17 +241,14 @@ zero_rt_status ProcessCommunicator::meet(const Tag &tag, const void *source,
   mine.result = offsetOf(result);
   Transfers transfers(*link);
   std::vector<size_t> missing;
-  auto listen = [&](size_t member) {
-    return transfers.receive(members[member], CollectiveChannel,
-                             &peers[member].received, sizeof(TagMessage));
-  };
   for (size_t m = 0; m < members.size(); ++m) {
     if (m == index)
       continue;
     peers[m].source = peers[m].result = nullptr;
-    peers[m].leftAt = Deadline::max();
+    peers[m].leftAt.reset();
     missing.push_back(m);
-    ZERO_RT_TRY(listen(m));
+    ZERO_RT_TRY(transfers.receive(members[m], CollectiveChannel,
+                                  &peers[m].received, sizeof(TagMessage)));
     ZERO_RT_TRY(sendTag(tag, transfers, m));
   }
   for (size_t m = 0; m < members.size(); ++m)
@@ -277,18 +260,13 @@ zero_rt_status ProcessCommunicator::meet(const Tag &tag, const void *source,
     std::vector<int32_t> ranks;
     for (size_t i = 0; i < missing.size();) {
       size_t m = missing[i];
-      bool isAgain = true;
       if (transfers.hasAllFrom(members[m])) {
-        ZERO_RT_TRY(compare(tag, m, isAgain));
-        ZERO_RT_TRY(isAgain ? listen(m) : openPiece(tag, transfers, m));
-      }
-      if (!isAgain) {
+        ZERO_RT_TRY(compare(tag, m));
+        ZERO_RT_TRY(openPiece(tag, transfers, m));
         missing.erase(missing.begin() + std::ptrdiff_t(i));
         continue;
       }
-      constexpr auto grace = std::chrono::milliseconds(100);
-      if (peers[m].leftAt < std::chrono::steady_clock::now() - grace)
-        return breakAsLeft(tag, members[m], "runtime");
+      ZERO_RT_TRY(checkPresence(tag, m));
       ranks.push_back(members[m]);
       ++i;
     }
@@ -394,29 +372,10 @@ zero_rt_status ProcessCommunicator::shareMemory() {
   return ZERO_RT_OK;
 }
 
-void ProcessCommunicator::leaveStep(uint64_t step) {
-  sayFarewell(CollectiveTag::LeftStep, step);
-  records->leave(step);
-}
+void ProcessCommunicator::leaveStep(uint64_t step) { records->leave(step); }
 
 void ProcessCommunicator::giveUp(zero_rt_status code, const char *message) {
   if (!link->isBroken())
     (void)breakWith(code,
                     "rank " + std::to_string(link->rank()) + ": " + message);
-}
-
-void ProcessCommunicator::sayFarewell(CollectiveTag::Kind kind, uint64_t step) {
-  while (!farewells.empty() && !link->isBroken() &&
-         !farewells.front().transfers.poll() &&
-         farewells.front().transfers.isDone())
-    farewells.pop_front();
-  Farewell &farewell = farewells.emplace_back(*link);
-  farewell.message.tag.kind = kind;
-  farewell.message.tag.incarnation = link->incarnation;
-  farewell.message.tag.step = step;
-  // If the link is broken, other ranks detect that themselves.
-  for (int32_t member : members)
-    if (member != link->rank() && !link->isBroken())
-      (void)farewell.transfers.send(member, CollectiveChannel,
-                                    &farewell.message, sizeof(TagMessage));
 }

@@ -28,7 +28,7 @@
 #include "comm/process/shared_memory.h"
 #include "core/localize.h"
 
-#include <list>
+#include <optional>
 
 namespace zero_rt {
 
@@ -79,7 +79,8 @@ private:
     TagMessage sent, received;
     const void *source = nullptr;
     const void *result = nullptr;
-    Deadline leftAt; // when the member destroyed its runtime
+    /// When this rank learned that the member will not come.
+    std::optional<Deadline> leftAt;
   };
   using Place = const void *Peer::*;
   bool isWhole() const { return int32_t(members.size()) == link->ranks(); }
@@ -105,7 +106,8 @@ private:
   zero_rt_status openPiece(const Tag &tag, Transfers &transfers, size_t member);
   char *placeOf(size_t member);
   zero_rt_status trade(const Tag &tag);
-  zero_rt_status compare(const Tag &tag, size_t member, bool &isAgain);
+  zero_rt_status compare(const Tag &tag, size_t member);
+  zero_rt_status checkPresence(const Tag &tag, size_t member);
   zero_rt_status breakAsDifferent(const Tag &tag, size_t member);
   zero_rt_status findBuffers(const Tag &tag, size_t member);
   zero_rt_status breakAsLeft(const Tag &tag, int32_t rank, const char *owner);
@@ -126,7 +128,6 @@ private:
   zero_rt_status awaitReaders(const Tag &tag, Place place, int64_t offset);
   zero_rt_status checkUnrevoked(const Tag &tag);
   zero_rt_status shareMemory();
-  void sayFarewell(CollectiveTag::Kind kind, uint64_t step);
 
   std::shared_ptr<Link> link;
   std::shared_ptr<Records> records;
@@ -141,8 +142,6 @@ private:
   std::vector<Piece> pieces; // by member
   std::vector<char> staging; // addends of the other members
   std::vector<const void *> sources;
-  struct Farewell;
-  std::list<Farewell> farewells;
 };
 
 } // namespace zero_rt

@@ -71,6 +71,8 @@ public:
   uint64_t sequence = 0;
   /// The number of runtimes that this rank has made on the link.
   int32_t incarnation = 0;
+  /// By rank: the same, as the last tag of the rank says.
+  std::vector<int32_t> incarnations;
 
 private:
   struct Notice {

@@ -86,6 +86,8 @@ zero_rt_status Notes::pollFrom(int32_t from, Incoming &next) {
                             "rank " + std::to_string(from) +
                                 " sent bytes that are no note");
     next.hasAnswered |= next.note.kind == Note::Answer;
+    if (next.note.kind == Note::LeftRuntime)
+      next.left = next.note.turn;
     if (next.note.kind == Note::Named) {
       next.hasNamed = true;
       std::memcpy(&next.named, next.note.data, sizeof(NamedTag));
@@ -109,6 +111,25 @@ zero_rt_status Notes::poll() {
   for (auto &[rank, next] : incoming)
     ZERO_RT_TRY(pollFrom(rank, next));
   return ZERO_RT_OK;
+}
+
+void Notes::leaveRuntime() {
+  Note note;
+  note.kind = Note::LeftRuntime;
+  note.turn = uint64_t(link.incarnation);
+  sendToAll(note);
+  Deadline end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+  for (Pause pause; !outgoing.empty() && !link.isBroken() && !poll() &&
+                    std::chrono::steady_clock::now() < end;
+       pause())
+    ;
+}
+
+bool Notes::hasLeft(int32_t rank) const {
+  // What a rank left may be an earlier runtime than the present one.
+  uint64_t left = incoming.at(rank).left;
+  return left && left >= uint64_t(link.incarnation) &&
+         left >= uint64_t(link.incarnations[size_t(rank)]);
 }
 
 zero_rt_status Notes::tradeNames(int32_t rank, const NamedTag &mine,

@@ -24,8 +24,9 @@ namespace zero_rt {
 
 struct Note {
   enum Kind : int32_t {
-    Record,    // the knowledge of a rank about a refused step (records.h)
-    LeftStep,  // the rank has destroyed that step
+    Record,   // the knowledge of a rank about a refused step (records.h)
+    LeftStep, // the rank has destroyed that step
+    LeftRuntime,
     Called,    // a collective was queued (witness.h)
     Waiting,   // a rank waits in a collective, and asks who is there
     Came,      // the answer
@@ -69,6 +70,11 @@ public:
   /// the names are not known.
   zero_rt_status tradeNames(int32_t rank, const NamedTag &mine,
                             NamedTag &theirs);
+  /// Tells the other ranks that this rank destroys its runtime. They get it now
+  /// or never, so this waits for a moment.
+  void leaveRuntime();
+  /// Whether |rank| has destroyed the runtime that goes with this rank's.
+  bool hasLeft(int32_t rank) const;
   /// Whether no more notes of |rank| will arrive.
   bool isGone(int32_t rank) const;
 
@@ -87,6 +93,7 @@ private:
     bool isGone = false;
     bool hasAnswered = false;
     bool hasNamed = false;
+    uint64_t left = 0; // the last runtime that the rank has destroyed
     NamedTag named;
     Transfers transfers; // goes first
   };

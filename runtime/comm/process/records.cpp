@@ -18,6 +18,7 @@ Records::Records(Notes &notes) : notes(notes) {
   auto reader = [this](int32_t from, const Note &note) { take(from, note); };
   notes.setReader(Note::Record, reader);
   notes.setReader(Note::LeftStep, [this](int32_t from, const Note &note) {
+    this->notes.link.noteEnd(from, note.step);
     if (!this->notes.link.isOver(note.step))
       steps[note.step].left.insert(from);
   });

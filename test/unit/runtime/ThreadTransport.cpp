@@ -12,7 +12,7 @@
 
 using namespace zero_rt::test;
 
-static constexpr int64_t shortBytes = 300;
+static constexpr int64_t shortBytes = 512;
 
 namespace {
 struct Request {

@@ -383,7 +383,6 @@ TEST(Transport, WhatRanksSendIsChecked) {
     std::memcpy(bytes.data(), &message, sizeof(message));
     expectRefused(0, bytes, false, ZERO_RT_MISMATCH, text);
   };
-  expectTag([](CollectiveTag &tag) { tag.kind = 3; }, text);
   expectTag([](CollectiveTag &tag) { tag.elements = -1; }, text);
   expectTag([](CollectiveTag &tag) { tag.bytes = 65; }, text);
   expectTag([](CollectiveTag &tag) { tag.bytes = 64; },
