@@ -14,7 +14,7 @@
 #ifndef ZERO_RT_COMM_COMMUNICATOR_H
 #define ZERO_RT_COMM_COMMUNICATOR_H
 
-#include "comm/mail.h"
+#include "comm/messenger.h"
 #include "comm/tag.h"
 #include "device/device.h"
 
@@ -45,16 +45,16 @@ public:
   /// Receives the slices of |data| that other ranks own.
   virtual zero_rt_status allGather(const Tag &tag, void *data) = 0;
 
-  /// Gathers a record of |bytes| bytes from every rank into |all|. Used at
+  /// Gathers a report of |bytes| bytes from every rank into |all|. Used at
   /// creation and after errors, and never in a step without errors.
   virtual zero_rt_status exchange(const Tag &tag, const void *mine, void *all,
                                   int64_t bytes) = 0;
 
-  /// Posts |mine|, a record of |bytes| bytes about turn |turn| of |step|, for
-  /// `collect`. Replaces the record of the previous turn. Does not wait.
+  /// Posts |mine|, a report of |bytes| bytes about turn |turn| of |step|, for
+  /// `collect`. Replaces the report of the previous turn. Does not wait.
   virtual zero_rt_status post(uint64_t step, uint64_t turn, const void *mine,
                               int64_t bytes) = 0;
-  /// Gathers the records that all ranks have posted for |turn| of the tag's
+  /// Gathers the reports that all ranks have posted for |turn| of the tag's
   /// step, as `exchange` does.
   virtual zero_rt_status collect(const Tag &tag, uint64_t turn, void *all,
                                  int64_t bytes) = 0;
@@ -103,7 +103,7 @@ struct Group {
   /// group, and comes last. |device| outlives both.
   virtual zero_rt_status join(int32_t rank, int64_t timeoutMs, Device &device,
                               std::unique_ptr<Communicator> &out,
-                              std::unique_ptr<Mail> &mail) = 0;
+                              std::unique_ptr<Messenger> &messenger) = 0;
 };
 
 } // namespace zero_rt

@@ -29,7 +29,7 @@ struct Subject {
   const zero_rt_activation_row *row = nullptr;
   bool isSource = false; // this rank sends the activation
   int32_t peer = 0;
-  Letter letter;
+  MessageName message;
   Passage *passage = nullptr;
   std::string name; // "activation 'hidden' of micro-batch 3"
 
@@ -74,10 +74,10 @@ static zero_rt_status findSubject(Step &step, const char *call,
   subject.isSource = mine == row.from;
   subject.peer =
       rankAt(library, rank, row.axis, subject.isSource ? row.to : row.from);
-  subject.letter.step = step.id;
-  subject.letter.window = step.activations.window;
-  subject.letter.activation = activation;
-  subject.letter.microBatch = microBatch;
+  subject.message.step = step.id;
+  subject.message.window = step.activations.window;
+  subject.message.activation = activation;
+  subject.message.microBatch = microBatch;
   subject.name = "activation '" + std::string(step.text(row.name)) +
                  "' of micro-batch " + std::to_string(microBatch);
   subject.passage = &step.activations.passages[{activation, microBatch}];
@@ -157,11 +157,11 @@ static zero_rt_status pack(Step &step, const Subject &subject, const void *data,
   };
   out = nullptr;
   for (Outgoing &old : step.activations.outgoing)
-    if (old.parcel.isTaken && (!out || isBetter(old.block, out->block)))
+    if (old.message.isTaken && (!out || isBetter(old.block, out->block)))
       out = &old;
   if (!out) {
     out = &step.activations.outgoing.emplace_back();
-    out->parcel.isTaken = true;
+    out->message.isTaken = true;
   }
   if (!out->block.data || out->block.bytes < bytes) {
     step.runtime->memory.release(out->block);
@@ -169,11 +169,11 @@ static zero_rt_status pack(Step &step, const Subject &subject, const void *data,
         ZERO_RT_SPACE_DEVICE, ZERO_RT_ROLE_STAGING, bytes,
         step.text(subject.row->name), out->block));
   }
-  out->parcel.data = out->block.data;
-  out->parcel.bytes = bytes;
+  out->message.data = out->block.data;
+  out->message.bytes = bytes;
   // Only the host device has steps with activations.
   ZERO_RT_TRY(step.device().copy(out->block.data, data, bytes));
-  out->parcel.isTaken = false;
+  out->message.isTaken = false;
   return ZERO_RT_OK;
 }
 
@@ -220,20 +220,20 @@ zero_rt_status calls::send(Step *step, int32_t activation, int64_t micro_batch,
   if (zero_rt_status status =
           ::pack(*step, subject, given.data, bytes, payload)) {
     if (header)
-      header->parcel.isTaken = true; // a header is not sent alone
+      header->message.isTaken = true; // a header is not sent alone
     return status;
   }
   zero_rt_counters &counters = step->runtime->counters;
-  Mail &mail = *step->runtime->mail;
-  Letter letter = subject.letter;
-  letter.isGradient = isGradient;
+  Messenger &messenger = *step->runtime->messenger;
+  MessageName name = subject.message;
+  name.isGradient = isGradient;
   if (header) {
-    letter.isHeader = true;
-    ZERO_RT_TRY(mail.send(subject.peer, letter, header->parcel));
+    name.isHeader = true;
+    ZERO_RT_TRY(messenger.send(subject.peer, name, header->message));
     ++counters.activation_headers_sent;
-    letter.isHeader = false;
+    name.isHeader = false;
   }
-  ZERO_RT_TRY(mail.send(subject.peer, letter, payload->parcel));
+  ZERO_RT_TRY(messenger.send(subject.peer, name, payload->message));
   ++counters.activations_sent;
   counters.activation_bytes_sent += bytes;
   passage.isSent = true;
@@ -259,10 +259,10 @@ static zero_rt_status awaitShape(Step &step, const char *call,
   const zero_rt_activation_row &row = *subject.row;
   std::vector<int64_t> extents(row.dims, row.dims + row.num_dims);
   if (subject.isDynamic()) {
-    Letter letter = subject.letter;
-    letter.isHeader = true;
-    ZERO_RT_TRY(step.runtime->mail->receive(
-        subject.peer, letter, extents.data(),
+    MessageName name = subject.message;
+    name.isHeader = true;
+    ZERO_RT_TRY(step.runtime->messenger->receive(
+        subject.peer, name, extents.data(),
         int64_t(extents.size() * sizeof(int64_t)), what.c_str()));
   }
   passage.shape = std::move(extents);
@@ -294,12 +294,12 @@ zero_rt_status calls::receive(Step *step, int32_t activation,
   ZERO_RT_TRY(readTensor(
       tensor, isGradient ? "gradient of activation" : "activation",
       step->text(subject.row->name), subject.row->dtype, elements, given));
-  Letter letter = subject.letter;
-  letter.isGradient = isGradient;
-  ZERO_RT_TRY(
-      step->runtime->mail->receive(subject.peer, letter, given.data,
-                                   elements * elementSize(subject.row->dtype),
-                                   subject.describe(isGradient).c_str()));
+  MessageName name = subject.message;
+  name.isGradient = isGradient;
+  ZERO_RT_TRY(step->runtime->messenger->receive(
+      subject.peer, name, given.data,
+      elements * elementSize(subject.row->dtype),
+      subject.describe(isGradient).c_str()));
   subject.passage->isReceived = true;
   return ZERO_RT_OK;
 }
@@ -331,17 +331,17 @@ int64_t zero_rt::countSentLessReceived(const Step &step) {
   return count;
 }
 
-std::string zero_rt::describe(const Step &step, const Letter &letter,
+std::string zero_rt::describe(const Step &step, const MessageName &name,
                               int32_t from) {
-  return std::string(letter.isGradient ? "gradient of " : "") + "activation '" +
-         step.text(step.library->activations[letter.activation].name) +
-         "' of micro-batch " + std::to_string(letter.microBatch) +
-         " from rank " + std::to_string(from);
+  return std::string(name.isGradient ? "gradient of " : "") + "activation '" +
+         step.text(step.library->activations[name.activation].name) +
+         "' of micro-batch " + std::to_string(name.microBatch) + " from rank " +
+         std::to_string(from);
 }
 
 void zero_rt::endWindow(Step &step) {
   ActivationState &state = step.activations;
-  step.runtime->mail->dropUnread(step.id, state.window++);
+  step.runtime->messenger->dropUnread(step.id, state.window++);
   state.passages.clear();
 }
 

@@ -14,7 +14,7 @@
 #ifndef ZERO_RT_CORE_ACTIVATIONS_H
 #define ZERO_RT_CORE_ACTIVATIONS_H
 
-#include "comm/mail.h"
+#include "comm/messenger.h"
 #include "core/memory.h"
 
 #include <list>
@@ -36,14 +36,14 @@ struct Passage {
 
 /// A copy that the receiver has taken or will take.
 struct Outgoing {
-  Parcel parcel;
+  Message message;
   Block block;
 };
 
 struct ActivationState {
   int64_t window = 0;
   std::map<std::pair<int32_t, int64_t>, Passage> passages;
-  std::list<Outgoing> outgoing; // parcels do not move
+  std::list<Outgoing> outgoing; // messages do not move
 };
 
 /// The number of messages that this rank sent in this window, less the number
@@ -52,7 +52,7 @@ struct ActivationState {
 int64_t countSentLessReceived(const Step &step);
 
 /// "activation 'hidden' of micro-batch 3 from rank 0".
-std::string describe(const Step &step, const Letter &letter, int32_t from);
+std::string describe(const Step &step, const MessageName &name, int32_t from);
 
 /// Begins the next window, and drops the messages that were not received.
 void endWindow(Step &step);

@@ -6,10 +6,10 @@
 //
 // All ranks agree to refuse a step through the statistics that are reduced
 // anyway. A device may be far behind the calls. Therefore `commit` does not
-// wait: it queues a copy of the scalars, and posts the record of this rank for
+// wait: it queues a copy of the scalars, and posts the report of this rank for
 // the others. `results` waits for the copy and, if the step was refused,
-// collects the records of all ranks. An immediate device does both at once, and
-// posts a record only if the others need it.
+// collects the reports of all ranks. An immediate device does both at once, and
+// posts a report only if the others need it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +34,7 @@ struct BadInput {
 };
 
 /// The message of a rank to the others about a refused step.
-struct Record {
+struct Report {
   int64_t backwards = 0;
   int64_t missing = 0;
   double tokens = 0;
@@ -45,7 +45,7 @@ struct Record {
   BadInput firstBad[Window::maxNamed] = {};
   int32_t hasUnread = 0; // messages that were not received
   int32_t unreadFrom = 0;
-  Letter unread;
+  MessageName unread;
 };
 
 } // namespace
@@ -77,30 +77,30 @@ static std::string describe(const Step &step, const MissingGradient &gradient) {
 }
 
 static std::string missingText(const Step &step,
-                               const std::vector<Record> &records) {
+                               const std::vector<Report> &reports) {
   std::string text = "step refused:";
   int64_t named = 0;
   int64_t total = 0;
-  for (size_t r = 0; r < records.size(); ++r) {
-    const Record &record = records[r];
-    total += record.missing;
+  for (size_t r = 0; r < reports.size(); ++r) {
+    const Report &report = reports[r];
+    total += report.missing;
     for (size_t i = 0; i < Window::maxNamed; ++i) {
-      if (int64_t(i) >= record.missing || named == int64_t(Window::maxNamed))
+      if (int64_t(i) >= report.missing || named == int64_t(Window::maxNamed))
         break;
-      const MissingGradient &gradient = record.first[i];
+      const MissingGradient &gradient = report.first[i];
       text += std::string(named++ ? ", " : " ") + describe(step, gradient) +
               " on rank " + std::to_string(r) + " (backward pass " +
               std::to_string(gradient.backward) + " of " +
-              std::to_string(record.backwards) + ")";
+              std::to_string(report.backwards) + ")";
     }
   }
   if (total > named)
     text += " and " + std::to_string(total - named) + " more";
-  for (size_t r = 0; r < records.size(); ++r) {
-    if (!records[r].hasUnread || named >= 2 * int64_t(Window::maxNamed))
+  for (size_t r = 0; r < reports.size(); ++r) {
+    if (!reports[r].hasUnread || named >= 2 * int64_t(Window::maxNamed))
       continue;
     text += std::string(named++ ? ", " : " ") +
-            describe(step, records[r].unread, records[r].unreadFrom) +
+            describe(step, reports[r].unread, reports[r].unreadFrom) +
             " was not received on rank " + std::to_string(r);
   }
   if (named == 0)
@@ -119,18 +119,18 @@ static std::string numberText(double number) {
 /// Names the inputs that fail their checks, and their ranks; empty if there are
 /// none.
 static std::string inputsText(const Step &step,
-                              const std::vector<Record> &records) {
+                              const std::vector<Report> &reports) {
   std::string text;
   int64_t named = 0;
   int64_t total = 0;
   bool anyPositive = false;
-  for (size_t r = 0; r < records.size(); ++r) {
-    const Record &record = records[r];
-    total += record.badInputs;
-    for (size_t i = 0; i < Window::maxNamed && int64_t(i) < record.badInputs &&
+  for (size_t r = 0; r < reports.size(); ++r) {
+    const Report &report = reports[r];
+    total += report.badInputs;
+    for (size_t i = 0; i < Window::maxNamed && int64_t(i) < report.badInputs &&
                        named < int64_t(Window::maxNamed);
          ++i) {
-      const BadInput &bad = record.firstBad[i];
+      const BadInput &bad = report.firstBad[i];
       const zero_rt_input_row &row = step.library->inputs[bad.input];
       anyPositive |= row.check == ZERO_RT_INPUT_POSITIVE;
       const char *name = step.text(row.name);
@@ -150,48 +150,48 @@ static std::string inputsText(const Step &step,
 }
 
 /// Whether a rank knows of a gradient or an activation that is missing.
-static bool anyMissing(const std::vector<Record> &records) {
-  return std::any_of(records.begin(), records.end(), [](const Record &record) {
-    return record.missing > 0 || record.hasUnread;
+static bool anyMissing(const std::vector<Report> &reports) {
+  return std::any_of(reports.begin(), reports.end(), [](const Report &report) {
+    return report.missing > 0 || report.hasUnread;
   });
 }
 
-static std::string unequalText(const std::vector<Record> &records) {
+static std::string unequalText(const std::vector<Report> &reports) {
   std::string text =
       "step refused: ranks made unequal numbers of backward passes:";
-  for (size_t r = 0; r < records.size(); ++r)
+  for (size_t r = 0; r < reports.size(); ++r)
     text += (r ? ", rank " : " rank ") + std::to_string(r) + " made " +
-            std::to_string(records[r].backwards);
+            std::to_string(reports[r].backwards);
   return text;
 }
 
-static std::string tokensText(const std::vector<Record> &records) {
+static std::string tokensText(const std::vector<Report> &reports) {
   std::string text = "step refused: the number of tokens must be positive:";
-  for (size_t r = 0; r < records.size(); ++r) {
+  for (size_t r = 0; r < reports.size(); ++r) {
     text += (r ? ", rank " : " rank ") + std::to_string(r) + " counted " +
-            numberText(records[r].tokens);
+            numberText(reports[r].tokens);
   }
   return text;
 }
 
 /// Names the gradients that are not finite, and their ranks.
 static std::string nonfiniteText(const Step &step,
-                                 const std::vector<Record> &records) {
+                                 const std::vector<Report> &reports) {
   std::string text;
   size_t named = 0;
   int64_t total = 0;
-  for (size_t r = 0; r < records.size(); ++r) {
-    const Record &record = records[r];
-    total += record.nonfinite;
-    for (size_t i = 0; i < Window::maxNamed && int64_t(i) < record.nonfinite &&
+  for (size_t r = 0; r < reports.size(); ++r) {
+    const Report &report = reports[r];
+    total += report.nonfinite;
+    for (size_t i = 0; i < Window::maxNamed && int64_t(i) < report.nonfinite &&
                        named < Window::maxNamed;
          ++i) {
-      const NonfiniteGradient &gradient = record.firstNonfinite[i];
+      const NonfiniteGradient &gradient = report.firstNonfinite[i];
       text += std::string(named++ ? ", gradient of '" : "gradient of '") +
               step.parameterName(gradient.parameter) + "' on rank " +
               std::to_string(r) + " (backward pass " +
               std::to_string(gradient.backward) + " of " +
-              std::to_string(record.backwards) + ")";
+              std::to_string(report.backwards) + ")";
     }
   }
   if (total == 0)
@@ -201,10 +201,10 @@ static std::string nonfiniteText(const Step &step,
   return text + (total > 1 ? " are not finite" : " is not finite");
 }
 
-/// Posts the record of this rank about the step for the others.
+/// Posts the report of this rank about the step for the others.
 static zero_rt_status post(Step &step) {
   const Window &window = step.window;
-  Record mine;
+  Report mine;
   mine.backwards = window.backwards();
   mine.missing = window.missing();
   for (size_t i = 0; i < window.firstMissing().size(); ++i)
@@ -227,27 +227,27 @@ static zero_rt_status post(Step &step) {
   // transit.
   mine.hasUnread =
       step.library->num_activations > 0 &&
-      step.runtime->mail->findUnread(step.id, step.activations.window,
-                                     mine.unread, mine.unreadFrom);
+      step.runtime->messenger->findUnread(step.id, step.activations.window,
+                                          mine.unread, mine.unreadFrom);
 
   return step.runtime->communicator->post(step.id, step.last.turn, &mine,
-                                          int64_t(sizeof(Record)));
+                                          int64_t(sizeof(Report)));
 }
 
-/// Finds out from the records of all ranks why they refused or skipped the
+/// Finds out from the reports of all ranks why they refused or skipped the
 /// step.
 static zero_rt_status explain(Step &step, int32_t verdict) {
   if (step.device().isImmediate())
     ZERO_RT_TRY(post(step));
-  std::vector<Record> records(size_t(step.runtime->ranks));
+  std::vector<Report> reports(size_t(step.runtime->ranks));
   Tag tag = {"commit", nullptr, verdict, ZERO_RT_F64, ZERO_RT_F64, step.id};
   ZERO_RT_TRY(step.runtime->communicator->collect(
-      tag, step.last.turn, records.data(), int64_t(sizeof(Record))));
+      tag, step.last.turn, reports.data(), int64_t(sizeof(Report))));
   // A program counts an input that fails its check as a missing gradient. All
-  // ranks have the same records, so they agree on the cause.
-  std::string inputs = inputsText(step, records);
+  // ranks have the same reports, so they agree on the cause.
+  std::string inputs = inputsText(step, reports);
   if (verdict == ZERO_RT_REFUSED_MISSING_GRADIENT && !inputs.empty() &&
-      !anyMissing(records)) {
+      !anyMissing(reports)) {
     step.last.results.verdict = ZERO_RT_REFUSED_INPUT;
     step.last.refusal = ZERO_RT_INVALID_ARGUMENT;
     step.last.message = "step refused: " + inputs;
@@ -256,21 +256,21 @@ static zero_rt_status explain(Step &step, int32_t verdict) {
   switch (verdict) {
   case ZERO_RT_REFUSED_MISSING_GRADIENT:
     step.last.refusal = ZERO_RT_MISSING_GRADIENT;
-    step.last.message = missingText(step, records);
+    step.last.message = missingText(step, reports);
     break;
   case ZERO_RT_SKIPPED_NONFINITE:
-    step.last.message = "step skipped: " + nonfiniteText(step, records);
+    step.last.message = "step skipped: " + nonfiniteText(step, reports);
     break;
   case ZERO_RT_REFUSED_NONFINITE:
-    step.last.message = "step refused: " + nonfiniteText(step, records);
+    step.last.message = "step refused: " + nonfiniteText(step, reports);
     break;
   case ZERO_RT_REFUSED_NO_TOKENS:
     step.last.refusal = ZERO_RT_INVALID_ARGUMENT;
-    step.last.message = tokensText(records);
+    step.last.message = tokensText(reports);
     break;
   default:
     step.last.refusal = ZERO_RT_MISMATCH;
-    step.last.message = unequalText(records);
+    step.last.message = unequalText(reports);
   }
   if (!inputs.empty())
     step.last.message += "; " + inputs;
@@ -299,7 +299,7 @@ static zero_rt_status resolveOutcome(Step &step) {
     last.refusal = ZERO_RT_NONFINITE;
     last.message = "step refused: a gradient is not finite";
   }
-  // Only find_nonfinite records which gradient is not finite.
+  // Only find_nonfinite reports which gradient is not finite.
   if (isNonfinite ? step.runtime->findNonfinite : verdict != ZERO_RT_APPLIED)
     ZERO_RT_TRY(explain(step, verdict));
   last.resolved = true;

@@ -116,7 +116,7 @@ ZERO_RT_EXPORT zero_rt_status zero_rt_create(zero_rt_group *group, int32_t rank,
     auto runtime =
         std::make_unique<Runtime>(ranks, rank, std::move(device), given);
     ZERO_RT_TRY(ranks.join(rank, timeoutMs, *runtime->device,
-                           runtime->communicator, runtime->mail));
+                           runtime->communicator, runtime->messenger));
     runtime->memory.use(runtime->communicator->segment());
     runtime->handle = giveOut(std::move(handle), runtime.get());
     *out_runtime = runtime.release()->handle;

@@ -38,7 +38,7 @@ struct Runtime {
   // Declared after the device, which these members use.
   Memory memory{*device, counters};
   std::unique_ptr<Communicator> communicator;
-  std::unique_ptr<Mail> mail;
+  std::unique_ptr<Messenger> messenger;
 };
 
 } // namespace zero_rt

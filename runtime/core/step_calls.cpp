@@ -236,6 +236,6 @@ zero_rt_status calls::step_create(Runtime *runtime,
 zero_rt_status calls::step_destroy(Step *step) {
   std::unique_ptr<Step> owned(step);
   step->runtime->communicator->leaveStep(step->id);
-  step->runtime->mail->leaveStep(step->id);
+  step->runtime->messenger->leaveStep(step->id);
   return ZERO_RT_OK;
 }

@@ -11,8 +11,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "comm/local/board.h"
-#include "comm/local/mailbox.h"
+#include "comm/local/inbox.h"
+#include "comm/local/local_reports.h"
 #include "comm/local/rendezvous.h"
 
 #include "core/handle.h"
@@ -39,13 +39,13 @@ using SplitKey = std::pair<uint64_t, std::vector<int32_t>>;
 class LocalGroup final : public Group {
 public:
   explicit LocalGroup(int32_t ranks)
-      : meeting(allOf(ranks), "runtime"), mailboxes(size_t(ranks)),
-        board(ranks), devices(size_t(ranks)) {}
+      : meeting(allOf(ranks), "runtime"), inboxes(size_t(ranks)),
+        reports(ranks), devices(size_t(ranks)) {}
   int32_t size() const override { return meeting.size(); }
   int32_t members() override { return meeting.members(); }
   zero_rt_status join(int32_t rank, int64_t timeoutMs, Device &device,
                       std::unique_ptr<Communicator> &out,
-                      std::unique_ptr<Mail> &mail) override;
+                      std::unique_ptr<Messenger> &messenger) override;
 
   /// The meeting of the ranks of |key|. The first rank that comes creates it,
   /// and the last that leaves destroys it.
@@ -62,12 +62,12 @@ private:
     return all;
   }
 
-  friend class LocalMail;
+  friend class LocalMessenger;
   friend class LocalCommunicator;
 
   Rendezvous meeting;
-  std::vector<Mailbox> mailboxes; // by rank
-  Board board;
+  std::vector<Inbox> inboxes; // by rank
+  LocalReports reports;
   std::mutex mutex;
   std::vector<Device *> devices; // of the ranks that have joined
   std::map<SplitKey, std::shared_ptr<Rendezvous>> splits;
@@ -98,7 +98,7 @@ public:
                           int64_t bytes) override;
   zero_rt_status post(uint64_t step, uint64_t turn, const void *mine,
                       int64_t bytes) override {
-    group.board.post(rank, step, turn, mine, bytes);
+    group.reports.post(rank, step, turn, mine, bytes);
     return ZERO_RT_OK;
   }
   zero_rt_status collect(const Tag &tag, uint64_t turn, void *all,
@@ -109,7 +109,7 @@ public:
   zero_rt_status joinStep(uint64_t) override { return ZERO_RT_OK; }
   void leaveStep(uint64_t step) override {
     meeting.leaveStep(rank, step);
-    group.board.leave(rank, step);
+    group.reports.leave(rank, step);
   }
 
 private:
@@ -132,25 +132,25 @@ private:
   std::vector<const void *> sources; // of the other ranks; never enlarged
 };
 
-class LocalMail final : public Mail {
+class LocalMessenger final : public Messenger {
 public:
-  LocalMail(LocalGroup &group, int32_t rank, int64_t timeoutMs)
+  LocalMessenger(LocalGroup &group, int32_t rank, int64_t timeoutMs)
       : group(group), rank(rank), timeoutMs(timeoutMs) {}
 
-  zero_rt_status send(int32_t to, const Letter &letter,
-                      Parcel &parcel) override {
-    group.mailboxes[size_t(to)].put(rank, letter, parcel);
+  zero_rt_status send(int32_t to, const MessageName &name,
+                      Message &message) override {
+    group.inboxes[size_t(to)].put(rank, name, message);
     return ZERO_RT_OK;
   }
-  zero_rt_status receive(int32_t from, const Letter &letter, void *data,
+  zero_rt_status receive(int32_t from, const MessageName &name, void *data,
                          int64_t bytes, const char *what) override {
     return mine().take(
-        from, letter, data, bytes, timeoutMs,
-        [&] { return group.meeting.hasLeft(from, letter.step); }, what);
+        from, name, data, bytes, timeoutMs,
+        [&] { return group.meeting.hasLeft(from, name.step); }, what);
   }
-  bool findUnread(uint64_t step, int64_t window, Letter &letter,
+  bool findUnread(uint64_t step, int64_t window, MessageName &name,
                   int32_t &from) override {
-    return mine().findUnread(step, window, letter, from);
+    return mine().findUnread(step, window, name, from);
   }
   void dropUnread(uint64_t step, int64_t window) override {
     mine().dropUnread(step, window);
@@ -158,10 +158,10 @@ public:
   void leaveStep(uint64_t step) override {
     auto deadline =
         std::chrono::steady_clock::now() + std::chrono::milliseconds(timeoutMs);
-    for (Mailbox &mailbox : group.mailboxes)
-      mailbox.wake();
+    for (Inbox &inbox : group.inboxes)
+      inbox.wake();
     for (int32_t to = 0; to < group.size(); ++to)
-      group.mailboxes[size_t(to)].withdraw(rank, step, deadline, [&] {
+      group.inboxes[size_t(to)].withdraw(rank, step, deadline, [&] {
         // After all ranks have left, the meeting may be joined anew.
         return group.meeting.hasLeft(to, step) ||
                !group.meeting.hasLeft(rank, step);
@@ -169,7 +169,7 @@ public:
   }
 
 private:
-  Mailbox &mine() { return group.mailboxes[size_t(rank)]; }
+  Inbox &mine() { return group.inboxes[size_t(rank)]; }
 
   LocalGroup &group;
   int32_t rank;
@@ -180,7 +180,7 @@ private:
 
 zero_rt_status LocalGroup::join(int32_t rank, int64_t timeoutMs, Device &device,
                                 std::unique_ptr<Communicator> &out,
-                                std::unique_ptr<Mail> &mail) {
+                                std::unique_ptr<Messenger> &messenger) {
   {
     std::lock_guard<std::mutex> lock(mutex);
     ZERO_RT_TRY(share(rank, device));
@@ -188,7 +188,7 @@ zero_rt_status LocalGroup::join(int32_t rank, int64_t timeoutMs, Device &device,
     devices[size_t(rank)] = &device;
   }
   try {
-    mail = std::make_unique<LocalMail>(*this, rank, timeoutMs);
+    messenger = std::make_unique<LocalMessenger>(*this, rank, timeoutMs);
     out = std::make_unique<LocalCommunicator>(*this, meeting, rank, timeoutMs,
                                               device);
   } catch (...) {
@@ -374,7 +374,7 @@ zero_rt_status LocalCommunicator::allGather(const Tag &tag, void *data) {
 
 zero_rt_status LocalCommunicator::exchange(const Tag &tag, const void *mine,
                                            void *all, int64_t bytes) {
-  // Records are on the host, whatever the device is.
+  // Reports are on the host, whatever the device is.
   ZERO_RT_TRY(meeting.enter(rank, tag, mine, /*signal=*/nullptr, timeoutMs));
   for (int32_t r = 0; r < meeting.size(); ++r)
     std::memcpy(static_cast<char *>(all) + r * bytes, meeting.dataOf(r),
@@ -386,7 +386,7 @@ zero_rt_status LocalCommunicator::exchange(const Tag &tag, const void *mine,
 
 zero_rt_status LocalCommunicator::collect(const Tag &tag, uint64_t turn,
                                           void *all, int64_t bytes) {
-  return group.board.collect(tag.step, turn, all, bytes, timeoutMs);
+  return group.reports.collect(tag.step, turn, all, bytes, timeoutMs);
 }
 
 ZERO_RT_EXPORT zero_rt_status

@@ -22,11 +22,11 @@ static bool fitsInTag(int64_t bytes) {
 }
 
 ProcessCommunicator::ProcessCommunicator(std::shared_ptr<Link> link,
-                                         std::shared_ptr<Records> records,
+                                         std::shared_ptr<Reports> reports,
                                          std::shared_ptr<SharedMemory> shared,
                                          std::vector<int32_t> members,
                                          uint64_t step, int64_t timeoutMs)
-    : link(std::move(link)), records(std::move(records)),
+    : link(std::move(link)), reports(std::move(reports)),
       shared(std::move(shared)), members(std::move(members)),
       timeoutMs(timeoutMs), peers(this->members.size()),
       pieces(this->members.size()), sources(this->members.size()) {
@@ -39,7 +39,7 @@ ProcessCommunicator::ProcessCommunicator(std::shared_ptr<Link> link,
 ProcessCommunicator::~ProcessCommunicator() {
   if (isWhole())
     (void)guarded("leave", [&] {
-      records->notes.leaveRuntime();
+      reports->control.leaveRuntime();
       return zero_rt_status(ZERO_RT_OK);
     });
 }
@@ -76,7 +76,7 @@ zero_rt_status ProcessCommunicator::checkPresence(const Tag &tag,
   constexpr auto grace = std::chrono::milliseconds(100);
   int32_t rank = members[member];
   bool hasEnded = link->hasEnded(rank, tag.step);
-  if (!hasEnded && !records->notes.hasLeft(rank))
+  if (!hasEnded && !reports->control.hasLeft(rank))
     return ZERO_RT_OK;
   Deadline now = std::chrono::steady_clock::now();
   std::optional<Deadline> &leftAt = peers[member].leftAt;
@@ -93,7 +93,7 @@ zero_rt_status ProcessCommunicator::breakAsDifferent(const Tag &tag,
   int32_t rank = members[member];
   NamedTag own = nameTag(mine, tag), theirs = own;
   if (mine.names != peers[member].received.tag.names)
-    ZERO_RT_TRY(records->notes.tradeNames(rank, own, theirs));
+    ZERO_RT_TRY(reports->control.tradeNames(rank, own, theirs));
   theirs.tag = peers[member].received.tag;
   return breakWith(ZERO_RT_MISMATCH,
                    findDifference(link->rank(), own, rank, theirs));
@@ -133,20 +133,20 @@ zero_rt_status ProcessCommunicator::checkHope(const Tag &tag,
                                               Patience &patience,
                                               std::vector<int32_t> ranks) {
   ZERO_RT_TRY(link->check(/*waits=*/true));
-  ZERO_RT_TRY(records->look());
+  ZERO_RT_TRY(reports->look());
   Deadline now = std::chrono::steady_clock::now();
   if (now < patience.end)
     return ZERO_RT_OK;
-  Notes &notes = records->notes;
+  ControlMessages &control = reports->control;
   // A rank may wait for the missing rank in an earlier collective. It answers,
   // and is not to blame.
   constexpr auto grace = std::chrono::milliseconds(100);
   if (!patience.hasAsked)
-    ZERO_RT_TRY(notes.ask(ranks));
+    ZERO_RT_TRY(control.ask(ranks));
   patience.hasAsked = true;
   if (now < patience.end + grace)
     return ZERO_RT_OK;
-  auto answered = [&](int32_t rank) { return notes.hasAnswered(rank); };
+  auto answered = [&](int32_t rank) { return control.hasAnswered(rank); };
   if (!std::all_of(ranks.begin(), ranks.end(), answered))
     ranks.erase(std::remove_if(ranks.begin(), ranks.end(), answered),
                 ranks.end());
@@ -303,7 +303,7 @@ zero_rt_status ProcessCommunicator::finish(const Tag &tag,
 }
 
 //===----------------------------------------------------------------------===//
-// Records
+// Reports
 //===----------------------------------------------------------------------===//
 
 zero_rt_status ProcessCommunicator::exchange(const Tag &tag, const void *mine,
@@ -317,7 +317,7 @@ zero_rt_status ProcessCommunicator::exchange(const Tag &tag, const void *mine,
 
 zero_rt_status ProcessCommunicator::post(uint64_t step, uint64_t turn,
                                          const void *mine, int64_t bytes) {
-  return records->keep(step, turn, mine, bytes);
+  return reports->keep(step, turn, mine, bytes);
 }
 
 zero_rt_status ProcessCommunicator::collect(const Tag &tag, uint64_t turn,
@@ -325,7 +325,7 @@ zero_rt_status ProcessCommunicator::collect(const Tag &tag, uint64_t turn,
   // All ranks wait for each other here, so a rank that gives up tells the
   // others.
   zero_rt_status status =
-      records->collect(tag.step, turn, all, bytes, timeoutMs);
+      reports->collect(tag.step, turn, all, bytes, timeoutMs);
   return status == ZERO_RT_TIMEOUT && !link->isBroken()
              ? breakWith(status, lastMessage())
              : status;
@@ -338,7 +338,7 @@ zero_rt_status ProcessCommunicator::collect(const Tag &tag, uint64_t turn,
 zero_rt_status ProcessCommunicator::split(uint64_t step,
                                           const std::vector<int32_t> &members,
                                           std::unique_ptr<Communicator> &out) {
-  out = std::make_unique<ProcessCommunicator>(link, records, shared, members,
+  out = std::make_unique<ProcessCommunicator>(link, reports, shared, members,
                                               step, timeoutMs);
   return ZERO_RT_OK;
 }
@@ -372,7 +372,7 @@ zero_rt_status ProcessCommunicator::shareMemory() {
   return ZERO_RT_OK;
 }
 
-void ProcessCommunicator::leaveStep(uint64_t step) { records->leave(step); }
+void ProcessCommunicator::leaveStep(uint64_t step) { reports->leave(step); }
 
 void ProcessCommunicator::giveUp(zero_rt_status code, const char *message) {
   if (!link->isBroken())

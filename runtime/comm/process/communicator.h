@@ -24,7 +24,7 @@
 #include "comm/communicator.h"
 #include "comm/process/collective_tag.h"
 #include "comm/process/link.h"
-#include "comm/process/records.h"
+#include "comm/process/reports.h"
 #include "comm/process/shared_memory.h"
 #include "core/localize.h"
 
@@ -37,7 +37,7 @@ public:
   /// |members| are ranks of the link, this rank included. Only the communicator
   /// of all ranks tells the others when it is destroyed.
   ProcessCommunicator(std::shared_ptr<Link> link,
-                      std::shared_ptr<Records> records,
+                      std::shared_ptr<Reports> reports,
                       std::shared_ptr<SharedMemory> shared,
                       std::vector<int32_t> members, uint64_t step,
                       int64_t timeoutMs);
@@ -130,7 +130,7 @@ private:
   zero_rt_status shareMemory();
 
   std::shared_ptr<Link> link;
-  std::shared_ptr<Records> records;
+  std::shared_ptr<Reports> reports;
   std::shared_ptr<SharedMemory> shared;
   std::vector<int32_t> members;
   size_t index; // of this rank

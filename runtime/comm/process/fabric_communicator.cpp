@@ -19,24 +19,24 @@ using namespace zero_rt;
 /// The bytes that are received from the other ranks before they are summed.
 static constexpr int64_t mostStagingBytes = int64_t(1) << 26;
 
-FabricCommunicator::FabricCommunicator(std::shared_ptr<Lookout> lookout,
-                                       std::shared_ptr<Records> records,
+FabricCommunicator::FabricCommunicator(std::shared_ptr<Watchdog> watchdog,
+                                       std::shared_ptr<Reports> reports,
                                        Device &device,
                                        std::unique_ptr<Communicator> host,
                                        std::vector<int32_t> members,
                                        int64_t timeoutMs)
-    : lookout(std::move(lookout)), records(std::move(records)), device(device),
-      host(std::move(host)), members(std::move(members)), timeoutMs(timeoutMs),
-      sources(this->members.size()) {
+    : watchdog(std::move(watchdog)), reports(std::move(reports)),
+      device(device), host(std::move(host)), members(std::move(members)),
+      timeoutMs(timeoutMs), sources(this->members.size()) {
   auto mine = std::find(this->members.begin(), this->members.end(),
-                        this->lookout->link.rank());
+                        this->watchdog->link.rank());
   index = int32_t(mine - this->members.begin());
 }
 
 FabricCommunicator::~FabricCommunicator() {
   // The other fabrics are destroyed with their steps.
   if (isWhole())
-    lookout->stopLooking();
+    watchdog->stop();
   disconnect();
   if (!staging || device.enter())
     return;
@@ -57,7 +57,7 @@ zero_rt_status FabricCommunicator::awaitReady(std::chrono::milliseconds most) {
     ZERO_RT_TRY(watched->fabric->poll(isReady));
     if (isReady)
       return ZERO_RT_OK;
-    ZERO_RT_TRY(lookout->look());
+    ZERO_RT_TRY(watchdog->look());
     if (std::chrono::steady_clock::now() - begin >= most)
       return fail(ZERO_RT_TIMEOUT, "it did not finish within %lld ms",
                   (long long)most.count());
@@ -71,13 +71,13 @@ void FabricCommunicator::disconnect() {
     return;
   bool isEntered = !device.enter();
   (void)guarded("disconnect", [&]() -> zero_rt_status {
-    if (!isEntered || lookout->link.isBroken())
+    if (!isEntered || watchdog->link.isBroken())
       return ZERO_RT_OK;
     ZERO_RT_TRY(device.finish());
     ZERO_RT_TRY(watched->fabric->close());
     return awaitReady(std::chrono::seconds(1));
   });
-  lookout->remove(*watched);
+  watchdog->remove(*watched);
   watched.reset();
   if (isEntered)
     device.leave();
@@ -91,7 +91,7 @@ zero_rt_status FabricCommunicator::connect(uint64_t step, bool &isAgreed) {
     bool lends = false; // this rank's end, lent by its caller
     char message[256] = "";
   } mine;
-  Interconnect &interconnect = lookout->interconnect;
+  Interconnect &interconnect = watchdog->interconnect;
   mine.lends = isWhole() && interconnect.hasLent();
   if (index == 0 && !mine.lends)
     mine.status = interconnect.makeId(mine.id);
@@ -132,9 +132,9 @@ zero_rt_status FabricCommunicator::connect(uint64_t step, bool &isAgreed) {
                  : interconnect.connect(offers[0].id, index, size(), &fabric);
   if (!status) {
     watched =
-        std::make_unique<WatchedFabric>(lookout->link, lookout->witness, group,
+        std::make_unique<WatchedFabric>(watchdog->link, watchdog->desync, group,
                                         members, timeoutMs, std::move(fabric));
-    lookout->add(*watched);
+    watchdog->add(*watched);
     status = awaitReady(std::chrono::milliseconds(timeoutMs));
   }
   // All ranks have a step, or none has.
@@ -157,9 +157,9 @@ zero_rt_status FabricCommunicator::reconnect(uint64_t step) {
     return connect(step, isAgreed);
   });
   // Steps that have used the previous fabric cannot continue.
-  if (!status || lookout->link.isBroken() || (isAgreed && !hadOne))
+  if (!status || watchdog->link.isBroken() || (isAgreed && !hadOne))
     return status;
-  return lookout->breakWith(status, lastMessage());
+  return watchdog->breakWith(status, lastMessage());
 }
 
 zero_rt_status FabricCommunicator::joinStep(uint64_t step) {
@@ -179,14 +179,14 @@ zero_rt_status FabricCommunicator::joinStep(uint64_t step) {
 }
 
 void FabricCommunicator::giveUp(zero_rt_status code, const char *message) {
-  if (!watched || lookout->link.isBroken())
+  if (!watched || watchdog->link.isBroken())
     return;
   std::string text = "rank " + std::to_string(members[size_t(index)]) + ": ";
-  (void)lookout->breakWith(code, text + message);
+  (void)watchdog->breakWith(code, text + message);
 }
 
 void FabricCommunicator::leaveStep(uint64_t step) {
-  lookout->leaveStep(step);
+  watchdog->leaveStep(step);
   host->leaveStep(step);
 }
 
@@ -196,7 +196,7 @@ zero_rt_status FabricCommunicator::split(uint64_t step,
   std::unique_ptr<Communicator> hosts;
   ZERO_RT_TRY(host->split(step, members, hosts));
   auto end = std::make_unique<FabricCommunicator>(
-      lookout, records, device, std::move(hosts), members, timeoutMs);
+      watchdog, reports, device, std::move(hosts), members, timeoutMs);
   if (members.size() > 1)
     ZERO_RT_TRY(end->reconnect(step));
   out = std::move(end);
@@ -211,7 +211,7 @@ zero_rt_status FabricCommunicator::split(uint64_t step,
 /// whose queues wait for this rank.
 template <typename Body>
 zero_rt_status FabricCommunicator::run(const Tag &tag, Body &&body) {
-  ZERO_RT_TRY(lookout->check());
+  ZERO_RT_TRY(watchdog->check());
   if (size() == 1)
     return body();
   zero_rt_status status = guarded(tag.operation, [&]() -> zero_rt_status {
@@ -219,17 +219,18 @@ zero_rt_status FabricCommunicator::run(const Tag &tag, Body &&body) {
     ZERO_RT_TRY(body());
     return watched->end();
   });
-  if (!status || lookout->link.isBroken())
+  if (!status || watchdog->link.isBroken())
     return status;
-  return lookout->breakWith(status, describe(tag) + " on rank " +
-                                        std::to_string(members[size_t(index)]) +
-                                        ": " + lastMessage());
+  return watchdog->breakWith(status,
+                             describe(tag) + " on rank " +
+                                 std::to_string(members[size_t(index)]) + ": " +
+                                 lastMessage());
 }
 
 /// Later work must be queued behind the call of the fabric.
 zero_rt_status FabricCommunicator::submit(zero_rt_status status) {
   ZERO_RT_TRY(status);
-  // The lookout finds the ranks that are missing.
+  // The watchdog finds the ranks that are missing.
   return awaitReady(std::chrono::hours(24 * 365));
 }
 

@@ -14,7 +14,7 @@
 #define ZERO_RT_COMM_PROCESS_FABRIC_COMMUNICATOR_H
 
 #include "comm/process/communicator.h"
-#include "comm/process/lookout.h"
+#include "comm/process/watchdog.h"
 
 namespace zero_rt {
 
@@ -22,8 +22,8 @@ class FabricCommunicator final : public Communicator {
 public:
   /// |members| are ranks of the link, this rank included. |host| is the
   /// communicator of their hosts.
-  FabricCommunicator(std::shared_ptr<Lookout> lookout,
-                     std::shared_ptr<Records> records, Device &device,
+  FabricCommunicator(std::shared_ptr<Watchdog> watchdog,
+                     std::shared_ptr<Reports> reports, Device &device,
                      std::unique_ptr<Communicator> host,
                      std::vector<int32_t> members, int64_t timeoutMs);
   ~FabricCommunicator() override;
@@ -40,19 +40,19 @@ public:
   }
   zero_rt_status post(uint64_t step, uint64_t turn, const void *mine,
                       int64_t bytes) override {
-    return records->keep(step, turn, mine, bytes);
+    return reports->keep(step, turn, mine, bytes);
   }
   zero_rt_status collect(const Tag &tag, uint64_t turn, void *all,
                          int64_t bytes) override {
-    // Each rank decides alone when it needs the records.
-    return records->collect(tag.step, turn, all, bytes, timeoutMs);
+    // Each rank decides alone when it needs the reports.
+    return reports->collect(tag.step, turn, all, bytes, timeoutMs);
   }
   zero_rt_status split(uint64_t step, const std::vector<int32_t> &members,
                        std::unique_ptr<Communicator> &out) override;
   uint64_t position() const override { return host->position(); }
   zero_rt_status joinStep(uint64_t step) override;
   void leaveStep(uint64_t step) override;
-  zero_rt_status check() override { return lookout->check(); }
+  zero_rt_status check() override { return watchdog->check(); }
   void giveUp(zero_rt_status code, const char *message) override;
 
 private:
@@ -63,7 +63,7 @@ private:
   bool hasEqualSlices(const Tag &tag) const {
     return tag.elements % size() == 0;
   }
-  bool isWhole() const { return size() == lookout->link.ranks(); }
+  bool isWhole() const { return size() == watchdog->link.ranks(); }
   zero_rt_status connect(uint64_t step, bool &isAgreed);
   zero_rt_status reconnect(uint64_t step);
   void disconnect();
@@ -75,8 +75,8 @@ private:
                                 const void *src, void *dst, bool accumulate);
   zero_rt_status gatherSlices(const Tag &tag, int32_t dtype, void *data);
 
-  std::shared_ptr<Lookout> lookout;
-  std::shared_ptr<Records> records;
+  std::shared_ptr<Watchdog> watchdog;
+  std::shared_ptr<Reports> reports;
   Device &device;
   std::unique_ptr<Communicator> host;
   std::vector<int32_t> members; // ranks of the link

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "comm/process/fabric_communicator.h"
-#include "comm/process/mail.h"
+#include "comm/process/message_queue.h"
 
 #include "core/handle.h"
 #include "core/structs.h"
@@ -23,23 +23,23 @@ class ProcessGroup final : public Group {
 public:
   explicit ProcessGroup(const zero_rt_transport &transport)
       : link(std::make_shared<Link>(transport)),
-        office(std::make_shared<PostOffice>(*link)), notes(*link),
-        records(std::make_shared<Records>(notes)), witness(notes) {}
+        queue(std::make_shared<MessageQueue>(*link)), control(*link),
+        reports(std::make_shared<Reports>(control)), desync(control) {}
   int32_t size() const override { return link->ranks(); }
   bool usesInterconnect() const override { return true; }
   // A runtime keeps the link alive.
   int32_t members() override { return int32_t(link.use_count() > 1); }
   zero_rt_status join(int32_t rank, int64_t timeoutMs, Device &device,
                       std::unique_ptr<Communicator> &out,
-                      std::unique_ptr<Mail> &mail) override;
+                      std::unique_ptr<Messenger> &messenger) override;
 
 private:
   std::shared_ptr<Link> link;
   // Destroyed first.
-  std::shared_ptr<PostOffice> office;
-  Notes notes;
-  std::shared_ptr<Records> records;
-  Witness witness;
+  std::shared_ptr<MessageQueue> queue;
+  ControlMessages control;
+  std::shared_ptr<Reports> reports;
+  DesyncCheck desync;
 };
 
 } // namespace
@@ -59,7 +59,7 @@ static zero_rt_status readSharing(bool &out) {
 zero_rt_status ProcessGroup::join(int32_t rank, int64_t timeoutMs,
                                   Device &device,
                                   std::unique_ptr<Communicator> &out,
-                                  std::unique_ptr<Mail> &mail) {
+                                  std::unique_ptr<Messenger> &messenger) {
   if (rank != link->rank())
     return fail(ZERO_RT_INVALID_ARGUMENT,
                 "this process is rank %d of its group, not %d", link->rank(),
@@ -78,15 +78,15 @@ zero_rt_status ProcessGroup::join(int32_t rank, int64_t timeoutMs,
   std::unique_ptr<Segment> segment;
   if (isSharing && link->ranks() > 1 && device.usesHostMemory())
     segment = Segment::create();
-  mail = std::make_unique<ProcessMail>(office, timeoutMs);
+  messenger = std::make_unique<ProcessMessenger>(queue, timeoutMs);
   out = std::make_unique<ProcessCommunicator>(
-      link, records,
+      link, reports,
       std::make_shared<SharedMemory>(link->ranks(), std::move(segment)), all,
       /*step=*/0, timeoutMs);
   if (interconnect)
     out = std::make_unique<FabricCommunicator>(
-        std::make_shared<Lookout>(*link, witness, device, *interconnect),
-        records, device, std::move(out), std::move(all), timeoutMs);
+        std::make_shared<Watchdog>(*link, desync, device, *interconnect),
+        reports, device, std::move(out), std::move(all), timeoutMs);
   ++link->incarnation;
   return ZERO_RT_OK;
 }

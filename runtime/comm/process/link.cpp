@@ -30,21 +30,22 @@ Link::~Link() {
 /// Receives what other ranks tell about the link. A failure of the transport is
 /// ignored here: the next call reports it.
 void Link::listen() {
-  for (int32_t r = 0; r < ranks() && news.code == ZERO_RT_OK; ++r) {
+  for (int32_t r = 0; r < ranks() && failure.code == ZERO_RT_OK; ++r) {
     Listener &listener = listeners[size_t(r)];
     int32_t isDone = 0;
     if (r == rank() ||
         (!listener.request &&
-         transport.receive(transport.context, r, NewsChannel, &listener.notice,
-                           sizeof(Notice), &listener.request)) ||
+         transport.receive(transport.context, r, FailureChannel,
+                           &listener.notice, sizeof(Notice),
+                           &listener.request)) ||
         transport.test(transport.context, listener.request, &isDone) || !isDone)
       continue;
     listener.request = nullptr;
     heardAt = std::chrono::steady_clock::now();
-    news = listener.notice;
-    news.text[sizeof(news.text) - 1] = 0;
-    if (news.code <= ZERO_RT_OK || news.code > ZERO_RT_DEVICE_FAILED)
-      news.code = ZERO_RT_INTERNAL;
+    failure = listener.notice;
+    failure.text[sizeof(failure.text) - 1] = 0;
+    if (failure.code <= ZERO_RT_OK || failure.code > ZERO_RT_DEVICE_FAILED)
+      failure.code = ZERO_RT_INTERNAL;
   }
 }
 
@@ -54,9 +55,9 @@ zero_rt_status Link::breakWith(zero_rt_status code,
   // gives up tells the others before it leaves.
   if (this->code == ZERO_RT_OK)
     listen();
-  if (this->code == ZERO_RT_OK && news.code) {
-    this->code = news.code;
-    brokenBy = news.text;
+  if (this->code == ZERO_RT_OK && failure.code) {
+    this->code = failure.code;
+    brokenBy = failure.text;
     isToldHere = true;
     return fail(this->code, "%s", brokenBy.c_str());
   }
@@ -68,7 +69,7 @@ zero_rt_status Link::breakWith(zero_rt_status code,
     std::snprintf(mine.text, sizeof(mine.text), "%s", message.c_str());
     for (int32_t r = 0; r < ranks(); ++r) {
       void *request = nullptr;
-      if (r != rank() && !transport.send(transport.context, r, NewsChannel,
+      if (r != rank() && !transport.send(transport.context, r, FailureChannel,
                                          &mine, sizeof(Notice), &request))
         sent.push_back(request);
     }
@@ -81,10 +82,10 @@ zero_rt_status Link::check(bool waits) {
   // A rank that waits may be in a collective that the other ranks finished
   // before they gave up. Its data is then on its way.
   constexpr auto grace = std::chrono::milliseconds(100);
-  if (code == ZERO_RT_OK && news.code &&
+  if (code == ZERO_RT_OK && failure.code &&
       (!waits || std::chrono::steady_clock::now() - heardAt > grace)) {
-    code = news.code;
-    brokenBy = news.text;
+    code = failure.code;
+    brokenBy = failure.text;
   }
   if (code == ZERO_RT_OK)
     return ZERO_RT_OK;

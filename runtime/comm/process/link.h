@@ -22,9 +22,9 @@ using Deadline = std::chrono::steady_clock::time_point;
 /// Channels of a transport.
 enum : int32_t {
   CollectiveChannel = 0,
-  MailChannel = 1,
-  NewsChannel = 2,
-  NoteChannel = 3
+  MessageChannel = 1,
+  FailureChannel = 2,
+  ControlChannel = 3
 };
 
 /// A transport, with the known state of the other ranks.
@@ -53,8 +53,8 @@ public:
   /// message. A rank that is gone (timeout) does not break the link yet.
   zero_rt_status checkTransport(zero_rt_status status);
 
-  /// Notes that this rank takes part in |step|, or not any more. Steps are
-  /// numbered in order of creation.
+  /// ControlMessages that this rank takes part in |step|, or not any more.
+  /// Steps are numbered in order of creation.
   void noteStep(uint64_t step);
   void endStep(uint64_t step);
   bool isOver(uint64_t step) const {
@@ -94,7 +94,7 @@ private:
   std::string brokenBy;
   bool isToldHere = false;
   std::vector<Listener> listeners; // by rank; this one's is idle
-  Notice news;                     // the first one, of other ranks
+  Notice failure;                  // the first one, of other ranks
   Deadline heardAt;
   Notice mine;
   std::vector<void *> sent; // to the others

@@ -111,18 +111,18 @@ TEST_F(Mpi, NamesTheRanksThatDoNotCome) {
 }
 
 // MPI sends a long message when its receiver asks for it, and gives up none.
-TEST_F(Mpi, ALetterOutlivesItsStep) {
+TEST_F(Mpi, AMessageOutlivesItsStep) {
   stop();
   start(/*timeoutMs=*/100);
   std::vector<char> data(8 << 20, 7);
-  Letter letter;
-  letter.step = 1;
+  MessageName name;
+  name.step = 1;
   if (ranks > 1 && rank == 0) {
-    Parcel parcel;
-    parcel.data = data.data();
-    parcel.bytes = int64_t(data.size());
-    expectOk(runtime->get()->mail->send(1, letter, parcel));
-    runtime->get()->mail->leaveStep(1);
+    Message message;
+    message.data = data.data();
+    message.bytes = int64_t(data.size());
+    expectOk(runtime->get()->messenger->send(1, name, message));
+    runtime->get()->messenger->leaveStep(1);
     std::fill(data.begin(), data.end(), 9);
   }
   MPI_Barrier(MPI_COMM_WORLD);
@@ -131,8 +131,8 @@ TEST_F(Mpi, ALetterOutlivesItsStep) {
   std::vector<char> got(data.size());
   zero_rt_status status = ZERO_RT_TIMEOUT;
   for (int i = 0; i < 50 && status == ZERO_RT_TIMEOUT; ++i)
-    status = runtime->get()->mail->receive(0, letter, got.data(),
-                                           int64_t(got.size()), "the letter");
+    status = runtime->get()->messenger->receive(
+        0, name, got.data(), int64_t(got.size()), "the name");
   expectOk(status);
   EXPECT_EQ(got, data);
 }

@@ -13,7 +13,7 @@
 #include "Ranks.h"
 #include "ThreadTransport.h"
 #include "TrainStep.h"
-#include "comm/process/notes.h"
+#include "comm/process/control_messages.h"
 #include "comm/process/segment.h"
 #include "core/runtime.h"
 #include "device/host/host_program.h"
@@ -205,35 +205,36 @@ TEST(Transport, AFailureIsToldToAll) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
 }
 
-// A letter is on its way when its step, and its memory, are gone.
-TEST(Transport, ALetterOutlivesItsStep) {
+// A name is on its way when its step, and its memory, are gone.
+TEST(Transport, AMessageOutlivesItsStep) {
   Cluster cluster(2, /*timeoutMs=*/100);
   Gate sent;
   std::vector<char> data(100000, 7), got(data.size());
-  Letter letter;
-  letter.step = 1;
+  MessageName name;
+  name.step = 1;
   cluster.run([&](int32_t rank) {
     Runtime &runtime = *cluster.runtimes[size_t(rank)]->get();
     if (rank == 0) {
-      Parcel parcel;
-      parcel.data = data.data();
-      parcel.bytes = int64_t(data.size());
-      expectOk(runtime.mail->send(1, letter, parcel));
+      Message message;
+      message.data = data.data();
+      message.bytes = int64_t(data.size());
+      expectOk(runtime.messenger->send(1, name, message));
       runtime.communicator->leaveStep(1);
-      runtime.mail->leaveStep(1);
+      runtime.messenger->leaveStep(1);
       std::fill(data.begin(), data.end(), 9);
       sent.open();
     }
     if (rank == 1) {
       sent.wait();
-      expectOk(runtime.mail->receive(0, letter, got.data(), int64_t(got.size()),
-                                     "the letter"));
+      expectOk(runtime.messenger->receive(0, name, got.data(),
+                                          int64_t(got.size()), "the name"));
       EXPECT_EQ(got, std::vector<char>(got.size(), 7));
-      expectStatus(ZERO_RT_TIMEOUT,
-                   runtime.mail->receive(0, letter, got.data(), 1, "another"),
-                   "another will not come: rank 0 destroyed its step");
+      expectStatus(
+          ZERO_RT_TIMEOUT,
+          runtime.messenger->receive(0, name, got.data(), 1, "another"),
+          "another will not come: rank 0 destroyed its step");
       runtime.communicator->leaveStep(1);
-      runtime.mail->leaveStep(1);
+      runtime.messenger->leaveStep(1);
     }
   });
 }
@@ -337,8 +338,9 @@ const Tag kGather = {"all_gather", "b0", 64, ZERO_RT_F32, ZERO_RT_F32, 0};
 
 /// What rank 0 says when rank 1 has sent |bytes|, and it then waits for rank 1
 /// in a collective or for a message.
-void expectRefused(int32_t channel, const std::vector<char> &bytes, bool isMail,
-                   zero_rt_status expected, const char *text) {
+void expectRefused(int32_t channel, const std::vector<char> &bytes,
+                   bool isActivation, zero_rt_status expected,
+                   const char *text) {
   auto network = std::make_shared<Network>();
   zero_rt_transport mine = Network::connect(network, 0, 2);
   zero_rt_transport liar = Network::connect(network, 1, 2);
@@ -352,12 +354,12 @@ void expectRefused(int32_t channel, const std::vector<char> &bytes, bool isMail,
   expectOk(liar.send(liar.context, 0, channel, bytes.data(),
                      int64_t(bytes.size()), &request));
   std::vector<float> data(64);
-  if (isMail) {
-    Letter letter;
-    letter.step = 1;
+  if (isActivation) {
+    MessageName name;
+    name.step = 1;
     expectStatus(expected,
-                 runtime->get()->mail->receive(1, letter, data.data(), 4,
-                                               "activation 'x'"),
+                 runtime->get()->messenger->receive(1, name, data.data(), 4,
+                                                    "activation 'x'"),
                  text);
   } else {
     expectStatus(expected,
@@ -394,18 +396,19 @@ TEST(Transport, WhatRanksSendIsChecked) {
   // The liar does not tell the names.
   expectTag([](CollectiveTag &tag) { ++tag.names; },
             "rank 0 is in all_gather of 'b0', rank 1 in another collective");
-  expectRefused(3, std::vector<char>(sizeof(Note), char(0xff)), false,
-                ZERO_RT_MISMATCH, "rank 1 sent bytes that are no note");
+  expectRefused(3, std::vector<char>(sizeof(ControlMessage), char(0xff)), false,
+                ZERO_RT_MISMATCH,
+                "rank 1 sent bytes that are no control message");
   // A notice of an unknown error, whose text does not end.
   expectRefused(2, std::vector<char>(256, 'x'), false, ZERO_RT_POISONED,
                 std::string(251, 'x').c_str());
-  std::vector<char> envelope(48, char(0xff));
-  expectRefused(1, envelope, true, ZERO_RT_MISMATCH,
+  std::vector<char> header(48, char(0xff));
+  expectRefused(1, header, true, ZERO_RT_MISMATCH,
                 "rank 1 sent bytes that are no activation");
-  std::fill(envelope.begin(), envelope.end(), '\0');
-  envelope[5] = 1; // 2^40 bytes
+  std::fill(header.begin(), header.end(), '\0');
+  header[5] = 1; // 2^40 bytes
   expectRefused(
-      1, envelope, true, ZERO_RT_MISMATCH,
+      1, header, true, ZERO_RT_MISMATCH,
       "rank 1 sent more than 16 GiB of activations that rank 0 has not");
 }
 

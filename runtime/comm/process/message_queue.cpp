@@ -1,10 +1,10 @@
-//===- mail.cpp - Letters between processes -------------------------------===//
+//===- message_queue.cpp - Messages between processes ---------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "comm/process/mail.h"
+#include "comm/process/message_queue.h"
 
 #include "core/pause.h"
 #include "core/status.h"
@@ -18,18 +18,18 @@ using namespace zero_rt;
 /// many bytes.
 static constexpr int64_t mostUnreadBytes = int64_t(1) << 34;
 
-Letter PostOffice::Envelope::letter() const {
-  Letter letter;
-  letter.step = step;
-  letter.window = window;
-  letter.activation = activation;
-  letter.isGradient = isGradient != 0;
-  letter.isHeader = isHeader != 0;
-  letter.microBatch = microBatch;
-  return letter;
+MessageName MessageQueue::Header::name() const {
+  MessageName name;
+  name.step = step;
+  name.window = window;
+  name.activation = activation;
+  name.isGradient = isGradient != 0;
+  name.isHeader = isHeader != 0;
+  name.microBatch = microBatch;
+  return name;
 }
 
-bool PostOffice::Envelope::isValid() const {
+bool MessageQueue::Header::isValid() const {
   auto isFlag = [](int32_t flag) { return flag == 0 || flag == 1; };
   return bytes >= 0 && isFlag(isGradient) && isFlag(isHeader) &&
          isFlag(hasLeft) && (bytes == 0 || !hasLeft);
@@ -40,7 +40,7 @@ static Deadline after(int64_t milliseconds) {
          std::chrono::milliseconds(milliseconds);
 }
 
-PostOffice::PostOffice(Link &link) : link(link) {
+MessageQueue::MessageQueue(Link &link) : link(link) {
   for (int32_t rank = 0; rank < link.ranks(); ++rank)
     if (rank != link.rank())
       incoming.emplace(rank, link);
@@ -52,29 +52,28 @@ PostOffice::PostOffice(Link &link) : link(link) {
 
 /// Copies the message: the send may be in progress when the step that sent it
 /// is destroyed.
-zero_rt_status PostOffice::post(int32_t to, const Envelope &envelope,
-                                const void *data) {
+zero_rt_status MessageQueue::post(int32_t to, const Header &header,
+                                  const void *data) {
   ZERO_RT_TRY(link.check());
-  Outgoing &letter = outgoing.emplace_back(link);
-  letter.envelope = envelope;
-  letter.to = to;
-  if (envelope.bytes) {
+  Outgoing &name = outgoing.emplace_back(link);
+  name.header = header;
+  name.to = to;
+  if (header.bytes) {
     auto *from = static_cast<const char *>(data);
-    letter.contents.assign(from, from + envelope.bytes);
+    name.contents.assign(from, from + header.bytes);
   }
-  ZERO_RT_TRY(letter.transfers.send(to, MailChannel, &letter.envelope,
-                                    sizeof(Envelope)));
-  return letter.transfers.send(to, MailChannel, letter.contents.data(),
-                               envelope.bytes);
+  ZERO_RT_TRY(
+      name.transfers.send(to, MessageChannel, &name.header, sizeof(Header)));
+  return name.transfers.send(to, MessageChannel, name.contents.data(),
+                             header.bytes);
 }
 
-zero_rt_status PostOffice::checkEnvelope(int32_t from,
-                                         const Envelope &envelope) {
+zero_rt_status MessageQueue::checkHeader(int32_t from, const Header &header) {
   std::string sender = "rank " + std::to_string(from);
-  if (!envelope.isValid())
+  if (!header.isValid())
     return link.breakWith(ZERO_RT_MISMATCH,
                           sender + " sent bytes that are no activation");
-  if (envelope.bytes > mostUnreadBytes - unreadBytes[from])
+  if (header.bytes > mostUnreadBytes - unreadBytes[from])
     return link.breakWith(
         ZERO_RT_MISMATCH,
         sender + " sent more than " + std::to_string(mostUnreadBytes >> 30) +
@@ -83,7 +82,7 @@ zero_rt_status PostOffice::checkEnvelope(int32_t from,
   return ZERO_RT_OK;
 }
 
-auto PostOffice::erase(decltype(unread)::iterator message)
+auto MessageQueue::erase(decltype(unread)::iterator message)
     -> decltype(unread)::iterator {
   unreadBytes[message->first.second] -= int64_t(message->second.size());
   return unread.erase(message);
@@ -91,15 +90,15 @@ auto PostOffice::erase(decltype(unread)::iterator message)
 
 /// Advances the receive from rank |from|. Sets |isMore| if another message may
 /// follow.
-zero_rt_status PostOffice::pollFrom(int32_t from, bool &isMore) {
+zero_rt_status MessageQueue::pollFrom(int32_t from, bool &isMore) {
   isMore = false;
   Incoming &next = incoming.at(from);
   if (next.isOver)
     return ZERO_RT_OK;
-  Envelope &envelope = next.envelope;
+  Header &header = next.header;
   if (!next.isAwaited) {
     ZERO_RT_TRY(
-        next.transfers.receive(from, MailChannel, &envelope, sizeof(Envelope)));
+        next.transfers.receive(from, MessageChannel, &header, sizeof(Header)));
     next.isAwaited = true;
   }
   zero_rt_status status = next.transfers.poll();
@@ -110,34 +109,34 @@ zero_rt_status PostOffice::pollFrom(int32_t from, bool &isMore) {
     return ZERO_RT_OK;
   isMore = true;
   if (!next.isOpened) {
-    ZERO_RT_TRY(checkEnvelope(from, envelope));
+    ZERO_RT_TRY(checkHeader(from, header));
     // The allocation comes first: if it fails, nothing changes.
-    next.contents.resize(size_t(envelope.bytes));
+    next.contents.resize(size_t(header.bytes));
     next.isOpened = true;
-    return next.transfers.receive(from, MailChannel, next.contents.data(),
-                                  envelope.bytes);
+    return next.transfers.receive(from, MessageChannel, next.contents.data(),
+                                  header.bytes);
   }
-  Letter letter = envelope.letter();
-  auto first = wanted.find(letter.step);
-  if (envelope.hasLeft)
-    link.noteEnd(from, letter.step);
-  else if (!link.isOver(letter.step) &&
-           (first == wanted.end() || letter.window >= first->second) &&
-           unread.try_emplace({letter, from}, std::move(next.contents)).second)
-    unreadBytes[from] += envelope.bytes;
+  MessageName name = header.name();
+  auto first = wanted.find(name.step);
+  if (header.hasLeft)
+    link.noteEnd(from, name.step);
+  else if (!link.isOver(name.step) &&
+           (first == wanted.end() || name.window >= first->second) &&
+           unread.try_emplace({name, from}, std::move(next.contents)).second)
+    unreadBytes[from] += header.bytes;
   next.contents = {};
   next.isOpened = next.isAwaited = false;
   return ZERO_RT_OK;
 }
 
-zero_rt_status PostOffice::poll() {
-  for (auto letter = outgoing.begin(); letter != outgoing.end();) {
+zero_rt_status MessageQueue::poll() {
+  for (auto name = outgoing.begin(); name != outgoing.end();) {
     // A rank that is gone does not receive its messages. They are dropped.
-    zero_rt_status status = letter->transfers.poll();
+    zero_rt_status status = name->transfers.poll();
     if (status && status != ZERO_RT_TIMEOUT)
       return status;
-    bool isDone = status || letter->transfers.isDone();
-    letter = isDone ? outgoing.erase(letter) : std::next(letter);
+    bool isDone = status || name->transfers.isDone();
+    name = isDone ? outgoing.erase(name) : std::next(name);
   }
   for (auto &[rank, next] : incoming)
     for (bool isMore = true; isMore;)
@@ -146,37 +145,37 @@ zero_rt_status PostOffice::poll() {
 }
 
 //===----------------------------------------------------------------------===//
-// Letters
+// Messages by name
 //===----------------------------------------------------------------------===//
 
-zero_rt_status PostOffice::send(int32_t to, const Letter &letter,
-                                const void *data, int64_t bytes) {
-  link.noteStep(letter.step);
+zero_rt_status MessageQueue::send(int32_t to, const MessageName &name,
+                                  const void *data, int64_t bytes) {
+  link.noteStep(name.step);
   ZERO_RT_TRY(poll());
-  Envelope envelope;
-  envelope.bytes = bytes;
-  envelope.step = letter.step;
-  envelope.window = letter.window;
-  envelope.microBatch = letter.microBatch;
-  envelope.activation = letter.activation;
-  envelope.isGradient = letter.isGradient;
-  envelope.isHeader = letter.isHeader;
-  return post(to, envelope, data);
+  Header header;
+  header.bytes = bytes;
+  header.step = name.step;
+  header.window = name.window;
+  header.microBatch = name.microBatch;
+  header.activation = name.activation;
+  header.isGradient = name.isGradient;
+  header.isHeader = name.isHeader;
+  return post(to, header, data);
 }
 
-zero_rt_status PostOffice::receive(int32_t from, const Letter &letter,
-                                   void *data, int64_t bytes, const char *what,
-                                   int64_t timeoutMs) {
-  link.noteStep(letter.step);
+zero_rt_status MessageQueue::receive(int32_t from, const MessageName &name,
+                                     void *data, int64_t bytes,
+                                     const char *what, int64_t timeoutMs) {
+  link.noteStep(name.step);
   Deadline end = after(timeoutMs);
   auto it = unread.end();
   for (Pause pause;; pause()) {
     ZERO_RT_TRY(link.check(/*waits=*/true));
     ZERO_RT_TRY(poll());
-    it = unread.find({letter, from});
+    it = unread.find({name, from});
     if (it != unread.end())
       break;
-    bool hasLeft = link.hasEnded(from, letter.step);
+    bool hasLeft = link.hasEnded(from, name.step);
     if (hasLeft || incoming.at(from).isOver) {
       // The rank may have told why.
       ZERO_RT_TRY(link.check());
@@ -197,15 +196,15 @@ zero_rt_status PostOffice::receive(int32_t from, const Letter &letter,
   return ZERO_RT_OK;
 }
 
-bool PostOffice::findUnread(uint64_t step, int64_t window, Letter &letter,
-                            int32_t &from) {
+bool MessageQueue::findUnread(uint64_t step, int64_t window, MessageName &name,
+                              int32_t &from) {
   // This only finds which message is missing. The ranks have found out that
   // there is one.
   Deadline end = after(200);
   for (Pause pause; !link.isBroken() && !poll(); pause()) {
     for (const auto &[key, contents] : unread)
       if (key.first.step == step && key.first.window == window) {
-        std::tie(letter, from) = key;
+        std::tie(name, from) = key;
         return true;
       }
     if (std::chrono::steady_clock::now() >= end)
@@ -214,17 +213,17 @@ bool PostOffice::findUnread(uint64_t step, int64_t window, Letter &letter,
   return false;
 }
 
-void PostOffice::dropUnread(uint64_t step, int64_t window) {
+void MessageQueue::dropUnread(uint64_t step, int64_t window) {
   wanted[step] = window + 1;
   for (auto it = unread.begin(); it != unread.end();) {
-    const Letter &letter = it->first.first;
-    bool isOld = letter.step == step && letter.window <= window;
+    const MessageName &name = it->first.first;
+    bool isOld = name.step == step && name.window <= window;
     it = isOld ? erase(it) : std::next(it);
   }
 }
 
-void PostOffice::leaveStep(uint64_t step, int64_t timeoutMs) {
-  Envelope farewell;
+void MessageQueue::leaveStep(uint64_t step, int64_t timeoutMs) {
+  Header farewell;
   farewell.step = step;
   farewell.hasLeft = 1;
   for (const auto &[rank, next] : incoming)
@@ -232,9 +231,9 @@ void PostOffice::leaveStep(uint64_t step, int64_t timeoutMs) {
       (void)post(rank, farewell, nullptr);
   // The process may end now, so the messages must be sent.
   Deadline end = after(timeoutMs);
-  auto isWaitedFor = [&](const Outgoing &letter) {
-    return !letter.envelope.hasLeft && letter.envelope.step == step &&
-           !link.hasEnded(letter.to, step);
+  auto isWaitedFor = [&](const Outgoing &name) {
+    return !name.header.hasLeft && name.header.step == step &&
+           !link.hasEnded(name.to, step);
   };
   for (Pause pause; !link.isBroken() && !poll(); pause())
     if (std::none_of(outgoing.begin(), outgoing.end(), isWaitedFor) ||
@@ -249,19 +248,19 @@ void PostOffice::leaveStep(uint64_t step, int64_t timeoutMs) {
 // A runtime's end
 //===----------------------------------------------------------------------===//
 
-zero_rt_status ProcessMail::send(int32_t to, const Letter &letter,
-                                 Parcel &parcel) {
+zero_rt_status ProcessMessenger::send(int32_t to, const MessageName &name,
+                                      Message &message) {
   ZERO_RT_TRY(guarded("send", [&] {
-    return office->send(to, letter, parcel.data, parcel.bytes);
+    return queue->send(to, name, message.data, message.bytes);
   }));
-  parcel.isTaken = true;
+  message.isTaken = true;
   return ZERO_RT_OK;
 }
 
-zero_rt_status ProcessMail::receive(int32_t from, const Letter &letter,
-                                    void *data, int64_t bytes,
-                                    const char *what) {
+zero_rt_status ProcessMessenger::receive(int32_t from, const MessageName &name,
+                                         void *data, int64_t bytes,
+                                         const char *what) {
   return guarded("receive", [&] {
-    return office->receive(from, letter, data, bytes, what, timeoutMs);
+    return queue->receive(from, name, data, bytes, what, timeoutMs);
   });
 }

@@ -1,4 +1,4 @@
-//===- mail.h - Letters between processes -----------------------*- C++ -*-===//
+//===- message_queue.h - Messages between processes -------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -10,10 +10,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef ZERO_RT_COMM_PROCESS_MAIL_H
-#define ZERO_RT_COMM_PROCESS_MAIL_H
+#ifndef ZERO_RT_COMM_PROCESS_MESSAGE_QUEUE_H
+#define ZERO_RT_COMM_PROCESS_MESSAGE_QUEUE_H
 
-#include "comm/mail.h"
+#include "comm/messenger.h"
 #include "comm/process/link.h"
 
 #include <list>
@@ -25,22 +25,23 @@ namespace zero_rt {
 /// All messages of a link. Lives as long as the link: when a runtime ends, a
 /// message may be half received, and must not be mistaken for one of the next
 /// runtime.
-class PostOffice {
+class MessageQueue {
 public:
-  explicit PostOffice(Link &link);
+  explicit MessageQueue(Link &link);
 
-  zero_rt_status send(int32_t to, const Letter &letter, const void *data,
+  zero_rt_status send(int32_t to, const MessageName &name, const void *data,
                       int64_t bytes);
-  zero_rt_status receive(int32_t from, const Letter &letter, void *data,
+  zero_rt_status receive(int32_t from, const MessageName &name, void *data,
                          int64_t bytes, const char *what, int64_t timeoutMs);
-  bool findUnread(uint64_t step, int64_t window, Letter &letter, int32_t &from);
+  bool findUnread(uint64_t step, int64_t window, MessageName &name,
+                  int32_t &from);
   void dropUnread(uint64_t step, int64_t window);
   void leaveStep(uint64_t step, int64_t timeoutMs);
 
 private:
   /// The header of a message. Without a message, it says that its sender has
   /// left.
-  struct Envelope {
+  struct Header {
     int64_t bytes = 0;
     uint64_t step = 0;
     int64_t window = 0;
@@ -49,37 +50,37 @@ private:
     int32_t isGradient = 0; // 0 or 1, as the next two
     int32_t isHeader = 0;
     int32_t hasLeft = 0;
-    Letter letter() const;
+    MessageName name() const;
     bool isValid() const;
   };
-  static_assert(sizeof(Envelope) == 48, "padding would be sent");
+  static_assert(sizeof(Header) == 48, "padding would be sent");
   struct Outgoing {
     explicit Outgoing(Link &link) : transfers(link) {}
-    Envelope envelope;
+    Header header;
     int32_t to = 0;
     std::vector<char> contents;
     Transfers transfers; // goes first
   };
   struct Incoming {
     explicit Incoming(Link &link) : transfers(link) {}
-    Envelope envelope;
+    Header header;
     std::vector<char> contents;
-    bool isAwaited = false; // a receive of the envelope has begun
-    bool isOpened = false;  // the envelope is here
+    bool isAwaited = false; // a receive of the header has begun
+    bool isOpened = false;  // the header is here
     bool isOver = false;    // its sender is gone
     Transfers transfers;    // goes first
   };
 
-  zero_rt_status post(int32_t to, const Envelope &envelope, const void *data);
-  /// Notes all messages that have been received and sent.
+  zero_rt_status post(int32_t to, const Header &header, const void *data);
+  /// ControlMessages all messages that have been received and sent.
   zero_rt_status poll();
   zero_rt_status pollFrom(int32_t from, bool &isMore);
-  zero_rt_status checkEnvelope(int32_t from, const Envelope &envelope);
+  zero_rt_status checkHeader(int32_t from, const Header &header);
 
   Link &link;
   std::list<Outgoing> outgoing;
   std::map<int32_t, Incoming> incoming; // by rank
-  std::map<std::pair<Letter, int32_t>, std::vector<char>> unread;
+  std::map<std::pair<MessageName, int32_t>, std::vector<char>> unread;
   std::map<int32_t, int64_t> unreadBytes; // by rank
   /// Erases a message of `unread`; returns the next one.
   decltype(unread)::iterator erase(decltype(unread)::iterator message);
@@ -88,29 +89,29 @@ private:
 };
 
 /// The end of one runtime.
-class ProcessMail final : public Mail {
+class ProcessMessenger final : public Messenger {
 public:
-  ProcessMail(std::shared_ptr<PostOffice> office, int64_t timeoutMs)
-      : office(std::move(office)), timeoutMs(timeoutMs) {}
+  ProcessMessenger(std::shared_ptr<MessageQueue> queue, int64_t timeoutMs)
+      : queue(std::move(queue)), timeoutMs(timeoutMs) {}
 
-  zero_rt_status send(int32_t to, const Letter &letter,
-                      Parcel &parcel) override;
-  zero_rt_status receive(int32_t from, const Letter &letter, void *data,
+  zero_rt_status send(int32_t to, const MessageName &name,
+                      Message &message) override;
+  zero_rt_status receive(int32_t from, const MessageName &name, void *data,
                          int64_t bytes, const char *what) override;
-  bool findUnread(uint64_t step, int64_t window, Letter &letter,
+  bool findUnread(uint64_t step, int64_t window, MessageName &name,
                   int32_t &from) override {
-    return office->findUnread(step, window, letter, from);
+    return queue->findUnread(step, window, name, from);
   }
   void dropUnread(uint64_t step, int64_t window) override {
-    office->dropUnread(step, window);
+    queue->dropUnread(step, window);
   }
-  void leaveStep(uint64_t step) override { office->leaveStep(step, timeoutMs); }
+  void leaveStep(uint64_t step) override { queue->leaveStep(step, timeoutMs); }
 
 private:
-  std::shared_ptr<PostOffice> office;
+  std::shared_ptr<MessageQueue> queue;
   int64_t timeoutMs;
 };
 
 } // namespace zero_rt
 
-#endif // ZERO_RT_COMM_PROCESS_MAIL_H
+#endif // ZERO_RT_COMM_PROCESS_MESSAGE_QUEUE_H

@@ -1,4 +1,4 @@
-//===- witness.h - Who is in which collective of a fabric -------*- C++ -*-===//
+//===- desync_check.h - Compares queued collectives -------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -12,22 +12,22 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef ZERO_RT_COMM_PROCESS_WITNESS_H
-#define ZERO_RT_COMM_PROCESS_WITNESS_H
+#ifndef ZERO_RT_COMM_PROCESS_DESYNC_CHECK_H
+#define ZERO_RT_COMM_PROCESS_DESYNC_CHECK_H
 
 #include "comm/process/collective_tag.h"
-#include "comm/process/notes.h"
+#include "comm/process/control_messages.h"
 
 #include <deque>
 
 namespace zero_rt {
 
-/// The witness of all process groups of a link. A process group has a number
+/// The check of all process groups of a link. A process group has a number
 /// that its ranks agree on and that no other process group has. Lives as long
 /// as the link.
-class Witness {
+class DesyncCheck {
 public:
-  explicit Witness(Notes &notes);
+  explicit DesyncCheck(ControlMessages &control);
 
   void join(uint64_t group, std::vector<int32_t> members);
   /// Declares that this rank queues no more collectives of |step| in |group|.
@@ -43,7 +43,7 @@ public:
   /// which of them are.
   zero_rt_status announce(uint64_t group, uint64_t number);
 
-  /// Reads the notes of other ranks. Errors: mismatch (a rank queued another
+  /// Reads the messages of other ranks. Errors: mismatch (a rank queued another
   /// collective).
   zero_rt_status look();
   /// The members that are not known to be in collective |number|.
@@ -66,18 +66,18 @@ private:
     std::map<int32_t, Member> others;
   };
   Group *find(uint64_t group);
-  void take(int32_t from, const Note &note);
+  void take(int32_t from, const ControlMessage &message);
   zero_rt_status answer(uint64_t group, int32_t to);
   int32_t neighbor(const Group &group, size_t distance) const;
   zero_rt_status compare(Group &group);
-  zero_rt_status tell(int32_t to, Note::Kind kind, uint64_t group,
+  zero_rt_status tell(int32_t to, ControlMessage::Kind kind, uint64_t group,
                       uint64_t number, uint64_t step = 0);
 
-  Notes &notes;
+  ControlMessages &control;
   std::map<uint64_t, Group> groups;
   std::set<uint64_t> over;
 };
 
 } // namespace zero_rt
 
-#endif // ZERO_RT_COMM_PROCESS_WITNESS_H
+#endif // ZERO_RT_COMM_PROCESS_DESYNC_CHECK_H

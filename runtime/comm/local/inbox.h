@@ -1,13 +1,13 @@
-//===- mailbox.h - What other threads sent to a rank ------------*- C++ -*-===//
+//===- inbox.h - What other threads sent to a rank --------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef ZERO_RT_COMM_LOCAL_MAILBOX_H
-#define ZERO_RT_COMM_LOCAL_MAILBOX_H
+#ifndef ZERO_RT_COMM_LOCAL_INBOX_H
+#define ZERO_RT_COMM_LOCAL_INBOX_H
 
-#include "comm/mail.h"
+#include "comm/messenger.h"
 
 #include <chrono>
 #include <condition_variable>
@@ -17,20 +17,21 @@
 
 namespace zero_rt {
 
-/// The mailbox of one rank. The receiver copies without a lock, so other ranks
+/// The inbox of one rank. The receiver copies without a lock, so other ranks
 /// can send in the meantime.
-class Mailbox {
+class Inbox {
 public:
-  void put(int32_t from, const Letter &letter, Parcel &parcel);
+  void put(int32_t from, const MessageName &name, Message &message);
 
-  /// As Mail::receive. |isSenderGone| returns whether the message can still
-  /// arrive. Code that changes its result calls `wake`.
-  zero_rt_status take(int32_t from, const Letter &letter, void *data,
+  /// As Messenger::receive. |isSenderGone| returns whether the message can
+  /// still arrive. Code that changes its result calls `wake`.
+  zero_rt_status take(int32_t from, const MessageName &name, void *data,
                       int64_t bytes, int64_t timeoutMs,
                       const std::function<bool()> &isSenderGone,
                       const char *what);
 
-  bool findUnread(uint64_t step, int64_t window, Letter &letter, int32_t &from);
+  bool findUnread(uint64_t step, int64_t window, MessageName &name,
+                  int32_t &from);
   void dropUnread(uint64_t step, int64_t window);
   /// Waits until the messages of |from| in |step| are taken, |isOwnerGone|
   /// returns true, or |deadline| has passed. Then removes the rest, whose
@@ -42,15 +43,15 @@ public:
 
 private:
   struct Entry {
-    Parcel *parcel;
+    Message *message;
     bool isBeingCopied = false;
   };
 
   std::mutex mutex;
   std::condition_variable changed;
-  std::map<std::pair<Letter, int32_t>, Entry> entries; // letter and sender
+  std::map<std::pair<MessageName, int32_t>, Entry> entries; // name and sender
 };
 
 } // namespace zero_rt
 
-#endif // ZERO_RT_COMM_LOCAL_MAILBOX_H
+#endif // ZERO_RT_COMM_LOCAL_INBOX_H

@@ -1,10 +1,10 @@
-//===- mailbox.cpp - What other threads sent to a rank --------------------===//
+//===- inbox.cpp - What other threads sent to a rank ----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "comm/local/mailbox.h"
+#include "comm/local/inbox.h"
 
 #include "core/status.h"
 
@@ -13,23 +13,23 @@
 
 using namespace zero_rt;
 
-void Mailbox::put(int32_t from, const Letter &letter, Parcel &parcel) {
+void Inbox::put(int32_t from, const MessageName &name, Message &message) {
   std::lock_guard<std::mutex> lock(mutex);
-  entries[{letter, from}] = {&parcel};
+  entries[{name, from}] = {&message};
   changed.notify_all();
 }
 
-zero_rt_status Mailbox::take(int32_t from, const Letter &letter, void *data,
-                             int64_t bytes, int64_t timeoutMs,
-                             const std::function<bool()> &isSenderGone,
-                             const char *what) {
+zero_rt_status Inbox::take(int32_t from, const MessageName &name, void *data,
+                           int64_t bytes, int64_t timeoutMs,
+                           const std::function<bool()> &isSenderGone,
+                           const char *what) {
   std::unique_lock<std::mutex> lock(mutex);
   auto deadline =
       std::chrono::steady_clock::now() + std::chrono::milliseconds(timeoutMs);
   auto it = entries.end();
   bool isGone = false;
   bool woken = changed.wait_until(lock, deadline, [&] {
-    it = entries.find({letter, from});
+    it = entries.find({name, from});
     return it != entries.end() || (isGone = isSenderGone());
   });
   if (!woken)
@@ -38,46 +38,46 @@ zero_rt_status Mailbox::take(int32_t from, const Letter &letter, void *data,
   if (isGone)
     return fail(ZERO_RT_TIMEOUT, "%s will not come: rank %d destroyed its step",
                 what, from);
-  Parcel &parcel = *it->second.parcel;
-  if (parcel.bytes != bytes)
+  Message &message = *it->second.message;
+  if (message.bytes != bytes)
     return fail(ZERO_RT_MISMATCH, "%s has %lld bytes, and rank %d sent %lld",
-                what, (long long)bytes, from, (long long)parcel.bytes);
+                what, (long long)bytes, from, (long long)message.bytes);
   it->second.isBeingCopied = true;
   lock.unlock();
   if (bytes)
-    std::memcpy(data, parcel.data, size_t(bytes));
+    std::memcpy(data, message.data, size_t(bytes));
   lock.lock();
   entries.erase(it);
-  parcel.isTaken = true; // from here on the sender may reuse its memory
+  message.isTaken = true; // from here on the sender may reuse its memory
   changed.notify_all();
   return ZERO_RT_OK;
 }
 
-bool Mailbox::findUnread(uint64_t step, int64_t window, Letter &letter,
-                         int32_t &from) {
+bool Inbox::findUnread(uint64_t step, int64_t window, MessageName &name,
+                       int32_t &from) {
   std::lock_guard<std::mutex> lock(mutex);
   for (const auto &[key, entry] : entries)
     if (key.first.step == step && key.first.window == window) {
-      std::tie(letter, from) = key;
+      std::tie(name, from) = key;
       return true;
     }
   return false;
 }
 
-void Mailbox::dropUnread(uint64_t step, int64_t window) {
+void Inbox::dropUnread(uint64_t step, int64_t window) {
   std::lock_guard<std::mutex> lock(mutex);
   for (auto it = entries.begin(); it != entries.end();) {
     bool isOld =
         it->first.first.step == step && it->first.first.window <= window;
     if (isOld)
-      it->second.parcel->isTaken = true;
+      it->second.message->isTaken = true;
     it = isOld ? entries.erase(it) : std::next(it);
   }
 }
 
-void Mailbox::withdraw(int32_t from, uint64_t step,
-                       std::chrono::steady_clock::time_point deadline,
-                       const std::function<bool()> &isOwnerGone) {
+void Inbox::withdraw(int32_t from, uint64_t step,
+                     std::chrono::steady_clock::time_point deadline,
+                     const std::function<bool()> &isOwnerGone) {
   std::unique_lock<std::mutex> lock(mutex);
   auto isMeant = [&](const auto &entry) {
     return entry.first.second == from && entry.first.first.step == step;
@@ -96,7 +96,7 @@ void Mailbox::withdraw(int32_t from, uint64_t step,
     it = isMeant(*it) ? entries.erase(it) : std::next(it);
 }
 
-void Mailbox::wake() {
+void Inbox::wake() {
   // Under the lock, so that a rank that has just checked its condition is
   // waiting by now.
   std::lock_guard<std::mutex> lock(mutex);

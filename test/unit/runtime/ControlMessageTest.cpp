@@ -1,18 +1,18 @@
-//===- NoteTest.cpp - What ranks tell each other in passing ---------------===//
+//===- ControlMessageTest.cpp - Messages outside any order ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
 // Each rank is driven by hand, so that what it knows at every point is known:
-// nothing of a note arrives before its receiver looks.
+// nothing of a message arrives before its receiver looks.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Ranks.h"
 #include "ThreadTransport.h"
-#include "comm/process/records.h"
-#include "comm/process/witness.h"
+#include "comm/process/desync_check.h"
+#include "comm/process/reports.h"
 
 #include <thread>
 
@@ -35,24 +35,24 @@ struct End {
     link.noteStep(kStep);
   }
   zero_rt_status keep(uint64_t turn, int64_t value) {
-    return records.keep(kStep, turn, &value, sizeof(value));
+    return reports.keep(kStep, turn, &value, sizeof(value));
   }
   zero_rt_status collect(uint64_t turn, int64_t *all,
                          int64_t timeoutMs = 20000) {
-    return records.collect(kStep, turn, all, sizeof(int64_t), timeoutMs);
+    return reports.collect(kStep, turn, all, sizeof(int64_t), timeoutMs);
   }
   zero_rt_status call(const char *operation, const char *name) {
     NamedTag named = makeNamedTag(operation, name, kGroup);
-    return witness.call(named);
+    return desync.call(named);
   }
 
   Link link;
-  Notes notes{link};
-  Records records{notes};
-  Witness witness{notes};
+  ControlMessages control{link};
+  Reports reports{control};
+  DesyncCheck desync{control};
 };
 
-class NoteTest : public testing::Test {
+class ControlMessageTest : public testing::Test {
 protected:
   void start(int32_t ranks) {
     auto network = std::make_shared<Network>();
@@ -63,21 +63,21 @@ protected:
       all.push_back(r);
     }
     for (auto &end : ends)
-      end->witness.join(kGroup, all);
+      end->desync.join(kGroup, all);
   }
   End &end(int32_t rank) { return *ends[size_t(rank)]; }
 
   std::vector<std::unique_ptr<End>> ends;
 };
 
-using RecordTest = NoteTest;
-using WitnessTest = NoteTest;
+using ReportTest = ControlMessageTest;
+using DesyncTest = ControlMessageTest;
 
 //===----------------------------------------------------------------------===//
-// Records
+// Reports
 //===----------------------------------------------------------------------===//
 
-TEST_F(RecordTest, AreSentToThoseWhoAsk) {
+TEST_F(ReportTest, AreSentToThoseWhoAsk) {
   start(2);
   expectOk(end(0).keep(1, 10));
   expectOk(end(1).keep(1, 11));
@@ -94,7 +94,7 @@ TEST_F(RecordTest, AreSentToThoseWhoAsk) {
 }
 
 // Who does not want to know answers when it next keeps something.
-TEST_F(RecordTest, AreAnsweredWithTheNextOne) {
+TEST_F(ReportTest, AreAnsweredWithTheNextOne) {
   start(2);
   expectOk(end(0).keep(1, 10));
   expectOk(end(1).keep(1, 11));
@@ -105,7 +105,7 @@ TEST_F(RecordTest, AreAnsweredWithTheNextOne) {
   EXPECT_EQ(all[1], 11);
 }
 
-TEST_F(RecordTest, AreWaitedForByThoseWhoAreEarly) {
+TEST_F(ReportTest, AreWaitedForByThoseWhoAreEarly) {
   start(2);
   expectOk(end(0).keep(1, 10));
   expectStatus(ZERO_RT_TIMEOUT,
@@ -118,7 +118,7 @@ TEST_F(RecordTest, AreWaitedForByThoseWhoAreEarly) {
   EXPECT_EQ(all[1], 11);
 }
 
-TEST_F(RecordTest, OfLaterTurnsSaySo) {
+TEST_F(ReportTest, OfLaterTurnsSaySo) {
   start(2);
   expectOk(end(0).keep(1, 10));
   expectOk(end(1).keep(1, 11));
@@ -135,40 +135,40 @@ TEST_F(RecordTest, OfLaterTurnsSaySo) {
   other.join();
 }
 
-TEST_F(RecordTest, OfThoseWhoLeftAreMissed) {
+TEST_F(ReportTest, OfThoseWhoLeftAreMissed) {
   start(2);
   expectOk(end(0).keep(1, 10));
-  end(1).records.leave(kStep);
+  end(1).reports.leave(kStep);
   int64_t all[2] = {};
   expectStatus(ZERO_RT_TIMEOUT, end(0).collect(1, all),
                "rank 1 has destroyed its step, and did not say what it lacks");
 }
 
-TEST_F(RecordTest, MustFit) {
+TEST_F(ReportTest, MustFit) {
   start(1);
-  std::vector<char> large(sizeof(Note::data) + 1);
+  std::vector<char> large(sizeof(ControlMessage::data) + 1);
   expectStatus(
       ZERO_RT_INTERNAL,
-      end(0).records.keep(kStep, 1, large.data(), int64_t(large.size())),
-      "a record of 481 bytes, expected at most 480");
+      end(0).reports.keep(kStep, 1, large.data(), int64_t(large.size())),
+      "a report of 481 bytes, expected at most 480");
 }
 
 //===----------------------------------------------------------------------===//
-// Witnesses
+// Desync checks
 //===----------------------------------------------------------------------===//
 
-TEST_F(WitnessTest, AgreesWhereAllQueueTheSame) {
+TEST_F(DesyncTest, AgreesWhereAllQueueTheSame) {
   start(3);
   for (int32_t r = 0; r < 3; ++r) {
     expectOk(end(r).call("all_reduce", "b0"));
     expectOk(end(r).call("all_gather", "b1"));
   }
   for (int32_t r = 0; r < 3; ++r)
-    expectOk(end(r).witness.look());
+    expectOk(end(r).desync.look());
 }
 
 // Rank 1 sees that rank 0 queued something else, and tells the others.
-TEST_F(WitnessTest, FindsDifferences) {
+TEST_F(DesyncTest, FindsDifferences) {
   start(3);
   const char *text = "rank 0 is in all_reduce of 'b0', rank 1 in all_gather "
                      "of 'b1'";
@@ -177,55 +177,53 @@ TEST_F(WitnessTest, FindsDifferences) {
   expectStatus(ZERO_RT_MISMATCH, end(2).link.check(), text);
 }
 
-TEST_F(WitnessTest, FindsThoseWhoAreMissing) {
+TEST_F(DesyncTest, FindsThoseWhoAreMissing) {
   start(4);
   for (int32_t r : {0, 1, 2})
     expectOk(end(r).call("all_reduce", "b0"));
   // From the one before it, it knows already.
-  expectOk(end(1).witness.look());
-  EXPECT_EQ(end(1).witness.findMissing(kGroup, 1),
-            (std::vector<int32_t>{2, 3}));
-  expectOk(end(1).witness.announce(kGroup, 1));
+  expectOk(end(1).desync.look());
+  EXPECT_EQ(end(1).desync.findMissing(kGroup, 1), (std::vector<int32_t>{2, 3}));
+  expectOk(end(1).desync.announce(kGroup, 1));
   for (int32_t r : {0, 2, 3})
-    expectOk(end(r).witness.look());
-  expectOk(end(1).witness.look());
-  EXPECT_EQ(end(1).witness.findMissing(kGroup, 1), (std::vector<int32_t>{3}));
+    expectOk(end(r).desync.look());
+  expectOk(end(1).desync.look());
+  EXPECT_EQ(end(1).desync.findMissing(kGroup, 1), (std::vector<int32_t>{3}));
   // Those who were asked know about the one that asked.
-  EXPECT_EQ(end(0).witness.findMissing(kGroup, 1),
-            (std::vector<int32_t>{2, 3}));
+  EXPECT_EQ(end(0).desync.findMissing(kGroup, 1), (std::vector<int32_t>{2, 3}));
   // It comes late, and remembers who asked.
   expectOk(end(3).call("all_reduce", "b0"));
-  expectOk(end(1).witness.look());
-  EXPECT_EQ(end(1).witness.findMissing(kGroup, 1), (std::vector<int32_t>{}));
+  expectOk(end(1).desync.look());
+  EXPECT_EQ(end(1).desync.findMissing(kGroup, 1), (std::vector<int32_t>{}));
 }
 
-TEST_F(WitnessTest, KnowsWhoLeftBefore) {
+TEST_F(DesyncTest, KnowsWhoLeftBefore) {
   start(2);
   expectOk(end(1).call("all_reduce", "b0"));
-  end(1).witness.leaveStep(kGroup, kStep);
+  end(1).desync.leaveStep(kGroup, kStep);
   expectOk(end(0).call("all_reduce", "b0"));
-  expectOk(end(0).witness.look());
-  EXPECT_EQ(end(0).witness.findLoss(kGroup, kStep, 1, 1), nullptr);
-  EXPECT_STREQ(end(0).witness.findLoss(kGroup, kStep, 1, 2),
+  expectOk(end(0).desync.look());
+  EXPECT_EQ(end(0).desync.findLoss(kGroup, kStep, 1, 1), nullptr);
+  EXPECT_STREQ(end(0).desync.findLoss(kGroup, kStep, 1, 2),
                " destroyed its step");
-  EXPECT_EQ(end(0).witness.findLoss(kGroup, kStep + 1, 1, 2), nullptr);
+  EXPECT_EQ(end(0).desync.findLoss(kGroup, kStep + 1, 1, 2), nullptr);
 }
 
 // A group may be told about before this rank has joined it, and after it has
 // left.
-TEST_F(WitnessTest, GroupsBeginAndEndAtDifferentTimes) {
+TEST_F(DesyncTest, GroupsBeginAndEndAtDifferentTimes) {
   start(2);
-  end(0).witness.leave(kGroup);
+  end(0).desync.leave(kGroup);
   expectOk(end(1).call("all_reduce", "b0"));
-  expectOk(end(0).witness.look());
+  expectOk(end(0).desync.look());
   const uint64_t next = kGroup + 1;
-  end(1).witness.join(next, {0, 1});
+  end(1).desync.join(next, {0, 1});
   NamedTag named = makeNamedTag("all_gather", "b", next);
-  expectOk(end(1).witness.call(named));
-  expectOk(end(0).witness.look());
-  end(0).witness.join(next, {0, 1});
+  expectOk(end(1).desync.call(named));
+  expectOk(end(0).desync.look());
+  end(0).desync.join(next, {0, 1});
   NamedTag other = makeNamedTag("All_gather", "b", next);
-  expectStatus(ZERO_RT_MISMATCH, end(0).witness.call(other),
+  expectStatus(ZERO_RT_MISMATCH, end(0).desync.call(other),
                "rank 0 is in All_gather of 'b', rank 1 in all_gather of 'b'");
 }
 

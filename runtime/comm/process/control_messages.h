@@ -1,4 +1,4 @@
-//===- notes.h - What ranks tell each other in passing ----------*- C++ -*-===//
+//===- control_messages.h - Messages outside any order ----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -9,8 +9,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef ZERO_RT_COMM_PROCESS_NOTES_H
-#define ZERO_RT_COMM_PROCESS_NOTES_H
+#ifndef ZERO_RT_COMM_PROCESS_CONTROL_MESSAGES_H
+#define ZERO_RT_COMM_PROCESS_CONTROL_MESSAGES_H
 
 #include "comm/process/collective_tag.h"
 #include "comm/process/link.h"
@@ -22,12 +22,12 @@
 
 namespace zero_rt {
 
-struct Note {
+struct ControlMessage {
   enum Kind : int32_t {
-    Record,   // the knowledge of a rank about a refused step (records.h)
+    Report,   // the knowledge of a rank about a refused step (reports.h)
     LeftStep, // the rank has destroyed that step
     LeftRuntime,
-    Called,    // a collective was queued (witness.h)
+    Called,    // a collective was queued (desync_check.h)
     Waiting,   // a rank waits in a collective, and asks who is there
     Came,      // the answer
     LeftGroup, // the rank queues no more collectives of a step
@@ -36,7 +36,7 @@ struct Note {
     Named, // the tag of a rank that found a difference, with its names
     NumKinds
   };
-  int32_t kind = Record;
+  int32_t kind = Report;
   int32_t bytes = 0; // of |data|
   uint64_t step = 0;
   uint64_t group = 0;
@@ -44,21 +44,21 @@ struct Note {
   char data[480] = {};
 };
 
-/// All notes of a link; lives as long as that.
-class Notes {
+/// All control messages of a link; lives as long as that.
+class ControlMessages {
 public:
-  explicit Notes(Link &link);
+  explicit ControlMessages(Link &link);
 
-  using Reader = std::function<void(int32_t from, const Note &)>;
-  /// |reader| gets all notes of |kind| from now on.
-  void setReader(Note::Kind kind, Reader reader) {
+  using Reader = std::function<void(int32_t from, const ControlMessage &)>;
+  /// |reader| gets all messages of |kind| from now on.
+  void setReader(ControlMessage::Kind kind, Reader reader) {
     readers[size_t(kind)] = std::move(reader);
   }
 
-  zero_rt_status send(int32_t to, const Note &note);
-  /// Sends |note| to all other ranks of the link that it can reach.
-  void sendToAll(const Note &note);
-  /// Gives the received notes to their readers.
+  zero_rt_status send(int32_t to, const ControlMessage &message);
+  /// Sends |message| to all other ranks of the link that it can reach.
+  void sendToAll(const ControlMessage &message);
+  /// Gives the received messages to their readers.
   zero_rt_status poll();
   /// Asks each of |ranks| whether it is in a call of the runtime. A rank
   /// answers when it looks.
@@ -75,7 +75,7 @@ public:
   void leaveRuntime();
   /// Whether |rank| has destroyed the runtime that goes with this rank's.
   bool hasLeft(int32_t rank) const;
-  /// Whether no more notes of |rank| will arrive.
+  /// Whether no more messages of |rank| will arrive.
   bool isGone(int32_t rank) const;
 
   Link &link;
@@ -83,12 +83,12 @@ public:
 private:
   struct Outgoing {
     explicit Outgoing(Link &link) : transfers(link) {}
-    Note note;
+    ControlMessage message;
     Transfers transfers; // goes first
   };
   struct Incoming {
     explicit Incoming(Link &link) : transfers(link) {}
-    Note note;
+    ControlMessage message;
     bool isAwaited = false;
     bool isGone = false;
     bool hasAnswered = false;
@@ -97,14 +97,14 @@ private:
     NamedTag named;
     Transfers transfers; // goes first
   };
-  zero_rt_status tell(int32_t to, Note::Kind kind);
+  zero_rt_status tell(int32_t to, ControlMessage::Kind kind);
   zero_rt_status pollFrom(int32_t from, Incoming &next);
 
-  std::array<Reader, Note::NumKinds> readers;
+  std::array<Reader, ControlMessage::NumKinds> readers;
   std::list<Outgoing> outgoing;
   std::map<int32_t, Incoming> incoming; // by rank
 };
 
 } // namespace zero_rt
 
-#endif // ZERO_RT_COMM_PROCESS_NOTES_H
+#endif // ZERO_RT_COMM_PROCESS_CONTROL_MESSAGES_H

@@ -1,17 +1,17 @@
-//===- mail.h - What one rank sends to one other ----------------*- C++ -*-===//
+//===- messenger.h - What one rank sends to one other -----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A Mail is one rank's end. A sender leaves a pointer and continues, so no
+// A Messenger is one rank's end. A sender leaves a pointer and continues, so no
 // order of sends blocks. A receive waits only for a message that has not been
 // sent.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef ZERO_RT_COMM_MAIL_H
-#define ZERO_RT_COMM_MAIL_H
+#ifndef ZERO_RT_COMM_MESSENGER_H
+#define ZERO_RT_COMM_MESSENGER_H
 
 #include "zero_rt/abi.h"
 
@@ -22,7 +22,7 @@ namespace zero_rt {
 
 /// The name of a message. Messages may be received in another order than that
 /// of their sends.
-struct Letter {
+struct MessageName {
   uint64_t step = 0;
   int64_t window = 0; // the number of earlier applies and discards of the step
   int32_t activation = 0;
@@ -33,36 +33,37 @@ struct Letter {
   auto key() const {
     return std::tie(step, window, activation, isGradient, isHeader, microBatch);
   }
-  bool operator<(const Letter &other) const { return key() < other.key(); }
+  bool operator<(const MessageName &other) const { return key() < other.key(); }
 };
 
 /// The data of a message, which the sender keeps until the receiver has it.
-struct Parcel {
+struct Message {
   const void *data = nullptr;
   int64_t bytes = 0;
   std::atomic<bool> isTaken{false};
 };
 
-class Mail {
+class Messenger {
 public:
-  virtual ~Mail() = default;
+  virtual ~Messenger() = default;
 
-  /// Offers |parcel| to rank |to| under the name |letter|, once, and returns at
-  /// once. The parcel must live until it is taken or this rank has left the
+  /// Offers |message| to rank |to| under the name |name|, once, and returns at
+  /// once. The message must live until it is taken or this rank has left the
   /// step. Equivalent to: MPI_Isend.
-  virtual zero_rt_status send(int32_t to, const Letter &letter,
-                              Parcel &parcel) = 0;
+  virtual zero_rt_status send(int32_t to, const MessageName &name,
+                              Message &message) = 0;
 
-  /// Waits for |letter| from rank |from| and copies it to |data|. |what|
+  /// Waits for |name| from rank |from| and copies it to |data|. |what|
   /// describes the message in errors. Errors: timeout (it did not arrive in
   /// time, or its sender has destroyed the step), mismatch (it does not have
   /// |bytes| bytes). Both leave everything unchanged. Equivalent to: MPI_Recv.
-  virtual zero_rt_status receive(int32_t from, const Letter &letter, void *data,
-                                 int64_t bytes, const char *what) = 0;
+  virtual zero_rt_status receive(int32_t from, const MessageName &name,
+                                 void *data, int64_t bytes,
+                                 const char *what) = 0;
 
   /// A message of |window| of |step| that waits for this rank; false if there
   /// is none. |from| is its sender.
-  virtual bool findUnread(uint64_t step, int64_t window, Letter &letter,
+  virtual bool findUnread(uint64_t step, int64_t window, MessageName &name,
                           int32_t &from) = 0;
   /// Counts the messages of this and earlier windows as taken.
   virtual void dropUnread(uint64_t step, int64_t window) = 0;
@@ -76,4 +77,4 @@ public:
 
 } // namespace zero_rt
 
-#endif // ZERO_RT_COMM_MAIL_H
+#endif // ZERO_RT_COMM_MESSENGER_H
