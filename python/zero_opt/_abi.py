@@ -27,7 +27,6 @@ HINT_UNKNOWN = 0
 HINT_MORE = 2
 APPLIED = 0
 SKIPPED_NONFINITE = 1
-PROTOCOL = 2
 
 
 class Tensor(ctypes.Structure):
@@ -146,7 +145,7 @@ _CALLS: dict[str, list[Any]] = {
     "group_destroy": [c_void_p],
     "create": [c_void_p, c_int32, POINTER(Options), _OUT],
     "destroy": [c_void_p],
-    "wait": [c_void_p, c_uint64],
+    "has_passed": [c_void_p, c_uint64, POINTER(c_int32)],
     "step_create": [c_void_p, c_void_p, c_void_p, _OUT],
     "step_destroy": [c_void_p],
     "step_find_parameter": [c_void_p, c_char_p, POINTER(c_int32)],

@@ -162,12 +162,13 @@ class Step:
 
     def is_released(self, timepoint: int) -> bool:
         """Whether the runtime has read the tensor that it got until |timepoint|."""
-        status = self._runtime.functions["wait"](self._runtime_handle, timepoint)
-        if status == _abi.PROTOCOL:
-            return False
+        passed = ctypes.c_int32()
+        status = self._runtime.functions["has_passed"](
+            self._runtime_handle, timepoint, ctypes.byref(passed)
+        )
         if status:
             raise self._runtime.error(status)
-        return True
+        return bool(passed.value)
 
     def apply(self, inputs: Sequence[float]) -> Outcome:
         """Updates the parameters, and waits for the results. A refused step raises."""

@@ -168,13 +168,19 @@ ZERO_RT_EXPORT zero_rt_status zero_rt_read_counters(
   return withRuntime("zero_rt_read_counters", runtime, read);
 }
 
-/// Checks that |timepoint| passes without a further call of the caller.
-static zero_rt_status checkTimepoint(const Runtime &runtime,
-                                     zero_rt_timepoint timepoint) {
+static zero_rt_status checkGivenOut(const Runtime &runtime,
+                                    zero_rt_timepoint timepoint) {
   if (timepoint > runtime.timepoints)
     return fail(ZERO_RT_INVALID_ARGUMENT,
                 "timepoint %llu was never given out by this runtime",
                 (unsigned long long)timepoint);
+  return ZERO_RT_OK;
+}
+
+/// Checks that |timepoint| passes without a further call of the caller.
+static zero_rt_status checkTimepoint(const Runtime &runtime,
+                                     zero_rt_timepoint timepoint) {
+  ZERO_RT_TRY(checkGivenOut(runtime, timepoint));
   if (runtime.unreleased.count(timepoint))
     return fail(ZERO_RT_PROTOCOL,
                 "timepoint %llu is the release of a gradient whose bucket is "
@@ -191,6 +197,24 @@ ZERO_RT_EXPORT zero_rt_status zero_rt_wait(zero_rt_runtime *runtime,
     return runtime.device->wait(timepoint);
   };
   return onRuntime("zero_rt_wait", runtime, wait);
+}
+
+ZERO_RT_EXPORT zero_rt_status zero_rt_has_passed(zero_rt_runtime *runtime,
+                                                 zero_rt_timepoint timepoint,
+                                                 int32_t *out_passed) {
+  auto ask = [&](Runtime &runtime) -> zero_rt_status {
+    if (!out_passed)
+      return fail(ZERO_RT_INVALID_ARGUMENT, "out_passed is null");
+    *out_passed = 0;
+    ZERO_RT_TRY(checkGivenOut(runtime, timepoint));
+    ZERO_RT_TRY(runtime.communicator->check());
+    bool hasPassed = false;
+    if (!runtime.unreleased.count(timepoint))
+      ZERO_RT_TRY(runtime.device->hasPassed(timepoint, hasPassed));
+    *out_passed = hasPassed;
+    return ZERO_RT_OK;
+  };
+  return onRuntime("zero_rt_has_passed", runtime, ask);
 }
 
 ZERO_RT_EXPORT zero_rt_status zero_rt_stream_wait(zero_rt_runtime *runtime,

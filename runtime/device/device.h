@@ -146,6 +146,8 @@ public:
   virtual zero_rt_status mark(zero_rt_timepoint timepoint, Signal end) = 0;
   /// Waits until |timepoint|, which was marked, has passed.
   virtual zero_rt_status wait(zero_rt_timepoint timepoint) = 0;
+  /// Whether |timepoint|, which was marked, has passed. Does not wait.
+  virtual zero_rt_status hasPassed(zero_rt_timepoint timepoint, bool &out) = 0;
   /// Later work on |stream| starts after |timepoint|.
   virtual zero_rt_status precede(zero_rt_stream *stream,
                                  zero_rt_timepoint timepoint) = 0;

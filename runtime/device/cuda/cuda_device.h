@@ -60,6 +60,7 @@ public:
   zero_rt_status mark(zero_rt_timepoint timepoint) override;
   zero_rt_status mark(zero_rt_timepoint timepoint, Signal end) override;
   zero_rt_status wait(zero_rt_timepoint timepoint) override;
+  zero_rt_status hasPassed(zero_rt_timepoint timepoint, bool &out) override;
   zero_rt_status precede(zero_rt_stream *other,
                          zero_rt_timepoint timepoint) override;
   zero_rt_status signal(Signal *out) override;

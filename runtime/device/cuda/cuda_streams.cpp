@@ -112,6 +112,18 @@ zero_rt_status CudaDevice::wait(zero_rt_timepoint timepoint) {
   return checkHost();
 }
 
+zero_rt_status CudaDevice::hasPassed(zero_rt_timepoint timepoint, bool &out) {
+  // Work that is not queued yet would never pass.
+  ZERO_RT_TRY(flush());
+  CUevent event = findEvent(timepoint);
+  if (!event && hasLostTimepoint)
+    return finish();
+  CUresult result = event ? driver.EventQuery(event) : CUresult(0);
+  out = result != cudaErrorNotReady;
+  return out ? check(driver, result, "cuEventQuery")
+             : zero_rt_status(ZERO_RT_OK);
+}
+
 zero_rt_status CudaDevice::precede(zero_rt_stream *other,
                                    zero_rt_timepoint timepoint) {
   if (CUevent event = findEvent(timepoint))

@@ -45,6 +45,10 @@ public:
   zero_rt_status mark(zero_rt_timepoint) override { return ZERO_RT_OK; }
   zero_rt_status mark(zero_rt_timepoint, Signal) override { return ZERO_RT_OK; }
   zero_rt_status wait(zero_rt_timepoint) override { return ZERO_RT_OK; }
+  zero_rt_status hasPassed(zero_rt_timepoint, bool &out) override {
+    out = true;
+    return ZERO_RT_OK;
+  }
   zero_rt_status precede(zero_rt_stream *, zero_rt_timepoint) override {
     return ZERO_RT_OK;
   }

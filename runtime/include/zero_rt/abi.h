@@ -271,6 +271,13 @@ zero_rt_status zero_rt_read_counters(zero_rt_runtime *runtime,
 zero_rt_status zero_rt_wait(zero_rt_runtime *runtime,
                             zero_rt_timepoint timepoint);
 
+/// Asks whether |timepoint| has passed: |out_passed| gets 1 or 0. Waits for
+/// nothing. The release of a gradient whose bucket is not open yet has not
+/// passed. Since version 16.
+zero_rt_status zero_rt_has_passed(zero_rt_runtime *runtime,
+                                  zero_rt_timepoint timepoint,
+                                  int32_t *out_passed);
+
 /// Makes later work on |stream| wait until |timepoint| has passed. The calling
 /// thread does not wait. Equivalent to: cuStreamWaitEvent.
 zero_rt_status zero_rt_stream_wait(zero_rt_runtime *runtime,

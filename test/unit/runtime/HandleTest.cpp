@@ -56,6 +56,7 @@ std::vector<HandleCall> callsOfRuntimes(const zero_rt_calls &table) {
   return {zeros("step_create", table.step_create),
           zeros("zero_rt_read_counters", zero_rt_read_counters),
           zeros("zero_rt_wait", zero_rt_wait),
+          zeros("zero_rt_has_passed", zero_rt_has_passed),
           zeros("zero_rt_stream_wait", zero_rt_stream_wait),
           zeros("zero_rt_allocate", zero_rt_allocate),
           zeros("zero_rt_release", zero_rt_release),

@@ -271,6 +271,19 @@ TEST(Sequence, WaitingForAClosedBucketIsAnError) {
     EXPECT_NE(last.release, 0u);
     expectStatus(ZERO_RT_PROTOCOL, zero_rt_wait(runtimeOf(step), last.release),
                  "is the release of a gradient whose bucket is not open yet");
+    zero_rt_runtime *runtime = runtimeOf(step);
+    int32_t hasPassed = 1;
+    expectOk(zero_rt_has_passed(runtime, last.release, &hasPassed));
+    EXPECT_EQ(hasPassed, 0);
+    expectOk(zero_rt_has_passed(runtime, 0, &hasPassed));
+    EXPECT_EQ(hasPassed, 1);
+    expectStatus(ZERO_RT_INVALID_ARGUMENT,
+                 zero_rt_has_passed(runtime, last.release + 1, &hasPassed),
+                 "was never given out");
+    EXPECT_EQ(hasPassed, 0);
+    expectStatus(ZERO_RT_INVALID_ARGUMENT,
+                 zero_rt_has_passed(runtime, last.release, nullptr),
+                 "out_passed is null");
     expectStatus(ZERO_RT_INVALID_ARGUMENT,
                  zero_rt_wait(runtimeOf(step), last.release + 1),
                  "was never given out");
@@ -282,7 +295,9 @@ TEST(Sequence, WaitingForAClosedBucketIsAnError) {
                  calls.gradient(step, 3, &tensor, nullptr, nullptr),
                  "gradient of 'w3' arrived 2 times in this backward pass");
     expectOk(calls.apply(step, nullptr, 0, nullptr));
-    expectOk(zero_rt_wait(runtimeOf(step), last.release));
+    expectOk(zero_rt_has_passed(runtime, last.release, &hasPassed));
+    EXPECT_EQ(hasPassed, 1);
+    expectOk(zero_rt_wait(runtime, last.release));
     expectClosed(step, 0, 10);
     expectClosed(step, 3, 40);
     for (int i = 0; i < 4; ++i) // never came

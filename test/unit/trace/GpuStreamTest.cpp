@@ -189,6 +189,33 @@ TEST_P(GpuStream, TheHostMayWaitForARelease) {
   expectNorm(0.5);
 }
 
+// Nothing happens on the stream until it is no longer held.
+TEST_P(GpuStream, TheHostMayAskForARelease) {
+  auto gradients = makeGradients(0.5);
+  begin();
+  (void)fake::takeCalls();
+  write(gradients["fc1.bias"], 0.5);
+  fake::holdStream(fake::takeCalls().front().stream);
+  deliver(gradients);
+  close();
+  auto countPassed = [&] {
+    int32_t count = 0;
+    for (zero_rt_timepoint release : releases) {
+      int32_t hasPassed = 0;
+      rank->check(zero_rt_has_passed(rank->runtime, release, &hasPassed));
+      count += hasPassed;
+    }
+    return count;
+  };
+  EXPECT_EQ(countPassed(), 0);
+  fake::holdStream(-1);
+  for (zero_rt_timepoint release : releases)
+    rank->check(zero_rt_wait(rank->runtime, release));
+  EXPECT_EQ(countPassed(), int32_t(releases.size()));
+  apply();
+  expectNorm(0.5);
+}
+
 TEST_P(GpuStream, WithoutAReleaseTheStreamWaits) {
   auto gradients = makeGradients(0.5);
   begin();
