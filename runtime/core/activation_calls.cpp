@@ -333,10 +333,15 @@ int64_t zero_rt::countSentLessReceived(const Step &step) {
 
 std::string zero_rt::describe(const Step &step, const MessageName &name,
                               int32_t from) {
+  // Another process gave the number.
+  bool isKnown =
+      name.activation >= 0 && name.activation < step.library->num_activations;
+  const char *text =
+      isKnown ? step.text(step.library->activations[name.activation].name)
+              : "unknown";
   return std::string(name.isGradient ? "gradient of " : "") + "activation '" +
-         step.text(step.library->activations[name.activation].name) +
-         "' of micro-batch " + std::to_string(name.microBatch) + " from rank " +
-         std::to_string(from);
+         text + "' of micro-batch " + std::to_string(name.microBatch) +
+         " from rank " + std::to_string(from);
 }
 
 void zero_rt::endWindow(Step &step) {

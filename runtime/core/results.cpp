@@ -15,6 +15,7 @@
 
 #include "core/calls.h"
 #include "core/protocol.h"
+#include "core/refusal_reports.h"
 #include "core/step.h"
 #include "core/structs.h"
 
@@ -25,31 +26,6 @@
 
 using namespace zero_rt;
 
-namespace {
-
-/// An input that fails its check.
-struct BadInput {
-  int32_t input;
-  double value;
-};
-
-/// The message of a rank to the others about a refused step.
-struct Report {
-  int64_t backwards = 0;
-  int64_t missing = 0;
-  double tokens = 0;
-  MissingGradient first[Window::maxNamed] = {};
-  int64_t nonfinite = 0;
-  NonfiniteGradient firstNonfinite[Window::maxNamed] = {};
-  int64_t badInputs = 0;
-  BadInput firstBad[Window::maxNamed] = {};
-  int32_t hasUnread = 0; // messages that were not received
-  int32_t unreadFrom = 0;
-  MessageName unread;
-};
-
-} // namespace
-
 /// The inputs of this rank that fail their checks.
 static std::vector<BadInput> findBadInputs(const Step &step) {
   std::vector<BadInput> bad;
@@ -58,147 +34,9 @@ static std::vector<BadInput> findBadInputs(const Step &step) {
     double value = step.inputs[i];
     if ((check != ZERO_RT_INPUT_FREE && !std::isfinite(value)) ||
         (check == ZERO_RT_INPUT_POSITIVE && value <= 0))
-      bad.push_back({int32_t(i), value});
+      bad.push_back({int32_t(i), 0, value});
   }
   return bad;
-}
-
-/// Describes how |gradient| is incomplete.
-static std::string describe(const Step &step, const MissingGradient &gradient) {
-  std::string text = std::string("gradient of '") +
-                     step.parameterName(gradient.parameter) + "'";
-  if (gradient.slotOpen)
-    return text + " has a gradient view and no gradient_ready";
-  if (gradient.pieces == 0)
-    return text + " never arrived";
-  return text + " arrived in " + std::to_string(gradient.pieces) + " of " +
-         std::to_string(step.library->parameters[gradient.parameter].uses) +
-         " pieces";
-}
-
-static std::string missingText(const Step &step,
-                               const std::vector<Report> &reports) {
-  std::string text = "step refused:";
-  int64_t named = 0;
-  int64_t total = 0;
-  for (size_t r = 0; r < reports.size(); ++r) {
-    const Report &report = reports[r];
-    total += report.missing;
-    for (size_t i = 0; i < Window::maxNamed; ++i) {
-      if (int64_t(i) >= report.missing || named == int64_t(Window::maxNamed))
-        break;
-      const MissingGradient &gradient = report.first[i];
-      text += std::string(named++ ? ", " : " ") + describe(step, gradient) +
-              " on rank " + std::to_string(r) + " (backward pass " +
-              std::to_string(gradient.backward) + " of " +
-              std::to_string(report.backwards) + ")";
-    }
-  }
-  if (total > named)
-    text += " and " + std::to_string(total - named) + " more";
-  for (size_t r = 0; r < reports.size(); ++r) {
-    if (!reports[r].hasUnread || named >= 2 * int64_t(Window::maxNamed))
-      continue;
-    text += std::string(named++ ? ", " : " ") +
-            describe(step, reports[r].unread, reports[r].unreadFrom) +
-            " was not received on rank " + std::to_string(r);
-  }
-  if (named == 0)
-    return text + " a gradient is missing, and no rank knows which";
-  return text;
-}
-
-static std::string numberText(double number) {
-  if (std::isnan(number))
-    return "nan"; // of either sign
-  char text[32];
-  std::snprintf(text, sizeof(text), "%g", number);
-  return text;
-}
-
-/// Names the inputs that fail their checks, and their ranks; empty if there are
-/// none.
-static std::string inputsText(const Step &step,
-                              const std::vector<Report> &reports) {
-  std::string text;
-  int64_t named = 0;
-  int64_t total = 0;
-  bool anyPositive = false;
-  for (size_t r = 0; r < reports.size(); ++r) {
-    const Report &report = reports[r];
-    total += report.badInputs;
-    for (size_t i = 0; i < Window::maxNamed && int64_t(i) < report.badInputs &&
-                       named < int64_t(Window::maxNamed);
-         ++i) {
-      const BadInput &bad = report.firstBad[i];
-      const zero_rt_input_row &row = step.library->inputs[bad.input];
-      anyPositive |= row.check == ZERO_RT_INPUT_POSITIVE;
-      const char *name = step.text(row.name);
-      text += (named++ ? ", input " : "input ") + std::to_string(bad.input);
-      if (*name)
-        text += std::string(" ('") + name + "')";
-      text += " of apply is " + numberText(bad.value) + " on rank " +
-              std::to_string(r);
-    }
-  }
-  if (total > named)
-    text += " and " + std::to_string(total - named) + " more";
-  if (total == 0)
-    return text;
-  return text + (anyPositive ? "; pass finite numbers, and a positive max norm"
-                             : "; pass finite numbers");
-}
-
-/// Whether a rank knows of a gradient or an activation that is missing.
-static bool anyMissing(const std::vector<Report> &reports) {
-  return std::any_of(reports.begin(), reports.end(), [](const Report &report) {
-    return report.missing > 0 || report.hasUnread;
-  });
-}
-
-static std::string unequalText(const std::vector<Report> &reports) {
-  std::string text =
-      "step refused: ranks made unequal numbers of backward passes:";
-  for (size_t r = 0; r < reports.size(); ++r)
-    text += (r ? ", rank " : " rank ") + std::to_string(r) + " made " +
-            std::to_string(reports[r].backwards);
-  return text;
-}
-
-static std::string tokensText(const std::vector<Report> &reports) {
-  std::string text = "step refused: the number of tokens must be positive:";
-  for (size_t r = 0; r < reports.size(); ++r) {
-    text += (r ? ", rank " : " rank ") + std::to_string(r) + " counted " +
-            numberText(reports[r].tokens);
-  }
-  return text;
-}
-
-/// Names the gradients that are not finite, and their ranks.
-static std::string nonfiniteText(const Step &step,
-                                 const std::vector<Report> &reports) {
-  std::string text;
-  size_t named = 0;
-  int64_t total = 0;
-  for (size_t r = 0; r < reports.size(); ++r) {
-    const Report &report = reports[r];
-    total += report.nonfinite;
-    for (size_t i = 0; i < Window::maxNamed && int64_t(i) < report.nonfinite &&
-                       named < Window::maxNamed;
-         ++i) {
-      const NonfiniteGradient &gradient = report.firstNonfinite[i];
-      text += std::string(named++ ? ", gradient of '" : "gradient of '") +
-              step.parameterName(gradient.parameter) + "' on rank " +
-              std::to_string(r) + " (backward pass " +
-              std::to_string(gradient.backward) + " of " +
-              std::to_string(report.backwards) + ")";
-    }
-  }
-  if (total == 0)
-    return "every gradient is finite, and a sum of them is not";
-  if (total > int64_t(named))
-    text += " and " + std::to_string(total - int64_t(named)) + " more";
-  return text + (total > 1 ? " are not finite" : " is not finite");
 }
 
 /// Posts the report of this rank about the step for the others.
@@ -225,10 +63,14 @@ static zero_rt_status post(Step &step) {
 
   // All ranks have met since their last send, but a message may still be in
   // transit.
+  MessageName unread;
   mine.hasUnread =
       step.library->num_activations > 0 &&
       step.runtime->messenger->findUnread(step.id, step.activations.window,
-                                          mine.unread, mine.unreadFrom);
+                                          unread, mine.unreadFrom);
+  mine.unreadActivation = unread.activation;
+  mine.unreadIsGradient = unread.isGradient;
+  mine.unreadMicroBatch = unread.microBatch;
 
   return step.runtime->communicator->post(step.id, step.last.turn, &mine,
                                           int64_t(sizeof(Report)));
@@ -243,6 +85,7 @@ static zero_rt_status explain(Step &step, int32_t verdict) {
   Tag tag = {"commit", nullptr, verdict, ZERO_RT_F64, ZERO_RT_F64, step.id};
   ZERO_RT_TRY(step.runtime->communicator->collect(
       tag, step.last.turn, reports.data(), int64_t(sizeof(Report))));
+  ZERO_RT_TRY(checkReports(step, reports));
   // A program counts an input that fails its check as a missing gradient. All
   // ranks have the same reports, so they agree on the cause.
   std::string inputs = inputsText(step, reports);

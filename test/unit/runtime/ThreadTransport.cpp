@@ -60,6 +60,9 @@ struct Port {
     Network::Message message = {from, bytes, {}, request->isDone};
     if (isShort)
       message.copy.assign(from, from + bytes);
+    auto change = port.network->changes.find(port.rank);
+    if (isShort && change != port.network->changes.end())
+      change->second(channel, message.copy);
     port.network->queues[{port.rank, to, channel}].push_back(
         std::move(message));
     *out = request;
@@ -147,6 +150,11 @@ zero_rt_transport Network::connect(std::shared_ptr<Network> network,
           Port::cancel,
           Port::error,
           Port::destroy};
+}
+
+void Network::spoil(int32_t rank, Change change) {
+  std::lock_guard<std::mutex> lock(mutex);
+  changes[rank] = std::move(change);
 }
 
 Network::Traffic Network::traffic() {

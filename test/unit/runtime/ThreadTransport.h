@@ -16,6 +16,7 @@
 #include "zero_rt/transport.h"
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -33,6 +34,10 @@ public:
 
   /// After it has sent that many more messages every call of |rank| fails.
   void failAfter(int32_t rank, int64_t messages);
+
+  /// Changes the short messages that |rank| sends.
+  using Change = std::function<void(int32_t channel, std::vector<char> &)>;
+  void spoil(int32_t rank, Change change);
 
   /// What all ranks have sent so far.
   struct Traffic {
@@ -54,6 +59,7 @@ private:
       queues; // by sender, receiver and channel
   std::map<int32_t, int64_t> left;
   Traffic sent;
+  std::map<int32_t, Change> changes;
 };
 
 } // namespace zero_rt::test
