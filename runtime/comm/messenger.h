@@ -62,9 +62,10 @@ public:
                                  const char *what) = 0;
 
   /// A message of |window| of |step| that waits for this rank; false if there
-  /// is none. |from| is its sender.
-  virtual bool findUnread(uint64_t step, int64_t window, MessageName &name,
-                          int32_t &from) = 0;
+  /// is none. |from| is its sender. With |waits| this waits a moment for one
+  /// that is on its way.
+  virtual bool findUnread(uint64_t step, int64_t window, bool waits,
+                          MessageName &name, int32_t &from) = 0;
   /// Counts the messages of this and earlier windows as taken.
   virtual void dropUnread(uint64_t step, int64_t window) = 0;
 

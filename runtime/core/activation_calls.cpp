@@ -143,43 +143,9 @@ static zero_rt_status checkShape(const Subject &subject, const int64_t *shape,
   return ZERO_RT_OK;
 }
 
-/// Copies |bytes| at |data|, to the memory of a copy that was taken if there is
-/// one. Therefore the number of copies is the largest number of concurrent
-/// sends.
-static zero_rt_status pack(Step &step, const Subject &subject, const void *data,
-                           int64_t bytes, Outgoing *&out) {
-  // The smallest block that is large enough, or else the largest.
-  auto isBetter = [&](const Block &a, const Block &b) {
-    bool fits = a.bytes >= bytes;
-    if (fits != (b.bytes >= bytes))
-      return fits;
-    return fits ? a.bytes < b.bytes : a.bytes > b.bytes;
-  };
-  out = nullptr;
-  for (Outgoing &old : step.activations.outgoing)
-    if (old.message.isTaken && (!out || isBetter(old.block, out->block)))
-      out = &old;
-  if (!out) {
-    out = &step.activations.outgoing.emplace_back();
-    out->message.isTaken = true;
-  }
-  if (!out->block.data || out->block.bytes < bytes) {
-    step.runtime->memory.release(out->block);
-    ZERO_RT_TRY(step.runtime->memory.allocate(
-        ZERO_RT_SPACE_DEVICE, ZERO_RT_ROLE_STAGING, bytes,
-        step.text(subject.row->name), out->block));
-  }
-  out->message.data = out->block.data;
-  out->message.bytes = bytes;
-  // Only the host device has steps with activations.
-  ZERO_RT_TRY(step.device().copy(out->block.data, data, bytes));
-  out->message.isTaken = false;
-  return ZERO_RT_OK;
-}
-
 zero_rt_status calls::send(Step *step, int32_t activation, int64_t micro_batch,
                            const zero_rt_tensor *tensor, const int64_t *shape,
-                           zero_rt_stream *) {
+                           zero_rt_stream *stream) {
   Subject subject;
   ZERO_RT_TRY(findSubject(*step, "send", activation, micro_batch, subject));
   Passage &passage = *subject.passage;
@@ -213,27 +179,27 @@ zero_rt_status calls::send(Step *step, int32_t activation, int64_t micro_batch,
 
   Outgoing *header = nullptr, *payload = nullptr;
   bool needsHeader = subject.isSource && subject.isDynamic();
+  const char *name = step->text(subject.row->name);
   if (needsHeader)
-    ZERO_RT_TRY(::pack(*step, subject, extents.data(),
-                       int64_t(extents.size() * sizeof(int64_t)), header));
+    ZERO_RT_TRY(packExtents(*step, extents, name, header));
   int64_t bytes = elements * elementSize(subject.row->dtype);
   if (zero_rt_status status =
-          ::pack(*step, subject, given.data, bytes, payload)) {
+          packTensor(*step, given.data, bytes, stream, name, payload)) {
     if (header)
       header->message.isTaken = true; // a header is not sent alone
     return status;
   }
   zero_rt_counters &counters = step->runtime->counters;
   Messenger &messenger = *step->runtime->messenger;
-  MessageName name = subject.message;
-  name.isGradient = isGradient;
+  MessageName message = subject.message;
+  message.isGradient = isGradient;
   if (header) {
-    name.isHeader = true;
-    ZERO_RT_TRY(messenger.send(subject.peer, name, header->message));
+    message.isHeader = true;
+    ZERO_RT_TRY(messenger.send(subject.peer, message, header->message));
     ++counters.activation_headers_sent;
-    name.isHeader = false;
+    message.isHeader = false;
   }
-  ZERO_RT_TRY(messenger.send(subject.peer, name, payload->message));
+  ZERO_RT_TRY(messenger.send(subject.peer, message, payload->message));
   ++counters.activations_sent;
   counters.activation_bytes_sent += bytes;
   passage.isSent = true;
@@ -284,7 +250,7 @@ zero_rt_status calls::receive_shape(Step *step, int32_t activation,
 
 zero_rt_status calls::receive(Step *step, int32_t activation,
                               int64_t micro_batch, const zero_rt_tensor *tensor,
-                              zero_rt_stream *) {
+                              zero_rt_stream *stream) {
   Subject subject;
   ZERO_RT_TRY(findSubject(*step, "receive", activation, micro_batch, subject));
   ZERO_RT_TRY(awaitShape(*step, "receive", subject));
@@ -296,10 +262,13 @@ zero_rt_status calls::receive(Step *step, int32_t activation,
       step->text(subject.row->name), subject.row->dtype, elements, given));
   MessageName name = subject.message;
   name.isGradient = isGradient;
-  ZERO_RT_TRY(step->runtime->messenger->receive(
-      subject.peer, name, given.data,
-      elements * elementSize(subject.row->dtype),
-      subject.describe(isGradient).c_str()));
+  ZERO_RT_TRY(receiveTensor(
+      *step, given.data, elements * elementSize(subject.row->dtype), stream,
+      step->text(subject.row->name), [&](void *data, int64_t bytes) {
+        return step->runtime->messenger->receive(
+            subject.peer, name, data, bytes,
+            subject.describe(isGradient).c_str());
+      }));
   subject.passage->isReceived = true;
   return ZERO_RT_OK;
 }
@@ -348,9 +317,4 @@ void zero_rt::endWindow(Step &step) {
   ActivationState &state = step.activations;
   step.runtime->messenger->dropUnread(step.id, state.window++);
   state.passages.clear();
-}
-
-void zero_rt::releaseOutgoing(Step &step) {
-  for (Outgoing &outgoing : step.activations.outgoing)
-    step.runtime->memory.release(outgoing.block);
 }

@@ -17,6 +17,7 @@
 #include "comm/messenger.h"
 #include "core/memory.h"
 
+#include <functional>
 #include <list>
 #include <map>
 #include <string>
@@ -40,10 +41,17 @@ struct Outgoing {
   Block block;
 };
 
+/// What came for a GPU, until it has been copied there.
+struct Incoming {
+  Block block;
+  zero_rt_timepoint copied = 0;
+};
+
 struct ActivationState {
   int64_t window = 0;
   std::map<std::pair<int32_t, int64_t>, Passage> passages;
   std::list<Outgoing> outgoing; // messages do not move
+  std::list<Incoming> incoming;
 };
 
 /// The number of messages that this rank sent in this window, less the number
@@ -57,8 +65,22 @@ std::string describe(const Step &step, const MessageName &name, int32_t from);
 /// Begins the next window, and drops the messages that were not received.
 void endWindow(Step &step);
 
+/// Copies extents, or the |bytes| of a tensor after the work on |stream|, to
+/// memory of the host that lives until the receiver has them. |name| is that of
+/// the activation.
+zero_rt_status packExtents(Step &step, const std::vector<int64_t> &extents,
+                           const char *name, Outgoing *&out);
+zero_rt_status packTensor(Step &step, const void *data, int64_t bytes,
+                          zero_rt_stream *stream, const char *name,
+                          Outgoing *&out);
+/// Receives |bytes| with |receive|, which writes memory of the host, and copies
+/// them to |data| between the earlier and the later work on |stream|.
+zero_rt_status
+receiveTensor(Step &step, void *data, int64_t bytes, zero_rt_stream *stream,
+              const char *name,
+              const std::function<zero_rt_status(void *, int64_t)> &receive);
 /// Releases the copies, which no rank reads any more.
-void releaseOutgoing(Step &step);
+void releaseCopies(Step &step);
 
 } // namespace zero_rt
 

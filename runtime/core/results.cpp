@@ -61,13 +61,13 @@ static zero_rt_status post(Step &step) {
   for (size_t i = 0; i < std::min(bad.size(), Window::maxNamed); ++i)
     mine.firstBad[i] = bad[i];
 
-  // All ranks have met since their last send, but a message may still be in
-  // transit.
+  // A message may still be in transit. Ranks of an immediate device come here
+  // only if one is missing.
   MessageName unread;
-  mine.hasUnread =
-      step.library->num_activations > 0 &&
-      step.runtime->messenger->findUnread(step.id, step.activations.window,
-                                          unread, mine.unreadFrom);
+  mine.hasUnread = step.library->num_activations > 0 &&
+                   step.runtime->messenger->findUnread(
+                       step.id, step.activations.window,
+                       step.device().isImmediate(), unread, mine.unreadFrom);
   mine.unreadActivation = unread.activation;
   mine.unreadIsGradient = unread.isGradient;
   mine.unreadMicroBatch = unread.microBatch;

@@ -50,7 +50,7 @@ Step::~Step() {
   sequence.writers.clear(); // streams of the caller may not exist any more
   dropWaiting(*this);
   dropBackwards(*this);
-  releaseOutgoing(*this);
+  releaseCopies(*this);
   program.reset();
   for (StreamEvent &event : events)
     if (!event.isMarked)

@@ -52,19 +52,6 @@ static zero_rt_status checkCompatible(const Runtime &runtime,
   return checkCpuFeatures(library.cpu_features, library.name);
 }
 
-/// Checks that this rank's device can do what the step needs.
-static zero_rt_status checkDevice(const Step &step) {
-  const Device &device = step.device();
-  if (device.isImmediate())
-    return ZERO_RT_OK;
-  const zero_rt_library &library = *step.library;
-  if (library.num_activations > 0)
-    return fail(ZERO_RT_UNSUPPORTED,
-                "'%s' sends activations, which device '%s' cannot yet",
-                library.name, device.name());
-  return ZERO_RT_OK;
-}
-
 static zero_rt_status allocateAll(Step &step) {
   const zero_rt_library &library = *step.library;
   ZERO_RT_TRY(step.runtime->memory.allocate(
@@ -111,7 +98,6 @@ static zero_rt_status prepare(Runtime &runtime, const zero_rt_library *library,
   for (int64_t s = 0; s < whole.num_stages; ++s)
     ZERO_RT_TRY(checkLibrary(*whole.stages[s], /*isStage=*/true));
   step = std::make_unique<Step>(runtime, std::move(known));
-  ZERO_RT_TRY(checkDevice(*step));
   ZERO_RT_TRY(allocateAll(*step));
   ZERO_RT_TRY(runtime.device->load(*step->library,
                                    static_cast<double *>(step->slotBlock.data),

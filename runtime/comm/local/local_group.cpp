@@ -148,7 +148,7 @@ public:
         from, name, data, bytes, timeoutMs,
         [&] { return group.meeting.hasLeft(from, name.step); }, what);
   }
-  bool findUnread(uint64_t step, int64_t window, MessageName &name,
+  bool findUnread(uint64_t step, int64_t window, bool, MessageName &name,
                   int32_t &from) override {
     return mine().findUnread(step, window, name, from);
   }

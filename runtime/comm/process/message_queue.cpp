@@ -196,11 +196,9 @@ zero_rt_status MessageQueue::receive(int32_t from, const MessageName &name,
   return ZERO_RT_OK;
 }
 
-bool MessageQueue::findUnread(uint64_t step, int64_t window, MessageName &name,
-                              int32_t &from) {
-  // This only finds which message is missing. The ranks have found out that
-  // there is one.
-  Deadline end = after(200);
+bool MessageQueue::findUnread(uint64_t step, int64_t window, bool waits,
+                              MessageName &name, int32_t &from) {
+  Deadline end = after(waits ? 200 : 0);
   for (Pause pause; !link.isBroken() && !poll(); pause()) {
     for (const auto &[key, contents] : unread)
       if (key.first.step == step && key.first.window == window) {

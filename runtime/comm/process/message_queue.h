@@ -33,7 +33,7 @@ public:
                       int64_t bytes);
   zero_rt_status receive(int32_t from, const MessageName &name, void *data,
                          int64_t bytes, const char *what, int64_t timeoutMs);
-  bool findUnread(uint64_t step, int64_t window, MessageName &name,
+  bool findUnread(uint64_t step, int64_t window, bool waits, MessageName &name,
                   int32_t &from);
   void dropUnread(uint64_t step, int64_t window);
   void leaveStep(uint64_t step, int64_t timeoutMs);
@@ -98,9 +98,9 @@ public:
                       Message &message) override;
   zero_rt_status receive(int32_t from, const MessageName &name, void *data,
                          int64_t bytes, const char *what) override;
-  bool findUnread(uint64_t step, int64_t window, MessageName &name,
+  bool findUnread(uint64_t step, int64_t window, bool waits, MessageName &name,
                   int32_t &from) override {
-    return queue->findUnread(step, window, name, from);
+    return queue->findUnread(step, window, waits, name, from);
   }
   void dropUnread(uint64_t step, int64_t window) override {
     queue->dropUnread(step, window);

@@ -117,7 +117,7 @@ zero_rt_status CudaDevice::hasPassed(zero_rt_timepoint timepoint, bool &out) {
   ZERO_RT_TRY(flush());
   CUevent event = findEvent(timepoint);
   if (!event && hasLostTimepoint)
-    return finish();
+    ZERO_RT_TRY(finish());
   CUresult result = event ? driver.EventQuery(event) : CUresult(0);
   out = result != cudaErrorNotReady;
   return out ? check(driver, result, "cuEventQuery")

@@ -335,9 +335,9 @@ zero_rt_status zero_rt_step_find_activation(zero_rt_step *step,
 /// and the destination stage sends its gradient. |micro_batch| is a number that
 /// the caller chooses, at least 0; each micro-batch is sent once between two
 /// calls of apply or discard. |shape| holds the extents; it may be null for a
-/// gradient, and if all extents are declared. The call copies the tensor and
-/// never waits. If something is sent and not received, all ranks refuse the
-/// step.
+/// gradient, and if all extents are declared. The call copies the tensor, and
+/// waits for no other rank; on a GPU it waits for the work on |stream|. If
+/// something is sent and not received, all ranks refuse the step.
 zero_rt_status zero_rt_step_send(zero_rt_step *step, int32_t activation,
                                  int64_t micro_batch,
                                  const zero_rt_tensor *tensor,
@@ -349,7 +349,8 @@ zero_rt_status zero_rt_step_receive_shape(zero_rt_step *step,
                                           int64_t micro_batch,
                                           int64_t *out_shape);
 /// Waits for the tensor that the peer of an activation sends, and writes it to
-/// |tensor|. Errors: timeout (the tensor did not arrive, or never will); the
+/// |tensor|; on a GPU, after the earlier and before the later work on |stream|.
+/// Errors: timeout (the tensor did not arrive, or never will); the
 /// call may be repeated.
 zero_rt_status zero_rt_step_receive(zero_rt_step *step, int32_t activation,
                                     int64_t micro_batch,

@@ -53,6 +53,11 @@ std::string StepLibrary::open(const LowerOptions &options,
   append("] %norm", true, values);
   append("] %norm" + values + " : !zero.value<f64>", true, types);
   append("\"dp\" = 4", isReplicated, ", \"tp\" = 2");
+  append("\"dp\" = 4" + std::string(isReplicated ? ", \"tp\" = 2]>" : "]>"),
+         hasActivation,
+         "\nzero.activation @hidden : tensor<?x6xf32> over dp from 0 to 1");
+  if (hasActivation)
+    text.replace(text.find("\"dp\" = 4"), 8, "\"dp\" = 2");
   append("prescaled(accumulation : -1)", isReplicated, " replicated [tp]");
   for (size_t word = text.find("bf16"); isF32 && word != std::string::npos;
        word = text.find("bf16"))

@@ -40,6 +40,8 @@ public:
   bool isF32 = false;
   /// Whether there is another axis, "tp", over which all is the same.
   bool isReplicated = false;
+  /// Whether rank 0 of two sends @hidden, ?x6xf32, to rank 1.
+  bool hasActivation = false;
   /// Inputs of apply beside the learning rate, which are results as well.
   int numEchoes = 0;
   /// The type in which gradients travel, such as "bf16"; or that of their sum.
