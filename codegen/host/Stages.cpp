@@ -6,6 +6,7 @@
 
 #include "codegen/host/Stages.h"
 
+#include "dialect/zrt/Stages.h"
 #include "passes/stage/Passes.h"
 
 using namespace mlir;
@@ -17,7 +18,7 @@ static constexpr int64_t kMostStages = 1024;
 FailureOr<std::vector<StageProgram>> zero::splitStages(zrt::ProgramOp program,
                                                        const Tables &whole) {
   std::vector<StageProgram> stages;
-  SmallVector<StringAttr> axes = getStageAxes(program);
+  SmallVector<StringAttr> axes = zrt::getStageAxes(program);
   if (axes.empty()) {
     stages.push_back({{}, {}, program, whole});
     return stages;

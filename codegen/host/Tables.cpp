@@ -9,7 +9,7 @@
 #include "codegen/host/Activations.h"
 #include "codegen/host/InputChecks.h"
 
-#include "passes/stage/Passes.h"
+#include "dialect/zrt/Stages.h"
 
 #include "llvm/ADT/bit.h"
 #include "llvm/Support/raw_ostream.h"
@@ -89,7 +89,7 @@ void TableReader::addMesh(MeshOp mesh) {
     tables.axisSetStages = whole->axisSetStages;
     tables.stageAxes = whole->stageAxes;
   } else {
-    tables.stageAxes = getStageAxes(program);
+    tables.stageAxes = zrt::getStageAxes(program);
   }
   // The sets that calls name.
   program.walk([&](zrt::RuntimeCall call) {

@@ -37,6 +37,7 @@ private:
 void PathBuilder::run(ArrayAttr handlers, FlatSymbolRefAttr arriving) {
   for (auto symbol : handlers.getAsRange<FlatSymbolRefAttr>())
     path.steps.push_back({symbols.lookup<HandlerOp>(symbol), arriving,
+                          /*closed=*/nullptr,
                           /*isOptional=*/static_cast<bool>(arriving)});
 }
 
@@ -62,8 +63,9 @@ void PathBuilder::runSequence(TransitionOp arrive) {
     run(arrive.getHandlers(), buckets[i]);
     auto bucket = lookup<zero::BucketOp>(outer, program, buckets[i]);
     bool isOnStages = bucket && !bucket.getValueType().getPresent().empty();
-    path.steps.push_back(
-        {symbols.lookup<HandlerOp>(handlers[i]), nullptr, isOnStages});
+    path.steps.push_back({symbols.lookup<HandlerOp>(handlers[i]),
+                          /*arriving=*/nullptr,
+                          /*closed=*/buckets[i], isOnStages});
     if (next[i])
       run(arrive.getHandlers(), buckets[*next[i]]);
   }

@@ -19,11 +19,14 @@
 
 namespace zrt {
 
-/// One run of a handler.
+/// One run of a handler. Ranks of pipeline stages without the bucket that
+/// arrives or is closed do not run it.
 struct PathStep {
   HandlerOp handler;
   /// The bucket of the gradient that arrives, or null.
   mlir::FlatSymbolRefAttr arriving;
+  /// The bucket that the handler closes, or null.
+  mlir::FlatSymbolRefAttr closed;
   /// Whether the handler may not run: gradients may be missing, or ranks of
   /// another pipeline stage do not close the bucket.
   bool isOptional = false;

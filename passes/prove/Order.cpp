@@ -9,8 +9,9 @@
 // behind it. A call that touches the memory must follow those that it conflicts
 // with. Of paths that lead to one state, calls in flight are united, and a
 // stream follows a call only if it does on each path. Gradients may be missing,
-// and buckets may be on other pipeline stages, so what is in flight behind
-// their handlers is united with what is without them.
+// so what is in flight behind the handler of an arrival is united with what is
+// without it. Each pipeline stage has an order of its own, and runs only the
+// calls that are on it.
 //
 // The caller has a stream, too. It writes each arriving gradient before and
 // after the handlers of its arrival, and reads parameters until apply. Another
@@ -21,8 +22,13 @@
 
 #include "passes/prove/Order.h"
 
+#include "passes/prove/InFlight.h"
+
 #include "dialect/zrt/MemoryUses.h"
 #include "dialect/zrt/Paths.h"
+#include "dialect/zrt/Stages.h"
+
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace zero;
@@ -30,37 +36,6 @@ using namespace zero::prove;
 using zrt::Stream;
 
 namespace {
-constexpr unsigned kNumStreams = zrt::getMaxEnumValForStream() + 1;
-
-/// How far each stream has come, or is followed: counted in records.
-using Clock = std::array<int64_t, kNumStreams>;
-
-/// A call that touched some memory.
-struct Access {
-  Operation *call = nullptr; // null: the caller
-  unsigned stream = 0;
-  bool writes = false;
-  /// The time of each stream from which on the stream follows the call.
-  Clock since = {};
-  /// The first event that its handler recorded behind it; null before that.
-  StringAttr event;
-
-  bool isSame(const Access &other) const {
-    return call == other.call && stream == other.stream &&
-           writes == other.writes;
-  }
-};
-
-/// Leaves in |access| what holds of |other|, too. Returns whether it changed.
-bool join(Access &access, const Access &other) {
-  Access before = access;
-  for (unsigned s = 0; s < kNumStreams; ++s)
-    access.since[s] = std::max(access.since[s], other.since[s]);
-  if (access.event != other.event)
-    access.event = nullptr;
-  return access.since != before.since || access.event != before.event;
-}
-
 using State = llvm::DenseMap<StringAttr, SmallVector<Access, 2>>;
 
 class OrderChecker {
@@ -70,12 +45,10 @@ public:
         callerStream(static_cast<unsigned>(
             program.isScheduled() ? Stream::caller : Stream::compute)) {}
 
-  void run();
+  void run(ArrayRef<AxisCoordinate> stage);
 
 private:
-  static constexpr int64_t kNever = INT64_MAX;
-
-  void findCovered();
+  void findElsewhere(ArrayRef<AxisCoordinate> stage);
   void begin(const zrt::Path &path, State &state);
   void walk(const zrt::Path &path);
   void visit(Operation *call, zrt::PathStep step);
@@ -85,18 +58,19 @@ private:
   void checkRelease(zrt::PathStep step);
   SmallVector<Access, 2> &inFlightOn(StringAttr memory);
   void checkView(zrt::PathStep step);
-  void record(zrt::RecordOp op);
   void wait(StringAttr event, unsigned stream);
   void touch(Access access, StringAttr memory, bool isOptional);
-  bool follows(unsigned stream, const Access &access) const;
+  void keep(Access &access, StringAttr memory, bool pathEnds);
   void leave(StringAttr target);
   void checkReadable();
   void report(Operation *call, const Access &earlier, StringAttr memory);
   std::string describe(StringAttr memory) const;
-  static bool isListed(ArrayAttr events, StringAttr event) {
+  bool isBehindOne(ArrayAttr events, const Access &access) const {
     return events &&
            llvm::any_of(events.getAsRange<FlatSymbolRefAttr>(),
-                        [&](auto symbol) { return symbol.getAttr() == event; });
+                        [&](auto symbol) {
+                          return clocks.isBehind(symbol.getAttr(), access);
+                        });
   }
 
   Proof &proof;
@@ -105,17 +79,18 @@ private:
   /// Without a schedule the caller is ordered with the calls.
   const unsigned callerStream;
   StringAttr initial;
-  /// The memory of calls behind which an event is the first.
-  llvm::DenseMap<StringAttr, SmallVector<StringAttr>> covered;
+  /// The calls, tables and states that the pipeline stage does not have.
+  llvm::DenseSet<Operation *> elsewhere;
+  llvm::DenseSet<Attribute> bucketsElsewhere;
+  /// The memory of accesses that have kept an event.
+  llvm::DenseMap<StringAttr, llvm::SetVector<StringAttr>> covered;
   llvm::MapVector<StringAttr, State> states; // of the protocol
   bool hasChanged = false;
 
   // Of the path that is walked.
   const zrt::Path *path = nullptr;
   State state;
-  Clock now = {};
-  std::array<Clock, kNumStreams> followed; // by stream
-  llvm::DenseMap<StringAttr, Clock> recorded;
+  StreamClocks clocks;
   /// What was in flight before the arrival that is walked, where that changed.
   llvm::MapVector<StringAttr, SmallVector<Access, 2>> withoutStep;
   bool isOptionalStep = false;
@@ -123,61 +98,34 @@ private:
 };
 } // namespace
 
-/// In a handler, the first event behind a call is that of the next record on
-/// the call's stream.
-void OrderChecker::findCovered() {
-  for (auto handler : program.getOps<zrt::HandlerOp>()) {
-    std::array<SmallVector<StringAttr>, kNumStreams> open;
-    for (auto call : handler.getBody().getOps<zrt::RuntimeCall>()) {
-      auto record = dyn_cast<zrt::RecordOp>(call.getOperation());
-      if (!record) {
-        SmallVector<zrt::MemoryUse> uses;
-        call.getMemoryUses(symbols, nullptr, uses);
-        for (const zrt::MemoryUse &use : uses)
-          open[static_cast<unsigned>(call.getStream())].push_back(use.memory);
-        continue;
-      }
-      auto event = symbols.lookup<zrt::EventOp>(record.getEventAttr());
-      llvm::append_range(
-          covered[event.getSymNameAttr()],
-          std::exchange(open[static_cast<unsigned>(event.getStream())], {}));
-    }
+void OrderChecker::findElsewhere(ArrayRef<AxisCoordinate> stage) {
+  SymbolTableCollection places;
+  auto visit = [&](Operation *op) {
+    ValueType place = zrt::getPlace(places, op);
+    if (!place || zrt::isOn(place, stage))
+      return;
+    elsewhere.insert(op);
+    if (auto table = dyn_cast<zrt::BucketTableOp>(op))
+      bucketsElsewhere.insert(table.getBucketAttr());
+  };
+  for (Operation &op : program.getBody().front()) {
+    if (auto handler = dyn_cast<zrt::HandlerOp>(op))
+      for (Operation &call : handler.getBody().front())
+        visit(&call);
+    else if (isa<zrt::BucketTableOp, zrt::StateOp>(op))
+      visit(&op);
   }
-}
-
-bool OrderChecker::follows(unsigned stream, const Access &access) const {
-  for (unsigned s = 0; s < kNumStreams; ++s)
-    if (access.since[s] != kNever && access.since[s] <= followed[stream][s])
-      return true;
-  return false;
-}
-
-void OrderChecker::record(zrt::RecordOp op) {
-  auto event = symbols.lookup<zrt::EventOp>(op.getEventAttr());
-  auto stream = static_cast<unsigned>(event.getStream());
-  Clock &clock = recorded[event.getSymNameAttr()];
-  if (event.getStream() == Stream::caller)
-    clock.fill(-1);
-  else
-    clock = followed[stream];
-  clock[stream] = ++now[stream];
-  for (StringAttr memory : covered.lookup(event.getSymNameAttr()))
-    for (Access &access : inFlightOn(memory))
-      if (access.call && access.stream == stream && !access.event)
-        access.event = event.getSymNameAttr();
 }
 
 void OrderChecker::wait(StringAttr event, unsigned stream) {
-  if (auto it = recorded.find(event); it != recorded.end()) {
-    for (unsigned s = 0; s < kNumStreams; ++s)
-      followed[stream][s] = std::max(followed[stream][s], it->second[s]);
-    return;
-  }
+  if (clocks.hasRecorded(event))
+    return clocks.wait(event, stream);
   // It was recorded on an earlier path, if at all.
-  for (StringAttr memory : covered.lookup(event))
-    for (Access &access : inFlightOn(memory))
-      if (access.event == event)
-        access.since[stream] = std::min(access.since[stream], now[stream] + 1);
+  if (auto it = covered.find(event); it != covered.end())
+    for (StringAttr memory : it->second)
+      for (Access &access : inFlightOn(memory))
+        if (access.hasEvent(event))
+          clocks.follow(access, stream);
 }
 
 static void note(InFlightDiagnostic &diagnostic, const Access &earlier,
@@ -227,7 +175,7 @@ void OrderChecker::touch(Access access, StringAttr memory, bool isOptional) {
   bool reported = false;
   for (const Access &earlier : inFlight)
     if ((access.writes || earlier.writes) && access.call && !reported &&
-        !follows(access.stream, earlier)) {
+        !clocks.follows(access.stream, earlier)) {
       report(access.call, earlier, memory);
       reported = true;
     }
@@ -239,8 +187,7 @@ void OrderChecker::touch(Access access, StringAttr memory, bool isOptional) {
     return access.writes ||
            (!earlier.writes && earlier.stream == access.stream);
   });
-  access.since.fill(kNever);
-  access.since[access.stream] = now[access.stream] + 1;
+  clocks.start(access);
   inFlight.push_back(access);
 }
 
@@ -263,7 +210,7 @@ void OrderChecker::touchByCaller(StringAttr memory, bool writes) {
 void OrderChecker::checkRelease(zrt::PathStep step) {
   StringAttr memory = symbols.getArrivingGradient();
   for (const Access &earlier : inFlightOn(memory)) {
-    if (!earlier.call || follows(callerStream, earlier))
+    if (!earlier.call || clocks.follows(callerStream, earlier))
       continue;
     InFlightDiagnostic diagnostic = proof.report.opError(step.handler);
     diagnostic << "gives " << describe(memory) << " back to the caller while "
@@ -287,28 +234,27 @@ void OrderChecker::runHandler(zrt::PathStep step) {
   touchByCaller(symbols.getArrivingGradient(), /*writes=*/true);
 }
 
-/// Walks a handler that may not run.
+void OrderChecker::keep(Access &access, StringAttr memory, bool pathEnds) {
+  clocks.keep(access, pathEnds);
+  for (const auto &events : access.events)
+    for (StringAttr event : events)
+      covered[event].insert(memory);
+}
+
+/// Walks a handler that may not run. If a call of the handler is in flight, the
+/// handler has run, so what its streams did is known of its own calls.
 void OrderChecker::runOptional(zrt::PathStep step) {
-  auto followedBefore = followed;
+  StreamClocks::Mark before = clocks.mark();
   isOptionalStep = true;
   runHandler(step);
   isOptionalStep = false;
-  followed = followedBefore;
-  // Whether they were recorded is not known: they count as of earlier paths.
-  for (auto op : step.handler.getBody().getOps<zrt::RecordOp>())
-    recorded.erase(op.getEventAttr().getAttr());
-  for (auto &[memory, before] : withoutStep) {
-    SmallVector<Access, 2> &inFlight = state[memory];
-    for (const Access &access : before) {
-      auto *same = llvm::find_if(
-          inFlight, [&](const Access &other) { return other.isSame(access); });
-      if (same == inFlight.end()) {
-        inFlight.push_back(access);
-        continue;
-      }
-      join(*same, access);
-    }
-  }
+  for (auto &[memory, ignored] : withoutStep)
+    for (Access &access : state[memory])
+      keep(access, memory, /*pathEnds=*/false);
+  clocks.forget(before);
+  for (auto &[memory, before] : withoutStep)
+    for (const Access &access : before)
+      unite(state[memory], access);
   withoutStep.clear();
 }
 
@@ -318,8 +264,8 @@ void OrderChecker::checkView(zrt::PathStep step) {
   zrt::BucketTableOp table = symbols.getTable(step.arriving);
   StringAttr memory = symbols.getMemory(table.getGradientAttr());
   for (const Access &earlier : state[memory]) {
-    if (follows(static_cast<unsigned>(Stream::compute), earlier) ||
-        isListed(table.getWritableAttr(), earlier.event))
+    if (clocks.follows(static_cast<unsigned>(Stream::compute), earlier) ||
+        isBehindOne(table.getWritableAttr(), earlier))
       continue;
     InFlightDiagnostic diagnostic = proof.report.opError(table);
     diagnostic << "lends @" << memory.getValue() << " to the caller while "
@@ -334,8 +280,11 @@ void OrderChecker::visit(Operation *op, zrt::PathStep step) {
   if (auto wait = dyn_cast<zrt::WaitOp>(op))
     return this->wait(wait.getEventAttr().getAttr(),
                       static_cast<unsigned>(wait.getStream()));
-  if (auto record = dyn_cast<zrt::RecordOp>(op))
-    return this->record(record);
+  if (auto record = dyn_cast<zrt::RecordOp>(op)) {
+    auto event = symbols.lookup<zrt::EventOp>(record.getEventAttr());
+    return clocks.record(event.getSymNameAttr(),
+                         static_cast<unsigned>(event.getStream()));
+  }
   if (isa<zrt::WaitWritableOp>(op)) {
     ArrayAttr events = step.arriving
                            ? symbols.getTable(step.arriving).getWritableAttr()
@@ -345,25 +294,22 @@ void OrderChecker::visit(Operation *op, zrt::PathStep step) {
         wait(event.getAttr(), static_cast<unsigned>(Stream::compute));
     return;
   }
+  if (elsewhere.contains(op))
+    return;
   auto call = cast<zrt::RuntimeCall>(op);
   Access access;
   access.call = call;
   access.stream = static_cast<unsigned>(call.getStream());
   for (const zrt::MemoryUse &use : symbols.getUses(call, step.arriving)) {
     access.writes = use.writes;
-    touch(access, use.memory, use.isOptional);
+    touch(access, use.memory, /*isOptional=*/false);
   }
 }
 
 void OrderChecker::begin(const zrt::Path &next, State &entered) {
   path = &next;
   state = entered;
-  now.fill(0);
-  recorded.clear();
-  for (unsigned s = 0; s < kNumStreams; ++s) {
-    followed[s].fill(-1);
-    followed[s][s] = kNever - 1; // a stream follows itself
-  }
+  clocks.begin();
   // The host waits for the caller's writes between steps, so they are ordered
   // like the compute stream.
   Access caller;
@@ -371,22 +317,28 @@ void OrderChecker::begin(const zrt::Path &next, State &entered) {
     caller.writes = true;
     for (auto op : program.getOps<zrt::StateOp>())
       // The caller may write, and may not.
-      touch(caller, symbols.getMemory(op.getBufferAttr()), /*isOptional=*/true);
+      if (!elsewhere.contains(op))
+        touch(caller, symbols.getMemory(op.getBufferAttr()),
+              /*isOptional=*/true);
   }
   for (auto table : program.getOps<zrt::BucketTableOp>())
-    touchByCaller(symbols.getMemory(table.getParametersAttr()),
-                  /*writes=*/false);
+    if (!elsewhere.contains(table))
+      touchByCaller(symbols.getMemory(table.getParametersAttr()),
+                    /*writes=*/false);
 }
 
 void OrderChecker::walk(const zrt::Path &next) {
   begin(next, states[next.from]);
   for (zrt::PathStep step : next.steps) {
-    if (step.arriving)
-      checkView(step);
-    if (step.isOptional)
-      runOptional(step);
-    else
+    if (bucketsElsewhere.contains(step.arriving) ||
+        bucketsElsewhere.contains(step.closed))
+      continue;
+    if (!step.arriving) {
       runHandler(step);
+      continue;
+    }
+    checkView(step);
+    runOptional(step);
   }
   leave(next.to);
 }
@@ -400,33 +352,25 @@ void OrderChecker::leave(StringAttr target) {
     for (Access access : accesses) {
       if (access.stream == static_cast<unsigned>(Stream::caller))
         continue; // each path has its own
-      Clock since;
-      for (unsigned s = 0; s < kNumStreams; ++s)
-        since[s] = follows(s, access) ? 0 : kNever;
-      access.since = since;
-      auto same = llvm::find_if(
-          known, [&](const Access &other) { return other.isSame(access); });
-      if (same == known.end()) {
-        known.push_back(access);
-        hasChanged = true;
-        continue;
-      }
-      hasChanged |= join(*same, access);
+      keep(access, memory, /*pathEnds=*/true);
+      hasChanged |= unite(known, access);
     }
   }
 }
 
 /// What writes parameters must have an event that `parameter_wait` waits for.
 void OrderChecker::checkReadable() {
+  clocks.begin(); // each event is of an earlier path
   for (auto table : program.getOps<zrt::BucketTableOp>()) {
+    if (elsewhere.contains(table))
+      continue;
     StringAttr memory = symbols.getMemory(table.getParametersAttr());
     ArrayAttr events = table.getReadableAttr();
     for (auto &[name, left] : states)
       for (const Access &access : left.lookup(memory)) {
         constexpr auto compute = static_cast<unsigned>(Stream::compute);
         if (!access.call || !access.writes ||
-            (events ? isListed(events, access.event)
-                    : access.since[compute] == 0))
+            (events ? isBehindOne(events, access) : access.since[compute] == 0))
           continue;
         InFlightDiagnostic diagnostic = proof.report.opError(table);
         diagnostic << "lets the caller read @" << memory.getValue() << " while "
@@ -438,11 +382,12 @@ void OrderChecker::checkReadable() {
   }
 }
 
-void OrderChecker::run() {
+void OrderChecker::run(ArrayRef<AxisCoordinate> stage) {
   auto transitions = program.getOps<zrt::TransitionOp>();
   if (transitions.empty())
     return;
-  findCovered();
+  if (!stage.empty())
+    findElsewhere(stage);
   initial = (*transitions.begin()).getStateAttr();
   states[initial];
   std::vector<zrt::Path> paths = zrt::enumeratePaths(program);
@@ -461,5 +406,9 @@ void OrderChecker::run() {
 }
 
 void prove::checkOrder(Proof &proof, zrt::ProgramOp program) {
-  OrderChecker(proof, program).run();
+  for (const zrt::Stage &stage : zrt::enumerateStages(program)) {
+    OrderChecker(proof, program).run(stage);
+    if (proof.report.hasErrors())
+      return;
+  }
 }

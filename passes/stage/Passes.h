@@ -17,9 +17,6 @@
 
 namespace zero {
 
-/// The axes over which an op of |program| exists on some coordinates only.
-llvm::SmallVector<mlir::StringAttr> getStageAxes(zrt::ProgramOp program);
-
 /// Removes from |program| what ranks on |coordinates| neither hold nor run.
 /// |coordinates| has one coordinate for each axis of stages. Kernels, scalars,
 /// slots and the protocol stay.

@@ -6,8 +6,9 @@
 
 #include "passes/stage/Passes.h"
 
+#include "dialect/zrt/Stages.h"
+
 #include "mlir/IR/Builders.h"
-#include "llvm/ADT/SetVector.h"
 
 namespace zero {
 #define GEN_PASS_DEF_SELECTSTAGEPASS
@@ -16,26 +17,6 @@ namespace zero {
 
 using namespace mlir;
 using namespace zero;
-
-static MeshOp getMesh(zrt::ProgramOp program) {
-  return program->getParentOfType<ModuleOp>().lookupSymbol<MeshOp>(
-      program.getMeshAttr());
-}
-
-SmallVector<StringAttr> zero::getStageAxes(zrt::ProgramOp program) {
-  llvm::SetVector<StringAttr> axes;
-  for (auto buffer : program.getOps<zrt::BufferOp>())
-    for (StringAttr axis : buffer.getValueType().getStageAxes())
-      axes.insert(axis);
-  return getMesh(program).sortAxes(axes.getArrayRef());
-}
-
-static bool isOn(ValueType type, ArrayRef<AxisCoordinate> coordinates) {
-  return llvm::all_of(coordinates, [&](const AxisCoordinate &c) {
-    SmallVector<int64_t> stages = type.getCoordinates(c.axis);
-    return stages.empty() || llvm::is_contained(stages, c.coordinate);
-  });
-}
 
 /// Removes from |sequence| the buckets for which |isHere| does not hold.
 static void shorten(zrt::SequenceOp sequence,
@@ -87,7 +68,7 @@ void zero::selectStage(zrt::ProgramOp program,
   SymbolTableCollection symbols;
   auto isElsewhere = [&](Operation *op) {
     ValueType place = zrt::getPlace(symbols, op);
-    return place && !isOn(place, coordinates);
+    return place && !zrt::isOn(place, coordinates);
   };
   // Erases users first, since the look-up of their stages needs the symbols
   // that they name.
@@ -102,12 +83,12 @@ void zero::selectStage(zrt::ProgramOp program,
       shorten(sequence, [&](Attribute symbol) {
         auto bucket = zrt::lookup<BucketOp>(symbols, program,
                                             cast<FlatSymbolRefAttr>(symbol));
-        return isOn(bucket.getValueType(), coordinates);
+        return zrt::isOn(bucket.getValueType(), coordinates);
       });
     else if (isa<zrt::BucketTableOp, zrt::StateOp>(op) && isElsewhere(&op))
       tables.push_back(&op);
     else if (auto buffer = dyn_cast<zrt::BufferOp>(op);
-             buffer && !isOn(buffer.getValueType(), coordinates))
+             buffer && !zrt::isOn(buffer.getValueType(), coordinates))
       buffers.push_back(buffer);
   }
   // Records and waits stay, since the order of other calls may depend on them.
@@ -125,13 +106,14 @@ struct SelectStagePass : zero::impl::SelectStagePassBase<SelectStagePass> {
     auto refuse = [&](const Twine &why) {
       InFlightDiagnostic diag = program.emitError() << why;
       diag.attachNote() << "give stage one coordinate for each of these axes: "
-                        << llvm::to_vector_of<Attribute>(getStageAxes(program));
+                        << llvm::to_vector_of<Attribute>(
+                               zrt::getStageAxes(program));
       return diag;
     };
     SmallVector<AxisCoordinate> coordinates;
     SmallVector<StringRef> parts;
     StringRef(stage).split(parts, ':', -1, /*KeepEmpty=*/false);
-    SmallVector<StringAttr> axes = getStageAxes(program);
+    SmallVector<StringAttr> axes = zrt::getStageAxes(program);
     if (axes.empty())
       return failure(!parts.empty() && failed(emitError(program.getLoc())
                                               << "has no pipeline stages, got '"
@@ -145,7 +127,8 @@ struct SelectStagePass : zero::impl::SelectStagePassBase<SelectStagePass> {
                       part + "'");
       coordinates.push_back({axis, coordinate});
     }
-    MeshOp mesh = getMesh(program);
+    auto mesh = program->getParentOfType<ModuleOp>().lookupSymbol<MeshOp>(
+        program.getMeshAttr());
     for (StringAttr axis : axes) {
       auto isGiven = [&](const AxisCoordinate &c) { return c.axis == axis; };
       auto *it = llvm::find_if(coordinates, isGiven);

@@ -129,19 +129,9 @@ constexpr Explanation kExplained[] = {
     {"arith.mulf: rounded to f32", " taken in f32", "nor do they round there"},
     {": rounded", "a constant in new master went through",
      "an epsilon is lost beside a root"},
-    {"zrt.record: later", "add the event of that call to",
-     "of the records behind a call the proof knows the first"},
     {"zrt.transition handlers: entry twice",
      "what earlier backward passes left is lost",
      "what one rank alone has it keeps"},
-    {"zrt.wait", ".gradient: on accumulate in state",
-     "the stream waits for a later event of that stream, recorded on an "
-     "earlier "
-     "path; of such an event the proof knows its own calls, and not those "
-     "before them"},
-    {"zrt.wait", ".wire: on accumulate in state", "as above"},
-    {"zrt.wait", ".moved: on apply in state 'between'", "as above"},
-    {"zrt.wait", ".moved: on apply in state 'reduced'", "as above"},
     {"zero.mesh axes", "dp^", "an axis of one rank divides by nothing"},
     {"zero.mesh axes", "runs on",
      "ranks are numbered otherwise, over axes that are treated alike"},

@@ -1,0 +1,164 @@
+//===- InFlight.cpp - Which streams follow a call in flight ---------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/prove/InFlight.h"
+
+using namespace mlir;
+using namespace zero;
+using namespace zero::prove;
+
+/// The caller may pass another stream to each call, and need not let it wait.
+/// So what one stream of the caller follows is known to no other.
+static constexpr auto kCaller = static_cast<unsigned>(zrt::Stream::caller);
+
+/// The events of a stream that an access keeps. Later ones are not known to
+/// follow it, so work is linear in the number of events.
+static constexpr size_t kMostEvents = 4;
+
+/// Of paths that lead to one state one access may be known in several ways. So
+/// many are kept apart: a stream may wait for an event of each path.
+static constexpr ptrdiff_t kMostVariants = 4;
+
+/// Whether as much is known of |access| as of |other|, or more.
+static bool isKnownAs(const Access &access, const Access &other) {
+  for (unsigned s = 0; s < kNumStreams; ++s)
+    if (access.since[s] > other.since[s] ||
+        !llvm::all_of(other.events[s], [&](StringAttr event) {
+          return llvm::is_contained(access.events[s], event);
+        }))
+      return false;
+  return true;
+}
+
+/// Leaves in |access| what holds of |other|, too.
+static bool join(Access &access, const Access &other) {
+  bool hasChanged = false;
+  for (unsigned s = 0; s < kNumStreams; ++s) {
+    hasChanged |= access.since[s] < other.since[s];
+    access.since[s] = std::max(access.since[s], other.since[s]);
+    size_t before = access.events[s].size();
+    llvm::erase_if(access.events[s], [&](StringAttr event) {
+      return !llvm::is_contained(other.events[s], event);
+    });
+    hasChanged |= access.events[s].size() != before;
+  }
+  return hasChanged;
+}
+
+bool prove::unite(SmallVectorImpl<Access> &inFlight, const Access &access) {
+  Access *same = nullptr;
+  ptrdiff_t count = 0;
+  for (Access &known : inFlight) {
+    if (!known.isSame(access))
+      continue;
+    if (isKnownAs(access, known))
+      return false;
+    if (isKnownAs(known, access)) {
+      known = access;
+      return true;
+    }
+    same = &known;
+    ++count;
+  }
+  if (count == kMostVariants)
+    return join(*same, access);
+  inFlight.push_back(access);
+  return true;
+}
+
+static bool isBehind(const Clock &clock, const Access &access) {
+  for (unsigned s = 0; s < kNumStreams; ++s)
+    if (access.since[s] != kNever && access.since[s] <= clock[s])
+      return true;
+  return false;
+}
+
+void StreamClocks::begin() {
+  now.fill(0);
+  recorded.clear();
+  for (unsigned s = 0; s < kNumStreams; ++s) {
+    records[s].clear();
+    followed[s].fill(-1);
+    followed[s][s] = kNever - 1; // a stream follows itself
+  }
+}
+
+void StreamClocks::start(Access &access) const {
+  access.since.fill(kNever);
+  access.since[access.stream] = now[access.stream] + 1;
+}
+
+void StreamClocks::record(StringAttr event, unsigned stream) {
+  Clock &clock = recorded[event];
+  clock = followed[stream];
+  if (stream == kCaller)
+    clock.fill(-1);
+  clock[stream] = ++now[stream];
+  records[stream].push_back({event, clock});
+}
+
+void StreamClocks::wait(StringAttr event, unsigned stream) {
+  const Clock &clock = recorded.find(event)->second;
+  for (unsigned s = 0; s < kNumStreams; ++s)
+    followed[stream][s] = std::max(followed[stream][s], clock[s]);
+}
+
+void StreamClocks::follow(Access &access, unsigned stream) const {
+  access.since[stream] = std::min(access.since[stream], now[stream] + 1);
+}
+
+bool StreamClocks::follows(unsigned stream, const Access &access) const {
+  return ::isBehind(followed[stream], access);
+}
+
+bool StreamClocks::isBehind(StringAttr event, const Access &access) const {
+  // An event of the access that is recorded again still follows it, since it is
+  // recorded on the same stream.
+  auto it = recorded.find(event);
+  return access.hasEvent(event) ||
+         (it != recorded.end() && ::isBehind(it->second, access));
+}
+
+void StreamClocks::keep(Access &access, bool pathEnds) const {
+  Clock since;
+  for (unsigned s = 0; s < kNumStreams; ++s) {
+    if (s == kCaller) {
+      since[s] = access.stream == kCaller ? access.since[s] : kNever;
+      continue;
+    }
+    bool isFollowing = follows(s, access);
+    if (pathEnds)
+      since[s] = isFollowing ? 0 : kNever;
+    else
+      since[s] =
+          isFollowing ? std::min(access.since[s], now[s] + 1) : access.since[s];
+    SmallVector<StringAttr, 1> &events = access.events[s];
+    const auto *next = llvm::partition_point(
+        ArrayRef<Record>(records[s]), [&](const Record &record) {
+          return !::isBehind(record.clock, access);
+        });
+    for (; next != ArrayRef<Record>(records[s]).end() &&
+           events.size() < kMostEvents;
+         ++next)
+      if (!llvm::is_contained(events, next->event))
+        events.push_back(next->event);
+  }
+  access.since = since;
+}
+
+StreamClocks::Mark StreamClocks::mark() const {
+  Mark mark{followed, {}};
+  for (unsigned s = 0; s < kNumStreams; ++s)
+    mark.numRecords[s] = records[s].size();
+  return mark;
+}
+
+void StreamClocks::forget(const Mark &mark) {
+  followed = mark.followed;
+  for (unsigned s = 0; s < kNumStreams; ++s)
+    for (; records[s].size() > mark.numRecords[s]; records[s].pop_back())
+      recorded.erase(records[s].back().event);
+}
