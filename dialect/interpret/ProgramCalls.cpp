@@ -43,8 +43,8 @@ LogicalResult ProgramInterpreter::runOp(zrt::PackOp op, const Turn &turn) {
   if (failed(requireAllocated(op, arrivals.getGradientAttr(), rank)))
     return failure();
   // A second use within one backward pass adds to the first.
-  bool adds =
-      op.getAccumulate() || state.arrived.lookup(parameter.getSymName()) > 0;
+  int64_t piece = state.arrived.lookup(parameter.getSymName());
+  bool adds = op.getAccumulate() || piece > 0;
   Kernel &kernel =
       program.getKernel(adds ? arrivals.getAddAttr() : arrivals.getStoreAttr());
   int64_t begin =
@@ -54,9 +54,13 @@ LogicalResult ProgramInterpreter::runOp(zrt::PackOp op, const Turn &turn) {
   const Format &arrival = *getFormat(bucket.getArrivalType());
   const std::vector<double> &values =
       *window->find(rank, state.backward, parameter.getSymName());
+  // Each element is in one piece, and 0 in the others, so sums are exact.
+  int64_t pieces = getNumPieces(state.backward, *arriving);
   for (auto [i, value] : llvm::enumerate(values)) {
     Number &kept = elements[arriving->range.begin + i - begin];
-    Number arguments[] = {calculator.read(arrival, value), kept};
+    bool isInPiece = static_cast<int64_t>(i) % pieces == piece;
+    Number arguments[] = {calculator.read(arrival, isInPiece ? value : 0.0),
+                          kept};
     kernel.body->run(calculator,
                      ArrayRef(arguments, kernel.body->getNumArguments()), kept);
   }

@@ -129,17 +129,31 @@ LogicalResult ProgramInterpreter::planArrival(int64_t rank, int64_t backward,
     return success();
   // A view is written where it is lent.
   bool isWritten = !isLent(parameter);
-  if (isWritten)
-    add(rank, Action::Kind::write, &parameter);
-  if (failed(planEvent(rank, Event::arrive, &parameter)))
-    return failure();
-  if (isWritten)
-    add(rank, Action::Kind::write, &parameter);
-  note(rank, [&state = states[rank], name] {
-    if (state.arrived[name]++ == 0)
-      ++state.delivered[name];
-  });
+  for (int64_t i = 0; i < getNumPieces(backward, parameter); ++i) {
+    if (isWritten)
+      add(rank, Action::Kind::write, &parameter);
+    if (failed(planEvent(rank, Event::arrive, &parameter)))
+      return failure();
+    if (isWritten)
+      add(rank, Action::Kind::write, &parameter);
+    note(rank, [&state = states[rank], name] {
+      if (state.arrived[name]++ == 0)
+        ++state.delivered[name];
+    });
+  }
   return success();
+}
+
+/// A gradient with any number of uses arrives in one, two or three pieces.
+int64_t ProgramInterpreter::getNumPieces(int64_t backward,
+                                         const Parameter &parameter) {
+  if (isLent(parameter))
+    return 1;
+  ParameterOp op = parameter.op;
+  constexpr int64_t kMostPieces = 3;
+  return op.isUsedAnyTimes()
+             ? 1 + (backward + (&parameter - parameters.data())) % kMostPieces
+             : op.getUses();
 }
 
 /// The caller can write only gradients of the type in which they are kept.

@@ -71,6 +71,7 @@ private:
   void planHandler(int64_t rank, mlir::FlatSymbolRefAttr handler,
                    const Parameter *arriving = nullptr);
   bool isLent(const Parameter &parameter);
+  int64_t getNumPieces(int64_t backward, const Parameter &parameter);
   bool closes(int64_t rank, mlir::FlatSymbolRefAttr bucket);
   void planLend(int64_t rank, int64_t backward, const Parameter &parameter);
   void add(int64_t rank, Action::Kind kind, const Parameter *parameter) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Damages 65 steps in every way that the operators know, and judges the proof.
+"""Damages 69 steps in every way that the operators know, and judges the proof.
 
   mutants.py --bin build/bin               a sample
   mutants.py --bin build/bin --count 2000 --schedules 0
@@ -110,6 +110,11 @@ SEEDS = [
      "--stage=1 --until=lowered"),
     (f"adam --ranks 3 --parameters 4 --groups 2 --optional 0,2 --absent skip {SIZES}",
      "--stage=2 --until=sharded"),
+    (f"sgd --ranks 2 --parameters 3 --used-any 0,2 --optional 2 {SIZES}", "--stage=2 --until=lowered"),
+    (f"adam --ranks 2 --parameters 3 --used-any 1 --used-twice 0 {SIZES}",
+     "--stage=1 --until=lowered"),
+    (f"sgd --ranks 2 --parameters 2 --used-any 0 --gradient bf16 --accumulator bf16 {SIZES}",
+     "--stage=2 --until=lowered"),
 ]  # fmt: skip
 # Few elements: what counts is the order of calls.
 TINY = "--sizes 5,1,3,2"
@@ -137,6 +142,7 @@ SCHEDULED = [
     (f"sgd --ranks 2 --parameters 2 --normalize tokens {TINY}", "--stage=2"),
     (f"adam --ranks 2 --parameters 3 --groups 3 --optional 1 --absent skip {TINY}",
      "--stage=2 --offload=optimizer"),
+    (f"sgd --ranks 2 --parameters 3 --used-any 1 --used-twice 0 {TINY}", "--stage=2"),
 ]  # fmt: skip
 
 

@@ -127,6 +127,8 @@ constexpr Explanation kExplained[] = {
     {"arith.mulf: rounded to f32", "gradients that are finite overflow there",
      "squares of what is kept in f16 do not: the proof looks at no range"},
     {"arith.mulf: rounded to f32", " taken in f32", "nor do they round there"},
+    {"zrt.kernel argument: rounded", "a further use of a parameter",
+     "each element is in one piece of its gradient, and 0 in the others"},
     {": rounded", "a constant in new master went through",
      "an epsilon is lost beside a root"},
     {"zrt.transition handlers: entry twice",
