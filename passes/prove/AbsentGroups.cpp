@@ -76,10 +76,6 @@ SkippedWith prove::getSkippedWith(GroupOp group) {
                                              "'");
 }
 
-std::string prove::describe(const SkippedWith &members) {
-  return members ? *members : "none";
-}
-
 void prove::noteAbsentGroups(ModuleOp module, StepSemantics &semantics) {
   for (auto group : module.getOps<GroupOp>()) {
     SkippedWith members = getSkippedWith(group);

@@ -1,5 +1,4 @@
-//===- AbsentGroups.h - Groups that a step may leave as they are -*- C++
-//-*-===//
+//===- AbsentGroups.h - Groups that may stay as they are --------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -18,7 +17,6 @@ Expr getDeliveredTotal(Algebra &algebra, GroupOp group, const MeshAxes &axes);
 
 /// The members of |group| if it has `absent skip`.
 SkippedWith getSkippedWith(GroupOp group);
-std::string describe(const SkippedWith &members);
 
 /// Notes the groups of |module| with `absent skip` in the parameters of
 /// |semantics|.

@@ -20,6 +20,11 @@ static std::string toText(ValueType type) {
   return text;
 }
 
+static std::string describeSkip(const SkippedWith &members) {
+  return members ? "'absent skip' and the members " + *members
+                 : "no 'absent skip'";
+}
+
 void prove::compareContract(Proof &proof, const StepSemantics &first,
                             const StepSemantics &second,
                             const ParameterSemantics &a,
@@ -62,8 +67,9 @@ void prove::compareContract(Proof &proof, const StepSemantics &first,
     differ("optional flag", one.getOptional() ? "set" : "not set",
            two.getOptional() ? "set" : "not set");
   if (!areSame(a.skippedWith, b.skippedWith))
-    differ("group of gradients without which a step skips it, that",
-           describe(a.skippedWith), describe(b.skippedWith));
+    proof.report.error(two)
+        << "group of '" << name << "' has " << describeSkip(b.skippedWith)
+        << ", expected " << describeSkip(a.skippedWith);
   if (one.getUses() != two.getUses())
     differ("number of uses", usesOf(one), usesOf(two));
   if (a.arrival != b.arrival)

@@ -272,6 +272,16 @@ static double evaluate(Algebra &algebra, Expr a) {
       a, [](BaseRef) -> std::optional<double> { return std::nullopt; });
 }
 
+/// Whether |op| selects one of two numbers that are one. Its condition has no
+/// effect then. An input in it has: where it is nan the step is refused.
+static bool selectsNothing(Operation &op, ArrayRef<Number> x) {
+  if (!isa<arith::SelectOp>(op) || x[1].expr != x[2].expr)
+    return false;
+  std::set<std::string> inputs;
+  x[0].roundings.addNames(SourceKind::input, inputs);
+  return inputs.empty();
+}
+
 /// |result| of |op|, or an unknown number if it is that of constants and not
 /// finite in its type: infinities that cancel over the reals do not cancel
 /// there.
@@ -355,7 +365,8 @@ FailureOr<SmallVector<Number>> prove::evaluateBody(
       if (isa<arith::SelectOp>(op) && conditions)
         addCondition(*conditions, operands[0]);
       // A truth value is as good as the numbers that were compared.
-      for (const Number &operand : operands)
+      for (const Number &operand :
+           ArrayRef(operands).drop_front(selectsNothing(op, operands)))
         result.narrowAs(operand);
       if (result.roundings.isEmpty()) {
         Operation *rounding = result.rounding;

@@ -30,6 +30,7 @@ StepReader::prepare(OptimizerOp optimizer, GroupOp op, ArrayRef<Number> hyper) {
        llvm::zip(names, optimizer.getCounterInitial(), *values)) {
     std::string role = (group + "." + name.getValue()).str();
     semantics.initials.push_back({role, {algebra.constant(initial)}});
+    value.narrow(Precision::f64()); // also one that stays as it is
     semantics.counters.push_back({role, value});
     if (skippedWith)
       semantics.countersSkippedWith[role] = skippedWith;
