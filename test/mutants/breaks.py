@@ -398,9 +398,6 @@ BREAKS = [
      "{load.getSlotsAttr().getAttr(), 0 * int64_t(load.getIndex())}"),
     ("lower", "only scalar programs read slots", PROMOTE,
      "if (!isa<zrt::StoreSlotOp>(op))", "if (isa<zrt::LoadSlotOp>(op))"),
-    ("lower", "slots are as they were first stored", PROMOTE,
-     "stored[{store.getSlotsAttr().getAttr(), store.getIndex()}] =\n          store.getValue();",
-     "stored.try_emplace({store.getSlotsAttr().getAttr(), store.getIndex()}, store.getValue());"),
 
     ("schedule", "only two writes are a hazard", SCHEDULE,
      "(writes || earlier.writes)", "(writes && earlier.writes)"),
