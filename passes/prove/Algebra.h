@@ -249,6 +249,9 @@ public:
 private:
   Expr intern(std::vector<Term> terms);
   std::optional<Monomial> multiply(const Monomial &a, const Monomial &b);
+  Expr asFactor(Expr a);
+  Expr multiplyFactor(Expr a, Expr b);
+  Expr joinSums(Expr a);
   /// Adds what is nan where one of |lost|, of which a part was taken away, is
   /// infinite.
   Expr addNan(Expr a, llvm::ArrayRef<Monomial> lost);

@@ -135,7 +135,7 @@ void Printer::print(const Base &base, int depth) {
     os << "(1 on the first rank, 0 on others)";
     return;
   case BaseKind::operation:
-    os << base.name << "(";
+    os << (base.name == "sum" ? "" : base.name) << "(";
     break;
   }
   llvm::interleaveComma(base.operands, os,

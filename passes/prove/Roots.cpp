@@ -94,8 +94,8 @@ bool Signs::compute(BaseRef base) {
   if (llvm::is_contained({"sqrt", "absf", "divf", "subf"}, name))
     return true;
   // Over a sum of 0 it is infinity: such a sum has no sign.
-  if (llvm::is_contained({"inverse", "addf", "mulf", "minimumf", "maximumf"},
-                         name))
+  if (llvm::is_contained(
+          {"inverse", "sum", "addf", "mulf", "minimumf", "maximumf"}, name))
     return areAll(base->operands);
   return false;
 }
