@@ -204,11 +204,11 @@ def hold() -> list[int]:
     many gradients are held as each comes, and after the backward pass."""
     parameters = [nn.Parameter(torch.zeros(2000)) for _ in range(5)]
     named = [(f"p{number}", parameter) for number, parameter in enumerate(parameters)]
-    whole = compiler.StepDescription.list_options
+    whole = compiler.StepDescription.get_options
     with mock.patch.object(
         compiler.StepDescription,
-        "list_options",
-        lambda step: [*whole(step), "--bucket-bytes=4KiB"],
+        "get_options",
+        lambda step: whole(step) | {"bucket-bytes": "4KiB"},
     ):
         optimizer = zo.SGD(named, lr=1.0, zero=2)
     numbers = []

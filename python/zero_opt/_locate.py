@@ -9,13 +9,12 @@ import shutil
 
 from zero_opt.errors import ZeroOptError
 
-COMPILER = "bin/zero-compile"
 # Where CMake installs libraries depends on the prefix.
-RUNTIMES = ("lib/libzero_rt.so", "lib/x86_64-linux-gnu/libzero_rt.so")
+_FOLDERS = ("lib", "lib/x86_64-linux-gnu")
 
 
 def _list_homes() -> list[pathlib.Path]:
-    """The folders that may have bin and lib. A wrong ZERO_OPT_HOME is no reason to take
+    """The folders that may have lib. A wrong ZERO_OPT_HOME is no reason to take
     another folder."""
     if home := os.environ.get("ZERO_OPT_HOME"):
         return [pathlib.Path(home)]
@@ -25,21 +24,21 @@ def _list_homes() -> list[pathlib.Path]:
     return homes
 
 
-def _find(what: str, names: tuple[str, ...]) -> pathlib.Path:
+def _find(what: str, name: str) -> pathlib.Path:
     homes = _list_homes()
     for home in homes:
-        for name in names:
-            if (home / name).is_file():
-                return home / name
+        for folder in _FOLDERS:
+            if (home / folder / name).is_file():
+                return home / folder / name
     raise ZeroOptError(
-        f"{what} was not found in {' or '.join(str(home) for home in homes)}; build it, "
-        "or set ZERO_OPT_HOME to a build folder or to an installed prefix"
+        f"{what} lib/{name} was not found in {' or '.join(str(home) for home in homes)}; "
+        "build it, or set ZERO_OPT_HOME to a build folder or to an installed prefix"
     )
 
 
 def find_compiler() -> pathlib.Path:
-    return _find("the compiler bin/zero-compile", (COMPILER,))
+    return _find("the compiler", "libzero_compiler.so")
 
 
 def find_runtime() -> pathlib.Path:
-    return _find("the runtime lib/libzero_rt.so", RUNTIMES)
+    return _find("the runtime", "libzero_rt.so")

@@ -4,18 +4,17 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 import os
 import pathlib
 import subprocess
+import sys
 import tempfile
 
 from zero_opt._locate import find_compiler
 from zero_opt.errors import ZeroOptError
 
-# A change of what `compile_step` asks of the compiler needs another number.
-_CACHE_FORMAT = 1
+_PROGRAM = pathlib.Path(__file__).with_name("_compile.py")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,7 +36,7 @@ class Parameter:
 
 @dataclasses.dataclass(frozen=True)
 class StepDescription:
-    """A step as zero-compile takes it. Hyperparameters of a group are inputs of apply:
+    """A step as the compiler takes it. Hyperparameters of a group are inputs of apply:
     `groups` has the name of the input for each."""
 
     parameters: tuple[Parameter, ...]
@@ -59,13 +58,8 @@ class StepDescription:
             name += "_"
         return name
 
-    def list_options(self) -> list[str]:
-        return [
-            f"--recipe={self.recipe}",
-            f"--name={self.name}",
-            f"--mesh=dp={self.ranks}",
-            f"--stage={self.stage}",
-        ]
+    def get_options(self) -> dict[str, str | int]:
+        return {"name": self.name, "mesh": f"dp={self.ranks}", "stage": self.stage}
 
 
 def get_cache_folder() -> pathlib.Path:
@@ -75,63 +69,57 @@ def get_cache_folder() -> pathlib.Path:
     return pathlib.Path(base) / "zero_opt"
 
 
-def _get_key(step: StepDescription, compiler: pathlib.Path) -> str:
-    """The key of a step in the cache. A compiler that was built anew is another one."""
-    status = compiler.stat()
-    content = [
-        _CACHE_FORMAT,
-        step.to_json(),
-        step.list_options(),
-        str(compiler),
-        status.st_size,
-        status.st_mtime_ns,
-    ]
-    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+def _describe_end(result: subprocess.CompletedProcess[bytes]) -> str:
+    """How a compiler ended that gave no answer."""
+    if result.returncode < 0:
+        return f"the compiler ended with signal {-result.returncode}"
+    lines = result.stderr.decode(errors="replace").strip().splitlines()
+    return lines[-1] if lines else f"the compiler ended with code {result.returncode}"
 
 
-def _run_compiler(
-    step: StepDescription, compiler: pathlib.Path, folder: pathlib.Path
-) -> pathlib.Path:
-    command = [
-        str(compiler),
-        "--parameters=-",
-        *step.list_options(),
-        f"-o={folder}",
-        "--json",
-    ]
-    result = subprocess.run(
-        command, input=step.to_json(), capture_output=True, text=True, check=False
-    )
-    if result.returncode == 0:
-        return folder / f"lib{step.name}.so"
+def _run_compiler(step: StepDescription, folder: pathlib.Path) -> tuple[bytes, bool]:
+    """The library of |step|, and whether |folder| had it.
+
+    The compiler has a process of its own. A crash of it is an error of the training
+    script then, and not its end; Ctrl-C ends it; the memory of LLVM is given back; and no
+    process with threads and gigabytes is forked, as the compiler does.
+    """
+    request = {
+        "parameters": step.to_json(),
+        "recipe": step.recipe,
+        "options": json.dumps(step.get_options() | {"cache": str(folder)}),
+    }
+    # Without -I and -S, modules and folders of the script could change what is run.
+    command = [sys.executable, "-I", "-S", str(_PROGRAM), str(find_compiler())]
     try:
-        errors = json.loads(result.stdout)["errors"]
-        reason = "; ".join(error["message"] for error in errors)
-    except (ValueError, KeyError, TypeError):
-        reason = result.stderr.strip() or f"exit code {result.returncode}"
-    raise ZeroOptError(f"the step cannot be compiled: {reason}")
+        # What a compiler leaves that is ended is removed, too.
+        with tempfile.TemporaryDirectory() as scratch:
+            result = subprocess.run(
+                command,
+                input=json.dumps(request).encode(),
+                capture_output=True,
+                check=False,
+                env=os.environ | {"TMPDIR": scratch},
+            )
+    except OSError as error:
+        raise ZeroOptError(f"the compiler cannot be started: {error}") from error
+    line, _, library = result.stdout.partition(b"\n")
+    head = json.loads(line) if line.startswith(b"{") else {}
+    if head.get("bytes") != len(library):
+        raise ZeroOptError(f"the step cannot be compiled: {_describe_end(result)}")
+    if head["status"] == 0:
+        return library, head["is_cached"]
+    reason = "; ".join(head["errors"])
+    _, is_about_cache, cause = reason.partition(" of --cache: ")
+    if is_about_cache:
+        raise ZeroOptError(
+            f"the cache folder {folder} cannot be written: {cause}; set ZERO_OPT_CACHE to "
+            "another folder"
+        )
+    raise ZeroOptError(f"the step cannot be compiled: {reason or 'no memory'}")
 
 
 def compile_step(step: StepDescription) -> bytes:
-    """The library of |step|, from the cache or compiled.
-
-    Jobs that compile the same step at the same time write the same file, each under a
-    name of its own first. A reader finds a whole file or none.
-    """
-    compiler = find_compiler()
-    folder = get_cache_folder()
-    kept = folder / f"{_get_key(step, compiler)}.so"
-    if kept.is_file():
-        return kept.read_bytes()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder) as scratch:
-            library = _run_compiler(step, compiler, pathlib.Path(scratch))
-            content = library.read_bytes()
-            library.replace(kept)
-    except OSError as error:
-        raise ZeroOptError(
-            f"the cache folder {folder} cannot be written: {error.strerror}; set "
-            "ZERO_OPT_CACHE to another folder"
-        ) from error
-    return content
+    """The library of |step|, from the compiler's cache or compiled."""
+    library, _ = _run_compiler(step, get_cache_folder())
+    return library
