@@ -46,13 +46,6 @@ std::string cpuFeatureList(llvm::StringRef cpu);
 /// empty. Other names are returned unchanged.
 std::string resolveCpuName(llvm::StringRef cpu);
 
-/// Links an object into a shared library without undefined symbols. Exports
-/// |exportedSymbols| only, or every symbol if that list is empty.
-mlir::LogicalResult
-linkSharedLibrary(llvm::StringRef objectPath, llvm::StringRef outputPath,
-                  llvm::ArrayRef<std::string> exportedSymbols,
-                  std::string &errorMessage);
-
 } // namespace zero
 
 #endif // ZERO_CODEGEN_CPU_EMITOBJECT_H

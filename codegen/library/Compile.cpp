@@ -7,13 +7,12 @@
 #include "codegen/library/Compile.h"
 
 #include "codegen/cpu/EmitKernel.h"
+#include "codegen/cpu/LinkLibrary.h"
 #include "codegen/host/EmitLibrary.h"
 #include "codegen/kernels/EmitScalars.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/FileUtilities.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/xxhash.h"
 
 using namespace mlir;
@@ -105,51 +104,22 @@ LogicalResult zero::writeFile(StringRef path, StringRef text,
   return failure();
 }
 
-/// Appends to |path| what zero_rt_open checks.
-static LogicalResult appendContentHash(StringRef path, std::string &message) {
+/// Appends what zero_rt_open checks.
+static void appendContentHash(std::string &library) {
   zero_rt_file_end end = {};
-  {
-    auto file = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
-                                            /*RequiresNullTerminator=*/false);
-    if (!file) {
-      message =
-          "cannot read '" + path.str() + "': " + file.getError().message();
-      return failure();
-    }
-    StringRef content = (*file)->getBuffer();
-    llvm::copy(StringRef(ZERO_RT_FILE_MAGIC), end.magic);
-    end.abi_version = ZERO_RT_ABI_VERSION;
-    end.bytes = content.size();
-    end.hash = llvm::xxh3_64bits(content);
-  }
-  std::error_code error;
-  llvm::raw_fd_ostream os(path, error, llvm::sys::fs::OF_Append);
-  if (!error) {
-    os.write(reinterpret_cast<const char *>(&end), sizeof(end));
-    os.close();
-    error = os.error();
-    // Otherwise the stream would end the process.
-    os.clear_error();
-  }
-  if (!error)
-    return success();
-  llvm::sys::fs::remove(path);
-  message = "cannot write '" + path.str() + "': " + error.message();
-  return failure();
+  llvm::copy(StringRef(ZERO_RT_FILE_MAGIC), end.magic);
+  end.abi_version = ZERO_RT_ABI_VERSION;
+  end.bytes = library.size();
+  end.hash = llvm::xxh3_64bits(library);
+  library.append(reinterpret_cast<const char *>(&end), sizeof(end));
 }
 
 LogicalResult zero::writeLibrary(const CompiledStep &step, StringRef path,
                                  std::string &message) {
-  SmallString<128> object;
-  if (std::error_code error =
-          llvm::sys::fs::createTemporaryFile(step.name, "o", object)) {
-    message = "cannot create a temporary file: " + error.message();
+  std::string library;
+  if (failed(
+          linkLibrary(step.code, {ZERO_RT_LIBRARY_SYMBOL}, library, message)))
     return failure();
-  }
-  llvm::FileRemover remover(object);
-  if (failed(writeFile(object, step.code, message)))
-    return failure();
-  return failure(failed(linkSharedLibrary(object, path,
-                                          {ZERO_RT_LIBRARY_SYMBOL}, message)) ||
-                 failed(appendContentHash(path, message)));
+  appendContentHash(library);
+  return writeFile(path, library, message);
 }

@@ -83,9 +83,14 @@ LogicalResult zero::runInChild(llvm::function_ref<std::string()> function,
   if (!hasEnded)
     ::kill(child, SIGKILL);
   int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  if (!hasEnded)
+  pid_t waited;
+  do
+    waited = ::waitpid(child, &status, 0);
+  while (waited < 0 && errno == EINTR);
+  if (waited < 0)
+    text = std::string("cannot be waited for: ") + std::strerror(errno) +
+           "; do not ignore SIGCHLD";
+  else if (!hasEnded)
     text = "did not end within " + llvm::utostr(limit.count()) + " ms";
   else if (WIFSIGNALED(status))
     text = std::string("ended by the signal '") +

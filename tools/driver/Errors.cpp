@@ -16,8 +16,8 @@ namespace json = llvm::json;
 const char *const zero::kExitCodes =
     "\nExit codes: 0 done; 1 the input is wrong, or a check failed; 2 the "
     "command line is\nwrong; 3 the environment failed: a file cannot be read "
-    "or written, or no linker\nis found; 4 a lowered step is consistent by "
-    "itself, and was not compared with a step\n(zero-prove); 130 ended by "
+    "or written, or there\nis no memory; 4 a lowered step is consistent by "
+    "itself, and was not compared with a\nstep (zero-prove); 130 ended by "
     "Ctrl-C.\n";
 
 /// Where a diagnostic is about, or null: MLIR's parser puts a module, and with

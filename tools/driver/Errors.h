@@ -24,7 +24,7 @@ enum class ExitCode {
   done = 0,
   failed = 1,      // the input is wrong, or a check failed
   usage = 2,       // the command line is wrong
-  environment = 3, // a file cannot be read or written, no linker, ...
+  environment = 3, // a file cannot be read or written, ...
   notCompared = 4, // a lowered step is consistent; no step was given beside it
 };
 

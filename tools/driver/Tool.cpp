@@ -42,7 +42,7 @@ static void checkStdout() {
 void zero::initProcess(const char *name) {
   toolName = name;
   cl::SetVersionPrinter(printVersion);
-  // The linker inherits what is blocked, and would handle what is ignored.
+  // A child inherits what is blocked.
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGXFSZ);

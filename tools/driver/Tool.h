@@ -17,7 +17,7 @@ namespace zero {
 /// What every tool needs of its process, |name| is the tool's:
 /// - --version prints our version beside LLVM's,
 /// - a write beyond the limit of a file's size (ulimit -f) is an error of that
-///   write, here and in the linker, and no signal,
+///   write, and no signal,
 /// - text that does not reach stdout is an error, with code 3.
 void initProcess(const char *name);
 

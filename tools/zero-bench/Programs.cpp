@@ -7,6 +7,7 @@
 #include "tools/zero-bench/Programs.h"
 
 #include "codegen/cpu/EmitKernel.h"
+#include "codegen/cpu/LinkLibrary.h"
 #include "codegen/kernels/Lower.h"
 #include "dialect/zrt/ZrtDialect.h"
 
@@ -162,17 +163,16 @@ bool KernelLibrary::load(zrt::ProgramOp program, StringRef name, int padding,
     message = "a kernel does not compile";
     return false;
   }
-  return withFile("o", message, [&](StringRef input) {
-    return withFile("so", message, [&](StringRef library) {
-      if (failed(writeFile(input, object, message)) ||
-          failed(linkSharedLibrary(input, library, exported, message)))
-        return false;
-      handle = dlopen(library.str().c_str(), RTLD_NOW | RTLD_LOCAL);
-      if (!handle)
-        message = std::string("cannot load kernels: ") + dlerror();
-      return handle != nullptr;
-    });
-  });
+  std::string library;
+  return succeeded(linkLibrary(object, exported, library, message)) &&
+         withFile("so", message, [&](StringRef path) {
+           if (failed(writeFile(path, library, message)))
+             return false;
+           handle = dlopen(path.str().c_str(), RTLD_NOW | RTLD_LOCAL);
+           if (!handle)
+             message = std::string("cannot load kernels: ") + dlerror();
+           return handle != nullptr;
+         });
 }
 
 const zero_rt_library *zero::bench::openStep(const CompiledStep &step,

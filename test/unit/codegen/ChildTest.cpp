@@ -52,6 +52,16 @@ TEST(Child, SaysHowItEnded) {
   EXPECT_EQ(text, "ended with exit status 7");
 }
 
+// Then nobody knows whether a child without a text had an error.
+TEST(Child, CannotBeWaitedForWhereSignalsAreIgnored) {
+  std::string text;
+  auto before = std::signal(SIGCHLD, SIG_IGN);
+  EXPECT_TRUE(failed(zero::runInChild([] { return ""; }, 10s, text)));
+  std::signal(SIGCHLD, before);
+  EXPECT_EQ(text, "cannot be waited for: No child processes; do not ignore "
+                  "SIGCHLD");
+}
+
 TEST(Child, EndsWithItsTime) {
   std::string text;
   EXPECT_TRUE(failed(zero::runInChild(

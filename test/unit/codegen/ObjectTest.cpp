@@ -6,6 +6,9 @@
 
 #include "KernelLibrary.h"
 
+#include "codegen/cpu/LinkLibrary.h"
+#include "codegen/library/Compile.h"
+
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/SmallString.h"
@@ -13,6 +16,7 @@
 #include "llvm/Support/FileSystem.h"
 
 #include <cmath>
+#include <dlfcn.h>
 
 using namespace mlir;
 using namespace zero;
@@ -68,17 +72,37 @@ std::vector<std::string> getSymbols(const std::string &path, bool undefined) {
   return names;
 }
 
-/// Writes an object for |text|, a module of LLVM functions.
-std::string writeObject(const Directory &directory, const std::string &text) {
+/// The object for |text|, a module of the dialect llvm.
+std::string emitModule(const std::string &text) {
   Source source;
   OwningOpRef<ModuleOp> module =
       parseSourceString<ModuleOp>(text, &source.context);
   EXPECT_TRUE(module);
-  std::error_code error;
-  llvm::raw_fd_ostream os(directory.file("code.o"), error);
-  EXPECT_FALSE(error);
+  SmallString<0> object;
+  llvm::raw_svector_ostream os(object);
   EXPECT_TRUE(succeeded(emitCpuObject(*module, {}, os)));
-  return directory.file("code.o");
+  return object.str().str();
+}
+
+/// Links |object|, and writes the library. Returns its path.
+std::string linkToFile(const Directory &directory, const std::string &object,
+                       ArrayRef<std::string> exported) {
+  std::string library, message;
+  EXPECT_TRUE(succeeded(linkLibrary(object, exported, library, message)))
+      << message;
+  std::string path = directory.file("x.so");
+  std::error_code error;
+  llvm::raw_fd_ostream(path, error) << library;
+  EXPECT_FALSE(error) << error.message();
+  return path;
+}
+
+/// Why |text| cannot be linked.
+std::string getLinkError(const std::string &text) {
+  std::string library, message;
+  EXPECT_TRUE(failed(linkLibrary(emitModule(text), {}, library, message)));
+  EXPECT_TRUE(library.empty());
+  return message;
 }
 
 std::string emitText(const std::string &symbols, CpuTargetOptions options) {
@@ -219,37 +243,87 @@ TEST(CpuLibrary, HasNoUndefinedSymbol) {
 
 TEST(CpuLibrary, ExportsWhatItIsTold) {
   Directory directory;
-  std::string object = writeObject(directory, R"(
+  std::string object = emitModule(R"(
     llvm.func @a() { llvm.return }
     llvm.func @"b.f32"() { llvm.return }
+    llvm.func internal @c() { llvm.return }
   )");
-  std::string message;
-  std::string library = directory.file("x.so");
-  ASSERT_TRUE(succeeded(linkSharedLibrary(object, library, {"b.f32"}, message)))
-      << message;
-  EXPECT_EQ(getSymbols(library, /*undefined=*/false),
+  EXPECT_EQ(getSymbols(linkToFile(directory, object, {"b.f32"}),
+                       /*undefined=*/false),
             std::vector<std::string>{"b.f32"});
+  EXPECT_EQ(getSymbols(linkToFile(directory, object, {}),
+                       /*undefined=*/false),
+            (std::vector<std::string>{"a", "b.f32"}));
 }
 
-TEST(CpuLibrary, RefusesUndefinedSymbols) {
+// Calls, addresses in data, data that is written to, and memory that is 0.
+TEST(CpuLibrary, RunsAfterItIsLoaded) {
   Directory directory;
-  std::string object = writeObject(directory, R"(
-    llvm.func @missing()
-    llvm.func @a() { llvm.call @missing() : () -> () llvm.return }
-  )");
-  std::string message;
-  EXPECT_TRUE(
-      failed(linkSharedLibrary(object, directory.file("x.so"), {}, message)));
-  EXPECT_NE(message.find("missing"), std::string::npos) << message;
+  std::string path = linkToFile(directory, emitModule(R"(
+    llvm.mlir.global internal @count(40 : i32) : i32
+    llvm.mlir.global internal @zeros(dense<0> : tensor<5000xi32>) : !llvm.array<5000 x i32>
+    llvm.mlir.global internal constant @one(1 : i32) : i32
+    llvm.func internal @next() -> i32 attributes {passthrough = ["noinline"]} {
+      %p = llvm.mlir.addressof @count : !llvm.ptr
+      %q = llvm.mlir.addressof @one : !llvm.ptr
+      %z = llvm.mlir.addressof @zeros : !llvm.ptr
+      %last = llvm.getelementptr %z[4999] : (!llvm.ptr) -> !llvm.ptr, i32
+      %a = llvm.load volatile %p : !llvm.ptr -> i32
+      %b = llvm.load volatile %q : !llvm.ptr -> i32
+      %c = llvm.load volatile %last : !llvm.ptr -> i32
+      %ab = llvm.add %a, %b : i32
+      %abc = llvm.add %ab, %c : i32
+      llvm.store volatile %abc, %p : i32, !llvm.ptr
+      llvm.return %abc : i32
+    }
+    llvm.func @twice() -> i32 {
+      %a = llvm.call @next() : () -> i32
+      %b = llvm.call @next() : () -> i32
+      llvm.return %b : i32
+    }
+    llvm.mlir.global constant @table() : !llvm.array<2 x ptr> {
+      %0 = llvm.mlir.undef : !llvm.array<2 x ptr>
+      %1 = llvm.mlir.addressof @twice : !llvm.ptr
+      %2 = llvm.mlir.addressof @count : !llvm.ptr
+      %3 = llvm.insertvalue %1, %0[0] : !llvm.array<2 x ptr>
+      %4 = llvm.insertvalue %2, %3[1] : !llvm.array<2 x ptr>
+      llvm.return %4 : !llvm.array<2 x ptr>
+    }
+  )"),
+                                {"table"});
+  void *handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  ASSERT_TRUE(handle) << dlerror();
+  auto *table = static_cast<void **>(dlsym(handle, "table"));
+  ASSERT_TRUE(table) << dlerror();
+  EXPECT_EQ(reinterpret_cast<int32_t (*)()>(table[0])(), 42);
+  EXPECT_EQ(*static_cast<int32_t *>(table[1]), 42);
+  EXPECT_FALSE(dlsym(handle, "twice"));
+  EXPECT_DEATH(table[0] = nullptr, "");
+  dlclose(handle);
 }
 
 TEST(CpuLibrary, SaysWhereItCannotWrite) {
   Directory directory;
+  CompiledStep step;
+  step.code = emitModule("llvm.func @a() { llvm.return }");
   std::string message;
   std::string path = directory.file("none/x.so");
-  EXPECT_TRUE(
-      failed(linkSharedLibrary(directory.file("x.o"), path, {}, message)));
+  EXPECT_TRUE(failed(writeLibrary(step, path, message)));
   EXPECT_EQ(message, "cannot write '" + path + "': No such file or directory");
+}
+
+TEST(CpuLibrary, RefusesWhatNoStepHas) {
+  EXPECT_EQ(getLinkError(R"(
+    llvm.func @missing()
+    llvm.func @a() { llvm.call @missing() : () -> () llvm.return }
+  )"),
+            "cannot link code: undefined symbol 'missing'");
+  EXPECT_EQ(getLinkError("llvm.mlir.global thread_local @t(1 : i32) : i32"),
+            "cannot link code: section '.tdata' is of a kind that no step has");
+  std::string library, message;
+  EXPECT_TRUE(failed(linkLibrary("text", {}, library, message)));
+  EXPECT_EQ(message, "cannot link code: invalid buffer: the size (4) is "
+                     "smaller than an ELF header (64)");
 }
 
 TEST(CpuObject, IsTheSameTwice) {

@@ -6,6 +6,7 @@
 
 #include "KernelLibrary.h"
 
+#include "codegen/cpu/LinkLibrary.h"
 #include "codegen/kernels/Lower.h"
 
 #include "mlir/Parser/Parser.h"
@@ -70,15 +71,14 @@ void *zero::test::loadCode(ModuleOp code, const Directory &directory,
   void *&handle = loaded[text];
   if (handle)
     return handle;
+  SmallString<0> object;
+  llvm::raw_svector_ostream os(object);
+  EXPECT_TRUE(succeeded(emitCpuObject(code, target, os)));
+  std::string library, message;
+  EXPECT_TRUE(succeeded(linkLibrary(object, {}, library, message))) << message;
   std::error_code error;
-  llvm::raw_fd_ostream object(directory.file("code.o"), error);
+  llvm::raw_fd_ostream(directory.file("code.so"), error) << library;
   EXPECT_FALSE(error) << error.message();
-  EXPECT_TRUE(succeeded(emitCpuObject(code, target, object)));
-  object.close();
-  std::string message;
-  EXPECT_TRUE(succeeded(linkSharedLibrary(
-      directory.file("code.o"), directory.file("code.so"), {}, message)))
-      << message;
   handle = dlopen(directory.file("code.so").c_str(), RTLD_NOW | RTLD_LOCAL);
   EXPECT_NE(handle, nullptr) << dlerror();
   return handle;

@@ -19,8 +19,8 @@
 //   zero_compiler_result_destroy(result);
 //
 // The library has LLVM and MLIR within it, and exports the functions below
-// only. It needs a linker (ld.lld-19, ld.lld or ld) on the PATH, and a folder
-// for temporary files, which it removes.
+// only. It starts no program but ptxas, for GPUs, if there is one. It needs a
+// folder for temporary files, which it removes.
 //
 // All functions may be called by any thread. Compiles of several threads run
 // one after the other. No function throws an exception, ends the process, or
@@ -49,7 +49,7 @@ enum {
   ZERO_COMPILER_FAILED = 1,
   /// The request, its recipe or its options are wrong.
   ZERO_COMPILER_USAGE = 2,
-  /// A file cannot be written, no linker is found, or there is no memory.
+  /// A file cannot be written, or there is no memory.
   ZERO_COMPILER_ENVIRONMENT = 3
 };
 
