@@ -18,7 +18,8 @@ def _list_homes() -> list[pathlib.Path]:
     another folder."""
     if home := os.environ.get("ZERO_OPT_HOME"):
         return [pathlib.Path(home)]
-    homes = [pathlib.Path(__file__).resolve().parents[2] / "build"]
+    package = pathlib.Path(__file__).resolve().parent
+    homes = [package, package.parents[1] / "build"]  # a wheel, a clone
     if program := shutil.which("zero-compile"):
         homes.append(pathlib.Path(program).resolve().parents[1])
     return homes
