@@ -148,8 +148,8 @@ def test_errors_of_the_compiler(folder: pathlib.Path) -> None:
     with pytest.raises(ZeroOptError) as raised:
         compiler.compile_step(describe("adamx"))
     assert str(raised.value) == (
-        "the step cannot be compiled: --recipe begins with an optimizer, adam, adamw, lion "
-        "or sgd, got 'adamx'"
+        "the step cannot be compiled: --recipe begins with an optimizer, adam, adamw, "
+        "adamw_torch, lion or sgd, got 'adamx'"
     )
     assert not folder.exists()
 

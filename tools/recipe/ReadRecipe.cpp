@@ -21,7 +21,7 @@ using namespace zero;
 namespace json = llvm::json;
 
 StringRef zero::describeRecipes() {
-  return "OPTIMIZER,ITEM,...: adam, adamw, lion or sgd, and\n"
+  return "OPTIMIZER,ITEM,...: adam, adamw, adamw_torch, lion or sgd, and\n"
          "max_norm=X or max_norm=@NAME: clip gradients to this norm, a\n"
          "number or the input NAME of apply;\n"
          "mean (default), sum, tokens: what a gradient is divided by;\n"

@@ -117,7 +117,7 @@ struct OptimizerHyper {
 /// The text of the optimizer called |name|, which the tools contain; empty if
 /// there is none.
 llvm::StringRef getOptimizerText(llvm::StringRef name);
-/// Their names, for messages: "adam, adamw, lion or sgd".
+/// Their names, for messages: "adam, adamw, adamw_torch, lion or sgd".
 std::string listOptimizers();
 std::vector<OptimizerHyper> getOptimizerHyper(llvm::StringRef name);
 

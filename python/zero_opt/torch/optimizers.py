@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from zero_opt.errors import ZeroOptError
 from zero_opt.torch._description import Recipe
 from zero_opt.torch._optimizer import CompiledOptimizer
 from zero_opt.torch._parameters import Params
@@ -45,7 +46,8 @@ _SGD = {
 
 
 class AdamW(CompiledOptimizer):
-    """Adam with decoupled weight decay, as torch.optim.AdamW."""
+    """Adam with decoupled weight decay, as torch.optim.AdamW. With |form| 'torch' each
+    rounding is that of torch.optim.AdamW(fused=True) on the CPU."""
 
     recipe = Recipe("adamw", _ADAM)
 
@@ -56,8 +58,13 @@ class AdamW(CompiledOptimizer):
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 1e-2,
+        form: str | None = None,
         **step: Any,
     ) -> None:
+        if form not in (None, "torch"):
+            raise ZeroOptError(f"form is 'torch' or None, got {form!r}")
+        if form:
+            self.recipe = Recipe("adamw_torch", _ADAM)
         super().__init__(params, _defaults(lr, weight_decay, betas=betas, eps=eps), **step)
 
 
