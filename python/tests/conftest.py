@@ -28,3 +28,12 @@ def workers(
     found = Workers(2, tmp_path_factory.mktemp("ranks"))
     yield found
     found.stop()
+
+
+@pytest.fixture(scope="session")
+def three_workers(
+    cache: pathlib.Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Workers]:
+    found = Workers(3, tmp_path_factory.mktemp("ranks"))
+    yield found
+    found.stop()

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import pathlib
-
 import pytest
 import reference
 import torch
@@ -44,13 +42,11 @@ def test_a_gradient_on_one_rank_only(workers: Workers, zero: int) -> None:
     assert reference.check(workers.run(train, case), case.max_norm) > 0
 
 
-def test_three_ranks(tmp_path: pathlib.Path) -> None:
+def test_three_ranks(three_workers: Workers) -> None:
     """Slices of unequal length, and a mean whose factor is no power of two."""
-    workers = Workers(3, tmp_path)
     for zero, dtype in ((1, torch.float32), (2, torch.bfloat16)):
         case = Case("gpt", dtype, 2, zero)
-        assert reference.check(workers.run(train, case), case.max_norm) > 0
-    workers.stop()
+        assert reference.check(three_workers.run(train, case), case.max_norm) > 0
 
 
 def test_without_clipping(workers: Workers) -> None:

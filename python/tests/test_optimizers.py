@@ -155,9 +155,9 @@ def test_ways_to_give_parameters(kind: str) -> None:
     before = [p.detach().clone() for p in model.parameters()]
     model(torch.ones(1, 3)).sum().backward()
     optimizer.step()
-    saved = optimizer.state_dict()["state"]
     names = NAMES.get(kind, [name for name, _ in model.named_parameters()])
-    assert [entry["name"] for entry in saved.values()] == names
+    groups = optimizer.state_dict()["param_groups"]
+    assert [name for group in groups for name in group["param_names"]] == names
     for p, q in zip(model.parameters(), before, strict=True):
         assert not torch.equal(p, q)
     assert [group["lr"] for group in optimizer.param_groups] == [0.125] * len(

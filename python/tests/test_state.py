@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 import io
 from typing import Any
 
@@ -115,14 +116,44 @@ def test_loads_param_groups() -> None:
 def test_wrong_states() -> None:
     model = nn.Linear(3, 2)
     optimizer = zo.AdamW(model)
-    with pytest.raises(
-        ZeroOptError, match="the state is not one that a zero_opt optimizer"
-    ):
-        optimizer.load_state_dict(torch.optim.AdamW(model.parameters()).state_dict())
+    good = optimizer.state_dict()
+
+    def refuse(message: str, state: Any) -> None:
+        with pytest.raises(ZeroOptError, match=message):
+            optimizer.load_state_dict(state)
+        assert is_equal(optimizer.state_dict(), good)
+
+    for nothing in ({}, [], good["state"], {"state": 1, "param_groups": [{}]}):
+        refuse("the state is no state of an optimizer; load what state_dict", nothing)
     wider = zo.AdamW(nn.Linear(4, 2)).state_dict()
-    message = "the saved state lacks elements 0 to 6 of 'm' of 'weight' in f32"
-    with pytest.raises(ZeroOptError, match=message):
-        optimizer.load_state_dict(wider)
+    refuse("has 8 elements of 'exp_avg' of 'weight', expected 6; load the state of", wider)
+    two = [{"params": model.weight}, {"params": model.bias}]
+    grouped = torch.optim.AdamW(two).state_dict()
+    refuse(
+        r"has parameter groups of \[1, 1\] parameters, and the optimizer of \[2\]", grouped
+    )
+    refuse(
+        "the saved state lacks elements 0 to 6 of 'exp_avg' of 'weight': it was saved by",
+        zo.SGD(nn.Linear(3, 2)).state_dict(),
+    )
+    for entry, value, message in (
+        ("beta1_t", torch.tensor(-1.0), "has 'beta1_t' -1.0, expected a product"),
+        ("beta1_t", "no number", "has 'beta1_t' nan, expected a product"),
+        (
+            "exp_avg",
+            torch.zeros(6, dtype=torch.int64),
+            "has 'exp_avg' of 'weight' in torch.int",
+        ),
+        (
+            "exp_avg",
+            [0.0] * 6,
+            "the saved state lacks elements 0 to 6 of 'exp",
+        ),
+    ):
+        bad = copy.deepcopy(good)
+        bad["state"][0][entry] = value
+        refuse(message, bad)
+    optimizer.load_state_dict(copy.deepcopy(good))
     model(torch.ones(1, 3)).sum().backward()
     with pytest.raises(ZeroOptError, match="between a backward pass and step"):
         optimizer.load_state_dict(optimizer.state_dict())

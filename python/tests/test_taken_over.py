@@ -98,13 +98,13 @@ def test_master_weights_stay() -> None:
     optimizer = zo.SGD(model, lr=0.01)
     model(torch.ones(2, 5, dtype=torch.bfloat16)).square().mean().backward()
     optimizer.step()
-    before = optimizer.state_dict()["state"][0]["master"][0][1]
+    before = optimizer.state_dict()["state"][0]["master"]
     assert not torch.equal(before, before.bfloat16().float())
     move(model)
     optimizer.param_groups[0]["lr"] = 0.0
     model(torch.ones(2, 5, dtype=torch.bfloat16)).square().mean().backward()
     optimizer.step()
-    assert torch.equal(optimizer.state_dict()["state"][0]["master"][0][1], before)
+    assert torch.equal(optimizer.state_dict()["state"][0]["master"], before)
 
 
 @pytest.mark.parametrize("change", CHANGES)

@@ -61,6 +61,13 @@ def _copy(model: nn.Module) -> dict[str, torch.Tensor]:
     return {n: p.detach().clone() for n, p in model.named_parameters()}
 
 
+def list_pieces(tensor: Any) -> list[tuple[int, torch.Tensor]]:
+    """The pieces of this rank, each with its first element in the whole tensor."""
+    begins = [begin for (begin,) in getattr(tensor, "global_offsets", [])]
+    pieces = tensor.split([size for (size,) in tensor.local_sizes]) if begins else []
+    return list(zip(begins, pieces, strict=True))
+
+
 def train(case: Case) -> Recorded:
     # Rank 0's parameters count, whatever the others begin with.
     model = make_model(case.model, case.dtype, seed=get_rank())
@@ -90,9 +97,9 @@ def train(case: Case) -> Recorded:
         record.parameters.append(_copy(model))
         record.master_weights.append(
             {
-                entry["name"]: entry["master"]
-                for entry in optimizer.state_dict()["state"].values()
-                if "master" in entry
+                name: list_pieces(optimizer.state[parameter]["master"])
+                for name, parameter in model.named_parameters()
+                if parameter.requires_grad and parameter.dtype is torch.bfloat16
             }
         )
     record.frozen_changed = any(

@@ -15,7 +15,7 @@ from zero_opt.torch._aliases import check_free
 from zero_opt.torch._parameters import DTYPES, ListedGroup, check_parameter
 
 # Options of torch's optimizers that change what a step computes, and that no recipe has.
-_UNKNOWN = ("amsgrad", "dampening", "decoupled_weight_decay", "maximize", "nesterov")
+UNKNOWN = ("amsgrad", "dampening", "decoupled_weight_decay", "maximize", "nesterov")
 
 # The number of its parameter group, its name, and the parameter.
 Listed: TypeAlias = tuple[int, str, torch.Tensor]
@@ -23,11 +23,14 @@ Listed: TypeAlias = tuple[int, str, torch.Tensor]
 
 @dataclasses.dataclass(frozen=True)
 class Recipe:
-    """An optimizer of the compiler, and how a parameter group says each of its
-    hyperparameters, in the compiler's order."""
+    """An optimizer of the compiler: how a parameter group says each of its
+    hyperparameters, in the compiler's order; what torch calls its state; and the optimizer
+    of torch with the same state, if there is one."""
 
     name: str
     hyper: Mapping[str, Callable[[dict[str, Any]], float]]
+    state: Mapping[str, str]
+    torch_kind: Callable[[list[torch.Tensor]], torch.optim.Optimizer] | None
 
 
 def check_arguments(
@@ -41,7 +44,7 @@ def check_arguments(
         )
     names: dict[str, torch.Tensor] = {}
     for number, group in enumerate(groups):
-        for option in _UNKNOWN:
+        for option in UNKNOWN:
             if group.options.get(option):
                 raise ZeroOptError(
                     f"parameter group {number} has '{option}', which {optimizer} does not "

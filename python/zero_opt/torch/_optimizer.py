@@ -15,11 +15,12 @@ from torch.utils.hooks import RemovableHandle
 
 from zero_opt import _abi
 from zero_opt.errors import ZeroOptError
-from zero_opt.torch import _ranks, _state
+from zero_opt.torch import _checkpoint, _ranks
 from zero_opt.torch._aliases import Aliases, Trained
 from zero_opt.torch._delivery import Delivery
 from zero_opt.torch._description import Recipe, check_arguments, describe_step, list_trained
 from zero_opt.torch._parameters import Params, Slot, list_groups, list_slots, refuse_wrapped
+from zero_opt.torch._state import State
 
 
 def _release(handles: dict[int, RemovableHandle], aliases: Aliases) -> None:
@@ -57,10 +58,13 @@ class CompiledOptimizer(torch.optim.Optimizer):
             dict(defaults),
         )
         self._is_complete = True
+        # As torch's optimizers have them since version 2.6.
+        for group, listed in zip(self.param_groups, groups, strict=True):
+            group["param_names"] = [name for name, _ in listed.params]
         self._max_norm = max_norm
         self.grad_norm: float | None = None
         self.step_was_skipped = False
-        ranks = _ranks.find_ranks(process_group)
+        self._ranks = ranks = _ranks.find_ranks(process_group)
         self._frozen = [
             named for g in groups for named in g.params if not named[1].requires_grad
         ]
@@ -112,6 +116,7 @@ class CompiledOptimizer(torch.optim.Optimizer):
         for _, name, parameter in named:
             entry = self._aliases.add(name, parameter, places.get(id(parameter), []))
             self._add_hook(entry, parameter)
+        self._state = State(self._step, self._aliases.trained, self.recipe)
         self._finalizer = weakref.finalize(self, _release, self._handles, self._aliases)
 
     def _add_hook(self, entry: Trained, parameter: torch.Tensor) -> None:
@@ -233,21 +238,48 @@ class CompiledOptimizer(torch.optim.Optimizer):
             "before; train in bfloat16 without a GradScaler"
         )
 
+    @property
+    def state(self) -> Any:
+        """The state of this rank by parameter. torch.distributed.checkpoint makes a step
+        with gradients of zeros if it is empty."""
+        return self._state if self._is_complete else {}
+
+    @state.setter
+    def state(self, _: Any) -> None:
+        """torch sets it when an optimizer is created, and when a state is loaded."""
+
     def state_dict(self) -> dict[str, Any]:
         """The state of this rank. The other ranks need not make this call."""
-        saved = _state.save(self._step, self._aliases.trained, self.param_groups)
-        return saved | {"param_groups": super().state_dict()["param_groups"]}
+        numbers = _checkpoint.number_parameters(self.param_groups)
+        return {
+            "state": {
+                numbers[id(trained.parameter)]: self._state.read(trained)
+                for trained in self._aliases.trained
+            },
+            "param_groups": _checkpoint.pack_groups(self.param_groups),
+        }
+
+    def consolidate_state_dict(self) -> dict[str, Any]:
+        """The state of all ranks as torch's optimizer of this name has it, on rank 0; an
+        empty dict on the others. All ranks make this call. Master weights of bfloat16
+        parameters are not in it."""
+        return _checkpoint.consolidate(
+            self._state, self._aliases.trained, self.param_groups, self.recipe, self._ranks
+        )
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Loads what state_dict() returned on the same rank of as many ranks."""
+        """Loads what state_dict() returned on the same rank of as many ranks, what
+        torch.distributed.checkpoint has made of it, or the whole state of torch's
+        optimizer of this name."""
         if self._delivery.passes:
             raise ZeroOptError(
                 "load_state_dict() came between a backward pass and step(); call "
                 "zero_grad() first"
             )
-        trained = self._aliases.trained
-        _state.load(self._step, trained, self.param_groups, state_dict)
-        groups = state_dict["param_groups"]
+        states, groups = _checkpoint.match(
+            state_dict, self.param_groups, self._aliases.trained
+        )
+        self._state.load(states)
         super().load_state_dict({"state": {}, "param_groups": groups})
 
     def __getstate__(self) -> dict[str, Any]:

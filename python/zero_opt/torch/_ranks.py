@@ -46,6 +46,14 @@ class Ranks:
         dist.all_gather_object(values, value, group=self.group)
         return values
 
+    def gather_to_first(self, value: Any) -> list[Any] | None:
+        """The values of all ranks, on rank 0 only."""
+        if self.size == 1:
+            return [value]
+        values: list[Any] | None = None if self.rank else [None] * self.size
+        dist.gather_object(value, values, dst=self.first, group=self.group)
+        return values
+
     def broadcast_tensors(self, tensors: Iterable[torch.Tensor]) -> None:
         """Rank 0's values for all ranks, as DistributedDataParallel sends them."""
         if self.size == 1:

@@ -1,115 +1,192 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The state of an optimizer on one rank, as torch tensors.
 
-The dict has the keys of torch's optimizers. `state` has an entry for each parameter, by
-its number in the parameter groups. An entry has the parameter's name, and for each role,
-such as "m", the pieces that this rank has: pairs of the first element and a tensor. The
-scalars of the step are beside it. Parameters are the model's state, and are not in it;
-master weights of bfloat16 parameters are.
+A parameter has the entries of torch's optimizers, such as "exp_avg", of which this rank has
+pieces (_pieces.py). In place of "step" it has the products of the betas of its steps, such
+as "beta1_t". Parameters are the model's state and not in it; "master", the master weights
+of bfloat16 parameters, is.
+
+What torch's optimizers saved is loaded, too.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
 
 from zero_opt._step import StateEntry, Step
 from zero_opt.errors import ZeroOptError
+from zero_opt.torch import _pieces
 from zero_opt.torch._aliases import Trained
+from zero_opt.torch._description import Recipe
 from zero_opt.torch._parameters import DTYPES
 
-_FORMAT = 1
 _TORCH_DTYPES = {name: dtype for dtype, name in DTYPES.items()} | {"f64": torch.float64}
+MASTER = "master"
 
 
-def _read(step: Step, entry: StateEntry) -> torch.Tensor:
-    tensor = torch.empty(entry.end - entry.begin, dtype=_TORCH_DTYPES[entry.dtype])
-    step.read_state(entry, tensor.data_ptr(), tensor.numel() * tensor.element_size())
-    return tensor
+def _write(step: Step, entry: StateEntry, values: torch.Tensor) -> None:
+    values = values.to(_TORCH_DTYPES[entry.dtype]).contiguous()
+    step.write_state(entry, values.data_ptr(), values.numel() * values.element_size())
 
 
-def _write(step: Step, entry: StateEntry, tensor: torch.Tensor) -> None:
-    tensor = tensor.detach().contiguous()
-    step.write_state(entry, tensor.data_ptr(), tensor.numel() * tensor.element_size())
+class State(Mapping[torch.Tensor, dict[str, Any]]):
+    """The state by parameter, as torch.optim.Optimizer.state. It is read from the step when
+    it is asked for."""
+
+    def __init__(self, step: Step, trained: list[Trained], recipe: Recipe) -> None:
+        self._step = step
+        self._trained = trained
+        self._recipe = recipe
+        # By number of the parameter and role.
+        self._entries: dict[int, dict[str, list[StateEntry]]] = {}
+        self._counters: dict[int, dict[str, StateEntry]] = {}
+        roles = [*recipe.state]
+        for parameter in trained:
+            has_master = parameter.view.dtype is not torch.float32
+            self._entries[parameter.number] = {
+                role: [] for role in [*roles, *([MASTER] * has_master), "parameter"]
+            }
+        symbols: dict[str, dict[str, StateEntry]] = {}
+        for entry in step.list_state():
+            if entry.parameter is not None:
+                self._entries[entry.parameter][entry.role].append(entry)
+            else:
+                symbol, _, name = entry.role.rpartition(".")
+                symbols.setdefault(symbol, {})[name] = entry
+        if symbols:
+            # Each parameter has a group of the step, in the order of parameters.
+            for parameter, counters in zip(trained, symbols.values(), strict=True):
+                self._counters[parameter.number] = counters
+
+    def __iter__(self) -> Iterator[torch.Tensor]:
+        return (trained.parameter for trained in self._trained)
+
+    def __len__(self) -> int:
+        return len(self._trained)
+
+    def __getitem__(self, parameter: torch.Tensor) -> dict[str, Any]:
+        for trained in self._trained:
+            if trained.parameter is parameter:
+                return self.read(trained)
+        raise KeyError(parameter)
+
+    def read(self, trained: Trained) -> dict[str, Any]:
+        elements = trained.view.numel()
+        found: dict[str, Any] = {}
+        for role, entries in self._entries[trained.number].items():
+            if role == "parameter":
+                continue
+            name = self._recipe.state.get(role, role)
+            if not elements:
+                # torch.distributed.checkpoint would not find a tensor without pieces.
+                found[name] = torch.empty(0)
+                continue
+            intervals = [(entry.begin, entry.end) for entry in entries]
+            dtype = _TORCH_DTYPES[entries[0].dtype] if entries else torch.float32
+            tensor = _pieces.make(intervals, elements, dtype)
+            for entry, (begin,) in zip(entries, tensor.local_offsets, strict=True):
+                self._read(entry, tensor[begin : begin + entry.end - entry.begin])
+            found[name] = _pieces.protect(tensor)
+        for name, entry in self._counters.get(trained.number, {}).items():
+            found[name] = torch.empty((), dtype=torch.float64)
+            self._read(entry, found[name])
+        return found
+
+    def _read(self, entry: StateEntry, tensor: torch.Tensor) -> None:
+        size = tensor.numel() * tensor.element_size()
+        self._step.read_state(entry, tensor.data_ptr(), size)
+
+    def load(self, saved: Mapping[str, tuple[dict[str, Any], dict[str, Any]]]) -> None:
+        """|saved| has the state and the parameter group of each parameter, by name. Nothing
+        is written if something is missing."""
+        writes: list[tuple[StateEntry, torch.Tensor]] = []
+        parameters: list[tuple[StateEntry, torch.Tensor]] = []
+        for trained in self._trained:
+            state, group = saved[trained.name]
+            writes += self._collect(trained, state)
+            writes += self._collect_counters(trained, state, group)
+            for entry in self._entries[trained.number]["parameter"]:
+                values = torch.empty(entry.end - entry.begin, dtype=trained.view.dtype)
+                self._read(entry, values)
+                parameters.append((entry, values))
+        # The model says what its parameters are, before or after this call. Where they are
+        # not the rounded master weights, the next step takes the parameters. Master
+        # weights that were not saved are the parameters.
+        for entry, values in writes + parameters:
+            _write(self._step, entry, values)
+
+    def _collect(
+        self, trained: Trained, saved: dict[str, Any]
+    ) -> Iterator[tuple[StateEntry, torch.Tensor]]:
+        elements = trained.view.numel()
+        for role, entries in self._entries[trained.number].items():
+            if role == "parameter":
+                continue
+            name = self._recipe.state.get(role, role)
+            found = _pieces.unprotect(saved.get(name))
+            if found is None and role == MASTER:
+                continue
+            # torch has no entry for a parameter that has had no gradient, and SGD None.
+            if not saved or (found is None and name in saved):
+                found = torch.zeros(elements)
+            if isinstance(found, torch.Tensor):
+                _check_tensor(trained.name, name, found, elements)
+            for entry in entries:
+                values = None
+                if isinstance(found, torch.Tensor):
+                    values = _pieces.find([found], entry.begin, entry.end)
+                if values is None:
+                    raise ZeroOptError(
+                        f"the saved state lacks elements {entry.begin} to {entry.end} of "
+                        f"'{name}' of '{trained.name}': it was saved by another rank, on "
+                        "another number of ranks, at another stage or by another "
+                        "optimizer; save with torch.distributed.checkpoint, or save "
+                        "consolidate_state_dict()"
+                    )
+                yield entry, values
+
+    def _collect_counters(
+        self, trained: Trained, saved: dict[str, Any], group: dict[str, Any]
+    ) -> Iterator[tuple[StateEntry, torch.Tensor]]:
+        for name, entry in self._counters.get(trained.number, {}).items():
+            if name in saved:
+                value = _read_number(saved[name])
+            elif "step" in saved:
+                beta = self._recipe.hyper[name.removesuffix("_t")](group)
+                value = beta ** _read_number(saved["step"])
+            elif not saved:
+                value = 1.0
+            else:
+                raise ZeroOptError(
+                    f"the saved state of '{trained.name}' has neither '{name}' nor 'step': "
+                    "another optimizer saved it; load it into one of that kind"
+                )
+            if not 0 <= value <= 1:
+                raise ZeroOptError(
+                    f"the saved state of '{trained.name}' has '{name}' {value}, expected a "
+                    "product of betas; load a state that is not damaged"
+                )
+            yield entry, torch.tensor([value], dtype=torch.float64)
 
 
-def _number_parameters(
-    trained: list[Trained], groups: list[dict[str, Any]]
-) -> dict[int, int]:
-    """The numbers in the parameter groups, by those in the step."""
-    parameters = [p for group in groups for p in group["params"]]
-    places = {id(parameter): place for place, parameter in enumerate(parameters)}
-    return {entry.number: places[id(entry.parameter)] for entry in trained}
+def _read_number(saved: Any) -> float:
+    """nan for what is none."""
+    if isinstance(saved, torch.Tensor):
+        saved = saved.item() if saved.numel() == 1 else None
+    return float(saved) if isinstance(saved, int | float) else float("nan")
 
 
-def save(
-    step: Step, trained: list[Trained], groups: list[dict[str, Any]]
-) -> dict[str, Any]:
-    """The state and the scalars, without the parameter groups."""
-    places = _number_parameters(trained, groups)
-    state: dict[int, dict[str, Any]] = {
-        places[entry.number]: {"name": entry.name} for entry in trained
-    }
-    scalars: dict[str, torch.Tensor] = {}
-    for entry in step.list_state():
-        if entry.parameter is None:
-            scalars[entry.role] = _read(step, entry)
-        elif entry.role != "parameter":
-            pieces = state[places[entry.parameter]].setdefault(entry.role, [])
-            pieces.append((entry.begin, _read(step, entry)))
-    return {"state": state, "scalars": scalars, "format": _FORMAT}
-
-
-def _find(
-    saved: dict[str, Any], place: int | None, entry: StateEntry
-) -> torch.Tensor | None:
-    """The saved tensor of |entry|, if there is one of its type and extent."""
-    if place is None:
-        found = saved["scalars"].get(entry.role)
-    else:
-        pieces = dict(saved["state"].get(place, {}).get(entry.role, ()))
-        found = pieces.get(entry.begin)
-    if (
-        not isinstance(found, torch.Tensor)
-        or found.dtype is not _TORCH_DTYPES[entry.dtype]
-        or found.numel() != entry.end - entry.begin
-    ):
-        return None
-    return found
-
-
-def load(
-    step: Step,
-    trained: list[Trained],
-    groups: list[dict[str, Any]],
-    saved: dict[str, Any],
-) -> None:
-    """Writes what `save` returned. Nothing is written if something is missing."""
-    if saved.get("format") != _FORMAT:
+def _check_tensor(owner: str, name: str, saved: torch.Tensor, elements: int) -> None:
+    if _pieces.get_elements(saved) != elements:
         raise ZeroOptError(
-            "the state is not one that a zero_opt optimizer saved; start it anew, or "
-            "load what state_dict() of this optimizer returned"
+            f"the saved state has {_pieces.get_elements(saved)} elements of '{name}' of "
+            f"'{owner}', expected {elements}; load the state of the same model"
         )
-    places = _number_parameters(trained, groups)
-    names = {entry.number: entry.name for entry in trained}
-    writes: list[tuple[StateEntry, torch.Tensor]] = []
-    parameters: list[tuple[StateEntry, torch.Tensor]] = []
-    for entry in step.list_state():
-        if entry.role == "parameter":
-            parameters.append((entry, _read(step, entry)))
-            continue
-        place = None if entry.parameter is None else places[entry.parameter]
-        found = _find(saved, place, entry)
-        if found is None:
-            owner = "" if entry.parameter is None else f" of '{names[entry.parameter]}'"
-            raise ZeroOptError(
-                f"the saved state lacks elements {entry.begin} to {entry.end} of "
-                f"'{entry.role}'{owner} in {entry.dtype}: it was saved by another rank, "
-                "or with other parameters, another number of ranks or another stage"
-            )
-        writes.append((entry, found))
-    # The model says what its parameters are, before or after this call. Where they are
-    # not the rounded master weights, the next step takes the parameters.
-    for entry, tensor in writes + parameters:
-        _write(step, entry, tensor)
+    if not saved.is_floating_point() or saved.layout != torch.strided:
+        raise ZeroOptError(
+            f"the saved state has '{name}' of '{owner}' in {saved.dtype}, expected dense "
+            "float32; load the state of the same optimizer"
+        )

@@ -16,10 +16,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import torch
+
 from zero_opt.errors import ZeroOptError
 from zero_opt.torch._description import Recipe
 from zero_opt.torch._optimizer import CompiledOptimizer
 from zero_opt.torch._parameters import Params
+
+_MOMENTS = {"m": "exp_avg", "v": "exp_avg_sq"}
+_MOMENTUM = {"momentum_buffer": "momentum_buffer"}
 
 
 def _beta(number: int) -> Any:
@@ -49,7 +54,7 @@ class AdamW(CompiledOptimizer):
     """Adam with decoupled weight decay, as torch.optim.AdamW. With |form| 'torch' each
     rounding is that of torch.optim.AdamW(fused=True) on the CPU."""
 
-    recipe = Recipe("adamw", _ADAM)
+    recipe = Recipe("adamw", _ADAM, _MOMENTS, torch.optim.AdamW)
 
     def __init__(
         self,
@@ -71,7 +76,7 @@ class AdamW(CompiledOptimizer):
 class Adam(CompiledOptimizer):
     """Adam; weight decay is added to the gradient, as in torch.optim.Adam."""
 
-    recipe = Recipe("adam", _ADAM)
+    recipe = Recipe("adam", _ADAM, _MOMENTS, torch.optim.Adam)
 
     def __init__(
         self,
@@ -88,7 +93,7 @@ class Adam(CompiledOptimizer):
 class SGD(CompiledOptimizer):
     """SGD with momentum, as torch.optim.SGD without dampening and Nesterov momentum."""
 
-    recipe = Recipe("sgd", _SGD)
+    recipe = Recipe("sgd", _SGD, _MOMENTUM, torch.optim.SGD)
 
     def __init__(
         self,
@@ -104,7 +109,7 @@ class SGD(CompiledOptimizer):
 class Lion(CompiledOptimizer):
     """Lion: the sign of an average of gradients, with decoupled weight decay."""
 
-    recipe = Recipe("lion", _LION)
+    recipe = Recipe("lion", _LION, {"m": "exp_avg"}, None)
 
     def __init__(
         self,
