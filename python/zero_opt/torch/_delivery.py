@@ -5,14 +5,16 @@ A hook does not know when a backward pass begins. The first gradient after the e
 pass therefore begins the next one, and only then is the pass before it closed: the last
 pass of a step is closed by apply. torch tells the end of a pass to callbacks.
 
-Re-entrant checkpointing runs backward passes within a backward pass and may deliver a
-parameter several times. Each delivery of a parameter again begins another pass of the
-step. Passes are summed, so the sum is the same.
+Re-entrant checkpointing runs backward passes within a backward pass. The end of an inner
+one does not end the pass. A parameter that several checkpointed segments use arrives
+several times, and each arrival again begins another pass of the step. Passes are summed,
+so the sum is the same.
 """
 
 from __future__ import annotations
 
 import ctypes
+import sys
 from collections.abc import Callable
 
 import torch
@@ -23,6 +25,18 @@ from zero_opt._step import Step
 from zero_opt.errors import ZeroOptError
 from zero_opt.torch._aliases import Trained
 from zero_opt.torch._parameters import DTYPES
+
+_BACKWARD = (torch.autograd.backward.__code__, torch.autograd.grad.__code__)
+
+
+def _is_nested() -> bool:
+    """Whether this is called in a backward pass that runs within another one."""
+    frame = sys._getframe(1)
+    depth = 0
+    while frame is not None:
+        depth += frame.f_code in _BACKWARD
+        frame = frame.f_back  # type: ignore[assignment]
+    return depth > 1
 
 
 class Delivery:
@@ -35,6 +49,8 @@ class Delivery:
         self._step = step
         self._before_pass = before_pass
         self._has_ended = True
+        # Whether torch will tell the end of the running backward pass.
+        self._has_callback = False
         self._delivered: set[int] = set()
         # Gradients that the runtime still reads, with the timepoint of their release.
         self._held: list[tuple[int, torch.Tensor]] = []
@@ -67,6 +83,8 @@ class Delivery:
                 )
             if self._has_ended or number in delivered:
                 self._begin(is_backward=True)
+            elif not self._has_callback:
+                self._ask_for_end()
             if gradient.layout is not strided:
                 raise ZeroOptError(
                     f"the gradient of parameter '{name}' is sparse; make the module "
@@ -123,12 +141,21 @@ class Delivery:
         self._delivered.clear()
         self._has_ended = False
         if is_backward:
-            Variable._execution_engine.queue_callback(self._end)
+            self._ask_for_end()
+        else:
+            self._has_callback = True
         for entry in new:
             self.deliver_late(entry)
 
+    def _ask_for_end(self) -> None:
+        Variable._execution_engine.queue_callback(self._end)
+        self._has_callback = True
+
     def _end(self) -> None:
-        self._has_ended = True
+        self._has_callback = False
+        # If the outer pass delivers nothing more, its end stays unknown. The next pass then
+        # begins when a parameter arrives again.
+        self._has_ended = not _is_nested()
 
     def _drop_released(self) -> None:
         is_released = self._step.is_released
