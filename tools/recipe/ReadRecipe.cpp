@@ -28,6 +28,8 @@ StringRef zero::describeRecipes() {
          "loss_divided: the caller divides the loss by the number of\n"
          "backward passes; accumulator=DTYPE (default f32);\n"
          "reduce_dtype=DTYPE; nonfinite=skip|error|apply;\n"
+         "loss_scale=torch|deepspeed|X: losses arrive multiplied by a loss\n"
+         "scale with the rule of that library, or by X;\n"
          "HYPER=X: a hyperparameter, such as wd=0.1;\n"
          "HYPER=@NAME: the hyperparameter is the input NAME of apply.\n"
          "lr is an input unless it is given.\n"
@@ -100,6 +102,15 @@ static LogicalResult readValue(StringRef item, StringRef value, Recipe &recipe,
   if (item == "nonfinite")
     return choose(item, value, {"skip", "error", "apply"}, recipe.nonfinite,
                   message);
+  if (item == "loss_scale") {
+    recipe.lossScale = value.str();
+    if (!getLossScaleText(value).empty())
+      return success();
+    message = "--recipe: 'loss_scale' must be torch, deepspeed or a positive "
+              "number, got '" +
+              cut(value) + "'";
+    return failure();
+  }
   return readHyper(item, value, recipe.hyper[item.str()], message);
 }
 
@@ -111,11 +122,11 @@ static std::string getItem(StringRef key, const json::Value &value) {
   if (key == "loss_divided" && value.getAsBoolean())
     return *value.getAsBoolean() ? key.str() : "";
   if (std::optional<StringRef> name = value.getAsString())
-    text =
-        (llvm::is_contained({"accumulator", "reduce_dtype", "nonfinite"}, key)
-             ? *name
-             : "@" + *name)
-            .str();
+    text = (llvm::is_contained(
+                {"accumulator", "loss_scale", "reduce_dtype", "nonfinite"}, key)
+                ? *name
+                : "@" + *name)
+               .str();
   else
     llvm::raw_string_ostream(text) << value;
   return (key + "=" + text).str();

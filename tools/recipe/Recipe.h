@@ -66,6 +66,9 @@ struct Recipe {
   std::string accumulator = "f32";
   std::string reduceDtype; // of addends; empty: that of the accumulator
   std::string nonfinite = "skip";
+  /// The rule of a dynamic loss scale, or the number of a static one; empty:
+  /// losses are not scaled.
+  std::string lossScale;
   HyperValues hyper; // of all groups that do not say otherwise
 };
 
@@ -120,6 +123,13 @@ llvm::StringRef getOptimizerText(llvm::StringRef name);
 /// Their names, for messages: "adam, adamw, adamw_torch, lion or sgd".
 std::string listOptimizers();
 std::vector<OptimizerHyper> getOptimizerHyper(llvm::StringRef name);
+
+/// The text of a loss scale: "torch" or "deepspeed" for the rule of that
+/// library, or a positive number. Empty if |choice| is nothing of these.
+std::string getLossScaleText(llvm::StringRef choice);
+
+/// The shortest decimal that is |number|, with the point that MLIR wants.
+std::string writeNumber(double number);
 
 } // namespace zero
 

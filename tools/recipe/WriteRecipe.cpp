@@ -87,11 +87,11 @@ private:
   llvm::StringSet<> taken;
   std::string meshSymbol;
   std::string optimizerSymbol;
+  std::string lossScaleSymbol; // empty: there is none
 };
 } // namespace
 
-/// The shortest decimal that is |number|, with the point that MLIR wants.
-static std::string numberText(double number) {
+std::string zero::writeNumber(double number) {
   std::string text;
   for (int digits = 1; digits <= 17; ++digits) {
     text.clear();
@@ -130,7 +130,8 @@ std::string StepWriter::argument(StringRef input) {
 }
 
 std::string StepWriter::operand(const HyperValue &value) {
-  return value.input.empty() ? numberText(value.number) : argument(value.input);
+  return value.input.empty() ? writeNumber(value.number)
+                             : argument(value.input);
 }
 
 std::string StepWriter::each(llvm::function_ref<std::string(size_t)> write) {
@@ -231,6 +232,12 @@ void StepWriter::writeDeclarations() {
   size_t place = optimizer.find("@" + recipe.optimizer);
   optimizer.replace(place, recipe.optimizer.size() + 1, optimizerSymbol);
   os << "\n" << optimizer << "\n";
+  if (lossScaleSymbol.empty())
+    return;
+  std::string lossScale = getLossScaleText(recipe.lossScale);
+  StringRef own = "@loss_scale";
+  lossScale.replace(lossScale.find(own), own.size(), lossScaleSymbol);
+  os << lossScale << "\n";
 }
 
 void StepWriter::writeUpdates(StringRef gradients) {
@@ -264,7 +271,7 @@ void StepWriter::writeStep(StringRef name) {
   std::string weight, prescaled, scaled;
   if (recipe.normalization == Normalization::tokens) {
     weight = "tokens : -1";
-    scaled = ", scaled = [tokens : 1]";
+    scaled = "tokens : 1";
   } else if (recipe.normalization == Normalization::mean) {
     weight = "accumulation : -1";
     prescaled = recipe.isLossDivided ? "accumulation : -1" : "";
@@ -273,8 +280,14 @@ void StepWriter::writeStep(StringRef name) {
       weight += ", " + axis.first + " : -1";
       scaled += (scaled.empty() ? "" : ", ") + axis.first + " : 1";
     }
-    scaled = ", scaled = [" + scaled + "]";
   }
+  if (!lossScaleSymbol.empty()) {
+    prescaled +=
+        (prescaled.empty() ? "" : ", ") + std::string("loss_scale : 1");
+    scaled += (scaled.empty() ? "" : ", ") + std::string("loss_scale : 1");
+  }
+  if (!scaled.empty())
+    scaled = ", scaled = [" + scaled + "]";
   bool hasTokens = recipe.normalization == Normalization::tokens;
   std::string tokens = "!zero.value<f64, partial = [" + axes + "]>";
 
@@ -282,6 +295,8 @@ void StepWriter::writeStep(StringRef name) {
      << (hasTokens ? ", tokens" : "") << "\n";
   os << "zero.step " << symbol(name) << " on " << meshSymbol << " normalize("
      << weight << ")";
+  if (!lossScaleSymbol.empty())
+    os << " loss_scale " << lossScaleSymbol;
   if (recipe.nonfinite != "skip")
     os << " nonfinite " << recipe.nonfinite;
   os << " (";
@@ -329,6 +344,8 @@ LogicalResult StepWriter::run(StringRef name) {
                 "' has the name of the step; add --name=NAME with another one");
   meshSymbol = unique("cluster", ".mesh");
   optimizerSymbol = unique(recipe.optimizer, ".optimizer");
+  if (!recipe.lossScale.empty())
+    lossScaleSymbol = unique("loss_scale", ".scale");
   if (failed(findGroups()))
     return failure();
   if (recipe.maxNorm)
