@@ -39,6 +39,13 @@ def test_arguments() -> None:
     refuse(
         "max_norm must be positive, got 0; leave it out for no clipping", make(), max_norm=0
     )
+    for scale in ("torch", 0, -1.0, float("inf"), float("nan")):
+        refuse(
+            f"loss_scale must be 'dynamic' or a positive number, got {scale!r}; leave it "
+            "out where losses are not scaled",
+            make(),
+            loss_scale=scale,
+        )
     refuse("the optimizer got an empty list of parameters", [])
     refuse("parameter 0 is a int, expected a tensor or a name and a tensor", [1])
     refuse(
@@ -62,7 +69,8 @@ def test_parameters() -> None:
         make(torch.float64),
     )
     refuse(
-        "parameter 'weight' has dtype torch.float16; convert it to bfloat16 or float32",
+        "parameter 'weight' has dtype torch.float16, in which small gradients vanish; give "
+        "the optimizer loss_scale='dynamic', or convert the parameter to bfloat16",
         make(torch.float16),
     )
     model = make()
@@ -118,7 +126,8 @@ def test_grad_scaler() -> None:
     scaler.scale(model(torch.ones(1, 3)).sum()).backward()
     message = (
         "GradScaler scales gradients in .grad, and this optimizer takes gradients before; "
-        "train in bfloat16 without a GradScaler"
+        "give the optimizer loss_scale='dynamic', and call "
+        r"optimizer.scale\(loss\).backward\(\) and optimizer.step\(\) without a GradScaler"
     )
     with pytest.raises(ZeroOptError, match=message):
         scaler.step(optimizer)

@@ -164,6 +164,7 @@ _CALLS: dict[str, list[Any]] = {
     "step_discard": [c_void_p],
     "step_apply": [c_void_p, POINTER(c_double), c_int32, c_void_p],
     "step_results": [c_void_p, POINTER(Results)],
+    "step_loss_scale": [c_void_p, POINTER(c_double)],
     "step_state_count": [c_void_p, POINTER(c_int64)],
     "step_state_describe": [c_void_p, c_int64, POINTER(StateEntry)],
     "step_state_read": [c_void_p, c_int64, c_void_p, c_int64],

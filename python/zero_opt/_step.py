@@ -181,6 +181,11 @@ class Step:
             tuple(results.values[i] for i in range(results.num_values)),
         )
 
+    def read_loss_scale(self) -> float:
+        scale = ctypes.c_double()
+        self._call("step_loss_scale", self.handle, ctypes.byref(scale))
+        return scale.value
+
     def list_state(self) -> list[StateEntry]:
         count = ctypes.c_int64()
         self._call("step_state_count", self.handle, ctypes.byref(count))

@@ -14,7 +14,7 @@ from zero_opt.torch import _pieces
 from zero_opt.torch._aliases import Trained
 from zero_opt.torch._description import UNKNOWN, Recipe
 from zero_opt.torch._ranks import Ranks
-from zero_opt.torch._state import MASTER, State
+from zero_opt.torch._state import State
 
 # These choose an implementation of torch and change no result.
 _IGNORED = ("capturable", "differentiable", "foreach", "fused")
@@ -145,9 +145,7 @@ def consolidate(
         names = [name for name in recipe.state.values() if name in parts[0]]
         whole = {name: _assemble([p[name] for p in parts], entry) for name in names}
         products = {
-            name: value.item()
-            for name, value in parts[0].items()
-            if name not in names and name != MASTER
+            name: value.item() for name, value in parts[0].items() if name.endswith("_t")
         }
         if products:
             count = count_steps(products, owners[id(entry.parameter)], recipe)

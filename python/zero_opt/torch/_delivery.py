@@ -57,6 +57,9 @@ class Delivery:
         self._release = ctypes.c_uint64()
         self._release_pointer = ctypes.addressof(self._release)
         self.passes = 0
+        # Whether losses have to be scaled, and whether one was since the last step.
+        self.needs_scale = False
+        self.is_scaled = False
         self.hint = _abi.HINT_UNKNOWN
 
     def make_hook(self, entry: Trained) -> Callable[[torch.Tensor], None]:
@@ -130,8 +133,14 @@ class Delivery:
         self._delivered.clear()
         self._held.clear()
         self.passes = 0
+        self.is_scaled = False
 
     def _begin(self, is_backward: bool) -> None:
+        if is_backward and self.needs_scale and not self.is_scaled:
+            raise ZeroOptError(
+                "backward() of a loss that is not scaled, and the optimizer has a loss "
+                "scale; call optimizer.scale(loss).backward()"
+            )
         new = self._before_pass(self.passes == 0)
         if self.passes:
             self._step.accumulate()

@@ -33,14 +33,27 @@ class Recipe:
     torch_kind: Callable[[list[torch.Tensor]], torch.optim.Optimizer] | None
 
 
+LossScale: TypeAlias = "str | float | None"
+
+
 def check_arguments(
-    optimizer: str, groups: list[ListedGroup], max_norm: float | None, zero: int
+    optimizer: str,
+    groups: list[ListedGroup],
+    max_norm: float | None,
+    zero: int,
+    loss_scale: LossScale,
 ) -> None:
     if zero not in (0, 1, 2):
         raise ZeroOptError(f"zero is a stage, 0, 1 or 2, got {zero!r}")
     if max_norm is not None and not max_norm > 0:
         raise ZeroOptError(
             f"max_norm must be positive, got {max_norm}; leave it out for no clipping"
+        )
+    is_number = isinstance(loss_scale, int | float) and 0 < loss_scale < float("inf")
+    if loss_scale not in (None, "dynamic") and not is_number:
+        raise ZeroOptError(
+            f"loss_scale must be 'dynamic' or a positive number, got {loss_scale!r}; leave "
+            "it out where losses are not scaled"
         )
     names: dict[str, torch.Tensor] = {}
     for number, group in enumerate(groups):
@@ -53,7 +66,7 @@ def check_arguments(
         for name, parameter in group.params:
             if not parameter.requires_grad:
                 continue
-            check_parameter(name, parameter)
+            check_parameter(name, parameter, loss_scale is not None)
             check_free(name, parameter)
             if names.setdefault(name, parameter) is not parameter:
                 raise ZeroOptError(
@@ -78,13 +91,21 @@ def list_trained(groups: list[ListedGroup]) -> list[Listed]:
 
 
 def describe_step(
-    recipe: Recipe, trained: list[Listed], has_max_norm: bool, ranks: int, stage: int
+    recipe: Recipe,
+    trained: list[Listed],
+    has_max_norm: bool,
+    loss_scale: LossScale,
+    ranks: int,
+    stage: int,
 ) -> compiler.StepDescription:
     # torch sums the gradients of backward passes, and so does this step: whether the loss
     # is divided by their number is for the caller to say.
     text = f"{recipe.name},loss_divided"
     if has_max_norm:
         text += ",max_norm=@max_norm"
+    if loss_scale is not None:
+        rule = "torch" if loss_scale == "dynamic" else repr(float(loss_scale))
+        text += f",loss_scale={rule}"
     return compiler.StepDescription(
         parameters=tuple(
             compiler.Parameter(

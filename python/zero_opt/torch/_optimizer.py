@@ -18,7 +18,13 @@ from zero_opt.errors import ZeroOptError
 from zero_opt.torch import _checkpoint, _ranks
 from zero_opt.torch._aliases import Aliases, Trained
 from zero_opt.torch._delivery import Delivery
-from zero_opt.torch._description import Recipe, check_arguments, describe_step, list_trained
+from zero_opt.torch._description import (
+    LossScale,
+    Recipe,
+    check_arguments,
+    describe_step,
+    list_trained,
+)
 from zero_opt.torch._parameters import Params, Slot, list_groups, list_slots, refuse_wrapped
 from zero_opt.torch._state import State
 
@@ -41,6 +47,7 @@ class CompiledOptimizer(torch.optim.Optimizer):
         defaults: Mapping[str, Any],
         *,
         max_norm: float | None = None,
+        loss_scale: LossScale = None,
         zero: int = 1,
         process_group: Any = None,
         timeout: float = 1800.0,
@@ -51,7 +58,7 @@ class CompiledOptimizer(torch.optim.Optimizer):
         elif model is not None:
             refuse_wrapped(model)
         groups = list_groups(params)
-        check_arguments(type(self).__name__, groups, max_norm, zero)
+        check_arguments(type(self).__name__, groups, max_norm, zero, loss_scale)
         self._is_complete = False
         super().__init__(
             [{"params": [p for _, p in g.params], **g.options} for g in groups],
@@ -71,7 +78,7 @@ class CompiledOptimizer(torch.optim.Optimizer):
         named = list_trained(groups)
         self._trained_groups = sorted({number for number, _, _ in named})
         description = describe_step(
-            self.recipe, named, max_norm is not None, ranks.size, zero
+            self.recipe, named, max_norm is not None, loss_scale, ranks.size, zero
         )
         library = _ranks.compile_together(description, ranks)
         self._step = _ranks.open_step(
@@ -84,6 +91,7 @@ class CompiledOptimizer(torch.optim.Optimizer):
                 "does not know; build package and compiler from one version"
             )
         self._place(named, model, ranks)
+        self._delivery.needs_scale = loss_scale is not None
 
     def _place(
         self,
@@ -200,6 +208,20 @@ class CompiledOptimizer(torch.optim.Optimizer):
             self._delivery.discard()
 
     @property
+    def loss_scale(self) -> float:
+        """The factor of `scale` until the next step; 1 without a loss scale."""
+        return self._step.read_loss_scale()
+
+    def scale(self, loss: torch.Tensor) -> torch.Tensor:
+        """|loss| times the loss scale, as torch.amp.GradScaler.scale. The step divides by
+        it."""
+        self._delivery.is_scaled = True
+        if not self._delivery.needs_scale:
+            return loss
+        # A tensor, so that the loss becomes float32.
+        return loss * torch.tensor(self.loss_scale, device=loss.device)
+
+    @property
     def max_norm(self) -> float | None:
         """The norm to which gradients are clipped. It may change between steps."""
         return self._max_norm
@@ -235,7 +257,8 @@ class CompiledOptimizer(torch.optim.Optimizer):
         # GradScaler.step reads this, and nothing else does.
         raise ZeroOptError(
             "GradScaler scales gradients in .grad, and this optimizer takes gradients "
-            "before; train in bfloat16 without a GradScaler"
+            "before; give the optimizer loss_scale='dynamic', and call "
+            "optimizer.scale(loss).backward() and optimizer.step() without a GradScaler"
         )
 
     @property

@@ -17,7 +17,7 @@ Named: TypeAlias = "tuple[str, torch.Tensor]"
 Params: TypeAlias = (
     "nn.Module | Iterable[torch.Tensor] | Iterable[Named] | Iterable[dict[str, Any]]"
 )
-DTYPES = {torch.bfloat16: "bf16", torch.float32: "f32"}
+DTYPES = {torch.float16: "f16", torch.bfloat16: "bf16", torch.float32: "f32"}
 
 
 @dataclasses.dataclass
@@ -120,7 +120,7 @@ def list_groups(params: Params) -> list[ListedGroup]:
     return groups
 
 
-def check_parameter(name: str, parameter: torch.Tensor) -> None:
+def check_parameter(name: str, parameter: torch.Tensor, has_loss_scale: bool) -> None:
     """Refuses what no step can train."""
     remedy = ""
     if not parameter.is_leaf:
@@ -133,5 +133,10 @@ def check_parameter(name: str, parameter: torch.Tensor) -> None:
         remedy = f"is on {parameter.device}; move it to the CPU, where steps run today"
     elif parameter.dtype not in DTYPES:
         remedy = f"has dtype {parameter.dtype}; convert it to bfloat16 or float32"
+    elif parameter.dtype is torch.float16 and not has_loss_scale:
+        remedy = (
+            "has dtype torch.float16, in which small gradients vanish; give the optimizer "
+            "loss_scale='dynamic', or convert the parameter to bfloat16"
+        )
     if remedy:
         raise ZeroOptError(f"parameter '{name}' {remedy}")

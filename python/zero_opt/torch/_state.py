@@ -32,6 +32,15 @@ def _write(step: Step, entry: StateEntry, values: torch.Tensor) -> None:
     step.write_state(entry, values.data_ptr(), values.numel() * values.element_size())
 
 
+def _find_symbol(trained: list[Trained]) -> str:
+    """The name that the compiler gives to the loss scale, which is no parameter's."""
+    names = {parameter.name for parameter in trained}
+    symbol = "loss_scale"
+    while symbol in names:
+        symbol += ".scale"
+    return symbol
+
+
 class State(Mapping[torch.Tensor, dict[str, Any]]):
     """The state by parameter, as torch.optim.Optimizer.state. It is read from the step when
     it is asked for."""
@@ -56,6 +65,8 @@ class State(Mapping[torch.Tensor, dict[str, Any]]):
             else:
                 symbol, _, name = entry.role.rpartition(".")
                 symbols.setdefault(symbol, {})[name] = entry
+        # It has no parameter; the first one keeps it.
+        self._loss_scale = symbols.pop(_find_symbol(trained), {})
         if symbols:
             # Each parameter has a group of the step, in the order of parameters.
             for parameter, counters in zip(trained, symbols.values(), strict=True):
@@ -91,9 +102,16 @@ class State(Mapping[torch.Tensor, dict[str, Any]]):
                 self._read(entry, tensor[begin : begin + entry.end - entry.begin])
             found[name] = _pieces.protect(tensor)
         for name, entry in self._counters.get(trained.number, {}).items():
-            found[name] = torch.empty((), dtype=torch.float64)
-            self._read(entry, found[name])
+            found[name] = self._read_number(entry)
+        if trained is self._trained[0]:
+            for name, entry in self._loss_scale.items():
+                found[f"loss_scale_{name}"] = self._read_number(entry)
         return found
+
+    def _read_number(self, entry: StateEntry) -> torch.Tensor:
+        number = torch.empty((), dtype=torch.float64)
+        self._read(entry, number)
+        return number
 
     def _read(self, entry: StateEntry, tensor: torch.Tensor) -> None:
         size = tensor.numel() * tensor.element_size()
@@ -104,6 +122,7 @@ class State(Mapping[torch.Tensor, dict[str, Any]]):
         is written if something is missing."""
         writes: list[tuple[StateEntry, torch.Tensor]] = []
         parameters: list[tuple[StateEntry, torch.Tensor]] = []
+        writes += self._collect_loss_scale(saved[self._trained[0].name][0])
         for trained in self._trained:
             state, group = saved[trained.name]
             writes += self._collect(trained, state)
@@ -147,6 +166,21 @@ class State(Mapping[torch.Tensor, dict[str, Any]]):
                         "consolidate_state_dict()"
                     )
                 yield entry, values
+
+    def _collect_loss_scale(
+        self, saved: dict[str, Any]
+    ) -> Iterator[tuple[StateEntry, torch.Tensor]]:
+        """It stays what it is if none was saved."""
+        for name, entry in self._loss_scale.items():
+            key = f"loss_scale_{name}"
+            if key in saved:
+                value = _read_number(saved[key])
+                if not 0 <= value < float("inf"):
+                    raise ZeroOptError(
+                        f"the saved state has '{key}' {value}, expected a finite number "
+                        "from 0 on; load a state that is not damaged"
+                    )
+                yield entry, torch.tensor([value], dtype=torch.float64)
 
     def _collect_counters(
         self, trained: Trained, saved: dict[str, Any], group: dict[str, Any]

@@ -3,6 +3,8 @@
 
 max_norm: clips gradients to this norm, as torch.nn.utils.clip_grad_norm_ does. The norm
     is that of the gradients of all ranks. None clips nothing.
+loss_scale: "dynamic", the rule of torch.amp.GradScaler, or a number. Losses are scaled by
+    `optimizer.scale(loss).backward()`. float16 needs it.
 zero: the stage of ZeRO. 0 keeps all state on each rank. 1 divides the state over the
     ranks, and 2 divides the summed gradients, too.
 process_group: the ranks that step together; None is torch's default group.
