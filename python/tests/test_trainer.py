@@ -58,7 +58,8 @@ def make_arguments(folder: str, **options: Any) -> Any:
 
 def finish(trainer: Any, resume: str | None = None) -> Run:
     trainer.train(resume_from_checkpoint=resume)
-    assert trainer.model_wrapped is trainer.model
+    wrapped = trainer.model_wrapped
+    assert getattr(wrapped, "_orig_mod", wrapped) is trainer.model
     logged = [entry for entry in trainer.state.log_history if "loss" in entry]
     return Run(
         [entry["loss"] for entry in logged],

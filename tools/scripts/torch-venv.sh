@@ -15,7 +15,7 @@ log=build/venv.log
 needed_gb=10
 
 mkdir -p build
-"$python" -c 'import accelerate, mypy, numpy, pytest, ruff, torch, transformers, zero_opt' \
+"$python" -c 'import accelerate, mypy, numpy, peft, pytest, ruff, torch, transformers, zero_opt' \
   2>/dev/null && exit 0
 free_gb=$(df --output=avail -BG build | tail -n 1 | tr -dc 0-9)
 if [[ $free_gb -lt $needed_gb ]]; then
